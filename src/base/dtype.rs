@@ -1,0 +1,281 @@
+//! The ten element types, PyTorch's promotion lattice and scalars.
+//!
+//! Deliberately knows nothing of tensors: promotion of operands of several kinds (tensor, 0-dimensional
+//! tensor, number) is folded here from plain descriptions.
+
+use std::fmt;
+
+/// Element type of a tensor.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum DType {
+    Bool,
+    U8,
+    I8,
+    I16,
+    I32,
+    I64,
+    F16,
+    BF16,
+    F32,
+    F64,
+}
+
+use DType::*;
+
+/// PyTorch's three promotion categories, in order of strength.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Category {
+    Bool,
+    Int,
+    Float,
+}
+
+impl DType {
+    pub const ALL: [DType; 10] = [Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64];
+
+    /// Every accepted spelling, ours first, then PyTorch's.
+    pub const NAMES: &'static [(&'static str, DType)] = &[
+        ("f64", F64),
+        ("f32", F32),
+        ("f16", F16),
+        ("bf16", BF16),
+        ("i64", I64),
+        ("i32", I32),
+        ("i16", I16),
+        ("i8", I8),
+        ("u8", U8),
+        ("bool", Bool),
+        ("float64", F64),
+        ("double", F64),
+        ("float32", F32),
+        ("float", F32),
+        ("float16", F16),
+        ("half", F16),
+        ("bfloat16", BF16),
+        ("int64", I64),
+        ("long", I64),
+        ("int32", I32),
+        ("int", I32),
+        ("int16", I16),
+        ("short", I16),
+        ("int8", I8),
+        ("uint8", U8),
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Bool => "bool",
+            U8 => "u8",
+            I8 => "i8",
+            I16 => "i16",
+            I32 => "i32",
+            I64 => "i64",
+            F16 => "f16",
+            BF16 => "bf16",
+            F32 => "f32",
+            F64 => "f64",
+        }
+    }
+
+    /// `"f32"`, `"float32"`, `"torch.float32"` and so on; `None` when unknown.
+    pub fn parse(text: &str) -> Option<DType> {
+        let text = text.strip_prefix("torch.").unwrap_or(text);
+        Self::NAMES.iter().find(|(name, _)| *name == text).map(|(_, dtype)| *dtype)
+    }
+
+    /// Bytes of one element.
+    pub const fn size_bytes(self) -> usize {
+        match self {
+            Bool | U8 | I8 => 1,
+            I16 | F16 | BF16 => 2,
+            I32 | F32 => 4,
+            I64 | F64 => 8,
+        }
+    }
+
+    pub const fn category(self) -> Category {
+        match self {
+            Bool => Category::Bool,
+            U8 | I8 | I16 | I32 | I64 => Category::Int,
+            F16 | BF16 | F32 | F64 => Category::Float,
+        }
+    }
+
+    pub const fn is_float(self) -> bool {
+        matches!(self, F16 | BF16 | F32 | F64)
+    }
+
+    pub const fn is_int(self) -> bool {
+        matches!(self, U8 | I8 | I16 | I32 | I64)
+    }
+
+    /// `is_int` or `bool`: what PyTorch calls an integral type, `bool` included.
+    pub const fn is_integral(self) -> bool {
+        !self.is_float()
+    }
+
+    pub const fn is_signed(self) -> bool {
+        !matches!(self, Bool | U8)
+    }
+
+    /// 16-bit floats compute in `f32` and round each result.
+    pub const fn compute(self) -> DType {
+        match self {
+            F16 | BF16 => F32,
+            other => other,
+        }
+    }
+
+    /// `torch.promote_types`.
+    pub fn promote(self, other: DType) -> DType {
+        if self == other {
+            return self;
+        }
+        let (low, high) = if self < other { (self, other) } else { (other, self) };
+        match (low, high) {
+            (U8, I8 | I16) => I16,
+            (F16, BF16) => F32,
+            _ => high,
+        }
+    }
+
+    /// `torch.can_cast(self, to)`: may a result of this type be stored in `to` (in-place forms, `out`)?
+    pub fn can_cast(self, to: DType) -> bool {
+        self.category() <= to.category()
+    }
+
+    /// Smallest and largest value of an integer type.
+    pub const fn int_range(self) -> Option<(i64, i64)> {
+        match self {
+            U8 => Some((0, 255)),
+            I8 => Some((i8::MIN as i64, i8::MAX as i64)),
+            I16 => Some((i16::MIN as i64, i16::MAX as i64)),
+            I32 => Some((i32::MIN as i64, i32::MAX as i64)),
+            I64 => Some((i64::MIN, i64::MAX)),
+            Bool => Some((0, 1)),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A number as the script wrote it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Scalar {
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+}
+
+impl Scalar {
+    pub const fn category(self) -> Category {
+        match self {
+            Scalar::Bool(_) => Category::Bool,
+            Scalar::Int(_) => Category::Int,
+            Scalar::Float(_) => Category::Float,
+        }
+    }
+
+    pub fn to_f64(self) -> f64 {
+        match self {
+            Scalar::Bool(b) => b as u8 as f64,
+            Scalar::Int(i) => i as f64,
+            Scalar::Float(x) => x,
+        }
+    }
+
+    /// Truncates towards zero, as PyTorch's conversion of a float to an integer does.
+    pub fn to_i64(self) -> i64 {
+        match self {
+            Scalar::Bool(b) => b as i64,
+            Scalar::Int(i) => i,
+            Scalar::Float(x) => x as i64,
+        }
+    }
+
+    pub fn is_zero(self) -> bool {
+        match self {
+            Scalar::Bool(b) => !b,
+            Scalar::Int(i) => i == 0,
+            Scalar::Float(x) => x == 0.0,
+        }
+    }
+}
+
+impl fmt::Display for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scalar::Bool(b) => write!(f, "{b}"),
+            Scalar::Int(i) => write!(f, "{i}"),
+            Scalar::Float(x) => write!(f, "{x:?}"),
+        }
+    }
+}
+
+/// `torch.result_type` over any number of operands: tensors with dimensions decide, then 0-dimensional
+/// tensors, then numbers; a weaker class only counts when its category is higher.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct ResultType {
+    dim: Option<DType>,
+    zero: Option<DType>,
+    number: Option<Category>,
+}
+
+impl ResultType {
+    pub fn tensor(&mut self, dtype: DType, ndim: usize) {
+        let slot = if ndim > 0 { &mut self.dim } else { &mut self.zero };
+        *slot = Some(slot.map_or(dtype, |old| old.promote(dtype)));
+    }
+
+    pub fn number(&mut self, scalar: Scalar) {
+        let category = scalar.category();
+        self.number = Some(self.number.map_or(category, |old| old.max(category)));
+    }
+
+    /// `default` is the session's default float type.
+    pub fn get(self, default: DType) -> DType {
+        let number = self.number.map(|category| match category {
+            Category::Bool => Bool,
+            Category::Int => I64,
+            Category::Float => default,
+        });
+        let combine = |strong: Option<DType>, weak: Option<DType>| match (strong, weak) {
+            (Some(strong), Some(weak)) if weak.category() > strong.category() => Some(strong.promote(weak)),
+            (Some(strong), _) => Some(strong),
+            (None, weak) => weak,
+        };
+        combine(self.dim, combine(self.zero, number)).unwrap_or(default)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn promotion_is_pytorchs() {
+        assert_eq!(U8.promote(I8), I16);
+        assert_eq!(F16.promote(BF16), F32);
+        assert_eq!(I64.promote(F16), F16);
+        assert_eq!(Bool.promote(U8), U8);
+        assert_eq!(U8.promote(I32), I32);
+    }
+
+    #[test]
+    fn a_float_number_does_not_widen_a_half_tensor() {
+        let mut result = ResultType::default();
+        result.tensor(F16, 1);
+        result.number(Scalar::Float(1.5));
+        assert_eq!(result.get(F32), F16);
+        let mut result = ResultType::default();
+        result.tensor(I32, 1);
+        result.number(Scalar::Float(1.5));
+        assert_eq!(result.get(F32), F32);
+    }
+}

@@ -1,0 +1,208 @@
+//! Shape, strides and offset of a tensor inside its buffer, counted in elements.
+//!
+//! All arithmetic is checked: a shape whose product overflows is an error value, never a wrap.
+
+use smallvec::SmallVec;
+
+/// Sizes of dimensions; up to six without an allocation.
+pub type Shape = SmallVec<[usize; 6]>;
+/// Strides in elements; may be negative only inside kernels, never in a tensor.
+pub type Strides = SmallVec<[isize; 6]>;
+
+/// A strided window on a buffer, in elements.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Layout {
+    pub shape: Shape,
+    pub strides: Strides,
+    pub offset: usize,
+}
+
+/// Number of elements of a shape; `None` when it does not fit.
+pub fn numel(shape: &[usize]) -> Option<usize> {
+    // An empty dimension makes the whole empty even where the other sizes overflow.
+    if shape.contains(&0) {
+        return Some(0);
+    }
+    shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size)).filter(|&n| n <= isize::MAX as usize)
+}
+
+/// Row-major strides; a size of 0 counts as 1, as in PyTorch.
+pub fn contiguous_strides(shape: &[usize]) -> Strides {
+    let mut strides: Strides = SmallVec::from_elem(1, shape.len());
+    for dim in (1..shape.len()).rev() {
+        strides[dim - 1] = strides[dim].saturating_mul(shape[dim].max(1) as isize);
+    }
+    strides
+}
+
+/// The shape that both broadcast to, as in NumPy; `None` when they do not.
+pub fn broadcast(a: &[usize], b: &[usize]) -> Option<Shape> {
+    let ndim = a.len().max(b.len());
+    let size = |shape: &[usize], dim: usize| {
+        let missing = ndim - shape.len();
+        if dim < missing { 1 } else { shape[dim - missing] }
+    };
+    (0..ndim)
+        .map(|dim| match (size(a, dim), size(b, dim)) {
+            (x, y) if x == y => Some(x),
+            (1, y) => Some(y),
+            (x, 1) => Some(x),
+            _ => None,
+        })
+        .collect()
+}
+
+impl Layout {
+    pub fn contiguous(shape: &[usize]) -> Layout {
+        Layout { shape: Shape::from_slice(shape), strides: contiguous_strides(shape), offset: 0 }
+    }
+
+    pub fn ndim(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// Number of elements. Invariant: a layout is only made for shapes whose product fits.
+    pub fn numel(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.shape.contains(&0)
+    }
+
+    /// Row-major without holes, whatever the offset.
+    pub fn is_contiguous(&self) -> bool {
+        let mut expected = 1isize;
+        for (&size, &stride) in self.shape.iter().zip(&self.strides).rev() {
+            if size != 1 {
+                if stride != expected {
+                    return self.is_empty();
+                }
+                expected *= size as isize;
+            }
+        }
+        true
+    }
+
+    /// Lowest and one past the highest element touched; `None` for an empty layout.
+    pub fn extent(&self) -> Option<(usize, usize)> {
+        if self.is_empty() {
+            return None;
+        }
+        let last: usize = self.shape.iter().zip(&self.strides).map(|(&n, &s)| (n - 1) * s as usize).sum();
+        Some((self.offset, self.offset + last + 1))
+    }
+
+    /// The same elements seen with the larger shape `to` (stride 0 where a size of 1 or nothing is repeated).
+    /// Precondition: this layout's shape broadcasts to `to`.
+    pub fn broadcast_to(&self, to: &[usize]) -> Layout {
+        let missing = to.len() - self.ndim();
+        let strides = (0..to.len())
+            .map(|dim| if dim < missing || (self.shape[dim - missing] == 1 && to[dim] != 1) { 0 } else { self.strides[dim - missing] })
+            .collect();
+        Layout { shape: Shape::from_slice(to), strides, offset: self.offset }
+    }
+
+    pub fn permute(&self, dims: &[usize]) -> Layout {
+        Layout {
+            shape: dims.iter().map(|&d| self.shape[d]).collect(),
+            strides: dims.iter().map(|&d| self.strides[d]).collect(),
+            offset: self.offset,
+        }
+    }
+
+    /// The elements `start, start + step, ..` of one dimension, `len` of them.
+    pub fn slice(&self, dim: usize, start: usize, step: usize, len: usize) -> Layout {
+        let mut out = self.clone();
+        if len > 0 {
+            out.offset += start * self.strides[dim] as usize;
+        }
+        out.shape[dim] = len;
+        // A single element's stride is never used; keeping it small keeps it from overflowing.
+        if len > 1 {
+            out.strides[dim] *= step as isize;
+        }
+        out
+    }
+
+    /// One element of a dimension, which goes away.
+    pub fn select(&self, dim: usize, index: usize) -> Layout {
+        let mut out = self.clone();
+        out.offset += index * self.strides[dim] as usize;
+        out.shape.remove(dim);
+        out.strides.remove(dim);
+        out
+    }
+
+    /// A new dimension of size 1 before `dim`.
+    pub fn unsqueeze(&self, dim: usize) -> Layout {
+        let mut out = self.clone();
+        let stride = if dim < self.ndim() { self.shape[dim] as isize * self.strides[dim] } else { 1 };
+        out.shape.insert(dim, 1);
+        out.strides.insert(dim, stride);
+        out
+    }
+
+    /// The same memory with another shape, when strides allow it (PyTorch's `computeStride`).
+    pub fn view(&self, shape: &[usize]) -> Option<Layout> {
+        if self.is_empty() {
+            return Some(Layout { offset: self.offset, ..Layout::contiguous(shape) });
+        }
+        let mut strides: Strides = SmallVec::from_elem(0, shape.len());
+        let mut view_dim = shape.len();
+        let mut chunk_stride = self.strides.last().copied().unwrap_or(1);
+        let (mut tensor_numel, mut view_numel) = (1usize, 1usize);
+        for dim in (0..self.ndim()).rev() {
+            tensor_numel *= self.shape[dim];
+            let chunk_ends =
+                dim == 0 || (self.shape[dim - 1] != 1 && self.strides[dim - 1] != tensor_numel as isize * chunk_stride);
+            if !chunk_ends {
+                continue;
+            }
+            while view_dim > 0 && (view_numel < tensor_numel || shape[view_dim - 1] == 1) {
+                view_dim -= 1;
+                strides[view_dim] = view_numel as isize * chunk_stride;
+                view_numel *= shape[view_dim];
+            }
+            if view_numel != tensor_numel {
+                return None;
+            }
+            if dim > 0 {
+                chunk_stride = self.strides[dim - 1];
+                (tensor_numel, view_numel) = (1, 1);
+            }
+        }
+        if self.ndim() == 0 {
+            strides = contiguous_strides(shape);
+            view_dim = 0;
+        }
+        (view_dim == 0).then(|| Layout { shape: Shape::from_slice(shape), strides, offset: self.offset })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_view_needs_compatible_strides() {
+        let x = Layout::contiguous(&[2, 3, 4]);
+        assert_eq!(x.view(&[6, 4]).unwrap().strides.as_slice(), [4, 1]);
+        assert!(x.permute(&[1, 0, 2]).view(&[6, 4]).is_none());
+        assert_eq!(x.permute(&[1, 0, 2]).view(&[3, 2, 2, 2]).unwrap().strides.as_slice(), [4, 12, 2, 1]);
+        assert_eq!(Layout::contiguous(&[]).view(&[1, 1]).unwrap().shape.as_slice(), [1, 1]);
+    }
+
+    #[test]
+    fn broadcasting() {
+        assert_eq!(broadcast(&[3, 1], &[4]).unwrap().as_slice(), [3, 4]);
+        assert!(broadcast(&[3], &[4]).is_none());
+        assert_eq!(broadcast(&[0], &[1]).unwrap().as_slice(), [0]);
+    }
+
+    #[test]
+    fn overflow_is_seen() {
+        assert_eq!(numel(&[usize::MAX, 2]), None);
+        assert_eq!(numel(&[usize::MAX, 2, 0]), Some(0));
+    }
+}

@@ -1,0 +1,12 @@
+//! Floor 0: the words that every other floor speaks. No I/O, no `unsafe`, no clock.
+
+pub mod attr;
+pub mod code;
+pub mod device_id;
+pub mod diag;
+pub mod dtype;
+pub mod layout;
+pub mod limits;
+pub mod rng;
+pub mod span;
+pub mod suggest;

@@ -1,0 +1,3 @@
+//! tscript: Rhai with tensors, devices, streams and events.
+
+pub mod base;
