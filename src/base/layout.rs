@@ -98,7 +98,13 @@ impl Layout {
     pub fn broadcast_to(&self, to: &[usize]) -> Layout {
         let missing = to.len() - self.ndim();
         let strides = (0..to.len())
-            .map(|dim| if dim < missing || (self.shape[dim - missing] == 1 && to[dim] != 1) { 0 } else { self.strides[dim - missing] })
+            .map(|dim| {
+                if dim < missing || (self.shape[dim - missing] == 1 && to[dim] != 1) {
+                    0
+                } else {
+                    self.strides[dim - missing]
+                }
+            })
             .collect();
         Layout { shape: Shape::from_slice(to), strides, offset: self.offset }
     }

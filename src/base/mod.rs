@@ -5,6 +5,7 @@ pub mod code;
 pub mod device_id;
 pub mod diag;
 pub mod dtype;
+pub mod explain;
 pub mod layout;
 pub mod limits;
 pub mod rng;

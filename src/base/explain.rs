@@ -1,0 +1,1 @@
+//! The long texts of `tscript explain`.

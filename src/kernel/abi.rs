@@ -1,0 +1,195 @@
+//! What a kernel is given: views on memory, attributes, threads, a place for faults.
+
+use crate::base::attr::Attr;
+use crate::base::dtype::DType;
+use crate::base::layout::{Shape, Strides, contiguous_strides};
+use parking_lot::Mutex;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A strided window on raw memory. The pointer already includes the offset; strides count elements.
+#[derive(Clone, Debug)]
+pub struct RawView {
+    pub ptr: *mut u8,
+    pub dtype: DType,
+    pub shape: Shape,
+    pub strides: Strides,
+}
+
+// SAFETY: a view is an address; whoever launches a kernel guarantees that the memory lives and is not
+// written elsewhere meanwhile (the scheduler's hazards).
+unsafe impl Send for RawView {}
+unsafe impl Sync for RawView {}
+
+impl RawView {
+    pub fn contiguous(ptr: *mut u8, dtype: DType, shape: &[usize]) -> RawView {
+        RawView { ptr, dtype, shape: Shape::from_slice(shape), strides: contiguous_strides(shape) }
+    }
+
+    pub fn numel(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    pub fn is_contiguous(&self) -> bool {
+        let mut expected = 1isize;
+        self.shape.iter().zip(&self.strides).rev().all(|(&size, &stride)| {
+            let fits = size == 1 || stride == expected;
+            expected *= size as isize;
+            fits
+        }) || self.numel() == 0
+    }
+
+    /// The elements as a slice.
+    ///
+    /// # Safety
+    /// The view is contiguous, `T` is the representation of its dtype, and nobody writes meanwhile.
+    pub unsafe fn slice<T>(&self) -> &[T] {
+        debug_assert!(self.is_contiguous() && size_of::<T>() == self.dtype.size_bytes());
+        // SAFETY: the caller's promise.
+        if self.numel() == 0 { &[] } else { unsafe { std::slice::from_raw_parts(self.ptr.cast(), self.numel()) } }
+    }
+
+    /// The elements as a slice to write.
+    ///
+    /// # Safety
+    /// As `slice`, and nobody else reads or writes meanwhile.
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn slice_mut<T>(&self) -> &mut [T] {
+        debug_assert!(self.is_contiguous() && size_of::<T>() == self.dtype.size_bytes());
+        // SAFETY: the caller's promise.
+        if self.numel() == 0 {
+            &mut []
+        } else {
+            unsafe { std::slice::from_raw_parts_mut(self.ptr.cast(), self.numel()) }
+        }
+    }
+}
+
+/// What went wrong with data inside a kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FaultKind {
+    /// `value` is not in `-bound..bound` for dimension `dim`.
+    Index { dim: u8 },
+    /// A class label: `value` is not in `0..bound`.
+    Label,
+    /// A probability that is negative, NaN or infinite, or a row that sums to zero.
+    Probability,
+    /// Integer division (or remainder) by zero.
+    DivisionByZero,
+    /// `cholesky`: the leading minor of order `value` is not positive-definite.
+    NotPositiveDefinite,
+    /// `solve`, `inv`: the matrix is singular (`value`: the pivot).
+    Singular,
+    /// `svd`, `eigh`: no convergence.
+    NoConvergence,
+    /// The output has NaN or infinity although every input is finite (`--check`).
+    NotFinite,
+}
+
+/// A fault with the data that tells it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fault {
+    pub kind: FaultKind,
+    /// Position of the bad element in row-major order of the operand that holds it.
+    pub position: u64,
+    pub value: i64,
+    pub bound: i64,
+}
+
+/// The error slot of one node: keeps the fault of the lowest position.
+#[derive(Default, Debug)]
+pub struct Faults {
+    any: AtomicBool,
+    first: Mutex<Option<Fault>>,
+}
+
+impl Faults {
+    /// Called by kernels, from any thread, before going on harmlessly.
+    #[cold]
+    pub fn report(&self, fault: Fault) {
+        let mut first = self.first.lock();
+        if first.is_none_or(|old| fault.position < old.position) {
+            *first = Some(fault);
+        }
+        self.any.store(true, Ordering::Release);
+    }
+
+    pub fn take(&self) -> Option<Fault> {
+        if !self.any.swap(false, Ordering::Acquire) {
+            return None;
+        }
+        self.first.lock().take()
+    }
+}
+
+/// The threads that kernels may use.
+pub struct Threads {
+    pool: Option<rayon::ThreadPool>,
+}
+
+impl Threads {
+    /// Only the calling thread.
+    pub const ONE: Threads = Threads { pool: None };
+
+    /// A pool of `count` workers; one means the calling thread alone.
+    pub fn new(count: usize) -> Threads {
+        let build =
+            || rayon::ThreadPoolBuilder::new().num_threads(count).thread_name(|i| format!("tscript-cpu-{i}")).build();
+        Threads { pool: if count > 1 { build().ok() } else { None } }
+    }
+
+    pub fn count(&self) -> usize {
+        self.pool.as_ref().map_or(1, |pool| pool.current_num_threads())
+    }
+
+    /// Calls `work` on disjoint ranges that cover `0..n`, each of at least `grain` items (a range's start is
+    /// a multiple of `grain`), in parallel when there is enough for two.
+    pub fn split(&self, n: usize, grain: usize, work: impl Fn(Range<usize>) + Sync) {
+        let grain = grain.max(1);
+        match &self.pool {
+            Some(pool) if n > grain => {
+                let blocks = n.div_ceil(grain);
+                // A few ranges per worker, so that an unlucky one can be helped out.
+                let ranges = blocks.min(4 * pool.current_num_threads());
+                let run = |i: usize| {
+                    let (start, end) = (blocks * i / ranges * grain, (blocks * (i + 1) / ranges * grain).min(n));
+                    if start < end {
+                        work(start..end);
+                    }
+                };
+                use rayon::prelude::*;
+                pool.install(|| (0..ranges).into_par_iter().with_max_len(1).for_each(run));
+            }
+            _ if n > 0 => work(0..n),
+            _ => {}
+        }
+    }
+
+    /// Runs `work` inside the pool, so that libraries built on rayon use its threads.
+    pub fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        match &self.pool {
+            Some(pool) => pool.install(work),
+            None => work(),
+        }
+    }
+}
+
+/// One call of a kernel.
+pub struct Call<'a> {
+    pub inputs: &'a [RawView],
+    pub outputs: &'a [RawView],
+    /// The operation's attributes, in the order of its row.
+    pub attrs: &'a [Attr],
+    pub threads: &'a Threads,
+    pub faults: &'a Faults,
+    /// Seed and first counter, for kernels that draw random numbers.
+    pub seed: u64,
+    pub offset: u64,
+}
+
+/// A kernel on the host. Outputs are distinct from inputs unless the row says that it works in place.
+///
+/// # Safety
+/// Every view is valid for its dtype, shape and strides; nobody writes the inputs or touches the outputs
+/// during the call.
+pub type HostFn = unsafe fn(&Call<'_>);

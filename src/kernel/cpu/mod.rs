@@ -1,0 +1,20 @@
+//! Kernels of the host, and of simulated GPUs.
+
+pub mod attention;
+pub mod conv;
+pub mod copy;
+pub mod decompose;
+pub mod elementwise;
+pub mod fused;
+pub mod index;
+pub mod loss;
+pub mod math;
+pub mod matmul;
+pub mod norm;
+pub mod pool;
+pub mod random;
+pub mod reduce;
+pub mod scan;
+pub mod select;
+pub mod simd;
+pub mod sort;

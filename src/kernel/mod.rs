@@ -1,0 +1,6 @@
+//! Floor 1: arithmetic on raw memory. Knows neither operations nor devices: every kernel is testable with
+//! a few slices.
+
+pub mod abi;
+pub mod cpu;
+pub mod program;

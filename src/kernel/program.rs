@@ -1,0 +1,137 @@
+//! A fused element-wise step as data: what the planner makes and every device runs.
+//!
+//! A program works on tiles of `TILE` elements held in registers of four classes. 16-bit floats live in
+//! `F32` registers and are rounded by `Cast` after each operation, small integers live in `I64` and are
+//! wrapped by `Cast`; so a fused chain gives bit for bit what single operations give.
+
+use crate::base::dtype::DType;
+
+/// Representation of a register's elements.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Class {
+    /// `u8`, 0 or 1.
+    Bool,
+    I64,
+    F32,
+    F64,
+}
+
+impl Class {
+    pub const fn of(dtype: DType) -> Class {
+        match dtype {
+            DType::Bool => Class::Bool,
+            DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => Class::I64,
+            DType::F16 | DType::BF16 | DType::F32 => Class::F32,
+            DType::F64 => Class::F64,
+        }
+    }
+
+    pub const fn size_bytes(self) -> usize {
+        match self {
+            Class::Bool => 1,
+            Class::F32 => 4,
+            Class::I64 | Class::F64 => 8,
+        }
+    }
+}
+
+/// Elements of a tile: a few registers of it fit in the first-level cache.
+pub const TILE: usize = 1024;
+
+/// Computes `n` (at most `TILE`) elements: reads `args`, writes `out`. `out` may be one of `args`.
+///
+/// # Safety
+/// Each pointer is a register of the class that the variant names, aligned to 64 bytes.
+pub type TileFn = unsafe fn(args: &[*const u8; 4], out: *mut u8, n: usize);
+
+/// One element-wise function for one combination of classes.
+pub struct Variant {
+    pub args: &'static [Class],
+    pub out: Class,
+    /// The best of the machine comes first: AVX-512, AVX2 with FMA, portable.
+    pub tiles: [TileFn; 3],
+}
+
+/// An element-wise function: arithmetic once as Rust and once as CUDA text.
+pub struct Function {
+    pub name: &'static str,
+    /// A CUDA expression over `a`, `b`, `c`, `d`, for example `ts_exp(a)`.
+    pub cuda: &'static str,
+    pub variants: &'static [Variant],
+}
+
+impl Function {
+    pub fn variant(&self, args: &[Class]) -> Option<usize> {
+        self.variants.iter().position(|variant| variant.args == args)
+    }
+}
+
+impl std::fmt::Debug for Function {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Index of a tile register.
+pub type Reg = u16;
+
+/// How values are combined by a reduction. NaN wins in `Min` and `Max`; arg-forms give the first position.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ReduceKind {
+    Sum,
+    Prod,
+    Min,
+    Max,
+    /// Index (i64) of the first smallest / largest element; NaN counts as both.
+    ArgMin,
+    ArgMax,
+    /// Bool in, bool out.
+    Any,
+    All,
+}
+
+/// How random words become values; `a` and `b` are entries of the scalar table.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Draw {
+    /// [0, 1) with 24 bits (f32) or 53 bits (f64, from two words: counters count per element pair, see `random`).
+    Uniform,
+    /// Standard normal by Box-Muller.
+    Normal,
+    /// The raw 32-bit word as i64.
+    Word,
+}
+
+/// One instruction of a tile program.
+#[derive(Clone, Debug)]
+pub enum Instr {
+    /// reg <- view `slot`, converted to the class of its dtype.
+    Load { slot: u16, out: Reg },
+    /// reg <- entry of the scalar table (raw bits of f64, i64, or 0/1), for every element.
+    Scalar { index: u16, class: Class, out: Reg },
+    /// reg (I64) <- row-major position of the element in the iteration shape.
+    Position { out: Reg },
+    /// reg <- random values; the scalar table holds seed at `seed` and first counter at `seed + 1`.
+    Random { draw: Draw, class: Class, seed: u16, out: Reg },
+    /// reg <- function of registers.
+    Apply { function: &'static Function, variant: u16, args: [Reg; 4], out: Reg },
+    /// reg of the class of `to` <- value converted and rounded (or wrapped) to dtype `to`.
+    /// Float to integer truncates towards zero as C does; to bool is `!= 0`.
+    Cast { reg: Reg, from: Class, to: DType, out: Reg },
+    /// Reports a `DivisionByZero` fault of node `node` for the lowest position where an I64 register is 0.
+    CheckNonZero { reg: Reg, node: u16 },
+    /// View `slot` <- reg, whose class is that of the view's dtype and whose value already fits it.
+    Store { reg: Reg, slot: u16 },
+    /// Combines over the last `Program::reduced` dims of the iteration shape into view `slot`, whose shape
+    /// is the kept dims. `class` is the accumulator's; the result is rounded to the view's dtype at the end.
+    Reduce { kind: ReduceKind, reg: Reg, class: Class, slot: u16 },
+}
+
+/// A step: straight-line code for one element, over an iteration shape.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    pub instrs: Vec<Instr>,
+    /// Class of each register.
+    pub regs: Vec<Class>,
+    /// How many trailing dims are reduced; 0 for a pure map. Invariant: without a `Reduce`, 0.
+    pub reduced: usize,
+}

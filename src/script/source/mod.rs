@@ -1,0 +1,1 @@
+//! Sources of a session and the pass over them.
