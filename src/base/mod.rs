@@ -8,6 +8,7 @@ pub mod dtype;
 pub mod explain;
 pub mod layout;
 pub mod limits;
+pub mod print;
 pub mod rng;
 pub mod span;
 pub mod suggest;

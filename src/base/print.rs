@@ -1,0 +1,307 @@
+//! How a tensor is written: PyTorch's rules, `torch/_tensor_str.py`, element for element.
+//!
+//! Knows neither memory nor devices: values come from a closure that is called once for each element that
+//! is shown, in row-major order, so that a huge tensor costs as little as its corners.
+//! Ours differ from PyTorch's in three words: `true` and `false`, `dtype=f64`, `device=cuda:1`.
+
+use super::device_id::DeviceId;
+use super::dtype::{DType, Scalar};
+
+/// `torch.set_printoptions`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PrintOptions {
+    /// Digits after the point.
+    pub precision: usize,
+    /// Tensors of more elements are summarised.
+    pub threshold: usize,
+    /// Elements shown at each end of a summarised dimension.
+    pub edgeitems: usize,
+    /// Characters of a line.
+    pub linewidth: usize,
+    /// Scientific notation: always, never, or where it is needed.
+    pub sci_mode: Option<bool>,
+}
+
+impl Default for PrintOptions {
+    fn default() -> PrintOptions {
+        PrintOptions { precision: 4, threshold: 1000, edgeitems: 3, linewidth: 80, sci_mode: None }
+    }
+}
+
+/// What is told of a tensor besides its elements.
+#[derive(Clone, Copy, Debug)]
+pub struct Printed<'a> {
+    pub shape: &'a [usize],
+    pub dtype: DType,
+    pub device: DeviceId,
+    pub requires_grad: bool,
+    /// The name of the operation that made it, when a gradient flows through it: `ReluBackward0`.
+    pub grad_fn: Option<&'a str>,
+    /// The float type that is not worth a `dtype=`.
+    pub default_dtype: DType,
+}
+
+impl<'a> Printed<'a> {
+    /// A tensor on the CPU without a gradient.
+    pub fn new(shape: &'a [usize], dtype: DType) -> Printed<'a> {
+        Printed { shape, dtype, device: DeviceId::Cpu, requires_grad: false, grad_fn: None, default_dtype: DType::F32 }
+    }
+}
+
+/// The indices that are shown of each dimension; their product is what `format` asks for.
+pub fn visible(shape: &[usize], options: &PrintOptions) -> Vec<Vec<usize>> {
+    let summarize = summarized(shape, options);
+    let edge = options.edgeitems;
+    shape
+        .iter()
+        .map(|&size| match summarize && size > edge.saturating_mul(2) {
+            true => (0..edge).chain(size - edge..size).collect(),
+            false => (0..size).collect(),
+        })
+        .collect()
+}
+
+fn summarized(shape: &[usize], options: &PrintOptions) -> bool {
+    // An overflowing product is certainly above the threshold; a size of 0 is not.
+    super::layout::numel(shape).is_none_or(|n| n > options.threshold)
+}
+
+/// The whole text: `tensor([[1., 2.]], device=cuda:1, dtype=f64)`.
+///
+/// `at` is called once for each index of `visible`, in row-major order. 16-bit floats are passed as the
+/// `f64` of the same value.
+pub fn format(printed: &Printed, options: &PrintOptions, mut at: impl FnMut(&[usize]) -> Scalar) -> String {
+    const PREFIX: &str = "tensor(";
+    let mut text = String::from(PREFIX);
+    if printed.shape.contains(&0) {
+        text.push_str("[]");
+    } else {
+        let values = collect(printed.shape, options, &mut at);
+        let style = Style::of(&values, printed.dtype, options);
+        let summarize = summarized(printed.shape, options);
+        let mut writer = Writer { values: values.iter(), style, summarize, options };
+        writer.block(&mut text, printed.shape, PREFIX.len());
+    }
+    add_suffixes(&mut text, &suffixes(printed, options), PREFIX.len(), options.linewidth);
+    text
+}
+
+fn collect(shape: &[usize], options: &PrintOptions, at: &mut impl FnMut(&[usize]) -> Scalar) -> Vec<Scalar> {
+    let shown = visible(shape, options);
+    let count = shown.iter().map(Vec::len).product();
+    let mut values = Vec::with_capacity(count);
+    let mut place = vec![0; shape.len()];
+    let mut index: Vec<usize> = shown.iter().map(|dim| dim.first().copied().unwrap_or(0)).collect();
+    for _ in 0..count {
+        values.push(at(&index));
+        for dim in (0..shape.len()).rev() {
+            place[dim] += 1;
+            if place[dim] < shown[dim].len() {
+                index[dim] = shown[dim][place[dim]];
+                break;
+            }
+            place[dim] = 0;
+            index[dim] = shown[dim][0];
+        }
+    }
+    values
+}
+
+/// `_Formatter`: one notation and one width for all elements that are shown.
+struct Style {
+    float: bool,
+    integral: bool,
+    scientific: bool,
+    width: usize,
+    precision: usize,
+}
+
+impl Style {
+    fn of(values: &[Scalar], dtype: DType, options: &PrintOptions) -> Style {
+        let float = dtype.is_float();
+        let mut style = Style { float, integral: true, scientific: false, width: 1, precision: options.precision };
+        if !float {
+            style.width = values.iter().map(|value| style.element(*value).len()).fold(1, usize::max);
+            return style;
+        }
+        let numbers: Vec<f64> =
+            values.iter().map(|value| value.to_f64()).filter(|x| x.is_finite() && *x != 0.0).collect();
+        if numbers.is_empty() {
+            return style;
+        }
+        let low = numbers.iter().fold(f64::INFINITY, |low, x| low.min(x.abs()));
+        let high = numbers.iter().fold(0.0f64, |high, x| high.max(x.abs()));
+        style.integral = numbers.iter().all(|x| *x == x.ceil());
+        style.scientific = options.sci_mode.unwrap_or(high / low > 1000.0 || high > 1.0e8 || low < 1.0e-4);
+        // Zeros, infinities and NaN have no say in the width, as in PyTorch.
+        style.width = numbers.iter().map(|x| style.element(Scalar::Float(*x)).len()).fold(1, usize::max);
+        style
+    }
+
+    fn element(&self, value: Scalar) -> String {
+        if !self.float {
+            return value.to_string();
+        }
+        let x = value.to_f64();
+        if x.is_nan() {
+            "nan".to_string()
+        } else if x.is_infinite() {
+            if x > 0.0 { "inf".to_string() } else { "-inf".to_string() }
+        } else if self.scientific {
+            scientific(x, self.precision)
+        } else if self.integral {
+            format!("{x:.0}.")
+        } else {
+            format!("{x:.*}", self.precision)
+        }
+    }
+
+    fn push(&self, text: &mut String, value: Scalar) {
+        let element = self.element(value);
+        text.extend(std::iter::repeat_n(' ', self.width.saturating_sub(element.len())));
+        text.push_str(&element);
+    }
+}
+
+/// C's `%.4e`: a sign and at least two digits in the exponent, which Rust leaves out.
+fn scientific(x: f64, precision: usize) -> String {
+    let text = format!("{x:.precision$e}");
+    let Some((mantissa, exponent)) = text.split_once('e') else { return text };
+    let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
+    format!("{mantissa}e{sign}{digits:0>2}")
+}
+
+struct Writer<'a> {
+    values: std::slice::Iter<'a, Scalar>,
+    style: Style,
+    summarize: bool,
+    options: &'a PrintOptions,
+}
+
+impl Writer<'_> {
+    /// A tensor of any number of dims whose opening bracket stands at column `indent`.
+    fn block(&mut self, text: &mut String, shape: &[usize], indent: usize) {
+        match shape {
+            [] => self.next(text),
+            [size] => self.vector(text, *size, indent),
+            [size, rest @ ..] => {
+                text.push('[');
+                let edge = self.options.edgeitems;
+                let short = self.summarize && *size > edge.saturating_mul(2);
+                let rows = if short { 2 * edge + 1 } else { *size };
+                for row in 0..rows {
+                    if row > 0 {
+                        text.push(',');
+                        text.extend(std::iter::repeat_n('\n', rest.len()));
+                        text.extend(std::iter::repeat_n(' ', indent + 1));
+                    }
+                    match short && row == edge {
+                        true => text.push_str("..."),
+                        false => self.block(text, rest, indent + 1),
+                    }
+                }
+                text.push(']');
+            }
+        }
+    }
+
+    /// The last dim: as many elements on a line as fit.
+    fn vector(&mut self, text: &mut String, size: usize, indent: usize) {
+        let per_line = (self.options.linewidth.saturating_sub(indent) / (self.style.width + 2)).max(1);
+        let edge = self.options.edgeitems;
+        let short = self.summarize && (size > edge.saturating_mul(2) || edge == 0);
+        let items = if short { 2 * edge + 1 } else { size };
+        text.push('[');
+        for item in 0..items {
+            if item > 0 && item % per_line == 0 {
+                text.push_str(",\n");
+                text.extend(std::iter::repeat_n(' ', indent + 1));
+            } else if item > 0 {
+                text.push_str(", ");
+            }
+            match short && item == edge {
+                true if edge == 0 => text.push_str("..."),
+                true => text.push_str(" ..."),
+                false => self.next(text),
+            }
+        }
+        text.push(']');
+    }
+
+    fn next(&mut self, text: &mut String) {
+        if let Some(value) = self.values.next() {
+            self.style.push(text, *value);
+        }
+    }
+}
+
+fn suffixes(printed: &Printed, options: &PrintOptions) -> Vec<String> {
+    let Printed { shape, dtype, .. } = *printed;
+    let mut out = Vec::new();
+    if printed.device.is_cuda() {
+        out.push(format!("device={}", printed.device));
+    }
+    let empty = shape.contains(&0);
+    if (empty && shape.len() != 1) || (!empty && options.edgeitems == 0) {
+        out.push(format!("size={}", tuple(shape)));
+    }
+    // An empty tensor has no elements that would show whether it holds integers.
+    let plain = dtype == printed.default_dtype || (!empty && matches!(dtype, DType::I64 | DType::Bool));
+    if !plain {
+        out.push(format!("dtype={dtype}"));
+    }
+    if let Some(name) = printed.grad_fn {
+        out.push(format!("grad_fn=<{name}>"));
+    } else if printed.requires_grad {
+        out.push("requires_grad=true".to_string());
+    }
+    out
+}
+
+/// Python's tuple: `(2, 3)`, `(2,)`, `()`.
+fn tuple(shape: &[usize]) -> String {
+    let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();
+    format!("({}{})", sizes.join(", "), if sizes.len() == 1 { "," } else { "" })
+}
+
+fn add_suffixes(text: &mut String, suffixes: &[String], indent: usize, linewidth: usize) {
+    // PyTorch counts `len - rfind + 1`, where `rfind` is -1 without a newline and the newline itself counts.
+    let mut length = text.rfind('\n').map_or(text.len() + 2, |newline| text.len() - newline + 1);
+    for suffix in suffixes {
+        if length + suffix.len() + 2 > linewidth {
+            text.push_str(",\n");
+            text.extend(std::iter::repeat_n(' ', indent));
+            length = indent + suffix.len();
+        } else {
+            text.push_str(", ");
+            length += suffix.len() + 2;
+        }
+        text.push_str(suffix);
+    }
+    text.push(')');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_huge_tensor_is_asked_for_its_corners_only() {
+        let shape = [1 << 20, 1 << 20, 4];
+        let mut asked = 0;
+        let text = format(&Printed::new(&shape, DType::F32), &PrintOptions::default(), |index| {
+            asked += 1;
+            Scalar::Float((index[0] % 7) as f64)
+        });
+        assert_eq!(asked, 6 * 6 * 4);
+        assert!(text.starts_with("tensor([[[0., 0., 0., 0.],\n") && text.contains("...,\n"));
+    }
+
+    #[test]
+    fn suffixes_in_our_words() {
+        let shape = [1];
+        let printed = Printed { device: DeviceId::Cuda(1), requires_grad: true, ..Printed::new(&shape, DType::F64) };
+        let text = format(&printed, &PrintOptions::default(), |_| Scalar::Float(-0.5));
+        assert_eq!(text, "tensor([-0.5000], device=cuda:1, dtype=f64, requires_grad=true)");
+    }
+}

@@ -1,0 +1,59 @@
+//! Printing against PyTorch's own output, case by case: `tests/fixtures/print.py` made the expectations.
+
+use serde_json::Value as Json;
+use tscript::base::dtype::{DType, Scalar};
+use tscript::base::print::{PrintOptions, Printed, format};
+
+#[test]
+fn prints_as_pytorch() {
+    let cases: Vec<Json> = serde_json::from_str(include_str!("../fixtures/print.json")).unwrap();
+    assert!(cases.len() > 500);
+    for (number, case) in cases.iter().enumerate() {
+        let shape: Vec<usize> = serde_json::from_value(case["shape"].clone()).unwrap();
+        let dtype = DType::parse(case["dtype"].as_str().unwrap()).unwrap();
+        let value = values(case, dtype);
+        let printed = Printed {
+            requires_grad: case["requires_grad"] == true,
+            grad_fn: case["grad_fn"].as_str(),
+            ..Printed::new(&shape, dtype)
+        };
+        let text = format(&printed, &options(&case["options"]), |index| {
+            value(index.iter().zip(&shape).fold(0, |linear, (i, size)| linear * size + i))
+        });
+        assert_eq!(text, case["text"].as_str().unwrap(), "case {number}: {dtype} {shape:?} {}", case["options"]);
+    }
+}
+
+/// Element by linear index: listed, or `(index % modulus) * scale + offset`.
+fn values(case: &Json, dtype: DType) -> Box<dyn Fn(usize) -> Scalar + '_> {
+    let scalar = move |x: f64| match dtype {
+        DType::Bool => Scalar::Bool(x != 0.0),
+        dtype if dtype.is_float() => Scalar::Float(x),
+        _ => Scalar::Int(x as i64),
+    };
+    if let Some(rule) = case["rule"].as_array() {
+        let number = |i: usize| rule[i].as_f64().unwrap();
+        let (modulus, scale, offset) = (number(0) as usize, number(1), number(2));
+        return Box::new(move |i| scalar((i % modulus) as f64 * scale + offset));
+    }
+    let data = case["data"].as_array().unwrap();
+    Box::new(move |i| {
+        let text = data[i].as_str().unwrap();
+        match dtype.is_int() {
+            true => Scalar::Int(text.parse().unwrap()),
+            false => scalar(text.parse().unwrap()),
+        }
+    })
+}
+
+fn options(json: &Json) -> PrintOptions {
+    let plain = PrintOptions::default();
+    let number = |key: &str, default: usize| json[key].as_u64().map_or(default, |n| n as usize);
+    PrintOptions {
+        precision: number("precision", plain.precision),
+        threshold: number("threshold", plain.threshold),
+        edgeitems: number("edgeitems", plain.edgeitems),
+        linewidth: number("linewidth", plain.linewidth),
+        sci_mode: json["sci_mode"].as_bool(),
+    }
+}
