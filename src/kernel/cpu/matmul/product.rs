@@ -1,0 +1,247 @@
+//! One matrix product of `f32` or `f64` on raw addresses: which way is fastest for which shape.
+//!
+//! Knows nothing of batches or dtypes. Large products are faer's, which picks its vectors at run time.
+
+use crate::kernel::abi::Threads;
+use crate::kernel::cpu::real::{Real, sum_by, widths};
+use crate::kernel::cpu::staging::{Scratch, Shared};
+pub use faer::Accum;
+use faer::{MatMut, MatRef, Par};
+
+/// A matrix in memory: element (i, j) is at `ptr + i * row + j * col`, in elements.
+#[derive(Debug)]
+pub struct Matrix<T> {
+    pub ptr: *mut T,
+    pub row: isize,
+    pub col: isize,
+}
+
+impl<T> Copy for Matrix<T> {}
+impl<T> Clone for Matrix<T> {
+    fn clone(&self) -> Matrix<T> {
+        *self
+    }
+}
+
+// SAFETY: an address; whoever calls a product promises what is behind it.
+unsafe impl<T: Send> Send for Matrix<T> {}
+unsafe impl<T: Send> Sync for Matrix<T> {}
+
+impl<T> Matrix<T> {
+    /// Row-major with rows of `cols` elements.
+    pub fn packed(slice: &[T], cols: usize) -> Matrix<T> {
+        Matrix { ptr: slice.as_ptr().cast_mut(), row: cols as isize, col: 1 }
+    }
+
+    pub fn transposed(self) -> Matrix<T> {
+        Matrix { ptr: self.ptr, row: self.col, col: self.row }
+    }
+
+    pub fn at(self, i: usize, j: usize) -> *mut T {
+        self.ptr.wrapping_offset(i as isize * self.row + j as isize * self.col)
+    }
+
+    /// The part that starts at (i, j).
+    pub fn from(self, i: usize, j: usize) -> Matrix<T> {
+        Matrix { ptr: self.at(i, j), ..self }
+    }
+}
+
+/// Sizes of a product: `[m, k] @ [k, n]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+}
+
+/// Cost: below this, handing a product to the pool takes longer than it saves (faer 0.24, two cores: 64³ runs
+/// at 222 GFLOP/s alone and at 24 through rayon).
+pub const PARALLEL_FLOPS: usize = 4_000_000;
+/// Cost: faer's set-up is about 100 ns; plain loops do this many multiplications sooner.
+const TINY: usize = 256;
+/// Bytes of a matrix below which a matrix-vector product stays on one thread.
+const VECTOR_BYTES: usize = 512 * 1024;
+
+/// `c = a @ b`, or `c += a @ b`. With `k == 0` the product is zero.
+///
+/// # Safety
+/// `a` is `[m, k]`, `b` `[k, n]`, readable (stride 0 is fine); `c` is `[m, n]`, writable, with distinct
+/// elements, and does not overlap `a` or `b`.
+#[inline]
+pub unsafe fn product<T: Real>(threads: &Threads, s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<T>, accum: Accum) {
+    if s.m * s.n * s.k <= TINY {
+        // SAFETY: the caller's promise.
+        return unsafe { tiny(s, a, b, c, accum) };
+    }
+    // SAFETY: the caller's promise; transposing both sides leaves the product the same.
+    unsafe {
+        if s.n == 1 && matrix_vector(threads, s.m, s.k, a, b.ptr, b.row, c.ptr, c.row, accum)
+            || s.m == 1 && matrix_vector(threads, s.n, s.k, b.transposed(), a.ptr, a.col, c.ptr, c.col, accum)
+            || s.k == 1 && outer(threads, s, a, b, c, accum)
+        {
+            return;
+        }
+        large(threads, s, a, b, c, accum);
+    }
+}
+
+#[inline]
+unsafe fn tiny<T: Real>(s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<T>, accum: Accum) {
+    for i in 0..s.m {
+        for j in 0..s.n {
+            // SAFETY: all three positions are inside their matrices.
+            unsafe {
+                let mut sum = if matches!(accum, Accum::Add) { *c.at(i, j) } else { T::ZERO };
+                let (mut x, mut y) = (a.at(i, 0), b.at(0, j));
+                for _ in 0..s.k {
+                    sum += *x * *y;
+                    x = x.wrapping_offset(a.col);
+                    y = y.wrapping_offset(b.row);
+                }
+                *c.at(i, j) = sum;
+            }
+        }
+    }
+}
+
+unsafe fn large<T: Real>(threads: &Threads, s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<T>, accum: Accum) {
+    // faer likes column-major results: a row-major one is the transpose of the transposes' product.
+    let (s, a, b, c) = if c.col == 1 {
+        (Sizes { m: s.n, n: s.m, k: s.k }, b.transposed(), a.transposed(), c.transposed())
+    } else {
+        (s, a, b, c)
+    };
+    let run = move |par: Par| {
+        // Whole values, so that the closure captures what is `Send` and not the bare pointers in it.
+        let (a, b, c) = (&a, &b, &c);
+        // SAFETY: the caller's promise.
+        unsafe {
+            let lhs = MatRef::from_raw_parts(a.ptr.cast_const(), s.m, s.k, a.row, a.col);
+            let rhs = MatRef::from_raw_parts(b.ptr.cast_const(), s.k, s.n, b.row, b.col);
+            let dst = MatMut::from_raw_parts_mut(c.ptr, s.m, s.n, c.row, c.col);
+            faer::linalg::matmul::matmul(dst, accum, lhs, rhs, T::ONE, par);
+        }
+    };
+    let count = threads.count();
+    if count > 1 && 2 * s.m * s.n * s.k >= PARALLEL_FLOPS {
+        threads.install(move || run(Par::rayon(count)));
+    } else {
+        run(Par::Seq);
+    }
+}
+
+widths! {
+    /// `y[i] (+)= dot(row i of a, x)` for rows `a + i * lda`.
+    fn dot_rows<T>(a: *const T, lda: isize, x: &[T], y: &mut [T], accum: Accum) {
+        for (i, y) in y.iter_mut().enumerate() {
+            // SAFETY: `matrix_vector` gives rows of `x.len()` elements.
+            let row = unsafe { std::slice::from_raw_parts(a.offset(i as isize * lda), x.len()) };
+            let dot = sum_by(x.len(), |j| row[j] * x[j]);
+            *y = if matches!(accum, Accum::Add) { *y + dot } else { dot };
+        }
+    }
+}
+
+widths! {
+    /// `y += sum of x[j] * column j`, columns at `a + j * lda`, each of `y.len()` elements.
+    fn add_columns<T>(a: *const T, lda: isize, x: &[T], y: &mut [T]) {
+        let rows = y.len();
+        // SAFETY: `matrix_vector` gives columns of `y.len()` elements.
+        let column = |j: usize| unsafe { std::slice::from_raw_parts(a.offset(j as isize * lda), rows) };
+        let mut j = 0;
+        // Eight columns at a time: one pass over `y` for eight over `a`.
+        while j + 8 <= x.len() {
+            let columns: [&[T]; 8] = std::array::from_fn(|c| column(j + c));
+            for i in 0..rows {
+                let mut sum = y[i];
+                for c in 0..8 {
+                    sum = columns[c][i].fma(x[j + c], sum);
+                }
+                y[i] = sum;
+            }
+            j += 8;
+        }
+        for (j, &x) in x.iter().enumerate().skip(j) {
+            for (y, &a) in y.iter_mut().zip(column(j)) {
+                *y = a.fma(x, *y);
+            }
+        }
+    }
+}
+
+/// `y (+)= a @ x` at the speed of memory; `false` (and nothing done) for strides that it does not know.
+#[allow(clippy::too_many_arguments)]
+unsafe fn matrix_vector<T: Real>(
+    threads: &Threads,
+    m: usize,
+    k: usize,
+    a: Matrix<T>,
+    x: *const T,
+    x_stride: isize,
+    y: *mut T,
+    y_stride: isize,
+    accum: Accum,
+) -> bool {
+    if !(a.col == 1 || a.row == 1) || y_stride != 1 && m > 1 {
+        return false;
+    }
+    let packed;
+    // SAFETY: the caller's promise: `x` has `k` elements, `y` has `m`.
+    let (x, y) = unsafe {
+        let x = if x_stride == 1 {
+            std::slice::from_raw_parts(x, k)
+        } else {
+            let mut copy = Scratch::<T>::new(k);
+            copy.iter_mut().enumerate().for_each(|(j, c)| *c = *x.offset(j as isize * x_stride));
+            packed = copy;
+            &packed
+        };
+        (x, std::slice::from_raw_parts_mut(y, m))
+    };
+    let bytes = m * k * size_of::<T>();
+    let out = Shared::new(y);
+    let by_rows = a.col == 1;
+    let grain = if bytes < VECTOR_BYTES { m } else { (64 * 1024 / (k * size_of::<T>())).max(64).next_multiple_of(16) };
+    threads.split(m, grain, |range| {
+        let from = (&a).from(range.start, 0).ptr;
+        // SAFETY: ranges are disjoint.
+        let y = unsafe { out.range(range) };
+        if by_rows {
+            dot_rows(from, a.row, x, y, accum);
+        } else {
+            if matches!(accum, Accum::Replace) {
+                y.fill(T::ZERO);
+            }
+            add_columns(from, a.col, x, y);
+        }
+    });
+    true
+}
+
+widths! {
+    fn scaled_row<T>(x: T, b: &[T], c: &mut [T], accum: Accum) {
+        match accum {
+            Accum::Replace => c.iter_mut().zip(b).for_each(|(c, &b)| *c = x * b),
+            Accum::Add => c.iter_mut().zip(b).for_each(|(c, &b)| *c = b.fma(x, *c)),
+        }
+    }
+}
+
+/// `c (+)= column @ row`; `false` for strides that it does not know.
+unsafe fn outer<T: Real>(threads: &Threads, s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<T>, accum: Accum) -> bool {
+    if c.col != 1 || b.col != 1 || s.n < 8 {
+        return false;
+    }
+    // SAFETY: the caller's promise: one row of `n` elements.
+    let row = unsafe { std::slice::from_raw_parts(b.ptr.cast_const(), s.n) };
+    let grain = (64 * 1024 / s.n).max(1);
+    threads.split(s.m, grain, |range| {
+        let (a, c) = (&a, &c);
+        for i in range {
+            // SAFETY: row `i` of `c` is contiguous and only this thread's.
+            unsafe { scaled_row(*a.at(i, 0), row, std::slice::from_raw_parts_mut(c.at(i, 0), s.n), accum) };
+        }
+    });
+    true
+}

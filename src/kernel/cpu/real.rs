@@ -1,0 +1,252 @@
+//! The two types that dense kernels compute in, and code compiled once per vector width.
+//!
+//! Knows nothing of views: 16-bit operands are widened before they get here (`staging`).
+
+use crate::base::dtype::DType;
+
+/// `f32` or `f64`.
+pub trait Real: faer::traits::RealField + Copy + Default + std::iter::Sum + std::ops::Neg<Output = Self> {
+    const DTYPE: DType;
+    const ZERO: Self;
+    const ONE: Self;
+    const NEG_INF: Self;
+    const INF: Self;
+    const EPS: Self;
+
+    fn from_f64(x: f64) -> Self;
+    fn to_f64(self) -> f64;
+    /// e to the power of `self`, without branches or calls for `f32`, so that loops over it become vectors.
+    fn exp(self) -> Self;
+    fn ln(self) -> Self;
+    fn sqrt(self) -> Self;
+    /// `self * a + b`, rounded once.
+    fn fma(self, a: Self, b: Self) -> Self;
+
+    fn from_usize(n: usize) -> Self {
+        Self::from_f64(n as f64)
+    }
+
+    fn is_nan(self) -> bool {
+        #[allow(clippy::eq_op)]
+        {
+            self != self
+        }
+    }
+
+    /// The larger; NaN when either is NaN.
+    #[inline(always)]
+    fn max_nan(self, other: Self) -> Self {
+        if self > other || self.is_nan() { self } else { other }
+    }
+}
+
+impl Real for f32 {
+    const DTYPE: DType = DType::F32;
+    const ZERO: f32 = 0.0;
+    const ONE: f32 = 1.0;
+    const NEG_INF: f32 = f32::NEG_INFINITY;
+    const INF: f32 = f32::INFINITY;
+    const EPS: f32 = f32::EPSILON;
+
+    #[inline(always)]
+    fn from_f64(x: f64) -> f32 {
+        x as f32
+    }
+    #[inline(always)]
+    fn to_f64(self) -> f64 {
+        self as f64
+    }
+
+    /// Error under 1.5 units in the last place; subnormal results are kept, NaN passes through.
+    /// Cody and Waite's reduction to half of ln 2, then the polynomial of Cephes' `expf`.
+    #[inline(always)]
+    fn exp(self) -> f32 {
+        let x = if self > 89.0 { 89.0 } else { self };
+        let x = if x < -104.0 { -104.0 } else { x };
+        // Adding 1.5 * 2^23 leaves the nearest integer in the low bits of the mantissa.
+        let shifted = x.mul_add(std::f32::consts::LOG2_E, 12_582_912.0);
+        let n = shifted - 12_582_912.0;
+        let r = n.mul_add(-0.693_359_4, x);
+        let r = n.mul_add(2.121_944_4e-4, r);
+        let mut p = 1.987_569_1e-4f32;
+        p = p.mul_add(r, 1.398_199_9e-3);
+        p = p.mul_add(r, 8.333_452e-3);
+        p = p.mul_add(r, 4.166_579_6e-2);
+        p = p.mul_add(r, 1.666_666_5e-1);
+        p = p.mul_add(r, 5.000_000_1e-1);
+        let p = p.mul_add(r * r, r + 1.0);
+        // Two factors, because 2^n alone is no normal number at both ends of the range.
+        let n = (shifted.to_bits() as i32).wrapping_sub(0x4B40_0000);
+        let half = n >> 1;
+        let power = |k: i32| f32::from_bits((k.wrapping_add(127) as u32).wrapping_shl(23));
+        p * power(half) * power(n.wrapping_sub(half))
+    }
+    #[inline(always)]
+    fn ln(self) -> f32 {
+        f32::ln(self)
+    }
+    #[inline(always)]
+    fn sqrt(self) -> f32 {
+        f32::sqrt(self)
+    }
+    #[inline(always)]
+    fn fma(self, a: f32, b: f32) -> f32 {
+        self.mul_add(a, b)
+    }
+}
+
+impl Real for f64 {
+    const DTYPE: DType = DType::F64;
+    const ZERO: f64 = 0.0;
+    const ONE: f64 = 1.0;
+    const NEG_INF: f64 = f64::NEG_INFINITY;
+    const INF: f64 = f64::INFINITY;
+    const EPS: f64 = f64::EPSILON;
+
+    #[inline(always)]
+    fn from_f64(x: f64) -> f64 {
+        x
+    }
+    #[inline(always)]
+    fn to_f64(self) -> f64 {
+        self
+    }
+    #[inline(always)]
+    fn exp(self) -> f64 {
+        f64::exp(self)
+    }
+    #[inline(always)]
+    fn ln(self) -> f64 {
+        f64::ln(self)
+    }
+    #[inline(always)]
+    fn sqrt(self) -> f64 {
+        f64::sqrt(self)
+    }
+    #[inline(always)]
+    fn fma(self, a: f64, b: f64) -> f64 {
+        self.mul_add(a, b)
+    }
+}
+
+/// Writes a function over `T: Real` that is compiled for AVX-512, for AVX2 and for the baseline, and picks
+/// one of them at each call (a few atomic loads).
+macro_rules! widths {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident<T>($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
+        $(#[$meta])*
+        #[allow(clippy::too_many_arguments)]
+        $vis fn $name<T: $crate::kernel::cpu::real::Real>($($arg: $ty),*) $(-> $ret)? {
+            #[inline(always)]
+            fn narrow<T: $crate::kernel::cpu::real::Real>($($arg: $ty),*) $(-> $ret)? $body
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+                fn wide512<T: $crate::kernel::cpu::real::Real>($($arg: $ty),*) $(-> $ret)? { narrow::<T>($($arg),*) }
+                #[target_feature(enable = "avx2,fma")]
+                fn wide256<T: $crate::kernel::cpu::real::Real>($($arg: $ty),*) $(-> $ret)? { narrow::<T>($($arg),*) }
+                use std::arch::is_x86_feature_detected as has;
+                if has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl") && has!("fma") {
+                    // SAFETY: the processor has the features that `wide512` is compiled for.
+                    return unsafe { wide512::<T>($($arg),*) };
+                }
+                if has!("avx2") && has!("fma") {
+                    // SAFETY: the processor has the features that `wide256` is compiled for.
+                    return unsafe { wide256::<T>($($arg),*) };
+                }
+            }
+            narrow::<T>($($arg),*)
+        }
+    };
+}
+pub(crate) use widths;
+
+/// Calls `$body` with `$T` as the type that `$dtype` computes in; other dtypes do nothing.
+/// Invariant: rows only launch these kernels with floats.
+macro_rules! real {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype.compute() {
+            $crate::base::dtype::DType::F64 => {
+                type $T = f64;
+                $body
+            }
+            $crate::base::dtype::DType::F32 => {
+                type $T = f32;
+                $body
+            }
+            other => debug_assert!(false, "no dense kernel for {other}"),
+        }
+    };
+}
+pub(crate) use real;
+
+/// Vector lanes kept apart in sums, so that they run as vectors and lose less to rounding.
+pub const LANES: usize = 32;
+
+/// Sum of the lanes, halves first.
+#[inline(always)]
+pub fn fold_sum<T: Real>(mut lanes: [T; LANES]) -> T {
+    let mut width = LANES / 2;
+    while width > 0 {
+        for i in 0..width {
+            lanes[i] += lanes[i + width];
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
+/// Sum of `f(i)` for `i` below `n`, in lanes.
+#[inline(always)]
+pub fn sum_by<T: Real>(n: usize, f: impl Fn(usize) -> T) -> T {
+    let mut lanes = [T::ZERO; LANES];
+    let whole = n - n % LANES;
+    let mut i = 0;
+    while i < whole {
+        for (lane, sum) in lanes.iter_mut().enumerate() {
+            *sum += f(i + lane);
+        }
+        i += LANES;
+    }
+    let mut sum = fold_sum(lanes);
+    for i in whole..n {
+        sum += f(i);
+    }
+    sum
+}
+
+/// Largest element, NaN when there is one; minus infinity when empty.
+#[inline(always)]
+pub fn max_of<T: Real>(x: &[T]) -> T {
+    let mut lanes = [T::NEG_INF; LANES];
+    let chunks = x.chunks_exact(LANES);
+    let rest = chunks.remainder();
+    for chunk in chunks {
+        for (max, &x) in lanes.iter_mut().zip(chunk) {
+            *max = if x > *max || x.is_nan() { x } else { *max };
+        }
+    }
+    lanes.iter().chain(rest).fold(T::NEG_INF, |a, &b| a.max_nan(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exp_is_close_over_the_whole_range() {
+        let mut x = -110.0f32;
+        while x < 95.0 {
+            let (ours, exact) = (Real::exp(x), (x as f64).exp());
+            let error = (ours as f64 - exact).abs();
+            assert!(
+                exact > f32::MAX as f64 && ours.is_infinite() || error <= exact * 2e-7 + 2e-45,
+                "{x}: {ours} {exact}"
+            );
+            x += 0.0137;
+        }
+        assert!(Real::exp(f32::NAN).is_nan());
+        assert_eq!(Real::exp(f32::NEG_INFINITY), 0.0);
+        assert_eq!(Real::exp(f32::INFINITY), f32::INFINITY);
+        assert_eq!(Real::exp(0.0f32), 1.0);
+    }
+}
