@@ -4,6 +4,7 @@
 //! `F32` registers and are rounded by `Cast` after each operation, small integers live in `I64` and are
 //! wrapped by `Cast`; so a fused chain gives bit for bit what single operations give.
 
+use super::cpu::fused::Prepared;
 use crate::base::dtype::DType;
 
 /// Representation of a register's elements.
@@ -41,7 +42,7 @@ pub const TILE: usize = 1024;
 /// Computes `n` (at most `TILE`) elements: reads `args`, writes `out`. `out` may be one of `args`.
 ///
 /// # Safety
-/// Each pointer is a register of the class that the variant names, aligned to 64 bytes.
+/// Each pointer is `n` elements of the class that the variant names, aligned to one element.
 pub type TileFn = unsafe fn(args: &[*const u8; 4], out: *mut u8, n: usize);
 
 /// One element-wise function for one combination of classes.
@@ -127,6 +128,9 @@ pub enum Instr {
 }
 
 /// A step: straight-line code for one element, over an iteration shape.
+///
+/// A view of a `Load` or `Store` has the iteration shape (stride 0 where it is broadcast). An output view may
+/// overlap an input view only if the two are identical; outputs do not overlap each other.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     pub instrs: Vec<Instr>,
@@ -134,4 +138,12 @@ pub struct Program {
     pub regs: Vec<Class>,
     /// How many trailing dims are reduced; 0 for a pure map. Invariant: without a `Reduce`, 0.
     pub reduced: usize,
+    /// What the CPU makes of the program at its first run. Invariant: the fields above do not change after.
+    pub prepared: Prepared,
+}
+
+impl Program {
+    pub fn new(instrs: Vec<Instr>, regs: Vec<Class>, reduced: usize) -> Program {
+        Program { instrs, regs, reduced, prepared: Prepared::default() }
+    }
 }

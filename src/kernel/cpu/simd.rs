@@ -1,1 +1,177 @@
-//! simd
+//! One scalar body, three machine codes: AVX-512, AVX2 with FMA, and what every machine has.
+//!
+//! Bodies are plain Rust that the compiler vectorises; this file only compiles them three times and finds
+//! out once which to use. It knows nothing of tiles' meaning. On machines other than x86-64 all three are
+//! the portable one.
+
+use std::sync::OnceLock;
+
+/// What a body may use; passed as a type so that the body is compiled for each.
+pub trait Simd: Copy {
+    /// `a * b + c`, fused where the machine can do that in one instruction.
+    fn fma32(a: f32, b: f32, c: f32) -> f32;
+    fn fma64(a: f64, b: f64, c: f64) -> f64;
+}
+
+/// 512-bit vectors.
+#[derive(Clone, Copy)]
+pub struct Avx512;
+/// 256-bit vectors and fused multiply-add.
+#[derive(Clone, Copy)]
+pub struct Avx2;
+/// The target's baseline. Not: `mul_add`, which is a library call on a baseline x86-64.
+#[derive(Clone, Copy)]
+pub struct Portable;
+
+impl Simd for Avx512 {
+    #[inline(always)]
+    fn fma32(a: f32, b: f32, c: f32) -> f32 {
+        a.mul_add(b, c)
+    }
+    #[inline(always)]
+    fn fma64(a: f64, b: f64, c: f64) -> f64 {
+        a.mul_add(b, c)
+    }
+}
+
+impl Simd for Avx2 {
+    #[inline(always)]
+    fn fma32(a: f32, b: f32, c: f32) -> f32 {
+        a.mul_add(b, c)
+    }
+    #[inline(always)]
+    fn fma64(a: f64, b: f64, c: f64) -> f64 {
+        a.mul_add(b, c)
+    }
+}
+
+impl Simd for Portable {
+    #[inline(always)]
+    fn fma32(a: f32, b: f32, c: f32) -> f32 {
+        a * b + c
+    }
+    #[inline(always)]
+    fn fma64(a: f64, b: f64, c: f64) -> f64 {
+        a * b + c
+    }
+}
+
+/// Index of the machine's best among the versions that `levels!` makes.
+#[inline]
+pub fn level() -> usize {
+    static LEVEL: OnceLock<usize> = OnceLock::new();
+    *LEVEL.get_or_init(detect)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn detect() -> usize {
+    let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("bmi2");
+    let avx512 = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vl");
+    match (avx2, avx512) {
+        (true, true) => 0,
+        (true, false) => 1,
+        _ => 2,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn detect() -> usize {
+    2
+}
+
+/// `levels!(<S> fn(x: T, ...) -> R { body })`: an array of three `unsafe fn(T, ...) -> R`, best first.
+/// The body may call anything `#[inline(always)]` that is generic over `S: Simd`.
+macro_rules! levels {
+    (<$S:ident> fn($($p:ident: $P:ty),* $(,)?) $(-> $R:ty)? $body:block) => {{
+        #[inline(always)]
+        #[allow(clippy::too_many_arguments)]
+        unsafe fn body<$S: $crate::kernel::cpu::simd::Simd>($($p: $P),*) $(-> $R)? {
+            // SAFETY: whoever calls one of the three keeps what the body asks for.
+            unsafe { $body }
+        }
+        #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,bmi2"))]
+        #[allow(clippy::too_many_arguments)]
+        unsafe fn best($($p: $P),*) $(-> $R)? {
+            // SAFETY: as above; `level` chose this version because the machine has these instructions.
+            unsafe { body::<$crate::kernel::cpu::simd::Avx512>($($p),*) }
+        }
+        #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,bmi2"))]
+        #[allow(clippy::too_many_arguments)]
+        unsafe fn middle($($p: $P),*) $(-> $R)? {
+            // SAFETY: as above.
+            unsafe { body::<$crate::kernel::cpu::simd::Avx2>($($p),*) }
+        }
+        #[allow(clippy::too_many_arguments)]
+        unsafe fn plain($($p: $P),*) $(-> $R)? {
+            // SAFETY: as above.
+            unsafe { body::<$crate::kernel::cpu::simd::Portable>($($p),*) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        let all: [unsafe fn($($P),*) $(-> $R)?; 3] = [best, middle, plain];
+        #[cfg(not(target_arch = "x86_64"))]
+        let all: [unsafe fn($($P),*) $(-> $R)?; 3] = {
+            let _ = (best as unsafe fn($($P),*) $(-> $R)?, middle as unsafe fn($($P),*) $(-> $R)?);
+            [plain, plain, plain]
+        };
+        all
+    }};
+}
+
+/// Representation of a class's elements.
+macro_rules! rep {
+    (Bool) => {
+        u8
+    };
+    (I64) => {
+        i64
+    };
+    (F32) => {
+        f32
+    };
+    (F64) => {
+        f64
+    };
+}
+
+/// Position of an argument by its name.
+macro_rules! nth {
+    (a) => {
+        0
+    };
+    (b) => {
+        1
+    };
+    (c) => {
+        2
+    };
+    (d) => {
+        3
+    };
+}
+
+/// Three `TileFn`s from one scalar expression: `tile!(<S> (a: F32, b: F32) -> F32 = a + b)`.
+///
+/// Not: writing straight into an `out` that is also an argument. The vectorised loop needs them apart (else
+/// its run-time check takes the scalar loop), so that case goes over a tile on the stack.
+macro_rules! tile {
+    (<$S:ident> ($($arg:ident: $A:ident),*) -> $O:ident = $body:expr) => {
+        $crate::kernel::cpu::simd::levels!(<$S> fn(args: &[*const u8; 4], out: *mut u8, n: usize) {
+            use $crate::kernel::cpu::simd::{nth, rep};
+            let mut stage = std::mem::MaybeUninit::<[rep!($O); $crate::kernel::program::TILE]>::uninit();
+            let staged = $(args[nth!($arg)] == out.cast_const())||*;
+            let target = if staged { stage.as_mut_ptr().cast::<rep!($O)>() } else { out.cast() };
+            for i in 0..n {
+                $(let $arg = *args[nth!($arg)].cast::<rep!($A)>().add(i);)*
+                *target.add(i) = $body;
+            }
+            if staged {
+                std::ptr::copy_nonoverlapping(target, out.cast(), n);
+            }
+        })
+    };
+}
+
+pub(crate) use {levels, nth, rep, tile};

@@ -1,0 +1,91 @@
+//! The element-wise functions: arithmetic once as Rust, once as CUDA text.
+//!
+//! Knows nothing of shapes, broadcasting or promotion: a function sees tiles of equal length whose classes
+//! its variants name. Comparison functions give `Class::Bool`. Integers wrap; dividing them by zero gives 0
+//! (the program reports the fault with `CheckNonZero`).
+
+mod arith;
+mod compare;
+
+pub use arith::*;
+pub use compare::*;
+
+use super::math::Math;
+use super::simd;
+use crate::kernel::program::{Class, Function, TileFn, Variant};
+
+/// One variant: `variant!((a: F32) -> Bool = a.is_nan() as u8)`. The body may name the machine level `S`.
+macro_rules! variant {
+    (($($arg:ident: $A:ident),*) -> $O:ident = $body:expr) => {
+        Variant {
+            args: &[$(Class::$A),*],
+            out: Class::$O,
+            tiles: {
+                const TILES: [TileFn; 3] = simd::tile!(<S> ($($arg: $A),*) -> $O = $body);
+                TILES
+            },
+        }
+    };
+}
+
+/// Variants from clauses: `float(a, b) = body` is F32 and F64; `num` adds I64; `int` is I64; `all` adds Bool;
+/// `test` gives Bool from any number, `truth` from any class; or one combination written out.
+macro_rules! variants {
+    (@ [$($done:tt)*]) => { &[$($done)*] };
+    (@ [$($done:tt)*] float($($a:ident),*) = $body:expr; $($rest:tt)*) => {
+        variants!(@ [$($done)*
+            variant!(($($a: F32),*) -> F32 = $body),
+            variant!(($($a: F64),*) -> F64 = $body),
+        ] $($rest)*)
+    };
+    (@ [$($done:tt)*] num($($a:ident),*) = $body:expr; $($rest:tt)*) => {
+        variants!(@ [$($done)*
+            variant!(($($a: F32),*) -> F32 = $body),
+            variant!(($($a: F64),*) -> F64 = $body),
+            variant!(($($a: I64),*) -> I64 = $body),
+        ] $($rest)*)
+    };
+    (@ [$($done:tt)*] int($($a:ident),*) = $body:expr; $($rest:tt)*) => {
+        variants!(@ [$($done)* variant!(($($a: I64),*) -> I64 = $body),] $($rest)*)
+    };
+    (@ [$($done:tt)*] bool($($a:ident),*) = $body:expr; $($rest:tt)*) => {
+        variants!(@ [$($done)* variant!(($($a: Bool),*) -> Bool = $body),] $($rest)*)
+    };
+    (@ [$($done:tt)*] floattest($($a:ident),*) = $body:expr; $($rest:tt)*) => {
+        variants!(@ [$($done)*
+            variant!(($($a: F32),*) -> Bool = ($body) as u8),
+            variant!(($($a: F64),*) -> Bool = ($body) as u8),
+        ] $($rest)*)
+    };
+    (@ [$($done:tt)*] test($($a:ident),*) = $body:expr; $($rest:tt)*) => {
+        variants!(@ [$($done)*
+            variant!(($($a: F32),*) -> Bool = ($body) as u8),
+            variant!(($($a: F64),*) -> Bool = ($body) as u8),
+            variant!(($($a: I64),*) -> Bool = ($body) as u8),
+            variant!(($($a: Bool),*) -> Bool = ($body) as u8),
+        ] $($rest)*)
+    };
+    (@ [$($done:tt)*] ($($a:ident: $A:ident),*) -> $O:ident = $body:expr; $($rest:tt)*) => {
+        variants!(@ [$($done)* variant!(($($a: $A),*) -> $O = $body),] $($rest)*)
+    };
+}
+
+/// `functions! { NAME "name" "cuda" { clauses } ... }`: one `pub static` each.
+macro_rules! functions {
+    ($($(#[$meta:meta])* $NAME:ident $name:literal $cuda:literal { $($clauses:tt)* })*) => {
+        $(
+            $(#[$meta])*
+            pub static $NAME: Function =
+                Function { name: $name, cuda: $cuda, variants: variants!(@ [] $($clauses)*) };
+        )*
+        /// Every function of this file.
+        pub(super) static ALL: &[&Function] = &[$(&$NAME),*];
+    };
+}
+
+use {functions, variant, variants};
+
+/// Every function, for tests and for the list of CUDA helpers.
+pub fn all() -> impl Iterator<Item = &'static Function> {
+    [arith::ALL, compare::ALL].into_iter().flatten().copied()
+}

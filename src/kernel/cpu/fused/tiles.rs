@@ -1,0 +1,240 @@
+//! Executes the ops of a program on one box after another: which values are memory, which are scratch, and
+//! which need not be loaded again.
+
+use super::code::{Code, Op};
+use super::convert::{self, BoxFn};
+use super::space::{Grid, Place};
+use super::{Given, random};
+use crate::base::dtype::DType;
+use crate::kernel::abi::{Fault, FaultKind};
+use crate::kernel::program::Class;
+use smallvec::SmallVec;
+use std::cell::RefCell;
+
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line(#[allow(dead_code)] [u8; 64]);
+
+thread_local! {
+    /// Scratch memory of the programs that ran on this thread; one is taken out while it is in use.
+    static SCRATCH: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
+}
+
+/// How a load or store reaches its view.
+#[derive(Clone, Copy)]
+enum Access {
+    /// The memory is the register.
+    Direct,
+    /// Copied by this function with these strides; a load remembers what it last brought (offset, counts).
+    Copied { copy: BoxFn, strides: [isize; 3], last: (isize, [usize; 3]) },
+    /// Not a load or store, or one that the making op has done.
+    None,
+}
+
+/// A worker's registers.
+pub(in super::super) struct Tiles<'a> {
+    code: &'a Code,
+    given: Given<'a>,
+    columns: usize,
+    position_strides: [isize; 3],
+    access: SmallVec<[Access; 12]>,
+    /// Address of each value.
+    values: SmallVec<[*mut u8; 16]>,
+    /// Places of values that are written straight into a view: (value, slot).
+    straight: SmallVec<[(u16, u16); 4]>,
+    scratch: Vec<Line>,
+}
+
+impl Drop for Tiles<'_> {
+    fn drop(&mut self) {
+        let scratch = std::mem::take(&mut self.scratch);
+        // A thread that is ending has no place for it any more.
+        let _ = SCRATCH.try_with(|cell| cell.replace(scratch));
+    }
+}
+
+impl<'a> Tiles<'a> {
+    /// # Safety
+    /// The views are valid over the grid's space.
+    pub unsafe fn new(code: &'a Code, grid: &Grid<'_>, given: Given<'a>) -> Tiles<'a> {
+        let lines = (code.scratch * code.tile).div_ceil(64);
+        let mut scratch = SCRATCH.with(|cell| cell.take());
+        if scratch.len() < lines {
+            scratch.resize(lines, Line([0; 64]));
+        }
+        let base = scratch.as_mut_ptr().cast::<u8>();
+        // SAFETY: places lie within `code.scratch` bytes per element of a tile.
+        let values = code.values.iter().map(|value| unsafe { base.add(value.place * code.tile) }).collect();
+        let position_strides = if code.positions { grid.box_strides(given.views.len()) } else { [0; 3] };
+        let mut tiles = Tiles {
+            code,
+            given,
+            columns: given.views.len(),
+            position_strides,
+            access: SmallVec::new(),
+            values,
+            straight: SmallVec::new(),
+            scratch,
+        };
+        tiles.choose_access(grid);
+        let elements = grid.full.iter().product::<usize>();
+        for &(index, id) in &code.scalars {
+            let class = code.values[id as usize].class;
+            // SAFETY: a scalar's place has room for a tile.
+            unsafe { fill(tiles.values[id as usize], class, given.scalars[index as usize], elements) };
+        }
+        tiles
+    }
+
+    fn choose_access(&mut self, grid: &Grid<'_>) {
+        let views = self.given.views;
+        // Op that writes each stored view: the store, or the op that makes the value.
+        let mut writes: SmallVec<[(u16, usize); 4]> = SmallVec::new();
+        for (index, op) in self.code.ops.iter().enumerate() {
+            let Op::Store { arg, slot, from } = *op else { continue };
+            let straight = from.is_some()
+                && grid.is_dense(slot as usize, views[slot as usize].dtype.size_bytes())
+                && is_register(views[slot as usize].dtype);
+            match from {
+                Some(maker) if straight => {
+                    self.straight.push((arg, slot));
+                    writes.push((slot, maker));
+                }
+                _ => writes.push((slot, index)),
+            }
+        }
+        for op in &self.code.ops {
+            let access = match *op {
+                Op::Load { slot, out } => {
+                    let view = &views[slot as usize];
+                    let last = self.code.values[out as usize].last;
+                    let outlives = writes.iter().any(|&(other, at)| views[other as usize].ptr == view.ptr && at < last);
+                    let dense = grid.is_dense(slot as usize, view.dtype.size_bytes());
+                    if dense && is_register(view.dtype) && !outlives {
+                        Access::Direct
+                    } else {
+                        let strides = grid.box_strides(slot as usize);
+                        Access::Copied { copy: convert::load(view.dtype), strides, last: (isize::MIN, [0; 3]) }
+                    }
+                }
+                Op::Store { arg, slot, .. } if !self.straight.contains(&(arg, slot)) => {
+                    let strides = grid.box_strides(slot as usize);
+                    let copy = convert::store(views[slot as usize].dtype);
+                    Access::Copied { copy, strides, last: (isize::MIN, [0; 3]) }
+                }
+                _ => Access::None,
+            };
+            self.access.push(access);
+        }
+    }
+
+    /// Address of the value that op `index`, a `Reduce`, combines.
+    pub fn value(&self, id: u16) -> *const u8 {
+        self.values[id as usize]
+    }
+
+    /// Executes the program on one box.
+    ///
+    /// # Safety
+    /// The place belongs to the grid, and no other thread works on the same outputs.
+    pub unsafe fn run(&mut self, place: &Place) {
+        let counts = place.counts;
+        let n = counts[0] * counts[1] * counts[2];
+        let views = self.given.views;
+        // SAFETY: offsets of a place of the grid stay inside the views; registers have room for a tile.
+        unsafe {
+            for &(id, slot) in &self.straight {
+                self.values[id as usize] = views[slot as usize].ptr.offset(place.offsets[slot as usize]);
+            }
+            for (op, access) in self.code.ops.iter().zip(&mut self.access) {
+                match *op {
+                    Op::Load { slot, out } => {
+                        let offset = place.offsets[slot as usize];
+                        let memory = views[slot as usize].ptr.offset(offset);
+                        match access {
+                            Access::Copied { copy, strides, last } if *last != (offset, counts) => {
+                                copy(memory, *strides, counts, self.values[out as usize]);
+                                *last = (offset, counts);
+                            }
+                            Access::Direct => self.values[out as usize] = memory,
+                            _ => {}
+                        }
+                    }
+                    Op::Apply { tile, args, out } => {
+                        let args = args.map(|id| self.values[id as usize].cast_const());
+                        tile(&args, self.values[out as usize], n);
+                    }
+                    Op::Store { arg, slot, .. } => {
+                        if let Access::Copied { copy, strides, .. } = access {
+                            let memory = views[slot as usize].ptr.offset(place.offsets[slot as usize]);
+                            copy(memory, *strides, counts, self.values[arg as usize]);
+                        }
+                    }
+                    Op::Position { out } => {
+                        let out = self.values[out as usize].cast::<i64>();
+                        each_run(self.position_strides, counts, |at, start, step, length| {
+                            for k in 0..length {
+                                *out.add(at + k) = (place.offsets[self.columns] + start + k as isize * step) as i64;
+                            }
+                        });
+                    }
+                    Op::Random { draw, class, seed, out } => {
+                        let out = self.values[out as usize];
+                        let key = self.given.scalars[seed as usize];
+                        let first = self.given.scalars[seed as usize + 1];
+                        each_run(self.position_strides, counts, |at, start, step, length| {
+                            let start = (place.offsets[self.columns] + start) as u64;
+                            let target = out.add(at * class.size_bytes());
+                            random::fill(draw, class, key, first, start, step as u64, length, target);
+                        });
+                    }
+                    Op::CheckNonZero { arg, node } => {
+                        let value = std::slice::from_raw_parts(self.values[arg as usize].cast::<i64>(), n);
+                        if value.contains(&0) {
+                            let faults = &self.given.faults[node as usize];
+                            each_run(self.position_strides, counts, |at, start, step, length| {
+                                for k in (0..length).filter(|k| value[at + k] == 0) {
+                                    let position = (place.offsets[self.columns] + start + k as isize * step) as u64;
+                                    let kind = FaultKind::DivisionByZero;
+                                    faults.report(Fault { kind, position, value: 0, bound: 0 });
+                                }
+                            });
+                        }
+                    }
+                    Op::Reduce { .. } => {}
+                }
+            }
+        }
+    }
+}
+
+/// Whether elements of `dtype` in memory are what a register holds. Bytes of a bool are always 0 or 1.
+fn is_register(dtype: DType) -> bool {
+    matches!(dtype, DType::Bool | DType::I64 | DType::F32 | DType::F64)
+}
+
+/// Calls `run(index in the tile, position of the first, step, length)` for every innermost run of a box.
+#[inline(always)]
+fn each_run(strides: [isize; 3], counts: [usize; 3], mut run: impl FnMut(usize, isize, isize, usize)) {
+    let mut at = 0;
+    for i in 0..counts[0] {
+        for j in 0..counts[1] {
+            run(at, i as isize * strides[0] + j as isize * strides[1], strides[2], counts[2]);
+            at += counts[2];
+        }
+    }
+}
+
+/// # Safety
+/// `out` has room for `n` elements of `class`.
+unsafe fn fill(out: *mut u8, class: Class, bits: u64, n: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match class {
+            Class::Bool => out.write_bytes((bits != 0) as u8, n),
+            Class::I64 => std::slice::from_raw_parts_mut(out.cast::<i64>(), n).fill(bits as i64),
+            Class::F32 => std::slice::from_raw_parts_mut(out.cast::<f32>(), n).fill(f64::from_bits(bits) as f32),
+            Class::F64 => std::slice::from_raw_parts_mut(out.cast::<f64>(), n).fill(f64::from_bits(bits)),
+        }
+    }
+}
