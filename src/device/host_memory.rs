@@ -1,1 +1,173 @@
-//! Raw host memory.
+//! Segments of host memory: fresh pages from the system, in huge pages where it has them.
+//!
+//! A caching allocator sits on top; nothing here is meant to be quick or small. Knows nothing of tensors.
+
+use super::cache::RawMemory;
+
+/// Segments of at least this many bytes start at a multiple of it, so that huge pages can back all of them.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// Host memory up to a stated size. Running out is `None`, from the system as from the limit, never an abort.
+pub struct HostMemory {
+    total: usize,
+    reserved: usize,
+}
+
+impl HostMemory {
+    /// `total`: bytes that may be reserved at most.
+    pub fn new(total: usize) -> HostMemory {
+        HostMemory { total, reserved: 0 }
+    }
+
+    /// Bytes reserved now.
+    pub fn reserved(&self) -> usize {
+        self.reserved
+    }
+}
+
+impl RawMemory for HostMemory {
+    fn reserve(&mut self, bytes: usize) -> Option<u64> {
+        let after = self.reserved.checked_add(bytes).filter(|&after| bytes > 0 && after <= self.total)?;
+        let address = system::map(bytes)?;
+        self.reserved = after;
+        Some(address)
+    }
+
+    fn release(&mut self, address: u64, bytes: usize) {
+        system::unmap(address, bytes);
+        self.reserved -= bytes;
+    }
+
+    fn total(&self) -> usize {
+        self.total
+    }
+}
+
+/// Bytes of memory that the machine has; 0 where the system does not say.
+pub fn physical_bytes() -> usize {
+    system::physical_bytes()
+}
+
+#[cfg(unix)]
+mod system {
+    use super::HUGE_PAGE;
+
+    pub fn map(bytes: usize) -> Option<u64> {
+        if bytes < HUGE_PAGE {
+            return map_pages(bytes);
+        }
+        // The system aligns to small pages only: take more, and give the ends back.
+        let bytes = bytes.checked_next_multiple_of(page_bytes())?;
+        let mapped = bytes.checked_add(HUGE_PAGE)?;
+        let start = map_pages(mapped)?;
+        let kept = start.next_multiple_of(HUGE_PAGE as u64);
+        let (before, after) = ((kept - start) as usize, (start + HUGE_PAGE as u64 - kept) as usize);
+        if before > 0 {
+            unmap(start, before);
+        }
+        if after > 0 {
+            unmap(kept + bytes as u64, after);
+        }
+        #[cfg(target_os = "linux")]
+        // SAFETY: the range is a mapping of ours, and the advice does not change its contents.
+        // A refusal only means small pages.
+        unsafe {
+            libc::madvise(kept as *mut libc::c_void, bytes, libc::MADV_HUGEPAGE);
+        }
+        Some(kept)
+    }
+
+    fn map_pages(bytes: usize) -> Option<u64> {
+        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANON);
+        // SAFETY: an anonymous mapping at an address of the system's choice touches no memory of ours.
+        let address = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+        (address != libc::MAP_FAILED).then_some(address as u64)
+    }
+
+    pub fn unmap(address: u64, bytes: usize) {
+        // SAFETY: the caller gives back a range of its own mapping that nobody uses any more.
+        let status = unsafe { libc::munmap(address as *mut libc::c_void, bytes) };
+        debug_assert_eq!(status, 0, "munmap of {bytes} bytes at {address:#x}");
+    }
+
+    fn page_bytes() -> usize {
+        // SAFETY: sysconf reads a constant of the system.
+        let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        usize::try_from(size).unwrap_or(4096).max(1)
+    }
+
+    pub fn physical_bytes() -> usize {
+        // SAFETY: sysconf reads a constant of the system.
+        let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
+        usize::try_from(pages).unwrap_or(0).saturating_mul(page_bytes())
+    }
+}
+
+#[cfg(not(unix))]
+mod system {
+    use std::alloc::Layout;
+
+    fn layout(bytes: usize) -> Option<Layout> {
+        Layout::from_size_align(bytes, super::super::cache::ROUND).ok()
+    }
+
+    pub fn map(bytes: usize) -> Option<u64> {
+        // SAFETY: the size is not 0, as `reserve` checked.
+        let address = unsafe { std::alloc::alloc(layout(bytes)?) };
+        (!address.is_null()).then_some(address as u64)
+    }
+
+    pub fn unmap(address: u64, bytes: usize) {
+        if let Some(layout) = layout(bytes) {
+            // SAFETY: the caller gives back what `map` returned for the same size.
+            unsafe { std::alloc::dealloc(address as *mut u8, layout) };
+        }
+    }
+
+    pub fn physical_bytes() -> usize {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::cache::{AllocError, Cache};
+
+    #[test]
+    fn memory_can_be_written_to_both_ends() {
+        let mut memory = HostMemory::new(1 << 30);
+        for bytes in [1, 4096, 5000, HUGE_PAGE, HUGE_PAGE + 1, 20 << 20, (3 << 20) + 4097] {
+            let address = memory.reserve(bytes).expect("1 GiB is enough");
+            assert_eq!(address % if bytes < HUGE_PAGE { 512 } else { HUGE_PAGE as u64 }, 0, "{bytes} bytes");
+            // SAFETY: `reserve` returned an address with `bytes` behind it, held by nobody else.
+            let slice = unsafe { std::slice::from_raw_parts_mut(address as *mut u8, bytes) };
+            (slice[0], slice[bytes / 2], slice[bytes - 1]) = (1, 2, 3);
+            memory.release(address, bytes);
+        }
+        assert_eq!(memory.reserved(), 0);
+    }
+
+    #[test]
+    fn the_limit_and_the_system_both_say_no() {
+        let mut memory = HostMemory::new(4 << 20);
+        let first = memory.reserve(3 << 20).expect("below the limit");
+        assert_eq!(memory.reserve(2 << 20), None);
+        memory.release(first, 3 << 20);
+        let mut endless = HostMemory::new(usize::MAX);
+        assert_eq!(endless.reserve(1 << 60), None);
+        assert_eq!(endless.reserve(usize::MAX - 5), None);
+        assert_eq!(endless.reserve(0), None);
+        assert_eq!(endless.reserved(), 0);
+    }
+
+    #[test]
+    fn a_cache_over_it_reports_running_out() {
+        let mut cache = Cache::new(HostMemory::new(24 << 20));
+        let held = cache.alloc(3 << 20, 0, 7).expect("20 MiB segment");
+        let Err(AllocError::OutOfMemory(report)) = cache.alloc(30 << 20, 0, 8) else { panic!("30 MiB of 24") };
+        assert_eq!((report.requested, report.total, report.held[0].owner), (30 << 20, 24 << 20, 7));
+        cache.free(held);
+        drop(cache);
+    }
+}

@@ -1,0 +1,222 @@
+//! The blocks of segments, the free lists and the queues of blocks that wait for a stream.
+//!
+//! Knows no sizes of segments and no statistics.
+
+use super::{Pool, StreamPoint};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+use std::ops::{Index, IndexMut};
+
+/// No block.
+pub(super) const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    Free,
+    Held,
+    Arena,
+    /// Freed by its owner; other streams may still use it.
+    Awaiting,
+    /// The entry is vacant.
+    Gone,
+}
+
+/// One block. Blocks of a segment are linked in order of address.
+pub(super) struct Meta {
+    pub address: u64,
+    pub size: usize,
+    pub requested: usize,
+    pub owner: u64,
+    pub prev: u32,
+    pub next: u32,
+    pub stream: u32,
+    /// Streams that a block in state `Awaiting` still waits for.
+    pub pending: u32,
+    pub pool: Pool,
+    pub state: State,
+    pub uses: Vec<StreamPoint>,
+}
+
+impl Meta {
+    pub fn free(address: u64, size: usize, stream: u32, pool: Pool) -> Meta {
+        Meta {
+            address,
+            size,
+            requested: 0,
+            owner: 0,
+            prev: NONE,
+            next: NONE,
+            stream,
+            pending: 0,
+            pool,
+            state: State::Free,
+            uses: Vec::new(),
+        }
+    }
+
+    /// Whether it is not the whole of its segment.
+    pub fn is_split(&self) -> bool {
+        self.prev != NONE || self.next != NONE
+    }
+}
+
+/// All blocks, by number; numbers of blocks that are gone are used again.
+#[derive(Default)]
+pub(super) struct Blocks {
+    all: Vec<Meta>,
+    vacant: Vec<u32>,
+}
+
+impl Index<u32> for Blocks {
+    type Output = Meta;
+    fn index(&self, id: u32) -> &Meta {
+        &self.all[id as usize]
+    }
+}
+
+impl IndexMut<u32> for Blocks {
+    fn index_mut(&mut self, id: u32) -> &mut Meta {
+        &mut self.all[id as usize]
+    }
+}
+
+impl Blocks {
+    pub fn insert(&mut self, meta: Meta) -> u32 {
+        if let Some(id) = self.vacant.pop() {
+            self.all[id as usize] = meta;
+            return id;
+        }
+        self.all.push(meta);
+        (self.all.len() - 1) as u32
+    }
+
+    pub fn remove(&mut self, id: u32) {
+        self[id].state = State::Gone;
+        self.vacant.push(id);
+    }
+
+    /// Joins two neighbours into `kept`, which takes the lower address; returns `kept`.
+    pub fn merge(&mut self, kept: u32, gone: u32) -> u32 {
+        let (address, size) = (self[gone].address, self[gone].size);
+        let before = self[kept].prev == gone;
+        let outer = if before { self[gone].prev } else { self[gone].next };
+        self[kept].size += size;
+        if before {
+            self[kept].address = address;
+            self[kept].prev = outer;
+        } else {
+            self[kept].next = outer;
+        }
+        if outer != NONE {
+            let link = &mut self[outer];
+            if before {
+                link.next = kept;
+            } else {
+                link.prev = kept;
+            }
+        }
+        self.remove(gone);
+        kept
+    }
+
+    /// Blocks that exist, with their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Meta)> {
+        self.all.iter().enumerate().filter(|(_, meta)| meta.state != State::Gone).map(|(id, meta)| (id as u32, meta))
+    }
+}
+
+/// Size, address, number: the order in which a fitting block is looked for.
+pub(super) type Key = (usize, u64, u32);
+
+/// Free blocks of one stream and pool.
+///
+/// The block that came last stays outside the tree: a program that frees and allocates the same sizes, or
+/// carves small blocks off one remainder, then never changes the tree.
+#[derive(Default)]
+pub(super) struct FreeList {
+    latest: Option<Key>,
+    rest: BTreeSet<Key>,
+}
+
+impl FreeList {
+    pub fn insert(&mut self, key: Key) {
+        if let Some(before) = self.latest.replace(key) {
+            self.rest.insert(before);
+        }
+    }
+
+    pub fn remove(&mut self, key: Key) {
+        if self.latest == Some(key) {
+            self.latest = None;
+        } else {
+            self.rest.remove(&key);
+        }
+    }
+
+    /// Takes the smallest block of at least `size` bytes, of equal ones the lowest.
+    pub fn take_best(&mut self, size: usize) -> Option<u32> {
+        let latest = self.latest.filter(|key| key.0 >= size);
+        let rest = if self.rest.is_empty() { None } else { self.rest.range((size, 0, 0)..).next().copied() };
+        match (latest, rest) {
+            (Some(latest), rest) if rest.is_none_or(|rest| latest < rest) => {
+                self.latest = None;
+                Some(latest.2)
+            }
+            (_, Some(rest)) => {
+                self.rest.remove(&rest);
+                Some(rest.2)
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes all that `wanted` picks, in order.
+    pub fn take_where(&mut self, wanted: impl Fn(&Key) -> bool) -> Vec<Key> {
+        self.rest.extend(self.latest.take());
+        let taken: Vec<Key> = self.rest.iter().filter(|key| wanted(key)).copied().collect();
+        for key in &taken {
+            self.rest.remove(key);
+        }
+        taken
+    }
+
+    pub fn largest(&self) -> usize {
+        let rest = self.rest.last().map_or(0, |key| key.0);
+        self.latest.map_or(0, |key| key.0).max(rest)
+    }
+}
+
+/// Freed blocks that wait for one stream, in the order in which it passes their uses.
+#[derive(Default)]
+pub(super) struct Uses {
+    queue: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Work up to and including this one is done.
+    passed: Option<u64>,
+}
+
+impl Uses {
+    /// Queues a block; false when the stream has passed this use.
+    pub fn wait(&mut self, sequence: u64, id: u32) -> bool {
+        let ahead = self.passed.is_none_or(|passed| passed < sequence);
+        if ahead {
+            self.queue.push(Reverse((sequence, id)));
+        }
+        ahead
+    }
+
+    /// The next block whose use is done, when the stream has passed `sequence`.
+    pub fn pass(&mut self, sequence: u64) -> Option<u32> {
+        self.passed = self.passed.max(Some(sequence));
+        match self.queue.peek() {
+            Some(&Reverse((at, id))) if Some(at) <= self.passed => {
+                self.queue.pop();
+                Some(id)
+            }
+            _ => None,
+        }
+    }
+
+    pub fn last(&self) -> Option<u64> {
+        self.queue.iter().map(|&Reverse((sequence, _))| sequence).max()
+    }
+}

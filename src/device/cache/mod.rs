@@ -1,0 +1,434 @@
+//! The caching allocator: one design for every device, the host included.
+//!
+//! It keeps PyTorch's rules (`c10/cuda/CUDACachingAllocator.cpp`, described in its "CUDA semantics" notes):
+//! sizes are rounded up to 512 bytes; requests of at most 1 MiB come from 2 MiB segments (the small pool),
+//! requests under 10 MiB from 20 MiB segments, larger ones from segments rounded up to 2 MiB. The smallest
+//! free block that fits is taken, of equal ones the lowest in address; what is left over is split off;
+//! free neighbours are merged. Every stream has free lists of its own, and a block that other streams used
+//! becomes free only when their work has passed.
+//!
+//! Pure bookkeeping: it asks a [`RawMemory`] for segments and never touches what lies in them. It knows no
+//! tensor, no event and no clock; that a stream has passed a point is told to it ([`Cache::release_ready`]),
+//! and so is who owns a block (an opaque number).
+
+mod blocks;
+mod report;
+mod snapshot;
+mod stats;
+#[cfg(test)]
+mod tests;
+
+use blocks::{Blocks, FreeList, Meta, NONE, State, Uses};
+pub use report::OutOfMemory;
+pub use snapshot::{BlockInfo, BlockState, SegmentInfo};
+pub use stats::{Pool, Stat, Statistics};
+
+/// Every size is a multiple of this, in bytes.
+pub const ROUND: usize = 512;
+/// Requests up to this many bytes come from the small pool.
+pub const SMALL_REQUEST: usize = 1 << 20;
+/// Bytes of a segment of the small pool.
+pub const SMALL_SEGMENT: usize = 2 << 20;
+/// Requests of the large pool below this many bytes share segments of [`LARGE_SEGMENT`].
+pub const LARGE_REQUEST: usize = 10 << 20;
+/// Bytes of a shared segment of the large pool.
+pub const LARGE_SEGMENT: usize = 20 << 20;
+/// Larger segments are a multiple of this many bytes.
+pub const ROUND_SEGMENT: usize = 2 << 20;
+
+/// Address of a block of no bytes: not null and well aligned, so that an empty slice may be made of it.
+const NO_BYTES: u64 = ROUND as u64;
+
+/// Where segments come from: a driver, the host's `mmap`, a simulated device, a test.
+pub trait RawMemory {
+    /// An address aligned to 512 bytes at least with `bytes` behind it, or `None` when there are not so many.
+    fn reserve(&mut self, bytes: usize) -> Option<u64>;
+    /// Gives back what `reserve` returned, whole.
+    fn release(&mut self, address: u64, bytes: usize);
+    /// Bytes of the device.
+    fn total(&self) -> usize;
+}
+
+impl<M: RawMemory + ?Sized> RawMemory for Box<M> {
+    fn reserve(&mut self, bytes: usize) -> Option<u64> {
+        (**self).reserve(bytes)
+    }
+    fn release(&mut self, address: u64, bytes: usize) {
+        (**self).release(address, bytes);
+    }
+    fn total(&self) -> usize {
+        (**self).total()
+    }
+}
+
+/// Memory that is held. It cannot be copied, so it cannot be freed twice; dropping it without
+/// [`Cache::free`] keeps the memory until the cache goes.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Block {
+    id: u32,
+    address: u64,
+    size: usize,
+}
+
+impl Block {
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Bytes that may be used: the request rounded up, 0 for a request of 0.
+    pub fn size_bytes(&self) -> usize {
+        self.size
+    }
+}
+
+/// A point of a stream: all its work up to and including this sequence number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct StreamPoint {
+    pub stream: u32,
+    pub sequence: u64,
+}
+
+/// Why there is no memory.
+#[derive(Debug)]
+pub enum AllocError {
+    /// Freed blocks still wait for other streams: wait for these points, tell [`Cache::release_ready`]
+    /// about each, and ask again.
+    Wait(Vec<StreamPoint>),
+    OutOfMemory(Box<OutOfMemory>),
+}
+
+/// How a block is counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hold {
+    /// Allocated and active.
+    Tensor,
+    /// Reserved only, as if it were free: the scratch memory of plans.
+    Arena,
+}
+
+/// The allocator of one device.
+///
+/// Streams are small dense numbers (each costs two free lists for as long as the cache lives), and a
+/// stream's sequence numbers only grow.
+pub struct Cache<M: RawMemory> {
+    raw: M,
+    blocks: Blocks,
+    /// By stream, then by pool.
+    free: Vec<[FreeList; 2]>,
+    /// By stream: freed blocks that wait for it.
+    uses: Vec<Uses>,
+    /// Freed blocks that wait for a stream.
+    waiting: usize,
+    limit: Option<usize>,
+    stats: Statistics,
+}
+
+/// The request rounded up; `None` when no machine has so much.
+fn round_request(bytes: usize) -> Option<usize> {
+    let rounded = bytes.checked_next_multiple_of(ROUND)?.max(ROUND);
+    (rounded <= isize::MAX as usize - ROUND_SEGMENT).then_some(rounded)
+}
+
+/// Bytes of the segment that is reserved for a rounded request.
+fn segment_bytes(rounded: usize) -> usize {
+    if rounded <= SMALL_REQUEST {
+        SMALL_SEGMENT
+    } else if rounded < LARGE_REQUEST {
+        LARGE_SEGMENT
+    } else {
+        rounded.next_multiple_of(ROUND_SEGMENT)
+    }
+}
+
+fn splits(pool: Pool, rest: usize) -> bool {
+    match pool {
+        Pool::Small => rest >= ROUND,
+        Pool::Large => rest > SMALL_REQUEST,
+    }
+}
+
+impl<M: RawMemory> Cache<M> {
+    pub fn new(raw: M) -> Cache<M> {
+        Cache {
+            raw,
+            blocks: Blocks::default(),
+            free: Vec::new(),
+            uses: Vec::new(),
+            waiting: 0,
+            limit: None,
+            stats: Statistics::default(),
+        }
+    }
+
+    pub fn raw(&self) -> &M {
+        &self.raw
+    }
+
+    pub fn raw_mut(&mut self) -> &mut M {
+        &mut self.raw
+    }
+
+    /// Memory for work of `stream`; `owner` comes back in snapshots and in the report of out of memory.
+    ///
+    /// A request of 0 bytes needs no memory, cannot fail and is not counted.
+    /// Cost: 46 ns with its `free` when a block is cached and split off, 30 ns when it fits as it is, 130 to 160 ns
+    /// between thousands of free blocks (EPYC Zen 5, other work beside it).
+    pub fn alloc(&mut self, bytes: usize, stream: u32, owner: u64) -> Result<Block, AllocError> {
+        self.take(bytes, stream, owner, Hold::Tensor)
+    }
+
+    /// As `alloc`, but counted as reserved memory only: neither allocated nor active nor requested.
+    pub fn alloc_arena(&mut self, bytes: usize, stream: u32, owner: u64) -> Result<Block, AllocError> {
+        self.take(bytes, stream, owner, Hold::Arena)
+    }
+
+    fn take(&mut self, bytes: usize, stream: u32, owner: u64, hold: Hold) -> Result<Block, AllocError> {
+        if bytes == 0 {
+            return Ok(Block { id: NONE, address: NO_BYTES, size: 0 });
+        }
+        let Some(rounded) = round_request(bytes) else {
+            return Err(AllocError::OutOfMemory(Box::new(self.out_of_memory(bytes))));
+        };
+        let pool = if rounded <= SMALL_REQUEST { Pool::Small } else { Pool::Large };
+        if stream as usize >= self.free.len() {
+            self.free.resize_with(stream as usize + 1, Default::default);
+        }
+        let id = match self.free[stream as usize][pool as usize].take_best(rounded) {
+            Some(id) => id,
+            None => self.take_segment(bytes, rounded, stream, pool)?,
+        };
+        self.hand_out(id, rounded);
+        let meta = &mut self.blocks[id];
+        (meta.requested, meta.owner) = (bytes, owner);
+        let block = Block { id, address: meta.address, size: meta.size };
+        match hold {
+            Hold::Tensor => {
+                meta.state = State::Held;
+                self.stats.hold(pool, block.size, bytes);
+            }
+            Hold::Arena => {
+                meta.state = State::Arena;
+                if meta.is_split() {
+                    self.stats.inactive_split(pool, 1, block.size as isize);
+                }
+            }
+        }
+        Ok(block)
+    }
+
+    /// Splits what a request does not need off a block that has just left its free list.
+    fn hand_out(&mut self, id: u32, rounded: usize) {
+        let meta = &mut self.blocks[id];
+        let (pool, stream, size, was_split) = (meta.pool, meta.stream, meta.size, meta.is_split());
+        let rest = size - rounded;
+        if splits(pool, rest) {
+            let next = meta.next;
+            meta.size = rounded;
+            let address = meta.address + rounded as u64;
+            let rest_id = self.blocks.insert(Meta { prev: id, next, ..Meta::free(address, rest, stream, pool) });
+            self.blocks[id].next = rest_id;
+            if next != NONE {
+                self.blocks[next].prev = rest_id;
+            }
+            self.free[stream as usize][pool as usize].insert((rest, address, rest_id));
+            if was_split {
+                self.stats.inactive_split(pool, 0, -(rounded as isize));
+            } else {
+                self.stats.inactive_split(pool, 1, rest as isize);
+            }
+        } else if was_split {
+            self.stats.inactive_split(pool, -1, -(size as isize));
+        }
+    }
+
+    /// A new segment: reserved, or reserved after all unused segments went back.
+    #[cold]
+    fn take_segment(&mut self, bytes: usize, rounded: usize, stream: u32, pool: Pool) -> Result<u32, AllocError> {
+        let size = segment_bytes(rounded);
+        if let Some(id) = self.reserve(size, stream, pool) {
+            return Ok(id);
+        }
+        let points = self.awaited();
+        if !points.is_empty() {
+            return Err(AllocError::Wait(points));
+        }
+        self.empty_cache();
+        self.stats.num_alloc_retries += 1;
+        self.reserve(size, stream, pool).ok_or_else(|| AllocError::OutOfMemory(Box::new(self.out_of_memory(bytes))))
+    }
+
+    fn reserve(&mut self, size: usize, stream: u32, pool: Pool) -> Option<u32> {
+        let reserved = self.stats.reserved_bytes[0].current as usize;
+        if self.limit.is_some_and(|limit| reserved.saturating_add(size) > limit) {
+            return None;
+        }
+        let address = self.raw.reserve(size)?;
+        self.stats.reserve(pool, size);
+        Some(self.blocks.insert(Meta::free(address, size, stream, pool)))
+    }
+
+    /// Gives a block back. If other streams used it, it becomes free when they have passed these uses.
+    pub fn free(&mut self, block: Block) {
+        if block.id == NONE {
+            return;
+        }
+        let meta = &mut self.blocks[block.id];
+        let (pool, size) = (meta.pool, meta.size);
+        if meta.state == State::Arena {
+            if meta.is_split() {
+                self.stats.inactive_split(pool, -1, -(size as isize));
+            }
+        } else {
+            self.stats.unhold(pool, size);
+        }
+        if self.blocks[block.id].uses.is_empty() || !self.defer(block.id) {
+            self.settle(block.id);
+        }
+    }
+
+    /// Queues a freed block behind the uses that have not passed; false when all have.
+    fn defer(&mut self, id: u32) -> bool {
+        let points = std::mem::take(&mut self.blocks[id].uses);
+        let mut pending = 0;
+        for point in points {
+            let uses = &mut self.uses[point.stream as usize];
+            if uses.wait(point.sequence, id) {
+                pending += 1;
+            }
+        }
+        let meta = &mut self.blocks[id];
+        if pending == 0 {
+            return false;
+        }
+        if meta.state == State::Arena {
+            // While it waits it is memory in use like any other.
+            self.stats.activate(meta.pool, meta.size, meta.requested);
+        }
+        meta.state = State::Awaiting;
+        meta.pending = pending;
+        self.waiting += 1;
+        true
+    }
+
+    /// Makes a block free and merges it with its free neighbours.
+    fn settle(&mut self, id: u32) {
+        let Meta { pool, stream, size, requested, state, .. } = self.blocks[id];
+        let (mut count, mut bytes) = (0isize, 0isize);
+        let free = &mut self.free[stream as usize][pool as usize];
+        let mut id = id;
+        for neighbour in [self.blocks[id].prev, self.blocks[id].next] {
+            if neighbour != NONE && self.blocks[neighbour].state == State::Free {
+                let other = &self.blocks[neighbour];
+                free.remove((other.size, other.address, neighbour));
+                count -= 1;
+                bytes -= other.size as isize;
+                id = self.blocks.merge(id, neighbour);
+            }
+        }
+        let meta = &mut self.blocks[id];
+        let was_arena = state == State::Arena;
+        (meta.state, meta.requested, meta.owner) = (State::Free, 0, 0);
+        free.insert((meta.size, meta.address, id));
+        if meta.is_split() {
+            count += 1;
+            bytes += meta.size as isize;
+        }
+        if !was_arena {
+            self.stats.deactivate(pool, size, requested);
+        }
+        self.stats.inactive_split(pool, count, bytes);
+    }
+
+    /// `stream` uses the block up to this point of its own; uses on the block's own stream are in order anyway.
+    /// PyTorch's `record_stream` is this with the point where the stream is now.
+    pub fn record_use(&mut self, block: &Block, stream: u32, sequence: u64) {
+        if block.id == NONE || self.blocks[block.id].stream == stream {
+            return;
+        }
+        if stream as usize >= self.uses.len() {
+            self.uses.resize_with(stream as usize + 1, Uses::default);
+        }
+        let uses = &mut self.blocks[block.id].uses;
+        match uses.iter_mut().find(|point| point.stream == stream) {
+            Some(point) => point.sequence = point.sequence.max(sequence),
+            None => uses.push(StreamPoint { stream, sequence }),
+        }
+    }
+
+    /// All work of `stream` up to `sequence` is done: blocks that waited only for that become free.
+    pub fn release_ready(&mut self, stream: u32, sequence: u64) {
+        if stream as usize >= self.uses.len() {
+            self.uses.resize_with(stream as usize + 1, Uses::default);
+        }
+        while let Some(id) = self.uses[stream as usize].pass(sequence) {
+            let meta = &mut self.blocks[id];
+            meta.pending -= 1;
+            if meta.pending == 0 {
+                self.waiting -= 1;
+                self.settle(id);
+            }
+        }
+    }
+
+    /// The points that freed blocks wait for, the latest of each stream.
+    pub fn awaited(&self) -> Vec<StreamPoint> {
+        if self.waiting == 0 {
+            return Vec::new();
+        }
+        let last = |(stream, uses): (usize, &Uses)| {
+            uses.last().map(|sequence| StreamPoint { stream: stream as u32, sequence })
+        };
+        self.uses.iter().enumerate().filter_map(last).collect()
+    }
+
+    /// Gives every segment that holds no block back to the raw memory. To free also what waits for streams,
+    /// wait for [`Cache::awaited`] first.
+    pub fn empty_cache(&mut self) {
+        for lists in &mut self.free {
+            for (list, pool) in lists.iter_mut().zip([Pool::Small, Pool::Large]) {
+                for key in list.take_where(|&(_, _, id)| !self.blocks[id].is_split()) {
+                    let (size, address, id) = key;
+                    self.blocks.remove(id);
+                    self.raw.release(address, size);
+                    self.stats.release(pool, size);
+                }
+            }
+        }
+    }
+
+    /// At most this part of the device's memory may be reserved; `None` for no limit but the device's.
+    /// Precondition: 0 to 1; the caller refuses anything else.
+    pub fn set_memory_fraction(&mut self, fraction: Option<f64>) {
+        self.limit = fraction.map(|fraction| (fraction * self.raw.total() as f64) as usize);
+    }
+
+    /// Says who owns the block from now on.
+    pub fn set_owner(&mut self, block: &Block, owner: u64) {
+        if block.id != NONE {
+            self.blocks[block.id].owner = owner;
+        }
+    }
+
+    pub fn statistics(&self) -> &Statistics {
+        &self.stats
+    }
+
+    /// Peaks start again from what is current.
+    pub fn reset_peaks(&mut self) {
+        self.stats.reset_peaks();
+    }
+
+    /// The sums of what was ever allocated and freed, and the counts of retries and failures, start again from 0.
+    pub fn reset_accumulated(&mut self) {
+        self.stats.reset_accumulated();
+    }
+}
+
+impl<M: RawMemory> Drop for Cache<M> {
+    /// Not: leaving segments of blocks that are still held; whoever holds one must not use it after its device.
+    fn drop(&mut self) {
+        for segment in self.snapshot() {
+            self.raw.release(segment.address, segment.total_size);
+        }
+    }
+}
