@@ -1,1 +1,203 @@
-//! csv
+//! Tables of numbers, separated by commas.
+//!
+//! A table is one array [rows, columns]: `i64` when every cell is an integer, `f32` otherwise (what
+//! PyTorch's users compute in). The first line is a header when one of its cells is not a number. `nan` and
+//! `inf` are numbers; an empty cell is not. `read_columns` gives each column its own dtype instead.
+
+use super::array::{Array, Named, Number, Value};
+use super::input::{Source, unreadable};
+use super::write::{Sink, unwritable};
+use crate::base::code::{FILE_FORMAT, FILE_KIND};
+use crate::base::diag::{Diag, Result};
+use crate::base::dtype::Scalar;
+use crate::fail;
+use csv::{ByteRecord, ErrorKind, Reader, ReaderBuilder};
+
+/// One array [rows, columns].
+pub fn read(source: &mut dyn Source) -> Result<Value> {
+    let mut cells = Cells::default();
+    let table = scan(source, |_, cell| cells.push(cell))?;
+    cells.array(&[table.rows, table.columns]).map(Value::One)
+}
+
+/// An array [rows] for each column.
+pub fn read_columns(source: &mut dyn Source) -> Result<Value> {
+    let mut columns: Vec<Cells> = Vec::new();
+    let table = scan(source, |column, cell| {
+        if column == columns.len() {
+            columns.push(Cells::default());
+        }
+        columns[column].push(cell)
+    })?;
+    columns.resize_with(table.columns, Cells::default);
+    let mut named = Named::default();
+    for (i, cells) in columns.into_iter().enumerate() {
+        let name = table.header.get(i).cloned().unwrap_or_else(|| format!("column_{i}"));
+        if named.get(&name).is_some() {
+            fail!(FILE_FORMAT, "line 1, column {}: a second column is named `{name}`", i + 1);
+        }
+        named.arrays.push((name, cells.array(&[table.rows])?));
+    }
+    Ok(Value::Named(named))
+}
+
+struct Table {
+    rows: usize,
+    columns: usize,
+    /// Empty without a header.
+    header: Vec<String>,
+}
+
+/// Integers until the first cell that is none.
+enum Cells {
+    Ints(Vec<i64>),
+    Floats(Vec<f32>),
+}
+
+impl Default for Cells {
+    fn default() -> Cells {
+        Cells::Ints(Vec::new())
+    }
+}
+
+impl Cells {
+    /// False when `text` is not a number.
+    fn push(&mut self, text: &str) -> bool {
+        if let Cells::Ints(values) = self {
+            if let Ok(value) = text.parse() {
+                values.push(value);
+                return true;
+            }
+            // An integer beyond i64 is a float like any other.
+            if !is_number(text) {
+                return false;
+            }
+            *self = Cells::Floats(values.iter().map(|&value| value as f32).collect());
+        }
+        let Cells::Floats(values) = self else { return false };
+        text.parse().map(|value| values.push(value)).is_ok()
+    }
+
+    fn array(&self, shape: &[usize]) -> Result<Array> {
+        match self {
+            Cells::Ints(values) => Array::of(values, shape),
+            Cells::Floats(values) => Array::of(values, shape),
+        }
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    text.parse::<f32>().is_ok()
+}
+
+/// Hands every cell of the body to `cell` with its column, row by row; it returns false for what is no number.
+fn scan(source: &mut dyn Source, mut cell: impl FnMut(usize, &str) -> bool) -> Result<Table> {
+    let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(source);
+    let mut record = ByteRecord::new();
+    let mut table = Table { rows: 0, columns: 0, header: Vec::new() };
+    while next(&mut reader, &mut record)? {
+        let line = record.position().map_or(0, |position| position.line());
+        if table.columns == 0 {
+            table.columns = record.len();
+            if (0..record.len()).any(|i| text(&record, i).is_some_and(|text| !text.is_empty() && !is_number(text))) {
+                table.header = record.iter().map(|name| String::from_utf8_lossy(name).trim().to_string()).collect();
+                continue;
+            }
+        }
+        if record.len() != table.columns {
+            fail!(FILE_FORMAT, "line {line} has {} cells, and the first has {}", record.len(), table.columns);
+        }
+        for i in 0..record.len() {
+            if !text(&record, i).is_some_and(|text| cell(i, text)) {
+                return Err(not_a_number(&record, i, line, &table.header));
+            }
+        }
+        table.rows += 1;
+    }
+    if table.columns == 0 {
+        fail!(FILE_FORMAT, "the table is empty");
+    }
+    Ok(table)
+}
+
+fn next<R: std::io::Read>(reader: &mut Reader<R>, record: &mut ByteRecord) -> Result<bool> {
+    reader.read_byte_record(record).map_err(|error| match error.kind() {
+        ErrorKind::Io(error) => unreadable(error),
+        _ => Diag::error(FILE_FORMAT, format!("the table is damaged: {error}")),
+    })
+}
+
+fn text(record: &ByteRecord, column: usize) -> Option<&str> {
+    std::str::from_utf8(&record[column]).ok().map(str::trim)
+}
+
+fn not_a_number(record: &ByteRecord, column: usize, line: u64, header: &[String]) -> Box<Diag> {
+    // Bound: of a cell only the start is shown.
+    let shown: String = String::from_utf8_lossy(&record[column]).trim().chars().take(40).collect();
+    let name = header.get(column).map_or(String::new(), |name| format!(" (`{name}`)"));
+    let what = if shown.is_empty() { "the cell is empty".to_string() } else { format!("`{shown}` is not a number") };
+    let mut diag = Diag::error(FILE_FORMAT, format!("line {line}, column {}{name}: {what}", column + 1));
+    if !header.is_empty() {
+        diag = diag.note("line 1 was taken as the header, since not all of its cells are numbers");
+    }
+    if shown.contains([';', '\t']) {
+        diag = diag.help("cells are separated by commas");
+    } else if shown.is_empty() {
+        diag = diag.help("write `nan` where a value is missing");
+    }
+    diag
+}
+
+/// A vector is a column, a matrix a table, named vectors are columns with a header; `bool` is written as 0 and 1.
+/// A float is written with as many digits as give the same float back.
+pub fn write(value: &Value, sink: &mut dyn Sink) -> Result<()> {
+    let mut writer = csv::WriterBuilder::new().from_writer(sink);
+    let columns: Vec<(&Array, usize, usize)> = match value {
+        Value::One(array) => match array.shape() {
+            [] | [_] => vec![(array, 0, 1)],
+            [_, columns] => (0..*columns).map(|i| (array, i, *columns)).collect(),
+            shape => {
+                let message = format!("a table has rows and columns, and this tensor has the shape {shape:?}");
+                return Err(Diag::error(FILE_KIND, message).help("reshape it, or save to `.npy`"));
+            }
+        },
+        Value::Named(named) => {
+            for (name, array) in &named.arrays {
+                if array.shape().len() != 1 {
+                    fail!(FILE_KIND, "a column is a vector, and `{name}` has the shape {:?}", array.shape());
+                }
+            }
+            writer.write_record(named.arrays.iter().map(|(name, _)| name)).map_err(failed)?;
+            named.arrays.iter().map(|(_, array)| (array, 0, 1)).collect()
+        }
+    };
+    let rows = columns.first().map_or(0, |(array, _, step)| array.numel() / step);
+    if columns.iter().any(|(array, _, step)| array.numel() / step != rows) {
+        fail!(FILE_KIND, "the columns of a table need the same length");
+    }
+    for row in 0..rows {
+        for (array, start, step) in &columns {
+            writer.write_field(cell(array, row * step + start)).map_err(failed)?;
+        }
+        writer.write_record(None::<&[u8]>).map_err(failed)?;
+    }
+    writer.flush().map_err(|error| unwritable(&error))
+}
+
+fn cell(array: &Array, index: usize) -> String {
+    match array.get(index) {
+        Scalar::Bool(value) => (value as u8).to_string(),
+        Scalar::Int(value) => value.to_string(),
+        Scalar::Float(value) if value.is_nan() => "nan".to_string(),
+        // The shortest digits of an f32 are not those of the f64 of the same value.
+        Scalar::Float(value) if array.dtype() == f64::DTYPE => format!("{value:?}"),
+        Scalar::Float(value) => format!("{:?}", value as f32),
+    }
+}
+
+fn failed(error: csv::Error) -> Box<Diag> {
+    match error.kind() {
+        ErrorKind::Io(error) => unwritable(error),
+        _ => Diag::error(FILE_KIND, format!("cannot be written as a table: {error}")),
+    }
+}

@@ -1,1 +1,153 @@
-//! image
+//! PNG and JPEG as `u8` [H, W, C], C being 1 (grey), 2 (grey, alpha), 3 (RGB) or 4 (RGBA).
+//!
+//! Palettes become RGB or RGBA. 16-bit samples become 8-bit ones by the nearest value of v * 255 / 65535.
+//! Colours are taken as they are stored: no gamma, profile or orientation is applied.
+
+use super::array::Array;
+use super::input::{DEFLATE_RATIO, Input, Source};
+use super::write::{Sink, unwritable};
+use crate::base::code::{FILE_FORMAT, FILE_KIND};
+use crate::base::diag::{Diag, Result};
+use crate::base::dtype::DType;
+use crate::fail;
+use ::image::codecs::jpeg::{JpegDecoder, JpegEncoder};
+use ::image::codecs::png::{PngDecoder, PngEncoder};
+use ::image::error::ImageError;
+use ::image::{ColorType, ExtendedColorType, ImageDecoder, ImageEncoder, ImageResult, Limits};
+use std::io::Cursor;
+
+/// Bound: pixels' bytes for a byte of JPEG. A block of 64 samples takes at least one bit, and with the
+/// coarsest subsampling one stored sample stands for 2.7 of the result.
+const JPEG_RATIO: u64 = 2048;
+/// Bound: what a header may claim in any case.
+const SLACK: u64 = 1 << 16;
+/// Of 100: hardly visible loss at a third of the size of 100.
+const JPEG_QUALITY: u8 = 90;
+
+/// A file of `len` bytes.
+pub fn read_png(source: &mut dyn Source, len: u64) -> Result<Array> {
+    let most = len.saturating_mul(DEFLATE_RATIO).saturating_add(SLACK);
+    let mut limits = Limits::default();
+    limits.max_alloc = Some(most);
+    decode(PngDecoder::with_limits(source, limits), most)
+}
+
+pub fn read_jpeg(input: &mut Input) -> Result<Array> {
+    let bytes = input.take(input.left(), "the image")?;
+    check_complete(&bytes)?;
+    let most = (bytes.len() as u64).saturating_mul(JPEG_RATIO).saturating_add(SLACK);
+    decode(JpegDecoder::new(Cursor::new(&bytes)), most)
+}
+
+fn decode<D: ImageDecoder>(decoder: ImageResult<D>, most: u64) -> Result<Array> {
+    let decoder = decoder.map_err(damaged)?;
+    let (width, height) = decoder.dimensions();
+    let (color, total) = (decoder.color_type(), decoder.total_bytes());
+    if total > most {
+        fail!(FILE_FORMAT, "the image claims {width} x {height} pixels, which the file is too small to hold");
+    }
+    let wide = match color {
+        ColorType::L8 | ColorType::La8 | ColorType::Rgb8 | ColorType::Rgba8 => false,
+        ColorType::L16 | ColorType::La16 | ColorType::Rgb16 | ColorType::Rgba16 => true,
+        other => fail!(FILE_FORMAT, "the colour type {other:?} is not supported"),
+    };
+    let mut bytes = Vec::new();
+    if bytes.try_reserve_exact(total as usize).is_err() {
+        fail!(FILE, "an image of {width} x {height} pixels needs {total} bytes of memory, which cannot be had");
+    }
+    bytes.resize(total as usize, 0);
+    decoder.read_image(&mut bytes).map_err(damaged)?;
+    if wide {
+        let narrow = |pair: &[u8]| ((u16::from_ne_bytes([pair[0], pair[1]]) as u32 * 255 + 32767) / 65535) as u8;
+        bytes = bytes.chunks_exact(2).map(narrow).collect();
+    }
+    let shape = vec![height as usize, width as usize, color.channel_count() as usize];
+    Array::new(DType::U8, shape, bytes)
+}
+
+/// The decoder fills what is missing with grey; a file that was cut off has no end marker after its last scan.
+fn check_complete(bytes: &[u8]) -> Result<()> {
+    if !bytes.starts_with(&[0xFF, 0xD8]) {
+        fail!(FILE_FORMAT, "this is not a JPEG image: its marker is missing at byte 0");
+    }
+    let mut at = 2;
+    // Segments up to the first scan; a thumbnail inside one has end markers of its own.
+    while let Some([0xFF, marker, high, low]) = bytes.get(at..at + 4) {
+        if *marker == 0xDA {
+            let ends = bytes[at..].windows(2).any(|pair| pair == [0xFF, 0xD9]);
+            if !ends {
+                fail!(FILE_FORMAT, "the image is cut off: the file ends at byte {} without an end marker", bytes.len());
+            }
+            return Ok(());
+        }
+        // A marker may be padded by any number of FF.
+        at += if *marker == 0xFF { 1 } else { 2 + u16::from_be_bytes([*high, *low]) as usize };
+    }
+    fail!(FILE_FORMAT, "the image has no picture data: its segments end at byte {}", at.min(bytes.len()))
+}
+
+fn damaged(error: ImageError) -> Box<Diag> {
+    match error {
+        ImageError::Limits(_) => {
+            Diag::error(FILE_FORMAT, "the image claims more pixels than the file is large enough to hold")
+        }
+        ImageError::Unsupported(error) => Diag::error(FILE_FORMAT, format!("unsupported image: {error}")),
+        other => Diag::error(FILE_FORMAT, format!("the image is damaged: {other}")),
+    }
+}
+
+pub fn write_png(array: &Array, sink: &mut dyn Sink) -> Result<()> {
+    let (width, height, color) = geometry(array)?;
+    PngEncoder::new(sink).write_image(array.bytes(), width, height, color).map_err(failed)
+}
+
+/// Quality 90; grey or RGB, since JPEG has no alpha.
+pub fn write_jpeg(array: &Array, sink: &mut dyn Sink) -> Result<()> {
+    let (width, height, color) = geometry(array)?;
+    if matches!(color, ExtendedColorType::La8 | ExtendedColorType::Rgba8) {
+        let message = format!("JPEG has no alpha channel, and the image has the shape {:?}", array.shape());
+        return Err(Diag::error(FILE_KIND, message).help("save to `.png`"));
+    }
+    if width.max(height) > u16::MAX as u32 {
+        fail!(
+            FILE_KIND,
+            "a JPEG image has at most 65535 pixels a side, and this one has the shape {:?}",
+            array.shape()
+        );
+    }
+    JpegEncoder::new_with_quality(sink, JPEG_QUALITY).write_image(array.bytes(), width, height, color).map_err(failed)
+}
+
+/// Width, height and colours of [H, W] or [H, W, C].
+fn geometry(array: &Array) -> Result<(u32, u32, ExtendedColorType)> {
+    if array.dtype() != DType::U8 {
+        let message = format!("an image has the dtype u8, and this tensor is {}", array.dtype());
+        return Err(Diag::error(FILE_KIND, message).help("from 0 to 1: `(x * 255).round().clamp(0, 255).to(\"u8\")`"));
+    }
+    let (height, width, channels) = match *array.shape() {
+        [height, width] => (height, width, 1),
+        [height, width, channels] => (height, width, channels),
+        ref shape => fail!(FILE_KIND, "an image has the shape [H, W, C], and this tensor has {shape:?}"),
+    };
+    let color = match channels {
+        1 => ExtendedColorType::L8,
+        2 => ExtendedColorType::La8,
+        3 => ExtendedColorType::Rgb8,
+        4 => ExtendedColorType::Rgba8,
+        _ => {
+            let message = format!("an image [H, W, C] has 1 to 4 channels, and this tensor has {:?}", array.shape());
+            return Err(Diag::error(FILE_KIND, message).help("[C, H, W] becomes [H, W, C] by `.permute(1, 2, 0)`"));
+        }
+    };
+    match (u32::try_from(width), u32::try_from(height)) {
+        (Ok(width @ 1..), Ok(height @ 1..)) => Ok((width, height, color)),
+        _ => fail!(FILE_KIND, "an image of the shape {:?} cannot be stored", array.shape()),
+    }
+}
+
+fn failed(error: ImageError) -> Box<Diag> {
+    match error {
+        ImageError::IoError(error) => unwritable(&error),
+        other => Diag::error(FILE_KIND, format!("cannot be written as an image: {other}")),
+    }
+}

@@ -1,9 +1,157 @@
 //! Floor 1: file formats as bytes in, arrays out. Knows neither tensors nor devices.
+//!
+//! Every error is a diagnostic with `E0601` (the system refused), `E0602` (the bytes are damaged or
+//! unsupported; the message tells at which byte, line or array) or `E0603` (no such format, or one that
+//! cannot hold the value).
+//!
+//! Invariant: nothing is allocated on the word of a header alone. A plain format takes at most the bytes
+//! that are in the file; a compressed one at most what its bytes can expand to (`input::DEFLATE_RATIO`).
 
 pub mod array;
 pub mod csv;
 pub mod image;
+pub mod input;
 pub mod npy;
 pub mod npz;
 pub mod safetensors;
+mod scan;
+mod wire;
 pub mod write;
+
+pub use array::{Array, Named, Number, Value};
+
+use crate::base::code::FILE_KIND;
+use crate::base::diag::{Diag, Result};
+use crate::fail;
+use input::{Input, Source};
+use std::io::{BufReader, Cursor};
+use std::path::Path;
+use write::Sink;
+
+/// A format that can be read and written.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Kind {
+    Safetensors,
+    Npy,
+    Npz,
+    Csv,
+    Png,
+    Jpeg,
+}
+
+impl Kind {
+    /// Every extension with its format, in the order in which help texts list them.
+    pub const EXTENSIONS: &'static [(&'static str, Kind)] = &[
+        ("safetensors", Kind::Safetensors),
+        ("npy", Kind::Npy),
+        ("npz", Kind::Npz),
+        ("csv", Kind::Csv),
+        ("png", Kind::Png),
+        ("jpg", Kind::Jpeg),
+        ("jpeg", Kind::Jpeg),
+    ];
+
+    /// The format that the extension of `path` names, in either case.
+    pub fn of(path: &Path) -> Result<Kind> {
+        let extension = path.extension().map(|text| text.to_string_lossy().to_lowercase());
+        let known = extension.as_ref().and_then(|text| Self::EXTENSIONS.iter().find(|(name, _)| name == text));
+        if let Some((_, kind)) = known {
+            return Ok(*kind);
+        }
+        let names: Vec<String> = Self::EXTENSIONS.iter().map(|(name, _)| format!("`.{name}`")).collect();
+        let message = match extension {
+            Some(text) => format!("`{}`: no format has the extension `.{text}`", path.display()),
+            None => format!("`{}`: without an extension the format is not known", path.display()),
+        };
+        Err(Diag::error(FILE_KIND, message).help(format!("known are {}", names.join(", "))))
+    }
+}
+
+/// Reads a file by its extension.
+pub fn read(path: &Path) -> Result<Value> {
+    open(path, Kind::of(path)?, read_from)
+}
+
+/// Reads the bytes of a file of a known format.
+pub fn read_bytes(kind: Kind, bytes: &[u8]) -> Result<Value> {
+    read_from(kind, &mut Cursor::new(bytes), bytes.len() as u64)
+}
+
+/// Reads a `.csv` file as one array for each column, named by the header or `column_0`, `column_1`, ...
+pub fn read_columns(path: &Path) -> Result<Value> {
+    match Kind::of(path)? {
+        Kind::Csv => open(path, Kind::Csv, |_, source, _| csv::read_columns(source)),
+        _ => fail!(FILE_KIND, "`{}`: only a `.csv` file has columns", path.display()),
+    }
+}
+
+fn open(path: &Path, kind: Kind, read: fn(Kind, &mut dyn Source, u64) -> Result<Value>) -> Result<Value> {
+    let attempt = || {
+        let file = std::fs::File::open(path).map_err(|error| input::unreadable(&error))?;
+        let about = file.metadata().map_err(|error| input::unreadable(&error))?;
+        // The length of anything but a regular file is no bound for what it gives.
+        if !about.is_file() {
+            fail!(FILE, "{}", if about.is_dir() { "this is a folder" } else { "this is not a regular file" });
+        }
+        read(kind, &mut BufReader::with_capacity(1 << 18, file), about.len())
+    };
+    attempt().map_err(|diag| within(&format!("`{}`", path.display()), diag))
+}
+
+fn read_from(kind: Kind, source: &mut dyn Source, len: u64) -> Result<Value> {
+    match kind {
+        Kind::Safetensors => safetensors::read(&mut Input::new(source, len)).map(Value::Named),
+        Kind::Npy => {
+            let mut input = Input::new(source, len);
+            let array = npy::read(&mut input)?;
+            input.end("the array")?;
+            Ok(Value::One(array))
+        }
+        Kind::Npz => npz::read(source, len).map(Value::Named),
+        Kind::Csv => csv::read(source),
+        Kind::Png => image::read_png(source, len).map(Value::One),
+        Kind::Jpeg => image::read_jpeg(&mut Input::new(source, len)).map(Value::One),
+    }
+}
+
+/// Writes a file by its extension, whole or not at all.
+pub fn write(path: &Path, value: &Value) -> Result<()> {
+    let kind = Kind::of(path)?;
+    write::atomic(path, &mut |sink| write_to(kind, value, sink))
+        .map_err(|diag| within(&format!("`{}`", path.display()), diag))
+}
+
+/// The bytes that `write` would put into a file.
+pub fn write_bytes(kind: Kind, value: &Value) -> Result<Vec<u8>> {
+    let mut out = Cursor::new(Vec::new());
+    write_to(kind, value, &mut out)?;
+    Ok(out.into_inner())
+}
+
+fn write_to(kind: Kind, value: &Value, sink: &mut dyn Sink) -> Result<()> {
+    match (kind, value) {
+        (Kind::Safetensors, Value::Named(named)) => safetensors::write(named, sink),
+        (Kind::Npz, Value::Named(named)) => npz::write(named, sink),
+        (Kind::Npy, Value::One(array)) => npy::write(array, sink),
+        (Kind::Csv, _) => csv::write(value, sink),
+        (Kind::Png, Value::One(array)) => image::write_png(array, sink),
+        (Kind::Jpeg, Value::One(array)) => image::write_jpeg(array, sink),
+        (Kind::Safetensors | Kind::Npz, Value::One(_)) => {
+            let message = "this format holds named tensors, and this is a single one";
+            Err(Diag::error(FILE_KIND, message).help("save a map such as `#{x: x}`, or save to `.npy`"))
+        }
+        (Kind::Npy, Value::Named(_)) => {
+            let message = "this format holds a single tensor, and this is a map of them";
+            Err(Diag::error(FILE_KIND, message).help("save to `.safetensors` or `.npz`"))
+        }
+        (Kind::Png | Kind::Jpeg, Value::Named(_)) => {
+            fail!(FILE_KIND, "an image is a single tensor, and this is a map of them")
+        }
+    }
+}
+
+/// Puts what the error is about in front of its message.
+fn within(what: &str, mut diag: Box<Diag>) -> Box<Diag> {
+    diag.message = format!("{what}: {}", diag.message);
+    diag
+}
