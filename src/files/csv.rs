@@ -12,6 +12,7 @@ use crate::base::diag::{Diag, Result};
 use crate::base::dtype::Scalar;
 use crate::fail;
 use csv::{ByteRecord, ErrorKind, Reader, ReaderBuilder};
+use std::io::{Read, SeekFrom};
 
 /// One array [rows, columns].
 pub fn read(source: &mut dyn Source) -> Result<Value> {
@@ -96,7 +97,6 @@ fn scan(source: &mut dyn Source, mut cell: impl FnMut(usize, &str) -> bool) -> R
     let mut record = ByteRecord::new();
     let mut table = Table { rows: 0, columns: 0, header: Vec::new() };
     while next(&mut reader, &mut record)? {
-        let line = record.position().map_or(0, |position| position.line());
         if table.columns == 0 {
             table.columns = record.len();
             if (0..record.len()).any(|i| text(&record, i).is_some_and(|text| !text.is_empty() && !is_number(text))) {
@@ -105,10 +105,12 @@ fn scan(source: &mut dyn Source, mut cell: impl FnMut(usize, &str) -> bool) -> R
             }
         }
         if record.len() != table.columns {
+            let line = line_of(&mut reader, &record);
             fail!(FILE_FORMAT, "line {line} has {} cells, and the first has {}", record.len(), table.columns);
         }
         for i in 0..record.len() {
             if !text(&record, i).is_some_and(|text| cell(i, text)) {
+                let line = line_of(&mut reader, &record);
                 return Err(not_a_number(&record, i, line, &table.header));
             }
         }
@@ -120,11 +122,23 @@ fn scan(source: &mut dyn Source, mut cell: impl FnMut(usize, &str) -> bool) -> R
     Ok(table)
 }
 
-fn next<R: std::io::Read>(reader: &mut Reader<R>, record: &mut ByteRecord) -> Result<bool> {
+fn next(reader: &mut Reader<&mut dyn Source>, record: &mut ByteRecord) -> Result<bool> {
     reader.read_byte_record(record).map_err(|error| match error.kind() {
         ErrorKind::Io(error) => unreadable(error),
         _ => Diag::error(FILE_FORMAT, format!("the table is damaged: {error}")),
     })
+}
+
+/// The 1-based line on which a record starts. The parser's own count is taken before it skips empty lines
+/// and the second half of a CRLF.
+fn line_of(reader: &mut Reader<&mut dyn Source>, record: &ByteRecord) -> u64 {
+    let Some(start) = record.position() else { return 0 };
+    let source = reader.get_mut();
+    let skipped = source.seek(SeekFrom::Start(start.byte())).map_or(0, |_| {
+        let breaks = source.bytes().map_while(|byte| byte.ok().filter(|byte| matches!(byte, b'\r' | b'\n')));
+        breaks.filter(|byte| *byte == b'\n').count()
+    });
+    start.line() + skipped as u64
 }
 
 fn text(record: &ByteRecord, column: usize) -> Option<&str> {

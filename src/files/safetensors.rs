@@ -36,6 +36,8 @@ const DTYPES: &[(&str, Wire)] = &[
     ("U32", Wire::U32),
 ];
 
+type Pairs = Vec<(String, String)>;
+
 /// One line of the header.
 struct Entry {
     name: String,
@@ -83,7 +85,8 @@ fn check_offsets(entries: &[Entry], order: &[usize], left: u64) -> Result<()> {
     Ok(())
 }
 
-fn parse(header: &[u8]) -> Result<(Vec<Entry>, Vec<(String, String)>)> {
+/// The tensors and the metadata, both in the order of the header.
+fn parse(header: &[u8]) -> Result<(Vec<Entry>, Pairs)> {
     let mut scan = Scanner::new(header, 8);
     let (mut entries, mut metadata) = (Vec::new(), Vec::new());
     let mut names = HashSet::new();

@@ -198,6 +198,9 @@ fn tables() {
         ("1,2\n3\n", "line 2 has 1 cells, and the first has 2"),
         ("1,2\n3,\n", "line 2, column 2: the cell is empty"),
         ("a,b\n1,2\n\n3,x y\n", "line 4, column 2 (`b`): `x y` is not a number"),
+        ("a,b\r\n1,2\r\n\r\n\r\n3,z\r\n", "line 5, column 2 (`b`): `z` is not a number"),
+        ("1,2\r\n3,4\r\n5,?\r\n", "line 3, column 2: `?` is not a number"),
+        ("\u{feff}1,2\n3\n", "line 2 has 1 cells, and the first has 2"),
         ("5.1,setosa\n4.9,setosa\n", "line 2, column 2 (`setosa`): `setosa` is not a number"),
         ("a;b\n1;2\n", "line 2, column 1 (`a;b`): `1;2` is not a number"),
     ] {
@@ -383,19 +386,19 @@ fn damaged_files_are_errors() {
             // A picture whose last bytes are a checksum or an end marker may be complete without them.
             assert!(!survived || matches!(kind, Kind::Png | Kind::Jpeg), "{path:?} cut at {cut} was accepted");
         }
-        for _ in 0..300 {
+        for _ in 0..1000 {
             let mut bytes = whole.clone();
             mutate(&mut bytes, &mut random);
             rejected += !survive(kind, &bytes) as usize;
         }
     }
     let table = b"a,b,c\n1,2.5,3\n\"4\",nan,-6e3\n7,8,9\n".to_vec();
-    for _ in 0..3000 {
+    for _ in 0..10_000 {
         let mut bytes = table.clone();
         mutate(&mut bytes, &mut random);
         rejected += !survive(Kind::Csv, &bytes) as usize;
     }
-    assert!(rejected > 5000, "only {rejected} of the mutants were rejected: they do not reach far");
+    assert!(rejected > 20_000, "only {rejected} of the mutants were rejected: they do not reach far");
 }
 
 fn refuse(kind: Kind, bytes: &[u8], words: &str) {
@@ -432,7 +435,7 @@ fn lying_safetensors() {
     refuse(Kind::Safetensors, &file(&format!("{{{}}}", entry("a", "[1]", 0, 4)), 9), "the file has 9");
     refuse(Kind::Safetensors, &file(&"[".repeat(100_000), 0), "byte 8: `{` is missing");
     refuse(Kind::Safetensors, &file(r#"{"a":{"dtype":"F4","shape":[],"data_offsets":[0,0]}}"#, 0), "dtype `F4`");
-    refuse(Kind::Safetensors, &file(r#"{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,0]}}"#, 0), "byte 39");
+    refuse(Kind::Safetensors, &file(r#"{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,0]}}"#, 0), "byte 37");
 }
 
 fn npy_file(dict: &str, data: usize) -> Vec<u8> {
