@@ -1,6 +1,7 @@
 //! Kernels of the host, and of simulated GPUs.
 
 pub mod attention;
+pub mod attributes;
 pub mod conv;
 pub mod copy;
 pub mod decompose;

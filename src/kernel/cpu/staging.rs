@@ -547,6 +547,20 @@ pub mod testing {
         }
     }
 
+    /// Central differences of `loss` at some elements of `x` against the gradient.
+    #[track_caller]
+    pub fn differences(x: &[f64], gradient: &[f64], loss: impl Fn(&[f64]) -> f64) {
+        let step = 1e-5;
+        for i in (0..x.len()).step_by((x.len() / 40).max(1)) {
+            let mut moved = x.to_vec();
+            moved[i] = x[i] + step;
+            let up = loss(&moved);
+            moved[i] = x[i] - step;
+            let slope = (up - loss(&moved)) / (2.0 * step);
+            assert!((slope - gradient[i]).abs() < 1e-6 * (1.0 + slope.abs()), "at {i}: {} is not {slope}", gradient[i]);
+        }
+    }
+
     pub fn ints(xs: &[i64]) -> Attr {
         Attr::Ints(xs.iter().copied().collect())
     }
