@@ -33,6 +33,11 @@ impl<T> Matrix<T> {
         Matrix { ptr: slice.as_ptr().cast_mut(), row: cols as isize, col: 1 }
     }
 
+    /// As `packed`, to be written.
+    pub fn packed_mut(slice: &mut [T], cols: usize) -> Matrix<T> {
+        Matrix { ptr: slice.as_mut_ptr(), row: cols as isize, col: 1 }
+    }
+
     pub fn transposed(self) -> Matrix<T> {
         Matrix { ptr: self.ptr, row: self.col, col: self.row }
     }
