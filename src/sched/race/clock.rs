@@ -1,0 +1,248 @@
+//! Vector clocks of streams, events and the host.
+//!
+//! A component is a number of accesses: a clock that holds k for a stream comes after the first k accesses
+//! of that stream. Knows no buffers.
+
+use crate::base::device_id::DeviceId;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::fmt;
+
+/// A stream as scripts know it: `number` 0 is its device's default stream.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct StreamName {
+    pub device: DeviceId,
+    pub number: u32,
+}
+
+impl fmt::Display for StreamName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} stream {}", self.device, self.number)
+    }
+}
+
+/// A stream's component in every clock.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Lane(pub(super) u32);
+
+/// Missing components are 0.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Clock(SmallVec<[u64; 8]>);
+
+impl Clock {
+    pub fn get(&self, lane: u32) -> u64 {
+        self.0.get(lane as usize).copied().unwrap_or(0)
+    }
+
+    fn raise(&mut self, lane: u32, to: u64) {
+        if self.0.len() <= lane as usize {
+            self.0.resize(lane as usize + 1, 0);
+        }
+        let component = &mut self.0[lane as usize];
+        *component = (*component).max(to);
+    }
+
+    /// The pointwise maximum; says whether anything rose.
+    fn join(&mut self, other: &Clock) -> bool {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        let mut rose = false;
+        for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
+            rose |= *mine < *theirs;
+            *mine = (*mine).max(*theirs);
+        }
+        rose
+    }
+}
+
+/// What an event stands for: the work queued before it was recorded.
+#[derive(Clone, Debug)]
+pub struct EventClock(Clock);
+
+/// Bound: waits that a stream remembers for [`Clocks::host_wait`] on past work while the host has not caught
+/// up; beyond it, such a wait is taken to order less than it does.
+const REMEMBERED_WAITS: usize = 64;
+
+struct Stream {
+    name: StreamName,
+    /// Its own component counts its accesses.
+    clock: Clock,
+    /// The host's version that has been joined.
+    host_seen: u64,
+    /// After how many accesses the clock rose, and to what. Ascending.
+    waits: VecDeque<(u64, Clock)>,
+    /// The last access that others may have learnt of.
+    released: u64,
+    retired: bool,
+}
+
+/// The clocks of all streams of a session, and of its host thread.
+#[derive(Default)]
+pub struct Clocks {
+    streams: Vec<Stream>,
+    host: Clock,
+    /// Rises with the host's clock.
+    host_version: u64,
+}
+
+impl Clocks {
+    pub fn new() -> Clocks {
+        Clocks::default()
+    }
+
+    /// A new stream. It takes over the lane of a retired one whose work the host has waited for.
+    pub fn stream(&mut self, name: StreamName) -> Lane {
+        let fresh = Stream {
+            name,
+            clock: self.host.clone(),
+            host_seen: self.host_version,
+            waits: VecDeque::new(),
+            released: 0,
+            retired: false,
+        };
+        let done = |(lane, stream): &(usize, &Stream)| {
+            let lane = *lane as u32;
+            stream.retired && self.host.get(lane) >= stream.clock.get(lane)
+        };
+        if let Some((lane, _)) = self.streams.iter().enumerate().find(done) {
+            self.streams[lane] = Stream { released: self.host.get(lane as u32), ..fresh };
+            return Lane(lane as u32);
+        }
+        self.streams.push(fresh);
+        Lane(self.streams.len() as u32 - 1)
+    }
+
+    /// Nothing will be queued on this stream any more.
+    pub fn retire(&mut self, lane: Lane) {
+        self.streams[lane.0 as usize].retired = true;
+    }
+
+    pub fn name(&self, lane: Lane) -> StreamName {
+        self.streams[lane.0 as usize].name
+    }
+
+    /// Accesses of the stream so far: the position that [`Clocks::host_wait`] takes.
+    pub fn position(&self, lane: Lane) -> u64 {
+        self.streams[lane.0 as usize].clock.get(lane.0)
+    }
+
+    /// What is queued from now on comes after all that the host has waited for.
+    fn enter(&mut self, lane: Lane) -> &mut Stream {
+        let stream = &mut self.streams[lane.0 as usize];
+        if stream.host_seen != self.host_version {
+            stream.host_seen = self.host_version;
+            join_logged(stream, lane, &self.host, &self.host);
+        }
+        stream
+    }
+
+    pub(super) fn catch_up(&mut self, lane: Lane) {
+        self.enter(lane);
+    }
+
+    /// Counts one access and returns its number.
+    pub(super) fn tick(&mut self, lane: Lane) -> u64 {
+        let stream = self.enter(lane);
+        let own = stream.clock.get(lane.0) + 1;
+        stream.clock.raise(lane.0, own);
+        own
+    }
+
+    /// The event stands for all that is queued on the stream now.
+    pub fn record(&mut self, lane: Lane) -> EventClock {
+        let stream = self.enter(lane);
+        stream.released = stream.clock.get(lane.0);
+        EventClock(stream.clock.clone())
+    }
+
+    /// What is queued on the stream from now on comes after the event.
+    /// An event that was never recorded has no clock, and waiting for it orders nothing.
+    pub fn wait(&mut self, lane: Lane, event: &EventClock) {
+        self.enter(lane);
+        join_logged(&mut self.streams[lane.0 as usize], lane, &event.0, &self.host);
+    }
+
+    /// `waiter.wait_stream(waited)`.
+    pub fn wait_stream(&mut self, waiter: Lane, waited: Lane) {
+        let event = self.record(waited);
+        self.wait(waiter, &event);
+    }
+
+    /// The host waited for all work of the stream, or a `query` of it returned true.
+    pub fn host_sync(&mut self, lane: Lane) {
+        let EventClock(clock) = self.record(lane);
+        self.host_join(&clock);
+    }
+
+    /// The host waited for the event, or a `query` of it returned true.
+    pub fn host_sync_event(&mut self, event: &EventClock) {
+        self.host_join(&event.0);
+    }
+
+    /// The host waited for the first `position` accesses of the stream, as a host read does.
+    pub fn host_wait(&mut self, lane: Lane, position: u64) {
+        if self.host.get(lane.0) < position {
+            let clock = self.clock_at(lane, position);
+            let stream = &mut self.streams[lane.0 as usize];
+            stream.released = stream.released.max(position);
+            self.host_join(&clock);
+        }
+    }
+
+    fn host_join(&mut self, clock: &Clock) {
+        if self.host.join(clock) {
+            self.host_version += 1;
+        }
+    }
+
+    /// The stream's next work comes after these accesses, because memory was handed on after they were done.
+    pub(super) fn wait_for_access(&mut self, lane: Lane, other: Lane, position: u64) {
+        self.enter(lane);
+        let known = self.streams[lane.0 as usize].clock.get(other.0) >= position;
+        if lane != other && !known {
+            let clock = self.clock_at(other, position);
+            let stream = &mut self.streams[other.0 as usize];
+            stream.released = stream.released.max(position);
+            join_logged(&mut self.streams[lane.0 as usize], lane, &clock, &self.host);
+        }
+    }
+
+    /// The stream's clock as it was at its access number `position`.
+    fn clock_at(&self, lane: Lane, position: u64) -> Clock {
+        let waits = &self.streams[lane.0 as usize].waits;
+        let before = waits.iter().rev().find(|(at, _)| *at < position);
+        let mut clock = before.map(|(_, clock)| clock.clone()).unwrap_or_default();
+        clock.raise(lane.0, position);
+        clock
+    }
+
+    /// Whether the access is ordered before what is queued next on `lane`.
+    pub(super) fn is_before(&self, access: (u32, u64), lane: Lane) -> bool {
+        let (other, epoch) = access;
+        other == lane.0 || self.streams[lane.0 as usize].clock.get(other) >= epoch || self.is_done(access)
+    }
+
+    /// Whether the access is ordered before everything that will ever be queued.
+    pub(super) fn is_done(&self, (lane, epoch): (u32, u64)) -> bool {
+        self.host.get(lane) >= epoch
+    }
+
+    /// Whether nobody can have learnt of the first access and not of the second, a later one of its stream.
+    pub(super) fn are_inseparable(&self, lane: u32, first: u64) -> bool {
+        first > self.streams[lane as usize].released
+    }
+}
+
+fn join_logged(stream: &mut Stream, lane: Lane, clock: &Clock, host: &Clock) {
+    if !stream.clock.join(clock) {
+        return;
+    }
+    // Questions about accesses that the host knows are never asked; one entry before them must stay.
+    let known = host.get(lane.0);
+    while stream.waits.get(1).is_some_and(|(at, _)| *at <= known) || stream.waits.len() >= REMEMBERED_WAITS {
+        stream.waits.pop_front();
+    }
+    let at = stream.clock.get(lane.0);
+    stream.waits.push_back((at, stream.clock.clone()));
+}
