@@ -89,7 +89,7 @@ impl Code {
     /// `E0201`, `e201` or `201`.
     pub fn parse(text: &str) -> Option<Code> {
         let digits = text.strip_prefix(['E', 'e']).unwrap_or(text);
-        let number = digits.parse().ok()?;
+        let number: u16 = digits.parse().ok()?;
         ALL.iter().map(|(code, _)| *code).find(|code| code.0 == number)
     }
 }

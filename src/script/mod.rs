@@ -1,3 +1,12 @@
 //! Floor 5: the only floor that knows Rhai.
 
+pub mod bind;
+pub mod convert;
+pub mod host;
+pub mod index;
+pub mod properties;
+pub mod raise;
+pub mod session;
 pub mod source;
+pub mod show;
+pub mod value;

@@ -1,0 +1,226 @@
+//! Arguments of a call, aligned with the row's parameters.
+
+use super::row::Op;
+use super::tensor::Tensor;
+use crate::base::attr::{Attr, Ints};
+use crate::base::device_id::DeviceId;
+use crate::base::dtype::{DType, Scalar};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// One argument.
+#[derive(Clone, Debug, Default)]
+pub enum Arg {
+    /// Not given: the row's default, or PyTorch's `None`.
+    #[default]
+    None,
+    Tensor(Tensor),
+    Tensors(Vec<Tensor>),
+    /// A list in which some are missing: indices of `x[i, None, j]`.
+    OptTensors(Vec<Option<Tensor>>),
+    Attr(Attr),
+    /// A tensor argument that has been taken out (gradient nodes).
+    Taken,
+}
+
+/// All arguments of one call, one per parameter.
+#[derive(Clone, Debug, Default)]
+pub struct Args(pub SmallVec<[Arg; 6]>);
+
+impl Args {
+    /// Fills up missing trailing arguments with the row's defaults.
+    pub fn complete(mut self, op: &'static Op) -> Args {
+        for (at, param) in op.params.iter().enumerate() {
+            if at == self.0.len() {
+                self.0.push(Arg::None);
+            }
+            if matches!(self.0[at], Arg::None) {
+                self.0[at] = param.default.arg();
+            }
+        }
+        self
+    }
+
+    pub fn get(&self, at: usize) -> &Arg {
+        const NONE: &Arg = &Arg::None;
+        self.0.get(at).unwrap_or(NONE)
+    }
+
+    /// The tensor at `at`. Panics when it is none: the binder has checked the kind.
+    pub fn tensor(&self, at: usize) -> &Tensor {
+        match self.get(at) {
+            Arg::Tensor(tensor) => tensor,
+            other => panic!("argument {at} is no tensor: {other:?}"),
+        }
+    }
+
+    pub fn opt_tensor(&self, at: usize) -> Option<&Tensor> {
+        match self.get(at) {
+            Arg::Tensor(tensor) => Some(tensor),
+            _ => None,
+        }
+    }
+
+    pub fn tensor_list(&self, at: usize) -> &[Tensor] {
+        match self.get(at) {
+            Arg::Tensors(list) => list,
+            Arg::Tensor(one) => std::slice::from_ref(one),
+            _ => &[],
+        }
+    }
+
+    pub fn attr(&self, at: usize) -> &Attr {
+        const NONE: &Attr = &Attr::None;
+        match self.get(at) {
+            Arg::Attr(attr) => attr,
+            _ => NONE,
+        }
+    }
+
+    pub fn is_none(&self, at: usize) -> bool {
+        matches!(self.get(at), Arg::None | Arg::Attr(Attr::None))
+    }
+
+    /// The integer at `at`, 0 when absent; use `opt_int` where absence matters.
+    pub fn int(&self, at: usize) -> i64 {
+        self.opt_int(at).unwrap_or(0)
+    }
+
+    pub fn opt_int(&self, at: usize) -> Option<i64> {
+        match self.attr(at) {
+            Attr::Int(i) => Some(*i),
+            Attr::Bool(b) => Some(*b as i64),
+            Attr::Scalar(s) => Some(s.to_i64()),
+            Attr::Ints(list) if list.len() == 1 => Some(list[0]),
+            _ => None,
+        }
+    }
+
+    pub fn float(&self, at: usize) -> f64 {
+        self.opt_float(at).unwrap_or(0.0)
+    }
+
+    pub fn opt_float(&self, at: usize) -> Option<f64> {
+        match self.attr(at) {
+            Attr::Float(x) => Some(*x),
+            Attr::Int(i) => Some(*i as f64),
+            Attr::Bool(b) => Some(*b as u8 as f64),
+            Attr::Scalar(s) => Some(s.to_f64()),
+            _ => None,
+        }
+    }
+
+    pub fn scalar(&self, at: usize) -> Option<Scalar> {
+        match self.attr(at) {
+            Attr::Scalar(s) => Some(*s),
+            Attr::Float(x) => Some(Scalar::Float(*x)),
+            Attr::Int(i) => Some(Scalar::Int(*i)),
+            Attr::Bool(b) => Some(Scalar::Bool(*b)),
+            _ => None,
+        }
+    }
+
+    pub fn flag(&self, at: usize) -> bool {
+        match self.attr(at) {
+            Attr::Bool(b) => *b,
+            Attr::Int(i) => *i != 0,
+            _ => false,
+        }
+    }
+
+    pub fn ints(&self, at: usize) -> Option<Ints> {
+        match self.attr(at) {
+            Attr::Ints(list) => Some(list.clone()),
+            Attr::Int(i) => Some(Ints::from_slice(&[*i])),
+            _ => None,
+        }
+    }
+
+    pub fn text(&self, at: usize) -> &str {
+        match self.attr(at) {
+            Attr::Str(text) => text,
+            _ => "",
+        }
+    }
+
+    pub fn dtype(&self, at: usize) -> Option<DType> {
+        match self.attr(at) {
+            Attr::DType(dtype) => Some(*dtype),
+            _ => None,
+        }
+    }
+
+    pub fn device(&self, at: usize) -> Option<DeviceId> {
+        match self.attr(at) {
+            Attr::Device(device) => Some(*device),
+            _ => None,
+        }
+    }
+
+    /// Every tensor, in order of the parameters; lists are flattened.
+    pub fn for_each_tensor(&self, mut visit: impl FnMut(&Tensor)) {
+        for arg in &self.0 {
+            match arg {
+                Arg::Tensor(tensor) => visit(tensor),
+                Arg::Tensors(list) => list.iter().for_each(&mut visit),
+                Arg::OptTensors(list) => list.iter().flatten().for_each(&mut visit),
+                _ => {}
+            }
+        }
+    }
+
+    pub fn tensors(&self) -> SmallVec<[Tensor; 4]> {
+        let mut all = SmallVec::new();
+        self.for_each_tensor(|tensor| all.push(tensor.clone()));
+        all
+    }
+
+    /// The same arguments without their tensors.
+    pub fn without_tensors(&self) -> Args {
+        Args(
+            self.0
+                .iter()
+                .map(|arg| match arg {
+                    Arg::Tensor(_) | Arg::Tensors(_) | Arg::OptTensors(_) => Arg::Taken,
+                    other => other.clone(),
+                })
+                .collect(),
+        )
+    }
+}
+
+macro_rules! from {
+    ($($type:ty => |$x:ident| $make:expr;)*) => {
+        $(impl From<$type> for Arg { fn from($x: $type) -> Arg { $make } })*
+    };
+}
+
+from! {
+    Tensor => |x| Arg::Tensor(x);
+    &Tensor => |x| Arg::Tensor(x.clone());
+    Option<Tensor> => |x| x.map_or(Arg::None, Arg::Tensor);
+    Option<&Tensor> => |x| x.map_or(Arg::None, |t| Arg::Tensor(t.clone()));
+    Vec<Tensor> => |x| Arg::Tensors(x);
+    &[Tensor] => |x| Arg::Tensors(x.to_vec());
+    Vec<Option<Tensor>> => |x| Arg::OptTensors(x);
+    Attr => |x| Arg::Attr(x);
+    bool => |x| Arg::Attr(Attr::Bool(x));
+    i64 => |x| Arg::Attr(Attr::Int(x));
+    i32 => |x| Arg::Attr(Attr::Int(x as i64));
+    usize => |x| Arg::Attr(Attr::Int(x as i64));
+    f64 => |x| Arg::Attr(Attr::Scalar(Scalar::Float(x)));
+    Scalar => |x| Arg::Attr(Attr::Scalar(x));
+    DType => |x| Arg::Attr(Attr::DType(x));
+    DeviceId => |x| Arg::Attr(Attr::Device(x));
+    &[i64] => |x| Arg::Attr(Attr::Ints(Ints::from_slice(x)));
+    &[usize] => |x| Arg::Attr(Attr::Ints(x.iter().map(|&n| n as i64).collect()));
+    Ints => |x| Arg::Attr(Attr::Ints(x));
+    &str => |x| Arg::Attr(Attr::Str(Arc::from(x)));
+    () => |_x| Arg::None;
+}
+
+/// `args![x, 1, "mean"]`: arguments from tensors and plain values, by position.
+#[macro_export]
+macro_rules! args {
+    ($($arg:expr),* $(,)?) => { $crate::op::args::Args(smallvec::smallvec![$(::std::convert::Into::<$crate::op::args::Arg>::into($arg)),*]) };
+}

@@ -1,0 +1,249 @@
+//! What a row may do: apply other rows, ask for kernels, views and values. Implemented in `tensor/`.
+
+use super::args::{Arg, Args};
+use super::row::{Op, Save, Source};
+use super::tensor::{Meta, Tensor};
+use crate::args;
+use crate::base::attr::Attr;
+use crate::base::device_id::DeviceId;
+use crate::base::diag::Result;
+use crate::base::dtype::{DType, Scalar};
+use crate::base::layout::{Layout, Shape};
+use crate::kernel::abi::HostFn;
+use smallvec::SmallVec;
+
+/// Shape and dtype of a result.
+#[derive(Clone, Debug)]
+pub struct OutSpec {
+    pub shape: Shape,
+    pub dtype: DType,
+}
+
+impl OutSpec {
+    pub fn new(shape: &[usize], dtype: DType) -> OutSpec {
+        OutSpec { shape: Shape::from_slice(shape), dtype }
+    }
+
+    pub fn like(tensor: &Tensor) -> OutSpec {
+        OutSpec { shape: tensor.shape(), dtype: tensor.dtype() }
+    }
+}
+
+/// A kernel to run, as data.
+pub struct KernelCall {
+    pub name: &'static str,
+    pub host: HostFn,
+    pub inputs: SmallVec<[Tensor; 4]>,
+    pub attrs: SmallVec<[Attr; 4]>,
+    pub outputs: SmallVec<[OutSpec; 2]>,
+    /// How many random values it draws.
+    pub draws: u64,
+    /// Where it runs when it has no inputs.
+    pub device: Option<DeviceId>,
+}
+
+impl KernelCall {
+    pub fn new(name: &'static str, host: HostFn) -> KernelCall {
+        KernelCall {
+            name,
+            host,
+            inputs: SmallVec::new(),
+            attrs: SmallVec::new(),
+            outputs: SmallVec::new(),
+            draws: 0,
+            device: None,
+        }
+    }
+
+    pub fn input(mut self, tensor: &Tensor) -> KernelCall {
+        self.inputs.push(tensor.clone());
+        self
+    }
+
+    pub fn inputs<'a>(mut self, tensors: impl IntoIterator<Item = &'a Tensor>) -> KernelCall {
+        self.inputs.extend(tensors.into_iter().cloned());
+        self
+    }
+
+    pub fn attr(mut self, attr: Attr) -> KernelCall {
+        self.attrs.push(attr);
+        self
+    }
+
+    pub fn int(self, value: i64) -> KernelCall {
+        self.attr(Attr::Int(value))
+    }
+
+    pub fn float(self, value: f64) -> KernelCall {
+        self.attr(Attr::Float(value))
+    }
+
+    pub fn flag(self, value: bool) -> KernelCall {
+        self.attr(Attr::Bool(value))
+    }
+
+    pub fn ints(self, values: &[i64]) -> KernelCall {
+        self.attr(Attr::Ints(values.into()))
+    }
+
+    pub fn output(mut self, shape: &[usize], dtype: DType) -> KernelCall {
+        self.outputs.push(OutSpec::new(shape, dtype));
+        self
+    }
+
+    pub fn draws(mut self, n: u64) -> KernelCall {
+        self.draws = n;
+        self
+    }
+}
+
+/// The engine as rows see it.
+pub trait Emit {
+    /// Applies a row, with gradients recorded when the mode says so.
+    fn apply(&mut self, op: &'static Op, args: Args) -> Result<Vec<Tensor>>;
+    /// Applies the in-place form: writes the result into argument 0 and returns it.
+    fn apply_inplace(&mut self, op: &'static Op, args: Args) -> Result<Tensor>;
+    /// Queues one kernel. Not differentiated.
+    fn kernel(&mut self, call: KernelCall) -> Result<Vec<Tensor>>;
+    /// A new tensor filled element-wise from a source.
+    fn source(&mut self, source: Source, shape: &[usize], dtype: DType, device: DeviceId) -> Result<Tensor>;
+    /// A new tensor whose contents are arbitrary.
+    fn empty(&mut self, shape: &[usize], dtype: DType, device: DeviceId) -> Result<Tensor>;
+    /// A new tensor with these bytes (row-major).
+    fn upload(&mut self, bytes: &[u8], shape: &[usize], dtype: DType, device: DeviceId) -> Result<Tensor>;
+    /// Another layout over the same buffer, outside the gradient graph.
+    fn alias(&mut self, tensor: &Tensor, layout: Layout) -> Tensor;
+    /// The same tensor outside the gradient graph.
+    fn detach(&mut self, tensor: &Tensor) -> Tensor;
+    /// All elements, row-major. Waits.
+    fn read(&mut self, tensor: &Tensor) -> Result<Vec<Scalar>>;
+    fn default_float(&self) -> DType;
+    fn default_device(&self) -> DeviceId;
+    /// Takes counters for `n` random values: seed and first counter.
+    fn draw(&mut self, n: u64) -> (u64, u64);
+    /// Are gradients being recorded?
+    fn grad_enabled(&self) -> bool;
+}
+
+/// Shorthands over `Emit` for rules and compositions.
+impl dyn Emit + '_ {
+    /// Applies a row with one result.
+    pub fn call(&mut self, op: &'static Op, args: Args) -> Result<Tensor> {
+        let mut results = self.apply(op, args)?;
+        Ok(results.swap_remove(0))
+    }
+
+    pub fn full(&mut self, shape: &[usize], value: Scalar, like: &Meta) -> Result<Tensor> {
+        self.source(Source::Fill(value), shape, like.dtype, like.device)
+    }
+
+    pub fn zeros_like(&mut self, meta: &Meta) -> Result<Tensor> {
+        self.source(Source::Fill(Scalar::Int(0)), &meta.shape, meta.dtype, meta.device)
+    }
+
+    pub fn add(&mut self, a: &Tensor, b: impl Into<Arg>) -> Result<Tensor> {
+        self.call(&super::rows::arith::ADD, args![a, b])
+    }
+
+    pub fn sub(&mut self, a: &Tensor, b: impl Into<Arg>) -> Result<Tensor> {
+        self.call(&super::rows::arith::SUB, args![a, b])
+    }
+
+    pub fn mul(&mut self, a: &Tensor, b: impl Into<Arg>) -> Result<Tensor> {
+        self.call(&super::rows::arith::MUL, args![a, b])
+    }
+
+    pub fn div(&mut self, a: &Tensor, b: impl Into<Arg>) -> Result<Tensor> {
+        self.call(&super::rows::arith::DIV, args![a, b])
+    }
+
+    pub fn neg(&mut self, a: &Tensor) -> Result<Tensor> {
+        self.call(&super::rows::arith::NEG, args![a])
+    }
+
+    /// One operand with a scalar on the left: `s - a`, `s / a`.
+    pub fn rev(&mut self, op: &'static Op, s: Scalar, a: &Tensor) -> Result<Tensor> {
+        self.call(op, args![s, a])
+    }
+
+    /// Sums over the dims that broadcasting added, so that the result has `shape`.
+    pub fn sum_to(&mut self, x: &Tensor, shape: &[usize]) -> Result<Tensor> {
+        let from = x.shape();
+        if from.as_slice() == shape {
+            return Ok(x.clone());
+        }
+        let lead = from.len().saturating_sub(shape.len());
+        let dims: SmallVec<[i64; 6]> = (0..from.len())
+            .filter(|&dim| dim < lead || (shape[dim - lead] == 1 && from[dim] != 1))
+            .map(|dim| dim as i64)
+            .collect();
+        let summed = if dims.is_empty() {
+            x.clone()
+        } else {
+            self.call(&super::rows::reduce::SUM, args![x, dims.as_slice(), true])?
+        };
+        self.call(&super::rows::view::RESHAPE, args![&summed, shape])
+    }
+
+    pub fn cast(&mut self, x: &Tensor, dtype: DType) -> Result<Tensor> {
+        if x.dtype() == dtype { Ok(x.clone()) } else { self.call(&super::rows::arith::CAST, args![x, dtype]) }
+    }
+}
+
+/// What a gradient rule is given.
+pub struct Backward<'a> {
+    /// One gradient for each result; none where none arrived.
+    pub grads: &'a [Option<Tensor>],
+    pub args: &'a Args,
+    pub inputs: &'a [Option<Meta>],
+    pub outputs: &'a [Meta],
+    pub saves: &'a [Save],
+    pub saved: &'a [Option<Tensor>],
+    /// Is a gradient wanted for this slot?
+    pub needs: &'a [bool],
+}
+
+impl Backward<'_> {
+    /// The gradient of the first result. The engine calls a rule only when some gradient arrived, and
+    /// fills in zeros for rows with one result.
+    pub fn g(&self) -> &Tensor {
+        self.grads[0].as_ref().expect("a row with one result has its gradient")
+    }
+
+    fn saved(&self, save: Save) -> &Tensor {
+        let at = self.saves.iter().position(|s| *s == save);
+        at.and_then(|at| self.saved[at].as_ref()).expect("a rule reads only what its row saves")
+    }
+
+    /// The saved argument at a position.
+    pub fn input(&self, at: usize) -> &Tensor {
+        self.saved(Save::In(at))
+    }
+
+    /// The saved result.
+    pub fn output(&self, n: usize) -> &Tensor {
+        self.saved(Save::Out(n))
+    }
+
+    /// The saved argument, or the number that stood in its place.
+    pub fn operand(&self, at: usize) -> Arg {
+        match self.args.get(at) {
+            Arg::Taken => Arg::Tensor(self.input(at).clone()),
+            other => other.clone(),
+        }
+    }
+
+    /// Was a tensor given at this argument position (and saved)?
+    pub fn opt_input(&self, at: usize) -> Option<&Tensor> {
+        matches!(self.args.get(at), Arg::Taken).then(|| self.input(at))
+    }
+
+    pub fn needs(&self, slot: usize) -> bool {
+        self.needs.get(slot).copied().unwrap_or(false)
+    }
+
+    /// Shape, dtype and device of the tensor in a gradient slot.
+    pub fn meta(&self, slot: usize) -> &Meta {
+        self.inputs[slot].as_ref().expect("a tensor stood here")
+    }
+}

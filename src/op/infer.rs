@@ -1,0 +1,249 @@
+//! Shapes and dtypes of results, judged at the call. Messages never name the operation: the binder does.
+
+use super::args::{Arg, Args};
+use super::row::{Op, Promote, ReduceType};
+use super::tensor::Tensor;
+use crate::base::attr::Ints;
+use crate::base::code;
+use crate::base::diag::{Diag, Result};
+use crate::base::dtype::{Category, DType, ResultType, Scalar};
+use crate::base::layout::{self, Shape};
+use crate::base::limits::MAX_DIMS;
+use crate::fail;
+use smallvec::SmallVec;
+
+/// An operand of an element-wise node: a tensor or a number.
+pub enum Operand<'a> {
+    Tensor(&'a Tensor),
+    Number(Scalar),
+}
+
+/// What an element-wise node computes.
+pub struct MapPlan {
+    /// dtype each operand is cast to.
+    pub args: SmallVec<[DType; 4]>,
+    pub result: DType,
+    /// The function is not applied: operands pass unchanged (`floor` of integers).
+    pub identity: bool,
+}
+
+/// The operands of a `Map` row, in order.
+pub fn operands<'a>(args: &'a Args, count: usize) -> Result<SmallVec<[Operand<'a>; 4]>> {
+    let mut list = SmallVec::new();
+    for at in 0..args.0.len() {
+        if list.len() == count {
+            break;
+        }
+        match args.get(at) {
+            Arg::Tensor(tensor) => list.push(Operand::Tensor(tensor)),
+            Arg::Attr(_) => match args.scalar(at) {
+                Some(scalar) => list.push(Operand::Number(scalar)),
+                None => fail!(ARGUMENT_TYPE, "argument {} is neither a tensor nor a number", at + 1),
+            },
+            _ => fail!(MISSING_ARGUMENT, "argument {} is missing", at + 1),
+        }
+    }
+    Ok(list)
+}
+
+/// PyTorch's result type of the operands.
+pub fn result_type(operands: &[Operand<'_>], default: DType) -> DType {
+    let mut result = ResultType::default();
+    for operand in operands {
+        match operand {
+            Operand::Tensor(tensor) => result.tensor(tensor.dtype(), tensor.ndim()),
+            Operand::Number(scalar) => result.number(*scalar),
+        }
+    }
+    result.get(default)
+}
+
+pub fn map(promote: Promote, operands: &[Operand<'_>], default: DType) -> Result<MapPlan> {
+    let all = |dtype: DType, result: DType| {
+        Ok(MapPlan { args: SmallVec::from_elem(dtype, operands.len()), result, identity: false })
+    };
+    let common = || result_type(operands, default);
+    match promote {
+        Promote::Same => all(common(), common()),
+        Promote::NoBool => {
+            let dtype = common();
+            if dtype == DType::Bool {
+                return Err(Diag::error(code::DTYPE, "`bool` is not supported")
+                    .help("convert first, for example with `.to(\"i64\")`, or use a logical operation"));
+            }
+            all(dtype, dtype)
+        }
+        Promote::Float => {
+            let dtype = common();
+            let dtype = if dtype.is_float() { dtype } else { default };
+            all(dtype, dtype)
+        }
+        Promote::Compare => all(common(), DType::Bool),
+        Promote::Predicate => all(common(), DType::Bool),
+        Promote::Logical => all(DType::Bool, DType::Bool),
+        Promote::Bits | Promote::IntsOnly => {
+            let dtype = common();
+            let refused = dtype.is_float() || (promote == Promote::IntsOnly && dtype == DType::Bool);
+            if refused {
+                fail!(DTYPE, "integers are wanted, not {dtype}");
+            }
+            all(dtype, dtype)
+        }
+        Promote::FloatOnly => {
+            let dtype = common();
+            if !dtype.is_float() {
+                return Err(Diag::error(code::DTYPE, format!("a floating-point tensor is wanted, not {dtype}"))
+                    .help("convert first, for example with `.float()`"));
+            }
+            all(dtype, dtype)
+        }
+        Promote::RoundLike => {
+            let dtype = common();
+            if dtype == DType::Bool {
+                fail!(DTYPE, "`bool` is not supported");
+            }
+            let mut plan = all(dtype, dtype)?;
+            plan.identity = dtype.is_int();
+            Ok(plan)
+        }
+        Promote::Where => {
+            let dtype = result_type(&operands[1..], default);
+            let mut plan = all(dtype, dtype)?;
+            plan.args[0] = DType::Bool;
+            Ok(plan)
+        }
+        Promote::Copy => unreachable!("copies are planned by the engine"),
+    }
+}
+
+/// The shape that all operands broadcast to.
+pub fn broadcast_all<'a>(shapes: impl IntoIterator<Item = &'a [usize]>) -> Result<Shape> {
+    let mut result = Shape::new();
+    for shape in shapes {
+        if result.as_slice() == shape {
+            continue;
+        }
+        result = match layout::broadcast(&result, shape) {
+            Some(wider) => wider,
+            None => return Err(broadcast_error(&result, shape)),
+        };
+    }
+    Ok(result)
+}
+
+#[cold]
+pub fn broadcast_error(a: &[usize], b: &[usize]) -> Box<Diag> {
+    let ndim = a.len().max(b.len());
+    let size = |shape: &[usize], dim: usize| {
+        (dim + shape.len()).checked_sub(ndim).map_or(1, |dim| shape[dim])
+    };
+    let dim = (0..ndim).rev().find(|&dim| size(a, dim) != size(b, dim) && size(a, dim) != 1 && size(b, dim) != 1);
+    let mut diag = Diag::error(code::SHAPE, format!("shapes {a:?} and {b:?} do not broadcast"));
+    if let Some(dim) = dim {
+        diag = diag.note(format!(
+            "dimension {} (from the end) has sizes {} and {}; they must be equal, or one of them 1",
+            dim as i64 - ndim as i64,
+            size(a, dim),
+            size(b, dim)
+        ));
+    }
+    if a.len() + b.len() == 3 && a.iter().rev().zip(b.iter()).all(|(x, y)| x == y) {
+        diag = diag.help("`.unsqueeze(1)` turns a vector into a column");
+    }
+    diag
+}
+
+/// A dimension counted from the end when negative; `ndim` 0 counts as 1, as in PyTorch.
+pub fn dim(value: i64, ndim: usize) -> Result<usize> {
+    let n = ndim.max(1) as i64;
+    if value < -n || value >= n {
+        let tensor = if ndim == 1 { "1 dimension".to_string() } else { format!("{ndim} dimensions") };
+        return Err(Diag::error(code::DIM, format!("dimension {value} is out of range for a tensor of {tensor}"))
+            .help(format!("dimensions go from {} to {}", -n, n - 1)));
+    }
+    Ok((if value < 0 { value + n } else { value }) as usize)
+}
+
+/// Several dims, each at most once; `None` or an empty list means all of them.
+pub fn dims(values: Option<&Ints>, ndim: usize) -> Result<SmallVec<[usize; 6]>> {
+    let values = match values {
+        Some(values) if !values.is_empty() => values,
+        _ => return Ok((0..ndim).collect()),
+    };
+    let mut seen = SmallVec::<[usize; 6]>::new();
+    for &value in values {
+        let at = dim(value, ndim)?;
+        if seen.contains(&at) {
+            fail!(VALUE, "dimension {at} appears twice in the list of dims");
+        }
+        if ndim > 0 {
+            seen.push(at);
+        }
+    }
+    Ok(seen)
+}
+
+/// Sizes given by the script as a shape.
+pub fn shape(sizes: &[i64]) -> Result<Shape> {
+    if sizes.len() > MAX_DIMS {
+        fail!(VALUE, "{} dimensions are more than the {MAX_DIMS} that a tensor may have", sizes.len());
+    }
+    for (at, &size) in sizes.iter().enumerate() {
+        if size < 0 {
+            fail!(VALUE, "size {size} of dimension {at} is negative");
+        }
+    }
+    Ok(sizes.iter().map(|&size| size as usize).collect())
+}
+
+/// Bytes of a tensor; an error when the arithmetic overflows.
+pub fn size_bytes(shape: &[usize], dtype: DType) -> Result<usize> {
+    layout::numel(shape)
+        .and_then(|n| n.checked_mul(dtype.size_bytes()))
+        .filter(|&bytes| bytes <= isize::MAX as usize)
+        .ok_or_else(|| Diag::error(code::TOO_LARGE, format!("a tensor of shape {shape:?} and dtype {dtype} is too large to address")))
+}
+
+/// Shape of a reduction's result.
+pub fn reduced_shape(shape: &[usize], dims: &[usize], keepdim: bool) -> Shape {
+    let mut out = Shape::new();
+    for (dim, &size) in shape.iter().enumerate() {
+        match (dims.contains(&dim), keepdim) {
+            (true, true) => out.push(1),
+            (true, false) => {}
+            (false, _) => out.push(size),
+        }
+    }
+    out
+}
+
+/// dtype of a reduction's result and of its accumulation.
+pub fn reduce_type(rule: ReduceType, input: DType, asked: Option<DType>) -> DType {
+    match rule {
+        ReduceType::Sum => asked.unwrap_or(if input.category() == Category::Float { input } else { DType::I64 }),
+        ReduceType::Same => input,
+        ReduceType::Index => DType::I64,
+        ReduceType::Bool => DType::Bool,
+    }
+}
+
+/// All tensors must be of one dtype (matrix products, convolutions).
+pub fn same_dtype(tensors: &[(&str, &Tensor)]) -> Result<DType> {
+    let (first_name, first) = tensors[0];
+    let dtype = first.dtype();
+    for (name, tensor) in &tensors[1..] {
+        if tensor.dtype() != dtype {
+            return Err(Diag::error(
+                code::DTYPE,
+                format!("`{first_name}` is {dtype} but `{name}` is {}; both must be of one dtype", tensor.dtype()),
+            )
+            .help(format!("convert with `.to(\"{dtype}\")`")));
+        }
+    }
+    Ok(dtype)
+}
+
+/// Index of a parameter by name. Panics when the row has none: a mistake in a row.
+pub fn param(op: &Op, name: &str) -> usize {
+    op.params.iter().position(|p| p.name == name).expect("the row has this parameter")
+}

@@ -1,0 +1,9 @@
+//! Floor 2: what each operation is. Rows, inference, gradient rules; knows neither devices nor Rhai.
+
+pub mod args;
+pub mod emit;
+pub mod infer;
+pub mod row;
+pub mod rows;
+pub mod table;
+pub mod tensor;

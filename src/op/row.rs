@@ -1,0 +1,261 @@
+//! The shape of a row of the op table.
+
+use super::args::{Arg, Args};
+use super::emit::{Backward, Emit, KernelCall};
+use super::tensor::Tensor;
+use crate::base::attr::Attr;
+use crate::base::diag::Result;
+use crate::base::dtype::{DType, Scalar};
+use crate::base::layout::Layout;
+use crate::kernel::program::{Draw, Function, ReduceKind};
+
+/// One operation. From its row come the script function, method and operator, checks, gradient, execution,
+/// help, completion and tests.
+pub struct Op {
+    pub name: &'static str,
+    /// Other names of the same operation.
+    pub aliases: &'static [&'static str],
+    pub params: &'static [Param],
+    pub summary: &'static str,
+    /// Longer text: shapes, errors, source of the algorithm.
+    pub details: &'static str,
+    pub examples: &'static [Example],
+    pub lower: Lower,
+    /// What `grad` may read.
+    pub saves: &'static [Save],
+    pub grad: Grad,
+    /// Has a form `name_` that writes into its first operand.
+    pub inplace: bool,
+    /// The operator that stands for it in scripts; unary when the row has one parameter.
+    pub operator: &'static str,
+    /// May be called as a function, as a method, or both.
+    pub call: CallForm,
+    /// Names of the results when there are several: the script gets a map.
+    pub results: &'static [&'static str],
+    /// Python expression that gives the expected result, for fixtures.
+    pub oracle: &'static str,
+}
+
+impl Op {
+    /// The defaults that rows fill up with `..Op::BASE`.
+    pub const BASE: Op = Op {
+        name: "",
+        aliases: &[],
+        params: &[],
+        summary: "",
+        details: "",
+        examples: &[],
+        lower: Lower::Unset,
+        saves: &[],
+        grad: Grad::Unset,
+        inplace: false,
+        operator: "",
+        call: CallForm::Both,
+        results: &[],
+        oracle: "",
+    };
+
+    pub fn is(&self, other: &'static Op) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl std::fmt::Debug for Op {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CallForm {
+    Both,
+    /// `zeros([2])`, but not `x.zeros()`.
+    Function,
+    /// `x.view([2])`, but not `view(x, [2])`.
+    Method,
+    /// Only `x.copy_(y)`.
+    InPlace,
+    /// Only reached from other rows (gradient pieces).
+    Internal,
+}
+
+/// A parameter, in PyTorch's order and with PyTorch's name.
+#[derive(Clone, Copy, Debug)]
+pub struct Param {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub default: Default,
+}
+
+impl Param {
+    /// A required parameter.
+    pub const fn new(name: &'static str, kind: Kind) -> Param {
+        Param { name, kind, default: Default::Required }
+    }
+
+    /// A parameter with a default.
+    pub const fn opt(name: &'static str, kind: Kind, default: Default) -> Param {
+        Param { name, kind, default }
+    }
+}
+
+/// What a parameter takes.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Kind {
+    Tensor,
+    /// A tensor or a number.
+    Operand,
+    /// An array of tensors.
+    Tensors,
+    /// An array of tensors and `()`.
+    OptTensors,
+    Int,
+    Float,
+    /// A number that keeps its kind (int, float, bool).
+    Number,
+    Bool,
+    /// One dimension, possibly negative.
+    Dim,
+    /// One dimension or an array of them.
+    Dims,
+    /// An array of sizes; as the last positional parameter also given as separate numbers.
+    Sizes,
+    /// An integer or an array of integers.
+    Ints,
+    /// A number or an array of numbers.
+    Floats,
+    /// One of these words.
+    Str(&'static [&'static str]),
+    /// Any text.
+    Text,
+    DType,
+    Device,
+    /// Keyword only: accepted for PyTorch's sake, with no meaning here.
+    Ignored,
+}
+
+/// A parameter's default.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Default {
+    Required,
+    None,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Str(&'static str),
+}
+
+impl Default {
+    pub fn arg(&self) -> Arg {
+        match *self {
+            Default::Required | Default::None => Arg::None,
+            Default::Bool(b) => b.into(),
+            Default::Int(i) => i.into(),
+            Default::Float(x) => Arg::Attr(Attr::Scalar(Scalar::Float(x))),
+            Default::Str(text) => text.into(),
+        }
+    }
+}
+
+/// A documented call with its result, run as a test.
+#[derive(Clone, Copy, Debug)]
+pub struct Example {
+    pub code: &'static str,
+    /// What `print` shows, or the code of the error.
+    pub result: &'static str,
+}
+
+/// An example with what it prints (or `"E0201"`: it must fail so).
+pub const fn ex(code: &'static str, result: &'static str) -> Example {
+    Example { code, result }
+}
+
+/// How an op runs. A closed set.
+pub enum Lower {
+    Unset,
+    /// Element-wise over broadcast operands: every `Tensor`, `Operand` and `Number` parameter in order.
+    Map { function: &'static Function, promote: Promote },
+    /// Combines over dims: parameters `x, dim, keepdim, dtype` (missing ones absent), possibly after a function.
+    Reduce { kind: ReduceKind, dtype: ReduceType },
+    /// Another layout over the same buffer.
+    View(fn(&Args) -> Result<Layout>),
+    /// One kernel; the rule checks, and says what it reads and makes.
+    Kernel(fn(&mut dyn Emit, &Args) -> Result<KernelCall>),
+    /// Several nodes with one gradient rule of its own (nothing inside is differentiated).
+    Steps(fn(&mut dyn Emit, &Args) -> Result<Vec<Tensor>>),
+    /// Written in terms of other rows; gradients come with it.
+    Compose(fn(&mut dyn Emit, &Args) -> Result<Vec<Tensor>>),
+}
+
+/// dtypes of a `Map`: what operands are cast to, and what comes out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Promote {
+    /// PyTorch's result type, computed and returned (`add`); `bool` too.
+    Same,
+    /// As `Same`, but `bool` is refused (`sub`, `neg`).
+    NoBool,
+    /// As `Same`, but integers become the default float type (`exp`, `div`).
+    Float,
+    /// Result type for the operands, `bool` out (`lt`).
+    Compare,
+    /// Operands to `bool`, `bool` out (`logical_and`).
+    Logical,
+    /// Integers and `bool` only (`bitwise_and`).
+    Bits,
+    /// Integers only (`bitwise_left_shift`).
+    IntsOnly,
+    /// Floats only, integers refused (`gelu`).
+    FloatOnly,
+    /// Integers pass unchanged (rounding functions): the function is not applied to them.
+    RoundLike,
+    /// First operand is a condition; the others as `Same` (`where`).
+    Where,
+    /// Any dtype to `bool`, computed in its own dtype (`isnan`).
+    Predicate,
+    /// Only the second operand is read, cast to the first's dtype (`copy_`).
+    Copy,
+}
+
+/// dtype of a reduction's result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReduceType {
+    /// Integers and `bool` become `i64` (`sum`).
+    Sum,
+    /// The operand's own (`amax`).
+    Same,
+    /// `i64` positions.
+    Index,
+    /// `bool`.
+    Bool,
+}
+
+/// What a gradient rule may read: the argument at a position, or the n-th result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Save {
+    In(usize),
+    Out(usize),
+}
+
+/// One gradient for each parameter that takes a tensor or a number in its place (one for each element of a
+/// tensor list), in order; missing trailing ones are none. The engine sums over broadcast dims and casts.
+pub type GradRule = fn(&mut dyn Emit, &Backward<'_>) -> Result<Vec<Option<Tensor>>>;
+
+pub enum Grad {
+    Rule(GradRule),
+    /// Comes with the composition.
+    Composed,
+    /// Stops here, for this reason, which the user is told only when a gradient is asked for.
+    Stop(&'static str),
+    Unset,
+}
+
+/// Special operands of element-wise nodes.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Source {
+    Fill(Scalar),
+    Position,
+    Random { draw: Draw, seed: u64, offset: u64 },
+}
+
+/// Shorthand for `DType` lists in rules.
+pub const FLOATS: &[DType] = &[DType::F64, DType::F32, DType::F16, DType::BF16];

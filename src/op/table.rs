@@ -1,0 +1,27 @@
+//! The op table: every row, and look-up by name.
+
+use super::row::Op;
+use super::rows;
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+/// Every row, family by family.
+pub fn all() -> impl Iterator<Item = &'static Op> {
+    rows::FAMILIES.iter().flat_map(|family| family.iter().copied())
+}
+
+/// The row that a script means by `name` (aliases included).
+pub fn find(name: &str) -> Option<&'static Op> {
+    static INDEX: OnceLock<HashMap<&'static str, &'static Op>> = OnceLock::new();
+    let index = INDEX.get_or_init(|| {
+        let mut map = HashMap::new();
+        for op in all().filter(|op| op.call != super::row::CallForm::Internal) {
+            map.insert(op.name, op);
+            for alias in op.aliases {
+                map.insert(*alias, op);
+            }
+        }
+        map
+    });
+    index.get(name).copied()
+}

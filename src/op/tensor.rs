@@ -1,0 +1,331 @@
+//! What an operation's operand is: a buffer seen through a layout with a dtype, and its place in the
+//! gradient graph. Plain data with counters; algorithms over it live in `sched/` and `tensor/`.
+
+use super::row::Op;
+use super::args::Args;
+use crate::base::device_id::DeviceId;
+use crate::base::diag::Diag;
+use crate::base::dtype::DType;
+use crate::base::layout::Layout;
+use crate::base::span::{Origin, Site};
+use parking_lot::Mutex;
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+/// Where a buffer's memory goes when the last handle is gone; implemented by the runtime.
+pub trait Home: Send + Sync {
+    fn release(&self, buffer: &Buffer);
+    fn as_any(&self) -> &(dyn Any + Send + Sync);
+    /// The runtime that owns the buffer, shared.
+    fn runtime(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+}
+
+/// Identity of a piece of memory on one device; it has memory or not yet.
+pub struct Buffer {
+    pub id: u64,
+    pub device: DeviceId,
+    pub size_bytes: usize,
+    pub pinned: bool,
+    pub home: Arc<dyn Home>,
+    /// Address, 0 while there is no memory.
+    pub address: AtomicUsize,
+    /// The allocator's own number of the block.
+    pub block: AtomicU64,
+    /// Tensor handles and saved operands, not nodes: a pending buffer with none needs no memory.
+    pub handles: AtomicU32,
+    /// Raised when a write is recorded.
+    pub version: AtomicU32,
+    /// Packed origin of the last recorded write: who made a saved operand stale.
+    pub writer: AtomicU64,
+    /// 1 + slot of the window that holds a node that touches this buffer, or 0.
+    pub pending: AtomicU32,
+    /// Scratch of the planner: index of this buffer in the window at hand.
+    pub mark: AtomicU32,
+    /// The fault that reached this memory, until it is overwritten.
+    pub poison: Mutex<Option<Arc<Diag>>>,
+}
+
+impl Buffer {
+    pub fn ptr(&self) -> *mut u8 {
+        self.address.load(Ordering::Acquire) as *mut u8
+    }
+
+    /// Notes who writes, for the message about a stale operand.
+    pub fn write_by(&self, origin: Origin) {
+        self.version.fetch_add(1, Ordering::AcqRel);
+        self.writer.store((origin.user.0 as u64) << 32 | origin.inner.0 as u64, Ordering::Relaxed);
+    }
+
+    pub fn last_writer(&self) -> Origin {
+        let packed = self.writer.load(Ordering::Relaxed);
+        Origin { user: Site((packed >> 32) as u32), inner: Site(packed as u32) }
+    }
+
+    pub fn has_memory(&self) -> bool {
+        self.address.load(Ordering::Acquire) != 0
+    }
+
+    pub fn is_live(&self) -> bool {
+        self.handles.load(Ordering::Acquire) > 0
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if self.has_memory() {
+            self.home.clone().release(self);
+        }
+    }
+}
+
+impl std::fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "buffer {} on {}", self.id, self.device)
+    }
+}
+
+/// A window on a buffer. Immutable and shared by nodes and handles.
+#[derive(Clone, Debug)]
+pub struct View {
+    pub buffer: Arc<Buffer>,
+    pub layout: Layout,
+    pub dtype: DType,
+}
+
+impl View {
+    pub fn shape(&self) -> &[usize] {
+        &self.layout.shape
+    }
+
+    /// Address of the first element.
+    pub fn ptr(&self) -> *mut u8 {
+        self.buffer.ptr().wrapping_add(self.layout.offset * self.dtype.size_bytes())
+    }
+
+    pub fn meta(&self) -> Meta {
+        Meta { shape: self.layout.shape.clone(), dtype: self.dtype, device: self.buffer.device }
+    }
+
+    /// Does this view cover every byte of its buffer?
+    pub fn covers(&self) -> bool {
+        self.layout.numel() * self.dtype.size_bytes() == self.buffer.size_bytes && self.layout.is_contiguous()
+    }
+}
+
+/// A view that counts as a handle of its buffer.
+#[derive(Debug)]
+pub struct Held(Arc<View>);
+
+impl Held {
+    pub fn new(view: Arc<View>) -> Held {
+        view.buffer.handles.fetch_add(1, Ordering::AcqRel);
+        Held(view)
+    }
+
+    pub fn view(&self) -> &Arc<View> {
+        &self.0
+    }
+}
+
+impl Clone for Held {
+    fn clone(&self) -> Held {
+        Held::new(self.0.clone())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.buffer.handles.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// A tensor handle: a slot that all clones share.
+#[derive(Clone)]
+pub struct Tensor(pub Arc<Cell>);
+
+/// The slot behind a handle.
+pub struct Cell {
+    view: Mutex<Held>,
+    /// Part of a gradient graph, or a leaf that requires gradients; a copy of what `auto` says, for the fast path.
+    tracked: AtomicBool,
+    pub auto: Mutex<Auto>,
+    /// The operation that made it.
+    pub made: Origin,
+}
+
+/// A tensor's place in the gradient graph.
+#[derive(Default)]
+pub struct Auto {
+    /// Set by the user, on a leaf.
+    pub requires_grad: bool,
+    pub grad: Option<Tensor>,
+    /// The node and which of its outputs this is.
+    pub edge: Option<(Arc<GradNode>, usize)>,
+    pub retain_grad: bool,
+    /// For a differentiable view: the tensor that owns the history of the buffer.
+    pub base: Option<Tensor>,
+    /// How often an in-place change rebased the history. A view that counts fewer than its base takes its
+    /// edge from the base anew.
+    pub rebased: u32,
+}
+
+impl Tensor {
+    pub fn new(view: Arc<View>, made: Origin) -> Tensor {
+        Tensor(Arc::new(Cell {
+            view: Mutex::new(Held::new(view)),
+            tracked: AtomicBool::new(false),
+            auto: Mutex::new(Auto::default()),
+            made,
+        }))
+    }
+
+    pub fn view(&self) -> Arc<View> {
+        self.0.view.lock().0.clone()
+    }
+
+    /// Swaps the buffer behind every clone of this handle (`model.to`, `x.data = y`).
+    pub fn set_view(&self, view: Arc<View>) {
+        *self.0.view.lock() = Held::new(view);
+    }
+
+    pub fn dtype(&self) -> DType {
+        self.0.view.lock().0.dtype
+    }
+
+    pub fn device(&self) -> DeviceId {
+        self.0.view.lock().0.buffer.device
+    }
+
+    pub fn shape(&self) -> crate::base::layout::Shape {
+        self.0.view.lock().0.layout.shape.clone()
+    }
+
+    pub fn ndim(&self) -> usize {
+        self.0.view.lock().0.layout.ndim()
+    }
+
+    pub fn numel(&self) -> usize {
+        self.0.view.lock().0.layout.numel()
+    }
+
+    /// Does a gradient flow to this tensor?
+    pub fn requires_grad(&self) -> bool {
+        self.0.tracked.load(Ordering::Acquire)
+    }
+
+    /// To be called whenever `auto` changed.
+    pub fn set_tracked(&self, tracked: bool) {
+        self.0.tracked.store(tracked, Ordering::Release);
+    }
+
+    pub fn is_leaf(&self) -> bool {
+        self.0.auto.lock().edge.is_none()
+    }
+
+    pub fn same(&self, other: &Tensor) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl std::fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let view = self.view();
+        write!(f, "tensor({} {:?} on {})", view.dtype, view.layout.shape.as_slice(), view.buffer.device)
+    }
+}
+
+/// Where a gradient goes next.
+#[derive(Clone)]
+pub enum Edge {
+    Node(Arc<GradNode>, usize),
+    /// A leaf that requires gradients.
+    Leaf(Tensor),
+}
+
+/// An operand kept for a gradient rule.
+pub struct Saved {
+    pub held: Held,
+    pub version: u32,
+    pub edge: SavedEdge,
+    pub made: Origin,
+}
+
+/// How a saved operand is connected, for gradients of gradients.
+pub enum SavedEdge {
+    None,
+    Edge(Edge),
+    /// It is output `n` of the very node that saves it.
+    Output(usize),
+}
+
+/// Shape, dtype and device of an operand, always known to a rule.
+#[derive(Clone, Debug)]
+pub struct Meta {
+    pub shape: crate::base::layout::Shape,
+    pub dtype: DType,
+    pub device: DeviceId,
+}
+
+impl Meta {
+    pub fn of(tensor: &Tensor) -> Meta {
+        tensor.view().meta()
+    }
+}
+
+/// One recorded operation of the gradient graph.
+pub struct GradNode {
+    pub op: &'static Op,
+    /// Arguments with the tensors taken out.
+    pub args: Args,
+    /// One for each gradient slot (see `row::GradRule`); none where a number stood.
+    pub inputs: Vec<Option<Meta>>,
+    pub outputs: Vec<Meta>,
+    pub edges: Vec<Option<Edge>>,
+    /// What the row's `saves` lists, in that order; taken by the first backward unless the graph is retained.
+    pub saved: Mutex<Option<Vec<Option<Saved>>>>,
+    /// Order of recording; backward runs the highest first.
+    pub sequence: u64,
+    pub origin: Origin,
+    /// For an in-place change of a view: the base's history before, and where the view lies in it.
+    pub slice: Option<SliceOf>,
+    /// Results that want to keep their gradient (`retain_grad`).
+    pub retained: Mutex<Vec<(usize, std::sync::Weak<Cell>)>>,
+}
+
+/// PyTorch's CopySlices: an in-place operation on a part of a base.
+pub struct SliceOf {
+    pub base: Meta,
+    /// Layout of the part relative to the base laid out densely.
+    pub layout: Layout,
+    pub base_layout: Layout,
+    pub base_edge: Option<Edge>,
+}
+
+impl Drop for GradNode {
+    /// A long chain is taken apart in a loop: recursion over a million nodes would overflow the stack.
+    fn drop(&mut self) {
+        let mut stack: Vec<Arc<GradNode>> = Vec::new();
+        let take = |node: &mut GradNode, stack: &mut Vec<Arc<GradNode>>| {
+            for edge in node.edges.drain(..).flatten() {
+                if let Edge::Node(next, _) = edge {
+                    stack.push(next);
+                }
+            }
+            if let Some(Edge::Node(next, _)) = node.slice.as_mut().and_then(|slice| slice.base_edge.take()) {
+                stack.push(next);
+            }
+            for saved in node.saved.get_mut().take().into_iter().flatten().flatten() {
+                if let SavedEdge::Edge(Edge::Node(next, _)) = saved.edge {
+                    stack.push(next);
+                }
+            }
+        };
+        take(self, &mut stack);
+        while let Some(next) = stack.pop() {
+            if let Ok(mut node) = Arc::try_unwrap(next) {
+                take(&mut node, &mut stack);
+            }
+        }
+    }
+}

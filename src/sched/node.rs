@@ -1,0 +1,87 @@
+//! A node: one use of an operation, recorded and not yet run.
+
+use crate::base::attr::Attr;
+use crate::base::dtype::{DType, Scalar};
+use crate::base::span::Origin;
+use crate::kernel::abi::HostFn;
+use crate::kernel::program::{Draw, Function, ReduceKind};
+use crate::op::tensor::View;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// An operand of a node.
+#[derive(Clone, Debug)]
+pub enum Input {
+    View(Arc<View>),
+    Scalar(Scalar),
+    /// Row-major position of the element.
+    Position,
+    Random { draw: Draw, seed: u64, offset: u64 },
+}
+
+impl Input {
+    pub fn view(&self) -> Option<&Arc<View>> {
+        match self {
+            Input::View(view) => Some(view),
+            _ => None,
+        }
+    }
+}
+
+/// What a node computes.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// Element-wise over the output's shape. Without a function the one operand is converted and stored.
+    Map {
+        function: Option<&'static Function>,
+        /// dtype each operand is cast to before the function.
+        args: SmallVec<[DType; 4]>,
+        /// dtype of the function's value, before it is stored.
+        result: DType,
+        /// Operand that must not be zero (integer division).
+        divisor: Option<u8>,
+    },
+    Reduce {
+        kind: ReduceKind,
+        /// Bit mask of the reduced dims.
+        dims: u32,
+        keepdim: bool,
+        /// dtype in which the operand is combined.
+        compute: DType,
+    },
+    Kernel {
+        host: HostFn,
+        attrs: SmallVec<[Attr; 4]>,
+        seed: u64,
+        offset: u64,
+    },
+}
+
+/// One recorded operation.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// The operation as the script wrote it.
+    pub name: &'static str,
+    pub origin: Origin,
+    pub work: Work,
+    pub inputs: SmallVec<[Input; 3]>,
+    pub outputs: SmallVec<[Arc<View>; 1]>,
+}
+
+impl Node {
+    pub fn reads(&self) -> impl Iterator<Item = &Arc<View>> {
+        self.inputs.iter().filter_map(Input::view)
+    }
+
+    /// Shape over which an element-wise node or a reduction iterates.
+    pub fn iteration(&self) -> &[usize] {
+        match (&self.work, self.inputs.first()) {
+            (Work::Reduce { .. }, Some(Input::View(view))) => view.shape(),
+            _ => self.outputs[0].shape(),
+        }
+    }
+
+    pub fn is_kernel(&self) -> bool {
+        matches!(self.work, Work::Kernel { .. })
+    }
+}

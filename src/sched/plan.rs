@@ -1,0 +1,191 @@
+//! From a window of nodes to steps: neighbouring element-wise work is merged, results that nobody can see
+//! are never stored. A pure function of the window's structure and of which buffers still have handles.
+
+use super::fuse;
+use super::node::{Node, Work};
+use crate::base::layout::{Shape, Strides};
+use crate::kernel::program::{Class, Program};
+use crate::op::tensor::{Buffer, View};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Bound: how many steps back a node may move to join others; hazards are compared pairwise.
+const LOOK_BACK: usize = 16;
+/// Bound: nodes of one fused step, so that registers stay in the cache and generated kernels stay small.
+pub const MAX_FUSED: usize = 48;
+
+/// What a device is told, in order.
+pub struct Plan {
+    pub steps: Vec<Step>,
+}
+
+pub enum Step {
+    Fused(Fused),
+    /// Index of the node.
+    Kernel(usize),
+}
+
+/// A fused element-wise step. Refers to the window's nodes by index, so that it fits every repetition.
+pub struct Fused {
+    pub program: Program,
+    pub shape: Shape,
+    pub slots: Vec<Slot>,
+    pub scalars: Vec<ScalarRef>,
+    /// The nodes merged into it, in order.
+    pub nodes: Vec<usize>,
+    /// Nodes that own an error slot; `CheckNonZero::node` counts in this list.
+    pub fallible: Vec<usize>,
+}
+
+/// A view of a program.
+pub struct Slot {
+    pub node: usize,
+    pub operand: Operand,
+    /// Strides in the order of the iteration shape.
+    pub strides: Strides,
+    pub shape: Shape,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operand {
+    Input(u8),
+    Output(u8),
+}
+
+/// Where an entry of the scalar table comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ScalarRef {
+    Value { node: usize, input: u8, class: Class, dtype: crate::base::dtype::DType },
+    Seed { node: usize, input: u8 },
+    Offset { node: usize, input: u8 },
+}
+
+/// Nodes that will become one step.
+pub struct Group {
+    pub nodes: Vec<usize>,
+    pub shape: Shape,
+    /// Bit mask of reduced dims once a reduction joined.
+    pub reduced: Option<u32>,
+    kernel: bool,
+}
+
+/// Plans a window. `live` tells whether a buffer has handles outside of it.
+pub fn plan(nodes: &[Node], live: impl Fn(&Buffer) -> bool) -> Plan {
+    let groups = group(nodes);
+    let steps = groups
+        .iter()
+        .enumerate()
+        .map(|(at, g)| {
+            if g.kernel {
+                return Step::Kernel(g.nodes[0]);
+            }
+            // A result is stored when somebody outside the step can see it.
+            let stored = |buffer: &Arc<Buffer>| {
+                live(buffer)
+                    || groups[at + 1..].iter().any(|later| {
+                        later.nodes.iter().any(|&n| {
+                            nodes[n].reads().any(|view| Arc::ptr_eq(&view.buffer, buffer))
+                                || nodes[n].outputs.iter().any(|view| Arc::ptr_eq(&view.buffer, buffer))
+                        })
+                    })
+            };
+            Step::Fused(fuse::build(nodes, g, &stored))
+        })
+        .collect();
+    Plan { steps }
+}
+
+fn group(nodes: &[Node]) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for (at, node) in nodes.iter().enumerate() {
+        match home(nodes, &groups, node) {
+            Some(group) => {
+                let group = &mut groups[group];
+                group.nodes.push(at);
+                if let Work::Reduce { dims, .. } = node.work {
+                    group.reduced = Some(dims);
+                }
+            }
+            None => groups.push(Group {
+                nodes: vec![at],
+                shape: Shape::from_slice(node.iteration()),
+                reduced: match node.work {
+                    Work::Reduce { dims, .. } => Some(dims),
+                    _ => None,
+                },
+                kernel: node.is_kernel(),
+            }),
+        }
+    }
+    groups
+}
+
+/// The latest group that the node may join without passing a hazard.
+fn home(nodes: &[Node], groups: &[Group], node: &Node) -> Option<usize> {
+    if node.is_kernel() {
+        return None;
+    }
+    for (at, group) in groups.iter().enumerate().rev().take(LOOK_BACK) {
+        if fits(group, node) && group.nodes.iter().all(|&other| compatible(&nodes[other], node)) {
+            return Some(at);
+        }
+        if group.nodes.iter().any(|&other| hazard(&nodes[other], node)) {
+            return None;
+        }
+    }
+    None
+}
+
+fn fits(group: &Group, node: &Node) -> bool {
+    let reduction = match node.work {
+        Work::Reduce { dims, .. } => group.reduced.is_none_or(|other| other == dims),
+        _ => true,
+    };
+    !group.kernel && group.nodes.len() < MAX_FUSED && reduction && group.shape.as_slice() == node.iteration()
+}
+
+/// Do two nodes touch the same buffer with at least one write?
+fn hazard(first: &Node, second: &Node) -> bool {
+    let same = |a: &Arc<View>, b: &Arc<View>| Arc::ptr_eq(&a.buffer, &b.buffer);
+    second.outputs.iter().any(|w| first.reads().any(|r| same(r, w)) || first.outputs.iter().any(|o| same(o, w)))
+        || second.reads().any(|r| first.outputs.iter().any(|w| same(w, r)))
+}
+
+/// May `second` run in the same tile loop right after `first`? Shared memory must be seen through the very
+/// same layout, element by element.
+fn compatible(first: &Node, second: &Node) -> bool {
+    let exact = |a: &Arc<View>, b: &Arc<View>| {
+        !Arc::ptr_eq(&a.buffer, &b.buffer)
+            || (a.dtype == b.dtype && a.layout == b.layout && !a.layout.strides.contains(&0))
+    };
+    let reduces = matches!(first.work, Work::Reduce { .. });
+    let second_reduces = matches!(second.work, Work::Reduce { .. });
+    // A reduction's result has another shape: nobody may read or write it in the same loop.
+    let apart = |a: &Arc<View>, b: &Arc<View>| !Arc::ptr_eq(&a.buffer, &b.buffer);
+    second.outputs.iter().all(|w| {
+        let check = |v: &Arc<View>| if second_reduces { apart(v, w) } else { exact(v, w) };
+        first.reads().all(check) && first.outputs.iter().all(|o| if reduces { apart(o, w) } else { check(o) })
+    }) && second.reads().all(|r| first.outputs.iter().all(|w| if reduces { apart(w, r) } else { exact(w, r) }))
+}
+
+/// Buffers whose last use is step `at`, for each step: candidates for release.
+pub fn last_uses(nodes: &[Node], plan: &Plan) -> Vec<SmallVec<[Arc<Buffer>; 2]>> {
+    let mut seen: Vec<*const Buffer> = Vec::new();
+    let mut released: Vec<SmallVec<[Arc<Buffer>; 2]>> = plan.steps.iter().map(|_| SmallVec::new()).collect();
+    for (at, step) in plan.steps.iter().enumerate().rev() {
+        let members = match step {
+            Step::Fused(fused) => fused.nodes.as_slice(),
+            Step::Kernel(node) => std::slice::from_ref(node),
+        };
+        for &n in members {
+            for view in nodes[n].reads().chain(&nodes[n].outputs) {
+                let key = Arc::as_ptr(&view.buffer);
+                if !seen.contains(&key) {
+                    seen.push(key);
+                    released[at].push(view.buffer.clone());
+                }
+            }
+        }
+    }
+    released
+}

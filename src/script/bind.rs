@@ -1,0 +1,195 @@
+//! Makes every row of the op table callable: as function, method, operator and in-place form. Knows no
+//! operation by name.
+
+use super::convert;
+use super::host::{Host, Native};
+use super::value::Tensor;
+use crate::base::diag::{Diag, Focus, Result};
+use crate::op::args::{Arg, Args};
+use crate::op::emit::Emit;
+use crate::op::row::{CallForm, Kind, Op};
+use crate::op::table;
+use crate::op::tensor::Meta;
+use crate::tensor::engine::{Engine, describe};
+use rhai::{Dynamic, FuncRegistration, Map, Module, NativeCallContext, RhaiFunc};
+use std::any::TypeId;
+use std::sync::Arc;
+
+/// Which form of a row is called.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Plain,
+    /// `x.add_(y)`.
+    InPlace,
+}
+
+/// Bound: positional arguments of one call, keyword map included.
+const MAX_ARITY: usize = 9;
+
+/// Registers all rows.
+pub fn register(module: &mut Module, host: &Arc<Host>) {
+    for op in table::all() {
+        if !op.operator.is_empty() {
+            operators(module, host, op);
+        }
+        if op.call == CallForm::Internal {
+            continue;
+        }
+        for name in std::iter::once(&op.name).chain(op.aliases) {
+            if op.call != CallForm::InPlace {
+                arities(module, host, op, name, Form::Plain);
+            }
+            if op.inplace {
+                arities(module, host, op, &format!("{name}_"), Form::InPlace);
+            }
+        }
+    }
+}
+
+fn arities(module: &mut Module, host: &Arc<Host>, op: &'static Op, name: &str, form: Form) {
+    let params = op.params.iter().filter(|param| param.kind != Kind::Ignored).count();
+    let spread = op.params.iter().any(|param| param.kind == Kind::Sizes);
+    let most = if spread { MAX_ARITY } else { (params + 2).min(MAX_ARITY) };
+    for arity in 0..=most {
+        let host = host.clone();
+        let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+            let context = context.expect("registered with a context");
+            call(&host, &context, op, form, values)
+        };
+        raw(module, name, arity, call);
+    }
+}
+
+/// Registers a native function whose parameters are all dynamic.
+pub fn raw(
+    module: &mut Module,
+    name: &str,
+    arity: usize,
+    call: impl Fn(Option<NativeCallContext>, &mut [&mut Dynamic]) -> Native + Send + Sync + 'static,
+) {
+    let types = vec![TypeId::of::<Dynamic>(); arity];
+    let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure: true, is_volatile: true };
+    FuncRegistration::new(name).in_global_namespace().set_into_module_raw(module, types, func);
+}
+
+fn call(host: &Host, context: &NativeCallContext, op: &'static Op, form: Form, values: &mut [&mut Dynamic]) -> Native {
+    let args = match convert::bind(host, op, values) {
+        Ok(args) => args,
+        Err(diag) => return Err(host.raise(context, told(op.name, form, diag, None), "")),
+    };
+    run(host, context, op, form, args)
+}
+
+fn run(host: &Host, context: &NativeCallContext, op: &'static Op, form: Form, args: Args) -> Native {
+    let mut engine = host.engine(context);
+    match apply(&mut engine, op, form, &args) {
+        Ok(value) => Ok(value),
+        Err(diag) => Err(host.raise(context, told(op.name, form, diag, Some(&args)), "")),
+    }
+}
+
+fn apply(engine: &mut Engine, op: &'static Op, form: Form, args: &Args) -> Result<Dynamic> {
+    if form == Form::InPlace {
+        return engine.apply_inplace(op, args.clone()).map(Dynamic::from);
+    }
+    let mut results = engine.apply(op, args.clone())?;
+    Ok(match op.results {
+        [] if results.len() == 1 => Dynamic::from(results.swap_remove(0)),
+        [] => Dynamic::from(results.into_iter().map(Dynamic::from).collect::<rhai::Array>()),
+        names => {
+            let pairs = names.iter().zip(results).map(|(name, tensor)| ((*name).into(), Dynamic::from(tensor)));
+            Dynamic::from(pairs.collect::<Map>())
+        }
+    })
+}
+
+/// Names the operation and shows where its operands come from.
+#[cold]
+fn told(name: &str, form: Form, mut diag: Box<Diag>, args: Option<&Args>) -> Box<Diag> {
+    // A late error names itself; only what was judged at this call gets the call's words.
+    let late = (400..500).contains(&diag.code.0) || diag.code == crate::base::code::OUT_OF_MEMORY;
+    if late {
+        return diag;
+    }
+    let underscore = if form == Form::InPlace { "_" } else { "" };
+    if !diag.message.starts_with('`') {
+        diag.message = format!("`{name}{underscore}`: {}", diag.message);
+    }
+    if diag.labels.is_empty() {
+        diag = diag.label(crate::base::span::Origin::NONE, Focus::Call, "");
+        if let Some(args) = args {
+            let mut seen = Vec::new();
+            args.for_each_tensor(|tensor| {
+                let made = tensor.0.made;
+                if !made.user.is_none() && !seen.contains(&made) && seen.len() < 4 {
+                    seen.push(made);
+                }
+            });
+            args.for_each_tensor(|tensor| {
+                if let Some(at) = seen.iter().position(|made| *made == tensor.0.made) {
+                    let text = format!("made here, {}", describe(&Meta::of(tensor)));
+                    let mut taken = std::mem::take(&mut diag.labels);
+                    taken.push(crate::base::diag::Label {
+                        origin: seen.swap_remove(at),
+                        focus: Focus::Expression,
+                        keyword: None,
+                        text,
+                    });
+                    diag.labels = taken;
+                }
+            });
+        }
+    }
+    diag
+}
+
+/// An operator on tensors, and its compound assignment.
+fn operators(module: &mut Module, host: &Arc<Host>, op: &'static Op) {
+    let unary = op.params.len() == 1;
+    let shared = host.clone();
+    let symbol = op.operator;
+    raw(module, symbol, if unary { 1 } else { 2 }, move |context, values| {
+        let context = context.expect("registered with a context");
+        operator(&shared, &context, op, Form::Plain, values)
+    });
+    if unary || !op.inplace {
+        return;
+    }
+    let shared = host.clone();
+    raw(module, &format!("{symbol}="), 2, move |context, values| {
+        let context = context.expect("registered with a context");
+        let is_tensor = values[0].read_lock::<Tensor>().is_some();
+        let form = if is_tensor { Form::InPlace } else { Form::Plain };
+        let value = operator(&shared, &context, op, form, values)?;
+        if !is_tensor {
+            *values[0] = value;
+        }
+        Ok(Dynamic::UNIT)
+    });
+}
+
+fn operator(host: &Host, context: &NativeCallContext, op: &'static Op, form: Form, values: &mut [&mut Dynamic]) -> Native {
+    let any = values.iter().any(|value| value.read_lock::<Tensor>().is_some());
+    if !any {
+        return super::properties::plain_operator(host, context, op.operator, values);
+    }
+    let mut args = Args::default();
+    for value in values.iter() {
+        let arg = match value.read_lock::<Tensor>() {
+            Some(tensor) => Arg::Tensor(tensor.clone()),
+            None => match convert::scalar(value) {
+                Some(scalar) => scalar.into(),
+                None if matches!(op.operator, "==" | "!=") => return Ok(Dynamic::from_bool(op.operator == "!=")),
+                None => {
+                    let diag = Diag::error(
+                        crate::base::code::TYPE,
+                        format!("`{}` does not work between a tensor and {}", op.operator, convert::type_name(value)),
+                    );
+                    return Err(host.raise(context, diag, ""));
+                }
+            },
+        };
+        args.0.push(arg);
+    }
+    run(host, context, op, form, args)
+}

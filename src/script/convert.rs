@@ -1,0 +1,314 @@
+//! From Rhai's values to arguments of a row: positions, keywords, numbers, names.
+
+use super::host::Host;
+use super::value::{DTypeValue, DeviceValue, Tensor};
+use crate::base::attr::{Attr, Ints};
+use crate::base::code;
+use crate::base::device_id::{DeviceId, DeviceSpec};
+use crate::base::diag::{Diag, Result};
+use crate::base::dtype::{DType, Scalar};
+use crate::base::suggest::nearest;
+use crate::fail;
+use crate::op::args::{Arg, Args};
+use crate::op::row::{Default, Kind, Op};
+use rhai::{Array, Dynamic, Map};
+use std::sync::Arc;
+
+/// Binds the values of a call to the row's parameters.
+pub fn bind(host: &Host, op: &'static Op, values: &mut [&mut Dynamic]) -> Result<Args> {
+    let keywords = keywords(op, values);
+    let positional = values.len() - keywords.is_some() as usize;
+    let mut args = Args::default();
+    args.0.resize(op.params.len(), Arg::None);
+    let spread = spread_from(op, values, positional);
+    for at in 0..positional {
+        if spread == Some(at) {
+            args.0[at] = collect_sizes(op, at, &values[at..positional])?;
+            break;
+        }
+        let Some(param) = op.params.get(at).filter(|param| param.kind != Kind::Ignored) else {
+            return Err(too_many(op, positional));
+        };
+        args.0[at] = argument(host, param.kind, values[at]).map_err(|diag| name_argument(diag, param.name))?;
+    }
+    if let Some(map) = keywords {
+        bind_keywords(host, op, positional, map, &mut args)?;
+    }
+    for (param, arg) in op.params.iter().zip(&args.0) {
+        if param.default == Default::Required && matches!(arg, Arg::None) {
+            return Err(Diag::error(code::MISSING_ARGUMENT, format!("argument `{}` is missing", param.name))
+                .help(format!("call it as `{}`", signature(op))));
+        }
+    }
+    Ok(args)
+}
+
+/// `sum(input, dim, keepdim, dtype)`.
+pub fn signature(op: &Op) -> String {
+    let names: Vec<String> = op
+        .params
+        .iter()
+        .filter(|param| param.kind != Kind::Ignored)
+        .map(|param| match param.default {
+            Default::Required => param.name.to_string(),
+            Default::None => format!("{}: ()", param.name),
+            Default::Bool(b) => format!("{}: {b}", param.name),
+            Default::Int(i) => format!("{}: {i}", param.name),
+            Default::Float(x) => format!("{}: {x:?}", param.name),
+            Default::Str(text) => format!("{}: \"{text}\"", param.name),
+        })
+        .collect();
+    format!("{}({})", op.name, names.join(", "))
+}
+
+#[cold]
+fn too_many(op: &Op, given: usize) -> Box<Diag> {
+    let most = op.params.iter().filter(|param| param.kind != Kind::Ignored).count();
+    Diag::error(code::EXTRA_ARGUMENT, format!("{given} arguments given, at most {most} are taken"))
+        .help(format!("call it as `{}`", signature(op)))
+}
+
+#[cold]
+fn name_argument(diag: Box<Diag>, name: &str) -> Box<Diag> {
+    let mut diag = diag;
+    diag.message = format!("argument `{name}`: {}", diag.message);
+    diag
+}
+
+/// The trailing map, when it stands for keywords.
+fn keywords(op: &Op, values: &mut [&mut Dynamic]) -> Option<Map> {
+    let last = values.last()?;
+    // A first argument that is a map is a mistake in the call, unless the row takes nothing by position.
+    let is_receiver = values.len() == 1 && op.params.first().is_some_and(|p| matches!(p.kind, Kind::Tensor));
+    if !last.is_map() || is_receiver {
+        return None;
+    }
+    values.last_mut().map(|value| std::mem::take(*value).cast::<Map>())
+}
+
+fn bind_keywords(host: &Host, op: &'static Op, positional: usize, map: Map, args: &mut Args) -> Result<()> {
+    for (name, value) in map {
+        let Some(at) = op.params.iter().position(|param| param.name == name.as_str()) else {
+            let known = || op.params.iter().map(|param| param.name);
+            let mut diag = Diag::error(code::UNKNOWN_KEYWORD, format!("unknown keyword `{name}`"))
+                .keyword(crate::base::span::Origin::NONE, &name, "not a keyword of this operation");
+            diag = match nearest(&name, known()) {
+                Some(found) => diag.help(format!("did you mean `{found}`?")),
+                None => diag.help(format!("the keywords are: {}", known().collect::<Vec<_>>().join(", "))),
+            };
+            return Err(diag);
+        };
+        if at < positional && !matches!(args.0[at], Arg::None) {
+            fail!(EXTRA_ARGUMENT, "argument `{name}` is given both by position and by keyword");
+        }
+        let param = &op.params[at];
+        if param.kind == Kind::Ignored {
+            continue;
+        }
+        args.0[at] = argument(host, param.kind, &value).map_err(|diag| name_argument(diag, param.name))?;
+    }
+    Ok(())
+}
+
+/// Where sizes are given as separate numbers: `x.view(2, 3)`, `zeros(2, 3)`.
+fn spread_from(op: &Op, values: &[&mut Dynamic], positional: usize) -> Option<usize> {
+    let at = op.params.iter().position(|param| param.kind == Kind::Sizes)?;
+    let more = positional > at + 1;
+    let numbers = values.get(at..positional)?.iter().all(|value| value.is_int());
+    (positional > at && numbers && (more || values[at].is_int())).then_some(at)
+}
+
+fn collect_sizes(op: &Op, at: usize, values: &[&mut Dynamic]) -> Result<Arg> {
+    let sizes: Ints = values.iter().filter_map(|value| value.as_int().ok()).collect();
+    debug_assert_eq!(op.params[at].kind, Kind::Sizes);
+    Ok(Arg::Attr(Attr::Ints(sizes)))
+}
+
+/// What a value is called in messages.
+pub fn type_name(value: &Dynamic) -> String {
+    if let Some(tensor) = value.read_lock::<Tensor>() {
+        return format!("a tensor of shape {:?}", tensor.shape().as_slice());
+    }
+    match value.type_name() {
+        "i64" => "an integer".into(),
+        "f64" => "a float".into(),
+        "bool" => "a bool".into(),
+        "string" => "a string".into(),
+        "array" => "an array".into(),
+        "map" => "a map".into(),
+        "()" => "`()`".into(),
+        "Fn" => "a function".into(),
+        other => format!("a value of type {other}"),
+    }
+}
+
+#[cold]
+fn wanted(what: &str, value: &Dynamic) -> Box<Diag> {
+    Diag::error(code::ARGUMENT_TYPE, format!("{what} is wanted, not {}", type_name(value)))
+}
+
+fn argument(host: &Host, kind: Kind, value: &Dynamic) -> Result<Arg> {
+    if value.is_unit() && !matches!(kind, Kind::Tensor | Kind::Operand) {
+        return Ok(Arg::None);
+    }
+    let attr = match kind {
+        Kind::Tensor => {
+            return match value.read_lock::<Tensor>() {
+                Some(tensor) => Ok(Arg::Tensor(tensor.clone())),
+                None if value.is_unit() => Ok(Arg::None),
+                None => Err(wanted("a tensor", value)),
+            };
+        }
+        Kind::Operand => {
+            if let Some(tensor) = value.read_lock::<Tensor>() {
+                return Ok(Arg::Tensor(tensor.clone()));
+            }
+            if value.is_unit() {
+                return Ok(Arg::None);
+            }
+            Attr::Scalar(scalar(value).ok_or_else(|| wanted("a tensor or a number", value))?)
+        }
+        Kind::Number => Attr::Scalar(number(host, value)?),
+        Kind::Tensors => return tensors(value),
+        Kind::OptTensors => return opt_tensors(value),
+        Kind::Int => Attr::Int(int(host, value)?),
+        Kind::Dim => Attr::Int(value.as_int().map_err(|_| wanted("a dimension (an integer)", value))?),
+        Kind::Float => Attr::Float(number(host, value)?.to_f64()),
+        Kind::Bool => match value.as_bool() {
+            Ok(b) => Attr::Bool(b),
+            Err(_) => return Err(wanted("true or false", value)),
+        },
+        Kind::Dims | Kind::Sizes | Kind::Ints => Attr::Ints(ints(host, value)?),
+        Kind::Floats => Attr::Floats(floats(host, value)?),
+        Kind::Str(choices) => word(value, choices)?,
+        Kind::Text => match value.read_lock::<rhai::ImmutableString>() {
+            Some(text) => Attr::Str(Arc::from(text.as_str())),
+            None => return Err(wanted("a string", value)),
+        },
+        Kind::DType => Attr::DType(dtype(value)?),
+        Kind::Device => Attr::Device(device(host, value)?),
+        Kind::Ignored => Attr::None,
+    };
+    Ok(Arg::Attr(attr))
+}
+
+/// A plain number.
+pub fn scalar(value: &Dynamic) -> Option<Scalar> {
+    if let Ok(i) = value.as_int() {
+        return Some(Scalar::Int(i));
+    }
+    if let Ok(x) = value.as_float() {
+        return Some(Scalar::Float(x));
+    }
+    value.as_bool().ok().map(Scalar::Bool)
+}
+
+/// A number, or a tensor of one element (which waits).
+fn number(host: &Host, value: &Dynamic) -> Result<Scalar> {
+    if let Some(tensor) = value.read_lock::<Tensor>() {
+        return crate::tensor::observe::item(&host.rt, &tensor);
+    }
+    scalar(value).ok_or_else(|| wanted("a number", value))
+}
+
+fn int(host: &Host, value: &Dynamic) -> Result<i64> {
+    match number(host, value)? {
+        Scalar::Int(i) => Ok(i),
+        _ => Err(wanted("an integer", value)),
+    }
+}
+
+pub fn ints(host: &Host, value: &Dynamic) -> Result<Ints> {
+    if let Some(array) = value.read_lock::<Array>() {
+        return array.iter().map(|item| int(host, item)).collect();
+    }
+    Ok(Ints::from_slice(&[int(host, value).map_err(|_| wanted("an integer or an array of integers", value))?]))
+}
+
+fn floats(host: &Host, value: &Dynamic) -> Result<Arc<[f64]>> {
+    if let Some(array) = value.read_lock::<Array>() {
+        return array.iter().map(|item| number(host, item).map(Scalar::to_f64)).collect();
+    }
+    Ok(Arc::from([number(host, value)?.to_f64()]))
+}
+
+fn tensors(value: &Dynamic) -> Result<Arg> {
+    if let Some(tensor) = value.read_lock::<Tensor>() {
+        return Ok(Arg::Tensors(vec![tensor.clone()]));
+    }
+    let Some(array) = value.read_lock::<Array>() else {
+        return Err(wanted("an array of tensors", value));
+    };
+    let list: Result<Vec<Tensor>> = array
+        .iter()
+        .map(|item| item.read_lock::<Tensor>().map(|t| t.clone()).ok_or_else(|| wanted("an array of tensors", item)))
+        .collect();
+    Ok(Arg::Tensors(list?))
+}
+
+fn opt_tensors(value: &Dynamic) -> Result<Arg> {
+    let Some(array) = value.read_lock::<Array>() else {
+        return Err(wanted("an array of tensors and `()`", value));
+    };
+    let one = |item: &Dynamic| match item.read_lock::<Tensor>() {
+        Some(tensor) => Ok(Some(tensor.clone())),
+        None if item.is_unit() => Ok(None),
+        None => Err(wanted("an array of tensors and `()`", item)),
+    };
+    Ok(Arg::OptTensors(array.iter().map(one).collect::<Result<_>>()?))
+}
+
+fn word(value: &Dynamic, choices: &'static [&'static str]) -> Result<Attr> {
+    let Some(text) = value.read_lock::<rhai::ImmutableString>() else {
+        return Err(wanted("a string", value));
+    };
+    if choices.contains(&text.as_str()) {
+        return Ok(Attr::Str(Arc::from(text.as_str())));
+    }
+    let list = choices.iter().map(|c| format!("\"{c}\"")).collect::<Vec<_>>().join(", ");
+    let diag = Diag::error(code::VALUE, format!("unknown value \"{}\"", text.as_str()));
+    Err(match nearest(&text, choices.iter().copied()) {
+        Some(found) => diag.help(format!("did you mean \"{found}\"?")),
+        None => diag.help(format!("the choices are: {list}")),
+    })
+}
+
+pub fn dtype(value: &Dynamic) -> Result<DType> {
+    if let Some(dtype) = value.read_lock::<DTypeValue>() {
+        return Ok(dtype.0);
+    }
+    let Some(text) = value.read_lock::<rhai::ImmutableString>() else {
+        return Err(wanted("a dtype such as \"f32\"", value));
+    };
+    DType::parse(&text).ok_or_else(|| {
+        let diag = Diag::error(code::UNKNOWN_DTYPE, format!("unknown dtype \"{}\"", text.as_str()));
+        match nearest(&text, DType::NAMES.iter().map(|(name, _)| *name)) {
+            Some(found) => diag.help(format!("did you mean \"{found}\"?")),
+            None => diag.help("the dtypes are: f64 f32 f16 bf16 i64 i32 i16 i8 u8 bool"),
+        }
+    })
+}
+
+pub fn device(host: &Host, value: &Dynamic) -> Result<DeviceId> {
+    if let Some(device) = value.read_lock::<DeviceValue>() {
+        return Ok(device.0);
+    }
+    if let Ok(index) = value.as_int() {
+        return host.rt.cuda_device(index);
+    }
+    let Some(text) = value.read_lock::<rhai::ImmutableString>() else {
+        return Err(wanted("a device such as \"cpu\" or \"cuda:0\"", value));
+    };
+    match DeviceSpec::parse(&text) {
+        Some(DeviceSpec::Cpu) => Ok(DeviceId::Cpu),
+        Some(DeviceSpec::CurrentCuda) => host.rt.current_cuda(),
+        Some(DeviceSpec::Cuda(index)) => host.rt.cuda_device(index as i64),
+        None => {
+            let diag = Diag::error(code::UNKNOWN_DEVICE, format!("unknown device \"{}\"", text.as_str()));
+            Err(match nearest(&text, ["cpu", "cuda", "cuda:0", "cuda:1"]) {
+                Some(found) => diag.help(format!("did you mean \"{found}\"?")),
+                None => diag.help("devices are \"cpu\", \"cuda\" and \"cuda:0\", \"cuda:1\", ..."),
+            })
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! `x[...]` and `x[...] = y`: from Rhai's index values to index items.
+
+use super::convert;
+use super::host::Host;
+use super::value::{IndexTuple, SliceValue, Tensor};
+use crate::base::code;
+use crate::base::diag::{Diag, Result};
+use crate::fail;
+use crate::op::args::Arg;
+use crate::tensor::index::{self, Item};
+use rhai::plugin::RhaiResult;
+use rhai::{Array, Dynamic, FuncRegistration, Module, NativeCallContext};
+use std::ops::{Range, RangeInclusive};
+use std::sync::Arc;
+
+/// One item from one value.
+fn item(value: &Dynamic) -> Result<Item> {
+    if let Ok(i) = value.as_int() {
+        return Ok(Item::Int(i));
+    }
+    if value.is_unit() {
+        return Ok(Item::NewAxis);
+    }
+    if let Ok(b) = value.as_bool() {
+        return Ok(Item::Bool(b));
+    }
+    if let Some(tensor) = value.read_lock::<Tensor>() {
+        return Ok(Item::Tensor(tensor.clone()));
+    }
+    if let Some(range) = value.read_lock::<Range<i64>>() {
+        return Ok(range_item(range.start, range.end, false));
+    }
+    if let Some(range) = value.read_lock::<RangeInclusive<i64>>() {
+        return Ok(range_item(*range.start(), *range.end(), true));
+    }
+    if let Some(slice) = value.read_lock::<SliceValue>() {
+        return Ok(Item::Slice { start: slice.start, stop: slice.stop, step: slice.step });
+    }
+    if let Some(text) = value.read_lock::<rhai::ImmutableString>() {
+        if text.as_str() == "..." {
+            return Ok(Item::Ellipsis);
+        }
+    }
+    if let Some(array) = value.read_lock::<Array>() {
+        if array.iter().all(|item| item.is_int() || item.is_bool() || item.is_array()) && !array.is_empty() {
+            return Err(ambiguous(&array));
+        }
+    }
+    fail!(ARGUMENT_TYPE, "an index is an integer, a range, a tensor, `()` or \"...\", not {}", convert::type_name(value))
+}
+
+/// Open ends arrive as 0 and the largest integer.
+fn range_item(start: i64, end: i64, inclusive: bool) -> Item {
+    let stop = match (end, inclusive) {
+        (i64::MAX, _) => None,
+        (-1, true) => None,
+        (end, true) => Some(end + 1),
+        (end, false) => Some(end),
+    };
+    Item::Slice { start: Some(start), stop, step: 1 }
+}
+
+#[cold]
+fn ambiguous(array: &Array) -> Box<Diag> {
+    let list = array.iter().map(|item| item.to_string()).collect::<Vec<_>>().join(", ");
+    Diag::error(code::AMBIGUOUS_INDEX, format!("an array of integers as an index has two meanings: `[{list}]`"))
+        .help(format!("write `x[{list}]` for one element, `x[tensor([{list}])]` for rows"))
+}
+
+/// All items of an index value.
+fn items(value: &Dynamic) -> Result<Vec<Item>> {
+    if let Some(tuple) = value.read_lock::<IndexTuple>() {
+        return tuple.0.iter().map(item).collect();
+    }
+    if let Some(array) = value.read_lock::<Array>() {
+        let plain = |item: &Dynamic| item.is_int() || item.is_bool() || item.is_array();
+        if array.iter().all(plain) {
+            return Err(ambiguous(&array));
+        }
+        return array.iter().map(item).collect();
+    }
+    Ok(vec![item(value)?])
+}
+
+fn get(host: &Host, context: &NativeCallContext, x: &Tensor, at: &Dynamic) -> RhaiResult {
+    host.call(context, |engine| index::get(engine, x, items(at)?)).map(Dynamic::from)
+}
+
+fn set(host: &Host, context: &NativeCallContext, x: &Tensor, at: &Dynamic, value: &Dynamic) -> RhaiResult {
+    host.call(context, |engine| {
+        let value: Arg = match value.read_lock::<Tensor>() {
+            Some(tensor) => Arg::Tensor(tensor.clone()),
+            None => match convert::scalar(value) {
+                Some(scalar) => scalar.into(),
+                None => fail!(ARGUMENT_TYPE, "a tensor or a number is wanted, not {}", convert::type_name(value)),
+            },
+        };
+        index::set(engine, x, items(at)?, value)
+    })
+    .map(|()| Dynamic::UNIT)
+}
+
+pub fn register(module: &mut Module, host: &Arc<Host>) {
+    macro_rules! indexers {
+        ($($type:ty),*) => {$(
+            let shared = host.clone();
+            FuncRegistration::new_index_getter().set_into_module(
+                module,
+                move |context: NativeCallContext, x: &mut Tensor, at: $type| -> RhaiResult {
+                    get(&shared, &context, x, &Dynamic::from(at))
+                },
+            );
+            let shared = host.clone();
+            FuncRegistration::new_index_setter().set_into_module(
+                module,
+                move |context: NativeCallContext, x: &mut Tensor, at: $type, value: Dynamic| -> RhaiResult {
+                    set(&shared, &context, x, &Dynamic::from(at), &value)
+                },
+            );
+        )*};
+    }
+    // Not: an indexer that takes a string or any value. Rhai would call it for every unknown property.
+    indexers!(i64, bool, (), Range<i64>, RangeInclusive<i64>, Array, Tensor, SliceValue, IndexTuple);
+}

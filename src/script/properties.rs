@@ -1,0 +1,226 @@
+//! Properties of tensors and the plain methods that are not operations: `x.shape`, `x.item()`, `x.backward()`.
+
+use super::bind::raw;
+use super::convert;
+use super::host::{Host, Native};
+use super::value::{DTypeValue, DeviceValue, Tensor};
+use crate::base::code;
+use crate::base::diag::{Diag, Result};
+use crate::base::dtype::Scalar;
+use crate::tensor::{grad, observe};
+use rhai::{Array, Dynamic, Map, Module, NativeCallContext};
+use std::sync::Arc;
+
+/// A number as a script value.
+pub fn number(value: Scalar) -> Dynamic {
+    match value {
+        Scalar::Bool(b) => Dynamic::from_bool(b),
+        Scalar::Int(i) => Dynamic::from_int(i),
+        Scalar::Float(x) => Dynamic::from_float(x),
+    }
+}
+
+/// `1 == ()`, `"a" - 1`: an operator that Rhai has nothing for.
+pub fn plain_operator(host: &Host, context: &NativeCallContext, symbol: &str, values: &mut [&mut Dynamic]) -> Native {
+    let same = |values: &[&mut Dynamic]| {
+        let (a, b) = (&*values[0], &*values[1]);
+        if let (Some(a), Some(b)) = (a.read_lock::<DTypeValue>(), b.read_lock::<DTypeValue>()) {
+            return *a == *b;
+        }
+        if let (Some(a), Some(b)) = (a.read_lock::<DeviceValue>(), b.read_lock::<DeviceValue>()) {
+            return *a == *b;
+        }
+        if let (Some(a), Some(b)) = (a.read_lock::<DTypeValue>(), b.read_lock::<rhai::ImmutableString>()) {
+            return crate::base::dtype::DType::parse(&b) == Some(a.0);
+        }
+        if let (Some(a), Some(b)) = (a.read_lock::<DeviceValue>(), b.read_lock::<rhai::ImmutableString>()) {
+            return a.0.to_string() == b.as_str();
+        }
+        a.is_unit() && b.is_unit()
+    };
+    match symbol {
+        "==" => Ok(Dynamic::from_bool(same(values))),
+        "!=" => Ok(Dynamic::from_bool(!same(values))),
+        _ => {
+            let text = match &values[..] {
+                [a] => format!("`{symbol}` does not work on {}", convert::type_name(a)),
+                [a, b] => {
+                    format!("`{symbol}` does not work between {} and {}", convert::type_name(a), convert::type_name(b))
+                }
+                _ => format!("`{symbol}` does not work on these values"),
+            };
+            Err(host.raise(context, Diag::error(code::TYPE, text), ""))
+        }
+    }
+}
+
+/// Registers a function whose first argument is a tensor.
+fn method(
+    module: &mut Module,
+    host: &Arc<Host>,
+    name: &str,
+    arity: usize,
+    call: impl Fn(&Host, &NativeCallContext, &Tensor, &mut [&mut Dynamic]) -> Result<Dynamic> + Send + Sync + 'static,
+) {
+    let host = host.clone();
+    let told = name.trim_start_matches("get$").to_string();
+    raw(module, name, arity, move |context, values| {
+        let context = context.expect("registered with a context");
+        let tensor = values[0].read_lock::<Tensor>().map(|tensor| tensor.clone());
+        let result = match tensor {
+            Some(tensor) => call(&host, &context, &tensor, &mut values[1..]),
+            None => Err(Diag::error(
+                code::ARGUMENT_TYPE,
+                format!("`{told}` belongs to tensors, not to {}", convert::type_name(values[0])),
+            )),
+        };
+        result.map_err(|diag| host.raise(&context, diag, ""))
+    });
+}
+
+fn property(
+    module: &mut Module,
+    host: &Arc<Host>,
+    name: &str,
+    get: impl Fn(&Host, &Tensor) -> Result<Dynamic> + Send + Sync + 'static,
+) {
+    // Only tensors have these properties: maps and other types keep their own.
+    let host = host.clone();
+    rhai::FuncRegistration::new_getter(name).set_into_module(
+        module,
+        move |context: NativeCallContext, tensor: Tensor| -> Native {
+            get(&host, &tensor).map_err(|diag| host.raise(&context, diag, ""))
+        },
+    );
+}
+
+pub fn register(module: &mut Module, host: &Arc<Host>) {
+    properties(module, host);
+    observation(module, host);
+    gradients(module, host);
+}
+
+fn properties(module: &mut Module, host: &Arc<Host>) {
+    property(module, host, "shape", |_, x| {
+        Ok(Dynamic::from(x.shape().iter().map(|&n| Dynamic::from_int(n as i64)).collect::<Array>()))
+    });
+    property(module, host, "ndim", |_, x| Ok(Dynamic::from_int(x.ndim() as i64)));
+    property(module, host, "numel", |_, x| Ok(Dynamic::from_int(x.numel() as i64)));
+    property(module, host, "dtype", |_, x| Ok(Dynamic::from(DTypeValue(x.dtype()))));
+    property(module, host, "device", |_, x| Ok(Dynamic::from(DeviceValue(x.device()))));
+    property(module, host, "is_cuda", |_, x| Ok(Dynamic::from_bool(x.device().is_cuda())));
+    property(module, host, "is_pinned", |_, x| Ok(Dynamic::from_bool(x.view().buffer.pinned)));
+    property(module, host, "requires_grad", |_, x| Ok(Dynamic::from_bool(x.requires_grad())));
+    property(module, host, "is_leaf", |_, x| Ok(Dynamic::from_bool(x.is_leaf())));
+    property(module, host, "grad", |_, x| {
+        Ok(x.0.auto.lock().grad.clone().map_or(Dynamic::UNIT, Dynamic::from))
+    });
+}
+
+fn observation(module: &mut Module, host: &Arc<Host>) {
+    method(module, host, "item", 1, |host, _, x, _| observe::item(&host.rt, x).map(number));
+    for name in ["to_array", "tolist"] {
+        method(module, host, name, 1, |host, _, x, _| {
+            let values = observe::scalars(&host.rt, x)?;
+            Ok(nested(&x.shape(), &mut values.into_iter()))
+        });
+    }
+}
+
+/// Nested arrays of a tensor's elements.
+fn nested(shape: &[usize], values: &mut impl Iterator<Item = Scalar>) -> Dynamic {
+    match shape.split_first() {
+        None => values.next().map_or(Dynamic::UNIT, number),
+        Some((&n, rest)) => Dynamic::from((0..n).map(|_| nested(rest, values)).collect::<Array>()),
+    }
+}
+
+/// Reads `retain_graph`, `create_graph`, `allow_unused` from a trailing map.
+fn mode(map: &Map) -> Result<grad::Mode> {
+    let mut mode = grad::Mode::default();
+    let mut retain = None;
+    for (name, value) in map {
+        let flag = value.as_bool().map_err(|_| {
+            Diag::error(code::ARGUMENT_TYPE, format!("`{name}` must be true or false, not {}", convert::type_name(value)))
+        })?;
+        match name.as_str() {
+            "retain_graph" => retain = Some(flag),
+            "create_graph" => mode.create_graph = flag,
+            "allow_unused" => mode.allow_unused = flag,
+            _ => {
+                let known = ["retain_graph", "create_graph", "allow_unused", "grad_outputs", "gradient"];
+                let diag = Diag::error(code::UNKNOWN_KEYWORD, format!("unknown keyword `{name}`"));
+                return Err(match crate::base::suggest::nearest(name, known) {
+                    Some(found) => diag.help(format!("did you mean `{found}`?")),
+                    None => diag,
+                });
+            }
+        }
+    }
+    mode.retain_graph = retain.unwrap_or(mode.create_graph);
+    Ok(mode)
+}
+
+fn gradients(module: &mut Module, host: &Arc<Host>) {
+    for arity in 1..=3 {
+        method(module, host, "backward", arity, |host, context, x, rest| {
+            let mut g = None;
+            let mut how = grad::Mode::default();
+            for value in rest.iter() {
+                if let Some(tensor) = value.read_lock::<Tensor>() {
+                    g = Some(tensor.clone());
+                } else if let Some(map) = value.read_lock::<Map>() {
+                    how = mode(&map)?;
+                } else if !value.is_unit() {
+                    return Err(Diag::error(
+                        code::ARGUMENT_TYPE,
+                        format!("a gradient is a tensor, not {}", convert::type_name(value)),
+                    ));
+                }
+            }
+            let mut engine = host.engine(context);
+            grad::backward(&mut engine, std::slice::from_ref(x), &[g], how)?;
+            Ok(Dynamic::UNIT)
+        });
+    }
+    for arity in 1..=2 {
+        method(module, host, "requires_grad_", arity, |_, _, x, rest| {
+            let on = rest.first().is_none_or(|value| value.as_bool().unwrap_or(true));
+            set_requires_grad(x, on)?;
+            Ok(Dynamic::from(x.clone()))
+        });
+    }
+    method(module, host, "retain_grad", 1, |_, _, x, _| {
+        let auto = x.0.auto.lock();
+        if let Some((node, output)) = &auto.edge {
+            node.retained.lock().push((*output, Arc::downgrade(&x.0)));
+        }
+        Ok(Dynamic::UNIT)
+    });
+    method(module, host, "detach", 1, |host, context, x, _| {
+        let engine = host.engine(context);
+        Ok(Dynamic::from(engine.tensor(x.view())))
+    });
+}
+
+/// Makes a leaf require gradients, or not.
+pub fn set_requires_grad(x: &Tensor, on: bool) -> Result<()> {
+    if on && !x.dtype().is_float() {
+        return Err(Diag::error(
+            code::DTYPE,
+            format!("only floating-point tensors can require gradients, not {}", x.dtype()),
+        ));
+    }
+    let mut auto = x.0.auto.lock();
+    if auto.edge.is_some() {
+        if on {
+            return Ok(());
+        }
+        return Err(Diag::error(code::GRAD_LEAF, "only a leaf can stop requiring gradients")
+            .help("use `.detach()` for the value outside the graph"));
+    }
+    auto.requires_grad = on;
+    drop(auto);
+    x.set_tracked(on);
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! Values as text: `print(x)`, interpolation, `to_string`.
+
+use super::host::Host;
+use super::value::Tensor;
+use crate::base::diag::Result;
+use crate::base::print::{PrintOptions, Printed, format};
+use crate::tensor::observe;
+use parking_lot::Mutex;
+use rhai::{Array, Dynamic, Map};
+
+/// How tensors are printed, and where text goes.
+#[derive(Default)]
+pub struct Printing {
+    pub options: Mutex<PrintOptions>,
+}
+
+/// `tensor([[1., 2.]], device=cuda:1)`.
+pub fn tensor(host: &Host, x: &Tensor) -> Result<String> {
+    let view = observe::settle(&host.rt, x)?;
+    let grad_fn = {
+        let auto = x.0.auto.lock();
+        auto.edge.as_ref().map(|(node, _)| format!("{}Backward0", camel(node.op.name)))
+    };
+    let printed = Printed {
+        shape: view.shape(),
+        dtype: view.dtype,
+        device: view.buffer.device,
+        requires_grad: x.requires_grad() && grad_fn.is_none(),
+        grad_fn: grad_fn.as_deref(),
+        default_dtype: host.rt.default_float(),
+    };
+    let options = *host.print.options.lock();
+    Ok(format(&printed, &options, |index| {
+        let at: isize = index.iter().zip(&view.layout.strides).map(|(&i, &s)| i as isize * s).sum();
+        observe::element(&host.rt.peek_bytes(&view, view.layout.offset + at as usize), view.dtype)
+    }))
+}
+
+/// `log_softmax` → `LogSoftmax`.
+fn camel(name: &str) -> String {
+    name.split('_')
+        .map(|word| {
+            let mut chars = word.chars();
+            chars.next().map_or(String::new(), |c| c.to_ascii_uppercase().to_string() + chars.as_str())
+        })
+        .collect()
+}
+
+/// Any value as `print` shows it.
+pub fn value(host: &Host, value: &Dynamic) -> Result<String> {
+    if let Some(x) = value.read_lock::<Tensor>() {
+        return tensor(host, &x);
+    }
+    if let Some(text) = value.read_lock::<rhai::ImmutableString>() {
+        return Ok(text.to_string());
+    }
+    nested(host, value)
+}
+
+/// A value inside an array or map: strings are quoted.
+fn nested(host: &Host, item: &Dynamic) -> Result<String> {
+    if let Some(array) = item.read_lock::<Array>() {
+        let items: Result<Vec<String>> = array.iter().map(|item| nested(host, item)).collect();
+        return Ok(format!("[{}]", items?.join(", ")));
+    }
+    if let Some(map) = item.read_lock::<Map>() {
+        let items: Result<Vec<String>> =
+            map.iter().map(|(name, item)| Ok(format!("{name}: {}", nested(host, item)?))).collect();
+        return Ok(format!("#{{{}}}", items?.join(", ")));
+    }
+    if let Some(text) = item.read_lock::<rhai::ImmutableString>() {
+        return Ok(format!("{:?}", text.as_str()));
+    }
+    if let Ok(x) = item.as_float() {
+        return Ok(if x.is_finite() { format!("{x:?}") } else { format!("{x}").to_lowercase() });
+    }
+    if item.is_unit() {
+        return Ok("()".to_string());
+    }
+    value_plain(host, item)
+}
+
+fn value_plain(host: &Host, item: &Dynamic) -> Result<String> {
+    use super::value::{DTypeValue, DeviceValue};
+    if let Some(dtype) = item.read_lock::<DTypeValue>() {
+        return Ok(dtype.0.to_string());
+    }
+    if let Some(device) = item.read_lock::<DeviceValue>() {
+        return Ok(device.0.to_string());
+    }
+    if item.read_lock::<Tensor>().is_some() {
+        return value(host, item);
+    }
+    Ok(item.to_string())
+}

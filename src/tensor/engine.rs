@@ -1,0 +1,420 @@
+//! Carries out calls of rows: checks devices, infers, records nodes, keeps the gradient graph.
+
+use super::history;
+use crate::base::attr::Attr;
+use crate::base::code;
+use crate::base::device_id::DeviceId;
+use crate::base::diag::{Diag, Focus, Result};
+use crate::base::dtype::{DType, Scalar};
+use crate::base::layout::{Layout, Shape};
+use crate::base::span::Origin;
+use crate::fail;
+use crate::kernel::program::{Function, ReduceKind};
+use crate::op::args::{Arg, Args};
+use crate::op::emit::{Emit, KernelCall};
+use crate::op::infer::{self, Operand};
+use crate::op::row::{Lower, Op, Promote, ReduceType, Source};
+use crate::op::tensor::{Meta, Tensor, View};
+use crate::sched::node::{Input, Node, Work};
+use crate::sched::runtime::Runtime;
+use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
+
+/// One call from a script or a host program.
+pub struct Engine {
+    pub rt: Arc<Runtime>,
+    pub origin: Origin,
+    /// The operation as the script wrote it: what is inside a composition is never named.
+    pub name: &'static str,
+    /// Above 0 nothing is added to the gradient graph.
+    pub quiet: u32,
+}
+
+impl Engine {
+    pub fn new(rt: Arc<Runtime>, origin: Origin) -> Engine {
+        Engine { rt, origin, name: "", quiet: 0 }
+    }
+
+    /// Runs `work` without recording gradients.
+    pub fn quietly<R>(&mut self, work: impl FnOnce(&mut Engine) -> R) -> R {
+        self.quiet += 1;
+        let result = work(self);
+        self.quiet -= 1;
+        result
+    }
+
+    fn named<R>(&mut self, name: &'static str, work: impl FnOnce(&mut Engine) -> R) -> R {
+        let outer = self.name;
+        if outer.is_empty() {
+            self.name = name;
+        }
+        let result = work(self);
+        self.name = outer;
+        result
+    }
+
+    /// A contiguous result that is not computed yet.
+    pub fn fresh(&self, shape: &[usize], dtype: DType, device: DeviceId) -> Result<Arc<View>> {
+        let bytes = infer::size_bytes(shape, dtype)?;
+        let buffer = self.rt.buffer(device, bytes, false);
+        self.rt.admit(&buffer)?;
+        Ok(Arc::new(View { buffer, layout: Layout::contiguous(shape), dtype }))
+    }
+
+    pub fn tensor(&self, view: Arc<View>) -> Tensor {
+        Tensor::new(view, self.origin)
+    }
+
+    fn record(&self, work: Work, inputs: SmallVec<[Input; 3]>, outputs: SmallVec<[Arc<View>; 1]>) -> Result<()> {
+        self.rt.record(Node { name: self.name, origin: self.origin, work, inputs, outputs })
+    }
+
+    /// The value of a `Map` row: into `dest`, or into a new tensor.
+    fn map(&mut self, op: &'static Op, args: &Args, dest: Option<Arc<View>>) -> Result<Arc<View>> {
+        let Lower::Map { function, promote } = &op.lower else { unreachable!("a Map row") };
+        if *promote == Promote::Copy {
+            let dest = dest.ok_or_else(|| Diag::error(code::INTERNAL, "a copy needs a destination"))?;
+            self.copy_into(&dest, args.get(1))?;
+            return Ok(dest);
+        }
+        let operands = infer::operands(args, function.variants[0].args.len())?;
+        let device = self.device_of(&operands)?;
+        let plan = infer::map(*promote, &operands, self.rt.default_float())?;
+        let views: SmallVec<[Option<Arc<View>>; 4]> = operands
+            .iter()
+            .map(|operand| match operand {
+                Operand::Tensor(tensor) => Some(tensor.view()),
+                Operand::Number(_) => None,
+            })
+            .collect();
+        let shape = infer::broadcast_all(views.iter().flatten().map(|view| view.shape()))?;
+        let output = match dest {
+            Some(dest) => {
+                if dest.shape() != shape.as_slice() {
+                    return Err(inplace_shape(dest.shape(), &shape));
+                }
+                if !plan.result.can_cast(dest.dtype) {
+                    fail!(DTYPE, "a result of dtype {} cannot be stored in a tensor of dtype {}", plan.result, dest.dtype);
+                }
+                dest
+            }
+            None => self.fresh(&shape, plan.result, device)?,
+        };
+        let divisor = divisor(function, plan.result, &operands)?;
+        let inputs = operands
+            .iter()
+            .zip(views)
+            .map(|(operand, view)| match (operand, view) {
+                (Operand::Number(scalar), _) => Input::Scalar(*scalar),
+                (_, Some(view)) => Input::View(view),
+                _ => unreachable!("a tensor has a view"),
+            })
+            .collect();
+        let work = if plan.identity {
+            Work::Map { function: None, args: smallvec![plan.result], result: plan.result, divisor: None }
+        } else {
+            Work::Map { function: Some(*function), args: plan.args, result: plan.result, divisor }
+        };
+        if output.layout.numel() > 0 {
+            self.record(work, inputs, smallvec![output.clone()])?;
+        }
+        Ok(output)
+    }
+
+    /// Writes a value into existing memory, converted to its dtype and broadcast.
+    pub fn copy_into(&mut self, dest: &Arc<View>, source: &Arg) -> Result<()> {
+        let input = match source {
+            Arg::Tensor(tensor) => {
+                let view = tensor.view();
+                match crate::base::layout::broadcast(view.shape(), dest.shape()) {
+                    Some(shape) if shape.as_slice() == dest.shape() => {}
+                    _ => return Err(inplace_shape(dest.shape(), view.shape())),
+                }
+                Input::View(self.apart(dest, view)?)
+            }
+            Arg::Attr(attr) => match attr {
+                Attr::Scalar(value) => Input::Scalar(*value),
+                Attr::Int(value) => Input::Scalar(Scalar::Int(*value)),
+                Attr::Float(value) => Input::Scalar(Scalar::Float(*value)),
+                Attr::Bool(value) => Input::Scalar(Scalar::Bool(*value)),
+                _ => fail!(ARGUMENT_TYPE, "a tensor or a number is wanted"),
+            },
+            _ => fail!(MISSING_ARGUMENT, "a value to copy is missing"),
+        };
+        let from = match &input {
+            Input::View(view) => view.dtype,
+            _ => dest.dtype,
+        };
+        if dest.layout.numel() == 0 {
+            return Ok(());
+        }
+        let work = Work::Map { function: None, args: smallvec![from], result: from, divisor: None };
+        self.record(work, smallvec![input], smallvec![dest.clone()])
+    }
+
+    /// The same values in other memory when source and destination share a buffer with different layouts.
+    fn apart(&mut self, dest: &Arc<View>, view: Arc<View>) -> Result<Arc<View>> {
+        if !Arc::ptr_eq(&view.buffer, &dest.buffer) || (view.layout == dest.layout && view.dtype == dest.dtype) {
+            return Ok(view);
+        }
+        let copy = self.fresh(view.shape(), view.dtype, view.buffer.device)?;
+        let work = Work::Map { function: None, args: smallvec![view.dtype], result: view.dtype, divisor: None };
+        if view.layout.numel() > 0 {
+            self.record(work, smallvec![Input::View(view)], smallvec![copy.clone()])?;
+        }
+        Ok(copy)
+    }
+
+    fn device_of(&self, operands: &[Operand<'_>]) -> Result<DeviceId> {
+        common_device(operands.iter().filter_map(|operand| match operand {
+            Operand::Tensor(tensor) => Some(*tensor),
+            Operand::Number(_) => None,
+        }))
+        .map(|device| device.unwrap_or_else(|| self.rt.default_device()))
+    }
+
+    fn reduce(&mut self, op: &'static Op, args: &Args) -> Result<Arc<View>> {
+        let Lower::Reduce { kind, dtype } = op.lower else { unreachable!("a Reduce row") };
+        let x = args.tensor(0).view();
+        let dims = infer::dims(args.ints(1).as_ref(), x.layout.ndim())?;
+        let keepdim = args.flag(2);
+        let asked = if op.params.len() > 3 { args.dtype(3) } else { None };
+        let out_type = infer::reduce_type(dtype, x.dtype, asked);
+        let compute = match dtype {
+            ReduceType::Sum => out_type,
+            ReduceType::Bool => DType::Bool,
+            _ => x.dtype,
+        };
+        let shape = infer::reduced_shape(x.shape(), &dims, keepdim);
+        let empty_reduction = dims.iter().any(|&dim| x.shape()[dim] == 0);
+        if empty_reduction && !shape.contains(&0) {
+            let identity = match kind {
+                ReduceKind::Sum => Scalar::Int(0),
+                ReduceKind::Prod => Scalar::Int(1),
+                ReduceKind::Any => Scalar::Bool(false),
+                ReduceKind::All => Scalar::Bool(true),
+                _ => return Err(empty_extremum(x.shape(), args.is_none(1))),
+            };
+            return Ok(self.source(Source::Fill(identity), &shape, out_type, x.buffer.device)?.view());
+        }
+        let output = self.fresh(&shape, out_type, x.buffer.device)?;
+        if output.layout.numel() == 0 {
+            return Ok(output);
+        }
+        let mask = dims.iter().fold(0u32, |mask, &dim| mask | 1 << dim);
+        let work = Work::Reduce { kind, dims: mask, keepdim, compute };
+        self.record(work, smallvec![Input::View(x)], smallvec![output.clone()])?;
+        Ok(output)
+    }
+
+    fn run(&mut self, op: &'static Op, args: &Args) -> Result<Vec<Tensor>> {
+        match &op.lower {
+            Lower::Map { .. } => self.map(op, args, None).map(|view| vec![self.tensor(view)]),
+            Lower::Reduce { .. } => self.reduce(op, args).map(|view| vec![self.tensor(view)]),
+            Lower::View(rule) => {
+                let layout = rule(args)?;
+                let source = args.tensor(0).clone();
+                Ok(vec![self.alias(&source, layout)])
+            }
+            Lower::Kernel(rule) => {
+                let call = self.quietly(|e| rule(e, args))?;
+                self.kernel(call)
+            }
+            Lower::Steps(rule) => self.quietly(|e| rule(e, args)),
+            Lower::Compose(rule) => rule(self, args),
+            Lower::Unset => fail!(INTERNAL, "this operation has no implementation"),
+        }
+    }
+
+    /// Calls a row by its in-place form `name_`.
+    fn inplace(&mut self, op: &'static Op, args: Args) -> Result<Tensor> {
+        let x = args.tensor(0).clone();
+        history::check_inplace(self, &x)?;
+        if !matches!(op.lower, Lower::Map { .. }) {
+            let result = self.apply(op, args)?.swap_remove(0);
+            if result.shape() != x.shape() {
+                return Err(inplace_shape(&x.shape(), &result.shape()));
+            }
+            if !result.dtype().can_cast(x.dtype()) {
+                fail!(DTYPE, "a result of dtype {} cannot be stored in a tensor of dtype {}", result.dtype(), x.dtype());
+            }
+            return self.inplace(&crate::op::rows::arith::COPY, Args(smallvec![Arg::Tensor(x), Arg::Tensor(result)]));
+        }
+        let dest = x.view();
+        let args = self.operands_apart(&dest, args)?;
+        let pending = history::before_inplace(self, op, &args)?;
+        self.map(op, &args, Some(dest))?;
+        history::after_inplace(self, &x, pending)?;
+        Ok(x)
+    }
+
+    /// `x[1..].add_(x[..-1])`: an operand that overlaps the destination differently is copied first.
+    fn operands_apart(&mut self, dest: &Arc<View>, mut args: Args) -> Result<Args> {
+        for at in 1..args.0.len() {
+            let Arg::Tensor(tensor) = &args.0[at] else { continue };
+            let view = tensor.view();
+            if Arc::ptr_eq(&view.buffer, &dest.buffer) && view.layout != dest.layout {
+                let copy = self.call_row(&crate::op::rows::view::CLONE, Args(smallvec![Arg::Tensor(tensor.clone())]))?;
+                args.0[at] = Arg::Tensor(copy);
+            }
+        }
+        Ok(args)
+    }
+
+    pub fn call_row(&mut self, op: &'static Op, args: Args) -> Result<Tensor> {
+        Ok(self.apply(op, args)?.swap_remove(0))
+    }
+}
+
+/// Integer division wants a check of its divisor, or an error now when it is a literal zero.
+fn divisor(function: &'static Function, result: DType, operands: &[Operand<'_>]) -> Result<Option<u8>> {
+    let divides = matches!(function.name, "floor_div" | "trunc_div" | "remainder" | "fmod");
+    if !divides || !result.is_int() {
+        return Ok(None);
+    }
+    match &operands[1] {
+        Operand::Number(scalar) if scalar.is_zero() => fail!(ARITHMETIC, "division of integers by zero"),
+        Operand::Number(_) => Ok(None),
+        Operand::Tensor(_) => Ok(Some(1)),
+    }
+}
+
+/// The device that all tensors share; a 0-dimensional CPU tensor goes along with any.
+pub fn common_device<'a>(tensors: impl Iterator<Item = &'a Tensor>) -> Result<Option<DeviceId>> {
+    let mut found: Option<&Tensor> = None;
+    for tensor in tensors {
+        match found {
+            None => found = Some(tensor),
+            Some(first) if first.device() == tensor.device() => {}
+            Some(first) if first.device() == DeviceId::Cpu && first.ndim() == 0 => found = Some(tensor),
+            Some(_) if tensor.device() == DeviceId::Cpu && tensor.ndim() == 0 => {}
+            Some(first) => return Err(device_mismatch(first, tensor)),
+        }
+    }
+    Ok(found.map(Tensor::device))
+}
+
+#[cold]
+fn device_mismatch(first: &Tensor, second: &Tensor) -> Box<Diag> {
+    let (a, b) = (first.device(), second.device());
+    Diag::error(code::DEVICE_MISMATCH, format!("operands are on different devices: {a} and {b}"))
+        .label(Origin::NONE, Focus::Call, "")
+        .label(first.0.made, Focus::Expression, format!("made here, on {a}"))
+        .label(second.0.made, Focus::Expression, format!("made here, on {b}"))
+        .help(format!("move one of them, for example with `.to(\"{a}\")`"))
+}
+
+#[cold]
+fn inplace_shape(dest: &[usize], value: &[usize]) -> Box<Diag> {
+    Diag::error(code::SHAPE, format!("a value of shape {value:?} does not fit into the tensor's shape {dest:?}"))
+        .note("an in-place operation cannot change the shape of the tensor it writes to")
+}
+
+#[cold]
+fn empty_extremum(shape: &[usize], all: bool) -> Box<Diag> {
+    let which = if all { "no elements".to_string() } else { format!("shape {shape:?}") };
+    Diag::error(code::SHAPE, format!("a tensor of {which} has no smallest or largest element"))
+        .note("the reduction runs over a dimension of size 0 and has no identity")
+}
+
+impl Emit for Engine {
+    fn apply(&mut self, op: &'static Op, args: Args) -> Result<Vec<Tensor>> {
+        let args = args.complete(op);
+        self.named(op.name, |e| {
+            let results = e.run(op, &args)?;
+            if !matches!(op.lower, Lower::Compose(_)) {
+                history::track(e, op, &args, &results)?;
+            }
+            Ok(results)
+        })
+    }
+
+    fn apply_inplace(&mut self, op: &'static Op, args: Args) -> Result<Tensor> {
+        let args = args.complete(op);
+        self.named(op.name, |e| e.inplace(op, args))
+    }
+
+    fn kernel(&mut self, call: KernelCall) -> Result<Vec<Tensor>> {
+        let device = match call.device {
+            Some(device) => device,
+            None => common_device(call.inputs.iter())?.unwrap_or_else(|| self.rt.default_device()),
+        };
+        let mut outputs: SmallVec<[Arc<View>; 1]> = SmallVec::new();
+        for spec in &call.outputs {
+            outputs.push(self.fresh(&spec.shape, spec.dtype, device)?);
+        }
+        let (seed, offset) = if call.draws > 0 { self.rt.draw(call.draws) } else { (0, 0) };
+        let inputs = call.inputs.iter().map(|tensor| Input::View(tensor.view())).collect();
+        let work = Work::Kernel { host: call.host, attrs: call.attrs, seed, offset };
+        let outer = self.name;
+        if outer.is_empty() {
+            self.name = call.name;
+        }
+        let recorded = self.record(work, inputs, outputs.clone());
+        self.name = outer;
+        recorded?;
+        Ok(outputs.into_iter().map(|view| self.tensor(view)).collect())
+    }
+
+    fn source(&mut self, source: Source, shape: &[usize], dtype: DType, device: DeviceId) -> Result<Tensor> {
+        let output = self.fresh(shape, dtype, device)?;
+        if output.layout.numel() > 0 {
+            let (input, from) = match source {
+                Source::Fill(value) => (Input::Scalar(value), dtype),
+                Source::Position => (Input::Position, DType::I64),
+                Source::Random { draw, seed, offset } => (Input::Random { draw, seed, offset }, dtype),
+            };
+            let work = Work::Map { function: None, args: smallvec![from], result: from, divisor: None };
+            self.record(work, smallvec![input], smallvec![output.clone()])?;
+        }
+        Ok(self.tensor(output))
+    }
+
+    fn empty(&mut self, shape: &[usize], dtype: DType, device: DeviceId) -> Result<Tensor> {
+        let view = self.fresh(shape, dtype, device)?;
+        view.buffer.write_by(self.origin);
+        Ok(self.tensor(view))
+    }
+
+    fn upload(&mut self, bytes: &[u8], shape: &[usize], dtype: DType, device: DeviceId) -> Result<Tensor> {
+        let view = self.fresh(shape, dtype, device)?;
+        self.rt.upload(&view, bytes)?;
+        view.buffer.write_by(self.origin);
+        Ok(self.tensor(view))
+    }
+
+    fn alias(&mut self, tensor: &Tensor, layout: Layout) -> Tensor {
+        let view = tensor.view();
+        self.tensor(Arc::new(View { buffer: view.buffer.clone(), layout, dtype: view.dtype }))
+    }
+
+    fn detach(&mut self, tensor: &Tensor) -> Tensor {
+        self.tensor(tensor.view())
+    }
+
+    fn read(&mut self, tensor: &Tensor) -> Result<Vec<Scalar>> {
+        super::observe::scalars(&self.rt, tensor)
+    }
+
+    fn default_float(&self) -> DType {
+        self.rt.default_float()
+    }
+
+    fn default_device(&self) -> DeviceId {
+        self.rt.default_device()
+    }
+
+    fn draw(&mut self, n: u64) -> (u64, u64) {
+        self.rt.draw(n)
+    }
+
+    fn grad_enabled(&self) -> bool {
+        self.quiet == 0 && self.rt.grad_enabled()
+    }
+}
+
+/// Shape and dtype of a tensor, for the label "made here".
+pub fn describe(meta: &Meta) -> String {
+    let shape: &Shape = &meta.shape;
+    format!("{} {:?} on {}", meta.dtype, shape.as_slice(), meta.device)
+}

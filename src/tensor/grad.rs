@@ -1,0 +1,350 @@
+//! Backward: walks the gradient graph from the highest sequence number down, as PyTorch's engine does.
+
+use super::engine::Engine;
+use super::history;
+use crate::args;
+use crate::base::code;
+use crate::base::diag::{Diag, Focus, Result};
+use crate::base::dtype::Scalar;
+use crate::op::args::Arg;
+use crate::op::emit::{Backward, Emit};
+use crate::op::row::{Grad, Source};
+use crate::op::rows::{arith, view};
+use crate::op::tensor::{Edge, GradNode, Meta, SliceOf, Tensor};
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::Arc;
+
+/// How to run backward.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Mode {
+    /// Keep saved operands for another backward.
+    pub retain_graph: bool,
+    /// Record gradients of the gradients.
+    pub create_graph: bool,
+    /// `grad`: an input that the outputs do not depend on gives none instead of an error.
+    pub allow_unused: bool,
+}
+
+struct Ready(Arc<GradNode>);
+
+impl PartialEq for Ready {
+    fn eq(&self, other: &Ready) -> bool {
+        self.0.sequence == other.0.sequence
+    }
+}
+impl Eq for Ready {}
+impl PartialOrd for Ready {
+    fn partial_cmp(&self, other: &Ready) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Ready {
+    fn cmp(&self, other: &Ready) -> std::cmp::Ordering {
+        self.0.sequence.cmp(&other.0.sequence)
+    }
+}
+
+/// One walk.
+struct Walk<'a> {
+    e: &'a mut Engine,
+    mode: Mode,
+    heap: BinaryHeap<Ready>,
+    arrived: HashMap<u64, Vec<Option<Tensor>>>,
+    /// `grad(ys, xs)`: the edges that are asked for, and what arrived there.
+    wanted: Vec<(Edge, Option<Tensor>)>,
+    /// `backward()`: leaves accumulate into `.grad`.
+    accumulate: bool,
+}
+
+/// `y.backward(g)`: adds gradients to the leaves' `.grad`.
+pub fn backward(e: &mut Engine, ys: &[Tensor], gs: &[Option<Tensor>], mode: Mode) -> Result<()> {
+    let mut walk = Walk::new(e, mode, true);
+    walk.seed(ys, gs)?;
+    walk.run()
+}
+
+/// `grad(ys, xs)`: gradients of the sum of `ys` (weighted with `gs`) with respect to `xs`.
+pub fn grad(e: &mut Engine, ys: &[Tensor], xs: &[Tensor], gs: &[Option<Tensor>], mode: Mode) -> Result<Vec<Option<Tensor>>> {
+    let mut walk = Walk::new(e, mode, false);
+    for x in xs {
+        match history::edge_of(walk.e, x) {
+            Some(edge) => walk.wanted.push((edge, None)),
+            None => {
+                return Err(Diag::error(code::GRAD_NONE, "an input does not require gradients")
+                    .label(crate::base::span::Origin::NONE, Focus::Call, "")
+                    .label(x.0.made, Focus::Expression, "it was made here")
+                    .help("make it with `requires_grad: true`, or call `.requires_grad_()`"));
+            }
+        }
+    }
+    walk.seed(ys, gs)?;
+    walk.run()?;
+    let found: Vec<Option<Tensor>> = walk.wanted.into_iter().map(|(_, grad)| grad).collect();
+    if let (Some(at), false) = (found.iter().position(Option::is_none), mode.allow_unused) {
+        return Err(Diag::error(code::GRAD_NONE, format!("the outputs do not depend on input {at}"))
+            .help("`allow_unused: true` gives `()` for such inputs"));
+    }
+    Ok(found)
+}
+
+impl<'a> Walk<'a> {
+    fn new(e: &'a mut Engine, mode: Mode, accumulate: bool) -> Walk<'a> {
+        Walk { e, mode, heap: BinaryHeap::new(), arrived: HashMap::new(), wanted: Vec::new(), accumulate }
+    }
+
+    fn seed(&mut self, ys: &[Tensor], gs: &[Option<Tensor>]) -> Result<()> {
+        for (at, y) in ys.iter().enumerate() {
+            let Some(edge) = history::edge_of(self.e, y) else {
+                return Err(Diag::error(code::GRAD_NONE, "this tensor does not require gradients and was not computed from one that does")
+                    .label(crate::base::span::Origin::NONE, Focus::Call, "")
+                    .label(y.0.made, Focus::Expression, "it was made here")
+                    .help("make a leaf with `requires_grad: true`; was it computed inside `no_grad`, or detached?"));
+            };
+            let g = match gs.get(at).cloned().flatten() {
+                Some(g) => {
+                    if g.shape() != y.shape() {
+                        return Err(Diag::error(
+                            code::GRAD_SHAPE,
+                            format!("the gradient has shape {:?}, the tensor {:?}", g.shape().as_slice(), y.shape().as_slice()),
+                        ));
+                    }
+                    g
+                }
+                None if y.numel() == 1 => self.e.source(Source::Fill(Scalar::Int(1)), &y.shape(), y.dtype(), y.device())?,
+                None => {
+                    return Err(Diag::error(
+                        code::GRAD_SHAPE,
+                        format!("a tensor of shape {:?} needs an explicit gradient", y.shape().as_slice()),
+                    )
+                    .help("reduce it to one number, for example with `.sum()`, or pass a gradient of its shape"));
+                }
+            };
+            self.send(edge, g)?;
+        }
+        Ok(())
+    }
+
+    /// Hands a gradient to the place where an edge leads.
+    fn send(&mut self, edge: Edge, g: Tensor) -> Result<()> {
+        match edge {
+            Edge::Leaf(leaf) => self.leaf(&leaf, g),
+            Edge::Node(node, output) => {
+                let slots = node.outputs.len();
+                let entry = self.arrived.entry(node.sequence).or_insert_with(|| {
+                    self.heap.push(Ready(node.clone()));
+                    vec![None; slots]
+                });
+                let sum = match entry[output].take() {
+                    None => g,
+                    Some(old) => (self.e as &mut dyn Emit).add(&old, &g)?,
+                };
+                self.arrived.get_mut(&node.sequence).expect("just made")[output] = Some(sum);
+                Ok(())
+            }
+        }
+    }
+
+    fn leaf(&mut self, leaf: &Tensor, g: Tensor) -> Result<()> {
+        if !self.accumulate {
+            for at in 0..self.wanted.len() {
+                if matches!(&self.wanted[at].0, Edge::Leaf(other) if other.same(leaf)) {
+                    let sum = match self.wanted[at].1.take() {
+                        None => g.clone(),
+                        Some(old) => (self.e as &mut dyn Emit).add(&old, &g)?,
+                    };
+                    self.wanted[at].1 = Some(sum);
+                }
+            }
+            return Ok(());
+        }
+        self.accumulate_into(leaf, g)
+    }
+
+    fn accumulate_into(&mut self, leaf: &Tensor, g: Tensor) -> Result<()> {
+        let old = leaf.0.auto.lock().grad.clone();
+        let new = match old {
+            Some(old) if !self.mode.create_graph => {
+                self.e.quietly(|e| e.apply_inplace(&arith::ADD, args![&old, &g]))?;
+                return Ok(());
+            }
+            Some(old) => (self.e as &mut dyn Emit).add(&old, &g)?,
+            // Nobody else holds it: it becomes the gradient without a copy.
+            None if self.mode.create_graph => g,
+            None if Arc::strong_count(&g.0) == 1 && g.view().buffer.handles.load(std::sync::atomic::Ordering::Acquire) == 1 && g.view().covers() => {
+                self.e.detach(&g)
+            }
+            None => self.e.quietly(|e| e.call_row(&view::CLONE, args![&g]))?,
+        };
+        leaf.0.auto.lock().grad = Some(new);
+        Ok(())
+    }
+
+    fn run(&mut self) -> Result<()> {
+        while let Some(Ready(node)) = self.heap.pop() {
+            let grads = self.arrived.remove(&node.sequence).expect("queued with its gradients");
+            self.capture(&node, &grads)?;
+            let outer = self.e.origin;
+            self.e.origin = node.origin;
+            let name = std::mem::replace(&mut self.e.name, node.op.name);
+            let result = self.step(&node, grads, outer);
+            self.e.origin = outer;
+            self.e.name = name;
+            for (edge, g) in result? {
+                self.send(edge, g)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gradients of results that somebody asked for.
+    fn capture(&mut self, node: &Arc<GradNode>, grads: &[Option<Tensor>]) -> Result<()> {
+        for (edge, found) in &mut self.wanted {
+            if let Edge::Node(other, n) = edge {
+                if Arc::ptr_eq(other, node) {
+                    *found = grads[*n].clone();
+                }
+            }
+        }
+        if self.accumulate {
+            let retained: Vec<_> = node.retained.lock().clone();
+            for (n, cell) in retained {
+                if let (Some(cell), Some(g)) = (cell.upgrade(), grads[n].clone()) {
+                    self.accumulate_into(&Tensor(cell), g)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, node: &Arc<GradNode>, mut grads: Vec<Option<Tensor>>, asked: crate::base::span::Origin) -> Result<Vec<(Edge, Tensor)>> {
+        if node.edges.iter().all(Option::is_none) && node.slice.as_ref().is_none_or(|s| s.base_edge.is_none()) {
+            return Ok(Vec::new());
+        }
+        if !self.mode.create_graph {
+            self.e.quiet += 1;
+        }
+        let result = self.rule(node, &mut grads);
+        if !self.mode.create_graph {
+            self.e.quiet -= 1;
+        }
+        result.map_err(|diag| {
+            diag.or_at(node.origin, "in the gradient of this operation").label(asked, Focus::Call, "gradients were asked for here")
+        })
+    }
+
+    fn rule(&mut self, node: &Arc<GradNode>, grads: &mut [Option<Tensor>]) -> Result<Vec<(Edge, Tensor)>> {
+        let mut base_gradient = None;
+        if let Some(slice) = &node.slice {
+            let g = grads[0].take().expect("it has one result");
+            if node.op.is(&view::PART) {
+                let whole = self.scatter_part(slice, &g)?;
+                return Ok(node.edges[0].clone().map(|edge| (edge, whole)).into_iter().collect());
+            }
+            let (flat, part) = self.gather_part(slice, &g)?;
+            base_gradient = Some((flat, part.clone()));
+            grads[0] = Some((self.e as &mut dyn Emit).call(&view::CLONE, args![&part])?);
+        }
+        let Grad::Rule(rule) = node.op.grad else {
+            let reason = match node.op.grad {
+                Grad::Stop(reason) => reason,
+                _ => "no gradient is known",
+            };
+            return Err(Diag::error(code::GRAD_STOP, format!("`{}` has no gradient: {reason}", node.op.name)));
+        };
+        let saved = self.unpack(node)?;
+        if node.outputs.len() == 1 && grads[0].is_none() {
+            return Ok(Vec::new());
+        }
+        let needs: Vec<bool> = node.edges.iter().map(Option::is_some).collect();
+        let inputs = rule(
+            self.e,
+            &Backward {
+                grads,
+                args: &node.args,
+                inputs: &node.inputs,
+                outputs: &node.outputs,
+                saves: node.op.saves,
+                saved: &saved,
+                needs: &needs,
+            },
+        )?;
+        self.outgoing(node, inputs, base_gradient)
+    }
+
+    fn outgoing(
+        &mut self,
+        node: &Arc<GradNode>,
+        inputs: Vec<Option<Tensor>>,
+        base_gradient: Option<(Tensor, Tensor)>,
+    ) -> Result<Vec<(Edge, Tensor)>> {
+        let mut out = Vec::new();
+        if let (Some((flat, part)), Some(slice)) = (base_gradient, &node.slice) {
+            if let Some(edge) = &slice.base_edge {
+                let value = match inputs.first().cloned().flatten() {
+                    Some(g) => Arg::Tensor(self.fit(g, node.inputs[0].as_ref())?),
+                    None => Arg::from(Scalar::Int(0)),
+                };
+                self.e.apply_inplace(&arith::COPY, crate::op::args::Args(smallvec::smallvec![Arg::Tensor(part), value]))?;
+                let (_, _, base_layout) = history::flat(slice);
+                out.push((edge.clone(), self.view_of(&flat, base_layout)?));
+            }
+        }
+        let skip = node.slice.is_some() as usize;
+        for (slot, g) in inputs.into_iter().enumerate().skip(skip) {
+            let (Some(g), Some(Some(edge))) = (g, node.edges.get(slot)) else { continue };
+            let g = self.fit(g, node.inputs[slot].as_ref())?;
+            out.push((edge.clone(), g));
+        }
+        Ok(out)
+    }
+
+    /// Sums over broadcast dims and casts to the operand's dtype.
+    fn fit(&mut self, g: Tensor, meta: Option<&Meta>) -> Result<Tensor> {
+        let Some(meta) = meta else { return Ok(g) };
+        let e = self.e as &mut dyn Emit;
+        let g = e.sum_to(&g, &meta.shape)?;
+        e.cast(&g, meta.dtype)
+    }
+
+    fn unpack(&mut self, node: &Arc<GradNode>) -> Result<Vec<Option<Tensor>>> {
+        let mut guard = node.saved.lock();
+        let Some(saved) = guard.as_ref() else {
+            return Err(Diag::error(code::GRAD_FREED, "the graph was already used and its saved tensors freed")
+                .label(node.origin, Focus::Expression, "this operation's operands are gone")
+                .help("call the first `backward` with `retain_graph: true`"));
+        };
+        let tensors = saved
+            .iter()
+            .map(|slot| slot.as_ref().map(|saved| history::unpack(self.e, saved, node)).transpose())
+            .collect::<Result<Vec<_>>>()?;
+        if !self.mode.retain_graph && !self.mode.create_graph && !node.op.saves.is_empty() {
+            *guard = None;
+        }
+        Ok(tensors)
+    }
+
+    /// A gradient of a part as a gradient of the whole.
+    fn scatter_part(&mut self, slice: &SliceOf, g: &Tensor) -> Result<Tensor> {
+        let (n, layout, base_layout) = history::flat(slice);
+        let flat = self.e.source(Source::Fill(Scalar::Int(0)), &[n], slice.base.dtype, slice.base.device)?;
+        let part = self.view_of(&flat, layout)?;
+        self.e.apply_inplace(&arith::COPY, args![&part, g])?;
+        self.view_of(&flat, base_layout)
+    }
+
+    /// A copy of the base's gradient with the base's geometry, and the part of it.
+    fn gather_part(&mut self, slice: &SliceOf, g: &Tensor) -> Result<(Tensor, Tensor)> {
+        let (n, layout, base_layout) = history::flat(slice);
+        let flat = self.e.source(Source::Fill(Scalar::Int(0)), &[n], slice.base.dtype, slice.base.device)?;
+        let whole = self.view_of(&flat, base_layout)?;
+        self.e.apply_inplace(&arith::COPY, args![&whole, g])?;
+        let part = self.view_of(&flat, layout)?;
+        Ok((flat, part))
+    }
+
+    fn view_of(&mut self, flat: &Tensor, layout: crate::base::layout::Layout) -> Result<Tensor> {
+        let sizes: Vec<i64> = layout.shape.iter().map(|&n| n as i64).collect();
+        let strides: Vec<i64> = layout.strides.iter().map(|&n| n as i64).collect();
+        self.e.call_row(&view::AS_STRIDED, args![flat, sizes.as_slice(), strides.as_slice(), layout.offset])
+    }
+}

@@ -1,0 +1,286 @@
+//! The gradient graph: what is recorded when a row is called, and what in-place changes do to it.
+
+use super::engine::Engine;
+use crate::base::code;
+use crate::base::diag::{Diag, Focus, Result};
+use crate::base::layout::Layout;
+use crate::op::args::{Arg, Args};
+use crate::op::emit::Emit;
+use crate::op::row::{Grad, Lower, Op, Save};
+use crate::op::tensor::{Auto, Edge, GradNode, Held, Meta, Saved, SavedEdge, SliceOf, Tensor};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Where the gradient of `tensor` goes; none when it needs none.
+pub fn edge_of(e: &mut Engine, tensor: &Tensor) -> Option<Edge> {
+    if !tensor.requires_grad() {
+        return None;
+    }
+    refresh(e, tensor);
+    let auto = tensor.0.auto.lock();
+    match &auto.edge {
+        Some((node, output)) => Some(Edge::Node(node.clone(), *output)),
+        None => Some(Edge::Leaf(tensor.clone())),
+    }
+}
+
+/// A view whose base was changed in place takes its history from the base.
+fn refresh(e: &mut Engine, tensor: &Tensor) {
+    let (base, rebased) = {
+        let auto = tensor.0.auto.lock();
+        match &auto.base {
+            Some(base) => (base.clone(), auto.rebased),
+            None => return,
+        }
+    };
+    let base_rebased = base.0.auto.lock().rebased;
+    if base_rebased == rebased {
+        return;
+    }
+    let edge = edge_of(e, &base);
+    let node = GradNode {
+        op: &crate::op::rows::view::PART,
+        args: Args::default(),
+        inputs: vec![Some(Meta::of(&base))],
+        outputs: vec![Meta::of(tensor)],
+        edges: vec![edge],
+        saved: Mutex::new(Some(Vec::new())),
+        sequence: e.rt.next_sequence(),
+        origin: e.origin,
+        slice: Some(SliceOf {
+            base: Meta::of(&base),
+            layout: tensor.view().layout.clone(),
+            base_layout: base.view().layout.clone(),
+            base_edge: None,
+        }),
+        retained: Mutex::new(Vec::new()),
+    };
+    let mut auto = tensor.0.auto.lock();
+    auto.edge = Some((Arc::new(node), 0));
+    auto.rebased = base_rebased;
+}
+
+/// The gradient slots of a call: one for each tensor-like parameter, one for each element of a list.
+fn slots(op: &'static Op, args: &Args) -> Vec<Option<Tensor>> {
+    let mut slots = Vec::new();
+    for (at, param) in op.params.iter().enumerate() {
+        use crate::op::row::Kind;
+        match (args.get(at), param.kind) {
+            (Arg::Tensor(tensor), _) => slots.push(Some(tensor.clone())),
+            (Arg::Tensors(list), _) => slots.extend(list.iter().cloned().map(Some)),
+            (Arg::OptTensors(list), _) => slots.extend(list.iter().cloned()),
+            (_, Kind::Tensor | Kind::Operand) => slots.push(None),
+            _ => {}
+        }
+    }
+    slots
+}
+
+/// Is anything to be recorded?
+fn wanted(e: &Engine, args: &Args) -> bool {
+    if !e.grad_enabled() {
+        return false;
+    }
+    let mut any = false;
+    args.for_each_tensor(|tensor| any |= tensor.requires_grad());
+    any
+}
+
+fn node(e: &mut Engine, op: &'static Op, args: &Args, outputs: Vec<Meta>) -> GradNode {
+    let slots = slots(op, args);
+    let edges = slots.iter().map(|slot| slot.as_ref().and_then(|tensor| edge_of(e, tensor))).collect();
+    GradNode {
+        op,
+        inputs: slots.iter().map(|slot| slot.as_ref().map(Meta::of)).collect(),
+        outputs,
+        edges,
+        args: args.without_tensors(),
+        saved: Mutex::new(None),
+        sequence: e.rt.next_sequence(),
+        origin: e.origin,
+        slice: None,
+        retained: Mutex::new(Vec::new()),
+    }
+}
+
+fn save(e: &mut Engine, tensor: &Tensor) -> Saved {
+    let edge = edge_of(e, tensor).map_or(SavedEdge::None, SavedEdge::Edge);
+    saved(tensor, edge)
+}
+
+fn saved(tensor: &Tensor, edge: SavedEdge) -> Saved {
+    let view = tensor.view();
+    let version = view.buffer.version.load(Ordering::Acquire);
+    Saved { held: Held::new(view), version, edge, made: tensor.0.made }
+}
+
+fn save_inputs(e: &mut Engine, op: &'static Op, args: &Args) -> Vec<Option<Saved>> {
+    op.saves
+        .iter()
+        .map(|what| match what {
+            Save::In(at) => args.opt_tensor(*at).map(|tensor| save(e, tensor)),
+            Save::Out(_) => None,
+        })
+        .collect()
+}
+
+fn attach(tensor: &Tensor, node: &Arc<GradNode>, output: usize) {
+    let mut auto = tensor.0.auto.lock();
+    auto.edge = Some((node.clone(), output));
+    auto.requires_grad = false;
+    drop(auto);
+    tensor.set_tracked(true);
+}
+
+/// Adds a finished call to the graph.
+pub fn track(e: &mut Engine, op: &'static Op, args: &Args, results: &[Tensor]) -> Result<()> {
+    let is_view = matches!(op.lower, Lower::View(_));
+    if is_view {
+        remember_base(args.tensor(0), &results[0]);
+    }
+    if !wanted(e, args) || !results.iter().any(|result| result.dtype().is_float()) {
+        return Ok(());
+    }
+    if let Grad::Stop(_) | Grad::Unset = op.grad {
+        // The reason is told when somebody asks for the gradient.
+        if op.results.len() > 1 {
+            return Ok(());
+        }
+    }
+    let mut saved_operands = save_inputs(e, op, args);
+    for (slot, what) in saved_operands.iter_mut().zip(op.saves) {
+        if let Save::Out(n) = what {
+            *slot = results.get(*n).map(|result| saved(result, SavedEdge::Output(*n)));
+        }
+    }
+    let node = node(e, op, args, results.iter().map(Meta::of).collect());
+    *node.saved.lock() = Some(saved_operands);
+    let node = Arc::new(node);
+    for (n, result) in results.iter().enumerate().filter(|(_, result)| result.dtype().is_float()) {
+        attach(result, &node, n);
+    }
+    Ok(())
+}
+
+/// A view keeps the tensor that owns the history of the buffer.
+fn remember_base(source: &Tensor, view: &Tensor) {
+    let (base, rebased) = {
+        let auto = source.0.auto.lock();
+        (auto.base.clone(), auto.rebased)
+    };
+    let base = base.unwrap_or_else(|| source.clone());
+    let mut auto = view.0.auto.lock();
+    auto.rebased = rebased;
+    auto.base = Some(base);
+}
+
+/// May `x` be changed in place?
+pub fn check_inplace(e: &Engine, x: &Tensor) -> Result<()> {
+    let view = x.view();
+    if view.layout.shape.iter().zip(&view.layout.strides).any(|(&size, &stride)| size > 1 && stride == 0) {
+        return Err(Diag::error(code::VALUE, "an expanded tensor cannot be written: several elements share one memory location")
+            .help("make a copy first with `.clone()`"));
+    }
+    if !e.grad_enabled() {
+        return Ok(());
+    }
+    let base = x.0.auto.lock().base.clone();
+    let is_leaf = |tensor: &Tensor| {
+        let auto = tensor.0.auto.lock();
+        auto.requires_grad && auto.edge.is_none()
+    };
+    if is_leaf(x) {
+        return Err(Diag::error(code::GRAD_LEAF, "a leaf that requires gradients cannot be changed in place")
+            .label(crate::base::span::Origin::NONE, Focus::Call, "")
+            .label(x.0.made, Focus::Expression, "the leaf was made here")
+            .help("do it inside `no_grad(|| ...)`, or work on a result computed from it"));
+    }
+    if let Some(base) = base.filter(is_leaf) {
+        return Err(Diag::error(code::GRAD_LEAF, "a view of a leaf that requires gradients cannot be changed in place")
+            .label(crate::base::span::Origin::NONE, Focus::Call, "")
+            .label(base.0.made, Focus::Expression, "the leaf was made here")
+            .help("do it inside `no_grad(|| ...)`, or work on a result computed from it"));
+    }
+    Ok(())
+}
+
+/// What is known before the write and needed after it.
+pub struct Pending {
+    node: Option<GradNode>,
+    saved: Vec<Option<Saved>>,
+}
+
+/// Saves operands before the write makes them stale.
+pub fn before_inplace(e: &mut Engine, op: &'static Op, args: &Args) -> Result<Pending> {
+    let x = args.tensor(0).clone();
+    if !wanted(e, args) || !x.dtype().is_float() {
+        return Ok(Pending { node: None, saved: Vec::new() });
+    }
+    let saved = save_inputs(e, op, args);
+    let node = node(e, op, args, vec![Meta::of(&x)]);
+    Ok(Pending { node: Some(node), saved })
+}
+
+/// Gives `x` (and the base it is a view of) the new history.
+pub fn after_inplace(e: &mut Engine, x: &Tensor, pending: Pending) -> Result<()> {
+    let Some(mut node) = pending.node else { return Ok(()) };
+    let mut operands = pending.saved;
+    for (slot, what) in operands.iter_mut().zip(node.op.saves) {
+        if let Save::Out(n) = what {
+            *slot = Some(saved(x, SavedEdge::Output(*n)));
+        }
+    }
+    *node.saved.lock() = Some(operands);
+    let base = x.0.auto.lock().base.clone();
+    let Some(base) = base else {
+        let node = Arc::new(node);
+        attach(x, &node, 0);
+        x.0.auto.lock().rebased += 1;
+        return Ok(());
+    };
+    node.slice = Some(SliceOf {
+        base: Meta::of(&base),
+        layout: x.view().layout.clone(),
+        base_layout: base.view().layout.clone(),
+        base_edge: edge_of(e, &base),
+    });
+    let node = Arc::new(node);
+    attach(&base, &node, 0);
+    base.0.auto.lock().rebased += 1;
+    x.set_tracked(true);
+    refresh(e, x);
+    Ok(())
+}
+
+/// Rebuilds a saved operand; an error names both lines when it was changed since.
+pub fn unpack(e: &Engine, saved: &Saved, node: &Arc<GradNode>) -> Result<Tensor> {
+    let view = saved.held.view().clone();
+    if view.buffer.version.load(Ordering::Acquire) != saved.version {
+        return Err(Diag::error(
+            code::GRAD_STALE,
+            format!("the gradient of `{}` needs a tensor that was changed in place since", node.op.name),
+        )
+        .label(node.origin, Focus::Expression, "needed by this operation's gradient")
+        .label(view.buffer.last_writer(), Focus::Expression, "changed in place here")
+        .label(e.origin, Focus::Call, "gradients were asked for here")
+        .help("write the change out of place, or change a `.clone()`"));
+    }
+    let tensor = Tensor::new(view, saved.made);
+    let auto = match &saved.edge {
+        SavedEdge::None => return Ok(tensor),
+        SavedEdge::Edge(Edge::Leaf(leaf)) => return Ok(leaf.clone()),
+        SavedEdge::Edge(Edge::Node(from, n)) => Auto { edge: Some((from.clone(), *n)), ..Auto::default() },
+        SavedEdge::Output(n) => Auto { edge: Some((node.clone(), *n)), ..Auto::default() },
+    };
+    *tensor.0.auto.lock() = auto;
+    tensor.set_tracked(true);
+    Ok(tensor)
+}
+
+/// A base's memory as one flat buffer: where `layout` and `base_layout` lie in it.
+pub fn flat(slice: &SliceOf) -> (usize, Layout, Layout) {
+    let (start, end) = slice.base_layout.extent().unwrap_or((0, 0));
+    let shift = |layout: &Layout| Layout { offset: layout.offset.saturating_sub(start), ..layout.clone() };
+    (end - start, shift(&slice.layout), shift(&slice.base_layout))
+}

@@ -1,0 +1,181 @@
+//! Indexing: PyTorch's rules for integers, ranges, masks, index tensors, `None` and `...`, to read and to write.
+
+use super::engine::Engine;
+use crate::args;
+use crate::base::code;
+use crate::base::diag::{Diag, Result};
+use crate::base::dtype::DType;
+use crate::base::layout::Shape;
+use crate::op::args::Arg;
+use crate::op::emit::Emit;
+use crate::op::rows::{arith, indexing, view};
+use crate::op::tensor::Tensor;
+
+/// One item of an index.
+#[derive(Clone, Debug)]
+pub enum Item {
+    Int(i64),
+    Slice { start: Option<i64>, stop: Option<i64>, step: i64 },
+    NewAxis,
+    Ellipsis,
+    Bool(bool),
+    Tensor(Tensor),
+}
+
+/// How many dimensions of the tensor an item uses up.
+fn width(item: &Item) -> usize {
+    match item {
+        Item::Int(_) | Item::Slice { .. } => 1,
+        Item::Tensor(mask) if mask.dtype() == DType::Bool => mask.ndim(),
+        Item::Tensor(_) => 1,
+        Item::NewAxis | Item::Ellipsis | Item::Bool(_) => 0,
+    }
+}
+
+/// A view with the basic items applied, and the index tensors left for each of its dimensions.
+struct Parts {
+    view: Tensor,
+    advanced: Vec<Option<Tensor>>,
+}
+
+fn split(e: &mut Engine, x: &Tensor, items: Vec<Item>) -> Result<Parts> {
+    let used: usize = items.iter().map(width).sum();
+    let ndim = x.ndim();
+    if used > ndim {
+        return Err(Diag::error(code::INDEX, format!("{used} indices for a tensor of {ndim} dimensions")));
+    }
+    if items.iter().filter(|item| matches!(item, Item::Ellipsis)).count() > 1 {
+        return Err(Diag::error(code::VALUE, "an index may hold only one \"...\""));
+    }
+    let mut view = x.clone();
+    let mut dim = 0;
+    let mut advanced: Vec<Option<Tensor>> = Vec::new();
+    for item in items {
+        match item {
+            Item::Int(i) => view = e.call_row(&view::SELECT, args![&view, dim, i])?,
+            Item::Slice { start, stop, step } => {
+                let whole = start.unwrap_or(0) == 0 && stop.is_none() && step == 1;
+                if !whole {
+                    let (start, stop) = (start.map_or(Arg::None, Arg::from), stop.map_or(Arg::None, Arg::from));
+                    view = e.call_row(&view::SLICE, args![&view, dim, start, stop, step])?;
+                }
+                dim += 1;
+                advanced.push(None);
+            }
+            Item::NewAxis => {
+                view = e.call_row(&view::UNSQUEEZE, args![&view, dim])?;
+                dim += 1;
+                advanced.push(None);
+            }
+            Item::Ellipsis => {
+                for _ in 0..ndim - used {
+                    dim += 1;
+                    advanced.push(None);
+                }
+            }
+            Item::Bool(keep) => {
+                view = e.call_row(&view::UNSQUEEZE, args![&view, dim])?;
+                let device = view.device();
+                let n = keep as usize;
+                let index = e.source(crate::op::row::Source::Fill(crate::base::dtype::Scalar::Int(0)), &[n], DType::I64, device)?;
+                dim += 1;
+                advanced.push(Some(index));
+            }
+            Item::Tensor(mask) if mask.dtype() == DType::Bool => {
+                check_mask(&mask.shape(), &view.shape()[dim..], dim)?;
+                if mask.ndim() == 0 {
+                    view = e.call_row(&view::UNSQUEEZE, args![&view, dim])?;
+                    let mask = e.call_row(&view::UNSQUEEZE, args![&mask, 0])?;
+                    advanced.push(Some(positions(e, &mask)?.swap_remove(0)));
+                    dim += 1;
+                    continue;
+                }
+                for index in positions(e, &mask)? {
+                    advanced.push(Some(index));
+                    dim += 1;
+                }
+            }
+            Item::Tensor(index) => {
+                if !index.dtype().is_int() {
+                    return Err(Diag::error(code::DTYPE, format!("an index tensor holds integers or bool, not {}", index.dtype())));
+                }
+                // A 0-dimensional integer tensor takes part as an index of one element.
+                advanced.push(Some(index));
+                dim += 1;
+            }
+        }
+    }
+    Ok(Parts { view, advanced })
+}
+
+fn check_mask(mask: &[usize], sizes: &[usize], dim: usize) -> Result<()> {
+    for (at, &n) in mask.iter().enumerate() {
+        if sizes.get(at) != Some(&n) {
+            let have = sizes.get(at).map_or("no such dimension".to_string(), |n| format!("size {n}"));
+            return Err(Diag::error(
+                code::SHAPE,
+                format!("the mask has size {n} in its dimension {at}, the tensor's dimension {} has {have}", dim + at),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A mask as one index tensor for each of its dimensions.
+fn positions(e: &mut Engine, mask: &Tensor) -> Result<Vec<Tensor>> {
+    let found = e.call_row(&indexing::NONZERO, args![mask])?;
+    (0..mask.ndim()).map(|dim| e.call_row(&view::SELECT, args![&found, 1, dim])).collect()
+}
+
+/// `x[items]`.
+pub fn get(e: &mut Engine, x: &Tensor, items: Vec<Item>) -> Result<Tensor> {
+    let unchanged = items.is_empty();
+    let Parts { view, advanced } = split(e, x, items)?;
+    if advanced.iter().any(Option::is_some) {
+        return e.call_row(&indexing::INDEX, args![&view, advanced]);
+    }
+    if unchanged || view.same(x) {
+        let shape: Shape = view.shape();
+        return e.call_row(&view::EXPAND, args![&view, shape.as_slice()]);
+    }
+    Ok(view)
+}
+
+/// `x[items] = value`.
+pub fn set(e: &mut Engine, x: &Tensor, items: Vec<Item>, value: Arg) -> Result<()> {
+    let Parts { view, advanced } = split(e, x, items)?;
+    if advanced.iter().any(Option::is_some) {
+        let value = match value {
+            Arg::Tensor(value) if value.dtype() == view.dtype() => value,
+            Arg::Tensor(value) => (e as &mut dyn Emit).cast(&value, view.dtype())?,
+            other => {
+                let scalar = crate::op::args::Args(smallvec::smallvec![other]).scalar(0);
+                let value = scalar.unwrap_or(crate::base::dtype::Scalar::Int(0));
+                e.source(crate::op::row::Source::Fill(value), &[], view.dtype(), view.device())?
+            }
+        };
+        e.apply_inplace(&indexing::INDEX_PUT, args![&view, advanced, value, false])?;
+        return Ok(());
+    }
+    // Rhai writes a view back after `x[0][1] = v` and `x[0] += y`: the identical view is no write.
+    if let Arg::Tensor(value) = &value {
+        let (to, from) = (view.view(), value.view());
+        if std::sync::Arc::ptr_eq(&to.buffer, &from.buffer) && to.layout == from.layout && to.dtype == from.dtype {
+            return Ok(());
+        }
+    }
+    let value = fit(e, &view, value)?;
+    e.apply_inplace(&arith::COPY, args![&view, value])?;
+    Ok(())
+}
+
+/// A value with more leading dimensions of size 1 than the place it goes to.
+fn fit(e: &mut Engine, place: &Tensor, value: Arg) -> Result<Arg> {
+    let Arg::Tensor(value) = value else { return Ok(value) };
+    let shape = value.shape();
+    let extra = shape.len().saturating_sub(place.ndim());
+    if extra > 0 && shape[..extra].iter().all(|&n| n == 1) {
+        return Ok(Arg::Tensor(e.call_row(&view::RESHAPE, args![&value, &shape[extra..]])?));
+    }
+    Ok(Arg::Tensor(value))
+}

@@ -1,0 +1,7 @@
+//! Floor 4: tensors as their users know them: calls, gradients, observation.
+
+pub mod engine;
+pub mod grad;
+pub mod history;
+pub mod index;
+pub mod observe;
