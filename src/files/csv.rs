@@ -12,6 +12,7 @@ use crate::base::diag::{Diag, Result};
 use crate::base::dtype::Scalar;
 use crate::fail;
 use csv::{ByteRecord, ErrorKind, Reader, ReaderBuilder};
+use std::collections::HashSet;
 use std::io::{Read, SeekFrom};
 
 /// One array [rows, columns].
@@ -32,9 +33,10 @@ pub fn read_columns(source: &mut dyn Source) -> Result<Value> {
     })?;
     columns.resize_with(table.columns, Cells::default);
     let mut named = Named::default();
+    let mut names = HashSet::new();
     for (i, cells) in columns.into_iter().enumerate() {
         let name = table.header.get(i).cloned().unwrap_or_else(|| format!("column_{i}"));
-        if named.get(&name).is_some() {
+        if !names.insert(name.clone()) {
             fail!(FILE_FORMAT, "line 1, column {}: a second column is named `{name}`", i + 1);
         }
         named.arrays.push((name, cells.array(&[table.rows])?));

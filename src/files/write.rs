@@ -30,6 +30,9 @@ pub fn atomic(path: &Path, fill: &mut dyn FnMut(&mut dyn Sink) -> Result<()>) ->
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
         _ => PathBuf::from("."),
     };
+    if !folder.is_dir() {
+        fail!(FILE, "cannot be written: there is no folder `{}`", folder.display());
+    }
     let mut temporary = beside(&folder).map_err(|error| unwritable(&error))?;
     let mut buffered = BufWriter::with_capacity(1 << 20, temporary.as_file_mut());
     fill(&mut buffered)?;
@@ -50,7 +53,8 @@ fn beside(folder: &Path) -> io::Result<NamedTempFile> {
         // As any new file: the process's mask takes away what it takes away.
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
-    builder.tempfile_in(folder)
+    // The reason alone: the temporary file's name tells the user nothing.
+    builder.tempfile_in(folder).map_err(|error| io::Error::from(error.kind()))
 }
 
 fn settle(temporary: NamedTempFile, old: Option<&fs::Metadata>, target: &Path) -> io::Result<()> {

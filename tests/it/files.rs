@@ -5,6 +5,7 @@ use serde_json::Value as Json;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use tscript::base::code::{FILE, FILE_FORMAT, FILE_KIND};
 use tscript::base::dtype::{DType, Scalar};
@@ -266,7 +267,7 @@ fn saving_is_whole_or_not_at_all() {
     assert_eq!(read(&path).unwrap(), value);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "a temporary file was left");
     for (path, words) in [
-        (folder.path().join("none/x.npy"), "cannot be written"),
+        (folder.path().join("none/x.npy"), "cannot be written: there is no folder `"),
         (folder.path().join("folder.npy"), "this is a folder"),
     ] {
         fs::create_dir_all(folder.path().join("folder.npy")).unwrap();
@@ -495,8 +496,35 @@ fn lying_npz() {
     tail[12..16].copy_from_slice(&(26 * entry.len() as u32).to_le_bytes());
     lie.extend_from_slice(&tail);
     refuse(Kind::Npz, &lie, "claim more bytes than the file has");
-    // A real bomb of zeros inflates only as far as its bytes go: its header claims a small array.
     refuse(Kind::Npz, b"PK\x05\x06", "damaged");
+}
+
+#[test]
+fn bombs_of_zeros() {
+    let size = 64 << 20;
+    let bomb = |claim: usize| {
+        let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+        let deflated = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Deflated);
+        archive.start_file("a.npy", deflated).unwrap();
+        let dict = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({claim},), }}");
+        archive.write_all(&npy_file(&dict, 0)).unwrap();
+        archive.write_all(&vec![0; size]).unwrap();
+        archive.finish().unwrap().into_inner()
+    };
+    // Honest: reads, and costs what it holds.
+    let whole = bomb(size);
+    let (result, peak) = peak(|| read_bytes(Kind::Npz, &whole));
+    assert_eq!(named(result.unwrap()).get("a").unwrap().numel(), size);
+    assert!(peak < 3 * size, "{peak}");
+    // The array is smaller than what it expands to.
+    refuse(Kind::Npz, &bomb(4), "bytes follow the array");
+    // The directory tells a size below what it expands to, and one above what it can.
+    let central = whole.windows(4).rposition(|window| window == b"PK\x01\x02").unwrap();
+    for (claim, words) in [(70u32, "array `a`"), (u32::MAX - 1, "cannot hold")] {
+        let mut lie = whole.clone();
+        lie[central + 24..central + 28].copy_from_slice(&claim.to_le_bytes());
+        refuse(Kind::Npz, &lie, words);
+    }
 }
 
 #[test]
