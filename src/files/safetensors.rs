@@ -116,7 +116,7 @@ fn pair(scan: &mut Scanner) -> Result<(String, String)> {
 /// `{"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}`.
 fn entry(scan: &mut Scanner, name: String) -> Result<Entry> {
     let (mut dtype, mut shape, mut offsets) = (None, None, None);
-    scan.list(b'{', b'}', |scan| {
+    let keys = scan.list(b'{', b'}', |scan| {
         let key = scan.string(b'"')?;
         scan.expect(b':')?;
         match key.as_str() {
@@ -131,6 +131,9 @@ fn entry(scan: &mut Scanner, name: String) -> Result<Entry> {
     let dtype = dtype.ok_or_else(|| missing("dtype"))?;
     let shape = shape.ok_or_else(|| missing("shape"))?;
     let offsets = offsets.ok_or_else(|| missing("data_offsets"))?;
+    if keys.len() > 3 {
+        fail!(FILE_FORMAT, "tensor `{name}` has a key twice");
+    }
     let Some((_, wire)) = DTYPES.iter().find(|(known, _)| *known == dtype) else {
         let known: Vec<&str> = DTYPES.iter().map(|(known, _)| *known).collect();
         let message = format!("tensor `{name}` has the unsupported dtype `{dtype}`");

@@ -436,6 +436,8 @@ fn lying_safetensors() {
     refuse(Kind::Safetensors, &file(&format!("{{{}}}", entry("a", "[1]", 0, 4)), 9), "the file has 9");
     refuse(Kind::Safetensors, &file(&"[".repeat(100_000), 0), "byte 8: `{` is missing");
     refuse(Kind::Safetensors, &file(r#"{"a":{"dtype":"F4","shape":[],"data_offsets":[0,0]}}"#, 0), "dtype `F4`");
+    let lie = r#"{"a":{"dtype":"F32","shape":[1],"shape":[0],"data_offsets":[0,0]}}"#;
+    refuse(Kind::Safetensors, &file(lie, 0), "tensor `a` has a key twice");
     refuse(Kind::Safetensors, &file(r#"{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,0]}}"#, 0), "byte 37");
 }
 
