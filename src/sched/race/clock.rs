@@ -66,7 +66,8 @@ const REMEMBERED_WAITS: usize = 64;
 
 struct Stream {
     name: StreamName,
-    /// Its own component counts its accesses.
+    /// Its accesses so far; the clock's own component is brought up to it when others look.
+    own: u64,
     clock: Clock,
     /// The host's version that has been joined.
     host_seen: u64,
@@ -95,18 +96,17 @@ impl Clocks {
     pub fn stream(&mut self, name: StreamName) -> Lane {
         let fresh = Stream {
             name,
+            own: 0,
             clock: self.host.clone(),
             host_seen: self.host_version,
             waits: VecDeque::new(),
             released: 0,
             retired: false,
         };
-        let done = |(lane, stream): &(usize, &Stream)| {
-            let lane = *lane as u32;
-            stream.retired && self.host.get(lane) >= stream.clock.get(lane)
-        };
-        if let Some((lane, _)) = self.streams.iter().enumerate().find(done) {
-            self.streams[lane] = Stream { released: self.host.get(lane as u32), ..fresh };
+        let done = |(lane, stream): &(usize, &Stream)| stream.retired && self.host.get(*lane as u32) >= stream.own;
+        if let Some((lane, Stream { own, .. })) = self.streams.iter().enumerate().find(done) {
+            let own = *own;
+            self.streams[lane] = Stream { own, released: own, ..fresh };
             return Lane(lane as u32);
         }
         self.streams.push(fresh);
@@ -124,7 +124,7 @@ impl Clocks {
 
     /// Accesses of the stream so far: the position that [`Clocks::host_wait`] takes.
     pub fn position(&self, lane: Lane) -> u64 {
-        self.streams[lane.0 as usize].clock.get(lane.0)
+        self.streams[lane.0 as usize].own
     }
 
     /// What is queued from now on comes after all that the host has waited for.
@@ -144,15 +144,15 @@ impl Clocks {
     /// Counts one access and returns its number.
     pub(super) fn tick(&mut self, lane: Lane) -> u64 {
         let stream = self.enter(lane);
-        let own = stream.clock.get(lane.0) + 1;
-        stream.clock.raise(lane.0, own);
-        own
+        stream.own += 1;
+        stream.own
     }
 
     /// The event stands for all that is queued on the stream now.
     pub fn record(&mut self, lane: Lane) -> EventClock {
         let stream = self.enter(lane);
-        stream.released = stream.clock.get(lane.0);
+        stream.released = stream.own;
+        stream.clock.raise(lane.0, stream.own);
         EventClock(stream.clock.clone())
     }
 
@@ -243,6 +243,5 @@ fn join_logged(stream: &mut Stream, lane: Lane, clock: &Clock, host: &Clock) {
     while stream.waits.get(1).is_some_and(|(at, _)| *at <= known) || stream.waits.len() >= REMEMBERED_WAITS {
         stream.waits.pop_front();
     }
-    let at = stream.clock.get(lane.0);
-    stream.waits.push_back((at, stream.clock.clone()));
+    stream.waits.push_back((stream.own, stream.clock.clone()));
 }
