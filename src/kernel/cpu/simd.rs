@@ -174,4 +174,36 @@ macro_rules! tile {
     };
 }
 
-pub(crate) use {levels, nth, rep, tile};
+/// As `tile!` for one argument, for a body that is right below a magnitude only: a tile that holds anything
+/// else (NaN included) takes `slow` for all its elements.
+macro_rules! tile_below {
+    (<$S:ident> ($limit:expr) ($a:ident: $A:ident) -> $O:ident = $body:expr, $slow:expr) => {
+        $crate::kernel::cpu::simd::levels!(<$S> fn(args: &[*const u8; 4], out: *mut u8, n: usize) {
+            use $crate::kernel::cpu::simd::rep;
+            let (from, to) = (args[0].cast::<rep!($A)>(), out.cast::<rep!($O)>());
+            let mut stage = std::mem::MaybeUninit::<[rep!($O); $crate::kernel::program::TILE]>::uninit();
+            let staged = from.cast::<u8>() == out.cast_const();
+            let target = if staged { stage.as_mut_ptr().cast::<rep!($O)>() } else { to };
+            let mut below = true;
+            for i in 0..n {
+                below &= (*from.add(i)).abs() < $limit as rep!($A);
+            }
+            if below {
+                for i in 0..n {
+                    let $a = *from.add(i);
+                    *target.add(i) = $body;
+                }
+            } else {
+                for i in 0..n {
+                    let $a = *from.add(i);
+                    *target.add(i) = $slow;
+                }
+            }
+            if staged {
+                std::ptr::copy_nonoverlapping(target, to, n);
+            }
+        })
+    };
+}
+
+pub(crate) use {levels, nth, rep, tile, tile_below};

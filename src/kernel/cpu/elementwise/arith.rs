@@ -1,6 +1,90 @@
-//! Arithmetic, rounding and the first activations.
+//! Functions of two and more numbers: arithmetic, division in its kinds, selection.
 
 use super::*;
+
+/// Floor division of integers; 0 by zero.
+#[inline(always)]
+fn floor_div(a: i64, b: i64) -> i64 {
+    if b == 0 {
+        return 0;
+    }
+    let (q, r) = (a.wrapping_div(b), a.wrapping_rem(b));
+    if r != 0 && (r < 0) != (b < 0) { q - 1 } else { q }
+}
+
+/// The remainder with the divisor's sign; 0 by zero.
+#[inline(always)]
+fn remainder(a: i64, b: i64) -> i64 {
+    if b == 0 {
+        return 0;
+    }
+    let r = a.wrapping_rem(b);
+    if r != 0 && (r < 0) != (b < 0) { r + b } else { r }
+}
+
+/// `a^b`, wrapping; a negative exponent gives the exact inverse when that is an integer, else 0.
+fn power(a: i64, b: i64) -> i64 {
+    if b < 0 {
+        return match a {
+            1 => 1,
+            -1 if b % 2 == 0 => 1,
+            -1 => -1,
+            _ => 0,
+        };
+    }
+    let (mut base, mut left, mut y) = (a, b, 1i64);
+    while left > 0 {
+        if left & 1 == 1 {
+            y = y.wrapping_mul(base);
+        }
+        base = base.wrapping_mul(base);
+        left >>= 1;
+    }
+    y
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a as i64
+}
+
+fn lcm(a: i64, b: i64) -> i64 {
+    match gcd(a, b) {
+        0 => 0,
+        g => a.wrapping_div(g).wrapping_mul(b).wrapping_abs(),
+    }
+}
+
+/// Floor division and remainder of floats as Python and PyTorch define them.
+macro_rules! float_division {
+    ($floor_div:ident, $remainder:ident, $T:ty) => {
+        #[inline(always)]
+        fn $floor_div(a: $T, b: $T) -> $T {
+            if b == 0.0 {
+                return a / b;
+            }
+            let r = a % b;
+            let mut q = (a - r) / b;
+            if r != 0.0 && (b < 0.0) != (r < 0.0) {
+                q -= 1.0;
+            }
+            let whole = q.floor();
+            let whole = if q - whole > 0.5 { whole + 1.0 } else { whole };
+            if q == 0.0 { (0.0 as $T).copysign(a / b) } else { whole }
+        }
+
+        #[inline(always)]
+        fn $remainder(a: $T, b: $T) -> $T {
+            let r = a % b;
+            if r != 0.0 && (b < 0.0) != (r < 0.0) { r + b } else { r }
+        }
+    };
+}
+float_division!(floor_div_f32, remainder_f32, f32);
+float_division!(floor_div_f64, remainder_f64, f64);
 
 functions! {
     ADD "add" "a + b" {
@@ -18,24 +102,124 @@ functions! {
         bool(a, b) = a & b;
     }
     /// True division of floats.
-    DIV "div" "a / b" {
-        float(a, b) = a / b;
+    DIV "div" "a / b" { float(a, b) = a / b; }
+    /// Rounds towards minus infinity.
+    FLOOR_DIV "floor_div" "ts_floor_div(a, b)" {
+        (a: F32, b: F32) -> F32 = floor_div_f32(a, b);
+        (a: F64, b: F64) -> F64 = floor_div_f64(a, b);
+        int(a, b) = floor_div(a, b);
     }
-    NEG "neg" "-a" {
-        float(a) = -a;
-        int(a) = a.wrapping_neg();
+    /// Rounds towards zero.
+    TRUNC_DIV "trunc_div" "ts_trunc_div(a, b)" {
+        float(a, b) = (a / b).trunc();
+        int(a, b) = if b == 0 { 0 } else { a.wrapping_div(b) };
     }
-    EXP "exp" "ts_exp(a)" { float(a) = Math::exp::<S>(a); }
-    TANH "tanh" "ts_tanh(a)" { float(a) = Math::tanh::<S>(a); }
-    RELU "relu" "ts_relu(a)" {
-        // NaN stays NaN.
-        float(a) = if a < 0.0 { 0.0 } else { a };
-        int(a) = if a < 0 { 0 } else { a };
+    /// With the divisor's sign.
+    REMAINDER "remainder" "ts_remainder(a, b)" {
+        (a: F32, b: F32) -> F32 = remainder_f32(a, b);
+        (a: F64, b: F64) -> F64 = remainder_f64(a, b);
+        int(a, b) = remainder(a, b);
+    }
+    /// With the dividend's sign.
+    FMOD "fmod" "ts_fmod(a, b)" {
+        float(a, b) = a % b;
+        int(a, b) = if b == 0 { 0 } else { a.wrapping_rem(b) };
+    }
+    POW "pow" "ts_pow(a, b)" {
+        float(a, b) = Math::pow::<S>(a, b);
+        int(a, b) = power(a, b);
+    }
+    /// The angle of the point (b, a).
+    ATAN2 "atan2" "ts_atan2(a, b)" { float(a, b) = Math::atan2::<S>(a, b); }
+    HYPOT "hypot" "ts_hypot(a, b)" { float(a, b) = Math::hypot::<S>(a, b); }
+    COPYSIGN "copysign" "ts_copysign(a, b)" { float(a, b) = a.copysign(b); }
+    NEXTAFTER "nextafter" "ts_nextafter(a, b)" { float(a, b) = Math::next_after(a, b); }
+    LOGADDEXP "logaddexp" "ts_logaddexp(a, b)" {
+        float(a, b) = {
+            let (high, low) = if a < b { (b, a) } else { (a, b) };
+            // Equal infinities have no difference.
+            let y = high + Math::log1p::<S>(Math::exp::<S>(low - high));
+            if a.is_infinite() && a == b { a } else { y }
+        };
+    }
+    LOGADDEXP2 "logaddexp2" "ts_logaddexp2(a, b)" {
+        float(a, b) = {
+            let (high, low) = if a < b { (b, a) } else { (a, b) };
+            let y = high + Math::log1p::<S>(Math::exp2::<S>(low - high)) * 1.442_695_040_888_963_4;
+            if a.is_infinite() && a == b { a } else { y }
+        };
+    }
+    /// NaN wins.
+    MAXIMUM "maximum" "ts_maximum(a, b)" {
+        float(a, b) = if a > b || a.is_nan() { a } else { b };
+        int(a, b) = if a > b { a } else { b };
+        bool(a, b) = a | b;
+    }
+    /// NaN wins.
+    MINIMUM "minimum" "ts_minimum(a, b)" {
+        float(a, b) = if a < b || a.is_nan() { a } else { b };
+        int(a, b) = if a < b { a } else { b };
+        bool(a, b) = a & b;
+    }
+    /// NaN loses.
+    FMAX "fmax" "ts_fmax(a, b)" {
+        float(a, b) = if a > b || b.is_nan() { a } else { b };
+        int(a, b) = if a > b { a } else { b };
+        bool(a, b) = a | b;
+    }
+    /// NaN loses.
+    FMIN "fmin" "ts_fmin(a, b)" {
+        float(a, b) = if a < b || b.is_nan() { a } else { b };
+        int(a, b) = if a < b { a } else { b };
+        bool(a, b) = a & b;
+    }
+    GCD "gcd" "ts_gcd(a, b)" { int(a, b) = gcd(a, b); }
+    LCM "lcm" "ts_lcm(a, b)" { int(a, b) = lcm(a, b); }
+    /// `a ln b`, 0 where `a` is 0 unless `b` is NaN.
+    XLOGY "xlogy" "ts_xlogy(a, b)" {
+        float(a, b) = {
+            let y = a * Math::log::<S>(b);
+            let y = if a == 0.0 { 0.0 } else { y };
+            if b.is_nan() { b } else { y }
+        };
+    }
+    /// 0 below zero, `b` at zero, 1 above.
+    HEAVISIDE "heaviside" "ts_heaviside(a, b)" {
+        float(a, b) = {
+            let step = if a > 0.0 { 1.0 } else { 0.0 };
+            if a == 0.0 { b } else { step }
+        };
+        int(a, b) = if a == 0 { b } else { (a > 0) as i64 };
     }
     WHERE "where" "(a ? b : c)" {
         (a: Bool, b: F32, c: F32) -> F32 = if a != 0 { b } else { c };
         (a: Bool, b: F64, c: F64) -> F64 = if a != 0 { b } else { c };
         (a: Bool, b: I64, c: I64) -> I64 = if a != 0 { b } else { c };
         (a: Bool, b: Bool, c: Bool) -> Bool = if a != 0 { b } else { c };
+    }
+    /// `a + c (b - a)`, exact at both ends.
+    LERP "lerp" "ts_lerp(a, b, c)" {
+        float(a, b, c) = {
+            let (low, high) = (a + c * (b - a), b - (b - a) * (1.0 - c));
+            if c.abs() < 0.5 { low } else { high }
+        };
+    }
+    /// `a + b c d`: `addcmul` with its factor second.
+    FMA "fma" "a + b * c * d" {
+        float(a, b, c, d) = a + b * c * d;
+        int(a, b, c, d) = a.wrapping_add(b.wrapping_mul(c).wrapping_mul(d));
+    }
+    /// `a + b c / d`: `addcdiv` with its factor second.
+    ADDCDIV "addcdiv" "a + b * (c / d)" { float(a, b, c, d) = a + b * (c / d); }
+    /// `a` held between `b` and `c`; NaN stays, and `c` wins when the bounds are crossed.
+    CLAMP "clamp" "ts_clamp(a, b, c)" {
+        float(a, b, c) = {
+            let y = if a < b || b.is_nan() { b } else { a };
+            if y > c || (c.is_nan() && !y.is_nan()) { c } else { y }
+        };
+        int(a, b, c) = {
+            let y = if a < b { b } else { a };
+            if y > c { c } else { y }
+        };
     }
 }

@@ -4,13 +4,17 @@
 //! its variants name. Comparison functions give `Class::Bool`. Integers wrap; dividing them by zero gives 0
 //! (the program reports the fault with `CheckNonZero`).
 
+mod activation;
 mod arith;
 mod compare;
+mod unary;
 
+pub use activation::*;
 pub use arith::*;
 pub use compare::*;
+pub use unary::*;
 
-use super::math::Math;
+use super::math::{Math, TRIG_LIMIT};
 use super::simd;
 use crate::kernel::program::{Class, Function, TileFn, Variant};
 
@@ -28,8 +32,9 @@ macro_rules! variant {
     };
 }
 
-/// Variants from clauses: `float(a, b) = body` is F32 and F64; `num` adds I64; `int` is I64; `all` adds Bool;
-/// `test` gives Bool from any number, `truth` from any class; or one combination written out.
+/// Variants from clauses: `float(a, b) = body` is F32 and F64, `int` is I64, `bool` is Bool; `floattest` gives
+/// Bool from floats, `test` from any class; `trig(a) = fast, slow` has a slow form for huge arguments; or one
+/// combination is written out.
 macro_rules! variants {
     (@ [$($done:tt)*]) => { &[$($done)*] };
     (@ [$($done:tt)*] float($($a:ident),*) = $body:expr; $($rest:tt)*) => {
@@ -38,11 +43,16 @@ macro_rules! variants {
             variant!(($($a: F64),*) -> F64 = $body),
         ] $($rest)*)
     };
-    (@ [$($done:tt)*] num($($a:ident),*) = $body:expr; $($rest:tt)*) => {
+    (@ [$($done:tt)*] trig($a:ident) = $body:expr, $slow:expr; $($rest:tt)*) => {
         variants!(@ [$($done)*
-            variant!(($($a: F32),*) -> F32 = $body),
-            variant!(($($a: F64),*) -> F64 = $body),
-            variant!(($($a: I64),*) -> I64 = $body),
+            Variant { args: &[Class::F32], out: Class::F32, tiles: {
+                const TILES: [TileFn; 3] = simd::tile_below!(<S> (TRIG_LIMIT) ($a: F32) -> F32 = $body, $slow);
+                TILES
+            } },
+            Variant { args: &[Class::F64], out: Class::F64, tiles: {
+                const TILES: [TileFn; 3] = simd::tile_below!(<S> (TRIG_LIMIT) ($a: F64) -> F64 = $body, $slow);
+                TILES
+            } },
         ] $($rest)*)
     };
     (@ [$($done:tt)*] int($($a:ident),*) = $body:expr; $($rest:tt)*) => {
@@ -85,7 +95,13 @@ macro_rules! functions {
 
 use {functions, variant, variants};
 
+/// Whether a value counts as true: anything but zero, so NaN too.
+#[inline(always)]
+fn truth<T: Default + PartialEq>(x: T) -> bool {
+    x != T::default()
+}
+
 /// Every function, for tests and for the list of CUDA helpers.
 pub fn all() -> impl Iterator<Item = &'static Function> {
-    [arith::ALL, compare::ALL].into_iter().flatten().copied()
+    [activation::ALL, arith::ALL, compare::ALL, unary::ALL].into_iter().flatten().copied()
 }

@@ -1,32 +1,41 @@
-//! `f32` functions.
+//! `f32` functions. Those that networks spend time in are f32 throughout; the others compute in f64.
+//!
+//! Coefficients of exp and of tanh near 0 are those of Cephes (Moshier), of log those of fdlibm's `logf`; the
+//! two pieces of erf are Chebyshev fits of our own, of the form that N. Juffa found.
 
-use super::Math;
-use crate::kernel::cpu::simd::Simd;
+use super::{Math, Simd, special, wide};
 
-/// Adding and subtracting it rounds an f32 of magnitude below 2^22 to an integer, half to even.
-const ROUND: f32 = 12_582_912.0;
+/// Adding it rounds an f32 of magnitude below 2^22 to an integer, half to even, in the low bits.
+const MAGIC: f32 = 12_582_912.0;
 
-/// Powers of two: `2^n` for an integer-valued `n` in -252..=254, in two factors so that results may be
-/// subnormal or reach infinity.
+/// `y * 2^k` for |k| up to 252, in two factors so that the result may be subnormal or infinite.
 #[inline(always)]
-fn scale(y: f32, n: f32) -> f32 {
-    let n = n as i32;
-    let half = n >> 1;
-    let a = f32::from_bits(((half + 127) << 23) as u32);
-    let b = f32::from_bits(((n - half + 127) << 23) as u32);
-    y * a * b
+fn scale(y: f32, k: i32) -> f32 {
+    let half = k >> 1;
+    let power = |k: i32| f32::from_bits((k.wrapping_add(127) << 23) as u32);
+    y * power(half) * power(k.wrapping_sub(half))
 }
 
-/// `e^r - 1` for |r| <= 0.36: minimax polynomial as in Cephes' `expf`, one degree higher.
+/// `e^r - 1` for |r| <= 0.36.
 #[inline(always)]
 fn expm1_small<S: Simd>(r: f32) -> f32 {
-    let mut p = 1.988_569_7e-4f32;
-    p = S::fma32(p, r, 1.393_816_4e-3);
+    let mut p = 1.987_569_1e-4f32;
+    p = S::fma32(p, r, 1.398_199_9e-3);
     p = S::fma32(p, r, 8.333_452e-3);
-    p = S::fma32(p, r, 4.166_580e-2);
+    p = S::fma32(p, r, 4.166_579_6e-2);
     p = S::fma32(p, r, 1.666_666_5e-1);
     p = S::fma32(p, r, 0.5);
     S::fma32(p * r, r, r)
+}
+
+/// Methods computed in f64.
+macro_rules! through_f64 {
+    ($($name:ident)*) => {
+        $(#[inline(always)]
+        fn $name<S: Simd>(self) -> f32 {
+            wide::$name::<S>(self as f64) as f32
+        })*
+    };
 }
 
 impl Math for f32 {
@@ -34,16 +43,43 @@ impl Math for f32 {
     fn exp<S: Simd>(self) -> f32 {
         let x = if self > 130.0 { 130.0 } else { self };
         let x = if x < -130.0 { -130.0 } else { x };
-        let n = S::fma32(x, std::f32::consts::LOG2_E, ROUND) - ROUND;
-        let r = S::fma32(n, -0.693_359_4, x);
-        let r = S::fma32(n, 2.121_944_4e-4, r);
-        scale(1.0 + expm1_small::<S>(r), n)
+        let t = S::fma32(x, std::f32::consts::LOG2_E, MAGIC);
+        let n = t - MAGIC;
+        let k = (t.to_bits() as i32).wrapping_sub(MAGIC.to_bits() as i32);
+        // ln 2 in two parts, the first with few enough bits that its product with n is exact.
+        let r = S::fma32(n, 2.121_944_4e-4, S::fma32(n, -0.693_359_4, x));
+        scale(1.0 + expm1_small::<S>(r), k)
+    }
+
+    #[inline(always)]
+    fn exp2<S: Simd>(self) -> f32 {
+        wide::exp2::<S>(self as f64) as f32
+    }
+
+    #[inline(always)]
+    fn log<S: Simd>(self) -> f32 {
+        let x = self;
+        let tiny = x < f32::MIN_POSITIVE;
+        let scaled = if tiny { x * 33_554_432.0 } else { x };
+        let bits = scaled.to_bits().wrapping_add(0x3f80_0000 - 0x3f35_04f3);
+        let n = ((bits >> 23) as i32).wrapping_sub(0x7f) as f32;
+        let n = if tiny { n - 25.0 } else { n };
+        let f = f32::from_bits((bits & 0x007f_ffff).wrapping_add(0x3f35_04f3)) - 1.0;
+        let s = f / (2.0 + f);
+        let z = s * s;
+        let w = z * z;
+        let r = z * (0.666_666_6 + w * 0.284_987_87) + w * (0.400_009_72 + w * 0.242_790_79);
+        let half = 0.5 * f * f;
+        let y = n * 0.693_138_1 - ((half - (s * (half + r) + n * 9.058_001e-6)) - f);
+        let y = if x == 0.0 { f32::NEG_INFINITY } else { y };
+        let y = if x < 0.0 { f32::NAN } else { y };
+        if x < f32::INFINITY { y } else { x }
     }
 
     #[inline(always)]
     fn tanh<S: Simd>(self) -> f32 {
         let e = Math::exp::<S>(2.0 * self.abs());
-        let big = 1.0 - 2.0 / (e + 1.0);
+        let big = (1.0 - 2.0 / (e + 1.0)).copysign(self);
         let z = self * self;
         let mut p = -5.704_988_7e-3f32;
         p = S::fma32(p, z, 2.063_908_9e-2);
@@ -51,6 +87,80 @@ impl Math for f32 {
         p = S::fma32(p, z, 1.333_144_2e-1);
         p = S::fma32(p, z, -3.333_328e-1);
         let small = S::fma32(p * z, self, self);
-        if self.abs() < 0.625 { small } else { big.copysign(self) }
+        if self.abs() < 0.625 { small } else { big }
+    }
+
+    #[inline(always)]
+    fn sigmoid<S: Simd>(self) -> f32 {
+        1.0 / (1.0 + Math::exp::<S>(-self))
+    }
+
+    #[inline(always)]
+    fn erf<S: Simd>(self) -> f32 {
+        let t = self.abs();
+        let z = t * t;
+        let mut p = -5.977_727_4e-4f32;
+        p = S::fma32(p, z, 4.990_934e-3);
+        p = S::fma32(p, z, -2.676_536_1e-2);
+        p = S::fma32(p, z, 1.128_179_1e-1);
+        p = S::fma32(p, z, -3.761_249_2e-1);
+        p = S::fma32(p, z, 1.283_791_5e-1);
+        let small = S::fma32(p, self, self);
+        // -ln(erfc(t)) = t + t q(t); beyond 4 the result is 1.
+        let t = if t > 4.0 { 4.0 } else { t };
+        let mut q = -1.093_213_3e-6f32;
+        q = S::fma32(q, t, 3.520_419_7e-5);
+        q = S::fma32(q, t, -5.046_981e-4);
+        q = S::fma32(q, t, 4.326_54e-3);
+        q = S::fma32(q, t, -2.519_061_2e-2);
+        q = S::fma32(q, t, 1.079_218_76e-1);
+        q = S::fma32(q, t, 6.341_023_4e-1);
+        q = S::fma32(q, t, 1.289_158_3e-1);
+        let big = 1.0 - Math::exp::<S>(-S::fma32(q, t, t));
+        if self.abs() > 0.927_734_4 { big.copysign(self) } else { small }
+    }
+
+    through_f64! { expm1 log2 log10 log1p sin cos tan asin acos atan sinh cosh asinh acosh atanh erfc }
+
+    fn sin_any(self) -> f32 {
+        (self as f64).sin() as f32
+    }
+    fn cos_any(self) -> f32 {
+        (self as f64).cos() as f32
+    }
+    fn tan_any(self) -> f32 {
+        (self as f64).tan() as f32
+    }
+    #[inline(always)]
+    fn atan2<S: Simd>(self, x: f32) -> f32 {
+        wide::atan2::<S>(self as f64, x as f64) as f32
+    }
+    #[inline(always)]
+    fn pow<S: Simd>(self, y: f32) -> f32 {
+        wide::pow::<S>(self as f64, y as f64) as f32
+    }
+    #[inline(always)]
+    fn hypot<S: Simd>(self, y: f32) -> f32 {
+        let (a, b) = (self as f64, y as f64);
+        let h = (a * a + b * b).sqrt() as f32;
+        if self.is_infinite() || y.is_infinite() { f32::INFINITY } else { h }
+    }
+    fn erfinv(self) -> f32 {
+        special::erfinv(self as f64) as f32
+    }
+    fn lgamma(self) -> f32 {
+        libm::lgamma(self as f64) as f32
+    }
+    fn digamma(self) -> f32 {
+        special::digamma(self as f64) as f32
+    }
+    fn trigamma(self) -> f32 {
+        special::trigamma(self as f64) as f32
+    }
+    fn bessel_i0(self) -> f32 {
+        special::bessel_i0(self as f64) as f32
+    }
+    fn next_after(self, y: f32) -> f32 {
+        libm::nextafterf(self, y)
     }
 }

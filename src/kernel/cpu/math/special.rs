@@ -1,0 +1,101 @@
+//! Functions without a vector form: series and recurrences in f64, one element at a time.
+
+use std::f64::consts::PI;
+
+/// The inverse of `erf`: a rational start and two Newton steps. NaN outside -1..=1.
+pub fn erfinv(y: f64) -> f64 {
+    if y.is_nan() || y.abs() > 1.0 {
+        return f64::NAN;
+    }
+    if y.abs() == 1.0 {
+        return f64::INFINITY.copysign(y);
+    }
+    let mut x = if y.abs() <= 0.7 {
+        let z = y * y;
+        let p = ((-0.140543331 * z + 0.914624893) * z - 1.645349621) * z + 0.886226899;
+        let q = (((0.012229801 * z - 0.329097515) * z + 1.442710462) * z - 2.118377725) * z + 1.0;
+        y * p / q
+    } else {
+        let z = (-((1.0 - y.abs()) / 2.0).ln()).sqrt();
+        let p = ((1.641345311 * z + 3.429567803) * z - 1.624906493) * z - 1.970840454;
+        let q = (1.637067800 * z + 3.543889200) * z + 1.0;
+        (p / q).copysign(y)
+    };
+    // Near the ends `erf` has lost the digits that `erfc` keeps.
+    for _ in 0..2 {
+        let error = if y.abs() < 0.5 { libm::erf(x) - y } else { ((1.0 - y.abs()) - libm::erfc(x.abs())) * y.signum() };
+        x -= error / (2.0 / PI.sqrt() * (-x * x).exp());
+    }
+    x
+}
+
+/// The derivative of `lgamma`: reflection, recurrence up to 10, then the asymptotic series
+/// (Abramowitz and Stegun 6.3.18). Poles give NaN, zero an infinity against its sign, as PyTorch's.
+pub fn digamma(x: f64) -> f64 {
+    if x == 0.0 {
+        return f64::INFINITY.copysign(-x);
+    }
+    if x < 0.0 {
+        if x == x.trunc() {
+            return f64::NAN;
+        }
+        return digamma(1.0 - x) - PI / (PI * x.fract()).tan();
+    }
+    let (mut x, mut sum) = (x, 0.0);
+    while x < 10.0 {
+        sum -= 1.0 / x;
+        x += 1.0;
+    }
+    let z = 1.0 / (x * x);
+    let series = z
+        * (1.0 / 12.0
+            - z * (1.0 / 120.0
+                - z * (1.0 / 252.0
+                    - z * (1.0 / 240.0 - z * (1.0 / 132.0 - z * (691.0 / 32_760.0 - z * (1.0 / 12.0)))))));
+    if x == f64::INFINITY { x } else { sum + x.ln() - 0.5 / x - series }
+}
+
+/// The derivative of `digamma` (Abramowitz and Stegun 6.4.12), by reflection and recurrence likewise.
+pub fn trigamma(x: f64) -> f64 {
+    if x < 0.5 {
+        if x == x.trunc() {
+            return f64::INFINITY;
+        }
+        let s = (PI * x.fract()).sin();
+        return PI * PI / (s * s) - trigamma(1.0 - x);
+    }
+    let (mut x, mut sum) = (x, 0.0);
+    while x < 10.0 {
+        sum += 1.0 / (x * x);
+        x += 1.0;
+    }
+    let z = 1.0 / (x * x);
+    let series = z
+        * (1.0 / 6.0 - z * (1.0 / 30.0 - z * (1.0 / 42.0 - z * (1.0 / 30.0 - z * (5.0 / 66.0 - z * 691.0 / 2730.0)))));
+    sum + (1.0 + 0.5 / x + series) / x
+}
+
+/// The modified Bessel function of order 0: its power series up to 25, beyond that the asymptotic series
+/// (Abramowitz and Stegun 9.6.12 and 9.7.1).
+pub fn bessel_i0(x: f64) -> f64 {
+    let a = x.abs();
+    if a < 25.0 {
+        let q = 0.25 * a * a;
+        let (mut term, mut sum, mut k) = (1.0, 1.0, 1.0);
+        while term > sum * 1e-17 {
+            term *= q / (k * k);
+            sum += term;
+            k += 1.0;
+        }
+        return if a.is_nan() { a } else { sum };
+    }
+    let (mut term, mut sum, mut k) = (1.0f64, 1.0f64, 1.0f64);
+    while k < 40.0 && term > 1e-17 {
+        term *= (2.0 * k - 1.0) * (2.0 * k - 1.0) / (8.0 * k * a);
+        sum += term;
+        k += 1.0;
+    }
+    // e^a in two factors: it overflows before the quotient does.
+    let half = (0.5 * a).exp();
+    if a.is_finite() { half * (half * sum / (2.0 * PI * a).sqrt()) } else { a }
+}
