@@ -50,7 +50,7 @@ pub fn f32_to_f16(x: f32) -> u16 {
 
 /// Tile functions that convert a register of class `from` to the class of `to`, rounded or wrapped to `to`;
 /// `None` when the value is the same.
-pub(super) fn cast(from: Class, to: DType) -> Option<&'static [TileFn; 3]> {
+pub(in super::super) fn cast(from: Class, to: DType) -> Option<&'static [TileFn; 3]> {
     macro_rules! cast {
         (($a:ident: $A:ident) -> $O:ident = $body:expr) => {{
     const TILES: [TileFn; 3] = simd::tile!(<S> ($a: $A) -> $O = $body);
@@ -95,7 +95,7 @@ pub(super) fn cast(from: Class, to: DType) -> Option<&'static [TileFn; 3]> {
 
 /// Copies a box of `count[0] * count[1] * count[2]` elements, converting; strides in bytes on the memory's
 /// side, dense in the register. Arguments: memory, strides, counts, register.
-pub(super) type BoxFn = unsafe fn(*mut u8, [isize; 3], [usize; 3], *mut u8);
+pub(in super::super) type BoxFn = unsafe fn(*mut u8, [isize; 3], [usize; 3], *mut u8);
 
 /// `boxes!(to: memory type => register type, |x| expression)`, or `from:` for the other way.
 macro_rules! boxes {
@@ -175,7 +175,7 @@ macro_rules! boxes {
 }
 
 /// The function that brings elements of `dtype` into a register.
-pub(super) fn load(dtype: DType) -> BoxFn {
+pub(in super::super) fn load(dtype: DType) -> BoxFn {
     let all: &[BoxFn; 3] = match dtype {
         DType::Bool => boxes!(load u8 => u8, |x| (x != 0) as u8),
         DType::U8 => boxes!(load u8 => i64, |x| x as i64),
@@ -192,7 +192,7 @@ pub(super) fn load(dtype: DType) -> BoxFn {
 }
 
 /// The function that brings a register into memory of `dtype`; the values fit already.
-pub(super) fn store(dtype: DType) -> BoxFn {
+pub(in super::super) fn store(dtype: DType) -> BoxFn {
     let all: &[BoxFn; 3] = match dtype {
         DType::Bool => boxes!(store u8 => u8, |x| x),
         DType::U8 => boxes!(store u8 => i64, |x| x as u8),

@@ -16,8 +16,10 @@ use super::{random, reduce};
 use crate::kernel::abi::{Faults, RawView, Threads};
 use crate::kernel::program::Program;
 pub(super) use code::{Code, Op};
+pub(super) use convert::{cast, store};
 use smallvec::SmallVec;
-pub(super) use space::{Dim, Grid, Space};
+use space::Dim;
+pub(super) use space::{Grid, Space, fit};
 pub(super) use tiles::Tiles;
 
 /// Bound: elements worth handing to another thread; fewer cost less than waking one.

@@ -93,11 +93,31 @@ impl Space {
 
     /// Adds outer dims of size 1 until there are `count`.
     pub fn pad(&mut self, count: usize) {
-        while self.dims.len() < count {
-            let reduced = self.dims.first().is_some_and(|dim| dim.reduced);
-            self.dims.insert(0, Dim { size: 1, reduced });
-            self.strides.insert_many(0, std::iter::repeat_n(0, self.columns));
+        self.pad_at(0, self.dims.len(), count, false);
+    }
+
+    /// Adds dims of size 1 before dim `at` until the `have` dims there are `count`; gives their number.
+    pub fn pad_at(&mut self, at: usize, have: usize, count: usize, reduced: bool) -> usize {
+        for _ in have..count {
+            self.dims.insert(at, Dim { size: 1, reduced });
+            self.strides.insert_many(at * self.columns, std::iter::repeat_n(0, self.columns));
         }
+        have.max(count)
+    }
+
+    /// Puts kept dims before reduced ones (but leaves a last kept dim last when `inner_kept`), merges, and
+    /// gives the number of leading kept dims.
+    pub fn partition(&mut self, inner_kept: bool) -> usize {
+        let end = self.dims.len() - inner_kept as usize;
+        let mut kept = 0;
+        for dim in 0..end {
+            if !self.dims[dim].reduced {
+                self.bring(dim, kept);
+                kept += 1;
+            }
+        }
+        self.merge();
+        self.dims.iter().take_while(|dim| !dim.reduced).count()
     }
 }
 
@@ -156,6 +176,13 @@ impl Grid<'_> {
         place
     }
 
+    /// Row-major number of the box's first element within the grid.
+    pub fn elements_before(&self, place: &Place) -> usize {
+        (0..self.count).fold(0, |before, dim| {
+            before * self.space.dims[self.first + dim].size + place.index[dim] * self.box_size(dim)
+        })
+    }
+
     /// Goes on to the next box.
     pub fn advance(&self, place: &mut Place) {
         for dim in (0..self.count).rev() {
@@ -200,12 +227,12 @@ impl Grid<'_> {
 
 /// A box of at most `tile` elements over three dims of the given sizes.
 pub(in super::super) fn fit(sizes: [usize; 3], tile: usize) -> [usize; 3] {
-    let [q, r, c] = sizes;
+    let [q, r, c] = sizes.map(|size| size.max(1));
     // A row that is not much longer than half a tile is cut evenly rather than into a full and a short one.
     if c > tile {
         return [1, 1, c.div_ceil(c.div_ceil(tile)).next_multiple_of(64).min(tile)];
     }
-    let rows = (tile / c.max(1)).clamp(1, r.max(1));
-    let planes = if rows == r { (tile / (c * r).max(1)).clamp(1, q.max(1)) } else { 1 };
+    let rows = (tile / c).clamp(1, r);
+    let planes = if rows == r { (tile / (c * r)).clamp(1, q) } else { 1 };
     [planes, rows, c]
 }
