@@ -6,7 +6,7 @@
 //! module is in original bytes, lines and columns. Knows no diagnostics but those about size and syntax.
 
 use super::lex::LexError;
-use super::pass::{self, Options, Place, Rewritten};
+use super::pass::{self, Marks, Options, Place, Rewritten};
 use super::span::Spans;
 use crate::base::code;
 use crate::base::diag::{Diag, Focus, Label, Result};
@@ -171,28 +171,23 @@ impl SourceMap {
     }
 
     /// Registers a text, rewrites it, and gives it lines. `is_native` tells which functions, methods and
-    /// `ns::name`s never run script code; it is asked only for sources outside the standard library.
+    /// `ns::name`s never run script code.
     ///
     /// An error (E0105) means that the text was not registered; a `problem` (E0101) that it was, so that
     /// the diagnostic can show it, but cannot be compiled: release it when it has been told.
-    pub fn add(
-        &mut self,
-        kind: SourceKind,
-        name: &str,
-        text: &str,
-        is_native: &dyn Fn(&str) -> bool,
-    ) -> Result<Added> {
+    pub fn add(&mut self, kind: SourceKind, name: &str, text: &str, is_native: &dyn Fn(&str) -> bool) -> Result<Added> {
         if text.len() > SOURCE_BYTES {
             let message = format!("{name} has {} bytes; a source may have {SOURCE_BYTES}", text.len());
             return Err(too_large(message, "load data with `load(path)` instead of writing it into the script"));
         }
         let lines = text.bytes().filter(|b| *b == b'\n').count() + 1;
         let (index, base) = self.gap(lines).ok_or_else(|| {
-            let message = format!("{name} has {lines} lines, and all sources of a session may have {MAX_LINES} together");
+            let message =
+                format!("{name} has {lines} lines, and all sources of a session may have {MAX_LINES} together");
             too_large(message, "split the work over several sessions, or load data with `load(path)`")
         })?;
-        let marks = (kind != SourceKind::Std).then_some(is_native);
-        let (rewritten, error) = match pass::rewrite(text, &Options { is_native: marks, base }) {
+        let marks = if kind == SourceKind::Std { Marks::None } else { Marks::Set };
+        let (rewritten, error) = match pass::rewrite(text, &Options { is_native, marks, base }) {
             Ok(rewritten) => (rewritten, None),
             Err(error) => (pass::unchanged(text), Some(error)),
         };

@@ -12,18 +12,21 @@
 //! | `try { .. } catch` | `try {__try_wait { .. }} catch` | late faults of the block are raised in it |
 //! | `nn::f(x)`, `m.f(x)` in a user's source | `__at(0x000a0007,nn::f(x))` | the user's line while `std/` runs |
 //! | `eval(s)` | `__eval(s)` | Rhai's own would lose the source |
+//! | `fn new(x)`, `new(x)`, `nn::module(x)` | `fn __new(x)`, ... | Rhai lets no script function have a reserved name |
 //!
 //! What is surely `bool` (a literal, `&&`, `in`, a comparison with a string or `()`) is not wrapped.
 //! `__truth` and `__eval` are functions or custom syntax; `__try_wait $block$` and `__at($int$, $expr$)`
 //! are custom syntax, so that they see every way out (`hooks.rs` registers them).
-//! Reserved words as names need no rewriting: `hooks.rs` maps their tokens.
+//! Reserved words as variables, properties, keys, methods and native functions need no rewriting:
+//! `hooks.rs` maps their tokens. `written_name` undoes the renaming for what users read.
 //!
 //! Decision (marks): the user's line is known by wrapping calls, which costs one custom-syntax step for
 //! each call from a user's source into script code, and nothing for operations. The `debugging` feature
 //! costs 8 to 29 % of everything and 120 ns for each native call (FACTS.md). Not: a mark in the last
 //! argument; a closure of the user that `std/` calls would leave its own line behind.
 
-use super::lex::{self, Kind, LexError, Token};
+use super::hooks::is_free_word;
+use super::lex::{self, LexError, Token};
 use super::tree::{self, Run};
 use crate::base::limits::MAX_COLUMNS;
 use std::ops::Range;
@@ -76,10 +79,26 @@ struct Edit {
 
 /// What a text needs to know about its call sites.
 pub struct Options<'a> {
-    /// `Some` in a user's source: calls to names for which it is false are marked.
-    pub is_native: Option<&'a dyn Fn(&str) -> bool>,
+    /// Functions, methods and `ns::name`s that never run script code.
+    pub is_native: &'a dyn Fn(&str) -> bool,
+    pub marks: Marks,
     /// Global lines before the first one of this source.
     pub base: u32,
+}
+
+/// Whether calls that may enter script code are marked: in users' sources they are, in `std/` not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Marks {
+    Set,
+    None,
+}
+
+/// The name that the user wrote for a function of the rewritten text.
+pub fn written_name(name: &str) -> &str {
+    match name.strip_prefix("__") {
+        Some(word) if word == "eval" || is_free_word(word) => word,
+        _ => name,
+    }
 }
 
 const MARK: &str = "__at(0x00000000,";
@@ -93,7 +112,7 @@ pub fn unchanged(src: &str) -> Rewritten {
 pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
     let start = lex::script_start(src);
     let tokens = lex::lex(src, start)?;
-    let tree = tree::read(src, &tokens, options.is_native.unwrap_or(&|_| true));
+    let tree = tree::read(src, &tokens, options.is_native);
     if let Some(token) = tree.too_deep {
         return Err(LexError {
             message: "the text is nested too deeply".into(),
@@ -118,19 +137,15 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
         let braces = tokens[first as usize].start as usize..tokens[last as usize].end as usize;
         wrap(&mut edits, braces, tokens[last as usize].range(), "{__try_wait ", "}");
     }
-    for mark in &tree.marks {
+    for mark in tree.marks.iter().filter(|_| options.marks == Marks::Set) {
         wrap(&mut edits, bytes(mark.call), bytes(mark.call), MARK, ")");
         if let Some(edit) = edits.iter_mut().rev().nth(1) {
             edit.mark = Some(mark.name);
         }
     }
-    for pair in tokens.windows(2) {
-        let is_eval = pair[0].kind == Kind::Word && &src[pair[0].range()] == "eval" && &src[pair[1].range()] == "(";
-        if is_eval {
-            let at = pair[0].start as usize;
-            let stands_for = at..at;
-            edits.push(Edit { at, opens: true, width: 0, text: "__", mark: None, stands_for, removed: 0 });
-        }
+    for &token in &tree.renamed {
+        let at = tokens[token as usize].start as usize;
+        edits.push(Edit { at, opens: true, width: 0, text: "__", mark: None, stands_for: at..at, removed: 0 });
     }
     edits.sort_by(|a, b| {
         let order = |edit: &Edit| (edit.at, edit.opens);
@@ -193,8 +208,7 @@ fn emit(src: &str, tokens: &[Token], edits: Vec<Edit>, base: u32) -> Rewritten {
         out.text.push_str(edit.text);
     }
     out.copy(src, from..src.len());
-    out.line_starts =
-        std::iter::once(0).chain(out.text.match_indices('\n').map(|(at, _)| at as u32 + 1)).collect();
+    out.line_starts = std::iter::once(0).chain(out.text.match_indices('\n').map(|(at, _)| at as u32 + 1)).collect();
     out.fill(&holes, base);
     out
 }
@@ -232,7 +246,9 @@ impl Rewritten {
     /// The first line with more columns than Rhai can count.
     pub fn long_line(&self) -> Option<u32> {
         let mut lines = self.text.split('\n');
-        lines.position(|line| line.len() > MAX_COLUMNS && line.chars().count() > MAX_COLUMNS).map(|line| line as u32 + 1)
+        lines
+            .position(|line| line.len() > MAX_COLUMNS && line.chars().count() > MAX_COLUMNS)
+            .map(|line| line as u32 + 1)
     }
 
     /// Line and column, from 1, of an original byte in the rewritten text.

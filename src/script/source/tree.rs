@@ -6,6 +6,7 @@
 //! tree, only one flat list of nodes by token index. Precedences are Rhai's, save that `**` binds
 //! tighter than a sign on its left.
 
+use super::hooks::is_free_word;
 use super::lex::{Kind, Token};
 use std::collections::HashSet;
 
@@ -64,6 +65,8 @@ pub struct Tree {
     /// `{` and `}` of `try` blocks.
     pub tries: Vec<Run>,
     pub marks: Vec<Mark>,
+    /// Names of functions that Rhai reserves.
+    pub renamed: Vec<u32>,
     /// The token at which nesting goes beyond all limits.
     pub too_deep: Option<u32>,
 }
@@ -118,7 +121,18 @@ pub fn is_keyword(word: &str) -> bool {
         "let" | "const" | "if" | "else" | "switch" | "do" | "while" | "until" | "loop" | "for" | "in" | "continue"
     ) || matches!(
         word,
-        "break" | "return" | "throw" | "try" | "catch" | "fn" | "private" | "import" | "export" | "as" | "true" | "false"
+        "break"
+            | "return"
+            | "throw"
+            | "try"
+            | "catch"
+            | "fn"
+            | "private"
+            | "import"
+            | "export"
+            | "as"
+            | "true"
+            | "false"
     )
 }
 
@@ -224,7 +238,10 @@ impl<'a> Reader<'a> {
     }
 
     fn statement(&mut self) {
-        self.nested(|reader| Some(reader.statement_here()));
+        self.nested(|reader| {
+            reader.statement_here();
+            Some(())
+        });
     }
 
     fn statement_here(&mut self) {
@@ -271,7 +288,9 @@ impl<'a> Reader<'a> {
 
     fn function(&mut self) {
         self.eat("private");
-        self.eat("fn");
+        if self.eat("fn") && is_free_word(self.peek()) && matches!(self.text_at(self.at + 1), "(") {
+            self.tree.renamed.push(self.at as u32);
+        }
         while self.at < self.tokens.len() && !matches!(self.peek(), "(" | "{" | ";" | "}") {
             self.at += 1;
         }
@@ -640,6 +659,7 @@ impl<'a> Reader<'a> {
         }
         match self.peek() {
             "(" => {
+                self.rename(first, name);
                 let path = &self.src[self.tokens[first].start as usize..self.tokens[name].end as usize];
                 let before = marks.len();
                 self.call(first, name, path, !(name == first && self.own_functions.contains(path)), marks);
@@ -660,6 +680,15 @@ impl<'a> Reader<'a> {
             _ => {}
         }
         Some(Expr { run: self.run_from(first), shape: Shape::Other })
+    }
+
+    /// `eval`, and a reserved word that can only be a script function.
+    fn rename(&mut self, first: usize, name: usize) {
+        let word = self.text_at(name);
+        let script = name > first || self.own_functions.contains(word) || !(self.is_native)(word);
+        if (name == first && word == "eval") || (is_free_word(word) && script) {
+            self.tree.renamed.push(name as u32);
+        }
     }
 
     fn map(&mut self) {
