@@ -1,1 +1,17 @@
-//! Sources of a session and the pass over them.
+//! Sources of a session and the pass over them: text to tokens (`lex`), their shape (`tree`), the text that
+//! Rhai sees (`pass`), global lines (`map`), spans for diagnostics (`span`), and what an engine needs to
+//! run rewritten text (`hooks`).
+
+pub mod hooks;
+pub mod lex;
+pub mod map;
+pub mod pass;
+pub mod span;
+pub mod tree;
+
+pub use hooks::{Hooks, install};
+pub use map::{Added, Location, Source, SourceKind, SourceMap};
+pub use pass::INDEX_MARK;
+
+#[cfg(test)]
+mod tests;

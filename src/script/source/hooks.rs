@@ -1,0 +1,83 @@
+//! What an engine needs to run rewritten text: reserved words as names, and the words that the pass inserts.
+//!
+//! The meaning of those words is the session's; here is only how they hang in Rhai.
+
+use crate::base::span::Site;
+use rhai::{Dynamic, Engine, EvalAltResult, EvalContext, Expression, NativeCallContext, Position, Token};
+use std::sync::Arc;
+
+type RhaiResult = Result<Dynamic, Box<EvalAltResult>>;
+
+/// What the session does where the pass inserted a word.
+pub trait Hooks: Send + Sync + 'static {
+    /// The truth of a condition's value; asked only for what is no `bool`.
+    fn truth(&self, value: Dynamic, at: Position) -> Result<bool, Box<EvalAltResult>>;
+    /// A call in a user's source begins; returns the site that was current.
+    fn enter(&self, site: Site) -> Site;
+    /// That call is over, on whatever way; `previous` is what `enter` returned.
+    fn leave(&self, previous: Site);
+    /// A `try` block begins.
+    fn try_enter(&self) {}
+    /// The block is over, by its end, by `return`, `break` or `continue` (pseudo errors), or by an error:
+    /// waits for what was queued inside, and decides what leaves it.
+    fn try_leave(&self, result: RhaiResult) -> RhaiResult;
+}
+
+/// A reserved word that is no use to Rhai but a good name.
+pub fn is_free_word(word: &str) -> bool {
+    matches!(
+        word,
+        "var" | "module" | "new" | "sync" | "match" | "is" | "default" | "null" | "nil" | "with" | "spawn" | "use"
+    ) || matches!(
+        word,
+        "case" | "async" | "await" | "public" | "protected" | "package" | "super" | "shared" | "static" | "thread"
+    ) || matches!(word, "yield" | "void" | "go" | "goto")
+}
+
+/// Registers the token mapping, `__truth`, `__at` and `__try_wait`. `eval`, which the pass renames to
+/// `__eval`, is the session's own.
+pub fn install(engine: &mut Engine, hooks: Arc<dyn Hooks>) {
+    // Deprecated means "may change" here; the version is pinned.
+    #[allow(deprecated)]
+    engine.on_parse_token(|token, _, _| match token {
+        Token::Reserved(word) if is_free_word(&word) => Token::Identifier(word),
+        token => token,
+    });
+
+    engine.register_fn("__truth", |value: bool| value);
+    let truth = hooks.clone();
+    engine.register_fn("__truth", move |context: NativeCallContext, value: Dynamic| {
+        truth.truth(value, context.call_position())
+    });
+
+    let marks = hooks.clone();
+    let at = move |context: &mut EvalContext, inputs: &[Expression]| -> RhaiResult {
+        let site = inputs[0].get_literal_value::<i64>().unwrap_or(0);
+        let previous = marks.enter(Site(site as u32));
+        let _leave = Leave { hooks: &*marks, previous };
+        context.eval_expression_tree(&inputs[1])
+    };
+    let symbols = ["__at", "(", "$int$", ",", "$expr$", ")"];
+    // The words are constants and well formed, so that this cannot fail.
+    let at = engine.register_custom_syntax(symbols, false, at).map(drop);
+
+    let block = move |context: &mut EvalContext, inputs: &[Expression]| -> RhaiResult {
+        hooks.try_enter();
+        let result = context.eval_expression_tree(&inputs[0]);
+        hooks.try_leave(result)
+    };
+    let wait = engine.register_custom_syntax(["__try_wait", "$block$"], false, block).map(drop);
+    debug_assert!(at.is_ok() && wait.is_ok());
+}
+
+/// Restores the mark also when a native function panics.
+struct Leave<'a> {
+    hooks: &'a dyn Hooks,
+    previous: Site,
+}
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        self.hooks.leave(self.previous);
+    }
+}

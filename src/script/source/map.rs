@@ -1,0 +1,264 @@
+//! The sources of a session: one range of global lines for each, so that a packed `Site` alone tells
+//! source, line and column (FACTS.md: Rhai counts lines in 16 bits and forgets which source a closure
+//! came from).
+//!
+//! Columns of a site count characters of the *rewritten* text, as Rhai does; everything that leaves this
+//! module is in original bytes, lines and columns. Knows no diagnostics but those about size and syntax.
+
+use super::lex::LexError;
+use super::pass::{self, Marks, Options, Place, Rewritten};
+use super::span::Spans;
+use crate::base::code;
+use crate::base::diag::{Diag, Focus, Label, Result};
+use crate::base::limits::{MAX_COLUMNS, MAX_LINES, SOURCE_BYTES};
+use crate::base::span::{Origin, Site};
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+/// Where a text came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SourceKind {
+    File,
+    /// The n-th entry of the REPL.
+    Repl(u32),
+    /// The text of an `eval`.
+    Eval,
+    /// A module of the standard library.
+    Std,
+}
+
+/// One text with its global lines. Never changes once it is registered.
+#[derive(Debug)]
+pub struct Source {
+    pub name: Arc<str>,
+    pub kind: SourceKind,
+    /// As the user wrote it.
+    pub text: Arc<str>,
+    /// Global lines before its first.
+    pub base: u32,
+    rewritten: Rewritten,
+    /// Start byte of each original line; lines are those of the rewritten text.
+    line_starts: Vec<u32>,
+    spans: OnceLock<Spans>,
+}
+
+/// A place as people count: line and column from 1, the column in characters.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Location {
+    pub source: Arc<str>,
+    pub line: usize,
+    pub column: usize,
+}
+
+/// A registered source, and what is wrong with its text if it cannot be compiled.
+#[derive(Debug)]
+pub struct Added {
+    pub source: Arc<Source>,
+    pub problem: Option<Box<Diag>>,
+    /// The problem is that the text is not finished: the REPL asks for another line.
+    pub incomplete: bool,
+}
+
+/// All sources, in order of their lines. A clone is a snapshot and costs one reference a source.
+#[derive(Clone, Default, Debug)]
+pub struct SourceMap {
+    sources: Vec<Arc<Source>>,
+}
+
+impl Source {
+    /// What Rhai compiles: as many line feeds as there are global lines before this source, and the text.
+    /// To be given to `Engine::compile_scripts_with_scope`, which takes several pieces.
+    pub fn compiled(&self) -> [String; 2] {
+        ["\n".repeat(self.base as usize), self.rewritten.text.clone()]
+    }
+
+    /// The text that Rhai sees, without the leading line feeds.
+    pub fn rewritten(&self) -> &str {
+        &self.rewritten.text
+    }
+
+    pub fn is_std(&self) -> bool {
+        self.kind == SourceKind::Std
+    }
+
+    pub fn line_count(&self) -> u32 {
+        self.rewritten.line_count()
+    }
+
+    fn holds(&self, line: u32) -> bool {
+        line > self.base && line <= self.base + self.line_count()
+    }
+
+    /// Original place of a site of this source.
+    fn place(&self, site: Site) -> Place {
+        self.rewritten.place((site.line() as u32).saturating_sub(self.base), site.column() as u32)
+    }
+
+    /// Original byte of a site of this source.
+    pub fn offset(&self, site: Site) -> usize {
+        match self.place(site) {
+            Place::At(offset) => offset,
+            Place::For(range) => range.start,
+        }
+    }
+
+    /// The site of an original byte; bytes inside a character count as its start.
+    pub fn site(&self, offset: usize) -> Site {
+        let mut offset = offset.min(self.text.len());
+        while !self.text.is_char_boundary(offset) {
+            offset -= 1;
+        }
+        let (line, column) = self.rewritten.position(offset);
+        match (u16::try_from(line + self.base), u16::try_from(column)) {
+            (Ok(line), Ok(column)) => Site::new(line, column),
+            _ => Site::NONE,
+        }
+    }
+
+    /// Line and column, from 1 and in characters, of an original byte.
+    pub fn line_column(&self, offset: usize) -> (usize, usize) {
+        let offset = offset.min(self.text.len());
+        let line = self.line_starts.partition_point(|start| *start as usize <= offset).max(1);
+        let start = self.line_starts.get(line - 1).map_or(0, |start| *start as usize);
+        // A byte order mark has no column.
+        let before = self.text[start..].char_indices().take_while(|(at, _)| start + at < offset);
+        (line, before.filter(|(_, c)| *c != '\u{feff}').count() + 1)
+    }
+
+    /// Original bytes of what `focus` means at a site. Never empty unless the text is.
+    pub fn span(&self, site: Site, focus: Focus, keyword: Option<&str>) -> Range<usize> {
+        let range = match self.place(site) {
+            Place::For(range) => range,
+            Place::At(offset) => {
+                let spans = self.spans.get_or_init(|| Spans::new(&self.text));
+                spans.find(&self.text, offset, focus, keyword)
+            }
+        };
+        clamp(&self.text, range)
+    }
+
+    fn diag(&self, error: &LexError) -> Box<Diag> {
+        let mut diag = Diag::error(code::SYNTAX, error.message.clone());
+        for (range, text) in &error.labels {
+            let origin = Origin::at(self.site(range.start));
+            diag.labels.push(Label { origin, focus: Focus::Call, keyword: None, text: text.clone() });
+        }
+        diag.help = error.help.clone();
+        diag
+    }
+}
+
+/// A range that lies in the text, on character boundaries.
+fn clamp(text: &str, range: Range<usize>) -> Range<usize> {
+    let floor = |mut at: usize| {
+        at = at.min(text.len());
+        while !text.is_char_boundary(at) {
+            at -= 1;
+        }
+        at
+    };
+    let start = floor(range.start);
+    start..floor(range.end).max(start)
+}
+
+fn too_large(message: String, help: &str) -> Box<Diag> {
+    Diag::error(code::SOURCE_TOO_LARGE, message).help(help)
+}
+
+impl SourceMap {
+    pub fn new() -> SourceMap {
+        SourceMap::default()
+    }
+
+    /// Registers a text, rewrites it, and gives it lines. `is_native` tells which functions, methods and
+    /// `ns::name`s never run script code.
+    ///
+    /// An error (E0105) means that the text was not registered; a `problem` (E0101) that it was, so that
+    /// the diagnostic can show it, but cannot be compiled: release it when it has been told.
+    pub fn add(&mut self, kind: SourceKind, name: &str, text: &str, is_native: &dyn Fn(&str) -> bool) -> Result<Added> {
+        if text.len() > SOURCE_BYTES {
+            let message = format!("{name} has {} bytes; a source may have {SOURCE_BYTES}", text.len());
+            return Err(too_large(message, "load data with `load(path)` instead of writing it into the script"));
+        }
+        let lines = text.bytes().filter(|b| *b == b'\n').count() + 1;
+        let (index, base) = self.gap(lines).ok_or_else(|| {
+            let message =
+                format!("{name} has {lines} lines, and all sources of a session may have {MAX_LINES} together");
+            too_large(message, "split the work over several sessions, or load data with `load(path)`")
+        })?;
+        let marks = if kind == SourceKind::Std { Marks::None } else { Marks::Set };
+        let (rewritten, error) = match pass::rewrite(text, &Options { is_native, marks, base }) {
+            Ok(rewritten) => (rewritten, None),
+            Err(error) => (pass::unchanged(text), Some(error)),
+        };
+        if let Some(line) = rewritten.long_line() {
+            let message = format!("line {line} of {name} is longer than {MAX_COLUMNS} characters");
+            return Err(too_large(message, "break the line, or load data with `load(path)`"));
+        }
+        let line_starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at as u32 + 1)).collect();
+        let (name, text) = (Arc::from(name), Arc::from(text));
+        let source = Arc::new(Source { name, kind, text, base, rewritten, line_starts, spans: OnceLock::new() });
+        let problem = error.as_ref().map(|error| source.diag(error));
+        self.sources.insert(index, source.clone());
+        Ok(Added { source, problem, incomplete: error.is_some_and(|error| error.incomplete) })
+    }
+
+    /// Forgets a source; its lines are given to the next that fits. Sites inside it mean nothing from now
+    /// on, so only what no live tensor or function came from may go.
+    pub fn release(&mut self, source: &Source) {
+        self.sources.retain(|other| other.base != source.base);
+    }
+
+    /// The first free stretch of so many lines: the index to insert at, and the lines before it.
+    fn gap(&self, lines: usize) -> Option<(usize, u32)> {
+        let mut free = 0u32;
+        let mut index = 0;
+        for source in &self.sources {
+            if (source.base - free) as usize >= lines {
+                break;
+            }
+            free = source.base + source.line_count();
+            index += 1;
+        }
+        (free as usize + lines <= MAX_LINES).then_some((index, free))
+    }
+
+    pub fn sources(&self) -> &[Arc<Source>] {
+        &self.sources
+    }
+
+    /// Whose site this is.
+    pub fn source(&self, site: Site) -> Option<&Arc<Source>> {
+        let line = site.line() as u32;
+        let after = self.sources.partition_point(|source| source.base < line);
+        let source = self.sources.get(after.checked_sub(1)?)?;
+        source.holds(line).then_some(source)
+    }
+
+    /// True for a site inside the standard library.
+    pub fn is_std(&self, site: Site) -> bool {
+        self.source(site).is_some_and(|source| source.is_std())
+    }
+
+    /// Source and original bytes of what `focus` means at a site.
+    pub fn span(&self, site: Site, focus: Focus, keyword: Option<&str>) -> Option<(&Arc<Source>, Range<usize>)> {
+        let source = self.source(site)?;
+        Some((source, source.span(site, focus, keyword)))
+    }
+
+    /// Source, line and column as people count.
+    pub fn location(&self, site: Site) -> Option<Location> {
+        let source = self.source(site)?;
+        let (line, column) = source.line_column(source.offset(site));
+        Some(Location { source: source.name.clone(), line, column })
+    }
+
+    /// Only the sources that a diagnostic names, for an error that outlives the session.
+    pub fn snapshot(&self, diags: &[&Diag]) -> SourceMap {
+        let labels = diags.iter().flat_map(|diag| &diag.labels).flat_map(|l| [l.origin.user, l.origin.inner]);
+        let frames = diags.iter().flat_map(|diag| &diag.stack).map(|frame| frame.call);
+        let sites: Vec<Site> = labels.chain(frames).collect();
+        let named = |source: &Source| sites.iter().any(|site| source.holds(site.line() as u32));
+        SourceMap { sources: self.sources.iter().filter(|source| named(source)).cloned().collect() }
+    }
+}

@@ -1,0 +1,288 @@
+//! The source pass: from the text a user wrote to the text Rhai sees, with a map back to original bytes.
+//!
+//! Rhai's hooks cannot give what LANGUAGE.md promises here, so one linear pass over tokens inserts a few
+//! short texts and takes away a byte order mark and a `#!` line. It never changes the number of lines.
+//!
+//! | written | Rhai sees | why |
+//! |---|---|---|
+//! | `if x {`, `while x {`, `until x`, a `switch` guard | `if __truth(x) {` | Rhai's conditions take only `bool` |
+//! | `a && b`, `a \|\| b` | `__truth(a) && __truth(b)` | the same |
+//! | `x[0, 1..3]` | `x[[',', 0, 1..3]]` | Rhai's indexers take one value; the mark tells it from `x[[0, 2]]` |
+//! | `-a ** b` | `-(a ** b)` | Rhai's sign binds tighter |
+//! | `try { .. } catch` | `try {__try_wait { .. }} catch` | late faults of the block are raised in it |
+//! | `nn::f(x)`, `m.f(x)` in a user's source | `__at(0x000a0007,nn::f(x))` | the user's line while `std/` runs |
+//! | `eval(s)` | `__eval(s)` | Rhai's own would lose the source |
+//! | `fn new(x)`, `new(x)`, `nn::module(x)` | `fn __new(x)`, ... | Rhai lets no script function have a reserved name |
+//!
+//! What is surely `bool` (a literal, `&&`, `in`, a comparison with a string or `()`) is not wrapped.
+//! `__truth` and `__eval` are functions or custom syntax; `__try_wait $block$` and `__at($int$, $expr$)`
+//! are custom syntax, so that they see every way out (`hooks.rs` registers them).
+//! Reserved words as variables, properties, keys, methods and native functions need no rewriting:
+//! `hooks.rs` maps their tokens. `written_name` undoes the renaming for what users read.
+//!
+//! Decision (marks): the user's line is known by wrapping calls, which costs one custom-syntax step for
+//! each call from a user's source into script code, and nothing for operations. The `debugging` feature
+//! costs 8 to 29 % of everything and 120 ns for each native call (FACTS.md). Not: a mark in the last
+//! argument; a closure of the user that `std/` calls would leave its own line behind.
+
+use super::hooks::is_free_word;
+use super::lex::{self, LexError, Token};
+use super::tree::{self, Run};
+use crate::base::limits::MAX_COLUMNS;
+use std::ops::Range;
+
+/// The first element of the array that `x[a, b]` becomes.
+pub const INDEX_MARK: char = ',';
+
+/// Columns and lines count as Rhai counts: characters and line feeds, both from 1.
+#[derive(Clone, Debug, Default)]
+pub struct Rewritten {
+    pub text: String,
+    pieces: Vec<Piece>,
+    /// Copied stretches alone: original byte and rewritten byte of their starts.
+    copies: Vec<(u32, u32)>,
+    line_starts: Vec<u32>,
+}
+
+/// A stretch of the rewritten text, from `at` to the next piece.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    at: u32,
+    /// Original byte of its first byte; for an insertion, the place it stands for.
+    original: u32,
+    /// For an insertion that stands for a whole expression: its original end. Copied text has 0.
+    end: u32,
+    inserted: bool,
+}
+
+/// Where a position of the rewritten text lies in the original.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Place {
+    At(usize),
+    /// Inserted for this expression.
+    For(Range<usize>),
+}
+
+/// One change, at an original byte.
+struct Edit {
+    at: usize,
+    /// Closing texts come before opening ones; of these the widest comes first, of those the narrowest.
+    opens: bool,
+    width: usize,
+    text: &'static str,
+    /// The name whose position a `__at(` holds.
+    mark: Option<u32>,
+    stands_for: Range<usize>,
+    /// Bytes of the original that are left out, all blank or unreadable to Rhai.
+    removed: usize,
+}
+
+/// What a text needs to know about its call sites.
+pub struct Options<'a> {
+    /// Functions, methods and `ns::name`s that never run script code.
+    pub is_native: &'a dyn Fn(&str) -> bool,
+    pub marks: Marks,
+    /// Global lines before the first one of this source.
+    pub base: u32,
+}
+
+/// Whether calls that may enter script code are marked: in users' sources they are, in `std/` not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Marks {
+    Set,
+    None,
+}
+
+/// The name that the user wrote for a function of the rewritten text.
+pub fn written_name(name: &str) -> &str {
+    match name.strip_prefix("__") {
+        Some(word) if word == "eval" || is_free_word(word) => word,
+        _ => name,
+    }
+}
+
+const MARK: &str = "__at(0x00000000,";
+
+/// The text without any change, for a source that the pass refuses.
+pub fn unchanged(src: &str) -> Rewritten {
+    emit(src, &[], Vec::new(), 0)
+}
+
+/// Rewrites one source.
+pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
+    let start = lex::script_start(src);
+    let tokens = lex::lex(src, start)?;
+    let tree = tree::read(src, &tokens, options.is_native);
+    if let Some(token) = tree.too_deep {
+        return Err(LexError {
+            message: "the text is nested too deeply".into(),
+            labels: vec![(tokens[token as usize].range(), "beyond every limit here".into())],
+            help: Some("give parts of the expression names with `let`, or move blocks into functions".into()),
+            incomplete: false,
+        });
+    }
+    let mut edits = blanks(src, &tokens, start);
+    let bytes = |run: Run| tokens[run.first as usize].start as usize..tokens[run.last as usize].end as usize;
+    for &run in &tree.truths {
+        wrap(&mut edits, bytes(run), bytes(run), "__truth(", ")");
+    }
+    for &run in &tree.powers {
+        wrap(&mut edits, bytes(run), bytes(run), "(", ")");
+    }
+    for &Run { first, last } in &tree.index_lists {
+        let inside = tokens[first as usize].end as usize..tokens[last as usize].start as usize;
+        wrap(&mut edits, inside.clone(), inside, "[',',", "]");
+    }
+    for &Run { first, last } in &tree.tries {
+        let braces = tokens[first as usize].start as usize..tokens[last as usize].end as usize;
+        wrap(&mut edits, braces, tokens[last as usize].range(), "{__try_wait ", "}");
+    }
+    for mark in tree.marks.iter().filter(|_| options.marks == Marks::Set) {
+        wrap(&mut edits, bytes(mark.call), bytes(mark.call), MARK, ")");
+        if let Some(edit) = edits.iter_mut().rev().nth(1) {
+            edit.mark = Some(mark.name);
+        }
+    }
+    for &token in &tree.renamed {
+        let at = tokens[token as usize].start as usize;
+        edits.push(Edit { at, opens: true, width: 0, text: "__", mark: None, stands_for: at..at, removed: 0 });
+    }
+    edits.sort_by(|a, b| {
+        let order = |edit: &Edit| (edit.at, edit.opens);
+        let width = if a.opens { b.width.cmp(&a.width) } else { a.width.cmp(&b.width) };
+        order(a).cmp(&order(b)).then(width)
+    });
+    Ok(emit(src, &tokens, edits, options.base))
+}
+
+fn wrap(edits: &mut Vec<Edit>, bytes: Range<usize>, stands_for: Range<usize>, open: &'static str, close: &'static str) {
+    let width = bytes.len();
+    let end = stands_for.clone();
+    edits.push(Edit { at: bytes.start, opens: true, width, text: open, mark: None, stands_for, removed: 0 });
+    edits.push(Edit { at: bytes.end, opens: false, width, text: close, mark: None, stands_for: end, removed: 0 });
+}
+
+/// What Rhai would stumble over between tokens: a byte order mark, a `#!` line, and a carriage return alone,
+/// which ends a comment and counts as a line to Rhai but to no editor.
+fn blanks(src: &str, tokens: &[Token], start: usize) -> Vec<Edit> {
+    let mut edits = Vec::new();
+    let mut replace = |range: Range<usize>, text: &'static str| {
+        let stands_for = range.start..range.start;
+        let removed = range.len();
+        edits.push(Edit { at: range.start, opens: false, width: 0, text, mark: None, stands_for, removed });
+    };
+    let alone = |at: usize| src.as_bytes().get(at) == Some(&b'\r') && src.as_bytes().get(at + 1) != Some(&b'\n');
+    if start > 0 {
+        replace(0..start, "");
+    }
+    let mut from = start;
+    for gap_end in tokens.iter().map(|token| token.start as usize).chain([src.len()]).enumerate() {
+        let (index, end) = gap_end;
+        for (offset, _) in src[from..end].match_indices('\r').filter(|(offset, _)| alone(from + offset)) {
+            replace(from + offset..from + offset + 1, " ");
+        }
+        let Some(token) = tokens.get(index) else { break };
+        from = token.end as usize;
+        if src[token.range()].starts_with('`') && alone(end + 1) {
+            replace(end + 1..end + 2, "");
+        }
+    }
+    edits
+}
+
+fn emit(src: &str, tokens: &[Token], edits: Vec<Edit>, base: u32) -> Rewritten {
+    let mut out = Rewritten { text: String::with_capacity(src.len() + 16 * edits.len()), ..Rewritten::default() };
+    let mut holes = Vec::new();
+    let mut from = 0;
+    for edit in &edits {
+        out.copy(src, from..edit.at.max(from));
+        from = edit.at.max(from) + edit.removed;
+        if edit.text.is_empty() {
+            continue;
+        }
+        if let Some(name) = edit.mark {
+            holes.push((out.text.len() + MARK.len() - 9, tokens[name as usize].start as usize));
+        }
+        let Range { start, end } = edit.stands_for;
+        out.pieces.push(Piece { at: out.text.len() as u32, original: start as u32, end: end as u32, inserted: true });
+        out.text.push_str(edit.text);
+    }
+    out.copy(src, from..src.len());
+    out.line_starts = std::iter::once(0).chain(out.text.match_indices('\n').map(|(at, _)| at as u32 + 1)).collect();
+    out.fill(&holes, base);
+    out
+}
+
+impl Rewritten {
+    fn copy(&mut self, src: &str, range: Range<usize>) {
+        if !range.is_empty() || self.pieces.is_empty() {
+            let (at, original) = (self.text.len() as u32, range.start as u32);
+            self.pieces.push(Piece { at, original, end: 0, inserted: false });
+            self.copies.push((original, at));
+            self.text.push_str(&src[range]);
+        }
+    }
+
+    /// Writes the packed site of each marked call's name into the zeros that hold its place.
+    fn fill(&mut self, holes: &[(usize, usize)], base: u32) {
+        let sites: Vec<(usize, u32)> = holes
+            .iter()
+            .map(|&(hole, original)| {
+                let (line, column) = self.position(original);
+                let line = line + base;
+                let fits = line <= u16::MAX as u32 && column <= u16::MAX as u32;
+                (hole, if fits { line << 16 | column } else { 0 })
+            })
+            .collect();
+        for (hole, site) in sites {
+            self.text.replace_range(hole..hole + 8, &format!("{site:08x}"));
+        }
+    }
+
+    pub fn line_count(&self) -> u32 {
+        self.line_starts.len() as u32
+    }
+
+    /// The first line with more columns than Rhai can count.
+    pub fn long_line(&self) -> Option<u32> {
+        let mut lines = self.text.split('\n');
+        lines
+            .position(|line| line.len() > MAX_COLUMNS && line.chars().count() > MAX_COLUMNS)
+            .map(|line| line as u32 + 1)
+    }
+
+    /// Line and column, from 1, of an original byte in the rewritten text.
+    pub fn position(&self, original: usize) -> (u32, u32) {
+        let after = self.copies.partition_point(|(start, _)| *start as usize <= original);
+        let at = match after.checked_sub(1).map(|index| self.copies[index]) {
+            Some((start, at)) => at as usize + (original - start as usize),
+            None => 0,
+        };
+        let mut at = at.min(self.text.len());
+        while !self.text.is_char_boundary(at) {
+            at -= 1;
+        }
+        let line = self.line_starts.partition_point(|start| *start as usize <= at);
+        let start = self.line_starts[line - 1] as usize;
+        (line as u32, self.text[start..at].chars().count() as u32 + 1)
+    }
+
+    /// The original place of a line and column, both from 1; past the end of a line is its end.
+    pub fn place(&self, line: u32, column: u32) -> Place {
+        let index = (line.max(1) as usize - 1).min(self.line_starts.len() - 1);
+        let start = self.line_starts[index] as usize;
+        let rest = &self.text[start..];
+        let length = rest.find('\n').unwrap_or(rest.len());
+        let characters = rest[..length].char_indices().nth(column.max(1) as usize - 1);
+        let at = start + characters.map_or(length, |(offset, _)| offset);
+        let piece = match self.pieces.partition_point(|piece| piece.at as usize <= at).checked_sub(1) {
+            Some(index) => self.pieces[index],
+            None => return Place::At(0),
+        };
+        match (piece.inserted, piece.end > piece.original) {
+            (false, _) => Place::At(piece.original as usize + (at - piece.at as usize)),
+            (true, false) => Place::At(piece.original as usize),
+            (true, true) => Place::For(piece.original as usize..piece.end as usize),
+        }
+    }
+}

@@ -1,0 +1,732 @@
+//! The shape of a script's expressions: what each operator, call and indexer spans, and which places the
+//! source pass rewrites.
+//!
+//! A tolerant reading of Rhai's grammar: it accepts every text that `lex` accepts and says nothing about
+//! errors (Rhai's parser does), so it may be wrong about texts that Rhai refuses. It builds no syntax
+//! tree, only one flat list of nodes by token index. Precedences are Rhai's, save that `**` binds
+//! tighter than a sign on its left.
+
+use super::hooks::is_free_word;
+use super::lex::{Kind, Token};
+use std::collections::HashSet;
+
+/// Bound: nesting that is followed; Rhai's own limit is `base::limits::EXPR_DEPTH`. Keeps the stack small.
+const DEPTH: usize = 300;
+/// Bound: marked calls of one chain, since each is an expression level to Rhai.
+const CHAIN_MARKS: usize = 16;
+
+/// Tokens `first..=last`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Run {
+    pub first: u32,
+    pub last: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NodeKind {
+    /// `a + b`, also `a += b` and `a = b`; `args` are the operands.
+    Binary,
+    Unary,
+    /// `f(a)`, `ns::f(a)`, `r.f(a)`, with the argument list.
+    Call,
+    Index,
+    Property,
+}
+
+/// An operation at its focus, the token that Rhai reports as its position.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Node {
+    pub kind: NodeKind,
+    pub focus: u32,
+    pub whole: Run,
+    /// The focus with its argument list or brackets.
+    pub call: Run,
+    pub args: Vec<Run>,
+}
+
+/// A call that may enter script code outside its own source.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Mark {
+    pub call: Run,
+    pub name: u32,
+}
+
+/// All that one reading finds.
+#[derive(Default, Debug)]
+pub struct Tree {
+    /// By focus.
+    pub nodes: Vec<Node>,
+    /// Expressions whose truth is asked and that are not `bool` for certain.
+    pub truths: Vec<Run>,
+    /// Powers under a sign.
+    pub powers: Vec<Run>,
+    /// `[` and `]` of `x[a, b]`.
+    pub index_lists: Vec<Run>,
+    /// `{` and `}` of `try` blocks.
+    pub tries: Vec<Run>,
+    pub marks: Vec<Mark>,
+    /// Names of functions that Rhai reserves.
+    pub renamed: Vec<u32>,
+    /// The token at which nesting goes beyond all limits.
+    pub too_deep: Option<u32>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// Surely `bool`.
+    Bool,
+    /// Never equal to a tensor element by element: a string or `()`.
+    Opaque,
+    Power,
+    Other,
+}
+
+#[derive(Clone, Copy)]
+struct Expr {
+    run: Run,
+    shape: Shape,
+}
+
+struct Reader<'a> {
+    src: &'a str,
+    tokens: &'a [Token],
+    at: usize,
+    depth: usize,
+    /// In the head of `if`, `while`, `for`, `switch`: a `{` starts the body.
+    head: bool,
+    /// In the pattern of a `switch` case: `|` separates.
+    pattern: bool,
+    own_functions: HashSet<&'a str>,
+    is_native: &'a dyn Fn(&str) -> bool,
+    tree: Tree,
+}
+
+/// Reads the whole text. `is_native(name)` says that a function, method or `ns::name` never runs script
+/// code; such calls are not marked.
+pub fn read(src: &str, tokens: &[Token], is_native: &dyn Fn(&str) -> bool) -> Tree {
+    let text = |token: &Token| &src[token.range()];
+    let own_functions = tokens.windows(2).filter(|pair| text(&pair[0]) == "fn").map(|pair| text(&pair[1])).collect();
+    let tree = Tree::default();
+    let (depth, head, pattern) = (0, false, false);
+    let mut reader = Reader { src, tokens, at: 0, depth, head, pattern, own_functions, is_native, tree };
+    reader.statements(tokens.len());
+    reader.tree.nodes.sort_by_key(|node| node.focus);
+    reader.tree
+}
+
+/// Words that are no names. `eval`, `print` and the like are names that Rhai reserves.
+pub fn is_keyword(word: &str) -> bool {
+    matches!(
+        word,
+        "let" | "const" | "if" | "else" | "switch" | "do" | "while" | "until" | "loop" | "for" | "in" | "continue"
+    ) || matches!(
+        word,
+        "break"
+            | "return"
+            | "throw"
+            | "try"
+            | "catch"
+            | "fn"
+            | "private"
+            | "import"
+            | "export"
+            | "as"
+            | "true"
+            | "false"
+    )
+}
+
+fn binary_power(symbol: &str) -> Option<u8> {
+    Some(match symbol {
+        "||" | "|" | "^" => 30,
+        "&&" | "&" => 60,
+        "==" | "!=" => 90,
+        "in" | "!in" => 110,
+        "<" | "<=" | ">" | ">=" => 130,
+        "??" => 135,
+        ".." | "..=" => 140,
+        "+" | "-" => 150,
+        "*" | "/" | "%" | "@" => 180,
+        "<<" | ">>" => 210,
+        _ => return None,
+    })
+}
+
+fn is_assignment(symbol: &str) -> bool {
+    matches!(symbol, "=" | "+=" | "-=" | "*=" | "/=" | "%=" | "**=" | "<<=" | ">>=" | "&=" | "|=" | "^=")
+}
+
+fn runs(exprs: &[Expr]) -> Vec<Run> {
+    exprs.iter().map(|expr| expr.run).collect()
+}
+
+impl<'a> Reader<'a> {
+    fn text_at(&self, index: usize) -> &'a str {
+        self.tokens.get(index).map_or("", |token| &self.src[token.range()])
+    }
+
+    /// The current token's text if it is a word or symbol, so that a string `"if"` is never taken for one.
+    fn peek(&self) -> &'a str {
+        match self.tokens.get(self.at) {
+            Some(token) if matches!(token.kind, Kind::Word | Kind::Symbol) => self.text_at(self.at),
+            _ => "",
+        }
+    }
+
+    fn kind(&self) -> Option<Kind> {
+        self.tokens.get(self.at).map(|token| token.kind)
+    }
+
+    fn is_name(&self) -> bool {
+        self.kind() == Some(Kind::Word) && !is_keyword(self.text_at(self.at))
+    }
+
+    fn eat(&mut self, text: &str) -> bool {
+        let found = self.peek() == text && !text.is_empty();
+        self.at += found as usize;
+        found
+    }
+
+    fn run_from(&self, first: usize) -> Run {
+        Run { first: first as u32, last: self.at.max(first + 1) as u32 - 1 }
+    }
+
+    /// Goes one level down if that is still allowed; where it is not, the rest of the text is passed over.
+    fn down(&mut self) -> bool {
+        self.depth += 1;
+        if self.depth > DEPTH {
+            self.tree.too_deep.get_or_insert(self.at.min(self.tokens.len().saturating_sub(1)) as u32);
+            self.at = self.tokens.len();
+        }
+        self.depth <= DEPTH
+    }
+
+    /// What `read` finds one level down, if that is still allowed.
+    fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        let found = if self.down() { read(self) } else { None };
+        self.depth -= 1;
+        found
+    }
+
+    /// Statements up to the token `end`, which is a closing brace or the end of the text.
+    fn statements(&mut self, end: usize) {
+        let (head, pattern) = (std::mem::take(&mut self.head), std::mem::take(&mut self.pattern));
+        while self.at < end {
+            let before = self.at;
+            self.statement();
+            if self.at == before {
+                self.at += 1;
+            }
+        }
+        (self.head, self.pattern) = (head, pattern);
+    }
+
+    /// `{ ... }`; leaves everything as it is where there is none.
+    fn block(&mut self) -> Option<Run> {
+        if self.peek() != "{" {
+            return None;
+        }
+        let first = self.at;
+        let end = self.tokens[first].partner as usize;
+        self.nested(|reader| {
+            reader.at += 1;
+            reader.statements(end);
+            reader.at = end + 1;
+            Some(())
+        });
+        Some(Run { first: first as u32, last: end as u32 })
+    }
+
+    fn statement(&mut self) {
+        self.nested(|reader| {
+            reader.statement_here();
+            Some(())
+        });
+    }
+
+    fn statement_here(&mut self) {
+        match self.peek() {
+            ";" => self.at += 1,
+            "{" => drop(self.block()),
+            "fn" | "private" => self.function(),
+            "let" | "const" => {
+                self.at += 1;
+                self.at += self.is_name() as usize;
+                if self.eat("=") {
+                    self.expression();
+                }
+            }
+            "export" => self.at += 1,
+            "import" => {
+                self.at += 1;
+                self.expression();
+                if self.eat("as") {
+                    self.at += self.is_name() as usize;
+                }
+            }
+            "return" | "throw" | "break" => {
+                self.at += 1;
+                if self.starts_expression() {
+                    self.expression();
+                }
+            }
+            "continue" | "as" => self.at += 1,
+            "if" | "while" | "loop" | "do" | "for" | "switch" | "try" => drop(self.flow()),
+            _ => {
+                let first = self.at;
+                let Some(target) = self.expression() else { return };
+                if is_assignment(self.peek()) {
+                    let focus = self.at;
+                    self.at += 1;
+                    let value = self.expression();
+                    let args = std::iter::once(target.run).chain(value.map(|value| value.run)).collect();
+                    self.node(NodeKind::Binary, focus, first, Run { first: focus as u32, last: focus as u32 }, args);
+                }
+            }
+        }
+    }
+
+    fn function(&mut self) {
+        self.eat("private");
+        if self.eat("fn") && is_free_word(self.peek()) && matches!(self.text_at(self.at + 1), "(") {
+            self.tree.renamed.push(self.at as u32);
+        }
+        while self.at < self.tokens.len() && !matches!(self.peek(), "(" | "{" | ";" | "}") {
+            self.at += 1;
+        }
+        if self.peek() == "(" {
+            self.at = self.tokens[self.at].partner as usize + 1;
+        }
+        self.block();
+    }
+
+    fn node(&mut self, kind: NodeKind, focus: usize, first: usize, call: Run, args: Vec<Run>) {
+        let whole = self.run_from(first);
+        self.tree.nodes.push(Node { kind, focus: focus as u32, whole, call, args });
+    }
+
+    fn starts_expression(&self) -> bool {
+        match self.kind() {
+            None => false,
+            Some(Kind::Word) => !matches!(
+                self.peek(),
+                "let" | "const" | "else" | "until" | "in" | "catch" | "fn" | "private" | "import" | "export" | "as"
+            ),
+            Some(Kind::Symbol) => matches!(
+                self.peek(),
+                "(" | "[" | "{" | "#{" | "-" | "+" | "!" | "|" | "||" | ".." | "..=" | "..." | "--" | "++"
+            ),
+            Some(Kind::TextEnd) => false,
+            Some(_) => true,
+        }
+    }
+
+    /// The head of an `if` or loop: a truth.
+    fn condition(&mut self) {
+        if let Some(expr) = self.head_expression() {
+            self.truth(expr);
+        }
+    }
+
+    fn head_expression(&mut self) -> Option<Expr> {
+        if self.peek() == "{" {
+            return None;
+        }
+        let head = std::mem::replace(&mut self.head, true);
+        let expr = self.expression();
+        self.head = head;
+        expr
+    }
+
+    fn truth(&mut self, expr: Expr) {
+        if expr.shape != Shape::Bool {
+            self.tree.truths.push(expr.run);
+        }
+    }
+
+    /// `if`, loops, `switch` and `try`, as statements or as expressions.
+    fn flow(&mut self) -> Option<Expr> {
+        let first = self.at;
+        let word = self.peek();
+        self.at += 1;
+        match word {
+            "if" => {
+                self.condition();
+                self.block();
+                if self.eat("else") {
+                    if self.peek() == "if" {
+                        self.nested(Self::flow);
+                    } else {
+                        self.block();
+                    }
+                }
+            }
+            "while" => {
+                self.condition();
+                self.block();
+            }
+            "loop" => drop(self.block()),
+            "do" => {
+                self.block();
+                if self.eat("while") || self.eat("until") {
+                    self.condition();
+                }
+            }
+            "for" => {
+                if self.peek() == "(" {
+                    self.at = self.tokens[self.at].partner as usize + 1;
+                } else {
+                    self.at += self.is_name() as usize;
+                }
+                if self.eat("in") {
+                    self.head_expression();
+                }
+                self.block();
+            }
+            "switch" => {
+                self.head_expression();
+                self.switch_body();
+            }
+            _ => {
+                if let Some(block) = self.block() {
+                    self.tree.tries.push(block);
+                }
+                if self.eat("catch") {
+                    if self.peek() == "(" {
+                        self.at = self.tokens[self.at].partner as usize + 1;
+                    }
+                    self.block();
+                }
+            }
+        }
+        Some(Expr { run: self.run_from(first), shape: Shape::Other })
+    }
+
+    fn switch_body(&mut self) {
+        if self.peek() != "{" {
+            return;
+        }
+        let end = self.tokens[self.at].partner as usize;
+        let (head, pattern) = (std::mem::take(&mut self.head), std::mem::take(&mut self.pattern));
+        self.at += 1;
+        while self.at < end {
+            let before = self.at;
+            self.pattern = true;
+            while self.at < end && !matches!(self.peek(), "=>" | "if") {
+                if self.expression().is_none() || self.peek() == "|" {
+                    self.at += 1;
+                }
+            }
+            self.pattern = false;
+            if self.eat("if") {
+                self.condition();
+            }
+            if self.eat("=>") {
+                self.statement();
+            }
+            self.eat(",");
+            if self.at == before {
+                self.at += 1;
+            }
+        }
+        self.at = end + 1;
+        (self.head, self.pattern) = (head, pattern);
+    }
+
+    fn expression(&mut self) -> Option<Expr> {
+        if !self.starts_expression() {
+            return None;
+        }
+        self.nested(|reader| reader.binary(0))
+    }
+
+    fn binary(&mut self, minimum: u8) -> Option<Expr> {
+        let first = self.at;
+        let mut left = if matches!(self.peek(), ".." | "..=") {
+            // An open start: the operator has no left operand.
+            Expr { run: Run { first: first as u32, last: first as u32 }, shape: Shape::Other }
+        } else {
+            self.unary()?
+        };
+        loop {
+            let symbol = self.peek();
+            let Some(power) = binary_power(symbol) else { break };
+            if power <= minimum || (self.pattern && symbol == "|") {
+                break;
+            }
+            let focus = self.at;
+            self.at += 1;
+            let right = if self.starts_operand(symbol) { self.operand(power) } else { None };
+            let open_start = left.run.first as usize == focus;
+            let mut args = Vec::with_capacity(2);
+            if !open_start {
+                args.push(left.run);
+            }
+            args.extend(right.map(|right| right.run));
+            let logical = matches!(symbol, "&&" | "||");
+            if logical {
+                self.truth(left);
+                if let Some(right) = right {
+                    self.truth(right);
+                }
+            }
+            let opaque = left.shape == Shape::Opaque || right.is_some_and(|right| right.shape == Shape::Opaque);
+            let compared = matches!(symbol, "==" | "!=") && opaque;
+            let shape = if logical || compared || matches!(symbol, "in" | "!in") { Shape::Bool } else { Shape::Other };
+            let call = Run { first: focus as u32, last: focus as u32 };
+            self.node(NodeKind::Binary, focus, first, call, args);
+            left = Expr { run: self.run_from(first), shape };
+        }
+        Some(left)
+    }
+
+    /// Whether the operator just passed has a right operand; a range may go without, and in a head a `{`
+    /// after a range is the body.
+    fn starts_operand(&self, symbol: &str) -> bool {
+        let statement = symbol == "??" && matches!(self.peek(), "break" | "continue" | "return" | "throw");
+        let body = self.head && self.peek() == "{" && matches!(symbol, ".." | "..=");
+        statement || (self.starts_expression() && !body)
+    }
+
+    fn operand(&mut self, power: u8) -> Option<Expr> {
+        if matches!(self.peek(), "break" | "continue" | "return" | "throw") {
+            let first = self.at;
+            self.statement();
+            return Some(Expr { run: self.run_from(first), shape: Shape::Other });
+        }
+        self.nested(|reader| reader.binary(power))
+    }
+
+    fn unary(&mut self) -> Option<Expr> {
+        let first = self.at;
+        if !matches!(self.peek(), "-" | "+" | "!") {
+            return self.power();
+        }
+        let sign = self.peek();
+        self.at += 1;
+        let operand = if self.starts_expression() { self.nested(Self::unary) } else { None }?;
+        if operand.shape == Shape::Power {
+            self.tree.powers.push(operand.run);
+        }
+        let call = Run { first: first as u32, last: first as u32 };
+        self.node(NodeKind::Unary, first, first, call, vec![operand.run]);
+        let shape = if sign == "!" && operand.shape == Shape::Bool { Shape::Bool } else { Shape::Other };
+        Some(Expr { run: self.run_from(first), shape })
+    }
+
+    fn power(&mut self) -> Option<Expr> {
+        let first = self.at;
+        let base = self.chain()?;
+        if self.peek() != "**" {
+            return Some(base);
+        }
+        let focus = self.at;
+        self.at += 1;
+        let right = if self.starts_expression() { self.nested(Self::unary) } else { None };
+        let args = std::iter::once(base.run).chain(right.map(|right| right.run)).collect();
+        self.node(NodeKind::Binary, focus, first, Run { first: focus as u32, last: focus as u32 }, args);
+        Some(Expr { run: self.run_from(first), shape: Shape::Power })
+    }
+
+    /// A primary with its properties, calls and indexers.
+    fn chain(&mut self) -> Option<Expr> {
+        let first = self.at;
+        let mut marks = Vec::new();
+        let mut root = self.primary(&mut marks)?;
+        let mut elvis = false;
+        loop {
+            match self.peek() {
+                "[" | "?[" => {
+                    elvis |= self.peek() == "?[";
+                    let open = self.at;
+                    let close = self.tokens[open].partner;
+                    let (args, commas) = self.group();
+                    if commas > 0 {
+                        self.tree.index_lists.push(Run { first: open as u32, last: close });
+                    }
+                    // `x[i]` belongs together; after a call only the brackets are the focus.
+                    let named = open > first && self.tokens[open - 1].kind == Kind::Word;
+                    let call = Run { first: (open - named as usize) as u32, last: close };
+                    self.node(NodeKind::Index, open, first, call, runs(&args));
+                }
+                "." | "?." => {
+                    elvis |= self.peek() == "?.";
+                    self.at += 1;
+                    if self.kind() != Some(Kind::Word) {
+                        break;
+                    }
+                    let name = self.at;
+                    self.at += 1;
+                    if self.peek() == "(" {
+                        self.call(first, name, self.text_at(name), !elvis, &mut marks);
+                    } else {
+                        let call = Run { first: name as u32, last: name as u32 };
+                        self.node(NodeKind::Property, name, first, call, Vec::new());
+                    }
+                }
+                _ => break,
+            }
+            root.shape = Shape::Other;
+        }
+        // An assignment's target must stay one.
+        if !is_assignment(self.peek()) {
+            self.tree.marks.extend(marks.into_iter().take(CHAIN_MARKS));
+        }
+        Some(Expr { run: self.run_from(first), shape: root.shape })
+    }
+
+    /// The argument list of a call whose name is the token `name`, and a mark if it may enter script code.
+    fn call(&mut self, first: usize, name: usize, path: &str, may_mark: bool, marks: &mut Vec<Mark>) {
+        let (args, _) = self.group();
+        let call = self.run_from(name);
+        self.node(NodeKind::Call, name, first, call, runs(&args));
+        if may_mark && !(self.is_native)(path) {
+            marks.push(Mark { call: self.run_from(first), name: name as u32 });
+        }
+    }
+
+    /// Items between the delimiter here and its partner, with the number of commas between them.
+    fn group(&mut self) -> (Vec<Expr>, usize) {
+        let end = self.tokens[self.at].partner as usize;
+        let (head, pattern) = (std::mem::take(&mut self.head), std::mem::take(&mut self.pattern));
+        let (mut items, mut commas) = (Vec::new(), 0);
+        self.at += 1;
+        while self.at < end {
+            if let Some(item) = self.expression() {
+                items.push(item);
+            }
+            if self.at < end {
+                commas += (self.peek() == ",") as usize;
+                self.at += 1;
+            }
+        }
+        self.at = end + 1;
+        (self.head, self.pattern) = (head, pattern);
+        (items, commas)
+    }
+
+    fn primary(&mut self, marks: &mut Vec<Mark>) -> Option<Expr> {
+        let first = self.at;
+        let mut shape = Shape::Other;
+        match self.kind()? {
+            Kind::Number | Kind::Char | Kind::Unknown => self.at += 1,
+            Kind::Str => {
+                self.at += 1;
+                shape = Shape::Opaque;
+            }
+            Kind::TextOpen => {
+                self.interpolation();
+                shape = Shape::Opaque;
+            }
+            Kind::TextEnd => return None,
+            Kind::Word => return self.word(marks),
+            Kind::Symbol => match self.peek() {
+                "(" => {
+                    let unit = self.tokens[first].partner as usize == first + 1;
+                    let (items, _) = self.group();
+                    shape = match items[..] {
+                        [] if unit => Shape::Opaque,
+                        [item] if item.shape != Shape::Power => item.shape,
+                        _ => Shape::Other,
+                    };
+                }
+                "[" => drop(self.group()),
+                "#{" => self.map(),
+                "{" => drop(self.block()),
+                "|" | "||" => self.closure(),
+                "..." | "--" | "++" => self.at += 1,
+                _ => return None,
+            },
+        }
+        Some(Expr { run: self.run_from(first), shape })
+    }
+
+    fn word(&mut self, marks: &mut Vec<Mark>) -> Option<Expr> {
+        let first = self.at;
+        match self.peek() {
+            "true" | "false" => {
+                self.at += 1;
+                return Some(Expr { run: self.run_from(first), shape: Shape::Bool });
+            }
+            "if" | "while" | "loop" | "do" | "for" | "switch" => return self.flow(),
+            word if is_keyword(word) => return None,
+            _ => self.at += 1,
+        }
+        let mut name = first;
+        while self.peek() == "::" && self.tokens.get(self.at + 1).is_some_and(|next| next.kind == Kind::Word) {
+            name = self.at + 1;
+            self.at += 2;
+        }
+        match self.peek() {
+            "(" => {
+                self.rename(first, name);
+                let path = &self.src[self.tokens[first].start as usize..self.tokens[name].end as usize];
+                let before = marks.len();
+                self.call(first, name, path, !(name == first && self.own_functions.contains(path)), marks);
+                // `with_device(d) { ... }`, a block form of the engine: no function, so nothing to mark.
+                if !self.head && self.peek() == "{" {
+                    marks.truncate(before);
+                    self.block();
+                }
+            }
+            // `f!(x)` lends its variables; it is left alone.
+            "!" if self.text_at(self.at + 1) == "(" && self.tokens[self.at].start == self.tokens[first].end => {
+                self.at += 1;
+                let (args, _) = self.group();
+                let call = self.run_from(name);
+                self.node(NodeKind::Call, name, first, call, runs(&args));
+            }
+            "{" if !self.head && !self.pattern => drop(self.block()),
+            _ => {}
+        }
+        Some(Expr { run: self.run_from(first), shape: Shape::Other })
+    }
+
+    /// `eval`, and a reserved word that can only be a script function.
+    fn rename(&mut self, first: usize, name: usize) {
+        let word = self.text_at(name);
+        let script = name > first || self.own_functions.contains(word) || !(self.is_native)(word);
+        if (name == first && word == "eval") || (is_free_word(word) && script) {
+            self.tree.renamed.push(name as u32);
+        }
+    }
+
+    fn map(&mut self) {
+        let end = self.tokens[self.at].partner as usize;
+        let (head, pattern) = (std::mem::take(&mut self.head), std::mem::take(&mut self.pattern));
+        self.at += 1;
+        while self.at < end {
+            if self.text_at(self.at + 1) == ":" {
+                self.at += 2;
+            }
+            self.expression();
+            if self.at < end {
+                self.at += 1;
+            }
+        }
+        self.at = end + 1;
+        (self.head, self.pattern) = (head, pattern);
+    }
+
+    fn closure(&mut self) {
+        if !self.eat("||") {
+            self.at += 1;
+            while self.at < self.tokens.len() && !matches!(self.peek(), "|" | "(" | ")" | "{" | "}" | "]" | ";") {
+                self.at += 1;
+            }
+            self.eat("|");
+        }
+        // A body is a statement. Not: past a separator, which belongs to what is around.
+        if self.starts_expression() || matches!(self.peek(), "try" | "let" | "const") {
+            self.statement();
+        }
+    }
+
+    fn interpolation(&mut self) {
+        while self.kind() == Some(Kind::TextOpen) {
+            self.at += 1;
+            self.block();
+        }
+        self.at += (self.kind() == Some(Kind::TextEnd)) as usize;
+    }
+}
