@@ -60,11 +60,14 @@ fn engine(host: &Arc<Host>) -> Engine {
     super::index::register(&mut module, host);
     printing(&mut module, host);
     engine.register_global_module(module.into());
+    engine.on_print(|text| println!("{text}"));
+    engine.on_debug(|text, _, _| println!("{text}"));
     engine
 }
 
 fn printing(module: &mut Module, host: &Arc<Host>) {
-    for name in ["to_string", "to_debug"] {
+    // Rhai hands what `print` and `debug` return to its callback.
+    for name in ["to_string", "to_debug", "print", "debug"] {
         let shared = host.clone();
         bind::raw(module, name, 1, move |context, values| -> Native {
             let context = context.expect("registered with a context");
@@ -74,17 +77,6 @@ fn printing(module: &mut Module, host: &Arc<Host>) {
             }
         });
     }
-    let shared = host.clone();
-    bind::raw(module, "print", 1, move |context, values| -> Native {
-        let context = context.expect("registered with a context");
-        match show::value(&shared, values[0]) {
-            Ok(text) => {
-                println!("{text}");
-                Ok(Dynamic::UNIT)
-            }
-            Err(diag) => Err(shared.raise(&context, diag, "")),
-        }
-    });
 }
 
 /// The diagnostic inside a failure, when it is one of ours.
