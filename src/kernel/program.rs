@@ -91,15 +91,17 @@ pub enum ReduceKind {
     All,
 }
 
-/// How random words become values; `a` and `b` are entries of the scalar table.
+/// How random words become values; `base::rng` has the rules.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Draw {
-    /// [0, 1) with 24 bits (f32) or 53 bits (f64, from two words: counters count per element pair, see `random`).
+    /// [0, 1) with 24 bits (f32) or 53 bits (f64).
     Uniform,
     /// Standard normal by Box-Muller.
     Normal,
     /// The raw 32-bit word as i64.
     Word,
+    /// Integers of [low, low + range): the scalar table holds `low` at `seed + 2`, `range` (u64) at `seed + 3`.
+    Integer,
 }
 
 /// One instruction of a tile program.

@@ -134,9 +134,7 @@ pub fn broadcast_all<'a>(shapes: impl IntoIterator<Item = &'a [usize]>) -> Resul
 #[cold]
 pub fn broadcast_error(a: &[usize], b: &[usize]) -> Box<Diag> {
     let ndim = a.len().max(b.len());
-    let size = |shape: &[usize], dim: usize| {
-        (dim + shape.len()).checked_sub(ndim).map_or(1, |dim| shape[dim])
-    };
+    let size = |shape: &[usize], dim: usize| (dim + shape.len()).checked_sub(ndim).map_or(1, |dim| shape[dim]);
     let dim = (0..ndim).rev().find(|&dim| size(a, dim) != size(b, dim) && size(a, dim) != 1 && size(b, dim) != 1);
     let mut diag = Diag::error(code::SHAPE, format!("shapes {a:?} and {b:?} do not broadcast"));
     if let Some(dim) = dim {
@@ -201,7 +199,12 @@ pub fn size_bytes(shape: &[usize], dtype: DType) -> Result<usize> {
     layout::numel(shape)
         .and_then(|n| n.checked_mul(dtype.size_bytes()))
         .filter(|&bytes| bytes <= isize::MAX as usize)
-        .ok_or_else(|| Diag::error(code::TOO_LARGE, format!("a tensor of shape {shape:?} and dtype {dtype} is too large to address")))
+        .ok_or_else(|| {
+            Diag::error(
+                code::TOO_LARGE,
+                format!("a tensor of shape {shape:?} and dtype {dtype} is too large to address"),
+            )
+        })
 }
 
 /// Shape of a reduction's result.

@@ -174,9 +174,15 @@ pub const fn ex(code: &'static str, result: &'static str) -> Example {
 pub enum Lower {
     Unset,
     /// Element-wise over broadcast operands: every `Tensor`, `Operand` and `Number` parameter in order.
-    Map { function: &'static Function, promote: Promote },
+    Map {
+        function: &'static Function,
+        promote: Promote,
+    },
     /// Combines over dims: parameters `x, dim, keepdim, dtype` (missing ones absent), possibly after a function.
-    Reduce { kind: ReduceKind, dtype: ReduceType },
+    Reduce {
+        kind: ReduceKind,
+        dtype: ReduceType,
+    },
     /// Another layout over the same buffer.
     View(fn(&Args) -> Result<Layout>),
     /// One kernel; the rule checks, and says what it reads and makes.

@@ -1,8 +1,8 @@
 //! What an operation's operand is: a buffer seen through a layout with a dtype, and its place in the
 //! gradient graph. Plain data with counters; algorithms over it live in `sched/` and `tensor/`.
 
-use super::row::Op;
 use super::args::Args;
+use super::row::Op;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::Diag;
 use crate::base::dtype::DType;

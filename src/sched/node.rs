@@ -16,7 +16,11 @@ pub enum Input {
     Scalar(Scalar),
     /// Row-major position of the element.
     Position,
-    Random { draw: Draw, seed: u64, offset: u64 },
+    Random {
+        draw: Draw,
+        seed: u64,
+        offset: u64,
+    },
 }
 
 impl Input {

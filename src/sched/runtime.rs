@@ -395,7 +395,9 @@ impl Runtime {
     /// What depended on a fault is poisoned; what was overwritten whole is cured.
     fn spread_poison(&self, nodes: &[Node], faults: Vec<(usize, Arc<Diag>)>, state: &mut State) {
         let poisoned = |view: &Arc<View>| view.buffer.poison.lock().is_some();
-        if faults.is_empty() && !nodes.iter().any(|node| node.reads().any(poisoned) || node.outputs.iter().any(poisoned)) {
+        if faults.is_empty()
+            && !nodes.iter().any(|node| node.reads().any(poisoned) || node.outputs.iter().any(poisoned))
+        {
             return;
         }
         for (at, node) in nodes.iter().enumerate() {
@@ -462,11 +464,7 @@ fn out_of_memory(buffer: &Buffer, memory: &Memory) -> Box<Diag> {
         code::OUT_OF_MEMORY,
         format!("out of memory on {}: {} asked for", buffer.device, bytes_text(buffer.size_bytes)),
     )
-    .note(format!(
-        "{} are in use, the limit is {}",
-        bytes_text(memory.allocated),
-        bytes_text(memory.limit)
-    ))
+    .note(format!("{} are in use, the limit is {}", bytes_text(memory.allocated), bytes_text(memory.limit)))
 }
 
 /// `1.50 GiB`, `12 B`.
@@ -485,7 +483,6 @@ pub fn bytes_text(bytes: usize) -> String {
 pub fn poison_of(view: &View) -> Option<Arc<Diag>> {
     view.buffer.poison.lock().clone()
 }
-
 
 /// Host access to memory.
 impl Runtime {

@@ -168,7 +168,13 @@ fn operators(module: &mut Module, host: &Arc<Host>, op: &'static Op) {
     });
 }
 
-fn operator(host: &Host, context: &NativeCallContext, op: &'static Op, form: Form, values: &mut [&mut Dynamic]) -> Native {
+fn operator(
+    host: &Host,
+    context: &NativeCallContext,
+    op: &'static Op,
+    form: Form,
+    values: &mut [&mut Dynamic],
+) -> Native {
     let any = values.iter().any(|value| value.read_lock::<Tensor>().is_some());
     if !any {
         return super::properties::plain_operator(host, context, op.operator, values);

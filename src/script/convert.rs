@@ -90,8 +90,11 @@ fn bind_keywords(host: &Host, op: &'static Op, positional: usize, map: Map, args
     for (name, value) in map {
         let Some(at) = op.params.iter().position(|param| param.name == name.as_str()) else {
             let known = || op.params.iter().map(|param| param.name);
-            let mut diag = Diag::error(code::UNKNOWN_KEYWORD, format!("unknown keyword `{name}`"))
-                .keyword(crate::base::span::Origin::NONE, &name, "not a keyword of this operation");
+            let mut diag = Diag::error(code::UNKNOWN_KEYWORD, format!("unknown keyword `{name}`")).keyword(
+                crate::base::span::Origin::NONE,
+                &name,
+                "not a keyword of this operation",
+            );
             diag = match nearest(&name, known()) {
                 Some(found) => diag.help(format!("did you mean `{found}`?")),
                 None => diag.help(format!("the keywords are: {}", known().collect::<Vec<_>>().join(", "))),

@@ -46,7 +46,11 @@ fn item(value: &Dynamic) -> Result<Item> {
             return Err(ambiguous(&array));
         }
     }
-    fail!(ARGUMENT_TYPE, "an index is an integer, a range, a tensor, `()` or \"...\", not {}", convert::type_name(value))
+    fail!(
+        ARGUMENT_TYPE,
+        "an index is an integer, a range, a tensor, `()` or \"...\", not {}",
+        convert::type_name(value)
+    )
 }
 
 /// Open ends arrive as 0 and the largest integer.

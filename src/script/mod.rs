@@ -7,6 +7,6 @@ pub mod index;
 pub mod properties;
 pub mod raise;
 pub mod session;
-pub mod source;
 pub mod show;
+pub mod source;
 pub mod value;

@@ -112,9 +112,7 @@ fn properties(module: &mut Module, host: &Arc<Host>) {
     property(module, host, "is_pinned", |_, x| Ok(Dynamic::from_bool(x.view().buffer.pinned)));
     property(module, host, "requires_grad", |_, x| Ok(Dynamic::from_bool(x.requires_grad())));
     property(module, host, "is_leaf", |_, x| Ok(Dynamic::from_bool(x.is_leaf())));
-    property(module, host, "grad", |_, x| {
-        Ok(x.0.auto.lock().grad.clone().map_or(Dynamic::UNIT, Dynamic::from))
-    });
+    property(module, host, "grad", |_, x| Ok(x.0.auto.lock().grad.clone().map_or(Dynamic::UNIT, Dynamic::from)));
 }
 
 fn observation(module: &mut Module, host: &Arc<Host>) {
@@ -141,7 +139,10 @@ fn mode(map: &Map) -> Result<grad::Mode> {
     let mut retain = None;
     for (name, value) in map {
         let flag = value.as_bool().map_err(|_| {
-            Diag::error(code::ARGUMENT_TYPE, format!("`{name}` must be true or false, not {}", convert::type_name(value)))
+            Diag::error(
+                code::ARGUMENT_TYPE,
+                format!("`{name}` must be true or false, not {}", convert::type_name(value)),
+            )
         })?;
         match name.as_str() {
             "retain_graph" => retain = Some(flag),

@@ -83,7 +83,9 @@ fn printing(module: &mut Module, host: &Arc<Host>) {
 pub fn diagnostic(failure: &EvalAltResult) -> Option<Diag> {
     match failure {
         EvalAltResult::ErrorRuntime(value, _) => value.read_lock::<ErrorValue>().map(|e| (*e.0).clone()),
-        EvalAltResult::ErrorInFunctionCall(_, _, inner, _) | EvalAltResult::ErrorInModule(_, inner, _) => diagnostic(inner),
+        EvalAltResult::ErrorInFunctionCall(_, _, inner, _) | EvalAltResult::ErrorInModule(_, inner, _) => {
+            diagnostic(inner)
+        }
         _ => None,
     }
 }

@@ -94,7 +94,12 @@ impl Engine {
                     return Err(inplace_shape(dest.shape(), &shape));
                 }
                 if !plan.result.can_cast(dest.dtype) {
-                    fail!(DTYPE, "a result of dtype {} cannot be stored in a tensor of dtype {}", plan.result, dest.dtype);
+                    fail!(
+                        DTYPE,
+                        "a result of dtype {} cannot be stored in a tensor of dtype {}",
+                        plan.result,
+                        dest.dtype
+                    );
                 }
                 dest
             }
@@ -236,7 +241,12 @@ impl Engine {
                 return Err(inplace_shape(&x.shape(), &result.shape()));
             }
             if !result.dtype().can_cast(x.dtype()) {
-                fail!(DTYPE, "a result of dtype {} cannot be stored in a tensor of dtype {}", result.dtype(), x.dtype());
+                fail!(
+                    DTYPE,
+                    "a result of dtype {} cannot be stored in a tensor of dtype {}",
+                    result.dtype(),
+                    x.dtype()
+                );
             }
             return self.inplace(&crate::op::rows::arith::COPY, Args(smallvec![Arg::Tensor(x), Arg::Tensor(result)]));
         }
@@ -254,7 +264,8 @@ impl Engine {
             let Arg::Tensor(tensor) = &args.0[at] else { continue };
             let view = tensor.view();
             if Arc::ptr_eq(&view.buffer, &dest.buffer) && view.layout != dest.layout {
-                let copy = self.call_row(&crate::op::rows::view::CLONE, Args(smallvec![Arg::Tensor(tensor.clone())]))?;
+                let copy =
+                    self.call_row(&crate::op::rows::view::CLONE, Args(smallvec![Arg::Tensor(tensor.clone())]))?;
                 args.0[at] = Arg::Tensor(copy);
             }
         }

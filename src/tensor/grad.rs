@@ -64,7 +64,13 @@ pub fn backward(e: &mut Engine, ys: &[Tensor], gs: &[Option<Tensor>], mode: Mode
 }
 
 /// `grad(ys, xs)`: gradients of the sum of `ys` (weighted with `gs`) with respect to `xs`.
-pub fn grad(e: &mut Engine, ys: &[Tensor], xs: &[Tensor], gs: &[Option<Tensor>], mode: Mode) -> Result<Vec<Option<Tensor>>> {
+pub fn grad(
+    e: &mut Engine,
+    ys: &[Tensor],
+    xs: &[Tensor],
+    gs: &[Option<Tensor>],
+    mode: Mode,
+) -> Result<Vec<Option<Tensor>>> {
     let mut walk = Walk::new(e, mode, false);
     for x in xs {
         match history::edge_of(walk.e, x) {
@@ -95,22 +101,31 @@ impl<'a> Walk<'a> {
     fn seed(&mut self, ys: &[Tensor], gs: &[Option<Tensor>]) -> Result<()> {
         for (at, y) in ys.iter().enumerate() {
             let Some(edge) = history::edge_of(self.e, y) else {
-                return Err(Diag::error(code::GRAD_NONE, "this tensor does not require gradients and was not computed from one that does")
-                    .label(crate::base::span::Origin::NONE, Focus::Call, "")
-                    .label(y.0.made, Focus::Expression, "it was made here")
-                    .help("make a leaf with `requires_grad: true`; was it computed inside `no_grad`, or detached?"));
+                return Err(Diag::error(
+                    code::GRAD_NONE,
+                    "this tensor does not require gradients and was not computed from one that does",
+                )
+                .label(crate::base::span::Origin::NONE, Focus::Call, "")
+                .label(y.0.made, Focus::Expression, "it was made here")
+                .help("make a leaf with `requires_grad: true`; was it computed inside `no_grad`, or detached?"));
             };
             let g = match gs.get(at).cloned().flatten() {
                 Some(g) => {
                     if g.shape() != y.shape() {
                         return Err(Diag::error(
                             code::GRAD_SHAPE,
-                            format!("the gradient has shape {:?}, the tensor {:?}", g.shape().as_slice(), y.shape().as_slice()),
+                            format!(
+                                "the gradient has shape {:?}, the tensor {:?}",
+                                g.shape().as_slice(),
+                                y.shape().as_slice()
+                            ),
                         ));
                     }
                     g
                 }
-                None if y.numel() == 1 => self.e.source(Source::Fill(Scalar::Int(1)), &y.shape(), y.dtype(), y.device())?,
+                None if y.numel() == 1 => {
+                    self.e.source(Source::Fill(Scalar::Int(1)), &y.shape(), y.dtype(), y.device())?
+                }
                 None => {
                     return Err(Diag::error(
                         code::GRAD_SHAPE,
@@ -170,7 +185,10 @@ impl<'a> Walk<'a> {
             Some(old) => (self.e as &mut dyn Emit).add(&old, &g)?,
             // Nobody else holds it: it becomes the gradient without a copy.
             None if self.mode.create_graph => g,
-            None if Arc::strong_count(&g.0) == 1 && g.view().buffer.handles.load(std::sync::atomic::Ordering::Acquire) == 1 && g.view().covers() => {
+            None if Arc::strong_count(&g.0) == 1
+                && g.view().buffer.handles.load(std::sync::atomic::Ordering::Acquire) == 1
+                && g.view().covers() =>
+            {
                 self.e.detach(&g)
             }
             None => self.e.quietly(|e| e.call_row(&view::CLONE, args![&g]))?,
@@ -216,7 +234,12 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn step(&mut self, node: &Arc<GradNode>, mut grads: Vec<Option<Tensor>>, asked: crate::base::span::Origin) -> Result<Vec<(Edge, Tensor)>> {
+    fn step(
+        &mut self,
+        node: &Arc<GradNode>,
+        mut grads: Vec<Option<Tensor>>,
+        asked: crate::base::span::Origin,
+    ) -> Result<Vec<(Edge, Tensor)>> {
         if node.edges.iter().all(Option::is_none) && node.slice.as_ref().is_none_or(|s| s.base_edge.is_none()) {
             return Ok(Vec::new());
         }
@@ -228,7 +251,11 @@ impl<'a> Walk<'a> {
             self.e.quiet -= 1;
         }
         result.map_err(|diag| {
-            diag.or_at(node.origin, "in the gradient of this operation").label(asked, Focus::Call, "gradients were asked for here")
+            diag.or_at(node.origin, "in the gradient of this operation").label(
+                asked,
+                Focus::Call,
+                "gradients were asked for here",
+            )
         })
     }
 
@@ -284,7 +311,10 @@ impl<'a> Walk<'a> {
                     Some(g) => Arg::Tensor(self.fit(g, node.inputs[0].as_ref())?),
                     None => Arg::from(Scalar::Int(0)),
                 };
-                self.e.apply_inplace(&arith::COPY, crate::op::args::Args(smallvec::smallvec![Arg::Tensor(part), value]))?;
+                self.e.apply_inplace(
+                    &arith::COPY,
+                    crate::op::args::Args(smallvec::smallvec![Arg::Tensor(part), value]),
+                )?;
                 let (_, _, base_layout) = history::flat(slice);
                 out.push((edge.clone(), self.view_of(&flat, base_layout)?));
             }

@@ -179,8 +179,11 @@ fn remember_base(source: &Tensor, view: &Tensor) {
 pub fn check_inplace(e: &Engine, x: &Tensor) -> Result<()> {
     let view = x.view();
     if view.layout.shape.iter().zip(&view.layout.strides).any(|(&size, &stride)| size > 1 && stride == 0) {
-        return Err(Diag::error(code::VALUE, "an expanded tensor cannot be written: several elements share one memory location")
-            .help("make a copy first with `.clone()`"));
+        return Err(Diag::error(
+            code::VALUE,
+            "an expanded tensor cannot be written: several elements share one memory location",
+        )
+        .help("make a copy first with `.clone()`"));
     }
     if !e.grad_enabled() {
         return Ok(());
@@ -197,10 +200,13 @@ pub fn check_inplace(e: &Engine, x: &Tensor) -> Result<()> {
             .help("do it inside `no_grad(|| ...)`, or work on a result computed from it"));
     }
     if let Some(base) = base.filter(is_leaf) {
-        return Err(Diag::error(code::GRAD_LEAF, "a view of a leaf that requires gradients cannot be changed in place")
-            .label(crate::base::span::Origin::NONE, Focus::Call, "")
-            .label(base.0.made, Focus::Expression, "the leaf was made here")
-            .help("do it inside `no_grad(|| ...)`, or work on a result computed from it"));
+        return Err(Diag::error(
+            code::GRAD_LEAF,
+            "a view of a leaf that requires gradients cannot be changed in place",
+        )
+        .label(crate::base::span::Origin::NONE, Focus::Call, "")
+        .label(base.0.made, Focus::Expression, "the leaf was made here")
+        .help("do it inside `no_grad(|| ...)`, or work on a result computed from it"));
     }
     Ok(())
 }

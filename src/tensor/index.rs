@@ -77,7 +77,12 @@ fn split(e: &mut Engine, x: &Tensor, items: Vec<Item>) -> Result<Parts> {
                 view = e.call_row(&view::UNSQUEEZE, args![&view, dim])?;
                 let device = view.device();
                 let n = keep as usize;
-                let index = e.source(crate::op::row::Source::Fill(crate::base::dtype::Scalar::Int(0)), &[n], DType::I64, device)?;
+                let index = e.source(
+                    crate::op::row::Source::Fill(crate::base::dtype::Scalar::Int(0)),
+                    &[n],
+                    DType::I64,
+                    device,
+                )?;
                 dim += 1;
                 advanced.push(Some(index));
             }
@@ -97,7 +102,10 @@ fn split(e: &mut Engine, x: &Tensor, items: Vec<Item>) -> Result<Parts> {
             }
             Item::Tensor(index) => {
                 if !index.dtype().is_int() {
-                    return Err(Diag::error(code::DTYPE, format!("an index tensor holds integers or bool, not {}", index.dtype())));
+                    return Err(Diag::error(
+                        code::DTYPE,
+                        format!("an index tensor holds integers or bool, not {}", index.dtype()),
+                    ));
                 }
                 // A 0-dimensional integer tensor takes part as an index of one element.
                 advanced.push(Some(index));

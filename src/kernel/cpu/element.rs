@@ -405,7 +405,7 @@ macro_rules! by_dtype {
             DType::BF16 => { type $T = half::bf16; $body }
             DType::F32 => { type $T = f32; $body }
             DType::F64 => { type $T = f64; $body }
-                    };
+                            };
         result
     }};
 }
@@ -420,7 +420,7 @@ macro_rules! by_size {
             2 => { type $T = u16; $body }
             4 => { type $T = u32; $body }
             _ => { type $T = u64; $body }
-                    };
+                            };
         result
     }};
 }

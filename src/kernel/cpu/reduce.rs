@@ -946,8 +946,7 @@ mod tests {
         program.reduced = 1;
         let mut x: Vec<i64> = (1..=20).collect();
         let (mut sum, mut product) = ([7i64; 2], [7i64; 2]);
-        for (shape, want) in
-            [([2, 10], [[110, 310], [3_715_891_200, 686_533_194_547_200]]), ([2, 0], [[0, 0], [1, 1]])]
+        for (shape, want) in [([2, 10], [[110, 310], [3_715_891_200, 686_533_194_547_200]]), ([2, 0], [[0, 0], [1, 1]])]
         {
             let views = [
                 view(&mut x, DType::I64, &shape, &[10, 1]),

@@ -1,8 +1,8 @@
 //! Reductions over all, one or several dims.
 
-use crate::base::layout::Shape;
 use crate::args;
 use crate::base::diag::Result;
+use crate::base::layout::Shape;
 use crate::kernel::program::ReduceKind;
 use crate::op::emit::{Backward, Emit};
 use crate::op::infer;

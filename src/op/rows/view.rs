@@ -28,7 +28,9 @@ pub fn resolve_shape(sizes: &Ints, numel: usize) -> Result<Shape> {
     if let Some(&at) = unknown.first() {
         match product {
             Some(n) if n > 0 && numel % n == 0 => shape[at] = numel / n,
-            Some(0) if numel == 0 => fail!(SHAPE, "the size -1 is ambiguous for a tensor of 0 elements and sizes {:?}", sizes.as_slice()),
+            Some(0) if numel == 0 => {
+                fail!(SHAPE, "the size -1 is ambiguous for a tensor of 0 elements and sizes {:?}", sizes.as_slice())
+            }
             _ => fail!(SHAPE, "{numel} elements do not fit into sizes {:?}", sizes.as_slice()),
         }
     } else if product != Some(numel) {
@@ -41,7 +43,10 @@ pub static RESHAPE: Op = Op {
     name: "reshape",
     params: &[X, Param::new("shape", Kind::Sizes)],
     summary: "The same elements in another shape: a view where strides allow it, otherwise a copy.",
-    examples: &[ex("tensor([1, 2, 3, 4]).reshape([2, 2])", "tensor([[1, 2],\n        [3, 4]])"), ex("ones([3]).reshape([2, 2])", "E0201")],
+    examples: &[
+        ex("tensor([1, 2, 3, 4]).reshape([2, 2])", "tensor([[1, 2],\n        [3, 4]])"),
+        ex("ones([3]).reshape([2, 2])", "E0201"),
+    ],
     lower: Lower::Compose(|e, a| {
         let x = a.tensor(0);
         let view = x.view();
@@ -61,13 +66,24 @@ pub static VIEW: Op = Op {
     name: "view",
     params: &[X, Param::new("shape", Kind::Sizes)],
     summary: "The same memory in another shape; an error where strides do not allow it.",
-    examples: &[ex("tensor([1, 2]).view([2, 1])", "tensor([[1],\n        [2]])"), ex("ones([3]).view([2, 2])", "E0201")],
+    examples: &[
+        ex("tensor([1, 2]).view([2, 1])", "tensor([[1],\n        [2]])"),
+        ex("ones([3]).view([2, 2])", "E0201"),
+    ],
     lower: Lower::View(|a| {
         let view = a.tensor(0).view();
         let shape = resolve_shape(&a.ints(1).unwrap_or_default(), view.layout.numel())?;
         view.layout.view(&shape).ok_or_else(|| {
-            Diag::error(code::SHAPE, format!("shape {:?} is no view of a tensor with shape {:?} and strides {:?}", shape.as_slice(), view.shape(), view.layout.strides.as_slice()))
-                .help("use `.reshape(...)`, which copies where it must")
+            Diag::error(
+                code::SHAPE,
+                format!(
+                    "shape {:?} is no view of a tensor with shape {:?} and strides {:?}",
+                    shape.as_slice(),
+                    view.shape(),
+                    view.layout.strides.as_slice()
+                ),
+            )
+            .help("use `.reshape(...)`, which copies where it must")
         })
     }),
     grad: Grad::Rule(|e, v| {
@@ -83,7 +99,10 @@ pub static EXPAND: Op = Op {
     name: "expand",
     params: &[X, Param::new("size", Kind::Sizes)],
     summary: "Repeats dimensions of size 1 without copying; -1 keeps a size.",
-    examples: &[ex("tensor([[1], [2]]).expand([2, 3])", "tensor([[1, 1, 1],\n        [2, 2, 2]])"), ex("ones([2]).expand([3])", "E0201")],
+    examples: &[
+        ex("tensor([[1], [2]]).expand([2, 3])", "tensor([[1, 1, 1],\n        [2, 2, 2]])"),
+        ex("ones([2]).expand([3])", "E0201"),
+    ],
     lower: Lower::View(|a| {
         let view = a.tensor(0).view();
         let sizes = a.ints(1).unwrap_or_default();
@@ -127,9 +146,17 @@ pub static CLONE: Op = Op {
 /// Any layout over the buffer, given in elements.
 pub static AS_STRIDED: Op = Op {
     name: "as_strided",
-    params: &[X, Param::new("size", Kind::Ints), Param::new("stride", Kind::Ints), Param::opt("storage_offset", Kind::Int, Default::None)],
+    params: &[
+        X,
+        Param::new("size", Kind::Ints),
+        Param::new("stride", Kind::Ints),
+        Param::opt("storage_offset", Kind::Int, Default::None),
+    ],
     summary: "Any layout over the tensor's memory, in elements; an error where it would leave it.",
-    examples: &[ex("tensor([1, 2, 3]).as_strided([2], [2])", "tensor([1, 3])"), ex("ones([3]).as_strided([4], [1])", "E0206")],
+    examples: &[
+        ex("tensor([1, 2, 3]).as_strided([2], [2])", "tensor([1, 3])"),
+        ex("ones([3]).as_strided([4], [1])", "E0206"),
+    ],
     lower: Lower::View(as_strided),
     grad: Grad::Stop("write the layout with `slice`, `permute` or `unfold`, which have gradients"),
     ..Op::BASE
@@ -199,14 +226,28 @@ pub static SELECT: Op = Op {
 };
 
 /// A dense gradient with `g` in a slice of it.
-fn put_slice(e: &mut dyn Emit, whole: &Tensor, g: &Tensor, dim: usize, start: i64, stop: i64, step: i64) -> Result<Tensor> {
+fn put_slice(
+    e: &mut dyn Emit,
+    whole: &Tensor,
+    g: &Tensor,
+    dim: usize,
+    start: i64,
+    stop: i64,
+    step: i64,
+) -> Result<Tensor> {
     e.call(&SLICE_SCATTER, args![whole, g, dim, start, stop, step])
 }
 
 /// `x[start..stop]` of one dimension, ends clamped as in Python.
 pub static SLICE: Op = Op {
     name: "slice",
-    params: &[X, Param::new("dim", Kind::Dim), Param::opt("start", Kind::Int, Default::None), Param::opt("stop", Kind::Int, Default::None), Param::opt("step", Kind::Int, Default::Int(1))],
+    params: &[
+        X,
+        Param::new("dim", Kind::Dim),
+        Param::opt("start", Kind::Int, Default::None),
+        Param::opt("stop", Kind::Int, Default::None),
+        Param::opt("step", Kind::Int, Default::Int(1)),
+    ],
     summary: "A range of one dimension; a view.",
     lower: Lower::View(|a| {
         let view = a.tensor(0).view();
@@ -252,14 +293,22 @@ pub static SLICE_SCATTER: Op = Op {
         Param::opt("step", Kind::Int, Default::Int(1)),
     ],
     summary: "A copy in which a slice of one dimension is replaced by `src`.",
-    examples: &[ex("zeros([3]).slice_scatter(ones([1]), 0, 1, 2)", "tensor([0., 1., 0.])"), ex("zeros([3]).slice_scatter(ones([2]), 0, 1, 2)", "E0201")],
+    examples: &[
+        ex("zeros([3]).slice_scatter(ones([1]), 0, 1, 2)", "tensor([0., 1., 0.])"),
+        ex("zeros([3]).slice_scatter(ones([2]), 0, 1, 2)", "E0201"),
+    ],
     lower: Lower::Steps(|e, a| {
         let out = e.call(&CLONE, args![a.tensor(0)])?;
         let dim = infer::dim(a.int(2), out.ndim())?;
         let (start, step, len) = slice_bounds(a, 3, out.shape()[dim])?;
         let layout = out.view().layout.slice(dim, start, step, len);
         if layout.shape.as_slice() != a.tensor(1).shape().as_slice() {
-            fail!(SHAPE, "`src` has shape {:?}, the slice {:?}", a.tensor(1).shape().as_slice(), layout.shape.as_slice());
+            fail!(
+                SHAPE,
+                "`src` has shape {:?}, the slice {:?}",
+                a.tensor(1).shape().as_slice(),
+                layout.shape.as_slice()
+            );
         }
         let place = e.alias(&out, layout);
         e.apply_inplace(&COPY, args![&place, a.tensor(1)])?;
@@ -282,7 +331,10 @@ pub static UNSQUEEZE: Op = Op {
     name: "unsqueeze",
     params: &[X, Param::new("dim", Kind::Dim)],
     summary: "A new dimension of size 1; a view.",
-    examples: &[ex("tensor([1, 2]).unsqueeze(1)", "tensor([[1],\n        [2]])"), ex("ones([2]).unsqueeze(5)", "E0209")],
+    examples: &[
+        ex("tensor([1, 2]).unsqueeze(1)", "tensor([[1],\n        [2]])"),
+        ex("ones([2]).unsqueeze(5)", "E0209"),
+    ],
     lower: Lower::View(|a| {
         let view = a.tensor(0).view();
         let dim = infer::dim(a.int(1), view.layout.ndim() + 1)?;
@@ -297,4 +349,5 @@ pub static UNSQUEEZE: Op = Op {
     ..Op::BASE
 };
 
-pub static ROWS: &[&Op] = &[&SELECT, &SLICE, &SLICE_SCATTER, &UNSQUEEZE, &RESHAPE, &VIEW, &EXPAND, &CLONE, &AS_STRIDED, &PART];
+pub static ROWS: &[&Op] =
+    &[&SELECT, &SLICE, &SLICE_SCATTER, &UNSQUEEZE, &RESHAPE, &VIEW, &EXPAND, &CLONE, &AS_STRIDED, &PART];

@@ -180,12 +180,10 @@ impl<'a> Tiles<'a> {
                     }
                     Op::Random { draw, class, seed, out } => {
                         let out = self.values[out as usize];
-                        let key = self.given.scalars[seed as usize];
-                        let first = self.given.scalars[seed as usize + 1];
+                        let source = random::Source::new(draw, &self.given.scalars[seed as usize..]);
                         each_run(self.position_strides, counts, |at, start, step, length| {
                             let start = (place.offsets[self.columns] + start) as u64;
-                            let target = out.add(at * class.size_bytes());
-                            random::fill(draw, class, key, first, start, step as u64, length, target);
+                            source.fill(class, start, step as u64, length, out.add(at * class.size_bytes()));
                         });
                     }
                     Op::CheckNonZero { arg, node } => {

@@ -278,7 +278,8 @@ pub fn tanh<S: Simd>(x: f64) -> f64 {
 pub fn asinh<S: Simd>(x: f64) -> f64 {
     let a = x.abs();
     let z = a * a;
-    log1p::<S>(a + z / (1.0 + (1.0 + z).sqrt())).copysign(x)
+    let y = log1p::<S>(a + z / (1.0 + (1.0 + z).sqrt()));
+    if a < f64::INFINITY { y.copysign(x) } else { x }
 }
 
 /// For x up to 1e150.
