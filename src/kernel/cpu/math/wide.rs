@@ -286,7 +286,8 @@ pub fn asinh<S: Simd>(x: f64) -> f64 {
 #[inline(always)]
 pub fn acosh<S: Simd>(x: f64) -> f64 {
     let t = x - 1.0;
-    log1p::<S>(t + (2.0 * t + t * t).sqrt())
+    let y = log1p::<S>(t + (2.0 * t + t * t).sqrt());
+    if t < 0.0 { f64::NAN } else { y }
 }
 
 #[inline(always)]
