@@ -2,3 +2,5 @@
 
 pub mod cache;
 pub mod host_memory;
+pub mod planned_fault;
+pub mod virtual_time;

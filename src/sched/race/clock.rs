@@ -69,8 +69,6 @@ struct Stream {
     /// Its accesses so far; the clock's own component is brought up to it when others look.
     own: u64,
     clock: Clock,
-    /// The host's version that has been joined.
-    host_seen: u64,
     /// After how many accesses the clock rose, and to what. Ascending.
     waits: VecDeque<(u64, Clock)>,
     /// The last access that others may have learnt of.
@@ -79,12 +77,13 @@ struct Stream {
 }
 
 /// The clocks of all streams of a session, and of its host thread.
+///
+/// What the host has waited for is before everything that is queued later, on whichever stream; so streams
+/// need not learn of it, and every question looks at the host's clock too.
 #[derive(Default)]
 pub struct Clocks {
     streams: Vec<Stream>,
     host: Clock,
-    /// Rises with the host's clock.
-    host_version: u64,
 }
 
 impl Clocks {
@@ -94,15 +93,8 @@ impl Clocks {
 
     /// A new stream. It takes over the lane of a retired one whose work the host has waited for.
     pub fn stream(&mut self, name: StreamName) -> Lane {
-        let fresh = Stream {
-            name,
-            own: 0,
-            clock: self.host.clone(),
-            host_seen: self.host_version,
-            waits: VecDeque::new(),
-            released: 0,
-            retired: false,
-        };
+        let fresh =
+            Stream { name, own: 0, clock: Clock::default(), waits: VecDeque::new(), released: 0, retired: false };
         let done = |(lane, stream): &(usize, &Stream)| stream.retired && self.host.get(*lane as u32) >= stream.own;
         if let Some((lane, Stream { own, .. })) = self.streams.iter().enumerate().find(done) {
             let own = *own;
@@ -127,30 +119,16 @@ impl Clocks {
         self.streams[lane.0 as usize].own
     }
 
-    /// What is queued from now on comes after all that the host has waited for.
-    fn enter(&mut self, lane: Lane) -> &mut Stream {
-        let stream = &mut self.streams[lane.0 as usize];
-        if stream.host_seen != self.host_version {
-            stream.host_seen = self.host_version;
-            join_logged(stream, lane, &self.host, &self.host);
-        }
-        stream
-    }
-
-    pub(super) fn catch_up(&mut self, lane: Lane) {
-        self.enter(lane);
-    }
-
     /// Counts one access and returns its number.
     pub(super) fn tick(&mut self, lane: Lane) -> u64 {
-        let stream = self.enter(lane);
+        let stream = &mut self.streams[lane.0 as usize];
         stream.own += 1;
         stream.own
     }
 
     /// The event stands for all that is queued on the stream now.
     pub fn record(&mut self, lane: Lane) -> EventClock {
-        let stream = self.enter(lane);
+        let stream = &mut self.streams[lane.0 as usize];
         stream.released = stream.own;
         stream.clock.raise(lane.0, stream.own);
         EventClock(stream.clock.clone())
@@ -159,7 +137,6 @@ impl Clocks {
     /// What is queued on the stream from now on comes after the event.
     /// An event that was never recorded has no clock, and waiting for it orders nothing.
     pub fn wait(&mut self, lane: Lane, event: &EventClock) {
-        self.enter(lane);
         join_logged(&mut self.streams[lane.0 as usize], lane, &event.0, &self.host);
     }
 
@@ -172,35 +149,25 @@ impl Clocks {
     /// The host waited for all work of the stream, or a `query` of it returned true.
     pub fn host_sync(&mut self, lane: Lane) {
         let EventClock(clock) = self.record(lane);
-        self.host_join(&clock);
+        self.host.join(&clock);
     }
 
     /// The host waited for the event, or a `query` of it returned true.
     pub fn host_sync_event(&mut self, event: &EventClock) {
-        self.host_join(&event.0);
+        self.host.join(&event.0);
     }
 
     /// The host waited for the first `position` accesses of the stream, as a host read does.
     pub fn host_wait(&mut self, lane: Lane, position: u64) {
         if self.host.get(lane.0) < position {
             let clock = self.clock_at(lane, position);
-            let stream = &mut self.streams[lane.0 as usize];
-            stream.released = stream.released.max(position);
-            self.host_join(&clock);
-        }
-    }
-
-    fn host_join(&mut self, clock: &Clock) {
-        if self.host.join(clock) {
-            self.host_version += 1;
+            self.host.join(&clock);
         }
     }
 
     /// The stream's next work comes after these accesses, because memory was handed on after they were done.
     pub(super) fn wait_for_access(&mut self, lane: Lane, other: Lane, position: u64) {
-        self.enter(lane);
-        let known = self.streams[lane.0 as usize].clock.get(other.0) >= position;
-        if lane != other && !known {
+        if !self.is_before((other.0, position), lane) {
             let clock = self.clock_at(other, position);
             let stream = &mut self.streams[other.0 as usize];
             stream.released = stream.released.max(position);

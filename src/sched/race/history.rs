@@ -69,7 +69,7 @@ const FIRST_CLEANUP: usize = 32;
 /// parts with events between and its host waits for none; the older half is then forgotten, so that a race
 /// with one of these may be missed, but never a false one reported. Joined parts count as done when the last
 /// of them is: only here a host read of one part is taken to order less than it does.
-const REMEMBERED: usize = 256;
+const REMEMBERED: usize = 1024;
 
 /// What the detector knows about one buffer.
 pub struct BufferClock {
@@ -212,7 +212,7 @@ impl Clocks {
     }
 
     /// As [`Clocks::access`], but only asks: for an operation that is refused when there is a conflict.
-    pub fn conflict(&mut self, buffer: &mut BufferClock, lane: Lane, access: &Use) -> Option<Conflict> {
+    pub fn conflict(&self, buffer: &mut BufferClock, lane: Lane, access: &Use) -> Option<Conflict> {
         if buffer.owner == Owner::Nobody || buffer.owner == Owner::One(lane.0) {
             return None;
         }
@@ -220,7 +220,6 @@ impl Clocks {
         if region.is_empty() {
             return None;
         }
-        self.catch_up(lane);
         let Use { kind, origin, op, .. } = *access;
         let new = Access { kind, lane: lane.0, epoch: 0, origin, op, region };
         buffer.spread();

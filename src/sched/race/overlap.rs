@@ -98,13 +98,9 @@ fn reaches_by_two(a: Term, b: Term, low: i128, high: i128) -> bool {
     if from > to {
         return false;
     }
-    // y = 0 serves if some x alone falls into the interval, the largest y if some x falls there with it.
-    let touches = |low: i128, high: i128| ceil_div(low, a.step).max(from) <= high.div_euclid(a.step).min(to);
-    if touches(low, high) || touches(low - span, high - span) {
-        return true;
-    }
-    // For every other x the interval lies inside 0..=span: is there a multiple of b.step in it?
-    // Multiples in low-ax..=high-ax are floor((high-ax)/b) - floor((low-1-ax)/b); x counts down from `to`,
+    // What is left for y then lies inside 0..=span or holds one of its ends, both multiples of b.step: the
+    // question is only whether a multiple falls into it, for some x.
+    // There are floor((high-ax)/b) - floor((low-1-ax)/b) in low-ax..=high-ax; x counts down from `to`,
     // so that slopes are positive.
     let count = to - from + 1;
     let total = |bound: i128| floor_sum(count, b.step, a.step, bound - a.step * to);
