@@ -7,7 +7,7 @@ use crate::base::dtype::DType;
 use half::{bf16, f16};
 
 /// A `bool` element: one byte, 0 or 1. Not Rust's `bool`, for which any other byte is undefined behaviour.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 #[repr(transparent)]
 pub struct Truth(pub u8);
 
@@ -83,7 +83,7 @@ key!(u32, u64);
 key!(u64, u128);
 
 /// One of the ten element types.
-pub trait Element: Copy + Send + Sync + PartialEq + 'static {
+pub trait Element: Copy + Send + Sync + PartialOrd + 'static {
     const DTYPE: DType;
     const ZERO: Self;
     const ONE: Self;
@@ -390,39 +390,75 @@ float!(f64, F64, f64, u64, u64, |x: f64| x, |x: f32| x as f64, |x: f64| x, 1.0);
 
 /// Runs the body with `$T` as the Rust type of the dtype.
 macro_rules! by_dtype {
-    ($dtype:expr, $T:ident => $body:expr) => {{
-        use $crate::base::dtype::DType;
-        use $crate::kernel::cpu::element::Truth;
-        #[rustfmt::skip]
-        let result = match $dtype {
-            DType::Bool => { type $T = Truth; $body }
-            DType::U8 => { type $T = u8; $body }
-            DType::I8 => { type $T = i8; $body }
-            DType::I16 => { type $T = i16; $body }
-            DType::I32 => { type $T = i32; $body }
-            DType::I64 => { type $T = i64; $body }
-            DType::F16 => { type $T = half::f16; $body }
-            DType::BF16 => { type $T = half::bf16; $body }
-            DType::F32 => { type $T = f32; $body }
-            DType::F64 => { type $T = f64; $body }
-                            };
-        result
-    }};
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            $crate::base::dtype::DType::Bool => {
+                type $T = $crate::kernel::cpu::element::Truth;
+                $body
+            }
+            $crate::base::dtype::DType::U8 => {
+                type $T = u8;
+                $body
+            }
+            $crate::base::dtype::DType::I8 => {
+                type $T = i8;
+                $body
+            }
+            $crate::base::dtype::DType::I16 => {
+                type $T = i16;
+                $body
+            }
+            $crate::base::dtype::DType::I32 => {
+                type $T = i32;
+                $body
+            }
+            $crate::base::dtype::DType::I64 => {
+                type $T = i64;
+                $body
+            }
+            $crate::base::dtype::DType::F16 => {
+                type $T = half::f16;
+                $body
+            }
+            $crate::base::dtype::DType::BF16 => {
+                type $T = half::bf16;
+                $body
+            }
+            $crate::base::dtype::DType::F32 => {
+                type $T = f32;
+                $body
+            }
+            $crate::base::dtype::DType::F64 => {
+                type $T = f64;
+                $body
+            }
+        }
+    };
 }
 pub(crate) use by_dtype;
 
 /// Runs the body with `$T` as the unsigned integer of the dtype's size: for kernels that only move values.
 macro_rules! by_size {
-    ($dtype:expr, $T:ident => $body:expr) => {{
-        #[rustfmt::skip]
-        let result = match $dtype.size_bytes() {
-            1 => { type $T = u8; $body }
-            2 => { type $T = u16; $body }
-            4 => { type $T = u32; $body }
-            _ => { type $T = u64; $body }
-                            };
-        result
-    }};
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype.size_bytes() {
+            1 => {
+                type $T = u8;
+                $body
+            }
+            2 => {
+                type $T = u16;
+                $body
+            }
+            4 => {
+                type $T = u32;
+                $body
+            }
+            _ => {
+                type $T = u64;
+                $body
+            }
+        }
+    };
 }
 pub(crate) use by_size;
 

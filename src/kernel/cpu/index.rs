@@ -1,1 +1,548 @@
-//! index
+//! Advanced indexing: reading and writing the places that index tensors name.
+//!
+//! One engine serves `x[i, j]`, `index_select`, `embedding`, their gradients and in-place forms: a table turns a block
+//! of indices into offsets, and each offset starts a slice made of the dims that are not indexed. Writes are free of
+//! races and independent of the number of threads: a thread owns a range of the target, and every thread goes through
+//! the indices in order. Gather and scatter along a dim are in `gather.rs`.
+
+pub mod count;
+pub mod gather;
+pub mod rows;
+
+use super::copy::copy_view;
+use super::element::{Element, by_dtype, by_size};
+use super::walk::{Ptr, Walk, flag, int, ints, read_ints};
+use crate::base::layout::{Shape, Strides};
+use crate::kernel::abi::{Call, Fault, FaultKind, Faults, RawView, Threads};
+use smallvec::SmallVec;
+
+/// Indices that are checked and turned into offsets at a time: two buffers of 4 KB on the stack.
+const BLOCK: usize = 512;
+/// The offset of an index that was out of range, or is to be skipped.
+const NOWHERE: isize = isize::MIN;
+
+/// An index tensor and what its values must satisfy.
+struct Bounded<'a> {
+    index: &'a RawView,
+    size: usize,
+    kind: FaultKind,
+    /// Are negative indices counted from the end?
+    wraps: bool,
+    faults: &'a Faults,
+}
+
+impl Bounded<'_> {
+    /// Reads indices into `0..size`; false when some were bad: those are -1 and reported, with their position.
+    #[inline]
+    unsafe fn read(&self, at: (isize, isize), out: &mut [i64], position: impl Fn(usize) -> usize) -> bool {
+        // SAFETY: the caller promises the elements at offset and stride `at`.
+        unsafe { read_ints(self.index, at.0, at.1, out) };
+        let size = self.size as i64;
+        let shift = if self.wraps { size } else { 0 };
+        let mut bad = false;
+        for i in out.iter_mut() {
+            *i += if *i < 0 { shift } else { 0 };
+            bad |= *i as u64 >= size as u64;
+        }
+        if bad {
+            self.report(out, position);
+        }
+        !bad
+    }
+
+    #[cold]
+    fn report(&self, out: &mut [i64], position: impl Fn(usize) -> usize) {
+        let size = self.size as i64;
+        for (k, i) in out.iter_mut().enumerate().filter(|(_, i)| **i as u64 >= size as u64) {
+            // The value as the user wrote it; a wrapped negative one was moved by the size.
+            let value = if *i < 0 && self.wraps { *i - size } else { *i };
+            self.faults.report(Fault { kind: self.kind, position: position(k) as u64, value, bound: size });
+            *i = -1;
+        }
+    }
+}
+
+/// How an index value moves through the indexed tensor.
+enum Step<'a> {
+    Stride(isize),
+    /// The value is a row-major position in the whole tensor.
+    Position(&'a RawView),
+}
+
+/// Index tensors of one shape, that together name offsets.
+struct Table<'a> {
+    entries: SmallVec<[(Bounded<'a>, Walk<1>, Step<'a>); 2]>,
+    /// An index value of the first entry that is passed over without a fault.
+    skips: Option<i64>,
+}
+
+impl<'a> Table<'a> {
+    fn new(call: &'a Call<'a>, x: &'a RawView, indices: &'a [RawView], dims: &[i64], wraps: bool) -> Table<'a> {
+        let entry = |(index, &dim): (&'a RawView, &i64)| {
+            let dim = dim as usize;
+            let bounded = Bounded {
+                index,
+                size: x.shape[dim],
+                kind: FaultKind::Index { dim: dim as u8 },
+                wraps,
+                faults: call.faults,
+            };
+            (bounded, Walk::new(&index.shape, [&index.strides]), Step::Stride(x.strides[dim]))
+        };
+        Table { entries: indices.iter().zip(dims).map(entry).collect(), skips: None }
+    }
+
+    /// Offsets of the entries `start..start + out.len()`; false when some are `NOWHERE`.
+    unsafe fn offsets(&self, start: usize, out: &mut [isize]) -> bool {
+        let mut buffer = [0i64; BLOCK];
+        let values = &mut buffer[..out.len()];
+        let mut good = true;
+        out.fill(0);
+        for (which, (bounded, walk, step)) in self.entries.iter().enumerate() {
+            let stride = walk.inner()[0];
+            walk.pieces(start..start + out.len(), |position, [offset], n| {
+                let part = &mut values[position - start..][..n];
+                if let Some(skipped) = self.skips.filter(|_| which == 0) {
+                    // SAFETY: as below.
+                    unsafe { read_ints(bounded.index, offset, stride, part) };
+                    for (k, _) in part.iter().enumerate().filter(|(_, v)| **v == skipped) {
+                        out[position - start + k] = NOWHERE;
+                        good = false;
+                    }
+                }
+                // SAFETY: the walk stays inside the index tensor.
+                good &= unsafe { bounded.read((offset, stride), part, |k| position + k) };
+            });
+            for (offset, &value) in out.iter_mut().zip(values.iter()) {
+                if value < 0 || *offset == NOWHERE {
+                    *offset = NOWHERE;
+                    continue;
+                }
+                *offset += match step {
+                    Step::Stride(stride) => value as isize * stride,
+                    Step::Position(x) => offset_of(x, value as usize),
+                };
+            }
+        }
+        good
+    }
+}
+
+/// Offset of the element at a row-major position.
+fn offset_of(x: &RawView, mut position: usize) -> isize {
+    let mut offset = 0;
+    for (&size, &stride) in x.shape.iter().zip(&x.strides).rev() {
+        offset += (position % size) as isize * stride;
+        position /= size;
+    }
+    offset
+}
+
+/// An indexed tensor `x` against a dense one, `other`, that has an element for each index and slice element.
+struct Places<'a> {
+    table: Table<'a>,
+    /// Strides of `other` over the dims of the index.
+    entries: Walk<1>,
+    /// Strides of `x` and of `other` over the dims that are not indexed.
+    slice: Walk<2>,
+}
+
+impl<'a> Places<'a> {
+    /// `dims` of `x` are indexed; in `other` the dims of the index stand at `place` among those that are left.
+    fn new(table: Table<'a>, x: &RawView, other: &RawView, dims: &[i64], place: usize) -> Places<'a> {
+        let index_ndim = table.entries.first().map_or(0, |(bounded, ..)| bounded.index.shape.len());
+        let kept: Vec<usize> = (0..x.shape.len()).filter(|&d| !dims.contains(&(d as i64))).collect();
+        let shape: Shape = kept.iter().map(|&d| x.shape[d]).collect();
+        let from: Strides = kept.iter().map(|&d| x.strides[d]).collect();
+        let mut to = other.strides.clone();
+        let inner: Strides = to.drain(place..place + index_ndim).collect();
+        let entries = Walk::new(&other.shape[place..place + index_ndim], [&inner]);
+        Places { table, entries, slice: Walk::new(&shape, [&from, &to]) }
+    }
+
+    /// Calls `act(element of x, element of other)` for every pair. A bad index is replaced by `missing` when there
+    /// is one, else left out.
+    ///
+    /// `Access::Read`: `x` is only read, so that entries are shared out freely. `Access::Write`: calls for one element
+    /// of `x` come from one thread, in the order of the entries.
+    ///
+    /// # Safety
+    /// Both tensors are as [`crate::kernel::abi::HostFn`] says, with `T` of their size.
+    unsafe fn each<T: Send + Sync>(
+        &self,
+        (x, other): (Ptr<T>, Ptr<T>),
+        missing: Option<Ptr<T>>,
+        access: Access,
+        threads: &Threads,
+        act: impl Fn(*mut T, *mut T) + Sync,
+    ) {
+        let (entries, slice) = (self.entries.numel, self.slice.numel);
+        if entries == 0 || slice == 0 {
+            return;
+        }
+        let everywhere = isize::MIN + 1..isize::MAX;
+        let work = |entries: std::ops::Range<usize>, slice: std::ops::Range<usize>, owned: &std::ops::Range<isize>| {
+            // SAFETY: the caller's promise; how the work is divided is argued below.
+            unsafe { self.part(x, other, missing, entries, slice, owned, &act) }
+        };
+        // Slices are divided when that gives enough to do: threads then touch different elements whatever the index.
+        if slice >= 16 * 1024 || (slice >= 64 && entries <= BLOCK) {
+            let grain = (16 * 1024 / entries.min(16 * 1024)).max(16);
+            threads.split(slice, grain, |range| work(0..entries, range, &everywhere));
+        } else if access == Access::Read {
+            let grain = (16 * 1024 / slice).max(1);
+            threads.split(entries, grain, |range| work(range, 0..slice, &everywhere));
+        } else if threads.count() == 1 || entries * slice < 16 * 1024 {
+            work(0..entries, 0..slice, &everywhere);
+        } else {
+            // Each thread owns a range of starts of slices. Different slices of `x` start at different elements.
+            let reach: isize = self
+                .table
+                .entries
+                .iter()
+                .map(|(bounded, _, step)| match step {
+                    Step::Stride(stride) => (bounded.size as isize - 1) * stride + 1,
+                    Step::Position(x) => offset_of(x, x.numel() - 1) + 1,
+                })
+                .sum();
+            let parts = threads.count() as isize;
+            threads.split(parts as usize, 1, |range| {
+                for part in range {
+                    let part = part as isize;
+                    work(0..entries, 0..slice, &(reach * part / parts..reach * (part + 1) / parts));
+                }
+            });
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    unsafe fn part<T>(
+        &self,
+        x: Ptr<T>,
+        other: Ptr<T>,
+        missing: Option<Ptr<T>>,
+        entries: std::ops::Range<usize>,
+        slice: std::ops::Range<usize>,
+        owned: &std::ops::Range<isize>,
+        act: &impl Fn(*mut T, *mut T),
+    ) {
+        let [entry_step] = self.entries.inner();
+        let [slice_from, slice_to] = self.slice.inner();
+        let all = owned.start == isize::MIN + 1;
+        let mut buffer = [0isize; BLOCK];
+        // The longer run of `other` goes innermost.
+        let entries_inside = self.slice.numel == 1 || (slice_to != 1 && entry_step == 1);
+        self.entries.pieces(entries, |first, [to], n| {
+            for start in (0..n).step_by(BLOCK) {
+                let offsets = &mut buffer[..BLOCK.min(n - start)];
+                // SAFETY: the piece lies inside the index.
+                let good = unsafe { self.table.offsets(first + start, offsets) };
+                let to = to + start as isize * entry_step;
+                if !all {
+                    for offset in offsets.iter_mut().filter(|o| !owned.contains(o)) {
+                        *offset = NOWHERE;
+                    }
+                }
+                let plain = good && all;
+                if entries_inside {
+                    self.slice.pieces(slice.clone(), |_, [s_from, s_to], m| {
+                        for k in 0..m as isize {
+                            let (f, t) = (s_from + k * slice_from, to + s_to + k * slice_to);
+                            if plain {
+                                for (i, &offset) in offsets.iter().enumerate() {
+                                    act(x.at(f + offset), other.at(t + i as isize * entry_step));
+                                }
+                            } else {
+                                for (i, &offset) in offsets.iter().enumerate() {
+                                    let to = other.at(t + i as isize * entry_step);
+                                    match (offset == NOWHERE, missing) {
+                                        (false, _) => act(x.at(f + offset), to),
+                                        (true, Some(missing)) => act(missing.at(0), to),
+                                        (true, None) => {}
+                                    }
+                                }
+                            }
+                        }
+                    });
+                    continue;
+                }
+                for (i, &offset) in offsets.iter().enumerate() {
+                    let to = to + i as isize * entry_step;
+                    let (base, moves) = match (offset == NOWHERE, missing) {
+                        (false, _) => (x.at(offset), 1),
+                        (true, Some(missing)) => (missing.at(0), 0),
+                        (true, None) => continue,
+                    };
+                    self.slice.pieces(slice.clone(), |_, [s_from, s_to], m| {
+                        let (from, to) = (base.wrapping_offset(moves * s_from), other.at(to + s_to));
+                        if (moves * slice_from, slice_to) == (1, 1) {
+                            (0..m).for_each(|k| act(from.wrapping_add(k), to.wrapping_add(k)));
+                        } else {
+                            for k in 0..m as isize {
+                                act(from.wrapping_offset(k * moves * slice_from), to.wrapping_offset(k * slice_to));
+                            }
+                        }
+                    });
+                }
+            }
+        });
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Read,
+    Write,
+}
+
+/// Reads: `other = x[..]`, zero where an index is bad.
+unsafe fn read_places(places: &Places<'_>, x: &RawView, other: &RawView, threads: &Threads) {
+    by_size!(x.dtype, T => {
+        let mut zero: T = 0;
+        let zero = Some(Ptr::new(&raw mut zero));
+        // SAFETY: passed on; each element of `other` is written once.
+        unsafe { places.each::<T>((Ptr::of(x), Ptr::of(other)), zero, Access::Read, threads, |x, other| *other = *x) }
+    })
+}
+
+/// Writes: `x[..] = other`, the last of duplicates staying.
+unsafe fn write_places(places: &Places<'_>, x: &RawView, other: &RawView, threads: &Threads) {
+    by_size!(x.dtype, T => {
+        // SAFETY: passed on.
+        unsafe { places.each::<T>((Ptr::of(x), Ptr::of(other)), None, Access::Write, threads, |x, other| *x = *other) }
+    })
+}
+
+/// Adds: `x[..] += other`, duplicates in order.
+unsafe fn add_places(places: &Places<'_>, x: &RawView, other: &RawView, threads: &Threads) {
+    by_dtype!(x.dtype, T => {
+        // SAFETY: passed on.
+        unsafe {
+            places.each::<T>((Ptr::of(x), Ptr::of(other)), None, Access::Write, threads, |x, other| {
+                *x = (*x).plus(*other)
+            })
+        }
+    })
+}
+
+/// Copies `x` to the output unless they are the same memory, as in the in-place forms.
+unsafe fn begin(x: &RawView, y: &RawView, threads: &Threads) {
+    if x.ptr != y.ptr || x.strides != y.strides {
+        // SAFETY: passed on.
+        unsafe { copy_view(x, y, threads) };
+    }
+}
+
+/// `x[i, .., j]`: inputs `[x, index ..]`, where all index tensors have one shape `B` (stride 0 allowed; i64, i32, i16,
+/// i8 or u8). Outputs `[y]`: the dims of `x` that are not indexed, in order, with `B` inserted at `place`; dtype of `x`.
+/// Attrs `[dims, place]`: the indexed dims, one for each index tensor, and a position. Negative indices count
+/// from the end; a bad one is an `Index` fault and reads 0.
+///
+/// # Safety
+/// As [`crate::kernel::abi::HostFn`].
+pub unsafe fn index_get(call: &Call<'_>) {
+    let ([x, indices @ ..], y) = (call.inputs, &call.outputs[0]) else { return };
+    let dims = ints(call, 0);
+    let table = Table::new(call, x, indices, dims, true);
+    let places = Places::new(table, x, y, dims, int(call, 1) as usize);
+    // SAFETY: passed on.
+    unsafe { read_places(&places, x, y, call.threads) }
+}
+
+/// `x[i, .., j] = value`, or `+=`: inputs `[x, value, index ..]`, value of the shape that [`index_get`] gives (stride 0
+/// allowed) and of the dtype of `x`. Outputs `[y]` of the shape and dtype of `x`, which may be `x` itself. Attrs `[dims,
+/// place, accumulate]`. Duplicates are added in order, or the last one stays. A bad index writes nothing.
+///
+/// # Safety
+/// As [`crate::kernel::abi::HostFn`], except that `y` may be `x`.
+pub unsafe fn index_put(call: &Call<'_>) {
+    let ([x, value, indices @ ..], y) = (call.inputs, &call.outputs[0]) else { return };
+    let dims = ints(call, 0);
+    let table = Table::new(call, y, indices, dims, true);
+    let places = Places::new(table, y, value, dims, int(call, 1) as usize);
+    // SAFETY: passed on.
+    unsafe {
+        begin(x, y, call.threads);
+        if flag(call, 2) {
+            add_places(&places, y, value, call.threads);
+        } else {
+            write_places(&places, y, value, call.threads);
+        }
+    }
+}
+
+/// `torch.take`: inputs `[x, index]`; outputs `[y]` of the shape of the index and the dtype of `x`. Indices are row-major
+/// positions in `x`; negative ones count from the end; a bad one is an `Index` fault of dim 0 and reads 0.
+///
+/// # Safety
+/// As [`crate::kernel::abi::HostFn`].
+pub unsafe fn take(call: &Call<'_>) {
+    let (x, index, y) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
+    let places = positions(call, x, index, y);
+    // SAFETY: passed on.
+    unsafe { read_places(&places, x, y, call.threads) }
+}
+
+/// `torch.Tensor.put_`, and the gradient of [`take`] (from a zero `x`): inputs `[x, value, index]`, value of the shape of
+/// the index; outputs `[y]` like `x`, which may be `x`. Attrs `[accumulate]`.
+///
+/// # Safety
+/// As [`crate::kernel::abi::HostFn`], except that `y` may be `x`.
+pub unsafe fn put(call: &Call<'_>) {
+    let (x, value, index, y) = (&call.inputs[0], &call.inputs[1], &call.inputs[2], &call.outputs[0]);
+    let places = positions(call, y, index, value);
+    // SAFETY: passed on.
+    unsafe {
+        begin(x, y, call.threads);
+        if flag(call, 0) {
+            add_places(&places, y, value, call.threads);
+        } else {
+            write_places(&places, y, value, call.threads);
+        }
+    }
+}
+
+/// Places of indices that are positions in the whole of `x`.
+fn positions<'a>(call: &'a Call<'a>, x: &'a RawView, index: &'a RawView, other: &RawView) -> Places<'a> {
+    let step = if x.is_contiguous() { Step::Stride(1) } else { Step::Position(x) };
+    let kind = FaultKind::Index { dim: 0 };
+    let bounded = Bounded { index, size: x.numel(), kind, wraps: true, faults: call.faults };
+    let mut entries = SmallVec::new();
+    entries.push((bounded, Walk::new(&index.shape, [&index.strides]), step));
+    Places {
+        table: Table { entries, skips: None },
+        entries: Walk::new(&other.shape, [&other.strides]),
+        slice: Walk::new(&[], [&[], &[]]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::attr::Attr;
+    use crate::base::dtype::DType;
+    use crate::kernel::cpu::walk::sample::{self, Dice, Owned, call_on, coords, dims, flat, values};
+
+    /// Checks get, put and accumulating put of one case against loops.
+    fn check(
+        shape: &[usize],
+        indexed: &[usize],
+        index_shape: &[usize],
+        place: usize,
+        threads: &Threads,
+        dice: &mut Dice,
+    ) {
+        let count: usize = index_shape.iter().product();
+        let kept: Vec<usize> = (0..shape.len()).filter(|d| !indexed.contains(d)).collect();
+        let mut out: Vec<usize> = kept.iter().map(|&d| shape[d]).collect();
+        for (k, &n) in index_shape.iter().enumerate() {
+            out.insert(place + k, n);
+        }
+        let index_values: Vec<Vec<f64>> = indexed
+            .iter()
+            .map(|&d| (0..count).map(|_| dice.below(2 * shape[d]) as f64 - shape[d] as f64).collect())
+            .collect();
+        let source = |o: usize| -> usize {
+            let mut c = coords(o, &out);
+            let b: Vec<usize> = c.drain(place..place + index_shape.len()).collect();
+            let mut at = vec![0; shape.len()];
+            kept.iter().zip(&c).for_each(|(&d, &i)| at[d] = i);
+            for (k, &d) in indexed.iter().enumerate() {
+                at[d] = (index_values[k][flat(&b, index_shape)] as i64).rem_euclid(shape[d] as i64) as usize;
+            }
+            flat(&at, shape)
+        };
+        let total: usize = out.iter().product();
+        let attrs = |accumulate| {
+            let list: Vec<i64> = indexed.iter().map(|&d| d as i64).collect();
+            [dims(&list), Attr::Int(place as i64), Attr::Bool(accumulate)]
+        };
+        for (dtype, index_dtype) in [(DType::F32, DType::I64), (DType::I16, DType::I32), (DType::F64, DType::I16)] {
+            let xs = values(shape.iter().product(), dice);
+            let x = Owned::strided_from(dtype, shape, &xs, dice);
+            let indices: Vec<Owned> =
+                index_values.iter().map(|v| Owned::strided_from(index_dtype, index_shape, v, dice)).collect();
+            let mut inputs = vec![&x];
+            inputs.extend(&indices);
+            for dense in [true, false] {
+                let y = if dense { Owned::dense(dtype, &out) } else { Owned::strided(dtype, &out, dice) };
+                assert_eq!(call_on(threads, index_get, &inputs, &[&y], &attrs(false)), None);
+                assert!(y.get() == (0..total).map(|o| xs[source(o)]).collect::<Vec<_>>(), "get {shape:?} {indexed:?}");
+                let vs = values(total, dice);
+                y.set(&vs);
+                for accumulate in [false, true] {
+                    let z = Owned::strided(dtype, shape, dice);
+                    let mut expected = xs.clone();
+                    for (o, &v) in vs.iter().enumerate() {
+                        expected[source(o)] = if accumulate { expected[source(o)] + v } else { v };
+                    }
+                    let mut inputs = vec![&x, &y];
+                    inputs.extend(&indices);
+                    assert_eq!(call_on(threads, index_put, &inputs, &[&z], &attrs(accumulate)), None);
+                    assert!(z.get() == expected, "put {shape:?} {indexed:?} {accumulate}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn advanced_indexing_agrees_with_loops() {
+        let mut dice = Dice(11);
+        for threads in [&Threads::ONE, &Threads::new(3)] {
+            check(&[5], &[0], &[7], 0, threads, &mut dice);
+            check(&[4, 6], &[0], &[3], 0, threads, &mut dice);
+            check(&[4, 6], &[1], &[2, 5], 1, threads, &mut dice);
+            check(&[4, 6], &[0, 1], &[9], 0, threads, &mut dice);
+            check(&[3, 4, 5], &[0, 2], &[2, 3], 0, threads, &mut dice);
+            check(&[3, 4, 5], &[1], &[4], 1, threads, &mut dice);
+            check(&[3, 4, 5, 2], &[1, 2], &[6], 1, threads, &mut dice);
+            check(&[50, 3], &[0], &[9000], 0, threads, &mut dice);
+            check(&[70], &[0], &[40000], 0, threads, &mut dice);
+            check(&[9, 30, 80], &[0], &[20], 0, threads, &mut dice);
+            check(&[90, 30], &[1], &[700], 1, threads, &mut dice);
+            check(&[4, 0], &[0], &[3], 0, threads, &mut dice);
+            check(&[4, 3], &[0], &[0], 0, threads, &mut dice);
+        }
+    }
+
+    #[test]
+    fn a_bad_index_is_told_by_its_lowest_position() {
+        let x = Owned::from(DType::F32, &[3, 2], &[1., 2., 3., 4., 5., 6.]);
+        let index = Owned::from(DType::I64, &[4], &[2., -4., 0., 3.]);
+        let y = Owned::dense(DType::F32, &[4, 2]);
+        let fault = Some(Fault { kind: FaultKind::Index { dim: 0 }, position: 1, value: -4, bound: 3 });
+        assert_eq!(call_on(&Threads::ONE, index_get, &[&x, &index], &[&y], &[dims(&[0]), Attr::Int(0)]), fault);
+        assert_eq!(y.get(), [5., 6., 0., 0., 1., 2., 0., 0.]);
+        let value = Owned::from(DType::F32, &[4, 2], &[9.0; 8]);
+        let z = Owned::dense(DType::F32, &[3, 2]);
+        let attrs = [dims(&[0]), Attr::Int(0), Attr::Bool(true)];
+        assert_eq!(call_on(&Threads::ONE, index_put, &[&x, &value, &index], &[&z], &attrs), fault);
+        assert_eq!(z.get(), [10., 11., 3., 4., 14., 15.]);
+        let empty = Owned::dense(DType::F32, &[0]);
+        let y = Owned::dense(DType::F32, &[4]);
+        assert!(call_on(&Threads::ONE, take, &[&empty, &index], &[&y], &[]).is_some());
+        assert_eq!(y.get(), [0.0; 4]);
+    }
+
+    #[test]
+    fn take_and_put_flatten() {
+        let mut dice = Dice(12);
+        let numbers: Vec<f64> = (0..24).map(f64::from).collect();
+        let index = Owned::strided_from(DType::I32, &[2, 3], &[0., -1., 5., 23., 7., 7.], &mut dice);
+        for dense in [true, false] {
+            let x = if dense {
+                Owned::from(DType::F64, &[2, 3, 4], &numbers)
+            } else {
+                Owned::strided_from(DType::F64, &[2, 3, 4], &numbers, &mut dice)
+            };
+            let y = Owned::strided(DType::F64, &[2, 3], &mut dice);
+            sample::call(take, &[&x, &index], &[&y], &[]);
+            assert_eq!(y.get(), [0., 23., 5., 23., 7., 7.]);
+            let z = Owned::strided(DType::F64, &[2, 3, 4], &mut dice);
+            sample::call(put, &[&x, &y, &index], &[&z], &[Attr::Bool(true)]);
+            let mut expected = numbers.clone();
+            [0, 23, 5, 23, 7, 7].iter().for_each(|&i| expected[i] += i as f64);
+            assert_eq!(z.get(), expected);
+        }
+    }
+}

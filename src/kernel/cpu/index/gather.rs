@@ -1,0 +1,372 @@
+//! Gather and the scatters along a dim.
+//!
+//! A gather is free of conflicts. A scatter is divided over the other dims when there are enough of them, else each
+//! thread owns a range of target indices and all go through the sources in order; so sums never depend on threads.
+
+use super::{BLOCK, Bounded, begin};
+use crate::kernel::abi::{Call, FaultKind, RawView, Threads};
+use crate::kernel::cpu::element::{Element, by_dtype, by_size};
+use crate::kernel::cpu::walk::{Ptr, Walk, dim, extent, flag, without, word};
+
+/// `y[i][j] = x[index[i][j]][j]` for `dim` 0, and so on. Inputs `[x, index]` with as many dims (0-dimensional counts as
+/// `[1]`), index no larger than `x` in the other dims; outputs `[y]` of the index's shape, dtype of `x`. Attrs `[dim]`. Negative
+/// indices do not count from the end; a bad one is an `Index` fault and reads 0.
+///
+/// # Safety
+/// As [`crate::kernel::abi::HostFn`].
+pub unsafe fn gather(call: &Call<'_>) {
+    let (x, index, y, d) = (&call.inputs[0], &call.inputs[1], &call.outputs[0], dim(call, 0));
+    let (size, stride) = extent(x, d);
+    let mut still = x.strides.clone();
+    if let Some(stride) = still.get_mut(d) {
+        *stride = 0;
+    }
+    // A 0-dimensional operand beside a one-dimensional one.
+    still.resize(index.shape.len(), 0);
+    let walk = Walk::<3>::new(&index.shape, [&index.strides, &y.strides, &still]);
+    let bounded = along(call, index, size, d);
+    by_size!(x.dtype, T => {
+        let (from, to) = (Ptr::<T>::of(x), Ptr::<T>::of(y));
+        call.threads.split(walk.numel, 16 * 1024, |range| {
+            let [step_index, step_to, step_from] = walk.inner();
+            let mut buffer = [0i64; BLOCK];
+            walk.pieces(range, |position, [g, t, f], n| {
+                for start in (0..n).step_by(BLOCK) {
+                    let values = &mut buffer[..BLOCK.min(n - start)];
+                    let s = start as isize;
+                    let (t, f) = (t + s * step_to, f + s * step_from);
+                    // SAFETY: good indices name elements of `x`; each element of `y` is written once.
+                    unsafe {
+                        let good = bounded.read((g + s * step_index, step_index), values, |k| position + start + k);
+                        if good && step_to == 1 && step_from == 0 && stride == 1 {
+                            let to = std::slice::from_raw_parts_mut(to.at(t), values.len());
+                            to.iter_mut().zip(values.iter()).for_each(|(to, &i)| *to = *from.at(f + i as isize));
+                        } else {
+                            for (i, &value) in values.iter().enumerate() {
+                                let i = i as isize;
+                                let at = from.at(f + i * step_from + value as isize * stride);
+                                *to.at(t + i * step_to) = if value >= 0 { *at } else { 0 };
+                            }
+                        }
+                    }
+                }
+            });
+        });
+    });
+}
+
+fn along<'a>(call: &'a Call<'_>, index: &'a RawView, size: usize, d: usize) -> Bounded<'a> {
+    Bounded { index, size, kind: FaultKind::Index { dim: d as u8 }, wraps: false, faults: call.faults }
+}
+
+/// `y = x; y[index[i][j]][j] = src[i][j]` for `dim` 0, and so on; the last of duplicates stays. Inputs `[x, index, src]`, src of
+/// the index's shape (or larger: only that part is read; stride 0 for a number) and the dtype of `x`; outputs `[y]` like `x`,
+/// which may be `x`. Attrs `[dim]`. A bad index is an `Index` fault and writes nothing.
+///
+/// # Safety
+/// As [`crate::kernel::abi::HostFn`], except that `y` may be `x`.
+pub unsafe fn scatter(call: &Call<'_>) {
+    let y = &call.outputs[0];
+    // SAFETY: passed on.
+    unsafe {
+        begin(&call.inputs[0], y, call.threads);
+        by_size!(y.dtype, T => scatter_with::<T, T>(call, y, |to, value| *to = value))
+    }
+}
+
+/// As [`scatter`], adding; duplicates add in row-major order of the index.
+///
+/// # Safety
+/// As [`crate::kernel::abi::HostFn`], except that `y` may be `x`.
+pub unsafe fn scatter_add(call: &Call<'_>) {
+    let y = &call.outputs[0];
+    // SAFETY: passed on.
+    unsafe {
+        begin(&call.inputs[0], y, call.threads);
+        by_dtype!(y.dtype, T => scatter_with::<T, T>(call, y, |to, value| *to = (*to).plus(value)))
+    }
+}
+
+/// As [`scatter`], reducing. Attrs `[dim, reduce, include_self]`: reduce is `"sum"`, `"prod"`, `"mean"`, `"amin"` or `"amax"`; without
+/// `include_self` the old value of an element that is scattered to does not count. NaN wins in `amin` and `amax`; the
+/// mean of integers is rounded down.
+///
+/// # Safety
+/// As [`crate::kernel::abi::HostFn`], except that `y` may be `x`.
+pub unsafe fn scatter_reduce(call: &Call<'_>) {
+    let (y, reduce, include_self) = (&call.outputs[0], word(call, 1), flag(call, 2));
+    // SAFETY: passed on.
+    unsafe {
+        begin(&call.inputs[0], y, call.threads);
+        by_dtype!(y.dtype, T => {
+            if !include_self {
+                let neutral = match reduce {
+                    "prod" => T::ONE,
+                    "amin" => T::HIGHEST,
+                    "amax" => T::LOWEST,
+                    _ => T::ZERO,
+                };
+                scatter_with::<T, T>(call, y, |to, _| *to = neutral);
+            }
+            match reduce {
+                "prod" => scatter_with::<T, T>(call, y, |to, value| *to = (*to).times(value)),
+                "amin" => scatter_with::<T, T>(call, y, |to, value| *to = (*to).lower(value)),
+                "amax" => scatter_with::<T, T>(call, y, |to, value| *to = (*to).upper(value)),
+                _ => scatter_with::<T, T>(call, y, |to, value| *to = (*to).plus(value)),
+            }
+            if reduce == "mean" {
+                divide_by_count::<T>(call, y, include_self);
+            }
+        })
+    }
+}
+
+unsafe fn divide_by_count<T: Element>(call: &Call<'_>, y: &RawView, include_self: bool) {
+    let mut counts = vec![include_self as i32; y.numel()];
+    let view = RawView::contiguous(counts.as_mut_ptr().cast(), crate::base::dtype::DType::I32, &y.shape);
+    // SAFETY: passed on; the counts have the shape of `y`.
+    unsafe { scatter_with::<i32, T>(call, &view, |count, _| *count += 1) };
+    let walk = Walk::<2>::new(&y.shape, [&y.strides, &view.strides]);
+    let to = Ptr::<T>::of(y);
+    call.threads.split(walk.numel, 16 * 1024, |range| {
+        let [step, step_count] = walk.inner();
+        walk.pieces(range, |_, [t, c], n| {
+            for i in 0..n as isize {
+                let count = counts[(c + i * step_count) as usize];
+                // SAFETY: each element belongs to one range.
+                let value = unsafe { &mut *to.at(t + i * step) };
+                if count > 1 && T::DTYPE.is_float() {
+                    *value = T::from_f64(value.to_f64() / count as f64);
+                } else if count > 1 {
+                    *value = T::from_i64(value.to_i64().div_euclid(count as i64));
+                }
+            }
+        });
+    });
+}
+
+/// Calls `act(element of out, value of src)` for every index; for one element always from one thread, along the dim
+/// in order. Reads the call's index, source and dim.
+unsafe fn scatter_with<O: Send + Sync, S: Copy + Send + Sync>(
+    call: &Call<'_>,
+    out: &RawView,
+    act: impl Fn(&mut O, S) + Sync,
+) {
+    // SAFETY: passed on.
+    unsafe { scatter_to(call, out, &call.inputs[1], &call.inputs[2], dim(call, 0), act) }
+}
+
+/// As `scatter_with`, for any operands.
+///
+/// # Safety
+/// `O` and `S` have the sizes of the views' elements; the views are as [`crate::kernel::abi::HostFn`] says.
+pub(super) unsafe fn scatter_to<O: Send + Sync, S: Copy + Send + Sync>(
+    call: &Call<'_>,
+    out: &RawView,
+    index: &RawView,
+    src: &RawView,
+    d: usize,
+    act: impl Fn(&mut O, S) + Sync,
+) {
+    if index.numel() == 0 {
+        return;
+    }
+    let (size, _) = extent(out, d);
+    let (length, _) = extent(index, d);
+    let ndim = index.shape.len();
+    let others = |view: &RawView| {
+        let mut strides = without(&view.strides, d);
+        strides.resize(ndim.saturating_sub(1), 0);
+        strides
+    };
+    let walk = Walk::<3>::new(&without(&index.shape, d), [&others(out), &others(index), &others(src)]);
+    let job = Job {
+        bounded: along(call, index, size, d),
+        length,
+        after: index.shape.iter().skip(d + 1).product(),
+        steps: [out, index, src].map(|view| extent(view, d).1),
+        walk: &walk,
+        out: Ptr::<O>::of(out),
+        src: Ptr::<S>::of(src),
+    };
+    let threads: &Threads = call.threads;
+    let parts = threads.count();
+    if parts == 1 || walk.numel >= 4 * parts {
+        // SAFETY: different other indices are different elements of `out`.
+        threads.split(walk.numel, (16 * 1024 / length).max(1), |range| unsafe { job.run(range, 0..size as i64, &act) });
+    } else if index.numel() < 16 * 1024 {
+        // SAFETY: one thread.
+        unsafe { job.run(0..walk.numel, 0..size as i64, &act) };
+    } else {
+        threads.split(parts, 1, |range| {
+            for part in range {
+                let owned = (size * part / parts) as i64..(size * (part + 1) / parts) as i64;
+                // SAFETY: each thread writes only to the indices that it owns.
+                unsafe { job.run(0..walk.numel, owned, &act) };
+            }
+        });
+    }
+}
+
+struct Job<'a, O, S> {
+    bounded: Bounded<'a>,
+    /// Size of the index in the dim, and product of the sizes after it.
+    length: usize,
+    after: usize,
+    /// Strides in the dim of the output, the index and the source; `walk` has those of the other dims.
+    steps: [isize; 3],
+    walk: &'a Walk<3>,
+    out: Ptr<O>,
+    src: Ptr<S>,
+}
+
+impl<O, S: Copy> Job<'_, O, S> {
+    unsafe fn run(&self, range: std::ops::Range<usize>, owned: std::ops::Range<i64>, act: &impl Fn(&mut O, S)) {
+        let [dim_out, dim_index, dim_src] = self.steps;
+        let [step_out, step_index, step_src] = self.walk.inner();
+        // Row-major position in the index of place `l` of the dim and place `other` of the others.
+        let position =
+            |other: usize, l: usize| (other / self.after * self.length + l) * self.after + other % self.after;
+        let mut buffer = [0i64; BLOCK];
+        let mut block = |first: usize, l: usize, [o, g, s]: [isize; 3], n: usize, along_dim: bool| {
+            let values = &mut buffer[..n];
+            let steps = if along_dim { (0, dim_index, dim_src) } else { (step_out, step_index, step_src) };
+            let place = |k| if along_dim { position(first, l + k) } else { position(first + k, l) };
+            // SAFETY: good indices name elements of `out`, which this thread owns.
+            unsafe {
+                self.bounded.read((g, steps.1), values, place);
+                for (k, &value) in values.iter().enumerate() {
+                    if owned.contains(&value) {
+                        let k = k as isize;
+                        let to = self.out.at(o + k * steps.0 + value as isize * dim_out);
+                        act(&mut *to, *self.src.at(s + k * steps.2));
+                    }
+                }
+            }
+        };
+        self.walk.pieces(range, |first, [o, g, s], n| {
+            if n == 1 || dim_index.unsigned_abs() < step_index.unsigned_abs() {
+                for i in 0..n {
+                    let k = i as isize;
+                    for l in (0..self.length).step_by(BLOCK) {
+                        let (m, k2) = (BLOCK.min(self.length - l), l as isize);
+                        let at =
+                            [o + k * step_out, g + k * step_index + k2 * dim_index, s + k * step_src + k2 * dim_src];
+                        block(first + i, l, at, m, true);
+                    }
+                }
+                return;
+            }
+            for l in 0..self.length {
+                let k2 = l as isize;
+                for i in (0..n).step_by(BLOCK) {
+                    let (m, k) = (BLOCK.min(n - i), i as isize);
+                    let at = [o + k * step_out, g + k * step_index + k2 * dim_index, s + k * step_src + k2 * dim_src];
+                    block(first + i, l, at, m, false);
+                }
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::attr::Attr;
+    use crate::base::dtype::DType;
+    use crate::kernel::abi::{Fault, HostFn};
+    use crate::kernel::cpu::walk::sample::{Dice, Owned, call_on, coords, flat, values};
+
+    #[test]
+    fn gather_and_scatters_agree_with_loops() {
+        let mut dice = Dice(31);
+        let cases: [(&[usize], &[usize], usize); 6] = [
+            (&[3, 4, 5], &[2, 4, 3], 0),
+            (&[3, 4, 5], &[3, 6, 5], 1),
+            (&[3, 4, 5], &[3, 3, 9], 2),
+            (&[50], &[40000], 0),
+            (&[60, 30], &[60, 700], 1),
+            (&[40, 600], &[90, 600], 0),
+        ];
+        for threads in [&Threads::ONE, &Threads::new(3)] {
+            for (shape, index_shape, d) in cases {
+                for dtype in [DType::F64, DType::I32, DType::F32] {
+                    let (xs, n) = (values(shape.iter().product(), &mut dice), index_shape.iter().product());
+                    let ids: Vec<f64> = (0..n).map(|_| dice.below(shape[d]) as f64).collect();
+                    let x = Owned::strided_from(dtype, shape, &xs, &mut dice);
+                    let index = Owned::strided_from(DType::I64, index_shape, &ids, &mut dice);
+                    let place = |i: usize| {
+                        let mut c = coords(i, index_shape);
+                        c[d] = ids[i] as usize;
+                        flat(&c, shape)
+                    };
+                    let y = Owned::strided(dtype, index_shape, &mut dice);
+                    let attrs = |reduce: &str, own| [Attr::Int(d as i64), Attr::Str(reduce.into()), Attr::Bool(own)];
+                    assert_eq!(call_on(threads, gather, &[&x, &index], &[&y], &attrs("", false)), None);
+                    assert!(y.get() == (0..n).map(|i| xs[place(i)]).collect::<Vec<_>>(), "gather {shape:?}");
+                    let vs: Vec<f64> = (0..n).map(|i| 1.0 + ((i * 7) % 5 == 0) as u8 as f64).collect();
+                    y.set(&vs);
+                    let z = Owned::strided(dtype, shape, &mut dice);
+                    type Fold = fn(f64, f64) -> f64;
+                    let folds: [(HostFn, &str, Fold, f64); 6] = [
+                        (scatter, "", |_, v| v, 0.0),
+                        (scatter_add, "", |a, v| a + v, 0.0),
+                        (scatter_reduce, "sum", |a, v| a + v, 0.0),
+                        (scatter_reduce, "amin", f64::min, f64::INFINITY),
+                        (scatter_reduce, "amax", f64::max, f64::NEG_INFINITY),
+                        (scatter_reduce, "mean", |a, v| a + v, 0.0),
+                    ];
+                    for (kernel, reduce, fold, neutral) in folds {
+                        for own in [true, false] {
+                            let mut expected = xs.clone();
+                            let mut counts = vec![own as usize; xs.len()];
+                            if !own && !reduce.is_empty() {
+                                (0..n).for_each(|i| expected[place(i)] = neutral);
+                            }
+                            for (i, &v) in vs.iter().enumerate() {
+                                expected[place(i)] = fold(expected[place(i)], v);
+                                counts[place(i)] += 1;
+                            }
+                            if reduce == "mean" {
+                                for (e, &count) in expected.iter_mut().zip(&counts).filter(|(_, c)| **c > 1) {
+                                    *e /= count as f64;
+                                    *e = if dtype == DType::I32 { e.floor() } else { *e };
+                                    *e = if dtype == DType::F32 { *e as f32 as f64 } else { *e };
+                                }
+                            }
+                            assert_eq!(call_on(threads, kernel, &[&x, &index, &y], &[&z], &attrs(reduce, own)), None);
+                            assert!(z.get() == expected, "{reduce} {shape:?} {d} {own} {dtype}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn scatter_products_and_faults() {
+        let x = Owned::from(DType::F32, &[2, 2], &[2., 3., 4., 5.]);
+        let index = Owned::from(DType::I64, &[2, 2], &[0., 1., 0., 2.]);
+        let src = Owned::from(DType::F32, &[1, 1], &[3.]).expanded(0, 2).expanded(1, 2);
+        let y = Owned::dense(DType::F32, &[2, 2]);
+        let attrs = [Attr::Int(0), Attr::Str("prod".into()), Attr::Bool(true)];
+        let fault = Fault { kind: FaultKind::Index { dim: 0 }, position: 3, value: 2, bound: 2 };
+        assert_eq!(call_on(&Threads::ONE, scatter_reduce, &[&x, &index, &src], &[&y], &attrs), Some(fault));
+        assert_eq!(y.get(), [18., 3., 4., 15.]);
+        let index = Owned::from(DType::I64, &[2, 2], &[0., 1., -1., 0.]);
+        let fault = Fault { kind: FaultKind::Index { dim: 1 }, position: 2, value: -1, bound: 2 };
+        assert_eq!(call_on(&Threads::ONE, gather, &[&x, &index], &[&y], &[Attr::Int(1)]), Some(fault));
+        assert_eq!(y.get(), [2., 3., 0., 4.]);
+    }
+
+    #[test]
+    fn scalars_gather_and_scatter() {
+        let x = Owned::from(DType::F32, &[], &[7.]);
+        let index = Owned::from(DType::I64, &[], &[0.]);
+        let y = Owned::dense(DType::F32, &[]);
+        assert_eq!(call_on(&Threads::ONE, gather, &[&x, &index], &[&y], &[Attr::Int(0)]), None);
+        assert_eq!(y.get(), [7.]);
+        assert_eq!(call_on(&Threads::ONE, scatter_add, &[&x, &index, &x], &[&y], &[Attr::Int(0)]), None);
+        assert_eq!(y.get(), [14.]);
+    }
+}
