@@ -4,7 +4,7 @@
 //! Colours are taken as they are stored: no gamma, profile or orientation is applied.
 
 use super::array::Array;
-use super::input::{DEFLATE_RATIO, Input, Source};
+use super::input::{DEFLATE_RATIO, Input};
 use super::write::{Sink, unwritable};
 use crate::base::code::{FILE_FORMAT, FILE_KIND};
 use crate::base::diag::{Diag, Result};
@@ -24,12 +24,13 @@ const SLACK: u64 = 1 << 16;
 /// Of 100: hardly visible loss at a third of the size of 100.
 const JPEG_QUALITY: u8 = 90;
 
-/// A file of `len` bytes.
-pub fn read_png(source: &mut dyn Source, len: u64) -> Result<Array> {
-    let most = len.saturating_mul(DEFLATE_RATIO).saturating_add(SLACK);
+pub fn read_png(input: &mut Input) -> Result<Array> {
+    let bytes = input.take(input.left(), "the image")?;
+    check_palette(&bytes)?;
+    let most = (bytes.len() as u64).saturating_mul(DEFLATE_RATIO).saturating_add(SLACK);
     let mut limits = Limits::default();
     limits.max_alloc = Some(most);
-    decode(PngDecoder::with_limits(source, limits), most)
+    decode(PngDecoder::with_limits(Cursor::new(&bytes), limits), most)
 }
 
 pub fn read_jpeg(input: &mut Input) -> Result<Array> {
@@ -63,6 +64,20 @@ fn decode<D: ImageDecoder>(decoder: ImageResult<D>, most: u64) -> Result<Array> 
     }
     let shape = vec![height as usize, width as usize, color.channel_count() as usize];
     Array::new(DType::U8, shape, bytes)
+}
+
+/// A palette is whole RGB triples, 256 at most. The decoder (png 0.18.1) panics on a part of one.
+fn check_palette(bytes: &[u8]) -> Result<()> {
+    // Chunks follow an 8-byte signature: length, name, content, checksum.
+    let mut at = 8;
+    while let Some(&[a, b, c, d, ref name @ ..]) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let length = u32::from_be_bytes([a, b, c, d]) as usize;
+        if name == b"PLTE" && (length % 3 != 0 || length > 768) {
+            fail!(FILE_FORMAT, "the image is damaged: its palette at byte {at} has {length} bytes");
+        }
+        at = at.saturating_add(length).saturating_add(12);
+    }
+    Ok(())
 }
 
 /// The decoder fills what is missing with grey; a file that was cut off has no end marker after its last scan.

@@ -109,7 +109,7 @@ fn read_from(kind: Kind, source: &mut dyn Source, len: u64) -> Result<Value> {
         }
         Kind::Npz => npz::read(source, len).map(Value::Named),
         Kind::Csv => csv::read(source),
-        Kind::Png => image::read_png(source, len).map(Value::One),
+        Kind::Png => image::read_png(&mut Input::new(source, len)).map(Value::One),
         Kind::Jpeg => image::read_jpeg(&mut Input::new(source, len)).map(Value::One),
     }
 }

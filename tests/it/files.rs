@@ -543,6 +543,19 @@ fn lying_png() {
     }
 }
 
+#[test]
+fn a_palette_that_ends_within_a_colour() {
+    let whole = fs::read(fixtures().join("palette.png")).unwrap();
+    let at = whole.windows(4).position(|window| window == b"PLTE").unwrap();
+    let old = u32::from_be_bytes([whole[at - 4], whole[at - 3], whole[at - 2], whole[at - 1]]) as usize;
+    let mut lie = whole[..at - 4].to_vec();
+    lie.extend_from_slice(&(old as u32 - 1).to_be_bytes());
+    lie.extend_from_slice(&whole[at..at + 4 + old - 1]);
+    lie.extend_from_slice(&crc32(&whole[at..at + 4 + old - 1]).to_be_bytes());
+    lie.extend_from_slice(&whole[at + 4 + old + 4..]);
+    refuse(Kind::Png, &lie, "palette at byte");
+}
+
 /// PNG's checksum, bit by bit.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0u32, |crc, byte| {
