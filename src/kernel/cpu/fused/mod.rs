@@ -19,7 +19,7 @@ pub(super) use code::{Code, Op};
 pub(super) use convert::{cast, store};
 use smallvec::SmallVec;
 use space::Dim;
-pub(super) use space::{Grid, Space, fit};
+pub(super) use space::{Grid, Place, Space, fit};
 pub(super) use tiles::Tiles;
 
 /// Bound: elements worth handing to another thread; fewer cost less than waking one.

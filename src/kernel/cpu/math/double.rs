@@ -73,10 +73,14 @@ impl Math for f64 {
         acos = f64::acos;
         atan = f64::atan;
         asinh = libm::asinh;
-        acosh = libm::acosh;
         atanh = libm::atanh;
         erf = libm::erf;
         erfc = libm::erfc;
+    }
+    #[inline(always)]
+    fn acosh<S: Simd>(self) -> f64 {
+        // Not: `libm::acosh` below 1, where it gives numbers.
+        if self < 1.0 { f64::NAN } else { libm::acosh(self) }
     }
     fn sin_any(self) -> f64 {
         self.sin()
