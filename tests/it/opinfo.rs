@@ -206,7 +206,9 @@ fn same(want: &Data, got: &Data, rtol: f64, atol: f64) -> Result<(), String> {
         let at = want.bytes.iter().zip(&got.bytes).position(|(a, b)| a != b);
         return match at {
             None => Ok(()),
-            Some(at) => Err(format!("element {}: {}, expected {}", at / size, whole(got, at / size), whole(want, at / size))),
+            Some(at) => {
+                Err(format!("element {}: {}, expected {}", at / size, whole(got, at / size), whole(want, at / size)))
+            }
         };
     }
     let (wants, gots) = (floats(want), floats(got));
@@ -224,7 +226,9 @@ fn same(want: &Data, got: &Data, rtol: f64, atol: f64) -> Result<(), String> {
     }
     match worst {
         None => Ok(()),
-        Some((at, _)) => Err(format!("{bad} of {}; element {at}: {:e}, expected {:e}", wants.len(), gots[at], wants[at])),
+        Some((at, _)) => {
+            Err(format!("{bad} of {}; element {at}: {:e}, expected {:e}", wants.len(), gots[at], wants[at]))
+        }
     }
 }
 
@@ -392,7 +396,9 @@ impl Report {
     fn text(&self) -> String {
         let mut text = String::from("| tier | operation | passed | failed | unsupported |\n|---|---|---|---|---|\n");
         let mut rows: Vec<_> = self.rows.iter().filter(|(_, _, [_, failed, missing])| failed + missing > 0).collect();
-        rows.sort_by_key(|(tier, name, [_, failed, missing])| (tier.clone(), usize::MAX - failed - missing, name.clone()));
+        rows.sort_by_key(|(tier, name, [_, failed, missing])| {
+            (tier.clone(), usize::MAX - failed - missing, name.clone())
+        });
         for (tier, name, [passed, failed, missing]) in rows {
             let _ = writeln!(text, "| {tier} | {name} | {passed} | {failed} | {missing} |");
         }
@@ -477,7 +483,8 @@ impl Ratchet {
     }
 
     fn write(verdicts: &BTreeMap<String, Vec<Verdict>>) {
-        let mut text = String::from("// Cases that are known to fail: `file#case`, or `file *` when all do. See README.md.\n");
+        let mut text =
+            String::from("// Cases that are known to fail: `file#case`, or `file *` when all do. See README.md.\n");
         for (file, results) in verdicts {
             if results.iter().all(|verdict| *verdict != Verdict::Passed) {
                 let _ = writeln!(text, "{file} *");
@@ -518,16 +525,14 @@ mod tests {
 
     #[test]
     fn ratchet_reports_both_directions() {
-        let list = Ratchet { whole: ["a".to_string()].into(), single: [("b".to_string(), 1), ("b".to_string(), 9)].into() };
+        let list =
+            Ratchet { whole: ["a".to_string()].into(), single: [("b".to_string(), 1), ("b".to_string(), 9)].into() };
         let bad = Verdict::Failed("off".to_string());
         let verdicts = BTreeMap::from([
             ("a".to_string(), vec![bad.clone(), Verdict::Passed]),
             ("b".to_string(), vec![bad.clone(), bad]),
         ]);
         let problems = list.problems(&verdicts, false);
-        assert_eq!(
-            problems,
-            ["a#1: passes now, and is listed", "b#0: off", "b#9: listed, and there is no such case"]
-        );
+        assert_eq!(problems, ["a#1: passes now, and is listed", "b#0: off", "b#9: listed, and there is no such case"]);
     }
 }

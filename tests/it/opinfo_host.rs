@@ -81,7 +81,8 @@ fn data(row: Dynamic) -> Result<Data, String> {
     let mut next = || row.next().ok_or_else(|| "a result without its parts".to_string());
     let dtype = next()?.into_string().map_err(str::to_string)?;
     let sizes: Array = next()?.into_array().map_err(str::to_string)?;
-    let shape = sizes.iter().map(|n| n.as_int().map(|n| n as usize)).collect::<Result<Vec<_>, _>>().map_err(str::to_string)?;
+    let shape =
+        sizes.iter().map(|n| n.as_int().map(|n| n as usize)).collect::<Result<Vec<_>, _>>().map_err(str::to_string)?;
     let elements: Array = next()?.into_array().map_err(str::to_string)?;
     let mut bytes = Vec::new();
     for element in &elements {
