@@ -4,15 +4,17 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let path = std::env::args().nth(2).unwrap_or_default();
-    let text = std::fs::read_to_string(&path).unwrap_or_default();
-    let mut session = tscript::script::session::Session::new(tscript::sched::runtime::Options::default());
-    match session.run_str(&text) {
-        Ok(_) => ExitCode::SUCCESS,
-        Err(failure) => {
-            match tscript::script::session::diagnostic(&failure) {
-                Some(diag) => eprintln!("{diag:#?}"),
-                None => eprintln!("{failure}"),
-            }
+    let mut session = match tscript::script::session::Session::builder().build() {
+        Ok(session) => session,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match session.run_file(&path) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{}", tscript::tools::render::render_error(&error, tscript::tools::render::Colour::of_stderr()));
             ExitCode::FAILURE
         }
     }

@@ -30,6 +30,8 @@ codes! {
     CIRCULAR_IMPORT = 107, "modules that import each other";
     THROWN = 108, "an error thrown by the script";
     ASSERTION = 109, "an assertion that does not hold";
+    CONSTANT = 110, "a change of a constant";
+    BORROWED = 111, "a value changed while a method of it is at work";
     SHAPE = 201, "shapes that do not fit";
     DTYPE = 202, "a dtype that the operation does not take";
     UNKNOWN_KEYWORD = 203, "an unknown keyword argument";

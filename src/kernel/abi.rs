@@ -144,22 +144,10 @@ impl Threads {
 
     /// Calls `work` on disjoint ranges that cover `0..n`, each of at least `grain` items (a range's start is
     /// a multiple of `grain`), in parallel when there is enough for two.
+    #[inline]
     pub fn split(&self, n: usize, grain: usize, work: impl Fn(Range<usize>) + Sync) {
-        let grain = grain.max(1);
         match &self.pool {
-            Some(pool) if n > grain => {
-                let blocks = n.div_ceil(grain);
-                // A few ranges per worker, so that an unlucky one can be helped out.
-                let ranges = blocks.min(4 * pool.current_num_threads());
-                let run = |i: usize| {
-                    let (start, end) = (blocks * i / ranges * grain, (blocks * (i + 1) / ranges * grain).min(n));
-                    if start < end {
-                        work(start..end);
-                    }
-                };
-                use rayon::prelude::*;
-                pool.install(|| (0..ranges).into_par_iter().with_max_len(1).for_each(run));
-            }
+            Some(pool) if n > grain.max(1) => split_in(pool, n, grain.max(1), &work),
             _ if n > 0 => work(0..n),
             _ => {}
         }
@@ -172,6 +160,21 @@ impl Threads {
             None => work(),
         }
     }
+}
+
+/// Not generic: the pool's machinery is compiled once, not once a kernel (a third of all code otherwise).
+fn split_in(pool: &rayon::ThreadPool, n: usize, grain: usize, work: &(dyn Fn(Range<usize>) + Sync)) {
+    use rayon::prelude::*;
+    let blocks = n.div_ceil(grain);
+    // A few ranges per worker, so that an unlucky one can be helped out.
+    let ranges = blocks.min(4 * pool.current_num_threads());
+    let run = |i: usize| {
+        let (start, end) = (blocks * i / ranges * grain, (blocks * (i + 1) / ranges * grain).min(n));
+        if start < end {
+            work(start..end);
+        }
+    };
+    pool.install(|| (0..ranges).into_par_iter().with_max_len(1).for_each(run));
 }
 
 /// One call of a kernel.

@@ -5,4 +5,5 @@ pub mod fuse;
 pub mod memory;
 pub mod node;
 pub mod plan;
+pub mod race;
 pub mod runtime;

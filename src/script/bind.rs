@@ -13,7 +13,15 @@ use crate::op::tensor::Meta;
 use crate::tensor::engine::{Engine, describe};
 use rhai::{Dynamic, FuncRegistration, Map, Module, NativeCallContext, RhaiFunc};
 use std::any::TypeId;
+use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// The native functions of a session as they are registered.
+#[derive(Default)]
+pub struct Natives {
+    pub module: Module,
+    pub names: BTreeSet<String>,
+}
 
 /// Which form of a row is called.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,7 +35,7 @@ enum Form {
 const MAX_ARITY: usize = 9;
 
 /// Registers all rows.
-pub fn register(module: &mut Module, host: &Arc<Host>) {
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
     for op in table::all() {
         if !op.operator.is_empty() {
             operators(module, host, op);
@@ -46,7 +54,7 @@ pub fn register(module: &mut Module, host: &Arc<Host>) {
     }
 }
 
-fn arities(module: &mut Module, host: &Arc<Host>, op: &'static Op, name: &str, form: Form) {
+fn arities(module: &mut Natives, host: &Arc<Host>, op: &'static Op, name: &str, form: Form) {
     let params = op.params.iter().filter(|param| param.kind != Kind::Ignored).count();
     let spread = op.params.iter().any(|param| param.kind == Kind::Sizes);
     let most = if spread { MAX_ARITY } else { (params + 2).min(MAX_ARITY) };
@@ -62,14 +70,17 @@ fn arities(module: &mut Module, host: &Arc<Host>, op: &'static Op, name: &str, f
 
 /// Registers a native function whose parameters are all dynamic.
 pub fn raw(
-    module: &mut Module,
+    module: &mut Natives,
     name: &str,
     arity: usize,
     call: impl Fn(Option<NativeCallContext>, &mut [&mut Dynamic]) -> Native + Send + Sync + 'static,
 ) {
+    if !module.names.contains(name) {
+        module.names.insert(name.to_string());
+    }
     let types = vec![TypeId::of::<Dynamic>(); arity];
     let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure: true, is_volatile: true };
-    FuncRegistration::new(name).in_global_namespace().set_into_module_raw(module, types, func);
+    FuncRegistration::new(name).in_global_namespace().set_into_module_raw(&mut module.module, types, func);
 }
 
 fn call(host: &Host, context: &NativeCallContext, op: &'static Op, form: Form, values: &mut [&mut Dynamic]) -> Native {
@@ -144,7 +155,7 @@ fn told(name: &str, form: Form, mut diag: Box<Diag>, args: Option<&Args>) -> Box
 }
 
 /// An operator on tensors, and its compound assignment.
-fn operators(module: &mut Module, host: &Arc<Host>, op: &'static Op) {
+fn operators(module: &mut Natives, host: &Arc<Host>, op: &'static Op) {
     let unary = op.params.len() == 1;
     let shared = host.clone();
     let symbol = op.operator;

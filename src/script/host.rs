@@ -1,31 +1,92 @@
 //! What every native function of a session shares.
 
+use super::error::Known;
 use super::raise::{raise, site};
+use super::source::{Source, SourceKind, SourceMap};
 use crate::base::diag::{Diag, Result};
 use crate::base::span::{Origin, Site};
 use crate::sched::runtime::Runtime;
 use crate::tensor::engine::Engine;
+use parking_lot::{Mutex, RwLock};
 use rhai::{Dynamic, EvalAltResult, NativeCallContext};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// Where printed text goes.
+pub type Output = Box<dyn Fn(&str) + Send + Sync>;
 
 /// The session as native functions see it.
 pub struct Host {
     pub rt: Arc<Runtime>,
     /// The user's place that is running while `std/` works (packed `Site`).
     pub mark: AtomicU32,
-    /// Global lines from here on belong to `std/`.
-    pub std_line: AtomicU32,
+    /// One bit for each global line: does it belong to `std/`?
+    std_lines: Box<[AtomicU64]>,
+    pub sources: Arc<RwLock<SourceMap>>,
+    /// Names for suggestions.
+    pub known: RwLock<Known>,
+    /// Names of native functions: what never runs script code.
+    pub natives: RwLock<BTreeSet<String>>,
     /// Somebody wants the script to stop.
-    pub interrupt: AtomicBool,
+    pub interrupt: Arc<AtomicBool>,
     pub print: super::show::Printing,
+    pub output: RwLock<Output>,
+    /// What a script may ask for with `args`, `arg` and `flag`.
+    pub arguments: Mutex<super::arguments::Arguments>,
+    /// Folders that scripts may read and write; none means everywhere.
+    pub file_roots: Option<Vec<PathBuf>>,
 }
 
 impl Host {
+    pub fn new(rt: Arc<Runtime>, file_roots: Option<Vec<PathBuf>>) -> Host {
+        Host {
+            rt,
+            mark: AtomicU32::new(0),
+            std_lines: (0..1024).map(|_| AtomicU64::new(0)).collect(),
+            sources: Arc::default(),
+            known: RwLock::default(),
+            natives: RwLock::default(),
+            interrupt: Arc::default(),
+            print: super::show::Printing::default(),
+            output: RwLock::new(Box::new(|text| println!("{text}"))),
+            arguments: Mutex::default(),
+            file_roots,
+        }
+    }
+
+    /// Registers and rewrites a source; its own problem is an error too.
+    pub fn add_source(&self, kind: SourceKind, name: &str, text: &str) -> Result<Arc<Source>> {
+        let added = {
+            let natives = self.natives.read();
+            self.sources.write().add(kind, name, text, &|name| natives.contains(name))?
+        };
+        if let Some(problem) = added.problem {
+            return Err(problem);
+        }
+        if kind == SourceKind::Std {
+            let first = added.source.base + 1;
+            for line in first..first + added.source.line_count() {
+                self.std_lines[line as usize / 64].fetch_or(1 << (line % 64), Ordering::Relaxed);
+            }
+        }
+        Ok(added.source)
+    }
+
+    fn is_std(&self, line: u16) -> bool {
+        self.std_lines[line as usize / 64].load(Ordering::Relaxed) & (1 << (line % 64)) != 0
+    }
+
+    /// The place that a native call stands for: the user's line, also when `std/` makes the call.
     pub fn origin(&self, context: &NativeCallContext) -> Origin {
-        let site = site(context);
-        if u32::from(site.line()) >= self.std_line.load(Ordering::Relaxed) {
-            return Origin { user: Site(self.mark.load(Ordering::Relaxed)), inner: site };
+        self.origin_at(site(context))
+    }
+
+    pub fn origin_at(&self, site: Site) -> Origin {
+        if self.is_std(site.line()) {
+            let user = Site(self.mark.load(Ordering::Relaxed));
+            return if user.is_none() { Origin::at(site) } else { Origin { user, inner: site } };
         }
         Origin::at(site)
     }
@@ -46,10 +107,13 @@ impl Host {
 
     #[cold]
     pub fn raise(&self, context: &NativeCallContext, diag: Box<Diag>, text: &str) -> Box<EvalAltResult> {
-        let mut diag = diag.or_at(self.origin(context), text);
-        // A row leaves the first place open when it has labels of its own.
-        if diag.labels[0].origin == Origin::NONE {
-            diag.labels[0].origin = self.origin(context);
+        let here = self.origin(context);
+        let mut diag = diag.or_at(here, text);
+        // A row leaves a place open when only the call is meant.
+        for label in &mut diag.labels {
+            if label.origin == Origin::NONE {
+                label.origin = here;
+            }
         }
         raise(diag, context.call_position())
     }

@@ -1,5 +1,6 @@
 //! `x[...]` and `x[...] = y`: from Rhai's index values to index items.
 
+use super::bind::Natives;
 use super::convert;
 use super::host::Host;
 use super::value::{IndexTuple, SliceValue, Tensor};
@@ -9,7 +10,7 @@ use crate::fail;
 use crate::op::args::Arg;
 use crate::tensor::index::{self, Item};
 use rhai::plugin::RhaiResult;
-use rhai::{Array, Dynamic, FuncRegistration, Module, NativeCallContext};
+use rhai::{Array, Dynamic, FuncRegistration, NativeCallContext};
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
@@ -104,19 +105,19 @@ fn set(host: &Host, context: &NativeCallContext, x: &Tensor, at: &Dynamic, value
     .map(|()| Dynamic::UNIT)
 }
 
-pub fn register(module: &mut Module, host: &Arc<Host>) {
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
     macro_rules! indexers {
         ($($type:ty),*) => {$(
             let shared = host.clone();
             FuncRegistration::new_index_getter().set_into_module(
-                module,
+                &mut module.module,
                 move |context: NativeCallContext, x: &mut Tensor, at: $type| -> RhaiResult {
                     get(&shared, &context, x, &Dynamic::from(at))
                 },
             );
             let shared = host.clone();
             FuncRegistration::new_index_setter().set_into_module(
-                module,
+                &mut module.module,
                 move |context: NativeCallContext, x: &mut Tensor, at: $type, value: Dynamic| -> RhaiResult {
                     set(&shared, &context, x, &Dynamic::from(at), &value)
                 },

@@ -1,9 +1,15 @@
 //! Floor 5: the only floor that knows Rhai.
 
+pub mod arguments;
 pub mod bind;
 pub mod convert;
+pub mod error;
+pub mod exchange;
+pub mod hooks;
 pub mod host;
 pub mod index;
+pub mod modules;
+pub mod natives;
 pub mod properties;
 pub mod raise;
 pub mod session;

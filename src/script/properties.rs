@@ -1,5 +1,6 @@
 //! Properties of tensors and the plain methods that are not operations: `x.shape`, `x.item()`, `x.backward()`.
 
+use super::bind::Natives;
 use super::bind::raw;
 use super::convert;
 use super::host::{Host, Native};
@@ -8,7 +9,7 @@ use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::Scalar;
 use crate::tensor::{grad, observe};
-use rhai::{Array, Dynamic, Map, Module, NativeCallContext};
+use rhai::{Array, Dynamic, Map, NativeCallContext};
 use std::sync::Arc;
 
 /// A number as a script value.
@@ -56,7 +57,7 @@ pub fn plain_operator(host: &Host, context: &NativeCallContext, symbol: &str, va
 
 /// Registers a function whose first argument is a tensor.
 fn method(
-    module: &mut Module,
+    module: &mut Natives,
     host: &Arc<Host>,
     name: &str,
     arity: usize,
@@ -79,7 +80,7 @@ fn method(
 }
 
 fn property(
-    module: &mut Module,
+    module: &mut Natives,
     host: &Arc<Host>,
     name: &str,
     get: impl Fn(&Host, &Tensor) -> Result<Dynamic> + Send + Sync + 'static,
@@ -87,20 +88,24 @@ fn property(
     // Only tensors have these properties: maps and other types keep their own.
     let host = host.clone();
     rhai::FuncRegistration::new_getter(name).set_into_module(
-        module,
+        &mut module.module,
         move |context: NativeCallContext, tensor: Tensor| -> Native {
             get(&host, &tensor).map_err(|diag| host.raise(&context, diag, ""))
         },
     );
 }
 
-pub fn register(module: &mut Module, host: &Arc<Host>) {
+/// Every property, for suggestions and completion.
+pub const NAMES: &[&str] =
+    &["shape", "ndim", "numel", "dtype", "device", "is_cuda", "is_pinned", "requires_grad", "is_leaf", "grad"];
+
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
     properties(module, host);
     observation(module, host);
     gradients(module, host);
 }
 
-fn properties(module: &mut Module, host: &Arc<Host>) {
+fn properties(module: &mut Natives, host: &Arc<Host>) {
     property(module, host, "shape", |_, x| {
         Ok(Dynamic::from(x.shape().iter().map(|&n| Dynamic::from_int(n as i64)).collect::<Array>()))
     });
@@ -115,7 +120,7 @@ fn properties(module: &mut Module, host: &Arc<Host>) {
     property(module, host, "grad", |_, x| Ok(x.0.auto.lock().grad.clone().map_or(Dynamic::UNIT, Dynamic::from)));
 }
 
-fn observation(module: &mut Module, host: &Arc<Host>) {
+fn observation(module: &mut Natives, host: &Arc<Host>) {
     method(module, host, "item", 1, |host, _, x, _| observe::item(&host.rt, x).map(number));
     for name in ["to_array", "tolist"] {
         method(module, host, name, 1, |host, _, x, _| {
@@ -134,7 +139,7 @@ fn nested(shape: &[usize], values: &mut impl Iterator<Item = Scalar>) -> Dynamic
 }
 
 /// Reads `retain_graph`, `create_graph`, `allow_unused` from a trailing map.
-fn mode(map: &Map) -> Result<grad::Mode> {
+pub fn mode(map: &Map) -> Result<grad::Mode> {
     let mut mode = grad::Mode::default();
     let mut retain = None;
     for (name, value) in map {
@@ -162,7 +167,7 @@ fn mode(map: &Map) -> Result<grad::Mode> {
     Ok(mode)
 }
 
-fn gradients(module: &mut Module, host: &Arc<Host>) {
+fn gradients(module: &mut Natives, host: &Arc<Host>) {
     for arity in 1..=3 {
         method(module, host, "backward", arity, |host, context, x, rest| {
             let mut g = None;

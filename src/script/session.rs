@@ -1,71 +1,361 @@
 //! The one handle of a host program: sources in, values out.
 
+use super::bind::Natives;
+use super::error::{self, Context, Error};
+use super::hooks::SessionHooks;
 use super::host::{Host, Native};
-use super::raise::ErrorValue;
-use super::{bind, properties, show};
+use super::modules::{Modules, Resolver};
+use super::source::{Source, SourceKind};
+use super::{arguments, bind, index, natives, properties, show};
+use crate::base::code;
 use crate::base::diag::Diag;
 use crate::base::limits::{CALL_LEVELS, EXPR_DEPTH};
 use crate::sched::runtime::{Options, Runtime};
-use rhai::{AST, Dynamic, Engine, EvalAltResult, Module, Scope};
+use parking_lot::Mutex;
+use rhai::{AST, Dynamic, Engine, EvalAltResult, FuncArgs, Scope};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A script session: interpreter, runtime, variables.
+/// A script session: interpreter, runtime, variables. The only handle that a host program needs.
+///
+/// It is `Send`, not `Sync`; several sessions do not see each other.
 pub struct Session {
     engine: Engine,
     host: Arc<Host>,
+    modules: Arc<Mutex<Modules>>,
     scope: Scope<'static>,
+    /// Functions of everything that ran, for `call`.
     functions: AST,
+    /// Makes the session `!Sync`.
+    _one_thread: std::marker::PhantomData<std::cell::Cell<()>>,
 }
 
-/// What ended a script.
-pub type Failure = Box<EvalAltResult>;
+/// Settings of a session before it starts.
+#[derive(Default)]
+pub struct Builder {
+    options: Options,
+    roots: Vec<PathBuf>,
+    file_roots: Option<Vec<PathBuf>>,
+    modules: Vec<(String, String)>,
+    words: Vec<String>,
+    operations: u64,
+    output: Option<super::host::Output>,
+}
 
-impl Session {
-    pub fn new(options: Options) -> Session {
-        let host = Arc::new(Host {
-            rt: Runtime::new(options),
-            mark: AtomicU32::new(0),
-            std_line: AtomicU32::new(u32::MAX),
-            interrupt: AtomicBool::new(false),
-            print: show::Printing::default(),
-        });
-        let engine = engine(&host);
-        Session { engine, host, scope: Scope::new(), functions: AST::empty() }
+impl Builder {
+    /// Each operation runs to its end before the next.
+    pub fn blocking(mut self, on: bool) -> Builder {
+        self.options.blocking = on;
+        self
     }
 
-    /// Runs a text to its end, then waits for what it queued.
-    pub fn run_str(&mut self, text: &str) -> Result<Dynamic, Failure> {
-        let ast = self.engine.compile_with_scope(&self.scope, text).map_err(EvalAltResult::from)?;
-        let value = self.engine.eval_ast_with_scope::<Dynamic>(&mut self.scope, &ast)?;
-        self.host.rt.synchronize().map_err(|diag| super::raise::raise(diag, rhai::Position::NONE))?;
+    /// Reports the first operation that turns finite inputs into NaN or infinity.
+    pub fn check(mut self, on: bool) -> Builder {
+        self.options.check = on;
+        self
+    }
+
+    /// Seed of the random generator; 0 unless given.
+    pub fn seed(mut self, seed: u64) -> Builder {
+        self.options.seed = seed;
+        self
+    }
+
+    /// Nodes that a window holds before it runs; 1 runs every operation by itself.
+    pub fn window(mut self, nodes: usize) -> Builder {
+        self.options.window_nodes = nodes.max(1);
+        self
+    }
+
+    /// Bytes of tensors that the host may hold.
+    pub fn memory_limit(mut self, bytes: usize) -> Builder {
+        self.options.host_limit = bytes;
+        self
+    }
+
+    /// Interpreter operations after which a script is stopped; 0 means no limit.
+    pub fn operation_limit(mut self, operations: u64) -> Builder {
+        self.operations = operations;
+        self
+    }
+
+    /// A folder in which `import` looks.
+    pub fn module_root(mut self, folder: impl Into<PathBuf>) -> Builder {
+        self.roots.push(folder.into());
+        self
+    }
+
+    /// A module from memory.
+    pub fn module(mut self, name: &str, text: &str) -> Builder {
+        self.modules.push((name.to_string(), text.to_string()));
+        self
+    }
+
+    /// Lets scripts read and write files in these folders only; without a call of this, everywhere.
+    pub fn file_roots(mut self, folders: Vec<PathBuf>) -> Builder {
+        self.file_roots = Some(folders);
+        self
+    }
+
+    /// What stands after `--` on the command line.
+    pub fn arguments(mut self, words: Vec<String>) -> Builder {
+        self.words = words;
+        self
+    }
+
+    /// Where `print` goes; standard output unless given.
+    pub fn output(mut self, write: impl Fn(&str) + Send + Sync + 'static) -> Builder {
+        self.output = Some(Box::new(write));
+        self
+    }
+
+    /// Starts the session.
+    pub fn build(self) -> Result<Session, Error> {
+        let host = Arc::new(Host::new(Runtime::new(self.options), self.file_roots));
+        host.arguments.lock().words = self.words;
+        if let Some(output) = self.output {
+            *host.output.write() = output;
+        }
+        let memory = self.modules.into_iter().collect();
+        let modules = Arc::new(Mutex::new(Modules::new(self.roots, memory)));
+        let mut engine = engine(&host, &modules);
+        engine.set_max_operations(self.operations);
+        let mut session = Session {
+            engine,
+            host,
+            modules,
+            scope: Scope::new(),
+            functions: AST::empty(),
+            _one_thread: std::marker::PhantomData,
+        };
+        session.scope.push_constant("args", arguments::words(&session.host));
+        Ok(session)
+    }
+}
+
+/// Stops a running script from another thread.
+#[derive(Clone)]
+pub struct InterruptHandle(Arc<AtomicBool>);
+
+impl InterruptHandle {
+    /// The script ends with E0803 at its next operation.
+    pub fn interrupt(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+impl Session {
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// Runs a file to its end, then waits for what it queued. Modules are looked for beside it.
+    pub fn run_file(&mut self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let path = path.as_ref();
+        let text = std::fs::read(path).map_err(|e| {
+            self.error(Diag::error(code::FILE, format!("cannot read {}: {}", path.display(), plain_reason(&e))))
+        })?;
+        let text = String::from_utf8(text).map_err(|e| {
+            let at = e.utf8_error().valid_up_to();
+            self.error(Diag::error(code::SYNTAX, format!("{} is not UTF-8 text: bad byte at {at}", path.display())))
+        })?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        self.modules.lock().roots.insert(0, folder.to_path_buf());
+        self.run(SourceKind::File, &path.display().to_string(), &text).map(drop)
+    }
+
+    /// Runs a text under a name to its end, then waits for what it queued. Its functions and variables stay.
+    pub fn run_str(&mut self, name: &str, text: &str) -> Result<(), Error> {
+        self.run(SourceKind::File, name, text).map(drop)
+    }
+
+    /// Evaluates a text and gives the value of its last expression.
+    pub fn eval<T: Clone + Send + Sync + 'static>(&mut self, text: &str) -> Result<T, Error> {
+        let value = self.run(SourceKind::File, "eval", text)?;
+        self.cast(value)
+    }
+
+    /// One entry of the REPL.
+    pub fn enter(&mut self, number: u32, text: &str) -> Result<Dynamic, Error> {
+        self.run(SourceKind::Repl(number), &format!("repl:{number}"), text)
+    }
+
+    /// Parses and resolves without running.
+    pub fn check_file(&mut self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path).map_err(|e| {
+            self.error(Diag::error(code::FILE, format!("cannot read {}: {}", path.display(), plain_reason(&e))))
+        })?;
+        let source = self.add(SourceKind::File, &path.display().to_string(), &text)?;
+        self.compile(&source).map(drop)
+    }
+
+    /// Sets a variable of the top level.
+    pub fn set(&mut self, name: &str, value: impl Into<crate::script::exchange::Value>) -> Result<(), Error> {
+        let value = value.into().into_dynamic(&self.host.rt).map_err(|diag| self.error(diag))?;
+        self.scope.set_or_push(name, value);
+        Ok(())
+    }
+
+    /// A variable of the top level.
+    pub fn get<T: Clone + Send + Sync + 'static>(&self, name: &str) -> Result<T, Error> {
+        match self.scope.get(name) {
+            Some(value) => self.cast(value.flatten_clone()),
+            None => Err(self.error(Diag::error(code::UNKNOWN_VARIABLE, format!("there is no variable `{name}`")))),
+        }
+    }
+
+    /// Calls a function that a script has defined.
+    pub fn call<T: Clone + Send + Sync + 'static>(&mut self, name: &str, args: impl FuncArgs) -> Result<T, Error> {
+        self.host.interrupt.store(false, Ordering::Release);
+        let options = rhai::CallFnOptions::new().eval_ast(false).rewind_scope(true);
+        let result = self.engine.call_fn_with_options::<Dynamic>(options, &mut self.scope, &self.functions, name, args);
+        let value = result.map_err(|failure| self.failure(failure))?;
+        self.cast(value)
+    }
+
+    /// A handle with which another thread stops the running script.
+    pub fn interrupt_handle(&self) -> InterruptHandle {
+        InterruptHandle(self.host.interrupt.clone())
+    }
+
+    /// Waits for everything that was queued; raises the earliest fault that was not told yet.
+    pub fn synchronize(&self) -> Result<(), Error> {
+        self.host.rt.synchronize().map_err(|diag| self.error(diag))
+    }
+
+    /// What the script asked for with `arg` and `flag`: name and default.
+    pub fn asked_arguments(&self) -> Vec<(String, Option<String>)> {
+        self.host.arguments.lock().asked.clone()
+    }
+
+    /// Any value as `print` shows it.
+    pub fn show(&self, value: &Dynamic) -> Result<String, Error> {
+        show::value(&self.host, value).map_err(|diag| self.error(diag))
+    }
+
+    fn cast<T: Clone + Send + Sync + 'static>(&self, value: Dynamic) -> Result<T, Error> {
+        super::exchange::from_dynamic(&self.host.rt, value).map_err(|diag| self.error(diag))
+    }
+
+    fn add(&self, kind: SourceKind, name: &str, text: &str) -> Result<Arc<Source>, Error> {
+        self.host.add_source(kind, name, text).map_err(|diag| self.error(diag))
+    }
+
+    fn compile(&self, source: &Source) -> Result<AST, Error> {
+        let sources = self.host.sources.read().clone();
+        let known = self.known(None);
+        let context = Context { sources: &sources, known: &known };
+        error::compile(&self.engine, &self.scope, source, &context).map_err(|mut errors| {
+            let first = errors.remove(0);
+            Error::several(first, errors, &sources)
+        })
+    }
+
+    fn run(&mut self, kind: SourceKind, name: &str, text: &str) -> Result<Dynamic, Error> {
+        self.host.interrupt.store(false, Ordering::Release);
+        let source = self.add(kind, name, text)?;
+        let ast = self.compile(&source)?;
+        // Functions of earlier texts stay callable.
+        let merged = self.functions.merge(&ast);
+        self.functions = merged.clone_functions_only();
+        let result = self.engine.eval_ast_with_scope::<Dynamic>(&mut self.scope, &merged);
+        let value = match result {
+            Ok(value) => value,
+            Err(failure) => {
+                let first = self.diagnose(failure);
+                // A fault that nobody was told comes along.
+                let extra: Vec<Box<Diag>> =
+                    self.host.rt.synchronize().err().into_iter().filter(|d| **d != *first).collect();
+                return Err(Error::several(first, extra, &self.host.sources.read()));
+            }
+        };
+        self.host.rt.synchronize().map_err(|diag| self.error(diag))?;
         Ok(value)
     }
 
-    pub fn functions(&self) -> &AST {
-        &self.functions
+    fn known(&self, ast: Option<&AST>) -> error::Known {
+        let mut known = self.host.known.read().clone();
+        known.variables.extend(self.scope.iter().map(|(name, ..)| name.to_string()));
+        let functions = ast.unwrap_or(&self.functions);
+        known.functions.extend(functions.iter_functions().map(|f| f.name.to_string()));
+        known.modules.extend(super::modules::STD.iter().map(|(name, _)| name.to_string()));
+        known
+    }
+
+    fn diagnose(&self, failure: Box<EvalAltResult>) -> Box<Diag> {
+        let sources = self.host.sources.read().clone();
+        let known = self.known(None);
+        error::diagnose(failure, &Context { sources: &sources, known: &known })
+    }
+
+    fn failure(&self, failure: Box<EvalAltResult>) -> Error {
+        let diag = self.diagnose(failure);
+        self.error(diag)
+    }
+
+    fn error(&self, diag: Box<Diag>) -> Error {
+        Error::new(diag, &self.host.sources.read())
     }
 }
 
-fn engine(host: &Arc<Host>) -> Engine {
+/// `No such file or directory`, without the number that the system adds.
+pub fn plain_reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(at) => text[..at].to_string(),
+        None => text,
+    }
+}
+
+fn engine(host: &Arc<Host>, modules: &Arc<Mutex<Modules>>) -> Engine {
     let mut engine = Engine::new();
     engine.set_max_expr_depths(EXPR_DEPTH, EXPR_DEPTH);
     engine.set_max_call_levels(CALL_LEVELS);
+    // Bound: `pad(10^12, 0)` and the like abort on allocation without these (FACTS, "Limits").
+    engine.set_max_string_size(256 << 20);
+    engine.set_max_array_size(16 << 20);
+    engine.set_max_map_size(1 << 20);
     engine.register_type_with_name::<super::value::Tensor>("tensor");
     engine.register_type_with_name::<super::value::DTypeValue>("dtype");
     engine.register_type_with_name::<super::value::DeviceValue>("device");
-    let mut module = Module::new();
+    engine.register_type_with_name::<super::value::SliceValue>("slice");
+    engine.register_type_with_name::<super::value::Cell>("cell");
+    super::source::install(&mut engine, Arc::new(SessionHooks(host.clone())));
+    error::register(&mut engine, host.sources.clone());
+    natives::register_eval(&mut engine, host);
+    let mut module = Natives::default();
     bind::register(&mut module, host);
     properties::register(&mut module, host);
-    super::index::register(&mut module, host);
+    index::register(&mut module, host);
+    natives::register(&mut module, host);
+    arguments::register(&mut module, host);
     printing(&mut module, host);
-    engine.register_global_module(module.into());
-    engine.on_print(|text| println!("{text}"));
-    engine.on_debug(|text, _, _| println!("{text}"));
+    note_names(&mut module, host);
+    engine.register_global_module(module.module.into());
+    let shared = host.clone();
+    engine.on_print(move |text| (shared.output.read())(text));
+    let shared = host.clone();
+    engine.on_debug(move |text, _, _| (shared.output.read())(text));
+    let interrupt = host.interrupt.clone();
+    engine.on_progress(move |_| interrupt.load(Ordering::Relaxed).then(|| Dynamic::from("interrupted")));
+    engine.set_module_resolver(Resolver { host: host.clone(), modules: modules.clone() });
     engine
 }
 
-fn printing(module: &mut Module, host: &Arc<Host>) {
+/// Names of native functions: for suggestions, and for the pass, which marks only calls of script code.
+fn note_names(module: &mut Natives, host: &Host) {
+    let mut natives = std::mem::take(&mut module.names);
+    natives.extend(["print", "debug", "eval", "get", "set"].map(str::to_string));
+    let mut known = host.known.write();
+    known.functions =
+        natives.iter().filter(|name| name.chars().all(|c| c.is_alphanumeric() || c == '_')).cloned().collect();
+    known.properties = properties::NAMES.iter().map(|name| name.to_string()).collect();
+    *host.natives.write() = natives;
+}
+
+fn printing(module: &mut Natives, host: &Arc<Host>) {
     // Rhai hands what `print` and `debug` return to its callback.
     for name in ["to_string", "to_debug", "print", "debug"] {
         let shared = host.clone();
@@ -76,16 +366,5 @@ fn printing(module: &mut Module, host: &Arc<Host>) {
                 Err(diag) => Err(shared.raise(&context, diag, "")),
             }
         });
-    }
-}
-
-/// The diagnostic inside a failure, when it is one of ours.
-pub fn diagnostic(failure: &EvalAltResult) -> Option<Diag> {
-    match failure {
-        EvalAltResult::ErrorRuntime(value, _) => value.read_lock::<ErrorValue>().map(|e| (*e.0).clone()),
-        EvalAltResult::ErrorInFunctionCall(_, _, inner, _) | EvalAltResult::ErrorInModule(_, inner, _) => {
-            diagnostic(inner)
-        }
-        _ => None,
     }
 }

@@ -24,3 +24,23 @@ pub struct SliceValue {
     pub stop: Option<i64>,
     pub step: i64,
 }
+
+/// A value behind a handle: `cell(v)`, shared by all copies.
+#[derive(Clone, Debug)]
+pub struct Cell(std::sync::Arc<parking_lot::Mutex<Dynamic>>);
+
+impl Cell {
+    pub fn new(value: Dynamic) -> Cell {
+        Cell(std::sync::Arc::new(parking_lot::Mutex::new(value)))
+    }
+
+    pub fn get(&self) -> Dynamic {
+        self.0.lock().clone()
+    }
+
+    pub fn set(&self, value: Dynamic) {
+        // The old value is dropped outside the lock: it may hold this very cell.
+        let old = std::mem::replace(&mut *self.0.lock(), value);
+        drop(old);
+    }
+}

@@ -1,1 +1,315 @@
-//! Draws diagnostics.
+//! Draws diagnostics as text: the message with its code, the source lines with their labels, notes, help
+//! and the script's call stack.
+//!
+//! ariadne draws the lines; what stands under them is ours, in the style of LANGUAGE.md. Knows nothing of
+//! what a diagnostic means.
+
+use crate::base::diag::{Diag, Focus, Frame, Label, Severity};
+use crate::base::span::Site;
+use crate::script::error::Error;
+use crate::script::source::{Source, SourceMap};
+use ariadne::{Color, Config, IndexType, ReportKind};
+use std::io::IsTerminal;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Whether text is coloured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Colour {
+    On,
+    Off,
+}
+
+impl Colour {
+    /// On when the error output is a terminal and `NO_COLOR` is not set.
+    pub fn of_stderr() -> Colour {
+        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        if std::io::stderr().is_terminal() && !refused { Colour::On } else { Colour::Off }
+    }
+}
+
+/// Bound: frames shown at the inner and at the outer end of the call stack; a runaway recursion has a thousand.
+const FRAMES_INNER: usize = 6;
+const FRAMES_OUTER: usize = 2;
+
+type Span = (usize, Range<usize>);
+
+/// An error with all diagnostics that came with it.
+pub fn render_error(error: &Error, colour: Colour) -> String {
+    let all = std::iter::once(error.diag()).chain(error.extra());
+    all.map(|diag| render(diag, error.sources(), colour)).collect::<Vec<_>>().join("\n")
+}
+
+/// One diagnostic, ending in a line feed.
+pub fn render(diag: &Diag, sources: &SourceMap, colour: Colour) -> String {
+    let (word, tint) = match diag.severity {
+        Severity::Error => ("error", Color::Red),
+        Severity::Warning => ("warning", Color::Yellow),
+    };
+    let title = format!("{word}[{}]", diag.code);
+    let places = places(diag, sources);
+    let mut out = match places.first() {
+        Some((source, range, _)) => {
+            let id = |source: &Arc<Source>| source.base as usize;
+            let config = Config::default().with_index_type(IndexType::Byte).with_color(colour == Colour::On);
+            let mut report = ariadne::Report::build(ReportKind::Custom(&title, tint), (id(source), range.clone()))
+                .with_config(config)
+                .with_message(clean(&diag.message));
+            // ariadne draws labels of one source together only when they come in order.
+            let mut ordered: Vec<(usize, &Place)> = places.iter().enumerate().collect();
+            let rank = |place: &Place| places.iter().position(|other| other.0.base == place.0.base);
+            ordered.sort_by_key(|(_, place)| (rank(place), place.1.start, place.1.end));
+            for (index, (source, range, text)) in ordered {
+                let tint = if index == 0 { tint } else { Color::Blue };
+                let label = ariadne::Label::<Span>::new((id(source), range.clone())).with_color(tint);
+                report.add_label(if text.is_empty() { label } else { label.with_message(clean(text)) });
+            }
+            drawn(report.finish(), &places)
+        }
+        None => None,
+    }
+    .unwrap_or_else(|| format!("{title}: {}\n", clean(&diag.message)));
+    let margin = margin(&without_colour(&out));
+    for (word, text) in notes(diag, sources) {
+        let word = if colour == Colour::On { format!("\x1b[36m{word}\x1b[0m") } else { word.to_string() };
+        for (index, line) in text.lines().enumerate() {
+            let start = if index == 0 { format!("{word}: ") } else { " ".repeat(without_colour(&word).len() + 2) };
+            out += &format!("{margin}{start}{}\n", clean(line));
+        }
+    }
+    out
+}
+
+/// The source lines with labels; nothing if they cannot be drawn, so that the message still gets out.
+fn drawn(report: ariadne::Report<Span>, places: &[Place]) -> Option<String> {
+    let mut files: Vec<(usize, String, ariadne::Source<String>)> = Vec::new();
+    for (source, ..) in places {
+        if !files.iter().any(|(id, ..)| *id == source.base as usize) {
+            files.push((source.base as usize, source.name.to_string(), ariadne::Source::from(printable(&source.text))));
+        }
+    }
+    let mut bytes = Vec::new();
+    report.write(Files(files), &mut bytes).ok()?;
+    let text = String::from_utf8(bytes).ok()?;
+    // Rows that hold nothing but the margin, and the closing rule, only push the text apart.
+    let filler = |line: &&str| {
+        let plain = without_colour(line);
+        !matches!(plain.trim(), "" | "│" | "┆") && !plain.starts_with('─')
+    };
+    Some(text.lines().filter(filler).map(|line| format!("{}\n", line.trim_end())).collect())
+}
+
+/// The text without colour sequences.
+fn without_colour(text: &str) -> String {
+    let mut pieces = text.split('\x1b');
+    let first = pieces.next().unwrap_or("").to_string();
+    pieces.fold(first, |plain, piece| plain + piece.split_once('m').map_or("", |(_, rest)| rest))
+}
+
+/// The texts by the line that each begins at.
+struct Files(Vec<(usize, String, ariadne::Source<String>)>);
+
+impl ariadne::Cache<usize> for Files {
+    type Storage = String;
+
+    fn fetch(&mut self, id: &usize) -> Result<&ariadne::Source<String>, impl std::fmt::Debug> {
+        self.0.iter().find(|(base, ..)| base == id).map(|(.., source)| source).ok_or("a source that is not there")
+    }
+
+    fn display<'a>(&self, id: &'a usize) -> Option<impl std::fmt::Display + 'a> {
+        self.0.iter().find(|(base, ..)| base == id).map(|(_, name, _)| name.clone())
+    }
+}
+
+type Place = (Arc<Source>, Range<usize>, String);
+
+/// Every label that lies in a known source, an operation inside the standard library with both of its places.
+fn places(diag: &Diag, sources: &SourceMap) -> Vec<Place> {
+    let mut out: Vec<Place> = Vec::new();
+    let mut add = |site: Site, focus: Focus, keyword: Option<&str>, text: &str| {
+        let Some((source, range)) = sources.span(site, focus, keyword) else { return };
+        let same = |place: &&mut Place| place.0.base == source.base && place.1 == range;
+        match out.iter_mut().find(same) {
+            Some(place) if text.is_empty() || place.2 == text => {}
+            Some(place) if place.2.is_empty() => place.2 = text.to_string(),
+            Some(place) => place.2 = format!("{}; {text}", place.2),
+            None => out.push((source.clone(), range, text.to_string())),
+        }
+    };
+    for Label { origin, focus, keyword, text } in &diag.labels {
+        if origin.inner.is_none() {
+            add(origin.user, *focus, keyword.as_deref(), text);
+        } else {
+            add(origin.user, Focus::Call, None, text);
+            add(origin.inner, *focus, keyword.as_deref(), "at work here, in the standard library");
+        }
+    }
+    out
+}
+
+/// What stands under the source lines, each with its leading word.
+fn notes(diag: &Diag, sources: &SourceMap) -> Vec<(&'static str, String)> {
+    let mut out: Vec<(&str, String)> = diag.notes.iter().map(|note| ("note", note.clone())).collect();
+    out.extend(diag.help.iter().map(|help| ("help", help.clone())));
+    let count = diag.stack.len();
+    for (index, frame) in diag.stack.iter().enumerate() {
+        let hidden = count > FRAMES_INNER + FRAMES_OUTER + 1 && index >= FRAMES_INNER && index < count - FRAMES_OUTER;
+        if !hidden {
+            out.push(("in", called(frame, sources)));
+        } else if index == FRAMES_INNER {
+            out.push(("in", format!("{} more calls", count - FRAMES_INNER - FRAMES_OUTER)));
+        }
+    }
+    out
+}
+
+fn called(frame: &Frame, sources: &SourceMap) -> String {
+    let name = if frame.function.contains(' ') { frame.function.clone() } else { format!("`{}`", frame.function) };
+    let verb = if frame.function.starts_with("the module") { "imported" } else { "called" };
+    match sources.location(frame.call) {
+        Some(at) => format!("{name}, {verb} from {}:{}:{}", at.source, at.line, at.column),
+        None => format!("{name}, {verb} from the host program"),
+    }
+}
+
+/// The blanks and bar under the last source line.
+fn margin(drawn: &str) -> String {
+    let corner = drawn.lines().find_map(|line| line.find('╭').filter(|at| line[..*at].chars().all(|c| c == ' ')));
+    match corner {
+        Some(width) => format!("{}│ ", " ".repeat(width)),
+        None => "   = ".to_string(),
+    }
+}
+
+/// One line without control characters, which could write anywhere on a terminal.
+fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { ' ' } else { c }).collect()
+}
+
+/// The same bytes with blanks for whatever moves the cursor or, to ariadne, ends a line and to us does not.
+fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        let keep = matches!(c, '\n' | '\t') || (c == '\r' && characters.peek() == Some(&'\n'));
+        if !keep && (c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')) {
+            out.extend(std::iter::repeat_n(' ', c.len_utf8()));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::code;
+    use crate::base::span::Origin;
+    use crate::script::source::SourceKind;
+
+    fn add(map: &mut SourceMap, name: &str, text: &str) -> Arc<Source> {
+        map.add(SourceKind::File, name, text, &|_| true).unwrap().source
+    }
+
+    fn at(source: &Source, word: &str) -> Origin {
+        Origin::at(source.site(source.text.find(word).unwrap()))
+    }
+
+    fn check(diag: &Diag, map: &SourceMap, expected: &str) {
+        let shown = render(diag, map, Colour::Off);
+        assert_eq!(shown, expected, "\n{shown}");
+    }
+
+    #[test]
+    fn as_the_language_page_shows_it() {
+        let mut map = SourceMap::new();
+        let text =
+            "\n\n\n\nlet idx = tensor([3, 11], #{device: \"cuda\"});\n\nlet y = x[idx];\n\nprint(y.sum().item());\n";
+        let source = add(&mut map, "lookup.rhai", text);
+        let diag =
+            crate::base::diag::Diag::error(code::KERNEL_INDEX, "index 11 is out of range for dimension 0 of size 10")
+                .label(at(&source, "[idx]"), Focus::Call, "queued here, on cuda:0 stream 0")
+                .label(at(&source, "tensor"), Focus::Call, "the index tensor was made here")
+                .label(at(&source, "item"), Focus::Call, "noticed here, when its result was needed")
+                .note("element 1 of the index; the device and every other tensor are unharmed");
+        check(
+            &diag,
+            &map,
+            "\
+error[E0401]: index 11 is out of range for dimension 0 of size 10
+   ╭─[ lookup.rhai:7:9 ]
+ 5 │ let idx = tensor([3, 11], #{device: \"cuda\"});
+   │           ────────────────┬────────────────
+   │                           ╰────────────────── the index tensor was made here
+ 7 │ let y = x[idx];
+   │         ───┬──
+   │            ╰──── queued here, on cuda:0 stream 0
+ 9 │ print(y.sum().item());
+   │               ───┬──
+   │                  ╰──── noticed here, when its result was needed
+   │ note: element 1 of the index; the device and every other tensor are unharmed
+",
+        );
+    }
+
+    #[test]
+    fn wide_text_tabs_and_line_ends_keep_columns() {
+        let mut map = SourceMap::new();
+        let source = add(&mut map, "wide.rhai", "let 🦀 = 1;\r\n\tlet é = \"日本\" + x;\r\n");
+        let diag = crate::base::diag::Diag::error(code::UNKNOWN_VARIABLE, "there is no variable `x`").label(
+            at(&source, "x;"),
+            Focus::Call,
+            "not found",
+        );
+        check(
+            &diag,
+            &map,
+            "\
+error[E0102]: there is no variable `x`
+   ╭─[ wide.rhai:2:17 ]
+ 2 │     let é = \"日本\" + x;
+   │                      ┬
+   │                      ╰── not found
+",
+        );
+    }
+
+    #[test]
+    fn stacks_help_and_other_sources() {
+        let mut map = SourceMap::new();
+        let inner = map.add(SourceKind::Std, "std/nn.rhai", "fn f(x) {\n  x.sum()\n}\n", &|_| true).unwrap().source;
+        let user = add(&mut map, "a.rhai", "let y = nn::f(1);\n");
+        let mut diag = crate::base::diag::Diag::warning(code::RACE, "a race").help("first\nsecond");
+        let origin = Origin { user: user.site(12), inner: inner.site(14) };
+        diag = diag.label(origin, Focus::Call, "read here");
+        diag.stack.push(Frame { function: "f".into(), call: user.site(12) });
+        diag.stack.extend((0..20).map(|_| Frame { function: "a closure".into(), call: Site::NONE }));
+        let shown = render(&diag, &map, Colour::Off);
+        assert!(shown.starts_with("warning[E0501]: a race\n"), "{shown}");
+        assert!(shown.contains("nn::f(1)") && shown.contains("at work here, in the standard library"), "{shown}");
+        assert!(shown.contains("│ help: first\n   │       second\n"), "{shown}");
+        assert!(shown.contains("in: `f`, called from a.rhai:1:13\n"), "{shown}");
+        assert!(shown.contains("in: 13 more calls\n"), "{shown}");
+        assert!(render(&diag, &map, Colour::On).contains('\x1b'));
+    }
+
+    #[test]
+    fn hostile_text_is_drawn_harmlessly() {
+        let mut map = SourceMap::new();
+        for text in ["\x1b[2J x\u{2028}y\u{85}z\rw", "", "\u{feff}x", "x\n\n\n", "a\tb\u{200d}🦀\u{301}"] {
+            let source = add(&mut map, "h.rhai", text);
+            for offset in 0..=text.len() + 1 {
+                let diag = crate::base::diag::Diag::error(code::SYNTAX, "bad \x1b[31m").label(
+                    Origin::at(source.site(offset)),
+                    Focus::Expression,
+                    "here",
+                );
+                let shown = render(&diag, &map, Colour::Off);
+                assert!(!shown.contains('\x1b') && shown.contains("E0101"), "{shown:?}");
+            }
+        }
+        let shown = render(&crate::base::diag::Diag::error(code::FILE, "no file").help("look"), &map, Colour::Off);
+        assert_eq!(shown, "error[E0601]: no file\n   = help: look\n");
+    }
+}

@@ -1,0 +1,306 @@
+//! From Rhai's parse errors to diagnostics, and the parse that goes on after an error.
+//!
+//! Rhai's parser stops at the first error and speaks to people who know its grammar; here the tokens around
+//! the place tell what was meant.
+
+use super::Context;
+use crate::base::code;
+use crate::base::diag::{Diag, Focus};
+use crate::base::span::Origin;
+use crate::script::raise::site_of as site;
+use crate::script::source::Source;
+use crate::script::source::lex::{Kind, Token, lex, script_start};
+use rhai::{AST, Engine, LexError, ParseError, ParseErrorType, Scope};
+
+/// Bound: errors reported of one text; who has more fixes the first ones first.
+const ERRORS: usize = 8;
+
+/// Compiles a source at its own lines; all errors that can be found in one go, at least one.
+pub fn compile(
+    engine: &Engine,
+    scope: &Scope,
+    source: &Source,
+    context: &Context,
+) -> std::result::Result<AST, Vec<Box<Diag>>> {
+    let [blank, mut text] = source.compiled();
+    let mut errors: Vec<Box<Diag>> = Vec::new();
+    loop {
+        let error = match engine.compile_scripts_with_scope(scope, [&blank, &text]) {
+            Ok(ast) if errors.is_empty() => return Ok(ast),
+            Ok(_) => return Err(errors),
+            Err(error) => error,
+        };
+        let diag = diagnose_parse(&error, context);
+        let told = errors.iter().any(|other| other.labels.first() == diag.labels.first());
+        if !told {
+            errors.push(diag);
+        }
+        // Without the statement or function that was wrong, the rest may have an error of its own.
+        let at = site(error.position());
+        let local = (at.line() as u32).saturating_sub(source.base);
+        if told || errors.len() >= ERRORS || at.is_none() || !blank_out(&mut text, local, at.column() as u32) {
+            return Err(errors);
+        }
+    }
+}
+
+/// Overwrites the top-level statement or function around a place with blanks; false if there is none or
+/// it is blank already.
+fn blank_out(text: &mut String, line: u32, column: u32) -> bool {
+    let Some(start) =
+        text.split_inclusive('\n').take(line.saturating_sub(1) as usize).map(str::len).reduce(|a, b| a + b)
+    else {
+        return line <= 1 && blank_item(text, offset(text, column));
+    };
+    let at = start + offset(&text[start..], column);
+    blank_item(text, at)
+}
+
+fn offset(line: &str, column: u32) -> usize {
+    line.char_indices().nth(column.max(1) as usize - 1).map_or(line.len(), |(at, _)| at)
+}
+
+fn blank_item(text: &mut String, at: usize) -> bool {
+    let Ok(tokens) = lex(text, 0) else { return false };
+    let word = |index: usize| tokens.get(index).map_or("", |token: &Token| &text[token.range()]);
+    let (mut first, mut index) = (0, 0);
+    while index < tokens.len() {
+        let closes = tokens[index].partner as usize > index;
+        let brace = word(index) == "{";
+        if closes {
+            index = tokens[index].partner as usize;
+        }
+        let next = word(index + 1);
+        let goes_on = matches!(next, "else" | "catch" | "while" | "until" | ";" | "." | "[" | ")" | ",")
+            || tokens
+                .get(index + 1)
+                .is_some_and(|next| next.kind == Kind::Symbol && !matches!(next_text(text, next), "#{" | "{"));
+        let ends = word(index) == ";" || (brace && !goes_on) || index + 1 == tokens.len();
+        if ends {
+            let range = tokens[first].start as usize..tokens[index].end as usize;
+            // An error at the end of the text belongs to the last item.
+            if at < range.end || index + 1 == tokens.len() {
+                let blank: String = text[range.clone()].chars().map(|c| if c == '\n' { '\n' } else { ' ' }).collect();
+                text.replace_range(range, &blank);
+                return true;
+            }
+            first = index + 1;
+        }
+        index += 1;
+    }
+    false
+}
+
+fn next_text<'a>(text: &'a str, token: &Token) -> &'a str {
+    &text[token.range()]
+}
+
+/// The words around an error.
+struct Around<'a> {
+    before: &'a str,
+    before_end: usize,
+    found: &'a str,
+    after: &'a str,
+    /// The first word of the statement that `before` belongs to, on its line.
+    start: &'a str,
+    same_line: bool,
+}
+
+fn around<'a>(source: &'a Source, tokens: &[Token], at: usize) -> Around<'a> {
+    let text = |index: usize| tokens.get(index).map_or("", |token: &Token| &source.text[token.range()]);
+    let index = tokens.partition_point(|token| token.end as usize <= at);
+    let before = index.checked_sub(1);
+    let end = before.map_or(0, |index| tokens[index].end as usize);
+    let line = source.text[..end].rfind('\n').map_or(0, |at| at + 1);
+    let first = tokens.partition_point(|token| (token.start as usize) < line);
+    let found_start = tokens.get(index).map_or(source.text.len(), |token| token.start as usize);
+    Around {
+        before: before.map_or("", text),
+        before_end: end,
+        found: text(index),
+        after: text(index + 1),
+        start: text(first),
+        same_line: !source.text[end..found_start.max(end)].contains('\n'),
+    }
+}
+
+/// The diagnostic of a parse error.
+pub fn diagnose_parse(error: &ParseError, context: &Context) -> Box<Diag> {
+    let at = site(error.position());
+    let Some(source) = context.sources.source(at) else {
+        return Diag::error(code::SYNTAX, message(error.err_type(), ""));
+    };
+    let tokens = lex(&source.text, script_start(&source.text)).unwrap_or_default();
+    let near = around(source, &tokens, source.offset(at));
+    let message = message(error.err_type(), near.found);
+    let diag = Diag::error(code::SYNTAX, message);
+    let missing_end = matches!(error.err_type(), ParseErrorType::MissingToken(token, _) if token == ";");
+    let diag = if missing_end && !near.same_line && near.before_end > 0 {
+        let before = source.site(near.before_end - 1);
+        diag.label(Origin::at(before), Focus::Call, "a `;` is missing after this")
+    } else {
+        diag.label(Origin::at(at), Focus::Call, label(error.err_type(), near.found))
+    };
+    match advice(&near).map(str::to_string).or_else(|| help(error.err_type())) {
+        Some(help) => diag.help(help),
+        None => diag,
+    }
+}
+
+/// What the words around tell about habits from other languages.
+fn advice(near: &Around) -> Option<&'static str> {
+    let known = match (near.before, near.found) {
+        ("var" | "auto", _) => "declare a variable with `let`: `let x = 1;`",
+        ("def" | "function" | "func" | "fun", _) => "define a function with `fn`: `fn f(x) { x + 1 }`",
+        (_, "elif") | ("elif", _) => "write `else if`",
+        (_, "and") => "write `&&`",
+        (_, "or") => "write `||`",
+        ("not", _) => "write `!`",
+        (_, "is") | ("is", _) => "compare with `==`",
+        ("match" | "case", _) => "write `switch x { 1 => .., _ => .. }`",
+        ("new", _) => "there is no `new`: call the function that makes the value, or write a map `#{ .. }`",
+        ("lambda", _) => "write a closure: `|x| x + 1`",
+        ("from", _) => "write `import \"nn\" as nn;`",
+        ("class" | "struct", _) => {
+            "there are no classes: a map `#{ .. }` holds values and closures, which see it as `this`"
+        }
+        ("await" | "async", _) => "operations are asynchronous by themselves: leave it out",
+        ("with", _) => "write the block alone: `with_device(1) { .. }`, `no_grad(|| ..)`",
+        ("+", "+") | (_, "++") | ("++", _) => "write `x += 1`",
+        (_, "--") | ("--", _) => "write `x -= 1`, or `- -x` for two signs",
+        (_, "?") => "`if a { b } else { c }` has a value",
+        (_, "...") => "write the dots in quotes: `x[\"...\", 0]`",
+        (_, "~") => "write `!`, which is bitwise on integers",
+        (_, "->") => "functions name no types: `fn f(x) { x + 1 }`",
+        (_, ":") if matches!(near.start, "if" | "for" | "while" | "else" | "def" | "with" | "fn" | "class") => {
+            "blocks stand in braces: `if x { .. }`"
+        }
+        (_, "=") if !near.after.is_empty() && near.start != "let" => {
+            "keyword arguments go into a map: `f(x, #{dim: 1})`"
+        }
+        (_, "*" | "/") if near.after == near.found => "write `x / y` and round by `.floor()`",
+        _ => return None,
+    };
+    Some(known)
+}
+
+fn quoted(found: &str) -> String {
+    if found.is_empty() { "the end of the text".into() } else { format!("`{}`", found.lines().next().unwrap_or(found)) }
+}
+
+fn message(kind: &ParseErrorType, found: &str) -> String {
+    use ParseErrorType::*;
+    match kind {
+        UnexpectedEOF => "the text ends in the middle of a statement".into(),
+        BadInput(lex) => lexical(lex),
+        UnknownOperator(symbol) => format!("`{symbol}` is not an operator"),
+        MissingToken(token, text) if token == ";" => match text.contains("terminate") {
+            true => "a `;` is missing at the end of a statement".into(),
+            false => format!("`;` is missing {text}"),
+        },
+        MissingToken(token, text) => format!("`{token}` is missing {text}"),
+        MissingSymbol(text) if !text.is_empty() => lower(text),
+        MissingSymbol(_) => "a symbol is missing".into(),
+        MalformedIndexExpr(text) | MalformedCapture(text) if !text.is_empty() => lower(text),
+        MalformedIndexExpr(_) => "this cannot be an index".into(),
+        DuplicatedProperty(name) => format!("the key `{name}` is given twice"),
+        DuplicatedVariable(name) => format!("the name `{name}` is given twice"),
+        WrongSwitchIntegerCase => "a number after a range in a `switch` can never be reached".into(),
+        WrongSwitchDefaultCase => "the case `_` of a `switch` must be the last".into(),
+        WrongSwitchCaseCondition => "the case `_` of a `switch` takes no condition".into(),
+        PropertyExpected => format!("the name of a property is missing before {}", quoted(found)),
+        VariableExpected => format!("the name of a variable is missing before {}", quoted(found)),
+        ForbiddenVariable(name) => format!("`{name}` cannot be the name of a variable"),
+        Reserved(name) => format!("`{name}` has a meaning of its own and cannot stand here"),
+        MismatchedType(wanted, actual) => format!("{wanted} is needed here, not {actual}"),
+        ExprExpected(what) => format!("{what} is missing before {}", quoted(found)),
+        WrongDocComment => "a doc comment must stand right before a function".into(),
+        WrongFnDefinition => "a function can be defined only at the top level of a file".into(),
+        FnDuplicatedDefinition(name, 1) => format!("a function `{name}` with 1 parameter is already defined"),
+        FnDuplicatedDefinition(name, n) => format!("a function `{name}` with {n} parameters is already defined"),
+        FnMissingName => "the name of a function is missing after `fn`".into(),
+        FnMissingParams(name) => format!("the function `{name}` needs parameters: `fn {name}()`"),
+        FnDuplicatedParam(_, name) => format!("the parameter `{name}` is given twice"),
+        FnMissingBody(name) if name.is_empty() => "a closure needs a body".into(),
+        FnMissingBody(name) => format!("the function `{name}` needs a body in braces"),
+        WrongExport => "`export` can stand only at the top level of a file".into(),
+        AssignmentToConstant(name) => format!("`{name}` is a constant and cannot be assigned"),
+        AssignmentToInvalidLHS(_) => "this cannot be assigned".into(),
+        VariableExists(name) => format!("`{name}` is already defined"),
+        VariableUndefined(name) => format!("there is no variable `{name}`"),
+        ModuleUndefined(name) => format!("there is no module `{name}`"),
+        ExprTooDeep => "an expression is nested too deeply".into(),
+        TooManyFunctions => "there are too many functions".into(),
+        LiteralTooLarge(what, limit) => format!("{} is beyond the limit of {limit}", lower(what)),
+        LoopBreak => "`break` and `continue` stand only in loops".into(),
+        other => lower(&other.to_string()),
+    }
+}
+
+fn lexical(error: &LexError) -> String {
+    match error {
+        LexError::UnexpectedInput(text) if text.is_empty() => "the text ends where something is missing".into(),
+        LexError::UnexpectedInput(text) => format!("`{text}` cannot stand here"),
+        LexError::UnterminatedString => "a string is never closed".into(),
+        LexError::StringTooLong(limit) => format!("a string is longer than the limit of {limit}"),
+        LexError::MalformedEscapeSequence(text) => format!("`{text}` is not an escape sequence"),
+        LexError::MalformedNumber(text) => format!("`{text}` is not a number"),
+        LexError::MalformedChar(text) => format!("`'{text}'` is not one character"),
+        LexError::MalformedIdentifier(text) => format!("`{text}` is not a name"),
+        LexError::ImproperSymbol(symbol, text) if text.contains("typo of '=='") => {
+            format!("`{symbol}` assigns, and a condition compares with `==`")
+        }
+        LexError::ImproperSymbol(symbol, text) if text.contains("only be used in functions") => {
+            format!("`{symbol}` has no meaning outside functions and closures")
+        }
+        LexError::ImproperSymbol(symbol, _) => format!("`{symbol}` is not an operator"),
+        other => lower(&other.to_string()),
+    }
+}
+
+fn lower(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or(String::new(), |first| first.to_lowercase().chain(characters).collect())
+}
+
+fn label(kind: &ParseErrorType, found: &str) -> String {
+    match kind {
+        ParseErrorType::UnexpectedEOF => "the text ends here".into(),
+        ParseErrorType::MissingToken(token, _) => match found {
+            "" => format!("`{token}` was expected here"),
+            _ => format!("found {} where `{token}` was expected", quoted(found)),
+        },
+        _ => "here".into(),
+    }
+}
+
+fn help(kind: &ParseErrorType) -> Option<String> {
+    use ParseErrorType::*;
+    let text = match kind {
+        BadInput(LexError::MalformedEscapeSequence(_)) => {
+            "the escapes are `\\n`, `\\r`, `\\t`, `\\\\`, `\\\"`, `\\'`, `\\x41`, `\\u0041` and `\\U00000041`"
+        }
+        BadInput(LexError::MalformedChar(_)) => "single quotes hold one character; a string has double quotes",
+        BadInput(LexError::MalformedNumber(_)) => "integers have 64 bits; larger numbers are floats: `1e20`",
+        BadInput(LexError::ImproperSymbol(symbol, _)) => match symbol.as_str() {
+            "===" => "write `==`",
+            "!==" => "write `!=`",
+            ":=" => "write `=`",
+            "<-" => "write `<=`, or `< -x` with a blank",
+            "(*" | "*)" => "comments are `// ..` and `/* .. */`",
+            "::<" => "functions take no type parameters",
+            "# {" | "#" => "a map is written `#{ .. }`, without a blank",
+            _ => return None,
+        },
+        WrongFnDefinition => "inside a block, use a closure: `let f = |x| x + 1;`, called as `f.call(1)`",
+        ExprTooDeep => "give parts of the expression names with `let`",
+        DuplicatedVariable(_) | FnDuplicatedParam(..) => "give each its own name",
+        WrongSwitchDefaultCase => "move `_ => ..` to the end",
+        LoopBreak => "to leave a function, write `return`",
+        AssignmentToConstant(_) => "declare it with `let` instead of `const`",
+        AssignmentToInvalidLHS(_) => "what can be assigned is a variable, a property, or an indexed value",
+        MismatchedType(wanted, _) if wanted.contains("boolean") => "compare it, as in `x != 0`",
+        _ => return None,
+    };
+    Some(text.to_string())
+}

@@ -1,0 +1,56 @@
+//! What happens where the source pass inserted a word: truth of tensors, the user's running line, the wait at
+//! the end of a `try`.
+
+use super::host::Host;
+use super::raise::raise;
+use super::source::Hooks;
+use super::value::Tensor;
+use crate::base::span::{Origin, Site};
+use crate::tensor::observe;
+use rhai::{Dynamic, EvalAltResult, Position};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The session's side of the pass.
+pub struct SessionHooks(pub Arc<Host>);
+
+type RhaiResult = Result<Dynamic, Box<EvalAltResult>>;
+
+impl Hooks for SessionHooks {
+    fn truth(&self, value: Dynamic, at: Position) -> Result<bool, Box<EvalAltResult>> {
+        if let Some(tensor) = value.read_lock::<Tensor>() {
+            let origin = Origin::at(super::raise::site_of(at));
+            return observe::truth(&self.0.rt, &tensor).map_err(|diag| raise(diag.or_at(origin, ""), at));
+        }
+        Err(Box::new(EvalAltResult::ErrorMismatchDataType("bool".into(), value.type_name().into(), at)))
+    }
+
+    fn enter(&self, site: Site) -> Site {
+        Site(self.0.mark.swap(site.0, Ordering::Relaxed))
+    }
+
+    fn leave(&self, previous: Site) {
+        self.0.mark.store(previous.0, Ordering::Relaxed);
+    }
+
+    fn try_enter(&self) {
+        // What was queued before the block is not the block's: its faults stay untold for later.
+        self.0.rt.flush();
+    }
+
+    fn try_leave(&self, result: RhaiResult) -> RhaiResult {
+        match result {
+            // An error that is already on its way out goes first; what it left behind stays untold.
+            Err(error) if !is_jump(&error) => Err(error),
+            other => match self.0.rt.synchronize() {
+                Ok(()) => other,
+                Err(diag) => Err(raise(diag, Position::NONE)),
+            },
+        }
+    }
+}
+
+/// `return`, `break` and `continue` travel as errors inside the interpreter.
+fn is_jump(error: &EvalAltResult) -> bool {
+    matches!(error, EvalAltResult::Return(..) | EvalAltResult::LoopBreak(..))
+}

@@ -1,0 +1,159 @@
+//! `import`: the standard library from the binary, modules of the host program, then the script's folder and
+//! given roots. Each module runs once, in a scope of its own.
+
+use super::error;
+use super::host::Host;
+use super::raise::{raise, site_of};
+use super::source::SourceKind;
+use crate::base::code;
+use crate::base::diag::{Diag, Focus};
+use crate::base::span::Origin;
+use crate::base::suggest::nearest;
+use parking_lot::Mutex;
+use rhai::{Engine, EvalAltResult, FnNamespace, Module, ModuleResolver, Position, Scope, Shared};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The standard library, shipped in the binary: name and text.
+pub const STD: &[(&str, &str)] = &[];
+
+/// Where modules come from, and those that are loaded.
+#[derive(Default)]
+pub struct Modules {
+    pub roots: Vec<PathBuf>,
+    /// Texts that a host program gave.
+    pub memory: BTreeMap<String, String>,
+    loaded: BTreeMap<String, Shared<Module>>,
+    /// Names that are being loaded, outermost first.
+    loading: Vec<String>,
+}
+
+impl Modules {
+    pub fn new(roots: Vec<PathBuf>, memory: BTreeMap<String, String>) -> Modules {
+        Modules { roots, memory, ..Modules::default() }
+    }
+}
+
+/// The resolver of one session.
+pub struct Resolver {
+    pub host: Arc<Host>,
+    pub modules: Arc<Mutex<Modules>>,
+}
+
+/// A module's text: key, name for messages, kind.
+struct Found {
+    key: String,
+    name: String,
+    text: String,
+    kind: SourceKind,
+}
+
+impl Resolver {
+    fn find(&self, path: &str, origin: Origin) -> Result<Found, Box<Diag>> {
+        if let Some((name, text)) = STD.iter().find(|(name, _)| *name == path) {
+            let (key, kind) = (format!("std:{name}"), SourceKind::Std);
+            return Ok(Found { key, name: format!("std/{name}.rhai"), text: (*text).to_string(), kind });
+        }
+        let modules = self.modules.lock();
+        if let Some(text) = modules.memory.get(path) {
+            let kind = SourceKind::File;
+            return Ok(Found { key: format!("memory:{path}"), name: path.to_string(), text: text.clone(), kind });
+        }
+        for root in &modules.roots {
+            if let Some(file) = inside(root, path) {
+                let text = std::fs::read_to_string(&file)
+                    .map_err(|e| Diag::error(code::FILE, format!("cannot read {}: {e}", file.display())))?;
+                let name = file.display().to_string();
+                return Ok(Found { key: name.clone(), name, text, kind: SourceKind::File });
+            }
+        }
+        let known = STD.iter().map(|(name, _)| *name).chain(modules.memory.keys().map(String::as_str));
+        let diag = Diag::error(code::MODULE_NOT_FOUND, format!("there is no module \"{path}\"")).label(
+            origin,
+            Focus::Call,
+            "",
+        );
+        Err(match nearest(path, known) {
+            Some(found) => diag.help(format!("did you mean \"{found}\"?")),
+            None => diag.help("modules are those of the standard library, and files `NAME.rhai` beside the script"),
+        })
+    }
+
+    fn load(&self, engine: &Engine, found: &Found, at: Position) -> Result<Shared<Module>, Box<EvalAltResult>> {
+        let origin = Origin::at(site_of(at));
+        {
+            let mut modules = self.modules.lock();
+            if let Some(start) = modules.loading.iter().position(|key| *key == found.key) {
+                let chain = [&modules.loading[start..], std::slice::from_ref(&found.key)].concat().join(" → ");
+                let diag = Diag::error(code::CIRCULAR_IMPORT, "modules import each other in a circle");
+                return Err(raise(diag.label(origin, Focus::Call, "").note(chain), at));
+            }
+            modules.loading.push(found.key.clone());
+        }
+        let module = self.evaluate(engine, found, at);
+        self.modules.lock().loading.pop();
+        module
+    }
+
+    fn evaluate(&self, engine: &Engine, found: &Found, at: Position) -> Result<Shared<Module>, Box<EvalAltResult>> {
+        let source = self.host.add_source(found.kind, &found.name, &found.text).map_err(|diag| raise(diag, at))?;
+        let known = self.host.known.read().clone();
+        let ast = {
+            let sources = self.host.sources.read().clone();
+            let context = error::Context { sources: &sources, known: &known };
+            error::compile(engine, &Scope::new(), &source, &context)
+                .map_err(|mut errors| raise(errors.remove(0), at))?
+        };
+        let mut module = Module::eval_ast_as_new(Scope::new(), &ast, engine)?;
+        // Closures that a module returns must be callable by the importer (FACTS, "Closures and modules").
+        let anonymous: Vec<u64> = module
+            .iter_script_fn_info()
+            .filter(|(_, _, name, ..)| name.starts_with("anon$"))
+            .map(|(.., def)| Module::new().set_script_fn(def.clone()))
+            .collect();
+        for hash in anonymous {
+            #[allow(deprecated)]
+            module.update_fn_namespace(hash, FnNamespace::Global);
+        }
+        module.build_index();
+        Ok(module.into())
+    }
+}
+
+/// The file that a module name means inside a root; never outside of it.
+fn inside(root: &Path, path: &str) -> Option<PathBuf> {
+    let wanted = Path::new(path);
+    let plain =
+        wanted.components().all(|part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir));
+    if !plain || path.is_empty() {
+        return None;
+    }
+    let mut file = root.join(wanted);
+    if file.extension().is_none_or(|ext| ext != "rhai") {
+        let mut name = file.into_os_string();
+        name.push(".rhai");
+        file = name.into();
+    }
+    let real = file.canonicalize().ok()?;
+    let root = root.canonicalize().ok()?;
+    (real.starts_with(&root) && real.is_file()).then_some(real)
+}
+
+impl ModuleResolver for Resolver {
+    fn resolve(
+        &self,
+        engine: &Engine,
+        _: Option<&str>,
+        path: &str,
+        at: Position,
+    ) -> Result<Shared<Module>, Box<EvalAltResult>> {
+        let found = self.find(path, Origin::at(site_of(at))).map_err(|diag| raise(diag, at))?;
+        if let Some(module) = self.modules.lock().loaded.get(&found.key) {
+            return Ok(module.clone());
+        }
+        let module = self.load(engine, &found, at)?;
+        self.modules.lock().loaded.insert(found.key, module.clone());
+        Ok(module)
+    }
+}

@@ -1,0 +1,201 @@
+//! Functions of the session itself: gradient mode, defaults, seeds, waiting, cells.
+
+use super::bind::Natives;
+use super::bind::raw;
+use super::convert;
+use super::host::{Host, Native};
+use super::value::{Cell, DTypeValue, DeviceValue, SliceValue, Tensor};
+use crate::base::code;
+use crate::base::diag::Diag;
+use crate::tensor::grad;
+use rhai::{Array, Dynamic, Engine, EvalContext, Expression, FnPtr, Map, NativeCallContext};
+use std::sync::Arc;
+
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    gradient_mode(module, host);
+    defaults(module, host);
+    values(module, host);
+}
+
+/// Restores the gradient mode on every way out.
+struct GradMode<'a>(&'a Host, bool);
+
+impl Drop for GradMode<'_> {
+    fn drop(&mut self) {
+        self.0.rt.set_grad_enabled(self.1);
+    }
+}
+
+fn gradient_mode(module: &mut Natives, host: &Arc<Host>) {
+    for (name, on) in [("no_grad", false), ("enable_grad", true)] {
+        let shared = host.clone();
+        raw(module, name, 1, move |context, values| -> Native {
+            let context = context.expect("registered with a context");
+            let Some(body) = values[0].clone().try_cast::<FnPtr>() else {
+                let text =
+                    format!("a closure is wanted, as in `{name}(|| ...)`, not {}", convert::type_name(values[0]));
+                return Err(shared.raise(&context, Diag::error(code::ARGUMENT_TYPE, text), ""));
+            };
+            let _mode = GradMode(&shared, shared.rt.set_grad_enabled(on));
+            body.call_within_context::<Dynamic>(&context, ())
+        });
+    }
+    let shared = host.clone();
+    raw(module, "is_grad_enabled", 0, move |_, _| Ok(Dynamic::from_bool(shared.rt.grad_enabled())));
+    for arity in 2..=4 {
+        let shared = host.clone();
+        raw(module, "grad", arity, move |context, values| -> Native {
+            let context = context.expect("registered with a context");
+            gradients(&shared, &context, values)
+        });
+    }
+}
+
+/// A tensor, or an array of tensors (with `()` where `optional`).
+fn tensor_list(value: &Dynamic, what: &str) -> crate::base::diag::Result<Vec<Option<Tensor>>> {
+    if let Some(tensor) = value.read_lock::<Tensor>() {
+        return Ok(vec![Some(tensor.clone())]);
+    }
+    let wrong = |value: &Dynamic| {
+        let text = format!("`{what}` is a tensor or an array of tensors, not {}", convert::type_name(value));
+        Diag::error(code::ARGUMENT_TYPE, text)
+    };
+    let Some(array) = value.read_lock::<Array>() else { return Err(wrong(value)) };
+    array
+        .iter()
+        .map(|item| match item.read_lock::<Tensor>() {
+            Some(tensor) => Ok(Some(tensor.clone())),
+            None if item.is_unit() => Ok(None),
+            None => Err(wrong(item)),
+        })
+        .collect()
+}
+
+/// `grad(ys, xs, grad_outputs, #{create_graph: true})`.
+fn gradients(host: &Host, context: &NativeCallContext, values: &mut [&mut Dynamic]) -> Native {
+    host.call(context, |engine| {
+        let mut mode = grad::Mode::default();
+        let mut weights = Vec::new();
+        for value in &values[2..] {
+            if let Some(map) = value.read_lock::<Map>() {
+                let mut rest = map.clone();
+                if let Some(given) = rest.remove("grad_outputs") {
+                    weights = tensor_list(&given, "grad_outputs")?;
+                }
+                mode = super::properties::mode(&rest)?;
+            } else {
+                weights = tensor_list(value, "grad_outputs")?;
+            }
+        }
+        let ys: Vec<Tensor> = tensor_list(values[0], "outputs")?.into_iter().flatten().collect();
+        let xs: Vec<Tensor> = tensor_list(values[1], "inputs")?.into_iter().flatten().collect();
+        let found = grad::grad(engine, &ys, &xs, &weights, mode)?;
+        let list: Array = found.into_iter().map(|g| g.map_or(Dynamic::UNIT, Dynamic::from)).collect();
+        Ok(Dynamic::from(list))
+    })
+}
+
+fn defaults(module: &mut Natives, host: &Arc<Host>) {
+    let shared = host.clone();
+    raw(module, "manual_seed", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        match values[0].as_int() {
+            Ok(seed) => shared.rt.seed(seed as u64),
+            Err(_) => {
+                let text = format!("a seed is an integer, not {}", convert::type_name(values[0]));
+                return Err(shared.raise(&context, Diag::error(code::ARGUMENT_TYPE, text), ""));
+            }
+        }
+        Ok(Dynamic::UNIT)
+    });
+    let shared = host.clone();
+    raw(module, "set_default_dtype", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |_| {
+            let dtype = convert::dtype(values[0])?;
+            if !dtype.is_float() {
+                crate::fail!(DTYPE, "the default dtype must be a floating-point one, not {dtype}");
+            }
+            shared.rt.set_default_float(dtype);
+            Ok(Dynamic::UNIT)
+        })
+    });
+    let shared = host.clone();
+    raw(module, "get_default_dtype", 0, move |_, _| Ok(Dynamic::from(DTypeValue(shared.rt.default_float()))));
+    let shared = host.clone();
+    raw(module, "set_default_device", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |_| {
+            shared.rt.set_default_device(convert::device(&shared, values[0])?);
+            Ok(Dynamic::UNIT)
+        })
+    });
+    let shared = host.clone();
+    raw(module, "current_device", 0, move |_, _| Ok(Dynamic::from(DeviceValue(shared.rt.default_device()))));
+    let shared = host.clone();
+    raw(module, "device", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |_| Ok(Dynamic::from(DeviceValue(convert::device(&shared, values[0])?))))
+    });
+    let shared = host.clone();
+    raw(module, "synchronize", 0, move |context, _| -> Native {
+        let context = context.expect("registered with a context");
+        shared.rt.synchronize().map(|()| Dynamic::UNIT).map_err(|diag| shared.raise(&context, diag, ""))
+    });
+}
+
+fn values(module: &mut Natives, host: &Arc<Host>) {
+    for arity in 0..=3 {
+        let shared = host.clone();
+        raw(module, "slice", arity, move |context, values| -> Native {
+            let context = context.expect("registered with a context");
+            let mut ends = [None; 3];
+            for (end, value) in ends.iter_mut().zip(values.iter()) {
+                *end = match value.as_int() {
+                    Ok(i) => Some(i),
+                    Err(_) if value.is_unit() => None,
+                    Err(_) => {
+                        let text =
+                            format!("an end of a slice is an integer or `()`, not {}", convert::type_name(value));
+                        return Err(shared.raise(&context, Diag::error(code::ARGUMENT_TYPE, text), ""));
+                    }
+                };
+            }
+            Ok(Dynamic::from(SliceValue { start: ends[0], stop: ends[1], step: ends[2].unwrap_or(1) }))
+        });
+    }
+    raw(module, "cell", 1, |_, values| Ok(Dynamic::from(Cell::new(std::mem::take(values[0])))));
+    rhai::FuncRegistration::new("get")
+        .in_global_namespace()
+        .set_into_module(&mut module.module, |cell: Cell| cell.get());
+    rhai::FuncRegistration::new("set")
+        .in_global_namespace()
+        .set_into_module(&mut module.module, |cell: Cell, value: Dynamic| cell.set(value));
+}
+
+/// `eval(text)`: the text is a source of its own, with its own lines, in the scope of the call.
+pub fn register_eval(engine: &mut Engine, host: &Arc<Host>) {
+    let shared = host.clone();
+    let eval = move |context: &mut EvalContext, inputs: &[Expression]| -> Native {
+        let value = context.eval_expression_tree(&inputs[0])?;
+        let at = inputs[0].position();
+        let Some(text) = value.read_lock::<rhai::ImmutableString>().map(|text| text.to_string()) else {
+            let diag =
+                Diag::error(code::ARGUMENT_TYPE, format!("`eval` wants a string, not {}", convert::type_name(&value)));
+            return Err(super::raise::raise(diag.or_at(shared.origin_at(super::raise::site_of(at)), ""), at));
+        };
+        let source = shared
+            .add_source(super::source::SourceKind::Eval, "eval", &text)
+            .map_err(|diag| super::raise::raise(diag.or_at(shared.origin_at(super::raise::site_of(at)), ""), at))?;
+        let known = shared.known.read().clone();
+        let sources = shared.sources.read().clone();
+        let ctx = super::error::Context { sources: &sources, known: &known };
+        let ast = super::error::compile(context.engine(), context.scope(), &source, &ctx)
+            .map_err(|mut errors| super::raise::raise(errors.remove(0), at))?;
+        // Not: releasing the source. Closures made inside and late faults still point into it.
+        let engine = context.engine();
+        engine.eval_ast_with_scope::<Dynamic>(context.scope_mut(), &ast)
+    };
+    let registered = engine.register_custom_syntax(["__eval", "(", "$expr$", ")"], true, eval).map(drop);
+    debug_assert!(registered.is_ok());
+}
