@@ -261,6 +261,7 @@ mod tests {
 
     // Summaries come from PyTorch 2.15 in f64, of `wave` data: outputs, positions, gradients for a wavy cotangent.
 
+    #[allow(clippy::type_complexity)]
     #[rustfmt::skip]
     const MAX: &[(&[usize], &[usize], [&[i64]; 4], [f64; 3])] = &[
         (&[2, 3, 11], &[2, 3, 6], [&[3], &[2], &[1], &[1]], [0.537356288861961, -3.2740868056441332, -2.3276879927476473]),

@@ -73,7 +73,7 @@ impl Real for f32 {
         p = p.mul_add(r, 8.333_452e-3);
         p = p.mul_add(r, 4.166_579_6e-2);
         p = p.mul_add(r, 1.666_666_5e-1);
-        p = p.mul_add(r, 5.000_000_1e-1);
+        p = p.mul_add(r, 0.5);
         let p = p.mul_add(r * r, r + 1.0);
         // Two factors, because 2^n alone is no normal number at both ends of the range.
         let n = (shifted.to_bits() as i32).wrapping_sub(0x4B40_0000);

@@ -209,7 +209,7 @@ unsafe fn matrix_vector<T: Real>(
     let by_rows = a.col == 1;
     let grain = if bytes < VECTOR_BYTES { m } else { (64 * 1024 / (k * size_of::<T>())).max(64).next_multiple_of(16) };
     threads.split(m, grain, |range| {
-        let from = (&a).from(range.start, 0).ptr;
+        let from = Matrix::from(a, range.start, 0).ptr;
         // SAFETY: ranges are disjoint.
         let y = unsafe { out.range(range) };
         if by_rows {
