@@ -68,7 +68,7 @@ pub struct Error(Box<Inner>);
 
 #[derive(Clone, Debug)]
 struct Inner {
-    diag: Diag,
+    diag: Box<Diag>,
     extra: Vec<Diag>,
     sources: SourceMap,
 }
@@ -83,7 +83,7 @@ impl Error {
         let extra: Vec<Diag> = extra.into_iter().map(|diag| *diag).collect();
         let all: Vec<&Diag> = std::iter::once(&*diag).chain(&extra).collect();
         let sources = sources.snapshot(&all);
-        Error(Box::new(Inner { diag: *diag, extra, sources }))
+        Error(Box::new(Inner { diag, extra, sources }))
     }
 
     /// The stable code, such as `E0301`.

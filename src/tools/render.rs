@@ -240,8 +240,8 @@ mod tests {
 error[E0401]: index 11 is out of range for dimension 0 of size 10
    ╭─[ lookup.rhai:7:9 ]
  5 │ let idx = tensor([3, 11], #{device: \"cuda\"});
-   │           ────────────────┬────────────────
-   │                           ╰────────────────── the index tensor was made here
+   │           ─────────────────┬────────────────
+   │                            ╰────────────────── the index tensor was made here
  7 │ let y = x[idx];
    │         ───┬──
    │            ╰──── queued here, on cuda:0 stream 0

@@ -11,6 +11,7 @@ use rhai::{Dynamic, EvalAltResult};
 
 /// The diagnostic of an error that came out of the interpreter. An error of ours keeps its own, and only
 /// gets the place and the call stack if it has none.
+#[expect(clippy::boxed_local, reason = "Rhai hands out its errors boxed")]
 pub fn diagnose(error: Box<EvalAltResult>, context: &Context) -> Box<Diag> {
     let mut stack = Vec::new();
     let mut error = *error;
@@ -206,7 +207,7 @@ pub(super) fn a_type(name: &str) -> String {
     let word = match name.trim().trim_start_matches("&mut ").trim_start_matches('&') {
         "i64" | "INT" => "integer",
         "f64" | "FLOAT" => "float",
-        "&str | ImmutableString | String" | "ImmutableString" | "str" | "string" | "String" => "string",
+        "str | ImmutableString | String" | "ImmutableString" | "str" | "string" | "String" => "string",
         "char" => "character",
         "Fn" | "FnPtr" => "function",
         "" | "()" => return "`()`".into(),

@@ -141,6 +141,10 @@ pub fn diagnose_parse(error: &ParseError, context: &Context) -> Box<Diag> {
     } else {
         diag.label(Origin::at(at), Focus::Call, label(error.err_type(), near.found))
     };
+    let separates = matches!(error.err_type(), ParseErrorType::MissingToken(token, _) if token == ",");
+    if separates && near.found == "=" {
+        return diag.help("keyword arguments go into a map: `f(x, #{dim: 1})`");
+    }
     match advice(&near).map(str::to_string).or_else(|| help(error.err_type())) {
         Some(help) => diag.help(help),
         None => diag,
@@ -174,9 +178,6 @@ fn advice(near: &Around) -> Option<&'static str> {
         (_, "->") => "functions name no types: `fn f(x) { x + 1 }`",
         (_, ":") if matches!(near.start, "if" | "for" | "while" | "else" | "def" | "with" | "fn" | "class") => {
             "blocks stand in braces: `if x { .. }`"
-        }
-        (_, "=") if !near.after.is_empty() && near.start != "let" => {
-            "keyword arguments go into a map: `f(x, #{dim: 1})`"
         }
         (_, "*" | "/") if near.after == near.found => "write `x / y` and round by `.floor()`",
         _ => return None,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::base::span::Origin;
-use crate::script::raise::{ErrorValue, raise};
+use crate::script::raise::raise;
 use crate::script::source::{Hooks, SourceKind, install};
 use crate::tools::render::{Colour, render};
 use miette::Diagnostic;
@@ -150,7 +150,7 @@ fn values() {
         "[1, 2][2]",
         "E0207",
         "index 2 is out of range for this array of 2 elements",
-        "[2]",
+        "2",
         "indices go from 0 to 1, or from -1 back to -2",
     );
     check(
@@ -160,7 +160,7 @@ fn values() {
         "/",
         "floats divide by zero without an error: `1.0 / 0.0` is infinite",
     );
-    check("let x = 5; x[\"a\"]", "E0215", "an integer cannot be indexed by a string", "x[\"a\"]", "");
+    check("let x = 5.0; x[\"a\"]", "E0215", "a float cannot be indexed by a string", "x[\"a\"]", "");
     check(
         "for x in outer { }",
         "E0215",
@@ -181,7 +181,7 @@ fn values() {
         "loop { }",
         "E0801",
         "the script reached its limit of operations",
-        "",
+        "{",
         "the program that runs the script sets this limit",
     );
 }
@@ -282,15 +282,15 @@ fn several_syntax_errors_are_told_together() {
 
 #[test]
 fn the_error_type_speaks_miette() {
-    let (mut diags, map) = errors("let é = 1;\n\té + fail()");
+    let (mut diags, map) = errors("let e = \"é\";\n\t\"é\" + fail()");
     let error = Error::new(diags.remove(0), &map.read());
-    assert_eq!(error.to_string(), "[E0201] ours (t.rhai:2:6)");
+    assert_eq!(error.to_string(), "[E0201] ours (t.rhai:2:8)");
     assert_eq!(error.diag().code.to_string(), error.code());
     assert_eq!(Diagnostic::code(&error).unwrap().to_string(), "E0201");
     let label = error.labels().unwrap().next().unwrap();
-    assert_eq!((label.offset(), label.len(), label.label()), (17, 6, Some("bad")));
+    assert_eq!((label.offset(), label.len(), label.label()), (22, 6, Some("bad")));
     let contents = error.source_code().unwrap().read_span(label.inner(), 0, 0).unwrap();
-    assert_eq!((contents.name(), contents.data()), (Some("t.rhai"), "\té + fail()".as_bytes()));
+    assert_eq!((contents.name(), contents.data()), (Some("t.rhai"), "fail()".as_bytes()));
     assert!(matches!(error.sources().sources(), [only] if &*only.name == "t.rhai"));
     fn sent<T: Send + Sync + 'static>(_: &T) {}
     sent(&error);

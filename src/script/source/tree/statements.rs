@@ -1,0 +1,204 @@
+//! Statements and what has blocks: `if`, loops, `switch`, `try`, functions.
+
+use super::{Expr, NodeKind, Reader, Run, Shape, is_assignment};
+use crate::script::source::hooks::is_free_word;
+
+impl Reader<'_> {
+    /// Statements up to the token `end`, which is a closing brace or the end of the text.
+    pub(super) fn statements(&mut self, end: usize) {
+        let (head, pattern) = (std::mem::take(&mut self.head), std::mem::take(&mut self.pattern));
+        while self.at < end {
+            let before = self.at;
+            self.statement();
+            if self.at == before {
+                self.at += 1;
+            }
+        }
+        (self.head, self.pattern) = (head, pattern);
+    }
+
+    /// `{ ... }`; leaves everything as it is where there is none.
+    pub(super) fn block(&mut self) -> Option<Run> {
+        if self.peek() != "{" {
+            return None;
+        }
+        let first = self.at;
+        let end = self.tokens[first].partner as usize;
+        self.nested(|reader| {
+            reader.at += 1;
+            reader.statements(end);
+            reader.at = end + 1;
+            Some(())
+        });
+        Some(Run { first: first as u32, last: end as u32 })
+    }
+
+    pub(super) fn statement(&mut self) {
+        self.nested(|reader| {
+            reader.statement_here();
+            Some(())
+        });
+    }
+
+    pub(super) fn statement_here(&mut self) {
+        match self.peek() {
+            ";" => self.at += 1,
+            "{" => drop(self.block()),
+            "fn" | "private" => self.function(),
+            "let" | "const" => {
+                self.at += 1;
+                self.at += self.is_name() as usize;
+                if self.eat("=") {
+                    self.expression();
+                }
+            }
+            "export" => self.at += 1,
+            "import" => {
+                self.at += 1;
+                self.expression();
+                if self.eat("as") {
+                    self.at += self.is_name() as usize;
+                }
+            }
+            "return" | "throw" | "break" => {
+                self.at += 1;
+                if self.starts_expression() {
+                    self.expression();
+                }
+            }
+            "continue" | "as" => self.at += 1,
+            "if" | "while" | "loop" | "do" | "for" | "switch" | "try" => drop(self.flow()),
+            _ => {
+                let first = self.at;
+                let Some(target) = self.expression() else { return };
+                if is_assignment(self.peek()) {
+                    let focus = self.at;
+                    self.at += 1;
+                    let value = self.expression();
+                    let args = std::iter::once(target.run).chain(value.map(|value| value.run)).collect();
+                    self.node(NodeKind::Binary, focus, first, Run { first: focus as u32, last: focus as u32 }, args);
+                }
+            }
+        }
+    }
+
+    pub(super) fn function(&mut self) {
+        self.eat("private");
+        if self.eat("fn") && is_free_word(self.peek()) && matches!(self.text_at(self.at + 1), "(") {
+            self.tree.renamed.push(self.at as u32);
+        }
+        while self.at < self.tokens.len() && !matches!(self.peek(), "(" | "{" | ";" | "}") {
+            self.at += 1;
+        }
+        if self.peek() == "(" {
+            self.at = self.tokens[self.at].partner as usize + 1;
+        }
+        self.block();
+    }
+
+    /// The head of an `if` or loop: a truth.
+    pub(super) fn condition(&mut self) {
+        if let Some(expr) = self.head_expression() {
+            self.truth(expr);
+        }
+    }
+
+    pub(super) fn head_expression(&mut self) -> Option<Expr> {
+        if self.peek() == "{" {
+            return None;
+        }
+        let head = std::mem::replace(&mut self.head, true);
+        let expr = self.expression();
+        self.head = head;
+        expr
+    }
+
+    /// `if`, loops, `switch` and `try`, as statements or as expressions.
+    pub(super) fn flow(&mut self) -> Option<Expr> {
+        let first = self.at;
+        let word = self.peek();
+        self.at += 1;
+        match word {
+            "if" => {
+                self.condition();
+                self.block();
+                if self.eat("else") {
+                    if self.peek() == "if" {
+                        self.nested(Self::flow);
+                    } else {
+                        self.block();
+                    }
+                }
+            }
+            "while" => {
+                self.condition();
+                self.block();
+            }
+            "loop" => drop(self.block()),
+            "do" => {
+                self.block();
+                if self.eat("while") || self.eat("until") {
+                    self.condition();
+                }
+            }
+            "for" => {
+                if self.peek() == "(" {
+                    self.at = self.tokens[self.at].partner as usize + 1;
+                } else {
+                    self.at += self.is_name() as usize;
+                }
+                if self.eat("in") {
+                    self.head_expression();
+                }
+                self.block();
+            }
+            "switch" => {
+                self.head_expression();
+                self.switch_body();
+            }
+            _ => {
+                if let Some(block) = self.block() {
+                    self.tree.tries.push(block);
+                }
+                if self.eat("catch") {
+                    if self.peek() == "(" {
+                        self.at = self.tokens[self.at].partner as usize + 1;
+                    }
+                    self.block();
+                }
+            }
+        }
+        Some(Expr { run: self.run_from(first), shape: Shape::Other })
+    }
+
+    pub(super) fn switch_body(&mut self) {
+        if self.peek() != "{" {
+            return;
+        }
+        let end = self.tokens[self.at].partner as usize;
+        let (head, pattern) = (std::mem::take(&mut self.head), std::mem::take(&mut self.pattern));
+        self.at += 1;
+        while self.at < end {
+            let before = self.at;
+            self.pattern = true;
+            while self.at < end && !matches!(self.peek(), "=>" | "if") {
+                if self.expression().is_none() || self.peek() == "|" {
+                    self.at += 1;
+                }
+            }
+            self.pattern = false;
+            if self.eat("if") {
+                self.condition();
+            }
+            if self.eat("=>") {
+                self.statement();
+            }
+            self.eat(",");
+            if self.at == before {
+                self.at += 1;
+            }
+        }
+        self.at = end + 1;
+        (self.head, self.pattern) = (head, pattern);
+    }
+}
