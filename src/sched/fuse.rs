@@ -1,7 +1,8 @@
 //! From a group of nodes to one tile program: loads, arithmetic, casts, stores, reductions.
 
 use super::node::{Input, Node, Work};
-use super::plan::{Fused, Group, Operand, ScalarRef, Slot};
+use super::plan::{Fused, Group, Operand, ScalarRef, Slot, view_of};
+use crate::kernel::abi::RawView;
 use crate::base::dtype::DType;
 use crate::base::layout::{Layout, Shape, Strides};
 use crate::kernel::program::{Class, Instr, Program, Reg};
@@ -14,7 +15,7 @@ pub fn build(nodes: &[Node], group: &Group, stored: &dyn Fn(&Arc<Buffer>) -> boo
     for &at in &group.nodes {
         builder.node(at, &nodes[at], stored);
     }
-    builder.finish(group)
+    builder.finish(nodes, group)
 }
 
 /// A value that is already in a register: memory seen through a layout, as a dtype.
@@ -205,10 +206,23 @@ impl Builder {
         self.slot(node, Operand::Output(0), strides, shape)
     }
 
-    fn finish(mut self, group: &Group) -> Fused {
+    fn finish(mut self, nodes: &[Node], group: &Group) -> Fused {
         self.drop_dead();
+        self.drop_unused_slots();
         let (instrs, regs) = reuse_registers(self.instrs, &self.regs);
+        let views = self
+            .slots
+            .iter()
+            .map(|slot| RawView {
+                ptr: std::ptr::null_mut(),
+                dtype: view_of(&nodes[slot.node], slot.operand).dtype,
+                shape: slot.shape.clone(),
+                strides: slot.strides.clone(),
+            })
+            .collect();
         Fused {
+            views,
+            table: vec![0; self.scalars.len()],
             program: Program::new(instrs, regs, self.reduced),
             shape: self.shape,
             slots: self.slots,
@@ -216,6 +230,23 @@ impl Builder {
             nodes: group.nodes.clone(),
             fallible: self.fallible,
         }
+    }
+
+    /// Slots of removed loads go too: their buffers may have no memory.
+    fn drop_unused_slots(&mut self) {
+        let mut number = vec![u16::MAX; self.slots.len()];
+        let mut kept = Vec::with_capacity(self.slots.len());
+        let mut all: Vec<Option<Slot>> = std::mem::take(&mut self.slots).into_iter().map(Some).collect();
+        for instr in &mut self.instrs {
+            let Some(slot) = slot_of(instr) else { continue };
+            let old = *slot as usize;
+            if let Some(value) = all[old].take() {
+                number[old] = kept.len() as u16;
+                kept.push(value);
+            }
+            *slot = number[old];
+        }
+        self.slots = kept;
     }
 
     /// Removes instructions whose result nobody reads.
@@ -231,6 +262,14 @@ impl Builder {
         }
         kept.reverse();
         self.instrs = kept;
+    }
+}
+
+/// The slot of an instruction that has one.
+fn slot_of(instr: &mut Instr) -> Option<&mut u16> {
+    match instr {
+        Instr::Load { slot, .. } | Instr::Store { slot, .. } | Instr::Reduce { slot, .. } => Some(slot),
+        _ => None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod fault;
 pub mod fuse;
+pub mod key;
 pub mod memory;
 pub mod node;
 pub mod plan;

@@ -4,9 +4,11 @@
 use super::fuse;
 use super::node::{Node, Work};
 use crate::base::layout::{Shape, Strides};
+use crate::kernel::abi::RawView;
 use crate::kernel::program::{Class, Program};
 use crate::op::tensor::{Buffer, View};
 use smallvec::SmallVec;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Bound: how many steps back a node may move to join others; hazards are compared pairwise.
@@ -17,6 +19,8 @@ pub const MAX_FUSED: usize = 48;
 /// What a device is told, in order.
 pub struct Plan {
     pub steps: Vec<Step>,
+    /// For each step the operands whose buffer it is the last to use: candidates for release.
+    pub last_uses: Vec<SmallVec<[(u32, Operand); 4]>>,
 }
 
 pub enum Step {
@@ -35,6 +39,10 @@ pub struct Fused {
     pub nodes: Vec<usize>,
     /// Nodes that own an error slot; `CheckNonZero::node` counts in this list.
     pub fallible: Vec<usize>,
+    /// The slots as a kernel sees them; only the addresses change from run to run.
+    pub views: Vec<RawView>,
+    /// The scalar table, filled anew for each run.
+    pub table: Vec<u64>,
 }
 
 /// A view of a program.
@@ -92,7 +100,8 @@ pub fn plan(nodes: &[Node], live: impl Fn(&Buffer) -> bool) -> Plan {
             Step::Fused(fuse::build(nodes, g, &stored))
         })
         .collect();
-    Plan { steps }
+    let last_uses = last_uses(nodes, &groups);
+    Plan { steps, last_uses }
 }
 
 fn group(nodes: &[Node]) -> Vec<Group> {
@@ -168,24 +177,29 @@ fn compatible(first: &Node, second: &Node) -> bool {
     }) && second.reads().all(|r| first.outputs.iter().all(|w| if reduces { apart(w, r) } else { exact(w, r) }))
 }
 
-/// Buffers whose last use is step `at`, for each step: candidates for release.
-pub fn last_uses(nodes: &[Node], plan: &Plan) -> Vec<SmallVec<[Arc<Buffer>; 2]>> {
-    let mut seen: Vec<*const Buffer> = Vec::new();
-    let mut released: Vec<SmallVec<[Arc<Buffer>; 2]>> = plan.steps.iter().map(|_| SmallVec::new()).collect();
-    for (at, step) in plan.steps.iter().enumerate().rev() {
-        let members = match step {
-            Step::Fused(fused) => fused.nodes.as_slice(),
-            Step::Kernel(node) => std::slice::from_ref(node),
-        };
-        for &n in members {
-            for view in nodes[n].reads().chain(&nodes[n].outputs) {
-                let key = Arc::as_ptr(&view.buffer);
-                if !seen.contains(&key) {
-                    seen.push(key);
-                    released[at].push(view.buffer.clone());
+/// For each group the operands whose buffer no later group touches.
+fn last_uses(nodes: &[Node], groups: &[Group]) -> Vec<SmallVec<[(u32, Operand); 4]>> {
+    let mut seen: HashSet<*const Buffer> = HashSet::new();
+    let mut released: Vec<SmallVec<[(u32, Operand); 4]>> = groups.iter().map(|_| SmallVec::new()).collect();
+    for (at, group) in groups.iter().enumerate().rev() {
+        for &n in &group.nodes {
+            let inputs = nodes[n].inputs.iter().enumerate();
+            let inputs = inputs.filter_map(|(i, input)| input.view().map(|view| (Operand::Input(i as u8), view)));
+            let outputs = nodes[n].outputs.iter().enumerate().map(|(i, view)| (Operand::Output(i as u8), view));
+            for (operand, view) in inputs.chain(outputs) {
+                if seen.insert(Arc::as_ptr(&view.buffer)) {
+                    released[at].push((n as u32, operand));
                 }
             }
         }
     }
     released
+}
+
+/// The view that an operand of a node is.
+pub fn view_of(node: &Node, operand: Operand) -> &Arc<View> {
+    match operand {
+        Operand::Input(i) => node.inputs[i as usize].view().expect("a slot is a view"),
+        Operand::Output(i) => &node.outputs[i as usize],
+    }
 }

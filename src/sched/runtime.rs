@@ -3,7 +3,8 @@
 use super::fault;
 use super::memory::Memory;
 use super::node::{Input, Node, Work};
-use super::plan::{self, Fused, Operand, Plan, ScalarRef, Step};
+use super::key::{self, Key};
+use super::plan::{self, Fused, Plan, ScalarRef, Step, view_of};
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
@@ -16,8 +17,14 @@ use crate::kernel::program::Class;
 use crate::op::tensor::{Buffer, Home, View};
 use parking_lot::Mutex;
 use std::any::Any;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+
+/// Bound: plans kept; a script that makes more has no loop that repeats.
+const MAX_PLANS: usize = 2048;
+/// Bound: pending bytes below which nobody asks whether they fit.
+const SMALL_BYTES: usize = 4 << 20;
 
 /// The process-wide pool of kernel threads.
 pub fn threads() -> &'static Threads {
@@ -67,13 +74,13 @@ struct State {
     rng: Generator,
     /// Faults that nobody has been told yet, earliest first.
     untold: Vec<Arc<Diag>>,
+    plans: HashMap<Key, Plan>,
 }
 
 impl Home for Runtime {
     fn release(&self, buffer: &Buffer) {
-        let address = buffer.address.swap(0, Ordering::AcqRel);
-        if address != 0 {
-            self.memory.lock().give_back(address, buffer.size_bytes, buffer.block.load(Ordering::Relaxed));
+        if buffer.address.swap(0, Ordering::AcqRel) != 0 {
+            self.memory.lock().give_back(buffer.block.load(Ordering::Relaxed));
         }
     }
 
@@ -89,12 +96,13 @@ impl Home for Runtime {
 impl Runtime {
     pub fn new(options: Options) -> Arc<Runtime> {
         Arc::new_cyclic(|me| Runtime {
-            memory: Mutex::new(Memory { limit: options.host_limit, ..Memory::default() }),
+            memory: Mutex::new(Memory::new(options.host_limit)),
             state: Mutex::new(State {
                 window: Vec::new(),
                 pending_bytes: 0,
                 rng: Generator::new(options.seed),
                 untold: Vec::new(),
+                plans: HashMap::new(),
             }),
             options,
             next_buffer: AtomicU64::new(1),
@@ -189,11 +197,9 @@ impl Runtime {
     pub fn admit(&self, buffer: &Buffer) -> Result<()> {
         let mut state = self.state.lock();
         state.pending_bytes += buffer.size_bytes;
-        let free = {
-            let memory = self.memory.lock();
-            memory.limit.saturating_sub(memory.allocated)
-        };
-        if state.pending_bytes < WINDOW_BYTES && state.pending_bytes <= free {
+        // Small results are told from large ones without asking the allocator.
+        let small = state.pending_bytes < SMALL_BYTES.min(self.options.host_limit / 64);
+        if small || (state.pending_bytes < WINDOW_BYTES && state.pending_bytes <= self.memory.lock().free_bytes()) {
             return Ok(());
         }
         self.run_window(&mut state);
@@ -206,13 +212,14 @@ impl Runtime {
             return Ok(());
         }
         let mut memory = self.memory.lock();
-        match memory.take(buffer.size_bytes) {
-            Some(block) => {
-                buffer.block.store(block.id, Ordering::Relaxed);
-                buffer.address.store(block.address, Ordering::Release);
+        let owner = buffer.writer.load(Ordering::Relaxed);
+        match memory.take(buffer.size_bytes, owner) {
+            Ok(taken) => {
+                buffer.block.store(taken.number, Ordering::Relaxed);
+                buffer.address.store(taken.address, Ordering::Release);
                 Ok(())
             }
-            None => Err(out_of_memory(buffer, &memory)),
+            Err(report) => Err(super::memory::diagnose(&report, buffer.device)),
         }
     }
 
@@ -270,11 +277,11 @@ impl Runtime {
     }
 
     pub fn allocated_bytes(&self) -> usize {
-        self.memory.lock().allocated
+        self.memory.lock().allocated()
     }
 
     pub fn peak_bytes(&self) -> usize {
-        self.memory.lock().peak
+        self.memory.lock().peak()
     }
 
     fn run_window(&self, state: &mut State) {
@@ -284,8 +291,14 @@ impl Runtime {
         }
         self.flushes.fetch_add(1, Ordering::Relaxed);
         let nodes = std::mem::take(&mut state.window);
-        let plan = plan::plan(&nodes, |buffer| buffer.is_live());
-        let faults = self.execute(&nodes, &plan);
+        let key = key::of(&nodes);
+        let known = state.plans.remove(&key);
+        let mut plan = known.unwrap_or_else(|| plan::plan(&nodes, |buffer| buffer.is_live()));
+        let faults = self.execute(&nodes, &mut plan);
+        if state.plans.len() >= MAX_PLANS {
+            state.plans.clear();
+        }
+        state.plans.insert(key, plan);
         for node in &nodes {
             for view in node.reads().chain(&node.outputs) {
                 view.buffer.pending.store(0, Ordering::Relaxed);
@@ -298,15 +311,15 @@ impl Runtime {
     }
 
     /// Carries out a plan; returns the faults with their nodes.
-    fn execute(&self, nodes: &[Node], plan: &Plan) -> Vec<(usize, Arc<Diag>)> {
-        let released = plan::last_uses(nodes, plan);
+    fn execute(&self, nodes: &[Node], plan: &mut Plan) -> Vec<(usize, Arc<Diag>)> {
         let mut faults = Vec::new();
-        for (at, step) in plan.steps.iter().enumerate() {
+        for (step, last_uses) in plan.steps.iter_mut().zip(&plan.last_uses) {
             match step {
                 Step::Fused(fused) => self.run_fused(nodes, fused, &mut faults),
                 Step::Kernel(node) => self.run_kernel(nodes, *node, &mut faults),
             }
-            for buffer in &released[at] {
+            for &(node, operand) in last_uses {
+                let buffer = &view_of(&nodes[node as usize], operand).buffer;
                 if !buffer.is_live() && buffer.has_memory() {
                     self.release(buffer);
                 }
@@ -328,29 +341,22 @@ impl Runtime {
         }
     }
 
-    fn run_fused(&self, nodes: &[Node], step: &Fused, faults: &mut Vec<(usize, Arc<Diag>)>) {
-        let mut views = Vec::with_capacity(step.slots.len());
-        for slot in &step.slots {
+    fn run_fused(&self, nodes: &[Node], step: &mut Fused, faults: &mut Vec<(usize, Arc<Diag>)>) {
+        for (slot, raw) in step.slots.iter().zip(&mut step.views) {
             let node = &nodes[slot.node];
-            let view = match slot.operand {
-                Operand::Input(i) => node.inputs[i as usize].view().expect("a slot is a view"),
-                Operand::Output(i) => &node.outputs[i as usize],
-            };
+            let view = view_of(node, slot.operand);
             if !self.ensure(view, node, slot.node, faults) {
                 return;
             }
-            views.push(RawView {
-                ptr: view.ptr(),
-                dtype: view.dtype,
-                shape: slot.shape.clone(),
-                strides: slot.strides.clone(),
-            });
+            raw.ptr = view.ptr();
         }
-        let scalars: Vec<u64> = step.scalars.iter().map(|scalar| scalar_bits(nodes, *scalar)).collect();
+        for (entry, scalar) in step.table.iter_mut().zip(&step.scalars) {
+            *entry = scalar_bits(nodes, *scalar);
+        }
         let slots: Vec<Faults> = step.fallible.iter().map(|_| Faults::default()).collect();
         // SAFETY: every view lies in a buffer with memory; the plan orders conflicting steps, and this
         // thread runs them one after the other.
-        unsafe { fused::run(&step.program, &step.shape, &views, &scalars, threads(), &slots) };
+        unsafe { fused::run(&step.program, &step.shape, &step.views, &step.table, threads(), &slots) };
         for (slot, &at) in slots.iter().zip(&step.fallible) {
             if let Some(found) = slot.take() {
                 faults.push((at, diagnose(found, &nodes[at])));
@@ -456,27 +462,6 @@ fn bits(value: Scalar, class: Class, dtype: DType) -> u64 {
         // 16-bit tensors compute with the number in f32, as PyTorch does.
         Class::F32 | Class::F64 => value.to_f64().to_bits(),
     }
-}
-
-#[cold]
-fn out_of_memory(buffer: &Buffer, memory: &Memory) -> Box<Diag> {
-    Diag::error(
-        code::OUT_OF_MEMORY,
-        format!("out of memory on {}: {} asked for", buffer.device, bytes_text(buffer.size_bytes)),
-    )
-    .note(format!("{} are in use, the limit is {}", bytes_text(memory.allocated), bytes_text(memory.limit)))
-}
-
-/// `1.50 GiB`, `12 B`.
-pub fn bytes_text(bytes: usize) -> String {
-    let mut value = bytes as f64;
-    let mut unit = 0;
-    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 { format!("{bytes} B") } else { format!("{value:.2} {}", UNITS[unit]) }
 }
 
 /// Where an observation looks.

@@ -8,6 +8,7 @@ use super::value::{DTypeValue, DeviceValue, Tensor};
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::Scalar;
+use crate::tensor::movement::{self, Wanted};
 use crate::tensor::{grad, observe};
 use rhai::{Array, Dynamic, Map, NativeCallContext};
 use std::sync::Arc;
@@ -101,6 +102,8 @@ pub const NAMES: &[&str] =
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     properties(module, host);
+    setters(module, host);
+    movement(module, host);
     observation(module, host);
     gradients(module, host);
 }
@@ -118,6 +121,145 @@ fn properties(module: &mut Natives, host: &Arc<Host>) {
     property(module, host, "requires_grad", |_, x| Ok(Dynamic::from_bool(x.requires_grad())));
     property(module, host, "is_leaf", |_, x| Ok(Dynamic::from_bool(x.is_leaf())));
     property(module, host, "grad", |_, x| Ok(x.0.auto.lock().grad.clone().map_or(Dynamic::UNIT, Dynamic::from)));
+}
+
+fn setters(module: &mut Natives, host: &Arc<Host>) {
+    let shared = host.clone();
+    rhai::FuncRegistration::new_setter("requires_grad").set_into_module(
+        &mut module.module,
+        move |context: NativeCallContext, x: &mut Tensor, on: bool| -> Result<(), Box<rhai::EvalAltResult>> {
+            set_requires_grad(x, on).map_err(|diag| shared.raise(&context, diag, ""))
+        },
+    );
+    let shared = host.clone();
+    rhai::FuncRegistration::new_setter("grad").set_into_module(
+        &mut module.module,
+        move |context: NativeCallContext, x: &mut Tensor, value: Dynamic| -> Result<(), Box<rhai::EvalAltResult>> {
+            set_grad(x, &value).map_err(|diag| shared.raise(&context, diag, ""))
+        },
+    );
+}
+
+fn set_grad(x: &Tensor, value: &Dynamic) -> Result<()> {
+    if value.is_unit() {
+        x.0.auto.lock().grad = None;
+        return Ok(());
+    }
+    let Some(g) = value.read_lock::<Tensor>().map(|g| g.clone()) else {
+        let text = format!("a gradient is a tensor or `()`, not {}", convert::type_name(value));
+        return Err(Diag::error(code::ARGUMENT_TYPE, text));
+    };
+    // Rhai writes a property back after a method call on it: the same tensor changes nothing.
+    if x.0.auto.lock().grad.as_ref().is_some_and(|old| old.same(&g)) {
+        return Ok(());
+    }
+    if g.shape() != x.shape() || g.dtype() != x.dtype() || g.device() != x.device() {
+        let text = format!("a gradient of {g:?} does not fit {x:?}");
+        return Err(Diag::error(code::GRAD_SHAPE, text));
+    }
+    x.0.auto.lock().grad = Some(g);
+    Ok(())
+}
+
+/// One positional argument of `to`: a dtype, a device or a tensor to be like.
+fn wanted(host: &Host, value: &Dynamic, found: &mut Wanted) -> Result<()> {
+    if let Some(other) = value.read_lock::<Tensor>() {
+        *found = Wanted { dtype: Some(other.dtype()), device: Some(other.device()), ..*found };
+        return Ok(());
+    }
+    if let Some(dtype) = value.read_lock::<DTypeValue>() {
+        found.dtype = Some(dtype.0);
+        return Ok(());
+    }
+    let text = value.read_lock::<rhai::ImmutableString>().map(|text| text.to_string());
+    if let Some(dtype) = text.as_deref().and_then(crate::base::dtype::DType::parse) {
+        found.dtype = Some(dtype);
+        return Ok(());
+    }
+    if let Some(text) = &text {
+        let looks_like_device = text.starts_with("cu") || text.starts_with("cp") || text.contains(':');
+        if !looks_like_device {
+            found.dtype = Some(convert::dtype(value)?);
+            return Ok(());
+        }
+    }
+    found.device = Some(convert::device(host, value)?);
+    Ok(())
+}
+
+fn wanted_keywords(host: &Host, map: &Map, found: &mut Wanted) -> Result<()> {
+    let flag = |name: &str, value: &Dynamic| {
+        value.as_bool().map_err(|_| Diag::error(code::ARGUMENT_TYPE, format!("`{name}` must be true or false")))
+    };
+    for (name, value) in map {
+        match name.as_str() {
+            "dtype" => found.dtype = Some(convert::dtype(value)?),
+            "device" => found.device = Some(convert::device(host, value)?),
+            "copy" => found.copy = flag(name, value)?,
+            "non_blocking" => found.non_blocking = flag(name, value)?,
+            _ => {
+                let diag = Diag::error(code::UNKNOWN_KEYWORD, format!("unknown keyword `{name}`"));
+                return Err(match crate::base::suggest::nearest(name, ["dtype", "device", "copy", "non_blocking"]) {
+                    Some(known) => diag.help(format!("did you mean `{known}`?")),
+                    None => diag.help("the keywords are: dtype, device, copy, non_blocking"),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn movement(module: &mut Natives, host: &Arc<Host>) {
+    for arity in 2..=5 {
+        method(module, host, "to", arity, |host, context, x, rest| {
+            let mut found = Wanted::default();
+            for (at, value) in rest.iter().enumerate() {
+                match (value.read_lock::<Map>(), value.as_bool()) {
+                    (Some(map), _) => wanted_keywords(host, &map, &mut found)?,
+                    (None, Ok(flag)) if at == rest.len() - 1 => found.non_blocking = flag,
+                    _ => wanted(host, value, &mut found)?,
+                }
+            }
+            movement::to(&mut host.engine(context), x, found).map(Dynamic::from)
+        });
+    }
+    for arity in 1..=3 {
+        method(module, host, "cuda", arity, |host, context, x, rest| {
+            let mut found = Wanted::default();
+            for value in rest.iter() {
+                match value.read_lock::<Map>() {
+                    Some(map) => wanted_keywords(host, &map, &mut found)?,
+                    None => found.device = Some(convert::device(host, value)?),
+                }
+            }
+            if found.device.is_none() {
+                // A tensor that is on some CUDA device stays there.
+                let current = if x.device().is_cuda() { x.device() } else { host.rt.current_cuda()? };
+                found.device = Some(current);
+            }
+            movement::to(&mut host.engine(context), x, found).map(Dynamic::from)
+        });
+    }
+    method(module, host, "cpu", 1, |host, context, x, _| {
+        let found = Wanted { device: Some(crate::base::device_id::DeviceId::Cpu), ..Wanted::default() };
+        movement::to(&mut host.engine(context), x, found).map(Dynamic::from)
+    });
+    method(module, host, "is_contiguous", 1, |_, _, x, _| Ok(Dynamic::from_bool(x.view().layout.is_contiguous())));
+    method(module, host, "is_floating_point", 1, |_, _, x, _| Ok(Dynamic::from_bool(x.dtype().is_float())));
+    method(module, host, "element_size", 1, |_, _, x, _| Ok(Dynamic::from_int(x.dtype().size_bytes() as i64)));
+    method(module, host, "storage_offset", 1, |_, _, x, _| Ok(Dynamic::from_int(x.view().layout.offset as i64)));
+    method(module, host, "data_ptr", 1, |host, _, x, _| {
+        let view = observe::settle(&host.rt, x)?;
+        Ok(Dynamic::from_int(view.ptr() as i64))
+    });
+    method(module, host, "stride", 1, |_, _, x, _| {
+        let strides = x.view().layout.strides.iter().map(|&s| Dynamic::from_int(s as i64)).collect::<Array>();
+        Ok(Dynamic::from(strides))
+    });
+    method(module, host, "len", 1, |_, _, x, _| match x.shape().first() {
+        Some(&n) => Ok(Dynamic::from_int(n as i64)),
+        None => Err(Diag::error(code::SHAPE, "a 0-dimensional tensor has no length")),
+    });
 }
 
 fn observation(module: &mut Natives, host: &Arc<Host>) {

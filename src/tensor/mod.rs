@@ -4,4 +4,5 @@ pub mod engine;
 pub mod grad;
 pub mod history;
 pub mod index;
+pub mod movement;
 pub mod observe;

@@ -174,6 +174,25 @@ pub static CAST: Op = Op {
     ..Op::BASE
 };
 
+/// A copy on another device, converted on the way.
+pub static MOVE: Op = Op {
+    name: "to",
+    params: &[X, Param::new("device", Kind::Device), Param::new("dtype", Kind::DType)],
+    summary: "Copies a tensor to another device.",
+    lower: Lower::Steps(|e, a| {
+        let x = a.tensor(0);
+        let (device, dtype) = (a.device(1).unwrap_or(x.device()), a.dtype(2).unwrap_or(x.dtype()));
+        let out = e.empty(&x.shape(), dtype, device)?;
+        Ok(vec![e.apply_inplace(&COPY, args![&out, x])?])
+    }),
+    grad: Grad::Rule(|e, v| {
+        let (device, dtype) = (v.meta(0).device, v.meta(0).dtype);
+        Ok(vec![Some(e.call(&MOVE, args![v.g(), device, dtype])?)])
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
 /// `x.copy_(y)`.
 pub static COPY: Op = Op {
     name: "copy",
@@ -186,4 +205,4 @@ pub static COPY: Op = Op {
     ..Op::BASE
 };
 
-pub static ROWS: &[&Op] = &[&ADD, &SUB, &MUL, &DIV, &NEG, &EXP, &ADD_ALPHA, &SUB_ALPHA, &CAST, &COPY];
+pub static ROWS: &[&Op] = &[&ADD, &SUB, &MUL, &DIV, &NEG, &EXP, &ADD_ALPHA, &SUB_ALPHA, &CAST, &MOVE, &COPY];
