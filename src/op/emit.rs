@@ -211,7 +211,10 @@ impl Backward<'_> {
     }
 
     fn saved(&self, save: Save) -> &Tensor {
-        let at = self.saves.iter().position(|s| *s == save);
+        let at = self.saves.iter().position(|s| match (*s, save) {
+            (Save::For(at, _), Save::In(wanted)) => at == wanted,
+            (have, wanted) => have == wanted,
+        });
         at.and_then(|at| self.saved[at].as_ref()).expect("a rule reads only what its row saves")
     }
 

@@ -30,6 +30,8 @@ pub struct Op {
     pub operator: &'static str,
     /// May be called as a function, as a method, or both.
     pub call: CallForm,
+    /// The script gets the one result, a `bool` of no dimensions, as a plain bool (which waits).
+    pub truth: bool,
     /// Names of the results when there are several: the script gets a map.
     pub results: &'static [&'static str],
     /// Python expression that gives the expected result, for fixtures.
@@ -51,6 +53,7 @@ impl Op {
         inplace: false,
         operator: "",
         call: CallForm::Both,
+        truth: false,
         results: &[],
         oracle: "",
     };
@@ -240,6 +243,9 @@ pub enum ReduceType {
 pub enum Save {
     In(usize),
     Out(usize),
+    /// The argument at the first position, kept only when the gradient of the second slot is wanted: `x * y`
+    /// keeps `x` for the sake of `y` alone.
+    For(usize, usize),
 }
 
 /// One gradient for each parameter that takes a tensor or a number in its place (one for each element of a
@@ -260,7 +266,18 @@ pub enum Grad {
 pub enum Source {
     Fill(Scalar),
     Position,
-    Random { draw: Draw, seed: u64, offset: u64 },
+    Random {
+        draw: Draw,
+        seed: u64,
+        offset: u64,
+    },
+    /// Integers of [low, low + range).
+    Integers {
+        seed: u64,
+        offset: u64,
+        low: i64,
+        range: u64,
+    },
 }
 
 /// Shorthand for `DType` lists in rules.

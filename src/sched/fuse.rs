@@ -5,7 +5,7 @@ use super::plan::{Fused, Group, Operand, ScalarRef, Slot, view_of};
 use crate::kernel::abi::RawView;
 use crate::base::dtype::DType;
 use crate::base::layout::{Layout, Shape, Strides};
-use crate::kernel::program::{Class, Instr, Program, Reg};
+use crate::kernel::program::{Class, Draw, Instr, Program, Reg};
 use crate::op::tensor::{Buffer, View};
 use std::sync::Arc;
 
@@ -124,8 +124,11 @@ impl Builder {
             }
             Input::Random { draw, .. } => {
                 let seed = self.scalars.len() as u16;
-                self.scalars.push(ScalarRef::Seed { node, input: input as u8 });
-                self.scalars.push(ScalarRef::Offset { node, input: input as u8 });
+                let input = input as u8;
+                self.scalars.extend([ScalarRef::Seed { node, input }, ScalarRef::Offset { node, input }]);
+                if matches!(draw, Draw::Integer) {
+                    self.scalars.extend([ScalarRef::Low { node, input }, ScalarRef::Range { node, input }]);
+                }
                 let out = self.reg(class);
                 self.instrs.push(Instr::Random { draw: *draw, class, seed, out });
                 self.rounded(out, class, dtype)

@@ -20,6 +20,9 @@ pub enum Input {
         draw: Draw,
         seed: u64,
         offset: u64,
+        /// Of `Draw::Integer`: the values are those of [low, low + range).
+        low: i64,
+        range: u64,
     },
 }
 

@@ -66,6 +66,8 @@ pub enum ScalarRef {
     Value { node: usize, input: u8, class: Class, dtype: crate::base::dtype::DType },
     Seed { node: usize, input: u8 },
     Offset { node: usize, input: u8 },
+    Low { node: usize, input: u8 },
+    Range { node: usize, input: u8 },
 }
 
 /// Nodes that will become one step.

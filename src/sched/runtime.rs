@@ -431,12 +431,14 @@ fn diagnose(found: crate::kernel::abi::Fault, node: &Node) -> Arc<Diag> {
 /// A table entry as raw bits.
 fn scalar_bits(nodes: &[Node], scalar: ScalarRef) -> u64 {
     let random = |node: usize, input: u8| match nodes[node].inputs[input as usize] {
-        Input::Random { seed, offset, .. } => (seed, offset),
-        _ => (0, 0),
+        Input::Random { seed, offset, low, range, .. } => [seed, offset, low as u64, range],
+        _ => [0; 4],
     };
     match scalar {
-        ScalarRef::Seed { node, input } => random(node, input).0,
-        ScalarRef::Offset { node, input } => random(node, input).1,
+        ScalarRef::Seed { node, input } => random(node, input)[0],
+        ScalarRef::Offset { node, input } => random(node, input)[1],
+        ScalarRef::Low { node, input } => random(node, input)[2],
+        ScalarRef::Range { node, input } => random(node, input)[3],
         ScalarRef::Value { node, input, class, dtype } => {
             let Input::Scalar(value) = nodes[node].inputs[input as usize] else { return 0 };
             bits(value, class, dtype)

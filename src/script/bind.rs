@@ -7,7 +7,7 @@ use super::value::Tensor;
 use crate::base::diag::{Diag, Focus, Result};
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
-use crate::op::row::{CallForm, Kind, Op};
+use crate::op::row::{CallForm, Kind, Lower, Op, Promote};
 use crate::op::table;
 use crate::op::tensor::Meta;
 use crate::tensor::engine::{Engine, describe};
@@ -104,6 +104,9 @@ fn apply(engine: &mut Engine, op: &'static Op, form: Form, args: &Args) -> Resul
         return engine.apply_inplace(op, args.clone()).map(Dynamic::from);
     }
     let mut results = engine.apply(op, args.clone())?;
+    if op.truth {
+        return crate::tensor::observe::truth(&engine.rt, &results[0]).map(Dynamic::from_bool);
+    }
     Ok(match op.results {
         [] if results.len() == 1 => Dynamic::from(results.swap_remove(0)),
         [] => Dynamic::from(results.into_iter().map(Dynamic::from).collect::<rhai::Array>()),
@@ -163,7 +166,9 @@ fn operators(module: &mut Natives, host: &Arc<Host>, op: &'static Op) {
         let context = context.expect("registered with a context");
         operator(&shared, &context, op, Form::Plain, values)
     });
-    if unary || !op.inplace {
+    // `<` and `=` would make `<=`.
+    let compares = matches!(op.lower, Lower::Map { promote: Promote::Compare, .. });
+    if unary || compares || !op.inplace {
         return;
     }
     let shared = host.clone();

@@ -8,6 +8,7 @@ pub mod exchange;
 pub mod hooks;
 pub mod host;
 pub mod index;
+pub mod literal;
 pub mod modules;
 pub mod natives;
 pub mod properties;

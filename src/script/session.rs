@@ -328,6 +328,7 @@ fn engine(host: &Arc<Host>, modules: &Arc<Mutex<Modules>>) -> Engine {
     let mut module = Natives::default();
     bind::register(&mut module, host);
     properties::register(&mut module, host);
+    super::literal::register(&mut module, host);
     index::register(&mut module, host);
     natives::register(&mut module, host);
     arguments::register(&mut module, host);

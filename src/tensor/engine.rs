@@ -9,7 +9,7 @@ use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::{Layout, Shape};
 use crate::base::span::Origin;
 use crate::fail;
-use crate::kernel::program::{Function, ReduceKind};
+use crate::kernel::program::{Draw, Function, ReduceKind};
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer::{self, Operand};
@@ -236,6 +236,7 @@ impl Engine {
         let x = args.tensor(0).clone();
         history::check_inplace(self, &x)?;
         if !matches!(op.lower, Lower::Map { .. }) {
+            let args = self.before_overwriting(&x, args)?;
             let result = self.apply(op, args)?.swap_remove(0);
             if result.shape() != x.shape() {
                 return Err(inplace_shape(&x.shape(), &result.shape()));
@@ -256,6 +257,23 @@ impl Engine {
         self.map(op, &args, Some(dest))?;
         history::after_inplace(self, &x, pending)?;
         Ok(x)
+    }
+
+    /// A composition that is differentiated may save what the write at its end changes: it works on copies.
+    fn before_overwriting(&mut self, x: &Tensor, mut args: Args) -> Result<Args> {
+        if !self.grad_enabled() || !x.dtype().is_float() || !args.tensors().iter().any(Tensor::requires_grad) {
+            return Ok(args);
+        }
+        let written = x.view().buffer.clone();
+        for arg in &mut args.0 {
+            if let Arg::Tensor(tensor) = arg {
+                if Arc::ptr_eq(&tensor.view().buffer, &written) {
+                    *tensor =
+                        self.call_row(&crate::op::rows::view::CLONE, Args(smallvec![Arg::Tensor(tensor.clone())]))?;
+                }
+            }
+        }
+        Ok(args)
     }
 
     /// `x[1..].add_(x[..-1])`: an operand that overlaps the destination differently is copied first.
@@ -373,7 +391,12 @@ impl Emit for Engine {
             let (input, from) = match source {
                 Source::Fill(value) => (Input::Scalar(value), dtype),
                 Source::Position => (Input::Position, DType::I64),
-                Source::Random { draw, seed, offset } => (Input::Random { draw, seed, offset }, dtype),
+                Source::Random { draw, seed, offset } => {
+                    (Input::Random { draw, seed, offset, low: 0, range: 0 }, dtype)
+                }
+                Source::Integers { seed, offset, low, range } => {
+                    (Input::Random { draw: Draw::Integer, seed, offset, low, range }, DType::I64)
+                }
             };
             let work = Work::Map { function: None, args: smallvec![from], result: from, divisor: None };
             self.record(work, smallvec![input], smallvec![output.clone()])?;

@@ -115,14 +115,29 @@ fn saved(tensor: &Tensor, edge: SavedEdge) -> Saved {
     Saved { held: Held::new(view), version, edge, made: tensor.0.made }
 }
 
-fn save_inputs(e: &mut Engine, op: &'static Op, args: &Args) -> Vec<Option<Saved>> {
-    op.saves
-        .iter()
-        .map(|what| match what {
-            Save::In(at) => args.opt_tensor(*at).map(|tensor| save(e, tensor)),
-            Save::Out(_) => None,
-        })
-        .collect()
+/// Saves the operands that the row's gradient reads. What shares memory with `written` is saved as a copy.
+fn save_inputs(e: &mut Engine, op: &'static Op, args: &Args, written: Option<&Tensor>) -> Result<Vec<Option<Saved>>> {
+    let slots = slots(op, args);
+    let wanted = |slot: usize| slots.get(slot).and_then(Option::as_ref).is_some_and(Tensor::requires_grad);
+    let mut all = Vec::with_capacity(op.saves.len());
+    for what in op.saves {
+        let tensor = match *what {
+            Save::In(at) => args.opt_tensor(at),
+            Save::For(at, slot) if wanted(slot) => args.opt_tensor(at),
+            Save::For(..) | Save::Out(_) => None,
+        };
+        let shared = |tensor: &Tensor| written.is_some_and(|x| Arc::ptr_eq(&x.view().buffer, &tensor.view().buffer));
+        all.push(match tensor {
+            Some(tensor) if shared(tensor) => {
+                let edge = edge_of(e, tensor).map_or(SavedEdge::None, SavedEdge::Edge);
+                let copy = e.quietly(|e| e.call_row(&crate::op::rows::view::CLONE, crate::args![tensor]))?;
+                Some(saved(&copy, edge))
+            }
+            Some(tensor) => Some(save(e, tensor)),
+            None => None,
+        });
+    }
+    Ok(all)
 }
 
 fn attach(tensor: &Tensor, node: &Arc<GradNode>, output: usize) {
@@ -148,7 +163,7 @@ pub fn track(e: &mut Engine, op: &'static Op, args: &Args, results: &[Tensor]) -
             return Ok(());
         }
     }
-    let mut saved_operands = save_inputs(e, op, args);
+    let mut saved_operands = save_inputs(e, op, args, None)?;
     for (slot, what) in saved_operands.iter_mut().zip(op.saves) {
         if let Save::Out(n) = what {
             *slot = results.get(*n).map(|result| saved(result, SavedEdge::Output(*n)));
@@ -223,7 +238,7 @@ pub fn before_inplace(e: &mut Engine, op: &'static Op, args: &Args) -> Result<Pe
     if !wanted(e, args) || !x.dtype().is_float() {
         return Ok(Pending { node: None, saved: Vec::new() });
     }
-    let saved = save_inputs(e, op, args);
+    let saved = save_inputs(e, op, args, Some(&x))?;
     let node = node(e, op, args, vec![Meta::of(&x)]);
     Ok(Pending { node: Some(node), saved })
 }

@@ -17,6 +17,7 @@ pub mod pool;
 pub mod random;
 pub mod real;
 pub mod reduce;
+pub mod sampling;
 pub mod scan;
 pub mod select;
 pub mod simd;

@@ -33,7 +33,7 @@ macro_rules! variant {
 }
 
 /// Variants from clauses: `float(a, b) = body` is F32 and F64, `int` is I64, `bool` is Bool; `floattest` gives
-/// Bool from floats, `test` from any class; `trig(a) = fast, slow` has a slow form for huge arguments; or one
+/// Bool from floats, `never` false from integers and `bool`, `test` from any class; `trig(a) = fast, slow` has a slow form for huge arguments; or one
 /// combination is written out.
 macro_rules! variants {
     (@ [$($done:tt)*]) => { &[$($done)*] };
@@ -65,6 +65,12 @@ macro_rules! variants {
         variants!(@ [$($done)*
             variant!(($($a: F32),*) -> Bool = ($body) as u8),
             variant!(($($a: F64),*) -> Bool = ($body) as u8),
+        ] $($rest)*)
+    };
+    (@ [$($done:tt)*] never($a:ident); $($rest:tt)*) => {
+        variants!(@ [$($done)*
+            variant!(($a: I64) -> Bool = { let _ = $a; 0 }),
+            variant!(($a: Bool) -> Bool = $a & 0),
         ] $($rest)*)
     };
     (@ [$($done:tt)*] test($($a:ident),*) = $body:expr; $($rest:tt)*) => {

@@ -49,6 +49,10 @@ functions! {
     POLYGAMMA1 "polygamma1" "ts_polygamma1(a)" { float(a) = Math::trigamma(a); }
     /// The modified Bessel function of the first kind, order 0.
     I0 "i0" "ts_i0(a)" { float(a) = Math::bessel_i0(a); }
+    /// The modified Bessel function of the first kind, order 1.
+    I1 "i1" "ts_i1(a)" { float(a) = Math::bessel_i1(a); }
+    /// Hurwitz' zeta function: the sum over k of (k + b)^-a.
+    ZETA "zeta" "ts_zeta(a, b)" { float(a, b) = Math::zeta(a, b); }
     /// sin(pi a) / (pi a), 1 at 0.
     SINC "sinc" "ts_sinc(a)" {
         float(a) = {

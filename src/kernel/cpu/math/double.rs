@@ -118,6 +118,12 @@ impl Math for f64 {
     fn bessel_i0(self) -> f64 {
         special::bessel_i0(self)
     }
+    fn bessel_i1(self) -> f64 {
+        special::bessel_i1(self)
+    }
+    fn zeta(self, q: f64) -> f64 {
+        special::zeta(self, q)
+    }
     fn next_after(self, y: f64) -> f64 {
         libm::nextafter(self, y)
     }

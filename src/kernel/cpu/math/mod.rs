@@ -51,6 +51,8 @@ pub trait Math: Copy {
     fn lgamma(self) -> Self;
     fn digamma(self) -> Self;
     fn trigamma(self) -> Self;
+    fn bessel_i1(self) -> Self;
+    fn zeta(self, q: Self) -> Self;
     fn bessel_i0(self) -> Self;
     /// The next representable value towards `y`.
     fn next_after(self, y: Self) -> Self;

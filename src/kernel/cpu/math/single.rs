@@ -160,6 +160,12 @@ impl Math for f32 {
     fn bessel_i0(self) -> f32 {
         special::bessel_i0(self as f64) as f32
     }
+    fn bessel_i1(self) -> f32 {
+        special::bessel_i1(self as f64) as f32
+    }
+    fn zeta(self, q: f32) -> f32 {
+        special::zeta(self as f64, q as f64) as f32
+    }
     fn next_after(self, y: f32) -> f32 {
         libm::nextafterf(self, y)
     }

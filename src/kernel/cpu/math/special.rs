@@ -99,3 +99,87 @@ pub fn bessel_i0(x: f64) -> f64 {
     let half = (0.5 * a).exp();
     if a.is_finite() { half * (half * sum / (2.0 * PI * a).sqrt()) } else { a }
 }
+
+/// The modified Bessel function of order 1, by the same two series as order 0.
+pub fn bessel_i1(x: f64) -> f64 {
+    let a = x.abs();
+    if a < 25.0 {
+        let q = 0.25 * a * a;
+        let (mut term, mut sum, mut k) = (1.0, 1.0, 1.0);
+        while term > sum * 1e-17 {
+            term *= q / (k * (k + 1.0));
+            sum += term;
+            k += 1.0;
+        }
+        return 0.5 * x * sum;
+    }
+    let (mut term, mut sum, mut k) = (1.0f64, 1.0f64, 1.0f64);
+    while k < 40.0 && term.abs() > 1e-17 {
+        term *= -(4.0 - (2.0 * k - 1.0) * (2.0 * k - 1.0)) / (8.0 * k * a);
+        sum += term;
+        k += 1.0;
+    }
+    let half = (0.5 * a).exp();
+    let y = if a.is_finite() { half * (half * sum / (2.0 * PI * a).sqrt()) } else { a };
+    y.copysign(x)
+}
+
+/// Hurwitz' zeta function, the sum over k of (k + q)^-s for s > 1: twelve terms and Euler and Maclaurin's
+/// formula for the rest (NIST DLMF 25.11.7). Infinite at the poles q = 0, -1, ...; at other negative q it is
+/// defined for whole s only.
+pub fn zeta(s: f64, q: f64) -> f64 {
+    if s == 1.0 {
+        return f64::INFINITY;
+    }
+    if s.is_nan() || q.is_nan() || s < 1.0 {
+        return f64::NAN;
+    }
+    if q <= 0.0 {
+        if q == q.floor() {
+            return f64::INFINITY;
+        }
+        if s != s.floor() {
+            return f64::NAN;
+        }
+    }
+    // B(2j) / (2j)!
+    const BERNOULLI: [f64; 10] = [
+        1.0 / 12.0,
+        -1.0 / 720.0,
+        1.0 / 30_240.0,
+        -1.0 / 1_209_600.0,
+        1.0 / 47_900_160.0,
+        -691.0 / 1_307_674_368_000.0,
+        1.0 / 74_724_249_600.0,
+        -3617.0 / 10_670_622_842_880_000.0,
+        43_867.0 / 5_109_094_217_170_944_000.0,
+        -174_611.0 / 802_857_662_698_291_200_000.0,
+    ];
+    let (mut a, mut sum) = (q, 0.0);
+    for k in 0.. {
+        let term = a.powf(-s);
+        sum += term;
+        if k >= 12 && a > 9.0 {
+            break;
+        }
+        // A far negative argument has as many terms as it has poles on its way.
+        if k > 100_000 {
+            return f64::NAN;
+        }
+        a += 1.0;
+    }
+    let last = a.powf(-s);
+    sum += a * last / (s - 1.0) - 0.5 * last;
+    let (mut rising, mut power) = (s, last / a);
+    for (j, b) in BERNOULLI.iter().enumerate() {
+        let term = b * rising * power;
+        sum += term;
+        if term.abs() < sum.abs() * 1e-17 {
+            break;
+        }
+        let k = 2.0 * j as f64 + 1.0;
+        rising *= (s + k) * (s + k + 1.0);
+        power /= a * a;
+    }
+    sum
+}
