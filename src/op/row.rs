@@ -32,7 +32,7 @@ pub struct Op {
     pub call: CallForm,
     /// The script gets the one result, a `bool` of no dimensions, as a plain bool (which waits).
     pub truth: bool,
-    /// Names of the results when there are several: the script gets a map.
+    /// Names of the results when there are several: the script gets a map. `["[]"]`: it gets an array, even of one.
     pub results: &'static [&'static str],
     /// Python expression that gives the expected result, for fixtures.
     pub oracle: &'static str,
@@ -125,6 +125,12 @@ pub enum Kind {
     Sizes,
     /// An integer or an array of integers.
     Ints,
+    /// As `Ints`, but an integer stays one: the number of pieces, not a list of one place.
+    IntOrInts,
+    /// An integer, or two arrays of dims of one length, kept one after the other.
+    Axes,
+    /// A number or any text: the order of a norm.
+    NumberOrText,
     /// A number or an array of numbers.
     Floats,
     /// One of these words.

@@ -21,7 +21,13 @@ pub fn bind(host: &Host, op: &'static Op, values: &mut [&mut Dynamic]) -> Result
     let mut args = Args::default();
     args.0.resize(op.params.len(), Arg::None);
     let spread = spread_from(op, values, positional);
+    let several = tensors_from(op, values, positional);
     for at in 0..positional {
+        if several == Some(at) {
+            let list = values[at..positional].iter().filter_map(|v| v.read_lock::<Tensor>().map(|t| t.clone()));
+            args.0[at] = Arg::Tensors(list.collect());
+            break;
+        }
         if spread == Some(at) {
             args.0[at] = collect_sizes(op, at, &values[at..positional])?;
             break;
@@ -121,6 +127,14 @@ fn spread_from(op: &Op, values: &[&mut Dynamic], positional: usize) -> Option<us
     (positional > at && numbers && (more || values[at].is_int())).then_some(at)
 }
 
+/// Where tensors are given one by one: `block_diag(a, b)`, `einsum("ij,jk", a, b)`.
+fn tensors_from(op: &Op, values: &[&mut Dynamic], positional: usize) -> Option<usize> {
+    let at = op.params.iter().position(|param| param.kind == Kind::Tensors)?;
+    let last = op.params[at + 1..].iter().all(|param| matches!(param.kind, Kind::Str(_) | Kind::Ignored));
+    let all = values.get(at..positional)?.iter().all(|value| value.read_lock::<Tensor>().is_some());
+    (last && all && positional > at + 1).then_some(at)
+}
+
 fn collect_sizes(op: &Op, at: usize, values: &[&mut Dynamic]) -> Result<Arg> {
     let sizes: Ints = values.iter().filter_map(|value| value.as_int().ok()).collect();
     debug_assert_eq!(op.params[at].kind, Kind::Sizes);
@@ -182,6 +196,12 @@ fn argument(host: &Host, kind: Kind, value: &Dynamic) -> Result<Arg> {
             Err(_) => return Err(wanted("true or false", value)),
         },
         Kind::Dims | Kind::Sizes | Kind::Ints => Attr::Ints(ints(host, value)?),
+        Kind::IntOrInts => int_or_ints(host, value)?,
+        Kind::Axes => axes(host, value)?,
+        Kind::NumberOrText => match value.read_lock::<rhai::ImmutableString>() {
+            Some(text) => Attr::Str(Arc::from(text.as_str())),
+            None => Attr::Scalar(number(host, value)?),
+        },
         Kind::Floats => Attr::Floats(floats(host, value)?),
         Kind::Str(choices) => word(value, choices)?,
         Kind::Text => match value.read_lock::<rhai::ImmutableString>() {
@@ -226,6 +246,34 @@ pub fn ints(host: &Host, value: &Dynamic) -> Result<Ints> {
         return array.iter().map(|item| int(host, item)).collect();
     }
     Ok(Ints::from_slice(&[int(host, value).map_err(|_| wanted("an integer or an array of integers", value))?]))
+}
+
+/// One integer as itself, an array or a tensor of one dimension as a list.
+fn int_or_ints(host: &Host, value: &Dynamic) -> Result<Attr> {
+    if value.is_array() {
+        return Ok(Attr::Ints(ints(host, value)?));
+    }
+    if let Some(tensor) = value.read_lock::<Tensor>().filter(|tensor| tensor.ndim() == 1 && !tensor.dtype().is_float()) {
+        let values = crate::tensor::observe::scalars(&host.rt, &tensor)?;
+        return Ok(Attr::Ints(values.into_iter().map(Scalar::to_i64).collect()));
+    }
+    int(host, value).map(Attr::Int).map_err(|_| wanted("an integer or an array of integers", value))
+}
+
+/// `2`, `[1, 0]` or `[[1, 2], [0, 1]]`: dims of a left and of a right operand.
+fn axes(host: &Host, value: &Dynamic) -> Result<Attr> {
+    let Some(array) = value.read_lock::<Array>() else {
+        return int(host, value).map(Attr::Int).map_err(|_| wanted("an integer or two arrays of dims", value));
+    };
+    let [left, right] = &array[..] else {
+        return Err(wanted("an integer or two arrays of dims", value));
+    };
+    let (mut left, right) = (ints(host, left)?, ints(host, right)?);
+    if left.len() != right.len() {
+        fail!(VALUE, "{} dims of the left operand are paired with {} of the right", left.len(), right.len());
+    }
+    left.extend(right);
+    Ok(Attr::Ints(left))
 }
 
 fn floats(host: &Host, value: &Dynamic) -> Result<Arc<[f64]>> {

@@ -7,7 +7,7 @@ use crate::base::diag::{Diag, Result};
 use crate::base::layout::{Layout, Shape, Strides};
 use crate::fail;
 use crate::op::args::Args;
-use crate::op::emit::Emit;
+use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
 use crate::op::rows::arith::COPY;
@@ -143,8 +143,28 @@ pub static CLONE: Op = Op {
     ..Op::BASE
 };
 
-/// Any layout over the buffer, given in elements.
+/// Internal: any layout over the buffer, in elements. The last three say where the elements of `input` lie in
+/// that buffer, for the gradient; without them it is dense and starts at 0.
 pub static AS_STRIDED: Op = Op {
+    name: "as_strided",
+    params: &[
+        X,
+        Param::new("size", Kind::Ints),
+        Param::new("stride", Kind::Ints),
+        Param::opt("storage_offset", Kind::Int, Default::None),
+        Param::opt("base_size", Kind::Ints, Default::None),
+        Param::opt("base_stride", Kind::Ints, Default::None),
+        Param::opt("base_offset", Kind::Int, Default::Int(0)),
+    ],
+    summary: "Any layout over the tensor's memory.",
+    lower: Lower::View(as_strided),
+    grad: Grad::Rule(as_strided_grad),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// `as_strided` as scripts call it.
+pub static AS_STRIDED_CALL: Op = Op {
     name: "as_strided",
     params: &[
         X,
@@ -157,13 +177,33 @@ pub static AS_STRIDED: Op = Op {
         ex("tensor([1, 2, 3]).as_strided([2], [2])", "tensor([1, 3])"),
         ex("ones([3]).as_strided([4], [1])", "E0206"),
     ],
-    lower: Lower::View(as_strided),
-    grad: Grad::Stop("write the layout with `slice`, `permute` or `unfold`, which have gradients"),
+    lower: Lower::Compose(|e, a| {
+        let x = a.tensor(0);
+        let own = x.view().layout.clone();
+        let strides: Ints = own.strides.iter().map(|&s| s as i64).collect();
+        let offset = a.opt_int(3).unwrap_or(own.offset as i64);
+        let (size, stride) = (a.ints(1).unwrap_or_default(), a.ints(2).unwrap_or_default());
+        e.apply(&AS_STRIDED, args![x, size, stride, offset, own.shape.as_slice(), strides, own.offset])
+    }),
+    grad: Grad::Composed,
+    oracle: "a.as_strided((2,), (2,))",
     ..Op::BASE
 };
 
 fn as_strided(a: &Args) -> Result<Layout> {
     let view = a.tensor(0).view();
+    let layout = strided_layout(a, view.layout.offset)?;
+    let room = (view.buffer.size_bytes / view.dtype.size_bytes()) as u128;
+    let last: u128 =
+        layout.shape.iter().zip(&layout.strides).map(|(&n, &s)| n.saturating_sub(1) as u128 * s as u128).sum();
+    if !layout.is_empty() && layout.offset as u128 + last >= room {
+        fail!(VALUE, "the layout reaches element {} of a buffer of {room}", layout.offset as u128 + last);
+    }
+    Ok(layout)
+}
+
+/// Arguments `size, stride, storage_offset` from 1 on.
+pub fn strided_layout(a: &Args, own_offset: usize) -> Result<Layout> {
     let shape = infer::shape(&a.ints(1).unwrap_or_default())?;
     let strides: Strides = a.ints(2).unwrap_or_default().iter().map(|&s| s as isize).collect();
     if strides.len() != shape.len() {
@@ -172,18 +212,124 @@ fn as_strided(a: &Args) -> Result<Layout> {
     if strides.iter().any(|&s| s < 0) {
         fail!(VALUE, "strides must not be negative");
     }
-    let offset = a.opt_int(3).map_or(view.layout.offset as i64, |o| o);
+    let offset = a.opt_int(3).unwrap_or(own_offset as i64);
     if offset < 0 {
         fail!(VALUE, "the offset must not be negative");
     }
-    let room = (view.buffer.size_bytes / view.dtype.size_bytes()) as u128;
-    let empty = shape.contains(&0);
-    let last: u128 = shape.iter().zip(&strides).map(|(&n, &s)| n.saturating_sub(1) as u128 * s as u128).sum();
-    if !empty && offset as u128 + last >= room {
-        fail!(VALUE, "the layout reaches element {} of a buffer of {room}", offset as u128 + last);
-    }
     Ok(Layout { shape, strides, offset: offset as usize })
 }
+
+/// The gradient is summed over the buffer, and read back where the operand's elements lie. An element that the
+/// operand itself shows several times (an expanded operand) shares its sum evenly, as in PyTorch.
+fn as_strided_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
+    let part = strided_layout(v.args, 0)?;
+    let shape = v.meta(0).shape.clone();
+    let base = match v.args.ints(5) {
+        Some(strides) => Layout {
+            shape,
+            strides: strides.iter().map(|&s| s as isize).collect(),
+            offset: v.args.int(6) as usize,
+        },
+        None => Layout::contiguous(&shape),
+    };
+    let (Some((part_start, part_end)), Some((base_start, base_end))) = (part.extent(), base.extent()) else {
+        return Ok(vec![Some(e.zeros_like(v.meta(0))?)]);
+    };
+    let (start, end) = (part_start.min(base_start), part_end.max(base_end));
+    let moved = |layout: &Layout| Layout { offset: layout.offset - start, ..layout.clone() };
+    let (part, base) = (moved(&part), moved(&base));
+    let mut flat = spread(e, v.g(), &[end - start], &part)?;
+    if overlaps(&base) {
+        let ones = e.full(&base.shape, crate::base::dtype::Scalar::Int(1), v.meta(0))?;
+        let counts = spread(e, &ones, &[end - start], &base)?;
+        // Places that the operand does not show are 0 / 0 and never read.
+        flat = e.div(&flat, &counts)?;
+    }
+    let (size, strides) = sizes(&base);
+    Ok(vec![Some(e.call(&AS_STRIDED, args![&flat, size, strides, base.offset])?)])
+}
+
+/// May two indices touch one element? Exact for layouts made of slices and permutations, careful for others.
+fn overlaps(layout: &Layout) -> bool {
+    let mut dims: Vec<(usize, usize)> = (layout.strides.iter().map(|&s| s as usize))
+        .zip(layout.shape.iter().copied())
+        .filter(|&(_, n)| n > 1)
+        .collect();
+    dims.sort_unstable();
+    let mut reach = 0;
+    dims.into_iter().any(|(stride, n)| {
+        let clash = stride <= reach;
+        reach += stride * (n - 1);
+        clash
+    })
+}
+
+fn sizes(layout: &Layout) -> (Ints, Ints) {
+    (layout.shape.iter().map(|&n| n as i64).collect(), layout.strides.iter().map(|&s| s as i64).collect())
+}
+
+/// Internal: zeros of a shape to which `input` is added in a strided window: the gradient of every view.
+pub static SPREAD: Op = Op {
+    name: "strided_add",
+    params: &[
+        X,
+        Param::new("size", Kind::Ints),
+        Param::new("stride", Kind::Ints),
+        Param::new("storage_offset", Kind::Int),
+        Param::new("shape", Kind::Ints),
+    ],
+    summary: "Zeros to which the tensor is added in a strided window.",
+    lower: Lower::Kernel(|_, a| {
+        let g = a.tensor(0);
+        let shape = infer::shape(&a.ints(4).unwrap_or_default())?;
+        let call = KernelCall::new("strided_add", crate::kernel::cpu::copy::strided_add::strided_add).input(g);
+        Ok(call.ints(&a.ints(2).unwrap_or_default()).int(a.int(3)).output(&shape, g.dtype()))
+    }),
+    grad: Grad::Rule(|e, v| {
+        let g = e.call(&CONTIGUOUS, args![v.g()])?;
+        let own = g.view().layout.offset as i64;
+        let base = own + v.args.int(3);
+        let list = |at: usize| v.args.ints(at).unwrap_or_default();
+        let dense = Layout::contiguous(&g.shape());
+        let (size, stride) = sizes(&dense);
+        Ok(vec![Some(e.call(&AS_STRIDED, args![&g, list(1), list(2), base, size, stride, own])?)])
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// Zeros of `shape` with `g` added where `part` lies in the dense tensor of that shape.
+pub fn spread(e: &mut dyn Emit, g: &Tensor, shape: &[usize], part: &Layout) -> Result<Tensor> {
+    let (size, strides) = sizes(part);
+    e.call(&SPREAD, args![g, size, strides, part.offset, shape])
+}
+
+/// The gradient rule of a view that is given by its layout.
+pub fn spread_view(
+    e: &mut dyn Emit,
+    v: &Backward<'_>,
+    rule: fn(&Layout, &Args) -> Result<Layout>,
+) -> Result<Vec<Option<Tensor>>> {
+    let dense = Layout::contiguous(&v.meta(0).shape);
+    let part = rule(&dense, v.args)?;
+    Ok(vec![Some(spread(e, v.g(), &dense.shape, &part)?)])
+}
+
+/// The tensor itself when it is dense, otherwise a copy.
+pub static CONTIGUOUS: Op = Op {
+    name: "contiguous",
+    params: &[X, Param::opt("memory_format", Kind::Ignored, Default::None)],
+    summary: "The tensor itself when its elements follow each other in memory, otherwise a copy.",
+    examples: &[ex("tensor([[1, 2], [3, 4]]).t().contiguous()", "tensor([[1, 3],\n        [2, 4]])")],
+    lower: Lower::Compose(|e, a| {
+        let x = a.tensor(0);
+        if x.view().layout.is_contiguous() { Ok(vec![x.clone()]) } else { e.apply(&CLONE, args![x]) }
+    }),
+    grad: Grad::Composed,
+    call: CallForm::Method,
+    oracle: "a.contiguous()",
+    ..Op::BASE
+};
 
 /// Internal: a view whose base was changed in place; the engine knows its gradient.
 pub static PART: Op = Op {
@@ -200,42 +346,31 @@ pub static SELECT: Op = Op {
     params: &[X, Param::new("dim", Kind::Dim), Param::new("index", Kind::Int)],
     summary: "One element of a dimension, which goes away; a view.",
     examples: &[ex("tensor([[1, 2], [3, 4]]).select(0, 1)", "tensor([3, 4])"), ex("ones([2]).select(0, 2)", "E0207")],
-    lower: Lower::View(|a| {
-        let view = a.tensor(0).view();
-        if view.layout.ndim() == 0 {
-            fail!(INDEX, "a 0-dimensional tensor cannot be indexed; `item()` gives its value");
-        }
-        let dim = infer::dim(a.int(1), view.layout.ndim())?;
-        let (n, index) = (view.shape()[dim] as i64, a.int(2));
-        if index < -n || index >= n {
-            fail!(INDEX, "index {index} is out of range for dimension {dim} of size {n}");
-        }
-        Ok(view.layout.select(dim, if index < 0 { index + n } else { index } as usize))
-    }),
-    grad: Grad::Rule(|e, v| {
-        let index = v.args.int(2);
-        let g = e.call(&UNSQUEEZE, args![v.g(), infer::dim(v.args.int(1), v.meta(0).shape.len())?])?;
-        let whole = e.zeros_like(v.meta(0))?;
-        let dim = infer::dim(v.args.int(1), v.meta(0).shape.len())?;
-        let n = v.meta(0).shape[dim] as i64;
-        let index = if index < 0 { index + n } else { index };
-        Ok(vec![Some(put_slice(e, &whole, &g, dim, index, index + 1, 1)?)])
-    }),
+    lower: Lower::View(|a| select(&a.tensor(0).view().layout, a)),
+    grad: Grad::Rule(|e, v| spread_view(e, v, select)),
     oracle: "a.select(0, 1)",
     ..Op::BASE
 };
 
-/// A dense gradient with `g` in a slice of it.
-fn put_slice(
-    e: &mut dyn Emit,
-    whole: &Tensor,
-    g: &Tensor,
-    dim: usize,
-    start: i64,
-    stop: i64,
-    step: i64,
-) -> Result<Tensor> {
-    e.call(&SLICE_SCATTER, args![whole, g, dim, start, stop, step])
+fn select(layout: &Layout, a: &Args) -> Result<Layout> {
+    if layout.ndim() == 0 {
+        fail!(INDEX, "a 0-dimensional tensor cannot be indexed; `item()` gives its value");
+    }
+    let dim = infer::dim(a.int(1), layout.ndim())?;
+    let (n, index) = (layout.shape[dim] as i64, a.int(2));
+    if index < -n || index >= n {
+        fail!(INDEX, "index {index} is out of range for dimension {dim} of size {n}");
+    }
+    Ok(layout.select(dim, if index < 0 { index + n } else { index } as usize))
+}
+
+fn slice(layout: &Layout, a: &Args) -> Result<Layout> {
+    if layout.ndim() == 0 {
+        fail!(DIM, "a 0-dimensional tensor has no ranges");
+    }
+    let dim = infer::dim(a.int(1), layout.ndim())?;
+    let (start, step, len) = slice_bounds(a, 2, layout.shape[dim])?;
+    Ok(layout.slice(dim, start, step, len))
 }
 
 /// `x[start..stop]` of one dimension, ends clamped as in Python.
@@ -249,19 +384,8 @@ pub static SLICE: Op = Op {
         Param::opt("step", Kind::Int, Default::Int(1)),
     ],
     summary: "A range of one dimension; a view.",
-    lower: Lower::View(|a| {
-        let view = a.tensor(0).view();
-        let dim = infer::dim(a.int(1), view.layout.ndim())?;
-        let (start, step, len) = slice_bounds(a, 2, view.shape()[dim])?;
-        Ok(view.layout.slice(dim, start, step, len))
-    }),
-    grad: Grad::Rule(|e, v| {
-        let dim = infer::dim(v.args.int(1), v.meta(0).shape.len())?;
-        let (start, step, len) = slice_bounds(v.args, 2, v.meta(0).shape[dim])?;
-        let whole = e.zeros_like(v.meta(0))?;
-        let stop = start + len.saturating_sub(1) * step + (len > 0) as usize;
-        Ok(vec![Some(put_slice(e, &whole, v.g(), dim, start as i64, stop as i64, step as i64)?)])
-    }),
+    lower: Lower::View(|a| slice(&a.tensor(0).view().layout, a)),
+    grad: Grad::Rule(|e, v| spread_view(e, v, slice)),
     call: CallForm::Internal,
     oracle: "a[1:]",
     ..Op::BASE
@@ -299,6 +423,9 @@ pub static SLICE_SCATTER: Op = Op {
     ],
     lower: Lower::Steps(|e, a| {
         let out = e.call(&CLONE, args![a.tensor(0)])?;
+        if out.ndim() == 0 {
+            fail!(DIM, "a 0-dimensional tensor has no ranges");
+        }
         let dim = infer::dim(a.int(2), out.ndim())?;
         let (start, step, len) = slice_bounds(a, 3, out.shape()[dim])?;
         let layout = out.view().layout.slice(dim, start, step, len);
@@ -350,4 +477,4 @@ pub static UNSQUEEZE: Op = Op {
 };
 
 pub static ROWS: &[&Op] =
-    &[&SELECT, &SLICE, &SLICE_SCATTER, &UNSQUEEZE, &RESHAPE, &VIEW, &EXPAND, &CLONE, &AS_STRIDED, &PART];
+    &[&SELECT, &SLICE, &SLICE_SCATTER, &UNSQUEEZE, &RESHAPE, &VIEW, &EXPAND, &CLONE, &CONTIGUOUS, &AS_STRIDED_CALL, &AS_STRIDED, &SPREAD, &PART];
