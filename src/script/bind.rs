@@ -43,7 +43,8 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         if op.call == CallForm::Internal {
             continue;
         }
-        for name in std::iter::once(&op.name).chain(op.aliases) {
+        // An alias such as `.T` is a property.
+        for name in std::iter::once(&op.name).chain(op.aliases).filter(|name| !name.starts_with('.')) {
             if op.call != CallForm::InPlace {
                 arities(module, host, op, name, Form::Plain);
             }
@@ -108,6 +109,7 @@ fn apply(engine: &mut Engine, op: &'static Op, form: Form, args: &Args) -> Resul
         return crate::tensor::observe::truth(&engine.rt, &results[0]).map(Dynamic::from_bool);
     }
     Ok(match op.results {
+        ["[]"] => Dynamic::from(results.into_iter().map(Dynamic::from).collect::<rhai::Array>()),
         [] if results.len() == 1 => Dynamic::from(results.swap_remove(0)),
         [] => Dynamic::from(results.into_iter().map(Dynamic::from).collect::<rhai::Array>()),
         names => {

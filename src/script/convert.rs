@@ -253,7 +253,8 @@ fn int_or_ints(host: &Host, value: &Dynamic) -> Result<Attr> {
     if value.is_array() {
         return Ok(Attr::Ints(ints(host, value)?));
     }
-    if let Some(tensor) = value.read_lock::<Tensor>().filter(|tensor| tensor.ndim() == 1 && !tensor.dtype().is_float()) {
+    if let Some(tensor) = value.read_lock::<Tensor>().filter(|tensor| tensor.ndim() == 1 && !tensor.dtype().is_float())
+    {
         let values = crate::tensor::observe::scalars(&host.rt, &tensor)?;
         return Ok(Attr::Ints(values.into_iter().map(Scalar::to_i64).collect()));
     }

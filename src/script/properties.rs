@@ -96,7 +96,24 @@ fn property(
     );
 }
 
-/// Every property, for suggestions and completion.
+/// Rows whose alias starts with a dot: `x.T`.
+fn computed(module: &mut Natives, host: &Arc<Host>) {
+    for op in crate::op::table::all() {
+        for name in op.aliases.iter().filter_map(|alias| alias.strip_prefix('.')) {
+            let shared = host.clone();
+            let get = move |context: NativeCallContext, x: Tensor| -> Native {
+                let result = shared.engine(&context).call_row(op, crate::args![x]);
+                result.map(Dynamic::from).map_err(|mut diag| {
+                    diag.message = format!("`{name}`: {}", diag.message);
+                    shared.raise(&context, diag, "")
+                })
+            };
+            rhai::FuncRegistration::new_getter(name).set_into_module(&mut module.module, get);
+        }
+    }
+}
+
+/// Every property that is no row, for suggestions and completion.
 pub const NAMES: &[&str] =
     &["shape", "ndim", "numel", "dtype", "device", "is_cuda", "is_pinned", "requires_grad", "is_leaf", "grad"];
 
@@ -104,6 +121,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     properties(module, host);
     setters(module, host);
     movement(module, host);
+    computed(module, host);
     observation(module, host);
     gradients(module, host);
 }

@@ -322,6 +322,8 @@ fn engine(host: &Arc<Host>, modules: &Arc<Mutex<Modules>>) -> Engine {
     engine.register_type_with_name::<super::value::DeviceValue>("device");
     engine.register_type_with_name::<super::value::SliceValue>("slice");
     engine.register_type_with_name::<super::value::Cell>("cell");
+    // The matrix product binds as `*` does.
+    let _ = engine.register_custom_operator("@", 180);
     super::source::install(&mut engine, Arc::new(SessionHooks(host.clone())));
     error::register(&mut engine, host.sources.clone());
     natives::register_eval(&mut engine, host);
@@ -352,7 +354,8 @@ fn note_names(module: &mut Natives, host: &Host) {
     let mut known = host.known.write();
     known.functions =
         natives.iter().filter(|name| name.chars().all(|c| c.is_alphanumeric() || c == '_')).cloned().collect();
-    known.properties = properties::NAMES.iter().map(|name| name.to_string()).collect();
+    let computed = crate::op::table::all().flat_map(|op| op.aliases.iter().filter_map(|alias| alias.strip_prefix('.')));
+    known.properties = properties::NAMES.iter().copied().chain(computed).map(str::to_string).collect();
     *host.natives.write() = natives;
 }
 

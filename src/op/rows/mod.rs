@@ -5,12 +5,17 @@ pub mod arith;
 pub mod blend;
 pub mod compare;
 pub mod convert;
+pub mod copies;
 pub mod create;
 pub mod dropout;
 pub mod indexing;
+pub mod join;
+pub mod padding;
+pub mod pieces;
 pub mod power;
 pub mod random;
 pub mod reduce;
+pub mod shape;
 pub mod slopes;
 pub mod special;
 pub mod unary;
@@ -36,5 +41,10 @@ pub static FAMILIES: &[&[&Op]] = &[
     dropout::ROWS,
     reduce::ROWS,
     view::ROWS,
+    shape::ROWS,
+    pieces::ROWS,
+    join::ROWS,
+    copies::ROWS,
+    padding::ROWS,
     indexing::ROWS,
 ];

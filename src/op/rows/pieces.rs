@@ -102,10 +102,7 @@ pub static CHUNK: Op = Op {
     name: "chunk",
     params: &[X, Param::new("chunks", Kind::Int), DIM],
     summary: "At most that many pieces of one size (the last may be smaller); views.",
-    examples: &[
-        ex("tensor([1, 2, 3]).chunk(2)", "[tensor([1, 2]), tensor([3])]"),
-        ex("ones([3]).chunk(0)", "E0206"),
-    ],
+    examples: &[ex("tensor([1, 2, 3]).chunk(2)", "[tensor([1, 2]), tensor([3])]"), ex("ones([3]).chunk(0)", "E0206")],
     lower: Lower::Compose(|e, a| {
         let (dim, n) = along(a.tensor(0), a.int(2))?;
         let chunks = a.int(1);
@@ -198,7 +195,14 @@ macro_rules! fixed {
         };
     };
 }
-fixed!(HSPLIT, "hsplit", 1, |ndim| (ndim > 1) as usize, "the second dimension (of a vector, the first)", "hsplit(ones([]), 1)");
+fixed!(
+    HSPLIT,
+    "hsplit",
+    1,
+    |ndim| (ndim > 1) as usize,
+    "the second dimension (of a vector, the first)",
+    "hsplit(ones([]), 1)"
+);
 fixed!(VSPLIT, "vsplit", 2, |_| 0, "the first dimension", "vsplit(ones([2]), 1)");
 fixed!(DSPLIT, "dsplit", 3, |_| 2, "the third dimension", "dsplit(ones([2, 2]), 1)");
 
@@ -220,5 +224,4 @@ pub static UNBIND: Op = Op {
     ..Op::BASE
 };
 
-pub static ROWS: &[&Op] =
-    &[&SPLIT, &SPLIT_WITH_SIZES, &CHUNK, &TENSOR_SPLIT, &HSPLIT, &VSPLIT, &DSPLIT, &UNBIND];
+pub static ROWS: &[&Op] = &[&SPLIT, &SPLIT_WITH_SIZES, &CHUNK, &TENSOR_SPLIT, &HSPLIT, &VSPLIT, &DSPLIT, &UNBIND];

@@ -121,7 +121,10 @@ pub static T: Op = Op {
     name: "t",
     params: &[X],
     summary: "The transposed matrix; a view. Vectors and numbers pass unchanged.",
-    examples: &[ex("tensor([[1, 2], [3, 4]]).t()", "tensor([[1, 3],\n        [2, 4]])"), ex("ones([2, 2, 2]).t()", "E0201")],
+    examples: &[
+        ex("tensor([[1, 2], [3, 4]]).t()", "tensor([[1, 3],\n        [2, 4]])"),
+        ex("ones([2, 2, 2]).t()", "E0201"),
+    ],
     lower: Lower::Compose(|e, a| {
         let x = a.tensor(0);
         match x.ndim() {
@@ -398,11 +401,8 @@ pub fn diagonal(layout: &Layout, a: &Args) -> Result<Layout> {
         fail!(VALUE, "a diagonal needs two different dimensions");
     }
     let (offset, rows, columns) = (a.int(1), layout.shape[first] as i64, layout.shape[second] as i64);
-    let n = if offset >= 0 {
-        rows.min(columns.saturating_sub(offset))
-    } else {
-        rows.saturating_add(offset).min(columns)
-    };
+    let n =
+        if offset >= 0 { rows.min(columns.saturating_sub(offset)) } else { rows.saturating_add(offset).min(columns) };
     let n = n.max(0) as usize;
     let mut out = layout.clone();
     if n > 0 {
@@ -568,10 +568,35 @@ in_place!(SWAPAXES_, "swapaxes_", TRANSPOSE, SWAPAXES.params, "ones([1, 2]).swap
 in_place!(SWAPDIMS_, "swapdims_", TRANSPOSE, SWAPDIMS.params, "ones([1, 2]).swapdims_(0, 1)[.., 0].shape");
 in_place!(T_, "t_", T, T.params, "ones([1, 2]).t_()[.., 0].shape");
 
-
 pub static ROWS: &[&Op] = &[
-    &PERMUTE, &TRANSPOSE, &SWAPAXES, &SWAPDIMS, &T, &REVERSED, &ADJOINT, &MATRIX_H, &MOVEDIM, &SQUEEZE, &FLATTEN,
-    &RAVEL, &UNFLATTEN, &NARROW, &UNFOLD, &DIAGONAL, &EXPAND_AS, &VIEW_AS, &RESHAPE_AS, &BROADCAST_TO,
-    &BROADCAST_TENSORS, &ATLEAST_1D, &ATLEAST_2D, &ATLEAST_3D, &SQUEEZE_, &UNSQUEEZE_, &TRANSPOSE_, &SWAPAXES_,
-    &SWAPDIMS_, &T_,
+    &PERMUTE,
+    &TRANSPOSE,
+    &SWAPAXES,
+    &SWAPDIMS,
+    &T,
+    &REVERSED,
+    &ADJOINT,
+    &MATRIX_H,
+    &MOVEDIM,
+    &SQUEEZE,
+    &FLATTEN,
+    &RAVEL,
+    &UNFLATTEN,
+    &NARROW,
+    &UNFOLD,
+    &DIAGONAL,
+    &EXPAND_AS,
+    &VIEW_AS,
+    &RESHAPE_AS,
+    &BROADCAST_TO,
+    &BROADCAST_TENSORS,
+    &ATLEAST_1D,
+    &ATLEAST_2D,
+    &ATLEAST_3D,
+    &SQUEEZE_,
+    &UNSQUEEZE_,
+    &TRANSPOSE_,
+    &SWAPAXES_,
+    &SWAPDIMS_,
+    &T_,
 ];

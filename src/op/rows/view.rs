@@ -225,11 +225,9 @@ fn as_strided_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tens
     let part = strided_layout(v.args, 0)?;
     let shape = v.meta(0).shape.clone();
     let base = match v.args.ints(5) {
-        Some(strides) => Layout {
-            shape,
-            strides: strides.iter().map(|&s| s as isize).collect(),
-            offset: v.args.int(6) as usize,
-        },
+        Some(strides) => {
+            Layout { shape, strides: strides.iter().map(|&s| s as isize).collect(), offset: v.args.int(6) as usize }
+        }
         None => Layout::contiguous(&shape),
     };
     let (Some((part_start, part_end)), Some((base_start, base_end))) = (part.extent(), base.extent()) else {
@@ -352,7 +350,7 @@ pub static SELECT: Op = Op {
     ..Op::BASE
 };
 
-fn select(layout: &Layout, a: &Args) -> Result<Layout> {
+pub fn select(layout: &Layout, a: &Args) -> Result<Layout> {
     if layout.ndim() == 0 {
         fail!(INDEX, "a 0-dimensional tensor cannot be indexed; `item()` gives its value");
     }
@@ -476,5 +474,18 @@ pub static UNSQUEEZE: Op = Op {
     ..Op::BASE
 };
 
-pub static ROWS: &[&Op] =
-    &[&SELECT, &SLICE, &SLICE_SCATTER, &UNSQUEEZE, &RESHAPE, &VIEW, &EXPAND, &CLONE, &CONTIGUOUS, &AS_STRIDED_CALL, &AS_STRIDED, &SPREAD, &PART];
+pub static ROWS: &[&Op] = &[
+    &SELECT,
+    &SLICE,
+    &SLICE_SCATTER,
+    &UNSQUEEZE,
+    &RESHAPE,
+    &VIEW,
+    &EXPAND,
+    &CLONE,
+    &CONTIGUOUS,
+    &AS_STRIDED_CALL,
+    &AS_STRIDED,
+    &SPREAD,
+    &PART,
+];
