@@ -570,53 +570,6 @@ pub static AS_STRIDED_SCATTER: Op = Op {
     ..Op::BASE
 };
 
-/// Rows and columns of a triangle as index pairs.
-fn triangle_indices(e: &mut dyn Emit, a: &Args, keep: fn(i64, i64) -> bool) -> Result<Vec<Tensor>> {
-    let (rows, columns, offset) = (a.int(0), a.int(1), a.int(2));
-    infer::shape(&[rows, columns])?;
-    let dtype = a.dtype(3).unwrap_or(DType::I64);
-    if !matches!(dtype, DType::I64 | DType::I32) {
-        fail!(DTYPE, "indices are i64 or i32, not {dtype}");
-    }
-    // Bound: the pairs are made on the host.
-    if rows.saturating_mul(columns) > 1 << 28 {
-        fail!(TOO_LARGE, "the indices of {rows} by {columns} elements are too many");
-    }
-    let device = a.device(4).unwrap_or_else(|| e.default_device());
-    let pairs: Vec<(i64, i64)> =
-        (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c))).filter(|&(r, c)| keep(c - r, offset)).collect();
-    let values = pairs.iter().map(|p| p.0).chain(pairs.iter().map(|p| p.1));
-    let bytes: Vec<u8> = match dtype {
-        DType::I32 => values.flat_map(|i| (i as i32).to_ne_bytes()).collect(),
-        _ => values.flat_map(|i| i.to_ne_bytes()).collect(),
-    };
-    Ok(vec![e.upload(&bytes, &[2, pairs.len()], dtype, device)?])
-}
-
-macro_rules! indices {
-    ($NAME:ident, $name:literal, $keep:expr, $result:literal) => {
-        pub static $NAME: Op = Op {
-            name: $name,
-            params: &[
-                Param::new("row", Kind::Int),
-                Param::new("col", Kind::Int),
-                Param::opt("offset", Kind::Int, Default::Int(0)),
-                Param::opt("dtype", Kind::DType, Default::None),
-                Param::opt("device", Kind::Device, Default::None),
-            ],
-            summary: "Rows and columns of the elements of a triangle, row by row.",
-            examples: &[ex(concat!($name, "(2, 2)"), $result), ex(concat!($name, "(-1, 2)"), "E0206")],
-            lower: Lower::Steps(|e, a| triangle_indices(e, a, $keep)),
-            grad: Grad::Stop("indices are integers"),
-            call: CallForm::Function,
-            oracle: concat!("torch.", $name, "(2, 2)"),
-            ..Op::BASE
-        };
-    };
-}
-indices!(TRIL_INDICES, "tril_indices", |d, offset| d <= offset, "tensor([[0, 1, 1],\n        [0, 0, 1]])");
-indices!(TRIU_INDICES, "triu_indices", |d, offset| d >= offset, "tensor([[0, 0, 1],\n        [0, 1, 1]])");
-
 pub static ROWS: &[&Op] = &[
     &REPEAT,
     &TILE,
@@ -637,6 +590,4 @@ pub static ROWS: &[&Op] = &[
     &SELECT_SCATTER,
     &DIAGONAL_SCATTER,
     &AS_STRIDED_SCATTER,
-    &TRIL_INDICES,
-    &TRIU_INDICES,
 ];
