@@ -8,6 +8,9 @@ use crate::base::dtype::{DType, Scalar};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
+/// The integer that stands for `()` in a list of integers (`Kind::OptInts`).
+pub const ABSENT: i64 = i64::MIN;
+
 /// One argument.
 #[derive(Clone, Debug, Default)]
 pub enum Arg {

@@ -133,6 +133,10 @@ pub enum Kind {
     NumberOrText,
     /// A number or an array of numbers.
     Floats,
+    /// An integer, an array of integers, or one of these words (`padding: "same"`).
+    IntsOr(&'static [&'static str]),
+    /// An integer or an array of integers and `()`, which reads as `args::ABSENT`.
+    OptInts,
     /// One of these words.
     Str(&'static [&'static str]),
     /// Any text.

@@ -196,6 +196,11 @@ fn argument(host: &Host, kind: Kind, value: &Dynamic) -> Result<Arg> {
             Err(_) => return Err(wanted("true or false", value)),
         },
         Kind::Dims | Kind::Sizes | Kind::Ints => Attr::Ints(ints(host, value)?),
+        Kind::IntsOr(words) => match value.is_string() {
+            true => word(value, words)?,
+            false => Attr::Ints(ints(host, value)?),
+        },
+        Kind::OptInts => Attr::Ints(opt_ints(host, value)?),
         Kind::IntOrInts => int_or_ints(host, value)?,
         Kind::Axes => axes(host, value)?,
         Kind::NumberOrText => match value.read_lock::<rhai::ImmutableString>() {
@@ -275,6 +280,12 @@ fn axes(host: &Host, value: &Dynamic) -> Result<Attr> {
     }
     left.extend(right);
     Ok(Attr::Ints(left))
+}
+
+/// Integers of which some may be `()`.
+fn opt_ints(host: &Host, value: &Dynamic) -> Result<Ints> {
+    let Some(array) = value.read_lock::<Array>() else { return ints(host, value) };
+    array.iter().map(|item| if item.is_unit() { Ok(crate::op::args::ABSENT) } else { int(host, item) }).collect()
 }
 
 fn floats(host: &Host, value: &Dynamic) -> Result<Arc<[f64]>> {

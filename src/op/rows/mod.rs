@@ -3,23 +3,36 @@
 pub mod activation;
 pub mod arith;
 pub mod blend;
+pub mod attention;
+pub mod columns;
 pub mod compare;
+pub mod conv;
 pub mod convert;
 pub mod copies;
 pub mod create;
+pub mod distance;
 pub mod dropout;
+pub mod embed;
 pub mod indexing;
 pub mod join;
+pub mod loss;
+pub mod loss_pairs;
+pub mod norm;
+pub mod optim;
 pub mod padding;
 pub mod pieces;
+pub mod pool;
 pub mod power;
 pub mod random;
 pub mod reduce;
+pub mod resample;
 pub mod shape;
 pub mod slopes;
+pub mod softmax;
 pub mod special;
 pub mod unary;
 pub mod view;
+pub mod windows;
 
 use super::row::Op;
 
@@ -47,4 +60,16 @@ pub static FAMILIES: &[&[&Op]] = &[
     copies::ROWS,
     padding::ROWS,
     indexing::ROWS,
+    conv::ROWS,
+    columns::ROWS,
+    pool::ROWS,
+    resample::ROWS,
+    softmax::ROWS,
+    norm::ROWS,
+    embed::ROWS,
+    loss::ROWS,
+    loss_pairs::ROWS,
+    distance::ROWS,
+    attention::ROWS,
+    optim::ROWS,
 ];

@@ -379,6 +379,7 @@ fn unfold(layout: &Layout, a: &Args) -> Result<Layout> {
     Ok(out)
 }
 
+/// Internal: scripts reach it through `columns::UNFOLD_EITHER`.
 pub static UNFOLD: Op = Op {
     name: "unfold",
     params: &[X, Param::new("dimension", Kind::Dim), Param::new("size", Kind::Int), Param::new("step", Kind::Int)],
@@ -389,7 +390,7 @@ pub static UNFOLD: Op = Op {
     ],
     lower: Lower::View(|a| unfold(&own(a), a)),
     grad: Grad::Rule(|e, v| spread_view(e, v, unfold)),
-    call: CallForm::Method,
+    call: CallForm::Internal,
     oracle: "a.unfold(0, 2, 1)",
     ..Op::BASE
 };

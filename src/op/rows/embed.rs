@@ -1,0 +1,167 @@
+//! Rows of tables by number, and labels as vectors.
+
+use crate::args;
+use crate::base::attr::Attr;
+use crate::base::diag::Result;
+use crate::base::dtype::{DType, Scalar};
+use crate::base::layout::Shape;
+use crate::fail;
+use crate::kernel::cpu::index::rows as k;
+use crate::op::emit::KernelCall;
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::tensor::Tensor;
+
+const X: Param = Param::new("input", Kind::Tensor);
+const WEIGHT: Param = Param::new("weight", Kind::Tensor);
+const PADDING: Param = Param::opt("padding_idx", Kind::Int, Default::None);
+const BY_FREQ: Param = Param::opt("scale_grad_by_freq", Kind::Bool, Default::Bool(false));
+
+/// `weight` `[v, ..]` and numbers of any shape.
+static ROWS_OF: Op = Op {
+    name: "embedding",
+    params: &[WEIGHT, X, PADDING, BY_FREQ],
+    summary: "Rows of a table.",
+    lower: Lower::Kernel(|_, a| {
+        let (weight, index) = (a.tensor(0), a.tensor(1));
+        let mut shape = index.shape();
+        shape.extend_from_slice(&weight.shape()[1..]);
+        Ok(KernelCall::new("embedding", k::embedding).input(weight).input(index).output(&shape, weight.dtype()))
+    }),
+    saves: &[Save::In(1)],
+    grad: Grad::Rule(|e, v| {
+        let (rows, padding, by_freq) = (v.meta(0).shape[0], v.args.attr(2).clone(), v.args.flag(3));
+        Ok(vec![Some(e.call(&ROWS_GRAD, args![v.g(), v.input(1), rows, padding, by_freq])?)])
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// The table's gradient: `[rows, ..]`.
+static ROWS_GRAD: Op = Op {
+    name: "embedding",
+    params: &[Param::new("grad", Kind::Tensor), X, Param::new("rows", Kind::Int), PADDING, BY_FREQ],
+    summary: "Gradient of a table.",
+    lower: Lower::Kernel(|_, a| {
+        let (g, index) = (a.tensor(0), a.tensor(1));
+        let mut shape = Shape::from_slice(&[a.int(2) as usize]);
+        shape.extend_from_slice(&g.shape()[index.ndim()..]);
+        let padding = a.opt_int(3).map_or(Attr::None, Attr::Int);
+        let call = KernelCall::new("embedding_grad", k::embedding_grad).input(g).input(index).attr(padding);
+        Ok(call.flag(a.flag(4)).output(&shape, g.dtype()))
+    }),
+    saves: &[Save::In(1)],
+    grad: Grad::Rule(|e, v| {
+        if !v.args.is_none(3) || v.args.flag(4) {
+            fail!(GRAD_STOP, "no second gradient is known with `padding_idx` or `scale_grad_by_freq`");
+        }
+        Ok(vec![Some(e.call(&ROWS_OF, args![v.g(), v.input(1)])?)])
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+pub static EMBEDDING: Op = Op {
+    name: "embedding",
+    params: &[X, WEIGHT, PADDING, BY_FREQ],
+    summary: "Looks up rows of a table by number.",
+    details: "`input` holds integers, `weight` is [v, d]; the result has the input's shape with d behind it. The row \
+`padding_idx` gets no gradient; with `scale_grad_by_freq` a row's gradient is divided by how often it was looked up. A \
+number that is not in 0..v is an error while computing (E0401).",
+    examples: &[
+        ex("embedding(tensor([1, 0]), tensor([[1.0, 2.0], [3.0, 4.0]]))", "tensor([[3., 4.],\n        [1., 2.]])"),
+        ex("embedding(tensor([1.0]), ones([2, 2]))", "E0202"),
+        ex("embedding(tensor([1]), ones([2]))", "E0201"),
+        ex("embedding(tensor([1]), ones([2, 2]), #{padding_idx: 2})", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let (index, weight) = (a.tensor(0), a.tensor(1));
+        if !index.dtype().is_int() {
+            fail!(DTYPE, "`input` must hold integers, not {}", index.dtype());
+        }
+        let shape = weight.shape();
+        if shape.len() != 2 {
+            fail!(SHAPE, "`weight` must have 2 dimensions; it has shape {:?}", shape.as_slice());
+        }
+        let rows = shape[0] as i64;
+        let padding = match a.opt_int(2) {
+            None => Attr::None,
+            Some(at) if at < -rows || at >= rows => fail!(VALUE, "`padding_idx` {at} is no row of a table of {rows}"),
+            Some(at) => Attr::Int(if at < 0 { at + rows } else { at }),
+        };
+        e.apply(&ROWS_OF, args![weight, index, padding, a.flag(3)])
+    }),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    oracle: "torch.nn.functional.embedding(i, a)",
+    ..Op::BASE
+};
+
+/// 1 at the label, 0 elsewhere, in any dtype: arguments `input, classes, dtype`.
+pub static ONE_HOT_AS: Op = Op {
+    name: "one_hot",
+    params: &[X, Param::new("num_classes", Kind::Int), Param::new("dtype", Kind::DType)],
+    summary: "Labels as vectors.",
+    lower: Lower::Kernel(|_, a| {
+        let mut shape = a.tensor(0).shape();
+        shape.push(a.int(1) as usize);
+        let dtype = a.dtype(2).unwrap_or(DType::I64);
+        Ok(KernelCall::new("one_hot", k::one_hot).input(a.tensor(0)).output(&shape, dtype))
+    }),
+    grad: Grad::Stop("labels are integers"),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+pub static ONE_HOT: Op = Op {
+    name: "one_hot",
+    params: &[Param::new("tensor", Kind::Tensor), Param::opt("num_classes", Kind::Int, Default::Int(-1))],
+    summary: "Labels as vectors of integers: 1 at the label, 0 elsewhere.",
+    details: "Without `num_classes` there are as many classes as the largest label asks for, which waits for the labels. A \
+label outside of them is an error while computing (E0402).",
+    examples: &[
+        ex("one_hot(tensor([0, 2]), 3)", "tensor([[1, 0, 0],\n        [0, 0, 1]])"),
+        ex("one_hot(tensor([0, 1]))", "tensor([[1, 0],\n        [0, 1]])"),
+        ex("one_hot(tensor([0.0]), 3)", "E0202"),
+        ex("one_hot(tensor([0]), 0)", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let (labels, classes) = (a.tensor(0), a.int(1));
+        if labels.dtype() != DType::I64 {
+            fail!(DTYPE, "labels must be i64, not {}", labels.dtype());
+        }
+        let classes = match classes {
+            -1 => largest(&e.read(labels)?)? + 1,
+            1.. => classes,
+            _ => fail!(VALUE, "`num_classes` must be positive, not {classes}"),
+        };
+        e.apply(&ONE_HOT_AS, args![labels, classes, DType::I64])
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.nn.functional.one_hot(i, 3)",
+    ..Op::BASE
+};
+
+fn largest(labels: &[Scalar]) -> Result<i64> {
+    let labels = || labels.iter().map(|label| label.to_i64());
+    if let Some(bad) = labels().find(|&label| label < 0) {
+        fail!(VALUE, "a label must not be negative, but one is {bad}");
+    }
+    match labels().max() {
+        Some(largest) => Ok(largest),
+        None => fail!(VALUE, "`num_classes` is needed where there are no labels"),
+    }
+}
+
+/// Labels of classes as the loss kernels want them.
+pub fn class_labels(target: &Tensor) -> Result<()> {
+    if matches!(target.dtype(), DType::I64 | DType::U8) {
+        return Ok(());
+    }
+    Err(crate::base::diag::Diag::error(
+        crate::base::code::DTYPE,
+        format!("class labels must be i64, not {}", target.dtype()),
+    )
+    .help("convert with `.to(\"i64\")`"))
+}
+
+pub static ROWS: &[&Op] = &[&ROWS_OF, &ROWS_GRAD, &EMBEDDING, &ONE_HOT_AS, &ONE_HOT];
