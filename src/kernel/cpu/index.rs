@@ -113,6 +113,11 @@ impl<'a> Table<'a> {
                 // SAFETY: the walk stays inside the index tensor.
                 good &= unsafe { bounded.read((offset, stride), part, |k| position + k) };
             });
+            if let (true, Step::Stride(stride)) = (good, step) {
+                // The common case, without a branch an element.
+                out.iter_mut().zip(values.iter()).for_each(|(offset, &value)| *offset += value as isize * stride);
+                continue;
+            }
             for (offset, &value) in out.iter_mut().zip(values.iter()) {
                 if value < 0 || *offset == NOWHERE {
                     *offset = NOWHERE;

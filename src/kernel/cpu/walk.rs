@@ -51,8 +51,11 @@ pub struct Walk<const N: usize> {
 impl<const N: usize> Walk<N> {
     /// `strides[k]` has one entry for each dim of `shape`, in elements.
     pub fn new(shape: &[usize], strides: [&[isize]; N]) -> Walk<N> {
-        let mut walk =
-            Walk { shape: Shape::new(), strides: [const { SmallVec::new_const() }; N], numel: shape.iter().product() };
+        let mut walk = Walk {
+            shape: Shape::new(),
+            strides: std::array::from_fn(|_| SmallVec::new()),
+            numel: shape.iter().product(),
+        };
         for (dim, &size) in shape.iter().enumerate().filter(|&(_, &size)| size != 1) {
             let merges = walk.shape.last().is_some()
                 && (0..N).all(|k| *walk.strides[k].last().unwrap_or(&0) == strides[k][dim] * size as isize);
