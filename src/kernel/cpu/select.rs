@@ -16,40 +16,61 @@ const CHUNK: usize = 16 * 1024;
 /// Positions that are found at a time.
 const RUN: usize = 512;
 
-/// Writes 1 where the elements `range` are not zero, as bytes.
-unsafe fn flags<T: Element>(x: Ptr<T>, walk: &Walk<1>, start: usize, out: &mut [u8]) {
-    let [stride] = walk.inner();
-    walk.pieces(start..start + out.len(), |position, [offset], n| {
-        let part = &mut out[position - start..][..n];
-        // SAFETY: the walk stays inside the view.
-        unsafe {
-            if stride == 1 {
-                let from = std::slice::from_raw_parts(x.at(offset), n);
-                part.iter_mut().zip(from).for_each(|(flag, &v)| *flag = (v != T::ZERO) as u8);
-            } else {
-                let from = |i: usize| *x.at(offset + i as isize * stride);
-                part.iter_mut().enumerate().for_each(|(i, flag)| *flag = (from(i) != T::ZERO) as u8);
-            }
+/// Writes 1 where an element is not zero, for as many as `out` has room; the stride counts elements.
+type Flags = unsafe fn(from: *const u8, stride: isize, out: &mut [u8]);
+
+unsafe fn flags_of<T: Element>(from: *const u8, stride: isize, out: &mut [u8]) {
+    let from = from.cast::<T>();
+    // SAFETY: the caller names the elements.
+    unsafe {
+        if stride == 1 {
+            let from = std::slice::from_raw_parts(from, out.len());
+            out.iter_mut().zip(from).for_each(|(flag, &v)| *flag = (v != T::ZERO) as u8);
+        } else {
+            let from = |i: usize| *from.offset(i as isize * stride);
+            out.iter_mut().enumerate().for_each(|(i, flag)| *flag = (from(i) != T::ZERO) as u8);
         }
-    });
+    }
+}
+
+/// A tensor read as flags.
+struct Mask {
+    read: Flags,
+    from: Ptr<u8>,
+    size: isize,
+    walk: Walk<1>,
+}
+
+impl Mask {
+    fn new(x: &RawView) -> Mask {
+        let read: Flags = by_dtype!(x.dtype, T => flags_of::<T>);
+        Mask { read, from: Ptr::of(x), size: x.dtype.size_bytes() as isize, walk: Walk::new(&x.shape, [&x.strides]) }
+    }
+
+    /// The flags of the elements from row-major position `start` on.
+    unsafe fn read(&self, start: usize, out: &mut [u8]) {
+        let [stride] = self.walk.inner();
+        self.walk.pieces(start..start + out.len(), |position, [offset], n| {
+            // SAFETY: the walk stays inside the view.
+            unsafe { (self.read)(self.from.at(offset * self.size), stride, &mut out[position - start..][..n]) }
+        });
+    }
 }
 
 /// How many elements of each chunk are not zero.
-unsafe fn counts(x: &RawView, threads: &Threads) -> Vec<usize> {
-    let walk = Walk::new(&x.shape, [&x.strides]);
-    let counts: Vec<AtomicUsize> = (0..walk.numel.div_ceil(CHUNK)).map(|_| AtomicUsize::new(0)).collect();
-    by_dtype!(x.dtype, T => {
-        threads.split(walk.numel, CHUNK, |range| {
-            let mut buffer = [0u8; 1024];
-            for start in range.clone().step_by(1024) {
-                let part = &mut buffer[..Ord::min(1024, range.end - start)];
-                // SAFETY: the caller's promise.
-                unsafe { flags(Ptr::<T>::of(x), &walk, start, part) };
-                // Bytes are summed in groups whose sum fits a byte: a loop of plain vector additions.
-                let count: usize = part.chunks(128).map(|c| c.iter().fold(0u8, |a, &b| a + b) as usize).sum();
-                counts[start / CHUNK].fetch_add(count, Ordering::Relaxed);
-            }
-        });
+unsafe fn counts(mask: &Mask, threads: &Threads) -> Vec<usize> {
+    let n = mask.walk.numel;
+    let counts: Vec<AtomicUsize> = (0..n.div_ceil(CHUNK)).map(|_| AtomicUsize::new(0)).collect();
+    threads.split(n, CHUNK, |range| {
+        let mut buffer = [0u8; 1024];
+        for start in range.clone().step_by(1024) {
+            let part = &mut buffer[..Ord::min(1024, range.end - start)];
+            // SAFETY: the caller's promise.
+            unsafe { mask.read(start, part) };
+            // Bytes are summed in groups whose sum fits a byte: a loop of plain vector additions.
+            let count: usize = part.chunks(128).map(|c| c.iter().fold(0u8, |a, &b| a + b) as usize).sum();
+            counts[start / CHUNK].fetch_add(count, Ordering::Relaxed);
+        }
     });
     counts.into_iter().map(AtomicUsize::into_inner).collect()
 }
@@ -104,25 +125,20 @@ unsafe fn compress_avx512(flags: &[u8], start: usize, out: &mut [usize; RUN]) ->
 /// Calls `fill(rank of the first, positions)` with the row-major positions of the elements of `x` that are not zero: for
 /// each rank once, from any thread, in short runs.
 unsafe fn each_run(x: &RawView, threads: &Threads, fill: impl Fn(usize, &[usize]) + Sync) {
-    let walk = Walk::new(&x.shape, [&x.strides]);
-    if walk.numel == 0 {
-        return;
-    }
+    let mask = Mask::new(x);
     // SAFETY: the caller's promise.
-    let starts = starts(&unsafe { counts(x, threads) });
-    by_dtype!(x.dtype, T => {
-        threads.split(walk.numel, CHUNK, |range| {
-            let mut rank = starts[range.start / CHUNK];
-            let (mut flag, mut positions) = ([0u8; RUN], [0usize; RUN]);
-            for start in range.clone().step_by(RUN) {
-                let part = &mut flag[..Ord::min(RUN, range.end - start)];
-                // SAFETY: the caller's promise.
-                unsafe { flags(Ptr::<T>::of(x), &walk, start, part) };
-                let n = compress(part, start, &mut positions);
-                fill(rank, &positions[..n]);
-                rank += n;
-            }
-        });
+    let starts = starts(&unsafe { counts(&mask, threads) });
+    threads.split(mask.walk.numel, CHUNK, |range| {
+        let mut rank = starts[range.start / CHUNK];
+        let (mut flags, mut positions) = ([0u8; RUN], [0usize; RUN]);
+        for start in range.clone().step_by(RUN) {
+            let part = &mut flags[..Ord::min(RUN, range.end - start)];
+            // SAFETY: the caller's promise.
+            unsafe { mask.read(start, part) };
+            let n = compress(part, start, &mut positions);
+            fill(rank, &positions[..n]);
+            rank += n;
+        }
     });
 }
 
@@ -134,7 +150,7 @@ unsafe fn each_run(x: &RawView, threads: &Threads, fill: impl Fn(usize, &[usize]
 pub unsafe fn count(call: &Call<'_>) {
     let Some(x) = call.inputs.last() else { return };
     // SAFETY: passed on; the output has one element.
-    unsafe { *call.outputs[0].ptr.cast::<i64>() = counts(x, call.threads).iter().sum::<usize>() as i64 };
+    unsafe { *call.outputs[0].ptr.cast::<i64>() = counts(&Mask::new(x), call.threads).iter().sum::<usize>() as i64 };
 }
 
 /// Where `x` is not zero (NaN is not), in row-major order. Inputs `[x]`; outputs `[y]`: i64 of shape `[n, x.ndim]`, n from

@@ -2,74 +2,163 @@
 //!
 //! Every element becomes a pair: an unsigned key of the same order, and its position. Pairs are distinct, so every order
 //! here is stable and unique, whatever the method and the number of threads: a comparison sort for short rows, a
-//! radix sort from the lowest digit for long ones. NaN is the largest; -0 equals 0. What selects without sorting is in
-//! `pick.rs`.
+//! radix sort from the lowest digit for long ones. NaN is the largest; -0 equals 0. Dtypes appear only where keys are made and
+//! values written; all else is compiled for two widths of keys. What selects without sorting is in `pick.rs`.
 
 pub mod pick;
 pub mod unique;
 
-use super::element::{Element, Key, by_dtype};
+use super::element::{Element, Key, Truth};
 use super::walk::{Ptr, Walk, dim, extent, flag, without};
+use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView, Threads};
+use std::ops::Range;
 
 /// Bound: rows up to this length are sorted by comparison, which needs no second buffer and no tables.
 const SHORT: usize = 512;
 /// Bits of a digit. Cost: three passes over 32-bit keys; the 2048 counters and write positions stay in cache.
 const DIGIT: u32 = 11;
 
-type Pair<T> = <<T as Element>::Key as Key>::Pair;
-
-#[inline(always)]
-fn unpair<T: Element>(pair: Pair<T>) -> (T::Key, u32) {
-    T::Key::unpair(pair)
-}
-
 /// Positions in pairs have 32 bits: a longer row (of at least 4 GiB) cannot be sorted, and `infer` refuses it.
 pub const LONGEST_ROW: usize = u32::MAX as usize;
 
-/// A row of a view: its first element and the stride along it.
+/// What a dtype with keys `K` brings: loops over its elements.
+struct Kind<K: Key> {
+    bytes: isize,
+    /// The key of every NaN, for floats.
+    nan: Option<K>,
+    /// Writes the pairs of the elements `range` of a row.
+    load: unsafe fn(row: *const u8, stride: isize, range: Range<usize>, descending: bool, out: *mut K::Pair),
+    /// Writes the elements that pairs were made from, `step` apart.
+    store: unsafe fn(row: *const u8, stride: isize, pairs: &[K::Pair], descending: bool, out: *mut u8, step: isize),
+}
+
+fn kind<T: Element>() -> Kind<T::Key> {
+    unsafe fn load<T: Element>(
+        row: *const u8,
+        stride: isize,
+        range: Range<usize>,
+        descending: bool,
+        out: *mut <T::Key as Key>::Pair,
+    ) {
+        let row = row.cast::<T>();
+        for (to, i) in range.enumerate() {
+            // SAFETY: the caller names elements of the row, and room for their pairs.
+            unsafe {
+                let key = (*row.offset(i as isize * stride)).key();
+                out.add(to).write((if descending { key.invert() } else { key }).pair(i as u32));
+            }
+        }
+    }
+    unsafe fn store<T: Element>(
+        row: *const u8,
+        stride: isize,
+        pairs: &[<T::Key as Key>::Pair],
+        descending: bool,
+        out: *mut u8,
+        step: isize,
+    ) {
+        let (row, out) = (row.cast::<T>(), out.cast::<T>());
+        for (i, &pair) in pairs.iter().enumerate() {
+            let (key, position) = T::Key::unpair(pair);
+            let value = T::from_key(if descending { key.invert() } else { key });
+            // Reading an element back from its key spares a random access; zeros and NaNs alone do not come back
+            // bit for bit. SAFETY: positions lie in the row; the caller names the output.
+            unsafe {
+                let lossy = value == T::ZERO || value.is_nan();
+                *out.offset(i as isize * step) = if lossy { *row.offset(position as isize * stride) } else { value };
+            }
+        }
+    }
+    let nan = T::DTYPE.is_float().then(|| T::from_f64(f64::NAN).key());
+    Kind { bytes: size_of::<T>() as isize, nan, load: load::<T>, store: store::<T> }
+}
+
+fn narrow(dtype: DType) -> Kind<u32> {
+    match dtype {
+        DType::Bool => kind::<Truth>(),
+        DType::U8 => kind::<u8>(),
+        DType::I8 => kind::<i8>(),
+        DType::I16 => kind::<i16>(),
+        DType::F16 => kind::<half::f16>(),
+        DType::BF16 => kind::<half::bf16>(),
+        DType::F32 => kind::<f32>(),
+        // Only I32 is left: the wide dtypes go to `wide`.
+        _ => kind::<i32>(),
+    }
+}
+
+fn wide(dtype: DType) -> Kind<u64> {
+    if dtype == DType::F64 { kind::<f64>() } else { kind::<i64>() }
+}
+
+/// Runs the body with `$kind` as the `Kind` of a dtype.
+macro_rules! by_key {
+    ($dtype:expr, $kind:ident => $body:expr) => {
+        if $dtype.size_bytes() == 8 {
+            let $kind = &$crate::kernel::cpu::sort::wide($dtype);
+            $body
+        } else {
+            let $kind = &$crate::kernel::cpu::sort::narrow($dtype);
+            $body
+        }
+    };
+}
+use by_key;
+
+/// A row of a view: its first element and the stride along it, in elements.
 #[derive(Clone, Copy)]
-struct Row<T> {
-    first: Ptr<T>,
+struct Row<'a, K: Key> {
+    kind: &'a Kind<K>,
+    first: Ptr<u8>,
     stride: isize,
     length: usize,
 }
 
-impl<T: Element> Row<T> {
+impl<K: Key> Row<'_, K> {
+    /// The pairs of a part of the row, appended.
+    ///
     /// # Safety
-    /// The row exists and `i` lies in it.
-    #[inline(always)]
-    unsafe fn get(&self, i: usize) -> T {
-        // SAFETY: the caller's promise.
-        unsafe { *self.first.at(i as isize * self.stride) }
+    /// The row exists and the range lies in it.
+    unsafe fn load(&self, range: Range<usize>, descending: bool, pairs: &mut Vec<K::Pair>) {
+        let (had, n) = (pairs.len(), range.len());
+        pairs.reserve(n);
+        // SAFETY: the room is there, and all of it is written.
+        unsafe {
+            (self.kind.load)(self.first.at(0), self.stride, range, descending, pairs.as_mut_ptr().add(had));
+            pairs.set_len(had + n);
+        }
     }
 
-    #[inline(always)]
-    unsafe fn pair(&self, i: usize, descending: bool) -> Pair<T> {
+    /// Writes the elements that pairs of this row were made from.
+    ///
+    /// # Safety
+    /// The output has as many elements, `step` apart.
+    unsafe fn store(&self, pairs: &[K::Pair], descending: bool, out: *mut u8, step: isize) {
         // SAFETY: the caller's promise.
-        let key = unsafe { self.get(i) }.key();
-        (if descending { key.invert() } else { key }).pair(i as u32)
+        unsafe { (self.kind.store)(self.first.at(0), self.stride, pairs, descending, out, step) }
     }
 
     /// All pairs in order, in `pairs`; `spare` is a second buffer.
-    unsafe fn order(&self, descending: bool, pairs: &mut Vec<Pair<T>>, spare: &mut Vec<Pair<T>>, threads: &Threads) {
+    unsafe fn order(&self, descending: bool, pairs: &mut Vec<K::Pair>, spare: &mut Vec<K::Pair>, threads: &Threads) {
         let n = self.length;
         pairs.clear();
         if n <= SHORT {
-            // SAFETY: the row has n elements.
-            pairs.extend((0..n).map(|i| unsafe { self.pair(i, descending) }));
+            // SAFETY: the whole row.
+            unsafe { self.load(0..n, descending, pairs) };
             pairs.sort_unstable();
             return;
         }
         reserve(pairs, n);
         let to = Ptr::new(pairs.as_mut_ptr());
         threads.split(n, 16 * 1024, |range| {
+            let to = to.at(range.start as isize);
             // SAFETY: the buffer has room for n; each place is written once.
-            range.for_each(|i| unsafe { to.at(i as isize).write(self.pair(i, descending)) });
+            unsafe { (self.kind.load)(self.first.at(0), self.stride, range, descending, to) };
         });
         // SAFETY: all n were written.
         unsafe { pairs.set_len(n) };
-        radix::<T::Key>(pairs, spare, threads);
+        radix::<K>(pairs, spare, threads);
     }
 }
 
@@ -173,26 +262,25 @@ pub unsafe fn sort_values(call: &Call<'_>) {
 }
 
 unsafe fn sorted(call: &Call<'_>, values: Option<&RawView>, indices: Option<&RawView>) {
-    let (x, descending) = (&call.inputs[0], flag(call, 1));
-    let (first, second) = (values.or(indices), indices.or(values));
-    let (Some(first), Some(second)) = (first, second) else { return };
-    // SAFETY: passed on; rows of the outputs are distinct.
-    by_dtype!(x.dtype, T => unsafe {
-        each_row::<T>(x, [first, second], dim(call, 0), call.threads, |row, at, buffers, threads| {
-            let [pairs, spare] = buffers;
-            row.order(descending, pairs, spare, threads);
-            let pairs: &[Pair<T>] = pairs;
+    let (x, descending, d) = (&call.inputs[0], flag(call, 1), dim(call, 0));
+    let (Some(first), Some(second)) = (values.or(indices), indices.or(values)) else { return };
+    by_key!(x.dtype, kind => {
+        each_row(kind, x, [first, second], d, call.threads, &|row, at, [pairs, spare], threads| {
+            // SAFETY: passed on; rows of the outputs are distinct, and ranges of a row are.
+            unsafe { row.order(descending, pairs, spare, threads) };
+            let pairs: &[_] = pairs;
             threads.split(row.length, 16 * 1024, |range| {
-                let d = dim(call, 0);
-                for i in range {
-                    let (key, position) = unpair::<T>(pairs[i]);
+                let (start, pairs) = (range.start as isize, &pairs[range]);
+                // SAFETY: as above.
+                unsafe {
                     if let Some(values) = values {
-                        let (to, step) = (Ptr::<T>::of(values), extent(values, d).1);
-                        *to.at(at[0] + i as isize * step) = value_of(row, key, position, descending);
+                        let step = extent(values, d).1;
+                        let to = Ptr::<u8>::of(values).at((at[0] + start * step) * row.kind.bytes);
+                        row.store(pairs, descending, to, step);
                     }
                     if let Some(indices) = indices {
-                        let (to, step) = (Ptr::<i64>::of(indices), extent(indices, d).1);
-                        *to.at(at[1] + i as isize * step) = position as i64;
+                        let step = extent(indices, d).1;
+                        write_positions(row, pairs, Ptr::of(indices).at(at[1] + start * step), step);
                     }
                 }
             });
@@ -200,23 +288,26 @@ unsafe fn sorted(call: &Call<'_>, values: Option<&RawView>, indices: Option<&Raw
     })
 }
 
-/// The element that a pair was made from. Reading it back from its key spares a random access; zeros and NaNs alone
-/// do not come back from their keys bit for bit.
-#[inline(always)]
-unsafe fn value_of<T: Element>(row: &Row<T>, key: T::Key, position: u32, descending: bool) -> T {
-    let value = T::from_key(if descending { key.invert() } else { key });
-    // SAFETY: the position lies in the row.
-    if value == T::ZERO || value.is_nan() { unsafe { row.get(position as usize) } } else { value }
+/// Writes the positions of pairs, `step` apart.
+unsafe fn write_positions<K: Key>(_: &Row<'_, K>, pairs: &[K::Pair], out: *mut i64, step: isize) {
+    for (i, &pair) in pairs.iter().enumerate() {
+        // SAFETY: the caller names the output.
+        unsafe { *out.offset(i as isize * step) = K::unpair(pair).1 as i64 };
+    }
 }
 
-/// Calls `work(row of x, offsets of the rows of the outputs, two buffers, threads)` for each row along dim `d`: rows in parallel
-/// when there are enough, else one after the other with all threads.
-unsafe fn each_row<T: Element>(
+/// What is done with a row: the row of `x`, offsets of the rows of the outputs, two buffers, threads.
+type Work<'a, K> = dyn Fn(&Row<'_, K>, [isize; 2], &mut [Vec<<K as Key>::Pair>; 2], &Threads) + Sync + 'a;
+
+/// Does `work` for each row along dim `d`: rows in parallel when there are enough, else one after the other with all
+/// threads.
+fn each_row<K: Key>(
+    kind: &Kind<K>,
     x: &RawView,
     outputs: [&RawView; 2],
     d: usize,
     threads: &Threads,
-    work: impl Fn(&Row<T>, [isize; 2], &mut [Vec<Pair<T>>; 2], &Threads) + Sync,
+    work: &Work<'_, K>,
 ) {
     let (length, stride) = extent(x, d);
     let others = |view: &RawView| {
@@ -225,9 +316,9 @@ unsafe fn each_row<T: Element>(
         strides
     };
     let walk = Walk::<3>::new(&without(&x.shape, d), [&others(x), &others(outputs[0]), &others(outputs[1])]);
-    let run = |which: usize, buffers: &mut [Vec<Pair<T>>; 2], threads: &Threads| {
+    let run = |which: usize, buffers: &mut [Vec<K::Pair>; 2], threads: &Threads| {
         let [f, a, b] = walk.offsets(which);
-        let row = Row { first: Ptr::new(Ptr::<T>::of(x).at(f)), stride, length };
+        let row = Row { kind, first: Ptr::new(Ptr::<u8>::of(x).at(f * kind.bytes)), stride, length };
         work(&row, [a, b], buffers, threads);
     };
     if walk.numel >= 2 * threads.count() || length < 32 * 1024 {

@@ -85,6 +85,11 @@ impl<const N: usize> Walk<N> {
     /// `range` of elements; within a piece offsets grow by `inner()`.
     #[inline]
     pub fn pieces(&self, range: Range<usize>, mut each: impl FnMut(usize, [isize; N], usize)) {
+        self.pieces_of(range, &mut each);
+    }
+
+    /// Not generic: the bookkeeping is compiled once, not once a kernel.
+    fn pieces_of(&self, range: Range<usize>, each: &mut dyn FnMut(usize, [isize; N], usize)) {
         if range.is_empty() {
             return;
         }

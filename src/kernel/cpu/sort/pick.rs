@@ -1,11 +1,12 @@
 //! What needs an order but no sorted row: the largest k, the k-th, the median, the most frequent.
 
-use super::{Row, each_row, value_of};
+use super::{Row, by_key, each_row, write_positions};
 use crate::base::attr::Attr;
+use crate::base::dtype::Scalar;
 use crate::base::layout::contiguous_strides;
 use crate::kernel::abi::{Call, RawView, Threads};
-use crate::kernel::cpu::copy::copy_view;
-use crate::kernel::cpu::element::{Element, by_dtype};
+use crate::kernel::cpu::copy::{copy_view, scalar_bytes};
+use crate::kernel::cpu::element::Key;
 use crate::kernel::cpu::walk::{Ptr, dim, extent, flag, int};
 use parking_lot::Mutex;
 
@@ -22,14 +23,13 @@ pub unsafe fn topk(call: &Call<'_>) {
     if k == 0 {
         return;
     }
-    // SAFETY: passed on; rows of the outputs are distinct.
-    by_dtype!(x.dtype, T => unsafe {
-        each_row::<T>(x, [values, indices], d, call.threads, |row, at, _, threads| {
-            let best = best(row, k, largest, threads);
-            for (i, &pair) in best.iter().enumerate() {
-                let (key, position) = super::unpair::<T>(pair);
-                *Ptr::<T>::of(values).at(at[0] + i as isize * value_step) = value_of(row, key, position, largest);
-                *Ptr::<i64>::of(indices).at(at[1] + i as isize * index_step) = position as i64;
+    by_key!(x.dtype, kind => {
+        each_row(kind, x, [values, indices], d, call.threads, &|row, at, _, threads| {
+            // SAFETY: passed on; rows of the outputs are distinct.
+            unsafe {
+                let best = best(row, k, largest, threads);
+                row.store(&best, largest, Ptr::<u8>::of(values).at(at[0] * row.kind.bytes), value_step);
+                write_positions(row, &best, Ptr::of(indices).at(at[1]), index_step);
             }
         })
     })
@@ -37,22 +37,25 @@ pub unsafe fn topk(call: &Call<'_>) {
 
 /// The k smallest pairs of a row in order. Each range keeps a short list of candidates and a threshold; almost every
 /// element is refused by one comparison.
-unsafe fn best<T: Element>(row: &Row<T>, k: usize, descending: bool, threads: &Threads) -> Vec<super::Pair<T>> {
+unsafe fn best<K: Key>(row: &Row<'_, K>, k: usize, descending: bool, threads: &Threads) -> Vec<K::Pair> {
     let all = Mutex::new(Vec::new());
     threads.split(row.length, Ord::max(32 * 1024, 2 * k), |range| {
         let room = Ord::min(range.len(), Ord::max(4 * k, 1024));
-        let mut list: Vec<super::Pair<T>> = Vec::with_capacity(room);
-        let mut limit: Option<super::Pair<T>> = None;
-        for i in range {
+        let (mut list, mut some): (Vec<K::Pair>, Vec<K::Pair>) = (Vec::with_capacity(room), Vec::with_capacity(512));
+        let mut limit: Option<K::Pair> = None;
+        for start in range.clone().step_by(512) {
+            some.clear();
             // SAFETY: inside the row.
-            let pair = unsafe { row.pair(i, descending) };
-            if limit.is_some_and(|limit| pair > limit) {
-                continue;
-            }
-            list.push(pair);
-            if list.len() == room && room > k {
-                limit = Some(*list.select_nth_unstable(k - 1).1);
-                list.truncate(k);
+            unsafe { row.load(start..Ord::min(start + 512, range.end), descending, &mut some) };
+            for &pair in &some {
+                if limit.is_some_and(|limit| pair > limit) {
+                    continue;
+                }
+                list.push(pair);
+                if list.len() == room && room > k {
+                    limit = Some(*list.select_nth_unstable(k - 1).1);
+                    list.truncate(k);
+                }
             }
         }
         all.lock().append(&mut list);
@@ -135,47 +138,59 @@ unsafe fn pick(call: &Call<'_>, dim_attr: usize, rank: Rank) {
         view
     };
     let outputs = [with_dim(values), with_dim(indices.unwrap_or(values))];
-    // SAFETY: passed on; rows of the outputs are distinct.
-    by_dtype!(x.dtype, T => unsafe {
-        each_row::<T>(&x, [&outputs[0], &outputs[1]], d, call.threads, |row, at, [pairs, spare], threads| {
-            let (value, position) = match row.length {
-                0 => (T::from_f64(if T::DTYPE.is_float() { f64::NAN } else { 0.0 }), 0),
-                _ => chosen(row, rank, pairs, spare, threads),
-            };
-            *Ptr::<T>::of(values).at(at[0]) = value;
-            if let Some(indices) = indices {
-                *Ptr::<i64>::of(indices).at(at[1]) = position as i64;
+    let mut nothing = [0u8; 8];
+    if x.dtype.is_float() {
+        nothing = scalar_bytes(Scalar::Float(f64::NAN), x.dtype);
+    }
+    let size = x.dtype.size_bytes();
+    by_key!(x.dtype, kind => {
+        each_row(kind, &x, [&outputs[0], &outputs[1]], d, call.threads, &|row, at, [pairs, spare], threads| {
+            // SAFETY: passed on; rows of the outputs are distinct.
+            unsafe {
+                let to = Ptr::<u8>::of(values).at(at[0] * size as isize);
+                let (from, position) = if row.length == 0 {
+                    (nothing.as_ptr(), 0)
+                } else {
+                    let position = chosen(row, rank, pairs, spare, threads);
+                    (row.first.at(position as isize * row.stride * size as isize).cast_const(), position)
+                };
+                std::ptr::copy_nonoverlapping(from, to, size);
+                if let Some(indices) = indices {
+                    *Ptr::<i64>::of(indices).at(at[1]) = position as i64;
+                }
             }
         })
     })
 }
 
-unsafe fn chosen<T: Element>(
-    row: &Row<T>,
+unsafe fn chosen<K: Key>(
+    row: &Row<'_, K>,
     rank: Rank,
-    pairs: &mut Vec<super::Pair<T>>,
-    spare: &mut Vec<super::Pair<T>>,
+    pairs: &mut Vec<K::Pair>,
+    spare: &mut Vec<K::Pair>,
     threads: &Threads,
-) -> (T, usize) {
+) -> usize {
     let n = row.length;
-    // SAFETY: indices are below the row's length.
-    let value = |i: usize| unsafe { row.get(i) };
+    let is_nan = |key: K| row.kind.nan == Some(key);
     if let Rank::Mode = rank {
         // SAFETY: passed on.
         unsafe { row.order(false, pairs, spare, threads) };
-        let position = |rank: usize| super::unpair::<T>(pairs[rank]).1 as usize;
-        let (mut best, mut longest, mut start) = (position(0), 0, 0);
+        let (mut best, mut longest, mut start) = (0, 0, 0);
         for end in 1..=n {
-            if end == n || value(position(end)) != value(position(start)) {
+            let (key, _) = K::unpair(pairs[start]);
+            if end == n || K::unpair(pairs[end]).0 != key || is_nan(key) {
                 if end - start > longest {
-                    (best, longest) = (position(end - 1), end - start);
+                    (best, longest) = (K::unpair(pairs[end - 1]).1 as usize, end - start);
                 }
                 start = end;
             }
         }
-        return (value(best), best);
+        return best;
     }
-    let nans = if T::DTYPE.is_float() { (0..n).filter(|&i| value(i).is_nan()).count() } else { 0 };
+    pairs.clear();
+    // SAFETY: the whole row.
+    unsafe { row.load(0..n, false, pairs) };
+    let nans = if row.kind.nan.is_some() { pairs.iter().filter(|&&pair| is_nan(K::unpair(pair).0)).count() } else { 0 };
     let k = match rank {
         Rank::Kth(k) => Ord::min(k, n - 1),
         Rank::NanMedian if nans < n => (n - nans - 1) / 2,
@@ -183,11 +198,7 @@ unsafe fn chosen<T: Element>(
         Rank::Median | Rank::NanMedian if nans > 0 => n - nans,
         _ => (n - 1) / 2,
     };
-    pairs.clear();
-    // SAFETY: inside the row.
-    pairs.extend((0..n).map(|i| unsafe { row.pair(i, false) }));
-    let position = super::unpair::<T>(*pairs.select_nth_unstable(k).1).1 as usize;
-    (value(position), position)
+    K::unpair(*pairs.select_nth_unstable(k).1).1 as usize
 }
 
 /// The elements in row-major order: the view itself when it is contiguous, else a copy in `memory`.

@@ -3,12 +3,12 @@
 //! The result's size depends on data. Outputs are made for the worst case, and the number that is valid is an
 //! output too: a count phase would have to sort, and sort again for the fill.
 
-use super::Row;
 use super::pick::flattened;
+use super::{Row, by_key};
 use crate::base::attr::Attr;
 use crate::kernel::abi::{Call, RawView, Threads};
 use crate::kernel::cpu::copy::copy_view;
-use crate::kernel::cpu::element::{Element, by_dtype};
+use crate::kernel::cpu::element::Key;
 use crate::kernel::cpu::walk::{Ptr, dim, flag, narrow, shifted};
 
 /// `torch.unique` and `torch.unique_consecutive`. Inputs `[x]`; outputs `[values, inverse, counts, number]`, contiguous, the last three i64.
@@ -31,15 +31,12 @@ pub unsafe fn unique(call: &Call<'_>) {
         let (inverse, counts) = (inverse.slice_mut::<i64>(), counts.slice_mut::<i64>());
         let firsts = if whole {
             let flat = flattened(x, &mut memory, call.threads);
-            by_dtype!(x.dtype, T => {
-                let row = Row::<T> { first: Ptr::of(&flat), stride: 1, length: flat.numel() };
-                let order = if consecutive { None } else { Some(positions(&row, call.threads)) };
-                let all = flat.slice::<T>();
-                let firsts = runs(all.len(), order, |a, b| all[a] == all[b], inverse, counts);
-                let to = values.slice_mut::<T>();
-                firsts.iter().zip(to).for_each(|(&first, to)| *to = all[first]);
-                firsts
-            })
+            let (firsts, size) = (elements(&flat, consecutive, call.threads, inverse, counts), x.dtype.size_bytes());
+            let (from, to) = (Ptr::<u8>::of(&flat), Ptr::<u8>::of(values));
+            for (place, &first) in firsts.iter().enumerate() {
+                std::ptr::copy_nonoverlapping(from.at((first * size) as isize), to.at((place * size) as isize), size);
+            }
+            firsts
         } else {
             slices(call, x, values, inverse, counts, consecutive)
         };
@@ -47,12 +44,33 @@ pub unsafe fn unique(call: &Call<'_>) {
     }
 }
 
-/// Positions of a row in ascending order of its elements.
-unsafe fn positions<T: Element>(row: &Row<T>, threads: &Threads) -> Vec<usize> {
-    let (mut pairs, mut spare) = (Vec::new(), Vec::new());
-    // SAFETY: passed on.
-    unsafe { row.order(false, &mut pairs, &mut spare, threads) };
-    pairs.into_iter().map(|pair| super::unpair::<T>(pair).1 as usize).collect()
+/// Numbers the distinct elements of a dense row; the first position of each.
+unsafe fn elements(
+    flat: &RawView,
+    consecutive: bool,
+    threads: &Threads,
+    inverse: &mut [i64],
+    counts: &mut [i64],
+) -> Vec<usize> {
+    by_key!(flat.dtype, kind => {
+        let row = Row { kind, first: Ptr::of(flat), stride: 1, length: flat.numel() };
+        let (mut pairs, mut spare) = (Vec::new(), Vec::new());
+        // SAFETY: the whole row.
+        unsafe {
+            if consecutive {
+                row.load(0..row.length, false, &mut pairs);
+            } else {
+                row.order(false, &mut pairs, &mut spare, threads);
+            }
+        }
+        let keys: Vec<_> = pairs.iter().map(|&pair| unpair(&row, pair)).collect();
+        let same = |a: usize, b: usize| keys[a].0 == keys[b].0 && row.kind.nan != Some(keys[a].0);
+        runs(keys.len(), |rank| keys[rank].1 as usize, same, inverse, counts)
+    })
+}
+
+fn unpair<K: Key>(_: &Row<'_, K>, pair: K::Pair) -> (K, u32) {
+    K::unpair(pair)
 }
 
 unsafe fn slices(
@@ -74,18 +92,19 @@ unsafe fn slices(
     unsafe {
         let flat = flattened(&front, &mut memory, call.threads);
         let m = flat.numel() / Ord::max(n, 1);
-        let firsts = by_dtype!(x.dtype, T => {
-            let all = flat.slice::<T>();
-            let slice = |i: usize| &all[i * m..][..m];
-            let order = (!consecutive).then(|| {
-                let mut order: Vec<usize> = (0..n).collect();
-                order.sort_by(|&a, &b| {
-                    let differ = slice(a).iter().zip(slice(b)).map(|(x, y)| x.key().cmp(&y.key()));
-                    differ.into_iter().find(|c| c.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
-                });
-                order
-            });
-            runs(n, order, |a, b| slice(a) == slice(b), inverse, counts)
+        let firsts = by_key!(x.dtype, kind => {
+            let row = Row { kind, first: Ptr::of(&flat), stride: 1, length: flat.numel() };
+            let mut pairs = Vec::new();
+            row.load(0..row.length, false, &mut pairs);
+            let slice = |i: usize| pairs[i * m..][..m].iter().map(|&pair| unpair(&row, pair).0);
+            let mut order: Vec<usize> = (0..n).collect();
+            if !consecutive {
+                order.sort_by(|&a, &b| slice(a).cmp(slice(b)));
+            }
+            let same = |a: usize, b: usize| {
+                slice(order[a]).zip(slice(order[b])).all(|(a, b)| a == b && row.kind.nan != Some(a))
+            };
+            runs(n, |rank| order[rank], same, inverse, counts)
         });
         for (place, &first) in firsts.iter().enumerate() {
             copy_view(&narrow(x, d, first, 1), &narrow(values, d, place, 1), call.threads);
@@ -94,24 +113,22 @@ unsafe fn slices(
     }
 }
 
-/// Numbers the runs of equal neighbours in `order` (that of the positions when `None`); the first position of each run.
+/// Numbers the runs of neighbouring ranks that are equal; `at` is the position of a rank. The first position of each run.
 fn runs(
     n: usize,
-    order: Option<Vec<usize>>,
+    at: impl Fn(usize) -> usize,
     equal: impl Fn(usize, usize) -> bool,
     inverse: &mut [i64],
     counts: &mut [i64],
 ) -> Vec<usize> {
-    let at = |rank: usize| order.as_ref().map_or(rank, |order| order[rank]);
     let mut firsts: Vec<usize> = Vec::new();
     for rank in 0..n {
-        let position = at(rank);
-        if rank == 0 || !equal(at(rank - 1), position) {
+        if rank == 0 || !equal(rank - 1, rank) {
             counts[firsts.len()] = 0;
-            firsts.push(position);
+            firsts.push(at(rank));
         }
         counts[firsts.len() - 1] += 1;
-        inverse[position] = firsts.len() as i64 - 1;
+        inverse[at(rank)] = firsts.len() as i64 - 1;
     }
     firsts
 }
