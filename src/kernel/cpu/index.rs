@@ -338,9 +338,15 @@ fn act<T: Copy, M: Meet<T>>(missing: Option<Ptr<u8>>, factor: [u8; 8]) -> Act {
         // SAFETY: the caller names the elements; eight bytes hold any factor.
         unsafe {
             let factor = act.factor.as_ptr().cast::<T>().read_unaligned();
+            if plain {
+                for (i, &offset) in offsets.iter().enumerate() {
+                    M::meet(x.wrapping_offset(offset), other.wrapping_offset(i as isize * step), factor);
+                }
+                return;
+            }
             for (i, &offset) in offsets.iter().enumerate() {
                 let to = other.wrapping_offset(i as isize * step);
-                match (plain || offset != NOWHERE, act.missing) {
+                match (offset != NOWHERE, act.missing) {
                     (true, _) => M::meet(x.wrapping_offset(offset), to, factor),
                     (false, Some(missing)) => M::meet(missing.at(0).cast(), to, factor),
                     (false, None) => {}

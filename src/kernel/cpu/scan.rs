@@ -414,8 +414,8 @@ unsafe fn total<V: Value, S: Scan<V>>(row: &Row<'_, V>, start: usize, end: usize
         }
     }
     let mut total = strands.into_iter().fold(S::START, S::join);
-    for k in 8 * part..values.len() {
-        total = S::next(total, values[k], start + k);
+    for (k, &value) in values.iter().enumerate().skip(8 * part) {
+        total = S::next(total, value, start + k);
     }
     total
 }

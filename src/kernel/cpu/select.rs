@@ -68,7 +68,7 @@ unsafe fn counts(mask: &Mask, threads: &Threads) -> Vec<usize> {
             // SAFETY: the caller's promise.
             unsafe { mask.read(start, part) };
             // Bytes are summed in groups whose sum fits a byte: a loop of plain vector additions.
-            let count: usize = part.chunks(128).map(|c| c.iter().fold(0u8, |a, &b| a + b) as usize).sum();
+            let count: usize = part.chunks(128).map(|c| c.iter().sum::<u8>() as usize).sum();
             counts[start / CHUNK].fetch_add(count, Ordering::Relaxed);
         }
     });
@@ -211,9 +211,15 @@ pub unsafe fn masked_select(call: &Call<'_>) {
         unsafe {
             each_run(mask, call.threads, |rank, positions| {
                 let positions = &positions[..Ord::min(positions.len(), n.saturating_sub(rank))];
+                let out = to.at(rank as isize * step);
+                if plain {
+                    for (k, &position) in positions.iter().enumerate() {
+                        *out.offset(k as isize * step) = *from.at(position as isize * stride);
+                    }
+                    return;
+                }
                 for (k, &position) in positions.iter().enumerate() {
-                    let at = if plain { position as isize * stride } else { walk.offsets(position)[0] };
-                    *to.at((rank + k) as isize * step) = *from.at(at);
+                    *out.offset(k as isize * step) = *from.at(walk.offsets(position)[0]);
                 }
             });
         }

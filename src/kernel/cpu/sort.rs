@@ -16,9 +16,6 @@ use std::ops::Range;
 
 /// Bound: rows up to this length are sorted by comparison, which needs no second buffer and no tables.
 const SHORT: usize = 512;
-/// Bits of a digit. Cost: three passes over 32-bit keys; the 2048 counters and write positions stay in cache.
-const DIGIT: u32 = 11;
-
 /// Positions in pairs have 32 bits: a longer row (of at least 4 GiB) cannot be sorted, and `infer` refuses it.
 pub const LONGEST_ROW: usize = u32::MAX as usize;
 
@@ -179,46 +176,49 @@ fn reserve<P>(list: &mut Vec<P>, n: usize) {
 
 /// Sorts pairs by their keys, from the lowest digit up; each pass is stable, so equal keys keep their positions' order.
 fn radix<K: Key>(pairs: &mut Vec<K::Pair>, spare: &mut Vec<K::Pair>, threads: &Threads) {
-    const SIZE: usize = 1 << DIGIT;
     let n = pairs.len();
+    // Wide digits save a pass over 32-bit keys; narrow ones have small tables, which short rows notice.
+    let bits = if n >= 64 * 1024 { 11 } else { 8 };
+    let size = 1usize << bits;
     spare.clear();
     reserve(spare, n);
     let parts = Ord::min(threads.count(), n.div_ceil(64 * 1024));
     let part = |p: usize| n * p / parts..n * (p + 1) / parts;
-    let mut tables = vec![[0usize; SIZE]; parts];
-    for shift in (0..K::BITS).step_by(DIGIT as usize) {
-        let digit = |pair: K::Pair| K::unpair(pair).0.digit(shift, SIZE as u32 - 1);
+    // One table for each part, after each other.
+    let mut tables = vec![0usize; parts * size];
+    for shift in (0..K::BITS).step_by(bits) {
+        let digit = |pair: K::Pair| K::unpair(pair).0.digit(shift, size as u32 - 1);
         let (from, to) = (Ptr::new(pairs.as_mut_ptr()), Ptr::new(spare.as_mut_ptr()));
-        let counts = Ptr::new(tables.as_mut_ptr());
+        let shared = Ptr::new(tables.as_mut_ptr());
+        // SAFETY: each part has its own table.
+        let table = |p: usize| unsafe { std::slice::from_raw_parts_mut(shared.at((p * size) as isize), size) };
         threads.split(parts, 1, |range| {
             for p in range {
-                // SAFETY: each part has its own table; the pairs are only read.
-                unsafe {
-                    let table = &mut *counts.at(p as isize);
-                    table.fill(0);
-                    part(p).for_each(|i| table[digit(*from.at(i as isize))] += 1);
-                }
+                let table = table(p);
+                table.fill(0);
+                // SAFETY: the pairs are only read.
+                part(p).for_each(|i| table[digit(unsafe { *from.at(i as isize) })] += 1);
             }
         });
         // Where each part's run of each digit begins.
         let (mut sum, mut trivial) = (0, false);
-        for d in 0..SIZE {
+        for d in 0..size {
             let before = sum;
-            for table in tables.iter_mut() {
-                (table[d], sum) = (sum, sum + table[d]);
+            for p in 0..parts {
+                let count = &mut table(p)[d];
+                (*count, sum) = (sum, sum + *count);
             }
             trivial |= sum - before == n;
         }
         if trivial {
             continue;
         }
-        let starts = Ptr::new(tables.as_mut_ptr());
         threads.split(parts, 1, |range| {
             for p in range {
-                // SAFETY: the starts divide the spare buffer among parts and digits; each place is written once.
-                unsafe {
-                    let table = &mut *starts.at(p as isize);
-                    for i in part(p) {
+                let table = table(p);
+                for i in part(p) {
+                    // SAFETY: the starts divide the spare buffer among parts and digits; each place is written once.
+                    unsafe {
                         let pair = *from.at(i as isize);
                         let next = &mut table[digit(pair)];
                         to.at(*next as isize).write(pair);
@@ -366,7 +366,7 @@ mod tests {
                             let n = shape.get(d).copied().unwrap_or(1);
                             let at = |l: usize| {
                                 let mut c = coords(first, shape);
-                                c.iter_mut().nth(d).into_iter().for_each(|c| *c = l);
+                                c.get_mut(d).into_iter().for_each(|c| *c = l);
                                 flat(&c, shape)
                             };
                             let mut order: Vec<usize> = (0..n).collect();

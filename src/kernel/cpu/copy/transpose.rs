@@ -121,7 +121,7 @@ impl<T: Copy> Block<T> {
                 self.from.offset(i as isize * self.from_stride).cast::<[T; 8]>().read_unaligned()
             });
             for j in 0..8 {
-                let line: [T; 8] = std::array::from_fn(|i| square[i][j]);
+                let line = square.map(|row| row[j]);
                 self.to.offset(j as isize * self.to_stride).cast::<[T; 8]>().write_unaligned(line);
             }
         }
