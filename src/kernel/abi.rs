@@ -146,8 +146,10 @@ impl Threads {
     /// a multiple of `grain`), in parallel when there is enough for two.
     #[inline]
     pub fn split(&self, n: usize, grain: usize, work: impl Fn(Range<usize>) + Sync) {
+        // One body for both branches, or it would be compiled twice.
+        let work: &(dyn Fn(Range<usize>) + Sync) = &work;
         match &self.pool {
-            Some(pool) if n > grain.max(1) => split_in(pool, n, grain.max(1), &work),
+            Some(pool) if n > grain.max(1) => split_in(pool, n, grain.max(1), work),
             _ if n > 0 => work(0..n),
             _ => {}
         }

@@ -10,6 +10,7 @@ mod transpose;
 
 use super::element::{Element, by_dtype, by_size, convert};
 use super::walk::{Ptr, Walk, scalar};
+use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::{Shape, Strides};
 use crate::kernel::abi::{Call, RawView, Threads};
 use smallvec::SmallVec;
@@ -45,8 +46,7 @@ pub unsafe fn fill(call: &Call<'_>) {
 }
 
 /// The bytes of a number in a dtype, at the start of eight aligned ones.
-pub fn scalar_bytes(value: crate::base::dtype::Scalar, dtype: crate::base::dtype::DType) -> [u8; 8] {
-    use crate::base::dtype::Scalar;
+pub fn scalar_bytes(value: Scalar, dtype: DType) -> [u8; 8] {
     by_dtype!(dtype, T => {
         let value: T = match value {
             Scalar::Bool(b) => T::from_i64(b as i64),
@@ -97,9 +97,37 @@ pub unsafe fn copy_view(from: &RawView, to: &RawView, threads: &Threads) {
         if from.dtype == to.dtype {
             by_size!(to.dtype, T => same::<T>(Ptr::of(from), Ptr::of(to), &walk, threads))
         } else {
-            by_dtype!(from.dtype, S => by_dtype!(to.dtype, D => {
-                converted::<S, D>(Ptr::of(from), Ptr::of(to), &walk, threads)
-            }))
+            let run = by_dtype!(from.dtype, S => run_to::<S>(to.dtype));
+            converted(run, from, to, &walk, threads);
+        }
+    }
+}
+
+/// Converts `n` elements; both strides count elements. A function of its own for each pair of dtypes, so that only the
+/// loop is compiled a hundred times.
+type Run = unsafe fn(from: *const u8, from_stride: isize, to: *mut u8, to_stride: isize, n: usize);
+
+fn run_to<S: Element>(to: DType) -> Run {
+    by_dtype!(to, D => convert_run::<S, D>)
+}
+
+unsafe fn convert_run<S: Element, D: Element>(
+    from: *const u8,
+    from_stride: isize,
+    to: *mut u8,
+    to_stride: isize,
+    n: usize,
+) {
+    // SAFETY: the caller names n elements of each.
+    unsafe {
+        let (from, to) = (from.cast::<S>(), to.cast::<D>());
+        if (to_stride, from_stride) == (1, 1) {
+            let (to, from) = (std::slice::from_raw_parts_mut(to, n), std::slice::from_raw_parts(from, n));
+            to.iter_mut().zip(from).for_each(|(to, &from)| *to = convert(from));
+        } else {
+            for i in 0..n as isize {
+                *to.offset(i * to_stride) = convert(*from.offset(i * from_stride));
+            }
         }
     }
 }
@@ -139,22 +167,14 @@ unsafe fn same<T: Copy + Send + Sync + PartialEq + 'static>(
     });
 }
 
-unsafe fn converted<S: Element, D: Element>(from: Ptr<S>, to: Ptr<D>, walk: &Walk<2>, threads: &Threads) {
+unsafe fn converted(run: Run, from: &RawView, to: &RawView, walk: &Walk<2>, threads: &Threads) {
     let [inner_to, inner_from] = walk.inner();
+    let (size_to, size_from) = (to.dtype.size_bytes() as isize, from.dtype.size_bytes() as isize);
+    let (from, to) = (Ptr::<u8>::of(from), Ptr::<u8>::of(to));
     threads.split(walk.numel, GRAIN, |range| {
         walk.pieces(range, |_, [t, f], n| {
             // SAFETY: pieces of disjoint ranges are disjoint in the output, whose elements are distinct.
-            unsafe {
-                let (to, from) = (to.at(t), from.at(f));
-                if (inner_to, inner_from) == (1, 1) {
-                    let (to, from) = (std::slice::from_raw_parts_mut(to, n), std::slice::from_raw_parts(from, n));
-                    to.iter_mut().zip(from).for_each(|(to, &from)| *to = convert(from));
-                } else {
-                    for i in 0..n as isize {
-                        *to.offset(i * inner_to) = convert(*from.offset(i * inner_from));
-                    }
-                }
-            }
+            unsafe { run(from.at(f * size_from), inner_from, to.at(t * size_to), inner_to, n) }
         });
     });
 }
@@ -198,7 +218,6 @@ unsafe fn stream_avx(from: *const u8, to: *mut u8, bytes: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::dtype::DType;
     use crate::kernel::cpu::walk::sample::*;
 
     #[test]

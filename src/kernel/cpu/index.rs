@@ -15,6 +15,7 @@ use super::walk::{Ptr, Walk, flag, int, ints, read_ints};
 use crate::base::layout::{Shape, Strides};
 use crate::kernel::abi::{Call, Fault, FaultKind, Faults, RawView, Threads};
 use smallvec::SmallVec;
+use std::ops::Range;
 
 /// Indices that are checked and turned into offsets at a time: two buffers of 4 KB on the stack.
 const BLOCK: usize = 512;
@@ -113,6 +114,11 @@ impl<'a> Table<'a> {
                 // SAFETY: the walk stays inside the index tensor.
                 good &= unsafe { bounded.read((offset, stride), part, |k| position + k) };
             });
+            if let (true, Step::Stride(stride)) = (good, step) {
+                // The common case, without a branch an element.
+                out.iter_mut().zip(values.iter()).for_each(|(offset, &value)| *offset += value as isize * stride);
+                continue;
+            }
             for (offset, &value) in out.iter_mut().zip(values.iter()) {
                 if value < 0 || *offset == NOWHERE {
                     *offset = NOWHERE;
@@ -160,30 +166,24 @@ impl<'a> Places<'a> {
         Places { table, entries, slice: Walk::new(&shape, [&from, &to]) }
     }
 
-    /// Calls `act(element of x, element of other)` for every pair. A bad index is replaced by `missing` when there
+    /// Lets `act` meet every pair of an element of `x` and one of `other`. A bad index is replaced by `act.missing` when there
     /// is one, else left out.
     ///
-    /// `Access::Read`: `x` is only read, so that entries are shared out freely. `Access::Write`: calls for one element
-    /// of `x` come from one thread, in the order of the entries.
+    /// `Access::Read`: `x` is only read, so that entries are shared out freely. `Access::Write`: one element of `x` is met by one
+    /// thread, in the order of the entries.
     ///
     /// # Safety
-    /// Both tensors are as [`crate::kernel::abi::HostFn`] says, with `T` of their size.
-    unsafe fn each<T: Send + Sync>(
-        &self,
-        (x, other): (Ptr<T>, Ptr<T>),
-        missing: Option<Ptr<T>>,
-        access: Access,
-        threads: &Threads,
-        act: impl Fn(*mut T, *mut T) + Sync,
-    ) {
+    /// Both tensors are as [`crate::kernel::abi::HostFn`] says, and `act` is for their dtype.
+    unsafe fn each(&self, x: &RawView, other: &RawView, access: Access, threads: &Threads, act: &Act) {
         let (entries, slice) = (self.entries.numel, self.slice.numel);
         if entries == 0 || slice == 0 {
             return;
         }
         let everywhere = isize::MIN + 1..isize::MAX;
-        let work = |entries: std::ops::Range<usize>, slice: std::ops::Range<usize>, owned: &std::ops::Range<isize>| {
+        let ends = Ends { x: Ptr::of(x), other: Ptr::of(other), size: x.dtype.size_bytes() as isize };
+        let work = |entries: Range<usize>, slice: Range<usize>, owned: &Range<isize>| {
             // SAFETY: the caller's promise; how the work is divided is argued below.
-            unsafe { self.part(x, other, missing, entries, slice, owned, &act) }
+            unsafe { self.part(&ends, entries, slice, owned, act) }
         };
         // Slices are divided when that gives enough to do: threads then touch different elements whatever the index.
         if slice >= 16 * 1024 || (slice >= 64 && entries <= BLOCK) {
@@ -196,36 +196,21 @@ impl<'a> Places<'a> {
             work(0..entries, 0..slice, &everywhere);
         } else {
             // Each thread owns a range of starts of slices. Different slices of `x` start at different elements.
-            let reach: isize = self
-                .table
-                .entries
-                .iter()
-                .map(|(bounded, _, step)| match step {
-                    Step::Stride(stride) => (bounded.size as isize - 1) * stride + 1,
-                    Step::Position(x) => offset_of(x, x.numel() - 1) + 1,
-                })
-                .sum();
+            let reach = |(bounded, _, step): &(Bounded<'_>, Walk<1>, Step<'_>)| match step {
+                Step::Stride(stride) => (bounded.size as isize - 1) * stride + 1,
+                Step::Position(x) => offset_of(x, x.numel() - 1) + 1,
+            };
+            let reach: isize = self.table.entries.iter().map(reach).sum();
             let parts = threads.count() as isize;
             threads.split(parts as usize, 1, |range| {
-                for part in range {
-                    let part = part as isize;
+                for part in range.start as isize..range.end as isize {
                     work(0..entries, 0..slice, &(reach * part / parts..reach * (part + 1) / parts));
                 }
             });
         }
     }
 
-    #[allow(clippy::too_many_arguments)]
-    unsafe fn part<T>(
-        &self,
-        x: Ptr<T>,
-        other: Ptr<T>,
-        missing: Option<Ptr<T>>,
-        entries: std::ops::Range<usize>,
-        slice: std::ops::Range<usize>,
-        owned: &std::ops::Range<isize>,
-        act: &impl Fn(*mut T, *mut T),
-    ) {
+    unsafe fn part(&self, ends: &Ends, entries: Range<usize>, slice: Range<usize>, owned: &Range<isize>, act: &Act) {
         let [entry_step] = self.entries.inner();
         let [slice_from, slice_to] = self.slice.inner();
         let all = owned.start == isize::MIN + 1;
@@ -243,50 +228,152 @@ impl<'a> Places<'a> {
                         *offset = NOWHERE;
                     }
                 }
-                let plain = good && all;
-                if entries_inside {
-                    self.slice.pieces(slice.clone(), |_, [s_from, s_to], m| {
-                        for k in 0..m as isize {
-                            let (f, t) = (s_from + k * slice_from, to + s_to + k * slice_to);
-                            if plain {
-                                for (i, &offset) in offsets.iter().enumerate() {
-                                    act(x.at(f + offset), other.at(t + i as isize * entry_step));
-                                }
-                            } else {
-                                for (i, &offset) in offsets.iter().enumerate() {
-                                    let to = other.at(t + i as isize * entry_step);
-                                    match (offset == NOWHERE, missing) {
-                                        (false, _) => act(x.at(f + offset), to),
-                                        (true, Some(missing)) => act(missing.at(0), to),
-                                        (true, None) => {}
-                                    }
-                                }
-                            }
-                        }
-                    });
-                    continue;
-                }
-                for (i, &offset) in offsets.iter().enumerate() {
-                    let to = to + i as isize * entry_step;
-                    let (base, moves) = match (offset == NOWHERE, missing) {
-                        (false, _) => (x.at(offset), 1),
-                        (true, Some(missing)) => (missing.at(0), 0),
-                        (true, None) => continue,
-                    };
-                    self.slice.pieces(slice.clone(), |_, [s_from, s_to], m| {
-                        let (from, to) = (base.wrapping_offset(moves * s_from), other.at(to + s_to));
-                        if (moves * slice_from, slice_to) == (1, 1) {
-                            (0..m).for_each(|k| act(from.wrapping_add(k), to.wrapping_add(k)));
-                        } else {
+                // SAFETY: offsets and walks stay inside the tensors; the caller divides the elements among threads.
+                unsafe {
+                    if entries_inside {
+                        self.slice.pieces(slice.clone(), |_, [s_from, s_to], m| {
                             for k in 0..m as isize {
-                                act(from.wrapping_offset(k * moves * slice_from), to.wrapping_offset(k * slice_to));
+                                let (f, t) = (s_from + k * slice_from, to + s_to + k * slice_to);
+                                (act.many)(act, ends.x(f), offsets, ends.other(t), entry_step, good && all);
                             }
-                        }
-                    });
+                        });
+                        continue;
+                    }
+                    for (i, &offset) in offsets.iter().enumerate() {
+                        let to = to + i as isize * entry_step;
+                        let (base, moves) = match (offset == NOWHERE, act.missing) {
+                            (false, _) => (ends.x(offset), 1),
+                            (true, Some(missing)) => (missing.at(0), 0),
+                            (true, None) => continue,
+                        };
+                        self.slice.pieces(slice.clone(), |_, [s_from, s_to], m| {
+                            let from = base.wrapping_offset(moves * s_from * ends.size);
+                            (act.run)(act, from, moves * slice_from, ends.other(to + s_to), slice_to, m);
+                        });
+                    }
                 }
             }
         });
     }
+}
+
+/// Both tensors, in bytes.
+struct Ends {
+    x: Ptr<u8>,
+    other: Ptr<u8>,
+    size: isize,
+}
+
+impl Ends {
+    fn x(&self, offset: isize) -> *mut u8 {
+        self.x.at(offset * self.size)
+    }
+
+    fn other(&self, offset: isize) -> *mut u8 {
+        self.other.at(offset * self.size)
+    }
+}
+
+/// What happens to pairs of elements: two loops behind function pointers, so that what surrounds them is compiled once.
+struct Act {
+    /// `x[offsets[i]]` meets `other[i * step]`; `plain` when no offset is `NOWHERE`.
+    many: unsafe fn(&Act, x: *mut u8, offsets: &[isize], other: *mut u8, step: isize, plain: bool),
+    /// `x[i * step]` meets `other[i * other_step]`, for n of them.
+    run: unsafe fn(&Act, x: *mut u8, step: isize, other: *mut u8, other_step: isize, n: usize),
+    /// An element that stands for those of bad indices.
+    missing: Option<Ptr<u8>>,
+    /// A factor, in the dtype of the tensors.
+    factor: [u8; 8],
+}
+
+/// What a pair of elements does.
+trait Meet<T>: 'static {
+    unsafe fn meet(x: *mut T, other: *mut T, factor: T);
+}
+
+struct Get;
+struct Set;
+struct Add;
+struct AddScaled;
+
+impl<T: Copy> Meet<T> for Get {
+    #[inline(always)]
+    unsafe fn meet(x: *mut T, other: *mut T, _: T) {
+        // SAFETY: the caller names two elements, here and below.
+        unsafe { *other = *x }
+    }
+}
+impl<T: Copy> Meet<T> for Set {
+    #[inline(always)]
+    unsafe fn meet(x: *mut T, other: *mut T, _: T) {
+        // SAFETY: as above.
+        unsafe { *x = *other }
+    }
+}
+impl<T: Element> Meet<T> for Add {
+    #[inline(always)]
+    unsafe fn meet(x: *mut T, other: *mut T, _: T) {
+        // SAFETY: as above.
+        unsafe { *x = (*x).plus(*other) }
+    }
+}
+impl<T: Element> Meet<T> for AddScaled {
+    #[inline(always)]
+    unsafe fn meet(x: *mut T, other: *mut T, factor: T) {
+        // SAFETY: as above.
+        unsafe { *x = (*x).plus((*other).times(factor)) }
+    }
+}
+
+fn act<T: Copy, M: Meet<T>>(missing: Option<Ptr<u8>>, factor: [u8; 8]) -> Act {
+    unsafe fn many<T: Copy, M: Meet<T>>(
+        act: &Act,
+        x: *mut u8,
+        offsets: &[isize],
+        other: *mut u8,
+        step: isize,
+        plain: bool,
+    ) {
+        let (x, other) = (x.cast::<T>(), other.cast::<T>());
+        // SAFETY: the caller names the elements; eight bytes hold any factor.
+        unsafe {
+            let factor = act.factor.as_ptr().cast::<T>().read_unaligned();
+            if plain {
+                for (i, &offset) in offsets.iter().enumerate() {
+                    M::meet(x.wrapping_offset(offset), other.wrapping_offset(i as isize * step), factor);
+                }
+                return;
+            }
+            for (i, &offset) in offsets.iter().enumerate() {
+                let to = other.wrapping_offset(i as isize * step);
+                match (offset != NOWHERE, act.missing) {
+                    (true, _) => M::meet(x.wrapping_offset(offset), to, factor),
+                    (false, Some(missing)) => M::meet(missing.at(0).cast(), to, factor),
+                    (false, None) => {}
+                }
+            }
+        }
+    }
+    unsafe fn run<T: Copy, M: Meet<T>>(
+        act: &Act,
+        x: *mut u8,
+        step: isize,
+        other: *mut u8,
+        other_step: isize,
+        n: usize,
+    ) {
+        let (x, other) = (x.cast::<T>(), other.cast::<T>());
+        // SAFETY: the caller names the elements; eight bytes hold any factor.
+        unsafe {
+            let factor = act.factor.as_ptr().cast::<T>().read_unaligned();
+            if (step, other_step) == (1, 1) {
+                (0..n).for_each(|i| M::meet(x.add(i), other.add(i), factor));
+            } else {
+                (0..n as isize).for_each(|i| M::meet(x.offset(i * step), other.offset(i * other_step), factor));
+            }
+        }
+    }
+    Act { many: many::<T, M>, run: run::<T, M>, missing, factor }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -297,32 +384,28 @@ enum Access {
 
 /// Reads: `other = x[..]`, zero where an index is bad.
 unsafe fn read_places(places: &Places<'_>, x: &RawView, other: &RawView, threads: &Threads) {
-    by_size!(x.dtype, T => {
-        let mut zero: T = 0;
-        let zero = Some(Ptr::new(&raw mut zero));
-        // SAFETY: passed on; each element of `other` is written once.
-        unsafe { places.each::<T>((Ptr::of(x), Ptr::of(other)), zero, Access::Read, threads, |x, other| *other = *x) }
-    })
+    let mut zero = 0u64;
+    let zero = Some(Ptr::new((&raw mut zero).cast::<u8>()));
+    let act = by_size!(x.dtype, T => act::<T, Get>(zero, [0; 8]));
+    // SAFETY: passed on; each element of `other` is written once.
+    unsafe { places.each(x, other, Access::Read, threads, &act) }
 }
 
 /// Writes: `x[..] = other`, the last of duplicates staying.
 unsafe fn write_places(places: &Places<'_>, x: &RawView, other: &RawView, threads: &Threads) {
-    by_size!(x.dtype, T => {
-        // SAFETY: passed on.
-        unsafe { places.each::<T>((Ptr::of(x), Ptr::of(other)), None, Access::Write, threads, |x, other| *x = *other) }
-    })
+    let act = by_size!(x.dtype, T => act::<T, Set>(None, [0; 8]));
+    // SAFETY: passed on.
+    unsafe { places.each(x, other, Access::Write, threads, &act) }
 }
 
-/// Adds: `x[..] += other`, duplicates in order.
-unsafe fn add_places(places: &Places<'_>, x: &RawView, other: &RawView, threads: &Threads) {
-    by_dtype!(x.dtype, T => {
-        // SAFETY: passed on.
-        unsafe {
-            places.each::<T>((Ptr::of(x), Ptr::of(other)), None, Access::Write, threads, |x, other| {
-                *x = (*x).plus(*other)
-            })
-        }
-    })
+/// Adds: `x[..] += other * factor`, duplicates in order; a factor of 1 when there is none.
+unsafe fn add_places(places: &Places<'_>, x: &RawView, other: &RawView, factor: Option<[u8; 8]>, threads: &Threads) {
+    let act = match factor {
+        None => by_dtype!(x.dtype, T => act::<T, Add>(None, [0; 8])),
+        Some(factor) => by_dtype!(x.dtype, T => act::<T, AddScaled>(None, factor)),
+    };
+    // SAFETY: passed on.
+    unsafe { places.each(x, other, Access::Write, threads, &act) }
 }
 
 /// Copies `x` to the output unless they are the same memory, as in the in-place forms.
@@ -364,7 +447,7 @@ pub unsafe fn index_put(call: &Call<'_>) {
     unsafe {
         begin(x, y, call.threads);
         if flag(call, 2) {
-            add_places(&places, y, value, call.threads);
+            add_places(&places, y, value, None, call.threads);
         } else {
             write_places(&places, y, value, call.threads);
         }
@@ -395,7 +478,7 @@ pub unsafe fn put(call: &Call<'_>) {
     unsafe {
         begin(x, y, call.threads);
         if flag(call, 0) {
-            add_places(&places, y, value, call.threads);
+            add_places(&places, y, value, None, call.threads);
         } else {
             write_places(&places, y, value, call.threads);
         }

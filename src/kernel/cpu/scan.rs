@@ -2,113 +2,181 @@
 //!
 //! A row is cut into units of fixed length; the totals of the units come first, then every unit is scanned from the
 //! total before it. So one long row runs in parallel, and the result does not depend on the number of threads.
+//! Dtypes appear only in the loops that read a few elements into a wider type and write them back.
 
 use super::copy::copy_view;
-use super::element::{Acc, Element, by_dtype};
+use super::element::{Acc, Element, Truth};
 use super::walk::{Ptr, Walk, dim, extent, flag, reversed, without};
+use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView, Threads};
 
 /// Elements of a unit.
 const UNIT: usize = 1024;
-/// Columns that are scanned side by side when the dim is not the innermost.
-const COLUMNS: usize = 64;
+/// Elements that are read, scanned and written at a time; also columns that are scanned side by side.
+const BLOCK: usize = 64;
 
-/// An associative operation with a state, on elements and their positions along the dim.
-trait Scan<T: Element>: Sync {
-    type State: Copy + Send + Sync;
+/// The type that a dtype is scanned in, and loops between the two.
+struct Kind<V> {
+    bytes: isize,
+    load: unsafe fn(from: *const u8, stride: isize, out: &mut [V]),
+    store: unsafe fn(values: &[V], to: *mut u8, stride: isize),
+}
+
+fn kind<T: Element>() -> Kind<T::Acc> {
+    unsafe fn load<T: Element>(from: *const u8, stride: isize, out: &mut [T::Acc]) {
+        let from = from.cast::<T>();
+        // SAFETY: the caller names the elements.
+        unsafe {
+            if stride == 1 {
+                let from = std::slice::from_raw_parts(from, out.len());
+                out.iter_mut().zip(from).for_each(|(to, from)| *to = from.to_acc());
+            } else {
+                out.iter_mut().enumerate().for_each(|(i, to)| *to = (*from.offset(i as isize * stride)).to_acc());
+            }
+        }
+    }
+    unsafe fn store<T: Element>(values: &[T::Acc], to: *mut u8, stride: isize) {
+        let to = to.cast::<T>();
+        // SAFETY: the caller names the elements.
+        unsafe {
+            if stride == 1 {
+                let to = std::slice::from_raw_parts_mut(to, values.len());
+                to.iter_mut().zip(values).for_each(|(to, &value)| *to = T::from_acc(value));
+            } else {
+                values.iter().enumerate().for_each(|(i, &v)| *to.offset(i as isize * stride) = T::from_acc(v));
+            }
+        }
+    }
+    Kind { bytes: size_of::<T>() as isize, load: load::<T>, store: store::<T> }
+}
+
+fn integral(dtype: DType) -> Kind<i64> {
+    match dtype {
+        DType::Bool => kind::<Truth>(),
+        DType::U8 => kind::<u8>(),
+        DType::I8 => kind::<i8>(),
+        DType::I16 => kind::<i16>(),
+        DType::I32 => kind::<i32>(),
+        // Only I64 is left.
+        _ => kind::<i64>(),
+    }
+}
+
+fn half(dtype: DType) -> Kind<f32> {
+    if dtype == DType::F16 { kind::<half::f16>() } else { kind::<half::bf16>() }
+}
+
+fn float(dtype: DType) -> Kind<f64> {
+    if dtype == DType::F32 { kind::<f32>() } else { kind::<f64>() }
+}
+
+/// A type in which dtypes are scanned.
+trait Value: Acc + PartialOrd {
+    fn is_nan(self) -> bool;
+    fn log_add(self, other: Self) -> Self;
+    const LOWEST: Self;
+}
+
+impl Value for i64 {
+    fn is_nan(self) -> bool {
+        false
+    }
+    /// Not reached: log-sum-exps are of floats.
+    fn log_add(self, other: i64) -> i64 {
+        self.max(other)
+    }
+    const LOWEST: i64 = i64::MIN;
+}
+
+macro_rules! value {
+    ($V:ty) => {
+        impl Value for $V {
+            #[inline(always)]
+            fn is_nan(self) -> bool {
+                <$V>::is_nan(self)
+            }
+            /// `log(exp a + exp b)`, shifted by the larger; computed in f64.
+            fn log_add(self, other: $V) -> $V {
+                let (low, high) = if self < other { (self as f64, other as f64) } else { (other as f64, self as f64) };
+                if low.is_nan() || high.is_nan() {
+                    return <$V>::NAN;
+                }
+                // Equal infinities would give NaN.
+                (if low == high && high.is_infinite() { high } else { high + (low - high).exp().ln_1p() }) as $V
+            }
+            const LOWEST: $V = <$V>::NEG_INFINITY;
+        }
+    };
+}
+value!(f32);
+value!(f64);
+
+/// An associative operation with a state.
+trait Scan<V: Value>: 'static {
+    type State: Copy + Send + Sync + 'static;
     const START: Self::State;
-    fn load(value: T, position: usize) -> Self::State;
+    /// The state after the element at a position along the dim.
+    fn next(state: Self::State, value: V, position: usize) -> Self::State;
     fn join(left: Self::State, right: Self::State) -> Self::State;
-    fn value(state: Self::State) -> T;
+    fn value(state: Self::State) -> V;
     /// Position of the element that the state shows; only for maxima and minima.
     fn position(_: Self::State) -> i64 {
         0
     }
 }
 
-struct Sum;
-impl<T: Element> Scan<T> for Sum {
-    type State = T::Acc;
-    const START: T::Acc = <T::Acc as Acc>::ZERO;
-    #[inline(always)]
-    fn load(value: T, _: usize) -> T::Acc {
-        value.to_acc()
-    }
-    #[inline(always)]
-    fn join(left: T::Acc, right: T::Acc) -> T::Acc {
-        left.add(right)
-    }
-    #[inline(always)]
-    fn value(state: T::Acc) -> T {
-        T::from_acc(state)
-    }
+/// A scan whose state is a value.
+macro_rules! plain {
+    ($name:ident, $start:expr, $join:expr) => {
+        struct $name;
+        impl<V: Value> Scan<V> for $name {
+            type State = V;
+            const START: V = $start;
+            #[inline(always)]
+            fn next(state: V, value: V, _: usize) -> V {
+                $join(state, value)
+            }
+            #[inline(always)]
+            fn join(left: V, right: V) -> V {
+                $join(left, right)
+            }
+            #[inline(always)]
+            fn value(state: V) -> V {
+                state
+            }
+        }
+    };
 }
-
-struct Product;
-impl<T: Element> Scan<T> for Product {
-    type State = T::Acc;
-    const START: T::Acc = <T::Acc as Acc>::ONE;
-    #[inline(always)]
-    fn load(value: T, _: usize) -> T::Acc {
-        value.to_acc()
-    }
-    #[inline(always)]
-    fn join(left: T::Acc, right: T::Acc) -> T::Acc {
-        left.mul(right)
-    }
-    #[inline(always)]
-    fn value(state: T::Acc) -> T {
-        T::from_acc(state)
-    }
-}
+plain!(Sum, V::ZERO, V::add);
+plain!(Product, V::ONE, V::mul);
+plain!(LogSumExp, V::LOWEST, V::log_add);
 
 /// Maximum or minimum with its position. As PyTorch: of equal elements the later one, and NaN stays once seen, at the
 /// position of the latest NaN.
 struct Extreme<const LARGEST: bool>;
-impl<T: Element, const LARGEST: bool> Scan<T> for Extreme<LARGEST> {
+impl<V: Value, const LARGEST: bool> Scan<V> for Extreme<LARGEST> {
     /// The position is -1 before the first element.
-    type State = (T, i64);
-    const START: (T, i64) = (T::ZERO, -1);
+    type State = (V, i64);
+    const START: (V, i64) = (V::ZERO, -1);
     #[inline(always)]
-    fn load(value: T, position: usize) -> (T, i64) {
-        (value, position as i64)
+    fn next(state: (V, i64), value: V, position: usize) -> (V, i64) {
+        <Self as Scan<V>>::join(state, (value, position as i64))
     }
     #[inline(always)]
-    fn join(left: (T, i64), right: (T, i64)) -> (T, i64) {
+    fn join(left: (V, i64), right: (V, i64)) -> (V, i64) {
+        if right.1 < 0 {
+            return left;
+        }
         let passes = if LARGEST { right.0 >= left.0 } else { right.0 <= left.0 };
         if left.1 < 0 || right.0.is_nan() || (!left.0.is_nan() && passes) { right } else { left }
     }
     #[inline(always)]
-    fn value(state: (T, i64)) -> T {
+    fn value(state: (V, i64)) -> V {
         state.0
     }
     #[inline(always)]
-    fn position(state: (T, i64)) -> i64 {
+    fn position(state: (V, i64)) -> i64 {
         state.1
-    }
-}
-
-/// `log(exp a + exp b)`, shifted by the larger; computed in f64.
-struct LogSumExp;
-impl<T: Element> Scan<T> for LogSumExp {
-    type State = f64;
-    const START: f64 = f64::NEG_INFINITY;
-    #[inline(always)]
-    fn load(value: T, _: usize) -> f64 {
-        value.to_f64()
-    }
-    #[inline(always)]
-    fn join(left: f64, right: f64) -> f64 {
-        if left.is_nan() || right.is_nan() {
-            return f64::NAN;
-        }
-        let (low, high) = if left < right { (left, right) } else { (right, left) };
-        // Equal infinities would give NaN.
-        if low == high && high.is_infinite() { high } else { high + (low - high).exp().ln_1p() }
-    }
-    #[inline(always)]
-    fn value(state: f64) -> T {
-        T::from_f64(state)
     }
 }
 
@@ -118,9 +186,8 @@ impl<T: Element> Scan<T> for LogSumExp {
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
 pub unsafe fn cumsum(call: &Call<'_>) {
-    let y = &call.outputs[0];
     // SAFETY: passed on.
-    by_dtype!(y.dtype, T => unsafe { values::<T, Sum>(call) })
+    unsafe { values::<Sum>(call) }
 }
 
 /// Running products; arguments as [`cumsum`].
@@ -128,9 +195,8 @@ pub unsafe fn cumsum(call: &Call<'_>) {
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
 pub unsafe fn cumprod(call: &Call<'_>) {
-    let y = &call.outputs[0];
     // SAFETY: passed on.
-    by_dtype!(y.dtype, T => unsafe { values::<T, Product>(call) })
+    unsafe { values::<Product>(call) }
 }
 
 /// Running `log(sum(exp x))`; arguments as [`cumsum`], floats only.
@@ -138,9 +204,8 @@ pub unsafe fn cumprod(call: &Call<'_>) {
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
 pub unsafe fn logcumsumexp(call: &Call<'_>) {
-    let y = &call.outputs[0];
     // SAFETY: passed on.
-    by_dtype!(y.dtype, T => unsafe { values::<T, LogSumExp>(call) })
+    unsafe { values::<LogSumExp>(call) }
 }
 
 /// Running maxima and where they are. Inputs `[x]`; outputs `[values, indices]`: dtype of `x`, i64. Attrs `[dim]`. Of equal elements
@@ -151,7 +216,7 @@ pub unsafe fn logcumsumexp(call: &Call<'_>) {
 pub unsafe fn cummax(call: &Call<'_>) {
     let (x, y, indices) = (&call.inputs[0], &call.outputs[0], call.outputs.get(1));
     // SAFETY: passed on.
-    by_dtype!(x.dtype, T => unsafe { along::<T, Extreme<true>>(x, y, indices, dim(call, 0), call.threads) })
+    unsafe { each_dtype::<Extreme<true>>(x, y, indices, dim(call, 0), call.threads) }
 }
 
 /// Running minima; arguments as [`cummax`].
@@ -161,12 +226,12 @@ pub unsafe fn cummax(call: &Call<'_>) {
 pub unsafe fn cummin(call: &Call<'_>) {
     let (x, y, indices) = (&call.inputs[0], &call.outputs[0], call.outputs.get(1));
     // SAFETY: passed on.
-    by_dtype!(x.dtype, T => unsafe { along::<T, Extreme<false>>(x, y, indices, dim(call, 0), call.threads) })
+    unsafe { each_dtype::<Extreme<false>>(x, y, indices, dim(call, 0), call.threads) }
 }
 
-unsafe fn values<T: Element, S: Scan<T>>(call: &Call<'_>) {
+unsafe fn values<S: Scan<i64> + Scan<f32> + Scan<f64>>(call: &Call<'_>) {
     let (mut x, mut y, d) = (call.inputs[0].clone(), call.outputs[0].clone(), dim(call, 0));
-    // SAFETY: passed on; a scan reads each element before it writes it, so that it can run in place.
+    // SAFETY: passed on; a scan reads elements before it writes them, so that it can run in place.
     unsafe {
         if x.dtype != y.dtype {
             copy_view(&x, &y, call.threads);
@@ -175,20 +240,54 @@ unsafe fn values<T: Element, S: Scan<T>>(call: &Call<'_>) {
         if flag(call, 1) && y.numel() > 0 && !y.shape.is_empty() {
             (x, y) = (reversed(&x, d), reversed(&y, d));
         }
-        along::<T, S>(&x, &y, None, d, call.threads);
+        each_dtype::<S>(&x, &y, None, d, call.threads);
     }
 }
 
-/// A row of the input, of the output and of the indices: offsets and strides.
+unsafe fn each_dtype<S: Scan<i64> + Scan<f32> + Scan<f64>>(
+    x: &RawView,
+    y: &RawView,
+    indices: Option<&RawView>,
+    d: usize,
+    threads: &Threads,
+) {
+    // SAFETY: passed on.
+    unsafe {
+        match x.dtype {
+            DType::F32 | DType::F64 => along::<f64, S>(&float(x.dtype), x, y, indices, d, threads),
+            DType::F16 | DType::BF16 => along::<f32, S>(&half(x.dtype), x, y, indices, d, threads),
+            _ => along::<i64, S>(&integral(x.dtype), x, y, indices, d, threads),
+        }
+    }
+}
+
+/// A row of the input, of the output and of the indices: first elements, and strides in elements.
 #[derive(Clone, Copy)]
-struct Row<T> {
-    from: *const T,
-    to: *mut T,
-    indices: Option<*mut i64>,
+struct Row<'a, V> {
+    kind: &'a Kind<V>,
+    from: Ptr<u8>,
+    to: Ptr<u8>,
+    indices: Option<Ptr<i64>>,
     steps: [isize; 3],
 }
 
-unsafe fn along<T: Element, S: Scan<T>>(
+impl<V: Value> Row<'_, V> {
+    /// Reads elements from position `at` on, `stride` apart.
+    #[inline(always)]
+    unsafe fn load(&self, at: isize, stride: isize, out: &mut [V]) {
+        // SAFETY: the caller names elements of the row, or of rows beside it.
+        unsafe { (self.kind.load)(self.from.at(at * self.kind.bytes), stride, out) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(&self, values: &[V], at: isize, stride: isize) {
+        // SAFETY: as `load`.
+        unsafe { (self.kind.store)(values, self.to.at(at * self.kind.bytes), stride) }
+    }
+}
+
+unsafe fn along<V: Value, S: Scan<V>>(
+    kind: &Kind<V>,
     x: &RawView,
     y: &RawView,
     indices: Option<&RawView>,
@@ -203,25 +302,27 @@ unsafe fn along<T: Element, S: Scan<T>>(
     let steps = [step, extent(y, d).1, extent(third, d).1];
     let others = |view: &RawView| without(&view.strides, d);
     let walk = Walk::<3>::new(&without(&y.shape, d), [&others(x), &others(y), &others(third)]);
-    let (from, to) = (Ptr::<T>::of(x), Ptr::<T>::of(y));
+    let (from, to) = (Ptr::<u8>::of(x), Ptr::<u8>::of(y));
     let places = indices.map(Ptr::<i64>::of);
-    let row =
-        |[f, t, i]: [isize; 3]| Row::<T> { from: from.at(f), to: to.at(t), indices: places.map(|p| p.at(i)), steps };
+    let row = |[f, t, i]: [isize; 3]| {
+        let (from, to) = (Ptr::new(from.at(f * kind.bytes)), Ptr::new(to.at(t * kind.bytes)));
+        Row { kind, from, to, indices: places.map(|p| Ptr::new(p.at(i))), steps }
+    };
     let inner = walk.inner();
+    // Rows that lie side by side are scanned together, line by line.
+    let together = inner[1].unsigned_abs() < steps[1].unsigned_abs() && length <= 2 * UNIT;
     if length <= 2 * UNIT || walk.numel >= 4 * threads.count() {
         threads.split(walk.numel, (16 * 1024 / length).max(1), |range| {
             walk.pieces(range, |_, at, n| {
-                // Rows that lie side by side are scanned together, line by line.
-                let together = inner[1].unsigned_abs() < steps[1].unsigned_abs();
-                let width = if together && length <= 2 * UNIT { COLUMNS } else { 1 };
+                let width = if together { BLOCK } else { 1 };
                 for start in (0..n).step_by(width) {
-                    let at = std::array::from_fn(|k| at[k] + start as isize * inner[k]);
+                    let row = row(std::array::from_fn(|k| at[k] + start as isize * inner[k]));
                     // SAFETY: rows belong to one thread each.
                     unsafe {
-                        if width > 1 && n - start > 1 {
-                            columns::<T, S>(row(at), inner, Ord::min(width, n - start), length);
+                        if together {
+                            columns::<V, S>(&row, inner, Ord::min(width, n - start), length);
                         } else {
-                            one::<T, S>(row(at), length, &Threads::ONE);
+                            one::<V, S>(&row, length, &Threads::ONE);
                         }
                     }
                 }
@@ -230,24 +331,29 @@ unsafe fn along<T: Element, S: Scan<T>>(
     } else {
         for which in 0..walk.numel {
             // SAFETY: one row after the other.
-            unsafe { one::<T, S>(row(walk.offsets(which)), length, threads) };
+            unsafe { one::<V, S>(&row(walk.offsets(which)), length, threads) };
         }
     }
 }
 
 /// Rows side by side, as many as `width`.
-unsafe fn columns<T: Element, S: Scan<T>>(row: Row<T>, inner: [isize; 3], width: usize, length: usize) {
-    let mut states = [S::START; COLUMNS];
+unsafe fn columns<V: Value, S: Scan<V>>(row: &Row<'_, V>, inner: [isize; 3], width: usize, length: usize) {
+    let mut states = [S::START; BLOCK];
+    let mut buffer = [V::ZERO; BLOCK];
+    let (states, values) = (&mut states[..width], &mut buffer[..width]);
     for l in 0..length {
         let k = l as isize;
-        for (c, state) in states[..width].iter_mut().enumerate() {
-            let c = c as isize;
-            // SAFETY: inside the rows.
-            unsafe {
-                *state = S::join(*state, S::load(*row.from.offset(k * row.steps[0] + c * inner[0]), l));
-                *row.to.offset(k * row.steps[1] + c * inner[1]) = S::value(*state);
-                if let Some(indices) = row.indices {
-                    *indices.offset(k * row.steps[2] + c * inner[2]) = S::position(*state);
+        // SAFETY: inside the rows.
+        unsafe {
+            row.load(k * row.steps[0], inner[0], values);
+            for (state, value) in states.iter_mut().zip(values.iter_mut()) {
+                *state = S::next(*state, *value, l);
+                *value = S::value(*state);
+            }
+            row.store(values, k * row.steps[1], inner[1]);
+            if let Some(indices) = row.indices {
+                for (c, &state) in states.iter().enumerate() {
+                    *indices.at(k * row.steps[2] + c as isize * inner[2]) = S::position(state);
                 }
             }
         }
@@ -255,43 +361,37 @@ unsafe fn columns<T: Element, S: Scan<T>>(row: Row<T>, inner: [isize; 3], width:
 }
 
 /// One row, in units when it is long.
-unsafe fn one<T: Element, S: Scan<T>>(row: Row<T>, length: usize, threads: &Threads) {
+unsafe fn one<V: Value, S: Scan<V>>(row: &Row<'_, V>, length: usize, threads: &Threads) {
     if length <= 2 * UNIT {
         // SAFETY: the whole row.
-        unsafe { unit::<T, S>(row, 0, length, S::START) };
+        unsafe { units::<V, S, 1>(row, 0, length, [S::START]) };
         return;
     }
-    let units = length.div_ceil(UNIT);
-    let mut totals = vec![S::START; units];
+    let count = length.div_ceil(UNIT);
+    let end = |u: usize| Ord::min(length, (u + 1) * UNIT);
+    let mut totals = vec![S::START; count];
     let slots = Ptr::new(totals.as_mut_ptr());
-    let shared = [Ptr::new(row.from.cast_mut()), Ptr::new(row.to)];
-    let indices = row.indices.map(Ptr::new);
-    let row = move || Row {
-        from: shared[0].at(0),
-        to: shared[1].at(0),
-        indices: indices.map(|p| p.at(0)),
-        ..Row { steps: row.steps, from: std::ptr::null(), to: std::ptr::null_mut(), indices: None }
-    };
-    threads.split(units, 8, |range| {
+    threads.split(count, 8, |range| {
         for u in range {
             // SAFETY: a unit of the row, and its own slot.
-            unsafe { *slots.at(u as isize) = total::<T, S>(row(), u * UNIT, Ord::min(length, (u + 1) * UNIT)) };
+            unsafe { *slots.at(u as isize) = total::<V, S>(row, u * UNIT, end(u)) };
         }
     });
     let mut before = S::START;
     for total in totals.iter_mut() {
         (*total, before) = (before, S::join(before, *total));
     }
-    threads.split(units, 8, |range| {
+    threads.split(count, 8, |range| {
         let mut u = range.start;
         while u < range.end {
             // SAFETY: units of the row belong to one thread each.
             unsafe {
                 if u + 4 <= range.end && (u + 4) * UNIT <= length {
-                    four::<T, S>(row(), u, [totals[u], totals[u + 1], totals[u + 2], totals[u + 3]]);
+                    // Four at once: the chains of dependent additions overlap.
+                    units::<V, S, 4>(row, u * UNIT, UNIT, std::array::from_fn(|k| totals[u + k]));
                     u += 4;
                 } else {
-                    unit::<T, S>(row(), u * UNIT, Ord::min(length, (u + 1) * UNIT), totals[u]);
+                    units::<V, S, 1>(row, u * UNIT, end(u) - u * UNIT, [totals[u]]);
                     u += 1;
                 }
             }
@@ -299,48 +399,61 @@ unsafe fn one<T: Element, S: Scan<T>>(row: Row<T>, length: usize, threads: &Thre
     });
 }
 
-/// The total of a unit, in eight strands whose order is fixed by the unit: each joins a consecutive part.
-unsafe fn total<T: Element, S: Scan<T>>(row: Row<T>, start: usize, end: usize) -> S::State {
-    let part = (end - start).div_ceil(8);
+/// The total of a unit, in eight strands that are consecutive parts (the order matters to positions of equals) and
+/// overlap in time.
+unsafe fn total<V: Value, S: Scan<V>>(row: &Row<'_, V>, start: usize, end: usize) -> S::State {
+    let mut buffer = [V::ZERO; UNIT];
+    let values = &mut buffer[..end - start];
+    // SAFETY: inside the row.
+    unsafe { row.load(start as isize * row.steps[0], row.steps[0], values) };
+    let part = values.len() / 8;
     let mut strands = [S::START; 8];
     for k in 0..part {
         for (s, strand) in strands.iter_mut().enumerate() {
-            let at = start + s * part + k;
-            if at < end {
-                // SAFETY: inside the row.
-                *strand = S::join(*strand, S::load(unsafe { *row.from.offset(at as isize * row.steps[0]) }, at));
-            }
+            *strand = S::next(*strand, values[s * part + k], start + s * part + k);
         }
     }
-    strands.into_iter().fold(S::START, S::join)
-}
-
-#[inline(always)]
-unsafe fn step<T: Element, S: Scan<T>>(row: &Row<T>, at: usize, state: &mut S::State) {
-    let k = at as isize;
-    // SAFETY: the caller names an element of the row.
-    unsafe {
-        *state = S::join(*state, S::load(*row.from.offset(k * row.steps[0]), at));
-        *row.to.offset(k * row.steps[1]) = S::value(*state);
-        if let Some(indices) = row.indices {
-            *indices.offset(k * row.steps[2]) = S::position(*state);
-        }
+    let mut total = strands.into_iter().fold(S::START, S::join);
+    for (k, &value) in values.iter().enumerate().skip(8 * part) {
+        total = S::next(total, value, start + k);
     }
+    total
 }
 
-unsafe fn unit<T: Element, S: Scan<T>>(row: Row<T>, start: usize, end: usize, mut state: S::State) {
-    for at in start..end {
+/// Scans `N` units of `length` elements that follow each other, each from its own state.
+unsafe fn units<V: Value, S: Scan<V>, const N: usize>(
+    row: &Row<'_, V>,
+    start: usize,
+    length: usize,
+    mut states: [S::State; N],
+) {
+    let mut values = [[V::ZERO; BLOCK]; N];
+    let mut places = [[0i64; BLOCK]; N];
+    for first in (0..length).step_by(BLOCK) {
+        let n = Ord::min(BLOCK, length - first);
+        let at = |u: usize, step: isize| (start + u * length + first) as isize * step;
         // SAFETY: inside the row.
-        unsafe { step::<T, S>(&row, at, &mut state) };
-    }
-}
-
-/// Four units at once: the chains of dependent additions overlap.
-unsafe fn four<T: Element, S: Scan<T>>(row: Row<T>, first: usize, mut states: [S::State; 4]) {
-    for k in 0..UNIT {
-        for (u, state) in states.iter_mut().enumerate() {
-            // SAFETY: inside the row.
-            unsafe { step::<T, S>(&row, (first + u) * UNIT + k, state) };
+        unsafe {
+            for (u, values) in values.iter_mut().enumerate() {
+                row.load(at(u, row.steps[0]), row.steps[0], &mut values[..n]);
+            }
+            for k in 0..n {
+                for u in 0..N {
+                    states[u] = S::next(states[u], values[u][k], start + u * length + first + k);
+                    values[u][k] = S::value(states[u]);
+                    places[u][k] = S::position(states[u]);
+                }
+            }
+            for (u, values) in values.iter().enumerate() {
+                row.store(&values[..n], at(u, row.steps[1]), row.steps[1]);
+            }
+            if let Some(indices) = row.indices {
+                for (u, places) in places.iter().enumerate() {
+                    for (k, &place) in places[..n].iter().enumerate() {
+                        *indices.at(at(u, row.steps[2]) + k as isize * row.steps[2]) = place;
+                    }
+                }
+            }
         }
     }
 }

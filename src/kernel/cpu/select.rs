@@ -13,41 +13,64 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Elements of a chunk: few enough for some per thread at 10^5 elements, enough to hide what a chunk costs.
 const CHUNK: usize = 16 * 1024;
+/// Positions that are found at a time.
+const RUN: usize = 512;
 
-/// Writes 1 where the elements `range` are not zero, as bytes.
-unsafe fn flags<T: Element>(x: Ptr<T>, walk: &Walk<1>, start: usize, out: &mut [u8]) {
-    let [stride] = walk.inner();
-    walk.pieces(start..start + out.len(), |position, [offset], n| {
-        let part = &mut out[position - start..][..n];
-        // SAFETY: the walk stays inside the view.
-        unsafe {
-            if stride == 1 {
-                let from = std::slice::from_raw_parts(x.at(offset), n);
-                part.iter_mut().zip(from).for_each(|(flag, &v)| *flag = (v != T::ZERO) as u8);
-            } else {
-                let from = |i: usize| *x.at(offset + i as isize * stride);
-                part.iter_mut().enumerate().for_each(|(i, flag)| *flag = (from(i) != T::ZERO) as u8);
-            }
+/// Writes 1 where an element is not zero, for as many as `out` has room; the stride counts elements.
+type Flags = unsafe fn(from: *const u8, stride: isize, out: &mut [u8]);
+
+unsafe fn flags_of<T: Element>(from: *const u8, stride: isize, out: &mut [u8]) {
+    let from = from.cast::<T>();
+    // SAFETY: the caller names the elements.
+    unsafe {
+        if stride == 1 {
+            let from = std::slice::from_raw_parts(from, out.len());
+            out.iter_mut().zip(from).for_each(|(flag, &v)| *flag = (v != T::ZERO) as u8);
+        } else {
+            let from = |i: usize| *from.offset(i as isize * stride);
+            out.iter_mut().enumerate().for_each(|(i, flag)| *flag = (from(i) != T::ZERO) as u8);
         }
-    });
+    }
+}
+
+/// A tensor read as flags.
+struct Mask {
+    read: Flags,
+    from: Ptr<u8>,
+    size: isize,
+    walk: Walk<1>,
+}
+
+impl Mask {
+    fn new(x: &RawView) -> Mask {
+        let read: Flags = by_dtype!(x.dtype, T => flags_of::<T>);
+        Mask { read, from: Ptr::of(x), size: x.dtype.size_bytes() as isize, walk: Walk::new(&x.shape, [&x.strides]) }
+    }
+
+    /// The flags of the elements from row-major position `start` on.
+    unsafe fn read(&self, start: usize, out: &mut [u8]) {
+        let [stride] = self.walk.inner();
+        self.walk.pieces(start..start + out.len(), |position, [offset], n| {
+            // SAFETY: the walk stays inside the view.
+            unsafe { (self.read)(self.from.at(offset * self.size), stride, &mut out[position - start..][..n]) }
+        });
+    }
 }
 
 /// How many elements of each chunk are not zero.
-unsafe fn counts(x: &RawView, threads: &Threads) -> Vec<usize> {
-    let walk = Walk::new(&x.shape, [&x.strides]);
-    let counts: Vec<AtomicUsize> = (0..walk.numel.div_ceil(CHUNK)).map(|_| AtomicUsize::new(0)).collect();
-    by_dtype!(x.dtype, T => {
-        threads.split(walk.numel, CHUNK, |range| {
-            let mut buffer = [0u8; 1024];
-            for start in range.clone().step_by(1024) {
-                let part = &mut buffer[..Ord::min(1024, range.end - start)];
-                // SAFETY: the caller's promise.
-                unsafe { flags(Ptr::<T>::of(x), &walk, start, part) };
-                // Bytes are summed in groups whose sum fits a byte: a loop of plain vector additions.
-                let count: usize = part.chunks(128).map(|c| c.iter().fold(0u8, |a, &b| a + b) as usize).sum();
-                counts[start / CHUNK].fetch_add(count, Ordering::Relaxed);
-            }
-        });
+unsafe fn counts(mask: &Mask, threads: &Threads) -> Vec<usize> {
+    let n = mask.walk.numel;
+    let counts: Vec<AtomicUsize> = (0..n.div_ceil(CHUNK)).map(|_| AtomicUsize::new(0)).collect();
+    threads.split(n, CHUNK, |range| {
+        let mut buffer = [0u8; 1024];
+        for start in range.clone().step_by(1024) {
+            let part = &mut buffer[..Ord::min(1024, range.end - start)];
+            // SAFETY: the caller's promise.
+            unsafe { mask.read(start, part) };
+            // Bytes are summed in groups whose sum fits a byte: a loop of plain vector additions.
+            let count: usize = part.chunks(128).map(|c| c.iter().sum::<u8>() as usize).sum();
+            counts[start / CHUNK].fetch_add(count, Ordering::Relaxed);
+        }
     });
     counts.into_iter().map(AtomicUsize::into_inner).collect()
 }
@@ -63,33 +86,59 @@ fn starts(counts: &[usize]) -> Vec<usize> {
     starts
 }
 
+/// Writes `start + i` for every flag `i` that is 1 to the front of `out`; how many.
+#[inline]
+fn compress(flags: &[u8], start: usize, out: &mut [usize; RUN]) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx512f") && flags.len() == RUN {
+        // SAFETY: the feature is there; there are `RUN` flags.
+        return unsafe { compress_avx512(flags, start, out) };
+    }
+    // Without branches: every position is written, and the next one overwrites those that do not count.
+    let mut n = 0;
+    for (i, &flag) in flags.iter().enumerate() {
+        out[n] = start + i;
+        n += flag as usize;
+    }
+    n
+}
+
+/// Eight flags at a time, whose positions one instruction moves together.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+unsafe fn compress_avx512(flags: &[u8], start: usize, out: &mut [usize; RUN]) -> usize {
+    use std::arch::x86_64::*;
+    let mut lanes = _mm512_add_epi64(_mm512_set1_epi64(start as i64), _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0));
+    let mut n = 0;
+    for eight in flags.chunks_exact(8) {
+        // The product moves the lowest bit of each byte to the top byte.
+        let bytes = eight.iter().rev().fold(0u64, |word, &flag| word << 8 | flag as u64);
+        let mask = (bytes.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8;
+        // SAFETY: at most as many lanes were kept as flags were read, so eight more fit.
+        unsafe { _mm512_storeu_si512(out.as_mut_ptr().add(n).cast(), _mm512_maskz_compress_epi64(mask, lanes)) };
+        n += mask.count_ones() as usize;
+        lanes = _mm512_add_epi64(lanes, _mm512_set1_epi64(8));
+    }
+    n
+}
+
 /// Calls `fill(rank of the first, positions)` with the row-major positions of the elements of `x` that are not zero: for
 /// each rank once, from any thread, in short runs.
 unsafe fn each_run(x: &RawView, threads: &Threads, fill: impl Fn(usize, &[usize]) + Sync) {
-    let walk = Walk::new(&x.shape, [&x.strides]);
-    if walk.numel == 0 {
-        return;
-    }
+    let mask = Mask::new(x);
     // SAFETY: the caller's promise.
-    let starts = starts(&unsafe { counts(x, threads) });
-    by_dtype!(x.dtype, T => {
-        threads.split(walk.numel, CHUNK, |range| {
-            let mut rank = starts[range.start / CHUNK];
-            let (mut flag, mut positions) = ([0u8; 512], [0usize; 512]);
-            for start in range.clone().step_by(512) {
-                let part = &mut flag[..Ord::min(512, range.end - start)];
-                // SAFETY: the caller's promise.
-                unsafe { flags(Ptr::<T>::of(x), &walk, start, part) };
-                // Without branches: every position is written, and the next one overwrites those that do not count.
-                let mut n = 0;
-                for (i, &flag) in part.iter().enumerate() {
-                    positions[n] = start + i;
-                    n += flag as usize;
-                }
-                fill(rank, &positions[..n]);
-                rank += n;
-            }
-        });
+    let starts = starts(&unsafe { counts(&mask, threads) });
+    threads.split(mask.walk.numel, CHUNK, |range| {
+        let mut rank = starts[range.start / CHUNK];
+        let (mut flags, mut positions) = ([0u8; RUN], [0usize; RUN]);
+        for start in range.clone().step_by(RUN) {
+            let part = &mut flags[..Ord::min(RUN, range.end - start)];
+            // SAFETY: the caller's promise.
+            unsafe { mask.read(start, part) };
+            let n = compress(part, start, &mut positions);
+            fill(rank, &positions[..n]);
+            rank += n;
+        }
     });
 }
 
@@ -101,7 +150,7 @@ unsafe fn each_run(x: &RawView, threads: &Threads, fill: impl Fn(usize, &[usize]
 pub unsafe fn count(call: &Call<'_>) {
     let Some(x) = call.inputs.last() else { return };
     // SAFETY: passed on; the output has one element.
-    unsafe { *call.outputs[0].ptr.cast::<i64>() = counts(x, call.threads).iter().sum::<usize>() as i64 };
+    unsafe { *call.outputs[0].ptr.cast::<i64>() = counts(&Mask::new(x), call.threads).iter().sum::<usize>() as i64 };
 }
 
 /// Where `x` is not zero (NaN is not), in row-major order. Inputs `[x]`; outputs `[y]`: i64 of shape `[n, x.ndim]`, n from
@@ -162,9 +211,15 @@ pub unsafe fn masked_select(call: &Call<'_>) {
         unsafe {
             each_run(mask, call.threads, |rank, positions| {
                 let positions = &positions[..Ord::min(positions.len(), n.saturating_sub(rank))];
+                let out = to.at(rank as isize * step);
+                if plain {
+                    for (k, &position) in positions.iter().enumerate() {
+                        *out.offset(k as isize * step) = *from.at(position as isize * stride);
+                    }
+                    return;
+                }
                 for (k, &position) in positions.iter().enumerate() {
-                    let at = if plain { position as isize * stride } else { walk.offsets(position)[0] };
-                    *to.at((rank + k) as isize * step) = *from.at(at);
+                    *out.offset(k as isize * step) = *from.at(walk.offsets(position)[0]);
                 }
             });
         }

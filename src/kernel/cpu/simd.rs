@@ -87,26 +87,26 @@ fn detect() -> usize {
 macro_rules! levels {
     (<$S:ident> fn($($p:ident: $P:ty),* $(,)?) $(-> $R:ty)? $body:block) => {{
         #[inline(always)]
-        #[allow(clippy::too_many_arguments)]
+        #[allow(clippy::too_many_arguments, clippy::extra_unused_type_parameters)]
         unsafe fn body<$S: $crate::kernel::cpu::simd::Simd>($($p: $P),*) $(-> $R)? {
             // SAFETY: whoever calls one of the three keeps what the body asks for.
             unsafe { $body }
         }
         #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
         #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,bmi2")]
-        #[allow(clippy::too_many_arguments)]
+        #[allow(clippy::too_many_arguments, clippy::extra_unused_type_parameters)]
         unsafe fn best($($p: $P),*) $(-> $R)? {
             // SAFETY: as above; `level` chose this version because the machine has these instructions.
             unsafe { body::<$crate::kernel::cpu::simd::Avx512>($($p),*) }
         }
         #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
         #[target_feature(enable = "avx2,fma,bmi2")]
-        #[allow(clippy::too_many_arguments)]
+        #[allow(clippy::too_many_arguments, clippy::extra_unused_type_parameters)]
         unsafe fn middle($($p: $P),*) $(-> $R)? {
             // SAFETY: as above.
             unsafe { body::<$crate::kernel::cpu::simd::Avx2>($($p),*) }
         }
-        #[allow(clippy::too_many_arguments)]
+        #[allow(clippy::too_many_arguments, clippy::extra_unused_type_parameters)]
         unsafe fn plain($($p: $P),*) $(-> $R)? {
             // SAFETY: as above.
             unsafe { body::<$crate::kernel::cpu::simd::Portable>($($p),*) }

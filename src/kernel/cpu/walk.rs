@@ -51,8 +51,11 @@ pub struct Walk<const N: usize> {
 impl<const N: usize> Walk<N> {
     /// `strides[k]` has one entry for each dim of `shape`, in elements.
     pub fn new(shape: &[usize], strides: [&[isize]; N]) -> Walk<N> {
-        let mut walk =
-            Walk { shape: Shape::new(), strides: [const { SmallVec::new_const() }; N], numel: shape.iter().product() };
+        let mut walk = Walk {
+            shape: Shape::new(),
+            strides: std::array::from_fn(|_| SmallVec::new()),
+            numel: shape.iter().product(),
+        };
         for (dim, &size) in shape.iter().enumerate().filter(|&(_, &size)| size != 1) {
             let merges = walk.shape.last().is_some()
                 && (0..N).all(|k| *walk.strides[k].last().unwrap_or(&0) == strides[k][dim] * size as isize);
@@ -82,6 +85,11 @@ impl<const N: usize> Walk<N> {
     /// `range` of elements; within a piece offsets grow by `inner()`.
     #[inline]
     pub fn pieces(&self, range: Range<usize>, mut each: impl FnMut(usize, [isize; N], usize)) {
+        self.pieces_of(range, &mut each);
+    }
+
+    /// Not generic: the bookkeeping is compiled once, not once a kernel.
+    fn pieces_of(&self, range: Range<usize>, each: &mut dyn FnMut(usize, [isize; N], usize)) {
         if range.is_empty() {
             return;
         }

@@ -21,10 +21,23 @@ pub unsafe fn strided_add(call: &Call<'_>) {
     }
     let strides: Strides = ints(call, 0).iter().map(|&s| s as isize).collect();
     let to = shifted(y, int(call, 1) as isize, g.shape.clone(), strides);
-    by_dtype!(y.dtype, T => {
-        // SAFETY: passed on.
-        unsafe { add::<T>(g, &to, call) }
-    })
+    let run: Run = by_dtype!(y.dtype, T => add_run::<T>);
+    // SAFETY: passed on.
+    unsafe { add(run, g, &to, call) }
+}
+
+/// Adds `n` elements.
+type Run = unsafe fn(from: *const u8, from_stride: isize, to: *mut u8, to_stride: isize, n: usize);
+
+unsafe fn add_run<T: Element>(from: *const u8, from_stride: isize, to: *mut u8, to_stride: isize, n: usize) {
+    let (from, to) = (from.cast::<T>(), to.cast::<T>());
+    for i in 0..n as isize {
+        // SAFETY: the caller names n elements of each.
+        unsafe {
+            let at = to.offset(i * to_stride);
+            *at = (*at).plus(*from.offset(i * from_stride));
+        }
+    }
 }
 
 /// Dims along which different indices touch different elements, whatever the other dims say: those whose stride
@@ -43,7 +56,7 @@ fn separable(to: &RawView) -> Vec<bool> {
     separate
 }
 
-unsafe fn add<T: Element>(g: &RawView, to: &RawView, call: &Call<'_>) {
+unsafe fn add(run: Run, g: &RawView, to: &RawView, call: &Call<'_>) {
     let separate = separable(to);
     let pick = |wanted: bool| {
         let dims: Vec<usize> = (0..to.shape.len()).filter(|&d| separate[d] == wanted).collect();
@@ -52,20 +65,21 @@ unsafe fn add<T: Element>(g: &RawView, to: &RawView, call: &Call<'_>) {
         Walk::<2>::new(&shape, [&strides(to), &strides(g)])
     };
     let (outer, inner) = (pick(true), pick(false));
-    let (from, to) = (Ptr::<T>::of(g), Ptr::<T>::of(to));
+    let size = g.dtype.size_bytes() as isize;
+    let (from, to) = (Ptr::<u8>::of(g), Ptr::<u8>::of(to));
     call.threads.split(outer.numel, (16 * 1024 / inner.numel).max(1), |range| {
-        let [step_to, step_from] = outer.inner();
+        let ([step_to, step_from], [run_to, run_from]) = (outer.inner(), inner.inner());
         outer.pieces(range, |_, [t, f], n| {
-            let [run_to, run_from] = inner.inner();
             inner.pieces(0..inner.numel, |_, [u, h], m| {
-                for i in 0..n as isize {
-                    let (t, f) = (t + u + i * step_to, f + h + i * step_from);
-                    for k in 0..m as isize {
-                        // SAFETY: threads have different indices of separable dims, hence different elements.
-                        unsafe {
-                            let at = to.at(t + k * run_to);
-                            *at = (*at).plus(*from.at(f + k * run_from));
-                        }
+                // The longer run goes innermost. SAFETY: threads have different indices of separable dims, hence
+                // different elements.
+                unsafe {
+                    if m == 1 {
+                        return run(from.at((f + h) * size), step_from, to.at((t + u) * size), step_to, n);
+                    }
+                    for i in 0..n as isize {
+                        let (t, f) = (t + u + i * step_to, f + h + i * step_from);
+                        run(from.at(f * size), run_from, to.at(t * size), run_to, m);
                     }
                 }
             });

@@ -1,12 +1,15 @@
 //! Transposes: copies whose input is contiguous along another dim than the output.
 //!
-//! Tiles of 64 by 64 elements keep the pages in use within the first-level TLB, whatever the strides. Within a tile,
-//! blocks of one cache line by one cache line are transposed, so that no line is fetched or written in parts.
+//! Tiles keep the pages in use within the TLB, whatever the strides. Within a tile, blocks of one cache line by one cache
+//! line are transposed, so that no line is fetched or written in parts.
 
 use crate::kernel::abi::Threads;
 use crate::kernel::cpu::walk::{Ptr, Walk};
 
-const TILE: usize = 64;
+/// Columns and rows of the output in a tile. Bound: a tile reads from as many pages as it has columns; the more rows, the
+/// more of each page is used at once, and the pages written to, one a row, still fit the second-level TLB.
+const COLS: usize = 64;
+const ROWS: usize = 256;
 
 /// Copies when some outer dim of the input has stride 1 and both dims are long enough; false when not.
 /// `walk` has the output's strides first; the output's inner stride is 1.
@@ -32,17 +35,17 @@ pub unsafe fn transpose<T: Copy + Send + Sync + 'static>(
     };
     let outer_shape: Vec<usize> = (0..last).filter(|&d| d != unit).map(|d| walk.shape[d]).collect();
     let outer = Walk::<2>::new(&outer_shape, [&keep(&walk.strides[0]), &keep(&walk.strides[1])]);
-    let (col_tiles, row_tiles) = (cols.div_ceil(TILE), rows.div_ceil(TILE));
+    let (col_tiles, row_tiles) = (cols.div_ceil(COLS), rows.div_ceil(ROWS));
     let tiles = outer.numel * col_tiles * row_tiles;
     let aligned = (to.at(0) as usize).is_multiple_of(32)
         && [to_stride].iter().chain(&outer.strides[0]).all(|&s| (s * size_of::<T>() as isize) % 32 == 0);
-    threads.split(tiles, 4, |range| {
+    threads.split(tiles, 1, |range| {
         for tile in range {
             // Tiles run along the output's rows first, so that neighbours write neighbouring lines.
-            let (i0, rest) = (tile % col_tiles * TILE, tile / col_tiles);
-            let (j0, which) = (rest % row_tiles * TILE, rest / row_tiles);
+            let (i0, rest) = (tile % col_tiles * COLS, tile / col_tiles);
+            let (j0, which) = (rest % row_tiles * ROWS, rest / row_tiles);
             let [t, f] = outer.offsets(which);
-            let (ni, nj) = (TILE.min(cols - i0), TILE.min(rows - j0));
+            let (ni, nj) = (COLS.min(cols - i0), ROWS.min(rows - j0));
             let block = Block {
                 from: from.at(f + i0 as isize * from_stride + j0 as isize),
                 to: to.at(t + j0 as isize * to_stride + i0 as isize),
@@ -118,7 +121,7 @@ impl<T: Copy> Block<T> {
                 self.from.offset(i as isize * self.from_stride).cast::<[T; 8]>().read_unaligned()
             });
             for j in 0..8 {
-                let line: [T; 8] = std::array::from_fn(|i| square[i][j]);
+                let line = square.map(|row| row[j]);
                 self.to.offset(j as isize * self.to_stride).cast::<[T; 8]>().write_unaligned(line);
             }
         }

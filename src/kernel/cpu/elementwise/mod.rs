@@ -4,6 +4,9 @@
 //! its variants name. Comparison functions give `Class::Bool`. Integers wrap; dividing them by zero gives 0
 //! (the program reports the fault with `CheckNonZero`).
 
+// One body serves f32 and f64, so constants have f64's digits, and named ones cannot be used.
+#![allow(clippy::excessive_precision, clippy::approx_constant)]
+
 mod activation;
 mod arith;
 mod compare;

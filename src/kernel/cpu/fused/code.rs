@@ -204,9 +204,8 @@ impl Code {
             value.place = take(value.class.size_bytes(), &mut places, index, until);
         }
         self.scratch = end;
-        if end > 0 {
-            let fitting = (CACHE_BYTES / end) & !63;
-            self.tile = fitting.clamp(SHORTEST, TILE);
+        if let Some(fitting) = CACHE_BYTES.checked_div(end) {
+            self.tile = (fitting & !63).clamp(SHORTEST, TILE);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Counting and finding: `bincount`, `histc`, `searchsorted` and `bucketize`.
 
-use super::gather::scatter_to;
+use super::gather::{adding, scatter_to};
 use crate::base::dtype::DType;
 use crate::base::layout::Shape;
 use crate::kernel::abi::{Call, RawView};
@@ -46,12 +46,12 @@ pub unsafe fn bincount(call: &Call<'_>) {
     unsafe {
         zero(y, call.threads);
         if let Some(weights) = call.inputs.get(1) {
-            by_dtype!(y.dtype, T => scatter_to::<T, T>(call, y, x, weights, 0, |to, w| *to = (*to).plus(w)));
+            scatter_to(call, y, x, weights, 0, adding(y.dtype));
             return;
         }
         let mut one = 1i64;
         let one = RawView::contiguous((&raw mut one).cast(), DType::I64, &[]);
-        scatter_to::<i64, i64>(call, y, x, &expanded(&one, &x.shape), 0, |to, one| *to += one);
+        scatter_to(call, y, x, &expanded(&one, &x.shape), 0, adding(DType::I64));
     }
 }
 

@@ -4,9 +4,12 @@
 //! thread owns a range of target indices and all go through the sources in order; so sums never depend on threads.
 
 use super::{BLOCK, Bounded, begin};
+use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, FaultKind, RawView, Threads};
+use crate::kernel::cpu::copy::expanded;
 use crate::kernel::cpu::element::{Element, by_dtype, by_size};
 use crate::kernel::cpu::walk::{Ptr, Walk, dim, extent, flag, without, word};
+use std::ops::Range;
 
 /// `y[i][j] = x[index[i][j]][j]` for `dim` 0, and so on. Inputs `[x, index]` with as many dims (0-dimensional counts as
 /// `[1]`), index no larger than `x` in the other dims; outputs `[y]` of the index's shape, dtype of `x`. Attrs `[dim]`. Negative
@@ -70,7 +73,7 @@ pub unsafe fn scatter(call: &Call<'_>) {
     // SAFETY: passed on.
     unsafe {
         begin(&call.inputs[0], y, call.threads);
-        by_size!(y.dtype, T => scatter_with::<T, T>(call, y, |to, value| *to = value))
+        scatter_to(call, y, &call.inputs[1], &call.inputs[2], dim(call, 0), setting(y.dtype));
     }
 }
 
@@ -83,7 +86,7 @@ pub unsafe fn scatter_add(call: &Call<'_>) {
     // SAFETY: passed on.
     unsafe {
         begin(&call.inputs[0], y, call.threads);
-        by_dtype!(y.dtype, T => scatter_with::<T, T>(call, y, |to, value| *to = (*to).plus(value)))
+        scatter_to(call, y, &call.inputs[1], &call.inputs[2], dim(call, 0), adding(y.dtype));
     }
 }
 
@@ -94,47 +97,54 @@ pub unsafe fn scatter_add(call: &Call<'_>) {
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`], except that `y` may be `x`.
 pub unsafe fn scatter_reduce(call: &Call<'_>) {
-    let (y, reduce, include_self) = (&call.outputs[0], word(call, 1), flag(call, 2));
-    // SAFETY: passed on.
+    let (index, src, y, d) = (&call.inputs[1], &call.inputs[2], &call.outputs[0], dim(call, 0));
+    let (reduce, include_self) = (word(call, 1), flag(call, 2));
+    let mut neutral = by_dtype!(y.dtype, T => {
+        let value = match reduce {
+            "prod" => T::ONE,
+            "amin" => T::HIGHEST,
+            "amax" => T::LOWEST,
+            _ => T::ZERO,
+        };
+        let mut bytes = [0u8; 8];
+        // SAFETY: eight bytes hold any element.
+        unsafe { bytes.as_mut_ptr().cast::<T>().write_unaligned(value) };
+        bytes
+    });
+    let combine: Combine = match reduce {
+        "prod" => by_dtype!(y.dtype, T => combine::<T, Times>),
+        "amin" => by_dtype!(y.dtype, T => combine::<T, Lower>),
+        "amax" => by_dtype!(y.dtype, T => combine::<T, Upper>),
+        _ => adding(y.dtype),
+    };
+    // SAFETY: passed on; the neutral value lies on our stack until the call ends.
     unsafe {
         begin(&call.inputs[0], y, call.threads);
-        by_dtype!(y.dtype, T => {
-            if !include_self {
-                let neutral = match reduce {
-                    "prod" => T::ONE,
-                    "amin" => T::HIGHEST,
-                    "amax" => T::LOWEST,
-                    _ => T::ZERO,
-                };
-                scatter_with::<T, T>(call, y, |to, _| *to = neutral);
-            }
-            match reduce {
-                "prod" => scatter_with::<T, T>(call, y, |to, value| *to = (*to).times(value)),
-                "amin" => scatter_with::<T, T>(call, y, |to, value| *to = (*to).lower(value)),
-                "amax" => scatter_with::<T, T>(call, y, |to, value| *to = (*to).upper(value)),
-                _ => scatter_with::<T, T>(call, y, |to, value| *to = (*to).plus(value)),
-            }
-            if reduce == "mean" {
-                divide_by_count::<T>(call, y, include_self);
-            }
-        })
+        if !include_self {
+            let value = RawView::contiguous(neutral.as_mut_ptr(), y.dtype, &[]);
+            scatter_to(call, y, index, &expanded(&value, &index.shape), d, setting(y.dtype));
+        }
+        scatter_to(call, y, index, src, d, combine);
+        if reduce == "mean" {
+            let mut counts = vec![include_self as i32; y.numel()];
+            let view = RawView::contiguous(counts.as_mut_ptr().cast(), DType::I32, &y.shape);
+            let mut one = 1i32;
+            let one = RawView::contiguous((&raw mut one).cast(), DType::I32, &[]);
+            scatter_to(call, &view, index, &expanded(&one, &index.shape), d, adding(DType::I32));
+            by_dtype!(y.dtype, T => divide_by_count::<T>(call, y, &view));
+        }
     }
 }
 
-unsafe fn divide_by_count<T: Element>(call: &Call<'_>, y: &RawView, include_self: bool) {
-    let mut counts = vec![include_self as i32; y.numel()];
-    let view = RawView::contiguous(counts.as_mut_ptr().cast(), crate::base::dtype::DType::I32, &y.shape);
-    // SAFETY: passed on; the counts have the shape of `y`.
-    unsafe { scatter_with::<i32, T>(call, &view, |count, _| *count += 1) };
-    let walk = Walk::<2>::new(&y.shape, [&y.strides, &view.strides]);
-    let to = Ptr::<T>::of(y);
+unsafe fn divide_by_count<T: Element>(call: &Call<'_>, y: &RawView, counts: &RawView) {
+    let walk = Walk::<2>::new(&y.shape, [&y.strides, &counts.strides]);
+    let (to, counts) = (Ptr::<T>::of(y), Ptr::<i32>::of(counts));
     call.threads.split(walk.numel, 16 * 1024, |range| {
         let [step, step_count] = walk.inner();
         walk.pieces(range, |_, [t, c], n| {
             for i in 0..n as isize {
-                let count = counts[(c + i * step_count) as usize];
                 // SAFETY: each element belongs to one range.
-                let value = unsafe { &mut *to.at(t + i * step) };
+                let (value, count) = unsafe { (&mut *to.at(t + i * step), *counts.at(c + i * step_count)) };
                 if count > 1 && T::DTYPE.is_float() {
                     *value = T::from_f64(value.to_f64() / count as f64);
                 } else if count > 1 {
@@ -145,28 +155,91 @@ unsafe fn divide_by_count<T: Element>(call: &Call<'_>, y: &RawView, include_self
     });
 }
 
-/// Calls `act(element of out, value of src)` for every index; for one element always from one thread, along the dim
-/// in order. Reads the call's index, source and dim.
-unsafe fn scatter_with<O: Send + Sync, S: Copy + Send + Sync>(
-    call: &Call<'_>,
-    out: &RawView,
-    act: impl Fn(&mut O, S) + Sync,
-) {
-    // SAFETY: passed on.
-    unsafe { scatter_to(call, out, &call.inputs[1], &call.inputs[2], dim(call, 0), act) }
+/// Combines `out[k * step + values[k] * dim]` with `src[k * step]` for the values that are owned: a loop of its own for each dtype
+/// and operation, so that what surrounds it is compiled once.
+pub(super) type Combine =
+    unsafe fn(out: *mut u8, out_steps: (isize, isize), src: *const u8, step: isize, values: &[i64], owned: &Range<i64>);
+
+trait Fold<T> {
+    fn fold(old: T, value: T) -> T;
+}
+struct Last;
+struct Plus;
+struct Times;
+struct Lower;
+struct Upper;
+impl<T> Fold<T> for Last {
+    #[inline(always)]
+    fn fold(_: T, value: T) -> T {
+        value
+    }
+}
+impl<T: Element> Fold<T> for Plus {
+    #[inline(always)]
+    fn fold(old: T, value: T) -> T {
+        old.plus(value)
+    }
+}
+impl<T: Element> Fold<T> for Times {
+    #[inline(always)]
+    fn fold(old: T, value: T) -> T {
+        old.times(value)
+    }
+}
+impl<T: Element> Fold<T> for Lower {
+    #[inline(always)]
+    fn fold(old: T, value: T) -> T {
+        old.lower(value)
+    }
+}
+impl<T: Element> Fold<T> for Upper {
+    #[inline(always)]
+    fn fold(old: T, value: T) -> T {
+        old.upper(value)
+    }
 }
 
-/// As `scatter_with`, for any operands.
+unsafe fn combine<T: Copy, F: Fold<T>>(
+    out: *mut u8,
+    (step_out, dim_out): (isize, isize),
+    src: *const u8,
+    step: isize,
+    values: &[i64],
+    owned: &Range<i64>,
+) {
+    let (out, src) = (out.cast::<T>(), src.cast::<T>());
+    for (k, &value) in values.iter().enumerate() {
+        if owned.contains(&value) {
+            let k = k as isize;
+            // SAFETY: good indices name elements of `out`, which this thread owns.
+            unsafe {
+                let to = out.offset(k * step_out + value as isize * dim_out);
+                *to = F::fold(*to, *src.offset(k * step));
+            }
+        }
+    }
+}
+
+fn setting(dtype: DType) -> Combine {
+    by_size!(dtype, T => combine::<T, Last>)
+}
+
+pub(super) fn adding(dtype: DType) -> Combine {
+    by_dtype!(dtype, T => combine::<T, Plus>)
+}
+
+/// Combines every element of `src` into the element of `out` that the index names along `d`; for one element always from one
+/// thread, along the dim in order.
 ///
 /// # Safety
-/// `O` and `S` have the sizes of the views' elements; the views are as [`crate::kernel::abi::HostFn`] says.
-pub(super) unsafe fn scatter_to<O: Send + Sync, S: Copy + Send + Sync>(
+/// `out` and `src` have the dtype of `combine`; the views are as [`crate::kernel::abi::HostFn`] says.
+pub(super) unsafe fn scatter_to(
     call: &Call<'_>,
     out: &RawView,
     index: &RawView,
     src: &RawView,
     d: usize,
-    act: impl Fn(&mut O, S) + Sync,
+    combine: Combine,
 ) {
     if index.numel() == 0 {
         return;
@@ -186,29 +259,31 @@ pub(super) unsafe fn scatter_to<O: Send + Sync, S: Copy + Send + Sync>(
         after: index.shape.iter().skip(d + 1).product(),
         steps: [out, index, src].map(|view| extent(view, d).1),
         walk: &walk,
-        out: Ptr::<O>::of(out),
-        src: Ptr::<S>::of(src),
+        out: Ptr::of(out),
+        src: Ptr::of(src),
+        bytes: out.dtype.size_bytes() as isize,
+        combine,
     };
     let threads: &Threads = call.threads;
     let parts = threads.count();
     if parts == 1 || walk.numel >= 4 * parts {
         // SAFETY: different other indices are different elements of `out`.
-        threads.split(walk.numel, (16 * 1024 / length).max(1), |range| unsafe { job.run(range, 0..size as i64, &act) });
+        threads.split(walk.numel, (16 * 1024 / length).max(1), |range| unsafe { job.run(range, 0..size as i64) });
     } else if index.numel() < 16 * 1024 {
         // SAFETY: one thread.
-        unsafe { job.run(0..walk.numel, 0..size as i64, &act) };
+        unsafe { job.run(0..walk.numel, 0..size as i64) };
     } else {
         threads.split(parts, 1, |range| {
             for part in range {
                 let owned = (size * part / parts) as i64..(size * (part + 1) / parts) as i64;
                 // SAFETY: each thread writes only to the indices that it owns.
-                unsafe { job.run(0..walk.numel, owned, &act) };
+                unsafe { job.run(0..walk.numel, owned) };
             }
         });
     }
 }
 
-struct Job<'a, O, S> {
+struct Job<'a> {
     bounded: Bounded<'a>,
     /// Size of the index in the dim, and product of the sizes after it.
     length: usize,
@@ -216,12 +291,14 @@ struct Job<'a, O, S> {
     /// Strides in the dim of the output, the index and the source; `walk` has those of the other dims.
     steps: [isize; 3],
     walk: &'a Walk<3>,
-    out: Ptr<O>,
-    src: Ptr<S>,
+    out: Ptr<u8>,
+    src: Ptr<u8>,
+    bytes: isize,
+    combine: Combine,
 }
 
-impl<O, S: Copy> Job<'_, O, S> {
-    unsafe fn run(&self, range: std::ops::Range<usize>, owned: std::ops::Range<i64>, act: &impl Fn(&mut O, S)) {
+impl Job<'_> {
+    unsafe fn run(&self, range: Range<usize>, owned: Range<i64>) {
         let [dim_out, dim_index, dim_src] = self.steps;
         let [step_out, step_index, step_src] = self.walk.inner();
         // Row-major position in the index of place `l` of the dim and place `other` of the others.
@@ -232,16 +309,11 @@ impl<O, S: Copy> Job<'_, O, S> {
             let values = &mut buffer[..n];
             let steps = if along_dim { (0, dim_index, dim_src) } else { (step_out, step_index, step_src) };
             let place = |k| if along_dim { position(first, l + k) } else { position(first + k, l) };
-            // SAFETY: good indices name elements of `out`, which this thread owns.
+            // SAFETY: the walk stays inside the index and the source; good indices lie in `out`.
             unsafe {
                 self.bounded.read((g, steps.1), values, place);
-                for (k, &value) in values.iter().enumerate() {
-                    if owned.contains(&value) {
-                        let k = k as isize;
-                        let to = self.out.at(o + k * steps.0 + value as isize * dim_out);
-                        act(&mut *to, *self.src.at(s + k * steps.2));
-                    }
-                }
+                let (out, src) = (self.out.at(o * self.bytes), self.src.at(s * self.bytes));
+                (self.combine)(out, (steps.0, dim_out), src, steps.2, values, &owned);
             }
         };
         self.walk.pieces(range, |first, [o, g, s], n| {
@@ -273,7 +345,6 @@ impl<O, S: Copy> Job<'_, O, S> {
 mod tests {
     use super::*;
     use crate::base::attr::Attr;
-    use crate::base::dtype::DType;
     use crate::kernel::abi::{Fault, HostFn};
     use crate::kernel::cpu::walk::sample::{Dice, Owned, call_on, coords, flat, values};
 

@@ -2,7 +2,7 @@
 //!
 //! All are the engine of the parent with one index tensor; none counts negative indices from the end, as in PyTorch.
 
-use super::{Access, Places, Table, add_places, begin, read_places, write_places};
+use super::{Places, Table, add_places, begin, read_places, write_places};
 use crate::base::attr::Attr;
 use crate::base::dtype::Scalar;
 use crate::kernel::abi::{Call, FaultKind, RawView};
@@ -47,16 +47,8 @@ pub unsafe fn index_add(call: &Call<'_>) {
     // SAFETY: passed on.
     unsafe {
         write(call, &call.inputs[2], |places, y, src| {
-            if alpha.to_f64() == 1.0 {
-                return add_places(places, y, src, call.threads);
-            }
-            by_dtype!(y.dtype, T => {
-                let bytes = scalar_bytes(alpha, y.dtype);
-                let alpha = bytes.as_ptr().cast::<T>().read_unaligned();
-                places.each::<T>((Ptr::of(y), Ptr::of(src)), None, Access::Write, call.threads, |y, src| {
-                    *y = (*y).plus((*src).times(alpha))
-                })
-            })
+            let factor = (alpha.to_f64() != 1.0).then(|| scalar_bytes(alpha, y.dtype));
+            add_places(places, y, src, factor, call.threads)
         })
     }
 }
@@ -123,7 +115,7 @@ pub unsafe fn embedding_grad(call: &Call<'_>) {
     // SAFETY: passed on.
     unsafe {
         zero(gw, call.threads);
-        add_places(&Places::new(table, gw, g, &[0], 0), gw, g, call.threads);
+        add_places(&Places::new(table, gw, g, &[0], 0), gw, g, None, call.threads);
         if flag(call, 1) {
             divide_by_frequency(call, index, gw);
         }

@@ -2,6 +2,9 @@
 //!
 //! Knows nothing of shapes, tiles' origin or threads.
 
+// Each pointer type is named once, with its arguments explained beside it.
+#![allow(clippy::type_complexity)]
+
 use crate::kernel::cpu::simd::levels;
 use crate::kernel::program::{Class, ReduceKind};
 
