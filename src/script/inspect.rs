@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::session::Session;
-use rhai::{ASTNode, Expr};
+use rhai::{ASTNode, Expr, Stmt};
 use std::path::Path;
 
 impl Session {
@@ -24,12 +24,14 @@ impl Session {
         let ast = self.compile_file(path.as_ref())?;
         let mut found: Vec<(String, Option<String>)> = Vec::new();
         ast.walk(&mut |nodes: &[ASTNode]| {
-            if let Some(ASTNode::Expr(Expr::FnCall(call, _))) = nodes.last() {
-                if let Some(asked) = asked(&call.name, &call.args) {
-                    if !found.iter().any(|(name, _)| *name == asked.0) {
-                        found.push(asked);
-                    }
-                }
+            let call = match nodes.last() {
+                Some(ASTNode::Expr(Expr::FnCall(call, _)) | ASTNode::Stmt(Stmt::FnCall(call, _))) => call,
+                _ => return true,
+            };
+            if let Some(asked) = asked(&call.name, &call.args)
+                && !found.iter().any(|(name, _)| *name == asked.0)
+            {
+                found.push(asked);
             }
             true
         });
