@@ -4,12 +4,16 @@ pub mod activation;
 pub mod arith;
 pub mod blend;
 pub mod compare;
+pub mod contract;
 pub mod convert;
 pub mod copies;
 pub mod create;
 pub mod dropout;
 pub mod indexing;
 pub mod join;
+pub mod linalg;
+pub mod matmul;
+pub mod norms;
 pub mod padding;
 pub mod pieces;
 pub mod power;
@@ -18,6 +22,7 @@ pub mod reduce;
 pub mod shape;
 pub mod slopes;
 pub mod special;
+pub mod spectral;
 pub mod unary;
 pub mod view;
 
@@ -46,5 +51,10 @@ pub static FAMILIES: &[&[&Op]] = &[
     join::ROWS,
     copies::ROWS,
     padding::ROWS,
+    matmul::ROWS,
+    contract::ROWS,
+    linalg::ROWS,
+    spectral::ROWS,
+    norms::ROWS,
     indexing::ROWS,
 ];
