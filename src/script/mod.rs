@@ -2,6 +2,7 @@
 
 pub mod arguments;
 pub mod bind;
+pub mod compare;
 pub mod convert;
 pub mod error;
 pub mod exchange;

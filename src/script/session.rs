@@ -364,6 +364,7 @@ fn engine(host: &Arc<Host>, modules: &Arc<Mutex<Modules>>, stack: &Arc<Stack>) -
     engine.register_type_with_name::<super::value::Cell>("cell");
     // The matrix product binds as `*` does.
     let _ = engine.register_custom_operator("@", 180);
+    super::compare::install(&mut engine);
     super::source::install(&mut engine, Arc::new(SessionHooks(host.clone())));
     error::register(&mut engine, host.sources.clone());
     natives::register_eval(&mut engine, host);
