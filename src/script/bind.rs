@@ -7,7 +7,7 @@ use super::value::Tensor;
 use crate::base::diag::{Diag, Focus, Result};
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
-use crate::op::row::{CallForm, Kind, Lower, Op, Promote};
+use crate::op::row::{CallForm, Default, Kind, Lower, Op, Promote};
 use crate::op::table;
 use crate::op::tensor::Meta;
 use crate::tensor::engine::{Engine, describe};
@@ -89,7 +89,19 @@ fn call(host: &Host, context: &NativeCallContext, op: &'static Op, form: Form, v
         Ok(args) => args,
         Err(diag) => return Err(host.raise(context, told(op.name, form, diag, None), "")),
     };
+    if let Err(diag) = some_tensor(op, &args) {
+        return Err(host.raise(context, told(op.name, form, diag, None), ""));
+    }
     run(host, context, op, form, args)
+}
+
+/// `add(2, 3)`: a row that takes a tensor or a number first wants one tensor at least.
+fn some_tensor(op: &Op, args: &Args) -> Result<()> {
+    let first = op.params.first().is_some_and(|p| p.kind == Kind::Operand && p.default == Default::Required);
+    if first && args.tensors().is_empty() {
+        crate::fail!(ARGUMENT_TYPE, "at least one argument must be a tensor");
+    }
+    Ok(())
 }
 
 fn run(host: &Host, context: &NativeCallContext, op: &'static Op, form: Form, args: Args) -> Native {

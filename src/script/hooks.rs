@@ -1,6 +1,7 @@
 //! What happens where the source pass inserted a word: truth of tensors, the user's running line, the wait at
 //! the end of a `try`.
 
+use super::error::{Context, diagnose};
 use super::host::Host;
 use super::raise::raise;
 use super::source::Hooks;
@@ -41,12 +42,26 @@ impl Hooks for SessionHooks {
     fn try_leave(&self, result: RhaiResult) -> RhaiResult {
         match result {
             // An error that is already on its way out goes first; what it left behind stays untold.
-            Err(error) if !is_jump(&error) => Err(error),
+            Err(error) if !is_jump(&error) => Err(self.as_value(error)),
             other => match self.0.rt.synchronize() {
                 Ok(()) => other,
                 Err(diag) => Err(raise(diag, Position::NONE)),
             },
         }
+    }
+}
+
+impl SessionHooks {
+    /// Rhai's own errors become ours, so that `catch (e)` has `e.code` for every one of them. What the
+    /// script threw itself stays as it is.
+    fn as_value(&self, error: Box<EvalAltResult>) -> Box<EvalAltResult> {
+        let stops = matches!(error.unwrap_inner(), EvalAltResult::ErrorTerminated(..) | EvalAltResult::ErrorTooManyOperations(..));
+        if stops || matches!(error.unwrap_inner(), EvalAltResult::ErrorRuntime(..)) {
+            return error;
+        }
+        let at = error.position();
+        let (sources, known) = (self.0.sources.read().clone(), self.0.known.read().clone());
+        raise(diagnose(error, &Context { sources: &sources, known: &known }), at)
     }
 }
 

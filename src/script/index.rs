@@ -3,7 +3,8 @@
 use super::bind::Natives;
 use super::convert;
 use super::host::Host;
-use super::value::{IndexTuple, SliceValue, Tensor};
+use super::source::INDEX_MARK;
+use super::value::{SliceValue, Tensor};
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::fail;
@@ -74,10 +75,11 @@ fn ambiguous(array: &Array) -> Box<Diag> {
 
 /// All items of an index value.
 fn items(value: &Dynamic) -> Result<Vec<Item>> {
-    if let Some(tuple) = value.read_lock::<IndexTuple>() {
-        return tuple.0.iter().map(item).collect();
-    }
     if let Some(array) = value.read_lock::<Array>() {
+        // The comma form `x[a, b]`, marked by the source pass.
+        if array.first().is_some_and(|first| first.as_char() == Ok(INDEX_MARK)) {
+            return array[1..].iter().map(item).collect();
+        }
         let plain = |item: &Dynamic| item.is_int() || item.is_bool() || item.is_array();
         if array.iter().all(plain) {
             return Err(ambiguous(&array));
@@ -125,5 +127,5 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         )*};
     }
     // Not: an indexer that takes a string or any value. Rhai would call it for every unknown property.
-    indexers!(i64, bool, (), Range<i64>, RangeInclusive<i64>, Array, Tensor, SliceValue, IndexTuple);
+    indexers!(i64, bool, (), Range<i64>, RangeInclusive<i64>, Array, Tensor, SliceValue);
 }

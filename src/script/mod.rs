@@ -2,18 +2,25 @@
 
 pub mod arguments;
 pub mod bind;
+pub mod compare;
 pub mod convert;
 pub mod error;
 pub mod exchange;
 pub mod hooks;
 pub mod host;
 pub mod index;
+pub mod inspect;
 pub mod literal;
 pub mod modules;
 pub mod natives;
+pub mod progress;
 pub mod properties;
 pub mod raise;
 pub mod session;
 pub mod show;
 pub mod source;
+pub mod stack;
+pub mod storage;
 pub mod value;
+
+pub use rhai::Dynamic;

@@ -2,6 +2,7 @@
 
 use super::bind::Natives;
 use super::bind::raw;
+use super::compare::compare;
 use super::convert;
 use super::host::{Host, Native};
 use super::value::{DTypeValue, DeviceValue, Tensor};
@@ -22,38 +23,19 @@ pub fn number(value: Scalar) -> Dynamic {
     }
 }
 
-/// `1 == ()`, `"a" - 1`: an operator that Rhai has nothing for.
+/// A comparison of plain values, or an operator that Rhai has nothing for (`"a" - 1`).
 pub fn plain_operator(host: &Host, context: &NativeCallContext, symbol: &str, values: &mut [&mut Dynamic]) -> Native {
-    let same = |values: &[&mut Dynamic]| {
-        let (a, b) = (&*values[0], &*values[1]);
-        if let (Some(a), Some(b)) = (a.read_lock::<DTypeValue>(), b.read_lock::<DTypeValue>()) {
-            return *a == *b;
-        }
-        if let (Some(a), Some(b)) = (a.read_lock::<DeviceValue>(), b.read_lock::<DeviceValue>()) {
-            return *a == *b;
-        }
-        if let (Some(a), Some(b)) = (a.read_lock::<DTypeValue>(), b.read_lock::<rhai::ImmutableString>()) {
-            return crate::base::dtype::DType::parse(&b) == Some(a.0);
-        }
-        if let (Some(a), Some(b)) = (a.read_lock::<DeviceValue>(), b.read_lock::<rhai::ImmutableString>()) {
-            return a.0.to_string() == b.as_str();
-        }
-        a.is_unit() && b.is_unit()
-    };
-    match symbol {
-        "==" => Ok(Dynamic::from_bool(same(values))),
-        "!=" => Ok(Dynamic::from_bool(!same(values))),
-        _ => {
-            let text = match &values[..] {
-                [a] => format!("`{symbol}` does not work on {}", convert::type_name(a)),
-                [a, b] => {
-                    format!("`{symbol}` does not work between {} and {}", convert::type_name(a), convert::type_name(b))
-                }
-                _ => format!("`{symbol}` does not work on these values"),
-            };
-            Err(host.raise(context, Diag::error(code::TYPE, text), ""))
+    if let [a, b] = &values[..] {
+        if let Some(result) = compare(symbol, a, b) {
+            return Ok(Dynamic::from_bool(result));
         }
     }
+    let text = match &values[..] {
+        [a] => format!("`{symbol}` does not work on {}", convert::type_name(a)),
+        [a, b] => format!("`{symbol}` does not work between {} and {}", convert::type_name(a), convert::type_name(b)),
+        _ => format!("`{symbol}` does not work on these values"),
+    };
+    Err(host.raise(context, Diag::error(code::TYPE, text), ""))
 }
 
 /// Registers a function whose first argument is a tensor.

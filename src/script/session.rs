@@ -6,7 +6,8 @@ use super::hooks::SessionHooks;
 use super::host::{Host, Native};
 use super::modules::{Modules, Resolver};
 use super::source::{Source, SourceKind};
-use super::{arguments, bind, index, natives, properties, show};
+use super::stack::{self, Stack};
+use super::{arguments, bind, index, natives, progress, properties, show, storage};
 use crate::base::code;
 use crate::base::diag::Diag;
 use crate::base::limits::{CALL_LEVELS, EXPR_DEPTH};
@@ -27,6 +28,7 @@ pub struct Session {
     scope: Scope<'static>,
     /// Functions of everything that ran, for `call`.
     functions: AST,
+    stack: Arc<Stack>,
     /// Makes the session `!Sync`.
     _one_thread: std::marker::PhantomData<std::cell::Cell<()>>,
 }
@@ -41,6 +43,8 @@ pub struct Builder {
     words: Vec<String>,
     operations: u64,
     output: Option<super::host::Output>,
+    device: Option<String>,
+    stack_bytes: Option<usize>,
 }
 
 impl Builder {
@@ -104,6 +108,19 @@ impl Builder {
         self
     }
 
+    /// Where tensors are made unless the script says otherwise; `cpu` unless given.
+    pub fn device(mut self, device: &str) -> Builder {
+        self.device = Some(device.to_string());
+        self
+    }
+
+    /// Bytes of native stack that the thread which runs scripts has left; 2 MiB unless given. A script whose calls
+    /// need more ends with E0802.
+    pub fn stack_bytes(mut self, bytes: usize) -> Builder {
+        self.stack_bytes = Some(bytes);
+        self
+    }
+
     /// Where `print` goes; standard output unless given.
     pub fn output(mut self, write: impl Fn(&str) + Send + Sync + 'static) -> Builder {
         self.output = Some(Box::new(write));
@@ -119,7 +136,8 @@ impl Builder {
         }
         let memory = self.modules.into_iter().collect();
         let modules = Arc::new(Mutex::new(Modules::new(self.roots, memory)));
-        let mut engine = engine(&host, &modules);
+        let stack = Arc::new(Stack::new(self.stack_bytes.unwrap_or(stack::DEFAULT_BYTES)));
+        let mut engine = engine(&host, &modules, &stack);
         engine.set_max_operations(self.operations);
         let mut session = Session {
             engine,
@@ -127,9 +145,14 @@ impl Builder {
             modules,
             scope: Scope::new(),
             functions: AST::empty(),
+            stack,
             _one_thread: std::marker::PhantomData,
         };
         session.scope.push_constant("args", arguments::words(&session.host));
+        if let Some(device) = self.device {
+            let found = super::convert::device(&session.host, &Dynamic::from(device));
+            session.host.rt.set_default_device(found.map_err(|diag| session.error(diag))?);
+        }
         Ok(session)
     }
 }
@@ -153,13 +176,7 @@ impl Session {
     /// Runs a file to its end, then waits for what it queued. Modules are looked for beside it.
     pub fn run_file(&mut self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
-        let text = std::fs::read(path).map_err(|e| {
-            self.error(Diag::error(code::FILE, format!("cannot read {}: {}", path.display(), plain_reason(&e))))
-        })?;
-        let text = String::from_utf8(text).map_err(|e| {
-            let at = e.utf8_error().valid_up_to();
-            self.error(Diag::error(code::SYNTAX, format!("{} is not UTF-8 text: bad byte at {at}", path.display())))
-        })?;
+        let text = self.read_source(path)?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         self.modules.lock().roots.insert(0, folder.to_path_buf());
         self.run(SourceKind::File, &path.display().to_string(), &text).map(drop)
@@ -183,12 +200,24 @@ impl Session {
 
     /// Parses and resolves without running.
     pub fn check_file(&mut self, path: impl AsRef<Path>) -> Result<(), Error> {
-        let path = path.as_ref();
-        let text = std::fs::read_to_string(path).map_err(|e| {
+        self.compile_file(path.as_ref()).map(drop)
+    }
+
+    /// The text of a source file.
+    pub fn read_source(&self, path: &Path) -> Result<String, Error> {
+        let text = std::fs::read(path).map_err(|e| {
             self.error(Diag::error(code::FILE, format!("cannot read {}: {}", path.display(), plain_reason(&e))))
         })?;
+        String::from_utf8(text).map_err(|e| {
+            let at = e.utf8_error().valid_up_to();
+            self.error(Diag::error(code::SYNTAX, format!("{} is not UTF-8 text: bad byte at {at}", path.display())))
+        })
+    }
+
+    pub(super) fn compile_file(&mut self, path: &Path) -> Result<AST, Error> {
+        let text = self.read_source(path)?;
         let source = self.add(SourceKind::File, &path.display().to_string(), &text)?;
-        self.compile(&source).map(drop)
+        self.compile(&source)
     }
 
     /// Sets a variable of the top level.
@@ -209,8 +238,18 @@ impl Session {
     /// Calls a function that a script has defined.
     pub fn call<T: Clone + Send + Sync + 'static>(&mut self, name: &str, args: impl FuncArgs) -> Result<T, Error> {
         self.host.interrupt.store(false, Ordering::Release);
+        self.stack.enter();
         let options = rhai::CallFnOptions::new().eval_ast(false).rewind_scope(true);
-        let result = self.engine.call_fn_with_options::<Dynamic>(options, &mut self.scope, &self.functions, name, args);
+        let mut values: Vec<Dynamic> = Vec::new();
+        args.parse(&mut values);
+        for value in &mut values {
+            if let Some(tensor) = value.clone().try_cast::<super::exchange::Tensor>() {
+                let adopted = super::exchange::Value::from(tensor).into_dynamic(&self.host.rt);
+                *value = adopted.map_err(|diag| self.error(diag))?;
+            }
+        }
+        let result =
+            self.engine.call_fn_with_options::<Dynamic>(options, &mut self.scope, &self.functions, name, values);
         let value = result.map_err(|failure| self.failure(failure))?;
         self.cast(value)
     }
@@ -255,6 +294,7 @@ impl Session {
 
     fn run(&mut self, kind: SourceKind, name: &str, text: &str) -> Result<Dynamic, Error> {
         self.host.interrupt.store(false, Ordering::Release);
+        self.stack.enter();
         let source = self.add(kind, name, text)?;
         let ast = self.compile(&source)?;
         // Functions of earlier texts stay callable.
@@ -309,7 +349,7 @@ pub fn plain_reason(error: &std::io::Error) -> String {
     }
 }
 
-fn engine(host: &Arc<Host>, modules: &Arc<Mutex<Modules>>) -> Engine {
+fn engine(host: &Arc<Host>, modules: &Arc<Mutex<Modules>>, stack: &Arc<Stack>) -> Engine {
     let mut engine = Engine::new();
     engine.set_max_expr_depths(EXPR_DEPTH, EXPR_DEPTH);
     engine.set_max_call_levels(CALL_LEVELS);
@@ -324,6 +364,7 @@ fn engine(host: &Arc<Host>, modules: &Arc<Mutex<Modules>>) -> Engine {
     engine.register_type_with_name::<super::value::Cell>("cell");
     // The matrix product binds as `*` does.
     let _ = engine.register_custom_operator("@", 180);
+    super::compare::install(&mut engine);
     super::source::install(&mut engine, Arc::new(SessionHooks(host.clone())));
     error::register(&mut engine, host.sources.clone());
     natives::register_eval(&mut engine, host);
@@ -334,6 +375,8 @@ fn engine(host: &Arc<Host>, modules: &Arc<Mutex<Modules>>) -> Engine {
     index::register(&mut module, host);
     natives::register(&mut module, host);
     arguments::register(&mut module, host);
+    storage::register(&mut module, host);
+    progress::register(&mut module, host);
     printing(&mut module, host);
     note_names(&mut module, host);
     engine.register_global_module(module.module.into());
@@ -341,8 +384,13 @@ fn engine(host: &Arc<Host>, modules: &Arc<Mutex<Modules>>) -> Engine {
     engine.on_print(move |text| (shared.output.read())(text));
     let shared = host.clone();
     engine.on_debug(move |text, _, _| (shared.output.read())(text));
-    let interrupt = host.interrupt.clone();
-    engine.on_progress(move |_| interrupt.load(Ordering::Relaxed).then(|| Dynamic::from("interrupted")));
+    let (interrupt, stack) = (host.interrupt.clone(), stack.clone());
+    engine.on_progress(move |_| {
+        if stack.is_spent() {
+            return Some(stack::spent());
+        }
+        interrupt.load(Ordering::Relaxed).then(|| Dynamic::from("interrupted"))
+    });
     engine.set_module_resolver(Resolver { host: host.clone(), modules: modules.clone() });
     engine
 }

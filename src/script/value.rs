@@ -13,10 +13,6 @@ pub struct DTypeValue(pub DType);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DeviceValue(pub DeviceId);
 
-/// The comma form of an index, `x[a, b]`, made by the source pass.
-#[derive(Clone, Debug)]
-pub struct IndexTuple(pub Vec<Dynamic>);
-
 /// `slice(start, stop, step)`; open ends are none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SliceValue {

@@ -266,11 +266,10 @@ impl Engine {
         }
         let written = x.view().buffer.clone();
         for arg in &mut args.0 {
-            if let Arg::Tensor(tensor) = arg {
-                if Arc::ptr_eq(&tensor.view().buffer, &written) {
-                    *tensor =
-                        self.call_row(&crate::op::rows::view::CLONE, Args(smallvec![Arg::Tensor(tensor.clone())]))?;
-                }
+            if let Arg::Tensor(tensor) = arg
+                && Arc::ptr_eq(&tensor.view().buffer, &written)
+            {
+                *tensor = self.call_row(&crate::op::rows::view::CLONE, Args(smallvec![Arg::Tensor(tensor.clone())]))?;
             }
         }
         Ok(args)

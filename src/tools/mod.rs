@@ -1,3 +1,93 @@
 //! Floor 6: the program. Goes through `Session`; knows neither kernels nor devices.
 
+mod command;
+mod devices;
+mod explain;
+mod help;
 pub mod render;
+mod run;
+mod test;
+
+use command::{Command, Usage};
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::Mutex;
+
+/// Bound: native stack of the thread that runs scripts: 1000 nested calls of at most 13.5 kB each in a release
+/// build, several times that in a debug build. Only touched pages take memory.
+const STACK_BYTES: usize = 256 << 20;
+
+/// Exit statuses.
+const FAILED: u8 = 1;
+const USAGE: u8 = 2;
+const LOST: u8 = 3;
+
+/// Where a panic was last seen, for the message of E0806.
+static PANICKED: Mutex<Option<String>> = Mutex::new(None);
+
+/// The program: reads the command line, does what it says, gives the exit status.
+pub fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(|info| {
+        if let Ok(mut last) = PANICKED.lock() {
+            *last = Some(info.to_string());
+        }
+    }));
+    let words: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
+    let script = std::thread::Builder::new().name("script".into()).stack_size(STACK_BYTES);
+    let status = match script.spawn(move || dispatch(words)).map(std::thread::JoinHandle::join) {
+        Ok(Ok(status)) => status,
+        Ok(Err(_)) => {
+            complain(&run::internal());
+            FAILED
+        }
+        Err(error) => {
+            complain(&format!("error: the thread for scripts cannot be started: {error}\n"));
+            FAILED
+        }
+    };
+    ExitCode::from(status)
+}
+
+fn dispatch(words: Vec<std::ffi::OsString>) -> u8 {
+    match command::parse(words) {
+        Ok(Command::Run { file, words, settings }) => run::run(&file, words, &settings),
+        Ok(Command::Arguments { file }) => run::list_arguments(&file),
+        Ok(Command::Check { files }) => run::check(&files),
+        Ok(Command::Test { folder, settings }) => test::test(&folder, &settings),
+        Ok(Command::Explain { code }) => explain::explain(code.as_deref()).unwrap_or_else(wrong),
+        Ok(Command::Devices) => {
+            say(&devices::report());
+            0
+        }
+        Ok(Command::Help(command)) => {
+            say(help::text(command));
+            0
+        }
+        Ok(Command::Version) => {
+            say(concat!("tscript ", env!("CARGO_PKG_VERSION")));
+            0
+        }
+        Err(usage) => wrong(usage),
+    }
+}
+
+fn wrong(usage: Usage) -> u8 {
+    let help = usage.help.map(|help| format!("  help: {help}\n")).unwrap_or_default();
+    complain(&format!("error: {}\n{help}", usage.message));
+    USAGE
+}
+
+/// A line on the standard output. Not: `println`, which panics when the reader has gone.
+fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let done = out.write_all(text.trim_end_matches('\n').as_bytes()).and_then(|()| out.write_all(b"\n"));
+    if done.is_err() {
+        // Nobody reads on, as with `tscript run x.rhai | head`.
+        std::process::exit(FAILED.into());
+    }
+}
+
+/// Text on the error output; there is nowhere to tell that this failed.
+fn complain(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}

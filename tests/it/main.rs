@@ -1,2 +1,4 @@
 mod files;
+mod opinfo;
+mod opinfo_host;
 mod print;

@@ -84,9 +84,8 @@ fn held(e: &mut dyn Emit, x: &Tensor, low: Scalar, high: Scalar) -> Result<Vec<T
     if low.to_f64() > high.to_f64() {
         fail!(VALUE, "`min_val` {low} is larger than `max_val` {high}");
     }
-    if dtype == DType::U8 && low.to_f64() < 0.0 {
-        fail!(VALUE, "`min_val` {low} does not fit into u8");
-    }
+    // What is below every element holds nothing.
+    let low = if dtype == DType::U8 && low.to_f64() < 0.0 { Scalar::Int(0) } else { low };
     let (low, high) = (element_of(low, dtype)?, element_of(high, dtype)?);
     e.apply(&HELD, args![x, low, high])
 }
@@ -115,7 +114,6 @@ pub static RELU6: Op = Op {
     examples: &[ex("relu6(tensor([-1.0, 2.0, 8.0]))", "tensor([0., 2., 6.])")],
     lower: Lower::Compose(|e, a| held(e, a.tensor(0), Scalar::Int(0), Scalar::Int(6))),
     grad: Grad::Composed,
-    inplace: true,
     oracle: "F.relu6(a)",
     ..Op::BASE
 };
@@ -224,12 +222,12 @@ pub static GELU: Op = Op {
     ],
     lower: Lower::Compose(|e, a| e.apply(if a.text(1) == "tanh" { &GELU_TANH } else { &GELU_ERF }, args![a.tensor(0)])),
     grad: Grad::Composed,
-    inplace: true,
     oracle: "F.gelu(a)",
     ..Op::BASE
 };
 
 pub static SILU: Op = Op {
+    inplace: false,
     aliases: &["swish"],
     summary: "x · sigmoid(x).",
     examples: &[ex("silu(tensor([-1.0, 2.0]))", "tensor([-0.2689,  1.7616])"), ex("silu(tensor([1]))", "E0202")],
@@ -238,6 +236,7 @@ pub static SILU: Op = Op {
 };
 
 pub static MISH: Op = Op {
+    inplace: false,
     summary: "x · tanh(softplus(x)).",
     examples: &[ex("mish(tensor([-1.0, 2.0]))", "tensor([-0.3034,  1.9440])"), ex("mish(tensor([1]))", "E0202")],
     oracle: "F.mish(a)",
@@ -268,6 +267,7 @@ pub static SOFTPLUS: Op = Op {
 };
 
 pub static HARDSIGMOID: Op = Op {
+    inplace: false,
     summary: "(x + 3) / 6, held between 0 and 1.",
     examples: &[
         ex("hardsigmoid(tensor([-4.0, 0.0]))", "tensor([0.0000, 0.5000])"),
@@ -284,6 +284,7 @@ pub static HARDSIGMOID: Op = Op {
 };
 
 pub static HARDSWISH: Op = Op {
+    inplace: false,
     summary: "x · hardsigmoid(x).",
     examples: &[
         ex("hardswish(tensor([-4.0, 1.0]))", "tensor([-0.0000,  0.6667])"),
@@ -515,7 +516,7 @@ pub static RRELU: Op = Op {
     ],
     lower: Lower::Compose(|e, a| {
         let (x, low, high) = (a.tensor(0), a.float(1), a.float(2));
-        if !(low <= high) {
+        if low > high || low.is_nan() || high.is_nan() {
             fail!(VALUE, "`lower` {low} is larger than `upper` {high}");
         }
         if !a.flag(3) {

@@ -167,7 +167,7 @@ pub static SUB_ALPHA: Op = Op {
 
 pub static RSUB: Op = Op {
     name: "rsub",
-    params: &[INPUT, OTHER, ALPHA],
+    params: &[X, OTHER, ALPHA],
     summary: "Subtracts the other way round: `other - alpha * input`.",
     examples: &[ex("tensor([5.0]).rsub(2)", "tensor([-3.])"), ex("tensor([true]).rsub(true)", "E0202")],
     lower: Lower::Compose(|e, a| with_alpha(e, &SUB, a.get(1).clone(), a.get(0).clone(), a)),
@@ -271,7 +271,7 @@ pub static REMAINDER: Op = Op {
 
 pub static FMOD: Op = Op {
     name: "fmod",
-    params: &[INPUT, OTHER],
+    params: &[X, OTHER],
     summary: "The remainder of a division rounded towards zero: it has the dividend's sign, as in C.",
     examples: &[ex("fmod(tensor([-7, 7]), 3)", "tensor([-1,  1])"), ex("fmod(tensor([7]), 0)", "E0214")],
     lower: Lower::Map { function: &f::FMOD, promote: Promote::NoBool },
@@ -349,7 +349,10 @@ pub static COPY: Op = Op {
     summary: "Copies the elements of `src` into the tensor, converted to its dtype and broadcast to its shape.",
     examples: &[ex("zeros([2]).copy_(tensor([1, 2]))", "tensor([1., 2.])"), ex("zeros([2]).copy_(ones([3]))", "E0201")],
     lower: Lower::Map { function: &f::ADD, promote: Promote::Copy },
-    grad: Grad::Rule(|_, v| Ok(vec![None, Some(v.g().clone())])),
+    grad: Grad::Rule(|e, v| {
+        let old = if v.needs(0) { Some(e.zeros_like(v.meta(0))?) } else { None };
+        Ok(vec![old, Some(v.g().clone())])
+    }),
     inplace: true,
     call: CallForm::InPlace,
     ..Op::BASE

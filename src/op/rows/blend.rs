@@ -84,7 +84,7 @@ fn clamped(e: &mut dyn Emit, x: &Tensor, min: &Arg, max: &Arg) -> Result<Vec<Ten
     let mut all = vec![Arg::Tensor(x.clone())];
     all.extend(bounds.iter().map(|&arg| arg.clone()));
     let dtype = arith::common(e, &all.iter().collect::<Vec<_>>());
-    if dtype == DType::Bool {
+    if dtype == DType::Bool && bounds.len() == 2 {
         fail!(DTYPE, "`bool` is not supported");
     }
     match (min, max) {
@@ -277,7 +277,7 @@ pub static FILL: Op = Op {
         ex("zeros([2]).fill(tensor([1.0, 2.0]))", "E0201"),
         ex("zeros([2], #{dtype: \"u8\"}).fill(1000)", "E0206"),
     ],
-    lower: Lower::Compose(|e, a| {
+    lower: Lower::Steps(|e, a| {
         let x = a.tensor(0);
         match a.get(1) {
             Arg::Tensor(value) if value.ndim() > 0 => {
@@ -290,7 +290,8 @@ pub static FILL: Op = Op {
             Arg::Tensor(value) => {
                 let value = e.cast(value, x.dtype())?;
                 let shape = x.shape();
-                Ok(vec![e.call(&crate::op::rows::view::EXPAND, args![&value, shape.as_slice()])?])
+                let out = e.empty(&shape, x.dtype(), x.device())?;
+                Ok(vec![e.apply_inplace(&arith::COPY, args![&out, &value])?])
             }
             _ => {
                 let value = element_of(a.scalar(1).unwrap_or(Scalar::Int(0)), x.dtype())?;
@@ -298,7 +299,10 @@ pub static FILL: Op = Op {
             }
         }
     }),
-    grad: Grad::Composed,
+    grad: Grad::Rule(|e, v| {
+        let old = if v.needs(0) { Some(e.zeros_like(v.meta(0))?) } else { None };
+        Ok(vec![old, Some(v.g().clone())])
+    }),
     inplace: true,
     oracle: "a.fill_(7)",
     ..Op::BASE

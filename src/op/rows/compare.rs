@@ -20,7 +20,7 @@ macro_rules! compare {
             name: $name,
             aliases: &[$($alias)?],
             operator: $operator,
-            params: &[INPUT, OTHER],
+            params: &[X, OTHER],
             summary: $summary,
             examples: &[ex($code, $result), ex(concat!("ones([2]) ", $operator, " ones([3])"), "E0201")],
             lower: Lower::Map { function: &f::$function, promote: Promote::Compare },
@@ -41,6 +41,8 @@ compare! {
     GE "ge" ["greater_equal"] ">=" GE "Whether the left element is larger or equal." "tensor([1, 2]) >= 2" => "tensor([false,  true])"
 }
 
+const Y: Param = Param::new("other", Kind::Tensor);
+
 /// Logic: any dtype counts as true where it is not 0.
 macro_rules! logical {
     ($($NAME:ident $name:literal $params:expr, $function:ident $summary:literal $code:literal => $result:literal)*) => {
@@ -59,11 +61,11 @@ macro_rules! logical {
 }
 
 logical! {
-    LOGICAL_AND "logical_and" &[INPUT, OTHER], LOGICAL_AND "Whether both elements are true (not 0)."
+    LOGICAL_AND "logical_and" &[X, Y], LOGICAL_AND "Whether both elements are true (not 0)."
         "logical_and(tensor([1, 0]), tensor([2, 2]))" => "tensor([ true, false])"
-    LOGICAL_OR "logical_or" &[INPUT, OTHER], LOGICAL_OR "Whether one of two elements is true (not 0)."
+    LOGICAL_OR "logical_or" &[X, Y], LOGICAL_OR "Whether one of two elements is true (not 0)."
         "logical_or(tensor([1, 0]), tensor([0, 0]))" => "tensor([ true, false])"
-    LOGICAL_XOR "logical_xor" &[INPUT, OTHER], LOGICAL_XOR "Whether exactly one of two elements is true (not 0)."
+    LOGICAL_XOR "logical_xor" &[X, Y], LOGICAL_XOR "Whether exactly one of two elements is true (not 0)."
         "logical_xor(tensor([1, 0]), tensor([2, 2]))" => "tensor([false,  true])"
     LOGICAL_NOT "logical_not" &[X], LOGICAL_NOT "Whether elements are false (0)."
         "logical_not(tensor([1, 0]))" => "tensor([false,  true])"

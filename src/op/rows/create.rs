@@ -204,7 +204,8 @@ fn arange(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     let (dtype, device) = place(e, a, 3, natural);
     let count = count(start, end, step, whole)?;
     let position = e.source(Source::Position, &[count], DType::I64, device)?;
-    let tensor = if whole && !dtype.is_float() {
+    // Integers count in integers, even where the step is a fraction.
+    let tensor = if !dtype.is_float() {
         line(e, &position, Scalar::Int(start.to_i64()), Scalar::Int(step.to_i64()))?
     } else {
         // In f64, whatever the result is: element i is start + i * step with one rounding.
@@ -257,7 +258,7 @@ pub static LINSPACE: Op = Op {
     examples: &[ex("linspace(0, 1, 3)", "tensor([0.0000, 0.5000, 1.0000])"), ex("linspace(0, 1, -1)", "E0206")],
     lower: Lower::Compose(|e, a| {
         let (dtype, device) = place(e, a, 3, e.default_float());
-        let spaced = spaced(e, a.float(0), a.float(1), a.int(2), device)?;
+        let spaced = spaced(e, end_of(a, 0, dtype), end_of(a, 1, dtype), a.int(2), device)?;
         let tensor = e.cast(&spaced, dtype)?;
         leaf(a, 5, tensor)
     }),
@@ -266,6 +267,11 @@ pub static LINSPACE: Op = Op {
     oracle: "torch.linspace(0, 1, 3)",
     ..Op::BASE
 };
+
+/// An end of a range: whole when the result is.
+fn end_of(a: &Args, at: usize, dtype: DType) -> f64 {
+    if dtype.is_float() { a.float(at) } else { a.float(at).trunc() }
+}
 
 /// Evenly spaced numbers in f64, counted from the nearer end so that both ends are exact.
 fn spaced(
@@ -295,7 +301,7 @@ pub static LOGSPACE: Op = Op {
     examples: &[ex("logspace(0, 2, 3)", "tensor([  1.,  10., 100.])"), ex("logspace(0, 1, -1)", "E0206")],
     lower: Lower::Compose(|e, a| {
         let (dtype, device) = place(e, a, 4, e.default_float());
-        let exponents = spaced(e, a.float(0), a.float(1), a.int(2), device)?;
+        let exponents = spaced(e, end_of(a, 0, dtype), end_of(a, 1, dtype), a.int(2), device)?;
         let powers = e.call(&POW, args![a.float(3), &exponents])?;
         let tensor = e.cast(&powers, dtype)?;
         leaf(a, 6, tensor)
@@ -431,6 +437,7 @@ pub static MESHGRID: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
+    results: &["[]"],
     oracle: "torch.meshgrid([a, b], indexing='ij')",
     ..Op::BASE
 };

@@ -87,7 +87,6 @@ pub static DROPOUT: Op = Op {
         dropped(e, a, &shape)
     }),
     grad: Grad::Composed,
-    inplace: true,
     oracle: "F.dropout(a, 1.0)",
     ..Op::BASE
 };
@@ -109,8 +108,7 @@ macro_rules! by_channel {
                 dropped(e, a, &shape)
             }),
             grad: Grad::Composed,
-            inplace: true,
-            oracle: concat!("F.", $name, "(a, 0.5, False)"),
+                    oracle: concat!("F.", $name, "(a, 0.5, False)"),
             ..Op::BASE
         };)*
     };
@@ -153,7 +151,6 @@ pub static ALPHA_DROPOUT: Op = Op {
         Ok(vec![e.add(&scaled, -scale * p * LOW)?])
     }),
     grad: Grad::Composed,
-    inplace: true,
     oracle: "F.alpha_dropout(a, 0.5, False)",
     ..Op::BASE
 };

@@ -7,6 +7,7 @@ pub mod attention;
 pub mod columns;
 pub mod compare;
 pub mod conv;
+pub mod contract;
 pub mod convert;
 pub mod copies;
 pub mod create;
@@ -19,6 +20,9 @@ pub mod loss;
 pub mod loss_pairs;
 pub mod norm;
 pub mod optim;
+pub mod linalg;
+pub mod matmul;
+pub mod norms;
 pub mod padding;
 pub mod pieces;
 pub mod pool;
@@ -30,6 +34,7 @@ pub mod shape;
 pub mod slopes;
 pub mod softmax;
 pub mod special;
+pub mod spectral;
 pub mod unary;
 pub mod view;
 pub mod windows;
@@ -59,6 +64,11 @@ pub static FAMILIES: &[&[&Op]] = &[
     join::ROWS,
     copies::ROWS,
     padding::ROWS,
+    matmul::ROWS,
+    contract::ROWS,
+    linalg::ROWS,
+    spectral::ROWS,
+    norms::ROWS,
     indexing::ROWS,
     conv::ROWS,
     columns::ROWS,

@@ -14,6 +14,8 @@ use crate::op::rows::compare::{EQ, GE, GT, ISNAN, LOGICAL_AND, LOGICAL_OR, LT, W
 use crate::op::rows::unary::{EXP, LOG, RECIPROCAL, RSQRT, SQRT};
 use crate::op::tensor::Tensor;
 
+const Y: Param = Param::new("other", Kind::Tensor);
+
 /// The element-wise power itself.
 static POWER: Op = Op {
     name: "pow",
@@ -152,27 +154,46 @@ pub static FLOAT_POWER: Op = Op {
     params: &[INPUT, Param::new("exponent", Kind::Operand)],
     summary: "Raises to a power in f64.",
     examples: &[ex("float_power(tensor([2, 4]), -1)", "tensor([0.5000, 0.2500], dtype=f64)")],
+    lower: Lower::Compose(float_power),
+    grad: Grad::Composed,
+    oracle: "torch.float_power(a, b)",
+    ..Op::BASE
+};
+
+fn float_power(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
+    let mut wide = Vec::new();
+    for at in 0..2 {
+        wide.push(match a.get(at) {
+            Arg::Tensor(x) => Arg::Tensor(e.cast(x, DType::F64)?),
+            _ => Arg::from(a.float(at)),
+        });
+    }
+    let exponent = wide.pop().unwrap_or_default();
+    e.apply(&POW, two(wide.pop().unwrap_or_default(), exponent))
+}
+
+pub static FLOAT_POWER_: Op = Op {
+    name: "float_power",
+    params: &[X, Param::new("exponent", Kind::Operand)],
+    summary: "Raises an f64 tensor to a power in place.",
+    examples: &[ex("tensor([2.0]).float_power_(2)", "E0202")],
     lower: Lower::Compose(|e, a| {
-        let mut wide = Vec::new();
-        for at in 0..2 {
-            wide.push(match a.get(at) {
-                Arg::Tensor(x) => Arg::Tensor(e.cast(x, DType::F64)?),
-                _ => Arg::from(a.float(at)),
-            });
+        if a.tensor(0).dtype() != DType::F64 {
+            fail!(DTYPE, "the result is f64 and does not go into a tensor of dtype {}", a.tensor(0).dtype());
         }
-        let exponent = wide.pop().unwrap_or_default();
-        e.apply(&POW, two(wide.pop().unwrap_or_default(), exponent))
+        float_power(e, a)
     }),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "torch.float_power(a, b)",
+    call: CallForm::InPlace,
+    oracle: "a.double().float_power_(2)",
     ..Op::BASE
 };
 
 pub static ATAN2: Op = Op {
     name: "atan2",
     aliases: &["arctan2"],
-    params: &[INPUT, OTHER],
+    params: &[X, Y],
     summary: "The angle of the point (`other`, `input`), in radians.",
     examples: &[ex("atan2(tensor([1.0]), tensor([1.0]))", "tensor([0.7854])")],
     lower: Lower::Map { function: &f::ATAN2, promote: Promote::Float },
@@ -199,7 +220,7 @@ pub static ATAN2: Op = Op {
 
 pub static HYPOT: Op = Op {
     name: "hypot",
-    params: &[INPUT, OTHER],
+    params: &[X, Y],
     summary: "The length of the hypotenuse: sqrt(input² + other²), without overflow in between.",
     examples: &[
         ex("hypot(tensor([3.0]), tensor([4.0]))", "tensor([5.])"),
@@ -221,7 +242,7 @@ pub static HYPOT: Op = Op {
 
 pub static COPYSIGN: Op = Op {
     name: "copysign",
-    params: &[INPUT, OTHER],
+    params: &[X, OTHER],
     summary: "The magnitude of `input` with the sign of `other`.",
     examples: &[ex("copysign(tensor([1.0, 2.0]), -1)", "tensor([-1., -2.])")],
     lower: Lower::Map { function: &f::COPYSIGN, promote: Promote::Float },
@@ -246,22 +267,47 @@ pub static COPYSIGN: Op = Op {
 
 pub static NEXTAFTER: Op = Op {
     name: "nextafter",
-    params: &[INPUT, OTHER],
+    params: &[X, Y],
     summary: "The next floating-point number after `input` towards `other`.",
     examples: &[
         ex("nextafter(tensor([1.0]), tensor([2.0])) > 1", "tensor([true])"),
         ex("nextafter(tensor([1]), tensor([2]))", "E0202"),
     ],
-    lower: Lower::Map { function: &f::NEXTAFTER, promote: Promote::FloatOnly },
-    grad: Grad::Stop("neighbouring numbers have no slope"),
+    lower: Lower::Compose(|e, a| {
+        let op = match common(e, &[a.get(0), a.get(1)]) {
+            DType::F16 => &NEXTAFTER_F16,
+            DType::BF16 => &NEXTAFTER_BF16,
+            _ => &NEXTAFTER_WIDE,
+        };
+        e.apply(op, args![a.tensor(0), a.tensor(1)])
+    }),
+    grad: Grad::Composed,
     inplace: true,
     oracle: "torch.nextafter(a, b)",
     ..Op::BASE
 };
 
+/// One for each width, since neighbours depend on it.
+const fn neighbour(function: &'static crate::kernel::program::Function) -> Op {
+    Op {
+        name: "nextafter",
+        params: &[X, Y],
+        summary: "The next floating-point number.",
+        lower: Lower::Map { function, promote: Promote::FloatOnly },
+        // As in PyTorch: as if the result were the first operand.
+        grad: Grad::Rule(|e, v| pair(e, v, |_| Ok(v.g().clone()), |e| e.zeros_like(v.meta(1)))),
+        call: CallForm::Internal,
+        ..Op::BASE
+    }
+}
+
+static NEXTAFTER_WIDE: Op = neighbour(&f::NEXTAFTER);
+static NEXTAFTER_F16: Op = neighbour(&f::NEXTAFTER_F16);
+static NEXTAFTER_BF16: Op = neighbour(&f::NEXTAFTER_BF16);
+
 pub static LOGADDEXP: Op = Op {
     name: "logaddexp",
-    params: &[INPUT, OTHER],
+    params: &[X, Y],
     summary: "ln(e^input + e^other), without overflow.",
     examples: &[
         ex("logaddexp(tensor([0.0]), tensor([0.0]))", "tensor([0.6931])"),
@@ -276,7 +322,7 @@ pub static LOGADDEXP: Op = Op {
 
 pub static LOGADDEXP2: Op = Op {
     name: "logaddexp2",
-    params: &[INPUT, OTHER],
+    params: &[X, Y],
     summary: "The base-2 logarithm of 2^input + 2^other, without overflow.",
     examples: &[
         ex("logaddexp2(tensor([0.0]), tensor([0.0]))", "tensor([1.])"),
@@ -326,7 +372,7 @@ fn known_extreme(e: &mut dyn Emit, v: &Backward<'_>, wins: &'static Op) -> Resul
 
 pub static MAXIMUM: Op = Op {
     name: "maximum",
-    params: &[INPUT, OTHER],
+    params: &[X, Y],
     summary: "The larger of two elements; NaN wins.",
     examples: &[ex("maximum(tensor([1, 5]), tensor([3, 2]))", "tensor([3, 5])")],
     lower: Lower::Map { function: &f::MAXIMUM, promote: Promote::Same },
@@ -338,7 +384,7 @@ pub static MAXIMUM: Op = Op {
 
 pub static MINIMUM: Op = Op {
     name: "minimum",
-    params: &[INPUT, OTHER],
+    params: &[X, Y],
     summary: "The smaller of two elements; NaN wins.",
     examples: &[ex("minimum(tensor([1, 5]), tensor([3, 2]))", "tensor([1, 2])")],
     lower: Lower::Map { function: &f::MINIMUM, promote: Promote::Same },
@@ -350,7 +396,7 @@ pub static MINIMUM: Op = Op {
 
 pub static FMAX: Op = Op {
     name: "fmax",
-    params: &[INPUT, OTHER],
+    params: &[X, Y],
     summary: "The larger of two elements; NaN loses.",
     examples: &[ex("fmax(tensor([1.0, NAN]), tensor([3.0, 2.0]))", "tensor([3., 2.])")],
     lower: Lower::Map { function: &f::FMAX, promote: Promote::Same },
@@ -362,7 +408,7 @@ pub static FMAX: Op = Op {
 
 pub static FMIN: Op = Op {
     name: "fmin",
-    params: &[INPUT, OTHER],
+    params: &[X, Y],
     summary: "The smaller of two elements; NaN loses.",
     examples: &[ex("fmin(tensor([1.0, NAN]), tensor([3.0, 2.0]))", "tensor([1., 2.])")],
     lower: Lower::Map { function: &f::FMIN, promote: Promote::Same },
@@ -374,9 +420,9 @@ pub static FMIN: Op = Op {
 
 pub static GCD: Op = Op {
     name: "gcd",
-    params: &[INPUT, OTHER],
+    params: &[X, Y],
     summary: "The greatest common divisor.",
-    examples: &[ex("gcd(tensor([12, 18]), 8)", "tensor([4, 2])"), ex("gcd(tensor([1.0]), 2)", "E0202")],
+    examples: &[ex("gcd(tensor([12, 18]), tensor(8))", "tensor([4, 2])"), ex("gcd(tensor([1.0]), tensor(2))", "E0202")],
     lower: Lower::Map { function: &f::GCD, promote: Promote::IntsOnly },
     grad: Grad::Stop("integers have no gradient"),
     inplace: true,
@@ -386,9 +432,12 @@ pub static GCD: Op = Op {
 
 pub static LCM: Op = Op {
     name: "lcm",
-    params: &[INPUT, OTHER],
+    params: &[X, Y],
     summary: "The least common multiple.",
-    examples: &[ex("lcm(tensor([4, 6]), 10)", "tensor([20, 30])"), ex("lcm(tensor([1.0]), 2)", "E0202")],
+    examples: &[
+        ex("lcm(tensor([4, 6]), tensor(10))", "tensor([20, 30])"),
+        ex("lcm(tensor([1.0]), tensor(2))", "E0202"),
+    ],
     lower: Lower::Map { function: &f::LCM, promote: Promote::IntsOnly },
     grad: Grad::Stop("integers have no gradient"),
     inplace: true,
@@ -432,11 +481,14 @@ pub static XLOGY: Op = Op {
 
 pub static LDEXP: Op = Op {
     name: "ldexp",
-    params: &[X, OTHER],
+    params: &[X, Y],
     summary: "input · 2^other.",
     examples: &[ex("ldexp(tensor([1.5]), tensor([2]))", "tensor([6.])")],
     lower: Lower::Compose(|e, a| {
-        let scale = e.call(&POW, two(2.0.into(), a.get(1).clone()))?;
+        let mut scale = e.call(&POW, two(2.0.into(), a.get(1).clone()))?;
+        if a.tensor(0).dtype().is_float() && !a.tensor(1).dtype().is_float() {
+            scale = e.cast(&scale, a.tensor(0).dtype())?;
+        }
         Ok(vec![e.mul(a.tensor(0), &scale)?])
     }),
     grad: Grad::Composed,
@@ -479,6 +531,7 @@ static STEP: Op = Op {
 pub static ROWS: &[&Op] = &[
     &SQUARE,
     &FLOAT_POWER,
+    &FLOAT_POWER_,
     &ATAN2,
     &HYPOT,
     &COPYSIGN,

@@ -73,10 +73,8 @@ fn integers(e: &mut dyn Emit, shape: &[usize], dtype: DType, device: DeviceId, l
     if low >= high {
         fail!(VALUE, "there is no integer from {low} up to but not with {high}");
     }
-    if let Some((least, most)) = dtype.int_range() {
-        if low < least || high - 1 > most {
-            fail!(VALUE, "{dtype} does not hold all of {low} to {}", high - 1);
-        }
+    if dtype.int_range().is_some_and(|(least, most)| low < least || high - 1 > most) {
+        fail!(VALUE, "{dtype} does not hold all of {low} to {}", high - 1);
     }
     infer::size_bytes(shape, DType::I64)?;
     let (seed, offset) = e.draw(layout::numel(shape).unwrap_or(0) as u64);
@@ -284,7 +282,7 @@ pub static NORMAL: Op = Op {
     ],
     lower: Lower::Compose(|e, a| {
         let tensors: Vec<Tensor> = a.tensors().into_iter().collect();
-        if a.opt_tensor(1).is_none() && !(a.float(1) >= 0.0) {
+        if a.opt_tensor(1).is_none() && (a.float(1) < 0.0 || a.float(1).is_nan()) {
             fail!(VALUE, "`std` must not be negative, but is {}", a.float(1));
         }
         let (shape, dtype, device) = match tensors.first() {
@@ -476,7 +474,7 @@ fn log_uniform(e: &mut dyn Emit, x: &Tensor) -> Result<Tensor> {
 fn gaussian(e: &mut dyn Emit, a: &Args, x: &Tensor) -> Result<Tensor> {
     float_type(x.dtype())?;
     let (mean, std) = (a.float(1), a.float(2));
-    if !(std >= 0.0) {
+    if std < 0.0 || std.is_nan() {
         fail!(VALUE, "`std` must not be negative, but is {std}");
     }
     let unit = normal(e, &x.shape(), x.dtype().compute(), x.device())?;
@@ -498,7 +496,7 @@ inplace! {
         |e, a, x| {
             float_type(x.dtype())?;
             let (low, high) = (a.float(1), a.float(2));
-            if !(low <= high) || !(high - low).is_finite() {
+            if low > high || !(high - low).is_finite() {
                 fail!(VALUE, "there is nothing between {low} and {high}");
             }
             between(e, &x.shape(), x.dtype(), x.device(), low, high)
@@ -507,7 +505,7 @@ inplace! {
         ["zeros([100]).exponential_().min() >= 0" => "tensor(true)", "zeros([2]).exponential_(0.0)" => "E0206"]
         |e, a, x| {
             let rate = a.float(1);
-            if !(rate > 0.0) {
+            if rate <= 0.0 || rate.is_nan() {
                 fail!(VALUE, "`lambd` must be positive, but is {rate}");
             }
             let log = log_uniform(e, x)?;
@@ -536,7 +534,7 @@ inplace! {
         |e, a, x| {
             float_type(x.dtype())?;
             let (median, sigma) = (a.float(1), a.float(2));
-            if !(sigma > 0.0) {
+            if sigma <= 0.0 || sigma.is_nan() {
                 fail!(VALUE, "`sigma` must be positive, but is {sigma}");
             }
             let unit = draw(e, Draw::Uniform, &x.shape(), x.dtype().compute(), x.device())?;

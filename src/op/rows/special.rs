@@ -7,7 +7,6 @@ use crate::kernel::cpu::elementwise as f;
 use crate::op::args::Arg;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Promote, Save, ex};
 use crate::op::rows::arith::{X, unmasked};
-use crate::op::rows::blend::CLAMP;
 use crate::op::rows::compare::{EQ, GT, LOGICAL_OR, LT, WHERE};
 use crate::op::rows::power::SQUARE;
 use crate::op::rows::unary::{COS, EXP, SIN};
@@ -138,7 +137,10 @@ pub static LOGIT: Op = Op {
             None => e.apply(&LOGIT_MAP, args![x]),
             Some(eps) => {
                 let x = if x.dtype().is_float() { x.clone() } else { e.cast(x, e.default_float())? };
-                let held = e.call(&CLAMP, args![&x, eps, 1.0 - eps])?;
+                // The lower bound wins where the two are crossed.
+                let (below, above) = (e.call(&LT, args![&x, eps])?, e.call(&GT, args![&x, 1.0 - eps])?);
+                let held = e.call(&WHERE, args![&above, 1.0 - eps, &x])?;
+                let held = e.call(&WHERE, args![&below, eps, &held])?;
                 e.apply(&LOGIT_MAP, args![&held])
             }
         }

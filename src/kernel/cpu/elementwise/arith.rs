@@ -86,6 +86,21 @@ macro_rules! float_division {
 float_division!(floor_div_f32, remainder_f32, f32);
 float_division!(floor_div_f64, remainder_f64, f64);
 
+/// The 16-bit float next to `a`, whose bits are given, towards `b`.
+fn neighbour(a: f32, b: f32, bits: u16, value: impl Fn(u16) -> f32) -> f32 {
+    if a.is_nan() || b.is_nan() {
+        return f32::NAN;
+    }
+    if a == b {
+        return b;
+    }
+    if a == 0.0 {
+        return value(1).copysign(b);
+    }
+    // Away from zero the bits grow.
+    value(if (a < b) == (a > 0.0) { bits + 1 } else { bits - 1 })
+}
+
 functions! {
     ADD "add" "a + b" {
         float(a, b) = a + b;
@@ -134,6 +149,14 @@ functions! {
     HYPOT "hypot" "ts_hypot(a, b)" { float(a, b) = Math::hypot::<S>(a, b); }
     COPYSIGN "copysign" "ts_copysign(a, b)" { float(a, b) = a.copysign(b); }
     NEXTAFTER "nextafter" "ts_nextafter(a, b)" { float(a, b) = Math::next_after(a, b); }
+    /// In f16, whose values live in f32.
+    NEXTAFTER_F16 "nextafter_f16" "ts_nextafter_f16(a, b)" {
+        (a: F32, b: F32) -> F32 = neighbour(a, b, half::f16::from_f32(a).to_bits(), |bits| half::f16::from_bits(bits).to_f32());
+    }
+    /// In bf16.
+    NEXTAFTER_BF16 "nextafter_bf16" "ts_nextafter_bf16(a, b)" {
+        (a: F32, b: F32) -> F32 = neighbour(a, b, half::bf16::from_f32(a).to_bits(), |bits| half::bf16::from_bits(bits).to_f32());
+    }
     LOGADDEXP "logaddexp" "ts_logaddexp(a, b)" {
         float(a, b) = {
             let (high, low) = if a < b { (b, a) } else { (a, b) };

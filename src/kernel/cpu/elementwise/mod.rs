@@ -73,7 +73,7 @@ macro_rules! variants {
     (@ [$($done:tt)*] never($a:ident); $($rest:tt)*) => {
         variants!(@ [$($done)*
             variant!(($a: I64) -> Bool = { let _ = $a; 0 }),
-            variant!(($a: Bool) -> Bool = $a & 0),
+            variant!(($a: Bool) -> Bool = { let _ = $a; 0 }),
         ] $($rest)*)
     };
     (@ [$($done:tt)*] test($($a:ident),*) = $body:expr; $($rest:tt)*) => {

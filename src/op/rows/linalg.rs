@@ -1,0 +1,696 @@
+//! Linear systems and factorisations by elimination: `solve`, `inv`, determinants, `cholesky`, `lu`, triangular
+//! systems. Names and results are those of `torch.linalg`; gradients those of PyTorch's derivatives.
+//!
+//! What decides shapes is an error at the call; a singular matrix is found while computing (E0405, E0406).
+
+use crate::args;
+use crate::base::code;
+use crate::base::diag::{Diag, Result};
+use crate::base::dtype::DType;
+use crate::base::layout::Shape;
+use crate::fail;
+use crate::kernel::cpu::decompose::factor as kernel;
+use crate::op::args::Args;
+use crate::op::emit::{Backward, Emit, KernelCall};
+use crate::op::infer;
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::rows::contract::{identity_like, square};
+use crate::op::rows::copies::{TRIL, TRIU};
+use crate::op::rows::join::CAT;
+use crate::op::rows::matmul::{product, same_batch};
+use crate::op::rows::shape::{SQUEEZE, adjoint};
+use crate::op::rows::unary::LOG;
+use crate::op::rows::view::{RESHAPE, SLICE, UNSQUEEZE};
+use crate::op::tensor::Tensor;
+
+pub const A: Param = Param::new("A", Kind::Tensor);
+const UPPER: Param = Param::opt("upper", Kind::Bool, Default::Bool(false));
+
+/// Matrices of `f32` or `f64`.
+pub fn matrices(name: &str, x: &Tensor) -> Result<()> {
+    if !matches!(x.dtype(), DType::F32 | DType::F64) {
+        return Err(Diag::error(code::DTYPE, format!("`{name}` must be f32 or f64, not {}", x.dtype()))
+            .help("convert first, for example with `.float()`"));
+    }
+    if x.ndim() < 2 {
+        fail!(SHAPE, "`{name}` must have at least 2 dimensions, not shape {:?}", x.shape().as_slice());
+    }
+    Ok(())
+}
+
+/// Square matrices of `f32` or `f64`; their size.
+pub fn squares(name: &str, x: &Tensor) -> Result<usize> {
+    matrices(name, x)?;
+    square(name, x)
+}
+
+/// Shape of a batch of matrices of other sizes.
+pub fn sized(x: &Tensor, last: &[usize]) -> Shape {
+    let shape = x.shape();
+    shape[..shape.len() - 2].iter().chain(last).copied().collect()
+}
+
+/// `-x`, for rules.
+fn minus_product(e: &mut dyn Emit, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let out = product(e, a, b)?;
+    e.neg(&out)
+}
+
+/// `g` at the end of two new dimensions, as a multiple of the identity.
+fn times_identity(e: &mut dyn Emit, g: &Tensor, like: &Tensor) -> Result<Tensor> {
+    let g = e.call(&UNSQUEEZE, args![g, -1])?;
+    let g = e.call(&UNSQUEEZE, args![&g, -1])?;
+    let eye = identity_like(e, like)?;
+    e.mul(&eye, &g)
+}
+
+pub static CHOLESKY: Op = Op {
+    name: "cholesky",
+    params: &[A, UPPER],
+    summary: "The triangular factor L of positive-definite matrices: A = L @ L.mT, or with `upper` A = U.mT @ U.",
+    details: "One triangle is read. A matrix that is not positive-definite is found while computing.",
+    examples: &[
+        ex("cholesky(tensor([[4.0, 2.0], [2.0, 5.0]]))", "tensor([[2., 0.],\n        [1., 2.]])"),
+        ex("cholesky(ones([2, 3]))", "E0201"),
+        ex("cholesky(tensor([[1]]))", "E0202"),
+        ex("cholesky(tensor([[-1.0]]))", "E0405"),
+    ],
+    lower: Lower::Kernel(|_, a| {
+        squares("A", a.tensor(0))?;
+        let call = KernelCall::new("cholesky", kernel::cholesky).input(a.tensor(0)).flag(a.flag(1));
+        Ok(call.output(&a.tensor(0).shape(), a.tensor(0).dtype()))
+    }),
+    saves: &[Save::Out(0)],
+    grad: Grad::Rule(|e, v| {
+        let (mut l, mut g) = (v.output(0).clone(), v.g().clone());
+        if v.args.flag(1) {
+            (l, g) = (adjoint(e, &l)?, adjoint(e, &g)?);
+        }
+        // 1/2 L^-T (tril(L^T g) + its strict part transposed) L^-1
+        let lt = adjoint(e, &l)?;
+        let phi = product(e, &lt, &g)?;
+        let phi = e.call(&TRIL, args![&phi, 0])?;
+        let strict = e.call(&TRIL, args![&phi, -1])?;
+        let strict = adjoint(e, &strict)?;
+        let phi = e.add(&phi, &strict)?;
+        let half = triangular(e, &lt, &phi, true, true, false)?;
+        let whole = triangular(e, &l, &half, false, false, false)?;
+        Ok(vec![Some(e.mul(&whole, 0.5)?)])
+    }),
+    oracle: "torch.linalg.cholesky(a)",
+    ..Op::BASE
+};
+
+/// Internal: triangular systems over one batch.
+static TRIANGULAR: Op = Op {
+    name: "solve_triangular",
+    params: &[
+        A,
+        Param::new("B", Kind::Tensor),
+        Param::new("upper", Kind::Bool),
+        Param::new("left", Kind::Bool),
+        Param::new("unitriangular", Kind::Bool),
+    ],
+    summary: "Solves triangular systems.",
+    lower: Lower::Kernel(|_, a| {
+        let call = KernelCall::new("solve_triangular", kernel::triangular_solve).input(a.tensor(0)).input(a.tensor(1));
+        let call = call.flag(a.flag(2)).flag(a.flag(3)).flag(a.flag(4));
+        Ok(call.output(&a.tensor(1).shape(), a.tensor(1).dtype()))
+    }),
+    saves: &[Save::In(0), Save::Out(0)],
+    grad: Grad::Rule(|e, v| {
+        let (upper, left, unit) = (v.args.flag(2), v.args.flag(3), v.args.flag(4));
+        let at = adjoint(e, v.input(0))?;
+        let right = triangular(e, &at, v.g(), !upper, left, unit)?;
+        let first = if v.needs(0) {
+            let xt = adjoint(e, v.output(0))?;
+            let whole = if left { minus_product(e, &right, &xt)? } else { minus_product(e, &xt, &right)? };
+            let off = unit as i64;
+            Some(if upper { e.call(&TRIU, args![&whole, off])? } else { e.call(&TRIL, args![&whole, -off])? })
+        } else {
+            None
+        };
+        Ok(vec![first, Some(right)])
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// Solves `a x = b` (or `x a = b`) for a triangular `a`; batches broadcast.
+pub fn triangular(e: &mut dyn Emit, a: &Tensor, b: &Tensor, upper: bool, left: bool, unit: bool) -> Result<Tensor> {
+    let (a, b) = same_batch(e, a, b)?;
+    e.call(&TRIANGULAR, args![&a, &b, upper, left, unit])
+}
+
+/// Two operands of one dtype, the first square, the second with as many rows (or columns).
+fn system(a: &Tensor, b: &Tensor, left: bool) -> Result<()> {
+    let n = squares("A", a)?;
+    infer::same_dtype(&[("A", a), ("B", b)])?;
+    matrices("B", b)?;
+    let shape = b.shape();
+    let rows = shape[shape.len() - if left { 2 } else { 1 }];
+    if rows != n {
+        fail!(
+            SHAPE,
+            "`A` has size {n}, `B` of shape {:?} has {rows} {}",
+            shape.as_slice(),
+            if left { "rows" } else { "columns" }
+        );
+    }
+    Ok(())
+}
+
+pub static SOLVE_TRIANGULAR: Op = Op {
+    name: "solve_triangular",
+    params: &[
+        A,
+        Param::new("B", Kind::Tensor),
+        Param::new("upper", Kind::Bool),
+        Param::opt("left", Kind::Bool, Default::Bool(true)),
+        Param::opt("unitriangular", Kind::Bool, Default::Bool(false)),
+    ],
+    summary: "The X with A @ X = B (or X @ A = B with `left: false`) for triangular A.",
+    examples: &[
+        ex(
+            "solve_triangular(tensor([[2.0, 0.0], [1.0, 1.0]]), tensor([[2.0], [3.0]]), #{upper: false})",
+            "tensor([[1.],\n        [2.]])",
+        ),
+        ex("solve_triangular(ones([2, 2]), ones([3, 1]), #{upper: true})", "E0201"),
+        ex("solve_triangular(ones([2, 2]), zeros([2, 1], #{dtype: \"f64\"}), #{upper: true})", "E0202"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        system(a.tensor(0), a.tensor(1), a.flag(3))?;
+        Ok(vec![triangular(e, a.tensor(0), a.tensor(1), a.flag(2), a.flag(3), a.flag(4))?])
+    }),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    oracle: "torch.linalg.solve_triangular(a, b, upper=False)",
+    ..Op::BASE
+};
+
+pub static TRIANGULAR_SOLVE: Op = Op {
+    name: "triangular_solve",
+    params: &[
+        Param::new("b", Kind::Tensor),
+        A,
+        Param::opt("upper", Kind::Bool, Default::Bool(true)),
+        Param::opt("transpose", Kind::Bool, Default::Bool(false)),
+        Param::opt("unitriangular", Kind::Bool, Default::Bool(false)),
+    ],
+    summary: "The X with A @ X = b for triangular A, and a copy of A. `solve_triangular` is the newer form.",
+    examples: &[
+        ex("triangular_solve(tensor([[2.0]]), tensor([[4.0]])).solution", "tensor([[0.5000]])"),
+        ex("triangular_solve(ones([3, 1]), ones([2, 2]))", "E0201"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        system(a.tensor(1), a.tensor(0), true)?;
+        let (mut matrix, mut upper) = (a.tensor(1).clone(), a.flag(2));
+        if a.flag(3) {
+            (matrix, upper) = (adjoint(e, &matrix)?, !upper);
+        }
+        let x = triangular(e, &matrix, a.tensor(0), upper, true, a.flag(4))?;
+        let copy = e.call(&crate::op::rows::view::CLONE, args![a.tensor(1)])?;
+        Ok(vec![x, copy])
+    }),
+    grad: Grad::Composed,
+    results: &["solution", "cloned_coefficient"],
+    oracle: "torch.triangular_solve(a, b)",
+    ..Op::BASE
+};
+
+pub static CHOLESKY_SOLVE: Op = Op {
+    name: "cholesky_solve",
+    params: &[Param::new("B", Kind::Tensor), Param::new("L", Kind::Tensor), UPPER],
+    summary: "The X with A @ X = B, given the factor L of A that `cholesky` makes.",
+    examples: &[
+        ex("cholesky_solve(tensor([[8.0]]), tensor([[2.0]]))", "tensor([[2.]])"),
+        ex("cholesky_solve(ones([3, 1]), ones([2, 2]))", "E0201"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        system(a.tensor(1), a.tensor(0), true)?;
+        Ok(vec![with_factor(e, a.tensor(0), a.tensor(1), a.flag(2))?])
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.cholesky_solve(b, l)",
+    ..Op::BASE
+};
+
+fn with_factor(e: &mut dyn Emit, b: &Tensor, factor: &Tensor, upper: bool) -> Result<Tensor> {
+    let flipped = adjoint(e, factor)?;
+    let (lower, upper) = if upper { (&flipped, factor) } else { (factor, &flipped) };
+    let half = triangular(e, lower, b, false, true, false)?;
+    triangular(e, upper, &half, true, true, false)
+}
+
+pub static CHOLESKY_INVERSE: Op = Op {
+    name: "cholesky_inverse",
+    params: &[Param::new("L", Kind::Tensor), UPPER],
+    summary: "The inverse of A, given the factor L of A that `cholesky` makes.",
+    examples: &[
+        ex("cholesky_inverse(tensor([[2.0]]))", "tensor([[0.2500]])"),
+        ex("cholesky_inverse(ones([2, 3]))", "E0201"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        squares("L", a.tensor(0))?;
+        let eye = identity_like(e, a.tensor(0))?;
+        Ok(vec![with_factor(e, &eye, a.tensor(0), a.flag(1))?])
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.cholesky_inverse(l)",
+    ..Op::BASE
+};
+
+/// Internal: systems over one batch.
+static SOLVE_MATRICES: Op = Op {
+    name: "solve",
+    params: &[A, Param::new("B", Kind::Tensor)],
+    summary: "Solves linear systems.",
+    lower: Lower::Kernel(|_, a| {
+        let call = KernelCall::new("solve", kernel::solve).input(a.tensor(0)).input(a.tensor(1));
+        Ok(call.output(&a.tensor(1).shape(), a.tensor(1).dtype()))
+    }),
+    saves: &[Save::In(0), Save::Out(0)],
+    grad: Grad::Rule(|e, v| {
+        let at = adjoint(e, v.input(0))?;
+        let right = solve(e, &at, v.g())?;
+        let first = if v.needs(0) {
+            let xt = adjoint(e, v.output(0))?;
+            Some(minus_product(e, &right, &xt)?)
+        } else {
+            None
+        };
+        Ok(vec![first, Some(right)])
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// Solves `a x = b`; batches broadcast.
+pub fn solve(e: &mut dyn Emit, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let (a, b) = same_batch(e, a, b)?;
+    e.call(&SOLVE_MATRICES, args![&a, &b])
+}
+
+pub static SOLVE: Op = Op {
+    name: "solve",
+    params: &[A, Param::new("B", Kind::Tensor), Param::opt("left", Kind::Bool, Default::Bool(true))],
+    summary: "The X with A @ X = B (or X @ A = B with `left: false`); B may be a vector, or a batch of them.",
+    details: "A singular A is found while computing.",
+    examples: &[
+        ex("solve(tensor([[2.0, 0.0], [0.0, 4.0]]), tensor([2.0, 2.0]))", "tensor([1.0000, 0.5000])"),
+        ex("solve(ones([2, 3]), ones([2]))", "E0201"),
+        ex("solve(tensor([[1]]), tensor([[1]]))", "E0202"),
+        ex("solve(ones([2, 2]), ones([2]), #{left: false})", "E0201"),
+        ex("solve(zeros([1, 1]), ones([1]))", "E0406"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let (x, b, left) = (a.tensor(0), a.tensor(1), a.flag(2));
+        squares("A", x)?;
+        let (s, t) = (x.shape(), b.shape());
+        let vector = t.len() == 1 || (t.len() + 1 == s.len() && t[..] == s[..s.len() - 1]);
+        if vector && !left {
+            fail!(SHAPE, "a vector on the right of the equation goes with `left: true` only");
+        }
+        let b = if vector { e.call(&UNSQUEEZE, args![b, -1])? } else { b.clone() };
+        system(x, &b, left)?;
+        if !left {
+            let (x, b) = (adjoint(e, x)?, adjoint(e, &b)?);
+            let out = solve(e, &x, &b)?;
+            return Ok(vec![adjoint(e, &out)?]);
+        }
+        let out = solve(e, x, &b)?;
+        if vector { e.apply(&SQUEEZE, args![&out, -1]) } else { Ok(vec![out]) }
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.linalg.solve(a, b)",
+    ..Op::BASE
+};
+
+pub static INV: Op = Op {
+    name: "inv",
+    aliases: &["inverse"],
+    params: &[A],
+    summary: "The inverse of square matrices.",
+    details: "A singular matrix is found while computing.",
+    examples: &[
+        ex("inv(tensor([[2.0, 0.0], [0.0, 4.0]]))", "tensor([[0.5000, 0.0000],\n        [0.0000, 0.2500]])"),
+        ex("inv(ones([2, 3]))", "E0201"),
+        ex("inv(tensor([[1]]))", "E0202"),
+        ex("inv(zeros([1, 1]))", "E0406"),
+    ],
+    lower: Lower::Kernel(|_, a| {
+        squares("A", a.tensor(0))?;
+        let call = KernelCall::new("inv", kernel::inv).input(a.tensor(0));
+        Ok(call.output(&a.tensor(0).shape(), a.tensor(0).dtype()))
+    }),
+    saves: &[Save::Out(0)],
+    grad: Grad::Rule(|e, v| {
+        let yt = adjoint(e, v.output(0))?;
+        let half = product(e, &yt, v.g())?;
+        Ok(vec![Some(minus_product(e, &half, &yt)?)])
+    }),
+    oracle: "torch.linalg.inv(a)",
+    ..Op::BASE
+};
+
+pub static DET: Op = Op {
+    name: "det",
+    params: &[A],
+    summary: "The determinant of square matrices.",
+    examples: &[ex("det(tensor([[1.0, 2.0], [3.0, 4.0]]))", "tensor(-2.0000)"), ex("det(ones([2, 3]))", "E0201")],
+    lower: Lower::Kernel(|_, a| {
+        squares("A", a.tensor(0))?;
+        let call = KernelCall::new("det", kernel::det).input(a.tensor(0));
+        Ok(call.output(&sized(a.tensor(0), &[]), a.tensor(0).dtype()))
+    }),
+    saves: &[Save::In(0), Save::Out(0)],
+    grad: Grad::Rule(|e, v| {
+        let g = e.mul(v.g(), v.output(0))?;
+        Ok(vec![Some(over_transposed(e, v.input(0), &g)?)])
+    }),
+    oracle: "torch.linalg.det(a)",
+    ..Op::BASE
+};
+
+/// `g * inv(A)^T`. Where nothing is differentiated further it goes through the factors, with a zero pivot replaced
+/// by the smallest number beside 1, as in PyTorch: a singular matrix then still has a gradient.
+fn over_transposed(e: &mut dyn Emit, a: &Tensor, g: &Tensor) -> Result<Tensor> {
+    let d = times_identity(e, g, a)?;
+    if e.grad_enabled() {
+        let at = adjoint(e, a)?;
+        return solve(e, &at, &d);
+    }
+    let factors = e.apply(&LU, args![a])?;
+    let (p, l, u) = (&factors[0], &factors[1], &factors[2]);
+    let diagonal = e.call(&crate::op::rows::shape::DIAGONAL, args![u, 0, -2, -1])?;
+    let zero = e.call(&crate::op::rows::compare::EQ, args![&diagonal, 0])?;
+    let eps = if a.dtype() == DType::F64 { f64::EPSILON } else { f32::EPSILON as f64 };
+    let nudge = e.cast(&zero, a.dtype())?;
+    let nudge = e.mul(&nudge, eps)?;
+    let nudge = e.call(&crate::op::rows::copies::DIAG_EMBED, args![&nudge])?;
+    let u = e.add(u, &nudge)?;
+    let (ut, lt) = (adjoint(e, &u)?, adjoint(e, l)?);
+    let half = triangular(e, &ut, &d, false, true, false)?;
+    let half = triangular(e, &lt, &half, true, true, true)?;
+    product(e, p, &half)
+}
+
+pub static SLOGDET: Op = Op {
+    name: "slogdet",
+    params: &[A],
+    summary: "Sign, and logarithm of the absolute value, of the determinant.",
+    examples: &[ex("slogdet(tensor([[-1.0]])).sign", "tensor(-1.)"), ex("slogdet(ones([2, 3]))", "E0201")],
+    lower: Lower::Kernel(|_, a| {
+        squares("A", a.tensor(0))?;
+        let (shape, dtype) = (sized(a.tensor(0), &[]), a.tensor(0).dtype());
+        let call = KernelCall::new("slogdet", kernel::slogdet).input(a.tensor(0));
+        Ok(call.output(&shape, dtype).output(&shape, dtype))
+    }),
+    saves: &[Save::In(0)],
+    grad: Grad::Rule(|e, v| match &v.grads[1] {
+        Some(g) => {
+            let at = adjoint(e, v.input(0))?;
+            let d = times_identity(e, g, v.input(0))?;
+            Ok(vec![Some(solve(e, &at, &d)?)])
+        }
+        None => Ok(vec![Some(e.zeros_like(v.meta(0))?)]),
+    }),
+    results: &["sign", "logabsdet"],
+    oracle: "torch.linalg.slogdet(a)",
+    ..Op::BASE
+};
+
+pub static LOGDET: Op = Op {
+    name: "logdet",
+    params: &[A],
+    summary: "The logarithm of the determinant: minus infinity when it is 0, NaN when it is negative.",
+    examples: &[ex("logdet(tensor([[1.0]]))", "tensor(0.)"), ex("logdet(ones([2, 3]))", "E0201")],
+    lower: Lower::Compose(|e, a| {
+        let parts = e.apply(&SLOGDET, args![a.tensor(0)])?;
+        // log of the sign is 0, minus infinity, or NaN.
+        let sign = e.detach(&parts[0]);
+        let sign = e.call(&LOG, args![&sign])?;
+        Ok(vec![e.add(&parts[1], &sign)?])
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.logdet(a)",
+    ..Op::BASE
+};
+
+/// Argument 1 of `lu` and `lu_factor`.
+fn pivoted(a: &Args) -> Result<()> {
+    match a.flag(1) {
+        true => Ok(()),
+        false => fail!(VALUE, "factors without pivoting are not offered: they lose all precision on harmless matrices"),
+    }
+}
+
+const PIVOT: Param = Param::opt("pivot", Kind::Bool, Default::Bool(true));
+
+pub static LU: Op = Op {
+    name: "lu",
+    params: &[A, PIVOT],
+    summary: "Permutation P, unit lower triangle L and upper triangle U with A = P @ L @ U.",
+    examples: &[
+        ex("lu(tensor([[1.0, 0.0], [2.0, 1.0]])).U", "tensor([[ 2.0000,  1.0000],\n        [ 0.0000, -0.5000]])"),
+        ex("lu(ones([2]))", "E0201"),
+        ex("lu(ones([2, 2]), #{pivot: false})", "E0206"),
+    ],
+    lower: Lower::Kernel(|_, a| {
+        let x = a.tensor(0);
+        matrices("A", x)?;
+        pivoted(a)?;
+        let shape = x.shape();
+        let (m, n) = (shape[shape.len() - 2], shape[shape.len() - 1]);
+        let k = m.min(n);
+        let call = KernelCall::new("lu", kernel::lu).input(x);
+        let call = call.output(&sized(x, &[m, m]), x.dtype()).output(&sized(x, &[m, k]), x.dtype());
+        Ok(call.output(&sized(x, &[k, n]), x.dtype()))
+    }),
+    saves: &[Save::Out(0), Save::Out(1), Save::Out(2)],
+    grad: Grad::Rule(lu_grad),
+    results: &["P", "L", "U"],
+    oracle: "torch.linalg.lu(a)",
+    ..Op::BASE
+};
+
+fn part(e: &mut dyn Emit, x: &Tensor, dim: i64, from: usize, to: usize) -> Result<Tensor> {
+    e.call(&SLICE, args![x, dim, from, to, 1])
+}
+
+/// With A1 the leading square part: `P L^-T (tril(L^T gL, -1) + triu(gU U^T)) U^-T`, and what the rest adds.
+fn lu_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
+    let (p, l, u) = (v.output(0), v.output(1), v.output(2));
+    let shape = v.meta(0).shape.clone();
+    let (m, n) = (shape[shape.len() - 2], shape[shape.len() - 1]);
+    let k = m.min(n);
+    let whole = |e: &mut dyn Emit, at: usize| match &v.grads[at] {
+        Some(g) => Ok(g.clone()),
+        None => e.zeros_like(&v.outputs[at]),
+    };
+    let (gl, gu) = (whole(e, 1)?, whole(e, 2)?);
+    let (l1, u1) = (part(e, l, -2, 0, k)?, part(e, u, -1, 0, k)?);
+    let (l1t, u1t) = (adjoint(e, &l1)?, adjoint(e, &u1)?);
+    let gl1 = part(e, &gl, -2, 0, k)?;
+    let gu1 = part(e, &gu, -1, 0, k)?;
+    let mut below = product(e, &l1t, &gl1)?;
+    let mut above = product(e, &gu1, &u1t)?;
+    let gu2 = part(e, &gu, -1, k, n)?;
+    let gl2 = part(e, &gl, -2, k, m)?;
+    if n > k {
+        let u2 = part(e, u, -1, k, n)?;
+        let u2t = adjoint(e, &u2)?;
+        let extra = product(e, &gu2, &u2t)?;
+        below = e.sub(&below, &extra)?;
+    }
+    if m > k {
+        let l2 = part(e, l, -2, k, m)?;
+        let l2t = adjoint(e, &l2)?;
+        let extra = product(e, &l2t, &gl2)?;
+        above = e.sub(&above, &extra)?;
+    }
+    let below = e.call(&TRIL, args![&below, -1])?;
+    let above = e.call(&TRIU, args![&above, 0])?;
+    let middle = e.add(&below, &above)?;
+    let middle = triangular(e, &u1t, &middle, false, false, false)?;
+    let mut g = triangular(e, &l1t, &middle, true, true, true)?;
+    if n > k {
+        let rest = triangular(e, &l1t, &gu2, true, true, true)?;
+        g = e.call(&CAT, args![vec![g, rest], -1])?;
+    }
+    if m > k {
+        let rest = triangular(e, &u1t, &gl2, false, false, false)?;
+        g = e.call(&CAT, args![vec![g, rest], -2])?;
+    }
+    Ok(vec![Some(product(e, p, &g)?)])
+}
+
+pub static LU_FACTOR: Op = Op {
+    name: "lu_factor",
+    params: &[A, PIVOT],
+    summary: "Both triangles of the LU decomposition in one matrix, and the row exchanges, counted from 1.",
+    details: "Reads the permutation to make the exchanges, which waits.",
+    examples: &[
+        ex("lu_factor(tensor([[1.0, 0.0], [2.0, 1.0]])).pivots", "tensor([2, 2], dtype=i32)"),
+        ex("lu_factor(ones([2]))", "E0201"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let factors = e.apply(&LU, args![a.tensor(0), a.flag(1)])?;
+        let (p, l, u) = (&factors[0], &factors[1], &factors[2]);
+        let shape = a.tensor(0).shape();
+        let (m, n) = (shape[shape.len() - 2], shape[shape.len() - 1]);
+        let k = m.min(n);
+        let strict = e.call(&TRIL, args![l, -1])?;
+        let (mut left, mut right) = (strict, u.clone());
+        if n > k {
+            left = e.call(&crate::op::rows::padding::PAD_CONSTANT, args![&left, &[0, (n - k) as i64][..], 0])?;
+        }
+        if m > k {
+            right =
+                e.call(&crate::op::rows::padding::PAD_CONSTANT, args![&right, &[0, 0, 0, (m - k) as i64][..], 0])?;
+        }
+        let both = e.add(&left, &right)?;
+        let pivots = exchanges(e, p, m, k, &sized(a.tensor(0), &[k]))?;
+        Ok(vec![both, pivots])
+    }),
+    grad: Grad::Composed,
+    results: &["LU", "pivots"],
+    oracle: "torch.linalg.lu_factor(a)",
+    ..Op::BASE
+};
+
+/// LAPACK's row exchanges from permutation matrices.
+fn exchanges(e: &mut dyn Emit, p: &Tensor, m: usize, k: usize, shape: &[usize]) -> Result<Tensor> {
+    let quiet = e.detach(p);
+    let values = e.read(&quiet)?;
+    let mut bytes = Vec::new();
+    for matrix in values.chunks_exact((m * m).max(1)).take(if m == 0 { 0 } else { usize::MAX }) {
+        // Column i of P says which row of A is row i of P' A.
+        let source = |i: usize| (0..m).find(|r| matrix[r * m + i].to_f64() != 0.0).unwrap_or(i);
+        let mut now: Vec<usize> = (0..m).collect();
+        for i in 0..k {
+            let at = (i..m).find(|&j| now[j] == source(i)).unwrap_or(i);
+            now.swap(i, at);
+            bytes.extend((at as i32 + 1).to_ne_bytes());
+        }
+    }
+    e.upload(&bytes, shape, DType::I32, p.device())
+}
+
+pub static LU_SOLVE: Op = Op {
+    name: "lu_solve",
+    params: &[
+        Param::new("LU", Kind::Tensor),
+        Param::new("pivots", Kind::Tensor),
+        Param::new("B", Kind::Tensor),
+        Param::opt("left", Kind::Bool, Default::Bool(true)),
+        Param::opt("adjoint", Kind::Bool, Default::Bool(false)),
+    ],
+    summary: "The X with A @ X = B, given what `lu_factor` makes of A.",
+    details: "Reads the row exchanges, which waits.",
+    examples: &[
+        ex("let f = lu_factor(tensor([[2.0]])); lu_solve(f.LU, f.pivots, tensor([[4.0]]))", "tensor([[2.]])"),
+        ex("let f = lu_factor(tensor([[2.0]])); lu_solve(f.LU, f.pivots, ones([2, 1]))", "E0201"),
+    ],
+    lower: Lower::Compose(lu_solve),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    oracle: "torch.linalg.lu_solve(*torch.linalg.lu_factor(a), b)",
+    ..Op::BASE
+};
+
+fn lu_solve(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
+    let (factors, pivots, b, left, flipped) = (a.tensor(0), a.tensor(1), a.tensor(2), a.flag(3), a.flag(4));
+    system(factors, b, left)?;
+    let n = squares("LU", factors)?;
+    if pivots.dtype() != DType::I32 {
+        fail!(DTYPE, "`pivots` must be i32, not {}", pivots.dtype());
+    }
+    if pivots.shape() != sized(factors, &[n]) {
+        fail!(
+            SHAPE,
+            "`pivots` has shape {:?}, {:?} is wanted",
+            pivots.shape().as_slice(),
+            sized(factors, &[n]).as_slice()
+        );
+    }
+    let rows = e.read(pivots)?;
+    let mut values = vec![0f64; rows.len() * n];
+    for (batch, exchanges) in rows.chunks_exact(n.max(1)).enumerate() {
+        let mut now: Vec<usize> = (0..n).collect();
+        for (i, at) in exchanges.iter().enumerate() {
+            let at = at.to_i64() - 1;
+            if at < i as i64 || at >= n as i64 {
+                fail!(VALUE, "pivot {} of row {i} is no row exchange", at + 1);
+            }
+            now.swap(i, at as usize);
+        }
+        for (i, &row) in now.iter().enumerate() {
+            values[(batch * n + row) * n + i] = 1.0;
+        }
+    }
+    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_ne_bytes()).collect();
+    let p = e.upload(&bytes, &factors.shape(), DType::F64, factors.device())?;
+    let p = e.cast(&p, factors.dtype())?;
+    let (factors_t, pt) = (adjoint(e, factors)?, adjoint(e, &p)?);
+    // X A = B is A' X' = B'.
+    let b = if left { b.clone() } else { adjoint(e, b)? };
+    let x = if left != flipped {
+        let b = product(e, &pt, &b)?;
+        let half = triangular(e, factors, &b, false, true, true)?;
+        triangular(e, factors, &half, true, true, false)?
+    } else {
+        let half = triangular(e, &factors_t, &b, false, true, false)?;
+        let half = triangular(e, &factors_t, &half, true, true, true)?;
+        product(e, &p, &half)?
+    };
+    Ok(vec![if left { x } else { adjoint(e, &x)? }])
+}
+
+pub static TENSORINV: Op = Op {
+    name: "tensorinv",
+    params: &[A, Param::opt("ind", Kind::Int, Default::Int(2))],
+    summary: "The inverse of a tensor as a map from its last dimensions to its first `ind`.",
+    examples: &[
+        ex("tensorinv(tensor([[2.0]]), 1)", "tensor([[0.5000]])"),
+        ex("tensorinv(ones([2, 3]), 1)", "E0201"),
+        ex("tensorinv(ones([2, 2]), 0)", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let (shape, ind) = (a.tensor(0).shape(), a.int(1));
+        if ind <= 0 {
+            fail!(VALUE, "`ind` must be positive, not {ind}");
+        }
+        let at = (ind as usize).min(shape.len());
+        let (rows, columns): (usize, usize) = (shape[..at].iter().product(), shape[at..].iter().product());
+        if rows != columns {
+            fail!(SHAPE, "the sizes {:?} and {:?} have different products", &shape[..at], &shape[at..]);
+        }
+        let flat = e.call(&RESHAPE, args![a.tensor(0), &[rows, columns][..]])?;
+        let inverse = e.call(&INV, args![&flat])?;
+        let out: Shape = shape[at..].iter().chain(&shape[..at]).copied().collect();
+        e.apply(&RESHAPE, args![&inverse, out.as_slice()])
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.linalg.tensorinv(a, 1)",
+    ..Op::BASE
+};
+
+pub static ROWS: &[&Op] = &[
+    &CHOLESKY,
+    &TRIANGULAR,
+    &SOLVE_TRIANGULAR,
+    &TRIANGULAR_SOLVE,
+    &CHOLESKY_SOLVE,
+    &CHOLESKY_INVERSE,
+    &SOLVE_MATRICES,
+    &SOLVE,
+    &INV,
+    &DET,
+    &SLOGDET,
+    &LOGDET,
+    &LU,
+    &LU_FACTOR,
+    &LU_SOLVE,
+    &TENSORINV,
+];

@@ -1,0 +1,182 @@
+//! `load` and `save`: tensors and maps of tensors in files, by extension. Formats are in `files/`; which
+//! folders a script may touch is the host program's word.
+
+use super::bind::{Natives, raw};
+use super::convert;
+use super::host::{Host, Native};
+use super::value::Tensor;
+use crate::base::code;
+use crate::base::device_id::DeviceId;
+use crate::base::diag::{Diag, Focus, Result};
+use crate::base::span::Origin;
+use crate::base::suggest::nearest;
+use crate::files::{self, Array, Named, Value};
+use crate::op::emit::Emit;
+use crate::tensor::engine::Engine;
+use crate::tensor::movement::{self, Wanted};
+use crate::tensor::observe;
+use rhai::{Dynamic, ImmutableString, Map};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    for arity in 1..=2 {
+        let shared = host.clone();
+        raw(module, "load", arity, move |context, values| -> Native {
+            let context = context.expect("registered with a context");
+            shared.call(&context, |engine| {
+                let path = path(values[0])?;
+                let asked = Asked::read(&shared, values.get(1).map(|value| &**value))?;
+                load(&shared, engine, &path, asked).map_err(|diag| at_path(diag, &path))
+            })
+        });
+    }
+    let shared = host.clone();
+    raw(module, "save", 2, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |_| {
+            let path = path(values[0])?;
+            let value = to_file(&shared, values[1])?;
+            let write = permitted(&shared, &path, true).and_then(|()| files::write(&path, &value));
+            write.map(|()| Dynamic::UNIT).map_err(|diag| at_path(diag, &path))
+        })
+    });
+}
+
+/// Keywords of `load`.
+#[derive(Default)]
+struct Asked {
+    wanted: Wanted,
+    /// A `.csv` file as one tensor for each column.
+    columns: bool,
+}
+
+impl Asked {
+    const KEYWORDS: [&'static str; 3] = ["device", "dtype", "columns"];
+
+    fn read(host: &Host, value: Option<&Dynamic>) -> Result<Asked> {
+        let mut asked = Asked::default();
+        let Some(value) = value else { return Ok(asked) };
+        let Some(map) = value.read_lock::<Map>() else {
+            let text = format!(
+                "the keywords of `load` are a map, as in `load(path, #{{device: \"cpu\"}})`, not {}",
+                convert::type_name(value)
+            );
+            return Err(Diag::error(code::ARGUMENT_TYPE, text));
+        };
+        for (name, value) in map.iter() {
+            match name.as_str() {
+                "device" => asked.wanted.device = Some(convert::device(host, value)?),
+                "dtype" => asked.wanted.dtype = Some(convert::dtype(value)?),
+                "columns" => {
+                    asked.columns = value.as_bool().map_err(|_| {
+                        let text = format!("`columns` is true or false, not {}", convert::type_name(value));
+                        Diag::error(code::ARGUMENT_TYPE, text)
+                    })?;
+                }
+                _ => {
+                    let text = format!("`load`: unknown keyword `{name}`");
+                    let diag =
+                        Diag::error(code::UNKNOWN_KEYWORD, text).keyword(Origin::NONE, name, "not a keyword of `load`");
+                    return Err(match nearest(name, Asked::KEYWORDS) {
+                        Some(found) => diag.help(format!("did you mean `{found}`?")),
+                        None => diag.help(format!("the keywords are: {}", Asked::KEYWORDS.join(", "))),
+                    });
+                }
+            }
+        }
+        Ok(asked)
+    }
+}
+
+fn path(value: &Dynamic) -> Result<PathBuf> {
+    match value.read_lock::<ImmutableString>() {
+        Some(text) => Ok(PathBuf::from(text.as_str())),
+        None => Err(Diag::error(code::ARGUMENT_TYPE, format!("a path is a string, not {}", convert::type_name(value)))),
+    }
+}
+
+/// The path is what an error of a file points at.
+fn at_path(diag: Box<Diag>, path: &Path) -> Box<Diag> {
+    if !diag.labels.is_empty() {
+        return diag;
+    }
+    let relative = path.is_relative().then(|| std::env::current_dir().ok()).flatten();
+    let about_place = matches!(diag.code, code::FILE) && diag.help.is_none();
+    let diag = diag.label(Origin::NONE, Focus::Argument(0), "this file");
+    match relative.filter(|_| about_place) {
+        Some(folder) => diag.note(format!("the path is looked for from {}", folder.display())),
+        None => diag,
+    }
+}
+
+fn load(host: &Host, engine: &mut Engine, path: &Path, asked: Asked) -> Result<Dynamic> {
+    permitted(host, path, false)?;
+    let value = if asked.columns { files::read_columns(path)? } else { files::read(path)? };
+    let mut tensor = |array: Array| -> Result<Dynamic> {
+        let host_tensor = engine.upload(array.bytes(), array.shape(), array.dtype(), DeviceId::Cpu)?;
+        movement::to(engine, &host_tensor, asked.wanted).map(Dynamic::from)
+    };
+    match value {
+        Value::One(array) => tensor(array),
+        Value::Named(named) => {
+            let mut map = Map::new();
+            for (name, array) in named.arrays {
+                map.insert(name.into(), tensor(array)?);
+            }
+            Ok(Dynamic::from(map))
+        }
+    }
+}
+
+/// A tensor, or a map of tensors, as a file holds it. Waits.
+fn to_file(host: &Host, value: &Dynamic) -> Result<Value> {
+    if let Some(tensor) = value.read_lock::<Tensor>() {
+        return array(host, &tensor).map(Value::One);
+    }
+    let wrong = |what: &str, value: &Dynamic| {
+        let text = format!("{what} a tensor or a map of tensors, not {}", convert::type_name(value));
+        let diag = Diag::error(code::ARGUMENT_TYPE, text).label(Origin::NONE, Focus::Argument(1), "cannot be saved");
+        diag.help("make a tensor of it first, for example `tensor(value)`")
+    };
+    let Some(map) = value.read_lock::<Map>() else { return Err(wrong("what is saved is", value)) };
+    let mut arrays = Vec::with_capacity(map.len());
+    for (name, value) in map.iter() {
+        match value.read_lock::<Tensor>() {
+            Some(tensor) => arrays.push((name.to_string(), array(host, &tensor)?)),
+            None => return Err(wrong(&format!("the entry `{name}` must be"), value)),
+        }
+    }
+    Ok(Value::Named(Named::new(arrays)))
+}
+
+fn array(host: &Host, tensor: &Tensor) -> Result<Array> {
+    let bytes = observe::bytes(&host.rt, tensor)?;
+    Array::new(tensor.dtype(), tensor.shape().to_vec(), bytes)
+}
+
+/// Whether the host program lets scripts touch this path. Links and `..` are resolved first.
+fn permitted(host: &Host, path: &Path, writing: bool) -> Result<()> {
+    let Some(roots) = &host.file_roots else { return Ok(()) };
+    let real = if writing { None } else { path.canonicalize().ok() };
+    let real = real.or_else(|| {
+        // A file that is not there yet is where its folder is.
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some(folder.canonicalize().ok()?.join(path.file_name()?))
+    });
+    let inside =
+        |real: &PathBuf| roots.iter().filter_map(|root| root.canonicalize().ok()).any(|root| real.starts_with(root));
+    if real.as_ref().is_some_and(inside) {
+        return Ok(());
+    }
+    let diag = Diag::error(
+        code::FILE_ACCESS,
+        format!("`{}` is outside the folders that this program lets scripts use", path.display()),
+    );
+    let names: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
+    Err(diag.help(if names.is_empty() {
+        "no folder is permitted".to_string()
+    } else {
+        format!("permitted are: {}", names.join(", "))
+    }))
+}

@@ -1,0 +1,321 @@
+//! The command line as a value. Reads words only: no file, no environment.
+
+use crate::base::suggest::nearest;
+use lexopt::{Arg, Parser, ValueExt};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq)]
+pub enum Command {
+    Run {
+        file: PathBuf,
+        words: Vec<String>,
+        settings: Settings,
+    },
+    /// `run FILE -- --help`: what the script itself takes.
+    Arguments {
+        file: PathBuf,
+    },
+    Check {
+        files: Vec<PathBuf>,
+    },
+    Test {
+        folder: PathBuf,
+        settings: Settings,
+    },
+    /// Without a code: all of them.
+    Explain {
+        code: Option<String>,
+    },
+    Devices,
+    /// Of one command, or of the program.
+    Help(Option<&'static str>),
+    Version,
+}
+
+/// Flags of the commands that run scripts.
+#[derive(Debug, Default, PartialEq)]
+pub struct Settings {
+    pub device: Option<String>,
+    pub seed: Option<u64>,
+    pub blocking: bool,
+    pub check: bool,
+}
+
+/// A command line that means nothing.
+#[derive(Debug, PartialEq)]
+pub struct Usage {
+    pub message: String,
+    pub help: Option<String>,
+}
+
+impl Usage {
+    pub fn new(message: impl Into<String>, help: impl Into<String>) -> Usage {
+        Usage { message: message.into(), help: Some(help.into()) }
+    }
+}
+
+pub const COMMANDS: &[&str] = &["run", "check", "test", "explain", "devices", "help"];
+const RUN_FLAGS: &[&str] = &["device", "seed", "blocking", "check", "races", "help"];
+const TEST_FLAGS: &[&str] = &["device", "seed", "blocking", "check", "help"];
+
+/// The command of the words after the program's name.
+pub fn parse(mut words: Vec<OsString>) -> Result<Command, Usage> {
+    let script_words = match words.iter().position(|word| word == "--") {
+        Some(at) => {
+            let rest = words.split_off(at);
+            Some(rest.into_iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>())
+        }
+        None => None,
+    };
+    let mut parser = Parser::from_args(words);
+    let name = match parser.next().map_err(unreadable)? {
+        None => {
+            return Err(Usage::new(
+                "a command is missing",
+                "`tscript run FILE` runs a script; `tscript --help` tells more",
+            ));
+        }
+        Some(Arg::Long("help") | Arg::Short('h')) => return Ok(Command::Help(None)),
+        Some(Arg::Long("version") | Arg::Short('V')) => return Ok(Command::Version),
+        Some(Arg::Value(word)) => word.to_string_lossy().into_owned(),
+        Some(other) => return Err(unknown_flag(&other, &["help", "version"])),
+    };
+    let Some(name) = COMMANDS.iter().copied().find(|known| *known == name) else {
+        return Err(unknown_command(&name));
+    };
+    if script_words.is_some() && name != "run" {
+        return Err(Usage::new(
+            format!("`tscript {name}` takes nothing after `--`"),
+            "only `tscript run FILE -- ...` does",
+        ));
+    }
+    match name {
+        "run" => run(&mut parser, script_words.unwrap_or_default()),
+        "test" => test(&mut parser),
+        "help" => {
+            let (topics, help) = plain(&mut parser)?;
+            let topic = topics.first().map(|topic| topic.to_string_lossy().into_owned());
+            match topic {
+                Some(topic) if !help => match COMMANDS.iter().copied().find(|known| *known == topic) {
+                    Some(known) => Ok(Command::Help(Some(known))),
+                    None => Err(unknown_command(&topic)),
+                },
+                _ => Ok(Command::Help(None)),
+            }
+        }
+        _ => {
+            let (values, help) = plain(&mut parser)?;
+            if help {
+                return Ok(Command::Help(Some(name)));
+            }
+            simple(name, values)
+        }
+    }
+}
+
+fn simple(name: &str, values: Vec<OsString>) -> Result<Command, Usage> {
+    let too_many = |most: usize| match values.get(most) {
+        Some(extra) => Err(Usage::new(
+            format!("`{}` is one argument too many", extra.to_string_lossy()),
+            format!("`tscript help {name}` shows what it takes"),
+        )),
+        None => Ok(()),
+    };
+    match name {
+        "check" if values.is_empty() => Err(no_file(name)),
+        "check" => Ok(Command::Check { files: values.into_iter().map(PathBuf::from).collect() }),
+        "explain" => {
+            too_many(1)?;
+            Ok(Command::Explain { code: values.first().map(|code| code.to_string_lossy().into_owned()) })
+        }
+        _ => {
+            too_many(0)?;
+            Ok(Command::Devices)
+        }
+    }
+}
+
+/// Values, and whether `--help` was among the words.
+fn plain(parser: &mut Parser) -> Result<(Vec<OsString>, bool), Usage> {
+    let mut values = Vec::new();
+    let mut help = false;
+    while let Some(arg) = parser.next().map_err(unreadable)? {
+        match arg {
+            Arg::Value(value) => values.push(value),
+            Arg::Long("help") | Arg::Short('h') => help = true,
+            other => return Err(unknown_flag(&other, &["help"])),
+        }
+    }
+    Ok((values, help))
+}
+
+fn run(parser: &mut Parser, words: Vec<String>) -> Result<Command, Usage> {
+    let mut settings = Settings::default();
+    let mut file: Option<PathBuf> = None;
+    while let Some(arg) = parser.next().map_err(unreadable)? {
+        match arg {
+            Arg::Value(value) if file.is_none() => file = Some(value.into()),
+            Arg::Value(value) => {
+                let message = format!("`{}` stands after the script", value.to_string_lossy());
+                return Err(Usage::new(message, "arguments of the script stand after `--`: `tscript run FILE -- ...`"));
+            }
+            Arg::Long("help") | Arg::Short('h') => return Ok(Command::Help(Some("run"))),
+            Arg::Long("races") => races(parser)?,
+            other => {
+                let name = owned(other);
+                flag(parser, &mut settings, &name, RUN_FLAGS)?;
+            }
+        }
+    }
+    let Some(file) = file else { return Err(no_file("run")) };
+    if words.iter().any(|word| word == "--help") {
+        return Ok(Command::Arguments { file });
+    }
+    Ok(Command::Run { file, words, settings })
+}
+
+fn test(parser: &mut Parser) -> Result<Command, Usage> {
+    let mut settings = Settings::default();
+    let mut folder: Option<PathBuf> = None;
+    while let Some(arg) = parser.next().map_err(unreadable)? {
+        match arg {
+            Arg::Value(value) if folder.is_none() => folder = Some(value.into()),
+            Arg::Value(value) => {
+                let message = format!("`{}` is a second folder", value.to_string_lossy());
+                return Err(Usage::new(message, "`tscript test` takes one folder or one file"));
+            }
+            Arg::Long("help") | Arg::Short('h') => return Ok(Command::Help(Some("test"))),
+            other => {
+                let name = owned(other);
+                flag(parser, &mut settings, &name, TEST_FLAGS)?;
+            }
+        }
+    }
+    Ok(Command::Test { folder: folder.unwrap_or_else(|| PathBuf::from(".")), settings })
+}
+
+fn flag(parser: &mut Parser, settings: &mut Settings, name: &str, known: &[&str]) -> Result<(), Usage> {
+    match name {
+        "--device" => settings.device = Some(text(parser, "--device", "a device such as `cpu`")?),
+        "--seed" => {
+            let word = text(parser, "--seed", "an integer of at least 0")?;
+            let seed = word.parse().map_err(|_| {
+                Usage::new(format!("`--seed` wants an integer of at least 0, not `{word}`"), "for example `--seed 42`")
+            })?;
+            settings.seed = Some(seed);
+        }
+        "--blocking" => settings.blocking = true,
+        "--check" => settings.check = true,
+        _ => return Err(unknown(name, known)),
+    }
+    Ok(())
+}
+
+/// The CPU has one stream, in order: there is nothing to report yet, whatever is asked for.
+fn races(parser: &mut Parser) -> Result<(), Usage> {
+    let word = text(parser, "--races", "`warn`, `error` or `off`")?;
+    match word.as_str() {
+        "warn" | "error" | "off" => Ok(()),
+        _ => {
+            Err(Usage::new(format!("`--races` wants `warn`, `error` or `off`, not `{word}`"), "the default is `warn`"))
+        }
+    }
+}
+
+fn text(parser: &mut Parser, flag: &str, what: &str) -> Result<String, Usage> {
+    let missing = || Usage::new(format!("`{flag}` wants {what} after it"), "`tscript help run` shows every flag");
+    parser.value().map_err(|_| missing())?.string().map_err(|_| missing())
+}
+
+fn owned(arg: Arg<'_>) -> String {
+    match arg {
+        Arg::Long(name) => format!("--{name}"),
+        Arg::Short(letter) => format!("-{letter}"),
+        Arg::Value(value) => value.to_string_lossy().into_owned(),
+    }
+}
+
+fn unknown_flag(arg: &Arg<'_>, known: &[&str]) -> Usage {
+    unknown(&owned(arg.clone()), known)
+}
+
+fn unknown(flag: &str, known: &[&str]) -> Usage {
+    let help = match nearest(flag.trim_start_matches('-'), known.iter().copied()) {
+        Some(found) => format!("did you mean `--{found}`?"),
+        None => {
+            format!("the flags are: {}", known.iter().map(|name| format!("--{name}")).collect::<Vec<_>>().join(" "))
+        }
+    };
+    Usage::new(format!("unknown flag `{flag}`"), help)
+}
+
+fn unknown_command(word: &str) -> Usage {
+    let help = match nearest(word, COMMANDS.iter().copied()) {
+        Some(found) => format!("did you mean `tscript {found}`?"),
+        None if word.ends_with(".rhai") => format!("to run a script, write `tscript run {word}`"),
+        None => format!("the commands are: {}", COMMANDS.join(" ")),
+    };
+    Usage::new(format!("unknown command `{word}`"), help)
+}
+
+fn no_file(name: &str) -> Usage {
+    Usage::new(format!("`tscript {name}` wants a script"), format!("for example `tscript {name} model.rhai`"))
+}
+
+fn unreadable(error: lexopt::Error) -> Usage {
+    Usage::new(error.to_string(), "`tscript --help` shows every command")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Command, Usage> {
+        parse(line.split_whitespace().map(OsString::from).collect())
+    }
+
+    fn help(line: &str) -> String {
+        read(line).expect_err(line).help.unwrap_or_default()
+    }
+
+    #[test]
+    fn flags_may_stand_on_both_sides_of_the_script() {
+        let wanted = Command::Run {
+            file: "m.rhai".into(),
+            words: vec!["--lr".into(), "0.1".into()],
+            settings: Settings { device: Some("cpu".into()), seed: Some(7), blocking: true, check: true },
+        };
+        assert_eq!(read("run --device cpu --blocking m.rhai --seed=7 --check -- --lr 0.1"), Ok(wanted));
+    }
+
+    #[test]
+    fn what_is_unknown_gets_a_suggestion() {
+        assert_eq!(help("rum x.rhai"), "did you mean `tscript run`?");
+        assert_eq!(help("run --bloking x.rhai"), "did you mean `--blocking`?");
+        assert_eq!(help("model.rhai"), "to run a script, write `tscript run model.rhai`");
+        assert!(help("run x.rhai 3").contains("after `--`"));
+        for line in [
+            "",
+            "run",
+            "check",
+            "run x.rhai --seed -1",
+            "run x.rhai --seed",
+            "run x.rhai --races maybe",
+            "devices now",
+            "test a b",
+            "check x.rhai -- y",
+            "explain E0101 E0102",
+        ] {
+            read(line).expect_err(line);
+        }
+    }
+
+    #[test]
+    fn help_after_the_dashes_is_the_scripts() {
+        assert_eq!(read("run x.rhai -- --help"), Ok(Command::Arguments { file: "x.rhai".into() }));
+        assert_eq!(read("run x.rhai --help"), Ok(Command::Help(Some("run"))));
+        assert_eq!(read("help check"), Ok(Command::Help(Some("check"))));
+    }
+}

@@ -1,0 +1,119 @@
+//! `tscript run` and `tscript check`: a session, its errors on the error output, Ctrl-C, panics.
+
+use super::command::Settings;
+use super::render::{Colour, render, render_error};
+use super::{FAILED, LOST, STACK_BYTES, complain, say};
+use crate::base::code;
+use crate::base::diag::Diag;
+use crate::script::error::Error;
+use crate::script::session::{Builder, InterruptHandle, Session};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A builder with what the command line and the environment say.
+pub fn builder(settings: &Settings) -> Builder {
+    let asked = |name: &str| std::env::var(name).is_ok_and(|value| value == "1");
+    let blocking = settings.blocking || asked("TSCRIPT_LAUNCH_BLOCKING") || asked("CUDA_LAUNCH_BLOCKING");
+    let builder = Session::builder()
+        .blocking(blocking)
+        .check(settings.check)
+        .seed(settings.seed.unwrap_or(0))
+        .stack_bytes(STACK_BYTES)
+        .output(say);
+    match &settings.device {
+        Some(device) => builder.device(device),
+        None => builder,
+    }
+}
+
+pub fn run(file: &Path, words: Vec<String>, settings: &Settings) -> u8 {
+    let work = || -> Result<(), Error> {
+        let mut session = builder(settings).arguments(words).build()?;
+        interruptible(session.interrupt_handle());
+        session.run_file(file)
+    };
+    report(guarded(work))
+}
+
+pub fn check(files: &[PathBuf]) -> u8 {
+    let one = |file: &PathBuf| {
+        let work = || Session::builder().stack_bytes(STACK_BYTES).build()?.check_file(file);
+        report(guarded(work))
+    };
+    files.iter().map(one).max().unwrap_or(0)
+}
+
+/// `tscript run FILE -- --help`.
+pub fn list_arguments(file: &Path) -> u8 {
+    let work = || Session::builder().stack_bytes(STACK_BYTES).build()?.arguments_of(file);
+    match guarded(work) {
+        Ok(asked) if asked.is_empty() => {
+            say(&format!("{} asks for no arguments by name", file.display()));
+            0
+        }
+        Ok(asked) => {
+            let line = |(name, default): (String, Option<String>)| match default {
+                Some(default) => format!("  --{name} VALUE   default {default}"),
+                None => format!("  --{name}"),
+            };
+            let lines: Vec<String> = asked.into_iter().map(line).collect();
+            say(&format!("arguments of {}:\n{}", file.display(), lines.join("\n")));
+            0
+        }
+        Err(failure) => report(Err(failure)),
+    }
+}
+
+/// Why a piece of work gave no value.
+pub enum Failure {
+    Script(Error),
+    /// Already drawn.
+    Panic(String),
+}
+
+/// Runs a piece of work; a panic inside becomes E0806.
+pub fn guarded<R>(work: impl FnOnce() -> Result<R, Error>) -> Result<R, Failure> {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(result) => result.map_err(Failure::Script),
+        Err(_) => Err(Failure::Panic(internal())),
+    }
+}
+
+/// The text for a failure.
+pub fn text(failure: &Failure) -> String {
+    match failure {
+        Failure::Script(error) => render_error(error, Colour::of_stderr()),
+        Failure::Panic(text) => text.clone(),
+    }
+}
+
+fn report(result: Result<(), Failure>) -> u8 {
+    let Err(failure) = result else { return 0 };
+    complain(&text(&failure));
+    match &failure {
+        Failure::Script(error) if error.diag().code == code::DEVICE_LOST => LOST,
+        _ => FAILED,
+    }
+}
+
+/// E0806, with what the panic said.
+pub fn internal() -> String {
+    let said = super::PANICKED.lock().ok().and_then(|mut last| last.take()).unwrap_or_default();
+    let diag = Diag::error(code::INTERNAL, "an internal error")
+        .note(said.replace('\n', " "))
+        .help("this is a mistake of tscript, not of the script: please report it, with the script");
+    render(&diag, &Default::default(), Colour::of_stderr())
+}
+
+/// The first Ctrl-C stops the script at its next step; the second ends the program at once.
+fn interruptible(handle: InterruptHandle) {
+    let asked = AtomicBool::new(false);
+    // An error means that there is no signal to be had; the system's own Ctrl-C works then.
+    let _ = ctrlc::set_handler(move || {
+        if asked.swap(true, Ordering::Relaxed) {
+            std::process::exit(FAILED.into());
+        }
+        handle.interrupt();
+    });
+}
