@@ -2,9 +2,9 @@
 
 use super::node::{Input, Node, Work};
 use super::plan::{Fused, Group, Operand, ScalarRef, Slot, view_of};
-use crate::kernel::abi::RawView;
 use crate::base::dtype::DType;
 use crate::base::layout::{Layout, Shape, Strides};
+use crate::kernel::abi::RawView;
 use crate::kernel::program::{Class, Draw, Instr, Program, Reg};
 use crate::op::tensor::{Buffer, View};
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! The runtime of one session: windows, their flush, memory, random state, defaults, untold faults.
 
 use super::fault;
+use super::key::{self, Key};
 use super::memory::Memory;
 use super::node::{Input, Node, Work};
-use super::key::{self, Key};
 use super::plan::{self, Fused, Plan, ScalarRef, Step, view_of};
 use crate::base::code;
 use crate::base::device_id::DeviceId;

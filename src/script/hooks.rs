@@ -55,7 +55,10 @@ impl SessionHooks {
     /// Rhai's own errors become ours, so that `catch (e)` has `e.code` for every one of them. What the
     /// script threw itself stays as it is.
     fn as_value(&self, error: Box<EvalAltResult>) -> Box<EvalAltResult> {
-        let stops = matches!(error.unwrap_inner(), EvalAltResult::ErrorTerminated(..) | EvalAltResult::ErrorTooManyOperations(..));
+        let stops = matches!(
+            error.unwrap_inner(),
+            EvalAltResult::ErrorTerminated(..) | EvalAltResult::ErrorTooManyOperations(..)
+        );
         if stops || matches!(error.unwrap_inner(), EvalAltResult::ErrorRuntime(..)) {
             return error;
         }

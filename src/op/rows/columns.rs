@@ -108,7 +108,10 @@ pub static UNFOLD_EITHER: Op = Op {
 a size along a dimension, in a new last dimension, without a copy. An image's windows with three integers are \
 written with keywords or arrays.",
     examples: &[
-        ex("unfold(tensor([[[1, 2, 3], [4, 5, 6]]]), [2, 2])", "tensor([[1, 2],\n        [2, 3],\n        [4, 5],\n        [5, 6]])"),
+        ex(
+            "unfold(tensor([[[1, 2, 3], [4, 5, 6]]]), [2, 2])",
+            "tensor([[1, 2],\n        [2, 3],\n        [4, 5],\n        [5, 6]])",
+        ),
         ex("tensor([1, 2, 3]).unfold(0, 2, 1)", "tensor([[1, 2],\n        [2, 3]])"),
         ex("unfold(ones([1, 2, 2]), 3)", "E0201"),
         ex("unfold(ones([1, 2, 2]), [1, 1, 1])", "E0206"),
@@ -146,7 +149,6 @@ written with keywords or arrays.",
     oracle: "torch.nn.functional.unfold(a, (2, 2))",
     ..Op::BASE
 };
-
 
 pub static FOLD: Op = Op {
     name: "fold",

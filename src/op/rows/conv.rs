@@ -27,8 +27,7 @@ const DILATION: Param = Param::opt("dilation", Kind::Ints, Default::Int(1));
 const GROUPS: Param = Param::opt("groups", Kind::Int, Default::Int(1));
 
 /// Of every inner row; `size` are the spatial sizes of what it makes.
-const INNER: &[Param] =
-    &[X, WEIGHT, BIAS, Param::new("size", Kind::Ints), STRIDE, PLAIN_PADDING, DILATION, GROUPS];
+const INNER: &[Param] = &[X, WEIGHT, BIAS, Param::new("size", Kind::Ints), STRIDE, PLAIN_PADDING, DILATION, GROUPS];
 
 fn queue(call: KernelCall, a: &Args, lead: [usize; 2]) -> KernelCall {
     let mut shape = Shape::from_slice(&lead);
@@ -120,7 +119,11 @@ fn check(a: &Args, n: usize, groups: i64, transposed: bool) -> Result<()> {
     }
     if x.len() != n + 1 && x.len() != n + 2 {
         let (most, least) = (n + 2, n + 1);
-        fail!(SHAPE, "`input` must have {most} dimensions, or {least} without a batch; it has shape {:?}", x.as_slice());
+        fail!(
+            SHAPE,
+            "`input` must have {most} dimensions, or {least} without a batch; it has shape {:?}",
+            x.as_slice()
+        );
     }
     if groups < 1 {
         fail!(VALUE, "`groups` must be positive, not {groups}");
@@ -145,7 +148,11 @@ fn check(a: &Args, n: usize, groups: i64, transposed: bool) -> Result<()> {
     let mut operands = vec![("input", a.tensor(0)), ("weight", a.tensor(1))];
     if let Some(bias) = a.opt_tensor(2) {
         if bias.shape().as_slice() != [made] {
-            fail!(SHAPE, "`bias` must have shape [{made}], one number an output channel, not {:?}", bias.shape().as_slice());
+            fail!(
+                SHAPE,
+                "`bias` must have shape [{made}], one number an output channel, not {:?}",
+                bias.shape().as_slice()
+            );
         }
         operands.push(("bias", bias));
     }
@@ -248,7 +255,12 @@ one integer, or one for each spatial dimension; `padding` may be \"valid\" (none
 const TRANSPOSED_DETAILS: &str = "`input` is [N, C, d..] or [C, d..], `weight` [C, O / groups, k..], `bias` [O]; the \
 result is [N, O, o..] with o = (d - 1) stride - 2 padding + dilation (k - 1) + output_padding + 1.";
 
-const fn plain(name: &'static str, examples: &'static [crate::op::row::Example], lower: Lower, oracle: &'static str) -> Op {
+const fn plain(
+    name: &'static str,
+    examples: &'static [crate::op::row::Example],
+    lower: Lower,
+    oracle: &'static str,
+) -> Op {
     Op {
         name,
         params: &[X, WEIGHT, BIAS, STRIDE, PADDING, DILATION, GROUPS],
@@ -263,7 +275,12 @@ const fn plain(name: &'static str, examples: &'static [crate::op::row::Example],
     }
 }
 
-const fn flipped(name: &'static str, examples: &'static [crate::op::row::Example], lower: Lower, oracle: &'static str) -> Op {
+const fn flipped(
+    name: &'static str,
+    examples: &'static [crate::op::row::Example],
+    lower: Lower,
+    oracle: &'static str,
+) -> Op {
     Op {
         name,
         params: &[X, WEIGHT, BIAS, STRIDE, PLAIN_PADDING, OUTPUT_PADDING, GROUPS, DILATION],

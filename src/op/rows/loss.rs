@@ -26,10 +26,14 @@ pub const REDUCTION: Param = Param::opt("reduction", Kind::Str(&["mean", "sum", 
 const IGNORE: Param = Param::opt("ignore_index", Kind::Int, Default::Int(-100));
 const SMOOTHING: Param = Param::opt("label_smoothing", Kind::Float, Default::Float(0.0));
 
+/// What several roundings of a 16-bit float are spared in.
+pub fn widened(dtype: DType) -> DType {
+    if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
+}
+
 /// The sum of everything; 16-bit floats sum in f32 and are rounded once, by `finish`.
 fn total(e: &mut dyn Emit, x: &Tensor) -> Result<Tensor> {
-    let wide = if matches!(x.dtype(), DType::F16 | DType::BF16) { DType::F32 } else { x.dtype() };
-    let x = e.cast(x, wide)?;
+    let x = e.cast(x, widened(x.dtype()))?;
     e.call(&SUM, args![&x])
 }
 
@@ -188,7 +192,11 @@ fn check_scores(a: &Args) -> Result<()> {
         let classes = x.shape()[class_dim(x.ndim())];
         float_only(weight, "weight")?;
         if weight.shape().as_slice() != [classes] {
-            fail!(SHAPE, "`weight` must have shape [{classes}], one number a class, not {:?}", weight.shape().as_slice());
+            fail!(
+                SHAPE,
+                "`weight` must have shape [{classes}], one number a class, not {:?}",
+                weight.shape().as_slice()
+            );
         }
     }
     Ok(())

@@ -12,7 +12,7 @@ use crate::op::rows::activation::LOGSIGMOID;
 use crate::op::rows::arith::{DIV, SUB};
 use crate::op::rows::blend::CLAMP_MIN;
 use crate::op::rows::compare::{EQ, GT, LT, NE, WHERE};
-use crate::op::rows::loss::{REDUCTION, TARGET, WEIGHT, X, reduced};
+use crate::op::rows::loss::{REDUCTION, TARGET, WEIGHT, X, reduced, widened};
 use crate::op::rows::power::XLOGY;
 use crate::op::rows::reduce::SUM;
 use crate::op::rows::unary::{ABS, EXP, LOG, LOG1P};
@@ -20,7 +20,13 @@ use crate::op::rows::windows::float_only;
 use crate::op::tensor::Tensor;
 
 /// A public row whose result is reduced in the end.
-const fn row(name: &'static str, params: &'static [Param], words: [&'static str; 3], examples: &'static [Example], lower: Lower) -> Op {
+const fn row(
+    name: &'static str,
+    params: &'static [Param],
+    words: [&'static str; 3],
+    examples: &'static [Example],
+    lower: Lower,
+) -> Op {
     let [summary, details, oracle] = words;
     Op { name, params, summary, details, examples, lower, grad: Grad::Composed, oracle, ..Op::BASE }
 }
@@ -62,7 +68,11 @@ fn same_shape(a: &Args, names: [&str; 2]) -> Result<()> {
 pub static MSE_LOSS: Op = row(
     "mse_loss",
     &[X, TARGET, REDUCTION, WEIGHT],
-    ["The squared difference.", "With `weight`, \"mean\" divides by the sum of the weights.", "torch.nn.functional.mse_loss(a, b)"],
+    [
+        "The squared difference.",
+        "With `weight`, \"mean\" divides by the sum of the weights.",
+        "torch.nn.functional.mse_loss(a, b)",
+    ],
     &[
         ex("mse_loss(tensor([1.0, 3.0]), tensor([1.0, 1.0]))", "tensor(2.)"),
         ex("mse_loss(ones([2]), ones([3]))", "E0201"),
@@ -78,7 +88,11 @@ pub static MSE_LOSS: Op = row(
 pub static L1_LOSS: Op = row(
     "l1_loss",
     &[X, TARGET, REDUCTION, WEIGHT],
-    ["The absolute difference.", "With `weight`, \"mean\" divides by the sum of the weights.", "torch.nn.functional.l1_loss(a, b)"],
+    [
+        "The absolute difference.",
+        "With `weight`, \"mean\" divides by the sum of the weights.",
+        "torch.nn.functional.l1_loss(a, b)",
+    ],
     &[
         ex("l1_loss(tensor([1.0, 3.0]), tensor([1.0, 1.0]))", "tensor(1.)"),
         ex("l1_loss(ones([2]), ones([3]))", "E0201"),
@@ -163,12 +177,15 @@ pub static HUBER_LOSS: Op = row(
             fail!(VALUE, "`delta` must be positive, not {delta}");
         }
         let d = difference(e, a)?;
+        let dtype = d.dtype();
         let size = e.call(&ABS, args![&d])?;
+        let size = e.cast(&size, widened(dtype))?;
         let square = e.mul(&size, &size)?;
         let low = e.mul(&square, float(0.5))?;
         let high = e.sub(&size, float(0.5 * delta))?;
         let high = e.mul(&high, float(delta))?;
         let loss = bent(e, &size, delta, &low, &high)?;
+        let loss = e.cast(&loss, dtype)?;
         weighted(e, loss, &args![a.tensor(0), a.tensor(1), a.text(2), a.opt_tensor(4)])
     }),
 );
@@ -537,7 +554,13 @@ pub static MARGIN_RANKING_LOSS: Op = row(
     Lower::Compose(|e, a| {
         let (x1, x2, t) = (a.tensor(0), a.tensor(1), a.tensor(2));
         if x1.ndim() != x2.ndim() || x1.ndim() != t.ndim() {
-            fail!(SHAPE, "the inputs and the target must have as many dimensions: {}, {}, {}", x1.ndim(), x2.ndim(), t.ndim());
+            fail!(
+                SHAPE,
+                "the inputs and the target must have as many dimensions: {}, {}, {}",
+                x1.ndim(),
+                x2.ndim(),
+                t.ndim()
+            );
         }
         let (minus, d) = (e.neg(t)?, e.sub(x1, x2)?);
         let gap = e.mul(&minus, &d)?;
@@ -575,8 +598,7 @@ pub static COSINE_EMBEDDING_LOSS: Op = row(
             let product = e.mul(x, y)?;
             e.call(&SUM, args![&product, -1])
         };
-        let product = dot(e, x1, x2)?;
-        let (one, two) = (dot(e, x1, x1)?, dot(e, x2, x2)?);
+        let (product, one, two) = (dot(e, x1, x2)?, dot(e, x1, x1)?, dot(e, x2, x2)?);
         let (one, two) = (e.add(&one, float(1e-12))?, e.add(&two, float(1e-12))?);
         let size = e.mul(&one, &two)?;
         let size = e.call(&crate::op::rows::unary::SQRT, args![&size])?;

@@ -309,12 +309,7 @@ pub static LAYER_NORM: Op = Op {
 
 pub static RMS_NORM: Op = Op {
     name: "rms_norm",
-    params: &[
-        X,
-        Param::new("normalized_shape", Kind::Ints),
-        WEIGHT,
-        Param::opt("eps", Kind::Float, Default::None),
-    ],
+    params: &[X, Param::new("normalized_shape", Kind::Ints), WEIGHT, Param::opt("eps", Kind::Float, Default::None)],
     summary: "Divides by the root of the mean square, over trailing dimensions.",
     details: "y = x / sqrt(mean(x²) + eps) · weight; without `eps` the dtype's machine epsilon.",
     examples: &[
@@ -357,10 +352,13 @@ pub static GROUP_NORM: Op = Op {
         if groups < 1 {
             fail!(VALUE, "`num_groups` must be positive, not {groups}");
         }
-        if shape[1] as i64 % groups != 0 {
+        if shape[1] == 0 || shape[1] as i64 % groups != 0 {
             fail!(SHAPE, "{} channels do not split into {groups} groups", shape[1]);
         }
         check_affine(a, [2, 3], &shape[1..2])?;
+        if shape.iter().product::<usize>() as i64 == groups {
+            fail!(VALUE, "more than 1 value for each group is wanted; `input` has shape {:?}", shape.as_slice());
+        }
         let mut made = e.apply(&GROUP, args![x, a.opt_tensor(2), a.opt_tensor(3), groups, a.float(4)])?;
         made.truncate(1);
         Ok(made)
@@ -435,8 +433,8 @@ pub static BATCH_NORM: Op = Op {
     name: "batch_norm",
     params: &[
         X,
-        Param::new("running_mean", Kind::Tensor),
-        Param::new("running_var", Kind::Tensor),
+        Param::opt("running_mean", Kind::Tensor, Default::None),
+        Param::opt("running_var", Kind::Tensor, Default::None),
         WEIGHT,
         BIAS,
         Param::opt("training", Kind::Bool, Default::Bool(false)),
@@ -456,6 +454,9 @@ running statistics keeps none.",
         ex("batch_norm(ones([2, 3]), (), ())", "E0205"),
     ],
     lower: Lower::Compose(|e, a| {
+        if a.tensor(0).shape().as_slice() == [0] {
+            return Ok(vec![a.tensor(0).clone()]);
+        }
         check_channels(a)?;
         let (x, eps) = (a.tensor(0), a.float(7));
         if !a.flag(5) {
@@ -466,7 +467,11 @@ running statistics keeps none.",
         }
         let n = per_channel_count(&x.shape());
         if n == 1 {
-            fail!(VALUE, "training wants more than 1 value for each channel; `input` has shape {:?}", x.shape().as_slice());
+            fail!(
+                VALUE,
+                "training wants more than 1 value for each channel; `input` has shape {:?}",
+                x.shape().as_slice()
+            );
         }
         let mut made = e.apply(&BATCH, args![x, a.opt_tensor(3), a.opt_tensor(4), eps])?;
         if let Some(running) = a.opt_tensor(1) {

@@ -56,7 +56,12 @@ fn check(a: &Args, lists: std::ops::Range<usize>, op_params: &[Param]) -> Result
         }
         for (p, t) in params.iter().zip(list) {
             if p.shape() != t.shape() {
-                fail!(SHAPE, "`{name}` has shape {:?} for a parameter of shape {:?}", t.shape().as_slice(), p.shape().as_slice());
+                fail!(
+                    SHAPE,
+                    "`{name}` has shape {:?} for a parameter of shape {:?}",
+                    t.shape().as_slice(),
+                    p.shape().as_slice()
+                );
             }
         }
     }

@@ -140,7 +140,8 @@ static UNPOOL: Op = Op {
     lower: Lower::Steps(|e, a| {
         let (x, at) = (a.tensor(0), a.tensor(1));
         let shape = with_last(x, &[a.int(2)]);
-        let zeros = e.source(crate::op::row::Source::Fill(crate::base::dtype::Scalar::Int(0)), &shape, x.dtype(), x.device())?;
+        let zeros =
+            e.source(crate::op::row::Source::Fill(crate::base::dtype::Scalar::Int(0)), &shape, x.dtype(), x.device())?;
         let call = KernelCall::new("scatter", gather::scatter).input(&zeros).input(at).input(x);
         e.kernel(call.int(x.ndim() as i64 - 1).output(&shape, x.dtype()))
     }),
@@ -229,7 +230,7 @@ static ADAPTIVE_AVG_SPREAD: Op = Op {
 // ---- what scripts call ----
 
 /// `[C, d..]` or `[N, C, d..]`, of which only a batch may be empty.
-fn check_planes(x: &Tensor, n: usize) -> Result<()> {
+fn check_planes(x: &Tensor, n: usize, empty_channels: bool) -> Result<()> {
     let shape = x.shape();
     if shape.len() != n + 1 && shape.len() != n + 2 {
         fail!(
@@ -240,8 +241,9 @@ fn check_planes(x: &Tensor, n: usize) -> Result<()> {
             shape.as_slice()
         );
     }
-    if shape[shape.len() - n..].contains(&0) {
-        fail!(SHAPE, "the last {n} dimensions of `input` must not be empty; it has shape {:?}", shape.as_slice());
+    let images = shape.len() - n - if empty_channels { 0 } else { 1 };
+    if shape[images..].contains(&0) {
+        fail!(SHAPE, "only the batch of `input` may be empty; it has shape {:?}", shape.as_slice());
     }
     Ok(())
 }
@@ -289,7 +291,7 @@ fn results(e: &mut dyn Emit, mut made: Vec<Tensor>, dtype: DType, positions: boo
 
 /// Arguments: input, kernel_size, stride, padding, dilation, ceil_mode, return_indices.
 fn max_pool(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
-    check_planes(a.tensor(0), n)?;
+    check_planes(a.tensor(0), n, false)?;
     let w = windows(a, n, Some(4), Some(3), a.flag(5))?;
     let x = as_float(e, a.tensor(0))?;
     let made = e.apply(&MAX_POOL, args![&x, w.kernel, w.stride, w.padding, w.dilation, w.size])?;
@@ -298,7 +300,7 @@ fn max_pool(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
 
 /// Arguments: input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override.
 fn avg_pool(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
-    check_planes(a.tensor(0), n)?;
+    check_planes(a.tensor(0), n, false)?;
     if a.opt_int(6) == Some(0) {
         fail!(VALUE, "`divisor_override` must not be 0");
     }
@@ -310,7 +312,7 @@ fn avg_pool(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
 
 /// Arguments: input, output_size[, return_indices].
 fn adaptive(e: &mut dyn Emit, a: &Args, n: usize, op: &'static Op) -> Result<Vec<Tensor>> {
-    check_planes(a.tensor(0), n)?;
+    check_planes(a.tensor(0), n, true)?;
     let x = as_float(e, a.tensor(0))?;
     let shape = x.shape();
     let size = sizes_or_own(a, 1, &shape[shape.len() - n..], "output_size")?;
@@ -322,7 +324,7 @@ fn adaptive(e: &mut dyn Emit, a: &Args, n: usize, op: &'static Op) -> Result<Vec
 fn lp_pool(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
     use crate::op::rows::{activation::RELU, arith::POW, unary::ABS, unary::SIGN};
     let x = a.tensor(0);
-    check_planes(x, n)?;
+    check_planes(x, n, false)?;
     let p = a.float(1);
     if p == 0.0 {
         fail!(VALUE, "`norm_type` must not be 0");
@@ -342,7 +344,7 @@ fn lp_pool(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
 /// Arguments: input, indices, kernel_size, stride, padding, output_size.
 fn max_unpool(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
     let (x, at) = (a.tensor(0), a.tensor(1));
-    check_planes(x, n)?;
+    check_planes(x, n, false)?;
     if at.dtype() != DType::I64 {
         fail!(DTYPE, "`indices` must be i64, not {}", at.dtype());
     }
@@ -367,7 +369,13 @@ fn max_unpool(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
     Ok(vec![e.call(&RESHAPE, args![&y, with_last(x, &size).as_slice()])?])
 }
 
-const fn row(name: &'static str, params: &'static [Param], words: [&'static str; 3], examples: &'static [Example], lower: Lower) -> Op {
+const fn row(
+    name: &'static str,
+    params: &'static [Param],
+    words: [&'static str; 3],
+    examples: &'static [Example],
+    lower: Lower,
+) -> Op {
     let [summary, details, oracle] = words;
     Op { name, params, summary, details, examples, lower, grad: Grad::Composed, oracle, ..Op::BASE }
 }
@@ -402,10 +410,12 @@ wins. Indices are positions in the plane d.., row by row. NaN wins.";
 const AVG: &str = "The mean of every window.";
 const AVG_DETAILS: &str = "`input` is [N, C, d..] or [C, d..]; the stride is the kernel's size unless given. Padding counts \
 as zeros unless `count_include_pad` is false; `divisor_override` divides the sum instead.";
-const EVEN_DETAILS: &str = "Window i goes from floor(i d / o) to ceil((i + 1) d / o). `()` in `output_size` keeps a size.";
+const EVEN_DETAILS: &str =
+    "Window i goes from floor(i d / o) to ceil((i + 1) d / o). `()` in `output_size` keeps a size.";
 const LP: &str = "The p-norm of every window: (sum of x^p)^(1/p).";
 const LP_DETAILS: &str = "As PyTorch: powers keep their sign, and a window that sums to 0 gives 0.";
-const UNPOOL_DETAILS: &str = "`indices` are those of `max_pool`; one that lies outside is an error while computing (E0401).";
+const UNPOOL_DETAILS: &str =
+    "`indices` are those of `max_pool`; one that lies outside is an error while computing (E0401).";
 
 /// One row for each number of dims: NAME "name" n, parameters, words, examples.
 macro_rules! pools {

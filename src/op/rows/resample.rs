@@ -10,8 +10,10 @@ use crate::kernel::cpu::pool::resample;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::rows::blend::CLAMP;
 use crate::op::rows::pool::{ADAPTIVE_AVG_POOL1D, ADAPTIVE_AVG_POOL2D, ADAPTIVE_AVG_POOL3D};
 use crate::op::rows::shape::PERMUTE;
+use crate::op::rows::unary::ROUND;
 use crate::op::rows::view::RESHAPE;
 use crate::op::rows::windows::{spatial, tuple};
 use crate::op::tensor::Tensor;
@@ -79,7 +81,8 @@ fn target(a: &Args, from: &Ints) -> Result<(Ints, Attr)> {
             Ok((tuple(a, 1, n, "size", 1)?, Attr::None))
         }
         (true, Some(factors)) => {
-            let size: Ints = from.iter().zip(&factors).map(|(&size, factor)| (size as f64 * factor).floor() as i64).collect();
+            let size: Ints =
+                from.iter().zip(&factors).map(|(&size, factor)| (size as f64 * factor).floor() as i64).collect();
             if let Some(bad) = size.iter().find(|&&size| !(1..=i32::MAX as i64).contains(&size)) {
                 fail!(VALUE, "a factor gives a size of {bad}");
             }
@@ -95,7 +98,11 @@ fn interpolate(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
     let x = a.tensor(0);
     let (shape, mode) = (x.shape(), a.text(3));
     if !(3..=5).contains(&shape.len()) || shape[1..].contains(&0) {
-        fail!(SHAPE, "`input` must be [N, C, d..] with one to three dims d.., not empty; it has shape {:?}", shape.as_slice());
+        fail!(
+            SHAPE,
+            "`input` must be [N, C, d..] with one to three dims d.., not empty; it has shape {:?}",
+            shape.as_slice()
+        );
     }
     let n = shape.len() - 2;
     let fits = match mode {
@@ -117,11 +124,15 @@ fn interpolate(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
         return e.call(op, args![x, size]);
     }
     let dtype = x.dtype();
-    if !dtype.is_float() && (smooth || dtype != DType::U8) {
+    if !dtype.is_float() && dtype != DType::U8 {
         fail!(DTYPE, "a floating-point tensor is wanted, not {dtype}");
     }
     let x = if dtype.is_float() { x.clone() } else { e.cast(x, DType::F32)? };
-    let y = e.call(&RESAMPLE, args![&x, size, mode, a.flag(4), scales])?;
+    let mut y = e.call(&RESAMPLE, args![&x, size, mode, a.flag(4), scales])?;
+    if smooth && dtype == DType::U8 {
+        y = e.call(&ROUND, args![&y])?;
+        y = e.call(&CLAMP, args![&y, 0, 255])?;
+    }
     e.cast(&y, dtype)
 }
 
@@ -145,7 +156,10 @@ pub static INTERPOLATE: Op = Op {
 three, the others any. With `align_corners` the corner elements keep their places.",
     examples: &[
         ex("interpolate(tensor([[[1.0, 2.0]]]), #{scale_factor: 2})", "tensor([[[1., 1., 2., 2.]]])"),
-        ex("interpolate(tensor([[[1.0, 3.0]]]), 3, #{mode: \"linear\", align_corners: true})", "tensor([[[1., 2., 3.]]])"),
+        ex(
+            "interpolate(tensor([[[1.0, 3.0]]]), 3, #{mode: \"linear\", align_corners: true})",
+            "tensor([[[1., 2., 3.]]])",
+        ),
         ex("interpolate(ones([1, 1, 2]), 3, #{mode: \"bilinear\"})", "E0201"),
         ex("interpolate(ones([1, 1, 2]), 3, #{scale_factor: 2})", "E0206"),
         ex("interpolate(ones([1, 1, 2]))", "E0205"),
@@ -158,7 +172,14 @@ three, the others any. With `align_corners` the corner elements keep their place
 };
 
 /// Reshapes to `parts` after the leading dims, permutes those parts, and reshapes to `last`.
-fn rearranged(e: &mut dyn Emit, x: &Tensor, lead: usize, parts: &[usize], order: &[usize], last: &[usize]) -> Result<Tensor> {
+fn rearranged(
+    e: &mut dyn Emit,
+    x: &Tensor,
+    lead: usize,
+    parts: &[usize],
+    order: &[usize],
+    last: &[usize],
+) -> Result<Tensor> {
     let shape = x.shape();
     let with = |more: &[usize]| -> Shape { shape[..lead].iter().chain(more).copied().collect() };
     let split = e.call(&RESHAPE, args![x, with(parts).as_slice()])?;

@@ -68,7 +68,13 @@ pub fn batched(e: &mut dyn Emit, x: &Tensor, n: usize) -> Result<(Tensor, bool)>
         return Ok((x.clone(), true));
     }
     if shape.len() != n + 1 {
-        fail!(SHAPE, "`input` must have {} dimensions, or {} without a batch; it has shape {:?}", n + 2, n + 1, shape.as_slice());
+        fail!(
+            SHAPE,
+            "`input` must have {} dimensions, or {} without a batch; it has shape {:?}",
+            n + 2,
+            n + 1,
+            shape.as_slice()
+        );
     }
     let mut with = Shape::from_slice(&[1]);
     with.extend_from_slice(&shape);
