@@ -158,7 +158,7 @@ pub static MATMUL: Op = Op {
         ex("matmul(ones([2]), zeros([2], #{dtype: \"f64\"}))", "E0202"),
     ],
     lower: Lower::Steps(matmul),
-    saves: &[Save::In(0), Save::In(1)],
+    saves: &[Save::For(0, 1), Save::For(1, 0)],
     grad: Grad::Rule(matmul_grad),
     oracle: "torch.matmul(a, b)",
     ..Op::BASE
@@ -457,7 +457,7 @@ static LINEAR_KERNEL: Op = Op {
         let call = KernelCall::new("linear", kernel::linear).input(x).input(weight);
         Ok(call.inputs(a.opt_tensor(2)).output(&shape, x.dtype()))
     }),
-    saves: &[Save::In(0), Save::In(1)],
+    saves: &[Save::For(0, 1), Save::For(1, 0)],
     grad: Grad::Rule(|e, v| {
         let (k, width) = (v.meta(1).shape[1], v.meta(1).shape[0]);
         let left = if v.needs(0) { Some(product(e, v.g(), v.input(1))?) } else { None };
