@@ -57,7 +57,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
 
 fn arities(module: &mut Natives, host: &Arc<Host>, op: &'static Op, name: &str, form: Form) {
     let params = op.params.iter().filter(|param| param.kind != Kind::Ignored).count();
-    let spread = op.params.iter().any(|param| param.kind == Kind::Sizes);
+    let spread = op.params.iter().any(|param| matches!(param.kind, Kind::Sizes | Kind::Tensors));
     let most = if spread { MAX_ARITY } else { (params + 2).min(MAX_ARITY) };
     for arity in 0..=most {
         let host = host.clone();

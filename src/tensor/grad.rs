@@ -345,9 +345,9 @@ impl<'a> Walk<'a> {
         };
         let tensors = saved
             .iter()
-            .map(|slot| slot.as_ref().map(|saved| history::unpack(self.e, saved, node)).transpose())
+            .map(|slot| slot.as_ref().map(|saved| history::unpack(saved, node)).transpose())
             .collect::<Result<Vec<_>>>()?;
-        if !self.mode.retain_graph && !self.mode.create_graph && !node.op.saves.is_empty() {
+        if !self.mode.retain_graph && !self.mode.create_graph && saved.iter().any(Option::is_some) {
             *guard = None;
         }
         Ok(tensors)

@@ -275,7 +275,7 @@ pub fn after_inplace(e: &mut Engine, x: &Tensor, pending: Pending) -> Result<()>
 }
 
 /// Rebuilds a saved operand; an error names both lines when it was changed since.
-pub fn unpack(e: &Engine, saved: &Saved, node: &Arc<GradNode>) -> Result<Tensor> {
+pub fn unpack(saved: &Saved, node: &Arc<GradNode>) -> Result<Tensor> {
     let view = saved.held.view().clone();
     if view.buffer.version.load(Ordering::Acquire) != saved.version {
         return Err(Diag::error(
@@ -284,7 +284,6 @@ pub fn unpack(e: &Engine, saved: &Saved, node: &Arc<GradNode>) -> Result<Tensor>
         )
         .label(node.origin, Focus::Expression, "needed by this operation's gradient")
         .label(view.buffer.last_writer(), Focus::Expression, "changed in place here")
-        .label(e.origin, Focus::Call, "gradients were asked for here")
         .help("write the change out of place, or change a `.clone()`"));
     }
     let tensor = Tensor::new(view, saved.made);

@@ -5,6 +5,7 @@ use crate::args;
 use crate::base::attr::{Attr, Ints};
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
+use crate::base::dtype::DType;
 use crate::base::layout::Shape;
 use crate::fail;
 use crate::op::args::Args;
@@ -166,9 +167,7 @@ fn sum_dims(e: &mut dyn Emit, x: &Tensor, dims: &[usize]) -> Result<Tensor> {
     if dims.is_empty() {
         return Ok(x.clone());
     }
-    let dtype = x.dtype();
-    let sum = e.call(&SUM, args![x, dims, true])?;
-    e.cast(&sum, dtype)
+    e.call(&SUM, args![x, dims, true])
 }
 
 /// Multiplies two aligned operands and sums over `dims`, which stay with size 1.
@@ -184,6 +183,10 @@ fn multiply(e: &mut dyn Emit, a: &Tensor, b: &Tensor, dims: &[usize]) -> Result<
     let sums: Vec<usize> = dims.iter().copied().filter(|&d| s[d] != 1 && t[d] != 1).collect();
     if sums.is_empty() {
         return e.mul(&a, &b);
+    }
+    // Sums of small integers are i64.
+    if !a.dtype().is_float() && !b.dtype().is_float() && a.dtype() != b.dtype() {
+        (a, b) = (e.cast(&a, DType::I64)?, e.cast(&b, DType::I64)?);
     }
     check_dtypes(&[("left operand", &a), ("right operand", &b)])?;
     let pick = |keep: &dyn Fn(usize) -> bool| (0..s.len()).filter(|&d| keep(d)).collect::<Vec<usize>>();
@@ -409,7 +412,10 @@ pub static MATRIX_POWER: Op = Op {
         }
         if n == 0 {
             let eye = identity_like(e, &x)?;
-            return e.apply(&crate::op::rows::view::CLONE, args![&eye]);
+            // The choice is never for `x`, which gets the gradient 0.
+            let meta = crate::op::tensor::Meta { dtype: DType::Bool, ..crate::op::tensor::Meta::of(&x) };
+            let never = e.full(&[], crate::base::dtype::Scalar::Bool(false), &meta)?;
+            return e.apply(&crate::op::rows::compare::WHERE, args![&never, &x, &eye]);
         }
         if n == 1 {
             return e.apply(&crate::op::rows::view::CLONE, args![&x]);

@@ -288,6 +288,9 @@ pub static ROLL: Op = Op {
             fail!(VALUE, "{} shifts but {} dims", shifts.len(), dims.len());
         }
         let shape = x.shape();
+        if shape.is_empty() {
+            fail!(DIM, "a 0-dimensional tensor has no dimension to roll");
+        }
         let mut sums: Ints = smallvec::SmallVec::from_elem(0, shape.len().max(1));
         for (&shift, &dim) in shifts.iter().zip(&dims) {
             let dim = infer::dim(dim, shape.len())?;

@@ -218,6 +218,43 @@ pub static TRIANGULAR_SOLVE: Op = Op {
     ..Op::BASE
 };
 
+/// Internal: over one batch. The gradient counts both triangles of the factor, as in PyTorch.
+static WITH_FACTOR: Op = Op {
+    name: "cholesky_solve",
+    params: &[Param::new("B", Kind::Tensor), Param::new("L", Kind::Tensor), Param::new("upper", Kind::Bool)],
+    summary: "Solves systems whose matrix is given by its factor.",
+    lower: Lower::Steps(|e, a| Ok(vec![with_factor(e, a.tensor(0), a.tensor(1), a.flag(2))?])),
+    saves: &[Save::In(1), Save::Out(0)],
+    grad: Grad::Rule(|e, v| {
+        let upper = v.args.flag(2);
+        let right = e.call(&WITH_FACTOR, args![v.g(), v.input(1), upper])?;
+        let second = if v.needs(1) {
+            let xt = adjoint(e, v.output(0))?;
+            let both = product(e, &right, &xt)?;
+            Some(factor_grad(e, &both, v.input(1), upper)?)
+        } else {
+            None
+        };
+        Ok(vec![Some(right), second])
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// `-(S + S') L`, or `-U (S + S')`.
+fn factor_grad(e: &mut dyn Emit, s: &Tensor, factor: &Tensor, upper: bool) -> Result<Tensor> {
+    let st = adjoint(e, s)?;
+    let both = e.add(s, &st)?;
+    if upper { minus_product(e, factor, &both) } else { minus_product(e, &both, factor) }
+}
+
+fn with_factor(e: &mut dyn Emit, b: &Tensor, factor: &Tensor, upper: bool) -> Result<Tensor> {
+    let flipped = adjoint(e, factor)?;
+    let (lower, upper) = if upper { (&flipped, factor) } else { (factor, &flipped) };
+    let half = triangular(e, lower, b, false, true, false)?;
+    triangular(e, upper, &half, true, true, false)
+}
+
 pub static CHOLESKY_SOLVE: Op = Op {
     name: "cholesky_solve",
     params: &[Param::new("B", Kind::Tensor), Param::new("L", Kind::Tensor), UPPER],
@@ -228,19 +265,13 @@ pub static CHOLESKY_SOLVE: Op = Op {
     ],
     lower: Lower::Compose(|e, a| {
         system(a.tensor(1), a.tensor(0), true)?;
-        Ok(vec![with_factor(e, a.tensor(0), a.tensor(1), a.flag(2))?])
+        let (b, factor) = same_batch(e, a.tensor(0), a.tensor(1))?;
+        e.apply(&WITH_FACTOR, args![&b, &factor, a.flag(2)])
     }),
     grad: Grad::Composed,
     oracle: "torch.cholesky_solve(b, l)",
     ..Op::BASE
 };
-
-fn with_factor(e: &mut dyn Emit, b: &Tensor, factor: &Tensor, upper: bool) -> Result<Tensor> {
-    let flipped = adjoint(e, factor)?;
-    let (lower, upper) = if upper { (&flipped, factor) } else { (factor, &flipped) };
-    let half = triangular(e, lower, b, false, true, false)?;
-    triangular(e, upper, &half, true, true, false)
-}
 
 pub static CHOLESKY_INVERSE: Op = Op {
     name: "cholesky_inverse",
@@ -250,12 +281,18 @@ pub static CHOLESKY_INVERSE: Op = Op {
         ex("cholesky_inverse(tensor([[2.0]]))", "tensor([[0.2500]])"),
         ex("cholesky_inverse(ones([2, 3]))", "E0201"),
     ],
-    lower: Lower::Compose(|e, a| {
+    lower: Lower::Steps(|e, a| {
         squares("L", a.tensor(0))?;
         let eye = identity_like(e, a.tensor(0))?;
         Ok(vec![with_factor(e, &eye, a.tensor(0), a.flag(1))?])
     }),
-    grad: Grad::Composed,
+    saves: &[Save::In(0), Save::Out(0)],
+    grad: Grad::Rule(|e, v| {
+        // -(inverse (g + g') inverse) L
+        let half = product(e, v.output(0), v.g())?;
+        let whole = product(e, &half, v.output(0))?;
+        Ok(vec![Some(factor_grad(e, &whole, v.input(0), v.args.flag(1))?)])
+    }),
     oracle: "torch.cholesky_inverse(l)",
     ..Op::BASE
 };
@@ -681,6 +718,7 @@ pub static ROWS: &[&Op] = &[
     &TRIANGULAR,
     &SOLVE_TRIANGULAR,
     &TRIANGULAR_SOLVE,
+    &WITH_FACTOR,
     &CHOLESKY_SOLVE,
     &CHOLESKY_INVERSE,
     &SOLVE_MATRICES,

@@ -15,10 +15,11 @@ use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::rows::compare::WHERE;
 use crate::op::rows::reduce::SUM;
 use crate::op::rows::shape::{SQUEEZE, adjoint, at_least};
 use crate::op::rows::view::{EXPAND, RESHAPE, UNSQUEEZE};
-use crate::op::tensor::Tensor;
+use crate::op::tensor::{Meta, Tensor};
 
 const INPUT: Param = Param::new("input", Kind::Tensor);
 const OTHER: Param = Param::new("other", Kind::Tensor);
@@ -157,7 +158,7 @@ pub static MATMUL: Op = Op {
         ex("matmul(ones([2]), zeros([2], #{dtype: \"f64\"}))", "E0202"),
     ],
     lower: Lower::Steps(matmul),
-    saves: &[Save::In(0), Save::In(1)],
+    saves: &[Save::For(0, 1), Save::For(1, 0)],
     grad: Grad::Rule(matmul_grad),
     oracle: "torch.matmul(a, b)",
     ..Op::BASE
@@ -276,25 +277,41 @@ const BETA: Param = Param::opt("beta", Kind::Number, Default::Int(1));
 const ALPHA: Param = Param::opt("alpha", Kind::Number, Default::Int(1));
 
 /// `beta * input + alpha * value`; with `beta` 0 the input is not read, not even NaN.
-fn scaled_sum(e: &mut dyn Emit, a: &Args, value: Tensor) -> Result<Vec<Tensor>> {
-    let input = a.tensor(0);
-    let (beta, alpha) = (a.scalar(3).unwrap_or(Scalar::Int(1)), a.scalar(4).unwrap_or(Scalar::Int(1)));
-    let dtype = infer::same_dtype(&[("the product", &value), ("input", input)])?;
-    for (name, scalar) in [("beta", beta), ("alpha", alpha)] {
-        if !dtype.is_float() && matches!(scalar, Scalar::Float(_)) {
-            fail!(DTYPE, "`{name}` must be an integer for tensors of {dtype}");
-        }
-    }
+fn scaled_sum(
+    e: &mut dyn Emit,
+    a: &Args,
+    value: fn(&mut dyn Emit, &Tensor, &Tensor) -> Result<Tensor>,
+) -> Result<Vec<Tensor>> {
+    let (input, left, right) = (a.tensor(0), a.tensor(1), a.tensor(2));
+    let dtype = infer::same_dtype(&[("input", input), ("the left operand", left), ("the right operand", right)])?;
+    // 16-bit floats are rounded once, at the end.
+    let wide = if dtype.is_float() && dtype.size_bytes() < 4 { DType::F32 } else { dtype };
+    let (left, right) = (e.cast(left, wide)?, e.cast(right, wide)?);
+    let mut value = value(e, &left, &right)?;
+    let factor = |at: usize| {
+        let factor = a.scalar(at).unwrap_or(Scalar::Int(1));
+        if dtype.is_float() { factor } else { Scalar::Int(factor.to_i64()) }
+    };
+    let (beta, alpha) = (factor(3), factor(4));
     let shape = value.shape();
-    if broadcast(&input.shape(), &shape).is_none_or(|wide| wide != shape) {
+    if broadcast(&input.shape(), &shape).is_none_or(|all| all != shape) {
         fail!(SHAPE, "`input` of shape {:?} cannot be expanded to {:?}", input.shape().as_slice(), shape.as_slice());
     }
-    let value = if alpha.to_f64() == 1.0 { value } else { e.mul(&value, alpha)? };
-    if beta.to_f64() == 0.0 {
-        return Ok(vec![value]);
+    if alpha.to_f64() != 1.0 {
+        value = e.mul(&value, alpha)?;
     }
-    let input = if beta.to_f64() == 1.0 { input.clone() } else { e.mul(input, beta)? };
-    Ok(vec![e.add(&input, &value)?])
+    if beta.to_f64() != 0.0 {
+        let input = e.cast(input, wide)?;
+        let input = if beta.to_f64() == 1.0 { input } else { e.mul(&input, beta)? };
+        value = e.add(&input, &value)?;
+    } else if e.grad_enabled() && input.requires_grad() {
+        // Its gradient is 0, whatever it holds.
+        let never = e.full(&[], Scalar::Bool(false), &Meta { dtype: DType::Bool, ..Meta::of(input) })?;
+        let input = e.cast(input, wide)?;
+        let nothing = e.call(&WHERE, args![&never, &input, 0])?;
+        value = e.add(&nothing, &value)?;
+    }
+    Ok(vec![e.cast(&value, dtype)?])
 }
 
 macro_rules! scaled {
@@ -304,11 +321,7 @@ macro_rules! scaled {
             params: &[INPUT, Param::new($first, Kind::Tensor), Param::new($second, Kind::Tensor), BETA, ALPHA],
             summary: $summary,
             examples: &[ex($good, $result), ex($bad, "E0201")],
-            lower: Lower::Compose(|e, a| {
-                let value: fn(&mut dyn Emit, &Tensor, &Tensor) -> Result<Tensor> = $value;
-                let value = value(e, a.tensor(1), a.tensor(2))?;
-                scaled_sum(e, a, value)
-            }),
+            lower: Lower::Compose(|e, a| scaled_sum(e, a, $value)),
             grad: Grad::Composed,
             inplace: true,
             oracle: concat!("torch.", $name, "(c, a, b)"),
@@ -444,7 +457,7 @@ static LINEAR_KERNEL: Op = Op {
         let call = KernelCall::new("linear", kernel::linear).input(x).input(weight);
         Ok(call.inputs(a.opt_tensor(2)).output(&shape, x.dtype()))
     }),
-    saves: &[Save::In(0), Save::In(1)],
+    saves: &[Save::For(0, 1), Save::For(1, 0)],
     grad: Grad::Rule(|e, v| {
         let (k, width) = (v.meta(1).shape[1], v.meta(1).shape[0]);
         let left = if v.needs(0) { Some(product(e, v.g(), v.input(1))?) } else { None };

@@ -436,8 +436,8 @@ pub static PAIRWISE_DISTANCE: Op = Op {
     ],
     lower: Lower::Compose(|e, a| {
         let x = e.sub(a.tensor(0), a.tensor(1))?;
-        floats_only(&x, None)?;
         let x = e.add(&x, a.float(3))?;
+        floats_only(&x, None)?;
         Ok(vec![vector_norm(e, &x, a.opt_float(2).unwrap_or(2.0), Some(Ints::from_slice(&[-1])), a.flag(4))?])
     }),
     grad: Grad::Composed,

@@ -155,6 +155,12 @@ fn pad_any(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     if pads.iter().all(|&n| n == 0) {
         return e.apply(&CLONE, args![x]);
     }
+    if mode == "circular" && pads.iter().any(|&n| n < 0) {
+        // What is cut off does not come round.
+        let (cut, rest): (Ints, Ints) = pads.iter().map(|&n| (n.min(0), n.max(0))).unzip();
+        let x = e.call(&PAD_CONSTANT, args![x, cut, 0])?;
+        return e.apply(&PAD_OWN, args![&x, rest, mode]);
+    }
     e.apply(&PAD_OWN, args![x, pads, mode])
 }
 

@@ -11,7 +11,7 @@ use crate::op::args::Args;
 use crate::op::emit::Emit;
 use crate::op::infer;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
-use crate::op::rows::view::{EXPAND, RESHAPE, UNSQUEEZE, VIEW, resolve_shape, spread_view};
+use crate::op::rows::view::{AS_STRIDED_CALL, EXPAND, RESHAPE, UNSQUEEZE, VIEW, resolve_shape, spread_view};
 use crate::op::tensor::Tensor;
 use smallvec::SmallVec;
 
@@ -567,6 +567,13 @@ in_place!(UNSQUEEZE_, "unsqueeze_", UNSQUEEZE, UNSQUEEZE.params, "ones([2]).unsq
 in_place!(TRANSPOSE_, "transpose_", TRANSPOSE, TRANSPOSE.params, "ones([1, 2]).transpose_(0, 1)[.., 0].shape");
 in_place!(SWAPAXES_, "swapaxes_", TRANSPOSE, SWAPAXES.params, "ones([1, 2]).swapaxes_(0, 1)[.., 0].shape");
 in_place!(SWAPDIMS_, "swapdims_", TRANSPOSE, SWAPDIMS.params, "ones([1, 2]).swapdims_(0, 1)[.., 0].shape");
+in_place!(
+    AS_STRIDED_,
+    "as_strided_",
+    AS_STRIDED_CALL,
+    AS_STRIDED_CALL.params,
+    "ones([1, 2]).as_strided_([2], [1]).shape"
+);
 in_place!(T_, "t_", T, T.params, "ones([1, 2]).t_()[.., 0].shape");
 
 pub static ROWS: &[&Op] = &[
@@ -600,4 +607,5 @@ pub static ROWS: &[&Op] = &[
     &SWAPAXES_,
     &SWAPDIMS_,
     &T_,
+    &AS_STRIDED_,
 ];

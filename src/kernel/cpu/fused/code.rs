@@ -181,7 +181,9 @@ impl Code {
         let mut places: Vec<(usize, usize, usize)> = Vec::new(); // (size, start, free from op)
         let mut end = 0;
         let mut take = |size: usize, places: &mut Vec<(usize, usize, usize)>, from: usize, until: usize| -> usize {
-            if let Some(place) = places.iter_mut().find(|place| place.0 == size && place.2 < from) {
+            // What outlives a tile would be overwritten by an earlier op of the next one: it takes nobody's place.
+            let shared = until != usize::MAX;
+            if let Some(place) = places.iter_mut().find(|place| shared && place.0 == size && place.2 < from) {
                 place.2 = until;
                 return place.1;
             }
