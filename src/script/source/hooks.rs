@@ -40,7 +40,8 @@ pub fn install(engine: &mut Engine, hooks: Arc<dyn Hooks>) {
     // Deprecated means "may change" here; the version is pinned.
     #[allow(deprecated)]
     engine.on_parse_token(|token, _, _| match token {
-        Token::Reserved(word) if is_free_word(&word) => Token::Identifier(word),
+        // What is left of `eval` after the pass is a method: `model.eval()`.
+        Token::Reserved(word) if is_free_word(&word) || word.as_str() == "eval" => Token::Identifier(word),
         token => token,
     });
 
