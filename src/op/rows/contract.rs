@@ -164,6 +164,8 @@ fn aligned(e: &mut dyn Emit, x: &Tensor, axes: &[Axis], all: &[Axis]) -> Result<
 }
 
 fn sum_dims(e: &mut dyn Emit, x: &Tensor, dims: &[usize]) -> Result<Tensor> {
+    let shape = x.shape();
+    let dims: Ints = dims.iter().filter(|&&dim| shape[dim] != 1).map(|&dim| dim as i64).collect();
     if dims.is_empty() {
         return Ok(x.clone());
     }
@@ -184,7 +186,7 @@ fn multiply(e: &mut dyn Emit, a: &Tensor, b: &Tensor, dims: &[usize]) -> Result<
     if sums.is_empty() {
         return e.mul(&a, &b);
     }
-    // Sums of small integers are i64.
+    // A sum of small integers has become i64.
     if !a.dtype().is_float() && !b.dtype().is_float() && a.dtype() != b.dtype() {
         (a, b) = (e.cast(&a, DType::I64)?, e.cast(&b, DType::I64)?);
     }
@@ -309,8 +311,8 @@ pub static TENSORDOT: Op = Op {
         ex("tensordot(ones([2]), ones([2]), -1)", "E0206"),
     ],
     lower: Lower::Compose(|e, args| {
-        let (x, y) = (args.tensor(0), args.tensor(1));
-        let (s, t) = (x.shape(), y.shape());
+        let (mut x, mut y) = (args.tensor(0).clone(), args.tensor(1).clone());
+        let (mut s, mut t) = (x.shape(), y.shape());
         let (left, right): (Vec<i64>, Vec<i64>) = match args.attr(2) {
             Attr::Ints(list) => (list[..list.len() / 2].to_vec(), list[list.len() / 2..].to_vec()),
             _ => {
@@ -329,7 +331,15 @@ pub static TENSORDOT: Op = Op {
         let (left, right) = (distinct(&left, s.len())?, distinct(&right, t.len())?);
         for (&l, &r) in left.iter().zip(&right) {
             let at = |shape: &Shape, dim: usize| shape.get(dim).copied().unwrap_or(1);
-            if at(&s, l) != at(&t, r) {
+            let (m, n) = (at(&s, l), at(&t, r));
+            // A size of 1 is broadcast: the other side is summed.
+            if m == 1 && n != 1 {
+                y = e.call(&SUM, args![&y, r, true])?;
+                t = y.shape();
+            } else if n == 1 && m != 1 {
+                x = e.call(&SUM, args![&x, l, true])?;
+                s = x.shape();
+            } else if m != n {
                 fail!(SHAPE, "dimension {l} of `a` has size {}, dimension {r} of `b` {}", at(&s, l), at(&t, r));
             }
         }
@@ -338,8 +348,8 @@ pub static TENSORDOT: Op = Op {
         let order = |first: &[usize], second: &[usize]| first.iter().chain(second).map(|&d| d as i64).collect::<Ints>();
         let inner = left.iter().map(|&d| s.get(d).copied().unwrap_or(1)).product::<usize>();
         let size = |shape: &Shape, dims: &[usize]| dims.iter().map(|&d| shape[d]).product::<usize>();
-        let a = if s.is_empty() { x.clone() } else { e.call(&PERMUTE, args![x, order(&rows, &left)])? };
-        let b = if t.is_empty() { y.clone() } else { e.call(&PERMUTE, args![y, order(&right, &columns)])? };
+        let a = if s.is_empty() { x.clone() } else { e.call(&PERMUTE, args![&x, order(&rows, &left)])? };
+        let b = if t.is_empty() { y.clone() } else { e.call(&PERMUTE, args![&y, order(&right, &columns)])? };
         let a = e.call(&RESHAPE, args![&a, &[size(&s, &rows), inner][..]])?;
         let b = e.call(&RESHAPE, args![&b, &[inner, size(&t, &columns)][..]])?;
         let out = product(e, &a, &b)?;

@@ -148,8 +148,13 @@ pub unsafe fn svd(call: &Call<'_>) {
                 let (mut u, s, mut v) = (u.matrix(i, wu), s.slice(i), v.matrix(i, a.n));
                 match decompose(a.get(i), compute, par) {
                     Some(svd) => {
-                        u.copy_from(&svd.u);
-                        v.copy_from(svd.v.transpose());
+                        // Results of no elements have no rows here, whatever their shape.
+                        if a.m * wu > 0 {
+                            u.copy_from(&svd.u);
+                        }
+                        if wv * a.n > 0 {
+                            v.copy_from(svd.v.transpose());
+                        }
                         (0..k).for_each(|j| s[j] = svd.s[j]);
                     }
                     None => {
@@ -223,7 +228,8 @@ pub unsafe fn pinv(call: &Call<'_>) {
             for_each(call.threads, a.count, a.m.max(a.n), |i, par| {
                 let mut to = out.matrix(i, a.m);
                 match pseudoinverse(a.get(i), tolerance, par) {
-                    Some(pinv) => to.copy_from(&pinv),
+                    Some(pinv) if a.m * a.n > 0 => to.copy_from(&pinv),
+                    Some(_) => {}
                     None => {
                         to.fill(T::ZERO);
                         fault(call, FaultKind::NoConvergence, i, 0, 0);

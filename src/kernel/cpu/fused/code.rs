@@ -145,12 +145,18 @@ impl Code {
                     if have != class && !arg_form {
                         arg = maker.cast(arg, have, representative(class));
                     }
-                    maker.values[arg as usize].last = maker.ops.len();
                     maker.ops.push(Op::Reduce { kind, arg, slot });
                 }
             }
         }
-        let reduces = maker.ops.iter().filter(|op| matches!(op, Op::Reduce { .. })).count();
+        let mut reduces = 0;
+        for at in 0..maker.ops.len() {
+            // Reductions combine when all ops of a tile are done: what they read lives until then.
+            if let Op::Reduce { arg, .. } = maker.ops[at] {
+                maker.values[arg as usize].last = maker.ops.len();
+                reduces += 1;
+            }
+        }
         let Maker { values, ops, .. } = maker;
         let mut code = Code { ops, values, scalars, scratch: 0, tile: TILE, positions, reduces };
         code.find_direct_stores();
