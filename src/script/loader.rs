@@ -12,6 +12,7 @@ use crate::base::span::Origin;
 use crate::fail;
 use crate::op::table;
 use crate::tensor::engine::Engine;
+use crate::tensor::index;
 use rhai::{Dynamic, Map};
 use std::sync::Arc;
 
@@ -62,7 +63,7 @@ impl Batches {
         let mut batch = Map::new();
         for (name, tensor) in &plan.fields {
             let rows = match &picked {
-                Some(picked) => call(&mut engine, "index_select", args![tensor, 0i64, picked])?,
+                Some(picked) => index::get(&mut engine, tensor, vec![index::Item::Tensor(picked.clone())])?,
                 None => call(&mut engine, "narrow", args![tensor, 0i64, start as i64, count as i64])?,
             };
             batch.insert(name.clone(), Dynamic::from(rows));
