@@ -54,15 +54,6 @@ fn memory_beyond_the_limit_can_be_caught() {
 }
 
 #[test]
-fn check_names_the_first_operation_that_made_nan() {
-    let text = "let x = tensor([1.0, 0.0]);\nlet y = x.log();\nlet z = y + 1;\nprint(z);";
-    assert_eq!(code(builder(), text), "no error");
-    let error = run(builder().check(true), "limits", text).result.expect_err("log(0) is infinite");
-    assert_eq!(error.code(), "E0407");
-    assert_eq!(error.location().expect("a place").line, 2);
-}
-
-#[test]
 fn files_outside_the_permitted_folders_are_refused() {
     let inside = tempfile::tempdir().expect("a folder");
     let outside = tempfile::tempdir().expect("a folder");
@@ -130,6 +121,23 @@ fn progress_hands_on_what_it_goes_over() {
     assert_eq!(ran.printed, "33\n");
     assert_eq!(code(builder(), "progress(3)"), "E0204");
     assert_eq!(code(builder(), "progress([1], #{dsc: \"x\"})"), "E0203");
+}
+
+/// The window's last node is made before anybody holds its result.
+#[test]
+fn results_do_not_depend_on_where_a_window_ends() {
+    let text = "let x = ones([3]); for i in 0..40 { x = x + 1; } print(x); let y = (x * 2).relu(); print(y.sum());";
+    let wanted = "tensor([41., 41., 41.])\ntensor(246.)\n";
+    for nodes in [1, 2, 3, 7, 40, 41, 512] {
+        assert_eq!(run(builder().window(nodes), "windows", text).printed, wanted, "windows of {nodes}");
+    }
+    assert_eq!(run(builder().blocking(true), "windows", text).printed, wanted);
+}
+
+#[test]
+fn what_no_machine_holds_is_an_error() {
+    assert_eq!(code(builder(), "zeros([1000000000000])"), "E0304");
+    assert_eq!(code(builder(), "try { zeros([1000000000000]) } catch (e) { }"), "no error");
 }
 
 #[test]
