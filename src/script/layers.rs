@@ -256,8 +256,9 @@ fn relocate(engine: &mut Engine, this: &Dynamic, wanted: Wanted) -> Result<Dynam
     Ok(this.clone())
 }
 
+/// `train()` and `eval()`; the source pass turns the second name into `__evaluate`.
 fn modes(module: &mut Natives, host: &Arc<Host>) {
-    for (name, most) in [("train", 2), ("eval", 1)] {
+    for (name, most) in [("train", 2), ("__evaluate", 1)] {
         for arity in 1..=most {
             method(module, host, name, arity, move |_, _, this, rest| {
                 let on = match rest.first() {
