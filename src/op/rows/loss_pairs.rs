@@ -176,10 +176,10 @@ pub static HUBER_LOSS: Op = row(
         if delta <= 0.0 {
             fail!(VALUE, "`delta` must be positive, not {delta}");
         }
-        let d = difference(e, a)?;
-        let dtype = d.dtype();
+        let dtype = crate::op::rows::arith::common(e, &[a.get(0), a.get(1)]);
+        let (x, t) = (e.cast(a.tensor(0), widened(dtype))?, e.cast(a.tensor(1), widened(dtype))?);
+        let d = difference(e, &args![&x, &t])?;
         let size = e.call(&ABS, args![&d])?;
-        let size = e.cast(&size, widened(dtype))?;
         let square = e.mul(&size, &size)?;
         let low = e.mul(&square, float(0.5))?;
         let high = e.sub(&size, float(0.5 * delta))?;
