@@ -68,5 +68,5 @@ fn settle(temporary: NamedTempFile, old: Option<&fs::Metadata>, target: &Path) -
 
 /// The system's reason.
 pub fn unwritable(error: &io::Error) -> Box<Diag> {
-    Diag::error(FILE, format!("cannot be written: {error}"))
+    Diag::error(FILE, format!("cannot be written: {}", super::input::plain(error)))
 }

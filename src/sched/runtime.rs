@@ -14,7 +14,7 @@ use crate::base::rng::Generator;
 use crate::kernel::abi::{Call, Faults, RawView, Threads};
 use crate::kernel::cpu::fused;
 use crate::kernel::program::Class;
-use crate::op::tensor::{Buffer, Home, View};
+use crate::op::tensor::{Buffer, Held, Home, View};
 use parking_lot::Mutex;
 use std::any::Any;
 use std::collections::HashMap;
@@ -234,16 +234,21 @@ impl Runtime {
         for view in node.reads() {
             view.buffer.pending.store(1, Ordering::Relaxed);
         }
-        state.window.push(node);
-        if state.window.len() >= self.options.window_nodes || self.options.blocking || self.options.check {
+        let at_once = self.options.blocking || self.options.check;
+        if state.window.len() + 1 >= self.options.window_nodes || at_once {
+            // The caller makes its handles only after this: without these, nobody would seem to see the results.
+            let _seen: Vec<Held> = node.outputs.iter().map(|output| Held::new(output.clone())).collect();
+            state.window.push(node);
             self.run_window(&mut state);
-            if self.options.blocking || self.options.check {
+            if at_once {
                 if let Some(first) = state.untold.first().cloned() {
                     state.untold.clear();
                     return Err(Box::new((*first).clone()));
                 }
             }
+            return Ok(());
         }
+        state.window.push(node);
         Ok(())
     }
 

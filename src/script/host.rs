@@ -3,7 +3,7 @@
 use super::error::Known;
 use super::raise::{raise, site};
 use super::source::{Source, SourceKind, SourceMap};
-use crate::base::diag::{Diag, Result};
+use crate::base::diag::{Diag, Focus, Result};
 use crate::base::span::{Origin, Site};
 use crate::sched::runtime::Runtime;
 use crate::tensor::engine::Engine;
@@ -109,6 +109,10 @@ impl Host {
     pub fn raise(&self, context: &NativeCallContext, diag: Box<Diag>, text: &str) -> Box<EvalAltResult> {
         let here = self.origin(context);
         let mut diag = diag.or_at(here, text);
+        let late = (400..500).contains(&diag.code.0);
+        if late && diag.labels.iter().all(|label| label.origin != here) {
+            diag = diag.label(here, Focus::Call, "noticed here, when its result was needed");
+        }
         // A row leaves a place open when only the call is meant.
         for label in &mut diag.labels {
             if label.origin == Origin::NONE {

@@ -1,4 +1,13 @@
+//! Every test that goes through a boundary, in one binary.
+
+mod architecture;
+mod arguments;
+mod errors;
+mod examples;
 mod files;
+mod golden;
+mod limits;
 mod opinfo;
 mod opinfo_host;
 mod print;
+mod scripts;

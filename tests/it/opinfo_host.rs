@@ -1,10 +1,7 @@
-//! How the judge of `opinfo.rs` reaches the language: variables in, a text, variables out, through a session.
+//! How the judge of `opinfo.rs` reaches the language: tensors as bytes through a session, and a text to run.
 
 use super::opinfo::Data;
-use std::fmt::Write as _;
-use tscript::base::dtype::DType;
-use tscript::script::exchange::Tensor;
-use tscript::script::session::Session;
+use tscript::{DType, Dynamic, Error, Session, Tensor};
 
 /// Variables in, a text, variables out.
 pub trait Host {
@@ -12,44 +9,53 @@ pub trait Host {
     fn run(&mut self, inputs: &[(String, Data)], text: &str, results: &[String]) -> Result<Vec<Data>, String>;
 }
 
-/// A session for some cases: a new one before the lines of its texts run out.
+/// Bound: texts that one session runs; it keeps the lines of each.
+const TEXTS: usize = 100;
+
+/// A session, renewed now and then.
 pub struct Engine {
     session: Session,
-    cases: usize,
+    texts: usize,
 }
-
-/// Bound: cases of one session.
-const CASES: usize = 200;
 
 impl Engine {
     pub fn new() -> Engine {
-        Engine { session: Session::builder().output(|_| {}).build().expect("a session"), cases: 0 }
+        Engine { session: Session::builder().output(|_| {}).build().expect("a session starts"), texts: 0 }
     }
+}
+
+fn words(error: Error) -> String {
+    format!("{}: {}", error.code(), error.message())
 }
 
 impl Host for Engine {
     fn run(&mut self, inputs: &[(String, Data)], text: &str, results: &[String]) -> Result<Vec<Data>, String> {
-        if self.cases == CASES {
+        self.texts += 1;
+        if self.texts > TEXTS {
             *self = Engine::new();
         }
-        self.cases += 1;
-        let told = |error: tscript::script::error::Error| format!("{}: {}", error.code(), error.message());
         for (name, data) in inputs {
-            let dtype = DType::parse(&data.dtype).ok_or_else(|| format!("no dtype {}", data.dtype))?;
-            let tensor = Tensor::from_bytes(dtype, &data.shape, data.bytes.clone()).map_err(told)?;
-            self.session.set(name, tensor).map_err(told)?;
+            let dtype = DType::parse(&data.dtype).ok_or("an unknown dtype in the fixtures")?;
+            let tensor = Tensor::from_bytes(dtype, &data.shape, data.bytes.clone()).map_err(words)?;
+            self.session.set(name, tensor).map_err(words)?;
         }
-        let mut script = text.to_string();
-        for (at, result) in results.iter().enumerate() {
-            let _ = write!(script, "\nlet result_{at} = {result};");
-        }
-        self.session.run_str("case", &script).map_err(told)?;
-        (0..results.len())
-            .map(|at| {
-                let tensor: Tensor = self.session.get(&format!("result_{at}")).map_err(told)?;
-                let bytes = tensor.to_bytes().map_err(told)?;
-                Ok(Data { dtype: tensor.dtype().to_string(), shape: tensor.shape(), bytes })
-            })
-            .collect()
+        self.session.run_str("case", text).map_err(words)?;
+        results.iter().map(|name| data(self.session.get(name).map_err(words)?, &self.session, name)).collect()
     }
+}
+
+/// A tensor's elements; a plain bool or number as a tensor without dimensions.
+fn data(value: Dynamic, session: &Session, name: &str) -> Result<Data, String> {
+    let plain = |dtype: &str, bytes: Vec<u8>| Data { dtype: dtype.to_string(), shape: Vec::new(), bytes };
+    if let Ok(b) = value.as_bool() {
+        return Ok(plain("bool", vec![b.into()]));
+    }
+    if let Ok(i) = value.as_int() {
+        return Ok(plain("i64", i.to_le_bytes().to_vec()));
+    }
+    if let Ok(x) = value.as_float() {
+        return Ok(plain("f64", x.to_le_bytes().to_vec()));
+    }
+    let tensor: Tensor = session.get(name).map_err(words)?;
+    Ok(Data { dtype: tensor.dtype().to_string(), shape: tensor.shape(), bytes: tensor.to_bytes().map_err(words)? })
 }

@@ -1,0 +1,24 @@
+//! What a script asks for by name is found without running it.
+
+use tscript::Session;
+
+#[test]
+fn asked_arguments_are_listed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.rhai");
+    let text = "// arg(\"not this\", 1)\nlet lr = arg(\"lr\", 1e-3);\nlet n = arg(\"steps\", 10);\nlet w = arg(\"width\", n * 2);\n\
+                fn f() { flag(\"disable-cuda\") }\nprint(\"arg('nor', 2)\");";
+    std::fs::write(&path, text).expect("it can be written");
+    let mut session = Session::builder().build().expect("a session starts");
+    let mut asked = session.arguments_of(&path).expect("it parses");
+    asked.sort();
+    let wanted = [
+        ("disable-cuda", None),
+        ("lr", Some("0.001")),
+        ("steps", Some("10")),
+        ("width", Some("computed by the script")),
+    ];
+    assert_eq!(asked, wanted.map(|(name, default)| (name.to_string(), default.map(str::to_string))));
+    let functions = session.functions_of(&path).expect("it parses");
+    assert_eq!(functions, [("f".to_string(), 0)]);
+}

@@ -1,0 +1,67 @@
+//! Error snapshots: `tests/errors/NAME.rhai` with the whole rendered diagnostic in `NAME.err`, what was printed
+//! before it first. `TSCRIPT_BLESS=1` rewrites them. The diagnostic may not depend on the window.
+
+use super::scripts::{self, builder, compare, file_name, none, run};
+use tscript::tools::render::{Colour, render_error};
+
+#[test]
+fn errors_look_as_they_looked() {
+    let mut problems = Vec::new();
+    for path in scripts::scripts("errors") {
+        let text = std::fs::read_to_string(&path).expect("a script");
+        let name = file_name(&path);
+        let shown = |window: Option<usize>| {
+            let builder = builder().file_roots(vec![scripts::folder("errors"), scripts::folder("fixtures/files")]);
+            let ran = run(if let Some(nodes) = window { builder.window(nodes) } else { builder }, &name, &text);
+            let tail = ran.result.as_ref().err().map_or("no error\n".to_string(), |e| render_error(e, Colour::Off));
+            let root = env!("CARGO_MANIFEST_DIR");
+            format!("{}{tail}", ran.printed).replace(root, "ROOT")
+        };
+        let many = shown(None);
+        problems.extend(compare(&path.with_extension("err"), &many));
+        let one = shown(Some(1));
+        if one != many {
+            problems.push(format!("{name}: a window of one says\n{one}instead of\n{many}"));
+        }
+    }
+    none(problems);
+}
+
+/// Every code that a script can get today has a snapshot; what is left out is named with its reason.
+#[test]
+fn every_code_that_can_occur_has_a_snapshot() {
+    let mut shown = String::new();
+    for path in scripts::scripts("errors") {
+        shown += &std::fs::read_to_string(path.with_extension("err")).unwrap_or_default();
+    }
+    let elsewhere = [
+        ("E0109", "raised by the module `test` of the standard library"),
+        ("E0105", "a source of 16 MiB: tests/it/limits.rs"),
+        ("E0106", "names folders of the machine"),
+        ("E0107", "needs two modules"),
+        ("E0110", "constants of plain values are met by the parser, as E0101"),
+        ("E0301", "one device"),
+        ("E0304", "names the machine's memory: tests/it/limits.rs"),
+        ("E0401", "late: with its rows"),
+        ("E0402", "late: with its rows"),
+        ("E0705", "with its rows"),
+        ("E0305", "no events yet"),
+        ("E0306", "no streams yet"),
+        ("E0408", "no device that can be lost yet"),
+        ("E0409", "no known matrix on which the decompositions fail"),
+        ("E0501", "one stream"),
+        ("E0801", "set by the host program: tests/it/limits.rs"),
+        ("E0803", "needs a second thread: tests/it/limits.rs"),
+        ("E0804", "set by the host program: tests/it/limits.rs"),
+        ("E0805", "needs two sessions: tests/it/limits.rs"),
+        ("E0806", "never, it is hoped"),
+        ("E0407", "not yet"),
+    ];
+    let missing: Vec<String> = tscript::base::code::ALL
+        .iter()
+        .map(|(code, title)| (code.to_string(), title))
+        .filter(|(code, _)| !shown.contains(&format!("[{code}]")) && !elsewhere.iter().any(|(known, _)| known == code))
+        .map(|(code, title)| format!("{code}: {title}"))
+        .collect();
+    none(missing);
+}

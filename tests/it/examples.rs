@@ -1,0 +1,50 @@
+//! The examples of every row of the op table run and print what the row says, or fail with the code it says.
+//!
+//! `tests/fixtures/examples_expected_failures.txt` lists those that do not yet: an unlisted failure fails the test, a
+//! listed success is printed. `TSCRIPT_BLESS=1` rewrites the list.
+
+use super::scripts::{folder, none};
+use tscript::{Dynamic, Session};
+
+#[test]
+fn examples_of_rows_run() {
+    let mut problems = Vec::new();
+    let mut count = 0;
+    let path = folder("fixtures").join("examples_expected_failures.txt");
+    let listed = std::fs::read_to_string(&path).unwrap_or_default();
+    let mut failing = String::new();
+    for op in tscript::op::table::all() {
+        for example in op.examples {
+            count += 1;
+            let got = answer(example.code);
+            let line = format!("{}: {}", op.name, example.code.replace('\n', " "));
+            let known = listed.lines().any(|known| known == line);
+            if got.trim_end() == example.result.trim_end() {
+                if known {
+                    println!("passes now, and is listed: {line}");
+                }
+                continue;
+            }
+            failing += &line;
+            failing.push('\n');
+            if !known {
+                problems.push(format!("{}: `{}` gives\n  {got}\nnot\n  {}", op.name, example.code, example.result));
+            }
+        }
+    }
+    assert!(count > 100, "only {count} examples");
+    if std::env::var("TSCRIPT_BLESS").is_ok_and(|value| value == "1") {
+        std::fs::write(&path, failing).expect("the list can be written");
+        return;
+    }
+    none(problems);
+}
+
+/// What `print` would show of the last value, or the code of the error.
+fn answer(code: &str) -> String {
+    let mut session = Session::builder().build().expect("a session starts");
+    match session.eval::<Dynamic>(code).and_then(|value| session.show(&value)) {
+        Ok(text) => text,
+        Err(error) => error.code(),
+    }
+}

@@ -1,0 +1,146 @@
+//! What a host program sets or does: limits, flags, interruption, folders, several sessions.
+
+use super::scripts::{builder, run};
+use tscript::{Dynamic, Session, Tensor};
+
+fn code(builder: tscript::Builder, text: &str) -> String {
+    run(builder, "limits", text).result.err().map_or("no error".to_string(), |error| error.code())
+}
+
+#[test]
+fn a_limit_of_operations_ends_a_loop() {
+    assert_eq!(code(builder().operation_limit(10_000), "loop { }"), "E0801");
+    assert_eq!(code(builder().operation_limit(10_000), "let n = 0; for i in 0..10 { n += i; }"), "no error");
+}
+
+/// On this thread, of 2 MiB, and on one with little more than nothing.
+#[test]
+fn recursion_without_end_is_an_error_on_any_stack() {
+    let text = "fn down(n) { down(n + 1) + 1 } down(0)";
+    assert_eq!(code(builder(), text), "E0802");
+    let closures = "let f = |n, g| g.call(n + 1, g); f.call(0, f)";
+    assert_eq!(code(builder(), closures), "E0802");
+    let thread = std::thread::Builder::new().stack_size(64 << 20);
+    let deep = "fn down(n) { if n == 0 { 0 } else { down(n - 1) + 1 } } if down(300) != 300 { throw \"wrong\" }";
+    let handle = thread.spawn(move || code(builder().stack_bytes(64 << 20), deep));
+    assert_eq!(handle.expect("a thread starts").join().expect("no crash"), "no error");
+}
+
+#[test]
+fn an_interrupted_script_says_where_it_was() {
+    let mut session = Session::builder().build().expect("a session starts");
+    let handle = session.interrupt_handle();
+    let stopper = std::thread::spawn(move || {
+        // Until the script has begun, a request is forgotten: it is asked for again and again.
+        for _ in 0..2000 {
+            handle.interrupt();
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    });
+    let error = session.run_str("endless", "let i = 0;\nloop {\n    i += 1;\n}").expect_err("it never ends by itself");
+    assert_eq!(error.code(), "E0803");
+    let line = error.location().expect("a place").line;
+    assert!((2..=3).contains(&line), "line {line}");
+    drop(stopper);
+}
+
+#[test]
+fn memory_beyond_the_limit_can_be_caught() {
+    let text = "try { let x = zeros([64, 1024, 1024]).sum().item(); print(\"fits\"); } catch (e) { print(e.code); }\nprint(ones([2]).sum().item());";
+    let ran = run(builder().memory_limit(16 << 20), "limits", text);
+    assert!(ran.result.is_ok(), "{:?}", ran.result.err());
+    assert!(ran.printed.ends_with("2.0\n") || ran.printed.ends_with("2\n"), "{}", ran.printed);
+    assert!(ran.printed.starts_with("E03") || ran.printed.starts_with("E08"), "{}", ran.printed);
+}
+
+#[test]
+fn files_outside_the_permitted_folders_are_refused() {
+    let inside = tempfile::tempdir().expect("a folder");
+    let outside = tempfile::tempdir().expect("a folder");
+    let path = |folder: &tempfile::TempDir, name: &str| folder.path().join(name).display().to_string();
+    let permitted = || builder().file_roots(vec![inside.path().to_path_buf()]);
+    let save = |path: String| format!("save({path:?}, ones([2]));");
+    assert_eq!(code(permitted(), &save(path(&inside, "x.npy"))), "no error");
+    assert_eq!(code(permitted(), &save(path(&outside, "x.npy"))), "E0604");
+    let around = inside.path().join("..").join(outside.path().file_name().expect("a name")).join("x.npy");
+    assert_eq!(code(permitted(), &save(around.display().to_string())), "E0604");
+    assert!(!outside.path().join("x.npy").exists());
+    assert_eq!(code(permitted(), &format!("load({:?})", path(&inside, "missing.npy"))), "E0601");
+    #[cfg(unix)]
+    {
+        assert_eq!(code(builder(), &save(path(&outside, "y.npy"))), "no error");
+        std::os::unix::fs::symlink(outside.path().join("y.npy"), inside.path().join("link.npy")).expect("a link");
+        assert_eq!(code(permitted(), &format!("load({:?})", path(&inside, "link.npy"))), "E0604");
+    }
+}
+
+#[test]
+fn files_keep_names_dtypes_and_values() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, extension) in [("a", "safetensors"), ("b", "npz")] {
+        let path = folder.path().join(format!("{name}.{extension}")).display().to_string();
+        let text = format!(
+            "save({path:?}, #{{w: tensor([[1.5, -2.0]]), n: arange(3), t: tensor([[1, 2], [3, 4]]).t()}});
+             let m = load({path:?});
+             print(m.w); print(m.n); print(m.t); print(load({path:?}, #{{dtype: \"f64\"}}).w);"
+        );
+        let ran = run(builder(), "files", &text);
+        assert!(ran.result.is_ok(), "{:?}", ran.result.err());
+        let wanted = "tensor([[ 1.5000, -2.0000]])\ntensor([0, 1, 2])\ntensor([[1, 3],\n        [2, 4]])\ntensor([[ 1.5000, -2.0000]], dtype=f64)\n";
+        assert_eq!(ran.printed, wanted);
+    }
+}
+
+#[test]
+fn a_tensor_of_another_session_is_refused() {
+    let mut one = Session::builder().build().expect("a session starts");
+    let mut two = Session::builder().build().expect("a session starts");
+    one.run_str("one", "let x = ones([2]);").expect("it runs");
+    let x: Tensor = one.get("x").expect("a tensor");
+    assert_eq!(two.set("x", x.clone()).expect_err("foreign").code(), "E0805");
+    let host = Tensor::from_slice(&x.to_vec::<f32>().expect("its elements"), &[2]).expect("a tensor");
+    two.set("x", host).expect("a host tensor is nobody's");
+    assert_eq!(two.eval::<Dynamic>("x.sum().item()").expect("a number").as_float(), Ok(2.0));
+}
+
+#[test]
+fn a_function_of_a_script_takes_host_tensors() {
+    let mut session = Session::builder().build().expect("a session starts");
+    session.run_str("model", "fn twice(x) { x * 2 }").expect("it runs");
+    let x = Tensor::from_slice(&[1i64, 2], &[2]).expect("a tensor");
+    let y: Tensor = session.call("twice", (x,)).expect("a tensor");
+    assert_eq!(y.to_vec::<i64>().expect("integers"), [2, 4]);
+}
+
+#[test]
+fn progress_hands_on_what_it_goes_over() {
+    let text = "let sum = 0; for i in progress(0..5, #{desc: \"epoch\"}) { if i == 3 { break; } sum += i; }
+                for x in progress([10, 20]) { sum += x; } print(sum);";
+    let ran = run(builder(), "progress", text);
+    assert!(ran.result.is_ok(), "{:?}", ran.result.err());
+    assert_eq!(ran.printed, "33\n");
+    assert_eq!(code(builder(), "progress(3)"), "E0204");
+    assert_eq!(code(builder(), "progress([1], #{dsc: \"x\"})"), "E0203");
+}
+
+/// The window's last node is made before anybody holds its result.
+#[test]
+fn results_do_not_depend_on_where_a_window_ends() {
+    let text = "let x = ones([3]); for i in 0..40 { x = x + 1; } print(x); let y = (x * 2).relu(); print(y.sum());";
+    let wanted = "tensor([41., 41., 41.])\ntensor(246.)\n";
+    for nodes in [1, 2, 3, 7, 40, 41, 512] {
+        assert_eq!(run(builder().window(nodes), "windows", text).printed, wanted, "windows of {nodes}");
+    }
+    assert_eq!(run(builder().blocking(true), "windows", text).printed, wanted);
+}
+
+#[test]
+fn what_no_machine_holds_is_an_error() {
+    assert_eq!(code(builder(), "zeros([1000000000000])"), "E0304");
+    assert_eq!(code(builder(), "try { zeros([1000000000000]) } catch (e) { }"), "no error");
+}
+
+#[test]
+fn a_source_beyond_the_limit_is_refused() {
+    assert_eq!(code(builder(), &" ".repeat((16 << 20) + 1)), "E0105");
+}
