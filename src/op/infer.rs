@@ -65,9 +65,13 @@ pub fn map(promote: Promote, operands: &[Operand<'_>], default: DType) -> Result
     let common = || result_type(operands, default);
     match promote {
         Promote::Same => all(common(), common()),
-        Promote::NoBool => {
+        Promote::NoBool | Promote::Difference => {
             let dtype = common();
-            if dtype == DType::Bool {
+            let bools = operands.iter().any(|operand| match operand {
+                Operand::Tensor(tensor) => tensor.dtype() == DType::Bool,
+                Operand::Number(scalar) => matches!(scalar, Scalar::Bool(_)),
+            });
+            if dtype == DType::Bool || (bools && promote == Promote::Difference) {
                 return Err(Diag::error(code::DTYPE, "`bool` is not supported")
                     .help("convert first, for example with `.to(\"i64\")`, or use a logical operation"));
             }

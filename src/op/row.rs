@@ -211,8 +211,10 @@ pub enum Lower {
 pub enum Promote {
     /// PyTorch's result type, computed and returned (`add`); `bool` too.
     Same,
-    /// As `Same`, but `bool` is refused (`sub`, `neg`).
+    /// As `Same`, but a result of `bool` is refused (`neg`).
     NoBool,
+    /// As `Same`, but any operand of `bool` is refused (`sub`).
+    Difference,
     /// As `Same`, but integers become the default float type (`exp`, `div`).
     Float,
     /// Result type for the operands, `bool` out (`lt`).

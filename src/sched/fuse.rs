@@ -34,6 +34,8 @@ struct Builder {
     instrs: Vec<Instr>,
     regs: Vec<Class>,
     values: Vec<Value>,
+    /// Buffers that are stored to, with their slots.
+    stores: Vec<(Arc<Buffer>, u16)>,
     slots: Vec<Slot>,
     scalars: Vec<ScalarRef>,
     fallible: Vec<usize>,
@@ -53,6 +55,7 @@ impl Builder {
             instrs: Vec::new(),
             regs: Vec::new(),
             values: Vec::new(),
+            stores: Vec::new(),
             slots: Vec::new(),
             scalars: Vec::new(),
             fallible: Vec::new(),
@@ -190,7 +193,21 @@ impl Builder {
         // An older value of this memory is stale now; `compatible` has made sure that it has the same layout.
         self.values.retain(|value| !Arc::ptr_eq(&value.view.buffer, &view.buffer));
         if stored {
-            let slot = self.slot(node, Operand::Output(0), layout.strides.clone(), layout.shape.clone());
+            let old = self.stores.iter().position(|(buffer, _)| Arc::ptr_eq(buffer, &view.buffer));
+            let slot = match old {
+                // Invariant: a program stores to a place once, the last value. Others may still be read in
+                // registers, which may be the very memory that they are stored to.
+                Some(old) => {
+                    let slot = self.stores[old].1;
+                    self.instrs.retain(|instr| !matches!(instr, Instr::Store { slot: other, .. } if *other == slot));
+                    slot
+                }
+                None => {
+                    let slot = self.slot(node, Operand::Output(0), layout.strides.clone(), layout.shape.clone());
+                    self.stores.push((view.buffer.clone(), slot));
+                    slot
+                }
+            };
             self.instrs.push(Instr::Store { reg, slot });
         }
         self.values.push(Value { view: view.clone(), layout, reg });

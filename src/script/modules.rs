@@ -16,7 +16,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The standard library, shipped in the binary: name and text.
-pub const STD: &[(&str, &str)] = &[];
+pub const STD: &[(&str, &str)] = &[
+    ("nn", include_str!("../../std/nn.rhai")),
+    ("optim", include_str!("../../std/optim.rhai")),
+    ("data", include_str!("../../std/data.rhai")),
+    ("test", include_str!("../../std/test.rhai")),
+];
 
 /// Where modules come from, and those that are loaded.
 #[derive(Default)]

@@ -43,6 +43,9 @@ pub fn open(over: Dynamic) -> Option<(Option<usize>, Items)> {
         let n = count(*range.start(), range.end().saturating_add(1));
         return Some((n, Box::new(range.clone().map(|i| Ok(Dynamic::from(i))))));
     }
+    if let Some(loader) = over.read_lock::<super::loader::Loader>() {
+        return Some((Some(loader.len()), Box::new(loader.clone().into_iter())));
+    }
     None
 }
 

@@ -162,7 +162,7 @@ fn set_grad(x: &Tensor, value: &Dynamic) -> Result<()> {
 }
 
 /// One positional argument of `to`: a dtype, a device or a tensor to be like.
-fn wanted(host: &Host, value: &Dynamic, found: &mut Wanted) -> Result<()> {
+pub fn wanted(host: &Host, value: &Dynamic, found: &mut Wanted) -> Result<()> {
     if let Some(other) = value.read_lock::<Tensor>() {
         *found = Wanted { dtype: Some(other.dtype()), device: Some(other.device()), ..*found };
         return Ok(());
@@ -187,7 +187,7 @@ fn wanted(host: &Host, value: &Dynamic, found: &mut Wanted) -> Result<()> {
     Ok(())
 }
 
-fn wanted_keywords(host: &Host, map: &Map, found: &mut Wanted) -> Result<()> {
+pub fn wanted_keywords(host: &Host, map: &Map, found: &mut Wanted) -> Result<()> {
     let flag = |name: &str, value: &Dynamic| {
         value.as_bool().map_err(|_| Diag::error(code::ARGUMENT_TYPE, format!("`{name}` must be true or false")))
     };

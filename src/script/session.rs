@@ -362,6 +362,7 @@ fn engine(host: &Arc<Host>, modules: &Arc<Mutex<Modules>>, stack: &Arc<Stack>) -
     engine.register_type_with_name::<super::value::DeviceValue>("device");
     engine.register_type_with_name::<super::value::SliceValue>("slice");
     engine.register_type_with_name::<super::value::Cell>("cell");
+    engine.register_type_with_name::<super::loader::Loader>("loader");
     // The matrix product binds as `*` does.
     let _ = engine.register_custom_operator("@", 180);
     super::compare::install(&mut engine);
@@ -376,6 +377,8 @@ fn engine(host: &Arc<Host>, modules: &Arc<Mutex<Modules>>, stack: &Arc<Stack>) -
     natives::register(&mut module, host);
     arguments::register(&mut module, host);
     storage::register(&mut module, host);
+    super::layers::register(&mut module, host);
+    super::loader::register(&mut module, host);
     progress::register(&mut module, host);
     printing(&mut module, host);
     note_names(&mut module, host);

@@ -40,7 +40,6 @@ pub struct Settings {
     pub device: Option<String>,
     pub seed: Option<u64>,
     pub blocking: bool,
-    pub check: bool,
 }
 
 /// A command line that means nothing.
@@ -57,8 +56,8 @@ impl Usage {
 }
 
 pub const COMMANDS: &[&str] = &["run", "check", "test", "explain", "devices", "help"];
-const RUN_FLAGS: &[&str] = &["device", "seed", "blocking", "check", "races", "help"];
-const TEST_FLAGS: &[&str] = &["device", "seed", "blocking", "check", "help"];
+const RUN_FLAGS: &[&str] = &["device", "seed", "blocking", "races", "help"];
+const TEST_FLAGS: &[&str] = &["device", "seed", "blocking", "help"];
 
 /// The command of the words after the program's name.
 pub fn parse(mut words: Vec<OsString>) -> Result<Command, Usage> {
@@ -207,7 +206,6 @@ fn flag(parser: &mut Parser, settings: &mut Settings, name: &str, known: &[&str]
             settings.seed = Some(seed);
         }
         "--blocking" => settings.blocking = true,
-        "--check" => settings.check = true,
         _ => return Err(unknown(name, known)),
     }
     Ok(())
@@ -285,9 +283,9 @@ mod tests {
         let wanted = Command::Run {
             file: "m.rhai".into(),
             words: vec!["--lr".into(), "0.1".into()],
-            settings: Settings { device: Some("cpu".into()), seed: Some(7), blocking: true, check: true },
+            settings: Settings { device: Some("cpu".into()), seed: Some(7), blocking: true },
         };
-        assert_eq!(read("run --device cpu --blocking m.rhai --seed=7 --check -- --lr 0.1"), Ok(wanted));
+        assert_eq!(read("run --device cpu --blocking m.rhai --seed=7 -- --lr 0.1"), Ok(wanted));
     }
 
     #[test]

@@ -34,7 +34,6 @@ usage: tscript run FILE [flags] [-- args]
   --device D     where tensors are made unless the script says otherwise; `cpu` is the default
   --seed N       seed of the random numbers; 0 unless given
   --blocking     runs each operation to its end before the next
-  --check        reports the first operation that makes NaN or infinity out of finite numbers
   --races MODE   `warn`, `error` or `off`: accesses that nothing orders; with the CPU alone there are none
 
 What stands after `--` is the script's: `args`, `arg(\"lr\", 1e-3)`, `flag(\"verbose\")`.
@@ -47,7 +46,7 @@ usage: tscript check FILE ...
 Parses each script, resolves names as far as that goes without running, and reports every error.";
 
 const TEST: &str = "\
-usage: tscript test [DIR] [--device D] [--seed N] [--blocking] [--check]
+usage: tscript test [DIR] [--device D] [--seed N] [--blocking]
 
 Looks through DIR (the current folder unless given) for files named `*_test.rhai`.
 Each function without parameters whose name starts with `test_` runs in a fresh session, after the

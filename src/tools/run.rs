@@ -17,7 +17,6 @@ pub fn builder(settings: &Settings) -> Builder {
     let blocking = settings.blocking || asked("TSCRIPT_LAUNCH_BLOCKING") || asked("CUDA_LAUNCH_BLOCKING");
     let builder = Session::builder()
         .blocking(blocking)
-        .check(settings.check)
         .seed(settings.seed.unwrap_or(0))
         .stack_bytes(STACK_BYTES)
         .output(say);

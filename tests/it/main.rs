@@ -10,4 +10,5 @@ mod limits;
 mod opinfo;
 mod opinfo_host;
 mod print;
+mod rows;
 mod scripts;

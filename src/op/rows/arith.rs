@@ -64,7 +64,7 @@ pub static SUB: Op = Op {
     params: &[INPUT, OTHER],
     summary: "Subtracts element-wise.",
     examples: &[ex("tensor([1.0, 2.0]) - 1", "tensor([0., 1.])"), ex("tensor([true]) - tensor([true])", "E0202")],
-    lower: Lower::Map { function: &f::SUB, promote: Promote::NoBool },
+    lower: Lower::Map { function: &f::SUB, promote: Promote::Difference },
     grad: Grad::Rule(|e, v| pair(e, v, |_| Ok(v.g().clone()), |e| e.neg(v.g()))),
     inplace: true,
     call: CallForm::Internal,
@@ -178,16 +178,31 @@ pub static RSUB: Op = Op {
 
 fn with_alpha(e: &mut dyn Emit, op: &'static Op, x: Arg, y: Arg, a: &Args) -> Result<Vec<Tensor>> {
     let alpha = a.scalar(2).unwrap_or(Scalar::Int(1));
-    let both = two(x, y);
-    let result = infer::result_type(&infer::operands(&both, 2)?, e.default_float());
-    if alpha.category() > result.category() && alpha != Scalar::Int(1) {
+    if alpha == Scalar::Int(1) {
+        return e.apply(op, two(x, y));
+    }
+    let result = common(e, &[&x, &y]);
+    let refused = match alpha.category() {
+        Category::Float => !result.is_float(),
+        Category::Bool => result != DType::Bool,
+        Category::Int => false,
+    };
+    if refused {
         fail!(DTYPE, "`alpha` is {alpha}, but the operands are {result}");
     }
-    let Args(mut both) = both;
-    if alpha.to_f64() != 1.0 {
-        both[1] = Arg::Tensor(e.call(&MUL, two(both[1].clone(), alpha.into()))?);
-    }
-    e.apply(op, Args(both))
+    let alpha = element_of(alpha, result)?;
+    let scaled = match &y {
+        Arg::Tensor(_) => Arg::Tensor(e.call(&MUL, two(y, alpha.into()))?),
+        // A number stays one: it must not count as a tensor in promotion.
+        _ => match (Args(smallvec::smallvec![y]).scalar(0), alpha) {
+            (Some(Scalar::Float(y)), alpha) => Scalar::Float(y * alpha.to_f64()).into(),
+            (Some(Scalar::Bool(y)), Scalar::Bool(alpha)) => Scalar::Bool(y & alpha).into(),
+            (Some(y), Scalar::Float(alpha)) => Scalar::Float(y.to_f64() * alpha).into(),
+            (Some(y), alpha) => Scalar::Int(y.to_i64().wrapping_mul(alpha.to_i64())).into(),
+            (None, _) => Arg::None,
+        },
+    };
+    e.apply(op, two(x, scaled))
 }
 
 /// Division with PyTorch's rounding modes.

@@ -79,14 +79,24 @@ fn one_bound(e: &mut dyn Emit, v: &Backward<'_>, beyond: &'static Op) -> Result<
     arith::pair(e, v, |e| unmasked(e, &held, v.g()), |e| masked(e, &held, v.g()))
 }
 
+/// A bound that an integer dtype does not hold becomes the nearest number that it does.
+fn within(bound: &Arg, dtype: DType) -> Arg {
+    match (Args(smallvec::smallvec![bound.clone()]).scalar(0), dtype.int_range()) {
+        (Some(Scalar::Int(i)), Some((low, high))) => Scalar::Int(i.clamp(low, high)).into(),
+        _ => bound.clone(),
+    }
+}
+
 fn clamped(e: &mut dyn Emit, x: &Tensor, min: &Arg, max: &Arg) -> Result<Vec<Tensor>> {
     let bounds: Vec<&Arg> = [min, max].into_iter().filter(|arg| !matches!(arg, Arg::None)).collect();
     let mut all = vec![Arg::Tensor(x.clone())];
     all.extend(bounds.iter().map(|&arg| arg.clone()));
     let dtype = arith::common(e, &all.iter().collect::<Vec<_>>());
-    if dtype == DType::Bool && bounds.len() == 2 {
+    let numbers = bounds.iter().any(|arg| !matches!(arg, Arg::Tensor(_)));
+    if dtype == DType::Bool && (bounds.len() == 2 || numbers) {
         fail!(DTYPE, "`bool` is not supported");
     }
+    let (min, max) = (&within(min, dtype), &within(max, dtype));
     match (min, max) {
         (Arg::None, Arg::None) => fail!(MISSING_ARGUMENT, "at least one of `min` and `max` is wanted"),
         (min, Arg::None) => e.apply(&AT_LEAST, args![x, min.clone()]),

@@ -119,7 +119,7 @@ pub static SQUARE: Op = Op {
 pub fn pow(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     let (base, exponent) = (a.get(0), a.get(1));
     let dtype = common(e, &[base, exponent]);
-    if dtype == DType::Bool {
+    if dtype == DType::Bool && !matches!((base, a.scalar(1)), (Arg::Tensor(_), Some(_))) {
         fail!(DTYPE, "`bool` is not supported");
     }
     let (Arg::Tensor(x), Some(scalar)) = (base, a.scalar(1)) else {
@@ -131,6 +131,10 @@ pub fn pow(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     }
     let x = if x.dtype() == dtype { x.clone() } else { e.cast(x, dtype)? };
     let op = match scalar.to_f64() {
+        0.0 if dtype == DType::Bool => {
+            let one = crate::op::row::Source::Fill(Scalar::Bool(true));
+            return Ok(vec![e.source(one, &x.shape(), dtype, x.device())?]);
+        }
         1.0 => return Ok(vec![e.call(&crate::op::rows::view::CLONE, args![&x])?]),
         2.0 => &SQUARED,
         3.0 => {

@@ -41,6 +41,8 @@ pub fn install(engine: &mut Engine, hooks: Arc<dyn Hooks>) {
     #[allow(deprecated)]
     engine.on_parse_token(|token, _, _| match token {
         Token::Reserved(word) if is_free_word(&word) => Token::Identifier(word),
+        // What is left of `eval` after the pass is a method, `model.eval()`; Rhai refuses that name for one.
+        Token::Reserved(word) if word.as_str() == "eval" => Token::Identifier(Box::new("__evaluate".into())),
         token => token,
     });
 

@@ -1,0 +1,146 @@
+//! What PyTorch's samples do not ask of the element-wise rows: second derivatives, in-place chains, random
+//! values, literals.
+
+use tscript::script::session::Session;
+
+/// Runs a script whose last expression is a bool that must be true.
+fn holds(text: &str) {
+    let mut session = Session::builder().output(|_| {}).build().expect("a session");
+    match session.eval::<bool>(text) {
+        Ok(true) => {}
+        Ok(false) => panic!("does not hold: {text}"),
+        Err(error) => panic!("{}: {}\n{text}", error.code(), error.message()),
+    }
+}
+
+/// The code of the error that a script ends with.
+fn code(text: &str) -> String {
+    let mut session = Session::builder().output(|_| {}).build().expect("a session");
+    session.run_str("case", text).expect_err(text).code()
+}
+
+/// Second derivatives against central differences of the first, in f64.
+#[test]
+fn second_derivatives() {
+    let everywhere = "[-2.3, -0.7, -0.1, 0.2, 0.9, 2.6]";
+    let positive = "[0.15, 0.4, 0.6, 0.85]";
+    let cases = [
+        (everywhere, "gelu(x)"),
+        (everywhere, "gelu(x, \"tanh\")"),
+        (everywhere, "silu(x)"),
+        (everywhere, "mish(x)"),
+        (everywhere, "softplus(x, 2.0)"),
+        (everywhere, "tanh(x)"),
+        (everywhere, "sigmoid(x)"),
+        (everywhere, "logsigmoid(x)"),
+        (everywhere, "elu(x, 1.5)"),
+        (everywhere, "selu(x)"),
+        (everywhere, "celu(x, 0.7)"),
+        (everywhere, "softsign(x)"),
+        (everywhere, "x ** 3 / (x * x + 2)"),
+        (everywhere, "2 ** x"),
+        (everywhere, "sin(x) * atan(x) + sinh(x) - asinh(x)"),
+        (everywhere, "erf(x) + i0(x) + sinc(x)"),
+        (everywhere, "hypot(x, x + 3) + atan2(x, x + 5)"),
+        (everywhere, "logaddexp(x, 2 * x)"),
+        (positive, "log(x) + sqrt(x) + rsqrt(x) + x ** x + x.reciprocal()"),
+        (positive, "lgamma(x) + digamma(x) + polygamma(2, x)"),
+        (positive, "asin(x) + acos(x) * atanh(x) + erfinv(x) + logit(x)"),
+        (positive, "xlogy(x, x + 1) + log1p(x) * exp2(x) + expm1(x)"),
+        (positive, "addcdiv(x, x, x + 1) + addcmul(x, x, x) + lerp(x, x * x, x)"),
+    ];
+    for (points, y) in cases {
+        holds(&format!(
+            "fn first(x) {{ let y = {y}; grad(y.sum(), [x], #{{create_graph: true}})[0] }}
+             let x = tensor({points}, #{{dtype: \"f64\", requires_grad: true}});
+             let exact = grad(first(x).sum(), [x])[0];
+             let h = 1e-5;
+             let up = first((x.detach() + h).requires_grad_()).detach();
+             let down = first((x.detach() - h).requires_grad_()).detach();
+             allclose(exact, (up - down) / (2 * h), 1e-5, 1e-6)"
+        ));
+    }
+}
+
+/// A chain of in-place steps: what the gradients need is kept, also within one window.
+#[test]
+fn in_place_chains_keep_what_gradients_need() {
+    holds(
+        "fn run(inplace) {
+             let x = tensor([[1.0, 2.0, 3.0], [0.1, 0.2, 0.3]], #{requires_grad: true});
+             let v = tensor([0.5, 1.0, 1.5], #{requires_grad: true});
+             let y = x * 1.0;
+             if inplace { y.mul_(v); y.sin_(); y **= 3; y.clamp_(-0.9, 0.9); y += y; }
+             else { y = y * v; y = y.sin(); y = y ** 3; y = y.clamp(-0.9, 0.9); y = y + y; }
+             y.backward(ones([2, 3]));
+             [x.grad, v.grad]
+         }
+         let (a, b) = (run(true), run(false));
+         allclose(a[0], b[0]) && allclose(a[1], b[1])"
+            .replace("let (a, b) = (run(true), run(false));", "let a = run(true); let b = run(false);")
+            .as_str(),
+    );
+}
+
+/// A value that is overwritten in its memory is still the old one for those who read it before.
+#[test]
+fn an_overwritten_value_is_still_read() {
+    holds(
+        "let y = tensor([1.0, 2.0]) * 1.0; let c = y.clone(); y.mul_(3); y.exp_(); let z = y * c;
+         allclose(z, tensor([3.0, 6.0]).exp() * tensor([1.0, 2.0])) && equal(c, tensor([1.0, 2.0]))",
+    );
+}
+
+/// One generator: the same seed gives the same values, whatever the form of the call; 16-bit values stay below 1.
+#[test]
+fn random_values() {
+    holds("manual_seed(7); let a = rand([5, 5]); manual_seed(7); equal(a, rand([5, 5]))");
+    holds("manual_seed(7); let a = randn([9]); manual_seed(7); equal(a, zeros([9]).normal_())");
+    holds(
+        "manual_seed(1); let x = rand([100000], #{dtype: \"bf16\"}); x.float().sum().item() < 50500.0 && (x < 1).float().sum().item() == 100000.0",
+    );
+    holds("manual_seed(1); let x = rand([100000], #{dtype: \"f16\"}); (x < 1).float().sum().item() == 100000.0");
+    holds("manual_seed(1); let x = randint(-3, 4, [70000]); let n = (x == -3).sum().item(); n > 9500 && n < 10500");
+    holds(
+        "manual_seed(1); let x = dropout(ones([100000]), 0.2); let m = x.sum().item() / 100000.0; m > 0.99 && m < 1.01",
+    );
+    holds(
+        "manual_seed(1); let x = zeros([100000]).exponential_(2.0); let m = x.sum().item() / 100000.0; m > 0.49 && m < 0.51",
+    );
+    holds(
+        "manual_seed(1); let x = zeros([100000]).geometric_(0.25); let m = x.sum().item() / 100000.0; m > 3.9 && m < 4.1",
+    );
+    // The gradient passes where the value was kept.
+    holds(
+        "let x = ones([1000], #{requires_grad: true}); let y = dropout(x, 0.3); y.sum().backward(); equal(x.grad, y.detach())",
+    );
+}
+
+/// Probabilities are checked where they are read.
+#[test]
+fn bad_probabilities_are_late_errors() {
+    assert_eq!(code("print(bernoulli(tensor([0.5, 1.5])))"), "E0403");
+    assert_eq!(code("print(multinomial(tensor([[1.0, 1.0], [0.0, 0.0]]), 1))"), "E0403");
+    assert_eq!(code("bernoulli(ones([2]), 1.5)"), "E0206");
+}
+
+#[test]
+fn literals() {
+    holds("equal(tensor([[1, 2], [3, 4]]), arange(1, 5).reshape([2, 2]))");
+    holds(
+        "tensor([1, true]).dtype == \"i64\" && tensor([1, 2.5]).dtype == \"f32\" && tensor([true]).dtype == \"bool\"",
+    );
+    holds("tensor([]).dtype == \"f32\" && tensor([]).shape == [0] && tensor([[], []]).shape == [2, 0]");
+    holds("tensor([9007199254740993]).item() == 9007199254740993");
+    holds("equal(tensor([tensor([1, 2]), [3, 4]]), tensor([[1, 2], [3, 4]]))");
+    holds(
+        "let x = ones([2], #{requires_grad: true}); !tensor(x).requires_grad && ones([1]).double().new_tensor([1]).dtype == \"f64\"",
+    );
+    assert_eq!(code("tensor([[1, 2], [3]])"), "E0201");
+    assert_eq!(code("tensor([1, [2]])"), "E0201");
+    assert_eq!(code("tensor([[1], 2])"), "E0201");
+    assert_eq!(code("tensor([1, \"2\"])"), "E0204");
+    assert_eq!(code("tensor([1], #{dtpe: \"f32\"})"), "E0203");
+    assert_eq!(code("tensor([300], #{dtype: \"u8\"})"), "E0206");
+    assert_eq!(code("tensor([1], #{requires_grad: true})"), "E0202");
+}
