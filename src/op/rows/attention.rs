@@ -7,13 +7,14 @@ use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
-use crate::kernel::cpu::{attention as k, copy::arrange, matmul};
+use crate::kernel::cpu::{attention as k, copy::arrange};
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
 use crate::op::rows::compare::WHERE;
 use crate::op::rows::dropout::DROPOUT;
+use crate::op::rows::matmul::MATMUL;
 use crate::op::rows::shape::TRANSPOSE;
 use crate::op::rows::softmax::SOFTMAX_FLOAT;
 use crate::op::rows::view::{EXPAND, RESHAPE, UNSQUEEZE};
@@ -25,42 +26,6 @@ const VALUE: Param = Param::new("value", Kind::Tensor);
 const MASK: Param = Param::opt("attn_mask", Kind::Tensor, Default::None);
 const CAUSAL: Param = Param::opt("is_causal", Kind::Bool, Default::Bool(false));
 const SCALE: Param = Param::opt("scale", Kind::Float, Default::None);
-
-/// A batched product, leading dims equal.
-static PRODUCT: Op = Op {
-    name: "matmul",
-    params: &[Param::new("a", Kind::Tensor), Param::new("b", Kind::Tensor)],
-    summary: "Matrix product of batches.",
-    lower: Lower::Kernel(|_, a| {
-        let (x, y) = (a.tensor(0), a.tensor(1));
-        let mut shape = x.shape();
-        let last = shape.len() - 1;
-        shape[last] = y.shape()[last];
-        Ok(KernelCall::new("matmul", matmul::matmul).input(x).input(y).output(&shape, x.dtype()))
-    }),
-    saves: &[Save::In(0), Save::In(1)],
-    grad: Grad::Rule(|e, v| {
-        let (x, y) = (v.input(0), v.input(1));
-        let turned = |e: &mut dyn Emit, x: &Tensor| e.call(&TRANSPOSE, args![x, -2, -1]);
-        let to_x = match v.needs(0) {
-            true => {
-                let y = turned(e, y)?;
-                Some(e.call(&PRODUCT, args![v.g(), &y])?)
-            }
-            false => None,
-        };
-        let to_y = match v.needs(1) {
-            true => {
-                let x = turned(e, x)?;
-                Some(e.call(&PRODUCT, args![&x, v.g()])?)
-            }
-            false => None,
-        };
-        Ok(vec![to_x, to_y])
-    }),
-    call: CallForm::Internal,
-    ..Op::BASE
-};
 
 /// The kernel: leading dims equal, the mask expanded. Results: output, logsumexp of the scores.
 static FUSED: Op = Op {
@@ -103,7 +68,7 @@ fn probabilities(e: &mut dyn Emit, [q, k]: [&Tensor; 2], mask: Option<&Tensor>, 
     let width = q.shape()[q.ndim() - 1] as f64;
     let scale = a.opt_float(5).unwrap_or(1.0 / width.sqrt());
     let turned = e.call(&TRANSPOSE, args![k, -2, -1])?;
-    let scores = e.call(&PRODUCT, args![q, &turned])?;
+    let scores = e.call(&MATMUL, args![q, &turned])?;
     let mut scores = e.mul(&scores, Scalar::Float(scale))?;
     let minus = Scalar::Float(f64::NEG_INFINITY);
     let mut hidden = false;
@@ -145,18 +110,18 @@ fn twice(e: &mut dyn Emit, v: &Backward<'_>, g: &Tensor) -> Result<Vec<Option<Te
     let p = probabilities(e, [q, k], v.opt_input(3), v.args)?;
     let turned = |e: &mut dyn Emit, x: &Tensor| e.call(&TRANSPOSE, args![x, -2, -1]);
     let pt = turned(e, &p)?;
-    let to_v = e.call(&PRODUCT, args![&pt, g])?;
+    let to_v = e.call(&MATMUL, args![&pt, g])?;
     let vt = turned(e, value)?;
-    let to_p = e.call(&PRODUCT, args![g, &vt])?;
+    let to_p = e.call(&MATMUL, args![g, &vt])?;
     let weighted = e.mul(&to_p, &p)?;
     let dot = e.call(&crate::op::rows::reduce::SUM, args![&weighted, -1, true])?;
     let centred = e.sub(&to_p, &dot)?;
     let scores = e.mul(&p, &centred)?;
     let width = q.shape()[q.ndim() - 1] as f64;
     let scores = e.mul(&scores, Scalar::Float(v.args.opt_float(5).unwrap_or(1.0 / width.sqrt())))?;
-    let to_q = e.call(&PRODUCT, args![&scores, k])?;
+    let to_q = e.call(&MATMUL, args![&scores, k])?;
     let st = turned(e, &scores)?;
-    let to_k = e.call(&PRODUCT, args![&st, q])?;
+    let to_k = e.call(&MATMUL, args![&st, q])?;
     Ok(vec![Some(to_q), Some(to_k), Some(to_v)])
 }
 
@@ -254,7 +219,7 @@ fn attention(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
     if dropout > 0.0 {
         p = e.call(&DROPOUT, args![&p, dropout, true])?;
     }
-    e.call(&PRODUCT, args![&p, &v])
+    e.call(&MATMUL, args![&p, &v])
 }
 
 pub static SCALED_DOT_PRODUCT_ATTENTION: Op = Op {
@@ -287,4 +252,4 @@ zeros. Source of the algorithm: Dao, \"FlashAttention-2\" (2023).",
     ..Op::BASE
 };
 
-pub static ROWS: &[&Op] = &[&PRODUCT, &FUSED, &SCALED_DOT_PRODUCT_ATTENTION];
+pub static ROWS: &[&Op] = &[&FUSED, &SCALED_DOT_PRODUCT_ATTENTION];

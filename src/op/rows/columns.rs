@@ -187,11 +187,8 @@ pub static FOLD: Op = Op {
         let part = w.layout(&padded);
         let windows = e.call(&RESHAPE, args![&x, part.shape.as_slice()])?;
         let mut y = spread(e, &windows, &padded, &part)?;
-        for i in 0..2 {
-            let start = w.padding[i];
-            if start > 0 {
-                y = e.call(&SLICE, args![&y, 2 + i, start, start + image[i] as i64, 1])?;
-            }
+        for (i, (&start, &size)) in w.padding.iter().zip(&image).enumerate().filter(|(_, (start, _))| **start > 0) {
+            y = e.call(&SLICE, args![&y, 2 + i, start, start + size as i64, 1])?;
         }
         Ok(vec![unbatched(e, y, was_batched)?])
     }),

@@ -1,7 +1,7 @@
 //! Rows of tables by number, and labels as vectors.
 
 use crate::args;
-use crate::base::attr::Attr;
+use crate::base::attr::{Attr, Ints};
 use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
@@ -9,7 +9,10 @@ use crate::fail;
 use crate::kernel::cpu::index::rows as k;
 use crate::op::emit::KernelCall;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
-use crate::op::tensor::Tensor;
+use crate::op::rows::arith::{COPY, DIV};
+use crate::op::rows::compare::{GT, LOGICAL_AND, WHERE};
+use crate::op::rows::distance::length;
+use crate::op::tensor::{Meta, Tensor};
 
 const X: Param = Param::new("input", Kind::Tensor);
 const WEIGHT: Param = Param::new("weight", Kind::Tensor);
@@ -60,12 +63,49 @@ static ROWS_GRAD: Op = Op {
     ..Op::BASE
 };
 
+/// Shortens rows of a table in place: arguments `weight, input, max_norm, norm_type`.
+/// Cost: a pass over the whole table.
+static SHORTEN: Op = Op {
+    name: "embedding",
+    params: &[WEIGHT, X, Param::new("max_norm", Kind::Float), Param::new("norm_type", Kind::Float)],
+    summary: "Shortens rows of a table.",
+    lower: Lower::Steps(|e, a| {
+        let (weight, index, most) = (a.tensor(0), a.tensor(1), a.float(2));
+        let mut shape = index.shape();
+        shape.push(1);
+        let ones = e.full(&shape, Scalar::Int(1), &Meta::of(weight))?;
+        let seen = e.call(&ROWS_GRAD, args![&ones, index, weight.shape()[0]])?;
+        let seen = e.call(&GT, args![&seen, Scalar::Int(0)])?;
+        let size = length(e, weight, a.float(3), Ints::from_slice(&[1]))?;
+        let long = e.call(&GT, args![&size, Scalar::Float(most)])?;
+        let both = e.call(&LOGICAL_AND, args![&seen, &long])?;
+        let size = e.add(&size, Scalar::Float(1e-7))?;
+        let scale = e.rev(&DIV, Scalar::Float(most), &size)?;
+        let short = e.mul(weight, &scale)?;
+        let new = e.call(&WHERE, args![&both, &short, weight])?;
+        e.apply_inplace(&COPY, args![weight, &new])?;
+        Ok(Vec::new())
+    }),
+    grad: Grad::Stop("rows are shortened in place"),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
 pub static EMBEDDING: Op = Op {
     name: "embedding",
-    params: &[X, WEIGHT, PADDING, BY_FREQ],
+    params: &[
+        X,
+        WEIGHT,
+        PADDING,
+        Param::opt("max_norm", Kind::Float, Default::None),
+        Param::opt("norm_type", Kind::Float, Default::Float(2.0)),
+        BY_FREQ,
+        Param::opt("sparse", Kind::Ignored, Default::None),
+    ],
     summary: "Looks up rows of a table by number.",
     details: "`input` holds integers, `weight` is [v, d]; the result has the input's shape with d behind it. The row \
-`padding_idx` gets no gradient; with `scale_grad_by_freq` a row's gradient is divided by how often it was looked up. A \
+`padding_idx` gets no gradient; with `scale_grad_by_freq` a row's gradient is divided by how often it was looked up. With `max_norm`, \
+rows that are looked up and longer than it are first shortened in place. A \
 number that is not in 0..v is an error while computing (E0401).",
     examples: &[
         ex("embedding(tensor([1, 0]), tensor([[1.0, 2.0], [3.0, 4.0]]))", "tensor([[3., 4.],\n        [1., 2.]])"),
@@ -88,7 +128,10 @@ number that is not in 0..v is an error while computing (E0401).",
             Some(at) if at < -rows || at >= rows => fail!(VALUE, "`padding_idx` {at} is no row of a table of {rows}"),
             Some(at) => Attr::Int(if at < 0 { at + rows } else { at }),
         };
-        e.apply(&ROWS_OF, args![weight, index, padding, a.flag(3)])
+        if let Some(most) = a.opt_float(3) {
+            e.apply(&SHORTEN, args![weight, index, most, a.float(4)])?;
+        }
+        e.apply(&ROWS_OF, args![weight, index, padding, a.flag(5)])
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
@@ -164,4 +207,4 @@ pub fn class_labels(target: &Tensor) -> Result<()> {
     .help("convert with `.to(\"i64\")`"))
 }
 
-pub static ROWS: &[&Op] = &[&ROWS_OF, &ROWS_GRAD, &EMBEDDING, &ONE_HOT_AS, &ONE_HOT];
+pub static ROWS: &[&Op] = &[&ROWS_OF, &ROWS_GRAD, &SHORTEN, &EMBEDDING, &ONE_HOT_AS, &ONE_HOT];

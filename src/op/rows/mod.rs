@@ -16,6 +16,7 @@ pub mod dropout;
 pub mod embed;
 pub mod indexing;
 pub mod join;
+pub mod likelihood;
 pub mod linalg;
 pub mod loss;
 pub mod loss_pairs;
@@ -79,6 +80,7 @@ pub static FAMILIES: &[&[&Op]] = &[
     embed::ROWS,
     loss::ROWS,
     loss_pairs::ROWS,
+    likelihood::ROWS,
     distance::ROWS,
     attention::ROWS,
     optim::ROWS,

@@ -356,6 +356,9 @@ pub static GROUP_NORM: Op = Op {
             fail!(SHAPE, "{} channels do not split into {groups} groups", shape[1]);
         }
         check_affine(a, [2, 3], &shape[1..2])?;
+        if shape[2..].contains(&0) {
+            fail!(SHAPE, "only the batch of `input` may be empty; it has shape {:?}", shape.as_slice());
+        }
         if shape.iter().product::<usize>() as i64 == groups {
             fail!(VALUE, "more than 1 value for each group is wanted; `input` has shape {:?}", shape.as_slice());
         }

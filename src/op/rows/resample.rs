@@ -3,7 +3,7 @@
 use crate::args;
 use crate::base::attr::{Attr, Ints};
 use crate::base::diag::Result;
-use crate::base::dtype::DType;
+use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
 use crate::kernel::cpu::pool::resample;
@@ -13,7 +13,7 @@ use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
 use crate::op::rows::blend::CLAMP;
 use crate::op::rows::pool::{ADAPTIVE_AVG_POOL1D, ADAPTIVE_AVG_POOL2D, ADAPTIVE_AVG_POOL3D};
 use crate::op::rows::shape::PERMUTE;
-use crate::op::rows::unary::ROUND;
+use crate::op::rows::unary::FLOOR;
 use crate::op::rows::view::RESHAPE;
 use crate::op::rows::windows::{spatial, tuple};
 use crate::op::tensor::Tensor;
@@ -128,12 +128,28 @@ fn interpolate(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
         fail!(DTYPE, "a floating-point tensor is wanted, not {dtype}");
     }
     let x = if dtype.is_float() { x.clone() } else { e.cast(x, DType::F32)? };
-    let mut y = e.call(&RESAMPLE, args![&x, size, mode, a.flag(4), scales])?;
-    if smooth && dtype == DType::U8 {
-        y = e.call(&ROUND, args![&y])?;
-        y = e.call(&CLAMP, args![&y, 0, 255])?;
-    }
+    let y = match smooth && !dtype.is_float() {
+        true => dim_by_dim(e, x, &size, mode, a.flag(4), &scales)?,
+        false => e.call(&RESAMPLE, args![&x, size, mode, a.flag(4), scales])?,
+    };
     e.cast(&y, dtype)
+}
+
+/// Bytes are resampled along one dim after the other, the last first, and rounded each time, as PyTorch does it.
+fn dim_by_dim(e: &mut dyn Emit, mut x: Tensor, size: &Ints, mode: &str, align: bool, scales: &Attr) -> Result<Tensor> {
+    for dim in (0..size.len()).rev() {
+        let mut now = spatial(&x, size.len());
+        now[dim] = size[dim];
+        let scales = match scales {
+            Attr::Floats(all) => Attr::Floats((0..all.len()).map(|i| if i == dim { all[i] } else { 1.0 }).collect()),
+            _ => Attr::None,
+        };
+        let y = e.call(&RESAMPLE, args![&x, now, mode, align, scales])?;
+        let y = e.add(&y, Scalar::Float(0.5))?;
+        let y = e.call(&FLOOR, args![&y])?;
+        x = e.call(&CLAMP, args![&y, 0, 255])?;
+    }
+    Ok(x)
 }
 
 pub static INTERPOLATE: Op = Op {
