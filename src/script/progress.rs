@@ -60,7 +60,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
             let context = context.expect("registered with a context");
             shared.call(&context, |_| {
                 let desc = desc(values.get(1).map(|value| &**value))?;
-                let over = std::mem::take(values[0]);
+                let over = values[0].clone();
                 if open(over.clone()).is_none() {
                     let text =
                         format!("`progress` goes over arrays, ranges and loaders, not {}", convert::type_name(&over));
