@@ -334,10 +334,12 @@ pub static TENSORDOT: Op = Op {
             let (m, n) = (at(&s, l), at(&t, r));
             // A size of 1 is broadcast: the other side is summed.
             if m == 1 && n != 1 {
-                y = e.call(&SUM, args![&y, r, true])?;
+                let sum = e.call(&SUM, args![&y, r, true])?;
+                y = e.cast(&sum, y.dtype())?;
                 t = y.shape();
             } else if n == 1 && m != 1 {
-                x = e.call(&SUM, args![&x, l, true])?;
+                let sum = e.call(&SUM, args![&x, l, true])?;
+                x = e.cast(&sum, x.dtype())?;
                 s = x.shape();
             } else if m != n {
                 fail!(SHAPE, "dimension {l} of `a` has size {}, dimension {r} of `b` {}", at(&s, l), at(&t, r));

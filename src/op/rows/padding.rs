@@ -20,7 +20,7 @@ const PAD_LIST: Param = Param::new("pad", Kind::Ints);
 
 /// Sizes after padding: the list goes from the last dim on, before and after.
 fn padded(shape: &[usize], pads: &[i64]) -> Result<Shape> {
-    if pads.len() % 2 != 0 {
+    if !pads.len().is_multiple_of(2) {
         fail!(VALUE, "the pads come in pairs, but {} are given", pads.len());
     }
     if pads.len() / 2 > shape.len() {

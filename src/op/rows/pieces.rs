@@ -165,10 +165,10 @@ fn fixed(e: &mut dyn Emit, a: &Args, least: usize, dim: usize) -> Result<Vec<Ten
         fail!(SHAPE, "a tensor of at least {least} dimensions is wanted, not {ndim}");
     }
     let n = x.shape()[dim] as i64;
-    if let Attr::Int(count) = a.attr(1) {
-        if *count <= 0 || n % count != 0 {
-            fail!(VALUE, "dimension {dim} of size {n} cannot be split into {count} equal pieces");
-        }
+    if let Attr::Int(count) = a.attr(1)
+        && (*count <= 0 || n % count != 0)
+    {
+        fail!(VALUE, "dimension {dim} of size {n} cannot be split into {count} equal pieces");
     }
     cut(e, x, dim, n, a.attr(1))
 }

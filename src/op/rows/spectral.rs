@@ -14,13 +14,13 @@ use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
 use crate::op::rows::compare::{GT, WHERE};
-use crate::op::rows::contract::identity_like;
+use crate::op::rows::contract::{identity_like, square};
 use crate::op::rows::copies::{DIAG_EMBED, TRIU};
 use crate::op::rows::join::CAT;
 use crate::op::rows::linalg::{A, matrices, sized, squares, triangular};
 use crate::op::rows::matmul::{product, same_batch};
 use crate::op::rows::reduce::SUM;
-use crate::op::rows::shape::{DIAGONAL, SQUEEZE, adjoint};
+use crate::op::rows::shape::{SQUEEZE, adjoint};
 use crate::op::rows::unary::ABS;
 use crate::op::rows::view::{SLICE, UNSQUEEZE};
 use crate::op::tensor::Tensor;
@@ -327,11 +327,12 @@ pub static EIGH: Op = Op {
         };
         if let Some(g) = &v.grads[1] {
             let gaps = gaps(e, values)?;
+            // Only the skew part turns vectors; the result is symmetric.
             let vtg = inner(e, vectors, g)?;
-            let part = e.div(&vtg, &gaps)?;
-            let own = e.call(&DIAGONAL, args![&part, 0, -2, -1])?;
-            let own = e.call(&DIAG_EMBED, args![&own])?;
-            let part = e.sub(&part, &own)?;
+            let gtv = adjoint(e, &vtg)?;
+            let skew = e.sub(&vtg, &gtv)?;
+            let skew = e.mul(&skew, 0.5)?;
+            let part = e.div(&skew, &gaps)?;
             middle = e.add(&middle, &part)?;
         }
         let left = product(e, vectors, &middle)?;
@@ -680,16 +681,12 @@ fn lstsq(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     Ok(vec![solution, residuals, rank, values])
 }
 
-pub static MATRIX_EXP: Op = Op {
+/// Internal: in the operand's own dtype.
+static EXPONENTIAL: Op = Op {
     name: "matrix_exp",
     params: &[A],
     summary: "The exponential of square matrices.",
-    examples: &[
-        ex("matrix_exp(zeros([2, 2]))", "tensor([[1., 0.],\n        [0., 1.]])"),
-        ex("matrix_exp(ones([2, 3]))", "E0201"),
-    ],
     lower: Lower::Kernel(|_, a| {
-        squares("A", a.tensor(0))?;
         let call = KernelCall::new("matrix_exp", kernel::matrix_exp).input(a.tensor(0));
         Ok(call.output(&a.tensor(0).shape(), a.tensor(0).dtype()))
     }),
@@ -702,10 +699,33 @@ pub static MATRIX_EXP: Op = Op {
         let above = e.call(&CAT, args![vec![at.clone(), v.g().clone()], -1])?;
         let below = e.call(&CAT, args![vec![zeros, at], -1])?;
         let block = e.call(&CAT, args![vec![above, below], -2])?;
-        let whole = e.call(&MATRIX_EXP, args![&block])?;
+        let whole = e.call(&EXPONENTIAL, args![&block])?;
         let rows = e.call(&SLICE, args![&whole, -2, 0, n, 1])?;
         Ok(vec![Some(e.call(&SLICE, args![&rows, -1, n, 2 * n, 1])?)])
     }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+pub static MATRIX_EXP: Op = Op {
+    name: "matrix_exp",
+    params: &[A],
+    summary: "The exponential of square matrices, computed in f64.",
+    examples: &[
+        ex("matrix_exp(zeros([2, 2]))", "tensor([[1., 0.],\n        [0., 1.]])"),
+        ex("matrix_exp(ones([2, 3]))", "E0201"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        if !a.tensor(0).dtype().is_float() {
+            fail!(DTYPE, "`A` must be floating-point, not {}", a.tensor(0).dtype());
+        }
+        square("A", a.tensor(0))?;
+        // Squaring again and again would lose the last digits of f32.
+        let wide = e.cast(a.tensor(0), DType::F64)?;
+        let out = e.call(&EXPONENTIAL, args![&wide])?;
+        Ok(vec![e.cast(&out, a.tensor(0).dtype())?])
+    }),
+    grad: Grad::Composed,
     oracle: "torch.linalg.matrix_exp(a)",
     ..Op::BASE
 };
@@ -725,5 +745,6 @@ pub static ROWS: &[&Op] = &[
     &PINVERSE,
     &LEAST,
     &LSTSQ,
+    &EXPONENTIAL,
     &MATRIX_EXP,
 ];

@@ -27,7 +27,7 @@ pub fn resolve_shape(sizes: &Ints, numel: usize) -> Result<Shape> {
     let product = crate::base::layout::numel(&shape);
     if let Some(&at) = unknown.first() {
         match product {
-            Some(n) if n > 0 && numel % n == 0 => shape[at] = numel / n,
+            Some(n) if n > 0 && numel.is_multiple_of(n) => shape[at] = numel / n,
             Some(0) if numel == 0 => {
                 fail!(SHAPE, "the size -1 is ambiguous for a tensor of 0 elements and sizes {:?}", sizes.as_slice())
             }
