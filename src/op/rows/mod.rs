@@ -17,9 +17,11 @@ pub mod embed;
 pub mod indexing;
 pub mod join;
 pub mod likelihood;
+pub mod least;
 pub mod linalg;
 pub mod loss;
 pub mod loss_pairs;
+pub mod lu;
 pub mod matmul;
 pub mod norm;
 pub mod norms;
@@ -28,6 +30,7 @@ pub mod padding;
 pub mod pieces;
 pub mod pool;
 pub mod power;
+pub mod products;
 pub mod random;
 pub mod reduce;
 pub mod resample;
@@ -67,8 +70,11 @@ pub static FAMILIES: &[&[&Op]] = &[
     padding::ROWS,
     matmul::ROWS,
     contract::ROWS,
+    products::ROWS,
     linalg::ROWS,
+    lu::ROWS,
     spectral::ROWS,
+    least::ROWS,
     norms::ROWS,
     indexing::ROWS,
     conv::ROWS,

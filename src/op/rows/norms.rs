@@ -1,10 +1,10 @@
-//! Norms of vectors and matrices over dims, and the distances and similarities made of them.
+//! Norms of vectors and matrices over dims, and distances made of them.
 
 use crate::args;
 use crate::base::attr::{Attr, Ints};
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
-use crate::base::dtype::{DType, Scalar};
+use crate::base::dtype::DType;
 use crate::fail;
 use crate::kernel::program::ReduceKind;
 use crate::op::args::Args;
@@ -12,7 +12,6 @@ use crate::op::emit::{Backward, Emit};
 use crate::op::infer;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ReduceType, Save, ex};
 use crate::op::rows::arith::POW;
-use crate::op::rows::blend::CLAMP_MIN;
 use crate::op::rows::compare::{EQ, NE, WHERE};
 use crate::op::rows::linalg::INV;
 use crate::op::rows::matmul::check_dtypes;
@@ -420,75 +419,6 @@ pub static CDIST: Op = Op {
     ..Op::BASE
 };
 
-pub static PAIRWISE_DISTANCE: Op = Op {
-    name: "pairwise_distance",
-    params: &[
-        Param::new("x1", Kind::Tensor),
-        Param::new("x2", Kind::Tensor),
-        Param::opt("p", Kind::Number, Default::Float(2.0)),
-        Param::opt("eps", Kind::Float, Default::Float(1e-6)),
-        KEEPDIM,
-    ],
-    summary: "The p-norm of `x1 - x2 + eps` over the last dimension.",
-    examples: &[
-        ex("pairwise_distance(tensor([0.0, 0.0]), tensor([3.0, 4.0]))", "tensor(5.0000)"),
-        ex("pairwise_distance(ones([2]), ones([3]))", "E0201"),
-    ],
-    lower: Lower::Compose(|e, a| {
-        let x = e.sub(a.tensor(0), a.tensor(1))?;
-        let x = e.add(&x, a.float(3))?;
-        floats_only(&x, None)?;
-        Ok(vec![vector_norm(e, &x, a.opt_float(2).unwrap_or(2.0), Some(Ints::from_slice(&[-1])), a.flag(4))?])
-    }),
-    grad: Grad::Composed,
-    call: CallForm::Function,
-    oracle: "torch.nn.functional.pairwise_distance(a, b)",
-    ..Op::BASE
-};
-
-/// `x` over its norm, which counts as `eps` at least; the gradient is that of the plain norm, as in PyTorch.
-fn unit(e: &mut dyn Emit, x: &Tensor, dim: i64, eps: f64) -> Result<Tensor> {
-    let norm = vector_norm(e, x, 2.0, Some(Ints::from_slice(&[dim])), true)?;
-    let value = e.detach(&norm);
-    let least = e.call(&CLAMP_MIN, args![&value, Scalar::Float(eps)])?;
-    let missing = e.sub(&least, &value)?;
-    let norm = e.add(&norm, &missing)?;
-    e.div(x, &norm)
-}
-
-pub static COSINE_SIMILARITY: Op = Op {
-    name: "cosine_similarity",
-    params: &[
-        Param::new("x1", Kind::Tensor),
-        Param::new("x2", Kind::Tensor),
-        Param::opt("dim", Kind::Dim, Default::Int(1)),
-        Param::opt("eps", Kind::Float, Default::Float(1e-8)),
-    ],
-    summary: "The cosine of the angle between vectors along `dim`.",
-    examples: &[
-        ex("cosine_similarity(tensor([1.0, 0.0]), tensor([1.0, 0.0]), 0)", "tensor(1.)"),
-        ex("cosine_similarity(ones([2]), ones([2]))", "E0209"),
-        ex("cosine_similarity(tensor([1]), tensor([1]), 0)", "E0202"),
-    ],
-    lower: Lower::Compose(|e, a| {
-        let (x, y) = (a.tensor(0), a.tensor(1));
-        let shape = infer::broadcast_all([x.shape().as_slice(), y.shape().as_slice()])?;
-        let dtype = infer::result_type(&[infer::Operand::Tensor(x), infer::Operand::Tensor(y)], e.default_float());
-        let (x, y) = (e.cast(x, dtype)?, e.cast(y, dtype)?);
-        floats_only(&x, None)?;
-        let dim = infer::dim(a.int(2), shape.len())? as i64;
-        let x = e.call(&crate::op::rows::view::EXPAND, args![&x, shape.as_slice()])?;
-        let y = e.call(&crate::op::rows::view::EXPAND, args![&y, shape.as_slice()])?;
-        let (x, y) = (unit(e, &x, dim, a.float(3))?, unit(e, &y, dim, a.float(3))?);
-        let products = e.mul(&x, &y)?;
-        e.apply(&SUM, args![&products, dim])
-    }),
-    grad: Grad::Composed,
-    call: CallForm::Function,
-    oracle: "torch.nn.functional.cosine_similarity(a, b, dim=0)",
-    ..Op::BASE
-};
-
 pub static VECDOT: Op = Op {
     name: "vecdot",
     params: &[
@@ -513,17 +443,5 @@ pub static VECDOT: Op = Op {
     ..Op::BASE
 };
 
-pub static ROWS: &[&Op] = &[
-    &LARGEST,
-    &SMALLEST,
-    &NORM,
-    &VECTOR_NORM,
-    &MATRIX_NORM,
-    &COND,
-    &DIST,
-    &EUCLID,
-    &CDIST,
-    &PAIRWISE_DISTANCE,
-    &COSINE_SIMILARITY,
-    &VECDOT,
-];
+pub static ROWS: &[&Op] =
+    &[&LARGEST, &SMALLEST, &NORM, &VECTOR_NORM, &MATRIX_NORM, &COND, &DIST, &EUCLID, &CDIST, &VECDOT];
