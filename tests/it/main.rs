@@ -11,4 +11,5 @@ mod opinfo;
 mod opinfo_host;
 mod print;
 mod rows;
+mod rows_view;
 mod scripts;
