@@ -61,5 +61,7 @@ fn overlapping_layouts_share_their_gradient() {
 #[test]
 fn singular_matrices_are_found_late() {
     assert_eq!(shown("let x = inv(zeros([2, 2])); x.sum().item()"), "E0406");
-    assert_eq!(shown("let x = inv(zeros([2, 2])); let y = ones([1]); try { print(x); } catch (e) { y }"), "tensor([1.])");
+    let text = "let x = inv(zeros([2, 2])); let y = ones([1]); let code = \"\";
+        try { print(x); } catch (e) { code = e.code; } [code, y]";
+    assert_eq!(shown(text), "[\"E0406\", tensor([1.])]");
 }
