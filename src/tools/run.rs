@@ -15,11 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub fn builder(settings: &Settings) -> Builder {
     let asked = |name: &str| std::env::var(name).is_ok_and(|value| value == "1");
     let blocking = settings.blocking || asked("TSCRIPT_LAUNCH_BLOCKING") || asked("CUDA_LAUNCH_BLOCKING");
-    let builder = Session::builder()
-        .blocking(blocking)
-        .seed(settings.seed.unwrap_or(0))
-        .stack_bytes(STACK_BYTES)
-        .output(say);
+    let builder =
+        Session::builder().blocking(blocking).seed(settings.seed.unwrap_or(0)).stack_bytes(STACK_BYTES).output(say);
     match &settings.device {
         Some(device) => builder.device(device),
         None => builder,
