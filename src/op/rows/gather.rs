@@ -144,6 +144,9 @@ fn scatter_call(name: &'static str, host: HostFn, x: &Tensor, index: &Tensor, sr
 /// The rule of `scatter`: what is written is a tensor, or a number (in either place).
 fn scatter(e: &mut dyn Emit, a: &Args) -> Result<KernelCall> {
     let (x, index) = (a.tensor(0), a.tensor(2));
+    if a.scalar(3).is_some() && a.scalar(4).is_some() {
+        fail!(EXTRA_ARGUMENT, "`src` and `value` exclude each other");
+    }
     let value = a.scalar(3).or(a.scalar(4));
     let src = match (a.opt_tensor(3), value) {
         (Some(src), None) => src.clone(),
