@@ -40,6 +40,8 @@ pub struct KernelCall {
     pub draws: u64,
     /// Where it runs when it has no inputs.
     pub device: Option<DeviceId>,
+    /// The one output may be the first input: the in-place form then touches only what changes.
+    pub writes_input: bool,
 }
 
 impl KernelCall {
@@ -52,6 +54,7 @@ impl KernelCall {
             outputs: SmallVec::new(),
             draws: 0,
             device: None,
+            writes_input: false,
         }
     }
 
@@ -88,6 +91,12 @@ impl KernelCall {
 
     pub fn output(mut self, shape: &[usize], dtype: DType) -> KernelCall {
         self.outputs.push(OutSpec::new(shape, dtype));
+        self
+    }
+
+    /// The kernel takes its first input as its output too.
+    pub fn writes_input(mut self) -> KernelCall {
+        self.writes_input = true;
         self
     }
 

@@ -32,7 +32,8 @@ pub struct Op {
     pub call: CallForm,
     /// The script gets the one result, a `bool` of no dimensions, as a plain bool (which waits).
     pub truth: bool,
-    /// Names of the results when there are several: the script gets a map. `["[]"]`: it gets an array, even of one.
+    /// Names of the results when there are several: the script gets a map. `["[]"]`: it gets an array, even of one;
+    /// `["[name]"]`: when that flag is set; `["[!name]"]`: when that argument is missing.
     pub results: &'static [&'static str],
     /// Python expression that gives the expected result, for fixtures.
     pub oracle: &'static str,
@@ -129,6 +130,8 @@ pub enum Kind {
     IntOrInts,
     /// An integer, or two arrays of dims of one length, kept one after the other.
     Axes,
+    /// As `Dims`, or `true` or `false`: `var(x, false)`.
+    DimsOrFlag,
     /// A number or any text: the order of a norm.
     NumberOrText,
     /// A number or an array of numbers.

@@ -121,14 +121,29 @@ fn apply(engine: &mut Engine, op: &'static Op, form: Form, args: &Args) -> Resul
         return crate::tensor::observe::truth(&engine.rt, &results[0]).map(Dynamic::from_bool);
     }
     Ok(match op.results {
-        ["[]"] => Dynamic::from(results.into_iter().map(Dynamic::from).collect::<rhai::Array>()),
-        [] if results.len() == 1 => Dynamic::from(results.swap_remove(0)),
-        [] => Dynamic::from(results.into_iter().map(Dynamic::from).collect::<rhai::Array>()),
+        [name] if is_array(op, args, name) => array(results),
+        // A row whose results depend on its arguments: `max(x)` and `max(x, dim)`.
+        _ if results.len() == 1 => Dynamic::from(results.swap_remove(0)),
+        [] => array(results),
         names => {
             let pairs = names.iter().zip(results).map(|(name, tensor)| ((*name).into(), Dynamic::from(tensor)));
             Dynamic::from(pairs.collect::<Map>())
         }
     })
+}
+
+fn array(results: Vec<Tensor>) -> Dynamic {
+    Dynamic::from(results.into_iter().map(Dynamic::from).collect::<rhai::Array>())
+}
+
+/// Does the script get an array even of one result? `name` is the row's mark: see `Op::results`.
+fn is_array(op: &Op, args: &Args, name: &str) -> bool {
+    let Some(mark) = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) else { return false };
+    let place = |name: &str| op.params.iter().position(|param| param.name == name);
+    match mark.strip_prefix('!') {
+        Some(missing) => place(missing).is_some_and(|at| args.is_none(at)),
+        None => mark.is_empty() || place(mark).is_some_and(|at| args.flag(at)),
+    }
 }
 
 /// Names the operation and shows where its operands come from.

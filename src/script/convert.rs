@@ -195,7 +195,8 @@ fn argument(host: &Host, kind: Kind, value: &Dynamic) -> Result<Arg> {
             Ok(b) => Attr::Bool(b),
             Err(_) => return Err(wanted("true or false", value)),
         },
-        Kind::Dims | Kind::Sizes | Kind::Ints => Attr::Ints(ints(host, value)?),
+        Kind::DimsOrFlag if value.is_bool() => Attr::Bool(value.as_bool().unwrap_or_default()),
+        Kind::Dims | Kind::DimsOrFlag | Kind::Sizes | Kind::Ints => Attr::Ints(ints(host, value)?),
         Kind::IntsOr(words) => match value.is_string() {
             true => word(value, words)?,
             false => Attr::Ints(ints(host, value)?),

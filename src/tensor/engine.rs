@@ -20,6 +20,8 @@ use crate::sched::runtime::Runtime;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
+type KernelRule = fn(&mut dyn Emit, &Args) -> Result<KernelCall>;
+
 /// One call from a script or a host program.
 pub struct Engine {
     pub rt: Arc<Runtime>,
@@ -179,7 +181,7 @@ impl Engine {
     }
 
     fn reduce(&mut self, op: &'static Op, args: &Args) -> Result<Arc<View>> {
-        let Lower::Reduce { kind, dtype } = op.lower else { unreachable!("a Reduce row") };
+        let Lower::Reduce { mut kind, dtype } = op.lower else { unreachable!("a Reduce row") };
         let x = args.tensor(0).view();
         let dims = infer::dims(args.ints(1).as_ref(), x.layout.ndim())?;
         let keepdim = args.flag(2);
@@ -190,9 +192,18 @@ impl Engine {
             ReduceType::Bool => DType::Bool,
             _ => x.dtype,
         };
+        // Sums and products of `bool` are asked for by dtype: whether some, and whether all are true.
+        if out_type == DType::Bool {
+            kind = match kind {
+                ReduceKind::Sum => ReduceKind::Any,
+                ReduceKind::Prod => ReduceKind::All,
+                other => other,
+            };
+        }
         let shape = infer::reduced_shape(x.shape(), &dims, keepdim);
         let empty_reduction = dims.iter().any(|&dim| x.shape()[dim] == 0);
-        if empty_reduction && !shape.contains(&0) {
+        let extremum = !matches!(kind, ReduceKind::Sum | ReduceKind::Prod | ReduceKind::Any | ReduceKind::All);
+        if empty_reduction && (extremum || !shape.contains(&0)) {
             let identity = match kind {
                 ReduceKind::Sum => Scalar::Int(0),
                 ReduceKind::Prod => Scalar::Int(1),
@@ -235,6 +246,11 @@ impl Engine {
     fn inplace(&mut self, op: &'static Op, args: Args) -> Result<Tensor> {
         let x = args.tensor(0).clone();
         history::check_inplace(self, &x)?;
+        if let Lower::Kernel(rule) = op.lower {
+            if let Some(written) = self.kernel_inplace(op, rule, &x, &args)? {
+                return Ok(written);
+            }
+        }
         if !matches!(op.lower, Lower::Map { .. }) {
             let args = self.before_overwriting(&x, args)?;
             let result = self.apply(op, args)?.swap_remove(0);
@@ -257,6 +273,38 @@ impl Engine {
         self.map(op, &args, Some(dest))?;
         history::after_inplace(self, &x, pending)?;
         Ok(x)
+    }
+
+    /// A kernel that takes its first input as its output too: `x.index_add_(..)` touches only the named rows.
+    /// None when this call is not of that kind.
+    fn kernel_inplace(&mut self, op: &'static Op, rule: KernelRule, x: &Tensor, args: &Args) -> Result<Option<Tensor>> {
+        let dest = x.view();
+        let mut args = args.clone();
+        for arg in args.0.iter_mut().skip(1) {
+            if let Arg::Tensor(tensor) = arg {
+                if Arc::ptr_eq(&tensor.view().buffer, &dest.buffer) {
+                    *tensor =
+                        self.call_row(&crate::op::rows::view::CLONE, Args(smallvec![Arg::Tensor(tensor.clone())]))?;
+                }
+            }
+        }
+        let call = self.quietly(|e| rule(e, &args))?;
+        let same = call.outputs.len() == 1
+            && call.outputs[0].shape.as_slice() == dest.shape()
+            && call.outputs[0].dtype == dest.dtype
+            && call.inputs.first().is_some_and(|first| first.same(x));
+        if !call.writes_input || !same {
+            return Ok(None);
+        }
+        common_device(call.inputs.iter())?;
+        let pending = history::before_inplace(self, op, &args)?;
+        if dest.layout.numel() > 0 {
+            let inputs = call.inputs.iter().map(|tensor| Input::View(tensor.view())).collect();
+            let work = Work::Kernel { host: call.host, attrs: call.attrs, seed: 0, offset: 0 };
+            self.record(work, inputs, smallvec![dest])?;
+        }
+        history::after_inplace(self, x, pending)?;
+        Ok(Some(x.clone()))
     }
 
     /// A composition that is differentiated may save what the write at its end changes: it works on copies.

@@ -162,7 +162,7 @@ pub fn set(e: &mut Engine, x: &Tensor, items: Vec<Item>, value: Arg) -> Result<(
                 e.source(crate::op::row::Source::Fill(value), &[], view.dtype(), view.device())?
             }
         };
-        e.apply_inplace(&indexing::INDEX_PUT, args![&view, advanced, value, false])?;
+        e.call_row(&indexing::INDEX_PUT_INTO, args![&view, advanced, value, false])?;
         return Ok(());
     }
     // Rhai writes a view back after `x[0][1] = v` and `x[0] += y`: the identical view is no write.

@@ -300,6 +300,7 @@ pub static CHOOSE: Op = Op {
         }
     }),
     grad: Grad::Composed,
+    results: &["[!input]"],
     oracle: "torch.where(c, a, b)",
     ..Op::BASE
 };

@@ -10,10 +10,14 @@ pub mod contract;
 pub mod conv;
 pub mod convert;
 pub mod copies;
+pub mod covariance;
 pub mod create;
 pub mod distance;
+pub mod distinct;
 pub mod dropout;
 pub mod embed;
+pub mod extreme;
+pub mod gather;
 pub mod indexing;
 pub mod join;
 pub mod least;
@@ -22,7 +26,9 @@ pub mod linalg;
 pub mod loss;
 pub mod loss_pairs;
 pub mod lu;
+pub mod magnitude;
 pub mod matmul;
+pub mod moments;
 pub mod norm;
 pub mod norms;
 pub mod optim;
@@ -34,9 +40,11 @@ pub mod products;
 pub mod random;
 pub mod reduce;
 pub mod resample;
+pub mod scan;
 pub mod shape;
 pub mod slopes;
 pub mod softmax;
+pub mod sort;
 pub mod special;
 pub mod spectral;
 pub mod unary;
@@ -62,6 +70,13 @@ pub static FAMILIES: &[&[&Op]] = &[
     slopes::ROWS,
     dropout::ROWS,
     reduce::ROWS,
+    extreme::ROWS,
+    moments::ROWS,
+    magnitude::ROWS,
+    covariance::ROWS,
+    scan::ROWS,
+    sort::ROWS,
+    distinct::ROWS,
     view::ROWS,
     shape::ROWS,
     pieces::ROWS,
@@ -76,6 +91,7 @@ pub static FAMILIES: &[&[&Op]] = &[
     spectral::ROWS,
     least::ROWS,
     norms::ROWS,
+    gather::ROWS,
     indexing::ROWS,
     conv::ROWS,
     columns::ROWS,

@@ -109,7 +109,8 @@ pub unsafe fn scatter_reduce(call: &Call<'_>) {
         let mut bytes = [0u8; 8];
         // SAFETY: eight bytes hold any element.
         unsafe { bytes.as_mut_ptr().cast::<T>().write_unaligned(value) };
-        bytes
+        // An integer, so that it is aligned for any element.
+        u64::from_ne_bytes(bytes)
     });
     let combine: Combine = match reduce {
         "prod" => by_dtype!(y.dtype, T => combine::<T, Times>),
@@ -121,7 +122,7 @@ pub unsafe fn scatter_reduce(call: &Call<'_>) {
     unsafe {
         begin(&call.inputs[0], y, call.threads);
         if !include_self {
-            let value = RawView::contiguous(neutral.as_mut_ptr(), y.dtype, &[]);
+            let value = RawView::contiguous((&raw mut neutral).cast(), y.dtype, &[]);
             scatter_to(call, y, index, &expanded(&value, &index.shape), d, setting(y.dtype));
         }
         scatter_to(call, y, index, src, d, combine);
