@@ -72,7 +72,7 @@ fn check_palette(bytes: &[u8]) -> Result<()> {
     let mut at = 8;
     while let Some(&[a, b, c, d, ref name @ ..]) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
         let length = u32::from_be_bytes([a, b, c, d]) as usize;
-        if name == b"PLTE" && (length % 3 != 0 || length > 768) {
+        if name == b"PLTE" && (!length.is_multiple_of(3) || length > 768) {
             fail!(FILE_FORMAT, "the image is damaged: its palette at byte {at} has {length} bytes");
         }
         at = at.saturating_add(length).saturating_add(12);

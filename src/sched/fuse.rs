@@ -329,10 +329,12 @@ fn reuse_registers(mut instrs: Vec<Instr>, classes: &[Class]) -> (Vec<Instr>, Ve
         let (sources, out) = uses(instr);
         let renamed = sources.map(|source| source.map(|reg| map[reg as usize]));
         for (old, new) in sources.iter().zip(renamed) {
-            if let (Some(old), Some(new)) = (old, new) {
-                if last[*old as usize] == at && !pinned[new as usize] && !free.contains(&new) {
-                    free.push(new);
-                }
+            if let (Some(old), Some(new)) = (old, new)
+                && last[*old as usize] == at
+                && !pinned[new as usize]
+                && !free.contains(&new)
+            {
+                free.push(new);
             }
         }
         let target = out.map(|out| {

@@ -36,6 +36,8 @@ impl Input {
 }
 
 /// What a node computes.
+// Nodes are made at every call: the larger variant inline is cheaper than a box.
+#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug)]
 pub enum Work {
     /// Element-wise over the output's shape. Without a function the one operand is converted and stored.

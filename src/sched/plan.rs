@@ -24,7 +24,7 @@ pub struct Plan {
 }
 
 pub enum Step {
-    Fused(Fused),
+    Fused(Box<Fused>),
     /// Index of the node.
     Kernel(usize),
 }
@@ -99,7 +99,7 @@ pub fn plan(nodes: &[Node], live: impl Fn(&Buffer) -> bool) -> Plan {
                         })
                     })
             };
-            Step::Fused(fuse::build(nodes, g, &stored))
+            Step::Fused(Box::new(fuse::build(nodes, g, &stored)))
         })
         .collect();
     let last_uses = last_uses(nodes, &groups);

@@ -240,11 +240,9 @@ impl Runtime {
             let _seen: Vec<Held> = node.outputs.iter().map(|output| Held::new(output.clone())).collect();
             state.window.push(node);
             self.run_window(&mut state);
-            if at_once {
-                if let Some(first) = state.untold.first().cloned() {
-                    state.untold.clear();
-                    return Err(Box::new((*first).clone()));
-                }
+            if at_once && let Some(first) = state.untold.first().cloned() {
+                state.untold.clear();
+                return Err(Box::new((*first).clone()));
             }
             return Ok(());
         }

@@ -171,12 +171,12 @@ impl Value {
 
 /// A script's value as the host's type.
 pub fn from_dynamic<T: Clone + Send + Sync + 'static>(rt: &Arc<Runtime>, value: Dynamic) -> Result<T> {
-    if TypeId::of::<T>() == TypeId::of::<Tensor>() {
-        if let Some(tensor) = value.clone().try_cast::<value::Tensor>() {
-            let any: Box<dyn std::any::Any> = Box::new(Tensor(Inner::Live { tensor, rt: rt.clone() }));
-            if let Ok(found) = any.downcast::<T>() {
-                return Ok(*found);
-            }
+    if TypeId::of::<T>() == TypeId::of::<Tensor>()
+        && let Some(tensor) = value.clone().try_cast::<value::Tensor>()
+    {
+        let any: Box<dyn std::any::Any> = Box::new(Tensor(Inner::Live { tensor, rt: rt.clone() }));
+        if let Ok(found) = any.downcast::<T>() {
+            return Ok(*found);
         }
     }
     let name = super::convert::type_name(&value);

@@ -38,15 +38,16 @@ fn item(value: &Dynamic) -> Result<Item> {
     if let Some(slice) = value.read_lock::<SliceValue>() {
         return Ok(Item::Slice { start: slice.start, stop: slice.stop, step: slice.step });
     }
-    if let Some(text) = value.read_lock::<rhai::ImmutableString>() {
-        if text.as_str() == "..." {
-            return Ok(Item::Ellipsis);
-        }
+    if let Some(text) = value.read_lock::<rhai::ImmutableString>()
+        && text.as_str() == "..."
+    {
+        return Ok(Item::Ellipsis);
     }
-    if let Some(array) = value.read_lock::<Array>() {
-        if array.iter().all(|item| item.is_int() || item.is_bool() || item.is_array()) && !array.is_empty() {
-            return Err(ambiguous(&array));
-        }
+    if let Some(array) = value.read_lock::<Array>()
+        && array.iter().all(|item| item.is_int() || item.is_bool() || item.is_array())
+        && !array.is_empty()
+    {
+        return Err(ambiguous(&array));
     }
     fail!(
         ARGUMENT_TYPE,

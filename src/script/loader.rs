@@ -33,7 +33,7 @@ struct Plan {
 
 impl Loader {
     /// How many batches one loop gives.
-    pub fn len(&self) -> usize {
+    pub fn batch_count(&self) -> usize {
         if self.0.drop_last { self.0.size / self.0.batch } else { self.0.size.div_ceil(self.0.batch) }
     }
 }
@@ -82,7 +82,7 @@ impl Iterator for Batches {
     type Item = Native;
 
     fn next(&mut self) -> Option<Native> {
-        if self.next >= self.loader.len() {
+        if self.next >= self.loader.batch_count() {
             return None;
         }
         let result = self.batch();
@@ -93,7 +93,7 @@ impl Iterator for Batches {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = self.loader.len().saturating_sub(self.next);
+        let left = self.loader.batch_count().saturating_sub(self.next);
         (left, Some(left))
     }
 }
@@ -162,6 +162,6 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     });
     rhai::FuncRegistration::new("len")
         .in_global_namespace()
-        .set_into_module(&mut module.module, |loader: Loader| loader.len() as i64);
+        .set_into_module(&mut module.module, |loader: Loader| loader.batch_count() as i64);
     module.module.set_iterable_result::<Loader, Dynamic>();
 }

@@ -44,7 +44,7 @@ pub fn open(over: Dynamic) -> Option<(Option<usize>, Items)> {
         return Some((n, Box::new(range.clone().map(|i| Ok(Dynamic::from(i))))));
     }
     if let Some(loader) = over.read_lock::<super::loader::Loader>() {
-        return Some((Some(loader.len()), Box::new(loader.clone().into_iter())));
+        return Some((Some(loader.batch_count()), Box::new(loader.clone().into_iter())));
     }
     None
 }

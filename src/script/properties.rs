@@ -25,10 +25,10 @@ pub fn number(value: Scalar) -> Dynamic {
 
 /// A comparison of plain values, or an operator that Rhai has nothing for (`"a" - 1`).
 pub fn plain_operator(host: &Host, context: &NativeCallContext, symbol: &str, values: &mut [&mut Dynamic]) -> Native {
-    if let [a, b] = &values[..] {
-        if let Some(result) = compare(symbol, a, b) {
-            return Ok(Dynamic::from_bool(result));
-        }
+    if let [a, b] = &values[..]
+        && let Some(result) = compare(symbol, a, b)
+    {
+        return Ok(Dynamic::from_bool(result));
     }
     let text = match &values[..] {
         [a] => format!("`{symbol}` does not work on {}", convert::type_name(a)),

@@ -246,10 +246,10 @@ impl Engine {
     fn inplace(&mut self, op: &'static Op, args: Args) -> Result<Tensor> {
         let x = args.tensor(0).clone();
         history::check_inplace(self, &x)?;
-        if let Lower::Kernel(rule) = op.lower {
-            if let Some(written) = self.kernel_inplace(op, rule, &x, &args)? {
-                return Ok(written);
-            }
+        if let Lower::Kernel(rule) = op.lower
+            && let Some(written) = self.kernel_inplace(op, rule, &x, &args)?
+        {
+            return Ok(written);
         }
         if !matches!(op.lower, Lower::Map { .. }) {
             let args = self.before_overwriting(&x, args)?;
@@ -281,11 +281,10 @@ impl Engine {
         let dest = x.view();
         let mut args = args.clone();
         for arg in args.0.iter_mut().skip(1) {
-            if let Arg::Tensor(tensor) = arg {
-                if Arc::ptr_eq(&tensor.view().buffer, &dest.buffer) {
-                    *tensor =
-                        self.call_row(&crate::op::rows::view::CLONE, Args(smallvec![Arg::Tensor(tensor.clone())]))?;
-                }
+            if let Arg::Tensor(tensor) = arg
+                && Arc::ptr_eq(&tensor.view().buffer, &dest.buffer)
+            {
+                *tensor = self.call_row(&crate::op::rows::view::CLONE, Args(smallvec![Arg::Tensor(tensor.clone())]))?;
             }
         }
         let call = self.quietly(|e| rule(e, &args))?;

@@ -217,10 +217,10 @@ impl<'a> Walk<'a> {
     /// Gradients of results that somebody asked for.
     fn capture(&mut self, node: &Arc<GradNode>, grads: &[Option<Tensor>]) -> Result<()> {
         for (edge, found) in &mut self.wanted {
-            if let Edge::Node(other, n) = edge {
-                if Arc::ptr_eq(other, node) {
-                    *found = grads[*n].clone();
-                }
+            if let Edge::Node(other, n) = edge
+                && Arc::ptr_eq(other, node)
+            {
+                *found = grads[*n].clone();
             }
         }
         if self.accumulate {
@@ -305,19 +305,16 @@ impl<'a> Walk<'a> {
         base_gradient: Option<(Tensor, Tensor)>,
     ) -> Result<Vec<(Edge, Tensor)>> {
         let mut out = Vec::new();
-        if let (Some((flat, part)), Some(slice)) = (base_gradient, &node.slice) {
-            if let Some(edge) = &slice.base_edge {
-                let value = match inputs.first().cloned().flatten() {
-                    Some(g) => Arg::Tensor(self.fit(g, node.inputs[0].as_ref())?),
-                    None => Arg::from(Scalar::Int(0)),
-                };
-                self.e.apply_inplace(
-                    &arith::COPY,
-                    crate::op::args::Args(smallvec::smallvec![Arg::Tensor(part), value]),
-                )?;
-                let (_, _, base_layout) = history::flat(slice);
-                out.push((edge.clone(), self.view_of(&flat, base_layout)?));
-            }
+        if let (Some((flat, part)), Some(slice)) = (base_gradient, &node.slice)
+            && let Some(edge) = &slice.base_edge
+        {
+            let value = match inputs.first().cloned().flatten() {
+                Some(g) => Arg::Tensor(self.fit(g, node.inputs[0].as_ref())?),
+                None => Arg::from(Scalar::Int(0)),
+            };
+            self.e.apply_inplace(&arith::COPY, crate::op::args::Args(smallvec::smallvec![Arg::Tensor(part), value]))?;
+            let (_, _, base_layout) = history::flat(slice);
+            out.push((edge.clone(), self.view_of(&flat, base_layout)?));
         }
         let skip = node.slice.is_some() as usize;
         for (slot, g) in inputs.into_iter().enumerate().skip(skip) {

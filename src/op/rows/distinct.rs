@@ -33,10 +33,11 @@ fn unique(e: &mut dyn Emit, x: &Tensor, dim: Option<i64>, consecutive: bool, wan
         None => (x.numel(), Shape::from_slice(&[x.numel()]), shape.clone()),
         Some(dim) => (shape[dim], shape.clone(), Shape::from_slice(&[shape[dim]])),
     };
-    if let Some(dim) = dim {
-        if (0..shape.len()).any(|d| d != dim && shape[d] == 0) && size > 0 {
-            fail!(SHAPE, "slices without elements cannot be compared: the tensor has shape {:?}", shape.as_slice());
-        }
+    if let Some(dim) = dim
+        && (0..shape.len()).any(|d| d != dim && shape[d] == 0)
+        && size > 0
+    {
+        fail!(SHAPE, "slices without elements cannot be compared: the tensor has shape {:?}", shape.as_slice());
     }
     let along = dim.map_or(Attr::None, |dim| Attr::Int(dim as i64));
     let call = KernelCall::new("unique", distinct::unique).input(x).attr(along).flag(consecutive);

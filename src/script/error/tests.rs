@@ -34,6 +34,7 @@ fn known() -> Known {
 }
 
 /// All diagnostics of a script; the source map holds a module before it, so that lines are not local.
+#[allow(clippy::vec_box)]
 fn errors(src: &str) -> (Vec<Box<Diag>>, Arc<RwLock<SourceMap>>) {
     let map = Arc::new(RwLock::new(SourceMap::new()));
     map.write().add(SourceKind::Std, "std", "1;\n2;\n3;\n", &|_| true).unwrap();
