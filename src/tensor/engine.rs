@@ -184,6 +184,9 @@ impl Engine {
         let Lower::Reduce { mut kind, dtype } = op.lower else { unreachable!("a Reduce row") };
         let x = args.tensor(0).view();
         let dims = infer::dims(args.ints(1).as_ref(), x.layout.ndim())?;
+        if x.layout.ndim() > crate::base::limits::MAX_DIMS {
+            fail!(VALUE, "{} dimensions are more than a tensor may have", x.layout.ndim());
+        }
         let keepdim = args.flag(2);
         let asked = if op.params.len() > 3 { args.dtype(3) } else { None };
         let out_type = infer::reduce_type(dtype, x.dtype, asked);

@@ -133,8 +133,8 @@ pub static CORRCOEF: Op = Op {
     ],
     lower: Lower::Compose(|e, a| {
         let c = covariance(e, &args![a.tensor(0), 1, (), ()])?;
-        if a.tensor(0).ndim() < 2 {
-            let c = squeezed(e, c)?;
+        let c = squeezed(e, c)?;
+        if c.ndim() == 0 {
             return Ok(vec![e.div(&c, &c)?]);
         }
         let variances = e.call(&DIAGONAL, args![&c])?;

@@ -15,7 +15,7 @@ use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
 use crate::op::row::{Default, Grad, Kind, Lower, Op, Param, Save, ex};
-use crate::op::rows::arith::element_of;
+use crate::op::rows::arith::{element_of, masked};
 use crate::op::rows::compare::{EQ, LOGICAL_AND, LT, WHERE};
 use crate::op::rows::reduce::SUM;
 use crate::op::rows::view::{EXPAND, RESHAPE, SLICE_SCATTER};
@@ -55,10 +55,11 @@ fn at_least_1d(shape: &Shape) -> Shape {
 /// The rules of an index beside a tensor, and beside a source that is written; the dim.
 fn check_along(x: &Tensor, dim: i64, index: &Tensor, src: Option<&Tensor>) -> Result<usize> {
     let at = infer::dim(dim, x.ndim())?;
-    check_index(index, true)?;
+    // As PyTorch: an index without elements may have any shape and dtype.
     if index.numel() == 0 {
         return Ok(at);
     }
+    check_index(index, true)?;
     let (sizes, wanted) = (at_least_1d(&x.shape()), at_least_1d(&index.shape()));
     if sizes.len() != wanted.len() {
         fail!(SHAPE, "the index has {} dimensions, the tensor {}", index.ndim(), x.ndim());
@@ -534,11 +535,11 @@ pub static INDEX_FILL: Op = Op {
             grads[0] = Some(e.call(&INDEX_FILL, args![v.g(), dim, index, Scalar::Int(0)])?);
         }
         if v.needs(2) {
-            let shape = &v.meta(0).shape;
-            let n = shape.get(infer::dim(dim, shape.len())?).copied().unwrap_or(1);
-            let index = wrapped(e, index, n)?;
-            let picked = e.call(&INDEX_SELECT, args![v.g(), dim, &index])?;
-            grads[2] = Some(e.call(&SUM, args![&picked])?);
+            // A slice that is named twice counts once.
+            let none = e.zeros_like(&Meta { dtype: DType::Bool, ..v.meta(0).clone() })?;
+            let filled = e.call(&INDEX_FILL, args![&none, dim, index, Scalar::Bool(true)])?;
+            let theirs = masked(e, &filled, v.g())?;
+            grads[2] = Some(e.call(&SUM, args![&theirs])?);
         }
         Ok(grads)
     }),
@@ -581,6 +582,7 @@ pub static TAKE_ALONG_DIM: Op = Op {
     name: "take_along_dim",
     params: &[X, Param::new("indices", Kind::Tensor), Param::opt("dim", Kind::Dim, Default::None)],
     summary: "As `gather`, with the other dims broadcast; without `dim` of the flattened tensor.",
+    details: "Along a dim negative indices count from the end.",
     examples: &[
         ex("tensor([[3, 1], [2, 4]]).take_along_dim(tensor([[1], [0]]), 1)", "tensor([[1],\n        [2]])"),
         ex("tensor([[3, 1], [2, 4]]).take_along_dim(tensor([3]))", "tensor([4])"),
@@ -614,6 +616,7 @@ pub static TAKE_ALONG_DIM: Op = Op {
         };
         let x = e.call(&EXPAND, args![x, full(&x.shape()).as_slice()])?;
         let index = e.call(&EXPAND, args![index, full(&index.shape()).as_slice()])?;
+        let index = wrapped(e, &index, x.shape().get(dim).copied().unwrap_or(1))?;
         e.apply(&GATHER, args![&x, dim, &index])
     }),
     grad: Grad::Composed,

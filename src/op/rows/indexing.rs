@@ -64,6 +64,31 @@ pub static NONZERO: Op = Op {
     ..Op::BASE
 };
 
+pub static NONZERO_STATIC: Op = Op {
+    name: "nonzero_static",
+    params: &[X, Param::new("size", Kind::Int), Param::opt("fill_value", Kind::Int, Default::Int(-1))],
+    summary: "As `nonzero`, with exactly `size` rows: the rest is left out, or filled with `fill_value`.",
+    examples: &[
+        ex("tensor([0, 3, 4]).nonzero_static(3)", "tensor([[ 1],\n        [ 2],\n        [-1]])"),
+        ex("tensor([0, 3]).nonzero_static(-1)", "E0206"),
+    ],
+    lower: Lower::Steps(|e, a| {
+        let (x, size) = (a.tensor(0), a.int(1));
+        if size < 0 {
+            fail!(VALUE, "`size` must not be negative, and is {size}");
+        }
+        let found = positions(e, x)?;
+        let kept = found.shape()[0].min(size as usize);
+        let layout = found.view().layout.slice(0, 0, 1, kept);
+        let found = e.alias(&found, layout);
+        let rest = e.full(&[size as usize - kept, x.ndim()], Scalar::Int(a.int(2)), &Meta::of(&found))?;
+        Ok(vec![e.call(&CAT, args![vec![found, rest], 0])?])
+    }),
+    grad: Grad::Stop("positions have no gradient"),
+    oracle: "torch.nonzero_static(a, size=3)",
+    ..Op::BASE
+};
+
 pub static ARGWHERE: Op = Op {
     name: "argwhere",
     params: &[X],
@@ -579,6 +604,7 @@ pub static MASKED_SCATTER: Op = Op {
 
 pub static ROWS: &[&Op] = &[
     &NONZERO,
+    &NONZERO_STATIC,
     &ARGWHERE,
     &INDEX_AT,
     &INDEX_PUT_AT,

@@ -4,6 +4,7 @@ use crate::args;
 use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
+use crate::fail;
 use crate::kernel::program::ReduceKind;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit};
@@ -295,6 +296,29 @@ pub fn without_nan(e: &mut dyn Emit, x: &Tensor) -> Result<Tensor> {
     unmasked(e, &missing, x)
 }
 
+pub static SUM_TO_SIZE: Op = Op {
+    name: "sum_to_size",
+    params: &[X, Param::new("size", Kind::Sizes)],
+    summary: "Sums over the dims that broadcasting from `size` would add or repeat.",
+    examples: &[
+        ex("tensor([[1, 2], [3, 4]]).sum_to_size([2])", "tensor([4, 6])"),
+        ex("ones([2, 3]).sum_to_size([2])", "E0201"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let x = a.tensor(0);
+        let shape = infer::shape(&a.ints(1).unwrap_or_default())?;
+        let from = x.shape();
+        if crate::base::layout::broadcast(&from, &shape).as_ref() != Some(&from) {
+            fail!(SHAPE, "shape {:?} does not broadcast to {:?}", shape.as_slice(), from.as_slice());
+        }
+        Ok(vec![e.sum_to(x, &shape)?])
+    }),
+    grad: Grad::Composed,
+    call: CallForm::Method,
+    oracle: "a.sum_to_size(2)",
+    ..Op::BASE
+};
+
 pub static NANSUM: Op = Op {
     name: "nansum",
     params: &[X, DIMS, KEEPDIM, DTYPE],
@@ -313,4 +337,4 @@ pub static NANSUM: Op = Op {
     ..Op::BASE
 };
 
-pub static ROWS: &[&Op] = &[&SUM, &PROD, &AMAX, &AMIN, &ALL_OF, &ANY_OF, &ALL, &ANY, &COUNT_NONZERO, &NANSUM];
+pub static ROWS: &[&Op] = &[&SUM, &PROD, &AMAX, &AMIN, &ALL_OF, &ANY_OF, &ALL, &ANY, &COUNT_NONZERO, &SUM_TO_SIZE, &NANSUM];

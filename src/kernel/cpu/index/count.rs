@@ -89,6 +89,10 @@ pub unsafe fn histc(call: &Call<'_>) {
                 (low, high) = (low - 1.0, high + 1.0);
             }
         }
+        // As PyTorch, in the arithmetic of the elements' dtype: edges would fall elsewhere in another.
+        let round = |value: f64| T::from_f64(value).to_f64();
+        let (low, high) = (round(low), round(high));
+        let (span, parts) = (round(high - low), round(bins as f64));
         let totals = Mutex::new(vec![0u64; bins]);
         call.threads.split(walk.numel, 64 * 1024, |range| {
             let mut counts = vec![0u64; bins];
@@ -96,7 +100,7 @@ pub unsafe fn histc(call: &Call<'_>) {
                 // SAFETY: the walk stays inside the input.
                 let value = unsafe { *from.at(offset + i * stride) }.to_f64();
                 if value >= low && value <= high {
-                    let bin = ((value - low) / (high - low) * bins as f64) as usize;
+                    let bin = round(round(round(value - low) * parts) / span) as usize;
                     counts[Ord::min(bin, bins - 1)] += 1;
                 }
             });
