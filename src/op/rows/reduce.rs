@@ -311,7 +311,7 @@ pub static SUM_TO_SIZE: Op = Op {
         if crate::base::layout::broadcast(&from, &shape).as_ref() != Some(&from) {
             fail!(SHAPE, "shape {:?} does not broadcast to {:?}", shape.as_slice(), from.as_slice());
         }
-        Ok(vec![e.sum_to(x, &shape)?])
+        Ok(vec![if shape.is_empty() { e.call(&SUM, args![x])? } else { e.sum_to(x, &shape)? }])
     }),
     grad: Grad::Composed,
     call: CallForm::Method,
@@ -337,4 +337,5 @@ pub static NANSUM: Op = Op {
     ..Op::BASE
 };
 
-pub static ROWS: &[&Op] = &[&SUM, &PROD, &AMAX, &AMIN, &ALL_OF, &ANY_OF, &ALL, &ANY, &COUNT_NONZERO, &SUM_TO_SIZE, &NANSUM];
+pub static ROWS: &[&Op] =
+    &[&SUM, &PROD, &AMAX, &AMIN, &ALL_OF, &ANY_OF, &ALL, &ANY, &COUNT_NONZERO, &SUM_TO_SIZE, &NANSUM];
