@@ -11,5 +11,6 @@ mod opinfo;
 mod opinfo_host;
 mod print;
 mod rows;
+mod rows_reduce;
 mod rows_view;
 mod scripts;

@@ -130,8 +130,9 @@ static LOGCUMSUMEXP_ALONG: Op = Op {
         let part = |e: &mut dyn Emit, g: &Tensor| -> Result<Tensor> {
             let positive = e.call(&GT, args![g, Scalar::Int(0)])?;
             let log = e.call(&LOG, args![g])?;
-            let log = e.call(&WHERE, args![&positive, &log, f64::NEG_INFINITY])?;
+            // Chosen after the difference: without a gradient there is nothing, also where the result is -inf.
             let less = e.sub(&log, y)?;
+            let less = e.call(&WHERE, args![&positive, &less, f64::NEG_INFINITY])?;
             let sums = e.call(&LOGCUMSUMEXP_ALONG, args![&less, dim, (), !reverse])?;
             let total = e.add(&sums, x)?;
             e.call(&EXP, args![&total])
