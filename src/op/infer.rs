@@ -200,6 +200,9 @@ pub fn shape(sizes: &[i64]) -> Result<Shape> {
 
 /// Bytes of a tensor; an error when the arithmetic overflows.
 pub fn size_bytes(shape: &[usize], dtype: DType) -> Result<usize> {
+    if shape.len() > MAX_DIMS {
+        fail!(VALUE, "{} dimensions are more than the {MAX_DIMS} that a tensor may have", shape.len());
+    }
     layout::numel(shape)
         .and_then(|n| n.checked_mul(dtype.size_bytes()))
         .filter(|&bytes| bytes <= isize::MAX as usize)

@@ -159,7 +159,7 @@ fn told(name: &str, form: Form, mut diag: Box<Diag>, args: Option<&Args>) -> Box
         diag.message = format!("`{name}{underscore}`: {}", diag.message);
     }
     if diag.labels.is_empty() {
-        diag = diag.label(crate::base::span::Origin::NONE, Focus::Call, "");
+        diag = diag.label(crate::base::span::Origin::NONE, Focus::Call, "in this call");
         if let Some(args) = args {
             let mut seen = Vec::new();
             args.for_each_tensor(|tensor| {

@@ -108,7 +108,7 @@ impl Host {
     #[cold]
     pub fn raise(&self, context: &NativeCallContext, diag: Box<Diag>, text: &str) -> Box<EvalAltResult> {
         let here = self.origin(context);
-        let mut diag = diag.or_at(here, text);
+        let mut diag = diag.or_at(here, if text.is_empty() { "here" } else { text });
         let late = (400..500).contains(&diag.code.0);
         if late && diag.labels.iter().all(|label| label.origin != here) {
             diag = diag.label(here, Focus::Call, "noticed here, when its result was needed");

@@ -92,7 +92,7 @@ impl Resolver {
             if let Some(start) = modules.loading.iter().position(|key| *key == found.key) {
                 let chain = [&modules.loading[start..], std::slice::from_ref(&found.key)].concat().join(" → ");
                 let diag = Diag::error(code::CIRCULAR_IMPORT, "modules import each other in a circle");
-                return Err(raise(diag.label(origin, Focus::Call, "").note(chain), at));
+                return Err(raise(diag.label(origin, Focus::Call, "imported here").note(chain), at));
             }
             modules.loading.push(found.key.clone());
         }

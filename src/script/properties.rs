@@ -210,13 +210,18 @@ pub fn wanted_keywords(host: &Host, map: &Map, found: &mut Wanted) -> Result<()>
 }
 
 fn movement(module: &mut Natives, host: &Arc<Host>) {
-    for arity in 2..=5 {
+    for arity in 2..=6 {
         method(module, host, "to", arity, |host, context, x, rest| {
             let mut found = Wanted::default();
-            for (at, value) in rest.iter().enumerate() {
+            let mut flags = 0;
+            for value in rest.iter() {
                 match (value.read_lock::<Map>(), value.as_bool()) {
                     (Some(map), _) => wanted_keywords(host, &map, &mut found)?,
-                    (None, Ok(flag)) if at == rest.len() - 1 => found.non_blocking = flag,
+                    // After dtype and device come `non_blocking` and `copy`.
+                    (None, Ok(flag)) if flags < 2 => {
+                        *(if flags == 0 { &mut found.non_blocking } else { &mut found.copy }) = flag;
+                        flags += 1;
+                    }
                     _ => wanted(host, value, &mut found)?,
                 }
             }

@@ -353,6 +353,8 @@ fn engine(host: &Arc<Host>, modules: &Arc<Mutex<Modules>>, stack: &Arc<Stack>) -
     let mut engine = Engine::new();
     engine.set_max_expr_depths(EXPR_DEPTH, EXPR_DEPTH);
     engine.set_max_call_levels(CALL_LEVELS);
+    // Not: Rhai's optimiser. It folds constants into places where they are written to, and panics.
+    engine.set_optimization_level(rhai::OptimizationLevel::None);
     // Bound: `pad(10^12, 0)` and the like abort on allocation without these (FACTS, "Limits").
     engine.set_max_string_size(256 << 20);
     engine.set_max_array_size(16 << 20);

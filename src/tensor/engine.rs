@@ -232,6 +232,9 @@ impl Engine {
             Lower::Reduce { .. } => self.reduce(op, args).map(|view| vec![self.tensor(view)]),
             Lower::View(rule) => {
                 let layout = rule(args)?;
+                if layout.ndim() > crate::base::limits::MAX_DIMS {
+                    fail!(VALUE, "the view would have {} dimensions, more than a tensor may have", layout.ndim());
+                }
                 let source = args.tensor(0).clone();
                 Ok(vec![self.alias(&source, layout)])
             }
@@ -376,7 +379,7 @@ pub fn common_device<'a>(tensors: impl Iterator<Item = &'a Tensor>) -> Result<Op
 fn device_mismatch(first: &Tensor, second: &Tensor) -> Box<Diag> {
     let (a, b) = (first.device(), second.device());
     Diag::error(code::DEVICE_MISMATCH, format!("operands are on different devices: {a} and {b}"))
-        .label(Origin::NONE, Focus::Call, "")
+        .label(Origin::NONE, Focus::Call, "in this call")
         .label(first.0.made, Focus::Expression, format!("made here, on {a}"))
         .label(second.0.made, Focus::Expression, format!("made here, on {b}"))
         .help(format!("move one of them, for example with `.to(\"{a}\")`"))

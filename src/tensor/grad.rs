@@ -77,7 +77,7 @@ pub fn grad(
             Some(edge) => walk.wanted.push((edge, None)),
             None => {
                 return Err(Diag::error(code::GRAD_NONE, "an input does not require gradients")
-                    .label(crate::base::span::Origin::NONE, Focus::Call, "")
+                    .label(crate::base::span::Origin::NONE, Focus::Call, "in this call")
                     .label(x.0.made, Focus::Expression, "it was made here")
                     .help("make it with `requires_grad: true`, or call `.requires_grad_()`"));
             }
@@ -105,7 +105,7 @@ impl<'a> Walk<'a> {
                     code::GRAD_NONE,
                     "this tensor does not require gradients and was not computed from one that does",
                 )
-                .label(crate::base::span::Origin::NONE, Focus::Call, "")
+                .label(crate::base::span::Origin::NONE, Focus::Call, "in this call")
                 .label(y.0.made, Focus::Expression, "it was made here")
                 .help("make a leaf with `requires_grad: true`; was it computed inside `no_grad`, or detached?"));
             };

@@ -210,7 +210,7 @@ pub fn check_inplace(e: &Engine, x: &Tensor) -> Result<()> {
     };
     if is_leaf(x) {
         return Err(Diag::error(code::GRAD_LEAF, "a leaf that requires gradients cannot be changed in place")
-            .label(crate::base::span::Origin::NONE, Focus::Call, "")
+            .label(crate::base::span::Origin::NONE, Focus::Call, "in this call")
             .label(x.0.made, Focus::Expression, "the leaf was made here")
             .help("do it inside `no_grad(|| ...)`, or work on a result computed from it"));
     }
@@ -219,7 +219,7 @@ pub fn check_inplace(e: &Engine, x: &Tensor) -> Result<()> {
             code::GRAD_LEAF,
             "a view of a leaf that requires gradients cannot be changed in place",
         )
-        .label(crate::base::span::Origin::NONE, Focus::Call, "")
+        .label(crate::base::span::Origin::NONE, Focus::Call, "in this call")
         .label(base.0.made, Focus::Expression, "the leaf was made here")
         .help("do it inside `no_grad(|| ...)`, or work on a result computed from it"));
     }

@@ -15,7 +15,8 @@ use crate::op::rows::norms::vector_norm;
 use crate::op::rows::padding::PAD_CONSTANT;
 use crate::op::rows::pool::AVG_POOL2D;
 use crate::op::rows::power::MINIMUM;
-use crate::op::rows::view::RESHAPE;
+use crate::op::rows::reduce::SUM;
+use crate::op::rows::view::{EXPAND, RESHAPE};
 use crate::op::rows::windows::float_only;
 use crate::op::tensor::Tensor;
 
@@ -173,4 +174,61 @@ pub static LOCAL_RESPONSE_NORM: Op = Op {
     ..Op::BASE
 };
 
-pub static ROWS: &[&Op] = &[&NORMALIZE, &TRIPLET_MARGIN_LOSS, &LOCAL_RESPONSE_NORM];
+pub static PAIRWISE_DISTANCE: Op = Op {
+    name: "pairwise_distance",
+    params: &[
+        Param::new("x1", Kind::Tensor),
+        Param::new("x2", Kind::Tensor),
+        Param::opt("p", Kind::Float, Default::Float(2.0)),
+        Param::opt("eps", Kind::Float, Default::Float(1e-6)),
+        Param::opt("keepdim", Kind::Bool, Default::Bool(false)),
+    ],
+    summary: "The p-norm of x1 - x2 + eps over the last dimension.",
+    examples: &[
+        ex("pairwise_distance(tensor([[0.0, 0.0]]), tensor([[3.0, 4.0]]))", "tensor([5.])"),
+        ex("pairwise_distance(ones([2]), ones([3]))", "E0201"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let length = apart(e, a.tensor(0), a.tensor(1), a.float(2), a.float(3))?;
+        Ok(vec![if a.flag(4) { length } else { flat(e, &length)? }])
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.nn.functional.pairwise_distance(a, b)",
+    ..Op::BASE
+};
+
+pub static COSINE_SIMILARITY: Op = Op {
+    name: "cosine_similarity",
+    params: &[
+        Param::new("x1", Kind::Tensor),
+        Param::new("x2", Kind::Tensor),
+        Param::opt("dim", Kind::Dim, Default::Int(1)),
+        Param::opt("eps", Kind::Float, Default::Float(1e-8)),
+    ],
+    summary: "The cosine of the angle between vectors along a dimension: each is divided by its length, at least eps.",
+    examples: &[
+        ex("cosine_similarity(tensor([[1.0, 0.0]]), tensor([[1.0, 0.0]]))", "tensor([1.])"),
+        ex("cosine_similarity(ones([2]), ones([2]))", "E0209"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let [x1, x2] = [a.tensor(0), a.tensor(1)];
+        let shapes = [x1.shape(), x2.shape()];
+        let shape = infer::broadcast_all(shapes.iter().map(|shape| shape.as_slice()))?;
+        let dim = infer::dim(a.int(2), shape.len())?;
+        let mut unit = Vec::new();
+        for x in [x1, x2] {
+            let x = e.call(&EXPAND, args![x, shape.as_slice()])?;
+            let size = length(e, &x, 2.0, Ints::from_slice(&[dim as i64]))?;
+            let size = e.call(&CLAMP_MIN, args![&size, float(a.float(3))])?;
+            unit.push(e.div(&x, &size)?);
+        }
+        let product = e.mul(&unit[0], &unit[1])?;
+        e.apply(&SUM, args![&product, &[dim as i64][..]])
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.nn.functional.cosine_similarity(a, b)",
+    ..Op::BASE
+};
+
+pub static ROWS: &[&Op] =
+    &[&PAIRWISE_DISTANCE, &COSINE_SIMILARITY, &NORMALIZE, &TRIPLET_MARGIN_LOSS, &LOCAL_RESPONSE_NORM];
