@@ -8,7 +8,7 @@ use crate::base::dtype::DType;
 use crate::base::layout::Shape;
 use crate::op::args::Arg;
 use crate::op::emit::Emit;
-use crate::op::rows::{arith, indexing, view};
+use crate::op::rows::{arith, compare, indexing, masks, view};
 use crate::op::tensor::Tensor;
 
 /// One item of an index.
@@ -131,7 +131,7 @@ fn check_mask(mask: &[usize], sizes: &[usize], dim: usize) -> Result<()> {
 
 /// A mask as one index tensor for each of its dimensions.
 fn positions(e: &mut Engine, mask: &Tensor) -> Result<Vec<Tensor>> {
-    let found = e.call_row(&indexing::NONZERO, args![mask])?;
+    let found = e.call_row(&masks::NONZERO, args![mask])?;
     (0..mask.ndim()).map(|dim| e.call_row(&view::SELECT, args![&found, 1, dim])).collect()
 }
 
@@ -151,6 +151,9 @@ pub fn get(e: &mut Engine, x: &Tensor, items: Vec<Item>) -> Result<Tensor> {
 
 /// `x[items] = value`.
 pub fn set(e: &mut Engine, x: &Tensor, items: Vec<Item>, value: Arg) -> Result<()> {
+    if fill(e, x, &items, &value)? {
+        return Ok(());
+    }
     let Parts { view, advanced } = split(e, x, items)?;
     if advanced.iter().any(Option::is_some) {
         let value = match value {
@@ -175,6 +178,25 @@ pub fn set(e: &mut Engine, x: &Tensor, items: Vec<Item>, value: Arg) -> Result<(
     let value = fit(e, &view, value)?;
     e.apply_inplace(&arith::COPY, args![&view, value])?;
     Ok(())
+}
+
+/// `x[mask] = number` needs no positions, and so does not wait. False when this is something else.
+fn fill(e: &mut Engine, x: &Tensor, items: &[Item], value: &Arg) -> Result<bool> {
+    let [Item::Tensor(mask)] = items else { return Ok(false) };
+    if mask.dtype() != DType::Bool || mask.ndim() == 0 {
+        return Ok(false);
+    }
+    let value = match value {
+        Arg::Tensor(value) if value.ndim() == 0 => Arg::Tensor((e as &mut dyn Emit).cast(value, x.dtype())?),
+        Arg::Tensor(_) => return Ok(false),
+        number => number.clone(),
+    };
+    check_mask(&mask.shape(), &x.shape(), 0)?;
+    let mut shape = mask.shape();
+    shape.resize(x.ndim(), 1);
+    let mask = e.call_row(&view::RESHAPE, args![mask, shape.as_slice()])?;
+    e.apply_inplace(&compare::MASKED_FILL, args![x, &mask, value])?;
+    Ok(true)
 }
 
 /// A value with more leading dimensions of size 1 than the place it goes to.

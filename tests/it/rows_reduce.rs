@@ -248,3 +248,19 @@ fn numbers_at_the_edges() {
         assert_eq!(code(text), "E0201", "{text}");
     }
 }
+
+/// `x[mask] = number` writes where the mask is true, over leading dims, on views, with gradients.
+#[test]
+fn numbers_go_where_a_mask_is_true() {
+    holds("let x = arange(6).reshape([2, 3]); x[x > 3] = 9; equal(x, tensor([[0, 1, 2], [3, 9, 9]]))");
+    holds(
+        "let x = arange(6).reshape([2, 3]); x[tensor([false, true])] = 1.7; equal(x, tensor([[0, 1, 2], [1, 1, 1]]))",
+    );
+    holds("let x = arange(6).reshape([2, 3]); let v = x[0..2, 1]; v[v > 1] = tensor(8); x[1, 1].item() == 8");
+    holds(
+        "let x = ones([3], #{requires_grad: true}); let v = tensor(5.0, #{requires_grad: true}); let y = x * 2;
+         y[tensor([true, false, true])] = v; (y * tensor([1.0, 2.0, 4.0])).sum().backward();
+         equal(x.grad, tensor([0.0, 4.0, 0.0])) && v.grad.item() == 5.0",
+    );
+    assert_eq!(code("let x = ones([3]); x[tensor([true])] = 1"), "E0201");
+}

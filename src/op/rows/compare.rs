@@ -306,7 +306,7 @@ pub static CHOOSE: Op = Op {
 };
 
 fn positions(e: &mut dyn Emit, condition: &Tensor) -> Result<Vec<Tensor>> {
-    let found = e.call(&crate::op::rows::indexing::NONZERO, args![condition])?;
+    let found = e.call(&crate::op::rows::masks::NONZERO, args![condition])?;
     (0..condition.ndim()).map(|dim| e.call(&crate::op::rows::view::SELECT, args![&found, 1, dim])).collect()
 }
 

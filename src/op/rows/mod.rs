@@ -27,6 +27,7 @@ pub mod loss;
 pub mod loss_pairs;
 pub mod lu;
 pub mod magnitude;
+pub mod masks;
 pub mod matmul;
 pub mod moments;
 pub mod norm;
@@ -42,6 +43,7 @@ pub mod reduce;
 pub mod resample;
 pub mod scan;
 pub mod shape;
+pub mod slices;
 pub mod slopes;
 pub mod softmax;
 pub mod sort;
@@ -92,6 +94,8 @@ pub static FAMILIES: &[&[&Op]] = &[
     least::ROWS,
     norms::ROWS,
     gather::ROWS,
+    slices::ROWS,
+    masks::ROWS,
     indexing::ROWS,
     conv::ROWS,
     columns::ROWS,
