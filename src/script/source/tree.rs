@@ -346,7 +346,7 @@ impl<'a> Reader<'a> {
                     let close = self.tokens[open].partner;
                     let (args, commas) = self.group();
                     // `x["..."]` alone too: a tensor can have no indexer for strings (FACTS, "Values").
-                    if commas > 0 || self.text_at(open as usize + 1) == "\"...\"" {
+                    if commas > 0 || self.text_at(open + 1) == "\"...\"" {
                         self.tree.index_lists.push(Run { first: open as u32, last: close });
                     }
                     // `x[i]` belongs together; after a call only the brackets are the focus.
