@@ -94,7 +94,12 @@ pub fn map(promote: Promote, operands: &[Operand<'_>], default: DType) -> Result
             all(dtype, dtype)
         }
         Promote::FloatOnly => {
-            let dtype = common();
+            // Numbers do not make an integer tensor float here.
+            let tensors = operands.iter().filter_map(|operand| match operand {
+                Operand::Tensor(tensor) => Some(Operand::Tensor(tensor)),
+                Operand::Number(_) => None,
+            });
+            let dtype = result_type(&tensors.collect::<SmallVec<[Operand<'_>; 4]>>(), default);
             if !dtype.is_float() {
                 return Err(Diag::error(code::DTYPE, format!("a floating-point tensor is wanted, not {dtype}"))
                     .help("convert first, for example with `.float()`"));

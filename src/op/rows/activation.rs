@@ -287,7 +287,7 @@ pub static HARDSWISH: Op = Op {
     inplace: false,
     summary: "x · hardsigmoid(x).",
     examples: &[
-        ex("hardswish(tensor([-4.0, 1.0]))", "tensor([-0.0000,  0.6667])"),
+        ex("hardswish(tensor([-4.0, 1.0]))", "tensor([-0.0000, 0.6667])"),
         ex("hardswish(tensor([1]))", "E0202"),
     ],
     oracle: "F.hardswish(a)",

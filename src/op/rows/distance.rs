@@ -185,7 +185,7 @@ pub static PAIRWISE_DISTANCE: Op = Op {
     ],
     summary: "The p-norm of x1 - x2 + eps over the last dimension.",
     examples: &[
-        ex("pairwise_distance(tensor([[0.0, 0.0]]), tensor([[3.0, 4.0]]))", "tensor([5.])"),
+        ex("pairwise_distance(tensor([[0.0, 0.0]]), tensor([[3.0, 4.0]]))", "tensor([5.0000])"),
         ex("pairwise_distance(ones([2]), ones([3]))", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
