@@ -3,6 +3,7 @@
 mod architecture;
 mod arguments;
 mod errors;
+mod example_scripts;
 mod examples;
 mod files;
 mod golden;
