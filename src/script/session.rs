@@ -248,9 +248,9 @@ impl Session {
                 *value = adopted.map_err(|diag| self.error(diag))?;
             }
         }
-        let result =
-            self.engine.call_fn_with_options::<Dynamic>(options, &mut self.scope, &self.functions, name, values);
-        let value = result.map_err(|failure| self.failure(failure))?;
+        let (engine, scope, functions) = (&self.engine, &mut self.scope, &self.functions);
+        let result = guarded(|| engine.call_fn_with_options::<Dynamic>(options, scope, functions, name, values));
+        let value = result.map_err(|diag| self.error(diag))?.map_err(|failure| self.failure(failure))?;
         self.cast(value)
     }
 
@@ -300,8 +300,9 @@ impl Session {
         // Functions of earlier texts stay callable.
         let merged = self.functions.merge(&ast);
         self.functions = merged.clone_functions_only();
-        let result = self.engine.eval_ast_with_scope::<Dynamic>(&mut self.scope, &merged);
-        let value = match result {
+        let (engine, scope) = (&self.engine, &mut self.scope);
+        let result = guarded(|| engine.eval_ast_with_scope::<Dynamic>(scope, &merged));
+        let value = match result.map_err(|diag| self.error(diag))? {
             Ok(value) => value,
             Err(failure) => {
                 let first = self.diagnose(failure);
@@ -338,6 +339,16 @@ impl Session {
     fn error(&self, diag: Box<Diag>) -> Error {
         Error::new(diag, &self.host.sources.read())
     }
+}
+
+/// A panic inside a native function is an E0806, and the session lives: its locks do not stay held, and
+/// the window that was at work is gone.
+fn guarded<R>(work: impl FnOnce() -> R) -> Result<R, Box<Diag>> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).map_err(|payload| {
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("unknown");
+        Diag::error(code::INTERNAL, format!("an operation failed inside: {text}")).help("this is a mistake in tscript")
+    })
 }
 
 /// `No such file or directory`, without the number that the system adds.
