@@ -89,7 +89,9 @@ fn keywords(op: &Op, values: &mut [&mut Dynamic]) -> Option<Map> {
     if !last.is_map() || is_receiver {
         return None;
     }
-    values.last_mut().map(|value| std::mem::take(*value).cast::<Map>())
+    // Rhai lends the first argument when it is a variable: only later ones are ours to take.
+    let lent = values.len() == 1;
+    values.last_mut().map(|value| if lent { value.clone() } else { std::mem::take(*value) }.cast::<Map>())
 }
 
 fn bind_keywords(host: &Host, op: &'static Op, positional: usize, map: Map, args: &mut Args) -> Result<()> {

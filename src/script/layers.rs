@@ -307,18 +307,6 @@ fn checks(module: &mut Natives, host: &Arc<Host>) {
         let message = values[1].clone().into_string().unwrap_or_default();
         Err(shared.raise(&context, Diag::error(code.unwrap_or(code::ASSERTION), message), ""))
     });
-    let shared = host.clone();
-    raw(module, "_assign", 2, move |context, values| -> Native {
-        let context = context.expect("registered with a context");
-        let result = match (values[0].read_lock::<Tensor>(), values[1].read_lock::<Tensor>()) {
-            (Some(slot), Some(value)) => {
-                slot.set_view(value.view());
-                Ok(Dynamic::UNIT)
-            }
-            _ => Err(Diag::error(code::ARGUMENT_TYPE, "two tensors are wanted")),
-        };
-        result.map_err(|diag| shared.raise(&context, diag, ""))
-    });
 }
 
 /// The defaults with what was given put over them; an unknown name is an error with a suggestion.

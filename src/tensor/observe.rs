@@ -3,7 +3,6 @@
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::{DType, Scalar};
-use crate::kernel::abi::RawView;
 use crate::op::tensor::{Tensor, View};
 use crate::sched::runtime::{Runtime, poison_of};
 use half::{bf16, f16};
@@ -88,14 +87,4 @@ pub fn truth(rt: &Runtime, tensor: &Tensor) -> Result<bool> {
         return Err(diag.help("use `.any()` or `.all()`"));
     }
     item(rt, tensor).map(|value| !value.is_zero())
-}
-
-/// A view as a kernel sees it.
-pub fn raw(view: &View) -> RawView {
-    RawView {
-        ptr: view.ptr(),
-        dtype: view.dtype,
-        shape: view.layout.shape.clone(),
-        strides: view.layout.strides.clone(),
-    }
 }
