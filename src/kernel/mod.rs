@@ -3,4 +3,5 @@
 
 pub mod abi;
 pub mod cpu;
+pub mod cuda;
 pub mod program;

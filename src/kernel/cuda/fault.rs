@@ -1,0 +1,54 @@
+//! The error slot of a node in memory that host and device see: kernels keep the fault of the lowest position
+//! there (`ts_fault` in `kernels/ts_fault.cuh`) and go on harmlessly.
+
+use crate::kernel::abi::{Fault, FaultKind};
+
+/// Invariant: the layout is that of `TsFaultSlot` in the CUDA text.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FaultSlot {
+    /// `u64::MAX` while there is none.
+    pub position: u64,
+    pub value: i64,
+    pub bound: i64,
+    pub kind: u32,
+    pub dim: u32,
+    /// Held by the thread that writes the other fields.
+    pub lock: u32,
+    pub unused: u32,
+}
+
+impl FaultSlot {
+    /// What a slot must hold before a launch.
+    pub const EMPTY: FaultSlot =
+        FaultSlot { position: u64::MAX, value: 0, bound: 0, kind: 0, dim: 0, lock: 0, unused: 0 };
+
+    /// The fault, once the launches that were given the slot have finished.
+    pub fn read(&self) -> Option<Fault> {
+        if self.position == u64::MAX {
+            return None;
+        }
+        let kind = match self.kind {
+            1 => FaultKind::Index { dim: self.dim as u8 },
+            2 => FaultKind::Label,
+            3 => FaultKind::Probability,
+            4 => FaultKind::DivisionByZero,
+            _ => FaultKind::NotFinite,
+        };
+        Some(Fault { kind, position: self.position, value: self.value, bound: self.bound })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_slot_has_no_fault() {
+        assert_eq!(FaultSlot::EMPTY.read(), None);
+        let slot = FaultSlot { position: 3, value: 11, bound: 10, kind: 1, dim: 2, ..FaultSlot::EMPTY };
+        let fault = Fault { kind: FaultKind::Index { dim: 2 }, position: 3, value: 11, bound: 10 };
+        assert_eq!(slot.read(), Some(fault));
+        assert_eq!(size_of::<FaultSlot>(), 64);
+    }
+}

@@ -1,0 +1,161 @@
+//! Launches as data, and what a family of kernels may ask of a device.
+
+use crate::base::dtype::DType;
+use std::borrow::Cow;
+use std::fmt;
+
+/// Complete CUDA text; `#include "name.cuh"` is resolved from `HEADERS`.
+#[derive(Clone, Debug)]
+pub struct Source {
+    pub text: Cow<'static, str>,
+    /// Hash of the text: two sources with one key are the same. Headers are not in it; they are fixed for a build.
+    pub key: u128,
+}
+
+impl Source {
+    pub fn new(text: impl Into<Cow<'static, str>>) -> Source {
+        let text = text.into();
+        let key = fnv(text.as_bytes());
+        Source { text, key }
+    }
+}
+
+/// FNV-1a over 128 bits (Fowler, Noll, Vo; RFC 9923).
+fn fnv(bytes: &[u8]) -> u128 {
+    bytes.iter().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, |hash, &byte| {
+        (hash ^ byte as u128).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
+    })
+}
+
+/// One kernel parameter, passed by value.
+#[derive(Clone, Copy, Debug)]
+pub enum Param<'a> {
+    Pointer(*const u8),
+    U32(u32),
+    U64(u64),
+    I64(i64),
+    F32(f32),
+    F64(f64),
+    /// The bytes of a `#[repr(C)]` struct without padding, aligned to 8.
+    Struct(&'a [u8]),
+}
+
+impl Param<'_> {
+    /// Where the parameter's bytes are, for the driver's array of parameter addresses.
+    pub fn address(&self) -> *const u8 {
+        match self {
+            Param::Pointer(value) => (&raw const *value).cast(),
+            Param::U32(value) => (&raw const *value).cast(),
+            Param::U64(value) => (&raw const *value).cast(),
+            Param::I64(value) => (&raw const *value).cast(),
+            Param::F32(value) => (&raw const *value).cast(),
+            Param::F64(value) => (&raw const *value).cast(),
+            Param::Struct(bytes) => bytes.as_ptr(),
+        }
+    }
+
+    /// How many bytes are there.
+    pub fn size_bytes(&self) -> usize {
+        match self {
+            Param::U32(_) | Param::F32(_) => 4,
+            Param::Pointer(_) | Param::U64(_) | Param::I64(_) | Param::F64(_) => 8,
+            Param::Struct(bytes) => bytes.len(),
+        }
+    }
+}
+
+/// One kernel launch.
+#[derive(Clone, Copy, Debug)]
+pub struct Launch<'a> {
+    pub source: &'a Source,
+    /// Its `extern "C"` name in the text.
+    pub entry: &'a str,
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    /// Dynamic shared memory.
+    pub shared_bytes: u32,
+    pub args: &'a [Param<'a>],
+}
+
+/// A matrix in device memory; strides count elements.
+#[derive(Clone, Copy, Debug)]
+pub struct Matrix {
+    pub ptr: *mut u8,
+    /// From one row to the next, from one column to the next, from one matrix of the batch to the next.
+    pub row: i64,
+    pub column: i64,
+    pub batch: i64,
+}
+
+/// What is done to each element of a product on its way out.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Activation {
+    None,
+    Relu,
+    /// The tanh form.
+    Gelu,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Epilogue {
+    /// `n` elements of the result's dtype, added to every row; null when there is none.
+    pub bias: *const u8,
+    pub activation: Activation,
+}
+
+/// `c[m, n] = act(a[m, k] @ b[k, n] + beta c + bias)`, `batch` times. All matrices have `dtype`; 16-bit floats accumulate in f32.
+#[derive(Clone, Copy, Debug)]
+pub struct MatmulCall {
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+    pub batch: usize,
+    pub a: Matrix,
+    pub b: Matrix,
+    pub c: Matrix,
+    pub dtype: DType,
+    /// 0 or 1.
+    pub beta: f32,
+    pub epilogue: Epilogue,
+}
+
+/// Why a launch did not happen.
+#[derive(Debug)]
+pub enum GpuError {
+    /// This form has no CUDA kernel; nothing was launched.
+    Unsupported(&'static str),
+    /// Scratch memory could not be had.
+    OutOfMemory { bytes: usize },
+    /// What the driver or the compiler said.
+    Device(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl fmt::Display for GpuError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GpuError::Unsupported(what) => write!(f, "no CUDA kernel for {what}"),
+            GpuError::OutOfMemory { bytes } => write!(f, "no {bytes} bytes of device memory for intermediate values"),
+            GpuError::Device(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for GpuError {}
+
+/// What kernels ask of a device. Everything is queued in order on the stream of the node that is being run.
+pub trait Gpu {
+    fn launch(&mut self, launch: &Launch<'_>) -> Result<(), GpuError>;
+    /// Device memory aligned to 256 bytes, valid for what this node queues. Its contents are arbitrary.
+    fn scratch(&mut self, bytes: usize) -> Result<*mut u8, GpuError>;
+    fn fill_zero(&mut self, at: *mut u8, bytes: usize) -> Result<(), GpuError>;
+    /// From device memory to device memory; the ranges do not overlap.
+    fn copy(&mut self, to: *mut u8, from: *const u8, bytes: usize) -> Result<(), GpuError>;
+    /// By a vendor's library; false when there is none or it does not do this.
+    fn matmul(&mut self, product: &MatmulCall) -> Result<bool, GpuError>;
+    fn multiprocessors(&self) -> u32;
+    /// Compute capability, major and minor.
+    fn capability(&self) -> (u32, u32);
+    /// Device address of a `FaultSlot`, fresh for this run: that of the fused step's fallible node `node`; 0 for
+    /// a kernel. Asked for only where data can be bad.
+    fn fault_slot(&mut self, node: usize) -> Result<*mut u8, GpuError>;
+}
