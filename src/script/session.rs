@@ -4,6 +4,7 @@ use super::bind::Natives;
 use super::error::{self, Context, Error};
 use super::hooks::SessionHooks;
 use super::host::{Host, Native};
+use super::lasting::Lasting;
 use super::modules::{Modules, Resolver};
 use super::source::{Source, SourceKind};
 use super::stack::{self, Stack};
@@ -22,13 +23,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 ///
 /// It is `Send`, not `Sync`; several sessions do not see each other.
 pub struct Session {
-    engine: Engine,
-    host: Arc<Host>,
+    pub(super) engine: Engine,
+    pub(super) host: Arc<Host>,
     modules: Arc<Mutex<Modules>>,
-    scope: Scope<'static>,
+    pub(super) scope: Scope<'static>,
     /// Functions of everything that ran, for `call`.
-    functions: AST,
-    stack: Arc<Stack>,
+    pub(super) functions: AST,
+    /// Imports and constants of everything that ran.
+    pub(super) lasting: Lasting,
+    pub(super) stack: Arc<Stack>,
     /// Makes the session `!Sync`.
     _one_thread: std::marker::PhantomData<std::cell::Cell<()>>,
 }
@@ -139,12 +142,14 @@ impl Builder {
         let stack = Arc::new(Stack::new(self.stack_bytes.unwrap_or(stack::DEFAULT_BYTES)));
         let mut engine = engine(&host, &modules, &stack);
         engine.set_max_operations(self.operations);
+        let lasting = Lasting::new(&engine);
         let mut session = Session {
             engine,
             host,
             modules,
             scope: Scope::new(),
             functions: AST::empty(),
+            lasting,
             stack,
             _one_thread: std::marker::PhantomData,
         };
@@ -191,11 +196,6 @@ impl Session {
     pub fn eval<T: Clone + Send + Sync + 'static>(&mut self, text: &str) -> Result<T, Error> {
         let value = self.run(SourceKind::File, "eval", text)?;
         self.cast(value)
-    }
-
-    /// One entry of the REPL.
-    pub fn enter(&mut self, number: u32, text: &str) -> Result<Dynamic, Error> {
-        self.run(SourceKind::Repl(number), &format!("repl:{number}"), text)
     }
 
     /// Parses and resolves without running.
@@ -278,11 +278,11 @@ impl Session {
         super::exchange::from_dynamic(&self.host.rt, value).map_err(|diag| self.error(diag))
     }
 
-    fn add(&self, kind: SourceKind, name: &str, text: &str) -> Result<Arc<Source>, Error> {
+    pub(super) fn add(&self, kind: SourceKind, name: &str, text: &str) -> Result<Arc<Source>, Error> {
         self.host.add_source(kind, name, text).map_err(|diag| self.error(diag))
     }
 
-    fn compile(&self, source: &Source) -> Result<AST, Error> {
+    pub(super) fn compile(&self, source: &Source) -> Result<AST, Error> {
         let sources = self.host.sources.read().clone();
         let known = self.known(None);
         let context = Context { sources: &sources, known: &known };
@@ -292,31 +292,35 @@ impl Session {
         })
     }
 
-    fn run(&mut self, kind: SourceKind, name: &str, text: &str) -> Result<Dynamic, Error> {
+    pub(super) fn run(&mut self, kind: SourceKind, name: &str, text: &str) -> Result<Dynamic, Error> {
         self.host.interrupt.store(false, Ordering::Release);
         self.stack.enter();
         let source = self.add(kind, name, text)?;
         let ast = self.compile(&source)?;
-        // Functions of earlier texts stay callable.
-        let merged = self.functions.merge(&ast);
+        let value = self.evaluate(&ast)?;
+        self.host.rt.synchronize().map_err(|diag| self.error(diag))?;
+        Ok(value)
+    }
+
+    /// Runs what is compiled. Functions, imports and constants of earlier texts are there for it.
+    pub(super) fn evaluate(&mut self, ast: &AST) -> Result<Dynamic, Error> {
+        let merged = self.functions.merge(ast);
         self.functions = merged.clone_functions_only();
-        let (engine, scope) = (&self.engine, &mut self.scope);
-        let result = guarded(|| engine.eval_ast_with_scope::<Dynamic>(scope, &merged));
-        let value = match result.map_err(|diag| self.error(diag))? {
-            Ok(value) => value,
+        let (engine, scope, lasting) = (&self.engine, &mut self.scope, &mut self.lasting);
+        let result = guarded(|| lasting.evaluate(engine, scope, &merged));
+        match result.map_err(|diag| self.error(diag))? {
+            Ok(value) => Ok(value),
             Err(failure) => {
                 let first = self.diagnose(failure);
                 // A fault that nobody was told comes along.
                 let extra: Vec<Box<Diag>> =
                     self.host.rt.synchronize().err().into_iter().filter(|d| **d != *first).collect();
-                return Err(Error::several(first, extra, &self.host.sources.read()));
+                Err(Error::several(first, extra, &self.host.sources.read()))
             }
-        };
-        self.host.rt.synchronize().map_err(|diag| self.error(diag))?;
-        Ok(value)
+        }
     }
 
-    fn known(&self, ast: Option<&AST>) -> error::Known {
+    pub(super) fn known(&self, ast: Option<&AST>) -> error::Known {
         let mut known = self.host.known.read().clone();
         known.variables.extend(self.scope.iter().map(|(name, ..)| name.to_string()));
         let functions = ast.unwrap_or(&self.functions);
@@ -325,25 +329,25 @@ impl Session {
         known
     }
 
-    fn diagnose(&self, failure: Box<EvalAltResult>) -> Box<Diag> {
+    pub(super) fn diagnose(&self, failure: Box<EvalAltResult>) -> Box<Diag> {
         let sources = self.host.sources.read().clone();
         let known = self.known(None);
         error::diagnose(failure, &Context { sources: &sources, known: &known })
     }
 
-    fn failure(&self, failure: Box<EvalAltResult>) -> Error {
+    pub(super) fn failure(&self, failure: Box<EvalAltResult>) -> Error {
         let diag = self.diagnose(failure);
         self.error(diag)
     }
 
-    fn error(&self, diag: Box<Diag>) -> Error {
+    pub(super) fn error(&self, diag: Box<Diag>) -> Error {
         Error::new(diag, &self.host.sources.read())
     }
 }
 
 /// A panic inside a native function is an E0806, and the session lives: its locks do not stay held, and
 /// the window that was at work is gone.
-fn guarded<R>(work: impl FnOnce() -> R) -> Result<R, Box<Diag>> {
+pub(super) fn guarded<R>(work: impl FnOnce() -> R) -> Result<R, Box<Diag>> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).map_err(|payload| {
         let text = payload.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("unknown");

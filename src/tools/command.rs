@@ -8,6 +8,10 @@ use std::path::PathBuf;
 /// What the command line asks for.
 #[derive(Debug, PartialEq)]
 pub enum Command {
+    /// No command.
+    Repl {
+        settings: Settings,
+    },
     Run {
         file: PathBuf,
         words: Vec<String>,
@@ -56,6 +60,7 @@ impl Usage {
 }
 
 pub const COMMANDS: &[&str] = &["run", "check", "test", "explain", "devices", "help"];
+const REPL_FLAGS: &[&str] = &["device", "seed", "blocking", "races", "help", "version"];
 const RUN_FLAGS: &[&str] = &["device", "seed", "blocking", "races", "help"];
 const TEST_FLAGS: &[&str] = &["device", "seed", "blocking", "help"];
 
@@ -70,16 +75,15 @@ pub fn parse(mut words: Vec<OsString>) -> Result<Command, Usage> {
     };
     let mut parser = Parser::from_args(words);
     let name = match parser.next().map_err(unreadable)? {
-        None => {
-            return Err(Usage::new(
-                "a command is missing",
-                "`tscript run FILE` runs a script; `tscript --help` tells more",
-            ));
-        }
+        None if script_words.is_none() => return Ok(Command::Repl { settings: Settings::default() }),
+        None => return Err(Usage::new("a script is missing", "`tscript run FILE -- ...` gives it arguments")),
         Some(Arg::Long("help") | Arg::Short('h')) => return Ok(Command::Help(None)),
         Some(Arg::Long("version") | Arg::Short('V')) => return Ok(Command::Version),
         Some(Arg::Value(word)) => word.to_string_lossy().into_owned(),
-        Some(other) => return Err(unknown_flag(&other, &["help", "version"])),
+        Some(other) => {
+            let first = owned(other);
+            return repl(&mut parser, first);
+        }
     };
     let Some(name) = COMMANDS.iter().copied().find(|known| *known == name) else {
         return Err(unknown_command(&name));
@@ -148,6 +152,26 @@ fn plain(parser: &mut Parser) -> Result<(Vec<OsString>, bool), Usage> {
         }
     }
     Ok((values, help))
+}
+
+/// Flags without a command: the REPL's.
+fn repl(parser: &mut Parser, first: String) -> Result<Command, Usage> {
+    let mut settings = Settings::default();
+    let mut name = first;
+    loop {
+        match name.as_str() {
+            "--races" => races(parser)?,
+            _ => flag(parser, &mut settings, &name, REPL_FLAGS)?,
+        }
+        name = match parser.next().map_err(unreadable)? {
+            None => return Ok(Command::Repl { settings }),
+            Some(Arg::Value(value)) => {
+                let message = format!("`{}` stands after flags and is no command", value.to_string_lossy());
+                return Err(Usage::new(message, "a command comes first: `tscript run FILE --seed 1`"));
+            }
+            Some(other) => owned(other),
+        };
+    }
 }
 
 fn run(parser: &mut Parser, words: Vec<String>) -> Result<Command, Usage> {
@@ -295,7 +319,8 @@ mod tests {
         assert_eq!(help("model.rhai"), "to run a script, write `tscript run model.rhai`");
         assert!(help("run x.rhai 3").contains("after `--`"));
         for line in [
-            "",
+            "-- x",
+            "--seed 1 run x.rhai",
             "run",
             "check",
             "run x.rhai --seed -1",
@@ -308,6 +333,13 @@ mod tests {
         ] {
             read(line).expect_err(line);
         }
+    }
+
+    #[test]
+    fn without_a_command_there_is_the_repl() {
+        assert_eq!(read(""), Ok(Command::Repl { settings: Settings::default() }));
+        let settings = Settings { device: Some("cpu".into()), seed: Some(3), blocking: true };
+        assert_eq!(read("--device cpu --seed 3 --blocking --races warn"), Ok(Command::Repl { settings }));
     }
 
     #[test]

@@ -15,7 +15,8 @@ pub fn text(command: Option<&str>) -> &'static str {
 const PROGRAM: &str = "\
 tscript: Rhai with tensors
 
-usage: tscript COMMAND ...
+usage: tscript [flags]        the REPL; `:help` there tells more
+       tscript COMMAND ...
 
   run FILE [flags] [-- args]   runs a script
   check FILE ...               parses scripts and reports without running

@@ -5,6 +5,7 @@ mod devices;
 mod explain;
 mod help;
 pub mod render;
+mod repl;
 mod run;
 mod test;
 
@@ -50,6 +51,7 @@ pub fn main() -> ExitCode {
 
 fn dispatch(words: Vec<std::ffi::OsString>) -> u8 {
     match command::parse(words) {
+        Ok(Command::Repl { settings }) => repl::repl(settings),
         Ok(Command::Run { file, words, settings }) => run::run(&file, words, &settings),
         Ok(Command::Arguments { file }) => run::list_arguments(&file),
         Ok(Command::Check { files }) => run::check(&files),

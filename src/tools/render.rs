@@ -23,8 +23,31 @@ pub enum Colour {
 impl Colour {
     /// On when the error output is a terminal and `NO_COLOR` is not set.
     pub fn of_stderr() -> Colour {
+        Colour::of(std::io::stderr().is_terminal())
+    }
+
+    /// The same of the standard output.
+    pub fn of_stdout() -> Colour {
+        Colour::of(std::io::stdout().is_terminal())
+    }
+
+    fn of(terminal: bool) -> Colour {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        if std::io::stderr().is_terminal() && !refused { Colour::On } else { Colour::Off }
+        let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+        if terminal && !refused && !dumb { Colour::On } else { Colour::Off }
+    }
+
+    /// Text that matters less.
+    pub fn dim(self, text: &str) -> String {
+        self.wrap("2", text)
+    }
+
+    /// Text between a sequence that sets its style, such as `1;32`, and the one that ends it.
+    pub fn wrap(self, style: &str, text: &str) -> String {
+        match self {
+            Colour::On => format!("\x1b[{style}m{text}\x1b[0m"),
+            Colour::Off => text.to_string(),
+        }
     }
 }
 

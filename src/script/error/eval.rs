@@ -106,7 +106,7 @@ fn one(error: EvalAltResult, context: &Context, stack: &[Frame]) -> Box<Diag> {
             return super::diagnose_parse(&rhai::ParseError(Box::new(kind), position), context);
         }
         ErrorSystem(message, inner) => return system(&message, &*inner, at),
-        ErrorVariableNotFound(name, _) => variable(&name, known, stack),
+        ErrorVariableNotFound(name, _) => variable(written_name(&name), known, stack),
         ErrorFunctionNotFound(signature, _) => function(&signature, known),
         ErrorModuleNotFound(name, _) => module(&name, known),
         ErrorPropertyNotFound(name, _) => property(&name, None, known),

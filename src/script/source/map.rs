@@ -6,7 +6,7 @@
 //! module is in original bytes, lines and columns. Knows no diagnostics but those about size and syntax.
 
 use super::lex::LexError;
-use super::pass::{self, Marks, Options, Place, Rewritten};
+use super::pass::{self, Marks, Options, Place, Rewritten, Underscore};
 use super::span::Spans;
 use crate::base::code;
 use crate::base::diag::{Diag, Focus, Label, Result};
@@ -187,7 +187,8 @@ impl SourceMap {
             too_large(message, "split the work over several sessions, or load data with `load(path)`")
         })?;
         let marks = if kind == SourceKind::Std { Marks::None } else { Marks::Set };
-        let (rewritten, error) = match pass::rewrite(text, &Options { is_native, marks, base }) {
+        let underscore = if matches!(kind, SourceKind::Repl(_)) { Underscore::LastValue } else { Underscore::Nothing };
+        let (rewritten, error) = match pass::rewrite(text, &Options { is_native, marks, underscore, base }) {
             Ok(rewritten) => (rewritten, None),
             Err(error) => (pass::unchanged(text), Some(error)),
         };

@@ -13,6 +13,7 @@
 //! | `nn::f(x)`, `m.f(x)` in a user's source | `__at(0x000a0007,nn::f(x))` | the user's line while `std/` runs |
 //! | `eval(s)` | `__eval(s)` | Rhai's own would lose the source |
 //! | `fn new(x)`, `new(x)`, `nn::module(x)` | `fn __new(x)`, ... | Rhai lets no script function have a reserved name |
+//! | `_` in an entry of the REPL | `__last_` | Rhai knows `_` only as the last case of a `switch` |
 //!
 //! What is surely `bool` (a literal, `&&`, `in`, a comparison with a string or `()`) is not wrapped.
 //! `__truth` and `__eval` are functions or custom syntax; `__try_wait $block$` and `__at($int$, $expr$)`
@@ -82,6 +83,7 @@ pub struct Options<'a> {
     /// Functions, methods and `ns::name`s that never run script code.
     pub is_native: &'a dyn Fn(&str) -> bool,
     pub marks: Marks,
+    pub underscore: Underscore,
     /// Global lines before the first one of this source.
     pub base: u32,
 }
@@ -93,8 +95,21 @@ pub enum Marks {
     None,
 }
 
+/// What `_` means outside the last case of a `switch`: nothing, or the last value of the REPL.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Underscore {
+    Nothing,
+    LastValue,
+}
+
+/// The variable that holds the last value of the REPL.
+pub const LAST: &str = "__last_";
+
 /// The name that the user wrote for a function of the rewritten text.
 pub fn written_name(name: &str) -> &str {
+    if name == LAST {
+        return "_";
+    }
     match name.strip_prefix("__") {
         Some(word) if word == "eval" || is_free_word(word) => word,
         _ => name,
@@ -146,6 +161,13 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
     for &token in &tree.renamed {
         let at = tokens[token as usize].start as usize;
         edits.push(Edit { at, opens: true, width: 0, text: "__", mark: None, stands_for: at..at, removed: 0 });
+    }
+    if options.underscore == Underscore::LastValue {
+        let text = |index: usize| tokens.get(index).map_or("", |token: &Token| &src[token.range()]);
+        for index in (0..tokens.len()).filter(|&index| text(index) == "_" && text(index + 1) != "=>") {
+            let at = tokens[index].start as usize;
+            edits.push(Edit { at, opens: true, width: 0, text: "__last", mark: None, stands_for: at..at, removed: 0 });
+        }
     }
     edits.sort_by(|a, b| {
         let order = |edit: &Edit| (edit.at, edit.opens);

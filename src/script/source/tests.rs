@@ -2,14 +2,14 @@
 
 use super::hooks::{Hooks, install};
 use super::map::{SourceKind, SourceMap};
-use super::pass::{self, Marks, Options, Place};
+use super::pass::{self, Marks, Options, Place, Underscore};
 use crate::base::diag::Focus;
 use crate::base::span::Site;
 use parking_lot::Mutex;
 use rhai::{Dynamic, Engine, EvalAltResult, NativeCallContext, Position, Scope};
 use std::sync::Arc;
 
-const OPTIONS: Options = Options { is_native: &native, marks: Marks::Set, base: 0 };
+const OPTIONS: Options = Options { is_native: &native, marks: Marks::Set, underscore: Underscore::Nothing, base: 0 };
 
 fn native(name: &str) -> bool {
     matches!(

@@ -1,0 +1,80 @@
+//! What lasts from one text of a session to the next beside variables and functions: imported modules, and
+//! constants as `global::NAME`. Rhai forgets both at the end of each evaluation.
+
+use rhai::{AST, Caches, Dynamic, Engine, EvalAltResult, GlobalRuntimeState, Scope};
+
+/// Imports and constants of the top level.
+pub struct Lasting(GlobalRuntimeState);
+
+impl Lasting {
+    pub fn new(engine: &Engine) -> Lasting {
+        Lasting(engine.new_global_runtime_state())
+    }
+
+    /// Names of imported modules.
+    pub fn modules(&self) -> impl Iterator<Item = &str> {
+        self.0.scan_imports_raw().map(|(name, _)| name.as_str())
+    }
+
+    /// The module that was imported under a name.
+    pub fn module(&self, name: &str) -> Option<&rhai::Module> {
+        self.0.iter_imports().find(|(known, _)| *known == name).map(|(_, module)| module)
+    }
+
+    /// Evaluates a text with what the earlier ones left, and keeps what it leaves, also when it fails.
+    pub fn evaluate(
+        &mut self,
+        engine: &Engine,
+        scope: &mut Scope<'static>,
+        ast: &AST,
+    ) -> Result<Dynamic, Box<EvalAltResult>> {
+        let mut global = self.0.clone();
+        global.lib.push(ast.shared_lib().clone());
+        // Deprecated means "may change" here; the version is pinned. `eval_ast_with_scope` has a state of its own.
+        #[allow(deprecated)]
+        let result = engine.eval_statements_raw(&mut global, &mut Caches::new(), scope, ast.statements());
+        unshadow(scope);
+        self.keep(engine, global, scope);
+        result
+    }
+
+    /// A fresh state, so that counts of operations and the like begin anew.
+    fn keep(&mut self, engine: &Engine, global: GlobalRuntimeState, scope: &Scope) {
+        let mut fresh = engine.new_global_runtime_state();
+        let count = global.num_imports();
+        for (index, (name, module)) in global.scan_imports_raw().enumerate() {
+            // Of several imports under one name the last holds.
+            if !global.scan_imports_raw().skip(index + 1).take(count).any(|(later, _)| later == name) {
+                fresh.push_import(name.clone(), module.clone());
+            }
+        }
+        fresh.constants = global.constants;
+        let mut constants = scope.iter_raw().filter(|(_, constant, _)| *constant).peekable();
+        if constants.peek().is_some()
+            && let Ok(mut known) = fresh.constants.get_or_insert_with(Default::default).write()
+        {
+            known.extend(constants.map(|(name, _, value)| (name.into(), value.flatten_clone())));
+        }
+        self.0 = fresh;
+    }
+}
+
+/// A variable that a later one of the same name hides is gone for scripts: its tensor must not hold memory.
+fn unshadow(scope: &mut Scope<'static>) {
+    let mut seen = std::collections::HashSet::new();
+    // Rhai iterates from the latest to the earliest.
+    let entries = scope.iter_raw().filter(|(name, ..)| seen.insert(name.to_string()));
+    let mut kept: Vec<(String, bool, Dynamic)> =
+        entries.map(|(name, constant, value)| (name.to_string(), constant, value.clone())).collect();
+    if kept.len() == scope.len() {
+        return;
+    }
+    scope.clear();
+    while let Some((name, constant, value)) = kept.pop() {
+        if constant {
+            scope.push_constant_dynamic(name, value);
+        } else {
+            scope.push_dynamic(name, value);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What a session holds, for people who look at it: variables, the tensors in a value, memory, streams. Never waits
+//! and never runs script code.
+
+use super::convert;
+use super::session::Session;
+use super::source::LAST;
+use super::value::Tensor;
+use rhai::{Array, Dynamic, Map};
+use std::sync::atomic::Ordering;
+
+/// Where new tensors are made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Placement {
+    /// The default device: `cpu`, `cuda:1`.
+    pub device: String,
+    /// The current stream there, when it is not the default one.
+    pub stream: Option<u32>,
+}
+
+/// A tensor inside a value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Placed {
+    /// How to reach it from the value: empty for the value itself, `weight`, `layers[0].weight`.
+    pub path: String,
+    pub shape: Vec<usize>,
+    pub dtype: String,
+    pub device: String,
+    pub bytes: usize,
+    pub requires_grad: bool,
+    /// Work that writes it is queued and not known to be done.
+    pub pending: bool,
+}
+
+/// A variable of the top level.
+pub struct Variable {
+    pub name: String,
+    pub constant: bool,
+    /// `tensor`, `i64`, `map`, ...
+    pub kind: String,
+    /// The tensors that it holds, at most as many as were asked for.
+    pub tensors: Vec<Placed>,
+}
+
+/// Memory of one device, in bytes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeviceMemory {
+    pub device: String,
+    pub allocated: usize,
+    pub reserved: usize,
+    pub peak: usize,
+    /// Of the device, when it is known.
+    pub total: Option<usize>,
+}
+
+/// One stream.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StreamReport {
+    pub device: String,
+    pub stream: u32,
+    /// Operations that are queued and not known to be done.
+    pub pending: usize,
+}
+
+/// Bound: arrays and maps inside each other that are looked into; a map can hold itself through a `cell`.
+const DEPTH: usize = 8;
+
+impl Session {
+    pub fn placement(&self) -> Placement {
+        Placement { device: self.host.rt.default_device().to_string(), stream: None }
+    }
+
+    /// The kind of a value as messages call it.
+    pub fn kind(&self, value: &Dynamic) -> String {
+        convert::type_name(value).to_string()
+    }
+
+    /// The tensors of a value, at most `most`.
+    pub fn tensors_in(&self, value: &Dynamic, most: usize) -> Vec<Placed> {
+        let mut found = Vec::new();
+        collect(value, "", DEPTH, most, &mut found);
+        found
+    }
+
+    /// A value in one line: tensors by their shapes, nothing of what is inside them. Does not wait.
+    pub fn brief(&self, value: &Dynamic) -> String {
+        brief(value, DEPTH)
+    }
+
+    /// Variables and constants of the top level, in order of their making.
+    pub fn variables(&self, most_tensors: usize) -> Vec<Variable> {
+        let entries = self.scope.iter_raw().filter(|(name, ..)| *name != LAST && *name != "args");
+        let mut variables: Vec<Variable> = entries
+            .map(|(name, constant, value)| {
+                let value = value.flatten_clone();
+                let tensors = self.tensors_in(&value, most_tensors);
+                Variable { name: name.to_string(), constant, kind: self.kind(&value), tensors }
+            })
+            .collect();
+        // Rhai iterates from the latest to the earliest.
+        variables.reverse();
+        variables
+    }
+
+    pub fn memory_report(&self) -> Vec<DeviceMemory> {
+        let rt = &self.host.rt;
+        let (allocated, peak) = (rt.allocated_bytes(), rt.peak_bytes());
+        vec![DeviceMemory { device: "cpu".to_string(), allocated, reserved: allocated, peak, total: None }]
+    }
+
+    pub fn streams(&self) -> Vec<StreamReport> {
+        vec![StreamReport { device: "cpu".to_string(), stream: 0, pending: 0 }]
+    }
+}
+
+/// Bound: entries of an array or a map that are told.
+const ENTRIES: usize = 16;
+
+fn brief(value: &Dynamic, depth: usize) -> String {
+    if depth == 0 {
+        return "...".to_string();
+    }
+    if let Some(tensor) = value.read_lock::<Tensor>() {
+        return format!("tensor{:?}", tensor.shape());
+    }
+    let list = |items: Vec<String>, length: usize| {
+        let rest = if length > ENTRIES { ", ..." } else { "" };
+        format!("{}{rest}", items.join(", "))
+    };
+    if let Some(array) = value.read_lock::<Array>() {
+        let items = array.iter().take(ENTRIES).map(|item| brief(item, depth - 1)).collect();
+        return format!("[{}]", list(items, array.len()));
+    }
+    if let Some(map) = value.read_lock::<Map>() {
+        let items = map.iter().take(ENTRIES).map(|(name, item)| format!("{name}: {}", brief(item, depth - 1)));
+        return format!("#{{{}}}", list(items.collect(), map.len()));
+    }
+    if value.is_string() {
+        return format!("{:?}", value.to_string());
+    }
+    if value.is_fnptr() {
+        return "closure".to_string();
+    }
+    if value.is_unit() {
+        return "()".to_string();
+    }
+    match value.as_float() {
+        Ok(x) => format!("{x:?}"),
+        Err(_) if value.is_int() || value.is_bool() || value.is_char() => value.to_string(),
+        Err(_) => convert::type_name(value).to_string(),
+    }
+}
+
+fn collect(value: &Dynamic, path: &str, depth: usize, most: usize, found: &mut Vec<Placed>) {
+    if found.len() >= most || depth == 0 {
+        return;
+    }
+    if let Some(tensor) = value.read_lock::<Tensor>() {
+        found.push(placed(&tensor, path));
+    } else if let Some(array) = value.read_lock::<Array>() {
+        for (index, item) in array.iter().enumerate() {
+            collect(item, &format!("{path}[{index}]"), depth - 1, most, found);
+        }
+    } else if let Some(map) = value.read_lock::<Map>() {
+        let dot = if path.is_empty() { "" } else { "." };
+        for (name, item) in map.iter() {
+            collect(item, &format!("{path}{dot}{name}"), depth - 1, most, found);
+        }
+    }
+}
+
+fn placed(tensor: &Tensor, path: &str) -> Placed {
+    let view = tensor.view();
+    Placed {
+        path: path.to_string(),
+        shape: tensor.shape().to_vec(),
+        dtype: tensor.dtype().to_string(),
+        device: tensor.device().to_string(),
+        bytes: tensor.numel() * tensor.dtype().size_bytes(),
+        requires_grad: tensor.requires_grad(),
+        pending: view.buffer.pending.load(Ordering::Relaxed) != 0,
+    }
+}

@@ -1,0 +1,48 @@
+//! The value of an entry, and a line for each tensor in it: shape, dtype, device, whether it needs gradients, and
+//! whether work on it was still pending when the entry was over.
+
+use crate::script::Dynamic;
+use crate::script::error::Error;
+use crate::script::look::Placed;
+use crate::script::session::Session;
+use crate::tools::render::Colour;
+use crate::tools::say;
+
+/// Bound: tensors of one value that get a line.
+const LINES: usize = 8;
+/// Bound: elements of a map or array of tensors that are printed; a model is told in one line for each tensor.
+const ELEMENTS: usize = 1000;
+
+pub fn show(session: &Session, value: &Dynamic, colour: Colour) -> Result<(), Error> {
+    if value.is_unit() {
+        return Ok(());
+    }
+    // Before the value is printed, which waits for it.
+    let tensors = session.tensors_in(value, LINES + 1);
+    let alone = tensors.len() == 1 && tensors[0].path.is_empty();
+    let elements: usize = tensors.iter().map(|tensor| tensor.shape.iter().product::<usize>()).sum();
+    let brief = !alone && (elements > ELEMENTS || tensors.len() > LINES);
+    let text = if value.is_string() {
+        format!("{:?}", session.show(value)?)
+    } else if brief {
+        session.brief(value)
+    } else {
+        session.show(value)?
+    };
+    say(&text);
+    for tensor in tensors.iter().take(LINES) {
+        say(&colour.dim(&format!("    {}", line(tensor))));
+    }
+    if tensors.len() > LINES {
+        say(&colour.dim("    ..."));
+    }
+    Ok(())
+}
+
+/// `weight  [4, 3] f32 cuda:1, needs gradients, pending`.
+pub fn line(tensor: &Placed) -> String {
+    let name = if tensor.path.is_empty() { String::new() } else { format!("{}  ", tensor.path) };
+    let gradients = if tensor.requires_grad { ", needs gradients" } else { "" };
+    let pending = if tensor.pending { ", pending" } else { "" };
+    format!("{name}{:?} {} {}{gradients}{pending}", tensor.shape, tensor.dtype, tensor.device)
+}

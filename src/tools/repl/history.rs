@@ -1,0 +1,27 @@
+//! Where entries are remembered from run to run: a file in the user's data folder. Whatever goes wrong with it, the
+//! REPL works without.
+
+use std::path::PathBuf;
+
+/// Bound: entries kept.
+pub const ENTRIES: usize = 10_000;
+
+/// The file, its folder made if need be: `TSCRIPT_HISTORY` if it is set (empty for none), else `tscript/history`
+/// in the user's data folder.
+pub fn path() -> Option<PathBuf> {
+    let file = match std::env::var_os("TSCRIPT_HISTORY") {
+        Some(given) if given.is_empty() => return None,
+        Some(given) => PathBuf::from(given),
+        None => data_folder()?.join("tscript").join("history"),
+    };
+    std::fs::create_dir_all(file.parent()?).ok()?;
+    Some(file)
+}
+
+fn data_folder() -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    if cfg!(windows) {
+        return folder("APPDATA");
+    }
+    folder("XDG_DATA_HOME").or_else(|| Some(folder("HOME")?.join(".local").join("share")))
+}

@@ -1,0 +1,193 @@
+//! The REPL: reads an entry, runs it, shows its value and where that lies, and goes on, whatever happened.
+//!
+//! Goes through `Session`. Knows nothing of how lines are edited (`line.rs`), nor of what commands do (`commands.rs`).
+
+mod answer;
+mod commands;
+mod history;
+mod interrupts;
+mod line;
+
+use super::command::Settings;
+use super::render::{Colour, render_error};
+use super::run::{Failure, builder, guarded, internal};
+use super::{FAILED, complain, say};
+use crate::script::error::Error;
+use crate::script::session::Session;
+use interrupts::Interrupts;
+use std::cell::RefCell;
+use std::io::IsTerminal;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The conversation.
+pub struct Repl {
+    /// Shared with the line editor, which asks it for names while a line is typed.
+    session: Rc<RefCell<Session>>,
+    settings: Settings,
+    interrupts: Arc<Interrupts>,
+    /// Number of the next entry.
+    number: u32,
+    /// Entries that ran without an error, for `:save`.
+    entries: Vec<String>,
+    /// Of the standard output.
+    colour: Colour,
+    failed: bool,
+}
+
+/// Whether the conversation goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Go {
+    On,
+    Leave,
+}
+
+/// `tscript` without a command.
+pub fn repl(settings: Settings) -> u8 {
+    let session = match guarded(|| builder(&settings).module_root(".").build()) {
+        Ok(session) => session,
+        Err(failure) => {
+            complain(&super::run::text(&failure));
+            return FAILED;
+        }
+    };
+    let interrupts = Interrupts::install(session.interrupt_handle());
+    let mut repl = Repl {
+        session: Rc::new(RefCell::new(session)),
+        settings,
+        interrupts,
+        number: 1,
+        entries: Vec::new(),
+        colour: Colour::of_stdout(),
+        failed: false,
+    };
+    if std::io::stdin().is_terminal() { repl.converse() } else { repl.read_all() }
+}
+
+impl Repl {
+    /// Entries from a person.
+    fn converse(&mut self) -> u8 {
+        let mut lines = match line::Lines::new(self.session.clone(), self.colour) {
+            Ok(lines) => lines,
+            Err(error) => {
+                complain(&format!("error: the terminal cannot be used: {error}\n"));
+                return FAILED;
+            }
+        };
+        say(concat!("tscript ", env!("CARGO_PKG_VERSION"), "   :help tells more, Ctrl-D leaves"));
+        loop {
+            match lines.read(&self.prompt()) {
+                line::Read::Entry(text) => {
+                    if self.take(&text) == Go::Leave {
+                        return 0;
+                    }
+                }
+                line::Read::Dropped => {}
+                line::Read::End => return 0,
+                line::Read::Broken(reason) => {
+                    complain(&format!("error: the terminal cannot be read: {reason}\n"));
+                    return FAILED;
+                }
+            }
+        }
+    }
+
+    /// Entries from a file or another program: no prompts, and the exit status tells whether all went well.
+    fn read_all(&mut self) -> u8 {
+        let mut text = String::new();
+        let input = std::io::stdin();
+        loop {
+            let mut bytes = Vec::new();
+            let count = match std::io::BufRead::read_until(&mut input.lock(), b'\n', &mut bytes) {
+                Ok(count) => count,
+                Err(error) => {
+                    complain(&format!("error: the input cannot be read: {error}\n"));
+                    return FAILED;
+                }
+            };
+            text.push_str(&String::from_utf8_lossy(&bytes));
+            let command = text.trim_start().starts_with(':');
+            if count > 0 && !command && !self.session.borrow().is_finished(text.trim_end_matches(['\n', '\r'])) {
+                continue;
+            }
+            let go = self.take(&std::mem::take(&mut text));
+            if count == 0 || go == Go::Leave {
+                return if self.failed { FAILED } else { 0 };
+            }
+        }
+    }
+
+    /// `cpu> `, `cuda:1 s3> `.
+    fn prompt(&self) -> String {
+        let placement = self.session.borrow().placement();
+        match placement.stream {
+            Some(stream) => format!("{} s{stream}> ", placement.device),
+            None => format!("{}> ", placement.device),
+        }
+    }
+
+    /// Runs one entry or command.
+    fn take(&mut self, text: &str) -> Go {
+        let text = text.trim();
+        if text.is_empty() {
+            return Go::On;
+        }
+        self.interrupts.begin();
+        let go = match text.strip_prefix(':') {
+            Some(command) => commands::run(self, command),
+            None => {
+                self.evaluate(text);
+                Go::On
+            }
+        };
+        let late = self.session.borrow().late_errors();
+        for error in late {
+            self.tell(&error);
+        }
+        let stopped = self.interrupts.end();
+        // Who stops a program that reads a pipe means the program.
+        if stopped && !std::io::stdin().is_terminal() { Go::Leave } else { go }
+    }
+
+    /// Runs an entry and shows its value.
+    fn evaluate(&mut self, text: &str) {
+        let number = self.take_number();
+        let session = self.session.clone();
+        let colour = self.colour;
+        let work = || -> Result<(), Error> {
+            let mut session = session.borrow_mut();
+            let value = session.enter(number, text)?;
+            answer::show(&session, &value, colour)
+        };
+        match guarded(work) {
+            Ok(()) => self.entries.push(text.to_string()),
+            Err(failure) => self.fail(failure),
+        }
+    }
+
+    fn take_number(&mut self) -> u32 {
+        self.number += 1;
+        self.number - 1
+    }
+
+    fn fail(&mut self, failure: Failure) {
+        match failure {
+            Failure::Script(error) => self.tell(&error),
+            Failure::Panic(_) => {
+                self.failed = true;
+                complain(&internal());
+            }
+        }
+    }
+
+    fn tell(&mut self, error: &Error) {
+        self.failed = true;
+        complain(&render_error(error, Colour::of_stderr()));
+    }
+
+    /// An error of a command: a message and what to do.
+    fn refuse(&mut self, message: &str, help: &str) {
+        self.failed = true;
+        complain(&format!("error: {message}\n   = help: {help}\n"));
+    }
+}
