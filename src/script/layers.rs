@@ -2,9 +2,11 @@
 //! methods here walk it. Knows no layer by name.
 //!
 //! A tensor of a module is a parameter unless its name stands in the map's `_buffers`. Names that begin with
-//! `_` are not walked. `training` holds a `cell`, which all copies of the map share.
+//! `_` are not walked: `_order` lists names, `_flat` is one that adds nothing to the names below it.
+//! `training` holds a `cell`, which all copies of the map share.
 
-use super::bind::{Natives, raw};
+use super::assemble;
+use super::bind::Natives;
 use super::convert;
 use super::host::{Host, Native};
 use super::properties;
@@ -23,7 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Bound: modules inside modules; a map that reaches itself through a shared variable ends here.
-const MAX_DEPTH: usize = 128;
+pub const MAX_DEPTH: usize = 128;
 
 /// A tensor of a module.
 struct Member {
@@ -32,11 +34,39 @@ struct Member {
     buffer: bool,
 }
 
-/// All tensors of a module in the order of their names, those that appear twice included.
+/// All tensors of a module as they are listed, those that appear twice included.
 fn members(value: &Dynamic) -> Result<Vec<Member>> {
     let mut found = Vec::new();
     collect(value, "", false, 0, &mut found)?;
     Ok(found)
+}
+
+/// The names of a module's parts: those whose order is known, then what was added later, by name.
+pub fn names(map: &Map) -> Vec<ImmutableString> {
+    let mut names: Vec<ImmutableString> = match map.get("_order").and_then(|names| names.read_lock::<Array>()) {
+        Some(names) => names.iter().filter_map(|name| name.read_lock::<ImmutableString>().map(|n| n.clone())).collect(),
+        None => Vec::new(),
+    };
+    names.retain(|name| map.contains_key(name.as_str()));
+    let known = names.len();
+    for name in map.keys().filter(|name| !name.starts_with('_')) {
+        if !names[..known].iter().any(|listed| listed == name.as_str()) {
+            names.push(name.as_str().into());
+        }
+    }
+    names
+}
+
+/// Do the parts below this name go by their own names alone, as the layers of `sequential` do?
+pub fn is_flat(map: &Map, name: &str) -> bool {
+    map.get("_flat").and_then(|flat| flat.read_lock::<ImmutableString>().map(|flat| *flat == name)).unwrap_or(false)
+}
+
+fn listed(map: &Map, list: &str, name: &str) -> bool {
+    let names = map.get(list).and_then(|names| names.read_lock::<Array>());
+    names.is_some_and(|names| {
+        names.iter().any(|item| item.read_lock::<ImmutableString>().is_some_and(|item| item.as_str() == name))
+    })
 }
 
 fn collect(value: &Dynamic, name: &str, buffer: bool, depth: usize, found: &mut Vec<Member>) -> Result<()> {
@@ -47,17 +77,48 @@ fn collect(value: &Dynamic, name: &str, buffer: bool, depth: usize, found: &mut 
     if let Some(tensor) = value.read_lock::<Tensor>() {
         found.push(Member { name: name.to_string(), tensor: tensor.clone(), buffer });
     } else if let Some(map) = value.read_lock::<Map>() {
-        let buffers = map.get("_buffers").and_then(|names| names.read_lock::<Array>().map(|names| names.clone()));
-        let is_buffer = |part: &str| {
-            let named = |item: &Dynamic| item.read_lock::<ImmutableString>().is_some_and(|item| item.as_str() == part);
-            buffers.as_ref().is_some_and(|names| names.iter().any(named))
-        };
-        for (part, item) in map.iter().filter(|(part, _)| !part.starts_with('_')) {
-            collect(item, &path(part), is_buffer(part), depth + 1, found)?;
+        // As in PyTorch: own parameters, own buffers, then the modules inside.
+        let mut below = Vec::new();
+        let mut own_buffers = Vec::new();
+        for part in names(&map) {
+            let Some(item) = map.get(part.as_str()) else { continue };
+            let is_buffer = buffer || listed(&map, "_buffers", &part);
+            match item.read_lock::<Tensor>() {
+                None => below.push((part, is_buffer)),
+                Some(tensor) if is_buffer => {
+                    own_buffers.push(Member { name: path(&part), tensor: tensor.clone(), buffer: true });
+                }
+                Some(tensor) => found.push(Member { name: path(&part), tensor: tensor.clone(), buffer: false }),
+            }
+        }
+        found.append(&mut own_buffers);
+        for (part, is_buffer) in below {
+            let path = if is_flat(&map, &part) { name.to_string() } else { path(&part) };
+            collect(&map[part.as_str()], &path, is_buffer, depth + 1, found)?;
         }
     } else if let Some(array) = value.read_lock::<Array>() {
         for (at, item) in array.iter().enumerate() {
             collect(item, &path(&at.to_string()), buffer, depth + 1, found)?;
+        }
+    }
+    Ok(())
+}
+
+/// The module and those in it, each once per place.
+fn inside(value: &Dynamic, depth: usize, found: &mut Array) -> Result<()> {
+    if depth > MAX_DEPTH {
+        fail!(VALUE, "modules are nested more than {MAX_DEPTH} deep");
+    }
+    if let Some(map) = value.read_lock::<Map>() {
+        if map.contains_key("training") {
+            found.push(value.flatten_clone());
+        }
+        for name in names(&map) {
+            inside(&map[name.as_str()], depth + 1, found)?;
+        }
+    } else if let Some(array) = value.read_lock::<Array>() {
+        for item in array.iter() {
+            inside(item, depth + 1, found)?;
         }
     }
     Ok(())
@@ -123,10 +184,10 @@ fn method(
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     listing(module, host);
+    inner(module, host);
     states(module, host);
     moving(module, host);
     modes(module, host);
-    checks(module, host);
 }
 
 fn listing(module: &mut Natives, host: &Arc<Host>) {
@@ -143,6 +204,15 @@ fn listing(module: &mut Natives, host: &Arc<Host>) {
             Ok(distinct(this, buffers)?.into_iter().map(pair).collect::<Array>().into())
         });
     }
+}
+
+fn inner(module: &mut Natives, host: &Arc<Host>) {
+    method(module, host, "modules", 1, |_, _, this, _| {
+        let mut found = Array::new();
+        inside(this, 0, &mut found)?;
+        Ok(found.into())
+    });
+    method(module, host, "copy", 1, |host, context, this, _| assemble::copy(&mut host.engine(context), this));
 }
 
 fn states(module: &mut Natives, host: &Arc<Host>) {
@@ -290,65 +360,4 @@ fn modes(module: &mut Natives, host: &Arc<Host>) {
             Ok(this.clone())
         });
     }
-}
-
-/// What the library's own checks need: `_options(name, defaults, given)` and `_fail(code, message)`.
-fn checks(module: &mut Natives, host: &Arc<Host>) {
-    let shared = host.clone();
-    raw(module, "_options", 3, move |context, values| -> Native {
-        let context = context.expect("registered with a context");
-        let name = values[0].clone().into_string().unwrap_or_default();
-        options(&name, values[1], values[2]).map_err(|diag| shared.raise(&context, diag, ""))
-    });
-    let shared = host.clone();
-    raw(module, "_fail", 2, move |context, values| -> Native {
-        let context = context.expect("registered with a context");
-        let code = values[0].clone().into_string().ok().and_then(|text| code::Code::parse(&text));
-        let message = values[1].clone().into_string().unwrap_or_default();
-        Err(shared.raise(&context, Diag::error(code.unwrap_or(code::ASSERTION), message), ""))
-    });
-}
-
-/// The defaults with what was given put over them; an unknown name is an error with a suggestion.
-fn options(name: &str, defaults: &Dynamic, given: &Dynamic) -> Result<Dynamic> {
-    let mut merged = defaults.read_lock::<Map>().map(|map| map.clone()).unwrap_or_default();
-    let Some(given) = given.read_lock::<Map>().map(|map| map.clone()) else {
-        let text = format!("`{name}`: options are a map, as in `#{{...}}`, not {}", convert::type_name(given));
-        return Err(Diag::error(code::ARGUMENT_TYPE, text));
-    };
-    for (key, value) in given {
-        let Some(default) = merged.get(&key) else {
-            let none = crate::base::span::Origin::NONE;
-            let diag = Diag::error(code::UNKNOWN_KEYWORD, format!("`{name}`: unknown keyword `{key}`")).keyword(
-                none,
-                &key,
-                "not a keyword here",
-            );
-            let known = || merged.keys().map(|key| key.as_str());
-            return Err(match crate::base::suggest::nearest(&key, known()) {
-                Some(found) => diag.help(format!("did you mean `{found}`?")),
-                None => diag.help(format!("the keywords are: {}", known().collect::<Vec<_>>().join(", "))),
-            });
-        };
-        let fits = if default.is_bool() {
-            value.is_bool()
-        } else if default.is_float() {
-            value.is_float() || value.is_int()
-        } else if default.is_int() {
-            value.is_int() || value.is_array() || value.is_string()
-        } else {
-            !default.is_string() || value.is_string()
-        };
-        if !fits {
-            let text = format!("`{name}`: `{key}` cannot be {}", convert::type_name(&value));
-            return Err(Diag::error(code::ARGUMENT_TYPE, text));
-        }
-        // A whole number stands for a float.
-        let value = match (default.is_float(), value.as_int()) {
-            (true, Ok(i)) => Dynamic::from_float(i as f64),
-            _ => value,
-        };
-        merged.insert(key, value);
-    }
-    Ok(merged.into())
 }

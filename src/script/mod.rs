@@ -1,7 +1,9 @@
 //! Floor 5: the only floor that knows Rhai.
 
 pub mod arguments;
+pub mod assemble;
 pub mod bind;
+pub mod checks;
 pub mod compare;
 pub mod convert;
 pub mod entry;
@@ -18,6 +20,7 @@ pub mod loader;
 pub mod look;
 pub mod modules;
 pub mod natives;
+pub mod outline;
 pub mod progress;
 pub mod properties;
 pub mod raise;

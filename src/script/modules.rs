@@ -15,12 +15,28 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The standard library, shipped in the binary: name and text.
-pub const STD: &[(&str, &str)] = &[
-    ("nn", include_str!("../../std/nn.rhai")),
-    ("optim", include_str!("../../std/optim.rhai")),
-    ("data", include_str!("../../std/data.rhai")),
-    ("test", include_str!("../../std/test.rhai")),
+/// A file of the standard library: path below `std/`, text.
+type File = (&'static str, &'static str);
+
+/// The standard library, shipped in the binary: each module with its files.
+pub const STD: &[(&str, &[File])] = &[
+    (
+        "nn",
+        &[
+            ("nn/module.rhai", include_str!("../../std/nn/module.rhai")),
+            ("nn/activations.rhai", include_str!("../../std/nn/activations.rhai")),
+            ("nn/convolution.rhai", include_str!("../../std/nn/convolution.rhai")),
+            ("nn/pooling.rhai", include_str!("../../std/nn/pooling.rhai")),
+            ("nn/norms.rhai", include_str!("../../std/nn/norms.rhai")),
+            ("nn/recurrent.rhai", include_str!("../../std/nn/recurrent.rhai")),
+            ("nn/attention.rhai", include_str!("../../std/nn/attention.rhai")),
+            ("nn/losses.rhai", include_str!("../../std/nn/losses.rhai")),
+            ("nn/init.rhai", include_str!("../../std/nn/init.rhai")),
+        ],
+    ),
+    ("optim", &[("optim.rhai", include_str!("../../std/optim.rhai"))]),
+    ("data", &[("data.rhai", include_str!("../../std/data.rhai"))]),
+    ("test", &[("test.rhai", include_str!("../../std/test.rhai"))]),
 ];
 
 /// Where modules come from, and those that are loaded.
@@ -46,31 +62,35 @@ pub struct Resolver {
     pub modules: Arc<Mutex<Modules>>,
 }
 
-/// A module's text: key, name for messages, kind.
+/// A module's texts with their names for messages.
 struct Found {
     key: String,
-    name: String,
-    text: String,
+    files: Vec<(String, String)>,
     kind: SourceKind,
+}
+
+impl Found {
+    fn user(key: String, name: String, text: String) -> Found {
+        Found { key, files: vec![(name, text)], kind: SourceKind::File }
+    }
 }
 
 impl Resolver {
     fn find(&self, path: &str, origin: Origin) -> Result<Found, Box<Diag>> {
-        if let Some((name, text)) = STD.iter().find(|(name, _)| *name == path) {
-            let (key, kind) = (format!("std:{name}"), SourceKind::Std);
-            return Ok(Found { key, name: format!("std/{name}.rhai"), text: (*text).to_string(), kind });
+        if let Some((name, files)) = STD.iter().find(|(name, _)| *name == path) {
+            let files = files.iter().map(|(file, text)| (format!("std/{file}"), text.to_string())).collect();
+            return Ok(Found { key: format!("std:{name}"), files, kind: SourceKind::Std });
         }
         let modules = self.modules.lock();
         if let Some(text) = modules.memory.get(path) {
-            let kind = SourceKind::File;
-            return Ok(Found { key: format!("memory:{path}"), name: path.to_string(), text: text.clone(), kind });
+            return Ok(Found::user(format!("memory:{path}"), path.to_string(), text.clone()));
         }
         for root in &modules.roots {
             if let Some(file) = inside(root, path) {
                 let text = std::fs::read_to_string(&file)
                     .map_err(|e| Diag::error(code::FILE, format!("cannot read {}: {e}", file.display())))?;
                 let name = file.display().to_string();
-                return Ok(Found { key: name.clone(), name, text, kind: SourceKind::File });
+                return Ok(Found::user(name.clone(), name, text));
             }
         }
         let known = STD.iter().map(|(name, _)| *name).chain(modules.memory.keys().map(String::as_str));
@@ -102,14 +122,15 @@ impl Resolver {
     }
 
     fn evaluate(&self, engine: &Engine, found: &Found, at: Position) -> Result<Shared<Module>, Box<EvalAltResult>> {
-        let source = self.host.add_source(found.kind, &found.name, &found.text).map_err(|diag| raise(diag, at))?;
         let known = self.host.known.read().clone();
-        let ast = {
+        let mut ast = rhai::AST::empty();
+        for (name, text) in &found.files {
+            let source = self.host.add_source(found.kind, name, text).map_err(|diag| raise(diag, at))?;
             let sources = self.host.sources.read().clone();
             let context = error::Context { sources: &sources, known: &known };
-            error::compile(engine, &Scope::new(), &source, &context)
-                .map_err(|mut errors| raise(errors.remove(0), at))?
-        };
+            let part = error::compile(engine, &Scope::new(), &source, &context);
+            ast.combine(part.map_err(|mut errors| raise(errors.remove(0), at))?);
+        }
         let mut module = Module::eval_ast_as_new(Scope::new(), &ast, engine)?;
         // Closures that a module returns must be callable by the importer (FACTS, "Closures and modules").
         let anonymous: Vec<u64> = module

@@ -14,7 +14,10 @@ use crate::base::diag::Diag;
 use crate::base::limits::{CALL_LEVELS, EXPR_DEPTH};
 use crate::sched::runtime::{Options, Runtime};
 use parking_lot::Mutex;
-use rhai::{AST, Dynamic, Engine, EvalAltResult, FuncArgs, Scope};
+use rhai::{
+    AST, Array, Dynamic, Engine, EvalAltResult, FuncArgs, FuncRegistration, Map, NativeCallContext, RhaiFunc, Scope,
+};
+use std::any::TypeId;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -395,6 +398,8 @@ fn engine(host: &Arc<Host>, modules: &Arc<Mutex<Modules>>, stack: &Arc<Stack>) -
     arguments::register(&mut module, host);
     storage::register(&mut module, host);
     super::layers::register(&mut module, host);
+    super::assemble::register(&mut module, host);
+    super::checks::register(&mut module, host);
     super::loader::register(&mut module, host);
     progress::register(&mut module, host);
     printing(&mut module, host);
@@ -431,12 +436,19 @@ fn printing(module: &mut Natives, host: &Arc<Host>) {
     // Rhai hands what `print` and `debug` return to its callback.
     for name in ["to_string", "to_debug", "print", "debug"] {
         let shared = host.clone();
-        bind::raw(module, name, 1, move |context, values| -> Native {
+        let print = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
             let context = context.expect("registered with a context");
             match show::value(&shared, values[0]) {
                 Ok(text) => Ok(text.into()),
                 Err(diag) => Err(shared.raise(&context, diag, "")),
             }
-        });
+        };
+        bind::raw(module, name, 1, print.clone());
+        // Rhai has its own for these, which would go before one for any type.
+        for kind in [TypeId::of::<Map>(), TypeId::of::<Array>()] {
+            let func =
+                RhaiFunc::Method { func: Arc::new(print.clone()), has_context: true, is_pure: true, is_volatile: true };
+            FuncRegistration::new(name).in_global_namespace().set_into_module_raw(&mut module.module, [kind], func);
+        }
     }
 }

@@ -64,6 +64,9 @@ fn nested(host: &Host, item: &Dynamic) -> Result<String> {
         return Ok(format!("[{}]", items?.join(", ")));
     }
     if let Some(map) = item.read_lock::<Map>() {
+        if let Some(text) = super::outline::module(&map) {
+            return Ok(text);
+        }
         let items: Result<Vec<String>> =
             map.iter().map(|(name, item)| Ok(format!("{name}: {}", nested(host, item)?))).collect();
         return Ok(format!("#{{{}}}", items?.join(", ")));

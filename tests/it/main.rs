@@ -8,6 +8,7 @@ mod examples;
 mod files;
 mod golden;
 mod limits;
+mod nn;
 mod opinfo;
 mod opinfo_host;
 mod print;

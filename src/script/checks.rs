@@ -1,0 +1,181 @@
+//! What the library in `std/` cannot say in the language itself: options with defaults, checked sizes and numbers,
+//! errors with a code, closures with optional arguments. Knows no module and no layer.
+
+use super::bind::{Natives, raw};
+use super::convert;
+use super::host::{Host, Native};
+use crate::base::code;
+use crate::base::diag::{Diag, Result};
+use crate::base::span::Origin;
+use crate::base::suggest::nearest;
+use crate::fail;
+use rhai::{Array, Dynamic, FnPtr, ImmutableString, Map, NativeCallContext};
+use std::sync::Arc;
+
+/// Bound: arguments of a closure with optional ones.
+const MAX_ARGUMENTS: usize = 8;
+
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    // `_options(name, defaults, given)`; a fourth argument lists the options that may be of any type.
+    for arity in 3..=4 {
+        checked(module, host, "_options", arity, |values| {
+            let any = values.get(3).and_then(|list| list.read_lock::<Array>().map(|list| list.clone()));
+            options(&text(values[0]), values[1], values[2], &any.unwrap_or_default())
+        });
+    }
+    checked(module, host, "_fail", 2, |values| {
+        let code = code::Code::parse(&text(values[0]));
+        Err(Diag::error(code.unwrap_or(code::ASSERTION), text(values[1])))
+    });
+    // `_size(name, parameter, value, least)`.
+    checked(module, host, "_size", 4, |values| {
+        let least = values[3].as_int().unwrap_or(0);
+        size(&text(values[0]), &text(values[1]), values[2], least).map(Dynamic::from_int)
+    });
+    // `_sizes(name, parameter, value, count, least)`; a count of `()` takes any.
+    checked(module, host, "_sizes", 5, |values| {
+        let (count, least) = (values[3].as_int().ok(), values[4].as_int().unwrap_or(0));
+        let found = sizes(&text(values[0]), &text(values[1]), values[2], count, least)?;
+        Ok(found.into_iter().map(Dynamic::from_int).collect::<Array>().into())
+    });
+    // `_number(name, parameter, value)`: a float.
+    checked(module, host, "_number", 3, |values| match (values[2].as_float(), values[2].as_int()) {
+        (Ok(x), _) => Ok(Dynamic::from_float(x)),
+        (_, Ok(i)) => Ok(Dynamic::from_float(i as f64)),
+        _ => Err(unfit(&text(values[0]), &text(values[1]), "a number", values[2])),
+    });
+    let shared = host.clone();
+    raw(module, "_optional", 4, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        optional(&shared, text(values[0]), values).map_err(|diag| shared.raise(&context, diag, ""))
+    });
+}
+
+/// Registers a function that needs nothing but its values.
+fn checked(
+    module: &mut Natives,
+    host: &Arc<Host>,
+    name: &'static str,
+    arity: usize,
+    run: impl Fn(&[&mut Dynamic]) -> Result<Dynamic> + Send + Sync + 'static,
+) {
+    let shared = host.clone();
+    raw(module, name, arity, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        run(values).map_err(|diag| shared.raise(&context, diag, ""))
+    });
+}
+
+fn text(value: &Dynamic) -> String {
+    value.read_lock::<ImmutableString>().map(|text| text.to_string()).unwrap_or_default()
+}
+
+fn unfit(name: &str, parameter: &str, what: &str, value: &Dynamic) -> Box<Diag> {
+    let text = format!("`{name}`: `{parameter}` is {what}, not {}", convert::type_name(value));
+    Diag::error(code::ARGUMENT_TYPE, text)
+}
+
+fn size(name: &str, parameter: &str, value: &Dynamic, least: i64) -> Result<i64> {
+    let Ok(n) = value.as_int() else { return Err(unfit(name, parameter, "an integer", value)) };
+    if n < least {
+        fail!(VALUE, "`{name}`: `{parameter}` must be at least {least}, not {n}");
+    }
+    Ok(n)
+}
+
+/// One size for all dimensions, or an array of them.
+fn sizes(name: &str, parameter: &str, value: &Dynamic, count: Option<i64>, least: i64) -> Result<Vec<i64>> {
+    let Some(array) = value.read_lock::<Array>().map(|array| array.clone()) else {
+        if !value.is_int() {
+            return Err(unfit(name, parameter, "an integer or an array of integers", value));
+        }
+        let one = size(name, parameter, value, least)?;
+        return Ok(vec![one; count.unwrap_or(1).max(0) as usize]);
+    };
+    if let Some(count) = count.filter(|count| *count != array.len() as i64) {
+        let dims = if count == 1 { "one dimension" } else { &format!("{count} dimensions") };
+        fail!(VALUE, "`{name}`: `{parameter}` has {} sizes for {dims}", array.len());
+    }
+    array.iter().map(|item| size(name, parameter, item, least)).collect()
+}
+
+/// The defaults with what was given put over them; an unknown name is an error with a suggestion.
+fn options(name: &str, defaults: &Dynamic, given: &Dynamic, any: &Array) -> Result<Dynamic> {
+    let mut merged = defaults.read_lock::<Map>().map(|map| map.clone()).unwrap_or_default();
+    if given.is_unit() {
+        return Ok(merged.into());
+    }
+    let Some(given) = given.read_lock::<Map>().map(|map| map.clone()) else {
+        let text = format!("`{name}`: options are a map, as in `#{{...}}`, not {}", convert::type_name(given));
+        return Err(Diag::error(code::ARGUMENT_TYPE, text));
+    };
+    for (key, value) in given {
+        let Some(default) = merged.get(&key) else {
+            let diag = Diag::error(code::UNKNOWN_KEYWORD, format!("`{name}`: unknown keyword `{key}`")).keyword(
+                Origin::NONE,
+                &key,
+                "not a keyword here",
+            );
+            let known = || merged.keys().map(|key| key.as_str());
+            return Err(match nearest(&key, known()) {
+                Some(found) => diag.help(format!("did you mean `{found}`?")),
+                None if merged.is_empty() => diag.help("there are no keywords here"),
+                None => diag.help(format!("the keywords are: {}", known().collect::<Vec<_>>().join(", "))),
+            });
+        };
+        let free = any.iter().any(|item| item.read_lock::<ImmutableString>().is_some_and(|item| *item == key.as_str()));
+        let wanted = if free { None } else { misfit(default, &value) };
+        if let Some(wanted) = wanted {
+            return Err(unfit(name, &key, wanted, &value).keyword(Origin::NONE, &key, "this one"));
+        }
+        // A whole number stands for a float.
+        let value = match (default.is_float(), value.as_int()) {
+            (true, Ok(i)) => Dynamic::from_float(i as f64),
+            _ => value,
+        };
+        merged.insert(key, value);
+    }
+    Ok(merged.into())
+}
+
+/// What a value should have been, judged by the default.
+fn misfit(default: &Dynamic, value: &Dynamic) -> Option<&'static str> {
+    let (fits, wanted) = if default.is_bool() {
+        (value.is_bool(), "true or false")
+    } else if default.is_float() {
+        (value.is_float() || value.is_int(), "a number")
+    } else if default.is_int() {
+        (value.is_int() || value.is_array() || value.is_string(), "an integer")
+    } else if default.is_array() {
+        (value.is_array(), "an array")
+    } else {
+        (!default.is_string() || value.is_string(), "a string")
+    };
+    (!fits).then_some(wanted)
+}
+
+/// `_optional(name, least, most, closure)`: a method whose last arguments may be left out; the closure finds `()` there.
+fn optional(host: &Arc<Host>, name: String, values: &[&mut Dynamic]) -> Result<Dynamic> {
+    let least = values[1].as_int().ok().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+    let Some(inner) = values[3].clone().try_cast::<FnPtr>() else {
+        fail!(ARGUMENT_TYPE, "`{name}`: a closure is wanted, not {}", convert::type_name(values[3]));
+    };
+    let most = values[2].as_int().ok().and_then(|n| usize::try_from(n).ok()).unwrap_or(least).min(MAX_ARGUMENTS);
+    let host = host.clone();
+    let call = move |context: NativeCallContext, values: &mut [&mut Dynamic]| -> Native {
+        let Some((this, given)) = values.split_first_mut() else { return Ok(Dynamic::UNIT) };
+        if given.len() < least || given.len() > most {
+            let takes = if least == most { most.to_string() } else { format!("{least} to {most}") };
+            let code = if given.len() < least { code::MISSING_ARGUMENT } else { code::EXTRA_ARGUMENT };
+            let text = format!("`{name}` takes {takes} arguments, {} given", given.len());
+            return Err(host.raise(&context, Diag::error(code, text), ""));
+        }
+        let mut arguments: Vec<Dynamic> = given.iter_mut().map(|value| std::mem::take(*value)).collect();
+        arguments.resize(most, Dynamic::UNIT);
+        inner.call_raw(&context, Some(this), arguments)
+    };
+    // The function has no name of its own; a method is found by the map's key.
+    #[allow(deprecated)]
+    let made = FnPtr::from_fn("forward", call);
+    made.map(Dynamic::from).map_err(|error| Diag::error(code::INTERNAL, error.to_string()))
+}
