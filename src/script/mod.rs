@@ -18,6 +18,7 @@ pub mod layers;
 pub mod literal;
 pub mod loader;
 pub mod look;
+pub mod machine;
 pub mod modules;
 pub mod natives;
 pub mod outline;

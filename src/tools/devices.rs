@@ -1,10 +1,8 @@
 //! `tscript devices`: what scripts can compute on, and what is missing.
 
+use crate::script::machine::{self, Found, Inventory};
 use std::fmt::Write;
 use std::path::PathBuf;
-
-/// What CUDA programs load first; it comes with the driver.
-const DRIVER: &str = "libcuda.so.1";
 
 pub fn report() -> String {
     let mut text = String::new();
@@ -19,18 +17,41 @@ pub fn report() -> String {
         let _ = writeln!(text, "  memory   {}, of which {} are free", gibibytes(total), gibibytes(free));
     }
     let _ = writeln!(text, "  vectors  {}", vectors());
+    cuda(&machine::inventory(), &mut text);
+    text
+}
+
+/// Driver and GPUs, then the libraries that make them useful; what is missing comes with the way to get it.
+fn cuda(inventory: &Inventory, text: &mut String) {
     let _ = writeln!(text, "cuda");
-    match driver() {
-        Some(path) => {
-            let _ = writeln!(text, "  driver   {}", path.display());
-            let _ = writeln!(text, "  not used: this version computes on the CPU only");
+    match &inventory.driver {
+        Ok(driver) => {
+            let (major, minor) = driver.cuda;
+            let version = driver.version.as_deref().unwrap_or("of unknown version");
+            let _ = writeln!(text, "  driver   {version}, for CUDA {major}.{minor}{}", file(&driver.path));
+            for gpu in &driver.gpus {
+                let (major, minor) = gpu.capability;
+                let (memory, l2) = (gibibytes(gpu.memory_bytes as u64 >> 10), gpu.l2_bytes >> 20);
+                let _ = writeln!(text, "  cuda:{:<3} {}, capability {major}.{minor}", gpu.index, gpu.name);
+                let _ = writeln!(text, "           {memory}, {} multiprocessors, L2 {l2} MiB", gpu.multiprocessors);
+            }
         }
-        None => {
-            let _ = writeln!(text, "  not present: no {DRIVER} in the folders where the loader looks");
-            let _ = writeln!(text, "  this version computes on the CPU only, with or without it");
+        Err(missing) => {
+            let _ = writeln!(text, "  driver   not usable: {missing}");
+            let _ = writeln!(text, "           {}", missing.remedy());
         }
     }
-    text
+    for library in &inventory.libraries {
+        let Found { name, purpose, found, remedy } = library;
+        let _ = match found {
+            Some((version, path)) => writeln!(text, "  {name:<8} {version}, {purpose}{}", file(path)),
+            None => writeln!(text, "  {name:<8} not found, for {purpose}: {remedy}"),
+        };
+    }
+}
+
+fn file(path: &Option<PathBuf>) -> String {
+    path.as_ref().map_or_else(String::new, |path| format!(" ({})", path.display()))
 }
 
 /// The widest vector instructions that kernels are compiled for and this machine has.
@@ -60,11 +81,4 @@ fn kibibytes(name: &str) -> Option<u64> {
 
 fn gibibytes(kibibytes: u64) -> String {
     format!("{:.1} GiB", kibibytes as f64 / (1 << 20) as f64)
-}
-
-fn driver() -> Option<PathBuf> {
-    let given = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let usual = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/lib64"];
-    let folders = std::env::split_paths(&given).chain(usual.iter().map(PathBuf::from));
-    folders.map(|folder| folder.join(DRIVER)).find(|path| path.exists())
 }

@@ -2,6 +2,7 @@
 
 mod architecture;
 mod arguments;
+mod cuda_device;
 mod errors;
 mod example_scripts;
 mod examples;

@@ -1,0 +1,331 @@
+//! Matrix products through cuBLASLt, with what can be fused behind them. The library is loaded when the first product
+//! is wanted. Does not know tensors: matrices are addresses and strides.
+//!
+//! Matrices are row-major here and column-major there, where each is read as its transpose: C = A·B is computed as
+//! Cᵀ = Bᵀ·Aᵀ, so A and B change places and so do m and n.
+
+use super::context::Context;
+use super::error::DriverError;
+use super::library::Library;
+use super::stream::Stream;
+use cudarc::cublaslt::sys;
+use plan::{Plan, check};
+use std::collections::HashMap;
+
+mod plan;
+
+const FUNCTIONS: &[&str] = &[
+    "cublasLtCreate",
+    "cublasLtDestroy",
+    "cublasLtGetStatusName",
+    "cublasLtGetStatusString",
+    "cublasLtMatmul",
+    "cublasLtMatmulAlgoGetHeuristic",
+    "cublasLtMatmulDescCreate",
+    "cublasLtMatmulDescDestroy",
+    "cublasLtMatmulDescSetAttribute",
+    "cublasLtMatmulPreferenceCreate",
+    "cublasLtMatmulPreferenceDestroy",
+    "cublasLtMatmulPreferenceSetAttribute",
+    "cublasLtMatrixLayoutCreate",
+    "cublasLtMatrixLayoutDestroy",
+    "cublasLtMatrixLayoutSetAttribute",
+];
+
+/// What to do where cuBLASLt is missing, in one line.
+pub const REMEDY: &str = "pip install nvidia-cublas, or install NVIDIA's CUDA toolkit 13";
+
+/// Scratch memory that a stream should have for its products. Bound: what NVIDIA recommends for Hopper.
+pub const WORKSPACE_BYTES: usize = 32 << 20;
+
+/// Plans that are kept. Bound: a program that makes more shapes than this pays 10 to 100 µs for a new choice now and
+/// then, which is little beside what such a program does.
+const PLANS_MAX: usize = 4096;
+
+/// What the elements of a matrix are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Element {
+    F16,
+    Bf16,
+    F32,
+    F64,
+}
+
+/// How f32 matrices are multiplied. All sums are in f32, for f64 in f64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Precision {
+    Full,
+    /// Factors are rounded to 10 bits behind the point, for the tensor cores.
+    Tf32,
+}
+
+/// Whether a factor lies in memory as it is named, or transposed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stored {
+    Plain,
+    Transposed,
+}
+
+/// A factor.
+#[derive(Clone, Copy, Debug)]
+pub struct Factor {
+    pub address: u64,
+    pub stored: Stored,
+    /// Elements from one row in memory to the next.
+    pub row_stride: u64,
+    /// Elements from one matrix of the batch to the next; 0 to use one matrix for all.
+    pub batch_stride: u64,
+}
+
+/// A matrix that is written, or read beside the product; never transposed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Target {
+    pub address: u64,
+    pub row_stride: u64,
+    pub batch_stride: u64,
+}
+
+/// What happens to the product before it is stored. `z` is alpha·A·B + beta·C; vectors have the result's dtype.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Epilogue {
+    /// z
+    None,
+    /// z + bias, bias (n)
+    Bias,
+    /// max(z, 0)
+    Relu,
+    /// max(z + bias, 0)
+    ReluBias,
+    /// gelu(z), by its tanh formula
+    Gelu,
+    /// gelu(z + bias)
+    GeluBias,
+    /// As `Relu`, and the signs go to `auxiliary` as bits; its row stride is a multiple of 128 bits.
+    ReluAuxiliary,
+    ReluBiasAuxiliary,
+    /// As `Gelu`, and its argument goes to `auxiliary`; its row stride is a multiple of 8.
+    GeluAuxiliary,
+    GeluBiasAuxiliary,
+    /// z times the slope of relu that `auxiliary` tells.
+    ReluSlope,
+    /// z times the slope of gelu at `auxiliary`.
+    GeluSlope,
+    /// As `ReluSlope`, and the sums of its columns go to bias (n).
+    ReluSlopeColumnSums,
+    GeluSlopeColumnSums,
+    /// z, and the sums of A over k go to bias (m).
+    RowSumsOfA,
+    /// z, and the sums of B over k go to bias (n).
+    ColumnSumsOfB,
+}
+
+/// C (m, n) = epilogue(alpha · A (m, k) · B (k, n) + beta · C), for each matrix of a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Product {
+    pub m: u64,
+    pub n: u64,
+    pub k: u64,
+    pub batch: u32,
+    pub element: Element,
+    /// The dtype of C and of the vectors; that of the factors, or F32 for 16-bit factors.
+    pub result: Element,
+    pub precision: Precision,
+    pub a: Factor,
+    pub b: Factor,
+    pub c: Target,
+    pub alpha: f64,
+    /// With 0, C is not read.
+    pub beta: f64,
+    pub epilogue: Epilogue,
+    /// The vector of the epilogue, read or written; 0 where it has none.
+    pub bias: u64,
+    pub auxiliary: Target,
+}
+
+/// Scratch memory of one stream. Two products that may run at the same time need two.
+#[derive(Clone, Copy, Debug)]
+pub struct Workspace {
+    pub address: u64,
+    pub bytes: usize,
+}
+
+/// What became of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Queued,
+    /// The library has no way for it; nothing was done.
+    Unsupported,
+}
+
+/// cuBLASLt on one device, with the choices it made so far.
+pub struct Blas {
+    context: &'static Context,
+    handle: sys::cublasLtHandle_t,
+    plans: HashMap<Key, Option<Plan>>,
+}
+
+// SAFETY: the handle may be used from any thread, and `&mut` keeps the descriptors to one at a time.
+unsafe impl Send for Blas {}
+
+/// All that a choice depends on: everything but addresses and factors.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    sizes: [u64; 4],
+    elements: (Element, Element, Precision),
+    stored: (Stored, Stored),
+    strides: [u64; 8],
+    epilogue: Epilogue,
+    /// Powers of two that divide the addresses of A, B, C.
+    alignments: [u32; 3],
+    workspace: usize,
+}
+
+impl Blas {
+    /// The library for this device. `None`: it is not found, or is too old.
+    /// Cost: 60 to 150 ms, most of it to load the library.
+    pub fn open(context: &'static Context) -> Result<Option<Blas>, DriverError> {
+        let Some(library) = Library::BlasLt.load() else { return Ok(None) };
+        if library.lacks(FUNCTIONS).is_some() {
+            return Ok(None);
+        }
+        context.make_current()?;
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the library has the function and the context is current; the call writes one pointer.
+        check("cublasLtCreate", unsafe { sys::cublasLtCreate(&mut handle) })?;
+        Ok(Some(Blas { context, handle, plans: HashMap::new() }))
+    }
+
+    /// Queues a product on a stream of this device.
+    /// Cost: 10 to 100 µs for a new shape, a launch for a known one.
+    pub fn matmul(&mut self, product: &Product, stream: &Stream, workspace: Workspace) -> Result<Outcome, DriverError> {
+        const NOT_SUPPORTED: u32 = sys::cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED as u32;
+        if !product.is_describable() {
+            return Ok(Outcome::Unsupported);
+        }
+        self.context.make_current()?;
+        let key = product.key(workspace);
+        if !self.plans.contains_key(&key) {
+            if self.plans.len() >= PLANS_MAX {
+                self.plans.clear();
+            }
+            let plan = Plan::choose(self.handle, product, &key)?;
+            self.plans.insert(key, plan);
+        }
+        let Some(Some(plan)) = self.plans.get(&key) else { return Ok(Outcome::Unsupported) };
+        match plan.run(self.handle, product, stream, workspace) {
+            Ok(()) => Ok(Outcome::Queued),
+            Err(error) if error.code == NOT_SUPPORTED => {
+                self.plans.insert(key, None);
+                Ok(Outcome::Unsupported)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Shapes that were met so far.
+    pub fn plans(&self) -> usize {
+        self.plans.len()
+    }
+}
+
+impl Drop for Blas {
+    fn drop(&mut self) {
+        self.plans.clear();
+        if self.context.make_current().is_ok() {
+            // SAFETY: the handle is alive, and nobody can use it after this.
+            let _ = unsafe { sys::cublasLtDestroy(self.handle) };
+        }
+    }
+}
+
+impl Product {
+    /// Whether sizes and strides make sense to the library.
+    fn is_describable(&self) -> bool {
+        let fits = |factor: &Factor, rows: u64, columns: u64| {
+            let across = if factor.stored == Stored::Plain { columns } else { rows };
+            factor.row_stride >= across
+        };
+        let sizes = [self.m, self.n, self.k, u64::from(self.batch)];
+        // The library counts batches in 32 bits with a sign.
+        sizes.iter().all(|&size| size > 0 && size <= i32::MAX as u64)
+            && fits(&self.a, self.m, self.k)
+            && fits(&self.b, self.k, self.n)
+            && self.c.row_stride >= self.n
+            && (self.element == self.result
+                || self.result == Element::F32 && matches!(self.element, Element::F16 | Element::Bf16))
+    }
+
+    fn key(&self, workspace: Workspace) -> Key {
+        let Product { a, b, c, auxiliary, .. } = self;
+        let aligned = |address: u64| 1 << address.trailing_zeros().min(8);
+        Key {
+            sizes: [self.m, self.n, self.k, u64::from(self.batch)],
+            elements: (self.element, self.result, self.precision),
+            stored: (a.stored, b.stored),
+            strides: [
+                a.row_stride,
+                a.batch_stride,
+                b.row_stride,
+                b.batch_stride,
+                c.row_stride,
+                c.batch_stride,
+                auxiliary.row_stride,
+                auxiliary.batch_stride,
+            ],
+            epilogue: self.epilogue,
+            alignments: [aligned(a.address), aligned(b.address), aligned(c.address)],
+            workspace: workspace.bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Product = Product {
+        m: 2,
+        n: 3,
+        k: 4,
+        batch: 1,
+        element: Element::F32,
+        result: Element::F32,
+        precision: Precision::Full,
+        a: Factor { address: 256, stored: Stored::Plain, row_stride: 4, batch_stride: 0 },
+        b: Factor { address: 512, stored: Stored::Plain, row_stride: 3, batch_stride: 0 },
+        c: Target { address: 1024, row_stride: 3, batch_stride: 0 },
+        alpha: 1.0,
+        beta: 0.0,
+        epilogue: Epilogue::None,
+        bias: 0,
+        auxiliary: Target { address: 0, row_stride: 0, batch_stride: 0 },
+    };
+
+    #[test]
+    fn every_function_that_is_called_is_asked_for() {
+        assert_eq!(super::super::library::functions_named("cublasLt"), FUNCTIONS);
+    }
+
+    #[test]
+    fn strides_shorter_than_a_row_are_not_for_the_library() {
+        assert!(PLAIN.is_describable());
+        let short = Factor { row_stride: 3, ..PLAIN.a };
+        assert!(!Product { a: short, ..PLAIN }.is_describable());
+        // Transposed, A lies as (4, 2).
+        let turned = Factor { stored: Stored::Transposed, row_stride: 2, ..PLAIN.a };
+        assert!(Product { a: turned, ..PLAIN }.is_describable());
+        assert!(!Product { k: 0, ..PLAIN }.is_describable());
+        assert!(!Product { result: Element::F16, ..PLAIN }.is_describable());
+        assert!(Product { element: Element::Bf16, ..PLAIN }.is_describable());
+    }
+
+    #[test]
+    fn a_choice_depends_on_alignment_and_not_on_addresses() {
+        let workspace = Workspace { address: 0, bytes: WORKSPACE_BYTES };
+        let at = |address| Product { a: Factor { address, ..PLAIN.a }, ..PLAIN }.key(workspace);
+        assert!(at(256) == at(0x7f00_0000_1100));
+        assert!(at(256) != at(260));
+        assert!(at(256) == Product { alpha: 2.0, bias: 7, ..PLAIN }.key(workspace));
+        assert!(at(256) != Product { epilogue: Epilogue::Bias, ..PLAIN }.key(workspace));
+    }
+}

@@ -1,0 +1,105 @@
+//! A device's context: what memory, streams and kernels of one GPU belong to. Does not know who uses it.
+
+use super::driver::Facts;
+use super::error::{DriverError, driver};
+use super::event::Pool;
+use super::module::Kernels;
+use cudarc::driver::sys;
+use std::sync::OnceLock;
+
+/// The primary context of one device. It lives as long as the process.
+pub struct Context {
+    handle: sys::CUcontext,
+    facts: Facts,
+    death: OnceLock<DriverError>,
+    pub(super) events: Pool,
+    kernels: OnceLock<Kernels>,
+}
+
+// SAFETY: a context may be used from any thread that makes it current; the rest of the struct is Sync by itself.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+impl Context {
+    pub(super) fn retain(device: sys::CUdevice, facts: &Facts) -> Result<Context, DriverError> {
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the device's handle comes from the driver; the call writes one pointer.
+        unsafe { driver!(cuDevicePrimaryCtxRetain(&mut handle, device)) }?;
+        let (facts, death, kernels) = (facts.clone(), OnceLock::new(), OnceLock::new());
+        Ok(Context { handle, facts, death, events: Pool::default(), kernels })
+    }
+
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    pub(super) fn handle(&self) -> sys::CUcontext {
+        self.handle
+    }
+
+    /// The error that ended this context, if one did. All later calls answer with it.
+    pub fn death(&self) -> Option<&DriverError> {
+        self.death.get()
+    }
+
+    /// Passes a result on; the first error of a dead context is kept.
+    pub(super) fn note<T>(&self, result: Result<T, DriverError>) -> Result<T, DriverError> {
+        result.map_err(|error| if error.is_dead() { *self.death.get_or_init(|| error) } else { error })
+    }
+
+    /// Makes calls of this thread go to this context. Every method of this folder does it by itself: other users of
+    /// CUDA in the process may have changed it in between.
+    pub fn make_current(&self) -> Result<(), DriverError> {
+        if let Some(death) = self.death.get() {
+            return Err(*death);
+        }
+        let mut current = std::ptr::null_mut();
+        // SAFETY: the context is never released; the first call writes one pointer.
+        unsafe {
+            driver!(cuCtxGetCurrent(&mut current))?;
+            if current == self.handle { Ok(()) } else { self.note(driver!(cuCtxSetCurrent(self.handle))) }
+        }
+    }
+
+    /// Bytes of the device that nobody uses, and all its bytes. Other processes count.
+    pub fn memory_info(&self) -> Result<(usize, usize), DriverError> {
+        self.make_current()?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: the call writes two numbers.
+        self.note(unsafe { driver!(cuMemGetInfo_v2(&mut free, &mut total)) })?;
+        Ok((free, total))
+    }
+
+    /// The priorities of streams: the lowest urgency, then the highest (a smaller number), such as (0, -5).
+    pub fn priorities(&self) -> Result<(i32, i32), DriverError> {
+        self.make_current()?;
+        let (mut least, mut greatest) = (0, 0);
+        // SAFETY: the call writes two numbers.
+        self.note(unsafe { driver!(cuCtxGetStreamPriorityRange(&mut least, &mut greatest)) })?;
+        Ok((least, greatest))
+    }
+
+    /// Lets kernels of this device use the memory of `other`, also what is allocated later. May be repeated.
+    pub fn enable_peer(&self, other: &Context) -> Result<(), DriverError> {
+        const ALREADY: u32 = 704;
+        self.make_current()?;
+        // SAFETY: both contexts live as long as the process; 0 is the only flag.
+        match self.note(unsafe { driver!(cuCtxEnablePeerAccess(other.handle, 0)) }) {
+            Err(error) if error.code == ALREADY => Ok(()),
+            result => result,
+        }
+    }
+
+    /// Waits until the device has nothing left to do, for any user of CUDA in this process.
+    pub fn wait_idle(&self) -> Result<(), DriverError> {
+        self.make_current()?;
+        // SAFETY: the context is current.
+        self.note(unsafe { driver!(cuCtxSynchronize()) })
+    }
+
+    /// The kernels of this device, kept in the user's cache of compiled kernels.
+    pub fn kernels(&'static self) -> &'static Kernels {
+        self.kernels.get_or_init(|| Kernels::new(self, super::cache::Cubins::of_user()))
+    }
+}

@@ -1,0 +1,140 @@
+//! What of CUDA this machine has, for people: driver, GPUs, libraries, and what to do about what is missing.
+//! Makes no context. Does not know how it is shown.
+
+use super::driver::{Facts, Missing, open};
+use super::library::Library;
+use super::{blas, nvrtc};
+use std::path::PathBuf;
+
+/// All of it.
+pub struct Inventory {
+    pub driver: Result<Driver, Missing>,
+    /// The libraries, most needed first.
+    pub libraries: Vec<Found>,
+}
+
+pub struct Driver {
+    /// The newest CUDA that it can run.
+    pub cuda: (u32, u32),
+    /// The driver's own version, where the system tells, such as `580.159.04`.
+    pub version: Option<String>,
+    pub path: Option<PathBuf>,
+    pub gpus: Vec<Facts>,
+}
+
+/// A library that is there or not.
+pub struct Found {
+    pub name: &'static str,
+    /// What it is used for.
+    pub purpose: &'static str,
+    /// Version and file, if it is there.
+    pub found: Option<(String, Option<PathBuf>)>,
+    /// How to get it.
+    pub remedy: &'static str,
+}
+
+/// Looks at everything.
+/// Cost: without a driver a few failed searches; with one, the driver's start and the loading of the libraries, 0.5 s.
+pub fn inventory() -> Inventory {
+    let driver = open().map(|driver| Driver {
+        cuda: driver.version(),
+        version: kernel_module(),
+        path: path(Library::Driver),
+        gpus: driver.devices().iter().map(|device| device.facts().clone()).collect(),
+    });
+    let libraries = vec![
+        Found {
+            name: "NVRTC",
+            purpose: "compiling kernels",
+            found: nvrtc::version().ok().map(|(major, minor)| (format!("{major}.{minor}"), path(Library::Nvrtc))),
+            remedy: nvrtc::REMEDY,
+        },
+        Found {
+            name: "cuBLASLt",
+            purpose: "matrix products",
+            found: packed(Library::BlasLt, c"cublasLtGetVersion"),
+            remedy: blas::REMEDY,
+        },
+        Found {
+            name: "cuDNN",
+            purpose: "convolutions",
+            found: packed(Library::Dnn, c"cudnnGetVersion"),
+            remedy: "pip install nvidia-cudnn-cu13, or NVIDIA's packages for your system",
+        },
+        Found {
+            name: "NCCL",
+            purpose: "several GPUs together",
+            found: nccl(),
+            remedy: "pip install nvidia-nccl-cu13, or NVIDIA's packages for your system",
+        },
+    ];
+    Inventory { driver, libraries }
+}
+
+fn path(library: Library) -> Option<PathBuf> {
+    library.load()?.path().map(PathBuf::from)
+}
+
+/// A library whose function `name` returns its version as one number.
+fn packed(library: Library, name: &std::ffi::CStr) -> Option<(String, Option<PathBuf>)> {
+    let address = library.load()?.symbol(name.to_str().ok()?)?;
+    // SAFETY: both functions that are asked so are `size_t f(void)`.
+    let ask: unsafe extern "C" fn() -> usize = unsafe { std::mem::transmute(address) };
+    // SAFETY: as above; they need no set-up.
+    Some((readable(unsafe { ask() }), path(library)))
+}
+
+fn nccl() -> Option<(String, Option<PathBuf>)> {
+    let address = Library::Nccl.load()?.symbol("ncclGetVersion")?;
+    // SAFETY: the function is `int ncclGetVersion(int *)`.
+    let ask: unsafe extern "C" fn(*mut i32) -> i32 = unsafe { std::mem::transmute(address) };
+    let mut version = 0;
+    // SAFETY: it writes one number and needs no set-up.
+    let status = unsafe { ask(&mut version) };
+    (status == 0).then(|| (readable(version.max(0) as usize), path(Library::Nccl)))
+}
+
+/// 91400 is 9.14.0.
+fn readable(version: usize) -> String {
+    format!("{}.{}.{}", version / 10_000, version / 100 % 100, version % 100)
+}
+
+/// The version that the driver's kernel module tells.
+fn kernel_module() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/driver/nvidia/version").ok()?;
+    module_version(&text)
+}
+
+fn module_version(text: &str) -> Option<String> {
+    let words = text.lines().next()?.split_whitespace();
+    let is_version = |word: &&str| {
+        word.contains('.') && word.chars().all(|c| c.is_ascii_digit() || c == '.') && word.starts_with(|c| c != '.')
+    };
+    words.into_iter().find(is_version).map(String::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read() {
+        let text = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (root@host)\n";
+        assert_eq!(module_version(text).as_deref(), Some("580.159.04"));
+        assert_eq!(module_version(""), None);
+        assert_eq!(readable(91400), "9.14.0");
+        assert_eq!(readable(22809), "2.28.9");
+        assert_eq!(readable(130_401), "13.4.1");
+    }
+
+    /// Whatever this machine has, the answer comes, and says something about everything.
+    #[test]
+    fn every_machine_has_an_inventory() {
+        let inventory = inventory();
+        assert_eq!(inventory.libraries.len(), 4);
+        assert!(inventory.libraries.iter().all(|library| !library.remedy.is_empty()));
+        if let Ok(driver) = inventory.driver {
+            assert!(!driver.gpus.is_empty());
+        }
+    }
+}

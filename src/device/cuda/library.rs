@@ -1,0 +1,249 @@
+//! Finds CUDA's shared libraries, which cudarc then takes up by their names.
+//!
+//! cudarc panics when a library or a function is missing, so both are asked for here first. A library that the
+//! loader does not know is looked for where toolkits and Python packages put it; once it is loaded from there, its
+//! name is known to the loader too. Does not know what the functions do.
+
+use std::ffi::{CString, c_void};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// The libraries that this project uses, or reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Library {
+    Driver,
+    Nvrtc,
+    BlasLt,
+    Dnn,
+    Nccl,
+}
+
+/// A library that is loaded and stays so.
+pub struct Loaded {
+    handle: *mut c_void,
+    path: Option<PathBuf>,
+}
+
+// SAFETY: the handle is never closed, and looking a symbol up is safe from any thread.
+unsafe impl Send for Loaded {}
+// SAFETY: as above.
+unsafe impl Sync for Loaded {}
+
+impl Loaded {
+    /// The file, where the loader tells.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// The address of a function.
+    pub(super) fn symbol(&self, name: &str) -> Option<*mut c_void> {
+        system::symbol(self.handle, &CString::new(name).ok()?)
+    }
+
+    /// The first of these functions that the library has not.
+    pub(super) fn lacks<'a>(&self, names: &[&'a str]) -> Option<&'a str> {
+        names.iter().copied().find(|name| self.symbol(name).is_none())
+    }
+}
+
+impl Library {
+    /// The library, loaded at the first call. `None`: it is nowhere to be found.
+    /// Cost: cuBLASLt takes 60 to 150 ms, NVRTC 15, the others 1, since they are moved to their addresses.
+    pub fn load(self) -> Option<&'static Loaded> {
+        static LOADED: [OnceLock<Option<Loaded>>; 5] = [const { OnceLock::new() }; 5];
+        LOADED[self as usize].get_or_init(|| system::load(self)).as_ref()
+    }
+
+    /// The names that the loader is asked for, in cudarc's order: it must find the same file.
+    #[cfg(unix)]
+    fn names(self) -> Vec<String> {
+        match self {
+            Library::Driver => cudarc::get_lib_name_candidates("cuda"),
+            Library::Nvrtc => cudarc::get_lib_name_candidates("nvrtc"),
+            Library::BlasLt => cudarc::get_lib_name_candidates("cublasLt"),
+            Library::Dnn => vec!["libcudnn.so.9".into()],
+            Library::Nccl => vec!["libnccl.so.2".into()],
+        }
+    }
+
+    /// The names of the files that are looked for in folders that the loader does not search.
+    #[cfg(unix)]
+    fn files(self) -> &'static [&'static str] {
+        match self {
+            // It belongs to the kernel module: one from elsewhere would not fit.
+            Library::Driver => &[],
+            Library::Nvrtc => &["libnvrtc.so.13", "libnvrtc.so.12"],
+            Library::BlasLt => &["libcublasLt.so.13", "libcublasLt.so.12"],
+            Library::Dnn => &["libcudnn.so.9"],
+            Library::Nccl => &["libnccl.so.2"],
+        }
+    }
+
+    /// A function that every version has; its place tells the file.
+    #[cfg(unix)]
+    fn landmark(self) -> &'static std::ffi::CStr {
+        match self {
+            Library::Driver => c"cuInit",
+            Library::Nvrtc => c"nvrtcVersion",
+            Library::BlasLt => c"cublasLtGetVersion",
+            Library::Dnn => c"cudnnGetVersion",
+            Library::Nccl => c"ncclGetVersion",
+        }
+    }
+}
+
+#[cfg(unix)]
+mod system {
+    use super::{Library, Loaded};
+    use std::ffi::{CStr, CString, OsStr, c_void};
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    use std::path::{Path, PathBuf};
+
+    pub fn load(library: Library) -> Option<Loaded> {
+        let named = library.names().into_iter().find_map(|name| open(OsStr::new(&name)));
+        let handle = named.or_else(|| {
+            let files = library.files();
+            if files.is_empty() {
+                return None;
+            }
+            let folders = folders();
+            files.iter().find_map(|file| folders.iter().find_map(|folder| open_file(&folder.join(file))))
+        })?;
+        Some(Loaded { handle, path: path(handle, library.landmark()) })
+    }
+
+    pub fn symbol(handle: *mut c_void, name: &CStr) -> Option<*mut c_void> {
+        // SAFETY: the handle is of a library that is never closed.
+        let address = unsafe { libc::dlsym(handle, name.as_ptr()) };
+        (!address.is_null()).then_some(address)
+    }
+
+    fn open(name: &OsStr) -> Option<*mut c_void> {
+        let name = CString::new(name.as_bytes()).ok()?;
+        // SAFETY: loading runs the library's constructors; CUDA's are made to be loaded so.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_LOCAL) };
+        (!handle.is_null()).then_some(handle)
+    }
+
+    fn open_file(path: &Path) -> Option<*mut c_void> {
+        if path.is_file() { open(path.as_os_str()) } else { None }
+    }
+
+    fn path(handle: *mut c_void, landmark: &CStr) -> Option<PathBuf> {
+        let address = symbol(handle, landmark)?;
+        // SAFETY: all zeros is a value of this plain struct; the call only writes it.
+        let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+        // SAFETY: any address may be asked about.
+        let known = unsafe { libc::dladdr(address, &mut info) };
+        if known == 0 || info.dli_fname.is_null() {
+            return None;
+        }
+        // SAFETY: the loader's string lives as long as the library, which is never closed.
+        let name = unsafe { CStr::from_ptr(info.dli_fname) };
+        Some(PathBuf::from(std::ffi::OsString::from_vec(name.to_bytes().to_vec())))
+    }
+
+    /// Where toolkits and `pip install nvidia-...` put libraries, nearest first.
+    fn folders() -> Vec<PathBuf> {
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let mut folders = Vec::new();
+        for prefix in ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(variable) {
+            packages(&prefix.join("lib"), "site-packages", &mut folders);
+            folders.push(prefix.join("lib"));
+        }
+        for toolkit in ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(variable) {
+            folders.push(toolkit.join("lib64"));
+            folders.push(toolkit.join("lib"));
+        }
+        folders.push(PathBuf::from("/usr/local/cuda/lib64"));
+        if let Some(home) = variable("HOME") {
+            packages(&home.join(".local/lib"), "site-packages", &mut folders);
+        }
+        packages(Path::new("/usr/local/lib"), "dist-packages", &mut folders);
+        packages(Path::new("/usr/local/lib"), "site-packages", &mut folders);
+        folders
+    }
+
+    /// The folders `LIB/python3*/PACKAGES/nvidia/*/lib`.
+    fn packages(lib: &Path, packages: &str, folders: &mut Vec<PathBuf>) {
+        for python in subfolders(lib) {
+            let name = python.file_name().unwrap_or_default().as_bytes();
+            if name.starts_with(b"python3") {
+                let nvidia = python.join(packages).join("nvidia");
+                folders.extend(subfolders(&nvidia).into_iter().map(|part| part.join("lib")));
+            }
+        }
+    }
+
+    /// In the order of their names, so that two runs find the same file.
+    fn subfolders(folder: &Path) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+        found.sort();
+        found
+    }
+}
+
+/// Elsewhere only cudarc's own search is available, and it tells no path.
+#[cfg(not(unix))]
+mod system {
+    use super::{Library, Loaded};
+    use std::ffi::{CStr, c_void};
+
+    pub fn load(library: Library) -> Option<Loaded> {
+        // SAFETY: loading runs the library's constructors; CUDA's are made to be loaded so.
+        let present = unsafe {
+            match library {
+                Library::Driver => cudarc::driver::sys::is_culib_present(),
+                Library::Nvrtc => cudarc::nvrtc::sys::is_culib_present(),
+                Library::BlasLt => cudarc::cublaslt::sys::is_culib_present(),
+                Library::Dnn | Library::Nccl => false,
+            }
+        };
+        present.then_some(Loaded { handle: library as usize as *mut c_void, path: None })
+    }
+
+    pub fn symbol(handle: *mut c_void, name: &CStr) -> Option<*mut c_void> {
+        // SAFETY: `load` found the library; the pointer is only passed on.
+        unsafe {
+            let library = match handle as usize {
+                0 => cudarc::driver::sys::culib(),
+                1 => cudarc::nvrtc::sys::culib(),
+                _ => cudarc::cublaslt::sys::culib(),
+            };
+            library.get::<*mut c_void>(name.to_bytes()).ok().map(|found| *found)
+        }
+    }
+}
+
+/// The functions of a library that this folder names, sorted. cudarc panics at one that the library has not, so each
+/// list of functions that is asked for must be equal to this.
+#[cfg(test)]
+pub(super) fn functions_named(prefix: &str) -> Vec<String> {
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src/device/cuda")];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("this folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(path).expect("a source");
+            let calls = text.match_indices("driver!(").chain(text.match_indices("sys::"));
+            for (at, mark) in calls {
+                let rest = &text[at + mark.len()..];
+                let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                let is_function = name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(char::is_uppercase))
+                    && !name.ends_with("_t")
+                    && !["nvrtcProgram", "nvrtcResult"].contains(&name.as_str());
+                if is_function {
+                    found.push(name);
+                }
+            }
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}

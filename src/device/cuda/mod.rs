@@ -1,0 +1,37 @@
+//! NVIDIA GPUs: the only place of the project that calls CUDA.
+//!
+//! Nothing here runs before [`open`], and a machine without a driver gets a [`Missing`] that says what to install.
+//! These are building blocks with CUDA's own sharp edges taken off: typed errors, pooled events, kernels compiled
+//! once for all processes. Device addresses are plain numbers: what lies there, and for how long, is the caller's
+//! business, and so is the order between streams. Deliberately unknown: kernels, shapes, operations, tensors.
+//!
+//! Not: cudarc's safe layer. It stores errors of destructors for the next unrelated call, tracks events for each
+//! slice and allocates for each launch. Only its raw functions are used.
+
+pub mod blas;
+pub mod cache;
+pub mod context;
+pub mod copy;
+pub mod driver;
+pub mod error;
+pub mod event;
+pub mod graph;
+pub mod hash;
+pub mod inventory;
+pub mod launch;
+pub mod library;
+pub mod memory;
+pub mod module;
+pub mod nvrtc;
+pub mod stream;
+pub mod timeline;
+
+pub use context::Context;
+pub use driver::{Driver, Missing, open};
+pub use error::DriverError;
+pub use event::{Event, Timing};
+pub use launch::Shape;
+pub use module::{Function, Kernels};
+pub use nvrtc::{KernelError, Text};
+pub use stream::Stream;
+pub use timeline::{Timeline, Waited};

@@ -1,0 +1,94 @@
+//! Streams: queues of a device that run beside each other. Does not know what is queued.
+
+use super::context::Context;
+use super::error::{DriverError, NOT_READY, driver};
+use super::event::Event;
+use cudarc::driver::sys;
+use std::ffi::c_void;
+
+/// A queue of one device. Dropping it lets queued work finish.
+///
+/// Not: CUDA's null stream. It waits for the other streams of the process and they wait for it, so the stream that
+/// scripts know as 0 is one of these too.
+pub struct Stream {
+    context: &'static Context,
+    handle: sys::CUstream,
+    priority: i32,
+}
+
+// SAFETY: CUDA's streams may be used from any thread; calls on one stream are queued in the order they are made.
+unsafe impl Send for Stream {}
+// SAFETY: as above.
+unsafe impl Sync for Stream {}
+
+impl Stream {
+    /// A smaller `priority` is more urgent, 0 is usual; the driver clamps it to [`Context::priorities`].
+    pub fn new(context: &'static Context, priority: i32) -> Result<Stream, DriverError> {
+        context.make_current()?;
+        let flags = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
+        let mut stream = Stream { context, handle: std::ptr::null_mut(), priority: 0 };
+        // SAFETY: the context is current; the calls write one pointer and one number.
+        unsafe {
+            context.note(driver!(cuStreamCreateWithPriority(&mut stream.handle, flags, priority)))?;
+            context.note(driver!(cuStreamGetPriority(stream.handle, &mut stream.priority)))?;
+        }
+        Ok(stream)
+    }
+
+    pub fn context(&self) -> &'static Context {
+        self.context
+    }
+
+    /// What the driver made of the priority that was asked for.
+    pub fn priority(&self) -> i32 {
+        self.priority
+    }
+
+    pub(super) fn handle(&self) -> sys::CUstream {
+        self.handle
+    }
+
+    /// The stream as CUDA's libraries and other users of CUDA take it; it dies with this value.
+    pub fn raw(&self) -> *mut c_void {
+        self.handle.cast()
+    }
+
+    /// Work that comes after runs after the point that `event` has now, on this device or another.
+    pub fn wait_for(&self, event: &Event) -> Result<(), DriverError> {
+        if !event.is_recorded() {
+            return Ok(());
+        }
+        self.context.make_current()?;
+        // SAFETY: both handles are alive; 0 means no special treatment in captures.
+        self.context.note(unsafe { driver!(cuStreamWaitEvent(self.handle, event.handle(), 0)) })
+    }
+
+    /// Whether all work so far is done.
+    pub fn is_idle(&self) -> Result<bool, DriverError> {
+        self.context.make_current()?;
+        // SAFETY: the handle is alive.
+        match unsafe { driver!(cuStreamQuery(self.handle)) } {
+            Ok(()) => Ok(true),
+            Err(error) if error.code == NOT_READY => Ok(false),
+            Err(error) => self.context.note(Err(error)),
+        }
+    }
+
+    /// Waits until all work so far is done. Cannot be interrupted; see [`super::Timeline::wait`].
+    pub fn wait(&self) -> Result<(), DriverError> {
+        self.context.make_current()?;
+        // SAFETY: the handle is alive.
+        self.context.note(unsafe { driver!(cuStreamSynchronize(self.handle)) })
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if self.handle.is_null() || self.context.make_current().is_err() {
+            return;
+        }
+        // SAFETY: the handle is alive and nobody can use it after this. An error could only be that of earlier work,
+        // which the next call reports too.
+        let _ = unsafe { driver!(cuStreamDestroy_v2(self.handle)) };
+    }
+}

@@ -1,0 +1,103 @@
+//! How far a stream has come, as a number that only grows: submission n is done, or not yet.
+//!
+//! A submission is whatever its owner queues between two marks. Does not know what that is.
+
+use super::error::DriverError;
+use super::event::{Event, Timing};
+use super::stream::Stream;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// How a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    Done,
+    /// The caller's question was answered with yes; the work goes on.
+    Interrupted,
+}
+
+/// The submissions of one stream. Pass it the same stream every time.
+#[derive(Default)]
+pub struct Timeline {
+    submitted: u64,
+    finished: u64,
+    /// Marks that were not seen done, oldest first, their numbers without gaps up to `submitted`.
+    pending: VecDeque<Event>,
+}
+
+/// Polls before a waiting thread begins to sleep. Bound: some milliseconds of spinning, as CUDA's own waits do,
+/// cover the steps of a training loop; longer waits lose less than a per cent by sleeping.
+const SPINS: u32 = 10_000;
+const NAP: Duration = Duration::from_micros(50);
+
+impl Timeline {
+    pub fn new() -> Timeline {
+        Timeline::default()
+    }
+
+    /// The number of the last submission; 0 before the first.
+    pub fn submitted(&self) -> u64 {
+        self.submitted
+    }
+
+    /// The last submission that was seen done, without asking.
+    pub fn seen_finished(&self) -> u64 {
+        self.finished
+    }
+
+    /// Ends a submission: all that was queued since the last mark. Returns its number, the first is 1.
+    /// Not while the stream is captured: the mark would become a part of the graph.
+    pub fn mark(&mut self, stream: &Stream) -> Result<u64, DriverError> {
+        let event = Event::new(stream.context(), Timing::Off)?;
+        event.record(stream)?;
+        self.pending.push_back(event);
+        self.submitted += 1;
+        Ok(self.submitted)
+    }
+
+    /// Asks the device, and returns the last submission that is done.
+    pub fn finished(&mut self) -> Result<u64, DriverError> {
+        while let Some(event) = self.pending.front() {
+            if !event.is_done()? {
+                break;
+            }
+            self.pending.pop_front();
+            self.finished += 1;
+        }
+        Ok(self.finished)
+    }
+
+    /// Whether submission `n` is done; yes for 0, no for what is not submitted yet.
+    /// Cost: a comparison when it has been seen done, one query otherwise.
+    pub fn is_finished(&mut self, n: u64) -> Result<bool, DriverError> {
+        if n <= self.finished {
+            return Ok(true);
+        }
+        let Some(event) = self.pending.get((n - self.finished - 1) as usize) else { return Ok(false) };
+        if !event.is_done()? {
+            return Ok(false);
+        }
+        // A stream works in order: all before it is done too.
+        self.pending.drain(..(n - self.finished) as usize);
+        self.finished = n;
+        Ok(true)
+    }
+
+    /// Waits for submission `n`, at most the last. `stop` is asked now and then whether to give up.
+    pub fn wait(&mut self, n: u64, stop: &mut dyn FnMut() -> bool) -> Result<Waited, DriverError> {
+        let n = n.min(self.submitted);
+        let mut polls = 0u32;
+        while !self.is_finished(n)? {
+            polls = polls.saturating_add(1);
+            if polls.is_multiple_of(64) && stop() {
+                return Ok(Waited::Interrupted);
+            }
+            if polls > SPINS {
+                std::thread::sleep(NAP);
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+        Ok(Waited::Done)
+    }
+}
