@@ -463,7 +463,8 @@ fn what_calls_cost() {
     line("an event from the pool and back", cost(500, || Event::new(context, Timing::Off).expect("")));
     line("a mark", cost(100, || timeline.mark(&stream).expect("")));
     line("make_current", cost(1000, || context.make_current().expect("")));
-    line("a known kernel", cost(1000, || context.kernels().known(text().key, "add")));
+    let key = text().key;
+    line("a known kernel", cost(1000, || context.kernels().known(key, "add")));
     line("a query of an idle stream", cost(500, || stream.is_idle().expect("")));
 }
 
