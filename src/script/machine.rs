@@ -1,3 +1,4 @@
 //! What the machine has for scripts to compute on, for programs that tell people. Starts nothing by itself.
 
+pub use crate::device::cuda::driver::{Facts, Missing};
 pub use crate::device::cuda::inventory::{Driver, Found, Inventory, inventory};

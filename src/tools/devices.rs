@@ -82,3 +82,49 @@ fn kibibytes(name: &str) -> Option<u64> {
 fn gibibytes(kibibytes: u64) -> String {
     format!("{:.1} GiB", kibibytes as f64 / (1 << 20) as f64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::machine::{Driver, Facts, Missing};
+
+    #[test]
+    fn what_is_there_and_what_is_missing() {
+        let gpu = Facts {
+            index: 0,
+            name: "NVIDIA H100 80GB HBM3".into(),
+            capability: (9, 0),
+            memory_bytes: 85_017_493_504,
+            multiprocessors: 132,
+            threads_per_multiprocessor: 2048,
+            l2_bytes: 50 << 20,
+            shared_bytes_per_block: 232_448,
+            shared_bytes_per_multiprocessor: 233_472,
+            uuid: [0; 16],
+        };
+        let driver = Driver {
+            cuda: (13, 0),
+            version: Some("580.159.04".into()),
+            path: Some("/usr/lib/libcuda.so.1".into()),
+            gpus: vec![gpu],
+        };
+        let library = |name, found| Found { name, purpose: "kernels", found, remedy: "install it" };
+        let libraries = vec![library("NVRTC", Some(("13.0".to_string(), None))), library("NCCL", None)];
+        let mut text = String::new();
+        cuda(&Inventory { driver: Ok(driver), libraries }, &mut text);
+        assert_eq!(
+            text,
+            "cuda\n\
+             \x20 driver   580.159.04, for CUDA 13.0 (/usr/lib/libcuda.so.1)\n\
+             \x20 cuda:0   NVIDIA H100 80GB HBM3, capability 9.0\n\
+             \x20          79.2 GiB, 132 multiprocessors, L2 50 MiB\n\
+             \x20 NVRTC    13.0, kernels\n\
+             \x20 NCCL     not found, for kernels: install it\n"
+        );
+        let mut text = String::new();
+        cuda(&Inventory { driver: Err(Missing::Library), libraries: Vec::new() }, &mut text);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3);
+        assert!(lines[1].contains("not usable") && lines[2].contains("install"), "{text}");
+    }
+}

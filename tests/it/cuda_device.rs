@@ -377,6 +377,31 @@ fn compiled_kernels_are_kept_and_repaired() {
 }
 
 #[test]
+fn many_kernels_are_prepared_at_once() {
+    let Some(context) = gpu() else { return };
+    let texts: Vec<String> = (0..16).map(|at| TEXT.replace("now - start", &format!("now - start + {at}"))).collect();
+    let texts: Vec<Text<'_>> =
+        texts.iter().map(|text| Text { text, key: hash::hash(text.as_bytes()), ..self::text() }).collect();
+    let kernels = [Kernels::new(context, Cubins::none()), Kernels::new(context, Cubins::none())];
+    let start = Instant::now();
+    for text in &texts {
+        kernels[0].function(text, "add").expect("a kernel");
+    }
+    let alone = start.elapsed();
+    let wrong = Text { text: "no text", key: 1, ..text() };
+    let wanted: Vec<_> = texts.iter().map(|&text| (text, "add")).chain([(wrong, "add")]).collect();
+    let start = Instant::now();
+    kernels[1].prepare(&wanted);
+    eprintln!("16 kernels one by one in {:.0} ms, at once in {:.0} ms", ms(alone), ms(start.elapsed()));
+    assert!(texts.iter().all(|text| kernels[1].known(text.key, "add").is_some()));
+    assert_eq!((kernels[1].counts().compiled, kernels[1].known(1, "add").is_none()), (16, true));
+}
+
+fn ms(time: std::time::Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+#[test]
 fn graphs_repeat_what_was_recorded() {
     let Some(context) = gpu() else { return };
     let stream = Stream::new(context, 0).expect("a stream");

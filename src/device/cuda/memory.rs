@@ -156,6 +156,11 @@ impl Mapped {
         self.device
     }
 
+    /// Where the host finds the first word: for whoever reads several words as one struct.
+    pub fn host_address(&self) -> *mut u8 {
+        self.host.as_ptr()
+    }
+
     /// The word `index` as it is now; what a kernel wrote is surely there once its stream has passed it.
     /// Panics when there is no such word.
     pub fn read(&self, index: usize) -> u64 {

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// The loaded kernels of one device.
 pub struct Kernels {
@@ -96,6 +96,26 @@ impl Kernels {
             Box::leak(Box::new(Function::find(self.context, module.handle, text, entry)?));
         module.functions.push((entry.into(), function));
         Ok(function)
+    }
+
+    /// Brings several kernels at once, compiling on all cores, so that later calls of [`Kernels::function`] find them.
+    /// A failure is not told here but by those calls, where it belongs to somebody.
+    pub fn prepare(&self, wanted: &[(Text<'_>, &str)]) {
+        let missing: Vec<_> = wanted.iter().filter(|(text, entry)| self.known(text.key, entry).is_none()).collect();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let next = AtomicUsize::new(0);
+        let work = || {
+            while let Some((text, entry)) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let _ = self.function(text, entry);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..cores.min(missing.len()) {
+                // Without a further thread the others, at least this one, do its part.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, work);
+            }
+            work();
+        });
     }
 
     pub fn counts(&self) -> Counts {

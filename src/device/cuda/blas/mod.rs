@@ -77,6 +77,21 @@ pub struct Factor {
     pub batch_stride: u64,
 }
 
+impl Factor {
+    /// The factor with these strides from row to row, column to column and matrix to matrix, if the library can
+    /// read it: without gaps in one of both directions, and no row over another.
+    pub fn of_strides(address: u64, (rows, columns): (u64, u64), [row, column, batch]: [i64; 3]) -> Option<Factor> {
+        let batch_stride = u64::try_from(batch).ok()?;
+        // The stride along a dimension of one element says nothing.
+        let with = |stored, down: u64, across: u64, stride: i64, step: i64| {
+            let row_stride = if down == 1 { across } else { u64::try_from(stride).ok()? };
+            let dense = across == 1 || step == 1;
+            (dense && row_stride >= across).then_some(Factor { address, stored, row_stride, batch_stride })
+        };
+        with(Stored::Plain, rows, columns, row, column).or_else(|| with(Stored::Transposed, columns, rows, column, row))
+    }
+}
+
 /// A matrix that is written, or read beside the product; never transposed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Target {
@@ -328,6 +343,26 @@ mod tests {
         assert!(Product { element: Element::Bf16, ..PLAIN }.is_describable());
         let double = Product { element: Element::F64, result: Element::F64, ..PLAIN };
         assert!(double.is_describable() && !Product { epilogue: Epilogue::GeluBias, ..double }.is_describable());
+    }
+
+    #[test]
+    fn strides_tell_how_a_factor_lies() {
+        let lies = |sizes, strides| {
+            Factor::of_strides(0, sizes, strides).map(|factor| (factor.stored == Stored::Plain, factor.row_stride))
+        };
+        assert_eq!(lies((3, 4), [4, 1, 0]), Some((true, 4)));
+        assert_eq!(lies((3, 4), [9, 1, 12]), Some((true, 9)));
+        assert_eq!(lies((3, 4), [1, 3, 0]), Some((false, 3)));
+        assert_eq!(lies((3, 4), [1, 2, 0]), None, "columns lie over each other");
+        assert_eq!(lies((3, 4), [0, 1, 0]), None, "one row for all");
+        assert_eq!(lies((3, 4), [8, 2, 0]), None, "gaps both ways");
+        assert_eq!(lies((3, 4), [-4, 1, 0]), None);
+        assert_eq!(lies((3, 4), [4, 1, -12]), None);
+        assert_eq!(lies((1, 4), [-7, 1, 0]), Some((true, 4)), "a single row has no next");
+        assert_eq!(lies((1, 4), [0, 5, 0]), Some((false, 5)), "a column of a larger matrix, turned");
+        assert_eq!(lies((4, 1), [5, 0, 0]), Some((true, 5)));
+        assert_eq!(lies((4, 1), [1, 77, 0]), Some((true, 1)));
+        assert_eq!(lies((1, 1), [0, 0, 0]), Some((true, 1)));
     }
 
     #[test]
