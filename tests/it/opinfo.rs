@@ -5,7 +5,8 @@
 //! `expected_failures.txt` is a ratchet: an unlisted failure fails the test; a listed success is printed, and the
 //! list wants rewriting then.
 //! `TSCRIPT_OPINFO=add,topk` runs only these files, `TSCRIPT_OPINFO_VERBOSE=1` shows each failing call,
-//! `TSCRIPT_OPINFO_BLESS=1` rewrites the list.
+//! `TSCRIPT_OPINFO_BLESS=1` rewrites the list. `TSCRIPT_OPINFO_FOLDER` reads the cases of another folder (a wider set
+//! that is not kept).
 
 use super::opinfo_host::{Engine, Host};
 use serde_json::Value;
@@ -106,8 +107,12 @@ fn fixtures() -> PathBuf {
 /// Every index file, in order.
 fn indices() -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for folder in ["opinfo", "semantics"] {
-        let entries = std::fs::read_dir(fixtures().join(folder)).expect("the fixtures' folder");
+    let folders = match std::env::var("TSCRIPT_OPINFO_FOLDER") {
+        Ok(elsewhere) => vec![PathBuf::from(elsewhere)],
+        Err(_) => vec![fixtures().join("opinfo"), fixtures().join("semantics")],
+    };
+    for folder in folders {
+        let entries = std::fs::read_dir(folder).expect("the fixtures' folder");
         let paths = entries.map(|entry| entry.expect("a folder entry").path());
         found.extend(paths.filter(|path| path.extension().is_some_and(|ext| ext == "json")));
     }

@@ -87,6 +87,7 @@ pub static DROPOUT: Op = Op {
         dropped(e, a, &shape)
     }),
     grad: Grad::Composed,
+    inplace: true,
     oracle: "F.dropout(a, 1.0)",
     ..Op::BASE
 };
@@ -108,6 +109,7 @@ macro_rules! by_channel {
                 dropped(e, a, &shape)
             }),
             grad: Grad::Composed,
+    inplace: true,
                     oracle: concat!("F.", $name, "(a, 0.5, False)"),
             ..Op::BASE
         };)*
@@ -151,6 +153,7 @@ pub static ALPHA_DROPOUT: Op = Op {
         Ok(vec![e.add(&scaled, -scale * p * LOW)?])
     }),
     grad: Grad::Composed,
+    inplace: true,
     oracle: "F.alpha_dropout(a, 0.5, False)",
     ..Op::BASE
 };

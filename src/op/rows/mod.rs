@@ -3,6 +3,7 @@
 pub mod activation;
 pub mod arith;
 pub mod attention;
+pub mod bessel;
 pub mod blend;
 pub mod columns;
 pub mod compare;
@@ -49,6 +50,7 @@ pub mod softmax;
 pub mod sort;
 pub mod special;
 pub mod spectral;
+pub mod tails;
 pub mod unary;
 pub mod view;
 pub mod windows;
@@ -68,6 +70,9 @@ pub static FAMILIES: &[&[&Op]] = &[
     unary::MORE,
     special::ROWS,
     special::MORE,
+    tails::ROWS,
+    bessel::ROWS,
+    bessel::POLYNOMIALS,
     activation::ROWS,
     slopes::ROWS,
     dropout::ROWS,

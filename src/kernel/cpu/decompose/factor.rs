@@ -319,6 +319,9 @@ pub unsafe fn triangular_solve(call: &Call<'_>) {
             let b = Matrices::<T>::read(&call.inputs[1], call.threads);
             let mut sink = Sink::<T>::new(&call.outputs[0]);
             let out = Results::of(&mut sink, b.m * b.n);
+            if b.m * b.n == 0 {
+                return;
+            }
             for_each(call.threads, a.count, a.n, |i, par| {
                 out.slice(i).copy_from_slice(b.slice(i));
                 let to = out.matrix(i, b.n);

@@ -10,11 +10,13 @@
 mod activation;
 mod arith;
 mod compare;
+mod special;
 mod unary;
 
 pub use activation::*;
 pub use arith::*;
 pub use compare::*;
+pub use special::*;
 pub use unary::*;
 
 use super::math::{Math, TRIG_LIMIT};
@@ -112,5 +114,5 @@ fn truth<T: Default + PartialEq>(x: T) -> bool {
 
 /// Every function, for tests and for the list of CUDA helpers.
 pub fn all() -> impl Iterator<Item = &'static Function> {
-    [activation::ALL, arith::ALL, compare::ALL, unary::ALL].into_iter().flatten().copied()
+    [activation::ALL, arith::ALL, compare::ALL, special::ALL, unary::ALL].into_iter().flatten().copied()
 }

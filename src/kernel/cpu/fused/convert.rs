@@ -48,6 +48,21 @@ pub fn f32_to_f16(x: f32) -> u16 {
     (value | sign) as u16
 }
 
+/// A float without its fraction; NaN and what is out of range give the lowest integer, as the instruction of x86
+/// that PyTorch uses does (and `as` does not).
+macro_rules! to_i64 {
+    ($a:ident) => {
+        if $a < 9_223_372_036_854_775_808.0 { $a as i64 } else { i64::MIN }
+    };
+}
+
+/// The same in 32 bits, from which `i8` and `i16` are wrapped.
+macro_rules! to_i32 {
+    ($a:ident) => {
+        if $a < 2_147_483_648.0 { $a as i32 } else { i32::MIN }
+    };
+}
+
 /// Tile functions that convert a register of class `from` to the class of `to`, rounded or wrapped to `to`;
 /// `None` when the value is the same.
 pub(in super::super) fn cast(from: Class, to: DType) -> Option<&'static [TileFn; 3]> {
@@ -68,16 +83,16 @@ pub(in super::super) fn cast(from: Class, to: DType) -> Option<&'static [TileFn;
         (I64, DType::I8) => cast!((a: I64) -> I64 = a as i8 as i64),
         (I64, DType::I16) => cast!((a: I64) -> I64 = a as i16 as i64),
         (I64, DType::I32) => cast!((a: I64) -> I64 = a as i32 as i64),
-        (F32, DType::U8) => cast!((a: F32) -> I64 = a as i64 as u8 as i64),
-        (F32, DType::I8) => cast!((a: F32) -> I64 = a as i64 as i8 as i64),
-        (F32, DType::I16) => cast!((a: F32) -> I64 = a as i64 as i16 as i64),
-        (F32, DType::I32) => cast!((a: F32) -> I64 = a as i64 as i32 as i64),
-        (F32, _) if to == DType::I64 => cast!((a: F32) -> I64 = a as i64),
-        (F64, DType::U8) => cast!((a: F64) -> I64 = a as i64 as u8 as i64),
-        (F64, DType::I8) => cast!((a: F64) -> I64 = a as i64 as i8 as i64),
-        (F64, DType::I16) => cast!((a: F64) -> I64 = a as i64 as i16 as i64),
-        (F64, DType::I32) => cast!((a: F64) -> I64 = a as i64 as i32 as i64),
-        (F64, _) if to == DType::I64 => cast!((a: F64) -> I64 = a as i64),
+        (F32, DType::U8) => cast!((a: F32) -> I64 = to_i64!(a) as u8 as i64),
+        (F32, DType::I8) => cast!((a: F32) -> I64 = to_i32!(a) as i8 as i64),
+        (F32, DType::I16) => cast!((a: F32) -> I64 = to_i32!(a) as i16 as i64),
+        (F32, DType::I32) => cast!((a: F32) -> I64 = to_i32!(a) as i64),
+        (F32, _) if to == DType::I64 => cast!((a: F32) -> I64 = to_i64!(a)),
+        (F64, DType::U8) => cast!((a: F64) -> I64 = to_i64!(a) as u8 as i64),
+        (F64, DType::I8) => cast!((a: F64) -> I64 = to_i32!(a) as i8 as i64),
+        (F64, DType::I16) => cast!((a: F64) -> I64 = to_i32!(a) as i16 as i64),
+        (F64, DType::I32) => cast!((a: F64) -> I64 = to_i32!(a) as i64),
+        (F64, _) if to == DType::I64 => cast!((a: F64) -> I64 = to_i64!(a)),
         (Bool, DType::F64) => cast!((a: Bool) -> F64 = a as f64),
         (Bool, _) => cast!((a: Bool) -> F32 = a as f32),
         (I64, DType::F32) => cast!((a: I64) -> F32 = a as f32),

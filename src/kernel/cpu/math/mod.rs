@@ -7,7 +7,11 @@
 // Coefficients keep their sources' digits, and every function takes the machine level, used or not.
 #![allow(clippy::excessive_precision, clippy::extra_unused_type_parameters)]
 
+pub mod bessel;
 mod double;
+pub mod gamma;
+pub mod normal;
+pub mod polynomial;
 mod single;
 mod special;
 mod wide;

@@ -155,6 +155,11 @@ impl Math for f32 {
         special::digamma(self as f64) as f32
     }
     fn trigamma(self) -> f32 {
+        if self < 0.0 && self == self.trunc() {
+            // A pole: see `special::trigamma`.
+            let s = (std::f32::consts::PI * self).sin();
+            return std::f32::consts::PI * std::f32::consts::PI / (s * s) - special::trigamma(1.0 - self as f64) as f32;
+        }
         special::trigamma(self as f64) as f32
     }
     fn bessel_i0(self) -> f32 {

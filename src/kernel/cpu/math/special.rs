@@ -58,10 +58,8 @@ pub fn digamma(x: f64) -> f64 {
 /// The derivative of `digamma` (Abramowitz and Stegun 6.4.12), by reflection and recurrence likewise.
 pub fn trigamma(x: f64) -> f64 {
     if x < 0.5 {
-        if x == x.trunc() {
-            return f64::INFINITY;
-        }
-        let s = (PI * x.fract()).sin();
+        // At a pole the sine of a rounded multiple of pi is no zero: the large number that results is PyTorch's.
+        let s = if x == x.trunc() { (PI * x).sin() } else { (PI * x.fract()).sin() };
         return PI * PI / (s * s) - trigamma(1.0 - x);
     }
     let (mut x, mut sum) = (x, 0.0);
@@ -95,9 +93,9 @@ pub fn bessel_i0(x: f64) -> f64 {
         sum += term;
         k += 1.0;
     }
-    // e^a in two factors: it overflows before the quotient does.
+    // e^a in two factors: it overflows before the quotient does. At infinity PyTorch's is NaN, as here.
     let half = (0.5 * a).exp();
-    if a.is_finite() { half * (half * sum / (2.0 * PI * a).sqrt()) } else { a }
+    half * (half * sum / ((2.0 * PI).sqrt() * a.sqrt()))
 }
 
 /// The modified Bessel function of order 1, by the same two series as order 0.
@@ -120,8 +118,7 @@ pub fn bessel_i1(x: f64) -> f64 {
         k += 1.0;
     }
     let half = (0.5 * a).exp();
-    let y = if a.is_finite() { half * (half * sum / (2.0 * PI * a).sqrt()) } else { a };
-    y.copysign(x)
+    (half * (half * sum / ((2.0 * PI).sqrt() * a.sqrt()))).copysign(x)
 }
 
 /// Hurwitz' zeta function, the sum over k of (k + q)^-s for s > 1: twelve terms and Euler and Maclaurin's
