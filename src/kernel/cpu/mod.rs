@@ -4,6 +4,7 @@ pub mod attention;
 pub mod attributes;
 pub mod conv;
 pub mod copy;
+pub mod ctc;
 pub mod decompose;
 pub mod element;
 pub mod elementwise;

@@ -10,7 +10,8 @@ use crate::base::dtype::DType;
 use crate::base::layout::Shape;
 use crate::fail;
 use crate::kernel::cpu::decompose::factor as kernel;
-use crate::op::emit::{Emit, KernelCall};
+use crate::op::args::Args;
+use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
 use crate::op::rows::contract::{identity_like, square};
@@ -18,7 +19,7 @@ use crate::op::rows::copies::{TRIL, TRIU};
 use crate::op::rows::matmul::{product, same_batch};
 use crate::op::rows::shape::{SQUEEZE, adjoint};
 use crate::op::rows::unary::LOG;
-use crate::op::rows::view::{RESHAPE, UNSQUEEZE};
+use crate::op::rows::view::UNSQUEEZE;
 use crate::op::tensor::Tensor;
 
 pub const A: Param = Param::new("A", Kind::Tensor);
@@ -79,25 +80,27 @@ pub static CHOLESKY: Op = Op {
         Ok(call.output(&a.tensor(0).shape(), a.tensor(0).dtype()))
     }),
     saves: &[Save::Out(0)],
-    grad: Grad::Rule(|e, v| {
-        let (mut l, mut g) = (v.output(0).clone(), v.g().clone());
-        if v.args.flag(1) {
-            (l, g) = (adjoint(e, &l)?, adjoint(e, &g)?);
-        }
-        // 1/2 L^-T (tril(L^T g) + its strict part transposed) L^-1
-        let lt = adjoint(e, &l)?;
-        let phi = product(e, &lt, &g)?;
-        let phi = e.call(&TRIL, args![&phi, 0])?;
-        let strict = e.call(&TRIL, args![&phi, -1])?;
-        let strict = adjoint(e, &strict)?;
-        let phi = e.add(&phi, &strict)?;
-        let half = triangular(e, &lt, &phi, true, true, false)?;
-        let whole = triangular(e, &l, &half, false, false, false)?;
-        Ok(vec![Some(e.mul(&whole, 0.5)?)])
-    }),
+    grad: Grad::Rule(cholesky_grad),
     oracle: "torch.linalg.cholesky(a)",
     ..Op::BASE
 };
+
+pub fn cholesky_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
+    let (mut l, mut g) = (v.output(0).clone(), v.g().clone());
+    if v.args.flag(1) {
+        (l, g) = (adjoint(e, &l)?, adjoint(e, &g)?);
+    }
+    // 1/2 L^-T (tril(L^T g) + its strict part transposed) L^-1
+    let lt = adjoint(e, &l)?;
+    let phi = product(e, &lt, &g)?;
+    let phi = e.call(&TRIL, args![&phi, 0])?;
+    let strict = e.call(&TRIL, args![&phi, -1])?;
+    let strict = adjoint(e, &strict)?;
+    let phi = e.add(&phi, &strict)?;
+    let half = triangular(e, &lt, &phi, true, true, false)?;
+    let whole = triangular(e, &l, &half, false, false, false)?;
+    Ok(vec![Some(e.mul(&whole, 0.5)?)])
+}
 
 /// Internal: triangular systems over one batch.
 static TRIANGULAR: Op = Op {
@@ -305,25 +308,50 @@ static SOLVE_MATRICES: Op = Op {
         Ok(call.output(&a.tensor(1).shape(), a.tensor(1).dtype()))
     }),
     saves: &[Save::In(0), Save::Out(0)],
-    grad: Grad::Rule(|e, v| {
-        let at = adjoint(e, v.input(0))?;
-        let right = solve(e, &at, v.g())?;
-        let first = if v.needs(0) {
-            let xt = adjoint(e, v.output(0))?;
-            Some(minus_product(e, &right, &xt)?)
-        } else {
-            None
-        };
-        Ok(vec![first, Some(right)])
-    }),
+    grad: Grad::Rule(solve_grad),
     call: CallForm::Internal,
     ..Op::BASE
 };
+
+pub fn solve_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
+    let at = adjoint(e, v.input(0))?;
+    let right = solve(e, &at, v.g())?;
+    let first = if v.needs(0) {
+        let xt = adjoint(e, v.output(0))?;
+        Some(minus_product(e, &right, &xt)?)
+    } else {
+        None
+    };
+    Ok(vec![first, Some(right)])
+}
 
 /// Solves `a x = b`; batches broadcast.
 pub fn solve(e: &mut dyn Emit, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let (a, b) = same_batch(e, a, b)?;
     e.call(&SOLVE_MATRICES, args![&a, &b])
+}
+
+/// Solves one batch of systems.
+pub type Solver<'a> = &'a mut dyn FnMut(&mut dyn Emit, &Tensor, &Tensor) -> Result<Tensor>;
+
+/// Arguments `A, B, left` of `solve`: B may be a vector, and A may stand on the right.
+pub fn solved(e: &mut dyn Emit, a: &Args, solve: Solver<'_>) -> Result<Tensor> {
+    let (x, b, left) = (a.tensor(0), a.tensor(1), a.flag(2));
+    squares("A", x)?;
+    let (s, t) = (x.shape(), b.shape());
+    let vector = t.len() == 1 || (t.len() + 1 == s.len() && t[..] == s[..s.len() - 1]);
+    if vector && !left {
+        fail!(SHAPE, "a vector on the right of the equation goes with `left: true` only");
+    }
+    let b = if vector { e.call(&UNSQUEEZE, args![b, -1])? } else { b.clone() };
+    system(x, &b, left)?;
+    if !left {
+        let (x, b) = (adjoint(e, x)?, adjoint(e, &b)?);
+        let out = solve(e, &x, &b)?;
+        return adjoint(e, &out);
+    }
+    let out = solve(e, x, &b)?;
+    if vector { e.call(&SQUEEZE, args![&out, -1]) } else { Ok(out) }
 }
 
 pub static SOLVE: Op = Op {
@@ -338,28 +366,17 @@ pub static SOLVE: Op = Op {
         ex("solve(ones([2, 2]), ones([2]), #{left: false})", "E0201"),
         ex("solve(zeros([1, 1]), ones([1]))", "E0406"),
     ],
-    lower: Lower::Compose(|e, a| {
-        let (x, b, left) = (a.tensor(0), a.tensor(1), a.flag(2));
-        squares("A", x)?;
-        let (s, t) = (x.shape(), b.shape());
-        let vector = t.len() == 1 || (t.len() + 1 == s.len() && t[..] == s[..s.len() - 1]);
-        if vector && !left {
-            fail!(SHAPE, "a vector on the right of the equation goes with `left: true` only");
-        }
-        let b = if vector { e.call(&UNSQUEEZE, args![b, -1])? } else { b.clone() };
-        system(x, &b, left)?;
-        if !left {
-            let (x, b) = (adjoint(e, x)?, adjoint(e, &b)?);
-            let out = solve(e, &x, &b)?;
-            return Ok(vec![adjoint(e, &out)?]);
-        }
-        let out = solve(e, x, &b)?;
-        if vector { e.apply(&SQUEEZE, args![&out, -1]) } else { Ok(vec![out]) }
-    }),
+    lower: Lower::Compose(|e, a| Ok(vec![solved(e, a, &mut |e, x, b| solve(e, x, b))?])),
     grad: Grad::Composed,
     oracle: "torch.linalg.solve(a, b)",
     ..Op::BASE
 };
+
+pub fn inv_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
+    let yt = adjoint(e, v.output(0))?;
+    let half = product(e, &yt, v.g())?;
+    Ok(vec![Some(minus_product(e, &half, &yt)?)])
+}
 
 pub static INV: Op = Op {
     name: "inv",
@@ -379,11 +396,7 @@ pub static INV: Op = Op {
         Ok(call.output(&a.tensor(0).shape(), a.tensor(0).dtype()))
     }),
     saves: &[Save::Out(0)],
-    grad: Grad::Rule(|e, v| {
-        let yt = adjoint(e, v.output(0))?;
-        let half = product(e, &yt, v.g())?;
-        Ok(vec![Some(minus_product(e, &half, &yt)?)])
-    }),
+    grad: Grad::Rule(inv_grad),
     oracle: "torch.linalg.inv(a)",
     ..Op::BASE
 };
@@ -472,35 +485,6 @@ pub static LOGDET: Op = Op {
     ..Op::BASE
 };
 
-pub static TENSORINV: Op = Op {
-    name: "tensorinv",
-    params: &[A, Param::opt("ind", Kind::Int, Default::Int(2))],
-    summary: "The inverse of a tensor as a map from its last dimensions to its first `ind`.",
-    examples: &[
-        ex("tensorinv(tensor([[2.0]]), 1)", "tensor([[0.5000]])"),
-        ex("tensorinv(ones([2, 3]), 1)", "E0201"),
-        ex("tensorinv(ones([2, 2]), 0)", "E0206"),
-    ],
-    lower: Lower::Compose(|e, a| {
-        let (shape, ind) = (a.tensor(0).shape(), a.int(1));
-        if ind <= 0 {
-            fail!(VALUE, "`ind` must be positive, not {ind}");
-        }
-        let at = (ind as usize).min(shape.len());
-        let (rows, columns): (usize, usize) = (shape[..at].iter().product(), shape[at..].iter().product());
-        if rows != columns {
-            fail!(SHAPE, "the sizes {:?} and {:?} have different products", &shape[..at], &shape[at..]);
-        }
-        let flat = e.call(&RESHAPE, args![a.tensor(0), &[rows, columns][..]])?;
-        let inverse = e.call(&INV, args![&flat])?;
-        let out: Shape = shape[at..].iter().chain(&shape[..at]).copied().collect();
-        e.apply(&RESHAPE, args![&inverse, out.as_slice()])
-    }),
-    grad: Grad::Composed,
-    oracle: "torch.linalg.tensorinv(a, 1)",
-    ..Op::BASE
-};
-
 pub static ROWS: &[&Op] = &[
     &CHOLESKY,
     &TRIANGULAR,
@@ -515,5 +499,4 @@ pub static ROWS: &[&Op] = &[
     &DET,
     &SLOGDET,
     &LOGDET,
-    &TENSORINV,
 ];

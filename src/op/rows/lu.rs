@@ -193,24 +193,7 @@ fn lu_solve(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
             sized(factors, &[n]).as_slice()
         );
     }
-    let rows = e.read(pivots)?;
-    let mut values = vec![0f64; rows.len() * n];
-    for (batch, exchanges) in rows.chunks_exact(n.max(1)).enumerate() {
-        let mut now: Vec<usize> = (0..n).collect();
-        for (i, at) in exchanges.iter().enumerate() {
-            let at = at.to_i64() - 1;
-            if at < i as i64 || at >= n as i64 {
-                fail!(VALUE, "pivot {} of row {i} is no row exchange", at + 1);
-            }
-            now.swap(i, at as usize);
-        }
-        for (i, &row) in now.iter().enumerate() {
-            values[(batch * n + row) * n + i] = 1.0;
-        }
-    }
-    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_ne_bytes()).collect();
-    let p = e.upload(&bytes, &factors.shape(), DType::F64, factors.device())?;
-    let p = e.cast(&p, factors.dtype())?;
+    let p = permutations(e, pivots, factors, n, n)?;
     let (factors_t, pt) = (adjoint(e, factors)?, adjoint(e, &p)?);
     // X A = B is A' X' = B'.
     let b = if left { b.clone() } else { adjoint(e, b)? };
@@ -226,4 +209,89 @@ fn lu_solve(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     Ok(vec![if left { x } else { adjoint(e, &x)? }])
 }
 
-pub static ROWS: &[&Op] = &[&LU, &LU_FACTOR, &LU_SOLVE];
+/// Permutation matrices `[.., m, m]` from LAPACK's row exchanges, of which there are `k` for each matrix.
+fn permutations(e: &mut dyn Emit, pivots: &Tensor, factors: &Tensor, m: usize, k: usize) -> Result<Tensor> {
+    let rows = e.read(pivots)?;
+    let shape = sized(factors, &[m, m]);
+    let count = shape[..shape.len() - 2].iter().product::<usize>();
+    let mut values = vec![0f64; count * m * m];
+    for batch in 0..count {
+        let mut now: Vec<usize> = (0..m).collect();
+        for i in 0..k {
+            let at = rows[batch * k + i].to_i64() - 1;
+            if at < i as i64 || at >= m as i64 {
+                fail!(VALUE, "pivot {} of row {i} is no row exchange", at + 1);
+            }
+            now.swap(i, at as usize);
+        }
+        for (i, &row) in now.iter().enumerate() {
+            values[(batch * m + row) * m + i] = 1.0;
+        }
+    }
+    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_ne_bytes()).collect();
+    let p = e.upload(&bytes, &shape, DType::F64, factors.device())?;
+    e.cast(&p, factors.dtype())
+}
+
+pub static LU_UNPACK: Op = Op {
+    name: "lu_unpack",
+    params: &[
+        Param::new("LU_data", Kind::Tensor),
+        Param::new("LU_pivots", Kind::Tensor),
+        Param::opt("unpack_data", Kind::Bool, Default::Bool(true)),
+        Param::opt("unpack_pivots", Kind::Bool, Default::Bool(true)),
+    ],
+    summary: "P, L and U from what `lu_factor` makes.",
+    details: "Reads the row exchanges, which waits. What is not asked for is an empty tensor.",
+    examples: &[
+        ex("let f = lu_factor(tensor([[1.0, 0.0], [2.0, 1.0]])); lu_unpack(f.LU, f.pivots).L", "tensor([[1.0000, 0.0000],\n        [0.5000, 1.0000]])"),
+        ex("lu_unpack(ones([2]), tensor([1]).int())", "E0201"),
+        ex("lu_unpack(ones([1, 1]), tensor([1]))", "E0202"),
+        ex("lu_unpack(ones([1, 1]), tensor([2]).int())", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let (both, pivots) = (a.tensor(0), a.tensor(1));
+        matrices("LU_data", both)?;
+        let shape = both.shape();
+        let (m, n) = (shape[shape.len() - 2], shape[shape.len() - 1]);
+        let k = m.min(n);
+        let nothing = crate::op::tensor::Meta { shape: [0].as_slice().into(), dtype: both.dtype(), device: both.device() };
+        let p = if a.flag(3) {
+            if pivots.dtype() != DType::I32 {
+                fail!(DTYPE, "`LU_pivots` must be i32, not {}", pivots.dtype());
+            }
+            if pivots.shape() != sized(both, &[k]) {
+                fail!(
+                    SHAPE,
+                    "`LU_pivots` has shape {:?}, {:?} is wanted",
+                    pivots.shape().as_slice(),
+                    sized(both, &[k]).as_slice()
+                );
+            }
+            permutations(e, pivots, both, m, k)?
+        } else {
+            e.zeros_like(&nothing)?
+        };
+        if !a.flag(2) {
+            return Ok(vec![p, e.zeros_like(&nothing)?, e.zeros_like(&nothing)?]);
+        }
+        let left = part(e, both, -1, 0, k)?;
+        let strict = e.call(&TRIL, args![&left, -1])?;
+        let one = e.full(&sized(both, &[k]), crate::base::dtype::Scalar::Int(1), &nothing)?;
+        let mut eye = e.call(&crate::op::rows::copies::DIAG_EMBED, args![&one])?;
+        if m > k {
+            eye = e.call(&crate::op::rows::padding::PAD_CONSTANT, args![&eye, &[0, 0, 0, (m - k) as i64][..], 0])?;
+        }
+        let l = e.add(&strict, &eye)?;
+        let top = part(e, both, -2, 0, k)?;
+        let u = e.call(&TRIU, args![&top, 0])?;
+        Ok(vec![p, l, u])
+    }),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    results: &["P", "L", "U"],
+    oracle: "torch.lu_unpack(*torch.linalg.lu_factor(a))",
+    ..Op::BASE
+};
+
+pub static ROWS: &[&Op] = &[&LU, &LU_FACTOR, &LU_SOLVE, &LU_UNPACK];

@@ -3,6 +3,7 @@
 pub mod activation;
 pub mod arith;
 pub mod attention;
+pub mod bag;
 pub mod bessel;
 pub mod blend;
 pub mod columns;
@@ -10,15 +11,18 @@ pub mod compare;
 pub mod contract;
 pub mod conv;
 pub mod convert;
+pub mod copied;
 pub mod copies;
 pub mod covariance;
 pub mod create;
+pub mod ctc;
 pub mod distance;
 pub mod distinct;
 pub mod dropout;
 pub mod embed;
 pub mod extreme;
 pub mod gather;
+pub mod grid;
 pub mod indexing;
 pub mod join;
 pub mod least;
@@ -28,6 +32,7 @@ pub mod loss;
 pub mod loss_pairs;
 pub mod lu;
 pub mod magnitude;
+pub mod maps;
 pub mod masks;
 pub mod matmul;
 pub mod moments;
@@ -41,6 +46,7 @@ pub mod power;
 pub mod products;
 pub mod random;
 pub mod reduce;
+pub mod reported;
 pub mod resample;
 pub mod scan;
 pub mod shape;
@@ -89,12 +95,17 @@ pub static FAMILIES: &[&[&Op]] = &[
     pieces::ROWS,
     join::ROWS,
     copies::ROWS,
+    copied::COPIES,
+    copied::UNSAFE,
+    copied::ROWS,
     padding::ROWS,
     matmul::ROWS,
     contract::ROWS,
     products::ROWS,
     linalg::ROWS,
     lu::ROWS,
+    reported::ROWS,
+    maps::ROWS,
     spectral::ROWS,
     least::ROWS,
     norms::ROWS,
@@ -106,12 +117,15 @@ pub static FAMILIES: &[&[&Op]] = &[
     columns::ROWS,
     pool::ROWS,
     resample::ROWS,
+    grid::ROWS,
     softmax::ROWS,
     norm::ROWS,
     embed::ROWS,
+    bag::ROWS,
     loss::ROWS,
     loss_pairs::ROWS,
     likelihood::ROWS,
+    ctc::ROWS,
     distance::ROWS,
     attention::ROWS,
     optim::ROWS,

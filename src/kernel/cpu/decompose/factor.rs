@@ -4,17 +4,49 @@ use super::{Matrices, Results, fault, for_each};
 use crate::kernel::abi::{Call, FaultKind};
 use crate::kernel::cpu::attributes;
 use crate::kernel::cpu::real::{Real, real};
-use crate::kernel::cpu::staging::Sink;
+use crate::kernel::cpu::staging::{Shared, Sink};
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt::factor as llt;
 use faer::linalg::lu::partial_pivoting::factor as lu_factor;
 use faer::linalg::triangular_solve as triangular;
 use faer::{Mat, MatMut, MatRef, Par};
 
+/// Where what goes wrong with a matrix is told: as a fault, or in a second output.
+struct Outcome<'a> {
+    call: &'a Call<'a>,
+    info: Option<Shared<i32>>,
+}
+
+impl<'a> Outcome<'a> {
+    /// # Safety
+    /// A second output, if there is one, is contiguous i32.
+    unsafe fn of(call: &'a Call<'a>) -> Outcome<'a> {
+        // SAFETY: the caller's promise.
+        let info = call.outputs.get(1).map(|view| unsafe { view.slice_mut::<i32>() });
+        Outcome {
+            call,
+            info: info.map(|slice| {
+                slice.fill(0);
+                Shared::new(slice)
+            }),
+        }
+    }
+
+    fn failed(&self, kind: FaultKind, matrix: usize, value: usize, bound: usize) {
+        match self.info {
+            None => fault(self.call, kind, matrix, value, bound),
+            // SAFETY: each matrix has its own element.
+            Some(info) => unsafe { info.range(matrix..matrix + 1)[0] = value as i32 },
+        }
+    }
+}
+
 /// Cholesky factor. Inputs: `[.., n, n]`, of which one triangle is read (the lower; the upper when the attribute
 /// is set). Output: lower L with A = L L', or upper U with A = U' U. Attributes: upper (Bool).
 /// Faults: `NotPositiveDefinite`, position: matrix in the batch, value: order of the first leading minor that is
 /// not positive-definite; the result is then zero.
+///
+/// With a second output `[..]` (i32) there are no faults: it gets the value of the fault, or 0.
 ///
 /// # Safety
 /// As `HostFn`.
@@ -23,6 +55,7 @@ pub unsafe fn cholesky(call: &Call<'_>) {
     real!(call.outputs[0].dtype, T => {
         // SAFETY: `HostFn`'s promise.
         unsafe {
+            let outcome = Outcome::of(call);
             let a = Matrices::<T>::read(&call.inputs[0], call.threads);
             let n = a.n;
             let mut sink = Sink::<T>::new(&call.outputs[0]);
@@ -33,7 +66,7 @@ pub unsafe fn cholesky(call: &Call<'_>) {
                 let given = if upper { a.get(i).transpose() } else { a.get(i) };
                 match cholesky_of(given, par) {
                     Ok(l) => to.copy_from(if upper { l.transpose() } else { l.as_ref() }),
-                    Err(order) => fault(call, FaultKind::NotPositiveDefinite, i, order, n),
+                    Err(order) => outcome.failed(FaultKind::NotPositiveDefinite, i, order, n),
                 }
             });
             sink.finish(call.threads);
@@ -170,7 +203,7 @@ impl<T: Real> Lu<T> {
 
 /// Solution of linear systems. Inputs: `a` `[.., n, n]`, `b` `[.., n, k]`, the same leading dims. Output: x `[.., n, k]`
 /// with a x = b. No attributes. Faults: `Singular`, position: matrix in the batch, value: first zero pivot, from 1;
-/// x is then zero.
+/// x is then zero. With a second output there are no faults, as in `cholesky`.
 ///
 /// # Safety
 /// As `HostFn`.
@@ -178,6 +211,7 @@ pub unsafe fn solve(call: &Call<'_>) {
     real!(call.outputs[0].dtype, T => {
         // SAFETY: `HostFn`'s promise.
         unsafe {
+            let outcome = Outcome::of(call);
             let a = Matrices::<T>::read(&call.inputs[0], call.threads);
             let b = Matrices::<T>::read(&call.inputs[1], call.threads);
             let mut sink = Sink::<T>::new(&call.outputs[0]);
@@ -188,7 +222,7 @@ pub unsafe fn solve(call: &Call<'_>) {
                     None => lu.solve(|r, c| b[(r, c)], to, par),
                     Some(pivot) => {
                         to.fill(T::ZERO);
-                        fault(call, FaultKind::Singular, i, pivot, a.n);
+                        outcome.failed(FaultKind::Singular, i, pivot, a.n);
                     }
                 }
             });
@@ -205,6 +239,7 @@ pub unsafe fn inv(call: &Call<'_>) {
     real!(call.outputs[0].dtype, T => {
         // SAFETY: `HostFn`'s promise.
         unsafe {
+            let outcome = Outcome::of(call);
             let a = Matrices::<T>::read(&call.inputs[0], call.threads);
             let mut sink = Sink::<T>::new(&call.outputs[0]);
             let out = Results::of(&mut sink, a.n * a.n);
@@ -214,7 +249,7 @@ pub unsafe fn inv(call: &Call<'_>) {
                     None => lu.solve(|r, c| if r == c { T::ONE } else { T::ZERO }, to, par),
                     Some(pivot) => {
                         to.fill(T::ZERO);
-                        fault(call, FaultKind::Singular, i, pivot, a.n);
+                        outcome.failed(FaultKind::Singular, i, pivot, a.n);
                     }
                 }
             });

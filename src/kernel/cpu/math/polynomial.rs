@@ -64,7 +64,11 @@ macro_rules! polynomials {
             fn chebyshev_w(self, n: $T) -> $T {
                 let (x, n) = (self, degree(n as f64));
                 if n >= 0 && x.abs() == 1.0 {
-                    return if x > 0.0 { Self::ends(true, n.wrapping_mul(2).wrapping_add(1) as $T) } else { Self::ends(n % 2 == 0, 1.0) };
+                    return if x > 0.0 {
+                        Self::ends(true, n.wrapping_mul(2).wrapping_add(1) as $T)
+                    } else {
+                        Self::ends(n % 2 == 0, 1.0)
+                    };
                 }
                 if n > 8 && x.abs() < 1.0 {
                     let angle = x.acos();
@@ -97,7 +101,11 @@ macro_rules! polynomials {
             fn shifted_v(self, n: $T) -> $T {
                 let (x, y, n) = (self, self + self - 1.0, degree(n as f64));
                 if n >= 0 && (x == 1.0 || x == 0.0) {
-                    return if x == 1.0 { 1.0 } else { Self::ends(n % 2 == 0, n.wrapping_mul(2).wrapping_add(1) as $T) };
+                    return if x == 1.0 {
+                        1.0
+                    } else {
+                        Self::ends(n % 2 == 0, n.wrapping_mul(2).wrapping_add(1) as $T)
+                    };
                 }
                 if n > 6 && y.abs() < 1.0 {
                     let angle = y.acos();
@@ -108,7 +116,11 @@ macro_rules! polynomials {
             fn shifted_w(self, n: $T) -> $T {
                 let (x, y, n) = (self, self + self - 1.0, degree(n as f64));
                 if n >= 0 && (x == 1.0 || x == 0.0) {
-                    return if x == 1.0 { Self::ends(true, n.wrapping_mul(2).wrapping_add(1) as $T) } else { Self::ends(n % 2 == 0, 1.0) };
+                    return if x == 1.0 {
+                        Self::ends(true, n.wrapping_mul(2).wrapping_add(1) as $T)
+                    } else {
+                        Self::ends(n % 2 == 0, 1.0)
+                    };
                 }
                 if n > 4 && y.abs() < 1.0 {
                     let angle = y.acos();
@@ -135,9 +147,7 @@ macro_rules! polynomials {
                 if n >= 0 && x == 0.0 {
                     return 1.0;
                 }
-                Self::three_terms(n, 1.0 - x, |k, q, p| {
-                    (((2 * k - 1) as $T - x) * q - (k - 1) as $T * p) / k as $T
-                })
+                Self::three_terms(n, 1.0 - x, |k, q, p| (((2 * k - 1) as $T - x) * q - (k - 1) as $T * p) / k as $T)
             }
             fn legendre_p(self, n: $T) -> $T {
                 let (x, n) = (self, degree(n as f64));
