@@ -90,16 +90,14 @@ pub static VANDER: Op = Op {
     examples: &[
         ex("vander(tensor([1, 2, 3]))", "tensor([[1, 1, 1],\n        [1, 2, 4],\n        [1, 3, 9]])"),
         ex("vander(tensor([2, 3]), #{N: 2, increasing: false})", "tensor([[2, 1],\n        [3, 1]])"),
-        ex("vander(tensor(2))", "E0201"),
         ex("vander(tensor([2]), #{N: -1})", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
-        let n = match (a.opt_int(1), x.shape().last()) {
-            (Some(n), _) => n,
-            (None, Some(&size)) => size as i64,
-            (None, None) => fail!(SHAPE, "a number wants `N`"),
+        let x = match a.tensor(0).ndim() {
+            0 => &e.call(&RESHAPE, args![a.tensor(0), &[1usize][..]])?,
+            _ => a.tensor(0),
         };
+        let n = a.opt_int(1).unwrap_or(x.shape().last().map_or(1, |&size| size as i64));
         let least = if a.flag(2) { 2 } else { 0 };
         if n < least && !a.is_none(1) {
             fail!(VALUE, "`N` must be at least {least}, not {n}");
