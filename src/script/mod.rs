@@ -21,6 +21,7 @@ pub mod look;
 pub mod machine;
 pub mod modules;
 pub mod natives;
+pub mod optimise;
 pub mod outline;
 pub mod progress;
 pub mod properties;

@@ -34,7 +34,13 @@ pub const STD: &[(&str, &[File])] = &[
             ("nn/init.rhai", include_str!("../../std/nn/init.rhai")),
         ],
     ),
-    ("optim", &[("optim.rhai", include_str!("../../std/optim.rhai"))]),
+    (
+        "optim",
+        &[
+            ("optim/optimizers.rhai", include_str!("../../std/optim/optimizers.rhai")),
+            ("optim/schedules.rhai", include_str!("../../std/optim/schedules.rhai")),
+        ],
+    ),
     ("data", &[("data.rhai", include_str!("../../std/data.rhai"))]),
     ("test", &[("test.rhai", include_str!("../../std/test.rhai"))]),
 ];

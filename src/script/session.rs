@@ -400,6 +400,7 @@ fn engine(host: &Arc<Host>, modules: &Arc<Mutex<Modules>>, stack: &Arc<Stack>) -
     super::layers::register(&mut module, host);
     super::assemble::register(&mut module, host);
     super::checks::register(&mut module, host);
+    super::optimise::register(&mut module, host);
     super::loader::register(&mut module, host);
     progress::register(&mut module, host);
     printing(&mut module, host);

@@ -12,6 +12,7 @@ mod limits;
 mod nn;
 mod opinfo;
 mod opinfo_host;
+mod optim;
 mod print;
 mod rows;
 mod rows_reduce;

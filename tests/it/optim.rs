@@ -1,0 +1,96 @@
+//! `std/optim` against torch.optim: parameters after each of eight steps, also through a saved and loaded state, and
+//! the rates of every schedule step by step. Fixtures and their generator: `tests/fixtures/optim`.
+
+use super::scripts::{folder, none};
+use serde_json::Value;
+use std::fmt::Write;
+use tscript::Session;
+
+fn fixtures() -> Value {
+    let text = std::fs::read_to_string(folder("fixtures/optim/optim.json")).expect("the fixtures");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// One case as a script; with `reload` the optimizer is replaced by a fresh one with the same state half way.
+fn steps(all: &Value, case: &Value, reload: bool) -> String {
+    let make = case["make"].as_str().expect("a source");
+    let mut s = String::from("import \"optim\" as optim; import \"test\" as test;\nlet f64 = #{dtype: \"f64\"};\n");
+    for (name, value) in ["p", "q"].iter().zip(all["start"].as_array().expect("two")) {
+        writeln!(s, "let {name} = tensor({value}, f64).requires_grad_();").expect("a string takes text");
+    }
+    writeln!(s, "let opt = {make};").expect("a string takes text");
+    for (at, grads) in all["grads"].as_array().expect("a list").iter().enumerate() {
+        for (name, grad) in ["p", "q"].iter().zip(grads.as_array().expect("two")) {
+            let value = if grad.is_null() { "()".to_string() } else { format!("tensor({grad}, f64)") };
+            writeln!(s, "{name}.grad = {value};").expect("a string takes text");
+        }
+        let clip = case["clip"].as_str().unwrap_or("");
+        let want = &case["after"][at];
+        writeln!(
+            s,
+            "{clip} opt.step();\ntest::assert_close(p.flatten(), tensor({}, f64), 1e-9, 1e-12);\n\
+             test::assert_close(q.flatten(), tensor({}, f64), 1e-9, 1e-12);",
+            want[0], want[1]
+        )
+        .expect("a string takes text");
+        if reload && at == 3 {
+            writeln!(s, "let d = opt.state_dict(); opt = {make}; opt.load_state_dict(d);").expect("text");
+        }
+    }
+    s
+}
+
+#[test]
+fn optimizers_step_as_torch_optim_does() {
+    let all = fixtures();
+    let cases = all["cases"].as_array().expect("a list");
+    assert!(cases.len() > 70, "only {} cases", cases.len());
+    let mut session = Session::builder().build().expect("a session starts");
+    let mut problems = Vec::new();
+    for case in cases {
+        for reload in [false, true] {
+            if let Err(error) = session.run_str("optim", &steps(&all, case, reload)) {
+                problems.push(format!("{} (reload: {reload}): {error}", case["make"]));
+            }
+        }
+    }
+    none(problems);
+}
+
+#[test]
+fn schedules_give_the_rates_of_torch() {
+    let all = fixtures();
+    let mut session = Session::builder().build().expect("a session starts");
+    let mut problems = Vec::new();
+    for case in all["rates"].as_array().expect("a list") {
+        let make = case["make"].as_str().expect("a source");
+        let (count, momentum) = (case["groups"].as_u64().expect("a count"), case["momentum"].as_bool() == Some(true));
+        let groups: Vec<String> = (0..count)
+            .map(|i| format!("#{{params: [zeros([1]).requires_grad_()], lr: {:?}}}", 0.5 + i as f64))
+            .collect();
+        let more = if momentum && case["kind"] == "sgd" { ", momentum: 0.9" } else { "" };
+        let mut s = format!(
+            "import \"optim\" as optim; import \"test\" as test;\nlet opt = optim::{}([{}], #{{lr: 0.5{more}}});\nlet s = {make};\n",
+            case["kind"].as_str().expect("a name"),
+            groups.join(", ")
+        );
+        let rows = case["rows"].as_array().expect("a list");
+        for (at, row) in rows.iter().enumerate() {
+            let mut shown: Vec<String> = (0..count).map(|i| format!("opt.get({i}, \"lr\")")).collect();
+            if momentum {
+                let setting = if case["kind"] == "adam" { "betas" } else { "momentum" };
+                let item = if case["kind"] == "adam" { "[0]" } else { "" };
+                shown.extend((0..count).map(|i| format!("opt.get({i}, \"{setting}\"){item}")));
+            }
+            writeln!(s, "test::assert_close([{}], {row}, 1e-12, 1e-14);", shown.join(", ")).expect("text");
+            let loss = if case["losses"].is_null() { String::new() } else { case["losses"][at].to_string() };
+            if at + 1 < rows.len() {
+                writeln!(s, "s.step({loss});").expect("a string takes text");
+            }
+        }
+        if let Err(error) = session.run_str("rates", &s) {
+            problems.push(format!("{make}: {error}"));
+        }
+    }
+    none(problems);
+}
