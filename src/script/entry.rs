@@ -14,6 +14,15 @@ impl Session {
     ///
     /// The value of the last entry that had one is `_`.
     pub fn enter(&mut self, number: u32, text: &str) -> Result<Dynamic, Error> {
+        let value = self.value_of(number, text)?;
+        if !value.is_unit() {
+            self.scope.set_or_push(LAST, value.clone());
+        }
+        Ok(value)
+    }
+
+    /// As `enter`, and `_` stays what it was.
+    pub fn value_of(&mut self, number: u32, text: &str) -> Result<Dynamic, Error> {
         self.host.interrupt.store(false, Ordering::Release);
         self.stack.enter();
         let name = format!("repl:{number}");
@@ -33,10 +42,14 @@ impl Session {
         };
         let value = self.evaluate(&ast)?;
         self.host.rt.flush();
-        if !value.is_unit() {
-            self.scope.set_or_push(LAST, value.clone());
-        }
         Ok(value)
+    }
+
+    /// Whether an entry names the last value, `_`.
+    pub fn uses_last_value(&self, text: &str) -> bool {
+        let (tokens, _) = super::source::lex::lex_partial(text);
+        let word = |index: usize| tokens.get(index).map_or("", |token| &text[token.range()]);
+        (0..tokens.len()).any(|index| word(index) == "_" && word(index + 1) != "=>")
     }
 
     /// Faults of queued work that have become known and that nobody was told, earliest first.
@@ -108,15 +121,15 @@ mod tests {
     #[test]
     fn everything_lasts_from_entry_to_entry() {
         let mut session = session();
-        session.enter(1, "const K = 3; import \"nn\" as nn; let x = tensor([1.0, 2.0]);").unwrap();
-        session.enter(2, "fn scaled(v) { v * global::K }").unwrap();
+        drop(session.enter(1, "const K = 3; import \"nn\" as nn; let x = tensor([1.0, 2.0]);").unwrap());
+        drop(session.enter(2, "fn scaled(v) { v * global::K }").unwrap());
         assert_eq!(text(&mut session, 3, "scaled(x)"), "tensor([3., 6.])");
         assert_eq!(text(&mut session, 4, "_ + 1"), "tensor([4., 7.])");
         assert_eq!(text(&mut session, 5, "nn::linear(2, 4).forward(x).shape"), "[4]");
         assert_eq!(text(&mut session, 6, "switch 3 { 1 => 0, _ => 7 }"), "7");
-        session.enter(7, "fn made() { nn::linear(2, 2).forward(tensor([1.0, 1.0])).shape }").unwrap();
+        drop(session.enter(7, "fn made() { nn::linear(2, 2).forward(tensor([1.0, 1.0])).shape }").unwrap());
         assert_eq!(text(&mut session, 8, "made()"), "[2]");
-        session.enter(9, "const K = 4; let x = 1;").unwrap();
+        drop(session.enter(9, "const K = 4; let x = 1;").unwrap());
         assert_eq!(text(&mut session, 10, "scaled(x)"), "4");
         assert_eq!(session.scope.iter_raw().filter(|(name, ..)| *name == "x").count(), 1);
     }
@@ -124,7 +137,7 @@ mod tests {
     #[test]
     fn a_late_error_names_the_entry_that_queued_it() {
         let mut session = session();
-        session.enter(1, "let x = arange(10); let wrong = x[tensor([11])];").unwrap();
+        drop(session.enter(1, "let x = arange(10); let wrong = x[tensor([11])];").unwrap());
         let late = session.late_errors();
         assert_eq!(late.len(), 1);
         assert_eq!(late[0].code(), "E0401");
@@ -139,7 +152,7 @@ mod tests {
     fn a_panic_in_native_code_leaves_the_session() {
         let mut session = session();
         session.engine.register_fn("explode", || -> i64 { panic!("on purpose") });
-        session.enter(1, "let x = tensor([1, 2]);").unwrap();
+        drop(session.enter(1, "let x = tensor([1, 2]);").unwrap());
         let error = session.enter(2, "explode()").expect_err("a panic");
         assert_eq!(error.code(), "E0806");
         assert_eq!(text(&mut session, 3, "x + 1"), "tensor([2, 3])");
@@ -148,7 +161,7 @@ mod tests {
     #[test]
     fn text_that_does_not_parse_keeps_no_lines() {
         let mut session = session();
-        session.enter(1, "let a = 1").unwrap();
+        drop(session.enter(1, "let a = 1").unwrap());
         let before = session.host.sources.read().sources().len();
         session.enter(2, "let = 1").expect_err("no name");
         session.enter(3, "f(").expect_err("open");

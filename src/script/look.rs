@@ -2,8 +2,11 @@
 //! and never runs script code.
 
 use super::convert;
+use super::draw::terminal::Terminal;
+use super::manual::{self, Page};
 use super::session::Session;
 use super::source::LAST;
+use super::source::pass::written_name;
 use super::value::Tensor;
 use rhai::{Array, Dynamic, Map};
 use std::sync::atomic::Ordering;
@@ -26,6 +29,10 @@ pub struct Placed {
     pub dtype: String,
     pub device: String,
     pub bytes: usize,
+    /// Which buffer: views of one share it.
+    pub buffer: u64,
+    /// The line that made it: `model.rhai:7`, `repl:3`.
+    pub made: Option<String>,
     pub requires_grad: bool,
     /// Work that writes it is queued and not known to be done.
     pub pending: bool,
@@ -37,6 +44,8 @@ pub struct Variable {
     pub constant: bool,
     /// `tensor`, `i64`, `map`, ...
     pub kind: String,
+    /// The value in one line.
+    pub brief: String,
     /// The tensors that it holds, at most as many as were asked for.
     pub tensors: Vec<Placed>,
 }
@@ -69,15 +78,20 @@ impl Session {
         Placement { device: self.host.rt.default_device().to_string(), stream: None }
     }
 
-    /// The kind of a value as messages call it.
+    /// What `show` and `plot` draw for; characters without colour unless told.
+    pub fn set_terminal(&self, terminal: Terminal) {
+        *self.host.print.terminal.lock() = terminal;
+    }
+
+    /// The type of a value, as `type_of` gives it.
     pub fn kind(&self, value: &Dynamic) -> String {
-        convert::type_name(value).to_string()
+        self.engine.map_type_name(value.type_name()).to_string()
     }
 
     /// The tensors of a value, at most `most`.
     pub fn tensors_in(&self, value: &Dynamic, most: usize) -> Vec<Placed> {
         let mut found = Vec::new();
-        collect(value, "", DEPTH, most, &mut found);
+        self.collect(value, "", DEPTH, most, &mut found);
         found
     }
 
@@ -93,7 +107,8 @@ impl Session {
             .map(|(name, constant, value)| {
                 let value = value.flatten_clone();
                 let tensors = self.tensors_in(&value, most_tensors);
-                Variable { name: name.to_string(), constant, kind: self.kind(&value), tensors }
+                let (kind, brief) = (self.kind(&value), self.brief(&value));
+                Variable { name: name.to_string(), constant, kind, brief, tensors }
             })
             .collect();
         // Rhai iterates from the latest to the earliest.
@@ -104,11 +119,68 @@ impl Session {
     pub fn memory_report(&self) -> Vec<DeviceMemory> {
         let rt = &self.host.rt;
         let (allocated, peak) = (rt.allocated_bytes(), rt.peak_bytes());
-        vec![DeviceMemory { device: "cpu".to_string(), allocated, reserved: allocated, peak, total: None }]
+        let total = Some(crate::device::host_memory::physical_bytes());
+        vec![DeviceMemory { device: "cpu".to_string(), allocated, reserved: allocated, peak, total }]
     }
 
     pub fn streams(&self) -> Vec<StreamReport> {
         vec![StreamReport { device: "cpu".to_string(), stream: 0, pending: 0 }]
+    }
+
+    /// What is told about a name: a function of the user with its doc comment, or a page of the manual.
+    pub fn page(&self, name: &str) -> Option<Page> {
+        let forms: Vec<_> = self.functions.iter_functions().filter(|f| written_name(f.name) == name).collect();
+        let Some(first) = forms.first() else { return manual::page(name) };
+        let words = |line: &&str| line.trim_start_matches('/').trim().to_string();
+        let comments: Vec<String> = first.comments.iter().map(words).collect();
+        Some(Page {
+            name: name.to_string(),
+            calls: forms.iter().map(|f| format!("{name}({})", f.params.join(", "))).collect(),
+            summary: comments.join("\n"),
+            details: String::new(),
+            examples: Vec::new(),
+        })
+    }
+
+    fn collect(&self, value: &Dynamic, path: &str, depth: usize, most: usize, found: &mut Vec<Placed>) {
+        if found.len() >= most || depth == 0 {
+            return;
+        }
+        if let Some(tensor) = value.read_lock::<Tensor>() {
+            found.push(self.placed(&tensor, path));
+        } else if let Some(array) = value.read_lock::<Array>() {
+            for (index, item) in array.iter().enumerate() {
+                // Cost: long arrays of numbers are common and hold nothing.
+                if !item.is_int() && !item.is_float() {
+                    self.collect(item, &format!("{path}[{index}]"), depth - 1, most, found);
+                }
+            }
+        } else if let Some(map) = value.read_lock::<Map>() {
+            let dot = if path.is_empty() { "" } else { "." };
+            for (name, item) in map.iter() {
+                self.collect(item, &format!("{path}{dot}{name}"), depth - 1, most, found);
+            }
+        }
+    }
+
+    fn placed(&self, tensor: &Tensor, path: &str) -> Placed {
+        let view = tensor.view();
+        let location = self.host.sources.read().location(tensor.0.made.user);
+        let made = location.map(|at| match at.source.starts_with("repl:") && at.line == 1 {
+            true => at.source.to_string(),
+            false => format!("{}:{}", at.source, at.line),
+        });
+        Placed {
+            path: path.to_string(),
+            shape: tensor.shape().to_vec(),
+            dtype: tensor.dtype().to_string(),
+            device: tensor.device().to_string(),
+            bytes: tensor.numel() * tensor.dtype().size_bytes(),
+            buffer: view.buffer.id,
+            made,
+            requires_grad: tensor.requires_grad(),
+            pending: view.buffer.pending.load(Ordering::Relaxed) != 0,
+        }
     }
 }
 
@@ -147,36 +219,5 @@ fn brief(value: &Dynamic, depth: usize) -> String {
         Ok(x) => format!("{x:?}"),
         Err(_) if value.is_int() || value.is_bool() || value.is_char() => value.to_string(),
         Err(_) => convert::type_name(value).to_string(),
-    }
-}
-
-fn collect(value: &Dynamic, path: &str, depth: usize, most: usize, found: &mut Vec<Placed>) {
-    if found.len() >= most || depth == 0 {
-        return;
-    }
-    if let Some(tensor) = value.read_lock::<Tensor>() {
-        found.push(placed(&tensor, path));
-    } else if let Some(array) = value.read_lock::<Array>() {
-        for (index, item) in array.iter().enumerate() {
-            collect(item, &format!("{path}[{index}]"), depth - 1, most, found);
-        }
-    } else if let Some(map) = value.read_lock::<Map>() {
-        let dot = if path.is_empty() { "" } else { "." };
-        for (name, item) in map.iter() {
-            collect(item, &format!("{path}{dot}{name}"), depth - 1, most, found);
-        }
-    }
-}
-
-fn placed(tensor: &Tensor, path: &str) -> Placed {
-    let view = tensor.view();
-    Placed {
-        path: path.to_string(),
-        shape: tensor.shape().to_vec(),
-        dtype: tensor.dtype().to_string(),
-        device: tensor.device().to_string(),
-        bytes: tensor.numel() * tensor.dtype().size_bytes(),
-        requires_grad: tensor.requires_grad(),
-        pending: view.buffer.pending.load(Ordering::Relaxed) != 0,
     }
 }

@@ -397,6 +397,7 @@ fn engine(host: &Arc<Host>, modules: &Arc<Mutex<Modules>>, stack: &Arc<Stack>) -
     natives::register(&mut module, host);
     arguments::register(&mut module, host);
     storage::register(&mut module, host);
+    super::draw::register(&mut module, host);
     super::layers::register(&mut module, host);
     super::assemble::register(&mut module, host);
     super::checks::register(&mut module, host);

@@ -12,6 +12,8 @@ use rhai::{Array, Dynamic, Map};
 #[derive(Default)]
 pub struct Printing {
     pub options: Mutex<PrintOptions>,
+    /// What `show` and `plot` draw for.
+    pub terminal: Mutex<super::draw::terminal::Terminal>,
 }
 
 /// `tensor([[1., 2.]], device=cuda:1)`.

@@ -97,7 +97,7 @@ fn path(value: &Dynamic) -> Result<PathBuf> {
 }
 
 /// The path is what an error of a file points at.
-fn at_path(diag: Box<Diag>, path: &Path) -> Box<Diag> {
+pub fn at_path(diag: Box<Diag>, path: &Path) -> Box<Diag> {
     if !diag.labels.is_empty() {
         return diag;
     }
@@ -156,7 +156,7 @@ fn array(host: &Host, tensor: &Tensor) -> Result<Array> {
 }
 
 /// Whether the host program lets scripts touch this path. Links and `..` are resolved first.
-fn permitted(host: &Host, path: &Path, writing: bool) -> Result<()> {
+pub fn permitted(host: &Host, path: &Path, writing: bool) -> Result<()> {
     let Some(roots) = &host.file_roots else { return Ok(()) };
     let real = if writing { None } else { path.canonicalize().ok() };
     let real = real.or_else(|| {

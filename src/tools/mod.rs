@@ -7,6 +7,7 @@ mod help;
 pub mod render;
 mod repl;
 mod run;
+mod terminal;
 mod test;
 
 use command::{Command, Usage};

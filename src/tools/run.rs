@@ -26,6 +26,7 @@ pub fn builder(settings: &Settings) -> Builder {
 pub fn run(file: &Path, words: Vec<String>, settings: &Settings) -> u8 {
     let work = || -> Result<(), Error> {
         let mut session = builder(settings).arguments(words).build()?;
+        session.set_terminal(super::terminal::of_stdout());
         interruptible(session.interrupt_handle());
         session.run_file(file)
     };

@@ -79,6 +79,23 @@ pub fn lex(src: &str, from: usize) -> Result<Vec<Token>, LexError> {
     }
 }
 
+/// The tokens of a text that is being written: all up to the first problem, and the problem. Delimiters without a
+/// partner are their own.
+pub fn lex_partial(src: &str) -> (Vec<Token>, Option<LexError>) {
+    let mut lexer = Lexer { src, at: script_start(src), tokens: Vec::new(), open: Vec::new() };
+    let problem = loop {
+        match lexer.skip_trivia() {
+            Ok(true) => {}
+            Ok(false) => break lexer.open.last().map(|&open| lexer.never_closed(open)),
+            Err(error) => break Some(error),
+        }
+        if let Err(error) = lexer.token() {
+            break Some(error);
+        }
+    };
+    (lexer.tokens, problem)
+}
+
 /// Byte at which the script starts: after a byte order mark and a `#!` line.
 pub fn script_start(src: &str) -> usize {
     let mut at = if src.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };

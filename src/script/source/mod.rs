@@ -2,6 +2,7 @@
 //! Rhai sees (`pass`), global lines (`map`), spans for diagnostics (`span`), and what an engine needs to
 //! run rewritten text (`hooks`).
 
+pub mod classes;
 pub mod hooks;
 pub mod lex;
 pub mod map;

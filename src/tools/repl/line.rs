@@ -2,14 +2,21 @@
 //!
 //! What is asked of the session while a person types must be quick and run no script code.
 
-use super::history;
+use super::commands::COMMANDS;
+use super::{history, paint};
+use crate::script::manual;
 use crate::script::session::Session;
 use crate::tools::render::Colour;
+use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::config::{ColorMode, CompletionType};
 use rustyline::error::ReadlineError;
+use rustyline::highlight::{CmdKind, Highlighter};
+use rustyline::hint::{Hint, Hinter};
+use rustyline::history::{FileHistory, SearchDirection};
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
-use rustyline::{Config, Editor, history::FileHistory};
-use std::cell::RefCell;
+use rustyline::{Config, Context, Editor, Helper};
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -42,12 +49,18 @@ impl Lines {
             .map_err(|error| error.to_string())?
             .build();
         let mut editor = Editor::with_config(config).map_err(|error| error.to_string())?;
-        editor.set_helper(Some(Typing { session }));
+        let files = FilenameCompleter::new();
+        editor.set_helper(Some(Typing { session, colour, files, over: Cell::new(false) }));
         let history = history::path();
         if let Some(path) = &history {
             let _ = editor.load_history(path);
         }
         Ok(Lines { editor, history, colour })
+    }
+
+    /// How wide the terminal is now.
+    pub fn columns(&mut self) -> usize {
+        self.editor.dimensions().map_or(80, |(columns, _)| columns as usize)
     }
 
     pub fn read(&mut self, prompt: &str) -> Read {
@@ -75,21 +88,124 @@ impl Lines {
 /// Answers what the line editor asks about the text being typed.
 struct Typing {
     session: Rc<RefCell<Session>>,
+    colour: Colour,
+    files: FilenameCompleter,
+    /// The entry is over: no bracket is marked any more.
+    over: Cell<bool>,
 }
 
-impl rustyline::Helper for Typing {}
-impl rustyline::completion::Completer for Typing {
-    type Candidate = String;
-}
-impl rustyline::highlight::Highlighter for Typing {}
-impl rustyline::hint::Hinter for Typing {
-    type Hint = String;
-}
+impl Helper for Typing {}
 
 impl Validator for Typing {
     fn validate(&self, context: &mut ValidationContext) -> rustyline::Result<ValidationResult> {
         let text = context.input();
         let done = text.trim_start().starts_with(':') || self.session.borrow().is_finished(text);
         Ok(if done { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
+    }
+}
+
+impl Completer for Typing {
+    type Candidate = Pair;
+
+    fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
+        if let Some(rest) = line[..at].trim_start().strip_prefix(':') {
+            return self.command(line, at, rest);
+        }
+        self.offered(line, at)
+    }
+}
+
+impl Typing {
+    fn offered(&self, line: &str, at: usize) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let offer = self.session.borrow().complete(line, at);
+        if offer.files {
+            let (start, mut found) = self.files.complete_path(&line[offer.start..at], at - offer.start)?;
+            found.sort_by(|a, b| a.display.cmp(&b.display));
+            return Ok((offer.start + start, found));
+        }
+        Ok((offer.start, offer.words.into_iter().map(pair).collect()))
+    }
+
+    /// After a colon: commands, then what they take.
+    fn command(&self, line: &str, at: usize, rest: &str) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let Some((name, argument)) = rest.split_once(char::is_whitespace) else {
+            let names = COMMANDS.iter().map(|command| command.name).filter(|name| name.starts_with(rest));
+            return Ok((at - rest.len(), names.map(|name| pair(format!("{name} "))).collect()));
+        };
+        let argument = argument.trim_start();
+        let start = at - argument.len();
+        match COMMANDS.iter().find(|command| command.name == name).map(|command| command.takes) {
+            Some("EXPR") => {
+                let (begun, found) = self.offered(argument, argument.len())?;
+                Ok((start + begun, found))
+            }
+            Some("FILE") => self.files.complete_path(line, at),
+            Some(takes) if takes.contains("NAME") => {
+                let mut names: Vec<&str> = manual::names().filter(|name| name.starts_with(argument)).collect();
+                names.sort_unstable();
+                names.dedup();
+                Ok((start, names.into_iter().map(|name| pair(name.to_string())).collect()))
+            }
+            _ => Ok((at, Vec::new())),
+        }
+    }
+}
+
+fn pair(word: String) -> Pair {
+    Pair { display: word.clone(), replacement: word }
+}
+
+/// Text after the cursor that is not typed.
+struct Shown {
+    text: String,
+    /// What the arrow to the right takes over.
+    taken: Option<String>,
+}
+
+impl Hint for Shown {
+    fn display(&self) -> &str {
+        &self.text
+    }
+
+    fn completion(&self) -> Option<&str> {
+        self.taken.as_deref()
+    }
+}
+
+impl Hinter for Typing {
+    type Hint = Shown;
+
+    /// The signature of the call that the cursor is in; else the rest of the last entry that began like this.
+    fn hint(&self, line: &str, at: usize, context: &Context<'_>) -> Option<Shown> {
+        if at < line.len() || line.trim().is_empty() {
+            return None;
+        }
+        if let Some(signature) = self.session.borrow().signature(line) {
+            return Some(Shown { text: format!("   {signature}"), taken: None });
+        }
+        let newest = context.history().len().checked_sub(1)?;
+        let found = context.history().starts_with(line, newest, SearchDirection::Reverse).ok()??;
+        let rest = found.entry.get(at..)?.to_string();
+        let plain = !rest.is_empty() && !rest.contains('\n');
+        plain.then(|| Shown { text: rest.clone(), taken: Some(rest) })
+    }
+}
+
+impl Highlighter for Typing {
+    fn highlight<'l>(&self, line: &'l str, at: usize) -> Cow<'l, str> {
+        if self.colour == Colour::Off {
+            return Cow::Borrowed(line);
+        }
+        let cursor = (!self.over.get()).then_some(at);
+        Cow::Owned(paint::paint(line, cursor))
+    }
+
+    fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
+        Cow::Owned(self.colour.dim(hint))
+    }
+
+    fn highlight_char(&self, _: &str, _: usize, kind: CmdKind) -> bool {
+        self.over.set(kind == CmdKind::ForcedRefresh);
+        self.colour == Colour::On
     }
 }

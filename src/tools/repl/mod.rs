@@ -7,11 +7,13 @@ mod commands;
 mod history;
 mod interrupts;
 mod line;
+mod paint;
 
 use super::command::Settings;
 use super::render::{Colour, render_error};
 use super::run::{Failure, builder, guarded, internal};
-use super::{FAILED, complain, say};
+use super::{FAILED, complain, say, terminal};
+use crate::script::draw::terminal::Terminal;
 use crate::script::error::Error;
 use crate::script::session::Session;
 use interrupts::Interrupts;
@@ -51,6 +53,7 @@ pub fn repl(settings: Settings) -> u8 {
             return FAILED;
         }
     };
+    session.set_terminal(terminal::of_stdout());
     let interrupts = Interrupts::install(session.interrupt_handle());
     let mut repl = Repl {
         session: Rc::new(RefCell::new(session)),
@@ -76,7 +79,9 @@ impl Repl {
         };
         say(concat!("tscript ", env!("CARGO_PKG_VERSION"), "   :help tells more, Ctrl-D leaves"));
         loop {
-            match lines.read(&self.prompt()) {
+            let read = lines.read(&self.prompt());
+            self.session.borrow().set_terminal(Terminal { columns: lines.columns(), ..terminal::of_stdout() });
+            match read {
                 line::Read::Entry(text) => {
                     if self.take(&text) == Go::Leave {
                         return 0;

@@ -1,0 +1,194 @@
+//! What people read about a name: how it is called, what it does, examples. From the op table, from the doc comments
+//! of the standard library, and from a table of the native functions that are no operations.
+//!
+//! Knows nothing of a running session; functions of the user are the session's to tell.
+
+mod natives;
+mod std;
+
+pub use natives::{Form, NATIVES};
+pub use std::{Function, functions};
+
+use super::convert;
+use crate::op::row::{CallForm, Kind, Op};
+use crate::op::table;
+
+/// What is told about one name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Page {
+    pub name: String,
+    /// How it is called, one line for each way: `sum(x, dim: (), keepdim: false)`.
+    pub calls: Vec<String>,
+    pub summary: String,
+    pub details: String,
+    pub examples: Vec<Sample>,
+}
+
+/// An example: a text to run, and what it prints or the code of the error that it ends with, when that is known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Sample {
+    pub code: String,
+    pub result: String,
+}
+
+/// The page of an operation, a native function, a property, or `module::function`.
+pub fn page(name: &str) -> Option<Page> {
+    let name = name.trim_start_matches('.');
+    if let Some((module, function)) = name.split_once("::") {
+        return std::functions(module).iter().find(|known| known.name == function).map(Function::page);
+    }
+    if let Some(native) = NATIVES.iter().find(|native| native.name == name) {
+        return Some(native.page());
+    }
+    let plain = name.strip_suffix('_').filter(|plain| find(plain).is_some_and(|op| op.inplace));
+    let op = find(name).or_else(|| find(plain?)).or_else(|| property_row(name))?;
+    Some(of_row(op))
+}
+
+/// The row that a script can call by a name.
+fn find(name: &str) -> Option<&'static Op> {
+    table::find(name).filter(|op| op.call != CallForm::Internal)
+}
+
+/// The row behind a property such as `x.T`.
+pub fn property_row(name: &str) -> Option<&'static Op> {
+    table::all().find(|op| op.aliases.iter().any(|alias| alias.strip_prefix('.') == Some(name)))
+}
+
+fn of_row(op: &'static Op) -> Page {
+    let mut calls = Vec::new();
+    let signature = convert::signature(op);
+    match op.call {
+        CallForm::Internal => {}
+        CallForm::Method | CallForm::InPlace => calls.push(as_method(&signature)),
+        _ => calls.push(signature.clone()),
+    }
+    if op.call == CallForm::Both && op.params.first().is_some_and(|param| takes_tensor(param.kind)) {
+        calls.push(as_method(&signature));
+    }
+    if op.inplace && matches!(op.call, CallForm::Both | CallForm::Method | CallForm::Function) {
+        calls.push(as_method(&signature).replacen(op.name, &format!("{}_", op.name), 1));
+    }
+    match (op.operator, op.params.len()) {
+        ("", _) => {}
+        (symbol, 1) => calls.push(format!("{symbol}x")),
+        (symbol, _) => calls.push(format!("x {symbol} y")),
+    }
+    for alias in op.aliases {
+        calls.push(match alias.strip_prefix('.') {
+            Some(property) => format!("x.{property}"),
+            None => alias.to_string(),
+        });
+    }
+    let examples = op.examples.iter();
+    Page {
+        name: op.name.to_string(),
+        calls,
+        summary: op.summary.to_string(),
+        details: op.details.to_string(),
+        examples: examples.map(|ex| Sample { code: ex.code.to_string(), result: ex.result.to_string() }).collect(),
+    }
+}
+
+/// `sum(input, dim)` → `x.sum(dim)`.
+fn as_method(signature: &str) -> String {
+    let Some((name, rest)) = signature.split_once('(') else { return signature.to_string() };
+    let rest = rest.split_once(", ").map_or(")", |(_, rest)| rest);
+    format!("x.{name}({rest}")
+}
+
+pub fn takes_tensor(kind: Kind) -> bool {
+    matches!(kind, Kind::Tensor | Kind::Operand)
+}
+
+/// What stands at the cursor inside a call, in one line; a method's without the receiver.
+pub fn signature(name: &str, method: bool) -> Option<String> {
+    if let Some((module, function)) = name.split_once("::") {
+        return std::functions(module).iter().find(|known| known.name == function).map(Function::call);
+    }
+    if let Some(native) = NATIVES.iter().find(|native| native.name == name) {
+        return Some(native.call.to_string());
+    }
+    let op = find(name).or_else(|| find(name.strip_suffix('_')?))?;
+    let signature = convert::signature(op).replacen(op.name, name, 1);
+    Some(if method { as_method(&signature).trim_start_matches("x.").to_string() } else { signature })
+}
+
+/// The keywords that a call takes.
+pub fn keywords(name: &str) -> Vec<String> {
+    if let Some((module, function)) = name.split_once("::") {
+        let found = std::functions(module).iter().find(|known| known.name == function);
+        return found.map(|known| known.keywords.clone()).unwrap_or_default();
+    }
+    if let Some(native) = NATIVES.iter().find(|native| native.name == name) {
+        // In `load(path, device: (), columns: false)` the keywords are those with a default.
+        let inside = native.call.split_once('(').map_or("", |(_, rest)| rest.trim_end_matches(')'));
+        let pairs = inside.split(", ").filter_map(|part| part.split_once(": "));
+        return pairs.map(|(keyword, _)| keyword.to_string()).collect();
+    }
+    let Some(op) = find(name).or_else(|| find(name.strip_suffix('_')?)) else { return Vec::new() };
+    let first = op.params.first().is_some_and(|param| takes_tensor(param.kind)) as usize;
+    op.params[first..].iter().map(|param| param.name.to_string()).collect()
+}
+
+/// What kind of value a keyword of an operation takes.
+pub fn keyword_kind(name: &str, keyword: &str) -> Option<Kind> {
+    let op = find(name).or_else(|| find(name.strip_suffix('_')?))?;
+    op.params.iter().find(|param| param.name == keyword).map(|param| param.kind)
+}
+
+/// Every name that has a page, modules aside.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    let rows = table::all().filter(|op| op.call != CallForm::Internal);
+    let rows =
+        rows.flat_map(|op| ::std::iter::once(&op.name).chain(op.aliases)).map(|name| name.trim_start_matches('.'));
+    rows.chain(NATIVES.iter().map(|native| native.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::session::Session;
+
+    #[test]
+    fn pages_come_from_the_table_the_natives_and_the_library() {
+        let sum = page("sum").expect("an operation");
+        assert!(sum.calls[0].starts_with("sum(") && sum.calls[1].starts_with("x.sum("), "{:?}", sum.calls);
+        assert!(!sum.examples.is_empty() && !sum.summary.is_empty());
+        assert!(page("add_").expect("a form").calls.iter().any(|call| call.starts_with("x.add_(")));
+        assert!(page("T").is_some() && page("x.nope").is_none());
+        assert_eq!(page("load").expect("a native").calls, ["load(path, device: (), dtype: (), columns: false)"]);
+        let linear = page("nn::linear").expect("of the library");
+        assert!(linear.examples[0].code.contains("nn::linear(3, 5)"), "{linear:?}");
+        assert_eq!(keywords("load"), ["device", "dtype", "columns"]);
+        assert_eq!(keywords("nn::linear"), ["bias"]);
+        assert!(keywords("nn::batch_norm2d").contains(&"momentum".to_string()));
+        assert!(keywords("optim::adamw").contains(&"lr".to_string()), "{:?}", keywords("optim::adamw"));
+        assert!(keywords("sum").contains(&"keepdim".to_string()));
+    }
+
+    /// Whoever adds a native function writes a line about it.
+    #[test]
+    fn every_native_function_has_a_page() {
+        let session = Session::builder().build().expect("a session");
+        let inner = ["debug", "to_string", "to_debug", "print"];
+        let natives = session.host.natives.read();
+        let named = natives.iter().filter(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()));
+        let missing: Vec<&String> =
+            named.filter(|name| page(name).is_none() && !inner.contains(&name.as_str())).collect();
+        assert!(missing.is_empty(), "no page in script/manual/natives.rs for {missing:?}");
+        for native in NATIVES {
+            let known = natives.contains(native.name) || super::super::properties::NAMES.contains(&native.name);
+            assert!(known || native.form == Form::Syntax, "`{}` has a page and is not there", native.name);
+        }
+    }
+
+    #[test]
+    fn examples_of_natives_hold() {
+        for native in NATIVES.iter().filter(|native| !native.example.is_empty()) {
+            let mut session = Session::builder().build().expect("a session");
+            let value = session.enter(1, native.example).unwrap_or_else(|e| panic!("{}: {e}", native.name));
+            assert_eq!(session.show(&value).expect("shown"), native.result, "{}", native.name);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The native functions that are no rows of the op table, and the properties of tensors: one line for each.
+
+use super::{Page, Sample};
+
+/// How a native is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    Function,
+    /// Of a tensor: `x.item()`.
+    Method,
+    /// Of a module of `nn`.
+    ModuleMethod,
+    Property,
+    /// A word of the language.
+    Syntax,
+}
+
+/// A native function or property.
+pub struct Native {
+    pub name: &'static str,
+    pub form: Form,
+    /// What has a default is also a keyword.
+    pub call: &'static str,
+    pub summary: &'static str,
+    /// One that runs, or nothing.
+    pub example: &'static str,
+    pub result: &'static str,
+}
+
+impl Native {
+    pub fn page(&self) -> Page {
+        let call = match self.form {
+            Form::Method | Form::Property => format!("x.{}", self.call),
+            Form::ModuleMethod => format!("model.{}", self.call),
+            Form::Function | Form::Syntax => self.call.to_string(),
+        };
+        let sample = Sample { code: self.example.to_string(), result: self.result.to_string() };
+        Page {
+            name: self.name.to_string(),
+            calls: vec![call],
+            summary: self.summary.to_string(),
+            details: String::new(),
+            examples: if self.example.is_empty() { Vec::new() } else { vec![sample] },
+        }
+    }
+}
+
+const fn entry(
+    form: Form,
+    name: &'static str,
+    call: &'static str,
+    summary: &'static str,
+    example: &'static str,
+    result: &'static str,
+) -> Native {
+    Native { name, form, call, summary, example, result }
+}
+
+use Form::{Function, Method, ModuleMethod, Property, Syntax};
+
+/// In the order in which a reader would want them; `Form` says how each is written.
+#[rustfmt::skip]
+pub const NATIVES: &[Native] = &[
+    entry(Function, "tensor", "tensor(data, dtype: (), device: (), requires_grad: false)",
+        "A tensor of numbers, nested arrays, or tensors.", "tensor([[1, 2], [3, 4]])", "tensor([[1, 2],\n        [3, 4]])"),
+    entry(Method, "new_tensor", "new_tensor(data, dtype: (), device: (), requires_grad: false)",
+        "A tensor of `data` with the dtype and device of `x`.", "ones([1]).new_tensor([1, 2])", "tensor([1., 2.])"),
+    entry(Function, "load", "load(path, device: (), dtype: (), columns: false)",
+        "A tensor or a map of tensors from a .safetensors, .npy, .npz, .csv, .png or .jpg file.", "", ""),
+    entry(Function, "save", "save(path, value)",
+        "Writes a tensor or a map of tensors; the path's ending tells the format. The file is whole or as it was.", "", ""),
+    entry(Function, "show", "show(image, file: ())",
+        "Draws an image tensor in the terminal: [H, W], [H, W, 3 or 4], or [3, H, W]; `file` saves it as png instead.", "", ""),
+    entry(Function, "plot", "plot(x, y, file: (), points: false, title: \"\")",
+        "Draws the curve of `y` over `x` (over its index when there is one argument) in the terminal; `file` saves it as png instead.", "", ""),
+    entry(Function, "device", "device(name)", "A device from its name.", "device(\"cpu\")", "cpu"),
+    entry(Function, "current_device", "current_device()", "Where new tensors are made.", "current_device()", "cpu"),
+    entry(Function, "set_default_device", "set_default_device(device)", "Where new tensors are made from now on.", "set_default_device(\"cpu\"); current_device()", "cpu"),
+    entry(Function, "set_default_dtype", "set_default_dtype(dtype)", "The dtype of float literals and factories from now on.", "set_default_dtype(\"f64\"); ones([1]).dtype", "f64"),
+    entry(Function, "get_default_dtype", "get_default_dtype()", "The dtype of float literals and factories.", "get_default_dtype()", "f32"),
+    entry(Function, "manual_seed", "manual_seed(seed)", "Starts the random generator anew.", "manual_seed(1); let a = rand([2]); manual_seed(1); equal(a, rand([2]))", "true"),
+    entry(Function, "synchronize", "synchronize()", "Waits for everything queued; raises the earliest fault that was not told.", "", ""),
+    entry(Function, "no_grad", "no_grad(closure)", "Calls the closure without recording for gradients; gives its value.", "no_grad(|| ones([1], #{requires_grad: true}) * 2).requires_grad", "false"),
+    entry(Function, "enable_grad", "enable_grad(closure)", "Calls the closure with recording for gradients, inside `no_grad` too.", "no_grad(|| enable_grad(|| is_grad_enabled()))", "true"),
+    entry(Function, "is_grad_enabled", "is_grad_enabled()", "Whether operations are recorded for gradients.", "is_grad_enabled()", "true"),
+    entry(Function, "grad", "grad(outputs, inputs, grad_outputs: (), retain_graph: false, create_graph: false, allow_unused: false)",
+        "The gradients of the outputs' sum with respect to each input, as an array.", "let x = tensor(3.0, #{requires_grad: true}); grad(x * x, [x])[0]", "tensor(6.)"),
+    entry(Function, "slice", "slice(start, stop, step)", "An index with a step; `()` is an open end.", "arange(6)[slice((), (), 2)]", "tensor([0, 2, 4])"),
+    entry(Function, "cell", "cell(value)", "A value behind a handle that all copies share.", "let c = cell(1); c.set(2); c.get()", "2"),
+    entry(Method, "get", "get()", "The value in a cell.", "cell(5).get()", "5"),
+    entry(Method, "set", "set(value)", "Puts a value into a cell.", "let c = cell(1); c.set(2); c.get()", "2"),
+    entry(Function, "arg", "arg(name, default)", "What stands after `--name` on the command line, as the default's kind of value.", "arg(\"lr\", 0.1)", "0.1"),
+    entry(Function, "flag", "flag(name)", "Whether `--name` stands on the command line.", "flag(\"verbose\")", "false"),
+    entry(Function, "progress", "progress(iterable, desc: \"\")", "The same values one by one, with a bar on the error output.", "let s = 0; for i in progress(0..3) { s += i } s", "3"),
+    entry(Function, "eval", "eval(text)", "Runs a text as if it stood here; gives its last value.", "eval(\"1 + 2\")", "3"),
+    entry(Method, "item", "item()", "The one element as a number. Waits.", "tensor([2.5]).item()", "2.5"),
+    entry(Method, "to_array", "to_array()", "The elements as nested arrays. Waits.", "arange(3).to_array()", "[0, 1, 2]"),
+    entry(Method, "tolist", "tolist()", "The elements as nested arrays. Waits.", "eye(2).tolist()", "[[1.0, 0.0], [0.0, 1.0]]"),
+    entry(Method, "backward", "backward(gradient, retain_graph: false, create_graph: false)",
+        "Adds the gradients of `x` to `.grad` of every leaf that it was made of.", "let x = tensor(3.0, #{requires_grad: true}); (x * x).backward(); x.grad", "tensor(6.)"),
+    entry(Method, "detach", "detach()", "The same memory without a history.", "ones([1], #{requires_grad: true}).detach().requires_grad", "false"),
+    entry(Method, "requires_grad_", "requires_grad_(on)", "Makes a leaf require gradients, or no longer.", "zeros([1]).requires_grad_().requires_grad", "true"),
+    entry(Method, "retain_grad", "retain_grad()", "Keeps the gradient of a tensor that is no leaf.", "", ""),
+    entry(Method, "to", "to(target, dtype: (), device: (), non_blocking: false, copy: false)",
+        "A tensor of another dtype or on another device, or `x` itself when it is that already.", "arange(2).to(\"f32\")", "tensor([0., 1.])"),
+    entry(Method, "cpu", "cpu()", "A copy on the CPU, or `x` itself when it is there.", "ones([1]).cpu().device", "cpu"),
+    entry(Method, "cuda", "cuda(index)", "A copy on a CUDA device; on the current one without an index.", "", ""),
+    entry(Method, "is_contiguous", "is_contiguous()", "Whether the elements lie in order without gaps.", "ones([2, 3]).T.is_contiguous()", "false"),
+    entry(Method, "is_floating_point", "is_floating_point()", "Whether the dtype is a float type.", "arange(3).is_floating_point()", "false"),
+    entry(Method, "element_size", "element_size()", "Bytes of one element.", "ones([2]).element_size()", "4"),
+    entry(Method, "storage_offset", "storage_offset()", "Elements before the first one in its buffer.", "arange(5)[2..4].storage_offset()", "2"),
+    entry(Method, "stride", "stride()", "Elements to skip for one step along each dimension.", "ones([2, 3]).stride()", "[3, 1]"),
+    entry(Method, "data_ptr", "data_ptr()", "The address of the first element. Waits.", "", ""),
+    entry(Method, "len", "len()", "Size of the first dimension.", "ones([4, 2]).len()", "4"),
+    entry(ModuleMethod, "parameters", "parameters()", "The parameters of a module, as an array.", "", ""),
+    entry(ModuleMethod, "named_parameters", "named_parameters()", "The parameters of a module by their paths.", "", ""),
+    entry(ModuleMethod, "buffers", "buffers()", "The tensors of a module that are no parameters.", "", ""),
+    entry(ModuleMethod, "named_buffers", "named_buffers()", "The buffers of a module by their paths.", "", ""),
+    entry(ModuleMethod, "state_dict", "state_dict()", "Parameters and buffers by their paths, for `save`.", "", ""),
+    entry(ModuleMethod, "load_state_dict", "load_state_dict(state, strict: true)", "Copies a state into parameters and buffers.", "", ""),
+    entry(ModuleMethod, "train", "train(on)", "Training mode: dropout drops, batch norm counts.", "", ""),
+    entry(ModuleMethod, "zero_grad", "zero_grad()", "Forgets the gradients of all parameters.", "", ""),
+    entry(Property, "shape", "shape", "Sizes of the dimensions.", "ones([2, 3]).shape", "[2, 3]"),
+    entry(Property, "ndim", "ndim", "Number of dimensions.", "ones([2, 3]).ndim", "2"),
+    entry(Property, "numel", "numel", "Number of elements.", "ones([2, 3]).numel", "6"),
+    entry(Property, "dtype", "dtype", "The type of the elements.", "arange(3).dtype", "i64"),
+    entry(Property, "device", "device", "Where the tensor is.", "", ""),
+    entry(Property, "is_cuda", "is_cuda", "Whether it is on a CUDA device.", "ones([1]).is_cuda", "false"),
+    entry(Property, "is_pinned", "is_pinned", "Whether its memory is page-locked.", "ones([1]).is_pinned", "false"),
+    entry(Property, "requires_grad", "requires_grad", "Whether operations on it are recorded for gradients; can be set on a leaf.", "ones([1]).requires_grad", "false"),
+    entry(Property, "is_leaf", "is_leaf", "Whether it was made by no recorded operation.", "ones([1]).is_leaf", "true"),
+    entry(Property, "grad", "grad", "The gradient that `backward` added up, or `()`; can be set.", "ones([1]).grad", "()"),
+    entry(Syntax, "print", "print(value)", "Prints a value. Waits.", "", ""),
+    entry(Syntax, "import", "import \"nn\" as nn;", "Loads a module: of the standard library (`nn`, `optim`, `data`, `test`), or a file beside the script.", "", ""),
+];

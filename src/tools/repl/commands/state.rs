@@ -1,0 +1,142 @@
+//! Commands that look at the session: variables, types, memory, devices, streams.
+
+use super::super::{Go, Repl, answer};
+use crate::script::error::Error;
+use crate::script::look::{Placed, Variable};
+use crate::tools::{devices as machine, run::guarded, say};
+
+/// Bound: lines of `:mem` about single lines of the script, and tensors of one variable that are looked at.
+const LINES: usize = 10;
+const TENSORS: usize = 1000;
+/// Cells of a bar.
+const BAR: usize = 30;
+
+pub fn kind(repl: &mut Repl, text: &str) -> Go {
+    let number = repl.take_number();
+    let session = repl.session.clone();
+    let work = || -> Result<String, Error> {
+        let mut session = session.borrow_mut();
+        let value = session.value_of(number, text)?;
+        let kind = session.kind(&value);
+        let tensors = session.tensors_in(&value, TENSORS);
+        Ok(match tensors.as_slice() {
+            [one] if one.path.is_empty() => format!("{kind} {}", answer::line(one)),
+            tensors => {
+                let lines: Vec<String> = tensors.iter().map(|t| format!("    {}", answer::line(t))).collect();
+                format!("{kind}\n{}", lines.join("\n"))
+            }
+        })
+    };
+    match guarded(work) {
+        Ok(text) => say(&text),
+        Err(failure) => repl.fail(failure),
+    }
+    Go::On
+}
+
+pub fn variables(repl: &mut Repl, _: &str) -> Go {
+    let variables = repl.session.borrow().variables(TENSORS);
+    if variables.is_empty() {
+        say("no variables");
+        return Go::On;
+    }
+    let rows: Vec<[String; 5]> = variables.iter().map(row).collect();
+    let header = ["name", "shape", "dtype", "device", "bytes"].map(str::to_string);
+    let widths: Vec<usize> =
+        (0..5).map(|at| rows.iter().chain([&header]).map(|row| row[at].chars().count()).max().unwrap_or(0)).collect();
+    let drawn = |row: &[String; 5]| {
+        let [name, shape, dtype, device, bytes] = row;
+        let [a, b, c, d, e] = [widths[0], widths[1], widths[2], widths[3], widths[4]];
+        format!("{name:<a$}  {shape:<b$}  {dtype:<c$}  {device:<d$}  {bytes:>e$}").trim_end().to_string()
+    };
+    say(&repl.colour.dim(&drawn(&header)));
+    rows.iter().for_each(|row| say(&drawn(row)));
+    Go::On
+}
+
+/// A tensor by what it is; what holds tensors by how many and how large; anything else by its value.
+fn row(variable: &Variable) -> [String; 5] {
+    let name = if variable.constant { format!("{} (const)", variable.name) } else { variable.name.clone() };
+    let tensors = &variable.tensors;
+    let bytes: usize = tensors.iter().map(|tensor| tensor.bytes).sum();
+    match tensors.as_slice() {
+        [one] if one.path.is_empty() => {
+            [name, format!("{:?}", one.shape), one.dtype.clone(), one.device.clone(), bytes.to_string()]
+        }
+        [] => [name, variable.brief.clone(), variable.kind.clone(), String::new(), String::new()],
+        several => {
+            let mut devices: Vec<&str> = several.iter().map(|tensor| tensor.device.as_str()).collect();
+            devices.sort_unstable();
+            devices.dedup();
+            let count = format!("{} tensor{}", several.len(), if several.len() == 1 { "" } else { "s" });
+            [name, count, variable.kind.clone(), devices.join(" "), bytes.to_string()]
+        }
+    }
+}
+
+pub fn memory(repl: &mut Repl, _: &str) -> Go {
+    let session = repl.session.borrow();
+    let variables = session.variables(TENSORS);
+    for memory in session.memory_report() {
+        let whole = memory.total.unwrap_or(memory.peak).max(1);
+        say(&format!("{}, of {}", memory.device, bytes(whole)));
+        let line = |what: &str, amount: usize| {
+            say(&format!("  {what:<10} {} {}", bar(amount, whole), bytes(amount)));
+        };
+        line("allocated", memory.allocated);
+        line("reserved", memory.reserved);
+        line("peak", memory.peak);
+        for (made, held, count) in by_line(&variables, &memory.device) {
+            let tensors = if count == 1 { "1 tensor".to_string() } else { format!("{count} tensors") };
+            say(&format!("  {:>10}  {tensors} made at {made}", bytes(held)));
+        }
+    }
+    Go::On
+}
+
+/// What the variables' tensors on a device hold, by the line that made them: the most first.
+fn by_line(variables: &[Variable], device: &str) -> Vec<(String, usize, usize)> {
+    let mut seen = std::collections::HashSet::new();
+    let mut lines: Vec<(String, usize, usize)> = Vec::new();
+    let on_device = |tensor: &&Placed| tensor.device == device;
+    for tensor in variables.iter().flat_map(|variable| &variable.tensors).filter(on_device) {
+        if !seen.insert(tensor.buffer) {
+            continue;
+        }
+        let made = tensor.made.clone().unwrap_or_else(|| "a place that is not known".to_string());
+        match lines.iter_mut().find(|line| line.0 == made) {
+            Some(line) => (line.1, line.2) = (line.1 + tensor.bytes, line.2 + 1),
+            None => lines.push((made, tensor.bytes, 1)),
+        }
+    }
+    lines.sort_by_key(|line| std::cmp::Reverse(line.1));
+    lines.truncate(LINES);
+    lines
+}
+
+fn bar(amount: usize, whole: usize) -> String {
+    let filled = (amount as f64 / whole as f64 * BAR as f64).ceil().min(BAR as f64) as usize;
+    format!("{}{}", "█".repeat(filled), "░".repeat(BAR - filled))
+}
+
+/// `1.50 MiB`, `12 B`.
+fn bytes(count: usize) -> String {
+    crate::sched::memory::bytes_text(count)
+}
+
+pub fn devices(_: &mut Repl, _: &str) -> Go {
+    say(&machine::report());
+    Go::On
+}
+
+pub fn streams(repl: &mut Repl, _: &str) -> Go {
+    for stream in repl.session.borrow().streams() {
+        let pending = match stream.pending {
+            0 => "nothing pending".to_string(),
+            1 => "1 operation pending".to_string(),
+            n => format!("{n} operations pending"),
+        };
+        say(&format!("{} stream {}: {pending}", stream.device, stream.stream));
+    }
+    Go::On
+}
