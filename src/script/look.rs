@@ -95,9 +95,10 @@ impl Session {
         found
     }
 
-    /// A value in one line: tensors by their shapes, nothing of what is inside them. Does not wait.
+    /// A value in short: tensors by their shapes, modules as they print. Does not wait.
     pub fn brief(&self, value: &Dynamic) -> String {
-        brief(value, DEPTH)
+        let module = value.read_lock::<Map>().and_then(|map| super::outline::module(&map));
+        module.unwrap_or_else(|| brief(value, DEPTH))
     }
 
     /// Variables and constants of the top level, in order of their making.
@@ -107,7 +108,7 @@ impl Session {
             .map(|(name, constant, value)| {
                 let value = value.flatten_clone();
                 let tensors = self.tensors_in(&value, most_tensors);
-                let (kind, brief) = (self.kind(&value), self.brief(&value));
+                let (kind, brief) = (self.kind(&value), brief(&value, DEPTH));
                 Variable { name: name.to_string(), constant, kind, brief, tensors }
             })
             .collect();

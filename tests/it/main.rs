@@ -14,7 +14,11 @@ mod opinfo;
 mod opinfo_host;
 mod optim;
 mod print;
+#[cfg(unix)]
+mod repl;
 mod rows;
 mod rows_reduce;
 mod rows_view;
 mod scripts;
+#[cfg(unix)]
+mod terminal;

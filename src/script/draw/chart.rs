@@ -222,15 +222,18 @@ impl Dots {
     }
 
     fn row(&self, row: usize, terminal: &Terminal) -> String {
+        let cells = &self.cells[row * self.columns..(row + 1) * self.columns];
+        let drawn = cells.iter().rposition(|cell| cell.0 != 0).map_or(0, |last| last + 1);
         let mut text = String::new();
-        for &(dots, curve) in &self.cells[row * self.columns..(row + 1) * self.columns] {
-            let c = char::from_u32(0x2800 + dots as u32).unwrap_or(' ');
-            match dots {
-                0 => text.push(' '),
-                _ => text += &terminal.coloured(c, COLOURS[curve % COLOURS.len()]),
+        // Neighbours of one curve share a sequence.
+        for run in cells[..drawn].chunk_by(|a, b| (a.0 == 0, a.1) == (b.0 == 0, b.1)) {
+            let dots: String = run.iter().filter_map(|cell| char::from_u32(0x2800 + cell.0 as u32)).collect();
+            match run[0] {
+                (0, _) => text += &" ".repeat(run.len()),
+                (_, curve) => text += &terminal.coloured(&dots, COLOURS[curve % COLOURS.len()]),
             }
         }
-        text.trim_end().to_string()
+        text
     }
 }
 

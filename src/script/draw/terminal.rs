@@ -39,11 +39,11 @@ impl Terminal {
         matches!(self.graphics, Graphics::Kitty | Graphics::Sixel)
     }
 
-    /// A character in a colour, if there are colours.
-    pub fn coloured(&self, c: char, colour: Rgb) -> String {
+    /// Text in a colour, if there are colours.
+    pub fn coloured(&self, text: &str, colour: Rgb) -> String {
         match self.graphics {
-            Graphics::Plain => c.to_string(),
-            _ => format!("\x1b[38;{}m{c}\x1b[0m", self.code(colour)),
+            Graphics::Plain => text.to_string(),
+            _ => format!("\x1b[38;{}m{text}\x1b[0m", self.code(colour)),
         }
     }
 

@@ -116,6 +116,7 @@ pub const NATIVES: &[Native] = &[
     entry(ModuleMethod, "named_parameters", "named_parameters()", "The parameters of a module by their paths.", "", ""),
     entry(ModuleMethod, "buffers", "buffers()", "The tensors of a module that are no parameters.", "", ""),
     entry(ModuleMethod, "named_buffers", "named_buffers()", "The buffers of a module by their paths.", "", ""),
+    entry(ModuleMethod, "modules", "modules()", "A module and every module inside it, as an array.", "", ""),
     entry(ModuleMethod, "state_dict", "state_dict()", "Parameters and buffers by their paths, for `save`.", "", ""),
     entry(ModuleMethod, "load_state_dict", "load_state_dict(state, strict: true)", "Copies a state into parameters and buffers.", "", ""),
     entry(ModuleMethod, "train", "train(on)", "Training mode: dropout drops, batch norm counts.", "", ""),

@@ -51,7 +51,8 @@ impl Function {
 /// The documented functions of a module of the standard library; none for any other.
 pub fn functions(module: &str) -> &'static [Function] {
     static READ: OnceLock<BTreeMap<&'static str, Vec<Function>>> = OnceLock::new();
-    let all = READ.get_or_init(|| STD.iter().map(|(name, text)| (*name, read(name, text))).collect());
+    let text = |files: &[(&str, &'static str)]| files.iter().map(|(_, text)| *text).collect::<Vec<_>>().join("\n");
+    let all = READ.get_or_init(|| STD.iter().map(|(name, files)| (*name, read(name, &text(files)))).collect());
     all.get(module).map_or(&[], Vec::as_slice)
 }
 
@@ -64,7 +65,7 @@ fn read(module: &'static str, text: &str) -> Vec<Function> {
             doc.push(words.strip_prefix(' ').unwrap_or(words));
             continue;
         }
-        if let Some((name, form)) = declared(line) {
+        if let Some((name, form)) = declared(line).filter(|_| !line.starts_with("private ")) {
             if let Some(known) = found.iter_mut().find(|known| known.name == name) {
                 known.forms.push(form.to_string());
             } else if !doc.is_empty() {
@@ -78,7 +79,7 @@ fn read(module: &'static str, text: &str) -> Vec<Function> {
 
 /// `fn linear(d_in, d_out) {` → its name and parameters.
 fn declared(line: &str) -> Option<(&str, &str)> {
-    let (name, rest) = line.strip_prefix("fn ")?.split_once('(')?;
+    let (name, rest) = line.strip_prefix("private ").unwrap_or(line).strip_prefix("fn ")?.split_once('(')?;
     Some((name.trim(), rest.split_once(')')?.0))
 }
 

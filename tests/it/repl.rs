@@ -1,0 +1,228 @@
+//! The REPL through a real terminal, and through a pipe.
+
+use super::terminal::{Terminal, plain};
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+fn open(folder: &tempfile::TempDir) -> Terminal {
+    let mut terminal = Terminal::start(folder.path(), &[]);
+    terminal.prompt();
+    terminal
+}
+
+#[test]
+fn entries_are_evaluated_and_placed() {
+    let folder = folder();
+    let mut terminal = open(&folder);
+    assert_eq!(terminal.enter("let x = tensor([1.0, 2.0])"), "");
+    assert_eq!(terminal.enter("x + 1"), "tensor([2., 3.])\n    [2] f32 cpu");
+    assert_eq!(
+        terminal.enter("_.requires_grad_()"),
+        "tensor([2., 3.], requires_grad=true)\n    [2] f32 cpu, needs gradients"
+    );
+    assert_eq!(terminal.enter("\"a\" + 1"), "\"a1\"");
+    assert_eq!(terminal.enter("x.topk(1)").lines().last(), Some("    values  [1] f32 cpu"));
+    assert_eq!(terminal.enter(":quiet").lines().last().map(str::trim), Some("= help: did you mean `:quit`?"));
+    terminal.keys("\x04");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn an_unfinished_entry_waits_for_more() {
+    let folder = folder();
+    let mut terminal = open(&folder);
+    terminal.keys("fn twice(v) {\r");
+    terminal.keys("v * 2\r");
+    assert_eq!(terminal.enter("}"), "");
+    assert_eq!(terminal.enter("twice(21)"), "42");
+    terminal.keys("1 +\r");
+    assert_eq!(terminal.enter("1"), "2");
+    // What is typed is dropped by Ctrl-C, and the session goes on.
+    assert_eq!(terminal.send("let y = [1,\r\x03"), "");
+    assert_eq!(terminal.enter("twice(2)"), "4");
+}
+
+#[test]
+fn tab_completes_names_members_keywords_and_files() {
+    let folder = folder();
+    std::fs::write(folder.path().join("weights.npy"), "").expect("a file");
+    let mut terminal = open(&folder);
+    terminal.enter("let measured = ones([2, 3])");
+    assert_eq!(terminal.enter("meas\t.numel"), "6");
+    assert_eq!(terminal.enter("measured.flatt\t).nume\t"), "6");
+    assert_eq!(terminal.enter("measured.sum(#{keepd\ttrue}).ndim"), "2");
+    assert_eq!(terminal.enter("zeros([1], #{dtype: \"bf\t\"}).dtype"), "bf16");
+    assert!(terminal.enter("load(\"wei\t\")").contains("weights.npy"));
+    assert_eq!(terminal.enter(":ty\tmeasur\t").trim(), "tensor [2, 3] f32 cpu");
+    // What fits a tensor is offered, and nothing else.
+    terminal.keys("measured.su\t\t");
+    let offered = terminal.wait("sum(");
+    assert!(!offered.contains("sub_string"), "{offered}");
+}
+
+#[test]
+fn hints_show_the_signature() {
+    let folder = folder();
+    let mut terminal = open(&folder);
+    terminal.keys("softmax(");
+    terminal.wait("softmax(input, dim");
+}
+
+#[test]
+fn an_interrupt_keeps_the_session() {
+    let folder = folder();
+    let mut terminal = open(&folder);
+    terminal.enter("let n = cell(0)");
+    terminal.keys("loop { n.set(n.get() + 1); if n.get() == 5000 { print(\"under way\") } }\r");
+    terminal.wait("under way");
+    terminal.wait("under way");
+    terminal.keys("\x03");
+    let told = terminal.wait("cpu> ");
+    assert!(told.contains("E0803") && told.contains("repl:2"), "{told}");
+    assert_eq!(terminal.enter("n.get() > 4999"), "true");
+}
+
+#[test]
+fn errors_name_the_entry_and_the_session_goes_on() {
+    let folder = folder();
+    let mut terminal = open(&folder);
+    terminal.enter("let x = arange(10)");
+    let early = terminal.enter("x + ones([3])");
+    assert!(early.contains("E0201") && early.contains("repl:2"), "{early}");
+    let late = terminal.enter("let y = x[tensor([11])];");
+    assert!(late.contains("E0401") && late.contains("repl:3"), "{late}");
+    // Poison tells its origin again, three entries later.
+    terminal.enter("1");
+    let again = terminal.enter("y + 1");
+    assert!(again.contains("E0401") && again.contains("repl:3"), "{again}");
+    assert_eq!(terminal.enter("x.sum().item()"), "45");
+    let wrong = terminal.enter("let = 3");
+    assert!(wrong.contains("E0101"), "{wrong}");
+}
+
+#[test]
+fn history_lasts_from_run_to_run_and_is_searched() {
+    let folder = folder();
+    let mut terminal = open(&folder);
+    terminal.enter("1000 + 1");
+    terminal.enter("[1,\r2].len()");
+    terminal.keys("\x04");
+    assert_eq!(terminal.end(), 0);
+    let mut terminal = open(&folder);
+    assert_eq!(terminal.enter("\x12000"), "1001");
+    assert_eq!(terminal.enter("\x1b[A\x1b[A"), "2");
+}
+
+#[test]
+fn commands_look_at_the_session() {
+    let folder = folder();
+    let mut terminal = open(&folder);
+    terminal.enter("const LIMIT = 3; let big = zeros([256, 256]); let pair = #{a: big, b: ones([2])};");
+    let variables = terminal.enter(":vars");
+    assert!(variables.contains("LIMIT (const)") && variables.contains("[256, 256]"), "{variables}");
+    assert!(variables.contains("262144") && variables.contains("2 tensors"), "{variables}");
+    let memory = terminal.enter(":mem");
+    assert!(memory.contains("256.01 KiB") && memory.contains("made at repl:1"), "{memory}");
+    assert!(terminal.enter(":time big + 1").contains("the median of"));
+    assert!(terminal.enter(":time big + nope").contains("E0102"));
+    assert!(terminal.enter(":streams").starts_with("cpu stream 0"));
+    assert!(terminal.enter(":devices").contains("cores"));
+    assert!(terminal.enter(":help").contains(":time EXPR"));
+    let page = terminal.enter(":help sum");
+    assert!(page.contains("x.sum(dim") && page.contains("tensor(10.)"), "{page}");
+    assert!(terminal.enter(":help sum 1").contains("tensor(10.)"));
+    assert!(terminal.enter(":help sume").contains("did you mean `:help sum`?"));
+    assert!(terminal.enter(":help nn").contains("linear"));
+    assert!(terminal.enter(":help E0201").contains("E0201"));
+    assert!(terminal.enter(":type").contains("`:type` wants something after it"));
+    terminal.enter(":reset");
+    assert_eq!(terminal.enter(":vars"), "no variables");
+}
+
+#[test]
+fn entries_are_saved_as_a_script_and_loaded() {
+    let folder = folder();
+    let mut terminal = open(&folder);
+    terminal.enter("let a = 1 // one");
+    terminal.enter("fn twice(v) { v * 2 }");
+    terminal.enter("let b = twice(a)");
+    terminal.enter("nope");
+    assert!(terminal.enter(":save kept.rhai").contains("3 entries"));
+    terminal.enter(":reset");
+    assert_eq!(terminal.enter(":load kept.rhai"), "");
+    assert_eq!(terminal.enter("b + twice(2)"), "6");
+    assert!(terminal.enter(":load nothing.rhai").contains("E0601"));
+}
+
+#[test]
+fn colours_are_for_terminals_that_want_them() {
+    let folder = folder();
+    let mut terminal = open(&folder);
+    terminal.enter("let x = 1");
+    assert!(terminal.raw().contains("\x1b[35mlet\x1b[0m"), "{}", terminal.raw());
+    terminal.enter("plot([1, 2])");
+    assert!(terminal.raw().contains("\x1b[38;5;"));
+    let mut terminal = Terminal::start(folder.path(), &[("NO_COLOR", "1")]);
+    terminal.prompt();
+    terminal.enter("let x = nope");
+    terminal.enter("show(rand([4, 4]))");
+    let raw = terminal.raw();
+    let styled = raw.split('\x1b').skip(1).filter(|piece| {
+        piece
+            .split_once(|c: char| c.is_ascii_alphabetic())
+            .is_some_and(|(head, _)| piece[head.len()..].starts_with('m'))
+    });
+    assert_eq!(styled.count(), 0, "{raw:?}");
+}
+
+#[test]
+fn a_terminal_with_pictures_gets_them() {
+    let folder = folder();
+    let mut terminal = Terminal::start(folder.path(), &[("TERM", "xterm-kitty")]);
+    terminal.prompt();
+    terminal.keys("show(rand([4, 4]))\r");
+    terminal.wait("\x1b_Ga=T,f=100".trim_start_matches('\x1b'));
+    let mut terminal = Terminal::start(folder.path(), &[("TSCRIPT_GRAPHICS", "sixel")]);
+    terminal.prompt();
+    terminal.keys("plot([1, 2])\r");
+    terminal.wait("q\"1;1;800;500");
+}
+
+/// What the program prints, what it complains of, and its exit status.
+fn piped(input: &str) -> (String, String, i32) {
+    let folder = folder();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tscript"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .env("TSCRIPT_HISTORY", folder.path().join("history"))
+        .spawn()
+        .expect("the program starts");
+    child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("it reads");
+    let out = child.wait_with_output().expect("it ends");
+    assert!(!folder.path().join("history").exists(), "a pipe is no history");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&out.stdout), text(&out.stderr), out.status.code().unwrap_or(-1))
+}
+
+#[test]
+fn a_pipe_is_read_entry_by_entry() {
+    let (out, complaints, status) = piped("fn f(x) {\n  x * 2\n}\nf(4)\n\n// nothing\n:type 1.5\n[1,\n 2]");
+    assert_eq!((out.as_str(), complaints.as_str(), status), ("8\nf64\n[1, 2]\n", "", 0));
+    let (out, complaints, status) = piped("nope\n1 + 1\n");
+    assert_eq!((out.as_str(), status), ("2\n", 1));
+    assert!(complaints.contains("E0102") && !complaints.contains('\x1b'), "{complaints}");
+    let (out, complaints, status) = piped("let x = [1,");
+    assert!(out.is_empty() && complaints.contains("E0101") && status == 1, "{complaints}");
+    assert_eq!(piped("1\n:quit\n2\n").0, "1\n");
+    assert_eq!(piped("").2, 0);
+}
+
+#[test]
+fn sequences_are_left_out() {
+    assert_eq!(plain("\x1b[1;34mcpu> \x1b[0m\x1b[?2004hx\r\n"), "cpu> x\n");
+}
