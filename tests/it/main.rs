@@ -3,6 +3,7 @@
 mod architecture;
 mod arguments;
 mod cuda_device;
+mod editor;
 mod errors;
 mod example_scripts;
 mod examples;

@@ -1,0 +1,2 @@
+" Scripts of tscript.
+autocmd BufRead,BufNewFile *.rhai setfiletype tscript
