@@ -62,6 +62,7 @@ codes! {
     CHECK_NOT_FINITE = 407, "the first operation that made NaN or infinity";
     DEVICE_LOST = 408, "a lost device";
     KERNEL_CONVERGE = 409, "a decomposition that did not converge";
+    LAUNCH_FAILED = 410, "work that a device could not run";
     RACE = 501, "an access that nothing orders";
     FILE = 601, "a file that cannot be read or written";
     FILE_FORMAT = 602, "a damaged or unsupported file";

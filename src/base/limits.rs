@@ -14,5 +14,7 @@ pub const MAX_COLUMNS: usize = 65_534;
 pub const CALL_LEVELS: usize = 1000;
 /// Bound: depth of an expression in the parser; 70 chained calls are ordinary code.
 pub const EXPR_DEPTH: usize = 256;
+/// Bound: simulated GPUs of a session; each has a thread of its own.
+pub const MAX_SIMULATED_GPUS: usize = 64;
 /// Bound: bytes of one source.
 pub const SOURCE_BYTES: usize = 16 << 20;

@@ -10,5 +10,6 @@ pub mod layout;
 pub mod limits;
 pub mod print;
 pub mod rng;
+pub mod size_text;
 pub mod span;
 pub mod suggest;

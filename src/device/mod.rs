@@ -4,4 +4,5 @@ pub mod cache;
 pub mod cuda;
 pub mod host_memory;
 pub mod planned_fault;
+pub mod sim;
 pub mod virtual_time;

@@ -1,60 +1,37 @@
 //! Time on simulated devices: which of the queued works ends next, drawn from a seed.
 //!
 //! Streams are queues; works of one stream follow each other, works of several overlap freely but for the
-//! events between them. How long a work takes is its nominal time and a factor drawn from the seed, so that a
-//! seed stands for one order of completion, and many seeds for the orders that a machine might show.
-//! A pure state machine: it runs nothing and reads no clock. Whoever drives it runs a work when it ends here.
+//! points of other streams that they wait for. How long a work takes is its nominal time and a factor drawn
+//! from the seed, so that a seed stands for one order of completion, and many seeds for the orders that a
+//! machine might show. A pure state machine: it runs nothing and reads no clock. Whoever drives it runs a work
+//! when it ends here.
 
-use crate::base::device_id::DeviceId;
+use super::sim::Point;
+use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
-
-/// A stream's number.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct StreamQueue(usize);
-
-/// A recorded event.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct EventTime(u64);
-
-/// A queued work; tickets ascend.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Ticket(pub u64);
 
 /// A work that has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ended {
-    pub ticket: Ticket,
-    pub stream: StreamQueue,
+    pub stream: u32,
+    pub sequence: u64,
     pub start_ns: u64,
     pub end_ns: u64,
 }
 
-enum Item {
-    /// Not before `queued_ns`, when the host queued it.
-    Work {
-        ticket: Ticket,
-        queued_ns: u64,
-        takes_ns: u64,
-    },
-    Record {
-        event: u64,
-        queued_ns: u64,
-    },
-    Wait(u64),
+struct Work {
+    after: SmallVec<[Point; 2]>,
+    takes_ns: u64,
+    /// When the host queued it, or when the last of its points was passed.
+    ready_ns: u64,
 }
 
 struct Queue {
-    device: DeviceId,
-    items: VecDeque<Item>,
+    device: u16,
+    works: VecDeque<Work>,
+    ended: u64,
     /// When the last work ended.
     free_ns: u64,
-}
-
-#[derive(Default)]
-struct Event {
-    reached_ns: Option<u64>,
-    waiters: u32,
-    forgotten: bool,
 }
 
 /// Nominal time of a copy in ns: 2 µs and 25 bytes a ns, about what a PCIe link does.
@@ -69,17 +46,13 @@ const EIGHTHS: u64 = 64;
 pub struct VirtualTime {
     seed: u64,
     draws: u64,
-    queues: Vec<Queue>,
-    events: BTreeMap<u64, Event>,
-    next_event: u64,
-    next_ticket: u64,
+    queues: BTreeMap<u32, Queue>,
     now_ns: u64,
 }
 
 impl VirtualTime {
     pub fn new(seed: u64) -> VirtualTime {
-        let (queues, events) = (Vec::new(), BTreeMap::new());
-        VirtualTime { seed, draws: 0, queues, events, next_event: 0, next_ticket: 0, now_ns: 0 }
+        VirtualTime { seed, draws: 0, queues: BTreeMap::new(), now_ns: 0 }
     }
 
     /// SplitMix64 (G. Steele, D. Lea, C. Flood 2014), by counter.
@@ -91,140 +64,62 @@ impl VirtualTime {
         x ^ (x >> 31)
     }
 
-    pub fn stream(&mut self, device: DeviceId) -> StreamQueue {
-        self.queues.push(Queue { device, items: VecDeque::new(), free_ns: self.now_ns });
-        StreamQueue(self.queues.len() - 1)
+    pub fn stream(&mut self, stream: u32, device: u16) {
+        self.queues.insert(stream, Queue { device, works: VecDeque::new(), ended: 0, free_ns: self.now_ns });
     }
 
-    /// Virtual time: the end of the latest work that has ended.
-    pub fn now_ns(&self) -> u64 {
-        self.now_ns
-    }
-
-    /// Queues a work of about `nominal_ns`.
-    pub fn queue(&mut self, stream: StreamQueue, nominal_ns: u64) -> Ticket {
+    /// Queues a work of about `nominal_ns`, to start after these points.
+    pub fn queue(&mut self, stream: u32, nominal_ns: u64, after: &[Point]) {
         let factor = 1 + self.draw() % EIGHTHS;
         let takes_ns = (nominal_ns.saturating_mul(factor) / 8).max(1);
-        let ticket = Ticket(self.next_ticket);
-        self.next_ticket += 1;
-        let queued_ns = self.now_ns;
-        self.queues[stream.0].items.push_back(Item::Work { ticket, queued_ns, takes_ns });
-        ticket
-    }
-
-    /// The event is reached when all that is queued on the stream now has ended.
-    pub fn record(&mut self, stream: StreamQueue) -> EventTime {
-        let event = self.next_event;
-        self.next_event += 1;
-        self.events.insert(event, Event::default());
-        self.queues[stream.0].items.push_back(Item::Record { event, queued_ns: self.now_ns });
-        self.settle();
-        EventTime(event)
-    }
-
-    /// What is queued on the stream from now on starts after the event is reached.
-    pub fn wait(&mut self, stream: StreamQueue, event: EventTime) {
-        if let Some(known) = self.events.get_mut(&event.0) {
-            known.waiters += 1;
-            self.queues[stream.0].items.push_back(Item::Wait(event.0));
-            self.settle();
+        let work = Work { after: SmallVec::from_slice(after), takes_ns, ready_ns: self.now_ns };
+        if let Some(queue) = self.queues.get_mut(&stream) {
+            queue.works.push_back(work);
         }
     }
 
-    /// When the event was reached; `None` before that.
-    pub fn reached_ns(&self, event: EventTime) -> Option<u64> {
-        self.events.get(&event.0)?.reached_ns
+    fn is_passed(&self, point: &Point) -> bool {
+        self.queues.get(&point.stream).is_none_or(|queue| queue.ended >= point.sequence)
     }
 
-    /// Nobody will ask for the event any more; waits that are queued still hold.
-    pub fn forget(&mut self, event: EventTime) {
-        if let Some(known) = self.events.get_mut(&event.0) {
-            known.forgotten = true;
-        }
-        self.drop_if_unused(event.0);
-    }
-
-    fn drop_if_unused(&mut self, event: u64) {
-        let unused = |event: &Event| event.forgotten && event.waiters == 0 && event.reached_ns.is_some();
-        if self.events.get(&event).is_some_and(unused) {
-            self.events.remove(&event);
-        }
-    }
-
-    /// Whether all that was queued on the stream has ended.
-    pub fn is_idle(&self, stream: StreamQueue) -> bool {
-        self.queues[stream.0].items.is_empty()
-    }
-
-    /// Passes events at the heads of queues until only works and unreached waits stand there.
-    fn settle(&mut self) {
-        let mut moved = true;
-        while std::mem::take(&mut moved) {
-            for queue in 0..self.queues.len() {
-                while self.pass_event(queue) {
-                    moved = true;
-                }
-            }
-        }
-    }
-
-    fn pass_event(&mut self, index: usize) -> bool {
-        let queue = &mut self.queues[index];
-        let event = match queue.items.front() {
-            Some(&Item::Record { event, queued_ns }) => {
-                if let Some(known) = self.events.get_mut(&event) {
-                    known.reached_ns = Some(queue.free_ns.max(queued_ns));
-                }
-                event
-            }
-            Some(&Item::Wait(event)) => {
-                let Some(known) = self.events.get_mut(&event) else { return false };
-                let Some(reached) = known.reached_ns else { return false };
-                known.waiters -= 1;
-                queue.free_ns = queue.free_ns.max(reached);
-                event
-            }
-            _ => return false,
-        };
-        queue.items.pop_front();
-        self.drop_if_unused(event);
-        true
-    }
-
-    /// The work that ends next, and time moves there; `None` when nothing is queued.
+    /// The work that ends next, and time moves there; `None` when nothing can end.
     pub fn end_next(&mut self) -> Option<Ended> {
-        let heads = self.queues.iter().enumerate().filter_map(|(index, queue)| match queue.items.front() {
-            Some(&Item::Work { ticket, queued_ns, takes_ns }) => {
-                let start_ns = queue.free_ns.max(queued_ns);
-                Some(Ended { ticket, stream: StreamQueue(index), start_ns, end_ns: start_ns.saturating_add(takes_ns) })
-            }
-            _ => None,
+        let heads = self.queues.iter().filter_map(|(&stream, queue)| {
+            let head = queue.works.front().filter(|head| head.after.iter().all(|point| self.is_passed(point)))?;
+            let start_ns = queue.free_ns.max(head.ready_ns);
+            let end_ns = start_ns.saturating_add(head.takes_ns);
+            Some(Ended { stream, sequence: queue.ended + 1, start_ns, end_ns })
         });
-        let ended = heads.min_by_key(|ended| (ended.end_ns, ended.ticket))?;
-        let queue = &mut self.queues[ended.stream.0];
-        queue.items.pop_front();
+        let ended = heads.min_by_key(|ended| (ended.end_ns, ended.stream))?;
+        let queue = self.queues.get_mut(&ended.stream)?;
+        queue.works.pop_front();
+        queue.ended += 1;
         queue.free_ns = ended.end_ns;
         self.now_ns = self.now_ns.max(ended.end_ns);
-        self.settle();
+        self.note_passed(Point { stream: ended.stream, sequence: ended.sequence });
         Some(ended)
     }
 
-    /// The device is gone: its works are dropped and returned, and its events count as reached, so that other
-    /// devices that wait for them go on.
-    pub fn lose(&mut self, device: DeviceId) -> Vec<Ticket> {
-        let mut dropped = Vec::new();
-        for queue in self.queues.iter_mut().filter(|queue| queue.device == device) {
-            for item in &queue.items {
-                if let Item::Work { ticket, .. } = item {
-                    dropped.push(*ticket);
-                }
+    /// Whoever waited for this point can start now at the earliest.
+    fn note_passed(&mut self, point: Point) {
+        for work in self.queues.values_mut().flat_map(|queue| &mut queue.works) {
+            let before = work.after.len();
+            work.after.retain(|other| other.stream != point.stream || other.sequence > point.sequence);
+            if work.after.len() < before {
+                work.ready_ns = self.now_ns;
             }
-            queue.free_ns = queue.free_ns.max(self.now_ns);
-            queue.items.retain(|item| !matches!(item, Item::Work { .. }));
         }
-        self.settle();
-        dropped.sort();
-        dropped
+    }
+
+    /// The device is gone: its works are dropped and count as ended, so that others that wait for them go on.
+    pub fn lose(&mut self, device: u16) {
+        let mut passed = Vec::new();
+        for (&stream, queue) in self.queues.iter_mut().filter(|(_, queue)| queue.device == device) {
+            queue.ended += queue.works.len() as u64;
+            queue.works.clear();
+            passed.push(Point { stream, sequence: queue.ended });
+        }
+        passed.into_iter().for_each(|point| self.note_passed(point));
     }
 }
 
@@ -233,114 +128,83 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    const DEVICE: DeviceId = DeviceId::Cuda(0);
-
-    fn drain(time: &mut VirtualTime) -> Vec<u64> {
-        std::iter::from_fn(|| time.end_next()).map(|ended| ended.ticket.0).collect()
+    fn drain(time: &mut VirtualTime) -> Vec<u32> {
+        std::iter::from_fn(|| time.end_next()).map(|ended| ended.stream).collect()
     }
 
     #[test]
     fn a_seed_is_an_order_and_seeds_show_them_all() {
         let order = |seed| {
             let mut time = VirtualTime::new(seed);
-            for _ in 0..3 {
-                let stream = time.stream(DEVICE);
-                time.queue(stream, 1000);
+            for stream in 0..3 {
+                time.stream(stream, 0);
+                time.queue(stream, 1000, &[]);
             }
             drain(&mut time)
         };
-        let orders: BTreeSet<Vec<u64>> = (0..200).map(order).collect();
+        let orders: BTreeSet<Vec<u32>> = (0..200).map(order).collect();
         assert_eq!(orders.len(), 6);
         assert_eq!(order(7), order(7));
     }
 
     #[test]
-    fn random_programs_end_in_an_order_that_their_events_allow() {
+    fn random_programs_end_in_an_order_that_their_points_allow() {
         for seed in 0..500 {
             let mut time = VirtualTime::new(seed);
-            let streams: Vec<StreamQueue> = (0..4).map(|n| time.stream(DeviceId::Cuda(n))).collect();
-            // What must have ended before: by stream and by event.
-            let mut before: Vec<BTreeSet<u64>> = vec![BTreeSet::new(); 4];
-            let mut events: Vec<(EventTime, BTreeSet<u64>)> = Vec::new();
-            let mut needs: Vec<BTreeSet<u64>> = Vec::new();
-            let (mut ended, mut last_ns) = (BTreeSet::new(), 0);
-            for step in 0..80 {
-                let choice = time.draw() as usize;
-                let stream = choice / 8 % 4;
-                match choice % 8 {
-                    0..3 => {
-                        let ticket = time.queue(streams[stream], 100);
-                        needs.push(before[stream].clone());
-                        before[stream].insert(ticket.0);
-                    }
-                    3 | 4 => events.push((time.record(streams[stream]), before[stream].clone())),
-                    5 | 6 if !events.is_empty() => {
-                        let (event, after) = &events[choice / 32 % events.len()];
-                        time.wait(streams[stream], *event);
-                        before[stream].extend(after);
-                    }
-                    _ => ended.extend(time.end_next().map(|one| one.ticket.0)),
-                }
-                for (event, after) in &events {
-                    assert_eq!(time.reached_ns(*event).is_some(), after.is_subset(&ended), "seed {seed}, step {step}");
-                }
-            }
-            while let Some(one) = time.end_next() {
-                assert!(needs[one.ticket.0 as usize].is_subset(&ended), "seed {seed}");
+            (0..4).for_each(|stream| time.stream(stream, stream as u16));
+            let mut queued = [0u64; 4];
+            let mut needs: Vec<Vec<Vec<Point>>> = vec![Vec::new(); 4];
+            let (mut ended, mut last_ns) = ([0u64; 4], 0);
+            let mut check = |time: &mut VirtualTime, needs: &[Vec<Vec<Point>>]| {
+                let Some(one) = time.end_next() else { return false };
+                let stream = one.stream as usize;
+                let passed = |point: &Point| ended[point.stream as usize] >= point.sequence;
+                assert!(needs[stream][ended[stream] as usize].iter().all(passed), "seed {seed}");
+                ended[stream] += 1;
+                assert_eq!(one.sequence, ended[stream]);
                 assert!(one.end_ns >= last_ns && one.start_ns < one.end_ns, "time runs forward");
                 last_ns = one.end_ns;
-                assert!(ended.insert(one.ticket.0));
+                true
+            };
+            for _ in 0..80 {
+                let choice = time.draw() as usize;
+                let (stream, other) = (choice / 8 % 4, choice / 32 % 4);
+                if choice % 8 < 5 {
+                    let point = Point { stream: other as u32, sequence: queued[other] };
+                    let after = if choice % 8 < 2 && other != stream { vec![point] } else { Vec::new() };
+                    time.queue(stream as u32, 100, &after);
+                    needs[stream].push(after);
+                    queued[stream] += 1;
+                } else {
+                    check(&mut time, &needs);
+                }
             }
-            assert_eq!(ended.len(), needs.len());
-            assert!(streams.iter().all(|&stream| time.is_idle(stream)));
+            while check(&mut time, &needs) {}
+            assert_eq!(ended, queued);
         }
     }
 
     #[test]
-    fn time_between_events_is_the_work_between_them() {
+    fn a_work_that_waits_starts_when_the_other_ended() {
         let mut time = VirtualTime::new(3);
-        let (a, b) = (time.stream(DEVICE), time.stream(DEVICE));
-        let start = time.record(a);
-        time.queue(a, copy_ns(1 << 20));
-        let stop = time.record(a);
-        time.wait(b, stop);
-        let after = time.queue(b, 10);
-        assert_eq!(time.reached_ns(stop), None);
+        time.stream(0, 0);
+        time.stream(1, 0);
+        time.queue(0, copy_ns(1 << 20), &[]);
+        time.queue(1, 10, &[Point { stream: 0, sequence: 1 }]);
         let first = time.end_next().expect("queued");
-        assert_eq!(time.reached_ns(stop).zip(time.reached_ns(start)), Some((first.end_ns, first.start_ns)));
         let second = time.end_next().expect("queued");
-        assert_eq!((second.ticket, second.start_ns), (after, first.end_ns));
-        assert_eq!(time.now_ns(), second.end_ns);
+        assert_eq!((first.stream, second.stream, second.start_ns), (0, 1, first.end_ns));
     }
 
     #[test]
     fn a_lost_device_holds_up_nobody() {
         let mut time = VirtualTime::new(1);
-        let (a, b) = (time.stream(DeviceId::Cuda(0)), time.stream(DeviceId::Cuda(1)));
-        let lost = [time.queue(a, 10), time.queue(a, 10)];
-        let event = time.record(a);
-        time.wait(b, event);
-        let kept = time.queue(b, 10);
-        assert_eq!(time.lose(DeviceId::Cuda(0)), lost);
-        assert!(time.reached_ns(event).is_some());
-        assert_eq!(drain(&mut time), [kept.0]);
-    }
-
-    #[test]
-    fn events_that_are_forgotten_leave_nothing() {
-        let mut time = VirtualTime::new(1);
-        let (a, b) = (time.stream(DEVICE), time.stream(DEVICE));
-        for _ in 0..10_000 {
-            time.queue(a, 10);
-            let event = time.record(a);
-            time.wait(b, event);
-            time.forget(event);
-            time.queue(b, 10);
-            time.end_next();
-            time.end_next();
-            assert!(time.events.len() <= 1);
-        }
-        drain(&mut time);
-        assert!(time.events.is_empty());
+        time.stream(0, 0);
+        time.stream(1, 1);
+        time.queue(0, 10, &[]);
+        time.queue(0, 10, &[]);
+        time.queue(1, 10, &[Point { stream: 0, sequence: 2 }]);
+        time.lose(0);
+        assert_eq!(drain(&mut time), [1]);
     }
 }

@@ -114,6 +114,10 @@ impl Faults {
         self.any.store(true, Ordering::Release);
     }
 
+    pub fn is_set(&self) -> bool {
+        self.any.load(Ordering::Acquire)
+    }
+
     pub fn take(&self) -> Option<Fault> {
         if !self.any.swap(false, Ordering::Acquire) {
             return None;

@@ -26,6 +26,8 @@ pub struct Op {
     pub grad: Grad,
     /// Has a form `name_` that writes into its first operand.
     pub inplace: bool,
+    /// An optimizer's step: changes nothing while a fault is untold on its device.
+    pub guarded: bool,
     /// The operator that stands for it in scripts; unary when the row has one parameter.
     pub operator: &'static str,
     /// May be called as a function, as a method, or both.
@@ -52,6 +54,7 @@ impl Op {
         saves: &[],
         grad: Grad::Unset,
         inplace: false,
+        guarded: false,
         operator: "",
         call: CallForm::Both,
         truth: false,

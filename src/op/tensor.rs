@@ -42,8 +42,23 @@ pub struct Buffer {
     pub pending: AtomicU32,
     /// Scratch of the planner: index of this buffer in the window at hand.
     pub mark: AtomicU32,
-    /// The fault that reached this memory, until it is overwritten.
-    pub poison: Mutex<Option<Arc<Diag>>>,
+    /// Slot of the stream that the memory was taken for.
+    pub stream: AtomicU32,
+    /// Host memory: copies between devices that still read or write it.
+    pub in_flight: AtomicU32,
+    /// The faults that reached parts of this memory, until these are overwritten.
+    pub poison: Mutex<Vec<Poison>>,
+    /// What the race detector knows about it; the scheduler's own.
+    pub clock: Mutex<Option<Box<dyn Any + Send>>>,
+}
+
+/// A part of a buffer whose contents a fault has reached.
+pub struct Poison {
+    pub layout: Layout,
+    pub elem_bytes: usize,
+    pub fault: Arc<Diag>,
+    /// Faults ascend in the order in which the work was queued; the earliest is told.
+    pub order: u64,
 }
 
 impl Buffer {
@@ -54,6 +69,11 @@ impl Buffer {
     /// Notes who writes, for the message about a stale operand.
     pub fn write_by(&self, origin: Origin) {
         self.version.fetch_add(1, Ordering::AcqRel);
+        self.writer.store((origin.user.0 as u64) << 32 | origin.inner.0 as u64, Ordering::Relaxed);
+    }
+
+    /// Notes who made it, for reports about memory; not a write.
+    pub fn owned_by(&self, origin: Origin) {
         self.writer.store((origin.user.0 as u64) << 32 | origin.inner.0 as u64, Ordering::Relaxed);
     }
 
@@ -135,8 +155,17 @@ impl Clone for Held {
 }
 
 impl Drop for Held {
+    /// The last handle gives the memory back, although records of queued work may still name the buffer.
     fn drop(&mut self) {
-        self.0.buffer.handles.fetch_sub(1, Ordering::AcqRel);
+        let buffer = &self.0.buffer;
+        // Either this sees that no node is pending, or the flush that ends it sees that no handle is left.
+        if buffer.handles.fetch_sub(1, Ordering::SeqCst) == 1
+            && buffer.device.is_cuda()
+            && buffer.pending.load(Ordering::SeqCst) == 0
+            && buffer.has_memory()
+        {
+            buffer.home.release(buffer);
+        }
     }
 }
 
@@ -286,6 +315,8 @@ pub struct GradNode {
     pub saved: Mutex<Option<Vec<Option<Saved>>>>,
     /// Order of recording; backward runs the highest first.
     pub sequence: u64,
+    /// Slot of the stream that the operation was queued on.
+    pub stream: u32,
     pub origin: Origin,
     /// For an in-place change of a view: the base's history before, and where the view lies in it.
     pub slice: Option<SliceOf>,

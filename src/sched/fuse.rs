@@ -101,7 +101,7 @@ impl Builder {
                 let slot = self.reduce_slot(at, view, *keepdim, *dims);
                 self.instrs.push(Instr::Reduce { kind: *kind, reg, class: Class::of(*compute), slot });
             }
-            Work::Kernel { .. } => unreachable!("kernels are steps of their own"),
+            Work::Kernel { .. } | Work::Transfer => unreachable!("steps of their own"),
         }
     }
 
@@ -243,7 +243,7 @@ impl Builder {
         Fused {
             views,
             table: vec![0; self.scalars.len()],
-            program: Program::new(instrs, regs, self.reduced),
+            program: Arc::new(Program::new(instrs, regs, self.reduced)),
             shape: self.shape,
             slots: self.slots,
             scalars: self.scalars,

@@ -29,6 +29,7 @@ pub fn of(nodes: &[Node]) -> Key {
     let mut key = Key(0x243F_6A88_85A3_08D3, nodes.len() as u64);
     let mut seen: Vec<(&Buffer, usize)> = Vec::with_capacity(2 * nodes.len());
     for node in nodes {
+        key.push(node.guarded as u64);
         push_work(&mut key, &node.work);
         for input in &node.inputs {
             match input {
@@ -61,6 +62,7 @@ fn push_work(key: &mut Key, work: &Work) {
             key.push((*kind as u64) << 16 | (*keepdim as u64) << 8 | *compute as u64);
         }
         Work::Kernel { host, .. } => key.push(*host as usize as u64),
+        Work::Transfer => key.push(4),
     }
 }
 

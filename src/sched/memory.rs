@@ -2,13 +2,16 @@
 
 use crate::base::code;
 use crate::base::device_id::DeviceId;
-use crate::base::diag::Diag;
-use crate::device::cache::{AllocError, Block, Cache, OutOfMemory};
-use crate::device::host_memory::{HostMemory, physical_bytes};
+use crate::base::diag::{Diag, Focus};
+use crate::base::span::{Origin, Site};
+use crate::device::cache::{AllocError, Block, Cache, OutOfMemory, RawMemory, StreamPoint};
 
-/// The caching allocator of the host, with the blocks that buffers hold.
+/// Segments of any device.
+pub type Raw = Box<dyn RawMemory + Send>;
+
+/// The caching allocator of one device, with the blocks that buffers hold.
 pub struct Memory {
-    cache: Cache<HostMemory>,
+    cache: Cache<Raw>,
     /// By the number that a buffer keeps.
     blocks: Vec<Option<Block>>,
     vacant: Vec<u32>,
@@ -22,32 +25,38 @@ pub struct Taken {
 }
 
 impl Memory {
-    /// `limit`: bytes that tensors may take; never more than the machine has.
-    pub fn new(limit: usize) -> Memory {
-        let total = limit.min(physical_bytes());
-        Memory { cache: Cache::new(HostMemory::new(total)), blocks: Vec::new(), vacant: Vec::new() }
+    pub fn new(raw: Raw) -> Memory {
+        Memory { cache: Cache::new(raw), blocks: Vec::new(), vacant: Vec::new() }
     }
 
     /// Bytes that can still be asked for without running out, as far as is known.
     pub fn free_bytes(&self) -> usize {
-        let total = crate::device::cache::RawMemory::total(self.cache.raw());
-        total.saturating_sub(self.allocated())
+        self.cache.raw().total().saturating_sub(self.allocated())
     }
 
-    pub fn take(&mut self, bytes: usize, owner: u64) -> Result<Taken, Box<OutOfMemory>> {
-        // One stream, whose work is over when a block comes back: nothing ever waits.
-        let block = match self.cache.alloc(bytes, 0, owner) {
-            Ok(block) => block,
-            Err(AllocError::OutOfMemory(report)) => return Err(report),
-            Err(AllocError::Wait(points)) => {
-                points.iter().for_each(|point| self.cache.release_ready(point.stream, point.sequence));
-                match self.cache.alloc(bytes, 0, owner) {
-                    Ok(block) => block,
-                    Err(AllocError::OutOfMemory(report)) => return Err(report),
-                    Err(AllocError::Wait(_)) => return Err(Box::new(self.cache.out_of_memory(bytes))),
+    /// Memory for work of a stream. `wait` is called with points that must be passed first; false gives up.
+    pub fn take(
+        &mut self,
+        bytes: usize,
+        stream: u32,
+        owner: u64,
+        mut wait: impl FnMut(&[StreamPoint]) -> bool,
+    ) -> Result<Taken, Box<OutOfMemory>> {
+        loop {
+            match self.cache.alloc(bytes, stream, owner) {
+                Ok(block) => return Ok(self.keep(block)),
+                Err(AllocError::OutOfMemory(report)) => return Err(report),
+                Err(AllocError::Wait(points)) => {
+                    if !wait(&points) {
+                        return Err(Box::new(self.cache.out_of_memory(bytes)));
+                    }
+                    points.iter().for_each(|point| self.cache.release_ready(point.stream, point.sequence));
                 }
             }
-        };
+        }
+    }
+
+    fn keep(&mut self, block: Block) -> Taken {
         let address = block.address() as usize;
         let number = match self.vacant.pop() {
             Some(number) => {
@@ -59,7 +68,7 @@ impl Memory {
                 self.blocks.len() as u32 - 1
             }
         };
-        Ok(Taken { address, number: number as u64 })
+        Taken { address, number: number as u64 }
     }
 
     pub fn give_back(&mut self, number: u64) {
@@ -69,30 +78,53 @@ impl Memory {
         }
     }
 
+    /// Another stream than the block's own uses it up to this point.
+    pub fn record_use(&mut self, number: u64, stream: u32, sequence: u64) {
+        if let Some(Some(block)) = self.blocks.get(number as usize) {
+            self.cache.record_use(block, stream, sequence);
+        }
+    }
+
     pub fn allocated(&self) -> usize {
         self.cache.statistics().allocated_bytes[0].current as usize
     }
 
-    pub fn peak(&self) -> usize {
-        self.cache.statistics().allocated_bytes[0].peak as usize
-    }
-
-    pub fn cache(&mut self) -> &mut Cache<HostMemory> {
+    pub fn cache(&mut self) -> &mut Cache<Raw> {
         &mut self.cache
     }
 }
 
-/// The report of a request that found no memory.
+/// Bound: places in the script that the report of out of memory names.
+const HOLDERS: usize = 3;
+
+/// The report of a request that found no memory. The first label's place is left open for the caller.
 #[cold]
 pub fn diagnose(report: &OutOfMemory, device: DeviceId) -> Box<Diag> {
-    Diag::error(code::OUT_OF_MEMORY, format!("out of memory on {device}: {} asked for", bytes_text(report.requested)))
-        .note(format!(
-            "{} in all, {} reserved, {} allocated, the largest free block has {}",
-            bytes_text(report.total),
-            bytes_text(report.reserved as usize),
-            bytes_text(report.allocated as usize),
-            bytes_text(report.largest_free)
-        ))
+    let message = format!("out of memory on {device}: {} asked for", bytes_text(report.requested));
+    let mut diag = Diag::error(code::OUT_OF_MEMORY, message);
+    let held: Vec<_> = report.held.iter().filter(|held| held.owner != 0).take(HOLDERS).collect();
+    if !held.is_empty() {
+        diag = diag.label(Origin::NONE, Focus::Expression, "this result does not fit");
+    }
+    for held in held {
+        let tensors = if held.blocks == 1 { "a tensor".to_string() } else { format!("{} tensors", held.blocks) };
+        let holds = if held.blocks == 1 { "holds" } else { "hold" };
+        let text = format!("{tensors} made here {holds} {}", bytes_text(held.bytes));
+        diag = diag.label(unpack(held.owner), Focus::Expression, text);
+    }
+    let limit = report.limit.map_or(String::new(), |limit| format!(", {} allowed", bytes_text(limit)));
+    diag.note(format!(
+        "{} in all{limit}, {} reserved, {} allocated, the largest free block has {}",
+        bytes_text(report.total),
+        bytes_text(report.reserved as usize),
+        bytes_text(report.allocated as usize),
+        bytes_text(report.largest_free)
+    ))
+}
+
+/// The place that a block's owner stands for.
+pub fn unpack(owner: u64) -> Origin {
+    Origin { user: Site((owner >> 32) as u32), inner: Site(owner as u32) }
 }
 
 /// `1.50 GiB`, `12 B`.

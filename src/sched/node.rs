@@ -64,6 +64,8 @@ pub enum Work {
         seed: u64,
         offset: u64,
     },
+    /// A copy of bytes between devices. Never in a window.
+    Transfer,
 }
 
 /// One recorded operation.
@@ -72,6 +74,8 @@ pub struct Node {
     /// The operation as the script wrote it.
     pub name: &'static str,
     pub origin: Origin,
+    /// Part of an optimizer step: changes nothing while a fault is untold on its device.
+    pub guarded: bool,
     pub work: Work,
     pub inputs: SmallVec<[Input; 3]>,
     pub outputs: SmallVec<[Arc<View>; 1]>,

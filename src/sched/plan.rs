@@ -29,9 +29,20 @@ pub enum Step {
     Kernel(usize),
 }
 
+impl Step {
+    /// The nodes that it carries out, at least one.
+    pub fn nodes(&self) -> &[usize] {
+        match self {
+            Step::Fused(fused) => &fused.nodes,
+            Step::Kernel(at) => std::slice::from_ref(at),
+        }
+    }
+}
+
 /// A fused element-wise step. Refers to the window's nodes by index, so that it fits every repetition.
 pub struct Fused {
-    pub program: Program,
+    /// Shared with the devices' queues.
+    pub program: Arc<Program>,
     pub shape: Shape,
     pub slots: Vec<Slot>,
     pub scalars: Vec<ScalarRef>,
@@ -77,6 +88,8 @@ pub struct Group {
     /// Bit mask of reduced dims once a reduction joined.
     pub reduced: Option<u32>,
     kernel: bool,
+    /// All of an optimizer's steps, or none.
+    guarded: bool,
 }
 
 /// Plans a window. `live` tells whether a buffer has handles outside of it.
@@ -125,6 +138,7 @@ fn group(nodes: &[Node]) -> Vec<Group> {
                     _ => None,
                 },
                 kernel: node.is_kernel(),
+                guarded: node.guarded,
             }),
         }
     }
@@ -152,7 +166,11 @@ fn fits(group: &Group, node: &Node) -> bool {
         Work::Reduce { dims, .. } => group.reduced.is_none_or(|other| other == dims),
         _ => true,
     };
-    !group.kernel && group.nodes.len() < MAX_FUSED && reduction && group.shape.as_slice() == node.iteration()
+    !group.kernel
+        && group.guarded == node.guarded
+        && group.nodes.len() < MAX_FUSED
+        && reduction
+        && group.shape.as_slice() == node.iteration()
 }
 
 /// Do two nodes touch the same buffer with at least one write?

@@ -1,21 +1,27 @@
-//! The runtime of one session: windows, their flush, memory, random state, defaults, untold faults.
+//! The runtime of one session: windows and their flush, memory, random state, defaults.
 
-use super::fault;
+use super::device_set::{Gpus, host_memory};
 use super::key::{self, Key};
-use super::memory::Memory;
-use super::node::{Input, Node, Work};
-use super::plan::{self, Fused, Plan, ScalarRef, Step, view_of};
-use crate::base::code;
+use super::ledger::{Ledger, Untold};
+use super::memory::{self, Memory};
+use super::node::Node;
+pub use super::options::Options;
+use super::placement::Placement;
+use super::plan::{self, Plan};
+use super::race::{Clocks, Reported, StreamName};
+use super::stream::{HOST, Stream, StreamHandle};
+use super::watch::Naming;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
-use crate::base::dtype::{DType, Scalar};
-use crate::base::limits::{WINDOW_BYTES, WINDOW_NODES};
+use crate::base::dtype::DType;
+use crate::base::limits::WINDOW_BYTES;
 use crate::base::rng::Generator;
-use crate::kernel::abi::{Call, Faults, RawView, Threads};
-use crate::kernel::cpu::fused;
-use crate::kernel::program::Class;
-use crate::op::tensor::{Buffer, Held, Home, View};
+use crate::base::span::Origin;
+use crate::device::sim::Point;
+use crate::kernel::abi::Threads;
+use crate::op::tensor::{Buffer, Home};
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -32,55 +38,60 @@ pub fn threads() -> &'static Threads {
     POOL.get_or_init(|| Threads::new(std::thread::available_parallelism().map_or(1, |n| n.get())))
 }
 
-/// How a session runs.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Each operation runs to its end before the next.
-    pub blocking: bool,
-    /// Report the first operation that makes NaN or infinity.
-    pub check: bool,
-    pub seed: u64,
-    /// Bytes of tensors that the host may hold.
-    pub host_limit: usize,
-    /// Nodes of a window (tests set 1).
-    pub window_nodes: usize,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options { blocking: false, check: false, seed: 0, host_limit: usize::MAX, window_nodes: WINDOW_NODES }
-    }
-}
+/// Where warnings go.
+pub type Warnings = Box<dyn Fn(Box<Diag>) + Send>;
 
 /// Shared by every handle of a session.
+///
+/// Locks are taken in this order: `state`, `placement`, memory; a stream handle is never dropped under one.
 pub struct Runtime {
     pub options: Options,
-    state: Mutex<State>,
-    memory: Mutex<Memory>,
+    pub(super) state: Mutex<State>,
+    pub(super) placement: Mutex<Placement>,
+    host: Mutex<Memory>,
+    pub(super) opened: OnceLock<Option<Gpus>>,
+    pub(super) warnings: Mutex<Warnings>,
+    pub(super) naming: Mutex<Option<Box<dyn Naming>>>,
+    /// Where streams were made.
+    pub(super) made: Mutex<HashMap<StreamName, Origin>>,
     next_buffer: AtomicU64,
     sequence: AtomicU64,
     grad_enabled: AtomicBool,
     default_float: AtomicU8,
-    default_device: AtomicU32,
     /// Nodes recorded so far; windows flushed so far.
     pub recorded: AtomicU64,
     pub flushes: AtomicU64,
     me: std::sync::Weak<Runtime>,
 }
 
-struct State {
-    window: Vec<Node>,
-    pending_bytes: usize,
+/// What changes as a script runs.
+pub struct State {
+    /// By slot; the host's is the first.
+    pub(super) windows: Vec<Window>,
+    pub(super) streams: Vec<Stream>,
+    /// By slot: streams as their users hold them.
+    pub(super) handles: Vec<std::sync::Weak<StreamHandle>>,
+    /// By GPU: the last number that a stream was given.
+    pub(super) stream_numbers: Vec<u32>,
+    pub(super) ledger: Ledger,
+    pub(super) clocks: Clocks,
+    pub(super) reported: Reported,
     rng: Generator,
-    /// Faults that nobody has been told yet, earliest first.
-    untold: Vec<Arc<Diag>>,
     plans: HashMap<Key, Plan>,
+}
+
+/// Nodes of one stream that were recorded and not yet run.
+#[derive(Default)]
+pub struct Window {
+    nodes: Vec<Node>,
+    pending_bytes: usize,
 }
 
 impl Home for Runtime {
     fn release(&self, buffer: &Buffer) {
         if buffer.address.swap(0, Ordering::AcqRel) != 0 {
-            self.memory.lock().give_back(buffer.block.load(Ordering::Relaxed));
+            let number = buffer.block.load(Ordering::Relaxed);
+            self.with_home(buffer, |memory| memory.give_back(number));
         }
     }
 
@@ -93,23 +104,53 @@ impl Home for Runtime {
     }
 }
 
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        // Queues end before the memory under them goes.
+        if let Some(gpus) = self.gpus_if_opened() {
+            gpus.simulator.stop();
+        }
+    }
+}
+
 impl Runtime {
     pub fn new(options: Options) -> Arc<Runtime> {
+        let mut clocks = Clocks::new();
+        let name = StreamName { device: DeviceId::Cpu, number: 0 };
+        let lane = clocks.stream(name);
+        let host = Stream {
+            name,
+            priority: 0,
+            completed: Arc::default(),
+            submitted: 0,
+            lane,
+            after: SmallVec::new(),
+            waits: SmallVec::new(),
+            in_use: true,
+        };
         Arc::new_cyclic(|me| Runtime {
-            memory: Mutex::new(Memory::new(options.host_limit)),
+            host: Mutex::new(host_memory(options.host_limit)),
             state: Mutex::new(State {
-                window: Vec::new(),
-                pending_bytes: 0,
+                windows: vec![Window::default()],
+                streams: vec![host],
+                handles: Vec::new(),
+                stream_numbers: Vec::new(),
+                ledger: Ledger::default(),
+                clocks,
+                reported: Reported::default(),
                 rng: Generator::new(options.seed),
-                untold: Vec::new(),
                 plans: HashMap::new(),
             }),
             options,
+            placement: Mutex::default(),
+            opened: OnceLock::new(),
+            warnings: Mutex::new(Box::new(|_| {})),
+            naming: Mutex::new(None),
+            made: Mutex::default(),
             next_buffer: AtomicU64::new(1),
             sequence: AtomicU64::new(1),
             grad_enabled: AtomicBool::new(true),
             default_float: AtomicU8::new(DType::F32 as u8),
-            default_device: AtomicU32::new(0),
             recorded: AtomicU64::new(0),
             flushes: AtomicU64::new(0),
             me: me.clone(),
@@ -118,6 +159,20 @@ impl Runtime {
 
     pub fn shared(&self) -> Arc<Runtime> {
         self.me.upgrade().expect("whoever calls holds it")
+    }
+
+    fn gpus_if_opened(&self) -> Option<&Gpus> {
+        self.opened.get().and_then(Option::as_ref)
+    }
+
+    /// Where warnings go from now on.
+    pub fn on_warning(&self, tell: Warnings) {
+        *self.warnings.lock() = tell;
+    }
+
+    /// How the script calls its streams, for the calls that diagnostics propose.
+    pub fn name_streams(&self, naming: Box<dyn Naming>) {
+        *self.naming.lock() = Some(naming);
     }
 
     pub fn grad_enabled(&self) -> bool {
@@ -137,31 +192,8 @@ impl Runtime {
         self.default_float.store(dtype as u8, Ordering::Relaxed);
     }
 
-    pub fn default_device(&self) -> DeviceId {
-        match self.default_device.load(Ordering::Relaxed) {
-            0 => DeviceId::Cpu,
-            n => DeviceId::Cuda((n - 1) as u16),
-        }
-    }
-
-    pub fn set_default_device(&self, device: DeviceId) {
-        let code = match device {
-            DeviceId::Cpu => 0,
-            DeviceId::Cuda(index) => index as u32 + 1,
-        };
-        self.default_device.store(code, Ordering::Relaxed);
-    }
-
     pub fn seed(&self, seed: u64) {
         self.state.lock().rng = Generator::new(seed);
-    }
-
-    pub fn generator(&self) -> Generator {
-        self.state.lock().rng
-    }
-
-    pub fn set_generator(&self, rng: Generator) {
-        self.state.lock().rng = rng;
     }
 
     /// Takes counters for `n` random values: seed and first counter.
@@ -189,20 +221,58 @@ impl Runtime {
             writer: AtomicU64::new(0),
             pending: AtomicU32::new(0),
             mark: AtomicU32::new(0),
-            poison: Mutex::new(None),
+            stream: AtomicU32::new(HOST),
+            in_flight: AtomicU32::new(0),
+            poison: Mutex::new(Vec::new()),
+            clock: Mutex::new(None),
         })
+    }
+
+    /// Runs `work` on the allocator that a buffer's memory comes from.
+    pub(super) fn with_home<R>(&self, buffer: &Buffer, work: impl FnOnce(&mut Memory) -> R) -> R {
+        match (buffer.device, self.gpus_if_opened()) {
+            (DeviceId::Cuda(_), Some(gpus)) => work(&mut gpus.gpu(buffer.device).memory.lock()),
+            (DeviceId::Cpu, Some(gpus)) if buffer.pinned => work(&mut gpus.pinned.lock()),
+            _ => work(&mut self.host.lock()),
+        }
+    }
+
+    /// Runs `work` on the allocator of a device, after everything that was asked of the device so far was queued:
+    /// scripts see the numbers that they would see if nothing were put off.
+    pub fn with_memory<R>(&self, device: DeviceId, work: impl FnOnce(&mut Memory) -> R) -> Result<R> {
+        let mut state = self.state.lock();
+        self.flush_device(&mut state, device);
+        self.harvest(&mut state);
+        drop(state);
+        match device {
+            DeviceId::Cpu => Ok(work(&mut self.host.lock())),
+            DeviceId::Cuda(_) => {
+                self.gpu_index(device)?;
+                let gpus = self.gpus().expect("the device exists");
+                Ok(work(&mut gpus.gpu(device).memory.lock()))
+            }
+        }
     }
 
     /// Admission: large results get their memory at the call, so that out of memory can be caught there.
     pub fn admit(&self, buffer: &Buffer) -> Result<()> {
+        let slot = self.slot_of(buffer.device);
         let mut state = self.state.lock();
-        state.pending_bytes += buffer.size_bytes;
-        // Small results are told from large ones without asking the allocator.
-        let small = state.pending_bytes < SMALL_BYTES.min(self.options.host_limit / 64);
-        if small || (state.pending_bytes < WINDOW_BYTES && state.pending_bytes <= self.memory.lock().free_bytes()) {
-            return Ok(());
+        let window = &mut state.windows[slot as usize];
+        window.pending_bytes += buffer.size_bytes;
+        let pending = window.pending_bytes;
+        let counted = buffer.device.is_cuda() && self.gpus().is_some_and(|gpus| gpus.counts_requests);
+        if !counted {
+            // Small results are told from large ones without asking the allocator.
+            let limit = if buffer.device.is_cuda() { usize::MAX } else { self.options.host_limit };
+            let small = pending < SMALL_BYTES.min(limit / 64);
+            let fits = || pending <= self.with_home(buffer, |memory| memory.free_bytes());
+            if small && !buffer.device.is_cuda() || pending < WINDOW_BYTES && fits() {
+                return Ok(());
+            }
         }
-        self.run_window(&mut state);
+        self.run_window(&mut state, slot);
+        drop(state);
         self.give_memory(buffer)
     }
 
@@ -211,338 +281,155 @@ impl Runtime {
         if buffer.has_memory() {
             return Ok(());
         }
-        let mut memory = self.memory.lock();
         let owner = buffer.writer.load(Ordering::Relaxed);
-        match memory.take(buffer.size_bytes, owner) {
+        let slot = if buffer.pinned { HOST } else { self.slot_of(buffer.device) };
+        let mut planned = true;
+        if let (DeviceId::Cuda(_), Some(gpus)) = (buffer.device, self.gpus()) {
+            planned = gpus.faults.lock().may_alloc(buffer.device);
+        }
+        let wait = |points: &[crate::device::cache::StreamPoint]| {
+            let Some(gpus) = self.gpus_if_opened() else { return true };
+            let passed = |p: &crate::device::cache::StreamPoint| {
+                gpus.simulator.wait(p.stream, p.sequence, &self.options.interrupt)
+            };
+            points.iter().all(passed)
+        };
+        let taken = self.with_home(buffer, |memory| {
+            if !planned {
+                return Err(Box::new(memory.cache().out_of_memory(buffer.size_bytes)));
+            }
+            memory.take(buffer.size_bytes, slot, owner, wait)
+        });
+        match taken {
             Ok(taken) => {
+                buffer.stream.store(slot, Ordering::Relaxed);
                 buffer.block.store(taken.number, Ordering::Relaxed);
                 buffer.address.store(taken.address, Ordering::Release);
                 Ok(())
             }
-            Err(report) => Err(super::memory::diagnose(&report, buffer.device)),
+            Err(report) => Err(memory::diagnose(&report, buffer.device)),
         }
     }
 
     /// Records a node. With blocking, or a full window, runs.
     pub fn record(&self, node: Node) -> Result<()> {
         self.recorded.fetch_add(1, Ordering::Relaxed);
+        let device = node.outputs[0].buffer.device;
+        let slot = self.slot_of(device);
         let mut state = self.state.lock();
-        for output in &node.outputs {
-            output.buffer.write_by(node.origin);
-            output.buffer.pending.store(1, Ordering::Relaxed);
+        let state = &mut *state;
+        if slot != HOST {
+            self.check_device(device)?;
+            self.watch(state, slot, &node)?;
         }
-        for view in node.reads() {
-            view.buffer.pending.store(1, Ordering::Relaxed);
-        }
-        let at_once = self.options.blocking || self.options.check;
-        if state.window.len() + 1 >= self.options.window_nodes || at_once {
-            // The caller makes its handles only after this: without these, nobody would seem to see the results.
-            let _seen: Vec<Held> = node.outputs.iter().map(|output| Held::new(output.clone())).collect();
-            state.window.push(node);
-            self.run_window(&mut state);
-            if at_once && let Some(first) = state.untold.first().cloned() {
-                state.untold.clear();
-                return Err(Box::new((*first).clone()));
+        let own = slot + 1;
+        for view in node.reads().chain(&node.outputs) {
+            let pending = view.buffer.pending.load(Ordering::Relaxed);
+            if pending != own {
+                if pending != 0 {
+                    self.run_window(state, pending - 1);
+                }
+                view.buffer.pending.store(own, Ordering::SeqCst);
             }
+        }
+        node.outputs.iter().for_each(|output| output.buffer.write_by(node.origin));
+        let at_once = self.options.blocking;
+        let window = &mut state.windows[slot as usize];
+        if !at_once && window.nodes.len() + 1 < self.options.window_nodes {
+            window.nodes.push(node);
             return Ok(());
         }
-        state.window.push(node);
-        Ok(())
+        // The caller makes its handles only after this: without these, nobody would seem to see the results.
+        let results: SmallVec<[Arc<Buffer>; 2]> = node.outputs.iter().map(|output| output.buffer.clone()).collect();
+        results.iter().for_each(|buffer| _ = buffer.handles.fetch_add(1, Ordering::SeqCst));
+        window.nodes.push(node);
+        self.run_window(state, slot);
+        let ended = if at_once { self.end_blocking(state, slot) } else { Ok(()) };
+        results.iter().for_each(|buffer| _ = buffer.handles.fetch_sub(1, Ordering::SeqCst));
+        ended
     }
 
-    /// Runs everything recorded so far. Faults are kept, not raised.
+    fn end_blocking(&self, state: &mut State, slot: u32) -> Result<()> {
+        let point = Point { stream: slot, sequence: state.streams[slot as usize].submitted };
+        self.wait_point(state, point)?;
+        self.tell_first(state, |_| true)
+    }
+
+    /// Queues everything recorded so far. Faults are kept, not raised.
     pub fn flush(&self) {
         let mut state = self.state.lock();
-        self.run_window(&mut state);
+        self.flush_all(&mut state);
     }
 
-    /// Flushes if the buffer is touched by a pending node.
-    pub fn settle(&self, buffer: &Buffer) {
-        if buffer.pending.load(Ordering::Relaxed) != 0 {
-            self.flush();
+    fn flush_all(&self, state: &mut State) {
+        for slot in 0..state.windows.len() as u32 {
+            self.run_window(state, slot);
         }
     }
 
-    /// Runs everything and raises the earliest fault that nobody was told.
+    fn flush_device(&self, state: &mut State, device: DeviceId) {
+        for slot in 0..state.windows.len() as u32 {
+            if state.streams[slot as usize].name.device == device {
+                self.run_window(state, slot);
+            }
+        }
+    }
+
+    /// Runs everything on every device and raises the earliest fault that nobody was told.
     pub fn synchronize(&self) -> Result<()> {
         let mut state = self.state.lock();
-        self.run_window(&mut state);
-        if state.untold.is_empty() {
-            return Ok(());
+        let state = &mut *state;
+        self.flush_all(state);
+        for slot in 1..state.streams.len() as u32 {
+            let point = Point { stream: slot, sequence: state.streams[slot as usize].submitted };
+            self.wait_point(state, point)?;
+            let lane = state.streams[slot as usize].lane;
+            state.clocks.host_sync(lane);
         }
-        let first = state.untold.remove(0);
-        Err(Box::new((*first).clone()))
+        self.tell_first(state, |_: &Untold| true)
     }
 
-    /// Marks a fault as told.
-    pub fn told(&self, diag: &Arc<Diag>) {
-        self.state.lock().untold.retain(|other| !Arc::ptr_eq(other, diag));
-    }
-
-    pub fn allocated_bytes(&self) -> usize {
-        self.memory.lock().allocated()
-    }
-
-    pub fn peak_bytes(&self) -> usize {
-        self.memory.lock().peak()
-    }
-
-    fn run_window(&self, state: &mut State) {
-        state.pending_bytes = 0;
-        if state.window.is_empty() {
+    /// Plans the window of a slot and runs it (the host's) or hands it to its queue.
+    pub(super) fn run_window(&self, state: &mut State, slot: u32) {
+        let window = &mut state.windows[slot as usize];
+        window.pending_bytes = 0;
+        if window.nodes.is_empty() {
             return;
         }
         self.flushes.fetch_add(1, Ordering::Relaxed);
-        let nodes = std::mem::take(&mut state.window);
+        let nodes = std::mem::take(&mut window.nodes);
         let key = key::of(&nodes);
         let known = state.plans.remove(&key);
         let mut plan = known.unwrap_or_else(|| plan::plan(&nodes, |buffer| buffer.is_live()));
-        let faults = self.execute(&nodes, &mut plan);
+        if slot == HOST {
+            // Interrupted: what the window would have read is on its way still; its results stay unknown, as
+            // the script ends here.
+            if self.gpus_if_opened().is_none() || self.wait_for_copies(state, &nodes).is_ok() {
+                self.run_on_host(state, &nodes, &mut plan);
+            }
+            end_pending(&nodes);
+            let mut nodes = nodes;
+            nodes.clear();
+            state.windows[slot as usize].nodes = nodes;
+        } else {
+            self.submit(state, slot, nodes, &mut plan);
+        }
         if state.plans.len() >= MAX_PLANS {
             state.plans.clear();
         }
         state.plans.insert(key, plan);
-        for node in &nodes {
-            for view in node.reads().chain(&node.outputs) {
-                view.buffer.pending.store(0, Ordering::Relaxed);
-            }
-        }
-        self.spread_poison(&nodes, faults, state);
-        let mut nodes = nodes;
-        nodes.clear();
-        state.window = nodes;
-    }
-
-    /// Carries out a plan; returns the faults with their nodes.
-    fn execute(&self, nodes: &[Node], plan: &mut Plan) -> Vec<(usize, Arc<Diag>)> {
-        let mut faults = Vec::new();
-        for (step, last_uses) in plan.steps.iter_mut().zip(&plan.last_uses) {
-            match step {
-                Step::Fused(fused) => self.run_fused(nodes, fused, &mut faults),
-                Step::Kernel(node) => self.run_kernel(nodes, *node, &mut faults),
-            }
-            for &(node, operand) in last_uses {
-                let buffer = &view_of(&nodes[node as usize], operand).buffer;
-                if !buffer.is_live() && buffer.has_memory() {
-                    self.release(buffer);
-                }
-            }
-        }
-        faults
-    }
-
-    /// Memory for a step's output. Running out here means that admission was wrong by what others took
-    /// meanwhile: the node faults, the session lives.
-    fn ensure(&self, view: &View, node: &Node, at: usize, faults: &mut Vec<(usize, Arc<Diag>)>) -> bool {
-        match self.give_memory(&view.buffer) {
-            Ok(()) => true,
-            Err(diag) => {
-                let text = format!("`{}` was queued here", node.name);
-                faults.push((at, Arc::from(diag.or_at(node.origin, text))));
-                false
-            }
-        }
-    }
-
-    fn run_fused(&self, nodes: &[Node], step: &mut Fused, faults: &mut Vec<(usize, Arc<Diag>)>) {
-        for (slot, raw) in step.slots.iter().zip(&mut step.views) {
-            let node = &nodes[slot.node];
-            let view = view_of(node, slot.operand);
-            if !self.ensure(view, node, slot.node, faults) {
-                return;
-            }
-            raw.ptr = view.ptr();
-        }
-        for (entry, scalar) in step.table.iter_mut().zip(&step.scalars) {
-            *entry = scalar_bits(nodes, *scalar);
-        }
-        let slots: Vec<Faults> = step.fallible.iter().map(|_| Faults::default()).collect();
-        // SAFETY: every view lies in a buffer with memory; the plan orders conflicting steps, and this
-        // thread runs them one after the other.
-        unsafe { fused::run(&step.program, &step.shape, &step.views, &step.table, threads(), &slots) };
-        for (slot, &at) in slots.iter().zip(&step.fallible) {
-            if let Some(found) = slot.take() {
-                faults.push((at, diagnose(found, &nodes[at])));
-            }
-        }
-    }
-
-    fn run_kernel(&self, nodes: &[Node], at: usize, faults: &mut Vec<(usize, Arc<Diag>)>) {
-        let node = &nodes[at];
-        let Work::Kernel { host, attrs, seed, offset } = &node.work else { unreachable!("a kernel step") };
-        let inputs: Vec<&Arc<View>> = node.reads().collect();
-        for view in inputs.iter().copied().chain(&node.outputs) {
-            if !self.ensure(view, node, at, faults) {
-                return;
-            }
-        }
-        let raw = |view: &Arc<View>| RawView {
-            ptr: view.ptr(),
-            dtype: view.dtype,
-            shape: view.layout.shape.clone(),
-            strides: view.layout.strides.clone(),
-        };
-        let inputs: Vec<RawView> = inputs.into_iter().map(raw).collect();
-        let outputs: Vec<RawView> = node.outputs.iter().map(raw).collect();
-        let slot = Faults::default();
-        let call = Call {
-            inputs: &inputs,
-            outputs: &outputs,
-            attrs,
-            threads: threads(),
-            faults: &slot,
-            seed: *seed,
-            offset: *offset,
-        };
-        // SAFETY: as for fused steps.
-        unsafe { host(&call) };
-        if let Some(found) = slot.take() {
-            faults.push((at, diagnose(found, node)));
-        }
-    }
-
-    /// What depended on a fault is poisoned; what was overwritten whole is cured.
-    fn spread_poison(&self, nodes: &[Node], faults: Vec<(usize, Arc<Diag>)>, state: &mut State) {
-        let poisoned = |view: &Arc<View>| view.buffer.poison.lock().is_some();
-        if faults.is_empty()
-            && !nodes.iter().any(|node| node.reads().any(poisoned) || node.outputs.iter().any(poisoned))
-        {
-            return;
-        }
-        for (at, node) in nodes.iter().enumerate() {
-            let own = faults.iter().find(|(owner, _)| *owner == at).map(|(_, diag)| diag.clone());
-            let inherited = node.reads().find_map(|view| view.buffer.poison.lock().clone());
-            if let Some(own) = &own {
-                state.untold.push(own.clone());
-            }
-            let poison = inherited.or(own);
-            for output in &node.outputs {
-                let mut slot = output.buffer.poison.lock();
-                if poison.is_some() || output.covers() {
-                    *slot = poison.clone().or_else(|| if output.covers() { None } else { slot.clone() });
-                }
-            }
-        }
     }
 }
 
-fn diagnose(found: crate::kernel::abi::Fault, node: &Node) -> Arc<Diag> {
-    let place = node.outputs[0].buffer.device.to_string();
-    Arc::from(fault::diagnose(found, node.name, node.origin, &place))
-}
-
-/// A table entry as raw bits.
-fn scalar_bits(nodes: &[Node], scalar: ScalarRef) -> u64 {
-    let random = |node: usize, input: u8| match nodes[node].inputs[input as usize] {
-        Input::Random { seed, offset, low, range, .. } => [seed, offset, low as u64, range],
-        _ => [0; 4],
-    };
-    match scalar {
-        ScalarRef::Seed { node, input } => random(node, input)[0],
-        ScalarRef::Offset { node, input } => random(node, input)[1],
-        ScalarRef::Low { node, input } => random(node, input)[2],
-        ScalarRef::Range { node, input } => random(node, input)[3],
-        ScalarRef::Value { node, input, class, dtype } => {
-            let Input::Scalar(value) = nodes[node].inputs[input as usize] else { return 0 };
-            bits(value, class, dtype)
-        }
-    }
-}
-
-/// A number as an element of `dtype` in a register of `class`: raw bits of f64, i64, or 0 and 1.
-fn bits(value: Scalar, class: Class, dtype: DType) -> u64 {
-    match class {
-        Class::Bool => (value.to_f64() != 0.0 || value.to_f64().is_nan()) as u64,
-        Class::I64 => {
-            let value = value.to_i64();
-            let wrapped = match dtype {
-                DType::U8 => value as u8 as i64,
-                DType::I8 => value as i8 as i64,
-                DType::I16 => value as i16 as i64,
-                DType::I32 => value as i32 as i64,
-                _ => value,
-            };
-            wrapped as u64
-        }
-        // 16-bit tensors compute with the number in f32, as PyTorch does.
-        Class::F32 | Class::F64 => value.to_f64().to_bits(),
-    }
-}
-
-/// Where an observation looks.
-pub fn poison_of(view: &View) -> Option<Arc<Diag>> {
-    view.buffer.poison.lock().clone()
-}
-
-/// Host access to memory.
-impl Runtime {
-    /// Fills a new contiguous view from the host.
-    pub fn upload(&self, view: &View, bytes: &[u8]) -> Result<()> {
-        self.give_memory(&view.buffer)?;
-        let size = view.layout.numel() * view.dtype.size_bytes();
-        assert_eq!(size, bytes.len(), "as many bytes as the view has");
-        // SAFETY: the buffer was just made and has this many bytes; nobody else knows it.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), view.ptr(), size) };
-        Ok(())
-    }
-
-    /// All elements of a settled view, row-major.
-    pub fn download(&self, view: &View) -> Vec<u8> {
-        let size = view.layout.numel() * view.dtype.size_bytes();
-        let mut out = vec![0u8; size];
-        if size == 0 {
-            return out;
-        }
-        let source = RawView {
-            ptr: view.ptr(),
-            dtype: view.dtype,
-            shape: view.layout.shape.clone(),
-            strides: view.layout.strides.clone(),
-        };
-        if source.is_contiguous() {
-            // SAFETY: the view lies in a buffer with memory, and everything that writes it has run.
-            unsafe { std::ptr::copy_nonoverlapping(source.ptr, out.as_mut_ptr(), size) };
-            return out;
-        }
-        let elem = view.dtype.size_bytes();
-        let mut index = vec![0usize; view.layout.ndim()];
-        for chunk in out.chunks_exact_mut(elem) {
-            let at: isize = index.iter().zip(&view.layout.strides).map(|(&i, &s)| i as isize * s).sum();
-            // SAFETY: the index is within the view's shape.
-            unsafe { std::ptr::copy_nonoverlapping(source.ptr.offset(at * elem as isize), chunk.as_mut_ptr(), elem) };
-            for dim in (0..index.len()).rev() {
-                index[dim] += 1;
-                if index[dim] < view.layout.shape[dim] {
-                    break;
-                }
-                index[dim] = 0;
+/// Nothing of this window is pending any more; memory that lost its last handle meanwhile goes back.
+pub(super) fn end_pending(nodes: &[Node]) {
+    for node in nodes {
+        for view in node.reads().chain(&node.outputs) {
+            let buffer = &view.buffer;
+            buffer.pending.store(0, Ordering::SeqCst);
+            if buffer.device.is_cuda() && buffer.handles.load(Ordering::SeqCst) == 0 && buffer.has_memory() {
+                buffer.home.release(buffer);
             }
         }
-        out
-    }
-
-    /// One element of a settled view's buffer.
-    pub fn peek_bytes(&self, view: &View, element: usize) -> [u8; 8] {
-        let elem = view.dtype.size_bytes();
-        let mut out = [0u8; 8];
-        let at = view.buffer.ptr().wrapping_add(element * elem);
-        // SAFETY: the caller gives an element inside the view's buffer, which has memory.
-        unsafe { std::ptr::copy_nonoverlapping(at, out.as_mut_ptr(), elem) };
-        out
-    }
-}
-
-/// Devices.
-impl Runtime {
-    /// The CUDA device with an index.
-    pub fn cuda_device(&self, index: i64) -> Result<DeviceId> {
-        Err(Diag::error(code::NO_CUDA, format!("there is no device cuda:{index}: no CUDA device is available"))
-            .help("`tscript devices` says what was found and what is missing"))
-    }
-
-    /// What `"cuda"` means now.
-    pub fn current_cuda(&self) -> Result<DeviceId> {
-        Err(Diag::error(code::NO_CUDA, "no CUDA device is available")
-            .help("`tscript devices` says what was found and what is missing"))
     }
 }

@@ -5,7 +5,9 @@
 //! not its built-in ones. Not: `set_fast_operators(false)`, which makes every operator slow, not only these.
 //! Cost: 60 to 80 ns a comparison of numbers instead of 20.
 
+use super::streams::{EventValue, StreamValue};
 use super::value::{DTypeValue, DeviceValue, Tensor};
+use std::sync::Arc;
 use rhai::{Array, Dynamic, Engine, ImmutableString, Map};
 use std::cmp::Ordering;
 use std::ops::{Range, RangeInclusive};
@@ -74,6 +76,12 @@ fn named(a: &Dynamic, b: &Dynamic) -> Option<bool> {
     }
     if let (Some(a), Some(b)) = (a.read_lock::<DeviceValue>(), b.read_lock::<DeviceValue>()) {
         return Some(*a == *b);
+    }
+    if let (Some(a), Some(b)) = (a.read_lock::<StreamValue>(), b.read_lock::<StreamValue>()) {
+        return Some(Arc::ptr_eq(&a.0, &b.0) || (a.0.name == b.0.name && a.0.slot == b.0.slot));
+    }
+    if let (Some(a), Some(b)) = (a.read_lock::<EventValue>(), b.read_lock::<EventValue>()) {
+        return Some(Arc::ptr_eq(&a.0, &b.0));
     }
     if let (Some(dtype), Some(name)) = (a.read_lock::<DTypeValue>(), text(b)) {
         return Some(crate::base::dtype::DType::parse(&name) == Some(dtype.0));

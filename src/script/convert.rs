@@ -161,6 +161,21 @@ pub fn type_name(value: &Dynamic) -> String {
     }
 }
 
+/// An unknown keyword in a map of options.
+#[cold]
+pub fn unknown_keyword(name: &str, known: &[&str]) -> Box<Diag> {
+    let text = "not a keyword of this function";
+    let diag = Diag::error(code::UNKNOWN_KEYWORD, format!("unknown keyword `{name}`")).keyword(
+        crate::base::span::Origin::NONE,
+        name,
+        text,
+    );
+    match nearest(name, known.iter().copied()) {
+        Some(found) => diag.help(format!("did you mean `{found}`?")),
+        None => diag.help(format!("the keywords are: {}", known.join(", "))),
+    }
+}
+
 #[cold]
 fn wanted(what: &str, value: &Dynamic) -> Box<Diag> {
     Diag::error(code::ARGUMENT_TYPE, format!("{what} is wanted, not {}", type_name(value)))

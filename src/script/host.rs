@@ -41,6 +41,7 @@ pub struct Host {
 
 impl Host {
     pub fn new(rt: Arc<Runtime>, file_roots: Option<Vec<PathBuf>>) -> Host {
+        let interrupt = rt.options.interrupt.clone();
         Host {
             rt,
             mark: AtomicU32::new(0),
@@ -48,7 +49,7 @@ impl Host {
             sources: Arc::default(),
             known: RwLock::default(),
             natives: RwLock::default(),
-            interrupt: Arc::default(),
+            interrupt,
             print: super::show::Printing::default(),
             output: RwLock::new(Box::new(|text| println!("{text}"))),
             arguments: Mutex::default(),

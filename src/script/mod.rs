@@ -9,6 +9,8 @@ pub mod complete;
 pub mod convert;
 pub mod draw;
 pub mod entry;
+pub mod cuda;
+pub mod devices;
 pub mod error;
 pub mod exchange;
 pub mod hooks;
@@ -36,6 +38,7 @@ pub mod show;
 pub mod source;
 pub mod stack;
 pub mod storage;
+pub mod streams;
 pub mod value;
 
 pub use rhai::Dynamic;

@@ -4,11 +4,11 @@ use super::bind::Natives;
 use super::bind::raw;
 use super::convert;
 use super::host::{Host, Native};
-use super::value::{Cell, DTypeValue, DeviceValue, SliceValue, Tensor};
+use super::value::{Cell, DTypeValue, SliceValue, Tensor};
 use crate::base::code;
 use crate::base::diag::Diag;
 use crate::tensor::grad;
-use rhai::{Array, Dynamic, Engine, EvalContext, Expression, FnPtr, Map, NativeCallContext};
+use rhai::{Array, Dynamic, Engine, EvalContext, Expression, Map, NativeCallContext};
 use std::sync::Arc;
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
@@ -17,29 +17,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     values(module, host);
 }
 
-/// Restores the gradient mode on every way out.
-struct GradMode<'a>(&'a Host, bool);
-
-impl Drop for GradMode<'_> {
-    fn drop(&mut self) {
-        self.0.rt.set_grad_enabled(self.1);
-    }
-}
-
 fn gradient_mode(module: &mut Natives, host: &Arc<Host>) {
-    for (name, on) in [("no_grad", false), ("enable_grad", true)] {
-        let shared = host.clone();
-        raw(module, name, 1, move |context, values| -> Native {
-            let context = context.expect("registered with a context");
-            let Some(body) = values[0].clone().try_cast::<FnPtr>() else {
-                let text =
-                    format!("a closure is wanted, as in `{name}(|| ...)`, not {}", convert::type_name(values[0]));
-                return Err(shared.raise(&context, Diag::error(code::ARGUMENT_TYPE, text), ""));
-            };
-            let _mode = GradMode(&shared, shared.rt.set_grad_enabled(on));
-            body.call_within_context::<Dynamic>(&context, ())
-        });
-    }
     let shared = host.clone();
     raw(module, "is_grad_enabled", 0, move |_, _| Ok(Dynamic::from_bool(shared.rt.grad_enabled())));
     for arity in 2..=4 {
@@ -122,26 +100,6 @@ fn defaults(module: &mut Natives, host: &Arc<Host>) {
     });
     let shared = host.clone();
     raw(module, "get_default_dtype", 0, move |_, _| Ok(Dynamic::from(DTypeValue(shared.rt.default_float()))));
-    let shared = host.clone();
-    raw(module, "set_default_device", 1, move |context, values| -> Native {
-        let context = context.expect("registered with a context");
-        shared.call(&context, |_| {
-            shared.rt.set_default_device(convert::device(&shared, values[0])?);
-            Ok(Dynamic::UNIT)
-        })
-    });
-    let shared = host.clone();
-    raw(module, "current_device", 0, move |_, _| Ok(Dynamic::from(DeviceValue(shared.rt.default_device()))));
-    let shared = host.clone();
-    raw(module, "device", 1, move |context, values| -> Native {
-        let context = context.expect("registered with a context");
-        shared.call(&context, |_| Ok(Dynamic::from(DeviceValue(convert::device(&shared, values[0])?))))
-    });
-    let shared = host.clone();
-    raw(module, "synchronize", 0, move |context, _| -> Native {
-        let context = context.expect("registered with a context");
-        shared.rt.synchronize().map(|()| Dynamic::UNIT).map_err(|diag| shared.raise(&context, diag, ""))
-    });
 }
 
 fn values(module: &mut Natives, host: &Arc<Host>) {

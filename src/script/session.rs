@@ -12,7 +12,10 @@ use super::{arguments, bind, index, natives, progress, properties, show, storage
 use crate::base::code;
 use crate::base::diag::Diag;
 use crate::base::limits::{CALL_LEVELS, EXPR_DEPTH};
-use crate::sched::runtime::{Options, Runtime};
+pub use crate::device::planned_fault::PlannedFault;
+pub use crate::sched::options::Races;
+use crate::sched::options::{Options, SIMULATED_BYTES, Simulation};
+use crate::sched::runtime::Runtime;
 use parking_lot::Mutex;
 use rhai::{
     AST, Array, Dynamic, Engine, EvalAltResult, FuncArgs, FuncRegistration, Map, NativeCallContext, RhaiFunc, Scope,
@@ -39,6 +42,9 @@ pub struct Session {
     _one_thread: std::marker::PhantomData<std::cell::Cell<()>>,
 }
 
+/// Tells a warning.
+type Warn = Arc<dyn Fn(&Error) + Send + Sync>;
+
 /// Settings of a session before it starts.
 #[derive(Default)]
 pub struct Builder {
@@ -50,6 +56,7 @@ pub struct Builder {
     operations: u64,
     output: Option<super::host::Output>,
     device: Option<String>,
+    warnings: Option<Warn>,
     stack_bytes: Option<usize>,
 }
 
@@ -75,6 +82,51 @@ impl Builder {
     /// Nodes that a window holds before it runs; 1 runs every operation by itself.
     pub fn window(mut self, nodes: usize) -> Builder {
         self.options.window_nodes = nodes.max(1);
+        self
+    }
+
+    /// GPUs that the machine does not have: `cuda:0` and so on, with queues of their own.
+    pub fn simulate_gpus(mut self, count: usize) -> Builder {
+        self.simulation().gpus = count;
+        self
+    }
+
+    /// Bytes of memory of each simulated GPU; 16 GiB unless given.
+    pub fn simulate_memory(mut self, bytes: usize) -> Builder {
+        self.simulation().memory_bytes = bytes;
+        self
+    }
+
+    /// Simulated GPUs run in virtual time, with an order of completion drawn from this seed.
+    pub fn simulate_seed(mut self, seed: u64) -> Builder {
+        self.simulation().seed = Some(seed);
+        self
+    }
+
+    /// A fault of a simulated GPU.
+    pub fn simulate_fault(mut self, fault: PlannedFault) -> Builder {
+        self.simulation().faults.push(fault);
+        self
+    }
+
+    fn simulation(&mut self) -> &mut Simulation {
+        self.options.simulate.get_or_insert(Simulation {
+            gpus: 0,
+            memory_bytes: SIMULATED_BYTES,
+            seed: None,
+            faults: Vec::new(),
+        })
+    }
+
+    /// What becomes of accesses that nothing orders: told (unless given), refused, or not looked for.
+    pub fn races(mut self, races: Races) -> Builder {
+        self.options.races = races;
+        self
+    }
+
+    /// Where warnings go; nowhere unless given.
+    pub fn on_warning(mut self, tell: impl Fn(&Error) + Send + Sync + 'static) -> Builder {
+        self.warnings = Some(Arc::new(tell));
         self
     }
 
@@ -136,6 +188,7 @@ impl Builder {
     /// Starts the session.
     pub fn build(self) -> Result<Session, Error> {
         let host = Arc::new(Host::new(Runtime::new(self.options), self.file_roots));
+        listen(&host, self.warnings);
         host.arguments.lock().words = self.words;
         if let Some(output) = self.output {
             *host.output.write() = output;
@@ -348,6 +401,15 @@ impl Session {
     }
 }
 
+/// Warnings go to whoever listens; streams are called what the script calls them.
+fn listen(host: &Arc<Host>, warnings: Option<Warn>) {
+    if let Some(tell) = warnings {
+        let sources = host.sources.clone();
+        host.rt.on_warning(Box::new(move |diag| tell(&Error::new(diag, &sources.read()))));
+    }
+    host.rt.name_streams(Box::new(super::devices::Names(host.sources.clone())));
+}
+
 /// A panic inside a native function is an E0806, and the session lives: its locks do not stay held, and
 /// the window that was at work is gone.
 pub(super) fn guarded<R>(work: impl FnOnce() -> R) -> Result<R, Box<Diag>> {
@@ -383,12 +445,15 @@ fn engine(host: &Arc<Host>, modules: &Arc<Mutex<Modules>>, stack: &Arc<Stack>) -
     engine.register_type_with_name::<super::value::SliceValue>("slice");
     engine.register_type_with_name::<super::value::Cell>("cell");
     engine.register_type_with_name::<super::loader::Loader>("loader");
+    engine.register_type_with_name::<super::streams::StreamValue>("stream");
+    engine.register_type_with_name::<super::streams::EventValue>("event");
     // The matrix product binds as `*` does.
     let _ = engine.register_custom_operator("@", 180);
     super::compare::install(&mut engine);
     super::source::install(&mut engine, Arc::new(SessionHooks(host.clone())));
     error::register(&mut engine, host.sources.clone());
     natives::register_eval(&mut engine, host);
+    super::devices::install(&mut engine, host);
     let mut module = Natives::default();
     bind::register(&mut module, host);
     properties::register(&mut module, host);
@@ -404,6 +469,11 @@ fn engine(host: &Arc<Host>, modules: &Arc<Mutex<Modules>>, stack: &Arc<Stack>) -
     super::optimise::register(&mut module, host);
     super::loader::register(&mut module, host);
     progress::register(&mut module, host);
+    super::devices::register(&mut module, host);
+    super::streams::register(&mut module, host);
+    let cuda = super::cuda::module(host);
+    module.names.extend(cuda.names.iter().map(|name| format!("cuda::{name}")));
+    engine.register_static_module("cuda", cuda.module.into());
     printing(&mut module, host);
     note_names(&mut module, host);
     engine.register_global_module(module.module.into());

@@ -93,6 +93,12 @@ fn value_plain(host: &Host, item: &Dynamic) -> Result<String> {
     if let Some(device) = item.read_lock::<DeviceValue>() {
         return Ok(device.0.to_string());
     }
+    if let Some(stream) = item.read_lock::<super::streams::StreamValue>() {
+        return Ok(stream.text());
+    }
+    if let Some(event) = item.read_lock::<super::streams::EventValue>() {
+        return Ok(event.text());
+    }
     if item.read_lock::<Tensor>().is_some() {
         return value(host, item);
     }

@@ -1,6 +1,7 @@
 //! Carries out calls of rows: checks devices, infers, records nodes, keeps the gradient graph.
 
 use super::history;
+use crate::args;
 use crate::base::attr::Attr;
 use crate::base::code;
 use crate::base::device_id::DeviceId;
@@ -14,9 +15,10 @@ use crate::op::args::{Arg, Args};
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer::{self, Operand};
 use crate::op::row::{Lower, Op, Promote, ReduceType, Source};
-use crate::op::tensor::{Meta, Tensor, View};
+use crate::op::tensor::{Held, Meta, Tensor, View};
 use crate::sched::node::{Input, Node, Work};
 use crate::sched::runtime::Runtime;
+use crate::sched::transfer::Asked;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
@@ -30,11 +32,17 @@ pub struct Engine {
     pub name: &'static str,
     /// Above 0 nothing is added to the gradient graph.
     pub quiet: u32,
+    /// Copies between devices need not have ended when the call returns.
+    pub non_blocking: bool,
+    /// New host tensors are made in pinned memory.
+    pub pinned: bool,
+    /// An optimizer's row is at work.
+    pub guarded: bool,
 }
 
 impl Engine {
     pub fn new(rt: Arc<Runtime>, origin: Origin) -> Engine {
-        Engine { rt, origin, name: "", quiet: 0 }
+        Engine { rt, origin, name: "", quiet: 0, non_blocking: false, pinned: false, guarded: false }
     }
 
     /// Runs `work` without recording gradients.
@@ -58,7 +66,8 @@ impl Engine {
     /// A contiguous result that is not computed yet.
     pub fn fresh(&self, shape: &[usize], dtype: DType, device: DeviceId) -> Result<Arc<View>> {
         let bytes = infer::size_bytes(shape, dtype)?;
-        let buffer = self.rt.buffer(device, bytes, false);
+        let buffer = self.rt.buffer(device, bytes, self.pinned && device == DeviceId::Cpu);
+        buffer.owned_by(self.origin);
         self.rt.admit(&buffer)?;
         Ok(Arc::new(View { buffer, layout: Layout::contiguous(shape), dtype }))
     }
@@ -68,7 +77,7 @@ impl Engine {
     }
 
     fn record(&self, work: Work, inputs: SmallVec<[Input; 3]>, outputs: SmallVec<[Arc<View>; 1]>) -> Result<()> {
-        self.rt.record(Node { name: self.name, origin: self.origin, work, inputs, outputs })
+        self.rt.record(Node { name: self.name, origin: self.origin, guarded: self.guarded, work, inputs, outputs })
     }
 
     /// The value of a `Map` row: into `dest`, or into a new tensor.
@@ -76,7 +85,11 @@ impl Engine {
         let Lower::Map { function, promote } = &op.lower else { unreachable!("a Map row") };
         if *promote == Promote::Copy {
             let dest = dest.ok_or_else(|| Diag::error(code::INTERNAL, "a copy needs a destination"))?;
-            self.copy_into(&dest, args.get(1))?;
+            let outer = self.non_blocking;
+            self.non_blocking |= args.flag(2);
+            let copied = self.copy_into(&dest, args.get(1));
+            self.non_blocking = outer;
+            copied?;
             return Ok(dest);
         }
         let operands = infer::operands(args, function.variants[0].args.len())?;
@@ -112,11 +125,15 @@ impl Engine {
             .iter()
             .zip(views)
             .map(|(operand, view)| match (operand, view) {
-                (Operand::Number(scalar), _) => Input::Scalar(*scalar),
-                (_, Some(view)) => Input::View(view),
+                (Operand::Number(scalar), _) => Ok(Input::Scalar(*scalar)),
+                // A 0-dimensional tensor of the host goes along as a number.
+                (Operand::Tensor(tensor), Some(view)) if view.buffer.device != device => {
+                    super::observe::item(&self.rt, tensor).map(Input::Scalar)
+                }
+                (_, Some(view)) => Ok(Input::View(view)),
                 _ => unreachable!("a tensor has a view"),
             })
-            .collect();
+            .collect::<Result<_>>()?;
         let work = if plan.identity {
             Work::Map { function: None, args: smallvec![plan.result], result: plan.result, divisor: None }
         } else {
@@ -137,7 +154,11 @@ impl Engine {
                     Some(shape) if shape.as_slice() == dest.shape() => {}
                     _ => return Err(inplace_shape(dest.shape(), view.shape())),
                 }
-                Input::View(self.apart(dest, view)?)
+                if view.buffer.device != dest.buffer.device {
+                    return self.copy_across(dest, view);
+                }
+                let (view, _kept) = self.apart(dest, view)?;
+                Input::View(view)
             }
             Arg::Attr(attr) => match attr {
                 Attr::Scalar(value) => Input::Scalar(*value),
@@ -160,16 +181,48 @@ impl Engine {
     }
 
     /// The same values in other memory when source and destination share a buffer with different layouts.
-    fn apart(&mut self, dest: &Arc<View>, view: Arc<View>) -> Result<Arc<View>> {
+    fn apart(&mut self, dest: &Arc<View>, view: Arc<View>) -> Result<(Arc<View>, Option<Held>)> {
         if !Arc::ptr_eq(&view.buffer, &dest.buffer) || (view.layout == dest.layout && view.dtype == dest.dtype) {
-            return Ok(view);
+            return Ok((view, None));
         }
         let copy = self.fresh(view.shape(), view.dtype, view.buffer.device)?;
         let work = Work::Map { function: None, args: smallvec![view.dtype], result: view.dtype, divisor: None };
         if view.layout.numel() > 0 {
             self.record(work, smallvec![Input::View(view)], smallvec![copy.clone()])?;
         }
-        Ok(copy)
+        Ok((copy.clone(), Some(Held::new(copy))))
+    }
+
+    /// Copies between devices: dense bytes travel, layouts and dtypes are changed on the two ends.
+    fn copy_across(&mut self, dest: &Arc<View>, view: Arc<View>) -> Result<()> {
+        if dest.layout.numel() == 0 {
+            return Ok(());
+        }
+        let asked = Asked { name: self.name, origin: self.origin, non_blocking: self.non_blocking };
+        let source = Held::new(self.rt.densify(&view, self.name, self.origin)?);
+        let fits = dest.layout.is_contiguous() && dest.dtype == view.dtype && dest.shape() == view.shape();
+        if fits {
+            return self.rt.transfer(source.view(), dest, asked);
+        }
+        let landed = Held::new(self.fresh(view.shape(), view.dtype, dest.buffer.device)?);
+        self.rt.transfer(source.view(), landed.view(), asked)?;
+        let work = Work::Map { function: None, args: smallvec![view.dtype], result: view.dtype, divisor: None };
+        self.record(work, smallvec![Input::View(landed.view().clone())], smallvec![dest.clone()])
+    }
+
+    /// A kernel's operands, on its device: 0-dimensional tensors of the host go along.
+    fn on_device(&mut self, tensors: SmallVec<[Tensor; 4]>, device: DeviceId) -> Result<SmallVec<[Tensor; 4]>> {
+        if tensors.iter().all(|tensor| tensor.device() == device) {
+            return Ok(tensors);
+        }
+        let bring = |tensor: &Tensor| {
+            if tensor.device() == device {
+                return Ok(tensor.clone());
+            }
+            let moved = args![tensor, device, tensor.dtype()];
+            self.quietly(|e| e.call_row(&crate::op::rows::arith::MOVE, moved))
+        };
+        tensors.iter().map(bring).collect()
     }
 
     fn device_of(&self, operands: &[Operand<'_>]) -> Result<DeviceId> {
@@ -301,10 +354,11 @@ impl Engine {
         if !call.writes_input || !same {
             return Ok(None);
         }
-        common_device(call.inputs.iter())?;
+        let device = common_device(call.inputs.iter())?.unwrap_or(dest.buffer.device);
+        let operands = self.on_device(call.inputs, device)?;
         let pending = history::before_inplace(self, op, &args)?;
         if dest.layout.numel() > 0 {
-            let inputs = call.inputs.iter().map(|tensor| Input::View(tensor.view())).collect();
+            let inputs = operands.iter().map(|tensor| Input::View(tensor.view())).collect();
             let work = Work::Kernel { host: call.host, attrs: call.attrs, seed: 0, offset: 0 };
             self.record(work, inputs, smallvec![dest])?;
         }
@@ -402,7 +456,11 @@ impl Emit for Engine {
     fn apply(&mut self, op: &'static Op, args: Args) -> Result<Vec<Tensor>> {
         let args = args.complete(op);
         self.named(op.name, |e| {
-            let results = e.run(op, &args)?;
+            let outer = e.guarded;
+            e.guarded |= op.guarded;
+            let results = e.run(op, &args);
+            e.guarded = outer;
+            let results = results?;
             if !matches!(op.lower, Lower::Compose(_)) {
                 history::track(e, op, &args, &results)?;
             }
@@ -425,7 +483,8 @@ impl Emit for Engine {
             outputs.push(self.fresh(&spec.shape, spec.dtype, device)?);
         }
         let (seed, offset) = if call.draws > 0 { self.rt.draw(call.draws) } else { (0, 0) };
-        let inputs = call.inputs.iter().map(|tensor| Input::View(tensor.view())).collect();
+        let operands = self.on_device(call.inputs, device)?;
+        let inputs = operands.iter().map(|tensor| Input::View(tensor.view())).collect();
         let work = Work::Kernel { host: call.host, attrs: call.attrs, seed, offset };
         let outer = self.name;
         if outer.is_empty() {
@@ -459,14 +518,24 @@ impl Emit for Engine {
     fn empty(&mut self, shape: &[usize], dtype: DType, device: DeviceId) -> Result<Tensor> {
         let view = self.fresh(shape, dtype, device)?;
         view.buffer.write_by(self.origin);
-        Ok(self.tensor(view))
+        let tensor = self.tensor(view.clone());
+        if device.is_cuda() {
+            self.rt.give_memory(&view.buffer)?;
+        }
+        Ok(tensor)
     }
 
     fn upload(&mut self, bytes: &[u8], shape: &[usize], dtype: DType, device: DeviceId) -> Result<Tensor> {
         let view = self.fresh(shape, dtype, device)?;
-        self.rt.upload(&view, bytes)?;
+        let tensor = self.tensor(view.clone());
+        if device.is_cuda() {
+            let name = if self.name.is_empty() { "tensor" } else { self.name };
+            self.rt.upload_to_device(&view, bytes, Asked { name, origin: self.origin, non_blocking: false })?;
+        } else {
+            self.rt.upload(&view, bytes)?;
+        }
         view.buffer.write_by(self.origin);
-        Ok(self.tensor(view))
+        Ok(tensor)
     }
 
     fn alias(&mut self, tensor: &Tensor, layout: Layout) -> Tensor {

@@ -11,6 +11,8 @@ use crate::op::emit::{Backward, Emit};
 use crate::op::row::{Grad, Source};
 use crate::op::rows::{arith, view};
 use crate::op::tensor::{Edge, GradNode, Meta, SliceOf, Tensor};
+use crate::sched::stream::{HOST, StreamHandle};
+use smallvec::SmallVec;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
@@ -44,12 +46,22 @@ impl Ord for Ready {
     }
 }
 
-/// One walk.
+/// What has arrived at a node so far.
+struct Arrived {
+    grads: Vec<Option<Tensor>>,
+    /// Slots of the streams that made it.
+    from: SmallVec<[u32; 2]>,
+}
+
+/// One walk. Each operation runs on the stream of its forward; between streams the walk orders what it hands
+/// from one to the other, and at the end the streams that are current come after all.
 struct Walk<'a> {
     e: &'a mut Engine,
     mode: Mode,
     heap: BinaryHeap<Ready>,
-    arrived: HashMap<u64, Vec<Option<Tensor>>>,
+    arrived: HashMap<u64, Arrived>,
+    /// Slots of the streams that work went to.
+    used: SmallVec<[u32; 4]>,
     /// `grad(ys, xs)`: the edges that are asked for, and what arrived there.
     wanted: Vec<(Edge, Option<Tensor>)>,
     /// `backward()`: leaves accumulate into `.grad`.
@@ -95,7 +107,15 @@ pub fn grad(
 
 impl<'a> Walk<'a> {
     fn new(e: &'a mut Engine, mode: Mode, accumulate: bool) -> Walk<'a> {
-        Walk { e, mode, heap: BinaryHeap::new(), arrived: HashMap::new(), wanted: Vec::new(), accumulate }
+        Walk {
+            e,
+            mode,
+            heap: BinaryHeap::new(),
+            arrived: HashMap::new(),
+            used: SmallVec::new(),
+            wanted: Vec::new(),
+            accumulate,
+        }
     }
 
     fn seed(&mut self, ys: &[Tensor], gs: &[Option<Tensor>]) -> Result<()> {
@@ -144,16 +164,26 @@ impl<'a> Walk<'a> {
         match edge {
             Edge::Leaf(leaf) => self.leaf(&leaf, g),
             Edge::Node(node, output) => {
-                let slots = node.outputs.len();
+                let here = self.e.rt.slot_of(g.device());
                 let entry = self.arrived.entry(node.sequence).or_insert_with(|| {
                     self.heap.push(Ready(node.clone()));
-                    vec![None; slots]
+                    Arrived { grads: vec![None; node.outputs.len()], from: SmallVec::new() }
                 });
-                let sum = match entry[output].take() {
+                let old = entry.grads[output].take();
+                let from = std::mem::take(&mut entry.from);
+                let sum = match old {
                     None => g,
-                    Some(old) => (self.e as &mut dyn Emit).add(&old, &g)?,
+                    Some(old) => {
+                        from.iter().for_each(|&slot| self.e.rt.order_after(here, slot));
+                        (self.e as &mut dyn Emit).add(&old, &g)?
+                    }
                 };
-                self.arrived.get_mut(&node.sequence).expect("just made")[output] = Some(sum);
+                let entry = self.arrived.get_mut(&node.sequence).expect("just made");
+                entry.grads[output] = Some(sum);
+                entry.from = from;
+                if !entry.from.contains(&here) {
+                    entry.from.push(here);
+                }
                 Ok(())
             }
         }
@@ -177,6 +207,8 @@ impl<'a> Walk<'a> {
 
     fn accumulate_into(&mut self, leaf: &Tensor, g: Tensor) -> Result<()> {
         let old = leaf.0.auto.lock().grad.clone();
+        let here = self.e.rt.slot_of(g.device());
+        self.used.iter().for_each(|&slot| self.e.rt.order_after(here, slot));
         let new = match old {
             Some(old) if !self.mode.create_graph => {
                 self.e.quietly(|e| e.apply_inplace(&arith::ADD, args![&old, &g]))?;
@@ -199,17 +231,45 @@ impl<'a> Walk<'a> {
 
     fn run(&mut self) -> Result<()> {
         while let Some(Ready(node)) = self.heap.pop() {
-            let grads = self.arrived.remove(&node.sequence).expect("queued with its gradients");
-            self.capture(&node, &grads)?;
-            let outer = self.e.origin;
-            self.e.origin = node.origin;
-            let name = std::mem::replace(&mut self.e.name, node.op.name);
-            let result = self.step(&node, grads, outer);
-            self.e.origin = outer;
-            self.e.name = name;
-            for (edge, g) in result? {
-                self.send(edge, g)?;
+            let Arrived { grads, from } = self.arrived.remove(&node.sequence).expect("queued with its gradients");
+            let before = self.enter(node.stream, &from);
+            let done = self.visit(&node, grads);
+            if let Some(before) = before {
+                self.e.rt.set_current_stream(&before)?;
             }
+            done?;
+        }
+        for &slot in &self.used {
+            let device = self.e.rt.device_of_slot(slot);
+            self.e.rt.order_after(self.e.rt.slot_of(device), slot);
+        }
+        Ok(())
+    }
+
+    /// Goes on on the stream of a forward operation, after the streams that made its gradients.
+    fn enter(&mut self, slot: u32, from: &[u32]) -> Option<Arc<StreamHandle>> {
+        if slot == HOST {
+            return None;
+        }
+        let before = self.e.rt.enter_slot(slot);
+        let here = if before.is_some() { slot } else { self.e.rt.slot_of(self.e.rt.device_of_slot(slot)) };
+        from.iter().for_each(|&other| self.e.rt.order_after(here, other));
+        if !self.used.contains(&here) {
+            self.used.push(here);
+        }
+        before
+    }
+
+    fn visit(&mut self, node: &Arc<GradNode>, grads: Vec<Option<Tensor>>) -> Result<()> {
+        self.capture(node, &grads)?;
+        let outer = self.e.origin;
+        self.e.origin = node.origin;
+        let name = std::mem::replace(&mut self.e.name, node.op.name);
+        let result = self.step(node, grads, outer);
+        self.e.origin = outer;
+        self.e.name = name;
+        for (edge, g) in result? {
+            self.send(edge, g)?;
         }
         Ok(())
     }
@@ -330,6 +390,10 @@ impl<'a> Walk<'a> {
         let Some(meta) = meta else { return Ok(g) };
         let e = self.e as &mut dyn Emit;
         let g = e.sum_to(&g, &meta.shape)?;
+        if g.device() != meta.device {
+            // A 0-dimensional tensor of the host took part in work of a device.
+            return e.call(&arith::MOVE, args![&g, meta.device, meta.dtype]);
+        }
         e.cast(&g, meta.dtype)
     }
 

@@ -47,6 +47,7 @@ fn refresh(e: &mut Engine, tensor: &Tensor) {
         edges: vec![edge],
         saved: Mutex::new(Some(Vec::new())),
         sequence: e.rt.next_sequence(),
+        stream: e.rt.slot_of(tensor.device()),
         origin: e.origin,
         slice: Some(SliceOf {
             base: Meta::of(&base),
@@ -90,8 +91,10 @@ fn wanted(e: &Engine, args: &Args) -> bool {
 fn node(e: &mut Engine, op: &'static Op, args: &Args, outputs: Vec<Meta>) -> GradNode {
     let slots = slots(op, args);
     let edges = slots.iter().map(|slot| slot.as_ref().and_then(|tensor| edge_of(e, tensor))).collect();
+    let stream = outputs.first().map_or(crate::sched::stream::HOST, |output| e.rt.slot_of(output.device));
     GradNode {
         op,
+        stream,
         inputs: slots.iter().map(|slot| slot.as_ref().map(Meta::of)).collect(),
         outputs,
         edges,

@@ -4,26 +4,21 @@ use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::{DType, Scalar};
 use crate::op::tensor::{Tensor, View};
-use crate::sched::runtime::{Runtime, poison_of};
+use crate::sched::runtime::Runtime;
 use half::{bf16, f16};
 use std::sync::Arc;
 
 /// Waits for everything that a tensor depends on; raises the fault that reached it.
 pub fn settle(rt: &Runtime, tensor: &Tensor) -> Result<Arc<View>> {
     let view = tensor.view();
-    rt.settle(&view.buffer);
-    if let Some(poison) = poison_of(&view) {
-        rt.told(&poison);
-        return Err(Box::new((*poison).clone()));
-    }
-    rt.give_memory(&view.buffer)?;
+    rt.settle(&view)?;
     Ok(view)
 }
 
 /// All elements, row-major, as bytes of the tensor's dtype.
 pub fn bytes(rt: &Runtime, tensor: &Tensor) -> Result<Vec<u8>> {
     let view = settle(rt, tensor)?;
-    Ok(rt.download(&view))
+    rt.download(&view)
 }
 
 /// All elements, row-major.

@@ -1,6 +1,8 @@
 //! The command line as a value. Reads words only: no file, no environment.
 
+use crate::base::limits::MAX_SIMULATED_GPUS;
 use crate::base::suggest::nearest;
+use crate::script::session::{PlannedFault, Races};
 use lexopt::{Arg, Parser, ValueExt};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -44,6 +46,13 @@ pub struct Settings {
     pub device: Option<String>,
     pub seed: Option<u64>,
     pub blocking: bool,
+    pub check: bool,
+    /// `warn`, `error` or `off`.
+    pub races: Option<Races>,
+    pub simulate_gpus: Option<usize>,
+    pub simulate_memory: Option<usize>,
+    pub simulate_seed: Option<u64>,
+    pub simulate_faults: Vec<PlannedFault>,
 }
 
 /// A command line that means nothing.
@@ -60,9 +69,18 @@ impl Usage {
 }
 
 pub const COMMANDS: &[&str] = &["run", "check", "test", "explain", "devices", "help"];
-const REPL_FLAGS: &[&str] = &["device", "seed", "blocking", "races", "help", "version"];
-const RUN_FLAGS: &[&str] = &["device", "seed", "blocking", "races", "help"];
-const TEST_FLAGS: &[&str] = &["device", "seed", "blocking", "help"];
+const FLAGS: &[&str] = &[
+    "device",
+    "seed",
+    "blocking",
+    "check",
+    "races",
+    "simulate-gpus",
+    "simulate-memory",
+    "simulate-seed",
+    "simulate-fault",
+    "help",
+];
 
 /// The command of the words after the program's name.
 pub fn parse(mut words: Vec<OsString>) -> Result<Command, Usage> {
@@ -159,10 +177,7 @@ fn repl(parser: &mut Parser, first: String) -> Result<Command, Usage> {
     let mut settings = Settings::default();
     let mut name = first;
     loop {
-        match name.as_str() {
-            "--races" => races(parser)?,
-            _ => flag(parser, &mut settings, &name, REPL_FLAGS)?,
-        }
+        flag(parser, &mut settings, &name)?;
         name = match parser.next().map_err(unreadable)? {
             None => return Ok(Command::Repl { settings }),
             Some(Arg::Value(value)) => {
@@ -185,10 +200,9 @@ fn run(parser: &mut Parser, words: Vec<String>) -> Result<Command, Usage> {
                 return Err(Usage::new(message, "arguments of the script stand after `--`: `tscript run FILE -- ...`"));
             }
             Arg::Long("help") | Arg::Short('h') => return Ok(Command::Help(Some("run"))),
-            Arg::Long("races") => races(parser)?,
             other => {
                 let name = owned(other);
-                flag(parser, &mut settings, &name, RUN_FLAGS)?;
+                flag(parser, &mut settings, &name)?;
             }
         }
     }
@@ -212,34 +226,67 @@ fn test(parser: &mut Parser) -> Result<Command, Usage> {
             Arg::Long("help") | Arg::Short('h') => return Ok(Command::Help(Some("test"))),
             other => {
                 let name = owned(other);
-                flag(parser, &mut settings, &name, TEST_FLAGS)?;
+                flag(parser, &mut settings, &name)?;
             }
         }
     }
     Ok(Command::Test { folder: folder.unwrap_or_else(|| PathBuf::from(".")), settings })
 }
 
-fn flag(parser: &mut Parser, settings: &mut Settings, name: &str, known: &[&str]) -> Result<(), Usage> {
+fn flag(parser: &mut Parser, settings: &mut Settings, name: &str) -> Result<(), Usage> {
     match name {
         "--device" => settings.device = Some(text(parser, "--device", "a device such as `cpu`")?),
         "--seed" => {
-            let word = text(parser, "--seed", "an integer of at least 0")?;
-            let seed = word.parse().map_err(|_| {
-                Usage::new(format!("`--seed` wants an integer of at least 0, not `{word}`"), "for example `--seed 42`")
-            })?;
-            settings.seed = Some(seed);
+            settings.seed = Some(number(parser, "--seed", "for example `--seed 42`")?);
         }
         "--blocking" => settings.blocking = true,
-        _ => return Err(unknown(name, known)),
+        "--check" => settings.check = true,
+        "--races" => settings.races = Some(races(parser)?),
+        "--simulate-gpus" => {
+            let count = number(parser, name, "for example `--simulate-gpus 4`")?;
+            settings.simulate_gpus = Some(gpus(count).map_err(|text| Usage::new(text, "for example `--simulate-gpus 4`"))?);
+        }
+        "--simulate-seed" => {
+            settings.simulate_seed = Some(number(parser, name, "for example `--simulate-seed 7`")?);
+        }
+        "--simulate-memory" => {
+            let word = text(parser, name, "a size such as `16GiB`")?;
+            let bytes = crate::base::size_text::parse(&word).ok_or_else(|| {
+                Usage::new(format!("`--simulate-memory` wants a size, not `{word}`"), "for example `16GiB` or `512MiB`")
+            })?;
+            settings.simulate_memory = Some(bytes);
+        }
+        "--simulate-fault" => {
+            let word = text(parser, name, "a fault such as `alloc:3@cuda:1`")?;
+            let fault = PlannedFault::parse(&word);
+            let fault = fault.map_err(|text| Usage::new(text, "`tscript help run` shows what can go wrong"))?;
+            settings.simulate_faults.push(fault);
+        }
+        _ => return Err(unknown(name, FLAGS)),
     }
     Ok(())
 }
 
-/// The CPU has one stream, in order: there is nothing to report yet, whatever is asked for.
-fn races(parser: &mut Parser) -> Result<(), Usage> {
+/// A flag's number of at least 0.
+fn number(parser: &mut Parser, flag: &str, example: &str) -> Result<u64, Usage> {
+    let word = text(parser, flag, "an integer of at least 0")?;
+    word.parse().map_err(|_| Usage::new(format!("`{flag}` wants an integer of at least 0, not `{word}`"), example))
+}
+
+/// A number of simulated GPUs.
+pub fn gpus(count: u64) -> Result<usize, String> {
+    match usize::try_from(count) {
+        Ok(count) if count <= MAX_SIMULATED_GPUS => Ok(count),
+        _ => Err(format!("{count} simulated GPUs are too many; at most {MAX_SIMULATED_GPUS} are possible")),
+    }
+}
+
+fn races(parser: &mut Parser) -> Result<Races, Usage> {
     let word = text(parser, "--races", "`warn`, `error` or `off`")?;
     match word.as_str() {
-        "warn" | "error" | "off" => Ok(()),
+        "warn" => Ok(Races::Warn),
+        "error" => Ok(Races::Error),
+        "off" => Ok(Races::Off),
         _ => {
             Err(Usage::new(format!("`--races` wants `warn`, `error` or `off`, not `{word}`"), "the default is `warn`"))
         }
@@ -307,7 +354,12 @@ mod tests {
         let wanted = Command::Run {
             file: "m.rhai".into(),
             words: vec!["--lr".into(), "0.1".into()],
-            settings: Settings { device: Some("cpu".into()), seed: Some(7), blocking: true },
+            settings: Settings {
+                device: Some("cpu".into()),
+                seed: Some(7),
+                blocking: true,
+                ..Settings::default()
+            },
         };
         assert_eq!(read("run --device cpu --blocking m.rhai --seed=7 -- --lr 0.1"), Ok(wanted));
     }

@@ -15,11 +15,46 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub fn builder(settings: &Settings) -> Builder {
     let asked = |name: &str| std::env::var(name).is_ok_and(|value| value == "1");
     let blocking = settings.blocking || asked("TSCRIPT_LAUNCH_BLOCKING") || asked("CUDA_LAUNCH_BLOCKING");
-    let builder =
-        Session::builder().blocking(blocking).seed(settings.seed.unwrap_or(0)).stack_bytes(STACK_BYTES).output(say);
+    let mut builder = Session::builder()
+        .blocking(blocking)
+        .check(settings.check)
+        .races(settings.races.unwrap_or_default())
+        .on_warning(|warning| complain(&render_error(warning, Colour::of_stderr())))
+        .seed(settings.seed.unwrap_or(0))
+        .stack_bytes(STACK_BYTES)
+        .output(say);
+    if let Some(count) = simulated_gpus(settings) {
+        builder = builder.simulate_gpus(visible(count));
+        if let Some(bytes) = settings.simulate_memory {
+            builder = builder.simulate_memory(bytes);
+        }
+        if let Some(seed) = settings.simulate_seed {
+            builder = builder.simulate_seed(seed);
+        }
+        for &fault in &settings.simulate_faults {
+            builder = builder.simulate_fault(fault);
+        }
+    }
     match &settings.device {
         Some(device) => builder.device(device),
         None => builder,
+    }
+}
+
+/// How many GPUs to simulate, by flag or environment.
+pub fn simulated_gpus(settings: &Settings) -> Option<usize> {
+    let named = || std::env::var("TSCRIPT_SIMULATE_GPUS").ok()?.trim().parse().ok();
+    settings.simulate_gpus.or_else(|| super::command::gpus(named()?).ok()).filter(|&count| count > 0)
+}
+
+/// How many of them `CUDA_VISIBLE_DEVICES` leaves: its list ends at the first index that does not exist.
+fn visible(count: usize) -> usize {
+    match std::env::var("CUDA_VISIBLE_DEVICES") {
+        Err(_) => count,
+        Ok(list) => {
+            let index = |word: &str| word.trim().parse::<usize>().ok().filter(|&index| index < count);
+            list.split(',').map_while(index).collect::<std::collections::BTreeSet<_>>().len()
+        }
     }
 }
 

@@ -142,6 +142,7 @@ const fn step(name: &'static str, params: &'static [Param], summary: &'static st
         lower,
         grad: Grad::Stop("optimiser steps are not differentiated"),
         call: CallForm::Function,
+        guarded: true,
         ..Op::BASE
     }
 }

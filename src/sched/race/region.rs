@@ -75,7 +75,7 @@ impl Region {
     }
 
     /// True only if every byte of `other` is in this; false may also mean that it is not obvious.
-    pub(super) fn contains(&self, other: &Region) -> bool {
+    pub fn contains(&self, other: &Region) -> bool {
         let within = self.start <= other.start && other.end() <= self.end();
         within && (self.repeats.is_empty() || self == other)
     }

@@ -44,7 +44,11 @@ impl Conflict {
 
     /// The warning of LANGUAGE, "Races are found"; the caller makes it an error where that was asked for.
     /// The later access is the primary label.
-    pub fn diagnose(&self, variable: impl Fn(StreamName) -> Option<String>) -> Box<Diag> {
+    pub fn diagnose(
+        &self,
+        variable: impl Fn(StreamName) -> Option<String>,
+        line: impl Fn(Site) -> Option<usize>,
+    ) -> Box<Diag> {
         let (earlier, later) = (self.earlier, self.later);
         let does = match later.kind {
             Kind::Read => "reads",
@@ -63,9 +67,9 @@ impl Conflict {
             .label(later.origin, Focus::Call, format!("{}, with nothing ordering the two", done(later)))
             .label(earlier.origin, Focus::Call, done(earlier));
         let call = self.missing_call(variable);
-        match later.origin.user {
-            Site::NONE => diag.help(format!("before it, write `{call}`")),
-            _ => diag.help(format!("before this line, write `{call}`")),
+        match line(later.origin.user) {
+            Some(line) => diag.help(format!("before line {line}, write `{call}`")),
+            None => diag.help(format!("before it, write `{call}`")),
         }
     }
 }

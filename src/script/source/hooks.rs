@@ -34,6 +34,11 @@ pub fn is_free_word(word: &str) -> bool {
     ) || matches!(word, "yield" | "void" | "go" | "goto")
 }
 
+/// A word with a block form, `with_device(d) { .. }`, and with a closure that may run in place.
+pub fn is_block_word(word: &str) -> bool {
+    matches!(word, "with_device" | "with_stream" | "no_grad" | "enable_grad")
+}
+
 /// Registers the token mapping, `__truth`, `__at` and `__try_wait`. `eval`, which the pass renames to
 /// `__eval`, is the session's own.
 pub fn install(engine: &mut Engine, hooks: Arc<dyn Hooks>) {

@@ -241,6 +241,14 @@ impl SourceMap {
         self.source(site).is_some_and(|source| source.is_std())
     }
 
+    /// The text up to the end of a site's line, from its beginning.
+    pub fn line_text(&self, site: Site) -> Option<&str> {
+        let source = self.source(site)?;
+        let at = source.offset(site);
+        let start = source.text[..at].rfind('\n').map_or(0, |end| end + 1);
+        source.text[start..].lines().next()
+    }
+
     /// Source and original bytes of what `focus` means at a site.
     pub fn span(&self, site: Site, focus: Focus, keyword: Option<&str>) -> Option<(&Arc<Source>, Range<usize>)> {
         let source = self.source(site)?;

@@ -14,6 +14,8 @@
 //! | `eval(s)` | `__eval(s)` | Rhai's own would lose the source |
 //! | `fn new(x)`, `new(x)`, `nn::module(x)` | `fn __new(x)`, ... | Rhai lets no script function have a reserved name |
 //! | `_` in an entry of the REPL | `__last_` | Rhai knows `_` only as the last case of a `switch` |
+//! | `with_device(d) { .. }` | `__with_device(d) { .. }` | a block that is custom syntax |
+//! | `with_device(d, \|\| f)` | `__inline_with_device(d, {f})` | the closure runs in place: no call, nothing captured |
 //!
 //! What is surely `bool` (a literal, `&&`, `in`, a comparison with a string or `()`) is not wrapped.
 //! `__truth` and `__eval` are functions or custom syntax; `__try_wait $block$` and `__at($int$, $expr$)`
@@ -26,7 +28,7 @@
 //! costs 8 to 29 % of everything and 120 ns for each native call (FACTS.md). Not: a mark in the last
 //! argument; a closure of the user that `std/` calls would leave its own line behind.
 
-use super::hooks::is_free_word;
+use super::hooks::{is_block_word, is_free_word};
 use super::lex::{self, LexError, Token};
 use super::tree::{self, Run};
 use crate::base::limits::MAX_COLUMNS;
@@ -111,7 +113,7 @@ pub fn written_name(name: &str) -> &str {
         return "_";
     }
     match name.strip_prefix("__") {
-        Some(word) if word == "eval" || is_free_word(word) => word,
+        Some(word) if word == "eval" || is_free_word(word) || is_block_word(word) => word,
         _ => name,
     }
 }
@@ -168,6 +170,22 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
             let at = tokens[index].start as usize;
             edits.push(Edit { at, opens: true, width: 0, text: "__last", mark: None, stands_for: at..at, removed: 0 });
         }
+    }
+    for &(name, bar, body) in &tree.inlined {
+        let (name, bar) = (tokens[name as usize].start as usize, tokens[bar as usize].range());
+        let end = tokens[body.last as usize].end as usize;
+        let edit = |at: usize, opens, width, text, removed| Edit {
+            at,
+            opens,
+            width,
+            text,
+            mark: None,
+            stands_for: at..at,
+            removed,
+        };
+        edits.push(edit(name, true, 0, "__inline_", 0));
+        edits.push(edit(bar.start, true, 0, "{", bar.len()));
+        edits.push(edit(end, false, end - bar.start, "}", 0));
     }
     edits.sort_by(|a, b| {
         let order = |edit: &Edit| (edit.at, edit.opens);

@@ -6,7 +6,7 @@
 //! tree, only one flat list of nodes by token index. Precedences are Rhai's, save that `**` binds
 //! tighter than a sign on its left.
 
-use super::hooks::is_free_word;
+use super::hooks::{is_block_word, is_free_word};
 use super::lex::{Kind, Token};
 use std::collections::HashSet;
 
@@ -69,6 +69,8 @@ pub struct Tree {
     pub marks: Vec<Mark>,
     /// Names of functions that Rhai reserves.
     pub renamed: Vec<u32>,
+    /// `with_device(d, || body)`: the name, the `||`, and the body, which runs in place.
+    pub inlined: Vec<(u32, u32, Run)>,
     /// The token at which nesting goes beyond all limits.
     pub too_deep: Option<u32>,
 }
@@ -466,12 +468,17 @@ impl<'a> Reader<'a> {
             "(" => {
                 self.rename(first, name);
                 let path = &self.src[self.tokens[first].start as usize..self.tokens[name].end as usize];
-                let before = marks.len();
+                let (before, open) = (marks.len(), self.at);
                 self.call(first, name, path, !(name == first && self.own_functions.contains(path)), marks);
                 // `with_device(d) { ... }`, a block form of the engine: no function, so nothing to mark.
                 if !self.head && self.peek() == "{" {
                     marks.truncate(before);
                     self.block();
+                    if name == first && is_block_word(path) {
+                        self.tree.renamed.push(name as u32);
+                    }
+                } else if name == first && is_block_word(path) && !self.own_functions.contains(path) {
+                    self.inline(name, open);
                 }
             }
             // `f!(x)` lends its variables; it is left alone.
@@ -485,6 +492,17 @@ impl<'a> Reader<'a> {
             _ => {}
         }
         Some(Expr { run: self.run_from(first), shape: Shape::Other })
+    }
+
+    /// A closure without parameters that is written as the last argument of a block word.
+    fn inline(&mut self, name: usize, open: usize) {
+        let close = self.tokens[open].partner as usize;
+        let Some(args) = self.tree.nodes.iter().rev().find(|node| node.focus as usize == name) else { return };
+        let Some(&Run { first: bar, last }) = args.args.last() else { return };
+        let is_closure = self.text_at(bar as usize) == "||" && self.tokens[bar as usize].kind == Kind::Symbol;
+        if is_closure && bar < last && last as usize + 1 == close {
+            self.tree.inlined.push((name as u32, bar, Run { first: bar + 1, last }));
+        }
     }
 
     /// `eval`, and a reserved word that can only be a script function.

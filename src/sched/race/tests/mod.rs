@@ -46,11 +46,11 @@ fn the_report_names_both_lines_and_the_missing_call() {
     let told = clocks.access(&mut buffer, side, &sum);
     assert_eq!(asked, told);
     let conflict = told.expect("a race");
-    let diag = conflict.diagnose(|name| (name.number == 1).then(|| "s".to_string()));
+    let diag = conflict.diagnose(|name| (name.number == 1).then(|| "s".to_string()), |site| Some(site.line() as usize));
     assert_eq!(diag.message, "`sum` reads memory that `normal_` may still be writing");
     assert_eq!(diag.labels[0].text, "read here, on cuda:0 stream 1, with nothing ordering the two");
     assert_eq!(diag.labels[1].text, "written here, on cuda:0 stream 0");
-    assert_eq!(diag.help.as_deref(), Some("before this line, write `s.wait_stream(default_stream());`"));
+    assert_eq!(diag.help.as_deref(), Some("before line 4, write `s.wait_stream(default_stream());`"));
     assert_eq!(conflict.missing_call(|_| None), "current_stream().wait_stream(default_stream());");
     let mut reported = Reported::default();
     assert!(reported.is_new(&conflict));

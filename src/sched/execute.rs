@@ -1,0 +1,174 @@
+//! Carries out plans on the host: on the script's own thread, its steps over the pool.
+
+use super::fault;
+use super::ledger::Outcome;
+use super::node::{Input, Node, Work};
+use super::plan::{Fused, Plan, ScalarRef, Step, view_of};
+use super::runtime::{Runtime, State, threads};
+use super::stream::HOST;
+use crate::base::diag::Diag;
+use crate::base::dtype::{DType, Scalar};
+use crate::base::span::Origin;
+use crate::device::sim::Point;
+use crate::kernel::abi::{Call, Fault, Faults, RawView};
+use crate::kernel::cpu::fused;
+use crate::kernel::program::Class;
+use crate::op::tensor::View;
+use std::sync::Arc;
+
+/// The faults of a run with their nodes.
+pub type Found = Vec<(usize, Arc<Diag>)>;
+
+impl Runtime {
+    /// Runs the host's window to its end.
+    pub(super) fn run_on_host(&self, state: &mut State, nodes: &[Node], plan: &mut Plan) {
+        let mut outcome = Outcome { faults: Vec::new(), skipped: Vec::new() };
+        let held = state.ledger.untold.iter().any(|untold| untold.slot == HOST);
+        for (step, last_uses) in plan.steps.iter_mut().zip(&plan.last_uses) {
+            match step {
+                step if nodes[step.nodes()[0]].guarded && (held || !outcome.faults.is_empty()) => {
+                    outcome.skipped.extend_from_slice(step.nodes());
+                }
+                Step::Fused(fused) => self.run_fused(nodes, fused, &mut outcome.faults),
+                Step::Kernel(at) => self.run_kernel(nodes, *at, &mut outcome.faults),
+            }
+            for &(node, operand) in last_uses {
+                let buffer = &view_of(&nodes[node as usize], operand).buffer;
+                if !buffer.is_live() && buffer.has_memory() {
+                    buffer.home.release(buffer);
+                }
+            }
+        }
+        let point = Point { stream: HOST, sequence: 0 };
+        state.ledger.settle(nodes, outcome, point, crate::base::device_id::DeviceId::Cpu);
+    }
+
+    /// Memory for a step's output. Running out here means that admission was wrong by what others took
+    /// meanwhile: the node faults, the session lives.
+    pub(super) fn ensure(&self, view: &View, node: &Node, at: usize, faults: &mut Found) -> bool {
+        match self.give_memory(&view.buffer) {
+            Ok(()) => true,
+            Err(mut diag) => {
+                for label in &mut diag.labels {
+                    if label.origin == Origin::NONE {
+                        label.origin = node.origin;
+                    }
+                }
+                let text = format!("`{}` was queued here", node.name);
+                faults.push((at, Arc::from(diag.or_at(node.origin, text))));
+                false
+            }
+        }
+    }
+
+    fn run_fused(&self, nodes: &[Node], step: &mut Fused, faults: &mut Found) {
+        if !self.fill_fused(nodes, step, faults) {
+            return;
+        }
+        let slots: Vec<Faults> = step.fallible.iter().map(|_| Faults::default()).collect();
+        // SAFETY: every view lies in a buffer with memory; the plan orders conflicting steps, and this
+        // thread runs them one after the other.
+        unsafe { fused::run(&step.program, &step.shape, &step.views, &step.table, threads(), &slots) };
+        for (slot, &at) in slots.iter().zip(&step.fallible) {
+            if let Some(found) = slot.take() {
+                faults.push((at, diagnose(found, &nodes[at])));
+            }
+        }
+    }
+
+    /// Addresses and scalars of one run of a fused step; false when there is no memory.
+    pub(super) fn fill_fused(&self, nodes: &[Node], step: &mut Fused, faults: &mut Found) -> bool {
+        for (slot, raw) in step.slots.iter().zip(&mut step.views) {
+            let node = &nodes[slot.node];
+            let view = view_of(node, slot.operand);
+            if !self.ensure(view, node, slot.node, faults) {
+                return false;
+            }
+            raw.ptr = view.ptr();
+        }
+        for (entry, scalar) in step.table.iter_mut().zip(&step.scalars) {
+            *entry = scalar_bits(nodes, *scalar);
+        }
+        true
+    }
+
+    fn run_kernel(&self, nodes: &[Node], at: usize, faults: &mut Found) {
+        let node = &nodes[at];
+        let Work::Kernel { host, attrs, seed, offset, .. } = &node.work else { unreachable!("a kernel step") };
+        let Some((inputs, outputs)) = self.operands(node, at, faults) else { return };
+        let slot = Faults::default();
+        let call = Call {
+            inputs: &inputs,
+            outputs: &outputs,
+            attrs,
+            threads: threads(),
+            faults: &slot,
+            seed: *seed,
+            offset: *offset,
+        };
+        // SAFETY: as for fused steps.
+        unsafe { host(&call) };
+        if let Some(found) = slot.take() {
+            faults.push((at, diagnose(found, node)));
+        }
+    }
+
+    /// A kernel's operands with their addresses; none when there is no memory.
+    pub(super) fn operands(&self, node: &Node, at: usize, faults: &mut Found) -> Option<(Vec<RawView>, Vec<RawView>)> {
+        if !node.reads().chain(&node.outputs).all(|view| self.ensure(view, node, at, faults)) {
+            return None;
+        }
+        Some((node.reads().map(raw).collect(), node.outputs.iter().map(raw).collect()))
+    }
+}
+
+fn raw(view: &Arc<View>) -> RawView {
+    RawView {
+        ptr: view.ptr(),
+        dtype: view.dtype,
+        shape: view.layout.shape.clone(),
+        strides: view.layout.strides.clone(),
+    }
+}
+
+fn diagnose(found: Fault, node: &Node) -> Arc<Diag> {
+    Arc::from(fault::diagnose(found, node.name, node.origin, "cpu"))
+}
+
+/// A table entry as raw bits.
+fn scalar_bits(nodes: &[Node], scalar: ScalarRef) -> u64 {
+    let random = |node: usize, input: u8| match nodes[node].inputs[input as usize] {
+        Input::Random { seed, offset, low, range, .. } => [seed, offset, low as u64, range],
+        _ => [0; 4],
+    };
+    match scalar {
+        ScalarRef::Seed { node, input } => random(node, input)[0],
+        ScalarRef::Offset { node, input } => random(node, input)[1],
+        ScalarRef::Low { node, input } => random(node, input)[2],
+        ScalarRef::Range { node, input } => random(node, input)[3],
+        ScalarRef::Value { node, input, class, dtype } => {
+            let Input::Scalar(value) = nodes[node].inputs[input as usize] else { return 0 };
+            bits(value, class, dtype)
+        }
+    }
+}
+
+/// A number as an element of `dtype` in a register of `class`: raw bits of f64, i64, or 0 and 1.
+fn bits(value: Scalar, class: Class, dtype: DType) -> u64 {
+    match class {
+        Class::Bool => (value.to_f64() != 0.0 || value.to_f64().is_nan()) as u64,
+        Class::I64 => {
+            let value = value.to_i64();
+            let wrapped = match dtype {
+                DType::U8 => value as u8 as i64,
+                DType::I8 => value as i8 as i64,
+                DType::I16 => value as i16 as i64,
+                DType::I32 => value as i32 as i64,
+                _ => value,
+            };
+            wrapped as u64
+        }
+        // 16-bit tensors compute with the number in f32, as PyTorch does.
+        Class::F32 | Class::F64 => value.to_f64().to_bits(),
+    }
+}

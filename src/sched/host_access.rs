@@ -1,0 +1,115 @@
+//! The host reads and writes memory of tensors: the points that wait.
+
+use super::node::{Input, Node, Work};
+use super::poison;
+use super::runtime::{Runtime, State};
+use crate::base::diag::Result;
+use crate::base::layout::Layout;
+use crate::base::span::Origin;
+use crate::kernel::abi::RawView;
+use crate::op::tensor::View;
+use smallvec::smallvec;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Runtime {
+    /// Waits for whatever last wrote the view's buffer, on whichever stream; raises the fault that reached it.
+    pub fn settle(&self, view: &Arc<View>) -> Result<()> {
+        let fault = {
+            let mut state = self.state.lock();
+            self.flush_buffer(&mut state, &view.buffer);
+            if view.buffer.device.is_cuda() || view.buffer.in_flight.load(Ordering::Acquire) > 0 {
+                self.wait_buffer(&mut state, &view.buffer, true)?;
+                self.watch_host_read(&mut state, view);
+            }
+            poison::of(view)
+        };
+        if let Some((_, fault)) = fault {
+            self.told(&fault);
+            return Err(Box::new((*fault).clone()));
+        }
+        self.give_memory(&view.buffer)
+    }
+
+    /// Before the host's window runs: copies between its buffers and devices end first.
+    pub(super) fn wait_for_copies(&self, state: &mut State, nodes: &[Node]) -> Result<()> {
+        for node in nodes {
+            for view in node.reads().chain(&node.outputs) {
+                if view.buffer.in_flight.load(Ordering::Acquire) > 0 {
+                    self.wait_buffer(state, &view.buffer, false)?;
+                }
+                self.watch_host_read(state, view);
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills a new contiguous view of host memory.
+    pub fn upload(&self, view: &View, bytes: &[u8]) -> Result<()> {
+        self.give_memory(&view.buffer)?;
+        let size = view.layout.numel() * view.dtype.size_bytes();
+        assert_eq!(size, bytes.len(), "as many bytes as the view has");
+        // SAFETY: the buffer was just made and has this many bytes; nobody else knows it.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), view.ptr(), size) };
+        Ok(())
+    }
+
+    /// All elements of a settled view, row-major.
+    pub fn download(&self, view: &Arc<View>) -> Result<Vec<u8>> {
+        let size = view.layout.numel() * view.dtype.size_bytes();
+        if size == 0 {
+            return Ok(Vec::new());
+        }
+        let mut out = vec![0u8; size];
+        let source = RawView {
+            ptr: view.ptr(),
+            dtype: view.dtype,
+            shape: view.layout.shape.clone(),
+            strides: view.layout.strides.clone(),
+        };
+        if source.is_contiguous() {
+            // SAFETY: the view lies in a buffer with memory, and everything that writes it has run.
+            unsafe { std::ptr::copy_nonoverlapping(source.ptr, out.as_mut_ptr(), size) };
+            return Ok(out);
+        }
+        let elem = view.dtype.size_bytes();
+        let mut index = vec![0usize; view.layout.ndim()];
+        for chunk in out.chunks_exact_mut(elem) {
+            let at: isize = index.iter().zip(&view.layout.strides).map(|(&i, &s)| i as isize * s).sum();
+            // SAFETY: the index is within the view's shape.
+            unsafe { std::ptr::copy_nonoverlapping(source.ptr.offset(at * elem as isize), chunk.as_mut_ptr(), elem) };
+            for dim in (0..index.len()).rev() {
+                index[dim] += 1;
+                if index[dim] < view.layout.shape[dim] {
+                    break;
+                }
+                index[dim] = 0;
+            }
+        }
+        Ok(out)
+    }
+
+    /// One element of a settled view's buffer.
+    pub fn peek_bytes(&self, view: &View, element: usize) -> [u8; 8] {
+        let elem = view.dtype.size_bytes();
+        let mut out = [0u8; 8];
+        let at = view.buffer.ptr().wrapping_add(element * elem);
+        // SAFETY: the caller gives an element inside the view's buffer, which has memory.
+        unsafe { std::ptr::copy_nonoverlapping(at, out.as_mut_ptr(), elem) };
+        out
+    }
+
+    /// The same values, dense, on the same device: queued there.
+    pub fn densify(&self, view: &Arc<View>, name: &'static str, origin: Origin) -> Result<Arc<View>> {
+        if view.layout.is_contiguous() {
+            return Ok(view.clone());
+        }
+        let bytes = view.layout.numel() * view.dtype.size_bytes();
+        let buffer = self.buffer(view.buffer.device, bytes, false);
+        let dense = Arc::new(View { buffer, layout: Layout::contiguous(view.shape()), dtype: view.dtype });
+        let work = Work::Map { function: None, args: smallvec![view.dtype], result: view.dtype, divisor: None };
+        let inputs = smallvec![Input::View(view.clone())];
+        self.record(Node { name, origin, guarded: false, work, inputs, outputs: smallvec![dense.clone()] })?;
+        Ok(dense)
+    }
+}

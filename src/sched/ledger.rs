@@ -1,0 +1,217 @@
+//! Work that was handed to devices and whose outcome is not known yet, and faults that nobody was told.
+//!
+//! Outcomes are looked at in the order in which the work was queued, so that what is told does not depend on
+//! which device was faster.
+
+use super::node::Node;
+use super::poison;
+use super::runtime::{Runtime, State};
+use super::stream::HOST;
+use super::{fault, stream::Stream};
+use crate::base::code;
+use crate::base::device_id::DeviceId;
+use crate::base::diag::{Diag, Result};
+use crate::device::sim::Point;
+use crate::kernel::abi::Faults;
+use crate::op::tensor::{Buffer, View};
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Bound: submissions in flight before the host waits for the oldest, so that a script that never waits does
+/// not fill the memory with its queue.
+pub const MAX_IN_FLIGHT: usize = 1024;
+
+/// One window on its way.
+pub struct Entry {
+    pub point: Point,
+    pub nodes: Vec<Node>,
+    /// Error slots, and the node that owns each.
+    pub faults: Arc<Vec<Faults>>,
+    pub owners: Vec<usize>,
+    /// Faults that were known when it was handed over.
+    pub known: Vec<(usize, Arc<Diag>)>,
+    /// Optimizer steps that were left out because of an untold fault, by guard number, and their nodes.
+    pub skipped: Arc<Vec<AtomicBool>>,
+    pub guarded: Vec<Vec<usize>>,
+    /// Host memory that it reads or writes.
+    pub host_side: SmallVec<[Arc<View>; 1]>,
+}
+
+/// A fault that nobody was told yet.
+pub struct Untold {
+    pub fault: Arc<Diag>,
+    pub order: u64,
+    pub device: DeviceId,
+    pub slot: u32,
+    pub sequence: u64,
+}
+
+#[derive(Default)]
+pub struct Ledger {
+    pub entries: VecDeque<Entry>,
+    pub untold: Vec<Untold>,
+    next_order: u64,
+    /// Whether any buffer was ever poisoned: until then nobody looks.
+    any_poison: bool,
+}
+
+/// What happened to one window's nodes.
+pub struct Outcome {
+    pub faults: Vec<(usize, Arc<Diag>)>,
+    pub skipped: Vec<usize>,
+}
+
+impl Ledger {
+    /// Poisons what depended on a fault, cures what was overwritten whole, and notes what is untold.
+    pub fn settle(&mut self, nodes: &[Node], outcome: Outcome, point: Point, device: DeviceId) {
+        if outcome.faults.is_empty() && !self.any_poison {
+            return;
+        }
+        self.any_poison = true;
+        for (at, node) in nodes.iter().enumerate() {
+            if outcome.skipped.contains(&at) {
+                continue;
+            }
+            let own = outcome.faults.iter().find(|(owner, _)| *owner == at).map(|(_, diag)| {
+                self.next_order += 1;
+                let (order, fault) = (self.next_order, diag.clone());
+                let untold = Untold { fault, order, device, slot: point.stream, sequence: point.sequence };
+                self.untold.push(untold);
+                (order, diag.clone())
+            });
+            let inherited = node.reads().filter_map(|view| poison::of(view)).min_by_key(|(order, _)| *order);
+            let reached = inherited.or(own);
+            node.outputs.iter().for_each(|output| poison::write(output, reached.as_ref()));
+        }
+    }
+}
+
+impl Entry {
+    pub fn new(point: Point, nodes: Vec<Node>) -> Entry {
+        Entry {
+            point,
+            nodes,
+            faults: Arc::default(),
+            owners: Vec::new(),
+            known: Vec::new(),
+            skipped: Arc::default(),
+            guarded: Vec::new(),
+            host_side: SmallVec::new(),
+        }
+    }
+
+    fn touches(&self, buffer: &Arc<Buffer>, writes_only: bool) -> bool {
+        let same = |view: &Arc<View>| Arc::ptr_eq(&view.buffer, buffer);
+        self.nodes.iter().any(|node| node.outputs.iter().any(same) || (!writes_only && node.reads().any(same)))
+    }
+}
+
+impl Runtime {
+    /// Looks at the outcome of everything that has ended.
+    pub(super) fn harvest(&self, state: &mut State) {
+        let mut at = 0;
+        while at < state.ledger.entries.len() {
+            let entry = &state.ledger.entries[at];
+            if !state.streams[entry.point.stream as usize].is_done(entry.point.sequence) {
+                at += 1;
+                continue;
+            }
+            let entry = state.ledger.entries.remove(at).expect("it is there");
+            self.close(state, entry);
+        }
+    }
+
+    /// The oldest entries that have ended; cheap, for the way of every submission.
+    pub(super) fn harvest_front(&self, state: &mut State) -> Result<()> {
+        while let Some(entry) = state.ledger.entries.front() {
+            if state.streams[entry.point.stream as usize].is_done(entry.point.sequence) {
+                let entry = state.ledger.entries.pop_front().expect("it is there");
+                self.close(state, entry);
+            } else if state.ledger.entries.len() >= MAX_IN_FLIGHT {
+                let point = entry.point;
+                self.wait_point(state, point)?;
+            } else {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn close(&self, state: &mut State, entry: Entry) {
+        let stream: &Stream = &state.streams[entry.point.stream as usize];
+        let device = stream.name.device;
+        let mut faults = entry.known;
+        for (slot, &owner) in entry.faults.iter().zip(&entry.owners) {
+            if let Some(found) = slot.take() {
+                let node = &entry.nodes[owner];
+                let place = stream.name.to_string();
+                faults.push((owner, Arc::from(fault::diagnose(found, node.name, node.origin, &place))));
+            }
+        }
+        let skipped = entry.skipped.iter().zip(&entry.guarded);
+        let skipped = skipped.filter(|(skipped, _)| skipped.load(Ordering::Acquire));
+        let skipped = skipped.flat_map(|(_, nodes)| nodes).copied().collect();
+        state.ledger.settle(&entry.nodes, Outcome { faults, skipped }, entry.point, device);
+        for view in &entry.host_side {
+            view.buffer.in_flight.fetch_sub(1, Ordering::AcqRel);
+        }
+        if let Some(gpus) = self.gpus() {
+            let mut memory = gpus.gpu(device).memory.lock();
+            memory.cache().release_ready(entry.point.stream, entry.point.sequence);
+            drop(memory);
+            gpus.pinned.lock().cache().release_ready(entry.point.stream, entry.point.sequence);
+        }
+    }
+
+    /// Waits until a stream has passed a point, and looks at what ended. An interruption is an error.
+    pub(super) fn wait_point(&self, state: &mut State, point: Point) -> Result<()> {
+        if point.stream == HOST || state.streams[point.stream as usize].is_done(point.sequence) {
+            self.harvest(state);
+            return Ok(());
+        }
+        let gpus = self.gpus().expect("streams are of devices");
+        let passed = gpus.simulator.wait(point.stream, point.sequence, &self.options.interrupt);
+        self.harvest(state);
+        if passed {
+            return Ok(());
+        }
+        Err(Diag::error(code::INTERRUPTED, "interrupted while waiting for a device"))
+    }
+
+    /// Waits for all work in flight that touches a buffer, or only for what writes it.
+    pub(super) fn wait_buffer(&self, state: &mut State, buffer: &Arc<Buffer>, writes_only: bool) -> Result<()> {
+        loop {
+            let found = state.ledger.entries.iter().rev().find(|entry| entry.touches(buffer, writes_only));
+            let Some(point) = found.map(|entry| entry.point) else { return Ok(()) };
+            self.wait_point(state, point)?;
+        }
+    }
+
+    /// Raises the earliest untold fault that fits, which is then told.
+    pub(super) fn tell_first(&self, state: &mut State, fits: impl Fn(&Untold) -> bool) -> Result<()> {
+        let untold = &state.ledger.untold;
+        let first = (0..untold.len()).filter(|&at| fits(&untold[at])).min_by_key(|&at| untold[at].order);
+        let Some(at) = first else { return Ok(()) };
+        let told = state.ledger.untold.remove(at);
+        self.release_hold(told.device);
+        Err(Box::new((*told.fault).clone()))
+    }
+
+    fn release_hold(&self, device: DeviceId) {
+        if let (DeviceId::Cuda(_), Some(gpus)) = (device, self.gpus()) {
+            let _ = gpus.gpu(device).hold.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1));
+        }
+    }
+
+    /// Marks a fault as told.
+    pub fn told(&self, diag: &Arc<Diag>) {
+        let mut state = self.state.lock();
+        let at = state.ledger.untold.iter().position(|untold| Arc::ptr_eq(&untold.fault, diag));
+        if let Some(at) = at {
+            let told = state.ledger.untold.remove(at);
+            self.release_hold(told.device);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Where work goes: the default device, the current CUDA device, the current stream of each.
+
+use super::device_set::{Gpus, no_cuda};
+use super::race::StreamName;
+use super::runtime::Runtime;
+use super::stream::StreamHandle;
+use crate::base::device_id::DeviceId;
+use crate::base::diag::Result;
+use crate::base::span::Origin;
+use std::sync::Arc;
+
+/// What is current. The lists are by GPU, and empty until the GPUs are opened.
+#[derive(Clone)]
+pub struct Placement {
+    pub default_device: DeviceId,
+    pub current_cuda: u16,
+    pub(super) current: Vec<Arc<StreamHandle>>,
+    pub(super) defaults: Vec<Arc<StreamHandle>>,
+}
+
+impl Placement {
+    pub fn new() -> Placement {
+        Placement { default_device: DeviceId::Cpu, current_cuda: 0, current: Vec::new(), defaults: Vec::new() }
+    }
+}
+
+impl Default for Placement {
+    fn default() -> Placement {
+        Placement::new()
+    }
+}
+
+impl Runtime {
+    /// The GPUs, opened now if nobody has asked before.
+    pub fn gpus(&self) -> Option<&Gpus> {
+        self.opened.get_or_init(|| Gpus::open(&self.options)).as_ref()
+    }
+
+    /// Opens the GPUs with their default streams.
+    fn ready(&self) -> Option<&Gpus> {
+        let gpus = self.gpus()?;
+        if self.placement.lock().current.is_empty() {
+            let mut state = self.state.lock();
+            state.stream_numbers = vec![0; gpus.list.len()];
+            let defaults: Vec<Arc<StreamHandle>> = (0..gpus.list.len() as u16)
+                .map(|index| {
+                    let name = StreamName { device: DeviceId::Cuda(index), number: 0 };
+                    self.add_stream(&mut state, name, 0, Origin::NONE)
+                })
+                .collect();
+            let mut placement = self.placement.lock();
+            placement.current = defaults.clone();
+            placement.defaults = defaults;
+        }
+        Some(gpus)
+    }
+
+    /// How many GPUs there are.
+    pub fn gpu_count(&self) -> usize {
+        self.ready().map_or(0, |gpus| gpus.list.len())
+    }
+
+    /// Index of a GPU that exists.
+    pub(super) fn gpu_index(&self, device: DeviceId) -> Result<usize> {
+        match device {
+            DeviceId::Cuda(index) if (index as usize) < self.gpu_count() => Ok(index as usize),
+            DeviceId::Cuda(index) => Err(no_cuda(Some(index as i64), self.gpu_count())),
+            DeviceId::Cpu => Err(no_cuda(None, 0)),
+        }
+    }
+
+    /// The CUDA device with an index.
+    pub fn cuda_device(&self, index: i64) -> Result<DeviceId> {
+        match u16::try_from(index) {
+            Ok(small) if (small as usize) < self.gpu_count() => Ok(DeviceId::Cuda(small)),
+            _ => Err(no_cuda(Some(index), self.gpu_count())),
+        }
+    }
+
+    /// What `"cuda"` means now.
+    pub fn current_cuda(&self) -> Result<DeviceId> {
+        if self.gpu_count() == 0 {
+            return Err(no_cuda(None, 0));
+        }
+        Ok(DeviceId::Cuda(self.placement.lock().current_cuda))
+    }
+
+    /// Sets what `"cuda"` means. Precondition: the device exists.
+    pub fn set_current_cuda(&self, index: u16) {
+        self.placement.lock().current_cuda = index;
+    }
+
+    pub fn default_device(&self) -> DeviceId {
+        self.placement.lock().default_device
+    }
+
+    pub fn set_default_device(&self, device: DeviceId) {
+        self.placement.lock().default_device = device;
+    }
+
+    /// All that is current, to be restored later.
+    pub fn placement(&self) -> Placement {
+        self.placement.lock().clone()
+    }
+
+    pub fn restore(&self, placement: Placement) {
+        let mut now = self.placement.lock();
+        let opened_since = placement.current.is_empty() && !now.current.is_empty();
+        let (current, defaults) = (now.defaults.clone(), now.defaults.clone());
+        let old = std::mem::replace(&mut *now, placement);
+        if opened_since {
+            (now.current, now.defaults) = (current, defaults);
+        }
+        drop(now);
+        drop(old);
+    }
+
+    /// The device of a slot.
+    pub fn device_of_slot(&self, slot: u32) -> DeviceId {
+        self.state.lock().streams[slot as usize].name.device
+    }
+
+    /// Slot of the window that work on a device goes to. Precondition: the device exists.
+    pub fn slot_of(&self, device: DeviceId) -> u32 {
+        match device {
+            DeviceId::Cpu => super::stream::HOST,
+            DeviceId::Cuda(index) => self.placement.lock().current[index as usize].slot,
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! Streams and events of a session: who comes after whom.
+
+use super::race::{EventClock, Lane, StreamName};
+use super::runtime::{Runtime, State};
+use crate::base::code;
+use crate::base::device_id::DeviceId;
+use crate::base::diag::{Diag, Result};
+use crate::base::span::Origin;
+use crate::device::sim::{Point, Work};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+/// Slot of the host's own window; streams of devices have the others.
+pub const HOST: u32 = 0;
+
+/// What the runtime knows about a stream. Its slot is its index, and its number in the device's queues.
+pub struct Stream {
+    pub name: StreamName,
+    pub priority: i32,
+    /// Work that has ended, by sequence number.
+    pub completed: Arc<AtomicU64>,
+    pub submitted: u64,
+    pub lane: Lane,
+    /// What all its future work comes after, transitively.
+    pub after: SmallVec<[Point; 4]>,
+    /// Points that its next submission must name.
+    pub waits: SmallVec<[Point; 2]>,
+    /// A handle exists, or it is a default stream.
+    pub in_use: bool,
+}
+
+impl Stream {
+    pub fn is_done(&self, sequence: u64) -> bool {
+        self.completed.load(Ordering::Acquire) >= sequence
+    }
+}
+
+/// Raises a point in a list with one entry a stream.
+pub fn raise(list: &mut SmallVec<[Point; 4]>, point: Point) {
+    match list.iter_mut().find(|other| other.stream == point.stream) {
+        Some(other) => other.sequence = other.sequence.max(point.sequence),
+        None => list.push(point),
+    }
+}
+
+/// A stream as its users hold it. Equal handles stand for the same stream.
+pub struct StreamHandle {
+    pub slot: u32,
+    pub name: StreamName,
+    pub priority: i32,
+    /// Where it was made; nowhere for a default stream.
+    pub made: Origin,
+    runtime: Weak<Runtime>,
+}
+
+impl Drop for StreamHandle {
+    fn drop(&mut self) {
+        if self.name.number != 0
+            && let Some(runtime) = self.runtime.upgrade()
+        {
+            runtime.retire_stream(self.slot);
+        }
+    }
+}
+
+/// A recorded moment of a stream.
+#[derive(Clone)]
+pub struct Moment {
+    pub point: Point,
+    pub name: StreamName,
+    /// What work after it comes after.
+    pub after: SmallVec<[Point; 4]>,
+    clock: EventClock,
+    stamp: Option<Arc<AtomicU64>>,
+}
+
+/// An event; recorded again it stands for the new moment.
+pub struct Event {
+    pub timing: bool,
+    pub made: Origin,
+    moment: Mutex<Option<Moment>>,
+}
+
+impl Event {
+    pub fn new(timing: bool, made: Origin) -> Event {
+        Event { timing, made, moment: Mutex::new(None) }
+    }
+
+    pub fn moment(&self) -> Option<Moment> {
+        self.moment.lock().clone()
+    }
+}
+
+impl Runtime {
+    /// The stream that work on a device goes to now.
+    pub fn current_stream(&self, device: DeviceId) -> Result<Arc<StreamHandle>> {
+        let at = self.gpu_index(device)?;
+        Ok(self.placement.lock().current[at].clone())
+    }
+
+    /// The stream with number 0 of a device.
+    pub fn default_stream(&self, device: DeviceId) -> Result<Arc<StreamHandle>> {
+        let at = self.gpu_index(device)?;
+        Ok(self.placement.lock().defaults[at].clone())
+    }
+
+    /// Makes a stream current on its device; returns the one before.
+    pub fn set_current_stream(&self, stream: &Arc<StreamHandle>) -> Result<Arc<StreamHandle>> {
+        self.check_own(stream)?;
+        let at = self.gpu_index(stream.name.device)?;
+        Ok(std::mem::replace(&mut self.placement.lock().current[at], stream.clone()))
+    }
+
+    fn check_own(&self, stream: &StreamHandle) -> Result<()> {
+        if std::ptr::eq(stream.runtime.as_ptr(), self) {
+            return Ok(());
+        }
+        Err(Diag::error(code::STREAM, "this stream belongs to another session"))
+    }
+
+    /// A new stream.
+    pub fn new_stream(&self, device: DeviceId, priority: i32, made: Origin) -> Result<Arc<StreamHandle>> {
+        self.gpu_index(device)?;
+        let mut state = self.state.lock();
+        let name = StreamName { device, number: state.next_stream(device) };
+        self.made.lock().insert(name, made);
+        Ok(self.add_stream(&mut state, name, priority, made))
+    }
+
+    pub(super) fn add_stream(
+        &self,
+        state: &mut State,
+        name: StreamName,
+        priority: i32,
+        made: Origin,
+    ) -> Arc<StreamHandle> {
+        // Only for the same device and priority, so that the queue goes on and old points keep their meaning.
+        let fits = |stream: &Stream| {
+            !stream.in_use
+                && stream.name.device == name.device
+                && stream.priority == priority
+                && stream.is_done(stream.submitted)
+        };
+        let slot = state.streams.iter().position(fits).unwrap_or(state.streams.len()) as u32;
+        let DeviceId::Cuda(index) = name.device else { unreachable!("streams are of GPUs") };
+        let gpus = self.gpus().expect("a device was named");
+        let (completed, submitted) = match state.streams.get(slot as usize) {
+            Some(old) => (old.completed.clone(), old.submitted),
+            None => (gpus.simulator.stream(slot, index, priority), 0),
+        };
+        let lane = state.clocks.stream(name);
+        let stream = Stream {
+            name,
+            priority,
+            completed,
+            submitted,
+            lane,
+            after: SmallVec::new(),
+            waits: SmallVec::new(),
+            in_use: true,
+        };
+        let handle = Arc::new(StreamHandle { slot, name, priority, made, runtime: Arc::downgrade(&self.shared()) });
+        state.handles.resize(state.streams.len().max(slot as usize + 1), Weak::new());
+        state.handles[slot as usize] = Arc::downgrade(&handle);
+        if slot as usize == state.streams.len() {
+            state.streams.push(stream);
+            state.windows.push(Default::default());
+        } else {
+            state.streams[slot as usize] = stream;
+        }
+        handle
+    }
+
+    fn retire_stream(&self, slot: u32) {
+        let mut state = self.state.lock();
+        self.run_window(&mut state, slot);
+        let lane = state.streams[slot as usize].lane;
+        state.clocks.retire(lane);
+        let name = state.streams[slot as usize].name;
+        self.made.lock().remove(&name);
+        state.streams[slot as usize].in_use = false;
+    }
+
+    /// What is queued on the stream now, as a moment.
+    fn moment(&self, state: &mut State, slot: u32, timing: bool) -> Moment {
+        self.run_window(state, slot);
+        let stamp = timing.then(|| Arc::new(AtomicU64::new(0)));
+        if timing {
+            self.enqueue(state, slot, Work { stamp: stamp.clone(), ..Work::default() });
+        }
+        let lane = state.streams[slot as usize].lane;
+        let clock = state.clocks.record(lane);
+        let stream = &state.streams[slot as usize];
+        let point = Point { stream: slot, sequence: stream.submitted };
+        Moment { point, name: stream.name, after: stream.after.clone(), clock, stamp }
+    }
+
+    /// Makes future work of a stream come after a moment.
+    fn wait_moment(&self, state: &mut State, slot: u32, moment: &Moment) {
+        self.run_window(state, slot);
+        let lane = state.streams[slot as usize].lane;
+        state.clocks.wait(lane, &moment.clock);
+        let done = moment.point.stream == slot
+            || moment.point.sequence == 0
+            || state.streams[moment.point.stream as usize].is_done(moment.point.sequence);
+        let stream = &mut state.streams[slot as usize];
+        if !done {
+            match stream.waits.iter_mut().find(|point| point.stream == moment.point.stream) {
+                Some(point) => point.sequence = point.sequence.max(moment.point.sequence),
+                None => stream.waits.push(moment.point),
+            }
+        }
+        raise(&mut stream.after, moment.point);
+        moment.after.iter().filter(|point| point.stream != slot).for_each(|&point| raise(&mut stream.after, point));
+    }
+
+    /// `waiter.wait_stream(waited)`.
+    pub fn wait_stream(&self, waiter: &StreamHandle, waited: &StreamHandle) -> Result<()> {
+        self.check_own(waiter)?;
+        self.check_own(waited)?;
+        self.order_slots(&mut self.state.lock(), waiter.slot, waited.slot);
+        Ok(())
+    }
+
+    /// Future work of one slot comes after what is queued on the other.
+    pub(super) fn order_slots(&self, state: &mut State, waiter: u32, waited: u32) {
+        if waiter != waited {
+            let moment = self.moment(state, waited, false);
+            self.wait_moment(state, waiter, &moment);
+        }
+    }
+
+    /// Work of the slot's device goes to that stream until the stream before, which is returned, is restored.
+    /// A stream that nobody holds any more leaves things as they are.
+    pub fn enter_slot(&self, slot: u32) -> Option<Arc<StreamHandle>> {
+        let handle = self.state.lock().handles.get(slot as usize)?.upgrade()?;
+        let before = self.set_current_stream(&handle).ok()?;
+        Some(before)
+    }
+
+    /// Future work of one slot comes after what is queued on another of any device.
+    pub fn order_after(&self, waiter: u32, waited: u32) {
+        if waiter != HOST && waited != HOST {
+            self.order_slots(&mut self.state.lock(), waiter, waited);
+        }
+    }
+
+    /// The event stands for what is queued on the stream now.
+    pub fn record_event(&self, event: &Event, stream: &StreamHandle) -> Result<()> {
+        self.check_own(stream)?;
+        let moment = self.moment(&mut self.state.lock(), stream.slot, event.timing);
+        *event.moment.lock() = Some(moment);
+        Ok(())
+    }
+
+    /// Future work of the stream comes after the event; nothing happens before it is recorded.
+    pub fn wait_event(&self, stream: &StreamHandle, event: &Event) -> Result<()> {
+        self.check_own(stream)?;
+        if let Some(moment) = event.moment() {
+            self.wait_moment(&mut self.state.lock(), stream.slot, &moment);
+        }
+        Ok(())
+    }
+
+    /// Whether all that was queued on the stream has ended. Never raises a fault.
+    pub fn query_stream(&self, stream: &StreamHandle) -> Result<bool> {
+        self.check_own(stream)?;
+        let mut state = self.state.lock();
+        self.run_window(&mut state, stream.slot);
+        let known = &state.streams[stream.slot as usize];
+        let (point, lane) = (Point { stream: stream.slot, sequence: known.submitted }, known.lane);
+        if !self.poll(&state, point) {
+            return Ok(false);
+        }
+        state.clocks.host_sync(lane);
+        Ok(true)
+    }
+
+    /// Whether the event's moment has passed; true before it is recorded, as in PyTorch.
+    pub fn query_event(&self, event: &Event) -> Result<bool> {
+        let Some(moment) = event.moment() else { return Ok(true) };
+        let mut state = self.state.lock();
+        if !self.poll(&state, moment.point) {
+            return Ok(false);
+        }
+        state.clocks.host_sync_event(&moment.clock);
+        Ok(true)
+    }
+
+    fn poll(&self, state: &State, point: Point) -> bool {
+        let stream = &state.streams[point.stream as usize];
+        if !stream.is_done(point.sequence)
+            && let Some(gpus) = self.gpus()
+        {
+            gpus.simulator.poll();
+        }
+        stream.is_done(point.sequence)
+    }
+
+    /// Waits for the stream; raises the earliest untold fault of what is ordered before.
+    pub fn synchronize_stream(&self, stream: &StreamHandle) -> Result<()> {
+        self.check_own(stream)?;
+        let mut state = self.state.lock();
+        let moment = self.moment(&mut state, stream.slot, false);
+        self.synchronize_moment(&mut state, &moment)
+    }
+
+    /// Waits for the event; raises the earliest untold fault of what is ordered before.
+    pub fn synchronize_event(&self, event: &Event) -> Result<()> {
+        let Some(moment) = event.moment() else { return Ok(()) };
+        let mut state = self.state.lock();
+        self.synchronize_moment(&mut state, &moment)
+    }
+
+    fn synchronize_moment(&self, state: &mut State, moment: &Moment) -> Result<()> {
+        self.wait_point(state, moment.point)?;
+        state.clocks.host_sync_event(&moment.clock);
+        let before = |fault: &super::ledger::Untold| {
+            let within = |point: &Point| point.stream == fault.slot && point.sequence >= fault.sequence;
+            within(&moment.point) || moment.after.iter().any(within)
+        };
+        self.tell_first(state, before)
+    }
+
+    /// Waits for everything on one device; raises the earliest untold fault there.
+    pub fn synchronize_device(&self, device: DeviceId) -> Result<()> {
+        if device == DeviceId::Cpu {
+            let mut state = self.state.lock();
+            self.run_window(&mut state, HOST);
+            return self.tell_first(&mut state, |fault| fault.slot == HOST);
+        }
+        self.gpu_index(device)?;
+        self.drain_device(device)?;
+        self.tell_first(&mut self.state.lock(), |fault| fault.device == device)
+    }
+
+    /// Waits for everything on one device. Faults stay untold.
+    pub(super) fn drain_device(&self, device: DeviceId) -> Result<()> {
+        let mut state = self.state.lock();
+        for slot in 1..state.streams.len() as u32 {
+            if state.streams[slot as usize].name.device == device {
+                let moment = self.moment(&mut state, slot, false);
+                self.wait_point(&mut state, moment.point)?;
+                state.clocks.host_sync_event(&moment.clock);
+            }
+        }
+        Ok(())
+    }
+
+    /// Every stream comes after what is queued on every other now.
+    pub fn stream_barrier(&self, streams: &[Arc<StreamHandle>]) -> Result<()> {
+        streams.iter().try_for_each(|stream| self.check_own(stream))?;
+        let mut state = self.state.lock();
+        let moments: Vec<Moment> = streams.iter().map(|stream| self.moment(&mut state, stream.slot, false)).collect();
+        for stream in streams {
+            for moment in moments.iter().filter(|moment| moment.point.stream != stream.slot) {
+                self.wait_moment(&mut state, stream.slot, moment);
+            }
+        }
+        Ok(())
+    }
+
+    /// Milliseconds between two events. Both must be made with timing, recorded and finished.
+    pub fn elapsed_ms(&self, start: &Event, stop: &Event) -> Result<f64> {
+        if !start.timing || !stop.timing {
+            let which = if start.timing { "the second event was" } else { "the first event was" };
+            return Err(Diag::error(code::EVENT, format!("{which} made without `timing`"))
+                .help("make both with `event(#{timing: true})`"));
+        }
+        let (Some(a), Some(b)) = (start.moment(), stop.moment()) else {
+            let which = if start.moment().is_none() { "first" } else { "second" };
+            return Err(Diag::error(code::EVENT, format!("the {which} event was not recorded"))
+                .help("record both events before asking for the time between them"));
+        };
+        let mut state = self.state.lock();
+        for (moment, which) in [(&a, "first"), (&b, "second")] {
+            if !self.poll(&state, moment.point) {
+                return Err(Diag::error(code::EVENT, format!("the {which} event has not been reached yet"))
+                    .help("call `synchronize()` on it first"));
+            }
+            state.clocks.host_sync_event(&moment.clock);
+        }
+        let time = |moment: &Moment| moment.stamp.as_ref().map_or(0, |stamp| stamp.load(Ordering::Acquire));
+        Ok((time(&b) as f64 - time(&a) as f64) / 1e6)
+    }
+
+    /// Keeps the stream busy for so long.
+    pub fn sleep(&self, stream: &StreamHandle, ms: f64) -> Result<()> {
+        self.check_own(stream)?;
+        let mut state = self.state.lock();
+        self.run_window(&mut state, stream.slot);
+        self.enqueue(&mut state, stream.slot, Work { takes_ns: (ms.max(0.0) * 1e6) as u64, ..Work::default() });
+        Ok(())
+    }
+
+    /// Puts a work on a stream, after what the stream waits for.
+    pub(super) fn enqueue(&self, state: &mut State, slot: u32, mut work: Work) -> u64 {
+        let stream = &mut state.streams[slot as usize];
+        work.after = std::mem::take(&mut stream.waits);
+        let gpus = self.gpus().expect("streams are of devices");
+        stream.submitted = gpus.simulator.submit(slot, work);
+        stream.submitted
+    }
+}
+
+impl State {
+    /// The next number of a stream of a device; numbers are not used again.
+    fn next_stream(&mut self, device: DeviceId) -> u32 {
+        let DeviceId::Cuda(index) = device else { unreachable!("streams are of GPUs") };
+        let next = &mut self.stream_numbers[index as usize];
+        *next += 1;
+        *next
+    }
+}

@@ -1,0 +1,218 @@
+//! Hands a planned window to a device's queue: addresses are fixed here, in the script's order, and memory of
+//! what nobody needs any more goes back at once, since later work of the stream comes after.
+
+use super::ledger::Entry;
+use super::node::{Node, Work};
+use super::plan::{Plan, Step, view_of};
+use super::runtime::{Runtime, State, end_pending, threads};
+use crate::base::attr::Attr;
+use crate::base::code;
+use crate::base::device_id::DeviceId;
+use crate::base::diag::{Diag, Focus};
+use crate::base::layout::Shape;
+use crate::device::planned_fault::Fate;
+use crate::device::sim::{self, Point};
+use crate::kernel::abi::{Call, Faults, HostFn, RawView};
+use crate::kernel::cpu::fused;
+use crate::kernel::program::Program;
+use smallvec::SmallVec;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// One step with everything that a thread of its own needs.
+enum Ready {
+    Fused {
+        program: Arc<Program>,
+        shape: Shape,
+        views: Vec<RawView>,
+        table: Vec<u64>,
+        slots: Range<usize>,
+    },
+    Kernel {
+        host: HostFn,
+        attrs: SmallVec<[Attr; 4]>,
+        inputs: Vec<RawView>,
+        outputs: Vec<RawView>,
+        seed: u64,
+        offset: u64,
+        slot: usize,
+    },
+    /// A launch that goes wrong by plan.
+    Fails,
+    /// The next step is an optimizer's, with this number: left out while a fault is untold.
+    Guard(usize),
+}
+
+/// The steps of one window on their way to a queue.
+#[derive(Default)]
+struct Batch {
+    steps: Vec<Ready>,
+    owners: Vec<usize>,
+    guarded: Vec<Vec<usize>>,
+    known: Vec<(usize, Arc<Diag>)>,
+}
+
+impl Runtime {
+    /// Submits a window to its device.
+    pub(super) fn submit(&self, state: &mut State, slot: u32, nodes: Vec<Node>, plan: &mut Plan) {
+        let device = state.streams[slot as usize].name.device;
+        let sequence = state.streams[slot as usize].submitted + 1;
+        let mut batch = Batch::default();
+        for (step, last_uses) in plan.steps.iter_mut().zip(&plan.last_uses) {
+            self.prepare(&nodes, step, device, &mut batch);
+            self.note_uses(&nodes, step, slot, sequence);
+            for &(node, operand) in last_uses {
+                let buffer = &view_of(&nodes[node as usize], operand).buffer;
+                if !buffer.is_live() && buffer.has_memory() {
+                    buffer.home.release(buffer);
+                }
+            }
+        }
+        end_pending(&nodes);
+        self.launch(state, slot, nodes, batch);
+        // An interruption is noticed by the script at its next step.
+        let _ = self.harvest_front(state);
+    }
+
+    fn prepare(&self, nodes: &[Node], step: &mut Step, device: DeviceId, batch: &mut Batch) {
+        let first = step.nodes()[0];
+        if let Some(fault) = self.planned_fault(device, &nodes[first]) {
+            batch.known.push((first, fault));
+            batch.steps.push(Ready::Fails);
+            return;
+        }
+        if nodes[first].guarded {
+            batch.steps.push(Ready::Guard(batch.guarded.len()));
+            batch.guarded.push(step.nodes().to_vec());
+        }
+        match step {
+            Step::Fused(fused) => {
+                if !self.fill_fused(nodes, fused, &mut batch.known) {
+                    batch.steps.push(Ready::Fails);
+                    return;
+                }
+                let from = batch.owners.len();
+                batch.owners.extend(&fused.fallible);
+                batch.steps.push(Ready::Fused {
+                    program: fused.program.clone(),
+                    shape: fused.shape.clone(),
+                    views: fused.views.clone(),
+                    table: fused.table.clone(),
+                    slots: from..batch.owners.len(),
+                });
+            }
+            Step::Kernel(at) => {
+                let node = &nodes[*at];
+                let Work::Kernel { host, attrs, seed, offset } = &node.work else { unreachable!("a kernel step") };
+                let Some((inputs, outputs)) = self.operands(node, *at, &mut batch.known) else {
+                    batch.steps.push(Ready::Fails);
+                    return;
+                };
+                let slot = batch.owners.len();
+                batch.owners.push(*at);
+                let (host, attrs, seed, offset) = (*host, attrs.clone(), *seed, *offset);
+                batch.steps.push(Ready::Kernel { host, attrs, inputs, outputs, seed, offset, slot });
+            }
+        }
+    }
+
+    /// Whether this launch goes wrong by plan, and what is told then.
+    pub(super) fn planned_fault(&self, device: DeviceId, node: &Node) -> Option<Arc<Diag>> {
+        let gpus = self.gpus()?;
+        let fate = gpus.faults.lock().launch(device);
+        let text = format!("`{}` was queued here, on {device}", node.name);
+        match fate {
+            Fate::Runs => None,
+            Fate::Fails => {
+                let diag = Diag::error(code::LAUNCH_FAILED, format!("{device} could not run `{}`", node.name));
+                Some(Arc::from(diag.label(node.origin, Focus::Expression, text)))
+            }
+            Fate::DeviceLost => {
+                let diag = Diag::error(code::DEVICE_LOST, format!("{device} was lost while it ran `{}`", node.name))
+                    .label(node.origin, Focus::Expression, text)
+                    .note("its memory is gone; other devices and the session go on");
+                self.lose(device);
+                Some(Arc::from(diag))
+            }
+        }
+    }
+
+    /// Blocks that other streams than their own use are kept from reuse until this work has ended.
+    fn note_uses(&self, nodes: &[Node], step: &Step, slot: u32, sequence: u64) {
+        for view in step.nodes().iter().flat_map(|&at| nodes[at].reads().chain(&nodes[at].outputs)) {
+            self.note_use(&view.buffer, slot, sequence);
+        }
+    }
+
+    pub(super) fn note_use(&self, buffer: &crate::op::tensor::Buffer, slot: u32, sequence: u64) {
+        if buffer.stream.load(Ordering::Relaxed) != slot && buffer.has_memory() {
+            let number = buffer.block.load(Ordering::Relaxed);
+            self.with_home(buffer, |memory| memory.record_use(number, slot, sequence));
+        }
+    }
+
+    fn launch(&self, state: &mut State, slot: u32, nodes: Vec<Node>, batch: Batch) {
+        let gpus = self.gpus().expect("streams are of devices");
+        let device = state.streams[slot as usize].name.device;
+        let Batch { steps, owners, guarded, known } = batch;
+        let faults: Arc<Vec<Faults>> = Arc::new(owners.iter().map(|_| Faults::default()).collect());
+        let skipped: Arc<Vec<AtomicBool>> = Arc::new(guarded.iter().map(|_| AtomicBool::new(false)).collect());
+        let (hold, slots, left_out) = (gpus.gpu(device).hold.clone(), faults.clone(), skipped.clone());
+        let known_faults = known.len() as u32;
+        let job = move || {
+            hold.fetch_add(known_faults, Ordering::AcqRel);
+            let mut steps = steps.into_iter();
+            while let Some(step) = steps.next() {
+                match step {
+                    Ready::Guard(number) if hold.load(Ordering::Acquire) > 0 => {
+                        left_out[number].store(true, Ordering::Release);
+                        steps.next();
+                    }
+                    step => run(step, &slots, &hold),
+                }
+            }
+        };
+        let work = sim::Work { job: Some(Box::new(job)), ..sim::Work::default() };
+        let sequence = self.enqueue(state, slot, work);
+        let point = Point { stream: slot, sequence };
+        let entry = Entry { faults, owners, known, skipped, guarded, ..Entry::new(point, nodes) };
+        state.ledger.entries.push_back(entry);
+    }
+
+    /// A device is gone: what is queued there never runs, and what it made is unknown.
+    fn lose(&self, device: DeviceId) {
+        let DeviceId::Cuda(index) = device else { return };
+        let Some(gpus) = self.gpus() else { return };
+        gpus.gpu(device).lost.store(true, Ordering::Release);
+        gpus.simulator.lose(index);
+    }
+}
+
+fn run(step: Ready, faults: &[Faults], hold: &AtomicU32) {
+    let noted = match step {
+        Ready::Fails | Ready::Guard(_) => return,
+        Ready::Fused { program, shape, views, table, slots } => {
+            // SAFETY: the views lie in memory that is not given to other work before this has ended; the
+            // queue orders conflicting work, or the race detector has told that the script does not.
+            unsafe { fused::run(&program, &shape, &views, &table, threads(), &faults[slots.clone()]) };
+            slots
+        }
+        Ready::Kernel { host, attrs, inputs, outputs, seed, offset, slot } => {
+            let call = Call {
+                inputs: &inputs,
+                outputs: &outputs,
+                attrs: &attrs,
+                threads: threads(),
+                faults: &faults[slot],
+                seed,
+                offset,
+            };
+            // SAFETY: as above.
+            unsafe { host(&call) };
+            slot..slot + 1
+        }
+    };
+    let found = faults[noted].iter().filter(|slot| slot.is_set()).count();
+    hold.fetch_add(found as u32, Ordering::AcqRel);
+}

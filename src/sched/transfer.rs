@@ -1,0 +1,157 @@
+//! Copies between devices: ordered against the current streams of both, as PyTorch's are.
+
+use super::ledger::Entry;
+use super::node::{Input, Node, Work};
+use super::runtime::{Runtime, State};
+use crate::base::device_id::DeviceId;
+use crate::base::diag::Result;
+use crate::base::span::Origin;
+use crate::device::sim::{self, Point};
+use crate::device::virtual_time::copy_ns;
+use crate::op::tensor::View;
+use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Who asks for a copy.
+#[derive(Clone, Copy)]
+pub struct Asked {
+    pub name: &'static str,
+    pub origin: Origin,
+    /// The host goes on although the copy may not have ended; only between pinned memory and a device.
+    pub non_blocking: bool,
+}
+
+/// Addresses that a job carries to another thread.
+struct Span(*mut u8, usize);
+
+// SAFETY: an address; whoever queues the job keeps the memory and orders its users.
+unsafe impl Send for Span {}
+
+impl Runtime {
+    /// Copies the bytes of one dense view to another of the same size on another device.
+    pub fn transfer(&self, from: &Arc<View>, to: &Arc<View>, asked: Asked) -> Result<()> {
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        for view in [from, to] {
+            self.check_device(view.buffer.device)?;
+            self.flush_buffer(state, &view.buffer);
+        }
+        let (source, target) = (from.buffer.device, to.buffer.device);
+        let slot = if source.is_cuda() { self.slot_of(source) } else { self.slot_of(target) };
+        self.run_window(state, slot);
+        let other = if source.is_cuda() && target.is_cuda() { Some(self.slot_of(target)) } else { None };
+        if let Some(other) = other {
+            self.order_slots(state, slot, other);
+        }
+        for view in [from, to] {
+            self.give_memory(&view.buffer)?;
+            if view.buffer.device == DeviceId::Cpu && view.buffer.in_flight.load(Ordering::Acquire) > 0 {
+                self.wait_buffer(state, &view.buffer, false)?;
+            }
+        }
+        let node = Node {
+            name: asked.name,
+            origin: asked.origin,
+            guarded: false,
+            work: Work::Transfer,
+            inputs: smallvec![Input::View(from.clone())],
+            outputs: smallvec![to.clone()],
+        };
+        self.watch(state, slot, &node)?;
+        to.buffer.write_by(asked.origin);
+        let late = asked.non_blocking && (from.buffer.pinned || to.buffer.pinned || other.is_some());
+        let point = self.queue_copy(state, slot, node, late);
+        if let Some(other) = other {
+            self.order_slots(state, other, slot);
+        }
+        if (!late && target == DeviceId::Cpu) || self.options.blocking {
+            self.wait_point(state, point)?;
+            self.watch_host_read(state, to);
+        }
+        self.harvest_front(state)
+    }
+
+    fn queue_copy(&self, state: &mut State, slot: u32, node: Node, late: bool) -> Point {
+        let (from, to) = (node.inputs[0].view().expect("a copy reads").clone(), node.outputs[0].clone());
+        let bytes = from.layout.numel() * from.dtype.size_bytes();
+        let device = state.streams[slot as usize].name.device;
+        let known = self.planned_fault(device, &node).map(|fault| (0, fault));
+        let target = Span(to.ptr(), bytes);
+        // What the host may change while the copy waits is taken now.
+        let job: sim::Job = if from.buffer.device == DeviceId::Cpu && !late {
+            // SAFETY: the view is dense and its buffer has memory; no work in flight writes it.
+            let staged = unsafe { std::slice::from_raw_parts(from.ptr(), bytes) }.to_vec();
+            Box::new(move || write(&target, &staged))
+        } else {
+            let source = Span(from.ptr(), bytes);
+            Box::new(move || {
+                let (source, target) = (source, target);
+                // SAFETY: both are dense, of this many bytes, in memory that is kept until the job has ended,
+                // and of two devices.
+                unsafe { std::ptr::copy_nonoverlapping(source.0, target.0, source.1) };
+            })
+        };
+        let job = if known.is_some() { None } else { Some(job) };
+        let work = sim::Work { job, takes_ns: copy_ns(bytes), ..sim::Work::default() };
+        let sequence = self.enqueue(state, slot, work);
+        let host_side = [(&from, late), (&to, true)];
+        let host_side = host_side.into_iter().filter(|(view, used)| *used && view.buffer.device == DeviceId::Cpu);
+        let host_side: SmallVec<[Arc<View>; 1]> = host_side.map(|(view, _)| view.clone()).collect();
+        for view in &host_side {
+            view.buffer.in_flight.fetch_add(1, Ordering::AcqRel);
+        }
+        self.note_use(&from.buffer, slot, sequence);
+        self.note_use(&to.buffer, slot, sequence);
+        let point = Point { stream: slot, sequence };
+        let known = known.into_iter().collect();
+        state.ledger.entries.push_back(Entry { known, host_side, ..Entry::new(point, vec![node]) });
+        point
+    }
+
+    /// Fills a new dense view of a device from the host.
+    pub fn upload_to_device(&self, view: &Arc<View>, bytes: &[u8], asked: Asked) -> Result<()> {
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        self.check_device(view.buffer.device)?;
+        let slot = self.slot_of(view.buffer.device);
+        self.run_window(state, slot);
+        self.give_memory(&view.buffer)?;
+        let node = Node {
+            name: asked.name,
+            origin: asked.origin,
+            guarded: false,
+            work: Work::Transfer,
+            inputs: smallvec![],
+            outputs: smallvec![view.clone()],
+        };
+        self.watch(state, slot, &node)?;
+        let (target, staged) = (Span(view.ptr(), bytes.len()), bytes.to_vec());
+        let job: sim::Job = Box::new(move || write(&target, &staged));
+        let work = sim::Work { job: Some(job), takes_ns: copy_ns(bytes.len()), ..sim::Work::default() };
+        let sequence = self.enqueue(state, slot, work);
+        self.note_use(&view.buffer, slot, sequence);
+        state.ledger.entries.push_back(Entry::new(Point { stream: slot, sequence }, vec![node]));
+        self.harvest_front(state)
+    }
+
+    /// Runs the window that a node on this buffer waits in.
+    pub(super) fn flush_buffer(&self, state: &mut State, buffer: &crate::op::tensor::Buffer) {
+        match buffer.pending.load(Ordering::Relaxed) {
+            0 => {}
+            pending => self.run_window(state, pending - 1),
+        }
+    }
+
+    pub(super) fn check_device(&self, device: DeviceId) -> Result<()> {
+        match (device, self.gpus()) {
+            (DeviceId::Cuda(_), Some(gpus)) => gpus.check_alive(device),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn write(target: &Span, bytes: &[u8]) {
+    // SAFETY: the target is dense, has this many bytes, and lies in memory that is kept until the job has ended.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target.0, bytes.len()) };
+}

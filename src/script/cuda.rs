@@ -1,0 +1,238 @@
+//! The module `cuda`: `torch.cuda`'s functions about devices and memory.
+
+use super::bind::{Natives, raw};
+use super::convert;
+use super::devices::wait_for;
+use super::host::{Host, Native};
+use super::streams::StreamValue;
+use crate::base::code;
+use crate::base::device_id::DeviceId;
+use crate::base::diag::{Diag, Result};
+use crate::sched::memory::Memory;
+use rhai::{Array, Dynamic, Map};
+use std::sync::Arc;
+
+/// The module's functions; their names are `cuda::name` to the source pass.
+pub fn module(host: &Arc<Host>) -> Natives {
+    let mut module = Natives::default();
+    devices(&mut module, host);
+    memory(&mut module, host);
+    streams(&mut module, host);
+    module
+}
+
+/// Registers `name(device?)` and, where asked for, further arguments.
+fn function(
+    module: &mut Natives,
+    host: &Arc<Host>,
+    name: &'static str,
+    arities: std::ops::RangeInclusive<usize>,
+    call: impl Fn(&Host, &mut [&mut Dynamic]) -> Result<Dynamic> + Send + Sync + Clone + 'static,
+) {
+    for arity in arities {
+        let (shared, call) = (host.clone(), call.clone());
+        raw(module, name, arity, move |context, values| -> Native {
+            let context = context.expect("registered with a context");
+            shared.call(&context, |_| call(&shared, values))
+        });
+    }
+}
+
+/// The device of an optional argument: the current CUDA device unless one is named.
+fn device_of(host: &Host, value: Option<&&mut Dynamic>) -> Result<DeviceId> {
+    match value {
+        None => host.rt.current_cuda(),
+        Some(value) if value.is_unit() => host.rt.current_cuda(),
+        Some(value) => match convert::device(host, value)? {
+            DeviceId::Cpu => {
+                Err(Diag::error(code::UNKNOWN_DEVICE, "a CUDA device is wanted, not \"cpu\"")
+                    .help("for example 0 or \"cuda:0\""))
+            }
+            device => Ok(device),
+        },
+    }
+}
+
+fn index_of(device: DeviceId) -> i64 {
+    match device {
+        DeviceId::Cuda(index) => index as i64,
+        DeviceId::Cpu => -1,
+    }
+}
+
+fn devices(module: &mut Natives, host: &Arc<Host>) {
+    function(module, host, "is_available", 0..=0, |host, _| Ok(Dynamic::from_bool(host.rt.gpu_count() > 0)));
+    function(module, host, "device_count", 0..=0, |host, _| Ok(Dynamic::from_int(host.rt.gpu_count() as i64)));
+    function(module, host, "current_device", 0..=0, |host, _| {
+        Ok(Dynamic::from_int(index_of(host.rt.current_cuda()?)))
+    });
+    function(module, host, "set_device", 1..=1, |host, values| {
+        if let DeviceId::Cuda(index) = device_of(host, values.first())? {
+            host.rt.set_current_cuda(index);
+        }
+        Ok(Dynamic::UNIT)
+    });
+    function(module, host, "synchronize", 0..=1, |host, values| {
+        match values.first() {
+            Some(value) => wait_for(host, value)?,
+            None => host.rt.synchronize_device(host.rt.current_cuda()?)?,
+        }
+        Ok(Dynamic::UNIT)
+    });
+    function(module, host, "get_device_name", 0..=1, |host, values| {
+        let facts = host.rt.device_facts(device_of(host, values.first())?)?;
+        Ok(facts.name.into())
+    });
+    function(module, host, "get_device_capability", 0..=1, |host, values| {
+        let facts = host.rt.device_facts(device_of(host, values.first())?)?;
+        let (major, minor) = facts.capability;
+        Ok(Dynamic::from(vec![Dynamic::from_int(major), Dynamic::from_int(minor)] as Array))
+    });
+    function(module, host, "get_device_properties", 0..=1, |host, values| {
+        let facts = host.rt.device_facts(device_of(host, values.first())?)?;
+        let mut map = Map::new();
+        map.insert("name".into(), facts.name.into());
+        map.insert("major".into(), Dynamic::from_int(facts.capability.0));
+        map.insert("minor".into(), Dynamic::from_int(facts.capability.1));
+        map.insert("total_memory".into(), Dynamic::from_int(facts.total_bytes as i64));
+        map.insert("multi_processor_count".into(), Dynamic::from_int(facts.multiprocessors as i64));
+        map.insert("is_simulated".into(), Dynamic::from_bool(facts.is_simulated));
+        Ok(Dynamic::from(map))
+    });
+    function(module, host, "can_device_access_peer", 2..=2, |host, values| {
+        let (a, b) = (device_of(host, values.first())?, device_of(host, values.get(1))?);
+        Ok(Dynamic::from_bool(host.rt.can_access_peer(a, b)?))
+    });
+    function(module, host, "manual_seed", 1..=1, seed);
+    function(module, host, "manual_seed_all", 1..=1, seed);
+}
+
+/// One generator a session: the same as `manual_seed`.
+fn seed(host: &Host, values: &mut [&mut Dynamic]) -> Result<Dynamic> {
+    match values[0].as_int() {
+        Ok(seed) => host.rt.seed(seed as u64),
+        Err(_) => {
+            crate::fail!(ARGUMENT_TYPE, "a seed is an integer, not {}", convert::type_name(values[0]))
+        }
+    }
+    Ok(Dynamic::UNIT)
+}
+
+/// A function that reads one number of a device's allocator.
+fn number(module: &mut Natives, host: &Arc<Host>, name: &'static str, read: fn(&mut Memory) -> u64) {
+    function(module, host, name, 0..=1, move |host, values| {
+        let device = device_of(host, values.first())?;
+        host.rt.with_memory(device, |memory| Dynamic::from_int(read(memory) as i64))
+    });
+}
+
+fn memory(module: &mut Natives, host: &Arc<Host>) {
+    number(module, host, "memory_allocated", |m| m.cache().statistics().allocated_bytes[0].current);
+    number(module, host, "max_memory_allocated", |m| m.cache().statistics().allocated_bytes[0].peak);
+    for name in ["memory_reserved", "memory_cached"] {
+        number(module, host, name, |m| m.cache().statistics().reserved_bytes[0].current);
+    }
+    for name in ["max_memory_reserved", "max_memory_cached"] {
+        number(module, host, name, |m| m.cache().statistics().reserved_bytes[0].peak);
+    }
+    for name in ["reset_peak_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached"] {
+        function(module, host, name, 0..=1, |host, values| {
+            let device = device_of(host, values.first())?;
+            host.rt.with_memory(device, |memory| memory.cache().reset_peaks())?;
+            Ok(Dynamic::UNIT)
+        });
+    }
+    function(module, host, "reset_accumulated_memory_stats", 0..=1, |host, values| {
+        let device = device_of(host, values.first())?;
+        host.rt.with_memory(device, |memory| memory.cache().reset_accumulated())?;
+        Ok(Dynamic::UNIT)
+    });
+    function(module, host, "empty_cache", 0..=0, |host, _| {
+        host.rt.empty_caches()?;
+        Ok(Dynamic::UNIT)
+    });
+    function(module, host, "memory_stats", 0..=1, |host, values| {
+        let device = device_of(host, values.first())?;
+        let entries = host.rt.with_memory(device, |memory| memory.cache().statistics().entries())?;
+        let map: Map = entries.into_iter().map(|(name, value)| (name.into(), Dynamic::from_int(value))).collect();
+        Ok(Dynamic::from(map))
+    });
+    function(module, host, "memory_summary", 0..=1, |host, values| {
+        let device = device_of(host, values.first())?;
+        let text = host.rt.with_memory(device, |memory| memory.cache().summary(&device.to_string()))?;
+        Ok(text.into())
+    });
+    function(module, host, "memory_snapshot", 0..=1, |host, values| {
+        let named: Vec<DeviceId> = match values.first() {
+            Some(_) => vec![device_of(host, values.first())?],
+            None => (0..host.rt.gpu_count() as u16).map(DeviceId::Cuda).collect(),
+        };
+        let mut all = Array::new();
+        for device in named {
+            all.extend(host.rt.with_memory(device, |memory| segments(memory, device))?);
+        }
+        Ok(Dynamic::from(all))
+    });
+    function(module, host, "mem_get_info", 0..=1, |host, values| {
+        let device = device_of(host, values.first())?;
+        let (free, total) = host.rt.memory_info(device)?;
+        Ok(Dynamic::from(vec![Dynamic::from_int(free as i64), Dynamic::from_int(total as i64)] as Array))
+    });
+    function(module, host, "set_per_process_memory_fraction", 1..=2, |host, values| {
+        let fraction = match values[0].as_float().ok().or(values[0].as_int().ok().map(|n| n as f64)) {
+            Some(fraction) if (0.0..=1.0).contains(&fraction) => fraction,
+            Some(fraction) => crate::fail!(VALUE, "a fraction is from 0 to 1, not {fraction}"),
+            None => crate::fail!(ARGUMENT_TYPE, "a fraction is a number, not {}", convert::type_name(values[0])),
+        };
+        let device = device_of(host, values.get(1))?;
+        host.rt.with_memory(device, |memory| memory.cache().set_memory_fraction(Some(fraction)))?;
+        Ok(Dynamic::UNIT)
+    });
+}
+
+/// A device's segments with PyTorch's names.
+fn segments(memory: &mut Memory, device: DeviceId) -> Array {
+    let number = |n: usize| Dynamic::from_int(n as i64);
+    let segment = |segment: crate::device::cache::SegmentInfo| {
+        let mut map = Map::new();
+        map.insert("device".into(), Dynamic::from_int(index_of(device)));
+        map.insert("address".into(), Dynamic::from_int(segment.address as i64));
+        map.insert("total_size".into(), number(segment.total_size));
+        map.insert("allocated_size".into(), number(segment.allocated_size));
+        map.insert("active_size".into(), number(segment.active_size));
+        map.insert("requested_size".into(), number(segment.requested_size));
+        map.insert("stream".into(), Dynamic::from_int(segment.stream as i64));
+        map.insert("segment_type".into(), segment.type_name().into());
+        let block = |block: &crate::device::cache::BlockInfo| {
+            let mut map = Map::new();
+            map.insert("address".into(), Dynamic::from_int(block.address as i64));
+            map.insert("size".into(), number(block.size));
+            map.insert("requested_size".into(), number(block.requested_size));
+            map.insert("state".into(), block.state.name().into());
+            map.insert("line".into(), Dynamic::from_int(crate::sched::memory::unpack(block.owner).user.line() as i64));
+            Dynamic::from(map)
+        };
+        map.insert("blocks".into(), Dynamic::from(segment.blocks.iter().map(block).collect::<Array>()));
+        Dynamic::from(map)
+    };
+    memory.cache().snapshot().into_iter().map(segment).collect()
+}
+
+fn streams(module: &mut Natives, host: &Arc<Host>) {
+    for (name, default) in [("current_stream", false), ("default_stream", true)] {
+        function(module, host, name, 0..=1, move |host, values| {
+            let device = device_of(host, values.first())?;
+            let stream = if default { host.rt.default_stream(device)? } else { host.rt.current_stream(device)? };
+            Ok(Dynamic::from(StreamValue(stream)))
+        });
+    }
+    function(module, host, "sleep", 1..=1, |host, values| {
+        let ms = values[0].as_float().ok().or(values[0].as_int().ok().map(|n| n as f64));
+        let Some(ms) = ms.filter(|ms| *ms >= 0.0 && ms.is_finite()) else {
+            crate::fail!(VALUE, "`sleep` wants a number of milliseconds of at least 0");
+        };
+        let stream = host.rt.current_stream(host.rt.current_cuda()?)?;
+        host.rt.sleep(&stream, ms)?;
+        Ok(Dynamic::UNIT)
+    });
+}

@@ -1,0 +1,283 @@
+//! Streams and events as values of the language.
+
+use super::bind::Natives;
+use super::convert;
+use super::host::{Host, Native};
+use super::value::{DeviceValue, Tensor};
+use crate::base::code;
+use crate::base::device_id::DeviceId;
+use crate::base::diag::{Diag, Result};
+use crate::sched::stream::{Event, StreamHandle};
+use rhai::{Dynamic, FuncRegistration, Map, NativeCallContext};
+use std::sync::Arc;
+
+/// `stream()`.
+#[derive(Clone)]
+pub struct StreamValue(pub Arc<StreamHandle>);
+
+/// `event()`.
+#[derive(Clone)]
+pub struct EventValue(pub Arc<Event>);
+
+impl StreamValue {
+    pub fn text(&self) -> String {
+        format!("stream({}, {})", self.0.name.device, self.0.name.number)
+    }
+}
+
+impl EventValue {
+    pub fn text(&self) -> String {
+        match self.0.moment() {
+            Some(moment) => format!("event(recorded on {})", moment.name),
+            None => "event(not recorded)".to_string(),
+        }
+    }
+}
+
+/// A native method of a type of ours, by name.
+pub fn typed<A, const N: usize, const X: bool, R: Clone + Send + Sync + 'static, const F: bool>(
+    module: &mut Natives,
+    name: &str,
+    function: impl rhai::RhaiNativeFunc<A, N, X, R, F> + Send + Sync + 'static,
+) where
+    A: 'static,
+{
+    module.names.insert(name.trim_start_matches("get$").to_string());
+    FuncRegistration::new(name).in_global_namespace().set_into_module(&mut module.module, function);
+}
+
+type Raised<T> = std::result::Result<T, Box<rhai::EvalAltResult>>;
+
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    making(module, host);
+    stream_methods(module, host);
+    event_methods(module, host);
+    properties(module);
+}
+
+/// The device that a function about streams means: the current CUDA device unless one is named.
+fn stream_device(host: &Host, value: Option<&Dynamic>) -> Result<DeviceId> {
+    let device = match value {
+        None => return host.rt.current_cuda(),
+        Some(value) if value.is_unit() => return host.rt.current_cuda(),
+        Some(value) => convert::device(host, value)?,
+    };
+    match device {
+        DeviceId::Cuda(_) => Ok(device),
+        DeviceId::Cpu => Err(Diag::error(code::STREAM, "the CPU has no streams")
+            .help("streams belong to CUDA devices, for example `stream(#{device: \"cuda:0\"})`")),
+    }
+}
+
+/// `#{device: .., priority: ..}`.
+fn stream_options(host: &Host, value: Option<&Dynamic>) -> Result<(Option<DeviceId>, i32)> {
+    let (mut device, mut priority) = (None, 0);
+    let Some(value) = value else { return Ok((device, priority)) };
+    let Some(map) = value.read_lock::<Map>() else {
+        return Ok((Some(stream_device(host, Some(value))?), priority));
+    };
+    for (name, value) in map.iter() {
+        match name.as_str() {
+            "device" => device = Some(stream_device(host, Some(value))?),
+            "priority" => {
+                let number = value.as_int().map_err(|_| {
+                    Diag::error(
+                        code::ARGUMENT_TYPE,
+                        format!("a priority is an integer, not {}", convert::type_name(value)),
+                    )
+                })?;
+                // As CUDA clamps a priority to the range that the device has.
+                priority = number.clamp(-5, 0) as i32;
+            }
+            other => return Err(convert::unknown_keyword(other, &["device", "priority"])),
+        }
+    }
+    Ok((device, priority))
+}
+
+fn making(module: &mut Natives, host: &Arc<Host>) {
+    for arity in 0..=2 {
+        let shared = host.clone();
+        super::bind::raw(module, "stream", arity, move |context, values| -> Native {
+            let context = context.expect("registered with a context");
+            shared.call(&context, |e| {
+                let (mut device, mut priority) = stream_options(&shared, values.first().map(|value| &**value))?;
+                if let Some(second) = values.get(1) {
+                    let (named, lower) = stream_options(&shared, Some(second))?;
+                    (device, priority) = (named.or(device), lower);
+                }
+                let device = match device {
+                    Some(device) => device,
+                    None => shared.rt.current_cuda()?,
+                };
+                let made = shared.rt.new_stream(device, priority, e.origin)?;
+                Ok(Dynamic::from(StreamValue(made)))
+            })
+        });
+    }
+    for arity in 0..=1 {
+        for (name, default) in [("current_stream", false), ("default_stream", true)] {
+            let shared = host.clone();
+            super::bind::raw(module, name, arity, move |context, values| -> Native {
+                let context = context.expect("registered with a context");
+                shared.call(&context, |_| {
+                    let device = stream_device(&shared, values.first().map(|value| &**value))?;
+                    let found =
+                        if default { shared.rt.default_stream(device) } else { shared.rt.current_stream(device) };
+                    found.map(|stream| Dynamic::from(StreamValue(stream)))
+                })
+            });
+        }
+        let shared = host.clone();
+        super::bind::raw(module, "event", arity, move |context, values| -> Native {
+            let context = context.expect("registered with a context");
+            shared.call(&context, |e| {
+                let mut timing = false;
+                if let Some(value) = values.first() {
+                    let Some(map) = value.read_lock::<Map>() else {
+                        crate::fail!(
+                            ARGUMENT_TYPE,
+                            "options such as `#{{timing: true}}` are wanted, not {}",
+                            convert::type_name(value)
+                        );
+                    };
+                    for (name, value) in map.iter() {
+                        match (name.as_str(), value.as_bool()) {
+                            ("timing" | "enable_timing", Ok(on)) => timing = on,
+                            // Blocking waits and sharing between processes make no difference here.
+                            ("blocking" | "interprocess", Ok(_)) => {}
+                            ("timing" | "enable_timing" | "blocking" | "interprocess", Err(_)) => {
+                                crate::fail!(ARGUMENT_TYPE, "`{name}` is a bool, not {}", convert::type_name(value))
+                            }
+                            (other, _) => return Err(convert::unknown_keyword(other, &["timing", "blocking"])),
+                        }
+                    }
+                }
+                Ok(Dynamic::from(EventValue(Arc::new(Event::new(timing, e.origin)))))
+            })
+        });
+    }
+    let shared = host.clone();
+    super::bind::raw(module, "set_stream", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |_| {
+            let stream = stream_of(values[0])?;
+            let before = shared.rt.set_current_stream(&stream)?;
+            drop(before);
+            Ok(Dynamic::UNIT)
+        })
+    });
+    let shared = host.clone();
+    super::bind::raw(module, "stream_barrier", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |_| {
+            let Some(list) = values[0].read_lock::<rhai::Array>() else {
+                crate::fail!(ARGUMENT_TYPE, "an array of streams is wanted, not {}", convert::type_name(values[0]));
+            };
+            let streams: Vec<Arc<StreamHandle>> = list.iter().map(stream_of).collect::<Result<_>>()?;
+            shared.rt.stream_barrier(&streams).map(|()| Dynamic::UNIT)
+        })
+    });
+}
+
+/// A stream among the arguments.
+pub fn stream_of(value: &Dynamic) -> Result<Arc<StreamHandle>> {
+    match value.read_lock::<StreamValue>() {
+        Some(stream) => Ok(stream.0.clone()),
+        None => {
+            Err(Diag::error(code::ARGUMENT_TYPE, format!("a stream is wanted, not {}", convert::type_name(value))))
+        }
+    }
+}
+
+fn stream_methods(module: &mut Natives, host: &Arc<Host>) {
+    let h = host.clone();
+    typed(module, "wait_stream", move |context: NativeCallContext, s: StreamValue, t: StreamValue| -> Raised<()> {
+        h.call(&context, |_| h.rt.wait_stream(&s.0, &t.0))
+    });
+    let h = host.clone();
+    typed(module, "wait_event", move |context: NativeCallContext, s: StreamValue, e: EventValue| -> Raised<()> {
+        h.call(&context, |_| h.rt.wait_event(&s.0, &e.0))
+    });
+    let h = host.clone();
+    typed(module, "record_event", move |context: NativeCallContext, s: StreamValue| -> Raised<EventValue> {
+        h.call(&context, |engine| {
+            let event = Arc::new(Event::new(false, engine.origin));
+            h.rt.record_event(&event, &s.0)?;
+            Ok(EventValue(event))
+        })
+    });
+    let h = host.clone();
+    typed(
+        module,
+        "record_event",
+        move |context: NativeCallContext, s: StreamValue, e: EventValue| -> Raised<EventValue> {
+            h.call(&context, |_| h.rt.record_event(&e.0, &s.0))?;
+            Ok(e)
+        },
+    );
+    let h = host.clone();
+    typed(module, "synchronize", move |context: NativeCallContext, s: StreamValue| -> Raised<()> {
+        h.call(&context, |_| h.rt.synchronize_stream(&s.0))
+    });
+    let h = host.clone();
+    typed(module, "query", move |context: NativeCallContext, s: StreamValue| -> Raised<bool> {
+        h.call(&context, |_| h.rt.query_stream(&s.0))
+    });
+    let h = host.clone();
+    typed(module, "record_stream", move |context: NativeCallContext, x: Tensor, s: StreamValue| -> Raised<()> {
+        h.call(&context, |_| h.rt.record_stream(&x.view(), &s.0))
+    });
+}
+
+fn event_methods(module: &mut Natives, host: &Arc<Host>) {
+    let h = host.clone();
+    typed(module, "record", move |context: NativeCallContext, e: EventValue| -> Raised<()> {
+        h.call(&context, |_| {
+            let stream = h.rt.current_stream(h.rt.current_cuda()?)?;
+            h.rt.record_event(&e.0, &stream)
+        })
+    });
+    let h = host.clone();
+    typed(module, "record", move |context: NativeCallContext, e: EventValue, s: StreamValue| -> Raised<()> {
+        h.call(&context, |_| h.rt.record_event(&e.0, &s.0))
+    });
+    let h = host.clone();
+    typed(module, "wait", move |context: NativeCallContext, e: EventValue| -> Raised<()> {
+        h.call(&context, |_| {
+            let stream = h.rt.current_stream(h.rt.current_cuda()?)?;
+            h.rt.wait_event(&stream, &e.0)
+        })
+    });
+    let h = host.clone();
+    typed(module, "wait", move |context: NativeCallContext, e: EventValue, s: StreamValue| -> Raised<()> {
+        h.call(&context, |_| h.rt.wait_event(&s.0, &e.0))
+    });
+    let h = host.clone();
+    typed(module, "synchronize", move |context: NativeCallContext, e: EventValue| -> Raised<()> {
+        h.call(&context, |_| h.rt.synchronize_event(&e.0))
+    });
+    let h = host.clone();
+    typed(module, "query", move |context: NativeCallContext, e: EventValue| -> Raised<bool> {
+        h.call(&context, |_| h.rt.query_event(&e.0))
+    });
+    let h = host.clone();
+    typed(
+        module,
+        "elapsed_time",
+        move |context: NativeCallContext, start: EventValue, stop: EventValue| -> Raised<f64> {
+            h.call(&context, |_| h.rt.elapsed_ms(&start.0, &stop.0))
+        },
+    );
+}
+
+fn properties(module: &mut Natives) {
+    typed(module, "get$device", |s: StreamValue| DeviceValue(s.0.name.device));
+    typed(module, "get$priority", |s: StreamValue| s.0.priority as i64);
+    typed(module, "get$id", |s: StreamValue| s.0.name.number as i64);
+    typed(module, "get$device", |e: EventValue| match e.0.moment() {
+        Some(moment) => Dynamic::from(DeviceValue(moment.name.device)),
+        None => Dynamic::UNIT,
+    });
+    typed(module, "get$timing", |e: EventValue| e.0.timing);
+}
