@@ -48,6 +48,7 @@ pub fn explain(code: Code) -> &'static str {
         code::CHECK_NOT_FINITE => CHECK_NOT_FINITE,
         code::DEVICE_LOST => DEVICE_LOST,
         code::KERNEL_CONVERGE => KERNEL_CONVERGE,
+        code::LAUNCH_FAILED => LAUNCH_FAILED,
         code::RACE => RACE,
         code::FILE => FILE,
         code::FILE_FORMAT => FILE_FORMAT,
@@ -674,6 +675,18 @@ print(svd(tensor([[0.0 / 0.0, 1.0], [1.0, 1.0]])));
 ```
 
 Look for NaN in the input, for instance with `--check`.
+"##;
+
+const LAUNCH_FAILED: &str = r##"A device refused to run one piece of work. Its results are unknown, and so is what was computed from
+them; everything else is unharmed.
+
+```rhai
+// tscript run --simulate-gpus 1 --simulate-fault launch:1@cuda:0 script.rhai
+let x = ones([3], #{device: "cuda"});
+print(x);
+```
+
+Try the work again, or run it on another device.
 "##;
 
 const RACE: &str = r##"Two streams use the same memory, at least one of them writes, and nothing orders them. The result

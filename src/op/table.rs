@@ -10,6 +10,19 @@ pub fn all() -> impl Iterator<Item = &'static Op> {
     rows::FAMILIES.iter().flat_map(|family| family.iter().copied())
 }
 
+/// What a script writes for the form of a row that changes its first operand: `add_`.
+pub fn inplace_name(op: &'static Op) -> &'static str {
+    static NAMES: OnceLock<HashMap<&'static str, &'static str>> = OnceLock::new();
+    let names = NAMES.get_or_init(|| {
+        // Bound: leaked once a row that has such a form, for the whole process.
+        all()
+            .filter(|op| op.inplace)
+            .map(|op| (op.name, &*Box::leak(format!("{}_", op.name).into_boxed_str())))
+            .collect()
+    });
+    names.get(op.name).copied().unwrap_or(op.name)
+}
+
 /// The row that a script means by `name` (aliases included).
 pub fn find(name: &str) -> Option<&'static Op> {
     static INDEX: OnceLock<HashMap<&'static str, &'static Op>> = OnceLock::new();

@@ -470,7 +470,8 @@ impl Emit for Engine {
 
     fn apply_inplace(&mut self, op: &'static Op, args: Args) -> Result<Tensor> {
         let args = args.complete(op);
-        self.named(op.name, |e| e.inplace(op, args))
+        let name = if self.name.is_empty() { crate::op::table::inplace_name(op) } else { op.name };
+        self.named(name, |e| e.inplace(op, args))
     }
 
     fn kernel(&mut self, call: KernelCall) -> Result<Vec<Tensor>> {
