@@ -1,5 +1,7 @@
 //! What scripts may ask about devices and their memory as a whole.
 
+use super::memory::Memory;
+use super::race::StreamName;
 use super::runtime::Runtime;
 use super::stream::StreamHandle;
 use crate::base::device_id::DeviceId;
@@ -18,7 +20,44 @@ pub struct DeviceFacts {
     pub is_simulated: bool,
 }
 
+/// Memory of one device, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryFacts {
+    pub device: DeviceId,
+    pub allocated: usize,
+    pub reserved: usize,
+    pub peak: usize,
+    pub total: usize,
+}
+
+fn facts(memory: &mut Memory, device: DeviceId) -> MemoryFacts {
+    let stats = memory.cache().statistics();
+    let (allocated, reserved) = (stats.allocated_bytes[0], stats.reserved_bytes[0].current as usize);
+    let (allocated, peak) = (allocated.current as usize, allocated.peak as usize);
+    MemoryFacts { device, allocated, reserved, peak, total: memory.cache().raw().total() }
+}
+
 impl Runtime {
+    /// Memory of the host and of every GPU that was opened, as it is now: nothing is run for it.
+    pub fn memory_by_device(&self) -> Vec<MemoryFacts> {
+        let mut all = vec![facts(&mut self.host.lock(), DeviceId::Cpu)];
+        for (index, gpu) in self.gpus_if_opened().into_iter().flat_map(|gpus| gpus.list.iter().enumerate()) {
+            all.push(facts(&mut gpu.memory.lock(), DeviceId::Cuda(index as u16)));
+        }
+        all
+    }
+
+    /// Streams in use, the host's first, with the operations that are queued and not known to be done.
+    pub fn pending_by_stream(&self) -> Vec<(StreamName, usize)> {
+        let state = self.state.lock();
+        let in_flight = |slot: usize| {
+            let entries = state.ledger.entries.iter().filter(move |entry| entry.point.stream as usize == slot);
+            entries.map(|entry| entry.nodes.len()).sum::<usize>()
+        };
+        let streams = state.streams.iter().enumerate().filter(|(_, stream)| stream.in_use);
+        streams.map(|(slot, stream)| (stream.name, state.windows[slot].len() + in_flight(slot))).collect()
+    }
+
     /// What is known of a GPU.
     pub fn device_facts(&self, device: DeviceId) -> Result<DeviceFacts> {
         let index = self.gpu_index(device)?;

@@ -48,7 +48,7 @@ pub struct Runtime {
     pub options: Options,
     pub(super) state: Mutex<State>,
     pub(super) placement: Mutex<Placement>,
-    host: Mutex<Memory>,
+    pub(super) host: Mutex<Memory>,
     pub(super) opened: OnceLock<Option<Gpus>>,
     pub(super) warnings: Mutex<Warnings>,
     pub(super) naming: Mutex<Option<Box<dyn Naming>>>,
@@ -85,6 +85,16 @@ pub struct State {
 pub struct Window {
     nodes: Vec<Node>,
     pending_bytes: usize,
+}
+
+impl Window {
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
 }
 
 impl Home for Runtime {
@@ -161,7 +171,7 @@ impl Runtime {
         self.me.upgrade().expect("whoever calls holds it")
     }
 
-    fn gpus_if_opened(&self) -> Option<&Gpus> {
+    pub(super) fn gpus_if_opened(&self) -> Option<&Gpus> {
         self.opened.get().and_then(Option::as_ref)
     }
 

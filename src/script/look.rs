@@ -75,7 +75,11 @@ const DEPTH: usize = 8;
 
 impl Session {
     pub fn placement(&self) -> Placement {
-        Placement { device: self.host.rt.default_device().to_string(), stream: None }
+        let rt = &self.host.rt;
+        let device = rt.default_device();
+        let stream = if device.is_cuda() { rt.current_stream(device).ok() } else { None };
+        let stream = stream.map(|stream| stream.name.number).filter(|&number| number != 0);
+        Placement { device: device.to_string(), stream }
     }
 
     /// What `show` and `plot` draw for; characters without colour unless told.
@@ -118,14 +122,16 @@ impl Session {
     }
 
     pub fn memory_report(&self) -> Vec<DeviceMemory> {
-        let rt = &self.host.rt;
-        let (allocated, peak) = (rt.allocated_bytes(), rt.peak_bytes());
-        let total = Some(crate::device::host_memory::physical_bytes());
-        vec![DeviceMemory { device: "cpu".to_string(), allocated, reserved: allocated, peak, total }]
+        self.host.rt.memory_by_device().into_iter().map(told).collect()
     }
 
     pub fn streams(&self) -> Vec<StreamReport> {
-        vec![StreamReport { device: "cpu".to_string(), stream: 0, pending: 0 }]
+        let told = |(name, pending): (crate::sched::race::StreamName, usize)| StreamReport {
+            device: name.device.to_string(),
+            stream: name.number,
+            pending,
+        };
+        self.host.rt.pending_by_stream().into_iter().map(told).collect()
     }
 
     /// What is told about a name: a function of the user with its doc comment, or a page of the manual.
@@ -183,6 +189,11 @@ impl Session {
             pending: view.buffer.pending.load(Ordering::Relaxed) != 0,
         }
     }
+}
+
+fn told(memory: crate::sched::facts::MemoryFacts) -> DeviceMemory {
+    let crate::sched::facts::MemoryFacts { device, allocated, reserved, peak, total } = memory;
+    DeviceMemory { device: device.to_string(), allocated, reserved, peak, total: Some(total) }
 }
 
 /// Bound: entries of an array or a map that are told.

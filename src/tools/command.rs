@@ -244,7 +244,8 @@ fn flag(parser: &mut Parser, settings: &mut Settings, name: &str) -> Result<(), 
         "--races" => settings.races = Some(races(parser)?),
         "--simulate-gpus" => {
             let count = number(parser, name, "for example `--simulate-gpus 4`")?;
-            settings.simulate_gpus = Some(gpus(count).map_err(|text| Usage::new(text, "for example `--simulate-gpus 4`"))?);
+            settings.simulate_gpus =
+                Some(gpus(count).map_err(|text| Usage::new(text, "for example `--simulate-gpus 4`"))?);
         }
         "--simulate-seed" => {
             settings.simulate_seed = Some(number(parser, name, "for example `--simulate-seed 7`")?);
@@ -354,12 +355,7 @@ mod tests {
         let wanted = Command::Run {
             file: "m.rhai".into(),
             words: vec!["--lr".into(), "0.1".into()],
-            settings: Settings {
-                device: Some("cpu".into()),
-                seed: Some(7),
-                blocking: true,
-                ..Settings::default()
-            },
+            settings: Settings { device: Some("cpu".into()), seed: Some(7), blocking: true, ..Settings::default() },
         };
         assert_eq!(read("run --device cpu --blocking m.rhai --seed=7 -- --lr 0.1"), Ok(wanted));
     }
