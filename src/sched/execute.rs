@@ -6,12 +6,12 @@ use super::node::{Input, Node, Work};
 use super::plan::{Fused, Plan, ScalarRef, Step, view_of};
 use super::runtime::{Runtime, State, threads};
 use super::stream::HOST;
+use super::touch;
 use crate::base::diag::Diag;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::span::Origin;
 use crate::device::sim::Point;
 use crate::kernel::abi::{Call, Fault, Faults, RawView};
-use crate::kernel::cpu::fused;
 use crate::kernel::program::Class;
 use crate::op::tensor::View;
 use std::sync::Arc;
@@ -66,9 +66,7 @@ impl Runtime {
             return;
         }
         let slots: Vec<Faults> = step.fallible.iter().map(|_| Faults::default()).collect();
-        // SAFETY: every view lies in a buffer with memory; the plan orders conflicting steps, and this
-        // thread runs them one after the other.
-        unsafe { fused::run(&step.program, &step.shape, &step.views, &step.table, threads(), &slots) };
+        touch::run_fused(&step.program, &step.shape, &step.views, &step.table, &slots);
         for (slot, &at) in slots.iter().zip(&step.fallible) {
             if let Some(found) = slot.take() {
                 faults.push((at, diagnose(found, &nodes[at])));
@@ -106,8 +104,7 @@ impl Runtime {
             seed: *seed,
             offset: *offset,
         };
-        // SAFETY: as for fused steps.
-        unsafe { host(&call) };
+        touch::run_kernel(*host, &call);
         if let Some(found) = slot.take() {
             faults.push((at, diagnose(found, node)));
         }

@@ -3,10 +3,10 @@
 use super::node::{Input, Node, Work};
 use super::poison;
 use super::runtime::{Runtime, State};
+use super::touch::Span;
 use crate::base::diag::Result;
 use crate::base::layout::Layout;
 use crate::base::span::Origin;
-use crate::kernel::abi::RawView;
 use crate::op::tensor::View;
 use smallvec::smallvec;
 use std::sync::Arc;
@@ -49,8 +49,7 @@ impl Runtime {
         self.give_memory(&view.buffer)?;
         let size = view.layout.numel() * view.dtype.size_bytes();
         assert_eq!(size, bytes.len(), "as many bytes as the view has");
-        // SAFETY: the buffer was just made and has this many bytes; nobody else knows it.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), view.ptr(), size) };
+        Span::new(view.ptr(), size).write(bytes);
         Ok(())
     }
 
@@ -60,24 +59,15 @@ impl Runtime {
         if size == 0 {
             return Ok(Vec::new());
         }
-        let mut out = vec![0u8; size];
-        let source = RawView {
-            ptr: view.ptr(),
-            dtype: view.dtype,
-            shape: view.layout.shape.clone(),
-            strides: view.layout.strides.clone(),
-        };
-        if source.is_contiguous() {
-            // SAFETY: the view lies in a buffer with memory, and everything that writes it has run.
-            unsafe { std::ptr::copy_nonoverlapping(source.ptr, out.as_mut_ptr(), size) };
-            return Ok(out);
+        if view.layout.is_contiguous() {
+            return Ok(Span::new(view.ptr(), size).read());
         }
         let elem = view.dtype.size_bytes();
+        let mut out = Vec::with_capacity(size);
         let mut index = vec![0usize; view.layout.ndim()];
-        for chunk in out.chunks_exact_mut(elem) {
+        for _ in 0..view.layout.numel() {
             let at: isize = index.iter().zip(&view.layout.strides).map(|(&i, &s)| i as isize * s).sum();
-            // SAFETY: the index is within the view's shape.
-            unsafe { std::ptr::copy_nonoverlapping(source.ptr.offset(at * elem as isize), chunk.as_mut_ptr(), elem) };
+            out.extend_from_slice(&self.peek_bytes(view, view.layout.offset.wrapping_add_signed(at))[..elem]);
             for dim in (0..index.len()).rev() {
                 index[dim] += 1;
                 if index[dim] < view.layout.shape[dim] {
@@ -94,8 +84,7 @@ impl Runtime {
         let elem = view.dtype.size_bytes();
         let mut out = [0u8; 8];
         let at = view.buffer.ptr().wrapping_add(element * elem);
-        // SAFETY: the caller gives an element inside the view's buffer, which has memory.
-        unsafe { std::ptr::copy_nonoverlapping(at, out.as_mut_ptr(), elem) };
+        out[..elem].copy_from_slice(&Span::new(at, elem).read());
         out
     }
 

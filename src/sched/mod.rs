@@ -18,5 +18,6 @@ pub mod race;
 pub mod runtime;
 pub mod stream;
 pub mod submit;
+pub mod touch;
 pub mod transfer;
 pub mod watch;

@@ -5,6 +5,7 @@ use super::ledger::Entry;
 use super::node::{Node, Work};
 use super::plan::{Plan, Step, view_of};
 use super::runtime::{Runtime, State, end_pending, threads};
+use super::touch;
 use crate::base::attr::Attr;
 use crate::base::code;
 use crate::base::device_id::DeviceId;
@@ -13,7 +14,6 @@ use crate::base::layout::Shape;
 use crate::device::planned_fault::Fate;
 use crate::device::sim::{self, Point};
 use crate::kernel::abi::{Call, Faults, HostFn, RawView};
-use crate::kernel::cpu::fused;
 use crate::kernel::program::Program;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -193,9 +193,7 @@ fn run(step: Ready, faults: &[Faults], hold: &AtomicU32) {
     let noted = match step {
         Ready::Fails | Ready::Guard(_) => return,
         Ready::Fused { program, shape, views, table, slots } => {
-            // SAFETY: the views lie in memory that is not given to other work before this has ended; the
-            // queue orders conflicting work, or the race detector has told that the script does not.
-            unsafe { fused::run(&program, &shape, &views, &table, threads(), &faults[slots.clone()]) };
+            touch::run_fused(&program, &shape, &views, &table, &faults[slots.clone()]);
             slots
         }
         Ready::Kernel { host, attrs, inputs, outputs, seed, offset, slot } => {
@@ -208,8 +206,7 @@ fn run(step: Ready, faults: &[Faults], hold: &AtomicU32) {
                 seed,
                 offset,
             };
-            // SAFETY: as above.
-            unsafe { host(&call) };
+            touch::run_kernel(host, &call);
             slot..slot + 1
         }
     };

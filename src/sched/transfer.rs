@@ -3,6 +3,7 @@
 use super::ledger::Entry;
 use super::node::{Input, Node, Work};
 use super::runtime::{Runtime, State};
+use super::touch::Span;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::Result;
 use crate::base::span::Origin;
@@ -21,12 +22,6 @@ pub struct Asked {
     /// The host goes on although the copy may not have ended; only between pinned memory and a device.
     pub non_blocking: bool,
 }
-
-/// Addresses that a job carries to another thread.
-struct Span(*mut u8, usize);
-
-// SAFETY: an address; whoever queues the job keeps the memory and orders its users.
-unsafe impl Send for Span {}
 
 impl Runtime {
     /// Copies the bytes of one dense view to another of the same size on another device.
@@ -77,20 +72,13 @@ impl Runtime {
         let bytes = from.layout.numel() * from.dtype.size_bytes();
         let device = state.streams[slot as usize].name.device;
         let known = self.planned_fault(device, &node).map(|fault| (0, fault));
-        let target = Span(to.ptr(), bytes);
+        let (source, target) = (Span::new(from.ptr(), bytes), Span::new(to.ptr(), bytes));
         // What the host may change while the copy waits is taken now.
         let job: sim::Job = if from.buffer.device == DeviceId::Cpu && !late {
-            // SAFETY: the view is dense and its buffer has memory; no work in flight writes it.
-            let staged = unsafe { std::slice::from_raw_parts(from.ptr(), bytes) }.to_vec();
-            Box::new(move || write(&target, &staged))
+            let staged = source.read();
+            Box::new(move || target.write(&staged))
         } else {
-            let source = Span(from.ptr(), bytes);
-            Box::new(move || {
-                let (source, target) = (source, target);
-                // SAFETY: both are dense, of this many bytes, in memory that is kept until the job has ended,
-                // and of two devices.
-                unsafe { std::ptr::copy_nonoverlapping(source.0, target.0, source.1) };
-            })
+            Box::new(move || source.copy_to(&target))
         };
         let job = if known.is_some() { None } else { Some(job) };
         let work = sim::Work { job, takes_ns: copy_ns(bytes), ..sim::Work::default() };
@@ -126,8 +114,8 @@ impl Runtime {
             outputs: smallvec![view.clone()],
         };
         self.watch(state, slot, &node)?;
-        let (target, staged) = (Span(view.ptr(), bytes.len()), bytes.to_vec());
-        let job: sim::Job = Box::new(move || write(&target, &staged));
+        let (target, staged) = (Span::new(view.ptr(), bytes.len()), bytes.to_vec());
+        let job: sim::Job = Box::new(move || target.write(&staged));
         let work = sim::Work { job: Some(job), takes_ns: copy_ns(bytes.len()), ..sim::Work::default() };
         let sequence = self.enqueue(state, slot, work);
         self.note_use(&view.buffer, slot, sequence);
@@ -149,9 +137,4 @@ impl Runtime {
             _ => Ok(()),
         }
     }
-}
-
-fn write(target: &Span, bytes: &[u8]) {
-    // SAFETY: the target is dense, has this many bytes, and lies in memory that is kept until the job has ended.
-    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target.0, bytes.len()) };
 }

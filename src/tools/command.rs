@@ -386,7 +386,13 @@ mod tests {
     #[test]
     fn without_a_command_there_is_the_repl() {
         assert_eq!(read(""), Ok(Command::Repl { settings: Settings::default() }));
-        let settings = Settings { device: Some("cpu".into()), seed: Some(3), blocking: true };
+        let settings = Settings {
+            device: Some("cpu".into()),
+            seed: Some(3),
+            blocking: true,
+            races: Some(Races::Warn),
+            ..Settings::default()
+        };
         assert_eq!(read("--device cpu --seed 3 --blocking --races warn"), Ok(Command::Repl { settings }));
     }
 
