@@ -2,6 +2,7 @@
 
 mod architecture;
 mod arguments;
+mod cuda_host;
 mod errors;
 mod example_scripts;
 mod examples;
