@@ -4,6 +4,7 @@ mod architecture;
 mod arguments;
 mod cuda_device;
 mod editor;
+mod cuda_host;
 mod errors;
 mod example_scripts;
 mod examples;
