@@ -4,5 +4,6 @@ pub mod cache;
 pub mod cuda;
 pub mod host_memory;
 pub mod planned_fault;
+pub mod queues;
 pub mod sim;
 pub mod virtual_time;

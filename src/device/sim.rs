@@ -5,6 +5,7 @@
 //! nothing runs until the host waits, time is virtual, and which work ends next is drawn (`virtual_time`).
 //! Knows no operation and no tensor: a work is a closure over addresses.
 
+use super::queues::{Point, Queues};
 use super::virtual_time::VirtualTime;
 use parking_lot::{Condvar, Mutex};
 use smallvec::SmallVec;
@@ -16,14 +17,6 @@ use std::time::{Duration, Instant};
 
 /// What a work does when its turn comes.
 pub type Job = Box<dyn FnOnce() + Send>;
-
-/// A point of a stream: all its work up to and including a sequence number, which counts from 1.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Point {
-    /// The number that [`Simulator::stream`] was given.
-    pub stream: u32,
-    pub sequence: u64,
-}
 
 /// One work of a stream.
 #[derive(Default)]
@@ -90,27 +83,6 @@ impl Simulator {
         Simulator { shared: Arc::new(shared), threads: Mutex::default(), is_drawn: seed.is_some() }
     }
 
-    /// A new stream under a number of the caller's; returns the counter of its finished works.
-    pub fn stream(&self, number: u32, device: u16, priority: i32) -> Arc<AtomicU64> {
-        let completed = Arc::new(AtomicU64::new(0));
-        let mut state = self.shared.state.lock();
-        let queue = Queue {
-            device,
-            priority,
-            items: VecDeque::new(),
-            submitted: 0,
-            completed: completed.clone(),
-            running: false,
-            ends_at: None,
-        };
-        state.queues.insert(number, queue);
-        state.order.push(number);
-        if let Some(drawn) = &mut state.drawn {
-            drawn.stream(number, device);
-        }
-        completed
-    }
-
     /// Queues a work and returns its sequence number.
     pub fn submit(&self, stream: u32, work: Work) -> u64 {
         let mut state = self.shared.state.lock();
@@ -137,8 +109,47 @@ impl Simulator {
         }
     }
 
-    /// Waits until the stream has passed the point, or `interrupt` is set; says whether it has passed.
-    pub fn wait(&self, stream: u32, sequence: u64, interrupt: &AtomicBool) -> bool {
+    /// Virtual time: runs the work that ends next.
+    fn end_one(&self) {
+        let mut state = self.shared.state.lock();
+        let Some(ended) = state.drawn.as_mut().and_then(VirtualTime::end_next) else { return };
+        let Some(item) = state.queues.get_mut(&ended.stream).and_then(|queue| queue.items.pop_front()) else { return };
+        drop(state);
+        if let Some(job) = item.work.job {
+            run(job);
+        }
+        if let Some(stamp) = item.work.stamp {
+            stamp.store(ended.end_ns.max(1), Ordering::Release);
+        }
+        let state = self.shared.state.lock();
+        if let Some(queue) = state.queues.get(&ended.stream) {
+            queue.completed.store(item.sequence, Ordering::Release);
+        }
+    }
+}
+
+impl Queues for Simulator {
+    fn stream(&self, number: u32, device: u16, priority: i32) -> Result<Arc<AtomicU64>, String> {
+        let completed = Arc::new(AtomicU64::new(0));
+        let mut state = self.shared.state.lock();
+        let queue = Queue {
+            device,
+            priority,
+            items: VecDeque::new(),
+            submitted: 0,
+            completed: completed.clone(),
+            running: false,
+            ends_at: None,
+        };
+        state.queues.insert(number, queue);
+        state.order.push(number);
+        if let Some(drawn) = &mut state.drawn {
+            drawn.stream(number, device);
+        }
+        Ok(completed)
+    }
+
+    fn wait(&self, stream: u32, sequence: u64, interrupt: &AtomicBool) -> bool {
         let mut state = self.shared.state.lock();
         loop {
             let passed = |queue: &Queue| queue.completed.load(Ordering::Acquire) >= sequence;
@@ -158,8 +169,7 @@ impl Simulator {
         }
     }
 
-    /// Waits for everything on one device.
-    pub fn wait_idle(&self, device: u16, interrupt: &AtomicBool) -> bool {
+    fn wait_idle(&self, device: u16, interrupt: &AtomicBool) -> bool {
         let points: Vec<(u32, u64)> = {
             let state = self.shared.state.lock();
             let mine = state.queues.iter().filter(|(_, queue)| queue.device == device);
@@ -168,33 +178,16 @@ impl Simulator {
         points.into_iter().all(|(stream, sequence)| self.wait(stream, sequence, interrupt))
     }
 
-    /// A host that asks again and again lets virtual time pass: one work ends. Otherwise nothing.
-    pub fn poll(&self) {
+    fn refresh(&self, _stream: u32) {}
+
+    /// A host that asks again and again lets virtual time pass: one work ends.
+    fn poll(&self, _stream: u32) {
         if self.is_drawn {
             self.end_one();
         }
     }
 
-    /// Virtual time: runs the work that ends next.
-    fn end_one(&self) {
-        let mut state = self.shared.state.lock();
-        let Some(ended) = state.drawn.as_mut().and_then(VirtualTime::end_next) else { return };
-        let Some(item) = state.queues.get_mut(&ended.stream).and_then(|queue| queue.items.pop_front()) else { return };
-        drop(state);
-        if let Some(job) = item.work.job {
-            run(job);
-        }
-        if let Some(stamp) = item.work.stamp {
-            stamp.store(ended.end_ns.max(1), Ordering::Release);
-        }
-        let state = self.shared.state.lock();
-        if let Some(queue) = state.queues.get(&ended.stream) {
-            queue.completed.store(item.sequence, Ordering::Release);
-        }
-    }
-
-    /// The device is gone: its queued works never run and count as passed, so that nobody waits for them.
-    pub fn lose(&self, device: u16) {
+    fn lose(&self, device: u16) {
         let mut state = self.shared.state.lock();
         let state = &mut *state;
         if let Some(drawn) = &mut state.drawn {
@@ -211,7 +204,7 @@ impl Simulator {
     }
 
     /// Ends the threads; what has not run never will.
-    pub fn stop(&self) {
+    fn stop(&self) {
         self.shared.state.lock().stop = true;
         self.shared.changed.notify_all();
         for thread in self.threads.lock().drain(..) {
@@ -334,8 +327,8 @@ mod tests {
     fn works_keep_the_order_of_their_stream_and_of_their_points() {
         for seed in [None, Some(1), Some(2), Some(3)] {
             let sim = Simulator::new(2, seed);
-            let done = sim.stream(1, 0, 0);
-            sim.stream(2, 1, 0);
+            let done = sim.stream(1, 0, 0).expect("a stream");
+            let _ = sim.stream(2, 1, 0);
             let log = Arc::new(Mutex::new(Vec::new()));
             for n in 0..50 {
                 let first = sim.submit(1, Work { job: note(&log, 2 * n), ..Work::default() });
@@ -355,7 +348,7 @@ mod tests {
         let stamps: Vec<Arc<AtomicU64>> = (0..3).map(|_| Arc::default()).collect();
         let begun = Instant::now();
         for (n, stamp) in stamps.iter().enumerate() {
-            sim.stream(n as u32, 0, 0);
+            let _ = sim.stream(n as u32, 0, 0);
             sim.submit(n as u32, Work { takes_ns: 60_000_000, stamp: Some(stamp.clone()), ..Work::default() });
         }
         assert!(sim.wait_idle(0, &AtomicBool::new(false)));
@@ -367,8 +360,8 @@ mod tests {
     fn a_lost_device_holds_up_nobody_and_waits_can_be_interrupted() {
         for seed in [None, Some(5)] {
             let sim = Simulator::new(2, seed);
-            sim.stream(1, 0, 0);
-            sim.stream(2, 1, 0);
+            let _ = sim.stream(1, 0, 0);
+            let _ = sim.stream(2, 1, 0);
             let sleep = sim.submit(1, Work { takes_ns: 3_600_000_000_000, ..Work::default() });
             let never = sim.submit(1, Work { job: Some(Box::new(|| panic!("never runs"))), ..Work::default() });
             if seed.is_none() {

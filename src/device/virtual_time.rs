@@ -6,7 +6,7 @@
 //! machine might show. A pure state machine: it runs nothing and reads no clock. Whoever drives it runs a work
 //! when it ends here.
 
-use super::sim::Point;
+use super::queues::Point;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 

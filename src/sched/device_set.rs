@@ -1,15 +1,21 @@
 //! The devices of a session: opened when a script first asks, with their memory.
 
+use super::gpu_lane::SlotPool;
 use super::memory::{self, Memory};
 use super::options::{Options, Simulation};
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::device::cache::RawMemory;
+use crate::device::cuda::blas::Blas;
+use crate::device::cuda::memory::{DeviceMemory, PinnedMemory};
+use crate::device::cuda::{Context, Lanes};
 use crate::device::host_memory::{HostMemory, physical_bytes};
-use crate::device::planned_fault::FaultPlan;
+use crate::device::planned_fault::{FaultKind, FaultPlan};
+use crate::device::queues::Queues;
 use crate::device::sim::Simulator;
 use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -23,7 +29,8 @@ pub struct Gpu {
 
 /// All GPUs of a session.
 pub struct Gpus {
-    pub simulator: Arc<Simulator>,
+    pub kind: Kind,
+    pub queues: Arc<dyn Queues>,
     pub list: Vec<Gpu>,
     /// Host memory from which devices copy while the host goes on.
     pub pinned: Mutex<Memory>,
@@ -32,54 +39,131 @@ pub struct Gpus {
     pub counts_requests: bool,
 }
 
-/// Host memory that stands for a simulated device's. A segment only goes back when the device is idle, as with
-/// `cudaFree`.
-struct SimulatedMemory {
-    host: HostMemory,
-    device: u16,
-    simulator: Arc<Simulator>,
+/// What the GPUs are.
+pub enum Kind {
+    Simulated(Arc<Simulator>),
+    Cuda(CudaSet),
 }
 
-impl RawMemory for SimulatedMemory {
+/// NVIDIA GPUs with what a session keeps of each.
+pub struct CudaSet {
+    pub lanes: Arc<Lanes>,
+    pub devices: Vec<CudaDevice>,
+}
+
+/// One NVIDIA GPU.
+pub struct CudaDevice {
+    pub context: &'static Context,
+    /// Outer none: not asked for yet. Inner none: the library is not there.
+    pub blas: Mutex<Option<Option<Blas>>>,
+    pub slots: Mutex<SlotPool>,
+    /// By slot of the stream: scratch memory of matrix products, outside the statistics; 0 where there is none.
+    workspaces: Mutex<HashMap<u32, u64>>,
+    tf32: AtomicBool,
+}
+
+impl CudaDevice {
+    fn new(context: &'static Context) -> CudaDevice {
+        CudaDevice {
+            context,
+            blas: Mutex::new(None),
+            slots: Mutex::new(SlotPool::new(context)),
+            workspaces: Mutex::default(),
+            tf32: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether products of f32 may round their factors for the tensor cores.
+    pub fn tf32(&self) -> bool {
+        self.tf32.load(Ordering::Relaxed)
+    }
+
+    pub fn set_tf32(&self, on: bool) {
+        self.tf32.store(on, Ordering::Relaxed);
+    }
+
+    /// Scratch memory for the products of one stream; 0 where there is none to be had.
+    pub fn workspace(&self, slot: u32, bytes: usize) -> u64 {
+        let take = || DeviceMemory::new(self.context).reserve(bytes).unwrap_or(0);
+        *self.workspaces.lock().entry(slot).or_insert_with(take)
+    }
+}
+
+impl Drop for CudaDevice {
+    fn drop(&mut self) {
+        let mut memory = DeviceMemory::new(self.context);
+        self.workspaces.get_mut().values().filter(|&&at| at != 0).for_each(|&at| memory.release(at, 0));
+    }
+}
+
+/// Memory of devices whose segments only go back when the device is idle, as with `cudaFree`.
+struct Settled<M> {
+    raw: M,
+    device: u16,
+    queues: Arc<dyn Queues>,
+}
+
+impl<M: RawMemory> RawMemory for Settled<M> {
     fn reserve(&mut self, bytes: usize) -> Option<u64> {
-        self.host.reserve(bytes)
+        self.raw.reserve(bytes)
     }
 
     fn release(&mut self, address: u64, bytes: usize) {
         // Not to be interrupted: work in flight still writes there.
-        self.simulator.wait_idle(self.device, &AtomicBool::new(false));
-        self.host.release(address, bytes);
+        self.queues.wait_idle(self.device, &AtomicBool::new(false));
+        self.raw.release(address, bytes);
     }
 
     fn total(&self) -> usize {
-        self.host.total()
+        self.raw.total()
     }
 }
 
+fn gpu<M: RawMemory + Send + 'static>(raw: M, device: u16, queues: &Arc<dyn Queues>) -> Gpu {
+    let raw = Settled { raw, device, queues: queues.clone() };
+    Gpu { memory: Mutex::new(Memory::new(Box::new(raw))), hold: Arc::default(), lost: AtomicBool::new(false) }
+}
+
 impl Gpus {
-    pub fn simulated(options: &Simulation) -> Gpus {
+    fn simulated(options: &Simulation) -> Gpus {
         let simulator = Arc::new(Simulator::new(options.gpus, options.seed));
-        let gpu = |device| {
-            let (host, simulator) = (HostMemory::new(options.memory_bytes), simulator.clone());
-            Gpu {
-                memory: Mutex::new(Memory::new(Box::new(SimulatedMemory { host, device, simulator }))),
-                hold: Arc::default(),
-                lost: AtomicBool::new(false),
-            }
-        };
+        let queues: Arc<dyn Queues> = simulator.clone();
+        let list = (0..options.gpus as u16).map(|at| gpu(HostMemory::new(options.memory_bytes), at, &queues)).collect();
         Gpus {
-            list: (0..options.gpus as u16).map(gpu).collect(),
+            kind: Kind::Simulated(simulator),
+            queues,
+            list,
             pinned: Mutex::new(Memory::new(Box::new(HostMemory::new(physical_bytes())))),
             faults: Mutex::new(FaultPlan::new(options.faults.clone())),
-            counts_requests: options.faults.iter().any(|fault| fault.kind == AllocFault),
-            simulator,
+            counts_requests: options.faults.iter().any(|fault| fault.kind == FaultKind::Alloc),
         }
     }
 
-    /// The GPUs that the options give; none when there are none.
+    fn cuda() -> Option<Gpus> {
+        let driver = crate::device::cuda::open().ok()?;
+        // A device whose context cannot be made is left out, and with it those after it, so that numbers stay.
+        let contexts: Vec<&'static Context> = driver.devices().iter().map_while(|d| d.context().ok()).collect();
+        let first = *contexts.first()?;
+        let lanes = Arc::new(Lanes::new(contexts.clone()));
+        let queues: Arc<dyn Queues> = lanes.clone();
+        let list = contexts.iter().enumerate().map(|(at, &c)| gpu(DeviceMemory::new(c), at as u16, &queues)).collect();
+        let devices = contexts.into_iter().map(CudaDevice::new).collect();
+        Some(Gpus {
+            kind: Kind::Cuda(CudaSet { lanes, devices }),
+            queues,
+            list,
+            pinned: Mutex::new(Memory::new(Box::new(PinnedMemory::new(first)))),
+            faults: Mutex::default(),
+            counts_requests: false,
+        })
+    }
+
+    /// The GPUs that the options give, or that the machine has.
     pub fn open(options: &Options) -> Option<Gpus> {
-        let simulated = options.simulate.as_ref()?;
-        (simulated.gpus > 0).then(|| Gpus::simulated(simulated))
+        match &options.simulate {
+            Some(simulated) => (simulated.gpus > 0).then(|| Gpus::simulated(simulated)),
+            None => Gpus::cuda(),
+        }
     }
 
     pub fn gpu(&self, device: DeviceId) -> &Gpu {
@@ -98,8 +182,6 @@ impl Gpus {
         Ok(())
     }
 }
-
-use crate::device::planned_fault::FaultKind::Alloc as AllocFault;
 
 /// The host's memory.
 pub fn host_memory(limit: usize) -> Memory {

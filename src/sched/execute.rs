@@ -10,7 +10,7 @@ use super::touch;
 use crate::base::diag::Diag;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::span::Origin;
-use crate::device::sim::Point;
+use crate::device::queues::Point;
 use crate::kernel::abi::{Call, Fault, Faults, RawView};
 use crate::kernel::program::Class;
 use crate::op::tensor::View;

@@ -1,5 +1,6 @@
 //! What scripts may ask about devices and their memory as a whole.
 
+use super::device_set::Kind;
 use super::memory::Memory;
 use super::race::StreamName;
 use super::runtime::Runtime;
@@ -63,6 +64,16 @@ impl Runtime {
         let index = self.gpu_index(device)?;
         let gpus = self.gpus().expect("the device exists");
         let total_bytes = gpus.list[index].memory.lock().cache().raw().total();
+        if let Kind::Cuda(set) = &gpus.kind {
+            let facts = set.devices[index].context.facts();
+            return Ok(DeviceFacts {
+                name: facts.name.clone(),
+                capability: (facts.capability.0 as i64, facts.capability.1 as i64),
+                total_bytes,
+                multiprocessors: facts.multiprocessors,
+                is_simulated: false,
+            });
+        }
         Ok(DeviceFacts {
             name: "Simulated GPU".to_string(),
             capability: (9, 0),

@@ -243,6 +243,7 @@ impl Builder {
         Fused {
             views,
             table: vec![0; self.scalars.len()],
+            on_gpu: crate::kernel::cuda::fused::prepare(),
             program: Arc::new(Program::new(instrs, regs, self.reduced)),
             shape: self.shape,
             slots: self.slots,

@@ -1,13 +1,17 @@
 //! The host reads and writes memory of tensors: the points that wait.
 
+use super::device_set::Kind;
 use super::node::{Input, Node, Work};
 use super::poison;
 use super::runtime::{Runtime, State};
 use super::touch::Span;
-use crate::base::diag::Result;
+use crate::base::code;
+use crate::base::device_id::DeviceId;
+use crate::base::diag::{Diag, Result};
 use crate::base::layout::Layout;
 use crate::base::span::Origin;
-use crate::op::tensor::View;
+use crate::device::cuda::Stream;
+use crate::op::tensor::{Held, View};
 use smallvec::smallvec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -60,7 +64,12 @@ impl Runtime {
             return Ok(Vec::new());
         }
         if view.layout.is_contiguous() {
-            return Ok(Span::new(view.ptr(), size).read());
+            return self.read_span(view.buffer.device, Span::new(view.ptr(), size));
+        }
+        if self.cuda_stream(view.buffer.device).is_some() {
+            let dense = Held::new(self.densify(view, "to_host", Origin::NONE)?);
+            self.settle(dense.view())?;
+            return self.download(dense.view());
         }
         let elem = view.dtype.size_bytes();
         let mut out = Vec::with_capacity(size);
@@ -84,8 +93,28 @@ impl Runtime {
         let elem = view.dtype.size_bytes();
         let mut out = [0u8; 8];
         let at = view.buffer.ptr().wrapping_add(element * elem);
-        out[..elem].copy_from_slice(&Span::new(at, elem).read());
+        // A GPU that answers no more gives nothing; the fault was told by whoever waited for it.
+        let bytes = self.read_span(view.buffer.device, Span::new(at, elem)).unwrap_or_else(|_| vec![0; elem]);
+        out[..elem].copy_from_slice(&bytes);
         out
+    }
+
+    /// The stream with which the host reads memory of an NVIDIA GPU; none where it reads directly.
+    fn cuda_stream(&self, device: DeviceId) -> Option<Arc<Stream>> {
+        match (device, self.gpus().map(|gpus| &gpus.kind)) {
+            (DeviceId::Cuda(index), Some(Kind::Cuda(set))) => set.lanes.begin(index as u32 + 1, &[]),
+            _ => None,
+        }
+    }
+
+    /// Bytes of a device that nobody writes any more.
+    fn read_span(&self, device: DeviceId, span: Span) -> Result<Vec<u8>> {
+        match self.cuda_stream(device) {
+            None => Ok(span.read()),
+            Some(stream) => span
+                .read_from_device(&stream)
+                .map_err(|error| Diag::error(code::DEVICE_LOST, format!("{device} was lost")).note(error.to_string())),
+        }
     }
 
     /// The same values, dense, on the same device: queued there.

@@ -3,6 +3,7 @@
 //! Outcomes are looked at in the order in which the work was queued, so that what is told does not depend on
 //! which device was faster.
 
+use super::device_set::Kind;
 use super::node::Node;
 use super::poison;
 use super::runtime::{Runtime, State};
@@ -11,7 +12,7 @@ use super::{fault, stream::Stream};
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
-use crate::device::sim::Point;
+use crate::device::queues::Point;
 use crate::kernel::abi::Faults;
 use crate::op::tensor::{Buffer, View};
 use smallvec::SmallVec;
@@ -35,6 +36,10 @@ pub struct Entry {
     /// Optimizer steps that were left out because of an untold fault, by guard number, and their nodes.
     pub skipped: Arc<Vec<AtomicBool>>,
     pub guarded: Vec<Vec<usize>>,
+    /// Error slots of a GPU, with the nodes that own them.
+    pub slots: Vec<(u32, usize)>,
+    /// Nodes of optimizer steps that were left out when it was handed over.
+    pub left_out: Vec<usize>,
     /// Host memory that it reads or writes.
     pub host_side: SmallVec<[Arc<View>; 1]>,
 }
@@ -98,6 +103,8 @@ impl Entry {
             known: Vec::new(),
             skipped: Arc::default(),
             guarded: Vec::new(),
+            slots: Vec::new(),
+            left_out: Vec::new(),
             host_side: SmallVec::new(),
         }
     }
@@ -111,6 +118,14 @@ impl Entry {
 impl Runtime {
     /// Looks at the outcome of everything that has ended.
     pub(super) fn harvest(&self, state: &mut State) {
+        if let Some(gpus) = self.gpus() {
+            let mut last = HOST;
+            for entry in &state.ledger.entries {
+                if std::mem::replace(&mut last, entry.point.stream) != entry.point.stream {
+                    gpus.queues.refresh(entry.point.stream);
+                }
+            }
+        }
         let mut at = 0;
         while at < state.ledger.entries.len() {
             let entry = &state.ledger.entries[at];
@@ -126,6 +141,9 @@ impl Runtime {
     /// The oldest entries that have ended; cheap, for the way of every submission.
     pub(super) fn harvest_front(&self, state: &mut State) -> Result<()> {
         while let Some(entry) = state.ledger.entries.front() {
+            if let Some(gpus) = self.gpus() {
+                gpus.queues.refresh(entry.point.stream);
+            }
             if state.streams[entry.point.stream as usize].is_done(entry.point.sequence) {
                 let entry = state.ledger.entries.pop_front().expect("it is there");
                 self.close(state, entry);
@@ -150,9 +168,18 @@ impl Runtime {
                 faults.push((owner, Arc::from(fault::diagnose(found, node.name, node.origin, &place))));
             }
         }
+        if let (DeviceId::Cuda(index), Some(Kind::Cuda(set))) = (device, self.gpus().map(|gpus| &gpus.kind)) {
+            for &(slot, owner) in &entry.slots {
+                if let Some(found) = set.devices[index as usize].slots.lock().give_back(slot) {
+                    let node = &entry.nodes[owner];
+                    let place = stream.name.to_string();
+                    faults.push((owner, Arc::from(fault::diagnose(found, node.name, node.origin, &place))));
+                }
+            }
+        }
         let skipped = entry.skipped.iter().zip(&entry.guarded);
         let skipped = skipped.filter(|(skipped, _)| skipped.load(Ordering::Acquire));
-        let skipped = skipped.flat_map(|(_, nodes)| nodes).copied().collect();
+        let skipped = skipped.flat_map(|(_, nodes)| nodes).copied().chain(entry.left_out).collect();
         state.ledger.settle(&entry.nodes, Outcome { faults, skipped }, entry.point, device);
         for view in &entry.host_side {
             view.buffer.in_flight.fetch_sub(1, Ordering::AcqRel);
@@ -172,7 +199,7 @@ impl Runtime {
             return Ok(());
         }
         let gpus = self.gpus().expect("streams are of devices");
-        let passed = gpus.simulator.wait(point.stream, point.sequence, &self.options.interrupt);
+        let passed = gpus.queues.wait(point.stream, point.sequence, &self.options.interrupt);
         self.harvest(state);
         if passed {
             return Ok(());

@@ -43,11 +43,14 @@ impl Runtime {
             let mut state = self.state.lock();
             state.stream_numbers = vec![0; gpus.list.len()];
             let defaults: Vec<Arc<StreamHandle>> = (0..gpus.list.len() as u16)
-                .map(|index| {
+                .map_while(|index| {
                     let name = StreamName { device: DeviceId::Cuda(index), number: 0 };
-                    self.add_stream(&mut state, name, 0, Origin::NONE)
+                    self.add_stream(&mut state, name, 0, Origin::NONE).ok()
                 })
                 .collect();
+            if defaults.len() < gpus.list.len() {
+                return None;
+            }
             let mut placement = self.placement.lock();
             placement.current = defaults.clone();
             placement.defaults = defaults;

@@ -54,6 +54,8 @@ pub struct Fused {
     pub views: Vec<RawView>,
     /// The scalar table, filled anew for each run.
     pub table: Vec<u64>,
+    /// What a GPU makes of the program at its first run.
+    pub on_gpu: crate::kernel::cuda::fused::Ready,
 }
 
 /// A view of a program.

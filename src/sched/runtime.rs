@@ -17,7 +17,7 @@ use crate::base::dtype::DType;
 use crate::base::limits::WINDOW_BYTES;
 use crate::base::rng::Generator;
 use crate::base::span::Origin;
-use crate::device::sim::Point;
+use crate::device::queues::Point;
 use crate::kernel::abi::Threads;
 use crate::op::tensor::{Buffer, Home};
 use parking_lot::Mutex;
@@ -61,6 +61,8 @@ pub struct Runtime {
     /// Nodes recorded so far; windows flushed so far.
     pub recorded: AtomicU64,
     pub flushes: AtomicU64,
+    /// Kernels of GPUs that ran through host memory.
+    pub host_runs: AtomicU64,
     me: std::sync::Weak<Runtime>,
 }
 
@@ -118,7 +120,7 @@ impl Drop for Runtime {
     fn drop(&mut self) {
         // Queues end before the memory under them goes.
         if let Some(gpus) = self.gpus_if_opened() {
-            gpus.simulator.stop();
+            gpus.queues.stop();
         }
     }
 }
@@ -163,6 +165,7 @@ impl Runtime {
             default_float: AtomicU8::new(DType::F32 as u8),
             recorded: AtomicU64::new(0),
             flushes: AtomicU64::new(0),
+            host_runs: AtomicU64::new(0),
             me: me.clone(),
         })
     }
@@ -299,9 +302,8 @@ impl Runtime {
         }
         let wait = |points: &[crate::device::cache::StreamPoint]| {
             let Some(gpus) = self.gpus_if_opened() else { return true };
-            let passed = |p: &crate::device::cache::StreamPoint| {
-                gpus.simulator.wait(p.stream, p.sequence, &self.options.interrupt)
-            };
+            let passed =
+                |p: &crate::device::cache::StreamPoint| gpus.queues.wait(p.stream, p.sequence, &self.options.interrupt);
             points.iter().all(passed)
         };
         let taken = self.with_home(buffer, |memory| {

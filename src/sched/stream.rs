@@ -2,11 +2,12 @@
 
 use super::race::{EventClock, Lane, StreamName};
 use super::runtime::{Runtime, State};
+use super::task::{Stamp, Task};
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::span::Origin;
-use crate::device::sim::{Point, Work};
+use crate::device::queues::Point;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -73,7 +74,7 @@ pub struct Moment {
     /// What work after it comes after.
     pub after: SmallVec<[Point; 4]>,
     clock: EventClock,
-    stamp: Option<Arc<AtomicU64>>,
+    stamp: Option<Stamp>,
 }
 
 /// An event; recorded again it stands for the new moment.
@@ -126,7 +127,7 @@ impl Runtime {
         let mut state = self.state.lock();
         let name = StreamName { device, number: state.next_stream(device) };
         self.made.lock().insert(name, made);
-        Ok(self.add_stream(&mut state, name, priority, made))
+        self.add_stream(&mut state, name, priority, made)
     }
 
     pub(super) fn add_stream(
@@ -135,7 +136,7 @@ impl Runtime {
         name: StreamName,
         priority: i32,
         made: Origin,
-    ) -> Arc<StreamHandle> {
+    ) -> Result<Arc<StreamHandle>> {
         // Only for the same device and priority, so that the queue goes on and old points keep their meaning.
         let fits = |stream: &Stream| {
             !stream.in_use
@@ -148,7 +149,12 @@ impl Runtime {
         let gpus = self.gpus().expect("a device was named");
         let (completed, submitted) = match state.streams.get(slot as usize) {
             Some(old) => (old.completed.clone(), old.submitted),
-            None => (gpus.simulator.stream(slot, index, priority), 0),
+            None => {
+                let made = gpus.queues.stream(slot, index, priority);
+                let made =
+                    made.map_err(|text| Diag::error(code::STREAM, format!("no stream on {}: {text}", name.device)))?;
+                (made, 0)
+            }
         };
         let lane = state.clocks.stream(name);
         let stream = Stream {
@@ -170,7 +176,7 @@ impl Runtime {
         } else {
             state.streams[slot as usize] = stream;
         }
-        handle
+        Ok(handle)
     }
 
     fn retire_stream(&self, slot: u32) {
@@ -186,10 +192,7 @@ impl Runtime {
     /// What is queued on the stream now, as a moment.
     fn moment(&self, state: &mut State, slot: u32, timing: bool) -> Moment {
         self.run_window(state, slot);
-        let stamp = timing.then(|| Arc::new(AtomicU64::new(0)));
-        if timing {
-            self.enqueue(state, slot, Work { stamp: stamp.clone(), ..Work::default() });
-        }
+        let stamp = if timing { self.enqueue_timed(state, slot, Task::Nothing, true).1 } else { None };
         let lane = state.streams[slot as usize].lane;
         let clock = state.clocks.record(lane);
         let stream = &state.streams[slot as usize];
@@ -294,7 +297,7 @@ impl Runtime {
         if !stream.is_done(point.sequence)
             && let Some(gpus) = self.gpus()
         {
-            gpus.simulator.poll();
+            gpus.queues.poll(point.stream);
         }
         stream.is_done(point.sequence)
     }
@@ -382,8 +385,10 @@ impl Runtime {
             }
             state.clocks.host_sync_event(&moment.clock);
         }
-        let time = |moment: &Moment| moment.stamp.as_ref().map_or(0, |stamp| stamp.load(Ordering::Acquire));
-        Ok((time(&b) as f64 - time(&a) as f64) / 1e6)
+        match (&a.stamp, &b.stamp) {
+            (Some(a), Some(b)) => a.ms_until(b).map_err(|text| Diag::error(code::EVENT, text)),
+            _ => Err(Diag::error(code::EVENT, "an event was recorded on a device that answers no more")),
+        }
     }
 
     /// Keeps the stream busy for so long.
@@ -391,17 +396,8 @@ impl Runtime {
         self.check_own(stream)?;
         let mut state = self.state.lock();
         self.run_window(&mut state, stream.slot);
-        self.enqueue(&mut state, stream.slot, Work { takes_ns: (ms.max(0.0) * 1e6) as u64, ..Work::default() });
+        self.enqueue(&mut state, stream.slot, Task::Sleep { ns: (ms.max(0.0) * 1e6) as u64 });
         Ok(())
-    }
-
-    /// Puts a work on a stream, after what the stream waits for.
-    pub(super) fn enqueue(&self, state: &mut State, slot: u32, mut work: Work) -> u64 {
-        let stream = &mut state.streams[slot as usize];
-        work.after = std::mem::take(&mut stream.waits);
-        let gpus = self.gpus().expect("streams are of devices");
-        stream.submitted = gpus.simulator.submit(slot, work);
-        stream.submitted
     }
 }
 

@@ -1,6 +1,7 @@
 //! Hands a planned window to a device's queue: addresses are fixed here, in the script's order, and memory of
 //! what nobody needs any more goes back at once, since later work of the stream comes after.
 
+use super::device_set::Kind;
 use super::ledger::Entry;
 use super::node::{Node, Work};
 use super::plan::{Plan, Step, view_of};
@@ -12,7 +13,8 @@ use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Focus};
 use crate::base::layout::Shape;
 use crate::device::planned_fault::Fate;
-use crate::device::sim::{self, Point};
+use crate::device::queues::Point;
+use crate::device::sim::Simulator;
 use crate::kernel::abi::{Call, Faults, HostFn, RawView};
 use crate::kernel::program::Program;
 use smallvec::SmallVec;
@@ -56,6 +58,11 @@ struct Batch {
 impl Runtime {
     /// Submits a window to its device.
     pub(super) fn submit(&self, state: &mut State, slot: u32, nodes: Vec<Node>, plan: &mut Plan) {
+        let gpus = self.gpus().expect("streams are of devices");
+        let simulator = match &gpus.kind {
+            Kind::Simulated(simulator) => simulator,
+            Kind::Cuda(set) => return self.submit_cuda(state, slot, nodes, plan, set),
+        };
         let device = state.streams[slot as usize].name.device;
         let sequence = state.streams[slot as usize].submitted + 1;
         let mut batch = Batch::default();
@@ -70,7 +77,7 @@ impl Runtime {
             }
         }
         end_pending(&nodes);
-        self.launch(state, slot, nodes, batch);
+        self.launch(state, slot, nodes, batch, simulator);
         // An interruption is noticed by the script at its next step.
         let _ = self.harvest_front(state);
     }
@@ -139,7 +146,7 @@ impl Runtime {
     }
 
     /// Blocks that other streams than their own use are kept from reuse until this work has ended.
-    fn note_uses(&self, nodes: &[Node], step: &Step, slot: u32, sequence: u64) {
+    pub(super) fn note_uses(&self, nodes: &[Node], step: &Step, slot: u32, sequence: u64) {
         for view in step.nodes().iter().flat_map(|&at| nodes[at].reads().chain(&nodes[at].outputs)) {
             self.note_use(&view.buffer, slot, sequence);
         }
@@ -152,7 +159,7 @@ impl Runtime {
         }
     }
 
-    fn launch(&self, state: &mut State, slot: u32, nodes: Vec<Node>, batch: Batch) {
+    fn launch(&self, state: &mut State, slot: u32, nodes: Vec<Node>, batch: Batch, simulator: &Simulator) {
         let gpus = self.gpus().expect("streams are of devices");
         let device = state.streams[slot as usize].name.device;
         let Batch { steps, owners, guarded, known } = batch;
@@ -173,19 +180,18 @@ impl Runtime {
                 }
             }
         };
-        let work = sim::Work { job: Some(Box::new(job)), ..sim::Work::default() };
-        let sequence = self.enqueue(state, slot, work);
+        let sequence = self.enqueue_job(state, slot, simulator, Box::new(job));
         let point = Point { stream: slot, sequence };
         let entry = Entry { faults, owners, known, skipped, guarded, ..Entry::new(point, nodes) };
         state.ledger.entries.push_back(entry);
     }
 
     /// A device is gone: what is queued there never runs, and what it made is unknown.
-    fn lose(&self, device: DeviceId) {
+    pub(super) fn lose(&self, device: DeviceId) {
         let DeviceId::Cuda(index) = device else { return };
         let Some(gpus) = self.gpus() else { return };
         gpus.gpu(device).lost.store(true, Ordering::Release);
-        gpus.simulator.lose(index);
+        gpus.queues.lose(index);
     }
 }
 

@@ -6,6 +6,7 @@
 //! which the race detector tells; the memory stays valid.
 
 use super::runtime::threads;
+use crate::device::cuda::{DriverError, Function, Shape, Stream};
 use crate::kernel::abi::{Call, Faults, HostFn, RawView};
 use crate::kernel::cpu::fused;
 use crate::kernel::program::Program;
@@ -52,4 +53,59 @@ pub fn run_fused(program: &Program, shape: &[usize], views: &[RawView], table: &
 pub fn run_kernel(host: HostFn, call: &Call<'_>) {
     // SAFETY: the invariant of this file; the row that named the kernel gave it the views that it takes.
     unsafe { host(call) };
+}
+
+/// The same memory when it is a GPU's.
+impl Span {
+    pub fn address(&self) -> u64 {
+        self.0 as u64
+    }
+
+    pub fn len(&self) -> usize {
+        self.1
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.1 == 0
+    }
+
+    /// Queues a copy of bytes of the host, which are read before this returns: they are not pinned.
+    pub fn write_on_device(&self, stream: &Stream, bytes: &[u8]) -> Result<(), DriverError> {
+        assert_eq!(self.1, bytes.len(), "as many bytes as the span has");
+        // SAFETY: the driver stages memory that is not pinned before the call returns.
+        unsafe { stream.copy_from_host(self.address(), bytes.as_ptr(), bytes.len()) }
+    }
+
+    /// Queues a copy from pinned host memory.
+    pub fn fill_from_host(&self, stream: &Stream, from: &Span) -> Result<(), DriverError> {
+        // SAFETY: the invariant of this file: the host's memory is kept, and waited for before it is written.
+        unsafe { stream.copy_from_host(self.address(), from.0, self.1) }
+    }
+
+    /// Queues a copy to host memory.
+    pub fn copy_to_host(&self, stream: &Stream, to: &Span) -> Result<(), DriverError> {
+        // SAFETY: the invariant of this file: the host's memory is kept, and waited for before it is read.
+        unsafe { stream.copy_to_host(to.0, self.address(), self.1) }
+    }
+
+    /// The bytes of device memory, once the stream has passed what it has so far.
+    pub fn read_from_device(&self, stream: &Stream) -> Result<Vec<u8>, DriverError> {
+        let mut out = vec![0u8; self.1];
+        // SAFETY: the vector lives until the stream was waited for.
+        unsafe { stream.copy_to_host(out.as_mut_ptr(), self.address(), self.1) }?;
+        stream.wait()?;
+        Ok(out)
+    }
+}
+
+/// Queues a kernel with a pointer to each parameter.
+pub fn launch(
+    stream: &Stream,
+    function: &Function,
+    shape: &Shape,
+    parameters: &mut [*mut std::ffi::c_void],
+) -> Result<(), DriverError> {
+    // SAFETY: whoever made the launch gave the parameters that its text declares; addresses among them are views
+    // of the invariant of this file.
+    unsafe { stream.launch(function, shape, parameters) }
 }

@@ -3,12 +3,12 @@
 use super::ledger::Entry;
 use super::node::{Input, Node, Work};
 use super::runtime::{Runtime, State};
+use super::task::Task;
 use super::touch::Span;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::Result;
 use crate::base::span::Origin;
-use crate::device::sim::{self, Point};
-use crate::device::virtual_time::copy_ns;
+use crate::device::queues::Point;
 use crate::op::tensor::View;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
@@ -73,16 +73,16 @@ impl Runtime {
         let device = state.streams[slot as usize].name.device;
         let known = self.planned_fault(device, &node).map(|fault| (0, fault));
         let (source, target) = (Span::new(from.ptr(), bytes), Span::new(to.ptr(), bytes));
-        // What the host may change while the copy waits is taken now.
-        let job: sim::Job = if from.buffer.device == DeviceId::Cpu && !late {
-            let staged = source.read();
-            Box::new(move || target.write(&staged))
+        let (source_on, target_on) = (from.buffer.device, to.buffer.device);
+        let task = if known.is_some() {
+            Task::Fails
+        } else if source_on == DeviceId::Cpu && !late {
+            // What the host may change while the copy waits is taken now.
+            Task::Write { bytes: source.read(), to: target }
         } else {
-            Box::new(move || source.copy_to(&target))
+            Task::Copy { from: (source_on, source), to: (target_on, target) }
         };
-        let job = if known.is_some() { None } else { Some(job) };
-        let work = sim::Work { job, takes_ns: copy_ns(bytes), ..sim::Work::default() };
-        let sequence = self.enqueue(state, slot, work);
+        let sequence = self.enqueue(state, slot, task);
         let host_side = [(&from, late), (&to, true)];
         let host_side = host_side.into_iter().filter(|(view, used)| *used && view.buffer.device == DeviceId::Cpu);
         let host_side: SmallVec<[Arc<View>; 1]> = host_side.map(|(view, _)| view.clone()).collect();
@@ -114,10 +114,8 @@ impl Runtime {
             outputs: smallvec![view.clone()],
         };
         self.watch(state, slot, &node)?;
-        let (target, staged) = (Span::new(view.ptr(), bytes.len()), bytes.to_vec());
-        let job: sim::Job = Box::new(move || target.write(&staged));
-        let work = sim::Work { job: Some(job), takes_ns: copy_ns(bytes.len()), ..sim::Work::default() };
-        let sequence = self.enqueue(state, slot, work);
+        let task = Task::Write { bytes: bytes.to_vec(), to: Span::new(view.ptr(), bytes.len()) };
+        let sequence = self.enqueue(state, slot, task);
         self.note_use(&view.buffer, slot, sequence);
         state.ledger.entries.push_back(Entry::new(Point { stream: slot, sequence }, vec![node]));
         self.harvest_front(state)

@@ -83,6 +83,18 @@ impl Timeline {
         Ok(true)
     }
 
+    /// Future work of another stream comes after submission `n`.
+    pub fn order(&mut self, n: u64, waiter: &Stream) -> Result<(), DriverError> {
+        let n = n.min(self.submitted);
+        if n <= self.finished {
+            return Ok(());
+        }
+        match self.pending.get((n - self.finished - 1) as usize) {
+            Some(event) => waiter.wait_for(event),
+            None => Ok(()),
+        }
+    }
+
     /// Waits for submission `n`, at most the last. `stop` is asked now and then whether to give up.
     pub fn wait(&mut self, n: u64, stop: &mut dyn FnMut() -> bool) -> Result<Waited, DriverError> {
         let n = n.min(self.submitted);

@@ -1,0 +1,161 @@
+//! The streams of a session on all its GPUs, by the numbers that their owner gave them: who comes after whom, and how
+//! far each has come. Does not know what is queued.
+
+use super::context::Context;
+use super::error::DriverError;
+use super::stream::Stream;
+use super::timeline::{Timeline, Waited};
+use crate::device::queues::{Point, Queues};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+struct Lane {
+    stream: Arc<Stream>,
+    timeline: Timeline,
+    device: u16,
+    submitted: u64,
+    completed: Arc<AtomicU64>,
+}
+
+impl Lane {
+    /// The device answers no more: everything counts as passed, so that nobody waits for it.
+    fn give_up(&self) {
+        self.completed.store(u64::MAX, Ordering::Release);
+    }
+
+    fn is_dead(&self) -> bool {
+        self.completed.load(Ordering::Acquire) == u64::MAX
+    }
+
+    fn refresh(&mut self) {
+        if self.is_dead() {
+            return;
+        }
+        match self.timeline.finished() {
+            Ok(finished) => self.completed.store(finished, Ordering::Release),
+            Err(_) => self.give_up(),
+        }
+    }
+}
+
+/// All streams of a session.
+pub struct Lanes {
+    contexts: Vec<&'static Context>,
+    lanes: Mutex<Vec<Option<Lane>>>,
+}
+
+impl Lanes {
+    pub fn new(contexts: Vec<&'static Context>) -> Lanes {
+        Lanes { contexts, lanes: Mutex::default() }
+    }
+
+    /// A stream to queue on, after these points. [`Lanes::end`] closes what was queued; one thread at a time.
+    pub fn begin(&self, number: u32, after: &[Point]) -> Option<Arc<Stream>> {
+        let mut lanes = self.lanes.lock();
+        for point in after {
+            self.order(&mut lanes, number, point);
+        }
+        Some(lanes.get(number as usize)?.as_ref()?.stream.clone())
+    }
+
+    /// The sequence number of what was queued since `begin`. It is used up also where nothing could be queued.
+    pub fn end(&self, number: u32) -> u64 {
+        let mut lanes = self.lanes.lock();
+        let Some(Some(lane)) = lanes.get_mut(number as usize) else { return 0 };
+        lane.submitted += 1;
+        if lane.is_dead() || lane.timeline.mark(&lane.stream).is_err() {
+            lane.give_up();
+        }
+        lane.submitted
+    }
+
+    /// Future work of stream `number` comes after a point of another.
+    fn order(&self, lanes: &mut [Option<Lane>], number: u32, point: &Point) {
+        let Some([waiter, waited]) = two(lanes, number as usize, point.stream as usize) else { return };
+        if waited.is_dead() || waiter.is_dead() {
+            return;
+        }
+        if waited.timeline.order(point.sequence, &waiter.stream).is_err() {
+            waiter.refresh();
+            waited.refresh();
+        }
+    }
+
+    pub fn context(&self, device: u16) -> &'static Context {
+        self.contexts[device as usize]
+    }
+}
+
+fn two(lanes: &mut [Option<Lane>], a: usize, b: usize) -> Option<[&mut Lane; 2]> {
+    let [a, b] = lanes.get_disjoint_mut([a, b]).ok()?;
+    Some([a.as_mut()?, b.as_mut()?])
+}
+
+impl Queues for Lanes {
+    fn stream(&self, number: u32, device: u16, priority: i32) -> Result<Arc<AtomicU64>, String> {
+        let told = |error: DriverError| error.to_string();
+        let stream = Stream::new(self.contexts[device as usize], priority).map_err(told)?;
+        let completed = Arc::new(AtomicU64::new(0));
+        let mut lanes = self.lanes.lock();
+        if lanes.len() <= number as usize {
+            lanes.resize_with(number as usize + 1, || None);
+        }
+        let timeline = Timeline::new();
+        let stream = Arc::new(stream);
+        lanes[number as usize] = Some(Lane { stream, timeline, device, submitted: 0, completed: completed.clone() });
+        Ok(completed)
+    }
+
+    fn wait(&self, number: u32, sequence: u64, interrupt: &AtomicBool) -> bool {
+        let mut lanes = self.lanes.lock();
+        let Some(Some(lane)) = lanes.get_mut(number as usize) else { return true };
+        if lane.completed.load(Ordering::Acquire) >= sequence {
+            return true;
+        }
+        match lane.timeline.wait(sequence, &mut || interrupt.load(Ordering::Relaxed)) {
+            Ok(Waited::Done) => {
+                lane.completed.store(lane.timeline.seen_finished(), Ordering::Release);
+                true
+            }
+            Ok(Waited::Interrupted) => false,
+            Err(_) => {
+                lane.give_up();
+                true
+            }
+        }
+    }
+
+    fn wait_idle(&self, device: u16, interrupt: &AtomicBool) -> bool {
+        let of_device = |lane: &Lane| lane.device == device;
+        let points: Vec<(u32, u64)> = {
+            let lanes = self.lanes.lock();
+            let lanes = lanes.iter().enumerate().filter_map(|(number, lane)| Some((number, lane.as_ref()?)));
+            lanes.filter(|(_, lane)| of_device(lane)).map(|(n, lane)| (n as u32, lane.submitted)).collect()
+        };
+        points.into_iter().all(|(number, sequence)| self.wait(number, sequence, interrupt))
+    }
+
+    fn refresh(&self, number: u32) {
+        if let Some(Some(lane)) = self.lanes.lock().get_mut(number as usize) {
+            lane.refresh();
+        }
+    }
+
+    fn poll(&self, number: u32) {
+        self.refresh(number);
+    }
+
+    fn lose(&self, device: u16) {
+        for lane in self.lanes.lock().iter().flatten().filter(|lane| lane.device == device) {
+            lane.give_up();
+        }
+    }
+
+    /// Waits for what is queued: memory under it goes next.
+    fn stop(&self) {
+        for device in 0..self.contexts.len() as u16 {
+            self.wait_idle(device, &AtomicBool::new(false));
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! A stream of an NVIDIA GPU as kernels see it: launches, scratch memory, products, error slots.
+
+use super::device_set::{CudaDevice, Gpu as Memories};
+use super::touch::{self, Span};
+use crate::base::dtype::DType;
+use crate::device::cache::StreamPoint;
+use crate::device::cuda::blas::{self, Blas, Element, Factor, Outcome, Precision, Product, Target, Workspace};
+use crate::device::cuda::memory::Mapped;
+use crate::device::cuda::{Context, DriverError, KernelError, Shape, Stream, Text};
+use crate::kernel::abi::{Call, Fault, HostFn, RawView};
+use crate::kernel::cuda::{Activation, FaultSlot, Gpu, GpuError, HEADERS, Launch, MatmulCall, Matrix, Param, Source};
+use std::sync::LazyLock;
+
+/// Error slots of one device in memory that host and device see.
+pub struct SlotPool {
+    context: &'static Context,
+    blocks: Vec<Mapped>,
+    free: Vec<u32>,
+}
+
+/// Slots of one block.
+const BLOCK_SLOTS: usize = 4096;
+const SLOT_WORDS: usize = size_of::<FaultSlot>() / 8;
+
+impl SlotPool {
+    pub fn new(context: &'static Context) -> SlotPool {
+        SlotPool { context, blocks: Vec::new(), free: Vec::new() }
+    }
+
+    fn take(&mut self) -> Result<(u32, *mut u8), DriverError> {
+        if self.free.is_empty() {
+            let block = Mapped::new(self.context, BLOCK_SLOTS * SLOT_WORDS)?;
+            let first = (self.blocks.len() * BLOCK_SLOTS) as u32;
+            self.blocks.push(block);
+            self.free.extend((first..first + BLOCK_SLOTS as u32).rev());
+            (first..first + BLOCK_SLOTS as u32).for_each(|slot| self.clear(slot));
+        }
+        let slot = self.free.pop().expect("a block was just added");
+        let (block, at) = (&self.blocks[slot as usize / BLOCK_SLOTS], slot as usize % BLOCK_SLOTS);
+        Ok((slot, (block.device_address() as usize + at * size_of::<FaultSlot>()) as *mut u8))
+    }
+
+    fn clear(&self, slot: u32) {
+        let (block, at) = (&self.blocks[slot as usize / BLOCK_SLOTS], slot as usize % BLOCK_SLOTS * SLOT_WORDS);
+        block.write(at, u64::MAX);
+        (1..SLOT_WORDS).for_each(|word| block.write(at + word, 0));
+    }
+
+    /// What a slot holds after its launches have ended; the slot is free again.
+    pub fn give_back(&mut self, slot: u32) -> Option<Fault> {
+        let (block, at) = (&self.blocks[slot as usize / BLOCK_SLOTS], slot as usize % BLOCK_SLOTS * SLOT_WORDS);
+        let words: [u64; 4] = std::array::from_fn(|word| block.read(at + word));
+        let found = FaultSlot {
+            position: words[0],
+            value: words[1] as i64,
+            bound: words[2] as i64,
+            kind: words[3] as u32,
+            dim: (words[3] >> 32) as u32,
+            ..FaultSlot::EMPTY
+        }
+        .read();
+        if found.is_some() {
+            self.clear(slot);
+        }
+        self.free.push(slot);
+        found
+    }
+}
+
+/// What a step needs of its device and stream while it is queued.
+pub struct Lane<'a> {
+    pub stream: &'a Stream,
+    pub device: &'a CudaDevice,
+    pub memories: &'a Memories,
+    pub slot: u32,
+    /// Nodes of the window that own the step's error slots.
+    pub owners: &'a [usize],
+    /// Error slots that were given out, with their nodes.
+    pub taken: &'a mut Vec<(u32, usize)>,
+    /// Blocks that go back when the step is queued: later work of the stream comes after.
+    pub scratch: Vec<u64>,
+}
+
+impl Drop for Lane<'_> {
+    fn drop(&mut self) {
+        let mut memory = self.memories.memory.lock();
+        self.scratch.drain(..).for_each(|block| memory.give_back(block));
+    }
+}
+
+fn device_error(error: impl std::error::Error + Send + Sync + 'static) -> GpuError {
+    GpuError::Device(Box::new(error))
+}
+
+fn text(source: &Source) -> Text<'_> {
+    Text { name: "kernel.cu", text: &source.text, headers: HEADERS, options: NO_FMA, key: source.key }
+}
+
+/// No fused multiply-adds but those that are written: a fused chain gives bit for bit what single operations give.
+const NO_FMA: &[&str] = &["--fmad=false"];
+
+impl Gpu for Lane<'_> {
+    fn launch(&mut self, launch: &Launch<'_>) -> Result<(), GpuError> {
+        let kernels = self.stream.context().kernels();
+        let function = match kernels.known(launch.source.key, launch.entry) {
+            Some(function) => function,
+            None => kernels.function(&text(launch.source), launch.entry).map_err(device_error)?,
+        };
+        let shape = Shape { grid: launch.grid, block: launch.block, shared_bytes: launch.shared_bytes };
+        let mut parameters = [std::ptr::null_mut(); 32];
+        for (slot, param) in parameters.iter_mut().zip(launch.args) {
+            *slot = Param::address(param) as *mut std::ffi::c_void;
+        }
+        touch::launch(self.stream, function, &shape, &mut parameters[..launch.args.len()]).map_err(device_error)
+    }
+
+    fn scratch(&mut self, bytes: usize) -> Result<*mut u8, GpuError> {
+        let no_wait = |_: &[StreamPoint]| false;
+        let taken = self.memories.memory.lock().take(bytes.max(1), self.slot, 0, no_wait);
+        let taken = taken.map_err(|_| GpuError::OutOfMemory { bytes })?;
+        self.scratch.push(taken.number);
+        Ok(taken.address as *mut u8)
+    }
+
+    fn fill_zero(&mut self, at: *mut u8, bytes: usize) -> Result<(), GpuError> {
+        self.stream.fill(at as u64, 0, bytes).map_err(device_error)
+    }
+
+    fn copy(&mut self, to: *mut u8, from: *const u8, bytes: usize) -> Result<(), GpuError> {
+        self.stream.copy(to as u64, from as u64, bytes).map_err(device_error)
+    }
+
+    fn matmul(&mut self, product: &MatmulCall) -> Result<bool, GpuError> {
+        let Some(product) = describe(product, self.device.tf32()) else { return Ok(false) };
+        let mut blas = self.device.blas.lock();
+        let blas: &mut Option<Blas> = match &mut *blas {
+            Some(found) => found,
+            none => none.insert(Blas::open(self.stream.context()).map_err(device_error)?),
+        };
+        let Some(blas) = blas else { return Ok(false) };
+        let address = self.device.workspace(self.slot, blas::WORKSPACE_BYTES);
+        let workspace = Workspace { address, bytes: if address == 0 { 0 } else { blas::WORKSPACE_BYTES } };
+        let outcome = blas.matmul(&product, self.stream, workspace).map_err(device_error)?;
+        Ok(outcome == Outcome::Queued)
+    }
+
+    fn multiprocessors(&self) -> u32 {
+        self.stream.context().facts().multiprocessors
+    }
+
+    fn capability(&self) -> (u32, u32) {
+        self.stream.context().facts().capability
+    }
+
+    fn fault_slot(&mut self, node: usize) -> Result<*mut u8, GpuError> {
+        let (slot, address) = self.device.slots.lock().take().map_err(device_error)?;
+        self.taken.push((slot, self.owners[node]));
+        Ok(address)
+    }
+}
+
+/// A product as the library takes it; none when it does not.
+fn describe(call: &MatmulCall, tf32: bool) -> Option<Product> {
+    let element = match call.dtype {
+        DType::F16 => Element::F16,
+        DType::BF16 => Element::Bf16,
+        DType::F32 => Element::F32,
+        DType::F64 => Element::F64,
+        _ => return None,
+    };
+    let (m, n, k) = (call.m as u64, call.n as u64, call.k as u64);
+    let factor = |matrix: &Matrix, rows, columns| {
+        Factor::of_strides(matrix.ptr as u64, (rows, columns), [matrix.row, matrix.column, matrix.batch])
+    };
+    let dense = (call.c.column == 1 || n == 1) && call.c.row >= 0 && call.c.batch >= 0;
+    let c = Target {
+        address: call.c.ptr as u64,
+        row_stride: if m == 1 { n } else { call.c.row as u64 },
+        batch_stride: call.c.batch as u64,
+    };
+    let bias = !call.epilogue.bias.is_null();
+    let epilogue = match (call.epilogue.activation, bias) {
+        (Activation::None, false) => blas::Epilogue::None,
+        (Activation::None, true) => blas::Epilogue::Bias,
+        (Activation::Relu, false) => blas::Epilogue::Relu,
+        (Activation::Relu, true) => blas::Epilogue::ReluBias,
+        (Activation::Gelu, false) => blas::Epilogue::Gelu,
+        (Activation::Gelu, true) => blas::Epilogue::GeluBias,
+    };
+    if !dense {
+        return None;
+    }
+    Some(Product {
+        m,
+        n,
+        k,
+        batch: u32::try_from(call.batch).ok()?,
+        element,
+        result: element,
+        precision: if tf32 { Precision::Tf32 } else { Precision::Full },
+        a: factor(&call.a, m, k)?,
+        b: factor(&call.b, k, n)?,
+        c,
+        alpha: 1.0,
+        beta: call.beta as f64,
+        epilogue,
+        bias: call.epilogue.bias as u64,
+        auxiliary: Target::default(),
+    })
+}
+
+/// Runs a host kernel on copies of a GPU's memory: for what has no CUDA kernel. Waits.
+pub fn through_host(stream: &Stream, host: HostFn, call: &Call<'_>) -> Result<(), DriverError> {
+    let fetch = |view: &RawView| -> Result<(RawView, Vec<u8>, Span), DriverError> {
+        let (low, bytes) = extent(view);
+        let span = Span::new(view.ptr.wrapping_offset(low), bytes);
+        let mut copy = span.read_from_device(stream)?;
+        let view = RawView { ptr: copy.as_mut_ptr().wrapping_offset(-low), ..view.clone() };
+        Ok((view, copy, span))
+    };
+    let inputs = call.inputs.iter().map(fetch).collect::<Result<Vec<_>, _>>()?;
+    let outputs = call.outputs.iter().map(fetch).collect::<Result<Vec<_>, _>>()?;
+    // In place: an output that is an input is one memory to the kernel.
+    let same = |input: &RawView| call.outputs.iter().position(|output| output.ptr == input.ptr && output.numel() > 0);
+    let views_in: Vec<RawView> = inputs
+        .iter()
+        .zip(call.inputs)
+        .map(|((view, ..), original)| match same(original) {
+            Some(at) => RawView { ptr: outputs[at].0.ptr, ..view.clone() },
+            None => view.clone(),
+        })
+        .collect();
+    let views_out: Vec<RawView> = outputs.iter().map(|(view, ..)| view.clone()).collect();
+    touch::run_kernel(host, &Call { inputs: &views_in, outputs: &views_out, ..*call });
+    for (_, copy, span) in &outputs {
+        span.write_on_device(stream, copy)?;
+    }
+    stream.wait()
+}
+
+/// Bytes of a view: where the lowest lies from its first element, and how many there are.
+fn extent(view: &RawView) -> (isize, usize) {
+    let elem = view.dtype.size_bytes() as isize;
+    if view.numel() == 0 {
+        return (0, 0);
+    }
+    let (mut low, mut high) = (0isize, 0isize);
+    for (&size, &stride) in view.shape.iter().zip(&view.strides) {
+        let reach = (size as isize - 1) * stride;
+        low += reach.min(0);
+        high += reach.max(0);
+    }
+    (low * elem, ((high - low + 1) * elem) as usize)
+}
+
+/// Keeps a stream busy.
+pub fn sleep(stream: &Stream, ns: u64) -> Result<(), KernelError> {
+    static SOURCE: LazyLock<Source> = LazyLock::new(|| Source::new(include_str!("../../kernels/sleep.cu")));
+    let function = stream.context().kernels().function(&text(&SOURCE), "ts_sleep")?;
+    let mut ns = ns;
+    let shape = Shape::line(1, 1);
+    Ok(touch::launch(stream, function, &shape, &mut [(&raw mut ns).cast()])?)
+}

@@ -1,0 +1,164 @@
+//! Hands a planned window to an NVIDIA GPU: each step is launched at once on the window's stream.
+
+use super::device_set::CudaSet;
+use super::execute::Found;
+use super::gpu_lane::{Lane, through_host};
+use super::ledger::Entry;
+use super::node::{Node, Work};
+use super::plan::{Plan, Step, view_of};
+use super::runtime::{Runtime, State, end_pending, threads};
+use crate::base::code;
+use crate::base::device_id::DeviceId;
+use crate::base::diag::{Diag, Focus};
+use crate::device::cuda::Stream;
+use crate::device::queues::Point;
+use crate::kernel::abi::{Call, Faults};
+use crate::kernel::cuda::{self, GpuError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What came of a window's launches.
+#[derive(Default)]
+struct Launched {
+    /// Error slots that were given out, with the nodes that own them.
+    slots: Vec<(u32, usize)>,
+    known: Found,
+    /// Optimizer steps that were left out.
+    skipped: Vec<usize>,
+}
+
+impl Runtime {
+    pub(super) fn submit_cuda(&self, state: &mut State, slot: u32, nodes: Vec<Node>, plan: &mut Plan, set: &CudaSet) {
+        let device = state.streams[slot as usize].name.device;
+        let sequence = state.streams[slot as usize].submitted + 1;
+        if nodes.iter().any(|node| node.guarded) {
+            self.wait_for_verdicts(state, device);
+        }
+        let held = state.ledger.untold.iter().any(|untold| untold.device == device);
+        let after = std::mem::take(&mut state.streams[slot as usize].waits);
+        let stream = set.lanes.begin(slot, &after);
+        let mut launched = Launched::default();
+        for (step, last_uses) in plan.steps.iter_mut().zip(&plan.last_uses) {
+            if nodes[step.nodes()[0]].guarded && (held || !launched.known.is_empty()) {
+                launched.skipped.extend_from_slice(step.nodes());
+            } else if let Some(stream) = &stream {
+                self.launch_step(set, stream, slot, &nodes, step, &mut launched);
+            }
+            self.note_uses(&nodes, step, slot, sequence);
+            for &(node, operand) in last_uses {
+                let buffer = &view_of(&nodes[node as usize], operand).buffer;
+                if !buffer.is_live() && buffer.has_memory() {
+                    buffer.home.release(buffer);
+                }
+            }
+        }
+        end_pending(&nodes);
+        let sequence = set.lanes.end(slot);
+        state.streams[slot as usize].submitted = sequence;
+        let Launched { slots, known, skipped } = launched;
+        let entry = Entry { slots, known, left_out: skipped, ..Entry::new(Point { stream: slot, sequence }, nodes) };
+        state.ledger.entries.push_back(entry);
+        // An interruption is noticed by the script at its next step.
+        let _ = self.harvest_front(state);
+    }
+
+    /// An optimizer's step must know whether anything before it went wrong.
+    fn wait_for_verdicts(&self, state: &mut State, device: DeviceId) {
+        let fallible = |entry: &&Entry| !entry.slots.is_empty() && entry.point.stream != 0;
+        let points: Vec<Point> = state.ledger.entries.iter().filter(fallible).map(|entry| entry.point).collect();
+        for point in points {
+            if state.streams[point.stream as usize].name.device == device && self.wait_point(state, point).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn launch_step(
+        &self,
+        set: &CudaSet,
+        stream: &Stream,
+        slot: u32,
+        nodes: &[Node],
+        step: &mut Step,
+        launched: &mut Launched,
+    ) {
+        let first = step.nodes()[0];
+        let device = nodes[first].outputs[0].buffer.device;
+        let DeviceId::Cuda(index) = device else { return };
+        let gpus = self.gpus().expect("the device exists");
+        let mut slots = Vec::new();
+        let lane = |owners, taken| Lane {
+            stream,
+            device: &set.devices[index as usize],
+            memories: gpus.gpu(device),
+            slot,
+            owners,
+            taken,
+            scratch: Vec::new(),
+        };
+        let done = match step {
+            Step::Fused(fused) => {
+                if !self.fill_fused(nodes, fused, &mut launched.known) {
+                    return;
+                }
+                let mut lane = lane(&fused.fallible, &mut slots);
+                fused.on_gpu.run(&fused.program, &fused.shape, &fused.views, &fused.table, &mut lane)
+            }
+            Step::Kernel(at) => {
+                let node = &nodes[*at];
+                let Work::Kernel { host, attrs, seed, offset } = &node.work else { unreachable!("a kernel step") };
+                let Some((inputs, outputs)) = self.operands(node, *at, &mut launched.known) else { return };
+                let faults = Faults::default();
+                let call = Call {
+                    inputs: &inputs,
+                    outputs: &outputs,
+                    attrs,
+                    threads: threads(),
+                    faults: &faults,
+                    seed: *seed,
+                    offset: *offset,
+                };
+                let native = match cuda::entry(*host) {
+                    Some(entry) => entry(&call, &mut lane(std::slice::from_ref(at), &mut slots)),
+                    None => Err(GpuError::Unsupported("this kernel")),
+                };
+                let done = match native {
+                    Err(GpuError::Unsupported(_)) => {
+                        self.host_runs.fetch_add(1, Ordering::Relaxed);
+                        through_host(stream, *host, &call).map_err(|error| GpuError::Device(Box::new(error)))
+                    }
+                    other => other,
+                };
+                if let Some(found) = faults.take() {
+                    let place = device.to_string();
+                    launched
+                        .known
+                        .push((*at, Arc::from(super::fault::diagnose(found, node.name, node.origin, &place))));
+                }
+                done
+            }
+        };
+        launched.slots.append(&mut slots);
+        if let Err(error) = done {
+            launched.known.push((first, Arc::from(self.failed(stream, device, &nodes[first], error))));
+        }
+    }
+
+    /// A launch that did not happen. A dead context ends its device, and only that.
+    #[cold]
+    fn failed(&self, stream: &Stream, device: DeviceId, node: &Node, error: GpuError) -> Box<Diag> {
+        let text = format!("`{}` was queued here, on {device}", node.name);
+        let diag = match (&error, stream.context().death()) {
+            (_, Some(_)) => {
+                self.lose(device);
+                Diag::error(code::DEVICE_LOST, format!("{device} was lost while it ran `{}`", node.name))
+                    .note("its memory is gone; other devices and the session go on")
+            }
+            (GpuError::OutOfMemory { .. }, None) => {
+                Diag::error(code::OUT_OF_MEMORY, format!("out of memory on {device}"))
+            }
+            _ => Diag::error(code::LAUNCH_FAILED, format!("{device} could not run `{}`", node.name)),
+        };
+        diag.label(node.origin, Focus::Expression, text).note(error.to_string())
+    }
+}

@@ -1,0 +1,131 @@
+//! Single works that are no window: copies, waits of the clock, marks of time. Each kind of queue takes them in its
+//! own way.
+
+use super::device_set::Kind;
+use super::runtime::{Runtime, State};
+use super::touch::Span;
+use crate::base::device_id::DeviceId;
+use crate::device::cuda::{Event, KernelError, Timing};
+use crate::device::sim;
+use crate::device::virtual_time::copy_ns;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What to put on a stream.
+pub(super) enum Task {
+    Nothing,
+    Sleep {
+        ns: u64,
+    },
+    /// Bytes of the host that nobody changes any more.
+    Write {
+        bytes: Vec<u8>,
+        to: Span,
+    },
+    /// Between a device and pinned host memory, or between two devices.
+    Copy {
+        from: (DeviceId, Span),
+        to: (DeviceId, Span),
+    },
+    /// Ends without having done anything: a launch that goes wrong by plan.
+    Fails,
+}
+
+/// When a stream passed a point.
+#[derive(Clone)]
+pub(super) enum Stamp {
+    Simulated(Arc<AtomicU64>),
+    Cuda(Arc<Event>),
+}
+
+impl Stamp {
+    /// Milliseconds from one stamp to another; both have been passed.
+    pub fn ms_until(&self, other: &Stamp) -> Result<f64, String> {
+        match (self, other) {
+            (Stamp::Simulated(a), Stamp::Simulated(b)) => {
+                Ok((b.load(Ordering::Acquire) as f64 - a.load(Ordering::Acquire) as f64) / 1e6)
+            }
+            (Stamp::Cuda(a), Stamp::Cuda(b)) => a.elapsed_ms(b).map(f64::from).map_err(|error| error.to_string()),
+            _ => Err("the events are of different kinds of devices".to_string()),
+        }
+    }
+}
+
+impl Runtime {
+    /// Queues a task on a stream, after what the stream waits for; returns its sequence number.
+    pub(super) fn enqueue(&self, state: &mut State, slot: u32, task: Task) -> u64 {
+        self.enqueue_timed(state, slot, task, false).0
+    }
+
+    /// As `enqueue`, and keeps the time of its end when asked to.
+    pub(super) fn enqueue_timed(&self, state: &mut State, slot: u32, task: Task, timed: bool) -> (u64, Option<Stamp>) {
+        let gpus = self.gpus().expect("streams are of devices");
+        let stream = &mut state.streams[slot as usize];
+        let after = std::mem::take(&mut stream.waits);
+        let (sequence, stamp) = match &gpus.kind {
+            Kind::Simulated(simulator) => {
+                let stamp = timed.then(|| Arc::new(AtomicU64::new(0)));
+                let mut work = sim::Work { after, stamp: stamp.clone(), ..sim::Work::default() };
+                (work.job, work.takes_ns) = simulated(task);
+                (simulator.submit(slot, work), stamp.map(Stamp::Simulated))
+            }
+            Kind::Cuda(cuda) => {
+                let mut stamp = None;
+                if let Some(stream) = cuda.lanes.begin(slot, &after) {
+                    // A device that answers no more is noticed where its results are asked for.
+                    let _ = on_cuda(task, &stream, &cuda.lanes);
+                    if timed && let Ok(event) = Event::new(stream.context(), Timing::On) {
+                        let _ = event.record(&stream);
+                        stamp = Some(Stamp::Cuda(Arc::new(event)));
+                    }
+                }
+                (cuda.lanes.end(slot), stamp)
+            }
+        };
+        stream.submitted = stream.submitted.max(sequence);
+        (sequence, stamp)
+    }
+
+    /// Queues a closure on a simulated device's stream.
+    pub(super) fn enqueue_job(&self, state: &mut State, slot: u32, simulator: &sim::Simulator, job: sim::Job) -> u64 {
+        let stream = &mut state.streams[slot as usize];
+        let after = std::mem::take(&mut stream.waits);
+        stream.submitted = simulator.submit(slot, sim::Work { after, job: Some(job), ..sim::Work::default() });
+        stream.submitted
+    }
+}
+
+fn simulated(task: Task) -> (Option<sim::Job>, u64) {
+    match task {
+        Task::Nothing | Task::Fails => (None, 0),
+        Task::Sleep { ns } => (None, ns),
+        Task::Write { bytes, to } => {
+            let ns = copy_ns(bytes.len());
+            (Some(Box::new(move || to.write(&bytes))), ns)
+        }
+        Task::Copy { from: (_, from), to: (_, to) } => {
+            let ns = copy_ns(from.len());
+            (Some(Box::new(move || from.copy_to(&to))), ns)
+        }
+    }
+}
+
+fn on_cuda(
+    task: Task,
+    stream: &crate::device::cuda::Stream,
+    lanes: &crate::device::cuda::Lanes,
+) -> Result<(), KernelError> {
+    match task {
+        Task::Nothing | Task::Fails => Ok(()),
+        Task::Sleep { ns } => super::gpu_lane::sleep(stream, ns),
+        Task::Write { bytes, to } => Ok(to.write_on_device(stream, &bytes)?),
+        Task::Copy { from: (source, from), to: (target, to) } => match (source, target) {
+            (DeviceId::Cpu, _) => Ok(to.fill_from_host(stream, &from)?),
+            (_, DeviceId::Cpu) => Ok(from.copy_to_host(stream, &to)?),
+            (DeviceId::Cuda(source), DeviceId::Cuda(target)) => {
+                let (source, target) = (lanes.context(source), lanes.context(target));
+                Ok(stream.copy_between((target, to.address()), (source, from.address()), from.len())?)
+            }
+        },
+    }
+}
