@@ -1,0 +1,138 @@
+// Element types, conversions, vectors of elements, division by invariants, error slots.
+//
+// Values in memory have a `ts_*` type; computation knows four classes: bool, long long, float, double.
+// 16-bit floats compute as float and are rounded when they are stored. cuda_fp16.h is not needed: NVRTC's wheel has none.
+#pragma once
+
+#define TS_FN static __device__ __forceinline__
+#define TS_KERNEL extern "C" __global__
+
+typedef unsigned long long ts_u64;
+typedef long long ts_i64;
+typedef unsigned int ts_u32;
+typedef int ts_i32;
+typedef short ts_i16;
+typedef signed char ts_i8;
+typedef unsigned char ts_u8;
+typedef float ts_f32;
+typedef double ts_f64;
+struct ts_b8 { unsigned char byte; };
+struct ts_f16 { unsigned short bits; };
+struct ts_bf16 { unsigned short bits; };
+
+// The class of a memory type.
+template <class T> struct ts_of { typedef ts_i64 cls; };
+template <> struct ts_of<ts_b8> { typedef bool cls; };
+template <> struct ts_of<ts_f16> { typedef float cls; };
+template <> struct ts_of<ts_bf16> { typedef float cls; };
+template <> struct ts_of<ts_f32> { typedef float cls; };
+template <> struct ts_of<ts_f64> { typedef double cls; };
+
+TS_FN bool ts_up(ts_b8 x) { return x.byte != 0; }
+TS_FN ts_i64 ts_up(ts_u8 x) { return x; }
+TS_FN ts_i64 ts_up(ts_i8 x) { return x; }
+TS_FN ts_i64 ts_up(ts_i16 x) { return x; }
+TS_FN ts_i64 ts_up(ts_i32 x) { return x; }
+TS_FN ts_i64 ts_up(ts_i64 x) { return x; }
+TS_FN float ts_up(ts_f32 x) { return x; }
+TS_FN double ts_up(ts_f64 x) { return x; }
+TS_FN float ts_up(ts_bf16 x) { return __uint_as_float((ts_u32)x.bits << 16); }
+
+#ifdef TS_HOST
+// For tests on a host: what the instructions below do, bit by bit (after F. Giesen).
+TS_FN float ts_up(ts_f16 x) {
+    ts_u32 sign = (ts_u32)(x.bits & 0x8000) << 16, body = (ts_u32)(x.bits & 0x7fff) << 13, exponent = body & 0x0f800000;
+    ts_u32 value = body + (exponent == 0x0f800000 ? 224u << 23 : 112u << 23);
+    if (exponent == 0) value = __float_as_uint(__uint_as_float(body + (113u << 23)) - __uint_as_float(113u << 23));
+    return __uint_as_float(value | sign);
+}
+TS_FN ts_f16 ts_to_f16(float x) {
+    ts_u32 half = 126u << 23, sign = (__float_as_uint(x) >> 16) & 0x8000, a = __float_as_uint(x) & 0x7fffffff;
+    ts_u32 value = (a + 0xc8000fffu + ((a >> 13) & 1)) >> 13;
+    if (a < 113u << 23) value = __float_as_uint(__uint_as_float(a) + __uint_as_float(half)) - half;
+    if (a >= 143u << 23) value = a > 0x7f800000 ? 0x7e00 : 0x7c00;
+    return ts_f16{(unsigned short)(value | sign)};
+}
+TS_FN ts_bf16 ts_to_bf16(float x) {
+    ts_u32 u = __float_as_uint(x);
+    return ts_bf16{(unsigned short)(x != x ? 0x7fc0u : (u + 0x7fff + ((u >> 16) & 1)) >> 16)};
+}
+#else
+TS_FN float ts_up(ts_f16 x) {
+    float y;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
+    return y;
+}
+TS_FN ts_f16 ts_to_f16(float x) {
+    ts_f16 y;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+    return y;
+}
+TS_FN ts_bf16 ts_to_bf16(float x) {
+    ts_bf16 y;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+    return y;
+}
+#endif
+
+// Truncates towards zero; beyond the range the nearest end, NaN gives 0.
+template <class F> TS_FN ts_i64 ts_to_i64(F x) {
+    if (x != x) return 0;
+    if (x >= (F)9223372036854775808.0) return 0x7fffffffffffffffLL;
+    if (x < (F)-9223372036854775808.0) return (ts_i64)0x8000000000000000ULL;
+    return (ts_i64)x;
+}
+TS_FN ts_i64 ts_int(bool x) { return x; }
+TS_FN ts_i64 ts_int(ts_i64 x) { return x; }
+TS_FN ts_i64 ts_int(float x) { return ts_to_i64(x); }
+TS_FN ts_i64 ts_int(double x) { return ts_to_i64(x); }
+
+// ts_down<T>(x): a value of any class as the memory type T. Integers wrap, floats round to nearest even.
+template <class T> struct ts_downer { template <class C> TS_FN T of(C x) { return (T)ts_int(x); } };
+template <> struct ts_downer<ts_b8> { template <class C> TS_FN ts_b8 of(C x) { return ts_b8{(unsigned char)(x != 0)}; } };
+template <> struct ts_downer<ts_f16> { template <class C> TS_FN ts_f16 of(C x) { return ts_to_f16((float)x); } };
+template <> struct ts_downer<ts_bf16> { template <class C> TS_FN ts_bf16 of(C x) { return ts_to_bf16((float)x); } };
+template <> struct ts_downer<ts_f32> { template <class C> TS_FN ts_f32 of(C x) { return (float)x; } };
+template <> struct ts_downer<ts_f64> { template <class C> TS_FN ts_f64 of(C x) { return (double)x; } };
+template <class T, class C> TS_FN T ts_down(C x) { return ts_downer<T>::of(x); }
+
+// A value of any class converted and rounded to T, back in T's class.
+template <class T, class C> TS_FN typename ts_of<T>::cls ts_round_to(C x) { return ts_up(ts_down<T>(x)); }
+
+// V elements next to each other, moved by as few instructions as their alignment allows.
+template <int N> struct ts_align { static const int bytes = N >= 16 ? 16 : N; };
+template <class T, int V> struct alignas(ts_align<(int)sizeof(T) * V>::bytes) ts_vec { T x[V]; };
+
+// n / d for 32-bit n by a product; `word` is made by the host: multiplier | shift << 32.
+TS_FN ts_u32 ts_quotient(ts_u32 n, ts_u64 word) {
+    return (ts_u32)(((ts_u64)__umulhi(n, (ts_u32)word) + n) >> (word >> 32));
+}
+
+// Keeps the fault of the lowest position, whatever the order of threads. Layout: `FaultSlot` on the host.
+struct ts_fault_slot {
+    ts_u64 position;
+    ts_i64 value, bound;
+    ts_u32 kind, dim, lock, unused;
+};
+enum { TS_INDEX = 1, TS_LABEL = 2, TS_PROBABILITY = 3, TS_DIVISION = 4 };
+static __device__ __noinline__ void ts_fault(void* at, ts_u32 kind, ts_u32 dim, ts_u64 position, ts_i64 value, ts_i64 bound) {
+    volatile ts_fault_slot* slot = (volatile ts_fault_slot*)at;
+    bool done = slot->position <= position;
+    while (!done) {
+        if (atomicCAS((ts_u32*)&slot->lock, 0u, 1u) == 0u) {
+            __threadfence();
+            if (position < slot->position) {
+                slot->value = value;
+                slot->bound = bound;
+                slot->kind = kind;
+                slot->dim = dim;
+                slot->position = position;
+            }
+            __threadfence();
+            atomicExch((ts_u32*)&slot->lock, 0u);
+            done = true;
+        } else {
+            done = slot->position <= position;
+        }
+    }
+}
