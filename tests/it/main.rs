@@ -1,8 +1,12 @@
 //! Every test that goes through a boundary, in one binary.
 
+#[cfg(unix)]
+#[cfg(unix)]
+
 mod architecture;
 mod arguments;
 mod cuda_device;
+mod cuda_host;
 mod editor;
 mod errors;
 mod example_scripts;
@@ -15,11 +19,9 @@ mod opinfo;
 mod opinfo_host;
 mod optim;
 mod print;
-#[cfg(unix)]
 mod repl;
 mod rows;
 mod rows_reduce;
 mod rows_view;
 mod scripts;
-#[cfg(unix)]
 mod terminal;

@@ -36,8 +36,8 @@ pub enum Param<'a> {
     I64(i64),
     F32(f32),
     F64(f64),
-    /// The bytes of a `#[repr(C)]` struct without padding, aligned to 8.
-    Struct(&'a [u8]),
+    /// A struct of 64-bit words.
+    Words(&'a [u64]),
 }
 
 impl Param<'_> {
@@ -50,7 +50,7 @@ impl Param<'_> {
             Param::I64(value) => (&raw const *value).cast(),
             Param::F32(value) => (&raw const *value).cast(),
             Param::F64(value) => (&raw const *value).cast(),
-            Param::Struct(bytes) => bytes.as_ptr(),
+            Param::Words(words) => words.as_ptr().cast(),
         }
     }
 
@@ -59,7 +59,7 @@ impl Param<'_> {
         match self {
             Param::U32(_) | Param::F32(_) => 4,
             Param::Pointer(_) | Param::U64(_) | Param::I64(_) | Param::F64(_) => 8,
-            Param::Struct(bytes) => bytes.len(),
+            Param::Words(words) => size_of_val(*words),
         }
     }
 }

@@ -4,12 +4,13 @@
 //! matrix products. Whoever implements it compiles, orders and runs them.
 
 mod fault;
+pub mod fused;
 mod launch;
 mod text;
 
 pub use fault::FaultSlot;
 pub use launch::{Activation, Epilogue, Gpu, GpuError, Launch, MatmulCall, Matrix, Param, Source};
-pub use text::HEADERS;
+pub use text::{HEADERS, OPTIONS};
 
 use super::abi::{Call, HostFn};
 

@@ -1,4 +1,15 @@
 //! The CUDA texts that are part of the program.
 
+macro_rules! headers {
+    ($($name:literal)*) => {
+        &[$(($name, include_str!(concat!("../../../kernels/", $name)))),*]
+    };
+}
+
 /// What `#include "name"` means in a source: names and texts.
-pub static HEADERS: &[(&str, &str)] = &[];
+pub static HEADERS: &[(&str, &str)] =
+    headers! { "ts_base.cuh" "ts_math.cuh" "ts_special.cuh" "ts_random.cuh" "ts_reduce.cuh" };
+
+/// What every source is compiled with, besides the architecture. No fused multiply-adds but those that are written:
+/// a fused chain gives bit for bit what single operations give.
+pub static OPTIONS: &[&str] = &["--std=c++17", "--fmad=false", "-default-device"];

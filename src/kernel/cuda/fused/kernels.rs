@@ -1,0 +1,441 @@
+//! The kernels around an element function: a map over vectors, a map through tiles, reductions of rows and of
+//! columns. Text only; which of them runs, and over what, is `plan`'s.
+
+use super::space::Step;
+use super::text::{Parts, memory_type};
+use crate::kernel::abi::RawView;
+use std::fmt::Write;
+
+/// Threads of a block.
+pub(super) const BLOCK: u64 = 256;
+
+/// What the text of a map or reduction depends on besides the program.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Form {
+    /// Elements that a thread takes together along the innermost dim.
+    pub vector: u64,
+    /// Vectors in flight.
+    pub unroll: u64,
+    /// How each column moves along the innermost dim of what threads walk through; the position last.
+    pub steps: Vec<Step>,
+    /// Numbers of dims.
+    pub kept: usize,
+    pub reduced: usize,
+    /// Indices need 64 bits.
+    pub wide: bool,
+}
+
+/// The arguments: one struct of 64-bit words, in this order.
+pub(super) fn args(parts: &Parts, views: usize, form: &Form) -> String {
+    let or_one = |n: usize| n.max(1);
+    let columns = views + 1;
+    format!(
+        "struct Args {{\n    ts_u64 n, m, lanes, chunk, scratch, tail;\n    char* p[{}];\n    ts_u64 s[{}];\n    \
+         void* f[{}];\n    ts_u64 ksize[{k}], kdiv[{k}], rsize[{r}], rdiv[{r}];\n    \
+         ts_i64 kstep[{columns}][{k}], rstep[{columns}][{r}];\n}};\n",
+        or_one(views),
+        or_one(parts.scalars.len()),
+        or_one(parts.fallible),
+        k = or_one(form.kept),
+        r = or_one(form.reduced),
+    )
+}
+
+/// Code that splits index `i` over `dims` dims and adds to `o{column}`; `prefix` is `k` or `r`. An index of the
+/// innermost dim counts vectors.
+fn offsets(prefix: char, dims: usize, columns: &[usize], wide: bool, vector: u64, indent: &str) -> String {
+    let mut text = String::new();
+    if dims == 0 {
+        return text;
+    }
+    let word = if wide { "ts_u64" } else { "ts_u32" };
+    let _ = writeln!(text, "{indent}{word} {prefix}left = ({word})i;");
+    for dim in (0..dims).rev() {
+        if dim == 0 {
+            let _ = writeln!(text, "{indent}ts_i64 {prefix}x0 = {prefix}left;");
+        } else {
+            let quotient = if wide {
+                format!("{prefix}left / g.{prefix}size[{dim}]")
+            } else {
+                format!("ts_quotient({prefix}left, g.{prefix}div[{dim}])")
+            };
+            let _ = writeln!(text, "{indent}{word} {prefix}q{dim} = {quotient};");
+            let _ = writeln!(
+                text,
+                "{indent}ts_i64 {prefix}x{dim} = {prefix}left - {prefix}q{dim} * ({word})g.{prefix}size[{dim}]; \
+                 {prefix}left = {prefix}q{dim};"
+            );
+        }
+        let times = if dim + 1 == dims && vector > 1 { format!(" * {vector}") } else { String::new() };
+        for &column in columns {
+            let _ = writeln!(text, "{indent}o{column} += {prefix}x{dim}{times} * g.{prefix}step[{column}][{dim}];");
+        }
+    }
+    text
+}
+
+fn pointer(slot: usize, views: &[RawView]) -> String {
+    format!("(({}*)g.p[{slot}])", memory_type(views[slot].dtype))
+}
+
+/// Loads what a vector needs from offsets `o{slot}` into `x{slot}` (a `ts_vec`), according to its step. `inner` is
+/// the step of one element along the innermost dim.
+fn load(slot: usize, views: &[RawView], form: &Form, target: &str, inner: &str) -> String {
+    let (at, memory) = (pointer(slot, views), memory_type(views[slot].dtype));
+    let v = form.vector;
+    match form.steps[slot] {
+        Step::Unit => format!("{target} = *(const ts_vec<{memory}, {v}>*)({at} + o{slot});"),
+        Step::Zero => {
+            format!(
+                "{{ {memory} y = {at}[o{slot}]; _Pragma(\"unroll\") for (int v = 0; v < {v}; v++) {target}.x[v] = y; }}"
+            )
+        }
+        Step::Any => {
+            format!("_Pragma(\"unroll\") for (int v = 0; v < {v}; v++) {target}.x[v] = {at}[o{slot} + v * {inner}];")
+        }
+    }
+}
+
+fn position(form: &Form, views: usize, inner: &str) -> String {
+    match form.steps[views] {
+        Step::Unit => format!("(ts_u64)(o{views} + v)"),
+        Step::Zero => format!("(ts_u64)o{views}"),
+        Step::Any => format!("(ts_u64)(o{views} + v * {inner})"),
+    }
+}
+
+/// Columns that a kernel has to follow.
+fn columns(parts: &Parts, views: &[RawView], results: bool) -> Vec<usize> {
+    let mut columns: Vec<usize> = parts.loads.iter().chain(&parts.stores).copied().collect();
+    if results {
+        columns.extend(parts.tasks.iter().map(|task| task.slot));
+    }
+    if parts.positions {
+        columns.push(views.len());
+    }
+    columns.sort_unstable();
+    columns.dedup();
+    columns
+}
+
+fn declare(columns: &[usize], indent: &str) -> String {
+    let list: Vec<String> = columns.iter().map(|column| format!("o{column} = 0")).collect();
+    if list.is_empty() { String::new() } else { format!("{indent}ts_i64 {};\n", list.join(", ")) }
+}
+
+/// The walk over one vector: element function for each lane, stores. Loads are in `{slot}` arrays.
+fn compute(
+    parts: &Parts,
+    views: &[RawView],
+    form: &Form,
+    inner: &dyn Fn(usize) -> String,
+    at: &str,
+    acc: &str,
+) -> String {
+    let mut text = String::new();
+    let v = form.vector;
+    for &slot in &parts.stores {
+        let _ = writeln!(text, "            ts_vec<{}, {v}> y{slot};", memory_type(views[slot].dtype));
+    }
+    let _ = writeln!(text, "            _Pragma(\"unroll\") for (int v = 0; v < {v}; v++) {{");
+    let _ = writeln!(text, "                In in; Out out;");
+    for &slot in &parts.loads {
+        let _ = writeln!(text, "                in.a{slot} = x{slot}[u].x[v];");
+    }
+    let pos = if parts.positions { position(form, views.len(), &inner(views.len())) } else { "0".to_string() };
+    let _ = writeln!(text, "                element(g, in, {pos}, {at}, out, {acc});");
+    for &slot in &parts.stores {
+        let _ = writeln!(text, "                y{slot}.x[v] = out.a{slot};");
+    }
+    let _ = writeln!(text, "            }}");
+    for &slot in &parts.stores {
+        let (at, memory) = (pointer(slot, views), memory_type(views[slot].dtype));
+        let line = match form.steps[slot] {
+            Step::Unit => format!("*(ts_vec<{memory}, {v}>*)({at} + o{slot}) = y{slot};"),
+            _ => format!(
+                "_Pragma(\"unroll\") for (int v = 0; v < {v}; v++) {at}[o{slot} + v * {}] = y{slot}.x[v];",
+                inner(slot)
+            ),
+        };
+        let _ = writeln!(text, "            {line}");
+    }
+    text
+}
+
+/// `ts_map`: each thread takes `unroll` vectors, a block apart. Elements past the last whole vector (`g.tail`, only
+/// of one dim) are done one by one.
+pub(super) fn map(parts: &Parts, views: &[RawView], form: &Form) -> String {
+    let (u, v, k) = (form.unroll, form.vector, form.kept);
+    let cols = columns(parts, views, false);
+    let inner = |column: usize| if k == 0 { "0".to_string() } else { format!("g.kstep[{column}][{}]", k - 1) };
+    let mut text = String::new();
+    let _ = writeln!(text, "TS_KERNEL void __launch_bounds__({BLOCK}) ts_map(const __grid_constant__ Args g) {{");
+    let _ = writeln!(text, "    const ts_u64 first = (ts_u64)blockIdx.x * {} + threadIdx.x;", BLOCK * u);
+    let _ = writeln!(text, "    Acc none;");
+    for &slot in &parts.loads {
+        let _ = writeln!(text, "    ts_vec<{}, {v}> x{slot}[{u}];", memory_type(views[slot].dtype));
+    }
+    let walk = |body: &str| {
+        format!(
+            "    _Pragma(\"unroll\") for (int u = 0; u < {u}; u++) {{\n        ts_u64 i = first + u * {BLOCK};\n        \
+             if (i < g.n) {{\n{}{}{body}        }}\n    }}\n",
+            declare(&cols, "            "),
+            offsets('k', k, &cols, form.wide, v, "            "),
+        )
+    };
+    let mut loads = String::new();
+    for &slot in &parts.loads {
+        let _ = writeln!(loads, "            {}", load(slot, views, form, &format!("x{slot}[u]"), &inner(slot)));
+    }
+    if !loads.is_empty() {
+        text.push_str(&walk(&loads));
+    }
+    text.push_str(&walk(&compute(parts, views, form, &inner, "0", "none")));
+    if v > 1 && k == 1 {
+        let _ = writeln!(text, "    if (first < g.tail) {{\n        ts_i64 i = (ts_i64)(g.n * {v} + first);");
+        let _ = writeln!(text, "        In in; Out out;");
+        let at = |column: usize| match form.steps[column] {
+            Step::Zero => "0".to_string(),
+            Step::Unit => "i".to_string(),
+            Step::Any => format!("i * {}", inner(column)),
+        };
+        for &slot in &parts.loads {
+            let _ = writeln!(text, "        in.a{slot} = {}[{}];", pointer(slot, views), at(slot));
+        }
+        let _ = writeln!(text, "        element(g, in, (ts_u64)({}), 0, out, none);", at(views.len()));
+        for &slot in &parts.stores {
+            let _ = writeln!(text, "        {}[{}] = out.a{slot};", pointer(slot, views), at(slot));
+        }
+        text.push_str("    }\n");
+    }
+    text.push_str("}\n");
+    text
+}
+
+/// `ts_tiles`: loads that are dense along dim `kept - 2` while the others are dense along the last go through
+/// square tiles in shared memory.
+pub(super) fn tiles(parts: &Parts, views: &[RawView], form: &Form, crossing: &[usize], side: u64) -> String {
+    let cols = columns(parts, views, false);
+    let (x, y) = (form.kept - 1, form.kept - 2);
+    let rounds = side * side / BLOCK;
+    let mut text = String::new();
+    let _ = writeln!(text, "TS_KERNEL void __launch_bounds__({BLOCK}) ts_tiles(const __grid_constant__ Args g) {{");
+    for &slot in crossing {
+        let _ = writeln!(text, "    __shared__ {} t{slot}[{side}][{}];", memory_type(views[slot].dtype), side + 1);
+    }
+    let _ = writeln!(text, "    ts_u64 i = blockIdx.x;");
+    let _ = writeln!(
+        text,
+        "    const ts_u64 across = (g.ksize[{x}] + {}) / {side}, down = (g.ksize[{y}] + {}) / {side};",
+        side - 1,
+        side - 1
+    );
+    let _ = writeln!(text, "    const ts_i64 left = (ts_i64)(i % across) * {side}; i /= across;");
+    let _ = writeln!(text, "    const ts_i64 top = (ts_i64)(i % down) * {side}; i /= down;");
+    text.push_str(&declare(&cols, "    "));
+    text.push_str(&offsets('k', y, &cols, true, 1, "    "));
+    for &slot in crossing {
+        let memory = memory_type(views[slot].dtype);
+        let _ = writeln!(text, "    {{\n        {memory} r[{rounds}];");
+        let _ = writeln!(
+            text,
+            "        _Pragma(\"unroll\") for (int k = 0; k < {rounds}; k++) {{\n            ts_i64 ty = top + threadIdx.x % {side}, tx = left + threadIdx.x / {side} + k * {};\n            if (ty < g.ksize[{y}] && tx < g.ksize[{x}]) r[k] = {}[o{slot} + ty + tx * g.kstep[{slot}][{x}]];\n        }}",
+            BLOCK / side,
+            pointer(slot, views)
+        );
+        let _ = writeln!(
+            text,
+            "        _Pragma(\"unroll\") for (int k = 0; k < {rounds}; k++) t{slot}[threadIdx.x % {side}][threadIdx.x / {side} + k * {}] = r[k];\n    }}",
+            BLOCK / side
+        );
+    }
+    let _ = writeln!(text, "    __syncthreads();\n    Acc none;");
+    let _ = writeln!(text, "    _Pragma(\"unroll\") for (int k = 0; k < {rounds}; k++) {{");
+    let _ = writeln!(
+        text,
+        "        const int sx = threadIdx.x % {side}, sy = threadIdx.x / {side} + k * {};\n        ts_i64 tx = left + sx, ty = top + sy;",
+        BLOCK / side
+    );
+    let _ = writeln!(text, "        if (tx < g.ksize[{x}] && ty < g.ksize[{y}]) {{\n            In in; Out out;");
+    let at = |column: usize| format!("o{column} + ty * g.kstep[{column}][{y}] + tx * g.kstep[{column}][{x}]");
+    for &slot in &parts.loads {
+        let value = if crossing.contains(&slot) {
+            format!("t{slot}[sy][sx]")
+        } else {
+            format!("{}[{}]", pointer(slot, views), at(slot))
+        };
+        let _ = writeln!(text, "            in.a{slot} = {value};");
+    }
+    let pos = if parts.positions { at(views.len()) } else { "0".to_string() };
+    let _ = writeln!(text, "            element(g, in, (ts_u64)({pos}), 0, out, none);");
+    for &slot in &parts.stores {
+        let _ = writeln!(text, "            {}[{}] = out.a{slot};", pointer(slot, views), at(slot));
+    }
+    text.push_str("        }\n    }\n}\n");
+    text
+}
+
+/// Writes an accumulator's results to the views, at kept offsets `o{slot}` plus `plus(slot)`.
+fn results(parts: &Parts, views: &[RawView], acc: &str, plus: &dyn Fn(usize) -> String, indent: &str) -> String {
+    let mut text = String::new();
+    for (n, task) in parts.tasks.iter().enumerate() {
+        let slot = task.slot;
+        let _ = writeln!(
+            text,
+            "{indent}{}[o{slot}{}] = ts_down<{}>({acc}.t{n}.result());",
+            pointer(slot, views),
+            plus(slot),
+            memory_type(views[slot].dtype)
+        );
+    }
+    text
+}
+
+/// `ts_rows`: `g.lanes` threads walk a row's part `blockIdx.y` of `g.chunk` vectors; results, or partials when there
+/// are several parts. Then `ts_finish` merges the partials of each row with a warp.
+pub(super) fn rows(parts: &Parts, views: &[RawView], form: &Form) -> String {
+    let (u, v, r) = (form.unroll, form.vector, form.reduced);
+    let cols = columns(parts, views, true);
+    let walked = columns(parts, views, false);
+    let inner = |column: usize| if r == 0 { "0".to_string() } else { format!("g.rstep[{column}][{}]", r - 1) };
+    let mut text = String::new();
+    let _ = writeln!(text, "TS_KERNEL void __launch_bounds__({BLOCK}) ts_rows(const __grid_constant__ Args g) {{");
+    let _ = writeln!(text, "    __shared__ Acc shared[{}];", BLOCK / 32);
+    let _ = writeln!(text, "    const ts_u64 row = (ts_u64)blockIdx.x * ({BLOCK} / g.lanes) + threadIdx.x / g.lanes;");
+    let _ = writeln!(text, "    const ts_u64 lane = threadIdx.x % g.lanes;");
+    text.push_str(&declare(&cols, "    "));
+    let _ = writeln!(text, "    if (row < g.m) {{\n        const ts_u64 i = row;");
+    text.push_str(&offsets('k', form.kept, &cols, form.wide, 1, "        "));
+    text.push_str("    }\n");
+    let _ = writeln!(
+        text,
+        "    const ts_u64 begin = blockIdx.y * g.chunk, end = row < g.m ? min(g.n, begin + g.chunk) : 0;"
+    );
+    let _ = writeln!(text, "    Acc acc[{v}];\n    _Pragma(\"unroll\") for (int v = 0; v < {v}; v++) acc[v].init();");
+    let _ = writeln!(text, "    for (ts_u64 from = begin + lane; from < end; from += g.lanes * {u}) {{");
+    for &slot in &parts.loads {
+        let _ = writeln!(text, "        ts_vec<{}, {v}> x{slot}[{u}];", memory_type(views[slot].dtype));
+    }
+    walk_reduced(&mut text, parts, views, form, &walked, &inner, LANES);
+    text.push_str("    }\n");
+    let _ = writeln!(text, "    _Pragma(\"unroll\") for (int v = 1; v < {v}; v++) acc[0].merge(acc[v]);");
+    let _ = writeln!(text, "    ts_merge_lanes(acc[0], (int)g.lanes, shared);");
+    let _ = writeln!(text, "    if (lane == 0 && row < g.m) {{");
+    let _ =
+        writeln!(text, "        if (g.scratch) ((Acc*)g.scratch)[blockIdx.y * g.m + row] = acc[0];\n        else {{");
+    text.push_str(&results(parts, views, "acc[0]", &|_| String::new(), "            "));
+    text.push_str("        }\n    }\n}\n");
+    text.push_str(&finish(parts, views, form, 1));
+    text
+}
+
+/// How far apart a thread's vectors are in `ts_rows`.
+const LANES: &str = "g.lanes";
+
+/// The loop over `unroll` vectors of the reduced space: loads first, then values.
+fn walk_reduced(
+    text: &mut String,
+    parts: &Parts,
+    views: &[RawView],
+    form: &Form,
+    walked: &[usize],
+    inner: &dyn Fn(usize) -> String,
+    stride: &str,
+) {
+    let u = form.unroll;
+    let index = format!("from + u * {stride}");
+    // Along a row the vector's lanes are positions; across it they are other rows.
+    let row = stride == LANES;
+    let along = if row { form.vector } else { 1 };
+    let saved: String = walked.iter().map(|c| format!(", o{c} = b{c}")).collect();
+    let saved = saved.trim_start_matches(", ").to_string();
+    let enter = |body: &str| {
+        let declared = if saved.is_empty() { String::new() } else { format!("            ts_i64 {saved};\n") };
+        format!(
+            "        _Pragma(\"unroll\") for (int u = 0; u < {u}; u++) {{\n        const ts_u64 i = {index};\n        \
+             if (i < end) {{\n{declared}{}{body}        }}\n        }}\n",
+            offsets('r', form.reduced, walked, form.wide, along, "            "),
+        )
+    };
+    for column in walked {
+        let _ = writeln!(text, "        const ts_i64 b{column} = o{column};");
+    }
+    let mut loads = String::new();
+    for &slot in &parts.loads {
+        let _ = writeln!(loads, "            {}", load(slot, views, form, &format!("x{slot}[u]"), &inner(slot)));
+    }
+    if !loads.is_empty() {
+        text.push_str(&enter(&loads));
+    }
+    let at = if row { format!("(ts_i64)(i * {} + v)", form.vector) } else { "(ts_i64)i".to_string() };
+    text.push_str(&enter(&compute(parts, views, form, inner, &at, "acc[v]")));
+}
+
+/// `ts_columns`: 32 by 8 threads; each takes a vector of kept elements and every eighth reduced index of its part.
+pub(super) fn columns_kernel(parts: &Parts, views: &[RawView], form: &Form) -> String {
+    let (u, v, k) = (form.unroll, form.vector, form.kept);
+    let cols = columns(parts, views, true);
+    let walked = columns(parts, views, false);
+    let inner = |column: usize| if k == 0 { "0".to_string() } else { format!("g.kstep[{column}][{}]", k - 1) };
+    let mut text = String::new();
+    let _ = writeln!(text, "TS_KERNEL void __launch_bounds__({BLOCK}) ts_columns(const __grid_constant__ Args g) {{");
+    let _ = writeln!(text, "    __shared__ Acc shared[8][32];");
+    let _ = writeln!(text, "    const ts_u64 column = (ts_u64)blockIdx.x * 32 + threadIdx.x % 32;");
+    let _ = writeln!(text, "    const int y = threadIdx.x / 32;");
+    text.push_str(&declare(&cols, "    "));
+    let _ = writeln!(text, "    if (column < g.m) {{\n        const ts_u64 i = column;");
+    text.push_str(&offsets('k', k, &cols, form.wide, v, "        "));
+    text.push_str("    }\n");
+    let _ = writeln!(
+        text,
+        "    const ts_u64 begin = blockIdx.y * g.chunk, end = column < g.m ? min(g.n, begin + g.chunk) : 0;"
+    );
+    let _ = writeln!(text, "    Acc acc[{v}];\n    _Pragma(\"unroll\") for (int v = 0; v < {v}; v++) acc[v].init();");
+    let _ = writeln!(text, "    for (ts_u64 from = begin + y; from < end; from += 8 * {u}) {{");
+    for &slot in &parts.loads {
+        let _ = writeln!(text, "        ts_vec<{}, {v}> x{slot}[{u}];", memory_type(views[slot].dtype));
+    }
+    walk_reduced(&mut text, parts, views, form, &walked, &inner, "8");
+    text.push_str("    }\n");
+    let _ = writeln!(text, "    _Pragma(\"unroll\") for (int v = 0; v < {v}; v++) {{");
+    let _ = writeln!(
+        text,
+        "        __syncthreads();\n        shared[y][threadIdx.x % 32] = acc[v];\n        __syncthreads();"
+    );
+    let _ = writeln!(text, "        if (y == 0 && column < g.m) {{");
+    let _ = writeln!(text, "            for (int k = 1; k < 8; k++) acc[v].merge(shared[k][threadIdx.x]);");
+    let _ = writeln!(
+        text,
+        "            if (g.scratch) ((Acc*)g.scratch)[(blockIdx.y * g.m + column) * {v} + v] = acc[v];\n            else {{"
+    );
+    text.push_str(&results(parts, views, "acc[v]", &|slot| format!(" + v * {}", inner(slot)), "                "));
+    text.push_str("            }\n        }\n    }\n}\n");
+    text.push_str(&finish(parts, views, form, v));
+    text
+}
+
+/// `ts_finish`: a warp merges the `g.n` partials of one result, which lie `g.m` times `vector` apart.
+fn finish(parts: &Parts, views: &[RawView], form: &Form, vector: u64) -> String {
+    let slots: Vec<usize> = parts.tasks.iter().map(|task| task.slot).collect();
+    let mut text = String::new();
+    let _ = writeln!(text, "TS_KERNEL void __launch_bounds__({BLOCK}) ts_finish(const __grid_constant__ Args g) {{");
+    let _ = writeln!(text, "    const ts_u64 result = (ts_u64)blockIdx.x * {} + threadIdx.x / 32;", BLOCK / 32);
+    let _ = writeln!(text, "    const ts_u64 count = g.m * {vector};\n    if (result >= count) return;");
+    let _ = writeln!(text, "    Acc acc;\n    acc.init();");
+    let _ = writeln!(
+        text,
+        "    for (ts_u64 part = threadIdx.x % 32; part < g.n; part += 32) acc.merge(((const Acc*)g.scratch)[part * count + result]);"
+    );
+    let _ = writeln!(text, "    for (int d = 16; d > 0; d /= 2) acc.merge(ts_from_above(acc, d, 32));");
+    let _ = writeln!(text, "    if (threadIdx.x % 32 == 0) {{\n        const ts_u64 i = result / {vector};");
+    text.push_str(&declare(&slots, "        "));
+    text.push_str(&offsets('k', form.kept, &slots, form.wide, vector, "        "));
+    let inner = |slot: usize| match form.kept {
+        0 => String::new(),
+        k if vector > 1 => format!(" + (ts_i64)(result % {vector}) * g.kstep[{slot}][{}]", k - 1),
+        _ => String::new(),
+    };
+    text.push_str(&results(parts, views, "acc", &inner, "        "));
+    text.push_str("    }\n}\n");
+    text
+}

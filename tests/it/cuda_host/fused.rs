@@ -1,0 +1,342 @@
+//! Generated kernels against the CPU's: every function, every layout, every reduction.
+
+use super::HostGpu;
+use tscript::DType;
+use tscript::base::layout::{Shape, Strides, contiguous_strides};
+use tscript::kernel::abi::{Faults, RawView, Threads};
+use tscript::kernel::cpu::{elementwise, fused as host};
+use tscript::kernel::cuda::fused as device;
+use tscript::kernel::program::{Class, Draw, Function, Instr, Program, ReduceKind};
+
+/// Memory of a view, with room for holes.
+struct Memory {
+    words: Vec<u64>,
+    view: RawView,
+}
+
+impl Memory {
+    fn new(dtype: DType, shape: &[usize], strides: &[isize], values: impl Fn(usize) -> f64) -> Memory {
+        let extent: isize = shape.iter().zip(strides).map(|(&n, &s)| (n.max(1) as isize - 1) * s).sum();
+        let count = extent as usize + 1;
+        let mut words = vec![0u64; count + 2];
+        let ptr = (words.as_mut_ptr() as usize).next_multiple_of(16) as *mut u8;
+        for i in 0..count {
+            // SAFETY: `count` elements of at most 8 bytes.
+            unsafe { put(ptr, dtype, i, values(i)) };
+        }
+        let view = RawView { ptr, dtype, shape: Shape::from_slice(shape), strides: Strides::from_slice(strides) };
+        Memory { words, view }
+    }
+
+    /// Everything, holes too.
+    fn values(&self) -> Vec<f64> {
+        let start = (self.view.ptr as usize - self.words.as_ptr() as usize) / 8;
+        let bytes = (self.words.len() - 2) * 8;
+        let _ = start;
+        // SAFETY: inside the vector.
+        (0..bytes / 8).map(|i| unsafe { get(self.view.ptr, self.view.dtype, i) }).collect()
+    }
+}
+
+unsafe fn put(ptr: *mut u8, dtype: DType, i: usize, x: f64) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match dtype {
+            DType::Bool => *ptr.add(i) = (x > 0.0) as u8,
+            DType::U8 => *ptr.add(i) = x as i64 as u8,
+            DType::I8 => *ptr.cast::<i8>().add(i) = x as i64 as i8,
+            DType::I16 => *ptr.cast::<i16>().add(i) = x as i64 as i16,
+            DType::I32 => *ptr.cast::<i32>().add(i) = x as i64 as i32,
+            DType::I64 => *ptr.cast::<i64>().add(i) = x as i64,
+            DType::F16 => *ptr.cast::<u16>().add(i) = host::f32_to_f16(x as f32),
+            DType::BF16 => *ptr.cast::<u16>().add(i) = host::f32_to_bf16(x as f32),
+            DType::F32 => *ptr.cast::<f32>().add(i) = x as f32,
+            DType::F64 => *ptr.cast::<f64>().add(i) = x,
+        }
+    }
+}
+
+unsafe fn get(ptr: *mut u8, dtype: DType, i: usize) -> f64 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match dtype {
+            DType::Bool | DType::U8 => *ptr.add(i) as f64,
+            DType::I8 => *ptr.cast::<i8>().add(i) as f64,
+            DType::I16 => *ptr.cast::<i16>().add(i) as f64,
+            DType::I32 => *ptr.cast::<i32>().add(i) as f64,
+            DType::I64 => *ptr.cast::<i64>().add(i) as f64,
+            DType::F16 => host::f16_to_f32(*ptr.cast::<u16>().add(i)) as f64,
+            DType::BF16 => host::bf16_to_f32(*ptr.cast::<u16>().add(i)) as f64,
+            DType::F32 => *ptr.cast::<f32>().add(i) as f64,
+            DType::F64 => *ptr.cast::<f64>().add(i),
+        }
+    }
+}
+
+fn wave(i: usize) -> f64 {
+    ((i as f64 * 0.7548776662466927).fract() - 0.45) * 9.0
+}
+
+/// Runs a program on both; every output must agree within `ulps` of its dtype's precision (0: all bits).
+fn compare(program: &Program, shape: &[usize], inputs: &[Memory], outputs: &[(DType, Vec<usize>, Vec<isize>)], table: &[u64], tolerance: f64) {
+    let Some(mut gpu) = HostGpu::open() else { return };
+    let make = || -> Vec<Memory> { outputs.iter().map(|(dtype, shape, strides)| Memory::new(*dtype, shape, strides, |_| 7.0)).collect() };
+    let (ours, theirs) = (make(), make());
+    let views = |outputs: &[Memory]| -> Vec<RawView> { inputs.iter().chain(outputs).map(|m| m.view.clone()).collect() };
+    let faults: Vec<Faults> = (0..4).map(|_| Faults::default()).collect();
+    // SAFETY: every memory is as large as its view.
+    unsafe { host::run(program, shape, &views(&theirs), table, &Threads::ONE, &faults) };
+    device::fused(program, shape, &views(&ours), table, &mut gpu).unwrap();
+    for (n, (a, b)) in ours.iter().zip(&theirs).enumerate() {
+        for (i, (x, y)) in a.values().into_iter().zip(b.values()).enumerate() {
+            let same = x == y || (x.is_nan() && y.is_nan()) || (x - y).abs() <= tolerance * y.abs().max(1e-30);
+            assert!(same, "output {n}, element {i} of {shape:?}: {x:e}, host {y:e}\n{:?}\ninputs {:?}", program.instrs,
+                inputs.iter().map(|m| m.values().get(i).copied()).collect::<Vec<_>>());
+        }
+    }
+    for (node, slot) in gpu.slots.iter().enumerate() {
+        assert_eq!(slot.read(), faults[node].take(), "fault of node {node}");
+    }
+}
+
+fn representative(class: Class) -> DType {
+    match class {
+        Class::Bool => DType::Bool,
+        Class::I64 => DType::I64,
+        Class::F32 => DType::F32,
+        Class::F64 => DType::F64,
+    }
+}
+
+/// Values at which functions differ, then some everywhere.
+fn telling(i: usize, class: Class, arg: usize) -> f64 {
+    const FLOATS: [f64; 14] = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 2.5, -2.5, 1e-30, 12345.678, 3.0];
+    const INTS: [f64; 9] = [0.0, 1.0, -1.0, 7.0, -7.0, 64.0, 63.0, 1e15, -12.0];
+    match class {
+        Class::Bool => ((i >> arg) & 1) as f64,
+        Class::I64 => {
+            let n = i / INTS.len().pow(arg as u32);
+            if i < 81 * 9 { INTS[n % INTS.len()] } else { (wave(i + arg * 31) * 5.0).trunc() }
+        }
+        _ => {
+            let n = i / FLOATS.len().pow(arg as u32);
+            if i < 14 * 14 * 14 { FLOATS[n % FLOATS.len()] } else { wave(i * (arg + 1) + arg) }
+        }
+    }
+}
+
+/// How far apart the two libraries may be, in parts of a result.
+fn tolerance(name: &str, class: Class) -> f64 {
+    match class {
+        Class::F64 if ["digamma", "polygamma1", "zeta", "i0", "i1", "lgamma", "erfinv"].contains(&name) => 1e-9,
+        Class::F64 => 1e-13,
+        Class::F32 if ["logit", "logaddexp", "logaddexp2", "softplus", "logsigmoid", "tanhshrink", "mish", "mish_grad", "gelu_erf", "gelu_erf_grad", "gelu_tanh", "gelu_tanh_grad", "silu_grad", "sinc", "softplus_grad", "xlogy"].contains(&name) => 1e-4,
+        Class::F32 => 5e-7,
+        _ => 0.0,
+    }
+}
+
+/// Every variant of every function, many of one kind in a program.
+#[test]
+fn functions_agree_with_the_host() {
+    let mut kinds: Vec<(Vec<Class>, Vec<(&'static Function, usize)>)> = Vec::new();
+    for function in elementwise::all() {
+        for (at, variant) in function.variants.iter().enumerate() {
+            match kinds.iter_mut().find(|(args, list)| args == variant.args && list.len() < 24) {
+                Some((_, list)) => list.push((function, at)),
+                None => kinds.push((variant.args.to_vec(), vec![(function, at)])),
+            }
+        }
+    }
+    let n = 4000;
+    for (args, list) in &kinds {
+        let mut instrs = Vec::new();
+        let mut regs: Vec<Class> = args.clone();
+        for arg in 0..args.len() {
+            instrs.push(Instr::Load { slot: arg as u16, out: arg as u16 });
+        }
+        let mut outputs = Vec::new();
+        let mut apart: f64 = 0.0;
+        for (function, at) in list {
+            let out = regs.len() as u16;
+            let variant = &function.variants[*at];
+            instrs.push(Instr::Apply { function, variant: *at as u16, args: [0, 1, 2, 3], out });
+            regs.push(variant.out);
+            instrs.push(Instr::Store { reg: out, slot: (args.len() + outputs.len()) as u16 });
+            outputs.push((representative(variant.out), vec![n], vec![1]));
+            apart = apart.max(tolerance(function.name, variant.out));
+        }
+        let inputs: Vec<Memory> = args.iter().enumerate().map(|(arg, &class)| Memory::new(representative(class), &[n], &[1], |i| telling(i, class, arg))).collect();
+        for (which, (function, at)) in list.iter().enumerate() {
+            let _ = (which, function, at);
+        }
+        compare(&Program::new(instrs, regs, 0), &[n], &inputs, &outputs, &[], apart);
+    }
+}
+
+fn apply(function: &'static Function, classes: &[Class], args: [u16; 4], out: u16) -> Instr {
+    Instr::Apply { function, variant: function.variant(classes).unwrap() as u16, args, out }
+}
+
+const F2: [Class; 2] = [Class::F32, Class::F32];
+
+/// relu(x * a + b) * 0.5 + x with a scalar, and a second result in bf16.
+fn chain() -> Program {
+    use elementwise as f;
+    let instrs = vec![
+        Instr::Load { slot: 0, out: 0 },
+        Instr::Load { slot: 1, out: 1 },
+        Instr::Scalar { index: 0, class: Class::F32, out: 2 },
+        apply(&f::MUL, &F2, [0, 1, 0, 0], 3),
+        apply(&f::ADD, &F2, [3, 1, 0, 0], 3),
+        apply(&f::RELU, &F2[..1], [3, 0, 0, 0], 3),
+        apply(&f::MUL, &F2, [3, 2, 0, 0], 3),
+        Instr::Store { reg: 3, slot: 2 },
+        Instr::Cast { reg: 3, from: Class::F32, to: DType::BF16, out: 3 },
+        Instr::Store { reg: 3, slot: 3 },
+    ];
+    Program::new(instrs, vec![Class::F32; 4], 0)
+}
+
+fn layouts(shape: &[usize]) -> Vec<Vec<isize>> {
+    let dense: Vec<isize> = contiguous_strides(shape).to_vec();
+    let mut columns: Vec<isize> = vec![1; shape.len()];
+    for d in 1..shape.len() {
+        columns[d] = columns[d - 1] * shape[d - 1] as isize;
+    }
+    let row = (0..shape.len()).map(|d| (d + 1 == shape.len()) as isize).collect();
+    let wide = dense.iter().map(|s| s * 2).collect();
+    vec![dense, columns, row, wide, vec![0; shape.len()]]
+}
+
+#[test]
+fn maps_of_every_layout() {
+    let program = chain();
+    let shapes: [&[usize]; 8] = [&[], &[0, 3], &[5], &[1000], &[64, 32], &[70, 90], &[9, 33, 16], &[2, 3, 4, 5, 6]];
+    for shape in shapes {
+        for x in layouts(shape) {
+            for a in layouts(shape) {
+                for out in [0, 1, 3] {
+                    let out = layouts(shape)[out].clone();
+                    let inputs = [Memory::new(DType::F32, shape, &x, wave), Memory::new(DType::F16, shape, &a, |i| wave(i + 5))];
+                    let outputs = [(DType::F32, shape.to_vec(), out.clone()), (DType::BF16, shape.to_vec(), out)];
+                    compare(&program, shape, &inputs, &outputs, &[0.5f64.to_bits()], 0.0);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn casts_positions_and_draws() {
+    let n = 1003;
+    let classes = [(Class::Bool, DType::Bool), (Class::I64, DType::I64), (Class::F32, DType::F32), (Class::F64, DType::F64)];
+    for (from, dtype) in classes {
+        let mut instrs = vec![Instr::Load { slot: 0, out: 0 }];
+        let mut regs = vec![from];
+        let mut outputs = Vec::new();
+        for to in DType::ALL {
+            let out = regs.len() as u16;
+            instrs.push(Instr::Cast { reg: 0, from, to, out });
+            instrs.push(Instr::Store { reg: out, slot: 1 + outputs.len() as u16 });
+            regs.push(Class::of(to));
+            outputs.push((to, vec![n], vec![1]));
+        }
+        let values = |i: usize| match i {
+            0 => f64::NAN,
+            1 => 1e30,
+            2 => -1e30,
+            3 => f64::INFINITY,
+            4 => 70000.0,
+            _ => wave(i) * 40.0,
+        };
+        let inputs = [Memory::new(dtype, &[n], &[1], values)];
+        compare(&Program::new(instrs, regs, 0), &[n], &inputs, &outputs, &[], 0.0);
+    }
+    for (shape, strides) in [(vec![n], vec![1]), (vec![17, 64], vec![64, 1]), (vec![17, 64], vec![1, 17])] {
+        let draws = [(Draw::Uniform, Class::F32), (Draw::Uniform, Class::F64), (Draw::Word, Class::I64), (Draw::Integer, Class::I64), (Draw::Normal, Class::F32), (Draw::Normal, Class::F64)];
+        for normal in [false, true] {
+            let (mut instrs, mut regs, mut outputs) = (vec![Instr::Position { out: 0 }, Instr::Store { reg: 0, slot: 0 }], vec![Class::I64], vec![(DType::I64, shape.clone(), strides.clone())]);
+            for (draw, class) in draws.into_iter().filter(|(draw, _)| (*draw == Draw::Normal) == normal) {
+                let out = regs.len() as u16;
+                instrs.push(Instr::Random { draw, class, seed: 0, out });
+                instrs.push(Instr::Store { reg: out, slot: outputs.len() as u16 });
+                regs.push(class);
+                outputs.push((representative(class), shape.clone(), strides.clone()));
+            }
+            let table = [42, 7, (-5i64) as u64, 1000];
+            compare(&Program::new(instrs, regs, 0), &shape, &[], &outputs, &table, if normal { 3e-7 } else { 0.0 });
+        }
+    }
+}
+
+#[test]
+fn division_by_zero_is_told_at_the_lowest_position() {
+    let instrs = vec![
+        Instr::Load { slot: 0, out: 0 },
+        Instr::Load { slot: 1, out: 1 },
+        Instr::CheckNonZero { reg: 1, node: 0 },
+        apply(&elementwise::FLOOR_DIV, &[Class::I64, Class::I64], [0, 1, 0, 0], 2),
+        Instr::Store { reg: 2, slot: 2 },
+    ];
+    let program = Program::new(instrs, vec![Class::I64; 3], 0);
+    let x = Memory::new(DType::I32, &[50, 40], &[40, 1], wave);
+    let y = Memory::new(DType::I64, &[50, 40], &[1, 50], |i| if i % 301 == 77 { 0.0 } else { 1.0 + i as f64 });
+    compare(&program, &[50, 40], &[x, y], &[(DType::I64, vec![50, 40], vec![40, 1])], &[], 0.0);
+}
+
+#[test]
+fn reductions() {
+    use ReduceKind::*;
+    let shapes: [(&[usize], usize); 9] = [
+        (&[5], 1), (&[3000], 1), (&[40, 7], 1), (&[3, 5000], 1), (&[7, 0], 1), (&[0, 7], 1), (&[33, 64, 5], 2), (&[64, 33, 40], 1), (&[1], 1),
+    ];
+    for (class, dtype) in [(Class::F32, DType::F32), (Class::F32, DType::BF16), (Class::F64, DType::F64), (Class::I64, DType::I32), (Class::Bool, DType::Bool)] {
+        let kinds: &[ReduceKind] = match class {
+            Class::Bool => &[Any, All],
+            _ => &[Sum, Prod, Min, Max, ArgMin, ArgMax],
+        };
+        for (shape, reduced) in shapes {
+            let kept = shape[..shape.len() - reduced].to_vec();
+            let empty = shape[kept.len()..].contains(&0);
+            for layout in layouts(shape).into_iter().take(4) {
+                let mut instrs = vec![Instr::Load { slot: 0, out: 0 }];
+                let mut outputs: Vec<(DType, Vec<usize>, Vec<isize>)> = Vec::new();
+                for &kind in kinds.iter().filter(|kind| !empty || matches!(kind, Sum | Prod | Any | All)) {
+                    let arg = matches!(kind, ArgMin | ArgMax);
+                    instrs.push(Instr::Reduce { kind, reg: 0, class, slot: 1 + outputs.len() as u16 });
+                    let out = if arg { DType::I64 } else { representative(class) };
+                    outputs.push((out, kept.clone(), contiguous_strides(&kept).to_vec()));
+                }
+                let values = |i: usize| if class == Class::Bool { wave(i) } else { (wave(i) * 4.0).round() * 0.25 + (i == 1234) as u8 as f64 * 100.0 };
+                let input = Memory::new(dtype, shape, &layout, values);
+                compare(&Program::new(instrs, vec![class], reduced), shape, &[input], &outputs, &[], 2e-5);
+            }
+        }
+    }
+}
+
+/// A prologue, a stored intermediate and NaN.
+#[test]
+fn a_reduction_with_a_prologue() {
+    use elementwise as f;
+    let instrs = vec![
+        Instr::Load { slot: 0, out: 0 },
+        Instr::Load { slot: 1, out: 1 },
+        apply(&f::MUL, &F2, [0, 1, 0, 0], 2),
+        Instr::Store { reg: 2, slot: 2 },
+        Instr::Reduce { kind: ReduceKind::Sum, reg: 2, class: Class::F32, slot: 3 },
+        Instr::Reduce { kind: ReduceKind::Max, reg: 0, class: Class::F32, slot: 4 },
+    ];
+    let program = Program::new(instrs, vec![Class::F32; 3], 1);
+    for (shape, strides) in [([50, 64], [64, 1]), ([64, 50], [1, 64]), ([3, 4096], [4096, 1]), ([4096, 30], [1, 4096])] {
+        let x = Memory::new(DType::F32, &shape, &strides, |i| if i == 77 { f64::NAN } else { wave(i) });
+        let y = Memory::new(DType::F16, &shape, &[0, 1], wave);
+        let outputs = [
+            (DType::F32, shape.to_vec(), strides.to_vec()),
+            (DType::F16, vec![shape[0]], vec![2]),
+            (DType::F64, vec![shape[0]], vec![1]),
+        ];
+        compare(&program, &shape, &[x, y], &outputs, &[], 2e-3);
+    }
+}

@@ -1,0 +1,174 @@
+//! CUDA text on a machine without a GPU: compiled by g++ against `shim.h` and compared with the host kernels.
+//!
+//! A `HostGpu` stands for the device; addresses are those of host memory. Absent a compiler the tests say so and pass,
+//! unless `TSCRIPT_REQUIRE_GXX=1`.
+
+mod fused;
+mod kernels;
+
+use std::collections::HashMap;
+use std::ffi::{CString, c_void};
+use std::path::PathBuf;
+use std::sync::Mutex;
+use tscript::kernel::cuda::{FaultSlot, Gpu, GpuError, HEADERS, Launch, MatmulCall};
+
+type Kernel = unsafe extern "C" fn(*mut *mut c_void);
+type Run = unsafe extern "C" fn(Kernel, *mut *mut c_void, *const u32, *const u32);
+
+/// Loaded libraries by source key: handles of dlopen.
+static LIBRARIES: Mutex<Option<HashMap<u128, usize>>> = Mutex::new(None);
+/// Libraries have one block at a time.
+static TURN: Mutex<()> = Mutex::new(());
+
+pub struct HostGpu {
+    scratch: Vec<Vec<u64>>,
+    pub slots: Vec<Box<FaultSlot>>,
+    pub launches: usize,
+}
+
+impl HostGpu {
+    /// `None`, with a line on stderr, where there is no compiler.
+    pub fn open() -> Option<HostGpu> {
+        let found = cfg!(all(target_os = "linux", target_arch = "x86_64"))
+            && std::process::Command::new("g++").arg("--version").output().is_ok();
+        if !found {
+            assert!(std::env::var_os("TSCRIPT_REQUIRE_GXX").is_none(), "no g++ on x86-64 Linux");
+            eprintln!("not tested: CUDA text on the host needs g++ on x86-64 Linux");
+            return None;
+        }
+        Some(HostGpu { scratch: Vec::new(), slots: Vec::new(), launches: 0 })
+    }
+}
+
+/// Names of the kernels of a text and of what it includes.
+fn entries(text: &str, found: &mut Vec<String>) {
+    for line in text.lines() {
+        if let Some(name) = line.trim().strip_prefix("#include \"").and_then(|rest| rest.strip_suffix('"'))
+            && let Some((_, header)) = HEADERS.iter().find(|(other, _)| *other == name)
+        {
+            entries(header, found);
+        }
+        if let Some(rest) = line.trim_start().strip_prefix("TS_KERNEL void ") {
+            let rest = rest.strip_prefix("__launch_bounds__(").map_or(rest, |r| r.split_once(')').unwrap_or(("", "")).1);
+            let name: String = rest.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            if !name.is_empty() && !found.contains(&name) {
+                found.push(name);
+            }
+        }
+    }
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cuda-host")
+}
+
+/// Hash of everything besides the source that a library depends on.
+fn surroundings() -> u128 {
+    let mut all = include_str!("shim.h").to_string();
+    for (name, text) in HEADERS {
+        all.push_str(name);
+        all.push_str(text);
+    }
+    tscript::kernel::cuda::Source::new(all).key
+}
+
+fn library(source: &tscript::kernel::cuda::Source) -> usize {
+    let mut all = LIBRARIES.lock().unwrap();
+    let all = all.get_or_insert_with(HashMap::new);
+    if let Some(&handle) = all.get(&source.key) {
+        return handle;
+    }
+    let base = folder().join(format!("{:032x}", source.key ^ surroundings()));
+    let so = base.with_extension("so");
+    if !so.exists() {
+        std::fs::create_dir_all(folder()).unwrap();
+        let mut text = source.text.to_string();
+        let mut names = Vec::new();
+        entries(&text, &mut names);
+        for name in names {
+            text.push_str(&format!("\nextern \"C\" void call_{name}(void** args) {{ ts_call({name}, args); }}"));
+        }
+        let cpp = base.with_extension("cpp");
+        std::fs::write(&cpp, text).unwrap();
+        let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+        let done = std::process::Command::new("g++")
+            .args(["-std=c++17", "-O1", "-w", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing", "-shared", "-fPIC"])
+            .args(["-mfma", "-DTS_HOST", "-include"])
+            .arg(here.join("tests/it/cuda_host/shim.h"))
+            .arg("-I")
+            .arg(here.join("kernels"))
+            .args([&cpp, &PathBuf::from("-o"), &so])
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{}:\n{}", cpp.display(), String::from_utf8_lossy(&done.stderr));
+    }
+    let path = CString::new(so.to_str().unwrap()).unwrap();
+    // SAFETY: the library is ours and has no constructors.
+    let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) } as usize;
+    assert_ne!(handle, 0, "{}", so.display());
+    all.insert(source.key, handle);
+    handle
+}
+
+fn symbol(handle: usize, name: &str) -> *mut c_void {
+    let name = CString::new(name).unwrap();
+    // SAFETY: the handle is that of a loaded library.
+    let found = unsafe { libc::dlsym(handle as *mut c_void, name.as_ptr()) };
+    assert!(!found.is_null(), "{name:?} is not in the library");
+    found
+}
+
+impl Gpu for HostGpu {
+    fn launch(&mut self, launch: &Launch<'_>) -> Result<(), GpuError> {
+        self.launches += 1;
+        let handle = library(launch.source);
+        assert!(launch.grid.iter().all(|&n| n > 0) && launch.grid[1] < 65_536 && launch.grid[2] < 65_536, "{launch:?}");
+        let mut args: Vec<*mut c_void> = launch.args.iter().map(|arg| arg.address().cast_mut().cast()).collect();
+        // SAFETY: the symbols have these types (shim.h); what the kernel does with memory is what is tested.
+        unsafe {
+            let kernel: Kernel = std::mem::transmute(symbol(handle, &format!("call_{}", launch.entry)));
+            let run: Run = std::mem::transmute(symbol(handle, "ts_launch"));
+            let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            run(kernel, args.as_mut_ptr(), launch.grid.as_ptr(), launch.block.as_ptr());
+        }
+        Ok(())
+    }
+
+    fn scratch(&mut self, bytes: usize) -> Result<*mut u8, GpuError> {
+        let mut memory = vec![0xabab_abab_abab_ababu64; bytes / 8 + 33];
+        let at = (memory.as_mut_ptr() as usize).next_multiple_of(256) as *mut u8;
+        self.scratch.push(memory);
+        Ok(at)
+    }
+
+    fn fill_zero(&mut self, at: *mut u8, bytes: usize) -> Result<(), GpuError> {
+        // SAFETY: the caller's memory.
+        unsafe { at.write_bytes(0, bytes) };
+        Ok(())
+    }
+
+    fn copy(&mut self, to: *mut u8, from: *const u8, bytes: usize) -> Result<(), GpuError> {
+        // SAFETY: the caller's memory.
+        unsafe { to.copy_from_nonoverlapping(from, bytes) };
+        Ok(())
+    }
+
+    fn matmul(&mut self, _: &MatmulCall) -> Result<bool, GpuError> {
+        Ok(false)
+    }
+
+    fn multiprocessors(&self) -> u32 {
+        4
+    }
+
+    fn capability(&self) -> (u32, u32) {
+        (9, 0)
+    }
+
+    fn fault_slot(&mut self, node: usize) -> Result<*mut u8, GpuError> {
+        while self.slots.len() <= node {
+            self.slots.push(Box::new(FaultSlot::EMPTY));
+        }
+        Ok((&raw mut *self.slots[node]).cast())
+    }
+}
