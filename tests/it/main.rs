@@ -7,6 +7,7 @@ mod architecture;
 mod arguments;
 mod cuda_device;
 mod cuda_host;
+mod cuda_text;
 mod editor;
 mod errors;
 mod example_scripts;
