@@ -12,6 +12,8 @@ use tscript::kernel::cuda::{HEADERS, OPTIONS, Source, sources};
 /// The oldest that is supported, that of the machines at hand, and the newest.
 const ARCHITECTURES: [&str; 3] = ["sm_80", "sm_90", "sm_120"];
 
+const LANGUAGE: &[&str] = &["--std=c++17", "-default-device"];
+
 type Create = unsafe extern "C" fn(
     *mut *mut c_void,
     *const c_char,
@@ -89,8 +91,12 @@ impl Nvrtc {
             HEADERS.iter().map(|(name, text)| (c(name), c(text))).unzip();
         let pointers = |all: &[CString]| all.iter().map(|s| s.as_ptr()).collect::<Vec<_>>();
         let (names, texts_at) = (pointers(&names).into_boxed_slice(), pointers(&texts));
-        let options: Vec<CString> =
-            OPTIONS.iter().map(|o| c(o)).chain([c(&format!("--gpu-architecture={architecture}"))]).collect();
+        let options: Vec<CString> = LANGUAGE
+            .iter()
+            .chain(OPTIONS)
+            .map(|o| c(o))
+            .chain([c(&format!("--gpu-architecture={architecture}"))])
+            .collect();
         let (text, options_at) = (c(text), pointers(&options));
         let mut program = std::ptr::null_mut();
         // SAFETY: as nvrtc.h says; all strings live until the program is destroyed.

@@ -1,8 +1,5 @@
 //! Every test that goes through a boundary, in one binary.
 
-#[cfg(unix)]
-#[cfg(unix)]
-
 mod architecture;
 mod arguments;
 mod cuda_device;
@@ -20,9 +17,11 @@ mod opinfo;
 mod opinfo_host;
 mod optim;
 mod print;
+#[cfg(unix)]
 mod repl;
 mod rows;
 mod rows_reduce;
 mod rows_view;
 mod scripts;
+#[cfg(unix)]
 mod terminal;
