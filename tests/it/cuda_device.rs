@@ -11,6 +11,7 @@ use tscript::device::cuda::blas::{
 use tscript::device::cuda::cache::Cubins;
 use tscript::device::cuda::memory::{DeviceMemory, Mapped, PinnedMemory};
 use tscript::device::cuda::nvrtc::compile;
+use tscript::device::cuda::staging::Staging;
 use tscript::device::cuda::{
     Context, DriverError, Event, KernelError, Kernels, Shape, Stream, Text, Timeline, Timing, Waited, hash, open,
 };
@@ -299,6 +300,43 @@ fn memory_serves_the_caching_allocator() {
     assert_eq!(device.statistics().reserved_bytes[0].current, 0);
     let big = cost(1, || Buffer::new(context, 64 << 20).bytes = 0);
     eprintln!("cuMemAlloc and cuMemFree of 64 MiB: {:.0} µs", big / 1e3);
+}
+
+#[test]
+fn ordinary_memory_goes_through_staging() {
+    let Some(context) = gpu() else { return };
+    let stream = Stream::new(context, 0).expect("a stream");
+    let mut staging = Staging::new(context);
+    let there = Buffer::new(context, 256 << 20);
+    let bytes: Vec<u8> = (0..there.bytes).map(|at| (at % 251) as u8).collect();
+    for (from, to) in
+        [(0, 0), (3, 4), (5, 100_000), (1, (2 << 20) + 2), (7, 9 << 20), (0, 33_333_333), (0, there.bytes)]
+    {
+        stream.fill(there.address, 0xee, there.bytes).expect("a fill");
+        staging.upload(&stream, there.address + from as u64, &bytes[from..to]).expect("an upload");
+        let mut back = vec![0; to - from + 1];
+        let whole = (back.len() + from).min(there.bytes) - from;
+        staging.download(&stream, &mut back[..whole], there.address + from as u64).expect("a download");
+        assert!(back[..to - from] == bytes[from..to], "{from} to {to}");
+        assert!(whole <= to - from || back[to - from] == 0xee, "nothing behind {to} was written");
+    }
+    rate("host to device, ordinary memory, staged", bytes.len(), &stream, || {
+        staging.upload(&stream, there.address, &bytes)
+    });
+    let mut back = vec![0; bytes.len()];
+    rate("device to host, ordinary memory, staged", bytes.len(), &stream, || {
+        staging.download(&stream, &mut back, there.address)
+    });
+    assert!(back == bytes);
+    // Small uploads do not wait for the stream.
+    spin(&stream, 50, there.address, 0);
+    let start = Instant::now();
+    (0..1000).for_each(|at| staging.upload(&stream, there.address + at * 100, &[at as u8; 100]).expect("an upload"));
+    eprintln!("a small upload: {:.2} µs", start.elapsed().as_secs_f64() * 1e3);
+    assert!(!stream.is_idle().expect("an answer"), "50 ms of work were before them");
+    let mut back = vec![0; 100_000];
+    staging.download(&stream, &mut back, there.address).expect("a download");
+    assert!(back.chunks(100).enumerate().all(|(at, piece)| piece == [at as u8; 100]));
 }
 
 fn rate(what: &str, bytes: usize, stream: &Stream, mut queue: impl FnMut() -> Result<(), DriverError>) {

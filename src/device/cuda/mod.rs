@@ -23,6 +23,7 @@ pub mod library;
 pub mod memory;
 pub mod module;
 pub mod nvrtc;
+pub mod staging;
 pub mod stream;
 pub mod timeline;
 
