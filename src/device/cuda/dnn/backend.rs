@@ -135,18 +135,39 @@ unsafe impl Value for f64 {
 type Status = u32;
 type Descriptor = *mut c_void;
 
-/// The functions of the library.
-pub struct Functions {
-    create: unsafe extern "C" fn(*mut *mut c_void) -> Status,
-    destroy: unsafe extern "C" fn(*mut c_void) -> Status,
-    set_stream: unsafe extern "C" fn(*mut c_void, *mut c_void) -> Status,
-    error_string: unsafe extern "C" fn(Status) -> *const c_char,
-    create_descriptor: unsafe extern "C" fn(i32, *mut Descriptor) -> Status,
-    destroy_descriptor: unsafe extern "C" fn(Descriptor) -> Status,
-    set_attribute: unsafe extern "C" fn(Descriptor, i32, i32, i64, *const c_void) -> Status,
-    get_attribute: unsafe extern "C" fn(Descriptor, i32, i32, i64, *mut i64, *mut c_void) -> Status,
-    finalize: unsafe extern "C" fn(Descriptor) -> Status,
-    execute: unsafe extern "C" fn(*mut c_void, Descriptor, Descriptor) -> Status,
+macro_rules! functions {
+    ($($field:ident = $name:literal: fn($($argument:ty),*) -> $result:ty;)*) => {
+        /// The functions of the library.
+        pub struct Functions {
+            $($field: unsafe extern "C" fn($($argument),*) -> $result,)*
+        }
+
+        impl Functions {
+            fn look_up() -> Option<Functions> {
+                let library = Library::Dnn.load()?;
+                Some(Functions {
+                    $($field: {
+                        let address = library.symbol($name)?;
+                        // SAFETY: the function of this name has this type, by the library's header.
+                        unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($argument),*) -> $result>(address) }
+                    },)*
+                })
+            }
+        }
+    };
+}
+
+functions! {
+    create = "cudnnCreate": fn(*mut *mut c_void) -> Status;
+    destroy = "cudnnDestroy": fn(*mut c_void) -> Status;
+    set_stream = "cudnnSetStream": fn(*mut c_void, *mut c_void) -> Status;
+    error_string = "cudnnGetErrorString": fn(Status) -> *const c_char;
+    create_descriptor = "cudnnBackendCreateDescriptor": fn(i32, *mut Descriptor) -> Status;
+    destroy_descriptor = "cudnnBackendDestroyDescriptor": fn(Descriptor) -> Status;
+    set_attribute = "cudnnBackendSetAttribute": fn(Descriptor, i32, i32, i64, *const c_void) -> Status;
+    get_attribute = "cudnnBackendGetAttribute": fn(Descriptor, i32, i32, i64, *mut i64, *mut c_void) -> Status;
+    finalize = "cudnnBackendFinalize": fn(Descriptor) -> Status;
+    execute = "cudnnBackendExecute": fn(*mut c_void, Descriptor, Descriptor) -> Status;
 }
 
 impl Functions {
@@ -154,28 +175,6 @@ impl Functions {
     pub fn load() -> Option<&'static Functions> {
         static FUNCTIONS: OnceLock<Option<Functions>> = OnceLock::new();
         FUNCTIONS.get_or_init(Functions::look_up).as_ref()
-    }
-
-    fn look_up() -> Option<Functions> {
-        let library = Library::Dnn.load()?;
-        macro_rules! function {
-            ($name:literal) => {
-                // SAFETY: the function of this name has the type of the field, by the library's header.
-                unsafe { std::mem::transmute::<*mut c_void, _>(library.symbol($name)?) }
-            };
-        }
-        Some(Functions {
-            create: function!("cudnnCreate"),
-            destroy: function!("cudnnDestroy"),
-            set_stream: function!("cudnnSetStream"),
-            error_string: function!("cudnnGetErrorString"),
-            create_descriptor: function!("cudnnBackendCreateDescriptor"),
-            destroy_descriptor: function!("cudnnBackendDestroyDescriptor"),
-            set_attribute: function!("cudnnBackendSetAttribute"),
-            get_attribute: function!("cudnnBackendGetAttribute"),
-            finalize: function!("cudnnBackendFinalize"),
-            execute: function!("cudnnBackendExecute"),
-        })
     }
 
     fn check(&self, call: &'static str, status: Status) -> Result<(), DriverError> {

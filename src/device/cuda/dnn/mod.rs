@@ -195,10 +195,8 @@ fn is_exact(functions: &'static Functions, config: &Made, convolution: &Convolut
     };
     let Ok(notes) = notes() else { return false };
     let whole = convolution.element == Element::F32 && convolution.precision == Precision::Full;
-    !notes.contains(&DOWN_CONVERT_INPUTS)
-        && !notes.contains(&REDUCED_PRECISION_REDUCTION)
-        && !notes.contains(&NONDETERMINISTIC)
-        && !(whole && notes.contains(&TENSOR_CORE))
+    let forbidden = [DOWN_CONVERT_INPUTS, REDUCED_PRECISION_REDUCTION, NONDETERMINISTIC];
+    !notes.iter().any(|note| forbidden.contains(note) || whole && *note == TENSOR_CORE)
 }
 
 /// A convolution as the library describes it, and the parts of the description.
