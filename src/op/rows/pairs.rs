@@ -135,6 +135,9 @@ fn linear_cross_entropy(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     if outer.is_empty() {
         fail!(SHAPE, "`linear_weight` must have at least 2 dimensions; it has shape {:?}", shape.as_slice());
     }
+    if lead.is_empty() && outer.len() > 1 {
+        fail!(SHAPE, "an `input` without a batch goes with `linear_weight` [C, d], not {:?}", shape.as_slice());
+    }
     let rows: usize = outer.iter().product();
     let flat = e.call(&RESHAPE, args![weight, [rows, features].as_slice()])?;
     let bias = match a.get(3) {

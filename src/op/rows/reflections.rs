@@ -54,10 +54,10 @@ fn vectors(e: &mut dyn Emit, a: &Tensor, tau: &Tensor) -> Result<(Tensor, usize)
     let (Some(&k), lead) = (tau.shape().last(), &shape[..shape.len() - 2]) else {
         fail!(SHAPE, "`tau` must have at least 1 dimension")
     };
-    if tau.shape()[..tau.ndim() - 1] != *lead || k > n || m < n {
+    if tau.shape()[..tau.ndim() - 1] != *lead || k > m.min(n) {
         fail!(
             SHAPE,
-            "`A` of shape {:?} and `tau` of shape {:?} are no reflections: A is at least as high as wide, and has a vector for each factor",
+            "`A` of shape {:?} and `tau` of shape {:?} are no reflections: each factor has a vector in A",
             shape.as_slice(),
             tau.shape().as_slice()
         );
@@ -107,7 +107,11 @@ pub static HOUSEHOLDER_PRODUCT: Op = Op {
         let (x, tau) = (a.tensor(0), a.tensor(1));
         let (v, k) = vectors(e, x, tau)?;
         let shape = x.shape();
-        let eye = identity(e, x, shape[shape.len() - 2], shape[shape.len() - 1])?;
+        let (m, n) = (shape[shape.len() - 2], shape[shape.len() - 1]);
+        if m < n {
+            fail!(SHAPE, "`A` must be at least as high as wide; it has shape {:?}", shape.as_slice());
+        }
+        let eye = identity(e, x, m, n)?;
         Ok(vec![applied(e, &v, tau, k, eye, false)?])
     }),
     grad: Grad::Composed,
