@@ -29,11 +29,7 @@ static POISSON_MAP: Op = Op {
 
 static BINOMIAL_MAP: Op = Op {
     name: "binomial",
-    params: &[
-        Param::new("count", Kind::Tensor),
-        Param::new("prob", Kind::Tensor),
-        Param::new("uniform", Kind::Tensor),
-    ],
+    params: &[Param::new("count", Kind::Tensor), Param::new("prob", Kind::Tensor), Param::new("uniform", Kind::Tensor)],
     summary: "Counts of successes.",
     lower: Lower::Map { function: &f::BINOMIAL, promote: Promote::Same },
     grad: Grad::Stop("counts have no gradient"),

@@ -56,7 +56,11 @@ fn spacings(e: &mut dyn Emit, a: &Args, sizes: &[usize]) -> Result<Vec<Spacing>>
             let mut found = Vec::new();
             for (coordinates, &size) in list.iter().zip(sizes) {
                 if coordinates.shape()[..] != [size] {
-                    fail!(SHAPE, "coordinates of shape {:?} for a dimension of size {size}", coordinates.shape().as_slice());
+                    fail!(
+                        SHAPE,
+                        "coordinates of shape {:?} for a dimension of size {size}",
+                        coordinates.shape().as_slice()
+                    );
                 }
                 found.push(Spacing::Uneven(e.call(&DIFF, args![coordinates])?));
             }
@@ -101,7 +105,8 @@ fn along(e: &mut dyn Emit, x: &Tensor, dim: usize, spacing: &Spacing, second: bo
             let inner = e.sub(&up, &down)?;
             let inner = e.div(&inner, Scalar::Float(2.0 * h))?;
             let ends = if second {
-                let ends = [[-1.5, 2.0, -0.5], [0.5, -2.0, 1.5]].map(|weights| weights.map(|w| Arg::from(Scalar::Float(w / h))));
+                let ends = [[-1.5, 2.0, -0.5], [0.5, -2.0, 1.5]]
+                    .map(|weights| weights.map(|w| Arg::from(Scalar::Float(w / h))));
                 let [left, right] = ends;
                 [three(e, x, dim, 0, &left)?, three(e, x, dim, n - 3, &right)?]
             } else {
@@ -154,11 +159,7 @@ fn three_wide(e: &mut dyn Emit, x: &Tensor, dim: usize, count: usize, weights: &
     sum(e, weights, |e, k| part(e, x, dim, k, k + count))
 }
 
-fn sum(
-    e: &mut dyn Emit,
-    weights: &[Arg; 3],
-    part: impl Fn(&mut dyn Emit, usize) -> Result<Tensor>,
-) -> Result<Tensor> {
+fn sum(e: &mut dyn Emit, weights: &[Arg; 3], part: impl Fn(&mut dyn Emit, usize) -> Result<Tensor>) -> Result<Tensor> {
     let first = part(e, 0)?;
     let mut sum = e.mul(&first, weights[0].clone())?;
     for (k, weight) in weights.iter().enumerate().skip(1) {

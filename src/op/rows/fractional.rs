@@ -51,13 +51,7 @@ fn output(a: &Args, image: &[usize], kernel: &[i64]) -> Result<Ints> {
     };
     for i in 0..n {
         if sizes[i] + kernel[i] - 1 > image[i] as i64 {
-            fail!(
-                SHAPE,
-                "{} windows of size {} do not fit into a dimension of size {}",
-                sizes[i],
-                kernel[i],
-                image[i]
-            );
+            fail!(SHAPE, "{} windows of size {} do not fit into a dimension of size {}", sizes[i], kernel[i], image[i]);
         }
         if sizes[i] < 1 {
             fail!(VALUE, "an output of size {} is empty", sizes[i]);

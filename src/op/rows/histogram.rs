@@ -76,7 +76,13 @@ fn checked(x: &Tensor, weight: Option<&Tensor>, wanted: &[usize]) -> Result<()> 
 }
 
 /// The sums of weights over the bins of points, which are given by coordinate; and the density, if asked for.
-fn counted(e: &mut dyn Emit, points: &[Tensor], edges: &[Tensor], weight: Option<&Tensor>, density: bool) -> Result<Tensor> {
+fn counted(
+    e: &mut dyn Emit,
+    points: &[Tensor],
+    edges: &[Tensor],
+    weight: Option<&Tensor>,
+    density: bool,
+) -> Result<Tensor> {
     let meta = Meta::of(&points[0]);
     let (n, dtype) = (points[0].numel(), meta.dtype);
     let mut place: Option<(Tensor, Tensor)> = None;
@@ -129,7 +135,9 @@ fn counted(e: &mut dyn Emit, points: &[Tensor], edges: &[Tensor], weight: Option
 /// Pairs of bounds, one for each coordinate.
 fn bounds(a: &Args, at: usize, count: usize) -> Result<Vec<Option<[f64; 2]>>> {
     match a.attr(at) {
-        Attr::Floats(list) if list.len() == 2 * count => Ok(list.chunks(2).map(|pair| Some([pair[0], pair[1]])).collect()),
+        Attr::Floats(list) if list.len() == 2 * count => {
+            Ok(list.chunks(2).map(|pair| Some([pair[0], pair[1]])).collect())
+        }
         Attr::Floats(list) => fail!(VALUE, "`range` has {} numbers; {} are wanted", list.len(), 2 * count),
         _ => Ok(vec![None; count]),
     }

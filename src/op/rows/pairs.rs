@@ -43,7 +43,8 @@ pub static PDIST: Op = Op {
         }
         let pairs = e.call(&TRIU_INDICES, args![n, n, 1, DType::I64, x.device()])?;
         let (first, second) = (e.call(&SELECT, args![&pairs, 0, 0])?, e.call(&SELECT, args![&pairs, 0, 1])?);
-        let (first, second) = (e.call(&INDEX_SELECT, args![x, 0, &first])?, e.call(&INDEX_SELECT, args![x, 0, &second])?);
+        let (first, second) =
+            (e.call(&INDEX_SELECT, args![x, 0, &first])?, e.call(&INDEX_SELECT, args![x, 0, &second])?);
         let apart = e.sub(&first, &second)?;
         let length = length(e, &apart, p, [1i64].as_slice().into())?;
         e.apply(&SELECT, args![&length, 1, 0])

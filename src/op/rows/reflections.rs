@@ -131,7 +131,10 @@ pub static ORMQR: Op = Op {
     summary: "The product of Q, given by reflections, with another matrix, from the left or the right.",
     details: "Q is square, of the height of `input`; it is never formed.",
     examples: &[
-        ex("ormqr(tensor([[-5.0], [0.5]]), tensor([1.6]), tensor([[1.0], [0.0]]))", "tensor([[-0.6000],\n        [-0.8000]])"),
+        ex(
+            "ormqr(tensor([[-5.0], [0.5]]), tensor([1.6]), tensor([[1.0], [0.0]]))",
+            "tensor([[-0.6000],\n        [-0.8000]])",
+        ),
         ex("ormqr(ones([2, 1]), ones([1]), ones([3, 1]))", "E0201"),
         ex("ormqr(ones([2, 1]), ones([1]), tensor([[1], [2]]))", "E0202"),
     ],

@@ -91,10 +91,7 @@ pub static HAMMING_WINDOW: Op = Op {
     ],
     summary: "Hamming's window: alpha - beta cos(2 pi n / N).",
     details: DETAILS,
-    examples: &[
-        ex("hamming_window(4)", "tensor([0.0800, 0.5400, 1.0000, 0.5400])"),
-        ex("hamming_window(-1)", "E0206"),
-    ],
+    examples: &[ex("hamming_window(4)", "tensor([0.0800, 0.5400, 1.0000, 0.5400])"), ex("hamming_window(-1)", "E0206")],
     lower: Lower::Compose(|e, a| {
         let weights = [a.float(2), a.float(3)];
         window(e, a, 4, |e, x| cosines(e, x, &weights))
@@ -126,7 +123,10 @@ pub static BARTLETT_WINDOW: Op = Op {
     params: &[LENGTH, PERIODIC, DTYPE, DEVICE, REQUIRES_GRAD],
     summary: "Bartlett's window, a triangle: 1 - |2 n / N - 1|.",
     details: DETAILS,
-    examples: &[ex("bartlett_window(4)", "tensor([0.0000, 0.5000, 1.0000, 0.5000])"), ex("bartlett_window(-1)", "E0206")],
+    examples: &[
+        ex("bartlett_window(4)", "tensor([0.0000, 0.5000, 1.0000, 0.5000])"),
+        ex("bartlett_window(-1)", "E0206"),
+    ],
     lower: Lower::Compose(|e, a| {
         window(e, a, 2, |e, x| {
             let around = around(e, x)?;
@@ -151,10 +151,7 @@ pub static KAISER_WINDOW: Op = Op {
     params: &[LENGTH, PERIODIC, Param::opt("beta", Kind::Float, Default::Float(12.0)), DTYPE, DEVICE, REQUIRES_GRAD],
     summary: "Kaiser's window: i0(beta sqrt(1 - (2 n / N - 1)²)) / i0(beta).",
     details: DETAILS,
-    examples: &[
-        ex("kaiser_window(3, false, 0.0)", "tensor([1., 1., 1.])"),
-        ex("kaiser_window(-1)", "E0206"),
-    ],
+    examples: &[ex("kaiser_window(3, false, 0.0)", "tensor([1., 1., 1.])"), ex("kaiser_window(-1)", "E0206")],
     lower: Lower::Compose(|e, a| {
         let beta = a.float(2);
         window(e, a, 3, |e, x| {

@@ -77,6 +77,10 @@ mod tests {
         let (both, tau) = (Array::empty(DType::F64, &[3, 2]), Array::empty(DType::F64, &[2]));
         assert!(testing::call(geqrf, &[&a], &[&both, &tau], &[]).is_none());
         testing::close(&tau.get(), &[4.0 / 3.0, 1.980_580_675_690_920_1], 1e-12);
-        testing::close(&both.get(), &[-3.0, -10.0 / 3.0, 0.5, 1.699_673_171_197_595, 0.5, -0.099_019_513_592_784_87], 1e-12);
+        testing::close(
+            &both.get(),
+            &[-3.0, -10.0 / 3.0, 0.5, 1.699_673_171_197_595, 0.5, -0.099_019_513_592_784_87],
+            1e-12,
+        );
     }
 }
