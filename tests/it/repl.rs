@@ -129,6 +129,10 @@ fn commands_look_at_the_session() {
     assert!(memory.contains("256.01 KiB") && memory.contains("made at repl:1"), "{memory}");
     assert!(terminal.enter(":time big + 1").contains("the median of"));
     assert!(terminal.enter(":time big + nope").contains("E0102"));
+    let plan = terminal.enter(":plan (big * 2 + 1).relu()");
+    assert!(plan.starts_with("3 operations, 1 pass\n") && plan.contains("2 results never stored"), "{plan}");
+    let profile = terminal.enter(":profile (big * 2 + 1).relu()");
+    assert!(profile.contains("mul + add + relu") && profile.contains(" a run, over "), "{profile}");
     assert!(terminal.enter(":streams").starts_with("cpu stream 0"));
     assert!(terminal.enter(":devices").contains("cores"));
     assert!(terminal.enter(":help").contains(":time EXPR"));
