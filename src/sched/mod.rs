@@ -19,5 +19,6 @@ pub mod runtime;
 pub mod stream;
 pub mod submit;
 pub mod touch;
+pub mod trace;
 pub mod transfer;
 pub mod watch;

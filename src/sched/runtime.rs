@@ -10,6 +10,7 @@ use super::placement::Placement;
 use super::plan::{self, Plan};
 use super::race::{Clocks, Reported, StreamName};
 use super::stream::{HOST, Stream, StreamHandle};
+use super::trace::Trace;
 use super::watch::Naming;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
@@ -61,6 +62,8 @@ pub struct Runtime {
     /// Nodes recorded so far; windows flushed so far.
     pub recorded: AtomicU64,
     pub flushes: AtomicU64,
+    /// What windows became, while somebody asks.
+    pub trace: Trace,
     me: std::sync::Weak<Runtime>,
 }
 
@@ -163,6 +166,7 @@ impl Runtime {
             default_float: AtomicU8::new(DType::F32 as u8),
             recorded: AtomicU64::new(0),
             flushes: AtomicU64::new(0),
+            trace: Trace::default(),
             me: me.clone(),
         })
     }
@@ -407,6 +411,7 @@ impl Runtime {
             return;
         }
         self.flushes.fetch_add(1, Ordering::Relaxed);
+        self.trace.window();
         let nodes = std::mem::take(&mut window.nodes);
         let key = key::of(&nodes);
         let known = state.plans.remove(&key);

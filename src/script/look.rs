@@ -10,7 +10,6 @@ use super::source::pass::written_name;
 use super::value::{Cell, Tensor};
 use crate::base::span::Origin;
 use rhai::{Array, Dynamic, Map};
-use std::sync::atomic::Ordering;
 
 /// Where new tensors are made.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -204,7 +203,7 @@ impl Session {
             buffer: view.buffer.id,
             made,
             requires_grad: tensor.requires_grad(),
-            pending: view.buffer.pending.load(Ordering::Relaxed) != 0,
+            pending: self.host.rt.is_pending(&view.buffer),
         }
     }
 }

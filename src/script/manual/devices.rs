@@ -25,7 +25,6 @@ pub const DEVICES: &[Native] = &[
     entry(Of("e"), "wait", "wait(stream)", "Later work of a stream waits for the event; the current stream without an argument.", "", ""),
     entry(Of("e"), "elapsed_time", "elapsed_time(stop)", "Milliseconds between two events made with `timing`.", "", ""),
     entry(Method, "record_stream", "record_stream(stream)", "Keeps the memory of `x` until what the stream has now is done.", "", ""),
-    entry(Method, "pin_memory", "pin_memory()", "A copy in page-locked memory, from which copies to a GPU can be asynchronous.", "", ""),
     entry(PropertyOf("s"), "id", "id", "The stream's number on its device; 0 is the default one.", "", ""),
     entry(PropertyOf("s"), "priority", "priority", "0, or less for more urgent.", "", ""),
     entry(PropertyOf("e"), "timing", "timing", "Whether the event takes the time.", "", ""),
