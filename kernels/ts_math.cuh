@@ -183,6 +183,10 @@ TS_FN float ts_nextafter_f16(float a, float b) { return ts_neighbour<ts_f16>(a, 
 TS_FN float ts_nextafter_bf16(float a, float b) { return ts_neighbour<ts_bf16>(a, b); }
 
 // Activations and the gradients that would be long as compositions.
+template <class T> TS_FN T ts_hardtanh(T a, T b, T c) {
+    T y = a < b ? b : a;
+    return y > c ? c : y;
+}
 template <class T> TS_FN T ts_relu(T a) { return a < 0 ? T(0) : a; }
 template <class T> TS_FN T ts_gelu_erf(T a) { return T(0.5) * a * (T(1) + ts_erf(a * T(0.7071067811865475))); }
 template <class T> TS_FN T ts_gelu_inner(T a) { return T(0.7978845608028654) * (a + T(0.044715) * a * a * a); }

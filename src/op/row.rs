@@ -35,7 +35,8 @@ pub struct Op {
     /// The script gets the one result, a `bool` of no dimensions, as a plain bool (which waits).
     pub truth: bool,
     /// Names of the results when there are several: the script gets a map. `["[]"]`: it gets an array, even of one;
-    /// `["[name]"]`: when that flag is set; `["[!name]"]`: when that argument is missing.
+    /// `["[name]"]`: when that flag is set; `["[!name]"]`: when that argument is missing. A last name that ends in `[]` takes
+    /// all results that are left, as an array.
     pub results: &'static [&'static str],
     /// Python expression that gives the expected result, for fixtures.
     pub oracle: &'static str,
@@ -139,6 +140,10 @@ pub enum Kind {
     NumberOrText,
     /// A number or an array of numbers.
     Floats,
+    /// A number, an array of numbers, or an array of tensors.
+    FloatsOrTensors,
+    /// An integer, an array of integers, or an array of tensors.
+    IntsOrTensors,
     /// An integer, an array of integers, or one of these words (`padding: "same"`).
     IntsOr(&'static [&'static str]),
     /// An integer or an array of integers and `()`, which reads as `args::ABSENT`.

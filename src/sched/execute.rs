@@ -25,13 +25,15 @@ impl Runtime {
         let mut outcome = Outcome { faults: Vec::new(), skipped: Vec::new() };
         let held = state.ledger.untold.iter().any(|untold| untold.slot == HOST);
         for (step, last_uses) in plan.steps.iter_mut().zip(&plan.last_uses) {
-            match step {
+            let start = self.trace.clock();
+            match &mut *step {
                 step if nodes[step.nodes()[0]].guarded && (held || !outcome.faults.is_empty()) => {
                     outcome.skipped.extend_from_slice(step.nodes());
                 }
                 Step::Fused(fused) => self.run_fused(nodes, fused, &mut outcome.faults),
                 Step::Kernel(at) => self.run_kernel(nodes, *at, &mut outcome.faults),
             }
+            self.trace.pass(crate::base::device_id::DeviceId::Cpu, nodes, step, start.map(|start| start.elapsed()));
             for &(node, operand) in last_uses {
                 let buffer = &view_of(&nodes[node as usize], operand).buffer;
                 if !buffer.is_live() && buffer.has_memory() {

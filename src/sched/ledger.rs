@@ -226,6 +226,21 @@ impl Runtime {
         Err(Box::new((*told.fault).clone()))
     }
 
+    /// The earliest fault that is known and nobody was told, which is then told. Does not wait.
+    pub fn known_fault(&self) -> Option<Box<Diag>> {
+        let mut state = self.state.lock();
+        self.harvest(&mut state);
+        self.tell_first(&mut state, |_| true).err()
+    }
+
+    /// Whether work that writes a buffer is recorded or under way. Does not wait.
+    pub fn is_pending(&self, buffer: &Arc<Buffer>) -> bool {
+        let mut state = self.state.lock();
+        self.harvest(&mut state);
+        let under_way = || state.ledger.entries.iter().any(|entry| entry.touches(buffer, true));
+        buffer.pending.load(Ordering::Relaxed) != 0 || under_way()
+    }
+
     fn release_hold(&self, device: DeviceId) {
         if let (DeviceId::Cuda(_), Some(gpus)) = (device, self.gpus()) {
             let _ = gpus.gpu(device).hold.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1));

@@ -22,5 +22,6 @@ pub mod submit;
 pub mod submit_cuda;
 pub mod task;
 pub mod touch;
+pub mod trace;
 pub mod transfer;
 pub mod watch;

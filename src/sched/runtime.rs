@@ -10,6 +10,7 @@ use super::placement::Placement;
 use super::plan::{self, Plan};
 use super::race::{Clocks, Reported, StreamName};
 use super::stream::{HOST, Stream, StreamHandle};
+use super::trace::Trace;
 use super::watch::Naming;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
@@ -63,6 +64,8 @@ pub struct Runtime {
     pub flushes: AtomicU64,
     /// Kernels of GPUs that ran through host memory.
     pub host_runs: AtomicU64,
+    /// What windows became, while somebody asks.
+    pub trace: Trace,
     me: std::sync::Weak<Runtime>,
 }
 
@@ -166,6 +169,7 @@ impl Runtime {
             recorded: AtomicU64::new(0),
             flushes: AtomicU64::new(0),
             host_runs: AtomicU64::new(0),
+            trace: Trace::default(),
             me: me.clone(),
         })
     }
@@ -409,6 +413,7 @@ impl Runtime {
             return;
         }
         self.flushes.fetch_add(1, Ordering::Relaxed);
+        self.trace.window();
         let nodes = std::mem::take(&mut window.nodes);
         let key = key::of(&nodes);
         let known = state.plans.remove(&key);

@@ -68,6 +68,7 @@ impl Runtime {
         let mut batch = Batch::default();
         for (step, last_uses) in plan.steps.iter_mut().zip(&plan.last_uses) {
             self.prepare(&nodes, step, device, &mut batch);
+            self.trace.pass(device, &nodes, step, None);
             self.note_uses(&nodes, step, slot, sequence);
             for &(node, operand) in last_uses {
                 let buffer = &view_of(&nodes[node as usize], operand).buffer;

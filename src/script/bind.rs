@@ -125,11 +125,21 @@ fn apply(engine: &mut Engine, op: &'static Op, form: Form, args: &Args) -> Resul
         // A row whose results depend on its arguments: `max(x)` and `max(x, dim)`.
         _ if results.len() == 1 => Dynamic::from(results.swap_remove(0)),
         [] => array(results),
-        names => {
-            let pairs = names.iter().zip(results).map(|(name, tensor)| ((*name).into(), Dynamic::from(tensor)));
-            Dynamic::from(pairs.collect::<Map>())
-        }
+        names => named(names, results),
     })
+}
+
+/// Results by name; a last name that ends in `[]` takes what is left.
+fn named(names: &[&str], mut results: Vec<Tensor>) -> Dynamic {
+    let mut map = Map::new();
+    if let Some(name) = names.last().and_then(|last| last.strip_suffix("[]")) {
+        let rest = results.split_off((names.len() - 1).min(results.len()));
+        map.insert(name.into(), array(rest));
+    }
+    for (name, tensor) in names.iter().zip(results) {
+        map.insert((*name).into(), Dynamic::from(tensor));
+    }
+    Dynamic::from(map)
 }
 
 fn array(results: Vec<Tensor>) -> Dynamic {

@@ -200,10 +200,13 @@ impl Session {
             let rows = table::all().filter(|op| matches!(op.call, CallForm::Both | CallForm::Function));
             let rows = rows.flat_map(|op| std::iter::once(&op.name).chain(op.aliases));
             names.extend(rows.filter(|name| !name.starts_with('.')).map(|name| format!("{name}(")));
-            let natives = manual::NATIVES.iter().filter(|native| native.form == manual::Form::Function);
+            let function =
+                |native: &&manual::Native| native.form == manual::Form::Function && !native.name.contains("::");
+            let natives = manual::natives().filter(function);
             names.extend(natives.map(|native| format!("{}(", native.name)));
             names.extend(KEYWORDS.iter().map(|word| word.to_string()));
-            names.extend(["print(", "INF", "NAN", "PI"].map(str::to_string));
+            let words = ["print(", "INF", "NAN", "PI", "cuda::", "with_device(", "with_stream("];
+            names.extend(words.map(str::to_string));
         }
         names
     }
@@ -213,7 +216,9 @@ impl Session {
         if !documented.is_empty() {
             return documented.iter().map(|function| format!("{}(", function.name)).collect();
         }
-        let Some(module) = self.lasting.module(module) else { return Vec::new() };
+        let inside = |native: &manual::Native| Some(native.name.strip_prefix(module)?.strip_prefix("::")?.to_string());
+        let natives: Vec<String> = manual::natives().filter_map(inside).map(|name| format!("{name}(")).collect();
+        let Some(module) = self.lasting.module(module) else { return natives };
         let functions = module.iter_script_fn_info().map(|(_, _, name, ..)| name);
         let functions = functions.filter(|name| !name.starts_with("anon$")).map(|name| format!("{name}("));
         functions.chain(module.iter_var().map(|(name, _)| name.to_string())).collect()
@@ -296,7 +301,9 @@ impl Session {
             Seen::Value(value) => match value.read_lock::<Map>() {
                 Some(map) => of_map(map.keys().map(|key| key.to_string()).collect(), map.contains_key("forward")),
                 None if value.is_fnptr() => calls(members::CLOSURE),
-                None if self.kind(&value) == "cell" => calls(&["get", "set"]),
+                None if self.kind(&value) == "cell" => manual::members_of("c"),
+                None if self.kind(&value) == "stream" => members::of_stream(),
+                None if self.kind(&value) == "event" => members::of_event(),
                 None if self.kind(&value) == "error" => {
                     ["code", "message", "line", "column", "file", "help", "notes"].map(str::to_string).to_vec()
                 }

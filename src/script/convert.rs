@@ -226,6 +226,10 @@ fn argument(host: &Host, kind: Kind, value: &Dynamic) -> Result<Arg> {
             None => Attr::Scalar(number(host, value)?),
         },
         Kind::Floats => Attr::Floats(floats(host, value)?),
+        Kind::FloatsOrTensors | Kind::IntsOrTensors if holds_tensors(value) => return tensors(value),
+        Kind::FloatsOrTensors if value.is_array() => Attr::Floats(floats(host, value)?),
+        Kind::FloatsOrTensors => Attr::Float(number(host, value)?.to_f64()),
+        Kind::IntsOrTensors => Attr::Ints(ints(host, value)?),
         Kind::Str(choices) => word(value, choices)?,
         Kind::Text => match value.read_lock::<rhai::ImmutableString>() {
             Some(text) => Attr::Str(Arc::from(text.as_str())),
@@ -311,6 +315,12 @@ fn floats(host: &Host, value: &Dynamic) -> Result<Arc<[f64]>> {
         return array.iter().map(|item| number(host, item).map(Scalar::to_f64)).collect();
     }
     Ok(Arc::from([number(host, value)?.to_f64()]))
+}
+
+/// An array that begins with a tensor of one or more dimensions.
+fn holds_tensors(value: &Dynamic) -> bool {
+    let Some(array) = value.read_lock::<Array>() else { return false };
+    array.first().is_some_and(|first| first.read_lock::<Tensor>().is_some_and(|tensor| tensor.ndim() > 0))
 }
 
 fn tensors(value: &Dynamic) -> Result<Arg> {

@@ -55,8 +55,8 @@ impl Session {
     /// Faults of queued work that have become known and that nobody was told, earliest first.
     pub fn late_errors(&self) -> Vec<Error> {
         let mut errors = Vec::new();
-        while let Err(error) = self.synchronize() {
-            errors.push(error);
+        while let Some(diag) = self.host.rt.known_fault() {
+            errors.push(self.error(diag));
         }
         errors
     }

@@ -7,9 +7,9 @@ use super::manual::{self, Page};
 use super::session::Session;
 use super::source::LAST;
 use super::source::pass::written_name;
-use super::value::Tensor;
+use super::value::{Cell, Tensor};
+use crate::base::span::Origin;
 use rhai::{Array, Dynamic, Map};
-use std::sync::atomic::Ordering;
 
 /// Where new tensors are made.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -70,6 +70,15 @@ pub struct StreamReport {
     pub pending: usize,
 }
 
+/// Bound: values that are looked at in search of tensors.
+const VALUES: usize = 100_000;
+
+/// What a search may still look at.
+struct Budget {
+    tensors: usize,
+    values: usize,
+}
+
 /// Bound: arrays and maps inside each other that are looked into; a map can hold itself through a `cell`.
 const DEPTH: usize = 8;
 
@@ -95,7 +104,7 @@ impl Session {
     /// The tensors of a value, at most `most`.
     pub fn tensors_in(&self, value: &Dynamic, most: usize) -> Vec<Placed> {
         let mut found = Vec::new();
-        self.collect(value, "", DEPTH, most, &mut found);
+        self.collect(value, "", DEPTH, &mut Budget { tensors: most, values: VALUES }, &mut found);
         found
     }
 
@@ -149,34 +158,42 @@ impl Session {
         })
     }
 
-    fn collect(&self, value: &Dynamic, path: &str, depth: usize, most: usize, found: &mut Vec<Placed>) {
-        if found.len() >= most || depth == 0 {
+    fn collect(&self, value: &Dynamic, path: &str, depth: usize, budget: &mut Budget, found: &mut Vec<Placed>) {
+        if found.len() >= budget.tensors || depth == 0 || budget.values == 0 {
             return;
         }
+        budget.values -= 1;
         if let Some(tensor) = value.read_lock::<Tensor>() {
             found.push(self.placed(&tensor, path));
         } else if let Some(array) = value.read_lock::<Array>() {
             for (index, item) in array.iter().enumerate() {
                 // Cost: long arrays of numbers are common and hold nothing.
                 if !item.is_int() && !item.is_float() {
-                    self.collect(item, &format!("{path}[{index}]"), depth - 1, most, found);
+                    self.collect(item, &format!("{path}[{index}]"), depth - 1, budget, found);
                 }
             }
         } else if let Some(map) = value.read_lock::<Map>() {
             let dot = if path.is_empty() { "" } else { "." };
             for (name, item) in map.iter() {
-                self.collect(item, &format!("{path}{dot}{name}"), depth - 1, most, found);
+                self.collect(item, &format!("{path}{dot}{name}"), depth - 1, budget, found);
             }
+        } else if let Some(cell) = value.read_lock::<Cell>().map(|cell| cell.clone()) {
+            self.collect(&cell.get(), path, depth - 1, budget, found);
         }
+    }
+
+    /// A place as `repl:3` or `model.rhai:7`.
+    pub(super) fn line(&self, origin: Origin) -> Option<String> {
+        let at = self.host.sources.read().location(origin.user)?;
+        Some(match at.source.starts_with("repl:") && at.line == 1 {
+            true => at.source.to_string(),
+            false => format!("{}:{}", at.source, at.line),
+        })
     }
 
     fn placed(&self, tensor: &Tensor, path: &str) -> Placed {
         let view = tensor.view();
-        let location = self.host.sources.read().location(tensor.0.made.user);
-        let made = location.map(|at| match at.source.starts_with("repl:") && at.line == 1 {
-            true => at.source.to_string(),
-            false => format!("{}:{}", at.source, at.line),
-        });
+        let made = self.line(tensor.0.made);
         Placed {
             path: path.to_string(),
             shape: tensor.shape().to_vec(),
@@ -186,7 +203,7 @@ impl Session {
             buffer: view.buffer.id,
             made,
             requires_grad: tensor.requires_grad(),
-            pending: view.buffer.pending.load(Ordering::Relaxed) != 0,
+            pending: self.host.rt.is_pending(&view.buffer),
         }
     }
 }

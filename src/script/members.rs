@@ -1,7 +1,7 @@
 //! Names after a dot, by the kind of value before it; for completion. Tensors' come from the op table; those of
 //! Rhai's own types are listed here, the useful ones.
 
-use super::manual::{Form, NATIVES, takes_tensor};
+use super::manual::{Form, members_of, natives, takes_tensor};
 use crate::op::row::CallForm;
 use crate::op::table;
 
@@ -120,10 +120,9 @@ pub fn of_tensor() -> Vec<String> {
             }
         }
     }
-    for native in NATIVES {
+    for native in natives() {
         match native.form {
-            // Cells have these two.
-            Form::Method if !["get", "set"].contains(&native.name) => names.push(format!("{}(", native.name)),
+            Form::Method => names.push(format!("{}(", native.name)),
             Form::Property => names.push(native.name.to_string()),
             _ => {}
         }
@@ -133,11 +132,23 @@ pub fn of_tensor() -> Vec<String> {
     names
 }
 
+/// Methods and properties of streams and events.
+pub fn of_stream() -> Vec<String> {
+    let mut names = members_of("s");
+    names.extend(["synchronize(", "device"].map(str::to_string));
+    names
+}
+
+pub fn of_event() -> Vec<String> {
+    let mut names = members_of("e");
+    names.extend(["synchronize(", "query(", "device"].map(str::to_string));
+    names
+}
+
 /// Methods of what `nn` makes.
 pub fn of_module() -> Vec<String> {
     let more = ["forward", "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "eval", "requires_grad_"];
-    let named = NATIVES.iter().filter(|native| native.form == Form::ModuleMethod).map(|native| native.name);
-    named.chain(more).map(|name| format!("{name}(")).collect()
+    members_of("model").into_iter().chain(more.map(|name| format!("{name}("))).collect()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tscript::op::row::CallForm;
 use tscript::op::table;
-use tscript::script::manual::{Form, NATIVES};
+use tscript::script::manual::{Form, natives};
 
 fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("editor").join(name)
@@ -26,16 +26,16 @@ fn functions() -> BTreeSet<String> {
             }
         }
     }
-    let natives = NATIVES.iter().filter(|native| !matches!(native.form, Form::Property));
-    let natives = natives.filter(|native| !["import", "with_device", "with_stream"].contains(&native.name));
-    names.extend(natives.map(|native| native.name.to_string()));
+    let called = natives().filter(|native| !matches!(native.form, Form::Property | Form::PropertyOf(_)));
+    let called = called.filter(|native| !["import", "with_device", "with_stream"].contains(&native.name));
+    names.extend(called.filter_map(|native| native.name.rsplit("::").next()).map(str::to_string));
     names
 }
 
 fn properties() -> BTreeSet<String> {
     let computed = table::all().flat_map(|op| op.aliases).filter_map(|alias| alias.strip_prefix('.'));
-    let natives = NATIVES.iter().filter(|native| native.form == Form::Property).map(|native| native.name);
-    computed.chain(natives).map(str::to_string).collect()
+    let own = natives().filter(|native| matches!(native.form, Form::Property | Form::PropertyOf(_)));
+    computed.chain(own.map(|native| native.name)).map(str::to_string).collect()
 }
 
 fn joined(names: &BTreeSet<String>, separator: &str) -> String {

@@ -3,6 +3,8 @@
 mod architecture;
 mod arguments;
 mod cuda_device;
+mod cuda_host;
+mod cuda_text;
 mod editor;
 mod cuda_host;
 mod errors;

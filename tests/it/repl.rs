@@ -129,6 +129,10 @@ fn commands_look_at_the_session() {
     assert!(memory.contains("256.01 KiB") && memory.contains("made at repl:1"), "{memory}");
     assert!(terminal.enter(":time big + 1").contains("the median of"));
     assert!(terminal.enter(":time big + nope").contains("E0102"));
+    let plan = terminal.enter(":plan (big * 2 + 1).relu()");
+    assert!(plan.starts_with("3 operations, 1 pass\n") && plan.contains("2 results never stored"), "{plan}");
+    let profile = terminal.enter(":profile (big * 2 + 1).relu()");
+    assert!(profile.contains("mul + add + relu") && profile.contains(" a run, over "), "{profile}");
     assert!(terminal.enter(":streams").starts_with("cpu stream 0"));
     assert!(terminal.enter(":devices").contains("cores"));
     assert!(terminal.enter(":help").contains(":time EXPR"));
@@ -156,6 +160,38 @@ fn entries_are_saved_as_a_script_and_loaded() {
     assert_eq!(terminal.enter(":load kept.rhai"), "");
     assert_eq!(terminal.enter("b + twice(2)"), "6");
     assert!(terminal.enter(":load nothing.rhai").contains("E0601"));
+}
+
+#[test]
+fn the_prompt_names_device_and_stream() {
+    let folder = folder();
+    let mut terminal = Terminal::start(folder.path(), &[("TSCRIPT_SIMULATE_GPUS", "2")]);
+    terminal.prompt();
+    terminal.keys("set_default_device(\"cuda:1\")\r");
+    terminal.wait("cuda:1> ");
+    let made = terminal.enter("ones([2])");
+    assert!(made.contains("    [2] f32 cuda:1"), "{made}");
+    assert!(terminal.enter(":mem").contains("cuda:1, of"));
+    terminal.enter("let s = stream(1); set_stream(s)");
+    let streams = terminal.enter(":streams");
+    assert!(terminal.raw().contains("cuda:1 s1> "), "{streams}");
+    // A fault of a device is told when it is known, at the entry that queued it.
+    let told = terminal.enter("let x = arange(10)[tensor([11])]; x.sum().item()");
+    assert!(told.contains("E0401") && told.contains("repl:4"), "{told}");
+    assert_eq!(terminal.enter("let t = ones([3]).sum(); t.item()"), "3.0");
+}
+
+#[test]
+fn a_lost_device_leaves_the_session() {
+    let folder = folder();
+    let flags = ["--simulate-gpus", "2", "--simulate-fault", "lost:2@cuda:0"];
+    let mut terminal = Terminal::with_arguments(folder.path(), &flags, &[]);
+    terminal.prompt();
+    terminal.enter("let kept = tensor([1.0, 2.0])");
+    let told = terminal.enter("let a = kept.cuda() + 1; let b = (a * 2).sum(); b.item()");
+    assert!(told.contains("cuda:0 was lost") && told.contains("repl:2"), "{told}");
+    assert!(terminal.enter("kept + 1").contains("tensor([2., 3.])"));
+    assert!(terminal.enter("kept.to(\"cuda:1\") + 1").contains("tensor([2., 3.], device=cuda:1)"));
 }
 
 #[test]

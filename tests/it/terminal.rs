@@ -37,10 +37,14 @@ fn pair() -> (OwnedFd, OwnedFd) {
 
 impl Terminal {
     pub fn start(folder: &Path, environment: &[(&str, &str)]) -> Terminal {
+        Terminal::with_arguments(folder, &[], environment)
+    }
+
+    pub fn with_arguments(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Terminal {
         let (near, far) = pair();
         let stdio = || Stdio::from(far.try_clone().expect("a descriptor"));
         let mut command = Command::new(env!("CARGO_BIN_EXE_tscript"));
-        command.stdin(stdio()).stdout(stdio()).stderr(stdio()).current_dir(folder);
+        command.args(arguments).stdin(stdio()).stdout(stdio()).stderr(stdio()).current_dir(folder);
         for name in ["NO_COLOR", "COLORTERM", "TMUX", "TERM_PROGRAM", "KITTY_WINDOW_ID", "TSCRIPT_GRAPHICS"] {
             command.env_remove(name);
         }

@@ -12,6 +12,7 @@ pub mod blas;
 pub mod cache;
 pub mod context;
 pub mod copy;
+pub mod dnn;
 pub mod driver;
 pub mod error;
 pub mod event;
@@ -24,6 +25,7 @@ pub mod library;
 pub mod memory;
 pub mod module;
 pub mod nvrtc;
+pub mod staging;
 pub mod stream;
 pub mod timeline;
 

@@ -3,6 +3,7 @@
 
 use super::cache::Cubins;
 use super::context::Context;
+use super::driver;
 use super::error::{DriverError, driver};
 use super::nvrtc::{self, KernelError, Text};
 use cudarc::driver::sys::{self, CUfunction_attribute as Attribute};
@@ -131,7 +132,7 @@ impl Kernels {
             return Ok(module);
         }
         let image = nvrtc::compile(text, capability)?;
-        let module = load(self.context, &image)?;
+        let module = load(self.context, &image).map_err(explained)?;
         self.counts[0].fetch_add(1, Ordering::Relaxed);
         if let Some(path) = &path {
             self.disk.store(path, &image);
@@ -142,6 +143,18 @@ impl Kernels {
     /// A module from disk. What this driver does not take, say after it was replaced by an older one, is made anew.
     fn read(&self, path: &Path) -> Option<sys::CUmodule> {
         load(self.context, &self.disk.load(path)?).ok()
+    }
+}
+
+/// A refusal of what was compiled a moment ago, mostly by a driver that is older than the compiler.
+fn explained(error: DriverError) -> KernelError {
+    // Invalid image, no binary for this GPU, invalid or unsupported PTX.
+    const REFUSED: [u32; 4] = [200, 209, 218, 222];
+    match (nvrtc::version(), driver::open()) {
+        (Ok(compiler), Ok(driver)) if REFUSED.contains(&error.code) && compiler > driver.version() => {
+            KernelError::Newer { compiler, driver: driver.version() }
+        }
+        _ => KernelError::Driver(error),
     }
 }
 

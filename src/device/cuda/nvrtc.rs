@@ -63,6 +63,11 @@ pub enum KernelError {
         call: &'static str,
         text: &'static str,
     },
+    /// The driver does not take what a newer compiler made.
+    Newer {
+        compiler: (u32, u32),
+        driver: (u32, u32),
+    },
     /// The text has no such kernel.
     Entry {
         name: String,
@@ -91,6 +96,10 @@ impl fmt::Display for KernelError {
                 if excerpt.is_empty() { Ok(()) } else { write!(f, "\n{}", excerpt.trim_end()) }
             }
             KernelError::Internal { call, text } => write!(f, "{call}: {text}"),
+            KernelError::Newer { compiler: (major, minor), driver: (runs, up_to) } => {
+                write!(f, "NVRTC {major}.{minor} is newer than the driver, which runs CUDA {runs}.{up_to}: ")?;
+                write!(f, "install a newer driver, or NVRTC {runs}.{up_to}")
+            }
             KernelError::Entry { name, entry } => write!(f, "{name} has no kernel {entry}"),
             KernelError::Driver(error) => error.fmt(f),
         }

@@ -5,6 +5,7 @@
 //! or a rotation for equal values), and have faer's.
 
 pub mod factor;
+pub mod householder;
 pub mod spectral;
 
 use super::real::Real;

@@ -6,6 +6,7 @@
 //! values written; all else is compiled for two widths of keys. What selects without sorting is in `pick.rs`.
 
 pub mod pick;
+mod ties;
 pub mod unique;
 
 use super::element::{Element, Key, Truth};

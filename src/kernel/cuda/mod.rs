@@ -3,9 +3,17 @@
 //! Knows neither a driver nor streams: a family of kernels asks a `Gpu` for launches, scratch memory and
 //! matrix products. Whoever implements it compiles, orders and runs them.
 
+mod arrange;
+mod dense;
+mod family;
 mod fault;
 pub mod fused;
 mod launch;
+mod loss;
+pub mod matmul;
+mod norm;
+mod rows;
+mod softmax;
 mod text;
 
 pub use fault::FaultSlot;
@@ -13,6 +21,7 @@ pub use launch::{Activation, Epilogue, Gpu, GpuError, Launch, MatmulCall, Matrix
 pub use text::{HEADERS, OPTIONS};
 
 use super::abi::{Call, HostFn};
+use super::cpu;
 
 /// A kernel on a GPU: views of the call hold device addresses, `threads` and `faults` are not used.
 ///
@@ -20,7 +29,44 @@ use super::abi::{Call, HostFn};
 pub type CudaFn = fn(&Call<'_>, &mut dyn Gpu) -> Result<(), GpuError>;
 
 /// Which launch stands beside which host kernel. What is missing runs through host memory.
-pub static ENTRIES: &[(HostFn, CudaFn)] = &[];
+pub static ENTRIES: &[(HostFn, CudaFn)] = &[
+    (cpu::copy::copy, arrange::copy),
+    (cpu::copy::fill, arrange::fill),
+    (cpu::copy::arrange::cat, arrange::cat),
+    (cpu::copy::arrange::repeat, arrange::repeat),
+    (cpu::copy::arrange::repeat_interleave, arrange::repeat_interleave),
+    (cpu::copy::arrange::flip, arrange::flip),
+    (cpu::copy::arrange::roll, arrange::roll),
+    (cpu::copy::arrange::diag_embed, arrange::diag_embed),
+    (cpu::matmul::matmul, matmul::matmul),
+    (cpu::matmul::linear, matmul::linear),
+    (cpu::norm::softmax::softmax, softmax::softmax),
+    (cpu::norm::softmax::log_softmax, softmax::log_softmax),
+    (cpu::norm::softmax::softmax_grad, softmax::softmax_grad),
+    (cpu::norm::softmax::log_softmax_grad, softmax::log_softmax_grad),
+    (cpu::norm::layer::layer_norm, norm::layer_norm),
+    (cpu::norm::layer::group_norm, norm::group_norm),
+    (cpu::norm::layer::rms_norm, norm::rms_norm),
+    (cpu::norm::layer::layer_norm_grad, norm::layer_norm_grad),
+    (cpu::norm::layer::group_norm_grad, norm::group_norm_grad),
+    (cpu::norm::layer::rms_norm_grad, norm::rms_norm_grad),
+    (cpu::norm::batch::batch_norm_train, norm::batch_norm_train),
+    (cpu::norm::batch::batch_norm_eval, norm::batch_norm_eval),
+    (cpu::norm::batch::batch_norm_grad, norm::batch_norm_grad),
+    (cpu::loss::cross_entropy, loss::cross_entropy),
+    (cpu::loss::cross_entropy_grad, loss::cross_entropy_grad),
+    (cpu::loss::nll, loss::nll),
+    (cpu::loss::nll_grad, loss::nll_grad),
+];
+
+/// Every hand-written text, specialised in each way that launches ask for: what a compile test goes over.
+pub fn sources() -> Vec<&'static Source> {
+    let mut all: Vec<&'static Source> = matmul::sources().collect();
+    all.extend(softmax::sources());
+    all.extend(norm::sources());
+    all.extend(loss::sources());
+    all
+}
 
 /// The launch beside a host kernel. Cost: a walk through the list; keep the answer with the plan.
 pub fn entry(host: HostFn) -> Option<CudaFn> {

@@ -64,13 +64,18 @@ fn bags(e: &mut dyn Emit, a: &Args) -> Result<(Tensor, Tensor, usize)> {
     let (n, device) = (input.numel() as i64, input.device());
     match (shape.len(), a.opt_tensor(2)) {
         (2, None) => {
-            let bags = e.call(&ARANGE, args![Scalar::Int(0), Scalar::Int(shape[0] as i64), Scalar::Int(1), DType::I64, device])?;
+            let bags = e.call(
+                &ARANGE,
+                args![Scalar::Int(0), Scalar::Int(shape[0] as i64), Scalar::Int(1), DType::I64, device],
+            )?;
             let bags = e.call(&RESHAPE, args![&bags, [shape[0], 1].as_slice()])?;
             let bags = e.call(&EXPAND, args![&bags, shape.as_slice()])?;
             let flat = e.call(&RESHAPE, args![input, [n].as_slice()])?;
             Ok((flat, e.call(&RESHAPE, args![&bags, [n].as_slice()])?, shape[0]))
         }
-        (2, Some(_)) => fail!(VALUE, "`offsets` go with an `input` of one dimension; this one has shape {:?}", shape.as_slice()),
+        (2, Some(_)) => {
+            fail!(VALUE, "`offsets` go with an `input` of one dimension; this one has shape {:?}", shape.as_slice())
+        }
         (1, None) => fail!(MISSING_ARGUMENT, "an `input` of one dimension wants `offsets`"),
         (1, Some(offsets)) => {
             if !offsets.dtype().is_int() {
@@ -151,7 +156,8 @@ fn embedding_bag(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
         let out = e.call(&EQ, args![&flat, Scalar::Int(at)])?;
         bag = e.call(&WHERE, args![&out, Scalar::Int(count as i64), &bag])?;
     }
-    let meta = Meta { shape: crate::base::layout::Shape::from_slice(&[count + 1, d]), dtype: wide, device: rows.device() };
+    let meta =
+        Meta { shape: crate::base::layout::Shape::from_slice(&[count + 1, d]), dtype: wide, device: rows.device() };
     let zeros = e.zeros_like(&meta)?;
     let reduced = if mode == "max" {
         let column = e.call(&RESHAPE, args![&bag, [n, 1].as_slice()])?;

@@ -123,9 +123,31 @@ by_channel! {
     FEATURE_DROPOUT "feature_dropout" usize::MAX, "Sets whole channels (dimension 1) to 0 with probability `p` while training.";
 }
 
+/// What is dropped takes the value that `selu` has far below 0.
+fn alpha(e: &mut dyn Emit, a: &Args, shape: &[usize]) -> Result<Vec<Tensor>> {
+    let (x, p) = (a.tensor(0), check(a)?);
+    if !a.flag(2) || p == 0.0 {
+        return Ok(vec![x.clone()]);
+    }
+    if !x.dtype().is_float() {
+        fail!(DTYPE, "a floating-point tensor is wanted, not {}", x.dtype());
+    }
+    if p == 1.0 {
+        return Ok(vec![e.mul(x, Scalar::Int(0))?]);
+    }
+    const LOW: f64 = -1.758_099_340_847_376_6;
+    let scale = 1.0 / ((LOW * LOW * p + 1.0) * (1.0 - p)).sqrt();
+    let mask = keep(e, x, shape, p)?;
+    let chosen = e.call(&WHERE, args![&mask, x, LOW])?;
+    let scaled = e.mul(&chosen, scale)?;
+    Ok(vec![e.add(&scaled, -scale * p * LOW)?])
+}
+
+const QUIET: Param = Param::opt("training", Kind::Bool, Default::Bool(false));
+
 pub static ALPHA_DROPOUT: Op = Op {
     name: "alpha_dropout",
-    params: &[X, P, Param::opt("training", Kind::Bool, Default::Bool(false)), INPLACE],
+    params: &[X, P, QUIET, INPLACE],
     summary: "Dropout that keeps the mean and variance of `selu` networks (Klambauer et al., 2017).",
     examples: &[
         ex("alpha_dropout(ones([2]), 0.5, false)", "tensor([1., 1.])"),
@@ -133,24 +155,8 @@ pub static ALPHA_DROPOUT: Op = Op {
         ex("alpha_dropout(tensor([1]), 0.5, true)", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, p) = (a.tensor(0), check(a)?);
-        if !a.flag(2) || p == 0.0 {
-            return Ok(vec![x.clone()]);
-        }
-        if !x.dtype().is_float() {
-            fail!(DTYPE, "a floating-point tensor is wanted, not {}", x.dtype());
-        }
-        if p == 1.0 {
-            return Ok(vec![e.mul(x, Scalar::Int(0))?]);
-        }
-        // What is dropped takes the value that `selu` has far below 0.
-        const LOW: f64 = -1.758_099_340_847_376_6;
-        let scale = 1.0 / ((LOW * LOW * p + 1.0) * (1.0 - p)).sqrt();
-        let shape = x.shape();
-        let mask = keep(e, x, &shape, p)?;
-        let chosen = e.call(&WHERE, args![&mask, x, LOW])?;
-        let scaled = e.mul(&chosen, scale)?;
-        Ok(vec![e.add(&scaled, -scale * p * LOW)?])
+        let shape = a.tensor(0).shape();
+        alpha(e, a, &shape)
     }),
     grad: Grad::Composed,
     inplace: true,
@@ -158,4 +164,24 @@ pub static ALPHA_DROPOUT: Op = Op {
     ..Op::BASE
 };
 
-pub static ROWS: &[&Op] = &[&DROPOUT, &DROPOUT1D, &DROPOUT2D, &DROPOUT3D, &FEATURE_DROPOUT, &ALPHA_DROPOUT, &DROP];
+pub static FEATURE_ALPHA_DROPOUT: Op = Op {
+    name: "feature_alpha_dropout",
+    params: &[X, P, QUIET, INPLACE],
+    summary: "`alpha_dropout` of whole channels (dimension 1).",
+    examples: &[
+        ex("feature_alpha_dropout(ones([1, 2]), 0.5, false)", "tensor([[1., 1.]])"),
+        ex("feature_alpha_dropout(ones([1, 2]), 2.0, true)", "E0206"),
+        ex("feature_alpha_dropout(ones([2]), 0.5, true)", "E0201"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let shape = if a.flag(2) { channels(a.tensor(0), true)? } else { a.tensor(0).shape() };
+        alpha(e, a, &shape)
+    }),
+    grad: Grad::Composed,
+    inplace: true,
+    oracle: "F.feature_alpha_dropout(a, 0.5, False)",
+    ..Op::BASE
+};
+
+pub static ROWS: &[&Op] =
+    &[&DROPOUT, &DROPOUT1D, &DROPOUT2D, &DROPOUT3D, &FEATURE_DROPOUT, &ALPHA_DROPOUT, &FEATURE_ALPHA_DROPOUT, &DROP];

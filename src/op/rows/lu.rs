@@ -244,7 +244,10 @@ pub static LU_UNPACK: Op = Op {
     summary: "P, L and U from what `lu_factor` makes.",
     details: "Reads the row exchanges, which waits. What is not asked for is an empty tensor.",
     examples: &[
-        ex("let f = lu_factor(tensor([[1.0, 0.0], [2.0, 1.0]])); lu_unpack(f.LU, f.pivots).L", "tensor([[1.0000, 0.0000],\n        [0.5000, 1.0000]])"),
+        ex(
+            "let f = lu_factor(tensor([[1.0, 0.0], [2.0, 1.0]])); lu_unpack(f.LU, f.pivots).L",
+            "tensor([[1.0000, 0.0000],\n        [0.5000, 1.0000]])",
+        ),
         ex("lu_unpack(ones([2]), tensor([1]).int())", "E0201"),
         ex("lu_unpack(ones([1, 1]), tensor([1]))", "E0202"),
         ex("lu_unpack(ones([1, 1]), tensor([2]).int())", "E0206"),
@@ -255,7 +258,8 @@ pub static LU_UNPACK: Op = Op {
         let shape = both.shape();
         let (m, n) = (shape[shape.len() - 2], shape[shape.len() - 1]);
         let k = m.min(n);
-        let nothing = crate::op::tensor::Meta { shape: [0].as_slice().into(), dtype: both.dtype(), device: both.device() };
+        let nothing =
+            crate::op::tensor::Meta { shape: [0].as_slice().into(), dtype: both.dtype(), device: both.device() };
         let p = if a.flag(3) {
             if pivots.dtype() != DType::I32 {
                 fail!(DTYPE, "`LU_pivots` must be i32, not {}", pivots.dtype());

@@ -65,7 +65,12 @@ pub static TENSORSOLVE: Op = Op {
         let at = b.ndim().min(shape.len());
         let (rows, columns): (usize, usize) = (shape[..at].iter().product(), shape[at..].iter().product());
         if rows != columns || b.numel() != rows {
-            fail!(SHAPE, "`A` of shape {:?} is no square map for `B` of shape {:?}", shape.as_slice(), b.shape().as_slice());
+            fail!(
+                SHAPE,
+                "`A` of shape {:?} is no square map for `B` of shape {:?}",
+                shape.as_slice(),
+                b.shape().as_slice()
+            );
         }
         let matrix = e.call(&RESHAPE, args![&x, &[rows, columns][..]])?;
         let vector = e.call(&RESHAPE, args![b, &[rows, 1][..]])?;

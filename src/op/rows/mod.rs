@@ -13,16 +13,20 @@ pub mod conv;
 pub mod convert;
 pub mod copied;
 pub mod copies;
+pub mod counts;
 pub mod covariance;
 pub mod create;
 pub mod ctc;
+pub mod differences;
 pub mod distance;
 pub mod distinct;
 pub mod dropout;
 pub mod embed;
 pub mod extreme;
+pub mod fractional;
 pub mod gather;
 pub mod grid;
+pub mod histogram;
 pub mod indexing;
 pub mod join;
 pub mod least;
@@ -40,12 +44,15 @@ pub mod norm;
 pub mod norms;
 pub mod optim;
 pub mod padding;
+pub mod pairs;
+pub mod parts;
 pub mod pieces;
 pub mod pool;
 pub mod power;
 pub mod products;
 pub mod random;
 pub mod reduce;
+pub mod reflections;
 pub mod reported;
 pub mod resample;
 pub mod scan;
@@ -57,6 +64,7 @@ pub mod sort;
 pub mod special;
 pub mod spectral;
 pub mod tails;
+pub mod tapers;
 pub mod unary;
 pub mod view;
 pub mod windows;
@@ -67,6 +75,8 @@ use super::row::Op;
 pub static FAMILIES: &[&[&Op]] = &[
     create::ROWS,
     random::ROWS,
+    counts::ROWS,
+    tapers::ROWS,
     convert::ROWS,
     arith::ROWS,
     power::ROWS,
@@ -74,6 +84,8 @@ pub static FAMILIES: &[&[&Op]] = &[
     blend::ROWS,
     unary::ROWS,
     unary::MORE,
+    parts::SAME,
+    parts::ROWS,
     special::ROWS,
     special::MORE,
     tails::ROWS,
@@ -88,8 +100,10 @@ pub static FAMILIES: &[&[&Op]] = &[
     magnitude::ROWS,
     covariance::ROWS,
     scan::ROWS,
+    differences::ROWS,
     sort::ROWS,
     distinct::ROWS,
+    histogram::ROWS,
     view::ROWS,
     shape::ROWS,
     pieces::ROWS,
@@ -106,6 +120,7 @@ pub static FAMILIES: &[&[&Op]] = &[
     lu::ROWS,
     reported::ROWS,
     maps::ROWS,
+    reflections::ROWS,
     spectral::ROWS,
     least::ROWS,
     norms::ROWS,
@@ -116,7 +131,9 @@ pub static FAMILIES: &[&[&Op]] = &[
     conv::ROWS,
     columns::ROWS,
     pool::ROWS,
+    fractional::ROWS,
     resample::ROWS,
+    resample::UPSAMPLED,
     grid::ROWS,
     softmax::ROWS,
     norm::ROWS,
@@ -127,6 +144,7 @@ pub static FAMILIES: &[&[&Op]] = &[
     likelihood::ROWS,
     ctc::ROWS,
     distance::ROWS,
+    pairs::ROWS,
     attention::ROWS,
     optim::ROWS,
 ];

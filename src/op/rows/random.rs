@@ -488,8 +488,15 @@ inplace! {
          "tensor([1]).normal_()" => "E0202"]
         |e, a, x| { let drawn = gaussian(e, a, x)?; e.cast(&drawn, x.dtype()) };
     LOG_NORMAL_ "log_normal" [number("mean", 1.0), number("std", 2.0)] "Overwrites with e to the power of normal values."
-        ["zeros([1]).log_normal_(0.0, 0.0)" => "tensor([1.])", "zeros([2]).log_normal_(0.0, -1.0)" => "E0206"]
-        |e, a, x| { let drawn = gaussian(e, a, x)?; let grown = e.call(&EXP, args![&drawn])?; e.cast(&grown, x.dtype()) };
+        ["zeros([2]).log_normal_().shape" => "[2]", "zeros([2]).log_normal_(0.0, 0.0)" => "E0206"]
+        |e, a, x| {
+            if a.float(2) <= 0.0 {
+                fail!(VALUE, "`std` must be positive, not {}", a.float(2));
+            }
+            let drawn = gaussian(e, a, x)?;
+            let grown = e.call(&EXP, args![&drawn])?;
+            e.cast(&grown, x.dtype())
+        };
     UNIFORM_ "uniform" [number("from", 0.0), number("to", 1.0)] "Overwrites with uniform values of [from, to)."
         ["zeros([2]).uniform_(3.0, 3.0)" => "tensor([3., 3.])", "zeros([2]).uniform_(1.0, 0.0)" => "E0206",
          "tensor([1]).uniform_()" => "E0202"]

@@ -9,9 +9,7 @@ use crate::op::emit::{Emit, KernelCall};
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
 use crate::op::rows::compare::{EQ, WHERE};
 use crate::op::rows::extreme::ARGMAX;
-use crate::op::rows::linalg::{
-    A, CHOLESKY, INV, SOLVE, cholesky_grad, inv_grad, sized, solve_grad, solved, squares,
-};
+use crate::op::rows::linalg::{A, CHOLESKY, INV, SOLVE, cholesky_grad, inv_grad, sized, solve_grad, solved, squares};
 use crate::op::rows::lu::LU_FACTOR;
 use crate::op::rows::matmul::same_batch;
 use crate::op::rows::reduce::AMAX;
@@ -185,5 +183,4 @@ pub static LU_FACTOR_EX: Op = Op {
     ..Op::BASE
 };
 
-pub static ROWS: &[&Op] =
-    &[&CHOLESKY_EX, &INV_EX, &SOLVE_EX, &LU_FACTOR_EX, &CHOLESKY_QUIET, &INV_QUIET, &SOLVE_QUIET];
+pub static ROWS: &[&Op] = &[&CHOLESKY_EX, &INV_EX, &SOLVE_EX, &LU_FACTOR_EX, &CHOLESKY_QUIET, &INV_QUIET, &SOLVE_QUIET];

@@ -7,7 +7,7 @@ use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
 use crate::kernel::cpu::pool::resample;
-use crate::op::args::Args;
+use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
 use crate::op::rows::blend::CLAMP;
@@ -210,6 +210,44 @@ fn image(x: &Tensor) -> Result<(usize, [usize; 3])> {
         Some(lead) => Ok((lead, [shape[lead], shape[lead + 1], shape[lead + 2]])),
         None => fail!(SHAPE, "`input` must have at least 3 dimensions; it has shape {:?}", shape.as_slice()),
     }
+}
+
+/// `name mode align_corners summary, example => result`
+macro_rules! upsampled {
+    ($($NAME:ident $name:literal $mode:literal $align:expr, $summary:literal, $code:literal => $result:literal;)*) => {
+        $(pub static $NAME: Op = Op {
+            name: $name,
+            params: &[
+                X,
+                Param::opt("size", Kind::Ints, Default::None),
+                Param::opt("scale_factor", Kind::Floats, Default::None),
+            ],
+            summary: $summary,
+            examples: &[
+                ex($code, $result),
+                ex(concat!($name, "(ones([1, 1, 2, 2]))"), "E0205"),
+                ex(concat!($name, "(ones([2]), 3)"), "E0201"),
+            ],
+            lower: Lower::Compose(|e, a| {
+                let mut all = args![a.tensor(0), a.attr(1).clone(), a.attr(2).clone(), $mode];
+                all.0.push($align);
+                Ok(vec![interpolate(e, &all.complete(&INTERPOLATE))?])
+            }),
+            grad: Grad::Composed,
+            call: CallForm::Function,
+            oracle: concat!("torch.nn.functional.", $name, "(a, 3)"),
+            ..Op::BASE
+        };)*
+        /// Older names.
+        pub static UPSAMPLED: &[&Op] = &[$(&$NAME),*];
+    };
+}
+
+upsampled! {
+    UPSAMPLE_NEAREST "upsample_nearest" "nearest" Arg::None, "`interpolate` with the mode \"nearest\".",
+        "upsample_nearest(tensor([[[[1.0, 2.0]]]]), [1, 4])" => "tensor([[[[1., 1., 2., 2.]]]])";
+    UPSAMPLE_BILINEAR "upsample_bilinear" "bilinear" true.into(), "`interpolate` with the mode \"bilinear\" and aligned corners.",
+        "upsample_bilinear(tensor([[[[1.0, 3.0]]]]), [1, 3])" => "tensor([[[[1., 2., 3.]]]])";
 }
 
 pub static PIXEL_SHUFFLE: Op = Op {

@@ -3,10 +3,11 @@
 //!
 //! Knows nothing of a running session; functions of the user are the session's to tell.
 
+mod devices;
 mod natives;
 mod std;
 
-pub use natives::{Form, NATIVES};
+pub use natives::{Form, Native, members_of, native, natives};
 pub use std::{Function, functions};
 
 use super::convert;
@@ -34,11 +35,14 @@ pub struct Sample {
 /// The page of an operation, a native function, a property, or `module::function`.
 pub fn page(name: &str) -> Option<Page> {
     let name = name.trim_start_matches('.');
+    if let Some(found) = native(name) {
+        let mut page = found.page();
+        // Other types may have a method of that name.
+        page.calls.extend(natives().filter(|other| other.name == name).skip(1).flat_map(|other| other.page().calls));
+        return Some(page);
+    }
     if let Some((module, function)) = name.split_once("::") {
         return std::functions(module).iter().find(|known| known.name == function).map(Function::page);
-    }
-    if let Some(native) = NATIVES.iter().find(|native| native.name == name) {
-        return Some(native.page());
     }
     let plain = name.strip_suffix('_').filter(|plain| find(plain).is_some_and(|op| op.inplace));
     let op = find(name).or_else(|| find(plain?)).or_else(|| property_row(name))?;
@@ -103,11 +107,11 @@ pub fn takes_tensor(kind: Kind) -> bool {
 
 /// What stands at the cursor inside a call, in one line; a method's without the receiver.
 pub fn signature(name: &str, method: bool) -> Option<String> {
+    if let Some(native) = native(name) {
+        return Some(native.call.to_string());
+    }
     if let Some((module, function)) = name.split_once("::") {
         return std::functions(module).iter().find(|known| known.name == function).map(Function::call);
-    }
-    if let Some(native) = NATIVES.iter().find(|native| native.name == name) {
-        return Some(native.call.to_string());
     }
     let op = find(name).or_else(|| find(name.strip_suffix('_')?))?;
     let signature = convert::signature(op).replacen(op.name, name, 1);
@@ -116,15 +120,15 @@ pub fn signature(name: &str, method: bool) -> Option<String> {
 
 /// The keywords that a call takes.
 pub fn keywords(name: &str) -> Vec<String> {
-    if let Some((module, function)) = name.split_once("::") {
-        let found = std::functions(module).iter().find(|known| known.name == function);
-        return found.map(|known| known.keywords.clone()).unwrap_or_default();
-    }
-    if let Some(native) = NATIVES.iter().find(|native| native.name == name) {
+    if let Some(native) = native(name) {
         // In `load(path, device: (), columns: false)` the keywords are those with a default.
         let inside = native.call.split_once('(').map_or("", |(_, rest)| rest.trim_end_matches(')'));
         let pairs = inside.split(", ").filter_map(|part| part.split_once(": "));
         return pairs.map(|(keyword, _)| keyword.to_string()).collect();
+    }
+    if let Some((module, function)) = name.split_once("::") {
+        let found = std::functions(module).iter().find(|known| known.name == function);
+        return found.map(|known| known.keywords.clone()).unwrap_or_default();
     }
     let Some(op) = find(name).or_else(|| find(name.strip_suffix('_')?)) else { return Vec::new() };
     let first = op.params.first().is_some_and(|param| takes_tensor(param.kind)) as usize;
@@ -142,7 +146,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     let rows = table::all().filter(|op| op.call != CallForm::Internal);
     let rows =
         rows.flat_map(|op| ::std::iter::once(&op.name).chain(op.aliases)).map(|name| name.trim_start_matches('.'));
-    rows.chain(NATIVES.iter().map(|native| native.name))
+    rows.chain(natives().map(|native| native.name))
 }
 
 #[cfg(test)]
@@ -177,15 +181,16 @@ mod tests {
         let missing: Vec<&String> =
             named.filter(|name| page(name).is_none() && !inner.contains(&name.as_str())).collect();
         assert!(missing.is_empty(), "no page in script/manual/natives.rs for {missing:?}");
-        for native in NATIVES {
-            let known = natives.contains(native.name) || super::super::properties::NAMES.contains(&native.name);
+        for native in self::natives() {
+            let plain = native.name.rsplit("::").next().unwrap_or("");
+            let known = natives.contains(plain) || super::super::properties::NAMES.contains(&native.name);
             assert!(known || native.form == Form::Syntax, "`{}` has a page and is not there", native.name);
         }
     }
 
     #[test]
     fn examples_of_natives_hold() {
-        for native in NATIVES.iter().filter(|native| !native.example.is_empty()) {
+        for native in natives().filter(|native| !native.example.is_empty()) {
             let mut session = Session::builder().build().expect("a session");
             let value = session.enter(1, native.example).unwrap_or_else(|e| panic!("{}: {e}", native.name));
             assert_eq!(session.show(&value).expect("shown"), native.result, "{}", native.name);

@@ -1,4 +1,5 @@
-//! The native functions that are no rows of the op table, and the properties of tensors: one line for each.
+//! The native functions that are no rows of the op table, and the properties of tensors: one line for each. Those
+//! that have to do with devices are in `devices.rs`.
 
 use super::{Page, Sample};
 
@@ -8,9 +9,11 @@ pub enum Form {
     Function,
     /// Of a tensor: `x.item()`.
     Method,
-    /// Of a module of `nn`.
-    ModuleMethod,
+    /// Of another type, with the name that its pages use: `model.train()`, `s.wait_stream(t)`.
+    Of(&'static str),
+    /// Of a tensor.
     Property,
+    PropertyOf(&'static str),
     /// A word of the language.
     Syntax,
 }
@@ -31,8 +34,11 @@ impl Native {
     pub fn page(&self) -> Page {
         let call = match self.form {
             Form::Method | Form::Property => format!("x.{}", self.call),
-            Form::ModuleMethod => format!("model.{}", self.call),
-            Form::Function | Form::Syntax => self.call.to_string(),
+            Form::Of(owner) | Form::PropertyOf(owner) => format!("{owner}.{}", self.call),
+            Form::Function | Form::Syntax => match self.name.split_once("::") {
+                Some((module, _)) => format!("{module}::{}", self.call),
+                None => self.call.to_string(),
+            },
         };
         let sample = Sample { code: self.example.to_string(), result: self.result.to_string() };
         Page {
@@ -45,7 +51,7 @@ impl Native {
     }
 }
 
-const fn entry(
+pub const fn entry(
     form: Form,
     name: &'static str,
     call: &'static str,
@@ -56,11 +62,31 @@ const fn entry(
     Native { name, form, call, summary, example, result }
 }
 
-use Form::{Function, Method, ModuleMethod, Property, Syntax};
+/// All of them.
+pub fn natives() -> impl Iterator<Item = &'static Native> {
+    NATIVES.iter().chain(super::devices::DEVICES).chain(super::devices::CUDA)
+}
+
+/// The first of a name: `synchronize` is a function before it is a method.
+pub fn native(name: &str) -> Option<&'static Native> {
+    natives().find(|native| native.name == name)
+}
+
+/// Methods and properties of another type than tensors; a method's with its parenthesis.
+pub fn members_of(owner: &str) -> Vec<String> {
+    let own = natives().filter_map(|native| match native.form {
+        Of(known) if known == owner => Some(format!("{}(", native.name)),
+        PropertyOf(known) if known == owner => Some(native.name.to_string()),
+        _ => None,
+    });
+    own.collect()
+}
+
+use Form::{Function, Method, Of, Property, PropertyOf, Syntax};
 
 /// In the order in which a reader would want them; `Form` says how each is written.
 #[rustfmt::skip]
-pub const NATIVES: &[Native] = &[
+const NATIVES: &[Native] = &[
     entry(Function, "tensor", "tensor(data, dtype: (), device: (), requires_grad: false)",
         "A tensor of numbers, nested arrays, or tensors.", "tensor([[1, 2], [3, 4]])", "tensor([[1, 2],\n        [3, 4]])"),
     entry(Method, "new_tensor", "new_tensor(data, dtype: (), device: (), requires_grad: false)",
@@ -73,13 +99,9 @@ pub const NATIVES: &[Native] = &[
         "Draws an image tensor in the terminal: [H, W], [H, W, 3 or 4], or [3, H, W]; `file` saves it as png instead.", "", ""),
     entry(Function, "plot", "plot(x, y, file: (), points: false, title: \"\")",
         "Draws the curve of `y` over `x` (over its index when there is one argument) in the terminal; `file` saves it as png instead.", "", ""),
-    entry(Function, "device", "device(name)", "A device from its name.", "device(\"cpu\")", "cpu"),
-    entry(Function, "current_device", "current_device()", "Where new tensors are made.", "current_device()", "cpu"),
-    entry(Function, "set_default_device", "set_default_device(device)", "Where new tensors are made from now on.", "set_default_device(\"cpu\"); current_device()", "cpu"),
     entry(Function, "set_default_dtype", "set_default_dtype(dtype)", "The dtype of float literals and factories from now on.", "set_default_dtype(\"f64\"); ones([1]).dtype", "f64"),
     entry(Function, "get_default_dtype", "get_default_dtype()", "The dtype of float literals and factories.", "get_default_dtype()", "f32"),
     entry(Function, "manual_seed", "manual_seed(seed)", "Starts the random generator anew.", "manual_seed(1); let a = rand([2]); manual_seed(1); equal(a, rand([2]))", "true"),
-    entry(Function, "synchronize", "synchronize()", "Waits for everything queued; raises the earliest fault that was not told.", "", ""),
     entry(Function, "no_grad", "no_grad(closure)", "Calls the closure without recording for gradients; gives its value.", "no_grad(|| ones([1], #{requires_grad: true}) * 2).requires_grad", "false"),
     entry(Function, "enable_grad", "enable_grad(closure)", "Calls the closure with recording for gradients, inside `no_grad` too.", "no_grad(|| enable_grad(|| is_grad_enabled()))", "true"),
     entry(Function, "is_grad_enabled", "is_grad_enabled()", "Whether operations are recorded for gradients.", "is_grad_enabled()", "true"),
@@ -87,8 +109,8 @@ pub const NATIVES: &[Native] = &[
         "The gradients of the outputs' sum with respect to each input, as an array.", "let x = tensor(3.0, #{requires_grad: true}); grad(x * x, [x])[0]", "tensor(6.)"),
     entry(Function, "slice", "slice(start, stop, step)", "An index with a step; `()` is an open end.", "arange(6)[slice((), (), 2)]", "tensor([0, 2, 4])"),
     entry(Function, "cell", "cell(value)", "A value behind a handle that all copies share.", "let c = cell(1); c.set(2); c.get()", "2"),
-    entry(Method, "get", "get()", "The value in a cell.", "cell(5).get()", "5"),
-    entry(Method, "set", "set(value)", "Puts a value into a cell.", "let c = cell(1); c.set(2); c.get()", "2"),
+    entry(Of("c"), "get", "get()", "The value in a cell.", "cell(5).get()", "5"),
+    entry(Of("c"), "set", "set(value)", "Puts a value into a cell.", "let c = cell(1); c.set(2); c.get()", "2"),
     entry(Function, "arg", "arg(name, default)", "What stands after `--name` on the command line, as the default's kind of value.", "arg(\"lr\", 0.1)", "0.1"),
     entry(Function, "flag", "flag(name)", "Whether `--name` stands on the command line.", "flag(\"verbose\")", "false"),
     entry(Function, "progress", "progress(iterable, desc: \"\")", "The same values one by one, with a bar on the error output.", "let s = 0; for i in progress(0..3) { s += i } s", "3"),
@@ -112,15 +134,15 @@ pub const NATIVES: &[Native] = &[
     entry(Method, "stride", "stride()", "Elements to skip for one step along each dimension.", "ones([2, 3]).stride()", "[3, 1]"),
     entry(Method, "data_ptr", "data_ptr()", "The address of the first element. Waits.", "", ""),
     entry(Method, "len", "len()", "Size of the first dimension.", "ones([4, 2]).len()", "4"),
-    entry(ModuleMethod, "parameters", "parameters()", "The parameters of a module, as an array.", "", ""),
-    entry(ModuleMethod, "named_parameters", "named_parameters()", "The parameters of a module by their paths.", "", ""),
-    entry(ModuleMethod, "buffers", "buffers()", "The tensors of a module that are no parameters.", "", ""),
-    entry(ModuleMethod, "named_buffers", "named_buffers()", "The buffers of a module by their paths.", "", ""),
-    entry(ModuleMethod, "modules", "modules()", "A module and every module inside it, as an array.", "", ""),
-    entry(ModuleMethod, "state_dict", "state_dict()", "Parameters and buffers by their paths, for `save`.", "", ""),
-    entry(ModuleMethod, "load_state_dict", "load_state_dict(state, strict: true)", "Copies a state into parameters and buffers.", "", ""),
-    entry(ModuleMethod, "train", "train(on)", "Training mode: dropout drops, batch norm counts.", "", ""),
-    entry(ModuleMethod, "zero_grad", "zero_grad()", "Forgets the gradients of all parameters.", "", ""),
+    entry(Of("model"), "parameters", "parameters()", "The parameters of a module, as an array.", "", ""),
+    entry(Of("model"), "named_parameters", "named_parameters()", "The parameters of a module by their paths.", "", ""),
+    entry(Of("model"), "buffers", "buffers()", "The tensors of a module that are no parameters.", "", ""),
+    entry(Of("model"), "named_buffers", "named_buffers()", "The buffers of a module by their paths.", "", ""),
+    entry(Of("model"), "modules", "modules()", "A module and every module inside it, as an array.", "", ""),
+    entry(Of("model"), "state_dict", "state_dict()", "Parameters and buffers by their paths, for `save`.", "", ""),
+    entry(Of("model"), "load_state_dict", "load_state_dict(state, strict: true)", "Copies a state into parameters and buffers.", "", ""),
+    entry(Of("model"), "train", "train(on)", "Training mode: dropout drops, batch norm counts.", "", ""),
+    entry(Of("model"), "zero_grad", "zero_grad()", "Forgets the gradients of all parameters.", "", ""),
     entry(Property, "shape", "shape", "Sizes of the dimensions.", "ones([2, 3]).shape", "[2, 3]"),
     entry(Property, "ndim", "ndim", "Number of dimensions.", "ones([2, 3]).ndim", "2"),
     entry(Property, "numel", "numel", "Number of elements.", "ones([2, 3]).numel", "6"),

@@ -35,6 +35,8 @@ pub const COMMANDS: &[Command] = &[
     command("devices", "", "what scripts can compute on", state::devices),
     command("streams", "", "streams and the work that waits on them", state::streams),
     command("time", "EXPR", "how long EXPR takes: the median of many runs, each waited for", measure::time),
+    command("profile", "EXPR", "where the time of EXPR goes, pass by pass", measure::profile),
+    command("plan", "EXPR", "what is fused into what, and what is stored; runs EXPR once", measure::plan),
     command("load", "FILE", "runs a script here", storage::load),
     command("save", "FILE", "writes the entries that ran without an error as a script", storage::save),
     command("reset", "", "forgets variables, functions and imports", storage::reset),

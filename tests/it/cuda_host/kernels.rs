@@ -1,1 +1,278 @@
 //! Hand-written kernels beside their host twins.
+
+use super::HostGpu;
+use super::fused::{Memory, wave};
+use tscript::DType;
+use tscript::base::attr::Attr;
+use tscript::base::layout::contiguous_strides;
+use tscript::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
+use tscript::kernel::cpu;
+use tscript::kernel::cuda;
+
+/// A view: dtype, shape, strides (`None`: row-major).
+type View<'a> = (DType, &'a [usize], Option<&'a [isize]>);
+
+pub fn strides(shape: &[usize], strides: Option<&[isize]>) -> Vec<isize> {
+    strides.map_or_else(|| contiguous_strides(shape).to_vec(), |s| s.to_vec())
+}
+
+fn input(view: View<'_>, seed: usize) -> Memory {
+    Memory::new(view.0, view.1, &strides(view.1, view.2), |i| wave(i * 3 + seed * 7919) * 0.5)
+}
+
+fn ints(dtype: DType, shape: &[usize], value: impl Fn(usize) -> i64) -> Memory {
+    Memory::new(dtype, shape, &strides(shape, None), |i| value(i) as f64)
+}
+
+/// Runs a host kernel and the launch beside it on the same inputs; outputs must agree in `tolerance` parts of their
+/// size (or of 1), and faults exactly.
+#[track_caller]
+fn check(host: HostFn, inputs: &[Memory], outputs: &[View<'_>], attrs: &[Attr], tolerance: f64) {
+    let Some(mut gpu) = HostGpu::open() else { return };
+    let launch = cuda::entry(host).expect("an entry");
+    let make =
+        || -> Vec<Memory> { outputs.iter().map(|v| Memory::new(v.0, v.1, &strides(v.1, v.2), |_| 5.0)).collect() };
+    let (ours, theirs) = (make(), make());
+    let views = |all: &[Memory]| -> Vec<RawView> { all.iter().map(|m| m.view.clone()).collect() };
+    let (given, ours_views, theirs_views) = (views(inputs), views(&ours), views(&theirs));
+    let faults = Faults::default();
+    let call =
+        |outputs| Call { inputs: &given, outputs, attrs, threads: &Threads::ONE, faults: &faults, seed: 11, offset: 3 };
+    // SAFETY: every memory is as large as its view.
+    unsafe { host(&call(&theirs_views)) };
+    launch(&call(&ours_views), &mut gpu).unwrap();
+    assert_eq!(gpu.slots.first().and_then(|slot| slot.read()), faults.take(), "faults");
+    for (n, (a, b)) in ours.iter().zip(&theirs).enumerate() {
+        for (i, (x, y)) in a.values().into_iter().zip(b.values()).enumerate() {
+            let same = x == y || (x.is_nan() && y.is_nan()) || (x - y).abs() <= tolerance * y.abs().max(1.0);
+            assert!(
+                same,
+                "output {n}, element {i}: {x:e}, host {y:e} ({:?} {:?} {attrs:?})",
+                given[0].shape, given[0].dtype
+            );
+        }
+    }
+}
+
+fn dims(list: &[i64]) -> Attr {
+    Attr::Ints(list.into())
+}
+
+const FLOATS: [(DType, f64); 4] = [(DType::F32, 2e-5), (DType::F64, 1e-12), (DType::F16, 2e-3), (DType::BF16, 2e-2)];
+
+#[test]
+fn rearrangements() {
+    use cpu::copy::arrange as k;
+    for dtype in [DType::F32, DType::BF16, DType::I64, DType::U8] {
+        let x = || input((dtype, &[3, 4, 5], Some(&[1, 3, 12])), 1);
+        check(cpu::copy::copy, &[x()], &[(DType::F64, &[3, 4, 5], None)], &[], 0.0);
+        check(cpu::copy::fill, &[x()], &[(dtype, &[3, 4], Some(&[1, 3]))], &[Attr::Int(3)], 0.0);
+        let y = input((DType::F32, &[3, 2, 5], None), 2);
+        check(k::cat, &[x(), y], &[(DType::F32, &[3, 6, 5], None)], &[Attr::Int(1)], 0.0);
+        check(k::repeat, &[x()], &[(dtype, &[2, 6, 4, 10], None)], &[dims(&[2, 2, 1, 2])], 0.0);
+        check(k::repeat_interleave, &[x()], &[(dtype, &[3, 12, 5], None)], &[Attr::Int(1), Attr::Int(3)], 0.0);
+        check(k::flip, &[x()], &[(dtype, &[3, 4, 5], None)], &[dims(&[0, 2])], 0.0);
+        check(k::roll, &[x()], &[(dtype, &[3, 4, 5], None)], &[dims(&[-1, 7]), dims(&[1, 2])], 0.0);
+        let diagonal = [Attr::Int(-1), Attr::Int(0), Attr::Int(2)];
+        check(k::diag_embed, &[input((dtype, &[2, 2], None), 1)], &[(dtype, &[3, 2, 3], None)], &diagonal, 0.0);
+    }
+}
+
+#[test]
+fn products() {
+    use cpu::matmul as k;
+    let all = [
+        (DType::F32, 1e-5),
+        (DType::F64, 1e-12),
+        (DType::BF16, 1e-2),
+        (DType::F16, 2e-3),
+        (DType::I64, 0.0),
+        (DType::U8, 0.0),
+    ];
+    for (dtype, close) in all {
+        let a = input((dtype, &[70, 33], Some(&[1, 70])), 1);
+        let b = input((dtype, &[33, 67], None), 2);
+        check(k::matmul, &[a, b], &[(dtype, &[70, 67], None)], &[], close);
+        let a = input((dtype, &[2, 3, 5, 7], None), 1);
+        let b = input((dtype, &[2, 3, 7, 4], Some(&[28, 0, 1, 7])), 2);
+        check(k::matmul, &[a, b], &[(dtype, &[2, 3, 5, 4], None)], &[], close);
+        let a = input((dtype, &[2, 3, 5, 7], None), 1);
+        let b = input((dtype, &[2, 3, 7, 4], Some(&[0, 0, 1, 7])), 2);
+        check(k::matmul, &[a, b], &[(dtype, &[2, 3, 5, 4], None)], &[], close);
+        if dtype.is_float() {
+            let (x, w) = (|| input((dtype, &[4, 5, 20], None), 1), || input((dtype, &[9, 20], None), 2));
+            check(k::linear, &[x(), w(), input((dtype, &[9], None), 3)], &[(dtype, &[4, 5, 9], None)], &[], close);
+            check(k::linear, &[x(), w()], &[(dtype, &[4, 5, 9], None)], &[], close);
+            check(k::linear, &[input((dtype, &[20], None), 4), w()], &[(dtype, &[9], None)], &[], close);
+        }
+    }
+    let (a, b) = (input((DType::F32, &[3, 0], None), 1), input((DType::F32, &[0, 4], None), 1));
+    check(k::matmul, &[a, b], &[(DType::F32, &[3, 4], None)], &[], 0.0);
+}
+
+#[test]
+fn softmax_along_every_dim() {
+    use cpu::norm::softmax as k;
+    for (dtype, close) in FLOATS {
+        for (shape, dim) in
+            [(&[7, 45][..], 1), (&[3, 2048], 1), (&[2, 9000], 1), (&[5, 6, 7], 1), (&[40, 3], 0), (&[], 0)]
+        {
+            for forward in [k::softmax as HostFn, k::log_softmax] {
+                check(forward, &[input((dtype, shape, None), 1)], &[(dtype, shape, None)], &[Attr::Int(dim)], close);
+            }
+            for backward in [k::softmax_grad as HostFn, k::log_softmax_grad] {
+                let given = [input((dtype, shape, None), 1), input((dtype, shape, None), 2)];
+                check(backward, &given, &[(dtype, shape, None)], &[Attr::Int(dim)], close * 40.0);
+            }
+        }
+    }
+    let x = input((DType::F32, &[40, 33], Some(&[1, 40])), 1);
+    check(k::softmax, &[x], &[(DType::F32, &[40, 33], Some(&[1, 40]))], &[Attr::Int(1)], 1e-6);
+}
+
+#[test]
+fn norms_and_their_gradients() {
+    use cpu::norm::{batch, layer};
+    let (yes, eps) = (Attr::Bool(true), Attr::Float(1e-5));
+    for (dtype, close) in FLOATS {
+        let stat = dtype.compute();
+        for (rows, n) in [(7, 45), (300, 64), (3, 5000)] {
+            let (x, w, b) = (
+                || input((dtype, &[rows, n], None), 1),
+                || input((dtype, &[n], None), 2),
+                || input((stat, &[n], None), 3),
+            );
+            let outs = [(dtype, &[rows, n][..], None), (stat, &[rows], None), (stat, &[rows], None)];
+            check(
+                layer::layer_norm,
+                &[x(), w(), b()],
+                &outs,
+                &[Attr::Int(1), eps.clone(), yes.clone(), yes.clone()],
+                close,
+            );
+            check(
+                layer::layer_norm,
+                &[x()],
+                &outs,
+                &[Attr::Int(1), eps.clone(), Attr::Bool(false), Attr::Bool(false)],
+                close,
+            );
+            check(layer::rms_norm, &[x(), w()], &[outs[0], outs[1]], &[Attr::Int(1), Attr::None, yes.clone()], close);
+            let (g, mean) = (|| input((dtype, &[rows, n], None), 4), || input((stat, &[rows], None), 5));
+            let rstd = || Memory::new(stat, &[rows], &[1], |i| 1.0 + (i % 5) as f64 * 0.1);
+            let grads = [(dtype, &[rows, n][..], None), (dtype, &[n], None), (stat, &[n], None)];
+            check(
+                layer::layer_norm_grad,
+                &[g(), x(), mean(), rstd(), w()],
+                &grads,
+                &[Attr::Int(1), yes.clone()],
+                close * 300.0,
+            );
+            check(
+                layer::rms_norm_grad,
+                &[g(), x(), rstd(), w()],
+                &grads[..2],
+                &[Attr::Int(1), yes.clone()],
+                close * 300.0,
+            );
+        }
+        for shape in [&[2, 6, 5][..], &[3, 6, 8, 4]] {
+            let (x, w, b) =
+                (|| input((dtype, shape, None), 1), || input((dtype, &[6], None), 2), || input((dtype, &[6], None), 3));
+            let stats: &[usize] = &[shape[0], 3];
+            let outs = [(dtype, shape, None), (stat, stats, None), (stat, stats, None)];
+            check(
+                layer::group_norm,
+                &[x(), w(), b()],
+                &outs,
+                &[Attr::Int(3), eps.clone(), yes.clone(), yes.clone()],
+                close,
+            );
+            let g = || input((dtype, shape, None), 4);
+            let (mean, rstd) =
+                (input((stat, stats, None), 5), Memory::new(stat, stats, &[3, 1], |i| 1.0 + (i % 5) as f64 * 0.1));
+            let grads = [(dtype, shape, None), (dtype, &[6][..], None), (dtype, &[6], None)];
+            check(
+                layer::group_norm_grad,
+                &[g(), x(), mean, rstd, w()],
+                &grads,
+                &[Attr::Int(3), yes.clone()],
+                close * 100.0,
+            );
+        }
+        for shape in [&[90, 40][..], &[3, 6, 8, 4], &[50, 3, 2]] {
+            let c = &[shape[1]][..];
+            let (x, w, b) =
+                (|| input((dtype, shape, None), 1), || input((stat, c, None), 2), || input((stat, c, None), 3));
+            let outs = [(dtype, shape, None), (stat, c, None), (stat, c, None)];
+            check(
+                batch::batch_norm_train,
+                &[x(), w(), b()],
+                &outs,
+                &[eps.clone(), yes.clone(), yes.clone()],
+                close * 4.0,
+            );
+            let variance = || Memory::new(stat, c, &[1], |i| 0.5 + (i % 5) as f64 * 0.1);
+            let mean = || input((stat, c, None), 5);
+            check(
+                batch::batch_norm_eval,
+                &[x(), mean(), variance(), w(), b()],
+                &outs[..1],
+                &[eps.clone(), yes.clone(), yes.clone()],
+                close * 4.0,
+            );
+            for training in [true, false] {
+                let given = [input((dtype, shape, None), 4), x(), mean(), variance(), w()];
+                let attrs = [eps.clone(), Attr::Bool(training), yes.clone()];
+                check(batch::batch_norm_grad, &given, &outs, &attrs, close * 100.0);
+            }
+        }
+    }
+}
+
+#[test]
+fn losses_and_labels() {
+    use cpu::loss as k;
+    for (dtype, close) in FLOATS {
+        let stat = dtype.compute();
+        for (shape, targets, bad) in [
+            (&[30, 10][..], &[30][..], false),
+            (&[300, 4], &[300], true),
+            (&[5, 600], &[5], false),
+            (&[3, 5, 7], &[3, 7], true),
+        ] {
+            let classes = shape[1] as i64;
+            let label = move |i: usize| match i {
+                1 => -100,
+                9 if bad => classes,
+                15 if bad => -3,
+                i => (i as i64 * 7) % classes,
+            };
+            let t = || ints(DType::I64, targets, label);
+            let x = || input((dtype, shape, None), 1);
+            let w = || Memory::new(dtype, &[shape[1]], &[1], |i| 0.5 + (i % 3) as f64);
+            for smoothing in [0.0, 0.1] {
+                let attrs = [Attr::Int(-100), Attr::Float(smoothing), Attr::Bool(true)];
+                let outs = [(dtype, targets, None), (dtype, &[][..], None), (stat, targets, None)];
+                check(k::cross_entropy, &[x(), t(), w()], &outs, &attrs, close * 8.0);
+                if !bad {
+                    let (g, lse) = (
+                        input((dtype, targets, None), 2),
+                        Memory::new(stat, targets, &strides(targets, None), |_| 3.0),
+                    );
+                    check(
+                        k::cross_entropy_grad,
+                        &[g, x(), t(), lse, w()],
+                        &[(dtype, shape, None)],
+                        &attrs,
+                        close * 8.0,
+                    );
+                }
+            }
+            let attrs = [Attr::Int(-100), Attr::Bool(true)];
+            check(k::nll, &[x(), t(), w()], &[(dtype, targets, None), (dtype, &[], None)], &attrs, close * 4.0);
+            let g = input((dtype, targets, None), 2);
+            check(k::nll_grad, &[g, t(), w()], &[(dtype, shape, None)], &attrs, close);
+        }
+    }
+}

@@ -3,7 +3,7 @@
 //! A `HostGpu` stands for the device; addresses are those of host memory. Absent a compiler the tests say so and pass,
 //! unless `TSCRIPT_REQUIRE_GXX=1`.
 
-mod fused;
+pub mod fused;
 mod kernels;
 
 use std::collections::HashMap;
@@ -49,7 +49,8 @@ fn entries(text: &str, found: &mut Vec<String>) {
             entries(header, found);
         }
         if let Some(rest) = line.trim_start().strip_prefix("TS_KERNEL void ") {
-            let rest = rest.strip_prefix("__launch_bounds__(").map_or(rest, |r| r.split_once(')').unwrap_or(("", "")).1);
+            let rest =
+                rest.strip_prefix("__launch_bounds__(").map_or(rest, |r| r.split_once(')').unwrap_or(("", "")).1);
             let name: String = rest.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
             if !name.is_empty() && !found.contains(&name) {
                 found.push(name);
@@ -73,9 +74,8 @@ fn surroundings() -> u128 {
 }
 
 fn library(source: &tscript::kernel::cuda::Source) -> usize {
-    let mut all = LIBRARIES.lock().unwrap();
-    let all = all.get_or_insert_with(HashMap::new);
-    if let Some(&handle) = all.get(&source.key) {
+    let known = || LIBRARIES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Some(&handle) = known().get_or_insert_with(HashMap::new).get(&source.key) {
         return handle;
     }
     let base = folder().join(format!("{:032x}", source.key ^ surroundings()));
@@ -88,25 +88,38 @@ fn library(source: &tscript::kernel::cuda::Source) -> usize {
         for name in names {
             text.push_str(&format!("\nextern \"C\" void call_{name}(void** args) {{ ts_call({name}, args); }}"));
         }
-        let cpp = base.with_extension("cpp");
+        // Threads may compile the same text at once: the last one wins.
+        let mine = format!("{:?}", std::thread::current().id()).replace(['(', ')'], "");
+        let cpp = base.with_extension(format!("{mine}.cpp"));
+        let made = base.with_extension(format!("{mine}.so"));
         std::fs::write(&cpp, text).unwrap();
         let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
         let done = std::process::Command::new("g++")
-            .args(["-std=c++17", "-O1", "-w", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing", "-shared", "-fPIC"])
+            .args([
+                "-std=c++17",
+                "-O1",
+                "-w",
+                "-fwrapv",
+                "-ffp-contract=off",
+                "-fno-strict-aliasing",
+                "-shared",
+                "-fPIC",
+            ])
             .args(["-mfma", "-DTS_HOST", "-include"])
             .arg(here.join("tests/it/cuda_host/shim.h"))
             .arg("-I")
             .arg(here.join("kernels"))
-            .args([&cpp, &PathBuf::from("-o"), &so])
+            .args([&cpp, &PathBuf::from("-o"), &made])
             .output()
             .unwrap();
         assert!(done.status.success(), "{}:\n{}", cpp.display(), String::from_utf8_lossy(&done.stderr));
+        std::fs::rename(&made, &so).unwrap();
     }
     let path = CString::new(so.to_str().unwrap()).unwrap();
     // SAFETY: the library is ours and has no constructors.
     let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) } as usize;
     assert_ne!(handle, 0, "{}", so.display());
-    all.insert(source.key, handle);
+    known().get_or_insert_with(HashMap::new).insert(source.key, handle);
     handle
 }
 

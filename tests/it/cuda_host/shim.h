@@ -138,7 +138,6 @@ static unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
     return (unsigned long long)(((unsigned __int128)a * b) >> 64);
 }
 static float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
-static float __expf(float x) { return expf(x); }
 static float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 #define TS_MINMAX(T) \
     static T min(T a, T b) { return a < b ? a : b; } \

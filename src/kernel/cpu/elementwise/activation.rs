@@ -62,7 +62,7 @@ functions! {
         };
     }
     LEAKY_RELU "leaky_relu" "ts_leaky_relu(a, b)" { float(a, b) = if a > 0.0 { a } else { a * b }; }
-    HARDTANH "hardtanh" "ts_clamp(a, b, c)" {
+    HARDTANH "hardtanh" "ts_hardtanh(a, b, c)" {
         float(a, b, c) = {
             let y = if a < b { b } else { a };
             if y > c { c } else { y }

@@ -1,7 +1,7 @@
 //! Special functions that are computed in f64, one element at a time, whatever the dtype.
 
 use super::super::math::polynomial::Polynomial;
-use super::super::math::{bessel, gamma, normal};
+use super::super::math::{bessel, counts, gamma, normal};
 use super::*;
 
 /// A float that lends itself to functions of f64.
@@ -62,6 +62,10 @@ functions! {
     /// `a` over the power of two that leaves its size in [1/2, 1), and that power's exponent.
     MANTISSA "mantissa" "ts_mantissa(a)" { float(a) = a.wide(mantissa); }
     EXPONENT "exponent" "ts_exponent(a)" { float(a) = a.wide(exponent); }
+
+    /// Random counts of mean `a`, and of `a` trials of probability `b`, from uniform numbers.
+    POISSON "poisson" "ts_poisson(a, b)" { (a: F64, b: F64) -> F64 = counts::poisson(a, b); }
+    BINOMIAL "binomial" "ts_binomial(a, b, c)" { (a: F64, b: F64, c: F64) -> F64 = counts::binomial(a, b, c); }
 
     /// I0 and I1 times e^-|a|.
     I0E "i0e" "ts_i0e(a)" { float(a) = a.wide(bessel::i0e); }

@@ -8,6 +8,7 @@
 #![allow(clippy::excessive_precision, clippy::extra_unused_type_parameters)]
 
 pub mod bessel;
+pub mod counts;
 mod double;
 pub mod gamma;
 pub mod normal;

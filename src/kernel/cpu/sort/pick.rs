@@ -1,6 +1,6 @@
 //! What needs an order but no sorted row: the largest k, the k-th, the median, the most frequent.
 
-use super::{Row, by_key, each_row, write_positions};
+use super::{Row, by_key, each_row, ties, write_positions};
 use crate::base::attr::Attr;
 use crate::base::dtype::Scalar;
 use crate::base::layout::contiguous_strides;
@@ -10,7 +10,7 @@ use crate::kernel::cpu::element::Key;
 use crate::kernel::cpu::walk::{Ptr, dim, extent, flag, int};
 use parking_lot::Mutex;
 
-/// The k largest (or smallest) along a dim, best first; of equal elements the earlier. Inputs `[x]`; outputs `[values, indices]`
+/// The k largest (or smallest) along a dim, best first; equal elements are chosen as PyTorch chooses. Inputs `[x]`; outputs `[values, indices]`
 /// with k in `dim`: dtype of `x`, i64. Attrs `[k, dim, largest]`. NaN is the largest. `sorted: false` may give this too.
 ///
 /// # Safety
@@ -27,12 +27,40 @@ pub unsafe fn topk(call: &Call<'_>) {
         each_row(kind, x, [values, indices], d, call.threads, &|row, at, _, threads| {
             // SAFETY: passed on; rows of the outputs are distinct.
             unsafe {
-                let best = best(row, k, largest, threads);
+                let best = chosen_best(row, k, largest, threads);
                 row.store(&best, largest, Ptr::<u8>::of(values).at(at[0] * row.kind.bytes), value_step);
                 write_positions(row, &best, Ptr::of(indices).at(at[1]), index_step);
             }
         })
     })
+}
+
+fn less<K: Key>(a: &K::Pair, b: &K::Pair) -> bool {
+    K::unpair(*a).0 < K::unpair(*b).0
+}
+
+fn tie<K: Key>(pairs: &[K::Pair]) -> bool {
+    pairs.windows(2).any(|pair| K::unpair(pair[0]).0 == K::unpair(pair[1]).0)
+}
+
+/// The k best pairs of a row in order. Where elements tie, among them or with the next one, PyTorch's own method decides.
+unsafe fn chosen_best<K: Key>(row: &Row<'_, K>, k: usize, descending: bool, threads: &Threads) -> Vec<K::Pair> {
+    // SAFETY: passed on.
+    let mut best = unsafe { best(row, Ord::min(k + 1, row.length), descending, threads) };
+    if tie::<K>(&best) {
+        let mut all = Vec::with_capacity(row.length);
+        // SAFETY: the whole row.
+        unsafe { row.load(0..row.length, descending, &mut all) };
+        if k * 64 <= row.length {
+            ties::partial_sort(&mut all, k, less::<K>);
+        } else {
+            ties::nth_element(&mut all, k - 1, less::<K>);
+            ties::sort(&mut all[..k - 1], less::<K>);
+        }
+        best = all;
+    }
+    best.truncate(k);
+    best
 }
 
 /// The k smallest pairs of a row in order. Each range keeps a short list of candidates and a threshold; almost every
@@ -70,7 +98,7 @@ unsafe fn best<K: Key>(row: &Row<'_, K>, k: usize, descending: bool, threads: &T
 }
 
 /// The k-th smallest (k from 1) along a dim. Inputs `[x]`; outputs `[values, indices]` with size 1 in `dim`, or without it. Attrs `[k, dim]`.
-/// Of equal elements, the indices are in order.
+/// Of equal elements it is the one that PyTorch's quickselect ends with.
 ///
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
@@ -100,7 +128,7 @@ pub unsafe fn nanmedian(call: &Call<'_>) {
     unsafe { pick(call, 0, Rank::NanMedian) }
 }
 
-/// The most frequent element along a dim, the smallest of equally frequent ones, at the index of its last occurrence. Inputs, outputs
+/// The most frequent element along a dim, the smallest of equally frequent ones, at the index of one that PyTorch's sort puts last. Inputs, outputs
 /// and attrs as [`median`]. Each NaN is an element of its own.
 ///
 /// # Safety
@@ -144,14 +172,14 @@ unsafe fn pick(call: &Call<'_>, dim_attr: usize, rank: Rank) {
     }
     let size = x.dtype.size_bytes();
     by_key!(x.dtype, kind => {
-        each_row(kind, &x, [&outputs[0], &outputs[1]], d, call.threads, &|row, at, [pairs, spare], threads| {
+        each_row(kind, &x, [&outputs[0], &outputs[1]], d, call.threads, &|row, at, [pairs, _], _| {
             // SAFETY: passed on; rows of the outputs are distinct.
             unsafe {
                 let to = Ptr::<u8>::of(values).at(at[0] * size as isize);
                 let (from, position) = if row.length == 0 {
                     (nothing.as_ptr(), 0)
                 } else {
-                    let position = chosen(row, rank, pairs, spare, threads);
+                    let position = chosen(row, rank, pairs);
                     (row.first.at(position as isize * row.stride * size as isize).cast_const(), position)
                 };
                 std::ptr::copy_nonoverlapping(from, to, size);
@@ -163,18 +191,14 @@ unsafe fn pick(call: &Call<'_>, dim_attr: usize, rank: Rank) {
     })
 }
 
-unsafe fn chosen<K: Key>(
-    row: &Row<'_, K>,
-    rank: Rank,
-    pairs: &mut Vec<K::Pair>,
-    spare: &mut Vec<K::Pair>,
-    threads: &Threads,
-) -> usize {
+unsafe fn chosen<K: Key>(row: &Row<'_, K>, rank: Rank, pairs: &mut Vec<K::Pair>) -> usize {
     let n = row.length;
     let is_nan = |key: K| row.kind.nan == Some(key);
     if let Rank::Mode = rank {
-        // SAFETY: passed on.
-        unsafe { row.order(false, pairs, spare, threads) };
+        pairs.clear();
+        // SAFETY: the whole row.
+        unsafe { row.load(0..n, false, pairs) };
+        ties::sort(pairs, less::<K>);
         let (mut best, mut longest, mut start) = (0, 0, 0);
         for end in 1..=n {
             let (key, _) = K::unpair(pairs[start]);
@@ -198,7 +222,16 @@ unsafe fn chosen<K: Key>(
         Rank::Median | Rank::NanMedian if nans > 0 => n - nans,
         _ => (n - 1) / 2,
     };
-    K::unpair(*pairs.select_nth_unstable(k).1).1 as usize
+    let chosen = *pairs.select_nth_unstable(k).1;
+    let key = K::unpair(chosen).0;
+    if matches!(rank, Rank::Kth(_)) && pairs.iter().filter(|&&pair| K::unpair(pair).0 == key).count() > 1 {
+        pairs.clear();
+        // SAFETY: the whole row.
+        unsafe { row.load(0..n, false, pairs) };
+        ties::quick_select(pairs, k, less::<K>);
+        return K::unpair(pairs[k]).1 as usize;
+    }
+    K::unpair(chosen).1 as usize
 }
 
 /// The elements in row-major order: the view itself when it is contiguous, else a copy in `memory`.
@@ -247,8 +280,11 @@ mod tests {
                             let order = row[a].total_cmp(&row[b]);
                             if largest { order.reverse() } else { order }
                         });
-                        let expected: Vec<f64> = order[..k].iter().map(|&i| i as f64).collect();
-                        assert!(i.get()[r * k..][..k] == expected);
+                        let mut places: Vec<usize> = i.get()[r * k..][..k].iter().map(|&i| i as usize).collect();
+                        assert!(places.iter().zip(&order).all(|(&place, &i)| row[place] == row[i]));
+                        places.sort();
+                        places.dedup();
+                        assert_eq!(places.len(), k);
                         assert!(v.get()[r * k..][..k].iter().zip(&order).all(|(v, &i)| *v == row[i]));
                     }
                 }

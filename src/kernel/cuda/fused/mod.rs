@@ -87,7 +87,7 @@ impl Ready {
         table: &[u64],
         gpu: &mut dyn Gpu,
     ) -> Result<(), GpuError> {
-        let aligned = views.iter().all(|view| view.ptr as usize % 16 == 0);
+        let aligned = views.iter().all(|view| (view.ptr as usize).is_multiple_of(16));
         let slot = if aligned { &mut self.aligned } else { &mut self.others };
         let plan = match slot {
             Some(plan) => plan,

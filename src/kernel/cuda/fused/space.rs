@@ -112,8 +112,11 @@ pub(super) fn vector(dims: &[Dim], others: &[Dim], columns: &[usize], limit: u64
     let Some((last, outer)) = dims.split_last() else { return 1 };
     let mut v = limit;
     while v > 1
-        && (last.size % v != 0
-            || outer.iter().chain(others).any(|dim| columns.iter().any(|&c| dim.strides[c] as u64 % v != 0)))
+        && (!last.size.is_multiple_of(v)
+            || outer
+                .iter()
+                .chain(others)
+                .any(|dim| columns.iter().any(|&c| !(dim.strides[c] as u64).is_multiple_of(v))))
     {
         v /= 2;
     }

@@ -1,0 +1,133 @@
+//! Layouts made simple: strided copies with conversion, fills, and operands in the form that a kernel wants.
+//!
+//! Copies are fused steps of a load and a store; what was generated for a layout is kept for the next time.
+
+use super::fused::{Ready, prepare};
+use super::{Gpu, GpuError};
+use crate::base::dtype::{DType, Scalar};
+use crate::base::layout::Shape;
+use crate::kernel::abi::RawView;
+use crate::kernel::program::{Class, Instr, Program};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// Bound: copies kept; a script with more layouts has no loop that repeats.
+const MAX_KEPT: usize = 1024;
+
+struct Kept {
+    program: Program,
+    ready: Ready,
+}
+
+type Key = SmallVec<[u64; 24]>;
+
+thread_local! {
+    static KEPT: RefCell<HashMap<Key, Kept>> = RefCell::new(HashMap::new());
+}
+
+fn run(
+    key: Key,
+    make: impl FnOnce() -> Program,
+    shape: &[usize],
+    views: &[RawView],
+    table: &[u64],
+    gpu: &mut dyn Gpu,
+) -> Result<(), GpuError> {
+    // Taken out while it runs, so that a device that calls back in finds the cache free.
+    let kept = KEPT.with(|all| all.borrow_mut().remove(&key));
+    let mut kept = kept.unwrap_or_else(|| Kept { program: make(), ready: prepare() });
+    let done = kept.ready.run(&kept.program, shape, views, table, gpu);
+    KEPT.with(|all| {
+        let mut all = all.borrow_mut();
+        if all.len() >= MAX_KEPT {
+            all.clear();
+        }
+        all.insert(key, kept);
+    });
+    done
+}
+
+/// Copies one view to another of the same shape, converted as C does it. The two do not overlap.
+pub fn copy_view(from: &RawView, to: &RawView, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
+    if to.numel() == 0 {
+        return Ok(());
+    }
+    let mut key = Key::from_slice(&[1, from.dtype as u64, to.dtype as u64]);
+    key.extend(to.shape.iter().map(|&n| n as u64));
+    key.extend(from.strides.iter().chain(&to.strides).map(|&s| s as u64));
+    let (source, target) = (from.dtype, to.dtype);
+    let make = || {
+        let class = Class::of(source);
+        let mut instrs = vec![Instr::Load { slot: 0, out: 0 }];
+        if source != target {
+            instrs.push(Instr::Cast { reg: 0, from: class, to: target, out: 1 });
+        }
+        instrs.push(Instr::Store { reg: (source != target) as u16, slot: 1 });
+        Program::new(instrs, vec![class, Class::of(target)], 0)
+    };
+    run(key, make, &to.shape, &[from.clone(), to.clone()], &[], gpu)
+}
+
+/// Sets every element to a number, converted as C does it.
+pub fn fill(value: Scalar, to: &RawView, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
+    if to.numel() == 0 {
+        return Ok(());
+    }
+    let mut key = Key::from_slice(&[2, to.dtype as u64]);
+    key.extend(to.shape.iter().map(|&n| n as u64));
+    key.extend(to.strides.iter().map(|&s| s as u64));
+    let class = Class::of(to.dtype);
+    let bits = match class {
+        Class::Bool => !value.is_zero() as u64,
+        Class::I64 => value.to_i64() as u64,
+        Class::F32 | Class::F64 => value.to_f64().to_bits(),
+    };
+    let make = || {
+        let instrs = vec![Instr::Scalar { index: 0, class, out: 0 }, Instr::Store { reg: 0, slot: 0 }];
+        Program::new(instrs, vec![class], 0)
+    };
+    run(key, make, &to.shape, std::slice::from_ref(to), &[bits], gpu)
+}
+
+/// Row-major scratch memory of a shape.
+pub fn scratch(dtype: DType, shape: &[usize], gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
+    let count: usize = shape.iter().product();
+    Ok(RawView::contiguous(gpu.scratch(count.max(1) * dtype.size_bytes())?, dtype, shape))
+}
+
+/// The operand row-major, without holes, in `dtype`: itself, or a copy.
+pub fn input(view: &RawView, dtype: DType, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
+    if view.dtype == dtype && view.is_contiguous() {
+        return Ok(view.clone());
+    }
+    let copy = scratch(dtype, &view.shape, gpu)?;
+    copy_view(view, &copy, gpu)?;
+    Ok(copy)
+}
+
+/// A result that a kernel writes row-major in a dtype of its choice.
+pub struct Output {
+    pub dense: RawView,
+    view: Option<RawView>,
+}
+
+impl Output {
+    pub fn new(view: &RawView, dtype: DType, gpu: &mut dyn Gpu) -> Result<Output, GpuError> {
+        if view.dtype == dtype && view.is_contiguous() {
+            return Ok(Output { dense: view.clone(), view: None });
+        }
+        Ok(Output { dense: scratch(dtype, &view.shape, gpu)?, view: Some(view.clone()) })
+    }
+
+    /// Brings the result to where it was asked for.
+    pub fn finish(self, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
+        self.view.map_or(Ok(()), |view| copy_view(&self.dense, &view, gpu))
+    }
+}
+
+/// Product of sizes before, at and after `dim`; a 0-dimensional shape is one element.
+pub fn around(shape: &Shape, dim: usize) -> (usize, usize, usize) {
+    let at = shape.get(dim).copied().unwrap_or(1);
+    (shape.iter().take(dim).product(), at, shape.iter().skip(dim + 1).product())
+}

@@ -1,0 +1,83 @@
+//! How rows are shared among threads (`kernels/ts_rows.cuh`), and small steps that families of kernels share.
+
+use super::family::Value;
+use super::{Gpu, GpuError, Launch, Param, Source};
+use crate::kernel::abi::RawView;
+
+/// Bound: elements of one operand that a thread keeps in registers.
+const KEPT: usize = 32;
+
+/// The shape of a row kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows {
+    /// Elements of a vector.
+    pub vector: usize,
+    /// Vectors that a thread keeps; 0: none.
+    pub kept: usize,
+    pub lanes: usize,
+    pub blocks: usize,
+    pub threads: usize,
+}
+
+impl Rows {
+    /// For `rows` rows of `n` elements of `operands` that are kept at once.
+    pub fn of(rows: usize, n: usize, operands: &[&RawView]) -> Rows {
+        let size = operands.iter().map(|view| view.dtype.size_bytes()).max().unwrap_or(4);
+        let aligned =
+            |v: usize| n.is_multiple_of(v) && operands.iter().all(|o| (o.ptr as usize).is_multiple_of(v * size));
+        let vector = [16 / size, 8 / size, 1].into_iter().find(|&v| v >= 1 && aligned(v)).unwrap_or(1);
+        let vectors = n.div_ceil(vector).max(1);
+        let most = (KEPT / operands.len().max(1) / vector).max(1);
+        // A few vectors a thread, whole warps for all but short rows, and more threads where a row would not fit.
+        let mut lanes = vectors.div_ceil(2).next_power_of_two().clamp(1, 256);
+        while lanes < 1024 && vectors.div_ceil(lanes) > most {
+            lanes *= 2;
+        }
+        let each = vectors.div_ceil(lanes).next_power_of_two();
+        let kept = if each <= most { each } else { 0 };
+        let threads = lanes.max(256);
+        Rows { vector, kept, lanes, blocks: rows.div_ceil(threads / lanes).max(1), threads }
+    }
+
+    /// The names that the text needs.
+    pub fn names(&self) -> [(&'static str, Value); 2] {
+        [("V", Value::Number(self.vector as u32)), ("E", Value::Number(self.kept as u32))]
+    }
+}
+
+/// Launches a kernel of one block dim whose only argument is a struct of words.
+pub fn launch(
+    source: &Source,
+    entry: &str,
+    (blocks, parts): (usize, usize),
+    threads: usize,
+    words: &[u64],
+    gpu: &mut dyn Gpu,
+) -> Result<(), GpuError> {
+    gpu.launch(&Launch {
+        source,
+        entry,
+        grid: [blocks as u32, parts as u32, 1],
+        block: [threads as u32, 1, 1],
+        shared_bytes: 0,
+        args: &[Param::Words(words)],
+    })
+}
+
+/// Launches a thread for each of `n` elements.
+pub fn each(source: &Source, entry: &str, n: usize, words: &[u64], gpu: &mut dyn Gpu) -> Result<(), GpuError> {
+    if n == 0 {
+        return Ok(());
+    }
+    launch(source, entry, (n.div_ceil(256), 1), 256, words, gpu)
+}
+
+/// A pointer as a word; null where there is nothing.
+pub fn word(view: Option<&RawView>) -> u64 {
+    view.map_or(0, |view| view.ptr as u64)
+}
+
+/// The shapes of row kernels that a compile test should see.
+pub fn sample_shapes() -> [[(&'static str, Value); 2]; 3] {
+    [(4, 2), (1, 4), (1, 0)].map(|(v, e)| [("V", Value::Number(v)), ("E", Value::Number(e))])
+}
