@@ -2,8 +2,9 @@
 
 /// Bound: nodes a window holds before it is flushed, so that a device does not idle while the script records.
 pub const WINDOW_NODES: usize = 512;
-/// Bound: bytes of results that a window may hold back before it is flushed.
-pub const WINDOW_BYTES: usize = 256 << 20;
+/// Bound: bytes of results that a window may hold back, where they fit, before it is flushed: a dozen of operations on
+/// the largest tensors that people use still become one pass, and a device does not wait for more than that.
+pub const WINDOW_BYTES: usize = 16 << 30;
 /// Bound: dimensions of a tensor, as in PyTorch's iterators and our kernels' index arithmetic.
 pub const MAX_DIMS: usize = 16;
 /// Bound: lines of all sources of a session together; Rhai keeps 16 bits (FACTS).

@@ -3,12 +3,14 @@
 use super::device_set::{CudaDevice, Gpu as Memories};
 use super::touch::{self, Span};
 use crate::base::dtype::DType;
-use crate::device::cache::StreamPoint;
+use crate::device::cache::{RawMemory, StreamPoint};
 use crate::device::cuda::blas::{self, Blas, Element, Factor, Outcome, Precision, Product, Target, Workspace};
-use crate::device::cuda::memory::Mapped;
+use crate::device::cuda::memory::{DeviceMemory, Mapped};
 use crate::device::cuda::{Context, DriverError, KernelError, Shape, Stream, Text};
 use crate::kernel::abi::{Call, Fault, HostFn, RawView};
-use crate::kernel::cuda::{Activation, FaultSlot, Gpu, GpuError, HEADERS, Launch, MatmulCall, Matrix, Param, Source};
+use crate::kernel::cuda::{
+    Activation, FaultSlot, Gpu, GpuError, HEADERS, Launch, MatmulCall, Matrix, OPTIONS, Param, Source,
+};
 use std::sync::LazyLock;
 
 /// Error slots of one device in memory that host and device see.
@@ -16,18 +18,30 @@ pub struct SlotPool {
     context: &'static Context,
     blocks: Vec<Mapped>,
     free: Vec<u32>,
+    /// A word of device memory that is not 0 while a fault is untold; 0 before the first slot.
+    hold: u64,
 }
 
 /// Slots of one block.
 const BLOCK_SLOTS: usize = 4096;
 const SLOT_WORDS: usize = size_of::<FaultSlot>() / 8;
+/// Where a slot names the word that it sets.
+const HOLD_WORD: usize = std::mem::offset_of!(FaultSlot, hold) / 8;
 
 impl SlotPool {
     pub fn new(context: &'static Context) -> SlotPool {
-        SlotPool { context, blocks: Vec::new(), free: Vec::new() }
+        SlotPool { context, blocks: Vec::new(), free: Vec::new(), hold: 0 }
     }
 
     fn take(&mut self) -> Result<(u32, *mut u8), DriverError> {
+        if self.hold == 0 {
+            self.hold = DeviceMemory::new(self.context).reserve(512).unwrap_or(0);
+            if self.hold != 0 {
+                let stream = Stream::new(self.context, 0)?;
+                stream.fill(self.hold, 0, 512)?;
+                stream.wait()?;
+            }
+        }
         if self.free.is_empty() {
             let block = Mapped::new(self.context, BLOCK_SLOTS * SLOT_WORDS)?;
             let first = (self.blocks.len() * BLOCK_SLOTS) as u32;
@@ -44,6 +58,17 @@ impl SlotPool {
         let (block, at) = (&self.blocks[slot as usize / BLOCK_SLOTS], slot as usize % BLOCK_SLOTS * SLOT_WORDS);
         block.write(at, u64::MAX);
         (1..SLOT_WORDS).for_each(|word| block.write(at + word, 0));
+        block.write(at + HOLD_WORD, self.hold);
+    }
+
+    /// Nothing is untold any more: optimizers' steps go on.
+    pub fn release_hold(&self) -> Result<(), DriverError> {
+        if self.hold == 0 {
+            return Ok(());
+        }
+        let stream = Stream::new(self.context, 0)?;
+        stream.fill(self.hold, 0, 512)?;
+        stream.wait()
     }
 
     /// What a slot holds after its launches have ended; the slot is free again.
@@ -73,6 +98,8 @@ pub struct Lane<'a> {
     pub device: &'a CudaDevice,
     pub memories: &'a Memories,
     pub slot: u32,
+    /// The step is an optimizer's.
+    pub guarded: bool,
     /// Nodes of the window that own the step's error slots.
     pub owners: &'a [usize],
     /// Error slots that were given out, with their nodes.
@@ -93,11 +120,8 @@ fn device_error(error: impl std::error::Error + Send + Sync + 'static) -> GpuErr
 }
 
 fn text(source: &Source) -> Text<'_> {
-    Text { name: "kernel.cu", text: &source.text, headers: HEADERS, options: NO_FMA, key: source.key }
+    Text { name: "kernel.cu", text: &source.text, headers: HEADERS, options: OPTIONS, key: source.key }
 }
-
-/// No fused multiply-adds but those that are written: a fused chain gives bit for bit what single operations give.
-const NO_FMA: &[&str] = &["--fmad=false"];
 
 impl Gpu for Lane<'_> {
     fn launch(&mut self, launch: &Launch<'_>) -> Result<(), GpuError> {
@@ -150,6 +174,10 @@ impl Gpu for Lane<'_> {
 
     fn capability(&self) -> (u32, u32) {
         self.stream.context().facts().capability
+    }
+
+    fn hold(&self) -> *const u8 {
+        if self.guarded { self.device.slots.lock().hold as *const u8 } else { std::ptr::null() }
     }
 
     fn fault_slot(&mut self, node: usize) -> Result<*mut u8, GpuError> {

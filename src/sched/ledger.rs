@@ -160,7 +160,7 @@ impl Runtime {
     fn close(&self, state: &mut State, entry: Entry) {
         let stream: &Stream = &state.streams[entry.point.stream as usize];
         let device = stream.name.device;
-        let mut faults = entry.known;
+        let (mut faults, mut left_out) = (entry.known, entry.left_out);
         for (slot, &owner) in entry.faults.iter().zip(&entry.owners) {
             if let Some(found) = slot.take() {
                 let node = &entry.nodes[owner];
@@ -169,6 +169,11 @@ impl Runtime {
             }
         }
         if let (DeviceId::Cuda(index), Some(Kind::Cuda(set))) = (device, self.gpus().map(|gpus| &gpus.kind)) {
+            // The device has left out optimizers' steps while one of these was untold (see `release_hold`).
+            if state.ledger.untold.iter().any(|untold| untold.device == device) {
+                let guarded = entry.nodes.iter().enumerate().filter(|(_, node)| node.guarded);
+                left_out.extend(guarded.map(|(at, _)| at));
+            }
             for &(slot, owner) in &entry.slots {
                 if let Some(found) = set.devices[index as usize].slots.lock().give_back(slot) {
                     let node = &entry.nodes[owner];
@@ -179,7 +184,7 @@ impl Runtime {
         }
         let skipped = entry.skipped.iter().zip(&entry.guarded);
         let skipped = skipped.filter(|(skipped, _)| skipped.load(Ordering::Acquire));
-        let skipped = skipped.flat_map(|(_, nodes)| nodes).copied().chain(entry.left_out).collect();
+        let skipped = skipped.flat_map(|(_, nodes)| nodes).copied().chain(left_out).collect();
         state.ledger.settle(&entry.nodes, Outcome { faults, skipped }, entry.point, device);
         for view in &entry.host_side {
             view.buffer.in_flight.fetch_sub(1, Ordering::AcqRel);
@@ -221,9 +226,7 @@ impl Runtime {
         let untold = &state.ledger.untold;
         let first = (0..untold.len()).filter(|&at| fits(&untold[at])).min_by_key(|&at| untold[at].order);
         let Some(at) = first else { return Ok(()) };
-        let told = state.ledger.untold.remove(at);
-        self.release_hold(told.device);
-        Err(Box::new((*told.fault).clone()))
+        Err(Box::new((*self.tell(state, at)).clone()))
     }
 
     /// The earliest fault that is known and nobody was told, which is then told. Does not wait.
@@ -241,10 +244,31 @@ impl Runtime {
         buffer.pending.load(Ordering::Relaxed) != 0 || under_way()
     }
 
-    fn release_hold(&self, device: DeviceId) {
-        if let (DeviceId::Cuda(_), Some(gpus)) = (device, self.gpus()) {
-            let _ = gpus.gpu(device).hold.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1));
+    /// Takes a fault off the list of what is untold; with the last of a device its optimizers' steps go on.
+    fn tell(&self, state: &mut State, at: usize) -> Arc<Diag> {
+        let DeviceId::Cuda(index) = state.ledger.untold[at].device else {
+            return state.ledger.untold.remove(at).fault;
+        };
+        let device = DeviceId::Cuda(index);
+        let gpus = self.gpus().expect("a fault came from there");
+        if let Kind::Cuda(_) = &gpus.kind {
+            // Steps that were left out because of this fault must be known as such before it is off the list.
+            let guarded = |entry: &&Entry| entry.nodes.iter().any(|node| node.guarded);
+            let points: Vec<Point> = state.ledger.entries.iter().filter(guarded).map(|entry| entry.point).collect();
+            for point in points {
+                if self.wait_point(state, point).is_err() {
+                    break;
+                }
+            }
         }
+        let told = state.ledger.untold.remove(at);
+        let _ = gpus.gpu(device).hold.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1));
+        let more = state.ledger.untold.iter().any(|untold| untold.device == device);
+        if let (Kind::Cuda(set), false) = (&gpus.kind, more) {
+            // A device that answers no more runs no steps either.
+            let _ = set.devices[index as usize].slots.lock().release_hold();
+        }
+        told.fault
     }
 
     /// Marks a fault as told.
@@ -252,8 +276,7 @@ impl Runtime {
         let mut state = self.state.lock();
         let at = state.ledger.untold.iter().position(|untold| Arc::ptr_eq(&untold.fault, diag));
         if let Some(at) = at {
-            let told = state.ledger.untold.remove(at);
-            self.release_hold(told.device);
+            self.tell(&mut state, at);
         }
     }
 }

@@ -18,6 +18,13 @@ pub struct Placement {
     pub(super) defaults: Vec<Arc<StreamHandle>>,
 }
 
+/// What was current before a device or stream was entered.
+pub struct Before {
+    default_device: DeviceId,
+    current_cuda: u16,
+    stream: Option<Arc<StreamHandle>>,
+}
+
 impl Placement {
     pub fn new() -> Placement {
         Placement { default_device: DeviceId::Cpu, current_cuda: 0, current: Vec::new(), defaults: Vec::new() }
@@ -101,21 +108,42 @@ impl Runtime {
         self.placement.lock().default_device = device;
     }
 
-    /// All that is current, to be restored later.
-    pub fn placement(&self) -> Placement {
-        self.placement.lock().clone()
+    /// `with_device`: makes a device the default one, and the current CUDA device when it is one.
+    pub fn enter_device(&self, device: DeviceId) -> Before {
+        let mut now = self.placement.lock();
+        let before = Before { default_device: now.default_device, current_cuda: now.current_cuda, stream: None };
+        now.default_device = device;
+        if let DeviceId::Cuda(index) = device {
+            now.current_cuda = index;
+        }
+        before
     }
 
-    pub fn restore(&self, placement: Placement) {
+    /// `with_stream`: makes a stream current on its device, and that the current CUDA device.
+    pub fn enter_stream(&self, stream: &Arc<StreamHandle>) -> Result<Before> {
+        let old = self.set_current_stream(stream)?;
         let mut now = self.placement.lock();
-        let opened_since = placement.current.is_empty() && !now.current.is_empty();
-        let (current, defaults) = (now.defaults.clone(), now.defaults.clone());
-        let old = std::mem::replace(&mut *now, placement);
-        if opened_since {
-            (now.current, now.defaults) = (current, defaults);
+        let (default_device, current_cuda) = (now.default_device, now.current_cuda);
+        if let DeviceId::Cuda(index) = stream.name.device {
+            now.current_cuda = index;
         }
+        Ok(Before { default_device, current_cuda, stream: Some(old) })
+    }
+
+    /// Makes current again what was when a device or stream was entered.
+    pub fn restore(&self, before: Before) {
+        let mut now = self.placement.lock();
+        now.default_device = before.default_device;
+        now.current_cuda = before.current_cuda;
+        let left = match (&before.stream, before.stream.as_ref().map(|stream| stream.name.device)) {
+            (Some(stream), Some(DeviceId::Cuda(index))) => {
+                Some(std::mem::replace(&mut now.current[index as usize], stream.clone()))
+            }
+            _ => None,
+        };
+        // Not under the lock: the last handle of a stream retires it.
         drop(now);
-        drop(old);
+        drop(left);
     }
 
     /// The device of a slot.

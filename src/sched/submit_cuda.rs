@@ -29,17 +29,13 @@ struct Launched {
 
 impl Runtime {
     pub(super) fn submit_cuda(&self, state: &mut State, slot: u32, nodes: Vec<Node>, plan: &mut Plan, set: &CudaSet) {
-        let device = state.streams[slot as usize].name.device;
         let sequence = state.streams[slot as usize].submitted + 1;
-        if nodes.iter().any(|node| node.guarded) {
-            self.wait_for_verdicts(state, device);
-        }
-        let held = state.ledger.untold.iter().any(|untold| untold.device == device);
         let after = std::mem::take(&mut state.streams[slot as usize].waits);
         let stream = set.lanes.begin(slot, &after);
         let mut launched = Launched::default();
         for (step, last_uses) in plan.steps.iter_mut().zip(&plan.last_uses) {
-            if nodes[step.nodes()[0]].guarded && (held || !launched.known.is_empty()) {
+            let guarded = nodes[step.nodes()[0]].guarded;
+            if guarded && !launched.known.is_empty() {
                 launched.skipped.extend_from_slice(step.nodes());
             } else if let Some(stream) = &stream {
                 self.launch_step(set, stream, slot, &nodes, step, &mut launched);
@@ -62,17 +58,6 @@ impl Runtime {
         let _ = self.harvest_front(state);
     }
 
-    /// An optimizer's step must know whether anything before it went wrong.
-    fn wait_for_verdicts(&self, state: &mut State, device: DeviceId) {
-        let fallible = |entry: &&Entry| !entry.slots.is_empty() && entry.point.stream != 0;
-        let points: Vec<Point> = state.ledger.entries.iter().filter(fallible).map(|entry| entry.point).collect();
-        for point in points {
-            if state.streams[point.stream as usize].name.device == device && self.wait_point(state, point).is_err() {
-                return;
-            }
-        }
-    }
-
     fn launch_step(
         &self,
         set: &CudaSet,
@@ -92,6 +77,7 @@ impl Runtime {
             device: &set.devices[index as usize],
             memories: gpus.gpu(device),
             slot,
+            guarded: nodes[first].guarded,
             owners,
             taken,
             scratch: Vec::new(),

@@ -11,7 +11,7 @@ use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::span::{Origin, Site};
-use crate::sched::placement::Placement;
+use crate::sched::placement::Before;
 use crate::sched::watch::Naming;
 use parking_lot::RwLock;
 use rhai::{Dynamic, Engine, EvalAltResult, EvalContext, Expression, FnPtr};
@@ -23,7 +23,7 @@ pub const BLOCK_WORDS: [&str; 4] = ["with_device", "with_stream", "no_grad", "en
 /// Restores what was current on every way out.
 pub struct Restore<'a> {
     host: &'a Host,
-    placement: Option<Placement>,
+    placement: Option<Before>,
     grad: Option<bool>,
 }
 
@@ -46,21 +46,13 @@ pub fn enter<'a>(host: &'a Host, word: &str, value: Option<&Dynamic>) -> Result<
     match word {
         "with_device" => {
             let device = convert::device(host, value)?;
-            restore.placement = Some(host.rt.placement());
-            host.rt.set_default_device(device);
-            if let DeviceId::Cuda(index) = device {
-                host.rt.set_current_cuda(index);
-            }
+            restore.placement = Some(host.rt.enter_device(device));
         }
         "with_stream" => {
             // As in PyTorch, no stream at all is a context that does nothing.
             let stream = if value.is_unit() { None } else { Some(super::streams::stream_of(value)?) };
-            restore.placement = Some(host.rt.placement());
             if let Some(stream) = stream {
-                drop(host.rt.set_current_stream(&stream)?);
-                if let DeviceId::Cuda(index) = stream.name.device {
-                    host.rt.set_current_cuda(index);
-                }
+                restore.placement = Some(host.rt.enter_stream(&stream)?);
             }
         }
         "no_grad" => restore.grad = Some(host.rt.set_grad_enabled(false)),
@@ -95,10 +87,7 @@ pub fn install(engine: &mut Engine, host: &Arc<Host>) {
         };
         let (block_word, closure_word) = (format!("__{word}"), format!("__inline_{word}"));
         let (block, inlined) = if is_grad {
-            (
-                vec![block_word.as_str(), "(", ")", "$block$"],
-                vec![closure_word.as_str(), "(", "$block$", ")"],
-            )
+            (vec![block_word.as_str(), "(", ")", "$block$"], vec![closure_word.as_str(), "(", "$block$", ")"])
         } else {
             (
                 vec![block_word.as_str(), "(", "$expr$", ")", "$block$"],

@@ -155,6 +155,11 @@ pub trait Gpu {
     fn multiprocessors(&self) -> u32;
     /// Compute capability, major and minor.
     fn capability(&self) -> (u32, u32);
+    /// Device address of a word that is not 0 while a fault of the device is untold, when the step is an optimizer's,
+    /// which must change nothing then; null for any other step.
+    fn hold(&self) -> *const u8 {
+        std::ptr::null()
+    }
     /// Device address of a `FaultSlot`, fresh for this run: that of the fused step's fallible node `node`; 0 for
     /// a kernel. Asked for only where data can be bad.
     fn fault_slot(&mut self, node: usize) -> Result<*mut u8, GpuError>;

@@ -30,7 +30,7 @@ pub(super) fn args(parts: &Parts, views: usize, form: &Form) -> String {
     let or_one = |n: usize| n.max(1);
     let columns = views + 1;
     format!(
-        "struct Args {{\n    ts_u64 n, m, lanes, chunk, scratch, tail;\n    char* p[{}];\n    ts_u64 s[{}];\n    \
+        "struct Args {{\n    ts_u64 n, m, lanes, chunk, scratch, tail, hold;\n    char* p[{}];\n    ts_u64 s[{}];\n    \
          void* f[{}];\n    ts_u64 ksize[{k}], kdiv[{k}], rsize[{r}], rdiv[{r}];\n    \
          ts_i64 kstep[{columns}][{k}], rstep[{columns}][{r}];\n}};\n",
         or_one(views),
@@ -169,7 +169,10 @@ pub(super) fn map(parts: &Parts, views: &[RawView], form: &Form) -> String {
     let cols = columns(parts, views, false);
     let inner = |column: usize| if k == 0 { "0".to_string() } else { format!("g.kstep[{column}][{}]", k - 1) };
     let mut text = String::new();
-    let _ = writeln!(text, "TS_KERNEL void __launch_bounds__({BLOCK}) ts_map(const __grid_constant__ Args g) {{");
+    let _ = writeln!(
+        text,
+        "TS_KERNEL void __launch_bounds__({BLOCK}) ts_map(const __grid_constant__ Args g) {{\n    if (g.hold && *(const volatile ts_u32*)g.hold) return;"
+    );
     let _ = writeln!(text, "    const ts_u64 first = (ts_u64)blockIdx.x * {} + threadIdx.x;", BLOCK * u);
     let _ = writeln!(text, "    Acc none;");
     for &slot in &parts.loads {
@@ -219,7 +222,10 @@ pub(super) fn tiles(parts: &Parts, views: &[RawView], form: &Form, crossing: &[u
     let (x, y) = (form.kept - 1, form.kept - 2);
     let rounds = side * side / BLOCK;
     let mut text = String::new();
-    let _ = writeln!(text, "TS_KERNEL void __launch_bounds__({BLOCK}) ts_tiles(const __grid_constant__ Args g) {{");
+    let _ = writeln!(
+        text,
+        "TS_KERNEL void __launch_bounds__({BLOCK}) ts_tiles(const __grid_constant__ Args g) {{\n    if (g.hold && *(const volatile ts_u32*)g.hold) return;"
+    );
     for &slot in crossing {
         let _ = writeln!(text, "    __shared__ {} t{slot}[{side}][{}];", memory_type(views[slot].dtype), side + 1);
     }
@@ -299,7 +305,10 @@ pub(super) fn rows(parts: &Parts, views: &[RawView], form: &Form) -> String {
     let walked = columns(parts, views, false);
     let inner = |column: usize| if r == 0 { "0".to_string() } else { format!("g.rstep[{column}][{}]", r - 1) };
     let mut text = String::new();
-    let _ = writeln!(text, "TS_KERNEL void __launch_bounds__({BLOCK}) ts_rows(const __grid_constant__ Args g) {{");
+    let _ = writeln!(
+        text,
+        "TS_KERNEL void __launch_bounds__({BLOCK}) ts_rows(const __grid_constant__ Args g) {{\n    if (g.hold && *(const volatile ts_u32*)g.hold) return;"
+    );
     let _ = writeln!(text, "    __shared__ Acc shared[{}];", BLOCK / 32);
     let _ = writeln!(text, "    const ts_u64 row = (ts_u64)blockIdx.x * ({BLOCK} / g.lanes) + threadIdx.x / g.lanes;");
     let _ = writeln!(text, "    const ts_u64 lane = threadIdx.x % g.lanes;");
@@ -378,7 +387,10 @@ pub(super) fn columns_kernel(parts: &Parts, views: &[RawView], form: &Form) -> S
     let walked = columns(parts, views, false);
     let inner = |column: usize| if k == 0 { "0".to_string() } else { format!("g.kstep[{column}][{}]", k - 1) };
     let mut text = String::new();
-    let _ = writeln!(text, "TS_KERNEL void __launch_bounds__({BLOCK}) ts_columns(const __grid_constant__ Args g) {{");
+    let _ = writeln!(
+        text,
+        "TS_KERNEL void __launch_bounds__({BLOCK}) ts_columns(const __grid_constant__ Args g) {{\n    if (g.hold && *(const volatile ts_u32*)g.hold) return;"
+    );
     let _ = writeln!(text, "    __shared__ Acc shared[8][32];");
     let _ = writeln!(text, "    const ts_u64 column = (ts_u64)blockIdx.x * 32 + threadIdx.x % 32;");
     let _ = writeln!(text, "    const int y = threadIdx.x / 32;");
@@ -418,7 +430,10 @@ pub(super) fn columns_kernel(parts: &Parts, views: &[RawView], form: &Form) -> S
 fn finish(parts: &Parts, views: &[RawView], form: &Form, vector: u64) -> String {
     let slots: Vec<usize> = parts.tasks.iter().map(|task| task.slot).collect();
     let mut text = String::new();
-    let _ = writeln!(text, "TS_KERNEL void __launch_bounds__({BLOCK}) ts_finish(const __grid_constant__ Args g) {{");
+    let _ = writeln!(
+        text,
+        "TS_KERNEL void __launch_bounds__({BLOCK}) ts_finish(const __grid_constant__ Args g) {{\n    if (g.hold && *(const volatile ts_u32*)g.hold) return;"
+    );
     let _ = writeln!(text, "    const ts_u64 result = (ts_u64)blockIdx.x * {} + threadIdx.x / 32;", BLOCK / 32);
     let _ = writeln!(text, "    const ts_u64 count = g.m * {vector};\n    if (result >= count) return;");
     let _ = writeln!(text, "    Acc acc;\n    acc.init();");

@@ -19,8 +19,8 @@ use text::Parts;
 
 /// Bound: bytes of kernel arguments that every supported driver takes.
 const MAX_ARGUMENTS: usize = 4096;
-/// Words of `Args` before the pointers: n, m, lanes, chunk, scratch, tail.
-const HEAD: usize = 6;
+/// Words of `Args` before the pointers: n, m, lanes, chunk, scratch, tail, hold.
+const HEAD: usize = 7;
 /// Bound: bytes of shared memory that need no opt-in.
 const SHARED: usize = 48 << 10;
 
@@ -105,6 +105,7 @@ impl Plan {
         for (word, view) in self.words[HEAD..].iter_mut().zip(views) {
             *word = view.ptr as u64;
         }
+        self.words[HEAD - 1] = gpu.hold() as u64;
         let scalars = HEAD + self.views.max(1);
         for ((word, &bits), class) in self.words[scalars..].iter_mut().zip(table).zip(&self.scalars) {
             *word = match class {
@@ -150,7 +151,7 @@ impl Plan {
 }
 
 /// The argument words, addresses and scalars still zero.
-fn words(parts: &Parts, views: usize, form: &Form, kept: &[Dim], reduced: &[Dim], head: [u64; HEAD]) -> Vec<u64> {
+fn words(parts: &Parts, views: usize, form: &Form, kept: &[Dim], reduced: &[Dim], head: [u64; HEAD - 1]) -> Vec<u64> {
     let mut words = head.to_vec();
     words.resize(HEAD + views.max(1) + parts.scalars.len().max(1) + parts.fallible.max(1), 0);
     let (k, r) = (form.kept.max(1), form.reduced.max(1));
