@@ -27,6 +27,8 @@ pub trait Vector: Copy {
     unsafe fn min(self, other: Self) -> Self;
     unsafe fn max(self, other: Self) -> Self;
     unsafe fn abs(self) -> Self;
+    /// `yes` where `self` is less than `other`, else `no`.
+    unsafe fn less(self, other: Self, yes: Self, no: Self) -> Self;
     /// The magnitude of `self` with the sign of `sign`.
     unsafe fn copysign(self, sign: Self) -> Self;
     /// `self * 2^n` for an integral `n` of magnitude up to 250; subnormal and infinite results are right.
@@ -97,6 +99,10 @@ macro_rules! plain {
             #[inline(always)]
             unsafe fn abs(self) -> Self {
                 Plain(self.0.map($T::abs))
+            }
+            #[inline(always)]
+            unsafe fn less(self, other: Self, yes: Self, no: Self) -> Self {
+                Plain(std::array::from_fn(|i| if self.0[i] < other.0[i] { yes.0[i] } else { no.0[i] }))
             }
             #[inline(always)]
             unsafe fn copysign(self, sign: Self) -> Self {
@@ -211,6 +217,11 @@ mod x86 {
             unsafe { _mm512_abs_ps(self) }
         }
         #[inline(always)]
+        unsafe fn less(self, other: Self, yes: Self, no: Self) -> Self {
+            // SAFETY: as above.
+            unsafe { _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(self, other), no, yes) }
+        }
+        #[inline(always)]
         unsafe fn copysign(self, sign: Self) -> Self {
             // SAFETY: as above. The table is "first where the mask is set, else second".
             unsafe {
@@ -245,6 +256,11 @@ mod x86 {
             unsafe { _mm512_abs_pd(self) }
         }
         #[inline(always)]
+        unsafe fn less(self, other: Self, yes: Self, no: Self) -> Self {
+            // SAFETY: as above.
+            unsafe { _mm512_mask_blend_pd(_mm512_cmp_pd_mask::<_CMP_LT_OQ>(self, other), no, yes) }
+        }
+        #[inline(always)]
         unsafe fn copysign(self, sign: Self) -> Self {
             // SAFETY: as above.
             unsafe {
@@ -277,6 +293,11 @@ mod x86 {
         unsafe fn abs(self) -> Self {
             // SAFETY: as above.
             unsafe { _mm256_andnot_ps(_mm256_set1_ps(-0.0), self) }
+        }
+        #[inline(always)]
+        unsafe fn less(self, other: Self, yes: Self, no: Self) -> Self {
+            // SAFETY: as above.
+            unsafe { _mm256_blendv_ps(no, yes, _mm256_cmp_ps::<_CMP_LT_OQ>(self, other)) }
         }
         #[inline(always)]
         unsafe fn copysign(self, sign: Self) -> Self {
@@ -317,6 +338,11 @@ mod x86 {
         unsafe fn abs(self) -> Self {
             // SAFETY: as above.
             unsafe { _mm256_andnot_pd(_mm256_set1_pd(-0.0), self) }
+        }
+        #[inline(always)]
+        unsafe fn less(self, other: Self, yes: Self, no: Self) -> Self {
+            // SAFETY: as above.
+            unsafe { _mm256_blendv_pd(no, yes, _mm256_cmp_pd::<_CMP_LT_OQ>(self, other)) }
         }
         #[inline(always)]
         unsafe fn copysign(self, sign: Self) -> Self {
@@ -405,6 +431,7 @@ mod tests {
             assert_eq!(each(|v| v.scale(V::splat(-148.0))), want(|x| (x as f64 * 2f64.powi(-148)) as f32));
             assert_eq!(each(|v| v.scale(V::splat(128.0))), want(|x| (x as f64 * 2f64.powi(128)) as f32));
             assert_eq!(each(|v| v.max(V::splat(1.0)).min(V::splat(4.0))), want(|x| x.clamp(1.0, 4.0)));
+            assert_eq!(each(|v| v.less(V::splat(1.0), V::splat(2.0), v)), want(|x| if x < 1.0 { 2.0 } else { x }));
             assert!(each(|v| V::splat(1.0).max(v.mul(V::splat(f32::NAN)))).iter().all(|x| x.is_nan()));
             let v = V::load(x.as_ptr());
             assert_eq!((v.sum(), v.largest()), (x.iter().sum(), x[V::N - 1]));

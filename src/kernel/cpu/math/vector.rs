@@ -49,18 +49,22 @@ pub unsafe fn exp<V: Vector<Elem = f32>>(x: V) -> V {
     }
 }
 
-/// The hyperbolic tangent: `E / (E + 2)` with `E = e^2|x| - 1`, which is exact enough near 0 too.
+/// The hyperbolic tangent: an odd polynomial (Cephes' `tanhf`) below 0.625, else `1 - 2 / (1 + e^2|x|)`.
+/// Not: `E / (E + 2)` with `E = e^2|x| - 1` everywhere. Cost: a quarter less, but 2.35 units near 0.
 #[inline(always)]
 pub unsafe fn tanh<V: Vector<Elem = f32>>(x: V) -> V {
     // SAFETY: as above.
     unsafe {
-        let a = x.abs();
+        let (a, one) = (x.abs(), V::splat(1.0));
         // From 9.02 on the result is 1.
         let (n, r) = reduce(V::splat(18.04).min(a.add(a)));
-        let p = tail(r).mul(r).fma(r, r);
-        let power = V::splat(1.0).scale(n);
-        let e = p.fma(power, power.sub(V::splat(1.0)));
-        e.div(e.add(V::splat(2.0))).copysign(x)
+        let power = tail(r).fma(r, one).fma(r, one).scale(n);
+        let large = one.sub(V::splat(2.0).div(power.add(one))).copysign(x);
+        let z = x.mul(x);
+        let p = V::splat(-5.704_988_7e-3).fma(z, V::splat(2.063_908_9e-2));
+        let p = p.fma(z, V::splat(-5.373_971_6e-2)).fma(z, V::splat(1.333_144_2e-1));
+        let small = p.fma(z, V::splat(-3.333_328e-1)).mul(z).fma(x, x);
+        a.less(V::splat(0.625), small, large)
     }
 }
 
