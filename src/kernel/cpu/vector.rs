@@ -4,6 +4,9 @@
 //! A body over `V: Vector` is compiled for each machine level like any other (`simd`). Knows nothing of functions;
 //! `math::vector` builds those on it.
 
+// What all of them ask for is said once.
+#![allow(clippy::missing_safety_doc)]
+
 /// `N` floats in a register. NaN: `min` and `max` give their second operand when either is NaN.
 ///
 /// # Safety
@@ -384,9 +387,8 @@ mod x86 {
         unsafe { v.store(lanes.as_mut_ptr()) };
         let mut best = lanes[0];
         for &lane in &lanes[1..V::N] {
-            // Also when the best is NaN.
-            #[allow(clippy::neg_cmp_op_on_partial_ord)]
-            if lane > best || !(best == best) {
+            // Also when the best is NaN, which compares with nothing.
+            if lane > best || best.partial_cmp(&best).is_none() {
                 best = lane;
             }
         }

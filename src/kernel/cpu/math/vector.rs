@@ -3,6 +3,9 @@
 //! Errors are at most 2 units in the last place; NaN passes through. Coefficients are those of Cephes' `expf`
 //! (Moshier).
 
+// What all of them ask for is said once.
+#![allow(clippy::missing_safety_doc)]
+
 use crate::kernel::cpu::vector::Vector;
 
 /// Adding it rounds a value of magnitude below 2^22 to an integer.

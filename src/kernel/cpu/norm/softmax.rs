@@ -3,7 +3,7 @@
 use crate::kernel::abi::{Call, Threads};
 use crate::kernel::cpu::attributes;
 use crate::kernel::cpu::copy::stream_end;
-use crate::kernel::cpu::real::{Real, real, widths};
+use crate::kernel::cpu::real::{real, widths};
 use crate::kernel::cpu::rows::{self, Through};
 use crate::kernel::cpu::staging::{Scratch, Shared, Sink, around, read};
 use crate::kernel::cpu::vector::Vector;
