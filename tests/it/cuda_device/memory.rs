@@ -2,6 +2,7 @@
 
 use super::*;
 use tscript::device::cache::Cache;
+use tscript::device::cuda::expandable::ExpandableMemory;
 use tscript::device::cuda::memory::{Mapped, PinnedMemory};
 use tscript::device::cuda::staging::Staging;
 use tscript::device::cuda::{Event, Timing};
@@ -52,6 +53,50 @@ fn memory_serves_the_caching_allocator() {
     assert_eq!(device.statistics().reserved_bytes[0].current, 0);
     let big = cost(1, || Buffer::new(context, 64 << 20).bytes = 0);
     eprintln!("cuMemAlloc and cuMemFree of 64 MiB: {:.0} µs", big / 1e3);
+}
+
+#[test]
+fn segments_grow_in_place() {
+    let Some(context) = gpu() else { return };
+    let stream = Stream::new(context, 0).expect("a stream");
+    let (before, _) = context.memory_info().expect("memory");
+    let mut cache = Cache::new(ExpandableMemory::new(context).expect("virtual memory"));
+    let blocks: Vec<_> = [100, 3, 1, 50, 700].map(|mib| cache.alloc(mib << 20, 0, 0).expect("memory")).into();
+    assert_eq!(cache.statistics().segment[0].current, 2, "one for small blocks, one for large");
+    for (at, block) in blocks.iter().enumerate() {
+        stream.fill(block.address(), at as u8 + 1, block.size_bytes()).expect("a fill");
+    }
+    let mut back = [0u8; 64];
+    for (at, block) in blocks.iter().enumerate() {
+        let end = block.address() + block.size_bytes() as u64;
+        // SAFETY: the buffer outlives the wait.
+        unsafe { stream.copy_to_host(back.as_mut_ptr(), end - 64, 64) }.expect("a copy");
+        stream.wait().expect("the copy");
+        assert_eq!(back, [at as u8 + 1; 64]);
+    }
+    assert!(cache.alloc(context.facts().memory_bytes, 0, 0).is_err(), "more than there is");
+    assert_eq!(cache.raw_mut().take_failure(), None, "running out is no failure");
+    let mut blocks = blocks.into_iter();
+    let first = blocks.next().expect("the first");
+    blocks.for_each(|block| cache.free(block));
+    cache.empty_cache();
+    assert_eq!(cache.statistics().reserved_bytes[0].current, 100 << 20, "what is free at the end goes back");
+    stream.fill(first.address(), 9, first.size_bytes()).expect("a fill");
+    let again = cache.alloc(300 << 20, 0, 0).expect("memory");
+    assert_eq!(again.address(), first.address() + (100 << 20), "behind what is there");
+    stream.fill(again.address(), 9, again.size_bytes()).expect("a fill");
+    stream.wait().expect("its end");
+    let grow = cost(1, || {
+        let block = cache.alloc(64 << 20, 0, 0).expect("memory");
+        cache.free(block);
+        cache.empty_cache();
+    });
+    eprintln!("growing by 64 MiB and back: {:.0} µs", grow / 1e3);
+    cache.free(first);
+    cache.free(again);
+    drop(cache);
+    let (after, _) = context.memory_info().expect("memory");
+    assert!(after + (64 << 20) >= before, "{before} bytes were free, now {after}");
 }
 
 #[test]
