@@ -12,6 +12,7 @@
 //! and so is who owns a block (an opaque number).
 
 mod blocks;
+mod growth;
 mod report;
 mod snapshot;
 mod stats;
@@ -47,6 +48,18 @@ pub trait RawMemory {
     fn release(&mut self, address: u64, bytes: usize);
     /// Bytes of the device.
     fn total(&self) -> usize;
+    /// Whether segments can grow and shrink where they are.
+    fn grows(&self) -> bool {
+        false
+    }
+    /// Puts `more` bytes behind a segment of `bytes`; false when there are not so many, or no place for them.
+    fn grow(&mut self, _address: u64, _bytes: usize, _more: usize) -> bool {
+        false
+    }
+    /// Takes up to `most` bytes off the end of a segment of `bytes`, and returns how many.
+    fn shrink(&mut self, _address: u64, _bytes: usize, _most: usize) -> usize {
+        0
+    }
 }
 
 impl<M: RawMemory + ?Sized> RawMemory for Box<M> {
@@ -58,6 +71,15 @@ impl<M: RawMemory + ?Sized> RawMemory for Box<M> {
     }
     fn total(&self) -> usize {
         (**self).total()
+    }
+    fn grows(&self) -> bool {
+        (**self).grows()
+    }
+    fn grow(&mut self, address: u64, bytes: usize, more: usize) -> bool {
+        (**self).grow(address, bytes, more)
+    }
+    fn shrink(&mut self, address: u64, bytes: usize, most: usize) -> usize {
+        (**self).shrink(address, bytes, most)
     }
 }
 
@@ -245,7 +267,7 @@ impl<M: RawMemory> Cache<M> {
     #[cold]
     fn take_segment(&mut self, bytes: usize, rounded: usize, stream: u32, pool: Pool) -> Result<u32, AllocError> {
         let size = segment_bytes(rounded);
-        if let Some(id) = self.reserve(size, stream, pool) {
+        if let Some(id) = self.grow(rounded, stream, pool).or_else(|| self.reserve(size, stream, pool)) {
             return Ok(id);
         }
         let points = self.awaited();
@@ -254,7 +276,8 @@ impl<M: RawMemory> Cache<M> {
         }
         self.empty_cache();
         self.stats.num_alloc_retries += 1;
-        self.reserve(size, stream, pool).ok_or_else(|| AllocError::OutOfMemory(Box::new(self.out_of_memory(bytes))))
+        let found = self.grow(rounded, stream, pool).or_else(|| self.reserve(size, stream, pool));
+        found.ok_or_else(|| AllocError::OutOfMemory(Box::new(self.out_of_memory(bytes))))
     }
 
     fn reserve(&mut self, size: usize, stream: u32, pool: Pool) -> Option<u32> {
@@ -394,6 +417,7 @@ impl<M: RawMemory> Cache<M> {
                 }
             }
         }
+        self.shrink();
     }
 
     /// At most this part of the device's memory may be reserved; `None` for no limit but the device's.

@@ -110,6 +110,11 @@ impl Statistics {
         self.num_device_alloc += 1;
     }
 
+    /// A segment has grown or shrunk.
+    pub(super) fn change_reserved(&mut self, pool: Pool, bytes: isize) {
+        change(&mut self.reserved_bytes, pool, bytes);
+    }
+
     pub(super) fn release(&mut self, pool: Pool, size: usize) {
         sub(&mut self.segment, pool, 1);
         sub(&mut self.reserved_bytes, pool, size as u64);

@@ -12,10 +12,16 @@ struct Fake {
     /// Requests so far, and which of them fails.
     requests: usize,
     fails: Option<usize>,
+    /// Bytes that a segment can have at most when it grows; 0: it cannot.
+    room: usize,
 }
 
 fn fake(total: usize) -> Fake {
-    Fake { total, used: 0, next: 1 << 30, live: BTreeMap::new(), requests: 0, fails: None }
+    Fake { total, used: 0, next: 1 << 30, live: BTreeMap::new(), requests: 0, fails: None, room: 0 }
+}
+
+fn growing(total: usize, room: usize) -> Fake {
+    Fake { room, ..fake(total) }
 }
 
 impl RawMemory for Fake {
@@ -25,7 +31,7 @@ impl RawMemory for Fake {
             return None;
         }
         let address = self.next;
-        self.next += bytes as u64 + ROUND_SEGMENT as u64;
+        self.next += bytes.max(self.room) as u64 + ROUND_SEGMENT as u64;
         self.live.insert(address, bytes);
         self.used += bytes;
         Some(address)
@@ -38,6 +44,29 @@ impl RawMemory for Fake {
 
     fn total(&self) -> usize {
         self.total
+    }
+
+    fn grows(&self) -> bool {
+        self.room > 0
+    }
+
+    fn grow(&mut self, address: u64, bytes: usize, more: usize) -> bool {
+        self.requests += 1;
+        assert!(more > 0 && more % ROUND_SEGMENT == 0);
+        if self.fails == Some(self.requests) || self.used + more > self.total || bytes + more > self.room {
+            return false;
+        }
+        assert_eq!(self.live.insert(address, bytes + more), Some(bytes), "only what is there grows");
+        self.used += more;
+        true
+    }
+
+    fn shrink(&mut self, address: u64, bytes: usize, most: usize) -> usize {
+        let less = most / ROUND_SEGMENT * ROUND_SEGMENT;
+        assert!(less < bytes, "something is left");
+        assert_eq!(self.live.insert(address, bytes - less), Some(bytes), "only what is there shrinks");
+        self.used -= less;
+        less
     }
 }
 
@@ -168,9 +197,9 @@ fn alloc_waiting(cache: &mut Cache<Fake>, model: &mut Model, bytes: usize, strea
     }
 }
 
-fn random_trace(seed: u64, steps: usize, total: usize) {
+fn random_trace(seed: u64, steps: usize, raw: Fake) {
     let mut dice = Dice(seed);
-    let mut cache = Cache::new(fake(total));
+    let mut cache = Cache::new(raw);
     let mut model = Model::default();
     for _ in 0..steps {
         match dice.below(12) {
@@ -230,8 +259,11 @@ fn random_trace(seed: u64, steps: usize, total: usize) {
 #[test]
 fn random_traces_agree_with_the_model() {
     for seed in 0..40 {
-        random_trace(seed, 250, 1 << 40);
-        random_trace(1000 + seed, 250, 100 * MIB);
+        random_trace(seed, 250, fake(1 << 40));
+        random_trace(1000 + seed, 250, fake(100 * MIB));
+        random_trace(2000 + seed, 250, growing(1 << 40, 1 << 36));
+        random_trace(3000 + seed, 250, growing(100 * MIB, 1 << 36));
+        random_trace(4000 + seed, 250, growing(200 * MIB, 50 * MIB));
     }
 }
 
@@ -239,8 +271,8 @@ fn random_traces_agree_with_the_model() {
 #[test]
 fn any_reservation_may_fail() {
     let sizes = [100, 3 * MIB, 512, 12 * MIB, MIB, 9 * MIB, 30 * MIB, 2 * MIB];
-    for n in 1..=8 {
-        let mut cache = Cache::new(fake(1 << 40));
+    for (n, room) in (1..=8).flat_map(|n| [(n, 0), (n, 1 << 36)]) {
+        let mut cache = Cache::new(growing(1 << 40, room));
         cache.raw_mut().fails = Some(n);
         let mut held = Vec::new();
         for round in 0..2 {
@@ -257,6 +289,42 @@ fn any_reservation_may_fail() {
         }
         assert!(cache.statistics().num_alloc_retries <= 1);
     }
+}
+
+#[test]
+fn a_segment_grows_where_another_would_not_fit() {
+    let mut cache = Cache::new(growing(100 * MIB, 1 << 30));
+    let [a, b, c] = [30, 30, 30].map(|mib| cache.alloc(mib * MIB, 0, 1).expect("enough"));
+    assert_eq!((b.address() - a.address(), c.address() - b.address()), (30 * MIB as u64, 30 * MIB as u64));
+    let start = c.address();
+    cache.free(a);
+    cache.free(c);
+    // 30 free at the front, 30 at the end and 10 that are not reserved: two thirds are free, and no new segment fits.
+    let d = cache.alloc(40 * MIB, 0, 1).expect("30 and 10 more");
+    assert_eq!((d.address(), cache.statistics().num_alloc_retries), (start, 0));
+    assert_eq!((cache.statistics().segment[0].current, cache.raw().live.len()), (1, 1));
+    check(&cache);
+    // Another stream needs what this one does not use at its end.
+    cache.free(d);
+    let e = cache.alloc(36 * MIB, 1, 1).expect("40 come back");
+    assert_eq!((cache.statistics().num_alloc_retries, cache.raw().used), (1, 96 * MIB));
+    check(&cache);
+    cache.free(b);
+    cache.free(e);
+    cache.empty_cache();
+    assert_eq!((cache.raw().used, cache.statistics().segment[0].current), (0, 0));
+    // An arena alone in its segment counts as a free part of it once there is something behind it.
+    let arena = cache.alloc_arena(12 * MIB, 0, 5).expect("enough");
+    let tail = cache.alloc(12 * MIB, 0, 1).expect("enough");
+    check(&cache);
+    cache.free(tail);
+    cache.empty_cache();
+    check(&cache);
+    assert_eq!(cache.raw().used, 12 * MIB);
+    cache.free(arena);
+    check(&cache);
+    cache.set_memory_fraction(Some(0.5));
+    assert!(cache.alloc(51 * MIB, 0, 1).is_err(), "the limit is for growing, too");
 }
 
 #[test]

@@ -6,8 +6,10 @@
 
 use super::attributes;
 use super::matmul::product::{Accum, Matrix, Sizes, product};
-use super::real::{Real, max_of, real, sum_by, widths};
+use super::real::{Real, real, widths};
+use super::rows::{self, Through};
 use super::staging::{Packed, Scratch, Shared, Sink, read, row_offset};
+use super::vector::Vector;
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView, Threads};
 use half::{bf16, f16};
@@ -178,18 +180,23 @@ fn forward_tile<T: Real>(
 widths! {
     /// Takes one more tile of a query's scores into its running maximum and sum; scores become probabilities
     /// relative to the new maximum, what is in `out` is rescaled to it.
-    fn advance<T>(row: &mut [T], max: &mut T, sum: &mut T, out: &mut [T]) {
-        let new = max_of(row).max_nan(*max);
-        if new == T::NEG_INF {
-            return row.fill(T::ZERO);
+    fn advance<T, S>(row: &mut [T], max: &mut T, sum: &mut T, out: &mut [T]) {
+        // SAFETY: `S` is the machine's; `row` is read where it is written.
+        unsafe {
+            let new = rows::largest::<T, T::In<S>>(row).max_nan(*max);
+            if new == T::NEG_INF {
+                return row.fill(T::ZERO);
+            }
+            let rescale = (*max - new).exp();
+            if rescale != T::ONE {
+                let by = T::In::<S>::splat(rescale);
+                let to = out.as_mut_ptr();
+                rows::map::<T, T::In<S>>(to, to, out.len(), Through::Cache, |x| x.mul(by));
+            }
+            let (n, row) = (row.len(), row.as_mut_ptr());
+            *sum = *sum * rescale + rows::exp_sum::<T, S>(row, new, row, n, 0);
+            *max = new;
         }
-        let rescale = (*max - new).exp();
-        if rescale != T::ONE {
-            out.iter_mut().for_each(|x| *x *= rescale);
-        }
-        row.iter_mut().for_each(|x| *x = (*x - new).exp());
-        *sum = *sum * rescale + sum_by(row.len(), |i| row[i]);
-        *max = new;
     }
 }
 
@@ -240,12 +247,18 @@ pub unsafe fn attention_grad(call: &Call<'_>) {
     });
 }
 
-/// Sum of gradient times output for each query.
-fn dots<T: Real>(g: &[T], out: &[T], width: usize) -> Vec<T> {
-    if width == 0 {
-        return Vec::new();
+widths! {
+    /// Sum of gradient times output for each query.
+    fn dots<T, S>(g: &[T], out: &[T], width: usize) -> Vec<T> {
+        let mut dots = Vec::new();
+        if width > 0 {
+            for (g, out) in g.chunks_exact(width).zip(out.chunks_exact(width)) {
+                // SAFETY: `S` is the machine's.
+                dots.push(unsafe { rows::sum2::<T, T::In<S>>(g, out, |g, out| g.mul(out)) });
+            }
+        }
+        dots
     }
-    g.chunks_exact(width).zip(out.chunks_exact(width)).map(|(g, out)| sum_by(width, |i| g[i] * out[i])).collect()
 }
 
 /// Which gradients a visit of tiles adds to.
@@ -349,12 +362,21 @@ impl<T: Real> Given<'_, T> {
 
 widths! {
     /// Scores become probabilities, their gradients become those of the unscaled scores.
-    fn slopes<T>(score: &mut [T], slope: &mut [T], lse: T, dot: T, scale: T) {
-        for (score, slope) in score.iter_mut().zip(slope) {
-            // A query that sees nothing has a logsumexp of minus infinity, and no gradient.
-            let p = if lse == T::NEG_INF { T::ZERO } else { (*score - lse).exp() };
-            *score = p;
-            *slope = p * (*slope - dot) * scale;
+    fn slopes<T, S>(score: &mut [T], slope: &mut [T], lse: T, dot: T, scale: T) {
+        // A query that sees nothing has a logsumexp of minus infinity, and no gradient.
+        if lse == T::NEG_INF {
+            score.fill(T::ZERO);
+            return slope.fill(T::ZERO);
+        }
+        let n = Ord::min(score.len(), slope.len());
+        // SAFETY: `S` is the machine's; both have `n` elements.
+        unsafe {
+            let (score, slope) = (score.as_mut_ptr(), slope.as_mut_ptr());
+            let (dot, scale) = (T::In::<S>::splat(dot), T::In::<S>::splat(scale));
+            rows::exp_map::<T, S>(score, lse, T::ONE, score, n);
+            rows::map3::<T, T::In<S>>([score, slope, slope], slope, n, Through::Cache, |p, slope, _| {
+                p.mul(slope.sub(dot)).mul(scale)
+            });
         }
     }
 }

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 /// Elements that one thread copies at least: 64 KB of `f32`, a few microseconds.
 const GRAIN: usize = 16 * 1024;
 /// Bound: outputs from this size on bypass the cache, which they would only empty. Half of a usual last level.
-const STREAM_BYTES: usize = 16 << 20;
+pub(super) const STREAM_BYTES: usize = 16 << 20;
 
 /// Copies `x` to the output, converted to its dtype as C does it (to `bool`: `!= 0`; float to integer truncates;
 /// integers wrap). Inputs `[x]`, outputs `[y]` of the same shape; any strides, stride 0 and negative ones in `x` too.
@@ -164,6 +164,9 @@ unsafe fn same<T: Copy + Send + Sync + PartialEq + 'static>(
                 }
             }
         });
+        if streams {
+            stream_end();
+        }
     });
 }
 
@@ -179,17 +182,29 @@ unsafe fn converted(run: Run, from: &RawView, to: &RawView, walk: &Walk<2>, thre
     });
 }
 
-/// Moves bytes with stores that do not read the line first.
+/// Moves bytes with stores that do not read the line first. `stream_end` must follow before another thread reads them.
 /// Cost: a clone of 64 MB moves 128 MB over the bus instead of 192.
-unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
+///
+/// # Safety
+/// As `copy_nonoverlapping`.
+pub(super) unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx") {
+    if super::simd::level() < 2 {
         // SAFETY: the feature is there; the memory is the caller's promise.
         unsafe { stream_avx(from, to, bytes) };
         return;
     }
     // SAFETY: the caller's promise.
     unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) }
+}
+
+/// Makes streamed stores of this thread visible to others.
+pub(super) fn stream_end() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE is part of x86-64.
+    unsafe {
+        std::arch::x86_64::_mm_sfence()
+    };
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -203,15 +218,15 @@ unsafe fn stream_avx(from: *const u8, to: *mut u8, bytes: usize) {
         std::ptr::copy_nonoverlapping(from, to, head);
         let mut at = head;
         while at < head + body {
-            let lines: [__m256i; 4] =
-                std::array::from_fn(|i| _mm256_loadu_si256(from.add(at + 32 * i).cast::<__m256i>()));
-            for (i, line) in lines.into_iter().enumerate() {
-                _mm256_stream_si256(to.add(at + 32 * i).cast(), line);
-            }
+            let line = |i: usize| _mm256_loadu_si256(from.add(at + 32 * i).cast::<__m256i>());
+            let lines = [line(0), line(1), line(2), line(3)];
+            _mm256_stream_si256(to.add(at).cast(), lines[0]);
+            _mm256_stream_si256(to.add(at + 32).cast(), lines[1]);
+            _mm256_stream_si256(to.add(at + 64).cast(), lines[2]);
+            _mm256_stream_si256(to.add(at + 96).cast(), lines[3]);
             at += 128;
         }
         std::ptr::copy_nonoverlapping(from.add(at), to.add(at), bytes - at);
-        _mm_sfence();
     }
 }
 

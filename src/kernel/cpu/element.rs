@@ -53,7 +53,12 @@ pub trait Key: Copy + Ord + Send + Sync + Default + 'static {
     fn invert(self) -> Self;
     fn pair(self, position: u32) -> Self::Pair;
     fn unpair(pair: Self::Pair) -> (Self, u32);
+    /// Lends the thread's two buffers of pairs, which keep their memory from one sort to the next.
+    fn with_buffers<R>(work: impl FnOnce(&mut [Vec<Self::Pair>; 2]) -> R) -> R;
 }
+
+/// Bound: bytes of a buffer that an idle thread keeps.
+const KEPT_BYTES: usize = 32 << 20;
 
 macro_rules! key {
     ($K:ty, $P:ty) => {
@@ -75,6 +80,22 @@ macro_rules! key {
             #[inline(always)]
             fn unpair(pair: $P) -> ($K, u32) {
                 ((pair >> 32) as $K, pair as u32)
+            }
+            fn with_buffers<R>(work: impl FnOnce(&mut [Vec<$P>; 2]) -> R) -> R {
+                thread_local! {
+                    static KEPT: std::cell::RefCell<[Vec<$P>; 2]> = const { std::cell::RefCell::new([Vec::new(), Vec::new()]) };
+                }
+                // Taken out, so that a sort inside a sort finds empty ones.
+                let mut buffers = KEPT.take();
+                let result = work(&mut buffers);
+                for buffer in &mut buffers {
+                    buffer.clear();
+                    if buffer.capacity() * size_of::<$P>() > KEPT_BYTES {
+                        *buffer = Vec::new();
+                    }
+                }
+                KEPT.set(buffers);
+                result
             }
         }
     };

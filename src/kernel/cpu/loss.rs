@@ -3,7 +3,8 @@
 //! Gives the loss of every element and the weight that they add up to; the mean is the caller's division.
 
 use super::attributes;
-use super::real::{Real, max_of, real, sum_by, widths};
+use super::real::{Real, real, widths};
+use super::rows;
 use super::staging::{Packed, Scratch, Shared, Sink, read, read_as};
 use crate::kernel::abi::{Call, Fault, FaultKind, RawView};
 
@@ -76,7 +77,7 @@ unsafe fn given<'a, T: Real>(call: &'a Call<'_>, at: usize, smoothed: Option<usi
 }
 
 fn store_weight<T: Real>(view: &RawView, weights: &[T]) {
-    let total = sum_by(weights.len(), |i| weights[i]);
+    let total: T = weights.iter().copied().sum();
     // SAFETY: the total weight is an output of one element.
     let mut sink = unsafe { Sink::<T>::new(view) };
     sink.slice()[0] = total;
@@ -150,12 +151,15 @@ fn smoothed_loss<T: Real>(x: &[T], given: &Given<'_, T>, total: T, z: T, plain: 
 }
 
 widths! {
-    fn log_sum_exp<T>(x: &[T]) -> T {
-        let max = max_of(x);
-        if max == T::NEG_INF {
-            return max;
+    fn log_sum_exp<T, S>(x: &[T]) -> T {
+        // SAFETY: `S` is the machine's.
+        unsafe {
+            let max = rows::largest::<T, T::In<S>>(x);
+            if max == T::NEG_INF && x.iter().all(|x| !x.is_nan()) {
+                return max;
+            }
+            max + rows::exp_sum::<T, S>(x.as_ptr(), max, std::ptr::null_mut(), x.len(), 0).ln()
         }
-        max + sum_by(x.len(), |i| (x[i] - max).exp()).ln()
     }
 }
 
@@ -211,8 +215,10 @@ pub unsafe fn cross_entropy_grad(call: &Call<'_>) {
 }
 
 widths! {
-    fn scaled_softmax<T>(x: &[T], z: T, scale: T, out: &mut [T]) {
-        out.iter_mut().zip(x).for_each(|(out, &x)| *out = (x - z).exp() * scale);
+    fn scaled_softmax<T, S>(x: &[T], z: T, scale: T, out: &mut [T]) {
+        let n = Ord::min(x.len(), out.len());
+        // SAFETY: `S` is the machine's; both have `n` elements.
+        unsafe { rows::exp_map::<T, S>(x.as_ptr(), z, scale, out.as_mut_ptr(), n) }
     }
 }
 

@@ -6,6 +6,7 @@
 
 pub mod batch;
 pub mod integer;
+pub mod panels;
 pub mod product;
 
 use super::real::{Real, real};
@@ -112,10 +113,17 @@ unsafe fn start_with_bias<T: Real>(threads: &Threads, bias: Option<&RawView>, ou
     Accum::Add
 }
 
-/// A product of 16-bit floats through `f32`.
+/// A product of 16-bit floats: in panels of pairs where the machine can, else through `f32`.
 unsafe fn widened(threads: &Threads, a: &RawView, b: &RawView, c: &RawView, bias: Option<&RawView>) {
     // SAFETY: the caller's promise.
     unsafe {
+        if c.dtype == DType::BF16 && panels::applies() {
+            let bias = bias.map(|bias| read::<f32>(bias, &Threads::ONE));
+            let batch = Batch::<half::bf16>::of(a, b, c);
+            return for_each_product(threads, &batch, |threads, s, a, b, c| {
+                panels::product_bf16(threads, s, a, b, c, bias.as_deref());
+            });
+        }
         let (a_data, a_strides) = read_in_memory_order::<f32>(a, threads);
         let (b_data, b_strides) = read_in_memory_order::<f32>(b, threads);
         let mut sink = Sink::<f32>::new(c);

@@ -2,6 +2,8 @@
 //!
 //! Knows nothing of views: 16-bit operands are widened before they get here (`staging`).
 
+use super::simd::Simd;
+use super::vector::Vector;
 use crate::base::dtype::DType;
 
 /// `f32` or `f64`.
@@ -12,11 +14,18 @@ pub trait Real: faer::traits::RealField + Copy + Default + std::iter::Sum + std:
     const NEG_INF: Self;
     const INF: Self;
     const EPS: Self;
+    /// The vectors of this type on a machine of level `S`.
+    type In<S: Simd>: Vector<Elem = Self>;
 
     fn from_f64(x: f64) -> Self;
     fn to_f64(self) -> f64;
     /// e to the power of `self`, without branches or calls for `f32`, so that loops over it become vectors.
     fn exp(self) -> Self;
+    /// `exp` of each lane.
+    ///
+    /// # Safety
+    /// The machine is of level `S`.
+    unsafe fn exp_in<S: Simd>(x: Self::In<S>) -> Self::In<S>;
     fn ln(self) -> Self;
     fn sqrt(self) -> Self;
     /// `self * a + b`, rounded once.
@@ -47,6 +56,7 @@ impl Real for f32 {
     const NEG_INF: f32 = f32::NEG_INFINITY;
     const INF: f32 = f32::INFINITY;
     const EPS: f32 = f32::EPSILON;
+    type In<S: Simd> = S::F32;
 
     #[inline(always)]
     fn from_f64(x: f64) -> f32 {
@@ -82,6 +92,11 @@ impl Real for f32 {
         p * power(half) * power(n.wrapping_sub(half))
     }
     #[inline(always)]
+    unsafe fn exp_in<S: Simd>(x: S::F32) -> S::F32 {
+        // SAFETY: the caller's promise.
+        unsafe { super::math::vector::exp(x) }
+    }
+    #[inline(always)]
     fn ln(self) -> f32 {
         f32::ln(self)
     }
@@ -102,6 +117,7 @@ impl Real for f64 {
     const NEG_INF: f64 = f64::NEG_INFINITY;
     const INF: f64 = f64::INFINITY;
     const EPS: f64 = f64::EPSILON;
+    type In<S: Simd> = S::F64;
 
     #[inline(always)]
     fn from_f64(x: f64) -> f64 {
@@ -114,6 +130,18 @@ impl Real for f64 {
     #[inline(always)]
     fn exp(self) -> f64 {
         f64::exp(self)
+    }
+    #[inline(always)]
+    unsafe fn exp_in<S: Simd>(x: S::F64) -> S::F64 {
+        let mut lanes = [0.0; 8];
+        // SAFETY: the caller's promise; no vector of f64 has more than 8 lanes.
+        unsafe {
+            x.store(lanes.as_mut_ptr());
+            for lane in &mut lanes[..S::F64::N] {
+                *lane = lane.exp();
+            }
+            S::F64::load(lanes.as_ptr())
+        }
     }
     #[inline(always)]
     fn ln(self) -> f64 {
@@ -129,32 +157,38 @@ impl Real for f64 {
     }
 }
 
-/// Writes a function over `T: Real` that is compiled for AVX-512, for AVX2 and for the baseline, and picks
-/// one of them at each call (a few atomic loads).
+/// Writes a function over `T: Real`, or over that and the machine level `S: Simd`, that is compiled for AVX-512, for
+/// AVX2 and for the baseline, and picks one of them at each call (an atomic load).
+///
+/// Not: closures that may stay calls (those given to `array::from_fn` or `map` of an array): they are compiled for
+/// the baseline, and vectors are passed to them through memory.
 macro_rules! widths {
-    ($(#[$meta:meta])* $vis:vis fn $name:ident<T>($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident<T>($($rest:tt)*) $($tail:tt)*) => {
+        $crate::kernel::cpu::real::widths! { $(#[$meta])* $vis fn $name<T, S>($($rest)*) $($tail)* }
+    };
+    ($(#[$meta:meta])* $vis:vis fn $name:ident<T, $S:ident>($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
         $(#[$meta])*
         #[allow(clippy::too_many_arguments)]
         $vis fn $name<T: $crate::kernel::cpu::real::Real>($($arg: $ty),*) $(-> $ret)? {
+            use $crate::kernel::cpu::{real::Real, simd};
             #[inline(always)]
-            fn narrow<T: $crate::kernel::cpu::real::Real>($($arg: $ty),*) $(-> $ret)? $body
-            #[cfg(target_arch = "x86_64")]
+            #[allow(clippy::extra_unused_type_parameters)]
+            fn body<T: Real, $S: simd::Simd>($($arg: $ty),*) $(-> $ret)? $body
+            #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
             {
-                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-                fn wide512<T: $crate::kernel::cpu::real::Real>($($arg: $ty),*) $(-> $ret)? { narrow::<T>($($arg),*) }
-                #[target_feature(enable = "avx2,fma")]
-                fn wide256<T: $crate::kernel::cpu::real::Real>($($arg: $ty),*) $(-> $ret)? { narrow::<T>($($arg),*) }
-                use std::arch::is_x86_feature_detected as has;
-                if has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl") && has!("fma") {
+                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2")]
+                fn wide512<T: Real>($($arg: $ty),*) $(-> $ret)? { body::<T, simd::Avx512>($($arg),*) }
+                #[target_feature(enable = "avx2,fma,bmi2")]
+                fn wide256<T: Real>($($arg: $ty),*) $(-> $ret)? { body::<T, simd::Avx2>($($arg),*) }
+                match simd::level() {
                     // SAFETY: the processor has the features that `wide512` is compiled for.
-                    return unsafe { wide512::<T>($($arg),*) };
-                }
-                if has!("avx2") && has!("fma") {
+                    0 => return unsafe { wide512::<T>($($arg),*) },
                     // SAFETY: the processor has the features that `wide256` is compiled for.
-                    return unsafe { wide256::<T>($($arg),*) };
+                    1 => return unsafe { wide256::<T>($($arg),*) },
+                    _ => {}
                 }
             }
-            narrow::<T>($($arg),*)
+            body::<T, simd::Portable>($($arg),*)
         }
     };
 }
@@ -178,55 +212,6 @@ macro_rules! real {
     };
 }
 pub(crate) use real;
-
-/// Vector lanes kept apart in sums, so that they run as vectors and lose less to rounding.
-pub const LANES: usize = 32;
-
-/// Sum of the lanes, halves first.
-#[inline(always)]
-pub fn fold_sum<T: Real>(mut lanes: [T; LANES]) -> T {
-    let mut width = LANES / 2;
-    while width > 0 {
-        for i in 0..width {
-            lanes[i] += lanes[i + width];
-        }
-        width /= 2;
-    }
-    lanes[0]
-}
-
-/// Sum of `f(i)` for `i` below `n`, in lanes.
-#[inline(always)]
-pub fn sum_by<T: Real>(n: usize, f: impl Fn(usize) -> T) -> T {
-    let mut lanes = [T::ZERO; LANES];
-    let whole = n - n % LANES;
-    let mut i = 0;
-    while i < whole {
-        for (lane, sum) in lanes.iter_mut().enumerate() {
-            *sum += f(i + lane);
-        }
-        i += LANES;
-    }
-    let mut sum = fold_sum(lanes);
-    for i in whole..n {
-        sum += f(i);
-    }
-    sum
-}
-
-/// Largest element, NaN when there is one; minus infinity when empty.
-#[inline(always)]
-pub fn max_of<T: Real>(x: &[T]) -> T {
-    let mut lanes = [T::NEG_INF; LANES];
-    let chunks = x.chunks_exact(LANES);
-    let rest = chunks.remainder();
-    for chunk in chunks {
-        for (max, &x) in lanes.iter_mut().zip(chunk) {
-            *max = if x > *max || x.is_nan() { x } else { *max };
-        }
-    }
-    lanes.iter().chain(rest).fold(T::NEG_INF, |a, &b| a.max_nan(b))
-}
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,7 @@
 //! out once which to use. It knows nothing of tiles' meaning. On machines other than x86-64 all three are
 //! the portable one.
 
+use super::vector::{Plain, Vector};
 use std::sync::OnceLock;
 
 /// What a body may use; passed as a type so that the body is compiled for each.
@@ -11,6 +12,9 @@ pub trait Simd: Copy {
     /// `a * b + c`, fused where the machine can do that in one instruction.
     fn fma32(a: f32, b: f32, c: f32) -> f32;
     fn fma64(a: f64, b: f64, c: f64) -> f64;
+    /// Vectors for what the compiler does not make vectors of.
+    type F32: Vector<Elem = f32>;
+    type F64: Vector<Elem = f64>;
 }
 
 /// 512-bit vectors.
@@ -24,6 +28,15 @@ pub struct Avx2;
 pub struct Portable;
 
 impl Simd for Avx512 {
+    #[cfg(target_arch = "x86_64")]
+    type F32 = std::arch::x86_64::__m512;
+    #[cfg(target_arch = "x86_64")]
+    type F64 = std::arch::x86_64::__m512d;
+    #[cfg(not(target_arch = "x86_64"))]
+    type F32 = Plain<f32, 8>;
+    #[cfg(not(target_arch = "x86_64"))]
+    type F64 = Plain<f64, 4>;
+
     #[inline(always)]
     fn fma32(a: f32, b: f32, c: f32) -> f32 {
         a.mul_add(b, c)
@@ -35,6 +48,15 @@ impl Simd for Avx512 {
 }
 
 impl Simd for Avx2 {
+    #[cfg(target_arch = "x86_64")]
+    type F32 = std::arch::x86_64::__m256;
+    #[cfg(target_arch = "x86_64")]
+    type F64 = std::arch::x86_64::__m256d;
+    #[cfg(not(target_arch = "x86_64"))]
+    type F32 = Plain<f32, 8>;
+    #[cfg(not(target_arch = "x86_64"))]
+    type F64 = Plain<f64, 4>;
+
     #[inline(always)]
     fn fma32(a: f32, b: f32, c: f32) -> f32 {
         a.mul_add(b, c)
@@ -46,6 +68,9 @@ impl Simd for Avx2 {
 }
 
 impl Simd for Portable {
+    type F32 = Plain<f32, 8>;
+    type F64 = Plain<f64, 4>;
+
     #[inline(always)]
     fn fma32(a: f32, b: f32, c: f32) -> f32 {
         a * b + c
@@ -206,4 +231,33 @@ macro_rules! tile_below {
     };
 }
 
-pub(crate) use {levels, nth, rep, tile, tile_below};
+/// Three `TileFn`s from one expression over vectors of `f32`: `tile_f32!(<V> (a, b) = vector::f(a, b))`. The last
+/// elements of a tile that are no whole vector go over the stack. `out` may be an argument.
+macro_rules! tile_f32 {
+    (<$V:ident> ($($arg:ident),*) = $body:expr) => {
+        $crate::kernel::cpu::simd::levels!(<S> fn(args: &[*const u8; 4], out: *mut u8, n: usize) {
+            use $crate::kernel::cpu::{simd::{Simd, nth}, vector::Vector};
+            #[inline(always)]
+            unsafe fn one<$V: Vector<Elem = f32>>($($arg: $V),*) -> $V {
+                // SAFETY: the level's instructions are there.
+                unsafe { $body }
+            }
+            type Of<S> = <S as Simd>::F32;
+            let whole = n - n % Of::<S>::N;
+            let mut i = 0;
+            while i < whole {
+                one($(Of::<S>::load(args[nth!($arg)].cast::<f32>().add(i))),*).store(out.cast::<f32>().add(i));
+                i += Of::<S>::N;
+            }
+            if i < n {
+                $(let mut $arg = [0f32; 16];
+                std::ptr::copy_nonoverlapping(args[nth!($arg)].cast::<f32>().add(i), $arg.as_mut_ptr(), n - i);)*
+                let mut last = [0f32; 16];
+                one($(Of::<S>::load($arg.as_ptr())),*).store(last.as_mut_ptr());
+                std::ptr::copy_nonoverlapping(last.as_ptr(), out.cast::<f32>().add(i), n - i);
+            }
+        })
+    };
+}
+
+pub(crate) use {levels, nth, rep, tile, tile_below, tile_f32};

@@ -175,59 +175,83 @@ fn reserve<P>(list: &mut Vec<P>, n: usize) {
     }
 }
 
+/// Values of a digit. Wider digits need fewer passes, but their runs' ends do not fit the first-level cache.
+const DIGITS: usize = 256;
+/// Bound: parts of a row that threads sort together; each counts the digits of all.
+const PARTS: usize = 8;
+
 /// Sorts pairs by their keys, from the lowest digit up; each pass is stable, so equal keys keep their positions' order.
+///
+/// While a pass moves pairs it counts their next digits, by the part of the row that they go to: the pairs are read
+/// once a pass, not twice.
 fn radix<K: Key>(pairs: &mut Vec<K::Pair>, spare: &mut Vec<K::Pair>, threads: &Threads) {
     let n = pairs.len();
-    // Wide digits save a pass over 32-bit keys; narrow ones have small tables, which short rows notice.
-    let bits = if n >= 64 * 1024 { 11 } else { 8 };
-    let size = 1usize << bits;
     spare.clear();
     reserve(spare, n);
-    let parts = Ord::min(threads.count(), n.div_ceil(64 * 1024));
-    let part = |p: usize| n * p / parts..n * (p + 1) / parts;
-    // One table for each part, after each other.
-    let mut tables = vec![0usize; parts * size];
-    for shift in (0..K::BITS).step_by(bits) {
-        let digit = |pair: K::Pair| K::unpair(pair).0.digit(shift, size as u32 - 1);
+    let parts = threads.count().min(n.div_ceil(64 * 1024)).min(PARTS);
+    let scale = ((parts as u64) << 32) / n as u64;
+    let part_of = |place: usize| ((place as u64 * scale) >> 32) as usize;
+    let start = |part: usize| if part == parts { n } else { ((part as u64) << 32).div_ceil(scale) as usize };
+    // `next[by][part]` counts what part `by` moves into `part`; `table[part]` is what each part holds, then where the
+    // run of each of its digits goes.
+    let mut next = vec![[0u32; DIGITS]; parts * parts];
+    let mut table = vec![[0u32; DIGITS]; parts];
+    let mut counted = false;
+    for shift in (0..K::BITS).step_by(8) {
+        let digit = |pair: K::Pair, shift: u32| K::unpair(pair).0.digit(shift, DIGITS as u32 - 1);
         let (from, to) = (Ptr::new(pairs.as_mut_ptr()), Ptr::new(spare.as_mut_ptr()));
-        let shared = Ptr::new(tables.as_mut_ptr());
-        // SAFETY: each part has its own table.
-        let table = |p: usize| unsafe { std::slice::from_raw_parts_mut(shared.at((p * size) as isize), size) };
-        threads.split(parts, 1, |range| {
-            for p in range {
-                let table = table(p);
-                table.fill(0);
-                // SAFETY: the pairs are only read.
-                part(p).for_each(|i| table[digit(unsafe { *from.at(i as isize) })] += 1);
-            }
-        });
-        // Where each part's run of each digit begins.
-        let (mut sum, mut trivial) = (0, false);
-        for d in 0..size {
-            let before = sum;
-            for p in 0..parts {
-                let count = &mut table(p)[d];
-                (*count, sum) = (sum, sum + *count);
-            }
-            trivial |= sum - before == n;
+        let (tables, counts) = (Ptr::new(table.as_mut_ptr()), Ptr::new(next.as_mut_ptr()));
+        if !counted {
+            threads.split(parts, 1, |range| {
+                for part in range {
+                    // SAFETY: each part has its own table; the pairs are only read.
+                    unsafe {
+                        let table = &mut *tables.at(part as isize);
+                        table.fill(0);
+                        (start(part)..start(part + 1)).for_each(|i| table[digit(*from.at(i as isize), shift)] += 1);
+                    }
+                }
+            });
         }
+        let (mut sum, mut trivial) = (0, false);
+        for d in 0..DIGITS {
+            let before = sum;
+            for table in &mut table {
+                (table[d], sum) = (sum, sum + table[d]);
+            }
+            trivial |= (sum - before) as usize == n;
+        }
+        counted = !trivial && shift + 8 < K::BITS;
         if trivial {
             continue;
         }
         threads.split(parts, 1, |range| {
-            for p in range {
-                let table = table(p);
-                for i in part(p) {
-                    // SAFETY: the starts divide the spare buffer among parts and digits; each place is written once.
-                    unsafe {
+            for part in range {
+                // SAFETY: the starts divide the spare buffer among parts and digits, so each place is written once; each
+                // part has its own table and counts.
+                unsafe {
+                    let table = &mut *tables.at(part as isize);
+                    let next = std::slice::from_raw_parts_mut(counts.at((part * parts) as isize), parts);
+                    next.iter_mut().for_each(|counts| counts.fill(0));
+                    for i in start(part)..start(part + 1) {
                         let pair = *from.at(i as isize);
-                        let next = &mut table[digit(pair)];
-                        to.at(*next as isize).write(pair);
-                        *next += 1;
+                        let end = &mut table[digit(pair, shift)];
+                        let place = *end as usize;
+                        *end += 1;
+                        to.at(place as isize).write(pair);
+                        if counted {
+                            next[part_of(place)][digit(pair, shift + 8)] += 1;
+                        }
                     }
                 }
             }
         });
+        for (part, table) in table.iter_mut().enumerate() {
+            table.fill(0);
+            for by in 0..parts {
+                table.iter_mut().zip(&next[by * parts + part]).for_each(|(sum, count)| *sum += count);
+            }
+        }
         // SAFETY: all n were written.
         unsafe { spare.set_len(n) };
         std::mem::swap(pairs, spare);
@@ -328,8 +352,7 @@ fn each_row<K: Key>(
             range.for_each(|which| run(which, &mut buffers, &Threads::ONE));
         });
     } else {
-        let mut buffers = [Vec::new(), Vec::new()];
-        (0..walk.numel).for_each(|which| run(which, &mut buffers, threads));
+        K::with_buffers(|buffers| (0..walk.numel).for_each(|which| run(which, buffers, threads)));
     }
 }
 

@@ -2,13 +2,14 @@
 
 use super::*;
 use tscript::device::cache::Cache;
+use tscript::device::cuda::expandable::ExpandableMemory;
 use tscript::device::cuda::memory::{Mapped, PinnedMemory};
 use tscript::device::cuda::staging::Staging;
 use tscript::device::cuda::{Event, Timing};
 
 #[test]
 fn memory_serves_the_caching_allocator() {
-    let Some(context) = gpu() else { return };
+    let Some((_alone, context)) = gpu() else { return };
     let stream = Stream::new(context, 0).expect("a stream");
     let mut device = Cache::new(DeviceMemory::new(context));
     let mut pinned = Cache::new(PinnedMemory::new(context));
@@ -55,8 +56,52 @@ fn memory_serves_the_caching_allocator() {
 }
 
 #[test]
+fn segments_grow_in_place() {
+    let Some((_alone, context)) = gpu() else { return };
+    let stream = Stream::new(context, 0).expect("a stream");
+    let (before, _) = context.memory_info().expect("memory");
+    let mut cache = Cache::new(ExpandableMemory::new(context).expect("virtual memory"));
+    let blocks: Vec<_> = [100, 3, 1, 50, 700].map(|mib| cache.alloc(mib << 20, 0, 0).expect("memory")).into();
+    assert_eq!(cache.statistics().segment[0].current, 2, "one for small blocks, one for large");
+    for (at, block) in blocks.iter().enumerate() {
+        stream.fill(block.address(), at as u8 + 1, block.size_bytes()).expect("a fill");
+    }
+    let mut back = [0u8; 64];
+    for (at, block) in blocks.iter().enumerate() {
+        let end = block.address() + block.size_bytes() as u64;
+        // SAFETY: the buffer outlives the wait.
+        unsafe { stream.copy_to_host(back.as_mut_ptr(), end - 64, 64) }.expect("a copy");
+        stream.wait().expect("the copy");
+        assert_eq!(back, [at as u8 + 1; 64]);
+    }
+    assert!(cache.alloc(context.facts().memory_bytes, 0, 0).is_err(), "more than there is");
+    assert_eq!(cache.raw_mut().take_failure(), None, "running out is no failure");
+    let mut blocks = blocks.into_iter();
+    let first = blocks.next().expect("the first");
+    blocks.for_each(|block| cache.free(block));
+    cache.empty_cache();
+    assert_eq!(cache.statistics().reserved_bytes[0].current, 100 << 20, "what is free at the end goes back");
+    stream.fill(first.address(), 9, first.size_bytes()).expect("a fill");
+    let again = cache.alloc(300 << 20, 0, 0).expect("memory");
+    assert_eq!(again.address(), first.address() + (100 << 20), "behind what is there");
+    stream.fill(again.address(), 9, again.size_bytes()).expect("a fill");
+    stream.wait().expect("its end");
+    let grow = cost(1, || {
+        let block = cache.alloc(64 << 20, 0, 0).expect("memory");
+        cache.free(block);
+        cache.empty_cache();
+    });
+    eprintln!("growing by 64 MiB and back: {:.0} µs", grow / 1e3);
+    cache.free(first);
+    cache.free(again);
+    drop(cache);
+    let (after, _) = context.memory_info().expect("memory");
+    assert!(after + (64 << 20) >= before, "{before} bytes were free, now {after}");
+}
+
+#[test]
 fn ordinary_memory_goes_through_staging() {
-    let Some(context) = gpu() else { return };
+    let Some((_alone, context)) = gpu() else { return };
     let stream = Stream::new(context, 0).expect("a stream");
     let mut staging = Staging::new(context);
     let there = Buffer::new(context, 256 << 20);
@@ -81,11 +126,11 @@ fn ordinary_memory_goes_through_staging() {
     });
     assert!(back == bytes);
     // Small uploads do not wait for the stream.
-    spin(&stream, 50, there.address, 0);
+    spin(&stream, 300, there.address, 0);
     let start = Instant::now();
     (0..1000).for_each(|at| staging.upload(&stream, there.address + at * 100, &[at as u8; 100]).expect("an upload"));
     eprintln!("a small upload: {:.2} µs", start.elapsed().as_secs_f64() * 1e3);
-    assert!(!stream.is_idle().expect("an answer"), "50 ms of work were before them");
+    assert!(!stream.is_idle().expect("an answer"), "300 ms of work were before them");
     let mut back = vec![0; 100_000];
     staging.download(&stream, &mut back, there.address).expect("a download");
     assert!(back.chunks(100).enumerate().all(|(at, piece)| piece == [at as u8; 100]));
@@ -93,7 +138,7 @@ fn ordinary_memory_goes_through_staging() {
 
 #[test]
 fn mapped_words_are_seen_by_both_sides() {
-    let Some(context) = gpu() else { return };
+    let Some((_alone, context)) = gpu() else { return };
     let stream = Stream::new(context, 0).expect("a stream");
     let mapped = Mapped::new(context, 4).expect("memory");
     assert_eq!(mapped.read(3), 0);
@@ -111,9 +156,7 @@ fn mapped_words_are_seen_by_both_sides() {
 
 #[test]
 fn two_devices_reach_each_other() {
-    if gpu().is_none() {
-        return;
-    }
+    let Some((_alone, _)) = gpu() else { return };
     let devices = open().expect("a driver").devices();
     let [first, second, ..] = devices else { return eprintln!("one GPU: nothing between devices was tested") };
     let contexts = [first.context().expect("a context"), second.context().expect("a context")];

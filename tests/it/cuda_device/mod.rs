@@ -1,5 +1,5 @@
 //! The CUDA device on real hardware. Active when `TSCRIPT_TEST_DEVICES` names `cuda`; then a missing GPU is a failure.
-//! Run with `--test-threads=1 --nocapture` to read the costs that are printed: they are told, never tested.
+//! Run with `--nocapture` to read the costs that are printed: they are told, never tested.
 
 mod convolutions;
 mod kernels;
@@ -9,6 +9,7 @@ mod products;
 mod streams;
 
 use half::{bf16, f16};
+use parking_lot::{Mutex, MutexGuard};
 use std::ffi::c_void;
 use std::time::Instant;
 use tscript::device::cache::RawMemory;
@@ -46,13 +47,15 @@ fn text() -> Text<'static> {
 }
 
 /// The first GPU, when the run is about GPUs.
-fn gpu() -> Option<&'static Context> {
+/// The guard keeps the others away: many tests look at what is under way, and freeing memory waits for all of it.
+fn gpu() -> Option<(MutexGuard<'static, ()>, &'static Context)> {
+    static ALONE: Mutex<()> = Mutex::new(());
     if !std::env::var("TSCRIPT_TEST_DEVICES").is_ok_and(|devices| devices.contains("cuda")) {
         eprintln!("TSCRIPT_TEST_DEVICES does not name cuda: nothing was tested");
         return None;
     }
     let driver = open().unwrap_or_else(|missing| panic!("{missing}; {}", missing.remedy()));
-    Some(driver.devices()[0].context().expect("a context"))
+    Some((ALONE.lock(), driver.devices()[0].context().expect("a context")))
 }
 
 /// Device memory that goes at the end.

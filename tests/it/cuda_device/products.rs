@@ -127,7 +127,7 @@ impl Case<'_> {
 
 #[test]
 fn products_are_those_of_the_host() {
-    let Some(context) = gpu() else { return };
+    let Some((_alone, context)) = gpu() else { return };
     let stream = Stream::new(context, 0).expect("a stream");
     let start = Instant::now();
     let mut blas = Blas::open(context).expect("no error").expect("cuBLASLt");
@@ -194,7 +194,7 @@ fn products_are_those_of_the_host() {
 
 #[test]
 fn epilogues_are_those_of_the_host() {
-    let Some(context) = gpu() else { return };
+    let Some((_alone, context)) = gpu() else { return };
     let stream = Stream::new(context, 0).expect("a stream");
     let mut blas = Blas::open(context).expect("no error").expect("cuBLASLt");
     let scratch = Buffer::new(context, WORKSPACE_BYTES);

@@ -3,8 +3,10 @@
 use super::Geometry;
 use super::columns::{falls, inside};
 use crate::kernel::abi::Threads;
-use crate::kernel::cpu::real::{Real, sum_by, widths};
+use crate::kernel::cpu::real::{Real, widths};
+use crate::kernel::cpu::rows;
 use crate::kernel::cpu::staging::Shared;
+use crate::kernel::cpu::vector::Vector;
 
 /// For every kernel position and output row inside the input: `each(tap, output row's valid range, matching
 /// start in the input plane)`.
@@ -112,13 +114,14 @@ pub fn grad_weight<T: Real>(threads: &Threads, g: &Geometry, dy: &[T], x: &[T], 
 }
 
 widths! {
-    fn dots<T>(g: &Geometry, dy: &[T], x: &[T], dw: &mut [T]) {
+    fn dots<T, S>(g: &Geometry, dy: &[T], x: &[T], dw: &mut [T]) {
         let stride = g.stride[2];
         walk(g, |tap, range, from| {
             let dy = &dy[range];
             dw[tap] += if stride == 1 {
                 let x = &x[from..from + dy.len()];
-                sum_by(dy.len(), |i| dy[i] * x[i])
+                // SAFETY: `S` is the machine's.
+                unsafe { rows::sum2::<T, T::In<S>>(dy, x, |dy, x| dy.mul(x)) }
             } else {
                 dy.iter().zip(x[from..].iter().step_by(stride)).map(|(&dy, &x)| dy * x).sum()
             };

@@ -30,9 +30,9 @@ functions! {
         float(a) = 0.5 * a * (1.0 + Math::erf::<S>(a * 0.707_106_781_186_547_5));
     }
     GELU_TANH "gelu_tanh" "ts_gelu_tanh(a)" {
-        float(a) = 0.5 * a * (1.0 + Math::tanh::<S>(gelu_inner!(a)));
+        float(a) = 0.5 * a * (1.0 + Math::tanh::<S>(gelu_inner!(a))), f32: vector::gelu_tanh;
     }
-    SILU "silu" "ts_silu(a)" { float(a) = a / (1.0 + Math::exp::<S>(-a)); }
+    SILU "silu" "ts_silu(a)" { float(a) = a / (1.0 + Math::exp::<S>(-a)), f32: vector::silu; }
     /// `ln(1 + e^(b a)) / b`, and `a` itself where `b a` exceeds the threshold `c`.
     SOFTPLUS "softplus" "ts_softplus(a, b, c)" {
         float(a, b, c) = {
@@ -115,7 +115,7 @@ functions! {
             let t = Math::tanh::<S>(gelu_inner!(b));
             let slope = 0.797_884_560_802_865_4 * (1.0 + 0.134_145 * b * b);
             a * (0.5 * (1.0 + t) + 0.5 * b * (1.0 - t * t) * slope)
-        };
+        }, f32: vector::gelu_tanh_grad;
     }
     SILU_GRAD "silu_grad" "ts_silu_grad(a, b)" {
         float(a, b) = {

@@ -19,7 +19,7 @@ pub use compare::*;
 pub use special::*;
 pub use unary::*;
 
-use super::math::{Math, TRIG_LIMIT};
+use super::math::{Math, TRIG_LIMIT, vector};
 use super::simd;
 use crate::kernel::program::{Class, Function, TileFn, Variant};
 
@@ -37,7 +37,15 @@ macro_rules! variant {
     };
 }
 
-/// Variants from clauses: `float(a, b) = body` is F32 and F64, `int` is I64, `bool` is Bool; `floattest` gives
+/// The class of any argument of a function over vectors.
+macro_rules! class_of {
+    ($a:ident) => {
+        Class::F32
+    };
+}
+
+/// Variants from clauses: `float(a, b) = body` is F32 and F64 (with `, f32: path`, a function over
+/// vectors is F32's), `int` is I64, `bool` is Bool; `floattest` gives
 /// Bool from floats, `never` false from integers and `bool`, `test` from any class; `trig(a) = fast, slow` has a slow form for huge arguments; or one
 /// combination is written out.
 macro_rules! variants {
@@ -45,6 +53,15 @@ macro_rules! variants {
     (@ [$($done:tt)*] float($($a:ident),*) = $body:expr; $($rest:tt)*) => {
         variants!(@ [$($done)*
             variant!(($($a: F32),*) -> F32 = $body),
+            variant!(($($a: F64),*) -> F64 = $body),
+        ] $($rest)*)
+    };
+    (@ [$($done:tt)*] float($($a:ident),*) = $body:expr, f32: $fast:path; $($rest:tt)*) => {
+        variants!(@ [$($done)*
+            Variant { args: &[$(class_of!($a)),*], out: Class::F32, tiles: {
+                const TILES: [TileFn; 3] = simd::tile_f32!(<V> ($($a),*) = $fast($($a),*));
+                TILES
+            } },
             variant!(($($a: F64),*) -> F64 = $body),
         ] $($rest)*)
     };
@@ -104,7 +121,7 @@ macro_rules! functions {
     };
 }
 
-use {functions, variant, variants};
+use {class_of, functions, variant, variants};
 
 /// Whether a value counts as true: anything but zero, so NaN too.
 #[inline(always)]

@@ -19,7 +19,7 @@ functions! {
     SQRT "sqrt" "ts_sqrt(a)" { float(a) = a.sqrt(); }
     RSQRT "rsqrt" "ts_rsqrt(a)" { float(a) = 1.0 / a.sqrt(); }
 
-    EXP "exp" "ts_exp(a)" { float(a) = Math::exp::<S>(a); }
+    EXP "exp" "ts_exp(a)" { float(a) = Math::exp::<S>(a), f32: vector::exp; }
     EXP2 "exp2" "ts_exp2(a)" { float(a) = Math::exp2::<S>(a); }
     EXPM1 "expm1" "ts_expm1(a)" { float(a) = Math::expm1::<S>(a); }
     LOG "log" "ts_log(a)" { float(a) = Math::log::<S>(a); }
@@ -35,7 +35,7 @@ functions! {
     ATAN "atan" "ts_atan(a)" { float(a) = Math::atan::<S>(a); }
     SINH "sinh" "ts_sinh(a)" { float(a) = Math::sinh::<S>(a); }
     COSH "cosh" "ts_cosh(a)" { float(a) = Math::cosh::<S>(a); }
-    TANH "tanh" "ts_tanh(a)" { float(a) = Math::tanh::<S>(a); }
+    TANH "tanh" "ts_tanh(a)" { float(a) = Math::tanh::<S>(a), f32: vector::tanh; }
     ASINH "asinh" "ts_asinh(a)" { float(a) = Math::asinh::<S>(a); }
     ACOSH "acosh" "ts_acosh(a)" { float(a) = Math::acosh::<S>(a); }
     ATANH "atanh" "ts_atanh(a)" { float(a) = Math::atanh::<S>(a); }
@@ -60,7 +60,7 @@ functions! {
             if a == 0.0 { 1.0 } else { Math::sin_any(x) / x }
         };
     }
-    SIGMOID "sigmoid" "ts_sigmoid(a)" { float(a) = Math::sigmoid::<S>(a); }
+    SIGMOID "sigmoid" "ts_sigmoid(a)" { float(a) = Math::sigmoid::<S>(a), f32: vector::sigmoid; }
     LOGIT "logit" "ts_logit(a)" { float(a) = Math::log::<S>(a / (1.0 - a)); }
 
     FLOOR "floor" "ts_floor(a)" { float(a) = a.floor(); int(a) = a; }

@@ -3,6 +3,7 @@
 
 use super::convert;
 use crate::base::dtype::DType;
+use crate::kernel::abi::RawView;
 use crate::kernel::cpu::simd;
 use crate::kernel::program::{Class, Draw, Instr, Program, ReduceKind, TILE, TileFn};
 use std::sync::{Arc, OnceLock};
@@ -162,6 +163,13 @@ impl Code {
         code.find_direct_stores();
         code.place_values();
         code
+    }
+
+    /// The two views of a program that only moves elements from one to the other.
+    pub fn copies<'v>(&self, views: &'v [RawView]) -> Option<(&'v RawView, &'v RawView)> {
+        let [Op::Load { slot, out }, Op::Store { arg, slot: to, .. }] = self.ops[..] else { return None };
+        let (from, to) = (&views[slot as usize], &views[to as usize]);
+        (arg == out && from.dtype == to.dtype && from.shape == to.shape && from.ptr != to.ptr).then_some((from, to))
     }
 
     /// A store may be done by the op that makes the value if nothing is loaded in between and the value is

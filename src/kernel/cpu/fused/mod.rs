@@ -12,6 +12,7 @@ mod tiles;
 pub use code::Prepared;
 pub use convert::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 
+use super::copy::copy_view;
 use super::{random, reduce};
 use crate::kernel::abi::{Faults, RawView, Threads};
 use crate::kernel::program::Program;
@@ -58,6 +59,10 @@ pub unsafe fn run(
     }
     if space.numel() == 0 {
         return;
+    }
+    if let Some((from, to)) = code.copies(views) {
+        // SAFETY: the caller's promise; identical views need no copy.
+        return unsafe { copy_view(from, to, threads) };
     }
     let full = plan_map(code, &mut space, views);
     let grid = Grid { space: &space, first: 0, count: space.dims.len(), full };

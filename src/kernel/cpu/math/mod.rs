@@ -15,6 +15,7 @@ pub mod normal;
 pub mod polynomial;
 mod single;
 mod special;
+pub mod vector;
 mod wide;
 
 use super::simd::Simd;

@@ -5,8 +5,10 @@
 use super::layer::store;
 use crate::kernel::abi::Call;
 use crate::kernel::cpu::attributes;
-use crate::kernel::cpu::real::{Real, real, sum_by, widths};
+use crate::kernel::cpu::real::{Real, real, widths};
+use crate::kernel::cpu::rows;
 use crate::kernel::cpu::staging::{Scratch, Shared, Sink, read};
+use crate::kernel::cpu::vector::Vector;
 
 /// `[batch, channels, positions]`.
 #[derive(Clone, Copy)]
@@ -201,14 +203,18 @@ unsafe fn affine<T: Real>(call: &Call<'_>, channels: usize, fixed: usize, first:
 
 widths! {
     /// Mean and biased variance, in two passes.
-    fn moments<T>(x: &[T]) -> (T, T) {
+    fn moments<T, S>(x: &[T]) -> (T, T) {
         let count = T::from_usize(x.len());
-        let mean = sum_by(x.len(), |i| x[i]) / count;
-        let variance = sum_by(x.len(), |i| {
-            let d = x[i] - mean;
-            d * d
-        }) / count;
-        (mean, variance)
+        // SAFETY: `S` is the machine's.
+        unsafe {
+            let mean = rows::sum::<T, T::In<S>>(x, |x| x) / count;
+            let from = T::In::<S>::splat(mean);
+            let variance = rows::sum::<T, T::In<S>>(x, |x| {
+                let d = x.sub(from);
+                d.mul(d)
+            });
+            (mean, variance / count)
+        }
     }
 }
 
@@ -220,9 +226,13 @@ widths! {
 
 widths! {
     /// Sum of `g`, and of `g * (x - mean)`.
-    fn sums<T>(g: &[T], x: &[T], mean: T) -> (T, T) {
-        let n = g.len().min(x.len());
-        (sum_by(n, |i| g[i]), sum_by(n, |i| g[i] * (x[i] - mean)))
+    fn sums<T, S>(g: &[T], x: &[T], mean: T) -> (T, T) {
+        // SAFETY: `S` is the machine's.
+        unsafe {
+            let from = T::In::<S>::splat(mean);
+            let dot = rows::sum2::<T, T::In<S>>(g, x, |g, x| g.mul(x.sub(from)));
+            (rows::sum::<T, T::In<S>>(g, |g| g), dot)
+        }
     }
 }
 

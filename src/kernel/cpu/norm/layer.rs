@@ -5,8 +5,11 @@
 use super::sum_in_parts;
 use crate::kernel::abi::{Call, RawView, Threads};
 use crate::kernel::cpu::attributes;
-use crate::kernel::cpu::real::{Real, real, sum_by, widths};
+use crate::kernel::cpu::copy::stream_end;
+use crate::kernel::cpu::real::{Real, real, widths};
+use crate::kernel::cpu::rows::{self, Through};
 use crate::kernel::cpu::staging::{Packed, Shared, Sink, read};
+use crate::kernel::cpu::vector::Vector;
 
 /// What a row is, and which weight its elements have.
 #[derive(Clone, Copy)]
@@ -117,6 +120,7 @@ unsafe fn forward(call: &Call<'_>, r: Rows, eps: f64, centre: Centre) {
             let mut rstd = Sink::<T>::new(&call.outputs[call.outputs.len() - 1]);
             let (y_out, rstd_out) = (Shared::new(y.slice()), Shared::new(rstd.slice()));
             let mean_out = mean.as_mut().map(|mean| Shared::new(mean.slice()));
+            let through = Through::for_bytes(r.rows * r.n * size_of::<T>());
             call.threads.split(r.rows, (8192 / r.n.max(1)).max(1), |range| {
                 for row in range {
                     let part = row * r.n..(row + 1) * r.n;
@@ -126,12 +130,14 @@ unsafe fn forward(call: &Call<'_>, r: Rows, eps: f64, centre: Centre) {
                     };
                     let (weight, bias) = (of(&weight).map(|w| &*w), of(&bias).map(|b| &*b));
                     let y = y_out.range(part.clone());
-                    let (m, s) = normalise_row(&x[part], weight, bias, y, r.span, T::from_f64(eps), centre);
+                    let eps = T::from_f64(eps);
+                    let (m, s) = normalise_row(&x[part], weight, bias, y, r.span, eps, centre, through);
                     if let Some(mean) = mean_out {
                         *mean.at(row) = m;
                     }
                     *rstd_out.at(row) = s;
                 }
+                stream_end();
             });
             y.finish(call.threads);
             rstd.finish(call.threads);
@@ -144,29 +150,40 @@ unsafe fn forward(call: &Call<'_>, r: Rows, eps: f64, centre: Centre) {
 
 widths! {
     /// Normalises one row; its mean and the reciprocal of its deviation.
-    fn normalise_row<T>(
+    fn normalise_row<T, S>(
         x: &[T], weight: Option<&[T]>, bias: Option<&[T]>, y: &mut [T], span: usize, eps: T, centre: Centre,
+        through: Through,
     ) -> (T, T) {
         let n = x.len();
         let count = T::from_usize(n);
-        let mean = if centre == Centre::Mean { sum_by(n, |i| x[i]) / count } else { T::ZERO };
-        let variance = sum_by(n, |i| {
-            let d = x[i] - mean;
-            d * d
-        }) / count;
+        // SAFETY: here and below, `S` is the machine's; rows, weights and biases of span 1 are equally long.
+        let (mean, variance) = unsafe {
+            let mean = if centre == Centre::Mean { rows::sum::<T, T::In<S>>(x, |x| x) / count } else { T::ZERO };
+            let from = T::In::<S>::splat(mean);
+            let variance = rows::sum::<T, T::In<S>>(x, |x| {
+                let d = x.sub(from);
+                d.mul(d)
+            });
+            (mean, variance / count)
+        };
         let rstd = T::ONE / Real::sqrt(variance + eps);
         if span == 1 {
-            match (weight, bias) {
-                (Some(w), Some(b)) => {
-                    for (((y, &x), &w), &b) in y.iter_mut().zip(x).zip(w).zip(b) {
-                        *y = ((x - mean) * rstd).fma(w, b);
+            // SAFETY: as above.
+            unsafe {
+                let (m, s) = (T::In::<S>::splat(mean), T::In::<S>::splat(rstd));
+                let (x, y) = (x.as_ptr(), y.as_mut_ptr());
+                match (weight.map(<[T]>::as_ptr), bias.map(<[T]>::as_ptr)) {
+                    (Some(w), Some(b)) => {
+                        rows::map3::<T, T::In<S>>([x, w, b], y, n, through, |x, w, b| x.sub(m).mul(s).fma(w, b));
                     }
+                    (Some(w), None) => {
+                        rows::map3::<T, T::In<S>>([x, w, w], y, n, through, |x, w, _| x.sub(m).mul(s).mul(w));
+                    }
+                    (None, Some(b)) => {
+                        rows::map3::<T, T::In<S>>([x, b, b], y, n, through, |x, b, _| x.sub(m).fma(s, b));
+                    }
+                    (None, None) => rows::map::<T, T::In<S>>(x, y, n, through, |x| x.sub(m).mul(s)),
                 }
-                (Some(w), None) => y.iter_mut().zip(x).zip(w).for_each(|((y, &x), &w)| *y = (x - mean) * rstd * w),
-                (None, Some(b)) => {
-                    y.iter_mut().zip(x).zip(b).for_each(|((y, &x), &b)| *y = (x - mean).fma(rstd, b));
-                }
-                (None, None) => y.iter_mut().zip(x).for_each(|(y, &x)| *y = (x - mean) * rstd),
             }
         } else if span > 0 {
             for (c, (y, x)) in y.chunks_exact_mut(span).zip(x.chunks_exact(span)).enumerate() {
@@ -267,28 +284,52 @@ pub(super) unsafe fn store<T: Real>(view: &RawView, values: &[T], threads: &Thre
 widths! {
     /// With h = (x - mean) * rstd and g' = g * weight:
     /// dx = rstd * (g' - mean(g') - h * mean(g' * h)); dw += g * h; db += g.
-    fn grad_row<T>(
+    fn grad_row<T, S>(
         g: &[T], x: &[T], weight: Option<&[T]>, mean: T, rstd: T, dx: &mut [T], span: usize, centre: Centre,
         dw: &mut [T], db: &mut [T],
     ) {
         let n = x.len();
         let count = T::from_usize(n);
         if span == 1 {
-            let gw = |i: usize| weight.map_or(g[i], |w| g[i] * w[i]);
-            let sum = if centre == Centre::Mean { sum_by(n, gw) / count } else { T::ZERO };
-            let dot = sum_by(n, |i| gw(i) * (x[i] - mean)) * rstd / count;
-            for i in 0..n {
-                dx[i] = rstd * (gw(i) - sum - (x[i] - mean) * rstd * dot);
+            let ones;
+            let w = match weight {
+                Some(w) => w,
+                None => {
+                    ones = vec![T::ONE; n];
+                    &ones
+                }
+            };
+            // SAFETY: `S` is the machine's; rows and weights are equally long.
+            unsafe {
+                let (m, s) = (T::In::<S>::splat(mean), T::In::<S>::splat(rstd));
+                // g' for now.
+                let (g, w, to) = (g.as_ptr(), w.as_ptr(), dx.as_mut_ptr());
+                rows::map3::<T, T::In<S>>([g, w, w], to, n, Through::Cache, |g, w, _| g.mul(w));
+                let sum = if centre == Centre::Mean { rows::sum::<T, T::In<S>>(dx, |g| g) / count } else { T::ZERO };
+                let dot = rows::sum2::<T, T::In<S>>(dx, x, |g, x| g.mul(x.sub(m))) * rstd / count;
+                let (sum, slope) = (T::In::<S>::splat(sum), T::In::<S>::splat(-(rstd * dot)));
+                let (to, x) = (dx.as_mut_ptr(), x.as_ptr());
+                rows::map3::<T, T::In<S>>([to, x, x], to, n, Through::Cache, |g, x, _| {
+                    x.sub(m).fma(slope, g.sub(sum)).mul(s)
+                });
+                if !dw.is_empty() {
+                    let (dw, db) = (dw.as_mut_ptr(), db.as_mut_ptr());
+                    rows::map3::<T, T::In<S>>([g, x, dw], dw, n, Through::Cache, |g, x, dw| g.mul(x.sub(m)).fma(s, dw));
+                    rows::map3::<T, T::In<S>>([g, db, db], db, n, Through::Cache, |g, db, _| db.add(g));
+                }
             }
-            dw.iter_mut().zip(g).zip(x).for_each(|((dw, &g), &x)| *dw += g * (x - mean) * rstd);
-            db.iter_mut().zip(g).for_each(|(db, &g)| *db += g);
             return;
         }
         let (mut sum, mut dot) = (T::ZERO, T::ZERO);
         for c in 0..n / span.max(1) {
             let (g, x) = (&g[c * span..(c + 1) * span], &x[c * span..(c + 1) * span]);
             let w = weight.map_or(T::ONE, |w| w[c]);
-            let (s, d) = (sum_by(span, |i| g[i]), sum_by(span, |i| g[i] * (x[i] - mean)) * rstd);
+            // SAFETY: `S` is the machine's.
+            let (s, d) = unsafe {
+                let m = T::In::<S>::splat(mean);
+                let d = rows::sum2::<T, T::In<S>>(g, x, |g, x| g.mul(x.sub(m))) * rstd;
+                (rows::sum::<T, T::In<S>>(g, |g| g), d)
+            };
             sum += w * s;
             dot += w * d;
             if !dw.is_empty() {

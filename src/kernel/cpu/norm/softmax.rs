@@ -2,8 +2,11 @@
 
 use crate::kernel::abi::{Call, Threads};
 use crate::kernel::cpu::attributes;
-use crate::kernel::cpu::real::{LANES, Real, fold_sum, max_of, real, sum_by, widths};
-use crate::kernel::cpu::staging::{Shared, Sink, around, read};
+use crate::kernel::cpu::copy::stream_end;
+use crate::kernel::cpu::real::{real, widths};
+use crate::kernel::cpu::rows::{self, Through};
+use crate::kernel::cpu::staging::{Scratch, Shared, Sink, around, read};
+use crate::kernel::cpu::vector::Vector;
 use std::ops::Range;
 
 /// Which of the two; the arithmetic differs only at the ends.
@@ -66,10 +69,11 @@ unsafe fn forward(call: &Call<'_>, form: Form) {
         let (x, mut sink) = unsafe { (read::<T>(x, call.threads), Sink::<T>::new(y)) };
         let out = Shared::new(sink.slice());
         if inner == 1 {
+            let through = Through::for_bytes(outer * n * size_of::<T>());
             call.threads.split(outer, (8192 / n).max(1), |rows| {
                 let range = rows.start * n..rows.end * n;
                 // SAFETY: rows are disjoint.
-                forward_rows(&x[range.clone()], unsafe { out.range(range) }, n, form);
+                forward_rows(&x[range.clone()], unsafe { out.range(range) }, n, form, through);
             });
         } else {
             split_columns(call.threads, outer, n, inner, |start, columns| {
@@ -93,44 +97,28 @@ fn split_columns(threads: &Threads, outer: usize, n: usize, inner: usize, each: 
 }
 
 widths! {
-    fn forward_rows<T>(x: &[T], y: &mut [T], n: usize, form: Form) {
+    fn forward_rows<T, S>(x: &[T], y: &mut [T], n: usize, form: Form, through: Through) {
+        let mut powers = Scratch::<T>::new(n);
         for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)) {
-            let max = max_of(x);
-            match form {
-                Form::Plain => {
-                    let sum = exp_row(x, y, max);
-                    let scale = T::ONE / sum;
-                    y.iter_mut().for_each(|y| *y *= scale);
-                }
-                Form::Log => {
-                    let shift = max + sum_by(n, |i| (x[i] - max).exp()).ln();
-                    y.iter_mut().zip(x).for_each(|(y, &x)| *y = x - shift);
+            // SAFETY: `S` is the machine's; the rows are equally long.
+            unsafe {
+                // NaN is not the largest, but it makes the sum NaN.
+                let max = rows::largest::<T, T::In<S>>(x);
+                let sum = rows::exp_sum::<T, S>(x.as_ptr(), max, powers.as_mut_ptr(), n, n);
+                match form {
+                    Form::Plain => {
+                        let scale = T::In::<S>::splat(T::ONE / sum);
+                        rows::map::<T, T::In<S>>(powers.as_ptr(), y.as_mut_ptr(), n, through, |y| y.mul(scale));
+                    }
+                    Form::Log => {
+                        let shift = T::In::<S>::splat(max + sum.ln());
+                        rows::map::<T, T::In<S>>(x.as_ptr(), y.as_mut_ptr(), n, through, |x| x.sub(shift));
+                    }
                 }
             }
         }
+        stream_end();
     }
-}
-
-/// `y = exp(x - max)`; their sum.
-#[inline(always)]
-fn exp_row<T: Real>(x: &[T], y: &mut [T], max: T) -> T {
-    let mut lanes = [T::ZERO; LANES];
-    let whole = x.len() - x.len() % LANES;
-    let (x_head, x_tail) = x.split_at(whole);
-    let (y_head, y_tail) = y.split_at_mut(whole);
-    for (x, y) in x_head.chunks_exact(LANES).zip(y_head.chunks_exact_mut(LANES)) {
-        for i in 0..LANES {
-            let e = (x[i] - max).exp();
-            y[i] = e;
-            lanes[i] += e;
-        }
-    }
-    let mut sum = fold_sum(lanes);
-    for (x, y) in x_tail.iter().zip(y_tail) {
-        *y = (*x - max).exp();
-        sum += *y;
-    }
-    sum
 }
 
 widths! {
@@ -196,17 +184,22 @@ unsafe fn backward(call: &Call<'_>, form: Form) {
 }
 
 widths! {
-    fn backward_rows<T>(g: &[T], y: &[T], dx: &mut [T], n: usize, form: Form) {
+    fn backward_rows<T, S>(g: &[T], y: &[T], dx: &mut [T], n: usize, form: Form) {
         for ((g, y), dx) in g.chunks_exact(n).zip(y.chunks_exact(n)).zip(dx.chunks_exact_mut(n)) {
             match form {
-                Form::Plain => {
-                    let dot = sum_by(n, |i| g[i] * y[i]);
-                    dx.iter_mut().zip(g).zip(y).for_each(|((dx, &g), &y)| *dx = y * (g - dot));
-                }
-                Form::Log => {
-                    let sum = sum_by(n, |i| g[i]);
-                    dx.iter_mut().zip(g).zip(y).for_each(|((dx, &g), &y)| *dx = g - y.exp() * sum);
-                }
+                // SAFETY: here and below, `S` is the machine's; the rows are equally long.
+                Form::Plain => unsafe {
+                    let dot = T::In::<S>::splat(rows::sum2::<T, T::In<S>>(g, y, |g, y| g.mul(y)));
+                    let from = [g.as_ptr(), y.as_ptr(), y.as_ptr()];
+                    rows::map3::<T, T::In<S>>(from, dx.as_mut_ptr(), n, Through::Cache, |g, y, _| y.mul(g.sub(dot)));
+                },
+                // SAFETY: as above.
+                Form::Log => unsafe {
+                    let sum = rows::sum::<T, T::In<S>>(g, |g| g);
+                    let (g, to) = (g.as_ptr(), dx.as_mut_ptr());
+                    rows::exp_map::<T, S>(y.as_ptr(), T::ZERO, sum, to, n);
+                    rows::map3::<T, T::In<S>>([g, to, to], to, n, Through::Cache, |g, share, _| g.sub(share));
+                },
             }
         }
     }

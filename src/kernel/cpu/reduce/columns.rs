@@ -4,7 +4,8 @@
 //! several times faster than tiles taken one below the other.
 
 use super::{Partials, Plan, Task, Wide, part_count};
-use crate::kernel::cpu::fused::{Grid, Place, Space, Tiles, fit};
+use crate::base::dtype::DType;
+use crate::kernel::cpu::fused::{Grid, Op, Place, Space, Tiles, fit};
 use crate::kernel::cpu::simd;
 use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
@@ -13,6 +14,12 @@ use std::ops::Range;
 const GROUP: usize = 8;
 /// Tiles that are added lane by lane in the element type before the lanes are added to f64 ones.
 const FLUSH: usize = 16;
+/// Rows that are added while their lanes are in registers, when nothing is computed before.
+const ROWS: usize = 16;
+/// Rows of a part at least, then: a part costs as much as reading a few dozen.
+const PART_ROWS: usize = 256;
+/// Width from which lanes are kept by rows; narrower rows are better taken several to a tile.
+const WIDE: usize = 64;
 
 /// A row of the kept dim, cut into pieces of `c` lanes, the last shorter.
 struct Cut {
@@ -26,7 +33,8 @@ struct Cut {
 }
 
 impl Cut {
-    fn new(space: &Space, first: usize, tile: usize) -> Cut {
+    /// `by_rows`: a box is one row, whatever its width.
+    fn new(space: &Space, first: usize, tile: usize, by_rows: bool) -> Cut {
         let last = space.dims.len() - 1;
         let width = space.dims[last].size;
         let c = fit([1, 1, width], tile)[2];
@@ -36,7 +44,7 @@ impl Cut {
             piece.dims[last].size = c;
             let sizes = [0, 1, 2].map(|i| piece.dims[last - 2 + i].size);
             // Pieces of one row go in step, so they have equally many boxes.
-            let full = if pieces > 1 { [1, 1, c] } else { fit(sizes, tile) };
+            let full = if pieces > 1 || by_rows { [1, 1, c] } else { fit(sizes, tile) };
             (piece, full)
         };
         Cut { whole: piece(c), tail: piece(width - (pieces - 1) * c), first, c, pieces }
@@ -63,14 +71,16 @@ impl Plan<'_> {
         let count = space.dims.len() - kept - 1;
         space.pad_at(kept, count, 2, true);
         let last = space.dims.len() - 1;
-        let cut = Cut::new(&space, kept, self.code.tile);
+        let plain = self.plain_load(&space);
+        let cut = Cut::new(&space, kept, self.code.tile, plain.is_some());
         let reduced: usize = space.dims[kept..last].iter().map(|dim| dim.size).product();
         let groups = cut.pieces.div_ceil(GROUP);
         let lanes_of_unit = cut.pieces.min(GROUP) * cut.c;
         let units = Grid { space: &space, first: 0, count: kept, full: [1; 3] };
         let unit_count = units.boxes() * groups;
         let boxes = cut.grid(0).boxes();
-        let parts = part_count(unit_count, boxes * cut.pieces.min(GROUP)).min(boxes.max(1));
+        let most = if plain.is_some() { boxes / PART_ROWS } else { boxes };
+        let parts = part_count(unit_count, boxes * cut.pieces.min(GROUP)).min(most.max(1));
         let tasks = self.tasks.len();
         let mut partials = Partials::new(if parts > 1 { unit_count * parts * tasks * lanes_of_unit } else { 0 });
         let shared = partials.share();
@@ -98,7 +108,11 @@ impl Plan<'_> {
                     let span = boxes * part / parts..boxes * (part + 1) / parts;
                     let pieces = pieces_of(unit);
                     let offsets = pieces.clone().map(|piece| offsets_of(unit, piece)).collect();
-                    self.column(&cut, (whole.as_mut(), &mut tail), span, pieces.clone(), offsets, &mut lanes);
+                    if let Some(slot) = plain {
+                        self.rows_of(&cut, slot, span, pieces.clone(), offsets, &mut lanes);
+                    } else {
+                        self.column(&cut, (whole.as_mut(), &mut tail), span, pieces.clone(), offsets, &mut lanes);
+                    }
                     for (k, piece) in pieces.enumerate() {
                         let width = cut.width(piece);
                         for (t, task) in self.tasks.iter().enumerate() {
@@ -139,6 +153,67 @@ impl Plan<'_> {
                     unsafe { task.emit(self.given, offsets[task.slot], step, values, positions) };
                 }
             }
+        }
+    }
+
+    /// The view that is reduced as it lies in memory: nothing is computed or converted before, and its rows are dense.
+    fn plain_load(&self, space: &Space) -> Option<usize> {
+        let [Op::Load { slot, out }, ref rest @ ..] = self.code.ops[..] else { return None };
+        let reduces = |op: &Op| matches!(*op, Op::Reduce { arg, .. } if arg == out);
+        let dtype = self.given.views[slot as usize].dtype;
+        let register = matches!(dtype, DType::Bool | DType::I64 | DType::F32 | DType::F64);
+        let dense = space.stride(space.dims.len() - 1, slot as usize) == dtype.size_bytes() as isize;
+        let wide = space.dims[space.dims.len() - 1].size >= WIDE;
+        let applies = register && dense && wide && rest.iter().all(reduces) && self.tasks.iter().all(|task| !task.arg);
+        applies.then_some(slot as usize)
+    }
+
+    /// As `column`, straight from the memory of view `slot`: rows are added to lanes that stay in registers.
+    ///
+    /// # Safety
+    /// As `column`; `plain_load` gave the slot.
+    unsafe fn rows_of(
+        &self,
+        cut: &Cut,
+        slot: usize,
+        span: Range<usize>,
+        pieces: Range<usize>,
+        offsets: SmallVec<[SmallVec<[isize; 8]>; GROUP]>,
+        lanes: &mut [Lanes],
+    ) {
+        for (k, piece) in pieces.clone().enumerate() {
+            lanes[k].reset(self.tasks, cut.width(piece));
+        }
+        let view = &self.given.views[slot];
+        let mut at = span.start;
+        let mut runs = 0;
+        while at < span.end {
+            let mut rows = 0;
+            for (k, piece) in pieces.clone().enumerate() {
+                let grid = cut.grid(piece);
+                let dim = grid.space.dims.len() - 2;
+                let size = grid.space.dims[dim].size;
+                let most = ROWS.max(1024 / cut.c);
+                rows = most.min(span.end - at).min(size - at % size);
+                // SAFETY: the rows belong to the span; lanes have room for a piece.
+                unsafe {
+                    let from = view.ptr.offset(grid.place(at, &offsets[k]).offsets[slot]);
+                    let step = grid.space.stride(dim, slot);
+                    for (t, task) in self.tasks.iter().enumerate() {
+                        let (narrow, wide, _) = lanes[k].pointers(t);
+                        let join = task.kernels.join_rows[simd::level()];
+                        join(narrow, from, step, rows, cut.width(piece));
+                        if runs % 2 == 1 {
+                            (task.kernels.flush[simd::level()])(narrow, wide, cut.width(piece));
+                        }
+                    }
+                }
+            }
+            at += rows;
+            runs += 1;
+        }
+        for (k, piece) in pieces.enumerate() {
+            lanes[k].finish(self.tasks, cut.width(piece), cut.width(piece));
         }
     }
 
@@ -252,7 +327,7 @@ impl Lanes {
                 } else {
                     (task.kernels.join[simd::level()])(narrow, value, count);
                     if flush {
-                        (task.kernels.flush)(narrow, wide, full);
+                        (task.kernels.flush[simd::level()])(narrow, wide, full);
                     }
                 }
             }
@@ -265,7 +340,7 @@ impl Lanes {
             let filled = if task.arg { width } else { full };
             let (narrow, wide, _) = self.pointers(t);
             // SAFETY: lanes have room for a full box.
-            unsafe { (task.kernels.flush)(narrow, wide, filled) };
+            unsafe { (task.kernels.flush[simd::level()])(narrow, wide, filled) };
             let wide = &mut self.wide[t * self.tile..][..filled];
             let (first, rest) = wide.split_at_mut(width);
             for row in rest.chunks(width) {

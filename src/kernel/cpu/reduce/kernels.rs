@@ -20,12 +20,14 @@ pub(super) struct Kernels {
     pub rows: [unsafe fn(*const u8, usize, usize, *mut Wide, *mut i64); 3],
     /// Lane by lane: (accumulators, source, n).
     pub join: [unsafe fn(*mut u8, *const u8, usize); 3],
+    /// Row after row of `c` elements, lane by lane: (accumulators, source, bytes from row to row, rows, c).
+    pub join_rows: [unsafe fn(*mut u8, *const u8, isize, usize, usize); 3],
     /// Lane by lane with positions: (accumulators, positions, source, rows, c, position of the first row).
     pub join_at: [unsafe fn(*mut u8, *mut i64, *const u8, usize, usize, i64); 3],
     /// Sets lanes to the identity.
     pub clear: unsafe fn(*mut u8, usize),
     /// Adds lanes to wide ones and resets them.
-    pub flush: unsafe fn(*mut u8, *mut Wide, usize),
+    pub flush: [unsafe fn(*mut u8, *mut Wide, usize); 3],
     /// First element equal to a wide value (NaN equals NaN).
     pub find: unsafe fn(*const u8, usize, Wide) -> usize,
     /// Combines two wide values.
@@ -72,16 +74,6 @@ macro_rules! kernels {
         unsafe fn clear(lanes: *mut u8, n: usize) {
             // SAFETY: the caller gives `n` lanes.
             unsafe { std::slice::from_raw_parts_mut(lanes.cast::<$T>(), n) }.fill(IDENTITY);
-        }
-        unsafe fn flush(lanes: *mut u8, wide: *mut Wide, n: usize) {
-            for i in 0..n {
-                // SAFETY: the caller gives `n` lanes of each.
-                unsafe {
-                    let lane = &mut *lanes.cast::<$T>().add(i);
-                    *wide.add(i) = bits(join_wide(value(*wide.add(i)), *lane as $W));
-                    *lane = IDENTITY;
-                }
-            }
         }
         Kernels {
             fold: levels!(<S> fn(source: *const u8, n: usize) -> Wide {
@@ -144,6 +136,32 @@ macro_rules! kernels {
                     *lanes.add(i) = join(*lanes.add(i), *source.add(i));
                 }
             }),
+            join_rows: levels!(<S> fn(lanes: *mut u8, source: *const u8, step: isize, rows: usize, c: usize) {
+                let lanes = lanes.cast::<$T>();
+                // Some lanes at a time, which stay in registers from row to row.
+                let mut first = 0;
+                while first < c {
+                    let width = if c - first < LANES { c - first } else { LANES };
+                    let mut sums = [IDENTITY; LANES];
+                    for row in 0..rows {
+                        let source = source.offset(row as isize * step).cast::<$T>().add(first);
+                        if width == LANES {
+                            for l in 0..LANES {
+                                sums[l] = join(sums[l], *source.add(l));
+                            }
+                        } else {
+                            for l in 0..width {
+                                sums[l] = join(sums[l], *source.add(l));
+                            }
+                        }
+                    }
+                    for l in 0..width {
+                        let lane = lanes.add(first + l);
+                        *lane = join(*lane, sums[l]);
+                    }
+                    first += LANES;
+                }
+            }),
             join_at: levels!(<S> fn(
                 lanes: *mut u8, positions: *mut i64, source: *const u8, rows: usize, c: usize, first: i64
             ) {
@@ -158,7 +176,14 @@ macro_rules! kernels {
                 }
             }),
             clear,
-            flush,
+            flush: levels!(<S> fn(lanes: *mut u8, wide: *mut Wide, n: usize) {
+                let lanes = std::slice::from_raw_parts_mut(lanes.cast::<$T>(), n);
+                let wide = std::slice::from_raw_parts_mut(wide, n);
+                for (wide, lane) in wide.iter_mut().zip(&*lanes) {
+                    *wide = bits(join_wide(value(*wide), *lane as $W));
+                }
+                lanes.fill(IDENTITY);
+            }),
             find,
             combine: |x, y| bits(join_wide(value(x), value(y))),
             beats: |old, new| beats(value(old) as $T, value(new) as $T),
