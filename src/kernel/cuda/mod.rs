@@ -4,14 +4,17 @@
 //! matrix products. Whoever implements it compiles, orders and runs them.
 
 mod arrange;
+mod conv;
 mod dense;
 mod family;
 mod fault;
 pub mod fused;
+mod index;
 mod launch;
 mod loss;
 pub mod matmul;
 mod norm;
+mod pool;
 mod rows;
 mod softmax;
 mod text;
@@ -57,6 +60,30 @@ pub static ENTRIES: &[(HostFn, CudaFn)] = &[
     (cpu::loss::cross_entropy_grad, loss::cross_entropy_grad),
     (cpu::loss::nll, loss::nll),
     (cpu::loss::nll_grad, loss::nll_grad),
+    (cpu::index::index_get, index::index_get),
+    (cpu::index::index_put, index::index_put),
+    (cpu::index::take, index::take),
+    (cpu::index::put, index::put),
+    (cpu::index::rows::index_select, index::index_select),
+    (cpu::index::rows::index_add, index::index_add),
+    (cpu::index::rows::index_copy, index::index_copy),
+    (cpu::index::rows::index_fill, index::index_fill),
+    (cpu::index::rows::embedding, index::embedding),
+    (cpu::index::rows::embedding_grad, index::embedding_grad),
+    (cpu::index::rows::one_hot, index::one_hot),
+    (cpu::index::gather::gather, index::gather),
+    (cpu::index::gather::scatter, index::scatter),
+    (cpu::index::gather::scatter_add, index::scatter_add),
+    (cpu::conv::conv_forward, conv::conv_forward),
+    (cpu::conv::conv_grad_input, conv::conv_grad_input),
+    (cpu::conv::conv_grad_weight, conv::conv_grad_weight),
+    (cpu::pool::max_pool, pool::max_pool),
+    (cpu::pool::adaptive_max_pool, pool::adaptive_max_pool),
+    (cpu::pool::max_pool_grad, pool::max_pool_grad),
+    (cpu::pool::avg_pool, pool::avg_pool),
+    (cpu::pool::adaptive_avg_pool, pool::adaptive_avg_pool),
+    (cpu::pool::avg_pool_grad, pool::avg_pool_grad),
+    (cpu::pool::adaptive_avg_pool_grad, pool::adaptive_avg_pool_grad),
 ];
 
 /// Every hand-written text, specialised in each way that launches ask for: what a compile test goes over.
@@ -65,6 +92,9 @@ pub fn sources() -> Vec<&'static Source> {
     all.extend(softmax::sources());
     all.extend(norm::sources());
     all.extend(loss::sources());
+    all.extend(index::sources());
+    all.extend(conv::sources());
+    all.extend(pool::sources());
     all
 }
 
