@@ -4,6 +4,7 @@
 //! matrix products. Whoever implements it compiles, orders and runs them.
 
 mod arrange;
+mod attention;
 mod conv;
 mod dense;
 mod family;
@@ -16,7 +17,10 @@ pub mod matmul;
 mod norm;
 mod pool;
 mod rows;
+mod scan;
+mod select;
 mod softmax;
+mod sort;
 mod text;
 
 pub use fault::FaultSlot;
@@ -84,6 +88,20 @@ pub static ENTRIES: &[(HostFn, CudaFn)] = &[
     (cpu::pool::adaptive_avg_pool, pool::adaptive_avg_pool),
     (cpu::pool::avg_pool_grad, pool::avg_pool_grad),
     (cpu::pool::adaptive_avg_pool_grad, pool::adaptive_avg_pool_grad),
+    (cpu::attention::attention, attention::attention),
+    (cpu::attention::attention_grad, attention::attention_grad),
+    (cpu::scan::cumsum, scan::cumsum),
+    (cpu::scan::cumprod, scan::cumprod),
+    (cpu::scan::logcumsumexp, scan::logcumsumexp),
+    (cpu::scan::cummax, scan::cummax),
+    (cpu::scan::cummin, scan::cummin),
+    (cpu::sort::sort, sort::sort),
+    (cpu::sort::argsort, sort::argsort),
+    (cpu::sort::sort_values, sort::sort_values),
+    (cpu::sort::pick::topk, sort::topk),
+    (cpu::select::count, select::count),
+    (cpu::select::nonzero, select::nonzero),
+    (cpu::select::masked_select, select::masked_select),
 ];
 
 /// Every hand-written text, specialised in each way that launches ask for: what a compile test goes over.
@@ -95,6 +113,10 @@ pub fn sources() -> Vec<&'static Source> {
     all.extend(index::sources());
     all.extend(conv::sources());
     all.extend(pool::sources());
+    all.extend(attention::sources());
+    all.extend(scan::sources());
+    all.extend(sort::sources());
+    all.extend(select::sources());
     all
 }
 

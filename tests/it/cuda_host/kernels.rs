@@ -387,3 +387,100 @@ fn pools() {
         check(k::adaptive_avg_pool_grad, &[g()], &[(dtype, &[2, 3, 9, 8], None)], &[Attr::Int(2)], close);
     }
 }
+
+#[test]
+fn attention_and_its_gradient() {
+    use cpu::attention as k;
+    for (dtype, close) in FLOATS {
+        let stat = dtype.compute();
+        let (l, s, e, v) = (37, 45, 20, 33);
+        let shapes: [&[usize]; 3] = [&[2, 3, 37, 20], &[2, 3, 45, 20], &[2, 3, 45, 33]];
+        assert_eq!((shapes[0][2], shapes[1][2], shapes[0][3], shapes[2][3]), (l, s, e, v));
+        let given = || [0, 1, 2].map(|i| input((dtype, shapes[i], None), i + 1));
+        let out: &[usize] = &[2, 3, 37, 33];
+        let lse: &[usize] = &[2, 3, 37];
+        for (causal, mask) in [(false, 0), (true, 0), (false, 1), (true, 2)] {
+            let mask = |list: &mut Vec<Memory>| match mask {
+                // Expanded over heads, and a query that sees nothing.
+                1 => list.push(Memory::new(DType::Bool, &[2, 3, 37, 45], &[45, 0, 90, 1], |i| {
+                    if i / 90 == 3 { 0.0 } else { wave(i) + 2.0 }
+                })),
+                2 => list.push(Memory::new(DType::F32, &[2, 3, 37, 45], &[0, 0, 45, 1], wave)),
+                _ => {}
+            };
+            let attrs = [Attr::Bool(causal), Attr::None];
+            let mut list: Vec<Memory> = given().into_iter().collect();
+            mask(&mut list);
+            check(k::attention, &list, &[(dtype, out, None), (stat, lse, None)], &attrs, close * 4.0);
+            let mut list = vec![input((dtype, out, None), 7)];
+            list.extend(given());
+            list.push(input((dtype, out, None), 8));
+            list.push(Memory::new(stat, lse, &strides(lse, None), |_| 4.0));
+            mask(&mut list);
+            check(k::attention_grad, &list, &shapes.map(|shape| (dtype, shape, None)), &attrs, close * 100.0);
+        }
+    }
+}
+
+#[test]
+fn scans_sorts_and_selections() {
+    use cpu::{scan, select, sort};
+    for dtype in [DType::F32, DType::F64, DType::BF16, DType::I64, DType::U8, DType::I16] {
+        let close = match dtype {
+            DType::F32 => 3e-5,
+            DType::F64 => 1e-11,
+            DType::BF16 => 4e-2,
+            _ => 0.0,
+        };
+        for (shape, dim) in [(&[5, 1500][..], 1), (&[2, 20_000], 1), (&[6, 7, 5], 1), (&[], 0)] {
+            let x = || {
+                Memory::new(dtype, shape, &strides(shape, None), |i| {
+                    (wave(i) * 3.0).round() * if dtype.is_float() { 0.25 } else { 1.0 }
+                })
+            };
+            let wide = if dtype.is_float() { dtype } else { DType::I64 };
+            for reverse in [false, true] {
+                check(
+                    scan::cumsum,
+                    &[x()],
+                    &[(wide, shape, None)],
+                    &[Attr::Int(dim), Attr::Bool(reverse)],
+                    close * 4.0,
+                );
+            }
+            if dtype.is_float() {
+                check(scan::logcumsumexp, &[x()], &[(dtype, shape, None)], &[Attr::Int(dim), Attr::Bool(false)], close);
+                let ones = Memory::new(dtype, shape, &strides(shape, None), |i| 1.0 + wave(i) * 1e-4);
+                check(
+                    scan::cumprod,
+                    &[ones],
+                    &[(dtype, shape, None)],
+                    &[Attr::Int(dim), Attr::Bool(false)],
+                    close * 10.0,
+                );
+            }
+            let pair = [(dtype, shape, None), (DType::I64, shape, None)];
+            check(scan::cummax, &[x()], &pair, &[Attr::Int(dim)], 0.0);
+            check(scan::cummin, &[x()], &pair, &[Attr::Int(dim)], 0.0);
+            for descending in [false, true] {
+                let holes = Memory::new(dtype, shape, &strides(shape, None), |i| {
+                    if dtype.is_float() && i % 97 == 5 { f64::NAN } else { (wave(i) * 3.0).round() }
+                });
+                check(sort::sort, &[holes], &pair, &[Attr::Int(dim), Attr::Bool(descending)], 0.0);
+                check(sort::argsort, &[x()], &pair[1..], &[Attr::Int(dim), Attr::Bool(descending)], 0.0);
+            }
+        }
+        let shape: &[usize] = &[7, 9, 50];
+        let x = || Memory::new(dtype, shape, &[1, 350, 7], |i| if i % 3 == 0 { 0.0 } else { wave(i) * 3.0 });
+        check(select::count, &[x()], &[(DType::I64, &[1], None)], &[], 0.0);
+        let set = ints(dtype, &[7, 9, 50], |i| (i % 5 == 2) as i64);
+        check(select::nonzero, &[set], &[(DType::I64, &[630, 3], None)], &[], 0.0);
+        let mask = Memory::new(DType::Bool, shape, &[450, 50, 1], |i| (i % 5 == 2) as u8 as f64);
+        check(select::masked_select, &[x(), mask], &[(dtype, &[630], None)], &[], 0.0);
+    }
+    let distinct = || Memory::new(DType::F32, &[3, 3000], &[3000, 1], |i| ((i * 7919) % 9001) as f64);
+    let best = [(DType::F32, &[3, 10][..], None), (DType::I64, &[3, 10], None)];
+    for largest in [true, false] {
+        check(sort::pick::topk, &[distinct()], &best, &[Attr::Int(10), Attr::Int(1), Attr::Bool(largest)], 0.0);
+    }
+}
