@@ -12,7 +12,7 @@ use crate::base::attr::Attr;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::{Strides, contiguous_strides};
 use crate::kernel::abi::{Call, RawView};
-use crate::kernel::cpu::walk::{dim, flag, int, ints, scalar};
+use crate::kernel::cpu::walk::{dim, flag, int, ints, scalar, shifted};
 
 type Done = Result<(), GpuError>;
 
@@ -406,6 +406,26 @@ pub fn one_hot(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let src = RawView { strides: index.shape.iter().map(|_| 0).collect(), shape: index.shape.clone(), ..one };
     let places = Places::along(y, &src, &index, last, gpu)?;
     Places { kind: LABEL, ..places }.write(gpu)
+}
+
+/// `y[start..] += g` at the places of a layout that may name one element several times.
+pub fn add_strided(g: &RawView, y: &RawView, start: isize, strides: &Strides, gpu: &mut dyn Gpu) -> Done {
+    let places = |y: &RawView, _: &mut dyn Gpu| {
+        let none: Strides = strides.iter().map(|_| 0).collect();
+        Ok(Places {
+            x: shifted(y, start, y.shape.clone(), y.strides.clone()),
+            other: g.clone(),
+            x_steps: strides.clone(),
+            positions: none.clone(),
+            cells: none,
+            cell_count: 0,
+            indices: Vec::new(),
+            wraps: false,
+            kind: INDEX,
+            skips: None,
+        })
+    };
+    adding(y, 1.0, places, gpu)
 }
 
 /// Texts for the compile test.

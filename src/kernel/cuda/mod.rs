@@ -45,6 +45,10 @@ pub static ENTRIES: &[(HostFn, CudaFn)] = &[
     (cpu::copy::arrange::flip, arrange::flip),
     (cpu::copy::arrange::roll, arrange::roll),
     (cpu::copy::arrange::diag_embed, arrange::diag_embed),
+    (cpu::copy::arrange::tril, arrange::tril),
+    (cpu::copy::arrange::triu, arrange::triu),
+    (cpu::copy::pad::pad_constant, arrange::pad_constant),
+    (cpu::copy::strided_add::strided_add, arrange::strided_add),
     (cpu::matmul::matmul, matmul::matmul),
     (cpu::matmul::linear, matmul::linear),
     (cpu::norm::softmax::softmax, softmax::softmax),
@@ -107,6 +111,7 @@ pub static ENTRIES: &[(HostFn, CudaFn)] = &[
 /// Every hand-written text, specialised in each way that launches ask for: what a compile test goes over.
 pub fn sources() -> Vec<&'static Source> {
     let mut all: Vec<&'static Source> = matmul::sources().collect();
+    all.extend(arrange::sources());
     all.extend(softmax::sources());
     all.extend(norm::sources());
     all.extend(loss::sources());

@@ -87,5 +87,6 @@ pub fn word(view: Option<&RawView>) -> u64 {
 /// The shapes of row kernels that a compile test should see.
 pub fn sample_shapes() -> [Names; 3] {
     let number = Value::Number;
-    [(4, 2, 256), (1, 4, 1024), (1, 0, 1024)].map(|(v, e, t)| [("V", number(v)), ("E", number(e)), ("THREADS", number(t))])
+    [(4, 2, 256), (1, 4, 1024), (1, 0, 1024)]
+        .map(|(v, e, t)| [("V", number(v)), ("E", number(e)), ("THREADS", number(t))])
 }

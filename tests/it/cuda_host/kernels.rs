@@ -73,6 +73,15 @@ fn rearrangements() {
         check(k::repeat_interleave, &[x()], &[(dtype, &[3, 12, 5], None)], &[Attr::Int(1), Attr::Int(3)], 0.0);
         check(k::flip, &[x()], &[(dtype, &[3, 4, 5], None)], &[dims(&[0, 2])], 0.0);
         check(k::roll, &[x()], &[(dtype, &[3, 4, 5], None)], &[dims(&[-1, 7]), dims(&[1, 2])], 0.0);
+        for (lower, diagonal) in [(k::tril as HostFn, 1), (k::triu, -1), (k::triu, i64::MAX)] {
+            check(lower, &[x()], &[(dtype, &[3, 4, 5], Some(&[1, 3, 12]))], &[Attr::Int(diagonal)], 0.0);
+        }
+        let pads = [dims(&[1, -2, -1, 3]), Attr::Int(7)];
+        check(cpu::copy::pad::pad_constant, &[x()], &[(dtype, &[3, 6, 4], None)], &pads, 0.0);
+        let strided = cpu::copy::strided_add::strided_add;
+        check(strided, &[x()], &[(dtype, &[200], None)], &[dims(&[60, 12, 2]), Attr::Int(3)], 0.0);
+        let close = if dtype == DType::BF16 { 3e-2 } else { 1e-6 };
+        check(strided, &[x()], &[(dtype, &[40], None)], &[dims(&[0, 3, 2]), Attr::Int(1)], close);
         let diagonal = [Attr::Int(-1), Attr::Int(0), Attr::Int(2)];
         check(k::diag_embed, &[input((dtype, &[2, 2], None), 1)], &[(dtype, &[3, 2, 3], None)], &diagonal, 0.0);
     }
