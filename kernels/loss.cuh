@@ -43,7 +43,7 @@ TS_FN void ts_finish_loss(const Args& g, ts_i64 element, C z, C total, C weighte
     g.weights[element] = w;
 }
 
-TS_KERNEL void ts_cross_entropy(const __grid_constant__ Args g) {
+TS_KERNEL void __launch_bounds__(THREADS) ts_cross_entropy(const __grid_constant__ Args g) {
     const int lanes = (int)g.lanes;
     const ts_i64 row = (ts_i64)blockIdx.x * (blockDim.x / lanes) + threadIdx.x / lanes;
     ts_row<T, V, E> x;
@@ -100,7 +100,7 @@ struct Share {
     }
 };
 
-TS_KERNEL void ts_cross_entropy_grad(const __grid_constant__ Args g) {
+TS_KERNEL void __launch_bounds__(THREADS) ts_cross_entropy_grad(const __grid_constant__ Args g) {
     const int lanes = (int)g.lanes;
     const ts_i64 row = (ts_i64)blockIdx.x * (blockDim.x / lanes) + threadIdx.x / lanes;
     const bool in = row < g.outer;
@@ -145,7 +145,7 @@ TS_KERNEL void ts_nll_grad(const __grid_constant__ Args g) {
 }
 
 // lse = the sum of the weights of all elements, by one block.
-TS_KERNEL void ts_total(const __grid_constant__ Args g) {
+TS_KERNEL void __launch_bounds__(1024) ts_total(const __grid_constant__ Args g) {
     C sum = 0;
     for (ts_i64 i = threadIdx.x; i < g.outer * g.inner; i += blockDim.x) sum += g.weights[i];
     sum = ts_all_lanes(sum, blockDim.x, ts_add_op());

@@ -22,7 +22,7 @@ TS_FN ts_i64 ts_which(const Args& g, ts_i64 row, ts_i64 i) {
     return row % g.period * (g.n / g.span) + (ts_i64)((ts_u32)i / (ts_u32)g.span);
 }
 
-TS_KERNEL void ts_norm(const __grid_constant__ Args g) {
+TS_KERNEL void __launch_bounds__(THREADS) ts_norm(const __grid_constant__ Args g) {
     const int lanes = (int)g.lanes;
     const ts_i64 row = (ts_i64)blockIdx.x * (blockDim.x / lanes) + threadIdx.x / lanes;
     ts_row<T, V, E> x;
@@ -48,7 +48,7 @@ TS_KERNEL void ts_norm(const __grid_constant__ Args g) {
 }
 
 // With h = (x - mean) rstd and g' = g weight: dx = rstd (g' - mean(g') - h mean(g' h)).
-TS_KERNEL void ts_norm_grad(const __grid_constant__ Args g) {
+TS_KERNEL void __launch_bounds__(THREADS) ts_norm_grad(const __grid_constant__ Args g) {
     const int lanes = (int)g.lanes;
     const ts_i64 row = (ts_i64)blockIdx.x * (blockDim.x / lanes) + threadIdx.x / lanes, n = row < g.rows ? g.n : 0;
     ts_row<T, V, E> grad, x;

@@ -10,7 +10,7 @@ struct Args {
 };
 
 // Rows that are dense. a: x.
-TS_KERNEL void ts_softmax(const __grid_constant__ Args g) {
+TS_KERNEL void __launch_bounds__(THREADS) ts_softmax(const __grid_constant__ Args g) {
     const int lanes = (int)g.lanes;
     const ts_i64 row = (ts_i64)blockIdx.x * (blockDim.x / lanes) + threadIdx.x / lanes;
     ts_row<T, V, E> x;
@@ -34,7 +34,7 @@ TS_KERNEL void ts_softmax(const __grid_constant__ Args g) {
 }
 
 // a: gradient of the result, b: the result.
-TS_KERNEL void ts_softmax_grad(const __grid_constant__ Args g) {
+TS_KERNEL void __launch_bounds__(THREADS) ts_softmax_grad(const __grid_constant__ Args g) {
     const int lanes = (int)g.lanes;
     const ts_i64 row = (ts_i64)blockIdx.x * (blockDim.x / lanes) + threadIdx.x / lanes, n = row < g.rows ? g.n : 0;
     ts_row<T, V, E> grad, y;

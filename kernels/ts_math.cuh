@@ -68,6 +68,9 @@ template <class T> TS_FN bool ts_isfinite(T a) { return !ts_isnan(a) && !ts_isin
 template <class T> TS_FN bool ts_isposinf(T a) { return ts_isinf(a) && a > 0; }
 template <class T> TS_FN bool ts_isneginf(T a) { return ts_isinf(a) && a < 0; }
 
+TS_FN float ts_fma(float a, float b, float c) { return fmaf(a, b, c); }
+TS_FN double ts_fma(double a, double b, double c) { return fma(a, b, c); }
+
 // Integers wrap: signed overflow has no meaning in C++, so they compute unsigned.
 TS_FN ts_i64 ts_neg64(ts_i64 a) { return (ts_i64)(0ULL - (ts_u64)a); }
 TS_FN ts_i64 ts_mul64(ts_i64 a, ts_i64 b) { return (ts_i64)((ts_u64)a * (ts_u64)b); }

@@ -1,9 +1,11 @@
 //! Rearrangements that are copies between windows: the launches beside `kernel/cpu/copy`.
 
-use super::dense::{copy_view, fill as fill_view};
-use super::{Gpu, GpuError};
+use super::dense::{Output, copy_view, fill as fill_view, input};
+use super::family::{Value, source};
+use super::rows::each;
+use super::{Gpu, GpuError, Source, index};
 use crate::base::dtype::Scalar;
-use crate::base::layout::Strides;
+use crate::base::layout::{Shape, Strides};
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cpu::walk::{dim, int, ints, narrow, reversed, scalar, shifted};
 
@@ -94,4 +96,83 @@ pub fn diag_embed(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let mut strides: Strides = (0..y.shape.len()).filter(|&d| d != dim1 && d != dim2).map(|d| y.strides[d]).collect();
     strides.push(y.strides[dim1] + y.strides[dim2]);
     copy_view(x, &shifted(y, start, x.shape.clone(), strides), gpu)
+}
+
+pub fn tril(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    triangle(call, 1, gpu)
+}
+
+pub fn triu(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    triangle(call, 0, gpu)
+}
+
+fn triangle_text(bytes: usize, lower: u32) -> &'static Source {
+    source("triangle.cuh", &[("B", Value::Number(bytes as u32)), ("LOWER", Value::Number(lower))])
+}
+
+fn triangle(call: &Call<'_>, lower: u32, gpu: &mut dyn Gpu) -> Done {
+    let (x, y) = (&call.inputs[0], &call.outputs[0]);
+    let Some(&columns) = y.shape.last().filter(|_| y.numel() > 0) else { return Ok(()) };
+    let rows = y.shape.len().checked_sub(2).map_or(1, |d| y.shape[d]);
+    // A diagonal beyond the matrix is as good as one at its edge.
+    let diagonal = int(call, 0).clamp(i32::MIN as i64, i32::MAX as i64);
+    let x = input(x, y.dtype, gpu)?;
+    let out = Output::new(y, y.dtype, gpu)?;
+    let sizes = [y.numel() as u64, rows as u64, columns as u64, diagonal as u64];
+    let words = [x.ptr as u64, out.dense.ptr as u64, sizes[0], sizes[1], sizes[2], sizes[3]];
+    each(triangle_text(y.dtype.size_bytes(), lower), "ts_triangle", y.numel(), &words, gpu)?;
+    out.finish(gpu)
+}
+
+pub fn pad_constant(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (x, y) = (&call.inputs[0], &call.outputs[0]);
+    // PyTorch's list: the last dim first, before and after.
+    let mut pads = vec![(0i64, 0i64); x.shape.len()];
+    let last = pads.len();
+    for (k, pair) in ints(call, 0).chunks_exact(2).enumerate().take(last) {
+        pads[last - 1 - k] = (pair[0], pair[1]);
+    }
+    if pads.iter().any(|&(before, after)| before > 0 || after > 0) {
+        fill_view(scalar(call, 1).unwrap_or(Scalar::Int(0)), y, gpu)?;
+    }
+    let (mut from, mut to) = (0, 0);
+    let mut shape = Shape::new();
+    for (d, &(before, after)) in pads.iter().enumerate() {
+        from += (-before).max(0) as isize * x.strides[d];
+        to += before.max(0) as isize * y.strides[d];
+        shape.push((x.shape[d] as i64 + before.min(0) + after.min(0)).max(0) as usize);
+    }
+    let from = shifted(x, from, shape.clone(), x.strides.clone());
+    copy_view(&from, &shifted(y, to, shape, y.strides.clone()), gpu)
+}
+
+pub fn strided_add(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (g, y) = (&call.inputs[0], &call.outputs[0]);
+    fill_view(Scalar::Int(0), y, gpu)?;
+    let strides: Strides = ints(call, 0).iter().map(|&s| s as isize).collect();
+    let start = int(call, 1) as isize;
+    if g.numel() == 0 {
+        return Ok(());
+    }
+    if apart(&g.shape, &strides) {
+        return copy_view(g, &shifted(y, start, g.shape.clone(), strides), gpu);
+    }
+    index::add_strided(g, y, start, &strides, gpu)
+}
+
+/// Do different indices name different elements? So it is when each stride passes all that the smaller ones reach.
+fn apart(shape: &[usize], strides: &[isize]) -> bool {
+    let mut order: Vec<usize> = (0..shape.len()).filter(|&d| shape[d] > 1).collect();
+    order.sort_by_key(|&d| strides[d]);
+    let mut reach = 0;
+    order.into_iter().all(|d| {
+        let passes = strides[d] > reach;
+        reach += (shape[d] as isize - 1) * strides[d];
+        passes
+    })
+}
+
+/// Texts for the compile test.
+pub fn sources() -> impl Iterator<Item = &'static Source> {
+    [1, 2, 4, 8].into_iter().map(|bytes| triangle_text(bytes, (bytes > 2) as u32))
 }

@@ -2,7 +2,7 @@
 
 use super::dense::{Output, fill, input, scratch};
 use super::family::{Value, source};
-use super::rows::{Rows, each, launch, sample_shapes, word};
+use super::rows::{Names, PLAIN, Rows, each, launch, sample_shapes, word};
 use super::{Gpu, GpuError, Source};
 use crate::base::dtype::{DType, Scalar};
 use crate::kernel::abi::{Call, RawView};
@@ -19,11 +19,9 @@ fn classes(shape: &[usize]) -> [usize; 3] {
     }
 }
 
-fn text(dtype: DType, shape: [(&'static str, Value); 2]) -> &'static Source {
-    source("loss.cuh", &[("T", Value::Type(dtype)), shape[0], shape[1]])
+fn text(dtype: DType, shape: Names) -> &'static Source {
+    source("loss.cuh", &[("T", Value::Type(dtype)), shape[0], shape[1], shape[2]])
 }
-
-const PLAIN: [(&str, Value); 2] = [("V", Value::Number(1)), ("E", Value::Number(0))];
 
 /// The argument words of `loss.cuh`.
 #[derive(Default)]
@@ -95,7 +93,7 @@ pub fn cross_entropy(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let loss = Output::new(&call.outputs[0], dtype.compute(), gpu)?;
     let lse = Output::new(&call.outputs[2], dtype.compute(), gpu)?;
     let weights = scratch(dtype.compute(), &[outer * inner], gpu)?;
-    let rows = Rows::of(outer, n, &[&x]);
+    let rows = Rows::of(outer, n, 1, &[&x]);
     let words = Words {
         x: x.ptr as u64,
         target: target.ptr as u64,
@@ -134,7 +132,7 @@ pub fn cross_entropy_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let lse = input(&call.inputs[3], dtype.compute(), gpu)?;
     let weight = weight(call, 4, 2, dtype, gpu)?;
     let dx = Output::new(&call.outputs[0], dtype, gpu)?;
-    let rows = Rows::of(outer, n, &[&x, &dx.dense]);
+    let rows = Rows::of(outer, n, 1, &[&x, &dx.dense]);
     let words = Words {
         a: g.ptr as u64,
         x: x.ptr as u64,

@@ -4,16 +4,23 @@
 //! matrix products. Whoever implements it compiles, orders and runs them.
 
 mod arrange;
+mod attention;
+mod conv;
 mod dense;
 mod family;
 mod fault;
 pub mod fused;
+mod index;
 mod launch;
 mod loss;
 pub mod matmul;
 mod norm;
+mod pool;
 mod rows;
+mod scan;
+mod select;
 mod softmax;
+mod sort;
 mod text;
 
 pub use fault::FaultSlot;
@@ -38,6 +45,10 @@ pub static ENTRIES: &[(HostFn, CudaFn)] = &[
     (cpu::copy::arrange::flip, arrange::flip),
     (cpu::copy::arrange::roll, arrange::roll),
     (cpu::copy::arrange::diag_embed, arrange::diag_embed),
+    (cpu::copy::arrange::tril, arrange::tril),
+    (cpu::copy::arrange::triu, arrange::triu),
+    (cpu::copy::pad::pad_constant, arrange::pad_constant),
+    (cpu::copy::strided_add::strided_add, arrange::strided_add),
     (cpu::matmul::matmul, matmul::matmul),
     (cpu::matmul::linear, matmul::linear),
     (cpu::norm::softmax::softmax, softmax::softmax),
@@ -57,14 +68,60 @@ pub static ENTRIES: &[(HostFn, CudaFn)] = &[
     (cpu::loss::cross_entropy_grad, loss::cross_entropy_grad),
     (cpu::loss::nll, loss::nll),
     (cpu::loss::nll_grad, loss::nll_grad),
+    (cpu::index::index_get, index::index_get),
+    (cpu::index::index_put, index::index_put),
+    (cpu::index::take, index::take),
+    (cpu::index::put, index::put),
+    (cpu::index::rows::index_select, index::index_select),
+    (cpu::index::rows::index_add, index::index_add),
+    (cpu::index::rows::index_copy, index::index_copy),
+    (cpu::index::rows::index_fill, index::index_fill),
+    (cpu::index::rows::embedding, index::embedding),
+    (cpu::index::rows::embedding_grad, index::embedding_grad),
+    (cpu::index::rows::one_hot, index::one_hot),
+    (cpu::index::gather::gather, index::gather),
+    (cpu::index::gather::scatter, index::scatter),
+    (cpu::index::gather::scatter_add, index::scatter_add),
+    (cpu::conv::conv_forward, conv::conv_forward),
+    (cpu::conv::conv_grad_input, conv::conv_grad_input),
+    (cpu::conv::conv_grad_weight, conv::conv_grad_weight),
+    (cpu::pool::max_pool, pool::max_pool),
+    (cpu::pool::adaptive_max_pool, pool::adaptive_max_pool),
+    (cpu::pool::max_pool_grad, pool::max_pool_grad),
+    (cpu::pool::avg_pool, pool::avg_pool),
+    (cpu::pool::adaptive_avg_pool, pool::adaptive_avg_pool),
+    (cpu::pool::avg_pool_grad, pool::avg_pool_grad),
+    (cpu::pool::adaptive_avg_pool_grad, pool::adaptive_avg_pool_grad),
+    (cpu::attention::attention, attention::attention),
+    (cpu::attention::attention_grad, attention::attention_grad),
+    (cpu::scan::cumsum, scan::cumsum),
+    (cpu::scan::cumprod, scan::cumprod),
+    (cpu::scan::logcumsumexp, scan::logcumsumexp),
+    (cpu::scan::cummax, scan::cummax),
+    (cpu::scan::cummin, scan::cummin),
+    (cpu::sort::sort, sort::sort),
+    (cpu::sort::argsort, sort::argsort),
+    (cpu::sort::sort_values, sort::sort_values),
+    (cpu::sort::pick::topk, sort::topk),
+    (cpu::select::count, select::count),
+    (cpu::select::nonzero, select::nonzero),
+    (cpu::select::masked_select, select::masked_select),
 ];
 
 /// Every hand-written text, specialised in each way that launches ask for: what a compile test goes over.
 pub fn sources() -> Vec<&'static Source> {
     let mut all: Vec<&'static Source> = matmul::sources().collect();
+    all.extend(arrange::sources());
     all.extend(softmax::sources());
     all.extend(norm::sources());
     all.extend(loss::sources());
+    all.extend(index::sources());
+    all.extend(conv::sources());
+    all.extend(pool::sources());
+    all.extend(attention::sources());
+    all.extend(scan::sources());
+    all.extend(sort::sources());
+    all.extend(select::sources());
     all
 }
 

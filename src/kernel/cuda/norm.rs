@@ -2,7 +2,7 @@
 
 use super::dense::{Output, fill, input, scratch};
 use super::family::{Value, source};
-use super::rows::{Rows, each, launch, sample_shapes, word};
+use super::rows::{Names, Rows, each, launch, sample_shapes, word};
 use super::{Gpu, GpuError, Source};
 use crate::base::dtype::{DType, Scalar};
 use crate::kernel::abi::{Call, RawView};
@@ -39,8 +39,8 @@ impl Shape {
     }
 }
 
-fn text(dtype: DType, weights: DType, shape: [(&'static str, Value); 2]) -> &'static Source {
-    source("norm.cuh", &[("T", Value::Type(dtype)), ("W", Value::Type(weights)), shape[0], shape[1]])
+fn text(dtype: DType, weights: DType, shape: Names) -> &'static Source {
+    source("norm.cuh", &[("T", Value::Type(dtype)), ("W", Value::Type(weights)), shape[0], shape[1], shape[2]])
 }
 
 pub fn layer_norm(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
@@ -103,11 +103,7 @@ fn forward(call: &Call<'_>, s: Shape, eps: f64, gpu: &mut dyn Gpu) -> Done {
     let y = Output::new(&call.outputs[0], dtype, gpu)?;
     let mean = s.centre.then(|| Output::new(&call.outputs[1], dtype.compute(), gpu)).transpose()?;
     let rstd = Output::new(&call.outputs[call.outputs.len() - 1], dtype.compute(), gpu)?;
-    let mut rows = Rows::of(s.rows, s.n, &[&x, &y.dense]);
-    let alone = Rows::of(s.rows, s.n, &[&x]);
-    if alone.vector == rows.vector {
-        rows = alone;
-    }
+    let rows = Rows::of(s.rows, s.n, 1, &[&x, &y.dense]);
     let words = [
         0,
         x.ptr as u64,
@@ -146,7 +142,7 @@ fn backward(call: &Call<'_>, s: Shape, gpu: &mut dyn Gpu) -> Done {
     let rstd = input(&call.inputs[fixed - 1], compute, gpu)?;
     let weights = Weights::of(call, fixed, 1, dtype, gpu)?;
     let dx = Output::new(&call.outputs[0], dtype, gpu)?;
-    let rows = Rows::of(s.rows, s.n, &[&g, &x, &dx.dense]);
+    let rows = Rows::of(s.rows, s.n, 2, &[&g, &x, &dx.dense]);
     let mut words = [
         g.ptr as u64,
         x.ptr as u64,

@@ -7,6 +7,12 @@ use crate::kernel::abi::RawView;
 /// Bound: elements of one operand that a thread keeps in registers.
 const KEPT: usize = 32;
 
+/// What the text of a row kernel is specialised by.
+pub type Names = [(&'static str, Value); 3];
+
+/// For kernels of a text that are not about rows.
+pub const PLAIN: Names = [("V", Value::Number(1)), ("E", Value::Number(0)), ("THREADS", Value::Number(256))];
+
 /// The shape of a row kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows {
@@ -20,14 +26,14 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// For `rows` rows of `n` elements of `operands` that are kept at once.
-    pub fn of(rows: usize, n: usize, operands: &[&RawView]) -> Rows {
+    /// For `rows` rows of `n` elements, of which `kept` operands are kept at once; `operands` are all that are touched.
+    pub fn of(rows: usize, n: usize, kept: usize, operands: &[&RawView]) -> Rows {
         let size = operands.iter().map(|view| view.dtype.size_bytes()).max().unwrap_or(4);
         let aligned =
             |v: usize| n.is_multiple_of(v) && operands.iter().all(|o| (o.ptr as usize).is_multiple_of(v * size));
         let vector = [16 / size, 8 / size, 1].into_iter().find(|&v| v >= 1 && aligned(v)).unwrap_or(1);
         let vectors = n.div_ceil(vector).max(1);
-        let most = (KEPT / operands.len().max(1) / vector).max(1);
+        let most = (KEPT / kept / vector).max(1);
         // A few vectors a thread, whole warps for all but short rows, and more threads where a row would not fit.
         let mut lanes = vectors.div_ceil(2).next_power_of_two().clamp(1, 256);
         while lanes < 1024 && vectors.div_ceil(lanes) > most {
@@ -40,8 +46,9 @@ impl Rows {
     }
 
     /// The names that the text needs.
-    pub fn names(&self) -> [(&'static str, Value); 2] {
-        [("V", Value::Number(self.vector as u32)), ("E", Value::Number(self.kept as u32))]
+    pub fn names(&self) -> Names {
+        let number = |n: usize| Value::Number(n as u32);
+        [("V", number(self.vector)), ("E", number(self.kept)), ("THREADS", number(self.threads))]
     }
 }
 
@@ -78,6 +85,8 @@ pub fn word(view: Option<&RawView>) -> u64 {
 }
 
 /// The shapes of row kernels that a compile test should see.
-pub fn sample_shapes() -> [[(&'static str, Value); 2]; 3] {
-    [(4, 2), (1, 4), (1, 0)].map(|(v, e)| [("V", Value::Number(v)), ("E", Value::Number(e))])
+pub fn sample_shapes() -> [Names; 3] {
+    let number = Value::Number;
+    [(4, 2, 256), (1, 4, 1024), (1, 0, 1024)]
+        .map(|(v, e, t)| [("V", number(v)), ("E", number(e)), ("THREADS", number(t))])
 }

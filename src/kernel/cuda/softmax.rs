@@ -2,7 +2,7 @@
 
 use super::dense::{Output, around, input};
 use super::family::{Value, source};
-use super::rows::{Rows, each, launch, sample_shapes, word};
+use super::rows::{Names, PLAIN, Rows, each, launch, sample_shapes, word};
 use super::{Gpu, GpuError, Source};
 use crate::base::dtype::DType;
 use crate::kernel::abi::Call;
@@ -26,8 +26,8 @@ pub fn log_softmax_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     run(call, 1, ["ts_softmax_grad", "ts_softmax_columns_grad"], gpu)
 }
 
-fn text(dtype: DType, log: u32, shape: [(&'static str, Value); 2]) -> &'static Source {
-    source("softmax.cuh", &[("T", Value::Type(dtype)), ("LOG", Value::Number(log)), shape[0], shape[1]])
+fn text(dtype: DType, log: u32, shape: Names) -> &'static Source {
+    source("softmax.cuh", &[("T", Value::Type(dtype)), ("LOG", Value::Number(log)), shape[0], shape[1], shape[2]])
 }
 
 fn run(call: &Call<'_>, log: u32, entries: [&str; 2], gpu: &mut dyn Gpu) -> Done {
@@ -41,19 +41,13 @@ fn run(call: &Call<'_>, log: u32, entries: [&str; 2], gpu: &mut dyn Gpu) -> Done
     let out = Output::new(y, y.dtype, gpu)?;
     let mut operands = vec![&a, &out.dense];
     operands.extend(&b);
-    // The result is written, not kept.
-    let mut rows = Rows::of(outer, n, &operands[..operands.len()]);
-    if b.is_none() {
-        let wide = Rows::of(outer, n, &[&a]);
-        rows = if wide.vector == rows.vector { wide } else { rows };
-    }
+    let rows = Rows::of(outer, n, operands.len() - 1, &operands);
     let mut words = [a.ptr as u64, word(b.as_ref()), out.dense.ptr as u64, outer as u64, n as u64, inner as u64, 0];
     if inner == 1 {
         words[6] = rows.lanes as u64;
         launch(text(y.dtype, log, rows.names()), entries[0], (rows.blocks, 1), rows.threads, &words, gpu)?;
     } else {
-        let plain = [("V", Value::Number(1)), ("E", Value::Number(0))];
-        each(text(y.dtype, log, plain), entries[1], outer * inner, &words, gpu)?;
+        each(text(y.dtype, log, PLAIN), entries[1], outer * inner, &words, gpu)?;
     }
     out.finish(gpu)
 }

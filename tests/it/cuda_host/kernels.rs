@@ -73,6 +73,15 @@ fn rearrangements() {
         check(k::repeat_interleave, &[x()], &[(dtype, &[3, 12, 5], None)], &[Attr::Int(1), Attr::Int(3)], 0.0);
         check(k::flip, &[x()], &[(dtype, &[3, 4, 5], None)], &[dims(&[0, 2])], 0.0);
         check(k::roll, &[x()], &[(dtype, &[3, 4, 5], None)], &[dims(&[-1, 7]), dims(&[1, 2])], 0.0);
+        for (lower, diagonal) in [(k::tril as HostFn, 1), (k::triu, -1), (k::triu, i64::MAX)] {
+            check(lower, &[x()], &[(dtype, &[3, 4, 5], Some(&[1, 3, 12]))], &[Attr::Int(diagonal)], 0.0);
+        }
+        let pads = [dims(&[1, -2, -1, 3]), Attr::Int(7)];
+        check(cpu::copy::pad::pad_constant, &[x()], &[(dtype, &[3, 6, 4], None)], &pads, 0.0);
+        let strided = cpu::copy::strided_add::strided_add;
+        check(strided, &[x()], &[(dtype, &[200], None)], &[dims(&[60, 12, 2]), Attr::Int(3)], 0.0);
+        let close = if dtype == DType::BF16 { 3e-2 } else { 1e-6 };
+        check(strided, &[x()], &[(dtype, &[40], None)], &[dims(&[0, 3, 2]), Attr::Int(1)], close);
         let diagonal = [Attr::Int(-1), Attr::Int(0), Attr::Int(2)];
         check(k::diag_embed, &[input((dtype, &[2, 2], None), 1)], &[(dtype, &[3, 2, 3], None)], &diagonal, 0.0);
     }
@@ -274,5 +283,213 @@ fn losses_and_labels() {
             let g = input((dtype, targets, None), 2);
             check(k::nll_grad, &[g, t(), w()], &[(dtype, shape, None)], &attrs, close);
         }
+    }
+}
+
+#[test]
+fn indexing_reads_writes_and_adds() {
+    use cpu::index::{self as k, gather as g, rows as r};
+    for (dtype, close) in [
+        (DType::F32, 1e-6),
+        (DType::BF16, 3e-2),
+        (DType::I64, 0.0),
+        (DType::I32, 0.0),
+        (DType::U8, 0.0),
+        (DType::F64, 1e-12),
+    ] {
+        let x = |shape: &'static [usize]| input((dtype, shape, None), 1);
+        let at = |n: usize, bound: i64| ints(DType::I64, &[n], move |i| (i as i64 * 5 + 1) % bound);
+        // Both dims at once, one of them, from the end, in the middle.
+        let pair = [x(&[4, 6]), at(9, 4), ints(DType::I32, &[9], |i| i as i64 % 6 - 6)];
+        check(k::index_get, &pair, &[(dtype, &[9], None)], &[dims(&[0, 1]), Attr::Int(0)], 0.0);
+        check(k::index_get, &[x(&[3, 4, 8]), at(5, 4)], &[(dtype, &[3, 5, 8], None)], &[dims(&[1]), Attr::Int(1)], 0.0);
+        let bad = ints(DType::I64, &[5], |i| [0, 3, 4, -5, 1][i]);
+        check(k::index_get, &[x(&[4, 16]), bad], &[(dtype, &[5, 16], None)], &[dims(&[0]), Attr::Int(0)], 0.0);
+        for accumulate in [false, true] {
+            let given = [x(&[6, 8]), input((dtype, &[7, 8], None), 2), ints(DType::I64, &[7], |i| (i as i64 * 3) % 4)];
+            let attrs = [dims(&[0]), Attr::Int(0), Attr::Bool(accumulate)];
+            check(k::index_put, &given, &[(dtype, &[6, 8], None)], &attrs, close);
+            let given = [x(&[6, 8]), input((dtype, &[3], None), 2), ints(DType::I64, &[3], |i| [47, -48, 47][i])];
+            check(k::put, &given, &[(dtype, &[6, 8], Some(&[1, 6]))], &[Attr::Bool(accumulate)], close);
+        }
+        check(k::take, &[input((dtype, &[4, 6], Some(&[1, 4])), 1), at(7, 24)], &[(dtype, &[7], None)], &[], 0.0);
+        check(r::index_select, &[x(&[5, 6]), at(4, 6)], &[(dtype, &[5, 4], None)], &[Attr::Int(1)], 0.0);
+        let given = || [x(&[5, 6]), ints(DType::I64, &[4], |i| [1, 1, 4, 0][i]), input((dtype, &[4, 6], None), 2)];
+        check(r::index_add, &given(), &[(dtype, &[5, 6], None)], &[Attr::Int(0), Attr::Int(2)], close);
+        check(r::index_copy, &given(), &[(dtype, &[5, 6], None)], &[Attr::Int(0)], 0.0);
+        check(r::index_fill, &given()[..2], &[(dtype, &[5, 6], None)], &[Attr::Int(0), Attr::Int(3)], 0.0);
+        check(
+            r::embedding,
+            &[x(&[9, 16]), ints(DType::I64, &[2, 3], |i| i as i64)],
+            &[(dtype, &[2, 3, 16], None)],
+            &[],
+            0.0,
+        );
+        let grads = [input((dtype, &[2, 3, 4], None), 2), ints(DType::I64, &[2, 3], |i| [1, 2, 1, 0, 2, 1][i])];
+        check(r::embedding_grad, &grads, &[(dtype, &[5, 4], None)], &[Attr::Int(2), Attr::Bool(false)], close);
+        check(
+            r::one_hot,
+            &[ints(DType::I64, &[2, 3], |i| [1, 2, 9, 0, 2, 1][i])],
+            &[(dtype, &[2, 3, 4], None)],
+            &[],
+            0.0,
+        );
+        let places = || ints(DType::I64, &[3, 5], |i| (i as i64 * 7) % 4);
+        check(g::gather, &[x(&[4, 6]), places()], &[(dtype, &[3, 5], None)], &[Attr::Int(0)], 0.0);
+        let given = || [x(&[4, 6]), places(), input((dtype, &[3, 5], None), 2)];
+        check(g::scatter, &given(), &[(dtype, &[4, 6], None)], &[Attr::Int(0)], 0.0);
+        check(g::scatter_add, &given(), &[(dtype, &[4, 6], Some(&[1, 4]))], &[Attr::Int(0)], close);
+        let bad = ints(DType::I64, &[3, 5], |i| if i == 7 { 9 } else { (i as i64 * 7) % 4 });
+        check(
+            g::scatter_add,
+            &[x(&[4, 6]), bad, input((dtype, &[3, 5], None), 2)],
+            &[(dtype, &[4, 6], None)],
+            &[Attr::Int(0)],
+            close,
+        );
+    }
+}
+
+#[test]
+fn convolutions() {
+    use cpu::conv as k;
+    for (dtype, close) in FLOATS {
+        // Shapes of x, weight, y; stride, padding, dilation, groups.
+        let cases: [(&[usize], &[usize], &[usize], [&[i64]; 3], i64); 5] = [
+            (&[2, 3, 9, 8], &[4, 3, 3, 3], &[2, 4, 9, 8], [&[1, 1], &[1, 1], &[1, 1]], 1),
+            (&[2, 4, 9, 8], &[6, 2, 3, 2], &[2, 6, 4, 4], [&[2, 2], &[1, 0], &[2, 1]], 2),
+            (&[3, 4, 10], &[5, 4, 1], &[3, 5, 10], [&[1], &[0], &[1]], 1),
+            (&[2, 4, 10], &[4, 1, 3], &[2, 4, 5], [&[2], &[1], &[1]], 4),
+            (&[1, 2, 4, 5, 6], &[3, 2, 2, 2, 2], &[1, 3, 3, 4, 5], [&[1, 1, 1], &[0, 0, 0], &[1, 1, 1]], 1),
+        ];
+        for (x, w, y, windows, groups) in cases {
+            let attrs = [dims(windows[0]), dims(windows[1]), dims(windows[2]), Attr::Int(groups)];
+            let (xs, ws, dy) =
+                (|| input((dtype, x, None), 1), || input((dtype, w, None), 2), || input((dtype, y, None), 3));
+            let bias = |n: usize| Memory::new(dtype, &[n], &[1], wave);
+            check(k::conv_forward, &[xs(), ws(), bias(y[1])], &[(dtype, y, None)], &attrs, close * 20.0);
+            check(k::conv_grad_input, &[dy(), ws(), bias(x[1])], &[(dtype, x, None)], &attrs, close * 20.0);
+            check(k::conv_grad_weight, &[dy(), xs()], &[(dtype, w, None)], &attrs, close * 100.0);
+        }
+    }
+}
+
+#[test]
+fn pools() {
+    use cpu::pool as k;
+    for (dtype, close) in FLOATS {
+        let x = || input((dtype, &[2, 3, 9, 8], None), 1);
+        let windows = [dims(&[3, 2]), dims(&[2, 2]), dims(&[1, 0]), dims(&[2, 1])];
+        let y: &[usize] = &[2, 3, 4, 4];
+        check(k::max_pool, &[x()], &[(dtype, y, None), (DType::I64, y, None)], &windows, 0.0);
+        let at = || ints(DType::I64, y, |i| (i as i64 * 31) % 72);
+        let g = || input((dtype, y, None), 2);
+        check(k::max_pool_grad, &[g(), at()], &[(dtype, &[2, 3, 9, 8], None)], &[Attr::Int(2)], close);
+        for (counted, divisor) in [(true, Attr::None), (false, Attr::None), (false, Attr::Int(5))] {
+            let attrs = [dims(&[3, 2]), dims(&[2, 2]), dims(&[1, 0]), Attr::Bool(counted), divisor];
+            let y: &[usize] = &[2, 3, 5, 4];
+            check(k::avg_pool, &[x()], &[(dtype, y, None)], &attrs, close);
+            check(k::avg_pool_grad, &[input((dtype, y, None), 2)], &[(dtype, &[2, 3, 9, 8], None)], &attrs, close);
+        }
+        check(k::adaptive_max_pool, &[x()], &[(dtype, y, None), (DType::I64, y, None)], &[Attr::Int(2)], 0.0);
+        check(k::adaptive_avg_pool, &[x()], &[(dtype, y, None)], &[Attr::Int(2)], close);
+        check(k::adaptive_avg_pool_grad, &[g()], &[(dtype, &[2, 3, 9, 8], None)], &[Attr::Int(2)], close);
+    }
+}
+
+#[test]
+fn attention_and_its_gradient() {
+    use cpu::attention as k;
+    for (dtype, close) in FLOATS {
+        let stat = dtype.compute();
+        let (l, s, e, v) = (37, 45, 20, 33);
+        let shapes: [&[usize]; 3] = [&[2, 3, 37, 20], &[2, 3, 45, 20], &[2, 3, 45, 33]];
+        assert_eq!((shapes[0][2], shapes[1][2], shapes[0][3], shapes[2][3]), (l, s, e, v));
+        let given = || [0, 1, 2].map(|i| input((dtype, shapes[i], None), i + 1));
+        let out: &[usize] = &[2, 3, 37, 33];
+        let lse: &[usize] = &[2, 3, 37];
+        for (causal, mask) in [(false, 0), (true, 0), (false, 1), (true, 2)] {
+            let mask = |list: &mut Vec<Memory>| match mask {
+                // Expanded over heads, and a query that sees nothing.
+                1 => list.push(Memory::new(DType::Bool, &[2, 3, 37, 45], &[45, 0, 90, 1], |i| {
+                    if i / 90 == 3 { 0.0 } else { wave(i) + 2.0 }
+                })),
+                2 => list.push(Memory::new(DType::F32, &[2, 3, 37, 45], &[0, 0, 45, 1], wave)),
+                _ => {}
+            };
+            let attrs = [Attr::Bool(causal), Attr::None];
+            let mut list: Vec<Memory> = given().into_iter().collect();
+            mask(&mut list);
+            check(k::attention, &list, &[(dtype, out, None), (stat, lse, None)], &attrs, close * 4.0);
+            let mut list = vec![input((dtype, out, None), 7)];
+            list.extend(given());
+            list.push(input((dtype, out, None), 8));
+            list.push(Memory::new(stat, lse, &strides(lse, None), |_| 4.0));
+            mask(&mut list);
+            check(k::attention_grad, &list, &shapes.map(|shape| (dtype, shape, None)), &attrs, close * 100.0);
+        }
+    }
+}
+
+#[test]
+fn scans_sorts_and_selections() {
+    use cpu::{scan, select, sort};
+    for dtype in [DType::F32, DType::F64, DType::BF16, DType::I64, DType::U8, DType::I16] {
+        let close = match dtype {
+            DType::F32 => 3e-5,
+            DType::F64 => 1e-11,
+            DType::BF16 => 4e-2,
+            _ => 0.0,
+        };
+        for (shape, dim) in [(&[5, 1500][..], 1), (&[2, 20_000], 1), (&[6, 7, 5], 1), (&[], 0)] {
+            let x = || {
+                Memory::new(dtype, shape, &strides(shape, None), |i| {
+                    (wave(i) * 3.0).round() * if dtype.is_float() { 0.25 } else { 1.0 }
+                })
+            };
+            let wide = if dtype.is_float() { dtype } else { DType::I64 };
+            for reverse in [false, true] {
+                check(
+                    scan::cumsum,
+                    &[x()],
+                    &[(wide, shape, None)],
+                    &[Attr::Int(dim), Attr::Bool(reverse)],
+                    close * 4.0,
+                );
+            }
+            if dtype.is_float() {
+                check(scan::logcumsumexp, &[x()], &[(dtype, shape, None)], &[Attr::Int(dim), Attr::Bool(false)], close);
+                let ones = Memory::new(dtype, shape, &strides(shape, None), |i| 1.0 + wave(i) * 1e-4);
+                check(
+                    scan::cumprod,
+                    &[ones],
+                    &[(dtype, shape, None)],
+                    &[Attr::Int(dim), Attr::Bool(false)],
+                    close * 10.0,
+                );
+            }
+            let pair = [(dtype, shape, None), (DType::I64, shape, None)];
+            check(scan::cummax, &[x()], &pair, &[Attr::Int(dim)], 0.0);
+            check(scan::cummin, &[x()], &pair, &[Attr::Int(dim)], 0.0);
+            for descending in [false, true] {
+                let holes = Memory::new(dtype, shape, &strides(shape, None), |i| {
+                    if dtype.is_float() && i % 97 == 5 { f64::NAN } else { (wave(i) * 3.0).round() }
+                });
+                check(sort::sort, &[holes], &pair, &[Attr::Int(dim), Attr::Bool(descending)], 0.0);
+                check(sort::argsort, &[x()], &pair[1..], &[Attr::Int(dim), Attr::Bool(descending)], 0.0);
+            }
+        }
+        let shape: &[usize] = &[7, 9, 50];
+        let x = || Memory::new(dtype, shape, &[1, 350, 7], |i| if i % 3 == 0 { 0.0 } else { wave(i) * 3.0 });
+        check(select::count, &[x()], &[(DType::I64, &[1], None)], &[], 0.0);
+        let set = ints(dtype, &[7, 9, 50], |i| (i % 5 == 2) as i64);
+        check(select::nonzero, &[set], &[(DType::I64, &[630, 3], None)], &[], 0.0);
+        let mask = Memory::new(DType::Bool, shape, &[450, 50, 1], |i| (i % 5 == 2) as u8 as f64);
+        check(select::masked_select, &[x(), mask], &[(dtype, &[630], None)], &[], 0.0);
+    }
+    let distinct = || Memory::new(DType::F32, &[3, 3000], &[3000, 1], |i| ((i * 7919) % 9001) as f64);
+    let best = [(DType::F32, &[3, 10][..], None), (DType::I64, &[3, 10], None)];
+    for largest in [true, false] {
+        check(sort::pick::topk, &[distinct()], &best, &[Attr::Int(10), Attr::Int(1), Attr::Bool(largest)], 0.0);
     }
 }

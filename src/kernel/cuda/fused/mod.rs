@@ -5,7 +5,7 @@
 //! on timing.
 
 mod kernels;
-mod space;
+pub(super) mod space;
 mod text;
 
 pub use text::memory_type;

@@ -5,21 +5,21 @@ use crate::kernel::abi::RawView;
 
 /// One dim: its size and, for each column, the elements from one index to the next.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Dim {
+pub struct Dim {
     pub size: u64,
     pub strides: Vec<i64>,
 }
 
 /// Dims outermost first, kept ones apart from reduced ones. The last column is the row-major position.
 #[derive(Clone, Debug)]
-pub(super) struct Space {
+pub struct Space {
     pub kept: Vec<Dim>,
     pub reduced: Vec<Dim>,
 }
 
 /// What may be done with the order of reduced dims.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Order {
+pub enum Order {
     Free,
     /// Positions within a row are results.
     Fixed,
