@@ -226,7 +226,7 @@ impl Runtime {
         let untold = &state.ledger.untold;
         let first = (0..untold.len()).filter(|&at| fits(&untold[at])).min_by_key(|&at| untold[at].order);
         let Some(at) = first else { return Ok(()) };
-        Err(Box::new((*self.tell(state, at)).clone()))
+        Err(Box::new((*self.take_untold(state, at)).clone()))
     }
 
     /// The earliest fault that is known and nobody was told, which is then told. Does not wait.
@@ -245,7 +245,7 @@ impl Runtime {
     }
 
     /// Takes a fault off the list of what is untold; with the last of a device its optimizers' steps go on.
-    fn tell(&self, state: &mut State, at: usize) -> Arc<Diag> {
+    fn take_untold(&self, state: &mut State, at: usize) -> Arc<Diag> {
         let DeviceId::Cuda(index) = state.ledger.untold[at].device else {
             return state.ledger.untold.remove(at).fault;
         };
@@ -276,7 +276,7 @@ impl Runtime {
         let mut state = self.state.lock();
         let at = state.ledger.untold.iter().position(|untold| Arc::ptr_eq(&untold.fault, diag));
         if let Some(at) = at {
-            self.tell(&mut state, at);
+            self.take_untold(&mut state, at);
         }
     }
 }
