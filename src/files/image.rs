@@ -66,6 +66,59 @@ fn decode<D: ImageDecoder>(decoder: ImageResult<D>, most: u64) -> Result<Array> 
     Array::new(DType::U8, shape, bytes)
 }
 
+/// The image in 1 (grey) or 3 channels; transparency is dropped. Grey is ITU-R 601-2 luma, as PIL computes it.
+pub fn with_channels(image: &Array, channels: usize) -> Result<Array> {
+    let [height, width, own] = size(image)?;
+    if own == channels {
+        return Ok(image.clone());
+    }
+    let bytes: Vec<u8> = match (own, channels) {
+        (1 | 2, 3) => image.bytes().chunks_exact(own).flat_map(|pixel| [pixel[0]; 3]).collect(),
+        (4, 3) => image.bytes().chunks_exact(4).flat_map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect(),
+        (2, 1) => image.bytes().chunks_exact(2).map(|pixel| pixel[0]).collect(),
+        (3 | 4, 1) => {
+            let luma = |p: &[u8]| (p[0] as u32 * 19595 + p[1] as u32 * 38470 + p[2] as u32 * 7471 + 0x8000) >> 16;
+            image.bytes().chunks_exact(own).map(|pixel| luma(pixel) as u8).collect()
+        }
+        _ => fail!(FILE_FORMAT, "an image of {own} channels cannot be had in {channels}"),
+    };
+    Array::new(DType::U8, vec![height, width, channels], bytes)
+}
+
+/// The image in another size, each pixel a triangle-weighted mean of what it covers.
+pub fn resized(image: &Array, height: usize, width: usize) -> Result<Array> {
+    let [old_height, old_width, channels] = size(image)?;
+    if (old_height, old_width) == (height, width) {
+        return Ok(image.clone());
+    }
+    if height.max(width) > MAX_SIDE || old_height == 0 || old_width == 0 {
+        fail!(FILE_FORMAT, "an image of {old_height} by {old_width} cannot be brought to {height} by {width}");
+    }
+    let (w, h) = (width as u32, height as u32);
+    let filter = ::image::imageops::FilterType::Triangle;
+    let (from_w, from_h, bytes) = (old_width as u32, old_height as u32, image.bytes().to_vec());
+    let made = match channels {
+        1 => ::image::GrayImage::from_raw(from_w, from_h, bytes)
+            .map(|image| ::image::imageops::resize(&image, w, h, filter).into_raw()),
+        _ => ::image::RgbImage::from_raw(from_w, from_h, bytes)
+            .map(|image| ::image::imageops::resize(&image, w, h, filter).into_raw()),
+    };
+    match made {
+        Some(bytes) => Array::new(DType::U8, vec![height, width, channels], bytes),
+        None => fail!(FILE_FORMAT, "an image of {channels} channels cannot be resized"),
+    }
+}
+
+/// Bound: the side of a resized image.
+const MAX_SIDE: usize = 1 << 15;
+
+fn size(image: &Array) -> Result<[usize; 3]> {
+    match image.shape() {
+        [h, w, c] if image.dtype() == DType::U8 => Ok([*h, *w, *c]),
+        other => fail!(FILE_FORMAT, "an image is u8 [H, W, C], not {} {other:?}", image.dtype()),
+    }
+}
+
 /// A palette is whole RGB triples, 256 at most. The decoder (png 0.18.1) panics on a part of one.
 fn check_palette(bytes: &[u8]) -> Result<()> {
     // Chunks follow an 8-byte signature: length, name, content, checksum.

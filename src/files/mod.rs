@@ -20,7 +20,7 @@ pub mod write;
 
 pub use array::{Array, Named, Number, Value};
 
-use crate::base::code::FILE_KIND;
+use crate::base::code::{FILE_FORMAT, FILE_KIND};
 use crate::base::diag::{Diag, Result};
 use crate::fail;
 use input::{Input, Source};
@@ -58,7 +58,8 @@ impl Kind {
         if let Some((_, kind)) = known {
             return Ok(*kind);
         }
-        let names: Vec<String> = Self::EXTENSIONS.iter().map(|(name, _)| format!("`.{name}`")).collect();
+        let names = Self::EXTENSIONS.iter().map(|(name, _)| *name).chain([TEXT]);
+        let names: Vec<String> = names.map(|name| format!("`.{name}`")).collect();
         let message = match extension {
             Some(text) => format!("`{}`: no format has the extension `.{text}`", path.display()),
             None => format!("`{}`: without an extension the format is not known", path.display()),
@@ -69,7 +70,8 @@ impl Kind {
 
 /// Reads a file by its extension.
 pub fn read(path: &Path) -> Result<Value> {
-    open(path, Kind::of(path)?, read_from)
+    let kind = Kind::of(path)?;
+    open(path, |source, len| read_from(kind, source, len))
 }
 
 /// Reads the bytes of a file of a known format.
@@ -80,12 +82,43 @@ pub fn read_bytes(kind: Kind, bytes: &[u8]) -> Result<Value> {
 /// Reads a `.csv` file as one array for each column, named by the header or `column_0`, `column_1`, ...
 pub fn read_columns(path: &Path) -> Result<Value> {
     match Kind::of(path)? {
-        Kind::Csv => open(path, Kind::Csv, |_, source, _| csv::read_columns(source)),
+        Kind::Csv => open(path, |source, _| csv::read_columns(source)),
         _ => fail!(FILE_KIND, "`{}`: only a `.csv` file has columns", path.display()),
     }
 }
 
-fn open(path: &Path, kind: Kind, read: fn(Kind, &mut dyn Source, u64) -> Result<Value>) -> Result<Value> {
+/// The extension of plain text, which is a string and not an array.
+pub const TEXT: &str = "txt";
+
+/// Bound: bytes of a text file, as many as a string of a script may have.
+const MAX_TEXT: u64 = 256 << 20;
+
+pub fn is_text(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(TEXT))
+}
+
+/// Reads a file of UTF-8 text.
+pub fn read_text(path: &Path) -> Result<String> {
+    let read = |source: &mut dyn Source, len: u64| -> Result<String> {
+        if len > MAX_TEXT {
+            fail!(FILE_FORMAT, "the text has {len} bytes, and at most {MAX_TEXT} are taken");
+        }
+        let bytes = Input::new(source, len).take(len, "the text")?;
+        String::from_utf8(bytes).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            Diag::error(FILE_FORMAT, format!("this is not UTF-8 text: bad byte at {at}"))
+        })
+    };
+    open(path, read)
+}
+
+/// Writes a file of text, whole or not at all.
+pub fn write_text(path: &Path, text: &str) -> Result<()> {
+    let write = &mut |sink: &mut dyn Sink| sink.write_all(text.as_bytes()).map_err(|error| write::unwritable(&error));
+    write::atomic(path, write).map_err(|diag| within(&format!("`{}`", path.display()), diag))
+}
+
+fn open<R>(path: &Path, read: impl Fn(&mut dyn Source, u64) -> Result<R>) -> Result<R> {
     let attempt = || {
         let file = std::fs::File::open(path).map_err(|error| input::unreadable(&error))?;
         let about = file.metadata().map_err(|error| input::unreadable(&error))?;
@@ -93,7 +126,7 @@ fn open(path: &Path, kind: Kind, read: fn(Kind, &mut dyn Source, u64) -> Result<
         if !about.is_file() {
             fail!(FILE, "{}", if about.is_dir() { "this is a folder" } else { "this is not a regular file" });
         }
-        read(kind, &mut BufReader::with_capacity(1 << 18, file), about.len())
+        read(&mut BufReader::with_capacity(1 << 18, file), about.len())
     };
     attempt().map_err(|diag| within(&format!("`{}`", path.display()), diag))
 }

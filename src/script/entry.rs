@@ -151,7 +151,9 @@ mod tests {
     #[test]
     fn a_panic_in_native_code_leaves_the_session() {
         let mut session = session();
-        session.engine.register_fn("explode", || -> i64 { panic!("on purpose") });
+        session.change_engine(|engine| {
+            engine.register_fn("explode", || -> i64 { panic!("on purpose") });
+        });
         drop(session.enter(1, "let x = tensor([1, 2]);").unwrap());
         let error = session.enter(2, "explode()").expect_err("a panic");
         assert_eq!(error.code(), "E0806");

@@ -37,6 +37,8 @@ pub struct Host {
     pub arguments: Mutex<super::arguments::Arguments>,
     /// Folders that scripts may read and write; none means everywhere.
     pub file_roots: Option<Vec<PathBuf>>,
+    /// For closures that are called outside of a native call.
+    pub interpreter: super::caller::Interpreter,
 }
 
 impl Host {
@@ -54,6 +56,7 @@ impl Host {
             output: RwLock::new(Box::new(|text| println!("{text}"))),
             arguments: Mutex::default(),
             file_roots,
+            interpreter: Default::default(),
         }
     }
 

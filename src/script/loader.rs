@@ -1,9 +1,14 @@
-//! `data::loader` as a value: goes over a map of tensors of one length, batch by batch, in order or shuffled.
-//! The permutation is drawn from the session's generator when a loop begins.
+//! `data::loader` as a value: goes over a dataset batch by batch, in order, shuffled or as a sampler says.
+//! Everything random is drawn from the session's generator when a loop begins, on the script's own thread.
 
 use super::bind::{Natives, raw};
+use super::caller::Caller;
+use super::collate::collate;
 use super::convert;
+use super::dataset::{self, Dataset, Rows, told};
 use super::host::{Host, Native};
+use super::images::Picture;
+use super::prefetch::Ahead;
 use super::value::Tensor;
 use crate::args;
 use crate::base::code;
@@ -13,7 +18,7 @@ use crate::fail;
 use crate::op::table;
 use crate::tensor::engine::Engine;
 use crate::tensor::index;
-use rhai::{Dynamic, Map};
+use rhai::{Array, Dynamic, FnPtr, Identifier, Map, NativeCallContext};
 use std::sync::Arc;
 
 /// A dataset and how to go over it.
@@ -22,13 +27,28 @@ pub struct Loader(Arc<Plan>);
 
 struct Plan {
     host: Arc<Host>,
-    fields: Vec<(rhai::Identifier, Tensor)>,
+    dataset: Dataset,
+    order: Order,
+    /// Rows of one loop.
     size: usize,
     batch: usize,
-    shuffle: bool,
     drop_last: bool,
+    pin: bool,
+    /// Batches that a thread holds ready.
+    ready: usize,
+    collate: Option<FnPtr>,
+    transform: Option<FnPtr>,
+    caller: Caller,
     /// Where the loader was made: iteration has no place of its own.
     origin: Origin,
+}
+
+enum Order {
+    InOrder,
+    Shuffled,
+    /// A closure that gives row numbers anew for each loop.
+    Drawn(FnPtr),
+    Given(Vec<usize>),
 }
 
 impl Loader {
@@ -42,26 +62,89 @@ impl Loader {
 pub struct Batches {
     loader: Loader,
     next: usize,
-    /// The order of this loop, drawn at its first batch.
-    order: Option<Tensor>,
+    begun: Option<Begun>,
 }
 
-impl Batches {
-    fn batch(&mut self) -> Result<Dynamic> {
-        let plan = &self.loader.0;
-        let mut engine = Engine::new(plan.host.rt.clone(), plan.origin);
-        let start = self.next * plan.batch;
-        let count = plan.batch.min(plan.size - start);
-        self.next += 1;
-        if plan.shuffle && self.order.is_none() {
-            self.order = Some(call(&mut engine, "randperm", args![plan.size as i64])?);
+/// What is fixed when a loop begins.
+struct Begun {
+    /// The order as a tensor, for datasets of tensors; none for the natural order.
+    picked: Option<Tensor>,
+    /// The order as numbers, for all others.
+    rows: Vec<usize>,
+    ahead: Option<Ahead>,
+}
+
+impl Plan {
+    fn engine(&self) -> Engine {
+        Engine::new(self.host.rt.clone(), self.origin)
+    }
+
+    fn begin(&self, count: usize) -> std::result::Result<Begun, Box<rhai::EvalAltResult>> {
+        let told = |diag| told(diag, self.origin);
+        let drawn: Option<Dynamic> = match &self.order {
+            Order::InOrder => None,
+            Order::Shuffled => {
+                let order = call(&mut self.engine(), "randperm", args![self.dataset.len() as i64]).map_err(told)?;
+                Some(Dynamic::from(order))
+            }
+            Order::Drawn(draw) => Some(self.caller.call(draw, Vec::new())?),
+            Order::Given(rows) => Some(rows.iter().map(|&at| Dynamic::from_int(at as i64)).collect::<Array>().into()),
+        };
+        if self.by_tensors() && matches!(self.order, Order::InOrder | Order::Shuffled) {
+            let picked = drawn.and_then(|drawn| drawn.try_cast::<Tensor>());
+            return Ok(Begun { picked, rows: Vec::new(), ahead: None });
         }
-        let picked = match &self.order {
+        let rows = match drawn {
+            None => (0..self.size).collect(),
+            Some(drawn) => dataset::positions(&self.host, &drawn, self.dataset.len()).map_err(told)?,
+        };
+        if rows.len() != self.size {
+            let text = format!("the sampler was to give {} row numbers, and gave {}", self.size, rows.len());
+            return Err(told(Diag::error(code::VALUE, text)));
+        }
+        let plan: Option<Vec<_>> = rows
+            .chunks(self.batch)
+            .take(count)
+            .map(|batch| batch.iter().map(|&at| self.dataset.picture(at)).collect::<Option<Vec<_>>>())
+            .collect();
+        let ahead = plan.filter(|_| self.ready > 0).and_then(|plan| Ahead::start(plan, self.ready));
+        Ok(Begun { picked: None, rows, ahead })
+    }
+
+    /// Are batches cut out of whole tensors?
+    fn by_tensors(&self) -> bool {
+        matches!(&*self.dataset.0, Rows::Tensors(..)) && self.collate.is_none()
+    }
+
+    fn batch(&self, begun: &mut Begun, number: usize) -> Native {
+        let start = number * self.batch;
+        let count = self.batch.min(self.size - start);
+        let batch = match &*self.dataset.0 {
+            Rows::Tensors(fields, _) if self.collate.is_none() => {
+                self.slices(fields, begun, start, count).map_err(|diag| told(diag, self.origin))?
+            }
+            _ => self.rows(begun, start, count)?,
+        };
+        let batch =
+            if self.pin { pinned(&mut self.engine(), batch).map_err(|diag| told(diag, self.origin))? } else { batch };
+        match &self.transform {
+            Some(f) => self.caller.call(f, vec![batch]),
+            None => Ok(batch),
+        }
+    }
+
+    fn slices(&self, fields: &[(Identifier, Tensor)], begun: &Begun, start: usize, count: usize) -> Result<Dynamic> {
+        let mut engine = self.engine();
+        let picked = match &begun.picked {
             Some(order) => Some(call(&mut engine, "narrow", args![order, 0i64, start as i64, count as i64])?),
-            None => None,
+            None if begun.rows.is_empty() => None,
+            None => {
+                let numbers = begun.rows[start..start + count].iter().map(|&at| Dynamic::from_int(at as i64)).collect();
+                collate(&mut engine, numbers)?.try_cast::<Tensor>()
+            }
         };
         let mut batch = Map::new();
-        for (name, tensor) in &plan.fields {
+        for (name, tensor) in fields {
             let rows = match &picked {
                 Some(picked) => index::get(&mut engine, tensor, vec![index::Item::Tensor(picked.clone())])?,
                 None => call(&mut engine, "narrow", args![tensor, 0i64, start as i64, count as i64])?,
@@ -69,6 +152,33 @@ impl Batches {
             batch.insert(name.clone(), Dynamic::from(rows));
         }
         Ok(batch.into())
+    }
+
+    fn rows(&self, begun: &mut Begun, start: usize, count: usize) -> Native {
+        let mut pictures: Vec<Option<Picture>> = match begun.ahead.as_mut().and_then(Ahead::next) {
+            Some(read) => read.map_err(|diag| told(diag, self.origin))?.into_iter().map(Some).collect(),
+            None => Vec::new(),
+        };
+        pictures.resize_with(count, || None);
+        let numbers = begun.rows[start..start + count].iter().zip(pictures);
+        let row = |(&at, picture)| self.dataset.row(&self.host, self.origin, at, picture);
+        let rows = numbers.map(row).collect::<std::result::Result<Vec<Dynamic>, _>>()?;
+        match &self.collate {
+            Some(f) => self.caller.call(f, vec![rows.into_iter().collect::<Array>().into()]),
+            None => collate(&mut self.engine(), rows).map_err(|diag| told(diag, self.origin)),
+        }
+    }
+}
+
+/// Page-locked copies of the tensors of a batch, where the runtime has such memory.
+fn pinned(engine: &mut Engine, batch: Dynamic) -> Result<Dynamic> {
+    if let Some(map) = batch.read_lock::<Map>().map(|map| map.clone()) {
+        let pin = |(name, value)| Ok((name, pinned(engine, value)?));
+        return Ok(map.into_iter().map(pin).collect::<Result<Map>>()?.into());
+    }
+    match (batch.read_lock::<Tensor>().map(|tensor| tensor.clone()), table::find("pin_memory")) {
+        (Some(tensor), Some(_)) => call(engine, "pin_memory", args![&tensor]).map(Dynamic::from),
+        _ => Ok(batch),
     }
 }
 
@@ -82,14 +192,22 @@ impl Iterator for Batches {
     type Item = Native;
 
     fn next(&mut self) -> Option<Native> {
-        if self.next >= self.loader.batch_count() {
+        let count = self.loader.batch_count();
+        if self.next >= count {
             return None;
         }
-        let result = self.batch();
+        let number = self.next;
+        self.next += 1;
+        let plan = self.loader.0.clone();
+        let result = match &mut self.begun {
+            Some(begun) => plan.batch(begun, number),
+            None => plan.begin(count).and_then(|begun| plan.batch(self.begun.insert(begun), number)),
+        };
         if result.is_err() {
-            self.next = usize::MAX / self.loader.0.batch;
+            // The loop has ended: nothing comes after an error.
+            self.next = count;
         }
-        Some(result.map_err(|diag| super::raise::raise(diag.or_at(self.loader.0.origin, ""), rhai::Position::NONE)))
+        Some(result)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -103,62 +221,71 @@ impl IntoIterator for Loader {
     type IntoIter = Batches;
 
     fn into_iter(self) -> Batches {
-        Batches { loader: self, next: 0, order: None }
+        Batches { loader: self, next: 0, begun: None }
     }
 }
 
-/// The tensors of a dataset by name, all of one length.
-fn fields(data: &Dynamic) -> Result<(Vec<(rhai::Identifier, Tensor)>, usize)> {
-    let Some(map) = data.read_lock::<Map>().map(|map| map.clone()) else {
-        fail!(ARGUMENT_TYPE, "a dataset is a map of tensors, not {}", convert::type_name(data));
+/// A loader from a dataset and its checked options.
+fn make(host: &Arc<Host>, context: &NativeCallContext, values: &[&mut Dynamic]) -> Result<Loader> {
+    let dataset = dataset::dataset(host, context, values[0])?;
+    let options = values[1].read_lock::<Map>().map(|map| map.clone()).unwrap_or_default();
+    let flag = |name: &str| options.get(name).is_some_and(|value| value.as_bool().unwrap_or(false));
+    let count = |name: &str, least: i64| match options.get(name).and_then(|value| value.as_int().ok()) {
+        Some(n) if n >= least => Ok(n as usize),
+        _ => fail!(VALUE, "`loader`: `{name}` must be at least {least}, and an integer"),
     };
-    let mut fields: Vec<(rhai::Identifier, Tensor)> = Vec::new();
-    let mut size = None;
-    for (name, value) in map {
-        let Some(tensor) = value.read_lock::<Tensor>().map(|tensor| tensor.clone()) else {
-            fail!(ARGUMENT_TYPE, "`{name}` of a dataset is a tensor, not {}", convert::type_name(&value));
-        };
-        let Some(&rows) = tensor.shape().first() else { fail!(SHAPE, "`{name}` of the dataset has no rows") };
-        if let Some((first, expected)) = size.as_ref().map(|n| (&fields[0].0, *n)).filter(|(_, n)| *n != rows) {
-            fail!(SHAPE, "`{name}` of the dataset has {rows} rows, `{first}` has {expected}");
+    let closure = |name: &str| match options.get(name).filter(|value| !value.is_unit()) {
+        None => Ok(None),
+        Some(value) => match value.clone().try_cast::<FnPtr>() {
+            Some(f) => Ok(Some(f)),
+            None => fail!(ARGUMENT_TYPE, "`loader`: `{name}` is a closure, not {}", convert::type_name(value)),
+        },
+    };
+    let (order, size) = match options.get("sampler").filter(|sampler| !sampler.is_unit()) {
+        None if flag("shuffle") => (Order::Shuffled, dataset.len()),
+        None => (Order::InOrder, dataset.len()),
+        Some(_) if flag("shuffle") => {
+            fail!(VALUE, "`loader`: a sampler decides the order, so `shuffle` cannot be true")
         }
-        size = Some(rows);
-        fields.push((name, tensor));
-    }
-    match size {
-        Some(size) => Ok((fields, size)),
-        None => fail!(VALUE, "the dataset has no tensors"),
+        Some(sampler) => sampled(host, sampler, dataset.len())?,
+    };
+    Ok(Loader(Arc::new(Plan {
+        host: host.clone(),
+        dataset,
+        order,
+        size,
+        batch: count("batch_size", 1)?,
+        drop_last: flag("drop_last"),
+        pin: flag("pin_memory"),
+        ready: count("prefetch", 0)?,
+        collate: closure("collate")?,
+        transform: closure("transform")?,
+        caller: Caller::new(host, context),
+        origin: host.origin(context),
+    })))
+}
+
+/// A sampler: row numbers, or a map with `size` and the closure `draw`.
+fn sampled(host: &Arc<Host>, sampler: &Dynamic, rows: usize) -> Result<(Order, usize)> {
+    let Some(map) = sampler.read_lock::<Map>().map(|map| map.clone()) else {
+        let given = dataset::positions(host, sampler, rows)?;
+        let size = given.len();
+        return Ok((Order::Given(given), size));
+    };
+    let draw = map.get("draw").and_then(|draw| draw.clone().try_cast::<FnPtr>());
+    let size = map.get("size").and_then(|size| size.as_int().ok()).and_then(|size| usize::try_from(size).ok());
+    match (draw, size) {
+        (Some(draw), Some(size)) => Ok((Order::Drawn(draw), size)),
+        _ => fail!(ARGUMENT_TYPE, "a sampler is row numbers, or a map of `size` and a closure `draw` that gives them"),
     }
 }
 
-/// `_loader(data, batch_size, shuffle, drop_last)`, `_rows(data)` and the loader's own methods.
+/// `_loader(dataset, options)` and the loader's own methods.
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
-    raw(module, "_loader", 4, move |context, values| -> Native {
+    raw(module, "_loader", 2, move |context, values| -> Native {
         let context = context.expect("registered with a context");
-        let origin = shared.origin(&context);
-        shared.call(&context, |_| {
-            let (fields, size) = fields(values[0])?;
-            let batch = values[1].as_int().ok().and_then(|n| usize::try_from(n).ok()).filter(|&n| n > 0);
-            let Some(batch) = batch else {
-                return Err(Diag::error(code::VALUE, "`batch_size` must be a positive integer"));
-            };
-            let [shuffle, drop_last] = [2, 3].map(|at: usize| values[at].as_bool().unwrap_or(false));
-            Ok(Dynamic::from(Loader(Arc::new(Plan {
-                host: shared.clone(),
-                fields,
-                size,
-                batch,
-                shuffle,
-                drop_last,
-                origin,
-            }))))
-        })
-    });
-    let shared = host.clone();
-    raw(module, "_rows", 1, move |context, values| -> Native {
-        let context = context.expect("registered with a context");
-        shared.call(&context, |_| Ok(Dynamic::from_int(fields(values[0])?.1 as i64)))
+        shared.call(&context, |_| make(&shared, &context, values).map(Dynamic::from))
     });
     rhai::FuncRegistration::new("len")
         .in_global_namespace()

@@ -6,6 +6,7 @@
 use super::bind::{Natives, raw};
 use super::convert;
 use super::host::{Host, Native};
+use super::value::Tensor;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::span::Origin;
@@ -27,7 +28,7 @@ pub struct Progress {
 }
 
 /// The values of an iterable with their count when it is known; none when a `for` loop could not go over it.
-pub fn open(over: Dynamic) -> Option<(Option<usize>, Items)> {
+pub fn open(host: &Arc<Host>, over: Dynamic) -> Option<(Option<usize>, Items)> {
     fn counted(items: impl ExactSizeIterator<Item = Dynamic> + 'static) -> Option<(Option<usize>, Items)> {
         Some((Some(items.len()), Box::new(items.map(Ok))))
     }
@@ -46,6 +47,13 @@ pub fn open(over: Dynamic) -> Option<(Option<usize>, Items)> {
     if let Some(loader) = over.read_lock::<super::loader::Loader>() {
         return Some((Some(loader.batch_count()), Box::new(loader.clone().into_iter())));
     }
+    if let Some(dataset) = over.read_lock::<super::dataset::Dataset>() {
+        return Some((Some(dataset.len()), Box::new(super::dataset::iterate(host, dataset.clone()))));
+    }
+    if let Some(tensor) = over.read_lock::<Tensor>() {
+        let n = tensor.shape().first().copied();
+        return Some((n, Box::new(super::iterate::rows(host, tensor.clone()))));
+    }
     None
 }
 
@@ -61,18 +69,21 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
             shared.call(&context, |_| {
                 let desc = desc(values.get(1).map(|value| &**value))?;
                 let over = values[0].clone();
-                if open(over.clone()).is_none() {
-                    let text =
-                        format!("`progress` goes over arrays, ranges and loaders, not {}", convert::type_name(&over));
+                if open(&shared, over.clone()).is_none() {
+                    let text = format!(
+                        "`progress` goes over arrays, ranges, tensors, datasets and loaders, not {}",
+                        convert::type_name(&over)
+                    );
                     return Err(Diag::error(code::ARGUMENT_TYPE, text));
                 }
                 Ok(Dynamic::from(Progress { over, desc }))
             })
         });
     }
-    module.module.set_iter_result(TypeId::of::<Progress>(), |value| {
+    let shared = host.clone();
+    module.module.set_iter_result(TypeId::of::<Progress>(), move |value| {
         let Some(progress) = value.try_cast::<Progress>() else { return Box::new(std::iter::empty()) };
-        match open(progress.over) {
+        match open(&shared, progress.over) {
             Some((total, items)) => Box::new(Shown { items, meter: Meter::new(progress.desc, total) }),
             None => Box::new(std::iter::empty()),
         }

@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 ///
 /// It is `Send`, not `Sync`; several sessions do not see each other.
 pub struct Session {
-    pub(super) engine: Engine,
+    pub(super) engine: Arc<Engine>,
     pub(super) host: Arc<Host>,
     modules: Arc<Mutex<Modules>>,
     pub(super) scope: Scope<'static>,
@@ -198,6 +198,8 @@ impl Builder {
         let stack = Arc::new(Stack::new(self.stack_bytes.unwrap_or(stack::DEFAULT_BYTES)));
         let mut engine = engine(&host, &modules, &stack);
         engine.set_max_operations(self.operations);
+        let engine = Arc::new(engine);
+        *host.interpreter.lock() = Arc::downgrade(&engine);
         let lasting = Lasting::new(&engine);
         let mut session = Session {
             engine,
@@ -232,6 +234,14 @@ impl InterruptHandle {
 impl Session {
     pub fn builder() -> Builder {
         Builder::default()
+    }
+
+    /// Changes the interpreter itself, between scripts.
+    #[cfg(test)]
+    pub(super) fn change_engine(&mut self, change: impl FnOnce(&mut Engine)) {
+        *self.host.interpreter.lock() = Default::default();
+        Arc::get_mut(&mut self.engine).map(change);
+        *self.host.interpreter.lock() = Arc::downgrade(&self.engine);
     }
 
     /// Runs a file to its end, then waits for what it queued. Modules are looked for beside it.
@@ -447,6 +457,7 @@ fn engine(host: &Arc<Host>, modules: &Arc<Mutex<Modules>>, stack: &Arc<Stack>) -
     engine.register_type_with_name::<super::loader::Loader>("loader");
     engine.register_type_with_name::<super::streams::StreamValue>("stream");
     engine.register_type_with_name::<super::streams::EventValue>("event");
+    engine.register_type_with_name::<super::dataset::Dataset>("dataset");
     // The matrix product binds as `*` does.
     let _ = engine.register_custom_operator("@", 180);
     super::compare::install(&mut engine);
@@ -468,6 +479,8 @@ fn engine(host: &Arc<Host>, modules: &Arc<Mutex<Modules>>, stack: &Arc<Stack>) -
     super::checks::register(&mut module, host);
     super::optimise::register(&mut module, host);
     super::loader::register(&mut module, host);
+    super::dataset::register(&mut module, host);
+    super::iterate::register(&mut module, host);
     progress::register(&mut module, host);
     super::devices::register(&mut module, host);
     super::streams::register(&mut module, host);

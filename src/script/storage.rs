@@ -1,4 +1,4 @@
-//! `load` and `save`: tensors and maps of tensors in files, by extension. Formats are in `files/`; which
+//! `load` and `save`: tensors, maps of tensors and texts in files, by extension. Formats are in `files/`; which
 //! folders a script may touch is the host program's word.
 
 use super::bind::{Natives, raw};
@@ -8,8 +8,10 @@ use super::value::Tensor;
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Focus, Result};
+use crate::base::dtype::DType;
 use crate::base::span::Origin;
 use crate::base::suggest::nearest;
+use crate::fail;
 use crate::files::{self, Array, Named, Value};
 use crate::op::emit::Emit;
 use crate::tensor::engine::Engine;
@@ -20,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    bytes(module, host);
     for arity in 1..=2 {
         let shared = host.clone();
         raw(module, "load", arity, move |context, values| -> Native {
@@ -36,9 +39,44 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         let context = context.expect("registered with a context");
         shared.call(&context, |_| {
             let path = path(values[0])?;
+            if files::is_text(&path) {
+                return save_text(&shared, &path, values[1]).map_err(|diag| at_path(diag, &path));
+            }
             let value = to_file(&shared, values[1])?;
             let write = permitted(&shared, &path, true).and_then(|()| files::write(&path, &value));
             write.map(|()| Dynamic::UNIT).map_err(|diag| at_path(diag, &path))
+        })
+    });
+}
+
+/// `_bytes(text)` as a `u8` tensor, and `_text(tensor)` back; what is no UTF-8 becomes the replacement character.
+fn bytes(module: &mut Natives, host: &Arc<Host>) {
+    let shared = host.clone();
+    raw(module, "_bytes", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |engine| {
+            let Some(text) = values[0].read_lock::<ImmutableString>() else {
+                fail!(ARGUMENT_TYPE, "a string is wanted, not {}", convert::type_name(values[0]));
+            };
+            engine.upload(text.as_bytes(), &[text.len()], DType::U8, DeviceId::Cpu).map(Dynamic::from)
+        })
+    });
+    let shared = host.clone();
+    raw(module, "_text", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |_| {
+            let Some(tensor) = values[0].read_lock::<Tensor>() else {
+                fail!(ARGUMENT_TYPE, "a tensor of bytes is wanted, not {}", convert::type_name(values[0]));
+            };
+            if tensor.dtype().is_float() || tensor.dtype() == DType::Bool {
+                fail!(DTYPE, "bytes are integers, not {}", tensor.dtype());
+            }
+            let bytes = observe::scalars(&shared.rt, &tensor)?.into_iter().map(|byte| match byte.to_i64() {
+                byte @ 0..=255 => Ok(byte as u8),
+                other => fail!(VALUE, "a byte lies between 0 and 255, and this one is {other}"),
+            });
+            let bytes = bytes.collect::<Result<Vec<u8>>>()?;
+            Ok(String::from_utf8_lossy(&bytes).into_owned().into())
         })
     });
 }
@@ -110,8 +148,21 @@ pub fn at_path(diag: Box<Diag>, path: &Path) -> Box<Diag> {
     }
 }
 
+fn save_text(host: &Host, path: &Path, value: &Dynamic) -> Result<Dynamic> {
+    let Some(text) = value.read_lock::<ImmutableString>() else {
+        let text = format!("what is saved as text is a string, not {}", convert::type_name(value));
+        let diag = Diag::error(code::ARGUMENT_TYPE, text);
+        return Err(diag.label(Origin::NONE, Focus::Argument(1), "cannot be saved"));
+    };
+    permitted(host, path, true)?;
+    files::write_text(path, &text).map(|()| Dynamic::UNIT)
+}
+
 fn load(host: &Host, engine: &mut Engine, path: &Path, asked: Asked) -> Result<Dynamic> {
     permitted(host, path, false)?;
+    if files::is_text(path) {
+        return files::read_text(path).map(Dynamic::from);
+    }
     let value = if asked.columns { files::read_columns(path)? } else { files::read(path)? };
     let mut tensor = |array: Array| -> Result<Dynamic> {
         let host_tensor = engine.upload(array.bytes(), array.shape(), array.dtype(), DeviceId::Cpu)?;

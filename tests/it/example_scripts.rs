@@ -8,7 +8,8 @@ fn quick(name: &str, more: &[&str]) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let path = root.join("scripts").join(format!("{name}.rhai"));
     let data = root.join("scripts/data/digits.npz").display().to_string();
-    let mut words: Vec<String> = ["--quick", "--data", &data].map(str::to_string).to_vec();
+    let book = root.join("scripts/data/text.txt").display().to_string();
+    let mut words: Vec<String> = ["--quick", "--data", &data, "--text", &book].map(str::to_string).to_vec();
     words.extend(more.iter().map(|word| word.to_string()));
     let text = std::fs::read_to_string(&path).expect("the script is there");
     let ran = run(builder().arguments(words), name, &text);
@@ -43,4 +44,24 @@ fn the_tour_and_the_regression_run() {
     assert!(tour.contains("E0701"), "{tour}");
     let regression = quick("regression", &[]);
     assert!(regression.contains("root mean square"), "{regression}");
+}
+
+/// The number after a text, wherever it stands.
+fn after(printed: &str, text: &str) -> f64 {
+    let rest = printed.split_once(text).unwrap_or_else(|| panic!("no {text:?} in {printed}")).1;
+    let number = rest.split([' ', ',', '\n']).next().and_then(|word| word.parse().ok());
+    number.unwrap_or_else(|| panic!("no number after {text:?} in {printed}"))
+}
+
+/// The short form is too short to beat the n-grams, whose losses were counted with dictionaries in Python.
+#[test]
+fn char_gpt_learns_beside_honest_n_grams() {
+    let printed = quick("char_gpt", &[]);
+    for (n, loss) in [3.20271705, 2.49068184, 2.02335581, 1.80868625].iter().enumerate() {
+        assert!((after(&printed, &format!("{}-gram: ", n + 1)) - loss).abs() < 1e-6, "{printed}");
+    }
+    assert!(after(&printed, "before: ") > 4.0, "{printed}");
+    assert!(after(&printed, "held out: GPT ") < 3.3, "{printed}");
+    let written = printed.lines().last().expect("it writes");
+    assert!(!written.is_empty(), "{printed}");
 }

@@ -26,3 +26,5 @@ mod rows_view;
 mod scripts;
 #[cfg(unix)]
 mod terminal;
+mod std_docs;
+mod std_tests;
