@@ -9,7 +9,8 @@ use crate::base::diag::{Diag, Result};
 use crate::device::cache::RawMemory;
 use crate::device::cuda::blas::Blas;
 use crate::device::cuda::memory::{DeviceMemory, PinnedMemory};
-use crate::device::cuda::{Context, Lanes};
+use crate::device::cuda::staging::Staging;
+use crate::device::cuda::{Context, Lanes, Stream};
 use crate::device::host_memory::{HostMemory, physical_bytes};
 use crate::device::planned_fault::{FaultKind, FaultPlan};
 use crate::device::queues::Queues;
@@ -49,6 +50,15 @@ pub enum Kind {
 pub struct CudaSet {
     pub lanes: Arc<Lanes>,
     pub devices: Vec<CudaDevice>,
+    /// By slot of the stream: pinned buffers through which ordinary memory travels.
+    staging: Mutex<HashMap<u32, Staging>>,
+}
+
+impl CudaSet {
+    /// Runs `work` with the staging buffers of a stream.
+    pub fn with_staging<R>(&self, slot: u32, stream: &Stream, work: impl FnOnce(&mut Staging) -> R) -> R {
+        work(self.staging.lock().entry(slot).or_insert_with(|| Staging::new(stream.context())))
+    }
 }
 
 /// One NVIDIA GPU.
@@ -149,7 +159,7 @@ impl Gpus {
         let list = contexts.iter().enumerate().map(|(at, &c)| gpu(DeviceMemory::new(c), at as u16, &queues)).collect();
         let devices = contexts.into_iter().map(CudaDevice::new).collect();
         Some(Gpus {
-            kind: Kind::Cuda(CudaSet { lanes, devices }),
+            kind: Kind::Cuda(CudaSet { lanes, devices, staging: Mutex::default() }),
             queues,
             list,
             pinned: Mutex::new(Memory::new(Box::new(PinnedMemory::new(first)))),

@@ -1,6 +1,6 @@
 //! The host reads and writes memory of tensors: the points that wait.
 
-use super::device_set::Kind;
+use super::device_set::{CudaSet, Kind};
 use super::node::{Input, Node, Work};
 use super::poison;
 use super::runtime::{Runtime, State};
@@ -100,21 +100,21 @@ impl Runtime {
     }
 
     /// The stream with which the host reads memory of an NVIDIA GPU; none where it reads directly.
-    fn cuda_stream(&self, device: DeviceId) -> Option<Arc<Stream>> {
+    fn cuda_stream(&self, device: DeviceId) -> Option<(&CudaSet, u32, Arc<Stream>)> {
         match (device, self.gpus().map(|gpus| &gpus.kind)) {
-            (DeviceId::Cuda(index), Some(Kind::Cuda(set))) => set.lanes.begin(index as u32 + 1, &[]),
+            (DeviceId::Cuda(index), Some(Kind::Cuda(set))) => {
+                let slot = index as u32 + 1;
+                Some((set, slot, set.lanes.begin(slot, &[])?))
+            }
             _ => None,
         }
     }
 
     /// Bytes of a device that nobody writes any more.
     fn read_span(&self, device: DeviceId, span: Span) -> Result<Vec<u8>> {
-        match self.cuda_stream(device) {
-            None => Ok(span.read()),
-            Some(stream) => span
-                .read_from_device(&stream)
-                .map_err(|error| Diag::error(code::DEVICE_LOST, format!("{device} was lost")).note(error.to_string())),
-        }
+        let Some((set, slot, stream)) = self.cuda_stream(device) else { return Ok(span.read()) };
+        let read = set.with_staging(slot, &stream, |staging| span.fetch(&stream, staging));
+        read.map_err(|error| Diag::error(code::DEVICE_LOST, format!("{device} was lost")).note(error.to_string()))
     }
 
     /// The same values, dense, on the same device: queued there.

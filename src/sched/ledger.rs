@@ -169,11 +169,6 @@ impl Runtime {
             }
         }
         if let (DeviceId::Cuda(index), Some(Kind::Cuda(set))) = (device, self.gpus().map(|gpus| &gpus.kind)) {
-            // The device has left out optimizers' steps while one of these was untold (see `release_hold`).
-            if state.ledger.untold.iter().any(|untold| untold.device == device) {
-                let guarded = entry.nodes.iter().enumerate().filter(|(_, node)| node.guarded);
-                left_out.extend(guarded.map(|(at, _)| at));
-            }
             for &(slot, owner) in &entry.slots {
                 if let Some(found) = set.devices[index as usize].slots.lock().give_back(slot) {
                     let node = &entry.nodes[owner];
@@ -181,6 +176,13 @@ impl Runtime {
                     faults.push((owner, Arc::from(fault::diagnose(found, node.name, node.origin, &place))));
                 }
             }
+        }
+        if matches!(self.gpus().map(|gpus| &gpus.kind), Some(Kind::Cuda(_))) {
+            // The device has left out optimizers' steps after a fault that is untold (see `take_untold`).
+            let before = state.ledger.untold.iter().any(|untold| untold.device == device);
+            let first = faults.iter().map(|(owner, _)| *owner).min().unwrap_or(usize::MAX);
+            let guarded = entry.nodes.iter().enumerate().filter(|(_, node)| node.guarded);
+            left_out.extend(guarded.map(|(at, _)| at).filter(|&at| before || at > first));
         }
         let skipped = entry.skipped.iter().zip(&entry.guarded);
         let skipped = skipped.filter(|(skipped, _)| skipped.load(Ordering::Acquire));

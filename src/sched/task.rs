@@ -5,6 +5,7 @@ use super::device_set::Kind;
 use super::runtime::{Runtime, State};
 use super::touch::Span;
 use crate::base::device_id::DeviceId;
+use crate::device::cuda::staging::Staging;
 use crate::device::cuda::{Event, KernelError, Timing};
 use crate::device::sim;
 use crate::device::virtual_time::copy_ns;
@@ -17,9 +18,9 @@ pub(super) enum Task {
     Sleep {
         ns: u64,
     },
-    /// Bytes of the host that nobody changes any more.
+    /// Bytes of the host, taken before the call returns.
     Write {
-        bytes: Vec<u8>,
+        from: Span,
         to: Span,
     },
     /// Between a device and pinned host memory, or between two devices.
@@ -73,7 +74,7 @@ impl Runtime {
                 let mut stamp = None;
                 if let Some(stream) = cuda.lanes.begin(slot, &after) {
                     // A device that answers no more is noticed where its results are asked for.
-                    let _ = on_cuda(task, &stream, &cuda.lanes);
+                    let _ = cuda.with_staging(slot, &stream, |staging| on_cuda(task, &stream, &cuda.lanes, staging));
                     if timed && let Ok(event) = Event::new(stream.context(), Timing::On) {
                         let _ = event.record(&stream);
                         stamp = Some(Stamp::Cuda(Arc::new(event)));
@@ -99,8 +100,8 @@ fn simulated(task: Task) -> (Option<sim::Job>, u64) {
     match task {
         Task::Nothing | Task::Fails => (None, 0),
         Task::Sleep { ns } => (None, ns),
-        Task::Write { bytes, to } => {
-            let ns = copy_ns(bytes.len());
+        Task::Write { from, to } => {
+            let (bytes, ns) = (from.read(), copy_ns(from.len()));
             (Some(Box::new(move || to.write(&bytes))), ns)
         }
         Task::Copy { from: (_, from), to: (_, to) } => {
@@ -114,11 +115,12 @@ fn on_cuda(
     task: Task,
     stream: &crate::device::cuda::Stream,
     lanes: &crate::device::cuda::Lanes,
+    staging: &mut Staging,
 ) -> Result<(), KernelError> {
     match task {
         Task::Nothing | Task::Fails => Ok(()),
         Task::Sleep { ns } => super::gpu_lane::sleep(stream, ns),
-        Task::Write { bytes, to } => Ok(to.write_on_device(stream, &bytes)?),
+        Task::Write { from, to } => Ok(to.stage_from_host(stream, &from, staging)?),
         Task::Copy { from: (source, from), to: (target, to) } => match (source, target) {
             (DeviceId::Cpu, _) => Ok(to.fill_from_host(stream, &from)?),
             (_, DeviceId::Cpu) => Ok(from.copy_to_host(stream, &to)?),

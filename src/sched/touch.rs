@@ -6,6 +6,7 @@
 //! which the race detector tells; the memory stays valid.
 
 use super::runtime::threads;
+use crate::device::cuda::staging::Staging;
 use crate::device::cuda::{DriverError, Function, Shape, Stream};
 use crate::kernel::abi::{Call, Faults, HostFn, RawView};
 use crate::kernel::cpu::fused;
@@ -67,6 +68,23 @@ impl Span {
 
     pub fn is_empty(&self) -> bool {
         self.1 == 0
+    }
+
+    /// Queues a copy of memory of the host, which is read before this returns.
+    pub fn stage_from_host(&self, stream: &Stream, from: &Span, staging: &mut Staging) -> Result<(), DriverError> {
+        if self.1 == 0 {
+            return Ok(());
+        }
+        // SAFETY: the invariant of this file.
+        let bytes = unsafe { std::slice::from_raw_parts(from.0, from.1) };
+        staging.upload(stream, self.address(), bytes)
+    }
+
+    /// The bytes of device memory, once the stream has passed what it has so far.
+    pub fn fetch(&self, stream: &Stream, staging: &mut Staging) -> Result<Vec<u8>, DriverError> {
+        let mut out = vec![0u8; self.1];
+        staging.download(stream, &mut out, self.address())?;
+        Ok(out)
     }
 
     /// Queues a copy of bytes of the host, which are read before this returns: they are not pinned.

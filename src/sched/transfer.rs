@@ -78,7 +78,7 @@ impl Runtime {
             Task::Fails
         } else if source_on == DeviceId::Cpu && !late {
             // What the host may change while the copy waits is taken now.
-            Task::Write { bytes: source.read(), to: target }
+            Task::Write { from: source, to: target }
         } else {
             Task::Copy { from: (source_on, source), to: (target_on, target) }
         };
@@ -114,7 +114,8 @@ impl Runtime {
             outputs: smallvec![view.clone()],
         };
         self.watch(state, slot, &node)?;
-        let task = Task::Write { bytes: bytes.to_vec(), to: Span::new(view.ptr(), bytes.len()) };
+        let from = Span::new(bytes.as_ptr() as *mut u8, bytes.len());
+        let task = Task::Write { from, to: Span::new(view.ptr(), bytes.len()) };
         let sequence = self.enqueue(state, slot, task);
         self.note_use(&view.buffer, slot, sequence);
         state.ledger.entries.push_back(Entry::new(Point { stream: slot, sequence }, vec![node]));
