@@ -168,9 +168,16 @@ impl Simulator {
         points.into_iter().all(|(stream, sequence)| self.wait(stream, sequence, interrupt))
     }
 
-    /// A host that asks again and again lets virtual time pass: one work ends. Otherwise nothing.
+    /// A host that asks again and again lets virtual time pass, a little for each question. Otherwise nothing.
     pub fn poll(&self) {
-        if self.is_drawn {
+        if !self.is_drawn {
+            return;
+        }
+        let ends = |drawn: &mut VirtualTime| drawn.is_due();
+        if let Some(drawn) = &mut self.shared.state.lock().drawn {
+            drawn.ask();
+        }
+        while self.shared.state.lock().drawn.as_mut().is_some_and(ends) {
             self.end_one();
         }
     }

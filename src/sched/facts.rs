@@ -4,8 +4,9 @@ use super::memory::Memory;
 use super::race::StreamName;
 use super::runtime::Runtime;
 use super::stream::StreamHandle;
+use crate::base::code;
 use crate::base::device_id::DeviceId;
-use crate::base::diag::Result;
+use crate::base::diag::{Diag, Result};
 use crate::device::cache::RawMemory;
 use crate::op::tensor::View;
 
@@ -101,7 +102,10 @@ impl Runtime {
     /// A stream uses a tensor's memory: it is reused only after what is queued there now. The allocator sees to
     /// that by itself; this only delays reuse.
     pub fn record_stream(&self, view: &View, stream: &StreamHandle) -> Result<()> {
-        self.gpu_index(view.buffer.device)?;
+        if !view.buffer.device.is_cuda() {
+            return Err(Diag::error(code::STREAM, "the tensor is on the CPU, which has no streams"));
+        }
+        self.check_own(stream)?;
         let mut state = self.state.lock();
         self.flush_buffer(&mut state, &view.buffer);
         self.run_window(&mut state, stream.slot);

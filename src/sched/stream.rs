@@ -113,7 +113,7 @@ impl Runtime {
         Ok(std::mem::replace(&mut self.placement.lock().current[at], stream.clone()))
     }
 
-    fn check_own(&self, stream: &StreamHandle) -> Result<()> {
+    pub(super) fn check_own(&self, stream: &StreamHandle) -> Result<()> {
         if std::ptr::eq(stream.runtime.as_ptr(), self) {
             return Ok(());
         }
@@ -374,6 +374,10 @@ impl Runtime {
             return Err(Diag::error(code::EVENT, format!("the {which} event was not recorded"))
                 .help("record both events before asking for the time between them"));
         };
+        if a.name.device != b.name.device {
+            let text = format!("the events were recorded on {} and {}", a.name.device, b.name.device);
+            return Err(Diag::error(code::EVENT, text).help("a time can be told between events of one device"));
+        }
         let mut state = self.state.lock();
         for (moment, which) in [(&a, "first"), (&b, "second")] {
             if !self.poll(&state, moment.point) {
@@ -391,7 +395,11 @@ impl Runtime {
         self.check_own(stream)?;
         let mut state = self.state.lock();
         self.run_window(&mut state, stream.slot);
-        self.enqueue(&mut state, stream.slot, Work { takes_ns: (ms.max(0.0) * 1e6) as u64, ..Work::default() });
+        let takes_ns = (ms.max(0.0) * 1e6) as u64;
+        let sequence = self.enqueue(&mut state, stream.slot, Work { takes_ns, ..Work::default() });
+        if self.options.blocking {
+            self.wait_point(&mut state, Point { stream: stream.slot, sequence })?;
+        }
         Ok(())
     }
 

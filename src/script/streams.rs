@@ -272,11 +272,11 @@ fn event_methods(module: &mut Natives, host: &Arc<Host>) {
 }
 
 fn properties(module: &mut Natives) {
-    typed(module, "get$device", |s: StreamValue| DeviceValue(s.0.name.device));
+    typed(module, "get$device", |s: StreamValue| DeviceValue::from(s.0.name.device));
     typed(module, "get$priority", |s: StreamValue| s.0.priority as i64);
     typed(module, "get$id", |s: StreamValue| s.0.name.number as i64);
     typed(module, "get$device", |e: EventValue| match e.0.moment() {
-        Some(moment) => Dynamic::from(DeviceValue(moment.name.device)),
+        Some(moment) => Dynamic::from(DeviceValue::from(moment.name.device)),
         None => Dynamic::UNIT,
     });
     typed(module, "get$timing", |e: EventValue| e.0.timing);
