@@ -220,7 +220,12 @@ mod tests {
         let mut time = VirtualTime::new(1);
         time.stream(0, 0);
         time.queue(0, 8 * 50 * ASKING_NS, &[]);
-        let asked = (1..).take_while(|_| { time.ask(); !time.is_due() }).count();
+        let asked = (1..)
+            .take_while(|_| {
+                time.ask();
+                !time.is_due()
+            })
+            .count();
         assert!((49..64 * 50).contains(&asked), "{asked}");
         assert!(time.end_next().is_some() && !time.is_due());
     }

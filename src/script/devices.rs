@@ -95,10 +95,7 @@ pub fn install(engine: &mut Engine, host: &Arc<Host>) {
         };
         let (block_word, closure_word) = (format!("__{word}"), format!("__inline_{word}"));
         let (block, inlined) = if is_grad {
-            (
-                vec![block_word.as_str(), "(", ")", "$block$"],
-                vec![closure_word.as_str(), "(", "$block$", ")"],
-            )
+            (vec![block_word.as_str(), "(", ")", "$block$"], vec![closure_word.as_str(), "(", "$block$", ")"])
         } else {
             (
                 vec![block_word.as_str(), "(", "$expr$", ")", "$block$"],

@@ -28,6 +28,7 @@ pub const STD: &[(&str, &[File])] = &[
             ("nn/convolution.rhai", include_str!("../../std/nn/convolution.rhai")),
             ("nn/pooling.rhai", include_str!("../../std/nn/pooling.rhai")),
             ("nn/norms.rhai", include_str!("../../std/nn/norms.rhai")),
+            ("nn/parallel.rhai", include_str!("../../std/nn/parallel.rhai")),
             ("nn/recurrent.rhai", include_str!("../../std/nn/recurrent.rhai")),
             ("nn/attention.rhai", include_str!("../../std/nn/attention.rhai")),
             ("nn/losses.rhai", include_str!("../../std/nn/losses.rhai")),

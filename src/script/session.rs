@@ -476,6 +476,7 @@ fn engine(host: &Arc<Host>, modules: &Arc<Mutex<Modules>>, stack: &Arc<Stack>) -
     super::draw::register(&mut module, host);
     super::layers::register(&mut module, host);
     super::assemble::register(&mut module, host);
+    super::parallel::register(&mut module, host);
     super::checks::register(&mut module, host);
     super::optimise::register(&mut module, host);
     super::loader::register(&mut module, host);

@@ -162,8 +162,11 @@ fn every_script_is_in_the_index() {
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/semantics/README.md");
     let index = std::fs::read_to_string(readme).expect("the index");
     let names: Vec<String> = scripts().iter().map(|path| file_name(path)).collect();
-    let mut problems: Vec<String> =
-        names.iter().filter(|name| !index.contains(&format!("`{name}`"))).map(|name| format!("{name} is missing")).collect();
+    let mut problems: Vec<String> = names
+        .iter()
+        .filter(|name| !index.contains(&format!("`{name}`")))
+        .map(|name| format!("{name} is missing"))
+        .collect();
     let named = index.split('`').filter(|word| word.ends_with(".rhai") && !word.contains(' '));
     problems.extend(named.filter(|word| !names.iter().any(|name| name == word)).map(|word| format!("no {word}")));
     none(problems);
@@ -197,4 +200,35 @@ fn any_request_for_memory_may_fail() {
         nth += 1;
     }
     assert!(nth > 20, "only {} requests were made to fail", nth - 1);
+}
+
+/// What the program prints for a script that is given at once, with these variables of the environment.
+fn program(words: &[&str], environment: &[(&str, &str)], script: &str) -> String {
+    let folder = std::env::temp_dir().join(format!("tscript-semantics-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder for the script");
+    let file = folder.join(format!("{}.rhai", environment.iter().map(|pair| pair.0).collect::<String>()));
+    std::fs::write(&file, script).expect("the script can be written");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tscript"));
+    command.arg("run").args(words).arg(&file).env_remove("CUDA_VISIBLE_DEVICES").env("NO_COLOR", "1");
+    let output = command.envs(environment.iter().copied()).output().expect("the program runs");
+    String::from_utf8_lossy(&output.stdout).into_owned() + &*String::from_utf8_lossy(&output.stderr)
+}
+
+#[test]
+fn the_environment_chooses_devices_and_the_way_to_run() {
+    let count = "print([cuda::device_count(), cuda::is_available()]);";
+    let visible = |list| program(&["--simulate-gpus", "4"], &[("CUDA_VISIBLE_DEVICES", list)], count);
+    assert_eq!(visible("0,2"), "[2, true]\n");
+    assert_eq!(visible("3,1,0"), "[3, true]\n");
+    assert_eq!(visible("1,7,2"), "[1, true]\n", "the list ends at the first index that does not exist");
+    assert_eq!(visible(""), "[0, false]\n");
+    assert_eq!(visible("-1"), "[0, false]\n");
+    assert_eq!(program(&[], &[("TSCRIPT_SIMULATE_GPUS", "3")], count), "[3, true]\n");
+    assert_eq!(program(&["--simulate-gpus", "1"], &[("TSCRIPT_SIMULATE_GPUS", "3")], count), "[1, true]\n");
+    let pending = "cuda::sleep(500); print(current_stream().query());";
+    for (name, done) in
+        [("TSCRIPT_LAUNCH_BLOCKING", "true\n"), ("CUDA_LAUNCH_BLOCKING", "true\n"), ("OTHER", "false\n")]
+    {
+        assert_eq!(program(&["--simulate-gpus", "1"], &[(name, "1")], pending), done, "{name}");
+    }
 }
