@@ -17,7 +17,7 @@ use crate::base::span::Origin;
 use crate::fail;
 use crate::op::table;
 use crate::tensor::engine::Engine;
-use crate::tensor::index;
+use crate::tensor::{index, movement};
 use rhai::{Array, Dynamic, FnPtr, Identifier, Map, NativeCallContext};
 use std::sync::Arc;
 
@@ -177,9 +177,10 @@ fn pinned(engine: &mut Engine, batch: Dynamic) -> Result<Dynamic> {
         let pin = |(name, value)| Ok((name, pinned(engine, value)?));
         return Ok(map.into_iter().map(pin).collect::<Result<Map>>()?.into());
     }
-    match (batch.read_lock::<Tensor>().map(|tensor| tensor.clone()), table::find("pin_memory")) {
-        (Some(tensor), Some(_)) => call(engine, "pin_memory", args![&tensor]).map(Dynamic::from),
-        _ => Ok(batch),
+    let tensor = batch.read_lock::<Tensor>().map(|tensor| tensor.clone());
+    match tensor.filter(|tensor| !tensor.device().is_cuda() && engine.rt.gpu_count() > 0) {
+        Some(tensor) => movement::pin(engine, &tensor).map(Dynamic::from),
+        None => Ok(batch),
     }
 }
 
