@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Session {
     pub(super) engine: Arc<Engine>,
     pub(super) host: Arc<Host>,
-    modules: Arc<Mutex<Modules>>,
+    pub(super) modules: Arc<Mutex<Modules>>,
     pub(super) scope: Scope<'static>,
     /// Functions of everything that ran, for `call`.
     pub(super) functions: AST,
