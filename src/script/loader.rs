@@ -21,6 +21,9 @@ use crate::tensor::{index, movement};
 use rhai::{Array, Dynamic, FnPtr, Identifier, Map, NativeCallContext};
 use std::sync::Arc;
 
+/// Bound: row numbers of one loop that are listed in memory (2 GiB of them).
+const MAX_ROWS: usize = 1 << 28;
+
 /// A dataset and how to go over it.
 #[derive(Clone)]
 pub struct Loader(Arc<Plan>);
@@ -94,6 +97,10 @@ impl Plan {
         if self.by_tensors() && matches!(self.order, Order::Natural | Order::Shuffled) {
             let picked = drawn.and_then(|drawn| drawn.try_cast::<Tensor>());
             return Ok(Begun { picked, rows: Vec::new(), ahead: None });
+        }
+        if self.size > MAX_ROWS {
+            let text = format!("a loop has at most {MAX_ROWS} rows, and this one has {}", self.size);
+            return Err(told(Diag::error(code::LIMIT_SIZE, text)));
         }
         let rows = match drawn {
             None => (0..self.size).collect(),
