@@ -32,6 +32,25 @@ pub enum DeviceSpec {
     Cuda(u16),
 }
 
+impl From<DeviceId> for DeviceSpec {
+    fn from(device: DeviceId) -> DeviceSpec {
+        match device {
+            DeviceId::Cpu => DeviceSpec::Cpu,
+            DeviceId::Cuda(index) => DeviceSpec::Cuda(index),
+        }
+    }
+}
+
+impl fmt::Display for DeviceSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DeviceSpec::Cpu => f.write_str("cpu"),
+            DeviceSpec::CurrentCuda => f.write_str("cuda"),
+            DeviceSpec::Cuda(index) => write!(f, "cuda:{index}"),
+        }
+    }
+}
+
 impl DeviceSpec {
     pub fn parse(text: &str) -> Option<DeviceSpec> {
         match text {

@@ -180,9 +180,16 @@ impl Queues for Simulator {
 
     fn refresh(&self, _stream: u32) {}
 
-    /// A host that asks again and again lets virtual time pass: one work ends.
+    /// A host that asks again and again lets virtual time pass, a little for each question.
     fn poll(&self, _stream: u32) {
-        if self.is_drawn {
+        if !self.is_drawn {
+            return;
+        }
+        let ends = |drawn: &mut VirtualTime| drawn.is_due();
+        if let Some(drawn) = &mut self.shared.state.lock().drawn {
+            drawn.ask();
+        }
+        while self.shared.state.lock().drawn.as_mut().is_some_and(ends) {
             self.end_one();
         }
     }

@@ -42,17 +42,22 @@ pub fn copy_ns(bytes: usize) -> u64 {
 /// Bound: a drawn time is 1 to 64 eighths of the nominal one; wide enough for any work to overtake several.
 const EIGHTHS: u64 = 64;
 
+/// How long a host takes to ask once more whether something has ended.
+const ASKING_NS: u64 = 100_000;
+
 /// The queues of all simulated devices of a session.
 pub struct VirtualTime {
     seed: u64,
     draws: u64,
     queues: BTreeMap<u32, Queue>,
     now_ns: u64,
+    /// Time of the host's last question.
+    asked_ns: u64,
 }
 
 impl VirtualTime {
     pub fn new(seed: u64) -> VirtualTime {
-        VirtualTime { seed, draws: 0, queues: BTreeMap::new(), now_ns: 0 }
+        VirtualTime { seed, draws: 0, queues: BTreeMap::new(), now_ns: 0, asked_ns: 0 }
     }
 
     /// SplitMix64 (G. Steele, D. Lea, C. Flood 2014), by counter.
@@ -82,15 +87,29 @@ impl VirtualTime {
         self.queues.get(&point.stream).is_none_or(|queue| queue.ended >= point.sequence)
     }
 
-    /// The work that ends next, and time moves there; `None` when nothing can end.
-    pub fn end_next(&mut self) -> Option<Ended> {
+    /// The host has asked whether something ended: so much of its own time has passed.
+    pub fn ask(&mut self) {
+        self.asked_ns = self.asked_ns.max(self.now_ns) + ASKING_NS;
+    }
+
+    /// Whether the work that ends next ends before the host's last question.
+    pub fn is_due(&self) -> bool {
+        self.next().is_some_and(|ended| ended.end_ns <= self.asked_ns)
+    }
+
+    fn next(&self) -> Option<Ended> {
         let heads = self.queues.iter().filter_map(|(&stream, queue)| {
             let head = queue.works.front().filter(|head| head.after.iter().all(|point| self.is_passed(point)))?;
             let start_ns = queue.free_ns.max(head.ready_ns);
             let end_ns = start_ns.saturating_add(head.takes_ns);
             Some(Ended { stream, sequence: queue.ended + 1, start_ns, end_ns })
         });
-        let ended = heads.min_by_key(|ended| (ended.end_ns, ended.stream))?;
+        heads.min_by_key(|ended| (ended.end_ns, ended.stream))
+    }
+
+    /// The work that ends next, and time moves there; `None` when nothing can end.
+    pub fn end_next(&mut self) -> Option<Ended> {
+        let ended = self.next()?;
         let queue = self.queues.get_mut(&ended.stream)?;
         queue.works.pop_front();
         queue.ended += 1;
@@ -194,6 +213,21 @@ mod tests {
         let first = time.end_next().expect("queued");
         let second = time.end_next().expect("queued");
         assert_eq!((first.stream, second.stream, second.start_ns), (0, 1, first.end_ns));
+    }
+
+    #[test]
+    fn asking_lets_time_pass() {
+        let mut time = VirtualTime::new(1);
+        time.stream(0, 0);
+        time.queue(0, 8 * 50 * ASKING_NS, &[]);
+        let asked = (1..)
+            .take_while(|_| {
+                time.ask();
+                !time.is_due()
+            })
+            .count();
+        assert!((49..64 * 50).contains(&asked), "{asked}");
+        assert!(time.end_next().is_some() && !time.is_due());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::base::dtype::DType;
 use crate::base::layout::{Shape, Strides, contiguous_strides};
 use parking_lot::Mutex;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A strided window on raw memory. The pointer already includes the offset; strides count elements.
 #[derive(Clone, Debug)]
@@ -173,25 +173,13 @@ fn split_in(pool: &rayon::ThreadPool, n: usize, grain: usize, work: &(dyn Fn(Ran
     let blocks = n.div_ceil(grain);
     // A few ranges per worker, so that an unlucky one can be helped out.
     let ranges = blocks.min(4 * pool.current_num_threads());
-    let next = AtomicUsize::new(0);
-    let work = || {
-        loop {
-            let i = next.fetch_add(1, Ordering::Relaxed);
-            if i >= ranges {
-                return;
-            }
-            let (start, end) = (blocks * i / ranges * grain, (blocks * (i + 1) / ranges * grain).min(n));
-            if start < end {
-                work(start..end);
-            }
+    let run = |i: usize| {
+        let (start, end) = (blocks * i / ranges * grain, (blocks * (i + 1) / ranges * grain).min(n));
+        if start < end {
+            work(start..end);
         }
     };
-    // The calling thread begins at once, so that only the others are waited for to wake up.
-    let others = ranges.min(pool.current_num_threads()) - 1;
-    pool.in_place_scope(|scope| {
-        (0..others).for_each(|_| scope.spawn(|_| work()));
-        work();
-    });
+    super::shared_work::run(pool, ranges, &run);
 }
 
 /// One call of a kernel.

@@ -5,3 +5,4 @@ pub mod abi;
 pub mod cpu;
 pub mod cuda;
 pub mod program;
+mod shared_work;

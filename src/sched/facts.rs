@@ -5,8 +5,10 @@ use super::memory::Memory;
 use super::race::StreamName;
 use super::runtime::Runtime;
 use super::stream::StreamHandle;
+use crate::base::code;
 use crate::base::device_id::DeviceId;
-use crate::base::diag::Result;
+use crate::base::diag::{Diag, Result};
+use crate::base::span::Origin;
 use crate::device::cache::RawMemory;
 use crate::op::tensor::View;
 
@@ -22,20 +24,24 @@ pub struct DeviceFacts {
 }
 
 /// Memory of one device, in bytes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct MemoryFacts {
     pub device: DeviceId,
     pub allocated: usize,
     pub reserved: usize,
     pub peak: usize,
     pub total: usize,
+    /// What is held, by the place that made it: bytes and blocks, the most first.
+    pub held: Vec<(Origin, usize, usize)>,
 }
 
 fn facts(memory: &mut Memory, device: DeviceId) -> MemoryFacts {
     let stats = memory.cache().statistics();
     let (allocated, reserved) = (stats.allocated_bytes[0], stats.reserved_bytes[0].current as usize);
     let (allocated, peak) = (allocated.current as usize, allocated.peak as usize);
-    MemoryFacts { device, allocated, reserved, peak, total: memory.cache().raw().total() }
+    let held = memory.cache().held().into_iter();
+    let held = held.map(|held| (super::memory::unpack(held.owner), held.bytes, held.blocks)).collect();
+    MemoryFacts { device, allocated, reserved, peak, total: memory.cache().raw().total(), held }
 }
 
 impl Runtime {
@@ -112,7 +118,10 @@ impl Runtime {
     /// A stream uses a tensor's memory: it is reused only after what is queued there now. The allocator sees to
     /// that by itself; this only delays reuse.
     pub fn record_stream(&self, view: &View, stream: &StreamHandle) -> Result<()> {
-        self.gpu_index(view.buffer.device)?;
+        if !view.buffer.device.is_cuda() {
+            return Err(Diag::error(code::STREAM, "the tensor is on the CPU, which has no streams"));
+        }
+        self.check_own(stream)?;
         let mut state = self.state.lock();
         self.flush_buffer(&mut state, &view.buffer);
         self.run_window(&mut state, stream.slot);

@@ -21,11 +21,7 @@ impl Runtime {
     pub fn settle(&self, view: &Arc<View>) -> Result<()> {
         let fault = {
             let mut state = self.state.lock();
-            self.flush_buffer(&mut state, &view.buffer);
-            if view.buffer.device.is_cuda() || view.buffer.in_flight.load(Ordering::Acquire) > 0 {
-                self.wait_buffer(&mut state, &view.buffer, true)?;
-                self.watch_host_read(&mut state, view);
-            }
+            self.wait_written(&mut state, view)?;
             poison::of(view)
         };
         if let Some((_, fault)) = fault {
@@ -35,12 +31,28 @@ impl Runtime {
         self.give_memory(&view.buffer)
     }
 
+    fn wait_written(&self, state: &mut State, view: &Arc<View>) -> Result<()> {
+        self.flush_buffer(state, &view.buffer);
+        if view.buffer.device.is_cuda() || view.buffer.in_flight.load(Ordering::Acquire) > 0 {
+            self.wait_buffer(state, &view.buffer, true)?;
+            self.watch_host_read(state, view);
+        }
+        Ok(())
+    }
+
+    /// The host is about to read: it waits for whatever last wrote the view, on whichever stream. What a fault has
+    /// reached is not told here: it goes along into the copy.
+    pub fn await_written(&self, view: &Arc<View>) -> Result<()> {
+        self.wait_written(&mut self.state.lock(), view)
+    }
+
     /// Before the host's window runs: copies between its buffers and devices end first.
     pub(super) fn wait_for_copies(&self, state: &mut State, nodes: &[Node]) -> Result<()> {
         for node in nodes {
-            for view in node.reads().chain(&node.outputs) {
+            let reads = node.reads().map(|view| (view, true));
+            for (view, only_reads) in reads.chain(node.outputs.iter().map(|view| (view, false))) {
                 if view.buffer.in_flight.load(Ordering::Acquire) > 0 {
-                    self.wait_buffer(state, &view.buffer, false)?;
+                    self.wait_buffer(state, &view.buffer, only_reads)?;
                 }
                 self.watch_host_read(state, view);
             }

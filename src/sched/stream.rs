@@ -25,7 +25,7 @@ pub struct Stream {
     pub submitted: u64,
     pub lane: Lane,
     /// What all its future work comes after, transitively.
-    pub after: SmallVec<[Point; 4]>,
+    pub after: Points,
     /// Points that its next submission must name.
     pub waits: SmallVec<[Point; 2]>,
     /// A handle exists, or it is a default stream.
@@ -38,12 +38,37 @@ impl Stream {
     }
 }
 
-/// Raises a point in a list with one entry a stream.
-pub fn raise(list: &mut SmallVec<[Point; 4]>, point: Point) {
-    match list.iter_mut().find(|other| other.stream == point.stream) {
-        Some(other) => other.sequence = other.sequence.max(point.sequence),
-        None => list.push(point),
+/// Points of streams, one a stream, by stream.
+pub type Points = SmallVec<[Point; 4]>;
+
+/// Raises a list by a point.
+fn raise(list: &mut Points, point: Point) {
+    match list.binary_search_by_key(&point.stream, |other| other.stream) {
+        Ok(at) => list[at].sequence = list[at].sequence.max(point.sequence),
+        Err(at) => list.insert(at, point),
     }
+}
+
+/// Raises a list by all points of another: one walk, since a thousand streams may wait for a thousand.
+fn merge(list: &mut Points, other: &[Point]) {
+    if other.len() < 4 {
+        other.iter().for_each(|&point| raise(list, point));
+        return;
+    }
+    let mut merged = Points::with_capacity(list.len().max(other.len()));
+    let (mut a, mut b) = (list.iter().copied().peekable(), other.iter().copied().peekable());
+    while let (Some(left), Some(right)) = (a.peek().copied(), b.peek().copied()) {
+        let sequence = match left.stream.cmp(&right.stream) {
+            std::cmp::Ordering::Equal => left.sequence.max(right.sequence),
+            std::cmp::Ordering::Less => left.sequence,
+            std::cmp::Ordering::Greater => right.sequence,
+        };
+        merged.push(Point { stream: left.stream.min(right.stream), sequence });
+        let _ = (left.stream <= right.stream).then(|| a.next());
+        let _ = (right.stream <= left.stream).then(|| b.next());
+    }
+    merged.extend(a.chain(b));
+    *list = merged;
 }
 
 /// A stream as its users hold it. Equal handles stand for the same stream.
@@ -72,7 +97,7 @@ pub struct Moment {
     pub point: Point,
     pub name: StreamName,
     /// What work after it comes after.
-    pub after: SmallVec<[Point; 4]>,
+    pub after: Points,
     clock: EventClock,
     stamp: Option<Stamp>,
 }
@@ -114,7 +139,7 @@ impl Runtime {
         Ok(std::mem::replace(&mut self.placement.lock().current[at], stream.clone()))
     }
 
-    fn check_own(&self, stream: &StreamHandle) -> Result<()> {
+    pub(super) fn check_own(&self, stream: &StreamHandle) -> Result<()> {
         if std::ptr::eq(stream.runtime.as_ptr(), self) {
             return Ok(());
         }
@@ -216,7 +241,7 @@ impl Runtime {
             }
         }
         raise(&mut stream.after, moment.point);
-        moment.after.iter().filter(|point| point.stream != slot).for_each(|&point| raise(&mut stream.after, point));
+        merge(&mut stream.after, &moment.after);
     }
 
     /// `waiter.wait_stream(waited)`.
@@ -377,6 +402,10 @@ impl Runtime {
             return Err(Diag::error(code::EVENT, format!("the {which} event was not recorded"))
                 .help("record both events before asking for the time between them"));
         };
+        if a.name.device != b.name.device {
+            let text = format!("the events were recorded on {} and {}", a.name.device, b.name.device);
+            return Err(Diag::error(code::EVENT, text).help("a time can be told between events of one device"));
+        }
         let mut state = self.state.lock();
         for (moment, which) in [(&a, "first"), (&b, "second")] {
             if !self.poll(&state, moment.point) {
@@ -396,7 +425,10 @@ impl Runtime {
         self.check_own(stream)?;
         let mut state = self.state.lock();
         self.run_window(&mut state, stream.slot);
-        self.enqueue(&mut state, stream.slot, Task::Sleep { ns: (ms.max(0.0) * 1e6) as u64 });
+        let sequence = self.enqueue(&mut state, stream.slot, Task::Sleep { ns: (ms.max(0.0) * 1e6) as u64 });
+        if self.options.blocking {
+            self.wait_point(&mut state, Point { stream: stream.slot, sequence })?;
+        }
         Ok(())
     }
 }
@@ -408,5 +440,36 @@ impl State {
         let next = &mut self.stream_numbers[index as usize];
         *next += 1;
         *next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lists of points against a map.
+    #[test]
+    fn merging_points_takes_the_later_of_each_stream() {
+        let mut state = 7u64;
+        let mut draw = |n: u64| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) % n
+        };
+        for _ in 0..300 {
+            let mut lists = [Points::new(), Points::new()];
+            let mut wanted = std::collections::BTreeMap::new();
+            for list in &mut lists {
+                for _ in 0..draw(9) {
+                    let point = Point { stream: draw(8) as u32, sequence: draw(100) };
+                    raise(list, point);
+                    let known = wanted.entry(point.stream).or_insert(0);
+                    *known = point.sequence.max(*known);
+                }
+            }
+            let [mut list, other] = lists;
+            merge(&mut list, &other);
+            let got: Vec<(u32, u64)> = list.iter().map(|point| (point.stream, point.sequence)).collect();
+            assert_eq!(got, wanted.into_iter().collect::<Vec<_>>());
+        }
     }
 }

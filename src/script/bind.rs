@@ -33,6 +33,8 @@ enum Form {
 
 /// Bound: positional arguments of one call, keyword map included.
 const MAX_ARITY: usize = 9;
+/// The same for rows that have more parameters than that. Rhai looks for a function of `n` values in up to 2^n steps, the first time.
+const WIDE_ARITY: usize = 15;
 
 /// Registers all rows.
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
@@ -58,7 +60,8 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
 fn arities(module: &mut Natives, host: &Arc<Host>, op: &'static Op, name: &str, form: Form) {
     let params = op.params.iter().filter(|param| param.kind != Kind::Ignored).count();
     let spread = op.params.iter().any(|param| matches!(param.kind, Kind::Sizes | Kind::Tensors));
-    let most = if spread { MAX_ARITY } else { (params + 2).min(MAX_ARITY) };
+    let wide = if params > MAX_ARITY { WIDE_ARITY } else { MAX_ARITY };
+    let most = if spread { MAX_ARITY } else { (params + 2).min(wide) };
     for arity in 0..=most {
         let host = host.clone();
         let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {

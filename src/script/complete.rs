@@ -253,7 +253,7 @@ impl Session {
         let strings = |words: &[&str]| words.iter().map(|word| word.to_string()).collect();
         let dtypes = || DType::ALL.iter().map(|dtype| dtype.name().to_string());
         if at > 0 && typed.word(at - 1) == "import" {
-            return Some(super::modules::STD.iter().map(|(name, _)| name.to_string()).collect());
+            return Some(self.modules.lock().names());
         }
         let around = typed.call(at)?;
         if let Some(keyword) = typed.keyword(at) {

@@ -381,19 +381,30 @@ pub fn dtype(value: &Dynamic) -> Result<DType> {
 }
 
 pub fn device(host: &Host, value: &Dynamic) -> Result<DeviceId> {
+    match spec(value)? {
+        DeviceSpec::Cpu => Ok(DeviceId::Cpu),
+        DeviceSpec::CurrentCuda => host.rt.current_cuda(),
+        DeviceSpec::Cuda(index) => host.rt.cuda_device(index as i64),
+    }
+}
+
+/// What a script wrote for a device; whether there is one is not asked.
+pub fn spec(value: &Dynamic) -> Result<DeviceSpec> {
     if let Some(device) = value.read_lock::<DeviceValue>() {
         return Ok(device.0);
     }
     if let Ok(index) = value.as_int() {
-        return host.rt.cuda_device(index);
+        let index = u16::try_from(index).map_err(|_| {
+            Diag::error(code::UNKNOWN_DEVICE, format!("there is no CUDA device with index {index}"))
+                .help("indices count from 0; `cuda::device_count()` tells how many there are")
+        });
+        return index.map(DeviceSpec::Cuda);
     }
     let Some(text) = value.read_lock::<rhai::ImmutableString>() else {
         return Err(wanted("a device such as \"cpu\" or \"cuda:0\"", value));
     };
     match DeviceSpec::parse(&text) {
-        Some(DeviceSpec::Cpu) => Ok(DeviceId::Cpu),
-        Some(DeviceSpec::CurrentCuda) => host.rt.current_cuda(),
-        Some(DeviceSpec::Cuda(index)) => host.rt.cuda_device(index as i64),
+        Some(spec) => Ok(spec),
         None => {
             let diag = Diag::error(code::UNKNOWN_DEVICE, format!("unknown device \"{}\"", text.as_str()));
             Err(match nearest(&text, ["cpu", "cuda", "cuda:0", "cuda:1"]) {

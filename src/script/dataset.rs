@@ -34,14 +34,14 @@ pub enum Rows {
 }
 
 impl Dataset {
-    pub fn len(&self) -> usize {
+    pub fn row_count(&self) -> usize {
         match &*self.0 {
             Rows::Tensors(_, n) | Rows::Function(n, ..) => *n,
             Rows::Values(values) => values.len(),
-            Rows::Folder(folder) => folder.len(),
+            Rows::Folder(folder) => folder.row_count(),
             Rows::Part(_, index) => index.len(),
-            Rows::Sum(parts) => parts.iter().map(Dataset::len).sum(),
-            Rows::Mapped(of, ..) => of.len(),
+            Rows::Sum(parts) => parts.iter().map(Dataset::row_count).sum(),
+            Rows::Mapped(of, ..) => of.row_count(),
         }
     }
 
@@ -94,8 +94,8 @@ pub fn told(diag: Box<Diag>, origin: Origin) -> Box<rhai::EvalAltResult> {
 /// Which part of a sum a row is in, and where.
 fn place(parts: &[Dataset], mut at: usize) -> (usize, usize) {
     let mut part = 0;
-    while at >= parts[part].len() {
-        at -= parts[part].len();
+    while at >= parts[part].row_count() {
+        at -= parts[part].row_count();
         part += 1;
     }
     (part, at)
@@ -188,7 +188,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
     raw(module, "_rows", 1, move |context, values| -> Native {
         let context = context.expect("registered with a context");
-        shared.call(&context, |_| Ok(Dynamic::from_int(dataset(&shared, &context, values[0])?.len() as i64)))
+        shared.call(&context, |_| Ok(Dynamic::from_int(dataset(&shared, &context, values[0])?.row_count() as i64)))
     });
     // `_get(dataset, i)`.
     let shared = host.clone();
@@ -196,14 +196,14 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         let context = context.expect("registered with a context");
         let (of, at) = shared.call(&context, |_| {
             let of = dataset(&shared, &context, values[0])?;
-            let at = positions(&shared, values[1], of.len())?;
+            let at = positions(&shared, values[1], of.row_count())?;
             Ok((of, at))
         })?;
         of.row(&shared, shared.origin(&context), at[0], None)
     });
     FuncRegistration::new("len")
         .in_global_namespace()
-        .set_into_module(&mut module.module, |dataset: Dataset| dataset.len() as i64);
+        .set_into_module(&mut module.module, |dataset: Dataset| dataset.row_count() as i64);
     FuncRegistration::new_getter("classes").set_into_module(&mut module.module, |dataset: &mut Dataset| {
         fn classes(dataset: &Dataset) -> Dynamic {
             match &*dataset.0 {
@@ -224,7 +224,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
 /// Row by row.
 pub fn iterate(host: &Arc<Host>, dataset: Dataset) -> impl Iterator<Item = Native> + use<> {
     let host = host.clone();
-    (0..dataset.len()).map(move |at| dataset.row(&host, Origin::NONE, at, None))
+    (0..dataset.row_count()).map(move |at| dataset.row(&host, Origin::NONE, at, None))
 }
 
 fn closure(value: &Dynamic) -> Result<FnPtr> {
@@ -243,7 +243,7 @@ fn constructors(module: &mut Natives, host: &Arc<Host>) {
         }),
         ("_part", 2, |host, context, values| {
             let of = dataset(host, context, values[0])?;
-            let index = positions(host, values[1], of.len())?;
+            let index = positions(host, values[1], of.row_count())?;
             Ok(Dataset(Arc::new(Rows::Part(of, index))))
         }),
         ("_sum", 1, |host, context, values| {

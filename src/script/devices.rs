@@ -134,11 +134,15 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         })
     });
     let shared = host.clone();
-    raw(module, "current_device", 0, move |_, _| Ok(Dynamic::from(DeviceValue(shared.rt.default_device()))));
+    raw(module, "current_device", 0, move |_, _| Ok(Dynamic::from(DeviceValue::from(shared.rt.default_device()))));
     let shared = host.clone();
     raw(module, "device", 1, move |context, values| -> Native {
         let context = context.expect("registered with a context");
-        shared.call(&context, |_| Ok(Dynamic::from(DeviceValue(convert::device(&shared, values[0])?))))
+        shared.call(&context, |_| {
+            // Whether there is such a device is told here, and "cuda" stays what is current where it is used.
+            convert::device(&shared, values[0])?;
+            Ok(Dynamic::from(DeviceValue(convert::spec(values[0])?)))
+        })
     });
     let shared = host.clone();
     raw(module, "synchronize", 0, move |context, _| -> Native {

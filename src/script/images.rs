@@ -77,7 +77,7 @@ impl Folder {
         Ok(Folder { classes, files: found, channels, size })
     }
 
-    pub fn len(&self) -> usize {
+    pub fn row_count(&self) -> usize {
         self.files.len()
     }
 

@@ -17,9 +17,12 @@ use crate::base::span::Origin;
 use crate::fail;
 use crate::op::table;
 use crate::tensor::engine::Engine;
-use crate::tensor::index;
+use crate::tensor::{index, movement};
 use rhai::{Array, Dynamic, FnPtr, Identifier, Map, NativeCallContext};
 use std::sync::Arc;
+
+/// Bound: row numbers of one loop that are listed in memory (2 GiB of them).
+const MAX_ROWS: usize = 1 << 28;
 
 /// A dataset and how to go over it.
 #[derive(Clone)]
@@ -44,7 +47,7 @@ struct Plan {
 }
 
 enum Order {
-    InOrder,
+    Natural,
     Shuffled,
     /// A closure that gives row numbers anew for each loop.
     Drawn(FnPtr),
@@ -82,21 +85,26 @@ impl Plan {
     fn begin(&self, count: usize) -> std::result::Result<Begun, Box<rhai::EvalAltResult>> {
         let told = |diag| told(diag, self.origin);
         let drawn: Option<Dynamic> = match &self.order {
-            Order::InOrder => None,
+            Order::Natural => None,
             Order::Shuffled => {
-                let order = call(&mut self.engine(), "randperm", args![self.dataset.len() as i64]).map_err(told)?;
+                let order =
+                    call(&mut self.engine(), "randperm", args![self.dataset.row_count() as i64]).map_err(told)?;
                 Some(Dynamic::from(order))
             }
             Order::Drawn(draw) => Some(self.caller.call(draw, Vec::new())?),
             Order::Given(rows) => Some(rows.iter().map(|&at| Dynamic::from_int(at as i64)).collect::<Array>().into()),
         };
-        if self.by_tensors() && matches!(self.order, Order::InOrder | Order::Shuffled) {
+        if self.by_tensors() && matches!(self.order, Order::Natural | Order::Shuffled) {
             let picked = drawn.and_then(|drawn| drawn.try_cast::<Tensor>());
             return Ok(Begun { picked, rows: Vec::new(), ahead: None });
         }
+        if self.size > MAX_ROWS {
+            let text = format!("a loop has at most {MAX_ROWS} rows, and this one has {}", self.size);
+            return Err(told(Diag::error(code::LIMIT_SIZE, text)));
+        }
         let rows = match drawn {
             None => (0..self.size).collect(),
-            Some(drawn) => dataset::positions(&self.host, &drawn, self.dataset.len()).map_err(told)?,
+            Some(drawn) => dataset::positions(&self.host, &drawn, self.dataset.row_count()).map_err(told)?,
         };
         if rows.len() != self.size {
             let text = format!("the sampler was to give {} row numbers, and gave {}", self.size, rows.len());
@@ -155,7 +163,7 @@ impl Plan {
     }
 
     fn rows(&self, begun: &mut Begun, start: usize, count: usize) -> Native {
-        let mut pictures: Vec<Option<Picture>> = match begun.ahead.as_mut().and_then(Ahead::next) {
+        let mut pictures: Vec<Option<Picture>> = match begun.ahead.as_mut().and_then(Ahead::take) {
             Some(read) => read.map_err(|diag| told(diag, self.origin))?.into_iter().map(Some).collect(),
             None => Vec::new(),
         };
@@ -176,9 +184,10 @@ fn pinned(engine: &mut Engine, batch: Dynamic) -> Result<Dynamic> {
         let pin = |(name, value)| Ok((name, pinned(engine, value)?));
         return Ok(map.into_iter().map(pin).collect::<Result<Map>>()?.into());
     }
-    match (batch.read_lock::<Tensor>().map(|tensor| tensor.clone()), table::find("pin_memory")) {
-        (Some(tensor), Some(_)) => call(engine, "pin_memory", args![&tensor]).map(Dynamic::from),
-        _ => Ok(batch),
+    let tensor = batch.read_lock::<Tensor>().map(|tensor| tensor.clone());
+    match tensor.filter(|tensor| !tensor.device().is_cuda() && engine.rt.gpu_count() > 0) {
+        Some(tensor) => movement::pin(engine, &tensor).map(Dynamic::from),
+        None => Ok(batch),
     }
 }
 
@@ -242,12 +251,12 @@ fn make(host: &Arc<Host>, context: &NativeCallContext, values: &[&mut Dynamic]) 
         },
     };
     let (order, size) = match options.get("sampler").filter(|sampler| !sampler.is_unit()) {
-        None if flag("shuffle") => (Order::Shuffled, dataset.len()),
-        None => (Order::InOrder, dataset.len()),
+        None if flag("shuffle") => (Order::Shuffled, dataset.row_count()),
+        None => (Order::Natural, dataset.row_count()),
         Some(_) if flag("shuffle") => {
             fail!(VALUE, "`loader`: a sampler decides the order, so `shuffle` cannot be true")
         }
-        Some(sampler) => sampled(host, sampler, dataset.len())?,
+        Some(sampler) => sampled(host, sampler, dataset.row_count())?,
     };
     Ok(Loader(Arc::new(Plan {
         host: host.clone(),

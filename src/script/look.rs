@@ -9,6 +9,7 @@ use super::source::LAST;
 use super::source::pass::written_name;
 use super::value::{Cell, Tensor};
 use crate::base::span::Origin;
+use crate::sched::facts::MemoryFacts;
 use rhai::{Array, Dynamic, Map};
 
 /// Where new tensors are made.
@@ -29,10 +30,6 @@ pub struct Placed {
     pub dtype: String,
     pub device: String,
     pub bytes: usize,
-    /// Which buffer: views of one share it.
-    pub buffer: u64,
-    /// The line that made it: `model.rhai:7`, `repl:3`.
-    pub made: Option<String>,
     pub requires_grad: bool,
     /// Work that writes it is queued and not known to be done.
     pub pending: bool,
@@ -59,6 +56,18 @@ pub struct DeviceMemory {
     pub peak: usize,
     /// Of the device, when it is known.
     pub total: Option<usize>,
+    /// What tensors hold, by the line that made them: the most first.
+    pub held: Vec<Held>,
+}
+
+/// What the tensors of one line hold.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Held {
+    /// `model.rhai:7`, `repl:3`.
+    pub made: String,
+    /// In whole blocks of the allocator.
+    pub bytes: usize,
+    pub blocks: usize,
 }
 
 /// One stream.
@@ -131,7 +140,21 @@ impl Session {
     }
 
     pub fn memory_report(&self) -> Vec<DeviceMemory> {
-        self.host.rt.memory_by_device().into_iter().map(told).collect()
+        self.host.rt.memory_by_device().into_iter().map(|memory| self.memory(memory)).collect()
+    }
+
+    fn memory(&self, memory: MemoryFacts) -> DeviceMemory {
+        let MemoryFacts { device, allocated, reserved, peak, total, held } = memory;
+        let mut lines: Vec<Held> = Vec::new();
+        for (origin, bytes, blocks) in held {
+            let made = self.line(origin).unwrap_or_else(|| "a place that is not known".to_string());
+            match lines.iter_mut().find(|line| line.made == made) {
+                Some(line) => (line.bytes, line.blocks) = (line.bytes + bytes, line.blocks + blocks),
+                None => lines.push(Held { made, bytes, blocks }),
+            }
+        }
+        lines.sort_by_key(|line| std::cmp::Reverse(line.bytes));
+        DeviceMemory { device: device.to_string(), allocated, reserved, peak, total: Some(total), held: lines }
     }
 
     pub fn streams(&self) -> Vec<StreamReport> {
@@ -193,24 +216,16 @@ impl Session {
 
     fn placed(&self, tensor: &Tensor, path: &str) -> Placed {
         let view = tensor.view();
-        let made = self.line(tensor.0.made);
         Placed {
             path: path.to_string(),
             shape: tensor.shape().to_vec(),
             dtype: tensor.dtype().to_string(),
             device: tensor.device().to_string(),
             bytes: tensor.numel() * tensor.dtype().size_bytes(),
-            buffer: view.buffer.id,
-            made,
             requires_grad: tensor.requires_grad(),
             pending: self.host.rt.is_pending(&view.buffer),
         }
     }
-}
-
-fn told(memory: crate::sched::facts::MemoryFacts) -> DeviceMemory {
-    let crate::sched::facts::MemoryFacts { device, allocated, reserved, peak, total } = memory;
-    DeviceMemory { device: device.to_string(), allocated, reserved, peak, total: Some(total) }
 }
 
 /// Bound: entries of an array or a map that are told.

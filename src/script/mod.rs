@@ -35,6 +35,7 @@ pub mod modules;
 pub mod natives;
 pub mod optimise;
 pub mod outline;
+pub mod parallel;
 pub mod prefetch;
 pub mod progress;
 pub mod properties;

@@ -28,6 +28,7 @@ pub const STD: &[(&str, &[File])] = &[
             ("nn/convolution.rhai", include_str!("../../std/nn/convolution.rhai")),
             ("nn/pooling.rhai", include_str!("../../std/nn/pooling.rhai")),
             ("nn/norms.rhai", include_str!("../../std/nn/norms.rhai")),
+            ("nn/parallel.rhai", include_str!("../../std/nn/parallel.rhai")),
             ("nn/recurrent.rhai", include_str!("../../std/nn/recurrent.rhai")),
             ("nn/attention.rhai", include_str!("../../std/nn/attention.rhai")),
             ("nn/losses.rhai", include_str!("../../std/nn/losses.rhai")),
@@ -57,6 +58,19 @@ pub struct Modules {
 }
 
 impl Modules {
+    /// Names that an `import` finds: of the library, of memory, and of files right inside the roots.
+    pub fn names(&self) -> Vec<String> {
+        let library = STD.iter().map(|(name, _)| name.to_string());
+        let mut names: Vec<String> = library.chain(self.memory.keys().cloned()).collect();
+        for entry in self.roots.iter().filter_map(|root| std::fs::read_dir(root).ok()).flatten().flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|extension| extension == "rhai") {
+                names.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
+            }
+        }
+        names
+    }
+
     pub fn new(roots: Vec<PathBuf>, memory: BTreeMap<String, String>) -> Modules {
         Modules { roots, memory, ..Modules::default() }
     }

@@ -30,7 +30,7 @@ impl Ahead {
     }
 
     /// The next batch; none when the thread has gone.
-    pub fn next(&mut self) -> Option<Result<Vec<Picture>>> {
+    pub fn take(&mut self) -> Option<Result<Vec<Picture>>> {
         self.batches.recv().ok()
     }
 }

@@ -48,7 +48,7 @@ pub fn open(host: &Arc<Host>, over: Dynamic) -> Option<(Option<usize>, Items)> {
         return Some((Some(loader.batch_count()), Box::new(loader.clone().into_iter())));
     }
     if let Some(dataset) = over.read_lock::<super::dataset::Dataset>() {
-        return Some((Some(dataset.len()), Box::new(super::dataset::iterate(host, dataset.clone()))));
+        return Some((Some(dataset.row_count()), Box::new(super::dataset::iterate(host, dataset.clone()))));
     }
     if let Some(tensor) = over.read_lock::<Tensor>() {
         let n = tensor.shape().first().copied();

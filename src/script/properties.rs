@@ -115,7 +115,7 @@ fn properties(module: &mut Natives, host: &Arc<Host>) {
     property(module, host, "ndim", |_, x| Ok(Dynamic::from_int(x.ndim() as i64)));
     property(module, host, "numel", |_, x| Ok(Dynamic::from_int(x.numel() as i64)));
     property(module, host, "dtype", |_, x| Ok(Dynamic::from(DTypeValue(x.dtype()))));
-    property(module, host, "device", |_, x| Ok(Dynamic::from(DeviceValue(x.device()))));
+    property(module, host, "device", |_, x| Ok(Dynamic::from(DeviceValue::from(x.device()))));
     property(module, host, "is_cuda", |_, x| Ok(Dynamic::from_bool(x.device().is_cuda())));
     property(module, host, "is_pinned", |_, x| Ok(Dynamic::from_bool(x.view().buffer.pinned)));
     property(module, host, "requires_grad", |_, x| Ok(Dynamic::from_bool(x.requires_grad())));
@@ -232,15 +232,15 @@ fn movement(module: &mut Natives, host: &Arc<Host>) {
         method(module, host, "cuda", arity, |host, context, x, rest| {
             let mut found = Wanted::default();
             for value in rest.iter() {
-                match value.read_lock::<Map>() {
-                    Some(map) => wanted_keywords(host, &map, &mut found)?,
-                    None => found.device = Some(convert::device(host, value)?),
+                match (value.read_lock::<Map>(), value.as_bool()) {
+                    (Some(map), _) => wanted_keywords(host, &map, &mut found)?,
+                    (None, Ok(non_blocking)) => found.non_blocking = non_blocking,
+                    (None, Err(_)) if value.is_unit() => {}
+                    (None, Err(_)) => found.device = Some(convert::device(host, value)?),
                 }
             }
             if found.device.is_none() {
-                // A tensor that is on some CUDA device stays there.
-                let current = if x.device().is_cuda() { x.device() } else { host.rt.current_cuda()? };
-                found.device = Some(current);
+                found.device = Some(host.rt.current_cuda()?);
             }
             movement::to(&mut host.engine(context), x, found).map(Dynamic::from)
         });
@@ -248,6 +248,9 @@ fn movement(module: &mut Natives, host: &Arc<Host>) {
     method(module, host, "cpu", 1, |host, context, x, _| {
         let found = Wanted { device: Some(crate::base::device_id::DeviceId::Cpu), ..Wanted::default() };
         movement::to(&mut host.engine(context), x, found).map(Dynamic::from)
+    });
+    method(module, host, "pin_memory", 1, |host, context, x, _| {
+        movement::pin(&mut host.engine(context), x).map(Dynamic::from)
     });
     method(module, host, "is_contiguous", 1, |_, _, x, _| Ok(Dynamic::from_bool(x.view().layout.is_contiguous())));
     method(module, host, "is_floating_point", 1, |_, _, x, _| Ok(Dynamic::from_bool(x.dtype().is_float())));

@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Session {
     pub(super) engine: Arc<Engine>,
     pub(super) host: Arc<Host>,
-    modules: Arc<Mutex<Modules>>,
+    pub(super) modules: Arc<Mutex<Modules>>,
     pub(super) scope: Scope<'static>,
     /// Functions of everything that ran, for `call`.
     pub(super) functions: AST,
@@ -476,6 +476,7 @@ fn engine(host: &Arc<Host>, modules: &Arc<Mutex<Modules>>, stack: &Arc<Stack>) -
     super::draw::register(&mut module, host);
     super::layers::register(&mut module, host);
     super::assemble::register(&mut module, host);
+    super::parallel::register(&mut module, host);
     super::checks::register(&mut module, host);
     super::optimise::register(&mut module, host);
     super::loader::register(&mut module, host);

@@ -164,6 +164,10 @@ fn making(module: &mut Natives, host: &Arc<Host>) {
             let stream = stream_of(values[0])?;
             let before = shared.rt.set_current_stream(&stream)?;
             drop(before);
+            // As in PyTorch: the stream's device becomes the current one.
+            if let DeviceId::Cuda(index) = stream.name.device {
+                shared.rt.set_current_cuda(index);
+            }
             Ok(Dynamic::UNIT)
         })
     });
@@ -184,9 +188,7 @@ fn making(module: &mut Natives, host: &Arc<Host>) {
 pub fn stream_of(value: &Dynamic) -> Result<Arc<StreamHandle>> {
     match value.read_lock::<StreamValue>() {
         Some(stream) => Ok(stream.0.clone()),
-        None => {
-            Err(Diag::error(code::ARGUMENT_TYPE, format!("a stream is wanted, not {}", convert::type_name(value))))
-        }
+        None => Err(Diag::error(code::ARGUMENT_TYPE, format!("a stream is wanted, not {}", convert::type_name(value)))),
     }
 }
 
@@ -272,11 +274,11 @@ fn event_methods(module: &mut Natives, host: &Arc<Host>) {
 }
 
 fn properties(module: &mut Natives) {
-    typed(module, "get$device", |s: StreamValue| DeviceValue(s.0.name.device));
+    typed(module, "get$device", |s: StreamValue| DeviceValue::from(s.0.name.device));
     typed(module, "get$priority", |s: StreamValue| s.0.priority as i64);
     typed(module, "get$id", |s: StreamValue| s.0.name.number as i64);
     typed(module, "get$device", |e: EventValue| match e.0.moment() {
-        Some(moment) => Dynamic::from(DeviceValue(moment.name.device)),
+        Some(moment) => Dynamic::from(DeviceValue::from(moment.name.device)),
         None => Dynamic::UNIT,
     });
     typed(module, "get$timing", |e: EventValue| e.0.timing);

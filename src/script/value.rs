@@ -1,6 +1,6 @@
 //! Types of the language that Rhai does not have.
 
-use crate::base::device_id::DeviceId;
+use crate::base::device_id::{DeviceId, DeviceSpec};
 use crate::base::dtype::DType;
 pub use crate::op::tensor::Tensor;
 use rhai::Dynamic;
@@ -9,9 +9,15 @@ use rhai::Dynamic;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DTypeValue(pub DType);
 
-/// A device as a value: `x.device`.
+/// A device as a value: `x.device`, or `device("cuda")`, which means the CUDA device that is current where it is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct DeviceValue(pub DeviceId);
+pub struct DeviceValue(pub DeviceSpec);
+
+impl From<DeviceId> for DeviceValue {
+    fn from(device: DeviceId) -> DeviceValue {
+        DeviceValue(device.into())
+    }
+}
 
 /// `slice(start, stop, step)`; open ends are none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -199,6 +199,10 @@ impl Engine {
             return Ok(());
         }
         let asked = Asked { name: self.name, origin: self.origin, non_blocking: self.non_blocking };
+        if dest.buffer.device == DeviceId::Cpu && !(self.non_blocking && dest.buffer.pinned) {
+            // A host read: it needs no ordering by the script.
+            self.rt.await_written(&view)?;
+        }
         let source = Held::new(self.rt.densify(&view, self.name, self.origin)?);
         let fits = dest.layout.is_contiguous() && dest.dtype == view.dtype && dest.shape() == view.shape();
         if fits {

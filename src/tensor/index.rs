@@ -32,6 +32,20 @@ fn width(item: &Item) -> usize {
     }
 }
 
+/// A tensor beside another: from the CPU, or from anywhere for what is assigned, it is copied there.
+fn beside(e: &mut Engine, tensor: Tensor, place: &Tensor) -> Result<Tensor> {
+    if tensor.device() == place.device() {
+        return Ok(tensor);
+    }
+    let dtype = tensor.dtype();
+    e.call_row(&arith::MOVE, args![&tensor, place.device(), dtype])
+}
+
+/// An index: one of the CPU may index a tensor of any device. Any other is told by the operation.
+fn index_beside(e: &mut Engine, index: Tensor, place: &Tensor) -> Result<Tensor> {
+    if index.device().is_cuda() { Ok(index) } else { beside(e, index, place) }
+}
+
 /// A view with the basic items applied, and the index tensors left for each of its dimensions.
 struct Parts {
     view: Tensor,
@@ -91,12 +105,13 @@ fn split(e: &mut Engine, x: &Tensor, items: Vec<Item>) -> Result<Parts> {
                 if mask.ndim() == 0 {
                     view = e.call_row(&view::UNSQUEEZE, args![&view, dim])?;
                     let mask = e.call_row(&view::UNSQUEEZE, args![&mask, 0])?;
-                    advanced.push(Some(positions(e, &mask)?.swap_remove(0)));
+                    let index = positions(e, &mask)?.swap_remove(0);
+                    advanced.push(Some(index_beside(e, index, &view)?));
                     dim += 1;
                     continue;
                 }
                 for index in positions(e, &mask)? {
-                    advanced.push(Some(index));
+                    advanced.push(Some(index_beside(e, index, &view)?));
                     dim += 1;
                 }
             }
@@ -108,7 +123,7 @@ fn split(e: &mut Engine, x: &Tensor, items: Vec<Item>) -> Result<Parts> {
                     ));
                 }
                 // A 0-dimensional integer tensor takes part as an index of one element.
-                advanced.push(Some(index));
+                advanced.push(Some(index_beside(e, index, &view)?));
                 dim += 1;
             }
         }
@@ -165,6 +180,7 @@ pub fn set(e: &mut Engine, x: &Tensor, items: Vec<Item>, value: Arg) -> Result<(
                 e.source(crate::op::row::Source::Fill(value), &[], view.dtype(), view.device())?
             }
         };
+        let value = beside(e, value, &view)?;
         e.call_row(&indexing::INDEX_PUT_INTO, args![&view, advanced, value, false])?;
         return Ok(());
     }
@@ -187,14 +203,18 @@ fn fill(e: &mut Engine, x: &Tensor, items: &[Item], value: &Arg) -> Result<bool>
         return Ok(false);
     }
     let value = match value {
-        Arg::Tensor(value) if value.ndim() == 0 => Arg::Tensor((e as &mut dyn Emit).cast(value, x.dtype())?),
+        Arg::Tensor(value) if value.ndim() == 0 => {
+            let value = (e as &mut dyn Emit).cast(value, x.dtype())?;
+            Arg::Tensor(beside(e, value, x)?)
+        }
         Arg::Tensor(_) => return Ok(false),
         number => number.clone(),
     };
     check_mask(&mask.shape(), &x.shape(), 0)?;
     let mut shape = mask.shape();
     shape.resize(x.ndim(), 1);
-    let mask = e.call_row(&view::RESHAPE, args![mask, shape.as_slice()])?;
+    let mask = index_beside(e, mask.clone(), x)?;
+    let mask = e.call_row(&view::RESHAPE, args![&mask, shape.as_slice()])?;
     e.apply_inplace(&compare::MASKED_FILL, args![x, &mask, value])?;
     Ok(true)
 }

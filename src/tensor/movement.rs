@@ -2,8 +2,9 @@
 
 use super::engine::Engine;
 use crate::args;
+use crate::base::code;
 use crate::base::device_id::DeviceId;
-use crate::base::diag::Result;
+use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
 use crate::op::emit::Emit;
 use crate::op::rows::{arith, view};
@@ -28,5 +29,27 @@ pub fn to(e: &mut Engine, x: &Tensor, wanted: Wanted) -> Result<Tensor> {
         }
         return if wanted.copy { e.call_row(&view::CLONE, args![x]) } else { Ok(x.clone()) };
     }
-    e.call_row(&arith::MOVE, args![x, device, dtype])
+    let outer = (e.non_blocking, e.pinned);
+    // A copy to the host that need not have ended lands in pinned memory, as in PyTorch.
+    (e.non_blocking, e.pinned) = (wanted.non_blocking, wanted.non_blocking);
+    let moved = e.call_row(&arith::MOVE, args![x, device, dtype]);
+    (e.non_blocking, e.pinned) = outer;
+    moved
+}
+
+/// The same values in host memory that devices copy from while the host goes on; the same tensor where it has it.
+pub fn pin(e: &mut Engine, x: &Tensor) -> Result<Tensor> {
+    if x.device().is_cuda() {
+        let text = format!("only tensors of the CPU can be pinned, and this one is on {}", x.device());
+        return Err(Diag::error(code::ARGUMENT_TYPE, text).help("write `x.cpu().pin_memory()`"));
+    }
+    // Pinned memory belongs to the driver: without a GPU there is none.
+    e.rt.current_cuda()?;
+    if x.view().buffer.pinned {
+        return Ok(x.clone());
+    }
+    e.pinned = true;
+    let pinned = e.call_row(&view::CLONE, args![x]);
+    e.pinned = false;
+    pinned
 }

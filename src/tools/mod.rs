@@ -1,12 +1,12 @@
 //! Floor 6: the program. Goes through `Session`; knows neither kernels nor devices.
 
-mod command;
+pub mod command;
 mod devices;
 mod explain;
 mod help;
 pub mod render;
 mod repl;
-mod run;
+pub mod run;
 mod terminal;
 mod test;
 

@@ -3,8 +3,9 @@
 //! `tests/fixtures/examples_expected_failures.txt` lists those that do not yet: an unlisted failure fails the test, a
 //! listed success is printed. `TSCRIPT_BLESS=1` rewrites the list.
 
+use super::golden::without_device;
 use super::scripts::{folder, none};
-use tscript::{Dynamic, Session};
+use tscript::{Builder, Dynamic, Session};
 
 #[test]
 fn examples_of_rows_run() {
@@ -16,7 +17,7 @@ fn examples_of_rows_run() {
     for op in tscript::op::table::all() {
         for example in op.examples {
             count += 1;
-            let got = answer(example.code);
+            let got = answer(Session::builder(), example.code);
             let line = format!("{}: {}", op.name, example.code.replace('\n', " "));
             let known = listed.lines().any(|known| known == line);
             if got.trim_end() == example.result.trim_end() {
@@ -40,9 +41,28 @@ fn examples_of_rows_run() {
     none(problems);
 }
 
+/// The same examples where the default device is a GPU: no row may bring tensors of the CPU among its operands.
+#[test]
+fn examples_of_rows_run_on_a_gpu() {
+    let mut problems = Vec::new();
+    let listed = folder("fixtures").join("examples_expected_failures.txt");
+    let listed = std::fs::read_to_string(listed).unwrap_or_default();
+    for op in tscript::op::table::all() {
+        for example in op.examples {
+            let line = format!("{}: {}", op.name, example.code.replace('\n', " "));
+            let got = answer(Session::builder().simulate_gpus(1).device("cuda"), example.code);
+            let known = listed.lines().any(|known| known == line);
+            if !known && without_device(&got).trim_end() != example.result.trim_end() {
+                problems.push(format!("{}: `{}` gives\n  {got}\nnot\n  {}", op.name, example.code, example.result));
+            }
+        }
+    }
+    none(problems);
+}
+
 /// What `print` would show of the last value, or the code of the error.
-fn answer(code: &str) -> String {
-    let mut session = Session::builder().build().expect("a session starts");
+fn answer(builder: Builder, code: &str) -> String {
+    let mut session = builder.build().expect("a session starts");
     match session.eval::<Dynamic>(code).and_then(|value| session.show(&value)) {
         Ok(text) => text,
         Err(error) => error.code(),

@@ -1,5 +1,5 @@
 //! Golden scripts: `tests/golden/NAME.rhai` prints what `NAME.out` says, with windows of one operation, of many,
-//! and blocking. The expected texts were checked against PyTorch; `TSCRIPT_BLESS=1` rewrites them.
+//! blocking, and on a simulated GPU. The expected texts were checked against PyTorch; `TSCRIPT_BLESS=1` rewrites them.
 
 use super::scripts::{self, builder, compare, file_name, none, run};
 
@@ -15,14 +15,26 @@ fn golden_scripts_print_what_they_printed() {
             continue;
         }
         problems.extend(compare(&path.with_extension("out"), &many.printed));
-        for (way, builder) in [("a window of one", builder().window(1)), ("blocking", builder().blocking(true))] {
+        let on_gpu = || builder().simulate_gpus(1).device("cuda");
+        let ways = [
+            ("a window of one", builder().window(1)),
+            ("blocking", builder().blocking(true)),
+            ("a GPU", on_gpu()),
+            ("a GPU with seed 1", on_gpu().simulate_seed(1)),
+        ];
+        for (way, builder) in ways {
             let other = run(builder, &name, &text);
             if let Err(error) = other.result {
                 problems.push(format!("{name}, {way}: {error}"));
-            } else if other.printed != many.printed {
+            } else if without_device(&other.printed) != many.printed {
                 problems.push(format!("{name}: {way} prints\n{}instead of\n{}", other.printed, many.printed));
             }
         }
     }
     none(problems);
+}
+
+/// The text that a tensor of the CPU would have.
+pub fn without_device(text: &str) -> String {
+    text.replace(",\n       device=cuda:0", "").replace(", device=cuda:0", "").replace("cuda:0", "cpu")
 }

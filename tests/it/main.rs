@@ -24,6 +24,7 @@ mod rows;
 mod rows_reduce;
 mod rows_view;
 mod scripts;
+mod semantics;
 #[cfg(unix)]
 mod terminal;
 mod std_docs;

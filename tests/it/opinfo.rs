@@ -5,7 +5,7 @@
 //! `expected_failures.txt` is a ratchet: an unlisted failure fails the test; a listed success is printed, and the
 //! list wants rewriting then.
 //! `TSCRIPT_OPINFO=add,topk` runs only these files, `TSCRIPT_OPINFO_VERBOSE=1` shows each failing call,
-//! `TSCRIPT_OPINFO_BLESS=1` rewrites the list. `TSCRIPT_OPINFO_FOLDER` reads the cases of another folder (a wider set
+//! `TSCRIPT_OPINFO_BLESS=1` rewrites the list, `TSCRIPT_OPINFO_DEVICE=cuda` runs all on a simulated GPU. `TSCRIPT_OPINFO_FOLDER` reads the cases of another folder (a wider set
 //! that is not kept).
 
 use super::opinfo_host::{Engine, Host};

@@ -20,8 +20,17 @@ pub struct Engine {
 
 impl Engine {
     pub fn new() -> Engine {
-        Engine { session: Session::builder().output(|_| {}).build().expect("a session starts"), texts: 0 }
+        let mut builder = Session::builder().output(|_| {});
+        if on_gpu() {
+            builder = builder.simulate_gpus(1).device("cuda");
+        }
+        Engine { session: builder.build().expect("a session starts"), texts: 0 }
     }
+}
+
+/// `TSCRIPT_OPINFO_DEVICE=cuda`: everything happens on a simulated GPU.
+fn on_gpu() -> bool {
+    std::env::var("TSCRIPT_OPINFO_DEVICE").is_ok_and(|device| device == "cuda")
 }
 
 fn words(error: Error) -> String {
@@ -39,7 +48,11 @@ impl Host for Engine {
             let tensor = Tensor::from_bytes(dtype, &data.shape, data.bytes.clone()).map_err(words)?;
             self.session.set(name, tensor).map_err(words)?;
         }
-        self.session.run_str("case", text).map_err(words)?;
+        let moved: String = match on_gpu() {
+            true => inputs.iter().map(|(name, _)| format!("{name} = {name}.cuda();\n")).collect(),
+            false => String::new(),
+        };
+        self.session.run_str("case", &format!("{moved}{text}")).map_err(words)?;
         results.iter().map(|name| data(self.session.get(name).map_err(words)?, &self.session, name)).collect()
     }
 }

@@ -50,6 +50,7 @@ fn an_unfinished_entry_waits_for_more() {
 fn tab_completes_names_members_keywords_and_files() {
     let folder = folder();
     std::fs::write(folder.path().join("weights.npy"), "").expect("a file");
+    std::fs::write(folder.path().join("geometry.rhai"), "fn area(a, b) { a * b }").expect("a file");
     let mut terminal = open(&folder);
     terminal.enter("let measured = ones([2, 3])");
     assert_eq!(terminal.enter("meas\t.numel"), "6");
@@ -58,6 +59,8 @@ fn tab_completes_names_members_keywords_and_files() {
     assert_eq!(terminal.enter("zeros([1], #{dtype: \"bf\t\"}).dtype"), "bf16");
     assert!(terminal.enter("load(\"wei\t\")").contains("weights.npy"));
     assert_eq!(terminal.enter(":ty\tmeasur\t").trim(), "tensor [2, 3] f32 cpu");
+    terminal.enter("import \"geom\t\" as shapes");
+    assert_eq!(terminal.enter("shapes::ar\t2, 3)"), "6");
     // What fits a tensor is offered, and nothing else.
     terminal.keys("measured.su\t\t");
     let offered = terminal.wait("sum(");
@@ -126,7 +129,7 @@ fn commands_look_at_the_session() {
     assert!(variables.contains("LIMIT (const)") && variables.contains("[256, 256]"), "{variables}");
     assert!(variables.contains("262144") && variables.contains("2 tensors"), "{variables}");
     let memory = terminal.enter(":mem");
-    assert!(memory.contains("256.01 KiB") && memory.contains("made at repl:1"), "{memory}");
+    assert!(memory.contains("256.50 KiB  in 2 blocks") && memory.contains("made at repl:1"), "{memory}");
     assert!(terminal.enter(":time big + 1").contains("the median of"));
     assert!(terminal.enter(":time big + nope").contains("E0102"));
     let plan = terminal.enter(":plan (big * 2 + 1).relu()");

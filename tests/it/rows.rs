@@ -48,6 +48,19 @@ fn second_derivatives() {
         (positive, "asin(x) + acos(x) * atanh(x) + erfinv(x) + logit(x)"),
         (positive, "xlogy(x, x + 1) + log1p(x) * exp2(x) + expm1(x)"),
         (positive, "addcdiv(x, x, x + 1) + addcmul(x, x, x) + lerp(x, x * x, x)"),
+        (everywhere, "ndtr(x) + log_ndtr(x) + erfcx(x)"),
+        (everywhere, "i0e(x) + i1e(x) + bessel_j0(x) * bessel_j1(x) + spherical_bessel_j0(x)"),
+        (positive, "entr(x) + ndtri(x) + xlog1py(x, x) + mvlgamma(x + 2, 3)"),
+        (positive, "bessel_y0(x) + bessel_y1(x) + modified_bessel_k0(x) + modified_bessel_k1(x)"),
+        (
+            positive,
+            "scaled_modified_bessel_k0(x) + scaled_modified_bessel_k1(x) + igamma(zeros_like(x.detach()) + 1.7, x)",
+        ),
+        (positive, "gradient(x * x, #{spacing: 0.5})[0] + pdist(x.reshape([2, 2]), 3.0)"),
+        (
+            positive,
+            "grid_sample(arange(9.0, #{dtype: \"f64\"}).cos().reshape([1, 1, 3, 3]), x.reshape([1, 1, 2, 2]), \"bicubic\")",
+        ),
     ];
     for (points, y) in cases {
         holds(&format!(
@@ -58,6 +71,41 @@ fn second_derivatives() {
              let up = first((x.detach() + h).requires_grad_()).detach();
              let down = first((x.detach() - h).requires_grad_()).detach();
              allclose(exact, (up - down) / (2 * h), 1e-5, 1e-6)"
+        ));
+    }
+}
+
+/// First derivatives that PyTorch does not have, against central differences in f64.
+#[test]
+fn first_derivatives() {
+    for y in [
+        "bessel_j0(x)",
+        "bessel_j1(x)",
+        "bessel_y0(x)",
+        "bessel_y1(x)",
+        "modified_bessel_i0(x)",
+        "modified_bessel_i1(x)",
+        "modified_bessel_k0(x)",
+        "modified_bessel_k1(x)",
+        "scaled_modified_bessel_k0(x)",
+        "scaled_modified_bessel_k1(x)",
+        "spherical_bessel_j0(x)",
+        "zeta(2.5, x)",
+        "householder_product(x.reshape([2, 2]), x[..2])",
+        "ormqr(x.reshape([2, 2]), x[..2], x.reshape([2, 2]), #{left: false})",
+    ] {
+        holds(&format!(
+            "fn f(x) {{ ({y} * arange(1.0, 5.0, #{{dtype: \"f64\"}}).reshape({y}.shape)).sum() }}
+             let x = tensor([0.15, 0.9, 2.6, 7.3], #{{dtype: \"f64\", requires_grad: true}});
+             let exact = grad(f(x), [x])[0];
+             let h = 1e-6;
+             let fine = true;
+             for i in 0..4 {{
+                 let up = x.detach().clone(); up[i] += h;
+                 let down = x.detach().clone(); down[i] -= h;
+                 fine &= isclose(exact[i], (f(up) - f(down)) / (2.0 * h), 1e-6, 1e-7).item();
+             }}
+             fine"
         ));
     }
 }
@@ -109,6 +157,15 @@ fn random_values() {
     );
     holds(
         "manual_seed(1); let x = zeros([100000]).geometric_(0.25); let m = x.sum().item() / 100000.0; m > 3.9 && m < 4.1",
+    );
+    holds(
+        "manual_seed(1); let x = poisson(full([100000], 3.5)); let m = x.mean().item(); let v = x.var().item(); m > 3.46 && m < 3.54 && v > 3.4 && v < 3.6 && equal(x, x.floor())",
+    );
+    holds(
+        "manual_seed(1); let x = binomial(full([100000], 9.0), tensor([0.25])); let m = x.mean().item(); m > 2.22 && m < 2.28 && x.min().item() >= 0.0 && x.max().item() <= 9.0",
+    );
+    holds(
+        "manual_seed(1); let y = fractional_max_pool2d(arange(100.0).reshape([1, 10, 10]), 2, #{output_size: 4, return_indices: true}); equal(y[0].long(), y[1]) && y[0].shape == [1, 4, 4] && y[0][0, 3, 3].item() == 99.0",
     );
     // The gradient passes where the value was kept.
     holds(

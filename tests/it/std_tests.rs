@@ -43,3 +43,13 @@ fn images_are_as_pil_reads_them() {
         panic!("{error}");
     }
 }
+
+/// Folders of images obey the host program as files do.
+#[test]
+fn image_folders_stay_inside_the_permitted_folders() {
+    let text = "import \"data\" as data; data::image_folder(\"tests/fixtures/images\");";
+    let inside = builder().file_roots(vec!["tests/fixtures".into()]);
+    assert!(run(inside, "images", text).result.is_ok());
+    let outside = builder().file_roots(vec!["tests/std".into()]);
+    assert_eq!(run(outside, "images", text).result.err().map(|error| error.code()), Some("E0604".to_string()));
+}

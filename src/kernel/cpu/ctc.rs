@@ -30,7 +30,7 @@ impl<T: Real> Sample<'_, T> {
     }
 
     fn label(&self, state: usize) -> i64 {
-        if state % 2 == 0 { self.blank } else { self.labels[state / 2] }
+        if state.is_multiple_of(2) { self.blank } else { self.labels[state / 2] }
     }
 
     fn log(&self, step: usize, label: i64) -> f64 {
@@ -46,8 +46,8 @@ impl<T: Real> Sample<'_, T> {
     fn forward(&self) -> Vec<f64> {
         let states = self.states();
         let mut alpha = vec![f64::NEG_INFINITY; self.steps * states];
-        for state in 0..states.min(2) {
-            alpha[state] = self.log(0, self.label(state));
+        for (state, alpha) in alpha.iter_mut().enumerate().take(states.min(2)) {
+            *alpha = self.log(0, self.label(state));
         }
         for step in 1..self.steps {
             let (before, now) = alpha[(step - 1) * states..].split_at_mut(states);

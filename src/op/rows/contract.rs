@@ -255,6 +255,10 @@ fn einsum(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     let summed: Vec<(usize, usize)> = (result.len()..all.len()).map(|dim| (dim, last_use(dim).unwrap_or(0))).collect();
     let due = |at: usize| summed.iter().filter(|(_, last)| *last == at).map(|(dim, _)| *dim).collect::<Vec<_>>();
     let mut out = sum_dims(e, &parts[0], &due(0))?;
+    if list.len() == 1 && !due(0).is_empty() && !out.dtype().is_float() {
+        // A sum of integers is i64, over an axis of size 1 too.
+        out = e.cast(&out, DType::I64)?;
+    }
     for (at, x) in parts.iter().enumerate().skip(1) {
         out = multiply(e, &out, x, &due(at))?;
     }

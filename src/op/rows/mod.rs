@@ -40,6 +40,8 @@ pub mod maps;
 pub mod masks;
 pub mod matmul;
 pub mod moments;
+pub mod multihead;
+pub mod native;
 pub mod norm;
 pub mod norms;
 pub mod optim;
@@ -137,6 +139,7 @@ pub static FAMILIES: &[&[&Op]] = &[
     grid::ROWS,
     softmax::ROWS,
     norm::ROWS,
+    native::ROWS,
     embed::ROWS,
     bag::ROWS,
     loss::ROWS,
@@ -146,5 +149,6 @@ pub static FAMILIES: &[&[&Op]] = &[
     distance::ROWS,
     pairs::ROWS,
     attention::ROWS,
+    multihead::ROWS,
     optim::ROWS,
 ];

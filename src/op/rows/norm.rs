@@ -372,7 +372,7 @@ pub static GROUP_NORM: Op = Op {
 };
 
 /// `running = (1 - momentum) running + momentum stat`, in place and outside the gradient graph.
-fn update(e: &mut dyn Emit, running: &Tensor, stat: &Tensor, momentum: f64) -> Result<()> {
+pub fn update(e: &mut dyn Emit, running: &Tensor, stat: &Tensor, momentum: f64) -> Result<()> {
     let stat = e.detach(stat);
     let old = e.mul(running, Scalar::Float(1.0 - momentum))?;
     let new = e.mul(&stat, Scalar::Float(momentum))?;
@@ -382,7 +382,7 @@ fn update(e: &mut dyn Emit, running: &Tensor, stat: &Tensor, momentum: f64) -> R
 }
 
 /// The unbiased variance of `n` elements from the biased one.
-fn unbiased(e: &mut dyn Emit, var: &Tensor, n: usize) -> Result<Tensor> {
+pub fn unbiased(e: &mut dyn Emit, var: &Tensor, n: usize) -> Result<Tensor> {
     let var = e.detach(var);
     e.mul(&var, Scalar::Float(n as f64 / (n as f64 - 1.0)))
 }

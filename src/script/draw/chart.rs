@@ -177,7 +177,7 @@ impl Axis {
     fn label(&self, tick: f64) -> String {
         let tick = if tick.abs() < self.step * 1e-6 { 0.0 } else { tick };
         let size = self.low.abs().max(self.high.abs());
-        if size >= 1e6 || size < 1e-3 {
+        if !(1e-3..1e6).contains(&size) {
             return format!("{tick:.1e}");
         }
         let digits = (-self.step.log10().floor()).clamp(0.0, 9.0) as usize;

@@ -182,8 +182,7 @@ mod tests {
             named.filter(|name| page(name).is_none() && !inner.contains(&name.as_str())).collect();
         assert!(missing.is_empty(), "no page in script/manual/natives.rs for {missing:?}");
         for native in self::natives() {
-            let plain = native.name.rsplit("::").next().unwrap_or("");
-            let known = natives.contains(plain) || super::super::properties::NAMES.contains(&native.name);
+            let known = natives.contains(native.name) || super::super::properties::NAMES.contains(&native.name);
             assert!(known || native.form == Form::Syntax, "`{}` has a page and is not there", native.name);
         }
     }

@@ -127,6 +127,8 @@ const NATIVES: &[Native] = &[
         "A tensor of another dtype or on another device, or `x` itself when it is that already.", "arange(2).to(\"f32\")", "tensor([0., 1.])"),
     entry(Method, "cpu", "cpu()", "A copy on the CPU, or `x` itself when it is there.", "ones([1]).cpu().device", "cpu"),
     entry(Method, "cuda", "cuda(index)", "A copy on a CUDA device; on the current one without an index.", "", ""),
+    entry(Method, "pin_memory", "pin_memory()",
+        "A copy in page-locked host memory, from which devices copy while the host goes on; `x` itself when it is there.", "", ""),
     entry(Method, "is_contiguous", "is_contiguous()", "Whether the elements lie in order without gaps.", "ones([2, 3]).T.is_contiguous()", "false"),
     entry(Method, "is_floating_point", "is_floating_point()", "Whether the dtype is a float type.", "arange(3).is_floating_point()", "false"),
     entry(Method, "element_size", "element_size()", "Bytes of one element.", "ones([2]).element_size()", "4"),

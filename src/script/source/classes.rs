@@ -74,7 +74,7 @@ pub fn brackets(text: &str, at: usize) -> Option<[Range<usize>; 2]> {
     let (tokens, _) = lex_partial(text);
     let bracket = |token: &&Token| token.kind == Kind::Symbol && tokens[token.partner as usize].start != token.start;
     let touched = |token: &&Token| token.start as usize == at || token.end as usize == at;
-    let token = tokens.iter().filter(bracket).filter(touched).next_back()?;
+    let token = tokens.iter().filter(bracket).rfind(touched)?;
     Some([token.range(), tokens[token.partner as usize].range()])
 }
 

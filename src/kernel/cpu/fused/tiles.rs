@@ -8,6 +8,7 @@ use super::{Given, random};
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Fault, FaultKind, RawView};
 use crate::kernel::cpu::copy::{STREAM_BYTES, stream, stream_end};
+use crate::kernel::cpu::rows::prefetch;
 use crate::kernel::program::Class;
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -263,18 +264,6 @@ impl Ahead {
             *bytes = bytes.saturating_sub(64 * LINES);
         }
     }
-}
-
-/// Brings a line into the second-level cache; harmless at any address.
-#[inline(always)]
-fn prefetch(line: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint that faults nowhere; SSE is part of x86-64.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(line.cast())
-    };
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = line;
 }
 
 /// Whether a view is so large that writing it would only empty the cache.

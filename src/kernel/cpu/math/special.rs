@@ -128,7 +128,7 @@ pub fn zeta(s: f64, q: f64) -> f64 {
     if s == 1.0 {
         return f64::INFINITY;
     }
-    if s.is_nan() || q.is_nan() || s < 1.0 {
+    if s < 1.0 {
         return f64::NAN;
     }
     if q <= 0.0 {
@@ -138,6 +138,9 @@ pub fn zeta(s: f64, q: f64) -> f64 {
         if s != s.floor() {
             return f64::NAN;
         }
+    }
+    if s.is_nan() || q.is_nan() {
+        return f64::NAN;
     }
     // B(2j) / (2j)!
     const BERNOULLI: [f64; 10] = [

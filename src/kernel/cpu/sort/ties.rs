@@ -194,7 +194,7 @@ fn adjust_heap<T: Copy>(x: &mut [T], hole: usize, length: usize, value: T, less:
         x[hole] = x[child];
         hole = child;
     }
-    if length % 2 == 0 && length >= 2 && child == (length - 2) / 2 {
+    if length.is_multiple_of(2) && length >= 2 && child == (length - 2) / 2 {
         child = 2 * (child + 1);
         x[hole] = x[child - 1];
         hole = child - 1;

@@ -2,7 +2,7 @@
 
 use super::super::{Go, Repl, answer};
 use crate::script::error::Error;
-use crate::script::look::{Placed, Variable};
+use crate::script::look::Variable;
 use crate::tools::{devices as machine, run::guarded, say};
 
 /// Bound: lines of `:mem` about single lines of the script, and tensors of one variable that are looked at.
@@ -75,9 +75,7 @@ fn row(variable: &Variable) -> [String; 5] {
 }
 
 pub fn memory(repl: &mut Repl, _: &str) -> Go {
-    let session = repl.session.borrow();
-    let variables = session.variables(TENSORS);
-    for memory in session.memory_report() {
+    for memory in repl.session.borrow().memory_report() {
         let whole = memory.total.unwrap_or(memory.peak).max(1);
         say(&format!("{}, of {}", memory.device, bytes(whole)));
         let line = |what: &str, amount: usize| {
@@ -86,32 +84,12 @@ pub fn memory(repl: &mut Repl, _: &str) -> Go {
         line("allocated", memory.allocated);
         line("reserved", memory.reserved);
         line("peak", memory.peak);
-        for (made, held, count) in by_line(&variables, &memory.device) {
-            let tensors = if count == 1 { "1 tensor".to_string() } else { format!("{count} tensors") };
-            say(&format!("  {:>10}  {tensors} made at {made}", bytes(held)));
+        for held in memory.held.iter().take(LINES) {
+            let blocks = if held.blocks == 1 { "1 block".to_string() } else { format!("{} blocks", held.blocks) };
+            say(&format!("  {:>10}  in {blocks}, made at {}", bytes(held.bytes), held.made));
         }
     }
     Go::On
-}
-
-/// What the variables' tensors on a device hold, by the line that made them: the most first.
-fn by_line(variables: &[Variable], device: &str) -> Vec<(String, usize, usize)> {
-    let mut seen = std::collections::HashSet::new();
-    let mut lines: Vec<(String, usize, usize)> = Vec::new();
-    let on_device = |tensor: &&Placed| tensor.device == device;
-    for tensor in variables.iter().flat_map(|variable| &variable.tensors).filter(on_device) {
-        if !seen.insert(tensor.buffer) {
-            continue;
-        }
-        let made = tensor.made.clone().unwrap_or_else(|| "a place that is not known".to_string());
-        match lines.iter_mut().find(|line| line.0 == made) {
-            Some(line) => (line.1, line.2) = (line.1 + tensor.bytes, line.2 + 1),
-            None => lines.push((made, tensor.bytes, 1)),
-        }
-    }
-    lines.sort_by_key(|line| std::cmp::Reverse(line.1));
-    lines.truncate(LINES);
-    lines
 }
 
 fn bar(amount: usize, whole: usize) -> String {
