@@ -464,6 +464,10 @@ impl Emit for Engine {
             e.guarded |= op.guarded;
             let results = e.run(op, &args);
             e.guarded = outer;
+            if op.guarded && !outer {
+                // As at the end of `backward()`: every round of a training loop makes the same windows.
+                e.rt.flush();
+            }
             let results = results?;
             if !matches!(op.lower, Lower::Compose(_)) {
                 history::track(e, op, &args, &results)?;

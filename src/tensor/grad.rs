@@ -72,7 +72,10 @@ struct Walk<'a> {
 pub fn backward(e: &mut Engine, ys: &[Tensor], gs: &[Option<Tensor>], mode: Mode) -> Result<()> {
     let mut walk = Walk::new(e, mode, true);
     walk.seed(ys, gs)?;
-    walk.run()
+    walk.run()?;
+    // So that a training loop makes the same windows every time round, whose plans are known.
+    e.rt.flush();
+    Ok(())
 }
 
 /// `grad(ys, xs)`: gradients of the sum of `ys` (weighted with `gs`) with respect to `xs`.

@@ -39,7 +39,7 @@ fn candidates() -> Vec<PathBuf> {
     let mut all: Vec<PathBuf> = std::env::var_os("NVRTC_LIBRARY").map(PathBuf::from).into_iter().collect();
     all.extend(["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"].map(PathBuf::from));
     let mut roots: Vec<PathBuf> = std::env::var_os("VIRTUAL_ENV").map(PathBuf::from).into_iter().collect();
-    roots.extend(["/opt/tvenv", "/usr/local", "/usr"].map(PathBuf::from));
+    roots.extend(["/usr/local", "/usr"].map(PathBuf::from));
     let inside = |path: &Path| -> Vec<PathBuf> {
         std::fs::read_dir(path).map(|d| d.flatten().map(|entry| entry.path()).collect()).unwrap_or_default()
     };
