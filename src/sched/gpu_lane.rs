@@ -7,10 +7,11 @@ use crate::device::cache::{RawMemory, StreamPoint};
 use crate::device::cuda::blas::{self, Blas, Element, Factor, Outcome, Precision, Product, Target, Workspace};
 use crate::device::cuda::memory::{DeviceMemory, Mapped};
 use crate::device::cuda::{Context, DriverError, KernelError, Shape, Stream, Text};
-use crate::kernel::abi::{Call, Fault, HostFn, RawView};
+use crate::kernel::abi::{Call, Fault, Faults, HostFn, RawView};
 use crate::kernel::cuda::{
     Activation, FaultSlot, Gpu, GpuError, HEADERS, Launch, MatmulCall, Matrix, OPTIONS, Param, Source,
 };
+use crate::kernel::program::Program;
 use std::sync::LazyLock;
 
 /// Error slots of one device in memory that host and device see.
@@ -237,33 +238,67 @@ fn describe(call: &MatmulCall, tf32: bool) -> Option<Product> {
     })
 }
 
-/// Runs a host kernel on copies of a GPU's memory: for what has no CUDA kernel. Waits.
-pub fn through_host(stream: &Stream, host: HostFn, call: &Call<'_>) -> Result<(), DriverError> {
-    let fetch = |view: &RawView| -> Result<(RawView, Vec<u8>, Span), DriverError> {
+/// Host copies of a GPU's memory, one for each distinct span.
+struct Copies<'a> {
+    stream: &'a Stream,
+    spans: Vec<(Span, Vec<u8>)>,
+}
+
+impl Copies<'_> {
+    /// The view on a host copy of its memory.
+    fn fetch(&mut self, view: &RawView) -> Result<RawView, DriverError> {
         let (low, bytes) = extent(view);
         let span = Span::new(view.ptr.wrapping_offset(low), bytes);
-        let mut copy = span.read_from_device(stream)?;
-        let view = RawView { ptr: copy.as_mut_ptr().wrapping_offset(-low), ..view.clone() };
-        Ok((view, copy, span))
-    };
-    let inputs = call.inputs.iter().map(fetch).collect::<Result<Vec<_>, _>>()?;
-    let outputs = call.outputs.iter().map(fetch).collect::<Result<Vec<_>, _>>()?;
-    // In place: an output that is an input is one memory to the kernel.
-    let same = |input: &RawView| call.outputs.iter().position(|output| output.ptr == input.ptr && output.numel() > 0);
-    let views_in: Vec<RawView> = inputs
-        .iter()
-        .zip(call.inputs)
-        .map(|((view, ..), original)| match same(original) {
-            Some(at) => RawView { ptr: outputs[at].0.ptr, ..view.clone() },
-            None => view.clone(),
-        })
-        .collect();
-    let views_out: Vec<RawView> = outputs.iter().map(|(view, ..)| view.clone()).collect();
-    touch::run_kernel(host, &Call { inputs: &views_in, outputs: &views_out, ..*call });
-    for (_, copy, span) in &outputs {
-        span.write_on_device(stream, copy)?;
+        let known = self.spans.iter().position(|(s, _)| s.address() == span.address() && s.len() == span.len());
+        let at = match known {
+            Some(at) => at,
+            None => {
+                let copy = span.read_from_device(self.stream)?;
+                self.spans.push((span, copy));
+                self.spans.len() - 1
+            }
+        };
+        Ok(RawView { ptr: self.spans[at].1.as_mut_ptr().wrapping_offset(-low), ..view.clone() })
     }
-    stream.wait()
+
+    fn fetch_all(&mut self, views: &[RawView]) -> Result<Vec<RawView>, DriverError> {
+        views.iter().map(|view| self.fetch(view)).collect()
+    }
+
+    /// Puts back what may have changed.
+    fn store(&self, views: &[RawView]) -> Result<(), DriverError> {
+        let written = |span: &Span| {
+            let starts = |view: &RawView| view.ptr.wrapping_offset(extent(view).0) as u64 == span.address();
+            views.iter().any(starts)
+        };
+        for (span, copy) in self.spans.iter().filter(|(span, _)| written(span)) {
+            span.write_on_device(self.stream, copy)?;
+        }
+        self.stream.wait()
+    }
+}
+
+/// Runs a host kernel on copies of a GPU's memory: for what has no CUDA kernel. Waits.
+pub fn through_host(stream: &Stream, host: HostFn, call: &Call<'_>) -> Result<(), DriverError> {
+    let mut copies = Copies { stream, spans: Vec::new() };
+    let (inputs, outputs) = (copies.fetch_all(call.inputs)?, copies.fetch_all(call.outputs)?);
+    touch::run_kernel(host, &Call { inputs: &inputs, outputs: &outputs, ..*call });
+    copies.store(call.outputs)
+}
+
+/// Runs a fused step on copies of a GPU's memory: for functions that have no CUDA text. Waits.
+pub fn fused_through_host(
+    stream: &Stream,
+    program: &Program,
+    shape: &[usize],
+    views: &[RawView],
+    table: &[u64],
+    faults: &[Faults],
+) -> Result<(), DriverError> {
+    let mut copies = Copies { stream, spans: Vec::new() };
+    let fetched = copies.fetch_all(views)?;
+    touch::run_fused(program, shape, &fetched, table, faults);
+    copies.store(views)
 }
 
 /// Bytes of a view: where the lowest lies from its first element, and how many there are.

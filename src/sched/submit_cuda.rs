@@ -2,7 +2,7 @@
 
 use super::device_set::CudaSet;
 use super::execute::Found;
-use super::gpu_lane::{Lane, through_host};
+use super::gpu_lane::{Lane, fused_through_host, through_host};
 use super::ledger::Entry;
 use super::node::{Node, Work};
 use super::plan::{Plan, Step, view_of};
@@ -87,8 +87,27 @@ impl Runtime {
                 if !self.fill_fused(nodes, fused, &mut launched.known) {
                     return;
                 }
-                let mut lane = lane(&fused.fallible, &mut slots);
-                fused.on_gpu.run(&fused.program, &fused.shape, &fused.views, &fused.table, &mut lane)
+                let native = {
+                    let mut lane = lane(&fused.fallible, &mut slots);
+                    fused.on_gpu.run(&fused.program, &fused.shape, &fused.views, &fused.table, &mut lane)
+                };
+                match native {
+                    Err(GpuError::Unsupported(_)) => {
+                        self.host_runs.fetch_add(1, Ordering::Relaxed);
+                        let faults: Vec<Faults> = fused.fallible.iter().map(|_| Faults::default()).collect();
+                        let (program, views, table) = (&fused.program, &fused.views, &fused.table);
+                        let done = fused_through_host(stream, program, &fused.shape, views, table, &faults);
+                        for (slot, &at) in faults.iter().zip(&fused.fallible) {
+                            if let Some(found) = slot.take() {
+                                let (node, place) = (&nodes[at], device.to_string());
+                                let diag = super::fault::diagnose(found, node.name, node.origin, &place);
+                                launched.known.push((at, Arc::from(diag)));
+                            }
+                        }
+                        done.map_err(|error| GpuError::Device(Box::new(error)))
+                    }
+                    other => other,
+                }
             }
             Step::Kernel(at) => {
                 let node = &nodes[*at];

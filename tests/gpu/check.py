@@ -1,7 +1,7 @@
 """Everything that wants a GPU, in one go, on a machine with built binaries: scripts against their expected output,
 the integration tests, sanitizers, and speeds beside PyTorch. Prints one table.
 
-usage: check.py TSCRIPT [--it TEST_BINARY] [--parts scripts,bench,sanitize] [--only PREFIX]
+usage: check.py TSCRIPT [--it TEST_BINARY] [--parts scripts,semantics,bench,sanitize] [--only PREFIX]
 """
 import argparse
 import json
@@ -15,10 +15,10 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-def run(words, limit=300):
+def run(words, limit=300, folder=ROOT):
     begin = time.perf_counter()
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=limit, cwd=ROOT, errors="replace")
+        done = subprocess.run(words, capture_output=True, text=True, timeout=limit, cwd=folder, errors="replace")
         return done.returncode, done.stdout, done.stderr, time.perf_counter() - begin
     except subprocess.TimeoutExpired as late:
         text = lambda part: (part or b"").decode(errors="replace") if isinstance(part, bytes) else (part or "")
@@ -43,6 +43,39 @@ def scripts(tscript):
         passed += code == 0
         failed += [script] if code else []
     print(f"scripts: {passed} passed, {len(failed)} failed")
+    for text in failed:
+        print("  ", text)
+    return not failed
+
+
+def semantics(tscript):
+    """`scripts/semantics` says on GPUs what it says on simulated ones."""
+    _, out, _, _ = run([tscript, "devices"])
+    gpus = len(re.findall(r"^  cuda:", out, re.M))
+    passed, left_out, failed = 0, 0, []
+    folder = ROOT / "scripts/semantics"
+    for script in sorted(folder.glob("*.rhai")):
+        text = script.read_text()
+        words = next((line[8:].split() for line in text.splitlines() if line.startswith("// run: ")), [])
+        wanted = int(words[words.index("--simulate-gpus") + 1]) if "--simulate-gpus" in words else 0
+        if wanted > gpus or (wanted == 0 and "no_gpu" in script.name) or "\n// sim only:" in "\n" + text:
+            left_out += 1
+            continue
+        kept, words = [], iter(words)
+        for word in words:
+            if word.startswith("--simulate-"):
+                next(words, None)
+            else:
+                kept.append(word)
+        code, out, err, _ = run([tscript, "run", *kept, script.name], 120, folder)
+        told = out + err
+        if told == script.with_suffix(".out").read_text():
+            passed += 1
+        else:
+            pairs = zip(told.splitlines() + [""], script.with_suffix(".out").read_text().splitlines() + [""])
+            first = next((f"{a!r} instead of {b!r}" for a, b in pairs if a != b), "lengths differ")
+            failed.append(f"{script.name}: exit {code} {first}")
+    print(f"semantics on {gpus} GPUs: {passed} passed, {left_out} left out, {len(failed)} failed")
     for text in failed:
         print("  ", text)
     return not failed
@@ -97,13 +130,15 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("tscript")
     parser.add_argument("--it")
-    parser.add_argument("--parts", default="scripts,bench")
+    parser.add_argument("--parts", default="scripts,semantics,sanitize,bench")
     parser.add_argument("--only", default="")
     args = parser.parse_args()
     tscript, parts = str(pathlib.Path(args.tscript).resolve()), args.parts.split(",")
     good = True
     if "scripts" in parts:
         good &= scripts(tscript)
+    if "semantics" in parts:
+        good &= semantics(tscript)
     if args.it:
         code, out, err, _ = run(["env", "TSCRIPT_TEST_DEVICES=cpu,sim,cuda", str(pathlib.Path(args.it).resolve())], 500)
         print(f"integration tests: exit {code}\n{out[-3000:]}\n{err[-1000:]}")
