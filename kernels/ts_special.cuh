@@ -141,3 +141,5 @@ TS_FN float ts_polygamma1(float a) { return (float)ts_polygamma1((double)a); }
 TS_FN float ts_i0(float a) { return (float)ts_i0((double)a); }
 TS_FN float ts_i1(float a) { return (float)ts_i1((double)a); }
 TS_FN float ts_zeta(float a, float b) { return (float)ts_zeta((double)a, (double)b); }
+
+#include "ts_special_more.cuh"
