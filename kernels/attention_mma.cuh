@@ -15,8 +15,8 @@ struct Args {
 };
 
 TS_KERNEL void __launch_bounds__(128) ts_attention_mma(const __grid_constant__ Args g) {
-    __shared__ alignas(16) T keys[64][W + 8];
-    __shared__ alignas(16) T values[W][64 + 8];
+    __shared__ __align__(16) T keys[64][W + 8];
+    __shared__ __align__(16) T values[W][64 + 8];
     const ts_i64 tiles = (g.queries + 63) / 64, head = blockIdx.x / tiles;
     // Later tiles see more keys: they start first.
     const ts_i64 top = (tiles - 1 - blockIdx.x % tiles) * 64;
