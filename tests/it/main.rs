@@ -6,7 +6,6 @@ mod cuda_device;
 mod cuda_host;
 mod cuda_text;
 mod editor;
-mod cuda_host;
 mod errors;
 mod example_scripts;
 mod examples;
