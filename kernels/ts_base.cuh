@@ -75,20 +75,28 @@ TS_FN ts_bf16 ts_to_bf16(float x) {
 }
 #endif
 
-// Truncates towards zero; beyond the range the nearest end, NaN gives 0.
+// Without its fraction; NaN and what is out of range give the lowest integer, as PyTorch's conversions on x86 do.
 template <class F> TS_FN ts_i64 ts_to_i64(F x) {
-    if (x != x) return 0;
-    if (x >= (F)9223372036854775808.0) return 0x7fffffffffffffffLL;
-    if (x < (F)-9223372036854775808.0) return (ts_i64)0x8000000000000000ULL;
-    return (ts_i64)x;
+    const ts_i64 lowest = (ts_i64)0x8000000000000000ULL;
+    return x < (F)9223372036854775808.0 && x >= (F)-9223372036854775808.0 ? (ts_i64)x : lowest;
+}
+template <class F> TS_FN ts_i32 ts_to_i32(F x) {
+    return x < (F)2147483648.0 && x > (F)-2147483649.0 ? (ts_i32)x : (ts_i32)0x80000000u;
 }
 TS_FN ts_i64 ts_int(bool x) { return x; }
 TS_FN ts_i64 ts_int(ts_i64 x) { return x; }
 TS_FN ts_i64 ts_int(float x) { return ts_to_i64(x); }
 TS_FN ts_i64 ts_int(double x) { return ts_to_i64(x); }
+// The same in 32 bits where floats are meant, from which narrower signed integers are wrapped.
+template <class C> TS_FN ts_i64 ts_narrow(C x) { return x; }
+TS_FN ts_i64 ts_narrow(float x) { return ts_to_i32(x); }
+TS_FN ts_i64 ts_narrow(double x) { return ts_to_i32(x); }
 
 // ts_down<T>(x): a value of any class as the memory type T. Integers wrap, floats round to nearest even.
 template <class T> struct ts_downer { template <class C> TS_FN T of(C x) { return (T)ts_int(x); } };
+template <> struct ts_downer<ts_i8> { template <class C> TS_FN ts_i8 of(C x) { return (ts_i8)ts_narrow(x); } };
+template <> struct ts_downer<ts_i16> { template <class C> TS_FN ts_i16 of(C x) { return (ts_i16)ts_narrow(x); } };
+template <> struct ts_downer<ts_i32> { template <class C> TS_FN ts_i32 of(C x) { return (ts_i32)ts_narrow(x); } };
 template <> struct ts_downer<ts_b8> { template <class C> TS_FN ts_b8 of(C x) { return ts_b8{(unsigned char)(x != 0)}; } };
 template <> struct ts_downer<ts_f16> { template <class C> TS_FN ts_f16 of(C x) { return ts_to_f16((float)x); } };
 template <> struct ts_downer<ts_bf16> { template <class C> TS_FN ts_bf16 of(C x) { return ts_to_bf16((float)x); } };

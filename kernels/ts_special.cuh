@@ -49,8 +49,8 @@ TS_FN double ts_digamma(double x) {
 TS_FN double ts_polygamma1(double x) {
     double reflected = 0, sign = 1;
     if (x < 0.5) {
-        if (x == trunc(x)) return ts_inf(x);
-        double s = sin(TS_PI * (x - trunc(x)));
+        // At a pole the sine of a rounded multiple of pi is no zero: the large number that results is PyTorch's.
+        double s = x == trunc(x) ? sin(TS_PI * x) : sin(TS_PI * (x - trunc(x)));
         reflected = TS_PI * TS_PI / (s * s);
         sign = -1;
         x = 1.0 - x;
@@ -82,7 +82,7 @@ TS_FN double ts_i0(double x) {
         sum += term;
     }
     double half = exp(0.5 * a);
-    return ts_isinf(a) ? a : half * (half * sum / sqrt(2 * TS_PI * a));
+    return half * (half * sum / (sqrt(2 * TS_PI) * sqrt(a)));
 }
 TS_FN double ts_i1(double x) {
     double a = fabs(x), term = 1, sum = 1;
@@ -100,7 +100,7 @@ TS_FN double ts_i1(double x) {
         sum += term;
     }
     double half = exp(0.5 * a);
-    return copysign(ts_isinf(a) ? a : half * (half * sum / sqrt(2 * TS_PI * a)), x);
+    return copysign(half * (half * sum / (sqrt(2 * TS_PI) * sqrt(a))), x);
 }
 
 // Hurwitz' zeta function by Euler and Maclaurin's formula.
@@ -137,7 +137,14 @@ TS_FN double ts_zeta(double s, double q) {
 
 TS_FN float ts_erfinv(float a) { return (float)ts_erfinv((double)a); }
 TS_FN float ts_digamma(float a) { return (float)ts_digamma((double)a); }
-TS_FN float ts_polygamma1(float a) { return (float)ts_polygamma1((double)a); }
+TS_FN float ts_polygamma1(float a) {
+    // At a pole the rounding is that of float.
+    if (a > 0 || a != truncf(a)) return (float)ts_polygamma1((double)a);
+    const double s = sin((double)(3.14159274f * a));
+    return (float)(TS_PI * TS_PI / (s * s) - ts_polygamma1(1.0 - (double)a));
+}
 TS_FN float ts_i0(float a) { return (float)ts_i0((double)a); }
 TS_FN float ts_i1(float a) { return (float)ts_i1((double)a); }
 TS_FN float ts_zeta(float a, float b) { return (float)ts_zeta((double)a, (double)b); }
+
+#include "ts_special_more.cuh"

@@ -34,7 +34,7 @@ pub struct Label {
     pub text: String,
 }
 
-/// One frame of the script's call stack, innermost first.
+/// One frame of the script's call stack, innermost first. A frame without a name takes that of the call's place.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Frame {
     pub function: String,
@@ -52,6 +52,8 @@ pub struct Diag {
     pub notes: Vec<String>,
     pub help: Option<String>,
     pub stack: Vec<Frame>,
+    /// Of work that was queued earlier: the stack is the one of that time.
+    pub is_late: bool,
 }
 
 /// Boxed, so that a `Result` on the hot path stays small.
@@ -67,6 +69,7 @@ impl Diag {
             notes: Vec::new(),
             help: None,
             stack: Vec::new(),
+            is_late: false,
         })
     }
 

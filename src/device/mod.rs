@@ -1,6 +1,7 @@
 //! Floor 1: where kernels run and memory comes from. Knows neither operations nor shapes.
 
 pub mod cache;
+pub mod clock;
 pub mod cuda;
 pub mod host_memory;
 pub mod planned_fault;

@@ -5,6 +5,7 @@
 //! nothing runs until the host waits, time is virtual, and which work ends next is drawn (`virtual_time`).
 //! Knows no operation and no tensor: a work is a closure over addresses.
 
+use super::clock::Clock;
 use super::queues::{Point, Queues};
 use super::virtual_time::VirtualTime;
 use parking_lot::{Condvar, Mutex};
@@ -26,6 +27,8 @@ pub struct Work {
     pub job: Option<Job>,
     /// How long it keeps its stream busy at least; virtual time draws a factor.
     pub takes_ns: u64,
+    /// Where the time at which its turn came goes, in ns since the simulator began.
+    pub began: Option<Arc<AtomicU64>>,
     /// Where the time of its end goes, in ns since the simulator began.
     pub stamp: Option<Arc<AtomicU64>>,
 }
@@ -59,7 +62,7 @@ struct State {
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
-    begun: Instant,
+    clock: Clock,
 }
 
 /// The simulated devices of one session.
@@ -79,8 +82,13 @@ impl Simulator {
             started: vec![false; devices],
             stop: false,
         };
-        let shared = Shared { state: Mutex::new(state), changed: Condvar::new(), begun: Instant::now() };
+        let shared = Shared { state: Mutex::new(state), changed: Condvar::new(), clock: Clock::start() };
         Simulator { shared: Arc::new(shared), threads: Mutex::default(), is_drawn: seed.is_some() }
+    }
+
+    /// Counts from the simulator's beginning; with a seed its time is another.
+    pub fn clock(&self) -> Clock {
+        self.shared.clock
     }
 
     /// Queues a work and returns its sequence number.
@@ -115,6 +123,9 @@ impl Simulator {
         let Some(ended) = state.drawn.as_mut().and_then(VirtualTime::end_next) else { return };
         let Some(item) = state.queues.get_mut(&ended.stream).and_then(|queue| queue.items.pop_front()) else { return };
         drop(state);
+        if let Some(began) = item.work.began {
+            began.store(ended.start_ns.max(1), Ordering::Release);
+        }
         if let Some(job) = item.work.job {
             run(job);
         }
@@ -246,6 +257,9 @@ impl Shared {
             if let Some((stream, item)) = take_ready(&mut state, device) {
                 let Item { sequence, work } = item;
                 drop(state);
+                if let Some(began) = work.began {
+                    began.store(self.clock.now_ns().max(1), Ordering::Release);
+                }
                 if let Some(job) = work.job {
                     run(job);
                 }
@@ -274,7 +288,7 @@ impl Shared {
     fn finish(&self, queue: &mut Queue, sequence: u64, stamp: Option<Arc<AtomicU64>>) {
         queue.running = false;
         if let Some(stamp) = stamp {
-            stamp.store((self.begun.elapsed().as_nanos() as u64).max(1), Ordering::Release);
+            stamp.store(self.clock.now_ns().max(1), Ordering::Release);
         }
         // A lost device's stream has no items left and is done as a whole.
         let reached = if queue.items.is_empty() { queue.submitted } else { sequence };

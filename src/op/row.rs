@@ -28,6 +28,8 @@ pub struct Op {
     pub inplace: bool,
     /// An optimizer's step: changes nothing while a fault is untold on its device.
     pub guarded: bool,
+    /// Its result holds whatever was in memory.
+    pub leaves_unset: bool,
     /// The operator that stands for it in scripts; unary when the row has one parameter.
     pub operator: &'static str,
     /// May be called as a function, as a method, or both.
@@ -56,6 +58,7 @@ impl Op {
         grad: Grad::Unset,
         inplace: false,
         guarded: false,
+        leaves_unset: false,
         operator: "",
         call: CallForm::Both,
         truth: false,

@@ -48,8 +48,32 @@ pub struct Buffer {
     pub in_flight: AtomicU32,
     /// The faults that reached parts of this memory, until these are overwritten.
     pub poison: Mutex<Vec<Poison>>,
-    /// What the race detector knows about it; the scheduler's own.
-    pub clock: Mutex<Option<Box<dyn Any + Send>>>,
+    /// What the race detector knows about it.
+    pub touches: Mutex<Touches>,
+}
+
+/// What the race detector knows about a buffer.
+///
+/// Most buffers are touched by one stream, which reads and writes the whole: that costs no allocation.
+#[derive(Default)]
+pub struct Touches {
+    /// 1 + the lane of that stream; 0 before any touched it.
+    pub owner: u32,
+    /// Its last write, and its last read after that.
+    pub write: Option<Touch>,
+    pub read: Option<Touch>,
+    /// Everything, once there is more to know than that; the scheduler's own.
+    pub history: Option<Box<dyn Any + Send>>,
+}
+
+/// One access to a whole buffer.
+#[derive(Clone, Copy)]
+pub struct Touch {
+    /// Which access of its stream it was.
+    pub epoch: u64,
+    pub origin: Origin,
+    /// The operation's name.
+    pub op: &'static str,
 }
 
 /// A part of a buffer whose contents a fault has reached.

@@ -26,6 +26,8 @@ pub struct Gpu {
     /// Faults there that nobody was told yet: optimizer steps change nothing while there are any.
     pub hold: Arc<AtomicU32>,
     pub lost: AtomicBool,
+    /// What is told of its loss, once.
+    pub last_words: Mutex<Option<Arc<Diag>>>,
 }
 
 /// All GPUs of a session.
@@ -131,7 +133,12 @@ impl<M: RawMemory> RawMemory for Settled<M> {
 
 fn gpu<M: RawMemory + Send + 'static>(raw: M, device: u16, queues: &Arc<dyn Queues>) -> Gpu {
     let raw = Settled { raw, device, queues: queues.clone() };
-    Gpu { memory: Mutex::new(Memory::new(Box::new(raw))), hold: Arc::default(), lost: AtomicBool::new(false) }
+    Gpu {
+        memory: Mutex::new(Memory::new(Box::new(raw))),
+        hold: Arc::default(),
+        lost: AtomicBool::new(false),
+        last_words: Mutex::default(),
+    }
 }
 
 impl Gpus {

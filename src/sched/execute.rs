@@ -1,6 +1,5 @@
 //! Carries out plans on the host: on the script's own thread, its steps over the pool.
 
-use super::fault;
 use super::ledger::Outcome;
 use super::node::{Input, Node, Work};
 use super::plan::{Fused, Plan, ScalarRef, Step, view_of};
@@ -11,7 +10,7 @@ use crate::base::diag::Diag;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::span::Origin;
 use crate::device::queues::Point;
-use crate::kernel::abi::{Call, Fault, Faults, RawView};
+use crate::kernel::abi::{Call, Faults, RawView};
 use crate::kernel::program::Class;
 use crate::op::tensor::View;
 use std::sync::Arc;
@@ -22,18 +21,24 @@ pub type Found = Vec<(usize, Arc<Diag>)>;
 impl Runtime {
     /// Runs the host's window to its end.
     pub(super) fn run_on_host(&self, state: &mut State, nodes: &[Node], plan: &mut Plan) {
-        let mut outcome = Outcome { faults: Vec::new(), skipped: Vec::new() };
+        let mut outcome = Outcome { faults: Vec::new(), skipped: Vec::new(), reached: None };
         let held = state.ledger.untold.iter().any(|untold| untold.slot == HOST);
         for (step, last_uses) in plan.steps.iter_mut().zip(&plan.last_uses) {
             let start = self.trace.clock();
+            let begun = self.time_now();
+            let mut is_left_out = false;
             match &mut *step {
                 step if nodes[step.nodes()[0]].guarded && (held || !outcome.faults.is_empty()) => {
                     outcome.skipped.extend_from_slice(step.nodes());
+                    is_left_out = true;
                 }
                 Step::Fused(fused) => self.run_fused(nodes, fused, &mut outcome.faults),
                 Step::Kernel(at) => self.run_kernel(nodes, *at, &mut outcome.faults),
             }
             self.trace.pass(crate::base::device_id::DeviceId::Cpu, nodes, step, start.map(|start| start.elapsed()));
+            if !is_left_out {
+                self.note_host_step(state, begun, nodes, step.nodes());
+            }
             for &(node, operand) in last_uses {
                 let buffer = &view_of(&nodes[node as usize], operand).buffer;
                 if !buffer.is_live() && buffer.has_memory() {
@@ -56,8 +61,8 @@ impl Runtime {
                         label.origin = node.origin;
                     }
                 }
-                let text = format!("`{}` was queued here", node.name);
-                faults.push((at, Arc::from(diag.or_at(node.origin, text))));
+                let diag = diag.or_at(node.origin, "queued here");
+                faults.push((at, self.late(diag, node.trail)));
                 false
             }
         }
@@ -71,7 +76,7 @@ impl Runtime {
         touch::run_fused(&step.program, &step.shape, &step.views, &step.table, &slots);
         for (slot, &at) in slots.iter().zip(&step.fallible) {
             if let Some(found) = slot.take() {
-                faults.push((at, diagnose(found, &nodes[at])));
+                faults.push((at, self.diagnose(found, &nodes[at], "cpu")));
             }
         }
     }
@@ -108,7 +113,7 @@ impl Runtime {
         };
         touch::run_kernel(*host, &call);
         if let Some(found) = slot.take() {
-            faults.push((at, diagnose(found, node)));
+            faults.push((at, self.diagnose(found, node, "cpu")));
         }
     }
 
@@ -128,10 +133,6 @@ fn raw(view: &Arc<View>) -> RawView {
         shape: view.layout.shape.clone(),
         strides: view.layout.strides.clone(),
     }
-}
-
-fn diagnose(found: Fault, node: &Node) -> Arc<Diag> {
-    Arc::from(fault::diagnose(found, node.name, node.origin, "cpu"))
 }
 
 /// A table entry as raw bits.

@@ -20,6 +20,7 @@ impl Runtime {
     /// Waits for whatever last wrote the view's buffer, on whichever stream; raises the fault that reached it.
     pub fn settle(&self, view: &Arc<View>) -> Result<()> {
         let fault = {
+            let _waiting = self.waiting("reading a value");
             let mut state = self.state.lock();
             self.wait_written(&mut state, view)?;
             poison::of(view)
@@ -28,7 +29,25 @@ impl Runtime {
             self.told(&fault);
             return Err(Box::new((*fault).clone()));
         }
+        // What a lost device held is gone, also where no fault reached it.
+        self.check_device(view.buffer.device)?;
         self.give_memory(&view.buffer)
+    }
+
+    /// All elements of a view as they are once everything that writes it has run; none where a fault has reached
+    /// them, which stays as untold as it is.
+    pub fn look(&self, view: &Arc<View>) -> Option<Vec<u8>> {
+        {
+            let mut state = self.state.lock();
+            self.flush_buffer(&mut state, &view.buffer);
+            self.wait_buffer(&mut state, &view.buffer, true).ok()?;
+            self.watch_host_read(&mut state, view);
+        }
+        if poison::of(view).is_some() || !view.buffer.has_memory() {
+            return None;
+        }
+        self.check_device(view.buffer.device).ok()?;
+        self.download(view).ok()
     }
 
     fn wait_written(&self, state: &mut State, view: &Arc<View>) -> Result<()> {
@@ -43,6 +62,7 @@ impl Runtime {
     /// The host is about to read: it waits for whatever last wrote the view, on whichever stream. What a fault has
     /// reached is not told here: it goes along into the copy.
     pub fn await_written(&self, view: &Arc<View>) -> Result<()> {
+        let _waiting = self.waiting("copy to the host");
         self.wait_written(&mut self.state.lock(), view)
     }
 
@@ -139,7 +159,8 @@ impl Runtime {
         let dense = Arc::new(View { buffer, layout: Layout::contiguous(view.shape()), dtype: view.dtype });
         let work = Work::Map { function: None, args: smallvec![view.dtype], result: view.dtype, divisor: None };
         let inputs = smallvec![Input::View(view.clone())];
-        self.record(Node { name, origin, guarded: false, work, inputs, outputs: smallvec![dense.clone()] })?;
+        let outputs = smallvec![dense.clone()];
+        self.record(Node { name, origin, guarded: false, work, inputs, outputs, ..Node::default() })?;
         Ok(dense)
     }
 }

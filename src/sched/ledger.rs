@@ -8,6 +8,7 @@ use super::node::Node;
 use super::poison;
 use super::runtime::{Runtime, State};
 use super::stream::HOST;
+use super::timeline::Timing;
 use super::{fault, stream::Stream};
 use crate::base::code;
 use crate::base::device_id::DeviceId;
@@ -40,6 +41,10 @@ pub struct Entry {
     pub slots: Vec<(u32, usize)>,
     /// Nodes of optimizer steps that were left out when it was handed over.
     pub left_out: Vec<usize>,
+    /// Whether it ran to its end; none where nobody can tell.
+    pub ran: Option<Arc<AtomicBool>>,
+    /// When it ran, for a trace.
+    pub timing: Option<Timing>,
     /// Host memory that it reads or writes.
     pub host_side: SmallVec<[Arc<View>; 1]>,
 }
@@ -47,6 +52,7 @@ pub struct Entry {
 /// A fault that nobody was told yet.
 pub struct Untold {
     pub fault: Arc<Diag>,
+    /// The node's place in the order of queueing.
     pub order: u64,
     pub device: DeviceId,
     pub slot: u32,
@@ -57,7 +63,10 @@ pub struct Untold {
 pub struct Ledger {
     pub entries: VecDeque<Entry>,
     pub untold: Vec<Untold>,
-    next_order: u64,
+    /// Devices that were lost, with what is told of them.
+    lost: Vec<(DeviceId, u64, Arc<Diag>)>,
+    /// Of these, the ones that are untold or told: the loss of a device is one fault.
+    noted: Vec<Arc<Diag>>,
     /// Whether any buffer was ever poisoned: until then nobody looks.
     any_poison: bool,
 }
@@ -66,12 +75,29 @@ pub struct Ledger {
 pub struct Outcome {
     pub faults: Vec<(usize, Arc<Diag>)>,
     pub skipped: Vec<usize>,
+    /// What reached all of it from outside: its device was lost before it ran.
+    pub reached: Option<(u64, Arc<Diag>)>,
 }
 
 impl Ledger {
+    /// Work was handed over.
+    pub fn push(&mut self, entry: Entry, device: DeviceId) {
+        let lost = entry.known.iter().find(|(_, diag)| diag.code == code::DEVICE_LOST);
+        if let Some((at, diag)) = lost {
+            self.lost.push((device, entry.nodes[*at].number, diag.clone()));
+        }
+        self.entries.push_back(entry);
+    }
+
+    /// Elements that were computed wrong without a fault of a kernel, and told at once: `--check`.
+    pub fn poison_told(&mut self, views: &[Arc<View>], order: u64, fault: &Arc<Diag>) {
+        self.any_poison = true;
+        views.iter().for_each(|view| poison::write(view, Some(&(order, fault.clone()))));
+    }
+
     /// Poisons what depended on a fault, cures what was overwritten whole, and notes what is untold.
     pub fn settle(&mut self, nodes: &[Node], outcome: Outcome, point: Point, device: DeviceId) {
-        if outcome.faults.is_empty() && !self.any_poison {
+        if outcome.faults.is_empty() && outcome.reached.is_none() && !self.any_poison {
             return;
         }
         self.any_poison = true;
@@ -80,14 +106,18 @@ impl Ledger {
                 continue;
             }
             let own = outcome.faults.iter().find(|(owner, _)| *owner == at).map(|(_, diag)| {
-                self.next_order += 1;
-                let (order, fault) = (self.next_order, diag.clone());
+                let (order, fault) = (node.number, diag.clone());
                 let untold = Untold { fault, order, device, slot: point.stream, sequence: point.sequence };
-                self.untold.push(untold);
+                if !self.noted.iter().any(|noted| Arc::ptr_eq(noted, diag)) {
+                    self.untold.push(untold);
+                }
+                if diag.code == code::DEVICE_LOST {
+                    self.noted.push(diag.clone());
+                }
                 (order, diag.clone())
             });
-            let inherited = node.reads().filter_map(|view| poison::of(view)).min_by_key(|(order, _)| *order);
-            let reached = inherited.or(own);
+            let inherited = node.reads().filter_map(|view| poison::of(view));
+            let reached = inherited.chain(outcome.reached.clone()).chain(own).min_by_key(|(order, _)| *order);
             node.outputs.iter().for_each(|output| poison::write(output, reached.as_ref()));
         }
     }
@@ -105,6 +135,8 @@ impl Entry {
             guarded: Vec::new(),
             slots: Vec::new(),
             left_out: Vec::new(),
+            ran: None,
+            timing: None,
             host_side: SmallVec::new(),
         }
     }
@@ -126,15 +158,28 @@ impl Runtime {
                 }
             }
         }
-        let mut at = 0;
-        while at < state.ledger.entries.len() {
-            let entry = &state.ledger.entries[at];
-            if !state.streams[entry.point.stream as usize].is_done(entry.point.sequence) {
-                at += 1;
-                continue;
-            }
-            let entry = state.ledger.entries.remove(at).expect("it is there");
+        // From the latest to the earliest: what work comes after is then seen to be done when the work is.
+        let streams = &state.streams;
+        let is_done = |entry: &Entry| streams[entry.point.stream as usize].is_done(entry.point.sequence);
+        let done: Vec<bool> = state.ledger.entries.iter().rev().map(is_done).collect();
+        if !done.contains(&true) {
+            return;
+        }
+        let in_order = done.iter().rev().take_while(|done| **done).count();
+        for _ in 0..in_order {
+            let entry = state.ledger.entries.pop_front().expect("it was counted");
             self.close(state, entry);
+        }
+        if done.iter().filter(|done| **done).count() == in_order {
+            return;
+        }
+        let entries = std::mem::take(&mut state.ledger.entries);
+        for (entry, done) in entries.into_iter().zip(done.into_iter().rev().skip(in_order)) {
+            if done {
+                self.close(state, entry);
+            } else {
+                state.ledger.entries.push_back(entry);
+            }
         }
     }
 
@@ -164,16 +209,14 @@ impl Runtime {
         for (slot, &owner) in entry.faults.iter().zip(&entry.owners) {
             if let Some(found) = slot.take() {
                 let node = &entry.nodes[owner];
-                let place = stream.name.to_string();
-                faults.push((owner, Arc::from(fault::diagnose(found, node.name, node.origin, &place))));
+                faults.push((owner, self.diagnose(found, node, &stream.name.to_string())));
             }
         }
         if let (DeviceId::Cuda(index), Some(Kind::Cuda(set))) = (device, self.gpus().map(|gpus| &gpus.kind)) {
             for &(slot, owner) in &entry.slots {
                 if let Some(found) = set.devices[index as usize].slots.lock().give_back(slot) {
                     let node = &entry.nodes[owner];
-                    let place = stream.name.to_string();
-                    faults.push((owner, Arc::from(fault::diagnose(found, node.name, node.origin, &place))));
+                    faults.push((owner, self.diagnose(found, node, &stream.name.to_string())));
                 }
             }
         }
@@ -187,7 +230,13 @@ impl Runtime {
         let skipped = entry.skipped.iter().zip(&entry.guarded);
         let skipped = skipped.filter(|(skipped, _)| skipped.load(Ordering::Acquire));
         let skipped = skipped.flat_map(|(_, nodes)| nodes).copied().chain(left_out).collect();
-        state.ledger.settle(&entry.nodes, Outcome { faults, skipped }, entry.point, device);
+        if let Some(timing) = &entry.timing {
+            self.note_submission(stream.name, timing);
+        }
+        let never_ran = entry.ran.is_some_and(|ran| !ran.load(Ordering::Acquire));
+        let lost = state.ledger.lost.iter().find(|(lost, ..)| never_ran && *lost == device);
+        let reached = lost.map(|(_, order, diag)| (*order, diag.clone()));
+        state.ledger.settle(&entry.nodes, Outcome { faults, skipped, reached }, entry.point, device);
         for view in &entry.host_side {
             view.buffer.in_flight.fetch_sub(1, Ordering::AcqRel);
         }
@@ -228,7 +277,17 @@ impl Runtime {
         let untold = &state.ledger.untold;
         let first = (0..untold.len()).filter(|&at| fits(&untold[at])).min_by_key(|&at| untold[at].order);
         let Some(at) = first else { return Ok(()) };
-        Err(Box::new((*self.take_untold(state, at)).clone()))
+        let told = state.ledger.untold[at].fault.clone();
+        self.spend(state, &told);
+        Err(Box::new((*told).clone()))
+    }
+
+    /// A fault was told, and with it those that would only repeat its words.
+    fn spend(&self, state: &mut State, told: &Diag) {
+        let same = |untold: &Untold| fault::is_same(&untold.fault, told);
+        while let Some(at) = state.ledger.untold.iter().position(same) {
+            self.take_untold(state, at);
+        }
     }
 
     /// The earliest fault that is known and nobody was told, which is then told. Does not wait.
@@ -273,12 +332,18 @@ impl Runtime {
         told.fault
     }
 
+    /// `--check` found this in what was just computed: it is told at once, and these elements stay poisoned.
+    pub fn found(&self, diag: Box<Diag>, views: &[Arc<View>]) -> Box<Diag> {
+        let fault = self.late(diag, self.trail());
+        self.state.lock().ledger.poison_told(views, self.place_in_order() - 1, &fault);
+        Box::new((*fault).clone())
+    }
+
     /// Marks a fault as told.
     pub fn told(&self, diag: &Arc<Diag>) {
         let mut state = self.state.lock();
-        let at = state.ledger.untold.iter().position(|untold| Arc::ptr_eq(&untold.fault, diag));
-        if let Some(at) = at {
-            self.take_untold(&mut state, at);
+        if state.ledger.untold.iter().any(|untold| Arc::ptr_eq(&untold.fault, diag)) {
+            self.spend(&mut state, diag);
         }
     }
 }

@@ -79,6 +79,29 @@ pub struct Node {
     pub work: Work,
     pub inputs: SmallVec<[Input; 3]>,
     pub outputs: SmallVec<[Arc<View>; 1]>,
+    /// Where the operands were made, for what can fail on their values; empty otherwise.
+    pub made: SmallVec<[Origin; 3]>,
+    /// Place in the order in which the session's work was queued; from 1.
+    pub number: u64,
+    /// The calls that led to it (`Trails`).
+    pub trail: u32,
+}
+
+impl Default for Node {
+    /// Nothing that could run: for the fields that `record` fills in.
+    fn default() -> Node {
+        Node {
+            name: "",
+            origin: Origin::NONE,
+            guarded: false,
+            work: Work::Transfer,
+            inputs: SmallVec::new(),
+            outputs: SmallVec::new(),
+            made: SmallVec::new(),
+            number: 0,
+            trail: 0,
+        }
+    }
 }
 
 impl Node {

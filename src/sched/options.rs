@@ -35,8 +35,10 @@ pub const SIMULATED_BYTES: usize = 16 << 30;
 pub struct Options {
     /// Each operation runs to its end before the next.
     pub blocking: bool,
-    /// Report the first operation that makes NaN or infinity.
+    /// Report the first operation that makes NaN or infinity; each is looked at before the next.
     pub check: bool,
+    /// Record what ran when.
+    pub profile: bool,
     pub seed: u64,
     /// Bytes of tensors that the host may hold.
     pub host_limit: usize,
@@ -53,6 +55,7 @@ impl Default for Options {
         Options {
             blocking: false,
             check: false,
+            profile: false,
             seed: 0,
             host_limit: usize::MAX,
             window_nodes: WINDOW_NODES,

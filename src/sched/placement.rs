@@ -7,6 +7,7 @@ use super::stream::StreamHandle;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::Result;
 use crate::base::span::Origin;
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// What is current. The lists are by GPU, and empty until the GPUs are opened.
@@ -22,7 +23,8 @@ pub struct Placement {
 pub struct Before {
     default_device: DeviceId,
     current_cuda: u16,
-    stream: Option<Arc<StreamHandle>>,
+    /// By GPU, when a stream was entered; empty otherwise.
+    streams: SmallVec<[Arc<StreamHandle>; 2]>,
 }
 
 impl Placement {
@@ -111,7 +113,8 @@ impl Runtime {
     /// `with_device`: makes a device the default one, and the current CUDA device when it is one.
     pub fn enter_device(&self, device: DeviceId) -> Before {
         let mut now = self.placement.lock();
-        let before = Before { default_device: now.default_device, current_cuda: now.current_cuda, stream: None };
+        let before =
+            Before { default_device: now.default_device, current_cuda: now.current_cuda, streams: SmallVec::new() };
         now.default_device = device;
         if let DeviceId::Cuda(index) = device {
             now.current_cuda = index;
@@ -121,13 +124,14 @@ impl Runtime {
 
     /// `with_stream`: makes a stream current on its device, and that the current CUDA device.
     pub fn enter_stream(&self, stream: &Arc<StreamHandle>) -> Result<Before> {
-        let old = self.set_current_stream(stream)?;
+        self.check_own(stream)?;
+        let at = self.gpu_index(stream.name.device)?;
         let mut now = self.placement.lock();
         let (default_device, current_cuda) = (now.default_device, now.current_cuda);
-        if let DeviceId::Cuda(index) = stream.name.device {
-            now.current_cuda = index;
-        }
-        Ok(Before { default_device, current_cuda, stream: Some(old) })
+        let streams = now.current.iter().cloned().collect();
+        now.current[at] = stream.clone();
+        now.current_cuda = at as u16;
+        Ok(Before { default_device, current_cuda, streams })
     }
 
     /// Makes current again what was when a device or stream was entered.
@@ -135,12 +139,10 @@ impl Runtime {
         let mut now = self.placement.lock();
         now.default_device = before.default_device;
         now.current_cuda = before.current_cuda;
-        let left = match (&before.stream, before.stream.as_ref().map(|stream| stream.name.device)) {
-            (Some(stream), Some(DeviceId::Cuda(index))) => {
-                Some(std::mem::replace(&mut now.current[index as usize], stream.clone()))
-            }
-            _ => None,
-        };
+        let mut left = before.streams;
+        for (current, before) in now.current.iter_mut().zip(&mut left) {
+            std::mem::swap(current, before);
+        }
         // Not under the lock: the last handle of a stream retires it.
         drop(now);
         drop(left);

@@ -10,7 +10,9 @@ use super::placement::Placement;
 use super::plan::{self, Plan};
 use super::race::{Clocks, Reported, StreamName};
 use super::stream::{HOST, Stream, StreamHandle};
+use super::timeline::{self, Timeline};
 use super::trace::Trace;
+use super::trail::Trails;
 use super::watch::Naming;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
@@ -55,6 +57,10 @@ pub struct Runtime {
     pub(super) naming: Mutex<Option<Box<dyn Naming>>>,
     /// Where streams were made.
     pub(super) made: Mutex<HashMap<StreamName, Origin>>,
+    /// What `--profile` writes down.
+    pub(super) timeline: Option<Box<Timeline>>,
+    pub(super) trails: Mutex<Trails>,
+    pub(super) trail: AtomicU32,
     next_buffer: AtomicU64,
     sequence: AtomicU64,
     grad_enabled: AtomicBool,
@@ -143,6 +149,7 @@ impl Runtime {
             waits: SmallVec::new(),
             in_use: true,
         };
+        let timeline = options.profile.then(Box::default);
         Arc::new_cyclic(|me| Runtime {
             host: Mutex::new(host_memory(options.host_limit)),
             state: Mutex::new(State {
@@ -162,6 +169,9 @@ impl Runtime {
             warnings: Mutex::new(Box::new(|_| {})),
             naming: Mutex::new(None),
             made: Mutex::default(),
+            timeline,
+            trails: Mutex::default(),
+            trail: AtomicU32::new(0),
             next_buffer: AtomicU64::new(1),
             sequence: AtomicU64::new(1),
             grad_enabled: AtomicBool::new(true),
@@ -241,7 +251,7 @@ impl Runtime {
             stream: AtomicU32::new(HOST),
             in_flight: AtomicU32::new(0),
             poison: Mutex::new(Vec::new()),
-            clock: Mutex::new(None),
+            touches: Mutex::default(),
         })
     }
 
@@ -329,7 +339,25 @@ impl Runtime {
 
     /// Records a node. With blocking, or a full window, runs.
     pub fn record(&self, node: Node) -> Result<()> {
-        self.recorded.fetch_add(1, Ordering::Relaxed);
+        if self.timeline.is_none() {
+            return self.record_node(node);
+        }
+        let (begun, part) = (self.time_now(), timeline::part(&node));
+        let number = self.recorded.load(Ordering::Relaxed) + 1;
+        let view = node.outputs[0].clone();
+        let recorded = self.record_node(node);
+        self.note_launch(begun, timeline::Part { number, ..part });
+        self.note_memory(&view);
+        recorded
+    }
+
+    /// The next place in the order in which work is queued.
+    pub(super) fn next_number(&self) -> u64 {
+        self.recorded.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    fn record_node(&self, mut node: Node) -> Result<()> {
+        (node.number, node.trail) = (self.next_number(), self.trail());
         let device = node.outputs[0].buffer.device;
         let slot = self.slot_of(device);
         let mut state = self.state.lock();
@@ -349,7 +377,7 @@ impl Runtime {
             }
         }
         node.outputs.iter().for_each(|output| output.buffer.write_by(node.origin));
-        let at_once = self.options.blocking;
+        let at_once = self.options.blocking || self.options.check;
         let window = &mut state.windows[slot as usize];
         if !at_once && window.nodes.len() + 1 < self.options.window_nodes {
             window.nodes.push(node);
@@ -366,6 +394,7 @@ impl Runtime {
     }
 
     fn end_blocking(&self, state: &mut State, slot: u32) -> Result<()> {
+        let _waiting = self.waiting("running to the end");
         let point = Point { stream: slot, sequence: state.streams[slot as usize].submitted };
         self.wait_point(state, point)?;
         self.tell_first(state, |_| true)
@@ -393,6 +422,17 @@ impl Runtime {
 
     /// Runs everything on every device and raises the earliest fault that nobody was told.
     pub fn synchronize(&self) -> Result<()> {
+        self.synchronize_since(0)
+    }
+
+    /// A place in the order in which work is queued: everything that is recorded already comes before it.
+    pub fn place_in_order(&self) -> u64 {
+        self.recorded.load(Ordering::Relaxed) + 1
+    }
+
+    /// As `synchronize`, but only faults of what was queued from a place on are raised.
+    pub fn synchronize_since(&self, place: u64) -> Result<()> {
+        let _waiting = self.waiting("waiting for everything");
         let mut state = self.state.lock();
         let state = &mut *state;
         self.flush_all(state);
@@ -402,7 +442,7 @@ impl Runtime {
             let lane = state.streams[slot as usize].lane;
             state.clocks.host_sync(lane);
         }
-        self.tell_first(state, |_: &Untold| true)
+        self.tell_first(state, |untold: &Untold| untold.order >= place)
     }
 
     /// Plans the window of a slot and runs it (the host's) or hands it to its queue.

@@ -214,6 +214,14 @@ impl Runtime {
         state.streams[slot as usize].in_use = false;
     }
 
+    /// Where work of a device goes now, in the words of diagnostics.
+    pub fn place_of(&self, device: DeviceId) -> String {
+        match self.current_stream(device) {
+            Ok(stream) => stream.name.to_string(),
+            Err(_) => device.to_string(),
+        }
+    }
+
     /// What is queued on the stream now, as a moment.
     fn moment(&self, state: &mut State, slot: u32, timing: bool) -> Moment {
         self.run_window(state, slot);
@@ -343,6 +351,7 @@ impl Runtime {
     }
 
     fn synchronize_moment(&self, state: &mut State, moment: &Moment) -> Result<()> {
+        let _waiting = self.waiting("synchronize");
         self.wait_point(state, moment.point)?;
         state.clocks.host_sync_event(&moment.clock);
         let before = |fault: &super::ledger::Untold| {
@@ -366,6 +375,7 @@ impl Runtime {
 
     /// Waits for everything on one device. Faults stay untold.
     pub(super) fn drain_device(&self, device: DeviceId) -> Result<()> {
+        let _waiting = self.waiting("synchronize");
         let mut state = self.state.lock();
         for slot in 1..state.streams.len() as u32 {
             if state.streams[slot as usize].name.device == device {

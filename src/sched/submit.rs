@@ -6,6 +6,7 @@ use super::ledger::Entry;
 use super::node::{Node, Work};
 use super::plan::{Plan, Step, view_of};
 use super::runtime::{Runtime, State, end_pending, threads};
+use super::timeline::{self, Part, Timing};
 use super::touch;
 use crate::base::attr::Attr;
 use crate::base::code;
@@ -20,7 +21,7 @@ use crate::kernel::program::Program;
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// One step with everything that a thread of its own needs.
 enum Ready {
@@ -53,6 +54,8 @@ struct Batch {
     owners: Vec<usize>,
     guarded: Vec<Vec<usize>>,
     known: Vec<(usize, Arc<Diag>)>,
+    /// The nodes of each step, for a trace.
+    parts: Vec<SmallVec<[Part; 1]>>,
 }
 
 impl Runtime {
@@ -67,6 +70,9 @@ impl Runtime {
         let sequence = state.streams[slot as usize].submitted + 1;
         let mut batch = Batch::default();
         for (step, last_uses) in plan.steps.iter_mut().zip(&plan.last_uses) {
+            if self.timeline.is_some() {
+                batch.parts.push(step.nodes().iter().map(|&at| timeline::part(&nodes[at])).collect());
+            }
             self.prepare(&nodes, step, device, &mut batch);
             self.trace.pass(device, &nodes, step, None);
             self.note_uses(&nodes, step, slot, sequence);
@@ -129,19 +135,24 @@ impl Runtime {
     pub(super) fn planned_fault(&self, device: DeviceId, node: &Node) -> Option<Arc<Diag>> {
         let gpus = self.gpus()?;
         let fate = gpus.faults.lock().launch(device);
-        let text = format!("`{}` was queued here, on {device}", node.name);
+        let text = format!("queued here, on {device}");
         match fate {
             Fate::Runs => None,
             Fate::Fails => {
                 let diag = Diag::error(code::LAUNCH_FAILED, format!("{device} could not run `{}`", node.name));
-                Some(Arc::from(diag.label(node.origin, Focus::Expression, text)))
+                Some(self.late(diag.label(node.origin, Focus::Expression, text), node.trail))
             }
             Fate::DeviceLost => {
+                let mut last_words = gpus.gpu(device).last_words.lock();
+                if last_words.is_some() {
+                    return last_words.clone();
+                }
                 let diag = Diag::error(code::DEVICE_LOST, format!("{device} was lost while it ran `{}`", node.name))
                     .label(node.origin, Focus::Expression, text)
                     .note("its memory is gone; other devices and the session go on");
                 self.lose(device);
-                Some(Arc::from(diag))
+                *last_words = Some(self.late(diag, node.trail));
+                last_words.clone()
             }
         }
     }
@@ -163,28 +174,43 @@ impl Runtime {
     fn launch(&self, state: &mut State, slot: u32, nodes: Vec<Node>, batch: Batch, simulator: &Simulator) {
         let gpus = self.gpus().expect("streams are of devices");
         let device = state.streams[slot as usize].name.device;
-        let Batch { steps, owners, guarded, known } = batch;
+        let Batch { steps, owners, guarded, known, parts } = batch;
+        let timing = self.timeline.as_ref().map(|_| Timing::new(parts.into_iter()));
         let faults: Arc<Vec<Faults>> = Arc::new(owners.iter().map(|_| Faults::default()).collect());
         let skipped: Arc<Vec<AtomicBool>> = Arc::new(guarded.iter().map(|_| AtomicBool::new(false)).collect());
         let (hold, slots, left_out) = (gpus.gpu(device).hold.clone(), faults.clone(), skipped.clone());
         let known_faults = known.len() as u32;
+        let ran = Arc::new(AtomicBool::new(false));
+        let at_end = ran.clone();
+        let took: Vec<Arc<AtomicU64>> = timing.iter().flat_map(|t| t.steps.iter().map(|step| step.1.clone())).collect();
+        let clock = self.timeline.as_ref().map(|trace| trace.clock);
         let job = move || {
             hold.fetch_add(known_faults, Ordering::AcqRel);
-            let mut steps = steps.into_iter();
+            let (mut steps, mut took) = (steps.into_iter(), took.iter());
             while let Some(step) = steps.next() {
                 match step {
                     Ready::Guard(number) if hold.load(Ordering::Acquire) > 0 => {
                         left_out[number].store(true, Ordering::Release);
                         steps.next();
+                        took.next();
                     }
-                    step => run(step, &slots, &hold),
+                    Ready::Guard(_) => {}
+                    step => {
+                        let begun = clock.map(|clock| clock.now_ns());
+                        run(step, &slots, &hold);
+                        if let (Some(clock), Some(begun), Some(took)) = (clock, begun, took.next()) {
+                            took.store((clock.now_ns() - begun).max(1), Ordering::Release);
+                        }
+                    }
                 }
             }
+            at_end.store(true, Ordering::Release);
         };
-        let sequence = self.enqueue_job(state, slot, simulator, Box::new(job));
+        let sequence = self.enqueue_job(state, slot, simulator, Box::new(job), timing.as_ref());
         let point = Point { stream: slot, sequence };
-        let entry = Entry { faults, owners, known, skipped, guarded, ..Entry::new(point, nodes) };
-        state.ledger.entries.push_back(entry);
+        let ran = Some(ran);
+        let entry = Entry { faults, owners, known, skipped, guarded, timing, ran, ..Entry::new(point, nodes) };
+        state.ledger.push(entry, device);
     }
 
     /// A device is gone: what is queued there never runs, and what it made is unknown.

@@ -53,7 +53,8 @@ impl Runtime {
         state.streams[slot as usize].submitted = sequence;
         let Launched { slots, known, skipped } = launched;
         let entry = Entry { slots, known, left_out: skipped, ..Entry::new(Point { stream: slot, sequence }, nodes) };
-        state.ledger.entries.push_back(entry);
+        let device = state.streams[slot as usize].name.device;
+        state.ledger.push(entry, device);
         // An interruption is noticed by the script at its next step.
         let _ = self.harvest_front(state);
     }
@@ -100,8 +101,7 @@ impl Runtime {
                         for (slot, &at) in faults.iter().zip(&fused.fallible) {
                             if let Some(found) = slot.take() {
                                 let (node, place) = (&nodes[at], device.to_string());
-                                let diag = super::fault::diagnose(found, node.name, node.origin, &place);
-                                launched.known.push((at, Arc::from(diag)));
+                                launched.known.push((at, self.diagnose(found, node, &place)));
                             }
                         }
                         done.map_err(|error| GpuError::Device(Box::new(error)))
@@ -136,23 +136,21 @@ impl Runtime {
                 };
                 if let Some(found) = faults.take() {
                     let place = device.to_string();
-                    launched
-                        .known
-                        .push((*at, Arc::from(super::fault::diagnose(found, node.name, node.origin, &place))));
+                    launched.known.push((*at, self.diagnose(found, node, &place)));
                 }
                 done
             }
         };
         launched.slots.append(&mut slots);
         if let Err(error) = done {
-            launched.known.push((first, Arc::from(self.failed(stream, device, &nodes[first], error))));
+            launched.known.push((first, self.failed(stream, device, &nodes[first], error)));
         }
     }
 
     /// A launch that did not happen. A dead context ends its device, and only that.
     #[cold]
-    fn failed(&self, stream: &Stream, device: DeviceId, node: &Node, error: GpuError) -> Box<Diag> {
-        let text = format!("`{}` was queued here, on {device}", node.name);
+    fn failed(&self, stream: &Stream, device: DeviceId, node: &Node, error: GpuError) -> Arc<Diag> {
+        let text = format!("queued here, on {device}");
         let diag = match (&error, stream.context().death()) {
             (_, Some(_)) => {
                 self.lose(device);
@@ -164,6 +162,6 @@ impl Runtime {
             }
             _ => Diag::error(code::LAUNCH_FAILED, format!("{device} could not run `{}`", node.name)),
         };
-        diag.label(node.origin, Focus::Expression, text).note(error.to_string())
+        self.late(diag.label(node.origin, Focus::Expression, text).note(error.to_string()), node.trail)
     }
 }

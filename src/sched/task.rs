@@ -3,14 +3,15 @@
 
 use super::device_set::Kind;
 use super::runtime::{Runtime, State};
+use super::timeline::Timing;
 use super::touch::Span;
 use crate::base::device_id::DeviceId;
 use crate::device::cuda::staging::Staging;
-use crate::device::cuda::{Event, KernelError, Timing};
+use crate::device::cuda::{self, Event, KernelError};
 use crate::device::sim;
 use crate::device::virtual_time::copy_ns;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What to put on a stream.
 pub(super) enum Task {
@@ -55,32 +56,66 @@ impl Stamp {
 impl Runtime {
     /// Queues a task on a stream, after what the stream waits for; returns its sequence number.
     pub(super) fn enqueue(&self, state: &mut State, slot: u32, task: Task) -> u64 {
-        self.enqueue_timed(state, slot, task, false).0
+        self.put(state, slot, task, false, None).0
+    }
+
+    /// As `enqueue`, for a trace; and whether it has run, unless nobody can tell.
+    pub(super) fn enqueue_watched(
+        &self,
+        state: &mut State,
+        slot: u32,
+        task: Task,
+        timing: Option<&Timing>,
+    ) -> (u64, Option<Arc<AtomicBool>>) {
+        let ran = Arc::new(AtomicBool::new(false));
+        let known = matches!(self.gpus().map(|gpus| &gpus.kind), Some(Kind::Simulated(_)));
+        let (sequence, _) = self.put(state, slot, task, false, Some((timing, ran.clone())));
+        (sequence, known.then_some(ran))
     }
 
     /// As `enqueue`, and keeps the time of its end when asked to.
     pub(super) fn enqueue_timed(&self, state: &mut State, slot: u32, task: Task, timed: bool) -> (u64, Option<Stamp>) {
+        self.put(state, slot, task, timed, None)
+    }
+
+    fn put(
+        &self,
+        state: &mut State,
+        slot: u32,
+        task: Task,
+        timed: bool,
+        watched: Option<(Option<&Timing>, Arc<AtomicBool>)>,
+    ) -> (u64, Option<Stamp>) {
         let gpus = self.gpus().expect("streams are of devices");
         let stream = &mut state.streams[slot as usize];
         let after = std::mem::take(&mut stream.waits);
         let (sequence, stamp) = match &gpus.kind {
             Kind::Simulated(simulator) => {
-                let stamp = timed.then(|| Arc::new(AtomicU64::new(0)));
-                let mut work = sim::Work { after, stamp: stamp.clone(), ..sim::Work::default() };
+                let timing = watched.as_ref().and_then(|(timing, _)| *timing);
+                let stamp = timing.map(|timing| timing.ended.clone()).or(timed.then(Arc::default));
+                let began = timing.map(|timing| timing.began.clone());
+                let mut work = sim::Work { after, began, stamp: stamp.clone(), ..sim::Work::default() };
                 (work.job, work.takes_ns) = simulated(task);
+                if let Some((_, ran)) = watched {
+                    let job = work.job.take();
+                    work.job = Some(Box::new(move || {
+                        job.into_iter().for_each(|job| job());
+                        ran.store(true, Ordering::Release);
+                    }));
+                }
                 (simulator.submit(slot, work), stamp.map(Stamp::Simulated))
             }
-            Kind::Cuda(cuda) => {
+            Kind::Cuda(set) => {
                 let mut stamp = None;
-                if let Some(stream) = cuda.lanes.begin(slot, &after) {
+                if let Some(stream) = set.lanes.begin(slot, &after) {
                     // A device that answers no more is noticed where its results are asked for.
-                    let _ = cuda.with_staging(slot, &stream, |staging| on_cuda(task, &stream, &cuda.lanes, staging));
-                    if timed && let Ok(event) = Event::new(stream.context(), Timing::On) {
+                    let _ = set.with_staging(slot, &stream, |staging| on_cuda(task, &stream, &set.lanes, staging));
+                    if timed && let Ok(event) = Event::new(stream.context(), cuda::Timing::On) {
                         let _ = event.record(&stream);
                         stamp = Some(Stamp::Cuda(Arc::new(event)));
                     }
                 }
-                (cuda.lanes.end(slot), stamp)
+                (set.lanes.end(slot), stamp)
             }
         };
         stream.submitted = stream.submitted.max(sequence);
@@ -88,10 +123,19 @@ impl Runtime {
     }
 
     /// Queues a closure on a simulated device's stream.
-    pub(super) fn enqueue_job(&self, state: &mut State, slot: u32, simulator: &sim::Simulator, job: sim::Job) -> u64 {
+    pub(super) fn enqueue_job(
+        &self,
+        state: &mut State,
+        slot: u32,
+        simulator: &sim::Simulator,
+        job: sim::Job,
+        timing: Option<&Timing>,
+    ) -> u64 {
         let stream = &mut state.streams[slot as usize];
         let after = std::mem::take(&mut stream.waits);
-        stream.submitted = simulator.submit(slot, sim::Work { after, job: Some(job), ..sim::Work::default() });
+        let (began, stamp) = (timing.map(|timing| timing.began.clone()), timing.map(|timing| timing.ended.clone()));
+        let work = sim::Work { after, job: Some(job), began, stamp, ..sim::Work::default() };
+        stream.submitted = simulator.submit(slot, work);
         stream.submitted
     }
 }

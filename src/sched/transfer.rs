@@ -4,6 +4,7 @@ use super::ledger::Entry;
 use super::node::{Input, Node, Work};
 use super::runtime::{Runtime, State};
 use super::task::Task;
+use super::timeline::{self, Timing};
 use super::touch::Span;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::Result;
@@ -26,6 +27,7 @@ pub struct Asked {
 impl Runtime {
     /// Copies the bytes of one dense view to another of the same size on another device.
     pub fn transfer(&self, from: &Arc<View>, to: &Arc<View>, asked: Asked) -> Result<()> {
+        let begun = self.time_now();
         let mut state = self.state.lock();
         let state = &mut *state;
         for view in [from, to] {
@@ -49,6 +51,9 @@ impl Runtime {
             name: asked.name,
             origin: asked.origin,
             guarded: false,
+            made: SmallVec::new(),
+            number: self.next_number(),
+            trail: self.trail(),
             work: Work::Transfer,
             inputs: smallvec![Input::View(from.clone())],
             outputs: smallvec![to.clone()],
@@ -56,11 +61,14 @@ impl Runtime {
         self.watch(state, slot, &node)?;
         to.buffer.write_by(asked.origin);
         let late = asked.non_blocking && (from.buffer.pinned || to.buffer.pinned || other.is_some());
+        let part = timeline::part(&node);
         let point = self.queue_copy(state, slot, node, late);
+        self.note_launch(begun, part);
         if let Some(other) = other {
             self.order_slots(state, other, slot);
         }
         if (!late && target == DeviceId::Cpu) || self.options.blocking {
+            let _waiting = self.waiting("copy to the host");
             self.wait_point(state, point)?;
             self.watch_host_read(state, to);
         }
@@ -82,7 +90,8 @@ impl Runtime {
         } else {
             Task::Copy { from: (source_on, source), to: (target_on, target) }
         };
-        let sequence = self.enqueue(state, slot, task);
+        let timing = self.copy_timing(&node);
+        let (sequence, ran) = self.enqueue_watched(state, slot, task, timing.as_ref());
         let host_side = [(&from, late), (&to, true)];
         let host_side = host_side.into_iter().filter(|(view, used)| *used && view.buffer.device == DeviceId::Cpu);
         let host_side: SmallVec<[Arc<View>; 1]> = host_side.map(|(view, _)| view.clone()).collect();
@@ -93,12 +102,17 @@ impl Runtime {
         self.note_use(&to.buffer, slot, sequence);
         let point = Point { stream: slot, sequence };
         let known = known.into_iter().collect();
-        state.ledger.entries.push_back(Entry { known, host_side, ..Entry::new(point, vec![node]) });
+        state.ledger.push(Entry { known, host_side, timing, ran, ..Entry::new(point, vec![node]) }, device);
         point
+    }
+
+    fn copy_timing(&self, node: &Node) -> Option<Timing> {
+        self.timeline.as_ref().map(|_| Timing::new(std::iter::once(SmallVec::from_elem(timeline::part(node), 1))))
     }
 
     /// Fills a new dense view of a device from the host.
     pub fn upload_to_device(&self, view: &Arc<View>, bytes: &[u8], asked: Asked) -> Result<()> {
+        let begun = self.time_now();
         let mut state = self.state.lock();
         let state = &mut *state;
         self.check_device(view.buffer.device)?;
@@ -109,6 +123,9 @@ impl Runtime {
             name: asked.name,
             origin: asked.origin,
             guarded: false,
+            made: SmallVec::new(),
+            number: self.next_number(),
+            trail: self.trail(),
             work: Work::Transfer,
             inputs: smallvec![],
             outputs: smallvec![view.clone()],
@@ -116,9 +133,12 @@ impl Runtime {
         self.watch(state, slot, &node)?;
         let from = Span::new(bytes.as_ptr() as *mut u8, bytes.len());
         let task = Task::Write { from, to: Span::new(view.ptr(), bytes.len()) };
-        let sequence = self.enqueue(state, slot, task);
+        let timing = self.copy_timing(&node);
+        let (sequence, ran) = self.enqueue_watched(state, slot, task, timing.as_ref());
+        self.note_launch(begun, timeline::part(&node));
         self.note_use(&view.buffer, slot, sequence);
-        state.ledger.entries.push_back(Entry::new(Point { stream: slot, sequence }, vec![node]));
+        let entry = Entry { timing, ran, ..Entry::new(Point { stream: slot, sequence }, vec![node]) };
+        state.ledger.push(entry, view.buffer.device);
         self.harvest_front(state)
     }
 

@@ -2,12 +2,11 @@
 
 use super::node::Node;
 use super::options::Races;
-use super::race::{BufferClock, Conflict, Kind, StreamName, Use};
+use super::race::{BufferClock, Clocks, Conflict, Kind, Lane, StreamName, Use};
 use super::runtime::{Runtime, State};
 use crate::base::diag::{Diag, Result, Severity};
 use crate::base::span::{Origin, Site};
-use crate::op::tensor::{Buffer, View};
-use std::any::Any;
+use crate::op::tensor::{Buffer, Touches, View};
 use std::sync::Arc;
 
 /// What a script calls things, for the calls that diagnostics propose.
@@ -18,11 +17,31 @@ pub trait Naming: Send + Sync {
     fn line(&self, place: Site) -> Option<usize>;
 }
 
-/// Runs `work` on what is known about a buffer.
-fn with_clock<R>(buffer: &Buffer, work: impl FnOnce(&mut BufferClock) -> R) -> R {
-    let mut slot = buffer.clock.lock();
-    let clock = slot.get_or_insert_with(|| Box::new(BufferClock::new(buffer.size_bytes)) as Box<dyn Any + Send>);
-    work(clock.downcast_mut().expect("only this file fills it"))
+/// All that is known about a buffer which more than one stream, or parts, have come into.
+fn history<'a>(touches: &'a mut Touches, buffer: &Buffer) -> &'a mut BufferClock {
+    if touches.history.is_none() {
+        touches.history = Some(Box::new(BufferClock::resume(buffer.size_bytes, touches)));
+    }
+    let history = touches.history.as_mut().expect("just made");
+    history.downcast_mut().expect("only this file fills it")
+}
+
+/// Notes an access; the cheap way where it can be gone.
+fn access(clocks: &mut Clocks, lane: Lane, view: &View, access: &Use) -> Option<Conflict> {
+    let mut touches = view.buffer.touches.lock();
+    if view.covers() && clocks.touch(&mut touches, lane, access) {
+        return None;
+    }
+    clocks.access(history(&mut touches, &view.buffer), lane, access)
+}
+
+/// As `access`, but only asks.
+fn conflict(clocks: &Clocks, lane: Lane, view: &View, access: &Use) -> Option<Conflict> {
+    let mut touches = view.buffer.touches.lock();
+    if clocks.is_alone(&touches, lane) {
+        return None;
+    }
+    clocks.conflict(history(&mut touches, &view.buffer), lane, access)
 }
 
 fn accesses(node: &Node) -> impl Iterator<Item = (&Arc<View>, Kind)> {
@@ -43,9 +62,7 @@ impl Runtime {
         let lane = state.streams[slot as usize].lane;
         if self.options.races == Races::Error {
             for (view, kind) in accesses(node) {
-                let access = describe(node, view, kind);
-                let found = with_clock(&view.buffer, |clock| state.clocks.conflict(clock, lane, &access));
-                if let Some(conflict) = found {
+                if let Some(conflict) = conflict(&state.clocks, lane, view, &describe(node, view, kind)) {
                     let mut diag = self.tell(&conflict);
                     diag.severity = Severity::Error;
                     return Err(diag);
@@ -53,9 +70,7 @@ impl Runtime {
             }
         }
         for (view, kind) in accesses(node) {
-            let access = describe(node, view, kind);
-            let found = with_clock(&view.buffer, |clock| state.clocks.access(clock, lane, &access));
-            if let Some(conflict) = found
+            if let Some(conflict) = access(&mut state.clocks, lane, view, &describe(node, view, kind))
                 && state.reported.is_new(&conflict)
             {
                 (self.warnings.lock())(self.tell(&conflict));
@@ -74,9 +89,11 @@ impl Runtime {
 
     /// The host has waited for whatever wrote these elements.
     pub(super) fn watch_host_read(&self, state: &mut State, view: &View) {
-        if let Some(clock) = view.buffer.clock.lock().as_mut() {
-            let clock: &mut BufferClock = clock.downcast_mut().expect("only this file fills it");
-            state.clocks.host_read(clock, &view.layout, view.dtype.size_bytes());
+        let mut touches = view.buffer.touches.lock();
+        if touches.history.is_none() {
+            state.clocks.host_read_alone(&touches);
+        } else {
+            state.clocks.host_read(history(&mut touches, &view.buffer), &view.layout, view.dtype.size_bytes());
         }
     }
 }

@@ -62,6 +62,16 @@ pub fn register(engine: &mut Engine, sources: Arc<RwLock<SourceMap>>) {
         .register_fn("to_debug", |e: &mut ErrorValue| format!("{}: {}", e.0.code, e.0.message));
 }
 
+/// Frames that know only where the call stands get the name that is written there.
+fn name_frames(diag: &mut Diag, sources: &SourceMap) {
+    for frame in diag.stack.iter_mut().filter(|frame| frame.function.is_empty()) {
+        let source = sources.source(frame.call);
+        let rest = source.and_then(|source| source.text.get(source.offset(frame.call)..)).unwrap_or("");
+        let name = &rest[..rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len())];
+        frame.function = if name.is_empty() || name == "call" { "a closure" } else { name }.to_string();
+    }
+}
+
 /// Why a script failed: one diagnostic, further ones that came with it, and the texts they point into.
 #[derive(Clone, Debug)]
 pub struct Error(Box<Inner>);
@@ -80,7 +90,9 @@ impl Error {
 
     /// The first diagnostic with those that came with it: further parse errors, an untold fault.
     pub fn several(diag: Box<Diag>, extra: Vec<Box<Diag>>, sources: &SourceMap) -> Error {
-        let extra: Vec<Diag> = extra.into_iter().map(|diag| *diag).collect();
+        let mut diag = diag;
+        let mut extra: Vec<Diag> = extra.into_iter().map(|diag| *diag).collect();
+        std::iter::once(&mut *diag).chain(&mut extra).for_each(|diag| name_frames(diag, sources));
         let all: Vec<&Diag> = std::iter::once(&*diag).chain(&extra).collect();
         let sources = sources.snapshot(&all);
         Error(Box::new(Inner { diag, extra, sources }))

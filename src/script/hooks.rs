@@ -4,9 +4,10 @@
 use super::error::{Context, diagnose};
 use super::host::Host;
 use super::raise::raise;
-use super::source::Hooks;
+use super::source::{Hooks, Mark};
 use super::value::Tensor;
 use crate::base::span::{Origin, Site};
+use crate::sched::trail::Step;
 use crate::tensor::observe;
 use rhai::{Dynamic, EvalAltResult, Position};
 use std::sync::Arc;
@@ -26,24 +27,26 @@ impl Hooks for SessionHooks {
         Err(Box::new(EvalAltResult::ErrorMismatchDataType("bool".into(), value.type_name().into(), at)))
     }
 
-    fn enter(&self, site: Site) -> Site {
-        Site(self.0.mark.swap(site.0, Ordering::Relaxed))
+    fn enter(&self, site: Site) -> Mark {
+        let trail = self.0.rt.enter_step(Step::Call(site));
+        Mark { site: Site(self.0.mark.swap(site.0, Ordering::Relaxed)), trail }
     }
 
-    fn leave(&self, previous: Site) {
-        self.0.mark.store(previous.0, Ordering::Relaxed);
+    fn leave(&self, previous: Mark) {
+        self.0.rt.leave_step(previous.trail);
+        self.0.mark.store(previous.site.0, Ordering::Relaxed);
     }
 
-    fn try_enter(&self) {
+    fn try_enter(&self) -> u64 {
         // What was queued before the block is not the block's: its faults stay untold for later.
-        self.0.rt.flush();
+        self.0.rt.place_in_order()
     }
 
-    fn try_leave(&self, result: RhaiResult) -> RhaiResult {
+    fn try_leave(&self, entered: u64, result: RhaiResult) -> RhaiResult {
         match result {
             // An error that is already on its way out goes first; what it left behind stays untold.
             Err(error) if !is_jump(&error) => Err(self.as_value(error)),
-            other => match self.0.rt.synchronize() {
+            other => match self.0.rt.synchronize_since(entered) {
                 Ok(()) => other,
                 Err(diag) => Err(raise(diag, Position::NONE)),
             },

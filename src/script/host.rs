@@ -96,7 +96,9 @@ impl Host {
     }
 
     pub fn engine(&self, context: &NativeCallContext) -> Engine {
-        Engine::new(self.rt.clone(), self.origin(context))
+        let origin = self.origin(context);
+        self.rt.note_call(origin);
+        Engine::new(self.rt.clone(), origin)
     }
 
     /// Runs `work` for a native call; an error that has no place yet gets the call's.
@@ -113,8 +115,11 @@ impl Host {
     pub fn raise(&self, context: &NativeCallContext, diag: Box<Diag>, text: &str) -> Box<EvalAltResult> {
         let here = self.origin(context);
         let mut diag = diag.or_at(here, if text.is_empty() { "here" } else { text });
-        let late = (400..500).contains(&diag.code.0);
-        if late && diag.labels.iter().all(|label| label.origin != here) {
+        if diag.is_late && diag.labels.iter().any(|label| label.origin == here) {
+            // Told where it was queued: the interpreter's own stack is that of the time, and more complete.
+            diag.stack.clear();
+            diag.is_late = false;
+        } else if diag.is_late {
             diag = diag.label(here, Focus::Call, "noticed here, when its result was needed");
         }
         // A row leaves a place open when only the call is meant.

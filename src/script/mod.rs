@@ -46,6 +46,7 @@ pub mod source;
 pub mod stack;
 pub mod storage;
 pub mod streams;
+pub mod timeline;
 pub mod value;
 
 pub use rhai::Dynamic;

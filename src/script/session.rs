@@ -73,6 +73,12 @@ impl Builder {
         self
     }
 
+    /// Records what ran when, for [`Session::timeline`].
+    pub fn profile(mut self, on: bool) -> Builder {
+        self.options.profile = on;
+        self
+    }
+
     /// Seed of the random generator; 0 unless given.
     pub fn seed(mut self, seed: u64) -> Builder {
         self.options.seed = seed;
@@ -280,6 +286,13 @@ impl Session {
         })
     }
 
+    /// Writes a text file of the program's own.
+    pub fn save_text(&self, path: &Path, text: &str) -> Result<(), Error> {
+        std::fs::write(path, text).map_err(|e| {
+            self.error(Diag::error(code::FILE, format!("cannot write {}: {}", path.display(), plain_reason(&e))))
+        })
+    }
+
     pub(super) fn compile_file(&mut self, path: &Path) -> Result<AST, Error> {
         let text = self.read_source(path)?;
         let source = self.add(SourceKind::File, &path.display().to_string(), &text)?;
@@ -364,6 +377,7 @@ impl Session {
         let source = self.add(kind, name, text)?;
         let ast = self.compile(&source)?;
         let value = self.evaluate(&ast)?;
+        self.host.rt.note_call(crate::base::span::Origin::NONE);
         self.host.rt.synchronize().map_err(|diag| self.error(diag))?;
         Ok(value)
     }
@@ -524,6 +538,7 @@ fn printing(module: &mut Natives, host: &Arc<Host>) {
         let shared = host.clone();
         let print = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
             let context = context.expect("registered with a context");
+            shared.rt.note_call(shared.origin(&context));
             match show::value(&shared, values[0]) {
                 Ok(text) => Ok(text.into()),
                 Err(diag) => Err(shared.raise(&context, diag, "")),

@@ -1,6 +1,6 @@
 //! Carries out calls of rows: checks devices, infers, records nodes, keeps the gradient graph.
 
-use super::history;
+use super::{check, history};
 use crate::args;
 use crate::base::attr::Attr;
 use crate::base::code;
@@ -38,11 +38,22 @@ pub struct Engine {
     pub pinned: bool,
     /// An optimizer's row is at work.
     pub guarded: bool,
+    /// Buffers of the outermost operation's operands, and where these were made.
+    given: SmallVec<[(u64, Origin); 4]>,
 }
 
 impl Engine {
     pub fn new(rt: Arc<Runtime>, origin: Origin) -> Engine {
-        Engine { rt, origin, name: "", quiet: 0, non_blocking: false, pinned: false, guarded: false }
+        Engine {
+            rt,
+            origin,
+            name: "",
+            quiet: 0,
+            non_blocking: false,
+            pinned: false,
+            guarded: false,
+            given: SmallVec::new(),
+        }
     }
 
     /// Runs `work` without recording gradients.
@@ -77,7 +88,41 @@ impl Engine {
     }
 
     fn record(&self, work: Work, inputs: SmallVec<[Input; 3]>, outputs: SmallVec<[Arc<View>; 1]>) -> Result<()> {
-        self.rt.record(Node { name: self.name, origin: self.origin, guarded: self.guarded, work, inputs, outputs })
+        self.record_fallible(work, inputs, outputs, SmallVec::new())
+    }
+
+    /// As `record`, for what can fail on the values of operands that were made at these places.
+    fn record_fallible(
+        &self,
+        work: Work,
+        inputs: SmallVec<[Input; 3]>,
+        outputs: SmallVec<[Arc<View>; 1]>,
+        made: SmallVec<[Origin; 3]>,
+    ) -> Result<()> {
+        let (name, origin, guarded) = (self.name, self.origin, self.guarded);
+        self.rt.record(Node { name, origin, guarded, work, inputs, outputs, made, ..Node::default() })
+    }
+
+    /// Notes the operands of the operation that the script wrote, where something on the way may look at them
+    /// through views of its own.
+    fn note_given(&mut self, op: &Op, args: &Args) {
+        if self.name.is_empty() && matches!(op.lower, Lower::Kernel(_) | Lower::Steps(_) | Lower::Compose(_)) {
+            self.given.clear();
+            args.for_each_tensor(|tensor| self.given.push((tensor.view().buffer.id, tensor.0.made)));
+        }
+    }
+
+    /// Where the operands of a kernel were made. A view that the operation itself made has no line of its own and
+    /// gets that of the operand.
+    fn made_of(&self, inputs: &[Tensor]) -> SmallVec<[Origin; 3]> {
+        let made = |tensor: &Tensor| {
+            if tensor.0.made != self.origin || self.given.is_empty() {
+                return tensor.0.made;
+            }
+            let id = tensor.view().buffer.id;
+            self.given.iter().find(|(given, _)| *given == id).map_or(tensor.0.made, |(_, made)| *made)
+        };
+        inputs.iter().map(made).collect()
     }
 
     /// The value of a `Map` row: into `dest`, or into a new tensor.
@@ -140,7 +185,8 @@ impl Engine {
             Work::Map { function: Some(*function), args: plan.args, result: plan.result, divisor }
         };
         if output.layout.numel() > 0 {
-            self.record(work, inputs, smallvec![output.clone()])?;
+            let made = if divisor.is_some() { made_by(&operands) } else { SmallVec::new() };
+            self.record_fallible(work, inputs, smallvec![output.clone()], made)?;
         }
         Ok(output)
     }
@@ -359,12 +405,13 @@ impl Engine {
             return Ok(None);
         }
         let device = common_device(call.inputs.iter())?.unwrap_or(dest.buffer.device);
+        let made = self.made_of(&call.inputs);
         let operands = self.on_device(call.inputs, device)?;
         let pending = history::before_inplace(self, op, &args)?;
         if dest.layout.numel() > 0 {
             let inputs = operands.iter().map(|tensor| Input::View(tensor.view())).collect();
             let work = Work::Kernel { host: call.host, attrs: call.attrs, seed: 0, offset: 0 };
-            self.record(work, inputs, smallvec![dest])?;
+            self.record_fallible(work, inputs, smallvec![dest], made)?;
         }
         history::after_inplace(self, x, pending)?;
         Ok(Some(x.clone()))
@@ -403,6 +450,15 @@ impl Engine {
     pub fn call_row(&mut self, op: &'static Op, args: Args) -> Result<Tensor> {
         Ok(self.apply(op, args)?.swap_remove(0))
     }
+}
+
+/// Where the operands were made; nowhere for numbers.
+fn made_by(operands: &[Operand<'_>]) -> SmallVec<[Origin; 3]> {
+    let made = |operand: &Operand<'_>| match operand {
+        Operand::Tensor(tensor) => tensor.0.made,
+        Operand::Number(_) => Origin::NONE,
+    };
+    operands.iter().map(made).collect()
 }
 
 /// Integer division wants a check of its divisor, or an error now when it is a literal zero.
@@ -459,7 +515,9 @@ fn empty_extremum(shape: &[usize], all: bool) -> Box<Diag> {
 impl Emit for Engine {
     fn apply(&mut self, op: &'static Op, args: Args) -> Result<Vec<Tensor>> {
         let args = args.complete(op);
-        self.named(op.name, |e| {
+        let check = check::before(self, op, &args);
+        self.note_given(op, &args);
+        let results = self.named(op.name, |e| -> Result<Vec<Tensor>> {
             let outer = e.guarded;
             e.guarded |= op.guarded;
             let results = e.run(op, &args);
@@ -473,13 +531,24 @@ impl Emit for Engine {
                 history::track(e, op, &args, &results)?;
             }
             Ok(results)
-        })
+        })?;
+        if check {
+            check::after(self, op.name, &args, &results)?;
+        }
+        Ok(results)
     }
 
     fn apply_inplace(&mut self, op: &'static Op, args: Args) -> Result<Tensor> {
         let args = args.complete(op);
         let name = if self.name.is_empty() { crate::op::table::inplace_name(op) } else { op.name };
-        self.named(name, |e| e.inplace(op, args))
+        let check = check::before(self, op, &args);
+        self.note_given(op, &args);
+        if !check {
+            return self.named(name, |e| e.inplace(op, args));
+        }
+        let changed = self.named(name, |e| e.inplace(op, args.clone()))?;
+        check::after(self, name, &args, std::slice::from_ref(&changed))?;
+        Ok(changed)
     }
 
     fn kernel(&mut self, call: KernelCall) -> Result<Vec<Tensor>> {
@@ -492,6 +561,7 @@ impl Emit for Engine {
             outputs.push(self.fresh(&spec.shape, spec.dtype, device)?);
         }
         let (seed, offset) = if call.draws > 0 { self.rt.draw(call.draws) } else { (0, 0) };
+        let made = self.made_of(&call.inputs);
         let operands = self.on_device(call.inputs, device)?;
         let inputs = operands.iter().map(|tensor| Input::View(tensor.view())).collect();
         let work = Work::Kernel { host: call.host, attrs: call.attrs, seed, offset };
@@ -499,7 +569,7 @@ impl Emit for Engine {
         if outer.is_empty() {
             self.name = call.name;
         }
-        let recorded = self.record(work, inputs, outputs.clone());
+        let recorded = self.record_fallible(work, inputs, outputs.clone(), made);
         self.name = outer;
         recorded?;
         Ok(outputs.into_iter().map(|view| self.tensor(view)).collect())

@@ -1,5 +1,6 @@
 //! Backward: walks the gradient graph from the highest sequence number down, as PyTorch's engine does.
 
+use super::check;
 use super::engine::Engine;
 use super::history;
 use crate::args;
@@ -12,6 +13,7 @@ use crate::op::row::{Grad, Source};
 use crate::op::rows::{arith, view};
 use crate::op::tensor::{Edge, GradNode, Meta, SliceOf, Tensor};
 use crate::sched::stream::{HOST, StreamHandle};
+use crate::sched::trail::Step;
 use smallvec::SmallVec;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
@@ -72,7 +74,7 @@ struct Walk<'a> {
 pub fn backward(e: &mut Engine, ys: &[Tensor], gs: &[Option<Tensor>], mode: Mode) -> Result<()> {
     let mut walk = Walk::new(e, mode, true);
     walk.seed(ys, gs)?;
-    walk.run()?;
+    walk.run_steps()?;
     // So that a training loop makes the same windows every time round, whose plans are known.
     e.rt.flush();
     Ok(())
@@ -99,7 +101,7 @@ pub fn grad(
         }
     }
     walk.seed(ys, gs)?;
-    walk.run()?;
+    walk.run_steps()?;
     let found: Vec<Option<Tensor>> = walk.wanted.into_iter().map(|(_, grad)| grad).collect();
     if let (Some(at), false) = (found.iter().position(Option::is_none), mode.allow_unused) {
         return Err(Diag::error(code::GRAD_NONE, format!("the outputs do not depend on input {at}"))
@@ -232,6 +234,14 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
+    /// Everything that is queued meanwhile is known to be of this backward.
+    fn run_steps(&mut self) -> Result<()> {
+        let before = self.e.rt.enter_step(Step::Backward(self.e.origin));
+        let done = self.run();
+        self.e.rt.leave_step(before);
+        done
+    }
+
     fn run(&mut self) -> Result<()> {
         while let Some(Ready(node)) = self.heap.pop() {
             let Arrived { grads, from } = self.arrived.remove(&node.sequence).expect("queued with its gradients");
@@ -309,11 +319,16 @@ impl<'a> Walk<'a> {
         if !self.mode.create_graph {
             self.e.quiet += 1;
         }
+        let inputs = check::of_backward(self.e, node, &grads);
         let result = self.rule(node, &mut grads);
+        let result = result.and_then(|out| check::after_backward(self.e, node, inputs, out));
         if !self.mode.create_graph {
             self.e.quiet -= 1;
         }
         result.map_err(|diag| {
+            if diag.is_late {
+                return diag;
+            }
             diag.or_at(node.origin, "in the gradient of this operation").label(
                 asked,
                 Focus::Call,

@@ -1,5 +1,6 @@
 //! Floor 4: tensors as their users know them: calls, gradients, observation.
 
+pub mod check;
 pub mod engine;
 pub mod grad;
 pub mod history;

@@ -49,6 +49,9 @@ pub struct Settings {
     pub check: bool,
     /// `warn`, `error` or `off`.
     pub races: Option<Races>,
+    /// A table at the end of what took how long; a trace too where a file is named.
+    pub profile: bool,
+    pub trace_file: Option<PathBuf>,
     pub simulate_gpus: Option<usize>,
     pub simulate_memory: Option<usize>,
     pub simulate_seed: Option<u64>,
@@ -75,6 +78,7 @@ const FLAGS: &[&str] = &[
     "blocking",
     "check",
     "races",
+    "profile",
     "simulate-gpus",
     "simulate-memory",
     "simulate-seed",
@@ -179,6 +183,7 @@ fn repl(parser: &mut Parser, first: String) -> Result<Command, Usage> {
     loop {
         flag(parser, &mut settings, &name)?;
         name = match parser.next().map_err(unreadable)? {
+            None if settings.profile => return Err(only_run_profiles()),
             None => return Ok(Command::Repl { settings }),
             Some(Arg::Value(value)) => {
                 let message = format!("`{}` stands after flags and is no command", value.to_string_lossy());
@@ -230,6 +235,9 @@ fn test(parser: &mut Parser) -> Result<Command, Usage> {
             }
         }
     }
+    if settings.profile {
+        return Err(only_run_profiles());
+    }
     Ok(Command::Test { folder: folder.unwrap_or_else(|| PathBuf::from(".")), settings })
 }
 
@@ -241,6 +249,10 @@ fn flag(parser: &mut Parser, settings: &mut Settings, name: &str) -> Result<(), 
         }
         "--blocking" => settings.blocking = true,
         "--check" => settings.check = true,
+        "--profile" => {
+            settings.profile = true;
+            settings.trace_file = trace_file(parser);
+        }
         "--races" => settings.races = Some(races(parser)?),
         "--simulate-gpus" => {
             let count = number(parser, name, "for example `--simulate-gpus 4`")?;
@@ -266,6 +278,17 @@ fn flag(parser: &mut Parser, settings: &mut Settings, name: &str) -> Result<(), 
         _ => return Err(unknown(name, FLAGS)),
     }
     Ok(())
+}
+
+/// `--profile=FILE`, or a next word that ends in `.json`.
+fn trace_file(parser: &mut Parser) -> Option<PathBuf> {
+    let named = parser.optional_value();
+    let is_trace = |word: &std::ffi::OsStr| word.to_string_lossy().ends_with(".json");
+    named.or_else(|| parser.try_raw_args()?.next_if(is_trace)).map(PathBuf::from)
+}
+
+fn only_run_profiles() -> Usage {
+    Usage::new("`--profile` belongs to `tscript run`", "for example `tscript run model.rhai --profile trace.json`")
 }
 
 /// A flag's number of at least 0.
@@ -381,6 +404,20 @@ mod tests {
         ] {
             read(line).expect_err(line);
         }
+    }
+
+    #[test]
+    fn a_profile_may_name_a_trace() {
+        let wanted = |trace: Option<&str>| {
+            let settings = Settings { profile: true, trace_file: trace.map(PathBuf::from), ..Settings::default() };
+            Ok(Command::Run { file: "m.rhai".into(), words: Vec::new(), settings })
+        };
+        assert_eq!(read("run --profile m.rhai"), wanted(None));
+        assert_eq!(read("run m.rhai --profile"), wanted(None));
+        assert_eq!(read("run m.rhai --profile t.json"), wanted(Some("t.json")));
+        assert_eq!(read("run --profile=t m.rhai"), wanted(Some("t")));
+        read("--profile").expect_err("the REPL");
+        read("test --profile").expect_err("tests");
     }
 
     #[test]

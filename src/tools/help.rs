@@ -35,7 +35,11 @@ usage: tscript run FILE [flags] [-- args]
   --device D     where tensors are made unless the script says otherwise; `cpu` is the default
   --seed N       seed of the random numbers; 0 unless given
   --blocking     runs each operation to its end before the next
+  --check        stops at the first operation that makes NaN or infinity out of finite inputs
   --races MODE   `warn`, `error` or `off`: accesses that nothing orders; with the CPU alone there are none
+  --profile [TRACE.json]
+                 ends with the slowest lines and those that made the script wait; writes a trace that
+                 Perfetto and chrome://tracing open
 
 What stands after `--` is the script's: `args`, `arg(\"lr\", 1e-3)`, `flag(\"verbose\")`.
 `tscript run FILE -- --help` lists what a script asks for.

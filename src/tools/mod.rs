@@ -4,6 +4,7 @@ pub mod command;
 mod devices;
 mod explain;
 mod help;
+pub mod profile;
 pub mod render;
 mod repl;
 pub mod run;

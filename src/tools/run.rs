@@ -1,6 +1,7 @@
 //! `tscript run` and `tscript check`: a session, its errors on the error output, Ctrl-C, panics.
 
 use super::command::Settings;
+use super::profile;
 use super::render::{Colour, render, render_error};
 use super::{FAILED, LOST, STACK_BYTES, complain, say};
 use crate::base::code;
@@ -18,6 +19,7 @@ pub fn builder(settings: &Settings) -> Builder {
     let mut builder = Session::builder()
         .blocking(blocking)
         .check(settings.check)
+        .profile(settings.profile)
         .races(settings.races.unwrap_or_default())
         .on_warning(|warning| complain(&render_error(warning, Colour::of_stderr())))
         .seed(settings.seed.unwrap_or(0))
@@ -63,7 +65,9 @@ pub fn run(file: &Path, words: Vec<String>, settings: &Settings) -> u8 {
         let mut session = builder(settings).arguments(words).build()?;
         session.set_terminal(super::terminal::of_stdout());
         interruptible(session.interrupt_handle());
-        session.run_file(file)
+        let ran = session.run_file(file);
+        let told = if settings.profile { profile::finish(&session, settings.trace_file.as_deref()) } else { Ok(()) };
+        ran.and(told)
     };
     report(guarded(work))
 }

@@ -11,12 +11,15 @@ mod example_scripts;
 mod examples;
 mod files;
 mod golden;
+mod late;
 mod limits;
 mod nn;
 mod opinfo;
 mod opinfo_host;
 mod optim;
 mod print;
+mod profile;
+mod races;
 #[cfg(unix)]
 mod repl;
 mod rows;

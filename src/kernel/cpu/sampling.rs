@@ -7,8 +7,9 @@ use crate::base::dtype::DType;
 use crate::base::rng;
 use crate::kernel::abi::{Call, Fault, FaultKind};
 
-fn report(call: &Call<'_>, position: usize) {
-    call.faults.report(Fault { kind: FaultKind::Probability, position: position as u64, value: 0, bound: 0 });
+/// `bound`: 1 where each probability stands for itself, 0 where those of a row are weights.
+fn report(call: &Call<'_>, position: usize, bound: i64) {
+    call.faults.report(Fault { kind: FaultKind::Probability, position: position as u64, value: 0, bound });
 }
 
 /// Copies probabilities and reports the first that is not in 0..=1. Input and output: floats of one dtype and
@@ -30,7 +31,7 @@ pub unsafe fn probabilities(call: &Call<'_>) {
 
 fn copied<T: super::real::Real>(call: &Call<'_>, from: &[T], mut to: Sink<'_, T>, fits: impl Fn(T) -> bool) {
     if let Some(bad) = from.iter().position(|&p| !fits(p)) {
-        report(call, bad);
+        report(call, bad, 1);
     }
     to.slice().copy_from_slice(from);
     to.finish(call.threads);
@@ -54,7 +55,7 @@ pub unsafe fn multinomial(call: &Call<'_>) {
     let samples = output.shape.last().copied().unwrap_or(0);
     if categories == 0 || samples == 0 {
         if !out.is_empty() {
-            report(call, 0);
+            report(call, 0, 0);
             out.fill(0);
         }
         return;
@@ -63,7 +64,7 @@ pub unsafe fn multinomial(call: &Call<'_>) {
         let bad = row.iter().position(|p| !(p.is_finite() && *p >= 0.0));
         let positive = row.iter().filter(|p| **p > 0.0).count();
         if bad.is_some() || positive == 0 || (!replacement && positive < samples) {
-            report(call, r * categories + bad.unwrap_or(0));
+            report(call, r * categories + bad.unwrap_or(0), 0);
             picked.fill(0);
         } else if replacement {
             with_replacement(call, row, picked, r * samples);

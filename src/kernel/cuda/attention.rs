@@ -2,6 +2,7 @@
 
 use super::dense::{Output, input, scratch};
 use super::family::{Value, source};
+use super::rows::launch;
 use super::{Gpu, GpuError, Launch, Param, Source};
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
@@ -17,6 +18,10 @@ const WIDEST: usize = 256;
 fn text(dtype: DType, mask: DType, columns: usize) -> &'static Source {
     let kept = columns.div_ceil(32).next_power_of_two().max(1) as u32;
     source("attention.cuh", &[("T", Value::Type(dtype)), ("M", Value::Type(mask)), ("D", Value::Number(kept))])
+}
+
+fn matrix_text(dtype: DType, width: usize) -> &'static Source {
+    source("attention_mma.cuh", &[("T", Value::Type(dtype)), ("W", Value::Number(width as u32))])
 }
 
 /// A call: sizes, the mask, and the text that fits.
@@ -85,6 +90,13 @@ impl Problem {
         if bytes > SHARED { Err(GpuError::Unsupported("attention with heads this wide")) } else { Ok(bytes as u32) }
     }
 
+    /// 16-bit floats, heads of a fitting width, and no mask.
+    fn suits_matrix_instructions(&self, dtype: DType) -> bool {
+        let width = self.width;
+        let fits = width == self.value_width && width.is_multiple_of(16) && (16..=128).contains(&width);
+        matches!(dtype, DType::F16 | DType::BF16) && fits && self.mask == 0
+    }
+
     fn launch(&self, entry: &str, blocks: usize, shared: u32, head: [u64; 11], gpu: &mut dyn Gpu) -> Done {
         if blocks == 0 {
             return Ok(());
@@ -131,6 +143,17 @@ pub fn attention(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let out = Output::new(&call.outputs[0], dtype, gpu)?;
     let lse = Output::new(&call.outputs[1], dtype.compute(), gpu)?;
     let (to, lse_to) = (out.dense.ptr as u64, lse.dense.ptr as u64);
+    if p.suits_matrix_instructions(dtype) {
+        let counts = [p.heads as u64, p.queries as u64, p.keys as u64, p.tail[5], p.tail[6]];
+        let mut words = [q.ptr as u64, k.ptr as u64, v.ptr as u64, to, lse_to, 0, 0, 0, 0, 0];
+        words[5..].copy_from_slice(&counts);
+        let blocks = p.heads * p.queries.div_ceil(64);
+        if blocks > 0 {
+            launch(matrix_text(dtype, p.width), "ts_attention_mma", (blocks, 1), 128, &words, gpu)?;
+        }
+        out.finish(gpu)?;
+        return lse.finish(gpu);
+    }
     let head = [q.ptr as u64, k.ptr as u64, v.ptr as u64, 0, 0, p.mask, 0, 0, to, lse_to, 0];
     p.launch("ts_attention", p.heads * p.queries.div_ceil(32), shared, head, gpu)?;
     out.finish(gpu)?;
@@ -175,5 +198,7 @@ pub fn attention_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 pub fn sources() -> Vec<&'static Source> {
     let dtypes = DType::ALL.into_iter().filter(|dtype| dtype.is_float());
     let all = dtypes.flat_map(|dtype| [(DType::Bool, 64), (dtype.compute(), 128)].map(|(m, n)| text(dtype, m, n)));
-    all.collect()
+    let matrix =
+        [(DType::BF16, 64), (DType::F16, 64), (DType::BF16, 128)].map(|(dtype, width)| matrix_text(dtype, width));
+    all.chain(matrix).collect()
 }

@@ -74,6 +74,7 @@ macro_rules! constants {
             grad: Grad::Composed,
             call: CallForm::Function,
             oracle: concat!("torch.", $name, "(2)"),
+            leaves_unset: is_unset($value),
             ..Op::BASE
         };
         pub static $LIKE: Op = Op {
@@ -84,6 +85,7 @@ macro_rules! constants {
             lower: Lower::Compose(|e, a| filled(e, a, None, $value, 1)),
             grad: Grad::Composed,
             oracle: concat!("torch.", $like, "(a)"),
+            leaves_unset: is_unset($value),
             ..Op::BASE
         };
         pub static $NEW: Op = Op {
@@ -95,9 +97,15 @@ macro_rules! constants {
             grad: Grad::Composed,
             call: CallForm::Method,
             oracle: concat!("a.", $new, "(3)"),
+            leaves_unset: is_unset($value),
             ..Op::BASE
         };)*
     };
+}
+
+/// No value: the result holds whatever was in memory.
+const fn is_unset(value: Option<Scalar>) -> bool {
+    value.is_none()
 }
 
 constants! {

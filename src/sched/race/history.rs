@@ -8,6 +8,7 @@ use super::region::Region;
 use super::report::{Conflict, Side};
 use crate::base::layout::Layout;
 use crate::base::span::Origin;
+use crate::op::tensor::{Touch as Mark, Touches};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Kind {
@@ -25,14 +26,6 @@ pub struct Use<'a> {
     pub origin: Origin,
     /// The operation's name.
     pub op: &'static str,
-}
-
-/// An access to the whole buffer, by the stream that alone touches it.
-#[derive(Clone, Copy)]
-struct Mark {
-    epoch: u64,
-    origin: Origin,
-    op: &'static str,
 }
 
 #[derive(Clone)]
@@ -94,6 +87,16 @@ impl BufferClock {
             rest: Vec::new(),
             cleanup_at: FIRST_CLEANUP as u32,
         }
+    }
+
+    /// A buffer of so many bytes with what was known of it while one stream alone touched the whole.
+    pub fn resume(bytes: usize, touches: &mut Touches) -> BufferClock {
+        let mut clock = BufferClock::new(bytes);
+        if touches.owner > 0 {
+            clock.owner = Owner::One(touches.owner - 1);
+            (clock.write, clock.read) = (touches.write.take(), touches.read.take());
+        }
+        clock
     }
 
     /// Accesses that are kept one by one.
@@ -209,6 +212,33 @@ impl Clocks {
         }
         buffer.push(new, self);
         conflict
+    }
+
+    /// Notes an access to a whole buffer that no other stream has touched; false when it is another kind of access.
+    #[inline]
+    pub fn touch(&mut self, touches: &mut Touches, lane: Lane, access: &Use) -> bool {
+        if touches.history.is_some() || (touches.owner != 0 && touches.owner != lane.0 + 1) {
+            return false;
+        }
+        touches.owner = lane.0 + 1;
+        let mark = Some(Mark { epoch: self.tick(lane), origin: access.origin, op: access.op });
+        match access.kind {
+            Kind::Read => touches.read = mark,
+            Kind::Write => (touches.write, touches.read) = (mark, None),
+        }
+        true
+    }
+
+    /// Whether only this stream has touched the buffer, each time as a whole.
+    pub fn is_alone(&self, touches: &Touches, lane: Lane) -> bool {
+        touches.history.is_none() && (touches.owner == 0 || touches.owner == lane.0 + 1)
+    }
+
+    /// The host waits for the last write of the stream that alone touches a buffer.
+    pub fn host_read_alone(&mut self, touches: &Touches) {
+        if let (Some(lane), Some(mark)) = (touches.owner.checked_sub(1), touches.write) {
+            self.host_wait(Lane(lane), mark.epoch);
+        }
     }
 
     /// As [`Clocks::access`], but only asks: for an operation that is refused when there is a conflict.

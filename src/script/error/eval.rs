@@ -29,7 +29,8 @@ pub fn diagnose(error: Box<EvalAltResult>, context: &Context) -> Box<Diag> {
     }
     stack.reverse();
     let mut diag = one(error, context, &stack);
-    if diag.stack.is_empty() {
+    // Of what was queued earlier the stack is the one of that time, also when it was empty.
+    if diag.stack.is_empty() && !diag.is_late {
         diag.stack = stack;
     }
     lift(&mut diag, context);

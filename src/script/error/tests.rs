@@ -3,7 +3,7 @@
 use super::*;
 use crate::base::span::Origin;
 use crate::script::raise::raise;
-use crate::script::source::{Hooks, SourceKind, install};
+use crate::script::source::{Hooks, Mark, SourceKind, install};
 use crate::tools::render::{Colour, render};
 use miette::Diagnostic;
 use rhai::{EvalAltResult, Position, Scope};
@@ -14,11 +14,11 @@ impl Hooks for Plain {
     fn truth(&self, value: Dynamic, at: Position) -> Result<bool, Box<EvalAltResult>> {
         value.as_bool().map_err(|t| EvalAltResult::ErrorMismatchDataType("bool".into(), t.into(), at).into())
     }
-    fn enter(&self, site: crate::base::span::Site) -> crate::base::span::Site {
-        site
+    fn enter(&self, _: crate::base::span::Site) -> Mark {
+        Mark::default()
     }
-    fn leave(&self, _: crate::base::span::Site) {}
-    fn try_leave(&self, result: Result<Dynamic, Box<EvalAltResult>>) -> Result<Dynamic, Box<EvalAltResult>> {
+    fn leave(&self, _: Mark) {}
+    fn try_leave(&self, _: u64, result: Result<Dynamic, Box<EvalAltResult>>) -> Result<Dynamic, Box<EvalAltResult>> {
         result
     }
 }

@@ -8,19 +8,28 @@ use std::sync::Arc;
 
 type RhaiResult = Result<Dynamic, Box<EvalAltResult>>;
 
+/// The running call of a user's source, and a number of the session's own for what led to it.
+#[derive(Clone, Copy, Default)]
+pub struct Mark {
+    pub site: Site,
+    pub trail: u32,
+}
+
 /// What the session does where the pass inserted a word.
 pub trait Hooks: Send + Sync + 'static {
     /// The truth of a condition's value; asked only for what is no `bool`.
     fn truth(&self, value: Dynamic, at: Position) -> Result<bool, Box<EvalAltResult>>;
-    /// A call in a user's source begins; returns the site that was current.
-    fn enter(&self, site: Site) -> Site;
+    /// A call in a user's source begins; returns what was current.
+    fn enter(&self, site: Site) -> Mark;
     /// That call is over, on whatever way; `previous` is what `enter` returned.
-    fn leave(&self, previous: Site);
-    /// A `try` block begins.
-    fn try_enter(&self) {}
+    fn leave(&self, previous: Mark);
+    /// A `try` block begins; returns what `try_leave` gets.
+    fn try_enter(&self) -> u64 {
+        0
+    }
     /// The block is over, by its end, by `return`, `break` or `continue` (pseudo errors), or by an error:
     /// waits for what was queued inside, and decides what leaves it.
-    fn try_leave(&self, result: RhaiResult) -> RhaiResult;
+    fn try_leave(&self, entered: u64, result: RhaiResult) -> RhaiResult;
 }
 
 /// A reserved word that is no use to Rhai but a good name.
@@ -69,9 +78,9 @@ pub fn install(engine: &mut Engine, hooks: Arc<dyn Hooks>) {
     let at = engine.register_custom_syntax(symbols, false, at).map(drop);
 
     let block = move |context: &mut EvalContext, inputs: &[Expression]| -> RhaiResult {
-        hooks.try_enter();
+        let entered = hooks.try_enter();
         let result = context.eval_expression_tree(&inputs[0]);
-        hooks.try_leave(result)
+        hooks.try_leave(entered, result)
     };
     let wait = engine.register_custom_syntax(["__try_wait", "$block$"], false, block).map(drop);
     debug_assert!(at.is_ok() && wait.is_ok());
@@ -80,7 +89,7 @@ pub fn install(engine: &mut Engine, hooks: Arc<dyn Hooks>) {
 /// Restores the mark also when a native function panics.
 struct Leave<'a> {
     hooks: &'a dyn Hooks,
-    previous: Site,
+    previous: Mark,
 }
 
 impl Drop for Leave<'_> {

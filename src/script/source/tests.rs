@@ -1,6 +1,6 @@
 //! The pass and the map through their boundary: what Rhai sees, what runs, and that every place maps back.
 
-use super::hooks::{Hooks, install};
+use super::hooks::{Hooks, Mark, install};
 use super::map::{SourceKind, SourceMap};
 use super::pass::{self, Marks, Options, Place, Underscore};
 use crate::base::diag::Focus;
@@ -254,13 +254,13 @@ impl Hooks for Recorder {
             .map(|n| n != 0)
             .map_err(|t| EvalAltResult::ErrorRuntime(format!("truth of {t}").into(), at).into())
     }
-    fn enter(&self, site: Site) -> Site {
-        std::mem::replace(&mut self.current.lock(), site)
+    fn enter(&self, site: Site) -> Mark {
+        Mark { site: std::mem::replace(&mut self.current.lock(), site), trail: 0 }
     }
-    fn leave(&self, previous: Site) {
-        *self.current.lock() = previous;
+    fn leave(&self, previous: Mark) {
+        *self.current.lock() = previous.site;
     }
-    fn try_leave(&self, result: Result<Dynamic, Box<EvalAltResult>>) -> Result<Dynamic, Box<EvalAltResult>> {
+    fn try_leave(&self, _: u64, result: Result<Dynamic, Box<EvalAltResult>>) -> Result<Dynamic, Box<EvalAltResult>> {
         let how = match &result {
             Ok(_) => "end",
             Err(error) if error.is_pseudo_error() => "jump",

@@ -204,7 +204,35 @@ fn telling(i: usize, class: Class, arg: usize) -> f64 {
 /// How far apart the two libraries may be, in parts of a result.
 fn tolerance(name: &str, class: Class) -> f64 {
     match class {
-        Class::F64 if ["digamma", "polygamma1", "zeta", "i0", "i1", "lgamma", "erfinv"].contains(&name) => 1e-9,
+        // Random counts of arguments near where they jump, and what is built on the two libraries' lgamma.
+        Class::F64 if ["poisson", "binomial", "igamma", "igammac", "ndtri"].contains(&name) => 1e-4,
+        Class::F64
+            if [
+                "erfcx",
+                "ndtr",
+                "log_ndtr",
+                "i0e",
+                "i1e",
+                "bessel_j0",
+                "bessel_j1",
+                "bessel_y0",
+                "bessel_y1",
+                "bessel_k0",
+                "bessel_k1",
+                "bessel_k0e",
+                "bessel_k1e",
+                "digamma",
+                "polygamma1",
+                "zeta",
+                "i0",
+                "i1",
+                "lgamma",
+                "erfinv",
+            ]
+            .contains(&name) =>
+        {
+            1e-9
+        }
         Class::F64 => 1e-11,
         Class::F32
             if [
@@ -241,13 +269,37 @@ fn functions_agree_with_the_host() {
     }
 }
 
+/// Functions that run on the host: rare ones, whose text is not written.
+const WITHOUT_TEXT: [&str; 13] = [
+    "airy",
+    "chebyshev_t",
+    "chebyshev_u",
+    "chebyshev_v",
+    "chebyshev_w",
+    "shifted_t",
+    "shifted_u",
+    "shifted_v",
+    "shifted_w",
+    "hermite_h",
+    "hermite_he",
+    "laguerre_l",
+    "legendre_p",
+];
+
 /// Every variant of every function, many of one kind in a program, with how far results may be apart.
 fn function_cases() -> Vec<(Case, f64)> {
     let mut cases = Vec::new();
     let mut kinds: Vec<(Vec<Class>, Vec<(&'static Function, usize)>)> = Vec::new();
-    for function in elementwise::all() {
+    let missing: Vec<&str> = elementwise::all().filter(|f| !device::knows(f)).map(|f| f.name).collect();
+    assert_eq!(missing, WITHOUT_TEXT);
+    // Those of 16-bit floats take values that are some.
+    let rounded = |f: &Function| f.name.starts_with("nextafter_");
+    for function in elementwise::all().filter(|f| device::knows(f)) {
         for (at, variant) in function.variants.iter().enumerate() {
-            match kinds.iter_mut().find(|(args, list)| args == variant.args && list.len() < 24) {
+            match kinds
+                .iter_mut()
+                .find(|(args, list)| args == variant.args && list.len() < 24 && rounded(list[0].0) == rounded(function))
+            {
                 Some((_, list)) => list.push((function, at)),
                 None => kinds.push((variant.args.to_vec(), vec![(function, at)])),
             }
@@ -274,7 +326,11 @@ fn function_cases() -> Vec<(Case, f64)> {
         let inputs: Vec<Memory> = args
             .iter()
             .enumerate()
-            .map(|(arg, &class)| Memory::new(representative(class), &[n], &[1], |i| telling(i, class, arg)))
+            .map(|(arg, &class)| {
+                Memory::new(representative(class), &[n], &[1], |i| {
+                    if rounded(list[0].0) { (wave(i * (arg + 1)) * 3.0).round() } else { telling(i, class, arg) }
+                })
+            })
             .collect();
         cases.push((Case { program: Program::new(instrs, regs, 0), shape: vec![n], inputs, outputs }, apart));
     }

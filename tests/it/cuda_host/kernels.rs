@@ -432,6 +432,21 @@ fn attention_and_its_gradient() {
 }
 
 #[test]
+fn attention_by_matrix_instructions() {
+    for dtype in [DType::BF16, DType::F16] {
+        for (queries, keys, width, causal) in
+            [(70, 150, 64, false), (130, 130, 64, true), (64, 64, 32, true), (20, 70, 128, false)]
+        {
+            let (q, kv) = (&[2, 3, queries, width][..], &[2, 3, keys, width][..]);
+            let given = [input((dtype, q, None), 1), input((dtype, kv, None), 2), input((dtype, kv, None), 3)];
+            let close = if dtype == DType::BF16 { 2e-2 } else { 3e-3 };
+            let outputs = [(dtype, q, None), (DType::F32, &[2, 3, queries][..], None)];
+            check(cpu::attention::attention, &given, &outputs, &[Attr::Bool(causal), Attr::None], close);
+        }
+    }
+}
+
+#[test]
 fn scans_sorts_and_selections() {
     use cpu::{scan, select, sort};
     for dtype in [DType::F32, DType::F64, DType::BF16, DType::I64, DType::U8, DType::I16] {

@@ -13,6 +13,7 @@
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define __restrict__
+#define __align__(n) __attribute__((aligned(n)))
 #define __shared__ static
 #define __constant__ static
 #define TS_DYNAMIC_SHARED(name) char* name = ts_dynamic

@@ -12,7 +12,7 @@ pub use text::memory_type;
 
 use super::{Gpu, GpuError, Launch, Param, Source};
 use crate::kernel::abi::RawView;
-use crate::kernel::program::{Class, Instr, Program};
+use crate::kernel::program::{Class, Function, Instr, Program};
 use kernels::{BLOCK, Form};
 use space::{Dim, Order, Space, Step, division, step, vector};
 use text::Parts;
@@ -60,7 +60,12 @@ enum Kind {
     },
 }
 
-/// Prepares `program` over `shape`; of `views` shapes, strides and dtypes count.
+/// Is there CUDA text for a function? Steps with one that has none are `GpuError::Unsupported`.
+pub fn knows(function: &Function) -> bool {
+    text::is_known(function.cuda)
+}
+
+/// A step that prepares itself at its first run.
 pub fn prepare() -> Ready {
     Ready { aligned: None, others: None }
 }
@@ -178,6 +183,9 @@ fn plan(
     aligned: bool,
     multiprocessors: u64,
 ) -> Result<Plan, GpuError> {
+    if let Some(unknown) = text::unknown(program) {
+        return Err(GpuError::Unsupported(unknown));
+    }
     let parts = text::parts(program, views, scalars);
     let applies = program.instrs.iter().filter(|instr| matches!(instr, Instr::Apply { .. })).count();
     let make = Make { parts: &parts, views, aligned, multiprocessors, applies };

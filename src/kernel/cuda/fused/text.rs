@@ -4,6 +4,7 @@
 
 use crate::base::dtype::DType;
 use crate::kernel::abi::RawView;
+use crate::kernel::cuda::HEADERS;
 use crate::kernel::program::{Class, Draw, Instr, Program, ReduceKind, Reg};
 use std::fmt::Write;
 
@@ -30,6 +31,25 @@ fn class_type(class: Class) -> &'static str {
         Class::F32 => "float",
         Class::F64 => "double",
     }
+}
+
+/// The name of a function of `program` that the headers do not define.
+pub(super) fn unknown(program: &Program) -> Option<&'static str> {
+    program.instrs.iter().find_map(|instr| match instr {
+        Instr::Apply { function, .. } if !is_known(function.cuda) => Some(function.name),
+        _ => None,
+    })
+}
+
+pub(super) fn is_known(cuda: &str) -> bool {
+    HEADERS.iter().any(|(_, text)| defines(text, cuda))
+}
+
+/// Does a header define the function that an expression calls, if it calls one?
+fn defines(header: &str, cuda: &str) -> bool {
+    let Some(start) = cuda.find("ts_") else { return true };
+    let name: String = cuda[start..].chars().take_while(|&c| c.is_alphanumeric() || c == '_').collect();
+    header.contains(&format!(" {name}(")) || header.contains(&format!("({name},"))
 }
 
 /// One `Reduce` of a program.
@@ -95,8 +115,10 @@ struct Writer<'a> {
     random: bool,
 }
 
-/// Functions of `ts_special.cuh`; whatever else is cheap to compile along.
-const SPECIAL: &[&str] = &["ts_erfinv", "ts_digamma", "ts_polygamma1", "ts_i0", "ts_i1", "ts_zeta"];
+/// Is the function of an expression in `ts_special.cuh`? The others are cheap to compile along.
+fn is_special(cuda: &str) -> bool {
+    !HEADERS.iter().any(|(name, text)| *name == "ts_math.cuh" && defines(text, cuda))
+}
 
 impl Writer<'_> {
     fn define(&mut self, out: Reg, class: Class, value: &str) {
@@ -148,7 +170,7 @@ impl Writer<'_> {
             }
             Instr::Apply { function, variant, ref args, out } => {
                 let variant = &function.variants[variant as usize];
-                self.special |= SPECIAL.iter().any(|name| function.cuda.contains(name));
+                self.special |= is_special(function.cuda);
                 let values: Vec<String> = args[..variant.args.len()].iter().map(|&reg| self.read(reg)).collect();
                 let value = apply(function.cuda, variant.args, &values);
                 self.define(out, variant.out, &value);

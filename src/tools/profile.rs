@@ -1,0 +1,212 @@
+//! A session's record as a trace that Perfetto and chrome://tracing open, and as a short table.
+//!
+//! The format is Chrome's "Trace Event Format": complete events with times in microseconds, flows from the launch
+//! of an operation to where it is carried out, counters.
+
+use crate::script::error::Error;
+use crate::script::session::Session;
+use crate::script::timeline::{Part, Row, Slice, Timeline, What};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Bound: lines of each part of the table.
+const TABLE_LINES: usize = 10;
+/// Bound: names of operations shown for one line or one slice.
+const NAMES: usize = 3;
+
+/// Process and thread of a row: the script's process has its thread and the CPU's, each GPU is a process.
+fn track(row: Row) -> (u32, u32) {
+    match row {
+        Row::Script => (1, 1),
+        Row::Stream(name) => match name.device {
+            crate::base::device_id::DeviceId::Cpu => (1, 2),
+            crate::base::device_id::DeviceId::Cuda(index) => (10 + index as u32, 1 + name.number),
+        },
+    }
+}
+
+fn titles(row: Row) -> (String, String) {
+    match row {
+        Row::Script => ("script".to_string(), "script".to_string()),
+        Row::Stream(name) if name.device.is_cuda() => (name.device.to_string(), format!("stream {}", name.number)),
+        Row::Stream(_) => ("script".to_string(), "cpu".to_string()),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if (c as u32) < 0x20 => {
+                let _ = write!(out, "\\u{:04x}", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn micros(ns: u64) -> String {
+    format!("{}.{:03}", ns / 1000, ns % 1000)
+}
+
+/// Names of the operations of a slice, each once.
+fn names(parts: &[Part]) -> String {
+    let mut seen: Vec<&str> = Vec::new();
+    parts.iter().for_each(|part| {
+        if !seen.contains(&part.name) {
+            seen.push(part.name);
+        }
+    });
+    let more = if seen.len() > NAMES { ", .." } else { "" };
+    seen.truncate(NAMES);
+    format!("{}{more}", seen.join(", "))
+}
+
+/// The script's lines of a slice, each once, in the order of its parts.
+fn lines(profile: &Timeline, parts: &[Part]) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for part in parts {
+        let line = line(profile, part);
+        if !found.contains(&line) {
+            found.push(line);
+        }
+    }
+    found
+}
+
+fn line(profile: &Timeline, part: &Part) -> String {
+    match profile.place(part.origin) {
+        Some(at) => format!("{}:{}", at.source, at.line),
+        None => "the end of the script".to_string(),
+    }
+}
+
+/// The record as JSON.
+pub fn chrome_trace(profile: &Timeline) -> String {
+    let mut events: Vec<String> = Vec::new();
+    let mut rows: Vec<Row> = profile.recording.slices.iter().map(|slice| slice.row).collect();
+    rows.sort();
+    rows.dedup();
+    for row in rows {
+        let ((process, thread), (outer, inner)) = (track(row), titles(row));
+        for (kind, title) in [("process_name", outer), ("thread_name", inner)] {
+            events.push(format!(
+                r#"{{"ph":"M","name":"{kind}","pid":{process},"tid":{thread},"args":{{"name":{}}}}}"#,
+                quoted(&title)
+            ));
+        }
+    }
+    profile.recording.slices.iter().for_each(|slice| add_slice(&mut events, profile, slice));
+    for sample in &profile.recording.samples {
+        events.push(format!(
+            r#"{{"ph":"C","name":"memory of {}","pid":1,"ts":{},"args":{{"bytes":{}}}}}"#,
+            sample.device,
+            micros(sample.at_ns),
+            sample.bytes
+        ));
+    }
+    let left_out = profile.recording.left_out;
+    let other = if left_out > 0 { format!(r#","otherData":{{"slices left out":{left_out}}}"#) } else { String::new() };
+    format!("{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{}\n]{other}}}\n", events.join(",\n"))
+}
+
+fn add_slice(events: &mut Vec<String>, profile: &Timeline, slice: &Slice) {
+    let (process, thread) = track(slice.row);
+    let (begin, took) = (micros(slice.begin_ns), micros(slice.end_ns.saturating_sub(slice.begin_ns)));
+    let category = match slice.what {
+        What::Launch => "launch",
+        What::Work => "work",
+        What::Wait => "wait",
+    };
+    let lines: Vec<String> = lines(profile, &slice.parts).iter().map(|line| quoted(line)).collect();
+    events.push(format!(
+        r#"{{"ph":"X","cat":"{category}","name":{},"pid":{process},"tid":{thread},"ts":{begin},"dur":{took},"args":{{"lines":[{}]}}}}"#,
+        quoted(&names(&slice.parts)),
+        lines.join(",")
+    ));
+    let (phase, binding) = match slice.what {
+        What::Launch => ("s", ""),
+        What::Work => ("f", r#","bp":"e""#),
+        What::Wait => return,
+    };
+    for part in &slice.parts {
+        events.push(format!(
+            r#"{{"ph":"{phase}","cat":"launch","name":"launch","id":{},"pid":{process},"tid":{thread},"ts":{begin}{binding}}}"#,
+            part.number
+        ));
+    }
+}
+
+#[derive(Default)]
+struct Sum {
+    ns: u64,
+    times: u64,
+    parts: Vec<Part>,
+}
+
+/// Times by line, the longest first.
+fn sums<'a>(profile: &Timeline, slices: impl Iterator<Item = &'a Slice>) -> Vec<(String, Sum)> {
+    let mut by_line: BTreeMap<String, Sum> = BTreeMap::new();
+    for slice in slices {
+        // A pass over memory that serves several operations counts for each of them alike.
+        let share = (slice.end_ns - slice.begin_ns.min(slice.end_ns)) / slice.parts.len().max(1) as u64;
+        for part in &slice.parts {
+            let sum = by_line.entry(line(profile, part)).or_default();
+            (sum.ns, sum.times) = (sum.ns + share, sum.times + 1);
+            if !sum.parts.iter().any(|known| known.name == part.name) {
+                sum.parts.push(*part);
+            }
+        }
+    }
+    let mut all: Vec<(String, Sum)> = by_line.into_iter().collect();
+    all.sort_by(|a, b| b.1.ns.cmp(&a.1.ns));
+    all
+}
+
+/// The slowest lines, and the lines that made the script wait.
+pub fn table(profile: &Timeline) -> String {
+    let of = |what: What| profile.recording.slices.iter().filter(move |slice| slice.what == what);
+    let mut out = String::new();
+    for (title, what) in [("slowest lines", What::Work), ("lines that made the script wait", What::Wait)] {
+        let sums = sums(profile, of(what));
+        let total: u64 = sums.iter().map(|(_, sum)| sum.ns).sum();
+        let _ = writeln!(out, "{title}: {} in all", time(total));
+        let width = sums.iter().take(TABLE_LINES).map(|(line, _)| line.chars().count()).max().unwrap_or(0);
+        for (line, sum) in sums.iter().take(TABLE_LINES) {
+            let share = 100.0 * sum.ns as f64 / total.max(1) as f64;
+            let (took, times, names) = (time(sum.ns), sum.times, names(&sum.parts));
+            let _ = writeln!(out, "  {line:<width$}  {took:>10}  {share:>3.0} %  {times:>8} times  {names}");
+        }
+        if sums.len() > TABLE_LINES {
+            let _ = writeln!(out, "  and {} more lines", sums.len() - TABLE_LINES);
+        }
+    }
+    if profile.recording.left_out > 0 {
+        let _ = writeln!(out, "{} later entries were left out", profile.recording.left_out);
+    }
+    out
+}
+
+fn time(ns: u64) -> String {
+    match ns {
+        0..10_000 => format!("{ns} ns"),
+        10_000..10_000_000 => format!("{:.1} µs", ns as f64 / 1e3),
+        10_000_000..10_000_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
+        _ => format!("{:.2} s", ns as f64 / 1e9),
+    }
+}
+
+/// The end of `run --profile`: writes the trace where one is wanted, and the table to the error output.
+pub fn finish(session: &Session, file: Option<&Path>) -> Result<(), Error> {
+    let Some(profile) = session.timeline() else { return Ok(()) };
+    if let Some(file) = file {
+        session.save_text(file, &chrome_trace(&profile))?;
+    }
+    super::complain(&table(&profile));
+    Ok(())
+}

@@ -1,0 +1,449 @@
+//! Late errors by the rules of the language, on the CPU and on simulated GPUs, with windows of many and of one,
+//! blocking and with `--check`: the same line is told in every mode.
+
+use super::scripts::{Ran, builder, run};
+use tscript::base::span::Site;
+use tscript::{Builder, Error};
+
+/// A way to run a script: what it is called, the device, whether operations run to their end at once.
+struct Mode {
+    name: String,
+    device: &'static str,
+    at_once: bool,
+    builder: Builder,
+}
+
+fn modes() -> Vec<Mode> {
+    let mut all = Vec::new();
+    let mut add = |name: &str, device, at_once, builder| {
+        all.push(Mode { name: format!("{device} {name}"), device, at_once, builder });
+    };
+    for device in ["cpu", "cuda:0"] {
+        let base = || builder().simulate_gpus(2);
+        add("by default", device, false, base());
+        add("with windows of one", device, false, base().window(1));
+        add("blocking", device, true, base().blocking(true));
+        add("with checks", device, true, base().check(true));
+    }
+    for (seed, name) in ["seed 0", "seed 1", "seed 2"].into_iter().enumerate() {
+        add(name, "cuda:0", false, builder().simulate_gpus(2).simulate_seed(seed as u64));
+    }
+    all
+}
+
+fn on(mode: Mode, text: &str) -> Ran {
+    run(mode.builder, "late", &text.replace("DEV", mode.device))
+}
+
+fn line(error: &Error, site: Site) -> usize {
+    error.sources().location(site).map_or(0, |at| at.line)
+}
+
+/// Lines of the labels, with their texts.
+fn labels(error: &Error) -> Vec<(usize, String)> {
+    error.diag().labels.iter().map(|label| (line(error, label.origin.user), label.text.clone())).collect()
+}
+
+/// Runs in every mode that does not run operations at once; all print the same and end without an error.
+fn prints(text: &str, wanted: &str) {
+    for mode in modes().into_iter().filter(|mode| !mode.at_once) {
+        let name = mode.name.clone();
+        let ran = on(mode, text);
+        assert!(ran.result.is_ok(), "{name}: {:?}\n{}", ran.result.err(), ran.printed);
+        assert_eq!(ran.printed, wanted, "{name}");
+    }
+}
+
+/// Code, what makes the bad operand (line 2), the operation (line 4).
+const FAULTS: &[(&str, &str, &str)] = &[
+    ("E0401", "tensor([3, 11], #{device: DEV})", "arange(10, #{device: DEV})[i]"),
+    ("E0401", "tensor([3, -11], #{device: DEV})", "arange(10, #{device: DEV})[i]"),
+    ("E0401", "tensor([0, 4], #{device: DEV})", "ones([10, 4], #{device: DEV})[[.., i]]"),
+    ("E0401", "tensor([0, 4], #{device: DEV})", "ones([9, 4], #{device: DEV})[[tensor([8, 8], #{device: DEV}), i]]"),
+    ("E0401", "tensor([3, 11], #{device: DEV})", "arange(10, #{device: DEV}).index_select(0, i)"),
+    ("E0401", "tensor([3, 11], #{device: DEV})", "arange(10, #{device: DEV}).gather(0, i)"),
+    ("E0401", "tensor([3, 11], #{device: DEV})", "arange(10, #{device: DEV}).take(i)"),
+    ("E0401", "tensor([3, 11], #{device: DEV})", "arange(10, #{device: DEV}).take_along_dim(i, 0)"),
+    ("E0401", "tensor([3, 11], #{device: DEV})", "embedding(i, ones([10, 3], #{device: DEV}))"),
+    (
+        "E0401",
+        "tensor([3, 11], #{device: DEV})",
+        "zeros([10], #{device: DEV}).scatter(0, i, ones([2], #{device: DEV}))",
+    ),
+    ("E0401", "tensor([3, 11], #{device: DEV})", "arange(10, #{device: DEV}).scatter(0, i, arange(2, #{device: DEV}))"),
+    ("E0401", "tensor([3, 11], #{device: DEV})", "zeros([10], #{device: DEV}).scatter(0, i, 2.0)"),
+    (
+        "E0401",
+        "tensor([3, 11], #{device: DEV})",
+        "zeros([10], #{device: DEV}).scatter_add(0, i, ones([2], #{device: DEV}))",
+    ),
+    (
+        "E0401",
+        "tensor([3, 11], #{device: DEV})",
+        "zeros([10], #{device: DEV}).scatter_add_(0, i, ones([2], #{device: DEV}))",
+    ),
+    (
+        "E0401",
+        "tensor([3, 11], #{device: DEV})",
+        "zeros([10], #{device: DEV}).index_add(0, i, ones([2], #{device: DEV}))",
+    ),
+    (
+        "E0401",
+        "tensor([3, 11], #{device: DEV})",
+        "zeros([10], #{device: DEV}).index_copy(0, i, ones([2], #{device: DEV}))",
+    ),
+    ("E0401", "tensor([3, 11], #{device: DEV})", "zeros([10], #{device: DEV}).index_fill(0, i, 1.0)"),
+    ("E0401", "tensor([3, 11], #{device: DEV})", "{ let x = zeros([10], #{device: DEV}); x[i] = 5.0; x }"),
+    (
+        "E0401",
+        "tensor([3, 11], #{device: DEV})",
+        "{ let x = arange(10, #{device: DEV}); x[i] = arange(2, #{device: DEV}); x }",
+    ),
+    ("E0401", "tensor([3, 11], #{device: DEV})", "{ let x = zeros([10], #{device: DEV}); x[i] += 5.0; x }"),
+    ("E0402", "tensor([0, -1, 2], #{device: DEV})", "cross_entropy(ones([3, 4], #{device: DEV}), i)"),
+    ("E0402", "tensor([0, -1, 2], #{device: DEV})", "nll_loss(ones([3, 4], #{device: DEV}), i)"),
+    ("E0402", "tensor([0, 5, 2], #{device: DEV})", "one_hot(i, 3)"),
+    ("E0403", "tensor([0.5, -0.5], #{device: DEV})", "multinomial(i, 1)"),
+    ("E0403", "tensor([0.5, 1.5], #{device: DEV})", "bernoulli(i)"),
+    ("E0404", "tensor([1, 0], #{device: DEV})", "tensor([1, 2], #{device: DEV}) % i"),
+    ("E0404", "tensor([1, 0], #{device: DEV})", "floor_divide(tensor([1, 2], #{device: DEV}), i)"),
+    ("E0405", "tensor([[1.0, 2.0], [2.0, 1.0]], #{device: DEV})", "cholesky(i)"),
+    ("E0406", "tensor([[1.0, 2.0], [2.0, 4.0]], #{device: DEV})", "solve(i, ones([2], #{device: DEV}))"),
+    ("E0406", "tensor([[1.0, 2.0], [2.0, 4.0]], #{device: DEV})", "inv(i)"),
+];
+
+#[test]
+fn every_fault_names_the_same_lines_in_every_mode() {
+    let mut problems = Vec::new();
+    for (code, operand, operation) in FAULTS {
+        let text = format!("let before = 1;\nlet i = {operand};\n\nlet y = {operation};\n\nprint(y.sum().item());\n")
+            .replace("DEV", "\"DEV\"");
+        for mode in modes() {
+            let (name, at_once, device) = (mode.name.clone(), mode.at_once, mode.device);
+            let Err(error) = on(mode, &text).result else {
+                problems.push(format!("{operation}, {name}: no error"));
+                continue;
+            };
+            let place = if device == "cpu" { "cpu" } else { "cuda:0 stream 0" };
+            let mut wanted = vec![(4, format!("queued here, on {place}"))];
+            let made =
+                ["index tensor was", "target was", "probabilities were", "divisor was", "matrix was", "matrix was"];
+            let which = made[code[4..].parse::<usize>().expect("a digit") - 1];
+            // It computes an index of its own.
+            if !operation.contains("take_along_dim") && !operation.contains("index_fill") {
+                wanted.push((2, format!("the {which} made here")));
+            }
+            if !at_once {
+                wanted.push((6, "noticed here, when its result was needed".to_string()));
+            }
+            if error.code() != *code || labels(&error) != wanted {
+                problems.push(format!("{operation}, {name}: {error}, {:?}", labels(&error)));
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
+}
+
+#[test]
+fn the_lowest_bad_element_is_told() {
+    prints(
+        "let i = tensor([1, 70, 3, 80, -90], #{device: \"DEV\"});
+         try { arange(10, #{device: \"DEV\"})[i]; } catch (e) { print(e.message); print(e.notes[0].sub_string(0, 9)); }",
+        "index 70 is out of range for dimension 0 of size 10\nelement 1\n",
+    );
+}
+
+#[test]
+fn poison_is_of_a_part_and_overwriting_cures_it() {
+    prints(
+        "let base = zeros([4, 3], #{device: \"DEV\"});
+         let source = ones([3], #{device: \"DEV\"});
+         base[0].copy_(source[tensor([7, 0, 1], #{device: \"DEV\"})]);
+         print(base[1].sum().item());
+         for part in [base[0], base, base[[.., 1]]] {
+             for again in 0..2 { try { part.sum().item(); } catch (e) { print(e.code); } }
+         }
+         base[0].fill_(2.0);
+         print(base.sum().item());
+         print(source.sum().item());",
+        "0.0\nE0401\nE0401\nE0401\nE0401\nE0401\nE0401\n6.0\n3.0\n",
+    );
+}
+
+#[test]
+fn poison_goes_along_with_copies_and_devices() {
+    prints(
+        "let y = arange(3, #{device: \"DEV\"})[tensor([7], #{device: \"DEV\"})];
+         let there = y.to(\"cuda:1\") * 2;
+         let home = there.cpu() + 1;
+         let copy = zeros([1], #{dtype: \"i64\"});
+         copy.copy_(there);
+         for x in [there, home, copy, home.to(\"cuda:0\"), y.clone()] {
+             try { print(x.item()); } catch (e) { print(`${e.code} ${e.line}`); }
+         }
+         print(arange(3, #{device: \"cuda:1\"}).sum().item());",
+        "E0401 1\nE0401 1\nE0401 1\nE0401 1\nE0401 1\n3\n",
+    );
+}
+
+#[test]
+fn what_nobody_reads_is_told_at_the_end_and_beside_another_error() {
+    for mode in modes() {
+        let (name, at_once) = (mode.name.clone(), mode.at_once);
+        let text = "let x = arange(3, #{device: \"DEV\"});\nx[tensor([7], #{device: \"DEV\"})];\nlet n = 1;\nthrow n;";
+        let error = on(mode, text).result.expect_err("it throws");
+        let extra: Vec<String> = error.extra().iter().map(|diag| diag.code.to_string()).collect();
+        if at_once {
+            assert_eq!((error.code().as_str(), extra.len()), ("E0401", 0), "{name}");
+        } else {
+            assert_eq!(
+                (line(&error, error.diag().labels[0].origin.user), extra),
+                (4, vec!["E0401".to_string()]),
+                "{name}"
+            );
+        }
+    }
+    for mode in modes() {
+        let name = mode.name.clone();
+        let text = "let x = arange(3, #{device: \"DEV\"});\nx[tensor([7], #{device: \"DEV\"})];\nlet n = 1;";
+        let error = on(mode, text).result.expect_err("the end tells it");
+        assert_eq!((error.code().as_str(), error.location().map(|at| at.line)), ("E0401", Some(2)), "{name}");
+        assert!(error.extra().is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn a_try_block_catches_what_it_surrounds_and_nothing_else() {
+    for mode in modes() {
+        let (name, device) = (mode.name.clone(), mode.device);
+        let text = "let x = arange(3, #{device: \"DEV\"});
+             let i = tensor([7], #{device: \"DEV\"});
+             fn quits(x, i) { try { x[i]; return 1; } catch (e) { print(`${e.code} ${e.line}`); } 2 }
+             print(quits(x, i));
+             for n in 0..3 { try { if n == 1 { x[i]; continue; } print(n); } catch (e) { print(e.line); } }
+             try { try { x[i]; } catch (e) { print(e.line); throw e; } } catch (e) { print(e.code); }
+             print(x.sum().item());";
+        let ran = on(mode, text);
+        assert!(ran.result.is_ok(), "{name} on {device}: {:?}", ran.result.err());
+        assert_eq!(ran.printed, "E0401 3\n2\n0\n5\n2\n6\nE0401\n3\n", "{name}");
+    }
+    prints(
+        "let x = arange(3, #{device: \"DEV\"});
+         let before = x[tensor([7], #{device: \"DEV\"})];
+         try { print(x.sum().item()); } catch (e) { print(\"not the block's\"); }
+         try { before.item(); } catch (e) { print(e.line); }",
+        "3\n2\n",
+    );
+}
+
+#[test]
+fn synchronize_tells_each_fault_once_the_earliest_first() {
+    prints(
+        "let x = arange(3, #{device: \"DEV\"});
+         let a = x[tensor([7], #{device: \"DEV\"})];
+         let b = x[tensor([8], #{device: \"DEV\"})];
+         for n in 0..3 {
+             try { synchronize(); print(\"nothing\"); } catch (e) { print(e.message.sub_string(0, 7)); }
+         }
+         for y in [a, b, a] { try { y.item(); } catch (e) { print(e.message.sub_string(0, 7)); } }
+         try { synchronize(); print(\"still nothing\"); } catch (e) { print(\"again\"); }",
+        "index 7\nindex 8\nnothing\nindex 7\nindex 8\nindex 7\nstill nothing\n",
+    );
+}
+
+/// What streams are concerned by, by order and not by time; only on devices with streams.
+#[test]
+fn synchronize_concerns_what_is_ordered_before() {
+    let text = "let s = stream(#{device: \"cuda:0\"});
+         let t = stream(#{device: \"cuda:0\"});
+         let x = arange(3, #{device: \"cuda:0\"});
+         let i = tensor([7], #{device: \"cuda:0\"});
+         s.wait_stream(default_stream(0));
+         with_stream(s) { x[i]; }
+         while !s.query() { }
+         t.synchronize(); default_stream(0).synchronize(); synchronize(\"cuda:1\");
+         print(\"nobody was told\");
+         let e = s.record_event();
+         t.wait_event(e);
+         try { t.synchronize(); print(\"nothing\"); } catch (error) { print(`${error.code} ${error.line}`); }
+         s.synchronize();
+         with_stream(s) { x[i]; }
+         let e = s.record_event();
+         while !e.query() { }
+         try { e.synchronize(); print(\"nothing\"); } catch (error) { print(error.line); }
+         with_stream(s) { x[i]; }
+         try { synchronize(\"cuda:0\"); print(\"nothing\"); } catch (error) { print(error.line); }
+         synchronize();
+         print(\"all told\");";
+    for seed in [None, Some(1), Some(2), Some(3), Some(4)] {
+        let base = builder().simulate_gpus(2);
+        let ran = run(if let Some(seed) = seed { base.simulate_seed(seed) } else { base }, "streams", text);
+        assert!(ran.result.is_ok(), "{seed:?}: {:?}", ran.result.err());
+        assert_eq!(ran.printed, "nobody was told\nE0401 6\n14\n18\nall told\n", "{seed:?}");
+    }
+}
+
+#[test]
+fn a_tensor_that_several_faults_reached_tells_the_one_queued_first() {
+    let text = "let s = stream(#{device: \"cuda:0\"});
+         let x = arange(3, #{device: \"cuda:0\"});
+         let i = tensor([7], #{device: \"cuda:0\"});
+         let j = tensor([8], #{device: \"cuda:1\"});
+         cuda::sleep(20);
+         let a = x[i];
+         let b = arange(3, #{device: \"cuda:1\"})[j];
+         let sum = b.to(\"cuda:0\") + a;
+         try { sum.item(); } catch (e) { print(e.message.sub_string(0, 7)); }
+         try { synchronize(); } catch (e) { print(e.message.sub_string(0, 7)); }";
+    for seed in [None, Some(1), Some(2), Some(3), Some(4), Some(5)] {
+        let base = builder().simulate_gpus(2);
+        let ran = run(if let Some(seed) = seed { base.simulate_seed(seed) } else { base }, "several", text);
+        assert!(ran.result.is_ok(), "{seed:?}: {:?}", ran.result.err());
+        assert_eq!(ran.printed, "index 7\nindex 8\n", "{seed:?}");
+    }
+}
+
+#[test]
+fn an_optimizer_changes_nothing_while_a_fault_is_untold() {
+    prints(
+        "import \"optim\" as optim;
+         let p = ones([2], #{device: \"DEV\", requires_grad: true});
+         let opt = optim::sgd([p], #{lr: 1.0});
+         let x = arange(3, #{device: \"DEV\"});
+         for bad in [false, true, false] {
+             try {
+                 let w = if bad { x[tensor([9], #{device: \"DEV\"})] } else { x[tensor([1], #{device: \"DEV\"})] };
+                 opt.zero_grad();
+                 (p * w).sum().backward();
+                 opt.step();
+             } catch (e) { print(e.code); }
+             print(p.detach().cpu());
+         }",
+        "tensor([0., 0.])\nE0401\ntensor([0., 0.])\ntensor([-1., -1.])\n",
+    );
+}
+
+#[test]
+fn a_fault_shows_the_calls_of_the_time_when_it_was_queued() {
+    let text = "fn look(x, i) {\n    x[i]\n}\nfn outer(x, i) {\n    let y = look(x, i);\n    y\n}\nfn show(y) {\n    print(y);\n}
+let m = #{go: |x, i| outer(x, i)};\nlet x = arange(10, #{device: \"DEV\"});\nlet i = tensor([11], #{device: \"DEV\"});\nlet y = m.go(x, i);\nshow(y);";
+    for mode in modes() {
+        let (name, at_once) = (mode.name.clone(), mode.at_once);
+        let error = on(mode, text).result.expect_err("a bad index");
+        let frames: Vec<(String, usize)> =
+            error.diag().stack.iter().map(|frame| (frame.function.clone(), line(&error, frame.call))).collect();
+        // By default the calls that the source pass marks are known: methods and functions of modules.
+        let marked = vec![("go".to_string(), 14)];
+        let all = [("look", 5), ("outer", 11), ("a closure", 14)].map(|(name, line)| (name.to_string(), line));
+        assert_eq!(frames, if at_once { all.to_vec() } else { marked }, "{name}");
+    }
+    for mode in modes() {
+        let name = mode.name.clone();
+        let text = "let y = arange(10, #{device: \"DEV\"})[tensor([11], #{device: \"DEV\"})];\nfn show(y) { print(y); }\nshow(y);";
+        let error = on(mode, text).result.expect_err("a bad index");
+        assert!(error.diag().stack.is_empty(), "{name}: the call that noticed has no part in it");
+    }
+}
+
+#[test]
+fn an_operation_inside_the_library_is_labelled_at_the_users_line() {
+    for mode in modes() {
+        let name = mode.name.clone();
+        let text = "import \"nn\" as nn;\nlet e = nn::embedding(10, 3).to(\"DEV\");\nlet i = tensor([11], #{device: \"DEV\"});\nlet y = e.forward(i);\nprint(y);";
+        let error = on(mode, text).result.expect_err("a bad index");
+        let first = &error.diag().labels[0].origin;
+        assert_eq!(line(&error, first.user), 4, "{name}");
+        assert!(error.sources().is_std(first.inner), "{name}: the library's line is known too");
+    }
+}
+
+#[test]
+fn a_lost_device_that_was_caught_is_no_failure_and_others_go_on() {
+    let text = "let x = ones([4], #{device: \"cuda:1\"});
+         let here = ones([4], #{device: \"cuda:0\"});
+         let y = x + 1;
+         let z = y * 2;
+         let moved = z.to(\"cuda:0\");
+         for t in [y, z, moved, x] { try { t.sum().item(); print(\"a value\"); } catch (e) { print(e.code); } }
+         try { x + 1; } catch (e) { print(e.code); }
+         print(here.sum().item());";
+    for (nth, seed) in [(1, None), (2, None), (1, Some(1)), (2, Some(2))] {
+        let fault = tscript::script::session::PlannedFault::parse(&format!("lost:{nth}@cuda:1")).expect("a fault");
+        let base = builder().simulate_gpus(2).simulate_fault(fault);
+        let base = if let Some(seed) = seed { base.simulate_seed(seed) } else { base };
+        let ran = run(base, "lost", text);
+        assert!(ran.result.is_ok(), "{nth} {seed:?}: {:?}", ran.result.err());
+        assert_eq!(ran.printed, "E0408\nE0408\nE0408\nE0408\nE0408\n4.0\n", "{nth} {seed:?}");
+    }
+}
+
+/// Line of the E0407 of a script, in every mode with checks; none when there is no error.
+fn check(text: &str) -> Vec<Option<(usize, String)>> {
+    ["cpu", "cuda:0"]
+        .map(|device| {
+            let ran = run(builder().simulate_gpus(1).check(true), "check", &text.replace("DEV", device));
+            ran.result.err().map(|error| {
+                assert_eq!(error.code(), "E0407", "{error}");
+                (error.location().map_or(0, |at| at.line), error.message().to_string())
+            })
+        })
+        .into()
+}
+
+#[test]
+fn checks_find_the_first_operation_that_makes_what_is_not_finite() {
+    let found = |text: &str, line: usize, name: &str| {
+        for found in check(text) {
+            let (at, message) = found.unwrap_or_else(|| panic!("{text}: nothing found"));
+            assert_eq!(at, line, "{text}: {message}");
+            assert!(message.contains(&format!("`{name}`")), "{text}: {message}");
+        }
+    };
+    found("let x = tensor([1.0, 0.0], #{device: \"DEV\"});\nlet y = x.log();\nlet z = y + 1;", 2, "log");
+    found("let x = tensor([1.0, 0.0], #{device: \"DEV\"});\nlet y = x / 0.0;", 2, "div");
+    found("let x = tensor([1.0, 0.0], #{device: \"DEV\"});\nx.log_();", 2, "log_");
+    found("let x = ones([2], #{device: \"DEV\"}) * 300.0;\nlet y = x.softmax(0);\nlet z = x.exp();", 3, "exp");
+    found("let x = tensor([1e30, -1e30], #{device: \"DEV\"});\nlet y = x.std() + x.var();", 2, "std");
+    found("let x = ones([2], #{device: \"DEV\"}) * 1e9;\nlet y = x.half();", 2, "half");
+    found(
+        "let x = zeros([2], #{device: \"DEV\", requires_grad: true});\nlet y = x.sqrt();\nlet z = y.sum();\nz.backward();",
+        2,
+        "sqrt",
+    );
+}
+
+#[test]
+fn checks_pass_over_what_was_not_finite_before() {
+    for text in [
+        "let x = tensor([1.0, 0.0], #{device: \"DEV\"}) * 1.0;\nlet y = x.softmax(0);",
+        "let x = tensor([1.0, INF], #{device: \"DEV\"});\nlet y = x.log() - x;",
+        "let x = ones([2], #{device: \"DEV\"}) * INF;",
+        "let x = ones([2], #{device: \"DEV\"}).masked_fill(tensor([true, false], #{device: \"DEV\"}), -INF);\nlet y = x.softmax(0);",
+        "let x = full([3], NAN, #{device: \"DEV\"});",
+        "for n in 0..20 { let x = full([64], INF, #{device: \"DEV\"}); let y = empty([64], #{device: \"DEV\"}); let z = y.new_empty([64]); }",
+        "let x = arange(3, #{device: \"DEV\"}) * 2;\nprint(x);",
+    ] {
+        assert!(check(text).iter().all(Option::is_none), "{text}: {:?}", check(text));
+    }
+}
+
+#[test]
+fn checks_label_a_gradient_at_its_forward_and_can_be_caught() {
+    let text = "let x = zeros([2], #{device: \"DEV\", requires_grad: true});\nlet y = x.sqrt();\nlet z = y.sum();\nz.backward();";
+    for device in ["cpu", "cuda:0"] {
+        let ran = run(builder().simulate_gpus(1).check(true), "check", &text.replace("DEV", device));
+        let error = ran.result.expect_err("an infinite gradient");
+        let lines: Vec<usize> = labels(&error).iter().map(|label| label.0).collect();
+        assert_eq!(lines, [2, 4], "{:?}", labels(&error));
+        let text = "let x = tensor([1.0, 0.0], #{device: \"DEV\"});
+             let keep = x.clone();
+             try { x.log_(); } catch (e) { print(`${e.code} ${e.line}`); }
+             try { print(x); } catch (e) { print(`${e.code} ${e.line}`); }
+             try { print((x + 1).sum()); } catch (e) { print(`${e.code} ${e.line}`); }
+             x.copy_(keep);
+             print(x.sum().item());";
+        let ran = run(builder().simulate_gpus(1).check(true), "check", &text.replace("DEV", device));
+        assert!(ran.result.is_ok(), "{:?}", ran.result.err());
+        assert_eq!(ran.printed, "E0407 3\nE0407 3\nE0407 3\n1.0\n");
+    }
+}
