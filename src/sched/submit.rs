@@ -24,6 +24,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// One step with everything that a thread of its own needs.
+// A window's steps are moved once, into its job: a box each would cost more than the space.
+#[allow(clippy::large_enum_variant)]
 enum Ready {
     Fused {
         program: Arc<Program>,

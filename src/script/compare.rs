@@ -7,10 +7,10 @@
 
 use super::streams::{EventValue, StreamValue};
 use super::value::{DTypeValue, DeviceValue, Tensor};
-use std::sync::Arc;
 use rhai::{Array, Dynamic, Engine, ImmutableString, Map};
 use std::cmp::Ordering;
 use std::ops::{Range, RangeInclusive};
+use std::sync::Arc;
 
 /// The symbols with Rhai's precedences.
 const SYMBOLS: [(&str, u8); 6] = [("==", 90), ("!=", 90), ("<", 130), ("<=", 130), (">", 130), (">=", 130)];

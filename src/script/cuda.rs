@@ -44,10 +44,8 @@ fn device_of(host: &Host, value: Option<&&mut Dynamic>) -> Result<DeviceId> {
         None => host.rt.current_cuda(),
         Some(value) if value.is_unit() => host.rt.current_cuda(),
         Some(value) => match convert::device(host, value)? {
-            DeviceId::Cpu => {
-                Err(Diag::error(code::UNKNOWN_DEVICE, "a CUDA device is wanted, not \"cpu\"")
-                    .help("for example 0 or \"cuda:0\""))
-            }
+            DeviceId::Cpu => Err(Diag::error(code::UNKNOWN_DEVICE, "a CUDA device is wanted, not \"cpu\"")
+                .help("for example 0 or \"cuda:0\"")),
             device => Ok(device),
         },
     }
@@ -63,9 +61,7 @@ fn index_of(device: DeviceId) -> i64 {
 fn devices(module: &mut Natives, host: &Arc<Host>) {
     function(module, host, "is_available", 0..=0, |host, _| Ok(Dynamic::from_bool(host.rt.gpu_count() > 0)));
     function(module, host, "device_count", 0..=0, |host, _| Ok(Dynamic::from_int(host.rt.gpu_count() as i64)));
-    function(module, host, "current_device", 0..=0, |host, _| {
-        Ok(Dynamic::from_int(index_of(host.rt.current_cuda()?)))
-    });
+    function(module, host, "current_device", 0..=0, |host, _| Ok(Dynamic::from_int(index_of(host.rt.current_cuda()?))));
     function(module, host, "set_device", 1..=1, |host, values| {
         if let DeviceId::Cuda(index) = device_of(host, values.first())? {
             host.rt.set_current_cuda(index);

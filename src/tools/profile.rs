@@ -164,7 +164,7 @@ fn sums<'a>(profile: &Timeline, slices: impl Iterator<Item = &'a Slice>) -> Vec<
         }
     }
     let mut all: Vec<(String, Sum)> = by_line.into_iter().collect();
-    all.sort_by(|a, b| b.1.ns.cmp(&a.1.ns));
+    all.sort_by_key(|one| std::cmp::Reverse(one.1.ns));
     all
 }
 

@@ -27,7 +27,7 @@ mod rows_reduce;
 mod rows_view;
 mod scripts;
 mod semantics;
-#[cfg(unix)]
-mod terminal;
 mod std_docs;
 mod std_tests;
+#[cfg(unix)]
+mod terminal;

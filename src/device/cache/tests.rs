@@ -52,7 +52,7 @@ impl RawMemory for Fake {
 
     fn grow(&mut self, address: u64, bytes: usize, more: usize) -> bool {
         self.requests += 1;
-        assert!(more > 0 && more % ROUND_SEGMENT == 0);
+        assert!(more > 0 && more.is_multiple_of(ROUND_SEGMENT));
         if self.fails == Some(self.requests) || self.used + more > self.total || bytes + more > self.room {
             return false;
         }

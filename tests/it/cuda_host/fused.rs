@@ -289,7 +289,8 @@ const WITHOUT_TEXT: [&str; 13] = [
 /// Every variant of every function, many of one kind in a program, with how far results may be apart.
 fn function_cases() -> Vec<(Case, f64)> {
     let mut cases = Vec::new();
-    let mut kinds: Vec<(Vec<Class>, Vec<(&'static Function, usize)>)> = Vec::new();
+    type Variants = Vec<(&'static Function, usize)>;
+    let mut kinds: Vec<(Vec<Class>, Variants)> = Vec::new();
     let missing: Vec<&str> = elementwise::all().filter(|f| !device::knows(f)).map(|f| f.name).collect();
     assert_eq!(missing, WITHOUT_TEXT);
     // Those of 16-bit floats take values that are some.

@@ -355,7 +355,8 @@ fn convolutions() {
     use cpu::conv as k;
     for (dtype, close) in FLOATS {
         // Shapes of x, weight, y; stride, padding, dilation, groups.
-        let cases: [(&[usize], &[usize], &[usize], [&[i64]; 3], i64); 5] = [
+        type Case<'a> = (&'a [usize], &'a [usize], &'a [usize], [&'a [i64]; 3], i64);
+        let cases: [Case; 5] = [
             (&[2, 3, 9, 8], &[4, 3, 3, 3], &[2, 4, 9, 8], [&[1, 1], &[1, 1], &[1, 1]], 1),
             (&[2, 4, 9, 8], &[6, 2, 3, 2], &[2, 6, 4, 4], [&[2, 2], &[1, 0], &[2, 1]], 2),
             (&[3, 4, 10], &[5, 4, 1], &[3, 5, 10], [&[1], &[0], &[1]], 1),

@@ -22,6 +22,8 @@ static TURN: Mutex<()> = Mutex::new(());
 
 pub struct HostGpu {
     scratch: Vec<Vec<u64>>,
+    // Boxed: kernels hold addresses of slots while more are added.
+    #[allow(clippy::vec_box)]
     pub slots: Vec<Box<FaultSlot>>,
     pub launches: usize,
 }
