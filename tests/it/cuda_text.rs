@@ -60,6 +60,15 @@ fn candidates() -> Vec<PathBuf> {
 
 fn open() -> Option<Nvrtc> {
     let handle = candidates().into_iter().find_map(|path| {
+        // It opens its table of built-in functions by name: what lies beside it is loaded first, and is found then.
+        for part in path.parent().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten() {
+            if part.file_name().to_string_lossy().starts_with("libnvrtc-builtins.so")
+                && let Some(name) = part.path().to_str().and_then(|name| CString::new(name).ok())
+            {
+                // SAFETY: loading a library that runs no code of ours.
+                unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW) };
+            }
+        }
         let path = CString::new(path.to_str()?).ok()?;
         // SAFETY: loading a library that runs no code of ours.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };

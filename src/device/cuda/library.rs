@@ -126,7 +126,22 @@ mod system {
     }
 
     fn open_file(path: &Path) -> Option<*mut c_void> {
-        if path.is_file() { open(path.as_os_str()) } else { None }
+        if !path.is_file() {
+            return None;
+        }
+        parts(path);
+        open(path.as_os_str())
+    }
+
+    /// NVRTC opens its table of built-in functions by name: what lies beside it is loaded first, and is found then.
+    fn parts(path: &Path) {
+        let Some(entries) = path.parent().and_then(|folder| std::fs::read_dir(folder).ok()) else { return };
+        for part in entries.flatten().map(|entry| entry.path()) {
+            let name = part.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            if name.starts_with("libnvrtc-builtins.so") {
+                open(part.as_os_str());
+            }
+        }
     }
 
     fn path(handle: *mut c_void, landmark: &CStr) -> Option<PathBuf> {
