@@ -33,8 +33,3 @@ pub fn write(view: &View, fault: Option<&(u64, Arc<Diag>)>) {
         poison.push(Poison { layout, elem_bytes, fault: fault.clone(), order: *order });
     }
 }
-
-/// Whether anything of the buffer is poisoned.
-pub fn is_any(view: &View) -> bool {
-    !view.buffer.poison.lock().is_empty()
-}

@@ -302,7 +302,7 @@ widths! {
             // SAFETY: `S` is the machine's; rows and weights are equally long.
             unsafe {
                 let (m, s) = (T::In::<S>::splat(mean), T::In::<S>::splat(rstd));
-                // g' for now.
+                // First g', which the next pass turns into dx.
                 let (g, w, to) = (g.as_ptr(), w.as_ptr(), dx.as_mut_ptr());
                 rows::map3::<T, T::In<S>>([g, w, w], to, n, Through::Cache, |g, w, _| g.mul(w));
                 let sum = if centre == Centre::Mean { rows::sum::<T, T::In<S>>(dx, |g| g) / count } else { T::ZERO };
