@@ -1,7 +1,8 @@
 """Everything that wants a GPU, in one go, on a machine with built binaries: scripts against their expected output,
-the integration tests, sanitizers, and speeds beside PyTorch. Prints one table.
+the integration tests, sanitizers, and speeds beside PyTorch. Prints one table; its last column says what was correct.
 
-usage: check.py TSCRIPT [--it TEST_BINARY] [--parts scripts,semantics,bench,sanitize] [--only PREFIX]
+usage: check.py TSCRIPT [--it TEST_BINARY] [--parts scripts,semantics,conformance,sanitize,bench] [--only PREFIX]
+                [--tests PREFIX]
 """
 import argparse
 import json
@@ -11,6 +12,8 @@ import statistics
 import subprocess
 import sys
 import time
+
+from conformance import conformance
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -42,10 +45,7 @@ def scripts(tscript):
         print(f"{script}: exit {code}, {seconds:.2f} s, {out.splitlines()[-1] if out.strip() else ''} {err[-600:]}")
         passed += code == 0
         failed += [script] if code else []
-    print(f"scripts: {passed} passed, {len(failed)} failed")
-    for text in failed:
-        print("  ", text)
-    return not failed
+    return [("scripts", passed, len(failed))], failed
 
 
 def semantics(tscript):
@@ -75,10 +75,8 @@ def semantics(tscript):
             pairs = zip(told.splitlines() + [""], script.with_suffix(".out").read_text().splitlines() + [""])
             first = next((f"{a!r} instead of {b!r}" for a, b in pairs if a != b), "lengths differ")
             failed.append(f"{script.name}: exit {code} {first}")
-    print(f"semantics on {gpus} GPUs: {passed} passed, {left_out} left out, {len(failed)} failed")
-    for text in failed:
-        print("  ", text)
-    return not failed
+    print(f"semantics: {left_out} left out with {gpus} GPUs")
+    return [("semantics", passed, len(failed))], failed
 
 
 def lines(text):
@@ -104,7 +102,7 @@ def bench(tscript, only):
     theirs = lines(out)
     if code:
         print(err[-1500:])
-    print(f"{'case':32} {'tscript':>12} {'PyTorch':>12} {'ratio':>8}  (above 1: tscript is faster)")
+    rows = []
     for case in dict.fromkeys([*ours, *theirs]):
         a, b = ours.get(case), theirs.get(case)
         unit = (a or b)[1]
@@ -112,42 +110,60 @@ def bench(tscript, only):
         if a and b and a[0] and b[0]:
             faster = f"{(b[0] / a[0] if unit in ('us', 's') else a[0] / b[0]):.2f}"
         show = lambda x: f"{x[0]:.3f}" if x else "-"
-        print(f"{case + ' ' + unit:32} {show(a):>12} {show(b):>12} {faster:>8}")
+        rows.append((f"{case} {unit}", show(a), show(b), faster))
+    return rows
 
 
 def sanitize(tscript):
-    clean = True
+    rows, failed = [], []
     for tool in ["memcheck", "racecheck"]:
         for script in ["control", "gradients", "values"]:
             words = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", tscript, "run", "--device", "cuda"]
             code, out, err, _ = run([*words, f"tests/golden/{script}.rhai"], 200)
-            print(f"{tool} {script}: exit {code} {(out + err).splitlines()[-1] if out + err else ''}")
-            clean &= code == 0
-    return clean
+            rows.append((f"{tool} {script}", int(code == 0), int(code != 0)))
+            failed += [f"{tool} {script}: exit {code}\n{(out + err)[-2000:]}"] if code else []
+    return rows, failed
+
+
+def table(verdicts, figures):
+    line = "{:44} {:>12} {:>12} {:>8}  {}"
+    print(line.format("case", "tscript", "PyTorch", "ratio", "correct"))
+    for what, passed, failed in verdicts:
+        print(line.format(what, "", "", "", f"{passed} passed, {failed} failed" if failed else f"{passed} passed"))
+    for case, ours, theirs, ratio in figures:
+        print(line.format(case, ours, theirs, ratio, ""))
+    print("a ratio above 1: tscript is faster")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("tscript")
     parser.add_argument("--it")
-    parser.add_argument("--parts", default="scripts,semantics,sanitize,bench")
+    parser.add_argument("--parts", default="scripts,semantics,conformance,sanitize,bench")
     parser.add_argument("--only", default="")
+    parser.add_argument("--tests", default="")
     args = parser.parse_args()
     tscript, parts = str(pathlib.Path(args.tscript).resolve()), args.parts.split(",")
-    good = True
-    if "scripts" in parts:
-        good &= scripts(tscript)
-    if "semantics" in parts:
-        good &= semantics(tscript)
-    if args.it:
-        code, out, err, _ = run(["env", "TSCRIPT_TEST_DEVICES=cpu,sim,cuda", str(pathlib.Path(args.it).resolve())], 500)
-        print(f"integration tests: exit {code}\n{out[-3000:]}\n{err[-1000:]}")
-        good &= code == 0
-    if "sanitize" in parts:
-        good &= sanitize(tscript)
+    verdicts, problems, figures = [], [], []
+    checks = {
+        "scripts": lambda: scripts(tscript),
+        "semantics": lambda: semantics(tscript),
+        "conformance": lambda: conformance(args.it, tscript, args.tests) if args.it else ([], []),
+        "sanitize": lambda: sanitize(tscript),
+    }
+    for part in parts:
+        if part in checks:
+            begin = time.perf_counter()
+            rows, told = checks[part]()
+            print(f"{part}: {time.perf_counter() - begin:.0f} s", flush=True)
+            verdicts += rows
+            problems += told
     if "bench" in parts:
-        bench(tscript, [part for part in args.only.split("+") if part])
-    sys.exit(0 if good else 1)
+        figures = bench(tscript, [part for part in args.only.split("+") if part])
+    for text in problems:
+        print("FAILED", text)
+    table(verdicts, figures)
+    sys.exit(1 if problems else 0)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 //! The rules of `src/ARCHITECTURE.md` that can be read off the sources: imports go down (I1), nothing above the
 //! table asks for an operation's name (I2), Rhai is known on one floor (I3), `unsafe` in two places (I9).
 
-use super::scripts::none;
-use std::path::{Path, PathBuf};
+use super::scripts::{none, root};
+use std::path::PathBuf;
 
 /// The floors, lowest first; modules of one floor do not know each other.
 const FLOORS: &[&[&str]] =
@@ -14,7 +14,7 @@ fn floor(module: &str) -> Option<usize> {
 
 /// Every source file with its module, its path and its text without comments.
 fn sources() -> Vec<(String, PathBuf, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let root = root().join("src");
     let mut folders = vec![root.clone()];
     let mut found = Vec::new();
     while let Some(folder) = folders.pop() {

@@ -2,15 +2,15 @@
 //!
 //! `TSCRIPT_BLESS=1` rewrites them.
 
-use super::scripts::{compare, none};
+use super::scripts::{compare, none, root};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tscript::op::row::CallForm;
 use tscript::op::table;
 use tscript::script::manual::{Form, natives};
 
 fn path(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("editor").join(name)
+    root().join("editor").join(name)
 }
 
 /// What is called: operations, their other names and in-place forms, native functions and methods.

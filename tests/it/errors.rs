@@ -19,8 +19,8 @@ fn errors_look_as_they_looked() {
             let builder = if gpus { builder.simulate_gpus(2) } else { builder };
             let ran = run(if let Some(nodes) = window { builder.window(nodes) } else { builder }, &name, &text);
             let tail = ran.result.as_ref().err().map_or("no error\n".to_string(), |e| render_error(e, Colour::Off));
-            let root = env!("CARGO_MANIFEST_DIR");
-            format!("{}{tail}", ran.printed).replace(root, "ROOT")
+            let root = scripts::root().display().to_string();
+            format!("{}{tail}", ran.printed).replace(&root, "ROOT")
         };
         let many = shown(None);
         problems.extend(compare(&path.with_extension("err"), &many));

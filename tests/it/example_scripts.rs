@@ -1,11 +1,10 @@
 //! The scripts of `scripts/` in their short form, and that a seed decides every number.
 
-use crate::scripts::{builder, run};
-use std::path::Path;
+use crate::scripts::{builder, root, run};
 
 /// What a script prints in its short form.
 fn quick(name: &str, more: &[&str]) -> String {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = root();
     let path = root.join("scripts").join(format!("{name}.rhai"));
     let data = root.join("scripts/data/digits.npz").display().to_string();
     let book = root.join("scripts/data/text.txt").display().to_string();

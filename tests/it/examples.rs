@@ -4,7 +4,7 @@
 //! listed success is printed. `TSCRIPT_BLESS=1` rewrites the list.
 
 use super::golden::without_device;
-use super::scripts::{folder, none};
+use super::scripts::{folder, none, with_gpus};
 use tscript::{Builder, Dynamic, Session};
 
 #[test]
@@ -50,7 +50,7 @@ fn examples_of_rows_run_on_a_gpu() {
     for op in tscript::op::table::all() {
         for example in op.examples {
             let line = format!("{}: {}", op.name, example.code.replace('\n', " "));
-            let got = answer(Session::builder().simulate_gpus(1).device("cuda"), example.code);
+            let got = answer(with_gpus(Session::builder(), 1).expect("a GPU").device("cuda"), example.code);
             let known = listed.lines().any(|known| known == line);
             if !known && without_device(&got).trim_end() != example.result.trim_end() {
                 problems.push(format!("{}: `{}` gives\n  {got}\nnot\n  {}", op.name, example.code, example.result));

@@ -1,6 +1,7 @@
 //! Files: against what NumPy, Pillow and safetensors wrote (`tests/fixtures/files.py`), there and back,
 //! saving whole or not at all, and damaged or lying bytes, which must be errors that cost no memory.
 
+use super::scripts::root;
 use serde_json::Value as Json;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -63,7 +64,7 @@ fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
 }
 
 fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/files")
+    root().join("tests/fixtures/files")
 }
 
 fn folder() -> tempfile::TempDir {
@@ -565,7 +566,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 
 #[test]
 fn digits_load() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/data/digits.npz");
+    let path = root().join("scripts/data/digits.npz");
     let digits = named(read(&path).unwrap());
     let (x, y) = (digits.get("x").unwrap(), digits.get("y").unwrap());
     assert_eq!((x.dtype(), x.shape()), (DType::U8, &[1797, 8, 8][..]));

@@ -1,7 +1,7 @@
 //! Golden scripts: `tests/golden/NAME.rhai` prints what `NAME.out` says, with windows of one operation, of many,
-//! blocking, and on a simulated GPU. The expected texts were checked against PyTorch; `TSCRIPT_BLESS=1` rewrites them.
+//! blocking, and on a GPU, simulated or real (`TSCRIPT_TEST_DEVICES=cuda`). The expected texts were checked against PyTorch; `TSCRIPT_BLESS=1` rewrites them.
 
-use super::scripts::{self, builder, compare, file_name, none, run};
+use super::scripts::{self, builder, compare, file_name, none, on_real_gpus, run, with_gpus};
 
 #[test]
 fn golden_scripts_print_what_they_printed() {
@@ -15,12 +15,17 @@ fn golden_scripts_print_what_they_printed() {
             continue;
         }
         problems.extend(compare(&path.with_extension("out"), &many.printed));
-        let on_gpu = || builder().simulate_gpus(1).device("cuda");
+        let on_gpu = || with_gpus(builder(), 1).expect("a GPU").device("cuda");
+        let last = if on_real_gpus() {
+            ("a GPU and a window of one", on_gpu().window(1))
+        } else {
+            ("a GPU with seed 1", on_gpu().simulate_seed(1))
+        };
         let ways = [
             ("a window of one", builder().window(1)),
             ("blocking", builder().blocking(true)),
             ("a GPU", on_gpu()),
-            ("a GPU with seed 1", on_gpu().simulate_seed(1)),
+            last,
         ];
         for (way, builder) in ways {
             let other = run(builder, &name, &text);

@@ -1,7 +1,7 @@
-//! Late errors by the rules of the language, on the CPU and on simulated GPUs, with windows of many and of one,
-//! blocking and with `--check`: the same line is told in every mode.
+//! Late errors by the rules of the language, on the CPU and on GPUs, simulated or real (`TSCRIPT_TEST_DEVICES=cuda`),
+//! with windows of many and of one, blocking and with `--check`: the same line is told in every mode.
 
-use super::scripts::{Ran, builder, run};
+use super::scripts::{Ran, builder, on_real_gpus, run, with_gpus};
 use tscript::base::span::Site;
 use tscript::{Builder, Error};
 
@@ -19,16 +19,25 @@ fn modes() -> Vec<Mode> {
         all.push(Mode { name: format!("{device} {name}"), device, at_once, builder });
     };
     for device in ["cpu", "cuda:0"] {
-        let base = || builder().simulate_gpus(2);
+        let base = || if on_real_gpus() { builder() } else { builder().simulate_gpus(2) };
         add("by default", device, false, base());
         add("with windows of one", device, false, base().window(1));
         add("blocking", device, true, base().blocking(true));
         add("with checks", device, true, base().check(true));
     }
-    for (seed, name) in ["seed 0", "seed 1", "seed 2"].into_iter().enumerate() {
+    for (seed, name) in ["seed 0", "seed 1", "seed 2"].into_iter().enumerate().filter(|_| !on_real_gpus()) {
         add(name, "cuda:0", false, builder().simulate_gpus(2).simulate_seed(seed as u64));
     }
     all
+}
+
+/// Two GPUs with a seed of virtual time; real ones have none and run once.
+fn seeded(seed: Option<u64>) -> Option<Builder> {
+    if on_real_gpus() && seed.is_some() {
+        return None;
+    }
+    let base = with_gpus(builder(), 2)?;
+    Some(if let Some(seed) = seed { base.simulate_seed(seed) } else { base })
 }
 
 fn on(mode: Mode, text: &str) -> Ran {
@@ -172,6 +181,9 @@ fn poison_is_of_a_part_and_overwriting_cures_it() {
 
 #[test]
 fn poison_goes_along_with_copies_and_devices() {
+    if with_gpus(builder(), 2).is_none() {
+        return;
+    }
     prints(
         "let y = arange(3, #{device: \"DEV\"})[tensor([7], #{device: \"DEV\"})];
          let there = y.to(\"cuda:1\") * 2;
@@ -276,8 +288,8 @@ fn synchronize_concerns_what_is_ordered_before() {
          synchronize();
          print(\"all told\");";
     for seed in [None, Some(1), Some(2), Some(3), Some(4)] {
-        let base = builder().simulate_gpus(2);
-        let ran = run(if let Some(seed) = seed { base.simulate_seed(seed) } else { base }, "streams", text);
+        let Some(base) = seeded(seed) else { return };
+        let ran = run(base, "streams", text);
         assert!(ran.result.is_ok(), "{seed:?}: {:?}", ran.result.err());
         assert_eq!(ran.printed, "nobody was told\nE0401 6\n14\n18\nall told\n", "{seed:?}");
     }
@@ -296,8 +308,8 @@ fn a_tensor_that_several_faults_reached_tells_the_one_queued_first() {
          try { sum.item(); } catch (e) { print(e.message.sub_string(0, 7)); }
          try { synchronize(); } catch (e) { print(e.message.sub_string(0, 7)); }";
     for seed in [None, Some(1), Some(2), Some(3), Some(4), Some(5)] {
-        let base = builder().simulate_gpus(2);
-        let ran = run(if let Some(seed) = seed { base.simulate_seed(seed) } else { base }, "several", text);
+        let Some(base) = seeded(seed) else { return };
+        let ran = run(base, "several", text);
         assert!(ran.result.is_ok(), "{seed:?}: {:?}", ran.result.err());
         assert_eq!(ran.printed, "index 7\nindex 8\n", "{seed:?}");
     }
@@ -381,7 +393,7 @@ fn a_lost_device_that_was_caught_is_no_failure_and_others_go_on() {
 fn check(text: &str) -> Vec<Option<(usize, String)>> {
     ["cpu", "cuda:0"]
         .map(|device| {
-            let ran = run(builder().simulate_gpus(1).check(true), "check", &text.replace("DEV", device));
+            let ran = run(with_gpus(builder(), 1).expect("a GPU").check(true), "check", &text.replace("DEV", device));
             ran.result.err().map(|error| {
                 assert_eq!(error.code(), "E0407", "{error}");
                 (error.location().map_or(0, |at| at.line), error.message().to_string())
@@ -431,7 +443,7 @@ fn checks_pass_over_what_was_not_finite_before() {
 fn checks_label_a_gradient_at_its_forward_and_can_be_caught() {
     let text = "let x = zeros([2], #{device: \"DEV\", requires_grad: true});\nlet y = x.sqrt();\nlet z = y.sum();\nz.backward();";
     for device in ["cpu", "cuda:0"] {
-        let ran = run(builder().simulate_gpus(1).check(true), "check", &text.replace("DEV", device));
+        let ran = run(with_gpus(builder(), 1).expect("a GPU").check(true), "check", &text.replace("DEV", device));
         let error = ran.result.expect_err("an infinite gradient");
         let lines: Vec<usize> = labels(&error).iter().map(|label| label.0).collect();
         assert_eq!(lines, [2, 4], "{:?}", labels(&error));
@@ -442,7 +454,7 @@ fn checks_label_a_gradient_at_its_forward_and_can_be_caught() {
              try { print((x + 1).sum()); } catch (e) { print(`${e.code} ${e.line}`); }
              x.copy_(keep);
              print(x.sum().item());";
-        let ran = run(builder().simulate_gpus(1).check(true), "check", &text.replace("DEV", device));
+        let ran = run(with_gpus(builder(), 1).expect("a GPU").check(true), "check", &text.replace("DEV", device));
         assert!(ran.result.is_ok(), "{:?}", ran.result.err());
         assert_eq!(ran.printed, "E0407 3\nE0407 3\nE0407 3\n1.0\n");
     }

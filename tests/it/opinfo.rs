@@ -4,11 +4,13 @@
 //! It speaks to the language only through `Host`: variables in, text, variables out. It knows no operation.
 //! `expected_failures.txt` is a ratchet: an unlisted failure fails the test; a listed success is printed, and the
 //! list wants rewriting then.
-//! `TSCRIPT_OPINFO=add,topk` runs only these files, `TSCRIPT_OPINFO_VERBOSE=1` shows each failing call,
-//! `TSCRIPT_OPINFO_BLESS=1` rewrites the list, `TSCRIPT_OPINFO_DEVICE=cuda` runs all on a simulated GPU. `TSCRIPT_OPINFO_FOLDER` reads the cases of another folder (a wider set
-//! that is not kept).
+//! `TSCRIPT_OPINFO=add,topk` runs only these files, `TSCRIPT_OPINFO_PART=3/16` every sixteenth from the fourth on,
+//! `TSCRIPT_OPINFO_VERBOSE=1` shows each failing call, `TSCRIPT_OPINFO_BLESS=1` rewrites the list.
+//! `TSCRIPT_OPINFO_DEVICE=cuda` runs all on a simulated GPU, with `TSCRIPT_TEST_DEVICES=cuda` on a real one.
+//! `TSCRIPT_OPINFO_FOLDER` reads the cases of another folder (a wider set that is not kept).
 
 use super::opinfo_host::{Engine, Host};
+use super::scripts::root;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -59,8 +61,12 @@ fn operations_answer_as_pytorch_does() {
     let verbose = std::env::var("TSCRIPT_OPINFO_VERBOSE").is_ok_and(|v| v != "0");
     let mut verdicts = BTreeMap::new();
     let mut report = Report::default();
-    for path in indices() {
+    let part = part();
+    for (at, path) in indices().into_iter().enumerate() {
         let name = stem(&path);
+        if part.is_some_and(|(first, of)| at % of != first) {
+            continue;
+        }
         if only.as_ref().is_some_and(|names| !names.iter().any(|n| selects(n, &name))) {
             continue;
         }
@@ -71,14 +77,16 @@ fn operations_answer_as_pytorch_does() {
     }
     assert!(!verdicts.is_empty(), "no fixture file is called {only:?}");
     println!("{}", report.text());
-    report.write();
+    if part.is_none() {
+        report.write();
+    }
     let listed = Ratchet::read();
     if std::env::var("TSCRIPT_OPINFO_BLESS").is_ok_and(|v| v != "0") {
-        assert!(only.is_none(), "bless the whole set, not a part of it");
+        assert!(only.is_none() && part.is_none(), "bless the whole set, not a part of it");
         Ratchet::write(&verdicts);
         return;
     }
-    let (problems, better) = listed.problems(&verdicts, only.is_some());
+    let (problems, better) = listed.problems(&verdicts, only.is_some() || part.is_some());
     if !better.is_empty() {
         println!(
             "{} listed cases pass now; TSCRIPT_OPINFO_BLESS=1 rewrites the list:\n{}",
@@ -90,8 +98,15 @@ fn operations_answer_as_pytorch_does() {
         problems.is_empty(),
         "{} problems; TSCRIPT_OPINFO_VERBOSE=1 shows the calls, TSCRIPT_OPINFO_BLESS=1 rewrites the list:\n{}",
         problems.len(),
-        problems.iter().take(60).cloned().collect::<Vec<_>>().join("\n")
+        problems.iter().take(if part.is_some() { usize::MAX } else { 60 }).cloned().collect::<Vec<_>>().join("\n")
     );
+}
+
+/// Which part of the files is run, and of how many: what a process of several does.
+fn part() -> Option<(usize, usize)> {
+    let told = std::env::var("TSCRIPT_OPINFO_PART").ok()?;
+    let (first, of) = told.split_once('/').expect("a part is written 3/16");
+    Some((first.parse().expect("a number"), of.parse().expect("a number")))
 }
 
 /// `topk` selects `topk`; `pad` also `nn_functional_pad_constant`.
@@ -101,7 +116,7 @@ fn selects(wanted: &str, name: &str) -> bool {
 }
 
 fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
+    root().join("tests/fixtures")
 }
 
 /// Every index file, in order.
@@ -431,7 +446,7 @@ impl Report {
     }
 
     fn write(&self) {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/opinfo-report.md");
+        let path = root().join("target/opinfo-report.md");
         let text = format!("# OpInfo report\n\n{}\n## Failures\n\n- {}\n", self.text(), self.failures.join("\n- "));
         if let Err(why) = std::fs::write(&path, text) {
             println!("{}: {why}", path.display());

@@ -1,6 +1,7 @@
 //! How the judge of `opinfo.rs` reaches the language: tensors as bytes through a session, and a text to run.
 
 use super::opinfo::Data;
+use super::scripts::with_gpus;
 use tscript::{DType, Dynamic, Error, Session, Tensor};
 
 /// Variables in, a text, variables out.
@@ -22,13 +23,13 @@ impl Engine {
     pub fn new() -> Engine {
         let mut builder = Session::builder().output(|_| {});
         if on_gpu() {
-            builder = builder.simulate_gpus(1).device("cuda");
+            builder = with_gpus(builder, 1).expect("a GPU").device("cuda");
         }
         Engine { session: builder.build().expect("a session starts"), texts: 0 }
     }
 }
 
-/// `TSCRIPT_OPINFO_DEVICE=cuda`: everything happens on a simulated GPU.
+/// `TSCRIPT_OPINFO_DEVICE=cuda`: everything happens on a GPU.
 fn on_gpu() -> bool {
     std::env::var("TSCRIPT_OPINFO_DEVICE").is_ok_and(|device| device == "cuda")
 }

@@ -110,7 +110,7 @@ fn the_program_writes_a_trace_and_ends_with_the_table() {
     let (script, trace) = (folder.path().join("a.rhai"), folder.path().join("t.json"));
     std::fs::write(&script, "let x = ones([8, 8]);\nprint((x @ x).sum().item());\n").expect("written");
     let run = |words: &[&std::ffi::OsStr]| {
-        let program = std::process::Command::new(env!("CARGO_BIN_EXE_tscript")).arg("run").args(words).output();
+        let program = std::process::Command::new(super::scripts::program()).arg("run").args(words).output();
         program.expect("it starts")
     };
     let out = run(&[script.as_os_str(), "--profile".as_ref(), trace.as_os_str()]);

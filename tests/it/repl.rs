@@ -234,7 +234,7 @@ fn a_terminal_with_pictures_gets_them() {
 /// What the program prints, what it complains of, and its exit status.
 fn piped(input: &str) -> (String, String, i32) {
     let folder = folder();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tscript"))
+    let mut child = Command::new(super::scripts::program())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -1,4 +1,7 @@
-//! Runs scripts for the other tests and collects what they print.
+//! Runs scripts for the other tests and collects what they print; where files are, and which GPUs there are.
+//!
+//! `TSCRIPT_ROOT` and `TSCRIPT_PROGRAM` say where the repository and the program are, for a binary that was carried to
+//! another machine. `TSCRIPT_TEST_DEVICES=cuda` takes real GPUs wherever a test would simulate them.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -28,9 +31,43 @@ pub fn builder() -> Builder {
     Session::builder()
 }
 
+/// The repository.
+pub fn root() -> PathBuf {
+    std::env::var_os("TSCRIPT_ROOT").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from)
+}
+
+/// The program.
+pub fn program() -> PathBuf {
+    std::env::var_os("TSCRIPT_PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_tscript").into(), PathBuf::from)
+}
+
 /// A folder of `tests/`.
 pub fn folder(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
+    root().join("tests").join(name)
+}
+
+/// Whether GPUs are real ones.
+pub fn on_real_gpus() -> bool {
+    std::env::var("TSCRIPT_TEST_DEVICES").is_ok_and(|devices| devices.split(',').any(|device| device == "cuda"))
+}
+
+/// GPUs of this machine.
+pub fn real_gpus() -> usize {
+    let counted = builder().build().and_then(|mut session| session.eval::<i64>("cuda::device_count()"));
+    counted.map_or(0, |count| count as usize)
+}
+
+/// With simulated GPUs, or the real ones; none when there are too few of those.
+pub fn with_gpus(builder: Builder, wanted: usize) -> Option<Builder> {
+    if !on_real_gpus() {
+        return Some(builder.simulate_gpus(wanted));
+    }
+    let found = real_gpus();
+    if found < wanted {
+        eprintln!("left out: it wants {wanted} GPUs, and there are {found}");
+        return None;
+    }
+    Some(builder)
 }
 
 /// The scripts of a folder of `tests/`, in order.

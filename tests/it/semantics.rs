@@ -11,9 +11,9 @@
 //! With `TSCRIPT_TEST_DEVICES=cuda` they run on real GPUs: the flags that simulate are left out, and so are the scripts
 //! that need more GPUs than there are.
 
-use super::scripts::{compare, file_name, folder, none};
+use super::scripts::{self, compare, file_name, folder, none, on_real_gpus, real_gpus, root};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use tscript::tools::command::{Command, Settings, parse};
 use tscript::tools::render::{Colour, render_error};
@@ -68,16 +68,6 @@ impl Head {
     }
 }
 
-fn on_real_devices() -> bool {
-    std::env::var("TSCRIPT_TEST_DEVICES").is_ok_and(|devices| devices.split(',').any(|device| device == "cuda"))
-}
-
-/// GPUs of this machine.
-fn real_gpus() -> usize {
-    let counted = Session::builder().build().and_then(|mut session| session.eval::<i64>("cuda::device_count()"));
-    counted.map_or(0, |count| count as usize)
-}
-
 /// What a script says, run in one way: what it prints, then warnings, then its error.
 pub fn said(mut builder: Builder, name: &str, text: &str) -> String {
     let printed = Arc::new(Mutex::new(String::new()));
@@ -102,7 +92,7 @@ pub fn said(mut builder: Builder, name: &str, text: &str) -> String {
 
 fn builder(head: &Head, way: &Way) -> Builder {
     let mut settings = head.settings();
-    if on_real_devices() {
+    if on_real_gpus() {
         settings.simulate_gpus = None;
     } else if let Way::Seed(seed) = way {
         settings.simulate_seed = Some(*seed);
@@ -116,7 +106,7 @@ fn builder(head: &Head, way: &Way) -> Builder {
 }
 
 fn scripts() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/semantics");
+    let folder = root().join("scripts/semantics");
     let entries = std::fs::read_dir(folder).expect("the folder is there");
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.expect("a folder entry").path()).collect();
     found.retain(|path| path.extension().is_some_and(|extension| extension == "rhai"));
@@ -127,7 +117,7 @@ fn scripts() -> Vec<PathBuf> {
 #[test]
 fn scripts_say_what_they_said_in_every_way() {
     let only = std::env::var("TSCRIPT_SEMANTICS").ok();
-    let gpus = if on_real_devices() { real_gpus() } else { usize::MAX };
+    let gpus = if on_real_gpus() { real_gpus() } else { usize::MAX };
     let mut problems = Vec::new();
     for path in scripts() {
         let text = std::fs::read_to_string(&path).expect("a script");
@@ -136,14 +126,14 @@ fn scripts_say_what_they_said_in_every_way() {
         if only.as_ref().is_some_and(|only| !name.contains(only.as_str())) {
             continue;
         }
-        if on_real_devices() && (head.is_sim_only || wanted > gpus) {
+        if on_real_gpus() && (head.is_sim_only || wanted > gpus) {
             println!("{name} is left out: it wants {wanted} GPUs");
             continue;
         }
         let plain = said(builder(&head, &Way::Plain), &name, &text);
         problems.extend(compare(&path.with_extension("out"), &plain));
         let mut ways = vec![(Way::Window, "a window of one".to_string()), (Way::Blocking, "blocking".to_string())];
-        if !on_real_devices() {
+        if !on_real_gpus() {
             ways.extend((1..=5).map(|seed| (Way::Seed(seed), format!("seed {seed}"))));
         }
         for (way, told) in ways.iter().filter(|(way, _)| head.allows(way)) {
@@ -159,7 +149,7 @@ fn scripts_say_what_they_said_in_every_way() {
 /// The index in the README names every script, and no script that is not there.
 #[test]
 fn every_script_is_in_the_index() {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/semantics/README.md");
+    let readme = root().join("scripts/semantics/README.md");
     let index = std::fs::read_to_string(readme).expect("the index");
     let names: Vec<String> = scripts().iter().map(|path| file_name(path)).collect();
     let mut problems: Vec<String> = names
@@ -208,7 +198,7 @@ fn program(words: &[&str], environment: &[(&str, &str)], script: &str) -> String
     std::fs::create_dir_all(&folder).expect("a folder for the script");
     let file = folder.join(format!("{}.rhai", environment.iter().map(|pair| pair.0).collect::<String>()));
     std::fs::write(&file, script).expect("the script can be written");
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tscript"));
+    let mut command = std::process::Command::new(scripts::program());
     command.arg("run").args(words).arg(&file).env_remove("CUDA_VISIBLE_DEVICES").env("NO_COLOR", "1");
     let output = command.envs(environment.iter().copied()).output().expect("the program runs");
     String::from_utf8_lossy(&output.stdout).into_owned() + &*String::from_utf8_lossy(&output.stderr)

@@ -1,7 +1,7 @@
 //! Every function that a module of `std/` offers is documented, with an example that runs and prints what its comments
 //! say.
 
-use super::scripts::{builder, none, run};
+use super::scripts::{builder, none, root, run};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 /// Functions by file and name; overloads share the documentation of the first.
 fn functions() -> BTreeMap<(PathBuf, String), Function> {
     let mut paths = Vec::new();
-    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("std"), &mut paths);
+    files(&root().join("std"), &mut paths);
     let mut all = BTreeMap::new();
     for path in paths {
         let text = std::fs::read_to_string(&path).expect("a source");

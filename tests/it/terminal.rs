@@ -43,7 +43,7 @@ impl Terminal {
     pub fn with_arguments(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Terminal {
         let (near, far) = pair();
         let stdio = || Stdio::from(far.try_clone().expect("a descriptor"));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tscript"));
+        let mut command = Command::new(super::scripts::program());
         command.args(arguments).stdin(stdio()).stdout(stdio()).stderr(stdio()).current_dir(folder);
         for name in ["NO_COLOR", "COLORTERM", "TMUX", "TERM_PROGRAM", "KITTY_WINDOW_ID", "TSCRIPT_GRAPHICS"] {
             command.env_remove(name);

@@ -95,7 +95,7 @@ fn library(source: &tscript::kernel::cuda::Source) -> usize {
         let cpp = base.with_extension(format!("{mine}.cpp"));
         let made = base.with_extension(format!("{mine}.so"));
         std::fs::write(&cpp, text).unwrap();
-        let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+        let here = super::scripts::root();
         let done = std::process::Command::new("g++")
             .args([
                 "-std=c++17",
