@@ -1,6 +1,7 @@
 //! What a row may do: apply other rows, ask for kernels, views and values. Implemented in `tensor/`.
 
 use super::args::{Arg, Args};
+use super::formula::Formula;
 use super::row::{Op, Save, Source};
 use super::tensor::{Meta, Tensor};
 use crate::args;
@@ -114,6 +115,9 @@ pub trait Emit {
     fn apply_inplace(&mut self, op: &'static Op, args: Args) -> Result<Tensor>;
     /// Queues one kernel. Not differentiated.
     fn kernel(&mut self, call: KernelCall) -> Result<Vec<Tensor>>;
+    /// Runs a formula for each member of lists of one length (or empty, where it does not look), in place. Not
+    /// differentiated.
+    fn each(&mut self, lists: &[&[Tensor]], formula: &mut dyn FnMut(&mut Formula)) -> Result<()>;
     /// A new tensor filled element-wise from a source.
     fn source(&mut self, source: Source, shape: &[usize], dtype: DType, device: DeviceId) -> Result<Tensor>;
     /// A new tensor whose contents are arbitrary.

@@ -2,6 +2,7 @@
 
 pub mod args;
 pub mod emit;
+pub mod formula;
 pub mod infer;
 pub mod row;
 pub mod rows;

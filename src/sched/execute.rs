@@ -1,5 +1,6 @@
 //! Carries out plans on the host: on the script's own thread, its steps over the pool.
 
+use super::each;
 use super::ledger::Outcome;
 use super::node::{Input, Node, Work};
 use super::plan::{Fused, Plan, ScalarRef, Step, view_of};
@@ -34,6 +35,7 @@ impl Runtime {
                 }
                 Step::Fused(fused) => self.run_fused(nodes, fused, &mut outcome.faults),
                 Step::Kernel(at) => self.run_kernel(nodes, *at, &mut outcome.faults),
+                Step::Each(step) => self.run_each(nodes, step.node, &mut outcome.faults),
             }
             self.trace.pass(crate::base::device_id::DeviceId::Cpu, nodes, step, start.map(|start| start.elapsed()));
             if !is_left_out {
@@ -117,9 +119,25 @@ impl Runtime {
         }
     }
 
+    fn run_each(&self, nodes: &[Node], at: usize, faults: &mut Found) {
+        let node = &nodes[at];
+        let Some((each, scalars, _)) = each::of(node) else { return };
+        if !self.ensure_all(node, at, faults) {
+            return;
+        }
+        for member in 0..each.members(node) {
+            let shape = each.shape(node, member);
+            touch::run_fused(&each.program, shape, &each.views(node, member), scalars, &[]);
+        }
+    }
+
+    pub(super) fn ensure_all(&self, node: &Node, at: usize, faults: &mut Found) -> bool {
+        node.reads().chain(&node.outputs).all(|view| self.ensure(view, node, at, faults))
+    }
+
     /// A kernel's operands with their addresses; none when there is no memory.
     pub(super) fn operands(&self, node: &Node, at: usize, faults: &mut Found) -> Option<(Vec<RawView>, Vec<RawView>)> {
-        if !node.reads().chain(&node.outputs).all(|view| self.ensure(view, node, at, faults)) {
+        if !self.ensure_all(node, at, faults) {
             return None;
         }
         Some((node.reads().map(raw).collect(), node.outputs.iter().map(raw).collect()))

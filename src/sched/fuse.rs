@@ -101,7 +101,7 @@ impl Builder {
                 let slot = self.reduce_slot(at, view, *keepdim, *dims);
                 self.instrs.push(Instr::Reduce { kind: *kind, reg, class: Class::of(*compute), slot });
             }
-            Work::Kernel { .. } | Work::Transfer => unreachable!("steps of their own"),
+            Work::Kernel { .. } | Work::Each { .. } | Work::Transfer => unreachable!("steps of their own"),
         }
     }
 
@@ -317,7 +317,7 @@ fn uses(instr: &Instr) -> ([Option<Reg>; 4], Option<Reg>) {
 
 /// Gives registers whose value is no longer needed to later instructions, so that a long chain stays in the
 /// first-level cache. Invariant: a `Load` register is never written again, since it may be the memory itself.
-fn reuse_registers(mut instrs: Vec<Instr>, classes: &[Class]) -> (Vec<Instr>, Vec<Class>) {
+pub(super) fn reuse_registers(mut instrs: Vec<Instr>, classes: &[Class]) -> (Vec<Instr>, Vec<Class>) {
     let mut last = vec![0usize; classes.len()];
     for (at, instr) in instrs.iter().enumerate() {
         uses(instr).0.iter().flatten().for_each(|&reg| last[reg as usize] = at);

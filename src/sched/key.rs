@@ -62,6 +62,7 @@ fn push_work(key: &mut Key, work: &Work) {
             key.push((*kind as u64) << 16 | (*keepdim as u64) << 8 | *compute as u64);
         }
         Work::Kernel { host, .. } => key.push(*host as usize as u64),
+        Work::Each { each, .. } => each.key.iter().for_each(|&half| key.push(half)),
         Work::Transfer => key.push(4),
     }
 }

@@ -4,7 +4,8 @@
 //! which device was faster.
 
 use super::device_set::Kind;
-use super::node::Node;
+use super::each;
+use super::node::{Input, Node};
 use super::poison;
 use super::runtime::{Runtime, State};
 use super::stream::HOST;
@@ -116,9 +117,17 @@ impl Ledger {
                 }
                 (order, diag.clone())
             });
-            let inherited = node.reads().filter_map(|view| poison::of(view));
-            let reached = inherited.chain(outcome.reached.clone()).chain(own).min_by_key(|(order, _)| *order);
-            node.outputs.iter().for_each(|output| poison::write(output, reached.as_ref()));
+            // A member of a step over many tensors depends on its own operands only.
+            let members = each::of(node).map_or(1, |(each, ..)| each.members(node).max(1));
+            let (inputs, outputs) = (node.inputs.len() / members, node.outputs.len() / members);
+            for member in 0..members {
+                let inputs = &node.inputs[member * inputs..(member + 1) * inputs];
+                let inherited = inputs.iter().filter_map(Input::view).filter_map(|view| poison::of(view));
+                let known = outcome.reached.clone().into_iter().chain(own.clone());
+                let reached = inherited.chain(known).min_by_key(|(order, _)| *order);
+                let outputs = &node.outputs[member * outputs..(member + 1) * outputs];
+                outputs.iter().for_each(|output| poison::write(output, reached.as_ref()));
+            }
         }
     }
 }

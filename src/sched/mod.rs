@@ -1,6 +1,7 @@
 //! Floor 3: windows of nodes, plans, fusion, streams, faults, and the runtime that carries them out.
 
 pub mod device_set;
+pub mod each;
 pub mod execute;
 pub mod facts;
 pub mod fault;

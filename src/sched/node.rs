@@ -1,5 +1,6 @@
 //! A node: one use of an operation, recorded and not yet run.
 
+use super::each::EachProgram;
 use crate::base::attr::Attr;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::span::Origin;
@@ -64,6 +65,14 @@ pub enum Work {
         seed: u64,
         offset: u64,
     },
+    /// A program for each member of several lists, in place.
+    Each {
+        each: Arc<EachProgram>,
+        /// The program's scalar table, as raw bits.
+        scalars: Box<[u64]>,
+        /// Every view is a dense line, or a number beside one.
+        lines: bool,
+    },
     /// A copy of bytes between devices. Never in a window.
     Transfer,
 }
@@ -118,6 +127,6 @@ impl Node {
     }
 
     pub fn is_kernel(&self) -> bool {
-        matches!(self.work, Work::Kernel { .. })
+        matches!(self.work, Work::Kernel { .. } | Work::Each { .. })
     }
 }

@@ -1,10 +1,12 @@
 //! From a window of nodes to steps: neighbouring element-wise work is merged, results that nobody can see
 //! are never stored. A pure function of the window's structure and of which buffers still have handles.
 
+use super::each::Lines;
 use super::fuse;
 use super::node::{Node, Work};
 use crate::base::layout::{Shape, Strides};
 use crate::kernel::abi::RawView;
+use crate::kernel::cuda::fused;
 use crate::kernel::program::{Class, Program};
 use crate::op::tensor::{Buffer, View};
 use smallvec::SmallVec;
@@ -27,6 +29,14 @@ pub enum Step {
     Fused(Box<Fused>),
     /// Index of the node.
     Kernel(usize),
+    Each(Box<EachStep>),
+}
+
+/// A step over many tensors: the node, and what a GPU makes of its program at its first run.
+pub struct EachStep {
+    pub node: usize,
+    pub on_gpu: fused::Each,
+    pub lines: Lines,
 }
 
 impl Step {
@@ -35,6 +45,7 @@ impl Step {
         match self {
             Step::Fused(fused) => &fused.nodes,
             Step::Kernel(at) => std::slice::from_ref(at),
+            Step::Each(step) => std::slice::from_ref(&step.node),
         }
     }
 }
@@ -102,7 +113,14 @@ pub fn plan(nodes: &[Node], live: impl Fn(&Buffer) -> bool) -> Plan {
         .enumerate()
         .map(|(at, g)| {
             if g.kernel {
-                return Step::Kernel(g.nodes[0]);
+                let node = g.nodes[0];
+                return match nodes[node].work {
+                    Work::Each { .. } => {
+                        let (on_gpu, lines) = (fused::Each::default(), Lines::default());
+                        Step::Each(Box::new(EachStep { node, on_gpu, lines }))
+                    }
+                    _ => Step::Kernel(node),
+                };
             }
             // A result is stored when somebody outside the step can see it.
             let stored = |buffer: &Arc<Buffer>| {

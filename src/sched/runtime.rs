@@ -1,6 +1,7 @@
 //! The runtime of one session: windows and their flush, memory, random state, defaults.
 
 use super::device_set::{Gpus, host_memory};
+use super::each::EachProgram;
 use super::key::{self, Key};
 use super::ledger::{Ledger, Untold};
 use super::memory::{self, Memory};
@@ -59,6 +60,8 @@ pub struct Runtime {
     pub(super) made: Mutex<HashMap<StreamName, Origin>>,
     /// What `--profile` writes down.
     pub(super) timeline: Option<Box<Timeline>>,
+    /// Programs of steps over many tensors, by what they do.
+    pub(super) programs: Mutex<HashMap<[u64; 2], Arc<EachProgram>>>,
     pub(super) trails: Mutex<Trails>,
     pub(super) trail: AtomicU32,
     next_buffer: AtomicU64,
@@ -170,6 +173,7 @@ impl Runtime {
             naming: Mutex::new(None),
             made: Mutex::default(),
             timeline,
+            programs: Mutex::default(),
             trails: Mutex::default(),
             trail: AtomicU32::new(0),
             next_buffer: AtomicU64::new(1),

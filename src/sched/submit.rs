@@ -2,6 +2,7 @@
 //! what nobody needs any more goes back at once, since later work of the stream comes after.
 
 use super::device_set::Kind;
+use super::each;
 use super::ledger::Entry;
 use super::node::{Node, Work};
 use super::plan::{Plan, Step, view_of};
@@ -42,6 +43,12 @@ enum Ready {
         seed: u64,
         offset: u64,
         slot: usize,
+    },
+    /// A program for each of these members.
+    Each {
+        program: Arc<Program>,
+        members: Vec<(Shape, Vec<RawView>)>,
+        table: Box<[u64]>,
     },
     /// A launch that goes wrong by plan.
     Fails,
@@ -117,6 +124,17 @@ impl Runtime {
                     table: fused.table.clone(),
                     slots: from..batch.owners.len(),
                 });
+            }
+            Step::Each(step) => {
+                let node = &nodes[step.node];
+                let Some((each, scalars, _)) = each::of(node) else { return };
+                if !self.ensure_all(node, step.node, &mut batch.known) {
+                    batch.steps.push(Ready::Fails);
+                    return;
+                }
+                let member = |at| (Shape::from_slice(each.shape(node, at)), each.views(node, at));
+                let members = (0..each.members(node)).map(member).collect();
+                batch.steps.push(Ready::Each { program: each.program.clone(), members, table: scalars.into() });
             }
             Step::Kernel(at) => {
                 let node = &nodes[*at];
@@ -230,6 +248,12 @@ fn run(step: Ready, faults: &[Faults], hold: &AtomicU32) {
         Ready::Fused { program, shape, views, table, slots } => {
             touch::run_fused(&program, &shape, &views, &table, &faults[slots.clone()]);
             slots
+        }
+        Ready::Each { program, members, table } => {
+            for (shape, views) in &members {
+                touch::run_fused(&program, shape, views, &table, &[]);
+            }
+            return;
         }
         Ready::Kernel { host, attrs, inputs, outputs, seed, offset, slot } => {
             let call = Call {

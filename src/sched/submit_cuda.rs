@@ -1,11 +1,12 @@
 //! Hands a planned window to an NVIDIA GPU: each step is launched at once on the window's stream.
 
 use super::device_set::CudaSet;
+use super::each;
 use super::execute::Found;
 use super::gpu_lane::{Lane, fused_through_host, through_host};
 use super::ledger::Entry;
 use super::node::{Node, Work};
-use super::plan::{Plan, Step, view_of};
+use super::plan::{EachStep, Plan, Step, view_of};
 use super::runtime::{Runtime, State, end_pending, threads};
 use crate::base::code;
 use crate::base::device_id::DeviceId;
@@ -13,7 +14,7 @@ use crate::base::diag::{Diag, Focus};
 use crate::device::cuda::Stream;
 use crate::device::queues::Point;
 use crate::kernel::abi::{Call, Faults};
-use crate::kernel::cuda::{self, GpuError};
+use crate::kernel::cuda::{self, GpuError, fused};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -104,6 +105,40 @@ impl Runtime {
                                 launched.known.push((at, self.diagnose(found, node, &place)));
                             }
                         }
+                        done.map_err(|error| GpuError::Device(Box::new(error)))
+                    }
+                    other => other,
+                }
+            }
+            Step::Each(step) => {
+                let node = &nodes[first];
+                let Some((each, scalars, lines)) = each::of(node) else { return };
+                if !self.ensure_all(node, first, &mut launched.known) {
+                    return;
+                }
+                let mut lane = lane(&[], &mut slots);
+                let EachStep { on_gpu, lines: table, .. } = &mut **step;
+                let native = if lines {
+                    let views = each.views(node, 0);
+                    on_gpu.run(&each.program, &views, &table.fill(each, node), scalars, &mut lane)
+                } else {
+                    let one = |member| {
+                        let shape = each.shape(node, member);
+                        fused::fused(&each.program, shape, &each.views(node, member), scalars, &mut lane)
+                    };
+                    (0..each.members(node)).try_for_each(one)
+                };
+                drop(lane);
+                match native {
+                    // Said before anything was launched: it is the program that has no text.
+                    Err(GpuError::Unsupported(_)) => {
+                        self.host_runs.fetch_add(1, Ordering::Relaxed);
+                        let one = |member| {
+                            let views = each.views(node, member);
+                            let shape = each.shape(node, member);
+                            fused_through_host(stream, &each.program, shape, &views, scalars, &[])
+                        };
+                        let done = (0..each.members(node)).try_for_each(one);
                         done.map_err(|error| GpuError::Device(Box::new(error)))
                     }
                     other => other,

@@ -96,8 +96,8 @@ fn describe(device: DeviceId, nodes: &[Node], step: &Step) -> Pass {
             }
             fused.shape.to_vec()
         }
-        Step::Kernel(at) => {
-            let node = &nodes[*at];
+        Step::Kernel(_) | Step::Each(_) => {
+            let node = &nodes[step.nodes()[0]];
             read_bytes = node.reads().map(|view| bytes(view)).sum();
             written_bytes = node.outputs.iter().map(|view| bytes(view)).sum();
             stored = node.outputs.len();

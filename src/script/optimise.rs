@@ -1,24 +1,30 @@
 //! The bookkeeping of `std/optim`: which parameters have a gradient, how many steps each has done, and the state that
-//! belongs to it. Knows no optimizer; the arithmetic is in rows of the table or in the library itself.
+//! belongs to it. Knows no optimizer; the arithmetic is in rows of the table.
 
 use super::bind::{Natives, raw};
 use super::convert;
 use super::host::{Host, Native};
-use super::value::Tensor;
+use super::value::{Cell, Tensor};
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
+use crate::base::dtype::Scalar;
 use crate::fail;
+use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
-use crate::op::row::Source;
+use crate::op::row::{Kind, Param, Source};
+use crate::op::table;
 use crate::tensor::engine::Engine;
 use rhai::{Array, Dynamic, ImmutableString, Map};
 use std::sync::Arc;
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
-    raw(module, "_due", 4, move |context, values| -> Native {
+    raw(module, "_advance", 3, move |context, values| -> Native {
         let context = context.expect("registered with a context");
-        shared.call(&context, |engine| due(engine, values[0], values[1], values[2], values[3]))
+        let row = values[0].clone().into_immutable_string().unwrap_or_default();
+        let fixed = values[1].read_lock::<Map>().map(|fixed| fixed.clone()).unwrap_or_default();
+        let groups = values[2].read_lock::<Cell>().map(|cell| cell.get()).unwrap_or_default();
+        shared.call(&context, |engine| advance(engine, &row, &fixed, &groups))
     });
     let shared = host.clone();
     raw(module, "_check_params", 2, move |context, values| -> Native {
@@ -91,69 +97,123 @@ fn check_params(name: &str, value: &Dynamic) -> Result<Dynamic> {
     Ok(all.into_iter().map(Dynamic::from).collect::<Array>().into())
 }
 
-/// Parameters that have done equally many steps.
+/// Parameters of a group that have done equally many steps, with their gradients and their states by key.
 struct Part {
     step: i64,
-    params: Array,
-    grads: Array,
-    lists: Vec<Array>,
+    params: Vec<Tensor>,
+    grads: Vec<Tensor>,
+    states: Vec<Vec<Tensor>>,
 }
 
-/// `_due(params, steps, state, keys)`: `parts`, an array of `#{step, params, grads, lists}` with one entry for each
-/// number of steps (counting the one to come), and the `steps` and `state` from now on. State that is missing becomes
-/// zeros; parameters without a gradient are left out and keep their count.
-fn due(engine: &mut Engine, params: &Dynamic, steps: &Dynamic, state: &Dynamic, keys: &Dynamic) -> Result<Dynamic> {
-    let params = tensors(params)?;
-    let mut steps = steps.read_lock::<Array>().map(|steps| steps.clone()).unwrap_or_default();
-    let mut state = state.read_lock::<Map>().map(|state| state.clone()).unwrap_or_default();
-    let keys: Vec<ImmutableString> = match keys.read_lock::<Array>() {
-        Some(keys) => keys.iter().filter_map(|key| key.read_lock::<ImmutableString>().map(|k| k.clone())).collect(),
-        None => Vec::new(),
+/// `_advance(row, fixed, groups)`: one step of every group by the named row, whose parameters are found by their names:
+/// `params`, `grads`, `step`, `first`, the state, `fixed` and the settings, with `beta1` and `beta2` out of `betas`.
+fn advance(engine: &mut Engine, row: &str, fixed: &Map, groups: &Dynamic) -> Result<Dynamic> {
+    let Some(op) = table::find(row) else { fail!(INTERNAL, "there is no row `{row}`") };
+    let Some(groups) = groups.read_lock::<Array>() else { fail!(INTERNAL, "groups are an array") };
+    for group in groups.iter() {
+        let Some(group) = group.read_lock::<Map>() else { fail!(INTERNAL, "a group is a map") };
+        let cell = |name: &str| group.get(name).and_then(|cell| cell.read_lock::<Cell>().map(|cell| cell.clone()));
+        let (Some(params), Some(settings), Some(keys), Some(state), Some(steps)) =
+            (group.get("params"), cell("settings"), cell("keys"), cell("state"), cell("steps"))
+        else {
+            fail!(INTERNAL, "a group has parameters, settings and a state")
+        };
+        let (settings, keys) = (settings.get(), keys.get());
+        let settings = settings.read_lock::<Map>();
+        let settings = |name: &str| fixed.get(name).or_else(|| settings.as_ref().and_then(|map| map.get(name)));
+        let keys = keys.read_lock::<Array>();
+        let keys: Vec<ImmutableString> = keys
+            .iter()
+            .flat_map(|keys| keys.iter())
+            .filter_map(|key| key.clone().into_immutable_string().ok())
+            .collect();
+        let params = tensors(params)?;
+        let parts = steps.with(|steps| state.with(|state| due(engine, &params, steps, state, &keys)))?;
+        for part in parts {
+            let args = Args(op.params.iter().map(|param| argument(param, &part, &keys, &settings)).collect());
+            engine.apply(op, args)?;
+        }
+    }
+    Ok(Dynamic::UNIT)
+}
+
+/// What a parameter of a row is given.
+fn argument<'a>(
+    param: &Param,
+    part: &Part,
+    keys: &[ImmutableString],
+    settings: &dyn Fn(&str) -> Option<&'a Dynamic>,
+) -> Arg {
+    let of_pair = |at: usize| {
+        let pair = settings("betas")?.read_lock::<Array>()?;
+        pair.get(at)?.as_float().ok().map(Arg::from)
+    };
+    let given = match (param.name, param.kind) {
+        ("params", _) => Some(Arg::Tensors(part.params.clone())),
+        ("grads", _) => Some(Arg::Tensors(part.grads.clone())),
+        ("step", _) => Some(Arg::from(part.step as f64)),
+        ("first", _) => Some(Arg::from(part.step == 1)),
+        (name, Kind::Tensors) => {
+            keys.iter().position(|key| key == name).map(|at| Arg::Tensors(part.states[at].clone()))
+        }
+        ("beta1", _) => of_pair(0),
+        ("beta2", _) => of_pair(1),
+        (name, _) => settings(name).and_then(|value| {
+            let number = value.as_float().map(Arg::from).or_else(|_| value.as_int().map(|n| Arg::from(n as f64)));
+            number.or_else(|_| value.as_bool().map(Arg::from)).ok()
+        }),
+    };
+    given.unwrap_or_default()
+}
+
+/// The parts of a group that step now. `steps` counts them, state that is missing becomes zeros; parameters without a
+/// gradient are left out and keep their count.
+fn due(
+    engine: &mut Engine,
+    params: &[Tensor],
+    steps: &mut Dynamic,
+    state: &mut Dynamic,
+    keys: &[ImmutableString],
+) -> Result<Vec<Part>> {
+    let (Some(mut steps), Some(mut state)) = (steps.write_lock::<Array>(), state.write_lock::<Map>()) else {
+        fail!(INTERNAL, "steps are an array, and a state is a map")
     };
     steps.resize(params.len(), Dynamic::from_int(0));
-    let mut slots: Vec<Array> = Vec::with_capacity(keys.len());
-    for key in &keys {
-        let slot = state.remove(key.as_str()).and_then(|slot| slot.try_cast::<Array>());
-        let mut slot = slot.unwrap_or_default();
-        slot.resize(params.len(), Dynamic::UNIT);
-        slots.push(slot);
-    }
     let mut parts: Vec<Part> = Vec::new();
+    let mut members: Vec<Vec<usize>> = Vec::new();
     for (at, p) in params.iter().enumerate() {
         let Some(grad) = p.0.auto.lock().grad.clone() else { continue };
         let step = steps[at].as_int().unwrap_or(0).saturating_add(1);
         steps[at] = Dynamic::from_int(step);
         let place = parts.iter().position(|part| part.step == step).unwrap_or_else(|| {
-            let lists = keys.iter().map(|_| Array::new()).collect();
-            parts.push(Part { step, params: Array::new(), grads: Array::new(), lists });
+            parts.push(Part { step, params: Vec::new(), grads: Vec::new(), states: Vec::new() });
+            members.push(Vec::new());
             parts.len() - 1
         });
-        let part = &mut parts[place];
-        part.params.push(Dynamic::from(p.clone()));
-        part.grads.push(Dynamic::from(grad));
-        for (slot, list) in slots.iter_mut().zip(&mut part.lists) {
-            if slot[at].is_unit() {
-                let zero = crate::base::dtype::Scalar::Float(0.0);
-                let source = Source::Fill(zero);
-                let made = engine.quietly(|e| e.source(source, &p.shape(), p.dtype(), p.device()))?;
-                slot[at] = Dynamic::from(made);
+        parts[place].params.push(p.clone());
+        parts[place].grads.push(grad);
+        members[place].push(at);
+    }
+    for key in keys {
+        let slot = state.entry(key.as_str().into()).or_insert_with(|| Array::new().into());
+        let Some(mut slot) = slot.write_lock::<Array>() else { fail!(INTERNAL, "a state is a map of arrays") };
+        slot.resize(params.len(), Dynamic::UNIT);
+        for (part, members) in parts.iter_mut().zip(&members) {
+            let mut states = Vec::with_capacity(members.len());
+            for &at in members {
+                let known = slot[at].read_lock::<Tensor>().map(|tensor| tensor.clone());
+                states.push(match known {
+                    Some(tensor) => tensor,
+                    None => {
+                        let (p, zero) = (&params[at], Source::Fill(Scalar::Float(0.0)));
+                        let made = engine.quietly(|e| e.source(zero, &p.shape(), p.dtype(), p.device()))?;
+                        slot[at] = Dynamic::from(made.clone());
+                        made
+                    }
+                });
             }
-            list.push(slot[at].clone());
+            part.states.push(states);
         }
     }
-    for (key, slot) in keys.iter().zip(slots) {
-        state.insert(key.as_str().into(), slot.into());
-    }
-    let shown = |part: Part| {
-        let lists: Map = keys.iter().zip(part.lists).map(|(key, list)| (key.as_str().into(), list.into())).collect();
-        Dynamic::from(Map::from_iter([
-            ("step".into(), part.step.into()),
-            ("params".into(), part.params.into()),
-            ("grads".into(), part.grads.into()),
-            ("lists".into(), lists.into()),
-        ]))
-    };
-    let parts: Array = parts.into_iter().map(shown).collect();
-    let entries = [("parts".into(), parts.into()), ("steps".into(), steps.into()), ("state".into(), state.into())];
-    Ok(Map::from_iter(entries).into())
+    Ok(parts)
 }

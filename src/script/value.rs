@@ -40,6 +40,11 @@ impl Cell {
         self.0.lock().clone()
     }
 
+    /// Looks at the value, or changes it in place. Not for work that calls script code, which may want this cell.
+    pub fn with<R>(&self, work: impl FnOnce(&mut Dynamic) -> R) -> R {
+        work(&mut self.0.lock())
+    }
+
     pub fn set(&self, value: Dynamic) {
         // The old value is dropped outside the lock: it may hold this very cell.
         let old = std::mem::replace(&mut *self.0.lock(), value);

@@ -13,6 +13,7 @@ use crate::fail;
 use crate::kernel::program::{Draw, Function, ReduceKind};
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Emit, KernelCall};
+use crate::op::formula::Formula;
 use crate::op::infer::{self, Operand};
 use crate::op::row::{Lower, Op, Promote, ReduceType, Source};
 use crate::op::tensor::{Held, Meta, Tensor, View};
@@ -87,7 +88,7 @@ impl Engine {
         Tensor::new(view, self.origin)
     }
 
-    fn record(&self, work: Work, inputs: SmallVec<[Input; 3]>, outputs: SmallVec<[Arc<View>; 1]>) -> Result<()> {
+    pub(super) fn record(&self, work: Work, inputs: SmallVec<[Input; 3]>, outputs: SmallVec<[Arc<View>; 1]>) -> Result<()> {
         self.record_fallible(work, inputs, outputs, SmallVec::new())
     }
 
@@ -573,6 +574,10 @@ impl Emit for Engine {
         self.name = outer;
         recorded?;
         Ok(outputs.into_iter().map(|view| self.tensor(view)).collect())
+    }
+
+    fn each(&mut self, lists: &[&[Tensor]], formula: &mut dyn FnMut(&mut Formula)) -> Result<()> {
+        super::each::each(self, lists, formula)
     }
 
     fn source(&mut self, source: Source, shape: &[usize], dtype: DType, device: DeviceId) -> Result<Tensor> {

@@ -1,6 +1,7 @@
 //! Floor 4: tensors as their users know them: calls, gradients, observation.
 
 pub mod check;
+pub mod each;
 pub mod engine;
 pub mod grad;
 pub mod history;

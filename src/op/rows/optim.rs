@@ -1,5 +1,5 @@
-//! Steps of optimisers over lists of tensors, in place and outside the gradient graph. Written as element-wise
-//! rows, so that each parameter is one fused loop; rates and corrections are numbers, never part of a plan.
+//! Steps of optimisers over lists of tensors, in place and outside the gradient graph. Written as formulas of one
+//! element, so that all parameters are one node and one launch; rates and corrections are numbers, never part of a plan.
 //!
 //! Reached from the standard library, which owns the state and skips parameters without a gradient.
 
@@ -7,19 +7,23 @@ use crate::args;
 use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::fail;
+use crate::kernel::cpu::elementwise as math;
 use crate::kernel::program::ReduceKind;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
+use crate::op::formula::{Formula, Value};
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ReduceType};
-use crate::op::rows::arith::{ADD, COPY, DIV, MUL, POW};
+use crate::op::rows::arith::{DIV, POW};
 use crate::op::rows::blend::CLAMP;
 use crate::op::rows::power::MAXIMUM;
 use crate::op::rows::reduce::SUM;
-use crate::op::rows::unary::{ABS, SIGN, SQRT};
+use crate::op::rows::unary::{ABS, SQRT};
 use crate::op::tensor::Tensor;
+use smallvec::{SmallVec, smallvec};
 
 const PARAMS: Param = Param::new("params", Kind::Tensors);
 const GRADS: Param = Param::new("grads", Kind::Tensors);
+const STEP: Param = Param::new("step", Kind::Float);
 const LR: Param = Param::new("lr", Kind::Float);
 const EPS: Param = Param::opt("eps", Kind::Float, Default::Float(1e-8));
 const WEIGHT_DECAY: Param = Param::opt("weight_decay", Kind::Float, Default::Float(0.0));
@@ -42,16 +46,22 @@ fn float(x: f64) -> Scalar {
     Scalar::Float(x)
 }
 
-/// Every list that is not empty has a tensor for each parameter, of its shape.
-fn check(a: &Args, lists: std::ops::Range<usize>, op_params: &[Param]) -> Result<usize> {
+/// The lists before argument `end`; each that is used has a tensor for each parameter, of its shape.
+fn lists<'a>(
+    a: &'a Args,
+    end: usize,
+    used: impl Fn(usize) -> bool,
+    op_params: &[Param],
+) -> Result<SmallVec<[&'a [Tensor]; 6]>> {
     let params = a.tensor_list(0);
-    for at in lists {
+    let mut lists: SmallVec<[&[Tensor]; 6]> = smallvec![params];
+    for at in 1..end {
         let list = a.tensor_list(at);
         let name = op_params[at].name;
-        if list.is_empty() && at > 1 {
-            continue;
+        if list.is_empty() && !params.is_empty() && used(at) && at > 1 {
+            fail!(MISSING_ARGUMENT, "`{name}` is missing");
         }
-        if list.len() != params.len() {
+        if list.len() != params.len() && !(list.is_empty() && at > 1) {
             fail!(VALUE, "`{name}` has {} tensors for {} parameters", list.len(), params.len());
         }
         for (p, t) in params.iter().zip(list) {
@@ -64,74 +74,87 @@ fn check(a: &Args, lists: std::ops::Range<usize>, op_params: &[Param]) -> Result
                 );
             }
         }
+        lists.push(list);
     }
-    Ok(params.len())
+    Ok(lists)
 }
 
-/// The `i`-th tensor of a list of state that the settings ask for.
-fn kept<'a>(a: &'a Args, at: usize, i: usize, op_params: &[Param]) -> Result<&'a Tensor> {
-    match a.tensor_list(at).get(i) {
-        Some(tensor) => Ok(tensor),
-        None => fail!(MISSING_ARGUMENT, "`{}` is missing", op_params[at].name),
-    }
+/// Runs a formula over lists of tensors.
+fn each(e: &mut dyn Emit, lists: &[&[Tensor]], mut formula: impl FnMut(&mut Formula)) -> Result<Vec<Tensor>> {
+    e.each(lists, &mut formula)?;
+    Ok(Vec::new())
 }
 
-fn write(e: &mut dyn Emit, to: &Tensor, value: &Tensor) -> Result<()> {
-    e.apply_inplace(&COPY, args![to, value])?;
-    Ok(())
-}
-
-fn add_into(e: &mut dyn Emit, to: &Tensor, value: &Tensor) -> Result<()> {
-    e.apply_inplace(&ADD, args![to, value])?;
-    Ok(())
-}
-
-/// `to += factor * value`.
-fn add_scaled(e: &mut dyn Emit, to: &Tensor, value: &Tensor, factor: f64) -> Result<()> {
-    let scaled = e.mul(value, float(factor))?;
-    add_into(e, to, &scaled)
-}
+/// Operands of every formula.
+const P: usize = 0;
+const G: usize = 1;
 
 /// `x + factor * y`.
-fn plus(e: &mut dyn Emit, x: &Tensor, y: &Tensor, factor: f64) -> Result<Tensor> {
-    let scaled = e.mul(y, float(factor))?;
-    e.add(x, &scaled)
+fn plus(f: &mut Formula, x: Value, y: Value, factor: f64) -> Value {
+    let scaled = f.with(&math::MUL, y, factor);
+    f.of_two(&math::ADD, x, scaled)
+}
+
+/// Adds `factor * value` to an operand.
+fn add_scaled(f: &mut Formula, to: usize, value: Value, factor: f64) {
+    let old = f.get(to);
+    let new = plus(f, old, value, factor);
+    f.set(to, new);
 }
 
 /// The gradient that is descended: turned over when maximising, with weight decay.
-fn descent(e: &mut dyn Emit, p: &Tensor, g: &Tensor, maximize: bool, decay: f64) -> Result<Tensor> {
-    let g = if maximize { e.neg(g)? } else { g.clone() };
-    if decay == 0.0 { Ok(g) } else { plus(e, &g, p, decay) }
+fn descent(f: &mut Formula, maximize: bool, decay: f64) -> Value {
+    let mut g = f.get(G);
+    if maximize {
+        g = f.of(&math::NEG, g);
+    }
+    if decay == 0.0 {
+        return g;
+    }
+    let p = f.get(P);
+    plus(f, g, p, decay)
 }
 
-/// `old += (1 - beta) * (new - old)`; gives the old handle, which reads the new values.
-fn average(e: &mut dyn Emit, old: &Tensor, new: &Tensor, beta: f64) -> Result<()> {
-    let d = e.sub(new, old)?;
-    add_scaled(e, old, &d, 1.0 - beta)
+/// `p *= factor`: weight decay apart from the gradient. Gives the parameter.
+fn shrunk(f: &mut Formula, factor: f64) -> Value {
+    let p = f.get(P);
+    if factor == 1.0 { p } else { f.with(&math::MUL, p, factor) }
+}
+
+/// `old += (1 - beta) * (new - old)`.
+fn average(f: &mut Formula, at: usize, new: Value, beta: f64) -> Value {
+    let old = f.get(at);
+    let change = f.of_two(&math::SUB, new, old);
+    let value = plus(f, old, change, 1.0 - beta);
+    f.set(at, value);
+    f.get(at)
 }
 
 /// `old = beta * old + (1 - beta) * g²`.
-fn average_square(e: &mut dyn Emit, old: &Tensor, g: &Tensor, beta: f64) -> Result<()> {
-    let square = e.mul(g, g)?;
-    let kept = e.mul(old, float(beta))?;
-    let new = plus(e, &kept, &square, 1.0 - beta)?;
-    write(e, old, &new)
+fn average_square(f: &mut Formula, at: usize, g: Value, beta: f64) -> Value {
+    let square = f.of_two(&math::MUL, g, g);
+    let old = f.get(at);
+    let kept = f.with(&math::MUL, old, beta);
+    let value = plus(f, kept, square, 1.0 - beta);
+    f.set(at, value);
+    f.get(at)
 }
 
-/// `p += factor * m / d`.
-fn step_over(e: &mut dyn Emit, p: &Tensor, m: &Tensor, d: &Tensor, factor: f64) -> Result<()> {
-    let scaled = e.mul(m, float(factor))?;
-    let step = e.call(&DIV, args![&scaled, d])?;
-    add_into(e, p, &step)
+/// `p += factor * m / d`, given p.
+fn step_over(f: &mut Formula, p: Value, m: Value, d: Value, factor: f64) {
+    let scaled = f.with(&math::MUL, m, factor);
+    let step = f.of_two(&math::DIV, scaled, d);
+    let new = f.of_two(&math::ADD, p, step);
+    f.set(P, new);
 }
 
 /// `sqrt(v) / scale + eps`.
-fn root(e: &mut dyn Emit, v: &Tensor, scale: f64, eps: f64) -> Result<Tensor> {
-    let mut root = e.call(&SQRT, args![v])?;
+fn root(f: &mut Formula, v: Value, scale: f64, eps: f64) -> Value {
+    let mut root = f.of(&math::SQRT, v);
     if scale != 1.0 {
-        root = e.div(&root, float(scale))?;
+        root = f.with(&math::DIV, root, scale);
     }
-    e.add(&root, float(eps))
+    f.with(&math::ADD, root, eps)
 }
 
 const fn step(name: &'static str, params: &'static [Param], summary: &'static str, lower: Lower) -> Op {
@@ -150,7 +173,7 @@ const fn step(name: &'static str, params: &'static [Param], summary: &'static st
 const SGD_PARAMS: &[Param] = &[
     PARAMS,
     GRADS,
-    state("momenta"),
+    state("momentum_buffer"),
     LR,
     number("momentum", 0.0),
     number("dampening", 0.0),
@@ -166,35 +189,34 @@ static SGD: Op = step(
     SGD_PARAMS,
     "A step of stochastic gradient descent.",
     Lower::Steps(|e, a| {
-        let n = check(a, 1..3, SGD_PARAMS)?;
         let (lr, momentum, dampening) = (a.float(3), a.float(4), a.float(5));
-        for i in 0..n {
-            let (p, g) = (&a.tensor_list(0)[i], &a.tensor_list(1)[i]);
-            let mut d = descent(e, p, g, a.flag(8), a.float(6))?;
+        let lists = lists(a, 3, |at| at < 2 || momentum != 0.0, SGD_PARAMS)?;
+        each(e, &lists, |f| {
+            let mut d = descent(f, a.flag(8), a.float(6));
             if momentum != 0.0 {
-                let m = kept(a, 2, i, SGD_PARAMS)?;
-                let new = if a.flag(9) {
-                    d.clone()
+                if !a.flag(9) {
+                    let old = f.get(2);
+                    let old = f.with(&math::MUL, old, momentum);
+                    let new = plus(f, old, d, 1.0 - dampening);
+                    f.set(2, new);
                 } else {
-                    let old = e.mul(m, float(momentum))?;
-                    plus(e, &old, &d, 1.0 - dampening)?
-                };
-                write(e, m, &new)?;
-                d = if a.flag(7) { plus(e, &d, &new, momentum)? } else { new };
+                    f.set(2, d);
+                }
+                let new = f.get(2);
+                d = if a.flag(7) { plus(f, d, new, momentum) } else { new };
             }
-            add_scaled(e, p, &d, -lr)?;
-        }
-        Ok(Vec::new())
+            add_scaled(f, P, d, -lr);
+        })
     }),
 );
 
 const ADAM_PARAMS: &[Param] = &[
     PARAMS,
     GRADS,
-    Param::new("exp_avgs", Kind::Tensors),
-    Param::new("exp_avg_sqs", Kind::Tensors),
-    state("max_exp_avg_sqs"),
-    Param::new("step", Kind::Float),
+    state("exp_avg"),
+    state("exp_avg_sq"),
+    state("max_exp_avg_sq"),
+    STEP,
     LR,
     number("beta1", 0.9),
     number("beta2", 0.999),
@@ -211,39 +233,34 @@ static ADAM: Op = step(
     ADAM_PARAMS,
     "A step of Adam, AMSGrad or AdamW.",
     Lower::Steps(|e, a| {
-        let n = check(a, 1..5, ADAM_PARAMS)?;
+        let lists = lists(a, 5, |at| at < 4 || a.flag(11), ADAM_PARAMS)?;
         let (step, lr, beta1, beta2, eps) = (a.float(5), a.float(6), a.float(7), a.float(8), a.float(9));
         let (decay, decoupled) = (a.float(10), a.flag(12));
         let correction1 = 1.0 - beta1.powf(step);
         let correction2 = (1.0 - beta2.powf(step)).sqrt();
-        for i in 0..n {
-            let (p, g) = (&a.tensor_list(0)[i], &a.tensor_list(1)[i]);
-            let (m, v) = (kept(a, 2, i, ADAM_PARAMS)?, kept(a, 3, i, ADAM_PARAMS)?);
-            let g = descent(e, p, g, a.flag(13), if decoupled { 0.0 } else { decay })?;
-            if decoupled && decay != 0.0 {
-                e.apply_inplace(&MUL, args![p, float(1.0 - lr * decay)])?;
-            }
-            average(e, m, &g, beta1)?;
-            average_square(e, v, &g, beta2)?;
-            let mut spread = v.clone();
+        each(e, &lists, |f| {
+            let g = descent(f, a.flag(13), if decoupled { 0.0 } else { decay });
+            let p = shrunk(f, if decoupled && decay != 0.0 { 1.0 - lr * decay } else { 1.0 });
+            let m = average(f, 2, g, beta1);
+            let mut spread = average_square(f, 3, g, beta2);
             if a.flag(11) {
-                let most = kept(a, 4, i, ADAM_PARAMS)?;
-                e.apply_inplace(&MAXIMUM, args![most, v])?;
-                spread = most.clone();
+                let most = f.get(4);
+                let most = f.of_two(&math::MAXIMUM, most, spread);
+                f.set(4, most);
+                spread = f.get(4);
             }
-            let d = root(e, &spread, correction2, eps)?;
-            step_over(e, p, m, &d, -lr / correction1)?;
-        }
-        Ok(Vec::new())
+            let d = root(f, spread, correction2, eps);
+            step_over(f, p, m, d, -lr / correction1);
+        })
     }),
 );
 
 const RMSPROP_PARAMS: &[Param] = &[
     PARAMS,
     GRADS,
-    Param::new("square_avgs", Kind::Tensors),
-    state("grad_avgs"),
-    state("momenta"),
+    state("square_avg"),
+    state("grad_avg"),
+    state("momentum_buffer"),
     LR,
     number("alpha", 0.99),
     EPS,
@@ -258,79 +275,76 @@ static RMSPROP: Op = step(
     RMSPROP_PARAMS,
     "A step of RMSprop.",
     Lower::Steps(|e, a| {
-        let n = check(a, 1..5, RMSPROP_PARAMS)?;
         let (lr, alpha, eps, momentum) = (a.float(5), a.float(6), a.float(7), a.float(9));
-        for i in 0..n {
-            let (p, g) = (&a.tensor_list(0)[i], &a.tensor_list(1)[i]);
-            let v = kept(a, 2, i, RMSPROP_PARAMS)?;
-            let g = descent(e, p, g, a.flag(11), a.float(8))?;
-            average_square(e, v, &g, alpha)?;
-            let mut spread = v.clone();
+        let used = |at| at < 3 || at == 3 && a.flag(10) || at == 4 && momentum > 0.0;
+        let lists = lists(a, 5, used, RMSPROP_PARAMS)?;
+        each(e, &lists, |f| {
+            let g = descent(f, a.flag(11), a.float(8));
+            let v = average_square(f, 2, g, alpha);
+            let mut spread = v;
             if a.flag(10) {
-                let mean = kept(a, 3, i, RMSPROP_PARAMS)?;
-                average(e, mean, &g, alpha)?;
-                let square = e.mul(mean, mean)?;
-                spread = e.sub(v, &square)?;
+                let mean = average(f, 3, g, alpha);
+                let square = f.of_two(&math::MUL, mean, mean);
+                spread = f.of_two(&math::SUB, v, square);
             }
-            let d = root(e, &spread, 1.0, eps)?;
+            let d = root(f, spread, 1.0, eps);
+            let p = f.get(P);
             if momentum > 0.0 {
-                let m = kept(a, 4, i, RMSPROP_PARAMS)?;
-                let old = e.mul(m, float(momentum))?;
-                let step = e.call(&DIV, args![&g, &d])?;
-                let new = e.add(&old, &step)?;
-                write(e, m, &new)?;
-                add_scaled(e, p, m, -lr)?;
+                let old = f.get(4);
+                let old = f.with(&math::MUL, old, momentum);
+                let step = f.of_two(&math::DIV, g, d);
+                let new = f.of_two(&math::ADD, old, step);
+                f.set(4, new);
+                let m = f.get(4);
+                add_scaled(f, P, m, -lr);
             } else {
-                step_over(e, p, &g, &d, -lr)?;
+                step_over(f, p, g, d, -lr);
             }
-        }
-        Ok(Vec::new())
+        })
     }),
 );
 
 const ADAGRAD_PARAMS: &[Param] = &[
     PARAMS,
     GRADS,
-    Param::new("sums", Kind::Tensors),
-    Param::new("step", Kind::Float),
+    state("sum"),
+    STEP,
     LR,
     number("lr_decay", 0.0),
     number("eps", 1e-10),
     WEIGHT_DECAY,
     MAXIMIZE,
+    number("initial_accumulator_value", 0.0),
 ];
 
-/// `step` counts from 1.
+/// `step` counts from 1; at the first the sums begin with `initial_accumulator_value`.
 static ADAGRAD: Op = step(
     "_adagrad_step",
     ADAGRAD_PARAMS,
     "A step of Adagrad.",
     Lower::Steps(|e, a| {
-        let n = check(a, 1..3, ADAGRAD_PARAMS)?;
+        let lists = lists(a, 3, |_| true, ADAGRAD_PARAMS)?;
         let lr = a.float(4) / (1.0 + (a.float(3) - 1.0) * a.float(5));
-        for i in 0..n {
-            let (p, g) = (&a.tensor_list(0)[i], &a.tensor_list(1)[i]);
-            let sum = kept(a, 2, i, ADAGRAD_PARAMS)?;
-            let g = descent(e, p, g, a.flag(8), a.float(7))?;
-            let square = e.mul(&g, &g)?;
-            add_into(e, sum, &square)?;
-            let d = root(e, sum, 1.0, a.float(6))?;
-            step_over(e, p, &g, &d, -lr)?;
-        }
-        Ok(Vec::new())
+        let begins = if a.float(3) == 1.0 { a.float(9) } else { 0.0 };
+        each(e, &lists, |f| {
+            let g = descent(f, a.flag(8), a.float(7));
+            let square = f.of_two(&math::MUL, g, g);
+            let mut sum = f.get(2);
+            if begins != 0.0 {
+                sum = f.with(&math::ADD, sum, begins);
+            }
+            let sum = f.of_two(&math::ADD, sum, square);
+            f.set(2, sum);
+            let sum = f.get(2);
+            let d = root(f, sum, 1.0, a.float(6));
+            let p = f.get(P);
+            step_over(f, p, g, d, -lr);
+        })
     }),
 );
 
-const LION_PARAMS: &[Param] = &[
-    PARAMS,
-    GRADS,
-    Param::new("exp_avgs", Kind::Tensors),
-    LR,
-    number("beta1", 0.9),
-    number("beta2", 0.99),
-    WEIGHT_DECAY,
-    MAXIMIZE,
-];
+const LION_PARAMS: &[Param] =
+    &[PARAMS, GRADS, state("exp_avg"), LR, number("beta1", 0.9), number("beta2", 0.99), WEIGHT_DECAY, MAXIMIZE];
 
 /// Source: Chen et al., "Symbolic Discovery of Optimization Algorithms" (2023).
 static LION: Op = step(
@@ -338,21 +352,196 @@ static LION: Op = step(
     LION_PARAMS,
     "A step of Lion.",
     Lower::Steps(|e, a| {
-        let n = check(a, 1..3, LION_PARAMS)?;
+        let lists = lists(a, 3, |_| true, LION_PARAMS)?;
         let (lr, beta1, beta2) = (a.float(3), a.float(4), a.float(5));
-        for i in 0..n {
-            let (p, g) = (&a.tensor_list(0)[i], &a.tensor_list(1)[i]);
-            let m = kept(a, 2, i, LION_PARAMS)?;
-            let g = descent(e, p, g, a.flag(7), 0.0)?;
-            let old = e.mul(m, float(beta1))?;
-            let direction = plus(e, &old, &g, 1.0 - beta1)?;
-            let direction = e.call(&SIGN, args![&direction])?;
-            let shrunk = e.mul(p, float(1.0 - lr * a.float(6)))?;
-            let new = plus(e, &shrunk, &direction, -lr)?;
-            write(e, p, &new)?;
-            average(e, m, &g, beta2)?;
-        }
-        Ok(Vec::new())
+        each(e, &lists, |f| {
+            let g = descent(f, a.flag(7), 0.0);
+            let old = f.get(2);
+            let old = f.with(&math::MUL, old, beta1);
+            let direction = plus(f, old, g, 1.0 - beta1);
+            let direction = f.of(&math::SIGN, direction);
+            let p = f.get(P);
+            let kept = f.with(&math::MUL, p, 1.0 - lr * a.float(6));
+            let new = plus(f, kept, direction, -lr);
+            f.set(P, new);
+            average(f, 2, g, beta2);
+        })
+    }),
+);
+
+const ADAMAX_PARAMS: &[Param] = &[
+    PARAMS,
+    GRADS,
+    state("exp_avg"),
+    state("exp_inf"),
+    STEP,
+    LR,
+    number("beta1", 0.9),
+    number("beta2", 0.999),
+    EPS,
+    WEIGHT_DECAY,
+    MAXIMIZE,
+];
+
+/// Source: Kingma and Ba, "Adam: A Method for Stochastic Optimization" (2014), section 7.
+static ADAMAX: Op = step(
+    "_adamax_step",
+    ADAMAX_PARAMS,
+    "A step of Adamax.",
+    Lower::Steps(|e, a| {
+        let lists = lists(a, 4, |_| true, ADAMAX_PARAMS)?;
+        let (step, lr, beta1, beta2, eps) = (a.float(4), a.float(5), a.float(6), a.float(7), a.float(8));
+        each(e, &lists, |f| {
+            let g = descent(f, a.flag(10), a.float(9));
+            let m = average(f, 2, g, beta1);
+            let most = f.get(3);
+            let most = f.with(&math::MUL, most, beta2);
+            let size = f.of(&math::ABS, g);
+            let size = f.with(&math::ADD, size, eps);
+            let most = f.of_two(&math::MAXIMUM, most, size);
+            f.set(3, most);
+            let most = f.get(3);
+            let p = f.get(P);
+            step_over(f, p, m, most, -lr / (1.0 - beta1.powf(step)));
+        })
+    }),
+);
+
+const ADADELTA_PARAMS: &[Param] = &[
+    PARAMS,
+    GRADS,
+    state("square_avg"),
+    state("acc_delta"),
+    LR,
+    number("rho", 0.9),
+    number("eps", 1e-6),
+    WEIGHT_DECAY,
+    MAXIMIZE,
+];
+
+/// Source: Zeiler, "ADADELTA: An Adaptive Learning Rate Method" (2012).
+static ADADELTA: Op = step(
+    "_adadelta_step",
+    ADADELTA_PARAMS,
+    "A step of Adadelta.",
+    Lower::Steps(|e, a| {
+        let lists = lists(a, 4, |_| true, ADADELTA_PARAMS)?;
+        let (lr, rho, eps) = (a.float(4), a.float(5), a.float(6));
+        each(e, &lists, |f| {
+            let g = descent(f, a.flag(8), a.float(7));
+            let v = average_square(f, 2, g, rho);
+            let v = f.with(&math::ADD, v, eps);
+            let v = f.of(&math::SQRT, v);
+            let sum = f.get(3);
+            let size = f.with(&math::ADD, sum, eps);
+            let size = f.of(&math::SQRT, size);
+            let delta = f.of_two(&math::DIV, size, v);
+            let delta = f.of_two(&math::MUL, delta, g);
+            average_square(f, 3, delta, rho);
+            add_scaled(f, P, delta, -lr);
+        })
+    }),
+);
+
+const NADAM_PARAMS: &[Param] = &[
+    PARAMS,
+    GRADS,
+    state("exp_avg"),
+    state("exp_avg_sq"),
+    state("mu_product"),
+    STEP,
+    LR,
+    number("beta1", 0.9),
+    number("beta2", 0.999),
+    EPS,
+    WEIGHT_DECAY,
+    number("momentum_decay", 4e-3),
+    flag("decoupled_weight_decay"),
+    MAXIMIZE,
+];
+
+/// `mu_product` is filled with the product of all factors so far. Source: Dozat, "Incorporating Nesterov Momentum into
+/// Adam" (2016).
+static NADAM: Op = step(
+    "_nadam_step",
+    NADAM_PARAMS,
+    "A step of NAdam.",
+    Lower::Steps(|e, a| {
+        let lists = lists(a, 5, |_| true, NADAM_PARAMS)?;
+        let (step, lr, beta1, beta2, eps) = (a.float(5), a.float(6), a.float(7), a.float(8), a.float(9));
+        let (decay, momentum_decay, decoupled) = (a.float(10), a.float(11), a.flag(12));
+        let factor = |step: f64| beta1 * (1.0 - 0.5 * 0.96f64.powf(step * momentum_decay));
+        let (mu, next) = (factor(step), factor(step + 1.0));
+        each(e, &lists, |f| {
+            let g = descent(f, a.flag(13), if decoupled { 0.0 } else { decay });
+            let p = shrunk(f, if decoupled { 1.0 - lr * decay } else { 1.0 });
+            let old = f.get(4);
+            // Nothing was multiplied before the first step: there is 0.
+            let product = f.with(if step == 1.0 { &math::ADD } else { &math::MUL }, old, mu);
+            f.set(4, product);
+            let product = f.get(4);
+            let m = average(f, 2, g, beta1);
+            let v = average_square(f, 3, g, beta2);
+            let v = f.with(&math::DIV, v, 1.0 - beta2.powf(step));
+            let d = root(f, v, 1.0, eps);
+            let rest = f.before(&math::SUB, 1.0, product);
+            let part = f.with(&math::MUL, g, lr * (1.0 - mu));
+            let part = f.of_two(&math::DIV, part, rest);
+            let part = f.of_two(&math::DIV, part, d);
+            let p = f.of_two(&math::SUB, p, part);
+            let ahead = f.with(&math::MUL, product, next);
+            let rest = f.before(&math::SUB, 1.0, ahead);
+            let part = f.with(&math::MUL, m, lr * next);
+            let part = f.of_two(&math::DIV, part, rest);
+            let part = f.of_two(&math::DIV, part, d);
+            let p = f.of_two(&math::SUB, p, part);
+            f.set(P, p);
+        })
+    }),
+);
+
+const RADAM_PARAMS: &[Param] = &[
+    PARAMS,
+    GRADS,
+    state("exp_avg"),
+    state("exp_avg_sq"),
+    STEP,
+    LR,
+    number("beta1", 0.9),
+    number("beta2", 0.999),
+    EPS,
+    WEIGHT_DECAY,
+    flag("decoupled_weight_decay"),
+    MAXIMIZE,
+];
+
+/// Source: Liu et al., "On the Variance of the Adaptive Learning Rate and Beyond" (2019).
+static RADAM: Op = step(
+    "_radam_step",
+    RADAM_PARAMS,
+    "A step of RAdam.",
+    Lower::Steps(|e, a| {
+        let lists = lists(a, 4, |_| true, RADAM_PARAMS)?;
+        let (step, lr, beta1, beta2, eps) = (a.float(4), a.float(5), a.float(6), a.float(7), a.float(8));
+        let (decay, decoupled) = (a.float(9), a.flag(10));
+        let beta = beta2.powf(step);
+        let most = 2.0 / (1.0 - beta2) - 1.0;
+        let length = most - 2.0 * step * beta / (1.0 - beta);
+        each(e, &lists, |f| {
+            let g = descent(f, a.flag(11), if decoupled { 0.0 } else { decay });
+            let p = shrunk(f, if decoupled { 1.0 - lr * decay } else { 1.0 });
+            let m = average(f, 2, g, beta1);
+            let v = average_square(f, 3, g, beta2);
+            let mut step = f.with(&math::MUL, m, lr / (1.0 - beta1.powf(step)));
+            if length > 5.0 {
+                let even = (length - 4.0) * (length - 2.0) * most / ((most - 4.0) * (most - 2.0) * length);
+                step = f.with(&math::MUL, step, even.sqrt() * (1.0 - beta).sqrt());
+                let d = root(f, v, 1.0, eps);
+                step = f.of_two(&math::DIV, step, d);
+            }
+            let p = f.of_two(&math::SUB, p, step);
+            f.set(P, p);
+        })
     }),
 );
 
@@ -417,10 +606,12 @@ static CLIP_NORM: Op = step(
         let safe = e.add(&total, float(1e-6))?;
         let factor = e.rev(&DIV, float(a.float(1)), &safe)?;
         let factor = e.call(&CLAMP, args![&factor, (), float(1.0)])?;
-        for g in grads {
-            let factor = e.cast(&factor, g.dtype())?;
-            e.apply_inplace(&MUL, args![g, &factor])?;
-        }
+        let factors = grads.iter().map(|g| e.cast(&factor, g.dtype())).collect::<Result<Vec<Tensor>>>()?;
+        each(e, &[grads, &factors], |f| {
+            let (g, factor) = (f.get(0), f.get(1));
+            let scaled = f.of_two(&math::MUL, g, factor);
+            f.set(0, scaled);
+        })?;
         Ok(vec![total])
     }),
 );
@@ -432,12 +623,13 @@ static CLIP_VALUE: Op = step(
     "Clips gradients element by element.",
     Lower::Steps(|e, a| {
         let value = a.float(1);
-        for g in a.tensor_list(0) {
-            let held = e.call(&CLAMP, args![g, float(-value), float(value)])?;
-            write(e, g, &held)?;
-        }
-        Ok(Vec::new())
+        each(e, &[a.tensor_list(0)], |f| {
+            let g = f.get(0);
+            let held = f.with_two(&math::CLAMP, g, [-value, value]);
+            f.set(0, held);
+        })
     }),
 );
 
-pub static ROWS: &[&Op] = &[&SGD, &ADAM, &RMSPROP, &ADAGRAD, &LION, &LARGEST, &CLIP_NORM, &CLIP_VALUE];
+pub static ROWS: &[&Op] =
+    &[&SGD, &ADAM, &RMSPROP, &ADAGRAD, &LION, &ADAMAX, &ADADELTA, &NADAM, &RADAM, &LARGEST, &CLIP_NORM, &CLIP_VALUE];

@@ -128,6 +128,7 @@ pub fn texts() -> Vec<Source> {
         let views: Vec<RawView> = case.inputs.iter().chain(&outputs).map(|m| m.view.clone()).collect();
         device::fused(&case.program, &case.shape, &views, &[0; 8], &mut recorder).unwrap();
     }
+    super::each::queue(&mut recorder);
     recorder.0
 }
 

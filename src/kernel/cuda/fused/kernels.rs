@@ -338,6 +338,106 @@ pub(super) fn rows(parts: &Parts, views: &[RawView], form: &Form) -> String {
     text
 }
 
+/// `ts_each`: a program over the members of a table. A block belongs to one member, found by the number of its first
+/// block, and takes `unroll` rounds of vectors of it; its first block takes the elements past the last whole vector.
+/// `columns` names the pointer of each slot.
+pub(super) fn each(parts: &Parts, views: &[RawView], shape: &EachShape, columns: &[usize], steps: &[Step]) -> String {
+    let EachShape { vector: v, unroll: u, capacity, .. } = *shape;
+    let mut text = String::new();
+    let at = |slot: usize| format!("(({}*)g.p[m][{}])", memory_type(views[slot].dtype), columns[slot]);
+    let index = |slot: usize, i: &str| if steps[slot] == Step::Zero { "0".to_string() } else { i.to_string() };
+    let _ = writeln!(text, "TS_KERNEL void __launch_bounds__({BLOCK}) ts_each(const __grid_constant__ Args g) {{");
+    let _ = writeln!(text, "    if (g.hold && *(const volatile ts_u32*)g.hold) return;\n    int m = 0;");
+    let _ = writeln!(
+        text,
+        "    for (int d = {}; d > 0; d /= 2) if (m + d < (int)g.count && blockIdx.x >= g.first[m + d]) m += d;",
+        capacity / 2
+    );
+    let _ = writeln!(text, "    const ts_u64 n = g.n[m], block = blockIdx.x - g.first[m];\n    Acc none;");
+    for &slot in &parts.loads {
+        let _ = writeln!(text, "    ts_vec<{}, {v}> x{slot}[{u}];", memory_type(views[slot].dtype));
+    }
+    let round = |body: &str| {
+        format!(
+            "    _Pragma(\"unroll\") for (int u = 0; u < {u}; u++) {{\n        \
+             const ts_u64 i = (block * {u} + u) * {BLOCK} + threadIdx.x;\n        if (i < n / {v}) {{\n{body}        }}\n    }}\n"
+        )
+    };
+    let mut loads = String::new();
+    for &slot in &parts.loads {
+        let memory = memory_type(views[slot].dtype);
+        let line = if steps[slot] == Step::Zero {
+            format!("for (int v = 0; v < {v}; v++) x{slot}[u].x[v] = {}[0];", at(slot))
+        } else {
+            format!("x{slot}[u] = ((const ts_vec<{memory}, {v}>*){})[i];", at(slot))
+        };
+        let _ = writeln!(loads, "            {line}");
+    }
+    text.push_str(&round(&loads));
+    let mut body = String::new();
+    for &slot in &parts.stores {
+        let _ = writeln!(body, "            ts_vec<{}, {v}> y{slot};", memory_type(views[slot].dtype));
+    }
+    let _ = writeln!(
+        body,
+        "            _Pragma(\"unroll\") for (int v = 0; v < {v}; v++) {{\n                In in; Out out;"
+    );
+    for &slot in &parts.loads {
+        let _ = writeln!(body, "                in.a{slot} = x{slot}[u].x[v];");
+    }
+    let _ = writeln!(body, "                element(g, in, 0, 0, out, none);");
+    for &slot in &parts.stores {
+        let _ = writeln!(body, "                y{slot}.x[v] = out.a{slot};");
+    }
+    let _ = writeln!(body, "            }}");
+    for &slot in &parts.stores {
+        let memory = memory_type(views[slot].dtype);
+        let _ = writeln!(body, "            ((ts_vec<{memory}, {v}>*){})[i] = y{slot};", at(slot));
+    }
+    text.push_str(&round(&body));
+    if v > 1 {
+        let _ = writeln!(text, "    const ts_u64 i = n / {v} * {v} + threadIdx.x;\n    if (block == 0 && i < n) {{");
+        let _ = writeln!(text, "        In in; Out out;");
+        for &slot in &parts.loads {
+            let _ = writeln!(text, "        in.a{slot} = {}[{}];", at(slot), index(slot, "i"));
+        }
+        let _ = writeln!(text, "        element(g, in, 0, 0, out, none);");
+        for &slot in &parts.stores {
+            let _ = writeln!(text, "        {}[i] = out.a{slot};", at(slot));
+        }
+        text.push_str("    }\n");
+    }
+    text.push_str("}\n");
+    text
+}
+
+/// What the text of a step over many tensors depends on besides the program.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct EachShape {
+    /// Elements that a thread takes together.
+    pub vector: u64,
+    pub unroll: u64,
+    /// Members of one launch at most, a power of two.
+    pub capacity: usize,
+    pub columns: usize,
+    pub scalars: usize,
+}
+
+impl EachShape {
+    /// The arguments: one struct of 64-bit words, in this order.
+    pub fn args(&self) -> String {
+        let EachShape { capacity, columns, scalars, .. } = self;
+        format!(
+            "struct Args {{\n    ts_u64 count, hold;\n    ts_u64 s[{scalars}];\n    ts_u64 n[{capacity}];\n    \
+             ts_u64 first[{capacity}];\n    char* p[{capacity}][{columns}];\n}};\n"
+        )
+    }
+
+    pub fn words(&self) -> usize {
+        2 + self.scalars + self.capacity * (2 + self.columns)
+    }
+}
+
 /// How far apart a thread's vectors are in `ts_rows`.
 const LANES: &str = "g.lanes";
 

@@ -4,10 +4,12 @@
 //! merged in an order that shapes fix, in f32 for f32 and wider classes in themselves, so that results never depend
 //! on timing.
 
+mod each;
 mod kernels;
 pub(super) mod space;
 mod text;
 
+pub use each::{Each, Table};
 pub use text::memory_type;
 
 use super::{Gpu, GpuError, Launch, Param, Source};

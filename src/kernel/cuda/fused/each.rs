@@ -1,0 +1,141 @@
+//! One program over many tensors by one launch: a table of sizes and addresses among the arguments tells each block
+//! what to work on. A table that is too long for the arguments takes several launches.
+
+use super::kernels::{self, BLOCK, EachShape};
+use super::space::Step;
+use super::{MAX_ARGUMENTS, text};
+use crate::kernel::abi::RawView;
+use crate::kernel::cuda::{Gpu, GpuError, Launch, Param, Source};
+use crate::kernel::program::{Class, Program};
+
+/// Vectors that a thread takes. Bound: seven vectors of 16 bytes in registers, and blocks enough for small models.
+const UNROLL: u64 = 1;
+
+/// What to work on: for each member its size in elements and the address behind each column.
+#[derive(Clone, Copy, Debug)]
+pub struct Table<'a> {
+    /// By slot of the program: its column.
+    pub columns: &'a [usize],
+    /// How many columns there are.
+    pub width: usize,
+    /// Member after member, `width` each.
+    pub addresses: &'a [u64],
+    pub sizes: &'a [u64],
+}
+
+/// A step over many tensors that prepares itself at its first run. The program, the views' dtypes and the number of
+/// members are the same at each run.
+#[derive(Default)]
+pub struct Each {
+    /// For addresses that are all multiples of 16, and for others.
+    aligned: Option<Plan>,
+    others: Option<Plan>,
+}
+
+struct Plan {
+    source: Source,
+    shape: EachShape,
+    scalars: Vec<Option<Class>>,
+    words: Vec<u64>,
+}
+
+impl Each {
+    /// Queues the step. `views` are those of any member, by slot: dense lines, or numbers that are repeated.
+    pub fn run(
+        &mut self,
+        program: &Program,
+        views: &[RawView],
+        table: &Table<'_>,
+        scalars: &[u64],
+        gpu: &mut dyn Gpu,
+    ) -> Result<(), GpuError> {
+        let aligned = table.addresses.iter().all(|address| address.is_multiple_of(16));
+        let slot = if aligned { &mut self.aligned } else { &mut self.others };
+        let plan = match slot {
+            Some(plan) => plan,
+            None => slot.insert(Plan::new(program, views, table, scalars.len(), aligned)?),
+        };
+        let hold = gpu.hold() as u64;
+        let parts =
+            table.sizes.chunks(plan.shape.capacity).zip(table.addresses.chunks(plan.shape.capacity * table.width));
+        for (sizes, addresses) in parts {
+            plan.launch(sizes, addresses, scalars, hold, gpu)?;
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    fn new(
+        program: &Program,
+        views: &[RawView],
+        table: &Table<'_>,
+        scalars: usize,
+        aligned: bool,
+    ) -> Result<Plan, GpuError> {
+        if let Some(unknown) = text::unknown(program) {
+            return Err(GpuError::Unsupported(unknown));
+        }
+        let parts = text::parts(program, views, scalars);
+        let steps: Vec<Step> = views
+            .iter()
+            .map(|view| if view.strides.iter().all(|&stride| stride == 0) { Step::Zero } else { Step::Unit })
+            .collect();
+        let smallest = views.iter().map(|view| view.dtype.size_bytes()).min().unwrap_or(4);
+        let vector = if aligned { (16 / smallest as u64).clamp(2, 8) } else { 1 };
+        let columns = table.width;
+        let shape = |capacity| EachShape { vector, unroll: UNROLL, capacity, columns, scalars: scalars.max(1) };
+        let mut capacity = table.sizes.len().next_power_of_two();
+        while capacity > 1 && shape(capacity).words() * 8 > MAX_ARGUMENTS {
+            capacity /= 2;
+        }
+        let shape = shape(capacity);
+        if shape.words() * 8 > MAX_ARGUMENTS {
+            return Err(GpuError::Unsupported("a step with this many operands"));
+        }
+        let kernel = kernels::each(&parts, views, &shape, table.columns, &steps);
+        let source = Source::new(format!("{}{}{}{kernel}", parts.includes, shape.args(), parts.element));
+        Ok(Plan { source, shape, scalars: parts.scalars, words: vec![0; shape.words()] })
+    }
+
+    fn launch(
+        &mut self,
+        sizes: &[u64],
+        addresses: &[u64],
+        scalars: &[u64],
+        hold: u64,
+        gpu: &mut dyn Gpu,
+    ) -> Result<(), GpuError> {
+        let EachShape { vector, unroll, capacity, scalars: numbers, .. } = self.shape;
+        let (head, rest) = self.words.split_at_mut(2);
+        head.copy_from_slice(&[sizes.len() as u64, hold]);
+        let (s, rest) = rest.split_at_mut(numbers);
+        for ((word, &bits), class) in s.iter_mut().zip(scalars).zip(&self.scalars) {
+            *word = match class {
+                Some(Class::F32) => (f64::from_bits(bits) as f32).to_bits() as u64,
+                _ => bits,
+            };
+        }
+        let (n, rest) = rest.split_at_mut(capacity);
+        let (first, p) = rest.split_at_mut(capacity);
+        n[..sizes.len()].copy_from_slice(sizes);
+        p[..addresses.len()].copy_from_slice(addresses);
+        let mut blocks = 0;
+        for (first, &size) in first.iter_mut().zip(sizes) {
+            *first = blocks;
+            blocks += (size / vector).div_ceil(BLOCK * unroll).max(1);
+        }
+        if blocks >= 1 << 31 {
+            return Err(GpuError::Unsupported("a step over this many elements"));
+        }
+        let args = [Param::Words(&self.words)];
+        gpu.launch(&Launch {
+            source: &self.source,
+            entry: "ts_each",
+            grid: [blocks as u32, 1, 1],
+            block: [BLOCK as u32, 1, 1],
+            shared_bytes: 0,
+            args: &args,
+        })
+    }
+}

@@ -1,0 +1,103 @@
+//! A program over many tensors by one launch: each member gets what the host gives it alone.
+
+use super::HostGpu;
+use super::fused::{Memory, wave};
+use tscript::DType;
+use tscript::kernel::abi::{RawView, Threads};
+use tscript::kernel::cpu::{elementwise as math, fused as host};
+use tscript::kernel::cuda::Gpu;
+use tscript::kernel::cuda::fused::{Each, Table};
+use tscript::kernel::program::Program;
+use tscript::op::formula::Formula;
+
+/// `p += -lr * (m = 0.9 m + g * factor)`: two operands that are written, one that is read, one number for all.
+fn momentum(dtypes: &[DType]) -> Formula {
+    let mut f = Formula::new(dtypes);
+    let (m, g, factor) = (f.get(1), f.get(2), f.get(3));
+    let old = f.with(&math::MUL, m, 0.9);
+    let g = f.of_two(&math::MUL, g, factor);
+    let new = f.of_two(&math::ADD, old, g);
+    f.set(1, new);
+    let (p, m) = (f.get(0), f.get(1));
+    let step = f.with(&math::MUL, m, -0.125);
+    let new = f.of_two(&math::ADD, p, step);
+    f.set(0, new);
+    f
+}
+
+/// Memory of the operands of one member, `shift` elements behind a multiple of 16 bytes.
+fn member(n: usize, dtypes: &[DType], shift: usize, salt: usize) -> Vec<(Memory, RawView)> {
+    let make = |(operand, &dtype): (usize, &DType)| {
+        let count = if operand == 3 { 1 } else { n + shift };
+        let memory = Memory::new(dtype, &[count], &[1], |i| wave(i * (operand + 2) + salt));
+        let mut view = memory.view.clone();
+        if operand < 3 {
+            view.ptr = view.ptr.wrapping_add(shift * dtype.size_bytes());
+        }
+        view.shape[0] = n;
+        view.strides[0] = if operand == 3 { 0 } else { 1 };
+        (memory, view)
+    };
+    dtypes.iter().enumerate().map(make).collect()
+}
+
+fn check(dtypes: &[DType], sizes: &[usize], shift: usize) {
+    let Some(mut gpu) = HostGpu::open() else { return };
+    let formula = momentum(dtypes);
+    let scalars: Vec<u64> = formula.scalars.iter().map(|x| x.to_bits()).collect();
+    let columns: Vec<usize> = formula.slots.iter().map(|&(operand, _)| operand).collect();
+    let program = Program::new(formula.instrs, formula.regs, 0);
+    let make = || -> Vec<Vec<(Memory, RawView)>> {
+        sizes.iter().enumerate().map(|(salt, &n)| member(n, dtypes, shift, salt)).collect()
+    };
+    let (ours, theirs) = (make(), make());
+    let views =
+        |member: &[(Memory, RawView)]| -> Vec<RawView> { columns.iter().map(|&c| member[c].1.clone()).collect() };
+    for (member, &n) in theirs.iter().zip(sizes) {
+        // SAFETY: every memory is as large as its view.
+        unsafe { host::run(&program, &[n], &views(member), &scalars, &Threads::ONE, &[]) };
+    }
+    let addresses: Vec<u64> = ours.iter().flatten().map(|(_, view)| view.ptr as u64).collect();
+    let sizes_wide: Vec<u64> = sizes.iter().map(|&n| n as u64).collect();
+    let table = Table { columns: &columns, width: dtypes.len(), addresses: &addresses, sizes: &sizes_wide };
+    Each::default().run(&program, &views(&ours[0]), &table, &scalars, &mut gpu).unwrap();
+    for (at, (a, b)) in ours.iter().zip(&theirs).enumerate() {
+        for (operand, (a, b)) in a.iter().zip(b).enumerate() {
+            assert_eq!(a.0.values(), b.0.values(), "{dtypes:?} shifted by {shift}: operand {operand} of member {at}");
+        }
+    }
+    // One launch, or as many as the arguments' size asks for.
+    assert_eq!(gpu.launches > 1, sizes.len() > 64, "{} launches", gpu.launches);
+}
+
+/// Steps for a compile test.
+pub fn queue(gpu: &mut dyn Gpu) {
+    for dtype in [DType::F32, DType::F64, DType::BF16, DType::F16] {
+        let dtypes = [dtype; 4];
+        let formula = momentum(&dtypes);
+        let columns: Vec<usize> = formula.slots.iter().map(|&(operand, _)| operand).collect();
+        let program = Program::new(formula.instrs, formula.regs, 0);
+        let one = member(9, &dtypes, 0, 0);
+        let views: Vec<RawView> = columns.iter().map(|&c| one[c].1.clone()).collect();
+        let addresses: Vec<u64> = one.iter().map(|(_, view)| view.ptr as u64).collect();
+        let table = Table { columns: &columns, width: 4, addresses: &addresses, sizes: &[9] };
+        Each::default().run(&program, &views, &table, &[0; 8], gpu).unwrap();
+    }
+}
+
+#[test]
+fn members_of_any_size_are_stepped_by_one_launch() {
+    for dtype in [DType::F32, DType::F64, DType::BF16, DType::F16] {
+        let sizes = [1, 3, 4, 5, 255, 256, 1024, 1027, 4096, 7000];
+        check(&[dtype; 4], &sizes, 0);
+        check(&[dtype; 4], &sizes, 1);
+        check(&[dtype; 4], &[17], 0);
+    }
+    check(&[DType::BF16, DType::F32, DType::BF16, DType::F32], &[5, 800, 31], 0);
+}
+
+#[test]
+fn a_long_table_takes_several_launches() {
+    let sizes: Vec<usize> = (0..150).map(|i| 1 + i * 7 % 90).collect();
+    check(&[DType::F32; 4], &sizes, 0);
+}
