@@ -6,6 +6,8 @@ use super::members;
 use super::session::Session;
 use super::source::LAST;
 use super::source::lex::{Kind, LexError, Token, lex_partial};
+use super::source::pass::written_name;
+use super::source::scope::EXPORTED;
 use super::value::Tensor;
 use crate::base::dtype::DType;
 use crate::op::row::{self, CallForm};
@@ -181,9 +183,9 @@ impl Session {
     pub fn signature(&self, text: &str) -> Option<String> {
         let typed = Typed::new(text);
         let around = typed.call(typed.tokens.len())?;
-        let own = self.functions.iter_functions().filter(|function| function.name == around.name);
+        let own = self.functions.iter_functions().filter(|function| written_name(function.name) == around.name);
         if let Some(function) = own.max_by_key(|function| function.params.len()) {
-            return Some(format!("{}({})", function.name, function.params.join(", ")));
+            return Some(format!("{}({})", around.name, function.params.join(", ")));
         }
         manual::signature(&around.name, around.method)
     }
@@ -194,7 +196,7 @@ impl Session {
         let modules = self.lasting.modules().map(|name| format!("{name}::"));
         let mut names: Vec<String> = variables.chain(modules).collect();
         let own = self.functions.iter_functions().filter(|function| !function.name.starts_with("anon$"));
-        names.extend(own.map(|function| format!("{}(", super::source::pass::written_name(function.name))));
+        names.extend(own.map(|function| format!("{}(", written_name(function.name))));
         // Hundreds of names are no help.
         if !prefix.is_empty() {
             let rows = table::all().filter(|op| matches!(op.call, CallForm::Both | CallForm::Function));
@@ -220,7 +222,8 @@ impl Session {
         let natives: Vec<String> = manual::natives().filter_map(inside).map(|name| format!("{name}(")).collect();
         let Some(module) = self.lasting.module(module) else { return natives };
         let functions = module.iter_script_fn_info().map(|(_, _, name, ..)| name);
-        let functions = functions.filter(|name| !name.starts_with("anon$")).map(|name| format!("{name}("));
+        let exported = functions.filter_map(|name| name.strip_suffix(EXPORTED));
+        let functions = exported.map(|name| format!("{}(", written_name(name)));
         functions.chain(module.iter_var().map(|(name, _)| name.to_string())).collect()
     }
 

@@ -5,6 +5,7 @@
 
 use super::error::Error;
 use super::session::Session;
+use super::source::scope::Names;
 use super::source::{LAST, SourceKind, SourceMap};
 use rhai::{Dynamic, Position};
 use std::sync::atomic::Ordering;
@@ -66,7 +67,9 @@ impl Session {
     pub fn is_finished(&self, text: &str) -> bool {
         let mut map = SourceMap::new();
         let natives = self.host.natives.read();
-        let Ok(added) = map.add(SourceKind::Repl(0), "", text, &|name| natives.contains(name)) else { return true };
+        let Ok(added) = map.add(SourceKind::Repl(0), "", text, &|name| natives.contains(name), Names::NONE) else {
+            return true;
+        };
         if added.problem.is_some() {
             return !added.incomplete;
         }

@@ -1,7 +1,9 @@
 //! What every native function of a session shares.
 
 use super::error::Known;
+use super::members;
 use super::raise::{raise, site};
+use super::source::scope::{self, Function, Names, SCRIPT};
 use super::source::{Source, SourceKind, SourceMap};
 use crate::base::diag::{Diag, Focus, Result};
 use crate::base::span::{Origin, Site};
@@ -29,6 +31,10 @@ pub struct Host {
     pub known: RwLock<Known>,
     /// Names of native functions: what never runs script code.
     pub natives: RwLock<BTreeSet<String>>,
+    /// Functions of the script's own that natives share their names with.
+    pub own_functions: RwLock<BTreeSet<Function>>,
+    /// Modules that were loaded from texts.
+    modules: AtomicU32,
     /// Somebody wants the script to stop.
     pub interrupt: Arc<AtomicBool>,
     pub print: super::show::Printing,
@@ -51,6 +57,8 @@ impl Host {
             sources: Arc::default(),
             known: RwLock::default(),
             natives: RwLock::default(),
+            own_functions: RwLock::default(),
+            modules: AtomicU32::new(0),
             interrupt,
             print: super::show::Printing::default(),
             output: RwLock::new(Box::new(|text| println!("{text}"))),
@@ -60,11 +68,28 @@ impl Host {
         }
     }
 
-    /// Registers and rewrites a source; its own problem is an error too.
+    /// Registers and rewrites a script's source; its own problem is an error too.
     pub fn add_source(&self, kind: SourceKind, name: &str, text: &str) -> Result<Arc<Source>> {
+        let (natives, own) = (self.natives.read(), self.own_functions.read());
+        let is_taken = |name: &str| natives.contains(name) || members::is_member(name);
+        self.register(kind, name, text, Names { suffix: SCRIPT, all: false, is_taken: &is_taken, elsewhere: &own })
+    }
+
+    /// Registers and rewrites the files of a module, whose functions see each other and nobody else's.
+    pub fn add_module(&self, kind: SourceKind, key: &str, files: &[(String, String)]) -> Result<Vec<Arc<Source>>> {
+        let suffix = match key.strip_prefix("std:") {
+            Some(name) => scope::suffix(&format!("_{name}")),
+            None => scope::suffix(&(self.modules.fetch_add(1, Ordering::Relaxed) + 1).to_string()),
+        };
+        let elsewhere = files.iter().flat_map(|(_, text)| scope::definitions(text)).collect();
+        let names = Names { suffix: &suffix, all: true, is_taken: &|_| true, elsewhere: &elsewhere };
+        files.iter().map(|(name, text)| self.register(kind, name, text, names)).collect()
+    }
+
+    fn register(&self, kind: SourceKind, name: &str, text: &str, names: Names) -> Result<Arc<Source>> {
         let added = {
             let natives = self.natives.read();
-            self.sources.write().add(kind, name, text, &|name| natives.contains(name))?
+            self.sources.write().add(kind, name, text, &|name| natives.contains(name), names)?
         };
         if let Some(problem) = added.problem {
             return Err(problem);

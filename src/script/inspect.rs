@@ -2,6 +2,7 @@
 
 use super::error::Error;
 use super::session::Session;
+use super::source::pass::written_name;
 use rhai::{ASTNode, Expr, Stmt};
 use std::path::Path;
 
@@ -10,8 +11,10 @@ impl Session {
     pub fn functions_of(&mut self, path: impl AsRef<Path>) -> Result<Vec<(String, usize)>, Error> {
         let text = self.read_source(path.as_ref())?;
         let ast = self.compile_file(path.as_ref())?;
-        let mut found: Vec<(String, usize)> =
-            ast.iter_functions().map(|function| (function.name.to_string(), function.params.len())).collect();
+        let mut found: Vec<(String, usize)> = ast
+            .iter_functions()
+            .map(|function| (written_name(function.name).to_string(), function.params.len()))
+            .collect();
         found.retain(|(name, _)| !name.starts_with("anon$"));
         // Cost: one search a function; the interpreter keeps them by hash.
         found.sort_by_cached_key(|(name, _)| (text.find(&format!("fn {name}(")), name.clone()));

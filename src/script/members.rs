@@ -151,6 +151,11 @@ pub fn of_module() -> Vec<String> {
     members_of("model").into_iter().chain(more.map(|name| format!("{name}("))).collect()
 }
 
+/// Whether a value of the interpreter's own has a method of that name.
+pub fn is_member(name: &str) -> bool {
+    [ARRAY, MAP, TEXT, INT, FLOAT, CLOSURE].iter().any(|names| names.contains(&name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,12 +5,15 @@ use super::error;
 use super::host::Host;
 use super::raise::{raise, site_of};
 use super::source::SourceKind;
+use super::source::scope::{EXPORTED, written};
 use crate::base::code;
 use crate::base::diag::{Diag, Focus};
 use crate::base::span::Origin;
 use crate::base::suggest::nearest;
 use parking_lot::Mutex;
-use rhai::{Engine, EvalAltResult, FnNamespace, Module, ModuleResolver, Position, Scope, Shared};
+use rhai::{
+    AST, Engine, EvalAltResult, FnAccess, FnNamespace, Module, ModuleResolver, Position, Scope, ScriptFuncDef, Shared,
+};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -143,14 +146,15 @@ impl Resolver {
 
     fn evaluate(&self, engine: &Engine, found: &Found, at: Position) -> Result<Shared<Module>, Box<EvalAltResult>> {
         let known = self.host.known.read().clone();
-        let mut ast = rhai::AST::empty();
-        for (name, text) in &found.files {
-            let source = self.host.add_source(found.kind, name, text).map_err(|diag| raise(diag, at))?;
+        let mut ast = AST::empty();
+        let texts = self.host.add_module(found.kind, &found.key, &found.files).map_err(|diag| raise(diag, at))?;
+        for source in texts {
             let sources = self.host.sources.read().clone();
             let context = error::Context { sources: &sources, known: &known };
             let part = error::compile(engine, &Scope::new(), &source, &context);
             ast.combine(part.map_err(|mut errors| raise(errors.remove(0), at))?);
         }
+        let ast = with_exports(&ast);
         let mut module = Module::eval_ast_as_new(Scope::new(), &ast, engine)?;
         // Closures that a module returns must be callable by the importer (FACTS, "Closures and modules").
         let anonymous: Vec<u64> = module
@@ -165,6 +169,17 @@ impl Resolver {
         module.build_index();
         Ok(module.into())
     }
+}
+
+/// A module's functions under the names by which others call them, too.
+fn with_exports(ast: &AST) -> AST {
+    let mut functions = Module::clone(ast.shared_lib());
+    let exported = ast.iter_fn_def().filter(|def| def.access == FnAccess::Public && written(&def.name) != def.name);
+    for def in exported.cloned().collect::<Vec<_>>() {
+        let name = format!("{}{EXPORTED}", written(&def.name)).into();
+        functions.set_script_fn(ScriptFuncDef { name, ..ScriptFuncDef::clone(&def) });
+    }
+    AST::new(ast.statements().to_vec(), functions)
 }
 
 /// The file that a module name means inside a root; never outside of it.

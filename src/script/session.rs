@@ -6,6 +6,7 @@ use super::hooks::SessionHooks;
 use super::host::{Host, Native};
 use super::lasting::Lasting;
 use super::modules::{Modules, Resolver};
+use super::source::scope::{SCRIPT, written};
 use super::source::{Source, SourceKind};
 use super::stack::{self, Stack};
 use super::{arguments, bind, index, natives, progress, properties, show, storage};
@@ -327,8 +328,11 @@ impl Session {
                 *value = adopted.map_err(|diag| self.error(diag))?;
             }
         }
+        // A function that a native one shares its name with has a name of its own.
+        let own = self.host.own_functions.read().contains(&(name.to_string(), values.len()));
+        let name = if own { format!("{name}{SCRIPT}") } else { name.to_string() };
         let (engine, scope, functions) = (&self.engine, &mut self.scope, &self.functions);
-        let result = guarded(|| engine.call_fn_with_options::<Dynamic>(options, scope, functions, name, values));
+        let result = guarded(|| engine.call_fn_with_options::<Dynamic>(options, scope, functions, &name, values));
         let value = result.map_err(|diag| self.error(diag))?.map_err(|failure| self.failure(failure))?;
         self.cast(value)
     }
@@ -386,6 +390,9 @@ impl Session {
     pub(super) fn evaluate(&mut self, ast: &AST) -> Result<Dynamic, Error> {
         let merged = self.functions.merge(ast);
         self.functions = merged.clone_functions_only();
+        let own = self.functions.iter_functions().filter(|function| function.name.ends_with(SCRIPT));
+        let own = own.map(|function| (written(function.name).to_string(), function.params.len()));
+        *self.host.own_functions.write() = own.collect();
         let (engine, scope, lasting) = (&self.engine, &mut self.scope, &mut self.lasting);
         let result = guarded(|| lasting.evaluate(engine, scope, &merged));
         match result.map_err(|diag| self.error(diag))? {
@@ -404,7 +411,7 @@ impl Session {
         let mut known = self.host.known.read().clone();
         known.variables.extend(self.scope.iter().map(|(name, ..)| name.to_string()));
         let functions = ast.unwrap_or(&self.functions);
-        known.functions.extend(functions.iter_functions().map(|f| f.name.to_string()));
+        known.functions.extend(functions.iter_functions().map(|f| written(f.name).to_string()));
         known.modules.extend(super::modules::STD.iter().map(|(name, _)| name.to_string()));
         known
     }

@@ -8,6 +8,7 @@ use crate::base::diag::{Diag, Focus, Frame, Label, Severity};
 use crate::base::span::Site;
 use crate::script::error::Error;
 use crate::script::source::{Source, SourceMap};
+
 use ariadne::{Color, Config, IndexType, ReportKind};
 use std::io::IsTerminal;
 use std::ops::Range;
@@ -232,7 +233,7 @@ mod tests {
     use crate::script::source::SourceKind;
 
     fn add(map: &mut SourceMap, name: &str, text: &str) -> Arc<Source> {
-        map.add(SourceKind::File, name, text, &|_| true).unwrap().source
+        map.add(SourceKind::File, name, text, &|_| true, crate::script::source::scope::Names::NONE).unwrap().source
     }
 
     fn at(source: &Source, word: &str) -> Origin {
@@ -301,7 +302,16 @@ error[E0102]: there is no variable `x`
     #[test]
     fn stacks_help_and_other_sources() {
         let mut map = SourceMap::new();
-        let inner = map.add(SourceKind::Std, "std/nn.rhai", "fn f(x) {\n  x.sum()\n}\n", &|_| true).unwrap().source;
+        let inner = map
+            .add(
+                SourceKind::Std,
+                "std/nn.rhai",
+                "fn f(x) {\n  x.sum()\n}\n",
+                &|_| true,
+                crate::script::source::scope::Names::NONE,
+            )
+            .unwrap()
+            .source;
         let user = add(&mut map, "a.rhai", "let y = nn::f(1);\n");
         let mut diag = crate::base::diag::Diag::warning(code::RACE, "a race").help("first\nsecond");
         let origin = Origin { user: user.site(12), inner: inner.site(14) };

@@ -13,6 +13,7 @@ mod files;
 mod golden;
 mod late;
 mod limits;
+mod names;
 mod nn;
 mod opinfo;
 mod opinfo_host;

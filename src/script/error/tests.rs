@@ -3,6 +3,7 @@
 use super::*;
 use crate::base::span::Origin;
 use crate::script::raise::raise;
+use crate::script::source::scope::Names;
 use crate::script::source::{Hooks, Mark, SourceKind, install};
 use crate::tools::render::{Colour, render};
 use miette::Diagnostic;
@@ -37,8 +38,8 @@ fn known() -> Known {
 #[allow(clippy::vec_box)]
 fn errors(src: &str) -> (Vec<Box<Diag>>, Arc<RwLock<SourceMap>>) {
     let map = Arc::new(RwLock::new(SourceMap::new()));
-    map.write().add(SourceKind::Std, "std", "1;\n2;\n3;\n", &|_| true).unwrap();
-    let added = map.write().add(SourceKind::File, "t.rhai", src, &|_| true).unwrap();
+    map.write().add(SourceKind::Std, "std", "1;\n2;\n3;\n", &|_| true, Names::NONE).unwrap();
+    let added = map.write().add(SourceKind::File, "t.rhai", src, &|_| true, Names::NONE).unwrap();
     if let Some(problem) = added.problem {
         return (vec![problem], map);
     }

@@ -7,6 +7,7 @@
 
 use super::lex::LexError;
 use super::pass::{self, Marks, Options, Place, Rewritten, Underscore};
+use super::scope::Names;
 use super::span::Spans;
 use crate::base::code;
 use crate::base::diag::{Diag, Focus, Label, Result};
@@ -171,11 +172,18 @@ impl SourceMap {
     }
 
     /// Registers a text, rewrites it, and gives it lines. `is_native` tells which functions, methods and
-    /// `ns::name`s never run script code.
+    /// `ns::name`s never run script code, `names` whose functions are whose.
     ///
     /// An error (E0105) means that the text was not registered; a `problem` (E0101) that it was, so that
     /// the diagnostic can show it, but cannot be compiled: release it when it has been told.
-    pub fn add(&mut self, kind: SourceKind, name: &str, text: &str, is_native: &dyn Fn(&str) -> bool) -> Result<Added> {
+    pub fn add(
+        &mut self,
+        kind: SourceKind,
+        name: &str,
+        text: &str,
+        is_native: &dyn Fn(&str) -> bool,
+        names: Names,
+    ) -> Result<Added> {
         if text.len() > SOURCE_BYTES {
             let message = format!("{name} has {} bytes; a source may have {SOURCE_BYTES}", text.len());
             return Err(too_large(message, "load data with `load(path)` instead of writing it into the script"));
@@ -188,7 +196,7 @@ impl SourceMap {
         })?;
         let marks = if kind == SourceKind::Std { Marks::None } else { Marks::Set };
         let underscore = if matches!(kind, SourceKind::Repl(_)) { Underscore::LastValue } else { Underscore::Nothing };
-        let (rewritten, error) = match pass::rewrite(text, &Options { is_native, marks, underscore, base }) {
+        let (rewritten, error) = match pass::rewrite(text, &Options { is_native, marks, underscore, names, base }) {
             Ok(rewritten) => (rewritten, None),
             Err(error) => (pass::unchanged(text), Some(error)),
         };

@@ -1,5 +1,5 @@
 //! Sources of a session and the pass over them: text to tokens (`lex`), their shape (`tree`), the text that
-//! Rhai sees (`pass`), global lines (`map`), spans for diagnostics (`span`), and what an engine needs to
+//! Rhai sees (`pass`, `scope`), global lines (`map`), spans for diagnostics (`span`), and what an engine needs to
 //! run rewritten text (`hooks`).
 
 pub mod classes;
@@ -7,6 +7,7 @@ pub mod hooks;
 pub mod lex;
 pub mod map;
 pub mod pass;
+pub mod scope;
 pub mod span;
 pub mod tree;
 

@@ -13,6 +13,8 @@
 //! | `nn::f(x)`, `m.f(x)` in a user's source | `__at(0x000a0007,nn::f(x))` | the user's line while `std/` runs |
 //! | `eval(s)` | `__eval(s)` | Rhai's own would lose the source |
 //! | `fn new(x)`, `new(x)`, `nn::module(x)` | `fn __new(x)`, ... | Rhai lets no script function have a reserved name |
+//! | `f(x)` where a module defines `f` | `f__in3(x)` | Rhai mixes up functions of several modules (`scope.rs`) |
+//! | `nn::f(x)` | `nn::f__x(x)` | the name under which others call it |
 //! | `_` in an entry of the REPL | `__last_` | Rhai knows `_` only as the last case of a `switch` |
 //! | `with_device(d) { .. }` | `__with_device(d) { .. }` | a block that is custom syntax |
 //! | `with_device(d, \|\| f)` | `__inline_with_device(d, {f})` | the closure runs in place: no call, nothing captured |
@@ -30,6 +32,7 @@
 
 use super::hooks::{is_block_word, is_free_word};
 use super::lex::{self, LexError, Token};
+use super::scope::{self, Names};
 use super::tree::{self, Run};
 use crate::base::limits::MAX_COLUMNS;
 use std::ops::Range;
@@ -67,12 +70,12 @@ pub enum Place {
 }
 
 /// One change, at an original byte.
-struct Edit {
+struct Edit<'a> {
     at: usize,
     /// Closing texts come before opening ones; of these the widest comes first, of those the narrowest.
     opens: bool,
     width: usize,
-    text: &'static str,
+    text: &'a str,
     /// The name whose position a `__at(` holds.
     mark: Option<u32>,
     stands_for: Range<usize>,
@@ -86,6 +89,7 @@ pub struct Options<'a> {
     pub is_native: &'a dyn Fn(&str) -> bool,
     pub marks: Marks,
     pub underscore: Underscore,
+    pub names: Names<'a>,
     /// Global lines before the first one of this source.
     pub base: u32,
 }
@@ -112,6 +116,7 @@ pub fn written_name(name: &str) -> &str {
     if name == LAST {
         return "_";
     }
+    let name = scope::written(name);
     match name.strip_prefix("__") {
         Some(word) if word == "eval" || is_free_word(word) || is_block_word(word) => word,
         _ => name,
@@ -138,7 +143,13 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
             incomplete: false,
         });
     }
-    let mut edits = blanks(src, &tokens, start);
+    // First of all at its byte: the suffix belongs to the name.
+    let insert =
+        |at: usize, text| Edit { at, opens: false, width: 0, text, mark: None, stands_for: at..at, removed: 0 };
+    let own = scope::places(src, &tokens, &tree, &options.names).into_iter().map(|at| insert(at, options.names.suffix));
+    let mut edits: Vec<Edit> = own.collect();
+    edits.extend(tree.qualified.iter().map(|&name| insert(tokens[name as usize].end as usize, scope::EXPORTED)));
+    edits.extend(blanks(src, &tokens, start));
     let bytes = |run: Run| tokens[run.first as usize].start as usize..tokens[run.last as usize].end as usize;
     for &run in &tree.truths {
         wrap(&mut edits, bytes(run), bytes(run), "__truth(", ")");
@@ -195,7 +206,7 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
     Ok(emit(src, &tokens, edits, options.base))
 }
 
-fn wrap(edits: &mut Vec<Edit>, bytes: Range<usize>, stands_for: Range<usize>, open: &'static str, close: &'static str) {
+fn wrap<'a>(edits: &mut Vec<Edit<'a>>, bytes: Range<usize>, stands_for: Range<usize>, open: &'a str, close: &'a str) {
     let width = bytes.len();
     let end = stands_for.clone();
     edits.push(Edit { at: bytes.start, opens: true, width, text: open, mark: None, stands_for, removed: 0 });
@@ -204,7 +215,7 @@ fn wrap(edits: &mut Vec<Edit>, bytes: Range<usize>, stands_for: Range<usize>, op
 
 /// What Rhai would stumble over between tokens: a byte order mark, a `#!` line, and a carriage return alone,
 /// which ends a comment and counts as a line to Rhai but to no editor.
-fn blanks(src: &str, tokens: &[Token], start: usize) -> Vec<Edit> {
+fn blanks(src: &str, tokens: &[Token], start: usize) -> Vec<Edit<'static>> {
     let mut edits = Vec::new();
     let mut replace = |range: Range<usize>, text: &'static str| {
         let stands_for = range.start..range.start;
@@ -230,7 +241,7 @@ fn blanks(src: &str, tokens: &[Token], start: usize) -> Vec<Edit> {
     edits
 }
 
-fn emit(src: &str, tokens: &[Token], edits: Vec<Edit>, base: u32) -> Rewritten {
+fn emit(src: &str, tokens: &[Token], edits: Vec<Edit<'_>>, base: u32) -> Rewritten {
     let mut out = Rewritten { text: String::with_capacity(src.len() + 16 * edits.len()), ..Rewritten::default() };
     let mut holes = Vec::new();
     let mut from = 0;

@@ -3,13 +3,15 @@
 use super::hooks::{Hooks, Mark, install};
 use super::map::{SourceKind, SourceMap};
 use super::pass::{self, Marks, Options, Place, Underscore};
+use super::scope::Names;
 use crate::base::diag::Focus;
 use crate::base::span::Site;
 use parking_lot::Mutex;
 use rhai::{Dynamic, Engine, EvalAltResult, NativeCallContext, Position, Scope};
 use std::sync::Arc;
 
-const OPTIONS: Options = Options { is_native: &native, marks: Marks::Set, underscore: Underscore::Nothing, base: 0 };
+const OPTIONS: Options =
+    Options { is_native: &native, marks: Marks::Set, underscore: Underscore::Nothing, names: Names::NONE, base: 0 };
 
 fn native(name: &str) -> bool {
     matches!(
@@ -101,12 +103,35 @@ fn tries_and_eval() {
     assert_eq!(seen("try{}catch(e){}"), "try {__try_wait {}}catch(e){}".replace("try {", "try{"));
     assert_eq!(seen("eval(\"1\")"), "__eval(\"1\")");
     assert_eq!(seen("fn new(is) { var(is) } new(m.new)"), "fn __new(is) { var(is) } __new(m.new)");
-    assert_eq!(seen("nn::module(null)"), "@1:23(nn::__module(null))");
+    assert_eq!(seen("nn::module(null)"), "@1:23(nn::__module__x(null))");
+}
+
+#[test]
+fn own_functions() {
+    let names = Names { suffix: "__in7", all: true, ..Names::NONE };
+    let options = Options { names, marks: Marks::None, ..OPTIONS };
+    let seen = |src: &str| pass::rewrite(src, &options).unwrap().text;
+    // By name and number of arguments; closures' commas are not the call's.
+    assert_eq!(seen("fn f(a, b) { f(a) + f(a, |x, y| x) }"), "fn f__in7(a, b) { f(a) + f__in7(a, |x, y| x) }");
+    assert_eq!(seen("fn f() { this } x.f(); x.f(1); m::f()"), "fn f__in7() { this } x.f__in7(); x.f(1); m::f__x()");
+    assert_eq!(seen("fn f(x) { x } y.f(1)"), "fn f__in7(x) { x } y.f(1)");
+    assert_eq!(
+        seen("fn f(x) { x } let g = [f, Fn(\"f\"), #{f: 1}.f]"),
+        "fn f__in7(x) { x } let g = [f__in7, Fn(\"f__in7\"), #{f: 1}.f]"
+    );
+    assert_eq!(seen("fn f(x) { x } |f| f + f(1)"), "fn f__in7(x) { x } |f| f + f__in7(1)");
+    assert_eq!(seen("if f {} fn f() {}"), "if __truth(f__in7) {} fn f__in7() {}");
+    assert_eq!(seen("fn new() {} new()"), "fn __new__in7() {} __new__in7()");
+    // Of a script, only what shares its name with a native function.
+    let script = Names { suffix: "__in0", is_taken: &native, ..Names::NONE };
+    let text =
+        pass::rewrite("fn relu(x) { f(x) } fn f(x) { relu(x) }", &Options { names: script, ..OPTIONS }).unwrap().text;
+    assert_eq!(text, "fn relu__in0(x) { f(x) } fn f(x) { relu__in0(x) }");
 }
 
 #[test]
 fn marks() {
-    assert_eq!(seen("nn::linear(2, 3)"), "@1:21(nn::linear(2, 3))");
+    assert_eq!(seen("nn::linear(2, 3)"), "@1:21(nn::linear__x(2, 3))");
     assert_eq!(seen("x\n  .relu()\n  .forward(1)"), "@3:4(x\n  .relu()\n  .forward(1))");
     assert_eq!(seen("m.a(n.b())"), "@1:19(m.a(@1:39(n.b())))");
     // An assignment's target stays one; a function of the same source is the user's own.
@@ -177,7 +202,7 @@ fn token_soup_never_panics() {
         let length = 1 + random.below(30);
         let src: String = (0..length).flat_map(|_| [SOUP[random.below(SOUP.len())], " "]).collect();
         let mut map = SourceMap::new();
-        let added = map.add(SourceKind::File, "soup", &src, &native).unwrap();
+        let added = map.add(SourceKind::File, "soup", &src, &native, Names::NONE).unwrap();
         for at in [0, src.len() / 2, src.len()] {
             let site = added.source.site(at);
             for focus in [Focus::Call, Focus::Expression, Focus::Argument(0), Focus::Keyword] {
@@ -336,8 +361,8 @@ fn leaving_a_try_waits() {
 fn calls_know_their_place() {
     let src = "let x = if 1 && 1 { `🦀${\n\t where_am_i() }` };\nx";
     let mut map = SourceMap::new();
-    map.add(SourceKind::Std, "a", "1\n2\n3", &native).unwrap();
-    let source = map.add(SourceKind::File, "b", src, &native).unwrap().source;
+    map.add(SourceKind::Std, "a", "1\n2\n3", &native, Names::NONE).unwrap();
+    let source = map.add(SourceKind::File, "b", src, &native, Names::NONE).unwrap().source;
     assert_eq!(source.base, 3);
     let engine = engine(Arc::default());
     let ast = engine.compile_scripts_with_scope(&Scope::new(), source.compiled()).unwrap();
@@ -353,7 +378,7 @@ fn calls_know_their_place() {
 fn lines_are_given_again() {
     let mut map = SourceMap::new();
     let add = |map: &mut SourceMap, lines: usize| {
-        map.add(SourceKind::Repl(1), "r", &"\n".repeat(lines - 1), &native).map(|added| added.source)
+        map.add(SourceKind::Repl(1), "r", &"\n".repeat(lines - 1), &native, Names::NONE).map(|added| added.source)
     };
     let a = add(&mut map, 10).unwrap();
     let b = add(&mut map, 5).unwrap();
@@ -368,8 +393,9 @@ fn lines_are_given_again() {
     assert!(add(&mut map, 65_535 - 28).is_ok());
     assert!(add(&mut map, 1).is_err());
     let mut map = SourceMap::new();
-    assert!(map.add(SourceKind::File, "long", &"é".repeat(65_534), &native).is_ok());
-    let error = map.add(SourceKind::File, "long", &format!("1\n{}", "x".repeat(65_535)), &native).unwrap_err();
+    assert!(map.add(SourceKind::File, "long", &"é".repeat(65_534), &native, Names::NONE).is_ok());
+    let error =
+        map.add(SourceKind::File, "long", &format!("1\n{}", "x".repeat(65_535)), &native, Names::NONE).unwrap_err();
     assert_eq!(error.message, "line 2 of long is longer than 65534 characters");
 }
 
@@ -378,7 +404,7 @@ fn span(marked: &str, focus: Focus, keyword: Option<&str>) -> String {
     let at = marked.find('^').unwrap();
     let src = marked.replace('^', "");
     let mut map = SourceMap::new();
-    let source = map.add(SourceKind::File, "s", &src, &native).unwrap().source;
+    let source = map.add(SourceKind::File, "s", &src, &native, Names::NONE).unwrap().source;
     src[source.span(source.site(at), focus, keyword)].to_string()
 }
 
@@ -414,6 +440,6 @@ fn spans_of_every_focus() {
 fn a_truth_spans_its_condition() {
     let mut map = SourceMap::new();
     let src = "if x > 0 { }";
-    let source = map.add(SourceKind::File, "s", src, &native).unwrap().source;
+    let source = map.add(SourceKind::File, "s", src, &native, Names::NONE).unwrap().source;
     assert_eq!(&src[source.span(Site::new(1, 4), Focus::Call, None)], "x > 0");
 }

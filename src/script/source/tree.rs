@@ -53,6 +53,33 @@ pub struct Mark {
     pub name: u32,
 }
 
+/// How a call names its function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CallForm {
+    /// `f(x)`
+    Plain,
+    /// `x.f()`
+    Method,
+    /// `module::f(x)`
+    Qualified,
+}
+
+/// A call: its name and the number of arguments in the parentheses.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct CallSite {
+    pub name: u32,
+    pub arguments: usize,
+    pub form: CallForm,
+}
+
+/// A function that the text defines.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Definition {
+    pub name: u32,
+    pub parameters: usize,
+    pub uses_this: bool,
+}
+
 /// All that one reading finds.
 #[derive(Default, Debug)]
 pub struct Tree {
@@ -71,6 +98,16 @@ pub struct Tree {
     pub renamed: Vec<u32>,
     /// `with_device(d, || body)`: the name, the `||`, and the body, which runs in place.
     pub inlined: Vec<(u32, u32, Run)>,
+    pub calls: Vec<CallSite>,
+    pub definitions: Vec<Definition>,
+    /// Strings that name functions: `Fn("f")`.
+    pub quoted: Vec<u32>,
+    /// Names that stand for values.
+    pub values: Vec<u32>,
+    /// Names that are declared: variables, parameters, aliases.
+    pub declared: Vec<u32>,
+    /// Names of calls `module::f(x)` that no native module has.
+    pub qualified: Vec<u32>,
     /// The token at which nesting goes beyond all limits.
     pub too_deep: Option<u32>,
 }
@@ -387,8 +424,29 @@ impl<'a> Reader<'a> {
         let (args, _) = self.group();
         let call = self.run_from(name);
         self.node(NodeKind::Call, name, first, call, runs(&args));
+        self.call_site(name, &args, path);
         if may_mark && !(self.is_native)(path) {
             marks.push(Mark { call: self.run_from(first), name: name as u32 });
+        }
+    }
+
+    fn call_site(&mut self, name: usize, args: &[Expr], path: &str) {
+        let form = match name.checked_sub(1).map_or("", |before| self.text_at(before)) {
+            "." | "?." => CallForm::Method,
+            "::" => CallForm::Qualified,
+            _ => CallForm::Plain,
+        };
+        self.tree.calls.push(CallSite { name: name as u32, arguments: args.len(), form });
+        if form == CallForm::Qualified && !(self.is_native)(path) {
+            self.tree.qualified.push(name as u32);
+        }
+        let names_function = form == CallForm::Plain && matches!(self.text_at(name), "Fn" | "is_def_fn");
+        if let Some(&Run { first, last }) = args.first().map(|first| &first.run)
+            && names_function
+            && first == last
+            && self.text_at(first as usize).starts_with('"')
+        {
+            self.tree.quoted.push(first);
         }
     }
 
@@ -487,8 +545,11 @@ impl<'a> Reader<'a> {
                 let (args, _) = self.group();
                 let call = self.run_from(name);
                 self.node(NodeKind::Call, name, first, call, runs(&args));
+                let path = &self.src[self.tokens[first].start as usize..self.tokens[name].end as usize];
+                self.call_site(name, &args, path);
             }
             "{" if !self.head && !self.pattern => drop(self.block()),
+            _ if name == first => self.tree.values.push(name as u32),
             _ => {}
         }
         Some(Expr { run: self.run_from(first), shape: Shape::Other })
@@ -535,6 +596,7 @@ impl<'a> Reader<'a> {
         if !self.eat("||") {
             self.at += 1;
             while self.at < self.tokens.len() && !matches!(self.peek(), "|" | "(" | ")" | "{" | "}" | "]" | ";") {
+                self.declare();
                 self.at += 1;
             }
             self.eat("|");
@@ -542,6 +604,13 @@ impl<'a> Reader<'a> {
         // A body is a statement. Not: past a separator, which belongs to what is around.
         if self.starts_expression() || matches!(self.peek(), "try" | "let" | "const") {
             self.statement();
+        }
+    }
+
+    /// Notes the name here, if there is one, as a variable's.
+    fn declare(&mut self) {
+        if self.is_name() {
+            self.tree.declared.push(self.at as u32);
         }
     }
 

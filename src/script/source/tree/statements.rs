@@ -1,7 +1,9 @@
 //! Statements and what has blocks: `if`, loops, `switch`, `try`, functions.
 
-use super::{Expr, NodeKind, Reader, Run, Shape, is_assignment};
+use super::{Definition, Expr, NodeKind, Reader, Run, Shape, is_assignment};
 use crate::script::source::hooks::is_free_word;
+use crate::script::source::lex::Kind;
+use crate::script::source::scope::parameters;
 
 impl Reader<'_> {
     /// Statements up to the token `end`, which is a closing brace or the end of the text.
@@ -47,6 +49,7 @@ impl Reader<'_> {
             "fn" | "private" => self.function(),
             "let" | "const" => {
                 self.at += 1;
+                self.declare();
                 self.at += self.is_name() as usize;
                 if self.eat("=") {
                     self.expression();
@@ -57,6 +60,7 @@ impl Reader<'_> {
                 self.at += 1;
                 self.expression();
                 if self.eat("as") {
+                    self.declare();
                     self.at += self.is_name() as usize;
                 }
             }
@@ -87,13 +91,32 @@ impl Reader<'_> {
         if self.eat("fn") && is_free_word(self.peek()) && matches!(self.text_at(self.at + 1), "(") {
             self.tree.renamed.push(self.at as u32);
         }
+        let name = self.at;
         while self.at < self.tokens.len() && !matches!(self.peek(), "(" | "{" | ";" | "}") {
             self.at += 1;
         }
+        // Not `fn type.name()`, a method of one type.
+        let named = self.at == name + 1 && self.peek() == "(" && self.tokens[name].kind == Kind::Word;
+        let parameters = if self.peek() == "(" { parameters(self.tokens, self.at) } else { 0 };
         if self.peek() == "(" {
-            self.at = self.tokens[self.at].partner as usize + 1;
+            self.declare_all();
         }
+        let body = self.at;
         self.block();
+        if named {
+            let uses_this = (body..self.at).any(|index| self.text_at(index) == "this");
+            self.tree.definitions.push(Definition { name: name as u32, parameters, uses_this });
+        }
+    }
+
+    /// Notes the names between the parenthesis here and its partner, and passes over both.
+    fn declare_all(&mut self) {
+        let end = self.tokens[self.at].partner as usize;
+        while self.at < end {
+            self.declare();
+            self.at += 1;
+        }
+        self.at = end + 1;
     }
 
     /// The head of an `if` or loop: a truth.
@@ -143,8 +166,9 @@ impl Reader<'_> {
             }
             "for" => {
                 if self.peek() == "(" {
-                    self.at = self.tokens[self.at].partner as usize + 1;
+                    self.declare_all();
                 } else {
+                    self.declare();
                     self.at += self.is_name() as usize;
                 }
                 if self.eat("in") {
@@ -162,7 +186,7 @@ impl Reader<'_> {
                 }
                 if self.eat("catch") {
                     if self.peek() == "(" {
-                        self.at = self.tokens[self.at].partner as usize + 1;
+                        self.declare_all();
                     }
                     self.block();
                 }

@@ -1,0 +1,132 @@
+//! Whose a function is. Rhai looks a function up by its name alone, in everything that is loaded, and remembers
+//! what it found: of two modules with a function `helper`, both would call the same one, and a function `relu` of a
+//! script would be called by the library. So the functions of a module, and those of a script that a native
+//! function shares its name with, get names of their own, at their definition and wherever their own source means
+//! them. What others call as `module::f` is a second name, `f__x`.
+//!
+//! A call means the source's own function if one with that name and number of parameters is defined there; any
+//! other call is left alone. `written` takes a name back to what the user wrote.
+
+use super::lex::{Kind, Token, lex, script_start};
+use super::tree::{CallForm, Tree};
+use std::collections::{BTreeSet, HashSet};
+
+/// A function by its written name and number of parameters.
+pub type Function = (String, usize);
+
+/// What a source needs to know about functions' names.
+#[derive(Clone, Copy)]
+pub struct Names<'a> {
+    /// What is appended to the name of an own function.
+    pub suffix: &'a str,
+    /// Whether all functions of the source are renamed, as those of a module.
+    pub all: bool,
+    /// Whether a native function has the name.
+    pub is_taken: &'a dyn Fn(&str) -> bool,
+    /// Functions that other texts of the same scope define.
+    pub elsewhere: &'a BTreeSet<Function>,
+}
+
+impl Names<'_> {
+    /// No function is renamed.
+    pub const NONE: Names<'static> =
+        Names { suffix: "", all: false, is_taken: &|_| false, elsewhere: &BTreeSet::new() };
+}
+
+/// What scripts append to the names of their own functions.
+pub const SCRIPT: &str = "__in0";
+/// What a module's function is called by others.
+pub const EXPORTED: &str = "__x";
+
+/// The suffix of a module: its number in the session, or the name that it has in the library.
+pub fn suffix(module: &str) -> String {
+    format!("__in{module}")
+}
+
+/// The name that the user wrote for a function.
+pub fn written(name: &str) -> &str {
+    if let Some(plain) = name.strip_suffix(EXPORTED).filter(|plain| !plain.is_empty()) {
+        return plain;
+    }
+    match name.rfind("__in").filter(|&at| at > 0) {
+        Some(at) if is_module(&name[at + 4..]) => &name[..at],
+        _ => name,
+    }
+}
+
+fn is_module(word: &str) -> bool {
+    let number = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    number || word.strip_prefix('_').is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_lowercase()))
+}
+
+/// The functions that a text defines; none if it cannot be read, which is told elsewhere.
+pub fn definitions(src: &str) -> BTreeSet<Function> {
+    let Ok(tokens) = lex(src, script_start(src)) else { return BTreeSet::new() };
+    let text = |index: usize| tokens.get(index).map_or("", |token: &Token| &src[token.range()]);
+    (0..tokens.len())
+        .filter(|&at| text(at) == "fn" && text(at + 2) == "(" && tokens[at + 1].kind == Kind::Word)
+        .map(|at| (text(at + 1).to_string(), parameters(&tokens, at + 2)))
+        .collect()
+}
+
+/// The number of parameters between the parenthesis `open` and its partner.
+pub fn parameters(tokens: &[Token], open: usize) -> usize {
+    tokens[open..tokens[open].partner as usize].iter().filter(|token| token.kind == Kind::Word).count()
+}
+
+/// Bytes of the source behind which the suffix belongs.
+pub fn places(src: &str, tokens: &[Token], tree: &Tree, names: &Names) -> Vec<usize> {
+    let text = |index: u32| &src[tokens[index as usize].range()];
+    let end = |index: u32| tokens[index as usize].end as usize;
+    let own: Vec<_> = tree.definitions.iter().filter(|found| names.all || (names.is_taken)(text(found.name))).collect();
+    let mut functions: HashSet<(&str, usize)> =
+        names.elsewhere.iter().map(|(name, count)| (name.as_str(), *count)).collect();
+    functions.extend(own.iter().map(|found| (text(found.name), found.parameters)));
+    let mut places: Vec<usize> = own.iter().map(|found| end(found.name)).collect();
+    if functions.is_empty() {
+        return places;
+    }
+    let methods: HashSet<(&str, usize)> =
+        own.iter().filter(|found| found.uses_this).map(|found| (text(found.name), found.parameters)).collect();
+    for call in &tree.calls {
+        let wanted = (text(call.name), call.arguments);
+        let found = match call.form {
+            CallForm::Plain => functions.contains(&wanted),
+            CallForm::Method => methods.contains(&wanted),
+            CallForm::Qualified => false,
+        };
+        if found {
+            places.push(end(call.name));
+        }
+    }
+    let any: HashSet<&str> = functions.iter().map(|(name, _)| *name).collect();
+    // `Fn("f")` and `is_def_fn("f", 1)`: behind the name, before the closing quote.
+    let quoted = tree.quoted.iter().filter(|&&string| any.contains(text(string).trim_matches('"')));
+    places.extend(quoted.map(|&string| end(string) - 1));
+    let variables: HashSet<&str> = tree.declared.iter().map(|&name| text(name)).collect();
+    // A function's name as a value, unless it is a variable anywhere in this source.
+    let values = tree.values.iter().filter(|&&name| any.contains(text(name)) && !variables.contains(text(name)));
+    places.extend(values.map(|&name| end(name)));
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_back() {
+        for (name, wanted) in [
+            ("relu__in0", "relu"),
+            ("relu__in_nn", "relu"),
+            ("relu__x", "relu"),
+            ("__new__in3", "__new"),
+            ("f__inner", "f__inner"),
+            ("__in0", "__in0"),
+            ("__x", "__x"),
+            ("f", "f"),
+        ] {
+            assert_eq!(written(name), wanted);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Functions belong to the source that defines them: modules, scripts and the library never call each other's.
+
+use tscript::Session;
+
+fn run(modules: &[(&str, &str)], script: &str) -> String {
+    let mut builder = Session::builder();
+    for (name, text) in modules {
+        builder = builder.module(name, text);
+    }
+    let mut session = builder.build().unwrap();
+    session.eval::<String>(script).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Rhai finds a function by its name in all that is loaded, and remembers it: three times each, so that it would.
+#[test]
+fn helpers_of_the_same_name() {
+    let a = "fn helper(x) { `a${x}` } fn go(x) { helper(x) } fn twice(f) { f.call(1) + f.call(2) }";
+    let b = "fn helper(x) { `b${x}` } fn go(x) { helper(x) } private fn hidden() { 1 } fn open() { `${hidden()}` }";
+    let script = r#"
+        import "a" as a;
+        import "b" as b;
+        fn helper(x) { `main${x}` }
+        fn hidden() { 2 }
+        let told = "";
+        for i in 0..3 {
+            told += helper(i) + a::go(i) + b::go(i) + a::helper(i) + a::twice(|x| helper(x)) + b::open() + hidden() + " ";
+        }
+        told
+    "#;
+    let round = |i| format!("main{i}a{i}b{i}a{i}main1main212 ");
+    assert_eq!(run(&[("a", a), ("b", b)], script), (0..3).map(round).collect::<String>());
+}
+
+/// `nn::linear` and the operation `linear` have the same name and take the same number of arguments.
+#[test]
+fn library_and_operations() {
+    let script = r#"
+        import "nn" as nn;
+        let x = ones([4, 3]);
+        let told = [];
+        for i in 0..3 {
+            told.push(linear(x, ones([2, 3]), ones([2])).shape);
+            told.push(nn::linear(3, 2).forward(x).shape);
+            let m = nn::module(#{
+                w: nn::parameter(ones([2, 3])), b: nn::parameter(ones([2])), forward: |x| linear(x, this.w, this.b),
+            });
+            told.push(nn::sequential([m, nn::relu()]).forward(x).shape);
+        }
+        `${told}`
+    "#;
+    assert_eq!(run(&[], script), format!("[{}]", ["[4, 2]"; 9].join(", ")));
+}
+
+#[test]
+fn a_script_changes_nothing_for_the_library() {
+    let script = r#"
+        import "nn" as nn;
+        fn relu(x) { x * 100.0 }
+        fn len(x) { -1 }
+        fn scale() { this * 3.0 }
+        fn softmax() { this + 1.0 }
+        let x = tensor([-1.0, 2.0]);
+        let f = relu;
+        let g = Fn("relu");
+        let told = [nn::sequential([nn::relu()]).forward(x), relu(x), f.call(x), g.call(x), x.relu(), x.scale(),
+            x.softmax(), softmax(x, 0).sum(), [1.0].map(relu), is_def_fn("relu", 1)];
+        `${told}`
+    "#;
+    let wanted = "[tensor([0., 2.]), tensor([-100.,  200.]), tensor([-100.,  200.]), tensor([-100.,  200.]), \
+                  tensor([0., 2.]), tensor([-3.,  6.]), tensor([0., 3.]), tensor(1.), [100.0], true]";
+    assert_eq!(run(&[], script), wanted);
+}
+
+#[test]
+fn later_texts_and_calls_from_rust() {
+    let mut session = Session::builder().build().unwrap();
+    session.run_str("t", "fn sum(x) { x * 2 }").unwrap();
+    assert_eq!(session.eval::<i64>("sum(4)").unwrap(), 8);
+    assert_eq!(session.call::<i64>("sum", (5i64,)).unwrap(), 10);
+    assert_eq!(session.eval::<i64>("eval(\"sum(2)\")").unwrap(), 4);
+}
+
+#[test]
+fn names_in_messages_are_those_of_the_user() {
+    let mut session = Session::builder().module("m", "fn relu(x) { x.nothing() }").build().unwrap();
+    for script in
+        ["fn relu(x) { throw \"no\" } relu(1)", "import \"m\" as m; m::relu(1)", "import \"nn\" as nn; nn::liner(1)"]
+    {
+        let text = format!("{:?}", session.run_str("t", script).unwrap_err());
+        assert!(!text.contains("__"), "{text}");
+    }
+}
