@@ -8,7 +8,7 @@ use super::value::{Cell, DTypeValue, SliceValue, Tensor};
 use crate::base::code;
 use crate::base::diag::Diag;
 use crate::tensor::grad;
-use rhai::{Array, Dynamic, Engine, EvalContext, Expression, Map, NativeCallContext};
+use rhai::{Array, Caches, Dynamic, Engine, EvalContext, Expression, Map, NativeCallContext};
 use std::sync::Arc;
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
@@ -152,7 +152,12 @@ pub fn register_eval(engine: &mut Engine, host: &Arc<Host>) {
             .map_err(|mut errors| super::raise::raise(errors.remove(0), at))?;
         // Not: releasing the source. Closures made inside and late faults still point into it.
         let engine = context.engine();
-        engine.eval_ast_with_scope::<Dynamic>(context.scope_mut(), &ast)
+        // Functions and modules of the place where `eval` stands are there for its text.
+        let mut global = context.global_runtime_state().clone();
+        global.lib.push(ast.shared_lib().clone());
+        // Deprecated means "may change" here; the version is pinned.
+        #[allow(deprecated)]
+        engine.eval_statements_raw(&mut global, &mut Caches::new(), context.scope_mut(), ast.statements())
     };
     let registered = engine.register_custom_syntax(["__eval", "(", "$expr$", ")"], true, eval).map(drop);
     debug_assert!(registered.is_ok());
