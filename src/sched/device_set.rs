@@ -12,7 +12,7 @@ use crate::device::cuda::memory::{DeviceMemory, PinnedMemory};
 use crate::device::cuda::staging::Staging;
 use crate::device::cuda::{Context, Lanes, Stream};
 use crate::device::host_memory::{HostMemory, physical_bytes};
-use crate::device::planned_fault::{FaultKind, FaultPlan};
+use crate::device::planned_fault::{FaultKind, FaultPlan, PlannedFault};
 use crate::device::queues::Queues;
 use crate::device::sim::Simulator;
 use parking_lot::Mutex;
@@ -38,6 +38,8 @@ pub struct Gpus {
     /// Host memory from which devices copy while the host goes on.
     pub pinned: Mutex<Memory>,
     pub faults: Mutex<FaultPlan>,
+    /// Whether a launch of a real GPU is to go astray, for a test.
+    pub breaks: bool,
     /// Whether a request for memory is planned to fail: then each is made at its call.
     pub counts_requests: bool,
 }
@@ -152,6 +154,7 @@ impl Gpus {
             list,
             pinned: Mutex::new(Memory::new(Box::new(HostMemory::new(physical_bytes())))),
             faults: Mutex::new(FaultPlan::new(options.faults.clone())),
+            breaks: false,
             counts_requests: options.faults.iter().any(|fault| fault.kind == FaultKind::Alloc),
         }
     }
@@ -165,12 +168,15 @@ impl Gpus {
         let queues: Arc<dyn Queues> = lanes.clone();
         let list = contexts.iter().enumerate().map(|(at, &c)| gpu(DeviceMemory::new(c), at as u16, &queues)).collect();
         let devices = contexts.into_iter().map(CudaDevice::new).collect();
+        // For tests of what is told of a dead device: `lost:3@cuda:0` sends the third launch astray.
+        let wish = std::env::var("TSCRIPT_TEST_STRAY").ok().and_then(|text| PlannedFault::parse(&text).ok());
         Some(Gpus {
             kind: Kind::Cuda(CudaSet { lanes, devices, staging: Mutex::default() }),
             queues,
             list,
             pinned: Mutex::new(Memory::new(Box::new(PinnedMemory::new(first)))),
-            faults: Mutex::default(),
+            breaks: wish.is_some(),
+            faults: Mutex::new(FaultPlan::new(wish.into_iter().collect())),
             counts_requests: false,
         })
     }

@@ -10,7 +10,7 @@ use super::poison;
 use super::runtime::{Runtime, State};
 use super::stream::HOST;
 use super::timeline::Timing;
-use super::{fault, stream::Stream};
+use super::fault;
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
@@ -88,6 +88,16 @@ impl Ledger {
             self.lost.push((device, entry.nodes[*at].number, diag.clone()));
         }
         self.entries.push_back(entry);
+    }
+
+    /// A device is gone, with what is told of it: place in the order, words.
+    pub fn note_loss(&mut self, device: DeviceId, order: u64, told: Arc<Diag>) {
+        self.lost.push((device, order, told));
+    }
+
+    pub fn loss_of(&self, device: DeviceId) -> Option<(u64, Arc<Diag>)> {
+        let found = self.lost.iter().find(|(lost, ..)| *lost == device);
+        found.map(|(_, order, told)| (*order, told.clone()))
     }
 
     /// Elements that were computed wrong without a fault of a kernel, and told at once: `--check`.
@@ -211,21 +221,22 @@ impl Runtime {
         Ok(())
     }
 
-    fn close(&self, state: &mut State, entry: Entry) {
-        let stream: &Stream = &state.streams[entry.point.stream as usize];
-        let device = stream.name.device;
-        let (mut faults, mut left_out) = (entry.known, entry.left_out);
+    fn close(&self, state: &mut State, mut entry: Entry) {
+        let name = state.streams[entry.point.stream as usize].name;
+        let device = name.device;
+        let mut left_out = std::mem::take(&mut entry.left_out);
+        let mut faults = std::mem::take(&mut entry.known);
         for (slot, &owner) in entry.faults.iter().zip(&entry.owners) {
             if let Some(found) = slot.take() {
                 let node = &entry.nodes[owner];
-                faults.push((owner, self.diagnose(found, node, &stream.name.to_string())));
+                faults.push((owner, self.diagnose(found, node, &name.to_string())));
             }
         }
         if let (DeviceId::Cuda(index), Some(Kind::Cuda(set))) = (device, self.gpus().map(|gpus| &gpus.kind)) {
             for &(slot, owner) in &entry.slots {
                 if let Some(found) = set.devices[index as usize].slots.lock().give_back(slot) {
                     let node = &entry.nodes[owner];
-                    faults.push((owner, self.diagnose(found, node, &stream.name.to_string())));
+                    faults.push((owner, self.diagnose(found, node, &name.to_string())));
                 }
             }
         }
@@ -240,11 +251,18 @@ impl Runtime {
         let skipped = skipped.filter(|(skipped, _)| skipped.load(Ordering::Acquire));
         let skipped = skipped.flat_map(|(_, nodes)| nodes).copied().chain(left_out).collect();
         if let Some(timing) = &entry.timing {
-            self.note_submission(stream.name, timing);
+            self.note_submission(name, timing);
         }
-        let never_ran = entry.ran.is_some_and(|ran| !ran.load(Ordering::Acquire));
-        let lost = state.ledger.lost.iter().find(|(lost, ..)| never_ran && *lost == device);
-        let reached = lost.map(|(_, order, diag)| (*order, diag.clone()));
+        let never_ran = entry.ran.as_ref().is_some_and(|ran| !ran.load(Ordering::Acquire));
+        let mut reached = if never_ran { state.ledger.loss_of(device) } else { None };
+        if let Some(Kind::Cuda(set)) = self.gpus().map(|gpus| &gpus.kind)
+            && let Some((order, told)) = self.lost_with(state, &entry, device, set)
+        {
+            if !entry.nodes.is_empty() {
+                faults = vec![(0, told.clone())];
+            }
+            reached = Some((order, told));
+        }
         state.ledger.settle(&entry.nodes, Outcome { faults, skipped, reached }, entry.point, device);
         for view in &entry.host_side {
             view.buffer.in_flight.fetch_sub(1, Ordering::AcqRel);

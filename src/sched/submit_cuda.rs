@@ -72,6 +72,7 @@ impl Runtime {
         let first = step.nodes()[0];
         let device = nodes[first].outputs[0].buffer.device;
         let DeviceId::Cuda(index) = device else { return };
+        self.break_by_plan(stream, device);
         let gpus = self.gpus().expect("the device exists");
         let mut slots = Vec::new();
         let lane = |owners, taken| Lane {
@@ -177,24 +178,20 @@ impl Runtime {
             }
         };
         launched.slots.append(&mut slots);
-        if let Err(error) = done {
-            launched.known.push((first, self.failed(stream, device, &nodes[first], error)));
+        // Of a dead context it is told where work ends (`last_words`): the cause may be queued before this.
+        if let Err(error) = done
+            && stream.context().death().is_none()
+        {
+            launched.known.push((first, self.failed(device, &nodes[first], error)));
         }
     }
 
-    /// A launch that did not happen. A dead context ends its device, and only that.
+    /// A launch that did not happen, on a device that lives.
     #[cold]
-    fn failed(&self, stream: &Stream, device: DeviceId, node: &Node, error: GpuError) -> Arc<Diag> {
+    fn failed(&self, device: DeviceId, node: &Node, error: GpuError) -> Arc<Diag> {
         let text = format!("queued here, on {device}");
-        let diag = match (&error, stream.context().death()) {
-            (_, Some(_)) => {
-                self.lose(device);
-                Diag::error(code::DEVICE_LOST, format!("{device} was lost while it ran `{}`", node.name))
-                    .note("its memory is gone; other devices and the session go on")
-            }
-            (GpuError::OutOfMemory { .. }, None) => {
-                Diag::error(code::OUT_OF_MEMORY, format!("out of memory on {device}"))
-            }
+        let diag = match &error {
+            GpuError::OutOfMemory { .. } => Diag::error(code::OUT_OF_MEMORY, format!("out of memory on {device}")),
             _ => Diag::error(code::LAUNCH_FAILED, format!("{device} could not run `{}`", node.name)),
         };
         self.late(diag.label(node.origin, Focus::Expression, text).note(error.to_string()), node.trail)

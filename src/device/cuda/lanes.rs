@@ -82,6 +82,13 @@ impl Lanes {
         }
     }
 
+    /// Whether the work up to this point was seen to end, also on a device that died since.
+    pub fn has_run(&self, point: Point) -> bool {
+        let lanes = self.lanes.lock();
+        let lane = lanes.get(point.stream as usize).and_then(Option::as_ref);
+        lane.is_some_and(|lane| lane.timeline.seen_finished() >= point.sequence)
+    }
+
     pub fn context(&self, device: u16) -> &'static Context {
         self.contexts[device as usize]
     }
