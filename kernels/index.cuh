@@ -1,7 +1,8 @@
 // Places that index tensors name: reading, writing and adding, one thread for each element of the dense side.
 //
 // The dense side is walked over at most 8 merged dims. Each of `count` index tensors moves the other side by its value.
-// B: bytes of an element (copies); ADD: the type that is added to; FROM: the type of what is added.
+// B: bytes of an element (copies); ADD: the type that is added to; FROM: the type of what is added; FOLD: 1 for products, 2
+// for the smallest, 3 for the largest.
 #include "ts_math.cuh"
 
 template <int N> struct ts_bytes { typedef ts_vec<ts_u64, 2> type; };
@@ -99,4 +100,44 @@ TS_KERNEL void __launch_bounds__(256) ts_add(const __grid_constant__ Args g) {
     if (!p.good) return;
     const C x = (C)ts_up(((const FROM*)g.other)[p.other]);
     ts_add_to((ADD*)g.x + p.x, g.factor == 1.0 ? x : (C)(x * (C)g.factor));
+}
+
+template <int N> struct ts_cell { typedef ts_u64 type; };
+template <> struct ts_cell<4> { typedef ts_u32 type; };
+typedef typename ts_cell<(int)sizeof(ADD)>::type Bits;
+
+TS_KERNEL void __launch_bounds__(256) ts_fold(const __grid_constant__ Args g) {
+    typedef typename ts_of<ADD>::cls C;
+    const ts_u64 i = (ts_u64)blockIdx.x * 256 + threadIdx.x;
+    if (i >= g.n) return;
+    const Place p = ts_place(g, i, true);
+    if (!p.good) return;
+    const C x = (C)ts_up(((const FROM*)g.other)[p.other]);
+    Bits* at = (Bits*)((ADD*)g.x + p.x);
+    Bits seen = *(volatile Bits*)at;
+    for (;;) {
+        union { Bits bits; ADD value; } was, next;
+        was.bits = seen;
+        const C old = ts_up(was.value);
+        // NaN stays, and wins.
+        const C folded = FOLD == 1 ? old * x : old != old ? old : x != x ? x : (FOLD == 2 ? x < old : x > old) ? x : old;
+        next.value = ts_down<ADD>(folded);
+        if (next.bits == seen) return;
+        const Bits got = atomicCAS(at, seen, next.bits);
+        if (got == seen) return;
+        seen = got;
+    }
+}
+
+// x: sums, n of them; winner: how many each is of (32 bits). Means, those of integers rounded down.
+TS_KERNEL void __launch_bounds__(256) ts_mean(const __grid_constant__ Args g) {
+    typedef typename ts_of<ADD>::cls C;
+    const ts_u64 i = (ts_u64)blockIdx.x * 256 + threadIdx.x;
+    if (i >= g.n) return;
+    const ts_i32 count = ((const ts_i32*)g.winner)[i];
+    if (count < 2) return;
+    const C sum = ts_up(((ADD*)g.x)[i]);
+    const bool whole = (C)0.5 == (C)0;
+    const C low = (C)((ts_int(sum) - (ts_int(sum) < 0 ? count - 1 : 0)) / count);
+    ((ADD*)g.x)[i] = ts_down<ADD>(whole ? low : (C)((double)sum / count));
 }

@@ -15,6 +15,7 @@ struct Args {
     ts_i64 *at, *counts;
     ts_i64 n, blocks, limit, ndim;
     ts_i64 size[8];
+    void* fault;
 };
 
 // 1024 elements a block, four neighbours a thread. Gives how many come before this thread's in the block; `all` is the sum.
@@ -80,5 +81,33 @@ TS_KERNEL void __launch_bounds__(256) ts_select(const __grid_constant__ Args g) 
                 rest /= g.size[d];
             }
         to++;
+    }
+}
+
+// at: how many are set up to each element, less one.
+TS_KERNEL void __launch_bounds__(256) ts_ranks(const __grid_constant__ Args g) {
+    const ts_i64 first = (ts_i64)blockIdx.x * 1024 + threadIdx.x * 4;
+    int mine = 0, all;
+#pragma unroll
+    for (int k = 0; k < 4; k++) mine += ts_set(g, first + k);
+    ts_i64 rank = g.counts[blockIdx.x] + ts_before_me(mine, all) - 1;
+    for (int k = 0; k < 4 && first + k < g.n; k++) {
+        rank += ts_set(g, first + k);
+        g.at[first + k] = rank;
+    }
+}
+
+// y: the `limit` elements of x in order where something is set; where there are too few is told.
+TS_KERNEL void __launch_bounds__(256) ts_put(const __grid_constant__ Args g) {
+    const ts_i64 first = (ts_i64)blockIdx.x * 1024 + threadIdx.x * 4;
+    int mine = 0, all;
+#pragma unroll
+    for (int k = 0; k < 4; k++) mine += ts_set(g, first + k);
+    ts_i64 rank = g.counts[blockIdx.x] + ts_before_me(mine, all);
+    for (int k = 0; k < 4; k++) {
+        if (!ts_set(g, first + k)) continue;
+        if (rank < g.limit) g.y[first + k] = g.x[rank];
+        else ts_fault(g.fault, TS_INDEX, 0, (ts_u64)(first + k), g.counts[g.blocks], g.limit);
+        rank++;
     }
 }

@@ -231,3 +231,4 @@ TS_WIDEN_1(ts_entr) TS_WIDEN_1(ts_erfcx) TS_WIDEN_1(ts_ndtr) TS_WIDEN_1(ts_log_n
 TS_WIDEN_1(ts_mantissa) TS_WIDEN_1(ts_exponent) TS_WIDEN_1(ts_i0e) TS_WIDEN_1(ts_i1e) TS_WIDEN_1(ts_bessel_j0)
 TS_WIDEN_1(ts_bessel_j1) TS_WIDEN_1(ts_bessel_y0) TS_WIDEN_1(ts_bessel_y1) TS_WIDEN_1(ts_bessel_k0) TS_WIDEN_1(ts_bessel_k1)
 TS_WIDEN_1(ts_spherical_j0) TS_WIDEN_1(ts_bessel_k0e) TS_WIDEN_1(ts_bessel_k1e) TS_WIDEN_2(ts_xlog1py) TS_WIDEN_2(ts_igamma) TS_WIDEN_2(ts_igammac)
+#include "ts_polynomial.cuh"

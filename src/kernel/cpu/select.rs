@@ -246,7 +246,8 @@ pub unsafe fn masked_scatter(call: &Call<'_>) {
             each_run(mask, call.threads, |rank, positions| {
                 for (k, &position) in positions.iter().enumerate() {
                     if rank + k >= there {
-                        let (value, bound) = ((rank + positions.len()) as i64, there as i64);
+                        let wanted: usize = counts(&Mask::new(mask), &Threads::ONE).iter().sum();
+                        let (value, bound) = (wanted as i64, there as i64);
                         let kind = FaultKind::Index { dim: 0 };
                         call.faults.report(Fault { kind, position: position as u64, value, bound });
                         return;

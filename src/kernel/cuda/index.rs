@@ -12,12 +12,14 @@ use crate::base::attr::Attr;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::{Strides, contiguous_strides};
 use crate::kernel::abi::{Call, RawView};
-use crate::kernel::cpu::walk::{dim, flag, int, ints, scalar, shifted};
+use crate::kernel::cpu::walk::{dim, flag, int, ints, scalar, shifted, word};
 
 type Done = Result<(), GpuError>;
 
 /// Bound: merged dims, and index tensors, of a launch.
 const MOST: usize = 8;
+/// Words of the argument struct.
+const WORDS: usize = 12 + 5 * MOST + MOST * MOST + 5 * MOST;
 const INDEX: u64 = 1;
 const LABEL: u64 = 2;
 
@@ -230,19 +232,29 @@ impl Places {
     fn add(&self, factor: f64, gpu: &mut dyn Gpu) -> Done {
         let (mut words, _) = self.words(Width::One, gpu)?;
         words[11] = factor.to_bits();
-        each(sums(self.x.dtype, self.other.dtype), "ts_add", words[4] as usize, &words, gpu)
+        each(sums(self.x.dtype, self.other.dtype, 0), "ts_add", words[4] as usize, &words, gpu)
+    }
+
+    /// `x[..]` combined with `other` in the way of that number (`FOLD`).
+    fn fold(&self, way: u32, gpu: &mut dyn Gpu) -> Done {
+        let (words, _) = self.words(Width::One, gpu)?;
+        each(sums(self.x.dtype, self.other.dtype, way), "ts_fold", words[4] as usize, &words, gpu)
     }
 }
 
 /// Texts of copies of elements of some bytes.
 fn copies(bytes: usize) -> &'static Source {
     let float = Value::Type(DType::F32);
-    source("index.cuh", &[("B", Value::Number(bytes as u32)), ("ADD", float), ("FROM", float)])
+    source(
+        "index.cuh",
+        &[("B", Value::Number(bytes as u32)), ("ADD", float), ("FROM", float), ("FOLD", Value::Number(0))],
+    )
 }
 
-/// Texts of sums of `from` into `to`.
-fn sums(to: DType, from: DType) -> &'static Source {
-    source("index.cuh", &[("B", Value::Number(4)), ("ADD", Value::Type(to)), ("FROM", Value::Type(from))])
+/// Texts of sums of `from` into `to`, and of other ways to combine.
+fn sums(to: DType, from: DType, fold: u32) -> &'static Source {
+    let (four, fold) = (Value::Number(4), Value::Number(fold));
+    source("index.cuh", &[("B", four), ("ADD", Value::Type(to)), ("FROM", Value::Type(from)), ("FOLD", fold)])
 }
 
 /// The type in which an element is added to by many threads at once.
@@ -393,18 +405,75 @@ pub fn scatter_add(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     adding(y, 1.0, |y, gpu| Places::along(y, src, index, dim(call, 0), gpu), gpu)
 }
 
+/// `y` with `src` added at the places that `index` names along a dim.
+pub fn add_along(y: &RawView, src: &RawView, index: &RawView, d: usize, gpu: &mut dyn Gpu) -> Done {
+    adding(y, 1.0, |y, gpu| Places::along(y, src, index, d, gpu), gpu)
+}
+
+pub fn scatter_reduce(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (index, src, y, d) = (&call.inputs[1], &call.inputs[2], &call.outputs[0], dim(call, 0));
+    let (reduce, include_self) = (word(call, 1), flag(call, 2));
+    begin(&call.inputs[0], y, gpu)?;
+    if index.numel() == 0 {
+        return Ok(());
+    }
+    let wide = addable(y.dtype);
+    let target = scratch(wide, &y.shape, gpu)?;
+    copy_view(y, &target, gpu)?;
+    let (way, neutral) = match (reduce, wide) {
+        ("prod", _) => (1, Scalar::Int(1)),
+        ("amin", DType::F32 | DType::F64) => (2, Scalar::Float(f64::INFINITY)),
+        ("amax", DType::F32 | DType::F64) => (3, Scalar::Float(f64::NEG_INFINITY)),
+        ("amin", DType::I32) => (2, Scalar::Int(i32::MAX.into())),
+        ("amax", DType::I32) => (3, Scalar::Int(i32::MIN.into())),
+        ("amin", _) => (2, Scalar::Int(i64::MAX)),
+        ("amax", _) => (3, Scalar::Int(i64::MIN)),
+        _ => (0, Scalar::Int(0)),
+    };
+    if !include_self {
+        let value = everywhere(neutral, wide, index, gpu)?;
+        Places::along(&target, &value, index, d, gpu)?.write(gpu)?;
+    }
+    let places = Places::along(&target, src, index, d, gpu)?;
+    if way == 0 {
+        places.add(1.0, gpu)?
+    } else {
+        places.fold(way, gpu)?
+    }
+    if reduce == "mean" {
+        if !wide.is_float() && wide != y.dtype {
+            // The sum wraps as it does in the elements' own type.
+            copy_view(&target, y, gpu)?;
+            copy_view(y, &target, gpu)?;
+        }
+        let counts = scratch(DType::I32, &y.shape, gpu)?;
+        fill(Scalar::Int(include_self.into()), &counts, gpu)?;
+        let one = everywhere(Scalar::Int(1), DType::I32, index, gpu)?;
+        Places::along(&counts, &one, index, d, gpu)?.add(1.0, gpu)?;
+        let mut words = vec![0; WORDS];
+        (words[0], words[2], words[4]) = (target.ptr as u64, counts.ptr as u64, target.numel() as u64);
+        each(sums(wide, wide, 0), "ts_mean", target.numel(), &words, gpu)?;
+    }
+    copy_view(&target, y, gpu)
+}
+
+/// One number seen as a tensor of the shape of `like`.
+fn everywhere(value: Scalar, dtype: DType, like: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
+    let one = scratch(dtype, &[], gpu)?;
+    fill(value, &one, gpu)?;
+    Ok(RawView { strides: like.shape.iter().map(|_| 0).collect(), shape: like.shape.clone(), ..one })
+}
+
 pub fn one_hot(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (labels, y) = (&call.inputs[0], &call.outputs[0]);
     fill(Scalar::Int(0), y, gpu)?;
-    let one = scratch(y.dtype, &[], gpu)?;
-    fill(Scalar::Int(1), &one, gpu)?;
     // Each label names one place of a row of its own.
     let last = y.shape.len() - 1;
     let mut index = labels.clone();
     index.shape.push(1);
     index.strides.push(0);
-    let src = RawView { strides: index.shape.iter().map(|_| 0).collect(), shape: index.shape.clone(), ..one };
-    let places = Places::along(y, &src, &index, last, gpu)?;
+    let one = everywhere(Scalar::Int(1), y.dtype, &index, gpu)?;
+    let places = Places::along(y, &one, &index, last, gpu)?;
     Places { kind: LABEL, ..places }.write(gpu)
 }
 
@@ -430,6 +499,6 @@ pub fn add_strided(g: &RawView, y: &RawView, start: isize, strides: &Strides, gp
 
 /// Texts for the compile test.
 pub fn sources() -> Vec<&'static Source> {
-    let sums_of = DType::ALL.into_iter().map(|dtype| sums(addable(dtype), dtype));
+    let sums_of = DType::ALL.into_iter().zip(0..).map(|(dtype, way)| sums(addable(dtype), dtype, way % 4));
     [1, 2, 4, 8, 16].into_iter().map(copies).chain(sums_of).collect()
 }

@@ -9,6 +9,7 @@ mod conv;
 mod dense;
 mod family;
 mod fault;
+mod find;
 pub mod fused;
 mod index;
 mod launch;
@@ -16,7 +17,9 @@ mod loss;
 pub mod matmul;
 mod norm;
 mod pool;
+mod resample;
 mod rows;
+mod sample;
 mod scan;
 mod select;
 mod softmax;
@@ -106,6 +109,25 @@ pub static ENTRIES: &[(HostFn, CudaFn)] = &[
     (cpu::select::count, select::count),
     (cpu::select::nonzero, select::nonzero),
     (cpu::select::masked_select, select::masked_select),
+    (cpu::select::masked_scatter, select::masked_scatter),
+    (cpu::select::repeats_count, find::repeats_count),
+    (cpu::select::repeats_fill, find::repeats_fill),
+    (cpu::sort::pick::kthvalue, sort::kthvalue),
+    (cpu::sort::pick::median, sort::median),
+    (cpu::sort::pick::nanmedian, sort::nanmedian),
+    (cpu::sort::pick::mode, sort::mode),
+    (cpu::sort::unique::unique, sort::unique),
+    (cpu::index::gather::scatter_reduce, index::scatter_reduce),
+    (cpu::index::count::searchsorted, find::searchsorted),
+    (cpu::index::count::bincount_size, find::bincount_size),
+    (cpu::index::count::bincount, find::bincount),
+    (cpu::index::count::histc, find::histc),
+    (cpu::copy::pad::pad, resample::pad),
+    (cpu::copy::pad::pad_grad, resample::pad_grad),
+    (cpu::pool::resample::interpolate, resample::interpolate),
+    (cpu::pool::resample::interpolate_grad, resample::interpolate_grad),
+    (cpu::sampling::probabilities, sample::probabilities),
+    (cpu::sampling::multinomial, sample::multinomial),
 ];
 
 /// Every hand-written text, specialised in each way that launches ask for: what a compile test goes over.
@@ -122,6 +144,9 @@ pub fn sources() -> Vec<&'static Source> {
     all.extend(scan::sources());
     all.extend(sort::sources());
     all.extend(select::sources());
+    all.extend(find::sources());
+    all.extend(resample::sources());
+    all.extend(sample::sources());
     all
 }
 

@@ -31,7 +31,7 @@ fn three(given: &[i64], missing: i64) -> [i64; 3] {
 }
 
 /// Product of the leading dims, and the last `spatial` as three.
-fn planes(view: &RawView, spatial: usize) -> (usize, [usize; 3]) {
+pub fn planes(view: &RawView, spatial: usize) -> (usize, [usize; 3]) {
     let lead = view.shape.len().saturating_sub(spatial);
     let mut size = [1; 3];
     size[3 - spatial.min(3)..].copy_from_slice(&view.shape[lead..]);

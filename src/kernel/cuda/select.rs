@@ -1,6 +1,6 @@
 //! Launches beside `kernel/cpu/select`.
 
-use super::dense::{Output, fill, input};
+use super::dense::{Output, copy_view, fill, input};
 use super::family::{Value, source};
 use super::rows::launch;
 use super::{Gpu, GpuError, Source};
@@ -24,12 +24,12 @@ fn counted(
     bytes: usize,
     total: u64,
     gpu: &mut dyn Gpu,
-) -> Result<(&'static Source, [u64; 17]), GpuError> {
+) -> Result<(&'static Source, [u64; 18]), GpuError> {
     let n = flags.numel();
     let blocks = n.div_ceil(BLOCK);
     let counts = gpu.scratch((blocks + 1) * 8)? as u64;
     let source = text(flags.dtype, bytes);
-    let mut words = [0; 17];
+    let mut words = [0; 18];
     words[..9].copy_from_slice(&[flags.ptr as u64, 0, 0, total, counts, n as u64, blocks as u64, 0, 0]);
     if blocks > 0 {
         launch(source, "ts_count", (blocks, 1), 256, &words, gpu)?;
@@ -80,6 +80,30 @@ pub fn masked_select(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (source, mut words) = counted(&flags, x.dtype.size_bytes(), 0, gpu)?;
     (words[1], words[2], words[7]) = (x.ptr as u64, out.dense.ptr as u64, y.numel() as u64);
     launch(source, "ts_select", (flags.numel().div_ceil(BLOCK), 1), 256, &words, gpu)?;
+    out.finish(gpu)
+}
+
+/// How many of `flags` are set up to each element, less one; and how many there are at all. Dense, not empty.
+pub fn ranks(flags: &RawView, ranks: &RawView, total: &RawView, gpu: &mut dyn Gpu) -> Done {
+    let (source, mut words) = counted(flags, 8, total.ptr as u64, gpu)?;
+    words[3] = ranks.ptr as u64;
+    launch(source, "ts_ranks", (flags.numel().div_ceil(BLOCK), 1), 256, &words, gpu)
+}
+
+pub fn masked_scatter(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (x, mask, src, y) = (&call.inputs[0], &call.inputs[1], &call.inputs[2], &call.outputs[0]);
+    if y.numel() == 0 {
+        return Ok(());
+    }
+    let (flags, src) = (input(mask, mask.dtype, gpu)?, input(src, src.dtype, gpu)?);
+    let out = Output::new(y, y.dtype, gpu)?;
+    if x.ptr != out.dense.ptr || x.strides != out.dense.strides {
+        copy_view(x, &out.dense, gpu)?;
+    }
+    let (source, mut words) = counted(&flags, y.dtype.size_bytes(), 0, gpu)?;
+    (words[1], words[2], words[7]) = (src.ptr as u64, out.dense.ptr as u64, src.numel() as u64);
+    words[17] = gpu.fault_slot(0)? as u64;
+    launch(source, "ts_put", (flags.numel().div_ceil(BLOCK), 1), 256, &words, gpu)?;
     out.finish(gpu)
 }
 

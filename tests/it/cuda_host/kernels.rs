@@ -10,24 +10,24 @@ use tscript::kernel::cpu;
 use tscript::kernel::cuda;
 
 /// A view: dtype, shape, strides (`None`: row-major).
-type View<'a> = (DType, &'a [usize], Option<&'a [isize]>);
+pub type View<'a> = (DType, &'a [usize], Option<&'a [isize]>);
 
 pub fn strides(shape: &[usize], strides: Option<&[isize]>) -> Vec<isize> {
     strides.map_or_else(|| contiguous_strides(shape).to_vec(), |s| s.to_vec())
 }
 
-fn input(view: View<'_>, seed: usize) -> Memory {
+pub fn input(view: View<'_>, seed: usize) -> Memory {
     Memory::new(view.0, view.1, &strides(view.1, view.2), |i| wave(i * 3 + seed * 7919) * 0.5)
 }
 
-fn ints(dtype: DType, shape: &[usize], value: impl Fn(usize) -> i64) -> Memory {
+pub fn ints(dtype: DType, shape: &[usize], value: impl Fn(usize) -> i64) -> Memory {
     Memory::new(dtype, shape, &strides(shape, None), |i| value(i) as f64)
 }
 
 /// Runs a host kernel and the launch beside it on the same inputs; outputs must agree in `tolerance` parts of their
 /// size (or of 1), and faults exactly.
 #[track_caller]
-fn check(host: HostFn, inputs: &[Memory], outputs: &[View<'_>], attrs: &[Attr], tolerance: f64) {
+pub fn check(host: HostFn, inputs: &[Memory], outputs: &[View<'_>], attrs: &[Attr], tolerance: f64) {
     let Some(mut gpu) = HostGpu::open() else { return };
     let launch = cuda::entry(host).expect("an entry");
     let make =
@@ -54,7 +54,7 @@ fn check(host: HostFn, inputs: &[Memory], outputs: &[View<'_>], attrs: &[Attr], 
     }
 }
 
-fn dims(list: &[i64]) -> Attr {
+pub fn dims(list: &[i64]) -> Attr {
     Attr::Ints(list.into())
 }
 

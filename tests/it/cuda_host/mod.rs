@@ -6,6 +6,7 @@
 pub mod each;
 pub mod fused;
 mod kernels;
+mod places;
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
