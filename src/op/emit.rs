@@ -128,6 +128,8 @@ pub trait Emit {
     fn alias(&mut self, tensor: &Tensor, layout: Layout) -> Tensor;
     /// The same tensor outside the gradient graph.
     fn detach(&mut self, tensor: &Tensor) -> Tensor;
+    /// Fails if the host has no room for a list of so many bytes.
+    fn host_room(&self, bytes: usize) -> Result<()>;
     /// All elements, row-major. Waits.
     fn read(&mut self, tensor: &Tensor) -> Result<Vec<Scalar>>;
     fn default_float(&self) -> DType;

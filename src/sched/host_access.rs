@@ -98,7 +98,10 @@ impl Runtime {
         if view.layout.is_contiguous() {
             return self.read_span(view.buffer.device, Span::new(view.ptr(), size));
         }
-        if self.cuda_stream(view.buffer.device).is_some() {
+        // Bound: elements that are gathered here, one by one.
+        const FEW: usize = 256;
+        self.host_room(size)?;
+        if view.layout.numel() > FEW || self.cuda_stream(view.buffer.device).is_some() {
             let dense = Held::new(self.densify(view, "to_host", Origin::NONE)?);
             self.settle(dense.view())?;
             return self.download(dense.view());

@@ -307,6 +307,20 @@ impl Runtime {
         self.give_memory(buffer)
     }
 
+    /// Whether the host has room for so many bytes beside its tensors: lists made on the way of a value to the
+    /// script, or of indices to a tensor. Out of memory is an error value.
+    pub fn host_room(&self, bytes: usize) -> Result<()> {
+        // What is small is there.
+        if bytes <= WINDOW_BYTES {
+            return Ok(());
+        }
+        let mut memory = self.host.lock();
+        if bytes <= memory.free_bytes() {
+            return Ok(());
+        }
+        Err(memory::diagnose(&memory.cache().out_of_memory(bytes), DeviceId::Cpu))
+    }
+
     /// Gives memory now; out of memory is an error value.
     pub fn give_memory(&self, buffer: &Buffer) -> Result<()> {
         if buffer.has_memory() {

@@ -22,7 +22,7 @@ use rhai::{Array, Dynamic, Map, NativeCallContext};
 use std::sync::Arc;
 
 /// Constants, known in functions too.
-const CONSTANTS: [(&str, f64); 4] =
+pub const CONSTANTS: [(&str, f64); 4] =
     [("INF", f64::INFINITY), ("NAN", f64::NAN), ("PI", std::f64::consts::PI), ("E", std::f64::consts::E)];
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
@@ -46,6 +46,15 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
             made(&mut host.engine(context), host, values[1], options)
         });
     }
+}
+
+/// The constants under the name that the source pass gives them.
+pub fn install(engine: &mut rhai::Engine) {
+    let mut module = rhai::Module::new();
+    for (name, value) in CONSTANTS {
+        module.set_var(name, value);
+    }
+    engine.register_static_module("__c", module.into());
 }
 
 fn function(

@@ -1,6 +1,7 @@
 //! Floor 5: the only floor that knows Rhai.
 
 pub mod arguments;
+mod arrays;
 pub mod assemble;
 pub mod bind;
 pub mod caller;

@@ -142,6 +142,7 @@ pub fn register_eval(engine: &mut Engine, host: &Arc<Host>) {
                 Diag::error(code::ARGUMENT_TYPE, format!("`eval` wants a string, not {}", convert::type_name(&value)));
             return Err(super::raise::raise(diag.or_at(shared.origin_at(super::raise::site_of(at)), ""), at));
         };
+        shared.note_variables(context.scope());
         let source = shared
             .add_source(super::source::SourceKind::Eval, "eval", &text)
             .map_err(|diag| super::raise::raise(diag.or_at(shared.origin_at(super::raise::site_of(at)), ""), at))?;

@@ -362,6 +362,7 @@ impl Session {
     }
 
     pub(super) fn add(&self, kind: SourceKind, name: &str, text: &str) -> Result<Arc<Source>, Error> {
+        self.host.note_variables(&self.scope);
         self.host.add_source(kind, name, text).map_err(|diag| self.error(diag))
     }
 
@@ -486,12 +487,14 @@ fn engine(host: &Arc<Host>, modules: &Arc<Mutex<Modules>>, stack: &Arc<Stack>) -
     error::register(&mut engine, host.sources.clone());
     natives::register_eval(&mut engine, host);
     super::devices::install(&mut engine, host);
+    super::literal::install(&mut engine);
     let mut module = Natives::default();
     bind::register(&mut module, host);
     properties::register(&mut module, host);
     super::literal::register(&mut module, host);
     index::register(&mut module, host);
     natives::register(&mut module, host);
+    super::arrays::register(&mut module, host);
     arguments::register(&mut module, host);
     storage::register(&mut module, host);
     super::draw::register(&mut module, host);

@@ -88,7 +88,12 @@ impl Engine {
         Tensor::new(view, self.origin)
     }
 
-    pub(super) fn record(&self, work: Work, inputs: SmallVec<[Input; 3]>, outputs: SmallVec<[Arc<View>; 1]>) -> Result<()> {
+    pub(super) fn record(
+        &self,
+        work: Work,
+        inputs: SmallVec<[Input; 3]>,
+        outputs: SmallVec<[Arc<View>; 1]>,
+    ) -> Result<()> {
         self.record_fallible(work, inputs, outputs, SmallVec::new())
     }
 
@@ -629,6 +634,10 @@ impl Emit for Engine {
 
     fn detach(&mut self, tensor: &Tensor) -> Tensor {
         self.tensor(tensor.view())
+    }
+
+    fn host_room(&self, bytes: usize) -> Result<()> {
+        self.rt.host_room(bytes)
     }
 
     fn read(&mut self, tensor: &Tensor) -> Result<Vec<Scalar>> {

@@ -18,11 +18,14 @@ pub fn settle(rt: &Runtime, tensor: &Tensor) -> Result<Arc<View>> {
 /// All elements, row-major, as bytes of the tensor's dtype.
 pub fn bytes(rt: &Runtime, tensor: &Tensor) -> Result<Vec<u8>> {
     let view = settle(rt, tensor)?;
+    rt.host_room(view.layout.numel().saturating_mul(view.dtype.size_bytes()))?;
     rt.download(&view)
 }
 
 /// All elements, row-major.
 pub fn scalars(rt: &Runtime, tensor: &Tensor) -> Result<Vec<Scalar>> {
+    // The bytes, the values, and the script's own.
+    rt.host_room(tensor.numel().saturating_mul(40))?;
     let bytes = bytes(rt, tensor)?;
     let dtype = tensor.dtype();
     Ok(bytes.chunks_exact(dtype.size_bytes()).map(|chunk| element(chunk, dtype)).collect())

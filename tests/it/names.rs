@@ -91,3 +91,55 @@ fn names_in_messages_are_those_of_the_user() {
         assert!(!text.contains("__"), "{text}");
     }
 }
+
+/// A closure would look for a variable `PI` that it takes along.
+#[test]
+fn constants_are_known_everywhere() {
+    let script = r#"
+        let f = |x| x * PI;
+        fn g() { [1].map(|x| -INF)[0] }
+        let told = [f.call(2.0), g(), #{E: 3}.E, `${E}`, NAN, eval("[1.0].map(|x| x * PI)")];
+        let hidden = eval("let E = 5; [1].map(|x| x + E)");
+        `${told} ${hidden}`
+    "#;
+    let wanted = "[6.283185307179586, -inf, 3, \"2.718281828459045\", nan, [3.141592653589793]] [6]";
+    assert_eq!(run(&[], script).to_lowercase(), wanted);
+}
+
+/// Rhai's own `sort` takes an error of its closure, and a float, for "equal".
+#[test]
+fn sorting_with_a_closure() {
+    let script = r#"
+        let a = [3, 1, 2];
+        a.sort(|x, y| (x - y) * 0.5);
+        let b = [tensor(2.0), tensor(1.0)];
+        b.sort_by(|x, y| x < y);
+        let c = [1, 2, 3, 4, 5, 6, 7];
+        c.sort(|x, y| x % 2 - y % 2);
+        let told = [a, b, c];
+        for bad in [|x, y| throw "no", |x, y| NAN, |x, y| "text"] {
+            try { a.sort(bad); told.push("sorted"); } catch (e) { told.push(if type_of(e) == "string" { e } else { e.code }); }
+        }
+        told.push(a);
+        `${told}`
+    "#;
+    let wanted =
+        "[[1, 2, 3], [tensor(1.), tensor(2.)], [2, 4, 6, 1, 3, 5, 7], \"no\", \"E0204\", \"E0204\", [1, 2, 3]]";
+    assert_eq!(run(&[], script), wanted);
+}
+
+/// Lists that are made on the host on the way of a result: no abort.
+#[test]
+fn lists_beyond_memory() {
+    for call in [
+        "tril_indices(1000000000, 1000000000)",
+        "combinations(ones([3]), 1000000000000, true)",
+        "ones([3]).repeat_interleave(tensor([1, 1, 1000000000000]))",
+        "ones([1]).expand([1000000000000]).tolist()",
+        "affine_grid(ones([1, 2, 3]), [1, 1, 1000000, 1000000])",
+    ] {
+        let told = run(&[], &format!("let code = \"\"; try {{ {call}; }} catch (e) {{ code = e.code; }} code"));
+        assert!(matches!(told.as_str(), "E0304" | "E0210"), "{call}: {told}");
+    }
+    assert_eq!(run(&[], "`${tril_indices(1000000000000000000, 1, -999999999999999995).shape}`"), "[2, 5]");
+}

@@ -134,7 +134,7 @@ pub static REPEAT_INTERLEAVE: Op = Op {
 };
 
 /// Index `i` as often as `counts[i]` says.
-fn repeated(counts: &[i64], expected: Option<i64>) -> Result<Vec<i64>> {
+fn repeated(e: &dyn Emit, counts: &[i64], expected: Option<i64>) -> Result<Vec<i64>> {
     if let Some(count) = counts.iter().find(|&&count| count < 0) {
         fail!(VALUE, "repeats must not be negative, one is {count}");
     }
@@ -143,6 +143,8 @@ fn repeated(counts: &[i64], expected: Option<i64>) -> Result<Vec<i64>> {
         fail!(VALUE, "`output_size` is {expected}, but the repeats add up to {total}");
     }
     infer::size_bytes(&[total as usize], DType::I64)?;
+    // The list and its bytes.
+    e.host_room((total as usize).saturating_mul(16))?;
     Ok(counts.iter().enumerate().flat_map(|(i, &n)| std::iter::repeat_n(i as i64, n as usize)).collect())
 }
 
@@ -162,7 +164,8 @@ fn repeat_interleave(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     let mut x = a.tensor(0).clone();
     let expected = a.opt_int(3);
     if a.is_none(1) {
-        let index = repeated(&counts(e, &x)?, expected)?;
+        let counts = counts(e, &x)?;
+        let index = repeated(e, &counts, expected)?;
         return Ok(vec![upload(e, &index, &[index.len()], &x)?]);
     }
     let dim = match a.opt_int(2) {
@@ -195,7 +198,7 @@ fn repeat_interleave(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     if counts.len() != n {
         fail!(SHAPE, "{} repeats for dimension {dim} of size {n}", counts.len());
     }
-    let index = repeated(&counts, expected)?;
+    let index = repeated(e, &counts, expected)?;
     let index = upload(e, &index, &[index.len()], &x)?;
     let mut places: Vec<Option<Tensor>> = vec![None; x.ndim()];
     places[dim] = Some(index);

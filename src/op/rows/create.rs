@@ -378,6 +378,14 @@ pub static TRIU_INDICES: Op = Op {
     ..Op::BASE
 };
 
+/// The sum of `clamp(row + shift, 0, most)` over `row` in `0..rows`.
+fn clamped_sum(rows: i64, shift: i64, most: i64) -> i128 {
+    let (rows, shift, most) = (rows as i128, shift as i128, most as i128);
+    let rising = (-shift).clamp(0, rows)..(most - shift).clamp(0, rows);
+    let count = (rising.end - rising.start).max(0);
+    count * (rising.start + shift) + count * (count - 1) / 2 + (rows - rising.end.max(rising.start)) * most
+}
+
 fn triangle(e: &mut dyn Emit, a: &Args, lower: bool) -> Result<Vec<Tensor>> {
     let (rows, cols, offset) = (a.int(0), a.int(1), a.int(2));
     infer::size_bytes(&infer::shape(&[rows, cols])?, DType::I64)?;
@@ -389,10 +397,20 @@ fn triangle(e: &mut dyn Emit, a: &Args, lower: bool) -> Result<Vec<Tensor>> {
         let edge = row.saturating_add(offset);
         if lower { 0..edge.saturating_add(1).clamp(0, cols) } else { edge.clamp(0, cols)..cols }
     };
-    let n: i64 = (0..rows).map(|row| (range(row).end - range(row).start).max(0)).sum();
+    // Rows in which there is anything, and how much in all.
+    let (first, end) = if lower {
+        (offset.saturating_neg().clamp(0, rows), rows)
+    } else {
+        (0, cols.saturating_sub(offset).clamp(0, rows))
+    };
+    let below = clamped_sum(rows, if lower { offset.saturating_add(1) } else { offset }, cols);
+    let n = if lower { below } else { rows as i128 * cols as i128 - below };
+    let filled = if n == 0 { 0..0 } else { first..end };
+    infer::size_bytes(&[2, usize::try_from(n).unwrap_or(usize::MAX)], DType::I64)?;
+    e.host_room(usize::try_from(16 * n).unwrap_or(usize::MAX))?;
     let mut bytes = Vec::with_capacity(n as usize * 16);
-    (0..rows).for_each(|row| range(row).for_each(|_| bytes.extend(row.to_le_bytes())));
-    (0..rows).for_each(|row| range(row).for_each(|col| bytes.extend(col.to_le_bytes())));
+    filled.clone().for_each(|row| range(row).for_each(|_| bytes.extend(row.to_le_bytes())));
+    filled.for_each(|row| range(row).for_each(|col| bytes.extend(col.to_le_bytes())));
     let indices = e.upload(&bytes, &[2, n as usize], DType::I64, device)?;
     Ok(vec![e.cast(&indices, dtype)?])
 }

@@ -77,6 +77,7 @@ fn places(e: &mut dyn Emit, theta: &Tensor, sizes: &[usize], align: bool) -> Res
     };
     infer::size_bytes(sizes, DType::F64)?;
     let pixels: usize = sizes.iter().product();
+    e.host_room(pixels.saturating_mul(8 * (sizes.len() + 1)))?;
     let mut bytes = Vec::with_capacity(pixels * (sizes.len() + 1) * 8);
     for pixel in 0..pixels {
         let mut rest = pixel;

@@ -278,6 +278,9 @@ const MOST_CHOICES: usize = 1 << 26;
 
 /// All increasing choices of `r` of `n` numbers in order, one after the other.
 fn choices(n: usize, r: usize, repeated: bool) -> Result<Vec<i64>> {
+    if r > MOST_CHOICES {
+        fail!(TOO_LARGE, "choices of {r} elements; {MOST_CHOICES} are the most");
+    }
     let mut all = Vec::new();
     let mut now: Vec<usize> = if repeated { vec![0; r] } else { (0..r).collect() };
     if n == 0 || (!repeated && r > n) {

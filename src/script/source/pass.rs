@@ -14,6 +14,7 @@
 //! | `eval(s)` | `__eval(s)` | Rhai's own would lose the source |
 //! | `fn new(x)`, `new(x)`, `nn::module(x)` | `fn __new(x)`, ... | Rhai lets no script function have a reserved name |
 //! | `f(x)` where a module defines `f` | `f__in3(x)` | Rhai mixes up functions of several modules (`scope.rs`) |
+//! | `PI` | `__c::PI` | a closure would look for a variable to take along |
 //! | `nn::f(x)` | `nn::f__x(x)` | the name under which others call it |
 //! | `_` in an entry of the REPL | `__last_` | Rhai knows `_` only as the last case of a `switch` |
 //! | `with_device(d) { .. }` | `__with_device(d) { .. }` | a block that is custom syntax |
@@ -149,6 +150,9 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
     let own = scope::places(src, &tokens, &tree, &options.names).into_iter().map(|at| insert(at, options.names.suffix));
     let mut edits: Vec<Edit> = own.collect();
     edits.extend(tree.qualified.iter().map(|&name| insert(tokens[name as usize].end as usize, scope::EXPORTED)));
+    for at in scope::constants(src, &tokens, &tree, &options.names) {
+        edits.push(Edit { opens: true, ..insert(at, "__c::") });
+    }
     edits.extend(blanks(src, &tokens, start));
     let bytes = |run: Run| tokens[run.first as usize].start as usize..tokens[run.last as usize].end as usize;
     for &run in &tree.truths {

@@ -25,12 +25,14 @@ pub struct Names<'a> {
     pub is_taken: &'a dyn Fn(&str) -> bool,
     /// Functions that other texts of the same scope define.
     pub elsewhere: &'a BTreeSet<Function>,
+    /// Constants that variables of earlier texts hide.
+    pub hidden: &'a [&'a str],
 }
 
 impl Names<'_> {
     /// No function is renamed.
     pub const NONE: Names<'static> =
-        Names { suffix: "", all: false, is_taken: &|_| false, elsewhere: &BTreeSet::new() };
+        Names { suffix: "", all: false, is_taken: &|_| false, elsewhere: &BTreeSet::new(), hidden: &[] };
 }
 
 /// What scripts append to the names of their own functions.
@@ -72,6 +74,19 @@ pub fn definitions(src: &str) -> BTreeSet<Function> {
 /// The number of parameters between the parenthesis `open` and its partner.
 pub fn parameters(tokens: &[Token], open: usize) -> usize {
     tokens[open..tokens[open].partner as usize].iter().filter(|token| token.kind == Kind::Word).count()
+}
+
+/// Names of the language's constants where they stand for them: no variable of that name is in sight. A closure
+/// would look for the variable that it takes along.
+pub fn constants(src: &str, tokens: &[Token], tree: &Tree, names: &Names) -> Vec<usize> {
+    let text = |index: u32| &src[tokens[index as usize].range()];
+    let is_constant = |name: &str| matches!(name, "INF" | "NAN" | "PI" | "E") && !names.hidden.contains(&name);
+    let mut found: Vec<u32> = tree.values.iter().copied().filter(|&name| is_constant(text(name))).collect();
+    if !found.is_empty() {
+        let variables: HashSet<&str> = tree.declared.iter().map(|&name| text(name)).collect();
+        found.retain(|&name| !variables.contains(text(name)));
+    }
+    found.into_iter().map(|name| tokens[name as usize].start as usize).collect()
 }
 
 /// Bytes of the source behind which the suffix belongs.
