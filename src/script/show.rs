@@ -1,6 +1,7 @@
 //! Values as text: `print(x)`, interpolation, `to_string`.
 
 use super::host::Host;
+use super::source::pass::written_name;
 use super::value::Tensor;
 use crate::base::diag::Result;
 use crate::base::print::{PrintOptions, Printed, format};
@@ -102,5 +103,20 @@ fn value_plain(host: &Host, item: &Dynamic) -> Result<String> {
     if item.read_lock::<Tensor>().is_some() {
         return value(host, item);
     }
-    Ok(item.to_string())
+    if let Some(function) = item.read_lock::<rhai::FnPtr>() {
+        let name = function.fn_name();
+        return Ok(if name.starts_with("anon$") { "closure".into() } else { format!("Fn({})", written_name(name)) });
+    }
+    if let Some(cell) = item.read_lock::<super::value::Cell>() {
+        // Not what is in arrays and maps: a cell may be in there again.
+        let inner = cell.get();
+        let plain = !(inner.is_array() || inner.is_map() || inner.read_lock::<super::value::Cell>().is_some());
+        return Ok(if plain { format!("cell({})", nested(host, &inner)?) } else { "cell".into() });
+    }
+    // Of a type of ours that has no text of its own, its last name.
+    let text = item.to_string();
+    Ok(match text.rsplit_once("::") {
+        Some((_, name)) if text == item.type_name() => name.to_lowercase(),
+        _ => text,
+    })
 }
