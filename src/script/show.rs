@@ -113,6 +113,9 @@ fn value_plain(host: &Host, item: &Dynamic) -> Result<String> {
         let plain = !(inner.is_array() || inner.is_map() || inner.read_lock::<super::value::Cell>().is_some());
         return Ok(if plain { format!("cell({})", nested(host, &inner)?) } else { "cell".into() });
     }
+    if let Some(error) = item.read_lock::<super::raise::ErrorValue>() {
+        return Ok(format!("{}: {}", error.0.code, error.0.message));
+    }
     // Of a type of ours that has no text of its own, its last name.
     let text = item.to_string();
     Ok(match text.rsplit_once("::") {

@@ -143,3 +143,18 @@ fn lists_beyond_memory() {
     }
     assert_eq!(run(&[], "`${tril_indices(1000000000000000000, 1, -999999999999999995).shape}`"), "[2, 5]");
 }
+
+/// What `print` shows of values that have no literal.
+#[test]
+fn texts_of_values() {
+    let script = r#"
+        import "data" as data;
+        fn relu(x) { x }
+        let told = [cell(3), cell([1]), |x| x, relu, data::loader(data::tensors(ones([2])))];
+        try { nothing } catch (e) { told.push(e); told.push(`${e}`); }
+        `${told}`
+    "#;
+    let wanted = "[cell(3), cell, closure, Fn(relu), loader, E0102: there is no variable `nothing`, \
+                  \"E0102: there is no variable `nothing`\"]";
+    assert_eq!(run(&[], script), wanted);
+}
