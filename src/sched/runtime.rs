@@ -227,6 +227,15 @@ impl Runtime {
         self.state.lock().rng = Generator::new(seed);
     }
 
+    /// The random generator's state: its seed and the next counter.
+    pub fn generator(&self) -> Generator {
+        self.state.lock().rng
+    }
+
+    pub fn set_generator(&self, generator: Generator) {
+        self.state.lock().rng = generator;
+    }
+
     /// Takes counters for `n` random values: seed and first counter.
     pub fn draw(&self, n: u64) -> (u64, u64) {
         let mut state = self.state.lock();

@@ -1,5 +1,5 @@
 //! What the library in `std/` cannot say in the language itself: options with defaults, checked sizes and numbers,
-//! errors with a code, closures with optional arguments. Knows no module and no layer.
+//! errors with a code. Knows no module and no layer.
 
 use super::bind::{Natives, raw};
 use super::convert;
@@ -9,11 +9,8 @@ use crate::base::diag::{Diag, Result};
 use crate::base::span::Origin;
 use crate::base::suggest::nearest;
 use crate::fail;
-use rhai::{Array, Dynamic, FnPtr, ImmutableString, Map, NativeCallContext};
+use rhai::{Array, Dynamic, ImmutableString, Map};
 use std::sync::Arc;
-
-/// Bound: arguments of a closure with optional ones.
-const MAX_ARGUMENTS: usize = 8;
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     // `_options(name, defaults, given)`; a fourth argument lists the options that may be of any type.
@@ -43,11 +40,6 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         (Ok(x), _) => Ok(Dynamic::from_float(x)),
         (_, Ok(i)) => Ok(Dynamic::from_float(i as f64)),
         _ => Err(unfit(&text(values[0]), &text(values[1]), "a number", values[2])),
-    });
-    let shared = host.clone();
-    raw(module, "_optional", 4, move |context, values| -> Native {
-        let context = context.expect("registered with a context");
-        optional(&shared, text(values[0]), values).map_err(|diag| shared.raise(&context, diag, ""))
     });
 }
 
@@ -152,30 +144,4 @@ fn misfit(default: &Dynamic, value: &Dynamic) -> Option<&'static str> {
         (!default.is_string() || value.is_string(), "a string")
     };
     (!fits).then_some(wanted)
-}
-
-/// `_optional(name, least, most, closure)`: a method whose last arguments may be left out; the closure finds `()` there.
-fn optional(host: &Arc<Host>, name: String, values: &[&mut Dynamic]) -> Result<Dynamic> {
-    let least = values[1].as_int().ok().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
-    let Some(inner) = values[3].clone().try_cast::<FnPtr>() else {
-        fail!(ARGUMENT_TYPE, "`{name}`: a closure is wanted, not {}", convert::type_name(values[3]));
-    };
-    let most = values[2].as_int().ok().and_then(|n| usize::try_from(n).ok()).unwrap_or(least).min(MAX_ARGUMENTS);
-    let host = host.clone();
-    let call = move |context: NativeCallContext, values: &mut [&mut Dynamic]| -> Native {
-        let Some((this, given)) = values.split_first_mut() else { return Ok(Dynamic::UNIT) };
-        if given.len() < least || given.len() > most {
-            let takes = if least == most { most.to_string() } else { format!("{least} to {most}") };
-            let code = if given.len() < least { code::MISSING_ARGUMENT } else { code::EXTRA_ARGUMENT };
-            let text = format!("`{name}` takes {takes} arguments, {} given", given.len());
-            return Err(host.raise(&context, Diag::error(code, text), ""));
-        }
-        let mut arguments: Vec<Dynamic> = given.iter_mut().map(|value| std::mem::take(*value)).collect();
-        arguments.resize(most, Dynamic::UNIT);
-        inner.call_raw(&context, Some(this), arguments)
-    };
-    // The function has no name of its own; a method is found by the map's key.
-    #[allow(deprecated)]
-    let made = FnPtr::from_fn("forward", call);
-    made.map(Dynamic::from).map_err(|error| Diag::error(code::INTERNAL, error.to_string()))
 }

@@ -3,6 +3,7 @@
 //!
 //! Knows no terminal: `tools/render` draws.
 
+mod absent;
 mod eval;
 mod parse;
 

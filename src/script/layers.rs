@@ -156,7 +156,8 @@ fn set_training(value: &Dynamic, on: bool, depth: usize) -> Result<()> {
 }
 
 /// Registers a method of maps.
-fn method(
+/// Registers a method of modules.
+pub fn method(
     module: &mut Natives,
     host: &Arc<Host>,
     name: &'static str,

@@ -262,6 +262,17 @@ fn encode(values: impl Iterator<Item = Scalar>, size_bytes: usize, dtype: DType)
     Ok(bytes)
 }
 
+/// `tensor(value)` with a dtype and a device, where they are given.
+pub fn from_value(
+    e: &mut Engine,
+    host: &Host,
+    value: &Dynamic,
+    dtype: Option<DType>,
+    device: Option<DeviceId>,
+) -> Result<Tensor> {
+    made(e, host, value, Options { dtype, device, requires_grad: false })
+}
+
 fn made(e: &mut Engine, host: &Host, value: &Dynamic, options: Options) -> Result<Tensor> {
     let tensor = match value.read_lock::<Tensor>() {
         Some(source) => copied(e, &source, &options)?,

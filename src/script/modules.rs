@@ -4,6 +4,7 @@
 use super::error;
 use super::host::Host;
 use super::raise::{raise, site_of};
+use super::signature::{self, Signature};
 use super::source::SourceKind;
 use super::source::scope::{EXPORTED, written};
 use crate::base::code;
@@ -30,6 +31,8 @@ pub const STD: &[(&str, &[File])] = &[
             ("nn/activations.rhai", include_str!("../../std/nn/activations.rhai")),
             ("nn/convolution.rhai", include_str!("../../std/nn/convolution.rhai")),
             ("nn/pooling.rhai", include_str!("../../std/nn/pooling.rhai")),
+            ("nn/windows.rhai", include_str!("../../std/nn/windows.rhai")),
+            ("nn/borders.rhai", include_str!("../../std/nn/borders.rhai")),
             ("nn/norms.rhai", include_str!("../../std/nn/norms.rhai")),
             ("nn/parallel.rhai", include_str!("../../std/nn/parallel.rhai")),
             ("nn/recurrent.rhai", include_str!("../../std/nn/recurrent.rhai")),
@@ -154,7 +157,13 @@ impl Resolver {
             let part = error::compile(engine, &Scope::new(), &source, &context);
             ast.combine(part.map_err(|mut errors| raise(errors.remove(0), at))?);
         }
-        let ast = with_exports(&ast);
+        let signatures: BTreeMap<String, Signature> = match found.kind {
+            SourceKind::Std => {
+                found.files.iter().flat_map(|(_, text)| signature::read(text)).map(|s| (s.name.clone(), s)).collect()
+            }
+            _ => BTreeMap::new(),
+        };
+        let ast = with_exports(&ast, &signatures);
         let mut module = Module::eval_ast_as_new(Scope::new(), &ast, engine)?;
         // Closures that a module returns must be callable by the importer (FACTS, "Closures and modules").
         let anonymous: Vec<u64> = module
@@ -166,15 +175,19 @@ impl Resolver {
             #[allow(deprecated)]
             module.update_fn_namespace(hash, FnNamespace::Global);
         }
+        signature::offer(&mut module, &self.host, &ast, signatures);
         module.build_index();
         Ok(module.into())
     }
 }
 
-/// A module's functions under the names by which others call them, too.
-fn with_exports(ast: &AST) -> AST {
+/// A module's functions under the names by which others call them, too; those with signatures get theirs elsewhere.
+fn with_exports(ast: &AST, signatures: &BTreeMap<String, Signature>) -> AST {
     let mut functions = Module::clone(ast.shared_lib());
-    let exported = ast.iter_fn_def().filter(|def| def.access == FnAccess::Public && written(&def.name) != def.name);
+    let exported = ast.iter_fn_def().filter(|def| {
+        let name = written(&def.name);
+        def.access == FnAccess::Public && name != def.name && !signatures.contains_key(name)
+    });
     for def in exported.cloned().collect::<Vec<_>>() {
         let name = format!("{}{EXPORTED}", written(&def.name)).into();
         functions.set_script_fn(ScriptFuncDef { name, ..ScriptFuncDef::clone(&def) });

@@ -39,7 +39,7 @@ pub fn plain_operator(host: &Host, context: &NativeCallContext, symbol: &str, va
 }
 
 /// Registers a function whose first argument is a tensor.
-fn method(
+pub fn method(
     module: &mut Natives,
     host: &Arc<Host>,
     name: &str,
@@ -62,7 +62,7 @@ fn method(
     });
 }
 
-fn property(
+pub fn property(
     module: &mut Natives,
     host: &Arc<Host>,
     name: &str,
@@ -259,10 +259,6 @@ fn movement(module: &mut Natives, host: &Arc<Host>) {
     method(module, host, "data_ptr", 1, |host, _, x, _| {
         let view = observe::settle(&host.rt, x)?;
         Ok(Dynamic::from_int(view.ptr() as i64))
-    });
-    method(module, host, "stride", 1, |_, _, x, _| {
-        let strides = x.view().layout.strides.iter().map(|&s| Dynamic::from_int(s as i64)).collect::<Array>();
-        Ok(Dynamic::from(strides))
     });
     method(module, host, "len", 1, |_, _, x, _| match x.shape().first() {
         Some(&n) => Ok(Dynamic::from_int(n as i64)),

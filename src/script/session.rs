@@ -502,6 +502,10 @@ fn engine(host: &Arc<Host>, modules: &Arc<Mutex<Modules>>, stack: &Arc<Stack>) -
     super::assemble::register(&mut module, host);
     super::parallel::register(&mut module, host);
     super::checks::register(&mut module, host);
+    super::signature::register(&mut module, host);
+    super::containers::register(&mut module, host);
+    super::questions::register(&mut module, host);
+    super::settings::register(&mut module, host);
     super::optimise::register(&mut module, host);
     super::loader::register(&mut module, host);
     super::dataset::register(&mut module, host);
@@ -535,11 +539,16 @@ fn note_names(module: &mut Natives, host: &Host) {
     let mut natives = std::mem::take(&mut module.names);
     natives.extend(["print", "debug", "eval", "get", "set"].map(str::to_string));
     let mut known = host.known.write();
-    known.functions =
-        natives.iter().filter(|name| name.chars().all(|c| c.is_alphanumeric() || c == '_')).cloned().collect();
+    known.functions = natives.iter().filter(|name| is_public(name)).cloned().collect();
     let computed = crate::op::table::all().flat_map(|op| op.aliases.iter().filter_map(|alias| alias.strip_prefix('.')));
-    known.properties = properties::NAMES.iter().copied().chain(computed).map(str::to_string).collect();
+    known.properties =
+        properties::NAMES.iter().chain(super::questions::NAMES).copied().chain(computed).map(str::to_string).collect();
     *host.natives.write() = natives;
+}
+
+/// A name that users may write: those with `_` in front are the library's own.
+fn is_public(name: &str) -> bool {
+    !name.starts_with('_') && name.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
 fn printing(module: &mut Natives, host: &Arc<Host>) {

@@ -20,10 +20,7 @@ pub struct Printing {
 /// `tensor([[1., 2.]], device=cuda:1)`.
 pub fn tensor(host: &Host, x: &Tensor) -> Result<String> {
     let view = observe::settle(&host.rt, x)?;
-    let grad_fn = {
-        let auto = x.0.auto.lock();
-        auto.edge.as_ref().map(|(node, _)| format!("{}Backward0", camel(node.op.name)))
-    };
+    let grad_fn = grad_fn(x);
     let printed = Printed {
         shape: view.shape(),
         dtype: view.dtype,
@@ -37,6 +34,12 @@ pub fn tensor(host: &Host, x: &Tensor) -> Result<String> {
         let at: isize = index.iter().zip(&view.layout.strides).map(|(&i, &s)| i as isize * s).sum();
         observe::element(&host.rt.peek_bytes(&view, view.layout.offset + at as usize), view.dtype)
     }))
+}
+
+/// The name of the operation that made a tensor, when a gradient flows through it: `ReluBackward0`.
+pub fn grad_fn(x: &Tensor) -> Option<String> {
+    let auto = x.0.auto.lock();
+    auto.edge.as_ref().map(|(node, _)| format!("{}Backward0", camel(node.op.name)))
 }
 
 /// `log_softmax` → `LogSoftmax`.

@@ -1,10 +1,11 @@
 //! From Rhai's errors at run time to diagnostics: code, words, place, suggestion and the script's call stack.
 
-use super::{Context, Known};
+use super::{Context, Known, absent};
 use crate::base::code::{self, Code};
 use crate::base::diag::{Diag, Focus, Frame, Label};
 use crate::base::span::{Origin, Site};
 use crate::base::suggest::nearest;
+use crate::script::manual;
 use crate::script::raise::{ErrorValue, site_of as site};
 use crate::script::source::pass::written_name;
 use rhai::{Dynamic, EvalAltResult};
@@ -243,7 +244,7 @@ fn foreign(name: &str) -> Option<&'static str> {
         "True" => "write `true`",
         "False" => "write `false`",
         "self" => "write `this`",
-        "torch" | "np" | "numpy" => "operations have no prefix: `randn([2, 3])`, `x.sum()`",
+        _ if without_prefix(name).is_some() => return without_prefix(name),
         "range" => "write `0..n`, or `range(0, n, step)`",
         "str" => "write `x.to_string()`, or `${x}` between backticks",
         "isinstance" | "type" => "write `type_of(x) == \"...\"`",
@@ -251,6 +252,19 @@ fn foreign(name: &str) -> Option<&'static str> {
         "lambda" => "write a closure: `|x| x + 1`",
         _ => return None,
     })
+}
+
+/// Modules of PyTorch whose functions have no prefix here.
+fn without_prefix(name: &str) -> Option<&'static str> {
+    let known = ["torch", "np", "numpy", "F", "functional", "linalg", "special"];
+    known.contains(&name).then_some("operations have no prefix: `randn([2, 3])`, `x.sum()`")
+}
+
+/// `CrossEntropyLoss` → `cross_entropy_loss`, if the module of the library has it.
+fn in_our_spelling(module: &str, name: &str) -> Option<&'static str> {
+    let plain = |text: &str| text.replace('_', "").to_lowercase();
+    let wanted = plain(name);
+    manual::functions(module).iter().map(|function| function.name.as_str()).find(|known| plain(known) == wanted)
 }
 
 fn variable(name: &str, known: &Known, stack: &[Frame]) -> Words {
@@ -291,9 +305,23 @@ fn function(signature: &str, known: &Known) -> Words {
     }
     if let Some((space, _)) = path.rsplit_once("::") {
         let message = format!("there is no function `{name}` in the module `{space}`");
+        if let Some(help) = space.split("::").find_map(without_prefix) {
+            return words(code::UNKNOWN_FUNCTION, message, "not found").help(help);
+        }
+        if let Some(found) = in_our_spelling(space, name) {
+            let help = format!("it is `{space}::{found}`: names are in small letters");
+            return words(code::UNKNOWN_FUNCTION, message, "not found").help(help);
+        }
         let same: Vec<String> =
             known.functions.iter().filter(|f| f.starts_with(&format!("{space}::"))).cloned().collect();
         let help = did_you_mean(&format!("{space}::{name}"), &same).or_else(|| did_you_mean(name, &known.functions));
+        if manual::functions(space).iter().any(|function| function.name == name) {
+            let message =
+                format!("`{space}::{name}` does not take {} arguments by position", types.split(", ").count());
+            return words(code::EXTRA_ARGUMENT, message, "called here").maybe(
+                manual::signature(&format!("{space}::{name}"), false).map(|call| format!("call it as `{call}`")),
+            );
+        }
         let taken = same.iter().any(|f| f.rsplit("::").next() == Some(name));
         if taken {
             let message = format!("`{space}::{name}` does not take {}", a_type_list(types));
@@ -307,12 +335,14 @@ fn function(signature: &str, known: &Known) -> Words {
     }
     let found = words(code::UNKNOWN_FUNCTION, format!("there is no function `{name}`"), "not found");
     if known.variables.iter().any(|other| other == name) {
-        return found.help(format!("`{name}` is a variable; a function held in one is called by `{name}.call(..)`"));
+        return found.help(format!(
+            "`{name}` is a variable; a function held in one is called by `{name}.call(..)`, a module by `{name}.forward(..)`"
+        ));
     }
     if known.properties.iter().any(|other| other == name) {
         return found.help(format!("`{name}` is a property: write it without `()`"));
     }
-    match foreign(name) {
+    match absent::reason(name).or_else(|| foreign(name)) {
         Some(help) => found.help(help),
         None => found.maybe(did_you_mean(name, &known.functions)),
     }
@@ -338,7 +368,7 @@ fn module(name: &str, known: &Known) -> Words {
         if known.modules.iter().any(|other| other == name) {
             Some(format!("write `import \"{name}\" as {name};` before it; a function cannot see imports made after it"))
         } else {
-            did_you_mean(name, &known.modules)
+            without_prefix(name).map(str::to_string).or_else(|| did_you_mean(name, &known.modules))
         },
     )
 }
@@ -348,6 +378,9 @@ fn property(name: &str, of: Option<&str>, known: &Known) -> Words {
     let found = words(code::UNKNOWN_PROPERTY, format!("there is no property `{name}`{of}"), "not found");
     if known.functions.iter().any(|other| other == name) {
         return found.help(format!("`{name}` is a method: call it, `.{name}()`"));
+    }
+    if let Some(reason) = absent::reason(name) {
+        return found.help(reason);
     }
     found.maybe(did_you_mean(name, &known.properties).or_else(|| did_you_mean(name, &known.functions)))
 }
@@ -398,6 +431,11 @@ fn mismatch(wanted: &str, actual: &str) -> Words {
     let found = words(code::TYPE, message, "this value");
     match (wanted, actual) {
         ("f64", "i64") => found.help("write the number with a point, `1.0`, or convert it by `.to_float()`"),
+        // Only maps are indexed by strings; which map it is, nobody knows here.
+        (wanted, "i64") if a_type(wanted) == "a string" => found.help(
+            "the keys of a map are strings: results have names (`x.max(1).indices`, `lstm.forward(x).output`), \
+             the layers of a `sequential` or `module_list` are in `m.layers[0]`",
+        ),
         ("i64", "f64") => found.help("convert it by `.to_int()`, which rounds towards zero"),
         _ => found,
     }

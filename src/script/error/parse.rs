@@ -142,7 +142,7 @@ pub fn diagnose_parse(error: &ParseError, context: &Context) -> Box<Diag> {
         diag.label(Origin::at(at), Focus::Call, label(error.err_type(), near.found))
     };
     let separates = matches!(error.err_type(), ParseErrorType::MissingToken(token, _) if token == ",");
-    if separates && near.found == "=" {
+    if separates && matches!(near.found, "=" | ":") {
         return diag.help("keyword arguments go into a map: `f(x, #{dim: 1})`");
     }
     match advice(&near).map(str::to_string).or_else(|| help(error.err_type())) {

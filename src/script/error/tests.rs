@@ -125,7 +125,7 @@ fn names() {
         "E0103",
         "there is no function `outer`",
         "outer(1)",
-        "`outer` is a variable; a function held in one is called by `outer.call(..)`",
+        "`outer` is a variable; a function held in one is called by `outer.call(..)`, a module by `outer.forward(..)`",
     );
     check(
         "nn::linear(1)",

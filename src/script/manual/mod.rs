@@ -165,7 +165,7 @@ mod tests {
         let linear = page("nn::linear").expect("of the library");
         assert!(linear.examples[0].code.contains("nn::linear(3, 5)"), "{linear:?}");
         assert_eq!(keywords("load"), ["device", "dtype", "columns"]);
-        assert_eq!(keywords("nn::linear"), ["bias"]);
+        assert_eq!(keywords("nn::linear"), ["bias", "device", "dtype"]);
         assert!(keywords("nn::batch_norm2d").contains(&"momentum".to_string()));
         assert!(keywords("optim::adamw").contains(&"lr".to_string()), "{:?}", keywords("optim::adamw"));
         assert!(keywords("sum").contains(&"keepdim".to_string()));
@@ -182,7 +182,9 @@ mod tests {
             named.filter(|name| page(name).is_none() && !inner.contains(&name.as_str())).collect();
         assert!(missing.is_empty(), "no page in script/manual/natives.rs for {missing:?}");
         for native in self::natives() {
-            let known = natives.contains(native.name) || super::super::properties::NAMES.contains(&native.name);
+            let known = natives.contains(native.name)
+                || super::super::properties::NAMES.contains(&native.name)
+                || super::super::questions::NAMES.contains(&native.name);
             assert!(known || native.form == Form::Syntax, "`{}` has a page and is not there", native.name);
         }
     }

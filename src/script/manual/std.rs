@@ -3,6 +3,7 @@
 
 use super::{Page, Sample};
 use crate::script::modules::STD;
+use crate::script::signature;
 use crate::script::source::lex::{Kind, lex};
 use ::std::collections::BTreeMap;
 use ::std::sync::OnceLock;
@@ -12,6 +13,8 @@ use ::std::sync::OnceLock;
 pub struct Function {
     pub module: &'static str,
     pub name: String,
+    /// Does its form tell the keywords, as those of operations do?
+    is_signed: bool,
     /// Parameters of each form.
     pub forms: Vec<String>,
     /// Options of the trailing map.
@@ -25,7 +28,7 @@ impl Function {
     /// The widest form.
     pub fn call(&self) -> String {
         let widest = self.forms.iter().max_by_key(|form| form.len()).map_or("", String::as_str);
-        let options = match self.keywords.is_empty() {
+        let options = match self.keywords.is_empty() || self.is_signed {
             true => String::new(),
             false => format!("   #{{{}}}", self.keywords.join(", ")),
         };
@@ -35,7 +38,7 @@ impl Function {
     pub fn page(&self) -> Page {
         let mut calls: Vec<String> =
             self.forms.iter().map(|form| format!("{}::{}({form})", self.module, self.name)).collect();
-        if !self.keywords.is_empty() {
+        if !self.keywords.is_empty() && !self.is_signed {
             calls.push(format!("options: {}", self.keywords.join(", ")));
         }
         Page {
@@ -74,6 +77,12 @@ fn read(module: &'static str, text: &str) -> Vec<Function> {
         }
         doc.clear();
     }
+    for signature in signature::read(text) {
+        let Some(known) = found.iter_mut().find(|known| known.name == signature.name) else { continue };
+        known.forms = vec![signature.inside().to_string()];
+        known.keywords = signature.optional().map(str::to_string).collect();
+        known.is_signed = true;
+    }
     found
 }
 
@@ -100,6 +109,7 @@ fn function(module: &'static str, name: &str, form: &str, doc: &[&str], bodies: 
     Function {
         module,
         name: name.to_string(),
+        is_signed: false,
         forms: vec![form.to_string()],
         keywords: keywords(name, bodies),
         summary: words[..end].join(" "),

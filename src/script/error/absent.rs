@@ -1,0 +1,249 @@
+//! Names of PyTorch that tscript leaves out, and why, in one sentence. Beside the suggestions: somebody who types
+//! such a name has not mistyped another.
+
+const COMPLEX: &str = "complex numbers are not among tscript's dtypes";
+const SPARSE: &str = "tscript's tensors are dense";
+const QUANTIZED: &str = "there are no quantized tensors; `x.to(\"i8\")` and a scale of your own are plain tensors";
+const STORAGE: &str =
+    "a tensor's memory belongs to the session; `view`, `as_strided`, `copy_` and `clone` say what is meant";
+const HOOKS: &str = "gradients have no hooks; after `backward()` read or change `x.grad`";
+const COMPILED: &str = "operations are queued and fused without being asked; there is nothing to compile";
+const AUTOCAST: &str =
+    "there is no autocast; `model.half()`, `model.bfloat16()` and `x.to(dtype)` say where precision changes";
+const DETERMINISM: &str = "the same seed gives the same numbers on every device; there is nothing to switch on";
+const THREADS: &str = "the pool of threads has one for each core of the machine";
+const DEVICES: &str = "devices are the CPU and CUDA GPUs: `x.to(\"cuda:0\")`";
+const ELEMENTWISE: &str =
+    "a function of the script for each element would be slow; write it with operations on whole tensors";
+const FUNCTIONAL_RNN: &str = "recurrent layers are modules: `nn::lstm`, `nn::gru`, `nn::rnn`, and their `_cell` forms";
+const RANDOMISED: &str = "there are no randomised decompositions; `svd(x)` gives all singular values, exactly";
+const BACKENDS: &str = "operations have one name, whatever library runs them";
+const NAMED: &str = "dimensions have numbers, not names";
+const LDL: &str = "indefinite matrices are solved by `solve`, or by `lu_factor` and `lu_solve`";
+
+/// Names by reason.
+const TABLE: &[(&str, &[&str])] = &[
+    (
+        COMPLEX,
+        &[
+            "complex",
+            "polar",
+            "view_as_complex",
+            "view_as_real",
+            "imag",
+            "cfloat",
+            "cdouble",
+            "chalf",
+            "stft",
+            "istft",
+            "eig",
+            "eigvals",
+            "symeig",
+            "lobpcg",
+            "complex64",
+            "complex128",
+            "fft",
+            "ifft",
+            "rfft",
+            "irfft",
+            "fft2",
+            "ifft2",
+        ],
+    ),
+    (
+        SPARSE,
+        &[
+            "sparse_coo_tensor",
+            "sparse_csr_tensor",
+            "sparse_csc_tensor",
+            "sparse_bsr_tensor",
+            "sparse_bsc_tensor",
+            "sparse_compressed_tensor",
+            "to_sparse",
+            "to_sparse_coo",
+            "to_sparse_csr",
+            "to_sparse_csc",
+            "to_sparse_bsr",
+            "to_sparse_bsc",
+            "to_dense",
+            "coalesce",
+            "is_coalesced",
+            "indices",
+            "crow_indices",
+            "col_indices",
+            "ccol_indices",
+            "row_indices",
+            "sparse_dim",
+            "dense_dim",
+            "sparse_mask",
+            "sparse_resize_",
+            "smm",
+            "sspaddmm",
+            "hspmm",
+            "spmm",
+            "is_sparse_csr",
+            "to_padded_tensor",
+            "to_mkldnn",
+            "is_nested",
+            "is_mkldnn",
+        ],
+    ),
+    (
+        QUANTIZED,
+        &[
+            "quantize_per_tensor",
+            "quantize_per_channel",
+            "quantize_per_tensor_dynamic",
+            "dequantize",
+            "int_repr",
+            "q_scale",
+            "q_zero_point",
+            "q_per_channel_scales",
+            "q_per_channel_zero_points",
+            "q_per_channel_axis",
+            "qscheme",
+            "is_quantized",
+            "fake_quantize_per_tensor_affine",
+            "fake_quantize_per_channel_affine",
+        ],
+    ),
+    (
+        STORAGE,
+        &[
+            "storage",
+            "untyped_storage",
+            "storage_type",
+            "set_",
+            "resize",
+            "resize_",
+            "resize_as",
+            "resize_as_",
+            "share_memory_",
+            "is_set_to",
+            "empty_strided",
+            "new_empty_strided",
+            "empty_permuted",
+            "dim_order",
+            "const_data_ptr",
+            "is_shared",
+            "is_storage",
+            "from_file",
+            "frombuffer",
+            "from_dlpack",
+            "to_dlpack",
+            "as_subclass",
+        ],
+    ),
+    (
+        HOOKS,
+        &[
+            "register_hook",
+            "register_post_accumulate_grad_hook",
+            "register_forward_hook",
+            "register_backward_hook",
+            "reinforce",
+        ],
+    ),
+    (COMPILED, &["compile", "jit", "script", "vmap", "while_loop", "fork"]),
+    (
+        AUTOCAST,
+        &["autocast", "is_autocast_enabled", "set_autocast_enabled", "get_autocast_dtype", "set_autocast_dtype"],
+    ),
+    (
+        DETERMINISM,
+        &[
+            "use_deterministic_algorithms",
+            "are_deterministic_algorithms_enabled",
+            "set_deterministic_debug_mode",
+            "get_deterministic_debug_mode",
+            "set_float32_matmul_precision",
+            "get_float32_matmul_precision",
+            "set_flush_denormal",
+        ],
+    ),
+    (THREADS, &["set_num_threads", "get_num_threads", "set_num_interop_threads", "get_num_interop_threads"]),
+    (
+        DEVICES,
+        &[
+            "mps",
+            "xpu",
+            "ipu",
+            "hpu",
+            "mtia",
+            "is_mps",
+            "is_xpu",
+            "is_ipu",
+            "is_mtia",
+            "is_meta",
+            "is_vulkan",
+            "is_xla",
+            "is_maia",
+        ],
+    ),
+    (ELEMENTWISE, &["apply_", "map_", "map2_"]),
+    (
+        FUNCTIONAL_RNN,
+        &["lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"],
+    ),
+    (RANDOMISED, &["svd_lowrank", "pca_lowrank"]),
+    (
+        BACKENDS,
+        &[
+            "convolution",
+            "conv_tbc",
+            "cudnn_convolution",
+            "cudnn_batch_norm",
+            "cudnn_is_acceptable",
+            "mkldnn_convolution",
+            "native_dropout",
+            "native_norm",
+            "batch_norm_stats",
+            "scaled_mm",
+            "grouped_mm",
+        ],
+    ),
+    (NAMED, &["names", "rename", "rename_", "refine_names", "align_to", "align_as", "has_names", "name"]),
+    (LDL, &["ldl_factor", "ldl_factor_ex", "ldl_solve"]),
+    ("the value outside the graph is `x = x.detach()`", &["detach_"]),
+    ("write `norm(x, \"nuc\")`", &["nuclear_norm"]),
+    ("write `norm(x, \"fro\")`", &["frobenius_norm"]),
+    ("write `x.to_array()` for nested arrays, or `save(\"x.npy\", x)`", &["numpy", "from_numpy"]),
+    ("write `new_tensor(data)`", &["new"]),
+    ("write `x[..]` with tensors inside, or `x.index_select(dim, index)`", &["index"]),
+    ("write `grad_fn`, or look at `requires_grad`", &["output_nr", "grad_dtype", "volatile"]),
+    ("write `set_default_dtype(\"f64\")`", &["set_default_tensor_type"]),
+    ("write `current_device()`", &["get_default_device"]),
+    ("write `scatter_reduce`, or `index_reduce` with the segment of each row", &["segment_reduce"]),
+];
+
+/// Why a name of PyTorch is not here, or what to write.
+pub fn reason(name: &str) -> Option<&'static str> {
+    TABLE.iter().find(|(_, names)| names.contains(&name)).map(|(reason, _)| *reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::session::Session;
+
+    /// What is there must not be explained away.
+    #[test]
+    fn nothing_here_exists() {
+        let session = Session::builder().build().expect("a session");
+        let natives = session.host.natives.read();
+        let known = &session.host.known.read().properties;
+        for name in TABLE.iter().flat_map(|(_, names)| *names) {
+            assert!(!natives.contains(*name), "the function `{name}` exists");
+            assert!(!known.iter().any(|property| property == name), "the property `{name}` exists");
+        }
+    }
+
+    #[test]
+    fn every_name_stands_once() {
+        let mut names: Vec<&str> = TABLE.iter().flat_map(|(_, names)| *names).copied().collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}

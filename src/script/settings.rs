@@ -1,0 +1,130 @@
+//! Settings of a session that PyTorch keeps for a process: how tensors are printed, and where the random generator
+//! stands.
+
+use super::bind::Natives;
+use super::bind::raw;
+use super::convert;
+use super::host::{Host, Native};
+use super::literal;
+use super::value::Tensor;
+use crate::base::diag::Result;
+use crate::base::dtype::{DType, Scalar};
+use crate::base::print::PrintOptions;
+use crate::base::rng::Generator;
+use crate::fail;
+use crate::tensor::observe;
+use rhai::{Array, Dynamic, Map};
+use std::sync::Arc;
+
+/// The parameters of `set_printoptions`, in PyTorch's order.
+const PRINTING: &[&str] = &["precision", "threshold", "edgeitems", "linewidth", "profile", "sci_mode"];
+
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    for arity in 0..=PRINTING.len() {
+        let shared = host.clone();
+        raw(module, "set_printoptions", arity, move |context, values| -> Native {
+            let context = context.expect("registered with a context");
+            let mut options = *shared.print.options.lock();
+            let set = printing(&mut options, values);
+            set.map_err(|mut diag| {
+                diag.message = format!("`set_printoptions`: {}", diag.message);
+                shared.raise(&context, diag, "")
+            })?;
+            *shared.print.options.lock() = options;
+            Ok(Dynamic::UNIT)
+        });
+    }
+    random(module, host);
+}
+
+fn printing(options: &mut PrintOptions, values: &[&mut Dynamic]) -> Result<()> {
+    for (name, value) in PRINTING.iter().zip(values) {
+        let Some(map) = value.read_lock::<Map>() else {
+            set(options, name, value)?;
+            continue;
+        };
+        // A profile is the ground for the others.
+        let (profile, rest): (Vec<_>, Vec<_>) = map.iter().partition(|(name, _)| name.as_str() == "profile");
+        for (name, value) in profile.into_iter().chain(rest) {
+            set(options, name, value)?;
+        }
+    }
+    Ok(())
+}
+
+fn set(options: &mut PrintOptions, name: &str, value: &Dynamic) -> Result<()> {
+    if value.is_unit() {
+        if name == "sci_mode" {
+            options.sci_mode = None;
+        }
+        return Ok(());
+    }
+    let count = || match value.as_int() {
+        Ok(n) if n >= 0 => Ok(usize::try_from(n).unwrap_or(usize::MAX)),
+        _ if value.as_float().is_ok_and(|x| x == f64::INFINITY) => Ok(usize::MAX),
+        _ => fail!(VALUE, "`{name}` is a number of 0 or more, not {}", convert::type_name(value)),
+    };
+    match name {
+        // Bound: a float has no more digits than that.
+        "precision" => options.precision = count()?.min(1100),
+        "threshold" => options.threshold = count()?,
+        "edgeitems" => options.edgeitems = count()?,
+        "linewidth" => options.linewidth = count()?,
+        "sci_mode" => match value.as_bool() {
+            Ok(on) => options.sci_mode = Some(on),
+            Err(_) => fail!(ARGUMENT_TYPE, "`sci_mode` is true, false or `()`, not {}", convert::type_name(value)),
+        },
+        "profile" => {
+            let default = PrintOptions::default();
+            *options = match value.to_string().as_str() {
+                "default" => default,
+                "short" => PrintOptions { precision: 2, edgeitems: 2, ..default },
+                "full" => PrintOptions { threshold: usize::MAX, ..default },
+                other => fail!(VALUE, "`profile` is \"default\", \"short\" or \"full\", not \"{other}\""),
+            };
+        }
+        _ => return Err(convert::unknown_keyword(name, PRINTING)),
+    }
+    Ok(())
+}
+
+fn random(module: &mut Natives, host: &Arc<Host>) {
+    let shared = host.clone();
+    raw(module, "initial_seed", 0, move |_, _| Ok(Dynamic::from_int(shared.rt.generator().seed as i64)));
+    // A seed that nobody knows: the clock's and the address space's.
+    let shared = host.clone();
+    raw(module, "seed", 0, move |_, _| {
+        use std::hash::{BuildHasher, Hasher, RandomState};
+        let seed = RandomState::new().build_hasher().finish() >> 1;
+        shared.rt.seed(seed);
+        Ok(Dynamic::from_int(seed as i64))
+    });
+    let shared = host.clone();
+    raw(module, "get_rng_state", 0, move |context, _| -> Native {
+        let context = context.expect("registered with a context");
+        let state = shared.rt.generator();
+        let words: Array = [state.seed, state.offset].map(|word| Dynamic::from_int(word as i64)).into_iter().collect();
+        let cpu = Some(crate::base::device_id::DeviceId::Cpu);
+        shared.call(&context, |engine| {
+            literal::from_value(engine, &shared, &words.into(), Some(DType::I64), cpu).map(Dynamic::from)
+        })
+    });
+    let shared = host.clone();
+    raw(module, "set_rng_state", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        let value = values[0].flatten_clone();
+        shared.call(&context, |_| {
+            let state = value.read_lock::<Tensor>().map(|state| state.clone());
+            let words = state.map(|state| observe::scalars(&shared.rt, &state)).transpose()?.unwrap_or_default();
+            match words[..] {
+                [Scalar::Int(seed), Scalar::Int(offset)] => {
+                    shared.rt.set_generator(Generator { seed: seed as u64, offset: offset as u64 });
+                    Ok(Dynamic::UNIT)
+                }
+                _ => {
+                    fail!(VALUE, "`set_rng_state` wants what `get_rng_state` gave, not {}", convert::type_name(&value))
+                }
+            }
+        })
+    });
+}

@@ -1,0 +1,416 @@
+//! Functions of the library are called as PyTorch's are: parameters by position, by name in a trailing map, or some
+//! of each. A line above a function says which parameters there are, in PyTorch's order:
+//!
+//! `//: conv2d(in_channels, out_channels, kernel_size, stride: 1, padding: 0, last_epoch = -1, *, bias: true)`
+//!
+//! A name alone must be given; `name: value` has a default; `name = value` can have no other value; what comes after
+//! `*` is given by name only; `*name` takes all values of a call, or one array of them. `device` and `dtype`, where the function has no use for them, move what it makes.
+//! A function of the library takes the first few of these as its own parameters and the others in a map, its last
+//! parameter, called `options`; only what was given stands in the map.
+//!
+//! Knows no function by name.
+
+use super::bind::{Natives, raw};
+use super::convert;
+use super::host::{Host, Native};
+use super::source::scope::{EXPORTED, written};
+use crate::base::code;
+use crate::base::diag::{Diag, Result};
+use crate::base::span::Origin;
+use crate::fail;
+use rhai::{
+    AST, Array, Dynamic, FnAccess, FnNamespace, FnPtr, FuncRegistration, ImmutableString, Map, Module,
+    NativeCallContext, RhaiFunc, ScriptFuncDef,
+};
+use std::any::TypeId;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The beginning of a line with a signature.
+const MARK: &str = "//: ";
+/// Bound: values of one call by position. Rhai looks for a function of `n` values in up to 2^n steps.
+const MOST: usize = 15;
+/// They steer how PyTorch computes, not what comes out.
+const WITHOUT_EFFECT: &[&str] =
+    &["inplace", "foreach", "fused", "capturable", "differentiable", "enable_nested_tensor", "mask_check"];
+/// What moves a module that was made.
+const PLACEMENT: &[&str] = &["device", "dtype"];
+
+enum Rule {
+    Required,
+    Default(Dynamic),
+    /// No other value is possible.
+    Only(Dynamic),
+    /// All values of the call.
+    Several,
+}
+
+struct Param {
+    name: String,
+    rule: Rule,
+}
+
+/// A native function as Rhai keeps it; all numbers of values share one.
+type Call = Arc<dyn Fn(Option<NativeCallContext>, &mut [&mut Dynamic]) -> Native + Send + Sync>;
+
+/// The parameters of a function.
+pub struct Signature {
+    pub name: String,
+    /// As it is written: `step_lr(optimizer, step_size, gamma: 0.1)`.
+    pub text: String,
+    params: Vec<Param>,
+    /// How many may be given by position.
+    positional: usize,
+}
+
+/// What a function takes itself: the first `own` parameters, then perhaps a map of the others.
+#[derive(Clone, Copy)]
+struct Form {
+    own: usize,
+    rest: bool,
+}
+
+/// The values for a function, and where the user wants what it makes.
+struct Bound {
+    values: Vec<Dynamic>,
+    placement: Map,
+}
+
+impl Signature {
+    /// Reads `name(a, b: 1)`; none if it is not written like that.
+    pub fn parse(text: &str) -> Option<Signature> {
+        let (name, inside) = text.trim().strip_suffix(')')?.split_once('(')?;
+        let mut params = Vec::new();
+        let mut positional = None;
+        for part in parts(inside) {
+            if part == "*" {
+                positional = Some(params.len());
+                continue;
+            }
+            if let Some(name) = part.strip_prefix('*') {
+                params.push(Param { name: name.to_string(), rule: Rule::Several });
+                positional = Some(MOST);
+                continue;
+            }
+            let (name, rule) = match (part.split_once(": "), part.split_once(" = ")) {
+                (Some((name, value)), _) => (name, Rule::Default(literal(value)?)),
+                (None, Some((name, value))) => (name, Rule::Only(literal(value)?)),
+                (None, None) => (part, Rule::Required),
+            };
+            params.push(Param { name: name.to_string(), rule });
+        }
+        let positional = positional.unwrap_or(params.len());
+        Some(Signature { name: name.to_string(), text: text.trim().to_string(), params, positional })
+    }
+
+    /// Keywords that may be left out.
+    pub fn optional(&self) -> impl Iterator<Item = &str> {
+        self.params.iter().filter(|param| !matches!(param.rule, Rule::Required)).map(|param| param.name.as_str())
+    }
+
+    /// What stands between the parentheses.
+    pub fn inside(&self) -> &str {
+        self.text.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or("")
+    }
+
+    fn place(&self, name: &str) -> Option<usize> {
+        self.params.iter().position(|param| param.name == name)
+    }
+
+    /// The last value of a call if it is a map of keywords. What the library makes are maps, too, with closures in
+    /// them; where a value must be given, such a map is the value. So is any map without one of the keywords for one
+    /// of the first `doubtful` parameters.
+    fn keywords(&self, given: &mut Vec<Dynamic>, doubtful: usize) -> Option<Map> {
+        let map = given.last()?.read_lock::<Map>()?.clone();
+        let rule = self.params[..self.positional].get(given.len() - 1).map(|param| &param.rule);
+        let fits = match rule {
+            Some(Rule::Required) => map.values().any(|value| value.is_fnptr()),
+            Some(_) => given.len() <= doubtful && !map.is_empty(),
+            None => false,
+        };
+        if fits && !map.keys().any(|key| self.place(key).is_some()) {
+            return None;
+        }
+        given.pop();
+        Some(map)
+    }
+
+    fn bind(&self, form: Form, mut given: Vec<Dynamic>, doubtful: usize) -> Result<Bound> {
+        if let [Param { rule: Rule::Several, .. }] = self.params[..] {
+            let whole = given.len() == 1 && given[0].is_array();
+            let all = if whole { given.swap_remove(0) } else { given.into() };
+            return Ok(Bound { values: vec![all], placement: Map::new() });
+        }
+        let keywords = self.keywords(&mut given, doubtful);
+        if given.len() > self.positional {
+            let text =
+                format!("`{}`: {} arguments given, at most {} are taken", self.name, given.len(), self.positional);
+            return Err(self.called_as(Diag::error(code::EXTRA_ARGUMENT, text)));
+        }
+        let count = given.len();
+        let mut slots: Vec<Option<Dynamic>> = given.into_iter().map(Some).collect();
+        slots.resize_with(self.params.len(), || None);
+        for (key, value) in keywords.into_iter().flatten() {
+            let Some(at) = self.place(&key) else { return Err(self.unknown(&key)) };
+            if at < count {
+                fail!(EXTRA_ARGUMENT, "`{}`: `{key}` is given both by position and by keyword", self.name);
+            }
+            slots[at] = Some(value);
+        }
+        let mut bound = Bound { values: Vec::with_capacity(form.own + 1), placement: Map::new() };
+        let mut rest = Map::new();
+        for (at, (param, slot)) in self.params.iter().zip(slots).enumerate() {
+            match &param.rule {
+                Rule::Required if slot.is_none() => {
+                    let text = format!("`{}`: argument `{}` is missing", self.name, param.name);
+                    return Err(self.called_as(Diag::error(code::MISSING_ARGUMENT, text)));
+                }
+                Rule::Only(value) if slot.as_ref().is_some_and(|slot| !same(slot, value)) => {
+                    let value = shown(value);
+                    let text = format!("`{}`: `{}` cannot be other than {value} here", self.name, param.name);
+                    return Err(Diag::error(code::VALUE, text).keyword(Origin::NONE, &param.name, "this one"));
+                }
+                Rule::Only(_) => {}
+                Rule::Default(_) if WITHOUT_EFFECT.contains(&param.name.as_str()) => {}
+                Rule::Default(default) if at < form.own => bound.values.push(slot.unwrap_or_else(|| default.clone())),
+                Rule::Required if at < form.own => bound.values.push(slot.unwrap_or_default()),
+                _ => {
+                    // Where `()` is the default it says as much as nothing.
+                    let nothing = matches!(&param.rule, Rule::Default(default) if default.is_unit());
+                    let Some(value) = slot.filter(|slot| !nothing || !slot.is_unit()) else { continue };
+                    let moves = !form.rest || PLACEMENT.contains(&param.name.as_str());
+                    if moves { &mut bound.placement } else { &mut rest }.insert(param.name.as_str().into(), value);
+                }
+            }
+        }
+        if form.rest {
+            bound.values.push(rest.into());
+        }
+        Ok(bound)
+    }
+
+    #[cold]
+    fn called_as(&self, diag: Box<Diag>) -> Box<Diag> {
+        diag.help(format!("call it as `{}`", self.text))
+    }
+
+    #[cold]
+    fn unknown(&self, key: &str) -> Box<Diag> {
+        let known: Vec<&str> = self.params.iter().map(|param| param.name.as_str()).collect();
+        let mut diag = convert::unknown_keyword(key, &known);
+        diag.message = format!("`{}`: {}", self.name, diag.message);
+        diag
+    }
+}
+
+/// Whole numbers stand for floats.
+fn same(a: &Dynamic, b: &Dynamic) -> bool {
+    let number = |x: &Dynamic| x.as_float().ok().or_else(|| x.as_int().ok().map(|i| i as f64));
+    match (number(a), number(b)) {
+        (Some(a), Some(b)) => a == b,
+        _ => shown(a) == shown(b),
+    }
+}
+
+fn shown(value: &Dynamic) -> String {
+    if value.is_unit() { "()".into() } else { format!("{value:?}") }
+}
+
+/// Splits at commas that stand in no bracket.
+fn parts(text: &str) -> Vec<&str> {
+    let (mut found, mut start, mut depth) = (Vec::new(), 0, 0);
+    for (at, c) in text.char_indices() {
+        match c {
+            '[' | '(' => depth += 1,
+            ']' | ')' => depth -= 1,
+            ',' if depth == 0 => {
+                found.push(text[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    found.push(text[start..].trim());
+    found.retain(|part| !part.is_empty());
+    found
+}
+
+fn literal(text: &str) -> Option<Dynamic> {
+    let text = text.trim();
+    Some(match text {
+        "()" => Dynamic::UNIT,
+        "true" => Dynamic::TRUE,
+        "false" => Dynamic::FALSE,
+        _ => {
+            if let Some(inside) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+                return parts(inside).into_iter().map(literal).collect::<Option<Array>>().map(Dynamic::from);
+            }
+            if let Some(inside) = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+                return Some(inside.to_string().into());
+            }
+            match (text.parse::<i64>(), text.parse::<f64>()) {
+                (Ok(i), _) => Dynamic::from_int(i),
+                (_, Ok(x)) => Dynamic::from_float(x),
+                _ => return None,
+            }
+        }
+    })
+}
+
+/// The signatures that a text writes down.
+pub fn read(text: &str) -> impl Iterator<Item = Signature> {
+    text.lines().filter_map(|line| line.strip_prefix(MARK)).filter_map(Signature::parse)
+}
+
+/// The functions of a module that have signatures, under the names by which others call them.
+pub fn offer(module: &mut Module, host: &Arc<Host>, ast: &AST, signatures: BTreeMap<String, Signature>) {
+    let mut widest: BTreeMap<&str, &Arc<ScriptFuncDef>> = BTreeMap::new();
+    for def in ast.iter_fn_def().filter(|def| def.access == FnAccess::Public) {
+        let known = widest.entry(written(&def.name)).or_insert(def);
+        if known.params.len() < def.params.len() {
+            *known = def;
+        }
+    }
+    for (name, signature) in signatures {
+        let Some(def) = widest.get(name.as_str()) else { continue };
+        // So that a native function can call it; its name is nobody else's.
+        let hash = Module::new().set_script_fn((*def).clone());
+        #[allow(deprecated)]
+        module.update_fn_namespace(hash, FnNamespace::Global);
+        let rest = def.params.last().is_some_and(|param| param == "options");
+        let form = Form { own: def.params.len() - rest as usize, rest };
+        let (inner, most) = (def.name.clone(), signature.positional.min(MOST - 1) + 1);
+        let host = host.clone();
+        let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+            let context = context.expect("registered with a context");
+            // Rhai lends variables: they are not ours to take.
+            let given = values.iter().map(|value| value.flatten_clone()).collect();
+            let bound = signature.bind(form, given, 0).map_err(|diag| host.raise(&context, diag, ""))?;
+            made(&context, &inner, bound)
+        };
+        let call: Call = Arc::new(call);
+        let exported: ImmutableString = format!("{name}{EXPORTED}").into();
+        for arity in 0..=most {
+            let func = RhaiFunc::Method { func: call.clone(), has_context: true, is_pure: true, is_volatile: true };
+            let types = [TypeId::of::<Dynamic>(); MOST];
+            FuncRegistration::new(exported.clone()).set_into_module_raw(module, &types[..arity], func);
+        }
+    }
+}
+
+fn made(context: &NativeCallContext, inner: &str, mut bound: Bound) -> Native {
+    let mut arguments: Vec<&mut Dynamic> = bound.values.iter_mut().collect();
+    let mut result = context.call_fn_raw(inner, false, false, &mut arguments)?;
+    if bound.placement.is_empty() {
+        return Ok(result);
+    }
+    context.call_fn_raw("to", true, true, &mut [&mut result, &mut bound.placement.into()])
+}
+
+/// `_callable(signature, own, closure)`: a method with keywords; the closure takes `own` values, `()` for those that
+/// were not given, and a map of the others if the signature has more.
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    let shared = host.clone();
+    raw(module, "_callable", 3, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        callable(&shared, values).map_err(|diag| shared.raise(&context, diag, ""))
+    });
+}
+
+fn callable(host: &Arc<Host>, values: &[&mut Dynamic]) -> Result<Dynamic> {
+    let text = values[0].read_lock::<ImmutableString>().map(|text| text.to_string()).unwrap_or_default();
+    let Some(signature) = Signature::parse(&text) else { fail!(VALUE, "`{text}` is no signature") };
+    let Some(inner) = values[2].clone().try_cast::<FnPtr>() else {
+        fail!(ARGUMENT_TYPE, "`{}`: a closure is wanted, not {}", signature.name, convert::type_name(values[2]));
+    };
+    let own = values[1].as_int().ok().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+    let form = Form { own, rest: signature.params.len() > own };
+    let host = host.clone();
+    let call = move |context: NativeCallContext, values: &mut [&mut Dynamic]| -> Native {
+        let Some((this, given)) = values.split_first_mut() else { return Ok(Dynamic::UNIT) };
+        let given = given.iter_mut().map(|value| std::mem::take(*value)).collect();
+        let bound = signature.bind(form, given, own).map_err(|diag| host.raise(&context, diag, ""))?;
+        inner.call_raw(&context, Some(this), bound.values)
+    };
+    // The function has no name of its own; a method is found by the map's key.
+    #[allow(deprecated)]
+    let made = FnPtr::from_fn("forward", call);
+    made.map(Dynamic::from).map_err(|error| Diag::error(code::INTERNAL, error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bind(text: &str, own: usize, given: Vec<Dynamic>) -> std::result::Result<String, (u16, String)> {
+        let signature = Signature::parse(text).expect("a signature");
+        let form = Form { own, rest: true };
+        match signature.bind(form, given, 0) {
+            Ok(bound) => Ok(format!("{:?} {:?}", bound.values, bound.placement)),
+            Err(diag) => Err((diag.code.0, diag.message.clone())),
+        }
+    }
+
+    fn map(pairs: &[(&str, i64)]) -> Dynamic {
+        pairs.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect::<Map>().into()
+    }
+
+    #[test]
+    fn positions_and_keywords_mix() {
+        let text = "f(a, b: 2, c: 3, inplace: false, last = -1, *, device: (), d: 4)";
+        let ok = |given| bind(text, 2, given).expect("bound");
+        assert_eq!(ok(vec![1.into()]), "[1, 2, #{}] {}");
+        assert_eq!(ok(vec![1.into(), 5.into(), 6.into(), true.into(), (-1).into()]), r#"[1, 5, #{"c": 6}] {}"#);
+        assert_eq!(ok(vec![map(&[("a", 7), ("d", 8)])]), r#"[7, 2, #{"d": 8}] {}"#);
+        assert_eq!(ok(vec![1.into(), map(&[("device", 0)])]), r#"[1, 2, #{}] {"device": 0}"#);
+        let wrong = |given| bind(text, 2, given).expect_err("refused").0;
+        assert_eq!(wrong(vec![]), code::MISSING_ARGUMENT.0);
+        assert_eq!(wrong(vec![1.into(), map(&[("a", 1)])]), code::EXTRA_ARGUMENT.0);
+        assert_eq!(wrong(vec![1.into(), map(&[("bb", 1)])]), code::UNKNOWN_KEYWORD.0);
+        assert_eq!(wrong(vec![1.into(), map(&[("last", 0)])]), code::VALUE.0);
+        assert_eq!(wrong((0..6).map(Dynamic::from_int).collect()), code::EXTRA_ARGUMENT.0);
+    }
+
+    /// Every signature of the library is read, names a function, and leaves no parameter without a taker.
+    #[test]
+    fn signatures_of_the_library_fit_their_functions() {
+        for (module, files) in crate::script::modules::STD {
+            for (file, text) in *files {
+                for line in text.lines().filter_map(|line| line.strip_prefix(MARK.trim_end())) {
+                    let signature = Signature::parse(line).unwrap_or_else(|| panic!("{file}: {line}"));
+                    let start = format!("\nfn {}(", signature.name);
+                    let forms: Vec<&str> = text
+                        .match_indices(&start)
+                        .map(|(at, _)| text[at + start.len()..].split(')').next().unwrap_or(""))
+                        .collect();
+                    let widest = forms.iter().max_by_key(|form| parts(form).len());
+                    let widest =
+                        widest.unwrap_or_else(|| panic!("{module}::{} is not defined in {file}", signature.name));
+                    let own = parts(widest);
+                    let rest = own.last() == Some(&"options");
+                    let loose = signature.params[(own.len() - rest as usize).min(signature.params.len())..]
+                        .iter()
+                        .filter(|param| {
+                            let name = param.name.as_str();
+                            !rest
+                                && !matches!(param.rule, Rule::Only(_))
+                                && !WITHOUT_EFFECT.contains(&name)
+                                && !PLACEMENT.contains(&name)
+                        });
+                    assert_eq!(
+                        loose.map(|param| param.name.as_str()).collect::<Vec<_>>(),
+                        [""; 0],
+                        "{module}::{}",
+                        signature.name
+                    );
+                    let taken = signature.params.len();
+                    assert!(
+                        taken + rest as usize >= own.len(),
+                        "{module}::{} has parameters that nobody can give",
+                        signature.name
+                    );
+                }
+            }
+        }
+    }
+}
