@@ -84,7 +84,7 @@ fn applied(module: &mut Natives, host: &Arc<Host>) {
         let order = visited(&this, values[1]).map_err(|diag| host.raise(&context, diag, ""))?;
         let (closure, order) = order;
         for item in order {
-            closure.call_raw(&context, None, [item])?;
+            drop(closure.call_raw(&context, None, [item])?);
         }
         Ok(this)
     };
