@@ -10,7 +10,7 @@ use crate::device::cache::RawMemory;
 use crate::device::cuda::blas::Blas;
 use crate::device::cuda::memory::{DeviceMemory, PinnedMemory};
 use crate::device::cuda::staging::Staging;
-use crate::device::cuda::{Context, Lanes, Stream};
+use crate::device::cuda::{Context, Lanes, Stopwatch, Stream};
 use crate::device::host_memory::{HostMemory, physical_bytes};
 use crate::device::planned_fault::{FaultKind, FaultPlan, PlannedFault};
 use crate::device::queues::Queues;
@@ -71,6 +71,8 @@ pub struct CudaDevice {
     /// Outer none: not asked for yet. Inner none: the library is not there.
     pub blas: Mutex<Option<Option<Blas>>>,
     pub slots: Mutex<SlotPool>,
+    /// Times for a trace; none before the first is wanted.
+    pub stopwatch: Mutex<Option<Stopwatch>>,
     /// By slot of the stream: scratch memory of matrix products, outside the statistics; 0 where there is none.
     workspaces: Mutex<HashMap<u32, u64>>,
     tf32: AtomicBool,
@@ -82,6 +84,7 @@ impl CudaDevice {
             context,
             blas: Mutex::new(None),
             slots: Mutex::new(SlotPool::new(context)),
+            stopwatch: Mutex::new(None),
             workspaces: Mutex::default(),
             tf32: AtomicBool::new(false),
         }

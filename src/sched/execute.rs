@@ -25,7 +25,7 @@ impl Runtime {
         let mut outcome = Outcome { faults: Vec::new(), skipped: Vec::new(), reached: None };
         let held = state.ledger.untold.iter().any(|untold| untold.slot == HOST);
         for (step, last_uses) in plan.steps.iter_mut().zip(&plan.last_uses) {
-            let start = self.trace.clock();
+            let start = self.trace.begin();
             let begun = self.time_now();
             let mut is_left_out = false;
             match &mut *step {
@@ -37,7 +37,7 @@ impl Runtime {
                 Step::Kernel(at) => self.run_kernel(nodes, *at, &mut outcome.faults),
                 Step::Each(step) => self.run_each(nodes, step.node, &mut outcome.faults),
             }
-            self.trace.pass(crate::base::device_id::DeviceId::Cpu, nodes, step, start.map(|start| start.elapsed()));
+            self.trace.pass(crate::base::device_id::DeviceId::Cpu, nodes, step, start);
             if !is_left_out {
                 self.note_host_step(state, begun, nodes, step.nodes());
             }

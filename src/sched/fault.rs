@@ -28,19 +28,13 @@ impl Runtime {
     /// A diagnostic of work that was queued earlier, with the calls that led to it.
     pub(super) fn late(&self, mut diag: Box<Diag>, trail: u32) -> Arc<Diag> {
         diag.is_late = true;
-        let trails = self.trails.lock();
-        for step in trails.steps(trail) {
+        for step in self.steps(trail) {
             match step {
                 Step::Call(call) => diag.stack.push(Frame { function: String::new(), call }),
                 Step::Backward(asked) => diag = diag.label(asked, Focus::Call, "gradients were asked for here"),
             }
         }
         Arc::from(diag)
-    }
-
-    /// The chain of calls that leads to what is queued now.
-    pub(super) fn trail(&self) -> u32 {
-        self.trail.load(std::sync::atomic::Ordering::Relaxed)
     }
 }
 

@@ -250,7 +250,7 @@ impl Runtime {
         let skipped = entry.skipped.iter().zip(&entry.guarded);
         let skipped = skipped.filter(|(skipped, _)| skipped.load(Ordering::Acquire));
         let skipped = skipped.flat_map(|(_, nodes)| nodes).copied().chain(left_out).collect();
-        if let Some(timing) = &entry.timing {
+        if let Some(timing) = entry.timing.take() {
             self.note_submission(name, timing);
         }
         let never_ran = entry.ran.as_ref().is_some_and(|ran| !ran.load(Ordering::Acquire));
@@ -292,6 +292,9 @@ impl Runtime {
 
     /// Waits for all work in flight that touches a buffer, or only for what writes it.
     pub(super) fn wait_buffer(&self, state: &mut State, buffer: &Arc<Buffer>, writes_only: bool) -> Result<()> {
+        if !writes_only && buffer.device == DeviceId::Cpu {
+            self.stop_readers(buffer);
+        }
         loop {
             let found = state.ledger.entries.iter().rev().find(|entry| entry.touches(buffer, writes_only));
             let Some(point) = found.map(|entry| entry.point) else { return Ok(()) };

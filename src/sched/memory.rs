@@ -56,6 +56,19 @@ impl Memory {
         }
     }
 
+    /// Memory that is reserved and not counted as allocated; none when there is none without waiting.
+    pub fn take_reserved(&mut self, bytes: usize, stream: u32, owner: u64) -> Option<Taken> {
+        self.cache.alloc_arena(bytes, stream, owner).ok().map(|block| self.keep(block))
+    }
+
+    /// Memory that was only reserved belongs to a tensor from now on, and is counted.
+    pub fn count(&mut self, number: u64, owner: u64) {
+        if let Some(Some(block)) = self.blocks.get(number as usize) {
+            self.cache.count(block);
+            self.cache.set_owner(block, owner);
+        }
+    }
+
     fn keep(&mut self, block: Block) -> Taken {
         let address = block.address() as usize;
         let number = match self.vacant.pop() {

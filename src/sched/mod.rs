@@ -1,5 +1,6 @@
 //! Floor 3: windows of nodes, plans, fusion, streams, faults, and the runtime that carries them out.
 
+pub mod ahead;
 pub mod device_set;
 pub mod each;
 pub mod execute;

@@ -1,5 +1,6 @@
 //! The runtime of one session: windows and their flush, memory, random state, defaults.
 
+use super::ahead::Offers;
 use super::device_set::{Gpus, host_memory};
 use super::each::EachProgram;
 use super::key::{self, Key};
@@ -13,7 +14,7 @@ use super::race::{Clocks, Reported, StreamName};
 use super::stream::{HOST, Stream, StreamHandle};
 use super::timeline::{self, Timeline};
 use super::trace::Trace;
-use super::trail::Trails;
+use super::trail::Calls;
 use super::watch::Naming;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
@@ -62,8 +63,9 @@ pub struct Runtime {
     pub(super) timeline: Option<Box<Timeline>>,
     /// Programs of steps over many tensors, by what they do.
     pub(super) programs: Mutex<HashMap<[u64; 2], Arc<EachProgram>>>,
-    pub(super) trails: Mutex<Trails>,
-    pub(super) trail: AtomicU32,
+    /// The script's calls under way.
+    pub calls: Calls,
+    pub(super) offers: Offers,
     next_buffer: AtomicU64,
     sequence: AtomicU64,
     grad_enabled: AtomicBool,
@@ -174,8 +176,8 @@ impl Runtime {
             made: Mutex::default(),
             timeline,
             programs: Mutex::default(),
-            trails: Mutex::default(),
-            trail: AtomicU32::new(0),
+            calls: Calls::default(),
+            offers: Offers::default(),
             next_buffer: AtomicU64::new(1),
             sequence: AtomicU64::new(1),
             grad_enabled: AtomicBool::new(true),
@@ -353,6 +355,9 @@ impl Runtime {
             }
             memory.take(buffer.size_bytes, slot, owner, wait)
         });
+        if taken.is_err() && planned && self.drop_copies_ahead() {
+            return self.give_memory(buffer);
+        }
         match taken {
             Ok(taken) => {
                 buffer.stream.store(slot, Ordering::Relaxed);

@@ -1,8 +1,10 @@
 //! Streams and events of a session: who comes after whom.
 
+use super::ledger::Entry;
 use super::race::{EventClock, Lane, StreamName};
 use super::runtime::{Runtime, State};
-use super::task::{Stamp, Task};
+use super::task::{Stamp, Task, Watched};
+use super::timeline::Part;
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
@@ -223,9 +225,8 @@ impl Runtime {
     }
 
     /// What is queued on the stream now, as a moment.
-    fn moment(&self, state: &mut State, slot: u32, timing: bool) -> Moment {
-        self.run_window(state, slot);
-        let stamp = if timing { self.enqueue_timed(state, slot, Task::Nothing, true).1 } else { None };
+    pub(super) fn moment(&self, state: &mut State, slot: u32, timing: bool) -> Moment {
+        let stamp = self.reach_tip(state, slot, timing);
         let lane = state.streams[slot as usize].lane;
         let clock = state.clocks.record(lane);
         let stream = &state.streams[slot as usize];
@@ -233,8 +234,18 @@ impl Runtime {
         Moment { point, name: stream.name, after: stream.after.clone(), clock, stamp }
     }
 
+    /// Queues what is recorded for the stream, so that its last submission comes after all that the stream waits for:
+    /// a stream may be waited for, or asked, with nothing on it but waits.
+    fn reach_tip(&self, state: &mut State, slot: u32, timing: bool) -> Option<Stamp> {
+        self.run_window(state, slot);
+        if !timing && state.streams[slot as usize].waits.is_empty() {
+            return None;
+        }
+        self.enqueue_timed(state, slot, Task::Nothing, timing).1
+    }
+
     /// Makes future work of a stream come after a moment.
-    fn wait_moment(&self, state: &mut State, slot: u32, moment: &Moment) {
+    pub(super) fn wait_moment(&self, state: &mut State, slot: u32, moment: &Moment) {
         self.run_window(state, slot);
         let lane = state.streams[slot as usize].lane;
         state.clocks.wait(lane, &moment.clock);
@@ -304,7 +315,7 @@ impl Runtime {
     pub fn query_stream(&self, stream: &StreamHandle) -> Result<bool> {
         self.check_own(stream)?;
         let mut state = self.state.lock();
-        self.run_window(&mut state, stream.slot);
+        self.reach_tip(&mut state, stream.slot, false);
         let known = &state.streams[stream.slot as usize];
         let (point, lane) = (Point { stream: stream.slot, sequence: known.submitted }, known.lane);
         if !self.poll(&state, point) {
@@ -433,11 +444,22 @@ impl Runtime {
     /// Keeps the stream busy for so long.
     pub fn sleep(&self, stream: &StreamHandle, ms: f64) -> Result<()> {
         self.check_own(stream)?;
+        let begun = self.time_now();
         let mut state = self.state.lock();
-        self.run_window(&mut state, stream.slot);
-        let sequence = self.enqueue(&mut state, stream.slot, Task::Sleep { ns: (ms.max(0.0) * 1e6) as u64 });
+        let state = &mut *state;
+        self.run_window(state, stream.slot);
+        let origin = self.timeline.as_ref().map_or(Origin::NONE, |trace| trace.here());
+        let part = Part { name: "sleep", origin, number: self.next_number() };
+        let task = Task::Sleep { ns: (ms.max(0.0) * 1e6) as u64 };
+        let Watched { sequence, timing, ran } = self.enqueue_watched(state, stream.slot, task, part);
+        self.note_launch(begun, part);
+        let point = Point { stream: stream.slot, sequence };
+        if timing.is_some() {
+            state.ledger.push(Entry { timing, ran, ..Entry::new(point, Vec::new()) }, stream.name.device);
+        }
         if self.options.blocking {
-            self.wait_point(&mut state, Point { stream: stream.slot, sequence })?;
+            let _waiting = self.waiting("running to the end");
+            self.wait_point(state, point)?;
         }
         Ok(())
     }

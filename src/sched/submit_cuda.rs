@@ -8,6 +8,7 @@ use super::ledger::Entry;
 use super::node::{Node, Work};
 use super::plan::{EachStep, Plan, Step, view_of};
 use super::runtime::{Runtime, State, end_pending, threads};
+use super::timeline;
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Focus};
@@ -34,12 +35,17 @@ impl Runtime {
         let after = std::mem::take(&mut state.streams[slot as usize].waits);
         let stream = set.lanes.begin(slot, &after);
         let mut launched = Launched::default();
+        let mut timing = self.begin_timing(set, stream.as_deref());
         for (step, last_uses) in plan.steps.iter_mut().zip(&plan.last_uses) {
             let guarded = nodes[step.nodes()[0]].guarded;
             if guarded && !launched.known.is_empty() {
                 launched.skipped.extend_from_slice(step.nodes());
             } else if let Some(stream) = &stream {
                 self.launch_step(set, stream, slot, &nodes, step, &mut launched);
+                if timing.is_some() {
+                    let parts = step.nodes().iter().map(|&at| timeline::part(&nodes[at])).collect();
+                    self.end_step(&mut timing, Some(stream), parts);
+                }
             }
             self.note_uses(&nodes, step, slot, sequence);
             for &(node, operand) in last_uses {
@@ -53,7 +59,8 @@ impl Runtime {
         let sequence = set.lanes.end(slot);
         state.streams[slot as usize].submitted = sequence;
         let Launched { slots, known, skipped } = launched;
-        let entry = Entry { slots, known, left_out: skipped, ..Entry::new(Point { stream: slot, sequence }, nodes) };
+        let entry =
+            Entry { slots, known, left_out: skipped, timing, ..Entry::new(Point { stream: slot, sequence }, nodes) };
         let device = state.streams[slot as usize].name.device;
         state.ledger.push(entry, device);
         // An interruption is noticed by the script at its next step.

@@ -3,13 +3,14 @@
 
 use super::device_set::Kind;
 use super::runtime::{Runtime, State};
-use super::timeline::Timing;
+use super::timeline::{Part, Timing};
 use super::touch::Span;
 use crate::base::device_id::DeviceId;
 use crate::device::cuda::staging::Staging;
 use crate::device::cuda::{self, Event, KernelError};
 use crate::device::sim;
 use crate::device::virtual_time::copy_ns;
+use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -33,6 +34,13 @@ pub(super) enum Task {
     Fails,
 }
 
+/// A task on its way.
+pub(super) struct Watched {
+    pub sequence: u64,
+    pub timing: Option<Timing>,
+    pub ran: Option<Arc<AtomicBool>>,
+}
+
 /// When a stream passed a point.
 #[derive(Clone)]
 pub(super) enum Stamp {
@@ -54,26 +62,17 @@ impl Stamp {
 }
 
 impl Runtime {
-    /// Queues a task on a stream, after what the stream waits for; returns its sequence number.
-    pub(super) fn enqueue(&self, state: &mut State, slot: u32, task: Task) -> u64 {
-        self.put(state, slot, task, false, None).0
-    }
-
-    /// As `enqueue`, for a trace; and whether it has run, unless nobody can tell.
-    pub(super) fn enqueue_watched(
-        &self,
-        state: &mut State,
-        slot: u32,
-        task: Task,
-        timing: Option<&Timing>,
-    ) -> (u64, Option<Arc<AtomicBool>>) {
+    /// Queues a task on a stream, after what the stream waits for; a trace shows it as `part`.
+    pub(super) fn enqueue_watched(&self, state: &mut State, slot: u32, task: Task, part: Part) -> Watched {
         let ran = Arc::new(AtomicBool::new(false));
+        let parts = SmallVec::from_elem(part, 1);
+        let mut timing = self.timeline.as_ref().map(|_| Timing::new(std::iter::once(parts)));
         let known = matches!(self.gpus().map(|gpus| &gpus.kind), Some(Kind::Simulated(_)));
-        let (sequence, _) = self.put(state, slot, task, false, Some((timing, ran.clone())));
-        (sequence, known.then_some(ran))
+        let (sequence, _) = self.put(state, slot, task, false, Some((&mut timing, ran.clone())));
+        Watched { sequence, timing, ran: known.then_some(ran) }
     }
 
-    /// As `enqueue`, and keeps the time of its end when asked to.
+    /// As `enqueue_watched`, for what no trace shows; keeps the time of its end when asked to.
     pub(super) fn enqueue_timed(&self, state: &mut State, slot: u32, task: Task, timed: bool) -> (u64, Option<Stamp>) {
         self.put(state, slot, task, timed, None)
     }
@@ -84,14 +83,14 @@ impl Runtime {
         slot: u32,
         task: Task,
         timed: bool,
-        watched: Option<(Option<&Timing>, Arc<AtomicBool>)>,
+        watched: Option<(&mut Option<Timing>, Arc<AtomicBool>)>,
     ) -> (u64, Option<Stamp>) {
         let gpus = self.gpus().expect("streams are of devices");
         let stream = &mut state.streams[slot as usize];
         let after = std::mem::take(&mut stream.waits);
         let (sequence, stamp) = match &gpus.kind {
             Kind::Simulated(simulator) => {
-                let timing = watched.as_ref().and_then(|(timing, _)| *timing);
+                let timing = watched.as_ref().and_then(|(timing, _)| timing.as_ref());
                 let stamp = timing.map(|timing| timing.ended.clone()).or(timed.then(Arc::default));
                 let began = timing.map(|timing| timing.began.clone());
                 let mut work = sim::Work { after, began, stamp: stamp.clone(), ..sim::Work::default() };
@@ -108,8 +107,15 @@ impl Runtime {
             Kind::Cuda(set) => {
                 let mut stamp = None;
                 if let Some(stream) = set.lanes.begin(slot, &after) {
+                    let timing = watched.map(|(timing, _)| timing);
+                    let begun = timing.as_ref().and_then(|_| self.begin_timing(set, Some(&stream)));
                     // A device that answers no more is noticed where its results are asked for.
                     let _ = set.with_staging(slot, &stream, |staging| on_cuda(task, &stream, &set.lanes, staging));
+                    if let Some(timing) = timing {
+                        let parts = timing.take().and_then(|timing| timing.steps.into_iter().next());
+                        *timing = begun;
+                        self.end_step(timing, Some(&stream), parts.map(|(parts, _)| parts).unwrap_or_default());
+                    }
                     if timed && let Ok(event) = Event::new(stream.context(), cuda::Timing::On) {
                         let _ = event.record(&stream);
                         stamp = Some(Stamp::Cuda(Arc::new(event)));

@@ -2,7 +2,7 @@
 //!
 //! Off, it costs one test at each operation. Knows no format of files and no names of sources.
 
-use super::device_set::Kind;
+use super::device_set::{CudaSet, Kind};
 use super::node::Node;
 use super::race::StreamName;
 use super::runtime::{Runtime, State};
@@ -10,6 +10,7 @@ use super::stream::HOST;
 use crate::base::device_id::DeviceId;
 use crate::base::span::{Origin, Site};
 use crate::device::clock::Clock;
+use crate::device::cuda::{self, Stopwatch};
 use crate::op::tensor::View;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -85,17 +86,39 @@ pub struct Timeline {
 }
 
 /// When a submission began and ended on its device, and how long each of its steps took there.
+#[derive(Default)]
 pub struct Timing {
     pub(super) began: Arc<AtomicU64>,
     pub(super) ended: Arc<AtomicU64>,
     /// By step: its parts, and its time as the queue's thread measured it.
     pub(super) steps: Vec<(SmallVec<[Part; 1]>, Arc<AtomicU64>)>,
+    /// On an NVIDIA GPU: points of the stream before the first step and after each.
+    marks: Vec<cuda::Event>,
 }
 
 impl Timing {
     pub(super) fn new(steps: impl Iterator<Item = SmallVec<[Part; 1]>>) -> Timing {
         let steps = steps.map(|parts| (parts, Arc::default())).collect();
-        Timing { began: Arc::default(), ended: Arc::default(), steps }
+        Timing { steps, ..Timing::default() }
+    }
+
+    /// A simulated submission's steps share the time that it took on its device as they shared the time that was
+    /// measured. Begin and end of each, on the simulator's clock.
+    fn shares(&self) -> Vec<(u64, u64)> {
+        let [began, ended] = [&self.began, &self.ended].map(|at| at.load(Ordering::Acquire));
+        let span = ended.saturating_sub(began);
+        let took: Vec<u64> = self.steps.iter().map(|(_, took)| took.load(Ordering::Acquire)).collect();
+        let measured: u64 = took.iter().sum();
+        if measured == 0 {
+            // A copy is not measured and is the whole submission.
+            return took.iter().map(|_| (began, if ended == 0 { began } else { ended })).collect();
+        }
+        let at = |part: u64| began + (span as u128 * part as u128 / measured as u128) as u64;
+        let ends = took.iter().scan(0, |sum, took| {
+            *sum += took;
+            Some(*sum)
+        });
+        ends.zip(&took).map(|(end, took)| (at(end - took), at(end))).collect()
     }
 }
 
@@ -118,7 +141,8 @@ impl Timeline {
         Timeline { clock: Clock::start(), here, waiting, recording }
     }
 
-    fn here(&self) -> Origin {
+    /// The place of the native call at work.
+    pub(super) fn here(&self) -> Origin {
         let packed = self.here.load(Ordering::Relaxed);
         Origin { user: Site((packed >> 32) as u32), inner: Site(packed as u32) }
     }
@@ -194,29 +218,54 @@ impl Runtime {
         }
     }
 
-    /// A submission has ended: its steps share the time that it took on its device as they shared the time that
-    /// was measured.
-    pub(super) fn note_submission(&self, name: StreamName, timing: &Timing) {
-        let (Some(trace), Some(gpus)) = (&self.timeline, self.gpus()) else { return };
-        let Kind::Simulated(simulator) = &gpus.kind else { return };
-        let [began, ended] = [&timing.began, &timing.ended].map(|at| at.load(Ordering::Acquire));
-        if ended == 0 {
-            return;
+    /// Begins the times of what is queued on an NVIDIA GPU's stream, when somebody wants to know.
+    pub(super) fn begin_timing(&self, set: &CudaSet, stream: Option<&cuda::Stream>) -> Option<Timing> {
+        let (trace, stream) = (self.timeline.as_ref()?, stream?);
+        let device = set.devices.iter().find(|device| std::ptr::eq(device.context, stream.context()))?;
+        let mut watch = device.stopwatch.lock();
+        if watch.is_none() {
+            *watch = Some(Stopwatch::start(stream, trace.clock).ok()?);
         }
-        let begin_ns = trace.clock.begin_of(simulator.clock()) + began;
-        let (span, row) = (ended.saturating_sub(began), Row::Stream(name));
-        let took: Vec<u64> = timing.steps.iter().map(|(_, took)| took.load(Ordering::Acquire)).collect();
-        let measured: u64 = took.iter().sum();
-        let at = |part: u64| begin_ns + (span as u128 * part as u128 / measured.max(1) as u128) as u64;
-        let mut before = 0;
-        for ((parts, _), took) in timing.steps.iter().zip(took) {
-            // What was left out took no time; a copy is not measured and is the whole submission.
-            if took > 0 || measured == 0 {
-                let end_ns = if measured == 0 { begin_ns + span } else { at(before + took) };
-                let parts = parts.clone();
-                trace.push(Slice { row, what: What::Work, parts, begin_ns: at(before), end_ns });
+        Some(Timing { marks: vec![Stopwatch::mark(stream).ok()?], ..Timing::default() })
+    }
+
+    /// Everything queued since the last mark is one step.
+    pub(super) fn end_step(
+        &self,
+        timing: &mut Option<Timing>,
+        stream: Option<&cuda::Stream>,
+        parts: SmallVec<[Part; 1]>,
+    ) {
+        let (Some(known), Some(stream)) = (timing.as_mut(), stream) else { return };
+        match Stopwatch::mark(stream) {
+            Ok(mark) => {
+                known.marks.push(mark);
+                known.steps.push((parts, Arc::default()));
             }
-            before += took;
+            // The device is gone, which is told elsewhere.
+            Err(_) => *timing = None,
+        }
+    }
+
+    /// A submission has ended: a slice for each of its steps.
+    pub(super) fn note_submission(&self, name: StreamName, timing: Timing) {
+        let (Some(trace), Some(gpus)) = (&self.timeline, self.gpus()) else { return };
+        let spans: Vec<(u64, u64)> = match (&gpus.kind, name.device) {
+            (Kind::Simulated(simulator), _) => {
+                let begin = trace.clock.begin_of(simulator.clock());
+                timing.shares().into_iter().map(|(from, to)| (begin + from, begin + to)).collect()
+            }
+            (Kind::Cuda(set), DeviceId::Cuda(index)) => {
+                let mut watch = set.devices[index as usize].stopwatch.lock();
+                let times = watch.as_mut().and_then(|watch| watch.times(timing.marks).ok()).unwrap_or_default();
+                times.windows(2).map(|pair| (pair[0], pair[1])).collect()
+            }
+            _ => return,
+        };
+        // What was left out took no time.
+        for ((parts, _), (begin_ns, end_ns)) in timing.steps.into_iter().zip(spans).filter(|(_, span)| span.1 > span.0)
+        {
+            trace.push(Slice { row: Row::Stream(name), what: What::Work, parts, begin_ns, end_ns });
         }
     }
 

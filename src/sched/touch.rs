@@ -36,6 +36,22 @@ impl Span {
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.0, self.1) };
     }
 
+    /// Copies rows of so many bytes, by number, one after the other to another span in other memory.
+    pub fn gather_rows(&self, row_bytes: usize, rows: &[usize], to: &Span) {
+        assert_eq!(rows.len() * row_bytes, to.1, "as many rows as there is room for");
+        if row_bytes == 0 {
+            return;
+        }
+        for (n, &row) in rows.iter().enumerate() {
+            assert!(row < self.1 / row_bytes, "a row that is there");
+            // SAFETY: the invariant of this file; both places were checked.
+            unsafe {
+                let from = self.0.add(row * row_bytes);
+                std::ptr::copy_nonoverlapping(from, to.0.add(n * row_bytes), row_bytes);
+            }
+        }
+    }
+
     /// Copies all bytes to another span of the same length in other memory.
     pub fn copy_to(&self, to: &Span) {
         assert_eq!(self.1, to.1, "spans of one length");

@@ -5,10 +5,11 @@ use super::node::Node;
 use super::plan::{Operand, Step, view_of};
 use crate::base::device_id::DeviceId;
 use crate::base::span::Origin;
+use crate::device::clock::Clock;
 use crate::op::tensor::View;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Bound: passes kept; a loop that makes more repeats itself.
 const MAX_PASSES: usize = 100_000;
@@ -32,10 +33,16 @@ pub struct Pass {
 }
 
 /// The book of a runtime.
-#[derive(Default)]
 pub struct Trace {
     on: AtomicBool,
+    clock: Clock,
     book: Mutex<Book>,
+}
+
+impl Default for Trace {
+    fn default() -> Trace {
+        Trace { on: AtomicBool::new(false), clock: Clock::start(), book: Mutex::default() }
+    }
 }
 
 #[derive(Default)]
@@ -64,16 +71,17 @@ impl Trace {
         }
     }
 
-    /// The time at which a pass begins, when it is asked for.
-    pub fn clock(&self) -> Option<Instant> {
-        self.on.load(Ordering::Relaxed).then(Instant::now)
+    /// The time at which a pass begins, in ns, when it is asked for.
+    pub fn begin(&self) -> Option<u64> {
+        self.on.load(Ordering::Relaxed).then(|| self.clock.now_ns())
     }
 
-    /// A pass is over, or handed to its device.
-    pub fn pass(&self, device: DeviceId, nodes: &[Node], step: &Step, time: Option<Duration>) {
+    /// A pass is over, since it began at this time, or handed to its device.
+    pub fn pass(&self, device: DeviceId, nodes: &[Node], step: &Step, begun: Option<u64>) {
         if !self.on.load(Ordering::Relaxed) {
             return;
         }
+        let time = begun.map(|begun| Duration::from_nanos(self.clock.now_ns() - begun));
         let mut book = self.book.lock();
         if book.passes.len() < MAX_PASSES {
             let window = book.windows;

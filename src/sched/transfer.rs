@@ -3,8 +3,8 @@
 use super::ledger::Entry;
 use super::node::{Input, Node, Work};
 use super::runtime::{Runtime, State};
-use super::task::Task;
-use super::timeline::{self, Timing};
+use super::task::{Task, Watched};
+use super::timeline;
 use super::touch::Span;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::Result;
@@ -27,6 +27,11 @@ pub struct Asked {
 impl Runtime {
     /// Copies the bytes of one dense view to another of the same size on another device.
     pub fn transfer(&self, from: &Arc<View>, to: &Arc<View>, asked: Asked) -> Result<()> {
+        self.transfer_on(None, from, to, asked)
+    }
+
+    /// As `transfer`, on a stream other than the device's current one.
+    pub(super) fn transfer_on(&self, slot: Option<u32>, from: &Arc<View>, to: &Arc<View>, asked: Asked) -> Result<()> {
         let begun = self.time_now();
         let mut state = self.state.lock();
         let state = &mut *state;
@@ -35,7 +40,7 @@ impl Runtime {
             self.flush_buffer(state, &view.buffer);
         }
         let (source, target) = (from.buffer.device, to.buffer.device);
-        let slot = if source.is_cuda() { self.slot_of(source) } else { self.slot_of(target) };
+        let slot = slot.unwrap_or_else(|| self.slot_of(if source.is_cuda() { source } else { target }));
         self.run_window(state, slot);
         let other = if source.is_cuda() && target.is_cuda() { Some(self.slot_of(target)) } else { None };
         if let Some(other) = other {
@@ -90,8 +95,7 @@ impl Runtime {
         } else {
             Task::Copy { from: (source_on, source), to: (target_on, target) }
         };
-        let timing = self.copy_timing(&node);
-        let (sequence, ran) = self.enqueue_watched(state, slot, task, timing.as_ref());
+        let Watched { sequence, timing, ran } = self.enqueue_watched(state, slot, task, timeline::part(&node));
         let host_side = [(&from, late), (&to, true)];
         let host_side = host_side.into_iter().filter(|(view, used)| *used && view.buffer.device == DeviceId::Cpu);
         let host_side: SmallVec<[Arc<View>; 1]> = host_side.map(|(view, _)| view.clone()).collect();
@@ -104,10 +108,6 @@ impl Runtime {
         let known = known.into_iter().collect();
         state.ledger.push(Entry { known, host_side, timing, ran, ..Entry::new(point, vec![node]) }, device);
         point
-    }
-
-    fn copy_timing(&self, node: &Node) -> Option<Timing> {
-        self.timeline.as_ref().map(|_| Timing::new(std::iter::once(SmallVec::from_elem(timeline::part(node), 1))))
     }
 
     /// Fills a new dense view of a device from the host.
@@ -133,8 +133,7 @@ impl Runtime {
         self.watch(state, slot, &node)?;
         let from = Span::new(bytes.as_ptr() as *mut u8, bytes.len());
         let task = Task::Write { from, to: Span::new(view.ptr(), bytes.len()) };
-        let timing = self.copy_timing(&node);
-        let (sequence, ran) = self.enqueue_watched(state, slot, task, timing.as_ref());
+        let Watched { sequence, timing, ran } = self.enqueue_watched(state, slot, task, timeline::part(&node));
         self.note_launch(begun, timeline::part(&node));
         self.note_use(&view.buffer, slot, sequence);
         let entry = Entry { timing, ran, ..Entry::new(Point { stream: slot, sequence }, vec![node]) };

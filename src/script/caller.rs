@@ -5,8 +5,8 @@ use super::host::{Host, Native};
 use super::raise::raise;
 use crate::base::code;
 use crate::base::diag::Diag;
+use crate::base::span::Site;
 use rhai::{Dynamic, Engine, FnPtr, GlobalRuntimeState, NativeCallContext, Position};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 /// What a closure can see: the functions and imports where the caller was made.
@@ -15,13 +15,13 @@ pub struct Caller {
     global: GlobalRuntimeState,
     at: Position,
     /// The user's place that stands for what the library does in the closure.
-    user: u32,
+    user: Site,
 }
 
 impl Caller {
     pub fn new(host: &Arc<Host>, context: &NativeCallContext) -> Caller {
         let global = context.global_runtime_state().clone();
-        Caller { host: host.clone(), global, at: context.call_position(), user: host.origin(context).user.0 }
+        Caller { host: host.clone(), global, at: context.call_position(), user: host.origin(context).user }
     }
 
     pub fn call(&self, closure: &FnPtr, arguments: Vec<Dynamic>) -> Native {
@@ -30,9 +30,9 @@ impl Caller {
             return Err(raise(Diag::error(code::INTERNAL, "the session has ended"), self.at));
         };
         let context: NativeCallContext = (&*engine, closure.fn_name(), None, &self.global, self.at).into();
-        let before = self.host.mark.swap(self.user, Ordering::Relaxed);
+        let before = self.host.rt.calls.enter_silently(self.user);
         let result = closure.call_raw(&context, None, arguments);
-        self.host.mark.store(before, Ordering::Relaxed);
+        self.host.rt.calls.leave(before);
         result
     }
 }

@@ -4,14 +4,12 @@
 use super::error::{Context, diagnose};
 use super::host::Host;
 use super::raise::raise;
-use super::source::{Hooks, Mark};
+use super::source::Hooks;
 use super::value::Tensor;
 use crate::base::span::{Origin, Site};
-use crate::sched::trail::Step;
 use crate::tensor::observe;
 use rhai::{Dynamic, EvalAltResult, Position};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// The session's side of the pass.
 pub struct SessionHooks(pub Arc<Host>);
@@ -27,14 +25,12 @@ impl Hooks for SessionHooks {
         Err(Box::new(EvalAltResult::ErrorMismatchDataType("bool".into(), value.type_name().into(), at)))
     }
 
-    fn enter(&self, site: Site) -> Mark {
-        let trail = self.0.rt.enter_step(Step::Call(site));
-        Mark { site: Site(self.0.mark.swap(site.0, Ordering::Relaxed)), trail }
+    fn enter(&self, site: Site, level: usize) -> u32 {
+        self.0.rt.calls.enter(site, level)
     }
 
-    fn leave(&self, previous: Mark) {
-        self.0.rt.leave_step(previous.trail);
-        self.0.mark.store(previous.site.0, Ordering::Relaxed);
+    fn leave(&self, entered: u32) {
+        self.0.rt.calls.leave(entered);
     }
 
     fn try_enter(&self) -> u64 {

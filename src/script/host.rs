@@ -23,8 +23,6 @@ pub type Output = Box<dyn Fn(&str) + Send + Sync>;
 /// The session as native functions see it.
 pub struct Host {
     pub rt: Arc<Runtime>,
-    /// The user's place that is running while `std/` works (packed `Site`).
-    pub mark: AtomicU32,
     /// One bit for each global line: does it belong to `std/`?
     std_lines: Box<[AtomicU64]>,
     pub sources: Arc<RwLock<SourceMap>>,
@@ -55,7 +53,6 @@ impl Host {
         let interrupt = rt.options.interrupt.clone();
         Host {
             rt,
-            mark: AtomicU32::new(0),
             std_lines: (0..1024).map(|_| AtomicU64::new(0)).collect(),
             sources: Arc::default(),
             known: RwLock::default(),
@@ -129,7 +126,7 @@ impl Host {
 
     pub fn origin_at(&self, site: Site) -> Origin {
         if self.is_std(site.line()) {
-            let user = Site(self.mark.load(Ordering::Relaxed));
+            let user = self.rt.calls.place();
             return if user.is_none() { Origin::at(site) } else { Origin { user, inner: site } };
         }
         Origin::at(site)
@@ -137,6 +134,8 @@ impl Host {
 
     pub fn engine(&self, context: &NativeCallContext) -> Engine {
         let origin = self.origin(context);
+        // A native call has a level of its own, one above the code that makes it.
+        self.rt.calls.native(context.call_level().saturating_sub(1));
         self.rt.note_call(origin);
         Engine::new(self.rt.clone(), origin)
     }
@@ -155,11 +154,9 @@ impl Host {
     pub fn raise(&self, context: &NativeCallContext, diag: Box<Diag>, text: &str) -> Box<EvalAltResult> {
         let here = self.origin(context);
         let mut diag = diag.or_at(here, if text.is_empty() { "here" } else { text });
-        if diag.is_late && diag.labels.iter().any(|label| label.origin == here) {
-            // Told where it was queued: the interpreter's own stack is that of the time, and more complete.
-            diag.stack.clear();
-            diag.is_late = false;
-        } else if diag.is_late {
+        // Told where it was queued: nobody else noticed it.
+        let told_there = diag.labels.iter().any(|label| label.origin == here);
+        if diag.is_late && !told_there {
             diag = diag.label(here, Focus::Call, "noticed here, when its result was needed");
         }
         // A row leaves a place open when only the call is meant.

@@ -8,7 +8,7 @@ use super::convert;
 use super::dataset::{self, Dataset, Rows, told};
 use super::host::{Host, Native};
 use super::images::Picture;
-use super::prefetch::Ahead;
+use super::prefetch::{Ahead, Rows as AheadRows};
 use super::value::Tensor;
 use crate::args;
 use crate::base::code;
@@ -16,6 +16,8 @@ use crate::base::diag::{Diag, Result};
 use crate::base::span::Origin;
 use crate::fail;
 use crate::op::table;
+use crate::sched::ahead::{Pace, Wanted};
+use crate::sched::runtime::Runtime;
 use crate::tensor::engine::Engine;
 use crate::tensor::{index, movement};
 use rhai::{Array, Dynamic, FnPtr, Identifier, Map, NativeCallContext};
@@ -70,6 +72,9 @@ pub struct Batches {
 
 /// What is fixed when a loop begins.
 struct Begun {
+    /// What a thread puts into pinned memory, where it can.
+    rows_ahead: Option<AheadRows>,
+    given: Given,
     /// The order as a tensor, for datasets of tensors; none for the natural order.
     picked: Option<Tensor>,
     /// The order as numbers, for all others.
@@ -96,7 +101,8 @@ impl Plan {
         };
         if self.by_tensors() && matches!(self.order, Order::Natural | Order::Shuffled) {
             let picked = drawn.and_then(|drawn| drawn.try_cast::<Tensor>());
-            return Ok(Begun { picked, rows: Vec::new(), ahead: None });
+            let rows_ahead = if self.pin { self.rows_ahead(picked.as_ref(), count).map_err(told)? } else { None };
+            return Ok(Begun { picked, rows: Vec::new(), ahead: None, rows_ahead, given: Given::default() });
         }
         if self.size > MAX_ROWS {
             let text = format!("a loop has at most {MAX_ROWS} rows, and this one has {}", self.size);
@@ -116,7 +122,30 @@ impl Plan {
             .map(|batch| batch.iter().map(|&at| self.dataset.picture(at)).collect::<Option<Vec<_>>>())
             .collect();
         let ahead = plan.filter(|_| self.ready > 0).and_then(|plan| Ahead::start(plan, self.ready));
-        Ok(Begun { picked: None, rows, ahead })
+        let tensors = self.by_tensors() && self.pin;
+        let rows_ahead = if tensors { self.gather(rows.clone(), count).map_err(told)? } else { None };
+        Ok(Begun { picked: None, rows, ahead, rows_ahead, given: Given::default() })
+    }
+
+    /// A thread that puts the rows of the next batches into pinned memory; none for more rows than can be listed.
+    fn rows_ahead(&self, picked: Option<&Tensor>, count: usize) -> Result<Option<AheadRows>> {
+        if self.size > MAX_ROWS {
+            return Ok(None);
+        }
+        let rows = match picked {
+            None => (0..self.size).collect(),
+            Some(picked) => dataset::positions(&self.host, &Dynamic::from(picked.clone()), self.dataset.row_count())?,
+        };
+        self.gather(rows, count)
+    }
+
+    fn gather(&self, rows: Vec<usize>, count: usize) -> Result<Option<AheadRows>> {
+        let Rows::Tensors(fields, _) = &*self.dataset.0 else { return Ok(None) };
+        if self.ready == 0 || self.host.rt.gpu_count() == 0 {
+            return Ok(None);
+        }
+        let batches = rows.chunks(self.batch).take(count).map(<[usize]>::to_vec).collect();
+        Ok(AheadRows::start(&self.host.rt, fields, batches, self.ready, self.origin))
     }
 
     /// Are batches cut out of whole tensors?
@@ -127,7 +156,13 @@ impl Plan {
     fn batch(&self, begun: &mut Begun, number: usize) -> Native {
         let start = number * self.batch;
         let count = self.batch.min(self.size - start);
+        if self.pin {
+            let paced = self.host.rt.keep_pace(&mut begun.given.pace);
+            paced.map_err(|diag| told(diag, self.origin))?;
+        }
+        let ready = begun.rows_ahead.as_mut().and_then(|ahead| ahead.take(number));
         let batch = match &*self.dataset.0 {
+            _ if ready.is_some() => ready.expect("it was asked for").into(),
             Rows::Tensors(fields, _) if self.collate.is_none() => {
                 self.slices(fields, begun, start, count).map_err(|diag| told(diag, self.origin))?
             }
@@ -135,6 +170,12 @@ impl Plan {
         };
         let batch =
             if self.pin { pinned(&mut self.engine(), batch).map_err(|diag| told(diag, self.origin))? } else { batch };
+        if self.pin {
+            begun.given.next(self, &batch);
+            if let Some(next) = begun.rows_ahead.as_mut().and_then(|ahead| ahead.peek(number + 1)) {
+                begun.given.copy_ahead(self, &next.clone().into());
+            }
+        }
         match &self.transform {
             Some(f) => self.caller.call(f, vec![batch]),
             None => Ok(batch),
@@ -175,6 +216,68 @@ impl Plan {
             Some(f) => self.caller.call(f, vec![rows.into_iter().collect::<Array>().into()]),
             None => collate(&mut self.engine(), rows).map_err(|diag| told(diag, self.origin)),
         }
+    }
+}
+
+/// Pinned batches whose copies go over a stream of their own: the one that the script has, and the next.
+#[derive(Default)]
+struct Given {
+    /// By the place of a tensor in its batch.
+    wanted: Vec<Arc<Wanted>>,
+    offered: Vec<Tensor>,
+    ahead: Vec<Tensor>,
+    pace: Pace,
+    /// Known once something is on offer.
+    rt: Option<Arc<Runtime>>,
+}
+
+impl Given {
+    /// The script gets this batch: the one before is no longer on offer.
+    fn next(&mut self, plan: &Plan, batch: &Dynamic) {
+        let rt = self.rt.get_or_insert_with(|| plan.host.rt.clone());
+        let tensors = tensors(batch);
+        let is_new = |old: &&Tensor| !tensors.iter().any(|new| new.view().buffer.id == old.view().buffer.id);
+        self.offered.iter().filter(is_new).for_each(|old| rt.withdraw(&old.view()));
+        let known: Vec<u64> = self.ahead.drain(..).map(|tensor| tensor.view().buffer.id).collect();
+        self.wanted.resize_with(tensors.len().max(self.wanted.len()), Arc::default);
+        for (tensor, wanted) in tensors.iter().zip(&self.wanted) {
+            if !known.contains(&tensor.view().buffer.id) {
+                rt.offer(&tensor.view(), wanted);
+            }
+        }
+        self.offered = tensors;
+    }
+
+    /// The batch after that is ready: what was asked for of the last one is copied now.
+    fn copy_ahead(&mut self, plan: &Plan, batch: &Dynamic) {
+        self.ahead = tensors(batch);
+        for (tensor, wanted) in self.ahead.iter().zip(&self.wanted) {
+            plan.host.rt.offer(&tensor.view(), wanted);
+            plan.host.rt.copy_ahead(&tensor.view(), plan.origin);
+        }
+    }
+}
+
+impl Drop for Given {
+    fn drop(&mut self) {
+        // Of a loop that was left early the copies go with it.
+        if let Some(rt) = &self.rt {
+            self.offered.iter().chain(&self.ahead).for_each(|tensor| rt.withdraw(&tensor.view()));
+        }
+    }
+}
+
+/// The tensors of a batch, in an order that depends on its structure alone.
+fn tensors(batch: &Dynamic) -> Vec<Tensor> {
+    if let Some(tensor) = batch.read_lock::<Tensor>() {
+        return vec![tensor.clone()];
+    }
+    if let Some(map) = batch.read_lock::<Map>() {
+        return map.values().flat_map(tensors).collect();
+    }
+    match batch.read_lock::<Array>() {
+        Some(list) => list.iter().flat_map(tensors).collect(),
+        None => Vec::new(),
     }
 }
 

@@ -13,12 +13,70 @@ use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::fail;
 use crate::op::args::Arg;
-use crate::op::rows::{arith, join, pieces, view};
+use crate::op::emit::Emit;
+use crate::op::rows::{arith, join, pieces, spread, view};
+use crate::op::tensor::View;
 use crate::tensor::engine::Engine;
+use parking_lot::Mutex;
 use rhai::{Array, Dynamic, Map};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-/// `_scatter(x, devices, dim)`, `_replicate(module, devices)`, `_gather(results, device, dim)`.
+/// Copies of a module's tensors on other devices, kept from one forward to the next: a tensor is sent again only
+/// after it, or its copy, was written. Clones share them.
+#[derive(Clone, Default)]
+pub struct Sent(Arc<Mutex<Vec<Kept>>>);
+
+struct Kept {
+    of: Arc<View>,
+    version: u32,
+    copy: Tensor,
+    copy_version: u32,
+    /// Asked for by the forward at hand.
+    is_used: bool,
+}
+
+fn version(view: &View) -> u32 {
+    view.buffer.version.load(Ordering::Acquire)
+}
+
+impl Sent {
+    /// The tensor's values on another device, outside the gradient graph.
+    fn copy(&self, e: &mut Engine, tensor: &Tensor, device: DeviceId) -> Result<Tensor> {
+        let view = tensor.view();
+        if view.buffer.device == device {
+            return Ok(tensor.clone());
+        }
+        let is_it = |kept: &Kept| {
+            let same = Arc::ptr_eq(&kept.of.buffer, &view.buffer) && kept.of.layout == view.layout;
+            same && kept.of.dtype == view.dtype && kept.copy.device() == device
+        };
+        let mut all = self.0.lock();
+        let known = all.iter().position(is_it);
+        if let Some(at) = known {
+            let kept = &mut all[at];
+            kept.is_used = true;
+            if kept.version == version(&view) && kept.copy_version == version(&kept.copy.view()) {
+                return Ok(kept.copy.clone());
+            }
+        }
+        let copy = e.quietly(|e| e.call_row(&arith::MOVE, args![tensor, device, tensor.dtype()]))?;
+        let copy_version = version(&copy.view());
+        let kept = Kept { version: version(&view), of: view, copy: copy.clone(), copy_version, is_used: true };
+        match known {
+            Some(at) => all[at] = kept,
+            None => all.push(kept),
+        }
+        Ok(copy)
+    }
+
+    /// Drops what the last forward did not ask for.
+    fn forget_unused(&self) {
+        self.0.lock().retain_mut(|kept| std::mem::take(&mut kept.is_used));
+    }
+}
+
+/// `_scatter(x, devices, dim)`, `_sent()`, `_replicate(module, devices, sent)`, `_gather(results, device, dim)`.
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
     raw(module, "_scatter", 3, move |context, values| -> Native {
@@ -30,15 +88,19 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         })
     });
     let shared = host.clone();
-    raw(module, "_replicate", 2, move |context, values| -> Native {
+    raw(module, "_replicate", 3, move |context, values| -> Native {
         let context = context.expect("registered with a context");
         shared.call(&context, |e| {
             let devices = devices(&shared, values[1])?;
             check_home(values[0], devices[0], 0)?;
-            let replica = |&device| replica(e, values[0], device, 0, &mut Vec::new());
-            Ok(devices.iter().map(replica).collect::<Result<Array>>()?.into())
+            let sent = values[2].read_lock::<Sent>().map(|sent| sent.clone()).unwrap_or_default();
+            let mut spread = Spread { devices: &devices, sent: &sent, done: Vec::new() };
+            let all = (0..devices.len()).map(|at| spread.replica(e, values[0], at, 0)).collect::<Result<Array>>()?;
+            sent.forget_unused();
+            Ok(all.into())
         })
     });
+    raw(module, "_sent", 0, |_, _| Ok(Dynamic::from(Sent::default())));
     let shared = host.clone();
     raw(module, "_gather", 3, move |context, values| -> Native {
         let context = context.expect("registered with a context");
@@ -87,7 +149,7 @@ fn scatter(e: &mut Engine, value: &Dynamic, devices: &[DeviceId], dim: i64, dept
         return too_deep();
     }
     if let Some(x) = value.read_lock::<Tensor>().map(|x| x.clone()) {
-        let pieces = crate::op::emit::Emit::apply(e, &pieces::CHUNK, args![&x, devices.len() as i64, dim])?;
+        let pieces = Emit::apply(e, &pieces::CHUNK, args![&x, devices.len() as i64, dim])?;
         let placed = pieces.iter().zip(devices).map(|(piece, &device)| moved(e, piece, device).map(Dynamic::from));
         return placed.collect();
     }
@@ -133,36 +195,48 @@ fn check_home(value: &Dynamic, home: DeviceId, depth: usize) -> Result<()> {
     Ok(())
 }
 
-/// The module with its tensors on another device: copies that gradients flow through. Mode and settings are
-/// shared. A tensor that stands in two places stays one.
-fn replica(
-    e: &mut Engine,
-    value: &Dynamic,
-    device: DeviceId,
-    depth: usize,
-    done: &mut Vec<(Tensor, Tensor)>,
-) -> Result<Dynamic> {
-    if depth > MAX_DEPTH {
-        return too_deep();
-    }
-    if let Some(tensor) = value.read_lock::<Tensor>().map(|tensor| tensor.clone()) {
-        if let Some((_, new)) = done.iter().find(|(old, _)| old.same(&tensor)) {
-            return Ok(Dynamic::from(new.clone()));
+/// A module on several devices.
+struct Spread<'a> {
+    devices: &'a [DeviceId],
+    sent: &'a Sent,
+    /// Tensors of the module with what stands for them on each device: what stands in two places stays one.
+    done: Vec<(Tensor, Vec<Tensor>)>,
+}
+
+impl Spread<'_> {
+    /// The module with its tensors on device number `at`. Mode and settings are shared.
+    fn replica(&mut self, e: &mut Engine, value: &Dynamic, at: usize, depth: usize) -> Result<Dynamic> {
+        if depth > MAX_DEPTH {
+            return too_deep();
         }
-        let new = moved(e, &tensor, device)?;
-        done.push((tensor, new.clone()));
-        return Ok(Dynamic::from(new));
+        if let Some(tensor) = value.read_lock::<Tensor>().map(|tensor| tensor.clone()) {
+            return Ok(Dynamic::from(self.tensor(e, &tensor, at)?));
+        }
+        if let Some(map) = value.read_lock::<Map>().map(|map| map.clone()) {
+            let item = |(name, item)| Ok((name, self.replica(e, &item, at, depth + 1)?));
+            return Ok(map.into_iter().map(item).collect::<Result<Map>>()?.into());
+        }
+        if let Some(list) = value.read_lock::<Array>().map(|list| list.clone()) {
+            let new: Result<Array> = list.iter().map(|item| self.replica(e, item, at, depth + 1)).collect();
+            return Ok(new?.into());
+        }
+        Ok(value.flatten_clone())
     }
-    if let Some(map) = value.read_lock::<Map>().map(|map| map.clone()) {
-        let new: Result<Map> =
-            map.into_iter().map(|(name, item)| Ok((name, replica(e, &item, device, depth + 1, done)?))).collect();
-        return Ok(new?.into());
+
+    fn tensor(&mut self, e: &mut Engine, tensor: &Tensor, at: usize) -> Result<Tensor> {
+        if let Some((_, all)) = self.done.iter().find(|(of, _)| of.same(tensor)) {
+            return Ok(all[at].clone());
+        }
+        let copies: Vec<Tensor> =
+            self.devices[1..].iter().map(|&device| self.sent.copy(e, tensor, device)).collect::<Result<_>>()?;
+        let all = if tensor.requires_grad() && e.rt.grad_enabled() && !copies.is_empty() {
+            Emit::apply(e, &spread::SPREAD, args![tensor, Arg::Tensors(copies)])?
+        } else {
+            std::iter::once(tensor.clone()).chain(copies).collect()
+        };
+        self.done.push((tensor.clone(), all));
+        Ok(self.done[self.done.len() - 1].1[at].clone())
     }
-    if let Some(list) = value.read_lock::<Array>().map(|list| list.clone()) {
-        let new: Result<Array> = list.iter().map(|item| replica(e, item, device, depth + 1, done)).collect();
-        return Ok(new?.into());
-    }
-    Ok(value.flatten_clone())
 }
 
 /// Results together on one device: tensors joined along `dim` (numbers become a vector, as in PyTorch), also

@@ -20,7 +20,7 @@ impl Timeline {
 
 impl Session {
     /// What ran when so far; none unless the session was built with `profile(true)`. Times of simulated GPUs with
-    /// a seed are virtual, and work of NVIDIA GPUs is seen at its launch and where the script waits for it.
+    /// a seed are virtual.
     pub fn timeline(&self) -> Option<Timeline> {
         let recording = self.host.rt.recording()?;
         Some(Timeline { recording, sources: self.host.sources.read().clone() })

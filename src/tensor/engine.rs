@@ -39,8 +39,16 @@ pub struct Engine {
     pub pinned: bool,
     /// An optimizer's row is at work.
     pub guarded: bool,
-    /// Buffers of the outermost operation's operands, and where these were made.
-    given: SmallVec<[(u64, Origin); 4]>,
+    /// Operands of the outermost operation.
+    given: SmallVec<[Given; 4]>,
+}
+
+/// An operand as the script gave it.
+struct Given {
+    buffer: u64,
+    dtype: DType,
+    numel: usize,
+    made: Origin,
 }
 
 impl Engine {
@@ -114,19 +122,28 @@ impl Engine {
     fn note_given(&mut self, op: &Op, args: &Args) {
         if self.name.is_empty() && matches!(op.lower, Lower::Kernel(_) | Lower::Steps(_) | Lower::Compose(_)) {
             self.given.clear();
-            args.for_each_tensor(|tensor| self.given.push((tensor.view().buffer.id, tensor.0.made)));
+            args.for_each_tensor(|tensor| {
+                let view = tensor.view();
+                let (buffer, dtype, numel) = (view.buffer.id, view.dtype, view.layout.numel());
+                self.given.push(Given { buffer, dtype, numel, made: tensor.0.made });
+            });
         }
     }
 
-    /// Where the operands of a kernel were made. A view that the operation itself made has no line of its own and
-    /// gets that of the operand.
+    /// Where the operands of a kernel were made. What the operation itself made on the way has no line of its own:
+    /// a view gets that of the operand it looks at, a new tensor that of the last operand of its kind, since
+    /// operations take what is indexed before the index.
     fn made_of(&self, inputs: &[Tensor]) -> SmallVec<[Origin; 3]> {
         let made = |tensor: &Tensor| {
             if tensor.0.made != self.origin || self.given.is_empty() {
                 return tensor.0.made;
             }
-            let id = tensor.view().buffer.id;
-            self.given.iter().find(|(given, _)| *given == id).map_or(tensor.0.made, |(_, made)| *made)
+            let view = tensor.view();
+            let (buffer, dtype, numel) = (view.buffer.id, view.dtype, view.layout.numel());
+            let given = self.given.iter().find(|given| given.buffer == buffer);
+            let alike = |same: &dyn Fn(&&Given) -> bool| self.given.iter().rev().find(same);
+            let given = given.or_else(|| alike(&|given| given.dtype == dtype && given.numel == numel));
+            given.or_else(|| alike(&|given| given.dtype == dtype)).map_or(tensor.0.made, |given| given.made)
         };
         inputs.iter().map(made).collect()
     }
@@ -258,6 +275,9 @@ impl Engine {
         let source = Held::new(self.rt.densify(&view, self.name, self.origin)?);
         let fits = dest.layout.is_contiguous() && dest.dtype == view.dtype && dest.shape() == view.shape();
         if fits {
+            if self.rt.take_offered(source.view(), dest, asked)? {
+                return Ok(());
+            }
             return self.rt.transfer(source.view(), dest, asked);
         }
         let landed = Held::new(self.fresh(view.shape(), view.dtype, dest.buffer.device)?);

@@ -13,7 +13,6 @@ use crate::op::row::{Grad, Source};
 use crate::op::rows::{arith, view};
 use crate::op::tensor::{Edge, GradNode, Meta, SliceOf, Tensor};
 use crate::sched::stream::{HOST, StreamHandle};
-use crate::sched::trail::Step;
 use smallvec::SmallVec;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
@@ -236,9 +235,9 @@ impl<'a> Walk<'a> {
 
     /// Everything that is queued meanwhile is known to be of this backward.
     fn run_steps(&mut self) -> Result<()> {
-        let before = self.e.rt.enter_step(Step::Backward(self.e.origin));
+        let before = self.e.rt.calls.enter_backward(self.e.origin);
         let done = self.run();
-        self.e.rt.leave_step(before);
+        self.e.rt.calls.leave(before);
         done
     }
 

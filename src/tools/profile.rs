@@ -21,7 +21,7 @@ fn track(row: Row) -> (u32, u32) {
         Row::Script => (1, 1),
         Row::Stream(name) => match name.device {
             crate::base::device_id::DeviceId::Cpu => (1, 2),
-            crate::base::device_id::DeviceId::Cuda(index) => (10 + index as u32, 1 + name.number),
+            crate::base::device_id::DeviceId::Cuda(index) => (10 + index as u32, name.number.wrapping_add(1)),
         },
     }
 }
@@ -29,7 +29,11 @@ fn track(row: Row) -> (u32, u32) {
 fn titles(row: Row) -> (String, String) {
     match row {
         Row::Script => ("script".to_string(), "script".to_string()),
-        Row::Stream(name) if name.device.is_cuda() => (name.device.to_string(), format!("stream {}", name.number)),
+        Row::Stream(name) if name.device.is_cuda() => {
+            let device = name.device.to_string();
+            let stream = name.to_string();
+            (device.clone(), stream.trim_start_matches(&device).trim_start().to_string())
+        }
         Row::Stream(_) => ("script".to_string(), "cpu".to_string()),
     }
 }

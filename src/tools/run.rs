@@ -128,9 +128,14 @@ fn report(result: Result<(), Failure>) -> u8 {
     let Err(failure) = result else { return 0 };
     complain(&text(&failure));
     match &failure {
-        Failure::Script(error) if error.diag().code == code::DEVICE_LOST => LOST,
+        Failure::Script(error) if is_loss(error) => LOST,
         _ => FAILED,
     }
+}
+
+/// Whether nobody caught the loss of a device, also beside another error.
+fn is_loss(error: &Error) -> bool {
+    std::iter::once(error.diag()).chain(error.extra()).any(|diag| diag.code == code::DEVICE_LOST)
 }
 
 /// E0806, with what the panic said.

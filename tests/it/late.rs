@@ -138,10 +138,7 @@ fn every_fault_names_the_same_lines_in_every_mode() {
             let made =
                 ["index tensor was", "target was", "probabilities were", "divisor was", "matrix was", "matrix was"];
             let which = made[code[4..].parse::<usize>().expect("a digit") - 1];
-            // It computes an index of its own.
-            if !operation.contains("take_along_dim") && !operation.contains("index_fill") {
-                wanted.push((2, format!("the {which} made here")));
-            }
+            wanted.push((2, format!("the {which} made here")));
             if !at_once {
                 wanted.push((6, "noticed here, when its result was needed".to_string()));
             }
@@ -340,14 +337,12 @@ fn a_fault_shows_the_calls_of_the_time_when_it_was_queued() {
     let text = "fn look(x, i) {\n    x[i]\n}\nfn outer(x, i) {\n    let y = look(x, i);\n    y\n}\nfn show(y) {\n    print(y);\n}
 let m = #{go: |x, i| outer(x, i)};\nlet x = arange(10, #{device: \"DEV\"});\nlet i = tensor([11], #{device: \"DEV\"});\nlet y = m.go(x, i);\nshow(y);";
     for mode in modes() {
-        let (name, at_once) = (mode.name.clone(), mode.at_once);
+        let name = mode.name.clone();
         let error = on(mode, text).result.expect_err("a bad index");
         let frames: Vec<(String, usize)> =
             error.diag().stack.iter().map(|frame| (frame.function.clone(), line(&error, frame.call))).collect();
-        // By default the calls that the source pass marks are known: methods and functions of modules.
-        let marked = vec![("go".to_string(), 14)];
-        let all = [("look", 5), ("outer", 11), ("a closure", 14)].map(|(name, line)| (name.to_string(), line));
-        assert_eq!(frames, if at_once { all.to_vec() } else { marked }, "{name}");
+        let all = [("look", 5), ("outer", 11), ("go", 14)].map(|(name, line)| (name.to_string(), line));
+        assert_eq!(frames, all, "{name}");
     }
     for mode in modes() {
         let name = mode.name.clone();
@@ -458,4 +453,61 @@ fn checks_label_a_gradient_at_its_forward_and_can_be_caught() {
         assert!(ran.result.is_ok(), "{:?}", ran.result.err());
         assert_eq!(ran.printed, "E0407 3\nE0407 3\nE0407 3\n1.0\n");
     }
+}
+
+/// The frames that a script's error shows, the innermost first, the same in every mode.
+fn frames(text: &str) -> Vec<(String, usize)> {
+    let mut all = modes().into_iter().map(|mode| {
+        let name = mode.name.clone();
+        let error = on(mode, text).result.expect_err("a late error");
+        let stack = error.diag().stack.iter();
+        (name, stack.map(|frame| (frame.function.clone(), line(&error, frame.call))).collect::<Vec<_>>())
+    });
+    let (_, first) = all.next().expect("a mode");
+    for (name, frames) in all {
+        assert_eq!(frames, first, "{name}: {text}");
+    }
+    first
+}
+
+#[test]
+fn call_stacks_hold_what_was_entered_and_nothing_else() {
+    let shown = |text: &str, wanted: &[(&str, usize)]| {
+        let wanted: Vec<(String, usize)> = wanted.iter().map(|(name, line)| (name.to_string(), *line)).collect();
+        assert_eq!(frames(text), wanted, "{text}");
+    };
+    let head = "let x = arange(9, #{device: \"DEV\"});\nlet i = tensor([11], #{device: \"DEV\"});\n";
+    let after = |text: &str| format!("{head}{text}");
+    // Arguments are worked out before the call is entered.
+    shown(&after("fn f(a, b) { a + b }\nfn g(x, i) {\n    x[i]\n}\nf(g(x, i), 1);"), &[("g", 7)]);
+    shown(&after("fn f(a) { a }\nf(x[i]);"), &[]);
+    shown(&after("fn f(a) { a }\nlet m = #{h: |a| a};\nm.h(f(x)[i]);"), &[]);
+    shown(&after("fn f(a, b, x, i) {\n    x[i]\n}\nf(f(1, 2, x, x),\n  3, x, i);"), &[("f", 6)]);
+    // Methods, chains, loops, recursion, closures that the library or a native function calls.
+    shown(&after("fn pick(i) {\n    this[i]\n}\nx.pick(i);"), &[("pick", 6)]);
+    shown(
+        &after("fn at(x, i, n) {\n    if n == 0 { return x[i]; }\n    at(x, i, n - 1)\n}\nat(x, i, 2);"),
+        &[("at", 5), ("at", 5), ("at", 7)],
+    );
+    shown(
+        &after("fn one(x, i) { x[i] }\nfor n in 0..3 {\n    let ok = one(x, x);\n    if n == 2 { one(x, i); }\n}"),
+        &[("one", 6)],
+    );
+    shown(&after("fn one(x, i) { x[i] }\n[1].map(|n|\n    one(x, i)\n);"), &[("one", 5), ("map", 4)]);
+    shown(&after("let f = |i| x[i];\nfn go(f, i) { f.call(i) }\ngo(f, i);"), &[("a closure", 4), ("go", 5)]);
+    // A call that ended, by an error too, is no part of it.
+    shown(&after("fn bad() { throw 1; }\nfn one(x, i) { x[i] }\ntry { bad(); } catch { }\none(x, i);"), &[("one", 6)]);
+    shown(
+        &after(
+            "import \"nn\" as nn;\nfn go(l, x) {\n    l.forward(x)\n}\nlet l = nn::lambda(|x| x[tensor([99], #{device: \"DEV\"})]);\ngo(l, x);",
+        ),
+        &[("forward", 5), ("go", 8)],
+    );
+    // Calls on the way to `backward()` are its own; the forward's stack is that of the gradient's fault.
+    shown(
+        &after(
+            "fn half(w, i) {\n    embedding(i, w)\n}\nlet w = ones([4, 2], #{device: \"DEV\", requires_grad: true});\nlet y = half(w, i).sum();\nfn back(y) { y.backward(); }\nback(y);",
+        ),
+        &[("half", 7)],
+    );
 }

@@ -204,6 +204,41 @@ fn program(words: &[&str], environment: &[(&str, &str)], script: &str) -> String
     String::from_utf8_lossy(&output.stdout).into_owned() + &*String::from_utf8_lossy(&output.stderr)
 }
 
+/// The exit status of the program for a script, and whether its error output names this code.
+fn status(words: &[&str], script: &str, code: &str) -> (Option<i32>, bool) {
+    let folder = std::env::temp_dir().join(format!("tscript-status-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder for the script");
+    let file = folder.join(format!("s{}.rhai", script.len()));
+    std::fs::write(&file, script).expect("the script can be written");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tscript"));
+    command.arg("run").args(words).arg(&file).env_remove("CUDA_VISIBLE_DEVICES").env("NO_COLOR", "1");
+    let output = command.output().expect("the program runs");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).contains(code))
+}
+
+/// 3 for a lost device that nobody caught, also when nobody read what it made, or another error came first; a loss
+/// that was caught counts as little as any other error that was.
+#[test]
+fn the_exit_status_tells_a_lost_device() {
+    let lost = ["--simulate-gpus", "2", "--simulate-fault", "lost:2@cuda:1"];
+    let use_it = "let x = ones([1], #{device: \"cuda:1\"}); synchronize(); let y = x + 1;";
+    let told = |rest: &str| status(&lost, &format!("{use_it} {rest}"), "E0408");
+    assert_eq!(told("print(y.sum().item());"), (Some(3), true));
+    assert_eq!(told("print(1);"), (Some(3), true), "the end of the script tells it");
+    assert_eq!(told("throw 1;"), (Some(3), true), "beside the script's own error");
+    assert_eq!(told("try { y.item(); } catch (e) { print(e.code); }"), (Some(0), false));
+    assert_eq!(
+        told("try { synchronize(1); } catch (e) { print(e.code); } print(ones([2], #{device: 0}).sum());"),
+        (Some(0), false)
+    );
+    assert_eq!(told("try { synchronize(1); } catch { } throw 1;"), (Some(1), false));
+    assert_eq!(told("try { synchronize(1); } catch { } y.sum().item();"), (Some(3), true), "used again, not caught");
+    assert_eq!(status(&["--blocking", lost[0], lost[1], lost[2], lost[3]], use_it, "E0408"), (Some(3), true));
+    assert_eq!(status(&lost, "print(1);", "E0408"), (Some(0), false));
+    assert_eq!(status(&lost, "throw 1;", "E0408"), (Some(1), false));
+    assert_eq!(status(&["--no-such-flag"], "print(1);", "E0408"), (Some(2), false));
+}
+
 #[test]
 fn the_environment_chooses_devices_and_the_way_to_run() {
     let count = "print([cuda::device_count(), cuda::is_available()]);";

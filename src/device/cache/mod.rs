@@ -238,6 +238,20 @@ impl<M: RawMemory> Cache<M> {
         Ok(block)
     }
 
+    /// What was asked for by [`Cache::alloc_arena`] counts as allocated from now on.
+    pub fn count(&mut self, block: &Block) {
+        if block.id == NONE || self.blocks[block.id].state != State::Arena {
+            return;
+        }
+        let meta = &mut self.blocks[block.id];
+        meta.state = State::Held;
+        let (pool, size, requested, split) = (meta.pool, meta.size, meta.requested, meta.is_split());
+        if split {
+            self.stats.inactive_split(pool, -1, -(size as isize));
+        }
+        self.stats.hold(pool, size, requested);
+    }
+
     /// Splits what a request does not need off a block that has just left its free list.
     fn hand_out(&mut self, id: u32, rounded: usize) {
         let meta = &mut self.blocks[id];

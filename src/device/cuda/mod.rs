@@ -27,6 +27,7 @@ pub mod memory;
 pub mod module;
 pub mod nvrtc;
 pub mod staging;
+pub mod stopwatch;
 pub mod stream;
 pub mod timeline;
 
@@ -38,5 +39,6 @@ pub use lanes::Lanes;
 pub use launch::Shape;
 pub use module::{Function, Kernels};
 pub use nvrtc::{KernelError, Text};
+pub use stopwatch::Stopwatch;
 pub use stream::Stream;
 pub use timeline::{Timeline, Waited};

@@ -65,6 +65,7 @@ pub mod softmax;
 pub mod sort;
 pub mod special;
 pub mod spectral;
+pub mod spread;
 pub mod tails;
 pub mod tapers;
 pub mod unary;
@@ -90,6 +91,7 @@ pub static FAMILIES: &[&[&Op]] = &[
     parts::ROWS,
     special::ROWS,
     special::MORE,
+    spread::ROWS,
     tails::ROWS,
     bessel::ROWS,
     bessel::POLYNOMIALS,

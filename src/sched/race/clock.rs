@@ -15,9 +15,17 @@ pub struct StreamName {
     pub number: u32,
 }
 
+impl StreamName {
+    /// The number of the stream that a device's copies ahead go over; scripts do not see it.
+    pub const COPIES: u32 = u32::MAX;
+}
+
 impl fmt::Display for StreamName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} stream {}", self.device, self.number)
+        match self.number {
+            StreamName::COPIES => write!(f, "{} stream of copies", self.device),
+            number => write!(f, "{} stream {number}", self.device),
+        }
     }
 }
 

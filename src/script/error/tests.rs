@@ -4,7 +4,7 @@ use super::*;
 use crate::base::span::Origin;
 use crate::script::raise::raise;
 use crate::script::source::scope::Names;
-use crate::script::source::{Hooks, Mark, SourceKind, install};
+use crate::script::source::{Hooks, SourceKind, install};
 use crate::tools::render::{Colour, render};
 use miette::Diagnostic;
 use rhai::{EvalAltResult, Position, Scope};
@@ -15,10 +15,10 @@ impl Hooks for Plain {
     fn truth(&self, value: Dynamic, at: Position) -> Result<bool, Box<EvalAltResult>> {
         value.as_bool().map_err(|t| EvalAltResult::ErrorMismatchDataType("bool".into(), t.into(), at).into())
     }
-    fn enter(&self, _: crate::base::span::Site) -> Mark {
-        Mark::default()
+    fn enter(&self, _: crate::base::span::Site, _: usize) -> u32 {
+        0
     }
-    fn leave(&self, _: Mark) {}
+    fn leave(&self, _: u32) {}
     fn try_leave(&self, _: u64, result: Result<Dynamic, Box<EvalAltResult>>) -> Result<Dynamic, Box<EvalAltResult>> {
         result
     }

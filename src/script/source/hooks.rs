@@ -8,21 +8,15 @@ use std::sync::Arc;
 
 type RhaiResult = Result<Dynamic, Box<EvalAltResult>>;
 
-/// The running call of a user's source, and a number of the session's own for what led to it.
-#[derive(Clone, Copy, Default)]
-pub struct Mark {
-    pub site: Site,
-    pub trail: u32,
-}
-
 /// What the session does where the pass inserted a word.
 pub trait Hooks: Send + Sync + 'static {
     /// The truth of a condition's value; asked only for what is no `bool`.
     fn truth(&self, value: Dynamic, at: Position) -> Result<bool, Box<EvalAltResult>>;
-    /// A call in a user's source begins; returns what was current.
-    fn enter(&self, site: Site) -> Mark;
-    /// That call is over, on whatever way; `previous` is what `enter` returned.
-    fn leave(&self, previous: Mark);
+    /// A call in a user's source, which runs at this level of calls, is about to be made; its arguments are worked
+    /// out first. Returns what `leave` gets.
+    fn enter(&self, site: Site, level: usize) -> u32;
+    /// That call is over, on whatever way.
+    fn leave(&self, entered: u32);
     /// A `try` block begins; returns what `try_leave` gets.
     fn try_enter(&self) -> u64 {
         0
@@ -48,7 +42,7 @@ pub fn is_block_word(word: &str) -> bool {
     matches!(word, "with_device" | "with_stream" | "no_grad" | "enable_grad")
 }
 
-/// Registers the token mapping, `__truth`, `__at` and `__try_wait`. `eval`, which the pass renames to
+/// Registers the token mapping, `__truth`, `__at`, `__ac` and `__try_wait`. `eval`, which the pass renames to
 /// `__eval`, is the session's own.
 pub fn install(engine: &mut Engine, hooks: Arc<dyn Hooks>) {
     // Deprecated means "may change" here; the version is pinned.
@@ -69,13 +63,23 @@ pub fn install(engine: &mut Engine, hooks: Arc<dyn Hooks>) {
     let marks = hooks.clone();
     let at = move |context: &mut EvalContext, inputs: &[Expression]| -> RhaiResult {
         let site = inputs[0].get_literal_value::<i64>().unwrap_or(0);
-        let previous = marks.enter(Site(site as u32));
-        let _leave = Leave { hooks: &*marks, previous };
+        let entered = marks.enter(Site(site as u32), context.call_level());
+        let _leave = Leave { hooks: &*marks, entered };
         context.eval_expression_tree(&inputs[1])
     };
     let symbols = ["__at", "(", "$int$", ",", "$expr$", ")"];
     // The words are constants and well formed, so that this cannot fail.
     let at = engine.register_custom_syntax(symbols, false, at).map(drop);
+
+    let marks = hooks.clone();
+    let plain = move |context: &mut EvalContext, inputs: &[Expression]| -> RhaiResult {
+        let at = inputs[0].position();
+        let site = Site::new(at.line().unwrap_or(0) as u16, at.position().unwrap_or(0) as u16);
+        let entered = marks.enter(site, context.call_level());
+        let _leave = Leave { hooks: &*marks, entered };
+        context.eval_expression_tree(&inputs[0])
+    };
+    let plain = engine.register_custom_syntax(["__ac", "(", "$expr$", ")"], false, plain).map(drop);
 
     let block = move |context: &mut EvalContext, inputs: &[Expression]| -> RhaiResult {
         let entered = hooks.try_enter();
@@ -83,17 +87,17 @@ pub fn install(engine: &mut Engine, hooks: Arc<dyn Hooks>) {
         hooks.try_leave(entered, result)
     };
     let wait = engine.register_custom_syntax(["__try_wait", "$block$"], false, block).map(drop);
-    debug_assert!(at.is_ok() && wait.is_ok());
+    debug_assert!(at.is_ok() && plain.is_ok() && wait.is_ok());
 }
 
 /// Restores the mark also when a native function panics.
 struct Leave<'a> {
     hooks: &'a dyn Hooks,
-    previous: Mark,
+    entered: u32,
 }
 
 impl Drop for Leave<'_> {
     fn drop(&mut self) {
-        self.hooks.leave(self.previous);
+        self.hooks.leave(self.entered);
     }
 }

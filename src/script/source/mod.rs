@@ -11,7 +11,7 @@ pub mod scope;
 pub mod span;
 pub mod tree;
 
-pub use hooks::{Hooks, Mark, install};
+pub use hooks::{Hooks, install};
 pub use map::{Added, Location, Source, SourceKind, SourceMap};
 pub use pass::{INDEX_MARK, LAST};
 

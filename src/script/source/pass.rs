@@ -10,7 +10,8 @@
 //! | `x[0, 1..3]` | `x[[',', 0, 1..3]]` | Rhai's indexers take one value; the mark tells it from `x[[0, 2]]` |
 //! | `-a ** b` | `-(a ** b)` | Rhai's sign binds tighter |
 //! | `try { .. } catch` | `try {__try_wait { .. }} catch` | late faults of the block are raised in it |
-//! | `nn::f(x)`, `m.f(x)` in a user's source | `__at(0x000a0007,nn::f(x))` | the user's line while `std/` runs |
+//! | `nn::f(x)`, `m.f(x)` in a user's source | `__at(0x000a0007,nn::f(x))` | the user's line while `std/` runs, the call stack |
+//! | `f(x)` in a user's source, if `f` may be the script's | `__ac(f(x))` | the same; the place is the expression's own |
 //! | `eval(s)` | `__eval(s)` | Rhai's own would lose the source |
 //! | `fn new(x)`, `new(x)`, `nn::module(x)` | `fn __new(x)`, ... | Rhai lets no script function have a reserved name |
 //! | `f(x)` where a module defines `f` | `f__in3(x)` | Rhai mixes up functions of several modules (`scope.rs`) |
@@ -21,13 +22,14 @@
 //! | `with_device(d, \|\| f)` | `__inline_with_device(d, {f})` | the closure runs in place: no call, nothing captured |
 //!
 //! What is surely `bool` (a literal, `&&`, `in`, a comparison with a string or `()`) is not wrapped.
-//! `__truth` and `__eval` are functions or custom syntax; `__try_wait $block$` and `__at($int$, $expr$)`
-//! are custom syntax, so that they see every way out (`hooks.rs` registers them).
+//! `__truth` and `__eval` are functions or custom syntax; `__try_wait $block$`, `__at($int$, $expr$)` and
+//! `__ac($expr$)` are custom syntax, so that they see every way out (`hooks.rs` registers them).
 //! Reserved words as variables, properties, keys, methods and native functions need no rewriting:
 //! `hooks.rs` maps their tokens. `written_name` undoes the renaming for what users read.
 //!
-//! Decision (marks): the user's line is known by wrapping calls, which costs one custom-syntax step for
-//! each call from a user's source into script code, and nothing for operations. The `debugging` feature
+//! Decision (marks): the user's line and the calls under way are known by wrapping calls, which costs one custom-syntax
+//! step for each call from a user's source into script code, and nothing for operations: 5 % of the instructions of a
+//! script that does nothing but call functions. The `debugging` feature
 //! costs 8 to 29 % of everything and 120 ns for each native call (FACTS.md). Not: a mark in the last
 //! argument; a closure of the user that `std/` calls would leave its own line behind.
 
@@ -170,6 +172,10 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
         wrap(&mut edits, braces, tokens[last as usize].range(), "{__try_wait ", "}");
     }
     for mark in tree.marks.iter().filter(|_| options.marks == Marks::Set) {
+        if mark.is_plain {
+            wrap(&mut edits, bytes(mark.call), bytes(mark.call), "__ac(", ")");
+            continue;
+        }
         wrap(&mut edits, bytes(mark.call), bytes(mark.call), MARK, ")");
         if let Some(edit) = edits.iter_mut().rev().nth(1) {
             edit.mark = Some(mark.name);

@@ -46,11 +46,13 @@ pub struct Node {
     pub args: Vec<Run>,
 }
 
-/// A call that may enter script code outside its own source.
+/// A call that may enter script code.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Mark {
     pub call: Run,
     pub name: u32,
+    /// `f(x)`: the call begins with the name.
+    pub is_plain: bool,
 }
 
 /// How a call names its function.
@@ -425,8 +427,8 @@ impl<'a> Reader<'a> {
         let call = self.run_from(name);
         self.node(NodeKind::Call, name, first, call, runs(&args));
         self.call_site(name, &args, path);
-        if may_mark && !(self.is_native)(path) {
-            marks.push(Mark { call: self.run_from(first), name: name as u32 });
+        if may_mark && (self.own_functions.contains(path) || !(self.is_native)(path)) {
+            marks.push(Mark { call: self.run_from(first), name: name as u32, is_plain: name == first });
         }
     }
 
@@ -527,7 +529,7 @@ impl<'a> Reader<'a> {
                 self.rename(first, name);
                 let path = &self.src[self.tokens[first].start as usize..self.tokens[name].end as usize];
                 let (before, open) = (marks.len(), self.at);
-                self.call(first, name, path, !(name == first && self.own_functions.contains(path)), marks);
+                self.call(first, name, path, true, marks);
                 // `with_device(d) { ... }`, a block form of the engine: no function, so nothing to mark.
                 if !self.head && self.peek() == "{" {
                     marks.truncate(before);
