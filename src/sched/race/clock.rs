@@ -71,6 +71,10 @@ pub struct EventClock(Clock);
 /// Bound: waits that a stream remembers for [`Clocks::host_wait`] on past work while the host has not caught
 /// up; beyond it, such a wait is taken to order less than it does.
 const REMEMBERED_WAITS: usize = 64;
+/// Bound: components of the clocks that a stream so remembers, 32 KiB, but for a few waits in any case: a thousand
+/// streams have clocks of a thousand components each.
+const REMEMBERED_COMPONENTS: usize = 1 << 12;
+const LEAST_WAITS: usize = 8;
 
 struct Stream {
     name: StreamName,
@@ -215,7 +219,8 @@ fn join_logged(stream: &mut Stream, lane: Lane, clock: &Clock, host: &Clock) {
     }
     // Questions about accesses that the host knows are never asked; one entry before them must stay.
     let known = host.get(lane.0);
-    while stream.waits.get(1).is_some_and(|(at, _)| *at <= known) || stream.waits.len() >= REMEMBERED_WAITS {
+    let most = (REMEMBERED_COMPONENTS / stream.clock.0.len().max(1)).clamp(LEAST_WAITS, REMEMBERED_WAITS);
+    while stream.waits.get(1).is_some_and(|(at, _)| *at <= known) || stream.waits.len() >= most {
         stream.waits.pop_front();
     }
     stream.waits.push_back((stream.own, stream.clock.clone()));
