@@ -2,7 +2,7 @@
 
 use super::gpu_lane::SlotPool;
 use super::memory::{self, Memory};
-use super::options::{Options, Simulation};
+use super::options::{MatmulPrecision, Options, Simulation};
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
@@ -95,10 +95,6 @@ impl CudaDevice {
         self.tf32.load(Ordering::Relaxed)
     }
 
-    pub fn set_tf32(&self, on: bool) {
-        self.tf32.store(on, Ordering::Relaxed);
-    }
-
     /// Scratch memory for the products of one stream; 0 where there is none to be had.
     pub fn workspace(&self, slot: u32, bytes: usize) -> u64 {
         let take = || DeviceMemory::new(self.context).reserve(bytes).unwrap_or(0);
@@ -189,6 +185,13 @@ impl Gpus {
         match &options.simulate {
             Some(simulated) => (simulated.gpus > 0).then(|| Gpus::simulated(simulated)),
             None => Gpus::cuda(),
+        }
+    }
+
+    pub fn set_matmul_precision(&self, precision: MatmulPrecision) {
+        if let Kind::Cuda(set) = &self.kind {
+            let may_round = precision != MatmulPrecision::Highest;
+            set.devices.iter().for_each(|device| device.tf32.store(may_round, Ordering::Relaxed));
         }
     }
 

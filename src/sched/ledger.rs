@@ -5,12 +5,12 @@
 
 use super::device_set::Kind;
 use super::each;
+use super::fault;
 use super::node::{Input, Node};
 use super::poison;
 use super::runtime::{Runtime, State};
 use super::stream::HOST;
 use super::timeline::Timing;
-use super::fault;
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};

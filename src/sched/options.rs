@@ -16,6 +16,30 @@ pub enum Races {
     Off,
 }
 
+/// How exact products of f32 matrices are on GPUs: PyTorch's three words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum MatmulPrecision {
+    /// In f32 throughout.
+    #[default]
+    Highest,
+    /// Factors may be rounded to TF32 (10 bits of fraction); sums are in f32.
+    High,
+    /// The same here: no shorter type is taken.
+    Medium,
+}
+
+impl MatmulPrecision {
+    pub const ALL: [MatmulPrecision; 3] = [MatmulPrecision::Highest, MatmulPrecision::High, MatmulPrecision::Medium];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            MatmulPrecision::Highest => "highest",
+            MatmulPrecision::High => "high",
+            MatmulPrecision::Medium => "medium",
+        }
+    }
+}
+
 /// GPUs that the machine does not have.
 #[derive(Clone, Debug)]
 pub struct Simulation {

@@ -42,7 +42,12 @@ impl Default for Placement {
 impl Runtime {
     /// The GPUs, opened now if nobody has asked before.
     pub fn gpus(&self) -> Option<&Gpus> {
-        self.opened.get_or_init(|| Gpus::open(&self.options)).as_ref()
+        let open = || {
+            let gpus = Gpus::open(&self.options)?;
+            gpus.set_matmul_precision(self.matmul_precision());
+            Some(gpus)
+        };
+        self.opened.get_or_init(open).as_ref()
     }
 
     /// Opens the GPUs with their default streams.

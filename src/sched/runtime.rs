@@ -7,6 +7,7 @@ use super::key::{self, Key};
 use super::ledger::{Ledger, Untold};
 use super::memory::{self, Memory};
 use super::node::Node;
+use super::options::MatmulPrecision;
 pub use super::options::Options;
 use super::placement::Placement;
 use super::plan::{self, Plan};
@@ -70,6 +71,8 @@ pub struct Runtime {
     sequence: AtomicU64,
     grad_enabled: AtomicBool,
     default_float: AtomicU8,
+    /// Place in `MatmulPrecision::ALL`.
+    matmul_precision: AtomicU8,
     /// Nodes recorded so far; windows flushed so far.
     pub recorded: AtomicU64,
     pub flushes: AtomicU64,
@@ -182,6 +185,7 @@ impl Runtime {
             sequence: AtomicU64::new(1),
             grad_enabled: AtomicBool::new(true),
             default_float: AtomicU8::new(DType::F32 as u8),
+            matmul_precision: AtomicU8::new(MatmulPrecision::Highest as u8),
             recorded: AtomicU64::new(0),
             flushes: AtomicU64::new(0),
             host_runs: AtomicU64::new(0),
@@ -219,6 +223,22 @@ impl Runtime {
 
     pub fn default_float(&self) -> DType {
         DType::ALL[self.default_float.load(Ordering::Relaxed) as usize]
+    }
+
+    pub fn matmul_precision(&self) -> MatmulPrecision {
+        MatmulPrecision::ALL[self.matmul_precision.load(Ordering::Relaxed) as usize]
+    }
+
+    /// For products that are queued from now on.
+    pub fn set_matmul_precision(&self, precision: MatmulPrecision) {
+        let mut state = self.state.lock();
+        self.flush_all(&mut state);
+        self.matmul_precision.store(precision as u8, Ordering::Relaxed);
+        // What a plan prepared may hold the old one.
+        state.plans.clear();
+        if let Some(gpus) = self.gpus_if_opened() {
+            gpus.set_matmul_precision(precision);
+        }
     }
 
     pub fn set_default_float(&self, dtype: DType) {

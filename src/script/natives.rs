@@ -7,6 +7,7 @@ use super::host::{Host, Native};
 use super::value::{Cell, DTypeValue, SliceValue, Tensor};
 use crate::base::code;
 use crate::base::diag::Diag;
+use crate::sched::options::MatmulPrecision;
 use crate::tensor::grad;
 use rhai::{Array, Caches, Dynamic, Engine, EvalContext, Expression, Map, NativeCallContext};
 use std::sync::Arc;
@@ -98,6 +99,21 @@ fn defaults(module: &mut Natives, host: &Arc<Host>) {
             Ok(Dynamic::UNIT)
         })
     });
+    let shared = host.clone();
+    raw(module, "set_float32_matmul_precision", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |_| {
+            let wanted = values[0].clone().into_string().unwrap_or_default();
+            let found = MatmulPrecision::ALL.into_iter().find(|precision| precision.name() == wanted);
+            let Some(precision) = found else {
+                crate::fail!(VALUE, "a precision is \"highest\", \"high\" or \"medium\"");
+            };
+            shared.rt.set_matmul_precision(precision);
+            Ok(Dynamic::UNIT)
+        })
+    });
+    let shared = host.clone();
+    raw(module, "get_float32_matmul_precision", 0, move |_, _| Ok(shared.rt.matmul_precision().name().into()));
     let shared = host.clone();
     raw(module, "get_default_dtype", 0, move |_, _| Ok(Dynamic::from(DTypeValue(shared.rt.default_float()))));
 }

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from conformance import conformance
+from conformance import conformance, sanitized
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -115,6 +115,7 @@ def bench(tscript, only):
 
 
 def sanitize(tscript):
+    """Some scripts under the checkers, where there is no test binary."""
     rows, failed = [], []
     for tool in ["memcheck", "racecheck"]:
         for script in ["control", "gradients", "values"]:
@@ -149,7 +150,7 @@ def main():
         "scripts": lambda: scripts(tscript),
         "semantics": lambda: semantics(tscript),
         "conformance": lambda: conformance(args.it, tscript, args.tests) if args.it else ([], []),
-        "sanitize": lambda: sanitize(tscript),
+        "sanitize": lambda: sanitized(args.it, tscript) if args.it else sanitize(tscript),
     }
     for part in parts:
         if part in checks:

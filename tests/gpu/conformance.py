@@ -17,23 +17,23 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PARTS = 64
 LIMIT = 240
 OPINFO = "opinfo::operations_answer_as_pytorch_does"
+EXAMPLES = "examples::examples_of_rows_run_on_a_gpu"
 TESTS = [
     "late::",
     "golden::",
-    "examples::examples_of_rows_run_on_a_gpu",
     "semantics::scripts_say_what_they_said_in_every_way",
 ]
 # These look at what the whole device does: nothing may run beside them.
 ALONE = ["cuda_device::"]
 
 
-def start(it, tscript, words, more, core=None):
+def start(it, tscript, words, more, core=None, before=()):
     kept = {"TSCRIPT_TEST_DEVICES": "cuda", "TSCRIPT_ROOT": str(ROOT), "TSCRIPT_PROGRAM": tscript}
     command = ["taskset", "-c", str(core)] if core is not None else []
     begin = time.perf_counter()
     try:
         done = subprocess.run(
-            [*command, it, *words],
+            [*command, *before, it, *words],
             capture_output=True,
             text=True,
             errors="replace",
@@ -47,6 +47,28 @@ def start(it, tscript, words, more, core=None):
         return 124, f"{told}\nstopped after {LIMIT} s", LIMIT
 
 
+def spread(it, tscript, jobs):
+    """Runs jobs, `(words, environment, command before)`, each on a core of its own; gives them with what came of them."""
+    home = os.environ.get("XDG_CACHE_HOME") or tempfile.mkdtemp(prefix="tscript-kernels-")
+    cores = queue.Queue()
+    for core in sorted(os.sched_getaffinity(0)):
+        cores.put(core)
+
+    def run(job):
+        words, more, before = job
+        core = cores.get()
+        try:
+            return job, start(it, tscript, words, {"XDG_CACHE_HOME": home, **more}, core, before)
+        finally:
+            cores.put(core)
+
+    with concurrent.futures.ThreadPoolExecutor(cores.qsize()) as pool:
+        for done in concurrent.futures.as_completed([pool.submit(run, job) for job in jobs]):
+            (words, more, before), (code, text, seconds) = done.result()
+            print(f"  {' '.join(words)} {' '.join(more.values())}: exit {code}, {seconds:.0f} s", flush=True)
+            yield words, more, before, code, text
+
+
 def tests(text):
     """Passed and failed tests of a run, and what the failed ones said."""
     summed = re.search(r"(\d+) passed; (\d+) failed", text)
@@ -58,56 +80,55 @@ def tests(text):
 def conformance(it, tscript, only=""):
     """Rows of the table, `(what, passed, failed)`, and what failed."""
     it = str(pathlib.Path(it).resolve())
-    home = os.environ.get("XDG_CACHE_HOME") or tempfile.mkdtemp(prefix="tscript-kernels-")
-    cores = queue.Queue()
-    for core in sorted(os.sched_getaffinity(0)):
-        cores.put(core)
-
-    def job(words, more):
-        core = cores.get()
-        try:
-            return words, more, start(it, tscript, words, {"XDG_CACHE_HOME": home, **more}, core)
-        finally:
-            cores.put(core)
-
-    jobs = [([test], {}) for test in TESTS if test.startswith(only)]
+    jobs = [([test], {}, ()) for test in TESTS if test.startswith(only)]
+    if EXAMPLES.startswith(only):
+        jobs += [(["--exact", EXAMPLES], {"TSCRIPT_EXAMPLES_PART": f"{n}/8"}, ()) for n in range(8)]
     if OPINFO.startswith(only):
-        of_gpu = {"TSCRIPT_OPINFO_DEVICE": "cuda"}
-        jobs += [([OPINFO, "--nocapture"], {**of_gpu, "TSCRIPT_OPINFO_PART": f"{n}/{PARTS}"}) for n in range(PARTS)]
-    rows, cases, problems, times = [], {}, [], []
-    with concurrent.futures.ThreadPoolExecutor(cores.qsize()) as pool:
-        for words, more, (code, text, seconds) in pool.map(lambda told: job(*told), jobs):
-            part = more.get("TSCRIPT_OPINFO_PART", "")
-            print(f"  {words[0]} {part}: exit {code}, {seconds:.0f} s", flush=True)
-            times.append((seconds, f"{words[0]} {part}"))
-            if not part:
-                passed, failed, told = tests(text)
-                rows.append((words[0], passed, failed))
-                problems += [f"{words[0]}: exit {code}\n{told}"] if failed else []
-                continue
-            for tier, passed, failed, missing in re.findall(
-                r"^(\w+): .* files whole; (\d+) cases passed, (\d+) failed, (\d+) unsupported", text, re.M
-            ):
-                sums = cases.setdefault(tier, [0, 0, 0])
-                for at, count in enumerate((passed, failed, missing)):
-                    sums[at] += int(count)
-            said = re.findall(r"^[\w\-]+#\d+: .*$", text, re.M)
-            problems += said
-            if code and not said:
-                problems.append(f"opinfo part {part}: exit {code}\n{text[-1500:]}")
-                cases.setdefault("ended early", [0, 0, 0])[1] += 1
-    unexpected = sum(1 for line in problems if re.match(r"[\w\-]+#\d+: ", line))
-    for tier, (passed, failed, missing) in sorted(cases.items()):
-        rows.append((f"opinfo {tier}", passed, failed + missing))
+        for n in range(PARTS):
+            more = {"TSCRIPT_OPINFO_DEVICE": "cuda", "TSCRIPT_OPINFO_PART": f"{n}/{PARTS}"}
+            jobs.append((["--exact", OPINFO, "--nocapture"], more, ()))
+    sums, cases, problems = {}, {}, []
+    for words, more, _, code, text in spread(it, tscript, jobs):
+        if "TSCRIPT_OPINFO_PART" not in more:
+            passed, failed, told = tests(text)
+            name = words[-1]
+            sums[name] = [a + b for a, b in zip(sums.get(name, [0, 0]), (passed, failed))]
+            problems += [f"{name}: exit {code}\n{told}"] if failed else []
+            continue
+        for tier, *counts in re.findall(
+            r"^(\w+): .* files whole; (\d+) cases passed, (\d+) failed, (\d+) unsupported", text, re.M
+        ):
+            cases[tier] = [a + int(b) for a, b in zip(cases.get(tier, [0, 0, 0]), counts)]
+        said = re.findall(r"^[\w\-]+#\d+: .*$", text, re.M)
+        problems += said
+        if code and not said:
+            problems.append(f"opinfo {more['TSCRIPT_OPINFO_PART']}: exit {code}\n{text[-1500:]}")
+            sums["opinfo parts that ended early"] = [0, sums.get("opinfo parts that ended early", [0, 0])[1] + 1]
+    rows = [(name, passed, failed) for name, (passed, failed) in sorted(sums.items())]
+    rows += [(f"opinfo {tier}", passed, failed + missing) for tier, (passed, failed, missing) in sorted(cases.items())]
     if cases:
-        rows.append(("opinfo, failed on the GPU only", 0, unexpected))
+        rows.append(("opinfo, failed on the GPU only", 0, sum(1 for line in problems if re.match(r"[\w\-]+#\d+: ", line))))
     for test in ALONE:
         if test.startswith(only):
-            code, text, seconds = start(it, tscript, [test], {"XDG_CACHE_HOME": home})
+            code, text, _ = start(it, tscript, [test], {})
             passed, failed, told = tests(text)
             rows.append((test, passed, failed))
             problems += [f"{test}: exit {code}\n{told}"] if failed else []
-            times.append((seconds, test))
-    slowest = ", ".join(f"{name} {seconds:.0f} s" for seconds, name in sorted(times, reverse=True)[:6])
-    print(f"conformance: the slowest processes were {slowest}")
     return rows, problems
+
+
+def sanitized(it, tscript, parts=8):
+    """Every example of every row under NVIDIA's checkers of memory and of races: rows of the table, and what failed."""
+    it, jobs = str(pathlib.Path(it).resolve()), []
+    for tool in ["memcheck", "racecheck"]:
+        for n in range(parts):
+            # A port of its own for each checker, which talks to its program by it.
+            before = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", "--report-api-errors", "no"]
+            before += ["--base-port", str(49152 + 64 * len(jobs))]
+            jobs.append((["--exact", EXAMPLES], {"TSCRIPT_EXAMPLES_PART": f"{n}/{parts}"}, (*before,)))
+    sums, problems = {}, []
+    for words, more, before, code, text in spread(it, tscript, jobs):
+        name = f"{before[2]}, examples of all rows"
+        sums[name] = [a + b for a, b in zip(sums.get(name, [0, 0]), (code == 0, code != 0))]
+        problems += [f"{name} {more}: exit {code}\n{text[:1500]}\n..\n{text[-2500:]}"] if code else []
+    return [(name, *counts) for name, counts in sums.items()], problems

@@ -10,7 +10,7 @@
 //! `TSCRIPT_OPINFO_FOLDER` reads the cases of another folder (a wider set that is not kept).
 
 use super::opinfo_host::{Engine, Host};
-use super::scripts::root;
+use super::scripts::{part, root};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -61,7 +61,7 @@ fn operations_answer_as_pytorch_does() {
     let verbose = std::env::var("TSCRIPT_OPINFO_VERBOSE").is_ok_and(|v| v != "0");
     let mut verdicts = BTreeMap::new();
     let mut report = Report::default();
-    let part = part();
+    let part = part("TSCRIPT_OPINFO_PART");
     for (at, path) in indices().into_iter().enumerate() {
         let name = stem(&path);
         if part.is_some_and(|(first, of)| at % of != first) {
@@ -100,13 +100,6 @@ fn operations_answer_as_pytorch_does() {
         problems.len(),
         problems.iter().take(if part.is_some() { usize::MAX } else { 60 }).cloned().collect::<Vec<_>>().join("\n")
     );
-}
-
-/// Which part of the files is run, and of how many: what a process of several does.
-fn part() -> Option<(usize, usize)> {
-    let told = std::env::var("TSCRIPT_OPINFO_PART").ok()?;
-    let (first, of) = told.split_once('/').expect("a part is written 3/16");
-    Some((first.parse().expect("a number"), of.parse().expect("a number")))
 }
 
 /// `topk` selects `topk`; `pad` also `nn_functional_pad_constant`.

@@ -41,6 +41,13 @@ pub fn program() -> PathBuf {
     std::env::var_os("TSCRIPT_PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_tscript").into(), PathBuf::from)
 }
 
+/// What a process of several does: the part that a variable names, `3/16`, and of how many.
+pub fn part(variable: &str) -> Option<(usize, usize)> {
+    let told = std::env::var(variable).ok()?;
+    let (first, of) = told.split_once('/').expect("a part is written 3/16");
+    Some((first.parse().expect("a number"), of.parse().expect("a number")))
+}
+
 /// A folder of `tests/`.
 pub fn folder(name: &str) -> PathBuf {
     root().join("tests").join(name)

@@ -1,0 +1,96 @@
+//! Devices that die under a script, and how exact products are: the program on real GPUs. Each run is a process of its
+//! own, since a dead context stays dead.
+
+use super::gpu;
+use crate::scripts::{program, real_gpus};
+use std::process::Command;
+
+/// What the program prints, what it complains of, and its exit status.
+fn run(words: &[&str], stray: &str, script: &str) -> (String, String, i32) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("script.rhai");
+    std::fs::write(&path, script).expect("written");
+    let mut command = Command::new(program());
+    command.arg("run").args(words).arg(&path).env("NO_COLOR", "1").env("TSCRIPT_TEST_STRAY", stray);
+    let done = command.output().expect("the program runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&done.stdout), text(&done.stderr), done.status.code().unwrap_or(-1))
+}
+
+const SCRIPT: &str = "let x = ones([4], #{device: \"cuda:0\"});
+let y = x + 1;
+let z = y.cumsum(0);
+let w = z @ z;
+print(w.item());
+";
+
+#[test]
+fn a_stray_kernel_is_told_once_with_what_was_under_way() {
+    if gpu().is_none() {
+        return;
+    }
+    let (out, told, status) = run(&[], "", SCRIPT);
+    assert_eq!((out.as_str(), status), ("120.0\n", 0), "{told}");
+    // One at a time: the very operation.
+    for (stray, line, name) in [("lost:2@cuda:0", 2, "add"), ("lost:3@cuda:0", 3, "cumsum")] {
+        let (out, told, status) = run(&["--blocking"], stray, SCRIPT);
+        assert_eq!((out.as_str(), status), ("", 3), "{told}");
+        assert_eq!(told.matches("E0408").count(), 1, "{told}");
+        assert!(told.contains(&format!("cuda:0 was lost while it ran `{name}`")), "{told}");
+        assert!(told.contains(&format!("script.rhai:{line}:")), "{told}");
+        assert!(told.contains("CUDA_ERROR_"), "{told}");
+    }
+    // Queued: the few that were under way.
+    for stray in ["lost:1@cuda:0", "lost:2@cuda:0"] {
+        let (out, told, status) = run(&[], stray, SCRIPT);
+        assert_eq!((out.as_str(), status), ("", 3), "{told}");
+        assert_eq!(told.matches("E0408").count(), 1, "{told}");
+        assert!(told.contains("cuda:0 was lost while it ran one of"), "{told}");
+        assert!(told.contains("`add`, queued here") && told.contains("`cumsum`, queued here"), "{told}");
+        assert!(told.contains("--blocking"), "{told}");
+    }
+}
+
+#[test]
+fn a_lost_device_can_be_caught_and_the_rest_goes_on() {
+    if gpu().is_none() {
+        return;
+    }
+    let script = "let x = ones([4], #{device: \"cuda:0\"});
+for n in 0..3 { try { print((x + n).sum().item()); } catch (e) { print(e.code); } }
+try { ones([2], #{device: \"cuda:0\"}); synchronize(); } catch (e) { print(e.code); }
+print(ones([3]).sum().item());
+";
+    let (out, told, status) = run(&[], "lost:1@cuda:0", script);
+    assert_eq!((out.as_str(), status), ("E0408\nE0408\nE0408\nE0408\n3.0\n", 0), "{told}");
+    if real_gpus() < 2 {
+        eprintln!("not tested: that another GPU goes on (there is one)");
+        return;
+    }
+    let script = format!("let other = ones([5], #{{device: \"cuda:1\"}});\n{script}print((other * 2).sum().item());\n");
+    let (out, told, status) = run(&[], "lost:1@cuda:0", &script);
+    assert_eq!((out.as_str(), status), ("E0408\nE0408\nE0408\nE0408\n3.0\n10.0\n", 0), "{told}");
+}
+
+#[test]
+fn products_are_as_exact_as_was_asked() {
+    if gpu().is_none() {
+        return;
+    }
+    let script = "manual_seed(1);
+let a = randn([256, 256]);
+let b = randn([256, 256]);
+let exact = a.double() @ b.double();
+let off = |p| {
+    set_float32_matmul_precision(p);
+    let y = a.cuda() @ b.cuda();
+    ((y.cpu().double() - exact).abs().max() / exact.abs().max()).item()
+};
+for p in [\"highest\", \"high\", \"medium\", \"highest\"] {
+    let e = off.call(p);
+    print(if e < 3e-6 { \"f32\" } else if e > 2e-5 && e < 5e-3 { \"tf32\" } else { `${e}` });
+}
+";
+    let (out, told, status) = run(&[], "", script);
+    assert_eq!((out.as_str(), status), ("f32\ntf32\ntf32\nf32\n", 0), "{told}");
+}
