@@ -59,7 +59,7 @@ TS_KERNEL void __launch_bounds__(256) ts_unfold(const __grid_constant__ Args g) 
     }
 }
 
-// x: gradients of columns; y: gradients of the inputs of these images, each the sum over the taps that read it.
+// x: gradients of columns, not rounded to 16 bits yet; y: gradients of the inputs of these images, each the sum over the taps that read it.
 TS_KERNEL void __launch_bounds__(256) ts_fold(const __grid_constant__ Args g) {
     const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x, plane = ts_volume(g.in), taps = ts_volume(g.kernel);
     if (i >= g.images * g.channels * plane) return;
@@ -70,7 +70,7 @@ TS_KERNEL void __launch_bounds__(256) ts_fold(const __grid_constant__ Args g) {
     for (ts_i64 t = 0; t < taps; t++) {
         ts_split(t, g.kernel, tap);
         const ts_i64 o = ts_reader(g, at, tap);
-        if (o >= 0) sum += ts_up(g.x[((channel * taps + t) * g.images + image) * outs + o]);
+        if (o >= 0) sum += ((const C*)g.x)[((channel * taps + t) * g.images + image) * outs + o];
     }
     g.y[g.first * g.channels * plane + i] = ts_down<T>(sum);
 }

@@ -62,7 +62,8 @@ TS_FN Images ts_images(const Args& g, int d, ts_i64 i) {
         m.end = g.out[d];
     }
     m.end = m.end < g.out[d] ? m.end : g.out[d];
-    m.first[0] = m.first[0] < 0 ? m.end : m.first[0];
+    // Cut away before the first output; the last input still shows wherever outputs go on past it.
+    if (m.first[0] < 0) m.first[0] = g.mode == REPLICATE && i == n - 1 ? 0 : m.end;
     return m;
 }
 // x: gradient of the outputs; y: gradient of the inputs.

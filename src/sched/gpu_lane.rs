@@ -190,13 +190,14 @@ impl Gpu for Lane<'_> {
 
 /// A product as the library takes it; none when it does not.
 fn describe(call: &MatmulCall, tf32: bool) -> Option<Product> {
-    let element = match call.dtype {
-        DType::F16 => Element::F16,
-        DType::BF16 => Element::Bf16,
-        DType::F32 => Element::F32,
-        DType::F64 => Element::F64,
-        _ => return None,
+    let element_of = |dtype| match dtype {
+        DType::F16 => Some(Element::F16),
+        DType::BF16 => Some(Element::Bf16),
+        DType::F32 => Some(Element::F32),
+        DType::F64 => Some(Element::F64),
+        _ => None,
     };
+    let (element, result) = (element_of(call.dtype)?, element_of(call.result)?);
     let (m, n, k) = (call.m as u64, call.n as u64, call.k as u64);
     let factor = |matrix: &Matrix, rows, columns| {
         Factor::of_strides(matrix.ptr as u64, (rows, columns), [matrix.row, matrix.column, matrix.batch])
@@ -225,7 +226,7 @@ fn describe(call: &MatmulCall, tf32: bool) -> Option<Product> {
         k,
         batch: u32::try_from(call.batch).ok()?,
         element,
-        result: element,
+        result,
         precision: if tf32 { Precision::Tf32 } else { Precision::Full },
         a: factor(&call.a, m, k)?,
         b: factor(&call.b, k, n)?,

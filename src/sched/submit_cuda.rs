@@ -7,6 +7,7 @@ use super::gpu_lane::{Lane, fused_through_host, through_host};
 use super::ledger::Entry;
 use super::node::{Node, Work};
 use super::plan::{EachStep, Plan, Step, view_of};
+use super::race::StreamName;
 use super::runtime::{Runtime, State, end_pending, threads};
 use super::timeline;
 use crate::base::code;
@@ -20,8 +21,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// What came of a window's launches.
-#[derive(Default)]
 struct Launched {
+    /// Where it was queued.
+    name: StreamName,
     /// Error slots that were given out, with the nodes that own them.
     slots: Vec<(u32, usize)>,
     known: Found,
@@ -34,7 +36,8 @@ impl Runtime {
         let sequence = state.streams[slot as usize].submitted + 1;
         let after = std::mem::take(&mut state.streams[slot as usize].waits);
         let stream = set.lanes.begin(slot, &after);
-        let mut launched = Launched::default();
+        let name = state.streams[slot as usize].name;
+        let mut launched = Launched { name, slots: Vec::new(), known: Found::default(), skipped: Vec::new() };
         let mut timing = self.begin_timing(set, stream.as_deref());
         for (step, last_uses) in plan.steps.iter_mut().zip(&plan.last_uses) {
             let guarded = nodes[step.nodes()[0]].guarded;
@@ -58,7 +61,7 @@ impl Runtime {
         end_pending(&nodes);
         let sequence = set.lanes.end(slot);
         state.streams[slot as usize].submitted = sequence;
-        let Launched { slots, known, skipped } = launched;
+        let Launched { slots, known, skipped, .. } = launched;
         let entry =
             Entry { slots, known, left_out: skipped, timing, ..Entry::new(Point { stream: slot, sequence }, nodes) };
         let device = state.streams[slot as usize].name.device;
@@ -109,7 +112,7 @@ impl Runtime {
                         let done = fused_through_host(stream, program, &fused.shape, views, table, &faults);
                         for (slot, &at) in faults.iter().zip(&fused.fallible) {
                             if let Some(found) = slot.take() {
-                                let (node, place) = (&nodes[at], device.to_string());
+                                let (node, place) = (&nodes[at], launched.name.to_string());
                                 launched.known.push((at, self.diagnose(found, node, &place)));
                             }
                         }
@@ -178,7 +181,7 @@ impl Runtime {
                     other => other,
                 };
                 if let Some(found) = faults.take() {
-                    let place = device.to_string();
+                    let place = launched.name.to_string();
                     launched.known.push((*at, self.diagnose(found, node, &place)));
                 }
                 done

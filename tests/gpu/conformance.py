@@ -13,7 +13,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# More parts than cores: some files take long.
+# More parts than cores: some take long.
 PARTS = 64
 LIMIT = 240
 OPINFO = "opinfo::operations_answer_as_pytorch_does"

@@ -187,13 +187,15 @@ pub fn conv_grad_input(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         let words = g.words(dy.ptr, w.ptr, dx.ptr, 0, g.batch);
         each(text(dtype), "ts_conv_input", dx.numel(), &words, gpu)?;
     } else {
-        let most = g.images(dtype);
-        let columns = scratch(dtype, &[depth, most, plane], gpu)?;
+        // Columns that overlap are summed before anything is rounded to 16 bits.
+        let wide = dtype.compute();
+        let most = g.images(wide);
+        let columns = scratch(wide, &[depth, most, plane], gpu)?;
         for first in (0..g.batch).step_by(most) {
             let n = most.min(g.batch - first);
             let a = view(w.ptr, dtype, &[n, depth, filters], &[0, 1, depth]);
             let b = view(at(&dy, first * filters * plane), dtype, &[n, filters, plane], &[filters * plane, plane, 1]);
-            let c = view(columns.ptr, dtype, &[n, depth, plane], &[plane, n * plane, 1]);
+            let c = view(columns.ptr, wide, &[n, depth, plane], &[plane, n * plane, 1]);
             product(&a, &b, &c, 0.0, PLAIN, gpu)?;
             let words = g.words(columns.ptr, std::ptr::null_mut(), dx.ptr, first, n);
             each(text(dtype), "ts_fold", n * g.channels * g.input_plane(), &words, gpu)?;

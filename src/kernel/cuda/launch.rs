@@ -103,7 +103,7 @@ pub struct Epilogue {
     pub activation: Activation,
 }
 
-/// `c[m, n] = act(a[m, k] @ b[k, n] + beta c + bias)`, `batch` times. All matrices have `dtype`; 16-bit floats accumulate in f32.
+/// `c[m, n] = act(a[m, k] @ b[k, n] + beta c + bias)`, `batch` times. 16-bit floats accumulate in f32.
 #[derive(Clone, Copy, Debug)]
 pub struct MatmulCall {
     pub m: usize,
@@ -113,7 +113,10 @@ pub struct MatmulCall {
     pub a: Matrix,
     pub b: Matrix,
     pub c: Matrix,
+    /// Of the factors.
     pub dtype: DType,
+    /// Of the result and the bias: the same, or f32 for 16-bit factors.
+    pub result: DType,
     /// 0 or 1.
     pub beta: f32,
     pub epilogue: Epilogue,

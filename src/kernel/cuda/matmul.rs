@@ -13,8 +13,8 @@ pub const PLAIN: Epilogue = Epilogue { bias: std::ptr::null(), activation: Activ
 /// Bound: blocks along the grid's third dim.
 const MAX_BATCH: usize = 65_535;
 
-/// The product of two views into a third: `a` `[.., m, k]`, `b` `[.., k, n]`, `c` `[.., m, n]` of one dtype and the same
-/// leading dims, any strides.
+/// The product of two views into a third: `a` `[.., m, k]`, `b` `[.., k, n]`, `c` `[.., m, n]` of the same leading dims, any
+/// strides, and one dtype; `c` may be f32 where the factors are 16-bit floats.
 pub fn product(
     a: &RawView,
     b: &RawView,
@@ -41,7 +41,8 @@ pub fn product(
         a: matrix(a),
         b: matrix(b),
         c: matrix(c),
-        dtype: c.dtype,
+        dtype: a.dtype,
+        result: c.dtype,
         beta,
         epilogue,
     };
@@ -74,27 +75,35 @@ pub fn product(
         }
     }
     let times: usize = outer.iter().map(|(n, _)| n).product();
-    let size = c.dtype.size_bytes() as isize;
+    let sizes = [a, b, c].map(|view| view.dtype.size_bytes() as isize);
     for index in 0..times {
         let (mut rest, mut now) = (index, call);
         for &(n, strides) in &outer {
             let i = (rest % n) as isize;
             rest /= n;
-            for (matrix, stride) in [&mut now.a, &mut now.b, &mut now.c].into_iter().zip(strides) {
+            for ((matrix, stride), size) in [&mut now.a, &mut now.b, &mut now.c].into_iter().zip(strides).zip(sizes) {
                 matrix.ptr = matrix.ptr.wrapping_offset(i * stride as isize * size);
             }
         }
-        run(&now, gpu)?;
+        if library(&now, gpu)? {
+            continue;
+        }
+        if a.dtype != c.dtype {
+            let (a, b) = (dense::input(a, c.dtype, gpu)?, dense::input(b, c.dtype, gpu)?);
+            return product(&a, &b, c, beta, epilogue, gpu);
+        }
+        own(&now, gpu)?;
     }
     Ok(())
 }
 
+fn library(call: &MatmulCall, gpu: &mut dyn Gpu) -> Result<bool, GpuError> {
+    Ok(call.dtype.is_float() && call.k > 0 && gpu.matmul(call)?)
+}
+
 /// One product, whoever does it.
 pub fn run(call: &MatmulCall, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
-    if call.dtype.is_float() && call.k > 0 && gpu.matmul(call)? {
-        return Ok(());
-    }
-    own(call, gpu)
+    if library(call, gpu)? { Ok(()) } else { own(call, gpu) }
 }
 
 fn own(call: &MatmulCall, gpu: &mut dyn Gpu) -> Result<(), GpuError> {

@@ -14,7 +14,7 @@ type Done = Result<(), GpuError>;
 
 const TILE: usize = 1024;
 /// Bound: rows of which one thread goes through all elements, to choose among equals as the CPU does.
-const CHOOSY: usize = 4096;
+const CHOOSY: usize = 256;
 
 fn text(dtype: DType) -> &'static Source {
     let wide = dtype.size_bytes() == 8;

@@ -80,8 +80,10 @@ fn picks_from_rows() {
                 check(pick, &[few()], &[(dtype, &[], None)], &[Attr::None], 0.0);
             }
             let n = shape.get(dim as usize).copied().unwrap_or(1) as i64;
+            // Which of equal elements is told is the host's choice in short rows only.
             for nth in [1, n / 2 + 1, n] {
-                check(k::kthvalue, &[few()], &pair, &[Attr::Int(nth), Attr::Int(dim)], 0.0);
+                let told = if n <= 256 { &pair[..] } else { &pair[..1] };
+                check(k::kthvalue, &[few()], told, &[Attr::Int(nth), Attr::Int(dim)], 0.0);
             }
             if n <= 16 {
                 check(k::mode, &[few()], &pair, &[Attr::Int(dim)], 0.0);
@@ -183,6 +185,10 @@ fn padding_by_own_elements() {
         let one = [dims(&[3, 2]), text(mode)];
         check(k::pad, &[input((DType::F32, &[1], None), 1)], &[(DType::F32, &[6], None)], &one, 0.0);
         check(k::pad_grad, &[input((DType::F32, &[6], None), 1)], &[(DType::F32, &[1], None)], &one, 1e-6);
+        let cut = [dims(&[-4, 5]), text(mode)];
+        check(k::pad_grad, &[input((DType::F32, &[3, 5], None), 1)], &[(DType::F32, &[3, 4], None)], &cut, 1e-6);
+        let cut = [dims(&[5, -4]), text(mode)];
+        check(k::pad_grad, &[input((DType::F32, &[3, 5], None), 1)], &[(DType::F32, &[3, 4], None)], &cut, 1e-6);
         check(k::pad_grad, &[input((DType::F32, &[13], None), 1)], &[(DType::F32, &[8], None)], &one, 1e-6);
     }
 }
