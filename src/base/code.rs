@@ -81,6 +81,8 @@ codes! {
     FOREIGN_TENSOR = 805, "a tensor of another session";
     INTERNAL = 806, "an internal error";
     LIMIT_SIZE = 807, "a string, array or map beyond the limits";
+    LIMIT_TIME = 808, "the limit of time";
+    HOST_FUNCTION = 809, "a function of the host program that failed";
 }
 
 impl Code {

@@ -67,6 +67,8 @@ pub fn explain(code: Code) -> &'static str {
         code::FOREIGN_TENSOR => FOREIGN_TENSOR,
         code::INTERNAL => INTERNAL,
         code::LIMIT_SIZE => LIMIT_SIZE,
+        code::LIMIT_TIME => LIMIT_TIME,
+        code::HOST_FUNCTION => HOST_FUNCTION,
         _ => "This code is not known. `tscript explain` without an argument lists those that are.",
     }
 }
@@ -885,8 +887,8 @@ loop { randn([10]).sum().item(); }
 Nothing needs fixing. Long trainings should save a checkpoint from time to time.
 "##;
 
-const LIMIT_MEMORY: &str = r##"The program that runs the script limits the bytes of tensors on a device, and the request goes
-beyond.
+const LIMIT_MEMORY: &str = r##"The program that runs the script limits the bytes of tensors on a device, or the memory of the
+script's own values (strings, arrays, maps), and the request goes beyond.
 
 ```rhai
 let x = zeros([1000000000]);
@@ -924,6 +926,27 @@ loop { s += s; }
 ```
 
 Keep numbers in tensors, which have no such limit; build long text piece by piece and write it out.
+"##;
+
+const LIMIT_TIME: &str = r##"The program that runs the script limits how long it may take, and the time is over. The label shows
+where it had come to. A single operation is not cut short: the limit is noticed at the next step.
+
+```rhai
+loop { randn([10]).sum().item(); }
+```
+
+Do less in one call, do the work in tensor operations, or raise the limit in the host program.
+"##;
+
+const HOST_FUNCTION: &str = r##"A function that the host program gave to its scripts failed, or panicked. The message is the
+program's own; the label shows the call. A script can catch it as any other error.
+
+```rhai
+// `order` is a function of the host program
+try { order("bolts", -1) } catch (e) { print(e.message); }
+```
+
+What is wrong is told by the message; the program's documentation says what the function takes.
 "##;
 
 #[cfg(test)]

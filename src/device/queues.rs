@@ -1,7 +1,8 @@
 //! What the queues of any devices have in common, simulated or not: streams with numbers, points on them, waiting.
 
+use super::stop::Stop;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicU64;
 
 /// A point of a stream: all its work up to and including a sequence number, which counts from 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,10 +17,10 @@ pub trait Queues: Send + Sync {
     /// A new stream under a number of the caller's; returns the counter of its finished works. The error is a
     /// sentence for the user.
     fn stream(&self, number: u32, device: u16, priority: i32) -> Result<Arc<AtomicU64>, String>;
-    /// Waits until the stream has passed the point, or `interrupt` is set; says whether it has passed.
-    fn wait(&self, stream: u32, sequence: u64, interrupt: &AtomicBool) -> bool;
+    /// Waits until the stream has passed the point, or it should stop; says whether it has passed.
+    fn wait(&self, stream: u32, sequence: u64, stop: &Stop) -> bool;
     /// Waits for everything on one device.
-    fn wait_idle(&self, device: u16, interrupt: &AtomicBool) -> bool;
+    fn wait_idle(&self, device: u16, stop: &Stop) -> bool;
     /// Brings the stream's counter up to date.
     fn refresh(&self, stream: u32);
     /// As `refresh`, for a host that asks again and again: virtual time passes.

@@ -7,12 +7,13 @@
 
 use super::clock::Clock;
 use super::queues::{Point, Queues};
+use super::stop::Stop;
 use super::virtual_time::VirtualTime;
 use parking_lot::{Condvar, Mutex};
 use smallvec::SmallVec;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -160,14 +161,14 @@ impl Queues for Simulator {
         Ok(completed)
     }
 
-    fn wait(&self, stream: u32, sequence: u64, interrupt: &AtomicBool) -> bool {
+    fn wait(&self, stream: u32, sequence: u64, stop: &Stop) -> bool {
         let mut state = self.shared.state.lock();
         loop {
             let passed = |queue: &Queue| queue.completed.load(Ordering::Acquire) >= sequence;
             if state.queues.get(&stream).is_none_or(passed) {
                 return true;
             }
-            if interrupt.load(Ordering::Relaxed) {
+            if stop.is_due() {
                 return false;
             }
             if state.drawn.is_some() {
@@ -180,13 +181,13 @@ impl Queues for Simulator {
         }
     }
 
-    fn wait_idle(&self, device: u16, interrupt: &AtomicBool) -> bool {
+    fn wait_idle(&self, device: u16, stop: &Stop) -> bool {
         let points: Vec<(u32, u64)> = {
             let state = self.shared.state.lock();
             let mine = state.queues.iter().filter(|(_, queue)| queue.device == device);
             mine.map(|(&stream, queue)| (stream, queue.submitted)).collect()
         };
-        points.into_iter().all(|(stream, sequence)| self.wait(stream, sequence, interrupt))
+        points.into_iter().all(|(stream, sequence)| self.wait(stream, sequence, stop))
     }
 
     fn refresh(&self, _stream: u32) {}
@@ -357,7 +358,7 @@ mod tests {
                 let second = sim.submit(2, second);
                 sim.submit(1, Work { after: after(2, second), ..Work::default() });
             }
-            assert!(sim.wait(1, 100, &AtomicBool::new(false)));
+            assert!(sim.wait(1, 100, &Stop::default()));
             assert_eq!(done.load(Ordering::Acquire), 100);
             assert_eq!(*log.lock(), (0..100).collect::<Vec<u32>>(), "{seed:?}");
         }
@@ -372,7 +373,7 @@ mod tests {
             let _ = sim.stream(n as u32, 0, 0);
             sim.submit(n as u32, Work { takes_ns: 60_000_000, stamp: Some(stamp.clone()), ..Work::default() });
         }
-        assert!(sim.wait_idle(0, &AtomicBool::new(false)));
+        assert!(sim.wait_idle(0, &Stop::default()));
         assert!(begun.elapsed() < Duration::from_millis(170), "one after the other would take 180 ms");
         assert!(stamps.iter().all(|stamp| stamp.load(Ordering::Acquire) >= 60_000_000));
     }
@@ -386,11 +387,11 @@ mod tests {
             let sleep = sim.submit(1, Work { takes_ns: 3_600_000_000_000, ..Work::default() });
             let never = sim.submit(1, Work { job: Some(Box::new(|| panic!("never runs"))), ..Work::default() });
             if seed.is_none() {
-                assert!(!sim.wait(1, sleep, &AtomicBool::new(true)));
+                assert!(!sim.wait(1, sleep, &Stop::now()));
             }
             let other = sim.submit(2, Work { after: after(1, never), ..Work::default() });
             sim.lose(0);
-            assert!(sim.wait(2, other, &AtomicBool::new(false)), "{seed:?}");
+            assert!(sim.wait(2, other, &Stop::default()), "{seed:?}");
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::device::host_memory::{HostMemory, physical_bytes};
 use crate::device::planned_fault::{FaultKind, FaultPlan, PlannedFault};
 use crate::device::queues::Queues;
 use crate::device::sim::Simulator;
+use crate::device::stop::Stop;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -109,31 +110,38 @@ impl Drop for CudaDevice {
     }
 }
 
-/// Memory of devices whose segments only go back when the device is idle, as with `cudaFree`.
+/// Memory of devices whose segments only go back when the device is idle, as with `cudaFree`; no more of it than
+/// the session may have.
 struct Settled<M> {
     raw: M,
+    limit: usize,
+    reserved: usize,
     device: u16,
     queues: Arc<dyn Queues>,
 }
 
 impl<M: RawMemory> RawMemory for Settled<M> {
     fn reserve(&mut self, bytes: usize) -> Option<u64> {
-        self.raw.reserve(bytes)
+        let after = self.reserved.checked_add(bytes).filter(|&after| after <= self.limit)?;
+        let address = self.raw.reserve(bytes)?;
+        self.reserved = after;
+        Some(address)
     }
 
     fn release(&mut self, address: u64, bytes: usize) {
         // Not to be interrupted: work in flight still writes there.
-        self.queues.wait_idle(self.device, &AtomicBool::new(false));
+        self.queues.wait_idle(self.device, &Stop::default());
         self.raw.release(address, bytes);
+        self.reserved -= bytes;
     }
 
     fn total(&self) -> usize {
-        self.raw.total()
+        self.raw.total().min(self.limit)
     }
 }
 
-fn gpu<M: RawMemory + Send + 'static>(raw: M, device: u16, queues: &Arc<dyn Queues>) -> Gpu {
-    let raw = Settled { raw, device, queues: queues.clone() };
+fn gpu<M: RawMemory + Send + 'static>(raw: M, device: u16, limit: usize, queues: &Arc<dyn Queues>) -> Gpu {
+    let raw = Settled { raw, limit, reserved: 0, device, queues: queues.clone() };
     Gpu {
         memory: Mutex::new(Memory::new(Box::new(raw))),
         hold: Arc::default(),
@@ -143,29 +151,33 @@ fn gpu<M: RawMemory + Send + 'static>(raw: M, device: u16, queues: &Arc<dyn Queu
 }
 
 impl Gpus {
-    fn simulated(options: &Simulation) -> Gpus {
+    fn simulated(options: &Simulation, limits: &Options) -> Gpus {
         let simulator = Arc::new(Simulator::new(options.gpus, options.seed));
         let queues: Arc<dyn Queues> = simulator.clone();
-        let list = (0..options.gpus as u16).map(|at| gpu(HostMemory::new(options.memory_bytes), at, &queues)).collect();
+        let memory = |at| gpu(HostMemory::new(options.memory_bytes), at, limits.device_limit, &queues);
+        let list = (0..options.gpus as u16).map(memory).collect();
         Gpus {
             kind: Kind::Simulated(simulator),
             queues,
             list,
-            pinned: Mutex::new(Memory::new(Box::new(HostMemory::new(physical_bytes())))),
+            pinned: Mutex::new(Memory::new(Box::new(HostMemory::new(limits.host_limit.min(physical_bytes()))))),
             faults: Mutex::new(FaultPlan::new(options.faults.clone())),
             breaks: false,
             counts_requests: options.faults.iter().any(|fault| fault.kind == FaultKind::Alloc),
         }
     }
 
-    fn cuda() -> Option<Gpus> {
+    fn cuda(limits: &Options) -> Option<Gpus> {
         let driver = crate::device::cuda::open().ok()?;
         // A device whose context cannot be made is left out, and with it those after it, so that numbers stay.
         let contexts: Vec<&'static Context> = driver.devices().iter().map_while(|d| d.context().ok()).collect();
         let first = *contexts.first()?;
         let lanes = Arc::new(Lanes::new(contexts.clone()));
         let queues: Arc<dyn Queues> = lanes.clone();
-        let list = contexts.iter().enumerate().map(|(at, &c)| gpu(DeviceMemory::new(c), at as u16, &queues)).collect();
+        let memory = |(at, &context): (usize, &&'static Context)| {
+            gpu(DeviceMemory::new(context), at as u16, limits.device_limit, &queues)
+        };
+        let list = contexts.iter().enumerate().map(memory).collect();
         let devices = contexts.into_iter().map(CudaDevice::new).collect();
         // For tests of what is told of a dead device: `lost:3@cuda:0` sends the third launch astray.
         let wish = std::env::var("TSCRIPT_TEST_STRAY").ok().and_then(|text| PlannedFault::parse(&text).ok());
@@ -183,8 +195,8 @@ impl Gpus {
     /// The GPUs that the options give, or that the machine has.
     pub fn open(options: &Options) -> Option<Gpus> {
         match &options.simulate {
-            Some(simulated) => (simulated.gpus > 0).then(|| Gpus::simulated(simulated)),
-            None => Gpus::cuda(),
+            Some(simulated) => (simulated.gpus > 0).then(|| Gpus::simulated(simulated, options)),
+            None => Gpus::cuda(options),
         }
     }
 

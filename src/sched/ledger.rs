@@ -282,12 +282,15 @@ impl Runtime {
             return Ok(());
         }
         let gpus = self.gpus().expect("streams are of devices");
-        let passed = gpus.queues.wait(point.stream, point.sequence, &self.options.interrupt);
+        let passed = gpus.queues.wait(point.stream, point.sequence, &self.options.stop);
         self.harvest(state);
         if passed {
             return Ok(());
         }
-        Err(Diag::error(code::INTERRUPTED, "interrupted while waiting for a device"))
+        Err(match self.options.stop.is_asked() {
+            true => Diag::error(code::INTERRUPTED, "interrupted while waiting for a device"),
+            false => Diag::error(code::LIMIT_TIME, "the time for this script was over while it waited for a device"),
+        })
     }
 
     /// Waits for all work in flight that touches a buffer, or only for what writes it.

@@ -112,9 +112,14 @@ const HOLDERS: usize = 3;
 
 /// The report of a request that found no memory. The first label's place is left open for the caller.
 #[cold]
-pub fn diagnose(report: &OutOfMemory, device: DeviceId) -> Box<Diag> {
-    let message = format!("out of memory on {device}: {} asked for", bytes_text(report.requested));
-    let mut diag = Diag::error(code::OUT_OF_MEMORY, message);
+pub fn diagnose(report: &OutOfMemory, device: DeviceId, session_limit: usize) -> Box<Diag> {
+    let asked = bytes_text(report.requested);
+    let mut diag = if report.total < session_limit {
+        Diag::error(code::OUT_OF_MEMORY, format!("out of memory on {device}: {asked} asked for"))
+    } else {
+        let text = format!("the session's limit of memory on {device} is reached: {asked} asked for");
+        Diag::error(code::LIMIT_MEMORY, text)
+    };
     let held: Vec<_> = report.held.iter().filter(|held| held.owner != 0).take(HOLDERS).collect();
     if !held.is_empty() {
         diag = diag.label(Origin::NONE, Focus::Expression, "this result does not fit");

@@ -1,9 +1,10 @@
 //! How a session runs: what its host program or command line chose.
 
+use crate::base::device_id::DeviceId;
 use crate::base::limits::WINDOW_NODES;
 use crate::device::planned_fault::PlannedFault;
+use crate::device::stop::Stop;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// What becomes of an access that nothing orders after a conflicting one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -64,14 +65,23 @@ pub struct Options {
     /// Record what ran when.
     pub profile: bool,
     pub seed: u64,
-    /// Bytes of tensors that the host may hold.
+    /// Bytes of tensors that the host may hold, pinned ones included.
     pub host_limit: usize,
+    /// Bytes of tensors that each GPU may hold for this session.
+    pub device_limit: usize,
     /// Nodes of a window (tests set 1).
     pub window_nodes: usize,
     pub races: Races,
     pub simulate: Option<Simulation>,
-    /// Set by whoever wants the script to stop; waits look at it.
-    pub interrupt: Arc<AtomicBool>,
+    /// Asked by whoever wants the script to end; waits look at it.
+    pub stop: Arc<Stop>,
+}
+
+impl Options {
+    /// Bytes of tensors that the session may hold on a device.
+    pub fn limit_of(&self, device: DeviceId) -> usize {
+        if device.is_cuda() { self.device_limit } else { self.host_limit }
+    }
 }
 
 impl Default for Options {
@@ -82,10 +92,11 @@ impl Default for Options {
             profile: false,
             seed: 0,
             host_limit: usize::MAX,
+            device_limit: usize::MAX,
             window_nodes: WINDOW_NODES,
             races: Races::default(),
             simulate: None,
-            interrupt: Arc::default(),
+            stop: Arc::default(),
         }
     }
 }

@@ -366,7 +366,7 @@ impl Runtime {
         let wait = |points: &[crate::device::cache::StreamPoint]| {
             let Some(gpus) = self.gpus_if_opened() else { return true };
             let passed =
-                |p: &crate::device::cache::StreamPoint| gpus.queues.wait(p.stream, p.sequence, &self.options.interrupt);
+                |p: &crate::device::cache::StreamPoint| gpus.queues.wait(p.stream, p.sequence, &self.options.stop);
             points.iter().all(passed)
         };
         let taken = self.with_home(buffer, |memory| {
@@ -385,7 +385,7 @@ impl Runtime {
                 buffer.address.store(taken.address, Ordering::Release);
                 Ok(())
             }
-            Err(report) => Err(memory::diagnose(&report, buffer.device)),
+            Err(report) => Err(memory::diagnose(&report, buffer.device, self.options.limit_of(buffer.device))),
         }
     }
 

@@ -62,14 +62,25 @@ fn arities(module: &mut Natives, host: &Arc<Host>, op: &'static Op, name: &str, 
     let spread = op.params.iter().any(|param| matches!(param.kind, Kind::Sizes | Kind::Tensors));
     let wide = if params > MAX_ARITY { WIDE_ARITY } else { MAX_ARITY };
     let most = if spread { MAX_ARITY } else { (params + 2).min(wide) };
+    let host = host.clone();
+    let call: Arc<Call> = Arc::new(move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+        let context = context.expect("registered with a context");
+        call(&host, &context, op, form, values)
+    });
+    module.names.insert(name.to_string());
+    // Cost: this is most of what a session does before its first script; one closure serves all numbers of values.
     for arity in 0..=most {
-        let host = host.clone();
-        let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
-            let context = context.expect("registered with a context");
-            call(&host, &context, op, form, values)
-        };
-        raw(module, name, arity, call);
+        place(module, name, arity, call.clone());
     }
+}
+
+/// What Rhai calls.
+type Call = dyn Fn(Option<NativeCallContext>, &mut [&mut Dynamic]) -> Native + Send + Sync;
+
+fn place(module: &mut Natives, name: &str, arity: usize, call: Arc<Call>) {
+    let types = [TypeId::of::<Dynamic>(); WIDE_ARITY];
+    let func = RhaiFunc::Method { func: call, has_context: true, is_pure: true, is_volatile: true };
+    FuncRegistration::new(name).in_global_namespace().set_into_module_raw(&mut module.module, &types[..arity], func);
 }
 
 /// Registers a native function whose parameters are all dynamic.
@@ -82,9 +93,7 @@ pub fn raw(
     if !module.names.contains(name) {
         module.names.insert(name.to_string());
     }
-    let types = vec![TypeId::of::<Dynamic>(); arity];
-    let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure: true, is_volatile: true };
-    FuncRegistration::new(name).in_global_namespace().set_into_module_raw(&mut module.module, types, func);
+    place(module, name, arity, Arc::new(call));
 }
 
 fn call(host: &Host, context: &NativeCallContext, op: &'static Op, form: Form, values: &mut [&mut Dynamic]) -> Native {
@@ -163,7 +172,8 @@ fn is_array(op: &Op, args: &Args, name: &str) -> bool {
 #[cold]
 fn told(name: &str, form: Form, mut diag: Box<Diag>, args: Option<&Args>) -> Box<Diag> {
     // A late error names itself; only what was judged at this call gets the call's words.
-    let late = (400..500).contains(&diag.code.0) || diag.code == crate::base::code::OUT_OF_MEMORY;
+    let late = (400..500).contains(&diag.code.0)
+        || [crate::base::code::OUT_OF_MEMORY, crate::base::code::LIMIT_MEMORY].contains(&diag.code);
     if late {
         return diag;
     }

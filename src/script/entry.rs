@@ -8,7 +8,6 @@ use super::session::Session;
 use super::source::scope::Names;
 use super::source::{LAST, SourceKind, SourceMap};
 use rhai::{Dynamic, Position};
-use std::sync::atomic::Ordering;
 
 impl Session {
     /// One entry: its value. Work that it queued is started, and may still be under way.
@@ -24,8 +23,8 @@ impl Session {
 
     /// As `enter`, and `_` stays what it was.
     pub fn value_of(&mut self, number: u32, text: &str) -> Result<Dynamic, Error> {
-        self.host.interrupt.store(false, Ordering::Release);
-        self.stack.enter();
+        let watch = self.host.watch.clone();
+        let _entered = watch.enter();
         let name = format!("repl:{number}");
         let kind = SourceKind::Repl(number);
         let compiled = self.add(kind, &name, text).and_then(|source| self.compile(&source));

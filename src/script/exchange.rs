@@ -1,4 +1,4 @@
-//! Values between a host program and its scripts.
+//! Tensors between a host program and its scripts.
 
 use super::value;
 use crate::base::code;
@@ -9,12 +9,11 @@ use crate::sched::runtime::Runtime;
 use crate::tensor::engine::Engine;
 use crate::tensor::observe;
 use half::{bf16, f16};
-use rhai::Dynamic;
-use std::any::TypeId;
 use std::sync::Arc;
 
-/// Rust types that are elements of tensors.
+/// Rust types that are elements of tensors: `f64 f32 i64 i32 i16 i8 u8 bool`, and `f16 bf16` of the crate `half`.
 pub trait Element: Copy + Send + Sync + 'static {
+    /// The dtype of such elements.
     const DTYPE: DType;
 }
 
@@ -24,7 +23,19 @@ macro_rules! elements {
 elements!(f64 => F64, f32 => F32, f16 => F16, bf16 => BF16, i64 => I64, i32 => I32, i16 => I16, i8 => I8, u8 => U8, bool => Bool);
 
 /// A tensor as host programs hold it: a host array that a session adopts at first use, or a tensor of a
-/// session, which it keeps alive.
+/// session, which it keeps alive. `Send + Sync`; clones share the elements.
+///
+/// ```
+/// use tscript::{Session, Tensor};
+///
+/// let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3])?;
+/// let mut session = Session::builder().build()?;
+/// session.run_str("model", "fn columns(x) { x.sum(0) }")?;
+/// let sums: Tensor = session.call("columns", (x,))?;
+/// assert_eq!(sums.shape(), [3]);
+/// assert_eq!(sums.to_vec::<f32>()?, [5.0, 7.0, 9.0]);
+/// # Ok::<(), tscript::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Tensor(Inner);
 
@@ -60,6 +71,7 @@ impl Tensor {
         }
     }
 
+    /// Sizes of the dimensions.
     pub fn shape(&self) -> Vec<usize> {
         match &self.0 {
             Inner::Host { shape, .. } => shape.clone(),
@@ -67,6 +79,7 @@ impl Tensor {
         }
     }
 
+    /// Type of the elements.
     pub fn dtype(&self) -> DType {
         match &self.0 {
             Inner::Host { dtype, .. } => *dtype,
@@ -94,7 +107,11 @@ impl Tensor {
         Ok(bytes.chunks_exact(size_of::<T>()).map(|chunk| element(chunk)).collect())
     }
 
-    fn adopt(self, rt: &Arc<Runtime>) -> Result<value::Tensor> {
+    pub(super) fn of_session(tensor: value::Tensor, rt: &Arc<Runtime>) -> Tensor {
+        Tensor(Inner::Live { tensor, rt: rt.clone() })
+    }
+
+    pub(super) fn adopt(self, rt: &Arc<Runtime>) -> Result<value::Tensor> {
         match self.0 {
             Inner::Live { tensor, rt: other } if Arc::ptr_eq(rt, &other) => Ok(tensor),
             Inner::Live { .. } => Err(Diag::error(code::FOREIGN_TENSOR, "this tensor belongs to another session")
@@ -143,49 +160,9 @@ fn element<T: Element>(bytes: &[u8]) -> T {
     *any.downcast().expect("the type of its dtype")
 }
 
-/// What a host program may hand to a script.
-pub enum Value {
-    Tensor(Tensor),
-    Other(Dynamic),
-}
-
-impl From<Tensor> for Value {
-    fn from(tensor: Tensor) -> Value {
-        Value::Tensor(tensor)
+impl std::fmt::Debug for Tensor {
+    /// Shape and dtype; the elements may not be computed yet.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tensor({} {:?})", self.dtype(), self.shape())
     }
-}
-
-macro_rules! plain {
-    ($($type:ty),*) => { $(impl From<$type> for Value { fn from(x: $type) -> Value { Value::Other(x.into()) } })* };
-}
-plain!(i64, f64, bool, String, &str, Dynamic, rhai::Array, rhai::Map);
-
-impl Value {
-    pub fn into_dynamic(self, rt: &Arc<Runtime>) -> Result<Dynamic> {
-        match self {
-            Value::Tensor(tensor) => tensor.adopt(rt).map(Dynamic::from),
-            Value::Other(value) => Ok(value),
-        }
-    }
-}
-
-/// A script's value as the host's type.
-pub fn from_dynamic<T: Clone + Send + Sync + 'static>(rt: &Arc<Runtime>, value: Dynamic) -> Result<T> {
-    if TypeId::of::<T>() == TypeId::of::<Tensor>()
-        && let Some(tensor) = value.clone().try_cast::<value::Tensor>()
-    {
-        let any: Box<dyn std::any::Any> = Box::new(Tensor(Inner::Live { tensor, rt: rt.clone() }));
-        if let Ok(found) = any.downcast::<T>() {
-            return Ok(*found);
-        }
-    }
-    let name = super::convert::type_name(&value);
-    if TypeId::of::<T>() == TypeId::of::<Dynamic>() {
-        let any: Box<dyn std::any::Any> = Box::new(value);
-        return Ok(*any.downcast().expect("the same type"));
-    }
-    let wanted = std::any::type_name::<T>();
-    value
-        .try_cast::<T>()
-        .ok_or_else(|| Diag::error(code::TYPE, format!("a value of type {wanted} is wanted, not {name}")))
 }

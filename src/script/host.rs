@@ -15,7 +15,7 @@ use rhai::{Dynamic, EvalAltResult, NativeCallContext};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Where printed text goes.
 pub type Output = Box<dyn Fn(&str) + Send + Sync>;
@@ -36,21 +36,27 @@ pub struct Host {
     hidden: RwLock<Vec<&'static str>>,
     /// Modules that were loaded from texts.
     modules: AtomicU32,
-    /// Somebody wants the script to stop.
-    pub interrupt: Arc<AtomicBool>,
+    /// What ends a script that goes too far, or that somebody stops.
+    pub watch: Arc<super::watch::Watch>,
     pub print: super::show::Printing,
     pub output: RwLock<Output>,
     /// What a script may ask for with `args`, `arg` and `flag`.
     pub arguments: Mutex<super::arguments::Arguments>,
     /// Folders that scripts may read and write; none means everywhere.
     pub file_roots: Option<Vec<PathBuf>>,
+    /// Whether `progress` draws bars.
+    pub shows_progress: bool,
     /// For closures that are called outside of a native call.
     pub interpreter: super::caller::Interpreter,
 }
 
 impl Host {
-    pub fn new(rt: Arc<Runtime>, file_roots: Option<Vec<PathBuf>>) -> Host {
-        let interrupt = rt.options.interrupt.clone();
+    pub fn new(
+        rt: Arc<Runtime>,
+        file_roots: Option<Vec<PathBuf>>,
+        watch: super::watch::Watch,
+        shows_progress: bool,
+    ) -> Host {
         Host {
             rt,
             std_lines: (0..1024).map(|_| AtomicU64::new(0)).collect(),
@@ -60,11 +66,12 @@ impl Host {
             own_functions: RwLock::default(),
             hidden: RwLock::default(),
             modules: AtomicU32::new(0),
-            interrupt,
+            watch: Arc::new(watch),
             print: super::show::Printing::default(),
             output: RwLock::new(Box::new(|text| println!("{text}"))),
             arguments: Mutex::default(),
             file_roots,
+            shows_progress,
             interpreter: Default::default(),
         }
     }

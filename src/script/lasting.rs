@@ -21,6 +21,11 @@ impl Lasting {
         self.0.iter_imports().find(|(known, _)| *known == name).map(|(_, module)| module)
     }
 
+    /// The state in which functions of earlier texts run.
+    pub fn state(&self) -> GlobalRuntimeState {
+        self.0.clone()
+    }
+
     /// Evaluates a text with what the earlier ones left, and keeps what it leaves, also when it fails.
     pub fn evaluate(
         &mut self,

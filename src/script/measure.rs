@@ -6,7 +6,6 @@ use super::session::{Session, guarded};
 use super::source::SourceKind;
 use crate::sched::trace;
 use rhai::{AST, Dynamic};
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Bound: runs of one measurement; more tell nothing new.
@@ -93,8 +92,8 @@ impl Session {
     }
 
     fn prepare(&mut self, number: u32, text: &str) -> Result<AST, Error> {
-        self.host.interrupt.store(false, Ordering::Release);
-        self.stack.enter();
+        let watch = self.host.watch.clone();
+        let _entered = watch.enter();
         let source = self.add(SourceKind::Repl(number), &format!("repl:{number}"), text)?;
         let ast = self.compile(&source)?;
         self.synchronize()?;

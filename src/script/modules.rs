@@ -59,6 +59,8 @@ pub struct Modules {
     /// Texts that a host program gave.
     pub memory: BTreeMap<String, String>,
     loaded: BTreeMap<String, Shared<Module>>,
+    /// How many may be loaded.
+    most: usize,
     /// Names that are being loaded, outermost first.
     loading: Vec<String>,
 }
@@ -77,8 +79,8 @@ impl Modules {
         names
     }
 
-    pub fn new(roots: Vec<PathBuf>, memory: BTreeMap<String, String>) -> Modules {
-        Modules { roots, memory, ..Modules::default() }
+    pub fn new(roots: Vec<PathBuf>, memory: BTreeMap<String, String>, most: usize) -> Modules {
+        Modules { roots, memory, most, ..Modules::default() }
     }
 }
 
@@ -127,6 +129,9 @@ impl Resolver {
         );
         Err(match nearest(path, known) {
             Some(found) => diag.help(format!("did you mean \"{found}\"?")),
+            None if modules.roots.is_empty() => {
+                diag.help("modules are those of the standard library and of the program, which gives scripts no folder")
+            }
             None => diag.help("modules are those of the standard library, and files `NAME.rhai` beside the script"),
         })
     }
@@ -139,6 +144,11 @@ impl Resolver {
                 let chain = [&modules.loading[start..], std::slice::from_ref(&found.key)].concat().join(" → ");
                 let diag = Diag::error(code::CIRCULAR_IMPORT, "modules import each other in a circle");
                 return Err(raise(diag.label(origin, Focus::Call, "imported here").note(chain), at));
+            }
+            if modules.loaded.len() + modules.loading.len() >= modules.most {
+                let text = format!("a session of this program imports at most {} modules", modules.most);
+                let diag = Diag::error(code::LIMIT_SIZE, text).label(origin, Focus::Call, "one too many");
+                return Err(raise(diag, at));
             }
             modules.loading.push(found.key.clone());
         }

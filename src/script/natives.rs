@@ -11,11 +11,42 @@ use crate::sched::options::MatmulPrecision;
 use crate::tensor::grad;
 use rhai::{Array, Caches, Dynamic, Engine, EvalContext, Expression, Map, NativeCallContext};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Bound: time that a sleeping script takes to see that it was interrupted.
+const NAP: Duration = Duration::from_millis(10);
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     gradient_mode(module, host);
     defaults(module, host);
     values(module, host);
+    sleep(module, host);
+}
+
+/// `sleep(seconds)`, in place of Rhai's own, which nothing ends.
+fn sleep(module: &mut Natives, host: &Arc<Host>) {
+    fn nap(host: &Host, context: &NativeCallContext, seconds: f64) -> Native {
+        if seconds.is_nan() || seconds <= 0.0 {
+            return Ok(Dynamic::UNIT);
+        }
+        let wait = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        let begun = Instant::now();
+        loop {
+            if let Some(diag) = host.watch.ended() {
+                return Err(host.raise(context, diag, "while it slept"));
+            }
+            match wait.checked_sub(begun.elapsed()) {
+                None | Some(Duration::ZERO) => return Ok(Dynamic::UNIT),
+                Some(left) => std::thread::sleep(left.min(NAP)),
+            }
+        }
+    }
+    let shared = host.clone();
+    let float = move |context: NativeCallContext, seconds: f64| nap(&shared, &context, seconds);
+    rhai::FuncRegistration::new("sleep").in_global_namespace().set_into_module(&mut module.module, float);
+    let shared = host.clone();
+    let int = move |context: NativeCallContext, seconds: i64| nap(&shared, &context, seconds as f64);
+    rhai::FuncRegistration::new("sleep").in_global_namespace().set_into_module(&mut module.module, int);
 }
 
 fn gradient_mode(module: &mut Natives, host: &Arc<Host>) {

@@ -84,6 +84,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     module.module.set_iter_result(TypeId::of::<Progress>(), move |value| {
         let Some(progress) = value.try_cast::<Progress>() else { return Box::new(std::iter::empty()) };
         match open(&shared, progress.over) {
+            Some((_, items)) if !shared.shows_progress => items,
             Some((total, items)) => Box::new(Shown { items, meter: Meter::new(progress.desc, total) }),
             None => Box::new(std::iter::empty()),
         }

@@ -25,6 +25,11 @@ impl Stack {
         Stack { entered: AtomicUsize::new(0), usable: bytes - (bytes / 4).min(4 << 20) }
     }
 
+    /// Bytes that scripts may use.
+    pub fn usable(&self) -> usize {
+        self.usable
+    }
+
     /// The session is entered here.
     pub fn enter(&self) {
         self.entered.store(here(), Ordering::Relaxed);

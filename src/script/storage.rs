@@ -226,7 +226,7 @@ pub fn permitted(host: &Host, path: &Path, writing: bool) -> Result<()> {
     );
     let names: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
     Err(diag.help(if names.is_empty() {
-        "no folder is permitted".to_string()
+        "scripts of this program may use no files: it gives them no folder".to_string()
     } else {
         format!("permitted are: {}", names.join(", "))
     }))

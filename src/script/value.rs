@@ -45,6 +45,11 @@ impl Cell {
         work(&mut self.0.lock())
     }
 
+    /// Whether two handles are of one cell.
+    pub fn same(&self, other: &Cell) -> bool {
+        std::sync::Arc::ptr_eq(&self.0, &other.0)
+    }
+
     pub fn set(&self, value: Dynamic) {
         // The old value is dropped outside the lock: it may hold this very cell.
         let old = std::mem::replace(&mut *self.0.lock(), value);

@@ -7,7 +7,8 @@ use super::{FAILED, LOST, STACK_BYTES, complain, say};
 use crate::base::code;
 use crate::base::diag::Diag;
 use crate::script::error::Error;
-use crate::script::session::{Builder, InterruptHandle, Session};
+use crate::script::builder::Builder;
+use crate::script::session::{InterruptHandle, Session};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +25,8 @@ pub fn builder(settings: &Settings) -> Builder {
         .on_warning(|warning| complain(&render_error(warning, Colour::of_stderr())))
         .seed(settings.seed.unwrap_or(0))
         .stack_bytes(STACK_BYTES)
+        .all_files()
+        .show_progress(true)
         .output(say);
     if let Some(count) = simulated_gpus(settings) {
         builder = builder.simulate_gpus(visible(count));
@@ -67,6 +70,8 @@ pub fn run(file: &Path, words: Vec<String>, settings: &Settings) -> u8 {
         interruptible(session.interrupt_handle());
         let ran = session.run_file(file);
         let told = if settings.profile { profile::finish(&session, settings.trace_file.as_deref()) } else { Ok(()) };
+        // The process ends: taking the interpreter apart would cost as much as a third of starting it.
+        std::mem::forget(session);
         ran.and(told)
     };
     report(guarded(work))

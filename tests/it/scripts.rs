@@ -28,7 +28,7 @@ pub fn run(builder: Builder, name: &str, text: &str) -> Ran {
 }
 
 pub fn builder() -> Builder {
-    Session::builder()
+    Session::builder().all_files()
 }
 
 /// The repository.

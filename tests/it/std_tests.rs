@@ -48,8 +48,8 @@ fn images_are_as_pil_reads_them() {
 #[test]
 fn image_folders_stay_inside_the_permitted_folders() {
     let text = "import \"data\" as data; data::image_folder(\"tests/fixtures/images\");";
-    let inside = builder().file_roots(vec!["tests/fixtures".into()]);
+    let inside = builder().file_roots(["tests/fixtures"]);
     assert!(run(inside, "images", text).result.is_ok());
-    let outside = builder().file_roots(vec!["tests/std".into()]);
+    let outside = builder().file_roots(["tests/std"]);
     assert_eq!(run(outside, "images", text).result.err().map(|error| error.code()), Some("E0604".to_string()));
 }

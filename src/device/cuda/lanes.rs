@@ -6,9 +6,10 @@ use super::error::DriverError;
 use super::stream::Stream;
 use super::timeline::{Timeline, Waited};
 use crate::device::queues::{Point, Queues};
+use crate::device::stop::Stop;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 struct Lane {
     stream: Arc<Stream>,
@@ -114,13 +115,13 @@ impl Queues for Lanes {
         Ok(completed)
     }
 
-    fn wait(&self, number: u32, sequence: u64, interrupt: &AtomicBool) -> bool {
+    fn wait(&self, number: u32, sequence: u64, stop: &Stop) -> bool {
         let mut lanes = self.lanes.lock();
         let Some(Some(lane)) = lanes.get_mut(number as usize) else { return true };
         if lane.completed.load(Ordering::Acquire) >= sequence {
             return true;
         }
-        match lane.timeline.wait(sequence, &mut || interrupt.load(Ordering::Relaxed)) {
+        match lane.timeline.wait(sequence, &mut || stop.is_due()) {
             Ok(Waited::Done) => {
                 lane.completed.store(lane.timeline.seen_finished(), Ordering::Release);
                 true
@@ -133,14 +134,14 @@ impl Queues for Lanes {
         }
     }
 
-    fn wait_idle(&self, device: u16, interrupt: &AtomicBool) -> bool {
+    fn wait_idle(&self, device: u16, stop: &Stop) -> bool {
         let of_device = |lane: &Lane| lane.device == device;
         let points: Vec<(u32, u64)> = {
             let lanes = self.lanes.lock();
             let lanes = lanes.iter().enumerate().filter_map(|(number, lane)| Some((number, lane.as_ref()?)));
             lanes.filter(|(_, lane)| of_device(lane)).map(|(n, lane)| (n as u32, lane.submitted)).collect()
         };
-        points.into_iter().all(|(number, sequence)| self.wait(number, sequence, interrupt))
+        points.into_iter().all(|(number, sequence)| self.wait(number, sequence, stop))
     }
 
     fn refresh(&self, number: u32) {
@@ -162,7 +163,7 @@ impl Queues for Lanes {
     /// Waits for what is queued: memory under it goes next.
     fn stop(&self) {
         for device in 0..self.contexts.len() as u16 {
-            self.wait_idle(device, &AtomicBool::new(false));
+            self.wait_idle(device, &Stop::default());
         }
     }
 }

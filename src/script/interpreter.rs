@@ -1,0 +1,173 @@
+//! The interpreter of a session: what is registered in it, and its limits.
+
+use super::bind::{self, Natives};
+use super::hooks::SessionHooks;
+use super::host::{Host, Native};
+use super::modules::{Modules, Resolver};
+use super::register::Registration;
+use super::watch::Watch;
+use super::{arguments, error, index, natives, progress, properties, show, storage};
+use crate::base::limits::EXPR_DEPTH;
+use parking_lot::Mutex;
+use rhai::{Array, Dynamic, Engine, FuncRegistration, Map, NativeCallContext, RhaiFunc};
+use std::any::TypeId;
+use std::sync::Arc;
+
+/// Sizes that scripts keep to; see `Builder`.
+#[derive(Clone, Debug)]
+pub struct Sizes {
+    pub call_levels: usize,
+    pub string_bytes: usize,
+    pub array_elements: usize,
+    pub map_entries: usize,
+    pub variables: usize,
+    pub functions: usize,
+    pub modules: usize,
+}
+
+impl Default for Sizes {
+    fn default() -> Sizes {
+        Sizes {
+            call_levels: crate::base::limits::CALL_LEVELS,
+            // Bound: `pad(10^12, 0)` and the like abort on allocation without these (FACTS, "Limits").
+            string_bytes: 256 << 20,
+            array_elements: 16 << 20,
+            map_entries: 1 << 20,
+            variables: usize::MAX,
+            functions: usize::MAX,
+            modules: usize::MAX,
+        }
+    }
+}
+
+/// An interpreter with everything that scripts know.
+pub fn engine(
+    host: &Arc<Host>,
+    modules: &Arc<Mutex<Modules>>,
+    sizes: &Sizes,
+    registrations: Vec<Registration>,
+) -> Engine {
+    let mut engine = Engine::new();
+    engine.set_max_expr_depths(EXPR_DEPTH, EXPR_DEPTH);
+    engine.set_max_call_levels(sizes.call_levels);
+    // Not: Rhai's optimiser. It folds constants into places where they are written to, and panics.
+    engine.set_optimization_level(rhai::OptimizationLevel::None);
+    engine.set_max_string_size(sizes.string_bytes);
+    engine.set_max_array_size(sizes.array_elements);
+    engine.set_max_map_size(sizes.map_entries);
+    engine.set_max_variables(sizes.variables);
+    engine.set_max_functions(sizes.functions);
+    engine.set_max_modules(sizes.modules);
+    engine.register_type_with_name::<super::value::Tensor>("tensor");
+    engine.register_type_with_name::<super::value::DTypeValue>("dtype");
+    engine.register_type_with_name::<super::value::DeviceValue>("device");
+    engine.register_type_with_name::<super::value::SliceValue>("slice");
+    engine.register_type_with_name::<super::value::Cell>("cell");
+    engine.register_type_with_name::<super::loader::Loader>("loader");
+    engine.register_type_with_name::<super::streams::StreamValue>("stream");
+    engine.register_type_with_name::<super::streams::EventValue>("event");
+    engine.register_type_with_name::<super::dataset::Dataset>("dataset");
+    // The matrix product binds as `*` does.
+    let _ = engine.register_custom_operator("@", 180);
+    super::compare::install(&mut engine);
+    super::source::install(&mut engine, Arc::new(SessionHooks(host.clone())));
+    error::register(&mut engine, host.sources.clone());
+    natives::register_eval(&mut engine, host);
+    super::devices::install(&mut engine, host);
+    super::literal::install(&mut engine);
+    let mut module = Natives::default();
+    bind::register(&mut module, host);
+    properties::register(&mut module, host);
+    super::literal::register(&mut module, host);
+    index::register(&mut module, host);
+    natives::register(&mut module, host);
+    super::arrays::register(&mut module, host);
+    arguments::register(&mut module, host);
+    storage::register(&mut module, host);
+    super::draw::register(&mut module, host);
+    super::layers::register(&mut module, host);
+    super::assemble::register(&mut module, host);
+    super::parallel::register(&mut module, host);
+    super::checks::register(&mut module, host);
+    super::signature::register(&mut module, host);
+    super::containers::register(&mut module, host);
+    super::questions::register(&mut module, host);
+    super::settings::register(&mut module, host);
+    super::optimise::register(&mut module, host);
+    super::loader::register(&mut module, host);
+    super::dataset::register(&mut module, host);
+    super::iterate::register(&mut module, host);
+    progress::register(&mut module, host);
+    super::devices::register(&mut module, host);
+    super::streams::register(&mut module, host);
+    let cuda = super::cuda::module(host);
+    module.names.extend(cuda.names.iter().map(|name| format!("cuda::{name}")));
+    engine.register_static_module("cuda", cuda.module.into());
+    printing(&mut module, host);
+    // The program's own come last: they go before ours of the same name.
+    for register in registrations {
+        register(&mut module, host);
+    }
+    note_names(&mut module, host);
+    engine.register_global_module(module.module.into());
+    let shared = host.clone();
+    engine.on_print(move |text| (shared.output.read())(text));
+    let shared = host.clone();
+    engine.on_debug(move |text, _, _| (shared.output.read())(text));
+    let watch = host.watch.clone();
+    engine.on_progress(move |_| watch.step());
+    if host.watch.limits.looks {
+        look_at_variables(&mut engine, host.watch.clone());
+    }
+    engine.set_module_resolver(Resolver { host: host.clone(), modules: modules.clone() });
+    engine
+}
+
+/// Values that scripts use are looked at now and then: see `watch.rs`.
+fn look_at_variables(engine: &mut Engine, watch: Arc<Watch>) {
+    // Deprecated means "may change" here; the version is pinned.
+    #[allow(deprecated)]
+    engine.on_var(move |name, index, context| match watch.used(name, index, context.scope()) {
+        Ok(()) => Ok(None),
+        Err(diag) => Err(super::raise::raise(diag, rhai::Position::NONE)),
+    });
+}
+
+/// Names of native functions: for suggestions, and for the pass, which marks only calls of script code.
+fn note_names(module: &mut Natives, host: &Host) {
+    let mut natives = std::mem::take(&mut module.names);
+    natives.extend(["print", "debug", "eval", "get", "set"].map(str::to_string));
+    let mut known = host.known.write();
+    known.functions = natives.iter().filter(|name| is_public(name)).cloned().collect();
+    let computed = crate::op::table::all().flat_map(|op| op.aliases.iter().filter_map(|alias| alias.strip_prefix('.')));
+    known.properties =
+        properties::NAMES.iter().chain(super::questions::NAMES).copied().chain(computed).map(str::to_string).collect();
+    *host.natives.write() = natives;
+}
+
+/// A name that users may write: those with `_` in front are the library's own.
+fn is_public(name: &str) -> bool {
+    !name.starts_with('_') && name.chars().all(|c| c.is_alphanumeric() || c == '_')
+}
+
+fn printing(module: &mut Natives, host: &Arc<Host>) {
+    // Rhai hands what `print` and `debug` return to its callback.
+    for name in ["to_string", "to_debug", "print", "debug"] {
+        let shared = host.clone();
+        let print = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+            let context = context.expect("registered with a context");
+            shared.rt.note_call(shared.origin(&context));
+            match show::value(&shared, values[0]) {
+                Ok(text) => Ok(text.into()),
+                Err(diag) => Err(shared.raise(&context, diag, "")),
+            }
+        };
+        bind::raw(module, name, 1, print.clone());
+        // Rhai has its own for these, which would go before one for any type.
+        for kind in [TypeId::of::<Map>(), TypeId::of::<Array>()] {
+            let func =
+                RhaiFunc::Method { func: Arc::new(print.clone()), has_context: true, is_pure: true, is_volatile: true };
+            FuncRegistration::new(name).in_global_namespace().set_into_module_raw(&mut module.module, [kind], func);
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The library as host programs use it.
+
+mod library;
+
+/// Counts what scripts hold, so that `heap_limit` can be kept to.
+#[global_allocator]
+static MEMORY: tscript::Metered = tscript::Metered;
