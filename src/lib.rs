@@ -34,6 +34,7 @@ pub use script::error::Error;
 pub use script::exchange::Tensor;
 pub use device::metered::Metered;
 pub use script::builder::Builder;
+pub use device::dlpack::Dlpack;
 pub use script::exchange::Element;
 pub use script::passing::{Arguments, FromScript, IntoScript, Opaque, Value};
 pub use script::register::{Function, Method, Object, Outcome, Type};

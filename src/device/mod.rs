@@ -3,7 +3,9 @@
 pub mod cache;
 pub mod clock;
 pub mod cuda;
+pub mod dlpack;
 pub mod host_memory;
+pub mod lent;
 pub mod metered;
 pub mod planned_fault;
 pub mod queues;

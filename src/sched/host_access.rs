@@ -11,6 +11,7 @@ use crate::base::diag::{Diag, Result};
 use crate::base::layout::Layout;
 use crate::base::span::Origin;
 use crate::device::cuda::Stream;
+use crate::device::lent::Lent;
 use crate::op::tensor::{Held, View};
 use smallvec::smallvec;
 use std::sync::Arc;
@@ -87,6 +88,11 @@ impl Runtime {
         assert_eq!(size, bytes.len(), "as many bytes as the view has");
         Span::new(view.ptr(), size).write(bytes);
         Ok(())
+    }
+
+    /// Memory of a settled view of the host, for another library; `keeper` holds its tensor.
+    pub fn lend_out(&self, view: &View, keeper: impl std::any::Any + Send + Sync) -> Lent {
+        super::touch::lend_out(view, keeper)
     }
 
     /// All elements of a settled view, row-major.

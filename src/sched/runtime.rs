@@ -23,6 +23,7 @@ use crate::base::dtype::DType;
 use crate::base::limits::WINDOW_BYTES;
 use crate::base::rng::Generator;
 use crate::base::span::Origin;
+use crate::device::lent::Lent;
 use crate::device::queues::Point;
 use crate::kernel::abi::Threads;
 use crate::op::tensor::{Buffer, Home};
@@ -43,6 +44,9 @@ pub fn threads() -> &'static Threads {
     static POOL: OnceLock<Threads> = OnceLock::new();
     POOL.get_or_init(|| Threads::new(std::thread::available_parallelism().map_or(1, |n| n.get())))
 }
+
+/// The number of a block that no allocator knows.
+const LENT: u64 = u64::MAX;
 
 /// Where warnings go.
 pub type Warnings = Box<dyn Fn(Box<Diag>) + Send>;
@@ -80,6 +84,8 @@ pub struct Runtime {
     pub host_runs: AtomicU64,
     /// What windows became, while somebody asks.
     pub trace: Trace,
+    /// By buffer: memory of the host program.
+    lent: Mutex<HashMap<u64, Lent>>,
     me: std::sync::Weak<Runtime>,
 }
 
@@ -120,6 +126,12 @@ impl Home for Runtime {
     fn release(&self, buffer: &Buffer) {
         if buffer.address.swap(0, Ordering::AcqRel) != 0 {
             let number = buffer.block.load(Ordering::Relaxed);
+            if number == LENT {
+                let lent = self.lent.lock().remove(&buffer.id);
+                // Not under the lock: whoever lent it may do anything when it comes back.
+                drop(lent);
+                return;
+            }
             self.with_home(buffer, |memory| memory.give_back(number));
         }
     }
@@ -190,6 +202,7 @@ impl Runtime {
             flushes: AtomicU64::new(0),
             host_runs: AtomicU64::new(0),
             trace: Trace::default(),
+            lent: Mutex::default(),
             me: me.clone(),
         })
     }
@@ -288,6 +301,15 @@ impl Runtime {
             poison: Mutex::new(Vec::new()),
             touches: Mutex::default(),
         })
+    }
+
+    /// A buffer over memory that the host program lends; it goes back with the last handle.
+    pub fn lend(&self, lent: Lent) -> Arc<Buffer> {
+        let buffer = self.buffer(DeviceId::Cpu, lent.len(), false);
+        buffer.block.store(LENT, Ordering::Relaxed);
+        buffer.address.store(lent.address(), Ordering::Release);
+        self.lent.lock().insert(buffer.id, lent);
+        buffer
     }
 
     /// Runs `work` on the allocator that a buffer's memory comes from.

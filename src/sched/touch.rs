@@ -8,9 +8,12 @@
 use super::runtime::threads;
 use crate::device::cuda::staging::Staging;
 use crate::device::cuda::{DriverError, Function, Shape, Stream};
+use crate::device::lent::Lent;
 use crate::kernel::abi::{Call, Faults, HostFn, RawView};
 use crate::kernel::cpu::fused;
 use crate::kernel::program::Program;
+use crate::op::tensor::View;
+use std::any::Any;
 
 /// Bytes at an address.
 pub struct Span(*mut u8, usize);
@@ -58,6 +61,14 @@ impl Span {
         // SAFETY: the invariant of this file; the two are memory of two buffers.
         unsafe { std::ptr::copy_nonoverlapping(self.0, to.0, self.1) };
     }
+}
+
+/// Memory of a settled tensor on the host, for another library; `keeper` holds the tensor.
+pub fn lend_out(view: &View, keeper: impl Any + Send + Sync) -> Lent {
+    let bytes = view.buffer.size_bytes - view.layout.offset * view.dtype.size_bytes();
+    // SAFETY: the keeper's handle keeps the memory where it is. The contents belong to the script, which may write them
+    // later: whoever takes the tensor was told.
+    unsafe { Lent::new(view.ptr(), bytes, Box::new(keeper)) }
 }
 
 /// Runs a fused step on the host's cores.

@@ -1,10 +1,18 @@
 //! Tensors between a host program and its scripts.
 
+use super::error::Error;
 use super::value;
 use crate::base::code;
+use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
+use crate::base::layout::{Layout, Shape};
+use crate::base::span::Origin;
+pub use crate::device::dlpack::Dlpack;
+use crate::device::lent::Lent;
 use crate::op::emit::Emit;
+use crate::op::infer;
+use crate::op::tensor::View;
 use crate::sched::runtime::Runtime;
 use crate::tensor::engine::Engine;
 use crate::tensor::observe;
@@ -15,14 +23,34 @@ use std::sync::Arc;
 pub trait Element: Copy + Send + Sync + 'static {
     /// The dtype of such elements.
     const DTYPE: DType;
+    /// Elements from their little-endian bytes.
+    #[doc(hidden)]
+    fn read(bytes: &[u8]) -> Vec<Self>;
 }
 
 macro_rules! elements {
-    ($($type:ty => $dtype:ident),*) => { $(impl Element for $type { const DTYPE: DType = DType::$dtype; })* };
-}
-elements!(f64 => F64, f32 => F32, f16 => F16, bf16 => BF16, i64 => I64, i32 => I32, i16 => I16, i8 => I8, u8 => U8, bool => Bool);
+    ($($type:ty => $dtype:ident),*) => {$(
+        impl Element for $type {
+            const DTYPE: DType = DType::$dtype;
 
-/// A tensor as host programs hold it: a host array that a session adopts at first use, or a tensor of a
+            fn read(bytes: &[u8]) -> Vec<$type> {
+                let (elements, _) = bytes.as_chunks();
+                elements.iter().map(|&element| <$type>::from_le_bytes(element)).collect()
+            }
+        }
+    )*};
+}
+elements!(f64 => F64, f32 => F32, f16 => F16, bf16 => BF16, i64 => I64, i32 => I32, i16 => I16, i8 => I8, u8 => U8);
+
+impl Element for bool {
+    const DTYPE: DType = DType::Bool;
+
+    fn read(bytes: &[u8]) -> Vec<bool> {
+        bytes.iter().map(|&byte| byte != 0).collect()
+    }
+}
+
+/// A tensor as host programs hold it: memory of the program that a session adopts at first use, or a tensor of a
 /// session, which it keeps alive. `Send + Sync`; clones share the elements.
 ///
 /// ```
@@ -36,45 +64,76 @@ elements!(f64 => F64, f32 => F32, f16 => F16, bf16 => BF16, i64 => I64, i32 => I
 /// assert_eq!(sums.to_vec::<f32>()?, [5.0, 7.0, 9.0]);
 /// # Ok::<(), tscript::Error>(())
 /// ```
+///
+/// Memory is handed over where it can be: a session that gets the only handle of a [`from_vec`](Tensor::from_vec) or
+/// [`from_dlpack`](Tensor::from_dlpack) tensor works on that very memory, and copies where there are other handles.
 #[derive(Clone)]
 pub struct Tensor(Inner);
 
 #[derive(Clone)]
 enum Inner {
-    Host { dtype: DType, shape: Vec<usize>, bytes: Arc<Vec<u8>> },
+    Host { dtype: DType, layout: Layout, memory: Arc<Lent> },
     Live { tensor: value::Tensor, rt: Arc<Runtime> },
 }
 
+fn failed(diag: Box<Diag>) -> Error {
+    Error::new(diag, &Default::default())
+}
+
 impl Tensor {
-    /// A host tensor of `shape` from row-major elements.
-    pub fn from_slice<T: Element>(elements: &[T], shape: &[usize]) -> Result<Tensor, super::error::Error> {
-        let mut bytes = Vec::with_capacity(std::mem::size_of_val(elements));
-        for element in elements {
-            push_bytes(&mut bytes, element);
-        }
-        Tensor::from_bytes(T::DTYPE, shape, bytes)
+    /// A tensor of `shape` from a copy of row-major elements.
+    ///
+    /// # Errors
+    /// E0201 where there are more or fewer elements than the shape has.
+    pub fn from_slice<T: Element>(elements: &[T], shape: &[usize]) -> std::result::Result<Tensor, Error> {
+        Tensor::from_vec(elements.to_vec(), shape)
     }
 
-    /// A host tensor of `shape` from row-major little-endian bytes.
-    pub fn from_bytes(dtype: DType, shape: &[usize], bytes: Vec<u8>) -> Result<Tensor, super::error::Error> {
-        let wanted = crate::op::infer::size_bytes(shape, dtype);
-        match wanted {
-            Ok(n) if n == bytes.len() => {
-                Ok(Tensor(Inner::Host { dtype, shape: shape.to_vec(), bytes: Arc::new(bytes) }))
+    /// A tensor of `shape` over row-major elements, which are not copied.
+    ///
+    /// # Errors
+    /// E0201 where there are more or fewer elements than the shape has.
+    pub fn from_vec<T: Element>(elements: Vec<T>, shape: &[usize]) -> std::result::Result<Tensor, Error> {
+        let found = elements.len();
+        match infer::size_bytes(shape, T::DTYPE) {
+            Ok(bytes) if bytes == size_of_val(&*elements) => {
+                let (layout, memory) = (Layout::contiguous(shape), Arc::new(Lent::vec(elements)));
+                Ok(Tensor(Inner::Host { dtype: T::DTYPE, layout, memory }))
             }
-            Ok(n) => {
-                let text =
-                    format!("{} bytes for a tensor of shape {shape:?} and dtype {dtype}, which has {n}", bytes.len());
-                Err(super::error::Error::new(Diag::error(code::SHAPE, text), &Default::default()))
+            Ok(bytes) => {
+                let wanted = bytes / T::DTYPE.size_bytes();
+                let text = format!("{found} elements for a tensor of shape {shape:?}, which has {wanted}");
+                Err(failed(Diag::error(code::SHAPE, text)))
             }
-            Err(diag) => Err(super::error::Error::new(diag, &Default::default())),
+            Err(diag) => Err(failed(diag)),
         }
+    }
+
+    /// A tensor of `shape` from row-major little-endian bytes.
+    ///
+    /// # Errors
+    /// E0201 where there are more or fewer bytes than shape and dtype have.
+    pub fn from_bytes(dtype: DType, shape: &[usize], bytes: Vec<u8>) -> std::result::Result<Tensor, Error> {
+        let wanted = infer::size_bytes(shape, dtype).map_err(failed)?;
+        if wanted != bytes.len() {
+            let text =
+                format!("{} bytes for a tensor of shape {shape:?} and dtype {dtype}, which has {wanted}", bytes.len());
+            return Err(failed(Diag::error(code::SHAPE, text)));
+        }
+        // Elements lie where their size wants them: these bytes may lie anywhere.
+        let memory = match dtype.size_bytes() {
+            1 => Lent::vec(bytes),
+            2 => Lent::vec(u16::gathered(&bytes)),
+            4 => Lent::vec(u32::gathered(&bytes)),
+            _ => Lent::vec(u64::gathered(&bytes)),
+        };
+        Ok(Tensor(Inner::Host { dtype, layout: Layout::contiguous(shape), memory: Arc::new(memory) }))
     }
 
     /// Sizes of the dimensions.
     pub fn shape(&self) -> Vec<usize> {
         match &self.0 {
-            Inner::Host { shape, .. } => shape.clone(),
+            Inner::Host { layout, .. } => layout.shape.to_vec(),
             Inner::Live { tensor, .. } => tensor.shape().to_vec(),
         }
     }
@@ -87,24 +146,77 @@ impl Tensor {
         }
     }
 
-    /// All elements, row-major, as little-endian bytes. Waits.
-    pub fn to_bytes(&self) -> Result<Vec<u8>, super::error::Error> {
+    /// Where the elements are: `cpu`, or `cuda:0` and so on.
+    pub fn device(&self) -> String {
         match &self.0 {
-            Inner::Host { bytes, .. } => Ok(bytes.to_vec()),
-            Inner::Live { tensor, rt } => {
-                observe::bytes(rt, tensor).map_err(|diag| super::error::Error::new(diag, &Default::default()))
-            }
+            Inner::Host { .. } => "cpu".to_string(),
+            Inner::Live { tensor, .. } => tensor.device().to_string(),
         }
     }
 
-    /// All elements, row-major. Waits; an error when the dtype is another.
-    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, super::error::Error> {
+    /// All elements, row-major, as little-endian bytes. Waits until they are computed.
+    ///
+    /// # Errors
+    /// The late error of whatever was to compute them.
+    pub fn to_bytes(&self) -> std::result::Result<Vec<u8>, Error> {
+        match &self.0 {
+            Inner::Host { dtype, layout, memory } => Ok(dense(memory.bytes(), layout, dtype.size_bytes())),
+            Inner::Live { tensor, rt } => observe::bytes(rt, tensor).map_err(failed),
+        }
+    }
+
+    /// All elements, row-major. Waits until they are computed.
+    ///
+    /// # Errors
+    /// E0202 when the elements are of another type, and as [`to_bytes`](Tensor::to_bytes).
+    pub fn to_vec<T: Element>(&self) -> std::result::Result<Vec<T>, Error> {
         if self.dtype() != T::DTYPE {
             let text = format!("the tensor is {}, not {}", self.dtype(), T::DTYPE);
-            return Err(super::error::Error::new(Diag::error(code::DTYPE, text), &Default::default()));
+            return Err(failed(Diag::error(code::DTYPE, text)));
         }
-        let bytes = self.to_bytes()?;
-        Ok(bytes.chunks_exact(size_of::<T>()).map(|chunk| element(chunk)).collect())
+        self.to_bytes().map(|bytes| T::read(&bytes))
+    }
+
+    /// The tensor for another library, without a copy. Waits until its elements are computed. What a script writes
+    /// into it afterwards the other library sees, at some time.
+    ///
+    /// # Errors
+    /// E0301 for a tensor on a GPU: move it by `.cpu()` first. The late error of whatever was to compute it.
+    pub fn to_dlpack(&self) -> std::result::Result<Dlpack, Error> {
+        let (layout, memory) = match &self.0 {
+            Inner::Host { layout, memory, .. } => (layout.clone(), Lent::shared(memory)),
+            Inner::Live { tensor, rt } => {
+                let view = observe::settle(rt, tensor).map_err(failed)?;
+                if view.buffer.device.is_cuda() {
+                    let text = format!("a tensor on {} has no memory on the host", view.buffer.device);
+                    let diag = Diag::error(code::DEVICE_MISMATCH, text);
+                    return Err(failed(diag.help("move it first: `x.cpu()`")));
+                }
+                (view.layout.clone(), rt.lend_out(&view, self.clone()))
+            }
+        };
+        let strides = layout.strides.iter().map(|&stride| stride.unsigned_abs()).collect();
+        Ok(Dlpack::new(memory, self.dtype(), layout.shape.to_vec(), strides))
+    }
+
+    /// A tensor of another library, without a copy unless it may only be read.
+    ///
+    /// # Errors
+    /// E0201 for a layout that no tensor has.
+    pub fn from_dlpack(tensor: Dlpack) -> std::result::Result<Tensor, Error> {
+        let (memory, dtype, shape, strides, read_only) = tensor.into_parts();
+        infer::size_bytes(&shape, dtype).map_err(failed)?;
+        let strides = strides.iter().map(|&stride| stride as isize).collect();
+        let layout = Layout { shape: Shape::from_slice(&shape), strides, offset: 0 };
+        // Truths of other libraries are any byte, and what may only be read a script could write.
+        if read_only || dtype == DType::Bool {
+            let mut bytes = dense(memory.bytes(), &layout, dtype.size_bytes());
+            if dtype == DType::Bool {
+                bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+            }
+            return Tensor::from_bytes(dtype, &shape, bytes);
+        }
+        Ok(Tensor(Inner::Host { dtype, layout, memory: Arc::new(memory) }))
     }
 
     pub(super) fn of_session(tensor: value::Tensor, rt: &Arc<Runtime>) -> Tensor {
@@ -116,49 +228,56 @@ impl Tensor {
             Inner::Live { tensor, rt: other } if Arc::ptr_eq(rt, &other) => Ok(tensor),
             Inner::Live { .. } => Err(Diag::error(code::FOREIGN_TENSOR, "this tensor belongs to another session")
                 .help("pass its elements instead: `to_vec()` there, `Tensor::from_slice` here")),
-            Inner::Host { dtype, shape, bytes } => {
-                let mut engine = Engine::new(rt.clone(), crate::base::span::Origin::NONE);
-                engine.upload(&bytes, &shape, dtype, crate::base::device_id::DeviceId::Cpu)
-            }
+            Inner::Host { dtype, layout, memory } => match Arc::try_unwrap(memory) {
+                Ok(memory) => {
+                    let view = Arc::new(View { buffer: rt.lend(memory), layout, dtype });
+                    Ok(value::Tensor::new(view, Origin::NONE))
+                }
+                Err(memory) => {
+                    let bytes = dense(memory.bytes(), &layout, dtype.size_bytes());
+                    Engine::new(rt.clone(), Origin::NONE).upload(&bytes, &layout.shape, dtype, DeviceId::Cpu)
+                }
+            },
         }
     }
 }
 
-fn push_bytes<T: Element>(out: &mut Vec<u8>, value: &T) {
-    let any: &dyn std::any::Any = value;
-    macro_rules! numbers {
-        ($($type:ty),*) => {$(
-            if let Some(x) = any.downcast_ref::<$type>() {
-                out.extend(x.to_le_bytes());
-                return;
+/// Bytes of all elements, row-major.
+fn dense(bytes: &[u8], layout: &Layout, element: usize) -> Vec<u8> {
+    if layout.is_contiguous() {
+        return bytes[..layout.numel() * element].to_vec();
+    }
+    let mut out = Vec::with_capacity(layout.numel() * element);
+    let mut index = vec![0usize; layout.ndim()];
+    for _ in 0..layout.numel() {
+        let at: usize = index.iter().zip(&layout.strides).map(|(&i, &s)| i * s.unsigned_abs() * element).sum();
+        out.extend_from_slice(&bytes[at..at + element]);
+        for dim in (0..index.len()).rev() {
+            index[dim] += 1;
+            if index[dim] < layout.shape[dim] {
+                break;
             }
-        )*};
+            index[dim] = 0;
+        }
     }
-    numbers!(f64, f32, f16, bf16, i64, i32, i16, i8, u8);
-    if let Some(b) = any.downcast_ref::<bool>() {
-        out.push(*b as u8);
-    }
+    out
 }
 
-fn element<T: Element>(bytes: &[u8]) -> T {
-    let any: Box<dyn std::any::Any> = match observe::element(bytes, T::DTYPE) {
-        crate::base::dtype::Scalar::Bool(b) => Box::new(b),
-        crate::base::dtype::Scalar::Int(i) => match T::DTYPE {
-            DType::I64 => Box::new(i),
-            DType::I32 => Box::new(i as i32),
-            DType::I16 => Box::new(i as i16),
-            DType::I8 => Box::new(i as i8),
-            _ => Box::new(i as u8),
-        },
-        crate::base::dtype::Scalar::Float(x) => match T::DTYPE {
-            DType::F64 => Box::new(x),
-            DType::F32 => Box::new(x as f32),
-            DType::F16 => Box::new(f16::from_f64(x)),
-            _ => Box::new(bf16::from_f64(x)),
-        },
-    };
-    *any.downcast().expect("the type of its dtype")
+/// Words of memory from bytes that may lie anywhere.
+trait Gathered: Sized {
+    fn gathered(bytes: &[u8]) -> Vec<Self>;
 }
+
+macro_rules! gathered {
+    ($($word:ty),*) => {$(
+        impl Gathered for $word {
+            fn gathered(bytes: &[u8]) -> Vec<$word> {
+                bytes.as_chunks().0.iter().map(|&word| <$word>::from_ne_bytes(word)).collect()
+            }
+        }
+    )*};
+}
+gathered!(u16, u32, u64);
 
 impl std::fmt::Debug for Tensor {
     /// Shape and dtype; the elements may not be computed yet.

@@ -275,7 +275,7 @@ mod tests {
         let out = Arc::new(Mutex::new(String::new()));
         let sink = out.clone();
         let builder =
-            Session::builder().output(move |line| sink.lock().expect("no panic").push_str(&format!("{line}\n")));
+            Session::builder().all_files().output(move |line| sink.lock().expect("no panic").push_str(&format!("{line}\n")));
         builder.build()?.run_str("draw", text)?;
         let text = out.lock().expect("no panic").clone();
         Ok(text)
