@@ -17,25 +17,56 @@
 //! assert_eq!(failure.code(), "E0201");
 //! # Ok::<(), tscript::Error>(())
 //! ```
+//!
+//! # In a program of your own
+//!
+//! - [`Session`] runs texts and calls their functions; [`Builder`] says what scripts see and how far they may go.
+//! - [`Tensor`] goes in and out, without a copy where it can: vectors, DLPack, and `ndarray` with the feature of that name.
+//! - Rust functions and types become the script's by [`Builder::function`] and [`Builder::object`].
+//! - [`Error`] has a stable code, a place in the script, and implements `miette::Diagnostic`.
+//! - Scripts touch no file, and have no limits, unless the program says so; [`Builder::untrusted`] is for scripts of
+//!   people whom nobody knows.
 
+#![warn(missing_docs)]
+
+// Not part of what a program may rely on: open for the project's own tests and fuzzers.
+#[doc(hidden)]
+#[allow(missing_docs)]
 pub mod base;
+#[doc(hidden)]
+#[allow(missing_docs)]
 pub mod device;
+#[doc(hidden)]
+#[allow(missing_docs)]
 pub mod files;
+#[doc(hidden)]
+#[allow(missing_docs)]
 pub mod kernel;
+#[doc(hidden)]
+#[allow(missing_docs)]
 pub mod op;
+#[doc(hidden)]
+#[allow(missing_docs)]
 pub mod sched;
+#[doc(hidden)]
+#[allow(missing_docs)]
 pub mod script;
+#[doc(hidden)]
+#[allow(missing_docs)]
 pub mod tensor;
+#[doc(hidden)]
+#[allow(missing_docs)]
 pub mod tools;
 
 pub use base::dtype::DType;
-pub use script::Dynamic;
-pub use script::error::Error;
-pub use script::exchange::Tensor;
-pub use device::metered::Metered;
-pub use script::builder::Builder;
 pub use device::dlpack::Dlpack;
-pub use script::exchange::Element;
+pub use device::metered::Metered;
+#[doc(hidden)]
+pub use script::Dynamic;
+pub use script::builder::Builder;
+pub use script::error::Error;
+pub use script::exchange::{Element, Tensor};
 pub use script::passing::{Arguments, FromScript, IntoScript, Opaque, Value};
 pub use script::register::{Function, Method, Object, Outcome, Type};
 pub use script::session::{InterruptHandle, Races, Session};
+pub use script::source::Location;

@@ -146,6 +146,7 @@ impl<'a> Typed<'a> {
     }
 }
 
+#[doc(hidden)]
 impl Session {
     /// What may be written at a byte of an unfinished text.
     pub fn complete(&self, text: &str, at: usize) -> Offer {

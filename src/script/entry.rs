@@ -9,6 +9,7 @@ use super::source::scope::Names;
 use super::source::{LAST, SourceKind, SourceMap};
 use rhai::{Dynamic, Position};
 
+#[doc(hidden)]
 impl Session {
     /// One entry: its value. Work that it queued is started, and may still be under way.
     ///

@@ -74,6 +74,21 @@ fn name_frames(diag: &mut Diag, sources: &SourceMap) {
 }
 
 /// Why a script failed: one diagnostic, further ones that came with it, and the texts they point into.
+///
+/// ```
+/// use miette::Diagnostic;
+/// use tscript::Session;
+///
+/// let mut session = Session::builder().build()?;
+/// let error = session.run_str("sum.rhai", "let total = 1;\nprint(totl);").unwrap_err();
+/// assert_eq!(error.code(), "E0102");
+/// assert_eq!(error.help(), Some("did you mean `total`?"));
+/// let place = error.location().unwrap();
+/// assert_eq!((&*place.source, place.line, place.column), ("sum.rhai", 2, 7));
+/// // Any renderer of miette's can show it; `tscript run` draws its own.
+/// assert_eq!(error.labels().unwrap().count(), 1);
+/// # Ok::<(), tscript::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Error(Box<Inner>);
 
@@ -85,11 +100,13 @@ struct Inner {
 }
 
 impl Error {
+    #[doc(hidden)]
     pub fn new(diag: Box<Diag>, sources: &SourceMap) -> Error {
         Error::several(diag, Vec::new(), sources)
     }
 
     /// The first diagnostic with those that came with it: further parse errors, an untold fault.
+    #[doc(hidden)]
     pub fn several(diag: Box<Diag>, extra: Vec<Box<Diag>>, sources: &SourceMap) -> Error {
         let mut diag = diag;
         let mut extra: Vec<Diag> = extra.into_iter().map(|diag| *diag).collect();
@@ -104,8 +121,14 @@ impl Error {
         self.0.diag.code.to_string()
     }
 
+    /// What is wrong, in one sentence without its place.
     pub fn message(&self) -> &str {
         &self.0.diag.message
+    }
+
+    /// What to do about it, where that is known.
+    pub fn help(&self) -> Option<&str> {
+        self.0.diag.help.as_deref()
     }
 
     /// Source, line and column (from 1, in characters) of the primary label.
@@ -113,15 +136,18 @@ impl Error {
         self.0.sources.location(self.0.diag.labels.first()?.origin.user)
     }
 
+    #[doc(hidden)]
     pub fn diag(&self) -> &Diag {
         &self.0.diag
     }
 
+    #[doc(hidden)]
     pub fn extra(&self) -> &[Diag] {
         &self.0.extra
     }
 
     /// The sources that the diagnostics name.
+    #[doc(hidden)]
     pub fn sources(&self) -> &SourceMap {
         &self.0.sources
     }

@@ -109,6 +109,23 @@ impl Tensor {
         }
     }
 
+    /// A tensor over elements with strides, none of which is negative.
+    #[cfg(feature = "ndarray")]
+    pub(super) fn from_strided<T: Element>(
+        elements: Vec<T>,
+        shape: &[usize],
+        strides: &[isize],
+    ) -> std::result::Result<Tensor, Error> {
+        infer::size_bytes(shape, T::DTYPE).map_err(failed)?;
+        let layout = Layout { shape: Shape::from_slice(shape), strides: strides.iter().copied().collect(), offset: 0 };
+        let last: usize =
+            shape.iter().zip(strides).map(|(&size, &stride)| size.saturating_sub(1) * stride as usize).sum();
+        if last >= elements.len() {
+            return Err(failed(Diag::error(code::SHAPE, "the strides reach beyond the elements")));
+        }
+        Ok(Tensor(Inner::Host { dtype: T::DTYPE, layout, memory: Arc::new(Lent::vec(elements)) }))
+    }
+
     /// A tensor of `shape` from row-major little-endian bytes.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use super::source::pass::written_name;
 use rhai::{ASTNode, Expr, Stmt};
 use std::path::Path;
 
+#[doc(hidden)]
 impl Session {
     /// The functions that a file defines, in order of their lines, with their numbers of parameters.
     pub fn functions_of(&mut self, path: impl AsRef<Path>) -> Result<Vec<(String, usize)>, Error> {

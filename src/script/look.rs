@@ -91,6 +91,7 @@ struct Budget {
 /// Bound: arrays and maps inside each other that are looked into; a map can hold itself through a `cell`.
 const DEPTH: usize = 8;
 
+#[doc(hidden)]
 impl Session {
     pub fn placement(&self) -> Placement {
         let rt = &self.host.rt;

@@ -41,6 +41,7 @@ pub struct Profile {
     pub passes: Vec<Pass>,
 }
 
+#[doc(hidden)]
 impl Session {
     /// The time of each run, the first one, which plans and warms up, left out when there are others.
     pub fn time(&mut self, number: u32, text: &str, budget: Duration) -> Result<Vec<Duration>, Error> {

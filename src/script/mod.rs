@@ -38,6 +38,8 @@ pub mod measure;
 pub mod members;
 pub mod modules;
 pub mod natives;
+#[cfg(feature = "ndarray")]
+pub mod ndarrays;
 pub mod optimise;
 pub mod outline;
 pub mod parallel;

@@ -18,6 +18,7 @@ impl Timeline {
     }
 }
 
+#[doc(hidden)]
 impl Session {
     /// What ran when so far; none unless the session was built with `profile(true)`. Times of simulated GPUs with
     /// a seed are virtual.

@@ -1,6 +1,13 @@
 //! The library as host programs use it.
 
+mod diagnostics;
+mod generator;
+mod hostile;
 mod library;
+mod server;
+mod simulation;
+mod surface;
+mod tensors;
 
 /// Counts what scripts hold, so that `heap_limit` can be kept to.
 #[global_allocator]

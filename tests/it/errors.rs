@@ -60,6 +60,8 @@ fn every_code_that_can_occur_has_a_snapshot() {
         ("E0804", "set by the host program: tests/it/limits.rs"),
         ("E0805", "needs two sessions: tests/it/limits.rs"),
         ("E0806", "never, it is hoped"),
+        ("E0808", "set by the host program: tests/embed/library.rs"),
+        ("E0809", "wants a function of a host program: tests/embed/library.rs"),
     ];
     let missing: Vec<String> = tscript::base::code::ALL
         .iter()

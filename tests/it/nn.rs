@@ -13,7 +13,7 @@ fn tolerance(name: &str) -> &'static str {
 }
 
 fn session() -> Session {
-    let mut session = Session::builder().build().expect("a session starts");
+    let mut session = Session::builder().all_files().build().expect("a session starts");
     let path = folder("fixtures/nn/nn.npz").display().to_string();
     session.run_str("fixtures", &format!("let f = load({path:?});")).expect("the fixtures load");
     session
@@ -99,7 +99,7 @@ fn initial_values_are_distributed_as_in_torch() {
     let mut problems = Vec::new();
     for case in &cases {
         let make = case["make"].as_str().expect("a source");
-        let mut session = Session::builder().seed(7).build().expect("a session starts");
+        let mut session = Session::builder().seed(7).all_files().build().expect("a session starts");
         let source = format!(
             "import \"nn\" as nn;\nlet m = {make};\nlet d = if m.contains(\"training\") {{ m.state_dict() }} else {{ m }};\n\
              fn told(t) {{ let v = t.detach().double(); [v.min().item(), v.max().item(), v.mean().item(), \

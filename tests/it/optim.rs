@@ -45,7 +45,7 @@ fn optimizers_step_as_torch_optim_does() {
     let all = fixtures();
     let cases = all["cases"].as_array().expect("a list");
     assert!(cases.len() > 70, "only {} cases", cases.len());
-    let mut session = Session::builder().build().expect("a session starts");
+    let mut session = Session::builder().all_files().build().expect("a session starts");
     let mut problems = Vec::new();
     for case in cases {
         for reload in [false, true] {
@@ -60,7 +60,7 @@ fn optimizers_step_as_torch_optim_does() {
 #[test]
 fn schedules_give_the_rates_of_torch() {
     let all = fixtures();
-    let mut session = Session::builder().build().expect("a session starts");
+    let mut session = Session::builder().all_files().build().expect("a session starts");
     let mut problems = Vec::new();
     for case in all["rates"].as_array().expect("a list") {
         let make = case["make"].as_str().expect("a source");

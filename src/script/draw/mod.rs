@@ -274,8 +274,9 @@ mod tests {
     fn printed(text: &str) -> Result<String, crate::Error> {
         let out = Arc::new(Mutex::new(String::new()));
         let sink = out.clone();
-        let builder =
-            Session::builder().all_files().output(move |line| sink.lock().expect("no panic").push_str(&format!("{line}\n")));
+        let builder = Session::builder()
+            .all_files()
+            .output(move |line| sink.lock().expect("no panic").push_str(&format!("{line}\n")));
         builder.build()?.run_str("draw", text)?;
         let text = out.lock().expect("no panic").clone();
         Ok(text)
