@@ -371,7 +371,7 @@ impl Runtime {
         if bytes <= memory.free_bytes() {
             return Ok(());
         }
-        Err(memory::diagnose(&memory.cache().out_of_memory(bytes), DeviceId::Cpu))
+        Err(memory::diagnose(&memory.cache().out_of_memory(bytes), DeviceId::Cpu, self.options.host_limit))
     }
 
     /// Gives memory now; out of memory is an error value.

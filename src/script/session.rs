@@ -198,6 +198,9 @@ impl Session {
     /// # Errors
     /// E0805 for a tensor of another session, E0206 for an integer that does not fit in 64 bits.
     pub fn set(&mut self, name: &str, value: impl IntoScript) -> Result<(), Error> {
+        // What is made and what goes here counts among the session's values.
+        let watch = self.host.watch.clone();
+        let _entered = watch.enter();
         let value = value.into_script(&self.host.rt).map_err(|diag| self.error(diag))?;
         self.scope.set_or_push(name, value);
         Ok(())

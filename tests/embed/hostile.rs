@@ -254,7 +254,7 @@ fn texts_do_not_overflow_the_parser() {
     }
     texts.push("1 + ".repeat(deep) + "1");
     texts.push("x.".repeat(deep) + "x");
-    texts.push("f()".to_string() + &".g()".repeat(deep));
+    texts.push(format!("f(){}", ".g()".repeat(deep)));
     texts.push("a".repeat(10 << 20));
     texts.push(format!("let x = {};", "9".repeat(1 << 20)));
     texts.push(format!("let x = \"{}\";", "x".repeat(3 << 20)));
@@ -265,7 +265,7 @@ fn texts_do_not_overflow_the_parser() {
     texts.push("// comment\n".repeat(65_000));
     texts.push(" ".repeat(70_000) + "1");
     texts.push("\u{feff}#!\u{0}\u{1}\u{7f}\u{202e}\u{1f600}".to_string());
-    texts.push("fn f(".to_string() + &"a,".repeat(10_000) + "b) { }");
+    texts.push(format!("fn f({}b) {{ }}", "a,".repeat(10_000)));
     texts.push((0..20_000).map(|i| format!("fn f{i}() {{ }} ")).collect());
     for text in &texts {
         let begun = Instant::now();

@@ -252,6 +252,8 @@ fn memory_has_limits_everywhere() {
         "E0804",
         "kept values count"
     );
+    assert_eq!(session.run_str("less", "half = ();").unwrap_err().code(), "E0804", "what is too much stays too much");
+    session.set("more", ()).unwrap();
     session.run_str("less", "half = ();").unwrap();
     session.run_str("again", "let more = \"\"; more.pad(3000000, 'x');").unwrap();
 }
