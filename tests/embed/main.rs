@@ -1,8 +1,6 @@
 //! The library as host programs use it.
 
 mod diagnostics;
-mod generator;
-mod hostile;
 mod library;
 mod server;
 mod simulation;
