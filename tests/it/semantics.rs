@@ -168,7 +168,7 @@ fn every_script_is_in_the_index() {
 fn any_request_for_memory_may_fail() {
     let text = std::fs::read_to_string(folder("fixtures").join("alloc_fault.rhai")).expect("a script");
     let run = |fault: Option<u64>| {
-        let mut builder = Session::builder().simulate_gpus(1);
+        let mut builder = Session::builder().all_files().simulate_gpus(1);
         if let Some(nth) = fault {
             let fault = tscript::script::session::PlannedFault::parse(&format!("alloc:{nth}@cuda:0"));
             builder = builder.simulate_fault(fault.expect("well formed"));
