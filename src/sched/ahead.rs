@@ -290,7 +290,7 @@ impl Runtime {
             && !gpus.faults.lock().may_alloc(to.device)
         {
             let report = self.with_home(to, |memory| memory.cache().out_of_memory(to.size_bytes));
-            return Err(memory::diagnose(&report, to.device));
+            return Err(memory::diagnose(&report, to.device, self.options.limit_of(to.device)));
         }
         let number = from.block.load(Ordering::Relaxed);
         let owner = to.writer.load(Ordering::Relaxed);
