@@ -22,7 +22,7 @@ pub fn read(source: &mut dyn Source) -> Result<Value> {
     cells.array(&[table.rows, table.columns]).map(Value::One)
 }
 
-/// An array [rows] for each column.
+/// An array `[rows]` for each column.
 pub fn read_columns(source: &mut dyn Source) -> Result<Value> {
     let mut columns: Vec<Cells> = Vec::new();
     let table = scan(source, |column, cell| {

@@ -1,6 +1,9 @@
 //! The library as host programs use it.
 
+mod cost;
 mod diagnostics;
+mod generator;
+mod hostile;
 mod library;
 mod server;
 mod simulation;
