@@ -1,5 +1,9 @@
 //! The program `tscript`; all of it is in `tools/`.
 
+/// A script makes and drops small values all the time.
+#[global_allocator]
+static HEAP: tscript::device::heap::Heap = tscript::device::heap::Heap;
+
 fn main() -> std::process::ExitCode {
     tscript::tools::main()
 }

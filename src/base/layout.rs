@@ -10,11 +10,22 @@ pub type Shape = SmallVec<[usize; 6]>;
 pub type Strides = SmallVec<[isize; 6]>;
 
 /// A strided window on a buffer, in elements.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(PartialEq, Eq, Hash, Debug, Default)]
 pub struct Layout {
     pub shape: Shape,
     pub strides: Strides,
     pub offset: usize,
+}
+
+impl Clone for Layout {
+    /// Not: derived. A small vector's own `clone` goes element by element.
+    fn clone(&self) -> Layout {
+        Layout {
+            shape: Shape::from_slice(&self.shape),
+            strides: Strides::from_slice(&self.strides),
+            offset: self.offset,
+        }
+    }
 }
 
 /// Number of elements of a shape; `None` when it does not fit.
@@ -133,10 +144,13 @@ impl Layout {
 
     /// One element of a dimension, which goes away.
     pub fn select(&self, dim: usize, index: usize) -> Layout {
-        let mut out = self.clone();
-        out.offset += index * self.strides[dim] as usize;
-        out.shape.remove(dim);
-        out.strides.remove(dim);
+        let mut out = Layout {
+            shape: Shape::from_slice(&self.shape[..dim]),
+            strides: Strides::from_slice(&self.strides[..dim]),
+            offset: self.offset + index * self.strides[dim] as usize,
+        };
+        out.shape.extend_from_slice(&self.shape[dim + 1..]);
+        out.strides.extend_from_slice(&self.strides[dim + 1..]);
         out
     }
 

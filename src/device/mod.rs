@@ -4,6 +4,7 @@ pub mod cache;
 pub mod clock;
 pub mod cuda;
 pub mod dlpack;
+pub mod heap;
 pub mod host_memory;
 pub mod lent;
 pub mod metered;

@@ -8,12 +8,24 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A strided window on raw memory. The pointer already includes the offset; strides count elements.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct RawView {
     pub ptr: *mut u8,
     pub dtype: DType,
     pub shape: Shape,
     pub strides: Strides,
+}
+
+impl Clone for RawView {
+    /// As `Layout`'s.
+    fn clone(&self) -> RawView {
+        RawView {
+            ptr: self.ptr,
+            dtype: self.dtype,
+            shape: Shape::from_slice(&self.shape),
+            strides: Strides::from_slice(&self.strides),
+        }
+    }
 }
 
 // SAFETY: a view is an address; whoever launches a kernel guarantees that the memory lives and is not

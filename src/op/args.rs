@@ -6,7 +6,6 @@ use crate::base::attr::{Attr, Ints};
 use crate::base::device_id::DeviceId;
 use crate::base::dtype::{DType, Scalar};
 use smallvec::SmallVec;
-use std::sync::Arc;
 
 /// The integer that stands for `()` in a list of integers (`Kind::OptInts`).
 pub const ABSENT: i64 = i64::MIN;
@@ -32,7 +31,7 @@ pub struct Args(pub SmallVec<[Arg; 6]>);
 
 impl Args {
     /// Fills up missing trailing arguments with the row's defaults.
-    pub fn complete(mut self, op: &'static Op) -> Args {
+    pub fn complete(&mut self, op: &'static Op) {
         for (at, param) in op.params.iter().enumerate() {
             if at == self.0.len() {
                 self.0.push(Arg::None);
@@ -41,7 +40,6 @@ impl Args {
                 self.0[at] = param.default.arg();
             }
         }
-        self
     }
 
     pub fn get(&self, at: usize) -> &Arg {
@@ -218,7 +216,7 @@ from! {
     &[i64] => |x| Arg::Attr(Attr::Ints(Ints::from_slice(x)));
     &[usize] => |x| Arg::Attr(Attr::Ints(x.iter().map(|&n| n as i64).collect()));
     Ints => |x| Arg::Attr(Attr::Ints(x));
-    &str => |x| Arg::Attr(Attr::Str(Arc::from(x)));
+    &'static str => |x| Arg::Attr(Attr::Str(x.into()));
     () => |_x| Arg::None;
 }
 

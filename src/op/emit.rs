@@ -5,7 +5,7 @@ use super::formula::Formula;
 use super::row::{Op, Save, Source};
 use super::tensor::{Meta, Tensor};
 use crate::args;
-use crate::base::attr::Attr;
+use crate::base::attr::{Attr, Attrs};
 use crate::base::device_id::DeviceId;
 use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
@@ -35,7 +35,7 @@ pub struct KernelCall {
     pub name: &'static str,
     pub host: HostFn,
     pub inputs: SmallVec<[Tensor; 4]>,
-    pub attrs: SmallVec<[Attr; 4]>,
+    pub attrs: Attrs,
     pub outputs: SmallVec<[OutSpec; 2]>,
     /// How many random values it draws.
     pub draws: u64,
@@ -51,7 +51,7 @@ impl KernelCall {
             name,
             host,
             inputs: SmallVec::new(),
-            attrs: SmallVec::new(),
+            attrs: Attrs::new(),
             outputs: SmallVec::new(),
             draws: 0,
             device: None,
@@ -111,6 +111,8 @@ impl KernelCall {
 pub trait Emit {
     /// Applies a row, with gradients recorded when the mode says so.
     fn apply(&mut self, op: &'static Op, args: Args) -> Result<Vec<Tensor>>;
+    /// As `apply`, for a row with one result.
+    fn one(&mut self, op: &'static Op, args: Args) -> Result<Tensor>;
     /// Applies the in-place form: writes the result into argument 0 and returns it.
     fn apply_inplace(&mut self, op: &'static Op, args: Args) -> Result<Tensor>;
     /// Queues one kernel. Not differentiated.
@@ -144,8 +146,7 @@ pub trait Emit {
 impl dyn Emit + '_ {
     /// Applies a row with one result.
     pub fn call(&mut self, op: &'static Op, args: Args) -> Result<Tensor> {
-        let mut results = self.apply(op, args)?;
-        Ok(results.swap_remove(0))
+        self.one(op, args)
     }
 
     pub fn full(&mut self, shape: &[usize], value: Scalar, like: &Meta) -> Result<Tensor> {
@@ -192,6 +193,10 @@ impl dyn Emit + '_ {
             .filter(|&dim| dim < lead || (shape[dim - lead] == 1 && from[dim] != 1))
             .map(|dim| dim as i64)
             .collect();
+        if dims.len() == lead && !dims.is_empty() {
+            // Only dims in front go: nothing is left to reshape.
+            return self.call(&super::rows::reduce::SUM, args![x, dims.as_slice(), false]);
+        }
         let summed = if dims.is_empty() {
             x.clone()
         } else {

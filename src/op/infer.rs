@@ -2,7 +2,7 @@
 
 use super::args::{Arg, Args};
 use super::row::{Op, Promote, ReduceType};
-use super::tensor::Tensor;
+use super::tensor::{Tensor, View};
 use crate::base::attr::Ints;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
@@ -11,11 +11,26 @@ use crate::base::layout::{self, Shape};
 use crate::base::limits::MAX_DIMS;
 use crate::fail;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// An operand of an element-wise node: a tensor or a number.
 pub enum Operand<'a> {
-    Tensor(&'a Tensor),
+    /// With its view, which is looked up once.
+    Tensor(&'a Tensor, Arc<View>),
     Number(Scalar),
+}
+
+impl<'a> Operand<'a> {
+    pub fn of(tensor: &'a Tensor) -> Operand<'a> {
+        Operand::Tensor(tensor, tensor.view())
+    }
+
+    pub fn view(&self) -> Option<&Arc<View>> {
+        match self {
+            Operand::Tensor(_, view) => Some(view),
+            Operand::Number(_) => None,
+        }
+    }
 }
 
 /// What an element-wise node computes.
@@ -35,7 +50,7 @@ pub fn operands<'a>(args: &'a Args, count: usize) -> Result<SmallVec<[Operand<'a
             break;
         }
         match args.get(at) {
-            Arg::Tensor(tensor) => list.push(Operand::Tensor(tensor)),
+            Arg::Tensor(tensor) => list.push(Operand::of(tensor)),
             Arg::Attr(_) => match args.scalar(at) {
                 Some(scalar) => list.push(Operand::Number(scalar)),
                 None => fail!(ARGUMENT_TYPE, "argument {} is neither a tensor nor a number", at + 1),
@@ -51,7 +66,7 @@ pub fn result_type(operands: &[Operand<'_>], default: DType) -> DType {
     let mut result = ResultType::default();
     for operand in operands {
         match operand {
-            Operand::Tensor(tensor) => result.tensor(tensor.dtype(), tensor.ndim()),
+            Operand::Tensor(_, view) => result.tensor(view.dtype, view.layout.ndim()),
             Operand::Number(scalar) => result.number(*scalar),
         }
     }
@@ -68,7 +83,7 @@ pub fn map(promote: Promote, operands: &[Operand<'_>], default: DType) -> Result
         Promote::NoBool | Promote::Difference => {
             let dtype = common();
             let bools = operands.iter().any(|operand| match operand {
-                Operand::Tensor(tensor) => tensor.dtype() == DType::Bool,
+                Operand::Tensor(_, view) => view.dtype == DType::Bool,
                 Operand::Number(scalar) => matches!(scalar, Scalar::Bool(_)),
             });
             if dtype == DType::Bool || (bools && promote == Promote::Difference) {
@@ -96,7 +111,7 @@ pub fn map(promote: Promote, operands: &[Operand<'_>], default: DType) -> Result
         Promote::FloatOnly => {
             // Numbers do not make an integer tensor float here.
             let tensors = operands.iter().filter_map(|operand| match operand {
-                Operand::Tensor(tensor) => Some(Operand::Tensor(tensor)),
+                Operand::Tensor(tensor, view) => Some(Operand::Tensor(tensor, view.clone())),
                 Operand::Number(_) => None,
             });
             let dtype = result_type(&tensors.collect::<SmallVec<[Operand<'_>; 4]>>(), default);
@@ -127,7 +142,8 @@ pub fn map(promote: Promote, operands: &[Operand<'_>], default: DType) -> Result
 
 /// The shape that all operands broadcast to.
 pub fn broadcast_all<'a>(shapes: impl IntoIterator<Item = &'a [usize]>) -> Result<Shape> {
-    let mut result = Shape::new();
+    let mut shapes = shapes.into_iter();
+    let mut result = shapes.next().map_or_else(Shape::new, Shape::from_slice);
     for shape in shapes {
         if result.as_slice() == shape {
             continue;

@@ -6,12 +6,13 @@ use super::row::Op;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::Diag;
 use crate::base::dtype::DType;
-use crate::base::layout::Layout;
+use crate::base::layout::{Layout, Shape};
 use crate::base::span::{Origin, Site};
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use std::any::Any;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Where a buffer's memory goes when the last handle is gone; implemented by the runtime.
 pub trait Home: Send + Sync {
@@ -92,7 +93,8 @@ impl Buffer {
 
     /// Notes who writes, for the message about a stale operand.
     pub fn write_by(&self, origin: Origin) {
-        self.version.fetch_add(1, Ordering::AcqRel);
+        // Only the thread that records writes: no other counts at the same time.
+        self.version.store(self.version.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
         self.writer.store((origin.user.0 as u64) << 32 | origin.inner.0 as u64, Ordering::Relaxed);
     }
 
@@ -118,7 +120,7 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         if self.has_memory() {
-            self.home.clone().release(self);
+            self.home.release(self);
         }
     }
 }
@@ -148,7 +150,7 @@ impl View {
     }
 
     pub fn meta(&self) -> Meta {
-        Meta { shape: self.layout.shape.clone(), dtype: self.dtype, device: self.buffer.device }
+        Meta { shape: Shape::from_slice(&self.layout.shape), dtype: self.dtype, device: self.buffer.device }
     }
 
     /// Does this view cover every byte of its buffer?
@@ -225,8 +227,13 @@ pub struct Auto {
 
 impl Tensor {
     pub fn new(view: Arc<View>, made: Origin) -> Tensor {
+        Tensor::of_held(Held::new(view), made)
+    }
+
+    /// A handle that takes over another's count.
+    pub fn of_held(held: Held, made: Origin) -> Tensor {
         Tensor(Arc::new(Cell {
-            view: Mutex::new(Held::new(view)),
+            view: Mutex::new(held),
             tracked: AtomicBool::new(false),
             auto: Mutex::new(Auto::default()),
             made,
@@ -250,8 +257,8 @@ impl Tensor {
         self.0.view.lock().0.buffer.device
     }
 
-    pub fn shape(&self) -> crate::base::layout::Shape {
-        self.0.view.lock().0.layout.shape.clone()
+    pub fn shape(&self) -> Shape {
+        Shape::from_slice(&self.0.view.lock().0.layout.shape)
     }
 
     pub fn ndim(&self) -> usize {
@@ -297,6 +304,7 @@ pub enum Edge {
 }
 
 /// An operand kept for a gradient rule.
+#[derive(Clone)]
 pub struct Saved {
     pub held: Held,
     pub version: u32,
@@ -305,19 +313,28 @@ pub struct Saved {
 }
 
 /// How a saved operand is connected, for gradients of gradients.
+#[derive(Clone, Copy)]
 pub enum SavedEdge {
     None,
-    Edge(Edge),
+    /// As the operand in this gradient slot of the node that saves it.
+    Input(usize),
     /// It is output `n` of the very node that saves it.
     Output(usize),
 }
 
 /// Shape, dtype and device of an operand, always known to a rule.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Meta {
-    pub shape: crate::base::layout::Shape,
+    pub shape: Shape,
     pub dtype: DType,
     pub device: DeviceId,
+}
+
+impl Clone for Meta {
+    /// As `Layout`'s.
+    fn clone(&self) -> Meta {
+        Meta { shape: Shape::from_slice(&self.shape), dtype: self.dtype, device: self.device }
+    }
 }
 
 impl Meta {
@@ -332,11 +349,11 @@ pub struct GradNode {
     /// Arguments with the tensors taken out.
     pub args: Args,
     /// One for each gradient slot (see `row::GradRule`); none where a number stood.
-    pub inputs: Vec<Option<Meta>>,
-    pub outputs: Vec<Meta>,
-    pub edges: Vec<Option<Edge>>,
+    pub inputs: SmallVec<[Option<Meta>; 2]>,
+    pub outputs: SmallVec<[Meta; 1]>,
+    pub edges: Edges,
     /// What the row's `saves` lists, in that order; taken by the first backward unless the graph is retained.
-    pub saved: Mutex<Option<Vec<Option<Saved>>>>,
+    pub saved: Mutex<Option<SavedList>>,
     /// Order of recording; backward runs the highest first.
     pub sequence: u64,
     /// Slot of the stream that the operation was queued on.
@@ -345,8 +362,15 @@ pub struct GradNode {
     /// For an in-place change of a view: the base's history before, and where the view lies in it.
     pub slice: Option<SliceOf>,
     /// Results that want to keep their gradient (`retain_grad`).
-    pub retained: Mutex<Vec<(usize, std::sync::Weak<Cell>)>>,
+    pub retained: OnceLock<Retained>,
 }
+
+/// Which results they are, and their handles.
+pub type Retained = Mutex<Vec<(usize, std::sync::Weak<Cell>)>>;
+/// One for each gradient slot; none where no gradient goes on.
+pub type Edges = SmallVec<[Option<Edge>; 2]>;
+/// One for each entry of the row's `saves`; none for what was not there.
+pub type SavedList = SmallVec<[Option<Saved>; 2]>;
 
 /// PyTorch's CopySlices: an in-place operation on a part of a base.
 pub struct SliceOf {
@@ -370,16 +394,11 @@ impl Drop for GradNode {
             if let Some(Edge::Node(next, _)) = node.slice.as_mut().and_then(|slice| slice.base_edge.take()) {
                 stack.push(next);
             }
-            for saved in node.saved.get_mut().take().into_iter().flatten().flatten() {
-                if let SavedEdge::Edge(Edge::Node(next, _)) = saved.edge {
-                    stack.push(next);
-                }
-            }
         };
         take(self, &mut stack);
-        while let Some(next) = stack.pop() {
-            if let Ok(mut node) = Arc::try_unwrap(next) {
-                take(&mut node, &mut stack);
+        while let Some(mut next) = stack.pop() {
+            if let Some(node) = Arc::get_mut(&mut next) {
+                take(node, &mut stack);
             }
         }
     }

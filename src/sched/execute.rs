@@ -3,12 +3,13 @@
 use super::each;
 use super::ledger::Outcome;
 use super::node::{Input, Node, Work};
-use super::plan::{Fused, Plan, ScalarRef, Step, view_of};
+use super::plan::{Fused, Operands, Plan, ScalarRef, Step, view_of};
 use super::runtime::{Runtime, State, threads};
 use super::stream::HOST;
 use super::touch;
 use crate::base::diag::Diag;
 use crate::base::dtype::{DType, Scalar};
+use crate::base::layout::{Shape, Strides};
 use crate::base::span::Origin;
 use crate::device::queues::Point;
 use crate::kernel::abi::{Call, Faults, RawView};
@@ -24,7 +25,7 @@ impl Runtime {
     pub(super) fn run_on_host(&self, state: &mut State, nodes: &[Node], plan: &mut Plan) {
         let mut outcome = Outcome { faults: Vec::new(), skipped: Vec::new(), reached: None };
         let held = state.ledger.untold.iter().any(|untold| untold.slot == HOST);
-        for (step, last_uses) in plan.steps.iter_mut().zip(&plan.last_uses) {
+        for ((step, last_uses), operands) in plan.steps.iter_mut().zip(&plan.last_uses).zip(&mut plan.operands) {
             let start = self.trace.begin();
             let begun = self.time_now();
             let mut is_left_out = false;
@@ -34,7 +35,7 @@ impl Runtime {
                     is_left_out = true;
                 }
                 Step::Fused(fused) => self.run_fused(nodes, fused, &mut outcome.faults),
-                Step::Kernel(at) => self.run_kernel(nodes, *at, &mut outcome.faults),
+                Step::Kernel(at) => self.run_kernel(nodes, *at, operands, &mut outcome.faults),
                 Step::Each(step) => self.run_each(nodes, step.node, &mut outcome.faults),
             }
             self.trace.pass(crate::base::device_id::DeviceId::Cpu, nodes, step, start);
@@ -99,20 +100,20 @@ impl Runtime {
         true
     }
 
-    fn run_kernel(&self, nodes: &[Node], at: usize, faults: &mut Found) {
+    fn run_kernel(&self, nodes: &[Node], at: usize, kept: &mut Option<Operands>, faults: &mut Found) {
         let node = &nodes[at];
         let Work::Kernel { host, attrs, seed, offset, .. } = &node.work else { unreachable!("a kernel step") };
-        let Some((inputs, outputs)) = self.operands(node, at, faults) else { return };
+        if !node.reads().chain(&node.outputs).all(|view| self.ensure(view, node, at, faults)) {
+            return;
+        }
+        let Operands { inputs, outputs } = kept.get_or_insert_with(|| Operands {
+            inputs: node.reads().map(raw).collect(),
+            outputs: node.outputs.iter().map(raw).collect(),
+        });
+        inputs.iter_mut().zip(node.reads()).for_each(|(raw, view)| raw.ptr = view.ptr());
+        outputs.iter_mut().zip(&node.outputs).for_each(|(raw, view)| raw.ptr = view.ptr());
         let slot = Faults::default();
-        let call = Call {
-            inputs: &inputs,
-            outputs: &outputs,
-            attrs,
-            threads: threads(),
-            faults: &slot,
-            seed: *seed,
-            offset: *offset,
-        };
+        let call = Call { inputs, outputs, attrs, threads: threads(), faults: &slot, seed: *seed, offset: *offset };
         touch::run_kernel(*host, &call);
         if let Some(found) = slot.take() {
             faults.push((at, self.diagnose(found, node, "cpu")));
@@ -148,15 +149,15 @@ fn raw(view: &Arc<View>) -> RawView {
     RawView {
         ptr: view.ptr(),
         dtype: view.dtype,
-        shape: view.layout.shape.clone(),
-        strides: view.layout.strides.clone(),
+        shape: Shape::from_slice(&view.layout.shape),
+        strides: Strides::from_slice(&view.layout.strides),
     }
 }
 
 /// A table entry as raw bits.
 fn scalar_bits(nodes: &[Node], scalar: ScalarRef) -> u64 {
-    let random = |node: usize, input: u8| match nodes[node].inputs[input as usize] {
-        Input::Random { seed, offset, low, range, .. } => [seed, offset, low as u64, range],
+    let random = |node: usize, input: u8| match &nodes[node].inputs[input as usize] {
+        Input::Random(drawn) => [drawn.seed, drawn.offset, drawn.low as u64, drawn.range],
         _ => [0; 4],
     };
     match scalar {

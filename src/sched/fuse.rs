@@ -125,15 +125,16 @@ impl Builder {
                 self.instrs.push(Instr::Position { out });
                 self.cast(out, DType::I64, dtype)
             }
-            Input::Random { draw, .. } => {
+            Input::Random(drawn) => {
+                let draw = drawn.draw;
                 let seed = self.scalars.len() as u16;
                 let input = input as u8;
                 self.scalars.extend([ScalarRef::Seed { node, input }, ScalarRef::Offset { node, input }]);
-                if matches!(draw, Draw::Integer) {
+                if draw == Draw::Integer {
                     self.scalars.extend([ScalarRef::Low { node, input }, ScalarRef::Range { node, input }]);
                 }
                 let out = self.reg(class);
-                self.instrs.push(Instr::Random { draw: *draw, class, seed, out });
+                self.instrs.push(Instr::Random { draw, class, seed, out });
                 self.rounded(out, class, dtype)
             }
         }

@@ -4,83 +4,125 @@
 //! scalars, kernels' attributes, random offsets, addresses; those are looked up in the nodes at each run.
 
 use super::node::{Input, Node, Work};
-use crate::op::tensor::{Buffer, View};
+use crate::op::tensor::View;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::atomic::Ordering;
 
 /// 128 bits, so that two windows never share a key by accident.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Key(u64, u64);
 
-impl Key {
-    /// One multiplication that keeps both halves (wyhash's mixing step).
-    #[inline(always)]
-    fn push(&mut self, value: u64) {
-        let fold = |x: u64, k: u64| {
-            let wide = x as u128 * k as u128;
-            (wide as u64) ^ (wide >> 64) as u64
-        };
-        self.0 = fold(self.0 ^ value, 0x9E37_79B9_7F4A_7C15).wrapping_add(value);
-        self.1 = fold(self.1.rotate_left(23) ^ value, 0xD6E8_FEB8_6659_FD93).wrapping_add(1);
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0);
     }
 }
 
-/// The key of a window.
-pub fn of(nodes: &[Node]) -> Key {
+/// A key is a hash already.
+#[derive(Default)]
+pub struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.0 = self.0 << 8 | byte as u64);
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+}
+
+/// Plans by key.
+pub type ByKey<T> = HashMap<Key, T, BuildHasherDefault<AsItIs>>;
+
+impl Key {
+    /// Two independent halves: wyhash's mixing step, and a multiplication that loses nothing.
+    #[inline(always)]
+    fn push(&mut self, value: u64) {
+        let wide = (self.0 ^ value) as u128 * 0x9E37_79B9_7F4A_7C15;
+        self.0 = ((wide as u64) ^ (wide >> 64) as u64).wrapping_add(value);
+        self.1 = (self.1 ^ value).wrapping_mul(0xD6E8_FEB8_6659_FD93).rotate_left(29);
+    }
+}
+
+/// The key of a window. `offsets` is working space.
+pub fn of(nodes: &[Node], offsets: &mut Vec<usize>) -> Key {
     let mut key = Key(0x243F_6A88_85A3_08D3, nodes.len() as u64);
-    let mut seen: Vec<(&Buffer, usize)> = Vec::with_capacity(2 * nodes.len());
+    offsets.clear();
     for node in nodes {
-        key.push(node.guarded as u64);
-        push_work(&mut key, &node.work);
+        push_work(&mut key, &node.work, node.guarded);
         for input in &node.inputs {
             match input {
-                Input::View(view) => push_view(&mut key, &mut seen, view),
+                Input::View(view) => push_view(&mut key, offsets, view),
                 Input::Scalar(_) => key.push(1),
                 Input::Position => key.push(2),
-                Input::Random { draw, .. } => key.push(3 + *draw as u64),
+                Input::Random(drawn) => key.push(3 + drawn.draw as u64),
             }
         }
         for view in &node.outputs {
-            push_view(&mut key, &mut seen, view);
+            push_view(&mut key, offsets, view);
         }
     }
-    for (buffer, _) in seen {
-        key.push(buffer.is_live() as u64);
+    // Who can see the buffers, in the order in which they were met.
+    let (mut live, mut count) = (0u64, 0);
+    for view in nodes.iter().flat_map(|node| node.reads().chain(&node.outputs)) {
+        let buffer = &*view.buffer;
+        if buffer.mark.load(Ordering::Relaxed) == 0 {
+            continue;
+        }
         buffer.mark.store(0, Ordering::Relaxed);
+        live = live << 1 | buffer.is_live() as u64;
+        count += 1;
+        if count % 64 == 0 {
+            key.push(live);
+        }
     }
+    key.push(live);
     key
 }
 
-fn push_work(key: &mut Key, work: &Work) {
+fn push_work(key: &mut Key, work: &Work, guarded: bool) {
+    let guarded = (guarded as u64) << 63;
     match work {
         Work::Map { function, args, result, divisor } => {
             key.push(function.map_or(0, |function| function as *const _ as u64));
             let types = args.iter().fold(*result as u64, |all, &dtype| all << 8 | dtype as u64);
-            key.push(types << 8 | divisor.map_or(0xFF, |at| at as u64));
+            key.push(types << 8 | divisor.map_or(0xFF, |at| at as u64) | guarded);
         }
         Work::Reduce { kind, dims, keepdim, compute } => {
-            key.push(0x52 << 32 | *dims as u64);
+            key.push(0x52 << 32 | *dims as u64 | guarded);
             key.push((*kind as u64) << 16 | (*keepdim as u64) << 8 | *compute as u64);
         }
-        Work::Kernel { host, .. } => key.push(*host as usize as u64),
-        Work::Each { each, .. } => each.key.iter().for_each(|&half| key.push(half)),
+        Work::Kernel { host, .. } => key.push(*host as usize as u64 | guarded),
+        Work::Each { each, .. } => {
+            key.push(5 | guarded);
+            each.key.iter().for_each(|&half| key.push(half));
+        }
         Work::Transfer => key.push(4),
     }
 }
 
-fn push_view<'a>(key: &mut Key, seen: &mut Vec<(&'a Buffer, usize)>, view: &'a View) {
+fn push_view(key: &mut Key, offsets: &mut Vec<usize>, view: &View) {
     let buffer = &*view.buffer;
     let mark = match buffer.mark.load(Ordering::Relaxed) {
         0 => {
-            seen.push((buffer, view.layout.offset));
-            buffer.mark.store(seen.len() as u32, Ordering::Relaxed);
-            seen.len()
+            offsets.push(view.layout.offset);
+            buffer.mark.store(offsets.len() as u32, Ordering::Relaxed);
+            offsets.len()
         }
         mark => mark as usize,
     };
     // Where in the buffer only counts between views of the same window.
-    let offset = view.layout.offset.wrapping_sub(seen[mark - 1].1);
-    key.push((mark as u64) << 32 | (view.dtype as u64) << 8 | view.layout.ndim() as u64);
-    key.push(offset as u64);
+    let offset = view.layout.offset.wrapping_sub(offsets[mark - 1]) as u64;
+    key.push((mark as u64) << 32 | (view.dtype as u64) << 8 | view.layout.ndim() as u64 | ((offset != 0) as u64) << 31);
+    if offset != 0 {
+        key.push(offset);
+    }
     for (&size, &stride) in view.layout.shape.iter().zip(&view.layout.strides) {
         key.push((size as u64).rotate_left(32) ^ stride as u64);
     }

@@ -1,7 +1,7 @@
 //! A node: one use of an operation, recorded and not yet run.
 
 use super::each::EachProgram;
-use crate::base::attr::Attr;
+use crate::base::attr::Attrs;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::span::Origin;
 use crate::kernel::abi::HostFn;
@@ -17,14 +17,18 @@ pub enum Input {
     Scalar(Scalar),
     /// Row-major position of the element.
     Position,
-    Random {
-        draw: Draw,
-        seed: u64,
-        offset: u64,
-        /// Of `Draw::Integer`: the values are those of [low, low + range).
-        low: i64,
-        range: u64,
-    },
+    Random(Box<Drawn>),
+}
+
+/// Random values.
+#[derive(Clone, Copy, Debug)]
+pub struct Drawn {
+    pub draw: Draw,
+    pub seed: u64,
+    pub offset: u64,
+    /// Of `Draw::Integer`: the values are those of [low, low + range).
+    pub low: i64,
+    pub range: u64,
 }
 
 impl Input {
@@ -61,7 +65,7 @@ pub enum Work {
     },
     Kernel {
         host: HostFn,
-        attrs: SmallVec<[Attr; 4]>,
+        attrs: Attrs,
         seed: u64,
         offset: u64,
     },

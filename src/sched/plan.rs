@@ -23,6 +23,14 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// For each step the operands whose buffer it is the last to use: candidates for release.
     pub last_uses: Vec<SmallVec<[(u32, Operand); 4]>>,
+    /// For each step, once it ran on the host: a kernel's operands, of which only the addresses change from run to run.
+    pub operands: Vec<Option<Operands>>,
+}
+
+/// A kernel's operands as it sees them.
+pub struct Operands {
+    pub inputs: Vec<RawView>,
+    pub outputs: Vec<RawView>,
 }
 
 pub enum Step {
@@ -136,7 +144,8 @@ pub fn plan(nodes: &[Node], live: impl Fn(&Buffer) -> bool) -> Plan {
         })
         .collect();
     let last_uses = last_uses(nodes, &groups);
-    Plan { steps, last_uses }
+    let operands = groups.iter().map(|_| None).collect();
+    Plan { steps, last_uses, operands }
 }
 
 fn group(nodes: &[Node]) -> Vec<Group> {

@@ -3,7 +3,7 @@
 use super::ahead::Offers;
 use super::device_set::{Gpus, host_memory};
 use super::each::EachProgram;
-use super::key::{self, Key};
+use super::key::{self, ByKey};
 use super::ledger::{Ledger, Untold};
 use super::memory::{self, Memory};
 use super::node::Node;
@@ -77,6 +77,8 @@ pub struct Runtime {
     default_float: AtomicU8,
     /// Place in `MatmulPrecision::ALL`.
     matmul_precision: AtomicU8,
+    /// Bytes of a result on the host that is not even counted: a window full of them is small.
+    tiny_bytes: usize,
     /// Nodes recorded so far; windows flushed so far.
     pub recorded: AtomicU64,
     pub flushes: AtomicU64,
@@ -102,7 +104,9 @@ pub struct State {
     pub(super) clocks: Clocks,
     pub(super) reported: Reported,
     rng: Generator,
-    plans: HashMap<Key, Plan>,
+    plans: ByKey<Plan>,
+    /// Working space of `key::of`.
+    offsets: Vec<usize>,
 }
 
 /// Nodes of one stream that were recorded and not yet run.
@@ -170,6 +174,7 @@ impl Runtime {
             in_use: true,
         };
         let timeline = options.profile.then(Box::default);
+        let tiny_bytes = SMALL_BYTES.min(options.host_limit / 64) / options.window_nodes.max(1);
         Arc::new_cyclic(|me| Runtime {
             host: Mutex::new(host_memory(options.host_limit)),
             state: Mutex::new(State {
@@ -181,7 +186,8 @@ impl Runtime {
                 clocks,
                 reported: Reported::default(),
                 rng: Generator::new(options.seed),
-                plans: HashMap::new(),
+                plans: ByKey::default(),
+                offsets: Vec::new(),
             }),
             options,
             placement: Mutex::default(),
@@ -198,6 +204,7 @@ impl Runtime {
             grad_enabled: AtomicBool::new(true),
             default_float: AtomicU8::new(DType::F32 as u8),
             matmul_precision: AtomicU8::new(MatmulPrecision::Highest as u8),
+            tiny_bytes,
             recorded: AtomicU64::new(0),
             flushes: AtomicU64::new(0),
             host_runs: AtomicU64::new(0),
@@ -283,12 +290,17 @@ impl Runtime {
 
     /// A buffer that will get memory when it is first written.
     pub fn buffer(&self, device: DeviceId, size_bytes: usize, pinned: bool) -> Arc<Buffer> {
+        self.buffer_at(self.shared(), device, size_bytes, pinned)
+    }
+
+    /// As `buffer`, for a caller that holds the runtime: `home` is it.
+    pub fn buffer_at(&self, home: Arc<dyn Home>, device: DeviceId, size_bytes: usize, pinned: bool) -> Arc<Buffer> {
         Arc::new(Buffer {
             id: self.next_buffer.fetch_add(1, Ordering::Relaxed),
             device,
             size_bytes,
             pinned,
-            home: self.shared(),
+            home,
             address: AtomicUsize::new(0),
             block: AtomicU64::new(0),
             handles: AtomicU32::new(0),
@@ -340,6 +352,9 @@ impl Runtime {
 
     /// Admission: large results get their memory at the call, so that out of memory can be caught there.
     pub fn admit(&self, buffer: &Buffer) -> Result<()> {
+        if buffer.size_bytes <= self.tiny_bytes && buffer.device == DeviceId::Cpu {
+            return Ok(());
+        }
         let slot = self.slot_of(buffer.device);
         let mut state = self.state.lock();
         let window = &mut state.windows[slot as usize];
@@ -431,11 +446,11 @@ impl Runtime {
     }
 
     fn record_node(&self, mut node: Node) -> Result<()> {
-        (node.number, node.trail) = (self.next_number(), self.trail());
         let device = node.outputs[0].buffer.device;
         let slot = self.slot_of(device);
         let mut state = self.state.lock();
         let state = &mut *state;
+        (node.number, node.trail) = (self.next_number(), self.trail());
         if slot != HOST {
             self.check_device(device)?;
             self.watch(state, slot, &node)?;
@@ -447,7 +462,9 @@ impl Runtime {
                 if pending != 0 {
                     self.run_window(state, pending - 1);
                 }
-                view.buffer.pending.store(own, Ordering::SeqCst);
+                // Only GPUs' memory goes back while work is pending: see `Held`.
+                let order = if slot == HOST { Ordering::Release } else { Ordering::SeqCst };
+                view.buffer.pending.store(own, order);
             }
         }
         node.outputs.iter().for_each(|output| output.buffer.write_by(node.origin));
@@ -529,7 +546,7 @@ impl Runtime {
         self.flushes.fetch_add(1, Ordering::Relaxed);
         self.trace.window();
         let nodes = std::mem::take(&mut window.nodes);
-        let key = key::of(&nodes);
+        let key = key::of(&nodes, &mut state.offsets);
         let known = state.plans.remove(&key);
         let mut plan = known.unwrap_or_else(|| plan::plan(&nodes, |buffer| buffer.is_live()));
         if slot == HOST {
@@ -557,8 +574,12 @@ pub(super) fn end_pending(nodes: &[Node]) {
     for node in nodes {
         for view in node.reads().chain(&node.outputs) {
             let buffer = &view.buffer;
+            if !buffer.device.is_cuda() {
+                buffer.pending.store(0, Ordering::Release);
+                continue;
+            }
             buffer.pending.store(0, Ordering::SeqCst);
-            if buffer.device.is_cuda() && buffer.handles.load(Ordering::SeqCst) == 0 && buffer.has_memory() {
+            if buffer.handles.load(Ordering::SeqCst) == 0 && buffer.has_memory() {
                 buffer.home.release(buffer);
             }
         }

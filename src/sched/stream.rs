@@ -108,7 +108,7 @@ pub struct Moment {
 pub struct Event {
     pub timing: bool,
     pub made: Origin,
-    moment: Mutex<Option<Moment>>,
+    moment: Mutex<Option<Arc<Moment>>>,
 }
 
 impl Event {
@@ -116,7 +116,7 @@ impl Event {
         Event { timing, made, moment: Mutex::new(None) }
     }
 
-    pub fn moment(&self) -> Option<Moment> {
+    pub fn moment(&self) -> Option<Arc<Moment>> {
         self.moment.lock().clone()
     }
 }
@@ -298,7 +298,7 @@ impl Runtime {
     pub fn record_event(&self, event: &Event, stream: &StreamHandle) -> Result<()> {
         self.check_own(stream)?;
         let moment = self.moment(&mut self.state.lock(), stream.slot, event.timing);
-        *event.moment.lock() = Some(moment);
+        *event.moment.lock() = Some(Arc::new(moment));
         Ok(())
     }
 

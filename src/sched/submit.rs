@@ -9,7 +9,7 @@ use super::plan::{Plan, Step, view_of};
 use super::runtime::{Runtime, State, end_pending, threads};
 use super::timeline::{self, Part, Timing};
 use super::touch;
-use crate::base::attr::Attr;
+use crate::base::attr::Attrs;
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Focus};
@@ -37,7 +37,7 @@ enum Ready {
     },
     Kernel {
         host: HostFn,
-        attrs: SmallVec<[Attr; 4]>,
+        attrs: Attrs,
         inputs: Vec<RawView>,
         outputs: Vec<RawView>,
         seed: u64,

@@ -10,7 +10,7 @@ use crate::op::emit::Emit;
 use crate::op::row::{CallForm, Default, Kind, Lower, Op, Promote};
 use crate::op::table;
 use crate::op::tensor::Meta;
-use crate::tensor::engine::{Engine, describe};
+use crate::tensor::engine::{Engine, Results, describe};
 use rhai::{Dynamic, FuncRegistration, Map, Module, NativeCallContext, RhaiFunc};
 use std::any::TypeId;
 use std::collections::BTreeSet;
@@ -110,30 +110,32 @@ fn call(host: &Host, context: &NativeCallContext, op: &'static Op, form: Form, v
 /// `add(2, 3)`: a row that takes a tensor or a number first wants one tensor at least.
 fn some_tensor(op: &Op, args: &Args) -> Result<()> {
     let first = op.params.first().is_some_and(|p| p.kind == Kind::Operand && p.default == Default::Required);
-    if first && args.tensors().is_empty() {
+    if first && !args.0.iter().any(|arg| matches!(arg, Arg::Tensor(_))) && args.tensors().is_empty() {
         crate::fail!(ARGUMENT_TYPE, "at least one argument must be a tensor");
     }
     Ok(())
 }
 
-fn run(host: &Host, context: &NativeCallContext, op: &'static Op, form: Form, args: Args) -> Native {
+fn run(host: &Host, context: &NativeCallContext, op: &'static Op, form: Form, mut args: Args) -> Native {
     let mut engine = host.engine(context);
-    match apply(&mut engine, op, form, &args) {
+    match apply(&mut engine, op, form, &mut args) {
         Ok(value) => Ok(value),
         Err(diag) => Err(host.raise(context, told(op.name, form, diag, Some(&args)), "")),
     }
 }
 
-fn apply(engine: &mut Engine, op: &'static Op, form: Form, args: &Args) -> Result<Dynamic> {
+fn apply(engine: &mut Engine, op: &'static Op, form: Form, args: &mut Args) -> Result<Dynamic> {
     if form == Form::InPlace {
         return engine.apply_inplace(op, args.clone()).map(Dynamic::from);
     }
-    let mut results = engine.apply(op, args.clone())?;
+    let is_array = matches!(op.results, [name] if is_array(op, args, name));
+    args.complete(op);
+    let mut results = engine.results(op, args)?;
     if op.truth {
         return crate::tensor::observe::truth(&engine.rt, &results[0]).map(Dynamic::from_bool);
     }
     Ok(match op.results {
-        [name] if is_array(op, args, name) => array(results),
+        _ if is_array => array(results),
         // A row whose results depend on its arguments: `max(x)` and `max(x, dim)`.
         _ if results.len() == 1 => Dynamic::from(results.swap_remove(0)),
         [] => array(results),
@@ -142,10 +144,10 @@ fn apply(engine: &mut Engine, op: &'static Op, form: Form, args: &Args) -> Resul
 }
 
 /// Results by name; a last name that ends in `[]` takes what is left.
-fn named(names: &[&str], mut results: Vec<Tensor>) -> Dynamic {
+fn named(names: &[&str], mut results: Results) -> Dynamic {
     let mut map = Map::new();
     if let Some(name) = names.last().and_then(|last| last.strip_suffix("[]")) {
-        let rest = results.split_off((names.len() - 1).min(results.len()));
+        let rest = results.drain((names.len() - 1).min(results.len())..).collect();
         map.insert(name.into(), array(rest));
     }
     for (name, tensor) in names.iter().zip(results) {
@@ -154,7 +156,7 @@ fn named(names: &[&str], mut results: Vec<Tensor>) -> Dynamic {
     Dynamic::from(map)
 }
 
-fn array(results: Vec<Tensor>) -> Dynamic {
+fn array(results: Results) -> Dynamic {
     Dynamic::from(results.into_iter().map(Dynamic::from).collect::<rhai::Array>())
 }
 

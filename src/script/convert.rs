@@ -2,7 +2,7 @@
 
 use super::host::Host;
 use super::value::{DTypeValue, DeviceValue, Tensor};
-use crate::base::attr::{Attr, Ints};
+use crate::base::attr::{Attr, Ints, Text};
 use crate::base::code;
 use crate::base::device_id::{DeviceId, DeviceSpec};
 use crate::base::diag::{Diag, Result};
@@ -222,7 +222,7 @@ fn argument(host: &Host, kind: Kind, value: &Dynamic) -> Result<Arg> {
         Kind::IntOrInts => int_or_ints(host, value)?,
         Kind::Axes => axes(host, value)?,
         Kind::NumberOrText => match value.read_lock::<rhai::ImmutableString>() {
-            Some(text) => Attr::Str(Arc::from(text.as_str())),
+            Some(text) => Attr::Str(Text::Given(Arc::from(text.as_str()))),
             None => Attr::Scalar(number(host, value)?),
         },
         Kind::Floats => Attr::Floats(floats(host, value)?),
@@ -232,7 +232,7 @@ fn argument(host: &Host, kind: Kind, value: &Dynamic) -> Result<Arg> {
         Kind::IntsOrTensors => Attr::Ints(ints(host, value)?),
         Kind::Str(choices) => word(value, choices)?,
         Kind::Text => match value.read_lock::<rhai::ImmutableString>() {
-            Some(text) => Attr::Str(Arc::from(text.as_str())),
+            Some(text) => Attr::Str(Text::Given(Arc::from(text.as_str()))),
             None => return Err(wanted("a string", value)),
         },
         Kind::DType => Attr::DType(dtype(value)?),
@@ -353,8 +353,8 @@ fn word(value: &Dynamic, choices: &'static [&'static str]) -> Result<Attr> {
     let Some(text) = value.read_lock::<rhai::ImmutableString>() else {
         return Err(wanted("a string", value));
     };
-    if choices.contains(&text.as_str()) {
-        return Ok(Attr::Str(Arc::from(text.as_str())));
+    if let Some(&choice) = choices.iter().find(|choice| **choice == text.as_str()) {
+        return Ok(Attr::Str(choice.into()));
     }
     let list = choices.iter().map(|c| format!("\"{c}\"")).collect::<Vec<_>>().join(", ");
     let diag = Diag::error(code::VALUE, format!("unknown value \"{}\"", text.as_str()));

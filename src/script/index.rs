@@ -94,6 +94,10 @@ fn get(host: &Host, context: &NativeCallContext, x: &Tensor, at: &Dynamic) -> Rh
     host.call(context, |engine| index::get(engine, x, items(at)?)).map(Dynamic::from)
 }
 
+fn element(host: &Host, context: &NativeCallContext, x: &Tensor, at: i64) -> RhaiResult {
+    host.call(context, |engine| index::element(engine, x, at)).map(Dynamic::from)
+}
+
 fn set(host: &Host, context: &NativeCallContext, x: &Tensor, at: &Dynamic, value: &Dynamic) -> RhaiResult {
     host.call(context, |engine| {
         let value: Arg = match value.read_lock::<Tensor>() {
@@ -109,13 +113,17 @@ fn set(host: &Host, context: &NativeCallContext, x: &Tensor, at: &Dynamic, value
 }
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    let getter = |host: &Host, context: &NativeCallContext, x: &Tensor, at: Dynamic| match at.as_int() {
+        Ok(at) => element(host, context, x, at),
+        Err(_) => get(host, context, x, &at),
+    };
     macro_rules! indexers {
         ($($type:ty),*) => {$(
             let shared = host.clone();
             FuncRegistration::new_index_getter().set_into_module(
                 &mut module.module,
                 move |context: NativeCallContext, x: &mut Tensor, at: $type| -> RhaiResult {
-                    get(&shared, &context, x, &Dynamic::from(at))
+                    getter(&shared, &context, x, Dynamic::from(at))
                 },
             );
             let shared = host.clone();

@@ -345,7 +345,7 @@ fn gradients(module: &mut Natives, host: &Arc<Host>) {
     method(module, host, "retain_grad", 1, |_, _, x, _| {
         let auto = x.0.auto.lock();
         if let Some((node, output)) = &auto.edge {
-            node.retained.lock().push((*output, Arc::downgrade(&x.0)));
+            node.retained.get_or_init(Default::default).lock().push((*output, Arc::downgrade(&x.0)));
         }
         Ok(Dynamic::UNIT)
     });

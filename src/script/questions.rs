@@ -165,7 +165,7 @@ fn promotion(module: &mut Natives, host: &Arc<Host>) {
         let mut operands = Vec::new();
         for (tensor, value) in tensors.iter().zip(values) {
             operands.push(match (tensor, convert::scalar(value)) {
-                (Some(tensor), _) => Operand::Tensor(tensor),
+                (Some(tensor), _) => Operand::of(tensor),
                 (None, Some(number)) => Operand::Number(number),
                 (None, None) => {
                     fail!(ARGUMENT_TYPE, "tensors or numbers are wanted, not {}", convert::type_name(value))

@@ -2,13 +2,14 @@
 //! is waited for, and the elements of its operands are looked at before it and after it.
 
 use super::engine::Engine;
+use super::grad::Outgoing;
 use super::observe::element;
 use crate::base::attr::Attr;
 use crate::base::code;
 use crate::base::diag::{Diag, Focus, Result};
 use crate::op::args::{Arg, Args};
 use crate::op::row::Op;
-use crate::op::tensor::{Edge, GradNode, Tensor, View};
+use crate::op::tensor::{GradNode, Tensor, View};
 use std::sync::Arc;
 
 /// Whether the results of this call are to be looked at: it is no part of another, and all its inputs are finite.
@@ -42,12 +43,7 @@ pub fn of_backward(e: &Engine, node: &GradNode, grads: &[Option<Tensor>]) -> boo
 }
 
 /// The step has made these gradients.
-pub fn after_backward(
-    e: &Engine,
-    node: &GradNode,
-    inputs_finite: bool,
-    out: Vec<(Edge, Tensor)>,
-) -> Result<Vec<(Edge, Tensor)>> {
+pub fn after_backward(e: &Engine, node: &GradNode, inputs_finite: bool, out: Outgoing) -> Result<Outgoing> {
     if !inputs_finite {
         return Ok(out);
     }

@@ -17,11 +17,14 @@ use crate::op::formula::Formula;
 use crate::op::infer::{self, Operand};
 use crate::op::row::{Lower, Op, Promote, ReduceType, Source};
 use crate::op::tensor::{Held, Meta, Tensor, View};
-use crate::sched::node::{Input, Node, Work};
+use crate::sched::node::{Drawn, Input, Node, Work};
 use crate::sched::runtime::Runtime;
 use crate::sched::transfer::Asked;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
+
+/// Results of a row: nearly always one.
+pub type Results = SmallVec<[Tensor; 1]>;
 
 type KernelRule = fn(&mut dyn Emit, &Args) -> Result<KernelCall>;
 
@@ -86,7 +89,8 @@ impl Engine {
     /// A contiguous result that is not computed yet.
     pub fn fresh(&self, shape: &[usize], dtype: DType, device: DeviceId) -> Result<Arc<View>> {
         let bytes = infer::size_bytes(shape, dtype)?;
-        let buffer = self.rt.buffer(device, bytes, self.pinned && device == DeviceId::Cpu);
+        let home = self.rt.clone();
+        let buffer = self.rt.buffer_at(home, device, bytes, self.pinned && device == DeviceId::Cpu);
         buffer.owned_by(self.origin);
         self.rt.admit(&buffer)?;
         Ok(Arc::new(View { buffer, layout: Layout::contiguous(shape), dtype }))
@@ -114,7 +118,7 @@ impl Engine {
         made: SmallVec<[Origin; 3]>,
     ) -> Result<()> {
         let (name, origin, guarded) = (self.name, self.origin, self.guarded);
-        self.rt.record(Node { name, origin, guarded, work, inputs, outputs, made, ..Node::default() })
+        self.rt.record(Node { name, origin, guarded, work, inputs, outputs, made, number: 0, trail: 0 })
     }
 
     /// Notes the operands of the operation that the script wrote, where something on the way may look at them
@@ -163,14 +167,7 @@ impl Engine {
         let operands = infer::operands(args, function.variants[0].args.len())?;
         let device = self.device_of(&operands)?;
         let plan = infer::map(*promote, &operands, self.rt.default_float())?;
-        let views: SmallVec<[Option<Arc<View>>; 4]> = operands
-            .iter()
-            .map(|operand| match operand {
-                Operand::Tensor(tensor) => Some(tensor.view()),
-                Operand::Number(_) => None,
-            })
-            .collect();
-        let shape = infer::broadcast_all(views.iter().flatten().map(|view| view.shape()))?;
+        let shape = infer::broadcast_all(operands.iter().filter_map(Operand::view).map(|view| view.shape()))?;
         let output = match dest {
             Some(dest) => {
                 if dest.shape() != shape.as_slice() {
@@ -189,26 +186,24 @@ impl Engine {
             None => self.fresh(&shape, plan.result, device)?,
         };
         let divisor = divisor(function, plan.result, &operands)?;
-        let inputs = operands
-            .iter()
-            .zip(views)
-            .map(|(operand, view)| match (operand, view) {
-                (Operand::Number(scalar), _) => Ok(Input::Scalar(*scalar)),
+        let made = if divisor.is_some() { made_by(&operands) } else { SmallVec::new() };
+        let mut inputs = SmallVec::new();
+        for operand in operands {
+            inputs.push(match operand {
+                Operand::Number(scalar) => Input::Scalar(scalar),
                 // A 0-dimensional tensor of the host goes along as a number.
-                (Operand::Tensor(tensor), Some(view)) if view.buffer.device != device => {
-                    super::observe::item(&self.rt, tensor).map(Input::Scalar)
+                Operand::Tensor(tensor, view) if view.buffer.device != device => {
+                    Input::Scalar(super::observe::item(&self.rt, tensor)?)
                 }
-                (_, Some(view)) => Ok(Input::View(view)),
-                _ => unreachable!("a tensor has a view"),
-            })
-            .collect::<Result<_>>()?;
+                Operand::Tensor(_, view) => Input::View(view),
+            });
+        }
         let work = if plan.identity {
             Work::Map { function: None, args: smallvec![plan.result], result: plan.result, divisor: None }
         } else {
             Work::Map { function: Some(*function), args: plan.args, result: plan.result, divisor }
         };
         if output.layout.numel() > 0 {
-            let made = if divisor.is_some() { made_by(&operands) } else { SmallVec::new() };
             self.record_fallible(work, inputs, smallvec![output.clone()], made)?;
         }
         Ok(output)
@@ -302,8 +297,14 @@ impl Engine {
     }
 
     fn device_of(&self, operands: &[Operand<'_>]) -> Result<DeviceId> {
+        let mut devices = operands.iter().filter_map(Operand::view).map(|view| view.buffer.device);
+        if let Some(first) = devices.next()
+            && devices.all(|device| device == first)
+        {
+            return Ok(first);
+        }
         common_device(operands.iter().filter_map(|operand| match operand {
-            Operand::Tensor(tensor) => Some(*tensor),
+            Operand::Tensor(tensor, _) => Some(*tensor),
             Operand::Number(_) => None,
         }))
         .map(|device| device.unwrap_or_else(|| self.rt.default_device()))
@@ -355,24 +356,23 @@ impl Engine {
         Ok(output)
     }
 
-    fn run(&mut self, op: &'static Op, args: &Args) -> Result<Vec<Tensor>> {
+    fn run(&mut self, op: &'static Op, args: &Args) -> Result<Results> {
         match &op.lower {
-            Lower::Map { .. } => self.map(op, args, None).map(|view| vec![self.tensor(view)]),
-            Lower::Reduce { .. } => self.reduce(op, args).map(|view| vec![self.tensor(view)]),
+            Lower::Map { .. } => self.map(op, args, None).map(|view| smallvec![self.tensor(view)]),
+            Lower::Reduce { .. } => self.reduce(op, args).map(|view| smallvec![self.tensor(view)]),
             Lower::View(rule) => {
                 let layout = rule(args)?;
                 if layout.ndim() > crate::base::limits::MAX_DIMS {
                     fail!(VALUE, "the view would have {} dimensions, more than a tensor may have", layout.ndim());
                 }
-                let source = args.tensor(0).clone();
-                Ok(vec![self.alias(&source, layout)])
+                Ok(smallvec![self.alias(args.tensor(0), layout)])
             }
             Lower::Kernel(rule) => {
                 let call = self.quietly(|e| rule(e, args))?;
-                self.kernel(call)
+                self.queue(call)
             }
-            Lower::Steps(rule) => self.quietly(|e| rule(e, args)),
-            Lower::Compose(rule) => rule(self, args),
+            Lower::Steps(rule) => self.quietly(|e| rule(e, args)).map(Results::from_vec),
+            Lower::Compose(rule) => rule(self, args).map(Results::from_vec),
             Lower::Unset => fail!(INTERNAL, "this operation has no implementation"),
         }
     }
@@ -388,7 +388,7 @@ impl Engine {
         }
         if !matches!(op.lower, Lower::Map { .. }) {
             let args = self.before_overwriting(&x, args)?;
-            let result = self.apply(op, args)?.swap_remove(0);
+            let result = self.one(op, args)?;
             if result.shape() != x.shape() {
                 return Err(inplace_shape(&x.shape(), &result.shape()));
             }
@@ -474,14 +474,79 @@ impl Engine {
     }
 
     pub fn call_row(&mut self, op: &'static Op, args: Args) -> Result<Tensor> {
-        Ok(self.apply(op, args)?.swap_remove(0))
+        self.one(op, args)
+    }
+
+    /// The results of a row. `args` are complete.
+    pub fn results(&mut self, op: &'static Op, args: &Args) -> Result<Results> {
+        let check = check::before(self, op, args);
+        self.note_given(op, args);
+        let results = self.named(op.name, |e| -> Result<Results> {
+            let outer = e.guarded;
+            e.guarded |= op.guarded;
+            let results = e.run(op, args);
+            e.guarded = outer;
+            if op.guarded && !outer {
+                // As at the end of `backward()`: every round of a training loop makes the same windows.
+                e.rt.flush();
+            }
+            let results = results?;
+            if !matches!(op.lower, Lower::Compose(_)) {
+                history::track(e, op, args, &results)?;
+            }
+            Ok(results)
+        })?;
+        if check {
+            check::after(self, op.name, args, &results)?;
+        }
+        Ok(results)
+    }
+
+    /// Queues one kernel. Not differentiated.
+    fn queue(&mut self, call: KernelCall) -> Result<Results> {
+        let mut views: SmallVec<[Input; 3]> = SmallVec::new();
+        // The device that all inputs are on, when there is one.
+        let (mut first, mut together) = (None, true);
+        for tensor in &call.inputs {
+            let view = tensor.view();
+            together &= *first.get_or_insert(view.buffer.device) == view.buffer.device;
+            views.push(Input::View(view));
+        }
+        let device = match (call.device, first) {
+            (Some(device), _) => device,
+            (None, Some(device)) if together => device,
+            (None, _) => common_device(call.inputs.iter())?.unwrap_or_else(|| self.rt.default_device()),
+        };
+        let mut outputs: SmallVec<[Arc<View>; 1]> = SmallVec::new();
+        for spec in &call.outputs {
+            outputs.push(self.fresh(&spec.shape, spec.dtype, device)?);
+        }
+        let (seed, offset) = if call.draws > 0 { self.rt.draw(call.draws) } else { (0, 0) };
+        let made = self.made_of(&call.inputs);
+        // What is brought along lives until it is recorded.
+        let brought;
+        let inputs = if first.is_none() || (together && first == Some(device)) {
+            views
+        } else {
+            brought = self.on_device(call.inputs, device)?;
+            brought.iter().map(|tensor| Input::View(tensor.view())).collect()
+        };
+        let work = Work::Kernel { host: call.host, attrs: call.attrs, seed, offset };
+        let outer = self.name;
+        if outer.is_empty() {
+            self.name = call.name;
+        }
+        let recorded = self.record_fallible(work, inputs, outputs.clone(), made);
+        self.name = outer;
+        recorded?;
+        Ok(outputs.into_iter().map(|view| self.tensor(view)).collect())
     }
 }
 
 /// Where the operands were made; nowhere for numbers.
 fn made_by(operands: &[Operand<'_>]) -> SmallVec<[Origin; 3]> {
     let made = |operand: &Operand<'_>| match operand {
-        Operand::Tensor(tensor) => tensor.0.made,
+        Operand::Tensor(tensor, _) => tensor.0.made,
         Operand::Number(_) => Origin::NONE,
     };
     operands.iter().map(made).collect()
@@ -496,7 +561,7 @@ fn divisor(function: &'static Function, result: DType, operands: &[Operand<'_>])
     match &operands[1] {
         Operand::Number(scalar) if scalar.is_zero() => fail!(ARITHMETIC, "division of integers by zero"),
         Operand::Number(_) => Ok(None),
-        Operand::Tensor(_) => Ok(Some(1)),
+        Operand::Tensor(..) => Ok(Some(1)),
     }
 }
 
@@ -539,33 +604,18 @@ fn empty_extremum(shape: &[usize], all: bool) -> Box<Diag> {
 }
 
 impl Emit for Engine {
-    fn apply(&mut self, op: &'static Op, args: Args) -> Result<Vec<Tensor>> {
-        let args = args.complete(op);
-        let check = check::before(self, op, &args);
-        self.note_given(op, &args);
-        let results = self.named(op.name, |e| -> Result<Vec<Tensor>> {
-            let outer = e.guarded;
-            e.guarded |= op.guarded;
-            let results = e.run(op, &args);
-            e.guarded = outer;
-            if op.guarded && !outer {
-                // As at the end of `backward()`: every round of a training loop makes the same windows.
-                e.rt.flush();
-            }
-            let results = results?;
-            if !matches!(op.lower, Lower::Compose(_)) {
-                history::track(e, op, &args, &results)?;
-            }
-            Ok(results)
-        })?;
-        if check {
-            check::after(self, op.name, &args, &results)?;
-        }
-        Ok(results)
+    fn apply(&mut self, op: &'static Op, mut args: Args) -> Result<Vec<Tensor>> {
+        args.complete(op);
+        self.results(op, &args).map(Results::into_vec)
     }
 
-    fn apply_inplace(&mut self, op: &'static Op, args: Args) -> Result<Tensor> {
-        let args = args.complete(op);
+    fn one(&mut self, op: &'static Op, mut args: Args) -> Result<Tensor> {
+        args.complete(op);
+        self.results(op, &args)?.into_iter().next().ok_or_else(|| Diag::error(code::INTERNAL, "a row gave no result"))
+    }
+
+    fn apply_inplace(&mut self, op: &'static Op, mut args: Args) -> Result<Tensor> {
+        args.complete(op);
         let name = if self.name.is_empty() { crate::op::table::inplace_name(op) } else { op.name };
         let check = check::before(self, op, &args);
         self.note_given(op, &args);
@@ -578,27 +628,7 @@ impl Emit for Engine {
     }
 
     fn kernel(&mut self, call: KernelCall) -> Result<Vec<Tensor>> {
-        let device = match call.device {
-            Some(device) => device,
-            None => common_device(call.inputs.iter())?.unwrap_or_else(|| self.rt.default_device()),
-        };
-        let mut outputs: SmallVec<[Arc<View>; 1]> = SmallVec::new();
-        for spec in &call.outputs {
-            outputs.push(self.fresh(&spec.shape, spec.dtype, device)?);
-        }
-        let (seed, offset) = if call.draws > 0 { self.rt.draw(call.draws) } else { (0, 0) };
-        let made = self.made_of(&call.inputs);
-        let operands = self.on_device(call.inputs, device)?;
-        let inputs = operands.iter().map(|tensor| Input::View(tensor.view())).collect();
-        let work = Work::Kernel { host: call.host, attrs: call.attrs, seed, offset };
-        let outer = self.name;
-        if outer.is_empty() {
-            self.name = call.name;
-        }
-        let recorded = self.record_fallible(work, inputs, outputs.clone(), made);
-        self.name = outer;
-        recorded?;
-        Ok(outputs.into_iter().map(|view| self.tensor(view)).collect())
+        self.queue(call).map(Results::into_vec)
     }
 
     fn each(&mut self, lists: &[&[Tensor]], formula: &mut dyn FnMut(&mut Formula)) -> Result<()> {
@@ -612,10 +642,11 @@ impl Emit for Engine {
                 Source::Fill(value) => (Input::Scalar(value), dtype),
                 Source::Position => (Input::Position, DType::I64),
                 Source::Random { draw, seed, offset } => {
-                    (Input::Random { draw, seed, offset, low: 0, range: 0 }, dtype)
+                    (Input::Random(Box::new(Drawn { draw, seed, offset, low: 0, range: 0 })), dtype)
                 }
                 Source::Integers { seed, offset, low, range } => {
-                    (Input::Random { draw: Draw::Integer, seed, offset, low, range }, DType::I64)
+                    let drawn = Drawn { draw: Draw::Integer, seed, offset, low, range };
+                    (Input::Random(Box::new(drawn)), DType::I64)
                 }
             };
             let work = Work::Map { function: None, args: smallvec![from], result: from, divisor: None };

@@ -13,8 +13,9 @@ use crate::op::row::{Grad, Source};
 use crate::op::rows::{arith, view};
 use crate::op::tensor::{Edge, GradNode, Meta, SliceOf, Tensor};
 use crate::sched::stream::{HOST, StreamHandle};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use std::collections::{BinaryHeap, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 /// How to run backward.
@@ -47,9 +48,33 @@ impl Ord for Ready {
     }
 }
 
+/// One gradient for each result of a node; none where none arrived.
+type Grads = SmallVec<[Option<Tensor>; 1]>;
+/// Gradients on their way, with the places where they go.
+pub type Outgoing = SmallVec<[(Edge, Tensor); 2]>;
+
+/// Sequence numbers are as good as random ones, one after the other.
+#[derive(Default)]
+struct BySequence(u64);
+
+impl Hasher for BySequence {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.0 = self.0 << 8 | byte as u64);
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        // The table looks at the highest bits too.
+        self.0 = value.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}
+
 /// What has arrived at a node so far.
 struct Arrived {
-    grads: Vec<Option<Tensor>>,
+    grads: Grads,
     /// Slots of the streams that made it.
     from: SmallVec<[u32; 2]>,
 }
@@ -60,7 +85,7 @@ struct Walk<'a> {
     e: &'a mut Engine,
     mode: Mode,
     heap: BinaryHeap<Ready>,
-    arrived: HashMap<u64, Arrived>,
+    arrived: HashMap<u64, Arrived, BuildHasherDefault<BySequence>>,
     /// Slots of the streams that work went to.
     used: SmallVec<[u32; 4]>,
     /// `grad(ys, xs)`: the edges that are asked for, and what arrived there.
@@ -115,7 +140,7 @@ impl<'a> Walk<'a> {
             e,
             mode,
             heap: BinaryHeap::new(),
-            arrived: HashMap::new(),
+            arrived: HashMap::default(),
             used: SmallVec::new(),
             wanted: Vec::new(),
             accumulate,
@@ -169,10 +194,14 @@ impl<'a> Walk<'a> {
             Edge::Leaf(leaf) => self.leaf(&leaf, g),
             Edge::Node(node, output) => {
                 let here = self.e.rt.slot_of(g.device());
-                let entry = self.arrived.entry(node.sequence).or_insert_with(|| {
-                    self.heap.push(Ready(node.clone()));
-                    Arrived { grads: vec![None; node.outputs.len()], from: SmallVec::new() }
-                });
+                let sequence = node.sequence;
+                let Some(entry) = self.arrived.get_mut(&sequence) else {
+                    let mut grads: Grads = smallvec![None; node.outputs.len()];
+                    grads[output] = Some(g);
+                    self.heap.push(Ready(node));
+                    self.arrived.insert(sequence, Arrived { grads, from: smallvec![here] });
+                    return Ok(());
+                };
                 let old = entry.grads[output].take();
                 let from = std::mem::take(&mut entry.from);
                 let sum = match old {
@@ -182,7 +211,7 @@ impl<'a> Walk<'a> {
                         (self.e as &mut dyn Emit).add(&old, &g)?
                     }
                 };
-                let entry = self.arrived.get_mut(&node.sequence).expect("just made");
+                let entry = self.arrived.get_mut(&sequence).expect("it was there");
                 entry.grads[output] = Some(sum);
                 entry.from = from;
                 if !entry.from.contains(&here) {
@@ -272,7 +301,7 @@ impl<'a> Walk<'a> {
         before
     }
 
-    fn visit(&mut self, node: &Arc<GradNode>, grads: Vec<Option<Tensor>>) -> Result<()> {
+    fn visit(&mut self, node: &Arc<GradNode>, grads: Grads) -> Result<()> {
         self.capture(node, &grads)?;
         let outer = self.e.origin;
         self.e.origin = node.origin;
@@ -295,8 +324,10 @@ impl<'a> Walk<'a> {
                 *found = grads[*n].clone();
             }
         }
-        if self.accumulate {
-            let retained: Vec<_> = node.retained.lock().clone();
+        if self.accumulate
+            && let Some(retained) = node.retained.get()
+        {
+            let retained: Vec<_> = retained.lock().clone();
             for (n, cell) in retained {
                 if let (Some(cell), Some(g)) = (cell.upgrade(), grads[n].clone()) {
                     self.accumulate_into(&Tensor(cell), g)?;
@@ -306,14 +337,9 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn step(
-        &mut self,
-        node: &Arc<GradNode>,
-        mut grads: Vec<Option<Tensor>>,
-        asked: crate::base::span::Origin,
-    ) -> Result<Vec<(Edge, Tensor)>> {
+    fn step(&mut self, node: &Arc<GradNode>, mut grads: Grads, asked: crate::base::span::Origin) -> Result<Outgoing> {
         if node.edges.iter().all(Option::is_none) && node.slice.as_ref().is_none_or(|s| s.base_edge.is_none()) {
-            return Ok(Vec::new());
+            return Ok(Outgoing::new());
         }
         if !self.mode.create_graph {
             self.e.quiet += 1;
@@ -336,7 +362,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn rule(&mut self, node: &Arc<GradNode>, grads: &mut [Option<Tensor>]) -> Result<Vec<(Edge, Tensor)>> {
+    fn rule(&mut self, node: &Arc<GradNode>, grads: &mut [Option<Tensor>]) -> Result<Outgoing> {
         let mut base_gradient = None;
         if let Some(slice) = &node.slice {
             let g = grads[0].take().expect("it has one result");
@@ -357,9 +383,9 @@ impl<'a> Walk<'a> {
         };
         let saved = self.unpack(node)?;
         if node.outputs.len() == 1 && grads[0].is_none() {
-            return Ok(Vec::new());
+            return Ok(Outgoing::new());
         }
-        let needs: Vec<bool> = node.edges.iter().map(Option::is_some).collect();
+        let needs: SmallVec<[bool; 8]> = node.edges.iter().map(Option::is_some).collect();
         let inputs = rule(
             self.e,
             &Backward {
@@ -380,8 +406,8 @@ impl<'a> Walk<'a> {
         node: &Arc<GradNode>,
         inputs: Vec<Option<Tensor>>,
         base_gradient: Option<(Tensor, Tensor)>,
-    ) -> Result<Vec<(Edge, Tensor)>> {
-        let mut out = Vec::new();
+    ) -> Result<Outgoing> {
+        let mut out = Outgoing::new();
         if let (Some((flat, part)), Some(slice)) = (base_gradient, &node.slice)
             && let Some(edge) = &slice.base_edge
         {
@@ -405,6 +431,10 @@ impl<'a> Walk<'a> {
     /// Sums over broadcast dims and casts to the operand's dtype.
     fn fit(&mut self, g: Tensor, meta: Option<&Meta>) -> Result<Tensor> {
         let Some(meta) = meta else { return Ok(g) };
+        let view = g.view();
+        if view.dtype == meta.dtype && view.buffer.device == meta.device && view.shape() == meta.shape.as_slice() {
+            return Ok(g);
+        }
         let e = self.e as &mut dyn Emit;
         let g = e.sum_to(&g, &meta.shape)?;
         if g.device() != meta.device {
@@ -414,21 +444,19 @@ impl<'a> Walk<'a> {
         e.cast(&g, meta.dtype)
     }
 
-    fn unpack(&mut self, node: &Arc<GradNode>) -> Result<Vec<Option<Tensor>>> {
+    fn unpack(&mut self, node: &Arc<GradNode>) -> Result<SmallVec<[Option<Tensor>; 2]>> {
         let mut guard = node.saved.lock();
         let Some(saved) = guard.as_ref() else {
             return Err(Diag::error(code::GRAD_FREED, "the graph was already used and its saved tensors freed")
                 .label(node.origin, Focus::Expression, "this operation's operands are gone")
                 .help("call the first `backward` with `retain_graph: true`"));
         };
-        let tensors = saved
-            .iter()
-            .map(|slot| slot.as_ref().map(|saved| history::unpack(saved, node)).transpose())
-            .collect::<Result<Vec<_>>>()?;
-        if !self.mode.retain_graph && !self.mode.create_graph && saved.iter().any(Option::is_some) {
-            *guard = None;
-        }
-        Ok(tensors)
+        saved.iter().flatten().try_for_each(|saved| history::check_saved(saved, node))?;
+        let again = self.mode.retain_graph || self.mode.create_graph || saved.iter().all(Option::is_none);
+        let saved = if again { saved.clone() } else { guard.take().unwrap_or_default() };
+        drop(guard);
+        let connected = self.mode.create_graph;
+        Ok(saved.into_iter().map(|slot| slot.map(|saved| history::unpack(saved, node, connected))).collect())
     }
 
     /// A gradient of a part as a gradient of the whole.

@@ -4,21 +4,27 @@ use super::engine::Engine;
 use crate::base::code;
 use crate::base::diag::{Diag, Focus, Result};
 use crate::base::layout::Layout;
+use crate::base::span::Origin;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
-use crate::op::row::{Grad, Lower, Op, Save};
-use crate::op::tensor::{Auto, Edge, GradNode, Held, Meta, Saved, SavedEdge, SliceOf, Tensor};
+use crate::op::row::{Grad, Kind, Lower, Op, Save};
+use crate::op::tensor::{Edge, GradNode, Held, Meta, Saved, SavedEdge, SavedList, SliceOf, Tensor};
 use parking_lot::Mutex;
-use std::sync::Arc;
+use smallvec::{SmallVec, smallvec};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 /// Where the gradient of `tensor` goes; none when it needs none.
 pub fn edge_of(e: &mut Engine, tensor: &Tensor) -> Option<Edge> {
     if !tensor.requires_grad() {
         return None;
     }
-    refresh(e, tensor);
-    let auto = tensor.0.auto.lock();
+    let mut auto = tensor.0.auto.lock();
+    if auto.base.is_some() {
+        drop(auto);
+        refresh(e, tensor);
+        auto = tensor.0.auto.lock();
+    }
     match &auto.edge {
         Some((node, output)) => Some(Edge::Node(node.clone(), *output)),
         None => Some(Edge::Leaf(tensor.clone())),
@@ -42,10 +48,10 @@ fn refresh(e: &mut Engine, tensor: &Tensor) {
     let node = GradNode {
         op: &crate::op::rows::view::PART,
         args: Args::default(),
-        inputs: vec![Some(Meta::of(&base))],
-        outputs: vec![Meta::of(tensor)],
-        edges: vec![edge],
-        saved: Mutex::new(Some(Vec::new())),
+        inputs: smallvec![Some(Meta::of(&base))],
+        outputs: smallvec![Meta::of(tensor)],
+        edges: smallvec![edge],
+        saved: Mutex::new(Some(SavedList::new())),
         sequence: e.rt.next_sequence(),
         stream: e.rt.slot_of(tensor.device()),
         origin: e.origin,
@@ -55,7 +61,7 @@ fn refresh(e: &mut Engine, tensor: &Tensor) {
             base_layout: base.view().layout.clone(),
             base_edge: None,
         }),
-        retained: Mutex::new(Vec::new()),
+        retained: OnceLock::new(),
     };
     let mut auto = tensor.0.auto.lock();
     auto.edge = Some((Arc::new(node), 0));
@@ -63,14 +69,15 @@ fn refresh(e: &mut Engine, tensor: &Tensor) {
 }
 
 /// The gradient slots of a call: one for each tensor-like parameter, one for each element of a list.
-fn slots(op: &'static Op, args: &Args) -> Vec<Option<Tensor>> {
-    let mut slots = Vec::new();
+type Slots<'a> = SmallVec<[Option<&'a Tensor>; 4]>;
+
+fn slots<'a>(op: &'static Op, args: &'a Args) -> Slots<'a> {
+    let mut slots = Slots::new();
     for (at, param) in op.params.iter().enumerate() {
-        use crate::op::row::Kind;
         match (args.get(at), param.kind) {
-            (Arg::Tensor(tensor), _) => slots.push(Some(tensor.clone())),
-            (Arg::Tensors(list), _) => slots.extend(list.iter().cloned().map(Some)),
-            (Arg::OptTensors(list), _) => slots.extend(list.iter().cloned()),
+            (Arg::Tensor(tensor), _) => slots.push(Some(tensor)),
+            (Arg::Tensors(list), _) => slots.extend(list.iter().map(Some)),
+            (Arg::OptTensors(list), _) => slots.extend(list.iter().map(Option::as_ref)),
             (_, Kind::Tensor | Kind::Operand) => slots.push(None),
             _ => {}
         }
@@ -88,14 +95,13 @@ fn wanted(e: &Engine, args: &Args) -> bool {
     any
 }
 
-fn node(e: &mut Engine, op: &'static Op, args: &Args, outputs: Vec<Meta>) -> GradNode {
-    let slots = slots(op, args);
-    let edges = slots.iter().map(|slot| slot.as_ref().and_then(|tensor| edge_of(e, tensor))).collect();
+fn node(e: &mut Engine, op: &'static Op, args: &Args, slots: &Slots<'_>, outputs: SmallVec<[Meta; 1]>) -> GradNode {
+    let edges = slots.iter().map(|slot| slot.and_then(|tensor| edge_of(e, tensor))).collect();
     let stream = outputs.first().map_or(crate::sched::stream::HOST, |output| e.rt.slot_of(output.device));
     GradNode {
         op,
         stream,
-        inputs: slots.iter().map(|slot| slot.as_ref().map(Meta::of)).collect(),
+        inputs: slots.iter().map(|slot| slot.map(Meta::of)).collect(),
         outputs,
         edges,
         args: args.without_tensors(),
@@ -103,42 +109,48 @@ fn node(e: &mut Engine, op: &'static Op, args: &Args, outputs: Vec<Meta>) -> Gra
         sequence: e.rt.next_sequence(),
         origin: e.origin,
         slice: None,
-        retained: Mutex::new(Vec::new()),
+        retained: OnceLock::new(),
     }
 }
 
-fn save(e: &mut Engine, tensor: &Tensor) -> Saved {
-    let edge = edge_of(e, tensor).map_or(SavedEdge::None, SavedEdge::Edge);
-    saved(tensor, edge)
-}
-
-fn saved(tensor: &Tensor, edge: SavedEdge) -> Saved {
+fn saved(tensor: &Tensor, made: Origin, edge: SavedEdge) -> Saved {
     let view = tensor.view();
     let version = view.buffer.version.load(Ordering::Acquire);
-    Saved { held: Held::new(view), version, edge, made: tensor.0.made }
+    Saved { held: Held::new(view), version, edge, made }
 }
 
 /// Saves the operands that the row's gradient reads. What shares memory with `written` is saved as a copy.
-fn save_inputs(e: &mut Engine, op: &'static Op, args: &Args, written: Option<&Tensor>) -> Result<Vec<Option<Saved>>> {
-    let slots = slots(op, args);
-    let wanted = |slot: usize| slots.get(slot).and_then(Option::as_ref).is_some_and(Tensor::requires_grad);
-    let mut all = Vec::with_capacity(op.saves.len());
+fn save_inputs(
+    e: &mut Engine,
+    op: &'static Op,
+    args: &Args,
+    slots: &Slots<'_>,
+    written: Option<&Tensor>,
+) -> Result<SavedList> {
+    let wanted = |slot: usize| slots.get(slot).copied().flatten().is_some_and(Tensor::requires_grad);
+    let mut all = SavedList::new();
     for what in op.saves {
         let tensor = match *what {
             Save::In(at) => args.opt_tensor(at),
             Save::For(at, slot) if wanted(slot) => args.opt_tensor(at),
             Save::For(..) | Save::Out(_) => None,
         };
-        let shared = |tensor: &Tensor| written.is_some_and(|x| Arc::ptr_eq(&x.view().buffer, &tensor.view().buffer));
-        all.push(match tensor {
-            Some(tensor) if shared(tensor) => {
-                let edge = edge_of(e, tensor).map_or(SavedEdge::None, SavedEdge::Edge);
-                let copy = e.quietly(|e| e.call_row(&crate::op::rows::view::CLONE, crate::args![tensor]))?;
-                Some(saved(&copy, edge))
-            }
-            Some(tensor) => Some(save(e, tensor)),
-            None => None,
-        });
+        let Some(tensor) = tensor else {
+            all.push(None);
+            continue;
+        };
+        let slot = slots.iter().position(|slot| slot.is_some_and(|other| std::ptr::eq(other, tensor)));
+        let edge = match slot {
+            Some(slot) if tensor.requires_grad() => SavedEdge::Input(slot),
+            _ => SavedEdge::None,
+        };
+        let shared = written.is_some_and(|x| Arc::ptr_eq(&x.view().buffer, &tensor.view().buffer));
+        all.push(Some(if shared {
+            let copy = e.quietly(|e| e.call_row(&crate::op::rows::view::CLONE, crate::args![tensor]))?;
+            saved(&copy, copy.0.made, edge)
+        } else {
+            saved(tensor, tensor.0.made, edge)
+        }));
     }
     Ok(all)
 }
@@ -166,14 +178,15 @@ pub fn track(e: &mut Engine, op: &'static Op, args: &Args, results: &[Tensor]) -
             return Ok(());
         }
     }
-    let mut saved_operands = save_inputs(e, op, args, None)?;
-    for (slot, what) in saved_operands.iter_mut().zip(op.saves) {
+    let slots = slots(op, args);
+    let mut operands = save_inputs(e, op, args, &slots, None)?;
+    for (slot, what) in operands.iter_mut().zip(op.saves) {
         if let Save::Out(n) = what {
-            *slot = results.get(*n).map(|result| saved(result, SavedEdge::Output(*n)));
+            *slot = results.get(*n).map(|result| saved(result, result.0.made, SavedEdge::Output(*n)));
         }
     }
-    let node = node(e, op, args, results.iter().map(Meta::of).collect());
-    *node.saved.lock() = Some(saved_operands);
+    let mut node = node(e, op, args, &slots, results.iter().map(Meta::of).collect());
+    *node.saved.get_mut() = Some(operands);
     let node = Arc::new(node);
     for (n, result) in results.iter().enumerate().filter(|(_, result)| result.dtype().is_float()) {
         attach(result, &node, n);
@@ -231,19 +244,20 @@ pub fn check_inplace(e: &Engine, x: &Tensor) -> Result<()> {
 
 /// What is known before the write and needed after it.
 pub struct Pending {
-    node: Option<GradNode>,
-    saved: Vec<Option<Saved>>,
+    node: Option<Box<GradNode>>,
+    saved: SavedList,
 }
 
 /// Saves operands before the write makes them stale.
 pub fn before_inplace(e: &mut Engine, op: &'static Op, args: &Args) -> Result<Pending> {
     let x = args.tensor(0).clone();
     if !wanted(e, args) || !x.dtype().is_float() {
-        return Ok(Pending { node: None, saved: Vec::new() });
+        return Ok(Pending { node: None, saved: SavedList::new() });
     }
-    let saved = save_inputs(e, op, args, Some(&x))?;
-    let node = node(e, op, args, vec![Meta::of(&x)]);
-    Ok(Pending { node: Some(node), saved })
+    let slots = slots(op, args);
+    let saved = save_inputs(e, op, args, &slots, Some(&x))?;
+    let node = node(e, op, args, &slots, smallvec![Meta::of(&x)]);
+    Ok(Pending { node: Some(Box::new(node)), saved })
 }
 
 /// Gives `x` (and the base it is a view of) the new history.
@@ -252,13 +266,13 @@ pub fn after_inplace(e: &mut Engine, x: &Tensor, pending: Pending) -> Result<()>
     let mut operands = pending.saved;
     for (slot, what) in operands.iter_mut().zip(node.op.saves) {
         if let Save::Out(n) = what {
-            *slot = Some(saved(x, SavedEdge::Output(*n)));
+            *slot = Some(saved(x, x.0.made, SavedEdge::Output(*n)));
         }
     }
-    *node.saved.lock() = Some(operands);
+    *node.saved.get_mut() = Some(operands);
     let base = x.0.auto.lock().base.clone();
     let Some(base) = base else {
-        let node = Arc::new(node);
+        let node = Arc::from(node);
         attach(x, &node, 0);
         x.0.auto.lock().rebased += 1;
         return Ok(());
@@ -269,7 +283,7 @@ pub fn after_inplace(e: &mut Engine, x: &Tensor, pending: Pending) -> Result<()>
         base_layout: base.view().layout.clone(),
         base_edge: edge_of(e, &base),
     });
-    let node = Arc::new(node);
+    let node = Arc::from(node);
     attach(&base, &node, 0);
     base.0.auto.lock().rebased += 1;
     x.set_tracked(true);
@@ -277,28 +291,38 @@ pub fn after_inplace(e: &mut Engine, x: &Tensor, pending: Pending) -> Result<()>
     Ok(())
 }
 
-/// Rebuilds a saved operand; an error names both lines when it was changed since.
-pub fn unpack(saved: &Saved, node: &Arc<GradNode>) -> Result<Tensor> {
-    let view = saved.held.view().clone();
-    if view.buffer.version.load(Ordering::Acquire) != saved.version {
-        return Err(Diag::error(
-            code::GRAD_STALE,
-            format!("the gradient of `{}` needs a tensor that was changed in place since", node.op.name),
-        )
-        .label(node.origin, Focus::Expression, "needed by this operation's gradient")
-        .label(view.buffer.last_writer(), Focus::Expression, "changed in place here")
-        .help("write the change out of place, or change a `.clone()`"));
+/// An error that names both lines when a saved operand was changed since.
+pub fn check_saved(saved: &Saved, node: &GradNode) -> Result<()> {
+    let buffer = &saved.held.view().buffer;
+    if buffer.version.load(Ordering::Acquire) == saved.version {
+        return Ok(());
     }
-    let tensor = Tensor::new(view, saved.made);
-    let auto = match &saved.edge {
-        SavedEdge::None => return Ok(tensor),
-        SavedEdge::Edge(Edge::Leaf(leaf)) => return Ok(leaf.clone()),
-        SavedEdge::Edge(Edge::Node(from, n)) => Auto { edge: Some((from.clone(), *n)), ..Auto::default() },
-        SavedEdge::Output(n) => Auto { edge: Some((node.clone(), *n)), ..Auto::default() },
+    Err(Diag::error(
+        code::GRAD_STALE,
+        format!("the gradient of `{}` needs a tensor that was changed in place since", node.op.name),
+    )
+    .label(node.origin, Focus::Expression, "needed by this operation's gradient")
+    .label(buffer.last_writer(), Focus::Expression, "changed in place here")
+    .help("write the change out of place, or change a `.clone()`"))
+}
+
+/// Rebuilds a saved operand. Only `connected` ones have their place in the graph again.
+pub fn unpack(saved: Saved, node: &Arc<GradNode>, connected: bool) -> Tensor {
+    let edge = match saved.edge {
+        SavedEdge::Input(slot) => match &node.edges[slot] {
+            Some(Edge::Leaf(leaf)) => return leaf.clone(),
+            Some(Edge::Node(from, n)) if connected => Some((from.clone(), *n)),
+            _ => None,
+        },
+        SavedEdge::Output(n) if connected => Some((node.clone(), n)),
+        _ => None,
     };
-    *tensor.0.auto.lock() = auto;
-    tensor.set_tracked(true);
-    Ok(tensor)
+    let tensor = Tensor::of_held(saved.held, saved.made);
+    if edge.is_some() {
+        tensor.0.auto.lock().edge = edge;
+        tensor.set_tracked(true);
+    }
+    tensor
 }
 
 /// A base's memory as one flat buffer: where `layout` and `base_layout` lie in it.

@@ -164,6 +164,14 @@ pub fn get(e: &mut Engine, x: &Tensor, items: Vec<Item>) -> Result<Tensor> {
     Ok(view)
 }
 
+/// `x[i]`, which is asked for more often than everything else.
+pub fn element(e: &mut Engine, x: &Tensor, i: i64) -> Result<Tensor> {
+    if x.ndim() == 0 {
+        return get(e, x, vec![Item::Int(i)]);
+    }
+    e.call_row(&view::SELECT, args![x, 0, i])
+}
+
 /// `x[items] = value`.
 pub fn set(e: &mut Engine, x: &Tensor, items: Vec<Item>, value: Arg) -> Result<()> {
     if fill(e, x, &items, &value)? {

@@ -399,7 +399,7 @@ pub fn common(e: &dyn Emit, operands: &[&Arg]) -> DType {
     let list: Vec<Operand<'_>> = operands
         .iter()
         .filter_map(|arg| match arg {
-            Arg::Tensor(tensor) => Some(Operand::Tensor(tensor)),
+            Arg::Tensor(tensor) => Some(Operand::of(tensor)),
             Arg::Attr(_) => Args(smallvec::smallvec![(*arg).clone()]).scalar(0).map(Operand::Number),
             _ => None,
         })

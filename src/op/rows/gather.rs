@@ -275,7 +275,7 @@ pub static SCATTER_REDUCE: Op = Op {
         }
         let dim = check_along(x, a.int(1), index, Some(src))?;
         let call = scatter_call("scatter_reduce", kernels::scatter_reduce, x, index, src, dim);
-        Ok(call.attr(Attr::Str(reduce.into())).flag(a.flag(5)))
+        Ok(call.attr(a.attr(4).clone()).flag(a.flag(5)))
     }),
     saves: &[Save::In(0), Save::In(2), Save::In(3), Save::Out(0)],
     grad: Grad::Rule(scatter_reduce_grad),

@@ -59,7 +59,7 @@ fn cat(e: &mut dyn Emit, a: &Args) -> Result<KernelCall> {
         }
         shape[dim] += other[dim];
     }
-    let operands: Vec<Operand<'_>> = list.iter().map(Operand::Tensor).collect();
+    let operands: Vec<Operand<'_>> = list.iter().map(Operand::of).collect();
     let dtype = infer::result_type(&operands, e.default_float());
     Ok(KernelCall::new("cat", arrange::cat).inputs(list).int(dim as i64).output(&shape, dtype))
 }

@@ -186,7 +186,7 @@ pub static HUBER_LOSS: Op = row(
         let high = e.mul(&high, float(delta))?;
         let loss = bent(e, &size, delta, &low, &high)?;
         let loss = e.cast(&loss, dtype)?;
-        weighted(e, loss, &args![a.tensor(0), a.tensor(1), a.text(2), a.opt_tensor(4)])
+        weighted(e, loss, &args![a.tensor(0), a.tensor(1), a.attr(2).clone(), a.opt_tensor(4)])
     }),
 );
 

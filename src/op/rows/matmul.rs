@@ -289,8 +289,11 @@ static LINEAR_KERNEL: Op = Op {
         let left = if v.needs(0) { Some(product(e, v.g(), v.input(1))?) } else { None };
         let rows = v.g().numel() / width.max(1);
         let right = if v.needs(1) && rows > 0 {
-            let g = e.call(&RESHAPE, args![v.g(), &[rows, width][..]])?;
-            let x = e.call(&RESHAPE, args![v.input(0), &[rows, k][..]])?;
+            let (mut g, mut x) = (v.g().clone(), v.input(0).clone());
+            if v.meta(0).shape.len() != 2 {
+                g = e.call(&RESHAPE, args![&g, &[rows, width][..]])?;
+                x = e.call(&RESHAPE, args![&x, &[rows, k][..]])?;
+            }
             let g = adjoint(e, &g)?;
             Some(product(e, &g, &x)?)
         } else if v.needs(1) {

@@ -77,7 +77,7 @@ static PAD_OWN: Op = Op {
     grad: Grad::Rule(|e, v| {
         let pads = v.args.ints(1).unwrap_or_default();
         let shape = v.meta(0).shape.clone();
-        Ok(vec![Some(e.call(&PAD_GRAD, args![v.g(), pads, v.args.text(2), shape.as_slice()])?)])
+        Ok(vec![Some(e.call(&PAD_GRAD, args![v.g(), pads, v.args.attr(2).clone(), shape.as_slice()])?)])
     }),
     call: CallForm::Internal,
     ..Op::BASE
@@ -96,7 +96,7 @@ static PAD_GRAD: Op = Op {
     }),
     grad: Grad::Rule(|e, v| {
         let pads = v.args.ints(1).unwrap_or_default();
-        Ok(vec![Some(e.call(&PAD_OWN, args![v.g(), pads, v.args.text(2)])?)])
+        Ok(vec![Some(e.call(&PAD_OWN, args![v.g(), pads, v.args.attr(2).clone()])?)])
     }),
     call: CallForm::Internal,
     ..Op::BASE
@@ -159,9 +159,9 @@ fn pad_any(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
         // What is cut off does not come round.
         let (cut, rest): (Ints, Ints) = pads.iter().map(|&n| (n.min(0), n.max(0))).unzip();
         let x = e.call(&PAD_CONSTANT, args![x, cut, 0])?;
-        return e.apply(&PAD_OWN, args![&x, rest, mode]);
+        return e.apply(&PAD_OWN, args![&x, rest, a.attr(2).clone()]);
     }
-    e.apply(&PAD_OWN, args![x, pads, mode])
+    e.apply(&PAD_OWN, args![x, pads, a.attr(2).clone()])
 }
 
 pub static PAD: Op = Op {

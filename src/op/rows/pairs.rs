@@ -152,7 +152,7 @@ fn linear_cross_entropy(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     let sizes: Shape = lead.iter().chain(outer).copied().collect();
     let scores = e.call(&RESHAPE, args![&scores, sizes.as_slice()])?;
     let ignored = a.opt_int(6).unwrap_or(-100);
-    e.apply(&CROSS_ENTROPY, args![&scores, a.tensor(2), a.opt_tensor(4), ignored, a.text(5), a.float(7)])
+    e.apply(&CROSS_ENTROPY, args![&scores, a.tensor(2), a.opt_tensor(4), ignored, a.attr(5).clone(), a.float(7)])
 }
 
 pub static ROWS: &[&Op] = &[&PDIST, &TRIPLET_MARGIN_WITH_DISTANCE_LOSS, &LINEAR_CROSS_ENTROPY];

@@ -129,14 +129,14 @@ fn interpolate(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
     }
     let x = if dtype.is_float() { x.clone() } else { e.cast(x, DType::F32)? };
     let y = match smooth && !dtype.is_float() {
-        true => dim_by_dim(e, x, &size, mode, a.flag(4), &scales)?,
-        false => e.call(&RESAMPLE, args![&x, size, mode, a.flag(4), scales])?,
+        true => dim_by_dim(e, x, &size, a.attr(3), a.flag(4), &scales)?,
+        false => e.call(&RESAMPLE, args![&x, size, a.attr(3).clone(), a.flag(4), scales])?,
     };
     e.cast(&y, dtype)
 }
 
 /// Bytes are resampled along one dim after the other, the last first, and rounded each time, as PyTorch does it.
-fn dim_by_dim(e: &mut dyn Emit, mut x: Tensor, size: &Ints, mode: &str, align: bool, scales: &Attr) -> Result<Tensor> {
+fn dim_by_dim(e: &mut dyn Emit, mut x: Tensor, size: &Ints, mode: &Attr, align: bool, scales: &Attr) -> Result<Tensor> {
     for dim in (0..size.len()).rev() {
         let mut now = spatial(&x, size.len());
         now[dim] = size[dim];
@@ -144,7 +144,7 @@ fn dim_by_dim(e: &mut dyn Emit, mut x: Tensor, size: &Ints, mode: &str, align: b
             Attr::Floats(all) => Attr::Floats((0..all.len()).map(|i| if i == dim { all[i] } else { 1.0 }).collect()),
             _ => Attr::None,
         };
-        let y = e.call(&RESAMPLE, args![&x, now, mode, align, scales])?;
+        let y = e.call(&RESAMPLE, args![&x, now, mode.clone(), align, scales])?;
         let y = e.add(&y, Scalar::Float(0.5))?;
         let y = e.call(&FLOOR, args![&y])?;
         x = e.call(&CLAMP, args![&y, 0, 255])?;
@@ -231,7 +231,8 @@ macro_rules! upsampled {
             lower: Lower::Compose(|e, a| {
                 let mut all = args![a.tensor(0), a.attr(1).clone(), a.attr(2).clone(), $mode];
                 all.0.push($align);
-                Ok(vec![interpolate(e, &all.complete(&INTERPOLATE))?])
+                all.complete(&INTERPOLATE);
+                Ok(vec![interpolate(e, &all)?])
             }),
             grad: Grad::Composed,
             call: CallForm::Function,

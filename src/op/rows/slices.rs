@@ -237,7 +237,7 @@ pub static INDEX_REDUCE: Op = Op {
         let index = e.call(&RESHAPE, args![index, shape.as_slice()])?;
         let sizes = source.shape();
         let index = e.call(&EXPAND, args![&index, sizes.as_slice()])?;
-        e.apply(&SCATTER_REDUCE, args![x, dim, &index, source, a.text(4), a.flag(5)])
+        e.apply(&SCATTER_REDUCE, args![x, dim, &index, source, a.attr(4).clone(), a.flag(5)])
     }),
     grad: Grad::Composed,
     inplace: true,

@@ -34,8 +34,15 @@ impl fmt::Display for StreamName {
 pub struct Lane(pub(super) u32);
 
 /// Missing components are 0.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(PartialEq, Eq, Debug, Default)]
 pub(super) struct Clock(SmallVec<[u64; 8]>);
+
+impl Clone for Clock {
+    /// Not: derived. A small vector's own `clone` goes element by element.
+    fn clone(&self) -> Clock {
+        Clock(SmallVec::from_slice(&self.0))
+    }
+}
 
 impl Clock {
     pub fn get(&self, lane: u32) -> u64 {

@@ -7,7 +7,7 @@ use tscript::base::attr::Attr;
 use tscript::kernel::abi::HostFn;
 use tscript::kernel::cpu;
 
-fn text(word: &str) -> Attr {
+fn text(word: &'static str) -> Attr {
     Attr::Str(word.into())
 }
 

@@ -203,7 +203,7 @@ mod tests {
     fn modes_are_pytorchs() {
         let x = Owned::from(DType::F32, &[4], &[0., 1., 2., 3.]);
         let y = Owned::dense(DType::F32, &[9]);
-        let check = |mode: &str, expected: [f64; 9]| {
+        let check = |mode: &'static str, expected: [f64; 9]| {
             sample::call(pad, &[&x], &[&y], &[dims(&[3, 2]), Attr::Str(mode.into())]);
             assert_eq!(y.get(), expected, "{mode}");
         };

@@ -22,6 +22,17 @@ thread_local! {
     static SCRATCH: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Calls `work` with scratch memory of so many bytes at least.
+pub(super) fn with_scratch(bytes: usize, work: impl FnOnce(*mut u8)) {
+    let lines = bytes.div_ceil(64);
+    let mut scratch = SCRATCH.with(|cell| cell.take());
+    if scratch.len() < lines {
+        scratch.resize(lines, Line([0; 64]));
+    }
+    work(scratch.as_mut_ptr().cast());
+    let _ = SCRATCH.try_with(|cell| cell.replace(scratch));
+}
+
 /// How a load or store reaches its view.
 #[derive(Clone, Copy)]
 enum Access {
@@ -152,6 +163,11 @@ impl<'a> Tiles<'a> {
         self.values[id as usize]
     }
 
+    /// Class of a value.
+    pub fn class(&self, id: u16) -> Class {
+        self.code.values[id as usize].class
+    }
+
     /// Executes the program on one box.
     ///
     /// # Safety
@@ -272,7 +288,7 @@ fn streams(view: &RawView) -> bool {
 }
 
 /// Whether elements of `dtype` in memory are what a register holds. Bytes of a bool are always 0 or 1.
-fn is_register(dtype: DType) -> bool {
+pub(super) fn is_register(dtype: DType) -> bool {
     matches!(dtype, DType::Bool | DType::I64 | DType::F32 | DType::F64)
 }
 
@@ -290,7 +306,7 @@ fn each_run(strides: [isize; 3], counts: [usize; 3], mut run: impl FnMut(usize, 
 
 /// # Safety
 /// `out` has room for `n` elements of `class`.
-unsafe fn fill(out: *mut u8, class: Class, bits: u64, n: usize) {
+pub(super) unsafe fn fill(out: *mut u8, class: Class, bits: u64, n: usize) {
     // SAFETY: the caller's promise.
     unsafe {
         match class {

@@ -373,7 +373,8 @@ mod tests {
                         flat(&c, shape)
                     };
                     let y = Owned::strided(dtype, index_shape, &mut dice);
-                    let attrs = |reduce: &str, own| [Attr::Int(d as i64), Attr::Str(reduce.into()), Attr::Bool(own)];
+                    let attrs =
+                        |reduce: &'static str, own| [Attr::Int(d as i64), Attr::Str(reduce.into()), Attr::Bool(own)];
                     assert_eq!(call_on(threads, gather, &[&x, &index], &[&y], &attrs("", false)), None);
                     assert!(y.get() == (0..n).map(|i| xs[place(i)]).collect::<Vec<_>>(), "gather {shape:?}");
                     let vs: Vec<f64> = (0..n).map(|i| 1.0 + ((i * 7) % 5 == 0) as u8 as f64).collect();

@@ -55,6 +55,11 @@ impl Cut {
         Grid { space, first: self.first, count: space.dims.len() - self.first, full: *full }
     }
 
+    /// Lanes of a full box of the longest piece.
+    fn lanes(&self) -> usize {
+        [&self.whole, &self.tail].map(|(_, full)| full.iter().product()).into_iter().max().unwrap_or(0)
+    }
+
     fn width(&self, piece: usize) -> usize {
         let (space, _) = if piece + 1 == self.pieces { &self.tail } else { &self.whole };
         space.dims[space.dims.len() - 1].size
@@ -82,6 +87,7 @@ impl Plan<'_> {
         let most = if plain.is_some() { boxes / PART_ROWS } else { boxes };
         let parts = part_count(unit_count, boxes * cut.pieces.min(GROUP)).min(most.max(1));
         let tasks = self.tasks.len();
+        let lanes_of_piece = if boxes == 1 { cut.c } else { cut.lanes() };
         let mut partials = Partials::new(if parts > 1 { unit_count * parts * tasks * lanes_of_unit } else { 0 });
         let shared = partials.share();
         let base: SmallVec<[isize; 8]> = smallvec![0; space.columns];
@@ -98,7 +104,7 @@ impl Plan<'_> {
         };
         self.split(unit_count * parts, (reduced * lanes_of_unit / parts).max(1), |range| {
             let mut lanes: Vec<Lanes> =
-                (0..cut.pieces.min(GROUP)).map(|_| Lanes::new(self.tasks, self.code.tile)).collect();
+                (0..cut.pieces.min(GROUP)).map(|_| Lanes::new(self.tasks, lanes_of_piece)).collect();
             // SAFETY: units are disjoint; the caller promised the rest.
             unsafe {
                 let mut tail = Tiles::new(self.code, &cut.grid(cut.pieces - 1), self.given);
@@ -108,7 +114,9 @@ impl Plan<'_> {
                     let span = boxes * part / parts..boxes * (part + 1) / parts;
                     let pieces = pieces_of(unit);
                     let offsets = pieces.clone().map(|piece| offsets_of(unit, piece)).collect();
-                    if let Some(slot) = plain {
+                    if boxes == 1 && plain.is_none() {
+                        self.one_box(&cut, (whole.as_mut(), &mut tail), pieces.clone(), offsets, &mut lanes);
+                    } else if let Some(slot) = plain {
                         self.rows_of(&cut, slot, span, pieces.clone(), offsets, &mut lanes);
                     } else {
                         self.column(&cut, (whole.as_mut(), &mut tail), span, pieces.clone(), offsets, &mut lanes);
@@ -217,6 +225,37 @@ impl Plan<'_> {
         }
     }
 
+    /// As `column`, for reduced dims that one box covers: its rows are added to as many lanes as a row has, since
+    /// lanes for the whole box would cost more to combine than they save.
+    ///
+    /// # Safety
+    /// As `column`.
+    unsafe fn one_box<'t>(
+        &self,
+        cut: &Cut,
+        (mut whole, tail): (Option<&mut Tiles<'t>>, &mut Tiles<'t>),
+        pieces: Range<usize>,
+        offsets: SmallVec<[SmallVec<[isize; 8]>; GROUP]>,
+        lanes: &mut [Lanes],
+    ) {
+        for (k, piece) in pieces.enumerate() {
+            let (grid, width) = (cut.grid(piece), cut.width(piece));
+            let tiles = match &mut whole {
+                Some(whole) if piece + 1 != cut.pieces => whole,
+                _ => &mut *tail,
+            };
+            lanes[k].reset(self.tasks, width);
+            lanes[k].start(0, width);
+            let place = grid.place(0, &offsets[k]);
+            // SAFETY: the caller's promise; lanes have room for a row, and the tile holds all rows.
+            unsafe {
+                tiles.run(&place);
+                let rows = place.counts.iter().product::<usize>() / width;
+                lanes[k].add_rows(self.tasks, &*tiles, rows, width);
+            }
+        }
+    }
+
     /// Boxes `span` of the reduced dims, for some pieces of one row, lane by lane into `lanes`.
     ///
     /// # Safety
@@ -271,21 +310,22 @@ impl Plan<'_> {
 
 /// Accumulators of one piece, per task: lanes in the element type, wide lanes, positions.
 struct Lanes {
-    tile: usize,
+    /// Lanes of a task.
+    each: usize,
     narrow: Vec<u64>,
     wide: Vec<Wide>,
     positions: Vec<i64>,
 }
 
 impl Lanes {
-    fn new(tasks: &[Task], tile: usize) -> Lanes {
-        let n = tasks.len() * tile;
-        Lanes { tile, narrow: vec![0; n], wide: vec![0; n], positions: vec![0; n] }
+    fn new(tasks: &[Task], each: usize) -> Lanes {
+        let n = tasks.len() * each;
+        Lanes { each, narrow: vec![0; n], wide: vec![0; n], positions: vec![0; n] }
     }
 
     fn reset(&mut self, tasks: &[Task], n: usize) {
         for (t, task) in tasks.iter().enumerate() {
-            let at = t * self.tile;
+            let at = t * self.each;
             self.wide[at..at + n].fill(task.kernels.identity);
             let (narrow, _, _) = self.pointers(t);
             // SAFETY: `n` is at most a tile.
@@ -294,13 +334,13 @@ impl Lanes {
     }
 
     fn start(&mut self, position: i64, width: usize) {
-        for task in self.positions.chunks_mut(self.tile) {
+        for task in self.positions.chunks_mut(self.each.max(1)) {
             task[..width].fill(position);
         }
     }
 
     fn pointers(&mut self, t: usize) -> (*mut u8, *mut Wide, *mut i64) {
-        let at = t * self.tile;
+        let at = t * self.each;
         (self.narrow[at..].as_mut_ptr().cast(), self.wide[at..].as_mut_ptr(), self.positions[at..].as_mut_ptr())
     }
 
@@ -334,6 +374,32 @@ impl Lanes {
         }
     }
 
+    /// Combines all rows of a tile, `width` long, into as many lanes.
+    ///
+    /// # Safety
+    /// The tiles have just run on that box.
+    unsafe fn add_rows(&mut self, tasks: &[Task], tiles: &Tiles<'_>, rows: usize, width: usize) {
+        for (t, task) in tasks.iter().enumerate() {
+            let value = tiles.value(task.value);
+            let (narrow, wide, positions) = self.pointers(t);
+            // SAFETY: lanes have room for a row; the value's register holds `rows` of them.
+            unsafe {
+                if task.arg {
+                    let join = task.kernels.join_at[simd::level()];
+                    join(narrow, positions, value, rows, width, 0);
+                    (task.kernels.flush[simd::level()])(narrow, wide, width);
+                    continue;
+                }
+                let step = (width * tiles.class(task.value).size_bytes()) as isize;
+                let join = task.kernels.join_rows[simd::level()];
+                for first in (0..rows).step_by(ROWS) {
+                    join(narrow, value.offset(first as isize * step), step, ROWS.min(rows - first), width);
+                    (task.kernels.flush[simd::level()])(narrow, wide, width);
+                }
+            }
+        }
+    }
+
     /// Combines the rows of a box of `full` lanes into the first, `width` long.
     fn finish(&mut self, tasks: &[Task], full: usize, width: usize) {
         for (t, task) in tasks.iter().enumerate() {
@@ -341,7 +407,7 @@ impl Lanes {
             let (narrow, wide, _) = self.pointers(t);
             // SAFETY: lanes have room for a full box.
             unsafe { (task.kernels.flush[simd::level()])(narrow, wide, filled) };
-            let wide = &mut self.wide[t * self.tile..][..filled];
+            let wide = &mut self.wide[t * self.each..][..filled];
             let (first, rest) = wide.split_at_mut(width);
             for row in rest.chunks(width) {
                 for (total, &value) in first.iter_mut().zip(row) {
@@ -352,7 +418,7 @@ impl Lanes {
     }
 
     fn result(&mut self, t: usize, width: usize) -> (&mut [Wide], &mut [i64]) {
-        let at = t * self.tile;
+        let at = t * self.each;
         (&mut self.wide[at..at + width], &mut self.positions[at..at + width])
     }
 }

@@ -3,7 +3,6 @@
 use super::{Partials, Plan, Wide, part_count};
 use crate::kernel::cpu::fused::{Grid, Space, Tiles, fit};
 use crate::kernel::cpu::simd;
-use crate::kernel::program::TILE;
 use smallvec::{SmallVec, smallvec};
 
 impl Plan<'_> {
@@ -148,7 +147,7 @@ impl Plan<'_> {
             unsafe {
                 let mut tiles = Tiles::new(self.code, &grid, self.given);
                 let mut place = grid.place(range.start, &base);
-                let (mut values, mut positions) = ([0; TILE], [0; TILE]);
+                let (mut values, mut positions) = (vec![0; rows], vec![0; rows]);
                 for n in range.clone() {
                     tiles.run(&place);
                     let m = if two { place.counts[0] } else { place.counts[1] };

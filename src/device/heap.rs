@@ -1,0 +1,211 @@
+//! A heap for small blocks over the system's: lists of free blocks by size, for the threads that run scripts.
+//!
+//! A window that ends frees some hundred blocks of each of a few sizes at once and the next one takes as many, far
+//! more than the fast path of the C library holds. Only threads that said so keep blocks (`keep_here`), so that those
+//! that come and go leave nothing behind; any thread may free what another took. Knows nothing of tensors: it serves
+//! the interpreter's values as much as ours. A program chooses it with `#[global_allocator]`.
+//!
+//! Cost: about 12 instructions to take or free a block; 60 to 130 with the C library's where windows are made.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::ptr;
+
+/// Sizes are rounded up to this many bytes, which is also how blocks are aligned.
+const STEP: usize = 16;
+/// Bound: bytes of the largest small block; the record of an operation's gradient is about as large.
+const LARGEST: usize = 1024;
+const CLASSES: usize = LARGEST / STEP;
+/// Bound: bytes of free blocks that a list keeps: what a full window frees of one size.
+const KEPT_BYTES: usize = 512 << 10;
+
+/// The heap.
+pub struct Heap;
+
+/// A free block: the first bytes lead to the next one.
+struct Free {
+    next: *mut Free,
+}
+
+struct List {
+    first: Cell<*mut Free>,
+    /// How many more it may keep.
+    room: Cell<u32>,
+}
+
+thread_local! {
+    // Not: anything with a destructor, which would run before the last block of its thread is freed.
+    static LISTS: [List; CLASSES] = const { [const { List { first: Cell::new(ptr::null_mut()), room: Cell::new(0) } }; CLASSES] };
+    static KEEPS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// From now on this thread keeps small blocks that it frees.
+pub fn keep_here() {
+    if KEEPS.replace(true) {
+        return;
+    }
+    LISTS.with(|lists| {
+        for (class, list) in lists.iter().enumerate() {
+            list.room.set((KEPT_BYTES / ((class + 1) * STEP)) as u32);
+        }
+    });
+}
+
+/// The class of a small block.
+#[inline(always)]
+fn class(layout: Layout) -> Option<usize> {
+    let small = layout.size().wrapping_sub(1) < LARGEST && layout.align() <= STEP;
+    small.then(|| (layout.size() - 1) / STEP)
+}
+
+/// What the system is asked for in place of a small block of a class.
+fn whole(class: usize) -> Layout {
+    // SAFETY: the size is not 0 and far from the largest, the alignment a power of two.
+    unsafe { Layout::from_size_align_unchecked((class + 1) * STEP, STEP) }
+}
+
+// SAFETY: a small block is always one of the system's with its class's layout, whichever thread takes or frees it; all
+// others are the system's as they are. A block is in at most one list, which only its own thread sees, and then nobody
+// holds it. Nothing here panics or allocates.
+unsafe impl GlobalAlloc for Heap {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let Some(class) = class(layout) else {
+            // SAFETY: the caller's promise.
+            return unsafe { System.alloc(layout) };
+        };
+        LISTS.with(|lists| {
+            let list = &lists[class];
+            let first = list.first.get();
+            if first.is_null() {
+                // SAFETY: the size is not 0.
+                return unsafe { System.alloc(whole(class)) };
+            }
+            // SAFETY: what is in a list is a free block whose beginning was written when it came in.
+            list.first.set(unsafe { (*first).next });
+            list.room.set(list.room.get() + 1);
+            first.cast()
+        })
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        let Some(class) = class(layout) else {
+            // SAFETY: the caller's promise.
+            return unsafe { System.dealloc(block, layout) };
+        };
+        LISTS.with(|lists| {
+            let list = &lists[class];
+            let room = list.room.get();
+            if room == 0 {
+                // SAFETY: small blocks are the system's with this layout.
+                return unsafe { System.dealloc(block, whole(class)) };
+            }
+            let free: *mut Free = block.cast();
+            // SAFETY: nobody holds the block any more; it has room for a pointer and is aligned for one.
+            unsafe { free.write(Free { next: list.first.get() }) };
+            list.first.set(free);
+            list.room.set(room - 1);
+        });
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if class(layout).is_none() {
+            // SAFETY: the caller's promise.
+            return unsafe { System.alloc_zeroed(layout) };
+        }
+        // SAFETY: the caller's promise; the block has so many bytes.
+        unsafe {
+            let block = self.alloc(layout);
+            if !block.is_null() {
+                block.write_bytes(0, layout.size());
+            }
+            block
+        }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller's promise: the alignment is valid, and the size does not overflow with it.
+        let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
+        match (class(layout), class(wanted)) {
+            (None, None) => {
+                // SAFETY: the caller's promise.
+                unsafe { System.realloc(block, layout, size) }
+            }
+            (Some(old), Some(new)) if old == new => block,
+            _ => {
+                // SAFETY: the caller's promise; both blocks have as many bytes as are copied.
+                unsafe {
+                    let moved = self.alloc(wanted);
+                    if !moved.is_null() {
+                        ptr::copy_nonoverlapping(block, moved, layout.size().min(size));
+                        self.dealloc(block, layout);
+                    }
+                    moved
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(size: usize, align: usize) -> Layout {
+        Layout::from_size_align(size, align).unwrap()
+    }
+
+    #[test]
+    fn blocks_of_one_class_are_used_again() {
+        std::thread::spawn(|| {
+            keep_here();
+            // SAFETY: each block is freed with the layout that it was taken with, and used in between only.
+            unsafe {
+                let a = Heap.alloc(layout(40, 8));
+                Heap.dealloc(a, layout(40, 8));
+                let b = Heap.alloc(layout(33, 1));
+                assert_eq!(a, b);
+                let c = Heap.alloc(layout(48, 16));
+                assert_ne!(b, c);
+                Heap.dealloc(b, layout(33, 1));
+                Heap.dealloc(c, layout(48, 16));
+                assert_eq!(Heap.alloc(layout(48, 16)), c);
+            }
+        })
+        .join()
+        .unwrap();
+    }
+
+    /// Every way between small and large, on threads that keep blocks and on one that does not, freed elsewhere.
+    #[test]
+    fn contents_survive_and_threads_mix() {
+        let taken: Vec<(usize, usize)> = std::thread::spawn(|| {
+            keep_here();
+            let mut taken = Vec::new();
+            for round in 0..2000usize {
+                let (size, larger, align) = (1 + round * 7 % 1500, 1 + round * 13 % 3000, 1 << (round % 6));
+                // SAFETY: blocks are used within their sizes and freed once, with their layouts.
+                unsafe {
+                    let zero = Heap.alloc_zeroed(layout(size, align));
+                    assert!((0..size).all(|i| *zero.add(i) == 0) && zero.addr() % align == 0);
+                    zero.write_bytes(round as u8, size);
+                    let moved = Heap.realloc(zero, layout(size, align), larger);
+                    assert!((0..size.min(larger)).all(|i| *moved.add(i) == round as u8) && moved.addr() % align == 0);
+                    moved.write_bytes(0xAA, larger);
+                    match round % 3 {
+                        0 => Heap.dealloc(moved, layout(larger, align)),
+                        _ => taken.push((moved.expose_provenance(), larger << 8 | align)),
+                    }
+                }
+            }
+            taken
+        })
+        .join()
+        .unwrap();
+        for (at, packed) in taken {
+            // SAFETY: taken above with this layout and not freed there.
+            unsafe { Heap.dealloc(ptr::with_exposed_provenance_mut(at), layout(packed >> 8, packed & 0xFF)) };
+        }
+    }
+}
