@@ -85,7 +85,11 @@ fn name_argument(diag: Box<Diag>, name: &str) -> Box<Diag> {
 fn keywords(op: &Op, values: &mut [&mut Dynamic]) -> Option<Map> {
     let last = values.last()?;
     // A first argument that is a map is a mistake in the call, unless the row takes nothing by position.
-    let is_receiver = values.len() == 1 && op.params.first().is_some_and(|p| matches!(p.kind, Kind::Tensor));
+    let first = op.params.first().filter(|_| values.len() == 1 && last.is_map());
+    let is_receiver = first.is_some_and(|param| {
+        let named = last.read_lock::<Map>().is_some_and(|map| map.contains_key(param.name));
+        matches!(param.kind, Kind::Tensor) && !named
+    });
     if !last.is_map() || is_receiver {
         return None;
     }
@@ -96,7 +100,8 @@ fn keywords(op: &Op, values: &mut [&mut Dynamic]) -> Option<Map> {
 
 fn bind_keywords(host: &Host, op: &'static Op, positional: usize, map: Map, args: &mut Args) -> Result<()> {
     for (name, value) in map {
-        let Some(at) = op.params.iter().position(|param| param.name == name.as_str()) else {
+        let place = |name: &str| op.params.iter().position(|param| param.name == name);
+        let Some(at) = place(&name).or_else(|| place(numpy_name(&name)?)) else {
             let known = || op.params.iter().map(|param| param.name);
             let mut diag = Diag::error(code::UNKNOWN_KEYWORD, format!("unknown keyword `{name}`")).keyword(
                 crate::base::span::Origin::NONE,
@@ -119,6 +124,17 @@ fn bind_keywords(host: &Host, op: &'static Op, positional: usize, map: Map, args
         args.0[at] = argument(host, param.kind, &value).map_err(|diag| name_argument(diag, param.name))?;
     }
     Ok(())
+}
+
+/// NumPy's names that PyTorch takes, too.
+fn numpy_name(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "axis" => "dim",
+        "keepdims" => "keepdim",
+        "x" | "a" | "x1" => "input",
+        "x2" => "other",
+        _ => return None,
+    })
 }
 
 /// Where sizes are given as separate numbers: `x.view(2, 3)`, `zeros(2, 3)`.

@@ -12,7 +12,7 @@ use crate::sched::runtime::Runtime;
 use crate::tensor::engine::Engine;
 use parking_lot::{Mutex, RwLock};
 use rhai::{Dynamic, EvalAltResult, NativeCallContext};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -29,7 +29,7 @@ pub struct Host {
     /// Names for suggestions.
     pub known: RwLock<Known>,
     /// Names of native functions: what never runs script code.
-    pub natives: RwLock<BTreeSet<String>>,
+    pub natives: RwLock<HashSet<String>>,
     /// Functions of the script's own that natives share their names with.
     pub own_functions: RwLock<BTreeSet<Function>>,
     /// Constants of the language that variables of the script hide.

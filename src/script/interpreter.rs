@@ -90,6 +90,7 @@ pub fn engine(
     super::parallel::register(&mut module, host);
     super::checks::register(&mut module, host);
     super::signature::register(&mut module, host);
+    super::scalars::register(&mut module);
     super::containers::register(&mut module, host);
     super::questions::register(&mut module, host);
     super::settings::register(&mut module, host);
@@ -142,7 +143,8 @@ fn note_names(module: &mut Natives, host: &Host) {
     let computed = crate::op::table::all().flat_map(|op| op.aliases.iter().filter_map(|alias| alias.strip_prefix('.')));
     known.properties =
         properties::NAMES.iter().chain(super::questions::NAMES).copied().chain(computed).map(str::to_string).collect();
-    *host.natives.write() = natives;
+    // Asked for each call of every source: hashed.
+    *host.natives.write() = natives.into_iter().collect();
 }
 
 /// A name that users may write: those with `_` in front are the library's own.
@@ -150,8 +152,19 @@ fn is_public(name: &str) -> bool {
     !name.starts_with('_') && name.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
+/// Bound: values of one `print`.
+const MOST_PRINTED: usize = 8;
+
 fn printing(module: &mut Natives, host: &Arc<Host>) {
     // Rhai hands what `print` and `debug` return to its callback.
+    for arity in (0..=MOST_PRINTED).filter(|arity| *arity != 1) {
+        let shared = host.clone();
+        bind::raw(module, "print", arity, move |context, values| -> Native {
+            let context = context.expect("registered with a context");
+            shared.rt.note_call(shared.origin(&context));
+            show::several(&shared, values).map(Dynamic::from).map_err(|diag| shared.raise(&context, diag, ""))
+        });
+    }
     for name in ["to_string", "to_debug", "print", "debug"] {
         let shared = host.clone();
         let print = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {

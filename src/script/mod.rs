@@ -50,6 +50,7 @@ pub mod properties;
 pub mod questions;
 pub mod raise;
 pub mod register;
+pub mod scalars;
 pub mod session;
 pub mod settings;
 pub mod show;

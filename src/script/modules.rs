@@ -38,6 +38,7 @@ pub const STD: &[(&str, &[File])] = &[
             ("nn/recurrent.rhai", include_str!("../../std/nn/recurrent.rhai")),
             ("nn/attention.rhai", include_str!("../../std/nn/attention.rhai")),
             ("nn/losses.rhai", include_str!("../../std/nn/losses.rhai")),
+            ("gradients.rhai", include_str!("../../std/gradients.rhai")),
             ("nn/init.rhai", include_str!("../../std/nn/init.rhai")),
         ],
     ),
@@ -45,6 +46,7 @@ pub const STD: &[(&str, &[File])] = &[
         "optim",
         &[
             ("optim/optimizers.rhai", include_str!("../../std/optim/optimizers.rhai")),
+            ("gradients.rhai", include_str!("../../std/gradients.rhai")),
             ("optim/schedules.rhai", include_str!("../../std/optim/schedules.rhai")),
         ],
     ),

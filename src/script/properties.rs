@@ -30,12 +30,35 @@ pub fn plain_operator(host: &Host, context: &NativeCallContext, symbol: &str, va
     {
         return Ok(Dynamic::from_bool(result));
     }
+    if let [a, b] = &values[..]
+        && let Some(result) = mixed(symbol, a, b)
+    {
+        return Ok(Dynamic::from_float(result));
+    }
     let text = match &values[..] {
         [a] => format!("`{symbol}` does not work on {}", convert::type_name(a)),
         [a, b] => format!("`{symbol}` does not work between {} and {}", convert::type_name(a), convert::type_name(b)),
         _ => format!("`{symbol}` does not work on these values"),
     };
     Err(host.raise(context, Diag::error(code::TYPE, text), ""))
+}
+
+/// An integer and a float give a float, in compound assignment too: `total += loss.item()`.
+fn mixed(symbol: &str, a: &Dynamic, b: &Dynamic) -> Option<f64> {
+    let (a, b) = match (a.as_int(), a.as_float(), b.as_int(), b.as_float()) {
+        (Ok(a), _, _, Ok(b)) => (a as f64, b),
+        (_, Ok(a), Ok(b), _) => (a, b as f64),
+        _ => return None,
+    };
+    Some(match symbol {
+        "+" => a + b,
+        "-" => a - b,
+        "*" => a * b,
+        "/" => a / b,
+        "%" => a % b,
+        "**" => a.powf(b),
+        _ => return None,
+    })
 }
 
 /// Registers a function whose first argument is a tensor.
@@ -314,15 +337,27 @@ pub fn mode(map: &Map) -> Result<grad::Mode> {
 }
 
 fn gradients(module: &mut Natives, host: &Arc<Host>) {
-    for arity in 1..=3 {
+    for arity in 1..=4 {
         method(module, host, "backward", arity, |host, context, x, rest| {
             let mut g = None;
-            let mut how = grad::Mode::default();
-            for value in rest.iter() {
+            // By position: the gradient, `retain_graph`, `create_graph`.
+            let mut options = Map::new();
+            for (at, value) in rest.iter().enumerate() {
                 if let Some(tensor) = value.read_lock::<Tensor>() {
                     g = Some(tensor.clone());
                 } else if let Some(map) = value.read_lock::<Map>() {
-                    how = mode(&map)?;
+                    let mut map = map.clone();
+                    if let Some(given) = map.remove("gradient") {
+                        g = given.read_lock::<Tensor>().map(|given| given.clone());
+                        if g.is_none() && !given.is_unit() {
+                            let text = format!("a gradient is a tensor, not {}", convert::type_name(&given));
+                            return Err(Diag::error(code::ARGUMENT_TYPE, text));
+                        }
+                    }
+                    options.extend(map);
+                } else if at > 0 && value.is_bool() {
+                    let name = if at == 1 { "retain_graph" } else { "create_graph" };
+                    options.insert(name.into(), (**value).clone());
                 } else if !value.is_unit() {
                     return Err(Diag::error(
                         code::ARGUMENT_TYPE,
@@ -330,6 +365,7 @@ fn gradients(module: &mut Natives, host: &Arc<Host>) {
                     ));
                 }
             }
+            let how = mode(&options)?;
             let mut engine = host.engine(context);
             grad::backward(&mut engine, std::slice::from_ref(x), &[g], how)?;
             Ok(Dynamic::UNIT)

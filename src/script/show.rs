@@ -63,6 +63,18 @@ pub fn value(host: &Host, value: &Dynamic) -> Result<String> {
     nested(host, value)
 }
 
+/// Values with a space between them, as `print` shows several; a last map `#{sep: ", "}` says what stands between.
+pub fn several(host: &Host, values: &[&mut Dynamic]) -> Result<String> {
+    let separator = values.last().filter(|_| values.len() > 1).and_then(|last| {
+        let map = last.read_lock::<Map>()?;
+        let text = map.get("sep")?.read_lock::<rhai::ImmutableString>()?.to_string();
+        (map.len() == 1).then_some(text)
+    });
+    let shown = &values[..values.len() - separator.is_some() as usize];
+    let texts: Result<Vec<String>> = shown.iter().map(|item| value(host, item)).collect();
+    Ok(texts?.join(separator.as_deref().unwrap_or(" ")))
+}
+
 /// A value inside an array or map: strings are quoted.
 fn nested(host: &Host, item: &Dynamic) -> Result<String> {
     if let Some(array) = item.read_lock::<Array>() {

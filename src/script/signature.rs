@@ -17,6 +17,7 @@ use super::source::scope::{EXPORTED, written};
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::span::Origin;
+use crate::base::suggest::nearest;
 use crate::fail;
 use rhai::{
     AST, Array, Dynamic, FnAccess, FnNamespace, FnPtr, FuncRegistration, ImmutableString, Map, Module,
@@ -31,8 +32,19 @@ const MARK: &str = "//: ";
 /// Bound: values of one call by position. Rhai looks for a function of `n` values in up to 2^n steps.
 const MOST: usize = 15;
 /// They steer how PyTorch computes, not what comes out.
-const WITHOUT_EFFECT: &[&str] =
-    &["inplace", "foreach", "fused", "capturable", "differentiable", "enable_nested_tensor", "mask_check"];
+const WITHOUT_EFFECT: &[&str] = &[
+    "inplace",
+    "foreach",
+    "fused",
+    "capturable",
+    "differentiable",
+    "enable_nested_tensor",
+    "mask_check",
+    "num_workers",
+    "timeout",
+    "prefetch_factor",
+    "persistent_workers",
+];
 /// What moves a module that was made.
 const PLACEMENT: &[&str] = &["device", "dtype"];
 
@@ -119,12 +131,16 @@ impl Signature {
 
     /// The last value of a call if it is a map of keywords. What the library makes are maps, too, with closures in
     /// them; where a value must be given, such a map is the value. So is any map without one of the keywords for one
-    /// of the first `doubtful` parameters.
+    /// of the first `doubtful` parameters, and a first value that looks like none of them.
     fn keywords(&self, given: &mut Vec<Dynamic>, doubtful: usize) -> Option<Map> {
         let map = given.last()?.read_lock::<Map>()?.clone();
         let rule = self.params[..self.positional].get(given.len() - 1).map(|param| &param.rule);
         let fits = match rule {
-            Some(Rule::Required) => map.values().any(|value| value.is_fnptr()),
+            Some(Rule::Required) => {
+                let known = || self.params.iter().map(|param| param.name.as_str());
+                let strange = || map.keys().all(|key| nearest(key, known()).is_none());
+                map.values().any(|value| value.is_fnptr()) || (given.len() == 1 && strange())
+            }
             Some(_) => given.len() <= doubtful && !map.is_empty(),
             None => false,
         };

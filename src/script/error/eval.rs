@@ -2,6 +2,7 @@
 
 use super::{Context, Known, absent};
 use crate::base::code::{self, Code};
+use crate::base::dtype::DType;
 use crate::base::diag::{Diag, Focus, Frame, Label};
 use crate::base::span::{Origin, Site};
 use crate::base::suggest::nearest;
@@ -248,6 +249,14 @@ fn foreign(name: &str) -> Option<&'static str> {
         "range" => "write `0..n`, or `range(0, n, step)`",
         "str" => "write `x.to_string()`, or `${x}` between backticks",
         "isinstance" | "type" => "write `type_of(x) == \"...\"`",
+        "enumerate" => "write `for (x, i) in xs { .. }`",
+        "zip" => "write `for (x, i) in xs { let y = ys[i]; .. }`",
+        "sorted" => "write `xs.sort()`, which changes the array",
+        "reversed" => "write `xs.reverse()`, which changes the array",
+        "inf" => "write `INF`",
+        "nan" => "write `NAN`",
+        "pi" => "write `PI`",
+        "math" => "these functions have no prefix: `sqrt(2.0)`, `PI`",
         "elif" => "write `else if`",
         "lambda" => "write a closure: `|x| x + 1`",
         _ => return None,
@@ -276,6 +285,9 @@ fn variable(name: &str, known: &Known, stack: &[Frame]) -> Words {
     }
     if let Some(help) = foreign(name) {
         return found.help(help);
+    }
+    if DType::parse(name).is_some() {
+        return found.help(format!("dtypes are strings: `\"{name}\"`"));
     }
     if known.functions.iter().any(|other| other == name) {
         return found.help(format!("`{name}` is a function: call it, or take it as a value with `Fn(\"{name}\")`"));
@@ -307,6 +319,9 @@ fn function(signature: &str, known: &Known) -> Words {
         let message = format!("there is no function `{name}` in the module `{space}`");
         if let Some(help) = space.split("::").find_map(without_prefix) {
             return words(code::UNKNOWN_FUNCTION, message, "not found").help(help);
+        }
+        if let Some(reason) = absent::reason(name) {
+            return words(code::UNKNOWN_FUNCTION, message, "not found").help(reason);
         }
         if let Some(found) = in_our_spelling(space, name) {
             let help = format!("it is `{space}::{found}`: names are in small letters");
@@ -368,7 +383,10 @@ fn module(name: &str, known: &Known) -> Words {
         if known.modules.iter().any(|other| other == name) {
             Some(format!("write `import \"{name}\" as {name};` before it; a function cannot see imports made after it"))
         } else {
-            without_prefix(name).map(str::to_string).or_else(|| did_you_mean(name, &known.modules))
+            without_prefix(name)
+                .or_else(|| foreign(name))
+                .map(str::to_string)
+                .or_else(|| did_you_mean(name, &known.modules))
         },
     )
 }

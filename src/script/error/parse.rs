@@ -179,6 +179,9 @@ fn advice(near: &Around) -> Option<&'static str> {
         (_, ":") if matches!(near.start, "if" | "for" | "while" | "else" | "def" | "with" | "fn" | "class") => {
             "blocks stand in braces: `if x { .. }`"
         }
+        ("[" | ",", ":") => "a whole dimension is `..`, a part of it `1..3`: `x[.., 0]`",
+        ("[", "::") => "write `x[slice((), (), 2)]`",
+        (_, ":") if near.after == "]" => "a part of a dimension is `1..3` or `1..`: `x[1..]`",
         (_, "*" | "/") if near.after == near.found => "write `x / y` and round by `.floor()`",
         _ => return None,
     };

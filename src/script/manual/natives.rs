@@ -145,6 +145,7 @@ const NATIVES: &[Native] = &[
     entry(Method, "is_conj", "is_conj()", "false: complex numbers are not among the dtypes.", "ones([2]).is_conj()", "false"),
     entry(Method, "is_neg", "is_neg()", "false: no view is negated when it is read.", "ones([2]).is_neg()", "false"),
     entry(Method, "is_inference", "is_inference()", "false: every tensor can take part in gradients.", "ones([2]).is_inference()", "false"),
+    entry(Function, "ln", "ln(x)", "The natural logarithm of a number, as `log`.", "ln(1)", "0.0"),
     entry(Function, "is_tensor", "is_tensor(value)", "Whether a value is a tensor.", "is_tensor(3)", "false"),
     entry(Property, "data", "data", "The same elements outside the gradient graph; assigning to it writes them.", "let w = ones([2], #{requires_grad: true}); w.data -= 0.5; w.detach()", "tensor([0.5000, 0.5000])"),
     entry(Property, "retains_grad", "retains_grad", "Whether a tensor that is no leaf keeps its gradient.", "ones([2]).retains_grad", "false"),
@@ -191,6 +192,6 @@ const NATIVES: &[Native] = &[
     entry(Property, "requires_grad", "requires_grad", "Whether operations on it are recorded for gradients; can be set on a leaf.", "ones([1]).requires_grad", "false"),
     entry(Property, "is_leaf", "is_leaf", "Whether it was made by no recorded operation.", "ones([1]).is_leaf", "true"),
     entry(Property, "grad", "grad", "The gradient that `backward` added up, or `()`; can be set.", "ones([1]).grad", "()"),
-    entry(Syntax, "print", "print(value)", "Prints a value. Waits.", "", ""),
+    entry(Syntax, "print", "print(*values, sep: \" \")", "Prints values, a space between them. Waits.", "", ""),
     entry(Syntax, "import", "import \"nn\" as nn;", "Loads a module: of the standard library (`nn`, `optim`, `data`, `test`), or a file beside the script.", "", ""),
 ];

@@ -1,0 +1,97 @@
+//! Functions of plain numbers, as Python's `math` has them: an integer will do where a float is meant, `log` is the
+//! natural logarithm as that of tensors is (Rhai's own has base 10), `int` gives an integer.
+
+use super::bind::Natives;
+use crate::base::code;
+use crate::base::diag::Diag;
+use crate::script::raise::raise;
+use rhai::{EvalAltResult, FuncRegistration, NativeCallContext};
+
+type Function = fn(f64) -> f64;
+
+/// Those that Rhai has for floats only, or not at all.
+const FUNCTIONS: &[(&str, Function)] = &[
+    ("sqrt", f64::sqrt),
+    ("exp", f64::exp),
+    ("exp2", f64::exp2),
+    ("expm1", f64::exp_m1),
+    ("log", f64::ln),
+    ("ln", f64::ln),
+    ("log2", f64::log2),
+    ("log10", f64::log10),
+    ("log1p", f64::ln_1p),
+    ("sin", f64::sin),
+    ("cos", f64::cos),
+    ("tan", f64::tan),
+    ("asin", f64::asin),
+    ("acos", f64::acos),
+    ("atan", f64::atan),
+    ("sinh", f64::sinh),
+    ("cosh", f64::cosh),
+    ("tanh", f64::tanh),
+    ("float", |x| x),
+];
+
+pub fn register(natives: &mut Natives) {
+    for &(name, function) in FUNCTIONS {
+        natives.names.insert(name.to_string());
+        let of = || FuncRegistration::new(name).in_global_namespace();
+        of().set_into_module(&mut natives.module, function);
+        of().set_into_module(&mut natives.module, move |x: i64| function(x as f64));
+    }
+    for name in ["atan2", "pow"] {
+        natives.names.insert(name.to_string());
+        let function = if name == "pow" { f64::powf } else { f64::atan2 };
+        let of = || FuncRegistration::new(name).in_global_namespace();
+        of().set_into_module(&mut natives.module, function);
+        of().set_into_module(&mut natives.module, move |x: i64, y: f64| function(x as f64, y));
+        of().set_into_module(&mut natives.module, move |x: f64, y: i64| function(x, y as f64));
+        of().set_into_module(&mut natives.module, move |x: i64, y: i64| function(x as f64, y as f64));
+    }
+    natives.names.insert("int".to_string());
+    let of = || FuncRegistration::new("int").in_global_namespace();
+    of().set_into_module(&mut natives.module, |x: i64| x);
+    of().set_into_module(
+        &mut natives.module,
+        |context: NativeCallContext, x: f64| -> Result<i64, Box<EvalAltResult>> {
+            // Bound: what an integer holds; the end itself is 2^63, which it does not.
+            if x.trunc() >= i64::MIN as f64 && x < i64::MAX as f64 {
+                return Ok(x as i64);
+            }
+            Err(raise(
+                Diag::error(code::VALUE, format!("`int`: {x} is no integer of 64 bits")),
+                context.call_position(),
+            ))
+        },
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::script::session::Session;
+
+    #[test]
+    fn numbers_of_both_kinds() {
+        let mut session = Session::builder().build().expect("a session");
+        let mut at = 0;
+        let mut text = |code: &str| {
+            at += 1;
+            let value = session.enter(at, code).unwrap_or_else(|e| panic!("{code}: {e}"));
+            session.show(&value).expect("shown")
+        };
+        for (code, wanted) in [
+            ("sqrt(9)", "3.0"),
+            ("log(1)", "0.0"),
+            ("(log(2.718281828459045) * 1e9).round()", "1000000000.0"),
+            ("log10(100)", "2.0"),
+            ("pow(2, 3)", "8.0"),
+            ("int(-2.5)", "-2"),
+            ("float(2)", "2.0"),
+            ("let total = 0; total += 0.5; total", "0.5"),
+            ("let x = 2.5; x *= 2; x", "5.0"),
+        ] {
+            assert_eq!(text(code), wanted, "{code}");
+        }
+        assert!(session.enter(99, "int(1e30)").is_err());
+    }
+}
