@@ -106,7 +106,8 @@ struct Part {
 }
 
 /// `_advance(row, fixed, groups)`: one step of every group by the named row, whose parameters are found by their names:
-/// `params`, `grads`, `step`, `first`, the state, `fixed` and the settings, with `beta1` and `beta2` out of `betas`.
+/// `params`, `grads`, `step`, `first`, the state, `fixed` and the settings, with `beta1` and `beta2` out of `betas`,
+/// and so on.
 fn advance(engine: &mut Engine, row: &str, fixed: &Map, groups: &Dynamic) -> Result<Dynamic> {
     let Some(op) = table::find(row) else { fail!(INTERNAL, "there is no row `{row}`") };
     let Some(groups) = groups.read_lock::<Array>() else { fail!(INTERNAL, "groups are an array") };
@@ -144,9 +145,10 @@ fn argument<'a>(
     keys: &[ImmutableString],
     settings: &dyn Fn(&str) -> Option<&'a Dynamic>,
 ) -> Arg {
-    let of_pair = |at: usize| {
-        let pair = settings("betas")?.read_lock::<Array>()?;
-        pair.get(at)?.as_float().ok().map(Arg::from)
+    let of_pair = |name: &str, at: usize| {
+        let pair = settings(name)?.read_lock::<Array>()?;
+        let item = pair.get(at)?;
+        item.as_float().or_else(|_| item.as_int().map(|n| n as f64)).ok().map(Arg::from)
     };
     let given = match (param.name, param.kind) {
         ("params", _) => Some(Arg::Tensors(part.params.clone())),
@@ -156,8 +158,12 @@ fn argument<'a>(
         (name, Kind::Tensors) => {
             keys.iter().position(|key| key == name).map(|at| Arg::Tensors(part.states[at].clone()))
         }
-        ("beta1", _) => of_pair(0),
-        ("beta2", _) => of_pair(1),
+        ("beta1", _) => of_pair("betas", 0),
+        ("beta2", _) => of_pair("betas", 1),
+        ("eta_minus", _) => of_pair("etas", 0),
+        ("eta_plus", _) => of_pair("etas", 1),
+        ("step_size_min", _) => of_pair("step_sizes", 0),
+        ("step_size_max", _) => of_pair("step_sizes", 1),
         (name, _) => settings(name).and_then(|value| {
             let number = value.as_float().map(Arg::from).or_else(|_| value.as_int().map(|n| Arg::from(n as f64)));
             number.or_else(|_| value.as_bool().map(Arg::from)).ok()

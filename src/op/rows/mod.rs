@@ -59,6 +59,7 @@ pub mod reported;
 pub mod resample;
 pub mod scan;
 pub mod shape;
+pub mod signs;
 pub mod slices;
 pub mod slopes;
 pub mod softmax;
@@ -153,4 +154,5 @@ pub static FAMILIES: &[&[&Op]] = &[
     attention::ROWS,
     multihead::ROWS,
     optim::ROWS,
+    signs::ROWS,
 ];

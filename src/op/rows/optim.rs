@@ -21,15 +21,15 @@ use crate::op::rows::unary::{ABS, SQRT};
 use crate::op::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
 
-const PARAMS: Param = Param::new("params", Kind::Tensors);
-const GRADS: Param = Param::new("grads", Kind::Tensors);
-const STEP: Param = Param::new("step", Kind::Float);
-const LR: Param = Param::new("lr", Kind::Float);
+pub(super) const PARAMS: Param = Param::new("params", Kind::Tensors);
+pub(super) const GRADS: Param = Param::new("grads", Kind::Tensors);
+pub(super) const STEP: Param = Param::new("step", Kind::Float);
+pub(super) const LR: Param = Param::new("lr", Kind::Float);
 const EPS: Param = Param::opt("eps", Kind::Float, Default::Float(1e-8));
-const WEIGHT_DECAY: Param = Param::opt("weight_decay", Kind::Float, Default::Float(0.0));
-const MAXIMIZE: Param = Param::opt("maximize", Kind::Bool, Default::Bool(false));
+pub(super) const WEIGHT_DECAY: Param = Param::opt("weight_decay", Kind::Float, Default::Float(0.0));
+pub(super) const MAXIMIZE: Param = Param::opt("maximize", Kind::Bool, Default::Bool(false));
 
-const fn number(name: &'static str, default: f64) -> Param {
+pub(super) const fn number(name: &'static str, default: f64) -> Param {
     Param::opt(name, Kind::Float, Default::Float(default))
 }
 
@@ -38,7 +38,7 @@ const fn flag(name: &'static str) -> Param {
 }
 
 /// A list of state; empty where the optimiser keeps none.
-const fn state(name: &'static str) -> Param {
+pub(super) const fn state(name: &'static str) -> Param {
     Param::opt(name, Kind::Tensors, Default::None)
 }
 
@@ -47,7 +47,7 @@ fn float(x: f64) -> Scalar {
 }
 
 /// The lists before argument `end`; each that is used has a tensor for each parameter, of its shape.
-fn lists<'a>(
+pub(super) fn lists<'a>(
     a: &'a Args,
     end: usize,
     used: impl Fn(usize) -> bool,
@@ -80,30 +80,34 @@ fn lists<'a>(
 }
 
 /// Runs a formula over lists of tensors.
-fn each(e: &mut dyn Emit, lists: &[&[Tensor]], mut formula: impl FnMut(&mut Formula)) -> Result<Vec<Tensor>> {
+pub(super) fn each(
+    e: &mut dyn Emit,
+    lists: &[&[Tensor]],
+    mut formula: impl FnMut(&mut Formula),
+) -> Result<Vec<Tensor>> {
     e.each(lists, &mut formula)?;
     Ok(Vec::new())
 }
 
 /// Operands of every formula.
-const P: usize = 0;
+pub(super) const P: usize = 0;
 const G: usize = 1;
 
 /// `x + factor * y`.
-fn plus(f: &mut Formula, x: Value, y: Value, factor: f64) -> Value {
+pub(super) fn plus(f: &mut Formula, x: Value, y: Value, factor: f64) -> Value {
     let scaled = f.with(&math::MUL, y, factor);
     f.of_two(&math::ADD, x, scaled)
 }
 
 /// Adds `factor * value` to an operand.
-fn add_scaled(f: &mut Formula, to: usize, value: Value, factor: f64) {
+pub(super) fn add_scaled(f: &mut Formula, to: usize, value: Value, factor: f64) {
     let old = f.get(to);
     let new = plus(f, old, value, factor);
     f.set(to, new);
 }
 
 /// The gradient that is descended: turned over when maximising, with weight decay.
-fn descent(f: &mut Formula, maximize: bool, decay: f64) -> Value {
+pub(super) fn descent(f: &mut Formula, maximize: bool, decay: f64) -> Value {
     let mut g = f.get(G);
     if maximize {
         g = f.of(&math::NEG, g);
@@ -157,7 +161,7 @@ fn root(f: &mut Formula, v: Value, scale: f64, eps: f64) -> Value {
     f.with(&math::ADD, root, eps)
 }
 
-const fn step(name: &'static str, params: &'static [Param], summary: &'static str, lower: Lower) -> Op {
+pub(super) const fn step(name: &'static str, params: &'static [Param], summary: &'static str, lower: Lower) -> Op {
     Op {
         name,
         params,

@@ -2,8 +2,8 @@
 
 use super::{Context, Known, absent};
 use crate::base::code::{self, Code};
-use crate::base::dtype::DType;
 use crate::base::diag::{Diag, Focus, Frame, Label};
+use crate::base::dtype::DType;
 use crate::base::span::{Origin, Site};
 use crate::base::suggest::nearest;
 use crate::script::manual;
