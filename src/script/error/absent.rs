@@ -156,8 +156,8 @@ const TABLE: &[(&str, &[&str])] = &[
             "are_deterministic_algorithms_enabled",
             "set_deterministic_debug_mode",
             "get_deterministic_debug_mode",
-            "set_float32_matmul_precision",
-            "get_float32_matmul_precision",
+    
+    
             "set_flush_denormal",
         ],
     ),
