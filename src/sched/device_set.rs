@@ -7,10 +7,11 @@ use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::device::cache::RawMemory;
-use crate::device::cuda::blas::Blas;
+use crate::device::cuda::blas::{Blas, Outcome, Product, WORKSPACE_BYTES, Workspace};
 use crate::device::cuda::memory::{DeviceMemory, PinnedMemory};
+use crate::device::cuda::replay::{Products, Replay};
 use crate::device::cuda::staging::Staging;
-use crate::device::cuda::{Context, Lanes, Stopwatch, Stream};
+use crate::device::cuda::{Context, DriverError, Lanes, Stopwatch, Stream};
 use crate::device::host_memory::{HostMemory, physical_bytes};
 use crate::device::planned_fault::{FaultKind, FaultPlan, PlannedFault};
 use crate::device::queues::Queues;
@@ -20,6 +21,9 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// Bound: graphs of one device. Each takes some ten kilobytes of the driver for every kernel in it.
+const GRAPHS_MAX: usize = 256;
 
 /// One GPU.
 pub struct Gpu {
@@ -54,7 +58,7 @@ pub enum Kind {
 /// NVIDIA GPUs with what a session keeps of each.
 pub struct CudaSet {
     pub lanes: Arc<Lanes>,
-    pub devices: Vec<CudaDevice>,
+    pub devices: Vec<Arc<CudaDevice>>,
     /// By slot of the stream: pinned buffers through which ordinary memory travels.
     staging: Mutex<HashMap<u32, Staging>>,
 }
@@ -74,6 +78,12 @@ pub struct CudaDevice {
     pub slots: Mutex<SlotPool>,
     /// Times for a trace; none before the first is wanted.
     pub stopwatch: Mutex<Option<Stopwatch>>,
+    /// What is being queued: held back, perhaps, for a graph.
+    window: Mutex<(u32, Replay)>,
+    /// Streams that record graphs and do nothing else, by priority, which kernels of a graph take from them.
+    recorders: Mutex<Vec<Arc<Stream>>>,
+    /// One more than there are graphs.
+    graphs: Arc<()>,
     /// By slot of the stream: scratch memory of matrix products, outside the statistics; 0 where there is none.
     workspaces: Mutex<HashMap<u32, u64>>,
     tf32: AtomicBool,
@@ -86,6 +96,9 @@ impl CudaDevice {
             blas: Mutex::new(None),
             slots: Mutex::new(SlotPool::new(context)),
             stopwatch: Mutex::new(None),
+            window: Mutex::default(),
+            recorders: Mutex::default(),
+            graphs: Arc::default(),
             workspaces: Mutex::default(),
             tf32: AtomicBool::new(false),
         }
@@ -96,10 +109,75 @@ impl CudaDevice {
         self.tf32.load(Ordering::Relaxed)
     }
 
+    /// The commands of a window come, to be replayed where they are those of the last time.
+    pub fn begin_window(&self, slot: u32, mut replay: Replay, stream: &Arc<Stream>) {
+        replay.begin(stream);
+        *self.window.lock() = (slot, replay);
+    }
+
+    /// Tells the window at hand what comes next.
+    pub fn tell<R>(&self, work: impl FnOnce(&mut Replay, &mut ByLibrary<'_>) -> R) -> R {
+        let (slot, replay) = &mut *self.window.lock();
+        work(replay, &mut ByLibrary { device: self, slot: *slot })
+    }
+
+    /// The window was told whole.
+    pub fn end_window(&self) -> Replay {
+        std::mem::take(&mut *self.window.lock()).1
+    }
+
+    /// Queues what is held back: memory under it may go. What fails now fails again at the window's end.
+    fn let_go(&self) {
+        let _ = self.tell(|replay, products| replay.step_aside(products));
+    }
+
+    /// What a further graph for a stream is made with; none where there are enough, or no stream can be had.
+    pub fn recorder(&self, stream: &Stream) -> Option<(Arc<Stream>, Arc<()>)> {
+        if Arc::strong_count(&self.graphs) > GRAPHS_MAX {
+            return None;
+        }
+        let mut recorders = self.recorders.lock();
+        let known = recorders.iter().find(|recorder| recorder.priority() == stream.priority()).cloned();
+        let recorder = match known {
+            Some(recorder) => recorder,
+            None => {
+                let made = Arc::new(Stream::new(self.context, stream.priority()).ok()?);
+                recorders.push(made.clone());
+                made
+            }
+        };
+        Some((recorder, self.graphs.clone()))
+    }
+
+    /// Queues a product on a stream by the vendor's library.
+    fn multiply(&self, slot: u32, product: &Product, stream: &Stream) -> Result<Outcome, DriverError> {
+        let mut blas = self.blas.lock();
+        let blas: &mut Option<Blas> = match &mut *blas {
+            Some(found) => found,
+            none => none.insert(Blas::open(self.context)?),
+        };
+        let Some(blas) = blas else { return Ok(Outcome::Unsupported) };
+        let address = self.workspace(slot, WORKSPACE_BYTES);
+        let workspace = Workspace { address, bytes: if address == 0 { 0 } else { WORKSPACE_BYTES } };
+        blas.matmul(product, stream, workspace)
+    }
+
     /// Scratch memory for the products of one stream; 0 where there is none to be had.
     pub fn workspace(&self, slot: u32, bytes: usize) -> u64 {
         let take = || DeviceMemory::new(self.context).reserve(bytes).unwrap_or(0);
         *self.workspaces.lock().entry(slot).or_insert_with(take)
+    }
+}
+
+/// Products on a stream of a device.
+pub struct ByLibrary<'a> {
+    device: &'a CudaDevice,
+    slot: u32,
+}
+
+impl Products for ByLibrary<'_> {
+    fn queue(&mut self, product: &Product, stream: &Stream) -> Result<Outcome, DriverError> {
+        self.device.multiply(self.slot, product, stream)
     }
 }
 
@@ -118,6 +196,8 @@ struct Settled<M> {
     reserved: usize,
     device: u16,
     queues: Arc<dyn Queues>,
+    /// Its launches may be held back.
+    held: Option<Arc<CudaDevice>>,
 }
 
 impl<M: RawMemory> RawMemory for Settled<M> {
@@ -129,6 +209,9 @@ impl<M: RawMemory> RawMemory for Settled<M> {
     }
 
     fn release(&mut self, address: u64, bytes: usize) {
+        if let Some(device) = &self.held {
+            device.let_go();
+        }
         // Not to be interrupted: work in flight still writes there.
         self.queues.wait_idle(self.device, &Stop::default());
         self.raw.release(address, bytes);
@@ -140,8 +223,14 @@ impl<M: RawMemory> RawMemory for Settled<M> {
     }
 }
 
-fn gpu<M: RawMemory + Send + 'static>(raw: M, device: u16, limit: usize, queues: &Arc<dyn Queues>) -> Gpu {
-    let raw = Settled { raw, limit, reserved: 0, device, queues: queues.clone() };
+fn gpu<M: RawMemory + Send + 'static>(
+    raw: M,
+    device: u16,
+    limit: usize,
+    queues: &Arc<dyn Queues>,
+    held: Option<Arc<CudaDevice>>,
+) -> Gpu {
+    let raw = Settled { raw, limit, reserved: 0, device, queues: queues.clone(), held };
     Gpu {
         memory: Mutex::new(Memory::new(Box::new(raw))),
         hold: Arc::default(),
@@ -154,7 +243,7 @@ impl Gpus {
     fn simulated(options: &Simulation, limits: &Options) -> Gpus {
         let simulator = Arc::new(Simulator::new(options.gpus, options.seed));
         let queues: Arc<dyn Queues> = simulator.clone();
-        let memory = |at| gpu(HostMemory::new(options.memory_bytes), at, limits.device_limit, &queues);
+        let memory = |at| gpu(HostMemory::new(options.memory_bytes), at, limits.device_limit, &queues, None);
         let list = (0..options.gpus as u16).map(memory).collect();
         Gpus {
             kind: Kind::Simulated(simulator),
@@ -169,16 +258,15 @@ impl Gpus {
 
     fn cuda(limits: &Options) -> Option<Gpus> {
         let driver = crate::device::cuda::open().ok()?;
-        // A device whose context cannot be made is left out, and with it those after it, so that numbers stay.
-        let contexts: Vec<&'static Context> = driver.devices().iter().map_while(|d| d.context().ok()).collect();
+        let contexts: Vec<&'static Context> = driver.devices().iter().map(|device| device.context()).collect();
         let first = *contexts.first()?;
         let lanes = Arc::new(Lanes::new(contexts.clone()));
         let queues: Arc<dyn Queues> = lanes.clone();
-        let memory = |(at, &context): (usize, &&'static Context)| {
-            gpu(DeviceMemory::new(context), at as u16, limits.device_limit, &queues)
+        let devices: Vec<Arc<CudaDevice>> = contexts.iter().map(|context| Arc::new(CudaDevice::new(context))).collect();
+        let memory = |(at, device): (usize, &Arc<CudaDevice>)| {
+            gpu(DeviceMemory::new(device.context), at as u16, limits.device_limit, &queues, Some(device.clone()))
         };
-        let list = contexts.iter().enumerate().map(memory).collect();
-        let devices = contexts.into_iter().map(CudaDevice::new).collect();
+        let list = devices.iter().enumerate().map(memory).collect();
         // For tests of what is told of a dead device: `lost:3@cuda:0` sends the third launch astray.
         let wish = std::env::var("TSCRIPT_TEST_STRAY").ok().and_then(|text| PlannedFault::parse(&text).ok());
         Some(Gpus {
@@ -204,6 +292,13 @@ impl Gpus {
         if let Kind::Cuda(set) = &self.kind {
             let may_round = precision != MatmulPrecision::Highest;
             set.devices.iter().for_each(|device| device.tf32.store(may_round, Ordering::Relaxed));
+        }
+    }
+
+    /// Launches that are held back are queued now: somebody waits.
+    pub fn let_go(&self) {
+        if let Kind::Cuda(set) = &self.kind {
+            set.devices.iter().for_each(|device| device.let_go());
         }
     }
 

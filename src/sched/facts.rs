@@ -112,6 +112,7 @@ impl Runtime {
             self.drain_device(device)?;
             self.with_memory(device, |memory| memory.cache().empty_cache())?;
         }
+        self.forget_graphs();
         Ok(())
     }
 

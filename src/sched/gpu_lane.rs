@@ -4,14 +4,16 @@ use super::device_set::{CudaDevice, Gpu as Memories};
 use super::touch::{self, Span};
 use crate::base::dtype::DType;
 use crate::device::cache::{RawMemory, StreamPoint};
-use crate::device::cuda::blas::{self, Blas, Element, Factor, Outcome, Precision, Product, Target, Workspace};
+use crate::device::cuda::blas::{self, Element, Factor, Outcome, Precision, Product, Target};
 use crate::device::cuda::memory::{DeviceMemory, Mapped};
+use crate::device::cuda::replay;
 use crate::device::cuda::{Context, DriverError, KernelError, Shape, Stream, Text};
 use crate::kernel::abi::{Call, Fault, Faults, HostFn, RawView};
 use crate::kernel::cuda::{
     Activation, FaultSlot, Gpu, GpuError, HEADERS, Launch, MatmulCall, Matrix, OPTIONS, Param, Source,
 };
 use crate::kernel::program::Program;
+use smallvec::SmallVec;
 use std::sync::LazyLock;
 
 /// Error slots of one device in memory that host and device see.
@@ -126,17 +128,19 @@ fn text(source: &Source) -> Text<'_> {
 
 impl Gpu for Lane<'_> {
     fn launch(&mut self, launch: &Launch<'_>) -> Result<(), GpuError> {
-        let kernels = self.stream.context().kernels();
-        let function = match kernels.known(launch.source.key, launch.entry) {
-            Some(function) => function,
-            None => kernels.function(&text(launch.source), launch.entry).map_err(device_error)?,
-        };
         let shape = Shape { grid: launch.grid, block: launch.block, shared_bytes: launch.shared_bytes };
-        let mut parameters = [std::ptr::null_mut(); 32];
-        for (slot, param) in parameters.iter_mut().zip(launch.args) {
-            *slot = Param::address(param) as *mut std::ffi::c_void;
-        }
-        touch::launch(self.stream, function, &shape, &mut parameters[..launch.args.len()]).map_err(device_error)
+        let parameters: SmallVec<[&[u8]; 8]> = launch.args.iter().map(Param::bytes).collect();
+        self.device.tell(|replay, products| {
+            let function = match replay.expected(launch.source.key, launch.entry) {
+                Some(function) => function,
+                None => {
+                    let kernels = self.stream.context().kernels();
+                    kernels.function(&text(launch.source), launch.entry).map_err(device_error)?
+                }
+            };
+            let launch = replay::Launch { function, shape, parameters: &parameters };
+            replay.kernel(&launch, products).map_err(device_error)
+        })
     }
 
     fn scratch(&mut self, bytes: usize) -> Result<*mut u8, GpuError> {
@@ -148,24 +152,18 @@ impl Gpu for Lane<'_> {
     }
 
     fn fill_zero(&mut self, at: *mut u8, bytes: usize) -> Result<(), GpuError> {
-        self.stream.fill(at as u64, 0, bytes).map_err(device_error)
+        self.device.tell(|replay, products| replay.fill((at as u64, 0, bytes), products)).map_err(device_error)
     }
 
     fn copy(&mut self, to: *mut u8, from: *const u8, bytes: usize) -> Result<(), GpuError> {
-        self.stream.copy(to as u64, from as u64, bytes).map_err(device_error)
+        let bytes = (to as u64, from as u64, bytes);
+        self.device.tell(|replay, products| replay.copy(bytes, products)).map_err(device_error)
     }
 
     fn matmul(&mut self, product: &MatmulCall) -> Result<bool, GpuError> {
         let Some(product) = describe(product, self.device.tf32()) else { return Ok(false) };
-        let mut blas = self.device.blas.lock();
-        let blas: &mut Option<Blas> = match &mut *blas {
-            Some(found) => found,
-            none => none.insert(Blas::open(self.stream.context()).map_err(device_error)?),
-        };
-        let Some(blas) = blas else { return Ok(false) };
-        let address = self.device.workspace(self.slot, blas::WORKSPACE_BYTES);
-        let workspace = Workspace { address, bytes: if address == 0 { 0 } else { blas::WORKSPACE_BYTES } };
-        let outcome = blas.matmul(&product, self.stream, workspace).map_err(device_error)?;
+        let told = self.device.tell(|replay, products| replay.product(&product, products));
+        let outcome = told.map_err(device_error)?;
         Ok(outcome == Outcome::Queued)
     }
 

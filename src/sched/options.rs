@@ -71,6 +71,8 @@ pub struct Options {
     pub device_limit: usize,
     /// Nodes of a window (tests set 1).
     pub window_nodes: usize,
+    /// Windows of NVIDIA GPUs that repeat may become graphs.
+    pub graphs: bool,
     pub races: Races,
     pub simulate: Option<Simulation>,
     /// Asked by whoever wants the script to end; waits look at it.
@@ -94,6 +96,7 @@ impl Default for Options {
             host_limit: usize::MAX,
             device_limit: usize::MAX,
             window_nodes: WINDOW_NODES,
+            graphs: true,
             races: Races::default(),
             simulate: None,
             stop: Arc::default(),

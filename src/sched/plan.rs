@@ -5,6 +5,7 @@ use super::each::Lines;
 use super::fuse;
 use super::node::{Node, Work};
 use crate::base::layout::{Shape, Strides};
+use crate::device::cuda::replay::Replay;
 use crate::kernel::abi::RawView;
 use crate::kernel::cuda::fused;
 use crate::kernel::program::{Class, Program};
@@ -23,6 +24,8 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// For each step the operands whose buffer it is the last to use: candidates for release.
     pub last_uses: Vec<SmallVec<[(u32, Operand); 4]>>,
+    /// By slot of a GPU's stream: what its steps became there.
+    pub replays: Vec<(u32, Replay)>,
     /// For each step, once it ran on the host: a kernel's operands, of which only the addresses change from run to run.
     pub operands: Vec<Option<Operands>>,
 }
@@ -145,7 +148,7 @@ pub fn plan(nodes: &[Node], live: impl Fn(&Buffer) -> bool) -> Plan {
         .collect();
     let last_uses = last_uses(nodes, &groups);
     let operands = groups.iter().map(|_| None).collect();
-    Plan { steps, last_uses, operands }
+    Plan { steps, last_uses, replays: Vec::new(), operands }
 }
 
 fn group(nodes: &[Node]) -> Vec<Group> {

@@ -82,6 +82,9 @@ pub struct Runtime {
     /// Nodes recorded so far; windows flushed so far.
     pub recorded: AtomicU64,
     pub flushes: AtomicU64,
+    /// Commands of GPUs that were queued one by one, and those that a graph stood for.
+    pub queued: AtomicU64,
+    pub replayed: AtomicU64,
     /// Kernels of GPUs that ran through host memory.
     pub host_runs: AtomicU64,
     /// What windows became, while somebody asks.
@@ -207,6 +210,8 @@ impl Runtime {
             tiny_bytes,
             recorded: AtomicU64::new(0),
             flushes: AtomicU64::new(0),
+            queued: AtomicU64::new(0),
+            replayed: AtomicU64::new(0),
             host_runs: AtomicU64::new(0),
             trace: Trace::default(),
             lent: Mutex::default(),
@@ -402,6 +407,7 @@ impl Runtime {
         }
         let wait = |points: &[crate::device::cache::StreamPoint]| {
             let Some(gpus) = self.gpus_if_opened() else { return true };
+            gpus.let_go();
             let passed =
                 |p: &crate::device::cache::StreamPoint| gpus.queues.wait(p.stream, p.sequence, &self.options.stop);
             points.iter().all(passed)
@@ -566,6 +572,14 @@ impl Runtime {
             state.plans.clear();
         }
         state.plans.insert(key, plan);
+    }
+}
+
+impl Runtime {
+    /// Graphs of repeated windows go; they are made again where that is worth it.
+    pub(super) fn forget_graphs(&self) {
+        let mut state = self.state.lock();
+        state.plans.values_mut().flat_map(|plan| &mut plan.replays).for_each(|(_, replay)| replay.forget());
     }
 }
 

@@ -1,6 +1,6 @@
 //! Hands a planned window to an NVIDIA GPU: each step is launched at once on the window's stream.
 
-use super::device_set::CudaSet;
+use super::device_set::{CudaDevice, CudaSet};
 use super::each;
 use super::execute::Found;
 use super::gpu_lane::{Lane, fused_through_host, through_host};
@@ -14,11 +14,15 @@ use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Focus};
 use crate::device::cuda::Stream;
+use crate::device::cuda::replay::Replay;
 use crate::device::queues::Point;
 use crate::kernel::abi::{Call, Faults};
 use crate::kernel::cuda::{self, GpuError, fused};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// Windows that are queued between two looks at what has ended.
+const HARVEST_EVERY: usize = 8;
 
 /// What came of a window's launches.
 struct Launched {
@@ -31,6 +35,12 @@ struct Launched {
     skipped: Vec<usize>,
 }
 
+/// What a plan became on a stream the last time.
+fn take_replay(plan: &mut Plan, slot: u32) -> Replay {
+    let known = plan.replays.iter().position(|(known, _)| *known == slot);
+    known.map(|at| plan.replays.swap_remove(at).1).unwrap_or_default()
+}
+
 impl Runtime {
     pub(super) fn submit_cuda(&self, state: &mut State, slot: u32, nodes: Vec<Node>, plan: &mut Plan, set: &CudaSet) {
         let sequence = state.streams[slot as usize].submitted + 1;
@@ -38,6 +48,14 @@ impl Runtime {
         let stream = set.lanes.begin(slot, &after);
         let name = state.streams[slot as usize].name;
         let mut launched = Launched { name, slots: Vec::new(), known: Found::default(), skipped: Vec::new() };
+        let device = match nodes[0].outputs[0].buffer.device {
+            DeviceId::Cuda(index) => &set.devices[index as usize],
+            DeviceId::Cpu => unreachable!("the window of a GPU's stream"),
+        };
+        match &stream {
+            Some(stream) => device.begin_window(slot, take_replay(plan, slot), stream),
+            None => launched.known.push((0, self.unusable(&nodes[0]))),
+        }
         let mut timing = self.begin_timing(set, stream.as_deref());
         for (step, last_uses) in plan.steps.iter_mut().zip(&plan.last_uses) {
             let guarded = nodes[step.nodes()[0]].guarded;
@@ -58,6 +76,10 @@ impl Runtime {
                 }
             }
         }
+        if let Some(stream) = &stream {
+            self.end_window(device, stream, &nodes[0], &mut launched);
+            plan.replays.push((slot, device.end_window()));
+        }
         end_pending(&nodes);
         let sequence = set.lanes.end(slot);
         state.streams[slot as usize].submitted = sequence;
@@ -66,8 +88,28 @@ impl Runtime {
             Entry { slots, known, left_out: skipped, timing, ..Entry::new(Point { stream: slot, sequence }, nodes) };
         let device = state.streams[slot as usize].name.device;
         state.ledger.push(entry, device);
-        // An interruption is noticed by the script at its next step.
-        let _ = self.harvest_front(state);
+        // Bound: asking the device costs as much as a small window's launch; whoever wants to know asks by himself.
+        if state.ledger.entries.len().is_multiple_of(HARVEST_EVERY) {
+            // An interruption is noticed by the script at its next step.
+            let _ = self.harvest_front(state);
+        }
+    }
+
+    /// Starts the window's graph, where its steps were held back for one.
+    fn end_window(&self, device: &CudaDevice, stream: &Stream, first: &Node, launched: &mut Launched) {
+        // A trace wants the time of each step.
+        let recorder = || if self.options.graphs && self.timeline.is_none() { device.recorder(stream) } else { None };
+        match device.tell(|replay, products| replay.end(products, &recorder)) {
+            Ok(counts) => {
+                self.queued.fetch_add(counts.queued, Ordering::Relaxed);
+                self.replayed.fetch_add(counts.replayed, Ordering::Relaxed);
+            }
+            Err(error) if stream.context().death().is_none() => {
+                let error = GpuError::Device(Box::new(error));
+                launched.known.push((0, self.failed(first.outputs[0].buffer.device, first, error)));
+            }
+            Err(_) => {}
+        }
     }
 
     fn launch_step(
@@ -85,15 +127,15 @@ impl Runtime {
         self.break_by_plan(stream, device);
         let gpus = self.gpus().expect("the device exists");
         let mut slots = Vec::new();
-        let lane = |owners, taken| Lane {
-            stream,
-            device: &set.devices[index as usize],
-            memories: gpus.gpu(device),
-            slot,
-            guarded: nodes[first].guarded,
-            owners,
-            taken,
-            scratch: Vec::new(),
+        let cuda = &set.devices[index as usize];
+        let guarded = nodes[first].guarded;
+        let memories = gpus.gpu(device);
+        let lane =
+            |owners, taken| Lane { stream, device: cuda, memories, slot, guarded, owners, taken, scratch: Vec::new() };
+        // Steps that run through host memory come after all that was held back.
+        let aside = || {
+            self.host_runs.fetch_add(1, Ordering::Relaxed);
+            cuda.tell(|replay, products| replay.step_aside(products))
         };
         let done = match step {
             Step::Fused(fused) => {
@@ -106,10 +148,10 @@ impl Runtime {
                 };
                 match native {
                     Err(GpuError::Unsupported(_)) => {
-                        self.host_runs.fetch_add(1, Ordering::Relaxed);
                         let faults: Vec<Faults> = fused.fallible.iter().map(|_| Faults::default()).collect();
                         let (program, views, table) = (&fused.program, &fused.views, &fused.table);
-                        let done = fused_through_host(stream, program, &fused.shape, views, table, &faults);
+                        let run = || fused_through_host(stream, program, &fused.shape, views, table, &faults);
+                        let done = aside().and_then(|()| run());
                         for (slot, &at) in faults.iter().zip(&fused.fallible) {
                             if let Some(found) = slot.take() {
                                 let (node, place) = (&nodes[at], launched.name.to_string());
@@ -143,13 +185,12 @@ impl Runtime {
                 match native {
                     // Said before anything was launched: it is the program that has no text.
                     Err(GpuError::Unsupported(_)) => {
-                        self.host_runs.fetch_add(1, Ordering::Relaxed);
                         let one = |member| {
                             let views = each.views(node, member);
                             let shape = each.shape(node, member);
                             fused_through_host(stream, &each.program, shape, &views, scalars, &[])
                         };
-                        let done = (0..each.members(node)).try_for_each(one);
+                        let done = aside().and_then(|()| (0..each.members(node)).try_for_each(one));
                         done.map_err(|error| GpuError::Device(Box::new(error)))
                     }
                     other => other,
@@ -175,8 +216,8 @@ impl Runtime {
                 };
                 let done = match native {
                     Err(GpuError::Unsupported(_)) => {
-                        self.host_runs.fetch_add(1, Ordering::Relaxed);
-                        through_host(stream, *host, &call).map_err(|error| GpuError::Device(Box::new(error)))
+                        let done = aside().and_then(|()| through_host(stream, *host, &call));
+                        done.map_err(|error| GpuError::Device(Box::new(error)))
                     }
                     other => other,
                 };
@@ -194,6 +235,15 @@ impl Runtime {
         {
             launched.known.push((first, self.failed(device, &nodes[first], error)));
         }
+    }
+
+    /// A device that cannot be opened counts as lost.
+    #[cold]
+    fn unusable(&self, node: &Node) -> Arc<Diag> {
+        let device = node.outputs[0].buffer.device;
+        self.lose(device);
+        let diag = Diag::error(code::DEVICE_LOST, format!("{device} cannot be used: no stream could be made there"));
+        self.late(diag.label(node.origin, Focus::Expression, format!("queued here, on {device}")), node.trail)
     }
 
     /// A launch that did not happen, on a device that lives.

@@ -100,6 +100,13 @@ impl Builder {
         self
     }
 
+    /// Whether windows of NVIDIA GPUs that repeat may be replayed as graphs; they are unless given. Nothing but the time
+    /// that they take depends on it.
+    pub fn cuda_graphs(mut self, on: bool) -> Builder {
+        self.options.graphs = on;
+        self
+    }
+
     /// Records what ran when, for the program's `--profile`.
     #[doc(hidden)]
     pub fn profile(mut self, on: bool) -> Builder {

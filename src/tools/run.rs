@@ -21,6 +21,7 @@ pub fn builder(settings: &Settings) -> Builder {
         .blocking(blocking)
         .check(settings.check)
         .profile(settings.profile)
+        .cuda_graphs(std::env::var("TSCRIPT_CUDA_GRAPHS").map_or(true, |value| value != "0"))
         .races(settings.races.unwrap_or_default())
         .on_warning(|warning| complain(&render_error(warning, Colour::of_stderr())))
         .seed(settings.seed.unwrap_or(0))

@@ -27,7 +27,7 @@ type Size = unsafe extern "C" fn(*mut c_void, *mut usize) -> c_int;
 type Text = unsafe extern "C" fn(*mut c_void, *mut c_char) -> c_int;
 type Destroy = unsafe extern "C" fn(*mut *mut c_void) -> c_int;
 
-struct Nvrtc {
+pub struct Nvrtc {
     create: Create,
     compile: Compile,
     log_size: Size,
@@ -58,7 +58,7 @@ fn candidates() -> Vec<PathBuf> {
     all
 }
 
-fn open() -> Option<Nvrtc> {
+pub fn open() -> Option<Nvrtc> {
     let handle = candidates().into_iter().find_map(|path| {
         // It opens its table of built-in functions by name: what lies beside it is loaded first, and is found then.
         for part in path.parent().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten() {

@@ -3,6 +3,8 @@
 mod architecture;
 mod arguments;
 mod cuda_device;
+#[cfg(unix)]
+mod cuda_graphs;
 mod cuda_host;
 mod cuda_text;
 mod editor;

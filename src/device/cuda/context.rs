@@ -7,9 +7,11 @@ use super::module::Kernels;
 use cudarc::driver::sys;
 use std::sync::OnceLock;
 
-/// The primary context of one device. It lives as long as the process.
+/// The primary context of one device. It is made when something is first asked of the device, and lives as long as the
+/// process.
 pub struct Context {
-    handle: sys::CUcontext,
+    device: sys::CUdevice,
+    handle: OnceLock<Result<sys::CUcontext, DriverError>>,
     facts: Facts,
     death: OnceLock<DriverError>,
     pub(super) events: Pool,
@@ -22,20 +24,30 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 impl Context {
-    pub(super) fn retain(device: sys::CUdevice, facts: &Facts) -> Result<Context, DriverError> {
-        let mut handle = std::ptr::null_mut();
-        // SAFETY: the device's handle comes from the driver; the call writes one pointer.
-        unsafe { driver!(cuDevicePrimaryCtxRetain(&mut handle, device)) }?;
-        let (facts, death, kernels) = (facts.clone(), OnceLock::new(), OnceLock::new());
-        Ok(Context { handle, facts, death, events: Pool::default(), kernels })
+    pub(super) fn new(device: sys::CUdevice, facts: &Facts) -> Context {
+        let facts = facts.clone();
+        let (handle, death, kernels) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Context { device, handle, facts, death, events: Pool::default(), kernels }
     }
 
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
 
-    pub(super) fn handle(&self) -> sys::CUcontext {
-        self.handle
+    /// Cost: 100 ms the first time.
+    pub(super) fn handle(&self) -> Result<sys::CUcontext, DriverError> {
+        let retain = || {
+            let mut handle = std::ptr::null_mut();
+            // SAFETY: the device's handle comes from the driver; the call writes one pointer.
+            unsafe { driver!(cuDevicePrimaryCtxRetain(&mut handle, self.device)) }?;
+            Ok(handle)
+        };
+        *self.handle.get_or_init(retain)
+    }
+
+    /// Whether anything was asked of the device so far.
+    pub fn is_open(&self) -> bool {
+        self.handle.get().is_some()
     }
 
     /// The error that ended this context, if one did. All later calls answer with it.
@@ -54,11 +66,12 @@ impl Context {
         if let Some(death) = self.death.get() {
             return Err(*death);
         }
+        let handle = self.handle()?;
         let mut current = std::ptr::null_mut();
         // SAFETY: the context is never released; the first call writes one pointer.
         unsafe {
             driver!(cuCtxGetCurrent(&mut current))?;
-            if current == self.handle { Ok(()) } else { self.note(driver!(cuCtxSetCurrent(self.handle))) }
+            if current == handle { Ok(()) } else { self.note(driver!(cuCtxSetCurrent(handle))) }
         }
     }
 
@@ -83,9 +96,10 @@ impl Context {
     /// Lets kernels of this device use the memory of `other`, also what is allocated later. May be repeated.
     pub fn enable_peer(&self, other: &Context) -> Result<(), DriverError> {
         const ALREADY: u32 = 704;
+        let other = other.handle()?;
         self.make_current()?;
         // SAFETY: both contexts live as long as the process; 0 is the only flag.
-        match self.note(unsafe { driver!(cuCtxEnablePeerAccess(other.handle, 0)) }) {
+        match self.note(unsafe { driver!(cuCtxEnablePeerAccess(other, 0)) }) {
             Err(error) if error.code == ALREADY => Ok(()),
             result => result,
         }

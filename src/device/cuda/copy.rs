@@ -56,7 +56,7 @@ impl Stream {
             return Ok(());
         }
         self.context().make_current()?;
-        let (target, source) = (target.handle(), source.handle());
+        let (target, source) = (target.handle()?, source.handle()?);
         // SAFETY: both contexts live as long as the process; the driver checks the addresses.
         self.context().note(unsafe { driver!(cuMemcpyPeerAsync(to, target, from, source, bytes, self.handle())) })
     }

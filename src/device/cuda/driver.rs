@@ -35,6 +35,7 @@ const FUNCTIONS: &[&str] = &[
     "cuGetErrorString",
     "cuGraphDestroy",
     "cuGraphExecDestroy",
+    "cuGraphExecKernelNodeSetParams_v2",
     "cuGraphExecUpdate_v2",
     "cuGraphGetNodes",
     "cuGraphInstantiateWithFlags",
@@ -69,6 +70,7 @@ const FUNCTIONS: &[&str] = &[
     "cuStreamCreateWithPriority",
     "cuStreamDestroy_v2",
     "cuStreamEndCapture",
+    "cuStreamGetCaptureInfo_v3",
     "cuStreamGetPriority",
     "cuStreamIsCapturing",
     "cuStreamQuery",
@@ -144,7 +146,7 @@ pub struct Driver {
 pub struct Device {
     handle: sys::CUdevice,
     facts: Facts,
-    context: OnceLock<Result<Context, DriverError>>,
+    context: OnceLock<Context>,
 }
 
 /// What a device says about itself.
@@ -258,11 +260,10 @@ impl Device {
         &self.facts
     }
 
-    /// The device's context, made at the first call and shared by the whole process, also with other users of CUDA
-    /// in it (it is the primary one). It is never given back: it goes with the process.
-    /// Cost: 100 ms the first time.
-    pub fn context(&'static self) -> Result<&'static Context, DriverError> {
-        self.context.get_or_init(|| Context::retain(self.handle, &self.facts)).as_ref().map_err(|error| *error)
+    /// The device's context, shared by the whole process, also with other users of CUDA in it (it is the primary one).
+    /// It is made when something is first asked of it, and never given back: it goes with the process.
+    pub fn context(&'static self) -> &'static Context {
+        self.context.get_or_init(|| Context::new(self.handle, &self.facts))
     }
 
     /// Whether this device can read and write the memory of `other`.

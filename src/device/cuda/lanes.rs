@@ -12,7 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 struct Lane {
-    stream: Arc<Stream>,
+    /// None until something is queued, so that a device that nobody uses is left alone.
+    stream: Option<Arc<Stream>>,
+    context: &'static Context,
+    priority: i32,
     timeline: Timeline,
     device: u16,
     submitted: u64,
@@ -23,6 +26,20 @@ impl Lane {
     /// The device answers no more: everything counts as passed, so that nobody waits for it.
     fn give_up(&self) {
         self.completed.store(u64::MAX, Ordering::Release);
+    }
+
+    /// The stream, made now where there is none; a lane whose stream cannot be made is given up.
+    fn stream(&mut self) -> Result<Arc<Stream>, DriverError> {
+        if let Some(stream) = &self.stream {
+            return Ok(stream.clone());
+        }
+        match Stream::new(self.context, self.priority) {
+            Ok(stream) => Ok(self.stream.insert(Arc::new(stream)).clone()),
+            Err(error) => {
+                self.give_up();
+                Err(error)
+            }
+        }
     }
 
     fn is_dead(&self) -> bool {
@@ -52,12 +69,13 @@ impl Lanes {
     }
 
     /// A stream to queue on, after these points. [`Lanes::end`] closes what was queued; one thread at a time.
+    /// None: there is no such stream, or it cannot be made.
     pub fn begin(&self, number: u32, after: &[Point]) -> Option<Arc<Stream>> {
         let mut lanes = self.lanes.lock();
         for point in after {
             self.order(&mut lanes, number, point);
         }
-        Some(lanes.get(number as usize)?.as_ref()?.stream.clone())
+        lanes.get_mut(number as usize)?.as_mut()?.stream().ok()
     }
 
     /// The sequence number of what was queued since `begin`. It is used up also where nothing could be queued.
@@ -65,7 +83,8 @@ impl Lanes {
         let mut lanes = self.lanes.lock();
         let Some(Some(lane)) = lanes.get_mut(number as usize) else { return 0 };
         lane.submitted += 1;
-        if lane.is_dead() || lane.timeline.mark(&lane.stream).is_err() {
+        let marked = |lane: &mut Lane| lane.stream().and_then(|stream| lane.timeline.mark(&stream));
+        if lane.is_dead() || marked(lane).is_err() {
             lane.give_up();
         }
         lane.submitted
@@ -77,7 +96,7 @@ impl Lanes {
         if waited.is_dead() || waiter.is_dead() {
             return;
         }
-        if waited.timeline.order(point.sequence, &waiter.stream).is_err() {
+        if waiter.stream().and_then(|stream| waited.timeline.order(point.sequence, &stream)).is_err() {
             waiter.refresh();
             waited.refresh();
         }
@@ -102,16 +121,19 @@ fn two(lanes: &mut [Option<Lane>], a: usize, b: usize) -> Option<[&mut Lane; 2]>
 
 impl Queues for Lanes {
     fn stream(&self, number: u32, device: u16, priority: i32) -> Result<Arc<AtomicU64>, String> {
-        let told = |error: DriverError| error.to_string();
-        let stream = Stream::new(self.contexts[device as usize], priority).map_err(told)?;
+        let context = self.contexts[device as usize];
         let completed = Arc::new(AtomicU64::new(0));
         let mut lanes = self.lanes.lock();
         if lanes.len() <= number as usize {
             lanes.resize_with(number as usize + 1, || None);
         }
         let timeline = Timeline::new();
-        let stream = Arc::new(stream);
-        lanes[number as usize] = Some(Lane { stream, timeline, device, submitted: 0, completed: completed.clone() });
+        let lane =
+            Lane { stream: None, context, priority, timeline, device, submitted: 0, completed: completed.clone() };
+        let lane = lanes[number as usize].insert(lane);
+        if context.is_open() {
+            lane.stream().map_err(|error| error.to_string())?;
+        }
         Ok(completed)
     }
 

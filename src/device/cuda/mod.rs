@@ -26,6 +26,7 @@ pub mod library;
 pub mod memory;
 pub mod module;
 pub mod nvrtc;
+pub mod replay;
 pub mod staging;
 pub mod stopwatch;
 pub mod stream;

@@ -42,6 +42,9 @@ unsafe impl Sync for Module {}
 /// A kernel that can be launched.
 pub struct Function {
     context: &'static Context,
+    /// The text that it is in, and its name there.
+    key: u128,
+    entry: Box<str>,
     handle: sys::CUfunction,
     /// Offset and bytes of each parameter.
     parameters: Vec<(usize, usize)>,
@@ -187,6 +190,8 @@ impl Function {
         let static_shared_bytes = get(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
         Ok(Function {
             context,
+            key: text.key,
+            entry: entry.into(),
             handle,
             parameters: parameters(context, handle)?,
             registers: get(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
@@ -194,6 +199,11 @@ impl Function {
             static_shared_bytes,
             allowed_shared_bytes: AtomicU32::new(SHARED_BYTES_USUAL.saturating_sub(static_shared_bytes)),
         })
+    }
+
+    /// Whether this is the kernel `entry` of the text with that key.
+    pub fn is(&self, key: u128, entry: &str) -> bool {
+        self.key == key && *self.entry == *entry
     }
 
     pub(super) fn handle(&self) -> sys::CUfunction {

@@ -54,6 +54,12 @@ impl Param<'_> {
         }
     }
 
+    /// The parameter's bytes.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: `address` points to `size_bytes` initialised bytes of this value, or of what it borrows.
+        unsafe { std::slice::from_raw_parts(self.address(), self.size_bytes()) }
+    }
+
     /// How many bytes are there.
     pub fn size_bytes(&self) -> usize {
         match self {

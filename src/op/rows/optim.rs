@@ -566,14 +566,10 @@ fn total_norm(e: &mut dyn Emit, grads: &[Tensor], p: f64) -> Result<Option<Tenso
     for g in grads.iter().filter(|g| g.numel() > 0) {
         let wide = if g.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
         let g = e.cast(g, wide)?;
-        let size = e.call(&ABS, args![&g])?;
+        let size = if p == 2.0 { e.mul(&g, &g)? } else { e.call(&ABS, args![&g])? };
         let own = match p {
             f64::INFINITY => e.call(&LARGEST, args![&size])?,
-            2.0 => {
-                let square = e.mul(&g, &g)?;
-                e.call(&SUM, args![&square])?
-            }
-            1.0 => e.call(&SUM, args![&size])?,
+            1.0 | 2.0 => e.call(&SUM, args![&size])?,
             _ => {
                 let power = e.call(&POW, args![&size, float(p)])?;
                 e.call(&SUM, args![&power])?

@@ -67,7 +67,7 @@ pub enum Stored {
 }
 
 /// A factor.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Factor {
     pub address: u64,
     pub stored: Stored,
@@ -93,7 +93,7 @@ impl Factor {
 }
 
 /// A matrix that is written, or read beside the product; never transposed.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Target {
     pub address: u64,
     pub row_stride: u64,
@@ -142,7 +142,7 @@ impl Epilogue {
 }
 
 /// C (m, n) = epilogue(alpha · A (m, k) · B (k, n) + beta · C), for each matrix of a batch.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Product {
     pub m: u64,
     pub n: u64,

@@ -1,0 +1,117 @@
+//! Windows that repeat are replayed as graphs, and the device is asked for the same work either way. The program runs
+//! on a driver without a device (`cuda_host/driver.cpp`), which writes down all that would run.
+//!
+//! Wants g++ and NVRTC, as the other tests of CUDA text do; says so and passes where one is missing.
+
+use super::cuda_host::HostGpu;
+use super::cuda_text;
+use super::scripts::{folder, program};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A folder with the driver, under the names that the program looks for.
+fn driver(name: &str) -> Option<PathBuf> {
+    HostGpu::open()?;
+    cuda_text::open()?;
+    let made = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("driver-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&made).expect("a folder for the driver");
+    let library = made.join("libcuda.so");
+    let done = Command::new("g++")
+        .args(["-std=c++17", "-O1", "-shared", "-fPIC", "-o"])
+        .args([&library, &folder("it/cuda_host/driver.cpp")])
+        .output()
+        .expect("g++ runs");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    std::os::unix::fs::symlink("libcuda.so", made.join("libcublasLt.so")).expect("a second name");
+    Some(made)
+}
+
+/// What the devices were asked for, line by line, and what the script printed.
+fn ask(driver: &Path, script: &str, environment: &[(&str, &str)]) -> (Vec<String>, String) {
+    let (file, log) = (driver.join("script.rhai"), driver.join("log"));
+    std::fs::write(&file, script).expect("a script");
+    let done = Command::new(program())
+        .args([Path::new("run"), &file])
+        .envs(environment.iter().copied())
+        .env("LD_LIBRARY_PATH", driver)
+        .env("XDG_CACHE_HOME", driver.parent().expect("it has one"))
+        .env("DRIVER_LOG", &log)
+        .output()
+        .expect("the program runs");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let log = std::fs::read_to_string(log).expect("the driver's log");
+    (log.lines().map(str::to_string).collect(), String::from_utf8_lossy(&done.stdout).into_owned())
+}
+
+/// The numbers of a log's last line: commands queued, graphs started, parameters changed, contexts.
+fn counts(log: &[String]) -> Vec<u64> {
+    let last = log.last().expect("a line at the end");
+    assert!(last.starts_with("calls:"), "{last}");
+    last.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect()
+}
+
+/// Loops with dropout (other random numbers each time), Adam (other rates), an index that may be bad (an error slot),
+/// reductions, a result that outlives its round (other addresses), other shapes in between, and an emptied cache.
+const LOOPS: &str = r#"
+import "nn" as nn;
+import "optim" as optim;
+set_default_device("cuda");
+manual_seed(0);
+let model = nn::sequential([nn::linear(8, 16), nn::relu(), nn::dropout(0.5), nn::linear(16, 4)]).cuda();
+for kind in ["sgd", "adam"] {
+    let opt = if kind == "sgd" { optim::sgd(model.parameters(), #{lr: 0.01}) } else { optim::adam(model.parameters()) };
+    let x = randn([12, 8]);
+    let y = randint(0, 4, [12]);
+    let kept = ();
+    for i in 0..40 {
+        opt.zero_grad();
+        let loss = cross_entropy(model.forward(x), y);
+        loss.backward();
+        opt.step();
+        if i % 10 == 0 { print(loss.item()); }
+        if i == 9 { kept = loss; }
+        if i == 22 { cuda::empty_cache(); x = randn([10, 8]); y = randint(0, 4, [10]); }
+    }
+}
+let table = randn([9, 4]);
+for i in 0..12 {
+    let picked = table.index_select(0, tensor([i % 9, 1]));
+    let sums = (picked.cumsum(0) @ table.T).softmax(-1).sum(0);
+    if i == 11 { print(sums.shape); }
+}
+synchronize();
+"#;
+
+#[test]
+fn repeated_windows_are_graphs_that_do_the_same_work() {
+    let Some(driver) = driver("graphs") else { return };
+    let (with, said) = ask(&driver, LOOPS, &[]);
+    let (without, also) = ask(&driver, LOOPS, &[("TSCRIPT_CUDA_GRAPHS", "0")]);
+    assert_eq!(said, also);
+    let (one, other) = (&with[..with.len() - 1], &without[..without.len() - 1]);
+    let differs = one.iter().zip(other).position(|(a, b)| a != b);
+    assert_eq!(differs, None, "{:?} {:?}", differs.map(|at| &one[at]), differs.map(|at| &other[at]));
+    assert_eq!(one.len(), other.len());
+    let ([queued, started, changed, _], [all, none, ..]) = (&counts(&with)[..], &counts(&without)[..]) else {
+        panic!("four numbers")
+    };
+    assert!(*none == 0 && *all == other.len() as u64);
+    assert!(*started > 30 && queued * 3 < all * 2, "{started} graphs, {queued} of {all} commands one by one");
+    // Dropout's counter and the error slot, for each graph; not every kernel's parameters.
+    assert!(*changed > *started / 2 && *changed < all - queued, "{changed} changed for {started} graphs");
+    std::fs::remove_dir_all(driver).expect("the folder is ours");
+}
+
+#[test]
+fn further_gpus_are_left_alone_until_something_is_put_there() {
+    let Some(driver) = driver("two") else { return };
+    let two = [("DRIVER_DEVICES", "2")];
+    let opened = |script: &str| counts(&ask(&driver, script, &two).0)[3];
+    assert_eq!(opened("print(cuda::device_count()); let x = ones([4], #{device: \"cuda\"}); synchronize();"), 1);
+    assert_eq!(opened("let x = ones([4], #{device: \"cuda:1\"}); synchronize();"), 1);
+    assert_eq!(
+        opened("let x = ones([4], #{device: \"cuda:0\"}).to(\"cuda:1\"); synchronize(); cuda::empty_cache();"),
+        2
+    );
+    std::fs::remove_dir_all(driver).expect("the folder is ours");
+}
