@@ -56,12 +56,6 @@ pub fn inventory() -> Inventory {
             remedy: blas::REMEDY,
         },
         Found {
-            name: "cuDNN",
-            purpose: "convolutions",
-            found: packed(Library::Dnn, c"cudnnGetVersion"),
-            remedy: "pip install nvidia-cudnn-cu13, or NVIDIA's packages for your system",
-        },
-        Found {
             name: "NCCL",
             purpose: "several GPUs together",
             found: nccl(),

@@ -14,7 +14,6 @@ pub enum Library {
     Driver,
     Nvrtc,
     BlasLt,
-    Dnn,
     Nccl,
 }
 
@@ -50,7 +49,7 @@ impl Library {
     /// The library, loaded at the first call. `None`: it is nowhere to be found.
     /// Cost: cuBLASLt takes 60 to 150 ms, NVRTC 15, the others 1, since they are moved to their addresses.
     pub fn load(self) -> Option<&'static Loaded> {
-        static LOADED: [OnceLock<Option<Loaded>>; 5] = [const { OnceLock::new() }; 5];
+        static LOADED: [OnceLock<Option<Loaded>>; 4] = [const { OnceLock::new() }; 4];
         LOADED[self as usize].get_or_init(|| system::load(self)).as_ref()
     }
 
@@ -61,7 +60,6 @@ impl Library {
             Library::Driver => cudarc::get_lib_name_candidates("cuda"),
             Library::Nvrtc => cudarc::get_lib_name_candidates("nvrtc"),
             Library::BlasLt => cudarc::get_lib_name_candidates("cublasLt"),
-            Library::Dnn => vec!["libcudnn.so.9".into()],
             Library::Nccl => vec!["libnccl.so.2".into()],
         }
     }
@@ -74,7 +72,6 @@ impl Library {
             Library::Driver => &[],
             Library::Nvrtc => &["libnvrtc.so.13", "libnvrtc.so.12"],
             Library::BlasLt => &["libcublasLt.so.13", "libcublasLt.so.12"],
-            Library::Dnn => &["libcudnn.so.9"],
             Library::Nccl => &["libnccl.so.2"],
         }
     }
@@ -86,7 +83,6 @@ impl Library {
             Library::Driver => c"cuInit",
             Library::Nvrtc => c"nvrtcVersion",
             Library::BlasLt => c"cublasLtGetVersion",
-            Library::Dnn => c"cudnnGetVersion",
             Library::Nccl => c"ncclGetVersion",
         }
     }
@@ -212,7 +208,7 @@ mod system {
                 Library::Driver => cudarc::driver::sys::is_culib_present(),
                 Library::Nvrtc => cudarc::nvrtc::sys::is_culib_present(),
                 Library::BlasLt => cudarc::cublaslt::sys::is_culib_present(),
-                Library::Dnn | Library::Nccl => false,
+                Library::Nccl => false,
             }
         };
         present.then_some(Loaded { handle: library as usize as *mut c_void, path: None })

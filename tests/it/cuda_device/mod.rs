@@ -1,7 +1,6 @@
 //! The CUDA device on real hardware. Active when `TSCRIPT_TEST_DEVICES` names `cuda`; then a missing GPU is a failure.
 //! Run with `--nocapture` to read the costs that are printed: they are told, never tested.
 
-mod convolutions;
 mod faults;
 mod kernels;
 mod memory;
