@@ -64,3 +64,12 @@ fn char_gpt_learns_beside_honest_n_grams() {
     let written = printed.lines().last().expect("it writes");
     assert!(!written.is_empty(), "{printed}");
 }
+
+#[test]
+fn recurrent_networks_learn() {
+    let names = quick("names_rnn", &[]);
+    assert!(accuracy(&names) > 70.0, "{names}");
+    let turned = quick("seq2seq_attention", &[]);
+    // A guess is right once in ten times.
+    assert!(accuracy(&turned) > 20.0, "{turned}");
+}

@@ -54,6 +54,8 @@ const TABLE: &[(&str, &[&str])] = &[
         SPARSE,
         &[
             "sparse_coo_tensor",
+            "SparseAdam",
+            "values",
             "sparse_csr_tensor",
             "sparse_csc_tensor",
             "sparse_bsr_tensor",
@@ -104,6 +106,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "qscheme",
             "is_quantized",
             "fake_quantize_per_tensor_affine",
+            "empty_quantized",
             "fake_quantize_per_channel_affine",
         ],
     ),
@@ -156,8 +159,6 @@ const TABLE: &[(&str, &[&str])] = &[
             "are_deterministic_algorithms_enabled",
             "set_deterministic_debug_mode",
             "get_deterministic_debug_mode",
-    
-    
             "set_flush_denormal",
         ],
     ),
@@ -216,8 +217,23 @@ const TABLE: &[(&str, &[&str])] = &[
     ("write `data::concat([a, b])`", &["ConcatDataset"]),
     ("write `data::weighted_sampler(weights, n)`", &["WeightedRandomSampler"]),
     ("write `data::image_folder(path)`", &["ImageFolder"]),
-    ("write `nn::module(#{layer: nn::linear(2, 3), forward: |x| this.layer.forward(x)})`", &["Module"]),
+    ("write `nn::module(#{layer: nn::linear(2, 3), forward: |x| this.layer.forward(x)})`", &["Module", "Container"]),
     ("write `no_grad(|| ...)`", &["inference_mode", "set_grad_enabled"]),
+    ("write `nn::local_response_norm(size)`", &["CrossMapLRN2d"]),
+    ("write `nn::nll_loss()`, which takes images too", &["NLLLoss2d"]),
+    ("write `nn::batch_norm2d(n)`; `nn::data_parallel` keeps the statistics of each device apart", &["SyncBatchNorm"]),
+    ("write `nn::lstm`, `nn::gru` or `nn::rnn`", &["RNNBase", "RNNCellBase"]),
+    ("write `nn::linear` and `cross_entropy`, which computes all classes", &["AdaptiveLogSoftmaxWithLoss"]),
+    ("write `nn::linear` and `linear_cross_entropy`", &["LinearCrossEntropyLoss"]),
+    (
+        "there are no classes to inherit from: an optimizer of your own is a loop over `model.parameters()`",
+        &["Optimizer"],
+    ),
+    ("there are no classes to inherit from: write `optim::lambda_lr(opt, |step| ...)`", &["LRScheduler"]),
+    (
+        "it is not among tscript's optimizers; `optim::adamw` does for most of what it is used for",
+        &["LBFGS", "Muon", "Adafactor"],
+    ),
     ("write `grad_fn`, or look at `requires_grad`", &["output_nr", "grad_dtype", "volatile"]),
     ("write `set_default_dtype(\"f64\")`", &["set_default_tensor_type"]),
     ("write `current_device()`", &["get_default_device"]),
@@ -253,5 +269,34 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), count);
+    }
+
+    /// A name of PyTorch is there, or its absence is explained. The list: `tests/fixtures/names`.
+    #[test]
+    fn names_of_torch_are_known_or_explained() {
+        let text = include_str!("../../../tests/fixtures/names/names.json");
+        let all: serde_json::Value = serde_json::from_str(text).expect("JSON");
+        let session = Session::builder().build().expect("a session");
+        let natives = session.host.natives.read();
+        let properties = &session.host.known.read().properties;
+        let plain = |name: &str| name.replace('_', "").to_lowercase();
+        let in_library = |module: &str, name: &str| {
+            crate::script::manual::functions(module).iter().any(|function| plain(&function.name) == plain(name))
+        };
+        let mut missing = Vec::new();
+        for (kind, names) in all.as_object().expect("a map") {
+            for name in names.as_array().expect("a list").iter().filter_map(|name| name.as_str()) {
+                let there = match kind.as_str() {
+                    "functions" => natives.contains(name),
+                    "members" => natives.contains(name) || properties.iter().any(|known| known == name),
+                    "modules" | "initialisers" => in_library("nn", name),
+                    _ => in_library("optim", name),
+                };
+                if !there && reason(name).is_none() {
+                    missing.push(format!("{kind} {name}"));
+                }
+            }
+        }
+        assert!(missing.is_empty(), "neither there nor explained: {missing:?}");
     }
 }
