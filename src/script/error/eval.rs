@@ -323,8 +323,11 @@ fn function(signature: &str, known: &Known) -> Words {
         if let Some(reason) = absent::reason(name) {
             return words(code::UNKNOWN_FUNCTION, message, "not found").help(reason);
         }
-        if let Some(found) = in_our_spelling(space, name) {
-            let help = format!("it is `{space}::{found}`: names are in small letters");
+        // PyTorch's modules have modules inside, as `nn::init`; the library's have not.
+        let outer = space.split("::").next().unwrap_or(space);
+        if let Some(found) = in_our_spelling(outer, name) {
+            let help =
+                format!("it is `{outer}::{found}`{}", if outer == space { ": names are in small letters" } else { "" });
             return words(code::UNKNOWN_FUNCTION, message, "not found").help(help);
         }
         let same: Vec<String> =
@@ -423,7 +426,13 @@ fn indexing(text: &str) -> Words {
     match text.split_once(" [") {
         Some((of, by)) => {
             let by = by.trim_end_matches(']');
-            words(code::TYPE, format!("{} cannot be indexed by {}", a_type(of), a_type(by)), "indexed here")
+            let found =
+                words(code::TYPE, format!("{} cannot be indexed by {}", a_type(of), a_type(by)), "indexed here");
+            // An optimizer has no `param_groups`, for example.
+            match a_type(of).as_str() {
+                "`()`" => found.help("a map gives `()` for a name that it has not: `keys()` lists its names"),
+                _ => found,
+            }
         }
         None => words(code::TYPE, format!("{} cannot be indexed", a_type(text)), "indexed here"),
     }
