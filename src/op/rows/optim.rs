@@ -55,9 +55,9 @@ pub(super) fn lists<'a>(
 ) -> Result<SmallVec<[&'a [Tensor]; 6]>> {
     let params = a.tensor_list(0);
     let mut lists: SmallVec<[&[Tensor]; 6]> = smallvec![params];
-    for at in 1..end {
+    for (at, param) in op_params.iter().enumerate().take(end).skip(1) {
         let list = a.tensor_list(at);
-        let name = op_params[at].name;
+        let name = param.name;
         if list.is_empty() && !params.is_empty() && used(at) && at > 1 {
             fail!(MISSING_ARGUMENT, "`{name}` is missing");
         }
