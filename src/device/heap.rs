@@ -188,7 +188,7 @@ mod tests {
                 // SAFETY: blocks are used within their sizes and freed once, with their layouts.
                 unsafe {
                     let zero = Heap.alloc_zeroed(layout(size, align));
-                    assert!((0..size).all(|i| *zero.add(i) == 0) && zero.addr() % align == 0);
+                    assert!((0..size).all(|i| *zero.add(i) == 0) && zero.addr().is_multiple_of(align));
                     zero.write_bytes(round as u8, size);
                     let moved = Heap.realloc(zero, layout(size, align), larger);
                     assert!((0..size.min(larger)).all(|i| *moved.add(i) == round as u8) && moved.addr() % align == 0);
