@@ -81,10 +81,15 @@ fn wrong(usage: Usage) -> u8 {
     USAGE
 }
 
-/// A line on the standard output. Not: `println`, which panics when the reader has gone.
+/// A text of the program's own on the standard output, with one line feed at its end.
 fn say(text: &str) {
+    print_line(text.trim_end_matches('\n'));
+}
+
+/// A text and a line feed on the standard output. Not: `println`, which panics when the reader has gone.
+fn print_line(text: &str) {
     let mut out = std::io::stdout().lock();
-    let done = out.write_all(text.trim_end_matches('\n').as_bytes()).and_then(|()| out.write_all(b"\n"));
+    let done = out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n"));
     if done.is_err() {
         // Nobody reads on, as with `tscript run x.rhai | head`.
         std::process::exit(FAILED.into());

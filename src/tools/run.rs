@@ -3,7 +3,7 @@
 use super::command::Settings;
 use super::profile;
 use super::render::{Colour, render, render_error};
-use super::{FAILED, LOST, STACK_BYTES, complain, say};
+use super::{FAILED, LOST, STACK_BYTES, complain, print_line, say};
 use crate::base::code;
 use crate::base::diag::Diag;
 use crate::script::builder::Builder;
@@ -28,7 +28,7 @@ pub fn builder(settings: &Settings) -> Builder {
         .stack_bytes(STACK_BYTES)
         .all_files()
         .show_progress(true)
-        .output(say);
+        .output(print_line);
     if let Some(count) = simulated_gpus(settings) {
         builder = builder.simulate_gpus(visible(count));
         if let Some(bytes) = settings.simulate_memory {

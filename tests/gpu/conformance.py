@@ -122,9 +122,7 @@ def sanitized(it, tscript, parts=8):
     it, jobs = str(pathlib.Path(it).resolve()), []
     for tool in ["memcheck", "racecheck"]:
         for n in range(parts):
-            # A port of its own for each checker, which talks to its program by it.
             before = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", "--report-api-errors", "no"]
-            before += ["--base-port", str(49152 + 64 * len(jobs))]
             jobs.append((["--exact", EXAMPLES], {"TSCRIPT_EXAMPLES_PART": f"{n}/{parts}"}, (*before,)))
     sums, problems = {}, []
     for words, more, before, code, text in spread(it, tscript, jobs):
