@@ -298,8 +298,19 @@ impl Runtime {
         self.buffer_at(self.shared(), device, size_bytes, pinned)
     }
 
+    /// Makes an NVIDIA GPU's context as soon as something is asked for there.
+    pub(super) fn open_device(&self, device: DeviceId) {
+        if let DeviceId::Cuda(index) = device
+            && let Some(gpus) = self.gpus_if_opened()
+            && let super::device_set::Kind::Cuda(set) = &gpus.kind
+        {
+            set.lanes.context(index).open();
+        }
+    }
+
     /// As `buffer`, for a caller that holds the runtime: `home` is it.
     pub fn buffer_at(&self, home: Arc<dyn Home>, device: DeviceId, size_bytes: usize, pinned: bool) -> Arc<Buffer> {
+        self.open_device(device);
         Arc::new(Buffer {
             id: self.next_buffer.fetch_add(1, Ordering::Relaxed),
             device,

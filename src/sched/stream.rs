@@ -151,6 +151,7 @@ impl Runtime {
     /// A new stream.
     pub fn new_stream(&self, device: DeviceId, priority: i32, made: Origin) -> Result<Arc<StreamHandle>> {
         self.gpu_index(device)?;
+        self.open_device(device);
         let mut state = self.state.lock();
         let name = StreamName { device, number: state.next_stream(device) };
         self.made.lock().insert(name, made);

@@ -50,6 +50,15 @@ impl Context {
         self.handle.get().is_some()
     }
 
+    /// Makes the context now, where that was not done. Not later, when another context of the process may have died:
+    /// CUDA makes none after that.
+    pub fn open(&self) {
+        if !self.is_open() {
+            // A failure is told by the first call that needs the context.
+            let _ = self.handle();
+        }
+    }
+
     /// The error that ended this context, if one did. All later calls answer with it.
     pub fn death(&self) -> Option<&DriverError> {
         self.death.get()
