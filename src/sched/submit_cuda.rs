@@ -1,6 +1,6 @@
 //! Hands a planned window to an NVIDIA GPU: each step is launched at once on the window's stream.
 
-use super::device_set::{CudaDevice, CudaSet};
+use super::device_set::{CudaDevice, CudaSet, Kind};
 use super::each;
 use super::execute::Found;
 use super::gpu_lane::{Lane, fused_through_host, through_host};
@@ -237,12 +237,26 @@ impl Runtime {
         }
     }
 
+    /// Whether a device's context ended by a fault.
+    fn is_dead(&self, device: DeviceId) -> bool {
+        match (device, self.gpus_if_opened().map(|gpus| &gpus.kind)) {
+            (DeviceId::Cuda(index), Some(Kind::Cuda(set))) => set.lanes.context(index).death().is_some(),
+            _ => false,
+        }
+    }
+
     /// A device that cannot be opened counts as lost.
     #[cold]
     fn unusable(&self, node: &Node) -> Arc<Diag> {
         let device = node.outputs[0].buffer.device;
         self.lose(device);
-        let diag = Diag::error(code::DEVICE_LOST, format!("{device} cannot be used: no stream could be made there"));
+        let mut diag =
+            Diag::error(code::DEVICE_LOST, format!("{device} cannot be used: no stream could be made there"));
+        let others = (0..self.gpu_count() as u16).map(DeviceId::Cuda).filter(|other| *other != device);
+        if let Some(dead) = others.into_iter().find(|other| self.is_dead(*other)) {
+            diag = diag
+                .note(format!("{dead} was lost before, and CUDA gives a process nothing new on any GPU after that"));
+        }
         self.late(diag.label(node.origin, Focus::Expression, format!("queued here, on {device}")), node.trail)
     }
 
