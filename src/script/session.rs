@@ -220,8 +220,6 @@ impl Session {
     /// Calls a function that a script has defined, or one of the library. It sees functions, imports and constants
     /// (`global::NAME`) of everything that ran. Tensors that it returns may still be computed; reading them waits.
     ///
-    /// Cost: about half a microsecond beyond the function's own work.
-    ///
     /// # Errors
     /// E0103 where there is no such function, what it raises, and E0215 where its value is of another kind.
     pub fn call<T: FromScript>(&mut self, name: &str, args: impl Arguments) -> Result<T, Error> {
