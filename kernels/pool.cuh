@@ -1,6 +1,7 @@
 // Pooling over windows of up to three dims, and gradients. T: memory type. A thread for each output, or each input where
 // a gradient gathers what its windows got.
 #include "ts_math.cuh"
+#include "ts_volume.cuh"
 
 typedef typename ts_of<T>::cls C;
 
@@ -14,13 +15,6 @@ struct Args {
     ts_i64 in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
 };
 
-TS_FN ts_i64 ts_volume(const ts_i64* size) { return size[0] * size[1] * size[2]; }
-TS_FN void ts_split(ts_i64 i, const ts_i64* size, ts_i64* at) {
-    at[2] = i % size[2];
-    i /= size[2];
-    at[1] = i % size[1];
-    at[0] = i / size[1];
-}
 
 // Positions first, first + step, .. below end; `counted` includes the padding.
 struct Window {

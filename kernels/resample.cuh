@@ -1,6 +1,7 @@
 // Padding by a tensor's own elements and resampling, over up to three dims, and gradients. T: memory type. Every mode is a
 // table for each dim, of which inputs an output shows; gradients gather, so that their sums are in one order.
 #include "ts_math.cuh"
+#include "ts_volume.cuh"
 
 typedef typename ts_of<T>::cls C;
 enum { REFLECT = 0, REPLICATE = 1, CIRCULAR = 2, NEAREST = 3, NEAREST_EXACT = 4, LINEAR = 5, CUBIC = 6 };
@@ -14,13 +15,6 @@ struct Args {
     double factor[3];
 };
 
-TS_FN ts_i64 ts_volume(const ts_i64* size) { return size[0] * size[1] * size[2]; }
-TS_FN void ts_split(ts_i64 i, const ts_i64* size, ts_i64* at) {
-    at[2] = i % size[2];
-    i /= size[2];
-    at[1] = i % size[1];
-    at[0] = i / size[1];
-}
 TS_FN ts_i64 ts_modulo(ts_i64 a, ts_i64 n) {
     const ts_i64 r = a % n;
     return r < 0 ? r + n : r;

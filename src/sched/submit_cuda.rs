@@ -1,6 +1,6 @@
 //! Hands a planned window to an NVIDIA GPU: each step is launched at once on the window's stream.
 
-use super::device_set::{CudaDevice, CudaSet, Kind};
+use super::device_set::{CudaDevice, CudaSet};
 use super::each;
 use super::execute::Found;
 use super::gpu_lane::{Lane, fused_through_host, through_host};
@@ -54,7 +54,7 @@ impl Runtime {
         };
         match &stream {
             Some(stream) => device.begin_window(slot, take_replay(plan, slot), stream),
-            None => launched.known.push((0, self.unusable(&nodes[0]))),
+            None => launched.known.push((0, self.unusable(set, &nodes[0]))),
         }
         let mut timing = self.begin_timing(set, stream.as_deref());
         for (step, last_uses) in plan.steps.iter_mut().zip(&plan.last_uses) {
@@ -237,23 +237,15 @@ impl Runtime {
         }
     }
 
-    /// Whether a device's context ended by a fault.
-    fn is_dead(&self, device: DeviceId) -> bool {
-        match (device, self.gpus_if_opened().map(|gpus| &gpus.kind)) {
-            (DeviceId::Cuda(index), Some(Kind::Cuda(set))) => set.lanes.context(index).death().is_some(),
-            _ => false,
-        }
-    }
-
     /// A device that cannot be opened counts as lost.
     #[cold]
-    fn unusable(&self, node: &Node) -> Arc<Diag> {
+    fn unusable(&self, set: &CudaSet, node: &Node) -> Arc<Diag> {
         let device = node.outputs[0].buffer.device;
         self.lose(device);
         let mut diag =
             Diag::error(code::DEVICE_LOST, format!("{device} cannot be used: no stream could be made there"));
-        let others = (0..self.gpu_count() as u16).map(DeviceId::Cuda).filter(|other| *other != device);
-        if let Some(dead) = others.into_iter().find(|other| self.is_dead(*other)) {
+        let mut gpus = (0..).map(DeviceId::Cuda).zip(&set.devices);
+        if let Some((dead, _)) = gpus.find(|(other, gpu)| *other != device && gpu.context.death().is_some()) {
             diag = diag
                 .note(format!("{dead} was lost before, and CUDA gives a process nothing new on any GPU after that"));
         }

@@ -1,7 +1,7 @@
 //! What every native function of a session shares.
 
 use super::error::Known;
-use super::literal::CONSTANTS;
+use super::literal::constants;
 use super::members;
 use super::raise::{raise, site};
 use super::source::scope::{self, Function, Names, SCRIPT};
@@ -32,8 +32,8 @@ pub struct Host {
     pub natives: RwLock<HashSet<String>>,
     /// Functions of the script's own that natives share their names with.
     pub own_functions: RwLock<BTreeSet<Function>>,
-    /// Constants of the language that variables of the script hide.
-    hidden: RwLock<Vec<&'static str>>,
+    /// Constants of the language that no variable of the script hides.
+    constants: RwLock<Vec<&'static str>>,
     /// Modules that were loaded from texts.
     modules: AtomicU32,
     /// What ends a script that goes too far, or that somebody stops.
@@ -64,7 +64,7 @@ impl Host {
             known: RwLock::default(),
             natives: RwLock::default(),
             own_functions: RwLock::default(),
-            hidden: RwLock::default(),
+            constants: RwLock::new(constants().collect()),
             modules: AtomicU32::new(0),
             watch: Arc::new(watch),
             print: super::show::Printing::default(),
@@ -78,19 +78,18 @@ impl Host {
 
     /// Notes which variables the next source sees.
     pub fn note_variables(&self, scope: &rhai::Scope) {
-        let names = CONSTANTS.iter().map(|(name, _)| *name);
-        *self.hidden.write() = names.filter(|name| scope.contains(name)).collect();
+        *self.constants.write() = constants().filter(|name| !scope.contains(name)).collect();
     }
 
     /// Registers and rewrites a script's source; its own problem is an error too.
     pub fn add_source(&self, kind: SourceKind, name: &str, text: &str) -> Result<Arc<Source>> {
-        let (natives, own, hidden) = (self.natives.read(), self.own_functions.read(), self.hidden.read());
+        let (natives, own, constants) = (self.natives.read(), self.own_functions.read(), self.constants.read());
         let is_taken = |name: &str| natives.contains(name) || members::is_member(name);
         self.register(
             kind,
             name,
             text,
-            Names { suffix: SCRIPT, all: false, is_taken: &is_taken, elsewhere: &own, hidden: &hidden },
+            Names { suffix: SCRIPT, all: false, is_taken: &is_taken, elsewhere: &own, constants: &constants },
         )
     }
 
@@ -101,7 +100,9 @@ impl Host {
             None => scope::suffix(&(self.modules.fetch_add(1, Ordering::Relaxed) + 1).to_string()),
         };
         let elsewhere = files.iter().flat_map(|(_, text)| scope::definitions(text)).collect();
-        let names = Names { suffix: &suffix, all: true, is_taken: &|_| true, elsewhere: &elsewhere, hidden: &[] };
+        let constants: Vec<&str> = constants().collect();
+        let names =
+            Names { suffix: &suffix, all: true, is_taken: &|_| true, elsewhere: &elsewhere, constants: &constants };
         files.iter().map(|(name, text)| self.register(kind, name, text, names)).collect()
     }
 

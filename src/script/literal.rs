@@ -22,7 +22,7 @@ use rhai::{Array, Dynamic, Map, NativeCallContext};
 use std::sync::Arc;
 
 /// Constants, known in functions too.
-pub const CONSTANTS: [(&str, f64); 4] =
+const CONSTANTS: [(&str, f64); 4] =
     [("INF", f64::INFINITY), ("NAN", f64::NAN), ("PI", std::f64::consts::PI), ("E", std::f64::consts::E)];
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
@@ -46,6 +46,11 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
             made(&mut host.engine(context), host, values[1], options)
         });
     }
+}
+
+/// Names of the constants.
+pub fn constants() -> impl Iterator<Item = &'static str> {
+    CONSTANTS.iter().map(|(name, _)| *name)
 }
 
 /// The constants under the name that the source pass gives them.

@@ -25,14 +25,14 @@ pub struct Names<'a> {
     pub is_taken: &'a dyn Fn(&str) -> bool,
     /// Functions that other texts of the same scope define.
     pub elsewhere: &'a BTreeSet<Function>,
-    /// Constants that variables of earlier texts hide.
-    pub hidden: &'a [&'a str],
+    /// Constants of the language that no variable of an earlier text hides.
+    pub constants: &'a [&'a str],
 }
 
 impl Names<'_> {
     /// No function is renamed.
     pub const NONE: Names<'static> =
-        Names { suffix: "", all: false, is_taken: &|_| false, elsewhere: &BTreeSet::new(), hidden: &[] };
+        Names { suffix: "", all: false, is_taken: &|_| false, elsewhere: &BTreeSet::new(), constants: &[] };
 }
 
 /// What scripts append to the names of their own functions.
@@ -80,8 +80,8 @@ pub fn parameters(tokens: &[Token], open: usize) -> usize {
 /// would look for the variable that it takes along.
 pub fn constants(src: &str, tokens: &[Token], tree: &Tree, names: &Names) -> Vec<usize> {
     let text = |index: u32| &src[tokens[index as usize].range()];
-    let is_constant = |name: &str| matches!(name, "INF" | "NAN" | "PI" | "E") && !names.hidden.contains(&name);
-    let mut found: Vec<u32> = tree.values.iter().copied().filter(|&name| is_constant(text(name))).collect();
+    let mut found: Vec<u32> =
+        tree.values.iter().copied().filter(|&name| names.constants.contains(&text(name))).collect();
     if !found.is_empty() {
         let variables: HashSet<&str> = tree.declared.iter().map(|&name| text(name)).collect();
         found.retain(|&name| !variables.contains(text(name)));
