@@ -7,6 +7,7 @@
 pub mod columns;
 pub mod direct;
 pub mod planes;
+pub mod weight;
 
 use super::attributes;
 use super::matmul::product::{Accum, Matrix, Sizes, product};
@@ -148,27 +149,32 @@ pub unsafe fn conv_forward(call: &Call<'_>) {
             let (x, w) = (read::<T>(x, call.threads), read::<T>(weight, call.threads));
             let mut sink = Sink::<T>::new(y);
             let out = sink.slice();
-            if g.depth() == 0 || g.input_plane() == 0 {
+            let bias = call.inputs.get(2).map(|bias| read::<T>(bias, call.threads));
+            let empty = g.depth() == 0 || g.input_plane() == 0;
+            if empty {
                 out.fill(T::ZERO);
-            } else if !g.is_empty() {
-                forward(call.threads, &g, &x, &w, out);
             }
-            if let Some(bias) = call.inputs.get(2) {
-                add_bias(call.threads, &read::<T>(bias, call.threads), g.output_plane(), out);
+            let with_bias = !empty && !g.is_empty() && forward(call.threads, &g, &x, &w, bias.as_deref(), out);
+            if let Some(bias) = bias && !with_bias {
+                add_bias(call.threads, &bias, g.output_plane(), out);
             }
             sink.finish(call.threads);
         }
     });
 }
 
-fn forward<T: Real>(threads: &Threads, g: &Geometry, x: &[T], w: &[T], y: &mut [T]) {
+/// Gives whether the bias was added, too.
+fn forward<T: Real>(threads: &Threads, g: &Geometry, x: &[T], w: &[T], bias: Option<&[T]>, y: &mut [T]) -> bool {
     if g.is_depthwise() {
         planes::forward(threads, g, x, w, y);
     } else if g.is_pointwise() {
         pointwise(threads, g, x, w, y);
-    } else if !(g.is_dense() && direct::forward(threads, g, x, w, y)) {
+    } else if g.is_dense() && direct::forward(threads, g, x, w, bias, y) {
+        return true;
+    } else {
         columns::forward(threads, g, x, w, y);
     }
+    false
 }
 
 /// `y = w @ x` for every image.
@@ -216,25 +222,30 @@ pub unsafe fn conv_grad_input(call: &Call<'_>) {
             let (dy, w) = (read::<T>(dy, call.threads), read::<T>(weight, call.threads));
             let mut sink = Sink::<T>::new(dx);
             let out = sink.slice();
-            if g.is_empty() || g.depth() == 0 {
+            let bias = call.inputs.get(2).map(|bias| read::<T>(bias, call.threads));
+            let empty = g.is_empty() || g.depth() == 0;
+            if empty {
                 out.fill(T::ZERO);
-            } else if !out.is_empty() {
-                grad_input(call.threads, &g, &dy, &w, out);
             }
-            if let Some(bias) = call.inputs.get(2) {
-                add_bias(call.threads, &read::<T>(bias, call.threads), g.input_plane(), out);
+            let with_bias = !empty && !out.is_empty() && grad_input(call.threads, &g, &dy, &w, bias.as_deref(), out);
+            if let Some(bias) = bias && !with_bias {
+                add_bias(call.threads, &bias, g.input_plane(), out);
             }
             sink.finish(call.threads);
         }
     });
 }
 
-fn grad_input<T: Real>(threads: &Threads, g: &Geometry, dy: &[T], w: &[T], dx: &mut [T]) {
+/// Gives whether the bias was added, too.
+fn grad_input<T: Real>(threads: &Threads, g: &Geometry, dy: &[T], w: &[T], bias: Option<&[T]>, dx: &mut [T]) -> bool {
     if g.is_depthwise() {
         planes::grad_input(threads, g, dy, w, dx);
-    } else if !(g.is_dense() && direct::grad_input(threads, g, dy, w, dx)) {
+    } else if g.is_dense() && direct::grad_input(threads, g, dy, w, bias, dx) {
+        return true;
+    } else {
         columns::grad_input(threads, g, dy, w, dx);
     }
+    false
 }
 
 /// Gradient of a convolution with respect to its weight. Inputs: gradient of the output `[N, O, o..]`, `x`
@@ -255,7 +266,7 @@ pub unsafe fn conv_grad_weight(call: &Call<'_>) {
                 out.fill(T::ZERO);
             } else if g.is_depthwise() {
                 planes::grad_weight(call.threads, &g, &dy, &x, out);
-            } else if !(g.is_dense() && direct::grad_weight(call.threads, &g, &dy, &x, out)) {
+            } else if !(g.is_dense() && weight::grad_weight(call.threads, &g, &dy, &x, out)) {
                 columns::grad_weight(call.threads, &g, &dy, &x, out);
             }
             sink.finish(call.threads);
@@ -292,6 +303,9 @@ mod tests {
         case(&[2, 3, 9], &[4, 3, 2], [&[2], &[0], &[2]], 1),
         case(&[3, 8, 11, 7], &[10, 8, 3, 3], [&[1, 1], &[1, 1], &[1, 1]], 1),
         case(&[1, 5, 30, 41], &[9, 5, 5, 3], [&[1, 1], &[2, 0], &[1, 2]], 1),
+        case(&[2, 2, 6, 5], &[70, 2, 3, 3], [&[1, 1], &[1, 1], &[1, 1]], 1),
+        case(&[1, 6, 5, 6], &[70, 3, 2, 3], [&[1, 1], &[0, 1], &[1, 1]], 2),
+        case(&[9, 3, 150], &[20, 3, 5], [&[1], &[2], &[1]], 1),
         case(&[2, 4, 8, 8], &[6, 4, 1, 1], [&[1, 1], &[0, 0], &[1, 1]], 1),
         case(&[2, 4, 8, 8], &[6, 4, 1, 1], [&[1, 1], &[2, 1], &[1, 1]], 1),
         case(&[2, 6, 13, 10], &[8, 3, 3, 3], [&[2, 3], &[1, 2], &[2, 1]], 2),

@@ -6,7 +6,7 @@
 pub mod arrange;
 pub mod pad;
 pub mod strided_add;
-mod transpose;
+pub mod transpose;
 
 use super::element::{Element, by_dtype, by_size, convert};
 use super::walk::{Ptr, Walk, scalar};

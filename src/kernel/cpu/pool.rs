@@ -95,11 +95,15 @@ fn largest_of<T: Real>(x: &[T], size: [usize; 3], window: [&Window; 3]) -> (T, u
     let (mut max, mut position) = (T::NEG_INF, at(d.start, h.start, w.start));
     for i in d.positions() {
         for j in h.positions() {
-            for k in w.positions() {
-                let p = at(i, j, k);
-                if x[p] > max || x[p].is_nan() {
-                    (max, position) = (x[p], p);
-                }
+            let row = at(i, j, w.start);
+            let (mut k, end) = (row, row + w.span());
+            while k < end {
+                // Selected, not jumped: which element is largest cannot be foretold.
+                let y = x[k];
+                let better = (y > max) | y.is_nan();
+                max = if better { y } else { max };
+                position = if better { k } else { position };
+                k += w.step;
             }
         }
     }

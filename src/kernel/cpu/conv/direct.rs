@@ -3,12 +3,14 @@
 //! In an image padded to rows of `w` elements, output position p (rows flattened at that same width) needs,
 //! for each kernel position, the element at p plus a constant. So every row of the unfolded input is the
 //! image itself at an offset, and nothing is unfolded. The few positions past a row's end are computed and
-//! thrown away. Machines without AVX-512 and other dtypes are told `false`, and take `columns`.
+//! thrown away. Machines without AVX-512 and other dtypes are told `false`, and take `columns`. The weight's gradient is
+//! in `weight`.
 
 use super::{Geometry, for_units};
 use crate::kernel::abi::Threads;
 use crate::kernel::cpu::real::Real;
 use crate::kernel::cpu::staging::{Scratch, Shared};
+use smallvec::SmallVec;
 use std::ops::Range;
 
 /// Filters that a register tile holds.
@@ -17,11 +19,11 @@ const FILTERS: usize = 8;
 const POSITIONS: usize = 48;
 
 /// A correlation of stride 1: `out[o, p] = sum over c, t of weight(o, c, t) * image[c, p + t * dilation - low]`.
-struct Correlation {
+pub(super) struct Correlation {
     channels: usize,
     filters: usize,
     image: [usize; 3],
-    out: [usize; 3],
+    pub out: [usize; 3],
     kernel: [usize; 3],
     dilation: [usize; 3],
     /// Zeros before the image along each dim; negative cuts.
@@ -29,27 +31,40 @@ struct Correlation {
 }
 
 impl Correlation {
-    fn padded(&self) -> [usize; 3] {
+    /// The convolution itself.
+    pub fn forward(g: &Geometry) -> Correlation {
+        Correlation {
+            channels: g.channels,
+            filters: g.filters,
+            image: g.input,
+            out: g.output,
+            kernel: g.kernel,
+            dilation: g.dilation,
+            low: g.padding,
+        }
+    }
+
+    pub fn padded(&self) -> [usize; 3] {
         std::array::from_fn(|i| self.out[i] + (self.kernel[i] - 1) * self.dilation[i])
     }
 
-    fn padded_plane(&self) -> usize {
+    pub fn padded_plane(&self) -> usize {
         self.padded().iter().product()
     }
 
     /// One past the last flattened position that is an output.
-    fn positions(&self) -> usize {
+    pub fn positions(&self) -> usize {
         let [_, h, w] = self.padded();
         ((self.out[0] - 1) * h + self.out[1] - 1) * w + self.out[2]
     }
 
     /// Elements of the padded image, and what a register tile may read past it.
-    fn padded_len(&self) -> usize {
+    pub fn padded_len(&self) -> usize {
         self.channels * self.padded_plane() + POSITIONS
     }
 
     /// Offsets into the padded image, one for each channel and kernel position.
-    fn offsets(&self) -> Vec<usize> {
+    pub fn offsets(&self) -> Vec<usize> {
         let [_, h, w] = self.padded();
         let [kd, kh, kw] = self.kernel;
         let mut offsets = Vec::with_capacity(self.channels * kd * kh * kw);
@@ -67,7 +82,7 @@ impl Correlation {
     }
 
     /// Copies some channels of the image between its zeros.
-    fn pad(&self, image: &[f32], channels: Range<usize>, to: &mut [f32]) {
+    pub fn pad(&self, image: &[f32], channels: Range<usize>, to: &mut [f32]) {
         let [d, h, w] = self.padded();
         let [sd, sh, sw] = self.image;
         let inside = |at: usize, dim: usize, size: usize| {
@@ -96,33 +111,37 @@ impl Correlation {
         }
     }
 
-    /// Takes the outputs among flattened positions `at..at + POSITIONS` from `tile` to the plane at `start`.
-    ///
-    /// # Safety
-    /// `out` holds the plane, and no other thread touches these outputs.
-    unsafe fn store(&self, tile: &[f32; POSITIONS], at: usize, out: Shared<f32>, start: usize) {
+    /// The outputs among flattened positions `at..at + POSITIONS`.
+    fn kept(&self, at: usize) -> SmallVec<[Kept; 8]> {
         let [_, h, w] = self.padded();
+        let mut kept = SmallVec::new();
         let mut done = 0;
         while done < POSITIONS {
             let (row, col) = ((at + done) / w, (at + done) % w);
             let n = (w - col).min(POSITIONS - done);
             let (d, i) = (row / h, row % h);
             if d >= self.out[0] {
-                return;
+                break;
             }
             if i < self.out[1] && col < self.out[2] {
-                let keep = n.min(self.out[2] - col);
-                let to = start + (d * self.out[1] + i) * self.out[2] + col;
-                // SAFETY: the caller's promise.
-                unsafe { out.range(to..to + keep) }.copy_from_slice(&tile[done..done + keep]);
+                let to = (d * self.out[1] + i) * self.out[2] + col;
+                kept.push(Kept { from: done, to, length: n.min(self.out[2] - col) });
             }
             done += n;
         }
+        kept
     }
 }
 
+/// Outputs side by side: their place in a register tile and in the output plane.
+struct Kept {
+    from: usize,
+    to: usize,
+    length: usize,
+}
+
 /// `true` when `T` is `f32` and the processor has AVX-512.
-fn applies<T: Real>() -> bool {
+pub(super) fn applies<T: Real>() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
         T::DTYPE == crate::base::dtype::DType::F32 && std::arch::is_x86_feature_detected!("avx512f")
@@ -134,34 +153,27 @@ fn applies<T: Real>() -> bool {
 }
 
 /// The same slice, as the type that it is.
-fn as_f32<T: Real>(x: &[T]) -> &[f32] {
+pub(super) fn as_f32<T: Real>(x: &[T]) -> &[f32] {
     debug_assert!(applies::<T>());
     // SAFETY: `applies` has said that `T` is `f32`.
     unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), x.len()) }
 }
 
-fn as_f32_mut<T: Real>(x: &mut [T]) -> &mut [f32] {
+pub(super) fn as_f32_mut<T: Real>(x: &mut [T]) -> &mut [f32] {
     debug_assert!(applies::<T>());
     // SAFETY: `applies` has said that `T` is `f32`.
     unsafe { std::slice::from_raw_parts_mut(x.as_mut_ptr().cast(), x.len()) }
 }
 
-/// `false` when this way does not apply.
-pub fn forward<T: Real>(threads: &Threads, g: &Geometry, x: &[T], w: &[T], y: &mut [T]) -> bool {
+/// `false` when this way does not apply. `bias` is one number a filter.
+pub fn forward<T: Real>(threads: &Threads, g: &Geometry, x: &[T], w: &[T], bias: Option<&[T]>, y: &mut [T]) -> bool {
     if !applies::<T>() {
         return false;
     }
-    let c = Correlation {
-        channels: g.channels,
-        filters: g.filters,
-        image: g.input,
-        out: g.output,
-        kernel: g.kernel,
-        dilation: g.dilation,
-        low: g.padding,
-    };
+    let c = Correlation::forward(g);
     let depth = g.depth();
-    let weights = pack(g.groups, &c, as_f32(w), |group, filter, k| (group * g.filters + filter) * depth + k);
+    let at = |group: usize, filter: usize, k: usize| (group * g.filters + filter) * depth + k;
+    let weights = Packed::new(g.groups, &c, as_f32(w), bias.map(as_f32), at);
     let out = Shared::new(as_f32_mut(y));
     let x = as_f32(x);
     for_units(threads, g, |unit, threads| {
@@ -170,8 +182,16 @@ pub fn forward<T: Real>(threads: &Threads, g: &Geometry, x: &[T], w: &[T], y: &m
     true
 }
 
-/// The gradient is the correlation of `dy` with the kernel turned round; `false` when this way does not apply.
-pub fn grad_input<T: Real>(threads: &Threads, g: &Geometry, dy: &[T], w: &[T], dx: &mut [T]) -> bool {
+/// The gradient is the correlation of `dy` with the kernel turned round; `false` when this way does not apply. `bias` is
+/// one number a channel.
+pub fn grad_input<T: Real>(
+    threads: &Threads,
+    g: &Geometry,
+    dy: &[T],
+    w: &[T],
+    bias: Option<&[T]>,
+    dx: &mut [T],
+) -> bool {
     if !applies::<T>() {
         return false;
     }
@@ -185,10 +205,11 @@ pub fn grad_input<T: Real>(threads: &Threads, g: &Geometry, dy: &[T], w: &[T], d
         low: std::array::from_fn(|i| ((g.kernel[i] - 1) * g.dilation[i]) as isize - g.padding[i]),
     };
     let (depth, taps) = (g.depth(), g.taps());
-    let weights = pack(g.groups, &c, as_f32(w), |group, channel, k| {
+    let at = |group: usize, channel: usize, k: usize| {
         let (filter, tap) = (k / taps, k % taps);
         (group * g.filters + filter) * depth + channel * taps + (taps - 1 - tap)
-    });
+    };
+    let weights = Packed::new(g.groups, &c, as_f32(w), bias.map(as_f32), at);
     let out = Shared::new(as_f32_mut(dx));
     let dy = as_f32(dy);
     for_units(threads, g, |unit, threads| {
@@ -197,27 +218,47 @@ pub fn grad_input<T: Real>(threads: &Threads, g: &Geometry, dy: &[T], w: &[T], d
     true
 }
 
-/// Weights as `[group, block of filters, channel and kernel position, filter of the block]`, zeros at the end.
-fn pack(groups: usize, c: &Correlation, w: &[f32], at: impl Fn(usize, usize, usize) -> usize) -> Scratch<f32> {
-    let depth = c.channels * c.kernel.iter().product::<usize>();
-    let blocks = c.filters.div_ceil(FILTERS);
-    let mut packed = Scratch::zeroed(groups * blocks * depth * FILTERS);
-    for group in 0..groups {
-        for filter in 0..c.filters {
-            let block = group * blocks + filter / FILTERS;
-            for k in 0..depth {
-                packed[(block * depth + k) * FILTERS + filter % FILTERS] = w[at(group, filter, k)];
+/// Weights and biases as register tiles take them, zeros past the last filter.
+struct Packed {
+    /// `[group, block of filters, channel and kernel position, filter of the block]`.
+    weights: Scratch<f32>,
+    /// `[group, block of filters, filter of the block]`.
+    bias: Scratch<f32>,
+}
+
+impl Packed {
+    /// `at(group, filter, channel and kernel position)` is a weight's place in `w`.
+    fn new(
+        groups: usize,
+        c: &Correlation,
+        w: &[f32],
+        bias: Option<&[f32]>,
+        at: impl Fn(usize, usize, usize) -> usize,
+    ) -> Packed {
+        let depth = c.channels * c.kernel.iter().product::<usize>();
+        let blocks = c.filters.div_ceil(FILTERS);
+        let mut weights = Scratch::zeroed(groups * blocks * depth * FILTERS);
+        let mut biases = Scratch::zeroed(groups * blocks * FILTERS);
+        for group in 0..groups {
+            for filter in 0..c.filters {
+                let block = group * blocks + filter / FILTERS;
+                for k in 0..depth {
+                    weights[(block * depth + k) * FILTERS + filter % FILTERS] = w[at(group, filter, k)];
+                }
+                if let Some(bias) = bias {
+                    biases[block * FILTERS + filter % FILTERS] = bias[group * c.filters + filter];
+                }
             }
         }
+        Packed { weights, bias: biases }
     }
-    packed
 }
 
 fn run(
     threads: &Threads,
     c: &Correlation,
     image: &[f32],
-    weights: &[f32],
+    packed: &Packed,
     group: usize,
     out: Shared<f32>,
     start: usize,
@@ -234,36 +275,69 @@ fn run(
     let offsets = c.offsets();
     let depth = offsets.len();
     let blocks = c.filters.div_ceil(FILTERS);
-    let weights = &weights[group * blocks * depth * FILTERS..][..blocks * depth * FILTERS];
+    let weights = &packed.weights[group * blocks * depth * FILTERS..][..blocks * depth * FILTERS];
+    let bias = &packed.bias[group * blocks * FILTERS..][..blocks * FILTERS];
     let out_plane: usize = c.out.iter().product();
     let padded = &padded;
     threads.split(c.positions().div_ceil(POSITIONS), 4, |tiles| {
         let mut tile = [[0f32; POSITIONS]; FILTERS];
         for t in tiles {
             let at = t * POSITIONS;
-            for (block, weights) in weights.chunks_exact(depth * FILTERS).enumerate() {
+            let kept = c.kept(at);
+            let blocks = weights.chunks_exact(depth * FILTERS).zip(bias.chunks_exact(FILTERS)).enumerate();
+            for (block, (weights, bias)) in blocks {
                 // SAFETY: `applies` has said that the processor has AVX-512. Offsets plus any position stay
                 // below `padded_len`: the last position is an output, tiles pass it by less than a tile.
                 #[cfg(target_arch = "x86_64")]
                 unsafe {
-                    register_tile(&padded[at..], &offsets, weights, &mut tile);
+                    register_tile(&padded[at..], &offsets, weights, bias, &mut tile);
                 }
                 for (r, row) in tile.iter().enumerate().take(c.filters - block * FILTERS) {
-                    // SAFETY: no two tiles share a position.
-                    unsafe { c.store(row, at, out, start + (block * FILTERS + r) * out_plane) };
+                    let to = out.at(start + (block * FILTERS + r) * out_plane);
+                    // SAFETY: as above; `out` holds the plane, and no two tiles share a position.
+                    #[cfg(target_arch = "x86_64")]
+                    unsafe {
+                        store(row, &kept, to);
+                    }
                 }
             }
         }
     });
 }
 
-/// `tile[r][p] = sum over k of weights[k][r] * image[offsets[k] + p]`.
+/// Takes the outputs that a tile's row has to their plane. Not: a copy of each run, which is a call for a few elements.
+///
+/// # Safety
+/// The processor has AVX-512; the plane at `to` has these outputs, and nobody else touches them.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+unsafe fn store(row: &[f32; POSITIONS], kept: &[Kept], to: *mut f32) {
+    use std::arch::x86_64::*;
+    for run in kept {
+        for done in (0..run.length).step_by(16) {
+            let mask = if run.length - done >= 16 { u16::MAX } else { (1 << (run.length - done)) - 1 };
+            // SAFETY: the caller's promise; the run lies in the row.
+            unsafe {
+                let x = _mm512_maskz_loadu_ps(mask, row.as_ptr().add(run.from + done));
+                _mm512_mask_storeu_ps(to.add(run.to + done), mask, x);
+            }
+        }
+    }
+}
+
+/// `tile[r][p] = bias[r] + sum over k of weights[k][r] * image[offsets[k] + p]`.
 ///
 /// # Safety
 /// The processor has AVX-512, and `image` has `POSITIONS` elements from every offset on.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-unsafe fn register_tile(image: &[f32], offsets: &[usize], weights: &[f32], tile: &mut [[f32; POSITIONS]; FILTERS]) {
+unsafe fn register_tile(
+    image: &[f32],
+    offsets: &[usize],
+    weights: &[f32],
+    bias: &[f32],
+    tile: &mut [[f32; POSITIONS]; FILTERS],
+) {
     use std::arch::x86_64::*;
     debug_assert!(offsets.last().is_none_or(|&last| last + POSITIONS <= image.len()));
     // SAFETY: the caller's promise about the image; `weights` has `FILTERS` for each offset.
@@ -281,150 +355,11 @@ unsafe fn register_tile(image: &[f32], offsets: &[usize], weights: &[f32], tile:
             }
             w = w.add(FILTERS);
         }
-        for (sums, row) in sums.iter().zip(tile) {
+        for ((sums, row), &bias) in sums.iter().zip(tile).zip(bias) {
+            let bias = _mm512_set1_ps(bias);
             for (v, &sum) in sums.iter().enumerate() {
-                _mm512_storeu_ps(row.as_mut_ptr().add(16 * v), sum);
+                _mm512_storeu_ps(row.as_mut_ptr().add(16 * v), _mm512_add_ps(sum, bias));
             }
         }
     }
-}
-
-/// Flattened positions that a pass over the weights' gradient takes: the rows in use stay in the first-level cache.
-const CHUNK: usize = 1024;
-/// Filters and kernel positions whose sums are in registers at a time.
-const ROWS: usize = 4;
-const TAPS: usize = 6;
-/// Images are summed in this many parts, in order: the result does not depend on the number of threads.
-const PARTS: usize = 8;
-
-/// dw[o, k] is the dot product of `dy`, spread to the padded width with zeros between, and the padded image at
-/// the offset of k; `false` when this way does not apply.
-pub fn grad_weight<T: Real>(threads: &Threads, g: &Geometry, dy: &[T], x: &[T], dw: &mut [T]) -> bool {
-    if !applies::<T>() {
-        return false;
-    }
-    let (dy, x, dw) = (as_f32(dy), as_f32(x), as_f32_mut(dw));
-    let c = Correlation {
-        channels: g.channels,
-        filters: g.filters,
-        image: g.input,
-        out: g.output,
-        kernel: g.kernel,
-        dilation: g.dilation,
-        low: g.padding,
-    };
-    let offsets = c.offsets();
-    let size = g.filters * g.depth();
-    let parts = g.batch.min(PARTS);
-    // With few images, filters are shared out instead; each task then pads the image for itself.
-    let splits = if parts * g.groups >= 4 { 1 } else { g.filters.div_ceil(ROWS).min(4) };
-    let mut sums = Scratch::<f32>::zeroed(parts * g.groups * size);
-    let shared = Shared::new(&mut sums);
-    threads.split(parts * g.groups * splits, 1, |tasks| {
-        let mut padded = Scratch::<f32>::new(c.padded_len());
-        let length = c.positions().next_multiple_of(16);
-        for task in tasks {
-            let (split, part, group) = (task % splits, task / splits / g.groups, task / splits % g.groups);
-            let filters = g.filters * split / splits..g.filters * (split + 1) / splits;
-            let mut spread = Scratch::<f32>::new(filters.len() * length);
-            let start = (part * g.groups + group) * size;
-            // SAFETY: tasks have their own filters of their own part.
-            let sums = unsafe { shared.range(start + filters.start * g.depth()..start + filters.end * g.depth()) };
-            for image in g.batch * part / parts..g.batch * (part + 1) / parts {
-                let unit = image * g.groups + group;
-                padded[c.channels * c.padded_plane()..].fill(0.0);
-                c.pad(&x[g.input_unit(unit)], 0..c.channels, &mut padded);
-                c.spread(&dy[g.output_unit(unit)], filters.clone(), length, &mut spread);
-                dot_all(&spread, length, &padded, &offsets, sums);
-            }
-        }
-    });
-    dw.fill(0.0);
-    for part in sums.chunks_exact(g.groups * size) {
-        dw.iter_mut().zip(part).for_each(|(dw, &x)| *dw += x);
-    }
-    true
-}
-
-impl Correlation {
-    /// Output planes laid out at the padded width, zeros between rows and at the end.
-    fn spread(&self, out: &[f32], filters: Range<usize>, length: usize, to: &mut [f32]) {
-        let [_, h, w] = self.padded();
-        let [od, oh, ow] = self.out;
-        for (filter, to) in filters.zip(to.chunks_exact_mut(length)) {
-            to.fill(0.0);
-            for d in 0..od {
-                for i in 0..oh {
-                    let (from, at) = (((filter * od + d) * oh + i) * ow, (d * h + i) * w);
-                    to[at..at + ow].copy_from_slice(&out[from..from + ow]);
-                }
-            }
-        }
-    }
-}
-
-fn dot_all(dy: &[f32], length: usize, image: &[f32], offsets: &[usize], sums: &mut [f32]) {
-    let (filters, depth) = (dy.len() / length.max(1), offsets.len());
-    for from in (0..length).step_by(CHUNK) {
-        let n = CHUNK.min(length - from);
-        for k in (0..depth).step_by(TAPS) {
-            // Past the end the last one is computed again, and not used.
-            let x: [&[f32]; TAPS] = std::array::from_fn(|t| {
-                let at = offsets[(k + t).min(depth - 1)] + from;
-                &image[at..at + n]
-            });
-            for o in (0..filters).step_by(ROWS) {
-                let rows: [&[f32]; ROWS] = std::array::from_fn(|r| {
-                    let at = (o + r).min(filters - 1) * length + from;
-                    &dy[at..at + n]
-                });
-                // SAFETY: `applies` has said that the processor has AVX-512; all slices have `n` elements, a
-                // multiple of 16.
-                #[cfg(target_arch = "x86_64")]
-                let dots = unsafe { dot_tile(&rows, &x, n) };
-                #[cfg(not(target_arch = "x86_64"))]
-                let dots: [[f32; TAPS]; ROWS] = rows.map(|row| x.map(|x| row.iter().zip(x).map(|(a, b)| a * b).sum()));
-                for (r, dots) in dots.iter().enumerate().take(filters - o) {
-                    for (t, &dot) in dots.iter().enumerate().take(depth - k) {
-                        sums[(o + r) * depth + k + t] += dot;
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// # Safety
-/// The processor has AVX-512; every slice has `n` elements, and `n` is a multiple of 16.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
-unsafe fn dot_tile(rows: &[&[f32]; ROWS], x: &[&[f32]; TAPS], n: usize) -> [[f32; TAPS]; ROWS] {
-    use std::arch::x86_64::*;
-    let mut sums = [[_mm512_setzero_ps(); TAPS]; ROWS];
-    for i in (0..n).step_by(16) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let x: [__m512; TAPS] = [
-                _mm512_loadu_ps(x[0].as_ptr().add(i)),
-                _mm512_loadu_ps(x[1].as_ptr().add(i)),
-                _mm512_loadu_ps(x[2].as_ptr().add(i)),
-                _mm512_loadu_ps(x[3].as_ptr().add(i)),
-                _mm512_loadu_ps(x[4].as_ptr().add(i)),
-                _mm512_loadu_ps(x[5].as_ptr().add(i)),
-            ];
-            for (row, sums) in rows.iter().zip(&mut sums) {
-                let row = _mm512_loadu_ps(row.as_ptr().add(i));
-                for (sum, &x) in sums.iter_mut().zip(&x) {
-                    *sum = _mm512_fmadd_ps(row, x, *sum);
-                }
-            }
-        }
-    }
-    let mut dots = [[0.0; TAPS]; ROWS];
-    for (dots, sums) in dots.iter_mut().zip(&sums) {
-        for (dot, &sum) in dots.iter_mut().zip(sums) {
-            *dot = _mm512_reduce_add_ps(sum);
-        }
-    }
-    dots
 }

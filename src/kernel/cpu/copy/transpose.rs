@@ -186,15 +186,22 @@ impl Block<u32> {
     }
 }
 
-/// The 8 by 8 words at `from`, transposed: the usual three rounds of unpacking.
+/// The 8 by 8 words at `from`, transposed.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 #[inline]
 unsafe fn eight_avx2(from: *const u32, stride: isize) -> [std::arch::x86_64::__m256i; 8] {
     use std::arch::x86_64::*;
     // SAFETY: the caller promises eight rows of eight.
-    let r: [__m256i; 8] =
-        std::array::from_fn(|i| unsafe { _mm256_loadu_si256(from.offset(i as isize * stride).cast()) });
+    turn_avx2(std::array::from_fn(|i| unsafe { _mm256_loadu_si256(from.offset(i as isize * stride).cast()) }))
+}
+
+/// The usual three rounds of unpacking.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[inline]
+fn turn_avx2(r: [std::arch::x86_64::__m256i; 8]) -> [std::arch::x86_64::__m256i; 8] {
+    use std::arch::x86_64::*;
     let a: [__m256i; 8] = std::array::from_fn(|i| {
         let (x, y) = (r[i / 2 * 2], r[i / 2 * 2 + 1]);
         if i % 2 == 0 { _mm256_unpacklo_epi32(x, y) } else { _mm256_unpackhi_epi32(x, y) }
@@ -212,4 +219,14 @@ unsafe fn eight_avx2(from: *const u32, stride: isize) -> [std::arch::x86_64::__m
             _mm256_permute2x128_si256::<0x31>(b[i - 4], b[i])
         }
     })
+}
+
+/// Eight rows of eight, transposed.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[inline]
+pub fn square_avx2(rows: [&[f32; 8]; 8]) -> [[f32; 8]; 8] {
+    use std::arch::x86_64::*;
+    // SAFETY: eight floats are the size of a vector, and any bits are floats.
+    unsafe { std::mem::transmute(turn_avx2(rows.map(|row| _mm256_loadu_si256(row.as_ptr().cast())))) }
 }

@@ -8,12 +8,18 @@ use crate::kernel::cpu::attributes;
 pub struct Window {
     pub start: usize,
     pub end: usize,
-    step: usize,
+    pub step: usize,
     /// Positions that count in a mean: padding included, as PyTorch clips it.
     counted: usize,
 }
 
 impl Window {
+    /// From the first position to the end.
+    #[inline]
+    pub fn span(&self) -> usize {
+        self.end.saturating_sub(self.start)
+    }
+
     #[inline]
     pub fn positions(&self) -> std::iter::StepBy<std::ops::Range<usize>> {
         (self.start..self.end).step_by(self.step)
