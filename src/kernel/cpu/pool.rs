@@ -3,6 +3,7 @@
 //! Output sizes are the rows' business: `ceil_mode` and adaptive sizes are seen here only as the shape of the
 //! output. Planes (everything before the spatial dims) are independent.
 
+mod largest;
 pub mod resample;
 pub mod window;
 
@@ -10,6 +11,7 @@ use super::attributes;
 use super::real::{Real, real};
 use super::staging::{Packed, Shared, Sink, read, read_as};
 use crate::kernel::abi::{Call, RawView, Threads};
+use largest::Even;
 use window::{Window, Windows, adaptive, average, dilated};
 
 /// Leading dims as one, spatial dims as three.
@@ -47,7 +49,7 @@ pub unsafe fn max_pool(call: &Call<'_>) {
     let dims = attributes::ints(call, 0).len();
     let (from, to) = (Planes::of(&call.inputs[0], dims), Planes::of(&call.outputs[0], dims));
     // SAFETY: `HostFn`'s promise.
-    unsafe { largest(call, from, to, &dilated(call, from.size, to.size)) }
+    unsafe { largest_of_each(call, from, to, &dilated(call, from.size, to.size)) }
 }
 
 /// Largest element of each of `o..` windows that cover the plane evenly. Inputs, outputs as `max_pool`.
@@ -59,55 +61,26 @@ pub unsafe fn adaptive_max_pool(call: &Call<'_>) {
     let dims = attributes::size(call, 0);
     let (from, to) = (Planes::of(&call.inputs[0], dims), Planes::of(&call.outputs[0], dims));
     // SAFETY: `HostFn`'s promise.
-    unsafe { largest(call, from, to, &adaptive(from.size, to.size)) }
+    unsafe { largest_of_each(call, from, to, &adaptive(from.size, to.size)) }
 }
 
-unsafe fn largest(call: &Call<'_>, from: Planes, to: Planes, windows: &Windows) {
+unsafe fn largest_of_each(call: &Call<'_>, from: Planes, to: Planes, windows: &Windows) {
     real!(call.inputs[0].dtype, T => {
         // SAFETY: `HostFn`'s promise.
         unsafe {
             let x = read::<T>(&call.inputs[0], call.threads);
             let mut y = Sink::<T>::new(&call.outputs[0]);
             let (out, at) = (Shared::new(y.slice()), Shared::new(call.outputs[1].slice_mut::<i64>()));
+            let even = Even::of(&windows.dims()[2]);
             for_planes(call.threads, to.count, from.len() + to.len(), |plane| {
                 let x = &x[plane * from.len()..(plane + 1) * from.len()];
                 let range = plane * to.len()..(plane + 1) * to.len();
                 // SAFETY: planes are disjoint.
-                let (y, at) = (out.range(range.clone()), at.range(range));
-                let mut next = y.iter_mut().zip(at);
-                windows.each(|window| {
-                    if let Some((y, at)) = next.next() {
-                        let (value, position) = largest_of(x, from.size, window);
-                        (*y, *at) = (value, position as i64);
-                    }
-                });
+                largest::largest(from, windows, &even, x, out.range(range.clone()), at.range(range));
             });
             y.finish(call.threads);
         }
     });
-}
-
-/// The first of the largest, or the last NaN (as PyTorch), and its position.
-#[inline]
-fn largest_of<T: Real>(x: &[T], size: [usize; 3], window: [&Window; 3]) -> (T, usize) {
-    let at = |d: usize, h: usize, w: usize| (d * size[1] + h) * size[2] + w;
-    let [d, h, w] = window;
-    let (mut max, mut position) = (T::NEG_INF, at(d.start, h.start, w.start));
-    for i in d.positions() {
-        for j in h.positions() {
-            let row = at(i, j, w.start);
-            let (mut k, end) = (row, row + w.span());
-            while k < end {
-                // Selected, not jumped: which element is largest cannot be foretold.
-                let y = x[k];
-                let better = (y > max) | y.is_nan();
-                max = if better { y } else { max };
-                position = if better { k } else { position };
-                k += w.step;
-            }
-        }
-    }
-    (max, position)
 }
 
 /// Gradient of `max_pool` and `adaptive_max_pool`. Inputs: gradient of `y`, positions i64. Output: gradient of `x`.

@@ -13,6 +13,7 @@ use super::element::{Element, Key, Truth};
 use super::walk::{Ptr, Walk, dim, extent, flag, without};
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView, Threads};
+use parking_lot::Mutex;
 use std::ops::Range;
 
 /// Bound: rows up to this length are sorted by comparison, which needs no second buffer and no tables.
@@ -149,14 +150,35 @@ impl<K: Key> Row<'_, K> {
         }
         reserve(pairs, n);
         let to = Ptr::new(pairs.as_mut_ptr());
+        let counts = Mutex::new(vec![[0u32; DIGITS]; K::BITS as usize / DIGIT_BITS as usize]);
         threads.split(n, 16 * 1024, |range| {
-            let to = to.at(range.start as isize);
-            // SAFETY: the buffer has room for n; each place is written once.
-            unsafe { (self.kind.load)(self.first.at(0), self.stride, range, descending, to) };
+            let mut own = vec![[0u32; DIGITS]; K::BITS as usize / DIGIT_BITS as usize];
+            for start in range.clone().step_by(BLOCK) {
+                let block = start..(start + BLOCK).min(range.end);
+                let (to, length) = (to.at(start as isize), block.len());
+                // SAFETY: the buffer has room for n; each place is written once, and read by whoever wrote it.
+                unsafe {
+                    (self.kind.load)(self.first.at(0), self.stride, block, descending, to);
+                    count::<K>(std::slice::from_raw_parts(to, length), &mut own);
+                }
+            }
+            for (sum, own) in counts.lock().iter_mut().flatten().zip(own.iter().flatten()) {
+                *sum += own;
+            }
         });
         // SAFETY: all n were written.
         unsafe { pairs.set_len(n) };
-        radix::<K>(pairs, spare, threads);
+        radix::<K>(pairs, spare, &counts.into_inner(), threads);
+    }
+}
+
+/// Counts the values of each digit of some pairs' keys.
+fn count<K: Key>(pairs: &[K::Pair], counts: &mut [[u32; DIGITS]]) {
+    for &pair in pairs {
+        let key = K::unpair(pair).0;
+        for (digit, counts) in counts.iter_mut().enumerate() {
+            counts[key.digit(digit as u32 * DIGIT_BITS, DIGITS as u32 - 1)] += 1;
+        }
     }
 }
 
@@ -175,86 +197,72 @@ fn reserve<P>(list: &mut Vec<P>, n: usize) {
     }
 }
 
-/// Values of a digit. Wider digits need fewer passes, but their runs' ends do not fit the first-level cache.
-const DIGITS: usize = 256;
-/// Bound: parts of a row that threads sort together; each counts the digits of all.
+/// Bits of a digit. Cost: 11 would need three passes instead of four, but then so many runs are written at once that their
+/// ends do not fit the first-level cache, and a sort takes twice as long.
+const DIGIT_BITS: u32 = 8;
+const DIGITS: usize = 1 << DIGIT_BITS;
+/// Pairs that are counted while they are in the cache.
+const BLOCK: usize = 2048;
+/// Bound: parts of a row that threads sort together; each counts its digits.
 const PARTS: usize = 8;
-/// Threads from which a row is moved by several. Cost: two take 18 ms for 10^6 elements and one takes 12, since each
-/// pass reads what the other core has just written.
+/// Threads from which a row is moved by several. Cost: two take longer than one for 10^6 elements, since each pass reads
+/// what the other core has just written.
 const WORTHWHILE: usize = 4;
 
 /// Sorts pairs by their keys, from the lowest digit up; each pass is stable, so equal keys keep their positions' order.
-///
-/// While a pass moves pairs it counts their next digits, by the part of the row that they go to: the pairs are read
-/// once a pass, not twice.
-fn radix<K: Key>(pairs: &mut Vec<K::Pair>, spare: &mut Vec<K::Pair>, threads: &Threads) {
+/// `counts` is what `count` finds in all of them: a digit that all keys share needs no pass.
+fn radix<K: Key>(pairs: &mut Vec<K::Pair>, spare: &mut Vec<K::Pair>, counts: &[[u32; DIGITS]], threads: &Threads) {
     let n = pairs.len();
     spare.clear();
     reserve(spare, n);
     let parts = if threads.count() < WORTHWHILE { 1 } else { threads.count().min(n.div_ceil(64 * 1024)).min(PARTS) };
-    let scale = ((parts as u64) << 32) / n as u64;
-    let part_of = |place: usize| ((place as u64 * scale) >> 32) as usize;
-    let start = |part: usize| if part == parts { n } else { ((part as u64) << 32).div_ceil(scale) as usize };
-    // `next[by][part]` counts what part `by` moves into `part`; `table[part]` is what each part holds, then where the
-    // run of each of its digits goes.
-    let mut next = vec![[0u32; DIGITS]; parts * parts];
+    let start = |part: usize| (n as u64 * part as u64 / parts as u64) as usize;
+    // What each part holds of each value, then where its run of that value goes.
     let mut table = vec![[0u32; DIGITS]; parts];
-    let mut counted = false;
-    for shift in (0..K::BITS).step_by(8) {
-        let digit = |pair: K::Pair, shift: u32| K::unpair(pair).0.digit(shift, DIGITS as u32 - 1);
+    for (pass, counts) in counts.iter().enumerate() {
+        if counts.iter().any(|&count| count as usize == n) {
+            continue;
+        }
+        let shift = pass as u32 * DIGIT_BITS;
+        let digit = |pair: K::Pair| K::unpair(pair).0.digit(shift, DIGITS as u32 - 1);
         let (from, to) = (Ptr::new(pairs.as_mut_ptr()), Ptr::new(spare.as_mut_ptr()));
-        let (tables, counts) = (Ptr::new(table.as_mut_ptr()), Ptr::new(next.as_mut_ptr()));
-        if !counted {
+        if parts == 1 {
+            table[0] = *counts;
+        } else {
+            let tables = Ptr::new(table.as_mut_ptr());
             threads.split(parts, 1, |range| {
                 for part in range {
                     // SAFETY: each part has its own table; the pairs are only read.
                     unsafe {
                         let table = &mut *tables.at(part as isize);
                         table.fill(0);
-                        (start(part)..start(part + 1)).for_each(|i| table[digit(*from.at(i as isize), shift)] += 1);
+                        (start(part)..start(part + 1)).for_each(|i| table[digit(*from.at(i as isize))] += 1);
                     }
                 }
             });
         }
-        let (mut sum, mut trivial) = (0, false);
+        let mut sum = 0;
         for d in 0..DIGITS {
-            let before = sum;
             for table in &mut table {
                 (table[d], sum) = (sum, sum + table[d]);
             }
-            trivial |= (sum - before) as usize == n;
         }
-        counted = !trivial && shift + 8 < K::BITS;
-        if trivial {
-            continue;
-        }
+        let tables = Ptr::new(table.as_mut_ptr());
         threads.split(parts, 1, |range| {
             for part in range {
                 // SAFETY: the starts divide the spare buffer among parts and digits, so each place is written once; each
-                // part has its own table and counts.
+                // part has its own table.
                 unsafe {
                     let table = &mut *tables.at(part as isize);
-                    let next = std::slice::from_raw_parts_mut(counts.at((part * parts) as isize), parts);
-                    next.iter_mut().for_each(|counts| counts.fill(0));
                     for i in start(part)..start(part + 1) {
                         let pair = *from.at(i as isize);
-                        let end = &mut table[digit(pair, shift)];
-                        let place = *end as usize;
+                        let end = &mut table[digit(pair)];
+                        to.at(*end as isize).write(pair);
                         *end += 1;
-                        to.at(place as isize).write(pair);
-                        if counted {
-                            next[part_of(place)][digit(pair, shift + 8)] += 1;
-                        }
                     }
                 }
             }
         });
-        for (part, table) in table.iter_mut().enumerate() {
-            table.fill(0);
-            for by in 0..parts {
-                table.iter_mut().zip(&next[by * parts + part]).for_each(|(sum, count)| *sum += count);
-            }
-        }
         // SAFETY: all n were written.
         unsafe { spare.set_len(n) };
         std::mem::swap(pairs, spare);
@@ -369,7 +377,7 @@ mod tests {
     #[test]
     fn sorts_agree_with_a_stable_sort() {
         let mut dice = Dice(71);
-        for threads in [&Threads::ONE, &Threads::new(3)] {
+        for threads in [&Threads::ONE, &Threads::new(5)] {
             for (shape, d) in [
                 (&[9][..], 0),
                 (&[100_000], 0),

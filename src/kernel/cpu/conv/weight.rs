@@ -8,6 +8,7 @@
 use super::Geometry;
 use super::direct::{Correlation, applies, as_f32, as_f32_mut};
 use crate::kernel::abi::Threads;
+use crate::kernel::cpu::copy::transpose;
 use crate::kernel::cpu::real::Real;
 use crate::kernel::cpu::staging::{Scratch, Shared};
 
@@ -191,13 +192,15 @@ fn turn(dy: &[f32], plane: usize, piece: &[Run], width: usize, to: &mut [f32]) {
         for run in piece {
             for done in (0..run.length).step_by(8) {
                 let start = run.out + done;
-                let rows: [&[f32; 8]; 8] = std::array::from_fn(|i| {
-                    let row = (first + i < filters).then(|| &dy[(first + i) * plane + start..]);
-                    row.and_then(|row| row.first_chunk()).unwrap_or(&none)
-                });
                 let positions = (run.length - done).min(8);
                 if start + 8 <= dy.len() - last * plane {
-                    for (j, line) in square(rows).iter().enumerate().take(positions) {
+                    let row = |i: usize| match dy.get((first + i) * plane + start..) {
+                        Some(row) if first + i <= last => row.as_ptr(),
+                        _ => none.as_ptr(),
+                    };
+                    // SAFETY: eight elements follow each place; `applies` has said that the processor has AVX-512.
+                    let lines = unsafe { square(std::array::from_fn(row)) };
+                    for (j, line) in lines.iter().enumerate().take(positions) {
                         to[at + j * width..][..8].copy_from_slice(line);
                     }
                 } else {
@@ -213,16 +216,22 @@ fn turn(dy: &[f32], plane: usize, piece: &[Run], width: usize, to: &mut [f32]) {
     }
 }
 
-/// Eight by eight, transposed.
+/// The eight elements at each of eight places, transposed.
+///
+/// # Safety
+/// The elements exist; the processor has AVX-512, and so AVX2.
 #[inline]
-fn square(rows: [&[f32; 8]; 8]) -> [[f32; 8]; 8] {
+unsafe fn square(rows: [*const f32; 8]) -> [[f32; 8]; 8] {
     #[cfg(target_arch = "x86_64")]
     {
-        // SAFETY: whoever has AVX-512 has AVX2.
-        unsafe { crate::kernel::cpu::copy::transpose::square_avx2(rows) }
+        // SAFETY: the caller's promise.
+        unsafe { transpose::eight_avx2(rows.map(<*const f32>::cast)) }.map(|line| line.map(f32::from_bits))
     }
     #[cfg(not(target_arch = "x86_64"))]
-    std::array::from_fn(|j| std::array::from_fn(|i| rows[i][j]))
+    {
+        // SAFETY: the caller's promise.
+        std::array::from_fn(|j| std::array::from_fn(|i| unsafe { *rows[i].add(j) }))
+    }
 }
 
 macro_rules! outer {

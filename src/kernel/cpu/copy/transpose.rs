@@ -168,7 +168,9 @@ impl Block<u32> {
             for i in [0, 8] {
                 for j in [0, 8] {
                     let at = self.from.offset(i as isize * self.from_stride + j as isize);
-                    let square = eight_avx2(at, self.from_stride);
+                    let square = turn_avx2(std::array::from_fn(|k| {
+                        _mm256_loadu_si256(at.offset(k as isize * self.from_stride).cast())
+                    }));
                     (0..8).for_each(|k| lines[j + k][i / 8] = square[k]);
                 }
             }
@@ -184,16 +186,6 @@ impl Block<u32> {
             }
         }
     }
-}
-
-/// The 8 by 8 words at `from`, transposed.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-#[inline]
-unsafe fn eight_avx2(from: *const u32, stride: isize) -> [std::arch::x86_64::__m256i; 8] {
-    use std::arch::x86_64::*;
-    // SAFETY: the caller promises eight rows of eight.
-    turn_avx2(std::array::from_fn(|i| unsafe { _mm256_loadu_si256(from.offset(i as isize * stride).cast()) }))
 }
 
 /// The usual three rounds of unpacking.
@@ -221,12 +213,15 @@ fn turn_avx2(r: [std::arch::x86_64::__m256i; 8]) -> [std::arch::x86_64::__m256i;
     })
 }
 
-/// Eight rows of eight, transposed.
+/// Eight words at each of eight addresses, transposed.
+///
+/// # Safety
+/// The words exist, and the processor has AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 #[inline]
-pub fn square_avx2(rows: [&[f32; 8]; 8]) -> [[f32; 8]; 8] {
+pub unsafe fn eight_avx2(rows: [*const u32; 8]) -> [[u32; 8]; 8] {
     use std::arch::x86_64::*;
-    // SAFETY: eight floats are the size of a vector, and any bits are floats.
-    unsafe { std::mem::transmute(turn_avx2(rows.map(|row| _mm256_loadu_si256(row.as_ptr().cast())))) }
+    // SAFETY: the caller's promise; eight words are the size of a vector.
+    unsafe { std::mem::transmute(turn_avx2(rows.map(|row| _mm256_loadu_si256(row.cast())))) }
 }

@@ -22,7 +22,7 @@ pub(super) use convert::{cast, store};
 use smallvec::SmallVec;
 use space::Dim;
 pub(super) use space::{Grid, Place, Space, fit};
-pub(super) use tiles::Tiles;
+pub(super) use tiles::{Tiles, is_register};
 
 /// Bound: elements worth handing to another thread; fewer cost less than waking one.
 const GRAIN: usize = 32 << 10;

@@ -288,7 +288,7 @@ fn streams(view: &RawView) -> bool {
 }
 
 /// Whether elements of `dtype` in memory are what a register holds. Bytes of a bool are always 0 or 1.
-pub(super) fn is_register(dtype: DType) -> bool {
+pub(in super::super) fn is_register(dtype: DType) -> bool {
     matches!(dtype, DType::Bool | DType::I64 | DType::F32 | DType::F64)
 }
 

@@ -6,6 +6,7 @@
 
 use super::product::{Matrix, Sizes};
 use crate::kernel::abi::Threads;
+use crate::kernel::cpu::copy::transpose;
 use crate::kernel::cpu::fused::f32_to_bf16;
 use crate::kernel::cpu::staging::{Scratch, Shared};
 use half::bf16;
@@ -15,8 +16,8 @@ const ROWS: usize = 8;
 const COLS: usize = 48;
 /// Panels of rows that a task takes together: those of 1024 columns of `k` stay in the second-level cache.
 const TASK: usize = 16;
-/// Pairs that are packed at a time, so that few lines are written to at once.
-const BLOCK: usize = 16;
+/// Lines and pairs that are turned round at a time.
+const SQUARE: usize = 8;
 
 /// Whether the machine has the instruction.
 pub fn applies() -> bool {
@@ -103,13 +104,25 @@ unsafe fn pack<const WIDTH: usize>(from: Matrix<bf16>, lines: usize, k: usize, t
     }
     let pairs = k / 2;
     if from.col == 1 {
-        for start in (0..pairs).step_by(BLOCK) {
-            let end = (start + BLOCK).min(pairs);
-            for line in 0..lines {
-                let row = from.at(line, 0).cast::<u32>();
-                for pair in start..end {
+        let word = |line: usize, pair: usize| from.at(line, 0).cast::<u32>().wrapping_add(pair);
+        let none = [0u32; SQUARE];
+        for first in (0..WIDTH).step_by(SQUARE) {
+            for pair in (0..pairs / SQUARE * SQUARE).step_by(SQUARE) {
+                let row = |i: usize| if first + i < lines { word(first + i, pair) } else { none.as_ptr() };
+                // SAFETY: eight pairs of each of eight lines exist, or are `none`; `applies` has said that the processor
+                // has AVX2.
+                #[cfg(target_arch = "x86_64")]
+                unsafe {
+                    let square = transpose::eight_avx2(std::array::from_fn(row));
+                    for (i, line) in square.into_iter().enumerate() {
+                        to[(pair + i) * WIDTH + first..][..SQUARE].copy_from_slice(&line);
+                    }
+                }
+            }
+            for pair in pairs / SQUARE * SQUARE..pairs {
+                for i in 0..SQUARE.min(lines.saturating_sub(first)) {
                     // SAFETY: both elements of the pair exist, one after the other.
-                    to[pair * WIDTH + line] = unsafe { row.add(pair).read_unaligned() };
+                    to[pair * WIDTH + first + i] = unsafe { word(first + i, pair).read_unaligned() };
                 }
             }
         }
@@ -118,8 +131,10 @@ unsafe fn pack<const WIDTH: usize>(from: Matrix<bf16>, lines: usize, k: usize, t
             if from.row == 1 {
                 // SAFETY: `lines` elements lie side by side.
                 let row = |i: usize| unsafe { std::slice::from_raw_parts(from.at(0, i).cast_const(), lines) };
-                for ((to, &low), &high) in to.iter_mut().zip(row(2 * pair)).zip(row(2 * pair + 1)) {
-                    *to = low as u32 | (high as u32) << 16;
+                // SAFETY: `applies` has said that the processor has AVX-512.
+                #[cfg(target_arch = "x86_64")]
+                unsafe {
+                    interleave(row(2 * pair), row(2 * pair + 1), to);
                 }
             } else {
                 for (line, to) in to.iter_mut().enumerate().take(lines) {
@@ -132,6 +147,18 @@ unsafe fn pack<const WIDTH: usize>(from: Matrix<bf16>, lines: usize, k: usize, t
         let last = &mut to[pairs * WIDTH..(pairs + 1) * WIDTH];
         last.fill(0);
         last.iter_mut().enumerate().take(lines).for_each(|(line, to)| *to = element(line, k - 1));
+    }
+}
+
+/// Pairs of two lines.
+///
+/// # Safety
+/// The processor has these instructions.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+unsafe fn interleave(low: &[u16], high: &[u16], to: &mut [u32]) {
+    for ((to, &low), &high) in to.iter_mut().zip(low).zip(high) {
+        *to = low as u32 | (high as u32) << 16;
     }
 }
 

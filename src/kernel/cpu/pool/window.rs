@@ -43,6 +43,11 @@ pub struct Windows {
 }
 
 impl Windows {
+    /// The windows along each dim.
+    pub fn dims(&self) -> &[Vec<Window>; 3] {
+        &self.dims
+    }
+
     /// Calls `each` for every output of a plane in row-major order.
     #[inline]
     pub fn each<'a>(&'a self, mut each: impl FnMut([&'a Window; 3])) {

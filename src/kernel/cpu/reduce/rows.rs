@@ -1,7 +1,7 @@
 //! Reductions whose nearest dim is reduced: a tile becomes one value, or one per short row.
 
-use super::{Partials, Plan, Wide, part_count};
-use crate::kernel::cpu::fused::{Grid, Space, Tiles, fit};
+use super::{Partials, Plan, Task, Wide, part_count};
+use crate::kernel::cpu::fused::{Grid, Op, Space, Tiles, fit, is_register};
 use crate::kernel::cpu::simd;
 use smallvec::{SmallVec, smallvec};
 
@@ -28,19 +28,29 @@ impl Plan<'_> {
         let (unit_count, boxes) = (units.boxes(), inner.boxes());
         let parts = part_count(unit_count, boxes);
         let tasks = self.tasks.len();
+        let plain = self.plain(&inner);
         let mut partials = Partials::new(if parts > 1 { unit_count * parts * tasks } else { 0 });
         let shared = partials.share();
         let base: SmallVec<[isize; 8]> = smallvec![0; space.columns];
         self.split(unit_count * parts, (reduced / parts).max(1), |range| {
+            if range.is_empty() {
+                return;
+            }
             // SAFETY: units are disjoint, and the caller promised the rest.
             unsafe {
                 let mut tiles = Tiles::new(self.code, &inner, self.given);
                 let mut totals: SmallVec<[(Wide, i64); 2]> = SmallVec::new();
-                for job in range {
-                    let (unit, part) = (job / parts, job % parts);
-                    let place = units.place(unit, &base);
+                let mut place = units.place(range.start / parts, &base);
+                for job in range.clone() {
+                    let part = job % parts;
+                    if part == 0 && job > range.start {
+                        units.advance(&mut place);
+                    }
                     let span = boxes * part / parts..boxes * (part + 1) / parts;
-                    self.row(&inner, &mut tiles, span, &place.offsets, &mut totals);
+                    match plain {
+                        Some(slot) => self.plain_row(&inner, slot, span, &place.offsets, &mut totals),
+                        None => self.row(&inner, &mut tiles, span, &place.offsets, &mut totals),
+                    }
                     for (t, (task, &(value, position))) in self.tasks.iter().zip(&totals).enumerate() {
                         if parts > 1 {
                             let (values, positions) = shared.get();
@@ -69,6 +79,54 @@ impl Plan<'_> {
                     }
                     // SAFETY: the caller's promise.
                     unsafe { task.emit(self.given, place.offsets[task.slot], 0, &mut [value], &mut [position]) };
+                }
+            }
+        }
+    }
+
+    /// The view whose elements are reduced as they lie in memory, one dense run a row; `None` when there is more to do.
+    fn plain(&self, inner: &Grid<'_>) -> Option<u16> {
+        let (mut slot, mut value) = (None, None);
+        for op in &self.code.ops {
+            match *op {
+                Op::Load { slot: from, out } if slot.is_none() => (slot, value) = (Some(from), Some(out)),
+                Op::Reduce { .. } => {}
+                _ => return None,
+            }
+        }
+        let slot = slot.filter(|_| self.tasks.iter().all(|task| Some(task.value) == value))?;
+        let dtype = self.given.views[slot as usize].dtype;
+        let last = inner.first + inner.count - 1;
+        let one = inner.space.dims[inner.first..last].iter().all(|dim| dim.size == 1);
+        let dense = inner.space.stride(last, slot as usize) == dtype.size_bytes() as isize;
+        (one && dense && is_register(dtype)).then_some(slot)
+    }
+
+    /// As `row`, of a view that `plain` named: the same runs are combined in the same order, without a program around it.
+    /// Cost: of rows of 4096 elements, the program takes a fifth of the time.
+    ///
+    /// # Safety
+    /// As `row`.
+    unsafe fn plain_row(
+        &self,
+        inner: &Grid<'_>,
+        slot: u16,
+        span: std::ops::Range<usize>,
+        offsets: &[isize],
+        totals: &mut SmallVec<[(Wide, i64); 2]>,
+    ) {
+        let view = &self.given.views[slot as usize];
+        let (size, full) = (inner.space.dims[inner.first + inner.count - 1].size, inner.full[2]);
+        let first = span.start * full;
+        totals.clear();
+        totals.extend(self.tasks.iter().map(|task| (task.kernels.identity, first as i64)));
+        for n in span {
+            let (start, count) = (n * full, full.min(size - n * full));
+            for (task, total) in self.tasks.iter().zip(totals.iter_mut()) {
+                // SAFETY: the row has `size` elements, one after the other.
+                unsafe {
+                    let value = view.ptr.offset(offsets[slot as usize]).add(start * view.dtype.size_bytes());
+                    task.take(value, count, start as i64, total);
                 }
             }
         }
@@ -103,14 +161,7 @@ impl Plan<'_> {
             for (task, total) in self.tasks.iter().zip(totals.iter_mut()) {
                 let value = tiles.value(task.value);
                 // SAFETY: the value's register holds `count` elements.
-                unsafe {
-                    let new = (task.kernels.fold[simd::level()])(value, count);
-                    if !task.arg {
-                        total.0 = (task.kernels.combine)(total.0, new);
-                    } else if (task.kernels.beats)(total.0, new) {
-                        *total = (new, position + (task.kernels.find)(value, count, new) as i64);
-                    }
-                }
+                unsafe { task.take(value, count, position, total) };
             }
             position += count as i64;
             if n + 1 < span.end {
@@ -165,5 +216,24 @@ impl Plan<'_> {
                 }
             }
         });
+    }
+}
+
+impl Task {
+    /// Combines `count` elements, the first of which is at `position` of the row, into a total.
+    ///
+    /// # Safety
+    /// The elements exist.
+    #[inline]
+    unsafe fn take(&self, elements: *const u8, count: usize, position: i64, total: &mut (Wide, i64)) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let new = (self.kernels.fold[simd::level()])(elements, count);
+            if !self.arg {
+                total.0 = (self.kernels.combine)(total.0, new);
+            } else if (self.kernels.beats)(total.0, new) {
+                *total = (new, position + (self.kernels.find)(elements, count, new) as i64);
+            }
+        }
     }
 }
