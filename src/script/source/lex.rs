@@ -354,7 +354,10 @@ impl<'a> Lexer<'a> {
         let symbol = if not_in {
             "!in"
         } else {
-            SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)).copied().unwrap_or_else(|| {
+            // Most symbols are alone: what cannot be a second character need not be looked for.
+            let may_go_on = b"*=.<{)+>-:|&?[".contains(&self.byte(1));
+            let found = SYMBOLS.iter().filter(|symbol| may_go_on && symbol.as_bytes()[0] == self.byte(0));
+            found.copied().find(|symbol| rest.starts_with(*symbol)).unwrap_or_else(|| {
                 let first = rest.chars().next().map_or(0, char::len_utf8);
                 &rest[..first]
             })
@@ -451,6 +454,15 @@ mod tests {
         assert_eq!(words("1.5e-3.abs() 2.pow 0xFFu"), ["1.5e-3", ".", "abs", "(", ")", "2", ".", "pow", "0xFF", "u"]);
         assert_eq!(words("/* a /* b */ c */ x // y\n z"), ["x", "z"]);
         assert_eq!(words(r##"#"a"b"# "c""d\"" 'x' '\''"##), [r##"#"a"b"#"##, r#""c""d\"""#, "'x'", r"'\''"]);
+    }
+
+    /// What is asked before the table is read must let all of its symbols through.
+    #[test]
+    fn every_symbol_is_found() {
+        for symbol in SYMBOLS.iter().filter(|symbol| !matches!(**symbol, "()" | "#{" | "?[")) {
+            assert_eq!(words(&format!("a{symbol}b")), ["a", *symbol, "b"]);
+        }
+        assert_eq!(words("a?[1] #{} f()"), ["a", "?[", "1", "]", "#{", "}", "f", "(", ")"]);
     }
 
     #[test]

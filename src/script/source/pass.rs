@@ -156,6 +156,9 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
         edits.push(Edit { opens: true, ..insert(at, "__c::") });
     }
     edits.extend(blanks(src, &tokens, start));
+    if options.marks == Marks::None {
+        edits.extend(comments(src, &tokens, start));
+    }
     let bytes = |run: Run| tokens[run.first as usize].start as usize..tokens[run.last as usize].end as usize;
     for &run in &tree.truths {
         wrap(&mut edits, bytes(run), bytes(run), "__truth(", ")");
@@ -246,6 +249,37 @@ fn blanks(src: &str, tokens: &[Token], start: usize) -> Vec<Edit<'static>> {
         from = token.end as usize;
         if src[token.range()].starts_with('`') && alone(end + 1) {
             replace(end + 1..end + 2, "");
+        }
+    }
+    edits
+}
+
+/// Takes away line comments: nearly half of the library's text, which Rhai would read character by character and keep.
+/// Its documentation is read from the original text.
+fn comments(src: &str, tokens: &[Token], start: usize) -> Vec<Edit<'static>> {
+    let ends = tokens.iter().map(|token| token.end as usize);
+    let starts = tokens.iter().map(|token| token.start as usize);
+    let mut edits = Vec::new();
+    for (from, end) in std::iter::once(start).chain(ends).zip(starts.chain([src.len()])) {
+        let gap = src.get(from..end).unwrap_or("");
+        if gap.contains("/*") {
+            continue;
+        }
+        let mut at = from;
+        for line in gap.split_inclusive('\n') {
+            if let Some(comment) = line.find("//") {
+                let (first, removed) = (at + comment, line.trim_end_matches('\n').len() - comment);
+                edits.push(Edit {
+                    at: first,
+                    opens: false,
+                    width: 0,
+                    text: "",
+                    mark: None,
+                    stands_for: first..first,
+                    removed,
+                });
+            }
+            at += line.len();
         }
     }
     edits
