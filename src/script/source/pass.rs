@@ -262,7 +262,8 @@ fn comments(src: &str, tokens: &[Token], start: usize) -> Vec<Edit<'static>> {
     let mut edits = Vec::new();
     for (from, end) in std::iter::once(start).chain(ends).zip(starts.chain([src.len()])) {
         let gap = src.get(from..end).unwrap_or("");
-        if gap.contains("/*") {
+        // Most gaps are a blank; one without line comments, or with other ones, stays.
+        if !gap.as_bytes().contains(&b'/') || gap.contains("/*") {
             continue;
         }
         let mut at = from;
