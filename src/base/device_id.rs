@@ -52,6 +52,22 @@ impl fmt::Display for DeviceSpec {
 }
 
 impl DeviceSpec {
+    /// `cpu` or `cuda`.
+    pub const fn kind(self) -> &'static str {
+        match self {
+            DeviceSpec::Cpu => "cpu",
+            DeviceSpec::CurrentCuda | DeviceSpec::Cuda(_) => "cuda",
+        }
+    }
+
+    /// The number that was said.
+    pub const fn index(self) -> Option<u16> {
+        match self {
+            DeviceSpec::Cuda(index) => Some(index),
+            DeviceSpec::Cpu | DeviceSpec::CurrentCuda => None,
+        }
+    }
+
     pub fn parse(text: &str) -> Option<DeviceSpec> {
         match text {
             "cpu" | "cpu:0" => Some(DeviceSpec::Cpu),

@@ -39,8 +39,9 @@ pub fn copy_ns(bytes: usize) -> u64 {
     2000 + bytes as u64 / 25
 }
 
-/// Bound: a drawn time is 1 to 64 eighths of the nominal one; wide enough for any work to overtake several.
-const EIGHTHS: u64 = 64;
+/// Bound: a drawn time is 8 to 64 eighths of the nominal one: what `sleep` promises is kept, and any work may overtake
+/// several.
+const EIGHTHS: std::ops::RangeInclusive<u64> = 8..=64;
 
 /// How long a host takes to ask once more whether something has ended.
 const ASKING_NS: u64 = 100_000;
@@ -75,7 +76,7 @@ impl VirtualTime {
 
     /// Queues a work of about `nominal_ns`, to start after these points.
     pub fn queue(&mut self, stream: u32, nominal_ns: u64, after: &[Point]) {
-        let factor = 1 + self.draw() % EIGHTHS;
+        let factor = EIGHTHS.start() + self.draw() % (EIGHTHS.end() - EIGHTHS.start() + 1);
         let takes_ns = (nominal_ns.saturating_mul(factor) / 8).max(1);
         let work = Work { after: SmallVec::from_slice(after), takes_ns, ready_ns: self.now_ns };
         if let Some(queue) = self.queues.get_mut(&stream) {

@@ -20,7 +20,14 @@ pub struct DeviceFacts {
     pub capability: (i64, i64),
     pub total_bytes: usize,
     pub multiprocessors: u32,
+    /// In the usual form of 36 characters.
+    pub uuid: String,
     pub is_simulated: bool,
+}
+
+fn uuid_text(bytes: [u8; 16]) -> String {
+    let hex = |range: std::ops::Range<usize>| bytes[range].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    [hex(0..4), hex(4..6), hex(6..8), hex(8..10), hex(10..16)].join("-")
 }
 
 /// Memory of one device, in bytes.
@@ -77,6 +84,7 @@ impl Runtime {
                 capability: (facts.capability.0 as i64, facts.capability.1 as i64),
                 total_bytes,
                 multiprocessors: facts.multiprocessors,
+                uuid: uuid_text(facts.uuid),
                 is_simulated: false,
             });
         }
@@ -85,8 +93,25 @@ impl Runtime {
             capability: (9, 0),
             total_bytes,
             multiprocessors: 1,
+            // No device has it: the last byte is the index.
+            uuid: uuid_text(std::array::from_fn(|at| if at == 15 { index as u8 } else { 0 })),
             is_simulated: true,
         })
+    }
+
+    /// Whether a GPU was asked for so far: before that CUDA is not touched.
+    pub fn cuda_is_open(&self) -> bool {
+        self.gpus_if_opened().is_some()
+    }
+
+    /// Runs `work` on the allocator of pinned host memory.
+    pub fn with_pinned<R>(&self, work: impl FnOnce(&mut Memory) -> R) -> Result<R> {
+        self.current_cuda()?;
+        self.flush();
+        self.harvest(&mut self.state.lock());
+        let gpus = self.gpus().expect("there is a current CUDA device");
+        let mut pinned = gpus.pinned.lock();
+        Ok(work(&mut pinned))
     }
 
     /// Whether one GPU can read another's memory.

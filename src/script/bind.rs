@@ -11,6 +11,7 @@ use crate::op::row::{CallForm, Default, Kind, Lower, Op, Promote};
 use crate::op::table;
 use crate::op::tensor::Meta;
 use crate::tensor::engine::{Engine, Results, describe};
+use crate::tensor::movement;
 use rhai::{Dynamic, FuncRegistration, Map, Module, NativeCallContext, RhaiFunc};
 use std::any::TypeId;
 use std::collections::BTreeSet;
@@ -97,14 +98,29 @@ pub fn raw(
 }
 
 fn call(host: &Host, context: &NativeCallContext, op: &'static Op, form: Form, values: &mut [&mut Dynamic]) -> Native {
-    let args = match convert::bind(host, op, values) {
-        Ok(args) => args,
-        Err(diag) => return Err(host.raise(context, told(op.name, form, diag, None), "")),
-    };
-    if let Err(diag) = some_tensor(op, &args) {
-        return Err(host.raise(context, told(op.name, form, diag, None), ""));
+    let wrong = |diag| host.raise(context, told(op.name, form, diag, None), "");
+    match convert::without_pinned(op, values).map_err(wrong)? {
+        None => bound_call(host, context, op, form, values, false),
+        Some((mut rest, pin)) => bound_call(host, context, op, form, &mut rest.iter_mut().collect::<Vec<_>>(), pin),
     }
-    run(host, context, op, form, args)
+}
+
+fn bound_call(
+    host: &Host,
+    context: &NativeCallContext,
+    op: &'static Op,
+    form: Form,
+    values: &mut [&mut Dynamic],
+    pin: bool,
+) -> Native {
+    let wrong = |diag| host.raise(context, told(op.name, form, diag, None), "");
+    let args = convert::bind(host, op, values).map_err(wrong)?;
+    some_tensor(op, &args).map_err(wrong)?;
+    if !pin {
+        return run(host, context, op, form, args);
+    }
+    let made = movement::pinned(&mut host.engine(context), |e| e.call_row(op, args));
+    made.map(Dynamic::from).map_err(wrong)
 }
 
 /// `add(2, 3)`: a row that takes a tensor or a number first wants one tensor at least.

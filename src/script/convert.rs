@@ -49,6 +49,26 @@ pub fn bind(host: &Host, op: &'static Op, values: &mut [&mut Dynamic]) -> Result
     Ok(args)
 }
 
+/// The values without the keyword `pin_memory`, and whether it was true, where a row makes a tensor and was given it.
+/// None of these rows knows the word: where their results lie is the engine's business.
+pub fn without_pinned(op: &Op, values: &[&mut Dynamic]) -> Result<Option<(Vec<Dynamic>, bool)>> {
+    let makes = || op.params.iter().any(|param| param.name == "requires_grad");
+    let Some((last, before)) = values.split_last().filter(|(last, _)| last.is_map() && makes()) else {
+        return Ok(None);
+    };
+    let mut keywords = last.read_lock::<Map>().map(|map| map.clone()).unwrap_or_default();
+    let Some(value) = keywords.remove("pin_memory") else { return Ok(None) };
+    let mut rest: Vec<Dynamic> = before.iter().map(|value| value.flatten_clone()).collect();
+    rest.push(keywords.into());
+    Ok(Some((rest, pins(&value)?)))
+}
+
+/// The value of `pin_memory`.
+pub fn pins(value: &Dynamic) -> Result<bool> {
+    let not = |_| Diag::error(code::ARGUMENT_TYPE, format!("`pin_memory` is true or false, not {}", type_name(value)));
+    value.as_bool().map_err(not)
+}
+
 /// `sum(input, dim, keepdim, dtype)`.
 pub fn signature(op: &Op) -> String {
     let names: Vec<String> = op
@@ -109,6 +129,9 @@ fn bind_keywords(host: &Host, op: &'static Op, positional: usize, map: Map, args
                 "not a keyword of this operation",
             );
             diag = match nearest(&name, known()) {
+                None if name == "out" => {
+                    diag.help(format!("write `out.copy_({}(..))`, which keeps the memory of `out`", op.name))
+                }
                 Some(found) => diag.help(format!("did you mean `{found}`?")),
                 None => diag.help(format!("the keywords are: {}", known().collect::<Vec<_>>().join(", "))),
             };
@@ -401,6 +424,15 @@ pub fn device(host: &Host, value: &Dynamic) -> Result<DeviceId> {
         DeviceSpec::Cpu => Ok(DeviceId::Cpu),
         DeviceSpec::CurrentCuda => host.rt.current_cuda(),
         DeviceSpec::Cuda(index) => host.rt.cuda_device(index as i64),
+    }
+}
+
+/// `#{device: ..}` of a function that takes nothing else; none where it says `()`.
+pub fn device_keyword(value: &Dynamic) -> Result<Option<Dynamic>> {
+    let map = value.read_lock::<Map>().map(|map| map.clone()).unwrap_or_default();
+    match map.keys().find(|name| *name != "device") {
+        Some(other) => Err(unknown_keyword(other, &["device"])),
+        None => Ok(map.get("device").filter(|value| !value.is_unit()).cloned()),
     }
 }
 

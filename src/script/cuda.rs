@@ -4,19 +4,23 @@ use super::bind::{Natives, raw};
 use super::convert;
 use super::devices::wait_for;
 use super::host::{Host, Native};
-use super::streams::StreamValue;
+use super::settings;
+use super::streams::{self, EventValue, StreamValue};
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::sched::memory::Memory;
-use rhai::{Array, Dynamic, Map};
+use rhai::{Array, Dynamic, Map, NativeCallContext};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The module's functions; their names are `cuda::name` to the source pass.
 pub fn module(host: &Arc<Host>) -> Natives {
     let mut module = Natives::default();
     devices(&mut module, host);
+    random(&mut module, host);
     memory(&mut module, host);
+    pinned_memory(&mut module, host);
     streams(&mut module, host);
     module
 }
@@ -38,16 +42,17 @@ fn function(
     }
 }
 
-/// The device of an optional argument: the current CUDA device unless one is named.
+/// The device of an optional argument, also as `#{device: ..}`: the current CUDA device unless one is named.
 fn device_of(host: &Host, value: Option<&&mut Dynamic>) -> Result<DeviceId> {
-    match value {
-        None => host.rt.current_cuda(),
-        Some(value) if value.is_unit() => host.rt.current_cuda(),
-        Some(value) => match convert::device(host, value)? {
-            DeviceId::Cpu => Err(Diag::error(code::UNKNOWN_DEVICE, "a CUDA device is wanted, not \"cpu\"")
-                .help("for example 0 or \"cuda:0\"")),
-            device => Ok(device),
-        },
+    let named = match value {
+        Some(value) if value.is_map() => convert::device_keyword(value)?,
+        value => value.map(|value| value.flatten_clone()).filter(|value| !value.is_unit()),
+    };
+    let Some(named) = named else { return host.rt.current_cuda() };
+    match convert::device(host, &named)? {
+        DeviceId::Cpu => Err(Diag::error(code::UNKNOWN_DEVICE, "a CUDA device is wanted, not \"cpu\"")
+            .help("for example 0 or \"cuda:0\"")),
+        device => Ok(device),
     }
 }
 
@@ -63,6 +68,10 @@ fn devices(module: &mut Natives, host: &Arc<Host>) {
     function(module, host, "device_count", 0..=0, |host, _| Ok(Dynamic::from_int(host.rt.gpu_count() as i64)));
     function(module, host, "current_device", 0..=0, |host, _| Ok(Dynamic::from_int(index_of(host.rt.current_cuda()?))));
     function(module, host, "set_device", 1..=1, |host, values| {
+        // As in PyTorch, a negative index changes nothing.
+        if values[0].as_int().is_ok_and(|index| index < 0) {
+            return Ok(Dynamic::UNIT);
+        }
         if let DeviceId::Cuda(index) = device_of(host, values.first())? {
             host.rt.set_current_cuda(index);
         }
@@ -70,10 +79,18 @@ fn devices(module: &mut Natives, host: &Arc<Host>) {
     });
     function(module, host, "synchronize", 0..=1, |host, values| {
         match values.first() {
-            Some(value) => wait_for(host, value)?,
-            None => host.rt.synchronize_device(host.rt.current_cuda()?)?,
+            Some(value) if value.is::<StreamValue>() || value.is::<EventValue>() => wait_for(host, value)?,
+            value => host.rt.synchronize_device(device_of(host, value)?)?,
         }
         Ok(Dynamic::UNIT)
+    });
+    function(module, host, "is_initialized", 0..=0, |host, _| Ok(Dynamic::from_bool(host.rt.cuda_is_open())));
+    function(module, host, "init", 0..=0, |host, _| host.rt.current_cuda().map(|_| Dynamic::UNIT));
+    function(module, host, "is_bf16_supported", 0..=0, |host, _| Ok(Dynamic::from_bool(host.rt.gpu_count() > 0)));
+    // TensorFloat-32 came with Ampere.
+    function(module, host, "is_tf32_supported", 0..=0, |host, _| {
+        let facts = |device| host.rt.device_facts(device).is_ok_and(|facts| facts.capability.0 >= 8);
+        Ok(Dynamic::from_bool(host.rt.current_cuda().is_ok_and(facts)))
     });
     function(module, host, "get_device_name", 0..=1, |host, values| {
         let facts = host.rt.device_facts(device_of(host, values.first())?)?;
@@ -92,6 +109,8 @@ fn devices(module: &mut Natives, host: &Arc<Host>) {
         map.insert("minor".into(), Dynamic::from_int(facts.capability.1));
         map.insert("total_memory".into(), Dynamic::from_int(facts.total_bytes as i64));
         map.insert("multi_processor_count".into(), Dynamic::from_int(facts.multiprocessors as i64));
+        map.insert("warp_size".into(), Dynamic::from_int(32));
+        map.insert("uuid".into(), facts.uuid.into());
         map.insert("is_simulated".into(), Dynamic::from_bool(facts.is_simulated));
         Ok(Dynamic::from(map))
     });
@@ -99,8 +118,50 @@ fn devices(module: &mut Natives, host: &Arc<Host>) {
         let (a, b) = (device_of(host, values.first())?, device_of(host, values.get(1))?);
         Ok(Dynamic::from_bool(host.rt.can_access_peer(a, b)?))
     });
+}
+
+/// A session has one generator, which draws the same numbers on every device: a device that is named must exist, and
+/// makes no difference.
+fn random(module: &mut Natives, host: &Arc<Host>) {
     function(module, host, "manual_seed", 1..=1, seed);
     function(module, host, "manual_seed_all", 1..=1, seed);
+    function(module, host, "initial_seed", 0..=0, |host, _| Ok(settings::initial_seed(host)));
+    for name in ["seed", "seed_all"] {
+        function(module, host, name, 0..=0, |host, _| Ok(settings::unknown_seed(host)));
+    }
+    let shared = host.clone();
+    let get = move |context: &NativeCallContext, copies: usize| {
+        let state = settings::rng_state(&shared, context)?;
+        Ok(vec![state; copies])
+    };
+    for arity in 0..=1 {
+        let (shared, get) = (host.clone(), get.clone());
+        raw(module, "get_rng_state", arity, move |context, values| -> Native {
+            let context = context.expect("registered with a context");
+            shared.call(&context, |_| device_of(&shared, values.first()))?;
+            get(&context, 1).map(|mut states| states.remove(0))
+        });
+    }
+    let shared = host.clone();
+    raw(module, "get_rng_state_all", 0, move |context, _| -> Native {
+        let context = context.expect("registered with a context");
+        get(&context, shared.rt.gpu_count()).map(Dynamic::from)
+    });
+    function(module, host, "set_rng_state", 1..=2, |host, values| {
+        device_of(host, values.get(1))?;
+        settings::set_rng_state(host, values[0])
+    });
+    function(module, host, "set_rng_state_all", 1..=1, |host, values| {
+        let states = values[0].read_lock::<Array>().map(|states| states.clone());
+        match states.as_deref() {
+            Some([.., last]) => settings::set_rng_state(host, last),
+            _ => crate::fail!(
+                ARGUMENT_TYPE,
+                "what `cuda::get_rng_state_all()` gave is wanted, not {}",
+                convert::type_name(values[0])
+            ),
+        }
+    });
 }
 
 /// One generator a session: the same as `manual_seed`.
@@ -153,6 +214,15 @@ fn memory(module: &mut Natives, host: &Arc<Host>) {
         let map: Map = entries.into_iter().map(|(name, value)| (name.into(), Dynamic::from_int(value))).collect();
         Ok(Dynamic::from(map))
     });
+    function(module, host, "memory_stats_as_nested_dict", 0..=1, |host, values| {
+        let device = device_of(host, values.first())?;
+        Ok(nested(host.rt.with_memory(device, |memory| memory.cache().statistics().entries())?))
+    });
+    function(module, host, "get_per_process_memory_fraction", 0..=1, |host, values| {
+        let device = device_of(host, values.first())?;
+        host.rt.with_memory(device, |memory| Dynamic::from_float(memory.cache().memory_fraction()))
+    });
+    function(module, host, "get_allocator_backend", 0..=0, |_, _| Ok("native".into()));
     function(module, host, "memory_summary", 0..=1, |host, values| {
         let device = device_of(host, values.first())?;
         let text = host.rt.with_memory(device, |memory| memory.cache().summary(&device.to_string()))?;
@@ -186,6 +256,53 @@ fn memory(module: &mut Natives, host: &Arc<Host>) {
     });
 }
 
+/// `allocation.all.current` as a map in a map in a map.
+fn nested(entries: impl IntoIterator<Item = (String, i64)>) -> Dynamic {
+    let mut groups: BTreeMap<String, Vec<(String, i64)>> = BTreeMap::new();
+    let mut map = Map::new();
+    for (name, value) in entries {
+        match name.split_once('.') {
+            Some((group, rest)) => groups.entry(group.to_string()).or_default().push((rest.to_string(), value)),
+            None => _ = map.insert(name.into(), Dynamic::from_int(value)),
+        }
+    }
+    for (group, entries) in groups {
+        map.insert(group.into(), nested(entries));
+    }
+    map.into()
+}
+
+/// Statistics of pinned host memory, by PyTorch's names: requests of tensors are `active_requests`, what was taken from
+/// the driver for them is `allocations`.
+fn pinned_memory(module: &mut Natives, host: &Arc<Host>) {
+    fn entries(host: &Host) -> Result<Vec<(String, i64)>> {
+        host.rt.with_pinned(|memory| {
+            let stats = memory.cache().statistics();
+            let groups = [
+                ("active_requests", &stats.allocation[0]),
+                ("active_bytes", &stats.allocated_bytes[0]),
+                ("allocations", &stats.segment[0]),
+                ("allocated_bytes", &stats.reserved_bytes[0]),
+            ];
+            let mut all: Vec<(String, i64)> = groups.into_iter().flat_map(|(name, stat)| stat.entries(name)).collect();
+            all.push(("num_host_alloc".into(), stats.num_device_alloc as i64));
+            all.push(("num_host_free".into(), stats.num_device_free as i64));
+            all
+        })
+    }
+    function(module, host, "host_memory_stats", 0..=0, |host, _| {
+        let map: Map = entries(host)?.into_iter().map(|(name, n)| (name.into(), Dynamic::from_int(n))).collect();
+        Ok(map.into())
+    });
+    function(module, host, "host_memory_stats_as_nested_dict", 0..=0, |host, _| entries(host).map(nested));
+    function(module, host, "reset_peak_host_memory_stats", 0..=0, |host, _| {
+        host.rt.with_pinned(|memory| memory.cache().reset_peaks()).map(|()| Dynamic::UNIT)
+    });
+    function(module, host, "reset_accumulated_host_memory_stats", 0..=0, |host, _| {
+        host.rt.with_pinned(|memory| memory.cache().reset_accumulated()).map(|()| Dynamic::UNIT)
+    });
+}
+
 /// A device's segments with PyTorch's names.
 fn segments(memory: &mut Memory, device: DeviceId) -> Array {
     let number = |n: usize| Dynamic::from_int(n as i64);
@@ -199,6 +316,7 @@ fn segments(memory: &mut Memory, device: DeviceId) -> Array {
         map.insert("requested_size".into(), number(segment.requested_size));
         map.insert("stream".into(), Dynamic::from_int(segment.stream as i64));
         map.insert("segment_type".into(), segment.type_name().into());
+        map.insert("is_expandable".into(), Dynamic::FALSE);
         let block = |block: &crate::device::cache::BlockInfo| {
             let mut map = Map::new();
             map.insert("address".into(), Dynamic::from_int(block.address as i64));
@@ -222,6 +340,10 @@ fn streams(module: &mut Natives, host: &Arc<Host>) {
             Ok(Dynamic::from(StreamValue(stream)))
         });
     }
+    function(module, host, "set_stream", 1..=1, |host, values| {
+        streams::make_current(host, values[0])?;
+        Ok(Dynamic::UNIT)
+    });
     function(module, host, "sleep", 1..=1, |host, values| {
         let ms = values[0].as_float().ok().or(values[0].as_int().ok().map(|n| n as f64));
         let Some(ms) = ms.filter(|ms| *ms >= 0.0 && ms.is_finite()) else {

@@ -24,6 +24,7 @@ pub struct Dataset(pub Arc<Rows>);
 
 /// Where rows come from.
 pub enum Rows {
+    /// By name; a tensor alone has the name "".
     Tensors(Vec<(Identifier, Tensor)>, usize),
     Values(Array),
     Function(usize, FnPtr, Caller),
@@ -107,7 +108,15 @@ fn tensor_row(engine: &mut Engine, fields: &[(Identifier, Tensor)], at: usize) -
         let part = engine.call_row(&SELECT, args![tensor, 0i64, at as i64])?;
         row.insert(name.clone(), Dynamic::from(part));
     }
-    Ok(row.into())
+    Ok(batch_of(row))
+}
+
+/// Rows as the script gets them: of a tensor alone a tensor, of several a map.
+pub fn batch_of(mut fields: Map) -> Dynamic {
+    match fields.remove("") {
+        Some(alone) => alone,
+        None => fields.into(),
+    }
 }
 
 /// Any value that is a dataset: a map of tensors, an array of rows, a tensor, a map with `len` and `get`.
@@ -120,7 +129,7 @@ pub fn dataset(host: &Arc<Host>, context: &rhai::NativeCallContext, value: &Dyna
     }
     if let Some(tensor) = value.read_lock::<Tensor>() {
         let Some(&rows) = tensor.shape().first() else { fail!(SHAPE, "a tensor without dimensions has no rows") };
-        return Ok(Dataset(Arc::new(Rows::Tensors(vec![("x".into(), tensor.clone())], rows))));
+        return Ok(Dataset(Arc::new(Rows::Tensors(vec![("".into(), tensor.clone())], rows))));
     }
     let Some(map) = value.read_lock::<Map>().map(|map| map.clone()) else {
         fail!(

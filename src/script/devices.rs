@@ -8,7 +8,7 @@ use super::source::SourceMap;
 use super::streams::{EventValue, StreamValue};
 use super::value::DeviceValue;
 use crate::base::code;
-use crate::base::device_id::DeviceId;
+use crate::base::device_id::{DeviceId, DeviceSpec};
 use crate::base::diag::{Diag, Result};
 use crate::base::span::{Origin, Site};
 use crate::sched::placement::Before;
@@ -19,6 +19,11 @@ use std::sync::Arc;
 
 /// Words whose block form is an own syntax: the source pass puts `__` before them.
 pub const BLOCK_WORDS: [&str; 4] = ["with_device", "with_stream", "no_grad", "enable_grad"];
+
+/// `()` and negative numbers stand for no device where one is made current.
+pub fn means_none(value: &Dynamic) -> bool {
+    value.is_unit() || value.as_int().is_ok_and(|index| index < 0)
+}
 
 /// Restores what was current on every way out.
 pub struct Restore<'a> {
@@ -45,8 +50,11 @@ pub fn enter<'a>(host: &'a Host, word: &str, value: Option<&Dynamic>) -> Result<
     let mut restore = Restore { host, placement: None, grad: None };
     match word {
         "with_device" => {
-            let device = convert::device(host, value)?;
-            restore.placement = Some(host.rt.enter_device(device));
+            // As in PyTorch, no device and a negative index are a context that does nothing.
+            if !means_none(value) {
+                let device = convert::device(host, value)?;
+                restore.placement = Some(host.rt.enter_device(device));
+            }
         }
         "with_stream" => {
             // As in PyTorch, no stream at all is a context that does nothing.
@@ -145,6 +153,11 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         })
     });
     let shared = host.clone();
+    raw(module, "device", 2, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |_| numbered(&shared, values[0], values[1]))
+    });
+    let shared = host.clone();
     raw(module, "synchronize", 0, move |context, _| -> Native {
         let context = context.expect("registered with a context");
         shared.call(&context, |_| shared.rt.synchronize()).map(|()| Dynamic::UNIT)
@@ -154,6 +167,24 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         let context = context.expect("registered with a context");
         shared.call(&context, |_| wait_for(&shared, values[0])).map(|()| Dynamic::UNIT)
     });
+}
+
+/// `device("cuda", 1)`; `()` for the index is none.
+fn numbered(host: &Host, kind: &Dynamic, index: &Dynamic) -> Result<Dynamic> {
+    let (DeviceSpec::Cpu | DeviceSpec::CurrentCuda) = convert::spec(kind)? else {
+        crate::fail!(VALUE, "`{}` has its index already", kind);
+    };
+    let spec = match (convert::spec(kind)?, index.as_int()) {
+        (spec, _) if index.is_unit() => spec,
+        (DeviceSpec::Cpu, Ok(0)) => DeviceSpec::Cpu,
+        (DeviceSpec::Cpu, _) => {
+            crate::fail!(UNKNOWN_DEVICE, "there is one device \"cpu\", with the index 0, not {index}")
+        }
+        _ => convert::spec(index)?,
+    };
+    let value = Dynamic::from(DeviceValue(spec));
+    convert::device(host, &value)?;
+    Ok(value)
 }
 
 /// `synchronize(x)`: a device, a stream or an event.

@@ -4,6 +4,7 @@
 //! Knows no terminal: `tools/render` draws.
 
 mod absent;
+mod absent_cuda;
 mod eval;
 mod parse;
 

@@ -17,6 +17,7 @@ use crate::fail;
 use crate::op::emit::Emit;
 use crate::op::rows::arith::element_of;
 use crate::tensor::engine::Engine;
+use crate::tensor::movement;
 use crate::tensor::observe::{push_element, scalars};
 use rhai::{Array, Dynamic, Map, NativeCallContext};
 use std::sync::Arc;
@@ -84,6 +85,7 @@ struct Options {
     dtype: Option<DType>,
     device: Option<DeviceId>,
     requires_grad: bool,
+    pin_memory: bool,
 }
 
 fn options(host: &Host, value: Option<&Dynamic>) -> Result<Options> {
@@ -101,11 +103,12 @@ fn options(host: &Host, value: Option<&Dynamic>) -> Result<Options> {
                 Ok(flag) => options.requires_grad = flag,
                 Err(_) => fail!(ARGUMENT_TYPE, "`requires_grad` is true or false, not {}", convert::type_name(value)),
             },
+            "pin_memory" => options.pin_memory = convert::pins(value)?,
             _ => {
                 let diag = Diag::error(code::UNKNOWN_KEYWORD, format!("unknown keyword `{name}`"));
-                return Err(match suggest::nearest(name, ["dtype", "device", "requires_grad"]) {
+                return Err(match suggest::nearest(name, ["dtype", "device", "requires_grad", "pin_memory"]) {
                     Some(found) => diag.help(format!("did you mean `{found}`?")),
-                    None => diag.help("the keywords are: dtype, device, requires_grad"),
+                    None => diag.help("the keywords are: dtype, device, requires_grad, pin_memory"),
                 });
             }
         }
@@ -275,10 +278,13 @@ pub fn from_value(
     dtype: Option<DType>,
     device: Option<DeviceId>,
 ) -> Result<Tensor> {
-    made(e, host, value, Options { dtype, device, requires_grad: false })
+    made(e, host, value, Options { dtype, device, ..Options::default() })
 }
 
 fn made(e: &mut Engine, host: &Host, value: &Dynamic, options: Options) -> Result<Tensor> {
+    if options.pin_memory {
+        return movement::pinned(e, |e| made(e, host, value, Options { pin_memory: false, ..options }));
+    }
     let tensor = match value.read_lock::<Tensor>() {
         Some(source) => copied(e, &source, &options)?,
         None => {

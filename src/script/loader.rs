@@ -12,15 +12,22 @@ use super::prefetch::{Ahead, Rows as AheadRows};
 use super::value::Tensor;
 use crate::args;
 use crate::base::code;
+use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
+use crate::base::dtype::DType;
 use crate::base::span::Origin;
 use crate::fail;
+use crate::op::args::Arg;
+use crate::op::emit::Emit;
+use crate::op::rows::random::RANDPERM;
+use crate::op::rows::view::SELECT;
 use crate::op::table;
 use crate::sched::ahead::{Pace, Wanted};
 use crate::sched::runtime::Runtime;
 use crate::tensor::engine::Engine;
 use crate::tensor::{index, movement};
 use rhai::{Array, Dynamic, FnPtr, Identifier, Map, NativeCallContext};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Bound: row numbers of one loop that are listed in memory (2 GiB of them).
@@ -36,8 +43,7 @@ struct Plan {
     order: Order,
     /// Rows of one loop.
     size: usize,
-    batch: usize,
-    drop_last: bool,
+    cuts: Cuts,
     pin: bool,
     /// Batches that a thread holds ready.
     ready: usize,
@@ -46,6 +52,37 @@ struct Plan {
     caller: Caller,
     /// Where the loader was made: iteration has no place of its own.
     origin: Origin,
+}
+
+/// Where one batch ends and the next begins, in the order of the rows.
+enum Cuts {
+    /// Batches of so many rows; a last one that is not full is left out or not.
+    Every { rows: usize, drop_last: bool },
+    /// No batches: the rows themselves.
+    Singly,
+    /// The first row of each batch, and the end.
+    At(Vec<usize>),
+}
+
+impl Cuts {
+    /// Batches of a loop over `size` rows.
+    fn count(&self, size: usize) -> usize {
+        match self {
+            Cuts::Every { rows, drop_last: true } => size / rows,
+            Cuts::Every { rows, drop_last: false } => size.div_ceil(*rows),
+            Cuts::Singly => size,
+            Cuts::At(starts) => starts.len().saturating_sub(1),
+        }
+    }
+
+    /// Batch `number`, which is one of them.
+    fn rows(&self, number: usize, size: usize) -> Range<usize> {
+        match self {
+            Cuts::Every { rows, .. } => number * rows..((number + 1) * rows).min(size),
+            Cuts::Singly => number..number + 1,
+            Cuts::At(starts) => starts[number]..starts[number + 1],
+        }
+    }
 }
 
 enum Order {
@@ -59,7 +96,7 @@ enum Order {
 impl Loader {
     /// How many batches one loop gives.
     pub fn batch_count(&self) -> usize {
-        if self.0.drop_last { self.0.size / self.0.batch } else { self.0.size.div_ceil(self.0.batch) }
+        self.0.cuts.count(self.0.size)
     }
 }
 
@@ -91,11 +128,7 @@ impl Plan {
         let told = |diag| told(diag, self.origin);
         let drawn: Option<Dynamic> = match &self.order {
             Order::Natural => None,
-            Order::Shuffled => {
-                let order =
-                    call(&mut self.engine(), "randperm", args![self.dataset.row_count() as i64]).map_err(told)?;
-                Some(Dynamic::from(order))
-            }
+            Order::Shuffled => Some(Dynamic::from(self.shuffled().map_err(told)?)),
             Order::Drawn(draw) => Some(self.caller.call(draw, Vec::new())?),
             Order::Given(rows) => Some(rows.iter().map(|&at| Dynamic::from_int(at as i64)).collect::<Array>().into()),
         };
@@ -116,15 +149,23 @@ impl Plan {
             let text = format!("the sampler was to give {} row numbers, and gave {}", self.size, rows.len());
             return Err(told(Diag::error(code::VALUE, text)));
         }
-        let plan: Option<Vec<_>> = rows
-            .chunks(self.batch)
-            .take(count)
-            .map(|batch| batch.iter().map(|&at| self.dataset.picture(at)).collect::<Option<Vec<_>>>())
+        let plan: Option<Vec<_>> = (0..count)
+            .map(|number| {
+                rows[self.cuts.rows(number, self.size)]
+                    .iter()
+                    .map(|&at| self.dataset.picture(at))
+                    .collect::<Option<Vec<_>>>()
+            })
             .collect();
         let ahead = plan.filter(|_| self.ready > 0).and_then(|plan| Ahead::start(plan, self.ready));
         let tensors = self.by_tensors() && self.pin;
         let rows_ahead = if tensors { self.gather(rows.clone(), count).map_err(told)? } else { None };
         Ok(Begun { picked: None, rows, ahead, rows_ahead, given: Given::default() })
+    }
+
+    /// Row numbers in a random order, on the CPU wherever new tensors go by default.
+    fn shuffled(&self) -> Result<Tensor> {
+        self.engine().call_row(&RANDPERM, args![self.dataset.row_count() as i64, Arg::None, DeviceId::Cpu])
     }
 
     /// A thread that puts the rows of the next batches into pinned memory; none for more rows than can be listed.
@@ -141,10 +182,10 @@ impl Plan {
 
     fn gather(&self, rows: Vec<usize>, count: usize) -> Result<Option<AheadRows>> {
         let Rows::Tensors(fields, _) = &*self.dataset.0 else { return Ok(None) };
-        if self.ready == 0 || self.host.rt.gpu_count() == 0 {
+        if self.ready == 0 || matches!(self.cuts, Cuts::Singly) || self.host.rt.gpu_count() == 0 {
             return Ok(None);
         }
-        let batches = rows.chunks(self.batch).take(count).map(<[usize]>::to_vec).collect();
+        let batches = (0..count).map(|number| rows[self.cuts.rows(number, self.size)].to_vec()).collect();
         Ok(AheadRows::start(&self.host.rt, fields, batches, self.ready, self.origin))
     }
 
@@ -154,15 +195,15 @@ impl Plan {
     }
 
     fn batch(&self, begun: &mut Begun, number: usize) -> Native {
-        let start = number * self.batch;
-        let count = self.batch.min(self.size - start);
+        let Range { start, end } = self.cuts.rows(number, self.size);
+        let count = end - start;
         if self.pin {
             let paced = self.host.rt.keep_pace(&mut begun.given.pace);
             paced.map_err(|diag| told(diag, self.origin))?;
         }
         let ready = begun.rows_ahead.as_mut().and_then(|ahead| ahead.take(number));
         let batch = match &*self.dataset.0 {
-            _ if ready.is_some() => ready.expect("it was asked for").into(),
+            _ if ready.is_some() => dataset::batch_of(ready.expect("it was asked for")),
             Rows::Tensors(fields, _) if self.collate.is_none() => {
                 self.slices(fields, begun, start, count).map_err(|diag| told(diag, self.origin))?
             }
@@ -188,8 +229,9 @@ impl Plan {
             Some(order) => Some(call(&mut engine, "narrow", args![order, 0i64, start as i64, count as i64])?),
             None if begun.rows.is_empty() => None,
             None => {
-                let numbers = begun.rows[start..start + count].iter().map(|&at| Dynamic::from_int(at as i64)).collect();
-                collate(&mut engine, numbers)?.try_cast::<Tensor>()
+                let bytes: Vec<u8> =
+                    begun.rows[start..start + count].iter().flat_map(|&at| (at as i64).to_le_bytes()).collect();
+                Some(engine.upload(&bytes, &[count], DType::I64, DeviceId::Cpu)?)
             }
         };
         let mut batch = Map::new();
@@ -198,9 +240,14 @@ impl Plan {
                 Some(picked) => index::get(&mut engine, tensor, vec![index::Item::Tensor(picked.clone())])?,
                 None => call(&mut engine, "narrow", args![tensor, 0i64, start as i64, count as i64])?,
             };
+            let rows = if matches!(self.cuts, Cuts::Singly) {
+                engine.call_row(&SELECT, args![&rows, 0i64, 0i64])?
+            } else {
+                rows
+            };
             batch.insert(name.clone(), Dynamic::from(rows));
         }
-        Ok(batch.into())
+        Ok(dataset::batch_of(batch))
     }
 
     fn rows(&self, begun: &mut Begun, start: usize, count: usize) -> Native {
@@ -211,7 +258,11 @@ impl Plan {
         pictures.resize_with(count, || None);
         let numbers = begun.rows[start..start + count].iter().zip(pictures);
         let row = |(&at, picture)| self.dataset.row(&self.host, self.origin, at, picture);
-        let rows = numbers.map(row).collect::<std::result::Result<Vec<Dynamic>, _>>()?;
+        let mut rows = numbers.map(row).collect::<std::result::Result<Vec<Dynamic>, _>>()?;
+        if matches!(self.cuts, Cuts::Singly) {
+            let row = rows.pop().unwrap_or_default();
+            return self.collate.as_ref().map_or(Ok(row.clone()), |f| self.caller.call(f, vec![row]));
+        }
         match &self.collate {
             Some(f) => self.caller.call(f, vec![rows.into_iter().collect::<Array>().into()]),
             None => collate(&mut self.engine(), rows).map_err(|diag| told(diag, self.origin)),
@@ -287,6 +338,9 @@ fn pinned(engine: &mut Engine, batch: Dynamic) -> Result<Dynamic> {
         let pin = |(name, value)| Ok((name, pinned(engine, value)?));
         return Ok(map.into_iter().map(pin).collect::<Result<Map>>()?.into());
     }
+    if let Some(list) = batch.read_lock::<Array>().map(|list| list.clone()) {
+        return Ok(list.into_iter().map(|value| pinned(engine, value)).collect::<Result<Array>>()?.into());
+    }
     let tensor = batch.read_lock::<Tensor>().map(|tensor| tensor.clone());
     match tensor.filter(|tensor| !tensor.device().is_cuda() && engine.rt.gpu_count() > 0) {
         Some(tensor) => movement::pin(engine, &tensor).map(Dynamic::from),
@@ -361,13 +415,17 @@ fn make(host: &Arc<Host>, context: &NativeCallContext, values: &[&mut Dynamic]) 
         }
         Some(sampler) => sampled(host, sampler, dataset.row_count())?,
     };
+    let (cuts, order, size) = match options.get("batch_sampler").filter(|batches| !batches.is_unit()) {
+        Some(batches) => listed(host, batches, dataset.row_count())?,
+        None if flag("singly") => (Cuts::Singly, order, size),
+        None => (Cuts::Every { rows: count("batch_size", 1)?, drop_last: flag("drop_last") }, order, size),
+    };
     Ok(Loader(Arc::new(Plan {
         host: host.clone(),
         dataset,
         order,
         size,
-        batch: count("batch_size", 1)?,
-        drop_last: flag("drop_last"),
+        cuts,
         pin: flag("pin_memory"),
         ready: count("prefetch", 0)?,
         collate: closure("collate")?,
@@ -375,6 +433,25 @@ fn make(host: &Arc<Host>, context: &NativeCallContext, values: &[&mut Dynamic]) 
         caller: Caller::new(host, context),
         origin: host.origin(context),
     })))
+}
+
+/// `batch_sampler`: an array with the row numbers of each batch.
+fn listed(host: &Arc<Host>, batches: &Dynamic, rows: usize) -> Result<(Cuts, Order, usize)> {
+    let Some(batches) = batches.read_lock::<Array>().map(|batches| batches.clone()) else {
+        let found = convert::type_name(batches);
+        fail!(ARGUMENT_TYPE, "`loader`: `batch_sampler` is an array with the row numbers of each batch, not {found}");
+    };
+    let (mut starts, mut given) = (vec![0], Vec::new());
+    for batch in &batches {
+        let batch = dataset::positions(host, batch, rows)?;
+        if batch.is_empty() {
+            fail!(VALUE, "`loader`: batch {} of `batch_sampler` has no rows", starts.len() - 1);
+        }
+        given.extend(batch);
+        starts.push(given.len());
+    }
+    let size = given.len();
+    Ok((Cuts::At(starts), Order::Given(given), size))
 }
 
 /// A sampler: row numbers, or a map with `size` and the closure `draw`.

@@ -13,7 +13,7 @@ use crate::base::print::PrintOptions;
 use crate::base::rng::Generator;
 use crate::fail;
 use crate::tensor::observe;
-use rhai::{Array, Dynamic, Map};
+use rhai::{Array, Dynamic, Map, NativeCallContext};
 use std::sync::Arc;
 
 /// The parameters of `set_printoptions`, in PyTorch's order.
@@ -90,41 +90,51 @@ fn set(options: &mut PrintOptions, name: &str, value: &Dynamic) -> Result<()> {
 
 fn random(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
-    raw(module, "initial_seed", 0, move |_, _| Ok(Dynamic::from_int(shared.rt.generator().seed as i64)));
-    // A seed that nobody knows: the clock's and the address space's.
+    raw(module, "initial_seed", 0, move |_, _| Ok(initial_seed(&shared)));
     let shared = host.clone();
-    raw(module, "seed", 0, move |_, _| {
-        use std::hash::{BuildHasher, Hasher, RandomState};
-        let seed = RandomState::new().build_hasher().finish() >> 1;
-        shared.rt.seed(seed);
-        Ok(Dynamic::from_int(seed as i64))
-    });
+    raw(module, "seed", 0, move |_, _| Ok(unknown_seed(&shared)));
     let shared = host.clone();
     raw(module, "get_rng_state", 0, move |context, _| -> Native {
-        let context = context.expect("registered with a context");
-        let state = shared.rt.generator();
-        let words: Array = [state.seed, state.offset].map(|word| Dynamic::from_int(word as i64)).into_iter().collect();
-        let cpu = Some(crate::base::device_id::DeviceId::Cpu);
-        shared.call(&context, |engine| {
-            literal::from_value(engine, &shared, &words.into(), Some(DType::I64), cpu).map(Dynamic::from)
-        })
+        rng_state(&shared, &context.expect("registered with a context"))
     });
     let shared = host.clone();
     raw(module, "set_rng_state", 1, move |context, values| -> Native {
         let context = context.expect("registered with a context");
-        let value = values[0].flatten_clone();
-        shared.call(&context, |_| {
-            let state = value.read_lock::<Tensor>().map(|state| state.clone());
-            let words = state.map(|state| observe::scalars(&shared.rt, &state)).transpose()?.unwrap_or_default();
-            match words[..] {
-                [Scalar::Int(seed), Scalar::Int(offset)] => {
-                    shared.rt.set_generator(Generator { seed: seed as u64, offset: offset as u64 });
-                    Ok(Dynamic::UNIT)
-                }
-                _ => {
-                    fail!(VALUE, "`set_rng_state` wants what `get_rng_state` gave, not {}", convert::type_name(&value))
-                }
-            }
-        })
+        shared.call(&context, |_| set_rng_state(&shared, values[0]))
     });
+}
+
+pub fn initial_seed(host: &Host) -> Dynamic {
+    Dynamic::from_int(host.rt.generator().seed as i64)
+}
+
+/// A seed that nobody knows: the clock's and the address space's.
+pub fn unknown_seed(host: &Host) -> Dynamic {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    let seed = RandomState::new().build_hasher().finish() >> 1;
+    host.rt.seed(seed);
+    Dynamic::from_int(seed as i64)
+}
+
+/// The generator's seed and place, as a tensor of the CPU.
+pub fn rng_state(host: &Arc<Host>, context: &NativeCallContext) -> Native {
+    let state = host.rt.generator();
+    let words: Array = [state.seed, state.offset].map(|word| Dynamic::from_int(word as i64)).into_iter().collect();
+    let cpu = Some(crate::base::device_id::DeviceId::Cpu);
+    host.call(context, |engine| {
+        literal::from_value(engine, host, &words.into(), Some(DType::I64), cpu).map(Dynamic::from)
+    })
+}
+
+/// Takes what `rng_state` gave.
+pub fn set_rng_state(host: &Host, value: &Dynamic) -> Result<Dynamic> {
+    let state = value.read_lock::<Tensor>().map(|state| state.clone());
+    let words = state.map(|state| observe::scalars(&host.rt, &state)).transpose()?.unwrap_or_default();
+    match words[..] {
+        [Scalar::Int(seed), Scalar::Int(offset)] => {
+            host.rt.set_generator(Generator { seed: seed as u64, offset: offset as u64 });
+            Ok(Dynamic::UNIT)
+        }
+        _ => fail!(VALUE, "`set_rng_state` wants what `get_rng_state` gave, not {}", convert::type_name(value)),
+    }
 }

@@ -44,7 +44,11 @@ const WITHOUT_EFFECT: &[&str] = &[
     "timeout",
     "prefetch_factor",
     "persistent_workers",
+    "pin_memory_device",
+    "in_order",
 ];
+/// Of these, those that count something.
+const COUNTS: &[&str] = &["num_workers", "timeout", "prefetch_factor"];
 /// What moves a module that was made.
 const PLACEMENT: &[&str] = &["device", "dtype"];
 
@@ -187,7 +191,9 @@ impl Signature {
                     return Err(Diag::error(code::VALUE, text).keyword(Origin::NONE, &param.name, "this one"));
                 }
                 Rule::Only(_) => {}
-                Rule::Default(_) if WITHOUT_EFFECT.contains(&param.name.as_str()) => {}
+                Rule::Default(_) if WITHOUT_EFFECT.contains(&param.name.as_str()) => {
+                    self.check_count(&param.name, slot)?
+                }
                 Rule::Default(default) if at < form.own => bound.values.push(slot.unwrap_or_else(|| default.clone())),
                 Rule::Required if at < form.own => bound.values.push(slot.unwrap_or_default()),
                 _ => {
@@ -203,6 +209,16 @@ impl Signature {
             bound.values.push(rest.into());
         }
         Ok(bound)
+    }
+
+    /// A count is at least 0, also where it has no effect.
+    fn check_count(&self, name: &str, slot: Option<Dynamic>) -> Result<()> {
+        let Some(value) = slot.filter(|value| !value.is_unit() && COUNTS.contains(&name)) else { return Ok(()) };
+        match value.as_float().ok().or_else(|| value.as_int().ok().map(|n| n as f64)) {
+            Some(count) if count >= 0.0 => Ok(()),
+            Some(_) => fail!(VALUE, "`{}`: `{name}` cannot be negative, as {value} is", self.name),
+            None => fail!(ARGUMENT_TYPE, "`{}`: `{name}` is a number, not {}", self.name, convert::type_name(&value)),
+        }
     }
 
     #[cold]

@@ -4,7 +4,7 @@
 use super::bind::{Natives, raw};
 use super::convert;
 use super::host::{Host, Native};
-use super::value::Tensor;
+use super::value::{DeviceValue, Tensor};
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Focus, Result};
@@ -95,6 +95,11 @@ impl Asked {
     fn read(host: &Host, value: Option<&Dynamic>) -> Result<Asked> {
         let mut asked = Asked::default();
         let Some(value) = value else { return Ok(asked) };
+        // As in PyTorch, where to may be said by position.
+        if value.is_string() || value.is::<DeviceValue>() {
+            asked.wanted.device = Some(convert::device(host, value)?);
+            return Ok(asked);
+        }
         let Some(map) = value.read_lock::<Map>() else {
             let text = format!(
                 "the keywords of `load` are a map, as in `load(path, #{{device: \"cpu\"}})`, not {}",
@@ -104,7 +109,8 @@ impl Asked {
         };
         for (name, value) in map.iter() {
             match name.as_str() {
-                "device" => asked.wanted.device = Some(convert::device(host, value)?),
+                "device" | "map_location" if value.is_unit() => {}
+                "device" | "map_location" => asked.wanted.device = Some(convert::device(host, value)?),
                 "dtype" => asked.wanted.dtype = Some(convert::dtype(value)?),
                 "columns" => {
                     asked.columns = value.as_bool().map_err(|_| {

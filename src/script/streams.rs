@@ -60,6 +60,10 @@ fn stream_device(host: &Host, value: Option<&Dynamic>) -> Result<DeviceId> {
     let device = match value {
         None => return host.rt.current_cuda(),
         Some(value) if value.is_unit() => return host.rt.current_cuda(),
+        Some(value) if value.is_map() => match convert::device_keyword(value)? {
+            Some(value) => convert::device(host, &value)?,
+            None => return host.rt.current_cuda(),
+        },
         Some(value) => convert::device(host, value)?,
     };
     match device {
@@ -160,16 +164,7 @@ fn making(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
     super::bind::raw(module, "set_stream", 1, move |context, values| -> Native {
         let context = context.expect("registered with a context");
-        shared.call(&context, |_| {
-            let stream = stream_of(values[0])?;
-            let before = shared.rt.set_current_stream(&stream)?;
-            drop(before);
-            // As in PyTorch: the stream's device becomes the current one.
-            if let DeviceId::Cuda(index) = stream.name.device {
-                shared.rt.set_current_cuda(index);
-            }
-            Ok(Dynamic::UNIT)
-        })
+        shared.call(&context, |_| make_current(&shared, values[0]).map(|()| Dynamic::UNIT))
     });
     let shared = host.clone();
     super::bind::raw(module, "stream_barrier", 1, move |context, values| -> Native {
@@ -182,6 +177,20 @@ fn making(module: &mut Natives, host: &Arc<Host>) {
             shared.rt.stream_barrier(&streams).map(|()| Dynamic::UNIT)
         })
     });
+}
+
+/// `set_stream(s)`: as in PyTorch, the stream's device becomes the current one, and `()` changes nothing.
+pub fn make_current(host: &Host, value: &Dynamic) -> Result<()> {
+    if value.is_unit() {
+        return Ok(());
+    }
+    let stream = stream_of(value)?;
+    let before = host.rt.set_current_stream(&stream)?;
+    drop(before);
+    if let DeviceId::Cuda(index) = stream.name.device {
+        host.rt.set_current_cuda(index);
+    }
+    Ok(())
 }
 
 /// A stream among the arguments.
@@ -274,6 +283,11 @@ fn event_methods(module: &mut Natives, host: &Arc<Host>) {
 }
 
 fn properties(module: &mut Natives) {
+    typed(module, "get$type", |d: DeviceValue| d.0.kind());
+    // Not by `typed`: tensors have no such name (`error/absent.rs`).
+    FuncRegistration::new("get$index").in_global_namespace().set_into_module(&mut module.module, |d: DeviceValue| {
+        d.0.index().map_or(Dynamic::UNIT, |index| Dynamic::from_int(index as i64))
+    });
     typed(module, "get$device", |s: StreamValue| DeviceValue::from(s.0.name.device));
     typed(module, "get$priority", |s: StreamValue| s.0.priority as i64);
     typed(module, "get$id", |s: StreamValue| s.0.name.number as i64);

@@ -170,6 +170,11 @@ impl<'a> Walk<'a> {
                             ),
                         ));
                     }
+                    if g.device() != y.device() {
+                        let text = format!("the gradient is on {}, the tensor on {}", g.device(), y.device());
+                        return Err(Diag::error(code::DEVICE_MISMATCH, text)
+                            .help(format!("move the gradient: `.to(\"{}\")`", y.device())));
+                    }
                     g
                 }
                 None if y.numel() == 1 => {

@@ -53,3 +53,17 @@ pub fn pin(e: &mut Engine, x: &Tensor) -> Result<Tensor> {
     e.pinned = false;
     pinned
 }
+
+/// What `make` makes on the CPU lies in host memory that devices copy from while the host goes on.
+pub fn pinned(e: &mut Engine, make: impl FnOnce(&mut Engine) -> Result<Tensor>) -> Result<Tensor> {
+    e.rt.current_cuda()?;
+    e.pinned = true;
+    let made = make(e);
+    e.pinned = false;
+    let made = made?;
+    if made.device().is_cuda() {
+        let text = format!("only tensors of the CPU can be pinned, and this one is on {}", made.device());
+        return Err(Diag::error(code::ARGUMENT_TYPE, text).help("leave out `pin_memory`, or `device`"));
+    }
+    Ok(made)
+}

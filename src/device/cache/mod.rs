@@ -142,6 +142,8 @@ pub struct Cache<M: RawMemory> {
     /// Freed blocks that wait for a stream.
     waiting: usize,
     limit: Option<usize>,
+    /// What `limit` was made of.
+    fraction: f64,
     stats: Statistics,
 }
 
@@ -178,6 +180,7 @@ impl<M: RawMemory> Cache<M> {
             uses: Vec::new(),
             waiting: 0,
             limit: None,
+            fraction: 1.0,
             stats: Statistics::default(),
         }
     }
@@ -421,6 +424,7 @@ impl<M: RawMemory> Cache<M> {
     /// Gives every segment that holds no block back to the raw memory. To free also what waits for streams,
     /// wait for [`Cache::awaited`] first.
     pub fn empty_cache(&mut self) {
+        self.stats.num_sync_all_streams += 1;
         for lists in &mut self.free {
             for (list, pool) in lists.iter_mut().zip([Pool::Small, Pool::Large]) {
                 for key in list.take_where(|&(_, _, id)| !self.blocks[id].is_split()) {
@@ -437,7 +441,13 @@ impl<M: RawMemory> Cache<M> {
     /// At most this part of the device's memory may be reserved; `None` for no limit but the device's.
     /// Precondition: 0 to 1; the caller refuses anything else.
     pub fn set_memory_fraction(&mut self, fraction: Option<f64>) {
+        self.fraction = fraction.unwrap_or(1.0);
         self.limit = fraction.map(|fraction| (fraction * self.raw.total() as f64) as usize);
+    }
+
+    /// The part of the device's memory that may be reserved; 1 unless it was set.
+    pub fn memory_fraction(&self) -> f64 {
+        self.fraction
     }
 
     /// Says who owns the block from now on.

@@ -73,6 +73,8 @@ pub struct Statistics {
     pub num_device_alloc: u64,
     /// Segments given back, ever.
     pub num_device_free: u64,
+    /// Times that all streams had ended before the cache was given back.
+    pub num_sync_all_streams: u64,
 }
 
 impl Statistics {
@@ -161,19 +163,20 @@ impl Statistics {
             (stat.allocated, stat.freed) = (0, 0);
         }
         (self.num_alloc_retries, self.num_ooms, self.num_device_alloc, self.num_device_free) = (0, 0, 0, 0);
+        self.num_sync_all_streams = 0;
     }
 
     /// Every key of PyTorch's `memory_stats`, sorted. `max_split_size` is -1 (every block may be split), so
-    /// that nothing is oversize; `num_sync_all_streams` is 0, since no stream is ever waited for without need.
+    /// that nothing is oversize.
     pub fn entries(&self) -> Vec<(String, i64)> {
         let mut entries = Vec::with_capacity(9 * 12 + 14);
         for (name, stats) in self.quantities() {
             for (stat, pool) in stats.iter().zip(["all", "small_pool", "large_pool"]) {
-                push_stat(&mut entries, &format!("{name}.{pool}"), stat);
+                entries.extend(stat.entries(&format!("{name}.{pool}")));
             }
         }
         for name in ["oversize_allocations", "oversize_segments"] {
-            push_stat(&mut entries, name, &Stat::default());
+            entries.extend(Stat::default().entries(name));
         }
         let counts = [
             ("max_split_size", -1),
@@ -181,7 +184,7 @@ impl Statistics {
             ("num_device_alloc", self.num_device_alloc as i64),
             ("num_device_free", self.num_device_free as i64),
             ("num_ooms", self.num_ooms as i64),
-            ("num_sync_all_streams", 0),
+            ("num_sync_all_streams", self.num_sync_all_streams as i64),
         ];
         entries.extend(counts.map(|(name, value)| (name.to_string(), value)));
         entries.sort();
@@ -189,7 +192,11 @@ impl Statistics {
     }
 }
 
-fn push_stat(entries: &mut Vec<(String, i64)>, name: &str, stat: &Stat) {
-    let fields = [("current", stat.current), ("peak", stat.peak), ("allocated", stat.allocated), ("freed", stat.freed)];
-    entries.extend(fields.map(|(field, value)| (format!("{name}.{field}"), value as i64)));
+impl Stat {
+    /// The four numbers under their names: `name.current` and so on.
+    pub fn entries(&self, name: &str) -> [(String, i64); 4] {
+        let fields =
+            [("current", self.current), ("peak", self.peak), ("allocated", self.allocated), ("freed", self.freed)];
+        fields.map(|(field, value)| (format!("{name}.{field}"), value as i64))
+    }
 }

@@ -21,6 +21,22 @@ const BACKENDS: &str = "operations have one name, whatever library runs them";
 const NAMED: &str = "dimensions have numbers, not names";
 const LDL: &str = "indefinite matrices are solved by `solve`, or by `lu_factor` and `lu_solve`";
 
+const TYPED: &str =
+    "write `tensor(values)`, or `empty(size)`; `#{dtype: \"i64\", device: \"cuda\"}` says which dtype and where";
+const TYPES: &[&str] = &[
+    "Tensor",
+    "FloatTensor",
+    "DoubleTensor",
+    "HalfTensor",
+    "BFloat16Tensor",
+    "IntTensor",
+    "LongTensor",
+    "ShortTensor",
+    "CharTensor",
+    "ByteTensor",
+    "BoolTensor",
+];
+
 /// Names by reason.
 const TABLE: &[(&str, &[&str])] = &[
     (
@@ -152,6 +168,7 @@ const TABLE: &[(&str, &[&str])] = &[
         AUTOCAST,
         &["autocast", "is_autocast_enabled", "set_autocast_enabled", "get_autocast_dtype", "set_autocast_dtype"],
     ),
+    ("there is no loss scaling: `f32` and `bf16` have the same range", &["GradScaler", "custom_fwd", "custom_bwd"]),
     (
         DETERMINISM,
         &[
@@ -209,7 +226,8 @@ const TABLE: &[(&str, &[&str])] = &[
     ("write `norm(x, \"nuc\")`", &["nuclear_norm"]),
     ("write `norm(x, \"fro\")`", &["frobenius_norm"]),
     ("write `x.to_array()` for nested arrays, or `save(\"x.npy\", x)`", &["numpy", "from_numpy"]),
-    ("write `new_tensor(data)`", &["new"]),
+    ("write `x.new_tensor(values)`, or `x.new_empty(size)`", &["new"]),
+    (TYPED, TYPES),
     ("write `x[..]` with tensors inside, or `x.index_select(dim, index)`", &["index"]),
     ("write `data::loader(dataset, batch_size, shuffle)`", &["DataLoader"]),
     ("write `data::tensors(x, y)`, or a map of tensors", &["TensorDataset"]),
@@ -290,6 +308,8 @@ mod tests {
                     "functions" => natives.contains(name),
                     "members" => natives.contains(name) || properties.iter().any(|known| known == name),
                     "modules" | "initialisers" => in_library("nn", name),
+                    // `absent_cuda.rs` looks at these.
+                    "cuda" => true,
                     _ => in_library("optim", name),
                 };
                 if !there && reason(name).is_none() {

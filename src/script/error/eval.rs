@@ -1,6 +1,6 @@
 //! From Rhai's errors at run time to diagnostics: code, words, place, suggestion and the script's call stack.
 
-use super::{Context, Known, absent};
+use super::{Context, Known, absent, absent_cuda};
 use crate::base::code::{self, Code};
 use crate::base::diag::{Diag, Focus, Frame, Label};
 use crate::base::dtype::DType;
@@ -218,7 +218,15 @@ pub(super) fn a_type(name: &str) -> String {
         "map" | "Map" => "map",
         "array" | "Array" => "array",
         "?" | "Dynamic" => return "any value".into(),
-        other => other.rsplit("::").next().unwrap_or(other),
+        other => match other.rsplit("::").next().unwrap_or(other) {
+            // Rhai's own functions name our types as Rust does.
+            "DeviceValue" => "device",
+            "DTypeValue" => "dtype",
+            "StreamValue" => "stream",
+            "EventValue" => "event",
+            "SliceValue" => "slice",
+            other => other,
+        },
     };
     let article = if word.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
     format!("{article} {word}")
@@ -320,7 +328,17 @@ fn function(signature: &str, known: &Known) -> Words {
         if let Some(help) = space.split("::").find_map(without_prefix) {
             return words(code::UNKNOWN_FUNCTION, message, "not found").help(help);
         }
-        if let Some(reason) = absent::reason(name) {
+        let path = format!("{space}::{name}");
+        if let Some(native) = manual::native(&path) {
+            let message = match types.is_empty() {
+                true => format!("`{path}` wants an argument"),
+                false => format!("`{path}` does not take {}", a_type_list(types)),
+            };
+            return words(code::ARGUMENT_TYPE, message, "called here")
+                .help(format!("call it as `{space}::{}`", native.call));
+        }
+        let outer_is_cuda = space == "cuda" || space.starts_with("cuda::");
+        if let Some(reason) = absent_cuda::reason(name).filter(|_| outer_is_cuda).or_else(|| absent::reason(name)) {
             return words(code::UNKNOWN_FUNCTION, message, "not found").help(reason);
         }
         // PyTorch's modules have modules inside, as `nn::init`; the library's have not.

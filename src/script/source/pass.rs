@@ -12,6 +12,8 @@
 //! | `try { .. } catch` | `try {__try_wait { .. }} catch` | late faults of the block are raised in it |
 //! | `nn::f(x)`, `m.f(x)` in a user's source | `__at(0x000a0007,nn::f(x))` | the user's line while `std/` runs, the call stack |
 //! | `f(x)` in a user's source, if `f` may be the script's | `__ac(f(x))` | the same; the place is the expression's own |
+//! | `for x in xs { }` | `for x in xs {() }` | Rhai passes over what an iterator raises where a body is empty |
+//! | `f(x); y` in a user's source | `f(x);(); y` | Rhai keeps a statement's value until the next one has ended |
 //! | `eval(s)` | `__eval(s)` | Rhai's own would lose the source |
 //! | `fn new(x)`, `new(x)`, `nn::module(x)` | `fn __new(x)`, ... | Rhai lets no script function have a reserved name |
 //! | `f(x)` where a module defines `f` | `f__in3(x)` | Rhai mixes up functions of several modules (`scope.rs`) |
@@ -173,6 +175,12 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
     for &Run { first, last } in &tree.tries {
         let braces = tokens[first as usize].start as usize..tokens[last as usize].end as usize;
         wrap(&mut edits, braces, tokens[last as usize].range(), "{__try_wait ", "}");
+    }
+    for &semicolon in tree.dropped.iter().filter(|_| options.marks == Marks::Set) {
+        edits.push(insert(tokens[semicolon as usize].end as usize, "();"));
+    }
+    for &Run { first, .. } in &tree.idle_loops {
+        edits.push(insert(tokens[first as usize].end as usize, "()"));
     }
     for mark in tree.marks.iter().filter(|_| options.marks == Marks::Set) {
         if mark.is_plain {

@@ -57,7 +57,7 @@ fn truths() {
         "if x == () { }",
         "if type == \"a\" { }",
         "if a in b { }",
-        "for x in a..b { }",
+        "for x in a..b { y }",
         "loop { break; }",
         "if !(a in b) { }",
         "`if x {` + \"if x { }\" // if x { }",
@@ -79,7 +79,7 @@ fn indices() {
         "return [1, 2];",
         "f([1, 2], t[3])".replace('f', "log").as_str(),
         "if a in [1, 2] { }",
-        "for x in [1, 2] { }",
+        "for x in [1, 2] { y }",
         "#{a: [1, 2]}",
         "if true { } [1, 2]",
     ] {
@@ -99,6 +99,9 @@ fn powers() {
 
 #[test]
 fn tries_and_eval() {
+    assert_eq!(seen("for x in xs { } for (x, i) in xs {/* */}"), "for x in xs {() } for (x, i) in xs {()/* */}");
+    assert_eq!(seen("xs.pop(); let y = f(x); g(y);"), "@1:20(xs.pop());(); let y = __ac(f(x)); __ac(g(y));");
+    assert_eq!(seen("for x in xs { ; } while a == () { }"), "for x in xs { ; } while a == () { }");
     assert_eq!(seen("try { x } catch { }"), "try {__try_wait { x }} catch { }");
     assert_eq!(seen("try{}catch(e){}"), "try {__try_wait {}}catch(e){}".replace("try {", "try{"));
     assert_eq!(seen("eval(\"1\")"), "__eval(\"1\")");
@@ -137,7 +140,7 @@ fn marks() {
     // An assignment's target stays one; a function of the script hides a native one of its name.
     assert_eq!(
         seen("m.f(1).x = 2; fn g(x) { x } g(1); cuda::sleep(1)"),
-        "m.f(1).x = 2; fn g(x) { x } __ac(g(1)); cuda::sleep(1)"
+        "m.f(1).x = 2; fn g(x) { x } __ac(g(1));(); cuda::sleep(1)"
     );
     assert_eq!(seen("fn relu(x) { x } relu(1) + x.relu()"), "fn relu(x) { x } __ac(relu(1)) + @1:52(x.relu())");
     assert_eq!(seen("with_device(1) { x.sum() }"), "__with_device(1) { x.sum() }");

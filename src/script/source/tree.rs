@@ -95,6 +95,10 @@ pub struct Tree {
     pub index_lists: Vec<Run>,
     /// `{` and `}` of `try` blocks.
     pub tries: Vec<Run>,
+    /// `;` after a call whose value nobody takes, with another statement after it.
+    pub dropped: Vec<u32>,
+    /// `{` and `}` of `for` loops without a statement.
+    pub idle_loops: Vec<Run>,
     pub marks: Vec<Mark>,
     /// Names of functions that Rhai reserves.
     pub renamed: Vec<u32>,

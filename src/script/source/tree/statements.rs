@@ -81,6 +81,11 @@ impl Reader<'_> {
                     let value = self.expression();
                     let args = std::iter::once(target.run).chain(value.map(|value| value.run)).collect();
                     self.node(NodeKind::Binary, focus, first, Run { first: focus as u32, last: focus as u32 }, args);
+                    return;
+                }
+                let ends_in_call = self.text_at(self.at.saturating_sub(1)) == ")";
+                if ends_in_call && self.peek() == ";" && !matches!(self.text_at(self.at + 1), "" | "}" | ";") {
+                    self.tree.dropped.push(self.at as u32);
                 }
             }
         }
@@ -174,7 +179,9 @@ impl Reader<'_> {
                 if self.eat("in") {
                     self.head_expression();
                 }
-                self.block();
+                if let Some(body) = self.block().filter(|body| body.last == body.first + 1) {
+                    self.tree.idle_loops.push(body);
+                }
             }
             "switch" => {
                 self.head_expression();

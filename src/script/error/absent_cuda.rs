@@ -1,0 +1,167 @@
+//! Names of `torch.cuda` that the module `cuda` leaves out, and why or what to write: as `absent.rs`, for one module
+//! whose names mean other things elsewhere.
+
+const STORAGE: &str = "a tensor's memory belongs to the session; `x.data_ptr()` says where it lies";
+const TYPES: &str = "write `tensor(values, #{device: \"cuda\"})`, or `empty(size, #{device: \"cuda\"})`, with `dtype:` for other dtypes";
+const GRAPHS: &str = "what repeats is replayed as a graph without being asked; there is nothing to capture";
+const ALLOCATOR: &str =
+    "there is one caching allocator; `cuda::empty_cache()` and `cuda::set_per_process_memory_fraction(f)` steer it";
+const TRACE: &str = "`tscript run --profile trace.json` writes a trace with a row for each stream, and names lines";
+const METERS: &str = "such figures are told by `nvidia-smi`; `cuda::mem_get_info()` tells what memory is free";
+const LIBRARIES: &str = "libraries and kernels are chosen by the session; `tscript devices` says what was found";
+const ERRORS: &str =
+    "errors of a device are raised where their result is needed, with the line that queued it; `try` catches them";
+const AUTOCAST: &str =
+    "there is no autocast; `model.half()`, `model.bfloat16()` and `x.to(dtype)` say where precision changes";
+const HANDLES: &str = "streams, events and blocks of other programs cannot be taken over by a script";
+const WAITS: &str = "`tscript run --profile` lists each line that made the host wait, and how long";
+
+/// Names by reason.
+const TABLE: &[(&str, &[&str])] = &[
+    ("write `stream()`, or `stream(#{device: 1, priority: -1})`", &["Stream"]),
+    ("a new stream is `stream()`; `with_stream(s) { .. }` makes one current", &["stream", "StreamContext", "streams"]),
+    ("write `event()`, or `event(#{timing: true})`", &["Event"]),
+    ("write `with_device(1) { .. }`", &["device"]),
+    ("write `with_device(x.device) { .. }`", &["device_of"]),
+    (
+        "write `generator.seed` as `cuda::initial_seed()`; a session has one generator",
+        &["default_generators", "random"],
+    ),
+    ("streams have the priorities 0 to -5; lower is served first", &["priority_range"]),
+    ("write `devices.map(|d| x.to(d))`", &["broadcast", "broadcast_coalesced"]),
+    ("write `a + b.to(a.device)`", &["reduce_add", "reduce_add_coalesced"]),
+    ("it is `nn::scatter(x, devices)`", &["scatter"]),
+    ("it is `nn::gather(tensors, device)`", &["gather"]),
+    ("functions of `torch.cuda` that tscript has stand in `cuda` itself", &["comm", "memory"]),
+    (
+        TYPES,
+        &[
+            "FloatTensor",
+            "DoubleTensor",
+            "HalfTensor",
+            "BFloat16Tensor",
+            "IntTensor",
+            "LongTensor",
+            "ShortTensor",
+            "CharTensor",
+            "ByteTensor",
+            "BoolTensor",
+        ],
+    ),
+    (
+        STORAGE,
+        &[
+            "FloatStorage",
+            "DoubleStorage",
+            "HalfStorage",
+            "BFloat16Storage",
+            "IntStorage",
+            "LongStorage",
+            "ShortStorage",
+            "CharStorage",
+            "ByteStorage",
+            "BoolStorage",
+            "ComplexFloatStorage",
+            "ComplexDoubleStorage",
+        ],
+    ),
+    (
+        GRAPHS,
+        &[
+            "CUDAGraph",
+            "graph",
+            "graphs",
+            "graph_pool_handle",
+            "graph_annotations",
+            "make_graphed_callables",
+            "is_current_stream_capturing",
+            "export_dot",
+            "export_graph_data",
+        ],
+    ),
+    (
+        ALLOCATOR,
+        &[
+            "MemPool",
+            "use_mem_pool",
+            "CUDAPluggableAllocator",
+            "change_current_allocator",
+            "caching_allocator_alloc",
+            "caching_allocator_delete",
+            "caching_allocator_enable",
+            "caching_allocator_disabled",
+        ],
+    ),
+    (TRACE, &["nvtx", "profiler", "range_push", "range_pop", "mark", "range_start", "range_end"]),
+    (
+        METERS,
+        &[
+            "memory_usage",
+            "device_memory_used",
+            "utilization",
+            "temperature",
+            "power_draw",
+            "clock_rate",
+            "list_gpu_processes",
+        ],
+    ),
+    (
+        LIBRARIES,
+        &[
+            "current_blas_handle",
+            "current_solver_handle",
+            "get_arch_list",
+            "get_gencode_flags",
+            "cudart",
+            "has_magma",
+            "has_half",
+            "jiterator",
+            "tunable",
+            "nccl",
+            "cudaStatus",
+            "GreenContext",
+        ],
+    ),
+    (ERRORS, &["check_error", "CudaError", "DeferredCudaCallError", "OutOfMemoryError", "AcceleratorError"]),
+    (AUTOCAST, &["amp", "autocast", "GradScaler"]),
+    (HANDLES, &["ExternalStream", "get_stream_from_external", "ipc_collect"]),
+    (WAITS, &["set_sync_debug_mode", "get_sync_debug_mode"]),
+    ("tscript's tensors are dense", &["sparse"]),
+];
+
+/// Why a name of `torch.cuda`, or of a module inside it, is not in `cuda`, or what to write.
+pub fn reason(name: &str) -> Option<&'static str> {
+    TABLE.iter().find(|(_, names)| names.contains(&name)).map(|(reason, _)| *reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::session::Session;
+
+    /// The public names of `torch.cuda` (PyTorch 2.15) are there, or their absence is explained; not both.
+    #[test]
+    fn names_of_torch_cuda_are_known_or_explained() {
+        let text = include_str!("../../../tests/fixtures/names/names.json");
+        let all: serde_json::Value = serde_json::from_str(text).expect("JSON");
+        let session = Session::builder().build().expect("a session");
+        let natives = session.host.natives.read();
+        let mut wrong = Vec::new();
+        for name in all["cuda"].as_array().expect("a list").iter().filter_map(|name| name.as_str()) {
+            let there = natives.contains(&format!("cuda::{name}"));
+            if there == reason(name).is_some() {
+                wrong.push(name);
+            }
+        }
+        assert!(wrong.is_empty(), "neither there nor explained, or both: {wrong:?}");
+    }
+
+    #[test]
+    fn every_name_stands_once() {
+        let mut names: Vec<&str> = TABLE.iter().flat_map(|(_, names)| *names).copied().collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}
