@@ -121,7 +121,7 @@ fn keywords(op: &Op, values: &mut [&mut Dynamic]) -> Option<Map> {
 fn bind_keywords(host: &Host, op: &'static Op, positional: usize, map: Map, args: &mut Args) -> Result<()> {
     for (name, value) in map {
         let place = |name: &str| op.params.iter().position(|param| param.name == name);
-        let Some(at) = place(&name).or_else(|| place(numpy_name(&name)?)) else {
+        let Some(at) = place(&name).or_else(|| place(other_name(&name)?)) else {
             let known = || op.params.iter().map(|param| param.name);
             let mut diag = Diag::error(code::UNKNOWN_KEYWORD, format!("unknown keyword `{name}`")).keyword(
                 crate::base::span::Origin::NONE,
@@ -149,11 +149,12 @@ fn bind_keywords(host: &Host, op: &'static Op, positional: usize, map: Map, args
     Ok(())
 }
 
-/// NumPy's names that PyTorch takes, too.
-fn numpy_name(name: &str) -> Option<&'static str> {
+/// NumPy's names that PyTorch takes, too, and one that PyTorch had.
+fn other_name(name: &str) -> Option<&'static str> {
     Some(match name {
         "axis" => "dim",
         "keepdims" => "keepdim",
+        "async" => "non_blocking",
         "x" | "a" | "x1" => "input",
         "x2" => "other",
         _ => return None,

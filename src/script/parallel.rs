@@ -257,6 +257,10 @@ fn gather(e: &mut Engine, results: Array, device: DeviceId, dim: i64, depth: usi
         return Ok(Dynamic::from(joined));
     }
     if let Some(map) = first.read_lock::<Map>().map(|map| map.clone()) {
+        let size = |result: &Dynamic| result.read_lock::<Map>().map(|map| map.len());
+        if results.iter().any(|result| size(result) != Some(map.len())) {
+            return Err(unlike());
+        }
         let mut all = Map::new();
         for name in map.keys() {
             let of = |result: &Dynamic| result.read_lock::<Map>().and_then(|map| map.get(name.as_str()).cloned());
@@ -267,6 +271,10 @@ fn gather(e: &mut Engine, results: Array, device: DeviceId, dim: i64, depth: usi
         return Ok(all.into());
     }
     if let Some(list) = first.read_lock::<Array>().map(|list| list.clone()) {
+        let size = |result: &Dynamic| result.read_lock::<Array>().map(|list| list.len());
+        if results.iter().any(|result| size(result) != Some(list.len())) {
+            return Err(unlike());
+        }
         let mut all = Array::new();
         for at in 0..list.len() {
             let of = |result: &Dynamic| result.read_lock::<Array>().and_then(|list| list.get(at).cloned());

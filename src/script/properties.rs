@@ -219,7 +219,8 @@ pub fn wanted_keywords(host: &Host, map: &Map, found: &mut Wanted) -> Result<()>
             "dtype" => found.dtype = Some(convert::dtype(value)?),
             "device" => found.device = Some(convert::device(host, value)?),
             "copy" => found.copy = flag(name, value)?,
-            "non_blocking" => found.non_blocking = flag(name, value)?,
+            // What it was called before Python took the word `async`.
+            "non_blocking" | "async" => found.non_blocking = flag(name, value)?,
             _ => {
                 let diag = Diag::error(code::UNKNOWN_KEYWORD, format!("unknown keyword `{name}`"));
                 return Err(match crate::base::suggest::nearest(name, ["dtype", "device", "copy", "non_blocking"]) {

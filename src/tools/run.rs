@@ -53,15 +53,22 @@ pub fn simulated_gpus(settings: &Settings) -> Option<usize> {
     settings.simulate_gpus.or_else(|| super::command::gpus(named()?).ok()).filter(|&count| count > 0)
 }
 
-/// How many of them `CUDA_VISIBLE_DEVICES` leaves: its list ends at the first index that does not exist.
+/// How many of them `CUDA_VISIBLE_DEVICES` leaves.
 fn visible(count: usize) -> usize {
-    match std::env::var("CUDA_VISIBLE_DEVICES") {
-        Err(_) => count,
-        Ok(list) => {
-            let index = |word: &str| word.trim().parse::<usize>().ok().filter(|&index| index < count);
-            list.split(',').map_while(index).collect::<std::collections::BTreeSet<_>>().len()
-        }
-    }
+    std::env::var("CUDA_VISIBLE_DEVICES").map_or(count, |list| listed(&list, count))
+}
+
+/// How many of `count` devices a list leaves, read as CUDA and PyTorch read it: what comes after a number is passed
+/// over, the list ends at the first index that is none or does not exist, and an index that stands there twice leaves
+/// none at all.
+fn listed(list: &str, count: usize) -> usize {
+    let index = |word: &str| {
+        let digits = word.trim().trim_start_matches('+');
+        digits[..digits.bytes().take_while(u8::is_ascii_digit).count()].parse::<usize>().ok()
+    };
+    let numbers: Vec<usize> = list.split(',').map_while(index).collect();
+    let distinct: std::collections::BTreeSet<&usize> = numbers.iter().collect();
+    if distinct.len() < numbers.len() { 0 } else { numbers.into_iter().take_while(|&index| index < count).count() }
 }
 
 pub fn run(file: &Path, words: Vec<String>, settings: &Settings) -> u8 {
@@ -163,4 +170,16 @@ fn interruptible(handle: InterruptHandle) {
         }
         handle.interrupt();
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::listed;
+
+    /// PyTorch's `test_parse_visible_devices`, and indices beyond what there is.
+    #[test]
+    fn visible_devices_are_read_as_cuda_reads_them() {
+        let counts = ["1gpu2,2ampere", "0, 1,2,-1,3", "0,1,2,1", "", "-1", "x", "+1", "3,9,1", "9", "GPU-9e8d35e3"];
+        assert_eq!(counts.map(|list| listed(list, 8)), [2, 3, 0, 0, 0, 0, 1, 1, 0, 0]);
+    }
 }

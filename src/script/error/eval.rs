@@ -343,13 +343,15 @@ fn function(signature: &str, known: &Known) -> Words {
         }
         // PyTorch's modules have modules inside, as `nn::init`; the library's have not.
         let outer = space.split("::").next().unwrap_or(space);
-        if let Some(found) = in_our_spelling(outer, name) {
+        if let Some(found) = in_our_spelling(outer, name).filter(|found| outer != space || *found != name) {
             let help =
                 format!("it is `{outer}::{found}`{}", if outer == space { ": names are in small letters" } else { "" });
             return words(code::UNKNOWN_FUNCTION, message, "not found").help(help);
         }
         let same: Vec<String> =
             known.functions.iter().filter(|f| f.starts_with(&format!("{space}::"))).cloned().collect();
+        let native = manual::natives().filter(|native| native.name.starts_with(&format!("{space}::")));
+        let same: Vec<String> = same.into_iter().chain(native.map(|native| native.name.to_string())).collect();
         let help = did_you_mean(&format!("{space}::{name}"), &same).or_else(|| did_you_mean(name, &known.functions));
         if manual::functions(space).iter().any(|function| function.name == name) {
             let message =
