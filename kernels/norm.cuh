@@ -13,13 +13,24 @@ struct Args {
     C *mean, *rstd, *sums;
     ts_i64 rows, n, span, period, lanes, parts, centre;
     double eps;
+    ts_i64 aligned;
 };
-
 
 // The weight of element i of a row.
 TS_FN ts_i64 ts_which(const Args& g, ts_i64 row, ts_i64 i) {
-    if (g.span == 1) return i;
+    if (g.span == 1 && g.period == 1) return i;
     return row % g.period * (g.n / g.span) + (ts_i64)((ts_u32)i / (ts_u32)g.span);
+}
+
+// Weights, or biases, of V neighbours from element i of a row on.
+struct ts_weights { C of[V]; };
+TS_FN ts_weights ts_weights_at(const Args& g, const W* from, ts_i64 row, ts_i64 i) {
+    ts_weights w;
+    ts_vec<W, V> raw;
+    if (g.aligned) raw = *(const ts_vec<W, V>*)(from + i);
+#pragma unroll
+    for (int v = 0; v < V; v++) w.of[v] = ts_up(g.aligned ? raw.x[v] : from[ts_which(g, row, i + v)]);
+    return w;
 }
 
 TS_KERNEL void __launch_bounds__(THREADS) ts_norm(const __grid_constant__ Args g) {
@@ -35,11 +46,19 @@ TS_KERNEL void __launch_bounds__(THREADS) ts_norm(const __grid_constant__ Args g
     }
     x.each([&](ts_i64, C v) { sum += (v - mean) * (v - mean); });
     const C rstd = C(1) / ts_sqrt(ts_all_lanes(sum, lanes, ts_add_op()) / (C)g.n + (C)g.eps);
-    x.store(g.y + row * g.n, [&](ts_i64 i, C v) {
-        const C h = (v - mean) * rstd;
-        const ts_i64 w = g.weight || g.bias ? ts_which(g, row, i) : 0;
-        const C scaled = g.weight ? h * (C)ts_up(g.weight[w]) : h;
-        return g.bias ? scaled + (C)ts_up(g.bias[w]) : scaled;
+    x.store_vectors(g.y + row * g.n, [&](ts_i64 i, C* h) {
+#pragma unroll
+        for (int v = 0; v < V; v++) h[v] = (h[v] - mean) * rstd;
+        if (g.weight) {
+            const ts_weights w = ts_weights_at(g, g.weight, row, i);
+#pragma unroll
+            for (int v = 0; v < V; v++) h[v] *= w.of[v];
+        }
+        if (g.bias) {
+            const ts_weights w = ts_weights_at(g, g.bias, row, i);
+#pragma unroll
+            for (int v = 0; v < V; v++) h[v] += w.of[v];
+        }
     });
     if (row < g.rows && threadIdx.x % lanes == 0) {
         if (g.mean) g.mean[row] = mean;

@@ -1,5 +1,6 @@
 // Running sums, products, log-sum-exps, maxima and minima along a dim. T: memory type; OP: 0 sum, 1 product, 2 log-sum-exp,
-// 3 maximum, 4 minimum. Which threads join what is fixed by sizes, so results do not depend on timing.
+// 3 maximum, 4 minimum; V, E, THREADS: ts_rows.cuh. Which threads join what is fixed by sizes, so results do not depend
+// on timing.
 #include "ts_reduce.cuh"
 
 typedef typename ts_of<T>::cls Class;
@@ -12,7 +13,7 @@ struct Args {
     T* y;
     ts_i64* at;
     void* totals;
-    ts_i64 rows, n, inner, chunk, chunks, reverse;
+    ts_i64 rows, n, inner, chunk, chunks, reverse, lanes;
 };
 
 TS_FN C ts_log_join(C a, C b) {
@@ -43,11 +44,29 @@ struct State {
     }
 };
 
-TS_FN State ts_from_below(const State& mine, int distance) {
+// The state of another lane of a group of `width`: the one `distance` below, or lane `from`.
+TS_FN State ts_from_below(const State& mine, int distance, int width) {
     State other;
-    other.v = __shfl_up_sync(0xffffffffu, mine.v, distance);
-    other.at = OP >= 3 ? __shfl_up_sync(0xffffffffu, mine.at, distance) : 0;
+    other.v = __shfl_up_sync(0xffffffffu, mine.v, distance, width);
+    other.at = OP >= 3 ? __shfl_up_sync(0xffffffffu, mine.at, distance, width) : 0;
     return other;
+}
+TS_FN State ts_from_lane(const State& mine, int from, int width) {
+    State other;
+    other.v = __shfl_sync(0xffffffffu, mine.v, from, width);
+    other.at = OP >= 3 ? __shfl_sync(0xffffffffu, mine.at, from, width) : 0;
+    return other;
+}
+// Joins each lane's state with those of all lanes below it in its group; gives what was before this lane.
+TS_FN State ts_scan_lanes(State& mine, int width) {
+    const int lane = threadIdx.x % width;
+    for (int d = 1; d < width; d *= 2) {
+        const State below = ts_from_below(mine, d, width);
+        if (lane >= d) mine = State::join(below, mine);
+    }
+    State before = ts_from_below(mine, 1, width);
+    if (lane == 0) before.start();
+    return before;
 }
 
 // Scans n elements with 256 threads, four at a time: element(i) gives a state, result(i, state) takes one. Gives the last.
@@ -62,13 +81,7 @@ template <class L, class S> TS_FN State ts_scan_span(ts_i64 n, State carry, L el
             if (first + k < n) mine[k] = element(first + k);
             if (k > 0) mine[k] = State::join(mine[k - 1], mine[k]);
         }
-        State total = mine[3];
-        for (int d = 1; d < 32; d *= 2) {
-            const State below = ts_from_below(total, d);
-            if ((int)(threadIdx.x % 32) >= d) total = State::join(below, total);
-        }
-        State before = ts_from_below(total, 1);
-        if (threadIdx.x % 32 == 0) before.start();
+        State total = mine[3], before = ts_scan_lanes(total, 32);
         __syncthreads();
         if (threadIdx.x % 32 == 31) shared[threadIdx.x / 32] = total;
         __syncthreads();
@@ -103,7 +116,7 @@ TS_KERNEL void __launch_bounds__(256) ts_scan(const __grid_constant__ Args g) {
         [&](ts_i64 i) { return ts_element(g, row, first + i); },
         [&](ts_i64 i, const State& s) {
             g.y[ts_at(g, row, first + i)] = ts_down<T>(s.v);
-            if (g.at) g.at[ts_at(g, row, first + i)] = s.at;
+            if (OP >= 3) g.at[ts_at(g, row, first + i)] = s.at;
         });
 }
 TS_KERNEL void __launch_bounds__(256) ts_scan_totals(const __grid_constant__ Args g) {
@@ -121,6 +134,74 @@ TS_KERNEL void __launch_bounds__(256) ts_scan_chunks(const __grid_constant__ Arg
     ts_scan_span(g.chunks, carry, [&](ts_i64 i) { return totals[i]; }, [&](ts_i64 i, const State& s) { totals[i] = s; });
 }
 
+// Rows that fit into the registers of `lanes` neighbouring threads, in slabs of lanes * V elements.
+TS_KERNEL void __launch_bounds__(THREADS) ts_scan_rows(const __grid_constant__ Args g) {
+    const int SLABS = E > 0 ? E : 1;
+    __shared__ State shared[SLABS * THREADS / 32];
+    const int lanes = (int)g.lanes, lane = threadIdx.x % lanes, width = lanes < 32 ? lanes : 32;
+    const ts_i64 row = (ts_i64)blockIdx.x * (blockDim.x / lanes) + threadIdx.x / lanes, n = row < g.rows ? g.n : 0;
+    State mine[SLABS][V], total[SLABS], before[SLABS];
+    // All of the row is asked for before anything is computed.
+#pragma unroll
+    for (int e = 0; e < SLABS; e++) {
+        const ts_i64 i = (ts_i64)(e * lanes + lane) * V;
+        ts_vec<T, V> raw;
+        if (i < n) raw = *(const ts_vec<T, V>*)(g.x + row * n + (g.reverse ? n - V - i : i));
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            mine[e][v].start();
+            if (i >= n) continue;
+            mine[e][v].v = (C)ts_up(g.reverse ? raw.x[V - 1 - v] : raw.x[v]);
+            mine[e][v].at = i + v;
+        }
+    }
+#pragma unroll
+    for (int e = 0; e < SLABS; e++) {
+#pragma unroll
+        for (int v = 1; v < V; v++) mine[e][v] = State::join(mine[e][v - 1], mine[e][v]);
+        total[e] = mine[e][V - 1];
+        before[e] = ts_scan_lanes(total[e], width);
+    }
+    // What comes before a slab's warp: all earlier slabs, and the warps below it in its own.
+    const int warps = lanes / width, warp = lane / width, count = warps * SLABS;
+    State* parts = shared + threadIdx.x / lanes * count;
+    State carry;
+    carry.start();
+    if (warps > 1) {
+        if (lane % width == width - 1)
+#pragma unroll
+            for (int e = 0; e < SLABS; e++) parts[e * warps + warp] = total[e];
+        __syncthreads();
+        for (int k = lane; warp == 0 && k - lane < count; k += width) {
+            State part;
+            part.start();
+            if (k < count) part = parts[k];
+            const State prior = ts_scan_lanes(part, width);
+            if (k < count) parts[k] = State::join(carry, prior);
+            carry = State::join(carry, ts_from_lane(part, width - 1, width));
+        }
+        __syncthreads();
+    }
+#pragma unroll
+    for (int e = 0; e < SLABS; e++) {
+        const ts_i64 i = (ts_i64)(e * lanes + lane) * V;
+        const State prior = State::join(warps > 1 ? parts[e * warps + warp] : carry, before[e]);
+        if (warps == 1) carry = State::join(carry, ts_from_lane(total[e], width - 1, width));
+        ts_vec<ts_i64, V> at;
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            mine[e][v] = State::join(prior, mine[e][v]);
+            at.x[v] = mine[e][v].at;
+        }
+        ts_vec<T, V> raw;
+#pragma unroll
+        for (int v = 0; v < V; v++) raw.x[v] = ts_down<T>(g.reverse ? mine[e][V - 1 - v].v : mine[e][v].v);
+        if (i >= n) continue;
+        *(ts_vec<T, V>*)(g.y + row * n + (g.reverse ? n - V - i : i)) = raw;
+        if (OP >= 3) *(ts_vec<ts_i64, V>*)(g.at + row * n + i) = at;
+    }
+}
+
 // A dim that is not the last: a thread for each column.
 TS_KERNEL void ts_scan_columns(const __grid_constant__ Args g) {
     const ts_i64 i = (ts_i64)blockIdx.x * blockDim.x + threadIdx.x;
@@ -135,6 +216,6 @@ TS_KERNEL void ts_scan_columns(const __grid_constant__ Args g) {
         s.at = k;
         carry = State::join(carry, s);
         g.y[at] = ts_down<T>(carry.v);
-        if (g.at) g.at[at] = carry.at;
+        if (OP >= 3) g.at[at] = carry.at;
     }
 }

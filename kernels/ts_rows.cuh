@@ -46,23 +46,31 @@ template <class T, int V, int E> struct ts_row {
     }
     // to[index] = value(index, x).
     template <class F> TS_METHOD void store(T* to, F value) {
+        store_vectors(to, [&](ts_i64 i, C* values) {
+#pragma unroll
+            for (int v = 0; v < V; v++) values[v] = value(i + v, values[v]);
+        });
+    }
+    // The same by change(index of the first, V values), which are the row's no more.
+    template <class F> TS_METHOD void store_vectors(T* to, F change) {
         if (E > 0) {
 #pragma unroll
             for (int e = 0; e < E; e++) {
                 ts_i64 i = (ts_i64)(e * lanes + lane) * V;
-                if (i < n) put(to, i, x[e], value);
+                if (i < n) put(to, i, x[e], change);
             }
         } else {
             for (ts_i64 i = (ts_i64)lane * V; i < n; i += (ts_i64)lanes * V) {
                 bring(i, x[0]);
-                put(to, i, x[0], value);
+                put(to, i, x[0], change);
             }
         }
     }
-    template <class F> TS_METHOD static void put(T* to, ts_i64 i, const C* values, F value) {
+    template <class F> TS_METHOD static void put(T* to, ts_i64 i, C* values, F change) {
+        change(i, values);
         ts_vec<T, V> raw;
 #pragma unroll
-        for (int v = 0; v < V; v++) raw.x[v] = ts_down<T>(value(i + v, values[v]));
+        for (int v = 0; v < V; v++) raw.x[v] = ts_down<T>(values[v]);
         *(ts_vec<T, V>*)(to + i) = raw;
     }
     // The same over this row and another of the same length.

@@ -91,6 +91,13 @@ impl Weights {
         let mut dense = |view: Option<&RawView>| view.map(|view| input(view, dtype, gpu)).transpose();
         Ok(Weights { dtype, weight: dense(weight)?, bias: dense(bias)? })
     }
+
+    /// Whether each element of a row has its own and `vector` neighbours can be read at once.
+    fn aligned(&self, s: Shape, vector: usize) -> bool {
+        let bytes = (vector * self.dtype.size_bytes()).min(16);
+        let mut both = [&self.weight, &self.bias].into_iter().flatten();
+        s.span == 1 && s.period == 1 && both.all(|view| (view.ptr as usize).is_multiple_of(bytes))
+    }
 }
 
 fn forward(call: &Call<'_>, s: Shape, eps: f64, gpu: &mut dyn Gpu) -> Done {
@@ -121,6 +128,7 @@ fn forward(call: &Call<'_>, s: Shape, eps: f64, gpu: &mut dyn Gpu) -> Done {
         0,
         s.centre as u64,
         eps.to_bits(),
+        weights.aligned(s, rows.vector) as u64,
     ];
     let source = text(dtype, weights.dtype, rows.names());
     launch(source, "ts_norm", (rows.blocks, 1), rows.threads, &words, gpu)?;
@@ -159,6 +167,7 @@ fn backward(call: &Call<'_>, s: Shape, gpu: &mut dyn Gpu) -> Done {
         rows.lanes as u64,
         0,
         s.centre as u64,
+        0,
         0,
     ];
     let source = text(dtype, weights.dtype, rows.names());

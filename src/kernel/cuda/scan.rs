@@ -2,7 +2,7 @@
 
 use super::dense::{Output, around, input};
 use super::family::{Value, source};
-use super::rows::{launch, word};
+use super::rows::{Names, PLAIN, Rows, launch, sample_shapes, word};
 use super::{Gpu, GpuError, Source};
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
@@ -15,8 +15,8 @@ const CHUNK: usize = 8192;
 /// Bytes of a state at most.
 const STATE: usize = 16;
 
-fn text(dtype: DType, op: u32) -> &'static Source {
-    source("scan.cuh", &[("T", Value::Type(dtype)), ("OP", Value::Number(op))])
+fn text(dtype: DType, op: u32, shape: Names) -> &'static Source {
+    source("scan.cuh", &[("T", Value::Type(dtype)), ("OP", Value::Number(op)), shape[0], shape[1], shape[2]])
 }
 
 fn run(call: &Call<'_>, op: u32, reverse: bool, gpu: &mut dyn Gpu) -> Done {
@@ -36,11 +36,18 @@ fn run(call: &Call<'_>, op: u32, reverse: bool, gpu: &mut dyn Gpu) -> Done {
     let totals = if chunks > 1 { gpu.scratch(outer * chunks * STATE)? as u64 } else { 0 };
     let place = word(at.as_ref().map(|at: &Output| &at.dense as &RawView));
     let counts = [outer, n, inner, chunk, chunks, reverse as usize].map(|n| n as u64);
-    let mut words = [x.ptr as u64, y.dense.ptr as u64, place, totals, 0, 0, 0, 0, 0, 0];
-    words[4..].copy_from_slice(&counts);
-    let source = text(dtype, op);
+    let mut words = [x.ptr as u64, y.dense.ptr as u64, place, totals, 0, 0, 0, 0, 0, 0, 0];
+    words[4..10].copy_from_slice(&counts);
+    let mut operands = vec![&x, &y.dense];
+    operands.extend(at.as_ref().map(|at| &at.dense));
+    // A state with a position is three registers.
+    let rows = Rows::of(outer, n, if at.is_some() { 3 } else { 1 }, &operands);
+    let source = text(dtype, op, PLAIN);
     if inner > 1 {
         launch(source, "ts_scan_columns", ((outer * inner).div_ceil(64), 1), 64, &words, gpu)?;
+    } else if chunks == 1 && rows.kept > 0 {
+        words[10] = rows.lanes as u64;
+        launch(text(dtype, op, rows.names()), "ts_scan_rows", (rows.blocks, 1), rows.threads, &words, gpu)?;
     } else {
         if chunks > 1 {
             launch(source, "ts_scan_totals", (outer, chunks), 256, &words, gpu)?;
@@ -74,6 +81,7 @@ pub fn cummin(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 
 /// Texts for the compile test.
 pub fn sources() -> Vec<&'static Source> {
-    let all = DType::ALL.into_iter().map(|dtype| text(dtype, if dtype.is_signed() { 3 } else { 0 }));
-    all.chain([0, 1, 2, 4].map(|op| text(DType::F32, op))).collect()
+    let all = DType::ALL.into_iter().map(|dtype| text(dtype, if dtype.is_signed() { 3 } else { 0 }, PLAIN));
+    let rows = [0, 1, 2, 4].into_iter().flat_map(|op| sample_shapes().map(|shape| text(DType::F32, op, shape)));
+    all.chain(rows).collect()
 }

@@ -185,7 +185,7 @@ fn norms_and_their_gradients() {
                 close * 300.0,
             );
         }
-        for shape in [&[2, 6, 5][..], &[3, 6, 8, 4]] {
+        for shape in [&[2, 6, 5][..], &[3, 6, 8, 4], &[4, 6]] {
             let (x, w, b) =
                 (|| input((dtype, shape, None), 1), || input((dtype, &[6], None), 2), || input((dtype, &[6], None), 3));
             let stats: &[usize] = &[shape[0], 3];
@@ -457,7 +457,16 @@ fn scans_sorts_and_selections() {
             DType::BF16 => 4e-2,
             _ => 0.0,
         };
-        for (shape, dim) in [(&[5, 1500][..], 1), (&[2, 20_000], 1), (&[6, 7, 5], 1), (&[], 0)] {
+        let shapes: [(&[usize], i64); 7] = [
+            (&[5, 1500], 1),
+            (&[2, 20_000], 1),
+            (&[3, 8192], 1),
+            (&[70, 24], 1),
+            (&[9, 33], 1),
+            (&[6, 7, 5], 1),
+            (&[], 0),
+        ];
+        for (shape, dim) in shapes {
             let x = || {
                 Memory::new(dtype, shape, &strides(shape, None), |i| {
                     (wave(i) * 3.0).round() * if dtype.is_float() { 0.25 } else { 1.0 }
