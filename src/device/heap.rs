@@ -10,6 +10,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ptr;
+use std::sync::atomic::{AtomicIsize, Ordering};
 
 /// Sizes are rounded up to this many bytes, which is also how blocks are aligned.
 const STEP: usize = 16;
@@ -21,6 +22,20 @@ const KEPT_BYTES: usize = 512 << 10;
 
 /// The heap.
 pub struct Heap;
+
+/// Bytes that the program has from the system through this heap, those in lists too.
+static TAKEN: AtomicIsize = AtomicIsize::new(0);
+
+/// Bytes that the program has through this heap; 0 or little where another one is installed.
+#[inline]
+pub fn taken_bytes() -> usize {
+    TAKEN.load(Ordering::Relaxed).max(0) as usize
+}
+
+#[inline]
+fn count(bytes: isize) {
+    TAKEN.fetch_add(bytes, Ordering::Relaxed);
+}
 
 /// A free block: the first bytes lead to the next one.
 struct Free {
@@ -71,6 +86,7 @@ unsafe impl GlobalAlloc for Heap {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let Some(class) = class(layout) else {
+            count(layout.size() as isize);
             // SAFETY: the caller's promise.
             return unsafe { System.alloc(layout) };
         };
@@ -78,6 +94,7 @@ unsafe impl GlobalAlloc for Heap {
             let list = &lists[class];
             let first = list.first.get();
             if first.is_null() {
+                count(whole(class).size() as isize);
                 // SAFETY: the size is not 0.
                 return unsafe { System.alloc(whole(class)) };
             }
@@ -91,6 +108,7 @@ unsafe impl GlobalAlloc for Heap {
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         let Some(class) = class(layout) else {
+            count(-(layout.size() as isize));
             // SAFETY: the caller's promise.
             return unsafe { System.dealloc(block, layout) };
         };
@@ -98,6 +116,7 @@ unsafe impl GlobalAlloc for Heap {
             let list = &lists[class];
             let room = list.room.get();
             if room == 0 {
+                count(-(whole(class).size() as isize));
                 // SAFETY: small blocks are the system's with this layout.
                 return unsafe { System.dealloc(block, whole(class)) };
             }
@@ -111,6 +130,7 @@ unsafe impl GlobalAlloc for Heap {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if class(layout).is_none() {
+            count(layout.size() as isize);
             // SAFETY: the caller's promise.
             return unsafe { System.alloc_zeroed(layout) };
         }
@@ -129,6 +149,7 @@ unsafe impl GlobalAlloc for Heap {
         let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
         match (class(layout), class(wanted)) {
             (None, None) => {
+                count(size as isize - layout.size() as isize);
                 // SAFETY: the caller's promise.
                 unsafe { System.realloc(block, layout, size) }
             }

@@ -134,11 +134,15 @@ fn descr(scan: &mut Scanner) -> Result<(Wire, bool)> {
 
 /// The same elements with the last dim running fastest. `bytes` has the first dim running fastest.
 fn row_major(bytes: &[u8], shape: &[usize], size: usize) -> Vec<u8> {
+    if bytes.is_empty() {
+        // Sizes beside a zero may be anything.
+        return Vec::new();
+    }
     let mut strides = Vec::with_capacity(shape.len());
     let mut stride = size;
     for n in shape {
         strides.push(stride);
-        stride *= n.max(&1);
+        stride *= n;
     }
     let (Some(&inner), Some(&step)) = (shape.last(), strides.last()) else { return bytes.to_vec() };
     let outer = shape.len() - 1;

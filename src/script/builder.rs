@@ -12,6 +12,7 @@ use super::stack::{self, Stack};
 use super::watch::{Limits, Watch};
 use crate::base::code;
 use crate::base::diag::Diag;
+use crate::device::host_memory::physical_bytes;
 use crate::device::metered;
 use crate::device::planned_fault::PlannedFault;
 use crate::sched::options::{Options, Races, SIMULATED_BYTES, Simulation};
@@ -329,6 +330,13 @@ impl Builder {
     pub fn heap_limit(mut self, bytes: usize) -> Builder {
         self.limits.heap = Some(bytes);
         self.limits.looks = true;
+        self
+    }
+
+    /// For a program that is one session and has `Heap` as its allocator: ends the script with E0804 before the
+    /// machine's memory is gone.
+    pub(crate) fn whole_machine(mut self) -> Builder {
+        self.limits.program = Some(physical_bytes() / 10 * 9);
         self
     }
 

@@ -85,6 +85,7 @@ pub fn engine(
     index::register(&mut module, host);
     natives::register(&mut module, host);
     super::arrays::register(&mut module, host);
+    super::growth::register(&mut module);
     arguments::register(&mut module, host);
     storage::register(&mut module, host);
     super::draw::register(&mut module, host);

@@ -20,6 +20,7 @@ pub mod draw;
 pub mod entry;
 pub mod error;
 pub mod exchange;
+mod growth;
 pub mod hooks;
 pub mod host;
 pub mod images;

@@ -8,8 +8,8 @@ use super::stack::{self, Stack};
 use super::value::Cell;
 use crate::base::code;
 use crate::base::diag::Diag;
-use crate::device::metered;
 use crate::device::stop::Stop;
+use crate::device::{heap, metered};
 use rhai::{Array, Dynamic, FnPtr, Map, Scope};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -36,6 +36,8 @@ pub struct Limits {
     pub time: Option<Duration>,
     /// Bytes that a script's own values may hold.
     pub heap: Option<usize>,
+    /// Bytes that the whole program may have through `Heap`: as many as the machine has room for.
+    pub program: Option<usize>,
     /// Whether variables are looked at: for values inside values, and for maps that grew by `m[key] = value`, where
     /// the interpreter does not look.
     pub looks: bool,
@@ -122,8 +124,9 @@ impl Watch {
         if steps.is_multiple_of(CLOCK_STEPS) && limits.time.is_some() && self.stop.is_late() {
             return Some(told(late()));
         }
-        match limits.heap {
-            Some(limit) if self.heap() > limit as isize => Some(told(heap(limit))),
+        match (limits.heap, limits.program) {
+            (Some(limit), _) if self.heap() > limit as isize => Some(told(held(limit))),
+            (_, Some(limit)) if heap::taken_bytes() > limit => Some(told(full(limit))),
             _ => None,
         }
     }
@@ -243,9 +246,15 @@ fn late() -> Box<Diag> {
 }
 
 #[cold]
-fn heap(limit: usize) -> Box<Diag> {
+fn held(limit: usize) -> Box<Diag> {
     let text = format!("the script's own values take more than {limit} bytes");
     Diag::error(code::LIMIT_MEMORY, text).help("numbers in bulk belong in tensors, which have a limit of their own")
+}
+
+#[cold]
+fn full(limit: usize) -> Box<Diag> {
+    let text = format!("the program's memory without its tensors is over {} MiB", limit >> 20);
+    Diag::error(code::LIMIT_MEMORY, text).help("the machine has hardly more; numbers in bulk belong in tensors")
 }
 
 #[cold]

@@ -27,6 +27,7 @@ pub fn builder(settings: &Settings) -> Builder {
         .seed(settings.seed.unwrap_or(0))
         .stack_bytes(STACK_BYTES)
         .all_files()
+        .whole_machine()
         .show_progress(true)
         .output(print_line);
     if let Some(count) = simulated_gpus(settings) {

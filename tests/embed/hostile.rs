@@ -409,3 +409,22 @@ fn whatever_is_made_up_is_survived() {
         let _ = survive(&format!("seed {seed}"), &text);
     }
 }
+
+#[test]
+fn texts_do_not_outgrow_their_limit() {
+    let long = "let s = ``; s.pad(1000000, 'x'); ";
+    for text in [
+        "s = s.replace(`x`, s);",
+        "s = s.replace('x', s);",
+        "s = s.replace(``, s);",
+        "s.split(``)",
+        "s.split('x')",
+        "s.split(`x`, 900000)",
+        "s.split_rev('x')",
+        "s.to_chars()",
+        "s = s.replace(`x`, ` y`); s = s.split(); s",
+    ] {
+        ends(&format!("{long}{text}"), &["E0807"]);
+    }
+    assert_eq!(survive("few", &format!("{long}s.split(`x`, 3); s.split_rev('x', 90); s.replace('x', ``)")), None);
+}

@@ -451,6 +451,19 @@ fn npy_file(dict: &str, data: usize) -> Vec<u8> {
 }
 
 #[test]
+fn sizes_beside_a_zero_may_be_anything() {
+    for shape in ["(0, 3000000000000001, 3000000, 7)", "(3000000000000001, 3000000, 0, 7)"] {
+        let bytes = npy_file(&format!("{{'descr': '|i1', 'fortran_order': True, 'shape': {shape}, }}"), 0);
+        match read_bytes(Kind::Npy, &bytes) {
+            Ok(value) => {
+                assert_eq!(write_bytes(Kind::Npy, &value).and_then(|bytes| read_bytes(Kind::Npy, &bytes)), Ok(value))
+            }
+            Err(error) => assert_eq!(error.code, FILE_FORMAT),
+        }
+    }
+}
+
+#[test]
 fn lying_npy() {
     let dict = |shape: &str| format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
     refuse(Kind::Npy, &npy_file(&dict("(1000000000000,)"), 4), "needs 4000000000000 bytes");
