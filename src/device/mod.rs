@@ -6,6 +6,7 @@ pub mod cuda;
 pub mod dlpack;
 pub mod heap;
 pub mod host_memory;
+pub mod keyed;
 pub mod lent;
 pub mod metered;
 pub mod planned_fault;

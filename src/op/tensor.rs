@@ -8,6 +8,7 @@ use crate::base::diag::Diag;
 use crate::base::dtype::DType;
 use crate::base::layout::{Layout, Shape};
 use crate::base::span::{Origin, Site};
+use crate::device::keyed::Keyed;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::any::Any;
@@ -50,7 +51,7 @@ pub struct Buffer {
     /// The faults that reached parts of this memory, until these are overwritten.
     pub poison: Mutex<Vec<Poison>>,
     /// What the race detector knows about it.
-    pub touches: Mutex<Touches>,
+    pub touches: Keyed<Touches>,
 }
 
 /// What the race detector knows about a buffer.

@@ -23,6 +23,7 @@ use crate::base::dtype::DType;
 use crate::base::limits::WINDOW_BYTES;
 use crate::base::rng::Generator;
 use crate::base::span::Origin;
+use crate::device::keyed::{Key, Keyed};
 use crate::device::lent::Lent;
 use crate::device::queues::Point;
 use crate::kernel::abi::Threads;
@@ -105,6 +106,8 @@ pub struct State {
     pub(super) stream_numbers: Vec<u32>,
     pub(super) ledger: Ledger,
     pub(super) clocks: Clocks,
+    /// Opens what the race detector knows about buffers.
+    pub(super) key: Key,
     pub(super) reported: Reported,
     rng: Generator,
     plans: ByKey<Plan>,
@@ -187,6 +190,7 @@ impl Runtime {
                 stream_numbers: Vec::new(),
                 ledger: Ledger::default(),
                 clocks,
+                key: Key::new(),
                 reported: Reported::default(),
                 rng: Generator::new(options.seed),
                 plans: ByKey::default(),
@@ -327,7 +331,7 @@ impl Runtime {
             stream: AtomicU32::new(HOST),
             in_flight: AtomicU32::new(0),
             poison: Mutex::new(Vec::new()),
-            touches: Mutex::default(),
+            touches: Keyed::default(),
         })
     }
 

@@ -6,6 +6,7 @@ use super::race::{BufferClock, Clocks, Conflict, Kind, Lane, StreamName, Use};
 use super::runtime::{Runtime, State};
 use crate::base::diag::{Diag, Result, Severity};
 use crate::base::span::{Origin, Site};
+use crate::device::keyed::Key;
 use crate::op::tensor::{Buffer, Touches, View};
 use std::sync::Arc;
 
@@ -27,21 +28,22 @@ fn history<'a>(touches: &'a mut Touches, buffer: &Buffer) -> &'a mut BufferClock
 }
 
 /// Notes an access; the cheap way where it can be gone.
-fn access(clocks: &mut Clocks, lane: Lane, view: &View, access: &Use) -> Option<Conflict> {
-    let mut touches = view.buffer.touches.lock();
-    if view.covers() && clocks.touch(&mut touches, lane, access) {
+fn access(clocks: &mut Clocks, key: &mut Key, lane: Lane, view: &View, access: &Use) -> Option<Conflict> {
+    // A tensor of another session is refused elsewhere.
+    let touches = view.buffer.touches.open(key)?;
+    if view.covers() && clocks.touch(touches, lane, access) {
         return None;
     }
-    clocks.access(history(&mut touches, &view.buffer), lane, access)
+    clocks.access(history(touches, &view.buffer), lane, access)
 }
 
 /// As `access`, but only asks.
-fn conflict(clocks: &Clocks, lane: Lane, view: &View, access: &Use) -> Option<Conflict> {
-    let mut touches = view.buffer.touches.lock();
-    if clocks.is_alone(&touches, lane) {
+fn conflict(clocks: &Clocks, key: &mut Key, lane: Lane, view: &View, access: &Use) -> Option<Conflict> {
+    let touches = view.buffer.touches.open(key)?;
+    if clocks.is_alone(touches, lane) {
         return None;
     }
-    clocks.conflict(history(&mut touches, &view.buffer), lane, access)
+    clocks.conflict(history(touches, &view.buffer), lane, access)
 }
 
 fn accesses(node: &Node) -> impl Iterator<Item = (&Arc<View>, Kind)> {
@@ -62,7 +64,8 @@ impl Runtime {
         let lane = state.streams[slot as usize].lane;
         if self.options.races == Races::Error {
             for (view, kind) in accesses(node) {
-                if let Some(conflict) = conflict(&state.clocks, lane, view, &describe(node, view, kind)) {
+                let asked = conflict(&state.clocks, &mut state.key, lane, view, &describe(node, view, kind));
+                if let Some(conflict) = asked {
                     let mut diag = self.tell(&conflict);
                     diag.severity = Severity::Error;
                     return Err(diag);
@@ -70,7 +73,8 @@ impl Runtime {
             }
         }
         for (view, kind) in accesses(node) {
-            if let Some(conflict) = access(&mut state.clocks, lane, view, &describe(node, view, kind))
+            let found = access(&mut state.clocks, &mut state.key, lane, view, &describe(node, view, kind));
+            if let Some(conflict) = found
                 && state.reported.is_new(&conflict)
             {
                 (self.warnings.lock())(self.tell(&conflict));
@@ -89,11 +93,11 @@ impl Runtime {
 
     /// The host has waited for whatever wrote these elements.
     pub(super) fn watch_host_read(&self, state: &mut State, view: &View) {
-        let mut touches = view.buffer.touches.lock();
+        let Some(touches) = view.buffer.touches.open(&mut state.key) else { return };
         if touches.history.is_none() {
-            state.clocks.host_read_alone(&touches);
+            state.clocks.host_read_alone(touches);
         } else {
-            state.clocks.host_read(history(&mut touches, &view.buffer), &view.layout, view.dtype.size_bytes());
+            state.clocks.host_read(history(touches, &view.buffer), &view.layout, view.dtype.size_bytes());
         }
     }
 }

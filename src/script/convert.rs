@@ -197,7 +197,15 @@ pub fn type_name(value: &Dynamic) -> String {
         "map" => "a map".into(),
         "()" => "`()`".into(),
         "Fn" => "a function".into(),
-        other => format!("a value of type {other}"),
+        // Types of ours that no name was registered for come with their path.
+        other => match other.rsplit("::").next().unwrap_or(other) {
+            "DeviceValue" => "a device".into(),
+            "DTypeValue" => "a dtype".into(),
+            "StreamValue" => "a stream".into(),
+            "EventValue" => "an event".into(),
+            "SliceValue" => "a slice".into(),
+            other => format!("a value of type {other}"),
+        },
     }
 }
 

@@ -186,6 +186,9 @@ fn set_grad(x: &Tensor, value: &Dynamic) -> Result<()> {
 
 /// One positional argument of `to`: a dtype, a device or a tensor to be like.
 pub fn wanted(host: &Host, value: &Dynamic, found: &mut Wanted) -> Result<()> {
+    if value.is_unit() {
+        return Ok(());
+    }
     if let Some(other) = value.read_lock::<Tensor>() {
         *found = Wanted { dtype: Some(other.dtype()), device: Some(other.device()), ..*found };
         return Ok(());
@@ -216,6 +219,7 @@ pub fn wanted_keywords(host: &Host, map: &Map, found: &mut Wanted) -> Result<()>
     };
     for (name, value) in map {
         match name.as_str() {
+            "dtype" | "device" if value.is_unit() => {}
             "dtype" => found.dtype = Some(convert::dtype(value)?),
             "device" => found.device = Some(convert::device(host, value)?),
             "copy" => found.copy = flag(name, value)?,
@@ -234,8 +238,12 @@ pub fn wanted_keywords(host: &Host, map: &Map, found: &mut Wanted) -> Result<()>
 }
 
 fn movement(module: &mut Natives, host: &Arc<Host>) {
-    for arity in 2..=6 {
+    for arity in 1..=6 {
         method(module, host, "to", arity, |host, context, x, rest| {
+            if rest.is_empty() {
+                let diag = Diag::error(code::MISSING_ARGUMENT, "a device or a dtype is missing");
+                return Err(diag.help("call it as `x.to(\"cuda\")` or `x.to(\"f64\")`"));
+            }
             let mut found = Wanted::default();
             let mut flags = 0;
             for value in rest.iter() {
@@ -263,8 +271,13 @@ fn movement(module: &mut Natives, host: &Arc<Host>) {
                     (None, Err(_)) => found.device = Some(convert::device(host, value)?),
                 }
             }
-            if found.device.is_none() {
-                found.device = Some(host.rt.current_cuda()?);
+            match found.device {
+                None => found.device = Some(host.rt.current_cuda()?),
+                Some(device) if device.is_cuda() => {}
+                Some(_) => {
+                    let diag = Diag::error(code::UNKNOWN_DEVICE, "a CUDA device is wanted, not \"cpu\"");
+                    return Err(diag.help("write `x.cpu()`"));
+                }
             }
             movement::to(&mut host.engine(context), x, found).map(Dynamic::from)
         });

@@ -119,6 +119,16 @@ fn making(module: &mut Natives, host: &Arc<Host>) {
             })
         });
     }
+    for arity in 0..=3 {
+        let shared = host.clone();
+        super::bind::raw(module, "event", arity, move |context, values| -> Native {
+            let context = context.expect("registered with a context");
+            shared.call(&context, |e| {
+                let timing = timing(values)?;
+                Ok(Dynamic::from(EventValue(Arc::new(Event::new(timing, e.origin)))))
+            })
+        });
+    }
     for arity in 0..=1 {
         for (name, default) in [("current_stream", false), ("default_stream", true)] {
             let shared = host.clone();
@@ -132,34 +142,6 @@ fn making(module: &mut Natives, host: &Arc<Host>) {
                 })
             });
         }
-        let shared = host.clone();
-        super::bind::raw(module, "event", arity, move |context, values| -> Native {
-            let context = context.expect("registered with a context");
-            shared.call(&context, |e| {
-                let mut timing = false;
-                if let Some(value) = values.first() {
-                    let Some(map) = value.read_lock::<Map>() else {
-                        crate::fail!(
-                            ARGUMENT_TYPE,
-                            "options such as `#{{timing: true}}` are wanted, not {}",
-                            convert::type_name(value)
-                        );
-                    };
-                    for (name, value) in map.iter() {
-                        match (name.as_str(), value.as_bool()) {
-                            ("timing" | "enable_timing", Ok(on)) => timing = on,
-                            // Blocking waits and sharing between processes make no difference here.
-                            ("blocking" | "interprocess", Ok(_)) => {}
-                            ("timing" | "enable_timing" | "blocking" | "interprocess", Err(_)) => {
-                                crate::fail!(ARGUMENT_TYPE, "`{name}` is a bool, not {}", convert::type_name(value))
-                            }
-                            (other, _) => return Err(convert::unknown_keyword(other, &["timing", "blocking"])),
-                        }
-                    }
-                }
-                Ok(Dynamic::from(EventValue(Arc::new(Event::new(timing, e.origin)))))
-            })
-        });
     }
     let shared = host.clone();
     super::bind::raw(module, "set_stream", 1, move |context, values| -> Native {
@@ -177,6 +159,31 @@ fn making(module: &mut Natives, host: &Arc<Host>) {
             shared.rt.stream_barrier(&streams).map(|()| Dynamic::UNIT)
         })
     });
+}
+
+/// Whether an event takes the time: `event(#{timing: true})`, or by position in PyTorch's order, where blocking waits
+/// and sharing between processes come after it, which make no difference here.
+fn timing(values: &[&mut Dynamic]) -> Result<bool> {
+    let flag = |name: &str, value: &Dynamic| {
+        let text = || format!("`{name}` is a bool, not {}", convert::type_name(value));
+        value.as_bool().map_err(|_| Diag::error(code::ARGUMENT_TYPE, text()))
+    };
+    let mut timing = false;
+    for (value, name) in values.iter().zip(["timing", "blocking", "interprocess"]) {
+        let Some(map) = value.read_lock::<Map>() else {
+            let on = flag(name, value)?;
+            timing |= on && name == "timing";
+            continue;
+        };
+        for (name, value) in map.iter() {
+            match name.as_str() {
+                "timing" | "enable_timing" => timing = flag(name, value)?,
+                "blocking" | "interprocess" | "external" => _ = flag(name, value)?,
+                other => return Err(convert::unknown_keyword(other, &["timing", "blocking"])),
+            }
+        }
+    }
+    Ok(timing)
 }
 
 /// `set_stream(s)`: as in PyTorch, the stream's device becomes the current one, and `()` changes nothing.
@@ -290,7 +297,13 @@ fn properties(module: &mut Natives) {
     });
     typed(module, "get$device", |s: StreamValue| DeviceValue::from(s.0.name.device));
     typed(module, "get$priority", |s: StreamValue| s.0.priority as i64);
-    typed(module, "get$id", |s: StreamValue| s.0.name.number as i64);
+    for name in ["get$id", "get$stream_id"] {
+        typed(module, name, |s: StreamValue| s.0.name.number as i64);
+    }
+    typed(module, "get$device_index", |s: StreamValue| match s.0.name.device {
+        DeviceId::Cuda(index) => index as i64,
+        DeviceId::Cpu => 0,
+    });
     typed(module, "get$device", |e: EventValue| match e.0.moment() {
         Some(moment) => Dynamic::from(DeviceValue::from(moment.name.device)),
         None => Dynamic::UNIT,

@@ -76,7 +76,7 @@ impl Engine {
         result
     }
 
-    fn named<R>(&mut self, name: &'static str, work: impl FnOnce(&mut Engine) -> R) -> R {
+    pub(super) fn named<R>(&mut self, name: &'static str, work: impl FnOnce(&mut Engine) -> R) -> R {
         let outer = self.name;
         if outer.is_empty() {
             self.name = name;

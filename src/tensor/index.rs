@@ -146,7 +146,7 @@ fn check_mask(mask: &[usize], sizes: &[usize], dim: usize) -> Result<()> {
 
 /// A mask as one index tensor for each of its dimensions.
 fn positions(e: &mut Engine, mask: &Tensor) -> Result<Vec<Tensor>> {
-    let found = e.call_row(&masks::NONZERO, args![mask])?;
+    let found = e.named("index", |e| e.call_row(&masks::NONZERO, args![mask]))?;
     (0..mask.ndim()).map(|dim| e.call_row(&view::SELECT, args![&found, 1, dim])).collect()
 }
 

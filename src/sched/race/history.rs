@@ -36,6 +36,8 @@ struct Access {
     origin: Origin,
     op: &'static str,
     region: Region,
+    /// Of the whole buffer, and in conflict with nothing before it.
+    is_settled: bool,
 }
 
 impl Access {
@@ -121,7 +123,7 @@ impl BufferClock {
         let whole = Region::whole(self.bytes);
         let access = |kind, mark: Mark| {
             let Mark { epoch, origin, op } = mark;
-            Access { kind, lane, epoch, origin, op, region: whole.clone() }
+            Access { kind, lane, epoch, origin, op, region: whole.clone(), is_settled: true }
         };
         let marks = [(Kind::Write, self.write.take()), (Kind::Read, self.read.take())];
         for (kind, mark) in marks {
@@ -145,7 +147,7 @@ impl BufferClock {
             };
             let joined = |later: &Access| if same(later) { access.region.join(&later.region) } else { None };
             match kept.iter_mut().find_map(|later| joined(later).map(|region| (later, region))) {
-                Some((later, region)) => later.region = region,
+                Some((later, region)) => (later.region, later.is_settled) = (region, false),
                 None => kept.push(access),
             }
         }
@@ -155,6 +157,28 @@ impl BufferClock {
         }
         self.cleanup_at = (2 * kept.len()).clamp(FIRST_CLEANUP, REMEMBERED) as u32;
         self.rest = kept;
+    }
+
+    /// A stream reads the whole once more, as it did when nothing was in conflict, and nobody has written since: what
+    /// was ordered then is ordered now, and the new read stands for the old one. False for any other read.
+    fn reads_again(&mut self, lane: Lane, access: &Use, epoch: u64) -> bool {
+        if self.owner != Owner::Several {
+            return false;
+        }
+        for at in (0..self.rest.len()).rev() {
+            let known = &mut self.rest[at];
+            match known.kind {
+                Kind::Write => return false,
+                Kind::Read if known.lane == lane.0 && known.is_settled => {
+                    (known.epoch, known.origin, known.op) = (epoch, access.origin, access.op);
+                    // The oldest stay first.
+                    self.rest[at..].rotate_left(1);
+                    return true;
+                }
+                Kind::Read => {}
+            }
+        }
+        false
     }
 
     fn push(&mut self, access: Access, clocks: &Clocks) {
@@ -190,12 +214,16 @@ impl Clocks {
     }
 
     fn access_part(&mut self, buffer: &mut BufferClock, lane: Lane, access: &Use, epoch: u64) -> Option<Conflict> {
-        let region = buffer.region(access);
+        let is_whole = buffer.is_whole(access);
+        if is_whole && access.kind == Kind::Read && buffer.reads_again(lane, access, epoch) {
+            return None;
+        }
+        let region = if is_whole { Region::whole(buffer.bytes) } else { buffer.region(access) };
         if region.is_empty() {
             return None;
         }
         let Use { kind, origin, op, .. } = *access;
-        let new = Access { kind, lane: lane.0, epoch, origin, op, region };
+        let new = Access { kind, lane: lane.0, epoch, origin, op, region, is_settled: is_whole };
         if buffer.owner == Owner::One(lane.0) {
             buffer.push(new, self);
             return None;
@@ -203,6 +231,7 @@ impl Clocks {
         buffer.spread();
         buffer.owner = Owner::Several;
         let conflict = self.find(&buffer.rest, lane, &new);
+        let new = Access { is_settled: is_whole && conflict.is_none(), ..new };
         buffer.rest.retain(|old| {
             let before = (old.lane, old.epoch);
             !(self.is_done(before) || self.is_before(before, lane) && new.covers(old))
@@ -251,7 +280,7 @@ impl Clocks {
             return None;
         }
         let Use { kind, origin, op, .. } = *access;
-        let new = Access { kind, lane: lane.0, epoch: 0, origin, op, region };
+        let new = Access { kind, lane: lane.0, epoch: 0, origin, op, region, is_settled: false };
         buffer.spread();
         self.find(&buffer.rest, lane, &new)
     }

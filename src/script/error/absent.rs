@@ -168,6 +168,10 @@ const TABLE: &[(&str, &[&str])] = &[
         AUTOCAST,
         &["autocast", "is_autocast_enabled", "set_autocast_enabled", "get_autocast_dtype", "set_autocast_dtype"],
     ),
+    (
+        "the driver's handles are not handed out; `s.id` numbers the streams of a device",
+        &["cuda_stream", "cuda_event", "ipc_handle", "event_id"],
+    ),
     ("there is no loss scaling: `f32` and `bf16` have the same range", &["GradScaler", "custom_fwd", "custom_bwd"]),
     (
         DETERMINISM,

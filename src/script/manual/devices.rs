@@ -31,6 +31,8 @@ pub const DEVICES: &[Native] = &[
     entry(Of("e"), "elapsed_time", "elapsed_time(stop)", "Milliseconds between two events made with `timing`.", "", ""),
     entry(Method, "record_stream", "record_stream(stream)", "Keeps the memory of `x` until what the stream has now is done.", "", ""),
     entry(PropertyOf("s"), "id", "id", "The stream's number on its device; 0 is the default one.", "", ""),
+    entry(PropertyOf("s"), "stream_id", "stream_id", "The same as `id`.", "", ""),
+    entry(PropertyOf("s"), "device_index", "device_index", "The index of the stream's device.", "", ""),
     entry(PropertyOf("s"), "priority", "priority", "0, or less for more urgent.", "", ""),
     entry(PropertyOf("e"), "timing", "timing", "Whether the event takes the time.", "", ""),
 ];
