@@ -298,7 +298,12 @@ impl Runtime {
     /// The event stands for what is queued on the stream now.
     pub fn record_event(&self, event: &Event, stream: &StreamHandle) -> Result<()> {
         self.check_own(stream)?;
-        let moment = self.moment(&mut self.state.lock(), stream.slot, event.timing);
+        let mut state = self.state.lock();
+        let moment = self.moment(&mut state, stream.slot, event.timing);
+        if self.options.blocking {
+            self.wait_point(&mut state, moment.point)?;
+        }
+        drop(state);
         *event.moment.lock() = Some(Arc::new(moment));
         Ok(())
     }
