@@ -50,6 +50,7 @@ pub mod progress;
 pub mod properties;
 pub mod questions;
 pub mod raise;
+pub mod reach;
 pub mod register;
 pub mod scalars;
 pub mod session;

@@ -4,6 +4,7 @@
 use super::error;
 use super::host::Host;
 use super::raise::{raise, site_of};
+use super::reach::{self, File, Reached};
 use super::signature::{self, Signature};
 use super::source::SourceKind;
 use super::source::scope::{EXPORTED, written};
@@ -18,9 +19,6 @@ use rhai::{
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// A file of the standard library: path below `std/`, text.
-type File = (&'static str, &'static str);
 
 /// The standard library, shipped in the binary: each module with its files.
 pub const STD: &[(&str, &[File])] = &[
@@ -60,11 +58,32 @@ pub struct Modules {
     pub roots: Vec<PathBuf>,
     /// Texts that a host program gave.
     pub memory: BTreeMap<String, String>,
-    loaded: BTreeMap<String, Shared<Module>>,
+    loaded: BTreeMap<String, Loaded>,
+    /// Nothing comes after the script that runs: of the library, only what its text can reach is read.
+    pub one_script: bool,
     /// How many may be loaded.
     most: usize,
     /// Names that are being loaded, outermost first.
     loading: Vec<String>,
+}
+
+/// A module, and what it was made of.
+struct Loaded {
+    module: Shared<Module>,
+    /// `None`: everything.
+    reached: Option<Reached>,
+    /// Sources that there were when that was found.
+    sources: usize,
+}
+
+impl Loaded {
+    fn has(&self, wanted: &Option<Reached>) -> bool {
+        match (&self.reached, wanted) {
+            (None, _) => true,
+            (Some(have), Some(wanted)) => wanted.is_subset(have),
+            (Some(_), None) => false,
+        }
+    }
 }
 
 impl Modules {
@@ -97,19 +116,23 @@ struct Found {
     key: String,
     files: Vec<(String, String)>,
     kind: SourceKind,
+    /// For a module of the library: the functions that are read, if not all.
+    reached: Option<Reached>,
 }
 
 impl Found {
     fn user(key: String, name: String, text: String) -> Found {
-        Found { key, files: vec![(name, text)], kind: SourceKind::File }
+        Found { key, files: vec![(name, text)], kind: SourceKind::File, reached: None }
     }
 }
 
 impl Resolver {
     fn find(&self, path: &str, origin: Origin) -> Result<Found, Box<Diag>> {
         if let Some((name, files)) = STD.iter().find(|(name, _)| *name == path) {
-            let files = files.iter().map(|(file, text)| (format!("std/{file}"), text.to_string())).collect();
-            return Ok(Found { key: format!("std:{name}"), files, kind: SourceKind::Std });
+            let reached = self.reached(files);
+            let text = |text: &'static str| reached.as_ref().map_or(text.to_string(), |names| reach::cut(text, names));
+            let files = files.iter().map(|(file, all)| (format!("std/{file}"), text(all))).collect();
+            return Ok(Found { key: format!("std:{name}"), files, kind: SourceKind::Std, reached });
         }
         let modules = self.modules.lock();
         if let Some(text) = modules.memory.get(path) {
@@ -136,6 +159,23 @@ impl Resolver {
             }
             None => diag.help("modules are those of the standard library, and files `NAME.rhai` beside the script"),
         })
+    }
+
+    /// What the users' sources can reach in a module of the library; `None` for everything.
+    fn reached(&self, files: &[File]) -> Option<Reached> {
+        if !self.modules.lock().one_script {
+            return None;
+        }
+        let sources = self.host.sources.read();
+        reach::reached(files, sources.iter().filter(|source| !source.is_std()).map(|source| &*source.text))
+    }
+
+    /// A module of the library that is loaded and has all that the sources of now need, without looking for it.
+    fn at_hand(&self, path: &str) -> Option<Shared<Module>> {
+        let sources = self.host.sources.read().count();
+        let modules = self.modules.lock();
+        let loaded = modules.loaded.get(&format!("std:{path}"))?;
+        (loaded.reached.is_none() || loaded.sources == sources).then(|| loaded.module.clone())
     }
 
     fn load(&self, engine: &Engine, found: &Found, at: Position) -> Result<Shared<Module>, Box<EvalAltResult>> {
@@ -234,12 +274,19 @@ impl ModuleResolver for Resolver {
         path: &str,
         at: Position,
     ) -> Result<Shared<Module>, Box<EvalAltResult>> {
+        if let Some(module) = self.at_hand(path) {
+            return Ok(module);
+        }
         let found = self.find(path, Origin::at(site_of(at))).map_err(|diag| raise(diag, at))?;
-        if let Some(module) = self.modules.lock().loaded.get(&found.key) {
-            return Ok(module.clone());
+        if let Some(loaded) = self.modules.lock().loaded.get(&found.key)
+            && loaded.has(&found.reached)
+        {
+            return Ok(loaded.module.clone());
         }
         let module = self.load(engine, &found, at)?;
-        self.modules.lock().loaded.insert(found.key, module.clone());
+        let sources = self.host.sources.read().count();
+        let loaded = Loaded { module: module.clone(), reached: found.reached, sources };
+        self.modules.lock().loaded.insert(found.key, loaded);
         Ok(module)
     }
 }

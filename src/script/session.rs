@@ -142,6 +142,12 @@ impl Session {
         self.run(SourceKind::File, &path.display().to_string(), &text).map(drop)
     }
 
+    /// Promises that one script is run and nothing after it: of the library only what that script can reach is read.
+    #[doc(hidden)]
+    pub fn runs_one_script(&mut self) {
+        self.modules.lock().one_script = true;
+    }
+
     /// Runs a text to its end, then waits for what it queued. Messages call it by `name`. Its functions, imports,
     /// constants and variables stay for later texts and calls.
     ///

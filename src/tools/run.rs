@@ -76,6 +76,7 @@ pub fn run(file: &Path, words: Vec<String>, settings: &Settings) -> u8 {
     let work = || -> Result<(), Error> {
         let mut session = builder(settings).arguments(words).build()?;
         session.set_terminal(super::terminal::of_stdout());
+        session.runs_one_script();
         interruptible(session.interrupt_handle());
         let ran = session.run_file(file);
         let told = if settings.profile { profile::finish(&session, settings.trace_file.as_deref()) } else { Ok(()) };

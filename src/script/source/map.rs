@@ -171,6 +171,16 @@ impl SourceMap {
         SourceMap::default()
     }
 
+    /// All sources, in order of their lines.
+    pub fn iter(&self) -> impl Iterator<Item = &Source> {
+        self.sources.iter().map(|source| &**source)
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.sources.len()
+    }
+
     /// Registers a text, rewrites it, and gives it lines. `is_native` tells which functions, methods and
     /// `ns::name`s never run script code, `names` whose functions are whose.
     ///
