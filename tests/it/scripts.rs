@@ -22,7 +22,11 @@ pub fn run(builder: Builder, name: &str, text: &str) -> Ran {
         text.push_str(line);
         text.push('\n');
     });
-    let result = builder.build().and_then(|mut session| session.run_str(name, text));
+    let result = builder.build().and_then(|mut session| {
+        // As the program does.
+        session.runs_one_script();
+        session.run_str(name, text)
+    });
     let printed = printed.lock().expect("no test panics while printing").clone();
     Ran { printed, result }
 }
