@@ -5,5 +5,6 @@
 static HEAP: tscript::device::heap::Heap = tscript::device::heap::Heap;
 
 fn main() -> std::process::ExitCode {
+    tscript::device::heap::one_pool();
     tscript::tools::main()
 }

@@ -20,6 +20,10 @@ const CLASSES: usize = LARGEST / STEP;
 /// Bound: bytes of free blocks that a list keeps: what a full window frees of one size.
 const KEPT_BYTES: usize = 512 << 10;
 
+/// What the system's heap grows by.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const GROWTH_BYTES: libc::c_int = 512 << 10;
+
 /// The heap.
 pub struct Heap;
 
@@ -64,6 +68,18 @@ pub fn keep_here() {
             list.room.set((KEPT_BYTES / ((class + 1) * STEP)) as u32);
         }
     });
+}
+
+/// One pool of memory for all threads of a program whose work is on one thread; to be called before there are others.
+/// Cost: glibc gives a second thread a pool of its own, which grows by a page and a system call at a time; 600 calls before
+/// a script begins.
+pub fn one_pool() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: numbers that the C library checks.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
+        libc::mallopt(libc::M_TOP_PAD, GROWTH_BYTES);
+    }
 }
 
 /// The class of a small block.

@@ -5,6 +5,7 @@ use crate::base::dtype::DType;
 use crate::base::layout::{Shape, Strides, contiguous_strides};
 use parking_lot::Mutex;
 use std::ops::Range;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A strided window on raw memory. The pointer already includes the offset; strides count elements.
@@ -140,22 +141,36 @@ impl Faults {
 
 /// The threads that kernels may use.
 pub struct Threads {
-    pool: Option<rayon::ThreadPool>,
+    workers: Option<Workers>,
+}
+
+/// A pool that is started when something is first shared out: many scripts never do.
+struct Workers {
+    count: usize,
+    pool: OnceLock<Option<rayon::ThreadPool>>,
 }
 
 impl Threads {
     /// Only the calling thread.
-    pub const ONE: Threads = Threads { pool: None };
+    pub const ONE: Threads = Threads { workers: None };
 
     /// A pool of `count` workers; one means the calling thread alone.
     pub fn new(count: usize) -> Threads {
-        let build =
-            || rayon::ThreadPoolBuilder::new().num_threads(count).thread_name(|i| format!("tscript-cpu-{i}")).build();
-        Threads { pool: if count > 1 { build().ok() } else { None } }
+        Threads { workers: (count > 1).then(|| Workers { count, pool: OnceLock::new() }) }
     }
 
     pub fn count(&self) -> usize {
-        self.pool.as_ref().map_or(1, |pool| pool.current_num_threads())
+        self.workers.as_ref().map_or(1, |workers| workers.count)
+    }
+
+    /// `None` also when threads cannot be had: the calling thread then does everything.
+    fn pool(&self) -> Option<&rayon::ThreadPool> {
+        let workers = self.workers.as_ref()?;
+        let build = || {
+            let name = |i| format!("tscript-cpu-{i}");
+            rayon::ThreadPoolBuilder::new().num_threads(workers.count).thread_name(name).build().ok()
+        };
+        workers.pool.get_or_init(build).as_ref()
     }
 
     /// Calls `work` on disjoint ranges that cover `0..n`, each of at least `grain` items (a range's start is
@@ -164,16 +179,17 @@ impl Threads {
     pub fn split(&self, n: usize, grain: usize, work: impl Fn(Range<usize>) + Sync) {
         // One body for both branches, or it would be compiled twice.
         let work: &(dyn Fn(Range<usize>) + Sync) = &work;
-        match &self.pool {
-            Some(pool) if n > grain.max(1) => split_in(pool, n, grain.max(1), work),
-            _ if n > 0 => work(0..n),
-            _ => {}
+        let pool = if n > grain.max(1) { self.pool() } else { None };
+        match pool {
+            Some(pool) => split_in(pool, n, grain.max(1), work),
+            None if n > 0 => work(0..n),
+            None => {}
         }
     }
 
     /// Runs `work` inside the pool, so that libraries built on rayon use its threads.
     pub fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        match &self.pool {
+        match self.pool() {
             Some(pool) => pool.install(work),
             None => work(),
         }
