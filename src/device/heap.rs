@@ -20,10 +20,6 @@ const CLASSES: usize = LARGEST / STEP;
 /// Bound: bytes of free blocks that a list keeps: what a full window frees of one size.
 const KEPT_BYTES: usize = 512 << 10;
 
-/// What the system's heap grows by.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-const GROWTH_BYTES: libc::c_int = 512 << 10;
-
 /// The heap.
 pub struct Heap;
 
@@ -75,10 +71,10 @@ pub fn keep_here() {
 /// a script begins.
 pub fn one_pool() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: numbers that the C library checks.
+    // Not: `M_TOP_PAD`, which would also keep the C library from learning which sizes come again.
+    // SAFETY: a number that the C library checks.
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, 1);
-        libc::mallopt(libc::M_TOP_PAD, GROWTH_BYTES);
     }
 }
 
