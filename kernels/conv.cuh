@@ -135,10 +135,3 @@ TS_KERNEL void __launch_bounds__(256) ts_conv_weight(const __grid_constant__ Arg
     sum = ts_all_lanes(sum, 256, ts_add_op());
     if (threadIdx.x == 0) g.y[i] = ts_down<T>(sum);
 }
-
-// y[image][channel][..] += w[channel]; `in` are the planes, `channels` all channels.
-TS_KERNEL void __launch_bounds__(256) ts_bias(const __grid_constant__ Args g) {
-    const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x, plane = ts_volume(g.in);
-    if (i >= g.batch * g.channels * plane) return;
-    g.y[i] = ts_down<T>(ts_up(g.y[i]) + ts_up(g.w[i / plane % g.channels]));
-}

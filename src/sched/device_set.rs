@@ -8,6 +8,7 @@ use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::device::cache::RawMemory;
 use crate::device::cuda::blas::{Blas, Outcome, Product, WORKSPACE_BYTES, Workspace};
+use crate::device::cuda::dnn::{Addresses, Convolution, Dnn, Run};
 use crate::device::cuda::memory::{DeviceMemory, PinnedMemory};
 use crate::device::cuda::replay::{Products, Replay};
 use crate::device::cuda::staging::Staging;
@@ -75,6 +76,8 @@ pub struct CudaDevice {
     pub context: &'static Context,
     /// Outer none: not asked for yet. Inner none: the library is not there.
     pub blas: Mutex<Option<Option<Blas>>>,
+    /// As `blas`.
+    dnn: Mutex<Option<Option<Dnn>>>,
     pub slots: Mutex<SlotPool>,
     /// Times for a trace; none before the first is wanted.
     pub stopwatch: Mutex<Option<Stopwatch>>,
@@ -94,6 +97,7 @@ impl CudaDevice {
         CudaDevice {
             context,
             blas: Mutex::new(None),
+            dnn: Mutex::new(None),
             slots: Mutex::new(SlotPool::new(context)),
             stopwatch: Mutex::new(None),
             window: Mutex::default(),
@@ -104,7 +108,7 @@ impl CudaDevice {
         }
     }
 
-    /// Whether products of f32 may round their factors for the tensor cores.
+    /// Whether products and convolutions of f32 may round their factors for the tensor cores.
     pub fn tf32(&self) -> bool {
         self.tf32.load(Ordering::Relaxed)
     }
@@ -162,6 +166,19 @@ impl CudaDevice {
         blas.matmul(product, stream, workspace)
     }
 
+    /// Works with the vendor's library of convolutions; none where there is none, or it cannot be used.
+    fn with_dnn<R>(&self, work: impl FnOnce(&mut Dnn) -> Result<R, DriverError>) -> Result<Option<R>, DriverError> {
+        let mut dnn = self.dnn.lock();
+        // Our own kernels do without a library that is broken.
+        let open = || Dnn::open(self.context).ok().flatten();
+        dnn.get_or_insert_with(open).as_mut().map(work).transpose()
+    }
+
+    /// Bytes of scratch memory that the vendor's library wants for a convolution; none where it does not do it.
+    pub fn convolution_scratch(&self, convolution: &Convolution, at: &Addresses) -> Result<Option<usize>, DriverError> {
+        Ok(self.with_dnn(|dnn| dnn.scratch(convolution, at))?.flatten())
+    }
+
     /// Scratch memory for the products of one stream; 0 where there is none to be had.
     pub fn workspace(&self, slot: u32, bytes: usize) -> u64 {
         let take = || DeviceMemory::new(self.context).reserve(bytes).unwrap_or(0);
@@ -169,7 +186,7 @@ impl CudaDevice {
     }
 }
 
-/// Products on a stream of a device.
+/// Products and convolutions on a stream of a device.
 pub struct ByLibrary<'a> {
     device: &'a CudaDevice,
     slot: u32,
@@ -178,6 +195,10 @@ pub struct ByLibrary<'a> {
 impl Products for ByLibrary<'_> {
     fn queue(&mut self, product: &Product, stream: &Stream) -> Result<Outcome, DriverError> {
         self.device.multiply(self.slot, product, stream)
+    }
+
+    fn convolve(&mut self, run: &Run, stream: &Stream) -> Result<Outcome, DriverError> {
+        Ok(self.device.with_dnn(|dnn| dnn.convolve(run, stream))?.unwrap_or(Outcome::Unsupported))
     }
 }
 

@@ -2,16 +2,15 @@
 
 use super::device_set::{CudaDevice, Gpu as Memories};
 use super::touch::{self, Span};
-use crate::base::dtype::DType;
+use super::vendor;
 use crate::device::cache::{RawMemory, StreamPoint};
-use crate::device::cuda::blas::{self, Element, Factor, Outcome, Precision, Product, Target};
+use crate::device::cuda::blas::{Outcome, Workspace};
+use crate::device::cuda::dnn::Run;
 use crate::device::cuda::memory::{DeviceMemory, Mapped};
 use crate::device::cuda::replay;
 use crate::device::cuda::{Context, DriverError, KernelError, Shape, Stream, Text};
 use crate::kernel::abi::{Call, Fault, Faults, HostFn, RawView};
-use crate::kernel::cuda::{
-    Activation, FaultSlot, Gpu, GpuError, HEADERS, Launch, MatmulCall, Matrix, OPTIONS, Param, Source,
-};
+use crate::kernel::cuda::{ConvCall, FaultSlot, Gpu, GpuError, HEADERS, Launch, MatmulCall, OPTIONS, Param, Source};
 use crate::kernel::program::Program;
 use smallvec::SmallVec;
 use std::sync::LazyLock;
@@ -161,10 +160,24 @@ impl Gpu for Lane<'_> {
     }
 
     fn matmul(&mut self, product: &MatmulCall) -> Result<bool, GpuError> {
-        let Some(product) = describe(product, self.device.tf32()) else { return Ok(false) };
+        let Some(product) = vendor::product(product, self.device.tf32()) else { return Ok(false) };
         let told = self.device.tell(|replay, products| replay.product(&product, products));
         let outcome = told.map_err(device_error)?;
         Ok(outcome == Outcome::Queued)
+    }
+
+    fn convolve(&mut self, convolution: &ConvCall) -> Result<bool, GpuError> {
+        let Some((convolution, at)) = vendor::convolution(convolution, self.device.tf32()) else { return Ok(false) };
+        let wanted = match self.device.tell(|replay, _| replay.expected_scratch(&convolution, &at)) {
+            None => self.device.convolution_scratch(&convolution, &at).map_err(device_error)?,
+            known => known,
+        };
+        let Some(bytes) = wanted else { return Ok(false) };
+        // Without the memory, ways that want less are ours.
+        let Ok(scratch) = self.scratch(bytes) else { return Ok(false) };
+        let run = Run { convolution, at, workspace: Workspace { address: scratch as u64, bytes } };
+        let told = self.device.tell(|replay, products| replay.convolution(&run, products));
+        Ok(told.map_err(device_error)? == Outcome::Queued)
     }
 
     fn multiprocessors(&self) -> u32 {
@@ -184,57 +197,6 @@ impl Gpu for Lane<'_> {
         self.taken.push((slot, self.owners[node]));
         Ok(address)
     }
-}
-
-/// A product as the library takes it; none when it does not.
-fn describe(call: &MatmulCall, tf32: bool) -> Option<Product> {
-    let element_of = |dtype| match dtype {
-        DType::F16 => Some(Element::F16),
-        DType::BF16 => Some(Element::Bf16),
-        DType::F32 => Some(Element::F32),
-        DType::F64 => Some(Element::F64),
-        _ => None,
-    };
-    let (element, result) = (element_of(call.dtype)?, element_of(call.result)?);
-    let (m, n, k) = (call.m as u64, call.n as u64, call.k as u64);
-    let factor = |matrix: &Matrix, rows, columns| {
-        Factor::of_strides(matrix.ptr as u64, (rows, columns), [matrix.row, matrix.column, matrix.batch])
-    };
-    let dense = (call.c.column == 1 || n == 1) && call.c.row >= 0 && call.c.batch >= 0;
-    let c = Target {
-        address: call.c.ptr as u64,
-        row_stride: if m == 1 { n } else { call.c.row as u64 },
-        batch_stride: call.c.batch as u64,
-    };
-    let bias = !call.epilogue.bias.is_null();
-    let epilogue = match (call.epilogue.activation, bias) {
-        (Activation::None, false) => blas::Epilogue::None,
-        (Activation::None, true) => blas::Epilogue::Bias,
-        (Activation::Relu, false) => blas::Epilogue::Relu,
-        (Activation::Relu, true) => blas::Epilogue::ReluBias,
-        (Activation::Gelu, false) => blas::Epilogue::Gelu,
-        (Activation::Gelu, true) => blas::Epilogue::GeluBias,
-    };
-    if !dense {
-        return None;
-    }
-    Some(Product {
-        m,
-        n,
-        k,
-        batch: u32::try_from(call.batch).ok()?,
-        element,
-        result,
-        precision: if tf32 { Precision::Tf32 } else { Precision::Full },
-        a: factor(&call.a, m, k)?,
-        b: factor(&call.b, k, n)?,
-        c,
-        alpha: 1.0,
-        beta: call.beta as f64,
-        epilogue,
-        bias: call.epilogue.bias as u64,
-        auxiliary: Target::default(),
-    })
 }
 
 /// Host copies of a GPU's memory, one for each distinct span.

@@ -29,4 +29,5 @@ pub mod touch;
 pub mod trace;
 pub mod trail;
 pub mod transfer;
+mod vendor;
 pub mod watch;

@@ -9,6 +9,9 @@ use super::scripts::{folder, program};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// What cuDNN is made of: without one of them it is not used.
+const PARTS: &[&str] = &["libcudnn_graph.so.9", "libcudnn_heuristic.so.9", "libcudnn_engines_precompiled.so.9"];
+
 /// A folder with the driver, under the names that the program looks for.
 fn driver(name: &str) -> Option<PathBuf> {
     HostGpu::open()?;
@@ -22,7 +25,9 @@ fn driver(name: &str) -> Option<PathBuf> {
         .output()
         .expect("g++ runs");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    std::os::unix::fs::symlink("libcuda.so", made.join("libcublasLt.so")).expect("a second name");
+    for other in ["libcublasLt.so", "libcudnn.so.9"].iter().chain(PARTS) {
+        std::os::unix::fs::symlink("libcuda.so", made.join(other)).expect("a second name");
+    }
     Some(made)
 }
 
@@ -113,5 +118,51 @@ fn further_gpus_are_left_alone_until_something_is_put_there() {
         opened("let x = ones([4], #{device: \"cuda:0\"}).to(\"cuda:1\"); synchronize(); cuda::empty_cache();"),
         2
     );
+    std::fs::remove_dir_all(driver).expect("the folder is ours");
+}
+
+/// A convolution before others, of one tap, in groups, transposed, and of a shape that the library has no way for.
+const CONVOLUTIONS: &str = r#"
+import "nn" as nn;
+import "optim" as optim;
+set_default_device("cuda");
+manual_seed(0);
+let model = nn::sequential([nn::conv2d(3, 8, 3), nn::relu(), nn::conv2d(8, 8, 3, #{groups: 4}), nn::conv2d(8, 4, 1),
+    nn::conv_transpose2d(4, 2, 2, #{stride: 2})]).cuda();
+let opt = optim::sgd(model.parameters(), #{lr: 0.01});
+let x = randn([2, 3, 9, 9]);
+for i in 0..30 {
+    opt.zero_grad();
+    model.forward(x).sum().backward();
+    opt.step();
+}
+synchronize();
+print(cuda::memory_allocated());
+"#;
+
+#[test]
+fn convolutions_go_to_the_library_where_it_has_a_way() {
+    let Some(driver) = driver("convolutions") else { return };
+    let kinds = |log: &[String]| {
+        let of = |kind: &str| log.iter().filter(|line| line.starts_with(kind)).count();
+        [of("convolution "), of("ts_unfold "), of("ts_conv")]
+    };
+    let no_graphs = ("TSCRIPT_CUDA_GRAPHS", "0");
+    let (with, said) = ask(&driver, CONVOLUTIONS, &[]);
+    let (one_by_one, also) = ask(&driver, CONVOLUTIONS, &[no_graphs]);
+    assert_eq!((&said, &with[..with.len() - 1]), (&also, &one_by_one[..one_by_one.len() - 1]));
+    assert!(counts(&with)[1] > 10, "graphs with convolutions in them: {:?}", counts(&with));
+    // Forward all but that of one tap, gradients by weight all, by input all but the first.
+    assert_eq!(kinds(&with), [30 * (3 + 4 + 3), 0, 0]);
+    // The image of the first layer has rows of 9.
+    let (some, also) = ask(&driver, CONVOLUTIONS, &[("DRIVER_REFUSES", "9")]);
+    assert_eq!((kinds(&some), &said), ([30 * (2 + 3 + 3), 30 * 2, 0], &also));
+    let (plain, also) = ask(&driver, CONVOLUTIONS, &[("DRIVER_REFUSES", "9"), no_graphs]);
+    assert_eq!((&said, &some[..some.len() - 1]), (&also, &plain[..plain.len() - 1]));
+    let (hidden, also) = ask(&driver, CONVOLUTIONS, &[("TSCRIPT_TEST_HIDE", "Dnn")]);
+    assert!(kinds(&hidden)[0] == 0 && kinds(&hidden)[1] > 0 && said == also);
+    // Half of the library is none.
+    std::fs::remove_file(driver.join(PARTS[1])).expect("a name");
+    assert_eq!(kinds(&ask(&driver, CONVOLUTIONS, &[]).0), kinds(&hidden));
     std::fs::remove_dir_all(driver).expect("the folder is ours");
 }

@@ -3,7 +3,7 @@
 
 use super::driver::{Facts, Missing, open};
 use super::library::Library;
-use super::{blas, nvrtc};
+use super::{blas, dnn, nvrtc};
 use std::path::PathBuf;
 
 /// All of it.
@@ -54,6 +54,12 @@ pub fn inventory() -> Inventory {
             purpose: "matrix products",
             found: packed(Library::BlasLt, c"cublasLtGetVersion"),
             remedy: blas::REMEDY,
+        },
+        Found {
+            name: "cuDNN",
+            purpose: "convolutions",
+            found: packed(Library::Dnn, c"cudnnGetVersion"),
+            remedy: dnn::REMEDY,
         },
         Found {
             name: "NCCL",
@@ -125,7 +131,7 @@ mod tests {
     #[test]
     fn every_machine_has_an_inventory() {
         let inventory = inventory();
-        assert_eq!(inventory.libraries.len(), 3);
+        assert_eq!(inventory.libraries.len(), 4);
         assert!(inventory.libraries.iter().all(|library| !library.remedy.is_empty()));
         if let Ok(driver) = inventory.driver {
             assert!(!driver.gpus.is_empty());

@@ -14,6 +14,7 @@ pub enum Library {
     Driver,
     Nvrtc,
     BlasLt,
+    Dnn,
     Nccl,
 }
 
@@ -49,8 +50,14 @@ impl Library {
     /// The library, loaded at the first call. `None`: it is nowhere to be found.
     /// Cost: cuBLASLt takes 60 to 150 ms, NVRTC 15, the others 1, since they are moved to their addresses.
     pub fn load(self) -> Option<&'static Loaded> {
-        static LOADED: [OnceLock<Option<Loaded>>; 4] = [const { OnceLock::new() }; 4];
-        LOADED[self as usize].get_or_init(|| system::load(self)).as_ref()
+        static LOADED: [OnceLock<Option<Loaded>>; 5] = [const { OnceLock::new() }; 5];
+        let found = || if self.is_hidden() { None } else { system::load(self) };
+        LOADED[self as usize].get_or_init(found).as_ref()
+    }
+
+    /// For tests of what is done without a library: `TSCRIPT_TEST_HIDE` names those that count as missing.
+    fn is_hidden(self) -> bool {
+        std::env::var("TSCRIPT_TEST_HIDE").is_ok_and(|names| names.split(',').any(|name| name == format!("{self:?}")))
     }
 
     /// The names that the loader is asked for, in cudarc's order: it must find the same file.
@@ -60,6 +67,7 @@ impl Library {
             Library::Driver => cudarc::get_lib_name_candidates("cuda"),
             Library::Nvrtc => cudarc::get_lib_name_candidates("nvrtc"),
             Library::BlasLt => cudarc::get_lib_name_candidates("cublasLt"),
+            Library::Dnn => vec!["libcudnn.so.9".into()],
             Library::Nccl => vec!["libnccl.so.2".into()],
         }
     }
@@ -72,6 +80,7 @@ impl Library {
             Library::Driver => &[],
             Library::Nvrtc => &["libnvrtc.so.13", "libnvrtc.so.12"],
             Library::BlasLt => &["libcublasLt.so.13", "libcublasLt.so.12"],
+            Library::Dnn => &["libcudnn.so.9"],
             Library::Nccl => &["libnccl.so.2"],
         }
     }
@@ -83,7 +92,26 @@ impl Library {
             Library::Driver => c"cuInit",
             Library::Nvrtc => c"nvrtcVersion",
             Library::BlasLt => c"cublasLtGetVersion",
+            Library::Dnn => c"cudnnGetVersion",
             Library::Nccl => c"ncclGetVersion",
+        }
+    }
+
+    /// The names of the files that the library opens by itself, later; it ends the process where one is missing.
+    #[cfg(unix)]
+    fn parts(self) -> &'static [&'static str] {
+        match self {
+            Library::Dnn => &["libcudnn_graph.so.9", "libcudnn_heuristic.so.9", "libcudnn_engines_precompiled.so.9"],
+            _ => &[],
+        }
+    }
+
+    /// What the library would look for by name, and may not find where we do.
+    #[cfg(unix)]
+    fn needs(self) -> &'static [Library] {
+        match self {
+            Library::Dnn => &[Library::BlasLt, Library::Nvrtc],
+            _ => &[],
         }
     }
 }
@@ -105,6 +133,10 @@ mod system {
         if library == Library::Driver && DRIVER.iter().all(|name| open(OsStr::new(name)).is_none()) {
             return None;
         }
+        // Once they are loaded their names are known.
+        for other in library.needs() {
+            other.load();
+        }
         let named = library.names().into_iter().find_map(|name| open(OsStr::new(&name)));
         let handle = named.or_else(|| {
             let files = library.files();
@@ -114,7 +146,10 @@ mod system {
             let folders = folders();
             files.iter().find_map(|file| folders.iter().find_map(|folder| open_file(&folder.join(file))))
         })?;
-        Some(Loaded { handle, path: path(handle, library.landmark()) })
+        let path = path(handle, library.landmark());
+        let beside = |part: &&str| path.as_ref().and_then(|path| open(path.with_file_name(part).as_os_str()));
+        let whole = library.parts().iter().all(|part| beside(part).or_else(|| open(OsStr::new(part))).is_some());
+        whole.then_some(Loaded { handle, path })
     }
 
     pub fn symbol(handle: *mut c_void, name: &CStr) -> Option<*mut c_void> {
@@ -217,7 +252,7 @@ mod system {
                 Library::Driver => cudarc::driver::sys::is_culib_present(),
                 Library::Nvrtc => cudarc::nvrtc::sys::is_culib_present(),
                 Library::BlasLt => cudarc::cublaslt::sys::is_culib_present(),
-                Library::Nccl => false,
+                Library::Dnn | Library::Nccl => false,
             }
         };
         present.then_some(Loaded { handle: library as usize as *mut c_void, path: None })

@@ -12,6 +12,7 @@ pub mod blas;
 pub mod cache;
 pub mod context;
 pub mod copy;
+pub mod dnn;
 pub mod driver;
 pub mod error;
 pub mod event;

@@ -10,6 +10,7 @@
 //! more (H100). So a graph is worth it also where all parameters change.
 
 use super::blas::{Outcome, Product};
+use super::dnn::{Addresses, Convolution, Run};
 use super::error::DriverError;
 use super::graph::{Graph, Node};
 use super::launch::Shape;
@@ -57,12 +58,15 @@ enum Command {
     Product(Product),
     /// A product that the library did not take.
     Declined(Product),
+    Convolution(Box<Run>),
 }
 
-/// What is needed besides a stream.
+/// What is needed besides a stream: the vendor's libraries.
 pub trait Products {
     /// Queues a product.
     fn queue(&mut self, product: &Product, stream: &Stream) -> Result<Outcome, DriverError>;
+    /// Queues a convolution.
+    fn convolve(&mut self, run: &Run, stream: &Stream) -> Result<Outcome, DriverError>;
 }
 
 /// The commands of one place, and their graph when there is one.
@@ -120,6 +124,16 @@ impl Replay {
     pub fn expected(&self, key: u128, entry: &str) -> Option<&'static Function> {
         match self.commands.get(self.at) {
             Some(Command::Kernel { function, .. }) if function.is(key, entry) => Some(function),
+            _ => None,
+        }
+    }
+
+    /// The scratch memory of the convolution that comes next, if it came here the last time: nobody need ask for it.
+    pub fn expected_scratch(&self, convolution: &Convolution, at: &Addresses) -> Option<usize> {
+        match self.commands.get(self.at) {
+            Some(Command::Convolution(run)) if run.at == *at && run.convolution == *convolution => {
+                Some(run.workspace.bytes)
+            }
             _ => None,
         }
     }
@@ -239,6 +253,23 @@ impl Replay {
             Outcome::Unsupported => Command::Declined(*product),
         });
         self.at += 1;
+        Ok(outcome)
+    }
+
+    /// A convolution comes next, for which the library has a way. Told only if it is taken.
+    pub fn convolution(&mut self, run: &Run, products: &mut dyn Products) -> Result<Outcome, DriverError> {
+        match self.commands.get(self.at) {
+            Some(Command::Convolution(known)) if **known == *run => {
+                return self.pass(products).map(|()| Outcome::Queued);
+            }
+            None if !self.following => {}
+            _ => self.diverge(products)?,
+        }
+        let outcome = products.convolve(run, &*self.stream()?)?;
+        if outcome == Outcome::Queued {
+            self.add(Command::Convolution(Box::new(*run)));
+            self.at += 1;
+        }
         Ok(outcome)
     }
 
@@ -385,6 +416,12 @@ impl Command {
                 Outcome::Unsupported => Err(DriverError::refused("cublasLtMatmul", "a product that was taken before")),
             },
             Command::Declined(_) => Ok(()),
+            Command::Convolution(run) => match products.convolve(run, stream)? {
+                Outcome::Queued => Ok(()),
+                Outcome::Unsupported => {
+                    Err(DriverError::refused("cudnnBackendExecute", "a convolution that was taken before"))
+                }
+            },
         }
     }
 }

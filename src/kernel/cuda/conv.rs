@@ -1,10 +1,11 @@
-//! Launches beside `kernel/cpu/conv`: unfolded columns and a matrix product; directly where there are groups.
+//! Launches beside `kernel/cpu/conv`: by the vendor's library where it takes them, else unfolded columns and a matrix
+//! product, or directly where there are groups. A convolution of one tap is a product of its own.
 
-use super::dense::{Output, copy_view, fill, input, scratch};
+use super::dense::{Output, add, copy_view, fill, input, scratch};
 use super::family::{Value, source};
 use super::matmul::{PLAIN, product};
 use super::rows::{each, launch};
-use super::{Gpu, GpuError, Source};
+use super::{ConvCall, ConvPart, Gpu, GpuError, Source};
 use crate::base::dtype::{DType, Scalar};
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cpu::attributes;
@@ -69,8 +70,8 @@ impl Geometry {
     }
 
     /// Are the columns the input itself?
-    fn is_pointwise(&self) -> bool {
-        self.taps() == 1 && self.stride == [1; 3] && self.padding == [0; 3]
+    fn is_product(&self) -> bool {
+        self.groups == 1 && self.taps() == 1 && self.stride == [1; 3] && self.padding == [0; 3]
     }
 
     fn words(&self, x: *mut u8, w: *mut u8, y: *mut u8, first: usize, images: usize) -> [u64; 27] {
@@ -114,25 +115,32 @@ fn unfold(g: &Geometry, x: &RawView, first: usize, images: usize, to: &RawView, 
     launch(text(x.dtype), "ts_unfold", (blocks, g.depth().min(65_535)), 256, &words, gpu)
 }
 
+/// Adds its channel's number to every element.
 fn bias(call: &Call<'_>, y: &RawView, gpu: &mut dyn Gpu) -> Done {
-    let Some(bias) = call.inputs.get(2).filter(|_| y.numel() > 0) else { return Ok(()) };
-    let bias = input(bias, y.dtype, gpu)?;
-    let plane: usize = y.shape[2..].iter().product();
-    let ones = [1; 3];
-    let g = Geometry {
-        batch: y.shape[0],
-        groups: 1,
-        channels: y.shape[1],
-        filters: 1,
-        input: [1, 1, plane],
-        output: ones,
-        kernel: ones,
-        stride: ones,
-        padding: [0; 3],
-        dilation: ones,
-    };
-    let words = g.words(std::ptr::null_mut(), bias.ptr, y.ptr, 0, 0);
-    each(text(y.dtype), "ts_bias", y.numel(), &words, gpu)
+    let Some(bias) = call.inputs.get(2) else { return Ok(()) };
+    let across = (0..y.shape.len()).map(|dim| if dim == 1 { bias.strides[0] } else { 0 }).collect();
+    add(&RawView { shape: y.shape.clone(), strides: across, ..bias.clone() }, y, gpu)
+}
+
+/// By the vendor's library; false where it does not do it, and nothing was queued. The views are row-major.
+fn by_library(wanted: ConvPart, g: &Geometry, [x, w, y]: [&RawView; 3], gpu: &mut dyn Gpu) -> Result<bool, GpuError> {
+    gpu.convolve(&ConvCall {
+        wanted,
+        dtype: x.dtype,
+        x: x.ptr,
+        w: w.ptr,
+        y: y.ptr,
+        batch: g.batch,
+        groups: g.groups,
+        channels: g.channels,
+        filters: g.filters,
+        input: g.input,
+        output: g.output,
+        kernel: g.kernel,
+        stride: g.stride,
+        padding: g.padding,
+        dilation: g.dilation,
+    })
 }
 
 pub fn conv_forward(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
@@ -145,11 +153,11 @@ pub fn conv_forward(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (depth, plane, filters) = (g.depth(), g.output_plane(), g.filters);
     if depth == 0 || g.input_plane() == 0 {
         fill(Scalar::Int(0), y, gpu)?;
-    } else if y.numel() == 0 {
+    } else if y.numel() == 0 || !g.is_product() && by_library(ConvPart::Output, &g, [&x, &w, y], gpu)? {
     } else if g.groups > 1 {
         let words = g.words(x.ptr, w.ptr, y.ptr, 0, g.batch);
         each(text(dtype), "ts_conv", y.numel(), &words, gpu)?;
-    } else if g.is_pointwise() {
+    } else if g.is_product() {
         let (b, c) = (g.batch, g.channels);
         let a = view(w.ptr, dtype, &[b, filters, c], &[0, c, 1]);
         let x = view(x.ptr, dtype, &[b, c, plane], &[c * plane, plane, 1]);
@@ -182,7 +190,7 @@ pub fn conv_grad_input(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (depth, plane, filters) = (g.depth(), g.output_plane(), g.filters);
     if dy.numel() == 0 || depth == 0 {
         fill(Scalar::Int(0), dx, gpu)?;
-    } else if dx.numel() == 0 {
+    } else if dx.numel() == 0 || by_library(ConvPart::InputGradient, &g, [dx, &w, &dy], gpu)? {
     } else if g.groups > 1 {
         let words = g.words(dy.ptr, w.ptr, dx.ptr, 0, g.batch);
         each(text(dtype), "ts_conv_input", dx.numel(), &words, gpu)?;
@@ -216,7 +224,7 @@ pub fn conv_grad_weight(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let out = Output::new(dw, dtype, gpu)?;
     let dw = &out.dense;
     let (depth, plane, filters) = (g.depth(), g.output_plane(), g.filters);
-    if dw.numel() == 0 {
+    if dw.numel() == 0 || by_library(ConvPart::WeightGradient, &g, [&x, dw, &dy], gpu)? {
     } else if g.groups > 1 {
         let words = g.words(x.ptr, dy.ptr, dw.ptr, 0, g.batch);
         launch(text(dtype), "ts_conv_weight", (dw.numel(), 1), 256, &words, gpu)?;

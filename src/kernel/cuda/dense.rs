@@ -7,6 +7,7 @@ use super::{Gpu, GpuError};
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::kernel::abi::RawView;
+use crate::kernel::cpu::elementwise::ADD;
 use crate::kernel::program::{Class, Instr, Program};
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -67,6 +68,38 @@ pub fn copy_view(from: &RawView, to: &RawView, gpu: &mut dyn Gpu) -> Result<(), 
         Program::new(instrs, vec![class, Class::of(target)], 0)
     };
     run(key, make, &to.shape, &[from.clone(), to.clone()], &[], gpu)
+}
+
+/// Adds one view of floats to another of the same shape, which may be broadcast; the sum is rounded once.
+pub fn add(what: &RawView, to: &RawView, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
+    if to.numel() == 0 {
+        return Ok(());
+    }
+    let mut key = Key::from_slice(&[3, what.dtype as u64, to.dtype as u64]);
+    key.extend(to.shape.iter().map(|&n| n as u64));
+    key.extend(what.strides.iter().chain(&to.strides).map(|&s| s as u64));
+    let (given, target) = (Class::of(what.dtype), to.dtype);
+    let class = Class::of(target);
+    let Some(variant) = ADD.variant(&[class, class]) else { return Err(GpuError::Unsupported("this sum")) };
+    let make = || {
+        let wide = if class == Class::F64 { DType::F64 } else { DType::F32 };
+        let mut instrs = vec![Instr::Load { slot: 0, out: 0 }, Instr::Load { slot: 1, out: 1 }];
+        let mut regs = vec![class, given];
+        if given != class {
+            regs.push(class);
+            instrs.push(Instr::Cast { reg: 1, from: given, to: wide, out: 2 });
+        }
+        let args = [0, regs.len() as u16 - 1, 0, 0];
+        instrs.push(Instr::Apply { function: &ADD, variant: variant as u16, args, out: regs.len() as u16 });
+        regs.push(class);
+        if target != wide {
+            instrs.push(Instr::Cast { reg: regs.len() as u16 - 1, from: class, to: target, out: regs.len() as u16 });
+            regs.push(class);
+        }
+        instrs.push(Instr::Store { reg: regs.len() as u16 - 1, slot: 2 });
+        Program::new(instrs, regs, 0)
+    };
+    run(key, make, &to.shape, &[to.clone(), what.clone(), to.clone()], &[], gpu)
 }
 
 /// Sets every element to a number, converted as C does it.

@@ -128,6 +128,41 @@ pub struct MatmulCall {
     pub epilogue: Epilogue,
 }
 
+/// Which of the three operands of a convolution is computed from the other two.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ConvPart {
+    /// `y` from `x` and `w`.
+    Output,
+    /// The gradient of `x` from those of `y` and `w`.
+    InputGradient,
+    /// The gradient of `w` from `x` and the gradient of `y`.
+    WeightGradient,
+}
+
+/// A cross-correlation of row-major operands without holes: `x` `[batch, groups * channels, input..]`, `w`
+/// `[groups * filters, channels, kernel..]`, `y` `[batch, groups * filters, output..]`. Missing leading dims have size 1,
+/// and no size is 0. 16-bit floats accumulate in f32.
+#[derive(Clone, Copy, Debug)]
+pub struct ConvCall {
+    pub wanted: ConvPart,
+    pub dtype: DType,
+    pub x: *mut u8,
+    pub w: *mut u8,
+    pub y: *mut u8,
+    pub batch: usize,
+    pub groups: usize,
+    /// Input channels of a group.
+    pub channels: usize,
+    /// Output channels of a group.
+    pub filters: usize,
+    pub input: [usize; 3],
+    pub output: [usize; 3],
+    pub kernel: [usize; 3],
+    pub stride: [usize; 3],
+    pub padding: [i64; 3],
+    pub dilation: [usize; 3],
+}
+
 /// Why a launch did not happen.
 #[derive(Debug)]
 pub enum GpuError {
@@ -161,6 +196,8 @@ pub trait Gpu {
     fn copy(&mut self, to: *mut u8, from: *const u8, bytes: usize) -> Result<(), GpuError>;
     /// By a vendor's library; false when there is none or it does not do this.
     fn matmul(&mut self, product: &MatmulCall) -> Result<bool, GpuError>;
+    /// As `matmul`.
+    fn convolve(&mut self, convolution: &ConvCall) -> Result<bool, GpuError>;
     fn multiprocessors(&self) -> u32;
     /// Compute capability, major and minor.
     fn capability(&self) -> (u32, u32);

@@ -2,19 +2,11 @@
 //! own, since a dead context stays dead.
 
 use super::gpu;
-use crate::scripts::{program, real_gpus};
-use std::process::Command;
+use crate::scripts::real_gpus;
 
-/// What the program prints, what it complains of, and its exit status.
+/// The program, with a launch that goes astray.
 fn run(words: &[&str], stray: &str, script: &str) -> (String, String, i32) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("script.rhai");
-    std::fs::write(&path, script).expect("written");
-    let mut command = Command::new(program());
-    command.arg("run").args(words).arg(&path).env("NO_COLOR", "1").env("TSCRIPT_TEST_STRAY", stray);
-    let done = command.output().expect("the program runs");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (text(&done.stdout), text(&done.stderr), done.status.code().unwrap_or(-1))
+    super::run(words, &[("TSCRIPT_TEST_STRAY", stray)], script)
 }
 
 const SCRIPT: &str = "let x = ones([4], #{device: \"cuda:0\"});

@@ -1,6 +1,7 @@
 //! The CUDA device on real hardware. Active when `TSCRIPT_TEST_DEVICES` names `cuda`; then a missing GPU is a failure.
 //! Run with `--nocapture` to read the costs that are printed: they are told, never tested.
 
+mod convolutions;
 mod faults;
 mod kernels;
 mod memory;
@@ -8,9 +9,11 @@ mod processes;
 mod products;
 mod streams;
 
+use crate::scripts::program;
 use half::{bf16, f16};
 use parking_lot::{Mutex, MutexGuard};
 use std::ffi::c_void;
+use std::process::Command;
 use std::time::Instant;
 use tscript::device::cache::RawMemory;
 use tscript::device::cuda::blas::{Element, Precision};
@@ -56,6 +59,18 @@ fn gpu() -> Option<(MutexGuard<'static, ()>, &'static Context)> {
     }
     let driver = open().unwrap_or_else(|missing| panic!("{missing}; {}", missing.remedy()));
     Some((ALONE.lock(), driver.devices()[0].context()))
+}
+
+/// What the program prints for a script, what it complains of, and its exit status. Each run is a process of its own.
+fn run(words: &[&str], environment: &[(&str, &str)], script: &str) -> (String, String, i32) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("script.rhai");
+    std::fs::write(&path, script).expect("written");
+    let mut command = Command::new(program());
+    command.arg("run").args(words).arg(&path).env("NO_COLOR", "1").envs(environment.iter().copied());
+    let done = command.output().expect("the program runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&done.stdout), text(&done.stderr), done.status.code().unwrap_or(-1))
 }
 
 /// Device memory that goes at the end.

@@ -5,7 +5,7 @@ use tscript::DType;
 use tscript::base::layout::{Shape, Strides, contiguous_strides};
 use tscript::kernel::abi::{Faults, RawView, Threads};
 use tscript::kernel::cpu::{elementwise, fused as host};
-use tscript::kernel::cuda::{Gpu, GpuError, Launch, MatmulCall, Source, fused as device};
+use tscript::kernel::cuda::{ConvCall, Gpu, GpuError, Launch, MatmulCall, Source, fused as device};
 use tscript::kernel::program::{Class, Draw, Function, Instr, Program, ReduceKind};
 
 /// Memory of a view, with room for holes.
@@ -101,6 +101,9 @@ impl Gpu for Recorder {
         Ok(())
     }
     fn matmul(&mut self, _: &MatmulCall) -> Result<bool, GpuError> {
+        Ok(false)
+    }
+    fn convolve(&mut self, _: &ConvCall) -> Result<bool, GpuError> {
         Ok(false)
     }
     fn multiprocessors(&self) -> u32 {

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::path::PathBuf;
 use std::sync::Mutex;
-use tscript::kernel::cuda::{FaultSlot, Gpu, GpuError, HEADERS, Launch, MatmulCall};
+use tscript::kernel::cuda::{ConvCall, FaultSlot, Gpu, GpuError, HEADERS, Launch, MatmulCall};
 
 type Kernel = unsafe extern "C" fn(*mut *mut c_void);
 type Run = unsafe extern "C" fn(Kernel, *mut *mut c_void, *const u32, *const u32);
@@ -171,6 +171,10 @@ impl Gpu for HostGpu {
     }
 
     fn matmul(&mut self, _: &MatmulCall) -> Result<bool, GpuError> {
+        Ok(false)
+    }
+
+    fn convolve(&mut self, _: &ConvCall) -> Result<bool, GpuError> {
         Ok(false)
     }
 

@@ -51,6 +51,16 @@ pub enum Element {
     F64,
 }
 
+impl Element {
+    pub fn bytes(self) -> usize {
+        match self {
+            Element::F16 | Element::Bf16 => 2,
+            Element::F32 => 4,
+            Element::F64 => 8,
+        }
+    }
+}
+
 /// How f32 matrices are multiplied. All sums are in f32, for f64 in f64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Precision {
@@ -165,7 +175,7 @@ pub struct Product {
 }
 
 /// Scratch memory of one stream. Two products that may run at the same time need two.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Workspace {
     pub address: u64,
     pub bytes: usize,

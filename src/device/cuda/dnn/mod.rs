@@ -1,0 +1,416 @@
+//! Convolutions through cuDNN, where it is found: forward, and the gradients of input and weights. The library is
+//! loaded when the first one is wanted. Does not know tensors: images are addresses, sizes and strides.
+//!
+//! Only ways are taken that give the same bits every time, and that do not round more than the caller allows. Which one
+//! is the library's own advice for the sizes; nothing is timed, so a script takes the same way in every run.
+
+use super::blas::{Element, Outcome, Precision, Workspace};
+use super::context::Context;
+use super::error::DriverError;
+use super::stream::Stream;
+use backend::{Address, DataType, Functions, Handle, HeuristicMode, Kind, Made, Mode, Note, Raw, Value, attribute};
+use std::collections::HashMap;
+use std::ffi::c_void;
+
+mod backend;
+
+/// What to do where cuDNN is missing, in one line.
+pub const REMEDY: &str =
+    "pip install nvidia-cudnn-cu13, or NVIDIA's packages for your system; without it, slower kernels of our own run";
+
+/// Plans that are kept. Bound: as for matrix products; a plan costs 1 to 100 ms, since some are compiled.
+const PLANS_MAX: usize = 1024;
+/// Ways that are tried before giving up. Bound: the first that works is nearly always among the first few.
+const CONFIGS_MAX: usize = 32;
+/// Scratch memory that a way may want, beside twice that of the images. Bound: copies in another layout need as much
+/// as the images; ways that want more unfold them, and are slow.
+const SCRATCH_BYTES: usize = 256 << 20;
+
+/// Which of the three images is computed from the other two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// `y` from `x` and `w`.
+    Forward,
+    /// The gradient of `x`, from those of `y` and `w`.
+    InputGradient,
+    /// The gradient of `w`, from `x` and the gradient of `y`.
+    WeightGradient,
+}
+
+/// Sizes and strides in elements: batch or filters, channels, then two or three spatial dims; the rest is unused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Image {
+    pub sizes: [i64; 5],
+    pub strides: [i64; 5],
+}
+
+impl Image {
+    /// Row-major, without holes.
+    pub fn dense(sizes: [i64; 5], dims: usize) -> Image {
+        let mut strides = [1; 5];
+        for at in (0..dims + 1).rev() {
+            strides[at] = strides[at + 1] * sizes[at + 1];
+        }
+        Image { sizes, strides }
+    }
+}
+
+/// A convolution as neural networks mean it: a cross-correlation. Groups are channels of `x` over those of `w`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Convolution {
+    pub direction: Direction,
+    pub element: Element,
+    pub precision: Precision,
+    /// Spatial dims, 2 or 3; a convolution of one dim is one of two with a size of 1.
+    pub dims: usize,
+    pub x: Image,
+    pub w: Image,
+    pub y: Image,
+    pub stride: [i64; 3],
+    pub padding: [i64; 3],
+    pub dilation: [i64; 3],
+}
+
+impl Convolution {
+    /// Scratch memory that a way may want.
+    fn scratch_max(&self) -> usize {
+        let elements = |image: &Image| image.sizes[..self.dims + 2].iter().map(|&n| n as usize).product::<usize>();
+        let all: usize = [&self.x, &self.w, &self.y].map(elements).iter().sum();
+        2 * all * self.element.bytes() + SCRATCH_BYTES
+    }
+}
+
+/// Where the images are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    pub x: u64,
+    pub w: u64,
+    pub y: u64,
+}
+
+/// A convolution with all the memory that it uses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Run {
+    pub convolution: Convolution,
+    pub at: Addresses,
+    /// As large as [`Dnn::scratch`] says.
+    pub workspace: Workspace,
+}
+
+/// cuDNN on one device, with the ways it chose so far.
+///
+/// One handle serves all streams: it is told the stream before each call, and whatever memory a way uses is the
+/// caller's, so that convolutions of two streams share nothing.
+pub struct Dnn {
+    context: &'static Context,
+    functions: &'static Functions,
+    handle: Handle,
+    stream: *mut c_void,
+    plans: HashMap<Key, Option<Plan>>,
+}
+
+// SAFETY: the handle may be used from any thread, by one at a time, which `&mut` gives.
+unsafe impl Send for Dnn {}
+
+/// A convolution and the powers of two that divide its addresses.
+type Key = (Convolution, [i64; 3]);
+
+/// A way to compute one convolution.
+struct Plan {
+    plan: Made,
+    /// Scratch memory that it wants.
+    bytes: usize,
+    /// What the plan refers to.
+    _config: Made,
+}
+
+/// The names of x, w and y in a plan.
+const IDS: [i64; 3] = [1, 2, 3];
+
+fn key(convolution: &Convolution, at: &Addresses) -> Key {
+    let aligned = |address: u64| 1i64 << address.trailing_zeros().min(4);
+    (*convolution, [at.x, at.w, at.y].map(aligned))
+}
+
+impl Dnn {
+    /// The library for this device. `None`: it is not found, or is too old.
+    pub fn open(context: &'static Context) -> Result<Option<Dnn>, DriverError> {
+        let Some(functions) = Functions::load() else { return Ok(None) };
+        context.make_current()?;
+        let handle = functions.handle()?;
+        Ok(Some(Dnn { context, functions, handle, stream: std::ptr::null_mut(), plans: HashMap::new() }))
+    }
+
+    /// Bytes of scratch memory that a convolution wants. `None`: the library has no way for it.
+    /// Cost: 1 to 100 ms for a new shape, a look-up for a known one.
+    pub fn scratch(&mut self, convolution: &Convolution, at: &Addresses) -> Result<Option<usize>, DriverError> {
+        if !(2..=3).contains(&convolution.dims) {
+            return Ok(None);
+        }
+        let key = key(convolution, at);
+        if let Some(known) = self.plans.get(&key) {
+            return Ok(known.as_ref().map(|plan| plan.bytes));
+        }
+        self.context.make_current()?;
+        if self.plans.len() >= PLANS_MAX {
+            self.plans.clear();
+        }
+        let plan = Plan::choose(self.functions, self.handle, &key);
+        Ok(self.plans.entry(key).or_insert(plan).as_ref().map(|plan| plan.bytes))
+    }
+
+    /// Queues a convolution on a stream of this device.
+    /// Cost: that of `scratch`, and some microseconds beside the launch.
+    pub fn convolve(&mut self, run: &Run, stream: &Stream) -> Result<Outcome, DriverError> {
+        let Run { convolution, at, workspace } = run;
+        let key = key(convolution, at);
+        if !self.plans.contains_key(&key) {
+            self.scratch(convolution, at)?;
+        }
+        let Some(Some(plan)) = self.plans.get(&key) else { return Ok(Outcome::Unsupported) };
+        if plan.bytes > workspace.bytes {
+            return Ok(Outcome::Unsupported);
+        }
+        self.context.make_current()?;
+        if self.stream != stream.raw() {
+            // SAFETY: both are alive; the stream is set anew before each use of another.
+            unsafe { self.functions.set_stream(self.handle, stream.raw()) }?;
+            self.stream = stream.raw();
+        }
+        let pack = Made::new(self.functions, Kind::VariantPack)?;
+        pack.set(attribute::PACK_IDS, &IDS)?;
+        pack.set(attribute::PACK_POINTERS, &[at.x, at.w, at.y].map(Address))?;
+        pack.set(attribute::PACK_WORKSPACE, &[Address(workspace.address)])?;
+        let pack = pack.finish()?;
+        // SAFETY: handle, plan and pack are alive and finished; addresses are the device's.
+        match unsafe { self.functions.execute(self.handle, &plan.plan, &pack) } {
+            Ok(()) => Ok(Outcome::Queued),
+            Err(error) if backend::is_unsupported(&error) => {
+                self.plans.insert(key, None);
+                Ok(Outcome::Unsupported)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Shapes that were met so far.
+    pub fn plans(&self) -> usize {
+        self.plans.len()
+    }
+}
+
+impl Drop for Dnn {
+    fn drop(&mut self) {
+        self.plans.clear();
+        if self.context.make_current().is_ok() {
+            // SAFETY: the handle is alive, and nobody can use it after this.
+            unsafe { self.functions.destroy(self.handle) };
+        }
+    }
+}
+
+impl Plan {
+    /// The library's best way that is exact enough, gives the same bits every time, and wants no more memory than it may.
+    /// What the library cannot describe or plan, it does not support.
+    fn choose(functions: &'static Functions, handle: Handle, key: &Key) -> Option<Plan> {
+        let convolution = &key.0;
+        let graph = Graph::new(functions, handle, key).ok()?;
+        // CUDNN_HEUR_MODE_A, then CUDNN_HEUR_MODE_FALLBACK.
+        for mode in [3, 2] {
+            for config in graph.configs(functions, HeuristicMode(mode)).unwrap_or_default() {
+                if !is_exact(functions, &config, convolution) {
+                    continue;
+                }
+                if let Ok((plan, bytes)) = plan(functions, handle, &config)
+                    && bytes <= convolution.scratch_max()
+                {
+                    return Some(Plan { plan, bytes, _config: config });
+                }
+            }
+        }
+        None
+    }
+}
+
+fn plan(functions: &'static Functions, handle: Handle, config: &Made) -> Result<(Made, usize), DriverError> {
+    let plan = Made::new(functions, Kind::Plan)?;
+    plan.set(attribute::PLAN_HANDLE, &[handle])?;
+    plan.set(attribute::PLAN_CONFIG, &[config.raw()])?;
+    let plan = plan.finish()?;
+    let mut bytes = [0i64];
+    plan.get(attribute::PLAN_WORKSPACE_SIZE, &mut bytes)?;
+    Ok((plan, bytes[0].max(0) as usize))
+}
+
+/// Whether a way rounds no more than it may, by the notes that the library gives on it.
+fn is_exact(functions: &'static Functions, config: &Made, convolution: &Convolution) -> bool {
+    const TENSOR_CORE: Note = Note(0);
+    const DOWN_CONVERT_INPUTS: Note = Note(1);
+    const REDUCED_PRECISION_REDUCTION: Note = Note(2);
+    // Errors of one element reach all of its image.
+    const FFT: Note = Note(3);
+    const NONDETERMINISTIC: Note = Note(4);
+    const WINOGRAD: Note = Note(5);
+    const WINOGRAD_TILE_13X13: Note = Note(8);
+    let notes = || {
+        let engine = Made::new(functions, Kind::Engine)?;
+        config.get(attribute::CONFIG_ENGINE, &mut [engine.raw()])?;
+        let mut notes = [Note(-1); 32];
+        let count = engine.get(attribute::ENGINE_NUMERICAL_NOTE, &mut notes)?;
+        Ok::<_, DriverError>(notes[..count.min(notes.len())].to_vec())
+    };
+    let Ok(notes) = notes() else { return false };
+    let never = [DOWN_CONVERT_INPUTS, REDUCED_PRECISION_REDUCTION, FFT, NONDETERMINISTIC, WINOGRAD_TILE_13X13];
+    // Sums of inputs would be rounded to 16 bits.
+    let short = matches!(convolution.element, Element::F16 | Element::Bf16);
+    let whole = convolution.element == Element::F32 && convolution.precision == Precision::Full;
+    let forbidden = |note: &Note| never.contains(note) || short && *note == WINOGRAD || whole && *note == TENSOR_CORE;
+    !notes.iter().any(forbidden)
+}
+
+/// A convolution as the library describes it, and the parts of the description.
+struct Graph {
+    graph: Made,
+    _parts: Vec<Made>,
+}
+
+impl Graph {
+    fn new(functions: &'static Functions, handle: Handle, key: &Key) -> Result<Graph, DriverError> {
+        let (convolution, alignments) = key;
+        let images = [&convolution.x, &convolution.w, &convolution.y];
+        let mut parts = Vec::new();
+        for ((image, id), alignment) in images.into_iter().zip(IDS).zip(alignments) {
+            parts.push(tensor(functions, convolution, image, id, *alignment)?);
+        }
+        parts.push(description(functions, convolution)?);
+        let [x, w, y, described] = [0, 1, 2, 3].map(|at: usize| parts[at].raw());
+        let operation = match convolution.element {
+            Element::F64 => operation(functions, convolution.direction, described, [w, x, y], 1.0f64, 0.0)?,
+            _ => operation(functions, convolution.direction, described, [w, x, y], 1.0f32, 0.0)?,
+        };
+        let graph = Made::new(functions, Kind::Graph)?;
+        graph.set(attribute::GRAPH_HANDLE, &[handle])?;
+        graph.set(attribute::GRAPH_OPERATIONS, &[operation.raw()])?;
+        parts.push(operation);
+        Ok(Graph { graph: graph.finish()?, _parts: parts })
+    }
+
+    /// The ways that the library knows, best first.
+    fn configs(&self, functions: &'static Functions, mode: HeuristicMode) -> Result<Vec<Made>, DriverError> {
+        let heuristic = Made::new(functions, Kind::Heuristic)?;
+        heuristic.set(attribute::HEURISTIC_GRAPH, &[self.graph.raw()])?;
+        heuristic.set(attribute::HEURISTIC_MODE, &[mode])?;
+        let heuristic = heuristic.finish()?;
+        let made = (0..CONFIGS_MAX).map(|_| Made::new(functions, Kind::EngineConfig));
+        let mut configs = made.collect::<Result<Vec<_>, _>>()?;
+        let mut raw: Vec<Raw> = configs.iter().map(Made::raw).collect();
+        let count = heuristic.get(attribute::HEURISTIC_RESULTS, &mut raw)?;
+        configs.truncate(count);
+        Ok(configs)
+    }
+}
+
+fn data_type(element: Element) -> DataType {
+    DataType(match element {
+        Element::F32 => 0,
+        Element::F64 => 1,
+        Element::F16 => 2,
+        Element::Bf16 => 9,
+    })
+}
+
+fn tensor(
+    functions: &'static Functions,
+    convolution: &Convolution,
+    image: &Image,
+    id: i64,
+    alignment: i64,
+) -> Result<Made, DriverError> {
+    let dims = convolution.dims + 2;
+    let tensor = Made::new(functions, Kind::Tensor)?;
+    tensor.set(attribute::TENSOR_DATA_TYPE, &[data_type(convolution.element)])?;
+    tensor.set(attribute::TENSOR_DIMENSIONS, &image.sizes[..dims])?;
+    tensor.set(attribute::TENSOR_STRIDES, &image.strides[..dims])?;
+    tensor.set(attribute::TENSOR_ID, &[id])?;
+    tensor.set(attribute::TENSOR_ALIGNMENT, &[alignment])?;
+    tensor.finish()
+}
+
+fn description(functions: &'static Functions, convolution: &Convolution) -> Result<Made, DriverError> {
+    const CROSS_CORRELATION: Mode = Mode(1);
+    let dims = convolution.dims;
+    let sums = if convolution.element == Element::F64 { Element::F64 } else { Element::F32 };
+    let described = Made::new(functions, Kind::Convolution)?;
+    described.set(attribute::CONVOLUTION_COMP_TYPE, &[data_type(sums)])?;
+    described.set(attribute::CONVOLUTION_CONV_MODE, &[CROSS_CORRELATION])?;
+    described.set(attribute::CONVOLUTION_SPATIAL_DIMS, &[dims as i64])?;
+    described.set(attribute::CONVOLUTION_DILATIONS, &convolution.dilation[..dims])?;
+    described.set(attribute::CONVOLUTION_FILTER_STRIDES, &convolution.stride[..dims])?;
+    described.set(attribute::CONVOLUTION_PRE_PADDINGS, &convolution.padding[..dims])?;
+    described.set(attribute::CONVOLUTION_POST_PADDINGS, &convolution.padding[..dims])?;
+    described.finish()
+}
+
+/// `wxy`: the descriptors of weights, input and output.
+fn operation<T: Value>(
+    functions: &'static Functions,
+    direction: Direction,
+    described: Raw,
+    wxy: [Raw; 3],
+    alpha: T,
+    beta: T,
+) -> Result<Made, DriverError> {
+    let (kind, names) = match direction {
+        Direction::Forward => (Kind::Forward, attribute::FORWARD),
+        Direction::InputGradient => (Kind::BackwardData, attribute::BACKWARD_DATA),
+        Direction::WeightGradient => (Kind::BackwardFilter, attribute::BACKWARD_FILTER),
+    };
+    let operation = Made::new(functions, kind)?;
+    operation.set(names[0], &[alpha])?;
+    operation.set(names[1], &[beta])?;
+    operation.set(names[2], &[described])?;
+    for (name, image) in names[3..].iter().zip(wxy) {
+        operation.set(*name, &[image])?;
+    }
+    operation.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image([n, c, h, w]: [i64; 4]) -> Image {
+        Image::dense([n, c, h, w, 1], 2)
+    }
+
+    /// Descriptions need no GPU, only the library: it checks every attribute, and that the sizes fit each other.
+    #[test]
+    fn the_library_takes_our_descriptions() {
+        let Some(functions) = Functions::load() else { return eprintln!("cuDNN is not installed: nothing was tested") };
+        let convolution = Convolution {
+            direction: Direction::Forward,
+            element: Element::F32,
+            precision: Precision::Full,
+            dims: 2,
+            x: image([2, 4, 9, 7]),
+            w: image([6, 4, 3, 3]),
+            y: image([2, 6, 9, 7]),
+            stride: [1; 3],
+            padding: [1, 1, 0],
+            dilation: [1; 3],
+        };
+        for direction in [Direction::Forward, Direction::InputGradient, Direction::WeightGradient] {
+            let images = [&convolution.w, &convolution.x, &convolution.y].into_iter().zip([2, 1, 3]);
+            let made = images.map(|(image, id)| tensor(functions, &convolution, image, id, 16).expect("a tensor"));
+            let made: Vec<Made> = made.collect();
+            let described = description(functions, &convolution).expect("a convolution");
+            let wxy = [made[0].raw(), made[1].raw(), made[2].raw()];
+            operation(functions, direction, described.raw(), wxy, 1.0f32, 0.0).expect("an operation");
+            if direction == Direction::Forward {
+                let wrong = [made[0].raw(), made[1].raw(), made[0].raw()];
+                let refused = operation(functions, direction, described.raw(), wrong, 1.0f32, 0.0);
+                assert!(refused.is_err_and(|error| error.name.starts_with("CUDNN_STATUS")));
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What kernels ask of a vendor's libraries, in the terms of these libraries. Does not know whether they are there.
+
+use crate::base::dtype::DType;
+use crate::device::cuda::blas::{self, Element, Factor, Precision, Product, Target};
+use crate::device::cuda::dnn::{Addresses, Convolution, Direction, Image};
+use crate::kernel::cuda::{Activation, ConvCall, ConvPart, MatmulCall, Matrix};
+
+fn element(dtype: DType) -> Option<Element> {
+    match dtype {
+        DType::F16 => Some(Element::F16),
+        DType::BF16 => Some(Element::Bf16),
+        DType::F32 => Some(Element::F32),
+        DType::F64 => Some(Element::F64),
+        _ => None,
+    }
+}
+
+/// A product as the library takes it; none when it does not.
+pub fn product(call: &MatmulCall, tf32: bool) -> Option<Product> {
+    let (element, result) = (element(call.dtype)?, element(call.result)?);
+    let (m, n, k) = (call.m as u64, call.n as u64, call.k as u64);
+    let factor = |matrix: &Matrix, rows, columns| {
+        Factor::of_strides(matrix.ptr as u64, (rows, columns), [matrix.row, matrix.column, matrix.batch])
+    };
+    let dense = (call.c.column == 1 || n == 1) && call.c.row >= 0 && call.c.batch >= 0;
+    let c = Target {
+        address: call.c.ptr as u64,
+        row_stride: if m == 1 { n } else { call.c.row as u64 },
+        batch_stride: call.c.batch as u64,
+    };
+    let bias = !call.epilogue.bias.is_null();
+    let epilogue = match (call.epilogue.activation, bias) {
+        (Activation::None, false) => blas::Epilogue::None,
+        (Activation::None, true) => blas::Epilogue::Bias,
+        (Activation::Relu, false) => blas::Epilogue::Relu,
+        (Activation::Relu, true) => blas::Epilogue::ReluBias,
+        (Activation::Gelu, false) => blas::Epilogue::Gelu,
+        (Activation::Gelu, true) => blas::Epilogue::GeluBias,
+    };
+    if !dense {
+        return None;
+    }
+    Some(Product {
+        m,
+        n,
+        k,
+        batch: u32::try_from(call.batch).ok()?,
+        element,
+        result,
+        precision: if tf32 { Precision::Tf32 } else { Precision::Full },
+        a: factor(&call.a, m, k)?,
+        b: factor(&call.b, k, n)?,
+        c,
+        alpha: 1.0,
+        beta: call.beta as f64,
+        epilogue,
+        bias: call.epilogue.bias as u64,
+        auxiliary: Target::default(),
+    })
+}
+
+/// A convolution as the library takes it, and where its operands are; none when it does not.
+pub fn convolution(call: &ConvCall, tf32: bool) -> Option<(Convolution, Addresses)> {
+    // A leading dim of one element that nothing reaches beyond says nothing.
+    let is_flat = [call.input[0], call.kernel[0], call.output[0]] == [1; 3] && call.padding[0] == 0;
+    let skip = usize::from(is_flat);
+    let image = |outer: [usize; 2], spatial: [usize; 3]| {
+        let mut sizes = [1i64; 5];
+        let given = outer.into_iter().chain(spatial.into_iter().skip(skip));
+        sizes.iter_mut().zip(given).for_each(|(to, n)| *to = n as i64);
+        Image::dense(sizes, 3 - skip)
+    };
+    let steps = |given: [usize; 3]| std::array::from_fn(|dim| given.get(dim + skip).map_or(1, |&n| n as i64));
+    let element = element(call.dtype)?;
+    let convolution = Convolution {
+        direction: match call.wanted {
+            ConvPart::Output => Direction::Forward,
+            ConvPart::InputGradient => Direction::InputGradient,
+            ConvPart::WeightGradient => Direction::WeightGradient,
+        },
+        element,
+        precision: if tf32 && element == Element::F32 { Precision::Tf32 } else { Precision::Full },
+        dims: 3 - skip,
+        x: image([call.batch, call.groups * call.channels], call.input),
+        w: image([call.groups * call.filters, call.channels], call.kernel),
+        y: image([call.batch, call.groups * call.filters], call.output),
+        stride: steps(call.stride),
+        padding: std::array::from_fn(|dim| call.padding.get(dim + skip).copied().unwrap_or(0)),
+        dilation: steps(call.dilation),
+    };
+    Some((convolution, Addresses { x: call.x as u64, w: call.w as u64, y: call.y as u64 }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CALL: ConvCall = ConvCall {
+        wanted: ConvPart::Output,
+        dtype: DType::F32,
+        x: 256 as *mut u8,
+        w: 512 as *mut u8,
+        y: 1024 as *mut u8,
+        batch: 2,
+        groups: 3,
+        channels: 4,
+        filters: 5,
+        input: [1, 9, 8],
+        output: [1, 4, 8],
+        kernel: [1, 3, 3],
+        stride: [1, 2, 1],
+        padding: [0, 1, 2],
+        dilation: [1, 1, 2],
+    };
+
+    #[test]
+    fn a_convolution_has_two_dims_where_the_third_says_nothing() {
+        let (flat, at) = convolution(&CALL, false).expect("f32");
+        assert_eq!((flat.dims, at.w), (2, 512));
+        assert_eq!((flat.x.sizes, flat.x.strides), ([2, 12, 9, 8, 1], [864, 72, 8, 1, 1]));
+        assert_eq!(flat.w.sizes, [15, 4, 3, 3, 1]);
+        assert_eq!(flat.y.sizes, [2, 15, 4, 8, 1]);
+        assert_eq!((flat.stride, flat.padding, flat.dilation), ([2, 1, 1], [1, 2, 0], [1, 2, 1]));
+        let padded = ConvCall { padding: [1, 1, 2], output: [3, 4, 8], ..CALL };
+        let (deep, _) = convolution(&padded, false).expect("f32");
+        assert_eq!((deep.dims, deep.x.sizes), (3, [2, 12, 1, 9, 8]));
+        assert_eq!((deep.stride, deep.padding, deep.dilation), ([1, 2, 1], [1, 1, 2], [1, 1, 2]));
+    }
+
+    #[test]
+    fn only_f32_is_rounded_for_tensor_cores() {
+        let precision = |dtype, tf32| convolution(&ConvCall { dtype, ..CALL }, tf32).map(|(made, _)| made.precision);
+        assert_eq!(precision(DType::F32, true), Some(Precision::Tf32));
+        assert_eq!(precision(DType::F32, false), Some(Precision::Full));
+        assert_eq!(precision(DType::BF16, true), Some(Precision::Full));
+        assert_eq!(precision(DType::I64, true), None);
+    }
+}
