@@ -93,7 +93,7 @@ def bench(tscript, only):
     for _ in range(3):
         times.append(run([tscript, "run", "tests/gpu/start.rhai"])[3])
     ours = {"start.cuda": (statistics.median(times), "s")}
-    for part in only or ["dispatch", "chain", "rows", "matmul", "copy", "mlp"]:
+    for part in only or ["dispatch", "chain", "rows", "matmul", "conv", "copy", "mlp"]:
         code, out, err, _ = run([tscript, "run", "tests/gpu/bench.rhai", "--", "--only", part])
         ours.update(lines(out))
         if code:

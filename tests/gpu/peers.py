@@ -120,6 +120,29 @@ def matmul():
         emit(f"matmul.bf16_{n}", 2 * n**3 / gpu_ms(lambda: a @ b) / 1e9, "TFLOP/s")
 
 
+def conv():
+    cases = {
+        "3x3": ((64, 64, 56, 56), (64, 64, 3, 3), dict(padding=1)),
+        "1x1": ((64, 256, 56, 56), (64, 256, 1, 1), {}),
+        "7x7": ((64, 3, 224, 224), (64, 3, 7, 7), dict(stride=2, padding=3)),
+        "depthwise": ((64, 64, 56, 56), (64, 1, 3, 3), dict(padding=1, groups=64)),
+    }
+    for kind in ["f32", "tf32", "bf16"]:
+        torch.backends.cudnn.allow_tf32 = kind == "tf32"
+        dtype = torch.bfloat16 if kind == "bf16" else torch.float32
+        for name, (of_x, of_w, options) in cases.items():
+            x, w = torch.randn(of_x, device=dev, dtype=dtype), torch.randn(of_w, device=dev, dtype=dtype)
+            b = torch.randn(of_w[0], device=dev, dtype=dtype)
+            name = f"conv.{name}_{kind}"
+            emit(name, gpu_ms(lambda: F.conv2d(x, w, **options)) * 1000, "us")
+            if "3x3" in name:
+                emit(f"{name}_bias", gpu_ms(lambda: F.conv2d(x, w, b, **options)) * 1000, "us")
+            x.requires_grad_()
+            w.requires_grad_()
+            g = torch.ones_like(F.conv2d(x, w, **options).detach())
+            emit(f"{name}_and_back", gpu_ms(lambda: torch.autograd.grad(F.conv2d(x, w, **options), (x, w), g)) * 1000, "us")
+
+
 def copy():
     host = torch.ones(1 << 26)
     pinned, there = host.pin_memory(), torch.empty(1 << 26, device=dev)
@@ -147,7 +170,7 @@ def mlp():
 
 
 if __name__ == "__main__":
-    cases = [start, dispatch, chain, rows, matmul, copy, mlp]
+    cases = [start, dispatch, chain, rows, matmul, conv, copy, mlp]
     for case in cases:
         if not sys.argv[1:] or case.__name__ in sys.argv[1:]:
             case()
