@@ -5,12 +5,14 @@ use super::touch::{self, Span};
 use super::vendor;
 use crate::device::cache::{RawMemory, StreamPoint};
 use crate::device::cuda::blas::{Outcome, Workspace};
-use crate::device::cuda::dnn::Run;
+use crate::device::cuda::dnn::{Addresses, Run};
 use crate::device::cuda::memory::{DeviceMemory, Mapped};
 use crate::device::cuda::replay;
 use crate::device::cuda::{Context, DriverError, KernelError, Shape, Stream, Text};
 use crate::kernel::abi::{Call, Fault, Faults, HostFn, RawView};
-use crate::kernel::cuda::{ConvCall, FaultSlot, Gpu, GpuError, HEADERS, Launch, MatmulCall, OPTIONS, Param, Source};
+use crate::kernel::cuda::{
+    ConvCall, ConvOrder, FaultSlot, Gpu, GpuError, HEADERS, Launch, MatmulCall, OPTIONS, Param, Source,
+};
 use crate::kernel::program::Program;
 use smallvec::SmallVec;
 use std::sync::LazyLock;
@@ -117,6 +119,9 @@ impl Drop for Lane<'_> {
     }
 }
 
+/// Scratch memory is aligned to 256 bytes.
+const TURNED: Addresses = Addresses { x: 256, w: 256, y: 256 };
+
 fn device_error(error: impl std::error::Error + Send + Sync + 'static) -> GpuError {
     GpuError::Device(Box::new(error))
 }
@@ -178,6 +183,23 @@ impl Gpu for Lane<'_> {
         let run = Run { convolution, at, workspace: Workspace { address: scratch as u64, bytes } };
         let told = self.device.tell(|replay, products| replay.convolution(&run, products));
         Ok(told.map_err(device_error)? == Outcome::Queued)
+    }
+
+    fn convolves_turned(&mut self, call: &ConvCall) -> Result<bool, GpuError> {
+        let turned = ConvCall { order: ConvOrder::ChannelsLast, ..*call };
+        let all = [call, &turned].map(|call| vendor::convolution(call, self.device.tf32()));
+        let [Some((plain, at)), Some((turned, _))] = all else { return Ok(false) };
+        if std::env::var("TSCRIPT_TURN").is_ok_and(|v| v == "0") {
+            return Ok(false);
+        }
+        // Where the library turns both images, its scratch memory has room for them.
+        let images = plain.image_bytes();
+        let Some(most) = self.device.convolution_scratch(&plain, &at).map_err(device_error)? else { return Ok(false) };
+        if most < images / 4 * 3 {
+            return Ok(false);
+        }
+        let least = self.device.convolution_scratch(&turned, &TURNED).map_err(device_error)?;
+        Ok(least.is_some_and(|least| least + images / 4 * 3 <= most))
     }
 
     fn multiprocessors(&self) -> u32 {

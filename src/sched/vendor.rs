@@ -3,7 +3,7 @@
 use crate::base::dtype::DType;
 use crate::device::cuda::blas::{self, Element, Factor, Precision, Product, Target};
 use crate::device::cuda::dnn::{Addresses, Convolution, Direction, Image};
-use crate::kernel::cuda::{Activation, ConvCall, ConvPart, MatmulCall, Matrix};
+use crate::kernel::cuda::{Activation, ConvCall, ConvOrder, ConvPart, MatmulCall, Matrix};
 
 fn element(dtype: DType) -> Option<Element> {
     match dtype {
@@ -60,7 +60,15 @@ pub fn product(call: &MatmulCall, tf32: bool) -> Option<Product> {
 }
 
 /// A convolution as the library takes it, and where its operands are; none when it does not.
+///
+/// Not: gradients of one tap in f32 throughout. As products they take half as long (1×1, 256 → 64, 64 images of 56²).
 pub fn convolution(call: &ConvCall, tf32: bool) -> Option<(Convolution, Addresses)> {
+    let element = element(call.dtype)?;
+    let whole = element == Element::F64 || element == Element::F32 && !tf32;
+    let is_product = call.groups == 1 && call.kernel == [1; 3] && call.stride == [1; 3] && call.padding == [0; 3];
+    if whole && is_product {
+        return None;
+    }
     // A leading dim of one element that nothing reaches beyond says nothing.
     let is_flat = [call.input[0], call.kernel[0], call.output[0]] == [1; 3] && call.padding[0] == 0;
     let skip = usize::from(is_flat);
@@ -68,10 +76,12 @@ pub fn convolution(call: &ConvCall, tf32: bool) -> Option<(Convolution, Addresse
         let mut sizes = [1i64; 5];
         let given = outer.into_iter().chain(spatial.into_iter().skip(skip));
         sizes.iter_mut().zip(given).for_each(|(to, n)| *to = n as i64);
-        Image::dense(sizes, 3 - skip)
+        match call.order {
+            ConvOrder::ChannelsFirst => Image::dense(sizes, 3 - skip),
+            ConvOrder::ChannelsLast => Image::channels_last(sizes, 3 - skip),
+        }
     };
     let steps = |given: [usize; 3]| std::array::from_fn(|dim| given.get(dim + skip).map_or(1, |&n| n as i64));
-    let element = element(call.dtype)?;
     let convolution = Convolution {
         direction: match call.wanted {
             ConvPart::Output => Direction::Forward,
@@ -98,6 +108,7 @@ mod tests {
     const CALL: ConvCall = ConvCall {
         wanted: ConvPart::Output,
         dtype: DType::F32,
+        order: ConvOrder::ChannelsFirst,
         x: 256 as *mut u8,
         w: 512 as *mut u8,
         y: 1024 as *mut u8,
@@ -121,10 +132,21 @@ mod tests {
         assert_eq!(flat.w.sizes, [15, 4, 3, 3, 1]);
         assert_eq!(flat.y.sizes, [2, 15, 4, 8, 1]);
         assert_eq!((flat.stride, flat.padding, flat.dilation), ([2, 1, 1], [1, 2, 0], [1, 2, 1]));
+        let (last, _) = convolution(&ConvCall { order: ConvOrder::ChannelsLast, ..CALL }, false).expect("f32");
+        assert_eq!((last.x.sizes, last.x.strides[..4].to_vec()), (flat.x.sizes, vec![864, 1, 96, 12]));
         let padded = ConvCall { padding: [1, 1, 2], output: [3, 4, 8], ..CALL };
         let (deep, _) = convolution(&padded, false).expect("f32");
         assert_eq!((deep.dims, deep.x.sizes), (3, [2, 12, 1, 9, 8]));
         assert_eq!((deep.stride, deep.padding, deep.dilation), ([1, 2, 1], [1, 1, 2], [1, 1, 2]));
+    }
+
+    #[test]
+    fn one_tap_is_a_product_where_tensor_cores_do_not_help() {
+        let one = ConvCall { groups: 1, kernel: [1; 3], stride: [1; 3], padding: [0; 3], output: [1, 9, 8], ..CALL };
+        let taken = |dtype, tf32| convolution(&ConvCall { dtype, ..one }, tf32).is_some();
+        assert_eq!([taken(DType::F32, false), taken(DType::F64, true)], [false; 2]);
+        assert_eq!([taken(DType::F32, true), taken(DType::BF16, false)], [true; 2]);
+        assert!(convolution(&ConvCall { stride: [1, 2, 1], ..one }, false).is_some());
     }
 
     #[test]

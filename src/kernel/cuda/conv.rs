@@ -1,11 +1,11 @@
 //! Launches beside `kernel/cpu/conv`: by the vendor's library where it takes them, else unfolded columns and a matrix
 //! product, or directly where there are groups. A convolution of one tap is a product of its own.
 
-use super::dense::{Output, add, copy_view, fill, input, scratch};
+use super::dense::{Output, add, copy_view, fill, input, scratch, sum_first};
 use super::family::{Value, source};
 use super::matmul::{PLAIN, product};
 use super::rows::{each, launch};
-use super::{ConvCall, ConvPart, Gpu, GpuError, Source};
+use super::{ConvCall, ConvOrder, ConvPart, Gpu, GpuError, Source};
 use crate::base::dtype::{DType, Scalar};
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cpu::attributes;
@@ -69,7 +69,7 @@ impl Geometry {
         self.channels * self.taps()
     }
 
-    /// Are the columns the input itself?
+    /// Are the columns the input itself? Then all three are plain products.
     fn is_product(&self) -> bool {
         self.groups == 1 && self.taps() == 1 && self.stride == [1; 3] && self.padding == [0; 3]
     }
@@ -115,21 +115,28 @@ fn unfold(g: &Geometry, x: &RawView, first: usize, images: usize, to: &RawView, 
     launch(text(x.dtype), "ts_unfold", (blocks, g.depth().min(65_535)), 256, &words, gpu)
 }
 
-/// Adds its channel's number to every element.
-fn bias(call: &Call<'_>, y: &RawView, gpu: &mut dyn Gpu) -> Done {
-    let Some(bias) = call.inputs.get(2) else { return Ok(()) };
-    let across = (0..y.shape.len()).map(|dim| if dim == 1 { bias.strides[0] } else { 0 }).collect();
-    add(&RawView { shape: y.shape.clone(), strides: across, ..bias.clone() }, y, gpu)
+/// What is added to every element of a result `[batch, channels, ..]`: its channel's number.
+fn bias_of(call: &Call<'_>, y: &RawView) -> Option<RawView> {
+    let bias = call.inputs.get(2)?;
+    let strides = (0..y.shape.len()).map(|dim| if dim == 1 { bias.strides[0] } else { 0 }).collect();
+    Some(RawView { shape: y.shape.clone(), strides, ..bias.clone() })
 }
 
-/// By the vendor's library; false where it does not do it, and nothing was queued. The views are row-major.
-fn by_library(wanted: ConvPart, g: &Geometry, [x, w, y]: [&RawView; 3], gpu: &mut dyn Gpu) -> Result<bool, GpuError> {
-    gpu.convolve(&ConvCall {
+/// By the vendor's library, with the bias; false where it does not do it. `operands`: x, weight and y, row-major.
+fn by_library(
+    wanted: ConvPart,
+    g: &Geometry,
+    operands: [&RawView; 3],
+    bias: Option<&RawView>,
+    gpu: &mut dyn Gpu,
+) -> Result<bool, GpuError> {
+    let call = |order, [x, w, y]: [*mut u8; 3]| ConvCall {
         wanted,
-        dtype: x.dtype,
-        x: x.ptr,
-        w: w.ptr,
-        y: y.ptr,
+        dtype: operands[0].dtype,
+        order,
+        x,
+        w,
+        y,
         batch: g.batch,
         groups: g.groups,
         channels: g.channels,
@@ -140,7 +147,48 @@ fn by_library(wanted: ConvPart, g: &Geometry, [x, w, y]: [&RawView; 3], gpu: &mu
         stride: g.stride,
         padding: g.padding,
         dilation: g.dilation,
-    })
+    };
+    let target = match wanted {
+        ConvPart::InputGradient => 0,
+        ConvPart::WeightGradient => 1,
+        ConvPart::Output => 2,
+    };
+    let result = operands[target];
+    let plain = call(ConvOrder::ChannelsFirst, operands.map(|view| view.ptr));
+    if !gpu.convolves_turned(&plain)? {
+        let done = gpu.convolve(&plain)?;
+        if let Some(bias) = bias.filter(|_| done) {
+            add(result, bias, result, gpu)?;
+        }
+        return Ok(done);
+    }
+    let mut turned = Vec::with_capacity(3);
+    for (at, view) in operands.into_iter().enumerate() {
+        turned.push(channels_last(view, gpu)?);
+        if at != target {
+            copy_view(view, &turned[at], gpu)?;
+        }
+    }
+    let at = [0, 1, 2].map(|at: usize| turned[at].ptr);
+    if !gpu.convolve(&call(ConvOrder::ChannelsLast, at))? {
+        return Ok(false);
+    }
+    match bias {
+        Some(bias) => add(&turned[target], bias, result, gpu)?,
+        None => copy_view(&turned[target], result, gpu)?,
+    }
+    Ok(true)
+}
+
+/// Scratch memory of a view's shape, whose second dim is the innermost.
+fn channels_last(view: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
+    let mut made = scratch(view.dtype, &view.shape, gpu)?;
+    let channels = view.shape[1] as isize;
+    for (dim, stride) in made.strides.iter_mut().enumerate().skip(2) {
+        *stride = channels * view.shape[dim + 1..].iter().product::<usize>() as isize;
+    }
+    made.strides[1] = 1;
+    Ok(made)
 }
 
 pub fn conv_forward(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
@@ -149,35 +197,46 @@ pub fn conv_forward(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let dtype = y.dtype;
     let (x, w) = (input(x, dtype, gpu)?, input(weight, dtype, gpu)?);
     let out = Output::new(y, dtype, gpu)?;
-    let y = &out.dense;
-    let (depth, plane, filters) = (g.depth(), g.output_plane(), g.filters);
-    if depth == 0 || g.input_plane() == 0 {
-        fill(Scalar::Int(0), y, gpu)?;
-    } else if y.numel() == 0 || !g.is_product() && by_library(ConvPart::Output, &g, [&x, &w, y], gpu)? {
-    } else if g.groups > 1 {
+    let (y, bias) = (&out.dense, bias_of(call, y));
+    let empty = g.depth() == 0 || g.input_plane() == 0 || y.numel() == 0;
+    if empty || g.is_product() || !by_library(ConvPart::Output, &g, [&x, &w, y], bias.as_ref(), gpu)? {
+        if empty {
+            fill(Scalar::Int(0), y, gpu)?
+        } else {
+            forward(&g, [&x, &w, y], gpu)?
+        }
+        if let Some(bias) = bias {
+            add(y, &bias, y, gpu)?;
+        }
+    }
+    out.finish(gpu)
+}
+
+fn forward(g: &Geometry, [x, w, y]: [&RawView; 3], gpu: &mut dyn Gpu) -> Done {
+    let (dtype, depth, plane, filters) = (y.dtype, g.depth(), g.output_plane(), g.filters);
+    if g.groups > 1 {
         let words = g.words(x.ptr, w.ptr, y.ptr, 0, g.batch);
-        each(text(dtype), "ts_conv", y.numel(), &words, gpu)?;
-    } else if g.is_product() {
+        return each(text(dtype), "ts_conv", y.numel(), &words, gpu);
+    }
+    if g.is_product() {
         let (b, c) = (g.batch, g.channels);
         let a = view(w.ptr, dtype, &[b, filters, c], &[0, c, 1]);
         let x = view(x.ptr, dtype, &[b, c, plane], &[c * plane, plane, 1]);
         let y = view(y.ptr, dtype, &[b, filters, plane], &[filters * plane, plane, 1]);
-        product(&a, &x, &y, 0.0, PLAIN, gpu)?;
-    } else {
-        let most = g.images(dtype);
-        let columns = scratch(dtype, &[depth, most, plane], gpu)?;
-        for first in (0..g.batch).step_by(most) {
-            let n = most.min(g.batch - first);
-            unfold(&g, &x, first, n, &columns, gpu)?;
-            let a = view(w.ptr, dtype, &[n, filters, depth], &[0, depth, 1]);
-            let b = view(columns.ptr, dtype, &[n, depth, plane], &[plane, n * plane, 1]);
-            let at = at(y, first * filters * plane);
-            let c = view(at, dtype, &[n, filters, plane], &[filters * plane, plane, 1]);
-            product(&a, &b, &c, 0.0, PLAIN, gpu)?;
-        }
+        return product(&a, &x, &y, 0.0, PLAIN, gpu);
     }
-    bias(call, &out.dense, gpu)?;
-    out.finish(gpu)
+    let most = g.images(dtype);
+    let columns = scratch(dtype, &[depth, most, plane], gpu)?;
+    for first in (0..g.batch).step_by(most) {
+        let n = most.min(g.batch - first);
+        unfold(g, x, first, n, &columns, gpu)?;
+        let a = view(w.ptr, dtype, &[n, filters, depth], &[0, depth, 1]);
+        let b = view(columns.ptr, dtype, &[n, depth, plane], &[plane, n * plane, 1]);
+        let at = at(y, first * filters * plane);
+        let c = view(at, dtype, &[n, filters, plane], &[filters * plane, plane, 1]);
+        product(&a, &b, &c, 0.0, PLAIN, gpu)?;
+    }
+    Ok(())
 }
 
 pub fn conv_grad_input(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
@@ -186,67 +245,98 @@ pub fn conv_grad_input(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let dtype = dx.dtype;
     let (dy, w) = (input(dy, dtype, gpu)?, input(weight, dtype, gpu)?);
     let out = Output::new(dx, dtype, gpu)?;
-    let dx = &out.dense;
-    let (depth, plane, filters) = (g.depth(), g.output_plane(), g.filters);
-    if dy.numel() == 0 || depth == 0 {
-        fill(Scalar::Int(0), dx, gpu)?;
-    } else if dx.numel() == 0 || by_library(ConvPart::InputGradient, &g, [dx, &w, &dy], gpu)? {
-    } else if g.groups > 1 {
-        let words = g.words(dy.ptr, w.ptr, dx.ptr, 0, g.batch);
-        each(text(dtype), "ts_conv_input", dx.numel(), &words, gpu)?;
-    } else {
-        // Columns that overlap are summed before anything is rounded to 16 bits.
-        let wide = dtype.compute();
-        let most = g.images(wide);
-        let columns = scratch(wide, &[depth, most, plane], gpu)?;
-        for first in (0..g.batch).step_by(most) {
-            let n = most.min(g.batch - first);
-            let a = view(w.ptr, dtype, &[n, depth, filters], &[0, 1, depth]);
-            let b = view(at(&dy, first * filters * plane), dtype, &[n, filters, plane], &[filters * plane, plane, 1]);
-            let c = view(columns.ptr, wide, &[n, depth, plane], &[plane, n * plane, 1]);
-            product(&a, &b, &c, 0.0, PLAIN, gpu)?;
-            let words = g.words(columns.ptr, std::ptr::null_mut(), dx.ptr, first, n);
-            each(text(dtype), "ts_fold", n * g.channels * g.input_plane(), &words, gpu)?;
+    let (dx, bias) = (&out.dense, bias_of(call, dx));
+    let empty = dy.numel() == 0 || g.depth() == 0 || dx.numel() == 0;
+    if empty || !by_library(ConvPart::InputGradient, &g, [dx, &w, &dy], bias.as_ref(), gpu)? {
+        if empty {
+            fill(Scalar::Int(0), dx, gpu)?
+        } else {
+            grad_input(&g, [dx, &w, &dy], gpu)?
+        }
+        if let Some(bias) = bias {
+            add(dx, &bias, dx, gpu)?;
         }
     }
-    bias(call, &out.dense, gpu)?;
     out.finish(gpu)
+}
+
+fn grad_input(g: &Geometry, [dx, w, dy]: [&RawView; 3], gpu: &mut dyn Gpu) -> Done {
+    let (dtype, depth, plane, filters) = (dx.dtype, g.depth(), g.output_plane(), g.filters);
+    if g.groups > 1 {
+        let words = g.words(dy.ptr, w.ptr, dx.ptr, 0, g.batch);
+        return each(text(dtype), "ts_conv_input", dx.numel(), &words, gpu);
+    }
+    if g.is_product() {
+        let (b, c) = (g.batch, g.channels);
+        let a = view(w.ptr, dtype, &[b, c, filters], &[0, 1, c]);
+        let dy = view(dy.ptr, dtype, &[b, filters, plane], &[filters * plane, plane, 1]);
+        let dx = view(dx.ptr, dtype, &[b, c, plane], &[c * plane, plane, 1]);
+        return product(&a, &dy, &dx, 0.0, PLAIN, gpu);
+    }
+    // Columns that overlap are summed before anything is rounded to 16 bits.
+    let wide = dtype.compute();
+    let most = g.images(wide);
+    let columns = scratch(wide, &[depth, most, plane], gpu)?;
+    for first in (0..g.batch).step_by(most) {
+        let n = most.min(g.batch - first);
+        let a = view(w.ptr, dtype, &[n, depth, filters], &[0, 1, depth]);
+        let b = view(at(dy, first * filters * plane), dtype, &[n, filters, plane], &[filters * plane, plane, 1]);
+        let c = view(columns.ptr, wide, &[n, depth, plane], &[plane, n * plane, 1]);
+        product(&a, &b, &c, 0.0, PLAIN, gpu)?;
+        let words = g.words(columns.ptr, std::ptr::null_mut(), dx.ptr, first, n);
+        each(text(dtype), "ts_fold", n * g.channels * g.input_plane(), &words, gpu)?;
+    }
+    Ok(())
 }
 
 pub fn conv_grad_weight(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (dy, x, dw) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
     let g = Geometry::of(call, x, dw, dy);
     let dtype = dw.dtype;
-    if dy.numel() == 0 || g.input_plane() == 0 {
+    if dy.numel() == 0 || g.input_plane() == 0 || dw.numel() == 0 {
         return fill(Scalar::Int(0), dw, gpu);
     }
     let (dy, x) = (input(dy, dtype, gpu)?, input(x, dtype, gpu)?);
     let out = Output::new(dw, dtype, gpu)?;
     let dw = &out.dense;
-    let (depth, plane, filters) = (g.depth(), g.output_plane(), g.filters);
-    if dw.numel() == 0 || by_library(ConvPart::WeightGradient, &g, [&x, dw, &dy], gpu)? {
-    } else if g.groups > 1 {
-        let words = g.words(x.ptr, dy.ptr, dw.ptr, 0, g.batch);
-        launch(text(dtype), "ts_conv_weight", (dw.numel(), 1), 256, &words, gpu)?;
-    } else {
-        let most = g.images(dtype);
-        let columns = scratch(dtype, &[depth, most, plane], gpu)?;
-        let rows = scratch(dtype, &[filters, most, plane], gpu)?;
-        for first in (0..g.batch).step_by(most) {
-            let n = most.min(g.batch - first);
-            unfold(&g, &x, first, n, &columns, gpu)?;
-            // The gradient with images inside, so that one product sums over all of them.
-            let from = at(&dy, first * filters * plane);
-            let from = view(from, dtype, &[filters, n, plane], &[plane, filters * plane, 1]);
-            let to = view(rows.ptr, dtype, &[filters, n, plane], &[n * plane, plane, 1]);
-            copy_view(&from, &to, gpu)?;
-            let a = view(rows.ptr, dtype, &[filters, n * plane], &[n * plane, 1]);
-            let b = view(columns.ptr, dtype, &[n * plane, depth], &[1, n * plane]);
-            let c = view(dw.ptr, dtype, &[filters, depth], &[depth, 1]);
-            product(&a, &b, &c, if first == 0 { 0.0 } else { 1.0 }, PLAIN, gpu)?;
-        }
+    if !by_library(ConvPart::WeightGradient, &g, [&x, dw, &dy], None, gpu)? {
+        grad_weight(&g, [&x, dw, &dy], gpu)?;
     }
     out.finish(gpu)
+}
+
+fn grad_weight(g: &Geometry, [x, dw, dy]: [&RawView; 3], gpu: &mut dyn Gpu) -> Done {
+    let (dtype, depth, plane, filters) = (dw.dtype, g.depth(), g.output_plane(), g.filters);
+    if g.groups > 1 {
+        let words = g.words(x.ptr, dy.ptr, dw.ptr, 0, g.batch);
+        return launch(text(dtype), "ts_conv_weight", (dw.numel(), 1), 256, &words, gpu);
+    }
+    if g.is_product() && g.batch * dw.numel() <= x.numel() + dy.numel() {
+        // A product for each image, and their sum: nothing is moved before.
+        let (b, c, wide) = (g.batch, g.channels, dtype.compute());
+        let each = scratch(wide, &[b, filters, c], gpu)?;
+        let dy = view(dy.ptr, dtype, &[b, filters, plane], &[filters * plane, plane, 1]);
+        let x = view(x.ptr, dtype, &[b, plane, c], &[c * plane, 1, plane]);
+        product(&dy, &x, &each, 0.0, PLAIN, gpu)?;
+        return sum_first(&each, dw, gpu);
+    }
+    let most = g.images(dtype);
+    let columns = scratch(dtype, &[depth, most, plane], gpu)?;
+    let rows = scratch(dtype, &[filters, most, plane], gpu)?;
+    for first in (0..g.batch).step_by(most) {
+        let n = most.min(g.batch - first);
+        unfold(g, x, first, n, &columns, gpu)?;
+        // The gradient with images inside, so that one product sums over all of them.
+        let from = at(dy, first * filters * plane);
+        let from = view(from, dtype, &[filters, n, plane], &[plane, filters * plane, 1]);
+        let to = view(rows.ptr, dtype, &[filters, n, plane], &[n * plane, plane, 1]);
+        copy_view(&from, &to, gpu)?;
+        let a = view(rows.ptr, dtype, &[filters, n * plane], &[n * plane, 1]);
+        let b = view(columns.ptr, dtype, &[n * plane, depth], &[1, n * plane]);
+        let c = view(dw.ptr, dtype, &[filters, depth], &[depth, 1]);
+        product(&a, &b, &c, if first == 0 { 0.0 } else { 1.0 }, PLAIN, gpu)?;
+    }
+    Ok(())
 }
 
 /// Texts for the compile test.

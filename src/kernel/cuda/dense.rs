@@ -8,7 +8,7 @@ use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::kernel::abi::RawView;
 use crate::kernel::cpu::elementwise::ADD;
-use crate::kernel::program::{Class, Instr, Program};
+use crate::kernel::program::{Class, Instr, Program, ReduceKind};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -70,36 +70,64 @@ pub fn copy_view(from: &RawView, to: &RawView, gpu: &mut dyn Gpu) -> Result<(), 
     run(key, make, &to.shape, &[from.clone(), to.clone()], &[], gpu)
 }
 
-/// Adds one view of floats to another of the same shape, which may be broadcast; the sum is rounded once.
-pub fn add(what: &RawView, to: &RawView, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
+/// The sum of two views of floats in a third, all of one shape; rounded once. `from` may be `to`, and `what` may be
+/// broadcast.
+pub fn add(from: &RawView, what: &RawView, to: &RawView, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
     if to.numel() == 0 {
         return Ok(());
     }
-    let mut key = Key::from_slice(&[3, what.dtype as u64, to.dtype as u64]);
+    let mut key = Key::from_slice(&[3, from.dtype as u64, what.dtype as u64, to.dtype as u64]);
     key.extend(to.shape.iter().map(|&n| n as u64));
-    key.extend(what.strides.iter().chain(&to.strides).map(|&s| s as u64));
-    let (given, target) = (Class::of(what.dtype), to.dtype);
-    let class = Class::of(target);
+    key.extend([from, what, to].into_iter().flat_map(|view| &view.strides).map(|&s| s as u64));
+    let class = Class::of(to.dtype);
     let Some(variant) = ADD.variant(&[class, class]) else { return Err(GpuError::Unsupported("this sum")) };
     let make = || {
         let wide = if class == Class::F64 { DType::F64 } else { DType::F32 };
-        let mut instrs = vec![Instr::Load { slot: 0, out: 0 }, Instr::Load { slot: 1, out: 1 }];
-        let mut regs = vec![class, given];
-        if given != class {
+        let (mut instrs, mut regs) = (Vec::new(), Vec::new());
+        let mut push = |instr: &dyn Fn(u16) -> Instr, class: Class| {
+            let out = regs.len() as u16;
             regs.push(class);
-            instrs.push(Instr::Cast { reg: 1, from: given, to: wide, out: 2 });
+            instrs.push(instr(out));
+            out
+        };
+        let mut args = [0; 4];
+        for (slot, view) in [from, what].into_iter().enumerate() {
+            let given = Class::of(view.dtype);
+            args[slot] = push(&|out| Instr::Load { slot: slot as u16, out }, given);
+            if given != class {
+                let reg = args[slot];
+                args[slot] = push(&|out| Instr::Cast { reg, from: given, to: wide, out }, class);
+            }
         }
-        let args = [0, regs.len() as u16 - 1, 0, 0];
-        instrs.push(Instr::Apply { function: &ADD, variant: variant as u16, args, out: regs.len() as u16 });
-        regs.push(class);
-        if target != wide {
-            instrs.push(Instr::Cast { reg: regs.len() as u16 - 1, from: class, to: target, out: regs.len() as u16 });
-            regs.push(class);
+        let mut sum = push(&|out| Instr::Apply { function: &ADD, variant: variant as u16, args, out }, class);
+        if to.dtype != wide {
+            sum = push(&|out| Instr::Cast { reg: sum, from: class, to: to.dtype, out }, class);
         }
-        instrs.push(Instr::Store { reg: regs.len() as u16 - 1, slot: 2 });
+        instrs.push(Instr::Store { reg: sum, slot: 2 });
         Program::new(instrs, regs, 0)
     };
-    run(key, make, &to.shape, &[to.clone(), what.clone(), to.clone()], &[], gpu)
+    run(key, make, &to.shape, &[from.clone(), what.clone(), to.clone()], &[], gpu)
+}
+
+/// Sums of a row-major view of floats over its first dim, added up as `to`'s dtype computes.
+pub fn sum_first(from: &RawView, to: &RawView, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
+    let (times, each) = (from.shape[0], to.numel());
+    if each == 0 {
+        return Ok(());
+    }
+    let class = Class::of(to.dtype);
+    let mut views = [from.clone(), to.clone()];
+    views[0].shape = Shape::from_slice(&[each, times]);
+    views[0].strides = [1, each as isize].into_iter().collect();
+    views[1].shape = Shape::from_slice(&[each]);
+    views[1].strides = [1].into_iter().collect();
+    let make = || {
+        let instrs =
+            vec![Instr::Load { slot: 0, out: 0 }, Instr::Reduce { kind: ReduceKind::Sum, reg: 0, class, slot: 1 }];
+        Program::new(instrs, vec![class], 1)
+    };
+    let key = Key::from_slice(&[4, from.dtype as u64, to.dtype as u64, each as u64, times as u64]);
+    run(key, make, &[each, times], &views, &[], gpu)
 }
 
 /// Sets every element to a number, converted as C does it.

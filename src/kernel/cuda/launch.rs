@@ -139,13 +139,23 @@ pub enum ConvPart {
     WeightGradient,
 }
 
-/// A cross-correlation of row-major operands without holes: `x` `[batch, groups * channels, input..]`, `w`
-/// `[groups * filters, channels, kernel..]`, `y` `[batch, groups * filters, output..]`. Missing leading dims have size 1,
-/// and no size is 0. 16-bit floats accumulate in f32.
+/// How the three operands of a convolution lie in memory, without holes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ConvOrder {
+    /// Row-major.
+    ChannelsFirst,
+    /// The second dim is the innermost: what tensor cores read.
+    ChannelsLast,
+}
+
+/// A cross-correlation: `x` `[batch, groups * channels, input..]`, `w` `[groups * filters, channels, kernel..]`, `y`
+/// `[batch, groups * filters, output..]`. Missing leading dims have size 1, and no size is 0. 16-bit floats accumulate
+/// in f32.
 #[derive(Clone, Copy, Debug)]
 pub struct ConvCall {
     pub wanted: ConvPart,
     pub dtype: DType,
+    pub order: ConvOrder,
     pub x: *mut u8,
     pub w: *mut u8,
     pub y: *mut u8,
@@ -198,6 +208,9 @@ pub trait Gpu {
     fn matmul(&mut self, product: &MatmulCall) -> Result<bool, GpuError>;
     /// As `matmul`.
     fn convolve(&mut self, convolution: &ConvCall) -> Result<bool, GpuError>;
+    /// Whether `convolve` does a row-major convolution by turning the operands around in memory, and turning them before
+    /// and after it saves time.
+    fn convolves_turned(&mut self, convolution: &ConvCall) -> Result<bool, GpuError>;
     fn multiprocessors(&self) -> u32;
     /// Compute capability, major and minor.
     fn capability(&self) -> (u32, u32);

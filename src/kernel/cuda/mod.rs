@@ -27,7 +27,7 @@ mod sort;
 mod text;
 
 pub use fault::FaultSlot;
-pub use launch::{Activation, ConvCall, ConvPart, Epilogue, Gpu, GpuError, Launch, MatmulCall, Matrix, Param, Source};
+pub use launch::{Activation, ConvCall, ConvOrder, ConvPart, Epilogue, Gpu, GpuError, Launch, MatmulCall, Matrix, Param, Source};
 pub use text::{HEADERS, OPTIONS};
 
 use super::abi::{Call, HostFn};

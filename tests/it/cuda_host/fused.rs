@@ -106,6 +106,9 @@ impl Gpu for Recorder {
     fn convolve(&mut self, _: &ConvCall) -> Result<bool, GpuError> {
         Ok(false)
     }
+    fn convolves_turned(&mut self, _: &ConvCall) -> Result<bool, GpuError> {
+        Ok(false)
+    }
     fn multiprocessors(&self) -> u32 {
         132
     }

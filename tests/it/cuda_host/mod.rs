@@ -178,6 +178,10 @@ impl Gpu for HostGpu {
         Ok(false)
     }
 
+    fn convolves_turned(&mut self, _: &ConvCall) -> Result<bool, GpuError> {
+        Ok(false)
+    }
+
     fn multiprocessors(&self) -> u32 {
         4
     }

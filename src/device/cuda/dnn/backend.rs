@@ -250,7 +250,8 @@ impl Made {
 
     /// Reads up to `values.len()` values, and returns how many there are.
     pub fn get<T: Value>(&self, attribute: i32, values: &mut [T]) -> Result<usize, DriverError> {
-        let (room, at) = (values.len() as i64, values.as_mut_ptr().cast());
+        let room = values.len() as i64;
+        let at = if values.is_empty() { std::ptr::null_mut() } else { values.as_mut_ptr().cast() };
         let mut count = 0;
         // SAFETY: the descriptor is alive; the library writes at most `room` values of the stated type. Descriptors
         // among them it fills in place, and they stay ours.

@@ -20,8 +20,8 @@ pub const REMEDY: &str =
 
 /// Plans that are kept. Bound: as for matrix products; a plan costs 1 to 100 ms, since some are compiled.
 const PLANS_MAX: usize = 1024;
-/// Ways that are tried before giving up. Bound: the first that works is nearly always among the first few.
-const CONFIGS_MAX: usize = 32;
+/// Ways that are looked at. Bound: the library knows some hundred; those for tensor cores come first.
+const CONFIGS_MAX: usize = 1024;
 /// Scratch memory that a way may want, beside twice that of the images. Bound: copies in another layout need as much
 /// as the images; ways that want more unfold them, and are slow.
 const SCRATCH_BYTES: usize = 256 << 20;
@@ -53,6 +53,17 @@ impl Image {
         }
         Image { sizes, strides }
     }
+
+    /// Without holes, the second dim innermost.
+    pub fn channels_last(sizes: [i64; 5], dims: usize) -> Image {
+        let mut strides = [1; 5];
+        let mut inside = sizes[1];
+        for at in (2..dims + 2).rev().chain([0]) {
+            strides[at] = inside;
+            inside *= sizes[at];
+        }
+        Image { sizes, strides }
+    }
 }
 
 /// A convolution as neural networks mean it: a cross-correlation. Groups are channels of `x` over those of `w`.
@@ -72,11 +83,10 @@ pub struct Convolution {
 }
 
 impl Convolution {
-    /// Scratch memory that a way may want.
-    fn scratch_max(&self) -> usize {
+    /// The bytes of x and y, the large ones.
+    pub fn image_bytes(&self) -> usize {
         let elements = |image: &Image| image.sizes[..self.dims + 2].iter().map(|&n| n as usize).product::<usize>();
-        let all: usize = [&self.x, &self.w, &self.y].map(elements).iter().sum();
-        2 * all * self.element.bytes() + SCRATCH_BYTES
+        (elements(&self.x) + elements(&self.y)) * self.element.bytes()
     }
 }
 
@@ -222,7 +232,7 @@ impl Plan {
                     continue;
                 }
                 if let Ok((plan, bytes)) = plan(functions, handle, &config)
-                    && bytes <= convolution.scratch_max()
+                    && bytes <= 2 * convolution.image_bytes() + SCRATCH_BYTES
                 {
                     return Some(Plan { plan, bytes, _config: config });
                 }
@@ -301,7 +311,8 @@ impl Graph {
         heuristic.set(attribute::HEURISTIC_GRAPH, &[self.graph.raw()])?;
         heuristic.set(attribute::HEURISTIC_MODE, &[mode])?;
         let heuristic = heuristic.finish()?;
-        let made = (0..CONFIGS_MAX).map(|_| Made::new(functions, Kind::EngineConfig));
+        let count = heuristic.get::<Raw>(attribute::HEURISTIC_RESULTS, &mut [])?.min(CONFIGS_MAX);
+        let made = (0..count).map(|_| Made::new(functions, Kind::EngineConfig));
         let mut configs = made.collect::<Result<Vec<_>, _>>()?;
         let mut raw: Vec<Raw> = configs.iter().map(Made::raw).collect();
         let count = heuristic.get(attribute::HEURISTIC_RESULTS, &mut raw)?;
