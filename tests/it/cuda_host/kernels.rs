@@ -7,7 +7,7 @@ use tscript::base::attr::Attr;
 use tscript::base::layout::contiguous_strides;
 use tscript::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
 use tscript::kernel::cpu;
-use tscript::kernel::cuda;
+use tscript::kernel::cuda::{self, ConvOrder};
 
 /// A view: dtype, shape, strides (`None`: row-major).
 pub type View<'a> = (DType, &'a [usize], Option<&'a [isize]>);
@@ -28,7 +28,11 @@ pub fn ints(dtype: DType, shape: &[usize], value: impl Fn(usize) -> i64) -> Memo
 /// size (or of 1), and faults exactly.
 #[track_caller]
 pub fn check(host: HostFn, inputs: &[Memory], outputs: &[View<'_>], attrs: &[Attr], tolerance: f64) {
-    let Some(mut gpu) = HostGpu::open() else { return };
+    let Some(gpu) = HostGpu::open() else { return };
+    check_on(gpu, host, inputs, outputs, attrs, tolerance);
+}
+
+fn check_on(mut gpu: HostGpu, host: HostFn, inputs: &[Memory], outputs: &[View<'_>], attrs: &[Attr], tolerance: f64) {
     let launch = cuda::entry(host).expect("an entry");
     let make =
         || -> Vec<Memory> { outputs.iter().map(|v| Memory::new(v.0, v.1, &strides(v.1, v.2), |_| 5.0)).collect() };
@@ -356,10 +360,11 @@ fn convolutions() {
     for (dtype, close) in FLOATS {
         // Shapes of x, weight, y; stride, padding, dilation, groups.
         type Case<'a> = (&'a [usize], &'a [usize], &'a [usize], [&'a [i64]; 3], i64);
-        let cases: [Case; 5] = [
+        let cases: [Case; 6] = [
             (&[2, 3, 9, 8], &[4, 3, 3, 3], &[2, 4, 9, 8], [&[1, 1], &[1, 1], &[1, 1]], 1),
             (&[2, 4, 9, 8], &[6, 2, 3, 2], &[2, 6, 4, 4], [&[2, 2], &[1, 0], &[2, 1]], 2),
             (&[3, 4, 10], &[5, 4, 1], &[3, 5, 10], [&[1], &[0], &[1]], 1),
+            (&[3, 8, 2, 1], &[9, 8, 1, 1], &[3, 9, 2, 1], [&[1, 1], &[0, 0], &[1, 1]], 1),
             (&[2, 4, 10], &[4, 1, 3], &[2, 4, 5], [&[2], &[1], &[1]], 4),
             (&[1, 2, 4, 5, 6], &[3, 2, 2, 2, 2], &[1, 3, 3, 4, 5], [&[1, 1, 1], &[0, 0, 0], &[1, 1, 1]], 1),
         ];
@@ -368,9 +373,16 @@ fn convolutions() {
             let (xs, ws, dy) =
                 (|| input((dtype, x, None), 1), || input((dtype, w, None), 2), || input((dtype, y, None), 3));
             let bias = |n: usize| Memory::new(dtype, &[n], &[1], wave);
-            check(k::conv_forward, &[xs(), ws(), bias(y[1])], &[(dtype, y, None)], &attrs, close * 20.0);
-            check(k::conv_grad_input, &[dy(), ws(), bias(x[1])], &[(dtype, x, None)], &attrs, close * 20.0);
-            check(k::conv_grad_weight, &[dy(), xs()], &[(dtype, w, None)], &attrs, close * 100.0);
+            for convolves in [None, Some(ConvOrder::ChannelsFirst), Some(ConvOrder::ChannelsLast)] {
+                let check = |host, inputs: &[Memory], shape, tolerance| {
+                    let Some(gpu) = HostGpu::open() else { return };
+                    check_on(HostGpu { convolves, ..gpu }, host, inputs, &[(dtype, shape, None)], &attrs, tolerance);
+                };
+                check(k::conv_forward, &[xs(), ws(), bias(y[1])], y, close * 20.0);
+                check(k::conv_forward, &[xs(), ws()], y, close * 20.0);
+                check(k::conv_grad_input, &[dy(), ws(), bias(x[1])], x, close * 20.0);
+                check(k::conv_grad_weight, &[dy(), xs()], w, close * 100.0);
+            }
         }
     }
 }

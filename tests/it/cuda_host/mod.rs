@@ -12,7 +12,10 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::path::PathBuf;
 use std::sync::Mutex;
-use tscript::kernel::cuda::{ConvCall, FaultSlot, Gpu, GpuError, HEADERS, Launch, MatmulCall};
+use tscript::base::attr::Attr;
+use tscript::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
+use tscript::kernel::cpu;
+use tscript::kernel::cuda::{ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, HEADERS, Launch, MatmulCall};
 
 type Kernel = unsafe extern "C" fn(*mut *mut c_void);
 type Run = unsafe extern "C" fn(Kernel, *mut *mut c_void, *const u32, *const u32);
@@ -28,6 +31,8 @@ pub struct HostGpu {
     #[allow(clippy::vec_box)]
     pub slots: Vec<Box<FaultSlot>>,
     pub launches: usize,
+    /// There is a library for convolutions (the host's kernels stand for it), which likes this order.
+    pub convolves: Option<ConvOrder>,
 }
 
 impl HostGpu {
@@ -40,7 +45,7 @@ impl HostGpu {
             eprintln!("not tested: CUDA text on the host needs g++ on x86-64 Linux");
             return None;
         }
-        Some(HostGpu { scratch: Vec::new(), slots: Vec::new(), launches: 0 })
+        Some(HostGpu { scratch: Vec::new(), slots: Vec::new(), launches: 0, convolves: None })
     }
 }
 
@@ -135,6 +140,33 @@ fn symbol(handle: usize, name: &str) -> *mut c_void {
     found
 }
 
+fn convolve(call: &ConvCall) {
+    let view = |ptr, [first, channels]: [usize; 2], sizes: [usize; 3]| {
+        let shape = [first, channels, sizes[0], sizes[1], sizes[2]];
+        let mut view = RawView::contiguous(ptr, call.dtype, &shape);
+        if call.order == ConvOrder::ChannelsLast {
+            let inner = [sizes[1] * sizes[2], sizes[2], 1].map(|n| (n * channels) as isize);
+            view.strides = [view.strides[0], 1, inner[0], inner[1], inner[2]].into_iter().collect();
+        }
+        view
+    };
+    let x = view(call.x, [call.batch, call.groups * call.channels], call.input);
+    let w = view(call.w, [call.groups * call.filters, call.channels], call.kernel);
+    let y = view(call.y, [call.batch, call.groups * call.filters], call.output);
+    let (host, inputs, output): (HostFn, _, _) = match call.wanted {
+        ConvPart::Output => (cpu::conv::conv_forward, [x, w], y),
+        ConvPart::InputGradient => (cpu::conv::conv_grad_input, [y, w], x),
+        ConvPart::WeightGradient => (cpu::conv::conv_grad_weight, [y, x], w),
+    };
+    let sizes = |list: [usize; 3]| Attr::Ints(list.iter().map(|&n| n as i64).collect());
+    let padding = Attr::Ints(call.padding.into_iter().collect());
+    let attrs = [sizes(call.stride), padding, sizes(call.dilation), Attr::Int(call.groups as i64)];
+    let (outputs, faults, threads) = ([output], Faults::default(), &Threads::ONE);
+    let call = Call { inputs: &inputs, outputs: &outputs, attrs: &attrs, threads, faults: &faults, seed: 0, offset: 0 };
+    // SAFETY: the operands are as large as the caller says.
+    unsafe { host(&call) };
+}
+
 impl Gpu for HostGpu {
     fn launch(&mut self, launch: &Launch<'_>) -> Result<(), GpuError> {
         self.launches += 1;
@@ -174,12 +206,17 @@ impl Gpu for HostGpu {
         Ok(false)
     }
 
-    fn convolve(&mut self, _: &ConvCall) -> Result<bool, GpuError> {
-        Ok(false)
+    fn convolve(&mut self, call: &ConvCall) -> Result<bool, GpuError> {
+        if let Some(order) = self.convolves {
+            assert_eq!(call.order, order);
+            convolve(call);
+        }
+        Ok(self.convolves.is_some())
     }
 
-    fn convolves_turned(&mut self, _: &ConvCall) -> Result<bool, GpuError> {
-        Ok(false)
+    fn convolves_turned(&mut self, call: &ConvCall) -> Result<bool, GpuError> {
+        assert_eq!(call.order, ConvOrder::ChannelsFirst);
+        Ok(self.convolves == Some(ConvOrder::ChannelsLast))
     }
 
     fn multiprocessors(&self) -> u32 {
