@@ -18,7 +18,7 @@ pub const DEVICES: &[Native] = &[
     entry(Function, "stream_barrier", "stream_barrier(streams)", "Each stream waits for all the others.", "", ""),
     entry(Function, "event", "event(timing: false)", "An event: a place in a stream's work that others can wait for.", "", ""),
     entry(Function, "set_float32_matmul_precision", "set_float32_matmul_precision(precision)",
-        "How products of f32 matrices are computed on GPUs from now on: \"highest\" in f32 throughout, \"high\" and \"medium\" with factors that may be rounded to TF32 (10 bits of fraction), several times faster.",
+        "How products of f32 matrices and convolutions are computed on GPUs from now on: \"highest\" in f32 throughout, \"high\" and \"medium\" with factors that may be rounded to TF32 (10 bits of fraction), several times faster. PyTorch rounds in convolutions unless told otherwise.",
         "set_float32_matmul_precision(\"high\"); get_float32_matmul_precision()", "high"),
     entry(Function, "get_float32_matmul_precision", "get_float32_matmul_precision()", "What `set_float32_matmul_precision` chose; \"highest\" at first.", "get_float32_matmul_precision()", "highest"),
     entry(PropertyOf("d"), "type", "type", "\"cpu\" or \"cuda\", of a device.", "ones([1]).device.type", "cpu"),
