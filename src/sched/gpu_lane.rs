@@ -189,17 +189,14 @@ impl Gpu for Lane<'_> {
         let turned = ConvCall { order: ConvOrder::ChannelsLast, ..*call };
         let all = [call, &turned].map(|call| vendor::convolution(call, self.device.tf32()));
         let [Some((plain, at)), Some((turned, _))] = all else { return Ok(false) };
-        if std::env::var("TSCRIPT_TURN").is_ok_and(|v| v == "0") {
-            return Ok(false);
-        }
         // Where the library turns both images, its scratch memory has room for them.
-        let images = plain.image_bytes();
+        let turns = plain.image_bytes() / 4 * 3;
         let Some(most) = self.device.convolution_scratch(&plain, &at).map_err(device_error)? else { return Ok(false) };
-        if most < images / 4 * 3 {
+        if most < turns {
             return Ok(false);
         }
         let least = self.device.convolution_scratch(&turned, &TURNED).map_err(device_error)?;
-        Ok(least.is_some_and(|least| least + images / 4 * 3 <= most))
+        Ok(least.is_some_and(|least| least + turns <= most))
     }
 
     fn multiprocessors(&self) -> u32 {

@@ -61,12 +61,13 @@ pub fn product(call: &MatmulCall, tf32: bool) -> Option<Product> {
 
 /// A convolution as the library takes it, and where its operands are; none when it does not.
 ///
-/// Not: gradients of one tap in f32 throughout. As products they take half as long (1×1, 256 → 64, 64 images of 56²).
+/// Not in f32 throughout: gradients of one tap, which take half as long as products, and gradients of inputs that take
+/// half as long forward (64 images of 56², 256 → 64 and 3×3, 64 → 64, on an H100).
 pub fn convolution(call: &ConvCall, tf32: bool) -> Option<(Convolution, Addresses)> {
     let element = element(call.dtype)?;
     let whole = element == Element::F64 || element == Element::F32 && !tf32;
-    let is_product = call.groups == 1 && call.kernel == [1; 3] && call.stride == [1; 3] && call.padding == [0; 3];
-    if whole && is_product {
+    let forward = element == Element::F32 && call.wanted == ConvPart::InputGradient && call.has_forward_gradient();
+    if whole && (call.is_product() || forward) {
         return None;
     }
     // A leading dim of one element that nothing reaches beyond says nothing.
@@ -147,6 +148,31 @@ mod tests {
         assert_eq!([taken(DType::F32, false), taken(DType::F64, true)], [false; 2]);
         assert_eq!([taken(DType::F32, true), taken(DType::BF16, false)], [true; 2]);
         assert!(convolution(&ConvCall { stride: [1, 2, 1], ..one }, false).is_some());
+    }
+
+    #[test]
+    fn gradients_of_inputs_are_forward_where_they_can() {
+        let like = ConvCall {
+            wanted: ConvPart::InputGradient,
+            groups: 1,
+            stride: [1; 3],
+            padding: [0, 1, 1],
+            dilation: [1, 1, 2],
+            output: [1, 9, 6],
+            ..CALL
+        };
+        let taken = |call: ConvCall, tf32| convolution(&call, tf32).is_some();
+        assert!(like.has_forward_gradient() && !taken(like, false) && taken(like, true));
+        assert!(taken(ConvCall { dtype: DType::F64, ..like }, false));
+        assert!(taken(ConvCall { wanted: ConvPart::WeightGradient, ..like }, false));
+        for other in [
+            ConvCall { stride: [1, 2, 1], output: [1, 5, 6], ..like },
+            ConvCall { padding: [0, 3, 1], output: [1, 13, 6], ..like },
+            ConvCall { output: [1, 9, 5], ..like },
+            ConvCall { groups: 2, ..like },
+        ] {
+            assert!(!other.has_forward_gradient() && taken(other, false), "{other:?}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::dense::{Output, add, copy_view, fill, input, scratch, sum_first};
 use super::family::{Value, source};
 use super::matmul::{PLAIN, product};
 use super::rows::{each, launch};
+use super::turn::{Matrices, turn};
 use super::{ConvCall, ConvOrder, ConvPart, Gpu, GpuError, Source};
 use crate::base::dtype::{DType, Scalar};
 use crate::kernel::abi::{Call, RawView};
@@ -115,11 +116,34 @@ fn unfold(g: &Geometry, x: &RawView, first: usize, images: usize, to: &RawView, 
     launch(text(x.dtype), "ts_unfold", (blocks, g.depth().min(65_535)), 256, &words, gpu)
 }
 
-/// What is added to every element of a result `[batch, channels, ..]`: its channel's number.
-fn bias_of(call: &Call<'_>, y: &RawView) -> Option<RawView> {
-    let bias = call.inputs.get(2)?;
-    let strides = (0..y.shape.len()).map(|dim| if dim == 1 { bias.strides[0] } else { 0 }).collect();
-    Some(RawView { shape: y.shape.clone(), strides, ..bias.clone() })
+/// `to` is `from` with its channel's number added to every element of `[batch, channels, ..]`; the two may be one.
+fn add_bias(from: &RawView, bias: Option<&RawView>, to: &RawView, gpu: &mut dyn Gpu) -> Done {
+    let Some(bias) = bias else { return if from.ptr == to.ptr { Ok(()) } else { copy_view(from, to, gpu) } };
+    let strides = (0..to.shape.len()).map(|dim| if dim == 1 { bias.strides[0] } else { 0 }).collect();
+    add(from, &RawView { shape: to.shape.clone(), strides, ..bias.clone() }, to, gpu)
+}
+
+impl Geometry {
+    fn call(&self, wanted: ConvPart, [x, w, y]: [&RawView; 3]) -> ConvCall {
+        ConvCall {
+            wanted,
+            dtype: x.dtype,
+            order: ConvOrder::ChannelsFirst,
+            x: x.ptr,
+            w: w.ptr,
+            y: y.ptr,
+            batch: self.batch,
+            groups: self.groups,
+            channels: self.channels,
+            filters: self.filters,
+            input: self.input,
+            output: self.output,
+            kernel: self.kernel,
+            stride: self.stride,
+            padding: self.padding,
+            dilation: self.dilation,
+        }
+    }
 }
 
 /// By the vendor's library, with the bias; false where it does not do it. `operands`: x, weight and y, row-major.
@@ -130,52 +154,39 @@ fn by_library(
     bias: Option<&RawView>,
     gpu: &mut dyn Gpu,
 ) -> Result<bool, GpuError> {
-    let call = |order, [x, w, y]: [*mut u8; 3]| ConvCall {
-        wanted,
-        dtype: operands[0].dtype,
-        order,
-        x,
-        w,
-        y,
-        batch: g.batch,
-        groups: g.groups,
-        channels: g.channels,
-        filters: g.filters,
-        input: g.input,
-        output: g.output,
-        kernel: g.kernel,
-        stride: g.stride,
-        padding: g.padding,
-        dilation: g.dilation,
-    };
     let target = match wanted {
         ConvPart::InputGradient => 0,
         ConvPart::WeightGradient => 1,
         ConvPart::Output => 2,
     };
     let result = operands[target];
-    let plain = call(ConvOrder::ChannelsFirst, operands.map(|view| view.ptr));
-    if !gpu.convolves_turned(&plain)? {
-        let done = gpu.convolve(&plain)?;
-        if let Some(bias) = bias.filter(|_| done) {
-            add(result, bias, result, gpu)?;
+    let call = g.call(wanted, operands);
+    // Of what the library turns itself, turning 4 bytes is no faster here, but for a bias that is added on the way.
+    let worth = result.dtype.size_bytes() == 2 || bias.is_some();
+    if !worth || !gpu.convolves_turned(&call)? {
+        let done = gpu.convolve(&call)?;
+        if done {
+            add_bias(result, bias, result, gpu)?;
         }
         return Ok(done);
     }
     let mut turned = Vec::with_capacity(3);
     for (at, view) in operands.into_iter().enumerate() {
         turned.push(channels_last(view, gpu)?);
-        if at != target {
+        let matrices = Matrices { outer: view.shape[0], rows: view.shape[1], cols: view.shape[2..].iter().product() };
+        if at != target && !turn(view, None, &turned[at], matrices, gpu)? {
             copy_view(view, &turned[at], gpu)?;
         }
     }
-    let at = [0, 1, 2].map(|at: usize| turned[at].ptr);
-    if !gpu.convolve(&call(ConvOrder::ChannelsLast, at))? {
+    let [x, w, y] = [0, 1, 2].map(|at: usize| turned[at].ptr);
+    if !gpu.convolve(&ConvCall { order: ConvOrder::ChannelsLast, x, w, y, ..call })? {
         return Ok(false);
     }
-    match bias {
-        Some(bias) => add(&turned[target], bias, result, gpu)?,
-        None => copy_view(&turned[target], result, gpu)?,
+    let [outer, cols] = [0, 1].map(|dim: usize| result.shape[dim]);
+    let matrices = Matrices { outer, rows: result.shape[2..].iter().product(), cols };
+    let dense = bias.map(|bias| input(bias, result.dtype, gpu)).transpose()?;
+    if !turn(&turned[target], dense.as_ref(), result, matrices, gpu)? {
+        add_bias(&turned[target], bias, result, gpu)?;
     }
     Ok(true)
 }
@@ -191,23 +202,50 @@ fn channels_last(view: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError>
     Ok(made)
 }
 
+/// The gradient of the input as the library convolves forward: of the output's gradient, with the weights turned round.
+fn grad_input_forward(
+    g: &Geometry,
+    [dx, w, dy]: [&RawView; 3],
+    bias: Option<&RawView>,
+    gpu: &mut dyn Gpu,
+) -> Result<bool, GpuError> {
+    if !g.call(ConvPart::InputGradient, [dx, w, dy]).has_forward_gradient() {
+        return Ok(false);
+    }
+    let mut from = w.clone();
+    from.shape.swap(0, 1);
+    from.strides.swap(0, 1);
+    from.ptr = at(w, g.taps() - 1);
+    from.strides.iter_mut().skip(2).for_each(|stride| *stride = -*stride);
+    let turned = scratch(w.dtype, &from.shape, gpu)?;
+    copy_view(&from, &turned, gpu)?;
+    let reach = |d: usize| (g.dilation[d] * (g.kernel[d] - 1)) as i64;
+    let forward = Geometry {
+        channels: g.filters,
+        filters: g.channels,
+        input: g.output,
+        output: g.input,
+        padding: std::array::from_fn(|d| reach(d) - g.padding[d]),
+        ..*g
+    };
+    by_library(ConvPart::Output, &forward, [dy, &turned, dx], bias, gpu)
+}
+
 pub fn conv_forward(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (x, weight, y) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
     let g = Geometry::of(call, x, weight, y);
     let dtype = y.dtype;
     let (x, w) = (input(x, dtype, gpu)?, input(weight, dtype, gpu)?);
     let out = Output::new(y, dtype, gpu)?;
-    let (y, bias) = (&out.dense, bias_of(call, y));
+    let (y, bias) = (&out.dense, call.inputs.get(2));
     let empty = g.depth() == 0 || g.input_plane() == 0 || y.numel() == 0;
-    if empty || g.is_product() || !by_library(ConvPart::Output, &g, [&x, &w, y], bias.as_ref(), gpu)? {
+    if empty || g.is_product() || !by_library(ConvPart::Output, &g, [&x, &w, y], bias, gpu)? {
         if empty {
             fill(Scalar::Int(0), y, gpu)?
         } else {
             forward(&g, [&x, &w, y], gpu)?
         }
-        if let Some(bias) = bias {
-            add(y, &bias, y, gpu)?;
-        }
+        add_bias(y, bias, y, gpu)?;
     }
     out.finish(gpu)
 }
@@ -245,17 +283,18 @@ pub fn conv_grad_input(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let dtype = dx.dtype;
     let (dy, w) = (input(dy, dtype, gpu)?, input(weight, dtype, gpu)?);
     let out = Output::new(dx, dtype, gpu)?;
-    let (dx, bias) = (&out.dense, bias_of(call, dx));
+    let (operands, bias) = ([&out.dense, &w, &dy], call.inputs.get(2));
     let empty = dy.numel() == 0 || g.depth() == 0 || dx.numel() == 0;
-    if empty || !by_library(ConvPart::InputGradient, &g, [dx, &w, &dy], bias.as_ref(), gpu)? {
+    if empty
+        || !by_library(ConvPart::InputGradient, &g, operands, bias, gpu)?
+            && !grad_input_forward(&g, operands, bias, gpu)?
+    {
         if empty {
-            fill(Scalar::Int(0), dx, gpu)?
+            fill(Scalar::Int(0), &out.dense, gpu)?
         } else {
-            grad_input(&g, [dx, &w, &dy], gpu)?
+            grad_input(&g, operands, gpu)?
         }
-        if let Some(bias) = bias {
-            add(dx, &bias, dx, gpu)?;
-        }
+        add_bias(&out.dense, bias, &out.dense, gpu)?;
     }
     out.finish(gpu)
 }

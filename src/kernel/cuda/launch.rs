@@ -173,6 +173,23 @@ pub struct ConvCall {
     pub dilation: [usize; 3],
 }
 
+impl ConvCall {
+    /// Is it one product for each image?
+    pub fn is_product(&self) -> bool {
+        self.groups == 1 && self.kernel == [1; 3] && self.stride == [1; 3] && self.padding == [0; 3]
+    }
+
+    /// Whether the gradient of the input is the convolution of the output's gradient with the weights turned round.
+    pub fn has_forward_gradient(&self) -> bool {
+        let reach = |d: usize| (self.dilation[d] * (self.kernel[d] - 1)) as i64;
+        let fits = |d: usize| {
+            let size = self.output[d] as i64 + reach(d) - 2 * self.padding[d];
+            self.padding[d] <= reach(d) && size == self.input[d] as i64
+        };
+        self.groups == 1 && self.stride == [1; 3] && !self.is_product() && (0..3).all(fits)
+    }
+}
+
 /// Why a launch did not happen.
 #[derive(Debug)]
 pub enum GpuError {

@@ -25,6 +25,7 @@ mod select;
 mod softmax;
 mod sort;
 mod text;
+mod turn;
 
 pub use fault::FaultSlot;
 pub use launch::{Activation, ConvCall, ConvOrder, ConvPart, Epilogue, Gpu, GpuError, Launch, MatmulCall, Matrix, Param, Source};
@@ -139,6 +140,7 @@ pub fn sources() -> Vec<&'static Source> {
     all.extend(loss::sources());
     all.extend(index::sources());
     all.extend(conv::sources());
+    all.extend(turn::sources());
     all.extend(pool::sources());
     all.extend(attention::sources());
     all.extend(scan::sources());

@@ -360,10 +360,13 @@ fn convolutions() {
     for (dtype, close) in FLOATS {
         // Shapes of x, weight, y; stride, padding, dilation, groups.
         type Case<'a> = (&'a [usize], &'a [usize], &'a [usize], [&'a [i64]; 3], i64);
-        let cases: [Case; 6] = [
+        let cases: [Case; 9] = [
             (&[2, 3, 9, 8], &[4, 3, 3, 3], &[2, 4, 9, 8], [&[1, 1], &[1, 1], &[1, 1]], 1),
             (&[2, 4, 9, 8], &[6, 2, 3, 2], &[2, 6, 4, 4], [&[2, 2], &[1, 0], &[2, 1]], 2),
             (&[3, 4, 10], &[5, 4, 1], &[3, 5, 10], [&[1], &[0], &[1]], 1),
+            (&[2, 4, 8, 10], &[6, 4, 3, 2], &[2, 6, 8, 10], [&[1, 1], &[1, 1], &[1, 2]], 1),
+            (&[1, 2, 13, 10], &[2, 2, 2, 1], &[1, 2, 12, 10], [&[1, 1], &[0, 0], &[1, 1]], 1),
+            (&[1, 70, 2, 2], &[66, 70, 1, 2], &[1, 66, 2, 1], [&[1, 1], &[0, 0], &[1, 1]], 1),
             (&[3, 8, 2, 1], &[9, 8, 1, 1], &[3, 9, 2, 1], [&[1, 1], &[0, 0], &[1, 1]], 1),
             (&[2, 4, 10], &[4, 1, 3], &[2, 4, 5], [&[2], &[1], &[1]], 4),
             (&[1, 2, 4, 5, 6], &[3, 2, 2, 2, 2], &[1, 3, 3, 4, 5], [&[1, 1, 1], &[0, 0, 0], &[1, 1, 1]], 1),
@@ -373,10 +376,19 @@ fn convolutions() {
             let (xs, ws, dy) =
                 (|| input((dtype, x, None), 1), || input((dtype, w, None), 2), || input((dtype, y, None), 3));
             let bias = |n: usize| Memory::new(dtype, &[n], &[1], wave);
-            for convolves in [None, Some(ConvOrder::ChannelsFirst), Some(ConvOrder::ChannelsLast)] {
+            let (first, last) = (Some(ConvOrder::ChannelsFirst), Some(ConvOrder::ChannelsLast));
+            for (convolves, forward_only) in [(None, false), (first, false), (last, false), (first, true), (last, true)]
+            {
                 let check = |host, inputs: &[Memory], shape, tolerance| {
                     let Some(gpu) = HostGpu::open() else { return };
-                    check_on(HostGpu { convolves, ..gpu }, host, inputs, &[(dtype, shape, None)], &attrs, tolerance);
+                    check_on(
+                        HostGpu { convolves, forward_only, ..gpu },
+                        host,
+                        inputs,
+                        &[(dtype, shape, None)],
+                        &attrs,
+                        tolerance,
+                    );
                 };
                 check(k::conv_forward, &[xs(), ws(), bias(y[1])], y, close * 20.0);
                 check(k::conv_forward, &[xs(), ws()], y, close * 20.0);

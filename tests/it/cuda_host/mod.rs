@@ -33,6 +33,8 @@ pub struct HostGpu {
     pub launches: usize,
     /// There is a library for convolutions (the host's kernels stand for it), which likes this order.
     pub convolves: Option<ConvOrder>,
+    /// That library leaves gradients of inputs that can be had forward.
+    pub forward_only: bool,
 }
 
 impl HostGpu {
@@ -45,7 +47,7 @@ impl HostGpu {
             eprintln!("not tested: CUDA text on the host needs g++ on x86-64 Linux");
             return None;
         }
-        Some(HostGpu { scratch: Vec::new(), slots: Vec::new(), launches: 0, convolves: None })
+        Some(HostGpu { scratch: Vec::new(), slots: Vec::new(), launches: 0, convolves: None, forward_only: false })
     }
 }
 
@@ -207,16 +209,20 @@ impl Gpu for HostGpu {
     }
 
     fn convolve(&mut self, call: &ConvCall) -> Result<bool, GpuError> {
-        if let Some(order) = self.convolves {
-            assert_eq!(call.order, order);
+        let left = self.forward_only && call.wanted == ConvPart::InputGradient && call.has_forward_gradient();
+        let order = self.convolves.filter(|_| !left);
+        if let Some(order) = order {
+            // Turning is worth it for 16 bits.
+            assert!(call.order == order || call.order == ConvOrder::ChannelsFirst && call.dtype.size_bytes() > 2);
             convolve(call);
         }
-        Ok(self.convolves.is_some())
+        Ok(order.is_some())
     }
 
     fn convolves_turned(&mut self, call: &ConvCall) -> Result<bool, GpuError> {
         assert_eq!(call.order, ConvOrder::ChannelsFirst);
-        Ok(self.convolves == Some(ConvOrder::ChannelsLast))
+        let left = self.forward_only && call.wanted == ConvPart::InputGradient && call.has_forward_gradient();
+        Ok(!left && self.convolves == Some(ConvOrder::ChannelsLast))
     }
 
     fn multiprocessors(&self) -> u32 {
