@@ -212,8 +212,7 @@ impl Gpu for HostGpu {
         let left = self.forward_only && call.wanted == ConvPart::InputGradient && call.has_forward_gradient();
         let order = self.convolves.filter(|_| !left);
         if let Some(order) = order {
-            // Turning is worth it for 16 bits.
-            assert!(call.order == order || call.order == ConvOrder::ChannelsFirst && call.dtype.size_bytes() > 2);
+            assert_eq!(call.order, order);
             convolve(call);
         }
         Ok(order.is_some())
