@@ -170,11 +170,12 @@ fn by_library(
         }
         return Ok(done);
     }
-    let mut turned = Vec::with_capacity(3);
-    for (at, view) in operands.into_iter().enumerate() {
-        turned.push(channels_last(view, gpu)?);
+    let made: Result<Vec<RawView>, GpuError> = operands.iter().map(|view| channels_last(view, gpu)).collect();
+    // Our own kernels take less memory.
+    let turned = if let Err(GpuError::OutOfMemory { .. }) = made { return Ok(false) } else { made? };
+    for (at, view) in operands.into_iter().enumerate().filter(|&(at, _)| at != target) {
         let matrices = Matrices { outer: view.shape[0], rows: view.shape[1], cols: view.shape[2..].iter().product() };
-        if at != target && !turn(view, None, &turned[at], matrices, gpu)? {
+        if !turn(view, None, &turned[at], matrices, gpu)? {
             copy_view(view, &turned[at], gpu)?;
         }
     }
