@@ -156,7 +156,17 @@ impl View {
 
     /// Does this view cover every byte of its buffer?
     pub fn covers(&self) -> bool {
-        self.layout.numel() * self.dtype.size_bytes() == self.buffer.size_bytes && self.layout.is_contiguous()
+        // One walk over the dims: it is asked for every operand of every operation on a GPU.
+        let mut elements = 1isize;
+        for (&size, &stride) in self.layout.shape.iter().zip(&self.layout.strides).rev() {
+            if size != 1 {
+                if stride != elements {
+                    return false;
+                }
+                elements = elements.wrapping_mul(size as isize);
+            }
+        }
+        (elements as usize).wrapping_mul(self.dtype.size_bytes()) == self.buffer.size_bytes
     }
 }
 
