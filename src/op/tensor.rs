@@ -157,13 +157,14 @@ impl View {
     /// Does this view cover every byte of its buffer?
     pub fn covers(&self) -> bool {
         // One walk over the dims: it is asked for every operand of every operation on a GPU.
+        let (shape, strides): (&[usize], &[isize]) = (&self.layout.shape, &self.layout.strides);
         let mut elements = 1isize;
-        for (&size, &stride) in self.layout.shape.iter().zip(&self.layout.strides).rev() {
-            if size != 1 {
-                if stride != elements {
+        for at in (0..shape.len().min(strides.len())).rev() {
+            if shape[at] != 1 {
+                if strides[at] != elements {
                     return false;
                 }
-                elements = elements.wrapping_mul(size as isize);
+                elements = elements.wrapping_mul(shape[at] as isize);
             }
         }
         (elements as usize).wrapping_mul(self.dtype.size_bytes()) == self.buffer.size_bytes

@@ -28,13 +28,14 @@ fn history<'a>(touches: &'a mut Touches, buffer: &Buffer) -> &'a mut BufferClock
 }
 
 /// Notes an access; the cheap way where it can be gone.
-fn access(clocks: &mut Clocks, key: &mut Key, lane: Lane, view: &View, access: &Use) -> Option<Conflict> {
+#[inline]
+fn access(clocks: &mut Clocks, key: &mut Key, lane: Lane, node: &Node, view: &View, kind: Kind) -> Option<Conflict> {
     // A tensor of another session is refused elsewhere.
     let touches = view.buffer.touches.open(key)?;
-    if view.covers() && clocks.touch(touches, lane, access) {
+    if view.covers() && clocks.touch(touches, lane, kind, node.origin, node.name) {
         return None;
     }
-    clocks.access(history(touches, &view.buffer), lane, access)
+    clocks.access(history(touches, &view.buffer), lane, &describe(node, view, kind))
 }
 
 /// As `access`, but only asks.
@@ -73,7 +74,7 @@ impl Runtime {
             }
         }
         for (view, kind) in accesses(node) {
-            let found = access(&mut state.clocks, &mut state.key, lane, view, &describe(node, view, kind));
+            let found = access(&mut state.clocks, &mut state.key, lane, node, view, kind);
             if let Some(conflict) = found
                 && state.reported.is_new(&conflict)
             {

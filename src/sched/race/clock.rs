@@ -139,6 +139,7 @@ impl Clocks {
     }
 
     /// Counts one access and returns its number.
+    #[inline]
     pub(super) fn tick(&mut self, lane: Lane) -> u64 {
         let stream = &mut self.streams[lane.0 as usize];
         stream.own += 1;

@@ -245,13 +245,13 @@ impl Clocks {
 
     /// Notes an access to a whole buffer that no other stream has touched; false when it is another kind of access.
     #[inline]
-    pub fn touch(&mut self, touches: &mut Touches, lane: Lane, access: &Use) -> bool {
+    pub fn touch(&mut self, touches: &mut Touches, lane: Lane, kind: Kind, origin: Origin, op: &'static str) -> bool {
         if touches.history.is_some() || (touches.owner != 0 && touches.owner != lane.0 + 1) {
             return false;
         }
         touches.owner = lane.0 + 1;
-        let mark = Some(Mark { epoch: self.tick(lane), origin: access.origin, op: access.op });
-        match access.kind {
+        let mark = Some(Mark { epoch: self.tick(lane), origin, op });
+        match kind {
             Kind::Read => touches.read = mark,
             Kind::Write => (touches.write, touches.read) = (mark, None),
         }
