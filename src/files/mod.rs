@@ -120,7 +120,12 @@ pub fn write_text(path: &Path, text: &str) -> Result<()> {
 
 fn open<R>(path: &Path, read: impl Fn(&mut dyn Source, u64) -> Result<R>) -> Result<R> {
     let attempt = || {
-        let file = std::fs::File::open(path).map_err(|error| input::unreadable(&error))?;
+        let mut how = std::fs::OpenOptions::new();
+        how.read(true);
+        // A pipe without a writer would be waited for.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut how, libc::O_NONBLOCK);
+        let file = how.open(path).map_err(|error| input::unreadable(&error))?;
         let about = file.metadata().map_err(|error| input::unreadable(&error))?;
         // The length of anything but a regular file is no bound for what it gives.
         if !about.is_file() {

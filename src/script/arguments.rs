@@ -18,19 +18,18 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// The value of `--name value` or `--name=value`.
+    /// The value of `--name value` or `--name=value`; of several the last, as command lines have it.
     fn value(&self, name: &str) -> Option<String> {
         let long = format!("--{name}");
-        let mut words = self.words.iter();
+        let (mut words, mut found) = (self.words.iter(), None);
         while let Some(word) = words.next() {
             if *word == long {
-                return Some(words.next().cloned().unwrap_or_default());
-            }
-            if let Some(value) = word.strip_prefix(&long).and_then(|rest| rest.strip_prefix('=')) {
-                return Some(value.to_string());
+                found = Some(words.next().cloned().unwrap_or_default());
+            } else if let Some(value) = word.strip_prefix(&long).and_then(|rest| rest.strip_prefix('=')) {
+                found = Some(value.to_string());
             }
         }
-        None
+        found
     }
 
     fn note(&mut self, name: &str, default: Option<String>) {

@@ -1,5 +1,6 @@
-//! What arrays do with a closure that compares: `sort`, `sort_by` and `dedup`. Rhai's own take an error of the closure,
-//! or a value that is no integer, for "equal", so that an array would stay unsorted without a word.
+//! What arrays do with a closure that compares or decides: `sort`, `sort_by`, `dedup`, `filter` and its kin. Rhai's own
+//! take an error of the closure, or a value that is no integer, for "equal", and a value that is no `bool`, a tensor
+//! among them, for "no", so that an array would stay unsorted or become empty without a word.
 
 use super::bind::Natives;
 use super::convert;
@@ -12,9 +13,10 @@ use rhai::{Array, Dynamic, EvalAltResult, FnPtr, FuncRegistration, NativeCallCon
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-type Outcome<T> = Result<T, Box<EvalAltResult>>;
+pub type Outcome<T> = Result<T, Box<EvalAltResult>>;
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    deciding(module, host);
     for name in ["sort", "sort_by"] {
         let shared = host.clone();
         let sort = move |context: NativeCallContext, array: &mut Array, compare: FnPtr| -> Outcome<()> {
@@ -47,8 +49,121 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     FuncRegistration::new("dedup").in_global_namespace().set_into_module(&mut module.module, dedup);
 }
 
+/// A condition's value: a `bool`, or a tensor with one element.
+pub fn truth(host: &Host, context: &NativeCallContext, value: &Dynamic) -> Outcome<bool> {
+    if let Ok(told) = value.as_bool() {
+        return Ok(told);
+    }
+    if let Some(tensor) = value.read_lock::<Tensor>() {
+        return observe::truth(&host.rt, &tensor).map_err(|diag| host.raise(context, diag, ""));
+    }
+    let text = format!("a condition must be true or false, and this is {}", convert::type_name(value));
+    Err(host.raise(context, Diag::error(code::TYPE, text), ""))
+}
+
+/// What a closure decides about an element; it may take the element's number too, or see the element as `this`.
+fn decided(host: &Host, context: &NativeCallContext, closure: &FnPtr, value: &Dynamic, at: usize) -> Outcome<bool> {
+    let is_other_arity = |error: &EvalAltResult| matches!(error, EvalAltResult::ErrorFunctionNotFound(signature, _) if signature.starts_with(closure.fn_name()));
+    let mut told = closure.call_raw(context, None, [value.clone()]);
+    if told.as_ref().is_err_and(|error| is_other_arity(error)) {
+        let number = Dynamic::from_int(at as i64);
+        let with_number = closure.call_raw(context, None, [value.clone(), number]);
+        told = match with_number {
+            Err(error) if is_other_arity(&error) => {
+                let as_this = closure.call_raw(context, Some(&mut value.clone()), []);
+                if as_this.as_ref().is_err_and(|error| is_other_arity(error)) { told } else { as_this }
+            }
+            other => other,
+        };
+    }
+    truth(host, context, &told?)
+}
+
+/// `filter`, `retain`, `drain`, `some`, `any`, `all`, `find` and `index_of` with a closure.
+fn deciding(module: &mut Natives, host: &Arc<Host>) {
+    let mut of = |name: &'static str| {
+        module.names.insert(name.to_string());
+        FuncRegistration::new(name).in_global_namespace()
+    };
+    let own: Vec<FuncRegistration> =
+        ["filter", "retain", "drain", "some", "any", "all", "find", "index_of"].map(&mut of).into();
+    let mut own = own.into_iter();
+    let module = &mut module.module;
+    let mut add = |of: Option<FuncRegistration>, kind: Deciding| {
+        let host = host.clone();
+        let call = move |context: NativeCallContext, array: &mut Array, closure: FnPtr| -> Outcome<Dynamic> {
+            let decide = |value: &Dynamic, at: usize| decided(&host, &context, &closure, value, at);
+            kind.done(array, decide)
+        };
+        if let Some(of) = of {
+            of.set_into_module(module, call);
+        }
+    };
+    for kind in [
+        Deciding::Filter,
+        Deciding::Retain,
+        Deciding::Drain,
+        Deciding::Some,
+        Deciding::Some,
+        Deciding::All,
+        Deciding::Find,
+        Deciding::IndexOf,
+    ] {
+        add(own.next(), kind);
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Deciding {
+    /// The elements that are meant.
+    Filter,
+    /// Keeps those that are meant; gives the others.
+    Retain,
+    /// Takes out those that are meant, and gives them.
+    Drain,
+    Some,
+    All,
+    Find,
+    IndexOf,
+}
+
+impl Deciding {
+    fn done(self, array: &mut Array, decide: impl Fn(&Dynamic, usize) -> Outcome<bool>) -> Outcome<Dynamic> {
+        let first = |wanted: bool| -> Outcome<Option<usize>> {
+            for (at, value) in array.iter().enumerate() {
+                if decide(value, at)? == wanted {
+                    return Ok(Some(at));
+                }
+            }
+            Ok(None)
+        };
+        match self {
+            Deciding::Some => return Ok(first(true)?.is_some().into()),
+            Deciding::All => return Ok(first(false)?.is_none().into()),
+            Deciding::Find => return Ok(first(true)?.map_or(Dynamic::UNIT, |at| array[at].clone())),
+            Deciding::IndexOf => return Ok(Dynamic::from_int(first(true)?.map_or(-1, |at| at as i64))),
+            Deciding::Filter | Deciding::Retain | Deciding::Drain => {}
+        }
+        let (mut meant, mut others) = (Array::new(), Array::new());
+        for (at, value) in array.iter().enumerate() {
+            if decide(value, at)? { &mut meant } else { &mut others }.push(value.clone());
+        }
+        match self {
+            Deciding::Retain => {
+                *array = meant;
+                Ok(others.into())
+            }
+            Deciding::Drain => {
+                *array = others;
+                Ok(meant.into())
+            }
+            _ => Ok(meant.into()),
+        }
+    }
+}
+
 /// What a closure says of two values: a number's sign, or true for "the first comes first".
-fn order(host: &Host, context: &NativeCallContext, compare: &FnPtr, x: &Dynamic, y: &Dynamic) -> Outcome<Ordering> {
+pub fn order(host: &Host, context: &NativeCallContext, compare: &FnPtr, x: &Dynamic, y: &Dynamic) -> Outcome<Ordering> {
     let mut told = compare.call_raw(context, None, [x.clone(), y.clone()])?;
     if let Some(tensor) = told.clone().try_cast::<Tensor>() {
         let value = observe::item(&host.rt, &tensor).map_err(|diag| host.raise(context, diag, ""))?;
@@ -66,7 +181,7 @@ fn order(host: &Host, context: &NativeCallContext, compare: &FnPtr, x: &Dynamic,
 }
 
 /// A stable merge sort; not the standard library's, which panics at an order that contradicts itself.
-fn sorted(values: &Array, order: &mut dyn FnMut(&Dynamic, &Dynamic) -> Outcome<Ordering>) -> Outcome<Array> {
+pub fn sorted(values: &Array, order: &mut dyn FnMut(&Dynamic, &Dynamic) -> Outcome<Ordering>) -> Outcome<Array> {
     let mut from: Array = values.clone();
     let mut width = 1;
     while width < from.len() {

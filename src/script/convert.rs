@@ -197,6 +197,8 @@ pub fn type_name(value: &Dynamic) -> String {
         "map" => "a map".into(),
         "()" => "`()`".into(),
         "Fn" => "a function".into(),
+        "char" => "a character".into(),
+        other if other.contains("ops::range::") => "a range".into(),
         // Types of ours that no name was registered for come with their path.
         other => match other.rsplit("::").next().unwrap_or(other) {
             "DeviceValue" => "a device".into(),

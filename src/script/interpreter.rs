@@ -70,6 +70,8 @@ pub fn engine(
     engine.register_type_with_name::<super::streams::StreamValue>("stream");
     engine.register_type_with_name::<super::streams::EventValue>("event");
     engine.register_type_with_name::<super::dataset::Dataset>("dataset");
+    engine.register_type_with_name::<super::param_groups::Groups>("param_groups");
+    engine.register_type_with_name::<super::param_groups::Group>("group");
     // The matrix product binds as `*` does.
     let _ = engine.register_custom_operator("@", 180);
     super::compare::install(&mut engine);
@@ -86,6 +88,8 @@ pub fn engine(
     natives::register(&mut module, host);
     super::arrays::register(&mut module, host);
     super::growth::register(&mut module);
+    super::sequences::register(&mut module, host);
+    super::texts::register(&mut module, host);
     arguments::register(&mut module, host);
     storage::register(&mut module, host);
     super::draw::register(&mut module, host);
@@ -99,6 +103,7 @@ pub fn engine(
     super::questions::register(&mut module, host);
     super::settings::register(&mut module, host);
     super::optimise::register(&mut module, host);
+    super::param_groups::register(&mut module, host);
     super::loader::register(&mut module, host);
     super::dataset::register(&mut module, host);
     super::iterate::register(&mut module, host);

@@ -140,8 +140,7 @@ impl Resolver {
         }
         for root in &modules.roots {
             if let Some(file) = inside(root, path) {
-                let text = std::fs::read_to_string(&file)
-                    .map_err(|e| Diag::error(code::FILE, format!("cannot read {}: {e}", file.display())))?;
+                let text = super::source::read::text(&file)?;
                 let name = file.display().to_string();
                 return Ok(Found::user(name.clone(), name, text));
             }

@@ -176,13 +176,7 @@ impl Session {
     /// The text of a source file.
     #[doc(hidden)]
     pub fn read_source(&self, path: &Path) -> Result<String, Error> {
-        let text = std::fs::read(path).map_err(|e| {
-            self.error(Diag::error(code::FILE, format!("cannot read {}: {}", path.display(), plain_reason(&e))))
-        })?;
-        String::from_utf8(text).map_err(|e| {
-            let at = e.utf8_error().valid_up_to();
-            self.error(Diag::error(code::SYNTAX, format!("{} is not UTF-8 text: bad byte at {at}", path.display())))
-        })
+        super::source::read::text(path).map_err(|diag| self.error(diag))
     }
 
     /// Writes a text file of the program's own.

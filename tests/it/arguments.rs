@@ -22,3 +22,11 @@ fn asked_arguments_are_listed() {
     let functions = session.functions_of(&path).expect("it parses");
     assert_eq!(functions, [("f".to_string(), 0)]);
 }
+
+#[test]
+fn of_a_repeated_argument_the_last_counts() {
+    let words = ["--lr", "1", "--lr=2", "--name", "a", "--lr", "3"];
+    let mut session = Session::builder().arguments(words).build().expect("a session starts");
+    assert_eq!(session.eval::<i64>("arg(\"lr\", 0)").expect("it runs"), 3);
+    assert_eq!(session.eval::<String>("arg(\"name\", \"\")").expect("it runs"), "a");
+}

@@ -587,3 +587,15 @@ fn digits_load() {
     assert_eq!(y.to_vec::<i64>().unwrap().iter().sum::<i64>(), 8070);
     assert_eq!(x.bytes().iter().max(), Some(&16));
 }
+
+/// Opened in the usual way it would be waited for until somebody writes.
+#[cfg(unix)]
+#[test]
+fn a_pipe_without_a_writer_is_refused_at_once() {
+    let folder = folder();
+    let path = folder.path().join("pipe.npy");
+    let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo runs");
+    assert!(made.success());
+    let error = read(&path).map(drop).expect_err("refused");
+    assert!(error.message.contains("not a regular file"), "{}", error.message);
+}

@@ -109,7 +109,14 @@ fn one(error: EvalAltResult, context: &Context, stack: &[Frame]) -> Box<Diag> {
             return super::diagnose_parse(&rhai::ParseError(Box::new(kind), position), context);
         }
         ErrorSystem(message, inner) => return system(&message, &*inner, at),
-        ErrorVariableNotFound(name, _) => variable(written_name(&name), known, stack),
+        ErrorVariableNotFound(name, _) => {
+            let found = variable(written_name(&name), known, stack);
+            if found.help.is_none() && is_assigned(at, written_name(&name), context) {
+                found.help(format!("a variable is declared before it is used: `let {name} = ..`"))
+            } else {
+                found
+            }
+        }
         ErrorFunctionNotFound(signature, _) => function(&signature, known),
         ErrorModuleNotFound(name, _) => module(&name, known),
         ErrorPropertyNotFound(name, _) => property(&name, None, known),
@@ -158,6 +165,14 @@ fn one(error: EvalAltResult, context: &Context, stack: &[Frame]) -> Box<Diag> {
     found.at(at)
 }
 
+/// Whether the name at a place is assigned there: `x = 5`.
+fn is_assigned(at: Site, name: &str, context: &Context) -> bool {
+    let Some(source) = context.sources.source(at) else { return false };
+    let rest = source.text.get(source.offset(at)..).and_then(|text| text.strip_prefix(name)).unwrap_or("");
+    let rest = rest.trim_start();
+    rest.starts_with('=') && !rest.starts_with("==")
+}
+
 fn ours(value: &Dynamic, at: Site) -> Box<Diag> {
     let diag = value.read_lock::<ErrorValue>().map(|error| error.0.clone());
     let diag = diag.unwrap_or_else(|| Diag::error(code::INTERNAL, "an error value was lost"));
@@ -187,11 +202,33 @@ fn thrown(value: &Dynamic) -> Words {
 
 /// A value as the script would write it, shortened.
 fn shown(value: &Dynamic) -> String {
-    let text = format!("{value:?}");
+    let text = literal(value, 8);
     match text.char_indices().nth(80) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }
+}
+
+/// A value without asking the session, which would wait for tensors; `depth` levels of it.
+fn literal(value: &Dynamic, depth: usize) -> String {
+    let inside = |item: &Dynamic| if depth == 0 { "..".into() } else { literal(item, depth - 1) };
+    // Bound: more is not shown.
+    const MOST: usize = 40;
+    if let Some(array) = value.read_lock::<rhai::Array>() {
+        let items: Vec<String> = array.iter().take(MOST).map(inside).collect();
+        return format!("[{}]", items.join(", "));
+    }
+    if let Some(map) = value.read_lock::<rhai::Map>() {
+        let items = map.iter().take(MOST).map(|(name, item)| format!("{name}: {}", inside(item)));
+        return format!("#{{{}}}", items.collect::<Vec<_>>().join(", "));
+    }
+    if value.is_fnptr() {
+        return "a function".into();
+    }
+    if value.is::<crate::script::value::Tensor>() || value.type_name().contains("::") {
+        return crate::script::convert::type_name(value);
+    }
+    format!("{value:?}")
 }
 
 fn lower(text: &str) -> String {
@@ -215,6 +252,7 @@ pub(super) fn a_type(name: &str) -> String {
         "Fn" | "FnPtr" => "function",
         "" | "()" => return "`()`".into(),
         "range" | "Range<i64>" | "range=" | "RangeInclusive<i64>" => "range",
+        other if other.contains("ops::range::") || other.contains("iter_basic::StepRange") => "range",
         "map" | "Map" => "map",
         "array" | "Array" => "array",
         "?" | "Dynamic" => return "any value".into(),
@@ -255,12 +293,15 @@ fn foreign(name: &str) -> Option<&'static str> {
         "self" => "write `this`",
         _ if without_prefix(name).is_some() => return without_prefix(name),
         "range" => "write `0..n`, or `range(0, n, step)`",
-        "str" => "write `x.to_string()`, or `${x}` between backticks",
         "isinstance" | "type" => "write `type_of(x) == \"...\"`",
         "enumerate" => "write `for (x, i) in xs { .. }`",
         "zip" => "write `for (x, i) in xs { let y = ys[i]; .. }`",
-        "sorted" => "write `xs.sort()`, which changes the array",
-        "reversed" => "write `xs.reverse()`, which changes the array",
+        "pass" => "an empty block is `{ }`",
+        "deepcopy" => "a module has `model.copy()`, a tensor `x.clone()`; arrays and maps are copied by `let`",
+        "sys" => "script arguments are `args`; `exit()` ends a script",
+        "os" | "pathlib" | "json" | "random" | "copy" | "time" => {
+            "Python's modules are not here: `load(path)`, `parse_json(text)`, `rand([2])`, `timestamp()`"
+        }
         "inf" => "write `INF`",
         "nan" => "write `NAN`",
         "pi" => "write `PI`",
@@ -483,6 +524,9 @@ fn mismatch(wanted: &str, actual: &str) -> Words {
             "the keys of a map are strings: results have names (`x.max(1).indices`, `lstm.forward(x).output`), \
              the layers of a `sequential` or `module_list` are in `m.layers[0]`",
         ),
+        ("i64", _) if a_type(actual) == "a range" => {
+            found.help("a part of an array is `xs.extract(1..3)`; of a tensor `x[1..3]`")
+        }
         ("i64", "f64") => found.help("convert it by `.to_int()`, which rounds towards zero"),
         _ => found,
     }
@@ -504,6 +548,7 @@ fn arithmetic(text: &str) -> Words {
     let found = words(code::ARITHMETIC, if text.is_empty() { "arithmetic failed".into() } else { lower(text) }, "here");
     match text {
         _ if text.contains("overflow") => found.help("integers have 64 bits; floats reach further: `2.0 ** 100`"),
+        _ if text.contains("negative power") => found.help("a float has such powers: `2.0 ** -1`"),
         _ if text.contains("zero") => found.help("floats divide by zero without an error: `1.0 / 0.0` is infinite"),
         _ => found,
     }

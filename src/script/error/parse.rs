@@ -145,11 +145,21 @@ pub fn diagnose_parse(error: &ParseError, context: &Context) -> Box<Diag> {
     if separates && matches!(near.found, "=" | ":") {
         return diag.help("keyword arguments go into a map: `f(x, #{dim: 1})`");
     }
+    if separates && near.found == "for" {
+        return diag.help("a list is made of another by `xs.map(|x| 2 * x)` and `xs.filter(|x| x > 0)`");
+    }
+    let between = source.text.get(near.before_end..source.offset(at).max(near.before_end)).unwrap_or("");
+    if missing_end && between.trim_start_matches(' ').starts_with("//") {
+        return diag.help(FLOOR);
+    }
     match advice(&near).map(str::to_string).or_else(|| help(error.err_type())) {
         Some(help) => diag.help(help),
         None => diag,
     }
 }
+
+/// Who writes `a // b`.
+const FLOOR: &str = "`//` begins a comment; integers divide by `/` without a remainder, tensors by `floor_divide`";
 
 /// What the words around tell about habits from other languages.
 fn advice(near: &Around) -> Option<&'static str> {
@@ -168,6 +178,18 @@ fn advice(near: &Around) -> Option<&'static str> {
         ("class" | "struct", _) => {
             "there are no classes: a map `#{ .. }` holds values and closures, which see it as `this`"
         }
+        ("del", _) => "leave it out: memory is free when nobody holds a value any more",
+        ("raise", _) => "write `throw \"what is wrong\"`",
+        (_, "except") | ("except", _) => "write `try { .. } catch (e) { .. }`",
+        ("assert", _) => "`assert` is a function: `assert(x == y, \"why\")`",
+        ("f" | "r" | "b", found) if found.starts_with(['"', '\'']) => {
+            "text with values in it stands between backticks: `loss ${x:.4f}`"
+        }
+        ("let", "[" | "(") => "one `let` for each name: `let s = x.shape; let b = s[0];`",
+        (_, ",") if near.start == "let" => "one `let` for each name: `let s = x.shape; let b = s[0];`",
+        (_, "if") if near.start == "let" || near.start == "return" => {
+            "a choice has a value: `let x = if a { 1 } else { 2 };`"
+        }
         ("await" | "async", _) => "operations are asynchronous by themselves: leave it out",
         ("with", _) => "write the block alone: `with_device(1) { .. }`, `no_grad(|| ..)`",
         ("+", "+") | (_, "++") | ("++", _) => "write `x += 1`",
@@ -181,7 +203,9 @@ fn advice(near: &Around) -> Option<&'static str> {
         }
         ("[" | ",", ":") => "a whole dimension is `..`, a part of it `1..3`: `x[.., 0]`",
         ("[", "::") => "write `x[slice((), (), 2)]`",
-        (_, ":") if near.after == "]" => "a part of a dimension is `1..3` or `1..`: `x[1..]`",
+        (_, ":") if near.after == "]" || near.after.starts_with(|c: char| c.is_ascii_digit()) => {
+            "a part of a dimension is `1..3` or `1..`: `x[1..]`"
+        }
         (_, "*" | "/") if near.after == near.found => "write `x / y` and round by `.floor()`",
         _ => return None,
     };
@@ -244,6 +268,10 @@ fn message(kind: &ParseErrorType, found: &str) -> String {
 fn lexical(error: &LexError) -> String {
     match error {
         LexError::UnexpectedInput(text) if text.is_empty() => "the text ends where something is missing".into(),
+        LexError::UnexpectedInput(text) if text.chars().all(|c| c.is_control() || c.is_whitespace()) => {
+            let names: Vec<String> = text.chars().map(|c| format!("U+{:04X}", c as u32)).collect();
+            format!("the character {} cannot stand here", names.join(" "))
+        }
         LexError::UnexpectedInput(text) => format!("`{text}` cannot stand here"),
         LexError::UnterminatedString => "a string is never closed".into(),
         LexError::StringTooLong(limit) => format!("a string is longer than the limit of {limit}"),
@@ -284,6 +312,8 @@ fn help(kind: &ParseErrorType) -> Option<String> {
         BadInput(LexError::MalformedEscapeSequence(_)) => {
             "the escapes are `\\n`, `\\r`, `\\t`, `\\\\`, `\\\"`, `\\'`, `\\x41`, `\\u0041` and `\\U00000041`"
         }
+        BadInput(LexError::UnexpectedInput(text)) => return look_alike(text),
+        Reserved(name) if name == "#" => "comments are `// ..` and `/* .. */`",
         BadInput(LexError::MalformedChar(_)) => "single quotes hold one character; a string has double quotes",
         BadInput(LexError::MalformedNumber(_)) => "integers have 64 bits; larger numbers are floats: `1e20`",
         BadInput(LexError::ImproperSymbol(symbol, _)) => match symbol.as_str() {
@@ -307,4 +337,32 @@ fn help(kind: &ParseErrorType) -> Option<String> {
         _ => return None,
     };
     Some(text.to_string())
+}
+
+/// What a character that was copied from a web page or a letter was meant to be.
+fn look_alike(text: &str) -> Option<String> {
+    let c = text.chars().next()?;
+    let meant = match c {
+        '\u{201c}' | '\u{201d}' | '\u{201e}' | '\u{ff02}' | '\u{ab}' | '\u{bb}' => "`\"`",
+        '\u{2018}' | '\u{2019}' | '\u{201a}' => "`'`",
+        '\u{37e}' | '\u{ff1b}' => "`;`",
+        '\u{ff0c}' => "`,`",
+        '\u{ff08}' => "`(`",
+        '\u{ff09}' => "`)`",
+        '\u{2212}' | '\u{2013}' | '\u{2014}' | '\u{ff0d}' => "`-`",
+        '\u{d7}' | '\u{2217}' => "`*`",
+        '\u{f7}' => "`/`",
+        '\u{2264}' => "`<=`",
+        '\u{2265}' => "`>=`",
+        '\u{2260}' => "`!=`",
+        '\u{ff1d}' => "`=`",
+        '\u{ff5b}' => "`{`",
+        '\u{ff5d}' => "`}`",
+        _ if c.is_whitespace() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{feff}') => {
+            "a plain blank"
+        }
+        _ if c.is_alphabetic() => return Some("names have the letters `a` to `z`, digits and `_`".into()),
+        _ => return None,
+    };
+    Some(format!("this is the character U+{:04X}; write {meant}", c as u32))
 }

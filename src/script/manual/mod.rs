@@ -5,6 +5,7 @@
 
 mod devices;
 mod natives;
+mod plain;
 mod std;
 
 pub use natives::{Form, Native, members_of, native, natives};

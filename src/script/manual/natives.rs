@@ -64,7 +64,7 @@ pub const fn entry(
 
 /// All of them.
 pub fn natives() -> impl Iterator<Item = &'static Native> {
-    NATIVES.iter().chain(super::devices::DEVICES).chain(super::devices::CUDA)
+    NATIVES.iter().chain(super::plain::PLAIN).chain(super::devices::DEVICES).chain(super::devices::CUDA)
 }
 
 /// The first of a name: `synchronize` is a function before it is a method.

@@ -1,4 +1,4 @@
-//! Sources of a session and the pass over them: text to tokens (`lex`), their shape (`tree`), the text that
+//! Sources of a session and the pass over them: text to tokens (`read`, `lex`), their shape (`tree`), the text that
 //! Rhai sees (`pass`, `scope`), global lines (`map`), spans for diagnostics (`span`), and what an engine needs to
 //! run rewritten text (`hooks`).
 
@@ -7,6 +7,7 @@ pub mod hooks;
 pub mod lex;
 pub mod map;
 pub mod pass;
+pub mod read;
 pub mod scope;
 pub mod span;
 pub mod tree;

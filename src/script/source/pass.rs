@@ -19,6 +19,7 @@
 //! | `f(x)` where a module defines `f` | `f__in3(x)` | Rhai mixes up functions of several modules (`scope.rs`) |
 //! | `PI` | `__c::PI` | a closure would look for a variable to take along |
 //! | `nn::f(x)` | `nn::f__x(x)` | the name under which others call it |
+//! | `${x:.4f}` between backticks | `${__format(x,".4f")}` | Python's formats |
 //! | `_` in an entry of the REPL | `__last_` | Rhai knows `_` only as the last case of a `switch` |
 //! | `with_device(d) { .. }` | `__with_device(d) { .. }` | a block that is custom syntax |
 //! | `with_device(d, \|\| f)` | `__inline_with_device(d, {f})` | the closure runs in place: no call, nothing captured |
@@ -36,7 +37,7 @@
 //! argument; a closure of the user that `std/` calls would leave its own line behind.
 
 use super::hooks::{is_block_word, is_free_word};
-use super::lex::{self, LexError, Token};
+use super::lex::{self, Kind, LexError, Token};
 use super::scope::{self, Names};
 use super::tree::{self, Run};
 use crate::base::limits::MAX_COLUMNS;
@@ -123,7 +124,7 @@ pub fn written_name(name: &str) -> &str {
     }
     let name = scope::written(name);
     match name.strip_prefix("__") {
-        Some(word) if word == "eval" || is_free_word(word) || is_block_word(word) => word,
+        Some(word) if matches!(word, "eval" | "format") || is_free_word(word) || is_block_word(word) => word,
         _ => name,
     }
 }
@@ -182,6 +183,23 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
     for &Run { first, .. } in &tree.idle_loops {
         edits.push(insert(tokens[first as usize].end as usize, "()"));
     }
+    for format in formats(src, &tokens) {
+        // What the specification says is no code: nothing in it is rewritten.
+        edits.retain(|edit| !(format.colon.end..format.end).contains(&edit.at));
+        let (width, whole) = (format.end - format.start, format.start..format.colon.start);
+        let edit = |at: usize, opens, text, removed| Edit {
+            at,
+            opens,
+            width,
+            text,
+            mark: None,
+            stands_for: whole.clone(),
+            removed,
+        };
+        edits.push(edit(format.start, true, "__format(", 0));
+        edits.push(edit(format.colon.start, false, ",\"", format.colon.len()));
+        edits.push(edit(format.end, false, "\")", 0));
+    }
     for mark in tree.marks.iter().filter(|_| options.marks == Marks::Set) {
         if mark.is_plain {
             wrap(&mut edits, bytes(mark.call), bytes(mark.call), "__ac(", ")");
@@ -225,6 +243,35 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
         order(a).cmp(&order(b)).then(width)
     });
     Ok(emit(src, &tokens, edits, options.base))
+}
+
+/// `${x:.4f}`: where the expression begins, its colon, and where the specification ends.
+struct Format {
+    start: usize,
+    colon: Range<usize>,
+    end: usize,
+}
+
+/// The specifications of a text's interpolations. No expression has a colon outside of brackets.
+fn formats(src: &str, tokens: &[Token]) -> Vec<Format> {
+    let mut found = Vec::new();
+    for open in (0..tokens.len()).filter(|&index| tokens[index].kind == Kind::TextOpen).map(|index| index + 1) {
+        let close = tokens.get(open).map_or(0, |token| token.partner as usize);
+        let mut index = open + 1;
+        while index < close {
+            let token = &tokens[index];
+            if &src[token.range()] == ":" && index > open + 1 {
+                let (colon, end) = (token.range(), tokens[close].start as usize);
+                // Bound: these would end the string that it becomes.
+                if !src[colon.end..end].contains(['"', '\\', '\n', '\r']) {
+                    found.push(Format { start: tokens[open].end as usize, colon, end });
+                }
+                break;
+            }
+            index = (token.partner as usize).max(index) + 1;
+        }
+    }
+    found
 }
 
 fn wrap<'a>(edits: &mut Vec<Edit<'a>>, bytes: Range<usize>, stands_for: Range<usize>, open: &'a str, close: &'a str) {

@@ -1,0 +1,348 @@
+//! Arrays, ranges and maps as Python has them: `sum(xs)`, `max(xs)`, `sorted(xs)`, `xs * 3`, `range(n)`,
+//! `m.items()`; and conversions of plain values. What tensors have of these names is in the op table.
+
+use super::arrays::{self, Outcome};
+use super::bind::{Natives, raw};
+use super::compare::compare;
+use super::convert;
+use super::host::{Host, Native};
+use super::raise::raise;
+use super::show;
+use super::value::Tensor;
+use crate::base::code;
+use crate::base::diag::Diag;
+use crate::tensor::observe;
+use rhai::{Array, Dynamic, EvalAltResult, FnPtr, FuncRegistration, ImmutableString, Map, NativeCallContext, RhaiFunc};
+use std::any::TypeId;
+use std::ops::{Range, RangeInclusive};
+use std::sync::Arc;
+
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    totals(module, host);
+    contained(module, host);
+    compared(module);
+    copies(module, host);
+    growing(module);
+    ranges(module, host);
+    maps(module);
+    conversions(module, host);
+    asserted(module, host);
+}
+
+/// An error where a value would be larger than the session lets values be; 0 means that it does not say.
+pub fn fits(context: &NativeCallContext, size: usize, most: usize, what: &str) -> Outcome<()> {
+    // Bound: what an allocation can ask for at all.
+    let most = if most == 0 { isize::MAX as usize / 64 } else { most };
+    if size <= most {
+        return Ok(());
+    }
+    Err(Box::new(EvalAltResult::ErrorDataTooLarge(what.into(), context.call_position())))
+}
+
+fn elements_fit(context: &NativeCallContext, count: usize) -> Outcome<()> {
+    fits(context, count, context.engine().max_array_size(), "Size of array/BLOB")
+}
+
+fn of(module: &mut Natives, name: &'static str) -> FuncRegistration {
+    module.names.insert(name.to_string());
+    FuncRegistration::new(name).in_global_namespace()
+}
+
+fn wrong(context: &NativeCallContext, code: code::Code, text: String) -> Box<EvalAltResult> {
+    raise(Diag::error(code, text), context.call_position())
+}
+
+/// `sum`, `max`, `min`, `any`, `all` of an array.
+fn totals(module: &mut Natives, host: &Arc<Host>) {
+    let add = |context: NativeCallContext, values: &mut Array| total(&context, values, Dynamic::from_int(0));
+    of(module, "sum").set_into_module(&mut module.module, add);
+    let add = |context: NativeCallContext, values: &mut Array, start: Dynamic| total(&context, values, start);
+    of(module, "sum").set_into_module(&mut module.module, add);
+    for (name, symbol) in [("max", ">"), ("min", "<")] {
+        let shared = host.clone();
+        let best = move |context: NativeCallContext, values: &mut Array| -> Native {
+            let mut best: Option<(Dynamic, Dynamic)> = None;
+            for value in values.iter() {
+                let plain = plain(&shared, &context, value)?;
+                let goes_first = match &best {
+                    None => true,
+                    Some((_, other)) => compare(symbol, &plain, other).ok_or_else(|| {
+                        let (a, b) = (convert::type_name(&plain), convert::type_name(other));
+                        wrong(&context, code::ARGUMENT_TYPE, format!("`{name}`: {a} and {b} have no order"))
+                    })?,
+                };
+                if goes_first {
+                    best = Some((value.clone(), plain));
+                }
+            }
+            let none = || wrong(&context, code::VALUE, format!("`{name}`: the array is empty"));
+            best.map(|(value, _)| value).ok_or_else(none)
+        };
+        of(module, name).set_into_module(&mut module.module, best);
+    }
+    for (name, stops_at) in [("any", true), ("all", false)] {
+        let shared = host.clone();
+        let found = move |context: NativeCallContext, values: &mut Array| -> Outcome<bool> {
+            for value in values.iter() {
+                if arrays::truth(&shared, &context, value)? == stops_at {
+                    return Ok(stops_at);
+                }
+            }
+            Ok(!stops_at)
+        };
+        of(module, name).set_into_module(&mut module.module, found);
+    }
+}
+
+fn total(context: &NativeCallContext, values: &Array, start: Dynamic) -> Native {
+    let mut sum = start;
+    for value in values {
+        sum = match (sum.as_int(), value.as_int(), sum.as_float(), value.as_float()) {
+            (Ok(a), Ok(b), ..) if a.checked_add(b).is_some() => Dynamic::from_int(a + b),
+            (_, _, Ok(a), Ok(b)) => Dynamic::from_float(a + b),
+            _ => context.call_fn_raw("+", true, false, &mut [&mut sum, &mut value.clone()])?,
+        };
+    }
+    Ok(sum)
+}
+
+/// `==` and `!=` of arrays and of maps. Rhai's own ask for the comparison of each element, and take the tensor that
+/// two tensors give for "no".
+fn compared(module: &mut Natives) {
+    for symbol in ["==", "!="] {
+        for kind in [TypeId::of::<Array>(), TypeId::of::<Map>()] {
+            let call = move |_: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+                Ok(compare(symbol, values[0], values[1]).unwrap_or(false).into())
+            };
+            let func = RhaiFunc::Pure { func: Arc::new(call), has_context: false, is_pure: true, is_volatile: false };
+            FuncRegistration::new(symbol).in_global_namespace().set_into_module_raw(
+                &mut module.module,
+                [kind, kind],
+                func,
+            );
+        }
+    }
+}
+
+/// `value in tensor`.
+fn contained(module: &mut Natives, host: &Arc<Host>) {
+    let host = host.clone();
+    let contains = move |context: NativeCallContext, tensor: Tensor, mut value: Dynamic| -> Outcome<bool> {
+        let mut same = context.call_fn_raw("eq", true, false, &mut [&mut Dynamic::from(tensor), &mut value])?;
+        let found = context.call_fn_raw("any", true, false, &mut [&mut same])?;
+        arrays::truth(&host, &context, &found)
+    };
+    of(module, "contains").set_into_module(&mut module.module, contains);
+}
+
+/// The value to compare: of a tensor with one element, its element.
+fn plain(host: &Host, context: &NativeCallContext, value: &Dynamic) -> Native {
+    match value.read_lock::<Tensor>() {
+        Some(tensor) => {
+            let item = observe::item(&host.rt, &tensor).map_err(|diag| host.raise(context, diag, ""))?;
+            Ok(super::properties::number(item))
+        }
+        None => Ok(value.clone()),
+    }
+}
+
+/// `sorted`, `reversed`, and `sort` without a closure, which Rhai's own does for values of one type only.
+fn copies(module: &mut Natives, host: &Arc<Host>) {
+    fn ordered(host: &Host, context: &NativeCallContext, values: &Array) -> Outcome<Array> {
+        let mut order = |a: &Dynamic, b: &Dynamic| {
+            let (a, b) = (plain(host, context, a)?, plain(host, context, b)?);
+            match (compare("<", &a, &b), compare(">", &a, &b)) {
+                (Some(true), _) => Ok(std::cmp::Ordering::Less),
+                (_, Some(true)) => Ok(std::cmp::Ordering::Greater),
+                (Some(false), _) => Ok(std::cmp::Ordering::Equal),
+                _ => {
+                    let (a, b) = (convert::type_name(&a), convert::type_name(&b));
+                    let text = format!("{a} and {b} have no order");
+                    let help = "a closure says which of two comes first: `xs.sort(|a, b| a.len() - b.len())`";
+                    Err(host.raise(context, Diag::error(code::ARGUMENT_TYPE, text).help(help), ""))
+                }
+            }
+        };
+        arrays::sorted(values, &mut order)
+    }
+    let shared = host.clone();
+    let sort = move |context: NativeCallContext, values: &mut Array| -> Outcome<()> {
+        *values = ordered(&shared, &context, values)?;
+        Ok(())
+    };
+    of(module, "sort").set_into_module(&mut module.module, sort);
+    let shared = host.clone();
+    let sorted = move |context: NativeCallContext, values: &mut Array| ordered(&shared, &context, values);
+    of(module, "sorted").set_into_module(&mut module.module, sorted);
+    let shared = host.clone();
+    let sorted = move |context: NativeCallContext, values: &mut Array, by: FnPtr| -> Outcome<Array> {
+        arrays::sorted(values, &mut |a, b| arrays::order(&shared, &context, &by, a, b))
+    };
+    of(module, "sorted").set_into_module(&mut module.module, sorted);
+    let reversed = |values: &mut Array| -> Array { values.iter().rev().cloned().collect() };
+    of(module, "reversed").set_into_module(&mut module.module, reversed);
+}
+
+/// What makes an array longer.
+fn growing(module: &mut Natives) {
+    fn repeat(context: &NativeCallContext, values: &Array, times: i64) -> Outcome<Array> {
+        let times = usize::try_from(times).unwrap_or(0);
+        elements_fit(context, values.len().saturating_mul(times))?;
+        Ok(std::iter::repeat_n(values, times).flatten().cloned().collect())
+    }
+    let own = || FuncRegistration::new("*").in_global_namespace();
+    own().set_into_module(&mut module.module, |context: NativeCallContext, values: Array, times: i64| {
+        repeat(&context, &values, times)
+    });
+    own().set_into_module(&mut module.module, |context: NativeCallContext, times: i64, values: Array| {
+        repeat(&context, &values, times)
+    });
+    // Rhai's own joins two arrays, and stays the one for them.
+    let push = |context: NativeCallContext, values: &mut Array, item: Dynamic| -> Outcome<()> {
+        elements_fit(&context, values.len() + 1)?;
+        values.push(item);
+        Ok(())
+    };
+    of(module, "append").set_into_module(&mut module.module, push);
+    let extend = |context: NativeCallContext, values: &mut Array, more: Array| -> Outcome<()> {
+        elements_fit(&context, values.len() + more.len())?;
+        values.extend(more);
+        Ok(())
+    };
+    of(module, "extend").set_into_module(&mut module.module, extend);
+    let pop = |context: NativeCallContext, values: &mut Array, at: i64| -> Native {
+        let index = if at < 0 { at + values.len() as i64 } else { at };
+        match usize::try_from(index) {
+            Ok(index) if index < values.len() => Ok(values.remove(index)),
+            _ => Err(Box::new(EvalAltResult::ErrorArrayBounds(values.len(), at, context.call_position()))),
+        }
+    };
+    of(module, "pop").set_into_module(&mut module.module, pop);
+}
+
+/// `range(n)`, and ranges as sequences.
+fn ranges(module: &mut Natives, host: &Arc<Host>) {
+    of(module, "range").set_into_module(&mut module.module, |end: i64| 0..end.max(0));
+    for name in ["len", "to_array", "list", "map", "filter"] {
+        module.names.insert(name.to_string());
+    }
+    range_of::<Range<i64>>(module, host, |range| range);
+    range_of::<RangeInclusive<i64>>(module, host, |range| match range.end().checked_add(1) {
+        Some(end) if !range.is_empty() => *range.start()..end,
+        _ => 0..0,
+    });
+}
+
+fn range_of<T: Clone + Send + Sync + 'static>(module: &mut Natives, host: &Arc<Host>, plain: fn(T) -> Range<i64>) {
+    let of = |name: &'static str| FuncRegistration::new(name).in_global_namespace();
+    let length = |range: &Range<i64>| (range.end as i128 - range.start as i128).max(0);
+    let len = move |range: T| length(&plain(range)).min(i64::MAX as i128) as i64;
+    of("len").set_into_module(&mut module.module, len);
+    let list = move |context: &NativeCallContext, range: T| -> Outcome<Array> {
+        let range = plain(range);
+        elements_fit(context, usize::try_from(length(&range)).unwrap_or(usize::MAX))?;
+        Ok(range.map(Dynamic::from_int).collect())
+    };
+    for name in ["to_array", "list"] {
+        let whole = move |context: NativeCallContext, range: T| list(&context, range);
+        of(name).set_into_module(&mut module.module, whole);
+    }
+    let map = move |context: NativeCallContext, range: T, each: FnPtr| -> Outcome<Array> {
+        list(&context, range)?.into_iter().map(|item| each.call_raw(&context, None, [item])).collect()
+    };
+    of("map").set_into_module(&mut module.module, map);
+    let shared = host.clone();
+    let filter = move |context: NativeCallContext, range: T, keeps: FnPtr| -> Outcome<Array> {
+        let mut kept = Array::new();
+        for item in list(&context, range)? {
+            let told = keeps.call_raw(&context, None, [item.clone()])?;
+            if arrays::truth(&shared, &context, &told)? {
+                kept.push(item);
+            }
+        }
+        Ok(kept)
+    };
+    of("filter").set_into_module(&mut module.module, filter);
+}
+
+/// What Rhai's maps lack.
+fn maps(module: &mut Natives) {
+    let items = |map: &mut Map| -> Array {
+        map.iter().map(|(key, value)| Dynamic::from(vec![key.as_str().into(), value.clone()] as Array)).collect()
+    };
+    of(module, "items").set_into_module(&mut module.module, items);
+    of(module, "update").set_into_module(&mut module.module, |map: &mut Map, other: Map| map.extend(other));
+    let get = |map: &mut Map, key: &str, default: Dynamic| map.get(key).cloned().unwrap_or(default);
+    of(module, "get").set_into_module(&mut module.module, get);
+    let pop = |map: &mut Map, key: &str, default: Dynamic| map.remove(key).unwrap_or(default);
+    of(module, "pop").set_into_module(&mut module.module, pop);
+    let pop = |context: NativeCallContext, map: &mut Map, key: &str| -> Native {
+        map.remove(key).ok_or_else(|| wrong(&context, code::INDEX, format!("the map has no entry `{key}`")))
+    };
+    of(module, "pop").set_into_module(&mut module.module, pop);
+}
+
+/// `int("5")`, `float("2.5")`, `str(x)`, `bool(x)`, `list(x)`, `round(x, 2)`.
+fn conversions(module: &mut Natives, host: &Arc<Host>) {
+    of(module, "int").set_into_module(&mut module.module, |context: NativeCallContext, text: &str| -> Outcome<i64> {
+        let plain = text.trim().replace('_', "");
+        plain.parse().map_err(|_| wrong(&context, code::VALUE, format!("`int`: {text:?} is no integer of 64 bits")))
+    });
+    of(module, "float").set_into_module(&mut module.module, |context: NativeCallContext, text: &str| -> Outcome<f64> {
+        let plain = text.trim().replace('_', "");
+        plain.parse().map_err(|_| wrong(&context, code::VALUE, format!("`float`: {text:?} is no number")))
+    });
+    of(module, "int").set_into_module(&mut module.module, |on: bool| on as i64);
+    of(module, "float").set_into_module(&mut module.module, |on: bool| on as i64 as f64);
+    of(module, "bool").set_into_module(&mut module.module, |on: bool| on);
+    of(module, "bool").set_into_module(&mut module.module, |x: i64| x != 0);
+    of(module, "bool").set_into_module(&mut module.module, |x: f64| x != 0.0);
+    of(module, "bool").set_into_module(&mut module.module, |text: &str| !text.is_empty());
+    of(module, "bool").set_into_module(&mut module.module, |values: &mut Array| !values.is_empty());
+    of(module, "bool").set_into_module(&mut module.module, |map: &mut Map| !map.is_empty());
+    of(module, "bool").set_into_module(&mut module.module, |_: ()| false);
+    of(module, "list").set_into_module(&mut module.module, |values: Array| values);
+    of(module, "list").set_into_module(&mut module.module, |map: &mut Map| -> Array {
+        map.keys().map(|key| key.as_str().into()).collect()
+    });
+    of(module, "list").set_into_module(
+        &mut module.module,
+        |context: NativeCallContext, text: &str| -> Outcome<Array> {
+            elements_fit(&context, text.chars().count())?;
+            Ok(text.chars().map(|c| ImmutableString::from(c.to_string()).into()).collect())
+        },
+    );
+    let shared = host.clone();
+    raw(module, "str", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        show::value(&shared, values[0]).map(Dynamic::from).map_err(|diag| shared.raise(&context, diag, ""))
+    });
+    // As Python: through the decimal digits, halves to the even one.
+    of(module, "round").set_into_module(&mut module.module, |x: f64, digits: i64| -> f64 {
+        match usize::try_from(digits) {
+            Ok(digits) => format!("{x:.*}", digits.min(400)).parse().unwrap_or(x),
+            Err(_) => {
+                let unit = 10f64.powi(digits.unsigned_abs().min(400) as i32);
+                if unit.is_finite() { (x / unit).round_ties_even() * unit } else { 0.0 }
+            }
+        }
+    });
+}
+
+/// `assert(x == y)`, `assert(x == y, "they differ")`.
+fn asserted(module: &mut Natives, host: &Arc<Host>) {
+    for arity in 1..=2 {
+        let shared = host.clone();
+        raw(module, "assert", arity, move |context, values| -> Native {
+            let context = context.expect("registered with a context");
+            if arrays::truth(&shared, &context, values[0])? {
+                return Ok(Dynamic::UNIT);
+            }
+            let text = match values.get(1) {
+                Some(told) => show::value(&shared, told).map_err(|diag| shared.raise(&context, diag, ""))?,
+                None => "an assertion does not hold".to_string(),
+            };
+            Err(shared.raise(&context, Diag::error(code::THROWN, text), "this does not hold"))
+        });
+    }
+}
