@@ -13,6 +13,8 @@ const NEVER: u64 = u64::MAX;
 #[derive(Debug)]
 pub struct Stop {
     asked: AtomicBool,
+    /// Whether whoever asks wants nothing more of this session: queued work is left out then.
+    is_last: AtomicBool,
     clock: Clock,
     /// On the clock.
     ends_ns: AtomicU64,
@@ -20,7 +22,12 @@ pub struct Stop {
 
 impl Default for Stop {
     fn default() -> Stop {
-        Stop { asked: AtomicBool::new(false), clock: Clock::start(), ends_ns: AtomicU64::new(NEVER) }
+        Stop {
+            asked: AtomicBool::new(false),
+            is_last: AtomicBool::new(false),
+            clock: Clock::start(),
+            ends_ns: AtomicU64::new(NEVER),
+        }
     }
 }
 
@@ -60,6 +67,18 @@ impl Stop {
         ends != NEVER && self.clock.now_ns() >= ends
     }
 
+    /// Who asks, from now on, wants nothing more of this session.
+    pub fn make_last(&self) {
+        self.is_last.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether work that is queued should be left out. Not where somebody asked who goes on with the session: what
+    /// is changed in place, a model's statistics for example, would be half new.
+    #[inline]
+    pub fn drops_work(&self) -> bool {
+        self.is_late() || (self.is_asked() && self.is_last.load(Ordering::Relaxed))
+    }
+
     /// Whether a wait should give up.
     pub fn is_due(&self) -> bool {
         self.is_asked() || self.is_late()
@@ -76,8 +95,15 @@ mod tests {
         assert!(!stop.is_due());
         stop.begin(Some(Duration::ZERO));
         assert!(stop.is_late() && stop.is_due() && !stop.is_asked());
+        assert!(stop.drops_work());
         stop.begin(Some(Duration::from_secs(3600)));
         assert!(!stop.is_due());
+        stop.ask();
+        assert!(!stop.drops_work());
+        stop.make_last();
+        assert!(stop.drops_work());
+        stop.begin(None);
+        assert!(!stop.drops_work());
         stop.ask();
         assert!(stop.is_due() && !stop.is_late());
         stop.begin(None);

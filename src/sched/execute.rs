@@ -7,6 +7,7 @@ use super::plan::{Fused, Operands, Plan, ScalarRef, Step, view_of};
 use super::runtime::{Runtime, State, threads};
 use super::stream::HOST;
 use super::touch;
+use crate::base::code;
 use crate::base::diag::Diag;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::{Shape, Strides};
@@ -29,9 +30,16 @@ impl Runtime {
             let start = self.trace.begin();
             let begun = self.time_now();
             let mut is_left_out = false;
+            // Looked at before each step, since a window may hold minutes of work.
+            let ended = self.options.stop.drops_work();
             match &mut *step {
-                step if nodes[step.nodes()[0]].guarded && (held || !outcome.faults.is_empty()) => {
+                step if nodes[step.nodes()[0]].guarded && (held || ended || !outcome.faults.is_empty()) => {
                     outcome.skipped.extend_from_slice(step.nodes());
+                    is_left_out = true;
+                }
+                step if ended => {
+                    let faults = step.nodes().iter().map(|&at| (at, self.left_out(&nodes[at])));
+                    outcome.faults.extend(faults);
                     is_left_out = true;
                 }
                 Step::Fused(fused) => self.run_fused(nodes, fused, &mut outcome.faults),
@@ -51,6 +59,15 @@ impl Runtime {
         }
         let point = Point { stream: HOST, sequence: 0 };
         state.ledger.settle(nodes, outcome, point, crate::base::device_id::DeviceId::Cpu);
+    }
+
+    /// Why a node was not computed, when the script was to end before its turn.
+    fn left_out(&self, node: &Node) -> Arc<Diag> {
+        let diag = match self.options.stop.is_late() {
+            true => Diag::error(code::LIMIT_TIME, "the time for the script was over before this was computed"),
+            false => Diag::error(code::INTERRUPTED, "the script was interrupted before this was computed"),
+        };
+        self.late(diag.or_at(node.origin, "queued here"), node.trail)
     }
 
     /// Memory for a step's output. Running out here means that admission was wrong by what others took

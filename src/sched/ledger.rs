@@ -119,7 +119,9 @@ impl Ledger {
             let own = outcome.faults.iter().find(|(owner, _)| *owner == at).map(|(_, diag)| {
                 let (order, fault) = (node.number, diag.clone());
                 let untold = Untold { fault, order, device, slot: point.stream, sequence: point.sequence };
-                if !self.noted.iter().any(|noted| Arc::ptr_eq(noted, diag)) {
+                // The script ends with that already.
+                let is_told = matches!(diag.code, code::INTERRUPTED | code::LIMIT_TIME);
+                if !is_told && !self.noted.iter().any(|noted| Arc::ptr_eq(noted, diag)) {
                     self.untold.push(untold);
                 }
                 if diag.code == code::DEVICE_LOST {

@@ -81,35 +81,27 @@ fn decided(host: &Host, context: &NativeCallContext, closure: &FnPtr, value: &Dy
 
 /// `filter`, `retain`, `drain`, `some`, `any`, `all`, `find` and `index_of` with a closure.
 fn deciding(module: &mut Natives, host: &Arc<Host>) {
-    let mut of = |name: &'static str| {
-        module.names.insert(name.to_string());
-        FuncRegistration::new(name).in_global_namespace()
-    };
-    let own: Vec<FuncRegistration> =
-        ["filter", "retain", "drain", "some", "any", "all", "find", "index_of"].map(&mut of).into();
-    let mut own = own.into_iter();
     let module = &mut module.module;
-    let mut add = |of: Option<FuncRegistration>, kind: Deciding| {
+    // Not among the names of natives: what they call is script code, and the stack shows it.
+    let mut add = |name: &'static str, kind: Deciding| {
         let host = host.clone();
         let call = move |context: NativeCallContext, array: &mut Array, closure: FnPtr| -> Outcome<Dynamic> {
             let decide = |value: &Dynamic, at: usize| decided(&host, &context, &closure, value, at);
             kind.done(array, decide)
         };
-        if let Some(of) = of {
-            of.set_into_module(module, call);
-        }
+        FuncRegistration::new(name).in_global_namespace().set_into_module(module, call);
     };
-    for kind in [
-        Deciding::Filter,
-        Deciding::Retain,
-        Deciding::Drain,
-        Deciding::Some,
-        Deciding::Some,
-        Deciding::All,
-        Deciding::Find,
-        Deciding::IndexOf,
+    for (name, kind) in [
+        ("filter", Deciding::Filter),
+        ("retain", Deciding::Retain),
+        ("drain", Deciding::Drain),
+        ("some", Deciding::Some),
+        ("any", Deciding::Some),
+        ("all", Deciding::All),
+        ("find", Deciding::Find),
+        ("index_of", Deciding::IndexOf),
     ] {
-        add(own.next(), kind);
+        add(name, kind);
     }
 }
 

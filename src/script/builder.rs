@@ -178,6 +178,13 @@ impl Builder {
 
 /// What scripts see of the host.
 impl Builder {
+    /// Whoever interrupts this session wants nothing more of it: queued work is left out.
+    #[doc(hidden)]
+    pub fn ends_when_interrupted(self) -> Builder {
+        self.options.stop.make_last();
+        self
+    }
+
     /// Where each line that scripts `print` and `debug` goes; standard output unless given.
     pub fn output(mut self, write: impl Fn(&str) + Send + Sync + 'static) -> Builder {
         self.output = Some(Box::new(write));
@@ -299,8 +306,8 @@ impl Builder {
         self
     }
 
-    /// Time after which a script ends with E0808: noticed between two steps, and in waits for devices. A single
-    /// operation is not cut short.
+    /// Time after which a script ends with E0808: noticed between two steps, between two operations that were queued,
+    /// and in waits for devices. A single operation is not cut short. Reading what was left out is an E0808 too.
     pub fn time_limit(mut self, time: Duration) -> Builder {
         self.limits.time = Some(time);
         self

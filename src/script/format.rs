@@ -101,11 +101,11 @@ pub fn written(value: &Value, spec: &str) -> Result<String, String> {
         }
         Value::Float(x) => {
             let (sign, body) = spec.float(*x)?;
-            (sign, body, true)
+            (sign.to_string(), body, true)
         }
-        Value::Text(text) => ("", spec.text(text)?, false),
+        Value::Text(text) => (String::new(), spec.text(text)?, false),
     };
-    Ok(spec.padded(sign, &body, is_number))
+    Ok(spec.padded(&sign, &body, is_number))
 }
 
 impl Spec {
@@ -167,12 +167,12 @@ impl Spec {
         }
     }
 
-    fn integer(&self, value: i64) -> Result<(&'static str, String), String> {
+    fn integer(&self, value: i64) -> Result<(String, String), String> {
         let kind = match self.kind {
             None | Some('d' | 'n') => 'd',
             Some(kind @ ('b' | 'o' | 'x' | 'X' | 'c')) => kind,
             Some('s') => return Err(self.refuse('s', "an integer; leave it out, or write `d`")),
-            Some(_) => return self.float(value as f64),
+            Some(_) => return self.float(value as f64).map(|(sign, body)| (sign.to_string(), body)),
         };
         if self.precision.is_some() {
             return Err("an integer has no digits after the point; write `.2f`".into());
@@ -191,9 +191,10 @@ impl Spec {
         };
         let step = if kind == 'd' { 3 } else { 4 };
         let sign = self.sign(value < 0);
-        let prefix = if self.alternate { prefix } else { "" };
-        let digits = self.grouped(&digits, "", step, sign.len() + prefix.len());
-        Ok((sign, format!("{prefix}{digits}")))
+        // Zeros stand between it and the digits.
+        let sign = if self.alternate { format!("{sign}{prefix}") } else { sign.to_string() };
+        let digits = self.grouped(&digits, "", step, sign.len());
+        Ok((sign, digits))
     }
 
     fn float(&self, value: f64) -> Result<(&'static str, String), String> {

@@ -162,7 +162,7 @@ fn is_public(name: &str) -> bool {
 }
 
 /// Bound: values of one `print`.
-const MOST_PRINTED: usize = 8;
+const MOST_PRINTED: usize = 15;
 
 fn printing(module: &mut Natives, host: &Arc<Host>) {
     // Rhai hands what `print` and `debug` return to its callback.

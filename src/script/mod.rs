@@ -7,6 +7,7 @@ pub mod bind;
 pub mod builder;
 pub mod caller;
 pub mod calls;
+mod checkpoint;
 pub mod checks;
 pub mod collate;
 pub mod compare;

@@ -48,6 +48,11 @@ fn of(module: &mut Natives, name: &'static str) -> FuncRegistration {
     FuncRegistration::new(name).in_global_namespace()
 }
 
+/// A name under which script code may run: it is none of the natives', so that the stack shows it.
+fn calling(name: &'static str) -> FuncRegistration {
+    FuncRegistration::new(name).in_global_namespace()
+}
+
 fn wrong(context: &NativeCallContext, code: code::Code, text: String) -> Box<EvalAltResult> {
     raise(Diag::error(code, text), context.call_position())
 }
@@ -173,12 +178,12 @@ fn copies(module: &mut Natives, host: &Arc<Host>) {
     of(module, "sort").set_into_module(&mut module.module, sort);
     let shared = host.clone();
     let sorted = move |context: NativeCallContext, values: &mut Array| ordered(&shared, &context, values);
-    of(module, "sorted").set_into_module(&mut module.module, sorted);
+    calling("sorted").set_into_module(&mut module.module, sorted);
     let shared = host.clone();
     let sorted = move |context: NativeCallContext, values: &mut Array, by: FnPtr| -> Outcome<Array> {
         arrays::sorted(values, &mut |a, b| arrays::order(&shared, &context, &by, a, b))
     };
-    of(module, "sorted").set_into_module(&mut module.module, sorted);
+    calling("sorted").set_into_module(&mut module.module, sorted);
     let reversed = |values: &mut Array| -> Array { values.iter().rev().cloned().collect() };
     of(module, "reversed").set_into_module(&mut module.module, reversed);
 }
@@ -223,7 +228,8 @@ fn growing(module: &mut Natives) {
 /// `range(n)`, and ranges as sequences.
 fn ranges(module: &mut Natives, host: &Arc<Host>) {
     of(module, "range").set_into_module(&mut module.module, |end: i64| 0..end.max(0));
-    for name in ["len", "to_array", "list", "map", "filter"] {
+    // Not `map` and `filter`: what they call is script code, and the stack shows it.
+    for name in ["len", "to_array", "list"] {
         module.names.insert(name.to_string());
     }
     range_of::<Range<i64>>(module, host, |range| range);
@@ -270,8 +276,8 @@ fn maps(module: &mut Natives) {
     let items = |map: &mut Map| -> Array {
         map.iter().map(|(key, value)| Dynamic::from(vec![key.as_str().into(), value.clone()] as Array)).collect()
     };
-    of(module, "items").set_into_module(&mut module.module, items);
-    of(module, "update").set_into_module(&mut module.module, |map: &mut Map, other: Map| map.extend(other));
+    calling("items").set_into_module(&mut module.module, items);
+    calling("update").set_into_module(&mut module.module, |map: &mut Map, other: Map| map.extend(other));
     let get = |map: &mut Map, key: &str, default: Dynamic| map.get(key).cloned().unwrap_or(default);
     of(module, "get").set_into_module(&mut module.module, get);
     let pop = |map: &mut Map, key: &str, default: Dynamic| map.remove(key).unwrap_or(default);

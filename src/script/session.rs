@@ -308,7 +308,7 @@ impl Session {
                 let first = self.diagnose(failure);
                 // A fault that nobody was told comes along.
                 let extra: Vec<Box<Diag>> =
-                    self.host.rt.synchronize().err().into_iter().filter(|d| **d != *first).collect();
+                    self.host.rt.synchronize().err().into_iter().filter(|d| !says_again(d, &first)).collect();
                 Err(Error::several(first, extra, &self.host.sources.read()))
             }
         }
@@ -352,6 +352,12 @@ pub(super) fn guarded<R>(work: impl FnOnce() -> R) -> Result<R, Box<Diag>> {
 pub fn panic_text(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("it did not say why")
+}
+
+/// Whether a fault that nobody was told is no news beside an error: itself, or the same end met in two places.
+fn says_again(fault: &Diag, first: &Diag) -> bool {
+    let ends = matches!(first.code, code::INTERRUPTED | code::LIMIT_TIME);
+    *fault == *first || (ends && fault.code == first.code)
 }
 
 /// `No such file or directory`, without the number that the system adds.

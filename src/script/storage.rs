@@ -2,6 +2,7 @@
 //! folders a script may touch is the host program's word.
 
 use super::bind::{Natives, raw};
+use super::checkpoint;
 use super::convert;
 use super::host::{Host, Native};
 use super::value::{DeviceValue, Tensor};
@@ -42,7 +43,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
             if files::is_text(&path) {
                 return save_text(&shared, &path, values[1]).map_err(|diag| at_path(diag, &path));
             }
-            let value = to_file(&shared, values[1])?;
+            let value = to_file(&shared, &path, values[1])?;
             let write = permitted(&shared, &path, true).and_then(|()| files::write(&path, &value));
             write.map(|()| Dynamic::UNIT).map_err(|diag| at_path(diag, &path))
         })
@@ -136,7 +137,10 @@ impl Asked {
 fn path(value: &Dynamic) -> Result<PathBuf> {
     match value.read_lock::<ImmutableString>() {
         Some(text) => Ok(PathBuf::from(text.as_str())),
-        None => Err(Diag::error(code::ARGUMENT_TYPE, format!("a path is a string, not {}", convert::type_name(value)))),
+        None => {
+            let text = format!("a path is a string, not {}", convert::type_name(value));
+            Err(Diag::error(code::ARGUMENT_TYPE, text).help("the path stands first: `save(path, value)`, `load(path)`"))
+        }
     }
 }
 
@@ -176,38 +180,36 @@ fn load(host: &Host, engine: &mut Engine, path: &Path, asked: Asked) -> Result<D
     };
     match value {
         Value::One(array) => tensor(array),
-        Value::Named(named) => {
-            let mut map = Map::new();
-            for (name, array) in named.arrays {
-                map.insert(name.into(), tensor(array)?);
-            }
-            Ok(Dynamic::from(map))
-        }
+        Value::Named(named) => checkpoint::from_named(named, tensor),
     }
 }
 
-/// A tensor, or a map of tensors, as a file holds it. Waits.
-fn to_file(host: &Host, value: &Dynamic) -> Result<Value> {
+/// A tensor, or a map of tensors, as a file holds it; a checkpoint where the format has a place for one. Waits.
+fn to_file(host: &Host, path: &Path, value: &Dynamic) -> Result<Value> {
     if let Some(tensor) = value.read_lock::<Tensor>() {
         return array(host, &tensor).map(Value::One);
     }
-    let wrong = |what: &str, value: &Dynamic| {
-        let text = format!("{what} a tensor or a map of tensors, not {}", convert::type_name(value));
-        let diag = Diag::error(code::ARGUMENT_TYPE, text).label(Origin::NONE, Focus::Argument(1), "cannot be saved");
-        diag.help("make a tensor of it first, for example `tensor(value)`")
+    let Some(map) = value.read_lock::<Map>() else {
+        return Err(checkpoint::refused("what is saved is a tensor or a map of tensors", value));
     };
-    let Some(map) = value.read_lock::<Map>() else { return Err(wrong("what is saved is", value)) };
+    if matches!(files::Kind::of(path), Ok(files::Kind::Safetensors)) {
+        return checkpoint::to_named(host, &map).map(Value::Named);
+    }
     let mut arrays = Vec::with_capacity(map.len());
     for (name, value) in map.iter() {
         match value.read_lock::<Tensor>() {
             Some(tensor) => arrays.push((name.to_string(), array(host, &tensor)?)),
-            None => return Err(wrong(&format!("the entry `{name}` must be"), value)),
+            None => {
+                let wanted = format!("the entry `{name}` must be a tensor");
+                let diag = checkpoint::refused(&wanted, value);
+                return Err(diag.note("numbers, strings and maps of tensors have a place in `.safetensors` files"));
+            }
         }
     }
     Ok(Value::Named(Named::new(arrays)))
 }
 
-fn array(host: &Host, tensor: &Tensor) -> Result<Array> {
+pub fn array(host: &Host, tensor: &Tensor) -> Result<Array> {
     let bytes = observe::bytes(&host.rt, tensor)?;
     Array::new(tensor.dtype(), tensor.shape().to_vec(), bytes)
 }

@@ -153,7 +153,8 @@ fn parts(module: &mut Natives) {
     own.set_into_module(&mut module.module, |text: &str, start: &str| text.starts_with(start));
     let own = of(module, "endswith");
     own.set_into_module(&mut module.module, |text: &str, end: &str| text.ends_with(end));
-    let own = of(module, "find");
+    // Of arrays it calls a closure: see `sequences.rs`.
+    let own = FuncRegistration::new("find").in_global_namespace();
     own.set_into_module(&mut module.module, |text: &str, part: &str| -> i64 {
         text.find(part).map_or(-1, |at| text[..at].chars().count() as i64)
     });

@@ -1,5 +1,6 @@
 //! The command line as a value. Reads words only: no file, no environment.
 
+use crate::base::device_id::DeviceSpec;
 use crate::base::limits::MAX_SIMULATED_GPUS;
 use crate::base::suggest::nearest;
 use crate::script::session::{PlannedFault, Races};
@@ -243,7 +244,7 @@ fn test(parser: &mut Parser) -> Result<Command, Usage> {
 
 fn flag(parser: &mut Parser, settings: &mut Settings, name: &str) -> Result<(), Usage> {
     match name {
-        "--device" => settings.device = Some(text(parser, "--device", "a device such as `cpu`")?),
+        "--device" => settings.device = Some(device(parser)?),
         "--seed" => {
             settings.seed = Some(number(parser, "--seed", "for example `--seed 42`")?);
         }
@@ -295,6 +296,18 @@ fn only_run_profiles() -> Usage {
 fn number(parser: &mut Parser, flag: &str, example: &str) -> Result<u64, Usage> {
     let word = text(parser, flag, "an integer of at least 0")?;
     word.parse().map_err(|_| Usage::new(format!("`{flag}` wants an integer of at least 0, not `{word}`"), example))
+}
+
+/// The name of a device; whether the machine has it is the session's to say.
+fn device(parser: &mut Parser) -> Result<String, Usage> {
+    let word = text(parser, "--device", "a device such as `cpu`")?;
+    match DeviceSpec::parse(&word) {
+        Some(_) => Ok(word),
+        None => Err(Usage::new(
+            format!("`--device` wants a device, not `{word}`"),
+            "devices are `cpu`, `cuda`, and `cuda:0`, `cuda:1`, ..",
+        )),
+    }
 }
 
 /// A number of simulated GPUs.
@@ -371,6 +384,13 @@ mod tests {
 
     fn help(line: &str) -> String {
         read(line).expect_err(line).help.unwrap_or_default()
+    }
+
+    #[test]
+    fn a_device_is_a_device() {
+        assert!(read("run --device cud m.rhai").is_err());
+        assert!(read("run --device cuda:x m.rhai").is_err());
+        assert!(read("run --device cuda:7 m.rhai").is_ok());
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub fn main() -> ExitCode {
 }
 
 fn dispatch(words: Vec<std::ffi::OsString>) -> u8 {
-    match command::parse(words) {
+    match run::check_environment().and_then(|()| command::parse(words)) {
         Ok(Command::Repl { settings }) => repl::repl(settings),
         Ok(Command::Run { file, words, settings }) => run::run(&file, words, &settings),
         Ok(Command::Arguments { file }) => run::list_arguments(&file),
@@ -90,7 +90,11 @@ fn say(text: &str) {
 fn print_line(text: &str) {
     let mut out = std::io::stdout().lock();
     let done = out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n"));
-    if done.is_err() {
+    if let Err(error) = done {
+        if error.kind() != std::io::ErrorKind::BrokenPipe {
+            let reason = crate::script::session::plain_reason(&error);
+            complain(&format!("error: the standard output cannot be written: {reason}\n"));
+        }
         // Nobody reads on, as with `tscript run x.rhai | head`.
         std::process::exit(FAILED.into());
     }

@@ -1,6 +1,6 @@
 //! `tscript run` and `tscript check`: a session, its errors on the error output, Ctrl-C, panics.
 
-use super::command::Settings;
+use super::command::{Settings, Usage};
 use super::profile;
 use super::render::{Colour, render, render_error};
 use super::{FAILED, LOST, STACK_BYTES, complain, print_line, say};
@@ -54,6 +54,18 @@ pub fn simulated_gpus(settings: &Settings) -> Option<usize> {
     settings.simulate_gpus.or_else(|| super::command::gpus(named()?).ok()).filter(|&count| count > 0)
 }
 
+/// What the environment says in place of flags; a word that means nothing would be overlooked otherwise.
+pub fn check_environment() -> Result<(), Usage> {
+    const NAME: &str = "TSCRIPT_SIMULATE_GPUS";
+    let Ok(word) = std::env::var(NAME) else { return Ok(()) };
+    let wrong = |why: String| Err(Usage::new(why, format!("for example `{NAME}=4`")));
+    match word.trim().parse() {
+        _ if word.trim().is_empty() => Ok(()),
+        Ok(count) => super::command::gpus(count).map(drop).or_else(wrong),
+        Err(_) => wrong(format!("{NAME} wants an integer of at least 0, not `{word}`")),
+    }
+}
+
 /// How many of them `CUDA_VISIBLE_DEVICES` leaves.
 fn visible(count: usize) -> usize {
     std::env::var("CUDA_VISIBLE_DEVICES").map_or(count, |list| listed(&list, count))
@@ -74,7 +86,7 @@ fn listed(list: &str, count: usize) -> usize {
 
 pub fn run(file: &Path, words: Vec<String>, settings: &Settings) -> u8 {
     let work = || -> Result<(), Error> {
-        let mut session = builder(settings).arguments(words).build()?;
+        let mut session = builder(settings).ends_when_interrupted().arguments(words).build()?;
         session.set_terminal(super::terminal::of_stdout());
         session.runs_one_script();
         interruptible(session.interrupt_handle());

@@ -146,3 +146,42 @@ fn what_no_machine_holds_is_an_error() {
 fn a_source_beyond_the_limit_is_refused() {
     assert_eq!(code(builder(), &" ".repeat((16 << 20) + 1)), "E0105");
 }
+
+/// A window may hold minutes of work that was queued in a moment.
+#[test]
+fn what_is_queued_when_the_time_is_over_is_left_out() {
+    let mut session = Session::builder().time_limit(std::time::Duration::ZERO).build().expect("a session");
+    let late: Tensor = session.eval("ones([2]) + 1").expect("too short for a look at the clock");
+    assert_eq!(late.to_vec::<f32>().expect_err("left out").code().as_str(), "E0808");
+    // Nobody is told again at the end of another run.
+    assert_eq!(session.eval::<i64>("1 + 1").expect("a new piece of work"), 2);
+}
+
+/// States, numbers and texts beside each other, as PyTorch's users keep them.
+#[test]
+fn a_checkpoint_comes_back_as_it_went() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut session = Session::builder().file_roots([folder.path()]).build().expect("a session");
+    let path = folder.path().join("run.safetensors").display().to_string();
+    session.set("path", path.clone()).expect("a string passes");
+    session.run_str("checkpoint.rhai", include_str!("checkpoint.rhai")).unwrap_or_else(|e| panic!("{e}"));
+    // Other readers see tensors with the names joined.
+    let bytes = std::fs::read(path).expect("it is there");
+    let others = safetensors::SafeTensors::deserialize(&bytes).expect("a well-formed file");
+    assert_eq!(others.tensor("model.0.weight").expect("a tensor").shape(), [3, 2]);
+}
+
+/// What says which names are maps is the file's word.
+#[test]
+fn maps_without_end_in_a_file_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let deep: Vec<String> = (1..40).map(|n| vec!["a"; n].join(".")).collect();
+    let header = format!(r#"{{"__metadata__":{{"tscript.maps":"{}"}}}}"#, deep.join("\\n"));
+    let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+    bytes.extend(header.as_bytes());
+    let path = folder.path().join("deep.safetensors");
+    std::fs::write(&path, bytes).expect("it can be written");
+    let mut session = Session::builder().file_roots([folder.path()]).build().expect("a session");
+    let error = session.eval::<Dynamic>(&format!("load({:?})", path.display().to_string())).expect_err("refused");
+    assert_eq!(error.code().as_str(), "E0602");
+}

@@ -178,7 +178,7 @@ fn values() {
         "declare it with `let` instead of `const`",
     );
     check("throw \"bad 🦀\"", "E0108", "bad 🦀", "throw", "");
-    check("throw #{a: 1}", "E0108", "#{\"a\": 1}", "throw", "");
+    check("throw #{a: 1}", "E0108", "#{a: 1}", "throw", "");
     check(
         "loop { }",
         "E0801",
