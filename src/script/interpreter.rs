@@ -90,6 +90,7 @@ pub fn engine(
     super::growth::register(&mut module);
     super::sequences::register(&mut module, host);
     super::texts::register(&mut module, host);
+    super::json::register(&mut module, host);
     arguments::register(&mut module, host);
     storage::register(&mut module, host);
     super::draw::register(&mut module, host);

@@ -46,6 +46,7 @@ pub mod ndarrays;
 pub mod optimise;
 pub mod outline;
 pub mod parallel;
+mod json;
 mod param_groups;
 pub mod passing;
 pub mod prefetch;

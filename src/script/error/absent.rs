@@ -19,6 +19,7 @@ const FUNCTIONAL_RNN: &str = "recurrent layers are modules: `nn::lstm`, `nn::gru
 const RANDOMISED: &str = "there are no randomised decompositions; `svd(x)` gives all singular values, exactly";
 const BACKENDS: &str = "operations have one name, whatever library runs them";
 const NAMED: &str = "dimensions have numbers, not names";
+const DERIVATIVES: &str = "row i of a Jacobian is `grad(y[i], [x])[0]`; with `create_graph` it has gradients itself";
 const LDL: &str = "indefinite matrices are solved by `solve`, or by `lu_factor` and `lu_solve`";
 
 const TYPED: &str =
@@ -162,6 +163,10 @@ const TABLE: &[(&str, &[&str])] = &[
             "register_backward_hook",
             "reinforce",
         ],
+    ),
+    (
+        DERIVATIVES,
+        &["jacobian", "hessian", "jacrev", "jacfwd", "gradcheck", "gradgradcheck", "vjp", "jvp", "hvp", "vhp"],
     ),
     (COMPILED, &["compile", "jit", "script", "vmap", "while_loop", "fork"]),
     (

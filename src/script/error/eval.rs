@@ -300,7 +300,7 @@ fn foreign(name: &str) -> Option<&'static str> {
         "deepcopy" => "a module has `model.copy()`, a tensor `x.clone()`; arrays and maps are copied by `let`",
         "sys" => "script arguments are `args`; `exit()` ends a script",
         "os" | "pathlib" | "json" | "random" | "copy" | "time" => {
-            "Python's modules are not here: `load(path)`, `parse_json(text)`, `rand([2])`, `timestamp()`"
+            "Python's modules are not here: `load(path)`, `to_json(x)`, `parse_json(text)`, `rand([2])`, `timestamp()`"
         }
         "inf" => "write `INF`",
         "nan" => "write `NAN`",

@@ -9,6 +9,7 @@ pub const PLAIN: &[Native] = &[
         "A value as Python's format specifications write it; a text with places in braces takes several: `\"{:.2f}\".format(x)`. Between backticks a colon does the same: `${x:.2f}`.",
         "\"{} of {}: {:.2f}\".format(1, 10, 0.12345)", "1 of 10: 0.12"),
     entry(Function, "str", "str(value)", "The text that `print` shows.", "str(1.5) + \"!\"", "1.5!"),
+    entry(Function, "to_json", "to_json(value)", "A value as JSON; tensors as nested lists. `parse_json` reads it.", "to_json(#{lr: 0.5, w: ones([2])})", "{\"lr\":0.5,\"w\":[1.0,1.0]}"),
     entry(Function, "list", "list(values)", "An array of what a range, a string or an array holds; the keys of a map.", "list(range(3))", "[0, 1, 2]"),
     entry(Function, "range", "range(start, stop, step)", "The integers below `stop`, as `0..stop`.", "range(3).map(|i| i * i)", "[0, 1, 4]"),
     entry(Function, "sorted", "sorted(values, compare)", "An ordered copy of an array.", "sorted([3, 1.5, 2])", "[1.5, 2, 3]"),

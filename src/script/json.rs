@@ -1,0 +1,125 @@
+//! `to_json` of any plain value and of tensors. Rhai's own knows maps only, and writes the name of a type where it
+//! has no better word.
+
+use super::bind::{Natives, raw};
+use super::convert;
+use super::host::{Host, Native};
+use super::value::Tensor;
+use crate::base::diag::Result;
+use crate::fail;
+use crate::tensor::observe;
+use rhai::{Array, Dynamic, FuncRegistration, ImmutableString, Map, NativeCallContext, RhaiFunc};
+use std::any::TypeId;
+use std::sync::Arc;
+
+/// Bound: values inside each other; recursion is as deep.
+const DEPTH: usize = 100;
+
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    let shared = host.clone();
+    let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+        let context = context.expect("registered with a context");
+        let mut out = String::new();
+        match write(&shared, values[0], &mut out, 0) {
+            Ok(()) => Ok(out.into()),
+            Err(mut diag) => {
+                diag.message = format!("`to_json`: {}", diag.message);
+                Err(shared.raise(&context, diag, ""))
+            }
+        }
+    };
+    raw(module, "to_json", 1, call.clone());
+    let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure: true, is_volatile: true };
+    let own = FuncRegistration::new("to_json").in_global_namespace();
+    own.set_into_module_raw(&mut module.module, [TypeId::of::<Map>()], func);
+}
+
+fn write(host: &Host, value: &Dynamic, out: &mut String, depth: usize) -> Result<()> {
+    if depth > DEPTH {
+        fail!(VALUE, "more than {DEPTH} values lie inside each other");
+    }
+    if let Some(array) = value.read_lock::<Array>() {
+        return listed(array.iter(), ['[', ']'], out, |item, out| write(host, item, out, depth + 1));
+    }
+    if let Some(map) = value.read_lock::<Map>() {
+        return listed(map.iter(), ['{', '}'], out, |(name, item), out| {
+            quoted(name, out);
+            out.push(':');
+            write(host, item, out, depth + 1)
+        });
+    }
+    if let Some(tensor) = value.read_lock::<Tensor>() {
+        let tensor = tensor.clone();
+        let numbers = observe::scalars(&host.rt, &tensor)?;
+        return nested(&tensor.shape(), &mut numbers.into_iter(), out);
+    }
+    if let Some(text) = value.read_lock::<ImmutableString>() {
+        quoted(&text, out);
+        return Ok(());
+    }
+    if let Ok(c) = value.as_char() {
+        quoted(c.encode_utf8(&mut [0; 4]), out);
+        return Ok(());
+    }
+    match (value.as_int(), value.as_float(), value.as_bool()) {
+        (Ok(i), ..) => out.push_str(&i.to_string()),
+        (_, Ok(x), _) if x.is_finite() => out.push_str(&format!("{x:?}")),
+        (_, Ok(x), _) => fail!(VALUE, "JSON has no number {x}"),
+        (.., Ok(on)) => out.push_str(if on { "true" } else { "false" }),
+        _ if value.is_unit() => out.push_str("null"),
+        _ => fail!(ARGUMENT_TYPE, "{} has no form in JSON", convert::type_name(value)),
+    }
+    Ok(())
+}
+
+fn listed<T>(
+    items: impl Iterator<Item = T>,
+    [open, close]: [char; 2],
+    out: &mut String,
+    mut one: impl FnMut(T, &mut String) -> Result<()>,
+) -> Result<()> {
+    out.push(open);
+    for (at, item) in items.enumerate() {
+        if at > 0 {
+            out.push(',');
+        }
+        one(item, out)?;
+    }
+    out.push(close);
+    Ok(())
+}
+
+/// A tensor's elements as nested lists.
+fn nested(
+    shape: &[usize],
+    numbers: &mut impl Iterator<Item = crate::base::dtype::Scalar>,
+    out: &mut String,
+) -> Result<()> {
+    use crate::base::dtype::Scalar;
+    let Some((&size, inner)) = shape.split_first() else {
+        match numbers.next() {
+            Some(Scalar::Int(i)) => out.push_str(&i.to_string()),
+            Some(Scalar::Bool(on)) => out.push_str(if on { "true" } else { "false" }),
+            Some(Scalar::Float(x)) if x.is_finite() => out.push_str(&format!("{x:?}")),
+            Some(Scalar::Float(x)) => fail!(VALUE, "JSON has no number {x}"),
+            None => {}
+        }
+        return Ok(());
+    };
+    listed(0..size, ['[', ']'], out, |_, out| nested(inner, numbers, out))
+}
+
+fn quoted(text: &str, out: &mut String) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            c if c.is_control() => out.push_str(&format!("\\u{:04x}", c as u32)),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}
