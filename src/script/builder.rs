@@ -340,10 +340,13 @@ impl Builder {
         self
     }
 
-    /// For a program that is one session and has `Heap` as its allocator: ends the script with E0804 before the
-    /// machine's memory is gone.
+    /// For a program that is one session and has `Heap` as its allocator: memory is the only limit of the script's own
+    /// values, which end with E0804 before the machine's is gone. Rhai's limits of sizes cost a walk over the whole
+    /// value at each `push`.
     pub(crate) fn whole_machine(mut self) -> Builder {
-        self.limits.program = Some(physical_bytes() / 10 * 9);
+        // Between two looks a value can be doubled by way of a copy.
+        self.limits.program = Some(physical_bytes() / 5);
+        self.sizes = Sizes { string_bytes: 0, array_elements: 0, map_entries: 0, ..self.sizes };
         self
     }
 

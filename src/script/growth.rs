@@ -1,76 +1,108 @@
-//! Functions of texts whose results can be larger than what they are given by any factor. Rhai looks at sizes only after
-//! it made the value, when the memory may be gone.
+//! Functions of texts, arrays and blobs whose results can be larger than what they are given by any factor. Rhai looks
+//! at sizes only after it made the value, when the memory may be gone; here the room is asked for first.
 
 use super::bind::Natives;
+use super::host::Host;
 use rhai::{
-    Array, Dynamic, EvalAltResult, FuncRegistration, INT, ImmutableString, Module, NativeCallContext, Position, Variant,
+    Array, Blob, Dynamic, EvalAltResult, FuncRegistration, INT, ImmutableString, Map, Module, NativeCallContext,
+    Position, Variant,
 };
+use std::sync::Arc;
 
 type Outcome<T> = Result<T, Box<EvalAltResult>>;
 
-pub fn register(module: &mut Natives) {
-    let module = &mut module.module;
-    of_delimiter::<ImmutableString>(module);
-    of_delimiter::<char>(module);
-    let words = |context: NativeCallContext, text: &mut ImmutableString| -> Outcome<Array> {
-        fits(&context, text.split_whitespace().count())?;
-        // As Rhai has it: nothing is one part.
-        Ok(if text.is_empty() { vec![text.clone().into()] } else { parts(text.split_whitespace()) })
-    };
-    add("split").set_into_module(module, words);
-    let characters = |context: NativeCallContext, text: ImmutableString| -> Outcome<Array> {
-        fits(&context, text.chars().count())?;
-        Ok(text.chars().map(Dynamic::from_char).collect())
-    };
-    add("to_chars").set_into_module(module, characters);
+/// Bytes of an element of an array, with a short text of its own.
+const ELEMENT: usize = 64;
+
+pub fn register(natives: &mut Natives, host: &Arc<Host>) {
+    let module = &mut natives.module;
+    of_delimiter::<ImmutableString>(module, host);
+    of_delimiter::<char>(module, host);
+    parts_of_texts(module, host);
+    of_arrays(module, host);
+    of_blobs(module, host);
 }
 
 fn add(name: &str) -> FuncRegistration {
     FuncRegistration::new(name).in_global_namespace()
 }
 
-/// The forms of `replace`, `split` and `split_rev` that look for a string, or for a character.
-fn of_delimiter<D: Variant + Clone + ToString>(module: &mut Module) {
-    let replace = |context: NativeCallContext, text: &mut ImmutableString, find: D, with: ImmutableString| {
-        replaced(&context, text, &find.to_string(), &with).map(|new| *text = new)
-    };
-    add("replace").set_into_module(module, replace);
-    for (name, backwards) in [("split", false), ("split_rev", true)] {
-        let all = move |context: NativeCallContext, text: &mut ImmutableString, by: D| {
-            split(&context, text, &by.to_string(), usize::MAX, backwards)
-        };
-        add(name).set_into_module(module, all);
-        let some = move |context: NativeCallContext, text: &mut ImmutableString, by: D, most: INT| {
-            split(&context, text, &by.to_string(), usize::try_from(most).unwrap_or(0).max(1), backwards)
-        };
-        add(name).set_into_module(module, some);
+/// What is wanted beside all there is.
+struct Wanted<'a> {
+    host: &'a Host,
+    context: &'a NativeCallContext<'a>,
+}
+
+impl Wanted<'_> {
+    fn text(&self, bytes: usize) -> Outcome<()> {
+        self.within(bytes, self.context.engine().max_string_size(), "Length of string", bytes)
+    }
+
+    fn array(&self, elements: usize, bytes: usize) -> Outcome<()> {
+        self.within(elements, self.context.engine().max_array_size(), "Size of array/BLOB", bytes)
+    }
+
+    fn within(&self, count: usize, limit: usize, what: &str, bytes: usize) -> Outcome<()> {
+        if limit > 0 && count > limit {
+            return Err(EvalAltResult::ErrorDataTooLarge(what.to_string(), Position::NONE).into());
+        }
+        self.host.watch.room(bytes).map_err(|diag| self.host.raise(self.context, diag, ""))
     }
 }
 
-fn replaced(context: &NativeCallContext, text: &ImmutableString, find: &str, with: &str) -> Outcome<ImmutableString> {
+/// The forms of `replace`, `split`, `split_rev` and `pad` that take a string, or a character.
+fn of_delimiter<D: Variant + Clone + ToString>(module: &mut Module, host: &Arc<Host>) {
+    let shared = host.clone();
+    let replace = move |context: NativeCallContext, text: &mut ImmutableString, find: D, with: ImmutableString| {
+        let wanted = Wanted { host: &shared, context: &context };
+        replaced(&wanted, text, &find.to_string(), &with).map(|new| *text = new)
+    };
+    add("replace").set_into_module(module, replace);
+    for (name, backwards) in [("split", false), ("split_rev", true)] {
+        let shared = host.clone();
+        let all = move |context: NativeCallContext, text: &mut ImmutableString, by: D| {
+            split(&Wanted { host: &shared, context: &context }, text, &by.to_string(), usize::MAX, backwards)
+        };
+        add(name).set_into_module(module, all);
+        let shared = host.clone();
+        let some = move |context: NativeCallContext, text: &mut ImmutableString, by: D, most: INT| {
+            let most = usize::try_from(most).unwrap_or(0).max(1);
+            split(&Wanted { host: &shared, context: &context }, text, &by.to_string(), most, backwards)
+        };
+        add(name).set_into_module(module, some);
+    }
+    let shared = host.clone();
+    let pad = move |context: NativeCallContext, text: &mut ImmutableString, length: INT, with: D| -> Outcome<()> {
+        let missing = usize::try_from(length).unwrap_or(0).saturating_sub(text.chars().count());
+        let with = with.to_string();
+        let characters = with.chars().count();
+        // Of nothing there is never enough.
+        if missing == 0 || characters == 0 {
+            return Ok(());
+        }
+        let bytes = (missing / characters + 1).saturating_mul(with.len());
+        Wanted { host: &shared, context: &context }.text(bytes.saturating_add(text.len()))?;
+        text.make_mut().extend(with.chars().cycle().take(missing));
+        Ok(())
+    };
+    add("pad").set_into_module(module, pad);
+}
+
+fn replaced(wanted: &Wanted, text: &ImmutableString, find: &str, with: &str) -> Outcome<ImmutableString> {
     if text.is_empty() {
         return Ok(text.clone());
     }
     let found = text.matches(find).count();
-    let bytes = found.saturating_mul(with.len()).saturating_add(text.len() - found * find.len());
-    let limit = context.engine().max_string_size();
-    if limit > 0 && bytes > limit {
-        return Err(EvalAltResult::ErrorDataTooLarge("Length of string".to_string(), Position::NONE).into());
-    }
+    wanted.text(found.saturating_mul(with.len()).saturating_add(text.len() - found * find.len()))?;
     Ok(text.replace(find, with).into())
 }
 
-fn split(
-    context: &NativeCallContext,
-    text: &ImmutableString,
-    by: &str,
-    most: usize,
-    backwards: bool,
-) -> Outcome<Array> {
+fn split(wanted: &Wanted, text: &ImmutableString, by: &str, most: usize, backwards: bool) -> Outcome<Array> {
     if text.is_empty() || most == 1 {
         return Ok(vec![text.clone().into()]);
     }
-    fits(context, (text.matches(by).count() + 1).min(most))?;
+    let count = (text.matches(by).count() + 1).min(most);
+    wanted.array(count, count.saturating_mul(ELEMENT).saturating_add(text.len()))?;
     Ok(if backwards { parts(text.rsplitn(most, by)) } else { parts(text.splitn(most, by)) })
 }
 
@@ -78,11 +110,92 @@ fn parts<'a>(parts: impl Iterator<Item = &'a str>) -> Array {
     parts.map(Into::into).collect()
 }
 
-/// Whether an array may have so many elements.
-fn fits(context: &NativeCallContext, count: usize) -> Outcome<()> {
-    let limit = context.engine().max_array_size();
-    if limit > 0 && count > limit {
-        return Err(EvalAltResult::ErrorDataTooLarge("Size of array/BLOB".to_string(), Position::NONE).into());
+fn parts_of_texts(module: &mut Module, host: &Arc<Host>) {
+    let shared = host.clone();
+    let words = move |context: NativeCallContext, text: &mut ImmutableString| -> Outcome<Array> {
+        let count = text.split_whitespace().count();
+        Wanted { host: &shared, context: &context }.array(count, count * ELEMENT + text.len())?;
+        // As Rhai has it: nothing is one part.
+        Ok(if text.is_empty() { vec![text.clone().into()] } else { parts(text.split_whitespace()) })
+    };
+    add("split").set_into_module(module, words);
+    let shared = host.clone();
+    let characters = move |context: NativeCallContext, text: ImmutableString| -> Outcome<Array> {
+        let count = text.chars().count();
+        Wanted { host: &shared, context: &context }.array(count, count * size_of::<Dynamic>())?;
+        Ok(text.chars().map(Dynamic::from_char).collect())
+    };
+    add("to_chars").set_into_module(module, characters);
+}
+
+fn of_arrays(module: &mut Module, host: &Arc<Host>) {
+    let shared = host.clone();
+    let pad = move |context: NativeCallContext, array: &mut Array, length: INT, item: Dynamic| -> Outcome<()> {
+        let length = usize::try_from(length).unwrap_or(0);
+        let missing = length.saturating_sub(array.len());
+        if missing == 0 {
+            return Ok(());
+        }
+        let (elements, bytes) = size(&item);
+        let elements = array.len().saturating_add(missing.saturating_mul(elements));
+        Wanted { host: &shared, context: &context }.array(elements, missing.saturating_mul(bytes))?;
+        array.resize(length, item);
+        Ok(())
+    };
+    add("pad").set_into_module(module, pad);
+}
+
+/// Elements, this one among them, and bytes that a copy of a value takes.
+fn size(value: &Dynamic) -> (usize, usize) {
+    let own = (1, size_of::<Dynamic>());
+    let sum = |found: (usize, usize), item: &Dynamic| {
+        let (elements, bytes) = size(item);
+        (found.0.saturating_add(elements), found.1.saturating_add(bytes))
+    };
+    // Cells and texts are shared by copies.
+    if value.is_shared() {
+        return own;
     }
-    Ok(())
+    if let Some(array) = value.read_lock::<Array>() {
+        return array.iter().fold(own, sum);
+    }
+    if let Some(map) = value.read_lock::<Map>() {
+        return map.values().fold((1, own.1 + map.len() * ELEMENT), sum);
+    }
+    value.read_lock::<Blob>().map_or(own, |blob| (1 + blob.len(), own.1 + blob.len()))
+}
+
+fn of_blobs(module: &mut Module, host: &Arc<Host>) {
+    let grown = |host: &Arc<Host>| {
+        let host = host.clone();
+        move |context: &NativeCallContext, blob: &mut Blob, length: INT, value: INT| -> Outcome<()> {
+            let length = usize::try_from(length).unwrap_or(0);
+            if length > blob.len() {
+                Wanted { host: &host, context }.array(length, length - blob.len())?;
+                // As Rhai has it: the lowest eight bits.
+                blob.resize(length, value as u8);
+            }
+            Ok(())
+        }
+    };
+    let pad = grown(host);
+    add("pad").set_into_module(module, move |context: NativeCallContext, blob: &mut Blob, length: INT, value: INT| {
+        pad(&context, blob, length, value)
+    });
+    let filled = grown(host);
+    add("blob").set_into_module(module, move |context: NativeCallContext, length: INT, value: INT| -> Outcome<Blob> {
+        let mut blob = Blob::new();
+        filled(&context, &mut blob, length, value).map(|()| blob)
+    });
+    let zeros = grown(host);
+    add("blob").set_into_module(module, move |context: NativeCallContext, length: INT| -> Outcome<Blob> {
+        let mut blob = Blob::new();
+        zeros(&context, &mut blob, length, 0).map(|()| blob)
+    });
+    let shared = host.clone();
+    let numbers = move |context: NativeCallContext, blob: &mut Blob| -> Outcome<Array> {
+        Wanted { host: &shared, context: &context }.array(blob.len(), blob.len() * size_of::<Dynamic>())?;
+        Ok(blob.iter().map(|&byte| Dynamic::from_int(byte.into())).collect())
+    };
+    add("to_array").set_into_module(module, numbers);
 }

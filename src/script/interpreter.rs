@@ -17,6 +17,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Sizes {
     pub call_levels: usize,
+    /// 0: no limit; so for the next two.
     pub string_bytes: usize,
     pub array_elements: usize,
     pub map_entries: usize,
@@ -87,7 +88,7 @@ pub fn engine(
     index::register(&mut module, host);
     natives::register(&mut module, host);
     super::arrays::register(&mut module, host);
-    super::growth::register(&mut module);
+    super::growth::register(&mut module, host);
     super::sequences::register(&mut module, host);
     super::texts::register(&mut module, host);
     super::json::register(&mut module, host);

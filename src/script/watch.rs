@@ -131,6 +131,16 @@ impl Watch {
         }
     }
 
+    /// Whether a value of so many bytes may be made.
+    pub fn room(&self, bytes: usize) -> Result<(), Box<Diag>> {
+        let over = |held: usize, limit: usize| held.saturating_add(bytes) > limit;
+        match (self.limits.heap, self.limits.program) {
+            (Some(limit), _) if over(self.heap().max(0) as usize, limit) => Err(held(limit)),
+            (_, Some(limit)) if over(heap::taken_bytes(), limit) => Err(full(limit)),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether a host function that waits should give up.
     pub fn ended(&self) -> Option<Box<Diag>> {
         match (self.stop.is_asked(), self.stop.is_late()) {
@@ -253,8 +263,11 @@ fn held(limit: usize) -> Box<Diag> {
 
 #[cold]
 fn full(limit: usize) -> Box<Diag> {
-    let text = format!("the program's memory without its tensors is over {} MiB", limit >> 20);
-    Diag::error(code::LIMIT_MEMORY, text).help("the machine has hardly more; numbers in bulk belong in tensors")
+    let text = format!(
+        "the script's own values would take more than {} MiB, a fifth of the machine's memory",
+        limit >> 20
+    );
+    Diag::error(code::LIMIT_MEMORY, text).help("numbers in bulk belong in tensors, which may take all of it")
 }
 
 #[cold]
