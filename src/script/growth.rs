@@ -5,7 +5,7 @@ use super::bind::Natives;
 use super::host::Host;
 use rhai::{
     Array, Blob, Dynamic, EvalAltResult, FuncRegistration, INT, ImmutableString, Map, Module, NativeCallContext,
-    Position, Variant,
+    Variant,
 };
 use std::sync::Arc;
 
@@ -27,24 +27,26 @@ fn add(name: &str) -> FuncRegistration {
     FuncRegistration::new(name).in_global_namespace()
 }
 
-/// What is wanted beside all there is.
-struct Wanted<'a> {
-    host: &'a Host,
-    context: &'a NativeCallContext<'a>,
+/// What a native function wants to make beside all there is.
+pub struct Wanted<'a> {
+    pub host: &'a Host,
+    pub context: &'a NativeCallContext<'a>,
 }
 
 impl Wanted<'_> {
-    fn text(&self, bytes: usize) -> Outcome<()> {
+    /// An error where a text of so many bytes would be larger than the session lets values be.
+    pub fn text(&self, bytes: usize) -> Outcome<()> {
         self.within(bytes, self.context.engine().max_string_size(), "Length of string", bytes)
     }
 
-    fn array(&self, elements: usize, bytes: usize) -> Outcome<()> {
+    /// The same for an array of so many elements, those inside elements among them.
+    pub fn array(&self, elements: usize, bytes: usize) -> Outcome<()> {
         self.within(elements, self.context.engine().max_array_size(), "Size of array/BLOB", bytes)
     }
 
     fn within(&self, count: usize, limit: usize, what: &str, bytes: usize) -> Outcome<()> {
         if limit > 0 && count > limit {
-            return Err(EvalAltResult::ErrorDataTooLarge(what.to_string(), Position::NONE).into());
+            return Err(EvalAltResult::ErrorDataTooLarge(what.to_string(), self.context.call_position()).into());
         }
         self.host.watch.room(bytes).map_err(|diag| self.host.raise(self.context, diag, ""))
     }
@@ -146,7 +148,7 @@ fn of_arrays(module: &mut Module, host: &Arc<Host>) {
 }
 
 /// Elements, this one among them, and bytes that a copy of a value takes.
-fn size(value: &Dynamic) -> (usize, usize) {
+pub fn size(value: &Dynamic) -> (usize, usize) {
     let own = (1, size_of::<Dynamic>());
     let sum = |found: (usize, usize), item: &Dynamic| {
         let (elements, bytes) = size(item);

@@ -5,6 +5,7 @@ use super::arrays::{self, Outcome};
 use super::bind::{Natives, raw};
 use super::compare::compare;
 use super::convert;
+use super::growth::{self, Wanted};
 use super::host::{Host, Native};
 use super::raise::raise;
 use super::show;
@@ -22,25 +23,16 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     contained(module, host);
     compared(module);
     copies(module, host);
-    growing(module);
+    growing(module, host);
     ranges(module, host);
     maps(module);
     conversions(module, host);
     asserted(module, host);
 }
 
-/// An error where a value would be larger than the session lets values be; 0 means that it does not say.
-pub fn fits(context: &NativeCallContext, size: usize, most: usize, what: &str) -> Outcome<()> {
-    // Bound: what an allocation can ask for at all.
-    let most = if most == 0 { isize::MAX as usize / 64 } else { most };
-    if size <= most {
-        return Ok(());
-    }
-    Err(Box::new(EvalAltResult::ErrorDataTooLarge(what.into(), context.call_position())))
-}
-
-fn elements_fit(context: &NativeCallContext, count: usize) -> Outcome<()> {
-    fits(context, count, context.engine().max_array_size(), "Size of array/BLOB")
+/// An error where an array of `held` values would be larger than the session lets values be with so many plain ones more.
+fn elements_fit(host: &Host, context: &NativeCallContext, held: usize, more: usize) -> Outcome<()> {
+    Wanted { host, context }.array(held.saturating_add(more), more.saturating_mul(size_of::<Dynamic>()))
 }
 
 fn of(module: &mut Natives, name: &'static str) -> FuncRegistration {
@@ -189,28 +181,33 @@ fn copies(module: &mut Natives, host: &Arc<Host>) {
 }
 
 /// What makes an array longer.
-fn growing(module: &mut Natives) {
-    fn repeat(context: &NativeCallContext, values: &Array, times: i64) -> Outcome<Array> {
+fn growing(module: &mut Natives, host: &Arc<Host>) {
+    fn repeat(host: &Host, context: &NativeCallContext, values: &Array, times: i64) -> Outcome<Array> {
         let times = usize::try_from(times).unwrap_or(0);
-        elements_fit(context, values.len().saturating_mul(times))?;
+        let (elements, bytes) = values.iter().map(growth::size).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+        Wanted { host, context }.array(elements.saturating_mul(times), bytes.saturating_mul(times))?;
         Ok(std::iter::repeat_n(values, times).flatten().cloned().collect())
     }
     let own = || FuncRegistration::new("*").in_global_namespace();
-    own().set_into_module(&mut module.module, |context: NativeCallContext, values: Array, times: i64| {
-        repeat(&context, &values, times)
+    let shared = host.clone();
+    own().set_into_module(&mut module.module, move |context: NativeCallContext, values: Array, times: i64| {
+        repeat(&shared, &context, &values, times)
     });
-    own().set_into_module(&mut module.module, |context: NativeCallContext, times: i64, values: Array| {
-        repeat(&context, &values, times)
+    let shared = host.clone();
+    own().set_into_module(&mut module.module, move |context: NativeCallContext, times: i64, values: Array| {
+        repeat(&shared, &context, &values, times)
     });
     // Rhai's own joins two arrays, and stays the one for them.
-    let push = |context: NativeCallContext, values: &mut Array, item: Dynamic| -> Outcome<()> {
-        elements_fit(&context, values.len() + 1)?;
+    let shared = host.clone();
+    let push = move |context: NativeCallContext, values: &mut Array, item: Dynamic| -> Outcome<()> {
+        elements_fit(&shared, &context, values.len(), 1)?;
         values.push(item);
         Ok(())
     };
     of(module, "append").set_into_module(&mut module.module, push);
-    let extend = |context: NativeCallContext, values: &mut Array, more: Array| -> Outcome<()> {
-        elements_fit(&context, values.len() + more.len())?;
+    let shared = host.clone();
+    let extend = move |context: NativeCallContext, values: &mut Array, more: Array| -> Outcome<()> {
+        elements_fit(&shared, &context, values.len(), more.len())?;
         values.extend(more);
         Ok(())
     };
@@ -241,26 +238,29 @@ fn ranges(module: &mut Natives, host: &Arc<Host>) {
 
 fn range_of<T: Clone + Send + Sync + 'static>(module: &mut Natives, host: &Arc<Host>, plain: fn(T) -> Range<i64>) {
     let of = |name: &'static str| FuncRegistration::new(name).in_global_namespace();
-    let length = |range: &Range<i64>| (range.end as i128 - range.start as i128).max(0);
+    fn length(range: &Range<i64>) -> i128 {
+        (range.end as i128 - range.start as i128).max(0)
+    }
     let len = move |range: T| length(&plain(range)).min(i64::MAX as i128) as i64;
     of("len").set_into_module(&mut module.module, len);
-    let list = move |context: &NativeCallContext, range: T| -> Outcome<Array> {
-        let range = plain(range);
-        elements_fit(context, usize::try_from(length(&range)).unwrap_or(usize::MAX))?;
+    fn list(host: &Host, context: &NativeCallContext, range: Range<i64>) -> Outcome<Array> {
+        elements_fit(host, context, 0, usize::try_from(length(&range)).unwrap_or(usize::MAX))?;
         Ok(range.map(Dynamic::from_int).collect())
-    };
+    }
     for name in ["to_array", "list"] {
-        let whole = move |context: NativeCallContext, range: T| list(&context, range);
+        let shared = host.clone();
+        let whole = move |context: NativeCallContext, range: T| list(&shared, &context, plain(range));
         of(name).set_into_module(&mut module.module, whole);
     }
+    let shared = host.clone();
     let map = move |context: NativeCallContext, range: T, each: FnPtr| -> Outcome<Array> {
-        list(&context, range)?.into_iter().map(|item| each.call_raw(&context, None, [item])).collect()
+        list(&shared, &context, plain(range))?.into_iter().map(|item| each.call_raw(&context, None, [item])).collect()
     };
     of("map").set_into_module(&mut module.module, map);
     let shared = host.clone();
     let filter = move |context: NativeCallContext, range: T, keeps: FnPtr| -> Outcome<Array> {
         let mut kept = Array::new();
-        for item in list(&context, range)? {
+        for item in list(&shared, &context, plain(range))? {
             let told = keeps.call_raw(&context, None, [item.clone()])?;
             if arrays::truth(&shared, &context, &told)? {
                 kept.push(item);
@@ -311,13 +311,12 @@ fn conversions(module: &mut Natives, host: &Arc<Host>) {
     of(module, "list").set_into_module(&mut module.module, |map: &mut Map| -> Array {
         map.keys().map(|key| key.as_str().into()).collect()
     });
-    of(module, "list").set_into_module(
-        &mut module.module,
-        |context: NativeCallContext, text: &str| -> Outcome<Array> {
-            elements_fit(&context, text.chars().count())?;
-            Ok(text.chars().map(|c| ImmutableString::from(c.to_string()).into()).collect())
-        },
-    );
+    let shared = host.clone();
+    let characters = move |context: NativeCallContext, text: &str| -> Outcome<Array> {
+        elements_fit(&shared, &context, 0, text.chars().count())?;
+        Ok(text.chars().map(|c| ImmutableString::from(c.to_string()).into()).collect())
+    };
+    of(module, "list").set_into_module(&mut module.module, characters);
     let shared = host.clone();
     raw(module, "str", 1, move |context, values| -> Native {
         let context = context.expect("registered with a context");

@@ -4,8 +4,8 @@
 use super::bind::{Natives, raw};
 use super::convert;
 use super::format::{self, Field, Part};
+use super::growth::Wanted;
 use super::host::{Host, Native};
-use super::sequences::fits;
 use super::show;
 use super::value::Tensor;
 use crate::base::code;
@@ -28,7 +28,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     });
     parts(module);
     joined(module, host);
-    repeated(module);
+    repeated(module, host);
 }
 
 fn told(
@@ -174,7 +174,7 @@ fn joined(module: &mut Natives, host: &Arc<Host>) {
                 out.push_str(between);
             }
             out.push_str(&show::value(host, word).map_err(|diag| host.raise(context, diag, ""))?);
-            fits(context, out.len(), context.engine().max_string_size(), "Length of string")?;
+            Wanted { host, context }.text(out.len())?;
         }
         Ok(out.into())
     }
@@ -191,16 +191,17 @@ fn joined(module: &mut Natives, host: &Arc<Host>) {
 }
 
 /// `"=" * 40`.
-fn repeated(module: &mut Natives) {
-    fn repeat(context: &NativeCallContext, text: &str, times: i64) -> Native {
+fn repeated(module: &mut Natives, host: &Arc<Host>) {
+    fn repeat(host: &Host, context: &NativeCallContext, text: &str, times: i64) -> Native {
         let times = usize::try_from(times).unwrap_or(0);
-        let most = context.engine().max_string_size();
-        fits(context, text.len().saturating_mul(times), most, "Length of string")?;
+        Wanted { host, context }.text(text.len().saturating_mul(times))?;
         Ok(text.repeat(times).into())
     }
     let own = || FuncRegistration::new("*").in_global_namespace();
-    let right = |context: NativeCallContext, text: &str, times: i64| repeat(&context, text, times);
+    let shared = host.clone();
+    let right = move |context: NativeCallContext, text: &str, times: i64| repeat(&shared, &context, text, times);
     own().set_into_module(&mut module.module, right);
-    let left = |context: NativeCallContext, times: i64, text: &str| repeat(&context, text, times);
+    let shared = host.clone();
+    let left = move |context: NativeCallContext, times: i64, text: &str| repeat(&shared, &context, text, times);
     own().set_into_module(&mut module.module, left);
 }
