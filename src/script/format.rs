@@ -8,7 +8,7 @@ const WIDEST: usize = 10_000;
 
 /// What is written.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum Item {
     Int(i64),
     Float(f64),
     Text(String),
@@ -92,18 +92,18 @@ fn field(name: &str) -> Result<Field, String> {
 }
 
 /// `value` as `spec` wants it.
-pub fn written(value: &Value, spec: &str) -> Result<String, String> {
+pub fn written(value: &Item, spec: &str) -> Result<String, String> {
     let spec = Spec::read(spec)?;
     let (sign, body, is_number) = match value {
-        Value::Int(i) => {
+        Item::Int(i) => {
             let (sign, body) = spec.integer(*i)?;
             (sign, body, true)
         }
-        Value::Float(x) => {
+        Item::Float(x) => {
             let (sign, body) = spec.float(*x)?;
             (sign.to_string(), body, true)
         }
-        Value::Text(text) => (String::new(), spec.text(text)?, false),
+        Item::Text(text) => (String::new(), spec.text(text)?, false),
     };
     Ok(spec.padded(&sign, &body, is_number))
 }
@@ -509,26 +509,26 @@ mod tests {
             ("äöü", ">5.1", "    ä"),
         ];
         for (value, spec, wanted) in float {
-            assert_eq!(written(&Value::Float(*value), spec).as_deref(), Ok(*wanted), "{value:?} {spec}");
+            assert_eq!(written(&Item::Float(*value), spec).as_deref(), Ok(*wanted), "{value:?} {spec}");
         }
         for (value, spec, wanted) in int {
-            assert_eq!(written(&Value::Int(*value), spec).as_deref(), Ok(*wanted), "{value:?} {spec}");
+            assert_eq!(written(&Item::Int(*value), spec).as_deref(), Ok(*wanted), "{value:?} {spec}");
         }
         for (value, spec, wanted) in text {
-            assert_eq!(written(&Value::Text(value.to_string()), spec).as_deref(), Ok(*wanted), "{value:?} {spec}");
+            assert_eq!(written(&Item::Text(value.to_string()), spec).as_deref(), Ok(*wanted), "{value:?} {spec}");
         }
     }
 
     #[test]
     fn what_is_no_format_is_refused() {
         for spec in [".f", "10000000", ".99999f", "q", ".2fx", "d.2"] {
-            assert!(written(&Value::Float(1.5), spec).is_err(), "{spec}");
+            assert!(written(&Item::Float(1.5), spec).is_err(), "{spec}");
         }
-        assert!(written(&Value::Float(1.5), "d").is_err());
-        assert!(written(&Value::Int(1), "s").is_err());
-        assert!(written(&Value::Int(-1), "c").is_err());
-        assert!(written(&Value::Int(1), ".2").is_err());
-        assert!(written(&Value::Text("a".into()), "f").is_err());
+        assert!(written(&Item::Float(1.5), "d").is_err());
+        assert!(written(&Item::Int(1), "s").is_err());
+        assert!(written(&Item::Int(-1), "c").is_err());
+        assert!(written(&Item::Int(1), ".2").is_err());
+        assert!(written(&Item::Text("a".into()), "f").is_err());
     }
 
     #[test]

@@ -78,10 +78,10 @@ pub fn one(host: &Host, value: &Dynamic, spec: &str) -> Result<String> {
         None => value.clone(),
     };
     let plain = match (item.as_int(), item.as_float()) {
-        (Ok(i), _) => format::Value::Int(i),
-        (_, Ok(x)) => format::Value::Float(x),
+        (Ok(i), _) => format::Item::Int(i),
+        (_, Ok(x)) => format::Item::Float(x),
         _ if item.is_array() || item.is_map() => fail!(ARGUMENT_TYPE, "{} has no format", convert::type_name(&item)),
-        _ => format::Value::Text(show::value(host, &item)?),
+        _ => format::Item::Text(show::value(host, &item)?),
     };
     format::written(&plain, spec).or_else(|why| fail!(VALUE, "{why}"))
 }

@@ -96,7 +96,7 @@ fn a_call_sees_what_the_top_level_has() {
     assert_eq!(session.call::<i64>("f", (5,)).unwrap(), 123);
     assert_eq!(session.call::<Value>("many", vec![Value::Unit; 3]).unwrap(), Value::Array(vec![Value::Unit; 3]));
     assert_eq!(session.call::<i64>("missing", ()).unwrap_err().code(), "E0103");
-    let error = session.call::<i64>("f", ("text",)).unwrap_err();
+    let error = session.call::<i64>("f", (true,)).unwrap_err();
     assert_eq!((error.code().as_str(), error.location().unwrap().source.as_ref()), ("E0215", "units"));
     let x = Tensor::from_slice(&[4.0f32], &[1]).unwrap();
     assert_eq!(session.call::<f32>("relu", (x,)).unwrap(), 4.0, "a function of the library");

@@ -377,7 +377,7 @@ impl Script {
             self.inputs.push((format!("w{at}"), weights(&result.dtype, &result.shape)));
         }
         let _ = match loss[..] {
-            [at] => writeln!(self.text, "r{at}.backward(w{at});"),
+            [at] => writeln!(self.text, "r{at}.backward(w{at}.to(r{at}.device));"),
             _ => {
                 let terms: Vec<String> = loss.iter().map(|at| format!("(r{at} * w{at}).sum()")).collect();
                 writeln!(self.text, "({}).backward();", terms.join(" + "))
