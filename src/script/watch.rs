@@ -263,10 +263,8 @@ fn held(limit: usize) -> Box<Diag> {
 
 #[cold]
 fn full(limit: usize) -> Box<Diag> {
-    let text = format!(
-        "the script's own values would take more than {} MiB, a fifth of the machine's memory",
-        limit >> 20
-    );
+    let text =
+        format!("the script's own values would take more than {} MiB, a fifth of the machine's memory", limit >> 20);
     Diag::error(code::LIMIT_MEMORY, text).help("numbers in bulk belong in tensors, which may take all of it")
 }
 

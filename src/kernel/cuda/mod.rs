@@ -28,7 +28,9 @@ mod text;
 mod turn;
 
 pub use fault::FaultSlot;
-pub use launch::{Activation, ConvCall, ConvOrder, ConvPart, Epilogue, Gpu, GpuError, Launch, MatmulCall, Matrix, Param, Source};
+pub use launch::{
+    Activation, ConvCall, ConvOrder, ConvPart, Epilogue, Gpu, GpuError, Launch, MatmulCall, Matrix, Param, Source,
+};
 pub use text::{HEADERS, OPTIONS};
 
 use super::abi::{Call, HostFn};
