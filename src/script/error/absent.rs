@@ -2,13 +2,13 @@
 //! such a name has not mistyped another.
 
 const COMPLEX: &str = "complex numbers are not among tscript's dtypes";
-const SPARSE: &str = "tscript's tensors are dense";
+pub(super) const SPARSE: &str = "tscript's tensors are dense";
 const QUANTIZED: &str = "there are no quantized tensors; `x.to(\"i8\")` and a scale of your own are plain tensors";
 const STORAGE: &str =
     "a tensor's memory belongs to the session; `view`, `as_strided`, `copy_` and `clone` say what is meant";
 const HOOKS: &str = "gradients have no hooks; after `backward()` read or change `x.grad`";
 const COMPILED: &str = "operations are queued and fused without being asked; there is nothing to compile";
-const AUTOCAST: &str =
+pub(super) const AUTOCAST: &str =
     "there is no autocast; `model.half()`, `model.bfloat16()` and `x.to(dtype)` say where precision changes";
 const DETERMINISM: &str = "the same seed gives the same numbers on every device; there is nothing to switch on";
 const THREADS: &str = "the pool of threads has one for each core of the machine";
@@ -24,8 +24,8 @@ const LDL: &str = "indefinite matrices are solved by `solve`, or by `lu_factor` 
 
 const TYPED: &str =
     "write `tensor(values)`, or `empty(size)`; `#{dtype: \"i64\", device: \"cuda\"}` says which dtype and where";
-const TYPES: &[&str] = &[
-    "Tensor",
+/// Those of `torch`, which are those of `torch.cuda` too.
+pub(super) const TYPES: &[&str] = &[
     "FloatTensor",
     "DoubleTensor",
     "HalfTensor",
@@ -39,7 +39,14 @@ const TYPES: &[&str] = &[
 ];
 
 /// Names by reason.
-const TABLE: &[(&str, &[&str])] = &[
+pub(super) type Reasons = &'static [(&'static str, &'static [&'static str])];
+
+/// The reason of a name in a table.
+pub(super) fn find(table: Reasons, name: &str) -> Option<&'static str> {
+    table.iter().find(|(_, names)| names.contains(&name)).map(|(reason, _)| *reason)
+}
+
+const TABLE: Reasons = &[
     (
         COMPLEX,
         &[
@@ -236,6 +243,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("write `norm(x, \"fro\")`", &["frobenius_norm"]),
     ("write `x.to_array()` for nested arrays, or `save(\"x.npy\", x)`", &["numpy", "from_numpy"]),
     ("write `x.new_tensor(values)`, or `x.new_empty(size)`", &["new"]),
+    (TYPED, &["Tensor"]),
     (TYPED, TYPES),
     ("write `x[..]` with tensors inside, or `x.index_select(dim, index)`", &["index"]),
     ("write `data::loader(dataset, batch_size, shuffle)`", &["DataLoader"]),
@@ -277,7 +285,7 @@ const TABLE: &[(&str, &[&str])] = &[
 
 /// Why a name of PyTorch is not here, or what to write.
 pub fn reason(name: &str) -> Option<&'static str> {
-    TABLE.iter().find(|(_, names)| names.contains(&name)).map(|(reason, _)| *reason)
+    find(TABLE, name)
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! Names of `torch.cuda` that the module `cuda` leaves out, and why or what to write: as `absent.rs`, for one module
 //! whose names mean other things elsewhere.
 
+use super::absent::{AUTOCAST, Reasons, SPARSE, TYPES, find};
+
 const STORAGE: &str = "a tensor's memory belongs to the session; `x.data_ptr()` says where it lies";
-const TYPES: &str = "write `tensor(values, #{device: \"cuda\"})`, or `empty(size, #{device: \"cuda\"})`, with `dtype:` for other dtypes";
+const TYPED: &str = "write `tensor(values, #{device: \"cuda\"})`, or `empty(size, #{device: \"cuda\"})`, with `dtype:` for other dtypes";
 const GRAPHS: &str = "what repeats is replayed as a graph without being asked; there is nothing to capture";
 const ALLOCATOR: &str =
     "there is one caching allocator; `cuda::empty_cache()` and `cuda::set_per_process_memory_fraction(f)` steer it";
@@ -11,13 +13,10 @@ const METERS: &str = "such figures are told by `nvidia-smi`; `cuda::mem_get_info
 const LIBRARIES: &str = "libraries and kernels are chosen by the session; `tscript devices` says what was found";
 const ERRORS: &str =
     "errors of a device are raised where their result is needed, with the line that queued it; `try` catches them";
-const AUTOCAST: &str =
-    "there is no autocast; `model.half()`, `model.bfloat16()` and `x.to(dtype)` say where precision changes";
 const HANDLES: &str = "streams, events and blocks of other programs cannot be taken over by a script";
 const WAITS: &str = "`tscript run --profile` lists each line that made the host wait, and how long";
 
-/// Names by reason.
-const TABLE: &[(&str, &[&str])] = &[
+const TABLE: Reasons = &[
     ("write `stream()`, or `stream(#{device: 1, priority: -1})`", &["Stream"]),
     ("a new stream is `stream()`; `with_stream(s) { .. }` makes one current", &["stream", "StreamContext", "streams"]),
     ("write `event()`, or `event(#{timing: true})`", &["Event"]),
@@ -33,21 +32,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("it is `nn::scatter(x, devices)`", &["scatter"]),
     ("it is `nn::gather(tensors, device)`", &["gather"]),
     ("functions of `torch.cuda` that tscript has stand in `cuda` itself", &["comm", "memory"]),
-    (
-        TYPES,
-        &[
-            "FloatTensor",
-            "DoubleTensor",
-            "HalfTensor",
-            "BFloat16Tensor",
-            "IntTensor",
-            "LongTensor",
-            "ShortTensor",
-            "CharTensor",
-            "ByteTensor",
-            "BoolTensor",
-        ],
-    ),
+    (TYPED, TYPES),
     (
         STORAGE,
         &[
@@ -126,12 +111,12 @@ const TABLE: &[(&str, &[&str])] = &[
     (AUTOCAST, &["amp", "autocast", "GradScaler"]),
     (HANDLES, &["ExternalStream", "get_stream_from_external", "ipc_collect"]),
     (WAITS, &["set_sync_debug_mode", "get_sync_debug_mode"]),
-    ("tscript's tensors are dense", &["sparse"]),
+    (SPARSE, &["sparse"]),
 ];
 
 /// Why a name of `torch.cuda`, or of a module inside it, is not in `cuda`, or what to write.
 pub fn reason(name: &str) -> Option<&'static str> {
-    TABLE.iter().find(|(_, names)| names.contains(&name)).map(|(reason, _)| *reason)
+    find(TABLE, name)
 }
 
 #[cfg(test)]
