@@ -1,6 +1,8 @@
-// Cross entropy and negative log-likelihood of [outer, classes, inner], and their gradients. T: memory type; V, E:
+// Cross entropy and negative log-likelihood of [outer, classes, inner], and their gradients. T: memory type; V, E, LANES:
 // ts_rows.cuh (classes of an element are a row where `inner` is 1).
 #include "ts_rows.cuh"
+
+static const int THREADS = LANES > 256 ? LANES : 256;
 
 typedef typename ts_of<T>::cls C;
 
@@ -11,7 +13,7 @@ struct Args {
     T* y;
     C *loss, *lse, *weights;
     void* fault;
-    ts_i64 outer, classes, inner, ignored, lanes;
+    ts_i64 outer, classes, inner, ignored;
     double smoothing;
 };
 
@@ -44,7 +46,7 @@ TS_FN void ts_finish_loss(const Args& g, ts_i64 element, C z, C total, C weighte
 }
 
 TS_KERNEL void __launch_bounds__(THREADS) ts_cross_entropy(const __grid_constant__ Args g) {
-    const int lanes = (int)g.lanes;
+    const int lanes = LANES;
     const ts_i64 row = (ts_i64)blockIdx.x * (blockDim.x / lanes) + threadIdx.x / lanes;
     ts_row<T, V, E> x;
     x.open(g.x + row * g.classes, row < g.outer ? g.classes : 0, threadIdx.x % lanes, lanes);
@@ -101,7 +103,7 @@ struct Share {
 };
 
 TS_KERNEL void __launch_bounds__(THREADS) ts_cross_entropy_grad(const __grid_constant__ Args g) {
-    const int lanes = (int)g.lanes;
+    const int lanes = LANES;
     const ts_i64 row = (ts_i64)blockIdx.x * (blockDim.x / lanes) + threadIdx.x / lanes;
     const bool in = row < g.outer;
     ts_row<T, V, E> x;

@@ -1,8 +1,11 @@
-// Layer, group and RMS normalisation and their gradients. T: memory type; W: that of weight and bias; V, E: ts_rows.cuh.
+// Layer, group and RMS normalisation and their gradients. T: memory type; W: that of weight and bias; WEIGHTS: 0 there are
+// none, 1 neighbours can be read at once, 2 any; V, E, LANES: ts_rows.cuh.
 //
 // Group norm is layer norm of rows [channels of the group, positions] whose weight belongs to the channel: `span`
 // neighbours share a weight, and after `period` rows the weights start again.
 #include "ts_rows.cuh"
+
+static const int THREADS = LANES > 256 ? LANES : 256;
 
 typedef typename ts_of<T>::cls C;
 
@@ -11,9 +14,8 @@ struct Args {
     const W *weight, *bias;
     T* y;
     C *mean, *rstd, *sums;
-    ts_i64 rows, n, span, period, lanes, parts, centre;
+    ts_i64 rows, n, span, period, parts, centre;
     double eps;
-    ts_i64 aligned;
 };
 
 // The weight of element i of a row.
@@ -27,40 +29,39 @@ struct ts_weights { C of[V]; };
 TS_FN ts_weights ts_weights_at(const Args& g, const W* from, ts_i64 row, ts_i64 i) {
     ts_weights w;
     ts_vec<W, V> raw;
-    if (g.aligned) raw = *(const ts_vec<W, V>*)(from + i);
+    if (WEIGHTS == 1) raw = *(const ts_vec<W, V>*)(from + i);
 #pragma unroll
-    for (int v = 0; v < V; v++) w.of[v] = ts_up(g.aligned ? raw.x[v] : from[ts_which(g, row, i + v)]);
+    for (int v = 0; v < V; v++) w.of[v] = ts_up(WEIGHTS == 1 ? raw.x[v] : from[ts_which(g, row, i + v)]);
     return w;
 }
 
 TS_KERNEL void __launch_bounds__(THREADS) ts_norm(const __grid_constant__ Args g) {
-    const int lanes = (int)g.lanes;
-    const ts_i64 row = (ts_i64)blockIdx.x * (blockDim.x / lanes) + threadIdx.x / lanes;
+    const ts_i64 row = (ts_i64)blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES;
     ts_row<T, V, E> x;
-    x.open(g.x + row * g.n, row < g.rows ? g.n : 0, threadIdx.x % lanes, lanes);
+    x.open(g.x + row * g.n, row < g.rows ? g.n : 0, threadIdx.x % LANES, LANES);
     C mean = 0, sum = 0;
     if (g.centre) {
         x.each([&](ts_i64, C v) { sum += v; });
-        mean = ts_all_lanes(sum, lanes, ts_add_op()) / (C)g.n;
+        mean = ts_all_lanes(sum, LANES, ts_add_op()) / (C)g.n;
         sum = 0;
     }
     x.each([&](ts_i64, C v) { sum += (v - mean) * (v - mean); });
-    const C rstd = C(1) / ts_sqrt(ts_all_lanes(sum, lanes, ts_add_op()) / (C)g.n + (C)g.eps);
+    const C rstd = C(1) / ts_sqrt(ts_all_lanes(sum, LANES, ts_add_op()) / (C)g.n + (C)g.eps);
     x.store_vectors(g.y + row * g.n, [&](ts_i64 i, C* h) {
 #pragma unroll
         for (int v = 0; v < V; v++) h[v] = (h[v] - mean) * rstd;
-        if (g.weight) {
+        if (WEIGHTS && g.weight) {
             const ts_weights w = ts_weights_at(g, g.weight, row, i);
 #pragma unroll
             for (int v = 0; v < V; v++) h[v] *= w.of[v];
         }
-        if (g.bias) {
+        if (WEIGHTS && g.bias) {
             const ts_weights w = ts_weights_at(g, g.bias, row, i);
 #pragma unroll
             for (int v = 0; v < V; v++) h[v] += w.of[v];
         }
     });
-    if (row < g.rows && threadIdx.x % lanes == 0) {
+    if (row < g.rows && threadIdx.x % LANES == 0) {
         if (g.mean) g.mean[row] = mean;
         g.rstd[row] = rstd;
     }
@@ -68,21 +69,20 @@ TS_KERNEL void __launch_bounds__(THREADS) ts_norm(const __grid_constant__ Args g
 
 // With h = (x - mean) rstd and g' = g weight: dx = rstd (g' - mean(g') - h mean(g' h)).
 TS_KERNEL void __launch_bounds__(THREADS) ts_norm_grad(const __grid_constant__ Args g) {
-    const int lanes = (int)g.lanes;
-    const ts_i64 row = (ts_i64)blockIdx.x * (blockDim.x / lanes) + threadIdx.x / lanes, n = row < g.rows ? g.n : 0;
+    const ts_i64 row = (ts_i64)blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES, n = row < g.rows ? g.n : 0;
     ts_row<T, V, E> grad, x;
-    grad.open(g.a + row * g.n, n, threadIdx.x % lanes, lanes);
-    x.open(g.x + row * g.n, n, threadIdx.x % lanes, lanes);
+    grad.open(g.a + row * g.n, n, threadIdx.x % LANES, LANES);
+    x.open(g.x + row * g.n, n, threadIdx.x % LANES, LANES);
     const C mean = n && g.centre ? g.mean[row] : C(0), rstd = n ? g.rstd[row] : C(0);
     C sum = 0, dot = 0;
-    const auto weighted = [&](ts_i64 i, C d) { return g.weight ? d * (C)ts_up(g.weight[ts_which(g, row, i)]) : d; };
+    const auto weighted = [&](ts_i64 i, C d) { return WEIGHTS && g.weight ? d * (C)ts_up(g.weight[WEIGHTS == 1 ? i : ts_which(g, row, i)]) : d; };
     grad.each_with(x, [&](ts_i64 i, C d, C v) {
         const C w = weighted(i, d);
         sum += w;
         dot += w * (v - mean);
     });
-    sum = g.centre ? ts_all_lanes(sum, lanes, ts_add_op()) / (C)g.n : C(0);
-    dot = ts_all_lanes(dot, lanes, ts_add_op()) * rstd / (C)g.n;
+    sum = g.centre ? ts_all_lanes(sum, LANES, ts_add_op()) / (C)g.n : C(0);
+    dot = ts_all_lanes(dot, LANES, ts_add_op()) * rstd / (C)g.n;
     grad.store_with(x, g.y + row * g.n, [&](ts_i64 i, C d, C v) {
         return rstd * (weighted(i, d) - sum - (v - mean) * rstd * dot);
     });

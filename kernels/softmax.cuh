@@ -1,17 +1,19 @@
-// Softmax and its logarithm along a dim, and their gradients. T: memory type; LOG: 1 for the logarithm; V, E: ts_rows.cuh.
+// Softmax and its logarithm along a dim, and their gradients. T: memory type; LOG: 1 for the logarithm; V, E, LANES: ts_rows.cuh.
 #include "ts_rows.cuh"
+
+static const int THREADS = LANES > 256 ? LANES : 256;
 
 typedef typename ts_of<T>::cls C;
 
 struct Args {
     const T *a, *b;
     T* y;
-    ts_i64 rows, n, inner, lanes;
+    ts_i64 rows, n, inner;
 };
 
 // Rows that are dense. a: x.
 TS_KERNEL void __launch_bounds__(THREADS) ts_softmax(const __grid_constant__ Args g) {
-    const int lanes = (int)g.lanes;
+    const int lanes = LANES;
     const ts_i64 row = (ts_i64)blockIdx.x * (blockDim.x / lanes) + threadIdx.x / lanes;
     ts_row<T, V, E> x;
     x.open(g.a + row * g.n, row < g.rows ? g.n : 0, threadIdx.x % lanes, lanes);
@@ -35,7 +37,7 @@ TS_KERNEL void __launch_bounds__(THREADS) ts_softmax(const __grid_constant__ Arg
 
 // a: gradient of the result, b: the result.
 TS_KERNEL void __launch_bounds__(THREADS) ts_softmax_grad(const __grid_constant__ Args g) {
-    const int lanes = (int)g.lanes;
+    const int lanes = LANES;
     const ts_i64 row = (ts_i64)blockIdx.x * (blockDim.x / lanes) + threadIdx.x / lanes, n = row < g.rows ? g.n : 0;
     ts_row<T, V, E> grad, y;
     grad.open(g.a + row * g.n, n, threadIdx.x % lanes, lanes);

@@ -16,7 +16,7 @@ pub enum Value {
 }
 
 /// Bound: names of a text.
-const NAMES: usize = 6;
+const NAMES: usize = 7;
 
 type Key = (*const u8, [Option<Value>; NAMES]);
 

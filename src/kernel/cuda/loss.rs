@@ -37,12 +37,11 @@ struct Words {
     weights: u64,
     fault: u64,
     ignored: i64,
-    lanes: usize,
     smoothing: f64,
 }
 
 impl Words {
-    fn list(&self, [outer, classes, inner]: [usize; 3]) -> [u64; 16] {
+    fn list(&self, [outer, classes, inner]: [usize; 3]) -> [u64; 15] {
         [
             self.a,
             self.x,
@@ -58,7 +57,6 @@ impl Words {
             classes as u64,
             inner as u64,
             self.ignored as u64,
-            self.lanes as u64,
             self.smoothing.to_bits(),
         ]
     }
@@ -103,7 +101,6 @@ pub fn cross_entropy(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         weights: weights.ptr as u64,
         fault: gpu.fault_slot(0)? as u64,
         ignored: attributes::int(call, 0),
-        lanes: rows.lanes,
         smoothing: attributes::float(call, 1),
         ..Words::default()
     }
@@ -141,7 +138,6 @@ pub fn cross_entropy_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         lse_in: lse.ptr as u64,
         y: dx.dense.ptr as u64,
         ignored: attributes::int(call, 0),
-        lanes: rows.lanes,
         smoothing: attributes::float(call, 1),
         ..Words::default()
     }

@@ -39,8 +39,9 @@ impl Shape {
     }
 }
 
-fn text(dtype: DType, weights: DType, shape: Names) -> &'static Source {
-    source("norm.cuh", &[("T", Value::Type(dtype)), ("W", Value::Type(weights)), shape[0], shape[1], shape[2]])
+fn text(dtype: DType, weights: DType, kind: u32, shape: Names) -> &'static Source {
+    let types = [("T", Value::Type(dtype)), ("W", Value::Type(weights))];
+    source("norm.cuh", &[types[0], types[1], ("WEIGHTS", Value::Number(kind)), shape[0], shape[1], shape[2]])
 }
 
 pub fn layer_norm(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
@@ -92,11 +93,16 @@ impl Weights {
         Ok(Weights { dtype, weight: dense(weight)?, bias: dense(bias)? })
     }
 
-    /// Whether each element of a row has its own and `vector` neighbours can be read at once.
-    fn aligned(&self, s: Shape, vector: usize) -> bool {
+    /// 0: there are none; 1: each element of a row has its own and `vector` neighbours can be read at once; 2: any.
+    fn kind(&self, s: Shape, vector: usize) -> u32 {
         let bytes = (vector * self.dtype.size_bytes()).min(16);
-        let mut both = [&self.weight, &self.bias].into_iter().flatten();
-        s.span == 1 && s.period == 1 && both.all(|view| (view.ptr as usize).is_multiple_of(bytes))
+        let both = [&self.weight, &self.bias].into_iter().flatten();
+        let aligned = both.clone().all(|view| (view.ptr as usize).is_multiple_of(bytes));
+        match both.count() {
+            0 => 0,
+            _ if s.span == 1 && s.period == 1 && aligned => 1,
+            _ => 2,
+        }
     }
 }
 
@@ -124,13 +130,11 @@ fn forward(call: &Call<'_>, s: Shape, eps: f64, gpu: &mut dyn Gpu) -> Done {
         s.n as u64,
         s.span as u64,
         s.period as u64,
-        rows.lanes as u64,
         0,
         s.centre as u64,
         eps.to_bits(),
-        weights.aligned(s, rows.vector) as u64,
     ];
-    let source = text(dtype, weights.dtype, rows.names());
+    let source = text(dtype, weights.dtype, weights.kind(s, rows.vector), rows.names());
     launch(source, "ts_norm", (rows.blocks, 1), rows.threads, &words, gpu)?;
     y.finish(gpu)?;
     rstd.finish(gpu)?;
@@ -164,13 +168,11 @@ fn backward(call: &Call<'_>, s: Shape, gpu: &mut dyn Gpu) -> Done {
         s.n as u64,
         s.span as u64,
         s.period as u64,
-        rows.lanes as u64,
         0,
         s.centre as u64,
         0,
-        0,
     ];
-    let source = text(dtype, weights.dtype, rows.names());
+    let source = text(dtype, weights.dtype, weights.kind(s, rows.vector), rows.names());
     launch(source, "ts_norm_grad", (rows.blocks, 1), rows.threads, &words, gpu)?;
     dx.finish(gpu)?;
     if call.outputs.len() == 1 {
@@ -183,7 +185,7 @@ fn backward(call: &Call<'_>, s: Shape, gpu: &mut dyn Gpu) -> Done {
     let parts = if by_element { parts } else { 1 };
     let sums = scratch(compute, &[parts, 2, width], gpu)?;
     words[7] = sums.ptr as u64;
-    words[13] = parts as u64;
+    words[12] = parts as u64;
     if by_element {
         launch(source, "ts_norm_weights", (blocks, parts), 256, &words, gpu)?;
         if parts > 1 {
@@ -191,7 +193,7 @@ fn backward(call: &Call<'_>, s: Shape, gpu: &mut dyn Gpu) -> Done {
             each(source, "ts_norm_parts", 2 * width, &words, gpu)?;
         }
     } else {
-        words[13] = width as u64;
+        words[12] = width as u64;
         launch(source, "ts_norm_channels", (width, 1), 256, &words, gpu)?;
     }
     let size = compute.size_bytes();
@@ -382,7 +384,11 @@ pub fn batch_norm_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 /// Texts for the compile test.
 pub fn sources() -> Vec<&'static Source> {
     let dtypes = || DType::ALL.into_iter().filter(|dtype| dtype.is_float());
-    let rows = dtypes().flat_map(|dtype| sample_shapes().map(|shape| text(dtype, dtype.compute(), shape)));
+    let rows = dtypes().flat_map(|dtype| {
+        sample_shapes().map(|shape| {
+            text(dtype, dtype.compute(), (dtype == DType::F32) as u32 + (dtype == DType::F64) as u32 * 2, shape)
+        })
+    });
     let batch = dtypes().flat_map(|dtype| [true, false].map(|wide| batch_text(dtype, dtype, wide)));
     rows.chain(batch).collect()
 }

@@ -11,7 +11,7 @@ const KEPT: usize = 32;
 pub type Names = [(&'static str, Value); 3];
 
 /// For kernels of a text that are not about rows.
-pub const PLAIN: Names = [("V", Value::Number(1)), ("E", Value::Number(0)), ("THREADS", Value::Number(256))];
+pub const PLAIN: Names = [("V", Value::Number(1)), ("E", Value::Number(0)), ("LANES", Value::Number(256))];
 
 /// The shape of a row kernel.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ impl Rows {
     /// The names that the text needs.
     pub fn names(&self) -> Names {
         let number = |n: usize| Value::Number(n as u32);
-        [("V", number(self.vector)), ("E", number(self.kept)), ("THREADS", number(self.threads))]
+        [("V", number(self.vector)), ("E", number(self.kept)), ("LANES", number(self.lanes))]
     }
 }
 
@@ -88,5 +88,5 @@ pub fn word(view: Option<&RawView>) -> u64 {
 pub fn sample_shapes() -> [Names; 3] {
     let number = Value::Number;
     [(4, 2, 256), (1, 4, 1024), (1, 0, 1024)]
-        .map(|(v, e, t)| [("V", number(v)), ("E", number(e)), ("THREADS", number(t))])
+        .map(|(v, e, t)| [("V", number(v)), ("E", number(e)), ("LANES", number(t))])
 }

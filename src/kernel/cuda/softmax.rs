@@ -42,9 +42,8 @@ fn run(call: &Call<'_>, log: u32, entries: [&str; 2], gpu: &mut dyn Gpu) -> Done
     let mut operands = vec![&a, &out.dense];
     operands.extend(&b);
     let rows = Rows::of(outer, n, operands.len() - 1, &operands);
-    let mut words = [a.ptr as u64, word(b.as_ref()), out.dense.ptr as u64, outer as u64, n as u64, inner as u64, 0];
+    let words = [a.ptr as u64, word(b.as_ref()), out.dense.ptr as u64, outer as u64, n as u64, inner as u64];
     if inner == 1 {
-        words[6] = rows.lanes as u64;
         launch(text(y.dtype, log, rows.names()), entries[0], (rows.blocks, 1), rows.threads, &words, gpu)?;
     } else {
         each(text(y.dtype, log, PLAIN), entries[1], outer * inner, &words, gpu)?;
