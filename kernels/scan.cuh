@@ -1,10 +1,12 @@
-// Running sums and their like along dense rows. V: elements of a vector; E: vectors of a thread; LANES: threads of a row;
-// EDGES: rows that begin or end within a vector; REVERSE: from the last element to the first. T, OP: ts_scan.cuh.
+// Running sums and their like along dense rows. V: elements of a vector; E: vectors of a thread; LANES: threads of a row, or
+// of a tile of one; TILES: rows are cut into tiles; EDGES: rows that begin or end within a vector; REVERSE: from the last
+// element to the first. T, OP: ts_scan.cuh.
 #define TS_MAX(a, b) ((a) > (b) ? (a) : (b))
 static const int THREADS = TS_MAX(LANES, 256);
 #include "ts_scan.cuh"
 
-// A stretch of a row, in vectors: elements lo .. hi counted from `first`, which is where a vector begins.
+// A stretch of a row: `count` vectors, of which elements lo .. hi are the row's; `place` and `first` are where it begins in
+// the row and in all.
 struct ts_stretch {
     ts_i64 first, place;
     int count, lo, hi;
@@ -23,48 +25,59 @@ TS_FN ts_stretch ts_stretch_of(const Args& g, ts_i64 row, ts_i64 from, int most)
 }
 
 struct ts_mine {
+    ts_raw<T, V> raw[E];
     State of[E][V], before[E];
 
-    // Where vector e of this thread is in the stretch.
+    // Where vector e of this thread is in the stretch; is it the row's, or a part of it.
     TS_METHOD static int at(const ts_stretch& s, int e) {
         const int width = LANES < 32 ? LANES : 32, lane = threadIdx.x % LANES;
         const int q = (lane / width * E + e) * width + lane % width;
         return REVERSE ? s.count - 1 - q : q;
     }
-    TS_METHOD static bool whole(const ts_stretch& s, int j) {
-        return EDGES ? j * V >= s.lo && (j + 1) * V <= s.hi : REVERSE ? j >= 0 : j < s.count;
-    }
-    TS_METHOD static bool inside(const ts_stretch& s, int i) { return !EDGES || (i >= s.lo && i < s.hi); }
+    TS_METHOD static bool some(const ts_stretch& s, int j) { return REVERSE ? j >= 0 : j < s.count; }
+    TS_METHOD static bool whole(const ts_stretch& s, int j) { return !EDGES || (j * V >= s.lo && (j + 1) * V <= s.hi); }
 
-    TS_METHOD void load(const Args& g, const ts_stretch& s) {
-        ts_vec<T, V> raw[E];
+    TS_METHOD void ask(const Args& g, const ts_stretch& s) {
         const T* from = g.x + s.first;
-        // All is asked for before anything is computed.
+        // Vectors at edges have elements of neighbouring rows, but nothing outside of all rows is read.
+        const ts_i64 end = g.rows * g.n - s.first;
 #pragma unroll
         for (int e = 0; e < E; e++) {
-            raw[e] = ts_vec<T, V>();
-            if (whole(s, at(s, e))) raw[e] = *(const ts_vec<T, V>*)(from + at(s, e) * V);
+            const int j = at(s, e);
+            raw[e] = ts_raw<T, V>::none();
+            if (some(s, j) && (!EDGES || ((j > 0 || s.first >= 0) && (ts_i64)(j + 1) * V <= end)))
+                raw[e].read(from + j * V);
         }
-        if (EDGES) {
+#pragma unroll
+        for (int e = 0; e < E; e++) raw[e].asked();
+        if (EDGES && (s.first < 0 || end < s.count * V)) {
 #pragma unroll
             for (int e = 0; e < E; e++) {
-                const int i = at(s, e) * V;
-                if (!whole(s, at(s, e)) && i + V > s.lo && i < s.hi)
+                const int j = at(s, e);
+                if (some(s, j) && ((j == 0 && s.first < 0) || (j + 1) * V > end))
 #pragma unroll
                     for (int v = 0; v < V; v++)
-                        if (inside(s, i + v)) raw[e].x[v] = from[i + v];
+                        if (j * V + v >= s.lo && j * V + v < s.hi) ((T*)&raw[e])[v] = from[j * V + v];
             }
         }
+    }
+    TS_METHOD void take(const ts_stretch& s) {
 #pragma unroll
-        for (int e = 0; e < E; e++)
+        for (int e = 0; e < E; e++) {
+            const int j = at(s, e);
+            const ts_vec<T, V> values = raw[e].get();
 #pragma unroll
             for (int v = 0; v < V; v++) {
-                const int u = REVERSE ? V - 1 - v : v, i = at(s, e) * V + u;
-                of[e][v].start();
-                if (!inside(s, i)) continue;
-                of[e][v].v = (C)ts_up(raw[e].x[u]);
-                of[e][v].set((ts_i32)s.place + i);
+                const int u = REVERSE ? V - 1 - v : v;
+                of[e][v].element((C)ts_up(values.x[u]), (ts_i32)s.place + j * V + u);
             }
+            if (!whole(s, j))
+#pragma unroll
+                for (int v = 0; v < V; v++) {
+                    const int i = j * V + (REVERSE ? V - 1 - v : v);
+                    if (i < s.lo || i >= s.hi) of[e][v].start();
+                }
+        }
     }
 
     // Scans within warps; gives what the warp has.
@@ -86,27 +99,28 @@ struct ts_mine {
         return all;
     }
 
-    TS_METHOD void store(const Args& g, const ts_stretch& s, const State& prior, bool first) {
+    TS_METHOD void store(const Args& g, const ts_stretch& s, const State* prior) {
 #pragma unroll
         for (int e = 0; e < E; e++) {
-            const State start = first ? before[e] : State::join(prior, before[e]);
+            const State start = prior ? State::join(*prior, before[e]) : before[e];
             const int j = at(s, e), i = j * V;
-            ts_vec<T, V> raw;
+            ts_vec<T, V> out;
             ts_vec<ts_i64, V> places;
 #pragma unroll
             for (int v = 0; v < V; v++) {
                 const State end = State::join(start, of[e][v]);
-                raw.x[REVERSE ? V - 1 - v : v] = ts_down<T>(end.v);
-                places.x[v] = end.get();
+                out.x[REVERSE ? V - 1 - v : v] = ts_down<T>(end.result());
+                places.x[v] = OP >= 3 ? (ts_i64)end.get() : 0;
             }
+            if (!some(s, j)) continue;
             if (whole(s, j)) {
-                *(ts_vec<T, V>*)(g.y + s.first + i) = raw;
-                if (OP >= 3) *(ts_vec<ts_i64, V>*)(g.at + s.first + i) = places;
-            } else if (EDGES && i + V > s.lo && i < s.hi) {
+                ts_store(g.y + s.first + i, out);
+                if (OP >= 3) ts_store(g.at + s.first + i, places);
+            } else {
 #pragma unroll
                 for (int v = 0; v < V; v++) {
-                    if (!inside(s, i + v)) continue;
-                    g.y[s.first + i + v] = raw.x[v];
+                    if (i + v < s.lo || i + v >= s.hi) continue;
+                    g.y[s.first + i + v] = out.x[v];
                     if (OP >= 3) g.at[s.first + i + v] = places.x[v];
                 }
             }
@@ -116,28 +130,32 @@ struct ts_mine {
 
 // Rows that fit into the registers of LANES neighbouring threads.
 TS_KERNEL void __launch_bounds__(THREADS) ts_scan_rows(const __grid_constant__ Args g) {
+    if (TILES) return;
     const ts_i64 row = (ts_i64)blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES;
     ts_stretch s = ts_stretch_of(g, row < g.rows ? row : 0, 0, LANES * E);
     if (row >= g.rows) s.count = s.lo = s.hi = 0;
     ts_mine mine;
-    mine.load(g, s);
-    State all = mine.scan(), prior = all;
+    mine.ask(g, s);
+    mine.take(s);
+    State all = mine.scan(), prior;
     if (LANES > 32) ts_scan_warps<TS_MAX(LANES / 32, 1), 1, 1>(&all, &prior, &all);
-    mine.store(g, s, prior, LANES <= 32);
+    mine.store(g, s, LANES > 32 ? &prior : 0);
 }
 
 // Rows that are cut into tiles: a block for each.
 TS_KERNEL void __launch_bounds__(THREADS) ts_scan_tiles(const __grid_constant__ Args g) {
-    if (LANES < THREADS) return;
-    const ts_i64 row = blockIdx.x / (ts_u32)g.chunks, c = blockIdx.x % (ts_u32)g.chunks;
+    if (!TILES) return;
+    const ts_i64 row = blockIdx.x % (ts_u32)g.rows, c = blockIdx.x / (ts_u32)g.rows;
     const ts_stretch s = ts_stretch_of(g, row, c * (LANES * E), LANES * E);
     // Where edges make some rows longer than others the last tile may be empty.
     if (s.count <= 0) return;
     ts_mine mine;
-    mine.load(g, s);
+    mine.ask(g, s);
+    mine.take(s);
     const State warp = mine.scan();
     State prior, all, before;
     ts_scan_warps<TS_MAX(LANES / 32, 1), 1, 1>(&warp, &prior, &all);
-    ts_scan_tiles_before<1, 1>(g, row, c, &all, &before);
-    mine.store(g, s, State::join(before, prior), false);
+    ts_before_tile<1, 1>(g, g.rows, row, c, &all, &before);
+    prior = State::join(before, prior);
+    mine.store(g, s, &prior);
 }

@@ -111,6 +111,54 @@ template <class T, class C> TS_FN typename ts_of<T>::cls ts_round_to(C x) { retu
 template <int N> struct ts_align { static const int bytes = N >= 16 ? 16 : N; };
 template <class T, int V> struct alignas(ts_align<(int)sizeof(T) * V>::bytes) ts_vec { T x[V]; };
 
+// The bytes of a vector as they come from memory. As 32-bit words, which the compiler does not take apart: it would wait
+// for each vector before it asks for the next.
+template <int BYTES> struct alignas(ts_align<BYTES>::bytes) ts_bytes { ts_u32 x[BYTES / 4]; };
+template <> struct alignas(2) ts_bytes<2> { unsigned short x[1]; };
+template <> struct ts_bytes<1> { unsigned char x[1]; };
+template <class T, int V> struct ts_raw {
+    ts_bytes<(int)sizeof(T) * V> bytes;
+    TS_FN ts_raw none() {
+        ts_raw raw;
+        memset(&raw, 0, sizeof(raw));
+        return raw;
+    }
+    __device__ __forceinline__ void read(const T* from) { bytes = *(const ts_bytes<(int)sizeof(T) * V>*)from; }
+    // Everything that was read before is asked for before anything after is computed.
+    __device__ __forceinline__ void asked() {
+#ifndef TS_HOST
+        if (sizeof(T) * V >= 4)
+#pragma unroll
+            for (int k = 0; k < (int)(sizeof(bytes) / 4); k++) asm volatile("" : "+r"(*(ts_u32*)&bytes.x[k]));
+#endif
+    }
+    __device__ __forceinline__ ts_vec<T, V> get() const {
+        ts_vec<T, V> values;
+        memcpy(&values, &bytes, sizeof(values));
+        return values;
+    }
+};
+// Stores a vector in as few accesses as its alignment allows.
+template <class T, int V> TS_FN void ts_store(T* to, const ts_vec<T, V>& from) {
+#ifndef TS_HOST
+    const int bytes = sizeof(T) * V;
+    if (bytes % 4 == 0) {
+        ts_u32 w[bytes / 4 + 1];
+        memcpy(w, &from, sizeof(from));
+        const size_t at = __cvta_generic_to_global(to);
+#pragma unroll
+        for (int k = 0; k < bytes / 16; k++)
+            asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(at + 16 * k), "r"(w[4 * k]), "r"(w[4 * k + 1]),
+                "r"(w[4 * k + 2]), "r"(w[4 * k + 3])
+                : "memory");
+        if (bytes == 8) asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(at), "r"(w[0]), "r"(w[1]) : "memory");
+        if (bytes == 4) asm volatile("st.global.b32 [%0], %1;" ::"l"(at), "r"(w[0]) : "memory");
+        return;
+    }
+#endif
+    *(ts_vec<T, V>*)to = from;
+}
+
 // n / d for 32-bit n by a product; `word` is made by the host: multiplier | shift << 32.
 TS_FN ts_u32 ts_quotient(ts_u32 n, ts_u64 word) {
     return (ts_u32)(((ts_u64)__umulhi(n, (ts_u32)word) + n) >> (word >> 32));

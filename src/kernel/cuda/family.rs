@@ -16,7 +16,7 @@ pub enum Value {
 }
 
 /// Bound: names of a text.
-const NAMES: usize = 7;
+const NAMES: usize = 8;
 
 type Key = (*const u8, [Option<Value>; NAMES]);
 
@@ -27,6 +27,7 @@ thread_local! {
 
 /// The text that defines names and includes `header`.
 pub fn source(header: &'static str, names: &[(&'static str, Value)]) -> &'static Source {
+    assert!(names.len() <= NAMES, "{header} has more names than are told apart");
     let mut values = [None; NAMES];
     for (to, (_, value)) in values.iter_mut().zip(names) {
         *to = Some(*value);

@@ -12,47 +12,46 @@ use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cpu::walk::{dim, flag};
 
 type Done = Result<(), GpuError>;
+type Name = (&'static str, Value);
+
+/// `OP` of the texts.
+const LOG_SUM_EXP: u32 = 2;
 
 /// Bound: 32-bit registers of the states that a thread holds.
 const HELD: usize = 32;
 /// Threads of a tile.
 const TILE: usize = 256;
+/// Threads that share a row at most.
+const LANES: usize = 1024;
 
 /// What the text is specialised by, besides the dtype and the operation.
 #[derive(Clone, Copy, Debug)]
 struct Form {
+    /// Elements of a vector.
     vector: usize,
+    /// Vectors that a thread holds.
     kept: usize,
     lanes: usize,
-    edges: bool,
     reverse: bool,
 }
 
-fn text(header: &'static str, dtype: DType, op: u32, form: Form) -> &'static Source {
+fn text(header: &'static str, dtype: DType, op: u32, form: Form, names: &[Name]) -> &'static Source {
     let number = |n: usize| Value::Number(n as u32);
-    source(
-        header,
-        &[
-            ("T", Value::Type(dtype)),
-            ("OP", Value::Number(op)),
-            ("V", number(form.vector)),
-            ("E", number(form.kept)),
-            ("LANES", number(form.lanes)),
-            ("EDGES", number(form.edges as usize)),
-            ("REVERSE", number(form.reverse as usize)),
-        ],
-    )
+    let mut all = vec![
+        ("T", Value::Type(dtype)),
+        ("OP", Value::Number(op)),
+        ("V", number(form.vector)),
+        ("E", number(form.kept)),
+        ("LANES", number(form.lanes)),
+        ("REVERSE", number(form.reverse as usize)),
+    ];
+    all.extend_from_slice(names);
+    source(header, &all)
 }
 
-/// 32-bit registers of a state: a value, and a place where the scan has one.
-fn registers(dtype: DType, placed: bool) -> usize {
-    let value = if matches!(dtype, DType::F32 | DType::F16 | DType::BF16) { 1 } else { 2 };
-    value + placed as usize
-}
-
-/// Bytes of a state in memory.
-fn state_bytes(dtype: DType, placed: bool) -> usize {
-    [4, 8, 16][registers(dtype, placed) - 1]
+/// Rows that begin or end within a vector; rows that are cut.
+fn row_names(edges: bool, tiles: bool) -> [Name; 2] {
+    [("EDGES", Value::Number(edges as u32)), ("TILES", Value::Number(tiles as u32))]
 }
 
 /// An operation on dense operands of the shape `[outer, n, inner]`.
@@ -67,12 +66,13 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    fn placed(&self) -> bool {
-        self.at.is_some()
-    }
-
+    /// 32-bit registers of a state: a value, with a place or a second value where the operation has one.
     fn registers(&self) -> usize {
-        registers(self.dtype, self.placed())
+        let value = if matches!(self.dtype, DType::F32 | DType::F16 | DType::BF16) { 1 } else { 2 };
+        match self.op {
+            LOG_SUM_EXP => 2 * value,
+            _ => value + self.at.is_some() as usize,
+        }
     }
 
     /// Elements by which the operands are past a place where vectors of `n` begin; none if they differ.
@@ -83,72 +83,75 @@ impl Scan<'_> {
         same.then_some(shift)
     }
 
-    /// Elements of a vector: the most of which `fits` holds.
-    fn vector(&self, fits: impl Fn(usize) -> bool) -> usize {
-        let wide = (16 / self.dtype.size_bytes()).min(8);
+    /// Elements of a vector: the most of which `fits` holds, `bytes` at most.
+    fn vector(&self, bytes: usize, fits: impl Fn(usize) -> bool) -> usize {
+        let wide = (bytes / self.dtype.size_bytes()).min(8);
         [wide, wide / 2].into_iter().find(|&n| n > 1 && fits(n)).unwrap_or(1)
     }
 
-    /// The argument words; `tiles` is how many tiles there are along a dim, across it, and in all.
-    fn words(&self, tiles: [usize; 3], flags: *const u8, parts: *const u8) -> [u64; 11] {
-        let [outer, n, inner] = self.sizes.map(|n| n as u64);
-        let [chunks, across, all] = tiles.map(|n| n as u64);
-        let places = word(self.at);
-        [self.x.ptr as u64, self.y.ptr as u64, places, flags as u64, parts as u64, outer, n, inner, chunks, across, all]
+    /// The argument words; `chunks` tiles along the dim, `across` beside each other.
+    fn words(&self, chunks: usize, across: usize, told: *const u8) -> [u64; 9] {
+        let [outer, n, inner] = self.sizes;
+        let counts = [outer, n, inner, chunks, across].map(|n| n as u64);
+        let mut words = [self.x.ptr as u64, self.y.ptr as u64, word(self.at), told as u64, 0, 0, 0, 0, 0];
+        words[4..].copy_from_slice(&counts);
+        words
     }
 
-    /// Launches a block for each tile; `states` of a tile are told in `flags` parts.
+    /// Launches a block for each of `chunks` tiles in each strip, where `lanes` threads tell `states` states each.
     fn tiles(
         &self,
-        (header, entry): (&'static str, &str),
-        form: Form,
-        tiles: [usize; 3],
-        (flags, states): (usize, usize),
+        (source, entry): (&Source, &str),
+        [chunks, across]: [usize; 2],
+        [lanes, states]: [usize; 2],
         gpu: &mut dyn Gpu,
     ) -> Done {
-        let [chunks, _, all] = tiles;
-        if all > i32::MAX as usize {
+        let strips = self.sizes[0] * across;
+        if chunks.saturating_mul(strips) > i32::MAX as usize {
             return Err(GpuError::Unsupported("so many tiles"));
         }
-        let (mut told, mut parts) = (std::ptr::null_mut(), std::ptr::null_mut());
+        let mut told = std::ptr::null_mut();
         if chunks > 1 {
-            told = gpu.scratch(2 * all * flags * 4)?;
-            parts = gpu.scratch(2 * all * states * state_bytes(self.dtype, self.placed()))?;
-            gpu.fill_zero(told, 2 * all * flags * 4)?;
+            // A value with a place is as large as two values.
+            let words = self.registers().next_power_of_two() * lanes * states;
+            let bytes = strips * (chunks + chunks.div_ceil(TILE / lanes)) * words * 8;
+            told = gpu.scratch(bytes)?;
+            gpu.fill_zero(told, bytes)?;
         }
-        let source = text(header, self.dtype, self.op, form);
-        launch(source, entry, (all, 1), TILE, &self.words(tiles, told, parts), gpu)
+        launch(source, entry, (chunks * strips, 1), TILE, &self.words(chunks, across, told), gpu)
     }
 
     fn columns(&self, gpu: &mut dyn Gpu) -> Done {
-        let [outer, n, inner] = self.sizes;
-        let vector = self.vector(|n| inner.is_multiple_of(n) && self.shift(n) == Some(0));
+        let [_, n, inner] = self.sizes;
+        // Narrow vectors leave room for more elements of the dim.
+        let vector = self.vector(8, |v| inner.is_multiple_of(v) && self.shift(v) == Some(0));
         let lanes = inner.div_ceil(vector).next_power_of_two().min(32);
         let kept = (HELD / (vector * self.registers())).clamp(1, 16);
-        let (chunks, across) = (n.div_ceil(TILE / lanes * kept), inner.div_ceil(lanes * vector));
-        let form = Form { vector, kept, lanes, edges: false, reverse: self.reverse };
-        let tiles = [chunks, across, outer * chunks * across];
-        self.tiles(("scan_columns.cuh", "ts_scan_columns"), form, tiles, (lanes, lanes * vector), gpu)
+        let form = Form { vector, kept, lanes, reverse: self.reverse };
+        let source = text("scan_columns.cuh", self.dtype, self.op, form, &[]);
+        let tiles = [n.div_ceil(TILE / lanes * kept), inner.div_ceil(lanes * vector)];
+        self.tiles((source, "ts_scan_columns"), tiles, [lanes, vector], gpu)
     }
 
     fn rows(&self, gpu: &mut dyn Gpu) -> Done {
         let [outer, n, _] = self.sizes;
         // Rows may begin and end within vectors, but have a whole one.
-        let vector = self.vector(|v| n >= 2 * v && self.shift(v).is_some());
-        let edges = vector > 1 && (!n.is_multiple_of(vector) || self.shift(vector) != Some(0));
+        let vector = self.vector(16, |v| n >= 2 * v && self.shift(v).is_some());
+        let edges = vector > 1 && !(n.is_multiple_of(vector) && self.shift(vector) == Some(0));
         let vectors = (n + if edges { vector - 1 } else { 0 }).div_ceil(vector);
         let most = (HELD / (vector * self.registers())).max(1);
-        let lanes = vectors.div_ceil(most).next_power_of_two().min(TILE);
-        let kept = vectors.div_ceil(lanes);
-        if kept <= most {
-            let form = Form { vector, kept, lanes, edges, reverse: self.reverse };
-            let source = text("scan.cuh", self.dtype, self.op, form);
-            let words = self.words([1, 1, 0], std::ptr::null(), std::ptr::null());
-            return launch(source, "ts_scan_rows", (outer.div_ceil(TILE / lanes), 1), TILE, &words, gpu);
+        // Two vectors a thread for short rows, and as many threads as long ones need. Edges make a row one vector longer.
+        let lanes = vectors.div_ceil(2).min(TILE).max(vectors.div_ceil(most + edges as usize)).next_power_of_two();
+        let form = |kept, lanes| Form { vector, kept, lanes, reverse: self.reverse };
+        if lanes <= LANES {
+            let form = form(vectors.div_ceil(lanes), lanes);
+            let source = text("scan.cuh", self.dtype, self.op, form, &row_names(edges, false));
+            let threads = lanes.max(TILE);
+            let words = self.words(1, 1, std::ptr::null());
+            return launch(source, "ts_scan_rows", (outer.div_ceil(threads / lanes), 1), threads, &words, gpu);
         }
-        let form = Form { vector, kept: most, lanes: TILE, edges, reverse: self.reverse };
-        let chunks = vectors.div_ceil(TILE * most);
-        self.tiles(("scan.cuh", "ts_scan_tiles"), form, [chunks, 1, outer * chunks], (1, 1), gpu)
+        let source = text("scan.cuh", self.dtype, self.op, form(most, TILE), &row_names(edges, true));
+        self.tiles((source, "ts_scan_tiles"), [vectors.div_ceil(TILE * most), 1], [1, 1], gpu)
     }
 }
 
@@ -185,7 +188,7 @@ pub fn cumprod(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 }
 
 pub fn logcumsumexp(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
-    run(call, 2, flag(call, 1), gpu)
+    run(call, LOG_SUM_EXP, flag(call, 1), gpu)
 }
 
 pub fn cummax(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
@@ -198,17 +201,16 @@ pub fn cummin(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 
 /// Texts for the compile test.
 pub fn sources() -> Vec<&'static Source> {
-    let form = |vector, kept, lanes| Form { vector, kept, lanes, edges: false, reverse: false };
-    let mut all: Vec<_> = DType::ALL
-        .into_iter()
-        .map(|t| text("scan.cuh", t, if t.is_signed() { 3 } else { 0 }, form(2, 2, 256)))
-        .collect();
+    let form = |vector, kept, lanes| Form { vector, kept, lanes, reverse: false };
+    let rows = |dtype, op, form, edges, tiles| text("scan.cuh", dtype, op, form, &row_names(edges, tiles));
+    let op = |dtype: DType| if dtype.is_signed() { 3 } else { 0 };
+    let mut all: Vec<_> = DType::ALL.into_iter().map(|t| rows(t, op(t), form(2, 2, 128), false, false)).collect();
     for op in [0, 1, 2, 4] {
-        all.push(text("scan.cuh", DType::F32, op, Form { edges: true, ..form(4, 4, 256) }));
-        all.push(text("scan.cuh", DType::BF16, op, form(8, 2, 16)));
-        all.push(text("scan_columns.cuh", DType::F32, op, form(4, 4, 32)));
+        all.push(rows(DType::F32, op, form(4, 4, 256), true, true));
+        all.push(rows(DType::BF16, op, form(8, 2, 16), false, false));
+        all.push(text("scan_columns.cuh", DType::F32, op, form(2, 4, 32), &[]));
     }
-    all.push(text("scan.cuh", DType::F64, 0, Form { edges: true, reverse: true, ..form(2, 8, 256) }));
-    all.push(text("scan_columns.cuh", DType::I64, 3, form(1, 8, 8)));
+    all.push(rows(DType::F64, 0, Form { reverse: true, ..form(2, 9, 512) }, true, false));
+    all.push(text("scan_columns.cuh", DType::I64, 3, form(1, 8, 8), &[]));
     all
 }

@@ -7,6 +7,7 @@ pub mod each;
 pub mod fused;
 mod kernels;
 mod places;
+mod scans;
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
