@@ -5,6 +5,9 @@
 static const int THREADS = TS_MAX(LANES, 256);
 #include "ts_scan.cuh"
 
+// Blocks of a multiprocessor at least: values of 64 bits are kept to the registers that two such blocks have.
+static const int BLOCKS = THREADS == 512 && sizeof(C) == 8 && OP != 2 ? 2 : 1;
+
 // A stretch of a row: `count` vectors, of which elements lo .. hi are the row's; `place` and `first` are where it begins in
 // the row and in all.
 struct ts_stretch {
@@ -129,7 +132,7 @@ struct ts_mine {
 };
 
 // Rows that fit into the registers of LANES neighbouring threads.
-TS_KERNEL void __launch_bounds__(THREADS) ts_scan_rows(const __grid_constant__ Args g) {
+TS_KERNEL void __launch_bounds__(THREADS, BLOCKS) ts_scan_rows(const __grid_constant__ Args g) {
     if (TILES) return;
     const ts_i64 row = (ts_i64)blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES;
     ts_stretch s = ts_stretch_of(g, row < g.rows ? row : 0, 0, LANES * E);

@@ -113,17 +113,17 @@ template <class T, int V> struct alignas(ts_align<(int)sizeof(T) * V>::bytes) ts
 
 // The bytes of a vector as they come from memory. As 32-bit words, which the compiler does not take apart: it would wait
 // for each vector before it asks for the next.
-template <int BYTES> struct alignas(ts_align<BYTES>::bytes) ts_bytes { ts_u32 x[BYTES / 4]; };
-template <> struct alignas(2) ts_bytes<2> { unsigned short x[1]; };
-template <> struct ts_bytes<1> { unsigned char x[1]; };
+template <int BYTES> struct alignas(ts_align<BYTES>::bytes) ts_packed { ts_u32 x[BYTES / 4]; };
+template <> struct alignas(2) ts_packed<2> { unsigned short x[1]; };
+template <> struct ts_packed<1> { unsigned char x[1]; };
 template <class T, int V> struct ts_raw {
-    ts_bytes<(int)sizeof(T) * V> bytes;
+    ts_packed<(int)sizeof(T) * V> bytes;
     TS_FN ts_raw none() {
         ts_raw raw;
         memset(&raw, 0, sizeof(raw));
         return raw;
     }
-    __device__ __forceinline__ void read(const T* from) { bytes = *(const ts_bytes<(int)sizeof(T) * V>*)from; }
+    __device__ __forceinline__ void read(const T* from) { bytes = *(const ts_packed<(int)sizeof(T) * V>*)from; }
     // Everything that was read before is asked for before anything after is computed.
     __device__ __forceinline__ void asked() {
 #ifndef TS_HOST

@@ -1,7 +1,8 @@
 // Rows of a matrix, each worked on by `lanes` neighbouring threads that keep it in registers between visits.
 //
 // T: memory type. V: elements of a vector. E: vectors that a thread keeps; 0 where a row is too long for that and is
-// read again at each visit. LANES, THREADS: of a row, and of a block. A thread outside the matrix has a row of length 0 and takes part in every exchange.
+// read again at each visit. LANES, THREADS: of a row, and of a block. A thread outside the matrix has a row of length 0 and
+// takes part in every exchange.
 #pragma once
 #include "ts_reduce.cuh"
 

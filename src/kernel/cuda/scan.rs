@@ -83,9 +83,8 @@ impl Scan<'_> {
         same.then_some(shift)
     }
 
-    /// Elements of a vector: the most of which `fits` holds, `bytes` at most.
-    fn vector(&self, bytes: usize, fits: impl Fn(usize) -> bool) -> usize {
-        let wide = (bytes / self.dtype.size_bytes()).min(8);
+    /// Elements of a vector: `wide`, or half of that, if `fits`, or one.
+    fn vector(&self, wide: usize, fits: impl Fn(usize) -> bool) -> usize {
         [wide, wide / 2].into_iter().find(|&n| n > 1 && fits(n)).unwrap_or(1)
     }
 
@@ -123,10 +122,11 @@ impl Scan<'_> {
 
     fn columns(&self, gpu: &mut dyn Gpu) -> Done {
         let [_, n, inner] = self.sizes;
-        // Narrow vectors leave room for more elements of the dim.
-        let vector = self.vector(8, |v| inner.is_multiple_of(v) && self.shift(v) == Some(0));
+        // Narrow vectors leave room for more elements of the dim; with 8 or 16 of those a thread was fastest (H200).
+        let wide = if self.dtype.size_bytes() <= 4 { 2 } else { 1 };
+        let vector = self.vector(wide, |v| inner.is_multiple_of(v) && self.shift(v) == Some(0));
         let lanes = inner.div_ceil(vector).next_power_of_two().min(32);
-        let kept = (HELD / (vector * self.registers())).clamp(1, 16);
+        let kept = (HELD / (vector * self.registers())).min(8 * vector);
         let form = Form { vector, kept, lanes, reverse: self.reverse };
         let source = text("scan_columns.cuh", self.dtype, self.op, form, &[]);
         let tiles = [n.div_ceil(TILE / lanes * kept), inner.div_ceil(lanes * vector)];
@@ -136,14 +136,15 @@ impl Scan<'_> {
     fn rows(&self, gpu: &mut dyn Gpu) -> Done {
         let [outer, n, _] = self.sizes;
         // Rows may begin and end within vectors, but have a whole one.
-        let vector = self.vector(16, |v| n >= 2 * v && self.shift(v).is_some());
+        let wide = (16 / self.dtype.size_bytes()).min(8);
+        let vector = self.vector(wide, |v| n >= 2 * v && self.shift(v).is_some());
         let edges = vector > 1 && !(n.is_multiple_of(vector) && self.shift(vector) == Some(0));
         let vectors = (n + if edges { vector - 1 } else { 0 }).div_ceil(vector);
         let most = (HELD / (vector * self.registers())).max(1);
         // Two vectors a thread for short rows, and as many threads as long ones need. Edges make a row one vector longer.
         let lanes = vectors.div_ceil(2).min(TILE).max(vectors.div_ceil(most + edges as usize)).next_power_of_two();
         let form = |kept, lanes| Form { vector, kept, lanes, reverse: self.reverse };
-        if lanes <= LANES {
+        if lanes < LANES || vectors <= LANES * most {
             let form = form(vectors.div_ceil(lanes), lanes);
             let source = text("scan.cuh", self.dtype, self.op, form, &row_names(edges, false));
             let threads = lanes.max(TILE);

@@ -48,16 +48,8 @@ fn same(host: HostFn, x: DType, outputs: &[DType], shape: &[usize], dim: i64, sh
 /// Rows of odd lengths begin and end within vectors; those that are longer than a block's registers are cut into tiles.
 #[test]
 fn rows_of_all_lengths_at_all_places() {
-    let shapes: [(&[usize], i64); 8] = [
-        (&[7, 1001], 1),
-        (&[300, 5], 1),
-        (&[40, 7], 1),
-        (&[2, 8191], 1),
-        (&[3, 70_001], 1),
-        (&[90_000], 0),
-        (&[1], 0),
-        (&[3, 1, 4], 1),
-    ];
+    let shapes: [(&[usize], i64); 5] =
+        [(&[7, 1001], 1), (&[300, 5], 1), (&[3, 40_001], 1), (&[90_000], 0), (&[3, 1, 4], 1)];
     for (shape, dim) in shapes {
         for shifts in [[0, 0], [1, 1], [3, 3], [0, 1]] {
             same(scan::cumsum, DType::F32, &[DType::F32], shape, dim, shifts, 2e-4);
@@ -73,14 +65,7 @@ fn rows_of_all_lengths_at_all_places() {
 /// Columns are cut into tiles along the dim; tiles are told of in groups.
 #[test]
 fn columns_of_all_lengths() {
-    let shapes: [(&[usize], i64); 6] = [
-        (&[600, 130], 0),
-        (&[2, 1000, 3], 1),
-        (&[5, 40, 2, 9], 1),
-        (&[3, 2000, 12], 1),
-        (&[70, 1, 5], 1),
-        (&[300_000, 2], 0),
-    ];
+    let shapes: [(&[usize], i64); 4] = [(&[600, 130], 0), (&[2, 1000, 3], 1), (&[70, 1, 5], 1), (&[200_000, 2], 0)];
     for (shape, dim) in shapes {
         for shifts in [[0, 0], [1, 1]] {
             same(scan::cumsum, DType::F64, &[DType::F64], shape, dim, shifts, 1e-10);
