@@ -5,8 +5,8 @@
 static const int THREADS = TS_MAX(LANES, 256);
 #include "ts_scan.cuh"
 
-// Blocks of a multiprocessor at least: values of 64 bits are kept to the registers that two such blocks have.
-static const int BLOCKS = THREADS == 512 && sizeof(C) == 8 && OP != 2 ? 2 : 1;
+// 512 threads with values of 64 bits: the compiler is asked for two blocks a multiprocessor, and would take more registers.
+static const bool PAIRED = THREADS == 512 && sizeof(C) == 8 && OP != 2;
 
 // A stretch of a row: `count` vectors, of which elements lo .. hi are the row's; `place` and `first` are where it begins in
 // the row and in all.
@@ -132,8 +132,7 @@ struct ts_mine {
 };
 
 // Rows that fit into the registers of LANES neighbouring threads.
-TS_KERNEL void __launch_bounds__(THREADS, BLOCKS) ts_scan_rows(const __grid_constant__ Args g) {
-    if (TILES) return;
+TS_FN void ts_rows(const Args& g) {
     const ts_i64 row = (ts_i64)blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES;
     ts_stretch s = ts_stretch_of(g, row < g.rows ? row : 0, 0, LANES * E);
     if (row >= g.rows) s.count = s.lo = s.hi = 0;
@@ -143,6 +142,12 @@ TS_KERNEL void __launch_bounds__(THREADS, BLOCKS) ts_scan_rows(const __grid_cons
     State all = mine.scan(), prior;
     if (LANES > 32) ts_scan_warps<TS_MAX(LANES / 32, 1), 1, 1>(&all, &prior, &all);
     mine.store(g, s, LANES > 32 ? &prior : 0);
+}
+TS_KERNEL void __launch_bounds__(THREADS) ts_scan_rows(const __grid_constant__ Args g) {
+    if (!TILES && !PAIRED) ts_rows(g);
+}
+TS_KERNEL void __launch_bounds__(THREADS, 2) ts_scan_rows_paired(const __grid_constant__ Args g) {
+    if (!TILES && PAIRED) ts_rows(g);
 }
 
 // Rows that are cut into tiles: a block for each.

@@ -149,7 +149,9 @@ impl Scan<'_> {
             let source = text("scan.cuh", self.dtype, self.op, form, &row_names(edges, false));
             let threads = lanes.max(TILE);
             let words = self.words(1, 1, std::ptr::null());
-            return launch(source, "ts_scan_rows", (outer.div_ceil(threads / lanes), 1), threads, &words, gpu);
+            let wide = !matches!(self.dtype, DType::F32 | DType::F16 | DType::BF16) && self.op != LOG_SUM_EXP;
+            let entry = if wide && lanes == 512 { "ts_scan_rows_paired" } else { "ts_scan_rows" };
+            return launch(source, entry, (outer.div_ceil(threads / lanes), 1), threads, &words, gpu);
         }
         let source = text("scan.cuh", self.dtype, self.op, form(most, TILE), &row_names(edges, true));
         self.tiles((source, "ts_scan_tiles"), [vectors.div_ceil(TILE * most), 1], [1, 1], gpu)
