@@ -10,6 +10,7 @@ use super::{Gpu, GpuError, Source};
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cpu::walk::{dim, flag};
+use smallvec::{SmallVec, smallvec};
 
 type Done = Result<(), GpuError>;
 type Name = (&'static str, Value);
@@ -37,7 +38,7 @@ struct Form {
 
 fn text(header: &'static str, dtype: DType, op: u32, form: Form, names: &[Name]) -> &'static Source {
     let number = |n: usize| Value::Number(n as u32);
-    let mut all = vec![
+    let mut all: SmallVec<[Name; 8]> = smallvec![
         ("T", Value::Type(dtype)),
         ("OP", Value::Number(op)),
         ("V", number(form.vector)),
