@@ -32,6 +32,7 @@ codes! {
     ASSERTION = 109, "an assertion that does not hold";
     CONSTANT = 110, "a change of a constant";
     BORROWED = 111, "a value changed while a method of it is at work";
+    COUNTED = 112, "a loop's second name, which counts";
     SHAPE = 201, "shapes that do not fit";
     DTYPE = 202, "a dtype that the operation does not take";
     UNKNOWN_KEYWORD = 203, "an unknown keyword argument";

@@ -1,6 +1,7 @@
 //! The long texts of `tscript explain`: what a code means, a script that gets it, and what to do.
 //!
-//! The scripts are shown, not run; tests elsewhere hold each diagnostic's own example.
+//! The first script of a text gets its code, the second runs: `tests/it/explain.rs` runs them all. What a script needs
+//! beside itself stands in a comment on its first line: flags, or a setting of a host program.
 
 use super::code::{self, Code};
 
@@ -18,6 +19,7 @@ pub fn explain(code: Code) -> &'static str {
         code::ASSERTION => ASSERTION,
         code::CONSTANT => CONSTANT,
         code::BORROWED => BORROWED,
+        code::COUNTED => COUNTED,
         code::SHAPE => SHAPE,
         code::DTYPE => DTYPE,
         code::UNKNOWN_KEYWORD => UNKNOWN_KEYWORD,
@@ -147,7 +149,8 @@ const SOURCE_TOO_LARGE: &str = r##"A source has too many bytes, too many lines, 
 16 bits for the line and 16 for the column, over all sources of a session.
 
 ```rhai
-let table = [0.1, 0.2, 0.3 /* ... and a million more on one line */];
+let table = "[0" + ", 1".repeated(30000) + "]";
+eval(table);
 ```
 
 Keep data in files and read them with `load`.
@@ -175,9 +178,7 @@ import "nn" as nn;
 const CIRCULAR_IMPORT: &str = r##"A module imports itself, directly or through others, so that none of them can be finished first.
 
 ```rhai
-// a.rhai
-import "b" as b;
-// b.rhai
+// this file is called a.rhai
 import "a" as a;
 ```
 
@@ -239,6 +240,25 @@ Take what the closure needs out of the value first.
 let a = [1, 2, 3];
 let n = a.len();
 let b = a.map(|x| x + n);
+```
+"##;
+
+const COUNTED: &str = r##"`for (x, i) in values` goes over the values with a count: `x` is the value, `i` is 0, 1, 2 and so on.
+Where the values are pairs, the names of a map, or a loader's batches, and the second name is not that of
+a counter (`i`, `idx`, `step`, `n_rows` and the like), the loop was probably meant to take pairs apart.
+This is a warning; the script goes on.
+
+```rhai
+let pairs = [["a", 1], ["b", 2]];
+for (name, value) in pairs { print(name); }
+```
+
+Take the pair apart inside, or call the second name what it is.
+
+```rhai
+let pairs = [["a", 1], ["b", 2]];
+for pair in pairs { let name = pair[0]; let value = pair[1]; print(name); }
+for (pair, i) in pairs { print(i); }
 ```
 "##;
 
@@ -349,7 +369,7 @@ const EXTRA_ARGUMENT: &str = r##"More arguments were given than the function or 
 array.
 
 ```rhai
-randn([2, 3]).sum(0, true, 4);
+randn([2, 3]).relu(0, true);
 ```
 
 Leave out what is too much; collect several sizes or dims in an array.
@@ -643,6 +663,7 @@ Use `lstsq`, which gives the solution of smallest error, or repair the matrix.
 const CHECK_NOT_FINITE: &str = r##"`--check` was on, and this is the first operation that made NaN or infinity out of finite inputs.
 
 ```rhai
+// tscript run --check script.rhai
 let x = tensor([1.0, 0.0]);
 print(x.log());
 ```
@@ -661,6 +682,7 @@ the session go on; tensors on the lost one are gone. The label is the operation 
 the notes name the few that were.
 
 ```rhai
+// tscript run --simulate-gpus 2 --simulate-fault lost:2@cuda:1 script.rhai
 let x = randn([1000, 1000], #{device: "cuda:1"});
 print((x @ x).sum());
 ```
@@ -724,6 +746,7 @@ const FILE_FORMAT: &str = r##"The file is damaged, cut short, or uses a part of 
 at which byte or entry.
 
 ```rhai
+// half-downloaded.safetensors has the first half of its bytes
 let x = load("half-downloaded.safetensors");
 ```
 
@@ -747,6 +770,7 @@ save("weights.safetensors", #{w: zeros([2])});
 const FILE_ACCESS: &str = r##"The program that runs the script permits only certain folders, and this file is outside of them.
 
 ```rhai
+// in a host program without `Session::builder().all_files()`
 let x = load("/etc/secrets.csv");
 ```
 
@@ -825,11 +849,10 @@ message says why.
 
 ```rhai
 let x = randn([3], #{requires_grad: true});
-x.argmax().float().backward();
+airy_ai(x).sum().backward();
 ```
 
-Use a differentiable operation (`softmax` instead of `argmax`), or `detach` where no gradient is
-meant.
+Use a differentiable operation, or `detach` where no gradient is meant.
 "##;
 
 const GRAD_FREED: &str = r##"A second `backward` through the same operations: what they had saved was freed by the first.
@@ -855,6 +878,7 @@ const LIMIT_OPERATIONS: &str = r##"The program that runs the script limits how m
 protects a host from scripts without end.
 
 ```rhai
+// in a host program with `Session::builder().operation_limit(1000)`
 loop { }
 ```
 
@@ -891,6 +915,7 @@ const LIMIT_MEMORY: &str = r##"The program that runs the script limits the bytes
 script's own values (strings, arrays, maps), and the request goes beyond.
 
 ```rhai
+// in a host program with `Session::builder().device_memory_limit(1 << 20)`
 let x = zeros([1000000000]);
 ```
 
@@ -921,6 +946,7 @@ const LIMIT_SIZE: &str = r##"A string, array, map or list of variables is larger
 using up the memory of its host outside of tensors.
 
 ```rhai
+// in a host program; `tscript` itself has no limit but the machine's memory
 let s = "x";
 loop { s += s; }
 ```

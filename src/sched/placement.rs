@@ -111,8 +111,13 @@ impl Runtime {
         self.placement.lock().default_device
     }
 
+    /// Where tensors are made from now on; a CUDA device becomes the current one too. Precondition: it exists.
     pub fn set_default_device(&self, device: DeviceId) {
-        self.placement.lock().default_device = device;
+        let mut now = self.placement.lock();
+        now.default_device = device;
+        if let DeviceId::Cuda(index) = device {
+            now.current_cuda = index;
+        }
     }
 
     /// `with_device`: makes a device the default one, and the current CUDA device when it is one.

@@ -236,6 +236,11 @@ impl Runtime {
         *self.warnings.lock() = tell;
     }
 
+    /// Tells a warning.
+    pub fn warn(&self, diag: Box<Diag>) {
+        (self.warnings.lock())(diag);
+    }
+
     /// How the script calls its streams, for the calls that diagnostics propose.
     pub fn name_streams(&self, naming: Box<dyn Naming>) {
         *self.naming.lock() = Some(naming);

@@ -6,7 +6,7 @@
 //! Cost: 60 to 80 ns a comparison of numbers instead of 20.
 
 use super::streams::{EventValue, StreamValue};
-use super::value::{DTypeValue, DeviceValue, Tensor};
+use super::value::{Cell, DTypeValue, DeviceValue, Tensor};
 use rhai::{Array, Dynamic, Engine, ImmutableString, Map};
 use std::cmp::Ordering;
 use std::ops::{Range, RangeInclusive};
@@ -102,6 +102,13 @@ fn equal(a: &Dynamic, b: &Dynamic) -> bool {
     }
     if let (Ok(a), Ok(b)) = (a.as_bool(), b.as_bool()) {
         return a == b;
+    }
+    // `model.training == true`: beside anything but another cell, a cell is what it holds.
+    for (cell, other) in [(a, b), (b, a)] {
+        let inside = cell.read_lock::<Cell>().map(|cell| cell.get());
+        if let Some(inside) = inside.filter(|inside| !other.is::<Cell>() && !inside.is::<Cell>()) {
+            return equal(&inside, other);
+        }
     }
     if let (Some(a), Some(b)) = (a.read_lock::<Array>(), b.read_lock::<Array>()) {
         return a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| equal(a, b));

@@ -8,7 +8,7 @@ use super::source::SourceMap;
 use super::streams::{EventValue, StreamValue};
 use super::value::DeviceValue;
 use crate::base::code;
-use crate::base::device_id::{DeviceId, DeviceSpec};
+use crate::base::device_id::DeviceSpec;
 use crate::base::diag::{Diag, Result};
 use crate::base::span::{Origin, Site};
 use crate::sched::placement::Before;
@@ -95,7 +95,7 @@ pub fn install(engine: &mut Engine, host: &Arc<Host>) {
         };
         let (block_word, closure_word) = (format!("__{word}"), format!("__inline_{word}"));
         let (block, inlined) = if is_grad {
-            (vec![block_word.as_str(), "(", ")", "$block$"], vec![closure_word.as_str(), "(", "$block$", ")"])
+            (vec![block_word.as_str(), "$block$"], vec![closure_word.as_str(), "(", "$block$", ")"])
         } else {
             (
                 vec![block_word.as_str(), "(", "$expr$", ")", "$block$"],
@@ -135,9 +135,6 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         shared.call(&context, |_| {
             let device = convert::device(&shared, values[0])?;
             shared.rt.set_default_device(device);
-            if let DeviceId::Cuda(index) = device {
-                shared.rt.set_current_cuda(index);
-            }
             Ok(Dynamic::UNIT)
         })
     });

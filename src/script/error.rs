@@ -38,6 +38,9 @@ pub struct Context<'a> {
     pub known: &'a Known,
 }
 
+/// What `catch (e)` can ask of an error.
+const PROPERTIES: [&str; 7] = ["code", "message", "line", "column", "file", "help", "notes"];
+
 /// Registers the type `error`, which `catch (e)` gets: `code`, `message`, `line`, `column`, `file`, `help`,
 /// `notes`. Thrown again, it is still the same error.
 pub fn register(engine: &mut Engine, sources: Arc<RwLock<SourceMap>>) {

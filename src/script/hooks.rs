@@ -5,7 +5,7 @@ use super::error::{Context, diagnose};
 use super::host::Host;
 use super::raise::raise;
 use super::source::Hooks;
-use super::value::Tensor;
+use super::value::{Cell, Tensor};
 use crate::base::span::{Origin, Site};
 use crate::tensor::observe;
 use rhai::{Dynamic, EvalAltResult, Position};
@@ -18,6 +18,14 @@ type RhaiResult = Result<Dynamic, Box<EvalAltResult>>;
 
 impl Hooks for SessionHooks {
     fn truth(&self, value: Dynamic, at: Position) -> Result<bool, Box<EvalAltResult>> {
+        // `if model.training`: a cell is as true as what it holds.
+        let value = match value.read_lock::<Cell>().map(|cell| cell.get()) {
+            Some(inside) => inside,
+            None => value,
+        };
+        if let Ok(truth) = value.as_bool() {
+            return Ok(truth);
+        }
         if let Some(tensor) = value.read_lock::<Tensor>() {
             let origin = Origin::at(super::raise::site_of(at));
             return observe::truth(&self.0.rt, &tensor).map_err(|diag| raise(diag.or_at(origin, ""), at));
@@ -39,7 +47,7 @@ impl Hooks for SessionHooks {
     }
 
     fn try_leave(&self, entered: u64, result: RhaiResult) -> RhaiResult {
-        match result {
+        match result.map_err(super::leave::out_of) {
             // An error that is already on its way out goes first; what it left behind stays untold.
             Err(error) if !is_jump(&error) => Err(self.as_value(error)),
             other => match self.0.rt.synchronize_since(entered) {
@@ -67,7 +75,7 @@ impl SessionHooks {
     }
 }
 
-/// `return`, `break` and `continue` travel as errors inside the interpreter.
+/// `return`, `break`, `continue` and `exit` travel as errors inside the interpreter.
 fn is_jump(error: &EvalAltResult) -> bool {
-    matches!(error, EvalAltResult::Return(..) | EvalAltResult::LoopBreak(..))
+    matches!(error, EvalAltResult::Return(..) | EvalAltResult::LoopBreak(..) | EvalAltResult::Exit(..))
 }

@@ -42,6 +42,8 @@ pub struct Host {
     pub output: RwLock<Output>,
     /// What a script may ask for with `args`, `arg` and `flag`.
     pub arguments: Mutex<super::arguments::Arguments>,
+    /// The status of an `exit` that ended the text that ran last.
+    pub left_with: Mutex<Option<u8>>,
     /// Folders that scripts may read and write; none means everywhere.
     pub file_roots: Option<Vec<PathBuf>>,
     /// Whether `progress` draws bars.
@@ -70,6 +72,7 @@ impl Host {
             print: super::show::Printing::default(),
             output: RwLock::new(Box::new(|text| println!("{text}"))),
             arguments: Mutex::default(),
+            left_with: Mutex::default(),
             file_roots,
             shows_progress,
             interpreter: Default::default(),

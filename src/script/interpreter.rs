@@ -80,6 +80,7 @@ pub fn engine(
     error::register(&mut engine, host.sources.clone());
     natives::register_eval(&mut engine, host);
     super::devices::install(&mut engine, host);
+    super::counted::install(&mut engine, host);
     super::literal::install(&mut engine);
     let mut module = Natives::default();
     bind::register(&mut module, host);
@@ -111,6 +112,7 @@ pub fn engine(
     super::iterate::register(&mut module, host);
     progress::register(&mut module, host);
     super::devices::register(&mut module, host);
+    super::leave::register(&mut module, host);
     super::streams::register(&mut module, host);
     let cuda = super::cuda::module(host);
     module.names.extend(cuda.names.iter().map(|name| format!("cuda::{name}")));

@@ -6,7 +6,7 @@
 use super::bind::{Natives, raw};
 use super::convert;
 use super::host::{Host, Native};
-use super::value::Tensor;
+use super::value::{DTypeValue, Tensor};
 use crate::args;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
@@ -22,14 +22,12 @@ use crate::tensor::observe::{push_element, scalars};
 use rhai::{Array, Dynamic, Map, NativeCallContext};
 use std::sync::Arc;
 
-/// Constants, known in functions too.
+/// Numbers with a name, known in functions too.
 const CONSTANTS: [(&str, f64); 4] =
     [("INF", f64::INFINITY), ("NAN", f64::NAN), ("PI", std::f64::consts::PI), ("E", std::f64::consts::E)];
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
-    for (name, value) in CONSTANTS {
-        module.module.set_var(name, value);
-    }
+    define(&mut module.module);
     for arity in 1..=2 {
         function(module, host, "tensor", arity, |host, context, values| {
             let options = options(host, values.get(1).map(|value| &**value))?;
@@ -49,17 +47,24 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     }
 }
 
-/// Names of the constants.
+/// Names of the constants: numbers, and dtypes in every spelling.
 pub fn constants() -> impl Iterator<Item = &'static str> {
-    CONSTANTS.iter().map(|(name, _)| *name)
+    CONSTANTS.iter().map(|(name, _)| *name).chain(DType::NAMES.iter().map(|(name, _)| *name))
+}
+
+fn define(module: &mut rhai::Module) {
+    for (name, value) in CONSTANTS {
+        module.set_var(name, value);
+    }
+    for (name, dtype) in DType::NAMES {
+        module.set_var(*name, Dynamic::from(DTypeValue(*dtype)));
+    }
 }
 
 /// The constants under the name that the source pass gives them.
 pub fn install(engine: &mut rhai::Engine) {
     let mut module = rhai::Module::new();
-    for (name, value) in CONSTANTS {
-        module.set_var(name, value);
-    }
+    define(&mut module);
     engine.register_static_module("__c", module.into());
 }
 

@@ -2,3 +2,4 @@
 
 pub use crate::device::cuda::driver::{Facts, Missing};
 pub use crate::device::cuda::inventory::{Driver, Found, Inventory, inventory};
+pub use crate::sched::options::SIMULATED_BYTES;

@@ -127,6 +127,11 @@ impl Found {
 }
 
 impl Resolver {
+    /// The texts of a module, without reading them in.
+    pub(super) fn texts(&self, path: &str, origin: Origin) -> Result<Vec<String>, Box<Diag>> {
+        self.find(path, origin).map(|found| found.files.into_iter().map(|(_, text)| text).collect())
+    }
+
     fn find(&self, path: &str, origin: Origin) -> Result<Found, Box<Diag>> {
         if let Some((name, files)) = STD.iter().find(|(name, _)| *name == path) {
             let reached = self.reached(files);

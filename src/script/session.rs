@@ -5,6 +5,7 @@ use super::calls::Calls;
 use super::error::{self, Context, Error};
 use super::host::Host;
 use super::lasting::Lasting;
+use super::leave::settled;
 use super::modules::Modules;
 use super::passing::{Arguments, FromScript, IntoScript};
 use super::show;
@@ -133,13 +134,24 @@ impl Session {
     pub fn run_file(&mut self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
         let text = self.read_source(path)?;
+        self.run_source(path, &text)
+    }
+
+    /// Runs the text of a file that was read already, as [`run_file`](Session::run_file) does.
+    #[doc(hidden)]
+    pub fn run_source(&mut self, path: &Path, text: &str) -> Result<(), Error> {
+        self.imports_beside(path);
+        self.run(SourceKind::File, &path.display().to_string(), text).map(drop)
+    }
+
+    /// Modules are looked for beside a file, where scripts may use that folder.
+    pub(super) fn imports_beside(&mut self, path: &Path) {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         if super::storage::permitted(&self.host, &folder.join("."), false).is_ok() {
             let mut modules = self.modules.lock();
             modules.roots.retain(|root| root != folder);
             modules.roots.insert(0, folder.to_path_buf());
         }
-        self.run(SourceKind::File, &path.display().to_string(), &text).map(drop)
     }
 
     /// Promises that one script is run and nothing after it: of the library only what that script can reach is read.
@@ -165,12 +177,6 @@ impl Session {
     pub fn eval<T: FromScript>(&mut self, text: &str) -> Result<T, Error> {
         let value = self.run(SourceKind::File, "eval", text)?;
         self.cast(value)
-    }
-
-    /// Parses a file and resolves its names without running it.
-    #[doc(hidden)]
-    pub fn check_file(&mut self, path: impl AsRef<Path>) -> Result<(), Error> {
-        self.compile_file(path.as_ref()).map(drop)
     }
 
     /// The text of a source file.
@@ -236,7 +242,7 @@ impl Session {
         let name = renamed.as_deref().unwrap_or(name);
         let (engine, lasting, functions, calls) = (&*self.engine, &self.lasting, &self.functions, &mut self.calls);
         let result = guarded(|| calls.call(engine, lasting, functions, name, &mut values));
-        let value = result.map_err(|diag| self.error(diag))?.map_err(|failure| self.failure(failure))?;
+        let value = settled(result.map_err(|diag| self.error(diag))?).map_err(|failure| self.failure(failure))?;
         self.cast(value)
     }
 
@@ -295,6 +301,7 @@ impl Session {
     /// Runs what is compiled. Functions, imports and constants of earlier texts are there for it.
     pub(super) fn evaluate(&mut self, ast: &AST) -> Result<Dynamic, Error> {
         self.calls.forget();
+        *self.host.left_with.lock() = None;
         let merged = self.functions.merge(ast);
         self.functions = merged.clone_functions_only();
         let own = self.functions.iter_functions().filter(|function| function.name.ends_with(SCRIPT));
@@ -302,7 +309,7 @@ impl Session {
         *self.host.own_functions.write() = own.collect();
         let (engine, scope, lasting) = (&self.engine, &mut self.scope, &mut self.lasting);
         let result = guarded(|| lasting.evaluate(engine, scope, &merged));
-        match result.map_err(|diag| self.error(diag))? {
+        match settled(result.map_err(|diag| self.error(diag))?) {
             Ok(value) => Ok(value),
             Err(failure) => {
                 let first = self.diagnose(failure);

@@ -73,6 +73,13 @@ fn stream_device(host: &Host, value: Option<&Dynamic>) -> Result<DeviceId> {
     }
 }
 
+/// As CUDA clamps a priority to the range that the device has.
+fn priority_of(value: &Dynamic) -> Result<i32> {
+    let text = || format!("a priority is an integer, not {}", convert::type_name(value));
+    let number = value.as_int().map_err(|_| Diag::error(code::ARGUMENT_TYPE, text()))?;
+    Ok(number.clamp(-5, 0) as i32)
+}
+
 /// `#{device: .., priority: ..}`.
 fn stream_options(host: &Host, value: Option<&Dynamic>) -> Result<(Option<DeviceId>, i32)> {
     let (mut device, mut priority) = (None, 0);
@@ -83,16 +90,7 @@ fn stream_options(host: &Host, value: Option<&Dynamic>) -> Result<(Option<Device
     for (name, value) in map.iter() {
         match name.as_str() {
             "device" => device = Some(stream_device(host, Some(value))?),
-            "priority" => {
-                let number = value.as_int().map_err(|_| {
-                    Diag::error(
-                        code::ARGUMENT_TYPE,
-                        format!("a priority is an integer, not {}", convert::type_name(value)),
-                    )
-                })?;
-                // As CUDA clamps a priority to the range that the device has.
-                priority = number.clamp(-5, 0) as i32;
-            }
+            "priority" => priority = priority_of(value)?,
             other => return Err(convert::unknown_keyword(other, &["device", "priority"])),
         }
     }
@@ -106,7 +104,9 @@ fn making(module: &mut Natives, host: &Arc<Host>) {
             let context = context.expect("registered with a context");
             shared.call(&context, |e| {
                 let (mut device, mut priority) = stream_options(&shared, values.first().map(|value| &**value))?;
-                if let Some(second) = values.get(1) {
+                if let Some(second) = values.get(1).filter(|second| !second.is_map()) {
+                    priority = priority_of(second)?;
+                } else if let Some(second) = values.get(1) {
                     let (named, lower) = stream_options(&shared, Some(second))?;
                     (device, priority) = (named.or(device), lower);
                 }

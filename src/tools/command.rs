@@ -35,7 +35,9 @@ pub enum Command {
     Explain {
         code: Option<String>,
     },
-    Devices,
+    Devices {
+        settings: Settings,
+    },
     /// Of one command, or of the program.
     Help(Option<&'static str>),
     Version,
@@ -120,8 +122,13 @@ pub fn parse(mut words: Vec<OsString>) -> Result<Command, Usage> {
     match name {
         "run" => run(&mut parser, script_words.unwrap_or_default()),
         "test" => test(&mut parser),
+        "devices" => devices(&mut parser),
         "help" => {
             let (topics, help) = plain(&mut parser)?;
+            if let Some(extra) = topics.get(1) {
+                let message = format!("`{}` is one argument too many", extra.to_string_lossy());
+                return Err(Usage::new(message, "for example `tscript help run`"));
+            }
             let topic = topics.first().map(|topic| topic.to_string_lossy().into_owned());
             match topic {
                 Some(topic) if !help => match COMMANDS.iter().copied().find(|known| *known == topic) {
@@ -156,11 +163,27 @@ fn simple(name: &str, values: Vec<OsString>) -> Result<Command, Usage> {
             too_many(1)?;
             Ok(Command::Explain { code: values.first().map(|code| code.to_string_lossy().into_owned()) })
         }
-        _ => {
-            too_many(0)?;
-            Ok(Command::Devices)
+        _ => Err(unknown_command(name)),
+    }
+}
+
+/// What a machine has, and which GPUs are simulated.
+fn devices(parser: &mut Parser) -> Result<Command, Usage> {
+    let mut settings = Settings::default();
+    while let Some(arg) = parser.next().map_err(unreadable)? {
+        match owned(arg).as_str() {
+            "--help" | "-h" => return Ok(Command::Help(Some("devices"))),
+            name @ ("--simulate-gpus" | "--simulate-memory") => flag(parser, &mut settings, name)?,
+            name if name.starts_with('-') => {
+                return Err(unknown(name, &["simulate-gpus", "simulate-memory", "help"]));
+            }
+            extra => {
+                let message = format!("`{extra}` is one argument too many");
+                return Err(Usage::new(message, "`tscript help devices` shows what it takes"));
+            }
         }
     }
+    Ok(Command::Devices { settings })
 }
 
 /// Values, and whether `--help` was among the words.
@@ -421,6 +444,8 @@ mod tests {
             "test a b",
             "check x.rhai -- y",
             "explain E0101 E0102",
+            "help run check",
+            "devices --seed 1",
         ] {
             read(line).expect_err(line);
         }
@@ -451,6 +476,12 @@ mod tests {
             ..Settings::default()
         };
         assert_eq!(read("--device cpu --seed 3 --blocking --races warn"), Ok(Command::Repl { settings }));
+    }
+
+    #[test]
+    fn devices_may_be_simulated() {
+        let settings = Settings { simulate_gpus: Some(2), simulate_memory: Some(1 << 30), ..Settings::default() };
+        assert_eq!(read("devices --simulate-gpus 2 --simulate-memory 1GiB"), Ok(Command::Devices { settings }));
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! `tscript devices`: what scripts can compute on, and what is missing.
 
-use crate::script::machine::{self, Found, Inventory};
+use super::command::Settings;
+use super::run::{simulated_gpus, visible};
+use crate::script::machine::{self, Found, Inventory, SIMULATED_BYTES};
 use std::fmt::Write;
 use std::path::PathBuf;
 
-pub fn report() -> String {
+pub fn report(settings: &Settings) -> String {
     let mut text = String::new();
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let _ = writeln!(text, "cpu");
@@ -18,7 +20,22 @@ pub fn report() -> String {
     }
     let _ = writeln!(text, "  vectors  {}", vectors());
     cuda(&machine::inventory(), &mut text);
+    if let Some(count) = simulated_gpus(settings) {
+        simulated(visible(count), settings.simulate_memory, &mut text);
+    }
     text
+}
+
+/// GPUs that scripts get in place of real ones.
+fn simulated(count: usize, bytes: Option<usize>, text: &mut String) {
+    let memory = gibibytes(bytes.unwrap_or(SIMULATED_BYTES) as u64 >> 10);
+    let _ = writeln!(text, "simulated, in place of all GPUs");
+    for index in 0..count {
+        let _ = writeln!(text, "  cuda:{index:<3} {memory}");
+    }
+    if count == 0 {
+        let _ = writeln!(text, "  none: CUDA_VISIBLE_DEVICES hides them");
+    }
 }
 
 /// Driver and GPUs, then the libraries that make them useful; what is missing comes with the way to get it.
@@ -87,6 +104,13 @@ fn gibibytes(kibibytes: u64) -> String {
 mod tests {
     use super::*;
     use crate::script::machine::{Driver, Facts, Missing};
+
+    #[test]
+    fn simulated_gpus_are_told_as_such() {
+        let mut text = String::new();
+        simulated(2, Some(3 << 29), &mut text);
+        assert_eq!(text, "simulated, in place of all GPUs\n  cuda:0   1.5 GiB\n  cuda:1   1.5 GiB\n");
+    }
 
     #[test]
     fn what_is_there_and_what_is_missing() {

@@ -27,7 +27,7 @@ usage: tscript [flags]        the REPL; `:help` there tells more
 
   --help, --version
 
-exit status: 0 done, 1 the script failed, 2 wrong usage, 3 a device was lost";
+exit status: 0 done, 1 the script failed, 2 wrong usage, 3 a device was lost; `exit(n)` of a script leaves with n";
 
 const RUN: &str = "\
 usage: tscript run FILE [flags] [-- args]
@@ -41,21 +41,31 @@ usage: tscript run FILE [flags] [-- args]
                  ends with the slowest lines and those that made the script wait; writes a trace that
                  Perfetto and chrome://tracing open
 
-What stands after `--` is the script's: `args`, `arg(\"lr\", 1e-3)`, `flag(\"verbose\")`.
+  --simulate-gpus N         gives cuda:0 to cuda:(N-1) on a machine with none
+  --simulate-memory SIZE    memory of each of them, such as `16GiB`, which it is unless given
+  --simulate-seed N         virtual time, with an order of completion drawn from the seed
+  --simulate-fault FAULT    what goes wrong there, may be given several times: `alloc:3@cuda:1` (the third
+                            request for memory fails), `launch:20@cuda:0` (the 20th launch fails),
+                            `lost:50@cuda:1` (the device is lost at the 50th launch)
+
+FILE may be `-`, the standard input. What stands after `--` is the script's: `args`, `arg(\"lr\", 1e-3)`, `flag(\"verbose\")`.
 `tscript run FILE -- --help` lists what a script asks for.
-TSCRIPT_LAUNCH_BLOCKING=1 does what `--blocking` does. Ctrl-C stops the script and tells where it was.";
+TSCRIPT_LAUNCH_BLOCKING=1 does what `--blocking` does, TSCRIPT_SIMULATE_GPUS=N what `--simulate-gpus N`
+does, CUDA_VISIBLE_DEVICES hides devices, simulated ones too. Ctrl-C stops the script and tells where it was.";
 
 const CHECK: &str = "\
 usage: tscript check FILE ...
 
-Parses each script, resolves names as far as that goes without running, and reports every error.";
+Parses each script, resolves the names of variables, functions, modules and keywords as far as that goes
+without running, and reports every error. A FILE may be `-`, the standard input.";
 
 const TEST: &str = "\
-usage: tscript test [DIR] [--device D] [--seed N] [--blocking]
+usage: tscript test [DIR] [flags]
 
 Looks through DIR (the current folder unless given) for files named `*_test.rhai`.
 Each function without parameters whose name starts with `test_` runs in a fresh session, after the
-file's own statements. It fails when it raises an error. DIR may also be one such file.";
+file's own statements. It fails when it raises an error or leaves by `exit`. DIR may also be one such file.
+The flags are those of `tscript run` but for `--profile`.";
 
 const EXPLAIN: &str = "\
 usage: tscript explain [CODE]
@@ -64,6 +74,6 @@ Tells what an error such as E0201 means, shows a script that gets it, and what t
 Without a code, lists all of them.";
 
 const DEVICES: &str = "\
-usage: tscript devices
+usage: tscript devices [--simulate-gpus N] [--simulate-memory SIZE]
 
-Shows processor, memory and vector instructions, and what was found of CUDA.";
+Shows processor, memory and vector instructions, what was found of CUDA, and which GPUs are simulated.";

@@ -53,16 +53,20 @@ pub fn main() -> ExitCode {
 
 fn dispatch(words: Vec<std::ffi::OsString>) -> u8 {
     match run::check_environment().and_then(|()| command::parse(words)) {
-        Ok(Command::Repl { settings }) => repl::repl(settings),
-        Ok(Command::Run { file, words, settings }) => run::run(&file, words, &settings),
+        Ok(Command::Repl { settings }) => simulated(&settings).unwrap_or_else(|| repl::repl(settings)),
+        Ok(Command::Run { file, words, settings }) => {
+            simulated(&settings).unwrap_or_else(|| run::run(&file, words, &settings))
+        }
         Ok(Command::Arguments { file }) => run::list_arguments(&file),
         Ok(Command::Check { files }) => run::check(&files),
-        Ok(Command::Test { folder, settings }) => test::test(&folder, &settings),
-        Ok(Command::Explain { code }) => explain::explain(code.as_deref()).unwrap_or_else(wrong),
-        Ok(Command::Devices) => {
-            say(&devices::report());
-            0
+        Ok(Command::Test { folder, settings }) => {
+            simulated(&settings).unwrap_or_else(|| test::test(&folder, &settings))
         }
+        Ok(Command::Explain { code }) => explain::explain(code.as_deref()).unwrap_or_else(wrong),
+        Ok(Command::Devices { settings }) => simulated(&settings).unwrap_or_else(|| {
+            say(&devices::report(&settings));
+            0
+        }),
         Ok(Command::Help(command)) => {
             say(help::text(command));
             0
@@ -73,6 +77,11 @@ fn dispatch(words: Vec<std::ffi::OsString>) -> u8 {
         }
         Err(usage) => wrong(usage),
     }
+}
+
+/// The status of a command whose simulated devices do not fit together.
+fn simulated(settings: &command::Settings) -> Option<u8> {
+    run::check_simulation(settings).err().map(wrong)
 }
 
 fn wrong(usage: Usage) -> u8 {

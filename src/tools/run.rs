@@ -5,10 +5,12 @@ use super::profile;
 use super::render::{Colour, render, render_error};
 use super::{FAILED, LOST, STACK_BYTES, complain, print_line, say};
 use crate::base::code;
+use crate::base::device_id::DeviceId;
 use crate::base::diag::Diag;
+use crate::script::arguments::unasked;
 use crate::script::builder::Builder;
 use crate::script::error::Error;
-use crate::script::session::{InterruptHandle, Session};
+use crate::script::session::{InterruptHandle, PlannedFault, Session};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,8 +68,37 @@ pub fn check_environment() -> Result<(), Usage> {
     }
 }
 
+/// Flags that mean simulated GPUs want some, and a fault one that is there: they would be overlooked otherwise.
+pub fn check_simulation(settings: &Settings) -> Result<(), Usage> {
+    let Some(count) = simulated_gpus(settings).map(visible) else {
+        let flag = match settings {
+            Settings { simulate_memory: Some(_), .. } => "--simulate-memory",
+            Settings { simulate_seed: Some(_), .. } => "--simulate-seed",
+            Settings { simulate_faults, .. } if !simulate_faults.is_empty() => "--simulate-fault",
+            _ => return Ok(()),
+        };
+        return Err(Usage::new(
+            format!("`{flag}` is for simulated GPUs, and there are none"),
+            "add `--simulate-gpus 1`",
+        ));
+    };
+    let beyond = |fault: &&PlannedFault| matches!(fault.device, DeviceId::Cuda(index) if index as usize >= count);
+    match settings.simulate_faults.iter().find(beyond) {
+        Some(fault) => {
+            let are = if count == 1 {
+                "there is 1 simulated GPU".into()
+            } else {
+                format!("there are {count} simulated GPUs")
+            };
+            let message = format!("`--simulate-fault` names {}, and {are}", fault.device);
+            Err(Usage::new(message, "they are counted from cuda:0"))
+        }
+        None => Ok(()),
+    }
+}
+
 /// How many of them `CUDA_VISIBLE_DEVICES` leaves.
-fn visible(count: usize) -> usize {
+pub fn visible(count: usize) -> usize {
     std::env::var("CUDA_VISIBLE_DEVICES").map_or(count, |list| listed(&list, count))
 }
 
@@ -85,23 +116,48 @@ fn listed(list: &str, count: usize) -> usize {
 }
 
 pub fn run(file: &Path, words: Vec<String>, settings: &Settings) -> u8 {
-    let work = || -> Result<(), Error> {
-        let mut session = builder(settings).ends_when_interrupted().arguments(words).build()?;
+    let work = || -> Result<u8, Error> {
+        let mut session = builder(settings).ends_when_interrupted().arguments(words.clone()).build()?;
         session.set_terminal(super::terminal::of_stdout());
         session.runs_one_script();
         interruptible(session.interrupt_handle());
-        let ran = session.run_file(file);
+        let text = source(&session, file)?;
+        if let Some(wrong) = unasked(&text, &words) {
+            return Ok(super::wrong(Usage { message: wrong.message, help: Some(wrong.help) }));
+        }
+        let ran = session.run_source(&named(file), &text);
         let told = if settings.profile { profile::finish(&session, settings.trace_file.as_deref()) } else { Ok(()) };
+        let status = session.left_with().unwrap_or(0);
         // The process ends: taking the interpreter apart would cost as much as a third of starting it.
         std::mem::forget(session);
-        ran.and(told)
+        ran.and(told).map(|()| status)
     };
-    report(guarded(work))
+    match guarded(work) {
+        Ok(status) => status,
+        Err(failure) => report(Err(failure)),
+    }
+}
+
+/// What messages call a script; `-` is the standard input.
+fn named(file: &Path) -> PathBuf {
+    if file == Path::new("-") { PathBuf::from("stdin") } else { file.to_path_buf() }
+}
+
+fn source(session: &Session, file: &Path) -> Result<String, Error> {
+    session.read_source(if file == Path::new("-") { Path::new("/dev/stdin") } else { file })
 }
 
 pub fn check(files: &[PathBuf]) -> u8 {
     let one = |file: &PathBuf| {
-        let work = || Session::builder().stack_bytes(STACK_BYTES).build()?.check_file(file);
+        let work = || {
+            let mut session = Session::builder()
+                .stack_bytes(STACK_BYTES)
+                .all_files()
+                .on_warning(|warning| complain(&render_error(warning, Colour::of_stderr())))
+                .build()?;
+            let text = source(&session, file)?;
+            session.check_source(&named(file), &text)
+        };
         report(guarded(work))
     };
     files.iter().map(one).max().unwrap_or(0)
@@ -131,7 +187,7 @@ pub fn list_arguments(file: &Path) -> u8 {
 /// Why a piece of work gave no value.
 pub enum Failure {
     Script(Error),
-    /// Already drawn.
+    /// Already drawn: a panic, or what is no error of the script.
     Panic(String),
 }
 

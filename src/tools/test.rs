@@ -91,6 +91,8 @@ fn one(file: &Path, name: &str, settings: &Settings, printed: &Arc<Mutex<String>
         });
         let mut session = session.build()?;
         let text = session.read_source(file)?;
-        session.run_str(&file.display().to_string(), &format!("{text}\n;{name}();\n"))
-    })
+        session.run_str(&file.display().to_string(), &format!("{text}\n;{name}();\n"))?;
+        Ok(session.left_with())
+    })?
+    .map_or(Ok(()), |status| Err(Failure::Panic(format!("error: `exit({status})` ended it before its end\n"))))
 }

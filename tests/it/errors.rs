@@ -45,6 +45,7 @@ fn every_code_that_can_occur_has_a_snapshot() {
         ("E0106", "names folders of the machine"),
         ("E0107", "needs two modules"),
         ("E0110", "constants of plain values are met by the parser, as E0101"),
+        ("E0112", "a warning: tests/it/check.rs"),
         ("E0301", "one device"),
         ("E0304", "names the machine's memory: tests/it/limits.rs"),
         ("E0402", "late: with its rows"),

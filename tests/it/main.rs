@@ -2,6 +2,8 @@
 
 mod architecture;
 mod arguments;
+mod check;
+mod command_line;
 mod cuda_device;
 #[cfg(unix)]
 mod cuda_graphs;
@@ -9,6 +11,7 @@ mod cuda_host;
 mod cuda_text;
 mod editor;
 mod errors;
+mod explain;
 mod example_scripts;
 mod examples;
 mod files;

@@ -302,6 +302,7 @@ fn foreign(name: &str) -> Option<&'static str> {
         "os" | "pathlib" | "json" | "random" | "copy" | "time" => {
             "Python's modules are not here: `load(path)`, `to_json(x)`, `parse_json(text)`, `rand([2])`, `timestamp()`"
         }
+        "exit" | "quit" => "write `exit()`, or `exit(1)`",
         "inf" => "write `INF`",
         "nan" => "write `NAN`",
         "pi" => "write `PI`",
@@ -410,7 +411,9 @@ fn function(signature: &str, known: &Known) -> Words {
     }
     if known.functions.iter().any(|other| written_name(other) == name) {
         let message = format!("`{name}` does not take {}", a_type_list(types));
-        return words(code::ARGUMENT_TYPE, message, "called here");
+        let call = manual::native(name).filter(|native| !native.call.is_empty()).map(manual::Native::written);
+        return words(code::ARGUMENT_TYPE, message, "called here")
+            .maybe(call.map(|call| format!("call it as `{call}`")));
     }
     let found = words(code::UNKNOWN_FUNCTION, format!("there is no function `{name}`"), "not found");
     if known.variables.iter().any(|other| other == name) {
@@ -458,6 +461,9 @@ fn module(name: &str, known: &Known) -> Words {
 fn property(name: &str, of: Option<&str>, known: &Known) -> Words {
     let of = of.map_or(String::new(), |of| format!(" of {}", a_type(of)));
     let found = words(code::UNKNOWN_PROPERTY, format!("there is no property `{name}`{of}"), "not found");
+    if of == " of an error" {
+        return found.help(format!("an error has {}", super::PROPERTIES.map(|name| format!("`{name}`")).join(", ")));
+    }
     if known.functions.iter().any(|other| other == name) {
         return found.help(format!("`{name}` is a method: call it, `.{name}()`"));
     }

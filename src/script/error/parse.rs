@@ -101,6 +101,8 @@ struct Around<'a> {
     before_end: usize,
     found: &'a str,
     after: &'a str,
+    /// Whether the place is inside parentheses that call nothing.
+    in_parentheses: bool,
     /// The first word of the statement that `before` belongs to, on its line.
     start: &'a str,
     same_line: bool,
@@ -119,9 +121,18 @@ fn around<'a>(source: &'a Source, tokens: &[Token], at: usize) -> Around<'a> {
         before_end: end,
         found: text(index),
         after: text(index + 1),
+        in_parentheses: in_parentheses(source, tokens, index),
         start: text(first),
         same_line: !source.text[end..found_start.max(end)].contains('\n'),
     }
+}
+
+/// Whether the innermost open delimiter before a token is a parenthesis that no name stands before.
+fn in_parentheses(source: &Source, tokens: &[Token], index: usize) -> bool {
+    let opens = |&at: &usize| (tokens[at].partner as usize) >= index && (tokens[at].partner as usize) > at;
+    let Some(open) = (0..index.min(tokens.len())).rev().find(opens) else { return false };
+    let before = open.checked_sub(1).map(|at| &tokens[at]);
+    source.text[tokens[open].range()] == *"(" && before.is_none_or(|before| before.kind != Kind::Word)
 }
 
 /// The diagnostic of a parse error.
@@ -132,6 +143,14 @@ pub fn diagnose_parse(error: &ParseError, context: &Context) -> Box<Diag> {
     };
     let tokens = lex(&source.text, script_start(&source.text)).unwrap_or_default();
     let near = around(source, &tokens, source.offset(at));
+    if let ParseErrorType::MissingToken(_, text) = error.err_type()
+        && let Some(rest) = text.split("'__with_").nth(1)
+    {
+        let name = format!("with_{}", rest.split('\'').next().unwrap_or(""));
+        return Diag::error(code::SYNTAX, format!("`{name}` wants a value in its parentheses"))
+            .label(Origin::at(at), Focus::Call, "nothing here")
+            .help("for example `with_device(1) { .. }`, `with_stream(s) { .. }`");
+    }
     let message = message(error.err_type(), near.found);
     let diag = Diag::error(code::SYNTAX, message);
     let missing_end = matches!(error.err_type(), ParseErrorType::MissingToken(token, _) if token == ";");
@@ -185,6 +204,8 @@ fn advice(near: &Around) -> Option<&'static str> {
         ("f" | "r" | "b", found) if found.starts_with(['"', '\'']) => {
             "text with values in it stands between backticks: `loss ${x:.4f}`"
         }
+        ("(" | "," | "=" | "return", "fn") => "a function without a name is a closure: `|| 1`, `|x| x + 1`",
+        (_, ",") if near.in_parentheses => "several values in a row are an array: `[8, 42]`",
         ("let", "[" | "(") => "one `let` for each name: `let s = x.shape; let b = s[0];`",
         (_, ",") if near.start == "let" => "one `let` for each name: `let s = x.shape; let b = s[0];`",
         (_, "if") if near.start == "let" || near.start == "return" => {
@@ -226,7 +247,8 @@ fn message(kind: &ParseErrorType, found: &str) -> String {
             true => "a `;` is missing at the end of a statement".into(),
             false => format!("`;` is missing {text}"),
         },
-        MissingToken(token, text) => format!("`{token}` is missing {text}"),
+        // Block forms are syntax under a name of its own.
+        MissingToken(token, text) => format!("`{token}` is missing {}", text.replace("'__", "'")),
         MissingSymbol(text) if !text.is_empty() => lower(text),
         MissingSymbol(_) => "a symbol is missing".into(),
         MalformedIndexExpr(text) | MalformedCapture(text) if !text.is_empty() => lower(text),

@@ -31,15 +31,20 @@ pub struct Native {
 }
 
 impl Native {
-    pub fn page(&self) -> Page {
-        let call = match self.form {
+    /// How it is called, with what stands before its name.
+    pub fn written(&self) -> String {
+        match self.form {
             Form::Method | Form::Property => format!("x.{}", self.call),
             Form::Of(owner) | Form::PropertyOf(owner) => format!("{owner}.{}", self.call),
             Form::Function | Form::Syntax => match self.name.split_once("::") {
                 Some((module, _)) => format!("{module}::{}", self.call),
                 None => self.call.to_string(),
             },
-        };
+        }
+    }
+
+    pub fn page(&self) -> Page {
+        let call = self.written();
         let sample = Sample { code: self.example.to_string(), result: self.result.to_string() };
         Page {
             name: self.name.to_string(),
@@ -111,6 +116,7 @@ const NATIVES: &[Native] = &[
     entry(Function, "cell", "cell(value)", "A value behind a handle that all copies share.", "let c = cell(1); c.set(2); c.get()", "2"),
     entry(Of("c"), "get", "get()", "The value in a cell.", "cell(5).get()", "5"),
     entry(Of("c"), "set", "set(value)", "Puts a value into a cell.", "let c = cell(1); c.set(2); c.get()", "2"),
+    entry(Function, "exit", "exit(status: 0)", "Ends the script; its exit status is from 0 to 255. `catch` does not see it.", "", ""),
     entry(Function, "arg", "arg(name, default)", "What stands after `--name` on the command line, as the default's kind of value.", "arg(\"lr\", 0.1)", "0.1"),
     entry(Function, "flag", "flag(name)", "Whether `--name` stands on the command line.", "flag(\"verbose\")", "false"),
     entry(Function, "progress", "progress(iterable, desc: \"\")", "The same values one by one, with a bar on the error output.", "let s = 0; for i in progress(0..3) { s += i } s", "3"),

@@ -42,6 +42,11 @@ pub fn is_block_word(word: &str) -> bool {
     matches!(word, "with_device" | "with_stream" | "no_grad" | "enable_grad")
 }
 
+/// A block word that takes no value: `no_grad { .. }`, or `no_grad() { .. }`.
+pub fn is_bare_word(word: &str) -> bool {
+    word.ends_with("_grad") && is_block_word(word)
+}
+
 /// Registers the token mapping, `__truth`, `__at`, `__ac` and `__try_wait`. `eval`, which the pass renames to
 /// `__eval`, is the session's own.
 pub fn install(engine: &mut Engine, hooks: Arc<dyn Hooks>) {

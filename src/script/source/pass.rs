@@ -13,6 +13,7 @@
 //! | `nn::f(x)`, `m.f(x)` in a user's source | `__at(0x000a0007,nn::f(x))` | the user's line while `std/` runs, the call stack |
 //! | `f(x)` in a user's source, if `f` may be the script's | `__ac(f(x))` | the same; the place is the expression's own |
 //! | `for x in xs { }` | `for x in xs {() }` | Rhai passes over what an iterator raises where a body is empty |
+//! | `for (a, b) in xs {` in a user's source | `for (a, b) in __counted(xs) {` | who means pairs is told (`counted.rs`) |
 //! | `f(x); y` in a user's source | `f(x);(); y` | Rhai keeps a statement's value until the next one has ended |
 //! | `eval(s)` | `__eval(s)` | Rhai's own would lose the source |
 //! | `fn new(x)`, `new(x)`, `nn::module(x)` | `fn __new(x)`, ... | Rhai lets no script function have a reserved name |
@@ -22,6 +23,7 @@
 //! | `${x:.4f}` between backticks | `${__format(x,".4f")}` | Python's formats |
 //! | `_` in an entry of the REPL | `__last_` | Rhai knows `_` only as the last case of a `switch` |
 //! | `with_device(d) { .. }` | `__with_device(d) { .. }` | a block that is custom syntax |
+//! | `no_grad() { .. }`, `no_grad { .. }` | `__no_grad { .. }` | the same; Rhai reads `()` as a value |
 //! | `with_device(d, \|\| f)` | `__inline_with_device(d, {f})` | the closure runs in place: no call, nothing captured |
 //!
 //! What is surely `bool` (a literal, `&&`, `in`, a comparison with a string or `()`) is not wrapped.
@@ -177,8 +179,14 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
         let braces = tokens[first as usize].start as usize..tokens[last as usize].end as usize;
         wrap(&mut edits, braces, tokens[last as usize].range(), "{__try_wait ", "}");
     }
+    for &run in tree.counted.iter().filter(|_| options.marks == Marks::Set) {
+        wrap(&mut edits, bytes(run), bytes(run), "__counted(", ")");
+    }
     for &semicolon in tree.dropped.iter().filter(|_| options.marks == Marks::Set) {
         edits.push(insert(tokens[semicolon as usize].end as usize, "();"));
+    }
+    for parenthesis in tree.bare.iter().flat_map(|run| [run.first, run.last]) {
+        edits.push(Edit { removed: 1, ..insert(tokens[parenthesis as usize].start as usize, "") });
     }
     for &Run { first, .. } in &tree.idle_loops {
         edits.push(insert(tokens[first as usize].end as usize, "()"));
@@ -272,6 +280,11 @@ fn formats(src: &str, tokens: &[Token]) -> Vec<Format> {
         }
     }
     found
+}
+
+/// Bytes of the specifications in `${x:.4f}`, which are no code.
+pub fn specifications(src: &str, tokens: &[Token]) -> Vec<Range<usize>> {
+    formats(src, tokens).into_iter().map(|format| format.colon.end..format.end).collect()
 }
 
 fn wrap<'a>(edits: &mut Vec<Edit<'a>>, bytes: Range<usize>, stands_for: Range<usize>, open: &'a str, close: &'a str) {

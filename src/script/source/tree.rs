@@ -6,7 +6,7 @@
 //! tree, only one flat list of nodes by token index. Precedences are Rhai's, save that `**` binds
 //! tighter than a sign on its left.
 
-use super::hooks::{is_block_word, is_free_word};
+use super::hooks::{is_bare_word, is_block_word, is_free_word};
 use super::lex::{Kind, Token};
 use std::collections::HashSet;
 
@@ -99,9 +99,13 @@ pub struct Tree {
     pub dropped: Vec<u32>,
     /// `{` and `}` of `for` loops without a statement.
     pub idle_loops: Vec<Run>,
+    /// The values of `for (a, b) in values`, where `b` is not called as a counter is.
+    pub counted: Vec<Run>,
     pub marks: Vec<Mark>,
     /// Names of functions that Rhai reserves.
     pub renamed: Vec<u32>,
+    /// `(` and `)` of `no_grad() { .. }`.
+    pub bare: Vec<Run>,
     /// `with_device(d, || body)`: the name, the `||`, and the body, which runs in place.
     pub inlined: Vec<(u32, u32, Run)>,
     pub calls: Vec<CallSite>,
@@ -540,6 +544,9 @@ impl<'a> Reader<'a> {
                     self.block();
                     if name == first && is_block_word(path) {
                         self.tree.renamed.push(name as u32);
+                        if is_bare_word(path) && self.tokens[open].partner as usize == open + 1 {
+                            self.tree.bare.push(Run { first: open as u32, last: self.tokens[open].partner });
+                        }
                     }
                 } else if name == first && is_block_word(path) && !self.own_functions.contains(path) {
                     self.inline(name, open);
@@ -554,7 +561,13 @@ impl<'a> Reader<'a> {
                 let path = &self.src[self.tokens[first].start as usize..self.tokens[name].end as usize];
                 self.call_site(name, &args, path);
             }
-            "{" if !self.head && !self.pattern => drop(self.block()),
+            "{" if !self.head && !self.pattern => {
+                self.block();
+                // `no_grad { .. }`
+                if name == first && is_bare_word(self.text_at(first)) {
+                    self.tree.renamed.push(name as u32);
+                }
+            }
             _ if name == first => self.tree.values.push(name as u32),
             _ => {}
         }

@@ -35,6 +35,8 @@ pub struct Repl {
     /// Of the standard output.
     colour: Colour,
     failed: bool,
+    /// What an entry left with, by `exit`.
+    left_with: Option<u8>,
 }
 
 /// Whether the conversation goes on.
@@ -63,6 +65,7 @@ pub fn repl(settings: Settings) -> u8 {
         entries: Vec::new(),
         colour: Colour::of_stdout(),
         failed: false,
+        left_with: None,
     };
     if std::io::stdin().is_terminal() { repl.converse() } else { repl.read_all() }
 }
@@ -84,7 +87,7 @@ impl Repl {
             match read {
                 line::Read::Entry(text) => {
                     if self.take(&text) == Go::Leave {
-                        return 0;
+                        return self.left_with.unwrap_or(0);
                     }
                 }
                 line::Read::Dropped => {}
@@ -117,7 +120,7 @@ impl Repl {
             }
             let go = self.take(&std::mem::take(&mut text));
             if count == 0 || go == Go::Leave {
-                return if self.failed { FAILED } else { 0 };
+                return self.left_with.unwrap_or(if self.failed { FAILED } else { 0 });
             }
         }
     }
@@ -140,10 +143,7 @@ impl Repl {
         self.interrupts.begin();
         let go = match text.strip_prefix(':') {
             Some(command) => commands::run(self, command),
-            None => {
-                self.evaluate(text);
-                Go::On
-            }
+            None => self.evaluate(text),
         };
         let late = self.session.borrow().late_errors();
         for error in late {
@@ -154,20 +154,24 @@ impl Repl {
         if stopped && !std::io::stdin().is_terminal() { Go::Leave } else { go }
     }
 
-    /// Runs an entry and shows its value.
-    fn evaluate(&mut self, text: &str) {
+    /// Runs an entry and shows its value; one that calls `exit` leaves.
+    fn evaluate(&mut self, text: &str) -> Go {
         let number = self.take_number();
         let session = self.session.clone();
         let colour = self.colour;
         let work = || -> Result<(), Error> {
             let mut session = session.borrow_mut();
             let value = session.enter(number, text)?;
-            answer::show(&session, &value, colour)
+            if session.left_with().is_some() { Ok(()) } else { answer::show(&session, &value, colour) }
         };
         match guarded(work) {
-            Ok(()) => self.entries.push(text.to_string()),
+            Ok(()) => {
+                self.entries.push(text.to_string());
+                self.left_with = self.session.borrow().left_with();
+            }
             Err(failure) => self.fail(failure),
         }
+        if self.left_with.is_some() { Go::Leave } else { Go::On }
     }
 
     fn take_number(&mut self) -> u32 {

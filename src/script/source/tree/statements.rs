@@ -1,5 +1,6 @@
 //! Statements and what has blocks: `if`, loops, `switch`, `try`, functions.
 
+use crate::script::counted::is_counter;
 use super::{Definition, Expr, NodeKind, Reader, Run, Shape, is_assignment};
 use crate::script::source::hooks::is_free_word;
 use crate::script::source::lex::Kind;
@@ -170,14 +171,19 @@ impl Reader<'_> {
                 }
             }
             "for" => {
+                let mut counts = false;
                 if self.peek() == "(" {
+                    counts = self.text_at(self.at + 2) == "," && !is_counter(self.text_at(self.at + 3));
                     self.declare_all();
                 } else {
                     self.declare();
                     self.at += self.is_name() as usize;
                 }
-                if self.eat("in") {
-                    self.head_expression();
+                if self.eat("in")
+                    && let Some(values) = self.head_expression()
+                    && counts
+                {
+                    self.tree.counted.push(values.run);
                 }
                 if let Some(body) = self.block().filter(|body| body.last == body.first + 1) {
                     self.tree.idle_loops.push(body);

@@ -102,8 +102,8 @@ fn bytes(count: usize) -> String {
     crate::sched::memory::bytes_text(count)
 }
 
-pub fn devices(_: &mut Repl, _: &str) -> Go {
-    say(&machine::report());
+pub fn devices(repl: &mut Repl, _: &str) -> Go {
+    say(&machine::report(&repl.settings));
     Go::On
 }
 

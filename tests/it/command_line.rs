@@ -1,0 +1,136 @@
+//! The program as others start it: exit statuses, scripts from the standard input, flags that do not fit together.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// What the program prints, what it complains of, and its exit status.
+fn tscript(words: &[&str], input: &str) -> (String, String, i32) {
+    let mut command = Command::new(super::scripts::program());
+    command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    for name in ["TSCRIPT_SIMULATE_GPUS", "CUDA_VISIBLE_DEVICES", "TSCRIPT_LAUNCH_BLOCKING", "CUDA_LAUNCH_BLOCKING"] {
+        command.env_remove(name);
+    }
+    let mut child = command.spawn().expect("it starts");
+    // It may end without reading.
+    let _ = child.stdin.take().expect("piped").write_all(input.as_bytes());
+    let out = child.wait_with_output().expect("it ends");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    (text(out.stdout), text(out.stderr), out.status.code().unwrap_or(-1))
+}
+
+/// Output and status of a script from the standard input.
+fn run(script: &str) -> (String, i32) {
+    let (out, _, status) = tscript(&["run", "-"], script);
+    (out, status)
+}
+
+#[test]
+fn a_script_chooses_its_exit_status() {
+    let of = |script: &str| run(script).1;
+    assert_eq!(of("exit(7);"), 7);
+    assert_eq!(of("exit(0);"), 0);
+    assert_eq!(of("exit(255);"), 255);
+    assert_eq!(of("exit();"), 0);
+    assert_eq!(of("7"), 0);
+    assert_eq!(of("fn f() { exit(3); } [1].map(|x| f());"), 3);
+    for wrong in ["exit(256);", "exit(-1);", "exit(\"no\");", "exit(1.0);"] {
+        assert_eq!(of(wrong), 1, "{wrong}");
+    }
+    assert_eq!(run("print(1); exit(4); print(2);"), ("1\n".into(), 4));
+    // It is no error that could be caught, also not out of a function that calls a closure.
+    assert_eq!(run("try { [1].map(|x| exit(5)); } catch (e) { print(\"caught\"); }"), (String::new(), 5));
+    // What was queued before is told all the same.
+    assert_eq!(of("arange(3)[tensor([7])]; exit(0);"), 1);
+}
+
+#[test]
+fn an_exit_ends_the_repl_and_fails_a_test() {
+    assert_eq!(tscript(&[], "1 + 1\nexit(3)\nprint(5)\n"), ("2\n".into(), String::new(), 3));
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a_test.rhai");
+    std::fs::write(&path, "fn test_a() { exit(0); }").expect("it can be written");
+    let (out, complaint, status) = tscript(&["test", path.to_str().expect("a name")], "");
+    assert!(out.contains("0 passed, 1 failed") && complaint.contains("`exit(0)` ended it"), "{out}{complaint}");
+    assert_eq!(status, 1);
+}
+
+#[test]
+fn a_script_may_come_from_the_standard_input() {
+    assert_eq!(run("print(1 + 1);"), ("2\n".into(), 0));
+    let (_, complaint, status) = tscript(&["run", "-"], "print(1);\nx + 1;");
+    assert!(complaint.contains("─[ stdin:2:1 ]"), "{complaint}");
+    assert_eq!(status, 1);
+    let (_, complaint, status) = tscript(&["check", "-"], "zeors([2]);");
+    assert!(complaint.contains("did you mean `zeros`?"), "{complaint}");
+    assert_eq!(status, 1);
+}
+
+#[test]
+fn words_that_a_script_does_not_ask_for_are_wrong_usage() {
+    let script = "print(arg(\"lr\", 0.1), flag(\"fast\"));";
+    let with = |words: &[&str]| {
+        let mut all = vec!["run", "-", "--"];
+        all.extend(words);
+        let (out, complaint, status) = tscript(&all, script);
+        (format!("{out}{complaint}"), status)
+    };
+    assert_eq!(with(&["--lr", "2", "--fast"]), ("2.0 true\n".into(), 0));
+    let (text, status) = with(&["--lrr", "2"]);
+    assert_eq!(
+        (text.as_str(), status),
+        ("error: the script asks for no argument `--lrr`\n  help: did you mean `--lr`?\n", 2)
+    );
+    assert_eq!(with(&["--fast=1"]).1, 2);
+    assert_eq!(tscript(&["run", "-", "--", "--lr", "3"], "print(args);").0, "[\"--lr\", \"3\"]\n");
+}
+
+#[test]
+fn flags_of_simulated_gpus_want_some() {
+    let wrong = |flags: &[&str]| {
+        let mut words = vec!["run", "-"];
+        words.extend(flags);
+        let (_, complaint, status) = tscript(&words, "print(1);");
+        assert_eq!(status, 2, "{complaint}");
+        complaint
+    };
+    assert!(wrong(&["--simulate-seed", "1"]).contains("`--simulate-seed` is for simulated GPUs"));
+    assert!(wrong(&["--simulate-memory", "1GiB"]).contains("`--simulate-memory` is for"));
+    assert!(wrong(&["--simulate-fault", "lost:1@cuda:0"]).contains("`--simulate-fault` is for"));
+    let beyond = wrong(&["--simulate-gpus", "2", "--simulate-fault", "lost:1@cuda:2"]);
+    assert!(beyond.contains("names cuda:2, and there are 2 simulated GPUs"), "{beyond}");
+    let (out, _, status) = tscript(&["devices", "--simulate-gpus", "2", "--simulate-memory", "1GiB"], "");
+    assert!(out.ends_with("simulated, in place of all GPUs\n  cuda:0   1.0 GiB\n  cuda:1   1.0 GiB\n"), "{out}");
+    assert_eq!(status, 0);
+    // Each flag has its line.
+    let (help, ..) = tscript(&["help", "run"], "");
+    for flag in ["device", "seed", "blocking", "check", "races", "profile"] {
+        assert!(help.contains(&format!("--{flag}")), "{flag}");
+    }
+    for flag in ["gpus", "memory", "seed", "fault"] {
+        assert!(help.contains(&format!("--simulate-{flag}")), "{flag}");
+    }
+}
+
+/// `--device` says what `set_default_device` says: a CUDA device becomes the current one too.
+#[test]
+fn a_device_of_the_command_line_is_the_current_one() {
+    let script = "print(current_device(), cuda::current_device(), zeros([1]).cuda().device);";
+    let (out, ..) = tscript(&["run", "-", "--simulate-gpus", "2", "--device", "cuda:1"], script);
+    assert_eq!(out, "cuda:1 1 cuda:1\n");
+    let (out, ..) = tscript(&["run", "-", "--simulate-gpus", "2", "--device", "cpu"], script);
+    assert_eq!(out, "cpu 0 cuda:0\n");
+}
+
+/// At run too, once for each loop, and only where the values are pairs.
+#[test]
+fn a_loop_that_counts_where_pairs_are_meant_is_told() {
+    let script = "let pairs = [[1, 2], [3, 4]];\nfor n in 0..2 { for (a, b) in pairs.filter(|p| true) { print(b); } }\n\
+                  for (row, i) in pairs { }\nfor (a, b) in [1, 2] { }\nfor (k, v) in #{x: 1} { }\n\
+                  import \"data\" as data;\nfor (x, y) in data::loader(zeros([4, 2]), 2) { }";
+    let (out, complaint, status) = tscript(&["run", "-"], script);
+    assert_eq!((out.as_str(), status), ("0\n1\n0\n1\n", 0));
+    let places: Vec<&str> = complaint.lines().filter(|line| line.contains("─[ stdin:")).map(str::trim).collect();
+    assert_eq!(places, ["╭─[ stdin:2:31 ]", "╭─[ stdin:5:15 ]", "╭─[ stdin:7:15 ]"], "{complaint}");
+    assert!(complaint.contains("warning[E0112]: `b` counts"), "{complaint}");
+    assert!(complaint.contains("let a = pair[0]; let b = pair[1];"), "{complaint}");
+}
