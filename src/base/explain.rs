@@ -149,7 +149,7 @@ const SOURCE_TOO_LARGE: &str = r##"A source has too many bytes, too many lines, 
 16 bits for the line and 16 for the column, over all sources of a session.
 
 ```rhai
-let table = "[0" + ", 1".repeated(30000) + "]";
+let table = "[0" + ", 1" * 30000 + "]";
 eval(table);
 ```
 
@@ -915,7 +915,7 @@ const LIMIT_MEMORY: &str = r##"The program that runs the script limits the bytes
 script's own values (strings, arrays, maps), and the request goes beyond.
 
 ```rhai
-// in a host program with `Session::builder().device_memory_limit(1 << 20)`
+// in a host program with `Session::builder().memory_limit(1 << 20)`
 let x = zeros([1000000000]);
 ```
 

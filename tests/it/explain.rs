@@ -16,7 +16,7 @@ fn settings(code: &str, builder: Builder) -> Builder {
         "E0408" => builder.simulate_fault(fault("lost:2@cuda:1")),
         "E0410" => builder.simulate_fault(fault("launch:1@cuda:0")),
         "E0801" => builder.operation_limit(1000),
-        "E0804" => builder.device_memory_limit(1 << 20),
+        "E0804" => builder.memory_limit(1 << 20),
         "E0807" => builder.string_limit(1 << 16),
         "E0808" => builder.time_limit(Duration::from_millis(50)),
         _ => builder,
