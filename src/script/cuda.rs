@@ -48,12 +48,35 @@ fn device_of(host: &Host, value: Option<&&mut Dynamic>) -> Result<DeviceId> {
         Some(value) if value.is_map() => convert::device_keyword(value)?,
         value => value.map(|value| value.flatten_clone()).filter(|value| !value.is_unit()),
     };
+    device_or_current(host, named)
+}
+
+fn device_or_current(host: &Host, named: Option<Dynamic>) -> Result<DeviceId> {
     let Some(named) = named else { return host.rt.current_cuda() };
     match convert::device(host, &named)? {
         DeviceId::Cpu => Err(Diag::error(code::UNKNOWN_DEVICE, "a CUDA device is wanted, not \"cpu\"")
             .help("for example 0 or \"cuda:0\"")),
         device => Ok(device),
     }
+}
+
+/// Arguments in the order of their names, or by name in a map at the end; `()` is none.
+fn in_order<const N: usize>(values: &[&mut Dynamic], names: [&str; N]) -> Result<[Option<Dynamic>; N]> {
+    let mut found = [const { None }; N];
+    for (at, value) in values.iter().enumerate() {
+        let keywords = value.read_lock::<Map>().filter(|_| at + 1 == values.len()).map(|map| map.clone());
+        let Some(keywords) = keywords else {
+            found[at] = Some((**value).clone()).filter(|value| !value.is_unit());
+            continue;
+        };
+        for (name, value) in keywords {
+            match names.iter().position(|known| *known == name) {
+                Some(place) => found[place] = Some(value).filter(|value| !value.is_unit()),
+                None => return Err(convert::unknown_keyword(&name, &names)),
+            }
+        }
+    }
+    Ok(found)
 }
 
 fn index_of(device: DeviceId) -> i64 {
@@ -114,8 +137,9 @@ fn devices(module: &mut Natives, host: &Arc<Host>) {
         map.insert("is_simulated".into(), Dynamic::from_bool(facts.is_simulated));
         Ok(Dynamic::from(map))
     });
-    function(module, host, "can_device_access_peer", 2..=2, |host, values| {
-        let (a, b) = (device_of(host, values.first())?, device_of(host, values.get(1))?);
+    function(module, host, "can_device_access_peer", 1..=2, |host, values| {
+        let [a, b] = in_order(values, ["device", "peer_device"])?;
+        let (a, b) = (device_or_current(host, a)?, device_or_current(host, b)?);
         Ok(Dynamic::from_bool(host.rt.can_access_peer(a, b)?))
     });
 }
@@ -223,10 +247,16 @@ fn memory(module: &mut Natives, host: &Arc<Host>) {
         host.rt.with_memory(device, |memory| Dynamic::from_float(memory.cache().memory_fraction()))
     });
     function(module, host, "get_allocator_backend", 0..=0, |_, _| Ok("native".into()));
-    function(module, host, "memory_summary", 0..=1, |host, values| {
-        let device = device_of(host, values.first())?;
+    function(module, host, "memory_summary", 0..=2, |host, values| {
+        let [device, brief] = in_order(values, ["device", "abbreviated"])?;
+        let device = device_or_current(host, device)?;
+        let Ok(brief) = brief.map_or(Ok(false), |brief| brief.as_bool()) else {
+            crate::fail!(ARGUMENT_TYPE, "`abbreviated` is true or false");
+        };
         let text = host.rt.with_memory(device, |memory| memory.cache().summary(&device.to_string()))?;
-        Ok(text.into())
+        // In short, without the parts of each number.
+        let lines = text.lines().filter(|line| !brief || !line.contains(" pool "));
+        Ok(lines.map(|line| format!("{line}\n")).collect::<String>().into())
     });
     function(module, host, "memory_snapshot", 0..=1, |host, values| {
         let named: Vec<DeviceId> = match values.first() {
@@ -245,12 +275,14 @@ fn memory(module: &mut Natives, host: &Arc<Host>) {
         Ok(Dynamic::from(vec![Dynamic::from_int(free as i64), Dynamic::from_int(total as i64)] as Array))
     });
     function(module, host, "set_per_process_memory_fraction", 1..=2, |host, values| {
-        let fraction = match values[0].as_float().ok().or(values[0].as_int().ok().map(|n| n as f64)) {
+        let [fraction, device] = in_order(values, ["fraction", "device"])?;
+        let fraction = fraction.unwrap_or(Dynamic::UNIT);
+        let fraction = match fraction.as_float().ok().or(fraction.as_int().ok().map(|n| n as f64)) {
             Some(fraction) if (0.0..=1.0).contains(&fraction) => fraction,
             Some(fraction) => crate::fail!(VALUE, "a fraction is from 0 to 1, not {fraction}"),
-            None => crate::fail!(ARGUMENT_TYPE, "a fraction is a number, not {}", convert::type_name(values[0])),
+            None => crate::fail!(ARGUMENT_TYPE, "a fraction is a number, not {}", convert::type_name(&fraction)),
         };
-        let device = device_of(host, values.get(1))?;
+        let device = device_or_current(host, device)?;
         host.rt.with_memory(device, |memory| memory.cache().set_memory_fraction(Some(fraction)))?;
         Ok(Dynamic::UNIT)
     });

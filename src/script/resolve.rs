@@ -4,15 +4,17 @@
 //!
 //! Lenient where a text alone cannot tell: it may miss a mistake, and tells none that is not one.
 
+use super::convert;
 use super::counted::{self, Counted};
 use super::error::{self, Context, Error};
 use super::literal;
+use super::manual;
 use super::modules::{Resolver, STD};
 use super::session::Session;
 use super::source::lex::{Kind, Token, lex, script_start};
 use super::source::pass;
 use super::source::scope::definitions;
-use super::source::tree::{self, CallForm, CallSite, Tree};
+use super::source::tree::{self, CallForm, CallSite, NodeKind, Run, Tree};
 use super::source::{Source, SourceKind};
 use crate::base::code;
 use crate::base::diag::{Diag, Focus};
@@ -41,6 +43,7 @@ impl Session {
         names.imports();
         names.variables();
         names.calls();
+        names.keywords();
         names.loops();
         let mut found = std::mem::take(&mut names.found);
         found.sort_by_key(|(at, _)| *at);
@@ -241,15 +244,58 @@ impl<'a> Names<'a> {
             text.match_indices(name)
                 .any(|(at, _)| !text[..at].ends_with(inside) && text[at + name.len()..].starts_with(['(', ':']))
         };
-        let elsewhere = (0..self.tokens.len()).any(|other| {
-            let is_key = self.word(other + 1) == ":" || self.word(other + 1) == "=";
-            self.word(other).trim_matches('"') == name && (is_key || self.word(other).starts_with('"'))
-        });
         let own = self.tree.definitions.iter().any(|found| self.word(found.name as usize) == name);
         let library = || STD.iter().flat_map(|(_, files)| files.iter()).any(|(_, text)| is_made(text));
-        if !(self.is_open || own || elsewhere || library()) {
+        if !(self.is_open || own || self.is_key(name) || library()) {
             self.tell(at, |at| EvalAltResult::ErrorFunctionNotFound(format!("{name} (?)"), at));
         }
+    }
+
+    /// Keywords of operations, where they stand in the text.
+    fn keywords(&mut self) {
+        for node in self.tree.nodes.iter().filter(|node| node.kind == NodeKind::Call) {
+            let name = self.word(node.focus as usize);
+            let Some(&Run { first, last }) = node.args.last() else { continue };
+            let (open, is_map) = (first as usize, self.tokens[first as usize].partner == last);
+            let own = self.tree.definitions.iter().any(|found| self.word(found.name as usize) == name);
+            let is_row = manual::native(name).is_none() && !manual::keywords(name).is_empty();
+            let before = (node.focus as usize).checked_sub(1).map_or("", |at| self.word(at));
+            if self.word(open) != "#{" || !is_map || !is_row || own || before == "::" || self.is_key(name) {
+                continue;
+            }
+            for key in self.keys(open) {
+                let known = matches!(key, "pin_memory" | "async") || manual::keyword_kind(name, key).is_some();
+                if !known {
+                    let names = manual::keywords(name);
+                    let mut diag = convert::unknown_keyword(key, &names.iter().map(String::as_str).collect::<Vec<_>>());
+                    diag.message = format!("`{name}`: {}", diag.message);
+                    for label in &mut diag.labels {
+                        label.origin = self.origin(node.focus as usize);
+                    }
+                    self.found.push((open, diag));
+                }
+            }
+        }
+    }
+
+    /// The keys of a map in the text.
+    fn keys(&self, open: usize) -> Vec<&'a str> {
+        let (mut keys, mut at) = (Vec::new(), open + 1);
+        while at < self.tokens[open].partner as usize {
+            if self.word(at + 1) == ":" && matches!(self.word(at - 1), "#{" | ",") {
+                keys.push(self.word(at).trim_matches('"'));
+            }
+            at = (self.tokens[at].partner as usize).max(at) + 1;
+        }
+        keys
+    }
+
+    /// Whether a name is that of an entry that the text gives a map.
+    fn is_key(&self, name: &str) -> bool {
+        (0..self.tokens.len()).any(|other| {
+            let is_key = self.word(other + 1) == ":" || self.word(other + 1) == "=";
+            self.word(other).trim_matches('"') == name && (is_key || self.word(other).starts_with('"'))
+        })
     }
 
     fn qualified(&mut self, at: usize, name: &'a str) {

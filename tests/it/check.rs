@@ -46,6 +46,8 @@ fn names_that_stand_for_nothing_are_told() {
         ("import \"nn\" as nn;\nnn::linaer(2, 3);", vec!["E0103 2"]),
         ("import \"own\" as own;\nown::unknown();", vec!["E0103 2"]),
         ("cuda::is_avialable();", vec!["E0103 1"]),
+        ("zeros([2], #{dvice: \"cpu\"});", vec!["E0203 1"]),
+        ("let x = zeros([2]);\nx.sum(#{dim: 0, keepdims: true});", vec!["E0203 2"]),
         ("a; b; c;", vec!["E0102 1", "E0102", "E0102"]),
         ("let y = (2;\nzeors([2]);", vec!["E0101 1"]),
     ] {
@@ -65,6 +67,7 @@ fn what_stands_for_something_is_not_told() {
         "print(args, INF, f32, arg(\"lr\", 1)); const K = 2; fn f() { global::K } f();",
         "with_device(\"cpu\") { let a = 1; print(a); } no_grad() { print(cuda::is_available()); }",
         "let a = [1, 2]; let b = a.map(|x| x * 2).filter(|x| x > 1); b.push(3); print(b.len(), Fn(\"f\").call(1)); fn f(x) { x }",
+        "zeros([2], #{device: \"cpu\", dtype: f32}).sum(#{dim: 0}).to(#{non_blocking: true, copy: true}); let m = #{sum: |o| o}; m.sum(#{x: 1});",
         "eval(\"let hidden = 1\"); print(hidden);",
         "let s = \"text\"; s.to_upper(); print(s.split(\" \"), type_of(s));",
     ] {
