@@ -60,6 +60,13 @@ struct Function {
     run: Range<usize>,
 }
 
+/// Where a variable is declared, where its block ends, and in which function.
+struct Declared {
+    at: usize,
+    end: usize,
+    owner: Option<usize>,
+}
+
 struct Names<'a> {
     session: &'a Session,
     source: &'a Source,
@@ -121,11 +128,11 @@ impl<'a> Names<'a> {
     fn ends(&self) -> Vec<usize> {
         let mut ends = vec![self.tokens.len(); self.tokens.len()];
         let mut open: Vec<usize> = Vec::new();
-        for at in 0..self.tokens.len() {
+        for (at, end) in ends.iter_mut().enumerate() {
             while open.last().is_some_and(|&end| end <= at) {
                 open.pop();
             }
-            ends[at] = open.last().copied().unwrap_or(self.tokens.len());
+            *end = open.last().copied().unwrap_or(self.tokens.len());
             if self.word(at) == "{" {
                 open.push(self.tokens[at].partner as usize);
             }
@@ -138,10 +145,14 @@ impl<'a> Names<'a> {
             return;
         }
         let ends = self.ends();
-        let mut declared: HashMap<&str, Vec<(usize, usize, Option<usize>)>> = HashMap::new();
+        let mut declared: HashMap<&str, Vec<Declared>> = HashMap::new();
         for &name in &self.tree.declared {
             let name = name as usize;
-            declared.entry(self.word(name)).or_default().push((name, ends[name], self.owner(name)));
+            declared.entry(self.word(name)).or_default().push(Declared {
+                at: name,
+                end: ends[name],
+                owner: self.owner(name),
+            });
         }
         let functions: HashSet<&str> =
             self.tree.definitions.iter().map(|found| self.word(found.name as usize)).collect();
@@ -160,11 +171,11 @@ impl<'a> Names<'a> {
             }
             let owner = self.owner(value);
             let places = declared.get(name).map_or(&[][..], Vec::as_slice);
-            let seen = places.iter().any(|&(at, end, of)| at < value && value < end && of == owner);
+            let seen = places.iter().any(|place| place.at < value && value < place.end && place.owner == owner);
             if seen || !told.insert((name, owner)) {
                 continue;
             }
-            if places.iter().any(|&(.., of)| of.is_none()) && owner.is_some() {
+            if places.iter().any(|place| place.owner.is_none()) && owner.is_some() {
                 let text = format!("there is no variable `{name}`");
                 let diag = Diag::error(code::UNKNOWN_VARIABLE, text)
                     .label(self.origin(value), Focus::Call, "not found")
