@@ -50,6 +50,10 @@ pub struct Watch {
     pub stop: Arc<Stop>,
     pub stack: Stack,
     steps: AtomicU64,
+    /// Whether a step must look at more than the ordinary three things.
+    counts: bool,
+    /// Bytes that the program may have through `Heap`.
+    most_taken: usize,
     /// Uses of variables, and at which of them the next look is due.
     uses: AtomicU64,
     next_look: AtomicU64,
@@ -77,6 +81,8 @@ impl Watch {
         let levels = (stack.usable() / 2 / FRAME).max(1);
         let width = limits.heap.unwrap_or(64 << 20) / ELEMENT / levels;
         Watch {
+            counts: limits.operations != 0 || limits.time.is_some() || limits.heap.is_some(),
+            most_taken: limits.program.unwrap_or(usize::MAX),
             most_visits: NESTING * width.max(16),
             limits,
             stop,
@@ -108,6 +114,14 @@ impl Watch {
     /// One step; a value ends the script.
     #[inline]
     pub fn step(&self) -> Option<Dynamic> {
+        // Every part of an expression is a step: what they have in common is a few comparisons.
+        let over = heap::taken_bytes() > self.most_taken;
+        if self.counts || over || self.stop.is_asked() || self.stack.is_spent() { self.step_with_care() } else { None }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn step_with_care(&self) -> Option<Dynamic> {
         if self.stack.is_spent() {
             return Some(stack::spent());
         }
