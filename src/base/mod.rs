@@ -8,6 +8,7 @@ pub mod dtype;
 pub mod explain;
 pub mod layout;
 pub mod limits;
+pub mod number_hash;
 pub mod print;
 pub mod rng;
 pub mod size_text;

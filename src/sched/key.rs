@@ -4,7 +4,7 @@
 //! scalars, kernels' attributes, random offsets, addresses; those are looked up in the nodes at each run.
 
 use super::node::{Input, Node, Work};
-use crate::op::tensor::View;
+use crate::op::tensor::{Buffer, View};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::atomic::Ordering;
@@ -50,39 +50,39 @@ impl Key {
     }
 }
 
-/// The key of a window. `offsets` is working space.
-pub fn of(nodes: &[Node], offsets: &mut Vec<usize>) -> Key {
+/// A buffer of the window: where in it the first view of it begins.
+struct Met<'a> {
+    offset: usize,
+    buffer: &'a Buffer,
+}
+
+/// The key of a window.
+pub fn of(nodes: &[Node]) -> Key {
     let mut key = Key(0x243F_6A88_85A3_08D3, nodes.len() as u64);
-    offsets.clear();
+    // An operation makes one buffer, and mostly reads what others made.
+    let mut met = Vec::with_capacity(nodes.len() + 8);
     for node in nodes {
         push_work(&mut key, &node.work, node.guarded);
         for input in &node.inputs {
             match input {
-                Input::View(view) => push_view(&mut key, offsets, view),
+                Input::View(view) => push_view(&mut key, &mut met, view),
                 Input::Scalar(_) => key.push(1),
                 Input::Position => key.push(2),
                 Input::Random(drawn) => key.push(3 + drawn.draw as u64),
             }
         }
         for view in &node.outputs {
-            push_view(&mut key, offsets, view);
+            push_view(&mut key, &mut met, view);
         }
     }
     // Who can see the buffers, in the order in which they were met.
-    let (mut live, mut count) = (0u64, 0);
-    for view in nodes.iter().flat_map(|node| node.reads().chain(&node.outputs)) {
-        let buffer = &*view.buffer;
-        if buffer.mark.load(Ordering::Relaxed) == 0 {
-            continue;
-        }
-        buffer.mark.store(0, Ordering::Relaxed);
-        live = live << 1 | buffer.is_live() as u64;
-        count += 1;
-        if count % 64 == 0 {
-            key.push(live);
-        }
+    for some in met.chunks(64) {
+        let live = some.iter().fold(0, |live, met| {
+            met.buffer.mark.store(0, Ordering::Relaxed);
+            live << 1 | met.buffer.is_live() as u64
+        });
+        key.push(live);
     }
-    key.push(live);
     key
 }
 
@@ -107,23 +107,26 @@ fn push_work(key: &mut Key, work: &Work, guarded: bool) {
     }
 }
 
-fn push_view(key: &mut Key, offsets: &mut Vec<usize>, view: &View) {
+#[inline]
+fn push_view<'a>(key: &mut Key, met: &mut Vec<Met<'a>>, view: &'a View) {
     let buffer = &*view.buffer;
-    let mark = match buffer.mark.load(Ordering::Relaxed) {
-        0 => {
-            offsets.push(view.layout.offset);
-            buffer.mark.store(offsets.len() as u32, Ordering::Relaxed);
-            offsets.len()
-        }
-        mark => mark as usize,
-    };
-    // Where in the buffer only counts between views of the same window.
-    let offset = view.layout.offset.wrapping_sub(offsets[mark - 1]) as u64;
-    key.push((mark as u64) << 32 | (view.dtype as u64) << 8 | view.layout.ndim() as u64 | ((offset != 0) as u64) << 31);
+    let layout = &view.layout;
+    let mut mark = buffer.mark.load(Ordering::Relaxed) as usize;
+    let mut offset = 0;
+    if mark == 0 {
+        met.push(Met { offset: layout.offset, buffer });
+        mark = met.len();
+        buffer.mark.store(mark as u32, Ordering::Relaxed);
+    } else {
+        // Where in the buffer only counts between views of the same window.
+        offset = layout.offset.wrapping_sub(met[mark - 1].offset) as u64;
+    }
+    let (shape, strides): (&[usize], &[isize]) = (&layout.shape, &layout.strides);
+    key.push((mark as u64) << 32 | (view.dtype as u64) << 8 | shape.len() as u64 | ((offset != 0) as u64) << 31);
     if offset != 0 {
         key.push(offset);
     }
-    for (&size, &stride) in view.layout.shape.iter().zip(&view.layout.strides) {
+    for (&size, &stride) in shape.iter().zip(strides) {
         key.push((size as u64).rotate_left(32) ^ stride as u64);
     }
 }

@@ -5,13 +5,13 @@ use super::each::Lines;
 use super::fuse;
 use super::node::{Node, Work};
 use crate::base::layout::{Shape, Strides};
+use crate::base::number_hash::ByNumber;
 use crate::device::cuda::replay::Replay;
 use crate::kernel::abi::RawView;
 use crate::kernel::cuda::fused;
 use crate::kernel::program::{Class, Program};
 use crate::op::tensor::{Buffer, View};
 use smallvec::SmallVec;
-use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Bound: how many steps back a node may move to join others; hazards are compared pairwise.
@@ -28,6 +28,13 @@ pub struct Plan {
     pub replays: Vec<(u32, Replay)>,
     /// For each step, once it ran on the host: a kernel's operands, of which only the addresses change from run to run.
     pub operands: Vec<Option<Operands>>,
+}
+
+impl Plan {
+    /// Every buffer of the window, once.
+    pub fn buffers<'a>(&'a self, nodes: &'a [Node]) -> impl Iterator<Item = &'a Arc<Buffer>> {
+        self.last_uses.iter().flatten().map(|&(node, operand)| &view_of(&nodes[node as usize], operand).buffer)
+    }
 }
 
 /// A kernel's operands as it sees them.
@@ -119,6 +126,7 @@ pub struct Group {
 /// Plans a window. `live` tells whether a buffer has handles outside of it.
 pub fn plan(nodes: &[Node], live: impl Fn(&Buffer) -> bool) -> Plan {
     let groups = group(nodes);
+    let last = last_groups(nodes, &groups);
     let steps = groups
         .iter()
         .enumerate()
@@ -134,19 +142,11 @@ pub fn plan(nodes: &[Node], live: impl Fn(&Buffer) -> bool) -> Plan {
                 };
             }
             // A result is stored when somebody outside the step can see it.
-            let stored = |buffer: &Arc<Buffer>| {
-                live(buffer)
-                    || groups[at + 1..].iter().any(|later| {
-                        later.nodes.iter().any(|&n| {
-                            nodes[n].reads().any(|view| Arc::ptr_eq(&view.buffer, buffer))
-                                || nodes[n].outputs.iter().any(|view| Arc::ptr_eq(&view.buffer, buffer))
-                        })
-                    })
-            };
+            let stored = |buffer: &Arc<Buffer>| live(buffer) || last.get(&Arc::as_ptr(buffer)) > Some(&at);
             Step::Fused(Box::new(fuse::build(nodes, g, &stored)))
         })
         .collect();
-    let last_uses = last_uses(nodes, &groups);
+    let last_uses = last_uses(nodes, &groups, last);
     let operands = groups.iter().map(|_| None).collect();
     Plan { steps, last_uses, replays: Vec::new(), operands }
 }
@@ -229,17 +229,33 @@ fn compatible(first: &Node, second: &Node) -> bool {
     }) && second.reads().all(|r| first.outputs.iter().all(|w| if reduces { apart(w, r) } else { exact(w, r) }))
 }
 
-/// For each group the operands whose buffer no later group touches.
-fn last_uses(nodes: &[Node], groups: &[Group]) -> Vec<SmallVec<[(u32, Operand); 4]>> {
-    let mut seen: HashSet<*const Buffer> = HashSet::new();
+/// For each buffer the last group that touches it.
+fn last_groups(nodes: &[Node], groups: &[Group]) -> ByNumber<*const Buffer, usize> {
+    let mut last = ByNumber::default();
+    for (at, group) in groups.iter().enumerate() {
+        for node in group.nodes.iter().map(|&n| &nodes[n]) {
+            last.extend(node.reads().chain(&node.outputs).map(|view| (Arc::as_ptr(&view.buffer), at)));
+        }
+    }
+    last
+}
+
+/// For each group the operands whose buffer no later group touches: each buffer of the window stands there once.
+fn last_uses(
+    nodes: &[Node],
+    groups: &[Group],
+    mut last: ByNumber<*const Buffer, usize>,
+) -> Vec<SmallVec<[(u32, Operand); 4]>> {
     let mut released: Vec<SmallVec<[(u32, Operand); 4]>> = groups.iter().map(|_| SmallVec::new()).collect();
-    for (at, group) in groups.iter().enumerate().rev() {
+    for (at, group) in groups.iter().enumerate() {
         for &n in &group.nodes {
             let inputs = nodes[n].inputs.iter().enumerate();
             let inputs = inputs.filter_map(|(i, input)| input.view().map(|view| (Operand::Input(i as u8), view)));
             let outputs = nodes[n].outputs.iter().enumerate().map(|(i, view)| (Operand::Output(i as u8), view));
             for (operand, view) in inputs.chain(outputs) {
-                if seen.insert(Arc::as_ptr(&view.buffer)) {
+                let buffer = Arc::as_ptr(&view.buffer);
+                if last.get(&buffer) == Some(&at) {
+                    last.remove(&buffer);
                     released[at].push((n as u32, operand));
                 }
             }

@@ -111,8 +111,6 @@ pub struct State {
     pub(super) reported: Reported,
     rng: Generator,
     plans: ByKey<Plan>,
-    /// Working space of `key::of`.
-    offsets: Vec<usize>,
 }
 
 /// Nodes of one stream that were recorded and not yet run.
@@ -194,7 +192,6 @@ impl Runtime {
                 reported: Reported::default(),
                 rng: Generator::new(options.seed),
                 plans: ByKey::default(),
-                offsets: Vec::new(),
             }),
             options,
             placement: Mutex::default(),
@@ -572,7 +569,7 @@ impl Runtime {
         self.flushes.fetch_add(1, Ordering::Relaxed);
         self.trace.window();
         let nodes = std::mem::take(&mut window.nodes);
-        let key = key::of(&nodes, &mut state.offsets);
+        let key = key::of(&nodes);
         let known = state.plans.remove(&key);
         let mut plan = known.unwrap_or_else(|| plan::plan(&nodes, |buffer| buffer.is_live()));
         if slot == HOST {
@@ -581,7 +578,7 @@ impl Runtime {
             if self.gpus_if_opened().is_none() || self.wait_for_copies(state, &nodes).is_ok() {
                 self.run_on_host(state, &nodes, &mut plan);
             }
-            end_pending(&nodes);
+            end_pending(&plan, &nodes);
             let mut nodes = nodes;
             nodes.clear();
             state.windows[slot as usize].nodes = nodes;
@@ -604,18 +601,15 @@ impl Runtime {
 }
 
 /// Nothing of this window is pending any more; memory that lost its last handle meanwhile goes back.
-pub(super) fn end_pending(nodes: &[Node]) {
-    for node in nodes {
-        for view in node.reads().chain(&node.outputs) {
-            let buffer = &view.buffer;
-            if !buffer.device.is_cuda() {
-                buffer.pending.store(0, Ordering::Release);
-                continue;
-            }
-            buffer.pending.store(0, Ordering::SeqCst);
-            if buffer.handles.load(Ordering::SeqCst) == 0 && buffer.has_memory() {
-                buffer.home.release(buffer);
-            }
+pub(super) fn end_pending(plan: &Plan, nodes: &[Node]) {
+    for buffer in plan.buffers(nodes) {
+        if !buffer.device.is_cuda() {
+            buffer.pending.store(0, Ordering::Release);
+            continue;
+        }
+        buffer.pending.store(0, Ordering::SeqCst);
+        if buffer.handles.load(Ordering::SeqCst) == 0 && buffer.has_memory() {
+            buffer.home.release(buffer);
         }
     }
 }

@@ -92,7 +92,7 @@ impl Runtime {
                 }
             }
         }
-        end_pending(&nodes);
+        end_pending(plan, &nodes);
         self.launch(state, slot, nodes, batch, simulator);
         // An interruption is noticed by the script at its next step.
         let _ = self.harvest_front(state);

@@ -80,7 +80,7 @@ impl Runtime {
             self.end_window(device, stream, &nodes[0], &mut launched);
             plan.replays.push((slot, device.end_window()));
         }
-        end_pending(&nodes);
+        end_pending(plan, &nodes);
         let sequence = set.lanes.end(slot);
         state.streams[slot as usize].submitted = sequence;
         let Launched { slots, known, skipped, .. } = launched;
