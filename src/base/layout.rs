@@ -108,15 +108,12 @@ impl Layout {
     /// Precondition: this layout's shape broadcasts to `to`.
     pub fn broadcast_to(&self, to: &[usize]) -> Layout {
         let missing = to.len() - self.ndim();
-        let strides = (0..to.len())
-            .map(|dim| {
-                if dim < missing || (self.shape[dim - missing] == 1 && to[dim] != 1) {
-                    0
-                } else {
-                    self.strides[dim - missing]
-                }
-            })
-            .collect();
+        let (shape, own): (&[usize], &[isize]) = (&self.shape, &self.strides);
+        let mut strides = Strides::new();
+        for (dim, &size) in to.iter().enumerate() {
+            let repeats = dim < missing || (shape[dim - missing] == 1 && size != 1);
+            strides.push(if repeats { 0 } else { own[dim - missing] });
+        }
         Layout { shape: Shape::from_slice(to), strides, offset: self.offset }
     }
 

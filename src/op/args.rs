@@ -178,15 +178,14 @@ impl Args {
 
     /// The same arguments without their tensors.
     pub fn without_tensors(&self) -> Args {
-        Args(
-            self.0
-                .iter()
-                .map(|arg| match arg {
-                    Arg::Tensor(_) | Arg::Tensors(_) | Arg::OptTensors(_) => Arg::Taken,
-                    other => other.clone(),
-                })
-                .collect(),
-        )
+        let mut rest = Args::default();
+        for arg in &self.0 {
+            rest.0.push(match arg {
+                Arg::Tensor(_) | Arg::Tensors(_) | Arg::OptTensors(_) => Arg::Taken,
+                other => other.clone(),
+            });
+        }
+        rest
     }
 }
 

@@ -79,7 +79,10 @@ pub fn map(promote: Promote, operands: &[Operand<'_>], default: DType) -> Result
     };
     let common = || result_type(operands, default);
     match promote {
-        Promote::Same => all(common(), common()),
+        Promote::Same => {
+            let dtype = common();
+            all(dtype, dtype)
+        }
         Promote::NoBool | Promote::Difference => {
             let dtype = common();
             let bools = operands.iter().any(|operand| match operand {
@@ -138,6 +141,13 @@ pub fn map(promote: Promote, operands: &[Operand<'_>], default: DType) -> Result
         }
         Promote::Copy => unreachable!("copies are planned by the engine"),
     }
+}
+
+/// The shape of all operands where they have the same one; numbers have none.
+pub fn same_shape<'a>(operands: &'a [Operand<'_>]) -> Option<&'a [usize]> {
+    let mut shapes = operands.iter().filter_map(Operand::view).map(|view| view.shape());
+    let first = shapes.next()?;
+    shapes.all(|shape| shape == first).then_some(first)
 }
 
 /// The shape that all operands broadcast to.

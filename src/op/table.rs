@@ -2,6 +2,7 @@
 
 use super::row::Op;
 use super::rows;
+use crate::base::number_hash::ByNumber;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
@@ -12,15 +13,17 @@ pub fn all() -> impl Iterator<Item = &'static Op> {
 
 /// What a script writes for the form of a row that changes its first operand: `add_`.
 pub fn inplace_name(op: &'static Op) -> &'static str {
-    static NAMES: OnceLock<HashMap<&'static str, &'static str>> = OnceLock::new();
+    static NAMES: OnceLock<ByNumber<usize, &'static str>> = OnceLock::new();
+    // Rows are statics: their addresses tell them apart, and cost less to look up than their names.
+    let number = |op: &'static Op| std::ptr::from_ref(op).addr();
     let names = NAMES.get_or_init(|| {
         // Bound: leaked once a row that has such a form, for the whole process.
         all()
             .filter(|op| op.inplace)
-            .map(|op| (op.name, &*Box::leak(format!("{}_", op.name).into_boxed_str())))
+            .map(|op| (number(op), &*Box::leak(format!("{}_", op.name).into_boxed_str())))
             .collect()
     });
-    names.get(op.name).copied().unwrap_or(op.name)
+    names.get(&number(op)).copied().unwrap_or(op.name)
 }
 
 /// The row that a script means by `name` (aliases included).

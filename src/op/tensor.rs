@@ -351,7 +351,7 @@ impl Clone for Meta {
 
 impl Meta {
     pub fn of(tensor: &Tensor) -> Meta {
-        tensor.view().meta()
+        tensor.0.view.lock().0.meta()
     }
 }
 

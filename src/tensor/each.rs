@@ -6,12 +6,12 @@ use crate::base::device_id::DeviceId;
 use crate::base::diag::Result;
 use crate::base::dtype::DType;
 use crate::base::layout::{Layout, Shape};
+use crate::base::number_hash::Numbers;
 use crate::op::formula::Formula;
 use crate::op::tensor::{Buffer, Tensor, View};
 use crate::sched::each::EachProgram;
 use crate::sched::node::{Input, Work};
 use smallvec::{SmallVec, smallvec};
-use std::collections::HashSet;
 use std::sync::Arc;
 
 /// What must be the same for members of one node.
@@ -44,8 +44,8 @@ struct Part {
     lines: bool,
     inputs: SmallVec<[Input; 3]>,
     outputs: SmallVec<[Arc<View>; 1]>,
-    read: HashSet<*const Buffer>,
-    written: HashSet<*const Buffer>,
+    read: Numbers<*const Buffer>,
+    written: Numbers<*const Buffer>,
 }
 
 fn record(
@@ -59,8 +59,8 @@ fn record(
         lines,
         inputs: SmallVec::with_capacity(members.len() * program.loads),
         outputs: SmallVec::with_capacity(members.len() * program.stores),
-        read: HashSet::new(),
-        written: HashSet::new(),
+        read: Numbers::default(),
+        written: Numbers::default(),
     };
     let end = |e: &mut Engine, part: Part| {
         let (each, scalars, lines) = (program.clone(), scalars.into(), part.lines);

@@ -149,7 +149,9 @@ impl Engine {
             let given = given.or_else(|| alike(&|given| given.dtype == dtype && given.numel == numel));
             given.or_else(|| alike(&|given| given.dtype == dtype)).map_or(tensor.0.made, |given| given.made)
         };
-        inputs.iter().map(made).collect()
+        let mut places = SmallVec::new();
+        inputs.iter().for_each(|tensor| places.push(made(tensor)));
+        places
     }
 
     /// The value of a `Map` row: into `dest`, or into a new tensor.
@@ -167,11 +169,19 @@ impl Engine {
         let operands = infer::operands(args, function.variants[0].args.len())?;
         let device = self.device_of(&operands)?;
         let plan = infer::map(*promote, &operands, self.rt.default_float())?;
-        let shape = infer::broadcast_all(operands.iter().filter_map(Operand::view).map(|view| view.shape()))?;
+        let wider;
+        let shape = match infer::same_shape(&operands) {
+            Some(shape) => shape,
+            None => {
+                let shapes = operands.iter().filter_map(Operand::view).map(|view| view.shape());
+                wider = infer::broadcast_all(shapes)?;
+                &wider
+            }
+        };
         let output = match dest {
             Some(dest) => {
-                if dest.shape() != shape.as_slice() {
-                    return Err(inplace_shape(dest.shape(), &shape));
+                if dest.shape() != shape {
+                    return Err(inplace_shape(dest.shape(), shape));
                 }
                 if !plan.result.can_cast(dest.dtype) {
                     fail!(
@@ -183,7 +193,7 @@ impl Engine {
                 }
                 dest
             }
-            None => self.fresh(&shape, plan.result, device)?,
+            None => self.fresh(shape, plan.result, device)?,
         };
         let divisor = divisor(function, plan.result, &operands)?;
         let made = if divisor.is_some() { made_by(&operands) } else { SmallVec::new() };
@@ -536,10 +546,14 @@ impl Engine {
         if outer.is_empty() {
             self.name = call.name;
         }
-        let recorded = self.record_fallible(work, inputs, outputs.clone(), made);
+        let mut written = SmallVec::new();
+        outputs.iter().for_each(|view| written.push(view.clone()));
+        let recorded = self.record_fallible(work, inputs, written, made);
         self.name = outer;
         recorded?;
-        Ok(outputs.into_iter().map(|view| self.tensor(view)).collect())
+        let mut results = Results::new();
+        outputs.into_iter().for_each(|view| results.push(self.tensor(view)));
+        Ok(results)
     }
 }
 

@@ -7,6 +7,7 @@ use crate::args;
 use crate::base::code;
 use crate::base::diag::{Diag, Focus, Result};
 use crate::base::dtype::Scalar;
+use crate::base::number_hash::ByNumber;
 use crate::op::args::Arg;
 use crate::op::emit::{Backward, Emit};
 use crate::op::row::{Grad, Source};
@@ -14,8 +15,7 @@ use crate::op::rows::{arith, view};
 use crate::op::tensor::{Edge, GradNode, Meta, SliceOf, Tensor};
 use crate::sched::stream::{HOST, StreamHandle};
 use smallvec::{SmallVec, smallvec};
-use std::collections::{BinaryHeap, HashMap};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 /// How to run backward.
@@ -53,25 +53,6 @@ type Grads = SmallVec<[Option<Tensor>; 1]>;
 /// Gradients on their way, with the places where they go.
 pub type Outgoing = SmallVec<[(Edge, Tensor); 2]>;
 
-/// Sequence numbers are as good as random ones, one after the other.
-#[derive(Default)]
-struct BySequence(u64);
-
-impl Hasher for BySequence {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.0 = self.0 << 8 | byte as u64);
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        // The table looks at the highest bits too.
-        self.0 = value.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    }
-}
-
 /// What has arrived at a node so far.
 struct Arrived {
     grads: Grads,
@@ -85,7 +66,7 @@ struct Walk<'a> {
     e: &'a mut Engine,
     mode: Mode,
     heap: BinaryHeap<Ready>,
-    arrived: HashMap<u64, Arrived, BuildHasherDefault<BySequence>>,
+    arrived: ByNumber<u64, Arrived>,
     /// Slots of the streams that work went to.
     used: SmallVec<[u32; 4]>,
     /// `grad(ys, xs)`: the edges that are asked for, and what arrived there.
@@ -140,7 +121,7 @@ impl<'a> Walk<'a> {
             e,
             mode,
             heap: BinaryHeap::new(),
-            arrived: HashMap::default(),
+            arrived: ByNumber::default(),
             used: SmallVec::new(),
             wanted: Vec::new(),
             accumulate,
@@ -390,7 +371,8 @@ impl<'a> Walk<'a> {
         if node.outputs.len() == 1 && grads[0].is_none() {
             return Ok(Outgoing::new());
         }
-        let needs: SmallVec<[bool; 8]> = node.edges.iter().map(Option::is_some).collect();
+        let mut needs: SmallVec<[bool; 8]> = SmallVec::new();
+        node.edges.iter().for_each(|edge| needs.push(edge.is_some()));
         let inputs = rule(
             self.e,
             &Backward {
@@ -461,7 +443,9 @@ impl<'a> Walk<'a> {
         let saved = if again { saved.clone() } else { guard.take().unwrap_or_default() };
         drop(guard);
         let connected = self.mode.create_graph;
-        Ok(saved.into_iter().map(|slot| slot.map(|saved| history::unpack(saved, node, connected))).collect())
+        let mut tensors = SmallVec::new();
+        saved.into_iter().for_each(|slot| tensors.push(slot.map(|saved| history::unpack(saved, node, connected))));
+        Ok(tensors)
     }
 
     /// A gradient of a part as a gradient of the whole.

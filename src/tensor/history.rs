@@ -8,7 +8,7 @@ use crate::base::span::Origin;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
 use crate::op::row::{Grad, Kind, Lower, Op, Save};
-use crate::op::tensor::{Edge, GradNode, Held, Meta, Saved, SavedEdge, SavedList, SliceOf, Tensor};
+use crate::op::tensor::{Edge, Edges, GradNode, Held, Meta, Saved, SavedEdge, SavedList, SliceOf, Tensor};
 use parking_lot::Mutex;
 use smallvec::{SmallVec, smallvec};
 use std::sync::atomic::Ordering;
@@ -96,12 +96,17 @@ fn wanted(e: &Engine, args: &Args) -> bool {
 }
 
 fn node(e: &mut Engine, op: &'static Op, args: &Args, slots: &Slots<'_>, outputs: SmallVec<[Meta; 1]>) -> GradNode {
-    let edges = slots.iter().map(|slot| slot.and_then(|tensor| edge_of(e, tensor))).collect();
     let stream = outputs.first().map_or(crate::sched::stream::HOST, |output| e.rt.slot_of(output.device));
+    // Not: `collect`, which asks for room element by element.
+    let (mut edges, mut inputs) = (Edges::new(), SmallVec::new());
+    for slot in slots {
+        edges.push(slot.and_then(|tensor| edge_of(e, tensor)));
+        inputs.push(slot.map(Meta::of));
+    }
     GradNode {
         op,
         stream,
-        inputs: slots.iter().map(|slot| slot.map(Meta::of)).collect(),
+        inputs,
         outputs,
         edges,
         args: args.without_tensors(),
@@ -185,7 +190,9 @@ pub fn track(e: &mut Engine, op: &'static Op, args: &Args, results: &[Tensor]) -
             *slot = results.get(*n).map(|result| saved(result, result.0.made, SavedEdge::Output(*n)));
         }
     }
-    let mut node = node(e, op, args, &slots, results.iter().map(Meta::of).collect());
+    let mut outputs = SmallVec::new();
+    results.iter().for_each(|result| outputs.push(Meta::of(result)));
+    let mut node = node(e, op, args, &slots, outputs);
     *node.saved.get_mut() = Some(operands);
     let node = Arc::new(node);
     for (n, result) in results.iter().enumerate().filter(|(_, result)| result.dtype().is_float()) {

@@ -12,11 +12,19 @@ pub(in super::super) struct Dim {
 
 /// Dims outermost first; `strides[dim * columns + column]` in bytes, one column per view and a last one for
 /// the row-major position (in elements).
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(in super::super) struct Space {
     pub dims: SmallVec<[Dim; 6]>,
     pub strides: SmallVec<[isize; 32]>,
     pub columns: usize,
+}
+
+impl Clone for Space {
+    /// Not: derived. A small vector's own `clone` goes element by element.
+    fn clone(&self) -> Space {
+        let (dims, strides) = (SmallVec::from_slice(&self.dims), SmallVec::from_slice(&self.strides));
+        Space { dims, strides, columns: self.columns }
+    }
 }
 
 impl Space {
