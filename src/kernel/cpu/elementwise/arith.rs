@@ -214,10 +214,20 @@ functions! {
         };
         int(a, b) = if a == 0 { b } else { (a > 0) as i64 };
     }
+    /// In masks: branches are no vectors.
     WHERE "where" "(a ? b : c)" {
-        (a: Bool, b: F32, c: F32) -> F32 = if a != 0 { b } else { c };
-        (a: Bool, b: F64, c: F64) -> F64 = if a != 0 { b } else { c };
-        (a: Bool, b: I64, c: I64) -> I64 = if a != 0 { b } else { c };
+        (a: Bool, b: F32, c: F32) -> F32 = {
+            let all = ((a != 0) as u32).wrapping_neg();
+            f32::from_bits(b.to_bits() & all | c.to_bits() & !all)
+        };
+        (a: Bool, b: F64, c: F64) -> F64 = {
+            let all = ((a != 0) as u64).wrapping_neg();
+            f64::from_bits(b.to_bits() & all | c.to_bits() & !all)
+        };
+        (a: Bool, b: I64, c: I64) -> I64 = {
+            let all = ((a != 0) as i64).wrapping_neg();
+            b & all | c & !all
+        };
         (a: Bool, b: Bool, c: Bool) -> Bool = if a != 0 { b } else { c };
     }
     /// `a + c (b - a)`, exact at both ends.
