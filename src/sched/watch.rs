@@ -32,10 +32,11 @@ fn history<'a>(touches: &'a mut Touches, buffer: &Buffer) -> &'a mut BufferClock
 fn access(clocks: &mut Clocks, key: &mut Key, lane: Lane, node: &Node, view: &View, kind: Kind) -> Option<Conflict> {
     // A tensor of another session is refused elsewhere.
     let touches = view.buffer.touches.open(key)?;
-    if view.covers() && clocks.touch(touches, lane, kind, node.origin, node.name) {
+    let is_whole = view.covers();
+    if is_whole && clocks.touch(touches, lane, kind, node.origin, node.name) {
         return None;
     }
-    clocks.access(history(touches, &view.buffer), lane, &describe(node, view, kind))
+    clocks.access_known(history(touches, &view.buffer), lane, &describe(node, view, kind), is_whole)
 }
 
 /// As `access`, but only asks.

@@ -165,6 +165,13 @@ impl BufferClock {
         if self.owner != Owner::Several {
             return false;
         }
+        // Mostly it is the last access, since a stream that reads once reads in a loop.
+        if let Some(known) = self.rest.last_mut()
+            && (known.kind, known.lane, known.is_settled) == (Kind::Read, lane.0, true)
+        {
+            (known.epoch, known.origin, known.op) = (epoch, access.origin, access.op);
+            return true;
+        }
         for at in (0..self.rest.len()).rev() {
             let known = &mut self.rest[at];
             match known.kind {
@@ -195,11 +202,27 @@ impl Clocks {
     /// Cost: 8 ns for a buffer that one stream alone touches as a whole, 33 ns for one that three streams read,
     /// 65 to 150 ns for parts of one written in a loop (EPYC Zen 5).
     pub fn access(&mut self, buffer: &mut BufferClock, lane: Lane, access: &Use) -> Option<Conflict> {
+        let is_whole = buffer.is_whole(access);
+        self.access_known(buffer, lane, access, is_whole)
+    }
+
+    /// As [`Clocks::access`], for whoever knows whether the access is to the whole buffer.
+    #[inline]
+    pub fn access_known(
+        &mut self,
+        buffer: &mut BufferClock,
+        lane: Lane,
+        access: &Use,
+        is_whole: bool,
+    ) -> Option<Conflict> {
         let epoch = self.tick(lane);
+        if is_whole && access.kind == Kind::Read && buffer.reads_again(lane, access, epoch) {
+            return None;
+        }
         if buffer.owner == Owner::Nobody {
             buffer.owner = Owner::One(lane.0);
         }
-        if buffer.owner == Owner::One(lane.0) && buffer.is_whole(access) {
+        if buffer.owner == Owner::One(lane.0) && is_whole {
             let mark = Some(Mark { epoch, origin: access.origin, op: access.op });
             match access.kind {
                 Kind::Read => buffer.read = mark,
@@ -210,14 +233,17 @@ impl Clocks {
             }
             return None;
         }
-        self.access_part(buffer, lane, access, epoch)
+        self.access_part(buffer, lane, access, epoch, is_whole)
     }
 
-    fn access_part(&mut self, buffer: &mut BufferClock, lane: Lane, access: &Use, epoch: u64) -> Option<Conflict> {
-        let is_whole = buffer.is_whole(access);
-        if is_whole && access.kind == Kind::Read && buffer.reads_again(lane, access, epoch) {
-            return None;
-        }
+    fn access_part(
+        &mut self,
+        buffer: &mut BufferClock,
+        lane: Lane,
+        access: &Use,
+        epoch: u64,
+        is_whole: bool,
+    ) -> Option<Conflict> {
         let region = if is_whole { Region::whole(buffer.bytes) } else { buffer.region(access) };
         if region.is_empty() {
             return None;
