@@ -102,6 +102,15 @@ impl Runtime {
         Ok(DeviceId::Cuda(self.placement.lock().current_cuda))
     }
 
+    /// The stream that work on `"cuda"` goes to now.
+    pub fn stream_now(&self) -> Result<Arc<StreamHandle>> {
+        if self.gpu_count() == 0 {
+            return Err(no_cuda(None, 0));
+        }
+        let now = self.placement.lock();
+        Ok(now.current[now.current_cuda as usize].clone())
+    }
+
     /// Sets what `"cuda"` means. Precondition: the device exists.
     pub fn set_current_cuda(&self, index: u16) {
         self.placement.lock().current_cuda = index;
@@ -138,7 +147,8 @@ impl Runtime {
         let at = self.gpu_index(stream.name.device)?;
         let mut now = self.placement.lock();
         let (default_device, current_cuda) = (now.default_device, now.current_cuda);
-        let streams = now.current.iter().cloned().collect();
+        let mut streams = SmallVec::new();
+        now.current.iter().for_each(|stream| streams.push(stream.clone()));
         now.current[at] = stream.clone();
         now.current_cuda = at as u16;
         Ok(Before { default_device, current_cuda, streams })

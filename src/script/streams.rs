@@ -7,8 +7,10 @@ use super::value::{DeviceValue, Tensor};
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
+use crate::sched::runtime::Runtime;
 use crate::sched::stream::{Event, StreamHandle};
-use rhai::{Dynamic, FuncRegistration, Map, NativeCallContext};
+use rhai::{Dynamic, FuncRegistration, Map, NativeCallContext, RhaiFunc};
+use std::any::TypeId;
 use std::sync::Arc;
 
 /// `stream()`.
@@ -44,6 +46,25 @@ pub fn typed<A, const N: usize, const X: bool, R: Clone + Send + Sync + 'static,
 {
     module.names.insert(name.trim_start_matches("get$").to_string());
     FuncRegistration::new(name).in_global_namespace().set_into_module(&mut module.module, function);
+}
+
+/// As `typed`, for what is called around every few operations: the values are looked at where they lie, and nothing is
+/// copied or asked for its type a second time.
+fn direct<const N: usize>(
+    module: &mut Natives,
+    host: &Arc<Host>,
+    name: &str,
+    types: [TypeId; N],
+    function: impl Fn(&Runtime, &[&mut Dynamic]) -> Result<()> + Send + Sync + 'static,
+) {
+    module.names.insert(name.to_string());
+    let host = host.clone();
+    let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+        let context = context.expect("registered with a context");
+        host.call(&context, |_| function(&host.rt, values).map(|()| Dynamic::UNIT))
+    };
+    let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure: true, is_volatile: true };
+    FuncRegistration::new(name).in_global_namespace().set_into_module_raw(&mut module.module, types, func);
 }
 
 type Raised<T> = std::result::Result<T, Box<rhai::EvalAltResult>>;
@@ -208,14 +229,21 @@ pub fn stream_of(value: &Dynamic) -> Result<Arc<StreamHandle>> {
     }
 }
 
+/// An event among the arguments.
+fn event_of(value: &Dynamic) -> Result<Arc<Event>> {
+    match value.read_lock::<EventValue>() {
+        Some(event) => Ok(event.0.clone()),
+        None => Err(Diag::error(code::ARGUMENT_TYPE, format!("an event is wanted, not {}", convert::type_name(value)))),
+    }
+}
+
 fn stream_methods(module: &mut Natives, host: &Arc<Host>) {
-    let h = host.clone();
-    typed(module, "wait_stream", move |context: NativeCallContext, s: StreamValue, t: StreamValue| -> Raised<()> {
-        h.call(&context, |_| h.rt.wait_stream(&s.0, &t.0))
+    let (stream, event) = (TypeId::of::<StreamValue>(), TypeId::of::<EventValue>());
+    direct(module, host, "wait_stream", [stream, stream], |rt, values| {
+        rt.wait_stream(&*stream_of(values[0])?, &*stream_of(values[1])?)
     });
-    let h = host.clone();
-    typed(module, "wait_event", move |context: NativeCallContext, s: StreamValue, e: EventValue| -> Raised<()> {
-        h.call(&context, |_| h.rt.wait_event(&s.0, &e.0))
+    direct(module, host, "wait_event", [stream, event], |rt, values| {
+        rt.wait_event(&*stream_of(values[0])?, &*event_of(values[1])?)
     });
     let h = host.clone();
     typed(module, "record_event", move |context: NativeCallContext, s: StreamValue| -> Raised<EventValue> {
@@ -249,27 +277,14 @@ fn stream_methods(module: &mut Natives, host: &Arc<Host>) {
 }
 
 fn event_methods(module: &mut Natives, host: &Arc<Host>) {
-    let h = host.clone();
-    typed(module, "record", move |context: NativeCallContext, e: EventValue| -> Raised<()> {
-        h.call(&context, |_| {
-            let stream = h.rt.current_stream(h.rt.current_cuda()?)?;
-            h.rt.record_event(&e.0, &stream)
-        })
+    let (stream, event) = (TypeId::of::<StreamValue>(), TypeId::of::<EventValue>());
+    direct(module, host, "record", [event], |rt, values| rt.record_event(&*event_of(values[0])?, &*rt.stream_now()?));
+    direct(module, host, "record", [event, stream], |rt, values| {
+        rt.record_event(&*event_of(values[0])?, &*stream_of(values[1])?)
     });
-    let h = host.clone();
-    typed(module, "record", move |context: NativeCallContext, e: EventValue, s: StreamValue| -> Raised<()> {
-        h.call(&context, |_| h.rt.record_event(&e.0, &s.0))
-    });
-    let h = host.clone();
-    typed(module, "wait", move |context: NativeCallContext, e: EventValue| -> Raised<()> {
-        h.call(&context, |_| {
-            let stream = h.rt.current_stream(h.rt.current_cuda()?)?;
-            h.rt.wait_event(&stream, &e.0)
-        })
-    });
-    let h = host.clone();
-    typed(module, "wait", move |context: NativeCallContext, e: EventValue, s: StreamValue| -> Raised<()> {
-        h.call(&context, |_| h.rt.wait_event(&s.0, &e.0))
+    direct(module, host, "wait", [event], |rt, values| rt.wait_event(&*rt.stream_now()?, &*event_of(values[0])?));
+    direct(module, host, "wait", [event, stream], |rt, values| {
+        rt.wait_event(&*stream_of(values[1])?, &*event_of(values[0])?)
     });
     let h = host.clone();
     typed(module, "synchronize", move |context: NativeCallContext, e: EventValue| -> Raised<()> {
