@@ -9,6 +9,7 @@ use super::convert;
 use super::host::{Host, Native};
 use super::layers::MAX_DEPTH;
 use super::properties::set_requires_grad;
+use super::straight;
 use super::value::{Cell, Tensor};
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
@@ -55,6 +56,7 @@ fn assemble(kind: &Dynamic, fields: &Dynamic, order: &Dynamic, serial: i64) -> R
     map.insert("_buffers".into(), buffers.into());
     map.insert("_serial".into(), serial.into());
     map.insert("_name".into(), kind.clone());
+    straight::note(&mut map);
     map.insert("training".into(), Dynamic::from(Cell::new(Dynamic::TRUE)));
     Ok(map.into())
 }

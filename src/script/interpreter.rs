@@ -98,6 +98,7 @@ pub fn engine(
     super::draw::register(&mut module, host);
     super::layers::register(&mut module, host);
     super::assemble::register(&mut module, host);
+    super::straight::register(&mut module, host);
     super::parallel::register(&mut module, host);
     super::checks::register(&mut module, host);
     super::signature::register(&mut module, host);

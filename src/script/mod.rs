@@ -68,6 +68,7 @@ pub mod signature;
 pub mod source;
 pub mod stack;
 pub mod storage;
+pub mod straight;
 pub mod streams;
 mod texts;
 pub mod timeline;
