@@ -169,9 +169,9 @@ fn values(module: &mut Natives, host: &Arc<Host>) {
             Ok(Dynamic::from(SliceValue { start: ends[0], stop: ends[1], step: ends[2].unwrap_or(1) }))
         });
     }
-    rhai::FuncRegistration::new("!")
-        .in_global_namespace()
-        .set_into_module(&mut module.module, |cell: Cell| cell.get().as_bool().map_or(Dynamic::UNIT, |on| (!on).into()));
+    rhai::FuncRegistration::new("!").in_global_namespace().set_into_module(&mut module.module, |cell: Cell| {
+        cell.get().as_bool().map_or(Dynamic::UNIT, |on| (!on).into())
+    });
     raw(module, "cell", 1, |_, values| Ok(Dynamic::from(Cell::new(values[0].clone()))));
     rhai::FuncRegistration::new("get")
         .in_global_namespace()
