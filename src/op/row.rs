@@ -24,6 +24,9 @@ pub struct Op {
     /// What `grad` may read.
     pub saves: &'static [Save],
     pub grad: Grad,
+    /// Piecewise linear: where the gradient is differentiated again, the operands' share is zero and known. Without it
+    /// a gradient that uses no operand has no gradient itself, which is an error to ask for (as in PyTorch, by row).
+    pub straight: bool,
     /// Has a form `name_` that writes into its first operand.
     pub inplace: bool,
     /// An optimizer's step: changes nothing while a fault is untold on its device.
@@ -56,6 +59,7 @@ impl Op {
         lower: Lower::Unset,
         saves: &[],
         grad: Grad::Unset,
+        straight: false,
         inplace: false,
         guarded: false,
         leaves_unset: false,

@@ -409,7 +409,10 @@ impl<'a> Walk<'a> {
         let skip = node.slice.is_some() as usize;
         for (slot, g) in inputs.into_iter().enumerate().skip(skip) {
             let (Some(g), Some(Some(edge))) = (g, node.edges.get(slot)) else { continue };
-            let g = self.fit(g, node.inputs[slot].as_ref())?;
+            let mut g = self.fit(g, node.inputs[slot].as_ref())?;
+            if node.op.straight && self.mode.create_graph && node.slice.is_none() {
+                g = history::still(self.e, node, &g);
+            }
             out.push((edge.clone(), g));
         }
         Ok(out)

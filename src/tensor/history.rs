@@ -187,7 +187,11 @@ pub fn track(e: &mut Engine, op: &'static Op, args: &Args, results: &[Tensor]) -
     let mut operands = save_inputs(e, op, args, &slots, None)?;
     for (slot, what) in operands.iter_mut().zip(op.saves) {
         if let Save::Out(n) = what {
-            *slot = results.get(*n).map(|result| saved(result, result.0.made, SavedEdge::Output(*n)));
+            let edge = |result: &Tensor| match result.dtype().is_float() {
+                true => SavedEdge::Output(*n),
+                false => SavedEdge::None,
+            };
+            *slot = results.get(*n).map(|result| saved(result, result.0.made, edge(result)));
         }
     }
     let mut outputs = SmallVec::new();
@@ -311,6 +315,30 @@ pub fn check_saved(saved: &Saved, node: &GradNode) -> Result<()> {
     .label(node.origin, Focus::Expression, "needed by this operation's gradient")
     .label(buffer.last_writer(), Focus::Expression, "changed in place here")
     .help("write the change out of place, or change a `.clone()`"))
+}
+
+/// A gradient of a `straight` row, with the row's operands as what it comes from too.
+pub fn still(e: &mut Engine, node: &GradNode, g: &Tensor) -> Tensor {
+    let still = e.tensor(g.view());
+    let mut edges: Edges = smallvec![edge_of(e, g)];
+    edges.extend(node.edges.iter().cloned());
+    let mut inputs: SmallVec<[Option<Meta>; 2]> = smallvec![Some(Meta::of(g))];
+    inputs.extend(node.inputs.iter().cloned());
+    let of_gradient = GradNode {
+        op: &crate::op::rows::view::STILL,
+        args: Args::default(),
+        inputs,
+        outputs: smallvec![Meta::of(g)],
+        edges,
+        saved: Mutex::new(Some(SavedList::new())),
+        sequence: e.rt.next_sequence(),
+        stream: e.rt.slot_of(g.device()),
+        origin: node.origin,
+        slice: None,
+        retained: OnceLock::new(),
+    };
+    attach(&still, &Arc::new(of_gradient), 0);
+    still
 }
 
 /// Rebuilds a saved operand. Only `connected` ones have their place in the graph again.

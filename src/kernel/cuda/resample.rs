@@ -25,9 +25,9 @@ struct Words {
     factor: [f64; 3],
 }
 
-/// The numbers of `resample.cuh`.
+/// The numbers of `resample.cuh`. Bytes have the plain weights here, as on PyTorch's GPUs.
 fn mode(name: &str) -> u64 {
-    match name {
+    match name.strip_suffix(" of bytes").unwrap_or(name) {
         "reflect" => 0,
         "replicate" => 1,
         "circular" => 2,

@@ -14,7 +14,7 @@ use crate::op::rows::compare::{GE, GT, LE, LOGICAL_AND, LOGICAL_OR, LT, WHERE};
 use crate::op::rows::random;
 use crate::op::rows::slopes::{GELU_ERF_GRAD, GELU_TANH_GRAD, MISH_GRAD, SILU_GRAD, SOFTPLUS_GRAD};
 use crate::op::rows::unary::{ABS, EXP, SIGMOID, TANH};
-use crate::op::rows::view::{RESHAPE, SLICE};
+use crate::op::rows::view::{RESHAPE, SLICE, STRAIGHT};
 use crate::op::tensor::Tensor;
 
 const IN: Save = Save::In(0);
@@ -50,6 +50,7 @@ pub static RELU: Op = Op {
     }),
     inplace: true,
     oracle: "F.relu(a)",
+    straight: true,
     ..Op::BASE
 };
 
@@ -104,6 +105,7 @@ static HELD: Op = Op {
         Ok(vec![Some(unmasked(e, &flat, v.g())?)])
     }),
     call: CallForm::Internal,
+    straight: true,
     ..Op::BASE
 };
 
@@ -125,6 +127,7 @@ pub static LEAKY_RELU: Op = Op {
         ex("leaky_relu(tensor([1]))", "E0202"),
     ],
     oracle: "F.leaky_relu(a)",
+    straight: true,
     ..activation(
         "leaky_relu",
         &f::LEAKY_RELU,
@@ -365,8 +368,12 @@ const SHRINK: GradRule = |e, v| {
 
 const LAMBD: Param = Param::opt("lambd", Kind::Float, Default::Float(0.5));
 
-static SOFTSHRINK_MAP: Op =
-    Op { inplace: false, call: CallForm::Internal, ..activation("softshrink", &f::SOFTSHRINK, &[X, LAMBD], SHRINK) };
+static SOFTSHRINK_MAP: Op = Op {
+    inplace: false,
+    straight: true,
+    call: CallForm::Internal,
+    ..activation("softshrink", &f::SOFTSHRINK, &[X, LAMBD], SHRINK)
+};
 
 pub static SOFTSHRINK: Op = Op {
     name: "softshrink",
@@ -392,6 +399,7 @@ pub static HARDSHRINK: Op = Op {
     summary: "Elements within `lambd` of 0 become 0.",
     examples: &[ex("hardshrink(tensor([-2.0, 0.1]))", "tensor([-2.,  0.])"), ex("hardshrink(tensor([1]))", "E0202")],
     oracle: "F.hardshrink(a)",
+    straight: true,
     ..activation("hardshrink", &f::HARDSHRINK, &[X, LAMBD], SHRINK)
 };
 
@@ -406,6 +414,7 @@ static THRESHOLD_MAP: Op = Op {
         Ok(vec![Some(unmasked(e, &flat, v.g())?)])
     }),
     call: CallForm::Internal,
+    straight: true,
     ..Op::BASE
 };
 
@@ -489,7 +498,8 @@ pub static PRELU: Op = Op {
         if n != 1 {
             sizes[1] = n;
         }
-        let weight = e.call(&RESHAPE, args![weight, sizes.as_slice()])?;
+        let (x, weight) = (&e.call(&STRAIGHT, args![x, ()])?, e.call(&STRAIGHT, args![weight, ()])?);
+        let weight = e.call(&RESHAPE, args![&weight, sizes.as_slice()])?;
         let sloped = e.mul(&weight, x)?;
         let up = e.call(&GT, args![x, Scalar::Int(0)])?;
         e.apply(&WHERE, args![&up, x, &sloped])
@@ -525,6 +535,7 @@ pub static RRELU: Op = Op {
         if !x.dtype().is_float() {
             fail!(DTYPE, "a floating-point tensor is wanted, not {}", x.dtype());
         }
+        let x = &e.call(&STRAIGHT, args![x, ()])?;
         let slope = random::between(e, &x.shape(), x.dtype(), x.device(), low, high)?;
         let sloped = e.mul(x, &slope)?;
         let up = e.call(&GT, args![x, Scalar::Int(0)])?;

@@ -220,6 +220,11 @@ pub static DIVIDE: Op = Op {
     lower: Lower::Compose(|e, a| {
         let op = match a.text(2) {
             "floor" => &FLOOR_DIVIDE,
+            "trunc" if matches!(common(e, &[a.get(0), a.get(1)]), DType::F16 | DType::BF16) => {
+                // The quotient is rounded to 16 bits before its fraction goes, as in PyTorch.
+                let quotient = e.call(&DIV, two(a.get(0).clone(), a.get(1).clone()))?;
+                return e.apply(&super::unary::TRUNC, args![&quotient]);
+            }
             "trunc" => &TRUNC_DIVIDE,
             _ => &DIV,
         };

@@ -69,12 +69,13 @@ fn covariance(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
         Some(w) if correction != 0.0 => {
             let squares = e.mul(&weights, w)?;
             let sum = e.call(&SUM, args![&squares])?;
-            let ratio = e.div(&sum, &total)?;
-            let lost = e.mul(&ratio, correction)?;
+            let scaled = e.mul(&sum, correction)?;
+            let lost = e.div(&scaled, &total)?;
             e.sub(&total, &lost)?
         }
         _ => {
-            let total = e.cast(&total, x.dtype())?;
+            // Counts lose their last digits in a narrow type; weights keep their own.
+            let total = if total.dtype().is_float() { total } else { e.cast(&total, DType::F64)? };
             e.sub(&total, correction)?
         }
     };

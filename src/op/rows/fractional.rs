@@ -15,7 +15,7 @@ use crate::op::rows::extreme::MAX;
 use crate::op::rows::gather::GATHER;
 use crate::op::rows::random::RAND;
 use crate::op::rows::unary::TRUNC;
-use crate::op::rows::view::{EXPAND, RESHAPE, SELECT};
+use crate::op::rows::view::{EXPAND, RESHAPE, SELECT, STRAIGHT};
 use crate::op::rows::windows::{batched, float_only, tuple, unbatched};
 use crate::op::tensor::Tensor;
 
@@ -92,7 +92,8 @@ fn positions(e: &mut dyn Emit, sample: &Tensor, size: usize, kernel: i64, out: i
 
 fn pool(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
     float_only(a.tensor(0), "input")?;
-    let (x, was_batched) = batched(e, a.tensor(0), n)?;
+    let x = e.call(&STRAIGHT, args![a.tensor(0), ()])?;
+    let (x, was_batched) = batched(e, &x, n)?;
     let shape = x.shape();
     if shape[1..].contains(&0) {
         fail!(SHAPE, "an image of shape {:?} is empty", a.tensor(0).shape().as_slice());

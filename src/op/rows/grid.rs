@@ -18,7 +18,7 @@ use crate::op::rows::matmul::product;
 use crate::op::rows::power::MINIMUM;
 use crate::op::rows::shape::adjoint;
 use crate::op::rows::unary::{ABS, FLOOR, ROUND};
-use crate::op::rows::view::{EXPAND, RESHAPE, SELECT};
+use crate::op::rows::view::{EXPAND, RESHAPE, SELECT, STRAIGHT};
 use crate::op::rows::windows::float_only;
 use crate::op::tensor::Tensor;
 
@@ -316,8 +316,17 @@ fn sampled(e: &mut dyn Emit, a: &Args, between: Between, outside: Outside, align
     }
     let out: Shape = Shape::from_slice(&shape[..2]).into_iter().chain(places[1..=n].iter().copied()).collect();
     let count: usize = places[1..=n].iter().product();
+    // Places in 16 bits are too far apart: what lies between pixels is worked out in f32.
+    let narrow = x.dtype();
+    let wide = if narrow == DType::F64 { DType::F64 } else { DType::F32 };
+    let (x, grid) = (&e.cast(x, wide)?, &e.cast(grid, wide)?);
     let image = e.call(&RESHAPE, args![x, [shape[0], shape[1], shape[2..].iter().product()].as_slice()])?;
-    let grid = e.call(&RESHAPE, args![grid, [shape[0], 1, count, n].as_slice()])?;
+    // The gradients of both go by the places, and change with neither.
+    let (image, grid) = match between {
+        Between::Nearest => (e.call(&STRAIGHT, args![&image, grid])?, e.call(&STRAIGHT, args![grid, ()])?),
+        _ => (image, grid.clone()),
+    };
+    let grid = e.call(&RESHAPE, args![&grid, [shape[0], 1, count, n].as_slice()])?;
     let sampler = Sampler { outside, align, sizes: Shape::from_slice(&shape[2..]) };
     let mut at = Vec::new();
     for d in 0..n {
@@ -331,7 +340,8 @@ fn sampled(e: &mut dyn Emit, a: &Args, between: Between, outside: Outside, align
         Between::Nearest => sampler.nearest(e, &image, &at)?,
         Between::Cubic => sampler.cubic(e, &image, &at)?,
     };
-    e.apply(&RESHAPE, args![&y, out.as_slice()])
+    let y = e.call(&RESHAPE, args![&y, out.as_slice()])?;
+    Ok(vec![e.cast(&y, narrow)?])
 }
 
 const GRID_DETAILS: &str = "`input` is [N, C, H, W] and `grid` [N, H', W', 2], places x, y between -1 and 1; the result [N, C, H', W']. \

@@ -141,6 +141,7 @@ static NLL: Op = Op {
         Ok(vec![Some(e.call(&NLL_GRAD, args)?)])
     }),
     call: CallForm::Internal,
+    straight: true,
     ..Op::BASE
 };
 

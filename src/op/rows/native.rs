@@ -14,7 +14,7 @@ use crate::op::rows::loss::widened;
 use crate::op::rows::moments::MEAN;
 use crate::op::rows::norm::{unbiased, update};
 use crate::op::rows::unary::RSQRT;
-use crate::op::rows::view::RESHAPE;
+use crate::op::rows::view::{RESHAPE, STRAIGHT};
 use crate::op::rows::windows::float_only;
 use crate::op::tensor::{Meta, Tensor};
 
@@ -150,7 +150,8 @@ pub static NATIVE_GROUP_NORM: Op = Op {
             y = e.mul(&y, &weight)?;
         }
         if let Some(bias) = a.opt_tensor(2) {
-            let bias = e.call(&RESHAPE, args![bias, channels.as_slice()])?;
+            let bias = e.call(&STRAIGHT, args![bias, ()])?;
+            let bias = e.call(&RESHAPE, args![&bias, channels.as_slice()])?;
             y = e.add(&y, &bias)?;
         }
         let flat = [n, groups];

@@ -156,6 +156,7 @@ static GROUP: Op = Op {
         gradients(e, v, call.int(groups).flag(weight.is_some()))
     }),
     call: CallForm::Internal,
+    straight: true,
     ..Op::BASE
 };
 

@@ -12,7 +12,7 @@ use crate::op::args::Args;
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
-use crate::op::rows::view::CLONE;
+use crate::op::rows::view::{CLONE, STRAIGHT};
 use crate::op::tensor::Tensor;
 
 const X: Param = Param::new("input", Kind::Tensor);
@@ -161,7 +161,8 @@ fn pad_any(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
         let x = e.call(&PAD_CONSTANT, args![x, cut, 0])?;
         return e.apply(&PAD_OWN, args![&x, rest, a.attr(2).clone()]);
     }
-    e.apply(&PAD_OWN, args![x, pads, a.attr(2).clone()])
+    let x = if mode == "circular" { x.clone() } else { e.call(&STRAIGHT, args![x, ()])? };
+    e.apply(&PAD_OWN, args![&x, pads, a.attr(2).clone()])
 }
 
 pub static PAD: Op = Op {

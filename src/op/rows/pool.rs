@@ -58,6 +58,7 @@ static MAX_POOL: Op = Op {
         Ok(vec![v.grads[0].as_ref().map(|g| put_back(e, g, v.output(1), &v.meta(0).shape, n)).transpose()?])
     }),
     call: CallForm::Internal,
+    straight: true,
     ..Op::BASE
 };
 
@@ -77,6 +78,7 @@ static ADAPTIVE_MAX: Op = Op {
         Ok(vec![v.grads[0].as_ref().map(|g| put_back(e, g, v.output(1), &v.meta(0).shape, n)).transpose()?])
     }),
     call: CallForm::Internal,
+    straight: true,
     ..Op::BASE
 };
 
@@ -187,6 +189,7 @@ static AVG_POOL: Op = Op {
     lower: Lower::Kernel(|_, a| Ok(averaging(KernelCall::new("avg_pool", k::avg_pool), a))),
     grad: Grad::Rule(|e, v| other(e, v, &AVG_SPREAD)),
     call: CallForm::Internal,
+    straight: true,
     ..Op::BASE
 };
 
@@ -212,6 +215,7 @@ static ADAPTIVE_AVG: Op = Op {
     lower: Lower::Kernel(|_, a| Ok(adaptive_call(KernelCall::new("adaptive_avg_pool", k::adaptive_avg_pool), a))),
     grad: Grad::Rule(|e, v| other(e, v, &ADAPTIVE_AVG_SPREAD)),
     call: CallForm::Internal,
+    straight: true,
     ..Op::BASE
 };
 

@@ -15,7 +15,7 @@ use crate::op::rows::padding::PAD_CONSTANT;
 use crate::op::rows::shape::adjoint;
 use crate::op::rows::spectral::EIGH;
 use crate::op::rows::unary::SQRT;
-use crate::op::rows::view::{SELECT, SLICE, UNSQUEEZE};
+use crate::op::rows::view::{SELECT, SLICE, STRAIGHT, UNSQUEEZE};
 use crate::op::tensor::{Meta, Tensor};
 
 const TAU: Param = Param::new("tau", Kind::Tensor);
@@ -77,7 +77,7 @@ fn identity(e: &mut dyn Emit, like: &Tensor, m: usize, n: usize) -> Result<Tenso
 
 /// Applies reflections to columns: the first vector's last, or with `turned` first.
 fn applied(e: &mut dyn Emit, v: &Tensor, tau: &Tensor, k: usize, x: Tensor, turned: bool) -> Result<Tensor> {
-    let mut x = x;
+    let mut x = if k == 0 { e.call(&STRAIGHT, args![&x, ()])? } else { x };
     for step in 0..k {
         let i = if turned { step } else { k - 1 - step };
         let column = e.call(&SLICE, args![v, -1, i, i + 1, 1])?;

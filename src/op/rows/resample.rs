@@ -1,7 +1,7 @@
 //! Images at other sizes: interpolation, and sizes traded between channels and space.
 
 use crate::args;
-use crate::base::attr::{Attr, Ints};
+use crate::base::attr::{Attr, Ints, Text};
 use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
@@ -137,6 +137,10 @@ fn interpolate(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
 
 /// Bytes are resampled along one dim after the other, the last first, and rounded each time, as PyTorch does it.
 fn dim_by_dim(e: &mut dyn Emit, mut x: Tensor, size: &Ints, mode: &Attr, align: bool, scales: &Attr) -> Result<Tensor> {
+    let mode = match mode {
+        Attr::Str(mode) => Attr::Str(Text::Given(format!("{mode} of bytes").into())),
+        other => other.clone(),
+    };
     for dim in (0..size.len()).rev() {
         let mut now = spatial(&x, size.len());
         now[dim] = size[dim];

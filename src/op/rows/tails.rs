@@ -252,7 +252,8 @@ static MANTISSA: Op = Op {
     lower: Lower::Map { function: &f::MANTISSA, promote: Promote::FloatOnly },
     saves: &[IN],
     grad: Grad::Rule(|e, v| {
-        let exponent = e.call(&EXPONENT, args![v.input(0)])?;
+        let x = e.detach(v.input(0));
+        let exponent = e.call(&EXPONENT, args![&x])?;
         let power = e.call(&EXP2, args![&exponent])?;
         Ok(vec![Some(e.div(v.g(), &power)?)])
     }),

@@ -339,6 +339,34 @@ pub static PART: Op = Op {
     ..Op::BASE
 };
 
+/// Internal: a gradient of a `straight` row. It tells that row's operands that it does not change with them.
+pub static STILL: Op = Op {
+    name: "grad",
+    params: &[X],
+    summary: "",
+    grad: Grad::Rule(|e, v| {
+        let mut grads = vec![Some(v.g().clone())];
+        for slot in 1..v.inputs.len() {
+            grads.push(if v.needs(slot) { Some(e.zeros_like(v.meta(slot))?) } else { None });
+        }
+        Ok(grads)
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// Internal: an operand of a `straight` composition, and another that its gradient reads without changing with it.
+pub static STRAIGHT: Op = Op {
+    name: "view",
+    params: &[X, Param::opt("other", Kind::Tensor, Default::None)],
+    summary: "",
+    lower: Lower::View(|a| Ok(a.tensor(0).view().layout.clone())),
+    grad: Grad::Rule(|_, v| Ok(vec![Some(v.g().clone())])),
+    straight: true,
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
 pub static SELECT: Op = Op {
     name: "select",
     params: &[X, Param::new("dim", Kind::Dim), Param::new("index", Kind::Int)],

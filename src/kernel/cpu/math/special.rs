@@ -142,6 +142,16 @@ pub fn zeta(s: f64, q: f64) -> f64 {
     if s.is_nan() || q.is_nan() {
         return f64::NAN;
     }
+    if s == f64::INFINITY {
+        // As PyTorch's sum ends: the first term alone counts, and beyond 1 none does.
+        return if q == 1.0 {
+            1.0
+        } else if q < 1.0 {
+            f64::INFINITY
+        } else {
+            f64::NAN
+        };
+    }
     // B(2j) / (2j)!
     const BERNOULLI: [f64; 10] = [
         1.0 / 12.0,

@@ -44,7 +44,27 @@ fn source<T: Real>(scale: T, out: usize, align_corners: bool) -> T {
     scale * (T::from_usize(out) + half) - half
 }
 
+/// PyTorch's weights for bytes: whole multiples of the smallest power of two that lets the largest fit into 15 bits.
+fn coarse<T: Real>(fine: Table<f64>) -> Table<T> {
+    let mut weight = fine.weight;
+    let (ats, weights) = (fine.at.chunks_exact(fine.taps), weight.chunks_exact_mut(fine.taps));
+    for (at, weight) in ats.zip(weights) {
+        // Inputs that an edge gives twice are one.
+        for tap in (1..at.len()).rev().filter(|&tap| at[tap] == at[tap - 1]) {
+            weight[tap - 1] += std::mem::take(&mut weight[tap]);
+        }
+    }
+    let most = weight.iter().fold(0.0, |most: f64, &w| most.max(w));
+    let fits = |bits: i32| 0.5 + most * f64::from(bits + 1).exp2() < 32768.0;
+    let unit = f64::from((0..22).find(|&bits| !fits(bits)).unwrap_or(22)).exp2();
+    let whole = |w: f64| (w * unit + 0.5f64.copysign(w)).trunc() / unit;
+    Table { taps: fine.taps, at: fine.at, weight: weight.into_iter().map(|w| T::from_f64(whole(w))).collect() }
+}
+
 fn table<T: Real>(mode: &str, size: usize, out: usize, align_corners: bool, given: Option<f64>) -> Table<T> {
+    if let Some(mode) = mode.strip_suffix(" of bytes") {
+        return coarse(table(mode, size, out, align_corners, given));
+    }
     let last = size.saturating_sub(1);
     match mode {
         "nearest" | "nearest-exact" => {
@@ -128,7 +148,7 @@ fn for_rows<T: Real>(from: Planes, to: Planes, t: &[Table<T>; 3], mut each: impl
 
 /// Resamples the last one to three dims. Inputs: `x` `[.., d..]`, float. Output: `[.., o..]`; its shape is the
 /// size wanted. Attributes: number of spatial dims (Int); mode (Str: nearest, nearest-exact, linear, bilinear,
-/// trilinear, bicubic); align_corners (Bool); scale factors (Floats, one for each spatial dim, when the
+/// trilinear, bicubic; " of bytes" behind it rounds weights as PyTorch does for u8); align_corners (Bool); scale factors (Floats, one for each spatial dim, when the
 /// caller gave them and did not ask to recompute them; else None).
 ///
 /// # Safety
