@@ -321,7 +321,7 @@ fn nested(shape: &[usize], values: &mut impl Iterator<Item = Scalar>) -> Dynamic
     }
 }
 
-/// Reads `retain_graph`, `create_graph`, `allow_unused` from a trailing map.
+/// Reads `retain_graph`, `create_graph`, `allow_unused`, `materialize_grads` from a trailing map.
 pub fn mode(map: &Map) -> Result<grad::Mode> {
     let mut mode = grad::Mode::default();
     let mut retain = None;
@@ -336,8 +336,10 @@ pub fn mode(map: &Map) -> Result<grad::Mode> {
             "retain_graph" => retain = Some(flag),
             "create_graph" => mode.create_graph = flag,
             "allow_unused" => mode.allow_unused = flag,
+            "materialize_grads" => mode.materialize = flag,
             _ => {
-                let known = ["retain_graph", "create_graph", "allow_unused", "grad_outputs", "gradient"];
+                let known =
+                    ["retain_graph", "create_graph", "allow_unused", "materialize_grads", "grad_outputs", "gradient"];
                 let diag = Diag::error(code::UNKNOWN_KEYWORD, format!("unknown keyword `{name}`"));
                 return Err(match crate::base::suggest::nearest(name, known) {
                     Some(found) => diag.help(format!("did you mean `{found}`?")),
@@ -345,6 +347,12 @@ pub fn mode(map: &Map) -> Result<grad::Mode> {
                 });
             }
         }
+    }
+    if mode.materialize && map.contains_key("allow_unused") && !mode.allow_unused {
+        return Err(Diag::error(
+            code::VALUE,
+            "`materialize_grads: true` goes with unused inputs, which are not allowed",
+        ));
     }
     mode.retain_graph = retain.unwrap_or(mode.create_graph);
     Ok(mode)

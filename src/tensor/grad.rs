@@ -27,6 +27,8 @@ pub struct Mode {
     pub create_graph: bool,
     /// `grad`: an input that the outputs do not depend on gives none instead of an error.
     pub allow_unused: bool,
+    /// `grad`: such an input gives zeros, which require gradients.
+    pub materialize: bool,
 }
 
 struct Ready(Arc<GradNode>);
@@ -93,6 +95,9 @@ pub fn grad(
     gs: &[Option<Tensor>],
     mode: Mode,
 ) -> Result<Vec<Option<Tensor>>> {
+    if xs.is_empty() {
+        return Err(Diag::error(code::VALUE, "`inputs` is empty: there is nothing to differentiate for"));
+    }
     let mut walk = Walk::new(e, mode, false);
     for x in xs {
         match history::edge_of(walk.e, x) {
@@ -107,7 +112,15 @@ pub fn grad(
     }
     walk.seed(ys, gs)?;
     walk.run_steps()?;
-    let found: Vec<Option<Tensor>> = walk.wanted.into_iter().map(|(_, grad)| grad).collect();
+    let mut found: Vec<Option<Tensor>> = walk.wanted.into_iter().map(|(_, grad)| grad).collect();
+    if mode.materialize {
+        for (grad, x) in found.iter_mut().zip(xs).filter(|(grad, _)| grad.is_none()) {
+            let zeros = e.source(Source::Fill(Scalar::Int(0)), &x.shape(), x.dtype(), x.device())?;
+            zeros.0.auto.lock().requires_grad = true;
+            zeros.set_tracked(true);
+            *grad = Some(zeros);
+        }
+    }
     if let (Some(at), false) = (found.iter().position(Option::is_none), mode.allow_unused) {
         return Err(Diag::error(code::GRAD_NONE, format!("the outputs do not depend on input {at}"))
             .help("`allow_unused: true` gives `()` for such inputs"));
@@ -442,7 +455,7 @@ impl<'a> Walk<'a> {
                 .help("call the first `backward` with `retain_graph: true`"));
         };
         saved.iter().flatten().try_for_each(|saved| history::check_saved(saved, node))?;
-        let again = self.mode.retain_graph || self.mode.create_graph || saved.iter().all(Option::is_none);
+        let again = self.mode.retain_graph || saved.iter().all(Option::is_none);
         let saved = if again { saved.clone() } else { guard.take().unwrap_or_default() };
         drop(guard);
         let connected = self.mode.create_graph;

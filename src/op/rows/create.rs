@@ -276,9 +276,15 @@ pub static LINSPACE: Op = Op {
     ..Op::BASE
 };
 
-/// An end of a range: whole when the result is.
+/// An end of a range: whole when the result is; of several numbers, rounded to 16 bits when they are.
 fn end_of(a: &Args, at: usize, dtype: DType) -> f64 {
-    if dtype.is_float() { a.float(at) } else { a.float(at).trunc() }
+    let end = a.float(at);
+    match dtype {
+        _ if !dtype.is_float() => end.trunc(),
+        DType::F16 if a.int(2) != 1 => half::f16::from_f64(end).to_f64(),
+        DType::BF16 if a.int(2) != 1 => half::bf16::from_f64(end).to_f64(),
+        _ => end,
+    }
 }
 
 /// Evenly spaced numbers in f64, counted from the nearer end so that both ends are exact.
@@ -302,34 +308,6 @@ fn spaced(
     e.call(&WHERE, args![&near, &low, &high])
 }
 
-/// As `spaced`, each step rounded to 16 bits: what PyTorch's powers come from.
-fn narrowly_spaced(
-    e: &mut dyn Emit,
-    start: f64,
-    end: f64,
-    steps: i64,
-    dtype: DType,
-    device: crate::base::device_id::DeviceId,
-) -> Result<Tensor> {
-    if steps < 0 {
-        fail!(VALUE, "`steps` must not be negative, but is {steps}");
-    }
-    let one = |e: &mut dyn Emit, value: f64| e.source(Source::Fill(Scalar::Float(value)), &[1], dtype, device);
-    let (start, end, count) = (one(e, start)?, one(e, end)?, one(e, (steps - 1).max(1) as f64)?);
-    let range = e.sub(&end, &start)?;
-    let step = e.div(&range, &count)?;
-    let position = e.source(Source::Position, &[steps as usize], DType::I64, device)?;
-    let whole = e.cast(&position, dtype)?;
-    let up = e.mul(&whole, &step)?;
-    let low = e.add(&start, &up)?;
-    let left = e.call(&SUB, args![Scalar::Int(steps - 1), &position])?;
-    let left = e.cast(&left, dtype)?;
-    let down = e.mul(&left, &step)?;
-    let high = e.sub(&end, &down)?;
-    let near = e.call(&LT, args![&position, Scalar::Int((steps / 2).max(1))])?;
-    e.call(&WHERE, args![&near, &low, &high])
-}
-
 pub static LOGSPACE: Op = Op {
     name: "logspace",
     params: &[START, END, STEPS, Param::opt("base", Kind::Float, Default::Float(10.0)), DTYPE, DEVICE, REQUIRES_GRAD],
@@ -337,11 +315,7 @@ pub static LOGSPACE: Op = Op {
     examples: &[ex("logspace(0, 2, 3)", "tensor([  1.,  10., 100.])"), ex("logspace(0, 1, -1)", "E0206")],
     lower: Lower::Compose(|e, a| {
         let (dtype, device) = place(e, a, 4, e.default_float());
-        let (start, end) = (end_of(a, 0, dtype), end_of(a, 1, dtype));
-        let exponents = match dtype {
-            DType::F16 | DType::BF16 => narrowly_spaced(e, start, end, a.int(2), dtype, device)?,
-            _ => spaced(e, start, end, a.int(2), device)?,
-        };
+        let exponents = spaced(e, end_of(a, 0, dtype), end_of(a, 1, dtype), a.int(2), device)?;
         let powers = e.call(&POW, args![a.float(3), &exponents])?;
         let tensor = e.cast(&powers, dtype)?;
         leaf(a, 6, tensor)

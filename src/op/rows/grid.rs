@@ -316,9 +316,12 @@ fn sampled(e: &mut dyn Emit, a: &Args, between: Between, outside: Outside, align
     }
     let out: Shape = Shape::from_slice(&shape[..2]).into_iter().chain(places[1..=n].iter().copied()).collect();
     let count: usize = places[1..=n].iter().product();
-    // Places in 16 bits are too far apart: what lies between pixels is worked out in f32.
+    // As in PyTorch: cubic weights are worked out in f32 at least, the others in the operands' own dtype.
     let narrow = x.dtype();
-    let wide = if narrow == DType::F64 { DType::F64 } else { DType::F32 };
+    let wide = match (between, narrow) {
+        (Between::Cubic, DType::F16 | DType::BF16) => DType::F32,
+        _ => narrow,
+    };
     let (x, grid) = (&e.cast(x, wide)?, &e.cast(grid, wide)?);
     let image = e.call(&RESHAPE, args![x, [shape[0], shape[1], shape[2..].iter().product()].as_slice()])?;
     // The gradients of both go by the places, and change with neither.

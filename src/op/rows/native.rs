@@ -136,6 +136,8 @@ pub static NATIVE_GROUP_NORM: Op = Op {
             fail!(VALUE, "{c} channels do not fall into {groups} groups");
         }
         check_affine(a, [1, 2], &[c as usize])?;
+        // All gradients are one function of all operands in PyTorch, that of `bias` too.
+        let x = &e.call(&STRAIGHT, args![x, a.opt_tensor(2)])?;
         let wide = e.cast(x, widened(x.dtype()))?;
         let flat = e.call(&RESHAPE, args![&wide, [n, groups, c / groups * rest].as_slice()])?;
         let [mean, var] = statistics(e, &flat, &Ints::from_slice(&[2]))?;
@@ -150,8 +152,7 @@ pub static NATIVE_GROUP_NORM: Op = Op {
             y = e.mul(&y, &weight)?;
         }
         if let Some(bias) = a.opt_tensor(2) {
-            let bias = e.call(&STRAIGHT, args![bias, ()])?;
-            let bias = e.call(&RESHAPE, args![&bias, channels.as_slice()])?;
+            let bias = e.call(&RESHAPE, args![bias, channels.as_slice()])?;
             y = e.add(&y, &bias)?;
         }
         let flat = [n, groups];

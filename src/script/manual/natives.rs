@@ -110,7 +110,7 @@ const NATIVES: &[Native] = &[
     entry(Function, "no_grad", "no_grad(closure)", "Calls the closure without recording for gradients; gives its value.", "no_grad(|| ones([1], #{requires_grad: true}) * 2).requires_grad", "false"),
     entry(Function, "enable_grad", "enable_grad(closure)", "Calls the closure with recording for gradients, inside `no_grad` too.", "no_grad(|| enable_grad(|| is_grad_enabled()))", "true"),
     entry(Function, "is_grad_enabled", "is_grad_enabled()", "Whether operations are recorded for gradients.", "is_grad_enabled()", "true"),
-    entry(Function, "grad", "grad(outputs, inputs, grad_outputs: (), retain_graph: false, create_graph: false, allow_unused: false)",
+    entry(Function, "grad", "grad(outputs, inputs, grad_outputs: (), retain_graph: false, create_graph: false, allow_unused: false, materialize_grads: false)",
         "The gradients of the outputs' sum with respect to each input, as an array.", "let x = tensor(3.0, #{requires_grad: true}); grad(x * x, [x])[0]", "tensor(6.)"),
     entry(Function, "slice", "slice(start, stop, step)", "An index with a step; `()` is an open end.", "arange(6)[slice((), (), 2)]", "tensor([0, 2, 4])"),
     entry(Function, "cell", "cell(value)", "A value behind a handle that all copies share.", "let c = cell(1); c.set(2); c.get()", "2"),
