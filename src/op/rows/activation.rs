@@ -10,7 +10,7 @@ use crate::op::emit::{Backward, Emit};
 use crate::op::infer;
 use crate::op::row::{CallForm, Default, Grad, GradRule, Kind, Lower, Op, Param, Promote, Save, ex};
 use crate::op::rows::arith::{DIV, MUL, SUB, X, element_of, masked, unmasked};
-use crate::op::rows::compare::{GE, GT, LE, LOGICAL_AND, LOGICAL_OR, LT, WHERE};
+use crate::op::rows::compare::{GT, LE, LOGICAL_AND, LOGICAL_OR, LT, WHERE};
 use crate::op::rows::random;
 use crate::op::rows::slopes::{GELU_ERF_GRAD, GELU_TANH_GRAD, MISH_GRAD, SILU_GRAD, SOFTPLUS_GRAD};
 use crate::op::rows::unary::{ABS, EXP, SIGMOID, TANH};
@@ -100,9 +100,10 @@ static HELD: Op = Op {
     saves: &[IN],
     grad: Grad::Rule(|e, v| {
         let (x, low, high) = (v.input(0), v.args.float(1), v.args.float(2));
-        let (below, above) = (e.call(&LE, args![x, low])?, e.call(&GE, args![x, high])?);
-        let flat = e.call(&LOGICAL_OR, args![&below, &above])?;
-        Ok(vec![Some(unmasked(e, &flat, v.g())?)])
+        // NaN is not inside.
+        let (over, under) = (e.call(&GT, args![x, low])?, e.call(&LT, args![x, high])?);
+        let inside = e.call(&LOGICAL_AND, args![&over, &under])?;
+        Ok(vec![Some(masked(e, &inside, v.g())?)])
     }),
     call: CallForm::Internal,
     straight: true,
@@ -361,9 +362,10 @@ pub static LOGSIGMOID: Op = Op {
 /// The gradient of what is flat between -lambd and lambd.
 const SHRINK: GradRule = |e, v| {
     let (x, lambd) = (v.input(0), v.args.float(1));
-    let (above, below) = (e.call(&GE, args![x, -lambd])?, e.call(&LE, args![x, lambd])?);
-    let flat = e.call(&LOGICAL_AND, args![&above, &below])?;
-    Ok(vec![Some(unmasked(e, &flat, v.g())?)])
+    // NaN is not outside.
+    let (above, below) = (e.call(&GT, args![x, lambd])?, e.call(&LT, args![x, -lambd])?);
+    let outside = e.call(&LOGICAL_OR, args![&above, &below])?;
+    Ok(vec![Some(masked(e, &outside, v.g())?)])
 };
 
 const LAMBD: Param = Param::opt("lambd", Kind::Float, Default::Float(0.5));

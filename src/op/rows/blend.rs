@@ -10,13 +10,14 @@ use crate::op::emit::{Backward, Emit};
 use crate::op::infer;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Promote, Save, Source, ex};
 use crate::op::rows::arith::{self, INPUT, OTHER, X, element_of, masked, two, unmasked};
-use crate::op::rows::compare::{self, GT, LOGICAL_AND, LOGICAL_OR, LT, WHERE};
+use crate::op::rows::compare::{self, EQ, GT, LOGICAL_AND, LOGICAL_OR, LT, WHERE};
+use crate::op::rows::power::extreme;
 use crate::op::tensor::Tensor;
 
 const MIN: Param = Param::opt("min", Kind::Operand, Default::None);
 const MAX: Param = Param::opt("max", Kind::Operand, Default::None);
 
-/// Both bounds. A gradient passes where the element is inside or on a bound (and where it is NaN).
+/// Both bounds. Numbers let a gradient pass inside of them; with tensors an element on a bound shares it in halves.
 static BETWEEN: Op = Op {
     name: "clamp",
     params: &[INPUT, MIN, MAX],
@@ -24,26 +25,39 @@ static BETWEEN: Op = Op {
     lower: Lower::Map { function: &f::CLAMP, promote: Promote::NoBool },
     saves: &[Save::In(0), Save::In(1), Save::In(2)],
     grad: Grad::Rule(|e, v| {
-        let x = v.operand(0);
-        let below = e.call(&LT, two(x.clone(), v.operand(1)))?;
-        let above = e.call(&GT, two(x, v.operand(2)))?;
+        let bounds = [v.operand(1), v.operand(2)];
+        if bounds.iter().all(|bound| !matches!(bound, Arg::Tensor(_))) {
+            let over = e.call(&GT, two(v.operand(0), v.operand(1)))?;
+            let under = e.call(&LT, two(v.operand(0), v.operand(2)))?;
+            let inside = e.call(&LOGICAL_AND, args![&over, &under])?;
+            return Ok(vec![Some(masked(e, &inside, v.g())?), None, None]);
+        }
+        let ask = |e: &mut dyn Emit, op, a, b| e.call(op, two(v.operand(a), v.operand(b)));
+        let (below, above) = (ask(e, &LT, 0, 1)?, ask(e, &GT, 0, 2)?);
+        let (ordered, crossed) = (ask(e, &LT, 1, 2)?, ask(e, &GT, 1, 2)?);
+        let same = ask(e, &EQ, 1, 2)?;
+        let apart = e.call(&LOGICAL_OR, args![&ordered, &same])?;
+        let half = e.mul(v.g(), 0.5)?;
+        let mut on = Vec::new();
+        for bound in [1, 2] {
+            let there = ask(e, &EQ, 0, bound)?;
+            on.push(e.call(&LOGICAL_AND, args![&there, &ordered])?);
+        }
         let mut grads = vec![None, None, None];
         if v.needs(0) {
             let outside = e.call(&LOGICAL_OR, args![&below, &above])?;
-            grads[0] = Some(unmasked(e, &outside, v.g())?);
+            let tie = e.call(&LOGICAL_OR, args![&on[0], &on[1]])?;
+            let inside = unmasked(e, &outside, v.g())?;
+            grads[0] = Some(e.call(&WHERE, args![&tie, &half, &inside])?);
         }
-        if v.needs(1) || v.needs(2) {
-            // The upper bound wins where the two are crossed.
-            let ordered = e.call(&LT, two(v.operand(1), v.operand(2)))?;
-            if v.needs(1) {
-                let held = e.call(&LOGICAL_AND, args![&below, &ordered])?;
-                grads[1] = Some(masked(e, &held, v.g())?);
+        for (bound, beyond) in [(1, &below), (2, &above)].into_iter().filter(|(bound, _)| v.needs(*bound)) {
+            let mut held = e.call(&LOGICAL_AND, args![beyond, &apart])?;
+            if bound == 2 {
+                // The upper bound wins where the two are crossed.
+                held = e.call(&LOGICAL_OR, args![&held, &crossed])?;
             }
-            if v.needs(2) {
-                let crossed = e.call(&LT, two(v.operand(2), v.operand(1)))?;
-                let held = e.call(&LOGICAL_OR, args![&above, &crossed])?;
-                grads[2] = Some(masked(e, &held, v.g())?);
-            }
+            let all = masked(e, &held, v.g())?;
+            grads[bound] = Some(e.call(&WHERE, args![&on[bound - 1], &half, &all])?);
         }
         Ok(grads)
     }),
@@ -51,14 +65,14 @@ static BETWEEN: Op = Op {
     ..Op::BASE
 };
 
-/// One bound: `maximum` or `minimum` with the gradient that passes on the bound.
+/// One bound: a number lets the gradient pass inside of it; a tensor is as in `maximum` and `minimum`.
 static AT_LEAST: Op = Op {
     name: "clamp_min",
     params: &[INPUT, OTHER],
     summary: "Holds elements above a bound.",
     lower: Lower::Map { function: &f::MAXIMUM, promote: Promote::Same },
     saves: &[Save::In(0), Save::In(1)],
-    grad: Grad::Rule(|e, v| one_bound(e, v, &LT)),
+    grad: Grad::Rule(|e, v| one_bound(e, v, &GT, &LT)),
     call: CallForm::Internal,
     ..Op::BASE
 };
@@ -69,14 +83,22 @@ static AT_MOST: Op = Op {
     summary: "Holds elements below a bound.",
     lower: Lower::Map { function: &f::MINIMUM, promote: Promote::Same },
     saves: &[Save::In(0), Save::In(1)],
-    grad: Grad::Rule(|e, v| one_bound(e, v, &GT)),
+    grad: Grad::Rule(|e, v| one_bound(e, v, &LT, &GT)),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
-fn one_bound(e: &mut dyn Emit, v: &Backward<'_>, beyond: &'static Op) -> Result<Vec<Option<Tensor>>> {
-    let held = e.call(beyond, two(v.operand(0), v.operand(1)))?;
-    arith::pair(e, v, |e| unmasked(e, &held, v.g()), |e| masked(e, &held, v.g()))
+fn one_bound(
+    e: &mut dyn Emit,
+    v: &Backward<'_>,
+    inside: &'static Op,
+    beyond: &'static Op,
+) -> Result<Vec<Option<Tensor>>> {
+    if let Arg::Tensor(_) = v.operand(1) {
+        return extreme(e, v, beyond);
+    }
+    let free = e.call(inside, two(v.operand(0), v.operand(1)))?;
+    Ok(vec![Some(masked(e, &free, v.g())?), None])
 }
 
 /// A bound that an integer dtype does not hold becomes the nearest number that it does.

@@ -207,6 +207,9 @@ pub static ATAN2: Op = Op {
         let (y2, x2) = (square(e, 0)?, square(e, 1)?);
         let norm = e.add(&y2, &x2)?;
         let scaled = e.div(v.g(), &norm)?;
+        // At the origin there is no slope; PyTorch's is 0.
+        let origin = e.call(&EQ, args![&norm, Scalar::Int(0)])?;
+        let scaled = unmasked(e, &origin, &scaled)?;
         pair(
             e,
             v,
@@ -298,8 +301,12 @@ const fn neighbour(function: &'static crate::kernel::program::Function) -> Op {
         params: &[X, Y],
         summary: "The next floating-point number.",
         lower: Lower::Map { function, promote: Promote::FloatOnly },
-        // As in PyTorch: as if the result were the first operand.
-        grad: Grad::Rule(|e, v| pair(e, v, |_| Ok(v.g().clone()), |e| e.zeros_like(v.meta(1)))),
+        saves: &[Save::In(0), Save::In(1)],
+        // As in PyTorch: as if the result were the first operand, but where the two are equal.
+        grad: Grad::Rule(|e, v| {
+            let same = e.call(&EQ, two(v.operand(0), v.operand(1)))?;
+            pair(e, v, |e| unmasked(e, &same, v.g()), |e| e.zeros_like(v.meta(1)))
+        }),
         call: CallForm::Internal,
         ..Op::BASE
     }
@@ -318,7 +325,7 @@ pub static LOGADDEXP: Op = Op {
         ex("logaddexp(tensor([1]), tensor([2]))", "E0202"),
     ],
     lower: Lower::Map { function: &f::LOGADDEXP, promote: Promote::FloatOnly },
-    saves: &[Save::In(0), Save::In(1), Save::Out(0)],
+    saves: &[Save::In(0), Save::In(1)],
     grad: Grad::Rule(|e, v| pair(e, v, |e| share(e, v, 0, &EXP), |e| share(e, v, 1, &EXP))),
     oracle: "torch.logaddexp(a, b)",
     ..Op::BASE
@@ -333,7 +340,7 @@ pub static LOGADDEXP2: Op = Op {
         ex("logaddexp2(tensor([1]), tensor([2]))", "E0202"),
     ],
     lower: Lower::Map { function: &f::LOGADDEXP2, promote: Promote::FloatOnly },
-    saves: &[Save::In(0), Save::In(1), Save::Out(0)],
+    saves: &[Save::In(0), Save::In(1)],
     grad: Grad::Rule(|e, v| {
         let exp2 = &crate::op::rows::unary::EXP2;
         pair(e, v, |e| share(e, v, 0, exp2), |e| share(e, v, 1, exp2))
@@ -342,15 +349,16 @@ pub static LOGADDEXP2: Op = Op {
     ..Op::BASE
 };
 
-/// `g e^(operand - result)`: the operand's share of a sum of exponentials.
+/// `g / (1 + e^(other - operand))`: the operand's share of a sum of exponentials.
 fn share(e: &mut dyn Emit, v: &Backward<'_>, at: usize, exp: &'static Op) -> Result<Tensor> {
-    let difference = e.call(&arith::SUB, two(v.operand(at), Arg::Tensor(v.output(0).clone())))?;
-    let share = e.call(exp, args![&difference])?;
-    e.mul(v.g(), &share)
+    let difference = e.call(&arith::SUB, two(v.operand(1 - at), v.operand(at)))?;
+    let others = e.call(exp, args![&difference])?;
+    let all = e.add(&others, Scalar::Int(1))?;
+    e.div(v.g(), &all)
 }
 
 /// Gradients of `maximum` and `minimum`: a tie is shared in halves. `loses` compares an operand that gets none.
-fn extreme(e: &mut dyn Emit, v: &Backward<'_>, loses: &'static Op) -> Result<Vec<Option<Tensor>>> {
+pub fn extreme(e: &mut dyn Emit, v: &Backward<'_>, loses: &'static Op) -> Result<Vec<Option<Tensor>>> {
     let tie = e.call(&EQ, two(v.operand(0), v.operand(1)))?;
     let half = e.mul(v.g(), 0.5)?;
     let shared = e.call(&WHERE, args![&tie, &half, v.g()])?;
@@ -361,7 +369,7 @@ fn extreme(e: &mut dyn Emit, v: &Backward<'_>, loses: &'static Op) -> Result<Vec
     pair(e, v, |e| part(e, 0), |e| part(e, 1))
 }
 
-/// Gradients of `fmax` and `fmin`: all of it to the first operand when it wins, ties, or the other is NaN.
+/// Gradients of `fmax` and `fmin`: all of it to the first operand when it wins or the other is NaN; ties in halves.
 fn known_extreme(e: &mut dyn Emit, v: &Backward<'_>, wins: &'static Op) -> Result<Vec<Option<Tensor>>> {
     let won = e.call(wins, two(v.operand(0), v.operand(1)))?;
     let first = match v.operand(1) {
@@ -371,7 +379,21 @@ fn known_extreme(e: &mut dyn Emit, v: &Backward<'_>, wins: &'static Op) -> Resul
         }
         _ => won,
     };
-    pair(e, v, |e| masked(e, &first, v.g()), |e| unmasked(e, &first, v.g()))
+    let tie = e.call(&EQ, two(v.operand(0), v.operand(1)))?;
+    let half = e.mul(v.g(), 0.5)?;
+    let part = |e: &mut dyn Emit, whole: Tensor| e.call(&WHERE, args![&tie, &half, &whole]);
+    pair(
+        e,
+        v,
+        |e| {
+            let whole = masked(e, &first, v.g())?;
+            part(e, whole)
+        },
+        |e| {
+            let whole = unmasked(e, &first, v.g())?;
+            part(e, whole)
+        },
+    )
 }
 
 pub static MAXIMUM: Op = Op {
