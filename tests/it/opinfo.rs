@@ -1,5 +1,5 @@
 //! The judge made of PyTorch's own samples: runs every case of `tests/fixtures/opinfo`, of `tests/fixtures/second`
-//! (gradients of gradients) and `tests/fixtures/semantics` as a script and compares results and gradients with PyTorch's.
+//! (gradients of gradients), `tests/fixtures/operands` (dtypes) and `tests/fixtures/semantics` as a script and compares results and gradients with PyTorch's.
 //!
 //! It speaks to the language only through `Host`: variables in, text, variables out. It knows no operation.
 //! `expected_failures.txt` is a ratchet: an unlisted failure fails the test; a listed success is printed, and the
@@ -123,7 +123,7 @@ fn indices() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let folders = match std::env::var("TSCRIPT_OPINFO_FOLDER") {
         Ok(elsewhere) => vec![PathBuf::from(elsewhere)],
-        Err(_) => ["opinfo", "second", "semantics"].map(|folder| fixtures().join(folder)).to_vec(),
+        Err(_) => ["opinfo", "operands", "second", "semantics"].map(|folder| fixtures().join(folder)).to_vec(),
     };
     for folder in folders {
         let entries = std::fs::read_dir(folder).expect("the fixtures' folder");
