@@ -284,6 +284,9 @@ pub type GradRule = fn(&mut dyn Emit, &Backward<'_>) -> Result<Vec<Option<Tensor
 
 pub enum Grad {
     Rule(GradRule),
+    /// Of a view that shows each element of its tensor at most once: zeros with the gradient at the view's place. The
+    /// layout that the view of a layout has. What arrives for other views of the tensor is added where it belongs.
+    Window(fn(&Layout, &Args) -> Result<Layout>),
     /// Comes with the composition.
     Composed,
     /// Stops here, for this reason, which the user is told only when a gradient is asked for.

@@ -422,6 +422,10 @@ pub fn dtype(value: &Dynamic) -> Result<DType> {
         return Err(wanted("a dtype such as \"f32\"", value));
     };
     DType::parse(&text).ok_or_else(|| {
+        if matches!(text.split(':').next(), Some("mps" | "xpu" | "meta" | "gpu" | "tpu" | "xla" | "hip" | "rocm")) {
+            let diag = Diag::error(code::UNKNOWN_DEVICE, format!("unknown device \"{}\"", text.as_str()));
+            return diag.help("devices are \"cpu\", \"cuda\" and \"cuda:0\", \"cuda:1\", ...");
+        }
         let diag = Diag::error(code::UNKNOWN_DTYPE, format!("unknown dtype \"{}\"", text.as_str()));
         match nearest(&text, DType::NAMES.iter().map(|(name, _)| *name)) {
             Some(found) => diag.help(format!("did you mean \"{found}\"?")),
@@ -466,6 +470,9 @@ pub fn spec(value: &Dynamic) -> Result<DeviceSpec> {
         Some(spec) => Ok(spec),
         None => {
             let diag = Diag::error(code::UNKNOWN_DEVICE, format!("unknown device \"{}\"", text.as_str()));
+            if text.to_lowercase().starts_with("gpu") {
+                return Err(diag.help("GPUs are \"cuda\", the current one, and \"cuda:0\", \"cuda:1\", ..."));
+            }
             Err(match nearest(&text, ["cpu", "cuda", "cuda:0", "cuda:1"]) {
                 Some(found) => diag.help(format!("did you mean \"{found}\"?")),
                 None => diag.help("devices are \"cpu\", \"cuda\" and \"cuda:0\", \"cuda:1\", ..."),

@@ -145,10 +145,15 @@ pub fn dataset(host: &Arc<Host>, context: &rhai::NativeCallContext, value: &Dyna
     Ok(Dataset(Arc::new(Rows::Tensors(fields, size))))
 }
 
+/// A length as it was given.
+fn length(value: &Dynamic) -> String {
+    value.as_int().map_or_else(|_| convert::type_name(value), |n| n.to_string())
+}
+
 fn function(host: &Arc<Host>, context: &rhai::NativeCallContext, len: &Dynamic, get: FnPtr) -> Result<Dataset> {
     match len.as_int().map(usize::try_from) {
         Ok(Ok(n)) => Ok(Dataset(Arc::new(Rows::Function(n, get, Caller::new(host, context))))),
-        _ => fail!(ARGUMENT_TYPE, "the length of a dataset is an integer of 0 or more, not {len}"),
+        _ => fail!(ARGUMENT_TYPE, "the length of a dataset is an integer of 0 or more, not {}", length(len)),
     }
 }
 

@@ -62,6 +62,9 @@ pub fn engine(
     engine.set_max_variables(sizes.variables);
     engine.set_max_functions(sizes.functions);
     engine.set_max_modules(sizes.modules);
+    // A name that a map has not is an error, as of any other value: `m.wieght` is a slip of the pen, and `()` for it
+    // would be found far away. `m.get("x")` asks.
+    engine.set_fail_on_invalid_map_property(true);
     engine.register_type_with_name::<super::value::Tensor>("tensor");
     engine.register_type_with_name::<super::value::DTypeValue>("dtype");
     engine.register_type_with_name::<super::value::DeviceValue>("device");

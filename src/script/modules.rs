@@ -34,6 +34,7 @@ pub const STD: &[(&str, &[File])] = &[
             ("nn/norms.rhai", include_str!("../../std/nn/norms.rhai")),
             ("nn/parallel.rhai", include_str!("../../std/nn/parallel.rhai")),
             ("nn/recurrent.rhai", include_str!("../../std/nn/recurrent.rhai")),
+            ("nn/packed.rhai", include_str!("../../std/nn/packed.rhai")),
             ("nn/attention.rhai", include_str!("../../std/nn/attention.rhai")),
             ("nn/losses.rhai", include_str!("../../std/nn/losses.rhai")),
             ("gradients.rhai", include_str!("../../std/gradients.rhai")),

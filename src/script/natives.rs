@@ -52,7 +52,7 @@ fn sleep(module: &mut Natives, host: &Arc<Host>) {
 fn gradient_mode(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
     raw(module, "is_grad_enabled", 0, move |_, _| Ok(Dynamic::from_bool(shared.rt.grad_enabled())));
-    for arity in 2..=4 {
+    for arity in 1..=4 {
         let shared = host.clone();
         raw(module, "grad", arity, move |context, values| -> Native {
             let context = context.expect("registered with a context");
@@ -81,25 +81,31 @@ fn tensor_list(value: &Dynamic, what: &str) -> crate::base::diag::Result<Vec<Opt
         .collect()
 }
 
-/// `grad(ys, xs, grad_outputs, #{create_graph: true})`.
+/// `grad(ys, xs, grad_outputs, #{create_graph: true})`; all of them may be keywords.
 fn gradients(host: &Host, context: &NativeCallContext, values: &mut [&mut Dynamic]) -> Native {
+    let split = values.iter().position(|value| value.is_map()).unwrap_or(values.len());
+    let map = values.get(split).and_then(|value| value.read_lock::<Map>().map(|map| map.clone()));
+    let mut keywords = map.unwrap_or_default();
+    let [ys, xs, weights] = [(0, "outputs"), (1, "inputs"), (2, "grad_outputs")].map(|(at, name)| {
+        let value = if at < split { Some(values[at].flatten_clone()) } else { keywords.remove(name) };
+        value.filter(|value| !value.is_unit())
+    });
+    // PyTorch has nothing else for a long time.
+    if keywords.get("only_inputs").is_some_and(|value| value.as_bool() == Ok(true)) {
+        keywords.remove("only_inputs");
+    }
     host.call(context, |engine| {
-        let mut mode = grad::Mode::default();
-        let mut weights = Vec::new();
-        for value in &values[2..] {
-            if let Some(map) = value.read_lock::<Map>() {
-                let mut rest = map.clone();
-                if let Some(given) = rest.remove("grad_outputs") {
-                    weights = tensor_list(&given, "grad_outputs")?;
-                }
-                mode = super::properties::mode(&rest)?;
-            } else {
-                weights = tensor_list(value, "grad_outputs")?;
-            }
+        let list = |value: Option<Dynamic>, name: &str| match value {
+            Some(value) => tensor_list(&value, name),
+            None => crate::fail!(MISSING_ARGUMENT, "`{name}` is missing: `grad(y, [x])`"),
+        };
+        let ys: Vec<Tensor> = list(ys, "outputs")?.into_iter().flatten().collect();
+        let xs: Vec<Tensor> = list(xs, "inputs")?.into_iter().flatten().collect();
+        let weights = weights.map_or(Ok(Vec::new()), |value| tensor_list(&value, "grad_outputs"))?;
+        if split > 3 || split + 1 < values.len() {
+            crate::fail!(EXTRA_ARGUMENT, "what follows `grad_outputs` are keywords: `#{{create_graph: true}}`");
         }
-        let ys: Vec<Tensor> = tensor_list(values[0], "outputs")?.into_iter().flatten().collect();
-        let xs: Vec<Tensor> = tensor_list(values[1], "inputs")?.into_iter().flatten().collect();
-        let found = grad::grad(engine, &ys, &xs, &weights, mode)?;
+        let found = grad::grad(engine, &ys, &xs, &weights, super::properties::mode(&keywords)?)?;
         let list: Array = found.into_iter().map(|g| g.map_or(Dynamic::UNIT, Dynamic::from)).collect();
         Ok(Dynamic::from(list))
     })

@@ -40,7 +40,10 @@ pub fn plain_operator(host: &Host, context: &NativeCallContext, symbol: &str, va
         [a, b] => format!("`{symbol}` does not work between {} and {}", convert::type_name(a), convert::type_name(b)),
         _ => format!("`{symbol}` does not work on these values"),
     };
-    Err(host.raise(context, Diag::error(code::TYPE, text), ""))
+    let diag = Diag::error(code::TYPE, text);
+    let is_format = symbol == "%" && values[0].is_string();
+    let diag = if is_format { diag.help("values stand in text between backticks: `loss ${x:.4f}`") } else { diag };
+    Err(host.raise(context, diag, ""))
 }
 
 /// An integer and a float give a float, in compound assignment too: `total += loss.item()`.

@@ -26,6 +26,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     growing(module, host);
     ranges(module, host);
     maps(module);
+    together(module, host);
     conversions(module, host);
     asserted(module, host);
 }
@@ -269,6 +270,70 @@ fn range_of<T: Clone + Send + Sync + 'static>(module: &mut Natives, host: &Arc<H
         Ok(kept)
     };
     of("filter").set_into_module(&mut module.module, filter);
+}
+
+/// `enumerate(xs, start)`, `zip(xs, ys)`, `list(tensor)`.
+fn together(module: &mut Natives, host: &Arc<Host>) {
+    /// What a value holds, one by one.
+    fn elements(host: &Arc<Host>, context: &NativeCallContext, value: &Dynamic) -> Outcome<Array> {
+        if let Some(values) = value.read_lock::<Array>() {
+            return Ok(values.clone());
+        }
+        if let Some(tensor) = value.read_lock::<Tensor>().map(|tensor| tensor.clone()) {
+            return super::iterate::rows(host, tensor).collect();
+        }
+        let plain = value.read_lock::<Range<i64>>().map(|range| range.clone());
+        let range = plain.or_else(|| {
+            let range = value.read_lock::<RangeInclusive<i64>>()?;
+            Some(*range.start()..range.end().saturating_add(!range.is_empty() as i64))
+        });
+        if let Some(range) = range {
+            let count = (range.end as i128 - range.start as i128).max(0);
+            elements_fit(host, context, 0, usize::try_from(count).unwrap_or(usize::MAX))?;
+            return Ok(range.map(Dynamic::from_int).collect());
+        }
+        if let Some(text) = value.read_lock::<ImmutableString>() {
+            return Ok(text.chars().map(|c| ImmutableString::from(c.to_string()).into()).collect());
+        }
+        let text = format!("arrays, tensors, ranges and strings have elements, {} has none", convert::type_name(value));
+        let help = "`for (i, x) in enumerate(xs) { .. }` goes over whatever a loop can";
+        Err(host.raise(context, Diag::error(code::ARGUMENT_TYPE, text).help(help), ""))
+    }
+    let shared = host.clone();
+    of(module, "list").set_into_module(&mut module.module, move |context: NativeCallContext, tensor: Tensor| {
+        elements(&shared, &context, &Dynamic::from(tensor))
+    });
+    // In the head of a loop, which counts itself.
+    raw(module, "__enumerate", 1, |_, values| Ok(std::mem::take(values[0])));
+    for arity in 1..=2 {
+        let shared = host.clone();
+        raw(module, "enumerate", arity, move |context, values| -> Native {
+            let context = context.expect("registered with a context");
+            let start = match values.get(1).map(|value| value.as_int()) {
+                None => 0,
+                Some(Ok(start)) => start,
+                Some(Err(_)) => {
+                    return Err(wrong(&context, code::ARGUMENT_TYPE, "`enumerate`: `start` is an integer".into()));
+                }
+            };
+            let inside = elements(&shared, &context, values[0])?;
+            elements_fit(&shared, &context, inside.len(), inside.len().saturating_mul(2))?;
+            let counted = inside.into_iter().zip(start..).map(|(x, i)| vec![Dynamic::from_int(i), x]);
+            Ok(counted.map(Dynamic::from_array).collect::<Array>().into())
+        });
+    }
+    for arity in 2..=4 {
+        let shared = host.clone();
+        raw(module, "zip", arity, move |context, values| -> Native {
+            let context = context.expect("registered with a context");
+            let columns = values.iter().map(|value| elements(&shared, &context, value)).collect::<Outcome<Vec<_>>>()?;
+            let count = columns.iter().map(Vec::len).min().unwrap_or(0);
+            elements_fit(&shared, &context, count, count.saturating_mul(columns.len()))?;
+            let mut columns: Vec<_> = columns.into_iter().map(Vec::into_iter).collect();
+            let rows = (0..count).map(|_| columns.iter_mut().filter_map(Iterator::next).collect::<Array>());
+            Ok(rows.map(Dynamic::from_array).collect::<Array>().into())
+        });
+    }
 }
 
 /// What Rhai's maps lack.

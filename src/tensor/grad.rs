@@ -7,8 +7,9 @@ use crate::args;
 use crate::base::code;
 use crate::base::diag::{Diag, Focus, Result};
 use crate::base::dtype::Scalar;
+use crate::base::layout::Layout;
 use crate::base::number_hash::ByNumber;
-use crate::op::args::Arg;
+use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit};
 use crate::op::row::{Grad, Source};
 use crate::op::rows::{arith, view};
@@ -373,6 +374,9 @@ impl<'a> Walk<'a> {
             base_gradient = Some((flat, part.clone()));
             grads[0] = Some((self.e as &mut dyn Emit).call(&view::CLONE, args![&part])?);
         }
+        if let (&Grad::Window(window), None) = (&node.op.grad, &node.slice) {
+            return self.window(node, window, grads[0].take());
+        }
         let Grad::Rule(rule) = node.op.grad else {
             let reason = match node.op.grad {
                 Grad::Stop(reason) => reason,
@@ -401,6 +405,42 @@ impl<'a> Walk<'a> {
         self.outgoing(node, inputs, base_gradient)
     }
 
+    /// The gradient of a view: zeros with `g` in their midst, or, where something has arrived for the tensor before
+    /// and nobody else has it, `g` added to a part of that. Fifty slices of a tensor else cost fifty times all of it.
+    fn window(
+        &mut self,
+        node: &Arc<GradNode>,
+        window: fn(&Layout, &Args) -> Result<Layout>,
+        g: Option<Tensor>,
+    ) -> Result<Outgoing> {
+        let (Some(g), Some(edge), Some(meta)) = (g, node.edges[0].clone(), node.inputs[0].as_ref()) else {
+            return Ok(Outgoing::new());
+        };
+        let dense = Layout::contiguous(&meta.shape);
+        let part = window(&dense, &node.args)?;
+        if let (Edge::Node(to, output), false) = (&edge, self.mode.create_graph) {
+            let here = self.e.rt.slot_of(g.device());
+            let arrived = self.arrived.get(&to.sequence).filter(|arrived| arrived.from.as_slice() == [here]);
+            let old = arrived.and_then(|arrived| arrived.grads[*output].as_ref()).filter(|old| {
+                Arc::strong_count(&old.0) == 1
+                    && old.view().buffer.handles.load(std::sync::atomic::Ordering::Acquire) == 1
+                    && old.view().covers()
+                    && old.dtype() == g.dtype()
+                    && old.device() == g.device()
+                    && old.shape().as_slice() == meta.shape.as_slice()
+            });
+            // A second handle of the same cell: it is only looked through.
+            if let Some(old) = old.map(|old| Tensor(old.0.clone())) {
+                let place = self.view_of(&old, part)?;
+                self.e.apply_inplace(&arith::ADD, args![&place, &g])?;
+                return Ok(Outgoing::new());
+            }
+        }
+        let whole = view::spread(self.e, &g, &dense.shape, &part)?;
+        let whole = self.fit(whole, Some(meta))?;
+        Ok(Outgoing::from_iter([(edge, whole)]))
+    }
+
     fn outgoing(
         &mut self,
         node: &Arc<GradNode>,
@@ -415,7 +455,7 @@ impl<'a> Walk<'a> {
                 Some(g) => Arg::Tensor(self.fit(g, node.inputs[0].as_ref())?),
                 None => Arg::from(Scalar::Int(0)),
             };
-            self.e.apply_inplace(&arith::COPY, crate::op::args::Args(smallvec::smallvec![Arg::Tensor(part), value]))?;
+            self.e.apply_inplace(&arith::COPY, Args(smallvec::smallvec![Arg::Tensor(part), value]))?;
             let (_, _, base_layout) = history::flat(slice);
             out.push((edge.clone(), self.view_of(&flat, base_layout)?));
         }

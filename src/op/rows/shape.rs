@@ -348,7 +348,7 @@ pub static NARROW: Op = Op {
     summary: "`length` elements of one dimension, from `start` on; a view.",
     examples: &[ex("tensor([1, 2, 3]).narrow(0, 1, 2)", "tensor([2, 3])"), ex("ones([3]).narrow(0, 2, 2)", "E0207")],
     lower: Lower::View(|a| narrow(&own(a), a)),
-    grad: Grad::Rule(|e, v| spread_view(e, v, narrow)),
+    grad: Grad::Window(narrow),
     oracle: "torch.narrow(a, 0, 1, 2)",
     ..Op::BASE
 };
@@ -434,7 +434,7 @@ pub static DIAGONAL: Op = Op {
         ex("ones([2]).diagonal()", "E0209"),
     ],
     lower: Lower::View(|a| diagonal(&own(a), a)),
-    grad: Grad::Rule(|e, v| spread_view(e, v, diagonal)),
+    grad: Grad::Window(diagonal),
     oracle: "torch.diagonal(a)",
     ..Op::BASE
 };

@@ -373,7 +373,7 @@ pub static SELECT: Op = Op {
     summary: "One element of a dimension, which goes away; a view.",
     examples: &[ex("tensor([[1, 2], [3, 4]]).select(0, 1)", "tensor([3, 4])"), ex("ones([2]).select(0, 2)", "E0207")],
     lower: Lower::View(|a| select(&a.tensor(0).view().layout, a)),
-    grad: Grad::Rule(|e, v| spread_view(e, v, select)),
+    grad: Grad::Window(select),
     oracle: "a.select(0, 1)",
     ..Op::BASE
 };
@@ -411,7 +411,7 @@ pub static SLICE: Op = Op {
     ],
     summary: "A range of one dimension; a view.",
     lower: Lower::View(|a| slice(&a.tensor(0).view().layout, a)),
-    grad: Grad::Rule(|e, v| spread_view(e, v, slice)),
+    grad: Grad::Window(slice),
     call: CallForm::Internal,
     oracle: "a[1:]",
     ..Op::BASE

@@ -119,7 +119,7 @@ fn one(error: EvalAltResult, context: &Context, stack: &[Frame]) -> Box<Diag> {
         }
         ErrorFunctionNotFound(signature, _) => function(&signature, known),
         ErrorModuleNotFound(name, _) => module(&name, known),
-        ErrorPropertyNotFound(name, _) => property(&name, None, known),
+        ErrorPropertyNotFound(name, _) => entry(&name),
         ErrorDotExpr(text, _) => dot(&text, known),
         ErrorIndexNotFound(key, _) => words(code::INDEX, format!("there is no entry {}", shown(&key)), "no such entry"),
         ErrorIndexingType(text, _) => indexing(&text),
@@ -294,8 +294,9 @@ fn foreign(name: &str) -> Option<&'static str> {
         _ if without_prefix(name).is_some() => return without_prefix(name),
         "range" => "write `0..n`, or `range(0, n, step)`",
         "isinstance" | "type" => "write `type_of(x) == \"...\"`",
-        "enumerate" => "write `for (x, i) in xs { .. }`",
-        "zip" => "write `for (x, i) in xs { let y = ys[i]; .. }`",
+        "iter" | "next" => {
+            "the first of an array is `xs[0]`, of a loader what `for batch in loader { .. break; }` begins with"
+        }
         "pass" => "an empty block is `{ }`",
         "deepcopy" => "a module has `model.copy()`, a tensor `x.clone()`; arrays and maps are copied by `let`",
         "sys" => "script arguments are `args`; `exit()` ends a script",
@@ -337,7 +338,13 @@ fn variable(name: &str, known: &Known, stack: &[Frame]) -> Words {
         return found.help(help);
     }
     if DType::parse(name).is_some() {
-        return found.help(format!("dtypes are strings: `\"{name}\"`"));
+        let kind = match name {
+            "int" => "; the type of a value is asked by `type_of(x) == \"i64\"`",
+            "float" => "; the type of a value is asked by `type_of(x) == \"f64\"`",
+            "bool" => "; the type of a value is asked by `type_of(x) == \"bool\"`",
+            _ => "",
+        };
+        return found.help(format!("dtypes are strings: `\"{name}\"`{kind}"));
     }
     if known.functions.iter().any(|other| other == name) {
         return found.help(format!("`{name}` is a function: call it, or take it as a value with `Fn(\"{name}\")`"));
@@ -412,8 +419,11 @@ fn function(signature: &str, known: &Known) -> Words {
     if known.functions.iter().any(|other| written_name(other) == name) {
         let message = format!("`{name}` does not take {}", a_type_list(types));
         let call = manual::native(name).filter(|native| !native.call.is_empty()).map(manual::Native::written);
-        return words(code::ARGUMENT_TYPE, message, "called here")
-            .maybe(call.map(|call| format!("call it as `{call}`")));
+        let help = match name {
+            "seed" => Some("write `manual_seed(0)`".to_string()),
+            _ => call.map(|call| format!("call it as `{call}`")),
+        };
+        return words(code::ARGUMENT_TYPE, message, "called here").maybe(help);
     }
     let found = words(code::UNKNOWN_FUNCTION, format!("there is no function `{name}`"), "not found");
     if known.variables.iter().any(|other| other == name) {
@@ -424,10 +434,22 @@ fn function(signature: &str, known: &Known) -> Words {
     if known.properties.iter().any(|other| other == name) {
         return found.help(format!("`{name}` is a property: write it without `()`"));
     }
-    match absent::reason(name).or_else(|| foreign(name)) {
+    match of_sequences(name, types).or_else(|| absent::reason(name)).or_else(|| foreign(name)) {
         Some(help) => found.help(help),
         None => found.maybe(did_you_mean(name, &known.functions)),
     }
+}
+
+/// Methods that Python's lists and dictionaries have.
+fn of_sequences(name: &str, types: &str) -> Option<&'static str> {
+    let owner = types.split(", ").next().unwrap_or("");
+    Some(match (owner, name) {
+        ("array", "index") => "write `xs.index_of(x)`, which gives -1 where it is not",
+        ("array", "count") => "write `xs.filter(|x| x == y).len()`",
+        ("array" | "map", "copy" | "deepcopy") => "arrays and maps are copied by `let`: `let b = a;`",
+        ("map", "setdefault") => "write `if !(key in m) { m[key] = value; }`",
+        _ => return None,
+    })
 }
 
 fn operator(symbol: &str, types: &str) -> Words {
@@ -472,6 +494,27 @@ fn property(name: &str, of: Option<&str>, known: &Known) -> Words {
     }
     found.maybe(did_you_mean(name, &known.properties).or_else(|| did_you_mean(name, &known.functions)))
 }
+
+/// A name that a map has not. Which map it is, nobody knows here.
+fn entry(name: &str) -> Words {
+    let found = words(code::UNKNOWN_PROPERTY, format!("this map has no entry `{name}`"), "not found");
+    if manual::native(name).is_some_and(|native| matches!(native.form, manual::Form::Of(_))) {
+        return found.help(format!("`{name}` is a method: call it, `.{name}()`"));
+    }
+    if matches!(name, "name" | "__class__") {
+        return found.help("what a module has tells what it is: `if \"weight\" in m { .. }`");
+    }
+    if let Some(reason) = absent::reason(name) {
+        return found.help(reason);
+    }
+    match nearest(name, MEMBERS) {
+        Some(near) => found.help(format!("did you mean `{near}`?")),
+        None => found.help(format!("`keys()` lists what it has; `m.get(\"{name}\")` gives `()` for what it has not")),
+    }
+}
+
+/// What modules of the library often have.
+const MEMBERS: [&str; 6] = ["weight", "bias", "forward", "layers", "training", "output"];
 
 /// Rhai tells about properties of custom types in prose: "Unknown property 'x' - a getter is not registered
 /// for type 'tensor'".

@@ -98,6 +98,8 @@ fn next_text<'a>(text: &'a str, token: &Token) -> &'a str {
 /// The words around an error.
 struct Around<'a> {
     before: &'a str,
+    /// The word before `before`.
+    earlier: &'a str,
     before_end: usize,
     found: &'a str,
     after: &'a str,
@@ -118,6 +120,7 @@ fn around<'a>(source: &'a Source, tokens: &[Token], at: usize) -> Around<'a> {
     let found_start = tokens.get(index).map_or(source.text.len(), |token| token.start as usize);
     Around {
         before: before.map_or("", text),
+        earlier: before.and_then(|index| index.checked_sub(1)).map_or("", text),
         before_end: end,
         found: text(index),
         after: text(index + 1),
@@ -167,6 +170,19 @@ pub fn diagnose_parse(error: &ParseError, context: &Context) -> Box<Diag> {
     if separates && near.found == "for" {
         return diag.help("a list is made of another by `xs.map(|x| 2 * x)` and `xs.filter(|x| x > 0)`");
     }
+    if separates && near.found == "if" {
+        return diag.help(CHOICE);
+    }
+    let wants = |symbol: &str| matches!(error.err_type(), ParseErrorType::MissingToken(token, _) if token == symbol);
+    if wants(")") && near.found == "," && near.start != "for" {
+        return diag.help("several values are an array: `zeros([2, 3])`, `x.sum([0, 1])`");
+    }
+    if wants("{") && near.found == ":" {
+        return diag.help(BLOCKS);
+    }
+    if missing_end && near.found == ":" && (near.before.starts_with(['"', '\'']) || near.earlier == "{") {
+        return diag.help("a map is written `#{a: 1}`, and `m.a` or `m[\"a\"]` reads it");
+    }
     let between = source.text.get(near.before_end..source.offset(at).max(near.before_end)).unwrap_or("");
     if missing_end && between.trim_start_matches(' ').starts_with("//") {
         return diag.help(FLOOR);
@@ -176,6 +192,11 @@ pub fn diagnose_parse(error: &ParseError, context: &Context) -> Box<Diag> {
         None => diag,
     }
 }
+
+const CHOICE: &str = "a choice has a value: `let x = if a { 1 } else { 2 };`";
+const BLOCKS: &str = "blocks stand in braces: `if x { .. }`";
+const TWO_NAMES: &str =
+    "two names stand in parentheses: `for (i, x) in enumerate(xs)`, `for (k, v) in m.items()`; no name stands for more";
 
 /// Who writes `a // b`.
 const FLOOR: &str = "`//` begins a comment; integers divide by `/` without a remainder, tensors by `floor_divide`";
@@ -207,10 +228,12 @@ fn advice(near: &Around) -> Option<&'static str> {
         ("(" | "," | "=" | "return", "fn") => "a function without a name is a closure: `|| 1`, `|x| x + 1`",
         (_, ",") if near.in_parentheses => "several values in a row are an array: `[8, 42]`",
         ("let", "[" | "(") => "one `let` for each name: `let s = x.shape; let b = s[0];`",
+        (_, "," | "(" | ")") if near.start == "for" && near.before != "in" => TWO_NAMES,
+        ("no_grad" | "enable_grad", "{") => "write `no_grad(|| { .. })`",
+        (")", "{") if near.start == "cuda" => "write `with_stream(s) { .. }`, `with_device(1) { .. }`",
+        ("(" | "," | "[", "*" | "**") => "values are not spread: give the array or map itself, `f(x.shape)`",
         (_, ",") if near.start == "let" => "one `let` for each name: `let s = x.shape; let b = s[0];`",
-        (_, "if") if near.start == "let" || near.start == "return" => {
-            "a choice has a value: `let x = if a { 1 } else { 2 };`"
-        }
+        (_, "if") if near.start == "let" || near.start == "return" => CHOICE,
         ("await" | "async", _) => "operations are asynchronous by themselves: leave it out",
         ("with", _) => "write the block alone: `with_device(1) { .. }`, `no_grad(|| ..)`",
         ("+", "+") | (_, "++") | ("++", _) => "write `x += 1`",
@@ -219,8 +242,8 @@ fn advice(near: &Around) -> Option<&'static str> {
         (_, "...") => "write the dots in quotes: `x[\"...\", 0]`",
         (_, "~") => "write `!`, which is bitwise on integers",
         (_, "->") => "functions name no types: `fn f(x) { x + 1 }`",
-        (_, ":") if matches!(near.start, "if" | "for" | "while" | "else" | "def" | "with" | "fn" | "class") => {
-            "blocks stand in braces: `if x { .. }`"
+        (_, ":") if matches!(near.start, "if" | "for" | "while" | "else" | "def" | "with" | "fn" | "class" | "try") => {
+            BLOCKS
         }
         ("[" | ",", ":") => "a whole dimension is `..`, a part of it `1..3`: `x[.., 0]`",
         ("[", "::") => "write `x[slice((), (), 2)]`",

@@ -111,6 +111,38 @@ fn names() {
         "shape()",
         "`shape` is a property: write it without `()`",
     );
+    // Habits of Python that a parser meets.
+    let habits = [
+        ("let d = {\"a\": 1};", "written `#{a: 1}`"),
+        ("let d = {a: 1};", "written `#{a: 1}`"),
+        ("try: 1", "stand in braces"),
+        ("while 1 < 2: 3", "stand in braces"),
+        ("print(1 if true else 2)", "a choice has a value"),
+        ("zeros((2, 3))", "several values are an array"),
+        ("print(*[1])", "are not spread"),
+        ("no_grad { 1 }", "`no_grad(|| { .. })`"),
+        ("for i, x in [1] { }", "stand in parentheses"),
+        ("for (i, (x, y)) in [1] { }", "stand in parentheses"),
+        ("print(7 // 2, 3);", "begins a comment"),
+    ];
+    for (src, help) in habits {
+        let said = errors(src).0[0].help.clone().unwrap_or_default();
+        assert!(said.contains(help), "{src}: {said}");
+    }
+    check(
+        "[1].index(1)",
+        "E0103",
+        "there is no function `index`",
+        "index(1)",
+        "write `xs.index_of(x)`, which gives -1 where it is not",
+    );
+    check(
+        "next(iter([1]))",
+        "E0103",
+        "there is no function `iter`",
+        "iter([1])",
+        "the first of an array is `xs[0]`, of a loader what `for batch in loader { .. break; }` begins with",
+    );
     check("1 + oter", "E0102", "there is no variable `oter`", "oter", "did you mean `outer`?");
     check("None", "E0102", "there is no variable `None`", "None", "the empty value is `()`");
     check(

@@ -422,10 +422,18 @@ impl<'a> Lexer<'a> {
 
     fn never_closed(&self, open: u32) -> LexError {
         let opening = self.text(open);
+        let closing = closing_of(opening);
+        // Who writes `f(a // b)`.
+        let line = self.src[self.tokens[open as usize].end as usize..].lines().next().unwrap_or("");
+        let in_comment = line.split_once("//").is_some_and(|(_, comment)| comment.contains(closing));
+        let help = match in_comment {
+            true => format!("add the missing `{closing}`, unless `//` was to divide: it begins a comment"),
+            false => format!("add the missing `{closing}`"),
+        };
         LexError {
             message: format!("`{opening}` is never closed"),
             labels: vec![(self.tokens[open as usize].range(), "opened here".into())],
-            help: Some(format!("add the missing `{}`", closing_of(opening))),
+            help: Some(help),
             incomplete: true,
         }
     }

@@ -15,6 +15,9 @@
 //! | `for x in xs { }` | `for x in xs {() }` | Rhai passes over what an iterator raises where a body is empty |
 //! | `for (a, b) in xs {` in a user's source | `for (a, b) in __counted(xs) {` | who means pairs is told (`counted.rs`) |
 //! | `f(x); y` in a user's source | `f(x);(); y` | Rhai keeps a statement's value until the next one has ended |
+//! | `for (k, v) in m.items() {`, also over `named_parameters()` and its kin, `zip(..)` | `.. {let v=k[1];let k=k[0];` | Rhai gives the value and a count |
+//! | `for (i, x) in enumerate(xs) {` | `.. in __enumerate(xs) {let __p=i;let i=x;let x=__p;` | the same, the count first |
+//! | `for _ in xs`, `\|_\| f()`, `let _ =` | `for __any_ in xs` | Rhai knows `_` only as the last case of a `switch` |
 //! | `eval(s)` | `__eval(s)` | Rhai's own would lose the source |
 //! | `fn new(x)`, `new(x)`, `nn::module(x)` | `fn __new(x)`, ... | Rhai lets no script function have a reserved name |
 //! | `f(x)` where a module defines `f` | `f__in3(x)` | Rhai mixes up functions of several modules (`scope.rs`) |
@@ -41,7 +44,7 @@
 use super::hooks::{is_block_word, is_free_word};
 use super::lex::{self, Kind, LexError, Token};
 use super::scope::{self, Names};
-use super::tree::{self, Run};
+use super::tree::{self, Run, Tree};
 use crate::base::limits::MAX_COLUMNS;
 use std::ops::Range;
 
@@ -119,14 +122,19 @@ pub enum Underscore {
 /// The variable that holds the last value of the REPL.
 pub const LAST: &str = "__last_";
 
+/// What `_` becomes where a name is declared: two beside each other want two names.
+const IGNORED: [&str; 4] = ["__any_", "__anyb_", "__anyc_", "__anyd_"];
+
 /// The name that the user wrote for a function of the rewritten text.
 pub fn written_name(name: &str) -> &str {
-    if name == LAST {
+    if name == LAST || IGNORED.contains(&name) {
         return "_";
     }
     let name = scope::written(name);
     match name.strip_prefix("__") {
-        Some(word) if matches!(word, "eval" | "format") || is_free_word(word) || is_block_word(word) => word,
+        Some(word) if matches!(word, "eval" | "format" | "enumerate") || is_free_word(word) || is_block_word(word) => {
+            word
+        }
         _ => name,
     }
 }
@@ -188,6 +196,7 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
     for parenthesis in tree.bare.iter().flat_map(|run| [run.first, run.last]) {
         edits.push(Edit { removed: 1, ..insert(tokens[parenthesis as usize].start as usize, "") });
     }
+    pairs(&mut edits, src, &tokens, &tree);
     for &Run { first, .. } in &tree.idle_loops {
         edits.push(insert(tokens[first as usize].end as usize, "()"));
     }
@@ -224,7 +233,8 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
     }
     if options.underscore == Underscore::LastValue {
         let text = |index: usize| tokens.get(index).map_or("", |token: &Token| &src[token.range()]);
-        for index in (0..tokens.len()).filter(|&index| text(index) == "_" && text(index + 1) != "=>") {
+        let is_value = |&index: &usize| text(index) == "_" && text(index + 1) != "=>";
+        for index in (0..tokens.len()).filter(is_value).filter(|&index| !tree.ignored.contains(&(index as u32))) {
             let at = tokens[index].start as usize;
             edits.push(Edit { at, opens: true, width: 0, text: "__last", mark: None, stands_for: at..at, removed: 0 });
         }
@@ -251,6 +261,35 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
         order(a).cmp(&order(b)).then(width)
     });
     Ok(emit(src, &tokens, edits, options.base))
+}
+
+/// Loops over pairs get names for the parts, and what nobody wants gets a name that Rhai takes.
+fn pairs<'a>(edits: &mut Vec<Edit<'a>>, src: &'a str, tokens: &[Token], tree: &Tree) {
+    let insert =
+        |at: usize, opens, text| Edit { at, opens, width: 0, text, mark: None, stands_for: at..at, removed: 0 };
+    for (index, &token) in tree.ignored.iter().enumerate() {
+        let name = IGNORED[index % IGNORED.len()];
+        edits.push(insert(tokens[token as usize].start as usize, true, &name[..name.len() - 1]));
+    }
+    let text = |token: u32| &src[tokens[token as usize].range()];
+    let own = |name: &str| tree.definitions.iter().any(|definition| text(definition.name) == name);
+    let name = |token: u32| match tree.ignored.iter().position(|&ignored| ignored == token) {
+        Some(index) => IGNORED[index % IGNORED.len()],
+        None => text(token),
+    };
+    for pair in &tree.pairs {
+        let (first, second) = (name(pair.first), name(pair.second));
+        let body = tokens[pair.body as usize].end as usize;
+        // A function of the script's own gives what it gives.
+        let parts = match pair.counts {
+            Some(counts) if !own("enumerate") => {
+                edits.push(insert(tokens[counts as usize].start as usize, true, "__"));
+                ["let __p=", first, ";let ", first, "=", second, ";let ", second, "=__p;"]
+            }
+            _ => ["let ", second, "=", first, "[1];let ", first, "=", first, "[0];"],
+        };
+        edits.extend(parts.map(|part| insert(body, false, part)));
+    }
 }
 
 /// `${x:.4f}`: where the expression begins, its colon, and where the specification ends.

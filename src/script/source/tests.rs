@@ -45,6 +45,29 @@ fn seen(src: &str) -> String {
 }
 
 #[test]
+fn pairs_and_names_that_nobody_wants() {
+    let marked = |over: &str| seen(&format!("for (k, v) in {over} {{ k }}"));
+    let parts = "{let v=k[1];let k=k[0]; k }";
+    assert!(marked("m.items()").ends_with(parts), "{}", marked("m.items()"));
+    assert!(marked("a.b().named_parameters()").ends_with(parts));
+    assert!(marked("zip(a, b)").ends_with(parts));
+    assert!(marked("enumerate(a, 1)").ends_with(parts));
+    let counted = "{let __p=k;let k=v;let v=__p; k }";
+    assert!(marked("enumerate(f(a, b))").ends_with(counted));
+    assert!(marked("enumerate(a)").contains("__enumerate(a)"));
+    // What gives no pairs for certain keeps Rhai's meaning: the value and a count.
+    for plain in ["items()", "m.items", "m.items()[0]", "zip(a, b).map(f)", "[m.items()]", "m.keys()"] {
+        assert!(marked(plain).ends_with("{ k }"), "{plain}: {}", marked(plain));
+    }
+    // A function of the script's own gives pairs itself.
+    assert!(!seen("fn enumerate(x) { x } for (k, v) in enumerate(1) { k }").contains("__enumerate"));
+    assert_eq!(seen("for x in m.items() { x }").matches("let").count(), 0);
+    assert_eq!(seen("for _ in 0..3 { 1 }"), "for __any_ in 0..3 { 1 }");
+    assert_eq!(seen("let _ = 1; |_, x, _| x"), "let __any_ = 1; |__anyb_, x, __anyc_| x");
+    assert_eq!(seen("switch x { 1 => 2, _ => 3 }"), "switch x { 1 => 2, _ => 3 }");
+}
+
+#[test]
 fn truths() {
     assert_eq!(seen("if x > 0 { 1 } else if !y { 2 }"), "if __truth(x > 0) { 1 } else if __truth(!y) { 2 }");
     assert_eq!(seen("while i < n && ok { }"), "while __truth(i < n) && __truth(ok) { }");

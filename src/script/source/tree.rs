@@ -74,6 +74,17 @@ pub struct CallSite {
     pub form: CallForm,
 }
 
+/// `for (a, b) in xs {` where what stands for `xs` gives pairs, and each of the two names is to get its part.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Pairs {
+    pub first: u32,
+    pub second: u32,
+    /// The `{` of the body.
+    pub body: u32,
+    /// The `enumerate` of `enumerate(xs)`: Rhai counts itself, but names the value first.
+    pub counts: Option<u32>,
+}
+
 /// A function that the text defines.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Definition {
@@ -118,6 +129,10 @@ pub struct Tree {
     pub declared: Vec<u32>,
     /// Names of calls `module::f(x)` that no native module has.
     pub qualified: Vec<u32>,
+    /// `_` where a name is declared: nobody wants the value.
+    pub ignored: Vec<u32>,
+    /// Loops over pairs.
+    pub pairs: Vec<Pairs>,
     /// The token at which nesting goes beyond all limits.
     pub too_deep: Option<u32>,
 }
@@ -628,7 +643,9 @@ impl<'a> Reader<'a> {
 
     /// Notes the name here, if there is one, as a variable's.
     fn declare(&mut self) {
-        if self.is_name() {
+        if self.peek() == "_" {
+            self.tree.ignored.push(self.at as u32);
+        } else if self.is_name() {
             self.tree.declared.push(self.at as u32);
         }
     }

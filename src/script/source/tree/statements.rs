@@ -1,6 +1,7 @@
 //! Statements and what has blocks: `if`, loops, `switch`, `try`, functions.
 
-use super::{Definition, Expr, NodeKind, Reader, Run, Shape, is_assignment};
+use super::{Definition, Expr, NodeKind, Pairs, Reader, Run, Shape, is_assignment};
+use crate::script::counted::is_counter;
 use crate::script::counted::is_counter;
 use crate::script::source::hooks::is_free_word;
 use crate::script::source::lex::Kind;
@@ -50,8 +51,7 @@ impl Reader<'_> {
             "fn" | "private" => self.function(),
             "let" | "const" => {
                 self.at += 1;
-                self.declare();
-                self.at += self.is_name() as usize;
+                self.declare_one();
                 if self.eat("=") {
                     self.expression();
                 }
@@ -61,8 +61,7 @@ impl Reader<'_> {
                 self.at += 1;
                 self.expression();
                 if self.eat("as") {
-                    self.declare();
-                    self.at += self.is_name() as usize;
+                    self.declare_one();
                 }
             }
             "return" | "throw" | "break" => {
@@ -125,6 +124,48 @@ impl Reader<'_> {
         self.at = end + 1;
     }
 
+    /// Notes the name or `_` here and passes over it.
+    fn declare_one(&mut self) {
+        self.declare();
+        self.at += (self.is_name() || self.peek() == "_") as usize;
+    }
+
+    /// The loop over pairs whose names begin at a token, if it is one: of what it goes over, the last call gives pairs.
+    fn pairs(&self, names: usize, over: Run, body: Run) -> Option<Pairs> {
+        let two = [0, 2, 4].map(|at| self.text_at(names + at)) == ["(", ",", ")"];
+        let last = over.last as usize;
+        if !two || self.text_at(last) != ")" {
+            return None;
+        }
+        let open = self.tokens[last].partner as usize;
+        let name = open.checked_sub(1)?;
+        let (word, stands_alone) = (self.text_at(name), name == over.first as usize);
+        let is_method = name > 0 && matches!(self.text_at(name - 1), "." | "?.");
+        let loop_ =
+            |counts| Some(Pairs { first: names as u32 + 1, second: names as u32 + 3, body: body.first, counts });
+        match word {
+            "items" | "named_parameters" | "named_buffers" | "named_modules" | "named_children" if is_method => {
+                loop_(None)
+            }
+            "zip" if stands_alone => loop_(None),
+            "enumerate" if stands_alone && self.has_one_argument(open, last) => loop_(Some(name as u32)),
+            "enumerate" if stands_alone => loop_(None),
+            _ => None,
+        }
+    }
+
+    /// Whether no comma stands right between two brackets.
+    fn has_one_argument(&self, open: usize, close: usize) -> bool {
+        let mut at = open + 1;
+        while at < close {
+            if self.text_at(at) == "," {
+                return false;
+            }
+            at = (self.tokens[at].partner as usize).max(at) + 1;
+        }
+        close > open + 1
+    }
+
     /// The head of an `if` or loop: a truth.
     pub(super) fn condition(&mut self) {
         if let Some(expr) = self.head_expression() {
@@ -171,22 +212,24 @@ impl Reader<'_> {
                 }
             }
             "for" => {
+                let names = self.at;
                 let mut counts = false;
                 if self.peek() == "(" {
                     counts = self.text_at(self.at + 2) == "," && !is_counter(self.text_at(self.at + 3));
                     self.declare_all();
                 } else {
-                    self.declare();
-                    self.at += self.is_name() as usize;
+                    self.declare_one();
                 }
-                if self.eat("in")
-                    && let Some(values) = self.head_expression()
-                    && counts
-                {
-                    self.tree.counted.push(values.run);
-                }
-                if let Some(body) = self.block().filter(|body| body.last == body.first + 1) {
-                    self.tree.idle_loops.push(body);
+                let over = if self.eat("in") { self.head_expression() } else { None };
+                if let Some(body) = self.block() {
+                    match over.map(|over| (over.run, self.pairs(names, over.run, body))) {
+                        Some((_, Some(pairs))) => self.tree.pairs.push(pairs),
+                        Some((values, None)) if counts => self.tree.counted.push(values),
+                        _ => {}
+                    }
+                    if body.last == body.first + 1 {
+                        self.tree.idle_loops.push(body);
+                    }
                 }
             }
             "switch" => {
