@@ -198,6 +198,8 @@ const BLOCKS: &str = "blocks stand in braces: `if x { .. }`";
 const TWO_NAMES: &str =
     "two names stand in parentheses: `for (i, x) in enumerate(xs)`, `for (k, v) in m.items()`; no name stands for more";
 
+const SPREAD: &str = "values are not spread: give the array or map itself, `f(x.shape)`";
+
 /// Who writes `a // b`.
 const FLOOR: &str = "`//` begins a comment; integers divide by `/` without a remainder, tensors by `floor_divide`";
 
@@ -231,7 +233,9 @@ fn advice(near: &Around) -> Option<&'static str> {
         (_, "," | "(" | ")") if near.start == "for" && near.before != "in" => TWO_NAMES,
         ("no_grad" | "enable_grad", "{") => "write `no_grad(|| { .. })`",
         (")", "{") if near.start == "cuda" => "write `with_stream(s) { .. }`, `with_device(1) { .. }`",
-        ("(" | "," | "[", "*" | "**") => "values are not spread: give the array or map itself, `f(x.shape)`",
+        ("(" | "," | "[", "*" | "**") => SPREAD,
+        // Rhai takes `(*` for one symbol.
+        (_, "(") if matches!(near.after, "*" | "**") => SPREAD,
         (_, ",") if near.start == "let" => "one `let` for each name: `let s = x.shape; let b = s[0];`",
         (_, "if") if near.start == "let" || near.start == "return" => CHOICE,
         ("await" | "async", _) => "operations are asynchronous by themselves: leave it out",

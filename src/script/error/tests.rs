@@ -119,7 +119,7 @@ fn names() {
         ("while 1 < 2: 3", "stand in braces"),
         ("print(1 if true else 2)", "a choice has a value"),
         ("zeros((2, 3))", "several values are an array"),
-        ("print(*[1])", "are not spread"),
+        ("print(1, *[1])", "are not spread"),
         ("no_grad { 1 }", "`no_grad(|| { .. })`"),
         ("for i, x in [1] { }", "stand in parentheses"),
         ("for (i, (x, y)) in [1] { }", "stand in parentheses"),
