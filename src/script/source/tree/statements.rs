@@ -2,7 +2,6 @@
 
 use super::{Definition, Expr, NodeKind, Pairs, Reader, Run, Shape, is_assignment};
 use crate::script::counted::is_counter;
-use crate::script::counted::is_counter;
 use crate::script::source::hooks::is_free_word;
 use crate::script::source::lex::Kind;
 use crate::script::source::scope::parameters;
