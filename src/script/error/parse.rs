@@ -231,7 +231,6 @@ fn advice(near: &Around) -> Option<&'static str> {
         (_, ",") if near.in_parentheses => "several values in a row are an array: `[8, 42]`",
         ("let", "[" | "(") => "one `let` for each name: `let s = x.shape; let b = s[0];`",
         (_, "," | "(" | ")") if near.start == "for" && near.before != "in" => TWO_NAMES,
-        ("no_grad" | "enable_grad", "{") => "write `no_grad(|| { .. })`",
         (")", "{") if near.start == "cuda" => "write `with_stream(s) { .. }`, `with_device(1) { .. }`",
         ("(" | "," | "[", "*" | "**") => SPREAD,
         // Rhai takes `(*` for one symbol.
