@@ -112,6 +112,7 @@ TS_FN double ts_zeta(double s, double q) {
         if (s != floor(s)) return ts_nan(s);
     }
     if (s != s || q != q) return ts_nan(s);
+    if (ts_isinf(s)) return q == 1 ? 1.0 : q < 1 ? ts_inf(s) : ts_nan(s);
     const double bernoulli[10] = {1.0 / 12.0, -1.0 / 720.0, 1.0 / 30240.0, -1.0 / 1209600.0, 1.0 / 47900160.0,
         -691.0 / 1307674368000.0, 1.0 / 74724249600.0, -3617.0 / 10670622842880000.0,
         43867.0 / 5109094217170944000.0, -174611.0 / 802857662698291200000.0};
