@@ -73,6 +73,11 @@ pub fn is_counter(name: &str) -> bool {
     is_short || word || name.starts_with('_')
 }
 
+/// Whether a method gives pairs of a name and what it names.
+pub fn gives_pairs(method: &str) -> bool {
+    matches!(method, "items" | "named_parameters" | "named_buffers" | "named_modules" | "named_children")
+}
+
 /// The values of the loop around a byte.
 fn around(source: &Source, at: usize) -> Option<Range<usize>> {
     let tokens = lex(&source.text, script_start(&source.text)).ok()?;

@@ -336,9 +336,7 @@ impl<'a> Names<'a> {
             let makes = self.tree.calls.iter().any(|call| {
                 let close = self.tokens.get(call.name as usize + 1).map_or(0, |open| open.partner as usize);
                 let name = self.word(call.name as usize);
-                let pairs =
-                    matches!(name, "items" | "named_parameters" | "named_buffers" | "named_modules" | "named_children");
-                pairs && close == last && call.form == CallForm::Method
+                counted::gives_pairs(name) && close == last && call.form == CallForm::Method
             });
             let what = match (self.word(first), self.word(first + 1)) {
                 _ if makes => Counted::Pairs,

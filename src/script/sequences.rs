@@ -181,6 +181,23 @@ fn copies(module: &mut Natives, host: &Arc<Host>) {
     of(module, "reversed").set_into_module(&mut module.module, reversed);
 }
 
+/// How many integers are in a range.
+fn length(range: &Range<i64>) -> i128 {
+    (range.end as i128 - range.start as i128).max(0)
+}
+
+/// The integers of a range, as an array.
+fn integers(host: &Host, context: &NativeCallContext, range: Range<i64>) -> Outcome<Array> {
+    elements_fit(host, context, 0, usize::try_from(length(&range)).unwrap_or(usize::MAX))?;
+    Ok(range.map(Dynamic::from_int).collect())
+}
+
+/// The characters of a text, as an array.
+fn characters(host: &Host, context: &NativeCallContext, text: &str) -> Outcome<Array> {
+    elements_fit(host, context, 0, text.chars().count())?;
+    Ok(text.chars().map(|c| ImmutableString::from(c.to_string()).into()).collect())
+}
+
 /// What makes an array longer.
 fn growing(module: &mut Natives, host: &Arc<Host>) {
     fn repeat(host: &Host, context: &NativeCallContext, values: &Array, times: i64) -> Outcome<Array> {
@@ -239,29 +256,25 @@ fn ranges(module: &mut Natives, host: &Arc<Host>) {
 
 fn range_of<T: Clone + Send + Sync + 'static>(module: &mut Natives, host: &Arc<Host>, plain: fn(T) -> Range<i64>) {
     let of = |name: &'static str| FuncRegistration::new(name).in_global_namespace();
-    fn length(range: &Range<i64>) -> i128 {
-        (range.end as i128 - range.start as i128).max(0)
-    }
     let len = move |range: T| length(&plain(range)).min(i64::MAX as i128) as i64;
     of("len").set_into_module(&mut module.module, len);
-    fn list(host: &Host, context: &NativeCallContext, range: Range<i64>) -> Outcome<Array> {
-        elements_fit(host, context, 0, usize::try_from(length(&range)).unwrap_or(usize::MAX))?;
-        Ok(range.map(Dynamic::from_int).collect())
-    }
     for name in ["to_array", "list"] {
         let shared = host.clone();
-        let whole = move |context: NativeCallContext, range: T| list(&shared, &context, plain(range));
+        let whole = move |context: NativeCallContext, range: T| integers(&shared, &context, plain(range));
         of(name).set_into_module(&mut module.module, whole);
     }
     let shared = host.clone();
     let map = move |context: NativeCallContext, range: T, each: FnPtr| -> Outcome<Array> {
-        list(&shared, &context, plain(range))?.into_iter().map(|item| each.call_raw(&context, None, [item])).collect()
+        integers(&shared, &context, plain(range))?
+            .into_iter()
+            .map(|item| each.call_raw(&context, None, [item]))
+            .collect()
     };
     of("map").set_into_module(&mut module.module, map);
     let shared = host.clone();
     let filter = move |context: NativeCallContext, range: T, keeps: FnPtr| -> Outcome<Array> {
         let mut kept = Array::new();
-        for item in list(&shared, &context, plain(range))? {
+        for item in integers(&shared, &context, plain(range))? {
             let told = keeps.call_raw(&context, None, [item.clone()])?;
             if arrays::truth(&shared, &context, &told)? {
                 kept.push(item);
@@ -288,12 +301,10 @@ fn together(module: &mut Natives, host: &Arc<Host>) {
             Some(*range.start()..range.end().saturating_add(!range.is_empty() as i64))
         });
         if let Some(range) = range {
-            let count = (range.end as i128 - range.start as i128).max(0);
-            elements_fit(host, context, 0, usize::try_from(count).unwrap_or(usize::MAX))?;
-            return Ok(range.map(Dynamic::from_int).collect());
+            return integers(host, context, range);
         }
         if let Some(text) = value.read_lock::<ImmutableString>() {
-            return Ok(text.chars().map(|c| ImmutableString::from(c.to_string()).into()).collect());
+            return characters(host, context, &text);
         }
         let text = format!("arrays, tensors, ranges and strings have elements, {} has none", convert::type_name(value));
         let help = "`for (i, x) in enumerate(xs) { .. }` goes over whatever a loop can";
@@ -377,11 +388,8 @@ fn conversions(module: &mut Natives, host: &Arc<Host>) {
         map.keys().map(|key| key.as_str().into()).collect()
     });
     let shared = host.clone();
-    let characters = move |context: NativeCallContext, text: &str| -> Outcome<Array> {
-        elements_fit(&shared, &context, 0, text.chars().count())?;
-        Ok(text.chars().map(|c| ImmutableString::from(c.to_string()).into()).collect())
-    };
-    of(module, "list").set_into_module(&mut module.module, characters);
+    let each = move |context: NativeCallContext, text: &str| characters(&shared, &context, text);
+    of(module, "list").set_into_module(&mut module.module, each);
     let shared = host.clone();
     raw(module, "str", 1, move |context, values| -> Native {
         let context = context.expect("registered with a context");

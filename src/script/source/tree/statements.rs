@@ -1,7 +1,7 @@
 //! Statements and what has blocks: `if`, loops, `switch`, `try`, functions.
 
 use super::{Definition, Expr, NodeKind, Pairs, Reader, Run, Shape, is_assignment};
-use crate::script::counted::is_counter;
+use crate::script::counted::{gives_pairs, is_counter};
 use crate::script::source::hooks::is_free_word;
 use crate::script::source::lex::Kind;
 use crate::script::source::scope::parameters;
@@ -143,9 +143,7 @@ impl Reader<'_> {
         let loop_ =
             |counts| Some(Pairs { first: names as u32 + 1, second: names as u32 + 3, body: body.first, counts });
         match word {
-            "items" | "named_parameters" | "named_buffers" | "named_modules" | "named_children" if is_method => {
-                loop_(None)
-            }
+            _ if is_method && gives_pairs(word) => loop_(None),
             "zip" if stands_alone => loop_(None),
             "enumerate" if stands_alone && self.has_one_argument(open, last) => loop_(Some(name as u32)),
             "enumerate" if stands_alone => loop_(None),
