@@ -35,6 +35,8 @@ impl FaultSlot {
             2 => FaultKind::Label,
             3 => FaultKind::Probability,
             4 => FaultKind::DivisionByZero,
+            5 => FaultKind::NotPositiveDefinite,
+            6 => FaultKind::Singular,
             _ => FaultKind::NotFinite,
         };
         Some(Fault { kind, position: self.position, value: self.value, bound: self.bound })

@@ -7,6 +7,7 @@ mod arrange;
 mod attention;
 mod conv;
 mod dense;
+mod factor;
 mod family;
 mod fault;
 mod find;
@@ -131,6 +132,13 @@ pub static ENTRIES: &[(HostFn, CudaFn)] = &[
     (cpu::pool::resample::interpolate_grad, resample::interpolate_grad),
     (cpu::sampling::probabilities, sample::probabilities),
     (cpu::sampling::multinomial, sample::multinomial),
+    (cpu::decompose::factor::cholesky, factor::cholesky),
+    (cpu::decompose::factor::triangular_solve, factor::triangular_solve),
+    (cpu::decompose::factor::solve, factor::solve),
+    (cpu::decompose::factor::inv, factor::inv),
+    (cpu::decompose::factor::det, factor::det),
+    (cpu::decompose::factor::slogdet, factor::slogdet),
+    (cpu::decompose::factor::lu, factor::lu),
 ];
 
 /// Every hand-written text, specialised in each way that launches ask for: what a compile test goes over.
@@ -151,6 +159,7 @@ pub fn sources() -> Vec<&'static Source> {
     all.extend(find::sources());
     all.extend(resample::sources());
     all.extend(sample::sources());
+    all.extend(factor::sources());
     all
 }
 

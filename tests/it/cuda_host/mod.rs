@@ -4,6 +4,7 @@
 //! unless `TSCRIPT_REQUIRE_GXX=1`.
 
 pub mod each;
+mod factors;
 pub mod fused;
 mod kernels;
 mod places;

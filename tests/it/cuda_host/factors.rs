@@ -1,0 +1,165 @@
+//! Hand-written kernels beside their host twins: decompositions and linear systems.
+
+use super::fused::Memory;
+use super::kernels::{View, check, strides};
+use tscript::DType;
+use tscript::base::attr::Attr;
+use tscript::base::layout::contiguous_strides;
+use tscript::kernel::cpu::decompose::factor as k;
+
+const FLOATS: [(DType, f64); 3] = [(DType::F64, 1e-11), (DType::F32, 1e-4), (DType::BF16, 3e-2)];
+
+/// Numbers between -4.5 and 4.5 without a pattern, of which matrices would be nearly singular.
+fn noise(i: usize) -> f64 {
+    let mut x = (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ x >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    ((x >> 11) as f64 / (1u64 << 53) as f64 - 0.5) * 9.0
+}
+
+/// Matrices with a heavy diagonal, so that rounding stays rounding; `lead` of them, n by n.
+fn heavy(dtype: DType, lead: &[usize], n: usize, turned: bool) -> Memory {
+    let shape: Vec<usize> = lead.iter().copied().chain([n, n]).collect();
+    let mut steps = contiguous_strides(&shape).to_vec();
+    if turned {
+        steps.swap(lead.len(), lead.len() + 1);
+    }
+    // The heavy element of a row is not on its diagonal: pivots are far away.
+    let value = |i: usize| {
+        let (r, c) = (i / n.max(1) % n.max(1), i % n.max(1));
+        noise(i * 7) * 0.2 + if (r * 7 + 3) % n.max(1) == c { n as f64 } else { 0.0 }
+    };
+    Memory::new(dtype, &shape, &steps, value)
+}
+
+/// Positive-definite matrices, but for the diagonal element `bad`.
+fn definite(dtype: DType, count: usize, n: usize, bad: Option<(usize, usize)>) -> Memory {
+    let value = |i: usize| {
+        let (matrix, r, c) = (i / (n * n).max(1), i / n.max(1) % n.max(1), i % n.max(1));
+        let symmetric = noise((r.min(c) * 131 + r.max(c)) * 3 + matrix) * 0.2;
+        // What is above the diagonal is not read.
+        let unread = if c > r { 100.0 } else { symmetric };
+        if r != c {
+            unread
+        } else if bad == Some((matrix, r)) {
+            -1.0
+        } else {
+            n as f64 + 1.0 + symmetric
+        }
+    };
+    Memory::new(dtype, &[count, n, n], &[(n * n) as isize, n as isize, 1], value)
+}
+
+/// Sizes on both sides of a panel, of a tile, and of a warp's rows.
+const SIZES: [usize; 9] = [0, 1, 2, 5, 31, 32, 33, 64, 150];
+
+#[test]
+fn cholesky() {
+    for (dtype, close) in FLOATS {
+        for n in SIZES {
+            let shape: &[usize] = &[2, n, n];
+            let turned = [(n * n) as isize, 1, n as isize];
+            let info = (DType::I32, &[2][..], None);
+            for bad in [None, Some((1, n / 2)), Some((0, n.saturating_sub(1)))] {
+                for (upper, to) in [(false, None), (true, None), (false, Some(&turned[..])), (true, Some(&turned))] {
+                    let a = || {
+                        let mut a = definite(dtype, 2, n, bad.filter(|_| n > 0));
+                        if upper {
+                            a.view.strides.swap(1, 2);
+                        }
+                        [a]
+                    };
+                    check(k::cholesky, &a(), &[(dtype, shape, to)], &[Attr::Bool(upper)], close);
+                    check(k::cholesky, &a(), &[(dtype, shape, to), info], &[Attr::Bool(upper)], close);
+                }
+            }
+        }
+        let a = Memory::new(dtype, &[3, 3], &[3, 1], |i| if i == 4 { f64::NAN } else { (i % 4 == 0) as u8 as f64 });
+        check(k::cholesky, &[a], &[(dtype, &[3, 3], None)], &[Attr::Bool(false)], 0.0);
+    }
+}
+
+#[test]
+fn triangular_systems_from_both_sides() {
+    for (dtype, close) in FLOATS {
+        for (n, sides) in [(1, 3), (5, 0), (0, 4), (31, 1), (33, 40), (70, 129), (150, 2)] {
+            for choice in 0..16 {
+                let [upper, left, unit, turned] = [0, 1, 2, 3].map(|bit| choice >> bit & 1 == 1);
+                // Both triangles have a heavy diagonal; a unit one must not grow.
+                let steps: [isize; 3] = [(n * n) as isize, n as isize, 1];
+                let scale = if unit { 0.01 } else { 0.3 };
+                let mut a = Memory::new(dtype, &[2, n, n], &steps, |i| {
+                    let diagonal = i / n.max(1) % n.max(1) == i % n.max(1);
+                    noise(i * 7) * scale + if diagonal { n as f64 } else { 0.0 }
+                });
+                let shape = if left { [2, n, sides] } else { [2, sides, n] };
+                let b = Memory::new(dtype, &shape, &contiguous_strides(&shape), |i| noise(i * 5));
+                if turned {
+                    a.view.strides.swap(1, 2);
+                }
+                let attrs = [upper, left, unit].map(Attr::Bool);
+                check(k::triangular_solve, &[a, b], &[(dtype, &shape, None)], &attrs, close);
+            }
+        }
+    }
+    // Batches without one stride, and broadcast ones.
+    let a =
+        || Memory::new(DType::F64, &[2, 3, 4, 4], &[16, 0, 4, 1], |i| noise(i) + if i % 5 == 0 { 9.0 } else { 0.0 });
+    let b = || Memory::new(DType::F64, &[2, 3, 4, 2], &[2, 4, 12, 1], noise);
+    let out: [View; 1] = [(DType::F64, &[2, 3, 4, 2], Some(&[24, 8, 1, 4]))];
+    check(k::triangular_solve, &[a(), b()], &out, &[Attr::Bool(false), Attr::Bool(true), Attr::Bool(false)], 1e-12);
+}
+
+#[test]
+fn systems_inverses_and_determinants() {
+    for (dtype, close) in FLOATS {
+        for n in SIZES {
+            for turned in [false, true] {
+                let a = || heavy(dtype, &[2, 1], n, turned);
+                let (shape, info): (&[usize], View) = (&[2, 1, n, n], (DType::I32, &[2, 1], None));
+                for sides in [1, 3, 70] {
+                    let to = [2, 1, n, sides];
+                    let b = || Memory::new(dtype, &to, &contiguous_strides(&to), |i| noise(i * 5));
+                    check(k::solve, &[a(), b()], &[(dtype, &to, None)], &[], close);
+                    check(k::solve, &[a(), b()], &[(dtype, &to, None), info], &[], close);
+                }
+                check(k::inv, &[a()], &[(dtype, shape, None)], &[], close);
+                check(k::inv, &[a()], &[(dtype, shape, None), info], &[], close);
+                if n < 40 {
+                    check(k::det, &[a()], &[(dtype, &[2, 1], None)], &[], close * 10.0);
+                }
+                check(k::slogdet, &[a()], &[(dtype, &[2, 1], None), (dtype, &[2, 1], None)], &[], close);
+            }
+        }
+    }
+    // The second of three has no third pivot, the last none at all.
+    let values = [1., 0., 0., 0., 1., 0., 0., 0., 1., 1., 2., 3., 2., 4., 6., 1., 0., 1.];
+    for dtype in [DType::F32, DType::F64] {
+        let a = || Memory::new(dtype, &[3, 3, 3], &[9, 3, 1], |i| values.get(i).copied().unwrap_or(0.0));
+        check(k::inv, &[a()], &[(dtype, &[3, 3, 3], None)], &[], 0.0);
+        check(k::inv, &[a()], &[(dtype, &[3, 3, 3], None), (DType::I32, &[3], None)], &[], 0.0);
+        check(k::det, &[a()], &[(dtype, &[3], None)], &[], 0.0);
+        check(k::slogdet, &[a()], &[(dtype, &[3], None), (dtype, &[3], None)], &[], 1e-6);
+    }
+}
+
+#[test]
+fn factors_with_their_permutation() {
+    for (dtype, close) in FLOATS {
+        for (m, n) in [(0, 3), (3, 0), (1, 1), (5, 3), (3, 5), (40, 40), (33, 70), (70, 33), (150, 40), (1100, 2)] {
+            let least = m.min(n);
+            let (p, l, u) = ([2, m, m], [2, m, least], [2, least, n]);
+            let out: [View; 3] = [(dtype, &p, None), (dtype, &l, None), (dtype, &u, None)];
+            let shape = [2, m, n];
+            let heavy = |i: usize| {
+                let (r, c) = (i / n.max(1) % m.max(1), i % n.max(1));
+                noise(i * 7) * 0.2 + if (r * 13 + 2) % m.max(1) == c { m as f64 } else { 0.0 }
+            };
+            check(k::lu, &[Memory::new(dtype, &shape, &strides(&shape, None), heavy)], &out, &[], close);
+            // Equal candidates: the upper row is taken. Whole numbers, so that nothing is rounded.
+            let equal = |i: usize| if (i * 7919).is_multiple_of(3) { 1.0 } else { -1.0 };
+            if least <= 4 {
+                check(k::lu, &[Memory::new(dtype, &shape, &strides(&shape, None), equal)], &out, &[], close);
+            }
+        }
+    }
+}
