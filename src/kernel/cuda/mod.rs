@@ -6,6 +6,7 @@
 mod arrange;
 mod attention;
 mod conv;
+mod ctc;
 mod dense;
 mod factor;
 mod family;
@@ -132,6 +133,8 @@ pub static ENTRIES: &[(HostFn, CudaFn)] = &[
     (cpu::pool::resample::interpolate_grad, resample::interpolate_grad),
     (cpu::sampling::probabilities, sample::probabilities),
     (cpu::sampling::multinomial, sample::multinomial),
+    (cpu::ctc::ctc_loss, ctc::ctc_loss),
+    (cpu::ctc::ctc_loss_grad, ctc::ctc_loss_grad),
     (cpu::decompose::factor::cholesky, factor::cholesky),
     (cpu::decompose::factor::triangular_solve, factor::triangular_solve),
     (cpu::decompose::factor::solve, factor::solve),
@@ -159,6 +162,7 @@ pub fn sources() -> Vec<&'static Source> {
     all.extend(find::sources());
     all.extend(resample::sources());
     all.extend(sample::sources());
+    all.extend(ctc::sources());
     all.extend(factor::sources());
     all
 }

@@ -241,3 +241,36 @@ fn samples() {
         check(k::probabilities, &[bad], &[(dtype, &[70], None)], &[], 0.0);
     }
 }
+
+#[test]
+fn sequences_without_an_alignment() {
+    use cpu::ctc as k;
+    for (dtype, close) in [(DType::F32, 1e-5), (DType::F64, 1e-11)] {
+        // More samples than a launch has, more states than a block has threads, labels that repeat, the blank among them.
+        for (steps, n, classes, most, blank) in
+            [(7, 100, 5, 4, 0), (300, 2, 9, 140, 3), (4, 1, 300, 2, 299), (0, 2, 3, 1, 0)]
+        {
+            let logs = || {
+                let x = |i: usize| wave(i * 31 + i / 7) * 0.3 - 2.0;
+                Memory::new(dtype, &[steps, n, classes], &[(n * classes) as isize, classes as isize, 1], x)
+            };
+            let labels = |bad: Option<usize>| {
+                let any = |i: usize| ((i / 2 * 7 + i / 5) % classes) as i64;
+                ints(DType::I64, &[n, most], move |i| if bad == Some(i) { classes as i64 + 2 } else { any(i) })
+            };
+            let numbers = |value: &dyn Fn(usize) -> usize| Attr::Ints((0..n).map(|i| value(i) as i64).collect());
+            let attrs = [
+                numbers(&|i| if i % 5 == 3 { steps / 2 } else { steps }),
+                numbers(&|i| most.saturating_sub(i % 3)),
+                numbers(&|i| i * most),
+                Attr::Int(blank),
+            ];
+            let g = || Memory::new(dtype, &[n], &[1], |i| if i == 1 || i % 10 == 3 { 0.0 } else { wave(i) });
+            let (loss, shape) = ((dtype, &[n][..], None), &[steps, n, classes][..]);
+            for bad in [None, Some(0), Some(n * most - 1)] {
+                check(k::ctc_loss, &[logs(), labels(bad)], &[loss], &attrs, close);
+                check(k::ctc_loss_grad, &[logs(), labels(bad), g()], &[(dtype, shape, None)], &attrs, close);
+            }
+        }
+    }
+}
