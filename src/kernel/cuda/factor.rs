@@ -1,137 +1,19 @@
 //! Launches beside `kernel/cpu/decompose/factor`: Cholesky, LU, triangular systems.
-//!
-//! Everything goes in panels of 32 columns, all matrices of a batch side by side: a panel is decomposed, what stands
-//! beside it is solved for, and the rest is brought up to date by a product. Nothing is waited for.
 
-use super::dense::{Output, copy_view, input, scratch};
-use super::family::{Value, source};
-use super::{Gpu, GpuError, Launch, Matrix, Param, Source};
+use super::dense::{Output, copy_view, input};
+use super::panels::{
+    Batch, NONE, NOWHERE, Notes, PANEL, Words, columns, copied_columns, matrices, rows, sizes, text, turned,
+};
+use super::{Gpu, GpuError, Matrix, Source};
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cpu::attributes;
 
 type Done = Result<(), GpuError>;
 
-/// Columns of a panel, `TS_PANEL` in the text.
-const PANEL: usize = 32;
-/// Bound: rows and columns, by the tiles of 64 along a dim of the grid.
-const MOST: usize = 65_535 * 64;
-
-fn text(dtype: DType) -> &'static Source {
-    source("factor.cuh", &[("T", Value::Type(dtype))])
-}
-
-const NOWHERE: Matrix = Matrix { ptr: std::ptr::null_mut(), row: 0, column: 0, batch: 0 };
-
-/// The argument words of `factor.cuh`.
-#[derive(Clone, Copy)]
-struct Words {
-    a: Matrix,
-    b: Matrix,
-    c: Matrix,
-    notes: Notes,
-    fault: u64,
-    m: usize,
-    n: usize,
-    k: usize,
-    first: usize,
-    flag: bool,
-}
-
-const NONE: Words = Words {
-    a: NOWHERE,
-    b: NOWHERE,
-    c: NOWHERE,
-    notes: Notes { rows: 0, pivots: 0, info: 0, swaps: 0 },
-    fault: 0,
-    m: 0,
-    n: 0,
-    k: 0,
-    first: 0,
-    flag: false,
-};
-
-impl Words {
-    fn list(&self) -> [u64; 22] {
-        let mut words = [0; 22];
-        for (i, matrix) in [&self.a, &self.b, &self.c].into_iter().enumerate() {
-            words[i] = matrix.ptr as u64;
-            let strides = [matrix.row, matrix.column, matrix.batch];
-            words[3 + 3 * i..6 + 3 * i].copy_from_slice(&strides.map(|stride| stride as u64));
-        }
-        let Notes { rows, pivots, info, swaps } = self.notes;
-        words[12..17].copy_from_slice(&[rows, pivots, info, swaps, self.fault]);
-        let sizes = [self.m, self.n, self.k, self.first, self.flag as usize];
-        words[17..].copy_from_slice(&sizes.map(|n| n as u64));
-        words
-    }
-}
-
-/// What is noted of each matrix, in i32: `ts_panel`.
-#[derive(Clone, Copy)]
-struct Notes {
-    rows: u64,
-    pivots: u64,
-    info: u64,
-    swaps: u64,
-}
-
-/// A batch of matrices of one dtype, `f32` or `f64`.
-struct Batch {
-    dtype: DType,
-    count: usize,
-}
+const TEXT: &str = "factor.cuh";
 
 impl Batch {
-    /// Of the matrices of a view; `None` where there is nothing to do.
-    fn of(view: &RawView) -> Result<Option<Batch>, GpuError> {
-        let lead = view.shape.len() - 2;
-        let count: usize = view.shape[..lead].iter().product();
-        if count > i32::MAX as usize || view.shape[lead..].iter().any(|&n| n > MOST) {
-            return Err(GpuError::Unsupported("matrices this large"));
-        }
-        Ok((count > 0).then_some(Batch { dtype: view.dtype.compute(), count }))
-    }
-
-    fn launch(&self, entry: &str, parts: [usize; 2], threads: usize, words: &Words, gpu: &mut dyn Gpu) -> Done {
-        gpu.launch(&Launch {
-            source: text(self.dtype),
-            entry,
-            grid: [self.count as u32, parts[0] as u32, parts[1] as u32],
-            block: [threads as u32, 1, 1],
-            shared_bytes: 0,
-            args: &[Param::Words(&words.list())],
-        })
-    }
-
-    /// A kernel over `n` elements of each matrix, which walks on where the grid is smaller.
-    fn each(&self, entry: &str, n: usize, words: &Words, gpu: &mut dyn Gpu) -> Done {
-        self.launch(entry, [n.div_ceil(256).clamp(1, 1024), 1], 256, words, gpu)
-    }
-
-    fn place(&self, matrix: Matrix, row: usize, column: usize) -> Matrix {
-        let elements = row as i64 * matrix.row + column as i64 * matrix.column;
-        Matrix { ptr: matrix.ptr.wrapping_offset(elements as isize * self.dtype.size_bytes() as isize), ..matrix }
-    }
-
-    /// Memory for `each` numbers of every matrix.
-    fn notes(&self, each: usize, gpu: &mut dyn Gpu) -> Result<u64, GpuError> {
-        Ok(scratch(DType::I32, &[self.count, each], gpu)?.ptr as u64)
-    }
-
-    /// `c -= a b`: m by n, over `k`, at most `PANEL`. With `below`, only what is on and below the diagonal of c.
-    fn update(&self, [a, b, c]: [Matrix; 3], [m, n, k]: [usize; 3], below: bool, gpu: &mut dyn Gpu) -> Done {
-        if m == 0 || n == 0 {
-            return Ok(());
-        }
-        // Neighbouring threads write along c's rows; what lies column after column is the transposed product.
-        let turned = below || c.row.abs() == 1 && c.column.abs() != 1;
-        let flip = |x: Matrix| Matrix { row: x.column, column: x.row, ..x };
-        let ([a, b, c], [m, n]) = if turned { ([flip(b), flip(a), flip(c)], [n, m]) } else { ([a, b, c], [m, n]) };
-        let words = Words { a, b, c, m, n, k, flag: below, ..NONE };
-        self.launch("ts_update", [m.div_ceil(64), n.div_ceil(64)], 256, &words, gpu)
-    }
-
     /// Solves `a x = b` in place for a lower triangle `a` of `n` rows and `k` right-hand sides.
     fn forward(&self, a: Matrix, b: Matrix, [n, k]: [usize; 2], unit: bool, gpu: &mut dyn Gpu) -> Done {
         for first in (0..n).step_by(PANEL) {
@@ -152,67 +34,6 @@ impl Batch {
         let a = Matrix { row: -a.row, column: -a.column, ..a };
         self.forward(a, Matrix { row: -b.row, ..b }, [n, k], unit, gpu)
     }
-
-    /// A kernel with a thread for each of `k` columns.
-    fn columns(&self, entry: &str, k: usize, words: &Words, gpu: &mut dyn Gpu) -> Done {
-        if k == 0 {
-            return Ok(());
-        }
-        let threads = k.next_multiple_of(32).min(128);
-        self.launch(entry, [k.div_ceil(threads), 1], threads, words, gpu)
-    }
-}
-
-/// The matrices of a view in `dtype`: as they lie, or copied where a batch has no one stride.
-fn matrices(view: &RawView, dtype: DType, gpu: &mut dyn Gpu) -> Result<Matrix, GpuError> {
-    let lead = view.shape.len() - 2;
-    let mut outer = (0..lead).filter(|&d| view.shape[d] != 1).rev();
-    let (mut stride, mut even) = (0, view.dtype == dtype);
-    if let Some(d) = outer.next() {
-        stride = view.strides[d] as i64;
-        let mut expected = stride * view.shape[d] as i64;
-        for d in outer {
-            even &= view.strides[d] as i64 == expected;
-            expected *= view.shape[d] as i64;
-        }
-    }
-    if even {
-        let [row, column] = [0, 1].map(|d| view.strides[lead + d] as i64);
-        return Ok(Matrix { ptr: view.ptr, row, column, batch: stride });
-    }
-    Ok(rows(&input(view, dtype, gpu)?))
-}
-
-/// Row-major matrices without holes.
-fn rows(view: &RawView) -> Matrix {
-    let [m, n] = sizes(view);
-    Matrix { ptr: view.ptr, row: n as i64, column: 1, batch: (m * n) as i64 }
-}
-
-/// Column-major matrices without holes.
-fn columns(view: &RawView) -> Matrix {
-    let [m, n] = sizes(view);
-    Matrix { ptr: view.ptr, row: 1, column: m as i64, batch: (m * n) as i64 }
-}
-
-fn sizes(view: &RawView) -> [usize; 2] {
-    let lead = view.shape.len() - 2;
-    [view.shape[lead], view.shape[lead + 1]]
-}
-
-/// The view with its last two dims exchanged.
-fn turned(view: &RawView) -> RawView {
-    let (mut view, last) = (view.clone(), view.shape.len() - 1);
-    view.shape.swap(last - 1, last);
-    view.strides.swap(last - 1, last);
-    view
-}
-
-/// A copy of the matrices of a view, column after column, as a view of its shape.
-fn copied_columns(view: &RawView, dtype: DType, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
-    let copy = turned(&scratch(dtype, &turned(view).shape, gpu)?);
-    copy_view(view, &copy, gpu)?;
-    Ok(copy)
 }
 
 /// Where failures are told: in a second output, or by the error slot.
@@ -240,7 +61,7 @@ impl Outcome {
 pub fn cholesky(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (a, out) = (&call.inputs[0], &call.outputs[0]);
     let [n, _] = sizes(a);
-    let Some(batch) = Batch::of(a)? else { return Ok(()) };
+    let Some(batch) = Batch::of(TEXT, a)? else { return Ok(()) };
     let outcome = Outcome::of(call, gpu)?;
     let notes = Notes { info: outcome.info(&batch, gpu)?, ..NONE.notes };
     // The upper factor is the transposed lower one of the transposed matrix.
@@ -265,7 +86,7 @@ pub fn cholesky(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 pub fn triangular_solve(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let [upper, left, unit] = [0, 1, 2].map(|i| attributes::flag(call, i));
     let (a, b, y) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
-    let (Some(batch), Some(_)) = (Batch::of(a)?, Batch::of(b)?) else { return Ok(()) };
+    let (Some(batch), Some(_)) = (Batch::of(TEXT, a)?, Batch::of(TEXT, b)?) else { return Ok(()) };
     let x = Output::new(y, batch.dtype, gpu)?;
     copy_view(b, &x.dense, gpu)?;
     // From the right it is the transposed system, whose other triangle is read.
@@ -330,7 +151,7 @@ pub fn inv(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 
 fn solved(call: &Call<'_>, b: Option<&RawView>, gpu: &mut dyn Gpu) -> Done {
     let (a, y) = (&call.inputs[0], &call.outputs[0]);
-    let (Some(batch), Some(_)) = (Batch::of(a)?, Batch::of(y)?) else { return Ok(()) };
+    let (Some(batch), Some(_)) = (Batch::of(TEXT, a)?, Batch::of(TEXT, y)?) else { return Ok(()) };
     let outcome = Outcome::of(call, gpu)?;
     let info = outcome.info(&batch, gpu)?;
     let lu = Lu::of(a, batch, info, gpu)?;
@@ -355,7 +176,7 @@ pub fn slogdet(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 /// Determinants, or with two outputs their signs and the logarithms of their sizes.
 fn determinant(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let a = &call.inputs[0];
-    let Some(batch) = Batch::of(a)? else { return Ok(()) };
+    let Some(batch) = Batch::of(TEXT, a)? else { return Ok(()) };
     let (info, dtype) = (batch.notes(1, gpu)?, batch.dtype);
     let lu = Lu::of(a, batch, info, gpu)?;
     let first = Output::new(&call.outputs[0], dtype, gpu)?;
@@ -363,7 +184,7 @@ fn determinant(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let at = |out: &Output| Matrix { ptr: out.dense.ptr, ..NOWHERE };
     let (b, c) = (at(&first), second.as_ref().map_or(NOWHERE, at));
     let words = Words { a: lu.both, b, c, m: lu.batch.count, n: lu.sizes[0], notes: lu.notes, ..NONE };
-    let threads = Batch { dtype, count: lu.batch.count.div_ceil(64) };
+    let threads = Batch { count: lu.batch.count.div_ceil(64), ..lu.batch };
     threads.launch("ts_determinant", [1, 1], 64, &words, gpu)?;
     first.finish(gpu)?;
     second.map_or(Ok(()), |second| second.finish(gpu))
@@ -371,7 +192,7 @@ fn determinant(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 
 pub fn lu(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let a = &call.inputs[0];
-    let Some(batch) = Batch::of(a)? else { return Ok(()) };
+    let Some(batch) = Batch::of(TEXT, a)? else { return Ok(()) };
     let (info, dtype) = (batch.notes(1, gpu)?, batch.dtype);
     let lu = Lu::of(a, batch, info, gpu)?;
     let [m, n] = lu.sizes;
@@ -391,5 +212,5 @@ pub fn lu(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 
 /// Texts for the compile test.
 pub fn sources() -> impl Iterator<Item = &'static Source> {
-    [DType::F32, DType::F64].into_iter().map(text)
+    [DType::F32, DType::F64].into_iter().map(|dtype| text(TEXT, dtype))
 }

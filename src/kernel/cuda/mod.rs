@@ -18,7 +18,9 @@ mod launch;
 mod loss;
 pub mod matmul;
 mod norm;
+mod panels;
 mod pool;
+mod reflect;
 mod resample;
 mod rows;
 mod sample;
@@ -142,6 +144,8 @@ pub static ENTRIES: &[(HostFn, CudaFn)] = &[
     (cpu::decompose::factor::det, factor::det),
     (cpu::decompose::factor::slogdet, factor::slogdet),
     (cpu::decompose::factor::lu, factor::lu),
+    (cpu::decompose::householder::geqrf, reflect::geqrf),
+    (cpu::decompose::spectral::qr, reflect::qr),
 ];
 
 /// Every hand-written text, specialised in each way that launches ask for: what a compile test goes over.
@@ -164,6 +168,7 @@ pub fn sources() -> Vec<&'static Source> {
     all.extend(sample::sources());
     all.extend(ctc::sources());
     all.extend(factor::sources());
+    all.extend(reflect::sources());
     all
 }
 
