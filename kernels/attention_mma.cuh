@@ -1,129 +1,99 @@
-// Attention of 16-bit floats by matrix instructions, without a mask but causal or not: FlashAttention-2's forward pass (Dao,
-// 2023). T: ts_f16 or ts_bf16; W: columns of a head, a multiple of 16 up to 128.
-//
-// A block has 64 queries of a head, 16 a warp, and walks over 64 keys at a time. Scores become the operand of the second
-// product where they are: the layouts of results and operands agree.
-#include "ts_mma.cuh"
-#include "ts_math.cuh"
-
-struct Args {
-    const T *q, *k, *v;
-    T* out;
-    float* lse;
-    ts_i64 heads, queries, keys, causal;
-    double scale;
-};
+// Attention of 16-bit floats by matrix instructions: FlashAttention-2's forward pass (Dao, 2023). Q: sixteens of queries that
+// a warp has. A block has four warps and walks over 64 keys at a time, of which the next ones come while it computes.
+#include "ts_attention.cuh"
 
 TS_KERNEL void __launch_bounds__(128) ts_attention_mma(const __grid_constant__ Args g) {
-    __shared__ __align__(16) T keys[64][W + 8];
-    __shared__ __align__(16) T values[W][64 + 8];
-    const ts_i64 tiles = (g.queries + 63) / 64, head = blockIdx.x / tiles;
+    TS_DYNAMIC_SHARED(memory);
+    Row *keys = (Row*)memory, *values = keys + 128;
+    const ts_u32 tiles = (ts_u32)((g.queries + 64 * Q - 1) / (64 * Q)), head = blockIdx.x / tiles;
+    const Head here(g, head);
     // Later tiles see more keys: they start first.
-    const ts_i64 top = (tiles - 1 - blockIdx.x % tiles) * 64;
+    const ts_i64 top = (ts_i64)(tiles - 1 - blockIdx.x % tiles) * 64 * Q, mine = top + threadIdx.x / 32 * 16 * Q;
     const int lane = threadIdx.x % 32, group = lane / 4, t = lane % 4;
-    const ts_i64 row0 = top + threadIdx.x / 32 * 16 + group, row1 = row0 + 8;
-    const T *q = g.q + head * g.queries * W, *k = g.k + head * g.keys * W, *v = g.v + head * g.keys * W;
-    ts_u32 a[W / 16][4];
+    const T *k = here.of(g.k), *v = here.of(g.v);
+    const M* mask = g.mask + (MASKED ? here.offset(g.mask_step) : 0);
+    ts_u32 a[Q][W / 16][4];
+    float out[Q][W / 8][4], most[Q][2], sum[Q][2];
 #pragma unroll
-    for (int s = 0; s < W / 16; s++)
-#pragma unroll
-        for (int part = 0; part < 4; part++) {
-            const ts_i64 row = part & 1 ? row1 : row0;
-            a[s][part] = row < g.queries ? *(const ts_u32*)(q + row * W + s * 16 + part / 2 * 8 + 2 * t) : 0;
-        }
-    float out[W / 8][4], most[2] = {-ts_inf(0.0f), -ts_inf(0.0f)}, sum[2] = {0, 0};
-#pragma unroll
-    for (int n = 0; n < W / 8; n++)
-#pragma unroll
-        for (int i = 0; i < 4; i++) out[n][i] = 0;
-    // Powers of two are cheaper than those of e.
-    const float scale = (float)(g.scale * 1.4426950408889634);
-    const ts_i64 seen = g.causal && top + 64 < g.keys ? top + 64 : g.keys;
-    for (ts_i64 first = 0; first < seen; first += 64) {
+    for (int r = 0; r < Q; r++) {
+        ts_operand(a[r], here.of(g.q), g.q.row, mine + 16 * r, g.queries);
+        ts_clear<W>(out[r]);
+        most[r][0] = most[r][1] = ts_nothing();
+        sum[r][0] = sum[r][1] = 0;
+    }
+    // Powers of two are cheaper than those of e. Without a mask the product with `scale` waits until the maximum is known.
+    const float scale = (float)g.scale * ts_log2_e(), times = MASKED ? 1.0f : scale;
+    const ts_i64 seen = g.causal && top + 64 * Q < g.keys ? top + 64 * Q : g.keys;
+    int half = 0;
+    if (seen > 0) {
+        ts_bring<64>(keys, k, g.k.row, 0, g.keys);
+        ts_bring<64>(values, v, g.v.row, 0, g.keys);
+    }
+    for (ts_i64 first = 0; first < seen; first += 64, half ^= 64) {
+        ts_brought();
         __syncthreads();
-#pragma unroll
-        for (int i = threadIdx.x; i < 64 * W / 8; i += 128) {
-            const int row = i / (W / 8), column = i % (W / 8) * 8;
-            ts_vec<T, 8> x = {}, y = {};
-            if (first + row < g.keys) {
-                x = *(const ts_vec<T, 8>*)(k + (first + row) * W + column);
-                y = *(const ts_vec<T, 8>*)(v + (first + row) * W + column);
-            }
-            *(ts_vec<T, 8>*)&keys[row][column] = x;
-#pragma unroll
-            for (int e = 0; e < 8; e++) values[column + e][row] = y.x[e];
+        if (first + 64 < seen) {
+            ts_bring<64>(keys + (half ^ 64), k, g.k.row, first + 64, g.keys);
+            ts_bring<64>(values + (half ^ 64), v, g.v.row, first + 64, g.keys);
         }
-        __syncthreads();
-        float score[8][4];
+        if (g.causal && first >= mine + 16 * Q) continue;
+        float score[Q][8][4];
 #pragma unroll
-        for (int n = 0; n < 8; n++) {
+        for (int r = 0; r < Q; r++) ts_clear<64>(score[r]);
+        ts_by_rows<Q, 64>(score, a, keys + half);
+        const bool edge = first + 64 > g.keys || (g.causal && first + 63 > mine);
+        ts_u32 p[Q][4][4];
 #pragma unroll
-            for (int i = 0; i < 4; i++) score[n][i] = 0;
+        for (int r = 0; r < Q; r++) {
+            if (edge) ts_hide(g, score[r], mine + 16 * r + group, first);
+            float now[2] = {most[r][0], most[r][1]}, rescale[2];
 #pragma unroll
-            for (int s = 0; s < W / 16; s++) {
-                const ts_u32 b[2] = {*(const ts_u32*)&keys[n * 8 + group][s * 16 + 2 * t],
-                                     *(const ts_u32*)&keys[n * 8 + group][s * 16 + 2 * t + 8]};
-                ts_mma<T>(score[n], a[s], b);
+            for (int n = 0; n < 8; n++)
+#pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    float& x = score[r][n][i];
+                    if (MASKED) x = ts_seen(g, mask, mine + 16 * r + group + i / 2 * 8, first + n * 8 + 2 * t + i % 2, x, scale);
+                    now[i / 2] = fmaxf(x, now[i / 2]);
+                }
+#pragma unroll
+            for (int part = 0; part < 2; part++) {
+                now[part] = fmaxf(now[part], __shfl_xor_sync(0xffffffffu, now[part], 1));
+                now[part] = fmaxf(now[part], __shfl_xor_sync(0xffffffffu, now[part], 2));
+                const bool none = now[part] == ts_nothing();
+                rescale[part] = none ? 1.0f : ts_exp2_near((most[r][part] - now[part]) * times);
+                most[r][part] = now[part];
+                sum[r][part] *= rescale[part];
+                now[part] = none ? 0.0f : -now[part] * times;
             }
+#pragma unroll
+            for (int n = 0; n < 8; n++)
+#pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    score[r][n][i] = ts_exp2_near(fmaf(score[r][n][i], times, now[i / 2]));
+                    sum[r][i / 2] += score[r][n][i];
+                }
+            ts_as_operand<64>(p[r], score[r]);
+#pragma unroll
+            for (int n = 0; n < W / 8; n++)
+#pragma unroll
+                for (int i = 0; i < 4; i++) out[r][n][i] *= rescale[i / 2];
         }
-        const bool edge = first + 64 > g.keys || (g.causal && first + 63 > top);
-        float now[2] = {most[0], most[1]};
-#pragma unroll
-        for (int n = 0; n < 8; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                const ts_i64 key = first + n * 8 + 2 * t + i % 2;
-                score[n][i] *= scale;
-                if (edge && (key >= g.keys || (g.causal && key > (i < 2 ? row0 : row1)))) score[n][i] = -ts_inf(0.0f);
-                now[i / 2] = ts_maximum(score[n][i], now[i / 2]);
-            }
-        float rescale[2];
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            now[r] = ts_maximum(now[r], __shfl_xor_sync(0xffffffffu, now[r], 1));
-            now[r] = ts_maximum(now[r], __shfl_xor_sync(0xffffffffu, now[r], 2));
-            const bool none = now[r] == -ts_inf(0.0f);
-            rescale[r] = none ? 1.0f : exp2f(most[r] - now[r]);
-            most[r] = now[r];
-            sum[r] *= rescale[r];
-            if (none) now[r] = 0;
-        }
-        ts_u32 p[4][4];
-#pragma unroll
-        for (int n = 0; n < 8; n++) {
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                score[n][i] = exp2f(score[n][i] - now[i / 2]);
-                sum[i / 2] += score[n][i];
-            }
-            p[n / 2][n % 2 * 2] = ts_two(ts_down<T>(score[n][0]), ts_down<T>(score[n][1]));
-            p[n / 2][n % 2 * 2 + 1] = ts_two(ts_down<T>(score[n][2]), ts_down<T>(score[n][3]));
-        }
-#pragma unroll
-        for (int n = 0; n < W / 8; n++) {
-#pragma unroll
-            for (int i = 0; i < 4; i++) out[n][i] *= rescale[i / 2];
-#pragma unroll
-            for (int s = 0; s < 4; s++) {
-                const ts_u32 b[2] = {*(const ts_u32*)&values[n * 8 + group][s * 16 + 2 * t],
-                                     *(const ts_u32*)&values[n * 8 + group][s * 16 + 2 * t + 8]};
-                ts_mma<T>(out[n], p[s], b);
-            }
-        }
+        ts_by_columns<Q, 64>(out, p, values + half);
     }
 #pragma unroll
-    for (int r = 0; r < 2; r++) {
-        sum[r] += __shfl_xor_sync(0xffffffffu, sum[r], 1);
-        sum[r] += __shfl_xor_sync(0xffffffffu, sum[r], 2);
-        const ts_i64 row = r ? row1 : row0;
-        if (row >= g.queries) continue;
-        const float times = sum[r] == 0 ? 0.0f : 1.0f / sum[r];
-        if (t == 0)
-            g.lse[head * g.queries + row] =
-                sum[r] == 0 ? -ts_inf(0.0f) : most[r] * 0.6931471805599453f + logf(sum[r]);
+    for (int r = 0; r < Q; r++) {
+        float share[2];
 #pragma unroll
-        for (int n = 0; n < W / 8; n++)
-            *(ts_u32*)(g.out + (head * g.queries + row) * W + n * 8 + 2 * t) =
-                ts_two(ts_down<T>(out[n][2 * r] * times), ts_down<T>(out[n][2 * r + 1] * times));
+        for (int part = 0; part < 2; part++) {
+            float& all = sum[r][part];
+            all += __shfl_xor_sync(0xffffffffu, all, 1);
+            all += __shfl_xor_sync(0xffffffffu, all, 2);
+            share[part] = all == 0 ? 0.0f : 1.0f / all;
+            const ts_i64 row = mine + 16 * r + group + part * 8;
+            if (t == 0 && row < g.queries)
+                g.lse[(ts_i64)head * g.queries + row] = all == 0 ? ts_nothing()
+                                                         : most[r][part] * times * 0.6931471805599453f + logf(all);
+        }
+        ts_put(g.to + (ts_i64)head * g.queries * W, out[r], mine + 16 * r, g.queries, share);
     }
 }

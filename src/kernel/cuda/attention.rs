@@ -1,9 +1,8 @@
-//! Launches beside `kernel/cpu/attention`.
+//! Launches beside `kernel/cpu/attention`, for what `attention_mma` does not take.
 
 use super::dense::{Output, input, scratch};
 use super::family::{Value, source};
-use super::rows::launch;
-use super::{Gpu, GpuError, Launch, Param, Source};
+use super::{Gpu, GpuError, Launch, Param, Source, attention_mma};
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cpu::attributes;
@@ -18,10 +17,6 @@ const WIDEST: usize = 256;
 fn text(dtype: DType, mask: DType, columns: usize) -> &'static Source {
     let kept = columns.div_ceil(32).next_power_of_two().max(1) as u32;
     source("attention.cuh", &[("T", Value::Type(dtype)), ("M", Value::Type(mask)), ("D", Value::Number(kept))])
-}
-
-fn matrix_text(dtype: DType, width: usize) -> &'static Source {
-    source("attention_mma.cuh", &[("T", Value::Type(dtype)), ("W", Value::Number(width as u32))])
 }
 
 /// A call: sizes, the mask, and the text that fits.
@@ -90,13 +85,6 @@ impl Problem {
         if bytes > SHARED { Err(GpuError::Unsupported("attention with heads this wide")) } else { Ok(bytes as u32) }
     }
 
-    /// 16-bit floats, heads of a fitting width, and no mask.
-    fn suits_matrix_instructions(&self, dtype: DType) -> bool {
-        let width = self.width;
-        let fits = width == self.value_width && width.is_multiple_of(16) && (16..=128).contains(&width);
-        matches!(dtype, DType::F16 | DType::BF16) && fits && self.mask == 0
-    }
-
     fn launch(&self, entry: &str, blocks: usize, shared: u32, head: [u64; 11], gpu: &mut dyn Gpu) -> Done {
         if blocks == 0 {
             return Ok(());
@@ -114,7 +102,7 @@ impl Problem {
 }
 
 /// A mask of bools, or of floats in the class that is computed in; what was expanded stays expanded.
-fn as_mask(mask: &RawView, class: DType, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
+pub fn as_mask(mask: &RawView, class: DType, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
     if mask.dtype == DType::Bool || mask.dtype == class {
         return Ok(mask.clone());
     }
@@ -136,6 +124,9 @@ fn as_mask(mask: &RawView, class: DType, gpu: &mut dyn Gpu) -> Result<RawView, G
 
 pub fn attention(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let views = [&call.inputs[0], &call.inputs[1], &call.inputs[2]];
+    if let Some(problem) = attention_mma::Problem::of(call, views, call.inputs.get(3)) {
+        return problem.forward(call, gpu);
+    }
     let dtype = views[0].dtype;
     let p = Problem::of(call, views, call.inputs.get(3), gpu)?;
     let shared = p.shared(&[p.width, p.width, p.value_width], 1)?;
@@ -143,17 +134,6 @@ pub fn attention(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let out = Output::new(&call.outputs[0], dtype, gpu)?;
     let lse = Output::new(&call.outputs[1], dtype.compute(), gpu)?;
     let (to, lse_to) = (out.dense.ptr as u64, lse.dense.ptr as u64);
-    if p.suits_matrix_instructions(dtype) {
-        let counts = [p.heads as u64, p.queries as u64, p.keys as u64, p.tail[5], p.tail[6]];
-        let mut words = [q.ptr as u64, k.ptr as u64, v.ptr as u64, to, lse_to, 0, 0, 0, 0, 0];
-        words[5..].copy_from_slice(&counts);
-        let blocks = p.heads * p.queries.div_ceil(64);
-        if blocks > 0 {
-            launch(matrix_text(dtype, p.width), "ts_attention_mma", (blocks, 1), 128, &words, gpu)?;
-        }
-        out.finish(gpu)?;
-        return lse.finish(gpu);
-    }
     let head = [q.ptr as u64, k.ptr as u64, v.ptr as u64, 0, 0, p.mask, 0, 0, to, lse_to, 0];
     p.launch("ts_attention", p.heads * p.queries.div_ceil(32), shared, head, gpu)?;
     out.finish(gpu)?;
@@ -162,6 +142,9 @@ pub fn attention(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 
 pub fn attention_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let views = [&call.inputs[1], &call.inputs[2], &call.inputs[3]];
+    if let Some(problem) = attention_mma::Problem::of(call, views, call.inputs.get(6)) {
+        return problem.gradient(call, gpu);
+    }
     let dtype = views[0].dtype;
     let p = Problem::of(call, views, call.inputs.get(6), gpu)?;
     let shared = p.shared(&[p.width, p.width, p.value_width, p.value_width], 2)?;
@@ -198,7 +181,5 @@ pub fn attention_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 pub fn sources() -> Vec<&'static Source> {
     let dtypes = DType::ALL.into_iter().filter(|dtype| dtype.is_float());
     let all = dtypes.flat_map(|dtype| [(DType::Bool, 64), (dtype.compute(), 128)].map(|(m, n)| text(dtype, m, n)));
-    let matrix =
-        [(DType::BF16, 64), (DType::F16, 64), (DType::BF16, 128)].map(|(dtype, width)| matrix_text(dtype, width));
-    all.chain(matrix).collect()
+    all.chain(attention_mma::sources()).collect()
 }

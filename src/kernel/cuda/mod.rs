@@ -5,6 +5,7 @@
 
 mod arrange;
 mod attention;
+mod attention_mma;
 mod conv;
 mod ctc;
 mod dense;

@@ -58,6 +58,17 @@ fn check_on(mut gpu: HostGpu, host: HostFn, inputs: &[Memory], outputs: &[View<'
     }
 }
 
+/// What the host's kernel gives.
+fn on_host(host: HostFn, inputs: &[Memory], outputs: &[View<'_>], attrs: &[Attr]) -> Vec<Memory> {
+    let made: Vec<Memory> = outputs.iter().map(|v| Memory::new(v.0, v.1, &strides(v.1, v.2), |_| 0.0)).collect();
+    let views = |all: &[Memory]| -> Vec<RawView> { all.iter().map(|m| m.view.clone()).collect() };
+    let (given, written, faults) = (views(inputs), views(&made), Faults::default());
+    let threads = &Threads::ONE;
+    // SAFETY: every memory is as large as its view.
+    unsafe { host(&Call { inputs: &given, outputs: &written, attrs, threads, faults: &faults, seed: 11, offset: 3 }) };
+    made
+}
+
 pub fn dims(list: &[i64]) -> Attr {
     Attr::Ints(list.into())
 }
@@ -456,17 +467,57 @@ fn attention_and_its_gradient() {
     }
 }
 
+/// Queries, keys, columns of a head, causal, mask (1: bools with a query that sees nothing; 2: floats), heads split from one
+/// matrix, heads.
+type Attended = (usize, usize, usize, bool, u8, bool, usize);
+
+const ATTENDED: [Attended; 8] = [
+    (70, 150, 64, false, 0, false, 3),
+    (130, 130, 64, true, 0, true, 3),
+    (64, 64, 32, true, 1, false, 3),
+    (20, 70, 128, false, 2, true, 3),
+    (70, 40, 128, true, 0, false, 3),
+    (1, 33, 16, false, 0, false, 3),
+    (33, 65, 48, true, 2, true, 3),
+    // So many heads that a warp takes twice as many queries.
+    (130, 70, 64, true, 0, false, 66),
+];
+
 #[test]
 fn attention_by_matrix_instructions() {
-    for dtype in [DType::BF16, DType::F16] {
-        for (queries, keys, width, causal) in
-            [(70, 150, 64, false), (130, 130, 64, true), (64, 64, 32, true), (20, 70, 128, false)]
-        {
-            let (q, kv) = (&[2, 3, queries, width][..], &[2, 3, keys, width][..]);
-            let given = [input((dtype, q, None), 1), input((dtype, kv, None), 2), input((dtype, kv, None), 3)];
-            let close = if dtype == DType::BF16 { 2e-2 } else { 3e-3 };
-            let outputs = [(dtype, q, None), (DType::F32, &[2, 3, queries][..], None)];
-            check(cpu::attention::attention, &given, &outputs, &[Attr::Bool(causal), Attr::None], close);
+    use cpu::attention as k;
+    for (dtype, close) in [(DType::BF16, 2e-2), (DType::F16, 3e-3)] {
+        for (queries, keys, width, causal, mask, split, heads) in ATTENDED {
+            let (q, kv) = (&[2, heads, queries, width][..], &[2, heads, keys, width][..]);
+            // `[B, L, H, W]` seen as `[B, H, L, W]`, as modules split it.
+            let rows = |shape: &[usize], salt: usize| {
+                let (h, l, w) = (shape[1] as isize, shape[2] as isize, shape[3] as isize);
+                let apart = if split { [h * l * w, w, h * w, 1] } else { [h * l * w, l * w, w, 1] };
+                Memory::new(dtype, shape, &apart, move |i| wave(i * 3 + salt * 101) / 3.0)
+            };
+            let given = || vec![rows(q, 1), rows(kv, 2), rows(kv, 3)];
+            let masked = |mut list: Vec<Memory>| {
+                let (shape, k, q) = ([2, heads, queries, keys], keys as isize, queries as isize);
+                match mask {
+                    1 => list.push(Memory::new(DType::Bool, &shape, &[k * q, 0, k, 1], move |i| {
+                        if i / keys == 2 { 0.0 } else { wave(i) + 0.5 }
+                    })),
+                    2 => list.push(Memory::new(DType::F32, &shape, &[0, 0, k, 1], wave)),
+                    _ => {}
+                }
+                list
+            };
+            let lse = &[2, heads, queries][..];
+            let attrs = [Attr::Bool(causal), Attr::None];
+            check(k::attention, &masked(given()), &[(dtype, q, None), (DType::F32, lse, None)], &attrs, close);
+            if heads > 3 {
+                continue;
+            }
+            let mut list = vec![rows(q, 7)];
+            list.extend(given());
+            list.extend(on_host(k::attention, &masked(given()), &[(dtype, q, None), (DType::F32, lse, None)], &attrs));
+            let grads = [(dtype, q, None), (dtype, kv, None), (dtype, kv, None)];
+            check(k::attention_grad, &masked(list), &grads, &attrs, close * 2.0);
         }
     }
 }

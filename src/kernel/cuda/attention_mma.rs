@@ -1,0 +1,210 @@
+//! Attention of 16-bit floats by matrix instructions, and its gradient: which calls it suits, and the launches.
+//!
+//! Operands keep their strides where rows are dense and aligned: heads that were split from one matrix are not copied.
+
+use super::attention::as_mask;
+use super::dense::{Output, input, scratch};
+use super::family::{Value, source};
+use super::{Gpu, GpuError, Launch, Param, Source};
+use crate::base::dtype::DType;
+use crate::kernel::abi::{Call, RawView};
+use crate::kernel::cpu::attributes;
+
+type Done = Result<(), GpuError>;
+
+/// Bound: columns of a head, which a warp keeps in registers.
+const WIDEST: usize = 128;
+/// Leading dims that the kernels count.
+const LEADING: usize = 4;
+/// Blocks of two sixteens of queries a warp from which on every multiprocessor has two of them.
+const MANY_BLOCKS: usize = 264;
+
+/// A call of a kind that the kernels take: `[B.., L, W]`, `[B.., S, W]`, `[B.., S, W]`.
+pub struct Problem<'a> {
+    qkv: [&'a RawView; 3],
+    mask: Option<&'a RawView>,
+    dtype: DType,
+    heads: usize,
+    queries: usize,
+    keys: usize,
+    width: usize,
+    causal: bool,
+    scale: f64,
+}
+
+impl<'a> Problem<'a> {
+    /// 16-bit floats, heads of one fitting width, scores that grow with the product.
+    pub fn of(call: &Call<'_>, qkv: [&'a RawView; 3], mask: Option<&'a RawView>) -> Option<Problem<'a>> {
+        let [q, k, v] = qkv;
+        let lead = q.shape.len() - 2;
+        let width = q.shape[lead + 1];
+        let scale = attributes::float_or_none(call, 1).unwrap_or(1.0 / (width as f64).sqrt());
+        let fits = width == v.shape[lead + 1] && width.is_multiple_of(16) && (16..=WIDEST).contains(&width);
+        let suits = fits && matches!(q.dtype, DType::F16 | DType::BF16) && lead <= LEADING && (scale as f32) > 0.0;
+        suits.then(|| Problem {
+            qkv,
+            mask,
+            dtype: q.dtype,
+            heads: q.shape[..lead].iter().product(),
+            queries: q.shape[lead],
+            keys: k.shape[lead],
+            width,
+            causal: attributes::flag(call, 0),
+            scale,
+        })
+    }
+
+    /// Writes the output and the logarithms of the sums of exponentials.
+    pub fn forward(&self, call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+        let [out, lse] = [(0, self.dtype), (1, DType::F32)].map(|(i, dtype)| Output::new(&call.outputs[i], dtype, gpu));
+        let (out, lse) = (out?, lse?);
+        let mut args = Args::default();
+        args.rows = [Some(self.qkv[0]), Some(self.qkv[1]), Some(self.qkv[2]), None, None];
+        args.to = [Some(&out.dense), None, None, None, Some(&lse.dense), None];
+        let sixteens = if self.width <= 64 && self.heads * self.queries.div_ceil(128) >= MANY_BLOCKS { 2 } else { 1 };
+        let text = self.text("attention_mma.cuh", ("Q", sixteens));
+        let blocks = self.heads * self.queries.div_ceil(64 * sixteens);
+        self.launch(text, &[("ts_attention_mma", blocks, 4 * 64 * self.row_bytes())], &args, gpu)?;
+        out.finish(gpu)?;
+        lse.finish(gpu)
+    }
+
+    /// Writes the gradients of query, key and value.
+    pub fn gradient(&self, call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+        let lse = input(&call.inputs[5], DType::F32, gpu)?;
+        let dots = scratch(DType::F32, &[self.heads * self.queries], gpu)?;
+        let [dq, dk, dv] = [0, 1, 2].map(|i| Output::new(&call.outputs[i], self.dtype, gpu));
+        let (dq, dk, dv) = (dq?, dk?, dv?);
+        let mut args = Args::default();
+        args.rows =
+            [Some(self.qkv[0]), Some(self.qkv[1]), Some(self.qkv[2]), Some(&call.inputs[0]), Some(&call.inputs[4])];
+        args.to = [None, Some(&dq.dense), Some(&dk.dense), Some(&dv.dense), Some(&lse), Some(&dots)];
+        let tile = if self.width <= 64 { 64 } else { 32 };
+        let text = self.text("attention_mma_grad.cuh", ("N", tile));
+        let launches = [
+            ("ts_attention_queries_mma", self.heads * self.queries.div_ceil(64), 4 * 64 * self.row_bytes()),
+            (
+                "ts_attention_keys_mma",
+                self.heads * self.keys.div_ceil(64),
+                4 * tile * (self.row_bytes() + size_of::<f32>()),
+            ),
+        ];
+        self.launch(text, &launches, &args, gpu)?;
+        [dq, dk, dv].into_iter().try_for_each(|grad| grad.finish(gpu))
+    }
+
+    /// Bytes of a row in shared memory.
+    fn row_bytes(&self) -> usize {
+        (self.width + 8) * self.dtype.size_bytes()
+    }
+
+    fn text(&self, header: &'static str, (name, number): (&'static str, usize)) -> &'static Source {
+        let mask = self.mask.map(|mask| if mask.dtype == DType::Bool { DType::Bool } else { DType::F32 });
+        text(header, self.dtype, self.width, mask, (name, number))
+    }
+
+    fn launch(
+        &self,
+        source: &'static Source,
+        launches: &[(&str, usize, usize)],
+        args: &Args<'_>,
+        gpu: &mut dyn Gpu,
+    ) -> Done {
+        let words = self.words(args, gpu)?;
+        for &(entry, blocks, shared) in launches.iter().filter(|(_, blocks, _)| *blocks > 0) {
+            gpu.launch(&Launch {
+                source,
+                entry,
+                grid: [blocks as u32, 1, 1],
+                block: [128, 1, 1],
+                shared_bytes: shared as u32,
+                args: &[Param::Words(&words)],
+            })?;
+        }
+        Ok(())
+    }
+
+    /// `Args` of `ts_attention.cuh`.
+    fn words(&self, args: &Args<'_>, gpu: &mut dyn Gpu) -> Result<Vec<u64>, GpuError> {
+        let lead = self.qkv[0].shape.len() - 2;
+        let mut words = Vec::with_capacity(64);
+        for view in args.rows {
+            let Some(view) = view else {
+                words.extend([0; 2 + LEADING]);
+                continue;
+            };
+            let rows = dense_rows(view, gpu)?;
+            words.extend([rows.ptr as u64, rows.strides[lead] as u64]);
+            words.extend(leading(&rows.strides[..lead], 0));
+        }
+        words.extend(args.to.map(|view| view.map_or(0, |view| view.ptr as u64)));
+        match self.mask {
+            Some(mask) => {
+                let mask = as_mask(mask, DType::F32, gpu)?;
+                words.extend([mask.ptr as u64, mask.strides[lead] as u64, mask.strides[lead + 1] as u64]);
+                words.extend(leading(&mask.strides[..lead], 0));
+            }
+            None => words.extend([0; 3 + LEADING]),
+        }
+        let sizes: Vec<isize> = self.qkv[0].shape[..lead].iter().map(|&n| n.max(1) as isize).collect();
+        words.extend(leading(&sizes, 1));
+        words.extend([self.queries as u64, self.keys as u64, self.causal as u64, self.scale.to_bits()]);
+        Ok(words)
+    }
+}
+
+/// What the kernels read and write. Rows: q, k, v, gradient and output; then out, dq, dk, dv, lse, dots.
+#[derive(Default)]
+struct Args<'a> {
+    rows: [Option<&'a RawView>; 5],
+    to: [Option<&'a RawView>; 6],
+}
+
+/// Numbers of the leading dims, filled up in front.
+fn leading(of: &[isize], other: u64) -> [u64; LEADING] {
+    let mut all = [other; LEADING];
+    for (to, &n) in all[LEADING - of.len()..].iter_mut().zip(of) {
+        *to = n as u64;
+    }
+    all
+}
+
+/// The view itself where its rows are dense and each begins at a multiple of 16 bytes; else a copy.
+fn dense_rows(view: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
+    let last = view.shape.len() - 1;
+    let step = 16 / view.dtype.size_bytes() as isize;
+    let aligned =
+        view.strides[..last].iter().all(|stride| stride % step == 0) && (view.ptr as usize).is_multiple_of(16);
+    if aligned && view.strides[last] == 1 { Ok(view.clone()) } else { input(view, view.dtype, gpu) }
+}
+
+fn text(
+    header: &'static str,
+    dtype: DType,
+    width: usize,
+    mask: Option<DType>,
+    (name, number): (&'static str, usize),
+) -> &'static Source {
+    let names = [
+        ("T", Value::Type(dtype)),
+        ("W", Value::Number(width as u32)),
+        ("M", Value::Type(mask.unwrap_or(DType::Bool))),
+        ("MASKED", Value::Number(mask.is_some() as u32)),
+        (name, Value::Number(number as u32)),
+    ];
+    source(header, &names)
+}
+
+/// Texts for the compile test.
+pub fn sources() -> Vec<&'static Source> {
+    let kinds = [
+        (DType::BF16, 64, None, 2, 64),
+        (DType::F16, 64, Some(DType::F32), 1, 64),
+        (DType::BF16, 128, Some(DType::Bool), 1, 32),
+    ];
+    let both = |(dtype, width, mask, sixteens, tile)| {
+        let forward = text("attention_mma.cuh", dtype, width, mask, ("Q", sixteens));
+        [forward, text("attention_mma_grad.cuh", dtype, width, mask, ("N", tile))]
+    };
+    kinds.into_iter().flat_map(both).collect()
+}
