@@ -91,6 +91,15 @@ template <class A> TS_FN A ts_from_above(const A& mine, int distance, int width)
     return other;
 }
 
+// An accumulator that another block has written.
+template <class A> TS_FN A ts_written(const A* from) {
+    A acc;
+    ts_u32* to = (ts_u32*)&acc;
+#pragma unroll
+    for (int k = 0; k < (int)(sizeof(A) / 4); k++) to[k] = __ldcg((const ts_u32*)from + k);
+    return acc;
+}
+
 // Merges the accumulators of `lanes` neighbouring threads (a power of two, whole warps beyond 32) into the first.
 // Every thread of the block calls it; `shared` has an entry for each warp of the block.
 template <class A> TS_FN void ts_merge_lanes(A& acc, int lanes, A* shared) {

@@ -155,6 +155,10 @@ impl Gpu for Lane<'_> {
         Ok(taken.address as *mut u8)
     }
 
+    fn counters(&mut self, count: usize) -> *mut u8 {
+        self.stream.counters(count).map_or(std::ptr::null_mut(), |address| address as *mut u8)
+    }
+
     fn fill_zero(&mut self, at: *mut u8, bytes: usize) -> Result<(), GpuError> {
         self.device.tell(|replay, products| replay.fill((at as u64, 0, bytes), products)).map_err(device_error)
     }

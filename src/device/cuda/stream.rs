@@ -5,6 +5,10 @@ use super::error::{DriverError, NOT_READY, driver};
 use super::event::Event;
 use cudarc::driver::sys;
 use std::ffi::c_void;
+use std::sync::OnceLock;
+
+/// Bound: counters of a stream. Twice the blocks that share their work on the largest GPU of today.
+const COUNTERS: usize = 4096;
 
 /// A queue of one device. Dropping it lets queued work finish.
 ///
@@ -14,6 +18,8 @@ pub struct Stream {
     context: &'static Context,
     handle: sys::CUstream,
     priority: i32,
+    /// Device address of the counters; None where they could not be had.
+    counters: OnceLock<Option<u64>>,
 }
 
 // SAFETY: CUDA's streams may be used from any thread; calls on one stream are queued in the order they are made.
@@ -26,7 +32,7 @@ impl Stream {
     pub fn new(context: &'static Context, priority: i32) -> Result<Stream, DriverError> {
         context.make_current()?;
         let flags = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
-        let mut stream = Stream { context, handle: std::ptr::null_mut(), priority: 0 };
+        let mut stream = Stream { context, handle: std::ptr::null_mut(), priority: 0, counters: OnceLock::new() };
         // SAFETY: the context is current; the calls write one pointer and one number.
         unsafe {
             context.note(driver!(cuStreamCreateWithPriority(&mut stream.handle, flags, priority)))?;
@@ -42,6 +48,23 @@ impl Stream {
     /// What the driver made of the priority that was asked for.
     pub fn priority(&self) -> i32 {
         self.priority
+    }
+
+    /// Device address of `count` words that are 0 between two kernels of this stream; None where there are not so many. They
+    /// are the stream's own and belong to no allocator.
+    pub fn counters(&self, count: usize) -> Option<u64> {
+        if count > COUNTERS { None } else { *self.counters.get_or_init(|| self.make_counters().ok()) }
+    }
+
+    fn make_counters(&self) -> Result<u64, DriverError> {
+        self.context.make_current()?;
+        let (mut address, bytes) = (0, COUNTERS * size_of::<u32>());
+        // SAFETY: the context is current; the first call writes one address, of as many bytes as the second fills.
+        unsafe {
+            self.context.note(driver!(cuMemAllocAsync(&mut address, bytes, self.handle)))?;
+            self.context.note(driver!(cuMemsetD8Async(address, 0, bytes, self.handle)))?;
+        }
+        Ok(address)
     }
 
     pub(super) fn handle(&self) -> sys::CUstream {
@@ -87,8 +110,13 @@ impl Drop for Stream {
         if self.handle.is_null() || self.context.make_current().is_err() {
             return;
         }
-        // SAFETY: the handle is alive and nobody can use it after this. An error could only be that of earlier work,
-        // which the next call reports too.
-        let _ = unsafe { driver!(cuStreamDestroy_v2(self.handle)) };
+        // SAFETY: handle and memory are alive, and nobody can use them after what is queued. An error could only be that of
+        // earlier work, which the next call reports too.
+        unsafe {
+            if let Some(Some(address)) = self.counters.get() {
+                let _ = driver!(cuMemFreeAsync(*address, self.handle));
+            }
+            let _ = driver!(cuStreamDestroy_v2(self.handle));
+        }
     }
 }

@@ -218,6 +218,11 @@ pub trait Gpu {
     fn launch(&mut self, launch: &Launch<'_>) -> Result<(), GpuError>;
     /// Device memory aligned to 256 bytes, valid for what this node queues. Its contents are arbitrary.
     fn scratch(&mut self, bytes: usize) -> Result<*mut u8, GpuError>;
+    /// Device address of as many 32-bit words that are 0, and that the kernel which counts in them leaves so; null where there
+    /// are none. Kernels of one stream share them.
+    fn counters(&mut self, _count: usize) -> *mut u8 {
+        std::ptr::null_mut()
+    }
     fn fill_zero(&mut self, at: *mut u8, bytes: usize) -> Result<(), GpuError>;
     /// From device memory to device memory; the ranges do not overlap.
     fn copy(&mut self, to: *mut u8, from: *const u8, bytes: usize) -> Result<(), GpuError>;

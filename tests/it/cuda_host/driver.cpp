@@ -186,7 +186,9 @@ NOTHING(cuEventQuery)
 NOTHING(cuEventSynchronize)
 API cuEventElapsedTime_v2(float* ms, void*, void*) { return *ms = 1, 0; }
 API cuMemAlloc_v2(uint64_t* address, size_t bytes) { return (*address = memory(bytes)) ? 0 : 2; }
+API cuMemAllocAsync(uint64_t* address, size_t bytes, Stream*) { return (*address = memory(bytes)) ? 0 : 2; }
 NOTHING(cuMemFree_v2)
+NOTHING(cuMemFreeAsync)
 API cuMemHostAlloc(void** address, size_t bytes, unsigned) { return (*address = (void*)memory(bytes)) ? 0 : 2; }
 NOTHING(cuMemFreeHost)
 API cuMemHostGetDevicePointer_v2(uint64_t* device, void* host, unsigned) { return *device = (uint64_t)host, 0; }

@@ -33,6 +33,8 @@ pub struct HostGpu {
     #[allow(clippy::vec_box)]
     pub slots: Vec<Box<FaultSlot>>,
     pub launches: usize,
+    /// What blocks count in; empty where there is nothing.
+    pub counters: Vec<u32>,
     /// There is a library for convolutions (the host's kernels stand for it), which likes this order.
     pub convolves: Option<ConvOrder>,
     /// That library leaves gradients of inputs that can be had forward.
@@ -49,7 +51,14 @@ impl HostGpu {
             eprintln!("not tested: CUDA text on the host needs g++ on x86-64 Linux");
             return None;
         }
-        Some(HostGpu { scratch: Vec::new(), slots: Vec::new(), launches: 0, convolves: None, forward_only: false })
+        Some(HostGpu {
+            scratch: Vec::new(),
+            slots: Vec::new(),
+            launches: 0,
+            counters: Vec::new(),
+            convolves: None,
+            forward_only: false,
+        })
     }
 }
 
@@ -192,6 +201,10 @@ impl Gpu for HostGpu {
         let at = (memory.as_mut_ptr() as usize).next_multiple_of(256) as *mut u8;
         self.scratch.push(memory);
         Ok(at)
+    }
+
+    fn counters(&mut self, count: usize) -> *mut u8 {
+        if count <= self.counters.len() { self.counters.as_mut_ptr().cast() } else { std::ptr::null_mut() }
     }
 
     fn fill_zero(&mut self, at: *mut u8, bytes: usize) -> Result<(), GpuError> {

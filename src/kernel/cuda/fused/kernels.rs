@@ -30,7 +30,7 @@ pub(super) fn args(parts: &Parts, views: usize, form: &Form) -> String {
     let or_one = |n: usize| n.max(1);
     let columns = views + 1;
     format!(
-        "struct Args {{\n    ts_u64 n, m, lanes, chunk, scratch, tail, hold;\n    char* p[{}];\n    ts_u64 s[{}];\n    \
+        "struct Args {{\n    ts_u64 n, m, lanes, chunk, scratch, tail, count, hold;\n    char* p[{}];\n    ts_u64 s[{}];\n    \
          void* f[{}];\n    ts_u64 ksize[{k}], kdiv[{k}], rsize[{r}], rdiv[{r}];\n    \
          ts_i64 kstep[{columns}][{k}], rstep[{columns}][{r}];\n}};\n",
         or_one(views),
@@ -298,7 +298,7 @@ fn results(parts: &Parts, views: &[RawView], acc: &str, plus: &dyn Fn(usize) -> 
 }
 
 /// `ts_rows`: `g.lanes` threads walk a row's part `blockIdx.y` of `g.chunk` vectors; results, or partials when there
-/// are several parts. Then `ts_finish` merges the partials of each row with a warp.
+/// are several parts, which `closed` merges.
 pub(super) fn rows(parts: &Parts, views: &[RawView], form: &Form) -> String {
     let (u, v, r) = (form.unroll, form.vector, form.reduced);
     let cols = columns(parts, views, true);
@@ -333,9 +333,8 @@ pub(super) fn rows(parts: &Parts, views: &[RawView], form: &Form) -> String {
     let _ =
         writeln!(text, "        if (g.scratch) ((Acc*)g.scratch)[blockIdx.y * g.m + row] = acc[0];\n        else {{");
     text.push_str(&results(parts, views, "acc[0]", &|_| String::new(), "            "));
-    text.push_str("        }\n    }\n}\n");
-    text.push_str(&finish(parts, views, form, 1));
-    text
+    text.push_str("        }\n    }\n");
+    closed(text, &close_rows(parts, views, form))
 }
 
 /// `ts_each`: a program over the members of a table. A block belongs to one member, found by the number of its first
@@ -521,34 +520,63 @@ pub(super) fn columns_kernel(parts: &Parts, views: &[RawView], form: &Form) -> S
         "            if (g.scratch) ((Acc*)g.scratch)[(blockIdx.y * g.m + column) * {v} + v] = acc[v];\n            else {{"
     );
     text.push_str(&results(parts, views, "acc[v]", &|slot| format!(" + v * {}", inner(slot)), "                "));
-    text.push_str("            }\n        }\n    }\n}\n");
-    text.push_str(&finish(parts, views, form, v));
+    text.push_str("            }\n        }\n    }\n");
+    closed(text, &close_columns(parts, views, form))
+}
+
+/// A reduction's text whose last block to end of those with one `blockIdx.x` merges their partials, where `g.count` has
+/// a counter for them; else `ts_finish` does it, as a launch of its own. Who merges what does not depend on which.
+fn closed(text: String, close: &str) -> String {
+    let finish = format!(
+        "TS_KERNEL void __launch_bounds__({BLOCK}) ts_finish(const __grid_constant__ Args g) {{\n    \
+         if (g.hold && *(const volatile ts_u32*)g.hold) return;\n    ts_close(g, g.n);\n}}\n"
+    );
+    // A counter is zero again when its blocks have ended.
+    let last = "    if (!g.count) return;\n    __shared__ bool last;\n    __threadfence();\n    __syncthreads();\n    \
+         if (threadIdx.x == 0) last = atomicInc((ts_u32*)g.count + blockIdx.x, gridDim.y - 1) == gridDim.y - 1;\n    \
+         __syncthreads();\n    if (!last) return;\n    __threadfence();\n    ts_close(g, gridDim.y);\n}\n";
+    format!("{close}{text}{last}{finish}")
+}
+
+/// `ts_close`: the lanes of a row merge its partials, which lie `g.m` apart.
+fn close_rows(parts: &Parts, views: &[RawView], form: &Form) -> String {
+    let slots: Vec<usize> = parts.tasks.iter().map(|task| task.slot).collect();
+    let mut text = "TS_FN void ts_close(const Args& g, ts_u64 parts) {\n".to_string();
+    let _ = writeln!(text, "    __shared__ Acc shared[{}];", BLOCK / 32);
+    let _ = writeln!(text, "    const ts_u64 row = (ts_u64)blockIdx.x * ({BLOCK} / g.lanes) + threadIdx.x / g.lanes;");
+    let _ = writeln!(text, "    const ts_u64 lane = threadIdx.x % g.lanes;\n    Acc acc;\n    acc.init();");
+    let _ = writeln!(
+        text,
+        "    if (row < g.m)\n        for (ts_u64 part = lane; part < parts; part += g.lanes) \
+         acc.merge(ts_written((const Acc*)g.scratch + part * g.m + row));"
+    );
+    let _ = writeln!(text, "    ts_merge_lanes(acc, (int)g.lanes, shared);");
+    let _ = writeln!(text, "    if (lane == 0 && row < g.m) {{\n        const ts_u64 i = row;");
+    text.push_str(&declare(&slots, "        "));
+    text.push_str(&offsets('k', form.kept, &slots, form.wide, 1, "        "));
+    text.push_str(&results(parts, views, "acc", &|_| String::new(), "        "));
+    text.push_str("    }\n}\n");
     text
 }
 
-/// `ts_finish`: a warp merges the `g.n` partials of one result, which lie `g.m` times `vector` apart.
-fn finish(parts: &Parts, views: &[RawView], form: &Form, vector: u64) -> String {
+/// `ts_close`: a thread merges the partials of a column, which lie `g.m` vectors apart.
+fn close_columns(parts: &Parts, views: &[RawView], form: &Form) -> String {
     let slots: Vec<usize> = parts.tasks.iter().map(|task| task.slot).collect();
-    let mut text = String::new();
+    let (v, k) = (form.vector, form.kept);
+    let mut text = "TS_FN void ts_close(const Args& g, ts_u64 parts) {\n".to_string();
+    let _ = writeln!(text, "    for (ts_u64 r = threadIdx.x; r < {}; r += {BLOCK}) {{", 32 * v);
+    let _ = writeln!(text, "        const ts_u64 i = (ts_u64)blockIdx.x * 32 + r / {v};\n        if (i >= g.m) break;");
+    let _ = writeln!(text, "        Acc acc;\n        acc.init();");
     let _ = writeln!(
         text,
-        "TS_KERNEL void __launch_bounds__({BLOCK}) ts_finish(const __grid_constant__ Args g) {{\n    if (g.hold && *(const volatile ts_u32*)g.hold) return;"
+        "        _Pragma(\"unroll 8\") for (ts_u64 part = 0; part < parts; part++) \
+         acc.merge(ts_written((const Acc*)g.scratch + (part * g.m + i) * {v} + r % {v}));"
     );
-    let _ = writeln!(text, "    const ts_u64 result = (ts_u64)blockIdx.x * {} + threadIdx.x / 32;", BLOCK / 32);
-    let _ = writeln!(text, "    const ts_u64 count = g.m * {vector};\n    if (result >= count) return;");
-    let _ = writeln!(text, "    Acc acc;\n    acc.init();");
-    let _ = writeln!(
-        text,
-        "    for (ts_u64 part = threadIdx.x % 32; part < g.n; part += 32) acc.merge(((const Acc*)g.scratch)[part * count + result]);"
-    );
-    let _ = writeln!(text, "    for (int d = 16; d > 0; d /= 2) acc.merge(ts_from_above(acc, d, 32));");
-    let _ = writeln!(text, "    if (threadIdx.x % 32 == 0) {{\n        const ts_u64 i = result / {vector};");
     text.push_str(&declare(&slots, "        "));
-    text.push_str(&offsets('k', form.kept, &slots, form.wide, vector, "        "));
-    let inner = |slot: usize| match form.kept {
+    text.push_str(&offsets('k', k, &slots, form.wide, v, "        "));
+    let inner = |slot: usize| match k {
         0 => String::new(),
-        k if vector > 1 => format!(" + (ts_i64)(result % {vector}) * g.kstep[{slot}][{}]", k - 1),
-        _ => String::new(),
+        _ => format!(" + (ts_i64)(r % {v}) * g.kstep[{slot}][{}]", k - 1),
     };
     text.push_str(&results(parts, views, "acc", &inner, "        "));
     text.push_str("    }\n}\n");

@@ -21,8 +21,12 @@ use text::Parts;
 
 /// Bound: bytes of kernel arguments that every supported driver takes.
 const MAX_ARGUMENTS: usize = 4096;
-/// Words of `Args` before the pointers: n, m, lanes, chunk, scratch, tail, hold.
-const HEAD: usize = 7;
+/// Words of `Args` before the pointers: n, m, lanes, chunk, scratch, tail, count, hold.
+const HEAD: usize = 8;
+/// Places of words that a run fills in.
+const SCRATCH: usize = 4;
+const COUNT: usize = 6;
+const HOLD: usize = 7;
 /// Bound: bytes of shared memory that need no opt-in.
 const SHARED: usize = 48 << 10;
 
@@ -112,7 +116,7 @@ impl Plan {
         for (word, view) in self.words[HEAD..].iter_mut().zip(views) {
             *word = view.ptr as u64;
         }
-        self.words[HEAD - 1] = gpu.hold() as u64;
+        self.words[HOLD] = gpu.hold() as u64;
         let scalars = HEAD + self.views.max(1);
         for ((word, &bits), class) in self.words[scalars..].iter_mut().zip(table).zip(&self.scalars) {
             *word = match class {
@@ -127,16 +131,18 @@ impl Plan {
             Kind::Empty => Ok(()),
             Kind::Map { entry, blocks } => self.launch(entry, [blocks as u32, 1, 1], gpu),
             Kind::Reduce { entry, blocks, parts, results, accumulator } => {
-                let (n, m) = (self.words[0], self.words[1]);
-                self.words[4] = 0;
+                (self.words[SCRATCH], self.words[COUNT]) = (0, 0);
                 if parts > 1 {
-                    self.words[4] = gpu.scratch((results * parts) as usize * accumulator)? as u64;
+                    self.words[SCRATCH] = gpu.scratch((results * parts) as usize * accumulator)? as u64;
+                    // Blocks that a fault holds back would not count.
+                    let counts = self.words[HOLD] == 0;
+                    self.words[COUNT] = if counts { gpu.counters(blocks as usize) as u64 } else { 0 };
                 }
                 self.launch(entry, [blocks as u32, parts as u32, 1], gpu)?;
-                if parts > 1 {
-                    self.words[0] = parts;
-                    let done = self.launch("ts_finish", [results.div_ceil(BLOCK / 32) as u32, 1, 1], gpu);
-                    (self.words[0], self.words[1]) = (n, m);
+                if parts > 1 && self.words[COUNT] == 0 {
+                    let n = std::mem::replace(&mut self.words[0], parts);
+                    let done = self.launch("ts_finish", [blocks as u32, 1, 1], gpu);
+                    self.words[0] = n;
                     done?;
                 }
                 Ok(())
@@ -158,7 +164,7 @@ impl Plan {
 }
 
 /// The argument words, addresses and scalars still zero.
-fn words(parts: &Parts, views: usize, form: &Form, kept: &[Dim], reduced: &[Dim], head: [u64; HEAD - 1]) -> Vec<u64> {
+fn words(parts: &Parts, views: usize, form: &Form, kept: &[Dim], reduced: &[Dim], head: [u64; COUNT]) -> Vec<u64> {
     let mut words = head.to_vec();
     words.resize(HEAD + views.max(1) + parts.scalars.len().max(1) + parts.fallible.max(1), 0);
     let (k, r) = (form.kept.max(1), form.reduced.max(1));
