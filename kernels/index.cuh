@@ -129,12 +129,13 @@ TS_KERNEL void __launch_bounds__(256) ts_fold(const __grid_constant__ Args g) {
     }
 }
 
-// x: sums, n of them; winner: how many each is of (32 bits). Means, those of integers rounded down.
+// x: sums, n of them; winner: how many each is of (32 bits), a number for `count` neighbours. Means, those of integers
+// rounded down.
 TS_KERNEL void __launch_bounds__(256) ts_mean(const __grid_constant__ Args g) {
     typedef typename ts_of<ADD>::cls C;
     const ts_u64 i = (ts_u64)blockIdx.x * 256 + threadIdx.x;
     if (i >= g.n) return;
-    const ts_i32 count = ((const ts_i32*)g.winner)[i];
+    const ts_i32 count = ((const ts_i32*)g.winner)[i / g.count];
     if (count < 2) return;
     const C sum = ts_up(((ADD*)g.x)[i]);
     const bool whole = (C)0.5 == (C)0;

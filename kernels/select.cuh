@@ -14,7 +14,8 @@ struct Args {
     Cell* y;
     ts_i64 *at, *counts;
     ts_i64 n, blocks, limit, ndim;
-    ts_i64 size[8];
+    // Of as many dims as a tensor may have.
+    ts_i64 size[16];
     void* fault;
 };
 

@@ -1,6 +1,6 @@
 //! Launches beside `kernel/cpu/attention`, for what `attention_mma` does not take.
 
-use super::dense::{Output, input, scratch};
+use super::dense::{Output, copy_view, input, scratch};
 use super::family::{Value, source};
 use super::{Gpu, GpuError, Launch, Param, Source, attention_mma};
 use crate::base::dtype::DType;
@@ -45,16 +45,18 @@ impl Problem {
         if width.max(value_width) > WIDEST {
             return Err(GpuError::Unsupported("attention with heads this wide"));
         }
-        if lead > 4 {
-            return Err(GpuError::Unsupported("attention with this many leading dims"));
-        }
         let class = q.dtype.compute();
-        let mask = mask.map(|mask| as_mask(mask, class, gpu)).transpose()?;
+        let mut mask = mask.map(|mask| as_mask(mask, class, gpu)).transpose()?;
+        let mut dims = leading(&q.shape[..lead], mask.as_ref());
+        if dims.len() > 4 {
+            // Whole, its leading dims are one.
+            mask = mask.map(|mask| whole(&mask, gpu)).transpose()?;
+            dims = leading(&q.shape[..lead], mask.as_ref());
+        }
         let scale = attributes::float_or_none(call, 1).unwrap_or(1.0 / (width as f64).sqrt());
         let (mut sizes, mut steps) = ([1u64; 4], [0u64; 4]);
-        for d in 0..lead {
-            sizes[4 - lead + d] = q.shape[d].max(1) as u64;
-            steps[4 - lead + d] = mask.as_ref().map_or(0, |mask| mask.strides[d] as u64);
+        for ((size, step), dim) in sizes.iter_mut().zip(&mut steps).rev().zip(&dims) {
+            (*size, *step) = (dim.0 as u64, dim.1 as u64);
         }
         let heads = q.shape[..lead].iter().product();
         let (queries, keys) = (q.shape[lead], k.shape[lead]);
@@ -120,6 +122,26 @@ pub fn as_mask(mask: &RawView, class: DType, gpu: &mut dyn Gpu) -> Result<RawVie
     }
     converted.shape = mask.shape.clone();
     Ok(converted)
+}
+
+/// Leading dims and the mask's steps along them, innermost first, those that go on evenly as one.
+fn leading(shape: &[usize], mask: Option<&RawView>) -> Vec<(usize, isize)> {
+    let mut dims: Vec<(usize, isize)> = Vec::new();
+    for (d, &size) in shape.iter().enumerate().rev().filter(|&(_, &size)| size > 1) {
+        let step = mask.map_or(0, |mask| mask.strides[d]);
+        match dims.last_mut() {
+            Some(inner) if step == inner.1 * inner.0 as isize => inner.0 *= size,
+            _ => dims.push((size, step)),
+        }
+    }
+    dims
+}
+
+/// A mask without dims that are only expanded.
+fn whole(mask: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
+    let copy = scratch(mask.dtype, &mask.shape, gpu)?;
+    copy_view(mask, &copy, gpu)?;
+    Ok(copy)
 }
 
 pub fn attention(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {

@@ -376,16 +376,25 @@ pub fn embedding(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 
 pub fn embedding_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (g, gw) = (&call.inputs[0], &call.outputs[0]);
-    if flag(call, 1) {
-        return Err(GpuError::Unsupported("gradients scaled by frequency"));
-    }
-    fill(Scalar::Int(0), gw, gpu)?;
     let skips = if let Some(Attr::Int(padding)) = call.attrs.first() { Some(*padding) } else { None };
     let places = |gw: &RawView, gpu: &mut dyn Gpu| {
         let places = Places::of(gw, g, &call.inputs[1..2], &[0], 0, false, gpu)?;
         Ok(Places { skips, ..places })
     };
-    adding(gw, 1.0, places, gpu)
+    if !flag(call, 1) {
+        fill(Scalar::Int(0), gw, gpu)?;
+        return adding(gw, 1.0, places, gpu);
+    }
+    // Each row's sum is divided by how often its index is there.
+    let target = scratch(addable(gw.dtype), &gw.shape, gpu)?;
+    let counts = scratch(DType::I32, &gw.shape[..1], gpu)?;
+    fill(Scalar::Int(0), &target, gpu)?;
+    fill(Scalar::Int(0), &counts, gpu)?;
+    places(&target, gpu)?.add(1.0, gpu)?;
+    let one = everywhere(Scalar::Int(1), DType::I32, &call.inputs[1], gpu)?;
+    Places::of(&counts, &one, &call.inputs[1..2], &[0], 0, false, gpu)?.add(1.0, gpu)?;
+    means(&target, &counts, gpu)?;
+    copy_view(&target, gw, gpu)
 }
 
 pub fn gather(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
@@ -450,11 +459,18 @@ pub fn scatter_reduce(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         fill(Scalar::Int(include_self.into()), &counts, gpu)?;
         let one = everywhere(Scalar::Int(1), DType::I32, index, gpu)?;
         Places::along(&counts, &one, index, d, gpu)?.add(1.0, gpu)?;
-        let mut words = vec![0; WORDS];
-        (words[0], words[2], words[4]) = (target.ptr as u64, counts.ptr as u64, target.numel() as u64);
-        each(sums(wide, wide, 0), "ts_mean", target.numel(), &words, gpu)?;
+        means(&target, &counts, gpu)?;
     }
     copy_view(&target, y, gpu)
+}
+
+/// Divides dense sums by how many each is of (i32): a number for each, or for as many neighbours as there are more sums.
+fn means(sums_of: &RawView, counts: &RawView, gpu: &mut dyn Gpu) -> Done {
+    let (n, wide) = (sums_of.numel(), sums_of.dtype);
+    let mut words = vec![0; WORDS];
+    (words[0], words[2], words[4]) = (sums_of.ptr as u64, counts.ptr as u64, n as u64);
+    words[6] = (n / counts.numel().max(1)) as u64;
+    each(sums(wide, wide, 0), "ts_mean", n, &words, gpu)
 }
 
 /// One number seen as a tensor of the shape of `like`.

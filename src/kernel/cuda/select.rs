@@ -5,14 +5,15 @@ use super::family::{Value, source};
 use super::rows::launch;
 use super::{Gpu, GpuError, Source};
 use crate::base::dtype::{DType, Scalar};
+use crate::base::limits::MAX_DIMS;
 use crate::kernel::abi::{Call, RawView};
 
 type Done = Result<(), GpuError>;
 
 /// Elements of a block.
 const BLOCK: usize = 1024;
-/// Bound: dims whose coordinates are told.
-const DIMS: usize = 8;
+/// Where the argument words of `select.cuh` name the error slot, after the sizes of all dims.
+const FAULT: usize = 9 + MAX_DIMS;
 
 fn text(flags: DType, bytes: usize) -> &'static Source {
     source("select.cuh", &[("T", Value::Type(flags)), ("B", Value::Number(bytes as u32))])
@@ -24,12 +25,12 @@ fn counted(
     bytes: usize,
     total: u64,
     gpu: &mut dyn Gpu,
-) -> Result<(&'static Source, [u64; 18]), GpuError> {
+) -> Result<(&'static Source, [u64; FAULT + 1]), GpuError> {
     let n = flags.numel();
     let blocks = n.div_ceil(BLOCK);
     let counts = gpu.scratch((blocks + 1) * 8)? as u64;
     let source = text(flags.dtype, bytes);
-    let mut words = [0; 18];
+    let mut words = [0; FAULT + 1];
     words[..9].copy_from_slice(&[flags.ptr as u64, 0, 0, total, counts, n as u64, blocks as u64, 0, 0]);
     if blocks > 0 {
         launch(source, "ts_count", (blocks, 1), 256, &words, gpu)?;
@@ -51,9 +52,6 @@ pub fn count(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 
 pub fn nonzero(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (x, y) = (&call.inputs[0], &call.outputs[0]);
-    if x.shape.len() > DIMS {
-        return Err(GpuError::Unsupported("nonzero of this many dims"));
-    }
     if y.numel() == 0 {
         return Ok(());
     }
@@ -102,7 +100,7 @@ pub fn masked_scatter(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     }
     let (source, mut words) = counted(&flags, y.dtype.size_bytes(), 0, gpu)?;
     (words[1], words[2], words[7]) = (src.ptr as u64, out.dense.ptr as u64, src.numel() as u64);
-    words[17] = gpu.fault_slot(0)? as u64;
+    words[FAULT] = gpu.fault_slot(0)? as u64;
     launch(source, "ts_put", (flags.numel().div_ceil(BLOCK), 1), 256, &words, gpu)?;
     out.finish(gpu)
 }

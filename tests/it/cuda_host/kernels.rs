@@ -342,6 +342,13 @@ fn indexing_reads_writes_and_adds() {
         );
         let grads = [input((dtype, &[2, 3, 4], None), 2), ints(DType::I64, &[2, 3], |i| [1, 2, 1, 0, 2, 1][i])];
         check(r::embedding_grad, &grads, &[(dtype, &[5, 4], None)], &[Attr::Int(2), Attr::Bool(false)], close);
+        let grads = || [input((dtype, &[2, 3, 4], None), 2), ints(DType::I64, &[2, 3], |i| [1, 2, 1, 0, 2, 1][i])];
+        for (padding, shape) in [(Attr::Int(2), Some(&[1, 5][..])), (Attr::None, None)] {
+            if !dtype.is_float() {
+                break;
+            }
+            check(r::embedding_grad, &grads(), &[(dtype, &[5, 4], shape)], &[padding, Attr::Bool(true)], close * 2.0);
+        }
         check(
             r::one_hot,
             &[ints(DType::I64, &[2, 3], |i| [1, 2, 9, 0, 2, 1][i])],
@@ -484,6 +491,21 @@ const ATTENDED: [Attended; 8] = [
 ];
 
 #[test]
+fn attention_with_many_leading_dims() {
+    let (lead, dtype) = ([2, 1, 3, 2, 2, 2], DType::F32);
+    let of = |sizes: [usize; 2]| -> Vec<usize> { lead.into_iter().chain(sizes).collect() };
+    let [q, k, v, out, mask] = [[3, 4], [5, 4], [5, 2], [3, 2], [3, 5]].map(of);
+    let given = || vec![input((dtype, &q, None), 1), input((dtype, &k, None), 2), input((dtype, &v, None), 3)];
+    // None; steps that go on evenly; such that make five dims of them.
+    for steps in [None, Some([360, 0, 120, 60, 30, 15, 5, 1]), Some([0, 0, 30, 0, 15, 0, 5, 1])] {
+        let mut list = given();
+        list.extend(steps.map(|steps: [isize; 8]| Memory::new(dtype, &mask, &steps, wave)));
+        let outputs = [(dtype, &out[..], None), (dtype, &q[..7], None)];
+        check(cpu::attention::attention, &list, &outputs, &[Attr::Bool(false), Attr::None], 1e-4);
+    }
+}
+
+#[test]
 fn attention_by_matrix_instructions() {
     use cpu::attention as k;
     for (dtype, close) in [(DType::BF16, 2e-2), (DType::F16, 3e-3)] {
@@ -584,6 +606,8 @@ fn scans_sorts_and_selections() {
         check(select::count, &[x()], &[(DType::I64, &[1], None)], &[], 0.0);
         let set = ints(dtype, &[7, 9, 50], |i| (i % 5 == 2) as i64);
         check(select::nonzero, &[set], &[(DType::I64, &[630, 3], None)], &[], 0.0);
+        let deep = ints(dtype, &[1, 2, 1, 3, 1, 2, 1, 2, 3, 1, 2, 1, 1, 2, 1, 3], |i| (i % 5 == 2) as i64);
+        check(select::nonzero, &[deep], &[(DType::I64, &[173, 16], None)], &[], 0.0);
         let mask = Memory::new(DType::Bool, shape, &[450, 50, 1], |i| (i % 5 == 2) as u8 as f64);
         check(select::masked_select, &[x(), mask], &[(dtype, &[630], None)], &[], 0.0);
     }
