@@ -27,6 +27,7 @@ mod rows;
 mod sample;
 mod scan;
 mod select;
+mod slices;
 mod softmax;
 mod sort;
 mod text;
@@ -164,6 +165,7 @@ pub fn sources() -> Vec<&'static Source> {
     all.extend(scan::sources());
     all.extend(sort::sources());
     all.extend(select::sources());
+    all.extend(slices::sources());
     all.extend(find::sources());
     all.extend(resample::sources());
     all.extend(sample::sources());

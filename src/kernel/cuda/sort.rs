@@ -4,7 +4,7 @@
 use super::dense::{Output, fill, input, scratch};
 use super::family::{Value, source};
 use super::rows::{each, launch, word};
-use super::{Gpu, GpuError, Source, select};
+use super::{Gpu, GpuError, Source, select, slices};
 use crate::base::attr::Attr;
 use crate::base::dtype::{DType, Scalar};
 use crate::kernel::abi::{Call, RawView};
@@ -243,11 +243,11 @@ pub fn mode(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     pick(call, 0, Rank::Mode, gpu)
 }
 
-/// Distinct elements. Slices along a dim are for the host.
+/// Distinct elements, or slices along a dim.
 pub fn unique(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (x, consecutive) = (&call.inputs[0], flag(call, 1));
     if !matches!(call.attrs.first(), None | Some(Attr::None)) && !x.shape.is_empty() {
-        return Err(GpuError::Unsupported("distinct slices"));
+        return slices::unique(call, gpu);
     }
     let [values, inverse, counts, number] = [0, 1, 2, 3].map(|k| &call.outputs[k]);
     let n = x.numel();

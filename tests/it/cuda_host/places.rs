@@ -132,6 +132,42 @@ fn distinct_elements() {
 }
 
 #[test]
+fn distinct_slices() {
+    use cpu::sort::unique::unique;
+    for dtype in [DType::F32, DType::F64, DType::F16, DType::I64, DType::U8, DType::Bool] {
+        // Slices of several dims, more than a tile has, more than two tiles have; none; without elements.
+        let shapes: [(&[usize], usize); 7] = [
+            (&[40, 3], 0),
+            (&[3, 40, 2], 1),
+            (&[2, 2, 50], 2),
+            (&[2500, 2], 0),
+            (&[9000], 0),
+            (&[0, 3], 0),
+            (&[3, 0], 0),
+        ];
+        for (shape, d) in shapes {
+            for consecutive in [false, true] {
+                let x = || {
+                    Memory::new(dtype, shape, &strides(shape, None), |i| match (i % 31, dtype.is_float()) {
+                        (5, true) => f64::NAN,
+                        (7, true) => -0.0,
+                        _ => (wave(i / 3) * 0.3).round(),
+                    })
+                };
+                let n = [shape[d]];
+                let outs = [
+                    (dtype, shape, None),
+                    (DType::I64, &n[..], None),
+                    (DType::I64, &n, None),
+                    (DType::I64, &[1], None),
+                ];
+                check(unique, &[x()], &outs, &[Attr::Int(d as i64), Attr::Bool(consecutive)], 0.0);
+            }
+        }
+    }
+}
+
+#[test]
 fn finding_and_counting() {
     use cpu::index::count as k;
     for dtype in [DType::F32, DType::F64, DType::BF16, DType::I64, DType::I32, DType::U8] {
