@@ -138,9 +138,15 @@ pub struct View {
     pub buffer: Arc<Buffer>,
     pub layout: Layout,
     pub dtype: DType,
+    covers: bool,
 }
 
 impl View {
+    pub fn new(buffer: Arc<Buffer>, layout: Layout, dtype: DType) -> View {
+        let covers = covers(&buffer, &layout, dtype);
+        View { buffer, layout, dtype, covers }
+    }
+
     pub fn shape(&self) -> &[usize] {
         &self.layout.shape
     }
@@ -156,19 +162,23 @@ impl View {
 
     /// Does this view cover every byte of its buffer?
     pub fn covers(&self) -> bool {
-        // One walk over the dims: it is asked for every operand of every operation on a GPU.
-        let (shape, strides): (&[usize], &[isize]) = (&self.layout.shape, &self.layout.strides);
-        let mut elements = 1isize;
-        for at in (0..shape.len().min(strides.len())).rev() {
-            if shape[at] != 1 {
-                if strides[at] != elements {
-                    return false;
-                }
-                elements = elements.wrapping_mul(shape[at] as isize);
-            }
-        }
-        (elements as usize).wrapping_mul(self.dtype.size_bytes()) == self.buffer.size_bytes
+        // Known: it is asked for every operand of every operation on a GPU.
+        self.covers
     }
+}
+
+fn covers(buffer: &Buffer, layout: &Layout, dtype: DType) -> bool {
+    let (shape, strides): (&[usize], &[isize]) = (&layout.shape, &layout.strides);
+    let mut elements = 1isize;
+    for at in (0..shape.len().min(strides.len())).rev() {
+        if shape[at] != 1 {
+            if strides[at] != elements {
+                return false;
+            }
+            elements = elements.wrapping_mul(shape[at] as isize);
+        }
+    }
+    (elements as usize).wrapping_mul(dtype.size_bytes()) == buffer.size_bytes
 }
 
 /// A view that counts as a handle of its buffer.

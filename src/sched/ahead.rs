@@ -143,7 +143,7 @@ impl Runtime {
         let buffer = self.buffer(DeviceId::Cpu, rows * row_bytes, true);
         buffer.owned_by(origin);
         self.give_memory(&buffer)?;
-        let to = Arc::new(View { buffer, layout, dtype: from.dtype });
+        let to = Arc::new(View::new(buffer, layout, from.dtype));
         let bytes = from.layout.numel() * from.dtype.size_bytes();
         let copy = RowCopy { from: Span::new(from.ptr(), bytes), row_bytes, to: Span::new(to.ptr(), rows * row_bytes) };
         Ok((to, copy))
@@ -221,7 +221,7 @@ impl Runtime {
             return Ok(None);
         }
         let layout = Layout::contiguous(from.shape());
-        let target = Held::new(Arc::new(View { buffer, layout, dtype: from.dtype }));
+        let target = Held::new(Arc::new(View::new(buffer, layout, from.dtype)));
         let version = from.buffer.version.load(Ordering::Acquire);
         self.transfer_on(Some(stream.slot), from, target.view(), asked)?;
         let moment = self.moment(&mut self.state.lock(), stream.slot, false);

@@ -62,7 +62,7 @@ pub fn of(nodes: &[Node]) -> Key {
     // An operation makes one buffer, and mostly reads what others made.
     let mut met = Vec::with_capacity(nodes.len() + 8);
     for node in nodes {
-        push_work(&mut key, &node.work, node.guarded);
+        push_work(&mut key, &node.work, (node.guarded as u64) << 63 | (node.begins_round as u64) << 62);
         for input in &node.inputs {
             match input {
                 Input::View(view) => push_view(&mut key, &mut met, view),
@@ -86,24 +86,24 @@ pub fn of(nodes: &[Node]) -> Key {
     key
 }
 
-fn push_work(key: &mut Key, work: &Work, guarded: bool) {
-    let guarded = (guarded as u64) << 63;
+/// `marks`: the highest two bits of a word, which no work has.
+fn push_work(key: &mut Key, work: &Work, marks: u64) {
     match work {
         Work::Map { function, args, result, divisor } => {
             key.push(function.map_or(0, |function| function as *const _ as u64));
             let types = args.iter().fold(*result as u64, |all, &dtype| all << 8 | dtype as u64);
-            key.push(types << 8 | divisor.map_or(0xFF, |at| at as u64) | guarded);
+            key.push(types << 8 | divisor.map_or(0xFF, |at| at as u64) | marks);
         }
         Work::Reduce { kind, dims, keepdim, compute } => {
-            key.push(0x52 << 32 | *dims as u64 | guarded);
+            key.push(0x52 << 32 | *dims as u64 | marks);
             key.push((*kind as u64) << 16 | (*keepdim as u64) << 8 | *compute as u64);
         }
-        Work::Kernel { host, .. } => key.push(*host as usize as u64 | guarded),
+        Work::Kernel { host, .. } => key.push(*host as usize as u64 | marks),
         Work::Each { each, .. } => {
-            key.push(5 | guarded);
+            key.push(5 | marks);
             each.key.iter().for_each(|&half| key.push(half));
         }
-        Work::Transfer => key.push(4),
+        Work::Transfer => key.push(4 | marks),
     }
 }
 

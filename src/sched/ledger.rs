@@ -31,12 +31,12 @@ pub struct Entry {
     pub point: Point,
     pub nodes: Vec<Node>,
     /// Error slots, and the node that owns each.
-    pub faults: Arc<Vec<Faults>>,
+    pub faults: Arc<[Faults]>,
     pub owners: Vec<usize>,
     /// Faults that were known when it was handed over.
     pub known: Vec<(usize, Arc<Diag>)>,
     /// Optimizer steps that were left out because of an untold fault, by guard number, and their nodes.
-    pub skipped: Arc<Vec<AtomicBool>>,
+    pub skipped: Arc<[AtomicBool]>,
     pub guarded: Vec<Vec<usize>>,
     /// Error slots of a GPU, with the nodes that own them.
     pub slots: Vec<(u32, usize)>,
@@ -206,15 +206,18 @@ impl Runtime {
 
     /// The oldest entries that have ended; cheap, for the way of every submission.
     pub(super) fn harvest_front(&self, state: &mut State) -> Result<()> {
-        while let Some(entry) = state.ledger.entries.front() {
-            if let Some(gpus) = self.gpus() {
-                gpus.queues.refresh(entry.point.stream);
+        while let Some(point) = state.ledger.entries.front().map(|entry| entry.point) {
+            let is_done = |state: &State| state.streams[point.stream as usize].is_done(point.sequence);
+            // The device is asked where it is not known: mostly once for all that has ended.
+            if !is_done(state)
+                && let Some(gpus) = self.gpus()
+            {
+                gpus.queues.refresh(point.stream);
             }
-            if state.streams[entry.point.stream as usize].is_done(entry.point.sequence) {
+            if is_done(state) {
                 let entry = state.ledger.entries.pop_front().expect("it is there");
                 self.close(state, entry);
             } else if state.ledger.entries.len() >= MAX_IN_FLIGHT {
-                let point = entry.point;
                 self.wait_point(state, point)?;
             } else {
                 break;
@@ -275,6 +278,7 @@ impl Runtime {
             drop(memory);
             gpus.pinned.lock().cache().release_ready(entry.point.stream, entry.point.sequence);
         }
+        state.keep_list(entry.nodes);
     }
 
     /// Waits until a stream has passed a point, and looks at what ended. An interruption is an error.

@@ -89,6 +89,8 @@ pub struct Node {
     pub origin: Origin,
     /// Part of an optimizer step: changes nothing while a fault is untold on its device.
     pub guarded: bool,
+    /// The first after the end of a round: it stays behind all that came before.
+    pub begins_round: bool,
     pub work: Work,
     pub inputs: SmallVec<[Input; 3]>,
     pub outputs: SmallVec<[Arc<View>; 1]>,
@@ -107,6 +109,7 @@ impl Default for Node {
             name: "",
             origin: Origin::NONE,
             guarded: false,
+            begins_round: false,
             work: Work::Transfer,
             inputs: SmallVec::new(),
             outputs: SmallVec::new(),

@@ -142,14 +142,15 @@ impl Runtime {
     }
 
     /// `with_stream`: makes a stream current on its device, and that the current CUDA device.
-    pub fn enter_stream(&self, stream: &Arc<StreamHandle>) -> Result<Before> {
-        self.check_own(stream)?;
+    pub fn enter_stream(&self, stream: Arc<StreamHandle>) -> Result<Before> {
+        self.check_own(&stream)?;
         let at = self.gpu_index(stream.name.device)?;
         let mut now = self.placement.lock();
         let (default_device, current_cuda) = (now.default_device, now.current_cuda);
         let mut streams = SmallVec::new();
         now.current.iter().for_each(|stream| streams.push(stream.clone()));
-        now.current[at] = stream.clone();
+        // What was there is among those that come back.
+        now.current[at] = stream;
         now.current_cuda = at as u16;
         Ok(Before { default_device, current_cuda, streams })
     }

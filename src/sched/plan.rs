@@ -153,10 +153,15 @@ pub fn plan(nodes: &[Node], live: impl Fn(&Buffer) -> bool) -> Plan {
 
 fn group(nodes: &[Node]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
+    // Rounds of a loop stay apart: what becomes of one does not depend on how many are in the window.
+    let mut round = 0;
     for (at, node) in nodes.iter().enumerate() {
-        match home(nodes, &groups, node) {
+        if node.begins_round {
+            round = groups.len();
+        }
+        match home(nodes, &groups[round..], node) {
             Some(group) => {
-                let group = &mut groups[group];
+                let group = &mut groups[round + group];
                 group.nodes.push(at);
                 if let Work::Reduce { dims, .. } = node.work {
                     group.reduced = Some(dims);

@@ -25,6 +25,7 @@ use crate::base::rng::Generator;
 use crate::base::span::Origin;
 use crate::device::keyed::{Key, Keyed};
 use crate::device::lent::Lent;
+use crate::device::planned_fault::FaultKind;
 use crate::device::queues::Point;
 use crate::kernel::abi::Threads;
 use crate::op::tensor::{Buffer, Home};
@@ -39,6 +40,12 @@ use std::sync::{Arc, OnceLock};
 const MAX_PLANS: usize = 2048;
 /// Bound: pending bytes below which nobody asks whether they fit.
 const SMALL_BYTES: usize = 4 << 20;
+/// Bound: lists of nodes that are kept for windows to come: as many as end at one look at a device.
+const KEPT_LISTS: usize = super::submit_cuda::LOOK_NODES / super::submit_cuda::LEAST_NODES;
+/// Bound: nodes, or bytes of their results, that are worth a window at the end of a round. Handing one over costs as much as
+/// recording a dozen nodes; with fewer than these, the optimizer's step mostly comes along.
+const ROUND_NODES: usize = 64;
+const ROUND_BYTES: usize = 64 << 20;
 
 /// The process-wide pool of kernel threads.
 pub fn threads() -> &'static Threads {
@@ -78,8 +85,9 @@ pub struct Runtime {
     default_float: AtomicU8,
     /// Place in `MatmulPrecision::ALL`.
     matmul_precision: AtomicU8,
-    /// Bytes of a result on the host that is not even counted: a window full of them is small.
+    /// Bytes of a result that is not even counted, on the host and on a GPU: a window full of them is small.
     tiny_bytes: usize,
+    tiny_device_bytes: usize,
     /// Nodes recorded so far; windows flushed so far.
     pub recorded: AtomicU64,
     pub flushes: AtomicU64,
@@ -111,6 +119,20 @@ pub struct State {
     pub(super) reported: Reported,
     rng: Generator,
     plans: ByKey<Plan>,
+    /// Empty lists of nodes, with the room that they had.
+    lists: Vec<Vec<Node>>,
+    /// Nodes that were queued on real GPUs since somebody looked at what has ended there.
+    pub(super) since_look: usize,
+}
+
+impl State {
+    /// A list whose nodes are done with serves a window to come.
+    pub(super) fn keep_list(&mut self, mut nodes: Vec<Node>) {
+        nodes.clear();
+        if self.lists.len() < KEPT_LISTS {
+            self.lists.push(nodes);
+        }
+    }
 }
 
 /// Nodes of one stream that were recorded and not yet run.
@@ -118,6 +140,8 @@ pub struct State {
 pub struct Window {
     nodes: Vec<Node>,
     pending_bytes: usize,
+    /// A round has ended since the last node.
+    round_ended: bool,
 }
 
 impl Window {
@@ -178,7 +202,13 @@ impl Runtime {
             in_use: true,
         };
         let timeline = options.profile.then(Box::default);
-        let tiny_bytes = SMALL_BYTES.min(options.host_limit / 64) / options.window_nodes.max(1);
+        let tiny = |limit: usize| SMALL_BYTES.min(limit / 64) / options.window_nodes.max(1);
+        let tiny_bytes = tiny(options.host_limit);
+        // Requests that are planned to fail are counted, so each is made at its call.
+        let simulated = options.simulate.as_ref();
+        let counts = simulated.is_some_and(|gpus| gpus.faults.iter().any(|fault| fault.kind == FaultKind::Alloc));
+        let device_limit = simulated.map_or(usize::MAX, |gpus| gpus.memory_bytes).min(options.device_limit);
+        let tiny_device_bytes = if counts { 0 } else { tiny(device_limit) };
         Arc::new_cyclic(|me| Runtime {
             host: Mutex::new(host_memory(options.host_limit)),
             state: Mutex::new(State {
@@ -192,6 +222,8 @@ impl Runtime {
                 reported: Reported::default(),
                 rng: Generator::new(options.seed),
                 plans: ByKey::default(),
+                lists: Vec::new(),
+                since_look: 0,
             }),
             options,
             placement: Mutex::default(),
@@ -209,6 +241,7 @@ impl Runtime {
             default_float: AtomicU8::new(DType::F32 as u8),
             matmul_precision: AtomicU8::new(MatmulPrecision::Highest as u8),
             tiny_bytes,
+            tiny_device_bytes,
             recorded: AtomicU64::new(0),
             flushes: AtomicU64::new(0),
             queued: AtomicU64::new(0),
@@ -374,7 +407,8 @@ impl Runtime {
 
     /// Admission: large results get their memory at the call, so that out of memory can be caught there.
     pub fn admit(&self, buffer: &Buffer) -> Result<()> {
-        if buffer.size_bytes <= self.tiny_bytes && buffer.device == DeviceId::Cpu {
+        let tiny = if buffer.device.is_cuda() { self.tiny_device_bytes } else { self.tiny_bytes };
+        if buffer.size_bytes <= tiny && tiny > 0 {
             return Ok(());
         }
         let slot = self.slot_of(buffer.device);
@@ -419,7 +453,9 @@ impl Runtime {
         let owner = buffer.writer.load(Ordering::Relaxed);
         let slot = if buffer.pinned { HOST } else { self.slot_of(buffer.device) };
         let mut planned = true;
-        if let (DeviceId::Cuda(_), Some(gpus)) = (buffer.device, self.gpus()) {
+        if let (DeviceId::Cuda(_), Some(gpus)) = (buffer.device, self.gpus())
+            && gpus.counts_requests
+        {
             planned = gpus.faults.lock().may_alloc(buffer.device);
         }
         let wait = |points: &[crate::device::cache::StreamPoint]| {
@@ -450,10 +486,12 @@ impl Runtime {
     }
 
     /// Records a node. With blocking, or a full window, runs.
+    #[inline]
     pub fn record(&self, node: Node) -> Result<()> {
-        if self.timeline.is_none() {
-            return self.record_node(node);
-        }
+        if self.timeline.is_none() { self.record_node(node) } else { self.record_timed(node) }
+    }
+
+    fn record_timed(&self, node: Node) -> Result<()> {
         let (begun, part) = (self.time_now(), timeline::part(&node));
         let number = self.recorded.load(Ordering::Relaxed) + 1;
         let view = node.outputs[0].clone();
@@ -493,6 +531,7 @@ impl Runtime {
         node.outputs.iter().for_each(|output| output.buffer.write_by(node.origin));
         let at_once = self.options.blocking || self.options.check;
         let window = &mut state.windows[slot as usize];
+        node.begins_round = std::mem::take(&mut window.round_ended) && !window.nodes.is_empty();
         if !at_once && window.nodes.len() + 1 < self.options.window_nodes {
             window.nodes.push(node);
             return Ok(());
@@ -518,6 +557,19 @@ impl Runtime {
     pub fn flush(&self) {
         let mut state = self.state.lock();
         self.flush_all(&mut state);
+    }
+
+    /// A round of a loop ends here, as far as can be told: windows that hold enough are queued, so that the rounds to come make
+    /// the same ones, whose plans are known. Small rounds come several to a window, and stay apart in it.
+    pub fn end_round(&self) {
+        let mut state = self.state.lock();
+        for slot in 0..state.windows.len() as u32 {
+            let window = &mut state.windows[slot as usize];
+            window.round_ended = true;
+            if window.nodes.len() >= ROUND_NODES || window.pending_bytes >= ROUND_BYTES {
+                self.run_window(&mut state, slot);
+            }
+        }
     }
 
     fn flush_all(&self, state: &mut State) {
@@ -568,7 +620,7 @@ impl Runtime {
         }
         self.flushes.fetch_add(1, Ordering::Relaxed);
         self.trace.window();
-        let nodes = std::mem::take(&mut window.nodes);
+        let nodes = std::mem::replace(&mut window.nodes, state.lists.pop().unwrap_or_default());
         let key = key::of(&nodes);
         let known = state.plans.remove(&key);
         let mut plan = known.unwrap_or_else(|| plan::plan(&nodes, |buffer| buffer.is_live()));
@@ -579,9 +631,7 @@ impl Runtime {
                 self.run_on_host(state, &nodes, &mut plan);
             }
             end_pending(&plan, &nodes);
-            let mut nodes = nodes;
-            nodes.clear();
-            state.windows[slot as usize].nodes = nodes;
+            state.keep_list(nodes);
         } else {
             self.submit(state, slot, nodes, &mut plan);
         }

@@ -179,6 +179,13 @@ impl Runtime {
 
     /// Blocks that other streams than their own use are kept from reuse until this work has ended.
     pub(super) fn note_uses(&self, nodes: &[Node], step: &Step, slot: u32, sequence: u64) {
+        // What a fused step does not see has no memory, or is seen by another step.
+        if let Step::Fused(fused) = step {
+            for seen in &fused.slots {
+                self.note_use(&view_of(&nodes[seen.node], seen.operand).buffer, slot, sequence);
+            }
+            return;
+        }
         for view in step.nodes().iter().flat_map(|&at| nodes[at].reads().chain(&nodes[at].outputs)) {
             self.note_use(&view.buffer, slot, sequence);
         }
@@ -196,8 +203,8 @@ impl Runtime {
         let device = state.streams[slot as usize].name.device;
         let Batch { steps, owners, guarded, known, parts } = batch;
         let timing = self.timeline.as_ref().map(|_| Timing::new(parts.into_iter()));
-        let faults: Arc<Vec<Faults>> = Arc::new(owners.iter().map(|_| Faults::default()).collect());
-        let skipped: Arc<Vec<AtomicBool>> = Arc::new(guarded.iter().map(|_| AtomicBool::new(false)).collect());
+        let faults: Arc<[Faults]> = owners.iter().map(|_| Faults::default()).collect();
+        let skipped: Arc<[AtomicBool]> = guarded.iter().map(|_| AtomicBool::new(false)).collect();
         let (hold, slots, left_out) = (gpus.gpu(device).hold.clone(), faults.clone(), skipped.clone());
         let known_faults = known.len() as u32;
         let ran = Arc::new(AtomicBool::new(false));

@@ -21,8 +21,12 @@ use crate::kernel::cuda::{self, GpuError, fused};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Windows that are queued between two looks at what has ended.
-const HARVEST_EVERY: usize = 8;
+/// Nodes that are queued between two looks at what has ended, so that the memory of nodes that are done with is in the
+/// processor's cache when it is used again.
+pub const LOOK_NODES: usize = 512;
+/// For how many nodes a window counts at least.
+/// Bound: asking the device costs as much as a small window's launch; whoever wants to know asks by himself.
+pub const LEAST_NODES: usize = 64;
 
 /// What came of a window's launches.
 struct Launched {
@@ -84,12 +88,13 @@ impl Runtime {
         let sequence = set.lanes.end(slot);
         state.streams[slot as usize].submitted = sequence;
         let Launched { slots, known, skipped, .. } = launched;
+        state.since_look += nodes.len().max(LEAST_NODES);
         let entry =
             Entry { slots, known, left_out: skipped, timing, ..Entry::new(Point { stream: slot, sequence }, nodes) };
         let device = state.streams[slot as usize].name.device;
         state.ledger.push(entry, device);
-        // Bound: asking the device costs as much as a small window's launch; whoever wants to know asks by himself.
-        if state.ledger.entries.len().is_multiple_of(HARVEST_EVERY) {
+        if state.since_look >= LOOK_NODES {
+            state.since_look = 0;
             // An interruption is noticed by the script at its next step.
             let _ = self.harvest_front(state);
         }

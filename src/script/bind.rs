@@ -117,7 +117,8 @@ fn bound_call(
     let args = convert::bind(host, op, values).map_err(wrong)?;
     some_tensor(op, &args).map_err(wrong)?;
     if !pin {
-        return run(host, context, op, form, args);
+        let mut args = args;
+        return run(host, context, op, form, &mut args);
     }
     let made = movement::pinned(&mut host.engine(context), |e| e.call_row(op, args));
     made.map(Dynamic::from).map_err(wrong)
@@ -132,11 +133,11 @@ fn some_tensor(op: &Op, args: &Args) -> Result<()> {
     Ok(())
 }
 
-fn run(host: &Host, context: &NativeCallContext, op: &'static Op, form: Form, mut args: Args) -> Native {
+fn run(host: &Host, context: &NativeCallContext, op: &'static Op, form: Form, args: &mut Args) -> Native {
     let mut engine = host.engine(context);
-    match apply(&mut engine, op, form, &mut args) {
+    match apply(&mut engine, op, form, args) {
         Ok(value) => Ok(value),
-        Err(diag) => Err(host.raise(context, told(op.name, form, diag, Some(&args)), "")),
+        Err(diag) => Err(host.raise(context, told(op.name, form, diag, Some(args)), "")),
     }
 }
 
@@ -283,5 +284,5 @@ fn operator(
         };
         args.0.push(arg);
     }
-    run(host, context, op, form, args)
+    run(host, context, op, form, &mut args)
 }

@@ -58,9 +58,8 @@ pub fn enter<'a>(host: &'a Host, word: &str, value: Option<&Dynamic>) -> Result<
         }
         "with_stream" => {
             // As in PyTorch, no stream at all is a context that does nothing.
-            let stream = if value.is_unit() { None } else { Some(super::streams::stream_of(value)?) };
-            if let Some(stream) = stream {
-                restore.placement = Some(host.rt.enter_stream(&stream)?);
+            if !value.is_unit() {
+                restore.placement = Some(host.rt.enter_stream(super::streams::stream_of(value)?)?);
             }
         }
         "no_grad" => restore.grad = Some(host.rt.set_grad_enabled(false)),
@@ -93,7 +92,8 @@ pub fn install(engine: &mut Engine, host: &Arc<Host>) {
                 value => value,
             }
         };
-        let (block_word, closure_word) = (format!("__{word}"), format!("__inline_{word}"));
+        // Rhai looks for a syntax by name among all, each time it is run: those that come often come before others.
+        let (block_word, closure_word) = (format!("__{word}"), format!("__written_{word}"));
         let (block, inlined) = if is_grad {
             (vec![block_word.as_str(), "$block$"], vec![closure_word.as_str(), "(", "$block$", ")"])
         } else {

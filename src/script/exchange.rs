@@ -247,7 +247,7 @@ impl Tensor {
                 .help("pass its elements instead: `to_vec()` there, `Tensor::from_slice` here")),
             Inner::Host { dtype, layout, memory } => match Arc::try_unwrap(memory) {
                 Ok(memory) => {
-                    let view = Arc::new(View { buffer: rt.lend(memory), layout, dtype });
+                    let view = Arc::new(View::new(rt.lend(memory), layout, dtype));
                     Ok(value::Tensor::new(view, Origin::NONE))
                 }
                 Err(memory) => {

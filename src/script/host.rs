@@ -144,11 +144,17 @@ impl Host {
     }
 
     pub fn engine(&self, context: &NativeCallContext) -> Engine {
+        let origin = self.begin(context);
+        Engine::new(self.rt.clone(), origin)
+    }
+
+    /// A native call that may queue something begins.
+    pub fn begin(&self, context: &NativeCallContext) -> Origin {
         let origin = self.origin(context);
         // A native call has a level of its own, one above the code that makes it.
         self.rt.calls.native(context.call_level().saturating_sub(1));
         self.rt.note_call(origin);
-        Engine::new(self.rt.clone(), origin)
+        origin
     }
 
     /// Runs `work` for a native call; an error that has no place yet gets the call's.

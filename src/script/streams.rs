@@ -61,7 +61,8 @@ fn direct<const N: usize>(
     let host = host.clone();
     let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
         let context = context.expect("registered with a context");
-        host.call(&context, |_| function(&host.rt, values).map(|()| Dynamic::UNIT))
+        host.begin(&context);
+        function(&host.rt, values).map(|()| Dynamic::UNIT).map_err(|diag| host.raise(&context, diag, ""))
     };
     let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure: true, is_volatile: true };
     FuncRegistration::new(name).in_global_namespace().set_into_module_raw(&mut module.module, types, func);
@@ -225,16 +226,29 @@ pub fn make_current(host: &Host, value: &Dynamic) -> Result<()> {
 pub fn stream_of(value: &Dynamic) -> Result<Arc<StreamHandle>> {
     match value.read_lock::<StreamValue>() {
         Some(stream) => Ok(stream.0.clone()),
-        None => Err(Diag::error(code::ARGUMENT_TYPE, format!("a stream is wanted, not {}", convert::type_name(value)))),
+        None => Err(no_stream(value)),
     }
 }
 
-/// An event among the arguments.
-fn event_of(value: &Dynamic) -> Result<Arc<Event>> {
+/// Works with the stream and the event among the arguments, where they lie.
+fn with_both(stream: &Dynamic, event: &Dynamic, work: impl FnOnce(&StreamHandle, &Event) -> Result<()>) -> Result<()> {
+    match stream.read_lock::<StreamValue>() {
+        Some(stream) => with_event(event, |event| work(&stream.0, event)),
+        None => Err(no_stream(stream)),
+    }
+}
+
+/// As `with_both`, of an event alone.
+fn with_event(value: &Dynamic, work: impl FnOnce(&Event) -> Result<()>) -> Result<()> {
     match value.read_lock::<EventValue>() {
-        Some(event) => Ok(event.0.clone()),
+        Some(event) => work(&event.0),
         None => Err(Diag::error(code::ARGUMENT_TYPE, format!("an event is wanted, not {}", convert::type_name(value)))),
     }
+}
+
+#[cold]
+fn no_stream(value: &Dynamic) -> Box<Diag> {
+    Diag::error(code::ARGUMENT_TYPE, format!("a stream is wanted, not {}", convert::type_name(value)))
 }
 
 fn stream_methods(module: &mut Natives, host: &Arc<Host>) {
@@ -243,7 +257,7 @@ fn stream_methods(module: &mut Natives, host: &Arc<Host>) {
         rt.wait_stream(&*stream_of(values[0])?, &*stream_of(values[1])?)
     });
     direct(module, host, "wait_event", [stream, event], |rt, values| {
-        rt.wait_event(&*stream_of(values[0])?, &*event_of(values[1])?)
+        with_both(values[0], values[1], |stream, event| rt.wait_event(stream, event))
     });
     let h = host.clone();
     typed(module, "record_event", move |context: NativeCallContext, s: StreamValue| -> Raised<EventValue> {
@@ -278,13 +292,17 @@ fn stream_methods(module: &mut Natives, host: &Arc<Host>) {
 
 fn event_methods(module: &mut Natives, host: &Arc<Host>) {
     let (stream, event) = (TypeId::of::<StreamValue>(), TypeId::of::<EventValue>());
-    direct(module, host, "record", [event], |rt, values| rt.record_event(&*event_of(values[0])?, &*rt.stream_now()?));
-    direct(module, host, "record", [event, stream], |rt, values| {
-        rt.record_event(&*event_of(values[0])?, &*stream_of(values[1])?)
+    direct(module, host, "record", [event], |rt, values| {
+        with_event(values[0], |event| rt.record_event(event, &*rt.stream_now()?))
     });
-    direct(module, host, "wait", [event], |rt, values| rt.wait_event(&*rt.stream_now()?, &*event_of(values[0])?));
+    direct(module, host, "record", [event, stream], |rt, values| {
+        with_both(values[1], values[0], |stream, event| rt.record_event(event, stream))
+    });
+    direct(module, host, "wait", [event], |rt, values| {
+        with_event(values[0], |event| rt.wait_event(&*rt.stream_now()?, event))
+    });
     direct(module, host, "wait", [event, stream], |rt, values| {
-        rt.wait_event(&*stream_of(values[1])?, &*event_of(values[0])?)
+        with_both(values[1], values[0], |stream, event| rt.wait_event(stream, event))
     });
     let h = host.clone();
     typed(module, "synchronize", move |context: NativeCallContext, e: EventValue| -> Raised<()> {

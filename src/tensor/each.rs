@@ -118,7 +118,7 @@ fn flatten(views: &mut [Arc<View>]) -> bool {
     for view in views.iter_mut().filter(|view| !is_number(view) && view.layout.ndim() != 1) {
         let line: Shape = smallvec![count];
         let layout = Layout { shape: line, strides: smallvec![1], offset: view.layout.offset };
-        *view = Arc::new(View { buffer: view.buffer.clone(), layout, dtype: view.dtype });
+        *view = Arc::new(View::new(view.buffer.clone(), layout, view.dtype));
     }
     true
 }

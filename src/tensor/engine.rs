@@ -93,7 +93,7 @@ impl Engine {
         let buffer = self.rt.buffer_at(home, device, bytes, self.pinned && device == DeviceId::Cpu);
         buffer.owned_by(self.origin);
         self.rt.admit(&buffer)?;
-        Ok(Arc::new(View { buffer, layout: Layout::contiguous(shape), dtype }))
+        Ok(Arc::new(View::new(buffer, Layout::contiguous(shape), dtype)))
     }
 
     pub fn tensor(&self, view: Arc<View>) -> Tensor {
@@ -118,7 +118,8 @@ impl Engine {
         made: SmallVec<[Origin; 3]>,
     ) -> Result<()> {
         let (name, origin, guarded) = (self.name, self.origin, self.guarded);
-        self.rt.record(Node { name, origin, guarded, work, inputs, outputs, made, number: 0, trail: 0 })
+        let (begins_round, number, trail) = (false, 0, 0);
+        self.rt.record(Node { name, origin, guarded, begins_round, work, inputs, outputs, made, number, trail })
     }
 
     /// Notes the operands of the operation that the script wrote, where something on the way may look at them
@@ -497,7 +498,8 @@ impl Engine {
             let results = e.run(op, args);
             e.guarded = outer;
             if op.guarded && !outer {
-                // As at the end of `backward()`: every round of a training loop makes the same windows.
+                // Every round of a training loop makes the same windows. Not: `end_round`. Whether the step is left out
+                // depends on which faults are untold by then.
                 e.rt.flush();
             }
             let results = results?;
@@ -694,7 +696,7 @@ impl Emit for Engine {
 
     fn alias(&mut self, tensor: &Tensor, layout: Layout) -> Tensor {
         let view = tensor.view();
-        self.tensor(Arc::new(View { buffer: view.buffer.clone(), layout, dtype: view.dtype }))
+        self.tensor(Arc::new(View::new(view.buffer.clone(), layout, view.dtype)))
     }
 
     fn detach(&mut self, tensor: &Tensor) -> Tensor {

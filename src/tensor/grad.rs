@@ -83,8 +83,7 @@ pub fn backward(e: &mut Engine, ys: &[Tensor], gs: &[Option<Tensor>], mode: Mode
     let mut walk = Walk::new(e, mode, true);
     walk.seed(ys, gs)?;
     walk.run_steps()?;
-    // So that a training loop makes the same windows every time round, whose plans are known.
-    e.rt.flush();
+    e.rt.end_round();
     Ok(())
 }
 

@@ -107,6 +107,29 @@ fn repeated_windows_are_graphs_that_do_the_same_work() {
     std::fs::remove_dir_all(driver).expect("the folder is ours");
 }
 
+/// A round is too small to be worth a window.
+const ROUNDS: &str = r#"
+set_default_device("cuda");
+let w = randn([4], #{requires_grad: true});
+let b = randn([4]);
+for i in 0..400 { (w * b).sum().backward(); }
+synchronize();
+print(w.grad.shape);
+"#;
+
+#[test]
+fn small_rounds_share_a_graph_and_stay_apart_in_it() {
+    let Some(driver) = driver("rounds") else { return };
+    let (with, said) = ask(&driver, ROUNDS, &[]);
+    let (without, also) = ask(&driver, ROUNDS, &[("TSCRIPT_CUDA_GRAPHS", "0")]);
+    assert_eq!((&said, &with[..with.len() - 1]), (&also, &without[..without.len() - 1]));
+    let started = counts(&with)[1];
+    assert!(started > 10 && started < 400 / 8, "{started} graphs for 400 rounds");
+    // Merged over rounds, a window would be a handful of kernels, of other texts with each number of rounds.
+    assert!(with.len() > 2 * 400, "{} commands for 400 rounds", with.len() - 1);
+    std::fs::remove_dir_all(driver).expect("the folder is ours");
+}
+
 #[test]
 fn further_gpus_are_left_alone_until_something_is_put_there() {
     let Some(driver) = driver("two") else { return };

@@ -27,7 +27,7 @@
 //! | `_` in an entry of the REPL | `__last_` | Rhai knows `_` only as the last case of a `switch` |
 //! | `with_device(d) { .. }` | `__with_device(d) { .. }` | a block that is custom syntax |
 //! | `no_grad() { .. }`, `no_grad { .. }` | `__no_grad { .. }` | the same; Rhai reads `()` as a value |
-//! | `with_device(d, \|\| f)` | `__inline_with_device(d, {f})` | the closure runs in place: no call, nothing captured |
+//! | `with_device(d, \|\| f)` | `__written_with_device(d, {f})` | the closure runs in place: no call, nothing captured |
 //!
 //! What is surely `bool` (a literal, `&&`, `in`, a comparison with a string or `()`) is not wrapped.
 //! `__truth` and `__eval` are functions or custom syntax; `__try_wait $block$`, `__at($int$, $expr$)` and
@@ -251,7 +251,7 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
             stands_for: at..at,
             removed,
         };
-        edits.push(edit(name, true, 0, "__inline_", 0));
+        edits.push(edit(name, true, 0, "__written_", 0));
         edits.push(edit(bar.start, true, 0, "{", bar.len()));
         edits.push(edit(end, false, end - bar.start, "}", 0));
     }
