@@ -2,7 +2,8 @@
 // a warp has. A block has four warps and walks over 64 keys at a time, of which the next ones come while it computes.
 #include "ts_attention.cuh"
 
-TS_KERNEL void __launch_bounds__(128) ts_attention_mma(const __grid_constant__ Args g) {
+// Registers for two blocks of a multiprocessor, or three where a warp has less to keep.
+TS_KERNEL void __launch_bounds__(128, Q == 2 || W > 64 ? 2 : 3) ts_attention_mma(const __grid_constant__ Args g) {
     TS_DYNAMIC_SHARED(memory);
     Row *keys = (Row*)memory, *values = keys + 128;
     const ts_u32 tiles = (ts_u32)((g.queries + 64 * Q - 1) / (64 * Q)), head = blockIdx.x / tiles;

@@ -3,6 +3,7 @@ the integration tests, sanitizers, and speeds beside PyTorch. Prints one table; 
 
 usage: check.py TSCRIPT [--it TEST_BINARY] [--parts scripts,semantics,conformance,sanitize,bench] [--only PREFIX]
                 [--tests PREFIX]
+The part `sanitize-all` (some minutes on 32 cores) has all of OpInfo under the checkers too.
 """
 import argparse
 import json
@@ -93,7 +94,7 @@ def bench(tscript, only):
     for _ in range(3):
         times.append(run([tscript, "run", "tests/gpu/start.rhai"])[3])
     ours = {"start.cuda": (statistics.median(times), "s")}
-    for part in only or ["dispatch", "chain", "rows", "matmul", "conv", "copy", "mlp"]:
+    for part in only or ["dispatch", "chain", "rows", "matmul", "attention", "conv", "copy", "peer", "mlp", "encoder", "gpt"]:
         code, out, err, _ = run([tscript, "run", "tests/gpu/bench.rhai", "--", "--only", part])
         ours.update(lines(out))
         if code:
@@ -151,6 +152,7 @@ def main():
         "semantics": lambda: semantics(tscript),
         "conformance": lambda: conformance(args.it, tscript, args.tests) if args.it else ([], []),
         "sanitize": lambda: sanitized(args.it, tscript) if args.it else sanitize(tscript),
+        "sanitize-all": lambda: sanitized(args.it, tscript, 8, 200),
     }
     for part in parts:
         if part in checks:

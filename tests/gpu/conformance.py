@@ -65,7 +65,8 @@ def spread(it, tscript, jobs):
     with concurrent.futures.ThreadPoolExecutor(cores.qsize()) as pool:
         for done in concurrent.futures.as_completed([pool.submit(run, job) for job in jobs]):
             (words, more, before), (code, text, seconds) = done.result()
-            print(f"  {' '.join(words)} {' '.join(more.values())}: exit {code}, {seconds:.0f} s", flush=True)
+            told = " ".join(value for name, value in more.items() if name != "TSCRIPT_OPINFO")
+            print(f"  {' '.join(words)} {told}: exit {code}, {seconds:.0f} s", flush=True)
             yield words, more, before, code, text
 
 
@@ -117,16 +118,31 @@ def conformance(it, tscript, only=""):
     return rows, problems
 
 
-def sanitized(it, tscript, parts=8):
-    """Every example of every row under NVIDIA's checkers of memory and of races: rows of the table, and what failed."""
+# Rows whose kernels exchange values through shared memory: what a checker of races can say something about.
+SHARING = """sum mean prod amax amin aminmax argmax argmin all any var std var_mean logsumexp norm vector_norm nansum
+count_nonzero softmax log_softmax layer_norm rms_norm group_norm instance_norm batch_norm cross_entropy nll_loss cumsum cumprod
+cummax cummin logcumsumexp sort argsort msort topk kthvalue median nanmedian mode unique unique_consecutive nonzero masked_select
+masked_scatter repeat_interleave bincount histc searchsorted multinomial matmul bmm mm linear conv1d conv2d conv3d
+conv_transpose2d max_pool2d avg_pool2d scaled_dot_product_attention transpose embedding index_add scatter_add cholesky
+lu_factor solve inv det qr solve_triangular ctc_loss""".split()
+
+
+def sanitized(it, tscript, parts=8, whole=0):
+    """Every example of every row under NVIDIA's checkers of memory and of races: rows of the table, and what failed. `whole`:
+    all of OpInfo in so many parts under the first, and its rows that share memory under the second."""
     it, jobs = str(pathlib.Path(it).resolve()), []
     for tool in ["memcheck", "racecheck"]:
+        before = ("compute-sanitizer", "--tool", tool, "--error-exitcode", "9", "--report-api-errors", "no")
         for n in range(parts):
-            before = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", "--report-api-errors", "no"]
-            jobs.append((["--exact", EXAMPLES], {"TSCRIPT_EXAMPLES_PART": f"{n}/{parts}"}, (*before,)))
+            jobs.append((["--exact", EXAMPLES], {"TSCRIPT_EXAMPLES_PART": f"{n}/{parts}"}, before))
+        for n in range(whole):
+            more = {"TSCRIPT_OPINFO_DEVICE": "cuda", "TSCRIPT_OPINFO_PART": f"{n}/{whole}"}
+            if tool == "racecheck":
+                more["TSCRIPT_OPINFO"] = ",".join(SHARING)
+            jobs.append((["--exact", OPINFO], more, before))
     sums, problems = {}, []
     for words, more, before, code, text in spread(it, tscript, jobs):
-        name = f"{before[2]}, examples of all rows"
+        name = f"{before[2]}, {'OpInfo' if 'TSCRIPT_OPINFO_PART' in more else 'examples of all rows'}"
         sums[name] = [a + b for a, b in zip(sums.get(name, [0, 0]), (code == 0, code != 0))]
         problems += [f"{name} {more}: exit {code}\n{text[:1500]}\n..\n{text[-2500:]}"] if code else []
     return [(name, *counts) for name, counts in sums.items()], problems

@@ -118,6 +118,95 @@ def matmul():
         emit(f"matmul.f32_{n}", 2 * n**3 / gpu_ms(lambda: a @ b) / 1e9, "TFLOP/s")
         a, b = a.bfloat16(), b.bfloat16()
         emit(f"matmul.bf16_{n}", 2 * n**3 / gpu_ms(lambda: a @ b) / 1e9, "TFLOP/s")
+    torch.set_float32_matmul_precision("high")
+    a = torch.randn(8192, 8192, device=dev)
+    emit("matmul.tf32_8192", 2 * 8192**3 / gpu_ms(lambda: a @ a) / 1e9, "TFLOP/s")
+    torch.set_float32_matmul_precision("highest")
+
+
+def attention():
+    q = torch.randn(16, 12, 1024, 64, device=dev, dtype=torch.bfloat16, requires_grad=True)
+    flop = 4 * 16 * 12 * 1024 * 1024 * 64 / 2
+    with torch.no_grad():
+        seconds = gpu_ms(lambda: F.scaled_dot_product_attention(q, q, q, is_causal=True))
+    emit("attention.forward", flop / seconds / 1e9, "TFLOP/s")
+
+    def both():
+        q.grad = None
+        F.scaled_dot_product_attention(q, q, q, is_causal=True).sum().backward()
+
+    emit("attention.and_back", gpu_ms(both) * 1000, "us")
+
+
+def peer():
+    if torch.cuda.device_count() > 1:
+        a, b = torch.randn(1 << 28, device="cuda:0"), torch.empty(1 << 28, device="cuda:1")
+        emit("peer.copy_1GiB", 1.073741824 / (wall_us(10, rounds(lambda: b.copy_(a, non_blocking=True))) / 1e6), "GB/s")
+
+
+def encoder():
+    layer = nn.TransformerEncoderLayer(384, 12, 1536, batch_first=True)
+    model = nn.TransformerEncoder(layer, 6).to(dev).half().eval()
+    many, one = (torch.randn(n, 128, 384, device=dev, dtype=torch.float16) for n in (32, 1))
+    with torch.no_grad():
+        emit("encoder.batch32", 32000 / gpu_ms(lambda: model(many)), "seq/s")
+        emit("encoder.batch1", wall_us(100, rounds(lambda: model(one))), "us")
+
+
+class Block(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(size), nn.LayerNorm(size)
+        self.qkv, self.out = nn.Linear(size, 3 * size), nn.Linear(size, size)
+        self.up, self.down = nn.Linear(size, 4 * size), nn.Linear(4 * size, size)
+
+    def forward(self, x, kept, at):
+        batch, length, size = x.shape
+        q, k, v = (z.view(batch, length, 12, 64).transpose(1, 2) for z in self.qkv(self.norm1(x)).split(size, 2))
+        if kept:
+            kept[0][:, :, at : at + length] = k
+            kept[1][:, :, at : at + length] = v
+            k, v = (z[:, :, : at + length] for z in kept)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=not kept)
+        x = x + self.out(y.transpose(1, 2).reshape(x.shape))
+        return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
+
+
+class Gpt(nn.Module):
+    def __init__(self, size=768):
+        super().__init__()
+        self.token, self.place, self.norm = nn.Embedding(50304, size), nn.Embedding(1024, size), nn.LayerNorm(size)
+        self.blocks = nn.ModuleList(Block(size) for _ in range(12))
+
+    def forward(self, ids, kept=None, at=0):
+        x = self.token(ids) + self.place.weight[at : at + ids.shape[1]]
+        for i, block in enumerate(self.blocks):
+            x = block(x, kept[i] if kept else None, at)
+        return F.linear(self.norm(x), self.token.weight)
+
+
+def gpt():
+    torch.manual_seed(0)
+    model = Gpt().to(dev).bfloat16()
+    ids, wanted = torch.randint(0, 50257, (16, 1024), device=dev), torch.randint(0, 50257, (16 * 1024,), device=dev)
+    for name, f in [("gpt.train_bf16", model), ("gpt.train_bf16.compiled", torch.compile(model))]:
+        opt = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+
+        def step():
+            opt.zero_grad()
+            F.cross_entropy(f(ids).view(16 * 1024, 50304).float(), wanted).backward()
+            opt.step()
+
+        emit(name, 16384e6 / wall_us(5, rounds(step)), "tokens/s")
+    with torch.no_grad():
+        kept = [[torch.zeros(1, 12, 1024, 64, device=dev, dtype=torch.bfloat16) for _ in range(2)] for _ in range(12)]
+
+        def decode(n):
+            token = torch.zeros(1, 1, dtype=torch.int64, device=dev)
+            for at in range(n):
+                token = model(token, kept, at).argmax(-1)
+
+        emit("gpt.decode", 1e6 / wall_us(128, decode), "tokens/s")
 
 
 def conv():
@@ -171,7 +260,7 @@ def mlp():
 
 
 if __name__ == "__main__":
-    cases = [start, dispatch, chain, rows, matmul, conv, copy, mlp]
+    cases = [start, dispatch, chain, rows, matmul, attention, conv, copy, peer, mlp, encoder, gpt]
     for case in cases:
         if not sys.argv[1:] or case.__name__ in sys.argv[1:]:
             case()
