@@ -216,28 +216,34 @@ pub(super) fn map(parts: &Parts, views: &[RawView], form: &Form) -> String {
 }
 
 /// `ts_tiles`: loads that are dense along dim `kept - 2` while the others are dense along the last go through
-/// square tiles in shared memory.
-pub(super) fn tiles(parts: &Parts, views: &[RawView], form: &Form, crossing: &[usize], side: u64) -> String {
+/// tiles in shared memory, of `across` elements of the last dim by `down` of that one.
+pub(super) fn tiles(
+    parts: &Parts,
+    views: &[RawView],
+    form: &Form,
+    crossing: &[usize],
+    [across, down]: [u64; 2],
+) -> String {
     let cols = columns(parts, views, false);
     let (x, y) = (form.kept - 1, form.kept - 2);
-    let rounds = side * side / BLOCK;
+    let rounds = across * down / BLOCK;
     let mut text = String::new();
     let _ = writeln!(
         text,
         "TS_KERNEL void __launch_bounds__({BLOCK}) ts_tiles(const __grid_constant__ Args g) {{\n    if (g.hold && *(const volatile ts_u32*)g.hold) return;"
     );
     for &slot in crossing {
-        let _ = writeln!(text, "    __shared__ {} t{slot}[{side}][{}];", memory_type(views[slot].dtype), side + 1);
+        let _ = writeln!(text, "    __shared__ {} t{slot}[{down}][{}];", memory_type(views[slot].dtype), across + 1);
     }
     let _ = writeln!(text, "    ts_u64 i = blockIdx.x;");
     let _ = writeln!(
         text,
-        "    const ts_u64 across = (g.ksize[{x}] + {}) / {side}, down = (g.ksize[{y}] + {}) / {side};",
-        side - 1,
-        side - 1
+        "    const ts_u64 across = (g.ksize[{x}] + {}) / {across}, down = (g.ksize[{y}] + {}) / {down};",
+        across - 1,
+        down - 1
     );
-    let _ = writeln!(text, "    const ts_i64 left = (ts_i64)(i % across) * {side}; i /= across;");
-    let _ = writeln!(text, "    const ts_i64 top = (ts_i64)(i % down) * {side}; i /= down;");
+    let _ = writeln!(text, "    const ts_i64 left = (ts_i64)(i % across) * {across}; i /= across;");
+    let _ = writeln!(text, "    const ts_i64 top = (ts_i64)(i % down) * {down}; i /= down;");
     text.push_str(&declare(&cols, "    "));
     text.push_str(&offsets('k', y, &cols, true, 1, "    "));
     for &slot in crossing {
@@ -245,22 +251,22 @@ pub(super) fn tiles(parts: &Parts, views: &[RawView], form: &Form, crossing: &[u
         let _ = writeln!(text, "    {{\n        {memory} r[{rounds}];");
         let _ = writeln!(
             text,
-            "        _Pragma(\"unroll\") for (int k = 0; k < {rounds}; k++) {{\n            ts_i64 ty = top + threadIdx.x % {side}, tx = left + threadIdx.x / {side} + k * {};\n            if (ty < g.ksize[{y}] && tx < g.ksize[{x}]) r[k] = {}[o{slot} + ty + tx * g.kstep[{slot}][{x}]];\n        }}",
-            BLOCK / side,
+            "        _Pragma(\"unroll\") for (int k = 0; k < {rounds}; k++) {{\n            ts_i64 ty = top + threadIdx.x % {down}, tx = left + threadIdx.x / {down} + k * {};\n            if (ty < g.ksize[{y}] && tx < g.ksize[{x}]) r[k] = {}[o{slot} + ty + tx * g.kstep[{slot}][{x}]];\n        }}",
+            BLOCK / down,
             pointer(slot, views)
         );
         let _ = writeln!(
             text,
-            "        _Pragma(\"unroll\") for (int k = 0; k < {rounds}; k++) t{slot}[threadIdx.x % {side}][threadIdx.x / {side} + k * {}] = r[k];\n    }}",
-            BLOCK / side
+            "        _Pragma(\"unroll\") for (int k = 0; k < {rounds}; k++) t{slot}[threadIdx.x % {down}][threadIdx.x / {down} + k * {}] = r[k];\n    }}",
+            BLOCK / down
         );
     }
     let _ = writeln!(text, "    __syncthreads();\n    Acc none;");
     let _ = writeln!(text, "    _Pragma(\"unroll\") for (int k = 0; k < {rounds}; k++) {{");
     let _ = writeln!(
         text,
-        "        const int sx = threadIdx.x % {side}, sy = threadIdx.x / {side} + k * {};\n        ts_i64 tx = left + sx, ty = top + sy;",
-        BLOCK / side
+        "        const int sx = threadIdx.x % {across}, sy = threadIdx.x / {across} + k * {};\n        ts_i64 tx = left + sx, ty = top + sy;",
+        BLOCK / across
     );
     let _ = writeln!(text, "        if (tx < g.ksize[{x}] && ty < g.ksize[{y}]) {{\n            In in; Out out;");
     let at = |column: usize| format!("o{column} + ty * g.kstep[{column}][{y}] + tx * g.kstep[{column}][{x}]");

@@ -266,14 +266,14 @@ impl Make<'_> {
         let mut form =
             Form { vector: 1, unroll: 1, steps: self.steps(&dims), kept: dims.len(), reduced: 0, wide: n >= 1 << 31 };
         let empty = n == 0;
-        if !empty && let Some((crossing, side)) = self.crossing(&mut dims) {
+        if !empty && let Some((crossing, tile)) = self.crossing(&mut dims) {
             let last = dims.len() - 1;
-            let tiles = dims[last].size.div_ceil(side) * dims[last - 1].size.div_ceil(side);
+            let tiles = dims[last].size.div_ceil(tile[0]) * dims[last - 1].size.div_ceil(tile[1]);
             let blocks = tiles * dims[..last - 1].iter().map(|dim| dim.size).product::<u64>();
             if blocks < 1 << 31 {
                 form.steps = self.steps(&dims);
                 let words = words(self.parts, self.views.len(), &form, &dims, &[], [n, 0, 0, 0, 0, 0]);
-                let text = kernels::tiles(self.parts, self.views, &form, &crossing, side);
+                let text = kernels::tiles(self.parts, self.views, &form, &crossing, tile);
                 return (form, Kind::Map { entry: "ts_tiles", blocks }, words, text);
             }
         }
@@ -294,9 +294,9 @@ impl Make<'_> {
         (form, kind, words, text)
     }
 
-    /// Loads that are dense along another dim than the stores, and the side of the tiles they go through; that dim is
-    /// brought to the place before the last.
-    fn crossing(&self, dims: &mut [Dim]) -> Option<(Vec<usize>, u64)> {
+    /// Loads that are dense along another dim than the stores, and the tiles they go through: elements along the last dim, and along
+    /// that one, which is brought to the place before the last.
+    fn crossing(&self, dims: &mut [Dim]) -> Option<(Vec<usize>, [u64; 2])> {
         let last = dims.len().checked_sub(1)?;
         let stores_dense = self.parts.stores.iter().all(|&slot| dims[last].strides[slot] == 1);
         let crosses = |dims: &[Dim], slot: usize, dim: usize| {
@@ -307,15 +307,15 @@ impl Make<'_> {
         }
         let dim = (0..last).find(|&dim| self.parts.loads.iter().any(|&slot| crosses(dims, slot, dim)))?;
         let slots: Vec<usize> = self.parts.loads.iter().copied().filter(|&slot| crosses(dims, slot, dim)).collect();
-        let bytes = |side: usize| -> usize {
-            slots.iter().map(|&slot| self.views[slot].dtype.size_bytes() * side * (side + 1)).sum()
+        let bytes = |[across, down]: [u64; 2]| -> u64 {
+            slots.iter().map(|&slot| self.views[slot].dtype.size_bytes() as u64 * down * (across + 1)).sum()
         };
-        let side = if bytes(64) <= SHARED { 64 } else { 32 };
-        if bytes(side) > SHARED {
-            return None;
-        }
+        // Of 4 bytes: 3.71 TB/s, and 3.55 in squares of 64 (H200).
+        let small = slots.iter().all(|&slot| self.views[slot].dtype.size_bytes() < 4);
+        let tile = if small { [64, 64] } else { [32, 64] };
+        let tile = [tile, [32, 32]].into_iter().find(|&tile| bytes(tile) <= SHARED as u64)?;
         dims[dim..last].rotate_left(1);
-        Some((slots, side as u64))
+        Some((slots, tile))
     }
 
     fn reduce(&self, space: Space) -> Made {
