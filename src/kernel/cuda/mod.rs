@@ -9,6 +9,7 @@ mod attention_mma;
 mod conv;
 mod ctc;
 mod dense;
+mod exponential;
 mod factor;
 mod family;
 mod fault;
@@ -148,6 +149,7 @@ pub static ENTRIES: &[(HostFn, CudaFn)] = &[
     (cpu::decompose::factor::lu, factor::lu),
     (cpu::decompose::householder::geqrf, reflect::geqrf),
     (cpu::decompose::spectral::qr, reflect::qr),
+    (cpu::decompose::spectral::matrix_exp, exponential::matrix_exp),
 ];
 
 /// Every hand-written text, specialised in each way that launches ask for: what a compile test goes over.
@@ -172,6 +174,7 @@ pub fn sources() -> Vec<&'static Source> {
     all.extend(ctc::sources());
     all.extend(factor::sources());
     all.extend(reflect::sources());
+    all.extend(exponential::sources());
     all
 }
 

@@ -7,7 +7,7 @@ use tscript::base::attr::Attr;
 use tscript::base::layout::contiguous_strides;
 use tscript::kernel::cpu::decompose::factor as k;
 use tscript::kernel::cpu::decompose::householder::geqrf;
-use tscript::kernel::cpu::decompose::spectral::qr;
+use tscript::kernel::cpu::decompose::spectral::{matrix_exp, qr};
 
 const FLOATS: [(DType, f64); 3] = [(DType::F64, 1e-11), (DType::F32, 1e-4), (DType::BF16, 3e-2)];
 
@@ -196,6 +196,21 @@ fn reflections() {
                         check(qr, &[given()], &out, &[Attr::Bool(complete)], close);
                     }
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn exponentials() {
+    for (dtype, close) in FLOATS {
+        for (n, scale) in [(0, 1.0), (1, 0.0), (2, 0.05), (3, 2.0), (30, 0.1), (65, 0.01)] {
+            // The second matrix is larger than the first, and is squared more often.
+            let x = |i: usize| noise(i) * if i >= n * n { scale * 3.0 } else { scale };
+            let steps = [(n * n) as isize, 1, n as isize];
+            for given in [None, Some(&steps[..])] {
+                let x = Memory::new(dtype, &[2, n, n], &strides(&[2, n, n], given), x);
+                check(matrix_exp, &[x], &[(dtype, &[2, n, n], None)], &[], close * 20.0);
             }
         }
     }
