@@ -171,7 +171,7 @@ struct ts_fault_slot {
     ts_u32 kind, dim, lock, unused;
     ts_u32* hold;
 };
-enum { TS_INDEX = 1, TS_LABEL = 2, TS_PROBABILITY = 3, TS_DIVISION = 4, TS_NOT_POSITIVE = 5, TS_SINGULAR = 6 };
+enum { TS_INDEX = 1, TS_LABEL = 2, TS_PROBABILITY = 3, TS_DIVISION = 4, TS_NOT_POSITIVE = 5, TS_SINGULAR = 6, TS_NO_CONVERGENCE = 7 };
 static __device__ __noinline__ void ts_fault(void* at, ts_u32 kind, ts_u32 dim, ts_u64 position, ts_i64 value, ts_i64 bound) {
     volatile ts_fault_slot* slot = (volatile ts_fault_slot*)at;
     if (slot->hold) *(volatile ts_u32*)slot->hold = 1u;

@@ -37,6 +37,7 @@ impl FaultSlot {
             4 => FaultKind::DivisionByZero,
             5 => FaultKind::NotPositiveDefinite,
             6 => FaultKind::Singular,
+            7 => FaultKind::NoConvergence,
             _ => FaultKind::NotFinite,
         };
         Some(Fault { kind, position: self.position, value: self.value, bound: self.bound })

@@ -16,6 +16,7 @@ mod fault;
 mod find;
 pub mod fused;
 mod index;
+mod jacobi;
 mod launch;
 mod loss;
 pub mod matmul;
@@ -149,6 +150,8 @@ pub static ENTRIES: &[(HostFn, CudaFn)] = &[
     (cpu::decompose::factor::lu, factor::lu),
     (cpu::decompose::householder::geqrf, reflect::geqrf),
     (cpu::decompose::spectral::qr, reflect::qr),
+    (cpu::decompose::spectral::svdvals, jacobi::svdvals),
+    (cpu::decompose::spectral::eigvalsh, jacobi::eigvalsh),
     (cpu::decompose::spectral::matrix_exp, exponential::matrix_exp),
 ];
 
@@ -175,6 +178,7 @@ pub fn sources() -> Vec<&'static Source> {
     all.extend(factor::sources());
     all.extend(reflect::sources());
     all.extend(exponential::sources());
+    all.extend(jacobi::sources());
     all
 }
 

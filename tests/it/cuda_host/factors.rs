@@ -7,7 +7,7 @@ use tscript::base::attr::Attr;
 use tscript::base::layout::contiguous_strides;
 use tscript::kernel::cpu::decompose::factor as k;
 use tscript::kernel::cpu::decompose::householder::geqrf;
-use tscript::kernel::cpu::decompose::spectral::{matrix_exp, qr};
+use tscript::kernel::cpu::decompose::spectral::{eigvalsh, matrix_exp, qr, svdvals};
 
 const FLOATS: [(DType, f64); 3] = [(DType::F64, 1e-11), (DType::F32, 1e-4), (DType::BF16, 3e-2)];
 
@@ -211,6 +211,40 @@ fn exponentials() {
             for given in [None, Some(&steps[..])] {
                 let x = Memory::new(dtype, &[2, n, n], &strides(&[2, n, n], given), x);
                 check(matrix_exp, &[x], &[(dtype, &[2, n, n], None)], &[], close * 20.0);
+            }
+        }
+    }
+}
+
+#[test]
+fn singular_and_eigen_values() {
+    for (dtype, close) in FLOATS {
+        for (m, n) in [(0, 3), (1, 1), (1, 5), (5, 1), (3, 5), (40, 7), (33, 33), (64, 64)] {
+            if dtype != DType::F64 && m > 40 {
+                continue;
+            }
+            let (shape, least) = ([2, m, n], m.min(n));
+            // Of full rank; nothing at all; of rank one; very large numbers; something infinite.
+            let scale = if dtype == DType::F64 { 1e100 } else { 1e15 };
+            for kind in if m < 20 || (dtype == DType::F64 && m < 60) { 0..5 } else { 0..1 } {
+                let value = |i: usize| match (kind, i / (m * n).max(1)) {
+                    (0, _) => noise(i),
+                    (1, 0) => 0.0,
+                    (1, _) => ((i / n.max(1)) % 5) as f64 + 1.0,
+                    (2, _) => noise(i) * scale,
+                    (3, 1) if i == m * n + 1 => f64::INFINITY,
+                    (4, 1) if i == m * n => f64::NAN,
+                    _ => noise(i) * 0.01,
+                };
+                let x = || Memory::new(dtype, &shape, &strides(&shape, None), value);
+                check(svdvals, &[x()], &[(dtype, &[2, least], None)], &[], close * 2.0);
+                let (square, values) = ([2, n, n], [(dtype, &[2, n][..], None)]);
+                for upper in [false, true] {
+                    if n <= 64 && n > 0 && m > 1 {
+                        let x = Memory::new(dtype, &square, &strides(&square, None), value);
+                        check(eigvalsh, &[x], &values, &[Attr::Bool(upper)], close * 2.0);
+                    }
+                }
             }
         }
     }
