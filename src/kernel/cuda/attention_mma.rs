@@ -58,9 +58,9 @@ impl<'a> Problem<'a> {
     pub fn forward(&self, call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         let [out, lse] = [(0, self.dtype), (1, DType::F32)].map(|(i, dtype)| Output::new(&call.outputs[i], dtype, gpu));
         let (out, lse) = (out?, lse?);
-        let mut args = Args::default();
-        args.rows = [Some(self.qkv[0]), Some(self.qkv[1]), Some(self.qkv[2]), None, None];
-        args.to = [Some(&out.dense), None, None, None, Some(&lse.dense), None];
+        let [q, k, v] = self.qkv.map(Some);
+        let to = [Some(&out.dense), None, None, None, Some(&lse.dense), None];
+        let args = Args { rows: [q, k, v, None, None], to };
         let sixteens = if self.width <= 64 && self.heads * self.queries.div_ceil(128) >= MANY_BLOCKS { 2 } else { 1 };
         let text = self.text("attention_mma.cuh", ("Q", sixteens));
         let blocks = self.heads * self.queries.div_ceil(64 * sixteens);
@@ -75,10 +75,9 @@ impl<'a> Problem<'a> {
         let dots = scratch(DType::F32, &[self.heads * self.queries], gpu)?;
         let [dq, dk, dv] = [0, 1, 2].map(|i| Output::new(&call.outputs[i], self.dtype, gpu));
         let (dq, dk, dv) = (dq?, dk?, dv?);
-        let mut args = Args::default();
-        args.rows =
-            [Some(self.qkv[0]), Some(self.qkv[1]), Some(self.qkv[2]), Some(&call.inputs[0]), Some(&call.inputs[4])];
-        args.to = [None, Some(&dq.dense), Some(&dk.dense), Some(&dv.dense), Some(&lse), Some(&dots)];
+        let [q, k, v] = self.qkv.map(Some);
+        let to = [None, Some(&dq.dense), Some(&dk.dense), Some(&dv.dense), Some(&lse), Some(&dots)];
+        let args = Args { rows: [q, k, v, Some(&call.inputs[0]), Some(&call.inputs[4])], to };
         let tile = if self.width <= 64 { 64 } else { 32 };
         let text = self.text("attention_mma_grad.cuh", ("N", tile));
         let launches = [
