@@ -37,7 +37,8 @@ TS_FN double ts_warp_sum(double v) {
     for (int d = 16; d > 0; d /= 2) v += __shfl_xor_sync(0xffffffffu, v, d);
     return v;
 }
-// The largest of all threads' numbers, none below 0; `room` has one for each warp.
+// The largest of all threads' numbers, none below 0; `room` has one for each warp
+// and may be used for something else afterwards.
 TS_FN double ts_most_of_block(double most, double* room) {
     for (int d = 16; d > 0; d /= 2) {
         const double other = __shfl_xor_sync(0xffffffffu, most, d);
@@ -46,6 +47,7 @@ TS_FN double ts_most_of_block(double most, double* room) {
     if (threadIdx.x % 32 == 0) room[threadIdx.x / 32] = most;
     __syncthreads();
     for (int w = 0; w < (int)blockDim.x / 32; w++) most = room[w] > most ? room[w] : most;
+    __syncthreads();
     return most;
 }
 // Of what is not finite, nothing converges: zeros, and a fault.
