@@ -72,7 +72,12 @@ impl Runtime {
 
     /// Memory for a step's output. Running out here means that admission was wrong by what others took
     /// meanwhile: the node faults, the session lives.
+    #[inline]
     pub(super) fn ensure(&self, view: &View, node: &Node, at: usize, faults: &mut Found) -> bool {
+        view.buffer.has_memory() || self.ensure_new(view, node, at, faults)
+    }
+
+    fn ensure_new(&self, view: &View, node: &Node, at: usize, faults: &mut Found) -> bool {
         match self.give_memory(&view.buffer) {
             Ok(()) => true,
             Err(mut diag) => {

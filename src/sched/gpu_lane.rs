@@ -114,8 +114,10 @@ pub struct Lane<'a> {
 
 impl Drop for Lane<'_> {
     fn drop(&mut self) {
-        let mut memory = self.memories.memory.lock();
-        self.scratch.drain(..).for_each(|block| memory.give_back(block));
+        if !self.scratch.is_empty() {
+            let mut memory = self.memories.memory.lock();
+            self.scratch.drain(..).for_each(|block| memory.give_back(block));
+        }
     }
 }
 

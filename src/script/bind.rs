@@ -262,27 +262,24 @@ fn operator(
     form: Form,
     values: &mut [&mut Dynamic],
 ) -> Native {
-    let any = values.iter().any(|value| value.read_lock::<Tensor>().is_some());
-    if !any {
-        return super::properties::plain_operator(host, context, op.operator, values);
-    }
     let mut args = Args::default();
-    for value in values.iter() {
-        let arg = match value.read_lock::<Tensor>() {
-            Some(tensor) => Arg::Tensor(tensor.clone()),
-            None => match convert::scalar(value) {
-                Some(scalar) => scalar.into(),
-                None if matches!(op.operator, "==" | "!=") => return Ok(Dynamic::from_bool(op.operator == "!=")),
-                None => {
-                    let diag = Diag::error(
-                        crate::base::code::TYPE,
-                        format!("`{}` does not work between a tensor and {}", op.operator, convert::type_name(value)),
-                    );
-                    return Err(host.raise(context, diag, ""));
-                }
-            },
-        };
-        args.0.push(arg);
+    for at in 0..values.len() {
+        if let Some(tensor) = values[at].read_lock::<Tensor>() {
+            args.0.push(Arg::Tensor(tensor.clone()));
+            continue;
+        }
+        if !values.iter().any(|value| value.read_lock::<Tensor>().is_some()) {
+            return super::properties::plain_operator(host, context, op.operator, values);
+        }
+        match convert::scalar(values[at]) {
+            Some(scalar) => args.0.push(scalar.into()),
+            None if matches!(op.operator, "==" | "!=") => return Ok(Dynamic::from_bool(op.operator == "!=")),
+            None => {
+                let other = convert::type_name(values[at]);
+                let text = format!("`{}` does not work between a tensor and {other}", op.operator);
+                return Err(host.raise(context, Diag::error(crate::base::code::TYPE, text), ""));
+            }
+        }
     }
     run(host, context, op, form, &mut args)
 }

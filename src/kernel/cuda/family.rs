@@ -3,8 +3,8 @@
 use super::Source;
 use super::fused::memory_type;
 use crate::base::dtype::DType;
+use crate::base::number_hash::ByNumber;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::fmt::Write;
 
 /// What a name stands for in a specialised text.
@@ -22,7 +22,7 @@ type Key = (*const u8, [Option<Value>; NAMES]);
 
 thread_local! {
     /// Cost: one look-up a launch, without a lock; a text is a few dozen bytes and stays for good.
-    static MADE: RefCell<HashMap<Key, &'static Source>> = RefCell::new(HashMap::new());
+    static MADE: RefCell<ByNumber<Key, &'static Source>> = RefCell::default();
 }
 
 /// The text that defines names and includes `header`.
