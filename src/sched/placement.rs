@@ -9,6 +9,7 @@ use crate::base::diag::Result;
 use crate::base::span::Origin;
 use smallvec::SmallVec;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// What is current. The lists are by GPU, and empty until the GPUs are opened.
 #[derive(Clone)]
@@ -53,6 +54,10 @@ impl Runtime {
     /// Opens the GPUs with their default streams.
     fn ready(&self) -> Option<&Gpus> {
         let gpus = self.gpus()?;
+        // Asked at each block that changes the stream: without the lock.
+        if self.placed.load(Ordering::Acquire) {
+            return Some(gpus);
+        }
         if self.placement.lock().current.is_empty() {
             let mut state = self.state.lock();
             state.stream_numbers = vec![0; gpus.list.len()];
@@ -69,6 +74,7 @@ impl Runtime {
             placement.current = defaults.clone();
             placement.defaults = defaults;
         }
+        self.placed.store(true, Ordering::Release);
         Some(gpus)
     }
 

@@ -68,6 +68,8 @@ pub struct Runtime {
     pub(super) placement: Mutex<Placement>,
     pub(super) host: Mutex<Memory>,
     pub(super) opened: OnceLock<Option<Gpus>>,
+    /// The GPUs were opened, and each has its default stream.
+    pub(super) placed: AtomicBool,
     pub(super) warnings: Mutex<Warnings>,
     pub(super) naming: Mutex<Option<Box<dyn Naming>>>,
     /// Where streams were made.
@@ -228,6 +230,7 @@ impl Runtime {
             options,
             placement: Mutex::default(),
             opened: OnceLock::new(),
+            placed: AtomicBool::new(false),
             warnings: Mutex::new(Box::new(|_| {})),
             naming: Mutex::new(None),
             made: Mutex::default(),
