@@ -23,10 +23,10 @@ use std::sync::atomic::Ordering;
 
 /// Nodes that are queued between two looks at what has ended, so that the memory of nodes that are done with is in the
 /// processor's cache when it is used again.
-pub const LOOK_NODES: usize = 512;
+pub const LOOK_NODES: usize = 128;
 /// For how many nodes a window counts at least.
 /// Bound: asking the device costs as much as a small window's launch; whoever wants to know asks by himself.
-pub const LEAST_NODES: usize = 64;
+pub const LEAST_NODES: usize = 16;
 
 /// What came of a window's launches.
 struct Launched {
