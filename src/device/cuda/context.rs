@@ -6,6 +6,7 @@ use super::event::Pool;
 use super::module::Kernels;
 use cudarc::driver::sys;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The primary context of one device. It is made when something is first asked of the device, and lives as long as the
 /// process.
@@ -16,6 +17,9 @@ pub struct Context {
     death: OnceLock<DriverError>,
     pub(super) events: Pool,
     kernels: OnceLock<Kernels>,
+    /// Devices, by number, that were asked for access, and those that gave it.
+    asked: AtomicU64,
+    reached: AtomicU64,
 }
 
 // SAFETY: a context may be used from any thread that makes it current; the rest of the struct is Sync by itself.
@@ -27,7 +31,8 @@ impl Context {
     pub(super) fn new(device: sys::CUdevice, facts: &Facts) -> Context {
         let facts = facts.clone();
         let (handle, death, kernels) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Context { device, handle, facts, death, events: Pool::default(), kernels }
+        let (asked, reached) = (AtomicU64::new(0), AtomicU64::new(0));
+        Context { device, handle, facts, death, events: Pool::default(), kernels, asked, reached }
     }
 
     pub fn facts(&self) -> &Facts {
@@ -112,6 +117,28 @@ impl Context {
             Err(error) if error.code == ALREADY => Ok(()),
             result => result,
         }
+    }
+
+    /// Lets this device use the memory of `other` where the two are connected, so that copies between them go straight;
+    /// else they go through host memory. Asks once for each pair: later calls cost one load.
+    pub(super) fn reach(&self, other: &Context) {
+        let Some(bit) = 1u64.checked_shl(other.device as u32) else { return };
+        if self.asked.load(Ordering::Acquire) & bit != 0 || self.device == other.device {
+            return;
+        }
+        let mut connected = 0;
+        // SAFETY: both handles come from the driver; the call writes one number.
+        let asked = unsafe { driver!(cuDeviceCanAccessPeer(&mut connected, self.device, other.device)) };
+        if asked.is_ok() && connected != 0 && self.enable_peer(other).is_ok() {
+            self.reached.fetch_or(bit, Ordering::Release);
+        }
+        self.asked.fetch_or(bit, Ordering::Release);
+    }
+
+    /// Whether copies from `other` were found to go straight.
+    pub fn reaches(&self, other: &Context) -> bool {
+        let bit = 1u64.checked_shl(other.device as u32).unwrap_or(0);
+        self.reached.load(Ordering::Acquire) & bit != 0
     }
 
     /// Waits until the device has nothing left to do, for any user of CUDA in this process.

@@ -55,6 +55,8 @@ impl Stream {
         if bytes == 0 {
             return Ok(());
         }
+        target.reach(source);
+        source.reach(target);
         self.context().make_current()?;
         let (target, source) = (target.handle()?, source.handle()?);
         // SAFETY: both contexts live as long as the process; the driver checks the addresses.

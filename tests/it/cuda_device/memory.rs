@@ -171,7 +171,9 @@ fn two_devices_reach_each_other() {
     let copy = || streams[1].copy_between((contexts[1], there.address), (contexts[0], here.address), here.bytes);
     copy().expect("a copy");
     assert!(there.read::<u32>(&streams[1]) == values);
-    if first.can_access(second).expect("an answer") {
+    let connected = first.can_access(second).expect("an answer");
+    assert_eq!([contexts[0].reaches(contexts[1]), contexts[1].reaches(contexts[0])], [connected; 2]);
+    if connected {
         contexts[0].enable_peer(contexts[1]).expect("peers");
         contexts[0].enable_peer(contexts[1]).expect("twice is no error");
         let increment = contexts[0].kernels().function(&text(), "increment").expect("a kernel");
