@@ -49,10 +49,12 @@ fn text() -> Text<'static> {
     Text { name: "test.cu", text: TEXT, headers: HEADERS, options: &[], key: hash::hash(TEXT.as_bytes()) }
 }
 
+/// Keeps the others away: many tests look at what is under way or at how much memory is free, and freeing memory waits for
+/// all that is under way.
+static ALONE: Mutex<()> = Mutex::new(());
+
 /// The first GPU, when the run is about GPUs.
-/// The guard keeps the others away: many tests look at what is under way, and freeing memory waits for all of it.
 fn gpu() -> Option<(MutexGuard<'static, ()>, &'static Context)> {
-    static ALONE: Mutex<()> = Mutex::new(());
     if !std::env::var("TSCRIPT_TEST_DEVICES").is_ok_and(|devices| devices.contains("cuda")) {
         eprintln!("TSCRIPT_TEST_DEVICES does not name cuda: nothing was tested");
         return None;
@@ -68,6 +70,7 @@ fn run(words: &[&str], environment: &[(&str, &str)], script: &str) -> (String, S
     std::fs::write(&path, script).expect("written");
     let mut command = Command::new(program());
     command.arg("run").args(words).arg(&path).env("NO_COLOR", "1").envs(environment.iter().copied());
+    let _alone = ALONE.lock();
     let done = command.output().expect("the program runs");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (text(&done.stdout), text(&done.stderr), done.status.code().unwrap_or(-1))
