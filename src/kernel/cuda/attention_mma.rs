@@ -9,6 +9,7 @@ use super::{Gpu, GpuError, Launch, Param, Source};
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cpu::attributes;
+use smallvec::SmallVec;
 
 type Done = Result<(), GpuError>;
 
@@ -124,9 +125,9 @@ impl<'a> Problem<'a> {
     }
 
     /// `Args` of `ts_attention.cuh`.
-    fn words(&self, args: &Args<'_>, gpu: &mut dyn Gpu) -> Result<Vec<u64>, GpuError> {
+    fn words(&self, args: &Args<'_>, gpu: &mut dyn Gpu) -> Result<SmallVec<[u64; 64]>, GpuError> {
         let lead = self.qkv[0].shape.len() - 2;
-        let mut words = Vec::with_capacity(64);
+        let mut words = SmallVec::new();
         for view in args.rows {
             let Some(view) = view else {
                 words.extend([0; 2 + LEADING]);
@@ -134,36 +135,34 @@ impl<'a> Problem<'a> {
             };
             let rows = dense_rows(view, gpu)?;
             words.extend([rows.ptr as u64, rows.strides[lead] as u64]);
-            words.extend(leading(&rows.strides[..lead], 0));
+            words.extend(leading(rows.strides[..lead].iter().map(|&n| n as u64), 0));
         }
         words.extend(args.to.map(|view| view.map_or(0, |view| view.ptr as u64)));
         match self.mask {
             Some(mask) => {
                 let mask = as_mask(mask, DType::F32, gpu)?;
                 words.extend([mask.ptr as u64, mask.strides[lead] as u64, mask.strides[lead + 1] as u64]);
-                words.extend(leading(&mask.strides[..lead], 0));
+                words.extend(leading(mask.strides[..lead].iter().map(|&n| n as u64), 0));
             }
             None => words.extend([0; 3 + LEADING]),
         }
-        let sizes: Vec<isize> = self.qkv[0].shape[..lead].iter().map(|&n| n.max(1) as isize).collect();
-        words.extend(leading(&sizes, 1));
+        words.extend(leading(self.qkv[0].shape[..lead].iter().map(|&n| n.max(1) as u64), 1));
         words.extend([self.queries as u64, self.keys as u64, self.causal as u64, self.scale.to_bits()]);
         Ok(words)
     }
 }
 
 /// What the kernels read and write. Rows: q, k, v, gradient and output; then out, dq, dk, dv, lse, dots.
-#[derive(Default)]
 struct Args<'a> {
     rows: [Option<&'a RawView>; 5],
     to: [Option<&'a RawView>; 6],
 }
 
 /// Numbers of the leading dims, filled up in front.
-fn leading(of: &[isize], other: u64) -> [u64; LEADING] {
+fn leading(of: impl ExactSizeIterator<Item = u64>, other: u64) -> [u64; LEADING] {
     let mut all = [other; LEADING];
-    for (to, &n) in all[LEADING - of.len()..].iter_mut().zip(of) {
-        *to = n as u64;
+    for (to, n) in all[LEADING - of.len()..].iter_mut().zip(of) {
+        *to = n;
     }
     all
 }

@@ -1,10 +1,9 @@
 //! The launch beside `kernel/cpu/decompose/spectral::matrix_exp`.
 
 use super::dense::{Output, input, scratch};
-use super::panels::{sizes, text};
+use super::panels::{sizes, text, texts};
 use super::rows::launch;
 use super::{Gpu, GpuError, Source};
-use crate::base::dtype::DType;
 use crate::kernel::abi::Call;
 
 const TEXT: &str = "exponential.cuh";
@@ -32,5 +31,5 @@ pub fn matrix_exp(call: &Call<'_>, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
 
 /// Texts for the compile test.
 pub fn sources() -> impl Iterator<Item = &'static Source> {
-    [DType::F32, DType::F64].into_iter().map(|dtype| text(TEXT, dtype))
+    texts(TEXT)
 }

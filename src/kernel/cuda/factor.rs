@@ -2,7 +2,7 @@
 
 use super::dense::{Output, copy_view, input};
 use super::panels::{
-    Batch, NONE, NOWHERE, Notes, PANEL, Words, columns, copied_columns, matrices, rows, sizes, text, turned,
+    Batch, NONE, NOWHERE, Notes, PANEL, Words, columns, copied_columns, matrices, rows, sizes, texts, turned,
 };
 use super::{Gpu, GpuError, Matrix, Source};
 use crate::base::dtype::DType;
@@ -212,5 +212,5 @@ pub fn lu(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 
 /// Texts for the compile test.
 pub fn sources() -> impl Iterator<Item = &'static Source> {
-    [DType::F32, DType::F64].into_iter().map(|dtype| text(TEXT, dtype))
+    texts(TEXT)
 }

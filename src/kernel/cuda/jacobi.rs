@@ -2,10 +2,9 @@
 //! Vectors are for the host: their signs are its library's.
 
 use super::dense::Output;
-use super::panels::{copied_columns, matrices, sizes, text, turned};
+use super::panels::{copied_columns, matrices, sizes, text, texts, turned};
 use super::rows::launch;
 use super::{Gpu, GpuError, Source};
-use crate::base::dtype::DType;
 use crate::kernel::abi::Call;
 use crate::kernel::cpu::attributes;
 
@@ -61,5 +60,5 @@ pub fn eigvalsh(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 
 /// Texts for the compile test.
 pub fn sources() -> impl Iterator<Item = &'static Source> {
-    [DType::F32, DType::F64].into_iter().map(|dtype| text(TEXT, dtype))
+    texts(TEXT)
 }

@@ -1,9 +1,8 @@
 //! Launches beside `kernel/cpu/decompose/householder` and its `spectral::qr`: QR decomposition.
 
 use super::dense::{Output, copy_view, scratch};
-use super::panels::{Batch, NONE, NOWHERE, PANEL, Words, columns, copied_columns, rows, sizes, text};
+use super::panels::{Batch, NONE, NOWHERE, PANEL, Words, columns, copied_columns, rows, sizes, texts};
 use super::{Gpu, GpuError, Matrix, Source};
-use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cpu::attributes;
 
@@ -126,5 +125,5 @@ pub fn qr(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 
 /// Texts for the compile test.
 pub fn sources() -> impl Iterator<Item = &'static Source> {
-    [DType::F32, DType::F64].into_iter().map(|dtype| text(TEXT, dtype))
+    texts(TEXT)
 }
