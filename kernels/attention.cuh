@@ -3,10 +3,6 @@
 // columns of q and k, or of v, that a thread keeps, at most.
 #include "ts_rows.cuh"
 
-#ifndef TS_DYNAMIC_SHARED
-#define TS_DYNAMIC_SHARED(name) extern __shared__ __align__(16) char name[]
-#endif
-
 typedef typename ts_of<T>::cls C;
 
 struct Args {

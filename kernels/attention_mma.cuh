@@ -10,7 +10,7 @@ TS_KERNEL void __launch_bounds__(128, Q == 2 || W > 64 ? 2 : 3) ts_attention_mma
     const Head here(g, head);
     // Later tiles see more keys: they start first.
     const ts_i64 top = (ts_i64)(tiles - 1 - blockIdx.x % tiles) * 64 * Q, mine = top + threadIdx.x / 32 * 16 * Q;
-    const int lane = threadIdx.x % 32, group = lane / 4, t = lane % 4;
+    const int group = threadIdx.x % 32 / 4;
     const T *k = here.of(g.k), *v = here.of(g.v);
     const M* mask = g.mask + (MASKED ? here.offset(g.mask_step) : 0);
     ts_u32 a[Q][W / 16][4];
@@ -22,8 +22,7 @@ TS_KERNEL void __launch_bounds__(128, Q == 2 || W > 64 ? 2 : 3) ts_attention_mma
         most[r][0] = most[r][1] = ts_nothing();
         sum[r][0] = sum[r][1] = 0;
     }
-    // Powers of two are cheaper than those of e. Without a mask the product with `scale` waits until the maximum is known.
-    const float scale = (float)g.scale * ts_log2_e(), times = MASKED ? 1.0f : scale;
+    const float scale = (float)g.scale * ts_log2_e();
     const ts_i64 seen = g.causal && top + 64 * Q < g.keys ? top + 64 * Q : g.keys;
     int half = 0;
     if (seen > 0) {
@@ -46,55 +45,16 @@ TS_KERNEL void __launch_bounds__(128, Q == 2 || W > 64 ? 2 : 3) ts_attention_mma
         ts_u32 p[Q][4][4];
 #pragma unroll
         for (int r = 0; r < Q; r++) {
-            if (edge) ts_hide(g, score[r], mine + 16 * r + group, first);
-            float now[2] = {most[r][0], most[r][1]}, rescale[2];
-#pragma unroll
-            for (int n = 0; n < 8; n++)
-#pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    float& x = score[r][n][i];
-                    if (MASKED) x = ts_seen(g, mask, mine + 16 * r + group + i / 2 * 8, first + n * 8 + 2 * t + i % 2, x, scale);
-                    now[i / 2] = fmaxf(x, now[i / 2]);
-                }
-#pragma unroll
-            for (int part = 0; part < 2; part++) {
-                now[part] = fmaxf(now[part], __shfl_xor_sync(0xffffffffu, now[part], 1));
-                now[part] = fmaxf(now[part], __shfl_xor_sync(0xffffffffu, now[part], 2));
-                const bool none = now[part] == ts_nothing();
-                rescale[part] = none ? 1.0f : ts_exp2_near((most[r][part] - now[part]) * times);
-                most[r][part] = now[part];
-                sum[r][part] *= rescale[part];
-                now[part] = none ? 0.0f : -now[part] * times;
-            }
-#pragma unroll
-            for (int n = 0; n < 8; n++)
-#pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    score[r][n][i] = ts_exp2_near(fmaf(score[r][n][i], times, now[i / 2]));
-                    sum[r][i / 2] += score[r][n][i];
-                }
+            float rescale[2];
+            ts_soften(g, mask, score[r], most[r], sum[r], rescale, mine + 16 * r + group, first, edge, scale);
             ts_as_operand<64>(p[r], score[r]);
-#pragma unroll
-            for (int n = 0; n < W / 8; n++)
-#pragma unroll
-                for (int i = 0; i < 4; i++) out[r][n][i] *= rescale[i / 2];
+            ts_times<W>(out[r], rescale);
         }
         ts_by_columns<Q, 64>(out, p, values + half);
     }
 #pragma unroll
     for (int r = 0; r < Q; r++) {
-        float share[2];
-#pragma unroll
-        for (int part = 0; part < 2; part++) {
-            float& all = sum[r][part];
-            all += __shfl_xor_sync(0xffffffffu, all, 1);
-            all += __shfl_xor_sync(0xffffffffu, all, 2);
-            share[part] = all == 0 ? 0.0f : 1.0f / all;
-            const ts_i64 row = mine + 16 * r + group + part * 8;
-            if (t == 0 && row < g.queries)
-                g.lse[(ts_i64)head * g.queries + row] = all == 0 ? ts_nothing()
-                                                         : most[r][part] * times * 0.6931471805599453f + logf(all);
-        }
-        ts_put(g.to + (ts_i64)head * g.queries * W, out[r], mine + 16 * r, g.queries, share);
+        ts_softened(g, head, most[r], sum[r], mine + 16 * r + group, scale);
+        ts_put(g.to + (ts_i64)head * g.queries * W, out[r], mine + 16 * r, g.queries, sum[r]);
     }
 }

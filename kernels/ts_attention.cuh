@@ -6,10 +6,6 @@
 #pragma once
 #include "ts_mma.cuh"
 
-#ifndef TS_DYNAMIC_SHARED
-#define TS_DYNAMIC_SHARED(name) extern __shared__ __align__(16) char name[]
-#endif
-
 // [leading dims, rows, W], of which the last is dense.
 struct Rows {
     const T* at;
@@ -156,4 +152,59 @@ TS_FN void ts_hide(const Args& g, float (*score)[4], ts_i64 query, ts_i64 first,
                 score[n][i] = ts_nothing();
                 if (change) change[n][i] = dots[i / 2];
             }
+}
+// A step of softmax over scores of 64 keys from `first` on, of queries `query` and `query + 8`: scores become powers of two, by
+// what is now the maximum; this lane's `sum` goes on with them, and older sums and outputs are worth `rescale` of themselves.
+// `edge`: some query does not see all these keys.
+TS_FN void ts_soften(const Args& g, const M* mask, float (*score)[4], float* most, float* sum, float* rescale, ts_i64 query,
+                     ts_i64 first, bool edge, float scale) {
+    // Powers of two are cheaper than those of e. Without a mask the product with `scale` waits until the maximum is known.
+    const float times = MASKED ? 1.0f : scale;
+    float now[2] = {most[0], most[1]};
+    if (edge) ts_hide(g, score, query, first);
+#pragma unroll
+    for (int n = 0; n < 8; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            float& x = score[n][i];
+            if (MASKED) x = ts_seen(g, mask, query + i / 2 * 8, first + n * 8 + threadIdx.x % 4 * 2 + i % 2, x, scale);
+            now[i / 2] = fmaxf(x, now[i / 2]);
+        }
+#pragma unroll
+    for (int part = 0; part < 2; part++) {
+        now[part] = fmaxf(now[part], __shfl_xor_sync(0xffffffffu, now[part], 1));
+        now[part] = fmaxf(now[part], __shfl_xor_sync(0xffffffffu, now[part], 2));
+        const bool none = now[part] == ts_nothing();
+        rescale[part] = none ? 1.0f : ts_exp2_near((most[part] - now[part]) * times);
+        most[part] = now[part];
+        sum[part] *= rescale[part];
+        now[part] = none ? 0.0f : -now[part] * times;
+    }
+#pragma unroll
+    for (int n = 0; n < 8; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            score[n][i] = ts_exp2_near(fmaf(score[n][i], times, now[i / 2]));
+            sum[i / 2] += score[n][i];
+        }
+}
+// Ends softmax for queries `query` and `query + 8` of a head: writes the logarithms of the sums, and leaves one over the sums.
+TS_FN void ts_softened(const Args& g, ts_u32 head, const float* most, float* sum, ts_i64 query, float scale) {
+#pragma unroll
+    for (int part = 0; part < 2; part++) {
+        float& all = sum[part];
+        all += __shfl_xor_sync(0xffffffffu, all, 1);
+        all += __shfl_xor_sync(0xffffffffu, all, 2);
+        const ts_i64 row = query + part * 8;
+        if (threadIdx.x % 4 == 0 && row < g.queries)
+            g.lse[(ts_i64)head * g.queries + row] =
+                all == 0 ? ts_nothing() : most[part] * (MASKED ? 1.0f : scale) * 0.6931471805599453f + logf(all);
+        all = all == 0 ? 0.0f : 1.0f / all;
+    }
+}
+template <int N> TS_FN void ts_times(float (*c)[4], const float* times) {
+#pragma unroll
+    for (int n = 0; n < N / 8; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) c[n][i] *= times[i / 2];
 }

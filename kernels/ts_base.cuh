@@ -6,6 +6,10 @@
 
 #define TS_FN static __device__ __forceinline__
 #define TS_KERNEL extern "C" __global__
+// Shared memory whose size the launch says.
+#ifndef TS_DYNAMIC_SHARED
+#define TS_DYNAMIC_SHARED(name) extern __shared__ __align__(1024) char name[]
+#endif
 
 typedef unsigned long long ts_u64;
 typedef long long ts_i64;

@@ -126,8 +126,12 @@ pub fn compile(text: &Text<'_>, capability: (u32, u32)) -> Result<Vec<u8>, Kerne
     let known = architectures()?;
     let exact = known.contains(&wanted);
     let newest = known.iter().copied().filter(|&arch| arch <= wanted).max().unwrap_or(wanted);
-    let architecture =
-        if exact { format!("--gpu-architecture=sm_{wanted}") } else { format!("--gpu-architecture=compute_{newest}") };
+    // Hopper's own instructions, such as wgmma, are in no portable code.
+    let own = if wanted == 90 { "a" } else { "" };
+    let architecture = match exact {
+        true => format!("--gpu-architecture=sm_{wanted}{own}"),
+        false => format!("--gpu-architecture=compute_{newest}"),
+    };
     let program = Program::new(text)?;
     program.compile(text, &architecture)?;
     if exact {

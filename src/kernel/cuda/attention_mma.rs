@@ -1,4 +1,5 @@
-//! Attention of 16-bit floats by matrix instructions, and its gradient: which calls it suits, and the launches.
+//! Attention of 16-bit floats by matrix instructions, of warps or of Hopper's warpgroups, and its gradient: which calls suit
+//! which kernel, and the launches.
 //!
 //! Operands keep their strides where rows are dense and aligned: heads that were split from one matrix are not copied.
 
@@ -19,6 +20,10 @@ const WIDEST: usize = 128;
 const LEADING: usize = 4;
 /// Blocks of two sixteens of queries a warp from which on every multiprocessor has two of them.
 const MANY_BLOCKS: usize = 264;
+/// Bound: queries or keys that fit 32 bits, with room for a tile.
+const MOST_ROWS: usize = 1 << 30;
+/// Bound: elements from one row to the next of which 32 bits hold 16 rows' bytes.
+const LONGEST_ROW: isize = 1 << 26;
 
 /// A call of a kind that the kernels take: `[B.., L, W]`, `[B.., S, W]`, `[B.., S, W]`.
 pub struct Problem<'a> {
@@ -62,10 +67,17 @@ impl<'a> Problem<'a> {
         let [q, k, v] = self.qkv.map(Some);
         let to = [Some(&out.dense), None, None, None, Some(&lse.dense), None];
         let args = Args { rows: [q, k, v, None, None], to };
-        let sixteens = if self.width <= 64 && self.heads * self.queries.div_ceil(128) >= MANY_BLOCKS { 2 } else { 1 };
-        let text = self.text("attention_mma.cuh", ("Q", sixteens));
-        let blocks = self.heads * self.queries.div_ceil(64 * sixteens);
-        self.launch(text, &[("ts_attention_mma", blocks, 4 * 64 * self.row_bytes())], &args, gpu)?;
+        if self.suits_warpgroups(gpu) {
+            let text = self.text("attention_wgmma.cuh", None);
+            let slots = 3 * 2 * 64 * self.width * self.dtype.size_bytes();
+            self.launch(text, &[("ts_attention_wgmma", self.heads * self.queries.div_ceil(64), slots)], &args, gpu)?;
+        } else {
+            let many = self.width <= 64 && self.heads * self.queries.div_ceil(128) >= MANY_BLOCKS;
+            let sixteens = if many { 2 } else { 1 };
+            let text = self.text("attention_mma.cuh", Some(("Q", sixteens)));
+            let blocks = self.heads * self.queries.div_ceil(64 * sixteens);
+            self.launch(text, &[("ts_attention_mma", blocks, 4 * 64 * self.row_bytes())], &args, gpu)?;
+        }
         out.finish(gpu)?;
         lse.finish(gpu)
     }
@@ -80,7 +92,7 @@ impl<'a> Problem<'a> {
         let to = [None, Some(&dq.dense), Some(&dk.dense), Some(&dv.dense), Some(&lse), Some(&dots)];
         let args = Args { rows: [q, k, v, Some(&call.inputs[0]), Some(&call.inputs[4])], to };
         let tile = if self.width <= 64 { 64 } else { 32 };
-        let text = self.text("attention_mma_grad.cuh", ("N", tile));
+        let text = self.text("attention_mma_grad.cuh", Some(("N", tile)));
         let launches = [
             ("ts_attention_queries_mma", self.heads * self.queries.div_ceil(64), 4 * 64 * self.row_bytes()),
             (
@@ -93,14 +105,23 @@ impl<'a> Problem<'a> {
         [dq, dk, dv].into_iter().try_for_each(|grad| grad.finish(gpu))
     }
 
+    /// Hopper multiplies by whole warpgroups, in columns of 64; that kernel counts in 32 bits.
+    fn suits_warpgroups(&self, gpu: &dyn Gpu) -> bool {
+        let small = |view: &RawView| (0..=LONGEST_ROW).contains(&view.strides[view.shape.len() - 2]);
+        gpu.capability() == (9, 0)
+            && self.width.is_multiple_of(64)
+            && self.queries.max(self.keys) <= MOST_ROWS
+            && self.qkv.into_iter().all(small)
+    }
+
     /// Bytes of a row in shared memory.
     fn row_bytes(&self) -> usize {
         (self.width + 8) * self.dtype.size_bytes()
     }
 
-    fn text(&self, header: &'static str, (name, number): (&'static str, usize)) -> &'static Source {
+    fn text(&self, header: &'static str, number: Option<(&'static str, usize)>) -> &'static Source {
         let mask = self.mask.map(|mask| if mask.dtype == DType::Bool { DType::Bool } else { DType::F32 });
-        text(header, self.dtype, self.width, mask, (name, number))
+        text(header, self.dtype, self.width, mask, number)
     }
 
     fn launch(
@@ -181,15 +202,15 @@ fn text(
     dtype: DType,
     width: usize,
     mask: Option<DType>,
-    (name, number): (&'static str, usize),
+    number: Option<(&'static str, usize)>,
 ) -> &'static Source {
-    let names = [
+    let mut names: SmallVec<[(&'static str, Value); 5]> = SmallVec::from_slice(&[
         ("T", Value::Type(dtype)),
         ("W", Value::Number(width as u32)),
         ("M", Value::Type(mask.unwrap_or(DType::Bool))),
         ("MASKED", Value::Number(mask.is_some() as u32)),
-        (name, Value::Number(number as u32)),
-    ];
+    ]);
+    names.extend(number.map(|(name, number)| (name, Value::Number(number as u32))));
     source(header, &names)
 }
 
@@ -200,9 +221,10 @@ pub fn sources() -> Vec<&'static Source> {
         (DType::F16, 64, Some(DType::F32), 1, 64),
         (DType::BF16, 128, Some(DType::Bool), 1, 32),
     ];
-    let both = |(dtype, width, mask, sixteens, tile)| {
-        let forward = text("attention_mma.cuh", dtype, width, mask, ("Q", sixteens));
-        [forward, text("attention_mma_grad.cuh", dtype, width, mask, ("N", tile))]
+    let of = |(dtype, width, mask, sixteens, tile)| {
+        let forward = text("attention_mma.cuh", dtype, width, mask, Some(("Q", sixteens)));
+        let gradient = text("attention_mma_grad.cuh", dtype, width, mask, Some(("N", tile)));
+        [forward, gradient, text("attention_wgmma.cuh", dtype, width, mask, None)]
     };
-    kinds.into_iter().flat_map(both).collect()
+    kinds.into_iter().flat_map(of).collect()
 }

@@ -478,7 +478,7 @@ fn attention_and_its_gradient() {
 /// matrix, heads.
 type Attended = (usize, usize, usize, bool, u8, bool, usize);
 
-const ATTENDED: [Attended; 9] = [
+const ATTENDED: [Attended; 11] = [
     (70, 150, 64, false, 0, false, 3),
     (130, 130, 64, true, 0, true, 3),
     (64, 64, 32, true, 1, false, 3),
@@ -487,6 +487,8 @@ const ATTENDED: [Attended; 9] = [
     (1, 33, 16, false, 0, false, 3),
     (3, 127, 16, false, 0, false, 3),
     (33, 65, 48, true, 2, true, 3),
+    (200, 260, 64, true, 0, true, 3),
+    (65, 257, 128, false, 1, false, 3),
     // So many heads that a warp takes twice as many queries.
     (130, 70, 64, true, 0, false, 66),
 ];
@@ -532,7 +534,11 @@ fn attention_by_matrix_instructions() {
             };
             let lse = &[2, heads, queries][..];
             let attrs = [Attr::Bool(causal), Attr::None];
-            check(k::attention, &masked(given()), &[(dtype, q, None), (DType::F32, lse, None)], &attrs, close);
+            for capability in [(8, 0), (9, 0)] {
+                let Some(gpu) = HostGpu::open() else { return };
+                let outputs = [(dtype, q, None), (DType::F32, lse, None)];
+                check_on(HostGpu { capability, ..gpu }, k::attention, &masked(given()), &outputs, &attrs, close);
+            }
             if heads > 3 {
                 continue;
             }

@@ -35,6 +35,7 @@ pub struct HostGpu {
     pub launches: usize,
     /// What blocks count in; empty where there is nothing.
     pub counters: Vec<u32>,
+    pub capability: (u32, u32),
     /// There is a library for convolutions (the host's kernels stand for it), which likes this order.
     pub convolves: Option<ConvOrder>,
     /// That library leaves gradients of inputs that can be had forward.
@@ -56,6 +57,7 @@ impl HostGpu {
             slots: Vec::new(),
             launches: 0,
             counters: Vec::new(),
+            capability: (9, 0),
             convolves: None,
             forward_only: false,
         })
@@ -244,7 +246,7 @@ impl Gpu for HostGpu {
     }
 
     fn capability(&self) -> (u32, u32) {
-        (9, 0)
+        self.capability
     }
 
     fn fault_slot(&mut self, node: usize) -> Result<*mut u8, GpuError> {
