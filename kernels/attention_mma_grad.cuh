@@ -2,12 +2,6 @@
 // scores again, so that no sum is made by atomics and results are the same in each run. N: queries of a tile of the second.
 #include "ts_attention.cuh"
 
-// The logarithm of the sum of a query's exponentials, as a power of two to be taken away; all is taken where it saw no key.
-TS_FN float ts_taken(const Args& g, ts_i64 head, ts_i64 query) {
-    const float lse = query < g.queries ? g.lse[(ts_i64)head * g.queries + query] : ts_nothing();
-    return lse == ts_nothing() ? lse : -lse * ts_log2_e();
-}
-
 // A block: 64 queries of one head. Writes the gradient of q, and for each query the product of its gradient and its output.
 TS_KERNEL void __launch_bounds__(128) ts_attention_queries_mma(const __grid_constant__ Args g) {
     TS_DYNAMIC_SHARED(memory);
@@ -24,26 +18,12 @@ TS_KERNEL void __launch_bounds__(128) ts_attention_queries_mma(const __grid_cons
         ts_bring<64>(values, v, g.v.row, 0, g.keys);
     }
     ts_u32 q[1][W / 16][4], grad[1][W / 16][4];
-    float taken[2], dots[2] = {0, 0}, sum[1][W / 8][4];
+    float taken[2], dots[2], sum[1][W / 8][4];
     ts_operand(q[0], here.of(g.out), g.out.row, mine, g.queries);
     ts_operand(grad[0], here.of(g.grad), g.grad.row, mine, g.queries);
-#pragma unroll
-    for (int s = 0; s < W / 16; s++)
-#pragma unroll
-        for (int part = 0; part < 4; part++) {
-            const ts_u32 x = q[0][s][part], y = grad[0][s][part];
-            dots[part % 2] = fmaf(ts_low(x, T()), ts_low(y, T()), dots[part % 2]);
-            dots[part % 2] = fmaf(ts_high(x, T()), ts_high(y, T()), dots[part % 2]);
-        }
+    ts_row_dots(dots, g, head, q[0], grad[0], mine + group);
     ts_operand(q[0], here.of(g.q), g.q.row, mine, g.queries);
-#pragma unroll
-    for (int part = 0; part < 2; part++) {
-        const ts_i64 query = mine + group + part * 8;
-        dots[part] += __shfl_xor_sync(0xffffffffu, dots[part], 1);
-        dots[part] += __shfl_xor_sync(0xffffffffu, dots[part], 2);
-        if (t == 0 && query < g.queries) g.dots[(ts_i64)head * g.queries + query] = dots[part];
-        taken[part] = ts_taken(g, head, query);
-    }
+    for (int part = 0; part < 2; part++) taken[part] = ts_taken(g, head, mine + group + part * 8);
     ts_clear<W>(sum[0]);
     const float scale = (float)g.scale * ts_log2_e(), times = MASKED ? 1.0f : scale;
     int half = 0;

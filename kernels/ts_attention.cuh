@@ -208,3 +208,27 @@ template <int N> TS_FN void ts_times(float (*c)[4], const float* times) {
 #pragma unroll
         for (int i = 0; i < 4; i++) c[n][i] *= times[i / 2];
 }
+// The logarithm of the sum of a query's exponentials, as a power of two to be taken away; all is taken where it saw no key.
+TS_FN float ts_taken(const Args& g, ts_u32 head, ts_i64 query) {
+    const float lse = query < g.queries ? g.lse[(ts_i64)head * g.queries + query] : ts_nothing();
+    return lse == ts_nothing() ? lse : -lse * ts_log2_e();
+}
+// The products of rows of the output and of its gradient, queries `query` and `query + 8` of a head; writes them too.
+TS_FN void ts_row_dots(float* dots, const Args& g, ts_u32 head, const ts_u32 (*out)[4], const ts_u32 (*grad)[4], ts_i64 query) {
+    dots[0] = dots[1] = 0;
+#pragma unroll
+    for (int s = 0; s < W / 16; s++)
+#pragma unroll
+        for (int part = 0; part < 4; part++) {
+            const ts_u32 x = out[s][part], y = grad[s][part];
+            dots[part % 2] = fmaf(ts_low(x, T()), ts_low(y, T()), dots[part % 2]);
+            dots[part % 2] = fmaf(ts_high(x, T()), ts_high(y, T()), dots[part % 2]);
+        }
+#pragma unroll
+    for (int part = 0; part < 2; part++) {
+        dots[part] += __shfl_xor_sync(0xffffffffu, dots[part], 1);
+        dots[part] += __shfl_xor_sync(0xffffffffu, dots[part], 2);
+        const ts_i64 row = query + part * 8;
+        if (threadIdx.x % 4 == 0 && row < g.queries) g.dots[(ts_i64)head * g.queries + row] = dots[part];
+    }
+}

@@ -67,10 +67,10 @@ impl<'a> Problem<'a> {
         let [q, k, v] = self.qkv.map(Some);
         let to = [Some(&out.dense), None, None, None, Some(&lse.dense), None];
         let args = Args { rows: [q, k, v, None, None], to };
-        if self.suits_warpgroups(gpu) {
+        if self.suits_warpgroups(None, gpu) {
             let text = self.text("attention_wgmma.cuh", None);
-            let slots = 3 * 2 * 64 * self.width * self.dtype.size_bytes();
-            self.launch(text, &[("ts_attention_wgmma", self.heads * self.queries.div_ceil(64), slots)], &args, gpu)?;
+            let blocks = self.heads * self.queries.div_ceil(64);
+            self.launch(text, &[("ts_attention_wgmma", blocks, self.slots())], &args, gpu)?;
         } else {
             let many = self.width <= 64 && self.heads * self.queries.div_ceil(128) >= MANY_BLOCKS;
             let sixteens = if many { 2 } else { 1 };
@@ -91,27 +91,35 @@ impl<'a> Problem<'a> {
         let [q, k, v] = self.qkv.map(Some);
         let to = [None, Some(&dq.dense), Some(&dk.dense), Some(&dv.dense), Some(&lse), Some(&dots)];
         let args = Args { rows: [q, k, v, Some(&call.inputs[0]), Some(&call.inputs[4])], to };
-        let tile = if self.width <= 64 { 64 } else { 32 };
-        let text = self.text("attention_mma_grad.cuh", Some(("N", tile)));
-        let launches = [
-            ("ts_attention_queries_mma", self.heads * self.queries.div_ceil(64), 4 * 64 * self.row_bytes()),
-            (
-                "ts_attention_keys_mma",
-                self.heads * self.keys.div_ceil(64),
-                4 * tile * (self.row_bytes() + size_of::<f32>()),
-            ),
-        ];
+        let blocks = [self.queries, self.keys].map(|rows| self.heads * rows.div_ceil(64));
+        let (text, entries, shared) = if self.suits_warpgroups(Some(&call.inputs[0]), gpu) {
+            // For each slot also two numbers of a query.
+            let numbers = 3 * 2 * 64 * size_of::<f32>();
+            let entries = ["ts_attention_queries_wgmma", "ts_attention_keys_wgmma"];
+            (self.text("attention_wgmma_grad.cuh", None), entries, [self.slots(), self.slots() + numbers])
+        } else {
+            let tile = if self.width <= 64 { 64 } else { 32 };
+            let shared = [4 * 64 * self.row_bytes(), 4 * tile * (self.row_bytes() + size_of::<f32>())];
+            let entries = ["ts_attention_queries_mma", "ts_attention_keys_mma"];
+            (self.text("attention_mma_grad.cuh", Some(("N", tile))), entries, shared)
+        };
+        let launches = [(entries[0], blocks[0], shared[0]), (entries[1], blocks[1], shared[1])];
         self.launch(text, &launches, &args, gpu)?;
         [dq, dk, dv].into_iter().try_for_each(|grad| grad.finish(gpu))
     }
 
     /// Hopper multiplies by whole warpgroups, in columns of 64; that kernel counts in 32 bits.
-    fn suits_warpgroups(&self, gpu: &dyn Gpu) -> bool {
+    fn suits_warpgroups(&self, grad: Option<&RawView>, gpu: &dyn Gpu) -> bool {
         let small = |view: &RawView| (0..=LONGEST_ROW).contains(&view.strides[view.shape.len() - 2]);
         gpu.capability() == (9, 0)
             && self.width.is_multiple_of(64)
             && self.queries.max(self.keys) <= MOST_ROWS
-            && self.qkv.into_iter().all(small)
+            && self.qkv.into_iter().chain(grad).all(small)
+    }
+
+    /// Bytes of a warpgroup's three slots, of 64 rows of two factors each.
+    fn slots(&self) -> usize {
+        3 * 2 * 64 * self.width * self.dtype.size_bytes()
     }
 
     /// Bytes of a row in shared memory.
@@ -224,7 +232,9 @@ pub fn sources() -> Vec<&'static Source> {
     let of = |(dtype, width, mask, sixteens, tile)| {
         let forward = text("attention_mma.cuh", dtype, width, mask, Some(("Q", sixteens)));
         let gradient = text("attention_mma_grad.cuh", dtype, width, mask, Some(("N", tile)));
-        [forward, gradient, text("attention_wgmma.cuh", dtype, width, mask, None)]
+        let [forward_hopper, gradient_hopper] =
+            ["attention_wgmma.cuh", "attention_wgmma_grad.cuh"].map(|header| text(header, dtype, width, mask, None));
+        [forward, gradient, forward_hopper, gradient_hopper]
     };
     kinds.into_iter().flat_map(of).collect()
 }
