@@ -92,9 +92,15 @@ TS_KERNEL void __launch_bounds__(128, 2) ts_attention_keys_wgmma(const __grid_co
             ts_hold<W>(dk);
             ts_hold<W>(dv);
             const float(*of)[64] = known[walk.slot / SLOT];
-            // Queries before the key: they come first.
-            const int before[2] = {g.causal ? key - first : 0, g.causal ? key + 8 - first : 0};
-            const bool edge = g.causal && first < mine + 15;
+            if (g.causal && first < mine + 15) {
+                // Queries before the key do not see it.
+                const int before[2] = {key - first, key + 8 - first};
+#pragma unroll
+                for (int n = 0; n < 8; n++)
+#pragma unroll
+                    for (int i = 0; i < 4; i++)
+                        if (n * 8 + column + i % 2 < before[i / 2]) score[n][i] = ts_nothing();
+            }
 #pragma unroll
             for (int n = 0; n < 8; n++)
 #pragma unroll
@@ -102,8 +108,7 @@ TS_KERNEL void __launch_bounds__(128, 2) ts_attention_keys_wgmma(const __grid_co
                     const int at = n * 8 + column + i % 2;
                     float x = score[n][i];
                     if (MASKED) x = ts_seen(g, mask, first + at, key + i / 2 * 8, x, scale);
-                    x = ts_exp2_near(fmaf(x, times, of[0][at]));
-                    score[n][i] = edge && at < before[i / 2] ? 0.0f : x;
+                    score[n][i] = ts_exp2_near(fmaf(x, times, of[0][at]));
                 }
             ts_as_operand<64>(shares, score);
             ts_begin_columns(dv, shares, walk.second());
@@ -112,10 +117,8 @@ TS_KERNEL void __launch_bounds__(128, 2) ts_attention_keys_wgmma(const __grid_co
 #pragma unroll
             for (int n = 0; n < 8; n++)
 #pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    const float slope = score[n][i] * (change[n][i] - of[1][n * 8 + column + i % 2]);
-                    change[n][i] = edge && n * 8 + column + i % 2 < before[i / 2] ? 0.0f : slope;
-                }
+                for (int i = 0; i < 4; i++)
+                    change[n][i] = score[n][i] * (change[n][i] - of[1][n * 8 + column + i % 2]);
             ts_as_operand<64>(slopes, change);
             // Run beside the next step.
             ts_begin_columns(dk, slopes, walk.first());
