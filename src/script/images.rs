@@ -10,6 +10,7 @@ use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::{DType, Scalar};
+use crate::base::order;
 use crate::fail;
 use crate::files::{self, Array, Value};
 use crate::op::emit::Emit;
@@ -127,7 +128,7 @@ fn listed(path: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     // The order of a folder is the system's; a dataset has the same one everywhere.
-    found.sort();
+    order::sort(&mut found);
     Ok(found)
 }
 

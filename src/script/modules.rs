@@ -20,8 +20,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The standard library, shipped in the binary: each module with its files.
-pub const STD: &[(&str, &[File])] = &[
+/// The standard library, shipped in the binary: each module with its files. Not `const`: each use would bring its own copy.
+pub static STD: &[(&str, &[File])] = &[
     (
         "nn",
         &[

@@ -111,8 +111,8 @@ fn listed(list: &str, count: usize) -> usize {
         digits[..digits.bytes().take_while(u8::is_ascii_digit).count()].parse::<usize>().ok()
     };
     let numbers: Vec<usize> = list.split(',').map_while(index).collect();
-    let distinct: std::collections::BTreeSet<&usize> = numbers.iter().collect();
-    if distinct.len() < numbers.len() { 0 } else { numbers.into_iter().take_while(|&index| index < count).count() }
+    let twice = (1..numbers.len()).any(|i| numbers[..i].contains(&numbers[i]));
+    if twice { 0 } else { numbers.into_iter().take_while(|&index| index < count).count() }
 }
 
 pub fn run(file: &Path, words: Vec<String>, settings: &Settings) -> u8 {
