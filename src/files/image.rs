@@ -5,16 +5,19 @@
 
 use super::array::Array;
 use super::input::{DEFLATE_RATIO, Input};
+use super::jpeg;
 use super::write::{Sink, unwritable};
 use crate::base::code::{FILE_FORMAT, FILE_KIND};
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
 use crate::fail;
-use ::image::codecs::jpeg::{JpegDecoder, JpegEncoder};
-use ::image::codecs::png::{PngDecoder, PngEncoder};
-use ::image::error::ImageError;
-use ::image::{ColorType, ExtendedColorType, ImageDecoder, ImageEncoder, ImageResult, Limits};
+use png::{BitDepth, ColorType, Transformations};
 use std::io::Cursor;
+use zune_jpeg::JpegDecoder;
+use zune_jpeg::errors::DecodeErrors;
+use zune_jpeg::zune_core::bytestream::ZCursor;
+use zune_jpeg::zune_core::colorspace::ColorSpace;
+use zune_jpeg::zune_core::options::DecoderOptions;
 
 /// Bound: pixels' bytes for a byte of JPEG. A block of 64 samples takes at least one bit, and with the
 /// coarsest subsampling one stored sample stands for 2.7 of the result.
@@ -28,42 +31,66 @@ pub fn read_png(input: &mut Input) -> Result<Array> {
     let bytes = input.take(input.left(), "the image")?;
     check_palette(&bytes)?;
     let most = (bytes.len() as u64).saturating_mul(DEFLATE_RATIO).saturating_add(SLACK);
-    let mut limits = Limits::default();
-    limits.max_alloc = Some(most);
-    decode(PngDecoder::with_limits(Cursor::new(&bytes), limits), most)
+    let limits = png::Limits { bytes: usize::try_from(most).unwrap_or(usize::MAX) };
+    let mut decoder = png::Decoder::new_with_limits(Cursor::new(&bytes), limits);
+    // Palettes and samples of fewer bits become bytes.
+    decoder.set_transformations(Transformations::EXPAND);
+    let mut reader = decoder.read_info().map_err(damaged_png)?;
+    let (width, height) = reader.info().size();
+    let (color, depth) = reader.output_color_type();
+    let wide = match depth {
+        BitDepth::Eight => false,
+        BitDepth::Sixteen => true,
+        other => fail!(FILE_FORMAT, "samples of {} bits are not supported", other as u8),
+    };
+    let size = [height as usize, width as usize, color.samples()];
+    let mut pixels = room(size, 1 + wide as u64, most)?;
+    reader.next_frame(&mut pixels).map_err(damaged_png)?;
+    if wide {
+        let narrow = |pair: &[u8]| ((u16::from_be_bytes([pair[0], pair[1]]) as u32 * 255 + 32767) / 65535) as u8;
+        pixels = pixels.chunks_exact(2).map(narrow).collect();
+    }
+    Array::new(DType::U8, size.to_vec(), pixels)
 }
 
 pub fn read_jpeg(input: &mut Input) -> Result<Array> {
     let bytes = input.take(input.left(), "the image")?;
     check_complete(&bytes)?;
     let most = (bytes.len() as u64).saturating_mul(JPEG_RATIO).saturating_add(SLACK);
-    decode(JpegDecoder::new(Cursor::new(&bytes)), most)
+    let options = DecoderOptions::default().set_strict_mode(false).set_max_width(usize::MAX).set_max_height(usize::MAX);
+    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(&bytes), options);
+    decoder.decode_headers().map_err(damaged_jpeg)?;
+    let (Some((width, height)), Some(stored)) = (decoder.dimensions(), decoder.input_colorspace()) else {
+        fail!(FILE_FORMAT, "the image is damaged: it has no header");
+    };
+    // What is stored as neither grey nor RGB becomes RGB.
+    let (color, channels) = match stored {
+        ColorSpace::Luma => (stored, 1),
+        ColorSpace::LumaA => (stored, 2),
+        ColorSpace::RGBA => (stored, 4),
+        _ => (ColorSpace::RGB, 3),
+    };
+    let size = [height, width, channels];
+    let mut pixels = room(size, 1, most)?;
+    // Anew: options of a decoder that has read its headers would come too late.
+    JpegDecoder::new_with_options(ZCursor::new(&bytes), options.jpeg_set_out_colorspace(color))
+        .decode_into(&mut pixels)
+        .map_err(damaged_jpeg)?;
+    Array::new(DType::U8, size.to_vec(), pixels)
 }
 
-fn decode<D: ImageDecoder>(decoder: ImageResult<D>, most: u64) -> Result<Array> {
-    let decoder = decoder.map_err(damaged)?;
-    let (width, height) = decoder.dimensions();
-    let (color, total) = (decoder.color_type(), decoder.total_bytes());
+/// Memory for an image [H, W, C], if the file is large enough to hold it.
+fn room([height, width, channels]: [usize; 3], sample: u64, most: u64) -> Result<Vec<u8>> {
+    let total = (width as u64).saturating_mul(height as u64).saturating_mul(channels as u64 * sample);
     if total > most {
         fail!(FILE_FORMAT, "the image claims {width} x {height} pixels, which the file is too small to hold");
     }
-    let wide = match color {
-        ColorType::L8 | ColorType::La8 | ColorType::Rgb8 | ColorType::Rgba8 => false,
-        ColorType::L16 | ColorType::La16 | ColorType::Rgb16 | ColorType::Rgba16 => true,
-        other => fail!(FILE_FORMAT, "the colour type {other:?} is not supported"),
-    };
     let mut bytes = Vec::new();
     if bytes.try_reserve_exact(total as usize).is_err() {
         fail!(FILE, "an image of {width} x {height} pixels needs {total} bytes of memory, which cannot be had");
     }
     bytes.resize(total as usize, 0);
-    decoder.read_image(&mut bytes).map_err(damaged)?;
-    if wide {
-        let narrow = |pair: &[u8]| ((u16::from_ne_bytes([pair[0], pair[1]]) as u32 * 255 + 32767) / 65535) as u8;
-        bytes = bytes.chunks_exact(2).map(narrow).collect();
-    }
-    let shape = vec![height as usize, width as usize, color.channel_count() as usize];
-    Array::new(DType::U8, shape, bytes)
+    Ok(bytes)
 }
 
 /// The image in 1 (grey) or 3 channels; transparency is dropped. Grey is ITU-R 601-2 luma, as PIL computes it.
@@ -94,19 +121,43 @@ pub fn resized(image: &Array, height: usize, width: usize) -> Result<Array> {
     if height.max(width) > MAX_SIDE || old_height == 0 || old_width == 0 {
         fail!(FILE_FORMAT, "an image of {old_height} by {old_width} cannot be brought to {height} by {width}");
     }
-    let (w, h) = (width as u32, height as u32);
-    let filter = ::image::imageops::FilterType::Triangle;
-    let (from_w, from_h, bytes) = (old_width as u32, old_height as u32, image.bytes().to_vec());
-    let made = match channels {
-        1 => ::image::GrayImage::from_raw(from_w, from_h, bytes)
-            .map(|image| ::image::imageops::resize(&image, w, h, filter).into_raw()),
-        _ => ::image::RgbImage::from_raw(from_w, from_h, bytes)
-            .map(|image| ::image::imageops::resize(&image, w, h, filter).into_raw()),
-    };
-    match made {
-        Some(bytes) => Array::new(DType::U8, vec![height, width, channels], bytes),
-        None => fail!(FILE_FORMAT, "an image of {channels} channels cannot be resized"),
+    let mut tall = Vec::with_capacity(height * old_width * channels);
+    for (first, shares) in shares(old_height, height) {
+        let rows = image.bytes()[first * old_width * channels..].chunks_exact(old_width * channels);
+        let start = tall.len();
+        tall.resize(start + old_width * channels, 0f32);
+        for (share, row) in shares.iter().zip(rows) {
+            tall[start..].iter_mut().zip(row).for_each(|(sum, &sample)| *sum += sample as f32 * share);
+        }
     }
+    let columns: Vec<(usize, Vec<f32>)> = shares(old_width, width).collect();
+    let mut bytes = Vec::with_capacity(height * width * channels);
+    for row in tall.chunks_exact(old_width * channels) {
+        for (first, shares) in &columns {
+            for channel in 0..channels {
+                let samples = row[first * channels + channel..].iter().step_by(channels);
+                let sum: f32 = shares.iter().zip(samples).fold(0.0, |sum, (share, sample)| sum + sample * share);
+                bytes.push(sum.round() as u8);
+            }
+        }
+    }
+    Array::new(DType::U8, vec![height, width, channels], bytes)
+}
+
+/// For each of `new` places along a side that had `old`: the first old one that counts, and the shares of it and of those
+/// that follow, which fall off on both sides of the middle and sum up to 1.
+fn shares(old: usize, new: usize) -> impl Iterator<Item = (usize, Vec<f32>)> {
+    let ratio = old as f32 / new as f32;
+    let reach = ratio.max(1.0);
+    (0..new).map(move |place| {
+        let middle = (place as f32 + 0.5) * ratio;
+        let first = ((middle - reach).floor().max(0.0) as usize).min(old - 1);
+        let end = ((middle + reach).ceil() as usize).clamp(first + 1, old);
+        let share = |i: usize| (1.0 - ((i as f32 - (middle - 0.5)) / reach).abs()).max(0.0);
+        let shares: Vec<f32> = (first..end).map(share).collect();
+        let sum: f32 = shares.iter().sum();
+        (first, shares.into_iter().map(|share| share / sum).collect())
+    })
 }
 
 /// Bound: the side of a resized image.
@@ -154,40 +205,69 @@ fn check_complete(bytes: &[u8]) -> Result<()> {
     fail!(FILE_FORMAT, "the image has no picture data: its segments end at byte {}", at.min(bytes.len()))
 }
 
-fn damaged(error: ImageError) -> Box<Diag> {
+fn damaged_png(error: png::DecodingError) -> Box<Diag> {
     match error {
-        ImageError::Limits(_) => {
-            Diag::error(FILE_FORMAT, "the image claims more pixels than the file is large enough to hold")
+        png::DecodingError::LimitsExceeded => too_large(),
+        png::DecodingError::Format(error) => {
+            Diag::error(FILE_FORMAT, format!("the image is damaged: Format error decoding Png: {error}"))
         }
-        ImageError::Unsupported(error) => Diag::error(FILE_FORMAT, format!("unsupported image: {error}")),
         other => Diag::error(FILE_FORMAT, format!("the image is damaged: {other}")),
     }
 }
 
+fn damaged_jpeg(error: DecodeErrors) -> Box<Diag> {
+    match error {
+        DecodeErrors::LargeDimensions(_) => too_large(),
+        DecodeErrors::Unsupported(scheme) => Diag::error(
+            FILE_FORMAT,
+            format!("unsupported image: The decoder for Jpeg does not support the format features {scheme:?}"),
+        ),
+        other => Diag::error(FILE_FORMAT, format!("the image is damaged: Format error decoding Jpeg: {other}")),
+    }
+}
+
+fn too_large() -> Box<Diag> {
+    Diag::error(FILE_FORMAT, "the image claims more pixels than the file is large enough to hold")
+}
+
 pub fn write_png(array: &Array, sink: &mut dyn Sink) -> Result<()> {
-    let (width, height, color) = geometry(array)?;
-    PngEncoder::new(sink).write_image(array.bytes(), width, height, color).map_err(failed)
+    let (width, height, channels) = geometry(array)?;
+    let mut encoder = png::Encoder::new(sink, width, height);
+    encoder.set_color(match channels {
+        1 => ColorType::Grayscale,
+        2 => ColorType::GrayscaleAlpha,
+        3 => ColorType::Rgb,
+        _ => ColorType::Rgba,
+    });
+    encoder.set_depth(BitDepth::Eight);
+    encoder.set_compression(png::Compression::Fast);
+    encoder.set_filter(png::Filter::Adaptive);
+    let written = encoder.write_header().and_then(|mut writer| {
+        writer.write_image_data(array.bytes())?;
+        writer.finish()
+    });
+    written.map_err(|error| unwritable(&error.into()))
 }
 
 /// Quality 90; grey or RGB, since JPEG has no alpha.
 pub fn write_jpeg(array: &Array, sink: &mut dyn Sink) -> Result<()> {
-    let (width, height, color) = geometry(array)?;
-    if matches!(color, ExtendedColorType::La8 | ExtendedColorType::Rgba8) {
+    let (width, height, channels) = geometry(array)?;
+    if channels % 2 == 0 {
         let message = format!("JPEG has no alpha channel, and the image has the shape {:?}", array.shape());
         return Err(Diag::error(FILE_KIND, message).help("save to `.png`"));
     }
-    if width.max(height) > u16::MAX as u32 {
+    let (Ok(width), Ok(height)) = (u16::try_from(width), u16::try_from(height)) else {
         fail!(
             FILE_KIND,
             "a JPEG image has at most 65535 pixels a side, and this one has the shape {:?}",
             array.shape()
         );
-    }
-    JpegEncoder::new_with_quality(sink, JPEG_QUALITY).write_image(array.bytes(), width, height, color).map_err(failed)
+    };
+    jpeg::write(sink, array.bytes(), (width, height), channels, JPEG_QUALITY).map_err(|error| unwritable(&error))
 }
 
-/// Width, height and colours of [H, W] or [H, W, C].
-fn geometry(array: &Array) -> Result<(u32, u32, ExtendedColorType)> {
+/// Width, height and channels (1 to 4) of [H, W] or [H, W, C].
+fn geometry(array: &Array) -> Result<(u32, u32, usize)> {
     if array.dtype() != DType::U8 {
         let message = format!("an image has the dtype u8, and this tensor is {}", array.dtype());
         return Err(Diag::error(FILE_KIND, message).help("from 0 to 1: `(x * 255).round().clamp(0, 255).to(\"u8\")`"));
@@ -197,25 +277,12 @@ fn geometry(array: &Array) -> Result<(u32, u32, ExtendedColorType)> {
         [height, width, channels] => (height, width, channels),
         ref shape => fail!(FILE_KIND, "an image has the shape [H, W, C], and this tensor has {shape:?}"),
     };
-    let color = match channels {
-        1 => ExtendedColorType::L8,
-        2 => ExtendedColorType::La8,
-        3 => ExtendedColorType::Rgb8,
-        4 => ExtendedColorType::Rgba8,
-        _ => {
-            let message = format!("an image [H, W, C] has 1 to 4 channels, and this tensor has {:?}", array.shape());
-            return Err(Diag::error(FILE_KIND, message).help("[C, H, W] becomes [H, W, C] by `.permute(1, 2, 0)`"));
-        }
-    };
-    match (u32::try_from(width), u32::try_from(height)) {
-        (Ok(width @ 1..), Ok(height @ 1..)) => Ok((width, height, color)),
-        _ => fail!(FILE_KIND, "an image of the shape {:?} cannot be stored", array.shape()),
+    if !(1..=4).contains(&channels) {
+        let message = format!("an image [H, W, C] has 1 to 4 channels, and this tensor has {:?}", array.shape());
+        return Err(Diag::error(FILE_KIND, message).help("[C, H, W] becomes [H, W, C] by `.permute(1, 2, 0)`"));
     }
-}
-
-fn failed(error: ImageError) -> Box<Diag> {
-    match error {
-        ImageError::IoError(error) => unwritable(&error),
-        other => Diag::error(FILE_KIND, format!("cannot be written as an image: {other}")),
+    match (u32::try_from(width), u32::try_from(height)) {
+        (Ok(width @ 1..), Ok(height @ 1..)) => Ok((width, height, channels)),
+        _ => fail!(FILE_KIND, "an image of the shape {:?} cannot be stored", array.shape()),
     }
 }

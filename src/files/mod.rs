@@ -11,6 +11,7 @@ pub mod array;
 pub mod csv;
 pub mod image;
 pub mod input;
+mod jpeg;
 pub mod npy;
 pub mod npz;
 pub mod safetensors;

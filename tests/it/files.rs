@@ -178,6 +178,15 @@ fn images_there_and_back() {
     let grey = Value::One(Array::of(&[128u8; 24], &[4, 6, 1]).unwrap());
     let back = one(read_bytes(Kind::Jpeg, &write_bytes(Kind::Jpeg, &grey).unwrap()).unwrap());
     assert_eq!((back.shape(), back.bytes()), (&[4, 6, 1][..], &[128; 24][..]));
+    // Colours in waves, with sides that end within a block of eight.
+    let (h, w) = (21, 37);
+    let wave = |i: usize| ((i / 3 / w) as f64 * 0.3 + (i / 3 % w) as f64 * 0.2 + (i % 3) as f64).sin();
+    let pixels: Vec<u8> = (0..h * w * 3).map(|i| (127.5 + 127.0 * wave(i)) as u8).collect();
+    let image = Value::One(Array::of(&pixels, &[h, w, 3]).unwrap());
+    let back = one(read_bytes(Kind::Jpeg, &write_bytes(Kind::Jpeg, &image).unwrap()).unwrap());
+    assert_eq!(back.shape(), [h, w, 3]);
+    let worst = back.bytes().iter().zip(&pixels).map(|(a, b)| a.abs_diff(*b)).max();
+    assert!(worst <= Some(12), "{worst:?}");
 }
 
 fn csv(text: &str) -> tscript::base::diag::Result<Array> {

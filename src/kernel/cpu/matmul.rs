@@ -8,6 +8,7 @@ pub mod batch;
 pub mod integer;
 pub mod panels;
 pub mod product;
+mod tiles;
 
 use super::real::{Real, real};
 use super::staging::{Scratch, Sink, read, read_in_memory_order};
@@ -176,6 +177,8 @@ mod tests {
         (1, 5000, 1),
         (40, 70, 129),
         (300, 130, 100),
+        (20, 900, 60),
+        (30, 9, 700),
     ];
 
     fn check(dtype: DType, batch: usize, tolerance: f64) {

@@ -9,6 +9,8 @@ use std::sync::OnceLock;
 
 /// What a body may use; passed as a type so that the body is compiled for each.
 pub trait Simd: Copy {
+    /// What `level` says of a machine for which this is the best.
+    const LEVEL: usize;
     /// `a * b + c`, fused where the machine can do that in one instruction.
     fn fma32(a: f32, b: f32, c: f32) -> f32;
     fn fma64(a: f64, b: f64, c: f64) -> f64;
@@ -28,6 +30,7 @@ pub struct Avx2;
 pub struct Portable;
 
 impl Simd for Avx512 {
+    const LEVEL: usize = 0;
     #[cfg(target_arch = "x86_64")]
     type F32 = std::arch::x86_64::__m512;
     #[cfg(target_arch = "x86_64")]
@@ -48,6 +51,7 @@ impl Simd for Avx512 {
 }
 
 impl Simd for Avx2 {
+    const LEVEL: usize = 1;
     #[cfg(target_arch = "x86_64")]
     type F32 = std::arch::x86_64::__m256;
     #[cfg(target_arch = "x86_64")]
@@ -68,6 +72,7 @@ impl Simd for Avx2 {
 }
 
 impl Simd for Portable {
+    const LEVEL: usize = 2;
     type F32 = Plain<f32, 8>;
     type F64 = Plain<f64, 4>;
 

@@ -469,7 +469,8 @@ fn attention_and_its_gradient() {
             list.push(input((dtype, out, None), 8));
             list.push(Memory::new(stat, lse, &strides(lse, None), |_| 4.0));
             mask(&mut list);
-            check(k::attention_grad, &list, &shapes.map(|shape| (dtype, shape, None)), &attrs, close * 100.0);
+            // With this logsumexp weights go up to thousands, and what is left of their sums is a few units.
+            check(k::attention_grad, &list, &shapes.map(|shape| (dtype, shape, None)), &attrs, close * 400.0);
         }
     }
 }

@@ -1,13 +1,13 @@
 //! One matrix product of `f32` or `f64` on raw addresses: which way is fastest for which shape.
 //!
-//! Knows nothing of batches or dtypes. Large products are faer's, which picks its vectors at run time.
+//! Knows nothing of batches or dtypes. Large products are cut into parts for the threads, each of which `tiles` computes.
 
+use super::tiles::multiply;
 use crate::kernel::abi::Threads;
 use crate::kernel::cpu::real::{Real, widths};
 use crate::kernel::cpu::staging::{Scratch, Shared};
 use crate::kernel::cpu::vector::Vector;
 pub use faer::Accum;
-use faer::{MatMut, MatRef, Par};
 
 /// A matrix in memory: element (i, j) is at `ptr + i * row + j * col`, in elements.
 #[derive(Debug)]
@@ -61,16 +61,16 @@ pub struct Sizes {
     pub k: usize,
 }
 
-/// Cost: below this, handing a product to the pool takes longer than it saves (faer 0.24, two cores: 64³ runs
+/// Cost: below this, handing a product to the pool takes longer than it saves (two cores: 64³ runs
 /// at 222 GFLOP/s alone and at 24 through rayon).
 pub const PARALLEL_FLOPS: usize = 4_000_000;
 /// Cost: arithmetic from which a part more is not noticed.
 const BALANCED_FLOPS: usize = 500_000_000;
 /// Bound: rows or columns of a part, at least; thinner ones pack more than they multiply.
 const SHORTEST_PART: usize = 32;
-/// Rows and columns at which parts begin: a multiple of faer's register tiles.
+/// Rows and columns at which parts begin: whole vectors, so that rows of parts are aligned alike.
 const PART_EDGE: usize = 16;
-/// Cost: faer's set-up is about 100 ns; plain loops do this many multiplications sooner.
+/// Cost: choosing tiles and taking scratch memory is some 50 ns; plain loops do this many multiplications sooner.
 const TINY: usize = 256;
 /// Bytes of a matrix below which a matrix-vector product stays on one thread.
 const VECTOR_BYTES: usize = 512 * 1024;
@@ -118,21 +118,8 @@ unsafe fn tiny<T: Real>(s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<T>, accu
 }
 
 unsafe fn large<T: Real>(threads: &Threads, s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<T>, accum: Accum) {
-    // faer likes column-major results: a row-major one is the transpose of the transposes' product.
-    let (s, a, b, c) = if c.col == 1 {
-        (Sizes { m: s.n, n: s.m, k: s.k }, b.transposed(), a.transposed(), c.transposed())
-    } else {
-        (s, a, b, c)
-    };
-    let run = |s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<T>| {
-        // SAFETY: the caller's promise, also for a part of the product.
-        unsafe {
-            let lhs = MatRef::from_raw_parts(a.ptr.cast_const(), s.m, s.k, a.row, a.col);
-            let rhs = MatRef::from_raw_parts(b.ptr.cast_const(), s.k, s.n, b.row, b.col);
-            let dst = MatMut::from_raw_parts_mut(c.ptr, s.m, s.n, c.row, c.col);
-            faer::linalg::matmul::matmul(dst, accum, lhs, rhs, T::ONE, Par::Seq);
-        }
-    };
+    // SAFETY: the caller's promise, also for a part of the product.
+    let run = |s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<T>| unsafe { multiply(s, a, b, c, accum) };
     let (rows, cols) = grid(s, threads.count());
     if rows * cols == 1 {
         return run(s, a, b, c);
@@ -151,7 +138,7 @@ unsafe fn large<T: Real>(threads: &Threads, s: Sizes, a: Matrix<T>, b: Matrix<T>
 }
 
 /// Into how many parts along `m` and `n` a product is cut, so that each thread gets some.
-/// Not: faer's own threads. Cost: two cores reach 1.9 times one core on whole parts, 1.2 to 1.7 times through faer.
+/// Cost: two cores reach 1.9 times one core on whole parts, and 1.2 to 1.7 times where they share panels (measured with faer).
 fn grid(s: Sizes, threads: usize) -> (usize, usize) {
     let flops = 2 * s.m * s.n * s.k;
     if threads == 1 || flops < PARALLEL_FLOPS {
