@@ -5,14 +5,14 @@
 
 use super::array::Array;
 use super::input::{DEFLATE_RATIO, Input};
-use super::jpeg;
 use super::write::{Sink, unwritable};
 use crate::base::code::{FILE_FORMAT, FILE_KIND};
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
 use crate::fail;
+use jpeg_encoder::{Encoder, EncodingError, SamplingFactor};
 use png::{BitDepth, ColorType, Transformations};
-use std::io::Cursor;
+use std::io::{self, Cursor};
 use zune_jpeg::JpegDecoder;
 use zune_jpeg::errors::DecodeErrors;
 use zune_jpeg::zune_core::bytestream::ZCursor;
@@ -263,7 +263,13 @@ pub fn write_jpeg(array: &Array, sink: &mut dyn Sink) -> Result<()> {
             array.shape()
         );
     };
-    jpeg::write(sink, array.bytes(), (width, height), channels, JPEG_QUALITY).map_err(|error| unwritable(&error))
+    let mut encoder = Encoder::new(sink, JPEG_QUALITY);
+    encoder.set_sampling_factor(SamplingFactor::F_1_1);
+    let colour = if channels == 1 { jpeg_encoder::ColorType::Luma } else { jpeg_encoder::ColorType::Rgb };
+    encoder.encode(array.bytes(), width, height, colour).map_err(|error| match error {
+        EncodingError::IoError(error) => unwritable(&error),
+        other => unwritable(&io::Error::other(other)),
+    })
 }
 
 /// Width, height and channels (1 to 4) of [H, W] or [H, W, C].

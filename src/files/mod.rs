@@ -11,7 +11,6 @@ pub mod array;
 pub mod csv;
 pub mod image;
 pub mod input;
-mod jpeg;
 pub mod npy;
 pub mod npz;
 pub mod safetensors;

@@ -186,7 +186,8 @@ fn images_there_and_back() {
     let back = one(read_bytes(Kind::Jpeg, &write_bytes(Kind::Jpeg, &image).unwrap()).unwrap());
     assert_eq!(back.shape(), [h, w, 3]);
     let worst = back.bytes().iter().zip(&pixels).map(|(a, b)| a.abs_diff(*b)).max();
-    assert!(worst <= Some(12), "{worst:?}");
+    // libjpeg at the same quality: 13.
+    assert!(worst <= Some(14), "{worst:?}");
 }
 
 fn csv(text: &str) -> tscript::base::diag::Result<Array> {

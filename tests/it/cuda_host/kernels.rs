@@ -463,14 +463,14 @@ fn attention_and_its_gradient() {
             let attrs = [Attr::Bool(causal), Attr::None];
             let mut list: Vec<Memory> = given().into_iter().collect();
             mask(&mut list);
-            check(k::attention, &list, &[(dtype, out, None), (stat, lse, None)], &attrs, close * 4.0);
+            let outputs = [(dtype, out, None), (stat, lse, None)];
+            check(k::attention, &list, &outputs, &attrs, close * 4.0);
+            let found = on_host(k::attention, &list, &outputs, &attrs);
             let mut list = vec![input((dtype, out, None), 7)];
             list.extend(given());
-            list.push(input((dtype, out, None), 8));
-            list.push(Memory::new(stat, lse, &strides(lse, None), |_| 4.0));
+            list.extend(found);
             mask(&mut list);
-            // With this logsumexp weights go up to thousands, and what is left of their sums is a few units.
-            check(k::attention_grad, &list, &shapes.map(|shape| (dtype, shape, None)), &attrs, close * 400.0);
+            check(k::attention_grad, &list, &shapes.map(|shape| (dtype, shape, None)), &attrs, close * 40.0);
         }
     }
 }
