@@ -118,7 +118,8 @@ pub fn resized(image: &Array, height: usize, width: usize) -> Result<Array> {
     if (old_height, old_width) == (height, width) {
         return Ok(image.clone());
     }
-    if height.max(width) > MAX_SIDE || old_height == 0 || old_width == 0 {
+    let between = height.saturating_mul(old_width).saturating_mul(channels);
+    if height.max(width) > MAX_SIDE || between > MAX_BETWEEN || old_height == 0 || old_width == 0 {
         fail!(FILE_FORMAT, "an image of {old_height} by {old_width} cannot be brought to {height} by {width}");
     }
     let mut tall = Vec::with_capacity(height * old_width * channels);
@@ -162,6 +163,8 @@ fn shares(old: usize, new: usize) -> impl Iterator<Item = (usize, Vec<f32>)> {
 
 /// Bound: the side of a resized image.
 const MAX_SIDE: usize = 1 << 15;
+/// Bound: samples of an image that has its new height and its old width; 1 GiB of them.
+const MAX_BETWEEN: usize = 1 << 28;
 
 fn size(image: &Array) -> Result<[usize; 3]> {
     match image.shape() {

@@ -10,6 +10,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use tscript::base::code::{FILE, FILE_FORMAT, FILE_KIND};
 use tscript::base::dtype::{DType, Scalar};
+use tscript::files::image::resized;
 use tscript::files::{Array, Kind, Named, Value, read, read_bytes, read_columns, write, write_bytes};
 
 /// Counts what the current thread holds, so that a test can bound what reading a file takes.
@@ -188,6 +189,14 @@ fn images_there_and_back() {
     let worst = back.bytes().iter().zip(&pixels).map(|(a, b)| a.abs_diff(*b)).max();
     // libjpeg at the same quality: 13.
     assert!(worst <= Some(14), "{worst:?}");
+}
+
+#[test]
+fn images_are_not_resized_beyond_memory() {
+    let wide = Array::of(&vec![0u8; 65535 * 4], &[1, 65535, 4]).unwrap();
+    let said = resized(&wide, 1 << 15, 10).expect_err("34 GB on the way").message;
+    assert!(said.contains("cannot be brought to 32768 by 10"), "{said}");
+    assert_eq!(resized(&wide, 2, 10).unwrap().shape(), [2, 10, 4]);
 }
 
 fn csv(text: &str) -> tscript::base::diag::Result<Array> {
