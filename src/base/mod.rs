@@ -9,7 +9,6 @@ pub mod explain;
 pub mod layout;
 pub mod limits;
 pub mod number_hash;
-pub mod order;
 pub mod print;
 pub mod rng;
 pub mod size_text;

@@ -13,7 +13,6 @@ use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
 use crate::base::layout::numel;
 use crate::base::limits::MAX_DIMS;
-use crate::base::order;
 use crate::fail;
 use std::collections::HashSet;
 
@@ -56,8 +55,8 @@ pub fn read(input: &mut Input) -> Result<Named> {
     let header = input.take(length, "the header")?;
     let (entries, metadata) = parse(&header)?;
     drop(header);
-    let place = |i: usize| (entries[i].begin, entries[i].end);
-    let order = order::order(entries.len(), &mut |a, b| place(a).cmp(&place(b)));
+    let mut order: Vec<usize> = (0..entries.len()).collect();
+    order.sort_by_key(|&i| (entries[i].begin, entries[i].end));
     check_offsets(&entries, &order, input.left())?;
     let mut arrays: Vec<Option<Array>> = vec![None; entries.len()];
     for i in order {
@@ -166,8 +165,8 @@ pub fn write(named: &Named, sink: &mut dyn Sink) -> Result<()> {
             fail!(FILE_KIND, "two tensors have the name `{name}`");
         }
     }
-    let width = |i: usize| named.arrays[i].1.dtype().size_bytes();
-    let order = order::order(named.arrays.len(), &mut |a, b| width(b).cmp(&width(a)));
+    let mut order: Vec<usize> = (0..named.arrays.len()).collect();
+    order.sort_by_key(|&i| std::cmp::Reverse(named.arrays[i].1.dtype().size_bytes()));
     let mut begins = vec![0; order.len()];
     let mut end = 0;
     for &i in &order {

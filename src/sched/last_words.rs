@@ -11,7 +11,6 @@ use super::runtime::{Runtime, State};
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Focus};
-use crate::base::order;
 use crate::device::cuda::Stream;
 use crate::device::planned_fault::Fate;
 use std::sync::Arc;
@@ -42,7 +41,7 @@ impl Runtime {
             state.streams[other.point.stream as usize].name.device == device && !set.lanes.has_run(other.point)
         });
         let mut suspects: Vec<&Node> = entry.nodes.iter().chain(others.flat_map(|other| &other.nodes)).collect();
-        order::sort_by_key(&mut suspects, |node| node.number);
+        suspects.sort_by_key(|node| node.number);
         let told = self.suspicion(device, &suspects).note(death.to_string());
         let told = told.note("its memory is gone; other devices and the session go on");
         let trail = if let [only] = suspects[..] { only.trail } else { 0 };

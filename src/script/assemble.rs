@@ -13,7 +13,6 @@ use super::straight;
 use super::value::{Cell, Tensor};
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
-use crate::base::order;
 use crate::fail;
 use crate::tensor::engine::Engine;
 use crate::tensor::movement::{self, Wanted};
@@ -50,7 +49,7 @@ fn assemble(kind: &Dynamic, fields: &Dynamic, order: &Dynamic, serial: i64) -> R
             parts.push((wanted, made, name.as_str().into()));
         }
     }
-    order::sort_by_key(&mut parts, |(wanted, made, _)| (*wanted, *made));
+    parts.sort_by_key(|(wanted, made, _)| (*wanted, *made));
     let buffers: Array =
         map.iter().filter(|(_, value)| is_buffer(value)).map(|(name, _)| name.as_str().into()).collect();
     map.insert("_order".into(), parts.into_iter().map(|(_, _, name)| name.into()).collect::<Array>().into());

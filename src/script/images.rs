@@ -10,7 +10,6 @@ use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::{DType, Scalar};
-use crate::base::order;
 use crate::fail;
 use crate::files::{self, Array, Value};
 use crate::op::emit::Emit;
@@ -128,7 +127,7 @@ fn listed(path: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     // The order of a folder is the system's; a dataset has the same one everywhere.
-    order::sort(&mut found);
+    found.sort();
     Ok(found)
 }
 

@@ -3,7 +3,6 @@
 use super::error::Error;
 use super::session::Session;
 use super::source::pass::written_name;
-use crate::base::order;
 use rhai::{ASTNode, Expr, Stmt};
 use std::path::Path;
 
@@ -19,9 +18,7 @@ impl Session {
             .collect();
         found.retain(|(name, _)| !name.starts_with("anon$"));
         // Cost: one search a function; the interpreter keeps them by hash.
-        let mut placed: Vec<_> = found.into_iter().map(|one| (text.find(&format!("fn {}(", one.0)), one)).collect();
-        order::sort_by(&mut placed, |(a, one), (b, other)| a.cmp(b).then_with(|| one.0.cmp(&other.0)));
-        let found = placed.into_iter().map(|(_, one)| one).collect();
+        found.sort_by_cached_key(|(name, _)| (text.find(&format!("fn {name}(")), name.clone()));
         Ok(found)
     }
 

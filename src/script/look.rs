@@ -8,7 +8,6 @@ use super::session::Session;
 use super::source::LAST;
 use super::source::pass::written_name;
 use super::value::{Cell, Tensor};
-use crate::base::order;
 use crate::base::span::Origin;
 use crate::sched::facts::MemoryFacts;
 use rhai::{Array, Dynamic, Map};
@@ -155,7 +154,7 @@ impl Session {
                 None => lines.push(Held { made, bytes, blocks }),
             }
         }
-        order::sort_by_key(&mut lines, |line| std::cmp::Reverse(line.bytes));
+        lines.sort_by_key(|line| std::cmp::Reverse(line.bytes));
         DeviceMemory { device: device.to_string(), allocated, reserved, peak, total: Some(total), held: lines }
     }
 

@@ -18,7 +18,6 @@ use super::source::tree::{self, CallForm, CallSite, NodeKind, Run, Tree};
 use super::source::{Source, SourceKind};
 use crate::base::code;
 use crate::base::diag::{Diag, Focus};
-use crate::base::order;
 use crate::base::span::Origin;
 use rhai::{EvalAltResult, Position};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -47,7 +46,7 @@ impl Session {
         names.keywords();
         names.loops();
         let mut found = std::mem::take(&mut names.found);
-        order::sort_by_key(&mut found, |(at, _)| *at);
+        found.sort_by_key(|(at, _)| *at);
         let mut errors = found.into_iter().map(|(_, diag)| diag).take(ERRORS);
         match errors.next() {
             None => Ok(()),

@@ -3,7 +3,6 @@
 //! The format is Chrome's "Trace Event Format": complete events with times in microseconds, flows from the launch
 //! of an operation to where it is carried out, counters.
 
-use crate::base::order;
 use crate::script::error::Error;
 use crate::script::session::Session;
 use crate::script::timeline::{Part, Row, Slice, Timeline, What};
@@ -95,7 +94,7 @@ fn line(profile: &Timeline, part: &Part) -> String {
 pub fn chrome_trace(profile: &Timeline) -> String {
     let mut events: Vec<String> = Vec::new();
     let mut rows: Vec<Row> = profile.recording.slices.iter().map(|slice| slice.row).collect();
-    order::sort(&mut rows);
+    rows.sort();
     rows.dedup();
     for row in rows {
         let ((process, thread), (outer, inner)) = (track(row), titles(row));
@@ -169,7 +168,7 @@ fn sums<'a>(profile: &Timeline, slices: impl Iterator<Item = &'a Slice>) -> Vec<
         }
     }
     let mut all: Vec<(String, Sum)> = by_line.into_iter().collect();
-    order::sort_by_key(&mut all, |one| std::cmp::Reverse(one.1.ns));
+    all.sort_by_key(|one| std::cmp::Reverse(one.1.ns));
     all
 }
 

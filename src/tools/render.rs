@@ -5,7 +5,6 @@
 //! what a diagnostic means.
 
 use crate::base::diag::{Diag, Focus, Frame, Label, Severity};
-use crate::base::order;
 use crate::base::span::Site;
 use crate::script::error::Error;
 use crate::script::source::{Source, SourceMap};
@@ -83,7 +82,7 @@ pub fn render(diag: &Diag, sources: &SourceMap, colour: Colour) -> String {
             // ariadne draws labels of one source together only when they come in order.
             let mut ordered: Vec<(usize, &Place)> = places.iter().enumerate().collect();
             let rank = |place: &Place| places.iter().position(|other| other.0.base == place.0.base);
-            order::sort_by_key(&mut ordered, |(_, place)| (rank(place), place.1.start, place.1.end));
+            ordered.sort_by_key(|(_, place)| (rank(place), place.1.start, place.1.end));
             for (index, (source, range, text)) in ordered {
                 let tint = if index == 0 { tint } else { Color::Blue };
                 let label = ariadne::Label::<Span>::new((id(source), range.clone())).with_color(tint);

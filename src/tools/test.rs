@@ -3,7 +3,6 @@
 use super::command::Settings;
 use super::run::{Failure, builder, guarded, text};
 use super::{FAILED, complain, say};
-use crate::base::order;
 use crate::script::session::{Session, plain_reason};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -14,7 +13,7 @@ pub fn test(folder: &Path, settings: &Settings) -> u8 {
         complain(&format!("error: cannot read {}: {}\n", folder.display(), plain_reason(&error)));
         return FAILED;
     }
-    order::sort(&mut files);
+    files.sort();
     let (mut passed, mut failed) = (0, 0);
     for file in &files {
         let names = match functions(file) {

@@ -3,7 +3,6 @@
 use super::blocks::State;
 use super::stats::{ByPool, Stat};
 use super::{Cache, RawMemory};
-use crate::base::order;
 use std::collections::BTreeMap;
 
 /// Why a request failed, all in bytes.
@@ -65,7 +64,7 @@ impl<M: RawMemory> Cache<M> {
             entry.blocks += 1;
         }
         let mut held: Vec<Held> = by_owner.into_values().collect();
-        order::sort_by_key(&mut held, |entry| (std::cmp::Reverse(entry.bytes), entry.owner));
+        held.sort_by_key(|entry| (std::cmp::Reverse(entry.bytes), entry.owner));
         held
     }
 

@@ -1,7 +1,5 @@
 //! The numbers of `memory_stats`, with PyTorch's names and meanings.
 
-use crate::base::order;
-
 /// Which segments a block comes from.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Pool {
@@ -189,7 +187,7 @@ impl Statistics {
             ("num_sync_all_streams", self.num_sync_all_streams as i64),
         ];
         entries.extend(counts.map(|(name, value)| (name.to_string(), value)));
-        order::sort(&mut entries);
+        entries.sort();
         entries
     }
 }

@@ -6,7 +6,6 @@
 
 use super::hash;
 use super::nvrtc::Text;
-use crate::base::order;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
@@ -100,7 +99,7 @@ impl Cubins {
         if total <= bytes_max {
             return;
         }
-        order::sort(&mut files);
+        files.sort();
         for (_, bytes, path) in files {
             if total <= bytes_max / 2 {
                 break;

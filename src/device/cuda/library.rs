@@ -234,7 +234,7 @@ mod system {
     fn subfolders(folder: &Path) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
-        crate::base::order::sort(&mut found);
+        found.sort();
         found
     }
 }
@@ -298,7 +298,7 @@ pub(super) fn functions_named(prefix: &str) -> Vec<String> {
             }
         }
     }
-    crate::base::order::sort(&mut found);
+    found.sort();
     found.dedup();
     found
 }

@@ -6,7 +6,6 @@
 use super::real::Real;
 use crate::base::dtype::DType;
 use crate::base::layout::Strides;
-use crate::base::order;
 use crate::kernel::abi::{RawView, Threads};
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
@@ -361,7 +360,7 @@ pub unsafe fn read_optional<'a, T: Real>(inputs: &'a [RawView], i: usize, thread
 /// As `read`.
 pub unsafe fn read_in_memory_order<T: Real>(view: &RawView, threads: &Threads) -> (Scratch<T>, Strides) {
     let mut dims: Vec<usize> = (0..view.shape.len()).filter(|&d| view.strides[d] != 0 && view.shape[d] != 1).collect();
-    order::sort_by_key(&mut dims, |&d| std::cmp::Reverse(view.strides[d].unsigned_abs()));
+    dims.sort_by_key(|&d| std::cmp::Reverse(view.strides[d].unsigned_abs()));
     let ordered = RawView {
         ptr: view.ptr,
         dtype: view.dtype,

@@ -6,7 +6,6 @@ use super::rows::each;
 use super::{Gpu, GpuError, Source, index};
 use crate::base::dtype::Scalar;
 use crate::base::layout::{Shape, Strides};
-use crate::base::order;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cpu::walk::{dim, int, ints, narrow, reversed, scalar, shifted};
 
@@ -164,7 +163,7 @@ pub fn strided_add(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 /// Do different indices name different elements? So it is when each stride passes all that the smaller ones reach.
 fn apart(shape: &[usize], strides: &[isize]) -> bool {
     let mut order: Vec<usize> = (0..shape.len()).filter(|&d| shape[d] > 1).collect();
-    order::sort_by_key(&mut order, |&d| strides[d]);
+    order.sort_by_key(|&d| strides[d]);
     let mut reach = 0;
     order.into_iter().all(|d| {
         let passes = strides[d] > reach;

@@ -46,7 +46,6 @@ use super::lex::{self, Kind, LexError, Token};
 use super::scope::{self, Names};
 use super::tree::{self, Run, Tree};
 use crate::base::limits::MAX_COLUMNS;
-use crate::base::order;
 use std::ops::Range;
 
 /// The first element of the array that `x[a, b]` becomes.
@@ -256,7 +255,7 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
         edits.push(edit(bar.start, true, 0, "{", bar.len()));
         edits.push(edit(end, false, end - bar.start, "}", 0));
     }
-    order::sort_by(&mut edits, |a, b| {
+    edits.sort_by(|a, b| {
         let order = |edit: &Edit| (edit.at, edit.opens);
         let width = if a.opens { b.width.cmp(&a.width) } else { a.width.cmp(&b.width) };
         order(a).cmp(&order(b)).then(width)

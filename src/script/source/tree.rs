@@ -8,7 +8,6 @@
 
 use super::hooks::{is_bare_word, is_block_word, is_free_word};
 use super::lex::{Kind, Token};
-use crate::base::order;
 use std::collections::HashSet;
 
 mod statements;
@@ -177,7 +176,7 @@ pub fn read(src: &str, tokens: &[Token], is_native: &dyn Fn(&str) -> bool) -> Tr
     let (depth, head, pattern) = (0, false, false);
     let mut reader = Reader { src, tokens, at: 0, depth, head, pattern, own_functions, is_native, tree };
     reader.statements(tokens.len());
-    order::sort_by_key(&mut reader.tree.nodes, |node| node.focus);
+    reader.tree.nodes.sort_by_key(|node| node.focus);
     reader.tree
 }
 

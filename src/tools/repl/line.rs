@@ -4,7 +4,6 @@
 
 use super::commands::COMMANDS;
 use super::{history, paint};
-use crate::base::order;
 use crate::script::manual;
 use crate::script::session::Session;
 use crate::tools::render::Colour;
@@ -121,7 +120,7 @@ impl Typing {
         let offer = self.session.borrow().complete(line, at);
         if offer.files {
             let (start, mut found) = self.files.complete_path(&line[offer.start..at], at - offer.start)?;
-            order::sort_by(&mut found, |a, b| a.display.cmp(&b.display));
+            found.sort_by(|a, b| a.display.cmp(&b.display));
             return Ok((offer.start + start, found));
         }
         Ok((offer.start, offer.words.into_iter().map(pair).collect()))

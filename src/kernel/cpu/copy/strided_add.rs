@@ -2,7 +2,6 @@
 
 use super::zero;
 use crate::base::layout::{Shape, Strides};
-use crate::base::order;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cpu::element::{Element, by_dtype};
 use crate::kernel::cpu::walk::{Ptr, Walk, int, ints, shifted};
@@ -44,7 +43,8 @@ unsafe fn add_run<T: Element>(from: *const u8, from_stride: isize, to: *mut u8, 
 /// Dims along which different indices touch different elements, whatever the other dims say: those whose stride
 /// passes all smaller ones. The rest may overlap and stays with one thread.
 fn separable(to: &RawView) -> Vec<bool> {
-    let order = order::order(to.shape.len(), &mut |a, b| to.strides[a].cmp(&to.strides[b]));
+    let mut order: Vec<usize> = (0..to.shape.len()).collect();
+    order.sort_by_key(|&d| to.strides[d]);
     let mut separate = vec![true; order.len()];
     let mut reach = 0;
     for (rank, &d) in order.iter().enumerate() {

@@ -6,7 +6,6 @@
 use super::pick::flattened;
 use super::{Row, by_key};
 use crate::base::attr::Attr;
-use crate::base::order;
 use crate::kernel::abi::{Call, RawView, Threads};
 use crate::kernel::cpu::copy::copy_view;
 use crate::kernel::cpu::element::Key;
@@ -98,11 +97,10 @@ unsafe fn slices(
             let mut pairs = Vec::new();
             row.load(0..row.length, false, &mut pairs);
             let slice = |i: usize| pairs[i * m..][..m].iter().map(|&pair| unpair(&row, pair).0);
-            let order = if consecutive {
-                (0..n).collect()
-            } else {
-                order::order(n, &mut |a, b| slice(a).cmp(slice(b)))
-            };
+            let mut order: Vec<usize> = (0..n).collect();
+            if !consecutive {
+                order.sort_by(|&a, &b| slice(a).cmp(slice(b)));
+            }
             let same = |a: usize, b: usize| {
                 slice(order[a]).zip(slice(order[b])).all(|(a, b)| a == b && row.kind.nan != Some(a))
             };

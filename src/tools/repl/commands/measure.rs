@@ -1,7 +1,6 @@
 //! Commands that measure: `:time`, `:plan`, `:profile`.
 
 use super::super::{Go, Repl};
-use crate::base::order;
 use crate::sched::memory::bytes_text;
 use crate::script::measure::{Pass, Profile};
 use crate::tools::{run::guarded, say};
@@ -18,7 +17,7 @@ pub fn time(repl: &mut Repl, text: &str) -> Go {
     let session = repl.session.clone();
     match guarded(|| session.borrow_mut().time(number, text, BUDGET)) {
         Ok(mut runs) => {
-            order::sort(&mut runs);
+            runs.sort_unstable();
             let [fastest, median, slowest] = [0, runs.len() / 2, runs.len() - 1].map(|at| duration(runs[at]));
             let count = if runs.len() == 1 { "1 run".to_string() } else { format!("{} runs", runs.len()) };
             say(&format!("{median}, the median of {count} (fastest {fastest}, slowest {slowest})"));
@@ -109,7 +108,7 @@ fn profiled(profile: &Profile) -> String {
             None => rows.push(Row { operations, lines, device: pass.device.clone(), time: pass.time, count: 1 }),
         }
     }
-    order::sort_by_key(&mut rows, |row| std::cmp::Reverse(row.time));
+    rows.sort_by_key(|row| std::cmp::Reverse(row.time));
     let runs = profile.runs.max(1) as u32;
     let share = |time: Duration| 100.0 * time.as_secs_f64() / profile.total.as_secs_f64().max(1e-12);
     let mut text = format!("{} a run, over {}", duration(profile.total / runs), counted(profile.runs, "run", "s"));
