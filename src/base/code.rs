@@ -75,6 +75,7 @@ codes! {
     GRAD_SHAPE = 704, "backward from a tensor with several elements";
     GRAD_STOP = 705, "an operation without a gradient";
     GRAD_FREED = 706, "a second backward through a freed graph";
+    GRAD_VIEW = 707, "an in-place change that a view does not allow";
     LIMIT_OPERATIONS = 801, "the limit of operations";
     LIMIT_DEPTH = 802, "the limit of nested calls";
     INTERRUPTED = 803, "an interrupted script";

@@ -62,6 +62,7 @@ pub fn explain(code: Code) -> &'static str {
         code::GRAD_SHAPE => GRAD_SHAPE,
         code::GRAD_STOP => GRAD_STOP,
         code::GRAD_FREED => GRAD_FREED,
+        code::GRAD_VIEW => GRAD_VIEW,
         code::LIMIT_OPERATIONS => LIMIT_OPERATIONS,
         code::LIMIT_DEPTH => LIMIT_DEPTH,
         code::INTERRUPTED => INTERRUPTED,
@@ -871,6 +872,24 @@ let x = randn([3], #{requires_grad: true});
 let y = (x * x).sum();
 y.backward(#{retain_graph: true});
 y.backward();
+```
+"##;
+
+const GRAD_VIEW: &str = r##"A view is changed in place, and the gradients could not follow: it is one of several views that one
+operation made (`unbind`, `split`, `chunk`, `for row in x`), or it was made inside `no_grad` and is changed outside.
+The same holds where such a view is used after its base was changed.
+
+```rhai
+let x = randn([2, 3], #{requires_grad: true}) * 2;
+let rows = x.unbind();
+rows[0].mul_(2);
+```
+
+Write the change out of place, or take the view by an index.
+
+```rhai
+let x = randn([2, 3], #{requires_grad: true}) * 2;
+x[0].mul_(2);
 ```
 "##;
 

@@ -29,6 +29,9 @@ pub struct Op {
     pub straight: bool,
     /// Has a form `name_` that writes into its first operand.
     pub inplace: bool,
+    /// How the in-place form writes a tensor of which several elements share one place in memory (`expand`): of all
+    /// that is written to one place, anything or the last stays. Without it such a tensor is refused.
+    pub expanded: Option<fn(&mut dyn Emit, &Args) -> Result<()>>,
     /// An optimizer's step: changes nothing while a fault is untold on its device.
     pub guarded: bool,
     /// Its result holds whatever was in memory.
@@ -61,6 +64,7 @@ impl Op {
         grad: Grad::Unset,
         straight: false,
         inplace: false,
+        expanded: None,
         guarded: false,
         leaves_unset: false,
         operator: "",

@@ -275,7 +275,7 @@ impl Runtime {
         };
         self.watch(state, slot, &node)?;
         self.take_over(&copied.buffer, &to.buffer)?;
-        to.buffer.write_by(asked.origin);
+        to.write_by(asked.origin);
         let part = timeline::part(&node);
         state.ledger.push(Entry::new(begun.moment.point, vec![node]), to.buffer.device);
         self.note_launch(began, part);

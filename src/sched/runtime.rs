@@ -363,6 +363,8 @@ impl Runtime {
             block: AtomicU64::new(0),
             handles: AtomicU32::new(0),
             version: AtomicU32::new(0),
+            aside: AtomicU32::new(0),
+            born: AtomicU32::new(0),
             writer: AtomicU64::new(0),
             pending: AtomicU32::new(0),
             mark: AtomicU32::new(0),
@@ -531,7 +533,7 @@ impl Runtime {
                 view.buffer.pending.store(own, order);
             }
         }
-        node.outputs.iter().for_each(|output| output.buffer.write_by(node.origin));
+        node.outputs.iter().for_each(|output| output.write_by(node.origin));
         let at_once = self.options.blocking || self.options.check;
         let window = &mut state.windows[slot as usize];
         node.begins_round = std::mem::take(&mut window.round_ended) && !window.nodes.is_empty();

@@ -65,7 +65,7 @@ impl Runtime {
             outputs: smallvec![to.clone()],
         };
         self.watch(state, slot, &node)?;
-        to.buffer.write_by(asked.origin);
+        to.write_by(asked.origin);
         let late = asked.non_blocking && (from.buffer.pinned || to.buffer.pinned || other.is_some());
         let part = timeline::part(&node);
         let point = self.queue_copy(state, slot, node, late);

@@ -83,7 +83,7 @@ fn check_params(name: &str, value: &Dynamic) -> Result<Dynamic> {
         fail!(VALUE, "`{name}`: there are no parameters");
     }
     for (at, p) in all.iter().enumerate() {
-        if !p.is_leaf() {
+        if !crate::tensor::history::is_leaf(p) {
             let text = format!("`{name}`: parameter {at} is the result of an operation");
             return Err(Diag::error(code::GRAD_LEAF, text).help("only leaves are optimised: use `.detach()` first"));
         }

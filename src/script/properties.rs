@@ -10,7 +10,7 @@ use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::Scalar;
 use crate::tensor::movement::{self, Wanted};
-use crate::tensor::{grad, observe};
+use crate::tensor::{grad, history, observe};
 use rhai::{Array, Dynamic, Map, NativeCallContext};
 use std::sync::Arc;
 
@@ -145,7 +145,7 @@ fn properties(module: &mut Natives, host: &Arc<Host>) {
     property(module, host, "is_cuda", |_, x| Ok(Dynamic::from_bool(x.device().is_cuda())));
     property(module, host, "is_pinned", |_, x| Ok(Dynamic::from_bool(x.view().buffer.pinned)));
     property(module, host, "requires_grad", |_, x| Ok(Dynamic::from_bool(x.requires_grad())));
-    property(module, host, "is_leaf", |_, x| Ok(Dynamic::from_bool(x.is_leaf())));
+    property(module, host, "is_leaf", |_, x| Ok(Dynamic::from_bool(history::is_leaf(x))));
     property(module, host, "grad", |_, x| Ok(x.0.auto.lock().grad.clone().map_or(Dynamic::UNIT, Dynamic::from)));
 }
 
@@ -403,16 +403,17 @@ fn gradients(module: &mut Natives, host: &Arc<Host>) {
             Ok(Dynamic::from(x.clone()))
         });
     }
-    method(module, host, "retain_grad", 1, |_, _, x, _| {
-        let auto = x.0.auto.lock();
-        if let Some((node, output)) = &auto.edge {
-            node.retained.get_or_init(Default::default).lock().push((*output, Arc::downgrade(&x.0)));
-        }
+    method(module, host, "retain_grad", 1, |host, context, x, _| {
+        history::retain_grad(&mut host.engine(context), x)?;
         Ok(Dynamic::UNIT)
     });
     method(module, host, "detach", 1, |host, context, x, _| {
         let engine = host.engine(context);
         Ok(Dynamic::from(engine.tensor(x.view())))
+    });
+    method(module, host, "detach_", 1, |_, _, x, _| {
+        history::detach_in_place(x)?;
+        Ok(Dynamic::from(x.clone()))
     });
 }
 
@@ -424,16 +425,13 @@ pub fn set_requires_grad(x: &Tensor, on: bool) -> Result<()> {
             format!("only floating-point tensors can require gradients, not {}", x.dtype()),
         ));
     }
-    let mut auto = x.0.auto.lock();
-    if auto.edge.is_some() {
-        if on {
-            return Ok(());
-        }
-        return Err(Diag::error(code::GRAD_LEAF, "only a leaf can stop requiring gradients")
-            .help("use `.detach()` for the value outside the graph"));
+    if history::is_leaf(x) {
+        history::set_leaf(x, on);
+        return Ok(());
     }
-    auto.requires_grad = on;
-    drop(auto);
-    x.set_tracked(on);
-    Ok(())
+    if on {
+        return Ok(());
+    }
+    Err(Diag::error(code::GRAD_LEAF, "only a leaf can stop requiring gradients")
+        .help("use `.detach()` for the value outside the graph"))
 }

@@ -179,6 +179,7 @@ impl Engine {
                 &wider
             }
         };
+        let is_new = dest.is_none();
         let output = match dest {
             Some(dest) => {
                 if dest.shape() != shape {
@@ -216,6 +217,9 @@ impl Engine {
         };
         if output.layout.numel() > 0 {
             self.record_fallible(work, inputs, smallvec![output.clone()], made)?;
+        }
+        if is_new {
+            output.made();
         }
         Ok(output)
     }
@@ -364,6 +368,7 @@ impl Engine {
         let mask = dims.iter().fold(0u32, |mask, &dim| mask | 1 << dim);
         let work = Work::Reduce { kind, dims: mask, keepdim, compute };
         self.record(work, smallvec![Input::View(x)], smallvec![output.clone()])?;
+        output.made();
         Ok(output)
     }
 
@@ -382,8 +387,16 @@ impl Engine {
                 let call = self.quietly(|e| rule(e, args))?;
                 self.queue(call)
             }
-            Lower::Steps(rule) => self.quietly(|e| rule(e, args)).map(Results::from_vec),
-            Lower::Compose(rule) => rule(self, args).map(Results::from_vec),
+            Lower::Steps(rule) => {
+                let results = self.quietly(|e| rule(e, args)).map(Results::from_vec)?;
+                made_in_steps(args, &results);
+                Ok(results)
+            }
+            Lower::Compose(rule) => {
+                let results = rule(self, args).map(Results::from_vec)?;
+                made_in_steps(args, &results);
+                Ok(results)
+            }
             Lower::Unset => fail!(INTERNAL, "this operation has no implementation"),
         }
     }
@@ -391,7 +404,14 @@ impl Engine {
     /// Calls a row by its in-place form `name_`.
     fn inplace(&mut self, op: &'static Op, args: Args) -> Result<Tensor> {
         let x = args.tensor(0).clone();
-        history::check_inplace(self, &x)?;
+        let mut tracked = false;
+        args.for_each_tensor(|tensor| tracked |= tensor.requires_grad());
+        history::check_inplace(self, &x, tracked && x.dtype().is_float())?;
+        if x.view().layout.repeated().next().is_some() {
+            let Some(rule) = op.expanded else { return Err(expanded()) };
+            rule(self, &args)?;
+            return Ok(x);
+        }
         if let Lower::Kernel(rule) = op.lower
             && let Some(written) = self.kernel_inplace(op, rule, &x, &args)?
         {
@@ -554,8 +574,23 @@ impl Engine {
         self.name = outer;
         recorded?;
         let mut results = Results::new();
-        outputs.into_iter().for_each(|view| results.push(self.tensor(view)));
+        for view in outputs {
+            view.made();
+            results.push(self.tensor(view));
+        }
         Ok(results)
+    }
+}
+
+/// The operation that made these results in several steps has ended, but where it gives back what it was given.
+fn made_in_steps(args: &Args, results: &Results) {
+    for result in results {
+        let view = result.view();
+        let mut given = false;
+        args.for_each_tensor(|tensor| given |= Arc::ptr_eq(&tensor.view().buffer, &view.buffer));
+        if !given {
+            view.made();
+        }
     }
 }
 
@@ -604,6 +639,12 @@ fn device_mismatch(first: &Tensor, second: &Tensor) -> Box<Diag> {
         .label(first.0.made, Focus::Expression, format!("made here, on {a}"))
         .label(second.0.made, Focus::Expression, format!("made here, on {b}"))
         .help(format!("move one of them, for example with `.to(\"{a}\")`"))
+}
+
+#[cold]
+pub(super) fn expanded() -> Box<Diag> {
+    Diag::error(code::VALUE, "an expanded tensor cannot be written: several elements share one memory location")
+        .help("make a copy first with `.clone()`")
 }
 
 #[cold]
@@ -667,13 +708,15 @@ impl Emit for Engine {
             };
             let work = Work::Map { function: None, args: smallvec![from], result: from, divisor: None };
             self.record(work, smallvec![input], smallvec![output.clone()])?;
+            output.made();
         }
         Ok(self.tensor(output))
     }
 
     fn empty(&mut self, shape: &[usize], dtype: DType, device: DeviceId) -> Result<Tensor> {
         let view = self.fresh(shape, dtype, device)?;
-        view.buffer.write_by(self.origin);
+        view.write_by(self.origin);
+        view.made();
         let tensor = self.tensor(view.clone());
         if device.is_cuda() {
             self.rt.give_memory(&view.buffer)?;
@@ -690,17 +733,26 @@ impl Emit for Engine {
         } else {
             self.rt.upload(&view, bytes)?;
         }
-        view.buffer.write_by(self.origin);
+        view.write_by(self.origin);
+        view.made();
         Ok(tensor)
     }
 
     fn alias(&mut self, tensor: &Tensor, layout: Layout) -> Tensor {
         let view = tensor.view();
-        self.tensor(Arc::new(View::new(view.buffer.clone(), layout, view.dtype)))
+        self.tensor(Arc::new(view.relaid(layout)))
     }
 
     fn detach(&mut self, tensor: &Tensor) -> Tensor {
         self.tensor(tensor.view())
+    }
+
+    fn made_together(&mut self, views: &[Tensor]) {
+        history::made_together(self, views);
+    }
+
+    fn relayout(&mut self, x: &Tensor, y: &Tensor) -> Result<()> {
+        history::relayout(self, x, y)
     }
 
     fn host_room(&self, bytes: usize) -> Result<()> {

@@ -13,7 +13,7 @@ use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit};
 use crate::op::row::{Grad, Source};
 use crate::op::rows::{arith, view};
-use crate::op::tensor::{Edge, GradNode, Meta, SliceOf, Tensor};
+use crate::op::tensor::{Edge, GradNode, Meta, SliceOf, Tensor, Tracked};
 use crate::sched::stream::{HOST, StreamHandle};
 use smallvec::{SmallVec, smallvec};
 use std::collections::BinaryHeap;
@@ -100,7 +100,7 @@ pub fn grad(
     }
     let mut walk = Walk::new(e, mode, false);
     for x in xs {
-        match history::edge_of(walk.e, x) {
+        match history::edge_of(walk.e, x)? {
             Some(edge) => walk.wanted.push((edge, None)),
             None => {
                 return Err(Diag::error(code::GRAD_NONE, "an input does not require gradients")
@@ -117,7 +117,7 @@ pub fn grad(
         for (grad, x) in found.iter_mut().zip(xs).filter(|(grad, _)| grad.is_none()) {
             let zeros = e.source(Source::Fill(Scalar::Int(0)), &x.shape(), x.dtype(), x.device())?;
             zeros.0.auto.lock().requires_grad = true;
-            zeros.set_tracked(true);
+            zeros.set_tracked(Tracked::Yes);
             *grad = Some(zeros);
         }
     }
@@ -143,7 +143,7 @@ impl<'a> Walk<'a> {
 
     fn seed(&mut self, ys: &[Tensor], gs: &[Option<Tensor>]) -> Result<()> {
         for (at, y) in ys.iter().enumerate() {
-            let Some(edge) = history::edge_of(self.e, y) else {
+            let Some(edge) = history::edge_of(self.e, y)? else {
                 return Err(Diag::error(
                     code::GRAD_NONE,
                     "this tensor does not require gradients and was not computed from one that does",
@@ -365,10 +365,6 @@ impl<'a> Walk<'a> {
         let mut base_gradient = None;
         if let Some(slice) = &node.slice {
             let g = grads[0].take().expect("it has one result");
-            if node.op.is(&view::PART) {
-                let whole = self.scatter_part(slice, &g)?;
-                return Ok(node.edges[0].clone().map(|edge| (edge, whole)).into_iter().collect());
-            }
             let (flat, part) = self.gather_part(slice, &g)?;
             base_gradient = Some((flat, part.clone()));
             grads[0] = Some((self.e as &mut dyn Emit).call(&view::CLONE, args![&part])?);
@@ -463,7 +459,7 @@ impl<'a> Walk<'a> {
             let (Some(g), Some(Some(edge))) = (g, node.edges.get(slot)) else { continue };
             let mut g = self.fit(g, node.inputs[slot].as_ref())?;
             if node.op.straight && self.mode.create_graph && node.slice.is_none() {
-                g = history::still(self.e, node, &g);
+                g = history::still(self.e, node, &g)?;
             }
             out.push((edge.clone(), g));
         }
@@ -499,17 +495,8 @@ impl<'a> Walk<'a> {
         drop(guard);
         let connected = self.mode.create_graph;
         let mut tensors = SmallVec::new();
-        saved.into_iter().for_each(|slot| tensors.push(slot.map(|saved| history::unpack(saved, node, connected))));
+        saved.into_iter().for_each(|slot| tensors.push(slot.map(|saved| history::unpack(self.e, saved, node, connected))));
         Ok(tensors)
-    }
-
-    /// A gradient of a part as a gradient of the whole.
-    fn scatter_part(&mut self, slice: &SliceOf, g: &Tensor) -> Result<Tensor> {
-        let (n, layout, base_layout) = history::flat(slice);
-        let flat = self.e.source(Source::Fill(Scalar::Int(0)), &[n], slice.base.dtype, slice.base.device)?;
-        let part = self.view_of(&flat, layout)?;
-        self.e.apply_inplace(&arith::COPY, args![&part, g])?;
-        self.view_of(&flat, base_layout)
     }
 
     /// A copy of the base's gradient with the base's geometry, and the part of it.

@@ -8,7 +8,7 @@ use crate::base::dtype::DType;
 use crate::base::layout::Shape;
 use crate::op::args::Arg;
 use crate::op::emit::Emit;
-use crate::op::rows::{arith, compare, indexing, masks, view};
+use crate::op::rows::{arith, blend, compare, indexing, masks, view};
 use crate::op::tensor::Tensor;
 
 /// One item of an index.
@@ -200,7 +200,10 @@ pub fn set(e: &mut Engine, x: &Tensor, items: Vec<Item>, value: Arg) -> Result<(
         }
     }
     let value = fit(e, &view, value)?;
-    e.apply_inplace(&arith::COPY, args![&view, value])?;
+    let one = !matches!(&value, Arg::Tensor(value) if value.ndim() > 0);
+    // As in PyTorch one value for all is filled in, into an expanded tensor too.
+    let op = if one && view.view().layout.repeated().next().is_some() { &blend::FILL } else { &arith::COPY };
+    e.apply_inplace(op, args![&view, value])?;
     Ok(())
 }
 

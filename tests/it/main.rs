@@ -37,3 +37,4 @@ mod std_docs;
 mod std_tests;
 #[cfg(unix)]
 mod terminal;
+mod views;

@@ -22,6 +22,7 @@ pub mod distance;
 pub mod distinct;
 pub mod dropout;
 pub mod embed;
+pub mod expanded;
 pub mod extreme;
 pub mod fractional;
 pub mod gather;

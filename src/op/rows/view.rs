@@ -51,9 +51,6 @@ pub static RESHAPE: Op = Op {
         let x = a.tensor(0);
         let view = x.view();
         let shape = resolve_shape(&a.ints(1).unwrap_or_default(), view.layout.numel())?;
-        if shape.as_slice() == view.shape() {
-            return Ok(vec![x.clone()]);
-        }
         let source = if view.layout.view(&shape).is_some() { x.clone() } else { e.call(&CLONE, args![x])? };
         e.apply(&VIEW, args![&source, shape.as_slice()])
     }),
@@ -329,16 +326,6 @@ pub static CONTIGUOUS: Op = Op {
     ..Op::BASE
 };
 
-/// Internal: a view whose base was changed in place; the engine knows its gradient.
-pub static PART: Op = Op {
-    name: "view",
-    params: &[X],
-    summary: "",
-    grad: Grad::Stop("the engine spreads the gradient over the base"),
-    call: CallForm::Internal,
-    ..Op::BASE
-};
-
 /// Internal: a gradient of a `straight` row. It tells that row's operands that it does not change with them.
 pub static STILL: Op = Op {
     name: "grad",
@@ -515,5 +502,4 @@ pub static ROWS: &[&Op] = &[
     &AS_STRIDED_CALL,
     &AS_STRIDED,
     &SPREAD,
-    &PART,
 ];

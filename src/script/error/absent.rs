@@ -238,7 +238,6 @@ const TABLE: Reasons = &[
     ),
     (NAMED, &["names", "rename", "rename_", "refine_names", "align_to", "align_as", "has_names", "name"]),
     (LDL, &["ldl_factor", "ldl_factor_ex", "ldl_solve"]),
-    ("the value outside the graph is `x = x.detach()`", &["detach_"]),
     ("write `norm(x, \"nuc\")`", &["nuclear_norm"]),
     ("write `norm(x, \"fro\")`", &["frobenius_norm"]),
     ("write `x.to_array()` for nested arrays, or `save(\"x.npy\", x)`", &["numpy", "from_numpy"]),
