@@ -14,9 +14,10 @@ mod report;
 mod syntax;
 
 pub use absent::reason as why_absent;
-pub use eval::{diagnose, is_thrown};
+pub use eval::{diagnose, is_thrown, operator_help};
 pub use names::wrong_number;
 pub use parse::{compile, diagnose_parse};
+pub use paths::{import_help, is_python};
 pub use report::called;
 
 use super::raise::ErrorValue;

@@ -9,22 +9,28 @@ use tscript::base::diag::Diag;
 use tscript::script::source::SourceMap;
 use tscript::{Error, Session};
 
-/// What every script finds.
-const BEFORE: &str = "import \"nn\" as nn; import \"optim\" as optim; import \"data\" as data; import \"test\" as test; \
-    let x = tensor([[1.0, 2.0], [3.0, 4.0]]); let xs = [1, 2, 3]; let m = #{a: 1}; let loss = 0.5; \
-    let model = nn::linear(2, 2); let opt = optim::sgd(model.parameters(), #{lr: 0.1});";
+/// What scripts find, and the words that ask for it.
+const BEFORE: &[(&str, &[&str])] = &[
+    ("import \"nn\" as nn;", &["nn", "model", "opt"]),
+    ("import \"optim\" as optim;", &["optim", "opt"]),
+    ("import \"data\" as data;", &["data"]),
+    ("import \"test\" as test;", &["test"]),
+    ("let x = tensor([[1.0, 2.0], [3.0, 4.0]]); let xs = [1, 2, 3]; let m = #{a: 1}; let loss = 0.5;", &[""]),
+    ("let model = nn::linear(2, 2);", &["model", "opt"]),
+    ("let opt = optim::sgd(model.parameters(), #{lr: 0.1});", &["opt"]),
+];
+
+/// One line, so that a mistake stands on the next.
+fn before(script: &str) -> String {
+    let words: Vec<&str> = script.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    let asked = |names: &&(&str, &[&str])| names.1.iter().any(|name| name.is_empty() || words.contains(name));
+    BEFORE.iter().filter(asked).map(|(text, _)| *text).collect::<Vec<_>>().join(" ")
+}
 
 fn session() -> Session {
     let folder = root().join("tests/habits");
     let session = Session::builder().output(|_| {}).on_warning(|_| {}).file_roots(vec![folder]).build();
     session.expect("a session")
-}
-
-/// A session in which everything is there that a script finds.
-fn begun() -> Session {
-    let mut session = session();
-    session.run_str("before", BEFORE).unwrap_or_else(|error| panic!("{error:#}"));
-    session
 }
 
 fn told(result: Result<(), Error>) -> String {
@@ -64,13 +70,16 @@ fn answered(path: &Path, problems: &mut Vec<String>) -> usize {
             continue;
         }
         count += 1;
-        let mut session = begun();
-        let answer = told(session.run_str("habit", &script));
-        let entered = told(session.enter(1, &script).map(drop));
+        let before = before(&script);
+        let mut session = session();
+        session.runs_one_script();
+        let whole = format!("{before}\n{script}");
+        let answer = told(session.run_str("habit", &whole));
+        let entered = told(self::session().enter(1, &whole).map(drop));
         if entered != answer {
             problems.push(format!("the REPL says of\n{script}\n{entered}and a script\n{answer}"));
         }
-        let checked = self::session().check_source(Path::new("habit"), &format!("{BEFORE}\n{script}"));
+        let checked = self::session().check_source(Path::new("habit"), &whole);
         let checked = checked.err().map(|error| error.code());
         if checked.as_ref().is_some_and(|code| !answer.starts_with(&**code)) {
             problems.push(format!("`check` says {checked:?} of\n{script}\nand a run\n{answer}"));

@@ -291,19 +291,24 @@ pub(super) fn operator(symbol: &str, types: &[&str]) -> Words {
         [left, right] => format!("`{symbol}` does not work between {} and {}", a_type(left), a_type(right)),
         _ => format!("`{symbol}` does not work on {}", a_type_list(types)),
     };
-    let found = words(code::TYPE, message, "this operator");
-    match types {
-        [_, _] if types.contains(&"string") => found.help("to put values into text, write `${x}` between backticks"),
+    words(code::TYPE, message, "this operator").maybe(operator_help(symbol, types).map(str::to_string))
+}
+
+/// What to do about an operator that does not work between values of these types.
+pub fn operator_help(symbol: &str, types: &[&str]) -> Option<&'static str> {
+    Some(match types {
+        ["string", _] if symbol == "%" => "values stand in text between backticks: `loss ${x:.4f}`",
         [_, _] if types.contains(&"bool") && matches!(symbol, "<" | "<=" | ">" | ">=") => {
-            found.help("comparisons do not chain: `a < x && x < b`")
+            "comparisons do not chain: `a < x && x < b`"
         }
-        _ if types.contains(&"array") => found.help("numbers in an array become a tensor by `tensor(..)`"),
-        ["i64" | "f64"] if symbol == "!" => found.help("a number is compared: `x == 0`"),
+        [_, _] if types.contains(&"string") => "to put values into text, write `${x}` between backticks",
+        _ if types.contains(&"array") => "numbers in an array become a tensor by `tensor(..)`",
+        ["i64" | "f64"] if symbol == "!" => "a number is compared: `x == 0`",
         ["i64" | "f64", "i64" | "f64"] if matches!(symbol, "^" | "&" | "|") => {
-            found.help("`&`, `|` and `^` work on the bits of integers; a power is `x ** 2`")
+            "`&`, `|` and `^` work on the bits of integers; a power is `x ** 2`"
         }
-        _ => found,
-    }
+        _ => return None,
+    })
 }
 
 /// Rhai tells about properties of custom types in prose: "Unknown property 'x' - a getter is not registered
@@ -376,8 +381,8 @@ fn mismatch(wanted: &str, actual: &str) -> Words {
 fn data_race(name: &str) -> Words {
     let name = name.trim_matches('\'');
     if name.is_empty() {
-        return words(code::BORROWED, "a closure calls itself through the variable that holds it", "in use here")
-            .help("what calls itself is a function: `fn f(n) { .. f(n - 1) .. }`");
+        return words(code::BORROWED, "a closure uses the variable through which it is called", "in use here")
+            .help("in `m.f()` the map is `this`; what calls itself is a function: `fn f(n) { .. f(n - 1) .. }`");
     }
     words(code::BORROWED, "a value is changed while a method of it is at work", "in use here")
         .note(format!("it concerns {name}"))

@@ -55,6 +55,7 @@ pub(super) fn function(name: &str) -> Option<&'static str> {
     }
     Some(match name {
         "xrange" | "irange" => RANGES,
+        "length" | "lenght" | "count" => "write `len(xs)`, or `xs.len()`",
         "isinstance" | "type" => "write `type_of(x) == \"...\"`",
         "iter" | "next" => {
             "the first of an array is `xs[0]`, of a loader what `for batch in loader { .. break; }` begins with"

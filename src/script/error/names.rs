@@ -65,7 +65,8 @@ pub(super) fn variable(name: &str, at: Site, context: &Context, stack: &[Frame])
 pub(super) fn function(signature: &str, at: Site, context: &Context) -> Words {
     let known = context.known;
     let (path, types) = signature.split_once(" (").unwrap_or((signature, ""));
-    let types: Vec<&str> = types.trim_end_matches(')').split(", ").filter(|name| !name.is_empty()).collect();
+    let types: Vec<&str> =
+        types.strip_suffix(')').unwrap_or(types).split(", ").filter(|name| !name.is_empty()).collect();
     let name = written_name(path.rsplit("::").next().unwrap_or(path));
     if path.starts_with("anon$") {
         let wants_more = known.written.iter().any(|(other, count)| other == path && *count > types.len());
@@ -90,7 +91,7 @@ pub(super) fn function(signature: &str, at: Site, context: &Context) -> Words {
     if let Some(help) = receiver.and_then(|owner| habits::method(owner, name)) {
         return words(code::UNKNOWN_FUNCTION, not_there(name, receiver), "not found").help(help);
     }
-    if known.functions.iter().any(|other| written_name(other) == name) {
+    if is_there(name, receiver, known) {
         let message = format!("`{name}` does not take {}", a_type_list(&types));
         let call = manual::native(name).filter(|native| !native.call.is_empty()).map(Native::written);
         let help = match name {
@@ -114,6 +115,13 @@ pub(super) fn function(signature: &str, at: Site, context: &Context) -> Words {
         Some(help) => found.help(help),
         None => found.maybe(suggestion(name, receiver, known)),
     }
+}
+
+/// Whether something of that name is there, for other arguments.
+fn is_there(name: &str, receiver: Option<&str>, known: &Known) -> bool {
+    let is_own = |owner: &str| members_of(owner).iter().any(|member| member.strip_suffix('(') == Some(name));
+    let is_function = || manual::natives().any(|native| native.name == name && native.form == Form::Function);
+    known.functions.iter().any(|other| written_name(other) == name) || receiver.map_or_else(is_function, is_own)
 }
 
 fn not_there(name: &str, receiver: Option<&str>) -> String {
@@ -190,7 +198,7 @@ fn wrong_count(name: &str, types: &[&str], is_method: bool, known: &Known) -> Op
         let (code, text) = wrong_number(name, &counts, types.len())?;
         return Some(words(code, text, "called here"));
     }
-    let most = most_arguments(name)?;
+    let most = most_arguments(name, types.first() == Some(&"tensor"))?;
     let receiver = usize::from(is_method);
     let given = types.len() - keywords;
     let call = manual::signature(name, false).map(|call| format!("call it as `{call}`"));
@@ -216,7 +224,7 @@ fn are(count: usize) -> String {
 
 /// The most arguments by position that an operation or native function takes, its receiver counted; none where
 /// nobody knows, or where there is no end.
-fn most_arguments(name: &str) -> Option<usize> {
+fn most_arguments(name: &str, of_tensor: bool) -> Option<usize> {
     let plain = name.strip_suffix('_').unwrap_or(name);
     let row = table::find(name).or_else(|| table::find(plain).filter(|op| op.inplace));
     let row = row.filter(|op| op.call != CallForm::Internal);
@@ -236,7 +244,9 @@ fn most_arguments(name: &str) -> Option<usize> {
             _ => receiver + inside.split(", ").count(),
         }
     });
-    of_row.into_iter().chain(of_natives).max().filter(|most| *most < usize::MAX && !members::is_member(name))
+    let most = of_row.into_iter().chain(of_natives).max().filter(|most| *most < usize::MAX);
+    // Methods of Rhai's own values have forms that no table lists.
+    most.filter(|_| of_tensor || !members::is_member(name))
 }
 
 /// A function of a module, as `nn::linear`.
@@ -265,15 +275,14 @@ fn in_module(space: &str, name: &str, types: &[&str], known: &Known) -> Words {
     // PyTorch's modules have modules inside, as `nn::init`; the library's have not.
     let outer = space.split("::").next().unwrap_or(space);
     if let Some(found) = paths::in_our_spelling(outer, name).filter(|found| outer != space || *found != name) {
-        let more = if outer == space && *found.to_lowercase() != *name { ": names are in small letters" } else { "" };
+        let more =
+            if outer == space && name.contains(char::is_uppercase) { ": names are in small letters" } else { "" };
         return absent(format!("it is `{outer}::{found}`{more}"));
     }
     let parts: Vec<&str> = space.split("::").chain([name]).collect();
-    if let Some(help) = paths::spelled(&parts).filter(|_| !known.modules.iter().any(|other| other == space)) {
+    let is_known = outer_is_cuda || known.modules.iter().any(|other| other == space);
+    if let Some(help) = paths::spelled(&parts).filter(|_| !is_known) {
         return absent(help);
-    }
-    if let Some(reason) = absent::reason(name) {
-        return absent(reason.to_string());
     }
     if manual::functions(space).iter().any(|function| function.name == name) {
         let message = format!("`{path}` does not take {} by position", arguments(types.len()));
@@ -290,8 +299,10 @@ fn in_module(space: &str, name: &str, types: &[&str], known: &Known) -> Words {
     }
     let names = same.iter().filter_map(|path| path.rsplit("::").next());
     let near = nearest(name, names).map(|near| format!("did you mean `{space}::{near}`?"));
-    let elsewhere = || manual::page(name).map(|page| format!("it is in no module: `{}`", page.calls[0]));
-    words(code::UNKNOWN_FUNCTION, message, "not found").maybe(near.or_else(elsewhere))
+    let reason = || absent::reason(name).map(str::to_string);
+    let elsewhere =
+        || manual::page(name).and_then(|page| Some(format!("it is in no module: `{}`", page.calls.first()?)));
+    words(code::UNKNOWN_FUNCTION, message, "not found").maybe(near.or_else(reason).or_else(elsewhere))
 }
 
 pub(super) fn module(name: &str, at: Site, context: &Context) -> Words {

@@ -113,6 +113,8 @@ pub(super) struct Around<'a> {
     pub in_braces: bool,
     /// The first word of the line that `before` stands on.
     pub start: &'a str,
+    /// Whether `before` is that word.
+    pub is_first: bool,
     /// That line, from its first word.
     pub statement: &'a str,
     /// The text from `found` on.
@@ -142,6 +144,7 @@ fn around<'a>(source: &'a Source, tokens: &[Token], at: usize) -> Around<'a> {
             matches!(&source.text[before.range()], "=" | "(" | "," | "return")
         }),
         start: text(first),
+        is_first: before == Some(first),
         statement: source.text[line..].lines().next().unwrap_or("").trim_start(),
         rest,
         same_line: !source.text[end..found_start.max(end)].contains('\n'),
@@ -173,8 +176,12 @@ pub fn diagnose_parse(error: &ParseError, context: &Context) -> Box<Diag> {
             .help("for example `with_device(1) { .. }`, `with_stream(s) { .. }`");
     }
     let kind = error.err_type();
-    let is_constant = matches!(kind, ParseErrorType::AssignmentToConstant(_));
-    let code = if is_constant { code::CONSTANT } else { code::SYNTAX };
+    // The same mistakes are met at run time, where nothing tells beforehand.
+    let code = match kind {
+        ParseErrorType::AssignmentToConstant(_) => code::CONSTANT,
+        ParseErrorType::MismatchedType(..) => code::TYPE,
+        _ => code::SYNTAX,
+    };
     let between = source.text.get(near.before_end..source.offset(at).max(near.before_end)).unwrap_or("");
     let missing_end = matches!(kind, ParseErrorType::MissingToken(token, _) if token == ";");
     let habit = match missing_end && between.trim_start_matches(' ').starts_with("//") {

@@ -70,6 +70,16 @@ pub(super) fn import(path: &[&str]) -> String {
     }
 }
 
+/// Whether a module's name is that of a package of Python.
+pub fn is_python(name: &str) -> bool {
+    name.split(['.', '/']).any(|part| PACKAGES.contains(&part))
+}
+
+/// What to write in place of an `import` of such a package.
+pub fn import_help(name: &str) -> String {
+    import(&name.split(['.', '/']).collect::<Vec<_>>())
+}
+
 /// Modules of Python whose functions have no prefix here.
 const PACKAGES: [&str; 12] =
     ["torch", "np", "numpy", "F", "functional", "linalg", "special", "math", "random", "fft", "cmath", "torchvision"];

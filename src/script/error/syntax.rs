@@ -105,8 +105,12 @@ fn separators(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
 
 /// `f(x, lr=0.1)`: the map that it should be.
 fn keyword(near: &Around) -> String {
-    let end = near.rest.find([',', ')', '\n']).unwrap_or(near.rest.len());
-    let value = near.rest[..end].trim_start_matches(['=', ':']).trim();
+    let rest = near.rest.trim_start_matches(['=', ':', ' ']);
+    let end = match rest.chars().next().filter(|c| matches!(c, '"' | '\'')) {
+        Some(quote) => rest[1..].find(quote).map_or(rest.len(), |end| end + 2),
+        None => rest.find([',', ')', '\n']).unwrap_or(rest.len()),
+    };
+    let value = rest[..end].trim();
     let is_plain = !value.is_empty() && !value.contains(['(', '[', '{', '|']);
     let value = match value {
         "True" => "true".to_string(),
@@ -127,7 +131,7 @@ fn keyword(near: &Around) -> String {
 
 /// What the first word of the statement tells.
 fn by_start(near: &Around) -> Option<Habit> {
-    let first = near.before == near.start;
+    let first = near.is_first;
     match near.start {
         "import" if !near.statement.contains(['"', '`']) => {
             let path = paths::path(near.statement.trim_start_matches("import").trim_start());
@@ -139,7 +143,9 @@ fn by_start(near: &Around) -> Option<Habit> {
                 near.statement.split([' ', '.', ',']).filter(|part| !part.is_empty()).skip(1).collect();
             return word(Word::Before, paths::import(&path));
         }
-        "return" if near.found == "," => return help("several values are an array: `return [1, 2];`"),
+        _ if near.found == "," && (near.start == "return" || near.earlier == "return") => {
+            return help("several values are an array: `return [1, 2];`");
+        }
         "let" | "const" if near.found == ":" => return said("a variable has no type", NO_TYPES),
         "let" if near.found == "=>" || near.found == "->" => {
             return word(Word::Found, "a closure is written `|x| x + 1`, and called as `f.call(1)`");
@@ -265,7 +271,11 @@ fn by_neighbours(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
         (_, ":") if near.after == "]" || near.after.starts_with(|c: char| c.is_ascii_digit()) => {
             help("a part of a dimension is `1..3` or `1..`: `x[1..]`")
         }
-        (before, found) if misses(kind, ";") && is_number(before) && near.touches && !found.is_empty() => suffix(found),
+        (before, found)
+            if misses(kind, ";") && is_number(before) && near.touches && found.starts_with(char::is_alphabetic) =>
+        {
+            suffix(found)
+        }
         (")" | "]", "(") if misses(kind, ";") => {
             help("what is called is a name: a closure is called by `.call(..)`, a module by `.forward(..)`")
         }
