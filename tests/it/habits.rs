@@ -75,11 +75,12 @@ fn answered(path: &Path, problems: &mut Vec<String>) -> usize {
         session.runs_one_script();
         let whole = format!("{before}\n{script}");
         let answer = told(session.run_str("habit", &whole));
-        let entered = told(self::session().enter(1, &whole).map(drop));
+        let mut other = self::session();
+        let checked = other.check_source(Path::new("habit"), &whole);
+        let entered = told(other.enter(1, &whole).map(drop));
         if entered != answer {
             problems.push(format!("the REPL says of\n{script}\n{entered}and a script\n{answer}"));
         }
-        let checked = self::session().check_source(Path::new("habit"), &whole);
         let checked = checked.err().map(|error| error.code());
         if checked.as_ref().is_some_and(|code| !answer.starts_with(&**code)) {
             problems.push(format!("`check` says {checked:?} of\n{script}\nand a run\n{answer}"));

@@ -316,7 +316,7 @@ pub fn operator_help(symbol: &str, types: &[&str]) -> Option<&'static str> {
 fn dot(text: &str, known: &Known) -> Words {
     let quoted: Vec<&str> = text.split('\'').skip(1).step_by(2).collect();
     match quoted[..] {
-        [name, of, ..] if text.contains("setter") => {
+        [name, of, ..] if text.contains("setter") && names::is_property(name, of, known) => {
             let message = format!("the property `{name}` of {} cannot be assigned", a_type(of));
             words(code::UNKNOWN_PROPERTY, message, "assigned here")
         }

@@ -272,6 +272,12 @@ fn in_module(space: &str, name: &str, types: &[&str], known: &Known) -> Words {
     if let Some(reason) = absent_cuda::reason(name).filter(|_| outer_is_cuda) {
         return absent(reason.to_string());
     }
+    // What is a function there is no module here.
+    if space.split("::").any(|part| part == "functional")
+        && let Some(help) = paths::spelled(&[name])
+    {
+        return absent(help);
+    }
     // PyTorch's modules have modules inside, as `nn::init`; the library's have not.
     let outer = space.split("::").next().unwrap_or(space);
     if let Some(found) = paths::in_our_spelling(outer, name).filter(|found| outer != space || *found != name) {
@@ -348,6 +354,12 @@ pub(super) fn property(name: &str, of: Option<&str>, known: &Known) -> Words {
         true => format!("did you mean the method `.{near}()`?"),
         false => format!("did you mean `{near}`?"),
     }))
+}
+
+/// Whether a kind of value has a property.
+pub(super) fn is_property(name: &str, of: &str, known: &Known) -> bool {
+    let is_own = members_of(of).iter().any(|member| member == name);
+    is_own || (of == "tensor" && known.properties.iter().any(|other| other == name))
 }
 
 /// A name that a map has not. Which map it is, nobody knows here.
