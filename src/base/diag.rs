@@ -84,6 +84,12 @@ impl Diag {
         self
     }
 
+    /// Makes a place the primary one.
+    pub fn label_first(mut self: Box<Self>, origin: Origin, focus: Focus, text: impl Into<String>) -> Box<Self> {
+        self.labels.insert(0, Label { origin, focus, keyword: None, text: text.into() });
+        self
+    }
+
     pub fn keyword(mut self: Box<Self>, origin: Origin, keyword: &str, text: impl Into<String>) -> Box<Self> {
         let keyword = Some(keyword.to_string());
         self.labels.push(Label { origin, focus: Focus::Keyword, keyword, text: text.into() });

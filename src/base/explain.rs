@@ -201,8 +201,8 @@ try { check(-1); } catch (e) { print(`skipped: ${e}`); }
 ```
 "##;
 
-const ASSERTION: &str = r##"An assertion of the module `test` does not hold. The message shows both sides, and for tensors where
-they differ most.
+const ASSERTION: &str = r##"An assertion does not hold: `assert(condition, message)`, which tells the message, or one of the module
+`test`, which shows both sides, and for tensors where they differ most.
 
 ```rhai
 import "test" as test;
@@ -228,7 +228,8 @@ limit.push(3);
 "##;
 
 const BORROWED: &str = r##"A method is at work on a value, and the closure that it calls uses the same value. Arrays and maps
-do not allow this; tensors do.
+do not allow this; tensors do. A closure that calls itself through the variable that holds it is at work in the same
+way: what calls itself is a function, `fn f(n) { .. f(n - 1) .. }`.
 
 ```rhai
 let a = [1, 2, 3];
@@ -323,7 +324,7 @@ randn([2, 3]).sum(0);
 ```
 "##;
 
-const MISSING_ARGUMENT: &str = r##"An argument without a default was not given.
+const MISSING_ARGUMENT: &str = r##"An argument without a default was not given, to an operation, a function or a closure.
 
 ```rhai
 randn([2, 3]).reshape();

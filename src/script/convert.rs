@@ -1,6 +1,8 @@
 //! From Rhai's values to arguments of a row: positions, keywords, numbers, names.
 
 use super::host::Host;
+use super::manual::takes_tensor;
+use super::type_names;
 use super::value::{DTypeValue, DeviceValue, Tensor};
 use crate::base::attr::{Attr, Ints, Text};
 use crate::base::code;
@@ -40,8 +42,13 @@ pub fn bind(host: &Host, op: &'static Op, values: &mut [&mut Dynamic]) -> Result
     if let Some(map) = keywords {
         bind_keywords(host, op, positional, map, &mut args)?;
     }
-    for (param, arg) in op.params.iter().zip(&args.0) {
+    for (at, (param, arg)) in op.params.iter().zip(&args.0).enumerate() {
         if param.default == Default::Required && matches!(arg, Arg::None) {
+            // `x.grad.zero_()` before the first backward.
+            if at == 0 && positional > 0 && takes_tensor(param.kind) {
+                return Err(Diag::error(code::ARGUMENT_TYPE, "a tensor is wanted, not `()`")
+                    .help("a gradient is `()` until `backward()` has made one: `if x.grad != () { .. }`"));
+            }
             return Err(Diag::error(code::MISSING_ARGUMENT, format!("argument `{}` is missing", param.name))
                 .help(format!("call it as `{}`", signature(op))));
         }
@@ -199,15 +206,7 @@ pub fn type_name(value: &Dynamic) -> String {
         "Fn" => "a function".into(),
         "char" => "a character".into(),
         other if other.contains("ops::range::") => "a range".into(),
-        // Types of ours that no name was registered for come with their path.
-        other => match other.rsplit("::").next().unwrap_or(other) {
-            "DeviceValue" => "a device".into(),
-            "DTypeValue" => "a dtype".into(),
-            "StreamValue" => "a stream".into(),
-            "EventValue" => "an event".into(),
-            "SliceValue" => "a slice".into(),
-            other => format!("a value of type {other}"),
-        },
+        other => type_names::with_article(type_names::of(other)),
     }
 }
 

@@ -1,9 +1,9 @@
 //! What happens where the source pass inserted a word: truth of tensors, the user's running line, the wait at
 //! the end of a `try`.
 
-use super::error::{Context, diagnose};
+use super::error::{self, Context, diagnose};
 use super::host::Host;
-use super::raise::raise;
+use super::raise::{ErrorValue, raise};
 use super::source::Hooks;
 use super::value::{Cell, Tensor};
 use crate::base::span::{Origin, Site};
@@ -59,18 +59,27 @@ impl Hooks for SessionHooks {
 }
 
 impl SessionHooks {
-    /// Rhai's own errors become ours, so that `catch (e)` has `e.code` for every one of them. What the
-    /// script threw itself stays as it is.
+    /// Rhai's own errors become ours, and ours get a place, so that `catch (e)` has `e.code` and `e.line` for every one
+    /// of them. What the script threw itself stays as it is.
     fn as_value(&self, error: Box<EvalAltResult>) -> Box<EvalAltResult> {
         let stops = matches!(
             error.unwrap_inner(),
             EvalAltResult::ErrorTerminated(..) | EvalAltResult::ErrorTooManyOperations(..)
         );
-        if stops || matches!(error.unwrap_inner(), EvalAltResult::ErrorRuntime(..)) {
+        let at = error.position();
+        let sources = self.0.sources.read().clone();
+        let known = error::Known::default();
+        let is_whole = match error.unwrap_inner() {
+            EvalAltResult::ErrorRuntime(value, at) => match value.read_lock::<ErrorValue>() {
+                Some(error) => !error.0.labels.is_empty(),
+                None => error::is_thrown(*at, &Context { sources: &sources, known: &known }),
+            },
+            _ => false,
+        };
+        if stops || is_whole {
             return error;
         }
-        let at = error.position();
-        let (sources, known) = (self.0.sources.read().clone(), self.0.known.read().clone());
+        let known = self.0.known_now();
         raise(diagnose(error, &Context { sources: &sources, known: &known }), at)
     }
 }

@@ -3,6 +3,7 @@
 use super::error::Known;
 use super::literal::constants;
 use super::members;
+use super::passing::Shore;
 use super::raise::{raise, site};
 use super::source::scope::{self, Function, Names, SCRIPT};
 use super::source::{Source, SourceKind, SourceMap};
@@ -26,8 +27,10 @@ pub struct Host {
     /// One bit for each global line: does it belong to `std/`?
     std_lines: Box<[AtomicU64]>,
     pub sources: Arc<RwLock<SourceMap>>,
-    /// Names for suggestions.
+    /// Names for suggestions: what there is without a script.
     pub known: RwLock<Known>,
+    /// Functions of what runs, with the numbers of their arguments.
+    pub written: RwLock<Vec<(String, usize)>>,
     /// Names of native functions: what never runs script code.
     pub natives: RwLock<HashSet<String>>,
     /// Functions of the script's own that natives share their names with.
@@ -64,6 +67,7 @@ impl Host {
             std_lines: (0..1024).map(|_| AtomicU64::new(0)).collect(),
             sources: Arc::default(),
             known: RwLock::default(),
+            written: RwLock::default(),
             natives: RwLock::default(),
             own_functions: RwLock::default(),
             constants: RwLock::new(constants().collect()),
@@ -77,6 +81,20 @@ impl Host {
             shows_progress,
             interpreter: Default::default(),
         }
+    }
+
+    /// Names for suggestions, those of the script that runs among them.
+    pub fn known_now(&self) -> Known {
+        let mut known = self.known.read().clone();
+        known.written = self.written.read().clone();
+        known.functions.extend(known.written.iter().map(|(name, _)| name.clone()));
+        known.modules.extend(super::modules::STD.iter().map(|(name, _)| name.to_string()));
+        known
+    }
+
+    /// Where values pass between the program and this session.
+    pub fn shore(&self) -> Shore {
+        Shore::new(&self.rt, &self.sources)
     }
 
     /// Notes which variables the next source sees.

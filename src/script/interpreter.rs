@@ -65,17 +65,17 @@ pub fn engine(
     // A name that a map has not is an error, as of any other value: `m.wieght` is a slip of the pen, and `()` for it
     // would be found far away. `m.get("x")` asks.
     engine.set_fail_on_invalid_map_property(true);
-    engine.register_type_with_name::<super::value::Tensor>("tensor");
-    engine.register_type_with_name::<super::value::DTypeValue>("dtype");
-    engine.register_type_with_name::<super::value::DeviceValue>("device");
-    engine.register_type_with_name::<super::value::SliceValue>("slice");
-    engine.register_type_with_name::<super::value::Cell>("cell");
-    engine.register_type_with_name::<super::loader::Loader>("loader");
-    engine.register_type_with_name::<super::streams::StreamValue>("stream");
-    engine.register_type_with_name::<super::streams::EventValue>("event");
-    engine.register_type_with_name::<super::dataset::Dataset>("dataset");
-    engine.register_type_with_name::<super::param_groups::Groups>("param_groups");
-    engine.register_type_with_name::<super::param_groups::Group>("group");
+    named::<super::value::Tensor>(&mut engine, "tensor");
+    named::<super::value::DTypeValue>(&mut engine, "dtype");
+    named::<super::value::DeviceValue>(&mut engine, "device");
+    named::<super::value::SliceValue>(&mut engine, "slice");
+    named::<super::value::Cell>(&mut engine, "cell");
+    named::<super::loader::Loader>(&mut engine, "loader");
+    named::<super::streams::StreamValue>(&mut engine, "stream");
+    named::<super::streams::EventValue>(&mut engine, "event");
+    named::<super::dataset::Dataset>(&mut engine, "dataset");
+    named::<super::param_groups::Groups>(&mut engine, "param_groups");
+    named::<super::param_groups::Group>(&mut engine, "group");
     // The matrix product binds as `*` does.
     let _ = engine.register_custom_operator("@", 180);
     super::compare::install(&mut engine);
@@ -139,6 +139,12 @@ pub fn engine(
     }
     engine.set_module_resolver(Resolver { host: host.clone(), modules: modules.clone() });
     engine
+}
+
+/// A type of the language, under the name that scripts and messages use.
+fn named<T: rhai::Variant + Clone>(engine: &mut Engine, name: &'static str) {
+    super::type_names::note::<T>(name);
+    engine.register_type_with_name::<T>(name);
 }
 
 /// Values that scripts use are looked at now and then: see `watch.rs`.

@@ -72,6 +72,7 @@ pub mod straight;
 pub mod streams;
 mod texts;
 pub mod timeline;
+pub mod type_names;
 pub mod value;
 pub mod watch;
 

@@ -97,7 +97,8 @@ fn gradients(host: &Host, context: &NativeCallContext, values: &mut [&mut Dynami
     host.call(context, |engine| {
         let list = |value: Option<Dynamic>, name: &str| match value {
             Some(value) => tensor_list(&value, name),
-            None => crate::fail!(MISSING_ARGUMENT, "`{name}` is missing: `grad(y, [x])`"),
+            None => Err(Diag::error(code::MISSING_ARGUMENT, format!("`grad`: argument `{name}` is missing"))
+                .help("`grad(y, [x])` computes gradients; what `backward()` added up is the property `x.grad`")),
         };
         let ys: Vec<Tensor> = list(ys, "outputs")?.into_iter().flatten().collect();
         let xs: Vec<Tensor> = list(xs, "inputs")?.into_iter().flatten().collect();

@@ -40,9 +40,9 @@ pub fn plain_operator(host: &Host, context: &NativeCallContext, symbol: &str, va
         [a, b] => format!("`{symbol}` does not work between {} and {}", convert::type_name(a), convert::type_name(b)),
         _ => format!("`{symbol}` does not work on these values"),
     };
-    let diag = Diag::error(code::TYPE, text);
-    let is_format = symbol == "%" && values[0].is_string();
-    let diag = if is_format { diag.help("values stand in text between backticks: `loss ${x:.4f}`") } else { diag };
+    let types: Vec<&str> = values.iter().map(|value| value.type_name()).collect();
+    let mut diag = Diag::error(code::TYPE, text);
+    diag.help = super::error::operator_help(symbol, &types).map(str::to_string);
     Err(host.raise(context, diag, ""))
 }
 

@@ -106,7 +106,7 @@ impl<'a> Names<'a> {
         let site = self.source.site(self.tokens[token].start as usize);
         let at = Position::new(site.line(), site.column());
         let sources = self.session.host.sources.read().clone();
-        let mut known = self.session.known(None);
+        let mut known = self.session.known();
         known.variables.extend(self.tree.declared.iter().map(|&name| self.word(name as usize).to_string()));
         known.functions.extend(self.tree.definitions.iter().map(|found| self.word(found.name as usize).to_string()));
         let context = Context { sources: &sources, known: &known };
@@ -235,15 +235,12 @@ impl<'a> Names<'a> {
     fn plain(&mut self, call: &CallSite, name: &'a str) {
         let at = call.name as usize;
         let own = self.tree.definitions.iter().filter(|found| self.word(found.name as usize) == name);
-        let counts: BTreeSet<usize> = own.map(|found| found.parameters).collect();
+        let counts: Vec<usize> = own.map(|found| found.parameters).collect();
         if counts.is_empty() {
             return self.tell(at, |at| EvalAltResult::ErrorFunctionNotFound(format!("{name} ()"), at));
         }
-        if !counts.contains(&call.arguments) {
-            let takes: Vec<String> = counts.iter().map(usize::to_string).collect();
-            let plural = if takes == ["1"] { "" } else { "s" };
-            let text = format!("`{name}` takes {} argument{plural}, not {}", takes.join(" or "), call.arguments);
-            let diag = Diag::error(code::ARGUMENT_TYPE, text).label(self.origin(at), Focus::Call, "called here");
+        if let Some((code, text)) = error::wrong_number(name, &counts, call.arguments) {
+            let diag = Diag::error(code, text).label(self.origin(at), Focus::Call, "called here");
             self.found.push((at, diag));
         }
     }

@@ -420,7 +420,7 @@ fn asserted(module: &mut Natives, host: &Arc<Host>) {
                 Some(told) => show::value(&shared, told).map_err(|diag| shared.raise(&context, diag, ""))?,
                 None => "an assertion does not hold".to_string(),
             };
-            Err(shared.raise(&context, Diag::error(code::THROWN, text), "this does not hold"))
+            Err(shared.raise(&context, Diag::error(code::ASSERTION, text), "this does not hold"))
         });
     }
 }

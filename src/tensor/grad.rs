@@ -353,6 +353,10 @@ impl<'a> Walk<'a> {
             if diag.is_late {
                 return diag;
             }
+            // The mistake is the second call, not the operation.
+            if diag.code == code::GRAD_FREED {
+                return diag.label_first(asked, Focus::Call, "gradients are asked for again here");
+            }
             diag.or_at(node.origin, "in the gradient of this operation").label(
                 asked,
                 Focus::Call,
@@ -486,7 +490,7 @@ impl<'a> Walk<'a> {
         let mut guard = node.saved.lock();
         let Some(saved) = guard.as_ref() else {
             return Err(Diag::error(code::GRAD_FREED, "the graph was already used and its saved tensors freed")
-                .label(node.origin, Focus::Expression, "this operation's operands are gone")
+                .label(node.origin, Focus::Expression, "this operation's operands are gone since the first time")
                 .help("call the first `backward` with `retain_graph: true`"));
         };
         saved.iter().flatten().try_for_each(|saved| history::check_saved(saved, node))?;

@@ -16,6 +16,8 @@ const PROGRAM: &str = "\
 tscript: Rhai with tensors
 
 usage: tscript [flags]        the REPL; `:help` there tells more
+       tscript [flags] FILE [args]      runs a script, as `run FILE -- args` does
+       tscript [flags] -e CODE [args]   runs a text
        tscript COMMAND ...
 
   run FILE [flags] [-- args]   runs a script

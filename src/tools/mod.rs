@@ -55,7 +55,10 @@ fn dispatch(words: Vec<std::ffi::OsString>) -> u8 {
     match run::check_environment().and_then(|()| command::parse(words)) {
         Ok(Command::Repl { settings }) => simulated(&settings).unwrap_or_else(|| repl::repl(settings)),
         Ok(Command::Run { file, words, settings }) => {
-            simulated(&settings).unwrap_or_else(|| run::run(&file, words, &settings))
+            simulated(&settings).unwrap_or_else(|| run::run(run::Script::File(&file), words, &settings))
+        }
+        Ok(Command::Code { text, words, settings }) => {
+            simulated(&settings).unwrap_or_else(|| run::run(run::Script::Text(&text), words, &settings))
         }
         Ok(Command::Arguments { file }) => run::list_arguments(&file),
         Ok(Command::Check { files }) => run::check(&files),

@@ -115,17 +115,27 @@ fn listed(list: &str, count: usize) -> usize {
     if twice { 0 } else { numbers.into_iter().take_while(|&index| index < count).count() }
 }
 
-pub fn run(file: &Path, words: Vec<String>, settings: &Settings) -> u8 {
+/// What is run.
+pub enum Script<'a> {
+    File(&'a Path),
+    /// Of the command line.
+    Text(&'a str),
+}
+
+pub fn run(script: Script, words: Vec<String>, settings: &Settings) -> u8 {
     let work = || -> Result<u8, Error> {
         let mut session = builder(settings).ends_when_interrupted().arguments(words.clone()).build()?;
         session.set_terminal(super::terminal::of_stdout());
         session.runs_one_script();
         interruptible(session.interrupt_handle());
-        let text = source(&session, file)?;
+        let (name, text) = match script {
+            Script::File(file) => (named(file), source(&session, file)?),
+            Script::Text(text) => (PathBuf::from("-e"), text.to_string()),
+        };
         if let Some(wrong) = unasked(&text, &words) {
             return Ok(super::wrong(Usage { message: wrong.message, help: Some(wrong.help) }));
         }
-        let ran = session.run_source(&named(file), &text);
+        let ran = session.run_source(&name, &text);
         let told = if settings.profile { profile::finish(&session, settings.trace_file.as_deref()) } else { Ok(()) };
         let status = session.left_with().unwrap_or(0);
         // The process ends: taking the interpreter apart would cost as much as a third of starting it.

@@ -66,7 +66,7 @@ fn values_of_all_kinds_go_in_and_come_out() {
         (back::<Vec<i64>>(Value::Array(vec![1.into(), "a".into()])).unwrap_err(), "E0215", "at [1]: an integer"),
     ];
     for (error, code, text) in wrong {
-        assert!(error.code() == code && error.message().contains(text), "{error}");
+        assert!(error.code() == code && error.message().contains(text), "{error:#}");
     }
     assert_eq!(session().get::<i64>("nothing").unwrap_err().code(), "E0102");
 }
@@ -148,7 +148,7 @@ fn an_error_of_a_rust_function_is_told_at_its_call() {
     let error = session.run_str("bang", "let x = 1;\nexplode();").unwrap_err();
     std::panic::set_hook(hook);
     assert_eq!((error.code().as_str(), error.location().unwrap().line), ("E0809", 2));
-    assert!(error.message().contains("panicked: on purpose"), "{error}");
+    assert!(error.message().contains("panicked: on purpose"), "{error:#}");
     assert_eq!(session.eval::<i64>("half(8)").unwrap(), 4, "the session lives");
 
     assert_eq!(session.eval::<f64>("scaled(tensor([1.0, 2.0]), 3).sum()").unwrap(), 9.0);
@@ -285,7 +285,7 @@ fn a_session_touches_no_file_unless_it_may() {
     ];
     for text in &texts {
         let error = run(Session::builder(), "files", text).result.expect_err(text);
-        assert_eq!(error.code(), "E0604", "{text}: {error}");
+        assert_eq!(error.code(), "E0604", "{text}: {error:#}");
         assert!(error.diag().help.as_deref().unwrap_or("").contains("no folder"), "{text}: {:?}", error.diag());
     }
     for import in ["helper", "./helper", "../helper", &path("helper"), &path("helper.rhai"), "/etc/passwd"] {

@@ -43,6 +43,24 @@ fn a_script_chooses_its_exit_status() {
     assert_eq!(of("arange(3)[tensor([7])]; exit(0);"), 1);
 }
 
+/// `./train.rhai --lr 3` after a first line `#!/usr/bin/env tscript`, and texts of the command line.
+#[test]
+fn a_script_runs_by_itself() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("train.rhai");
+    std::fs::write(&path, "#!/usr/bin/env tscript\nprint(arg(\"lr\", 1), args);\nnope").expect("it can be written");
+    let path = path.to_str().expect("a name");
+    let (out, complaint, status) = tscript(&[path, "--lr", "3", "more"], "");
+    assert_eq!((&*out, status), ("3 [\"--lr\", \"3\", \"more\"]\n", 1), "{complaint}");
+    assert!(complaint.contains("train.rhai:3:1"), "{complaint}");
+    assert_eq!(
+        tscript(&["--seed", "4", "-e", "print(1 + 1, args)", "a"], ""),
+        ("2 [\"a\"]\n".into(), String::new(), 0)
+    );
+    let (_, complaint, status) = tscript(&["-e", "print(nope)"], "");
+    assert!(complaint.contains("[ -e:1:7 ]") && status == 1, "{complaint}");
+}
+
 #[test]
 fn an_exit_ends_the_repl_and_fails_a_test() {
     assert_eq!(tscript(&[], "1 + 1\nexit(3)\nprint(5)\n"), ("2\n".into(), String::new(), 3));

@@ -3,6 +3,7 @@
 mod architecture;
 mod arguments;
 mod check;
+mod codes;
 mod command_line;
 mod cuda_device;
 #[cfg(unix)]
@@ -16,6 +17,7 @@ mod examples;
 mod explain;
 mod files;
 mod golden;
+mod habits;
 mod late;
 mod limits;
 mod names;

@@ -50,7 +50,7 @@ fn optimizers_step_as_torch_optim_does() {
     for case in cases {
         for reload in [false, true] {
             if let Err(error) = session.run_str("optim", &steps(&all, case, reload)) {
-                problems.push(format!("{} (reload: {reload}): {error}", case["make"]));
+                problems.push(format!("{} (reload: {reload}): {error:#}", case["make"]));
             }
         }
     }
@@ -89,7 +89,7 @@ fn schedules_give_the_rates_of_torch() {
             }
         }
         if let Err(error) = session.run_str("rates", &s) {
-            problems.push(format!("{make}: {error}"));
+            problems.push(format!("{make}: {error:#}"));
         }
     }
     none(problems);

@@ -379,7 +379,7 @@ fn random_programs_are_judged_as_an_oracle_judges_them() {
             let (text, lines_of) = program(&mut random, length);
             printed.lock().expect("no panic").clear();
             told.lock().expect("no panic").clear();
-            session.run_str("program", &text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            session.run_str("program", &text).unwrap_or_else(|error| panic!("{error:#}\n{text}"));
             let wanted = judge(lines_of, &printed.lock().expect("no panic"));
             let mut found: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
             for warning in told.lock().expect("no panic").iter() {

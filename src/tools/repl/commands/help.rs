@@ -5,6 +5,7 @@ use super::COMMANDS;
 use crate::base::code::Code;
 use crate::base::explain;
 use crate::base::suggest::nearest;
+use crate::script::error::why_absent;
 use crate::script::manual::{self, Page};
 use crate::tools::say;
 
@@ -49,6 +50,8 @@ fn about(repl: &mut Repl, name: &str) {
         say(&format!("import \"{plain}\" as {plain};\n\n{}", lines.collect::<Vec<_>>().join("\n")));
     } else if let Some(command) = COMMANDS.iter().find(|command| command.name == plain) {
         say(&format!(":{} {}\n\n  {}", command.name, command.takes, command.summary));
+    } else if let Some(reason) = why_absent(plain.rsplit("::").next().unwrap_or(plain)) {
+        repl.refuse(&format!("there is no `{plain}`"), reason);
     } else {
         let help = match nearest(plain, manual::names()) {
             Some(found) => format!("did you mean `:help {found}`?"),
