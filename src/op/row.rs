@@ -29,7 +29,8 @@ pub struct Op {
     pub straight: bool,
     /// Has a form `name_` that writes into its first operand.
     pub inplace: bool,
-    /// An optimizer's step: changes nothing while a fault is untold on its device.
+    /// An optimizer's step, or an update of running statistics: changes nothing while a fault before it is untold on its
+    /// device, or an operand is poisoned. Results of its own would be unset then: it has none.
     pub guarded: bool,
     /// Its result holds whatever was in memory.
     pub leaves_unset: bool,

@@ -1,5 +1,6 @@
 //! Every test that goes through a boundary, in one binary.
 
+mod admission;
 mod architecture;
 mod arguments;
 mod check;
@@ -16,6 +17,7 @@ mod examples;
 mod explain;
 mod files;
 mod golden;
+mod held_steps;
 mod late;
 mod limits;
 mod names;
@@ -37,3 +39,4 @@ mod std_docs;
 mod std_tests;
 #[cfg(unix)]
 mod terminal;
+mod try_blocks;
