@@ -54,6 +54,8 @@ pub struct Diag {
     pub stack: Vec<Frame>,
     /// Of work that was queued earlier: the stack is the one of that time.
     pub is_late: bool,
+    /// The place of that work in the session's order of queueing.
+    pub queued: u64,
 }
 
 /// Boxed, so that a `Result` on the hot path stays small.
@@ -70,6 +72,7 @@ impl Diag {
             help: None,
             stack: Vec::new(),
             is_late: false,
+            queued: 0,
         })
     }
 

@@ -131,6 +131,11 @@ impl Faults {
         self.any.load(Ordering::Acquire)
     }
 
+    /// The fault, for whoever looks while others may ask whether there is one.
+    pub fn get(&self) -> Option<Fault> {
+        if self.is_set() { *self.first.lock() } else { None }
+    }
+
     pub fn take(&self) -> Option<Fault> {
         if !self.any.swap(false, Ordering::Acquire) {
             return None;

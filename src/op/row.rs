@@ -32,7 +32,8 @@ pub struct Op {
     /// How the in-place form writes a tensor of which several elements share one place in memory (`expand`): of all
     /// that is written to one place, anything or the last stays. Without it such a tensor is refused.
     pub expanded: Option<fn(&mut dyn Emit, &Args) -> Result<()>>,
-    /// An optimizer's step: changes nothing while a fault is untold on its device.
+    /// An optimizer's step, or an update of running statistics: changes nothing while a fault before it is untold on its
+    /// device, or an operand is poisoned. Results of its own would be unset then: it has none.
     pub guarded: bool,
     /// Its result holds whatever was in memory.
     pub leaves_unset: bool,

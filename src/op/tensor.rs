@@ -48,6 +48,8 @@ pub struct Buffer {
     pub pending: AtomicU32,
     /// Scratch of the planner: index of this buffer in the window at hand.
     pub mark: AtomicU32,
+    /// Which work wrote it last, in the scheduler's words.
+    pub wrote: AtomicU64,
     /// Slot of the stream that the memory was taken for.
     pub stream: AtomicU32,
     /// Host memory: copies between devices that still read or write it.

@@ -160,6 +160,13 @@ fn key_of(formula: &Formula) -> [u64; 2] {
     key
 }
 
+/// Members of a node, and how many inputs and outputs each has: a member of a step over many tensors depends on its
+/// own operands only.
+pub fn shape_of(node: &Node) -> (usize, usize, usize) {
+    let members = of(node).map_or(1, |(each, ..)| each.members(node).max(1));
+    (members, node.inputs.len() / members, node.outputs.len() / members)
+}
+
 /// The program of a node that has one, with its scalars and whether its members are dense lines.
 pub fn of(node: &Node) -> Option<(&Arc<EachProgram>, &[u64], bool)> {
     match &node.work {

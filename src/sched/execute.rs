@@ -8,6 +8,7 @@ use super::runtime::{Runtime, State, threads};
 use super::stream::HOST;
 use super::touch;
 use crate::base::code;
+use crate::base::device_id::DeviceId;
 use crate::base::diag::Diag;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::{Shape, Strides};
@@ -25,15 +26,23 @@ impl Runtime {
     /// Runs the host's window to its end.
     pub(super) fn run_on_host(&self, state: &mut State, nodes: &[Node], plan: &mut Plan) {
         let mut outcome = Outcome { faults: Vec::new(), skipped: Vec::new(), reached: None };
-        let held = state.ledger.untold.iter().any(|untold| untold.slot == HOST);
+        let mut noted = 0;
         for ((step, last_uses), operands) in plan.steps.iter_mut().zip(&plan.last_uses).zip(&mut plan.operands) {
             let start = self.trace.begin();
             let begun = self.time_now();
             let mut is_left_out = false;
             // Looked at before each step, since a window may hold minutes of work.
             let ended = self.options.stop.drops_work();
+            let gate = nodes[step.nodes()[0]].gate.as_ref();
+            if gate.is_some() {
+                // Faults of this window come before, where they were queued before.
+                for (at, diag) in &outcome.faults[noted..] {
+                    state.ledger.note(diag, HOST, DeviceId::Cpu, nodes[*at].number);
+                }
+                noted = outcome.faults.len();
+            }
             match &mut *step {
-                step if nodes[step.nodes()[0]].guarded && (held || ended || !outcome.faults.is_empty()) => {
+                step if gate.is_some_and(|gate| ended || gate.is_held()) => {
                     outcome.skipped.extend_from_slice(step.nodes());
                     is_left_out = true;
                 }
@@ -46,7 +55,7 @@ impl Runtime {
                 Step::Kernel(at) => self.run_kernel(nodes, *at, operands, &mut outcome.faults),
                 Step::Each(step) => self.run_each(nodes, step.node, &mut outcome.faults),
             }
-            self.trace.pass(crate::base::device_id::DeviceId::Cpu, nodes, step, start);
+            self.trace.pass(DeviceId::Cpu, nodes, step, start);
             if !is_left_out {
                 self.note_host_step(state, begun, nodes, step.nodes());
             }
@@ -58,7 +67,8 @@ impl Runtime {
             }
         }
         let point = Point { stream: HOST, sequence: 0 };
-        state.ledger.settle(nodes, outcome, point, crate::base::device_id::DeviceId::Cpu);
+        state.ledger.settle(nodes, outcome, point, DeviceId::Cpu);
+        state.ledger.follow();
     }
 
     /// Why a node was not computed, when the script was to end before its turn.
@@ -67,7 +77,7 @@ impl Runtime {
             true => Diag::error(code::LIMIT_TIME, "the time for the script was over before this was computed"),
             false => Diag::error(code::INTERRUPTED, "the script was interrupted before this was computed"),
         };
-        self.late(diag.or_at(node.origin, "queued here"), node.trail)
+        self.late(diag.or_at(node.origin, "queued here"), node.number, node.trail)
     }
 
     /// Memory for a step's output. Running out here means that admission was wrong by what others took
@@ -87,7 +97,7 @@ impl Runtime {
                     }
                 }
                 let diag = diag.or_at(node.origin, "queued here");
-                faults.push((at, self.late(diag, node.trail)));
+                faults.push((at, self.late(diag, node.number, node.trail)));
                 false
             }
         }

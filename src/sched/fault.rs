@@ -22,12 +22,13 @@ impl Runtime {
             }
             _ => diag,
         };
-        self.late(diag, node.trail)
+        self.late(diag, node.number, node.trail)
     }
 
-    /// A diagnostic of work that was queued earlier, with the calls that led to it.
-    pub(super) fn late(&self, mut diag: Box<Diag>, trail: u32) -> Arc<Diag> {
+    /// A diagnostic of work that was queued earlier, at this place in the order, with the calls that led to it.
+    pub(super) fn late(&self, mut diag: Box<Diag>, number: u64, trail: u32) -> Arc<Diag> {
         diag.is_late = true;
+        diag.queued = number;
         for step in self.steps(trail) {
             match step {
                 Step::Call(call) => diag.stack.push(Frame { function: String::new(), call }),

@@ -3,10 +3,13 @@
 //! In the key: rows' functions, dtypes, layouts, which operands share a buffer and where in it. Never:
 //! scalars, kernels' attributes, random offsets, addresses; those are looked up in the nodes at each run.
 
+use super::gate::Gate;
 use super::node::{Input, Node, Work};
 use crate::op::tensor::{Buffer, View};
+use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// 128 bits, so that two windows never share a key by accident.
@@ -61,8 +64,14 @@ pub fn of(nodes: &[Node]) -> Key {
     let mut key = Key(0x243F_6A88_85A3_08D3, nodes.len() as u64);
     // An operation makes one buffer, and mostly reads what others made.
     let mut met = Vec::with_capacity(nodes.len() + 8);
+    // Steps of one gate may become one.
+    let mut gates: SmallVec<[&Arc<Gate>; 4]> = SmallVec::new();
     for node in nodes {
-        push_work(&mut key, &node.work, (node.guarded as u64) << 63 | (node.begins_round as u64) << 62);
+        push_work(&mut key, &node.work, (node.gate.is_some() as u64) << 63 | (node.begins_round as u64) << 62);
+        if let Some(gate) = &node.gate {
+            key.push(gates.iter().position(|known| Arc::ptr_eq(known, gate)).unwrap_or(gates.len()) as u64);
+            gates.push(gate);
+        }
         for input in &node.inputs {
             match input {
                 Input::View(view) => push_view(&mut key, &mut met, view),

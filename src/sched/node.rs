@@ -1,6 +1,7 @@
 //! A node: one use of an operation, recorded and not yet run.
 
 use super::each::EachProgram;
+use super::gate::Gate;
 use crate::base::attr::Attrs;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::span::Origin;
@@ -87,8 +88,8 @@ pub struct Node {
     /// The operation as the script wrote it.
     pub name: &'static str,
     pub origin: Origin,
-    /// Part of an optimizer step: changes nothing while a fault is untold on its device.
-    pub guarded: bool,
+    /// Part of an optimizer's step, or of an update of running statistics: what decides whether it changes anything.
+    pub gate: Option<Arc<Gate>>,
     /// The first after the end of a round: it stays behind all that came before.
     pub begins_round: bool,
     pub work: Work,
@@ -108,7 +109,7 @@ impl Default for Node {
         Node {
             name: "",
             origin: Origin::NONE,
-            guarded: false,
+            gate: None,
             begins_round: false,
             work: Work::Transfer,
             inputs: SmallVec::new(),

@@ -17,6 +17,7 @@ use crate::op::formula::Formula;
 use crate::op::infer::{self, Operand};
 use crate::op::row::{Lower, Op, Promote, ReduceType, Source};
 use crate::op::tensor::{Held, Meta, Tensor, View};
+use crate::sched::gate::Gate;
 use crate::sched::node::{Drawn, Input, Node, Work};
 use crate::sched::runtime::Runtime;
 use crate::sched::transfer::Asked;
@@ -40,8 +41,8 @@ pub struct Engine {
     pub non_blocking: bool,
     /// New host tensors are made in pinned memory.
     pub pinned: bool,
-    /// An optimizer's row is at work.
-    pub guarded: bool,
+    /// What holds the step that is at work.
+    pub gate: Option<Arc<Gate>>,
     /// Operands of the outermost operation.
     given: SmallVec<[Given; 4]>,
 }
@@ -63,7 +64,7 @@ impl Engine {
             quiet: 0,
             non_blocking: false,
             pinned: false,
-            guarded: false,
+            gate: None,
             given: SmallVec::new(),
         }
     }
@@ -83,6 +84,29 @@ impl Engine {
         }
         let result = work(self);
         self.name = outer;
+        result
+    }
+
+    /// What `work` records changes all that it writes, or nothing: where a fault before it is untold, or one of the
+    /// operands is poisoned. `written` lies on the devices whose faults count.
+    pub fn held_as_one<R>(
+        &mut self,
+        written: &Arg,
+        operands: &Args,
+        work: impl FnOnce(&mut Engine) -> Result<R>,
+    ) -> Result<R> {
+        let mut devices: SmallVec<[DeviceId; 2]> = SmallVec::new();
+        let mut reads = Vec::new();
+        let written = Args(smallvec![written.clone()]);
+        written.for_each_tensor(|tensor| {
+            if !devices.contains(&tensor.device()) {
+                devices.push(tensor.device());
+            }
+        });
+        operands.for_each_tensor(|tensor| reads.push(tensor.view()));
+        self.gate = Some(self.rt.gate(&devices, &reads)?);
+        let result = work(self);
+        self.gate = None;
         result
     }
 
@@ -117,9 +141,9 @@ impl Engine {
         outputs: SmallVec<[Arc<View>; 1]>,
         made: SmallVec<[Origin; 3]>,
     ) -> Result<()> {
-        let (name, origin, guarded) = (self.name, self.origin, self.guarded);
+        let (name, origin, gate) = (self.name, self.origin, self.gate.clone());
         let (begins_round, number, trail) = (false, 0, 0);
-        self.rt.record(Node { name, origin, guarded, begins_round, work, inputs, outputs, made, number, trail })
+        self.rt.record(Node { name, origin, gate, begins_round, work, inputs, outputs, made, number, trail })
     }
 
     /// Notes the operands of the operation that the script wrote, where something on the way may look at them
@@ -513,16 +537,11 @@ impl Engine {
         let check = check::before(self, op, args);
         self.note_given(op, args);
         let results = self.named(op.name, |e| -> Result<Results> {
-            let outer = e.guarded;
-            e.guarded |= op.guarded;
-            let results = e.run(op, args);
-            e.guarded = outer;
-            if op.guarded && !outer {
-                // Every round of a training loop makes the same windows. Not: `end_round`. Whether the step is left out
-                // depends on which faults are untold by then.
-                e.rt.flush();
-            }
-            let results = results?;
+            let results = if op.guarded && e.gate.is_none() {
+                e.held_as_one(args.get(0), args, |e| e.run(op, args))?
+            } else {
+                e.run(op, args)?
+            };
             if !matches!(op.lower, Lower::Compose(_)) {
                 history::track(e, op, args, &results)?;
             }

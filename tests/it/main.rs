@@ -1,5 +1,6 @@
 //! Every test that goes through a boundary, in one binary.
 
+mod admission;
 mod architecture;
 mod arguments;
 mod check;
@@ -18,6 +19,7 @@ mod explain;
 mod files;
 mod golden;
 mod habits;
+mod held_steps;
 mod late;
 mod limits;
 mod names;
@@ -40,3 +42,4 @@ mod std_tests;
 #[cfg(unix)]
 mod terminal;
 mod views;
+mod try_blocks;

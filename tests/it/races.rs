@@ -60,6 +60,10 @@ fn what_is_told_can_be_refused_or_left_alone() {
     let ran = run(builder().simulate_gpus(1).races(Races::Error), "race.rhai", &text);
     assert!(ran.result.is_ok(), "{:?}", ran.result.err());
     assert_eq!(ran.printed, "E0501\n0.0\n");
+    // `--check` waits for each operation, and its waits order nothing.
+    let checked = builder().simulate_gpus(1).check(true).races(Races::Error);
+    let error = run(checked, "race.rhai", EXAMPLE).result.expect_err("refused");
+    assert_eq!(error.code().as_str(), "E0501");
     for quiet in [builder().races(Races::Off), builder().blocking(true)] {
         let (quiet, told) = listening(quiet.simulate_gpus(1));
         assert!(run(quiet, "race.rhai", EXAMPLE).result.is_ok());

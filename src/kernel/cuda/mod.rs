@@ -15,6 +15,7 @@ mod family;
 mod fault;
 mod find;
 pub mod fused;
+pub mod gate;
 mod index;
 mod jacobi;
 mod launch;
@@ -179,6 +180,7 @@ pub fn sources() -> Vec<&'static Source> {
     all.extend(reflect::sources());
     all.extend(exponential::sources());
     all.extend(jacobi::sources());
+    all.extend(gate::sources());
     all
 }
 

@@ -1,11 +1,13 @@
 //! The rows, one file a family. A new operation is a new row here and nothing elsewhere.
 
 pub mod activation;
+pub mod adaptive;
 pub mod arith;
 pub mod attention;
 pub mod bag;
 pub mod bessel;
 pub mod blend;
+pub mod clip;
 pub mod columns;
 pub mod compare;
 pub mod contract;
@@ -155,5 +157,7 @@ pub static FAMILIES: &[&[&Op]] = &[
     attention::ROWS,
     multihead::ROWS,
     optim::ROWS,
+    adaptive::ROWS,
+    clip::ROWS,
     signs::ROWS,
 ];
