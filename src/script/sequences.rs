@@ -124,27 +124,20 @@ fn compared(module: &mut Natives, host: &Arc<Host>) {
         }
     }
     let shared = host.clone();
-    let place = move |context: &NativeCallContext, values: &Array, value: &Dynamic, from: usize| {
-        for (at, other) in values.iter().enumerate().skip(from) {
-            if alike(&shared, context, other, value)? {
-                return Ok(Some(at));
-            }
-        }
-        Outcome::Ok(None)
-    };
-    let found = place.clone();
     let contains = move |context: NativeCallContext, values: &mut Array, value: Dynamic| -> Outcome<bool> {
-        Ok(found(&context, values, &value, 0)?.is_some())
+        Ok(place(&shared, &context, values, &value, 0)?.is_some())
     };
     of(module, "contains").with_purity(true).set_into_module(&mut module.module, contains);
-    let found = place.clone();
+    let shared = host.clone();
     let index = move |context: NativeCallContext, values: &mut Array, value: Dynamic| -> Outcome<i64> {
-        Ok(found(&context, values, &value, 0)?.map_or(-1, |at| at as i64))
+        Ok(place(&shared, &context, values, &value, 0)?.map_or(-1, |at| at as i64))
     };
     calling("index_of").with_purity(true).set_into_module(&mut module.module, index);
+    let shared = host.clone();
     let index = move |context: NativeCallContext, values: &mut Array, value: Dynamic, from: i64| -> Outcome<i64> {
-        let from = if from < 0 { values.len() as i64 + from } else { from };
-        Ok(place(&context, values, &value, from.max(0) as usize)?.map_or(-1, |at| at as i64))
+        let from = if from < 0 { from.saturating_add(values.len() as i64) } else { from };
+        let from = usize::try_from(from).unwrap_or(0);
+        Ok(place(&shared, &context, values, &value, from)?.map_or(-1, |at| at as i64))
     };
     calling("index_of").with_purity(true).set_into_module(&mut module.module, index);
     let shared = host.clone();
@@ -160,6 +153,22 @@ fn compared(module: &mut Natives, host: &Arc<Host>) {
         Ok(())
     };
     calling("dedup").set_into_module(&mut module.module, dedup);
+}
+
+/// Where a value is first, from a place on.
+fn place(
+    host: &Host,
+    context: &NativeCallContext,
+    values: &Array,
+    value: &Dynamic,
+    from: usize,
+) -> Outcome<Option<usize>> {
+    for (at, other) in values.iter().enumerate().skip(from) {
+        if alike(host, context, other, value)? {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
 }
 
 /// What a `switch` compares: of a tensor with one element, its element.

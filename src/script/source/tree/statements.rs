@@ -94,7 +94,7 @@ impl Reader<'_> {
     }
 
     /// `y.view([6])` of the target `y.view([6])[0]`: Rhai assigns to nothing that a call gives.
-    fn temporary(&self, target: Run) -> Option<Run> {
+    pub(super) fn temporary(&self, target: Run) -> Option<Run> {
         let (first, last) = (target.first as usize, target.last as usize);
         let end = match self.text_at(last) {
             "]" => self.tokens[last].partner as usize,
