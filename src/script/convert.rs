@@ -310,7 +310,7 @@ fn number(host: &Host, value: &Dynamic) -> Result<Scalar> {
     scalar(value).ok_or_else(|| wanted("a number", value))
 }
 
-fn int(host: &Host, value: &Dynamic) -> Result<i64> {
+pub fn int(host: &Host, value: &Dynamic) -> Result<i64> {
     match number(host, value)? {
         Scalar::Int(i) => Ok(i),
         _ => Err(wanted("an integer", value)),

@@ -6,7 +6,7 @@ use super::members;
 use super::passing::Shore;
 use super::raise::{raise, site};
 use super::source::scope::{self, Function, Names, SCRIPT};
-use super::source::{Source, SourceKind, SourceMap};
+use super::source::{Assignment, Source, SourceKind, SourceMap};
 use crate::base::diag::{Diag, Focus, Result};
 use crate::base::span::{Origin, Site};
 use crate::sched::runtime::Runtime;
@@ -51,6 +51,8 @@ pub struct Host {
     pub file_roots: Option<Vec<PathBuf>>,
     /// Whether `progress` draws bars.
     pub shows_progress: bool,
+    /// What `x[i]` raised in `x[i] += v`, at its place: Rhai goes on without it, and the setter raises it.
+    pub unread: Mutex<Option<(Site, Box<EvalAltResult>)>>,
     /// For closures that are called outside of a native call.
     pub interpreter: super::caller::Interpreter,
 }
@@ -79,6 +81,7 @@ impl Host {
             left_with: Mutex::default(),
             file_roots,
             shows_progress,
+            unread: Mutex::default(),
             interpreter: Default::default(),
         }
     }
@@ -159,6 +162,12 @@ impl Host {
             return if user.is_none() { Origin::at(site) } else { Origin { user, inner: site } };
         }
         Origin::at(site)
+    }
+
+    /// How the text assigns to the indexer or property whose setter is called; `None` where Rhai only hands back a
+    /// value that a method or an assignment further on may have changed, as after `x[i].add_(1)`.
+    pub fn assignment(&self, context: &NativeCallContext) -> Option<Assignment> {
+        self.sources.read().assignment(site(context))
     }
 
     pub fn engine(&self, context: &NativeCallContext) -> Engine {

@@ -2,15 +2,14 @@
 
 use super::bind::{self, Natives};
 use super::hooks::SessionHooks;
-use super::host::{Host, Native};
+use super::host::Host;
 use super::modules::{Modules, Resolver};
 use super::register::Registration;
 use super::watch::Watch;
-use super::{arguments, error, index, natives, progress, properties, show, storage};
+use super::{arguments, error, index, natives, progress, properties, storage};
 use crate::base::limits::EXPR_DEPTH;
 use parking_lot::Mutex;
-use rhai::{Array, Dynamic, Engine, FuncRegistration, Map, NativeCallContext, RhaiFunc};
-use std::any::TypeId;
+use rhai::Engine;
 use std::sync::Arc;
 
 /// Sizes that scripts keep to; see `Builder`.
@@ -121,7 +120,7 @@ pub fn engine(
     let cuda = super::cuda::module(host);
     module.names.extend(cuda.names.iter().map(|name| format!("cuda::{name}")));
     engine.register_static_module("cuda", cuda.module.into());
-    printing(&mut module, host);
+    super::printing::register(&mut module, host);
     // The program's own come last: they go before ours of the same name.
     for register in registrations {
         register(&mut module, host);
@@ -173,37 +172,4 @@ fn note_names(module: &mut Natives, host: &Host) {
 /// A name that users may write: those with `_` in front are the library's own.
 fn is_public(name: &str) -> bool {
     !name.starts_with('_') && name.chars().all(|c| c.is_alphanumeric() || c == '_')
-}
-
-/// Bound: values of one `print`.
-const MOST_PRINTED: usize = 15;
-
-fn printing(module: &mut Natives, host: &Arc<Host>) {
-    // Rhai hands what `print` and `debug` return to its callback.
-    for arity in (0..=MOST_PRINTED).filter(|arity| *arity != 1) {
-        let shared = host.clone();
-        bind::raw(module, "print", arity, move |context, values| -> Native {
-            let context = context.expect("registered with a context");
-            shared.rt.note_call(shared.origin(&context));
-            show::several(&shared, values).map(Dynamic::from).map_err(|diag| shared.raise(&context, diag, ""))
-        });
-    }
-    for name in ["to_string", "to_debug", "print", "debug"] {
-        let shared = host.clone();
-        let print = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
-            let context = context.expect("registered with a context");
-            shared.rt.note_call(shared.origin(&context));
-            match show::value(&shared, values[0]) {
-                Ok(text) => Ok(text.into()),
-                Err(diag) => Err(shared.raise(&context, diag, "")),
-            }
-        };
-        bind::raw(module, name, 1, print.clone());
-        // Rhai has its own for these, which would go before one for any type.
-        for kind in [TypeId::of::<Map>(), TypeId::of::<Array>()] {
-            let func =
-                RhaiFunc::Method { func: Arc::new(print.clone()), has_context: true, is_pure: true, is_volatile: true };
-            FuncRegistration::new(name).in_global_namespace().set_into_module_raw(&mut module.module, [kind], func);
-        }
-    }
 }

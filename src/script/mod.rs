@@ -52,6 +52,7 @@ pub mod parallel;
 mod param_groups;
 pub mod passing;
 pub mod prefetch;
+mod printing;
 pub mod progress;
 pub mod properties;
 pub mod questions;

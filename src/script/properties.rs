@@ -2,7 +2,7 @@
 
 use super::bind::Natives;
 use super::bind::raw;
-use super::compare::compare;
+use super::compare::{alike, compare};
 use super::convert;
 use super::host::{Host, Native};
 use super::value::{DTypeValue, DeviceValue, Tensor};
@@ -25,6 +25,11 @@ pub fn number(value: Scalar) -> Dynamic {
 
 /// A comparison of plain values, or an operator that Rhai has nothing for (`"a" - 1`).
 pub fn plain_operator(host: &Host, context: &NativeCallContext, symbol: &str, values: &mut [&mut Dynamic]) -> Native {
+    if let [a, b] = &values[..]
+        && matches!(symbol, "==" | "!=")
+    {
+        return Ok(Dynamic::from_bool(alike(host, context, a, b)? == (symbol == "==")));
+    }
     if let [a, b] = &values[..]
         && let Some(result) = compare(symbol, a, b)
     {
@@ -154,14 +159,21 @@ fn setters(module: &mut Natives, host: &Arc<Host>) {
     rhai::FuncRegistration::new_setter("requires_grad").set_into_module(
         &mut module.module,
         move |context: NativeCallContext, x: &mut Tensor, on: bool| -> Result<(), Box<rhai::EvalAltResult>> {
-            set_requires_grad(x, on).map_err(|diag| shared.raise(&context, diag, ""))
+            match shared.assignment(&context) {
+                Some(_) => set_requires_grad(x, on).map_err(|diag| shared.raise(&context, diag, "")),
+                None => Ok(()),
+            }
         },
     );
     let shared = host.clone();
     rhai::FuncRegistration::new_setter("grad").set_into_module(
         &mut module.module,
         move |context: NativeCallContext, x: &mut Tensor, value: Dynamic| -> Result<(), Box<rhai::EvalAltResult>> {
-            set_grad(x, &value).map_err(|diag| shared.raise(&context, diag, ""))
+            // What was changed through a gradient is changed: see `index.rs`.
+            match shared.assignment(&context) {
+                Some(_) => set_grad(x, &value).map_err(|diag| shared.raise(&context, diag, "")),
+                None => Ok(()),
+            }
         },
     );
 }
@@ -175,7 +187,7 @@ fn set_grad(x: &Tensor, value: &Dynamic) -> Result<()> {
         let text = format!("a gradient is a tensor or `()`, not {}", convert::type_name(value));
         return Err(Diag::error(code::ARGUMENT_TYPE, text));
     };
-    // Rhai writes a property back after a method call on it: the same tensor changes nothing.
+    // After `x.grad += g`.
     if x.0.auto.lock().grad.as_ref().is_some_and(|old| old.same(&g)) {
         return Ok(());
     }

@@ -104,12 +104,16 @@ fn detached(module: &mut Natives, host: &Arc<Host>) {
               x: &mut Tensor,
               value: Dynamic|
               -> std::result::Result<(), Box<rhai::EvalAltResult>> {
+            // What was changed through `data` is changed: see `index.rs`.
+            if shared.assignment(&context).is_none() {
+                return Ok(());
+            }
             shared.call(&context, |_| {
                 let Some(new) = value.read_lock::<Tensor>().map(|new| new.clone()) else {
                     fail!(ARGUMENT_TYPE, "`data` is a tensor, not {}", convert::type_name(&value));
                 };
                 let (old, view) = (x.view(), new.view());
-                // Rhai writes a property back after a change through it: the same elements.
+                // After `x.data += y`.
                 if old.buffer.id == view.buffer.id && old.layout == view.layout {
                     return Ok(());
                 }

@@ -3,7 +3,7 @@
 
 use super::arrays::{self, Outcome};
 use super::bind::{Natives, raw};
-use super::compare::compare;
+use super::compare::{alike, compare};
 use super::convert;
 use super::growth::{self, Wanted};
 use super::host::{Host, Native};
@@ -21,7 +21,8 @@ use std::sync::Arc;
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     totals(module, host);
     contained(module, host);
-    compared(module);
+    compared(module, host);
+    cases(module, host);
     copies(module, host);
     growing(module, host);
     ranges(module, host);
@@ -104,15 +105,17 @@ fn total(context: &NativeCallContext, values: &Array, start: Dynamic) -> Native 
     Ok(sum)
 }
 
-/// `==` and `!=` of arrays and of maps. Rhai's own ask for the comparison of each element, and take the tensor that
-/// two tensors give for "no".
-fn compared(module: &mut Natives) {
-    for symbol in ["==", "!="] {
+/// `==` and `!=` of arrays and of maps, and what asks for them: `in`, `index_of`, `dedup`. Rhai's own take the tensor
+/// that `==` gives of a tensor for "no".
+fn compared(module: &mut Natives, host: &Arc<Host>) {
+    for (symbol, wanted) in [("==", true), ("!=", false)] {
         for kind in [TypeId::of::<Array>(), TypeId::of::<Map>()] {
-            let call = move |_: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
-                Ok(compare(symbol, values[0], values[1]).unwrap_or(false).into())
+            let shared = host.clone();
+            let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+                let context = context.expect("registered with a context");
+                Ok((alike(&shared, &context, values[0], values[1])? == wanted).into())
             };
-            let func = RhaiFunc::Pure { func: Arc::new(call), has_context: false, is_pure: true, is_volatile: false };
+            let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure: true, is_volatile: true };
             FuncRegistration::new(symbol).in_global_namespace().set_into_module_raw(
                 &mut module.module,
                 [kind, kind],
@@ -120,6 +123,61 @@ fn compared(module: &mut Natives) {
             );
         }
     }
+    let shared = host.clone();
+    let contains = move |context: NativeCallContext, values: &mut Array, value: Dynamic| -> Outcome<bool> {
+        Ok(place(&shared, &context, values, &value, 0)?.is_some())
+    };
+    of(module, "contains").with_purity(true).set_into_module(&mut module.module, contains);
+    let shared = host.clone();
+    let index = move |context: NativeCallContext, values: &mut Array, value: Dynamic| -> Outcome<i64> {
+        Ok(place(&shared, &context, values, &value, 0)?.map_or(-1, |at| at as i64))
+    };
+    calling("index_of").with_purity(true).set_into_module(&mut module.module, index);
+    let shared = host.clone();
+    let index = move |context: NativeCallContext, values: &mut Array, value: Dynamic, from: i64| -> Outcome<i64> {
+        let from = if from < 0 { from.saturating_add(values.len() as i64) } else { from };
+        let from = usize::try_from(from).unwrap_or(0);
+        Ok(place(&shared, &context, values, &value, from)?.map_or(-1, |at| at as i64))
+    };
+    calling("index_of").with_purity(true).set_into_module(&mut module.module, index);
+    let shared = host.clone();
+    let dedup = move |context: NativeCallContext, values: &mut Array| -> Outcome<()> {
+        let mut kept: Array = Vec::with_capacity(values.len());
+        for value in values.iter() {
+            let again = kept.last().map_or(Ok(false), |last| alike(&shared, &context, last, value))?;
+            if !again {
+                kept.push(value.clone());
+            }
+        }
+        *values = kept;
+        Ok(())
+    };
+    calling("dedup").set_into_module(&mut module.module, dedup);
+}
+
+/// Where a value is first, from a place on.
+fn place(
+    host: &Host,
+    context: &NativeCallContext,
+    values: &Array,
+    value: &Dynamic,
+    from: usize,
+) -> Outcome<Option<usize>> {
+    for (at, other) in values.iter().enumerate().skip(from) {
+        if alike(host, context, other, value)? {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
+}
+
+/// What a `switch` compares: of a tensor with one element, its element.
+fn cases(module: &mut Natives, host: &Arc<Host>) {
+    let shared = host.clone();
+    raw(module, "__case", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        plain(&shared, &context, values[0])
+    });
 }
 
 /// `value in tensor`.

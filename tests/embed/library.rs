@@ -202,6 +202,46 @@ fn a_rust_type_has_methods_and_properties() {
     assert_eq!(session.eval::<i64>("c").unwrap_err().code(), "E0215");
 }
 
+#[derive(Clone)]
+struct Holder {
+    counter: Counter,
+    written: Arc<Mutex<i64>>,
+}
+
+impl Object for Holder {
+    const NAME: &'static str = "holder";
+}
+
+/// Of values that are copies Rhai hands a changed one back, and types of a program keep that rule.
+#[test]
+fn what_is_changed_inside_a_rust_type_is_handed_back() {
+    let mut session = Session::builder()
+        .object::<Counter>(|counter| {
+            counter
+                .getter("count", |counter: &mut Counter| counter.count)
+                .setter("count", |counter: &mut Counter, to: i64| counter.count = to)
+                .method("add", |counter: &mut Counter, by: i64| counter.count += by)
+        })
+        .object::<Holder>(|holder| {
+            holder.getter("counter", |holder: &mut Holder| holder.counter.clone()).setter(
+                "counter",
+                |holder: &mut Holder, to: Counter| {
+                    *holder.written.lock().unwrap() += 1;
+                    holder.counter = to;
+                },
+            )
+        })
+        .build()
+        .unwrap();
+    let counter = Counter { count: 1, log: Arc::default() };
+    let written = Arc::new(Mutex::new(0));
+    session.set("h", Holder { counter, written: written.clone() }).unwrap();
+    let text = "h.counter.count = 5; h.counter.count += 2; h.counter.add(10); let list = [h.counter]; list[0].add(1); [h.counter.count, list[0].count]";
+    let found: Vec<Value> = session.eval(text).unwrap();
+    assert_eq!(found, [17.into(), 18.into()]);
+    assert_eq!(*written.lock().unwrap(), 3);
+}
+
 #[test]
 fn the_time_limit_ends_loops_sleeps_and_waits() {
     let limited = || builder().time_limit(Duration::from_millis(60));

@@ -192,13 +192,9 @@ fn system(message: &str, inner: &(dyn std::error::Error + Send + Sync + 'static)
 
 /// A value that the script threw itself.
 fn thrown(value: &Dynamic) -> Words {
-    let text = match value.as_immutable_string_ref() {
-        Ok(text) => text.to_string(),
-        Err(_) => match value.read_lock::<rhai::Map>().and_then(|map| map.get("message").map(|m| m.to_string())) {
-            Some(message) => message,
-            None => shown(value),
-        },
-    };
+    let said = |value: &Dynamic| value.as_immutable_string_ref().map_or_else(|_| shown(value), |text| text.to_string());
+    let message = value.read_lock::<rhai::Map>().and_then(|map| map.get("message").map(said));
+    let text = message.unwrap_or_else(|| said(value));
     let message = if text.is_empty() { "the script threw an error".into() } else { text };
     words(code::THROWN, message, "thrown here")
 }

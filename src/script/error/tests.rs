@@ -49,6 +49,8 @@ fn errors(src: &str) -> (Vec<Box<Diag>>, Arc<RwLock<SourceMap>>) {
     engine.set_max_operations(100_000);
     install(&mut engine, Arc::new(Plain));
     register(&mut engine, map.clone());
+    engine.register_fn("__text", |value: Dynamic| value.to_string());
+    engine.register_fn("__case", |value: Dynamic| value);
     engine.register_fn("fail", |context: rhai::NativeCallContext| -> Result<(), Box<EvalAltResult>> {
         let at = context.call_position();
         let origin = Origin::at(crate::script::raise::site_of(at));

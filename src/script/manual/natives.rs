@@ -97,7 +97,7 @@ const NATIVES: &[Native] = &[
     entry(Method, "new_tensor", "new_tensor(data, dtype: (), device: (), requires_grad: false)",
         "A tensor of `data` with the dtype and device of `x`.", "ones([1]).new_tensor([1, 2])", "tensor([1., 2.])"),
     entry(Function, "load", "load(path, device: (), dtype: (), columns: false)",
-        "A tensor or a map of tensors from a .safetensors, .npy, .npz, .csv, .png or .jpg file, a string from a .txt file.", "", ""),
+        "A tensor or a map of tensors from a .safetensors, .npy, .npz, .csv, .png or .jpg file, on the default device; a string from a .txt file.", "", ""),
     entry(Function, "save", "save(path, value)",
         "Writes a tensor, a map of tensors or a string; the path's ending tells the format. The file is whole or as it was.", "", ""),
     entry(Function, "show", "show(image, file: ())",
