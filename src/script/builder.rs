@@ -393,6 +393,10 @@ impl Builder {
             let help = "a name has letters, digits and `_`, and begins with no digit";
             return Err(early(Diag::error(code::VALUE, text).help(help)));
         }
+        if let Err(why) = crate::kernel::cpu::simd::choice() {
+            let help = "leave the variable out: the best is taken then";
+            return Err(early(Diag::error(code::VALUE, why.clone()).help(help)));
+        }
         if self.limits.heap.is_some() && !metered::is_installed() {
             let text = "`heap_limit` wants `tscript::Metered` as the program's allocator";
             let help = "write `#[global_allocator] static MEMORY: tscript::Metered = tscript::Metered;`";

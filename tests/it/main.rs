@@ -9,6 +9,7 @@ mod cuda_device;
 mod cuda_graphs;
 mod cuda_host;
 mod cuda_text;
+mod differential;
 mod editor;
 mod errors;
 mod example_scripts;
@@ -26,6 +27,7 @@ mod optim;
 mod print;
 mod profile;
 mod races;
+mod random;
 #[cfg(unix)]
 mod repl;
 mod rows;
