@@ -9,6 +9,7 @@ mod cuda_device;
 mod cuda_graphs;
 mod cuda_host;
 mod cuda_text;
+mod damage;
 mod differential;
 mod editor;
 mod errors;

@@ -1,4 +1,4 @@
-//! A generator of random choices that needs no crate, and gives the same ones everywhere (xorshift64*).
+//! A generator of random choices that needs no crate, and gives the same ones everywhere (xorshift64*); damage to bytes.
 
 pub struct Random(u64);
 
@@ -26,5 +26,38 @@ impl Random {
 
     pub fn one<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
         of[self.below(of.len())]
+    }
+}
+
+/// One to four flips, lies, cuts, insertions or moved pieces.
+pub fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
+    for _ in 0..=random.below(4) {
+        if bytes.is_empty() {
+            return;
+        }
+        let at = random.below(bytes.len());
+        match random.below(6) {
+            0 => bytes[at] ^= 1 << random.below(8),
+            1 => bytes[at] = random.next() as u8,
+            2 => {
+                // Numbers that headers like to lie with.
+                let lies = [0, 1, 0xFF, 0x7FFF_FFFF, 0xFFFF_FFFF, u64::MAX, 1 << 40, random.next()];
+                let lie = lies[random.below(lies.len())].to_le_bytes();
+                let width = [1, 2, 4, 8][random.below(4)].min(bytes.len() - at);
+                bytes[at..at + width].copy_from_slice(&lie[..width]);
+            }
+            3 => bytes.truncate(at),
+            4 => {
+                let text = [&b"9"[..], b"0", b"[", b"}", b",", b"\"", b"99999999999999999999", b"(", b"-"];
+                let piece = text[random.below(text.len())];
+                bytes.splice(at..at, piece.iter().copied());
+            }
+            _ => {
+                let end = at + random.below((bytes.len() - at).min(64) + 1);
+                let piece = bytes[at..end].to_vec();
+                let to = random.below(bytes.len());
+                bytes.splice(to..to, piece);
+            }
+        }
     }
 }

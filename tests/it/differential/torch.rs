@@ -52,30 +52,50 @@ fn unlike(wanted: &Value, session: &mut Session, text: &str) -> Option<String> {
     (!same).then(|| format!("{text}: wanted {wanted}, found {shape:?} {elements:?}"))
 }
 
-fn judge(program: &Program, answer: &Value) -> Option<String> {
-    let printed: Arc<Mutex<Vec<String>>> = Arc::default();
-    let sink = printed.clone();
-    let quiet = Mode::BASE.builder().output(move |line| sink.lock().expect("no panic").push(line.to_string()));
-    let mut session = quiet.build().expect("a session starts");
-    // The block is left out, so that the variables stay.
-    let text = program.text(Mode::BASE);
-    let text = text.trim_end().trim_start_matches('{').trim_end_matches('}');
-    if let Err(error) = session.run_str("random", text) {
-        return Some(format!("it ends with {}: {}", error.code(), error.message()));
+/// A session that runs several programs; their variables hide those of the programs before.
+struct Judge {
+    session: Session,
+    printed: Arc<Mutex<Vec<String>>>,
+    uses: usize,
+}
+
+/// Bound: programs that one session runs; it keeps the lines and variables of each.
+const USES: usize = 25;
+
+impl Judge {
+    fn new() -> Judge {
+        let printed: Arc<Mutex<Vec<String>>> = Arc::default();
+        let sink = printed.clone();
+        let builder = Mode::BASE.builder().output(move |line| sink.lock().expect("no panic").push(line.to_string()));
+        Judge { session: builder.build().expect("a session starts"), printed, uses: 0 }
     }
-    let failed =
-        |at: usize| printed.lock().expect("no panic").iter().find(|line| line.starts_with(&format!("{at}: "))).cloned();
-    for at in 0..program.statements.len() {
-        let theirs = answer["failed"].as_array().expect("a list").iter().find(|one| one[0] == at);
-        match (theirs, failed(at)) {
-            (None, Some(line)) => return Some(format!("statement {at} fails here only: {line}")),
-            (Some(theirs), None) => return Some(format!("statement {at} fails there only: {}", theirs[1])),
-            _ => {}
+
+    fn judge(&mut self, program: &Program, answer: &Value) -> Option<String> {
+        self.uses += 1;
+        if self.uses > USES {
+            *self = Judge::new();
         }
+        self.printed.lock().expect("no panic").clear();
+        // The block is left out, so that the variables stay.
+        let text = program.text(Mode::BASE);
+        let text = text.trim_end().trim_start_matches('{').trim_end_matches('}');
+        if let Err(error) = self.session.run_str("random", text) {
+            return Some(format!("it ends with {}: {}", error.code(), error.message()));
+        }
+        let printed = self.printed.lock().expect("no panic").clone();
+        for at in 0..program.statements.len() {
+            let ours = printed.iter().find(|line| line.starts_with(&format!("{at}: ")));
+            let theirs = answer["failed"].as_array().expect("a list").iter().find(|one| one[0] == at);
+            match (theirs, ours) {
+                (None, Some(line)) => return Some(format!("statement {at} fails here only: {line}")),
+                (Some(theirs), None) => return Some(format!("statement {at} fails there only: {}", theirs[1])),
+                _ => {}
+            }
+        }
+        let grads = PARAMETERS.map(|name| format!("{name}.grad"));
+        let names = FLOATS.into_iter().chain(PARAMETERS).chain([WHOLE]);
+        names.chain(grads.iter().map(String::as_str)).find_map(|name| unlike(&answer[name], &mut self.session, name))
     }
-    let grads = PARAMETERS.map(|name| format!("{name}.grad"));
-    let names = FLOATS.into_iter().chain(PARAMETERS).chain([WHOLE]);
-    names.chain(grads.iter().map(String::as_str)).find_map(|name| unlike(&answer[name], &mut session, name))
 }
 
 #[test]
@@ -86,6 +106,7 @@ fn random_programs_answer_as_pytorch_does() {
         std::fs::write(path, format!("[\n{}\n]\n", lines.join(",\n"))).expect("the texts can be written");
     }
     let mut problems = Vec::new();
+    let mut judge = Judge::new();
     let (programs, answers) = (read("programs.json"), read("answers.json"));
     assert_eq!(programs.len(), answers.len(), "`tests/fixtures/programs.py` makes the answers");
     for (n, (program, answer)) in programs.iter().zip(&answers).enumerate() {
@@ -96,7 +117,7 @@ fn random_programs_answer_as_pytorch_does() {
             optimizer: program["optimizer"].as_str().expect("a text").to_string(),
             statements: program["statements"].as_array().expect("a list").iter().map(statement).collect(),
         };
-        if let Some(why) = judge(&program, answer) {
+        if let Some(why) = judge.judge(&program, answer) {
             let texts: Vec<&str> = program.statements.iter().map(|statement| statement.text.as_str()).collect();
             problems.push(format!("program {n}: {why}\n  {}\n  {}", program.optimizer, texts.join("\n  ")));
         }
