@@ -443,3 +443,20 @@ fn listen(host: &Arc<Host>, warnings: Option<Warn>) {
     }
     host.rt.name_streams(Box::new(super::devices::Names(host.sources.clone())));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rhai goes over the whole of a value at each call that may change it, once it has a limit of sizes.
+    #[test]
+    fn values_are_gone_over_at_each_call_only_where_nothing_else_holds_them() {
+        let gone_over = |builder: Builder| {
+            let session = builder.build().expect("a session starts");
+            [session.engine.max_string_size(), session.engine.max_array_size(), session.engine.max_map_size()] != [0; 3]
+        };
+        assert!(!gone_over(Builder::default()));
+        assert!(!gone_over(Builder::default().array_limit(1000).map_limit(10).string_limit(10)));
+        assert!(gone_over(Builder::default().untrusted()));
+    }
+}
