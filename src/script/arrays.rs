@@ -24,7 +24,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
             *array = sorted(array, &mut order)?;
             Ok(())
         };
-        FuncRegistration::new(name).in_global_namespace().set_into_module(&mut module.module, sort);
+        FuncRegistration::new(name).in_global_namespace().with_purity(false).set_into_module(&mut module.module, sort);
     }
     let shared = host.clone();
     let dedup = move |context: NativeCallContext, array: &mut Array, same: FnPtr| -> Outcome<()> {
@@ -46,7 +46,8 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         *array = kept;
         Ok(())
     };
-    FuncRegistration::new("dedup").in_global_namespace().set_into_module(&mut module.module, dedup);
+    let changing = FuncRegistration::new("dedup").in_global_namespace().with_purity(false);
+    changing.set_into_module(&mut module.module, dedup);
 }
 
 /// A condition's value: a `bool`, or a tensor with one element.
@@ -89,7 +90,9 @@ fn deciding(module: &mut Natives, host: &Arc<Host>) {
             let decide = |value: &Dynamic, at: usize| decided(&host, &context, &closure, value, at);
             kind.done(array, decide)
         };
-        FuncRegistration::new(name).in_global_namespace().set_into_module(module, call);
+        // Those that change the array are refused for constants.
+        let only_looks = !matches!(kind, Deciding::Retain | Deciding::Drain);
+        FuncRegistration::new(name).in_global_namespace().with_purity(only_looks).set_into_module(module, call);
     };
     for (name, kind) in [
         ("filter", Deciding::Filter),

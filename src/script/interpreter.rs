@@ -16,6 +16,9 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Sizes {
     pub call_levels: usize,
+    /// Whether the interpreter itself keeps to the next three: it goes over the whole of a value at each call that
+    /// takes it by reference, so that `push` in a loop takes quadratic time.
+    pub strict: bool,
     /// 0: no limit; so for the next two.
     pub string_bytes: usize,
     pub array_elements: usize,
@@ -29,6 +32,7 @@ impl Default for Sizes {
     fn default() -> Sizes {
         Sizes {
             call_levels: crate::base::limits::CALL_LEVELS,
+            strict: false,
             // Bound: `pad(10^12, 0)` and the like abort on allocation without these (FACTS, "Limits").
             string_bytes: 256 << 20,
             array_elements: 16 << 20,
@@ -55,9 +59,11 @@ pub fn engine(
     engine.set_max_call_levels(sizes.call_levels);
     // Not: Rhai's optimiser. It folds constants into places where they are written to, and panics.
     engine.set_optimization_level(rhai::OptimizationLevel::None);
-    engine.set_max_string_size(sizes.string_bytes);
-    engine.set_max_array_size(sizes.array_elements);
-    engine.set_max_map_size(sizes.map_entries);
+    if sizes.strict {
+        engine.set_max_string_size(sizes.string_bytes);
+        engine.set_max_array_size(sizes.array_elements);
+        engine.set_max_map_size(sizes.map_entries);
+    }
     engine.set_max_variables(sizes.variables);
     engine.set_max_functions(sizes.functions);
     engine.set_max_modules(sizes.modules);
@@ -133,7 +139,7 @@ pub fn engine(
     engine.on_debug(move |text, _, _| (shared.output.read())(text));
     let watch = host.watch.clone();
     engine.on_progress(move |_| watch.step());
-    if host.watch.limits.looks {
+    if host.watch.looks() {
         look_at_variables(&mut engine, host.watch.clone());
     }
     engine.set_module_resolver(Resolver { host: host.clone(), modules: modules.clone() });

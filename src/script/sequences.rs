@@ -42,6 +42,11 @@ fn of(module: &mut Natives, name: &'static str) -> FuncRegistration {
     FuncRegistration::new(name).in_global_namespace()
 }
 
+/// Changes the value it is called on: refused for constants.
+fn changing(module: &mut Natives, name: &'static str) -> FuncRegistration {
+    of(module, name).with_purity(false)
+}
+
 /// A name under which script code may run: it is none of the natives', so that the stack shows it.
 fn calling(name: &'static str) -> FuncRegistration {
     FuncRegistration::new(name).in_global_namespace()
@@ -226,7 +231,7 @@ fn copies(module: &mut Natives, host: &Arc<Host>) {
         *values = ordered(&shared, &context, values)?;
         Ok(())
     };
-    of(module, "sort").set_into_module(&mut module.module, sort);
+    changing(module, "sort").set_into_module(&mut module.module, sort);
     let shared = host.clone();
     let sorted = move |context: NativeCallContext, values: &mut Array| ordered(&shared, &context, values);
     calling("sorted").set_into_module(&mut module.module, sorted);
@@ -280,14 +285,14 @@ fn growing(module: &mut Natives, host: &Arc<Host>) {
         values.push(item);
         Ok(())
     };
-    of(module, "append").set_into_module(&mut module.module, push);
+    changing(module, "append").set_into_module(&mut module.module, push);
     let shared = host.clone();
     let extend = move |context: NativeCallContext, values: &mut Array, more: Array| -> Outcome<()> {
         elements_fit(&shared, &context, values.len(), more.len())?;
         values.extend(more);
         Ok(())
     };
-    of(module, "extend").set_into_module(&mut module.module, extend);
+    changing(module, "extend").set_into_module(&mut module.module, extend);
     let pop = |context: NativeCallContext, values: &mut Array, at: i64| -> Native {
         let index = if at < 0 { at + values.len() as i64 } else { at };
         match usize::try_from(index) {
@@ -295,7 +300,7 @@ fn growing(module: &mut Natives, host: &Arc<Host>) {
             _ => Err(Box::new(EvalAltResult::ErrorArrayBounds(values.len(), at, context.call_position()))),
         }
     };
-    of(module, "pop").set_into_module(&mut module.module, pop);
+    changing(module, "pop").set_into_module(&mut module.module, pop);
 }
 
 /// `range(n)`, and ranges as sequences.
@@ -411,15 +416,17 @@ fn maps(module: &mut Natives) {
         map.iter().map(|(key, value)| Dynamic::from(vec![key.as_str().into(), value.clone()] as Array)).collect()
     };
     calling("items").set_into_module(&mut module.module, items);
-    calling("update").set_into_module(&mut module.module, |map: &mut Map, other: Map| map.extend(other));
+    calling("update")
+        .with_purity(false)
+        .set_into_module(&mut module.module, |map: &mut Map, other: Map| map.extend(other));
     let get = |map: &mut Map, key: &str, default: Dynamic| map.get(key).cloned().unwrap_or(default);
     of(module, "get").set_into_module(&mut module.module, get);
     let pop = |map: &mut Map, key: &str, default: Dynamic| map.remove(key).unwrap_or(default);
-    of(module, "pop").set_into_module(&mut module.module, pop);
+    changing(module, "pop").set_into_module(&mut module.module, pop);
     let pop = |context: NativeCallContext, map: &mut Map, key: &str| -> Native {
         map.remove(key).ok_or_else(|| wrong(&context, code::INDEX, format!("the map has no entry `{key}`")))
     };
-    of(module, "pop").set_into_module(&mut module.module, pop);
+    changing(module, "pop").set_into_module(&mut module.module, pop);
 }
 
 /// `int("5")`, `float("2.5")`, `str(x)`, `bool(x)`, `list(x)`, `round(x, 2)`.

@@ -53,7 +53,8 @@ usage: tscript run FILE [flags] [-- args]
 FILE may be `-`, the standard input. What stands after `--` is the script's: `args`, `arg(\"lr\", 1e-3)`, `flag(\"verbose\")`.
 `tscript run FILE -- --help` lists what a script asks for.
 TSCRIPT_LAUNCH_BLOCKING=1 does what `--blocking` does, TSCRIPT_SIMULATE_GPUS=N what `--simulate-gpus N`
-does, CUDA_VISIBLE_DEVICES hides devices, simulated ones too. Ctrl-C stops the script and tells where it was.";
+does, CUDA_VISIBLE_DEVICES hides devices, simulated ones too. TSCRIPT_SIMD=avx512, avx2 or portable chooses the
+vector instructions of the CPU's kernels, the machine's best unless given. Ctrl-C stops the script and tells where it was.";
 
 const CHECK: &str = "\
 usage: tscript check FILE ...

@@ -398,3 +398,27 @@ fn sessions_move_between_threads_and_do_not_see_each_other() {
     drop(sessions);
     assert_eq!(tensor.to_vec::<f32>().unwrap().len(), 10_000, "a tensor keeps its runtime alive");
 }
+
+#[test]
+fn no_method_changes_a_constant() {
+    let mut session = Session::builder().build().expect("a session starts");
+    for (value, calls) in [
+        (
+            "[2, 1]",
+            "push(1) pad(3, 0) sort() sort(|a, b| a - b) sort_by(|a, b| a - b) append([3]) append(3) extend([3]) pop() \
+             pop(0) retain(|x| x > 1) drain(|x| x > 1) dedup(|a, b| true) insert(0, 1) remove(0) clear() reverse()",
+        ),
+        ("\"text\"", "replace(\"t\", \"s\") replace('t', \"s\") pad(9, \"x\") pad(9, 'x') clear() make_upper()"),
+        ("#{a: 1}", "update(#{b: 2}) pop(\"a\") pop(\"a\", 1) remove(\"a\") clear() set(\"a\", 2)"),
+        ("blob(2)", "pad(3, 1) push(1) clear() reverse()"),
+    ] {
+        // A call ends where a space is followed by the next name.
+        for call in calls.split_inclusive(") ").map(str::trim) {
+            let text = format!(
+                "const FIXED = {value}; let caught = `none`; try {{ FIXED.{call}; }} catch (e) {{ caught = e.code; }} caught"
+            );
+            let caught: String = session.eval(&text).expect("the error is caught");
+            assert_eq!(caught, "E0110", "{value}.{call}");
+        }
+    }
+}

@@ -11,6 +11,8 @@ mod cuda_device;
 mod cuda_graphs;
 mod cuda_host;
 mod cuda_text;
+mod damage;
+mod differential;
 mod editor;
 mod errors;
 mod example_scripts;
@@ -30,6 +32,7 @@ mod optim;
 mod print;
 mod profile;
 mod races;
+mod random;
 #[cfg(unix)]
 mod repl;
 mod rows;
