@@ -183,9 +183,7 @@ impl View {
     pub fn version(&self) -> u32 {
         match &self.apart {
             Some(count) => count.load(Ordering::Acquire),
-            None => {
-                self.buffer.version.load(Ordering::Acquire).wrapping_sub(self.buffer.aside.load(Ordering::Acquire))
-            }
+            None => self.buffer.version.load(Ordering::Acquire).wrapping_sub(self.buffer.aside.load(Ordering::Acquire)),
         }
     }
 
@@ -311,6 +309,8 @@ pub struct Auto {
     pub grad: Option<Tensor>,
     /// The node and which of its outputs this is.
     pub edge: Option<(Arc<GradNode>, usize)>,
+    /// For a leaf: a number below those of all nodes that lead to it; 0 before there are any.
+    pub since: u64,
     /// For a view: the tensor, itself no view, that owns the history of the memory.
     pub base: Option<Tensor>,
 }
@@ -480,6 +480,14 @@ pub struct SliceOf {
     pub layout: Layout,
     pub base_layout: Layout,
     pub base_edge: Option<Edge>,
+}
+
+impl GradNode {
+    /// Where its gradients go. That of a part of a base which was written goes to the base.
+    pub fn next(&self) -> impl Iterator<Item = &Edge> {
+        let own = self.edges.iter().skip(self.slice.is_some() as usize);
+        own.flatten().chain(self.slice.iter().filter_map(|slice| slice.base_edge.as_ref()))
+    }
 }
 
 impl Drop for GradNode {

@@ -20,7 +20,8 @@ use rhai::{Array, Dynamic, Map};
 use std::sync::Arc;
 
 /// Properties that `register` adds.
-pub const NAMES: &[&str] = &["itemsize", "nbytes", "data", "retains_grad", "_version", "grad_fn", "is_cpu", "is_sparse", "layout"];
+pub const NAMES: &[&str] =
+    &["itemsize", "nbytes", "data", "retains_grad", "_version", "grad_fn", "is_cpu", "is_sparse", "layout"];
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     sizes(module, host);
@@ -92,11 +93,13 @@ fn kinds(module: &mut Natives, host: &Arc<Host>) {
 /// `x.data`: the elements outside the gradient graph; assigning another tensor has `x` show that one's memory.
 fn detached(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
-    rhai::FuncRegistration::new_getter("data")
-        .set_into_module(&mut module.module, move |context: rhai::NativeCallContext, x: Tensor| -> Tensor {
+    rhai::FuncRegistration::new_getter("data").set_into_module(
+        &mut module.module,
+        move |context: rhai::NativeCallContext, x: Tensor| -> Tensor {
             // As in PyTorch, writes through it are none of the graph's business.
             shared.engine(&context).tensor(Arc::new(x.view().counted_apart(0)))
-        });
+        },
+    );
     let shared = host.clone();
     rhai::FuncRegistration::new_setter("data").set_into_module(
         &mut module.module,

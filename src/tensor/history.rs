@@ -24,7 +24,10 @@ pub fn edge_of(e: &mut Engine, tensor: &Tensor) -> Result<Option<Edge>> {
         return Ok(None);
     }
     refresh(e, tensor)?;
-    let auto = tensor.0.auto.lock();
+    let mut auto = tensor.0.auto.lock();
+    if auto.requires_grad && auto.since == 0 {
+        auto.since = e.rt.next_sequence();
+    }
     Ok(match &auto.edge {
         Some((node, output)) => Some(Edge::Node(node.clone(), *output)),
         None if auto.requires_grad => Some(Edge::Leaf(tensor.clone())),
