@@ -232,10 +232,11 @@ impl Suspects {
     }
 }
 
-/// Whether a node brings data from one device to another.
+/// Whether a node brings data from a GPU to elsewhere while the host may go on: to another, or to pinned memory.
 pub fn crosses(node: &Node) -> bool {
-    let to = node.outputs.first().map(|view| view.buffer.device);
-    node.reads().any(|view| view.buffer.device.is_cuda() && Some(view.buffer.device) != to)
+    let Some(to) = node.outputs.first().map(|view| &view.buffer) else { return false };
+    let from_gpu = |view: &Arc<View>| view.buffer.device.is_cuda() && view.buffer.device != to.device;
+    (to.device.is_cuda() || to.pinned) && node.reads().any(from_gpu)
 }
 
 /// An entry has ended: its causes are known. `bad` tells of a node whether its own work went wrong.
