@@ -100,7 +100,7 @@ fn joined(module: &mut Natives, host: &Arc<Host>) {
             whole.make_mut().push_str(&more);
             Ok(Dynamic::UNIT)
         };
-        own(name).set_into_module(&mut module.module, grown);
+        own(name).with_purity(false).set_into_module(&mut module.module, grown);
     }
 }
 

@@ -157,7 +157,7 @@ fn compared(module: &mut Natives, host: &Arc<Host>) {
         *values = kept;
         Ok(())
     };
-    calling("dedup").set_into_module(&mut module.module, dedup);
+    calling("dedup").with_purity(false).set_into_module(&mut module.module, dedup);
 }
 
 /// Where a value is first, from a place on.

@@ -204,6 +204,7 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
     for &(whole, of) in &tree.temporaries {
         wrap(&mut edits, bytes(whole), bytes(whole), "{let __t=", "}");
         wrap(&mut edits, bytes(of), bytes(of), "__target(", ");__t");
+        widen(&mut edits);
     }
     for &Run { first, last } in &tree.tries {
         let braces = tokens[first as usize].start as usize..tokens[last as usize].end as usize;
@@ -225,8 +226,7 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
     let formats = formats(src, &tokens);
     for inside in interpolations(&tokens).filter(|inside| formats.iter().all(|format| format.start != inside.start)) {
         wrap(&mut edits, inside.clone(), inside, "__text({", "})");
-        // Around all that begins and ends where it does.
-        edits.iter_mut().rev().take(2).for_each(|edit| edit.width += 1);
+        widen(&mut edits);
     }
     for format in formats {
         // What the specification says is no code: nothing in it is rewritten.
@@ -366,6 +366,11 @@ fn wrap<'a>(edits: &mut Vec<Edit<'a>>, bytes: Range<usize>, stands_for: Range<us
     let end = stands_for.clone();
     edits.push(Edit { at: bytes.start, opens: true, width, text: open, mark: None, stands_for, removed: 0 });
     edits.push(Edit { at: bytes.end, opens: false, width, text: close, mark: None, stands_for: end, removed: 0 });
+}
+
+/// Puts the last two texts around all others that begin and end where they do.
+fn widen(edits: &mut [Edit]) {
+    edits.iter_mut().rev().take(2).for_each(|edit| edit.width += 1);
 }
 
 /// What Rhai would stumble over between tokens: a byte order mark, a `#!` line, and a carriage return alone,

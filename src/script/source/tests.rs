@@ -149,7 +149,7 @@ fn texts() {
 fn what_a_call_gives_is_assigned_to() {
     assert_eq!(seen("x.t()[0] += 1; y"), "{let __t=__target(x.t());__t[0] += 1}; y");
     assert_eq!(seen("len(x).a.b = x[1, 2]"), "{let __t=__target(len(x).a);__t.b = x[[',',1, 2]]}");
-    assert_eq!(seen("x.t()[0, f(1)][1] = 2"), "{let __t=__target(x.t()[[',',0, f(1)]]);__t[1] = 2}");
+    assert_eq!(seen("x.t()[0, f(1)][1] = 2"), "{let __t=__target(x.t()[[',',0, __ac(f(1))]]);__t[1] = 2}");
     for plain in ["x.a[f(1)].b = 1", "x[(1)] = 2", "x.y.z = f(1)", "x = f(1)"] {
         assert_eq!(seen(&plain.replace('f', "len")), plain.replace('f', "len"));
     }
