@@ -9,7 +9,7 @@ use super::random::{Random, mutate};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tscript::base::code::{FILE, FILE_FORMAT};
-use tscript::files::{Kind, read_bytes, write_bytes};
+use tscript::files::{Kind, Value, read_bytes, write_bytes};
 
 /// What reading `len` bytes may take: inherent expansion of the format, and its fixed buffers.
 fn allowance(kind: Kind, len: usize) -> usize {
@@ -31,12 +31,18 @@ fn survive(kind: Kind, bytes: &[u8]) -> bool {
         assert!(!error.message.is_empty() && [FILE_FORMAT, FILE].contains(&error.code), "{}", error.message);
     }
     let Ok(value) = result else { return false };
-    // Not everything that can be read can be written back: a table without columns, an image with alpha as JPEG.
-    if let Ok(again) = write_bytes(kind, &value) {
-        let again = read_bytes(kind, &again);
-        let exact = !matches!(kind, Kind::Jpeg | Kind::Csv);
-        let same = again.as_ref().is_ok_and(|again| !exact || *again == value);
-        assert!(same, "{kind:?}: {:?} is {:?} when read again", value, again.err().map(|error| error.message));
+    // Not everything that can be read can be written back: a table without columns, an image with alpha as JPEG. A table
+    // without rows has no text.
+    let rows = if let Value::One(array) = &value { array.shape().first() } else { None };
+    match write_bytes(kind, &value) {
+        Ok(_) if kind == Kind::Csv && rows == Some(&0) => {}
+        Ok(bytes) => {
+            let again = read_bytes(kind, &bytes);
+            let exact = !matches!(kind, Kind::Jpeg | Kind::Csv);
+            let same = again.as_ref().is_ok_and(|again| !exact || *again == value);
+            assert!(same, "{kind:?}: {value:?} is {:?} when read again", again.err().map(|error| error.message));
+        }
+        Err(_) => {}
     }
     true
 }
