@@ -6,6 +6,8 @@
 
 use super::cpu::fused::Prepared;
 use crate::base::dtype::DType;
+use crate::base::layout::{Shape, Strides, contiguous_strides};
+use smallvec::SmallVec;
 
 /// Representation of a register's elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -111,9 +113,9 @@ pub enum Instr {
     Load { slot: u16, out: Reg },
     /// reg <- entry of the scalar table (raw bits of f64, i64, or 0/1), for every element.
     Scalar { index: u16, class: Class, out: Reg },
-    /// reg (I64) <- row-major position of the element in the iteration shape.
+    /// reg (I64) <- the element's position, row-major in the dims as the script sees them (`Program::order`).
     Position { out: Reg },
-    /// reg <- random values; the scalar table holds seed at `seed` and first counter at `seed + 1`.
+    /// reg <- random values by position; the scalar table holds seed at `seed` and first counter at `seed + 1`.
     Random { draw: Draw, class: Class, seed: u16, out: Reg },
     /// reg <- function of registers.
     Apply { function: &'static Function, variant: u16, args: [Reg; 4], out: Reg },
@@ -140,12 +142,29 @@ pub struct Program {
     pub regs: Vec<Class>,
     /// How many trailing dims are reduced; 0 for a pure map. Invariant: without a `Reduce`, 0.
     pub reduced: usize,
+    /// Place of each dim of the iteration shape among the dims as the script sees them, where positions count; empty
+    /// when it is its own. Positions so depend on nothing but what was asked for, in whatever order a step goes.
+    pub order: SmallVec<[u8; 8]>,
     /// What the CPU makes of the program at its first run. Invariant: the fields above do not change after.
     pub prepared: Prepared,
 }
 
 impl Program {
     pub fn new(instrs: Vec<Instr>, regs: Vec<Class>, reduced: usize) -> Program {
-        Program { instrs, regs, reduced, prepared: Prepared::default() }
+        Program { instrs, regs, reduced, order: SmallVec::new(), prepared: Prepared::default() }
+    }
+
+    /// How far positions are apart along each dim of the iteration shape.
+    pub fn position_strides(&self, shape: &[usize]) -> Strides {
+        let Program { order, .. } = self;
+        if order.is_empty() {
+            return contiguous_strides(shape);
+        }
+        let mut seen = Shape::from_elem(1, shape.len());
+        for (&size, &at) in shape.iter().zip(order) {
+            seen[at as usize] = size;
+        }
+        let strides = contiguous_strides(&seen);
+        order.iter().map(|&at| strides[at as usize]).collect()
     }
 }

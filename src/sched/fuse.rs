@@ -241,11 +241,13 @@ impl Builder {
                 strides: slot.strides.clone(),
             })
             .collect();
+        let mut program = Program::new(instrs, regs, self.reduced);
+        program.order = self.order.iter().map(|&dim| dim as u8).collect();
         Fused {
             views,
             table: vec![0; self.scalars.len()],
             on_gpu: crate::kernel::cuda::fused::prepare(),
-            program: Arc::new(Program::new(instrs, regs, self.reduced)),
+            program: Arc::new(program),
             shape: self.shape,
             slots: self.slots,
             scalars: self.scalars,

@@ -8,6 +8,7 @@ use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Focus, Result};
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::{Layout, Shape};
+use crate::base::rng::Generator;
 use crate::base::span::Origin;
 use crate::fail;
 use crate::kernel::program::{Draw, Function, ReduceKind};
@@ -45,6 +46,8 @@ pub struct Engine {
     pub gate: Option<Arc<Gate>>,
     /// Operands of the outermost operation.
     given: SmallVec<[Given; 4]>,
+    /// The random generator before the outermost operation's first draw.
+    undrawn: Option<Generator>,
 }
 
 /// An operand as the script gave it.
@@ -66,6 +69,7 @@ impl Engine {
             pinned: false,
             gate: None,
             given: SmallVec::new(),
+            undrawn: None,
         }
     }
 
@@ -77,13 +81,27 @@ impl Engine {
         result
     }
 
-    pub(super) fn named<R>(&mut self, name: &'static str, work: impl FnOnce(&mut Engine) -> R) -> R {
+    /// An operation, or a part of one. What is refused draws no random numbers; what fails late has drawn, in every
+    /// mode: under `--blocking` its fault ends the call too.
+    pub(super) fn named<R>(
+        &mut self,
+        name: &'static str,
+        work: impl FnOnce(&mut Engine) -> Result<R>,
+    ) -> Result<R> {
         let outer = self.name;
         if outer.is_empty() {
             self.name = name;
+            self.undrawn = None;
         }
         let result = work(self);
         self.name = outer;
+        if let Err(diag) = &result
+            && outer.is_empty()
+            && !diag.is_late
+            && let Some(undrawn) = self.undrawn
+        {
+            self.rt.set_generator(undrawn);
+        }
         result
     }
 
@@ -108,6 +126,13 @@ impl Engine {
         let result = work(self);
         self.gate = None;
         result
+    }
+
+    /// Counters for `n` random values: seed and first counter.
+    fn take_counters(&mut self, n: u64) -> (u64, u64) {
+        let before = self.rt.draw(n);
+        self.undrawn.get_or_insert(before);
+        (before.seed, before.offset)
     }
 
     /// A contiguous result that is not computed yet.
@@ -572,7 +597,7 @@ impl Engine {
         for spec in &call.outputs {
             outputs.push(self.fresh(&spec.shape, spec.dtype, device)?);
         }
-        let (seed, offset) = if call.draws > 0 { self.rt.draw(call.draws) } else { (0, 0) };
+        let (seed, offset) = if call.draws > 0 { self.take_counters(call.draws) } else { (0, 0) };
         let made = self.made_of(&call.inputs);
         // What is brought along lives until it is recorded.
         let brought;
@@ -791,7 +816,7 @@ impl Emit for Engine {
     }
 
     fn draw(&mut self, n: u64) -> (u64, u64) {
-        self.rt.draw(n)
+        self.take_counters(n)
     }
 
     fn grad_enabled(&self) -> bool {

@@ -328,9 +328,10 @@ fn check_probability(p: f64) -> Result<()> {
 fn trials(e: &mut dyn Emit, p: &Arg, shape: &[usize], device: DeviceId) -> Result<Tensor> {
     match p {
         Arg::Tensor(p) => {
-            let p = checked(e, p)?;
             let wide = if p.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
             let unit = draw(e, Draw::Uniform, shape, wide, device)?;
+            // After the draw: what fails late has drawn, also where the fault ends the call.
+            let p = checked(e, p)?;
             let p = e.cast(&p, wide)?;
             e.call(&LT, args![&unit, &p])
         }

@@ -453,7 +453,17 @@ fn casts_positions_and_draws() {
                 outputs.push((representative(class), shape.clone(), strides.clone()));
             }
             let table = [42, 7, (-5i64) as u64, 1000];
-            compare(&Program::new(instrs, regs, 0), &shape, &[], &outputs, &table, if normal { 3e-7 } else { 0.0 });
+            let mut program = Program::new(instrs, regs, 0);
+            compare(&program, &shape, &[], &outputs, &table, if normal { 3e-7 } else { 0.0 });
+            // The dims of a step are not always in the order in which the script sees them.
+            if shape.len() == 2 && !normal {
+                program = Program::new(program.instrs, program.regs, 1);
+                program.order.extend([1, 0]);
+                let slot = outputs.len() as u16;
+                program.instrs.push(Instr::Reduce { kind: ReduceKind::Sum, reg: 3, class: Class::I64, slot });
+                outputs.push((DType::I64, shape[..1].to_vec(), vec![1]));
+                compare(&program, &shape, &[], &outputs, &table, 0.0);
+            }
         }
     }
 }
@@ -467,10 +477,14 @@ fn division_by_zero_is_told_at_the_lowest_position() {
         apply(&elementwise::FLOOR_DIV, &[Class::I64, Class::I64], [0, 1, 0, 0], 2),
         Instr::Store { reg: 2, slot: 2 },
     ];
-    let program = Program::new(instrs, vec![Class::I64; 3], 0);
+    let mut program = Program::new(instrs, vec![Class::I64; 3], 0);
     let x = Memory::new(DType::I32, &[50, 40], &[40, 1], wave);
     let y = Memory::new(DType::I64, &[50, 40], &[1, 50], |i| if i % 301 == 77 { 0.0 } else { 1.0 + i as f64 });
-    compare(&program, &[50, 40], &[x, y], &[(DType::I64, vec![50, 40], vec![40, 1])], &[], 0.0);
+    let (inputs, outputs) = ([x, y], [(DType::I64, vec![50, 40], vec![40, 1])]);
+    compare(&program, &[50, 40], &inputs, &outputs, &[], 0.0);
+    program = Program::new(program.instrs, program.regs, 0);
+    program.order.extend([1, 0]);
+    compare(&program, &[50, 40], &inputs, &outputs, &[], 0.0);
 }
 
 #[test]

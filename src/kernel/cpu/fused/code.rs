@@ -83,7 +83,7 @@ pub(in super::super) struct Code {
     pub scratch: usize,
     /// Elements of a full tile.
     pub tile: usize,
-    /// Whether an op needs the row-major position of elements.
+    /// Whether an op needs the position of elements.
     pub positions: bool,
     pub reduces: usize,
 }
@@ -163,6 +163,11 @@ impl Code {
         code.find_direct_stores();
         code.place_values();
         code
+    }
+
+    /// The column of a space that holds positions, if there is one.
+    pub fn position_column(&self, views: &[RawView]) -> Option<u16> {
+        self.positions.then_some(views.len() as u16)
     }
 
     /// The two views of a program that only moves elements from one to the other.
