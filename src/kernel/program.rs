@@ -4,6 +4,7 @@
 //! `F32` registers and are rounded by `Cast` after each operation, small integers live in `I64` and are
 //! wrapped by `Cast`; so a fused chain gives bit for bit what single operations give.
 
+use super::abi::FaultKind;
 use super::cpu::fused::Prepared;
 use crate::base::dtype::DType;
 use crate::base::layout::{Shape, Strides, contiguous_strides};
@@ -55,9 +56,36 @@ pub struct Variant {
     pub tiles: [TileFn; 3],
 }
 
+/// What an operand's values must be, which is known only while computing; another is a fault.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Check {
+    /// An integer divisor is not 0.
+    NonZero,
+    /// From 0 to 1.
+    Probability,
+    /// A standard deviation: not negative, and not NaN.
+    Deviation,
+    /// Neither NaN nor infinite.
+    Finite,
+}
+
+impl Check {
+    /// What a bad value is, and which of its kind.
+    pub const fn fault(self) -> (FaultKind, i64) {
+        match self {
+            Check::NonZero => (FaultKind::DivisionByZero, 0),
+            Check::Probability => (FaultKind::Probability, 1),
+            Check::Deviation => (FaultKind::Deviation, 0),
+            Check::Finite => (FaultKind::Range, 0),
+        }
+    }
+}
+
 /// An element-wise function: arithmetic once as Rust and once as CUDA text.
 pub struct Function {
     pub name: &'static str,
+    /// An argument that is checked.
+    pub check: Option<(u8, Check)>,
     /// A CUDA expression over `a`, `b`, `c`, `d`, for example `ts_exp(a)`.
     pub cuda: &'static str,
     pub variants: &'static [Variant],
@@ -122,8 +150,8 @@ pub enum Instr {
     /// reg of the class of `to` <- value converted and rounded (or wrapped) to dtype `to`.
     /// Float to integer truncates towards zero as C does; to bool is `!= 0`.
     Cast { reg: Reg, from: Class, to: DType, out: Reg },
-    /// Reports a `DivisionByZero` fault of node `node` for the lowest position where an I64 register is 0.
-    CheckNonZero { reg: Reg, node: u16 },
+    /// Reports a fault of node `node` for the lowest position whose value is not what it must be.
+    Check { check: Check, reg: Reg, node: u16 },
     /// View `slot` <- reg, whose class is that of the view's dtype and whose value already fits it.
     Store { reg: Reg, slot: u16 },
     /// Combines over the last `Program::reduced` dims of the iteration shape into view `slot`, whose shape

@@ -11,7 +11,7 @@ use crate::base::layout::{Layout, Shape};
 use crate::base::rng::Generator;
 use crate::base::span::Origin;
 use crate::fail;
-use crate::kernel::program::{Draw, Function, ReduceKind};
+use crate::kernel::program::{Check, Draw, Function, ReduceKind};
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::formula::Formula;
@@ -83,11 +83,7 @@ impl Engine {
 
     /// An operation, or a part of one. What is refused draws no random numbers; what fails late has drawn, in every
     /// mode: under `--blocking` its fault ends the call too.
-    pub(super) fn named<R>(
-        &mut self,
-        name: &'static str,
-        work: impl FnOnce(&mut Engine) -> Result<R>,
-    ) -> Result<R> {
+    pub(super) fn named<R>(&mut self, name: &'static str, work: impl FnOnce(&mut Engine) -> Result<R>) -> Result<R> {
         let outer = self.name;
         if outer.is_empty() {
             self.name = name;
@@ -246,8 +242,8 @@ impl Engine {
             }
             None => self.fresh(shape, plan.result, device)?,
         };
-        let divisor = divisor(function, plan.result, &operands)?;
-        let made = if divisor.is_some() { made_by(&operands) } else { SmallVec::new() };
+        let check = value_check(function, plan.result, &operands)?;
+        let made = if check.is_some() { made_by(&operands) } else { SmallVec::new() };
         let mut inputs = SmallVec::new();
         for operand in operands {
             inputs.push(match operand {
@@ -260,9 +256,9 @@ impl Engine {
             });
         }
         let work = if plan.identity {
-            Work::Map { function: None, args: smallvec![plan.result], result: plan.result, divisor: None }
+            Work::Map { function: None, args: smallvec![plan.result], result: plan.result, check: None }
         } else {
-            Work::Map { function: Some(*function), args: plan.args, result: plan.result, divisor }
+            Work::Map { function: Some(*function), args: plan.args, result: plan.result, check }
         };
         if output.layout.numel() > 0 {
             self.record_fallible(work, inputs, smallvec![output.clone()], made)?;
@@ -304,7 +300,7 @@ impl Engine {
         if dest.layout.numel() == 0 {
             return Ok(());
         }
-        let work = Work::Map { function: None, args: smallvec![from], result: from, divisor: None };
+        let work = Work::Map { function: None, args: smallvec![from], result: from, check: None };
         self.record(work, smallvec![input], smallvec![dest.clone()])
     }
 
@@ -314,7 +310,7 @@ impl Engine {
             return Ok((view, None));
         }
         let copy = self.fresh(view.shape(), view.dtype, view.buffer.device)?;
-        let work = Work::Map { function: None, args: smallvec![view.dtype], result: view.dtype, divisor: None };
+        let work = Work::Map { function: None, args: smallvec![view.dtype], result: view.dtype, check: None };
         if view.layout.numel() > 0 {
             self.record(work, smallvec![Input::View(view)], smallvec![copy.clone()])?;
         }
@@ -341,7 +337,7 @@ impl Engine {
         }
         let landed = Held::new(self.fresh(view.shape(), view.dtype, dest.buffer.device)?);
         self.rt.transfer(source.view(), landed.view(), asked)?;
-        let work = Work::Map { function: None, args: smallvec![view.dtype], result: view.dtype, divisor: None };
+        let work = Work::Map { function: None, args: smallvec![view.dtype], result: view.dtype, check: None };
         self.record(work, smallvec![Input::View(landed.view().clone())], smallvec![dest.clone()])
     }
 
@@ -647,16 +643,18 @@ fn made_by(operands: &[Operand<'_>]) -> SmallVec<[Origin; 3]> {
     operands.iter().map(made).collect()
 }
 
-/// Integer division wants a check of its divisor, or an error now when it is a literal zero.
-fn divisor(function: &'static Function, result: DType, operands: &[Operand<'_>]) -> Result<Option<u8>> {
-    let divides = matches!(function.name, "floor_div" | "trunc_div" | "remainder" | "fmod");
-    if !divides || !result.is_int() {
+/// What is looked at while computing; an error now for a literal zero that integers are divided by.
+fn value_check(function: &'static Function, result: DType, operands: &[Operand<'_>]) -> Result<Option<(u8, Check)>> {
+    let Some((at, check)) = function.check else { return Ok(None) };
+    if check == Check::NonZero && !result.is_int() {
         return Ok(None);
     }
-    match &operands[1] {
-        Operand::Number(scalar) if scalar.is_zero() => fail!(ARITHMETIC, "division of integers by zero"),
+    match &operands[at as usize] {
+        Operand::Number(scalar) if check == Check::NonZero && scalar.is_zero() => {
+            fail!(ARITHMETIC, "division of integers by zero")
+        }
         Operand::Number(_) => Ok(None),
-        Operand::Tensor(..) => Ok(Some(1)),
+        Operand::Tensor(..) => Ok(Some((at, check))),
     }
 }
 
@@ -750,7 +748,7 @@ impl Emit for Engine {
                     (Input::Random(Box::new(drawn)), DType::I64)
                 }
             };
-            let work = Work::Map { function: None, args: smallvec![from], result: from, divisor: None };
+            let work = Work::Map { function: None, args: smallvec![from], result: from, check: None };
             self.record(work, smallvec![input], smallvec![output.clone()])?;
             output.made();
         }

@@ -15,8 +15,8 @@ pub use convert::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 
 use super::copy::copy_view;
 use super::{random, reduce};
-use crate::kernel::abi::{Faults, RawView, Threads};
 use crate::base::layout::Strides;
+use crate::kernel::abi::{Faults, RawView, Threads};
 use crate::kernel::program::Program;
 pub(super) use code::{Code, Op};
 pub(super) use convert::{cast, store};
@@ -38,7 +38,7 @@ pub(super) struct Given<'a> {
 
 /// Runs `program` over `shape`. `views` are addressed by slot: those of `Load` and `Store` have the iteration
 /// shape (stride 0 where broadcast), those of `Reduce` the kept dims. `scalars` holds raw bits of f64, i64 or
-/// 0/1. Node `i` of `CheckNonZero` reports to `faults[i]`.
+/// 0/1. Node `i` of `Check` reports to `faults[i]`.
 ///
 /// # Safety
 /// Every view is valid for its shape and strides, nobody else writes the inputs or touches the outputs, and

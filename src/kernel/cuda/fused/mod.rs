@@ -89,7 +89,7 @@ pub fn fused(
 
 impl Ready {
     /// Queues the step. Program, shape and the views' layouts must be the same at each run; addresses and the scalar
-    /// table (raw bits of f64, i64, or 0/1) may differ. Node `i` of `CheckNonZero` reports to `gpu.fault_slot(i)`.
+    /// table (raw bits of f64, i64, or 0/1) may differ. Node `i` of `Check` reports to `gpu.fault_slot(i)`.
     pub fn run(
         &mut self,
         program: &Program,
