@@ -64,6 +64,7 @@ codes! {
     DEVICE_LOST = 408, "a lost device";
     KERNEL_CONVERGE = 409, "a decomposition that did not converge";
     LAUNCH_FAILED = 410, "work that a device could not run";
+    KERNEL_VALUE = 411, "a value that an operation does not take, found while computing";
     RACE = 501, "an access that nothing orders";
     FILE = 601, "a file that cannot be read or written";
     FILE_FORMAT = 602, "a damaged or unsupported file";

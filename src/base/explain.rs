@@ -44,6 +44,7 @@ pub fn explain(code: Code) -> &'static str {
         code::KERNEL_INDEX => KERNEL_INDEX,
         code::KERNEL_LABEL => KERNEL_LABEL,
         code::KERNEL_PROBABILITY => KERNEL_PROBABILITY,
+        code::KERNEL_VALUE => KERNEL_VALUE,
         code::KERNEL_DIVISION => KERNEL_DIVISION,
         code::KERNEL_NOT_POSITIVE => KERNEL_NOT_POSITIVE,
         code::KERNEL_SINGULAR => KERNEL_SINGULAR,
@@ -608,8 +609,22 @@ cross_entropy(randn([2, 3]), tensor([0, 2])).item();
 ```
 "##;
 
-const KERNEL_PROBABILITY: &str = r##"Sampling met a probability that is negative, infinite, NaN, or a row that sums to zero. It was found
-while computing, so that it is told late.
+const KERNEL_VALUE: &str = r##"An operation met an element that it does not take: a standard deviation that is negative, or NaN or
+infinity where the range of all elements is wanted. It was found while computing, so that it is told late.
+
+```rhai
+print(normal(zeros([2]), tensor([1.0, -1.0])));
+```
+
+Look at how the elements were made; `--check` finds the first operation that made a NaN.
+
+```rhai
+print(normal(zeros([2]), tensor([1.0, 0.0])).shape);
+```
+"##;
+
+const KERNEL_PROBABILITY: &str = r##"An operation met a probability that is not from 0 to 1, or sampling met weights that are negative, infinite
+or NaN, or a row of them that sums to zero. It was found while computing, so that it is told late.
 
 ```rhai
 print(multinomial(tensor([0.5, -0.5]), 1));

@@ -87,6 +87,10 @@ pub enum FaultKind {
     Label,
     /// A probability that is negative, NaN or infinite, or a row that sums to zero.
     Probability,
+    /// A standard deviation that is negative or NaN.
+    Deviation,
+    /// A value that is not finite where the range of all is wanted.
+    Range,
     /// Integer division (or remainder) by zero.
     DivisionByZero,
     /// `cholesky`: the leading minor of order `value` is not positive-definite.

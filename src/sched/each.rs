@@ -152,7 +152,7 @@ fn key_of(formula: &Formula) -> [u64; 2] {
                 push(4 << 56 | (from as u64) << 40 | (to as u64) << 32 | (reg as u64) << 16 | out as u64);
             }
             Instr::Store { reg, slot } => push(5 << 56 | (reg as u64) << 16 | slot as u64),
-            Instr::Position { .. } | Instr::Random { .. } | Instr::CheckNonZero { .. } | Instr::Reduce { .. } => {
+            Instr::Position { .. } | Instr::Random { .. } | Instr::Check { .. } | Instr::Reduce { .. } => {
                 unreachable!("formulas have none")
             }
         }

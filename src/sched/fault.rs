@@ -61,6 +61,16 @@ fn told(fault: Fault, node: &Node) -> Box<Diag> {
             },
             format!("the first bad one is element {position}"),
         ),
+        FaultKind::Deviation => (
+            code::KERNEL_VALUE,
+            "standard deviations must not be negative".to_string(),
+            format!("the first bad one is element {position}"),
+        ),
+        FaultKind::Range => (
+            code::KERNEL_VALUE,
+            "the range of the elements is not finite".to_string(),
+            format!("the first that is NaN or infinite is element {position}"),
+        ),
         FaultKind::DivisionByZero => (
             code::KERNEL_DIVISION,
             "division of integers by zero".to_string(),
@@ -96,6 +106,8 @@ fn made_here(kind: FaultKind) -> &'static str {
         FaultKind::Index { .. } => "the index tensor was made here",
         FaultKind::Label => "the target was made here",
         FaultKind::Probability => "the probabilities were made here",
+        FaultKind::Deviation => "the deviations were made here",
+        FaultKind::Range => "the elements were made here",
         FaultKind::DivisionByZero => "the divisor was made here",
         _ => "the matrix was made here",
     }
@@ -107,7 +119,7 @@ fn operand(fault: Fault, node: &Node) -> Option<usize> {
     let is_index = |at: &usize| node.inputs[*at].view().is_some_and(|view| view.dtype.is_int());
     let first_index = || (1..node.inputs.len()).find(is_index).or((!node.inputs.is_empty()).then_some(0));
     match (&node.work, fault.kind) {
-        (Work::Map { divisor, .. }, _) => divisor.map(usize::from),
+        (Work::Map { check, .. }, _) => check.map(|(at, _)| at as usize),
         (Work::Kernel { attrs, .. }, FaultKind::Index { dim }) => match attrs.first() {
             Some(Attr::Ints(dims)) if dims.len() < node.inputs.len() => {
                 let place = dims.iter().position(|&other| other == dim as i64);

@@ -198,7 +198,7 @@ impl Runtime {
         let bytes = view.layout.numel() * view.dtype.size_bytes();
         let buffer = self.buffer(view.buffer.device, bytes, false);
         let dense = Arc::new(View::new(buffer, Layout::contiguous(view.shape()), view.dtype));
-        let work = Work::Map { function: None, args: smallvec![view.dtype], result: view.dtype, divisor: None };
+        let work = Work::Map { function: None, args: smallvec![view.dtype], result: view.dtype, check: None };
         let inputs = smallvec![Input::View(view.clone())];
         let outputs = smallvec![dense.clone()];
         self.record(Node { name, origin, work, inputs, outputs, ..Node::default() })?;

@@ -98,10 +98,10 @@ pub fn of(nodes: &[Node]) -> Key {
 /// `marks`: the highest two bits of a word, which no work has.
 fn push_work(key: &mut Key, work: &Work, marks: u64) {
     match work {
-        Work::Map { function, args, result, divisor } => {
+        Work::Map { function, args, result, check } => {
             key.push(function.map_or(0, |function| function as *const _ as u64));
             let types = args.iter().fold(*result as u64, |all, &dtype| all << 8 | dtype as u64);
-            key.push(types << 8 | divisor.map_or(0xFF, |at| at as u64) | marks);
+            key.push(types << 8 | check.map_or(0xFF, |(at, _)| at as u64) | marks);
         }
         Work::Reduce { kind, dims, keepdim, compute } => {
             key.push(0x52 << 32 | *dims as u64 | marks);

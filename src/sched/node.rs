@@ -6,7 +6,7 @@ use crate::base::attr::Attrs;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::span::Origin;
 use crate::kernel::abi::HostFn;
-use crate::kernel::program::{Draw, Function, ReduceKind};
+use crate::kernel::program::{Check, Draw, Function, ReduceKind};
 use crate::op::tensor::View;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -53,8 +53,8 @@ pub enum Work {
         args: SmallVec<[DType; 4]>,
         /// dtype of the function's value, before it is stored.
         result: DType,
-        /// Operand that must not be zero (integer division).
-        divisor: Option<u8>,
+        /// Operand whose values are checked.
+        check: Option<(u8, Check)>,
     },
     Reduce {
         kind: ReduceKind,

@@ -78,7 +78,7 @@ pub struct Fused {
     pub scalars: Vec<ScalarRef>,
     /// The nodes merged into it, in order.
     pub nodes: Vec<usize>,
-    /// Nodes that own an error slot; `CheckNonZero::node` counts in this list.
+    /// Nodes that own an error slot; `Check::node` counts in this list.
     pub fallible: Vec<usize>,
     /// The slots as a kernel sees them; only the addresses change from run to run.
     pub views: Vec<RawView>,

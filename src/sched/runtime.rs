@@ -346,10 +346,12 @@ impl Runtime {
         self.state.lock().rng = generator;
     }
 
-    /// Takes counters for `n` random values: seed and first counter.
-    pub fn draw(&self, n: u64) -> (u64, u64) {
+    /// Takes counters for `n` random values, which begin at the generator that it gives.
+    pub fn draw(&self, n: u64) -> Generator {
         let mut state = self.state.lock();
-        (state.rng.seed, state.rng.take(n))
+        let before = state.rng;
+        state.rng.take(n);
+        before
     }
 
     pub fn next_sequence(&self) -> u64 {

@@ -8,8 +8,9 @@ use super::host::{Host, Native};
 use super::literal;
 use super::properties::{method, property, wanted, wanted_keywords};
 use super::value::{DTypeValue, Tensor};
+use crate::base::code;
 use crate::base::device_id::DeviceId;
-use crate::base::diag::Result;
+use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
 use crate::base::layout;
 use crate::fail;
@@ -49,6 +50,9 @@ fn place(value: &Dynamic, ndim: usize) -> Result<usize> {
         };
     }
     match value.as_int() {
+        Ok(dim) if ndim == 0 => {
+            Err(Diag::error(code::DIM, format!("there is no dimension {dim}: the tensor has none")))
+        }
         Ok(dim) => infer::dim(dim, ndim),
         Err(_) => fail!(ARGUMENT_TYPE, "a dimension is an integer, not {}", convert::type_name(value)),
     }

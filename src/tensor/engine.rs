@@ -8,9 +8,10 @@ use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Focus, Result};
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::{Layout, Shape};
+use crate::base::rng::Generator;
 use crate::base::span::Origin;
 use crate::fail;
-use crate::kernel::program::{Draw, Function, ReduceKind};
+use crate::kernel::program::{Check, Draw, Function, ReduceKind};
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::formula::Formula;
@@ -45,6 +46,8 @@ pub struct Engine {
     pub gate: Option<Arc<Gate>>,
     /// Operands of the outermost operation.
     given: SmallVec<[Given; 4]>,
+    /// The random generator before the outermost operation's first draw.
+    undrawn: Option<Generator>,
 }
 
 /// An operand as the script gave it.
@@ -66,6 +69,7 @@ impl Engine {
             pinned: false,
             gate: None,
             given: SmallVec::new(),
+            undrawn: None,
         }
     }
 
@@ -77,13 +81,23 @@ impl Engine {
         result
     }
 
-    pub(super) fn named<R>(&mut self, name: &'static str, work: impl FnOnce(&mut Engine) -> R) -> R {
+    /// An operation, or a part of one. What is refused draws no random numbers; what fails late has drawn, in every
+    /// mode: under `--blocking` its fault ends the call too.
+    pub(super) fn named<R>(&mut self, name: &'static str, work: impl FnOnce(&mut Engine) -> Result<R>) -> Result<R> {
         let outer = self.name;
         if outer.is_empty() {
             self.name = name;
+            self.undrawn = None;
         }
         let result = work(self);
         self.name = outer;
+        if let Err(diag) = &result
+            && outer.is_empty()
+            && !diag.is_late
+            && let Some(undrawn) = self.undrawn
+        {
+            self.rt.set_generator(undrawn);
+        }
         result
     }
 
@@ -108,6 +122,13 @@ impl Engine {
         let result = work(self);
         self.gate = None;
         result
+    }
+
+    /// Counters for `n` random values: seed and first counter.
+    fn take_counters(&mut self, n: u64) -> (u64, u64) {
+        let before = self.rt.draw(n);
+        self.undrawn.get_or_insert(before);
+        (before.seed, before.offset)
     }
 
     /// A contiguous result that is not computed yet.
@@ -221,8 +242,8 @@ impl Engine {
             }
             None => self.fresh(shape, plan.result, device)?,
         };
-        let divisor = divisor(function, plan.result, &operands)?;
-        let made = if divisor.is_some() { made_by(&operands) } else { SmallVec::new() };
+        let check = value_check(function, plan.result, &operands)?;
+        let made = if check.is_some() { made_by(&operands) } else { SmallVec::new() };
         let mut inputs = SmallVec::new();
         for operand in operands {
             inputs.push(match operand {
@@ -235,9 +256,9 @@ impl Engine {
             });
         }
         let work = if plan.identity {
-            Work::Map { function: None, args: smallvec![plan.result], result: plan.result, divisor: None }
+            Work::Map { function: None, args: smallvec![plan.result], result: plan.result, check: None }
         } else {
-            Work::Map { function: Some(*function), args: plan.args, result: plan.result, divisor }
+            Work::Map { function: Some(*function), args: plan.args, result: plan.result, check }
         };
         if output.layout.numel() > 0 {
             self.record_fallible(work, inputs, smallvec![output.clone()], made)?;
@@ -279,7 +300,7 @@ impl Engine {
         if dest.layout.numel() == 0 {
             return Ok(());
         }
-        let work = Work::Map { function: None, args: smallvec![from], result: from, divisor: None };
+        let work = Work::Map { function: None, args: smallvec![from], result: from, check: None };
         self.record(work, smallvec![input], smallvec![dest.clone()])
     }
 
@@ -289,7 +310,7 @@ impl Engine {
             return Ok((view, None));
         }
         let copy = self.fresh(view.shape(), view.dtype, view.buffer.device)?;
-        let work = Work::Map { function: None, args: smallvec![view.dtype], result: view.dtype, divisor: None };
+        let work = Work::Map { function: None, args: smallvec![view.dtype], result: view.dtype, check: None };
         if view.layout.numel() > 0 {
             self.record(work, smallvec![Input::View(view)], smallvec![copy.clone()])?;
         }
@@ -316,7 +337,7 @@ impl Engine {
         }
         let landed = Held::new(self.fresh(view.shape(), view.dtype, dest.buffer.device)?);
         self.rt.transfer(source.view(), landed.view(), asked)?;
-        let work = Work::Map { function: None, args: smallvec![view.dtype], result: view.dtype, divisor: None };
+        let work = Work::Map { function: None, args: smallvec![view.dtype], result: view.dtype, check: None };
         self.record(work, smallvec![Input::View(landed.view().clone())], smallvec![dest.clone()])
     }
 
@@ -572,7 +593,7 @@ impl Engine {
         for spec in &call.outputs {
             outputs.push(self.fresh(&spec.shape, spec.dtype, device)?);
         }
-        let (seed, offset) = if call.draws > 0 { self.rt.draw(call.draws) } else { (0, 0) };
+        let (seed, offset) = if call.draws > 0 { self.take_counters(call.draws) } else { (0, 0) };
         let made = self.made_of(&call.inputs);
         // What is brought along lives until it is recorded.
         let brought;
@@ -622,16 +643,18 @@ fn made_by(operands: &[Operand<'_>]) -> SmallVec<[Origin; 3]> {
     operands.iter().map(made).collect()
 }
 
-/// Integer division wants a check of its divisor, or an error now when it is a literal zero.
-fn divisor(function: &'static Function, result: DType, operands: &[Operand<'_>]) -> Result<Option<u8>> {
-    let divides = matches!(function.name, "floor_div" | "trunc_div" | "remainder" | "fmod");
-    if !divides || !result.is_int() {
+/// What is looked at while computing; an error now for a literal zero that integers are divided by.
+fn value_check(function: &'static Function, result: DType, operands: &[Operand<'_>]) -> Result<Option<(u8, Check)>> {
+    let Some((at, check)) = function.check else { return Ok(None) };
+    if check == Check::NonZero && !result.is_int() {
         return Ok(None);
     }
-    match &operands[1] {
-        Operand::Number(scalar) if scalar.is_zero() => fail!(ARITHMETIC, "division of integers by zero"),
+    match &operands[at as usize] {
+        Operand::Number(scalar) if check == Check::NonZero && scalar.is_zero() => {
+            fail!(ARITHMETIC, "division of integers by zero")
+        }
         Operand::Number(_) => Ok(None),
-        Operand::Tensor(..) => Ok(Some(1)),
+        Operand::Tensor(..) => Ok(Some((at, check))),
     }
 }
 
@@ -725,7 +748,7 @@ impl Emit for Engine {
                     (Input::Random(Box::new(drawn)), DType::I64)
                 }
             };
-            let work = Work::Map { function: None, args: smallvec![from], result: from, divisor: None };
+            let work = Work::Map { function: None, args: smallvec![from], result: from, check: None };
             self.record(work, smallvec![input], smallvec![output.clone()])?;
             output.made();
         }
@@ -791,7 +814,7 @@ impl Emit for Engine {
     }
 
     fn draw(&mut self, n: u64) -> (u64, u64) {
-        self.rt.draw(n)
+        self.take_counters(n)
     }
 
     fn grad_enabled(&self) -> bool {

@@ -40,6 +40,8 @@ impl FaultSlot {
             5 => FaultKind::NotPositiveDefinite,
             6 => FaultKind::Singular,
             7 => FaultKind::NoConvergence,
+            8 => FaultKind::Deviation,
+            9 => FaultKind::Range,
             _ => FaultKind::NotFinite,
         };
         Some(Fault { kind, position: self.position, value: self.value, bound: self.bound })

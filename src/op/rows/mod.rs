@@ -7,6 +7,7 @@ pub mod attention;
 pub mod bag;
 pub mod bessel;
 pub mod blend;
+pub mod checked;
 pub mod clip;
 pub mod columns;
 pub mod compare;
@@ -137,6 +138,7 @@ pub static FAMILIES: &[&[&Op]] = &[
     masks::ROWS,
     indexing::ROWS,
     conv::ROWS,
+    checked::ROWS,
     columns::ROWS,
     pool::ROWS,
     fractional::ROWS,

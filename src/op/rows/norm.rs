@@ -10,7 +10,7 @@ use crate::kernel::cpu::norm::{batch, layer};
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
-use crate::op::rows::arith::{ADD, COPY};
+use crate::op::rows::arith::{ADD, COPY, MUL};
 use crate::op::rows::reduce::SUM;
 use crate::op::rows::unary::RSQRT;
 use crate::op::rows::view::{EXPAND, RESHAPE};
@@ -486,6 +486,7 @@ running statistics keeps none.",
     examples: &[
         ex("batch_norm(tensor([[1.0], [3.0]]), (), (), #{training: true})", "tensor([[-1.0000],\n        [ 1.0000]])"),
         ex("batch_norm(tensor([[4.0]]), tensor([2.0]), tensor([1.0]), #{eps: 0.0})", "tensor([[2.]])"),
+        ex("batch_norm(zeros([0, 3]), (), (), #{training: true}).shape", "[0, 3]"),
         ex("batch_norm(ones([2, 3]), zeros([2]), ones([2]))", "E0201"),
         ex("batch_norm(tensor([[1], [3]]), (), (), #{training: true})", "E0202"),
         ex("batch_norm(ones([1, 3]), (), (), #{training: true})", "E0206"),
@@ -511,6 +512,9 @@ running statistics keeps none.",
                 x.shape().as_slice()
             );
         }
+        if n == 0 {
+            return Ok(vec![nothing(e, a)?]);
+        }
         let mut made = e.apply(&BATCH, args![x, a.opt_tensor(3), a.opt_tensor(4), eps])?;
         if let Some(running) = a.opt_tensor(1) {
             update(e, running, &made[1], a.float(6))?;
@@ -526,6 +530,21 @@ running statistics keeps none.",
     oracle: "torch.nn.functional.batch_norm(a, None, None, training=True)",
     ..Op::BASE
 };
+
+/// The batch norm of nothing: running statistics stay, the gradients of weight and bias are 0.
+fn nothing(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
+    let x = a.tensor(0);
+    let mut own = Shape::from_elem(1, x.ndim());
+    own[1] = x.shape()[1];
+    let mut y = x.clone();
+    for (at, op) in [(3, &MUL), (4, &ADD)] {
+        if let Some(affine) = a.opt_tensor(at) {
+            let affine = e.call(&RESHAPE, args![affine, own.as_slice()])?;
+            y = e.call(op, args![&y, &affine])?;
+        }
+    }
+    e.cast(&y, x.dtype())
+}
 
 /// A channel's number for every sample: `[C]` as `[N C]`.
 fn each_sample(e: &mut dyn Emit, w: &Tensor, n: usize) -> Result<Tensor> {
