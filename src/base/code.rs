@@ -33,6 +33,10 @@ codes! {
     CONSTANT = 110, "a change of a constant";
     BORROWED = 111, "a value changed while a method of it is at work";
     COUNTED = 112, "a loop's second name, which counts";
+    UNUSED = 115, "a variable that is never used";
+    LOST = 116, "a value that is thrown away";
+    UNREACHABLE = 117, "a statement that is never reached";
+    NEVER_EQUAL = 118, "values that are never equal";
     SHAPE = 201, "shapes that do not fit";
     DTYPE = 202, "a dtype that the operation does not take";
     UNKNOWN_KEYWORD = 203, "an unknown keyword argument";

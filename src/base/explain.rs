@@ -20,6 +20,10 @@ pub fn explain(code: Code) -> &'static str {
         code::CONSTANT => CONSTANT,
         code::BORROWED => BORROWED,
         code::COUNTED => COUNTED,
+        code::UNUSED => UNUSED,
+        code::LOST => LOST,
+        code::UNREACHABLE => UNREACHABLE,
+        code::NEVER_EQUAL => NEVER_EQUAL,
         code::SHAPE => SHAPE,
         code::DTYPE => DTYPE,
         code::UNKNOWN_KEYWORD => UNKNOWN_KEYWORD,
@@ -262,6 +266,84 @@ Take the pair apart inside, or call the second name what it is.
 let pairs = [["a", 1], ["b", 2]];
 for pair in pairs { let name = pair[0]; let value = pair[1]; print(name); }
 for (pair, i) in pairs { print(i); }
+```
+"##;
+
+const UNUSED: &str = r##"A variable is declared, and nothing ever reads it: often its name is misspelt where it should be read, or
+what should become of it was forgotten. `tscript check` warns of it; a run does not.
+
+```rhai
+// tscript check
+let x = ones([2]);
+let y = x.relu();
+print(x);
+```
+
+Use it, leave it out, or begin its name with `_` if it is meant so.
+
+```rhai
+let x = ones([2]);
+let y = x.relu();
+print(y);
+```
+"##;
+
+const LOST: &str = r##"A statement computes something, and nobody takes the value: `x.relu();` leaves `x` as it is, `x == 1;` compares
+and goes on, `loss.item;` calls nothing. `tscript check` warns of it; a run does not.
+
+```rhai
+// tscript check
+let x = ones([2]);
+x.relu();
+print(x);
+```
+
+Give the value a name, or write the form that changes the tensor in place, which ends in `_`.
+
+```rhai
+let x = ones([2]);
+x.relu_();
+print(x);
+```
+"##;
+
+const UNREACHABLE: &str = r##"What stands before this statement always leaves the block: `return`, `throw`, `break`, `continue`, `exit()`, or a
+`loop` that nothing ends. `tscript check` warns of it; a run never comes to it.
+
+```rhai
+// tscript check
+fn f(x) {
+    return x;
+    print("done");
+}
+print(f(1));
+```
+
+Put it before the way out.
+
+```rhai
+fn f(x) {
+    print("done");
+    return x;
+}
+print(f(1));
+```
+"##;
+
+const NEVER_EQUAL: &str = r##"Values of two types are compared with `==` or `!=`, which are never equal: `"1" == 1` is false. `tscript check` warns
+of it; a run does not.
+
+```rhai
+// tscript check
+let answer = "42";
+if answer == 42 { print("right"); }
+```
+
+Convert one of them first.
+
+```rhai
+let answer = "42";
+if answer.parse_int() == 42 { print("right"); }
 ```
 "##;
 

@@ -1,5 +1,6 @@
 //! The command line as a value. Reads words only: no file, no environment.
 
+use super::check;
 use crate::base::device_id::DeviceSpec;
 use crate::base::limits::MAX_SIMULATED_GPUS;
 use crate::base::suggest::nearest;
@@ -30,9 +31,7 @@ pub enum Command {
     Arguments {
         file: PathBuf,
     },
-    Check {
-        files: Vec<PathBuf>,
-    },
+    Check(check::Options),
     Test {
         folder: PathBuf,
         settings: Settings,
@@ -130,6 +129,7 @@ pub fn parse(mut words: Vec<OsString>) -> Result<Command, Usage> {
     }
     match name {
         "run" => run(&mut parser, script_words.unwrap_or_default()),
+        "check" => check(&mut parser),
         "test" => test(&mut parser),
         "devices" => devices(&mut parser),
         "help" => {
@@ -212,8 +212,6 @@ fn simple(name: &str, values: Vec<OsString>) -> Result<Command, Usage> {
         None => Ok(()),
     };
     match name {
-        "check" if values.is_empty() => Err(no_file(name)),
-        "check" => Ok(Command::Check { files: values.into_iter().map(PathBuf::from).collect() }),
         "explain" => {
             too_many(1)?;
             Ok(Command::Explain { code: values.first().map(|code| code.to_string_lossy().into_owned()) })
@@ -306,6 +304,34 @@ fn run(parser: &mut Parser, words: Vec<String>) -> Result<Command, Usage> {
         return Ok(Command::Arguments { file });
     }
     Ok(Command::Run { file, words, settings })
+}
+
+fn check(parser: &mut Parser) -> Result<Command, Usage> {
+    let mut options = check::Options::default();
+    while let Some(arg) = parser.next().map_err(unreadable)? {
+        match arg {
+            Arg::Value(value) => options.files.push(value.into()),
+            other => match owned(other).as_str() {
+                "--help" | "-h" => return Ok(Command::Help(Some("check"))),
+                "--deny-warnings" => options.deny_warnings = true,
+                "--message-format" => options.format = message_format(parser)?,
+                name => return Err(unknown(name, &["message-format", "deny-warnings", "help"])),
+            },
+        }
+    }
+    if options.files.is_empty() { Err(no_file("check")) } else { Ok(Command::Check(options)) }
+}
+
+fn message_format(parser: &mut Parser) -> Result<check::Format, Usage> {
+    match text(parser, "--message-format", "`human`, `short` or `json`")?.as_str() {
+        "human" => Ok(check::Format::Human),
+        "short" => Ok(check::Format::Short),
+        "json" => Ok(check::Format::Json),
+        word => {
+            let message = format!("`--message-format` wants `human`, `short` or `json`, not `{word}`");
+            Err(Usage::new(message, "the default is `human`"))
+        }
+    }
 }
 
 fn test(parser: &mut Parser) -> Result<Command, Usage> {

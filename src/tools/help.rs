@@ -21,7 +21,7 @@ usage: tscript [flags]        the REPL; `:help` there tells more
        tscript COMMAND ...
 
   run FILE [flags] [-- args]   runs a script
-  check FILE ...               parses scripts and reports without running
+  check PATH ...               reads scripts and tells what is wrong without running
   test [DIR]                   runs every function `test_*` of the `*_test.rhai` files
   explain [CODE]               the long form of an error, such as E0201
   devices                      what scripts can compute on
@@ -57,10 +57,18 @@ does, CUDA_VISIBLE_DEVICES hides devices, simulated ones too. TSCRIPT_SIMD=avx51
 vector instructions of the CPU's kernels, the machine's best unless given. Ctrl-C stops the script and tells where it was.";
 
 const CHECK: &str = "\
-usage: tscript check FILE ...
+usage: tscript check PATH ... [flags]
 
-Parses each script, resolves the names of variables, functions, modules and keywords as far as that goes
-without running, and reports every error. A FILE may be `-`, the standard input.";
+Reads scripts without running them and tells what is wrong: names that stand for nothing, calls with values or
+keywords that would be refused, shapes that do not fit, as far as the text alone tells. Warnings are of what is odd:
+variables and values that nobody uses, statements that are never reached. A PATH is a script, a folder, which stands
+for all its `*.rhai` files, or `-`, the standard input.
+
+  --message-format FORMAT   `human` (the default, on the error output); on the standard output `short`, a line
+                            `file:line:column: error[E0101]: message` for each finding, or `json`, an object
+  --deny-warnings           a warning fails, too
+
+The exit status is 1 where there is an error.";
 
 const TEST: &str = "\
 usage: tscript test [DIR] [flags]

@@ -1,5 +1,6 @@
 //! Floor 6: the program. Goes through `Session`; knows neither kernels nor devices.
 
+mod check;
 pub mod command;
 mod devices;
 mod explain;
@@ -61,7 +62,7 @@ fn dispatch(words: Vec<std::ffi::OsString>) -> u8 {
             simulated(&settings).unwrap_or_else(|| run::run(run::Script::Text(&text), words, &settings))
         }
         Ok(Command::Arguments { file }) => run::list_arguments(&file),
-        Ok(Command::Check { files }) => run::check(&files),
+        Ok(Command::Check(options)) => check::check(&options),
         Ok(Command::Test { folder, settings }) => {
             simulated(&settings).unwrap_or_else(|| test::test(&folder, &settings))
         }

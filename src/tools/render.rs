@@ -71,7 +71,7 @@ pub fn render(diag: &Diag, sources: &SourceMap, colour: Colour) -> String {
         Severity::Warning => ("warning", Color::Yellow),
     };
     let title = format!("{word}[{}]", diag.code);
-    let places = places(diag, sources);
+    let places = labelled(diag, sources);
     let mut out = match places.first() {
         Some((source, range, _)) => {
             let id = |source: &Arc<Source>| source.base as usize;
@@ -145,10 +145,11 @@ impl ariadne::Cache<usize> for Files {
     }
 }
 
-type Place = (Arc<Source>, Range<usize>, String);
+/// A source, bytes of it, and words about them.
+pub type Place = (Arc<Source>, Range<usize>, String);
 
 /// Every label that lies in a known source, an operation inside the standard library with both of its places.
-fn places(diag: &Diag, sources: &SourceMap) -> Vec<Place> {
+pub fn labelled(diag: &Diag, sources: &SourceMap) -> Vec<Place> {
     let mut out: Vec<Place> = Vec::new();
     let mut add = |site: Site, focus: Focus, keyword: Option<&str>, text: &str| {
         let Some((source, range)) = sources.span(site, focus, keyword) else { return };

@@ -1,4 +1,4 @@
-//! `tscript run` and `tscript check`: a session, its errors on the error output, Ctrl-C, panics.
+//! `tscript run`: a session, its errors on the error output, Ctrl-C, panics.
 
 use super::command::{Settings, Usage};
 use super::profile;
@@ -149,28 +149,17 @@ pub fn run(script: Script, words: Vec<String>, settings: &Settings) -> u8 {
 }
 
 /// What messages call a script; `-` is the standard input.
-fn named(file: &Path) -> PathBuf {
+pub fn named(file: &Path) -> PathBuf {
     if file == Path::new("-") { PathBuf::from("stdin") } else { file.to_path_buf() }
 }
 
-fn source(session: &Session, file: &Path) -> Result<String, Error> {
+pub fn source(session: &Session, file: &Path) -> Result<String, Error> {
     session.read_source(if file == Path::new("-") { Path::new("/dev/stdin") } else { file })
 }
 
-pub fn check(files: &[PathBuf]) -> u8 {
-    let one = |file: &PathBuf| {
-        let work = || {
-            let mut session = Session::builder()
-                .stack_bytes(STACK_BYTES)
-                .all_files()
-                .on_warning(|warning| complain(&render_error(warning, Colour::of_stderr())))
-                .build()?;
-            let text = source(&session, file)?;
-            session.check_source(&named(file), &text)
-        };
-        report(guarded(work))
-    };
-    files.iter().map(one).max().unwrap_or(0)
+/// A session that reads scripts and runs none.
+pub fn builder_of_checks() -> Builder {
+    Session::builder().stack_bytes(STACK_BYTES).all_files()
 }
 
 /// `tscript run FILE -- --help`.

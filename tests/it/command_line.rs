@@ -152,3 +152,31 @@ fn a_loop_that_counts_where_pairs_are_meant_is_told() {
     assert!(complaint.contains("warning[E0112]: `b` counts"), "{complaint}");
     assert!(complaint.contains("let a = pair[0]; let b = pair[1];"), "{complaint}");
 }
+
+/// Folders and several files; for people, and line by line for other programs.
+#[test]
+fn check_tells_of_folders_in_three_formats() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir(folder.path().join("inner")).expect("a folder");
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("it can be written");
+    write("a.rhai", "let x = 1;\nprint(2);\n");
+    write("inner/b.rhai", "print(\"é\", nope);\n");
+    write("inner/c.txt", "nothing (");
+    let path = folder.path().display().to_string();
+    let (out, _, status) = tscript(&["check", "--message-format", "short", &path], "");
+    let lines: Vec<String> = out.lines().map(|line| line.replace(&path, "F")).collect();
+    assert_eq!(lines[0], "F/a.rhai:1:5: warning[E0115]: the variable `x` is never used");
+    assert_eq!(lines[1], "F/inner/b.rhai:1:12: error[E0102]: there is no variable `nope`");
+    assert_eq!((lines.len(), status), (2, 1));
+    let (out, ..) = tscript(&["check", "--message-format=json", &format!("{path}/inner")], "");
+    let found: serde_json::Value = serde_json::from_str(out.trim()).expect("one object a line");
+    assert_eq!(found["code"], "E0102");
+    assert_eq!(found["severity"], "error");
+    let place = ["line", "column", "end_line", "end_column"].map(|key| found[key].as_u64().expect("a number"));
+    assert_eq!(place, [1, 12, 1, 16]);
+    assert_eq!(found["labels"][0]["text"], "not found");
+    let only_odd = format!("{path}/a.rhai");
+    assert_eq!(tscript(&["check", &only_odd], "").2, 0);
+    assert_eq!(tscript(&["check", "--deny-warnings", &only_odd], "").2, 1);
+    assert_eq!(tscript(&["check", "--message-format", "xml", &only_odd], "").2, 2);
+}

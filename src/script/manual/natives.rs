@@ -92,9 +92,9 @@ use Form::{Function, Method, Of, Property, PropertyOf, Syntax};
 /// In the order in which a reader would want them; `Form` says how each is written.
 #[rustfmt::skip]
 const NATIVES: &[Native] = &[
-    entry(Function, "tensor", "tensor(data, dtype: (), device: (), requires_grad: false)",
+    entry(Function, "tensor", "tensor(data, dtype: (), device: (), requires_grad: false, pin_memory: false)",
         "A tensor of numbers, nested arrays, or tensors.", "tensor([[1, 2], [3, 4]])", "tensor([[1, 2],\n        [3, 4]])"),
-    entry(Method, "new_tensor", "new_tensor(data, dtype: (), device: (), requires_grad: false)",
+    entry(Method, "new_tensor", "new_tensor(data, dtype: (), device: (), requires_grad: false, pin_memory: false)",
         "A tensor of `data` with the dtype and device of `x`.", "ones([1]).new_tensor([1, 2])", "tensor([1., 2.])"),
     entry(Function, "load", "load(path, device: (), dtype: (), columns: false)",
         "A tensor or a map of tensors from a .safetensors, .npy, .npz, .csv, .png or .jpg file, on the default device; a string from a .txt file.", "", ""),
@@ -110,7 +110,7 @@ const NATIVES: &[Native] = &[
     entry(Function, "no_grad", "no_grad(closure)", "Calls the closure without recording for gradients; gives its value.", "no_grad(|| ones([1], #{requires_grad: true}) * 2).requires_grad", "false"),
     entry(Function, "enable_grad", "enable_grad(closure)", "Calls the closure with recording for gradients, inside `no_grad` too.", "no_grad(|| enable_grad(|| is_grad_enabled()))", "true"),
     entry(Function, "is_grad_enabled", "is_grad_enabled()", "Whether operations are recorded for gradients.", "is_grad_enabled()", "true"),
-    entry(Function, "grad", "grad(outputs, inputs, grad_outputs: (), retain_graph: false, create_graph: false, allow_unused: false, materialize_grads: false)",
+    entry(Function, "grad", "grad(outputs, inputs, grad_outputs: (), retain_graph: false, create_graph: false, only_inputs: true, allow_unused: false, materialize_grads: false)",
         "The gradients of the outputs' sum with respect to each input, as an array.", "let x = tensor(3.0, #{requires_grad: true}); grad(x * x, [x])[0]", "tensor(6.)"),
     entry(Function, "slice", "slice(start, stop, step)", "An index with a step; `()` is an open end.", "arange(6)[slice((), (), 2)]", "tensor([0, 2, 4])"),
     entry(Function, "cell", "cell(value)", "A value behind a handle that all copies share.", "let c = cell(1); c.set(2); c.get()", "2"),
@@ -162,8 +162,8 @@ const NATIVES: &[Native] = &[
     entry(Function, "result_type", "result_type(tensor1, tensor2)", "The dtype of an operation's result on two tensors or numbers.", "result_type(tensor([1, 2]), 1.5)", "f32"),
     entry(Function, "can_cast", "can_cast(from, to)", "Whether an in-place form may store values of one dtype in another.", "can_cast(\"f32\", \"i64\")", "false"),
     entry(Function, "broadcast_shapes", "broadcast_shapes(*shapes)", "The shape of an operation's result on tensors of these shapes.", "broadcast_shapes([2, 1], [3])", "[2, 3]"),
-    entry(Function, "as_tensor", "as_tensor(data, dtype: (), device: ())", "A tensor as it is if it may stay so; anything else as by `tensor`.", "as_tensor([1, 2])", "tensor([1, 2])"),
-    entry(Function, "asarray", "asarray(data, dtype: (), device: ())", "As `as_tensor`.", "asarray([1.5])", "tensor([1.5000])"),
+    entry(Function, "as_tensor", "as_tensor(data, dtype: (), device: (), copy: false)", "A tensor as it is if it may stay so; anything else as by `tensor`.", "as_tensor([1, 2])", "tensor([1, 2])"),
+    entry(Function, "asarray", "asarray(data, dtype: (), device: (), copy: false)", "As `as_tensor`.", "asarray([1.5])", "tensor([1.5000])"),
     entry(Function, "set_printoptions", "set_printoptions(precision: 4, threshold: 1000, edgeitems: 3, linewidth: 80, profile: (), sci_mode: ())",
         "How tensors are printed from now on; `profile` is \"default\", \"short\" or \"full\".", "set_printoptions(#{precision: 2}); tensor([0.125])", "tensor([0.12])"),
     entry(Function, "initial_seed", "initial_seed()", "The seed of the random generator.", "manual_seed(7); initial_seed()", "7"),

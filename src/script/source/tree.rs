@@ -208,7 +208,7 @@ pub fn is_keyword(word: &str) -> bool {
     )
 }
 
-fn binary_power(symbol: &str) -> Option<u8> {
+pub fn binary_power(symbol: &str) -> Option<u8> {
     Some(match symbol {
         "||" => 30,
         "&&" => 60,

@@ -22,9 +22,10 @@ pub fn help(repl: &mut Repl, text: &str) -> Go {
 
 fn overview() {
     let mut text = String::from(
-        "An entry is run when it is complete; an empty line ends one that is not. `_` is the last value.\n",
+        "An entry is run when it is complete, and goes on in further lines until then. `_` is the last value.\n",
     );
-    text += "Tab completes, Ctrl-R searches what was entered before, Ctrl-C stops, Ctrl-D leaves.\n\n";
+    text +=
+        "Tab completes, Ctrl-R searches what was entered before, Ctrl-C stops or drops an entry, Ctrl-D leaves.\n\n";
     for command in COMMANDS {
         let call = format!(":{} {}", command.name, command.takes);
         text += &format!("  {call:<18} {}\n", command.summary);
