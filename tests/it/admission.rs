@@ -11,7 +11,8 @@ fn gpu(mib: usize) -> Builder {
 
 /// Of a block in which memory runs out: the last line that was done, the code, and that the session goes on.
 fn runs_out(base: Builder, before: &str, lines: &[&str], done: usize) {
-    let numbered: Vec<String> = lines.iter().enumerate().map(|(at, line)| format!("{line} done = {};", at + 1)).collect();
+    let numbered: Vec<String> =
+        lines.iter().enumerate().map(|(at, line)| format!("{line} done = {};", at + 1)).collect();
     let text = format!(
         "let mib = |n| zeros([n * 262144], #{{device: \"cuda\"}});
         let done = 0; {before}
@@ -60,7 +61,9 @@ fn what_fits_is_not_refused() {
 
 #[test]
 fn a_recorded_stream_keeps_memory_only_until_it_has_passed() {
-    for before in ["", "with_stream(s) { cuda::sleep(5); }", "with_stream(s) { x.add_(1); }", "s.wait_stream(default_stream());"] {
+    for before in
+        ["", "with_stream(s) { cuda::sleep(5); }", "with_stream(s) { x.add_(1); }", "s.wait_stream(default_stream());"]
+    {
         for wait in ["synchronize();", "s.synchronize(); default_stream().synchronize();"] {
             for seed in 0..3 {
                 let text = format!(

@@ -86,8 +86,13 @@ fn answered(path: &Path, problems: &mut Vec<String>) -> usize {
         if entered != answer {
             problems.push(format!("the REPL says of\n{script}\n{entered}and a script\n{answer}"));
         }
-        let checked = checked.err().map(|error| error.code());
-        if checked.as_ref().is_some_and(|code| !answer.starts_with(&**code)) {
+        // It tells all mistakes of a text; a run ends at the first that it meets.
+        let codes = |error: Error| -> Vec<String> {
+            let all = std::iter::once(error.diag()).chain(error.extra());
+            all.map(|diag| diag.code.to_string()).collect()
+        };
+        let checked = checked.err().map_or(Vec::new(), codes);
+        if !checked.is_empty() && !checked.iter().any(|code| answer.starts_with(&**code)) {
             problems.push(format!("`check` says {checked:?} of\n{script}\nand a run\n{answer}"));
         }
         let lines: String = script.lines().map(|line| format!("> {line}").trim_end().to_string() + "\n").collect();

@@ -132,10 +132,13 @@ fn a_fault_holds_steps_by_order_and_not_by_time() {
 #[test]
 fn poison_in_a_gradient_holds_the_step_wherever_it_comes_from() {
     let poisoned = "let w = far[far_bad].to(\"cuda:0\"); opt.zero_grad(); (p * w).sum().backward(); opt.step();";
-    let text = format!("{ONE}{FAR}{poisoned}\ngo.call();\nprint(p.item());\ntell.call();\nprint(opt.state_dict()[\"state.0.step\"].item());");
+    let text = format!(
+        "{ONE}{FAR}{poisoned}\ngo.call();\nprint(p.item());\ntell.call();\nprint(opt.state_dict()[\"state.0.step\"].item());"
+    );
     prints(&text, "0.0\nE0401\n1\n");
     // Of a part of a buffer that the gradient does not read: nothing.
-    let apart = "let w = arange(3.0, #{device: \"cuda:1\"}); w[0..1].copy_(far[far_bad]); let w = w.to(\"cuda:0\")[2..3];
+    let apart =
+        "let w = arange(3.0, #{device: \"cuda:1\"}); w[0..1].copy_(far[far_bad]); let w = w.to(\"cuda:0\")[2..3];
         opt.zero_grad(); (p * w).sum().backward(); opt.step();";
     prints(&format!("{ONE}{FAR}{apart}\nprint(p.item());\ntell.call();"), "-1.0\nE0401\n");
     // Told already, and still poisoned: on its way, and after it was read.
@@ -148,7 +151,8 @@ fn poison_in_a_gradient_holds_the_step_wherever_it_comes_from() {
     // Of the host, and overwritten before the step.
     let host = "let w = arange(3.0)[tensor([9])].cuda(); opt.zero_grad(); (p * w).sum().backward(); opt.step();";
     prints(&format!("{ONE}{host}\nprint(p.item());\ntell.call();"), "1.0\nE0401\n");
-    let cured = "let w = far[far_bad].to(\"cuda:0\"); w.fill_(2); opt.zero_grad(); (p * w).sum().backward(); opt.step();";
+    let cured =
+        "let w = far[far_bad].to(\"cuda:0\"); w.fill_(2); opt.zero_grad(); (p * w).sum().backward(); opt.step();";
     prints(&format!("{ONE}{FAR}{cured}\nprint(p.item());\ntell.call();"), "-1.0\nE0401\n");
 }
 

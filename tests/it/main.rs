@@ -44,5 +44,5 @@ mod std_docs;
 mod std_tests;
 #[cfg(unix)]
 mod terminal;
-mod views;
 mod try_blocks;
+mod views;
