@@ -123,8 +123,8 @@ fn every_error_of_a_native_function_has_a_place() {
         .simulate_gpus(2)
         .build()
         .expect("a session");
-    // `exit` ends the script, `sleep` waits, the others print or draw what they are given.
-    let left_out = ["exit", "cuda::sleep", "print", "show", "plot", "debug", "progress"];
+    // `eval` is syntax, `exit` ends the script, `sleep` waits, the others print or draw what they are given.
+    let left_out = ["eval", "exit", "cuda::sleep", "print", "show", "plot", "debug", "progress"];
     let wrong = ["()", "1e-3", "\"{bad\"", "#{zz: 1}"];
     let mut text = String::new();
     for name in manual::names() {

@@ -226,7 +226,9 @@ fn are(count: usize) -> String {
 /// nobody knows, or where there is no end.
 fn most_arguments(name: &str, of_tensor: bool) -> Option<usize> {
     let plain = name.strip_suffix('_').unwrap_or(name);
-    let row = table::find(name).or_else(|| table::find(plain).filter(|op| op.inplace));
+    // `random_` has no plain form.
+    let row = table::find(name).filter(|op| op.call != CallForm::InPlace);
+    let row = row.or_else(|| table::find(plain).filter(|op| op.inplace && plain != name));
     let row = row.filter(|op| op.call != CallForm::Internal);
     let of_row = row.map(|op| match op.params.iter().any(|param| matches!(param.kind, Kind::Sizes | Kind::Tensors)) {
         true => usize::MAX,
