@@ -86,7 +86,10 @@ fn nothing(size_bytes: usize) -> Arc<Buffer> {
         block: AtomicU64::new(0),
         handles: AtomicU32::new(0),
         version: AtomicU32::new(0),
+        aside: AtomicU32::new(0),
+        born: AtomicU32::new(0),
         writer: AtomicU64::new(0),
+        wrote: AtomicU64::new(0),
         pending: AtomicU32::new(0),
         mark: AtomicU32::new(0),
         stream: AtomicU32::new(0),
@@ -212,6 +215,12 @@ impl Emit for Shapes {
 
     fn detach(&mut self, tensor: &Tensor) -> Tensor {
         tensor.clone()
+    }
+
+    fn made_together(&mut self, _: &[Tensor]) {}
+
+    fn relayout(&mut self, _: &Tensor, _: &Tensor) -> Result<()> {
+        Err(self.unknown())
     }
 
     fn host_room(&self, _: usize) -> Result<()> {
