@@ -124,7 +124,7 @@ fn damaged_scripts() {
         let begun = Instant::now();
         let checked = session.check_source(Path::new("mutant.rhai"), &text);
         let ran = session.run_str("mutant", &text);
-        for error in [&checked, &ran].into_iter().filter_map(|result| result.as_ref().err()) {
+        for error in checked.iter().chain(ran.as_ref().err()) {
             assert_ne!(error.code(), "E0806", "{error}\n{text}");
             let _ = tscript::tools::render::render_error(error, tscript::tools::render::Colour::Off);
         }

@@ -100,7 +100,11 @@ fn a_mistake_has_one_code_wherever_it_is_made() {
                 // Found by the parser.
                 Err(error) => format!("{} 2", error.code()),
             };
-            let checked = self::session().check_source(Path::new("ways"), script).err().map(|error| error.code());
+            let found = self::session().check_source(Path::new("ways"), script);
+            let checked = found
+                .iter()
+                .find(|error| error.diag().severity == tscript::base::diag::Severity::Error)
+                .map(|error| error.code());
             let same = ran == *code && entered == *code && [format!("{code} 1"), format!("{code} 2")].contains(&told);
             if !same || checked.as_ref().is_some_and(|checked| checked != code) {
                 problems.push(format!("{code}: {script}: run {ran}, REPL {entered}, caught {told}, check {checked:?}"));
