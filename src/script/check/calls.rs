@@ -237,11 +237,9 @@ impl<'a> Flow<'a> {
         let values = self.arguments(args);
         self.quiet -= catches as usize;
         let all: Vec<Value> = std::iter::once(receiver.clone()).chain(values.iter().cloned()).collect();
-        let changes = match receiver {
-            Value::Tensor(_) => RELAYOUTS.contains(&name),
-            _ => !READS.contains(&name),
-        };
-        if changes {
+        if let (Kind::Name(variable), true) = (&of.kind, RELAYOUTS.contains(&name)) {
+            self.assign(variable, Value::Tensor(None));
+        } else if !matches!(receiver, Value::Tensor(_)) && !READS.contains(&name) {
             self.touch(of);
         }
         if self.functions.keys().any(|(known, n)| *known == name && *n == values.len()) {
