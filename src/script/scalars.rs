@@ -34,8 +34,11 @@ const FUNCTIONS: &[(&str, Function)] = &[
 
 type Whole = fn(i64, i64) -> Option<i64>;
 
+/// Names, what it does to two integers, what it does to floats.
+type Operator = (&'static [&'static str], Option<Whole>, fn(f64, f64) -> f64);
+
 /// What operators do, by their names as functions. Integers give integers where there is a function for them.
-const OPERATORS: &[(&[&str], Option<Whole>, fn(f64, f64) -> f64)] = &[
+const OPERATORS: &[Operator] = &[
     (&["add"], Some(i64::checked_add), |x, y| x + y),
     (&["sub", "subtract"], Some(i64::checked_sub), |x, y| x - y),
     (&["mul", "multiply"], Some(i64::checked_mul), |x, y| x * y),

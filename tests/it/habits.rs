@@ -21,8 +21,8 @@ const BEFORE: &[(&str, &[&str])] = &[
 ];
 
 /// One line, so that a mistake stands on the next.
-/// Scripts of which `check` tells another code than a run: of natives, a run judges types before numbers of arguments,
-/// and of a dotted name the part before the dot.
+/// Scripts of which `check` tells another code than a run: a run judges types before numbers of arguments, and of a
+/// dotted name the part before the dot.
 const DISAGREE: &[&str] = &[
     "print(len(xs, 1));",
     "let s = sorted(xs, |v| v, 1);",
@@ -31,6 +31,9 @@ const DISAGREE: &[&str] = &[
     "let n = nn.Linear(2, 2);",
     "let n = nn.functional.relu(x);",
     "let y = x[\"a\"];",
+    "let n = round(2.567, 2, 3);",
+    "let y = x.argmax(1, 2, 3, 4);",
+    "let o = optim.Adam(model.parameters());",
 ];
 
 fn before(script: &str) -> String {

@@ -230,7 +230,7 @@ impl<'a> Flow<'a> {
             ("-" | "+", Value::Int(_)) => Value::Int(None),
             ("-" | "+", Value::Float(_) | Value::Number) => of.clone(),
             (_, Value::Tensor(_)) => match operator_row(op, 1) {
-                Some(row) => self.row(token, row, false, &[of.clone()]),
+                Some(row) => self.row(token, row, false, std::slice::from_ref(of)),
                 None => Value::Unknown,
             },
             ("-", Value::Str(_) | Value::Unit | Value::Array(_) | Value::Map(_)) => {
@@ -398,11 +398,7 @@ fn works(op: &str, left: &Value, right: &Value) -> bool {
         return !matches!((op, left, right), ("@", a, b) if number(a) && number(b));
     }
     match op {
-        "+" => match (left, right) {
-            (Str(_), _) | (_, Str(_)) => true,
-            (Array(_), Array(_)) | (Map(_), Map(_)) => true,
-            _ => false,
-        },
+        "+" => matches!((left, right), (Str(_), _) | (_, Str(_)) | (Array(_), Array(_)) | (Map(_), Map(_))),
         "-" => matches!((left, right), (Str(_), Str(_) | Char) | (Map(_), Map(_))),
         "*" => matches!((left, right), (Str(_) | Array(_), Int(_)) | (Int(_), Str(_) | Array(_))),
         "/" | "%" | "**" | "@" => false,

@@ -104,6 +104,9 @@ pub fn findings<'a>(world: &'a World<'a>, body: &'a [Stmt], hidden: bool) -> Vec
     flow.found
 }
 
+/// One of the ways that a text may go.
+type Way<'w, 'a> = Box<dyn FnOnce(&mut Flow<'a>) -> Done + 'w>;
+
 impl<'a> Flow<'a> {
     /// Tells of a mistake in what values are.
     pub(super) fn report(&mut self, token: u32, diag: Box<Diag>) {
@@ -192,7 +195,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Goes each of several ways from here, and on with what holds after all of them that come back.
-    fn branches(&mut self, ways: Vec<Box<dyn FnOnce(&mut Self) -> Done + '_>>) -> Done {
+    fn branches(&mut self, ways: Vec<Way<'_, 'a>>) -> Done {
         let before = self.values();
         let mut after: Option<(Vec<Value>, Value)> = None;
         let mut some_end = false;
@@ -367,7 +370,7 @@ impl<'a> Flow<'a> {
             }
             Kind::Switch { value, arms } => {
                 self.expr(value);
-                let mut ways: Vec<Box<dyn FnOnce(&mut Self) -> Done + '_>> = Vec::new();
+                let mut ways: Vec<Way<'_, 'a>> = Vec::new();
                 for arm in arms {
                     ways.push(Box::new(move |flow: &mut Self| {
                         for case in

@@ -92,7 +92,7 @@ impl<'a> Flow<'a> {
                 let elsewhere = members::is_member(name) || members::of_module().contains(&format!("{name}("));
                 let may_be_another =
                     elsewhere || self.world.keys.contains(&name[..]) || self.world.is_open || self.is_own(name);
-                if !(known || !may_be_another) || !computes(name, true) {
+                if (!known && may_be_another) || !computes(name, true) {
                     return;
                 }
                 let inplace = table::find(name).is_some_and(|op| op.inplace);

@@ -41,6 +41,8 @@ impl Session {
         found.into_iter().take(FINDINGS).map(|diag| Error::new(diag, &sources)).collect()
     }
 
+    // Diagnostics travel boxed, since results carry them.
+    #[allow(clippy::vec_box)]
     fn findings(&mut self, path: &Path, text: &str) -> Vec<Box<Diag>> {
         self.imports_beside(path);
         let source = match self.add(SourceKind::File, &path.display().to_string(), text) {
@@ -89,6 +91,7 @@ impl Session {
 }
 
 /// The diagnostics of an error one by one.
+#[allow(clippy::vec_box)]
 fn parts(error: &Error) -> Vec<Box<Diag>> {
     std::iter::once(error.diag()).chain(error.extra()).map(|diag| Box::new(diag.clone())).collect()
 }

@@ -303,9 +303,7 @@ const TABLE: Reasons = &[
 pub fn reason(name: &str) -> Option<&'static str> {
     let plain = |name: &str| name.replace('_', "").to_lowercase();
     let in_small = |known: &&str| known.starts_with(char::is_uppercase) && plain(known) == plain(name);
-    find(TABLE, name).or_else(|| {
-        TABLE.iter().find(|(_, names)| names.iter().any(|known| in_small(&known))).map(|(reason, _)| *reason)
-    })
+    find(TABLE, name).or_else(|| TABLE.iter().find(|(_, names)| names.iter().any(in_small)).map(|(reason, _)| *reason))
 }
 
 #[cfg(test)]

@@ -99,8 +99,10 @@ impl Judge {
 }
 
 /// Programs whose answers differ, and why. One that agrees must leave the list.
-const KNOWN: &[(usize, &str)] =
-    &[(223, "of a backward that fails in the middle, a leaf with earlier uses in other graphs gets nothing, not its part")];
+const KNOWN: &[(usize, &str)] = &[(
+    223,
+    "of a backward that fails in the middle, a leaf with earlier uses in other graphs gets nothing, not its part",
+)];
 
 #[test]
 fn random_programs_answer_as_pytorch_does() {
