@@ -7,7 +7,6 @@ use super::plan::{Fused, Operands, Plan, ScalarRef, Step, view_of};
 use super::runtime::{Runtime, State, threads};
 use super::stream::HOST;
 use super::touch;
-use crate::base::code;
 use crate::base::diag::Diag;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::{Shape, Strides};
@@ -31,7 +30,7 @@ impl Runtime {
             let begun = self.time_now();
             let mut is_left_out = false;
             // Looked at before each step, since a window may hold minutes of work.
-            let ended = self.options.stop.drops_work();
+            let ended = self.options.stop.drops(self.options.stop.run());
             match &mut *step {
                 step if nodes[step.nodes()[0]].guarded && (held || ended || !outcome.faults.is_empty()) => {
                     outcome.skipped.extend_from_slice(step.nodes());
@@ -59,15 +58,6 @@ impl Runtime {
         }
         let point = Point { stream: HOST, sequence: 0 };
         state.ledger.settle(nodes, outcome, point, crate::base::device_id::DeviceId::Cpu);
-    }
-
-    /// Why a node was not computed, when the script was to end before its turn.
-    fn left_out(&self, node: &Node) -> Arc<Diag> {
-        let diag = match self.options.stop.is_late() {
-            true => Diag::error(code::LIMIT_TIME, "the time for the script was over before this was computed"),
-            false => Diag::error(code::INTERRUPTED, "the script was interrupted before this was computed"),
-        };
-        self.late(diag.or_at(node.origin, "queued here"), node.trail)
     }
 
     /// Memory for a step's output. Running out here means that admission was wrong by what others took
@@ -98,7 +88,12 @@ impl Runtime {
             return;
         }
         let slots: Vec<Faults> = step.fallible.iter().map(|_| Faults::default()).collect();
-        touch::run_fused(&step.program, &step.shape, &step.views, &step.table, &slots);
+        let guarded = nodes[step.nodes[0]].guarded;
+        let done = touch::run_fused(&step.program, &step.shape, &step.views, &step.table, &slots, &self.ward(!guarded));
+        if let Err(end) = done {
+            faults.extend(step.nodes.iter().map(|&at| (at, self.ended(&end, &nodes[at], "cpu"))));
+            return;
+        }
         for (slot, &at) in slots.iter().zip(&step.fallible) {
             if let Some(found) = slot.take() {
                 faults.push((at, self.diagnose(found, &nodes[at], "cpu")));
@@ -136,7 +131,10 @@ impl Runtime {
         outputs.iter_mut().zip(&node.outputs).for_each(|(raw, view)| raw.ptr = view.ptr());
         let slot = Faults::default();
         let call = Call { inputs, outputs, attrs, threads: threads(), faults: &slot, seed: *seed, offset: *offset };
-        touch::run_kernel(*host, &call);
+        if let Err(end) = touch::run_kernel(*host, &call, &self.ward(!node.guarded)) {
+            faults.push((at, self.ended(&end, node, "cpu")));
+            return;
+        }
         if let Some(found) = slot.take() {
             faults.push((at, self.diagnose(found, node, "cpu")));
         }
@@ -150,7 +148,11 @@ impl Runtime {
         }
         for member in 0..each.members(node) {
             let shape = each.shape(node, member);
-            touch::run_fused(&each.program, shape, &each.views(node, member), scalars, &[]);
+            let views = each.views(node, member);
+            if let Err(end) = touch::run_fused(&each.program, shape, &views, scalars, &[], &self.ward(!node.guarded)) {
+                faults.push((at, self.ended(&end, node, "cpu")));
+                return;
+            }
         }
     }
 

@@ -16,7 +16,9 @@ use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::device::queues::Point;
 use crate::kernel::abi::Faults;
+use crate::kernel::guard::End;
 use crate::op::tensor::{Buffer, View};
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -44,10 +46,18 @@ pub struct Entry {
     pub left_out: Vec<usize>,
     /// Whether it ran to its end; none where nobody can tell.
     pub ran: Option<Arc<AtomicBool>>,
+    /// Steps that did not come to their end.
+    pub ended: Option<Ended>,
     /// When it ran, for a trace.
     pub timing: Option<Timing>,
     /// Host memory that it reads or writes.
     pub host_side: SmallVec<[Arc<View>; 1]>,
+}
+
+/// Steps of one submission that did not come to their end, by number, and the nodes of all its steps.
+pub struct Ended {
+    pub ends: Arc<Mutex<Vec<(usize, End)>>>,
+    pub step_nodes: Vec<SmallVec<[usize; 4]>>,
 }
 
 /// A fault that nobody was told yet.
@@ -157,6 +167,7 @@ impl Entry {
             slots: Vec::new(),
             left_out: Vec::new(),
             ran: None,
+            ended: None,
             timing: None,
             host_side: SmallVec::new(),
         }
@@ -237,6 +248,12 @@ impl Runtime {
                 faults.push((owner, self.diagnose(found, node, &name.to_string())));
             }
         }
+        if let Some(Ended { ends, step_nodes }) = entry.ended.take() {
+            for (step, end) in ends.lock().drain(..) {
+                let told = |&at: &usize| (at, self.ended(&end, &entry.nodes[at], &name.to_string()));
+                faults.extend(step_nodes[step].iter().map(told));
+            }
+        }
         if let (DeviceId::Cuda(index), Some(Kind::Cuda(set))) = (device, self.gpus().map(|gpus| &gpus.kind)) {
             for &(slot, owner) in &entry.slots {
                 if let Some(found) = set.devices[index as usize].slots.lock().give_back(slot) {
@@ -260,6 +277,11 @@ impl Runtime {
         }
         let never_ran = entry.ran.as_ref().is_some_and(|ran| !ran.load(Ordering::Acquire));
         let mut reached = if never_ran { state.ledger.loss_of(device) } else { None };
+        if never_ran && reached.is_none() {
+            let end = End::Panic("its queue gave up".into());
+            let all = entry.nodes.iter().enumerate();
+            faults.extend(all.map(|(at, node)| (at, self.ended(&end, node, &name.to_string()))));
+        }
         if let Some(Kind::Cuda(set)) = self.gpus().map(|gpus| &gpus.kind)
             && let Some((order, told)) = self.lost_with(state, &entry, device, set)
         {

@@ -30,4 +30,5 @@ pub mod trace;
 pub mod trail;
 pub mod transfer;
 mod vendor;
+pub mod ward;
 pub mod watch;

@@ -5,7 +5,7 @@ use super::device_set::{Gpus, host_memory};
 use super::each::EachProgram;
 use super::key::{self, ByKey};
 use super::ledger::{Ledger, Untold};
-use super::memory::{self, Memory};
+use super::memory::{self, Memory, Room};
 use super::node::Node;
 use super::options::MatmulPrecision;
 pub use super::options::Options;
@@ -27,6 +27,7 @@ use crate::device::keyed::{Key, Keyed};
 use crate::device::lent::Lent;
 use crate::device::planned_fault::FaultKind;
 use crate::device::queues::Point;
+use crate::device::stop::Stop;
 use crate::kernel::abi::Threads;
 use crate::op::tensor::{Buffer, Home};
 use parking_lot::Mutex;
@@ -35,6 +36,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// Bound: plans kept; a script that makes more has no loop that repeats.
 const MAX_PLANS: usize = 2048;
@@ -53,8 +55,17 @@ pub fn threads() -> &'static Threads {
     POOL.get_or_init(|| Threads::new(std::thread::available_parallelism().map_or(1, |n| n.get())))
 }
 
+/// Bound: how long a session that goes waits for its GPUs before it leaves them and their memory to a thread.
+const LAST_WAIT: Duration = Duration::from_millis(500);
+
 /// The number of a block that no allocator knows.
 const LENT: u64 = u64::MAX;
+
+/// Bound: bytes of a list for which nobody asks.
+const SMALL_LIST: usize = 1 << 20;
+
+/// Whether so many bytes may be made.
+pub type ValueRoom = Box<dyn Fn(usize) -> Result<()> + Send + Sync>;
 
 /// Where warnings go.
 pub type Warnings = Box<dyn Fn(Box<Diag>) + Send>;
@@ -67,6 +78,8 @@ pub struct Runtime {
     pub(super) state: Mutex<State>,
     pub(super) placement: Mutex<Placement>,
     pub(super) host: Mutex<Memory>,
+    /// The host's memory beside its tensors.
+    pub(super) room: Arc<Room>,
     pub(super) opened: OnceLock<Option<Gpus>>,
     /// The GPUs were opened, and each has its default stream.
     pub(super) placed: AtomicBool,
@@ -98,6 +111,8 @@ pub struct Runtime {
     pub replayed: AtomicU64,
     /// Kernels of GPUs that ran through host memory.
     pub host_runs: AtomicU64,
+    /// Whether the script's own values may take so many bytes more.
+    pub values: OnceLock<ValueRoom>,
     /// What windows became, while somebody asks.
     pub trace: Trace,
     /// By buffer: memory of the host program.
@@ -181,9 +196,16 @@ impl Home for Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        // Queues end before the memory under them goes.
-        if let Some(gpus) = self.gpus_if_opened() {
-            gpus.queues.stop();
+        self.options.stop.close();
+        // Queues end before the memory under them goes. Whoever drops a session does not wait for what GPUs have queued:
+        // nothing takes it back.
+        if let Some(gpus) = self.opened.take().flatten()
+            && !gpus.queues.stop(&Stop::after(LAST_WAIT))
+        {
+            std::thread::spawn(move || {
+                let gpus = gpus;
+                gpus.queues.stop(&Stop::default())
+            });
         }
     }
 }
@@ -202,6 +224,7 @@ impl Runtime {
             after: SmallVec::new(),
             waits: SmallVec::new(),
             in_use: true,
+            left_at: 0,
         };
         let timeline = options.profile.then(Box::default);
         let tiny = |limit: usize| SMALL_BYTES.min(limit / 64) / options.window_nodes.max(1);
@@ -211,8 +234,10 @@ impl Runtime {
         let counts = simulated.is_some_and(|gpus| gpus.faults.iter().any(|fault| fault.kind == FaultKind::Alloc));
         let device_limit = simulated.map_or(usize::MAX, |gpus| gpus.memory_bytes).min(options.device_limit);
         let tiny_device_bytes = if counts { 0 } else { tiny(device_limit) };
+        let host_memory = host_memory(options.host_limit);
         Arc::new_cyclic(|me| Runtime {
-            host: Mutex::new(host_memory(options.host_limit)),
+            room: host_memory.room(),
+            host: Mutex::new(host_memory),
             state: Mutex::new(State {
                 windows: vec![Window::default()],
                 streams: vec![host],
@@ -250,6 +275,7 @@ impl Runtime {
             queued: AtomicU64::new(0),
             replayed: AtomicU64::new(0),
             host_runs: AtomicU64::new(0),
+            values: OnceLock::new(),
             trace: Trace::default(),
             lent: Mutex::default(),
             me: me.clone(),
@@ -438,8 +464,11 @@ impl Runtime {
     /// script, or of indices to a tensor. Out of memory is an error value.
     pub fn host_room(&self, bytes: usize) -> Result<()> {
         // What is small is there.
-        if bytes <= WINDOW_BYTES {
+        if bytes <= SMALL_LIST {
             return Ok(());
+        }
+        if let Some(room) = self.values.get() {
+            room(bytes)?;
         }
         let mut memory = self.host.lock();
         if bytes <= memory.free_bytes() {
@@ -534,6 +563,9 @@ impl Runtime {
         node.outputs.iter().for_each(|output| output.buffer.write_by(node.origin));
         let at_once = self.options.blocking || self.options.check;
         let window = &mut state.windows[slot as usize];
+        if window.nodes.capacity() == 0 {
+            window.nodes = state.lists.pop().unwrap_or_default();
+        }
         node.begins_round = std::mem::take(&mut window.round_ended) && !window.nodes.is_empty();
         if !at_once && window.nodes.len() + 1 < self.options.window_nodes {
             window.nodes.push(node);
@@ -560,6 +592,50 @@ impl Runtime {
     pub fn flush(&self) {
         let mut state = self.state.lock();
         self.flush_all(&mut state);
+    }
+
+    /// The run at hand has to end: what it put off is left out, and nobody waits for what it queued.
+    pub fn leave_out(&self) {
+        let mut state = self.state.lock();
+        self.flush_all(&mut state);
+        if let Some(gpus) = self.gpus_if_opened() {
+            gpus.queues.hurry();
+        }
+        for stream in &mut state.streams {
+            stream.left_at = stream.submitted;
+        }
+    }
+
+    /// The session is gone. What it put off is left out, unless somebody outside holds a result; what its devices do is
+    /// seen to the end by a thread, since work that is queued holds the runtime.
+    pub fn session_ends(&self) {
+        let mut state = self.state.lock();
+        let live = |node: &Node| node.outputs.iter().any(|output| output.buffer.is_live());
+        let pending = state.windows.iter().flat_map(|window| &window.nodes);
+        let under_way = state.ledger.entries.iter().flat_map(|entry| &entry.nodes);
+        let is_wanted = pending.chain(under_way).any(live);
+        if !is_wanted {
+            self.options.stop.leave_out();
+            self.flush_all(&mut state);
+        }
+        self.options.stop.begin(None);
+        let Some(gpus) = self.gpus_if_opened() else { return };
+        if !is_wanted {
+            gpus.queues.hurry();
+        }
+        self.harvest(&mut state);
+        if !state.ledger.entries.is_empty() {
+            let runtime = self.shared();
+            drop(state);
+            std::thread::spawn(move || runtime.see_to_the_end());
+        }
+    }
+
+    fn see_to_the_end(&self) {
+        let Some(gpus) = self.gpus_if_opened() else { return };
+        let points: Vec<Point> = self.state.lock().ledger.entries.iter().map(|entry| entry.point).collect();
+        points.iter().for_each(|point| _ = gpus.queues.wait(point.stream, point.sequence, &Stop::default()));
+        self.harvest(&mut self.state.lock());
     }
 
     /// A round of a loop ends here, as far as can be told: windows that hold enough are queued, so that the rounds to come make
@@ -606,7 +682,11 @@ impl Runtime {
         let state = &mut *state;
         self.flush_all(state);
         for slot in 1..state.streams.len() as u32 {
-            let point = Point { stream: slot, sequence: state.streams[slot as usize].submitted };
+            let stream = &state.streams[slot as usize];
+            if stream.submitted <= stream.left_at {
+                continue;
+            }
+            let point = Point { stream: slot, sequence: stream.submitted };
             self.wait_point(state, point)?;
             let lane = state.streams[slot as usize].lane;
             state.clocks.host_sync(lane);
@@ -623,7 +703,8 @@ impl Runtime {
         }
         self.flushes.fetch_add(1, Ordering::Relaxed);
         self.trace.window();
-        let nodes = std::mem::replace(&mut window.nodes, state.lists.pop().unwrap_or_default());
+        // The room goes along: thousands of streams that are idle hold nothing.
+        let nodes = std::mem::take(&mut window.nodes);
         let key = key::of(&nodes);
         let known = state.plans.remove(&key);
         let mut plan = known.unwrap_or_else(|| plan::plan(&nodes, |buffer| buffer.is_live()));

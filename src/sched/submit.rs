@@ -3,12 +3,13 @@
 
 use super::device_set::Kind;
 use super::each;
-use super::ledger::Entry;
+use super::ledger::{Ended, Entry};
 use super::node::{Node, Work};
 use super::plan::{Plan, Step, view_of};
 use super::runtime::{Runtime, State, end_pending, threads};
 use super::timeline::{self, Part, Timing};
 use super::touch;
+use super::ward::Ward;
 use crate::base::attr::Attrs;
 use crate::base::code;
 use crate::base::device_id::DeviceId;
@@ -18,7 +19,9 @@ use crate::device::planned_fault::Fate;
 use crate::device::queues::Point;
 use crate::device::sim::Simulator;
 use crate::kernel::abi::{Call, Faults, HostFn, RawView};
+use crate::kernel::guard::End;
 use crate::kernel::program::Program;
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
@@ -60,6 +63,8 @@ enum Ready {
 #[derive(Default)]
 struct Batch {
     steps: Vec<Ready>,
+    /// The nodes of each.
+    step_nodes: Vec<SmallVec<[usize; 4]>>,
     owners: Vec<usize>,
     guarded: Vec<Vec<usize>>,
     known: Vec<(usize, Arc<Diag>)>,
@@ -83,6 +88,8 @@ impl Runtime {
                 batch.parts.push(step.nodes().iter().map(|&at| timeline::part(&nodes[at])).collect());
             }
             self.prepare(&nodes, step, device, &mut batch);
+            let first = batch.step_nodes.len();
+            batch.step_nodes.extend((first..batch.steps.len()).map(|_| SmallVec::from_slice(step.nodes())));
             self.trace.pass(device, &nodes, step, None);
             self.note_uses(&nodes, step, slot, sequence);
             for &(node, operand) in last_uses {
@@ -201,7 +208,7 @@ impl Runtime {
     fn launch(&self, state: &mut State, slot: u32, nodes: Vec<Node>, batch: Batch, simulator: &Simulator) {
         let gpus = self.gpus().expect("streams are of devices");
         let device = state.streams[slot as usize].name.device;
-        let Batch { steps, owners, guarded, known, parts } = batch;
+        let Batch { steps, step_nodes, owners, guarded, known, parts } = batch;
         let timing = self.timeline.as_ref().map(|_| Timing::new(parts.into_iter()));
         let faults: Arc<[Faults]> = owners.iter().map(|_| Faults::default()).collect();
         let skipped: Arc<[AtomicBool]> = guarded.iter().map(|_| AtomicBool::new(false)).collect();
@@ -209,22 +216,38 @@ impl Runtime {
         let known_faults = known.len() as u32;
         let ran = Arc::new(AtomicBool::new(false));
         let at_end = ran.clone();
+        let step_sizes: Vec<u32> = step_nodes.iter().map(|nodes| nodes.len() as u32).collect();
+        let ended: Arc<Mutex<Vec<(usize, End)>>> = Arc::default();
+        let (cut, stop, room) = (ended.clone(), self.options.stop.clone(), self.room.clone());
+        let asked_by = stop.run();
         let took: Vec<Arc<AtomicU64>> = timing.iter().flat_map(|t| t.steps.iter().map(|step| step.1.clone())).collect();
         let clock = self.timeline.as_ref().map(|trace| trace.clock);
         let job = move || {
             hold.fetch_add(known_faults, Ordering::AcqRel);
-            let (mut steps, mut took) = (steps.into_iter(), took.iter());
-            while let Some(step) = steps.next() {
+            let (mut steps, mut took) = (steps.into_iter().enumerate(), took.iter());
+            let mut may_end = true;
+            while let Some((at, step)) = steps.next() {
                 match step {
-                    Ready::Guard(number) if hold.load(Ordering::Acquire) > 0 => {
+                    Ready::Guard(number) if hold.load(Ordering::Acquire) > 0 || stop.drops(asked_by) => {
                         left_out[number].store(true, Ordering::Release);
                         steps.next();
                         took.next();
                     }
-                    Ready::Guard(_) => {}
+                    Ready::Guard(_) => may_end = false,
+                    // Looked at before each step, since a window may hold minutes of work.
+                    _ if may_end && stop.drops(asked_by) => {
+                        cut.lock().push((at, End::Asked));
+                        took.next();
+                    }
                     step => {
                         let begun = clock.map(|clock| clock.now_ns());
-                        run(step, &slots, &hold);
+                        let ward = Ward::new(&stop, &room, asked_by, std::mem::replace(&mut may_end, true));
+                        if let Err(end) = run(step, &slots, &hold, &ward) {
+                            if end != End::Asked {
+                                hold.fetch_add(step_sizes[at], Ordering::AcqRel);
+                            }
+                            cut.lock().push((at, end));
+                        }
                         if let (Some(clock), Some(begun), Some(took)) = (clock, begun, took.next()) {
                             took.store((clock.now_ns() - begun).max(1), Ordering::Release);
                         }
@@ -236,7 +259,8 @@ impl Runtime {
         let sequence = self.enqueue_job(state, slot, simulator, Box::new(job), timing.as_ref());
         let point = Point { stream: slot, sequence };
         let ran = Some(ran);
-        let entry = Entry { faults, owners, known, skipped, guarded, timing, ran, ..Entry::new(point, nodes) };
+        let ended = Some(Ended { ends: ended, step_nodes });
+        let entry = Entry { faults, owners, known, skipped, guarded, timing, ran, ended, ..Entry::new(point, nodes) };
         state.ledger.push(entry, device);
     }
 
@@ -249,18 +273,18 @@ impl Runtime {
     }
 }
 
-fn run(step: Ready, faults: &[Faults], hold: &AtomicU32) {
+fn run(step: Ready, faults: &[Faults], hold: &AtomicU32, ward: &Ward<'_>) -> Result<(), End> {
     let noted = match step {
-        Ready::Fails | Ready::Guard(_) => return,
+        Ready::Fails | Ready::Guard(_) => return Ok(()),
         Ready::Fused { program, shape, views, table, slots } => {
-            touch::run_fused(&program, &shape, &views, &table, &faults[slots.clone()]);
+            touch::run_fused(&program, &shape, &views, &table, &faults[slots.clone()], ward)?;
             slots
         }
         Ready::Each { program, members, table } => {
             for (shape, views) in &members {
-                touch::run_fused(&program, shape, views, &table, &[]);
+                touch::run_fused(&program, shape, views, &table, &[], ward)?;
             }
-            return;
+            return Ok(());
         }
         Ready::Kernel { host, attrs, inputs, outputs, seed, offset, slot } => {
             let call = Call {
@@ -272,10 +296,11 @@ fn run(step: Ready, faults: &[Faults], hold: &AtomicU32) {
                 seed,
                 offset,
             };
-            touch::run_kernel(host, &call);
+            touch::run_kernel(host, &call, ward)?;
             slot..slot + 1
         }
     };
     let found = faults[noted].iter().filter(|slot| slot.is_set()).count();
     hold.fetch_add(found as u32, Ordering::AcqRel);
+    Ok(())
 }

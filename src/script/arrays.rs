@@ -5,6 +5,7 @@
 use super::bind::Natives;
 use super::convert;
 use super::host::Host;
+use super::panics::Place;
 use super::value::Tensor;
 use crate::base::code;
 use crate::base::diag::Diag;
@@ -24,7 +25,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
             *array = sorted(array, &mut order)?;
             Ok(())
         };
-        FuncRegistration::new(name).in_global_namespace().set_into_module(&mut module.module, sort);
+        FuncRegistration::new(name).in_global_namespace().place_in(&mut module.module, sort);
     }
     let shared = host.clone();
     let dedup = move |context: NativeCallContext, array: &mut Array, same: FnPtr| -> Outcome<()> {
@@ -46,7 +47,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         *array = kept;
         Ok(())
     };
-    FuncRegistration::new("dedup").in_global_namespace().set_into_module(&mut module.module, dedup);
+    FuncRegistration::new("dedup").in_global_namespace().place_in(&mut module.module, dedup);
 }
 
 /// A condition's value: a `bool`, or a tensor with one element.
@@ -89,7 +90,7 @@ fn deciding(module: &mut Natives, host: &Arc<Host>) {
             let decide = |value: &Dynamic, at: usize| decided(&host, &context, &closure, value, at);
             kind.done(array, decide)
         };
-        FuncRegistration::new(name).in_global_namespace().set_into_module(module, call);
+        FuncRegistration::new(name).in_global_namespace().place_in(module, call);
     };
     for (name, kind) in [
         ("filter", Deciding::Filter),

@@ -4,6 +4,7 @@ use super::bind::{self, Natives};
 use super::hooks::SessionHooks;
 use super::host::{Host, Native};
 use super::modules::{Modules, Resolver};
+use super::panics::Place;
 use super::register::Registration;
 use super::watch::Watch;
 use super::{arguments, error, index, natives, progress, properties, show, storage};
@@ -197,7 +198,7 @@ fn printing(module: &mut Natives, host: &Arc<Host>) {
         for kind in [TypeId::of::<Map>(), TypeId::of::<Array>()] {
             let func =
                 RhaiFunc::Method { func: Arc::new(print.clone()), has_context: true, is_pure: true, is_volatile: true };
-            FuncRegistration::new(name).in_global_namespace().set_into_module_raw(&mut module.module, [kind], func);
+            FuncRegistration::new(name).in_global_namespace().place_raw_in(&mut module.module, [kind], func);
         }
     }
 }

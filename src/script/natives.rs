@@ -4,6 +4,7 @@ use super::bind::Natives;
 use super::bind::raw;
 use super::convert;
 use super::host::{Host, Native};
+use super::panics::Place;
 use super::value::{Cell, DTypeValue, SliceValue, Tensor};
 use crate::base::code;
 use crate::base::diag::Diag;
@@ -43,10 +44,10 @@ fn sleep(module: &mut Natives, host: &Arc<Host>) {
     }
     let shared = host.clone();
     let float = move |context: NativeCallContext, seconds: f64| nap(&shared, &context, seconds);
-    rhai::FuncRegistration::new("sleep").in_global_namespace().set_into_module(&mut module.module, float);
+    rhai::FuncRegistration::new("sleep").in_global_namespace().place_in(&mut module.module, float);
     let shared = host.clone();
     let int = move |context: NativeCallContext, seconds: i64| nap(&shared, &context, seconds as f64);
-    rhai::FuncRegistration::new("sleep").in_global_namespace().set_into_module(&mut module.module, int);
+    rhai::FuncRegistration::new("sleep").in_global_namespace().place_in(&mut module.module, int);
 }
 
 fn gradient_mode(module: &mut Natives, host: &Arc<Host>) {
@@ -175,16 +176,14 @@ fn values(module: &mut Natives, host: &Arc<Host>) {
             Ok(Dynamic::from(SliceValue { start: ends[0], stop: ends[1], step: ends[2].unwrap_or(1) }))
         });
     }
-    rhai::FuncRegistration::new("!").in_global_namespace().set_into_module(&mut module.module, |cell: Cell| {
-        cell.get().as_bool().map_or(Dynamic::UNIT, |on| (!on).into())
-    });
-    raw(module, "cell", 1, |_, values| Ok(Dynamic::from(Cell::new(values[0].clone()))));
-    rhai::FuncRegistration::new("get")
+    rhai::FuncRegistration::new("!")
         .in_global_namespace()
-        .set_into_module(&mut module.module, |cell: Cell| cell.get());
+        .place_in(&mut module.module, |cell: Cell| cell.get().as_bool().map_or(Dynamic::UNIT, |on| (!on).into()));
+    raw(module, "cell", 1, |_, values| Ok(Dynamic::from(Cell::new(values[0].clone()))));
+    rhai::FuncRegistration::new("get").in_global_namespace().place_in(&mut module.module, |cell: Cell| cell.get());
     rhai::FuncRegistration::new("set")
         .in_global_namespace()
-        .set_into_module(&mut module.module, |cell: Cell, value: Dynamic| cell.set(value));
+        .place_in(&mut module.module, |cell: Cell, value: Dynamic| cell.set(value));
 }
 
 /// `eval(text)`: the text is a source of its own, with its own lines, in the scope of the call.

@@ -6,6 +6,7 @@ use super::bind::raw;
 use super::convert;
 use super::host::{Host, Native};
 use super::literal;
+use super::panics::Place;
 use super::properties::{method, property, wanted, wanted_keywords};
 use super::value::{DTypeValue, Tensor};
 use crate::args;
@@ -95,11 +96,11 @@ fn kinds(module: &mut Natives, host: &Arc<Host>) {
 fn detached(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
     rhai::FuncRegistration::new_getter("data")
-        .set_into_module(&mut module.module, move |context: rhai::NativeCallContext, x: Tensor| -> Tensor {
+        .place_in(&mut module.module, move |context: rhai::NativeCallContext, x: Tensor| -> Tensor {
             shared.engine(&context).detach(&x)
         });
     let shared = host.clone();
-    rhai::FuncRegistration::new_setter("data").set_into_module(
+    rhai::FuncRegistration::new_setter("data").place_in(
         &mut module.module,
         move |context: rhai::NativeCallContext,
               x: &mut Tensor,
