@@ -211,7 +211,7 @@ impl Drop for CudaDevice {
 
 /// Memory of devices whose segments only go back when the device is idle, as with `cudaFree`; no more of it than
 /// the session may have.
-struct Settled<M> {
+struct Settled<M: RawMemory> {
     raw: M,
     limit: usize,
     reserved: usize,
