@@ -12,15 +12,6 @@ struct Args {
     ts_u64 seed, offset;
 };
 
-// y: the n probabilities x; one that is not in 0 to 1 is told.
-TS_KERNEL void __launch_bounds__(256) ts_probabilities(const __grid_constant__ Args g) {
-    const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x;
-    if (i >= g.n) return;
-    const typename ts_of<T>::cls p = ts_up(g.x[i]);
-    if (!(p >= 0 && p <= 1)) ts_fault(g.fault, TS_PROBABILITY, 0, (ts_u64)i, 0, 1);
-    g.y[i] = g.x[i];
-}
-
 // sums: the running sums of each row's n weights, in order; last: its last positive category, -1 where nothing can be drawn,
 // which is told. A thread does a row: the sums must be those of the host.
 TS_KERNEL void __launch_bounds__(32) ts_cumulate(const __grid_constant__ Args g) {

@@ -173,12 +173,14 @@ struct ts_fault_slot {
     ts_u64 position;
     ts_i64 value, bound;
     ts_u32 kind, dim, lock, unused;
-    ts_u32* hold;
+    ts_u64* first;
+    ts_u64 number;
 };
-enum { TS_INDEX = 1, TS_LABEL = 2, TS_PROBABILITY = 3, TS_DIVISION = 4, TS_NOT_POSITIVE = 5, TS_SINGULAR = 6, TS_NO_CONVERGENCE = 7 };
+enum { TS_INDEX = 1, TS_LABEL = 2, TS_PROBABILITY = 3, TS_DIVISION = 4, TS_NOT_POSITIVE = 5, TS_SINGULAR = 6, TS_NO_CONVERGENCE = 7,
+       TS_DEVIATION = 8, TS_RANGE = 9 };
 static __device__ __noinline__ void ts_fault(void* at, ts_u32 kind, ts_u32 dim, ts_u64 position, ts_i64 value, ts_i64 bound) {
     volatile ts_fault_slot* slot = (volatile ts_fault_slot*)at;
-    if (slot->hold) *(volatile ts_u32*)slot->hold = 1u;
+    if (slot->first && *(volatile ts_u64*)slot->first > slot->number) atomicMin(slot->first, slot->number);
     bool done = slot->position <= position;
     while (!done) {
         if (atomicCAS((ts_u32*)&slot->lock, 0u, 1u) == 0u) {

@@ -24,6 +24,8 @@
 //! - [`Tensor`] goes in and out, without a copy where it can: vectors, DLPack, and `ndarray` with the feature of that name.
 //! - Rust functions and types become the script's by [`Builder::function`] and [`Builder::object`].
 //! - [`Error`] has a stable code, a place in the script, and implements `miette::Diagnostic`.
+//! - Cargo builds dependencies without optimization in debug builds, where kernels are some fifty times slower:
+//!   `[profile.dev.package."*"]` with `opt-level = 3` in the program's `Cargo.toml` builds them well.
 //! - Scripts touch no file, and have no limits, unless the program says so; [`Builder::untrusted`] is for scripts of
 //!   people whom nobody knows.
 

@@ -33,6 +33,10 @@ codes! {
     CONSTANT = 110, "a change of a constant";
     BORROWED = 111, "a value changed while a method of it is at work";
     COUNTED = 112, "a loop's second name, which counts";
+    UNUSED = 115, "a variable that is never used";
+    LOST = 116, "a value that is thrown away";
+    UNREACHABLE = 117, "a statement that is never reached";
+    NEVER_EQUAL = 118, "values that are never equal";
     SHAPE = 201, "shapes that do not fit";
     DTYPE = 202, "a dtype that the operation does not take";
     UNKNOWN_KEYWORD = 203, "an unknown keyword argument";
@@ -64,6 +68,7 @@ codes! {
     DEVICE_LOST = 408, "a lost device";
     KERNEL_CONVERGE = 409, "a decomposition that did not converge";
     LAUNCH_FAILED = 410, "work that a device could not run";
+    KERNEL_VALUE = 411, "a value that an operation does not take, found while computing";
     RACE = 501, "an access that nothing orders";
     FILE = 601, "a file that cannot be read or written";
     FILE_FORMAT = 602, "a damaged or unsupported file";
@@ -75,6 +80,7 @@ codes! {
     GRAD_SHAPE = 704, "backward from a tensor with several elements";
     GRAD_STOP = 705, "an operation without a gradient";
     GRAD_FREED = 706, "a second backward through a freed graph";
+    GRAD_VIEW = 707, "an in-place change that a view does not allow";
     LIMIT_OPERATIONS = 801, "the limit of operations";
     LIMIT_DEPTH = 802, "the limit of nested calls";
     INTERRUPTED = 803, "an interrupted script";

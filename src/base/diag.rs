@@ -54,6 +54,8 @@ pub struct Diag {
     pub stack: Vec<Frame>,
     /// Of work that was queued earlier: the stack is the one of that time.
     pub is_late: bool,
+    /// The place of that work in the session's order of queueing.
+    pub queued: u64,
 }
 
 /// Boxed, so that a `Result` on the hot path stays small.
@@ -70,6 +72,7 @@ impl Diag {
             help: None,
             stack: Vec::new(),
             is_late: false,
+            queued: 0,
         })
     }
 
@@ -81,6 +84,12 @@ impl Diag {
 
     pub fn label(mut self: Box<Self>, origin: Origin, focus: Focus, text: impl Into<String>) -> Box<Self> {
         self.labels.push(Label { origin, focus, keyword: None, text: text.into() });
+        self
+    }
+
+    /// Makes a place the primary one.
+    pub fn label_first(mut self: Box<Self>, origin: Origin, focus: Focus, text: impl Into<String>) -> Box<Self> {
+        self.labels.insert(0, Label { origin, focus, keyword: None, text: text.into() });
         self
     }
 

@@ -127,6 +127,16 @@ impl DType {
         }
     }
 
+    /// The largest finite value of a floating-point type.
+    pub const fn largest(self) -> f64 {
+        match self {
+            F16 => 65_504.0,
+            BF16 => 3.389_531_389_251_535_5e38,
+            F32 => f32::MAX as f64,
+            _ => f64::MAX,
+        }
+    }
+
     /// `torch.promote_types`.
     pub fn promote(self, other: DType) -> DType {
         if self == other {

@@ -20,6 +20,10 @@ pub fn explain(code: Code) -> &'static str {
         code::CONSTANT => CONSTANT,
         code::BORROWED => BORROWED,
         code::COUNTED => COUNTED,
+        code::UNUSED => UNUSED,
+        code::LOST => LOST,
+        code::UNREACHABLE => UNREACHABLE,
+        code::NEVER_EQUAL => NEVER_EQUAL,
         code::SHAPE => SHAPE,
         code::DTYPE => DTYPE,
         code::UNKNOWN_KEYWORD => UNKNOWN_KEYWORD,
@@ -44,6 +48,7 @@ pub fn explain(code: Code) -> &'static str {
         code::KERNEL_INDEX => KERNEL_INDEX,
         code::KERNEL_LABEL => KERNEL_LABEL,
         code::KERNEL_PROBABILITY => KERNEL_PROBABILITY,
+        code::KERNEL_VALUE => KERNEL_VALUE,
         code::KERNEL_DIVISION => KERNEL_DIVISION,
         code::KERNEL_NOT_POSITIVE => KERNEL_NOT_POSITIVE,
         code::KERNEL_SINGULAR => KERNEL_SINGULAR,
@@ -62,6 +67,7 @@ pub fn explain(code: Code) -> &'static str {
         code::GRAD_SHAPE => GRAD_SHAPE,
         code::GRAD_STOP => GRAD_STOP,
         code::GRAD_FREED => GRAD_FREED,
+        code::GRAD_VIEW => GRAD_VIEW,
         code::LIMIT_OPERATIONS => LIMIT_OPERATIONS,
         code::LIMIT_DEPTH => LIMIT_DEPTH,
         code::INTERRUPTED => INTERRUPTED,
@@ -200,8 +206,8 @@ try { check(-1); } catch (e) { print(`skipped: ${e}`); }
 ```
 "##;
 
-const ASSERTION: &str = r##"An assertion of the module `test` does not hold. The message shows both sides, and for tensors where
-they differ most.
+const ASSERTION: &str = r##"An assertion does not hold: `assert(condition, message)`, which tells the message, or one of the module
+`test`, which shows both sides, and for tensors where they differ most.
 
 ```rhai
 import "test" as test;
@@ -227,7 +233,8 @@ limit.push(3);
 "##;
 
 const BORROWED: &str = r##"A method is at work on a value, and the closure that it calls uses the same value. Arrays and maps
-do not allow this; tensors do.
+do not allow this; tensors do. A closure that calls itself through the variable that holds it is at work in the same
+way: what calls itself is a function, `fn f(n) { .. f(n - 1) .. }`.
 
 ```rhai
 let a = [1, 2, 3];
@@ -259,6 +266,84 @@ Take the pair apart inside, or call the second name what it is.
 let pairs = [["a", 1], ["b", 2]];
 for pair in pairs { let name = pair[0]; let value = pair[1]; print(name); }
 for (pair, i) in pairs { print(i); }
+```
+"##;
+
+const UNUSED: &str = r##"A variable is declared, and nothing ever reads it: often its name is misspelt where it should be read, or
+what should become of it was forgotten. `tscript check` warns of it; a run does not.
+
+```rhai
+// tscript check
+let x = ones([2]);
+let y = x.relu();
+print(x);
+```
+
+Use it, leave it out, or begin its name with `_` if it is meant so.
+
+```rhai
+let x = ones([2]);
+let y = x.relu();
+print(y);
+```
+"##;
+
+const LOST: &str = r##"A statement computes something, and nobody takes the value: `x.relu();` leaves `x` as it is, `x == 1;` compares
+and goes on, `loss.item;` calls nothing. `tscript check` warns of it; a run does not.
+
+```rhai
+// tscript check
+let x = ones([2]);
+x.relu();
+print(x);
+```
+
+Give the value a name, or write the form that changes the tensor in place, which ends in `_`.
+
+```rhai
+let x = ones([2]);
+x.relu_();
+print(x);
+```
+"##;
+
+const UNREACHABLE: &str = r##"What stands before this statement always leaves the block: `return`, `throw`, `break`, `continue`, `exit()`, or a
+`loop` that nothing ends. `tscript check` warns of it; a run never comes to it.
+
+```rhai
+// tscript check
+fn f(x) {
+    return x;
+    print("done");
+}
+print(f(1));
+```
+
+Put it before the way out.
+
+```rhai
+fn f(x) {
+    print("done");
+    return x;
+}
+print(f(1));
+```
+"##;
+
+const NEVER_EQUAL: &str = r##"Values of two types are compared with `==` or `!=`, which are never equal: `"1" == 1` is false. `tscript check` warns
+of it; a run does not.
+
+```rhai
+// tscript check
+let answer = "42";
+if answer == 42 { print("right"); }
+```
+
+Convert one of them first.
+
+```rhai
+let answer = "42";
+if answer.parse_int() == 42 { print("right"); }
 ```
 "##;
 
@@ -322,7 +407,7 @@ randn([2, 3]).sum(0);
 ```
 "##;
 
-const MISSING_ARGUMENT: &str = r##"An argument without a default was not given.
+const MISSING_ARGUMENT: &str = r##"An argument without a default was not given, to an operation, a function or a closure.
 
 ```rhai
 randn([2, 3]).reshape();
@@ -606,8 +691,22 @@ cross_entropy(randn([2, 3]), tensor([0, 2])).item();
 ```
 "##;
 
-const KERNEL_PROBABILITY: &str = r##"Sampling met a probability that is negative, infinite, NaN, or a row that sums to zero. It was found
-while computing, so that it is told late.
+const KERNEL_VALUE: &str = r##"An operation met an element that it does not take: a standard deviation that is negative, or NaN or
+infinity where the range of all elements is wanted. It was found while computing, so that it is told late.
+
+```rhai
+print(normal(zeros([2]), tensor([1.0, -1.0])));
+```
+
+Look at how the elements were made; `--check` finds the first operation that made a NaN.
+
+```rhai
+print(normal(zeros([2]), tensor([1.0, 0.0])).shape);
+```
+"##;
+
+const KERNEL_PROBABILITY: &str = r##"An operation met a probability that is not from 0 to 1, or sampling met weights that are negative, infinite
+or NaN, or a row of them that sums to zero. It was found while computing, so that it is told late.
 
 ```rhai
 print(multinomial(tensor([0.5, -0.5]), 1));
@@ -871,6 +970,24 @@ let x = randn([3], #{requires_grad: true});
 let y = (x * x).sum();
 y.backward(#{retain_graph: true});
 y.backward();
+```
+"##;
+
+const GRAD_VIEW: &str = r##"A view is changed in place, and the gradients could not follow: it is one of several views that one
+operation made (`unbind`, `split`, `chunk`, `for row in x`), or it was made inside `no_grad` and is changed outside.
+The same holds where such a view is used after its base was changed.
+
+```rhai
+let x = randn([2, 3], #{requires_grad: true}) * 2;
+let rows = x.unbind();
+rows[0].mul_(2);
+```
+
+Write the change out of place, or take the view by an index.
+
+```rhai
+let x = randn([2, 3], #{requires_grad: true}) * 2;
+x[0].mul_(2);
 ```
 "##;
 

@@ -95,6 +95,11 @@ impl Layout {
         true
     }
 
+    /// The dimensions along which all elements are the same one, as `broadcast_to` makes them.
+    pub fn repeated(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.ndim()).filter(|&dim| self.shape[dim] > 1 && self.strides[dim] == 0)
+    }
+
     /// Lowest and one past the highest element touched; `None` for an empty layout.
     pub fn extent(&self) -> Option<(usize, usize)> {
         if self.is_empty() {

@@ -1,29 +1,56 @@
 //! "Did you mean": the nearest known name to a misspelt one.
 
-/// The candidate with the smallest edit distance, if it is near enough to be meant.
+/// The candidate with the smallest distance, if it is near enough to be meant. Better none than a silly one.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let limit = (word.chars().count() / 3).max(1);
+    let limit = limit(word.chars().count());
     candidates
         .into_iter()
-        .filter(|candidate| candidate.len().abs_diff(word.len()) <= 3 * limit)
+        .filter(|candidate| candidate.len().abs_diff(word.len()) <= limit)
         .map(|candidate| (distance(word, candidate), candidate))
         .filter(|(distance, _)| *distance <= limit)
         .min_by_key(|(distance, candidate)| (*distance, candidate.len(), *candidate))
         .map(|(_, candidate)| candidate)
 }
 
-/// Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours; case costs nothing.
+/// How far a name may be from a word of so many characters: in a short one each character says more.
+fn limit(characters: usize) -> usize {
+    match characters {
+        0 | 1 => 0,
+        2 => LEFT_OUT,
+        3..=5 => REPLACED,
+        6..=8 => REPLACED + LEFT_OUT,
+        9..=11 => 2 * REPLACED + 1,
+        _ => 3 * REPLACED,
+    }
+}
+
+/// A character left out, put in, or swapped with its neighbour: how most names are misspelt.
+const LEFT_OUT: usize = 2;
+const REPLACED: usize = 3;
+/// `Beta` is not `zeta`: hardly anybody mistypes the first character.
+const FIRST_REPLACED: usize = 5;
+/// `crossentropy` for `cross_entropy`.
+const UNDERSCORE: usize = 1;
+
+/// Optimal string alignment with the costs above; case costs nothing.
 fn distance(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.chars().map(|c| c.to_ascii_lowercase()).take(64).collect();
     let b: Vec<char> = b.chars().map(|c| c.to_ascii_lowercase()).take(64).collect();
-    let mut rows = vec![(0..=b.len()).collect::<Vec<_>>()];
+    let one = |c: char| if c == '_' { UNDERSCORE } else { LEFT_OUT };
+    let first = b.iter().scan(0, |sum, c| {
+        *sum += one(*c);
+        Some(*sum)
+    });
+    let mut rows = vec![std::iter::once(0).chain(first).collect::<Vec<_>>()];
     for i in 1..=a.len() {
-        let mut row = vec![i];
+        let mut row = vec![rows[i - 1][0] + one(a[i - 1])];
         for j in 1..=b.len() {
-            let same = (a[i - 1] != b[j - 1]) as usize;
-            let mut best = (rows[i - 1][j] + 1).min(row[j - 1] + 1).min(rows[i - 1][j - 1] + same);
+            let replaced = if i == 1 && j == 1 { FIRST_REPLACED } else { REPLACED };
+            let same = if a[i - 1] == b[j - 1] { 0 } else { replaced };
+            let (without, with) = (rows[i - 1][j] + one(a[i - 1]), row[j - 1] + one(b[j - 1]));
+            let mut best = without.min(with).min(rows[i - 1][j - 1] + same);
             if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
+                best = best.min(rows[i - 2][j - 2] + LEFT_OUT);
             }
             row.push(best);
         }
@@ -41,5 +68,17 @@ mod tests {
         assert_eq!(nearest("keepdims", ["keepdim", "dim", "dtype"]), Some("keepdim"));
         assert_eq!(nearest("zzz", ["keepdim", "dim"]), None);
         assert_eq!(nearest("softamx", ["softmax", "log_softmax"]), Some("softmax"));
+        assert_eq!(nearest("psh", ["psi", "push", "pad"]), Some("push"));
+        assert_eq!(nearest("crossentropy", ["cross_entropy", "entropy"]), Some("cross_entropy"));
+        assert_eq!(nearest("named_params", ["named_parameters", "parameters"]), Some("named_parameters"));
+    }
+
+    #[test]
+    fn a_silly_suggestion_is_none() {
+        for (word, other) in
+            [("forwad", "format"), ("Beta", "zeta"), ("y", "m"), ("lr", "le"), ("bar", "var"), ("fist", "dist")]
+        {
+            assert_eq!(nearest(word, [other]), None, "{word} → {other}");
+        }
     }
 }

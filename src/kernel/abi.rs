@@ -88,6 +88,10 @@ pub enum FaultKind {
     Label,
     /// A probability that is negative, NaN or infinite, or a row that sums to zero.
     Probability,
+    /// A standard deviation that is negative or NaN.
+    Deviation,
+    /// A value that is not finite where the range of all is wanted.
+    Range,
     /// Integer division (or remainder) by zero.
     DivisionByZero,
     /// `cholesky`: the leading minor of order `value` is not positive-definite.
@@ -130,6 +134,11 @@ impl Faults {
 
     pub fn is_set(&self) -> bool {
         self.any.load(Ordering::Acquire)
+    }
+
+    /// The fault, for whoever looks while others may ask whether there is one.
+    pub fn get(&self) -> Option<Fault> {
+        if self.is_set() { *self.first.lock() } else { None }
     }
 
     pub fn take(&self) -> Option<Fault> {

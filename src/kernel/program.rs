@@ -4,8 +4,11 @@
 //! `F32` registers and are rounded by `Cast` after each operation, small integers live in `I64` and are
 //! wrapped by `Cast`; so a fused chain gives bit for bit what single operations give.
 
+use super::abi::FaultKind;
 use super::cpu::fused::Prepared;
 use crate::base::dtype::DType;
+use crate::base::layout::{Shape, Strides, contiguous_strides};
+use smallvec::SmallVec;
 
 /// Representation of a register's elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -53,9 +56,36 @@ pub struct Variant {
     pub tiles: [TileFn; 3],
 }
 
+/// What an operand's values must be, which is known only while computing; another is a fault.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Check {
+    /// An integer divisor is not 0.
+    NonZero,
+    /// From 0 to 1.
+    Probability,
+    /// A standard deviation: not negative, and not NaN.
+    Deviation,
+    /// Neither NaN nor infinite.
+    Finite,
+}
+
+impl Check {
+    /// What a bad value is, and which of its kind.
+    pub const fn fault(self) -> (FaultKind, i64) {
+        match self {
+            Check::NonZero => (FaultKind::DivisionByZero, 0),
+            Check::Probability => (FaultKind::Probability, 1),
+            Check::Deviation => (FaultKind::Deviation, 0),
+            Check::Finite => (FaultKind::Range, 0),
+        }
+    }
+}
+
 /// An element-wise function: arithmetic once as Rust and once as CUDA text.
 pub struct Function {
     pub name: &'static str,
+    /// An argument that is checked.
+    pub check: Option<(u8, Check)>,
     /// A CUDA expression over `a`, `b`, `c`, `d`, for example `ts_exp(a)`.
     pub cuda: &'static str,
     pub variants: &'static [Variant],
@@ -111,17 +141,17 @@ pub enum Instr {
     Load { slot: u16, out: Reg },
     /// reg <- entry of the scalar table (raw bits of f64, i64, or 0/1), for every element.
     Scalar { index: u16, class: Class, out: Reg },
-    /// reg (I64) <- row-major position of the element in the iteration shape.
+    /// reg (I64) <- the element's position, row-major in the dims as the script sees them (`Program::order`).
     Position { out: Reg },
-    /// reg <- random values; the scalar table holds seed at `seed` and first counter at `seed + 1`.
+    /// reg <- random values by position; the scalar table holds seed at `seed` and first counter at `seed + 1`.
     Random { draw: Draw, class: Class, seed: u16, out: Reg },
     /// reg <- function of registers.
     Apply { function: &'static Function, variant: u16, args: [Reg; 4], out: Reg },
     /// reg of the class of `to` <- value converted and rounded (or wrapped) to dtype `to`.
     /// Float to integer truncates towards zero as C does; to bool is `!= 0`.
     Cast { reg: Reg, from: Class, to: DType, out: Reg },
-    /// Reports a `DivisionByZero` fault of node `node` for the lowest position where an I64 register is 0.
-    CheckNonZero { reg: Reg, node: u16 },
+    /// Reports a fault of node `node` for the lowest position whose value is not what it must be.
+    Check { check: Check, reg: Reg, node: u16 },
     /// View `slot` <- reg, whose class is that of the view's dtype and whose value already fits it.
     Store { reg: Reg, slot: u16 },
     /// Combines over the last `Program::reduced` dims of the iteration shape into view `slot`, whose shape
@@ -140,12 +170,29 @@ pub struct Program {
     pub regs: Vec<Class>,
     /// How many trailing dims are reduced; 0 for a pure map. Invariant: without a `Reduce`, 0.
     pub reduced: usize,
+    /// Place of each dim of the iteration shape among the dims as the script sees them, where positions count; empty
+    /// when it is its own. Positions so depend on nothing but what was asked for, in whatever order a step goes.
+    pub order: SmallVec<[u8; 8]>,
     /// What the CPU makes of the program at its first run. Invariant: the fields above do not change after.
     pub prepared: Prepared,
 }
 
 impl Program {
     pub fn new(instrs: Vec<Instr>, regs: Vec<Class>, reduced: usize) -> Program {
-        Program { instrs, regs, reduced, prepared: Prepared::default() }
+        Program { instrs, regs, reduced, order: SmallVec::new(), prepared: Prepared::default() }
+    }
+
+    /// How far positions are apart along each dim of the iteration shape.
+    pub fn position_strides(&self, shape: &[usize]) -> Strides {
+        let Program { order, .. } = self;
+        if order.is_empty() {
+            return contiguous_strides(shape);
+        }
+        let mut seen = Shape::from_elem(1, shape.len());
+        for (&size, &at) in shape.iter().zip(order) {
+            seen[at as usize] = size;
+        }
+        let strides = contiguous_strides(&seen);
+        order.iter().map(|&at| strides[at as usize]).collect()
     }
 }

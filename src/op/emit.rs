@@ -130,6 +130,10 @@ pub trait Emit {
     fn alias(&mut self, tensor: &Tensor, layout: Layout) -> Tensor;
     /// The same tensor outside the gradient graph.
     fn detach(&mut self, tensor: &Tensor) -> Tensor;
+    /// Views that one operation made: none of them can be changed in place where gradients are recorded.
+    fn made_together(&mut self, views: &[Tensor]);
+    /// Gives `x` itself the layout, and the place in the gradient graph, of `y`, a view of it.
+    fn relayout(&mut self, x: &Tensor, y: &Tensor) -> Result<()>;
     /// Fails if the host has no room for a list of so many bytes.
     fn host_room(&self, bytes: usize) -> Result<()>;
     /// All elements, row-major. Waits.

@@ -84,6 +84,19 @@ impl Formula {
         Value { reg: out, dtype: to }
     }
 
+    /// What an operand of no dimensions holds, as a number beside a value: not rounded to 16 bits.
+    pub fn number_of(&mut self, operand: usize, beside: Value) -> Value {
+        let held = self.get(operand);
+        let (from, to) = (Class::of(held.dtype), Class::of(beside.dtype));
+        if from == to {
+            return Value { reg: held.reg, dtype: beside.dtype };
+        }
+        let out = self.reg(to);
+        let wide = if to == Class::F64 { DType::F64 } else { DType::F32 };
+        self.instrs.push(Instr::Cast { reg: held.reg, from, to: wide, out });
+        Value { reg: out, dtype: beside.dtype }
+    }
+
     /// A number beside a value of some dtype.
     fn number(&mut self, number: f64, dtype: DType) -> Value {
         let class = Class::of(dtype);

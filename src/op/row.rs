@@ -29,7 +29,11 @@ pub struct Op {
     pub straight: bool,
     /// Has a form `name_` that writes into its first operand.
     pub inplace: bool,
-    /// An optimizer's step: changes nothing while a fault is untold on its device.
+    /// How the in-place form writes a tensor of which several elements share one place in memory (`expand`): of all
+    /// that is written to one place, anything or the last stays. Without it such a tensor is refused.
+    pub expanded: Option<ExpandedRule>,
+    /// An optimizer's step, or an update of running statistics: changes nothing while a fault before it is untold on its
+    /// device, or an operand is poisoned. Results of its own would be unset then: it has none.
     pub guarded: bool,
     /// Its result holds whatever was in memory.
     pub leaves_unset: bool,
@@ -61,6 +65,7 @@ impl Op {
         grad: Grad::Unset,
         straight: false,
         inplace: false,
+        expanded: None,
         guarded: false,
         leaves_unset: false,
         operator: "",
@@ -277,6 +282,9 @@ pub enum Save {
     /// keeps `x` for the sake of `y` alone.
     For(usize, usize),
 }
+
+/// Writes into an expanded tensor, argument 0.
+pub type ExpandedRule = fn(&mut dyn Emit, &Args) -> Result<()>;
 
 /// One gradient for each parameter that takes a tensor or a number in its place (one for each element of a
 /// tensor list), in order; missing trailing ones are none. The engine sums over broadcast dims and casts.

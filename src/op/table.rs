@@ -1,6 +1,6 @@
 //! The op table: every row, and look-up by name.
 
-use super::row::Op;
+use super::row::{CallForm, Op};
 use super::rows;
 use crate::base::number_hash::ByNumber;
 use std::collections::HashMap;
@@ -26,12 +26,35 @@ pub fn inplace_name(op: &'static Op) -> &'static str {
     names.get(&number(op)).copied().unwrap_or(op.name)
 }
 
+/// The row that a call by `name` or of the method `name` means, and whether it is the form `name_` that writes in place.
+/// Two rows may share a name, one of them for that form alone.
+pub fn called(name: &str) -> Option<(&'static Op, bool)> {
+    type Index = HashMap<&'static str, &'static Op>;
+    static INDEX: OnceLock<(Index, Index)> = OnceLock::new();
+    let (plain, inplace) = INDEX.get_or_init(|| {
+        let (mut plain, mut inplace) = (Index::new(), Index::new());
+        for op in all().filter(|op| op.call != CallForm::Internal) {
+            for name in std::iter::once(op.name).chain(op.aliases.iter().copied()) {
+                if op.call != CallForm::InPlace {
+                    plain.insert(name, op);
+                }
+                if op.inplace {
+                    inplace.insert(name, op);
+                }
+            }
+        }
+        (plain, inplace)
+    });
+    let written = || inplace.get(name.strip_suffix('_')?).map(|&op| (op, true));
+    plain.get(name).map(|&op| (op, false)).or_else(written)
+}
+
 /// The row that a script means by `name` (aliases included).
 pub fn find(name: &str) -> Option<&'static Op> {
     static INDEX: OnceLock<HashMap<&'static str, &'static Op>> = OnceLock::new();
     let index = INDEX.get_or_init(|| {
         let mut map = HashMap::new();
-        for op in all().filter(|op| op.call != super::row::CallForm::Internal) {
+        for op in all().filter(|op| op.call != CallForm::Internal) {
             map.insert(op.name, op);
             for alias in op.aliases {
                 map.insert(*alias, op);

@@ -12,7 +12,7 @@ use crate::device::keyed::Keyed;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::any::Any;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Where a buffer's memory goes when the last handle is gone; implemented by the runtime.
@@ -36,14 +36,20 @@ pub struct Buffer {
     pub block: AtomicU64,
     /// Tensor handles and saved operands, not nodes: a pending buffer with none needs no memory.
     pub handles: AtomicU32,
-    /// Raised when a write is recorded.
+    /// Raised when a write is recorded: tells whether the contents are still the same.
     pub version: AtomicU32,
+    /// Writes of `version` that the gradient graph does not see: those through `x.data`.
+    pub aside: AtomicU32,
+    /// `View::version` when the operation that made the buffer ended: what scripts see as version 0.
+    pub born: AtomicU32,
     /// Packed origin of the last recorded write: who made a saved operand stale.
     pub writer: AtomicU64,
     /// 1 + slot of the window that holds a node that touches this buffer, or 0.
     pub pending: AtomicU32,
     /// Scratch of the planner: index of this buffer in the window at hand.
     pub mark: AtomicU32,
+    /// Which work wrote it last, in the scheduler's words.
+    pub wrote: AtomicU64,
     /// Slot of the stream that the memory was taken for.
     pub stream: AtomicU32,
     /// Host memory: copies between devices that still read or write it.
@@ -94,8 +100,7 @@ impl Buffer {
 
     /// Notes who writes, for the message about a stale operand.
     pub fn write_by(&self, origin: Origin) {
-        // Only the thread that records writes: no other counts at the same time.
-        self.version.store(self.version.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+        raise(&self.version);
         self.writer.store((origin.user.0 as u64) << 32 | origin.inner.0 as u64, Ordering::Relaxed);
     }
 
@@ -116,6 +121,11 @@ impl Buffer {
     pub fn is_live(&self) -> bool {
         self.handles.load(Ordering::Acquire) > 0
     }
+}
+
+/// One more write. Only the thread that records writes: no other counts at the same time.
+fn raise(count: &AtomicU32) {
+    count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
 }
 
 impl Drop for Buffer {
@@ -139,12 +149,55 @@ pub struct View {
     pub layout: Layout,
     pub dtype: DType,
     covers: bool,
+    /// The count of writes of `x.data` and its views, which the gradient graph of `x` does not see. None: the
+    /// buffer's own count.
+    apart: Option<Arc<AtomicU32>>,
 }
 
 impl View {
     pub fn new(buffer: Arc<Buffer>, layout: Layout, dtype: DType) -> View {
         let covers = covers(&buffer, &layout, dtype);
-        View { buffer, layout, dtype, covers }
+        View { buffer, layout, dtype, covers, apart: None }
+    }
+
+    /// Another layout over the same memory, whose writes count as this view's.
+    pub fn relaid(&self, layout: Layout) -> View {
+        View { apart: self.apart.clone(), ..View::new(self.buffer.clone(), layout, self.dtype) }
+    }
+
+    /// The same elements with a count of writes of their own, which begins at `version`.
+    pub fn counted_apart(&self, version: u32) -> View {
+        View { apart: Some(Arc::new(AtomicU32::new(version))), ..self.clone() }
+    }
+
+    /// Notes a write through this view, and who writes.
+    pub fn write_by(&self, origin: Origin) {
+        self.buffer.write_by(origin);
+        if let Some(count) = &self.apart {
+            raise(&self.buffer.aside);
+            raise(count);
+        }
+    }
+
+    /// How many writes the gradient graph saw: a saved operand is stale when this has changed.
+    pub fn version(&self) -> u32 {
+        match &self.apart {
+            Some(count) => count.load(Ordering::Acquire),
+            None => self.buffer.version.load(Ordering::Acquire).wrapping_sub(self.buffer.aside.load(Ordering::Acquire)),
+        }
+    }
+
+    /// As `version`, without the writes of the operation that made the buffer.
+    pub fn version_since_made(&self) -> u32 {
+        match &self.apart {
+            Some(_) => self.version(),
+            None => self.version().wrapping_sub(self.buffer.born.load(Ordering::Acquire)),
+        }
+    }
+
+    /// The operation that makes the buffer has ended.
+    pub fn made(&self) {
+        self.buffer.born.store(self.version(), Ordering::Release);
     }
 
     pub fn shape(&self) -> &[usize] {
@@ -224,11 +277,22 @@ pub struct Tensor(pub Arc<Cell>);
 /// The slot behind a handle.
 pub struct Cell {
     view: Mutex<Held>,
-    /// Part of a gradient graph, or a leaf that requires gradients; a copy of what `auto` says, for the fast path.
-    tracked: AtomicBool,
+    /// A `Tracked`: a copy of what `auto` says, for the fast path.
+    tracked: AtomicU8,
     pub auto: Mutex<Auto>,
     /// The operation that made it.
     pub made: Origin,
+}
+
+/// Does a gradient flow to a tensor?
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Tracked {
+    No,
+    /// Part of a gradient graph, or a leaf that requires gradients.
+    Yes,
+    /// A view without a place of its own in the graph: if it does to its base.
+    AsBase,
 }
 
 /// A tensor's place in the gradient graph.
@@ -236,15 +300,30 @@ pub struct Cell {
 pub struct Auto {
     /// Set by the user, on a leaf.
     pub requires_grad: bool,
+    pub retain_grad: bool,
+    /// For a view: what may be done with it.
+    pub made_as: MadeAs,
+    /// For a view: the version of its memory when `edge` was right. When that has changed, `edge` is taken from the
+    /// base anew (`history::refresh`).
+    pub version: u32,
     pub grad: Option<Tensor>,
     /// The node and which of its outputs this is.
     pub edge: Option<(Arc<GradNode>, usize)>,
-    pub retain_grad: bool,
-    /// For a differentiable view: the tensor that owns the history of the buffer.
+    /// For a leaf: a number below those of all nodes that lead to it; 0 before there are any.
+    pub since: u64,
+    /// For a view: the tensor, itself no view, that owns the history of the memory.
     pub base: Option<Tensor>,
-    /// How often an in-place change rebased the history. A view that counts fewer than its base takes its
-    /// edge from the base anew.
-    pub rebased: u32,
+}
+
+/// How a view was made, where that forbids in-place changes which the gradient graph would have to follow.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum MadeAs {
+    #[default]
+    Usual,
+    /// One of several views that one operation made (`unbind`).
+    OneOfSeveral,
+    /// While gradients were not recorded.
+    Unrecorded,
 }
 
 impl Tensor {
@@ -256,7 +335,7 @@ impl Tensor {
     pub fn of_held(held: Held, made: Origin) -> Tensor {
         Tensor(Arc::new(Cell {
             view: Mutex::new(held),
-            tracked: AtomicBool::new(false),
+            tracked: AtomicU8::new(Tracked::No as u8),
             auto: Mutex::new(Auto::default()),
             made,
         }))
@@ -293,16 +372,16 @@ impl Tensor {
 
     /// Does a gradient flow to this tensor?
     pub fn requires_grad(&self) -> bool {
-        self.0.tracked.load(Ordering::Acquire)
+        let tracked = self.0.tracked.load(Ordering::Acquire);
+        if tracked == Tracked::AsBase as u8 {
+            return self.0.auto.lock().base.as_ref().is_some_and(Tensor::requires_grad);
+        }
+        tracked == Tracked::Yes as u8
     }
 
     /// To be called whenever `auto` changed.
-    pub fn set_tracked(&self, tracked: bool) {
-        self.0.tracked.store(tracked, Ordering::Release);
-    }
-
-    pub fn is_leaf(&self) -> bool {
-        self.0.auto.lock().edge.is_none()
+    pub fn set_tracked(&self, tracked: Tracked) {
+        self.0.tracked.store(tracked as u8, Ordering::Release);
     }
 
     pub fn same(&self, other: &Tensor) -> bool {
@@ -401,6 +480,14 @@ pub struct SliceOf {
     pub layout: Layout,
     pub base_layout: Layout,
     pub base_edge: Option<Edge>,
+}
+
+impl GradNode {
+    /// Where its gradients go. That of a part of a base which was written goes to the base.
+    pub fn next(&self) -> impl Iterator<Item = &Edge> {
+        let own = self.edges.iter().skip(self.slice.is_some() as usize);
+        own.flatten().chain(self.slice.iter().filter_map(|slice| slice.base_edge.as_ref()))
+    }
 }
 
 impl Drop for GradNode {

@@ -5,6 +5,7 @@
 //! for the copy: then it becomes the result's, and the current stream comes after the copy. A source that was
 //! written since is copied anew. Knows no loader and no batch.
 
+use super::gate::note_writer;
 use super::ledger::Entry;
 use super::memory;
 use super::node::{Input, Node, Work};
@@ -275,9 +276,11 @@ impl Runtime {
         };
         self.watch(state, slot, &node)?;
         self.take_over(&copied.buffer, &to.buffer)?;
-        to.buffer.write_by(asked.origin);
-        let part = timeline::part(&node);
-        state.ledger.push(Entry::new(begun.moment.point, vec![node]), to.buffer.device);
+        to.write_by(asked.origin);
+        note_writer(&to.buffer, slot, node.number);
+        let (part, point) = (timeline::part(&node), begun.moment.point);
+        state.streams[point.stream as usize].last_work = (node.number, point.sequence);
+        state.ledger.push(Entry::new(point, vec![node]), to.buffer.device);
         self.note_launch(began, part);
         Ok(())
     }

@@ -21,7 +21,7 @@ use crate::device::stop::Stop;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bound: graphs of one device. Each takes some ten kilobytes of the driver for every kernel in it.
 const GRAPHS_MAX: usize = 256;
@@ -29,8 +29,6 @@ const GRAPHS_MAX: usize = 256;
 /// One GPU.
 pub struct Gpu {
     pub memory: Mutex<Memory>,
-    /// Faults there that nobody was told yet: optimizer steps change nothing while there are any.
-    pub hold: Arc<AtomicU32>,
     pub lost: AtomicBool,
     /// What is told of its loss, once.
     pub last_words: Mutex<Option<Arc<Diag>>>,
@@ -267,12 +265,7 @@ fn gpu<M: RawMemory + Send + 'static>(
 ) -> Gpu {
     let (limit, stop) = (limits.device_limit, limits.stop.clone());
     let raw = Settled { raw, limit, reserved: 0, going: Vec::new(), stop, device, queues: queues.clone(), held };
-    Gpu {
-        memory: Mutex::new(Memory::new(Box::new(raw))),
-        hold: Arc::default(),
-        lost: AtomicBool::new(false),
-        last_words: Mutex::default(),
-    }
+    Gpu { memory: Mutex::new(Memory::new(Box::new(raw))), lost: AtomicBool::new(false), last_words: Mutex::default() }
 }
 
 impl Gpus {

@@ -152,12 +152,19 @@ fn key_of(formula: &Formula) -> [u64; 2] {
                 push(4 << 56 | (from as u64) << 40 | (to as u64) << 32 | (reg as u64) << 16 | out as u64);
             }
             Instr::Store { reg, slot } => push(5 << 56 | (reg as u64) << 16 | slot as u64),
-            Instr::Position { .. } | Instr::Random { .. } | Instr::CheckNonZero { .. } | Instr::Reduce { .. } => {
+            Instr::Position { .. } | Instr::Random { .. } | Instr::Check { .. } | Instr::Reduce { .. } => {
                 unreachable!("formulas have none")
             }
         }
     }
     key
+}
+
+/// Members of a node, and how many inputs and outputs each has: a member of a step over many tensors depends on its
+/// own operands only.
+pub fn shape_of(node: &Node) -> (usize, usize, usize) {
+    let members = of(node).map_or(1, |(each, ..)| each.members(node).max(1));
+    (members, node.inputs.len() / members, node.outputs.len() / members)
 }
 
 /// The program of a node that has one, with its scalars and whether its members are dense lines.

@@ -7,6 +7,7 @@ use super::plan::{Fused, Operands, Plan, ScalarRef, Step, view_of};
 use super::runtime::{Runtime, State, threads};
 use super::stream::HOST;
 use super::touch;
+use crate::base::device_id::DeviceId;
 use crate::base::diag::Diag;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::{Shape, Strides};
@@ -24,15 +25,23 @@ impl Runtime {
     /// Runs the host's window to its end.
     pub(super) fn run_on_host(&self, state: &mut State, nodes: &[Node], plan: &mut Plan) {
         let mut outcome = Outcome { faults: Vec::new(), skipped: Vec::new(), reached: None };
-        let held = state.ledger.untold.iter().any(|untold| untold.slot == HOST);
+        let mut noted = 0;
         for ((step, last_uses), operands) in plan.steps.iter_mut().zip(&plan.last_uses).zip(&mut plan.operands) {
             let start = self.trace.begin();
             let begun = self.time_now();
             let mut is_left_out = false;
             // Looked at before each step, since a window may hold minutes of work.
             let ended = self.options.stop.drops(self.options.stop.run());
+            let gate = nodes[step.nodes()[0]].gate.as_ref();
+            if gate.is_some() {
+                // Faults of this window come before, where they were queued before.
+                for (at, diag) in &outcome.faults[noted..] {
+                    state.ledger.note(diag, HOST, DeviceId::Cpu, nodes[*at].number);
+                }
+                noted = outcome.faults.len();
+            }
             match &mut *step {
-                step if nodes[step.nodes()[0]].guarded && (held || ended || !outcome.faults.is_empty()) => {
+                step if gate.is_some_and(|gate| (ended && gate.leave_out()) || gate.is_held()) => {
                     outcome.skipped.extend_from_slice(step.nodes());
                     is_left_out = true;
                 }
@@ -45,7 +54,7 @@ impl Runtime {
                 Step::Kernel(at) => self.run_kernel(nodes, *at, operands, &mut outcome.faults),
                 Step::Each(step) => self.run_each(nodes, step.node, &mut outcome.faults),
             }
-            self.trace.pass(crate::base::device_id::DeviceId::Cpu, nodes, step, start);
+            self.trace.pass(DeviceId::Cpu, nodes, step, start);
             if !is_left_out {
                 self.note_host_step(state, begun, nodes, step.nodes());
             }
@@ -57,7 +66,8 @@ impl Runtime {
             }
         }
         let point = Point { stream: HOST, sequence: 0 };
-        state.ledger.settle(nodes, outcome, point, crate::base::device_id::DeviceId::Cpu);
+        state.ledger.settle(nodes, outcome, point, DeviceId::Cpu);
+        state.ledger.follow();
     }
 
     /// Memory for a step's output. Running out here means that admission was wrong by what others took
@@ -77,7 +87,7 @@ impl Runtime {
                     }
                 }
                 let diag = diag.or_at(node.origin, "queued here");
-                faults.push((at, self.late(diag, node.trail)));
+                faults.push((at, self.late(diag, node.number, node.trail)));
                 false
             }
         }
@@ -88,8 +98,8 @@ impl Runtime {
             return;
         }
         let slots: Vec<Faults> = step.fallible.iter().map(|_| Faults::default()).collect();
-        let guarded = nodes[step.nodes[0]].guarded;
-        let done = touch::run_fused(&step.program, &step.shape, &step.views, &step.table, &slots, &self.ward(!guarded));
+        let may_end = nodes[step.nodes[0]].gate.is_none();
+        let done = touch::run_fused(&step.program, &step.shape, &step.views, &step.table, &slots, &self.ward(may_end));
         if let Err(end) = done {
             faults.extend(step.nodes.iter().map(|&at| (at, self.ended(&end, &nodes[at], "cpu"))));
             return;
@@ -131,7 +141,7 @@ impl Runtime {
         outputs.iter_mut().zip(&node.outputs).for_each(|(raw, view)| raw.ptr = view.ptr());
         let slot = Faults::default();
         let call = Call { inputs, outputs, attrs, threads: threads(), faults: &slot, seed: *seed, offset: *offset };
-        if let Err(end) = touch::run_kernel(*host, &call, &self.ward(!node.guarded)) {
+        if let Err(end) = touch::run_kernel(*host, &call, &self.ward(node.gate.is_none())) {
             faults.push((at, self.ended(&end, node, "cpu")));
             return;
         }
@@ -149,7 +159,7 @@ impl Runtime {
         for member in 0..each.members(node) {
             let shape = each.shape(node, member);
             let views = each.views(node, member);
-            if let Err(end) = touch::run_fused(&each.program, shape, &views, scalars, &[], &self.ward(!node.guarded)) {
+            if let Err(end) = touch::run_fused(&each.program, shape, &views, scalars, &[], &self.ward(node.gate.is_none())) {
                 faults.push((at, self.ended(&end, node, "cpu")));
                 return;
             }

@@ -1,6 +1,7 @@
 //! What scripts may ask about devices and their memory as a whole.
 
 use super::device_set::Kind;
+use super::ledger::Entry;
 use super::memory::Memory;
 use super::race::StreamName;
 use super::runtime::Runtime;
@@ -10,6 +11,7 @@ use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::span::Origin;
 use crate::device::cache::RawMemory;
+use crate::device::queues::Point;
 use crate::op::tensor::View;
 
 /// One device.
@@ -152,7 +154,12 @@ impl Runtime {
         self.flush_buffer(&mut state, &view.buffer);
         self.run_window(&mut state, stream.slot);
         let sequence = state.streams[stream.slot as usize].submitted;
-        self.note_use(&view.buffer, stream.slot, sequence);
+        if !state.streams[stream.slot as usize].is_done(sequence) {
+            self.note_use(&view.buffer, stream.slot, sequence);
+            // What is queued there may be no work that anybody looks at.
+            let point = Point { stream: stream.slot, sequence };
+            state.ledger.push(Entry::new(point, Vec::new()), stream.name.device);
+        }
         Ok(())
     }
 }

@@ -22,12 +22,13 @@ impl Runtime {
             }
             _ => diag,
         };
-        self.late(diag, node.trail)
+        self.late(diag, node.number, node.trail)
     }
 
-    /// A diagnostic of work that was queued earlier, with the calls that led to it.
-    pub(super) fn late(&self, mut diag: Box<Diag>, trail: u32) -> Arc<Diag> {
+    /// A diagnostic of work that was queued earlier, at this place in the order, with the calls that led to it.
+    pub(super) fn late(&self, mut diag: Box<Diag>, number: u64, trail: u32) -> Arc<Diag> {
         diag.is_late = true;
+        diag.queued = number;
         for step in self.steps(trail) {
             match step {
                 Step::Call(call) => diag.stack.push(Frame { function: String::new(), call }),
@@ -59,6 +60,16 @@ fn told(fault: Fault, node: &Node) -> Box<Diag> {
                 _ => "probabilities must be finite, not negative, and of a positive sum".to_string(),
             },
             format!("the first bad one is element {position}"),
+        ),
+        FaultKind::Deviation => (
+            code::KERNEL_VALUE,
+            "standard deviations must not be negative".to_string(),
+            format!("the first bad one is element {position}"),
+        ),
+        FaultKind::Range => (
+            code::KERNEL_VALUE,
+            "the range of the elements is not finite".to_string(),
+            format!("the first that is NaN or infinite is element {position}"),
         ),
         FaultKind::DivisionByZero => (
             code::KERNEL_DIVISION,
@@ -95,6 +106,8 @@ fn made_here(kind: FaultKind) -> &'static str {
         FaultKind::Index { .. } => "the index tensor was made here",
         FaultKind::Label => "the target was made here",
         FaultKind::Probability => "the probabilities were made here",
+        FaultKind::Deviation => "the deviations were made here",
+        FaultKind::Range => "the elements were made here",
         FaultKind::DivisionByZero => "the divisor was made here",
         _ => "the matrix was made here",
     }
@@ -106,7 +119,7 @@ fn operand(fault: Fault, node: &Node) -> Option<usize> {
     let is_index = |at: &usize| node.inputs[*at].view().is_some_and(|view| view.dtype.is_int());
     let first_index = || (1..node.inputs.len()).find(is_index).or((!node.inputs.is_empty()).then_some(0));
     match (&node.work, fault.kind) {
-        (Work::Map { divisor, .. }, _) => divisor.map(usize::from),
+        (Work::Map { check, .. }, _) => check.map(|(at, _)| at as usize),
         (Work::Kernel { attrs, .. }, FaultKind::Index { dim }) => match attrs.first() {
             Some(Attr::Ints(dims)) if dims.len() < node.inputs.len() => {
                 let place = dims.iter().position(|&other| other == dim as i64);

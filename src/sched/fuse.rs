@@ -69,14 +69,14 @@ impl Builder {
 
     fn node(&mut self, at: usize, node: &Node, stored: &dyn Fn(&Arc<Buffer>) -> bool) {
         match &node.work {
-            Work::Map { function, args, result, divisor } => {
+            Work::Map { function, args, result, check } => {
                 let mut operands = [0 as Reg; 4];
                 for (i, input) in node.inputs.iter().enumerate() {
                     operands[i] = self.operand(at, i, input, args[i]);
                 }
-                if let Some(divisor) = divisor {
-                    let reg = operands[*divisor as usize];
-                    self.instrs.push(Instr::CheckNonZero { reg, node: self.fallible.len() as u16 });
+                if let &Some((operand, check)) = check {
+                    let reg = operands[operand as usize];
+                    self.instrs.push(Instr::Check { check, reg, node: self.fallible.len() as u16 });
                     self.fallible.push(at);
                 }
                 let (reg, dtype) = match function {
@@ -241,11 +241,13 @@ impl Builder {
                 strides: slot.strides.clone(),
             })
             .collect();
+        let mut program = Program::new(instrs, regs, self.reduced);
+        program.order = self.order.iter().map(|&dim| dim as u8).collect();
         Fused {
             views,
             table: vec![0; self.scalars.len()],
             on_gpu: crate::kernel::cuda::fused::prepare(),
-            program: Arc::new(Program::new(instrs, regs, self.reduced)),
+            program: Arc::new(program),
             shape: self.shape,
             slots: self.slots,
             scalars: self.scalars,
@@ -310,7 +312,7 @@ fn uses(instr: &Instr) -> ([Option<Reg>; 4], Option<Reg>) {
             (sources, Some(out))
         }
         Instr::Cast { reg, out, .. } => ([Some(reg), None, None, None], Some(out)),
-        Instr::CheckNonZero { reg, .. } | Instr::Store { reg, .. } | Instr::Reduce { reg, .. } => {
+        Instr::Check { reg, .. } | Instr::Store { reg, .. } | Instr::Reduce { reg, .. } => {
             ([Some(reg), None, None, None], None)
         }
     }
@@ -374,7 +376,7 @@ fn rename(instr: &mut Instr, sources: [Option<Reg>; 4], target: Option<Reg>) {
             *reg = sources[0].expect("it reads");
             *out = target.expect("it writes");
         }
-        Instr::CheckNonZero { reg, .. } | Instr::Store { reg, .. } | Instr::Reduce { reg, .. } => {
+        Instr::Check { reg, .. } | Instr::Store { reg, .. } | Instr::Reduce { reg, .. } => {
             *reg = sources[0].expect("it reads");
         }
     }

@@ -1,6 +1,7 @@
 //! A stream of an NVIDIA GPU as kernels see it: launches, scratch memory, products, error slots.
 
 use super::device_set::{CudaDevice, Gpu as Memories};
+use super::node::Node;
 use super::touch::{self, Span};
 use super::vendor;
 use super::ward::Ward;
@@ -17,6 +18,7 @@ use crate::kernel::cuda::{
 use crate::kernel::guard::End;
 use crate::kernel::program::Program;
 use smallvec::SmallVec;
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 /// Error slots of one device in memory that host and device see.
@@ -24,30 +26,38 @@ pub struct SlotPool {
     context: &'static Context,
     blocks: Vec<Mapped>,
     free: Vec<u32>,
-    /// A word of device memory that is not 0 while a fault is untold; 0 before the first slot.
-    hold: u64,
+    /// By slot of the stream: which of the blocks' words keeps the number of its first untold fault.
+    first_faults: HashMap<u32, (usize, usize)>,
+    /// Blocks of such words.
+    words: Vec<Mapped>,
+    /// By slot of the stream: a word of device memory that says whether a step is held.
+    held: HashMap<u32, u64>,
 }
 
 /// Slots of one block.
 const BLOCK_SLOTS: usize = 4096;
 const SLOT_WORDS: usize = size_of::<FaultSlot>() / 8;
-/// Where a slot names the word that it sets.
-const HOLD_WORD: usize = std::mem::offset_of!(FaultSlot, hold) / 8;
+/// Where a slot names the word that it lowers, and its node's number.
+const FIRST_WORD: usize = std::mem::offset_of!(FaultSlot, first) / 8;
+const NUMBER_WORD: usize = std::mem::offset_of!(FaultSlot, number) / 8;
+/// Words of one block, one for each stream.
+const BLOCK_WORDS: usize = 512;
 
 impl SlotPool {
     pub fn new(context: &'static Context) -> SlotPool {
-        SlotPool { context, blocks: Vec::new(), free: Vec::new(), hold: 0 }
+        SlotPool {
+            context,
+            blocks: Vec::new(),
+            free: Vec::new(),
+            first_faults: HashMap::new(),
+            words: Vec::new(),
+            held: HashMap::new(),
+        }
     }
 
-    fn take(&mut self) -> Result<(u32, *mut u8), DriverError> {
-        if self.hold == 0 {
-            self.hold = DeviceMemory::new(self.context).reserve(512).unwrap_or(0);
-            if self.hold != 0 {
-                let stream = Stream::new(self.context, 0)?;
-                stream.fill(self.hold, 0, 512)?;
-                stream.wait()?;
-            }
-        }
+    /// A slot for a node of a stream.
+    fn take(&mut self, stream: u32, number: u64) -> Result<(u32, *mut u8), DriverError> {
+        let first = self.first_fault_of(stream)?;
         if self.free.is_empty() {
             let block = Mapped::new(self.context, BLOCK_SLOTS * SLOT_WORDS)?;
             let first = (self.blocks.len() * BLOCK_SLOTS) as u32;
@@ -56,32 +66,61 @@ impl SlotPool {
             (first..first + BLOCK_SLOTS as u32).for_each(|slot| self.clear(slot));
         }
         let slot = self.free.pop().expect("a block was just added");
-        let (block, at) = (&self.blocks[slot as usize / BLOCK_SLOTS], slot as usize % BLOCK_SLOTS);
-        Ok((slot, (block.device_address() as usize + at * size_of::<FaultSlot>()) as *mut u8))
+        let (block, at) = self.place(slot);
+        block.write(at + FIRST_WORD, first);
+        block.write(at + NUMBER_WORD, number);
+        Ok((slot, (block.device_address() as usize + at * 8) as *mut u8))
+    }
+
+    fn place(&self, slot: u32) -> (&Mapped, usize) {
+        (&self.blocks[slot as usize / BLOCK_SLOTS], slot as usize % BLOCK_SLOTS * SLOT_WORDS)
     }
 
     fn clear(&self, slot: u32) {
-        let (block, at) = (&self.blocks[slot as usize / BLOCK_SLOTS], slot as usize % BLOCK_SLOTS * SLOT_WORDS);
+        let (block, at) = self.place(slot);
         block.write(at, u64::MAX);
         (1..SLOT_WORDS).for_each(|word| block.write(at + word, 0));
-        block.write(at + HOLD_WORD, self.hold);
     }
 
-    /// Nothing is untold any more: optimizers' steps go on.
-    pub fn release_hold(&self) -> Result<(), DriverError> {
-        if self.hold == 0 {
-            return Ok(());
+    /// The address of the word with the number of a stream's first untold fault, which is made here.
+    fn first_fault_of(&mut self, stream: u32) -> Result<u64, DriverError> {
+        if let Some(known) = self.first_fault_address(stream) {
+            return Ok(known);
         }
-        let stream = Stream::new(self.context, 0)?;
-        stream.fill(self.hold, 0, 512)?;
-        stream.wait()
+        let at = self.first_faults.len();
+        if at / BLOCK_WORDS == self.words.len() {
+            let block = Mapped::new(self.context, BLOCK_WORDS)?;
+            (0..BLOCK_WORDS).for_each(|word| block.write(word, u64::MAX));
+            self.words.push(block);
+        }
+        self.first_faults.insert(stream, (at / BLOCK_WORDS, at % BLOCK_WORDS));
+        Ok(self.first_fault_address(stream).expect("just made"))
     }
 
-    /// What a slot holds after its launches have ended; the slot is free again.
-    pub fn give_back(&mut self, slot: u32) -> Option<Fault> {
-        let (block, at) = (&self.blocks[slot as usize / BLOCK_SLOTS], slot as usize % BLOCK_SLOTS * SLOT_WORDS);
+    /// The same; none where no work of the stream can fail.
+    pub fn first_fault_address(&self, stream: u32) -> Option<u64> {
+        let &(block, word) = self.first_faults.get(&stream)?;
+        Some(self.words[block].device_address() + word as u64 * 8)
+    }
+
+    /// What is untold there is known: all work of the stream that could fail has ended.
+    pub fn set_first_fault(&self, stream: u32, number: Option<u64>) {
+        if let Some(&(block, word)) = self.first_faults.get(&stream) {
+            self.words[block].write(word, number.unwrap_or(u64::MAX));
+        }
+    }
+
+    /// A word of device memory that says whether a stream's next step is held; none where there is no memory.
+    pub fn held_word(&mut self, stream: u32) -> Option<u64> {
+        let take = || DeviceMemory::new(self.context).reserve(512).unwrap_or(0);
+        Some(*self.held.entry(stream).or_insert_with(take)).filter(|&address| address != 0)
+    }
+
+    /// What a slot holds after its launches have ended.
+    pub fn read(&self, slot: u32) -> Option<Fault> {
+        let (block, at) = self.place(slot);
         let words: [u64; 4] = std::array::from_fn(|word| block.read(at + word));
-        let found = FaultSlot {
+        FaultSlot {
             position: words[0],
             value: words[1] as i64,
             bound: words[2] as i64,
@@ -89,12 +128,16 @@ impl SlotPool {
             dim: (words[3] >> 32) as u32,
             ..FaultSlot::EMPTY
         }
-        .read();
-        if found.is_some() {
+        .read()
+    }
+
+    /// Nobody looks at a slot any more.
+    pub fn free(&mut self, slot: u32) {
+        let (block, at) = self.place(slot);
+        if block.read(at) != u64::MAX {
             self.clear(slot);
         }
         self.free.push(slot);
-        found
     }
 }
 
@@ -104,12 +147,13 @@ pub struct Lane<'a> {
     pub device: &'a CudaDevice,
     pub memories: &'a Memories,
     pub slot: u32,
-    /// The step is an optimizer's.
-    pub guarded: bool,
-    /// Nodes of the window that own the step's error slots.
+    /// Device address of the word that says whether the step is held; 0 for a step that never is.
+    pub held: u64,
+    /// Nodes of the window that own the step's error slots, and the window.
     pub owners: &'a [usize],
-    /// Error slots that were given out, with their nodes.
-    pub taken: &'a mut Vec<(u32, usize)>,
+    pub nodes: &'a [Node],
+    /// Error slots that were given out, with their addresses and nodes.
+    pub taken: &'a mut Vec<(u32, u64, usize)>,
     /// Blocks that go back when the step is queued: later work of the stream comes after.
     pub scratch: Vec<u64>,
 }
@@ -216,12 +260,14 @@ impl Gpu for Lane<'_> {
     }
 
     fn hold(&self) -> *const u8 {
-        if self.guarded { self.device.slots.lock().hold as *const u8 } else { std::ptr::null() }
+        self.held as *const u8
     }
 
     fn fault_slot(&mut self, node: usize) -> Result<*mut u8, GpuError> {
-        let (slot, address) = self.device.slots.lock().take().map_err(device_error)?;
-        self.taken.push((slot, self.owners[node]));
+        let owner = self.owners[node];
+        let number = self.nodes[owner].number;
+        let (slot, address) = self.device.slots.lock().take(self.slot, number).map_err(device_error)?;
+        self.taken.push((slot, address as u64, owner));
         Ok(address)
     }
 }

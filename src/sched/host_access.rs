@@ -36,19 +36,49 @@ impl Runtime {
     }
 
     /// All elements of a view as they are once everything that writes it has run; none where a fault has reached
-    /// them, which stays as untold as it is.
+    /// them, which stays as untold as it is. Orders nothing: what a script does without this would do as well.
     pub fn look(&self, view: &Arc<View>) -> Option<Vec<u8>> {
         {
             let mut state = self.state.lock();
             self.flush_buffer(&mut state, &view.buffer);
             self.wait_buffer(&mut state, &view.buffer, true).ok()?;
-            self.watch_host_read(&mut state, view);
         }
         if poison::of(view).is_some() || !view.buffer.has_memory() {
             return None;
         }
         self.check_device(view.buffer.device).ok()?;
-        self.download(view).ok()
+        self.gather(view).ok()
+    }
+
+    /// All elements of a settled view, out of the bytes between its first and its last: nothing is queued for it.
+    fn gather(&self, view: &Arc<View>) -> Result<Vec<u8>> {
+        let (elem, layout) = (view.dtype.size_bytes(), &view.layout);
+        let reach = |below: bool| -> isize {
+            let dims = layout.shape.iter().zip(&layout.strides).filter(|(_, stride)| (**stride < 0) == below);
+            dims.map(|(&size, &stride)| (size as isize - 1) * stride).sum()
+        };
+        let (low, high) = (reach(true), reach(false));
+        let first = layout.offset.wrapping_add_signed(low) * elem;
+        let span = Span::new(view.buffer.ptr().wrapping_add(first), (high - low + 1) as usize * elem);
+        let bytes = self.read_span(view.buffer.device, span)?;
+        if layout.is_contiguous() {
+            return Ok(bytes);
+        }
+        let mut out = Vec::with_capacity(layout.numel() * elem);
+        let mut index = vec![0usize; layout.ndim()];
+        for _ in 0..layout.numel() {
+            let at: isize = index.iter().zip(&layout.strides).map(|(&i, &s)| i as isize * s).sum();
+            let at = (at - low) as usize * elem;
+            out.extend_from_slice(&bytes[at..at + elem]);
+            for dim in (0..index.len()).rev() {
+                index[dim] += 1;
+                if index[dim] < layout.shape[dim] {
+                    break;
+                }
+                index[dim] = 0;
+            }
+        }
+        Ok(out)
     }
 
     fn wait_written(&self, state: &mut State, view: &Arc<View>) -> Result<()> {
@@ -57,6 +87,7 @@ impl Runtime {
             self.wait_buffer(state, &view.buffer, true)?;
             self.watch_host_read(state, view);
         }
+        self.host_came_after_writer(state, &view.buffer);
         Ok(())
     }
 
@@ -75,6 +106,7 @@ impl Runtime {
                 if view.buffer.in_flight.load(Ordering::Acquire) > 0 {
                     self.wait_buffer(state, &view.buffer, only_reads)?;
                 }
+                self.host_came_after_writer(state, &view.buffer);
                 self.watch_host_read(state, view);
             }
         }
@@ -166,10 +198,10 @@ impl Runtime {
         let bytes = view.layout.numel() * view.dtype.size_bytes();
         let buffer = self.buffer(view.buffer.device, bytes, false);
         let dense = Arc::new(View::new(buffer, Layout::contiguous(view.shape()), view.dtype));
-        let work = Work::Map { function: None, args: smallvec![view.dtype], result: view.dtype, divisor: None };
+        let work = Work::Map { function: None, args: smallvec![view.dtype], result: view.dtype, check: None };
         let inputs = smallvec![Input::View(view.clone())];
         let outputs = smallvec![dense.clone()];
-        self.record(Node { name, origin, guarded: false, work, inputs, outputs, ..Node::default() })?;
+        self.record(Node { name, origin, work, inputs, outputs, ..Node::default() })?;
         Ok(dense)
     }
 }

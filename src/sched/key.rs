@@ -3,10 +3,13 @@
 //! In the key: rows' functions, dtypes, layouts, which operands share a buffer and where in it. Never:
 //! scalars, kernels' attributes, random offsets, addresses; those are looked up in the nodes at each run.
 
+use super::gate::Gate;
 use super::node::{Input, Node, Work};
 use crate::op::tensor::{Buffer, View};
+use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// 128 bits, so that two windows never share a key by accident.
@@ -61,8 +64,14 @@ pub fn of(nodes: &[Node]) -> Key {
     let mut key = Key(0x243F_6A88_85A3_08D3, nodes.len() as u64);
     // An operation makes one buffer, and mostly reads what others made.
     let mut met = Vec::with_capacity(nodes.len() + 8);
+    // Steps of one gate may become one.
+    let mut gates: SmallVec<[&Arc<Gate>; 4]> = SmallVec::new();
     for node in nodes {
-        push_work(&mut key, &node.work, (node.guarded as u64) << 63 | (node.begins_round as u64) << 62);
+        push_work(&mut key, &node.work, (node.gate.is_some() as u64) << 63 | (node.begins_round as u64) << 62);
+        if let Some(gate) = &node.gate {
+            key.push(gates.iter().position(|known| Arc::ptr_eq(known, gate)).unwrap_or(gates.len()) as u64);
+            gates.push(gate);
+        }
         for input in &node.inputs {
             match input {
                 Input::View(view) => push_view(&mut key, &mut met, view),
@@ -89,10 +98,10 @@ pub fn of(nodes: &[Node]) -> Key {
 /// `marks`: the highest two bits of a word, which no work has.
 fn push_work(key: &mut Key, work: &Work, marks: u64) {
     match work {
-        Work::Map { function, args, result, divisor } => {
+        Work::Map { function, args, result, check } => {
             key.push(function.map_or(0, |function| function as *const _ as u64));
             let types = args.iter().fold(*result as u64, |all, &dtype| all << 8 | dtype as u64);
-            key.push(types << 8 | divisor.map_or(0xFF, |at| at as u64) | marks);
+            key.push(types << 8 | check.map_or(0xFF, |(at, _)| at as u64) | marks);
         }
         Work::Reduce { kind, dims, keepdim, compute } => {
             key.push(0x52 << 32 | *dims as u64 | marks);

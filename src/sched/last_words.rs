@@ -46,7 +46,7 @@ impl Runtime {
         let told = told.note("its memory is gone; other devices and the session go on");
         let trail = if let [only] = suspects[..] { only.trail } else { 0 };
         let order = suspects.first().map_or(0, |node| node.number);
-        let told = self.late(told, trail);
+        let told = self.late(told, order, trail);
         state.ledger.note_loss(device, order, told.clone());
         Some((order, told))
     }

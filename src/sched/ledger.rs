@@ -6,10 +6,12 @@
 use super::device_set::Kind;
 use super::each;
 use super::fault;
+use super::gate::{self, FaultLog};
 use super::node::{Input, Node};
 use super::poison;
 use super::runtime::{Runtime, State};
 use super::stream::HOST;
+use super::suspects::{self, Cause, Suspects};
 use super::timeline::Timing;
 use crate::base::code;
 use crate::base::device_id::DeviceId;
@@ -37,13 +39,8 @@ pub struct Entry {
     pub owners: Vec<usize>,
     /// Faults that were known when it was handed over.
     pub known: Vec<(usize, Arc<Diag>)>,
-    /// Optimizer steps that were left out because of an untold fault, by guard number, and their nodes.
-    pub skipped: Arc<[AtomicBool]>,
-    pub guarded: Vec<Vec<usize>>,
-    /// Error slots of a GPU, with the nodes that own them.
-    pub slots: Vec<(u32, usize)>,
-    /// Nodes of optimizer steps that were left out when it was handed over.
-    pub left_out: Vec<usize>,
+    /// Error slots of a GPU, with their addresses and the nodes that own them.
+    pub slots: Vec<(u32, u64, usize)>,
     /// Whether it ran to its end; none where nobody can tell.
     pub ran: Option<Arc<AtomicBool>>,
     /// Steps that did not come to their end.
@@ -52,6 +49,8 @@ pub struct Entry {
     pub timing: Option<Timing>,
     /// Host memory that it reads or writes.
     pub host_side: SmallVec<[Arc<View>; 1]>,
+    /// Faults of its nodes that somebody may ask about before it is looked at.
+    pub causes: Vec<(usize, Arc<Cause>)>,
 }
 
 /// Steps of one submission that did not come to their end, by number, and the nodes of all its steps.
@@ -80,6 +79,11 @@ pub struct Ledger {
     noted: Vec<Arc<Diag>>,
     /// Whether any buffer was ever poisoned: until then nobody looks.
     any_poison: bool,
+    /// What holds steps of optimizers.
+    pub log: Arc<FaultLog>,
+    pub suspects: Suspects,
+    /// Error slots of GPUs that something under way may still look at.
+    kept: Vec<(Arc<Cause>, u16, u32)>,
 }
 
 /// What happened to one window's nodes.
@@ -92,12 +96,30 @@ pub struct Outcome {
 
 impl Ledger {
     /// Work was handed over.
-    pub fn push(&mut self, entry: Entry, device: DeviceId) {
+    pub fn push(&mut self, mut entry: Entry, device: DeviceId) {
+        for (at, diag) in &entry.known {
+            self.note(diag, entry.point.stream, device, entry.nodes[*at].number);
+        }
+        if !self.suspects.is_on() && entry.nodes.iter().any(suspects::crosses) {
+            self.suspects.turn_on(self.entries.iter_mut());
+        }
+        if self.suspects.is_on() {
+            self.suspects.enter(&mut entry);
+        }
         let lost = entry.known.iter().find(|(_, diag)| diag.code == code::DEVICE_LOST);
         if let Some((at, diag)) = lost {
             self.lost.push((device, entry.nodes[*at].number, diag.clone()));
         }
         self.entries.push_back(entry);
+    }
+
+    /// A fault may hold steps that come after it, from now on.
+    pub fn note(&self, diag: &Arc<Diag>, slot: u32, device: DeviceId, number: u64) {
+        // The loss of a device is one fault, and the end of the script holds nothing.
+        let is_noted = self.noted.iter().any(|noted| Arc::ptr_eq(noted, diag));
+        if !is_noted && !is_end(diag) {
+            self.log.note(slot, device, number);
+        }
     }
 
     /// A device is gone, with what is told of it: place in the order, words.
@@ -113,7 +135,18 @@ impl Ledger {
     /// Elements that were computed wrong without a fault of a kernel, and told at once: `--check`.
     pub fn poison_told(&mut self, views: &[Arc<View>], order: u64, fault: &Arc<Diag>) {
         self.any_poison = true;
-        views.iter().for_each(|view| poison::write(view, Some(&(order, fault.clone()))));
+        for view in views {
+            poison::write(view, Some(&(order, fault.clone())));
+            self.suspects.write(view, &[Cause::known_bad()]);
+        }
+        self.follow();
+    }
+
+    /// Once there is poison, what is under way is followed.
+    pub fn follow(&mut self) {
+        if self.any_poison {
+            self.suspects.turn_on(self.entries.iter_mut());
+        }
     }
 
     /// Poisons what depended on a fault, cures what was overwritten whole, and notes what is untold.
@@ -122,6 +155,8 @@ impl Ledger {
             return;
         }
         self.any_poison = true;
+        // What is handed over is followed from there; what ran at once, and what ended before, is here.
+        let follows = point.stream == HOST || !self.suspects.is_on();
         for (at, node) in nodes.iter().enumerate() {
             if outcome.skipped.contains(&at) {
                 continue;
@@ -129,9 +164,8 @@ impl Ledger {
             let own = outcome.faults.iter().find(|(owner, _)| *owner == at).map(|(_, diag)| {
                 let (order, fault) = (node.number, diag.clone());
                 let untold = Untold { fault, order, device, slot: point.stream, sequence: point.sequence };
-                // The script ends with that already.
-                let is_told = matches!(diag.code, code::INTERRUPTED | code::LIMIT_TIME);
-                if !is_told && !self.noted.iter().any(|noted| Arc::ptr_eq(noted, diag)) {
+                self.note(diag, point.stream, device, order);
+                if !is_end(diag) && !self.noted.iter().any(|noted| Arc::ptr_eq(noted, diag)) {
                     self.untold.push(untold);
                 }
                 if diag.code == code::DEVICE_LOST {
@@ -139,19 +173,28 @@ impl Ledger {
                 }
                 (order, diag.clone())
             });
-            // A member of a step over many tensors depends on its own operands only.
-            let members = each::of(node).map_or(1, |(each, ..)| each.members(node).max(1));
-            let (inputs, outputs) = (node.inputs.len() / members, node.outputs.len() / members);
+            let (members, inputs, outputs) = each::shape_of(node);
             for member in 0..members {
                 let inputs = &node.inputs[member * inputs..(member + 1) * inputs];
                 let inherited = inputs.iter().filter_map(Input::view).filter_map(|view| poison::of(view));
                 let known = outcome.reached.clone().into_iter().chain(own.clone());
                 let reached = inherited.chain(known).min_by_key(|(order, _)| *order);
                 let outputs = &node.outputs[member * outputs..(member + 1) * outputs];
-                outputs.iter().for_each(|output| poison::write(output, reached.as_ref()));
+                let causes: SmallVec<[Arc<Cause>; 1]> = reached.iter().map(|_| Cause::known_bad()).collect();
+                for output in outputs {
+                    poison::write(output, reached.as_ref());
+                    if follows {
+                        self.suspects.write(output, &causes);
+                    }
+                }
             }
         }
     }
+}
+
+/// Whether the script ends with that already.
+fn is_end(diag: &Diag) -> bool {
+    matches!(diag.code, code::INTERRUPTED | code::LIMIT_TIME)
 }
 
 impl Entry {
@@ -162,14 +205,12 @@ impl Entry {
             faults: Arc::default(),
             owners: Vec::new(),
             known: Vec::new(),
-            skipped: Arc::default(),
-            guarded: Vec::new(),
             slots: Vec::new(),
-            left_out: Vec::new(),
             ran: None,
             ended: None,
             timing: None,
             host_side: SmallVec::new(),
+            causes: Vec::new(),
         }
     }
 
@@ -203,6 +244,7 @@ impl Runtime {
             self.close(state, entry);
         }
         if done.iter().filter(|done| **done).count() == in_order {
+            state.ledger.follow();
             return;
         }
         let entries = std::mem::take(&mut state.ledger.entries);
@@ -213,6 +255,7 @@ impl Runtime {
                 state.ledger.entries.push_back(entry);
             }
         }
+        state.ledger.follow();
     }
 
     /// The oldest entries that have ended; cheap, for the way of every submission.
@@ -228,6 +271,7 @@ impl Runtime {
             if is_done(state) {
                 let entry = state.ledger.entries.pop_front().expect("it is there");
                 self.close(state, entry);
+                state.ledger.follow();
             } else if state.ledger.entries.len() >= MAX_IN_FLIGHT {
                 self.wait_point(state, point)?;
             } else {
@@ -240,12 +284,24 @@ impl Runtime {
     fn close(&self, state: &mut State, mut entry: Entry) {
         let name = state.streams[entry.point.stream as usize].name;
         let device = name.device;
-        let mut left_out = std::mem::take(&mut entry.left_out);
+        let never_ran = entry.ran.as_ref().is_some_and(|ran| !ran.load(Ordering::Acquire));
         let mut faults = std::mem::take(&mut entry.known);
-        for (slot, &owner) in entry.faults.iter().zip(&entry.owners) {
-            if let Some(found) = slot.take() {
-                let node = &entry.nodes[owner];
-                faults.push((owner, self.diagnose(found, node, &name.to_string())));
+        let found_in_slot = |state: &mut State, address: u64, slot: u32| {
+            let (DeviceId::Cuda(index), Some(Kind::Cuda(set))) = (device, self.gpus().map(|gpus| &gpus.kind)) else {
+                return None;
+            };
+            let cause = entry.causes.iter().find(|(_, cause)| cause.gpu_slot() == address);
+            let mut slots = set.devices[index as usize].slots.lock();
+            let found = slots.read(slot);
+            match cause {
+                Some((_, cause)) => state.ledger.kept.push((cause.clone(), index, slot)),
+                None => slots.free(slot),
+            }
+            found
+        };
+        for &(slot, address, owner) in &entry.slots {
+            if let Some(found) = found_in_slot(state, address, slot) {
+                faults.push((owner, self.diagnose(found, &entry.nodes[owner], &name.to_string())));
             }
         }
         if let Some(Ended { ends, step_nodes }) = entry.ended.take() {
@@ -254,28 +310,24 @@ impl Runtime {
                 faults.extend(step_nodes[step].iter().map(told));
             }
         }
-        if let (DeviceId::Cuda(index), Some(Kind::Cuda(set))) = (device, self.gpus().map(|gpus| &gpus.kind)) {
-            for &(slot, owner) in &entry.slots {
-                if let Some(found) = set.devices[index as usize].slots.lock().give_back(slot) {
-                    let node = &entry.nodes[owner];
-                    faults.push((owner, self.diagnose(found, node, &name.to_string())));
-                }
+        let bad_slots = |at: usize| faults.iter().any(|(owner, _)| *owner == at);
+        suspects::settle(&entry, |at| never_ran || bad_slots(at));
+        for (slot, &owner) in entry.faults.iter().zip(&entry.owners) {
+            if let Some(found) = slot.get() {
+                let node = &entry.nodes[owner];
+                faults.push((owner, self.diagnose(found, node, &name.to_string())));
             }
         }
-        if matches!(self.gpus().map(|gpus| &gpus.kind), Some(Kind::Cuda(_))) {
-            // The device has left out optimizers' steps after a fault that is untold (see `take_untold`).
-            let before = state.ledger.untold.iter().any(|untold| untold.device == device);
-            let first = faults.iter().map(|(owner, _)| *owner).min().unwrap_or(usize::MAX);
-            let guarded = entry.nodes.iter().enumerate().filter(|(_, node)| node.guarded);
-            left_out.extend(guarded.map(|(at, _)| at).filter(|&at| before || at > first));
-        }
-        let skipped = entry.skipped.iter().zip(&entry.guarded);
-        let skipped = skipped.filter(|(skipped, _)| skipped.load(Ordering::Acquire));
-        let skipped = skipped.flat_map(|(_, nodes)| nodes).copied().chain(left_out).collect();
+        self.free_kept_slots(state);
+        // A GPU decides by itself what it leaves out, on the same grounds.
+        faults
+            .iter()
+            .for_each(|(at, diag)| state.ledger.note(diag, entry.point.stream, device, entry.nodes[*at].number));
+        let held = entry.nodes.iter().enumerate().filter(|(_, node)| gate::is_held(node));
+        let skipped = held.map(|(at, _)| at).collect();
         if let Some(timing) = entry.timing.take() {
             self.note_submission(name, timing);
         }
-        let never_ran = entry.ran.as_ref().is_some_and(|ran| !ran.load(Ordering::Acquire));
         let mut reached = if never_ran { state.ledger.loss_of(device) } else { None };
         if never_ran && reached.is_none() {
             let end = End::Panic("its queue gave up".into());
@@ -366,17 +418,31 @@ impl Runtime {
         buffer.pending.load(Ordering::Relaxed) != 0 || under_way()
     }
 
-    /// Takes a fault off the list of what is untold; with the last of a device its optimizers' steps go on.
-    fn take_untold(&self, state: &mut State, at: usize) -> Arc<Diag> {
-        let DeviceId::Cuda(index) = state.ledger.untold[at].device else {
-            return state.ledger.untold.remove(at).fault;
+    /// Error slots that nobody looks at any more are free.
+    fn free_kept_slots(&self, state: &mut State) {
+        let Some(Kind::Cuda(set)) = self.gpus().map(|gpus| &gpus.kind) else { return };
+        state.ledger.kept.retain(|(cause, device, slot)| {
+            let used = Arc::strong_count(cause) > 1;
+            if !used {
+                set.devices[*device as usize].slots.lock().free(*slot);
+            }
+            used
+        });
+    }
+
+    /// Takes a fault off the list of what is untold: it holds no step that is queued from now on.
+    pub(super) fn take_untold(&self, state: &mut State, at: usize) -> Arc<Diag> {
+        let (slot, device) = (state.ledger.untold[at].slot, state.ledger.untold[at].device);
+        let on_gpu = match (device, self.gpus().map(|gpus| &gpus.kind)) {
+            (DeviceId::Cuda(index), Some(Kind::Cuda(set))) => Some(&set.devices[index as usize]),
+            _ => None,
         };
-        let device = DeviceId::Cuda(index);
-        let gpus = self.gpus().expect("a fault came from there");
-        if let Kind::Cuda(_) = &gpus.kind {
-            // Steps that were left out because of this fault must be known as such before it is off the list.
-            let guarded = |entry: &&Entry| entry.nodes.iter().any(|node| node.guarded);
-            let points: Vec<Point> = state.ledger.entries.iter().filter(guarded).map(|entry| entry.point).collect();
+        if on_gpu.is_some() {
+            // Steps that this fault holds have run, and what else goes wrong on its stream is known, before the device
+            // forgets it.
+            let concerned =
+                |entry: &&Entry| entry.point.stream == slot || entry.nodes.iter().any(|node| node.gate.is_some());
+            let points: Vec<Point> = state.ledger.entries.iter().filter(concerned).map(|entry| entry.point).collect();
             for point in points {
                 if self.wait_point(state, point).is_err() {
                     break;
@@ -384,19 +450,18 @@ impl Runtime {
             }
         }
         let told = state.ledger.untold.remove(at);
-        let _ = gpus.gpu(device).hold.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1));
-        let more = state.ledger.untold.iter().any(|untold| untold.device == device);
-        if let (Kind::Cuda(set), false) = (&gpus.kind, more) {
-            // A device that answers no more runs no steps either.
-            let _ = set.devices[index as usize].slots.lock().release_hold();
+        state.ledger.log.tell(told.order, self.place_in_order() - 1);
+        if let Some(gpu) = on_gpu {
+            gpu.slots.lock().set_first_fault(slot, state.ledger.log.first_untold(slot));
         }
         told.fault
     }
 
     /// `--check` found this in what was just computed: it is told at once, and these elements stay poisoned.
     pub fn found(&self, diag: Box<Diag>, views: &[Arc<View>]) -> Box<Diag> {
-        let fault = self.late(diag, self.trail());
-        self.state.lock().ledger.poison_told(views, self.place_in_order() - 1, &fault);
+        let order = self.place_in_order() - 1;
+        let fault = self.late(diag, order, self.trail());
+        self.state.lock().ledger.poison_told(views, order, &fault);
         Box::new((*fault).clone())
     }
 

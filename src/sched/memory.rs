@@ -66,6 +66,11 @@ impl Memory {
         self.room.clone()
     }
 
+    /// Memory for work of a stream, without a new segment; none where there is none.
+    pub fn take_cached(&mut self, bytes: usize, stream: u32, owner: u64) -> Option<Taken> {
+        self.cache.alloc_cached(bytes, stream, owner).map(|block| self.keep(block))
+    }
+
     /// Bytes that can still be asked for without running out, as far as is known.
     pub fn free_bytes(&self) -> usize {
         self.cache.raw().total().saturating_sub(self.allocated())

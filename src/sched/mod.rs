@@ -1,5 +1,6 @@
 //! Floor 3: windows of nodes, plans, fusion, streams, faults, and the runtime that carries them out.
 
+mod admission;
 pub mod ahead;
 pub mod device_set;
 pub mod each;
@@ -7,6 +8,7 @@ pub mod execute;
 pub mod facts;
 pub mod fault;
 pub mod fuse;
+pub mod gate;
 pub mod gpu_lane;
 pub mod host_access;
 pub mod key;
@@ -23,12 +25,14 @@ pub mod runtime;
 pub mod stream;
 pub mod submit;
 pub mod submit_cuda;
+mod suspects;
 pub mod task;
 pub mod timeline;
 pub mod touch;
 pub mod trace;
 pub mod trail;
 pub mod transfer;
+mod try_block;
 mod vendor;
 pub mod ward;
 pub mod watch;

@@ -1,11 +1,12 @@
 //! A node: one use of an operation, recorded and not yet run.
 
 use super::each::EachProgram;
+use super::gate::Gate;
 use crate::base::attr::Attrs;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::span::Origin;
 use crate::kernel::abi::HostFn;
-use crate::kernel::program::{Draw, Function, ReduceKind};
+use crate::kernel::program::{Check, Draw, Function, ReduceKind};
 use crate::op::tensor::View;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -52,8 +53,8 @@ pub enum Work {
         args: SmallVec<[DType; 4]>,
         /// dtype of the function's value, before it is stored.
         result: DType,
-        /// Operand that must not be zero (integer division).
-        divisor: Option<u8>,
+        /// Operand whose values are checked.
+        check: Option<(u8, Check)>,
     },
     Reduce {
         kind: ReduceKind,
@@ -87,8 +88,8 @@ pub struct Node {
     /// The operation as the script wrote it.
     pub name: &'static str,
     pub origin: Origin,
-    /// Part of an optimizer step: changes nothing while a fault is untold on its device.
-    pub guarded: bool,
+    /// Part of an optimizer's step, or of an update of running statistics: what decides whether it changes anything.
+    pub gate: Option<Arc<Gate>>,
     /// The first after the end of a round: it stays behind all that came before.
     pub begins_round: bool,
     pub work: Work,
@@ -108,7 +109,7 @@ impl Default for Node {
         Node {
             name: "",
             origin: Origin::NONE,
-            guarded: false,
+            gate: None,
             begins_round: false,
             work: Work::Transfer,
             inputs: SmallVec::new(),

@@ -3,6 +3,7 @@
 
 use super::each::Lines;
 use super::fuse;
+use super::gate::Gate;
 use super::node::{Node, Work};
 use crate::base::layout::{Shape, Strides};
 use crate::base::number_hash::ByNumber;
@@ -77,7 +78,7 @@ pub struct Fused {
     pub scalars: Vec<ScalarRef>,
     /// The nodes merged into it, in order.
     pub nodes: Vec<usize>,
-    /// Nodes that own an error slot; `CheckNonZero::node` counts in this list.
+    /// Nodes that own an error slot; `Check::node` counts in this list.
     pub fallible: Vec<usize>,
     /// The slots as a kernel sees them; only the addresses change from run to run.
     pub views: Vec<RawView>,
@@ -119,8 +120,8 @@ pub struct Group {
     /// Bit mask of reduced dims once a reduction joined.
     pub reduced: Option<u32>,
     kernel: bool,
-    /// All of an optimizer's steps, or none.
-    guarded: bool,
+    /// What holds all of its nodes.
+    gate: Option<Arc<Gate>>,
 }
 
 /// Plans a window. `live` tells whether a buffer has handles outside of it.
@@ -175,7 +176,7 @@ fn group(nodes: &[Node]) -> Vec<Group> {
                     _ => None,
                 },
                 kernel: node.is_kernel(),
-                guarded: node.guarded,
+                gate: node.gate.clone(),
             }),
         }
     }
@@ -204,7 +205,7 @@ fn fits(group: &Group, node: &Node) -> bool {
         _ => true,
     };
     !group.kernel
-        && group.guarded == node.guarded
+        && group.gate.as_ref().map(Arc::as_ptr) == node.gate.as_ref().map(Arc::as_ptr)
         && group.nodes.len() < MAX_FUSED
         && reduction
         && group.shape.as_slice() == node.iteration()

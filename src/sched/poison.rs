@@ -45,7 +45,7 @@ pub fn write(view: &View, fault: Option<&(u64, Arc<Diag>)>) {
 }
 
 /// What is left of a layout's elements after those of a region were overwritten.
-fn without(layout: &Layout, elem_bytes: usize, written: &Region, written_bytes: usize) -> Vec<Layout> {
+pub(super) fn without(layout: &Layout, elem_bytes: usize, written: &Region, written_bytes: usize) -> Vec<Layout> {
     let (mut left, mut open) = (Vec::new(), vec![layout.clone()]);
     let mut looks = 0;
     while let Some(part) = open.pop() {

@@ -1,10 +1,12 @@
 //! The runtime of one session: windows and their flush, memory, random state, defaults.
 
+use super::admission::Wanted;
 use super::ahead::Offers;
 use super::device_set::{Gpus, host_memory};
 use super::each::EachProgram;
+use super::gate::{Before, Past, note_writer};
 use super::key::{self, ByKey};
-use super::ledger::{Ledger, Untold};
+use super::ledger::Ledger;
 use super::memory::{self, Memory, Room};
 use super::node::Node;
 use super::options::MatmulPrecision;
@@ -41,7 +43,7 @@ use std::time::Duration;
 /// Bound: plans kept; a script that makes more has no loop that repeats.
 const MAX_PLANS: usize = 2048;
 /// Bound: pending bytes below which nobody asks whether they fit.
-const SMALL_BYTES: usize = 4 << 20;
+pub(super) const SMALL_BYTES: usize = 4 << 20;
 /// Bound: lists of nodes that are kept for windows to come: as many as end at one look at a device.
 const KEPT_LISTS: usize = super::submit_cuda::LOOK_NODES / super::submit_cuda::LEAST_NODES;
 /// Bound: nodes, or bytes of their results, that are worth a window at the end of a round. Handing one over costs as much as
@@ -101,8 +103,10 @@ pub struct Runtime {
     /// Place in `MatmulPrecision::ALL`.
     matmul_precision: AtomicU8,
     /// Bytes of a result that is not even counted, on the host and on a GPU: a window full of them is small.
-    tiny_bytes: usize,
-    tiny_device_bytes: usize,
+    pub(super) tiny_bytes: usize,
+    pub(super) tiny_device_bytes: usize,
+    /// By allocator, a bit: it has so little room that every result is looked at.
+    pub(super) tight: AtomicU64,
     /// Nodes recorded so far; windows flushed so far.
     pub recorded: AtomicU64,
     pub flushes: AtomicU64,
@@ -130,6 +134,10 @@ pub struct State {
     /// By GPU: the last number that a stream was given.
     pub(super) stream_numbers: Vec<u32>,
     pub(super) ledger: Ledger,
+    /// What all that is queued from now on comes after, because the host has waited for it.
+    pub(super) host_past: Past,
+    /// What makes sure of memory for all windows.
+    pub(super) wanted: Wanted,
     pub(super) clocks: Clocks,
     /// Opens what the race detector knows about buffers.
     pub(super) key: Key,
@@ -156,7 +164,9 @@ impl State {
 #[derive(Default)]
 pub struct Window {
     nodes: Vec<Node>,
-    pending_bytes: usize,
+    pub(super) pending_bytes: usize,
+    /// What makes sure of memory for them, by the allocator that it comes from.
+    pub(super) wanted: SmallVec<[(usize, usize); 1]>,
     /// A round has ended since the last node.
     round_ended: bool,
 }
@@ -168,6 +178,11 @@ impl Window {
 
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
+    }
+
+    /// The place of its last node in the order of queueing; 0 where there is none.
+    pub(super) fn last_number(&self) -> u64 {
+        self.nodes.last().map_or(0, |node| node.number)
     }
 }
 
@@ -220,6 +235,9 @@ impl Runtime {
             priority: 0,
             completed: Arc::default(),
             submitted: 0,
+            last_work: (0, 0),
+            last_access: 0,
+            before: Before::default(),
             lane,
             after: SmallVec::new(),
             waits: SmallVec::new(),
@@ -244,6 +262,8 @@ impl Runtime {
                 handles: Vec::new(),
                 stream_numbers: Vec::new(),
                 ledger: Ledger::default(),
+                host_past: Past::default(),
+                wanted: Wanted::default(),
                 clocks,
                 key: Key::new(),
                 reported: Reported::default(),
@@ -270,6 +290,7 @@ impl Runtime {
             matmul_precision: AtomicU8::new(MatmulPrecision::Highest as u8),
             tiny_bytes,
             tiny_device_bytes,
+            tight: AtomicU64::new(0),
             recorded: AtomicU64::new(0),
             flushes: AtomicU64::new(0),
             queued: AtomicU64::new(0),
@@ -351,10 +372,12 @@ impl Runtime {
         self.state.lock().rng = generator;
     }
 
-    /// Takes counters for `n` random values: seed and first counter.
-    pub fn draw(&self, n: u64) -> (u64, u64) {
+    /// Takes counters for `n` random values, which begin at the generator that it gives.
+    pub fn draw(&self, n: u64) -> Generator {
         let mut state = self.state.lock();
-        (state.rng.seed, state.rng.take(n))
+        let before = state.rng;
+        state.rng.take(n);
+        before
     }
 
     pub fn next_sequence(&self) -> u64 {
@@ -389,9 +412,12 @@ impl Runtime {
             block: AtomicU64::new(0),
             handles: AtomicU32::new(0),
             version: AtomicU32::new(0),
+            aside: AtomicU32::new(0),
+            born: AtomicU32::new(0),
             writer: AtomicU64::new(0),
             pending: AtomicU32::new(0),
             mark: AtomicU32::new(0),
+            wrote: AtomicU64::new(0),
             stream: AtomicU32::new(HOST),
             in_flight: AtomicU32::new(0),
             poison: Mutex::new(Vec::new()),
@@ -434,32 +460,6 @@ impl Runtime {
         }
     }
 
-    /// Admission: large results get their memory at the call, so that out of memory can be caught there.
-    pub fn admit(&self, buffer: &Buffer) -> Result<()> {
-        let tiny = if buffer.device.is_cuda() { self.tiny_device_bytes } else { self.tiny_bytes };
-        if buffer.size_bytes <= tiny && tiny > 0 {
-            return Ok(());
-        }
-        let slot = self.slot_of(buffer.device);
-        let mut state = self.state.lock();
-        let window = &mut state.windows[slot as usize];
-        window.pending_bytes += buffer.size_bytes;
-        let pending = window.pending_bytes;
-        let counted = buffer.device.is_cuda() && self.gpus().is_some_and(|gpus| gpus.counts_requests);
-        if !counted {
-            // Small results are told from large ones without asking the allocator.
-            let limit = if buffer.device.is_cuda() { usize::MAX } else { self.options.host_limit };
-            let small = pending < SMALL_BYTES.min(limit / 64);
-            let fits = || pending <= self.with_home(buffer, |memory| memory.free_bytes());
-            if small && !buffer.device.is_cuda() || pending < WINDOW_BYTES && fits() {
-                return Ok(());
-            }
-        }
-        self.run_window(&mut state, slot);
-        drop(state);
-        self.give_memory(buffer)
-    }
-
     /// Whether the host has room for so many bytes beside its tensors: lists made on the way of a value to the
     /// script, or of indices to a tensor. Out of memory is an error value.
     pub fn host_room(&self, bytes: usize) -> Result<()> {
@@ -475,46 +475,6 @@ impl Runtime {
             return Ok(());
         }
         Err(memory::diagnose(&memory.cache().out_of_memory(bytes), DeviceId::Cpu, self.options.host_limit))
-    }
-
-    /// Gives memory now; out of memory is an error value.
-    pub fn give_memory(&self, buffer: &Buffer) -> Result<()> {
-        if buffer.has_memory() {
-            return Ok(());
-        }
-        let owner = buffer.writer.load(Ordering::Relaxed);
-        let slot = if buffer.pinned { HOST } else { self.slot_of(buffer.device) };
-        let mut planned = true;
-        if let (DeviceId::Cuda(_), Some(gpus)) = (buffer.device, self.gpus())
-            && gpus.counts_requests
-        {
-            planned = gpus.faults.lock().may_alloc(buffer.device);
-        }
-        let wait = |points: &[crate::device::cache::StreamPoint]| {
-            let Some(gpus) = self.gpus_if_opened() else { return true };
-            gpus.let_go();
-            let passed =
-                |p: &crate::device::cache::StreamPoint| gpus.queues.wait(p.stream, p.sequence, &self.options.stop);
-            points.iter().all(passed)
-        };
-        let taken = self.with_home(buffer, |memory| {
-            if !planned {
-                return Err(Box::new(memory.cache().out_of_memory(buffer.size_bytes)));
-            }
-            memory.take(buffer.size_bytes, slot, owner, wait)
-        });
-        if taken.is_err() && planned && self.drop_copies_ahead() {
-            return self.give_memory(buffer);
-        }
-        match taken {
-            Ok(taken) => {
-                buffer.stream.store(slot, Ordering::Relaxed);
-                buffer.block.store(taken.number, Ordering::Relaxed);
-                buffer.address.store(taken.address, Ordering::Release);
-                Ok(())
-            }
-            Err(report) => Err(memory::diagnose(&report, buffer.device, self.options.limit_of(buffer.device))),
-        }
     }
 
     /// Records a node. With blocking, or a full window, runs.
@@ -560,7 +520,10 @@ impl Runtime {
                 view.buffer.pending.store(own, order);
             }
         }
-        node.outputs.iter().for_each(|output| output.buffer.write_by(node.origin));
+        for output in &node.outputs {
+            output.write_by(node.origin);
+            note_writer(&output.buffer, slot, node.number);
+        }
         let at_once = self.options.blocking || self.options.check;
         let window = &mut state.windows[slot as usize];
         if window.nodes.capacity() == 0 {
@@ -651,13 +614,13 @@ impl Runtime {
         }
     }
 
-    fn flush_all(&self, state: &mut State) {
+    pub(super) fn flush_all(&self, state: &mut State) {
         for slot in 0..state.windows.len() as u32 {
             self.run_window(state, slot);
         }
     }
 
-    fn flush_device(&self, state: &mut State, device: DeviceId) {
+    pub(super) fn flush_device(&self, state: &mut State, device: DeviceId) {
         for slot in 0..state.windows.len() as u32 {
             if state.streams[slot as usize].name.device == device {
                 self.run_window(state, slot);
@@ -667,16 +630,6 @@ impl Runtime {
 
     /// Runs everything on every device and raises the earliest fault that nobody was told.
     pub fn synchronize(&self) -> Result<()> {
-        self.synchronize_since(0)
-    }
-
-    /// A place in the order in which work is queued: everything that is recorded already comes before it.
-    pub fn place_in_order(&self) -> u64 {
-        self.recorded.load(Ordering::Relaxed) + 1
-    }
-
-    /// As `synchronize`, but only faults of what was queued from a place on are raised.
-    pub fn synchronize_since(&self, place: u64) -> Result<()> {
         let _waiting = self.waiting("waiting for everything");
         let mut state = self.state.lock();
         let state = &mut *state;
@@ -690,14 +643,25 @@ impl Runtime {
             self.wait_point(state, point)?;
             let lane = state.streams[slot as usize].lane;
             state.clocks.host_sync(lane);
+            let number = state.streams[slot as usize].last_work.0;
+            self.host_came_after(state, slot, number);
         }
-        self.tell_first(state, |untold: &Untold| untold.order >= place)
+        self.tell_first(state, |_| true)
+    }
+
+    /// A place in the order in which work is queued: everything that is recorded already comes before it.
+    pub fn place_in_order(&self) -> u64 {
+        self.recorded.load(Ordering::Relaxed) + 1
     }
 
     /// Plans the window of a slot and runs it (the host's) or hands it to its queue.
     pub(super) fn run_window(&self, state: &mut State, slot: u32) {
         let window = &mut state.windows[slot as usize];
         window.pending_bytes = 0;
+        for (home, bytes) in std::mem::take(&mut window.wanted) {
+            state.wanted.note(home, bytes, false);
+        }
+        let window = &mut state.windows[slot as usize];
         if window.nodes.is_empty() {
             return;
         }

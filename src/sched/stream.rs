@@ -1,5 +1,6 @@
 //! Streams and events of a session: who comes after whom.
 
+use super::gate::{Before, Past};
 use super::ledger::Entry;
 use super::race::{EventClock, Lane, StreamName};
 use super::runtime::{Runtime, State};
@@ -25,6 +26,12 @@ pub struct Stream {
     /// Work that has ended, by sequence number.
     pub completed: Arc<AtomicU64>,
     pub submitted: u64,
+    /// The last work that was queued: its place in the order of queueing, and the submission that it is in.
+    pub last_work: (u64, u64),
+    /// The place of the last work that touched memory.
+    pub last_access: u64,
+    /// What all its future work comes after, by places in the order of queueing.
+    pub before: Before,
     pub lane: Lane,
     /// What all its future work comes after, transitively.
     pub after: Points,
@@ -46,7 +53,7 @@ impl Stream {
 pub type Points = SmallVec<[Point; 4]>;
 
 /// Raises a list by a point.
-fn raise(list: &mut Points, point: Point) {
+pub(super) fn raise(list: &mut Points, point: Point) {
     match list.binary_search_by_key(&point.stream, |other| other.stream) {
         Ok(at) => list[at].sequence = list[at].sequence.max(point.sequence),
         Err(at) => list.insert(at, point),
@@ -54,7 +61,7 @@ fn raise(list: &mut Points, point: Point) {
 }
 
 /// Raises a list by all points of another: one walk, since a thousand streams may wait for a thousand.
-fn merge(list: &mut Points, other: &[Point]) {
+pub(super) fn merge(list: &mut Points, other: &[Point]) {
     if other.len() < 4 {
         other.iter().for_each(|&point| raise(list, point));
         return;
@@ -102,6 +109,8 @@ pub struct Moment {
     pub name: StreamName,
     /// What work after it comes after.
     pub after: Points,
+    /// The same by places in the order of queueing, with the moment's own stream.
+    past: Past,
     clock: EventClock,
     stamp: Option<Stamp>,
 }
@@ -174,7 +183,12 @@ impl Runtime {
                 && stream.priority == priority
                 && stream.is_done(stream.submitted)
         };
-        let slot = state.streams.iter().position(fits).unwrap_or(state.streams.len()) as u32;
+        // What went wrong on the stream before is not ordered before what comes.
+        self.harvest(state);
+        let blamed: SmallVec<[u32; 4]> = state.ledger.untold.iter().map(|untold| untold.slot).collect();
+        let found =
+            state.streams.iter().enumerate().find(|(at, stream)| fits(stream) && !blamed.contains(&(*at as u32)));
+        let slot = found.map_or(state.streams.len(), |(at, _)| at) as u32;
         let DeviceId::Cuda(index) = name.device else { unreachable!("streams are of GPUs") };
         let gpus = self.gpus().expect("a device was named");
         let (completed, submitted) = match state.streams.get(slot as usize) {
@@ -192,6 +206,9 @@ impl Runtime {
             priority,
             completed,
             submitted,
+            last_work: (0, 0),
+            last_access: 0,
+            before: Before::default(),
             lane,
             after: SmallVec::new(),
             waits: SmallVec::new(),
@@ -235,7 +252,9 @@ impl Runtime {
         let clock = state.clocks.record(lane);
         let stream = &state.streams[slot as usize];
         let point = Point { stream: slot, sequence: stream.submitted };
-        Moment { point, name: stream.name, after: stream.after.clone(), clock, stamp }
+        let mut past = stream.before.now().clone();
+        past.raise(slot, self.place_in_order() - 1);
+        Moment { point, name: stream.name, after: stream.after.clone(), past, clock, stamp }
     }
 
     /// Queues what is recorded for the stream, so that its last submission comes after all that the stream waits for:
@@ -263,6 +282,7 @@ impl Runtime {
                 None => stream.waits.push(moment.point),
             }
         }
+        stream.before.join(self.place_in_order(), &moment.past);
         raise(&mut stream.after, moment.point);
         merge(&mut stream.after, &moment.after);
     }
@@ -374,6 +394,7 @@ impl Runtime {
         let _waiting = self.waiting("synchronize");
         self.wait_point(state, moment.point)?;
         state.clocks.host_sync_event(&moment.clock);
+        state.host_past.join(&moment.past);
         let before = |fault: &super::ledger::Untold| {
             let within = |point: &Point| point.stream == fault.slot && point.sequence >= fault.sequence;
             within(&moment.point) || moment.after.iter().any(within)
@@ -402,6 +423,7 @@ impl Runtime {
                 let moment = self.moment(&mut state, slot, false);
                 self.wait_point(&mut state, moment.point)?;
                 state.clocks.host_sync_event(&moment.clock);
+                state.host_past.join(&moment.past);
             }
         }
         Ok(())

@@ -3,6 +3,7 @@
 
 use super::device_set::Kind;
 use super::each;
+use super::gate::Gate;
 use super::ledger::{Ended, Entry};
 use super::node::{Node, Work};
 use super::plan::{Plan, Step, view_of};
@@ -25,7 +26,7 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// One step with everything that a thread of its own needs.
 // A window's steps are moved once, into its job: a box each would cost more than the space.
@@ -55,8 +56,8 @@ enum Ready {
     },
     /// A launch that goes wrong by plan.
     Fails,
-    /// The next step is an optimizer's, with this number: left out while a fault is untold.
-    Guard(usize),
+    /// Whether the next step is left out.
+    Guard(Arc<Gate>),
 }
 
 /// The steps of one window on their way to a queue.
@@ -66,7 +67,6 @@ struct Batch {
     /// The nodes of each.
     step_nodes: Vec<SmallVec<[usize; 4]>>,
     owners: Vec<usize>,
-    guarded: Vec<Vec<usize>>,
     known: Vec<(usize, Arc<Diag>)>,
     /// The nodes of each step, for a trace.
     parts: Vec<SmallVec<[Part; 1]>>,
@@ -82,6 +82,7 @@ impl Runtime {
         };
         let device = state.streams[slot as usize].name.device;
         let sequence = state.streams[slot as usize].submitted + 1;
+        state.streams[slot as usize].last_work = (nodes.last().map_or(0, |node| node.number), sequence);
         let mut batch = Batch::default();
         for (step, last_uses) in plan.steps.iter_mut().zip(&plan.last_uses) {
             if self.timeline.is_some() {
@@ -112,9 +113,8 @@ impl Runtime {
             batch.steps.push(Ready::Fails);
             return;
         }
-        if nodes[first].guarded {
-            batch.steps.push(Ready::Guard(batch.guarded.len()));
-            batch.guarded.push(step.nodes().to_vec());
+        if let Some(gate) = &nodes[first].gate {
+            batch.steps.push(Ready::Guard(gate.clone()));
         }
         match step {
             Step::Fused(fused) => {
@@ -167,7 +167,7 @@ impl Runtime {
             Fate::Runs => None,
             Fate::Fails => {
                 let diag = Diag::error(code::LAUNCH_FAILED, format!("{device} could not run `{}`", node.name));
-                Some(self.late(diag.label(node.origin, Focus::Expression, text), node.trail))
+                Some(self.late(diag.label(node.origin, Focus::Expression, text), node.number, node.trail))
             }
             Fate::DeviceLost => {
                 let mut last_words = gpus.gpu(device).last_words.lock();
@@ -178,7 +178,7 @@ impl Runtime {
                     .label(node.origin, Focus::Expression, text)
                     .note("its memory is gone; other devices and the session go on");
                 self.lose(device);
-                *last_words = Some(self.late(diag, node.trail));
+                *last_words = Some(self.late(diag, node.number, node.trail));
                 last_words.clone()
             }
         }
@@ -206,30 +206,28 @@ impl Runtime {
     }
 
     fn launch(&self, state: &mut State, slot: u32, nodes: Vec<Node>, batch: Batch, simulator: &Simulator) {
-        let gpus = self.gpus().expect("streams are of devices");
         let device = state.streams[slot as usize].name.device;
-        let Batch { steps, step_nodes, owners, guarded, known, parts } = batch;
+        let Batch { steps, step_nodes, owners, known, parts } = batch;
         let timing = self.timeline.as_ref().map(|_| Timing::new(parts.into_iter()));
         let faults: Arc<[Faults]> = owners.iter().map(|_| Faults::default()).collect();
-        let skipped: Arc<[AtomicBool]> = guarded.iter().map(|_| AtomicBool::new(false)).collect();
-        let (hold, slots, left_out) = (gpus.gpu(device).hold.clone(), faults.clone(), skipped.clone());
-        let known_faults = known.len() as u32;
+        let numbers: Vec<u64> = owners.iter().map(|&owner| nodes[owner].number).collect();
+        known.iter().for_each(|(at, diag)| state.ledger.note(diag, slot, device, nodes[*at].number));
+        let (log, slots) = (state.ledger.log.clone(), faults.clone());
         let ran = Arc::new(AtomicBool::new(false));
         let at_end = ran.clone();
-        let step_sizes: Vec<u32> = step_nodes.iter().map(|nodes| nodes.len() as u32).collect();
+        let number_of = |nodes_of: &SmallVec<[usize; 4]>| nodes_of.iter().map(|&at| nodes[at].number).collect();
+        let step_numbers: Vec<SmallVec<[u64; 4]>> = step_nodes.iter().map(number_of).collect();
         let ended: Arc<Mutex<Vec<(usize, End)>>> = Arc::default();
         let (cut, stop, room) = (ended.clone(), self.options.stop.clone(), self.room.clone());
         let asked_by = stop.run();
         let took: Vec<Arc<AtomicU64>> = timing.iter().flat_map(|t| t.steps.iter().map(|step| step.1.clone())).collect();
         let clock = self.timeline.as_ref().map(|trace| trace.clock);
         let job = move || {
-            hold.fetch_add(known_faults, Ordering::AcqRel);
             let (mut steps, mut took) = (steps.into_iter().enumerate(), took.iter());
             let mut may_end = true;
             while let Some((at, step)) = steps.next() {
                 match step {
-                    Ready::Guard(number) if hold.load(Ordering::Acquire) > 0 || stop.drops(asked_by) => {
-                        left_out[number].store(true, Ordering::Release);
+                    Ready::Guard(gate) if (stop.drops(asked_by) && gate.leave_out()) || gate.is_held() => {
                         steps.next();
                         took.next();
                     }
@@ -242,11 +240,17 @@ impl Runtime {
                     step => {
                         let begun = clock.map(|clock| clock.now_ns());
                         let ward = Ward::new(&stop, &room, asked_by, std::mem::replace(&mut may_end, true));
-                        if let Err(end) = run(step, &slots, &hold, &ward) {
-                            if end != End::Asked {
-                                hold.fetch_add(step_sizes[at], Ordering::AcqRel);
+                        match run(step, &slots, &ward) {
+                            Ok(noted) => {
+                                let bad = noted.filter(|&at| slots[at].is_set());
+                                bad.for_each(|at| log.note(slot, device, numbers[at]));
                             }
-                            cut.lock().push((at, end));
+                            Err(end) => {
+                                if end != End::Asked {
+                                    step_numbers[at].iter().for_each(|&number| log.note(slot, device, number));
+                                }
+                                cut.lock().push((at, end));
+                            }
                         }
                         if let (Some(clock), Some(begun), Some(took)) = (clock, begun, took.next()) {
                             took.store((clock.now_ns() - begun).max(1), Ordering::Release);
@@ -260,7 +264,7 @@ impl Runtime {
         let point = Point { stream: slot, sequence };
         let ran = Some(ran);
         let ended = Some(Ended { ends: ended, step_nodes });
-        let entry = Entry { faults, owners, known, skipped, guarded, timing, ran, ended, ..Entry::new(point, nodes) };
+        let entry = Entry { faults, owners, known, timing, ran, ended, ..Entry::new(point, nodes) };
         state.ledger.push(entry, device);
     }
 
@@ -273,9 +277,10 @@ impl Runtime {
     }
 }
 
-fn run(step: Ready, faults: &[Faults], hold: &AtomicU32, ward: &Ward<'_>) -> Result<(), End> {
-    let noted = match step {
-        Ready::Fails | Ready::Guard(_) => return Ok(()),
+/// Runs a step; gives its error slots, or why it did not come to its end.
+fn run(step: Ready, faults: &[Faults], ward: &Ward<'_>) -> Result<Range<usize>, End> {
+    Ok(match step {
+        Ready::Fails | Ready::Guard(_) => 0..0,
         Ready::Fused { program, shape, views, table, slots } => {
             touch::run_fused(&program, &shape, &views, &table, &faults[slots.clone()], ward)?;
             slots
@@ -284,7 +289,7 @@ fn run(step: Ready, faults: &[Faults], hold: &AtomicU32, ward: &Ward<'_>) -> Res
             for (shape, views) in &members {
                 touch::run_fused(&program, shape, views, &table, &[], ward)?;
             }
-            return Ok(());
+            0..0
         }
         Ready::Kernel { host, attrs, inputs, outputs, seed, offset, slot } => {
             let call = Call {
@@ -299,8 +304,5 @@ fn run(step: Ready, faults: &[Faults], hold: &AtomicU32, ward: &Ward<'_>) -> Res
             touch::run_kernel(host, &call, ward)?;
             slot..slot + 1
         }
-    };
-    let found = faults[noted].iter().filter(|slot| slot.is_set()).count();
-    hold.fetch_add(found as u32, Ordering::AcqRel);
-    Ok(())
+    })
 }

@@ -3,12 +3,14 @@
 use super::device_set::{CudaDevice, CudaSet};
 use super::each;
 use super::execute::Found;
+use super::gate::Gate;
 use super::gpu_lane::{Lane, fused_through_host, through_host};
 use super::ledger::Entry;
 use super::node::{Node, Work};
 use super::plan::{EachStep, Plan, Step, view_of};
 use super::race::StreamName;
 use super::runtime::{Runtime, State, end_pending, threads};
+use super::suspects::Cause;
 use super::timeline;
 use crate::base::code;
 use crate::base::device_id::DeviceId;
@@ -32,11 +34,11 @@ pub const LEAST_NODES: usize = 16;
 struct Launched {
     /// Where it was queued.
     name: StreamName,
-    /// Error slots that were given out, with the nodes that own them.
-    slots: Vec<(u32, usize)>,
+    /// Error slots that were given out, with their addresses and the nodes that own them.
+    slots: Vec<(u32, u64, usize)>,
     known: Found,
-    /// Optimizer steps that were left out.
-    skipped: Vec<usize>,
+    /// The gate that the device has decided last, and where it keeps that.
+    gated: Option<(Arc<Gate>, u64)>,
 }
 
 /// What a plan became on a stream the last time.
@@ -51,7 +53,7 @@ impl Runtime {
         let after = std::mem::take(&mut state.streams[slot as usize].waits);
         let stream = set.lanes.begin(slot, &after);
         let name = state.streams[slot as usize].name;
-        let mut launched = Launched { name, slots: Vec::new(), known: Found::default(), skipped: Vec::new() };
+        let mut launched = Launched { name, slots: Vec::new(), known: Found::default(), gated: None };
         let device = match nodes[0].outputs[0].buffer.device {
             DeviceId::Cuda(index) => &set.devices[index as usize],
             DeviceId::Cpu => unreachable!("the window of a GPU's stream"),
@@ -62,13 +64,21 @@ impl Runtime {
         }
         let mut timing = self.begin_timing(set, stream.as_deref());
         for (step, last_uses) in plan.steps.iter_mut().zip(&plan.last_uses) {
-            let guarded = nodes[step.nodes()[0]].guarded;
+            let gate = nodes[step.nodes()[0]].gate.as_ref();
             let ended = self.options.stop.drops(self.options.stop.run());
-            if guarded && (ended || !launched.known.is_empty()) {
-                launched.skipped.extend_from_slice(step.nodes());
-            } else if ended {
+            if gate.is_some() {
+                let device = name.device;
+                launched.known.iter().for_each(|(at, diag)| state.ledger.note(diag, slot, device, nodes[*at].number));
+            }
+            if gate.is_some_and(|gate| gate.is_known_held() || (ended && gate.leave_out())) {
+                // What is known need not be asked of the device.
+            } else if ended && gate.is_none() {
                 launched.known.extend(step.nodes().iter().map(|&at| (at, self.left_out(&nodes[at]))));
             } else if let Some(stream) = &stream {
+                if let Some(gate) = gate {
+                    gate.launch();
+                    self.launch_gate(state, set, stream, slot, gate, &mut launched);
+                }
                 self.launch_step(set, stream, slot, &nodes, step, &mut launched);
                 if timing.is_some() {
                     let parts = step.nodes().iter().map(|&at| timeline::part(&nodes[at])).collect();
@@ -90,10 +100,10 @@ impl Runtime {
         end_pending(plan, &nodes);
         let sequence = set.lanes.end(slot);
         state.streams[slot as usize].submitted = sequence;
-        let Launched { slots, known, skipped, .. } = launched;
+        state.streams[slot as usize].last_work = (nodes.last().map_or(0, |node| node.number), sequence);
+        let Launched { slots, known, .. } = launched;
         state.since_look += nodes.len().max(LEAST_NODES);
-        let entry =
-            Entry { slots, known, left_out: skipped, timing, ..Entry::new(Point { stream: slot, sequence }, nodes) };
+        let entry = Entry { slots, known, timing, ..Entry::new(Point { stream: slot, sequence }, nodes) };
         let device = state.streams[slot as usize].name.device;
         state.ledger.push(entry, device);
         if state.since_look >= LOOK_NODES {
@@ -120,6 +130,42 @@ impl Runtime {
         }
     }
 
+    /// Lets the device decide whether the steps of a gate are held, on the grounds that the host would find later.
+    fn launch_gate(
+        &self,
+        state: &State,
+        set: &CudaSet,
+        stream: &Stream,
+        slot: u32,
+        gate: &Arc<Gate>,
+        launched: &mut Launched,
+    ) {
+        if launched.gated.as_ref().is_some_and(|(known, _)| Arc::ptr_eq(known, gate)) {
+            return;
+        }
+        launched.gated = None;
+        let DeviceId::Cuda(own) = launched.name.device else { return };
+        let word = |(stream, last): (u32, u64)| {
+            let device = state.streams[stream as usize].name.device;
+            let (DeviceId::Cuda(index), true) = (device, gate.devices().contains(&device)) else { return None };
+            Some((set.devices[index as usize].slots.lock().first_fault_address(stream)?, last))
+        };
+        let mut conditions: Vec<(u64, u64)> = gate.streams().filter_map(word).collect();
+        let slots = Cause::open_ones(gate.causes());
+        // An error slot that is used holds a position.
+        let used = slots.iter().map(|cause| cause.gpu_slot()).filter(|&at| at != 0).map(|at| (at, u64::MAX - 1));
+        conditions.extend(used);
+        let device = &set.devices[own as usize];
+        let Some(held) = device.slots.lock().held_word(slot) else { return };
+        let memories = self.gpus().expect("the device exists").gpu(launched.name.device);
+        let (scratch, taken) = (Vec::new(), &mut Vec::new());
+        let mut lane = Lane { stream, device, memories, slot, held: 0, owners: &[], nodes: &[], taken, scratch };
+        // A launch that fails is told of the step's own, which comes next.
+        if cuda::gate::gate(held, &conditions, &mut lane).is_ok() {
+            launched.gated = Some((gate.clone(), held));
+        }
+    }
+
     fn launch_step(
         &self,
         set: &CudaSet,
@@ -136,10 +182,12 @@ impl Runtime {
         let gpus = self.gpus().expect("the device exists");
         let mut slots = Vec::new();
         let cuda = &set.devices[index as usize];
-        let guarded = nodes[first].guarded;
+        let held = nodes[first].gate.as_ref().and(launched.gated.as_ref()).map_or(0, |(_, held)| *held);
         let memories = gpus.gpu(device);
-        let lane =
-            |owners, taken| Lane { stream, device: cuda, memories, slot, guarded, owners, taken, scratch: Vec::new() };
+        let lane = |owners, taken| {
+            let scratch = Vec::new();
+            Lane { stream, device: cuda, memories, slot, held, owners, nodes, taken, scratch }
+        };
         // Steps that run through host memory come after all that was held back.
         let aside = || {
             self.host_runs.fetch_add(1, Ordering::Relaxed);
@@ -147,7 +195,7 @@ impl Runtime {
         };
         // Why a step that ran on the host did not come to its end.
         let mut ended = None;
-        let ward = self.ward(!guarded);
+        let ward = self.ward(nodes[first].gate.is_none());
         let done = match step {
             Step::Fused(fused) => {
                 if !self.fill_fused(nodes, fused, &mut launched.known) {
@@ -267,7 +315,11 @@ impl Runtime {
             diag = diag
                 .note(format!("{dead} was lost before, and CUDA gives a process nothing new on any GPU after that"));
         }
-        self.late(diag.label(node.origin, Focus::Expression, format!("queued here, on {device}")), node.trail)
+        self.late(
+            diag.label(node.origin, Focus::Expression, format!("queued here, on {device}")),
+            node.number,
+            node.trail,
+        )
     }
 
     /// A launch that did not happen, on a device that lives.
@@ -278,6 +330,6 @@ impl Runtime {
             GpuError::OutOfMemory { .. } => Diag::error(code::OUT_OF_MEMORY, format!("out of memory on {device}")),
             _ => Diag::error(code::LAUNCH_FAILED, format!("{device} could not run `{}`", node.name)),
         };
-        self.late(diag.label(node.origin, Focus::Expression, text).note(error.to_string()), node.trail)
+        self.late(diag.label(node.origin, Focus::Expression, text).note(error.to_string()), node.number, node.trail)
     }
 }

@@ -69,6 +69,7 @@ impl Runtime {
         let mut timing = self.timeline.as_ref().map(|_| Timing::new(std::iter::once(parts)));
         let known = matches!(self.gpus().map(|gpus| &gpus.kind), Some(Kind::Simulated(_)));
         let (sequence, _) = self.put(state, slot, task, false, Some((&mut timing, ran.clone())));
+        state.streams[slot as usize].last_work = (part.number, sequence);
         Watched { sequence, timing, ran: known.then_some(ran) }
     }
 

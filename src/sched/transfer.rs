@@ -1,5 +1,6 @@
 //! Copies between devices: ordered against the current streams of both, as PyTorch's are.
 
+use super::gate::note_writer;
 use super::ledger::Entry;
 use super::node::{Input, Node, Work};
 use super::runtime::{Runtime, State};
@@ -55,7 +56,7 @@ impl Runtime {
         let node = Node {
             name: asked.name,
             origin: asked.origin,
-            guarded: false,
+            gate: None,
             begins_round: false,
             made: SmallVec::new(),
             number: self.next_number(),
@@ -65,9 +66,10 @@ impl Runtime {
             outputs: smallvec![to.clone()],
         };
         self.watch(state, slot, &node)?;
-        to.buffer.write_by(asked.origin);
+        to.write_by(asked.origin);
+        note_writer(&to.buffer, slot, node.number);
         let late = asked.non_blocking && (from.buffer.pinned || to.buffer.pinned || other.is_some());
-        let part = timeline::part(&node);
+        let (part, number) = (timeline::part(&node), node.number);
         let point = self.queue_copy(state, slot, node, late);
         self.note_launch(begun, part);
         if let Some(other) = other {
@@ -76,6 +78,7 @@ impl Runtime {
         if (!late && target == DeviceId::Cpu) || self.options.blocking {
             let _waiting = self.waiting("copy to the host");
             self.wait_point(state, point)?;
+            self.host_came_after(state, slot, number);
             self.watch_host_read(state, to);
         }
         self.harvest_front(state)
@@ -123,7 +126,7 @@ impl Runtime {
         let node = Node {
             name: asked.name,
             origin: asked.origin,
-            guarded: false,
+            gate: None,
             begins_round: false,
             made: SmallVec::new(),
             number: self.next_number(),
@@ -133,6 +136,7 @@ impl Runtime {
             outputs: smallvec![view.clone()],
         };
         self.watch(state, slot, &node)?;
+        note_writer(&view.buffer, slot, node.number);
         let from = Span::new(bytes.as_ptr() as *mut u8, bytes.len());
         let task = Task::Write { from, to: Span::new(view.ptr(), bytes.len()) };
         let Watched { sequence, timing, ran } = self.enqueue_watched(state, slot, task, timeline::part(&node));

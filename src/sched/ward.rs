@@ -80,7 +80,7 @@ impl Runtime {
             End::Panic(said) => Diag::error(code::INTERNAL, format!("`{}` failed inside: {said}", node.name))
                 .help("this is a mistake in tscript"),
         };
-        self.late(diag.label(node.origin, Focus::Expression, format!("queued here, on {place}")), node.trail)
+        self.late(diag.label(node.origin, Focus::Expression, format!("queued here, on {place}")), node.number, node.trail)
     }
 
     /// Why a node was not computed, when the script was to end before its turn or in the midst of it.
@@ -89,7 +89,7 @@ impl Runtime {
             true => Diag::error(code::LIMIT_TIME, "the time for the script was over before this was computed"),
             false => Diag::error(code::INTERRUPTED, "the script was interrupted before this was computed"),
         };
-        self.late(diag.or_at(node.origin, "queued here"), node.trail)
+        self.late(diag.or_at(node.origin, "queued here"), node.number, node.trail)
     }
 }
 

@@ -60,6 +60,7 @@ fn describe<'a>(node: &Node, view: &'a View, kind: Kind) -> Use<'a> {
 impl Runtime {
     /// The accesses of a node that is about to be queued on a stream. An error means that it must not be.
     pub(super) fn watch(&self, state: &mut State, slot: u32, node: &Node) -> Result<()> {
+        state.streams[slot as usize].last_access = node.number;
         if self.options.races == Races::Off || self.options.blocking {
             return Ok(());
         }

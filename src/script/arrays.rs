@@ -25,7 +25,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
             *array = sorted(array, &mut order)?;
             Ok(())
         };
-        FuncRegistration::new(name).in_global_namespace().place_in(&mut module.module, sort);
+        FuncRegistration::new(name).in_global_namespace().with_purity(false).place_in(&mut module.module, sort);
     }
     let shared = host.clone();
     let dedup = move |context: NativeCallContext, array: &mut Array, same: FnPtr| -> Outcome<()> {
@@ -47,7 +47,8 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         *array = kept;
         Ok(())
     };
-    FuncRegistration::new("dedup").in_global_namespace().place_in(&mut module.module, dedup);
+    let changing = FuncRegistration::new("dedup").in_global_namespace().with_purity(false);
+    changing.place_in(&mut module.module, dedup);
 }
 
 /// A condition's value: a `bool`, or a tensor with one element.
@@ -90,7 +91,9 @@ fn deciding(module: &mut Natives, host: &Arc<Host>) {
             let decide = |value: &Dynamic, at: usize| decided(&host, &context, &closure, value, at);
             kind.done(array, decide)
         };
-        FuncRegistration::new(name).in_global_namespace().place_in(module, call);
+        // Those that change the array are refused for constants.
+        let only_looks = !matches!(kind, Deciding::Retain | Deciding::Drain);
+        FuncRegistration::new(name).in_global_namespace().with_purity(only_looks).place_in(module, call);
     };
     for (name, kind) in [
         ("filter", Deciding::Filter),

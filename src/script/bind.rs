@@ -117,6 +117,10 @@ fn bound_call(
     let wrong = |diag| host.raise(context, told(op.name, form, diag, None), "");
     let args = convert::bind(host, op, values).map_err(wrong)?;
     some_tensor(op, &args).map_err(wrong)?;
+    if form == Form::InPlace && !matches!(args.0.first(), Some(Arg::Tensor(_))) {
+        let text = format!("a tensor is changed in place, and not {}", convert::type_name(values[0]));
+        return Err(wrong(Diag::error(crate::base::code::ARGUMENT_TYPE, text)));
+    }
     if !pin {
         let mut args = args;
         return run(host, context, op, form, &mut args);
@@ -125,7 +129,7 @@ fn bound_call(
     made.map(Dynamic::from).map_err(wrong)
 }
 
-/// `add(2, 3)`: a row that takes a tensor or a number first wants one tensor at least.
+/// `where(true, 1, 2)`: a row that takes a tensor or a number first wants one tensor at least.
 fn some_tensor(op: &Op, args: &Args) -> Result<()> {
     let first = op.params.first().is_some_and(|p| p.kind == Kind::Operand && p.default == Default::Required);
     if first && !args.0.iter().any(|arg| matches!(arg, Arg::Tensor(_))) && args.tensors().is_empty() {
@@ -152,10 +156,12 @@ fn apply(engine: &mut Engine, op: &'static Op, form: Form, args: &mut Args) -> R
     if op.truth {
         return crate::tensor::observe::truth(&engine.rt, &results[0]).map(Dynamic::from_bool);
     }
+    // `histogramdd` of points without coordinates: a list of no edges.
+    let has_list = op.results.len() > 1 && op.results.iter().any(|name| name.ends_with("[]"));
     Ok(match op.results {
         _ if is_array => array(results),
         // A row whose results depend on its arguments: `max(x)` and `max(x, dim)`.
-        _ if results.len() == 1 => Dynamic::from(results.swap_remove(0)),
+        _ if results.len() == 1 && !has_list => Dynamic::from(results.swap_remove(0)),
         [] => array(results),
         names => named(names, results),
     })
@@ -272,7 +278,9 @@ fn operator(
         if !values.iter().any(|value| value.read_lock::<Tensor>().is_some()) {
             return super::properties::plain_operator(host, context, op.operator, values);
         }
-        match convert::scalar(values[at]) {
+        // A matrix product is one of tensors.
+        let takes_numbers = op.params[at].kind != Kind::Tensor || matches!(op.lower, Lower::Map { .. });
+        match convert::scalar(values[at]).filter(|_| takes_numbers) {
             Some(scalar) => args.0.push(scalar.into()),
             None if matches!(op.operator, "==" | "!=") => return Ok(Dynamic::from_bool(op.operator == "!=")),
             None => {

@@ -279,16 +279,18 @@ impl Builder {
     /// Sets limits for scripts of people whom nobody knows: 100 million operations and 10 seconds for each run or
     /// call, 1 GiB of tensors on each device, calls 200 deep, strings of 16 MiB, arrays of a million elements, maps
     /// of 100,000 entries, 10,000 variables, 64 modules, values inside each other 64 deep. With
-    /// [`Metered`](crate::Metered) installed, 64 MiB of a script's own values. What is set afterwards goes before.
+    /// [`Metered`](crate::Metered) installed, 64 MiB of a script's own values; without it, the whole of a list or map is
+    /// counted at each call that changes it, which makes large ones slow to grow. What is set afterwards goes before.
     pub fn untrusted(mut self) -> Builder {
         self.limits.operations = 100_000_000;
         self.limits.time = Some(Duration::from_secs(10));
-        self.limits.looks = true;
+        self.limits.nests = true;
         self.limits.heap = metered::is_installed().then_some(64 << 20);
         self.options.host_limit = 1 << 30;
         self.options.device_limit = 1 << 30;
         self.sizes = Sizes {
             call_levels: 200,
+            strict: true,
             string_bytes: 16 << 20,
             array_elements: 1_000_000,
             map_entries: 100_000,
@@ -338,7 +340,7 @@ impl Builder {
     /// E0804. Counted by [`Metered`](crate::Metered): without it as the program's allocator the session is not built.
     pub fn heap_limit(mut self, bytes: usize) -> Builder {
         self.limits.heap = Some(bytes);
-        self.limits.looks = true;
+        self.limits.nests = true;
         self
     }
 
@@ -358,16 +360,16 @@ impl Builder {
         self
     }
 
-    /// Elements of an array, those of arrays in it included; above, E0807 is raised. 16 million unless given.
+    /// Elements of an array, those of arrays in it included; above, E0807 is raised when the array is used next, for
+    /// what lies inside it soon after. 16 million unless given.
     pub fn array_limit(mut self, elements: usize) -> Builder {
         self.sizes.array_elements = elements;
         self
     }
 
-    /// Entries of a map, those of maps in it included; above, E0807 is raised. A million unless given.
+    /// Entries of a map, those of maps in it included; above, E0807 is raised as for arrays. A million unless given.
     pub fn map_limit(mut self, entries: usize) -> Builder {
         self.sizes.map_entries = entries;
-        self.limits.looks = true;
         self
     }
 
@@ -395,13 +397,24 @@ impl Builder {
             let help = "a name has letters, digits and `_`, and begins with no digit";
             return Err(early(Diag::error(code::VALUE, text).help(help)));
         }
+        if let Err(why) = crate::kernel::cpu::simd::choice() {
+            let help = "leave the variable out: the best is taken then";
+            return Err(early(Diag::error(code::VALUE, why.clone()).help(help)));
+        }
         if self.limits.heap.is_some() && !metered::is_installed() {
             let text = "`heap_limit` wants `tscript::Metered` as the program's allocator";
             let help = "write `#[global_allocator] static MEMORY: tscript::Metered = tscript::Metered;`";
             return Err(early(Diag::error(code::LIMIT_MEMORY, text).help(help)));
         }
         let stack = Stack::new(self.stack_bytes.unwrap_or(stack::DEFAULT_BYTES));
-        let limits = Limits { map_entries: self.sizes.map_entries, ..self.limits };
+        // With a limit of memory, values need not be gone over at each call.
+        let sizes = Sizes { strict: self.sizes.strict && self.limits.heap.is_none(), ..self.sizes };
+        let limits = Limits {
+            string_bytes: sizes.string_bytes,
+            array_elements: sizes.array_elements,
+            map_entries: sizes.map_entries,
+            ..self.limits
+        };
         let watch = Watch::new(limits, self.options.stop.clone(), stack);
         let host = Arc::new(Host::new(Runtime::new(self.options), self.files, watch, self.shows_progress));
         listen(&host, self.warnings);
@@ -412,8 +425,8 @@ impl Builder {
             *host.output.write() = output;
         }
         let memory = self.modules.into_iter().collect();
-        let modules = Arc::new(Mutex::new(Modules::new(self.roots, memory, self.sizes.modules)));
-        let engine = Arc::new(interpreter::engine(&host, &modules, &self.sizes, self.registrations));
+        let modules = Arc::new(Mutex::new(Modules::new(self.roots, memory, sizes.modules)));
+        let engine = Arc::new(interpreter::engine(&host, &modules, &sizes, self.registrations));
         *host.interpreter.lock() = Arc::downgrade(&engine);
         let lasting = Lasting::new(&engine);
         let mut session = Session::new(engine, host, modules, lasting);
@@ -433,4 +446,21 @@ fn listen(host: &Arc<Host>, warnings: Option<Warn>) {
         host.rt.on_warning(Box::new(move |diag| tell(&Error::new(diag, &sources.read()))));
     }
     host.rt.name_streams(Box::new(super::devices::Names(host.sources.clone())));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rhai goes over the whole of a value at each call that may change it, once it has a limit of sizes.
+    #[test]
+    fn values_are_gone_over_at_each_call_only_where_nothing_else_holds_them() {
+        let gone_over = |builder: Builder| {
+            let session = builder.build().expect("a session starts");
+            [session.engine.max_string_size(), session.engine.max_array_size(), session.engine.max_map_size()] != [0; 3]
+        };
+        assert!(!gone_over(Builder::default()));
+        assert!(!gone_over(Builder::default().array_limit(1000).map_limit(10).string_limit(10)));
+        assert!(gone_over(Builder::default().untrusted()));
+    }
 }

@@ -11,16 +11,33 @@ use crate::fail;
 use crate::op::emit::Emit;
 use crate::op::rows::join::STACK;
 use crate::tensor::engine::Engine;
+use crate::tensor::movement::{self, Wanted};
 use rhai::{Array, Dynamic, Map};
 
 /// Bound: maps inside maps of a row.
 const MAX_DEPTH: usize = 32;
 
-pub fn collate(engine: &mut Engine, rows: Vec<Dynamic>) -> Result<Dynamic> {
-    values(engine, rows, "", 0)
+/// Numbers become tensors where the rows have tensors, else on `device`.
+pub fn collate(engine: &mut Engine, rows: Vec<Dynamic>, device: DeviceId) -> Result<Dynamic> {
+    let device = rows.first().and_then(|row| place(row, 0)).unwrap_or(device);
+    values(engine, rows, device, "", 0)
 }
 
-fn values(engine: &mut Engine, rows: Vec<Dynamic>, what: &str, depth: usize) -> Result<Dynamic> {
+/// The device of the first tensor in a row.
+fn place(row: &Dynamic, depth: usize) -> Option<DeviceId> {
+    if depth > MAX_DEPTH {
+        return None;
+    }
+    if let Some(tensor) = row.read_lock::<Tensor>() {
+        return Some(tensor.device());
+    }
+    if let Some(map) = row.read_lock::<Map>() {
+        return map.values().find_map(|value| place(value, depth + 1));
+    }
+    row.read_lock::<Array>().and_then(|list| list.iter().find_map(|value| place(value, depth + 1)))
+}
+
+fn values(engine: &mut Engine, rows: Vec<Dynamic>, device: DeviceId, what: &str, depth: usize) -> Result<Dynamic> {
     if depth > MAX_DEPTH {
         fail!(VALUE, "rows are nested more than {MAX_DEPTH} deep");
     }
@@ -38,7 +55,7 @@ fn values(engine: &mut Engine, rows: Vec<Dynamic>, what: &str, depth: usize) -> 
                     None => fail!(VALUE, "row {at} of the batch has no `{name}`, which the first has"),
                 }
             }
-            batch.insert(name.clone(), values(engine, column, &format!("`{name}`"), depth + 1)?);
+            batch.insert(name.clone(), values(engine, column, device, &format!("`{name}`"), depth + 1)?);
         }
         return Ok(batch.into());
     }
@@ -58,13 +75,13 @@ fn values(engine: &mut Engine, rows: Vec<Dynamic>, what: &str, depth: usize) -> 
                     }
                 }
             }
-            batch.push(values(engine, column, &format!("value {place}"), depth + 1)?);
+            batch.push(values(engine, column, device, &format!("value {place}"), depth + 1)?);
         }
         return Ok(batch.into());
     }
     let numbers: Option<Vec<Scalar>> = rows.iter().map(convert::scalar).collect();
     match numbers {
-        Some(numbers) => scalars(engine, &numbers),
+        Some(numbers) => scalars(engine, &numbers, device),
         None => Ok(rows.into_iter().collect::<Array>().into()),
     }
 }
@@ -87,7 +104,7 @@ fn tensors(engine: &mut Engine, rows: &[Dynamic], what: &str) -> Result<Dynamic>
 }
 
 /// Booleans, integers, or floats of the default dtype when there is one among them.
-fn scalars(engine: &mut Engine, numbers: &[Scalar]) -> Result<Dynamic> {
+fn scalars(engine: &mut Engine, numbers: &[Scalar], device: DeviceId) -> Result<Dynamic> {
     let any = |test: fn(&Scalar) -> bool| numbers.iter().any(test);
     let wide = if any(|n| matches!(n, Scalar::Float(_))) {
         DType::F64
@@ -102,6 +119,7 @@ fn scalars(engine: &mut Engine, numbers: &[Scalar]) -> Result<Dynamic> {
         _ => numbers.iter().map(|n| (n.to_i64() != 0) as u8).collect(),
     };
     let tensor = engine.upload(&bytes, &[numbers.len()], wide, DeviceId::Cpu)?;
+    let tensor = movement::to(engine, &tensor, Wanted::on(device))?;
     if wide != DType::F64 {
         return Ok(Dynamic::from(tensor));
     }

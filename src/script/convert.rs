@@ -1,6 +1,8 @@
 //! From Rhai's values to arguments of a row: positions, keywords, numbers, names.
 
 use super::host::Host;
+use super::manual::takes_tensor;
+use super::type_names;
 use super::value::{DTypeValue, DeviceValue, Tensor};
 use crate::base::attr::{Attr, Ints, Text};
 use crate::base::code;
@@ -10,6 +12,7 @@ use crate::base::dtype::{DType, Scalar};
 use crate::base::suggest::nearest;
 use crate::fail;
 use crate::op::args::{Arg, Args};
+use crate::op::params::{self, Look};
 use crate::op::row::{Default, Kind, Op};
 use rhai::{Array, Dynamic, Map};
 use std::sync::Arc;
@@ -20,8 +23,8 @@ pub fn bind(host: &Host, op: &'static Op, values: &mut [&mut Dynamic]) -> Result
     let positional = values.len() - keywords.is_some() as usize;
     let mut args = Args::default();
     args.0.resize(op.params.len(), Arg::None);
-    let spread = spread_from(op, values, positional);
-    let several = tensors_from(op, values, positional);
+    let spread = params::spread(op, positional, |at| look(values[at]));
+    let several = params::several(op, positional, |at| look(values[at]));
     for at in 0..positional {
         if several == Some(at) {
             let list = values[at..positional].iter().filter_map(|v| v.read_lock::<Tensor>().map(|t| t.clone()));
@@ -32,18 +35,22 @@ pub fn bind(host: &Host, op: &'static Op, values: &mut [&mut Dynamic]) -> Result
             args.0[at] = collect_sizes(op, at, &values[at..positional])?;
             break;
         }
-        let Some(param) = op.params.get(at).filter(|param| param.kind != Kind::Ignored) else {
-            return Err(too_many(op, positional));
+        let Some(param) = params::at(op, at) else {
+            return Err(params::too_many(op, positional));
         };
         args.0[at] = argument(host, param.kind, values[at]).map_err(|diag| name_argument(diag, param.name))?;
     }
     if let Some(map) = keywords {
         bind_keywords(host, op, positional, map, &mut args)?;
     }
-    for (param, arg) in op.params.iter().zip(&args.0) {
+    for (at, (param, arg)) in op.params.iter().zip(&args.0).enumerate() {
         if param.default == Default::Required && matches!(arg, Arg::None) {
-            return Err(Diag::error(code::MISSING_ARGUMENT, format!("argument `{}` is missing", param.name))
-                .help(format!("call it as `{}`", signature(op))));
+            // `x.grad.zero_()` before the first backward.
+            if at == 0 && positional > 0 && takes_tensor(param.kind) {
+                return Err(Diag::error(code::ARGUMENT_TYPE, "a tensor is wanted, not `()`")
+                    .help("a gradient is `()` until `backward()` has made one: `if x.grad != () { .. }`"));
+            }
+            return Err(params::missing(op, param));
         }
     }
     Ok(args)
@@ -52,8 +59,7 @@ pub fn bind(host: &Host, op: &'static Op, values: &mut [&mut Dynamic]) -> Result
 /// The values without the keyword `pin_memory`, and whether it was true, where a row makes a tensor and was given it.
 /// None of these rows knows the word: where their results lie is the engine's business.
 pub fn without_pinned(op: &Op, values: &[&mut Dynamic]) -> Result<Option<(Vec<Dynamic>, bool)>> {
-    let makes = || op.params.iter().any(|param| param.name == "requires_grad");
-    let Some((last, before)) = values.split_last().filter(|(last, _)| last.is_map() && makes()) else {
+    let Some((last, before)) = values.split_last().filter(|(last, _)| last.is_map() && params::makes(op)) else {
         return Ok(None);
     };
     let mut keywords = last.read_lock::<Map>().map(|map| map.clone()).unwrap_or_default();
@@ -69,29 +75,12 @@ pub fn pins(value: &Dynamic) -> Result<bool> {
     value.as_bool().map_err(not)
 }
 
-/// `sum(input, dim, keepdim, dtype)`.
-pub fn signature(op: &Op) -> String {
-    let names: Vec<String> = op
-        .params
-        .iter()
-        .filter(|param| param.kind != Kind::Ignored)
-        .map(|param| match param.default {
-            Default::Required => param.name.to_string(),
-            Default::None => format!("{}: ()", param.name),
-            Default::Bool(b) => format!("{}: {b}", param.name),
-            Default::Int(i) => format!("{}: {i}", param.name),
-            Default::Float(x) => format!("{}: {x:?}", param.name),
-            Default::Str(text) => format!("{}: \"{text}\"", param.name),
-        })
-        .collect();
-    format!("{}({})", op.name, names.join(", "))
-}
-
-#[cold]
-fn too_many(op: &Op, given: usize) -> Box<Diag> {
-    let most = op.params.iter().filter(|param| param.kind != Kind::Ignored).count();
-    Diag::error(code::EXTRA_ARGUMENT, format!("{given} arguments given, at most {most} are taken"))
-        .help(format!("call it as `{}`", signature(op)))
+fn look(value: &Dynamic) -> Look {
+    match value {
+        _ if value.is_int() => Look::Int,
+        _ if value.read_lock::<Tensor>().is_some() => Look::Tensor,
+        _ => Look::Other,
+    }
 }
 
 #[cold]
@@ -107,7 +96,8 @@ fn keywords(op: &Op, values: &mut [&mut Dynamic]) -> Option<Map> {
     // A first argument that is a map is a mistake in the call, unless the row takes nothing by position.
     let first = op.params.first().filter(|_| values.len() == 1 && last.is_map());
     let is_receiver = first.is_some_and(|param| {
-        let named = last.read_lock::<Map>().is_some_and(|map| map.contains_key(param.name));
+        let names = |map: &Map| map.keys().any(|key| params::place(op, key) == Some(0));
+        let named = last.read_lock::<Map>().is_some_and(|map| names(&map));
         matches!(param.kind, Kind::Tensor) && !named
     });
     if !last.is_map() || is_receiver {
@@ -120,25 +110,9 @@ fn keywords(op: &Op, values: &mut [&mut Dynamic]) -> Option<Map> {
 
 fn bind_keywords(host: &Host, op: &'static Op, positional: usize, map: Map, args: &mut Args) -> Result<()> {
     for (name, value) in map {
-        let place = |name: &str| op.params.iter().position(|param| param.name == name);
-        let Some(at) = place(&name).or_else(|| place(other_name(&name)?)) else {
-            let known = || op.params.iter().map(|param| param.name);
-            let mut diag = Diag::error(code::UNKNOWN_KEYWORD, format!("unknown keyword `{name}`")).keyword(
-                crate::base::span::Origin::NONE,
-                &name,
-                "not a keyword of this operation",
-            );
-            diag = match nearest(&name, known()) {
-                None if name == "out" => {
-                    diag.help(format!("write `out.copy_({}(..))`, which keeps the memory of `out`", op.name))
-                }
-                Some(found) => diag.help(format!("did you mean `{found}`?")),
-                None => diag.help(format!("the keywords are: {}", known().collect::<Vec<_>>().join(", "))),
-            };
-            return Err(diag);
-        };
+        let Some(at) = params::place(op, &name) else { return Err(params::unknown_keyword(op, &name)) };
         if at < positional && !matches!(args.0[at], Arg::None) {
-            fail!(EXTRA_ARGUMENT, "argument `{name}` is given both by position and by keyword");
+            return Err(params::given_twice(&name));
         }
         let param = &op.params[at];
         if param.kind == Kind::Ignored {
@@ -147,34 +121,6 @@ fn bind_keywords(host: &Host, op: &'static Op, positional: usize, map: Map, args
         args.0[at] = argument(host, param.kind, &value).map_err(|diag| name_argument(diag, param.name))?;
     }
     Ok(())
-}
-
-/// NumPy's names that PyTorch takes, too, and one that PyTorch had.
-fn other_name(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "axis" => "dim",
-        "keepdims" => "keepdim",
-        "async" => "non_blocking",
-        "x" | "a" | "x1" => "input",
-        "x2" => "other",
-        _ => return None,
-    })
-}
-
-/// Where sizes are given as separate numbers: `x.view(2, 3)`, `zeros(2, 3)`.
-fn spread_from(op: &Op, values: &[&mut Dynamic], positional: usize) -> Option<usize> {
-    let at = op.params.iter().position(|param| param.kind == Kind::Sizes)?;
-    let more = positional > at + 1;
-    let numbers = values.get(at..positional)?.iter().all(|value| value.is_int());
-    (positional > at && numbers && (more || values[at].is_int())).then_some(at)
-}
-
-/// Where tensors are given one by one: `block_diag(a, b)`, `einsum("ij,jk", a, b)`.
-fn tensors_from(op: &Op, values: &[&mut Dynamic], positional: usize) -> Option<usize> {
-    let at = op.params.iter().position(|param| param.kind == Kind::Tensors)?;
-    let last = op.params[at + 1..].iter().all(|param| matches!(param.kind, Kind::Str(_) | Kind::Ignored));
-    let all = values.get(at..positional)?.iter().all(|value| value.read_lock::<Tensor>().is_some());
-    (last && all && positional > at + 1).then_some(at)
 }
 
 fn collect_sizes(op: &Op, at: usize, values: &[&mut Dynamic]) -> Result<Arg> {
@@ -199,15 +145,7 @@ pub fn type_name(value: &Dynamic) -> String {
         "Fn" => "a function".into(),
         "char" => "a character".into(),
         other if other.contains("ops::range::") => "a range".into(),
-        // Types of ours that no name was registered for come with their path.
-        other => match other.rsplit("::").next().unwrap_or(other) {
-            "DeviceValue" => "a device".into(),
-            "DTypeValue" => "a dtype".into(),
-            "StreamValue" => "a stream".into(),
-            "EventValue" => "an event".into(),
-            "SliceValue" => "a slice".into(),
-            other => format!("a value of type {other}"),
-        },
+        other => type_names::with_article(type_names::of(other)),
     }
 }
 
@@ -311,7 +249,7 @@ fn number(host: &Host, value: &Dynamic) -> Result<Scalar> {
     scalar(value).ok_or_else(|| wanted("a number", value))
 }
 
-fn int(host: &Host, value: &Dynamic) -> Result<i64> {
+pub fn int(host: &Host, value: &Dynamic) -> Result<i64> {
     match number(host, value)? {
         Scalar::Int(i) => Ok(i),
         _ => Err(wanted("an integer", value)),
@@ -403,15 +341,7 @@ fn word(value: &Dynamic, choices: &'static [&'static str]) -> Result<Attr> {
     let Some(text) = value.read_lock::<rhai::ImmutableString>() else {
         return Err(wanted("a string", value));
     };
-    if let Some(&choice) = choices.iter().find(|choice| **choice == text.as_str()) {
-        return Ok(Attr::Str(choice.into()));
-    }
-    let list = choices.iter().map(|c| format!("\"{c}\"")).collect::<Vec<_>>().join(", ");
-    let diag = Diag::error(code::VALUE, format!("unknown value \"{}\"", text.as_str()));
-    Err(match nearest(&text, choices.iter().copied()) {
-        Some(found) => diag.help(format!("did you mean \"{found}\"?")),
-        None => diag.help(format!("the choices are: {list}")),
-    })
+    params::word(&text, choices).map(|choice| Attr::Str(choice.into()))
 }
 
 pub fn dtype(value: &Dynamic) -> Result<DType> {
@@ -421,17 +351,7 @@ pub fn dtype(value: &Dynamic) -> Result<DType> {
     let Some(text) = value.read_lock::<rhai::ImmutableString>() else {
         return Err(wanted("a dtype such as \"f32\"", value));
     };
-    DType::parse(&text).ok_or_else(|| {
-        if matches!(text.split(':').next(), Some("mps" | "xpu" | "meta" | "gpu" | "tpu" | "xla" | "hip" | "rocm")) {
-            let diag = Diag::error(code::UNKNOWN_DEVICE, format!("unknown device \"{}\"", text.as_str()));
-            return diag.help("devices are \"cpu\", \"cuda\" and \"cuda:0\", \"cuda:1\", ...");
-        }
-        let diag = Diag::error(code::UNKNOWN_DTYPE, format!("unknown dtype \"{}\"", text.as_str()));
-        match nearest(&text, DType::NAMES.iter().map(|(name, _)| *name)) {
-            Some(found) => diag.help(format!("did you mean \"{found}\"?")),
-            None => diag.help("the dtypes are: f64 f32 f16 bf16 i64 i32 i16 i8 u8 bool"),
-        }
-    })
+    params::dtype(&text)
 }
 
 pub fn device(host: &Host, value: &Dynamic) -> Result<DeviceId> {
@@ -466,17 +386,5 @@ pub fn spec(value: &Dynamic) -> Result<DeviceSpec> {
     let Some(text) = value.read_lock::<rhai::ImmutableString>() else {
         return Err(wanted("a device such as \"cpu\" or \"cuda:0\"", value));
     };
-    match DeviceSpec::parse(&text) {
-        Some(spec) => Ok(spec),
-        None => {
-            let diag = Diag::error(code::UNKNOWN_DEVICE, format!("unknown device \"{}\"", text.as_str()));
-            if text.to_lowercase().starts_with("gpu") {
-                return Err(diag.help("GPUs are \"cuda\", the current one, and \"cuda:0\", \"cuda:1\", ..."));
-            }
-            Err(match nearest(&text, ["cpu", "cuda", "cuda:0", "cuda:1"]) {
-                Some(found) => diag.help(format!("did you mean \"{found}\"?")),
-                None => diag.help("devices are \"cpu\", \"cuda\" and \"cuda:0\", \"cuda:1\", ..."),
-            })
-        }
-    }
+    params::device(&text)
 }

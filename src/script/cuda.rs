@@ -284,6 +284,7 @@ fn memory(module: &mut Natives, host: &Arc<Host>) {
         };
         let device = device_or_current(host, device)?;
         host.rt.with_memory(device, |memory| memory.cache().set_memory_fraction(Some(fraction)))?;
+        host.rt.look_at_room(device)?;
         Ok(Dynamic::UNIT)
     });
 }

@@ -11,6 +11,7 @@ use super::raise::raise;
 use super::value::Tensor;
 use crate::args;
 use crate::base::code;
+use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::span::Origin;
 use crate::fail;
@@ -47,8 +48,16 @@ impl Dataset {
         }
     }
 
-    /// Row `at`, which exists. `picture` is its picture when somebody has read it before.
-    pub fn row(&self, host: &Arc<Host>, origin: Origin, at: usize, picture: Option<Picture>) -> Native {
+    /// Row `at`, which exists. What is read from a file goes to `device`; `picture` is its picture when somebody has
+    /// read it before.
+    pub fn row(
+        &self,
+        host: &Arc<Host>,
+        origin: Origin,
+        at: usize,
+        device: DeviceId,
+        picture: Option<Picture>,
+    ) -> Native {
         let native = |result: Result<Dynamic>| result.map_err(|diag| told(diag, origin));
         match &*self.0 {
             Rows::Tensors(fields, _) => native(tensor_row(&mut Engine::new(host.rt.clone(), origin), fields, at)),
@@ -56,14 +65,14 @@ impl Dataset {
             Rows::Function(_, get, caller) => caller.call(get, vec![Dynamic::from_int(at as i64)]),
             Rows::Folder(folder) => native(picture.map_or_else(|| folder.read(at), Ok).and_then(|picture| {
                 let mut engine = Engine::new(host.rt.clone(), origin);
-                folder.row(&mut engine, at, picture)
+                folder.row(&mut engine, at, picture, device)
             })),
-            Rows::Part(of, index) => of.row(host, origin, index[at], picture),
+            Rows::Part(of, index) => of.row(host, origin, index[at], device, picture),
             Rows::Sum(parts) => {
                 let (part, at) = place(parts, at);
-                parts[part].row(host, origin, at, picture)
+                parts[part].row(host, origin, at, device, picture)
             }
-            Rows::Mapped(of, f, caller) => caller.call(f, vec![of.row(host, origin, at, picture)?]),
+            Rows::Mapped(of, f, caller) => caller.call(f, vec![of.row(host, origin, at, device, picture)?]),
         }
     }
 
@@ -214,7 +223,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
             let at = positions(&shared, values[1], of.row_count())?;
             Ok((of, at))
         })?;
-        of.row(&shared, shared.origin(&context), at[0], None)
+        of.row(&shared, shared.origin(&context), at[0], shared.rt.default_device(), None)
     });
     FuncRegistration::new("len")
         .in_global_namespace()
@@ -239,7 +248,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
 /// Row by row.
 pub fn iterate(host: &Arc<Host>, dataset: Dataset) -> impl Iterator<Item = Native> + use<> {
     let host = host.clone();
-    (0..dataset.row_count()).map(move |at| dataset.row(&host, Origin::NONE, at, None))
+    (0..dataset.row_count()).map(move |at| dataset.row(&host, Origin::NONE, at, host.rt.default_device(), None))
 }
 
 fn closure(value: &Dynamic) -> Result<FnPtr> {

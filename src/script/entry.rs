@@ -105,7 +105,7 @@ mod tests {
     }
 
     fn text(session: &mut Session, number: u32, entry: &str) -> String {
-        let value = session.enter(number, entry).unwrap_or_else(|error| panic!("{entry}: {error}"));
+        let value = session.enter(number, entry).unwrap_or_else(|error| panic!("{entry}: {error:#}"));
         session.show(&value).expect("can be shown")
     }
 

@@ -6,18 +6,27 @@
 mod absent;
 mod absent_cuda;
 mod eval;
+mod habits;
+mod names;
 mod parse;
+mod paths;
+mod report;
+mod syntax;
 
-pub use eval::diagnose;
+pub use absent::reason as why_absent;
+pub use eval::{diagnose, is_thrown, operator_help};
+pub use names::wrong_number;
 pub use parse::{compile, diagnose_parse};
+pub use paths::{import_help, is_python};
+pub use report::called;
 
 use super::raise::ErrorValue;
 use super::source::SourceMap;
-use crate::base::diag::{Diag, Label, Severity};
+use crate::base::diag::Diag;
 use parking_lot::RwLock;
 use rhai::{Dynamic, Engine};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Names that exist, for suggestions.
 #[derive(Clone, Default, Debug)]
@@ -29,6 +38,8 @@ pub struct Known {
     pub properties: Vec<String>,
     /// Modules: imported names and what `import` finds.
     pub modules: Vec<String>,
+    /// Functions written in the script, with how many arguments each takes.
+    pub written: Vec<(String, usize)>,
 }
 
 /// What turning an error into a diagnostic needs to know.
@@ -50,6 +61,7 @@ pub fn register(engine: &mut Engine, sources: Arc<RwLock<SourceMap>>) {
     };
     let (line, column, file) = (place.clone(), place.clone(), place);
     let number = |number: usize| Dynamic::from(number as i64);
+    super::type_names::note::<ErrorValue>("error");
     engine
         .register_type_with_name::<ErrorValue>("error")
         .register_get("code", |e: &mut ErrorValue| e.0.code.to_string())
@@ -93,14 +105,19 @@ fn name_frames(diag: &mut Diag, sources: &SourceMap) {
 /// assert_eq!(error.labels().unwrap().count(), 1);
 /// # Ok::<(), tscript::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+///
+/// `{}` is the message alone, as miette and other reporters expect, which show code and place beside it; `{:#}` and
+/// `{:?}` are one line with all three: `[E0102] there is no variable `totl` (sum.rhai:2:7)`.
+#[derive(Clone)]
 pub struct Error(Box<Inner>);
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Inner {
     diag: Box<Diag>,
     extra: Vec<Diag>,
     sources: SourceMap,
+    /// What miette is told, made when it first asks.
+    report: OnceLock<report::Report>,
 }
 
 impl Error {
@@ -117,7 +134,7 @@ impl Error {
         std::iter::once(&mut *diag).chain(&mut extra).for_each(|diag| name_frames(diag, sources));
         let all: Vec<&Diag> = std::iter::once(&*diag).chain(&extra).collect();
         let sources = sources.snapshot(&all);
-        Error(Box::new(Inner { diag, extra, sources }))
+        Error(Box::new(Inner { diag, extra, sources, report: OnceLock::new() }))
     }
 
     /// The stable code, such as `E0301`.
@@ -155,10 +172,23 @@ impl Error {
     pub fn sources(&self) -> &SourceMap {
         &self.0.sources
     }
+
+    fn report(&self) -> &report::Report {
+        self.0.report.get_or_init(|| report::Report::new(&self.0.diag, &self.0.extra, &self.0.sources))
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:#}")
+    }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            return f.write_str(&self.0.diag.message);
+        }
         write!(f, "[{}] {}", self.0.diag.code, self.0.diag.message)?;
         match self.location() {
             Some(place) => write!(f, " ({}:{}:{})", place.source, place.line, place.column),
@@ -168,113 +198,6 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
-
-/// One diagnostic with its primary source, as miette wants it.
-#[derive(Debug)]
-struct Report {
-    diag: Diag,
-    source: Option<miette::NamedSource<String>>,
-    labels: Vec<miette::LabeledSpan>,
-}
-
-impl Report {
-    /// Labels in other sources than the primary one's become part of the help: miette shows one source.
-    fn new(diag: &Diag, sources: &SourceMap) -> Report {
-        let primary = diag.labels.iter().find_map(|label| sources.source(label.origin.user));
-        let span = |label: &Label| {
-            let (source, range) = sources.span(label.origin.user, label.focus, label.keyword.as_deref())?;
-            let text = Some(label.text.clone()).filter(|text| !text.is_empty());
-            let same = primary.is_some_and(|primary| primary.base == source.base);
-            same.then(|| miette::LabeledSpan::new(text, range.start, range.len()))
-        };
-        Report {
-            diag: diag.clone(),
-            labels: diag.labels.iter().filter_map(span).collect(),
-            source: primary.map(|source| miette::NamedSource::new(&source.name, source.text.to_string())),
-        }
-    }
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.diag.message)
-    }
-}
-
-impl std::error::Error for Report {}
-
-fn help(diag: &Diag) -> Option<Box<dyn fmt::Display>> {
-    let lines: Vec<&str> = diag.notes.iter().map(String::as_str).chain(diag.help.as_deref()).collect();
-    (!lines.is_empty()).then(|| Box::new(lines.join("\n")) as Box<dyn fmt::Display>)
-}
-
-fn severity(diag: &Diag) -> Option<miette::Severity> {
-    Some(match diag.severity {
-        Severity::Error => miette::Severity::Error,
-        Severity::Warning => miette::Severity::Warning,
-    })
-}
-
-impl miette::Diagnostic for Report {
-    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        Some(Box::new(self.diag.code))
-    }
-    fn severity(&self) -> Option<miette::Severity> {
-        severity(&self.diag)
-    }
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        help(&self.diag)
-    }
-    fn source_code(&self) -> Option<&dyn miette::SourceCode> {
-        self.source.as_ref().map(|source| source as &dyn miette::SourceCode)
-    }
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = miette::LabeledSpan> + '_>> {
-        (!self.labels.is_empty()).then(|| Box::new(self.labels.iter().cloned()) as _)
-    }
-}
-
-impl miette::Diagnostic for Error {
-    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        Some(Box::new(self.0.diag.code))
-    }
-    fn severity(&self) -> Option<miette::Severity> {
-        severity(&self.0.diag)
-    }
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        help(&self.0.diag)
-    }
-    fn source_code(&self) -> Option<&dyn miette::SourceCode> {
-        let source = self.0.diag.labels.iter().find_map(|label| self.0.sources.source(label.origin.user))?;
-        Some(&**source as &dyn miette::SourceCode)
-    }
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = miette::LabeledSpan> + '_>> {
-        let labels = Report::new(&self.0.diag, &self.0.sources).labels;
-        (!labels.is_empty()).then(|| Box::new(labels.into_iter()) as _)
-    }
-}
-
-/// A source shows itself, by its name.
-impl miette::SourceCode for super::source::Source {
-    fn read_span<'a>(
-        &'a self,
-        span: &miette::SourceSpan,
-        before: usize,
-        after: usize,
-    ) -> Result<Box<dyn miette::SpanContents<'a> + 'a>, miette::MietteError> {
-        let inner = self.text.as_bytes().read_span(span, before, after)?;
-        Ok(Box::new(
-            miette::MietteSpanContents::new_named(
-                self.name.to_string(),
-                inner.data(),
-                *inner.span(),
-                inner.line(),
-                inner.column(),
-                inner.line_count(),
-            )
-            .with_language("rhai"),
-        ))
-    }
-}
 
 #[cfg(test)]
 mod tests;

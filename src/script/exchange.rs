@@ -1,6 +1,7 @@
 //! Tensors between a host program and its scripts.
 
 use super::error::Error;
+use super::passing::Shore;
 use super::value;
 use crate::base::code;
 use crate::base::device_id::DeviceId;
@@ -13,7 +14,6 @@ use crate::device::lent::Lent;
 use crate::op::emit::Emit;
 use crate::op::infer;
 use crate::op::tensor::View;
-use crate::sched::runtime::Runtime;
 use crate::tensor::engine::Engine;
 use crate::tensor::observe;
 use half::{bf16, f16};
@@ -73,7 +73,7 @@ pub struct Tensor(Inner);
 #[derive(Clone)]
 enum Inner {
     Host { dtype: DType, layout: Layout, memory: Arc<Lent> },
-    Live { tensor: value::Tensor, rt: Arc<Runtime> },
+    Live { tensor: value::Tensor, shore: Shore },
 }
 
 fn failed(diag: Box<Diag>) -> Error {
@@ -178,7 +178,7 @@ impl Tensor {
     pub fn to_bytes(&self) -> std::result::Result<Vec<u8>, Error> {
         match &self.0 {
             Inner::Host { dtype, layout, memory } => Ok(dense(memory.bytes(), layout, dtype.size_bytes())),
-            Inner::Live { tensor, rt } => observe::bytes(rt, tensor).map_err(failed),
+            Inner::Live { tensor, shore } => observe::bytes(&shore.rt, tensor).map_err(|diag| shore.error(diag)),
         }
     }
 
@@ -202,14 +202,14 @@ impl Tensor {
     pub fn to_dlpack(&self) -> std::result::Result<Dlpack, Error> {
         let (layout, memory) = match &self.0 {
             Inner::Host { layout, memory, .. } => (layout.clone(), Lent::shared(memory)),
-            Inner::Live { tensor, rt } => {
-                let view = observe::settle(rt, tensor).map_err(failed)?;
+            Inner::Live { tensor, shore } => {
+                let view = observe::settle(&shore.rt, tensor).map_err(|diag| shore.error(diag))?;
                 if view.buffer.device.is_cuda() {
                     let text = format!("a tensor on {} has no memory on the host", view.buffer.device);
                     let diag = Diag::error(code::DEVICE_MISMATCH, text);
                     return Err(failed(diag.help("move it first: `x.cpu()`")));
                 }
-                (view.layout.clone(), rt.lend_out(&view, self.clone()))
+                (view.layout.clone(), shore.rt.lend_out(&view, self.clone()))
             }
         };
         let strides = layout.strides.iter().map(|&stride| stride.unsigned_abs()).collect();
@@ -236,13 +236,14 @@ impl Tensor {
         Ok(Tensor(Inner::Host { dtype, layout, memory: Arc::new(memory) }))
     }
 
-    pub(super) fn of_session(tensor: value::Tensor, rt: &Arc<Runtime>) -> Tensor {
-        Tensor(Inner::Live { tensor, rt: rt.clone() })
+    pub(super) fn of_session(tensor: value::Tensor, shore: &Shore) -> Tensor {
+        Tensor(Inner::Live { tensor, shore: shore.clone() })
     }
 
-    pub(super) fn adopt(self, rt: &Arc<Runtime>) -> Result<value::Tensor> {
+    pub(super) fn adopt(self, to: &Shore) -> Result<value::Tensor> {
+        let rt = &to.rt;
         match self.0 {
-            Inner::Live { tensor, rt: other } if Arc::ptr_eq(rt, &other) => Ok(tensor),
+            Inner::Live { tensor, shore } if Arc::ptr_eq(rt, &shore.rt) => Ok(tensor),
             Inner::Live { .. } => Err(Diag::error(code::FOREIGN_TENSOR, "this tensor belongs to another session")
                 .help("pass its elements instead: `to_vec()` there, `Tensor::from_slice` here")),
             Inner::Host { dtype, layout, memory } => match Arc::try_unwrap(memory) {

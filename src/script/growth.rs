@@ -28,6 +28,11 @@ fn add(name: &str) -> FuncRegistration {
     FuncRegistration::new(name).in_global_namespace()
 }
 
+/// Changes the value it is called on: refused for constants.
+fn changing(name: &str) -> FuncRegistration {
+    add(name).with_purity(false)
+}
+
 /// What a native function wants to make beside all there is.
 pub struct Wanted<'a> {
     pub host: &'a Host,
@@ -37,12 +42,12 @@ pub struct Wanted<'a> {
 impl Wanted<'_> {
     /// An error where a text of so many bytes would be larger than the session lets values be.
     pub fn text(&self, bytes: usize) -> Outcome<()> {
-        self.within(bytes, self.context.engine().max_string_size(), "Length of string", bytes)
+        self.within(bytes, self.host.watch.limits.string_bytes, "Length of string", bytes)
     }
 
     /// The same for an array of so many elements, those inside elements among them.
     pub fn array(&self, elements: usize, bytes: usize) -> Outcome<()> {
-        self.within(elements, self.context.engine().max_array_size(), "Size of array/BLOB", bytes)
+        self.within(elements, self.host.watch.limits.array_elements, "Size of array/BLOB", bytes)
     }
 
     fn within(&self, count: usize, limit: usize, what: &str, bytes: usize) -> Outcome<()> {
@@ -60,7 +65,7 @@ fn of_delimiter<D: Variant + Clone + ToString>(module: &mut Module, host: &Arc<H
         let wanted = Wanted { host: &shared, context: &context };
         replaced(&wanted, text, &find.to_string(), &with).map(|new| *text = new)
     };
-    add("replace").place_in(module, replace);
+    changing("replace").place_in(module, replace);
     for (name, backwards) in [("split", false), ("split_rev", true)] {
         let shared = host.clone();
         let all = move |context: NativeCallContext, text: &mut ImmutableString, by: D| {
@@ -88,7 +93,7 @@ fn of_delimiter<D: Variant + Clone + ToString>(module: &mut Module, host: &Arc<H
         text.make_mut().extend(with.chars().cycle().take(missing));
         Ok(())
     };
-    add("pad").place_in(module, pad);
+    changing("pad").place_in(module, pad);
 }
 
 fn replaced(wanted: &Wanted, text: &ImmutableString, find: &str, with: &str) -> Outcome<ImmutableString> {
@@ -132,6 +137,14 @@ fn parts_of_texts(module: &mut Module, host: &Arc<Host>) {
 }
 
 fn of_arrays(module: &mut Module, host: &Arc<Host>) {
+    // The length alone, so that a list grows in linear time; what lies inside is looked at now and then (`watch`).
+    let shared = host.clone();
+    let push = move |context: NativeCallContext, array: &mut Array, item: Dynamic| -> Outcome<()> {
+        Wanted { host: &shared, context: &context }.array(array.len() + 1, 0)?;
+        array.push(item);
+        Ok(())
+    };
+    changing("push").place_in(module, push);
     let shared = host.clone();
     let pad = move |context: NativeCallContext, array: &mut Array, length: INT, item: Dynamic| -> Outcome<()> {
         let length = usize::try_from(length).unwrap_or(0);
@@ -145,7 +158,7 @@ fn of_arrays(module: &mut Module, host: &Arc<Host>) {
         array.resize(length, item);
         Ok(())
     };
-    add("pad").place_in(module, pad);
+    changing("pad").place_in(module, pad);
 }
 
 /// Elements, this one among them, and bytes that a copy of a value takes.
@@ -182,9 +195,10 @@ fn of_blobs(module: &mut Module, host: &Arc<Host>) {
         }
     };
     let pad = grown(host);
-    add("pad").place_in(module, move |context: NativeCallContext, blob: &mut Blob, length: INT, value: INT| {
-        pad(&context, blob, length, value)
-    });
+    changing("pad")
+        .place_in(module, move |context: NativeCallContext, blob: &mut Blob, length: INT, value: INT| {
+            pad(&context, blob, length, value)
+        });
     let filled = grown(host);
     add("blob").place_in(module, move |context: NativeCallContext, length: INT, value: INT| -> Outcome<Blob> {
         let mut blob = Blob::new();

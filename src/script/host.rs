@@ -3,9 +3,10 @@
 use super::error::Known;
 use super::literal::constants;
 use super::members;
+use super::passing::Shore;
 use super::raise::{raise, site};
 use super::source::scope::{self, Function, Names, SCRIPT};
-use super::source::{Source, SourceKind, SourceMap};
+use super::source::{Assignment, Source, SourceKind, SourceMap};
 use crate::base::diag::{Diag, Focus, Result};
 use crate::base::span::{Origin, Site};
 use crate::sched::runtime::Runtime;
@@ -26,8 +27,10 @@ pub struct Host {
     /// One bit for each global line: does it belong to `std/`?
     std_lines: Box<[AtomicU64]>,
     pub sources: Arc<RwLock<SourceMap>>,
-    /// Names for suggestions.
+    /// Names for suggestions: what there is without a script.
     pub known: RwLock<Known>,
+    /// Functions of what runs, with the numbers of their arguments.
+    pub written: RwLock<Vec<(String, usize)>>,
     /// Names of native functions: what never runs script code.
     pub natives: RwLock<HashSet<String>>,
     /// Functions of the script's own that natives share their names with.
@@ -48,6 +51,8 @@ pub struct Host {
     pub file_roots: Option<Vec<PathBuf>>,
     /// Whether `progress` draws bars.
     pub shows_progress: bool,
+    /// What `x[i]` raised in `x[i] += v`, at its place: Rhai goes on without it, and the setter raises it.
+    pub unread: Mutex<Option<(Site, Box<EvalAltResult>)>>,
     /// For closures that are called outside of a native call.
     pub interpreter: super::caller::Interpreter,
 }
@@ -64,6 +69,7 @@ impl Host {
             std_lines: (0..1024).map(|_| AtomicU64::new(0)).collect(),
             sources: Arc::default(),
             known: RwLock::default(),
+            written: RwLock::default(),
             natives: RwLock::default(),
             own_functions: RwLock::default(),
             constants: RwLock::new(constants().collect()),
@@ -75,8 +81,23 @@ impl Host {
             left_with: Mutex::default(),
             file_roots,
             shows_progress,
+            unread: Mutex::default(),
             interpreter: Default::default(),
         }
+    }
+
+    /// Names for suggestions, those of the script that runs among them.
+    pub fn known_now(&self) -> Known {
+        let mut known = self.known.read().clone();
+        known.written = self.written.read().clone();
+        known.functions.extend(known.written.iter().map(|(name, _)| name.clone()));
+        known.modules.extend(super::modules::STD.iter().map(|(name, _)| name.to_string()));
+        known
+    }
+
+    /// Where values pass between the program and this session.
+    pub fn shore(&self) -> Shore {
+        Shore::new(&self.rt, &self.sources)
     }
 
     /// Notes which variables the next source sees.
@@ -141,6 +162,12 @@ impl Host {
             return if user.is_none() { Origin::at(site) } else { Origin { user, inner: site } };
         }
         Origin::at(site)
+    }
+
+    /// How the text assigns to the indexer or property whose setter is called; `None` where Rhai only hands back a
+    /// value that a method or an assignment further on may have changed, as after `x[i].add_(1)`.
+    pub fn assignment(&self, context: &NativeCallContext) -> Option<Assignment> {
+        self.sources.read().assignment(site(context))
     }
 
     pub fn engine(&self, context: &NativeCallContext) -> Engine {

@@ -15,6 +15,7 @@ use crate::files::{self, Array, Value};
 use crate::op::emit::Emit;
 use crate::op::rows::shape::PERMUTE;
 use crate::tensor::engine::Engine;
+use crate::tensor::movement::{self, Wanted};
 use rhai::{Dynamic, ImmutableString, Map};
 use std::path::{Path, PathBuf};
 
@@ -29,13 +30,15 @@ pub struct Folder {
     channels: usize,
     /// Height and width that every image is brought to.
     size: Option<(usize, usize)>,
+    /// Where rows go, if that was said.
+    device: Option<DeviceId>,
 }
 
 /// An image that was read: `u8` [H, W, C].
 pub struct Picture(Array);
 
 impl Folder {
-    /// `path` and a map of `channels` and `size`.
+    /// `path` and a map of `channels`, `size` and `device`.
     pub fn open(host: &Host, path: &Dynamic, options: &Dynamic) -> Result<Folder> {
         let Some(path) = path.read_lock::<ImmutableString>().map(|path| PathBuf::from(path.as_str())) else {
             fail!(ARGUMENT_TYPE, "a path is a string, not {}", convert::type_name(path));
@@ -55,6 +58,8 @@ impl Folder {
                 other => fail!(VALUE, "`size` is [height, width], not {other:?}"),
             },
         };
+        let device = options.get("device").filter(|device| !device.is_unit());
+        let device = device.map(|device| convert::device(host, device)).transpose()?;
         let mut classes = Vec::new();
         let mut found = Vec::new();
         for folder in listed(&path)?.into_iter().filter(|path| path.is_dir()) {
@@ -74,7 +79,7 @@ impl Folder {
                 Diag::error(code::FILE, text).help("every class has a folder of its own, as in `root/cat/1.png`")
             );
         }
-        Ok(Folder { classes, files: found, channels, size })
+        Ok(Folder { classes, files: found, channels, size, device })
     }
 
     pub fn row_count(&self) -> usize {
@@ -99,10 +104,12 @@ impl Folder {
         .map(Picture)
     }
 
-    /// A row: `x`, [C, H, W] from 0 to 1, and `y`, the number of the class.
-    pub fn row(&self, engine: &mut Engine, at: usize, picture: Picture) -> Result<Dynamic> {
+    /// A row: `x`, [C, H, W] from 0 to 1, and `y`, the number of the class. It goes to `device` unless the folder
+    /// has one of its own.
+    pub fn row(&self, engine: &mut Engine, at: usize, picture: Picture, device: DeviceId) -> Result<Dynamic> {
         let image = picture.0;
         let x = engine.upload(image.bytes(), image.shape(), DType::U8, DeviceId::Cpu)?;
+        let x = movement::to(engine, &x, Wanted::on(self.device.unwrap_or(device)))?;
         let x = engine.call_row(&PERMUTE, args![&x, &[2i64, 0, 1][..]])?;
         let emit: &mut dyn Emit = engine;
         let x: Tensor = emit.cast(&x, DType::F32)?;

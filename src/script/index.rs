@@ -1,10 +1,14 @@
 //! `x[...]` and `x[...] = y`: from Rhai's index values to index items.
+//!
+//! Rhai hands what `x[i]` gave back to the setter after `x[i].method()` and `x[i][j] = v` too. Nothing is written then:
+//! a view has written into `x` already, and a copy is a copy. The text tells the two apart (`Host::assignment`).
 
-use super::bind::Natives;
+use super::bind::{Natives, raw};
 use super::convert;
 use super::host::Host;
 use super::panics::Place;
-use super::source::INDEX_MARK;
+use super::raise::site;
+use super::source::{Assignment, INDEX_MARK};
 use super::value::{SliceValue, Tensor};
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
@@ -12,7 +16,7 @@ use crate::fail;
 use crate::op::args::Arg;
 use crate::tensor::index::{self, Item};
 use rhai::plugin::RhaiResult;
-use rhai::{Array, Dynamic, FuncRegistration, NativeCallContext};
+use rhai::{Array, Dynamic, EvalAltResult, FuncRegistration, NativeCallContext};
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
@@ -91,15 +95,31 @@ fn items(value: &Dynamic) -> Result<Vec<Item>> {
     Ok(vec![item(value)?])
 }
 
-fn get(host: &Host, context: &NativeCallContext, x: &Tensor, at: &Dynamic) -> RhaiResult {
-    host.call(context, |engine| index::get(engine, x, items(at)?)).map(Dynamic::from)
+fn get(host: &Host, context: &NativeCallContext, x: &Tensor, at: Dynamic) -> RhaiResult {
+    let found = host.call(context, |engine| match at.as_int() {
+        Ok(at) => index::element(engine, x, at),
+        Err(_) => index::get(engine, x, items(&at)?),
+    });
+    found.map(Dynamic::from).map_err(|error| unread(host, context, error))
 }
 
-fn element(host: &Host, context: &NativeCallContext, x: &Tensor, at: i64) -> RhaiResult {
-    host.call(context, |engine| index::element(engine, x, at)).map(Dynamic::from)
+/// Of `x[i] += v` Rhai passes over what `x[i]` raises, and would assign `v` alone.
+#[cold]
+fn unread(host: &Host, context: &NativeCallContext, error: Box<EvalAltResult>) -> Box<EvalAltResult> {
+    if host.assignment(context) != Some(Assignment::Compound) {
+        return error;
+    }
+    *host.unread.lock() = Some((site(context), error));
+    "kept for the setter".into()
 }
 
 fn set(host: &Host, context: &NativeCallContext, x: &Tensor, at: &Dynamic, value: &Dynamic) -> RhaiResult {
+    let Some(how) = host.assignment(context) else { return Ok(Dynamic::UNIT) };
+    if how == Assignment::Compound
+        && let Some((_, error)) = host.unread.lock().take_if(|(place, _)| *place == site(context))
+    {
+        return Err(error);
+    }
     host.call(context, |engine| {
         let value: Arg = match value.read_lock::<Tensor>() {
             Some(tensor) => Arg::Tensor(tensor.clone()),
@@ -113,18 +133,29 @@ fn set(host: &Host, context: &NativeCallContext, x: &Tensor, at: &Dynamic, value
     .map(|()| Dynamic::UNIT)
 }
 
+/// What `f(x)[0] = v` writes to: a handle, since a change of an array or map that nobody holds would be lost.
+fn target(module: &mut Natives, host: &Arc<Host>) {
+    let shared = host.clone();
+    raw(module, "__target", 1, move |context, values| -> RhaiResult {
+        let context = context.expect("registered with a context");
+        if !(values[0].is_array() || values[0].is_map()) {
+            return Ok(values[0].clone());
+        }
+        let kind = convert::type_name(values[0]);
+        let diag = Diag::error(code::SYNTAX, format!("{kind} that a call gives cannot be assigned to"));
+        Err(shared.raise(&context, diag.help("give it a name first: `let a = ..; a[0] = ..`"), "nobody holds this"))
+    });
+}
+
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
-    let getter = |host: &Host, context: &NativeCallContext, x: &Tensor, at: Dynamic| match at.as_int() {
-        Ok(at) => element(host, context, x, at),
-        Err(_) => get(host, context, x, &at),
-    };
+    target(module, host);
     macro_rules! indexers {
         ($($type:ty),*) => {$(
             let shared = host.clone();
             FuncRegistration::new_index_getter().place_in(
                 &mut module.module,
                 move |context: NativeCallContext, x: &mut Tensor, at: $type| -> RhaiResult {
-                    getter(&shared, &context, x, Dynamic::from(at))
+                    get(&shared, &context, x, Dynamic::from(at))
                 },
             );
             let shared = host.clone();

@@ -2,22 +2,24 @@
 
 use super::bind::{self, Natives};
 use super::hooks::SessionHooks;
-use super::host::{Host, Native};
+use super::host::Host;
 use super::modules::{Modules, Resolver};
 use super::panics::Place;
 use super::register::Registration;
 use super::watch::Watch;
-use super::{arguments, error, index, natives, progress, properties, show, storage};
+use super::{arguments, error, index, natives, progress, properties, storage};
 use crate::base::limits::EXPR_DEPTH;
 use parking_lot::Mutex;
-use rhai::{Array, Dynamic, Engine, FuncRegistration, Map, NativeCallContext, RhaiFunc};
-use std::any::TypeId;
+use rhai::Engine;
 use std::sync::Arc;
 
 /// Sizes that scripts keep to; see `Builder`.
 #[derive(Clone, Debug)]
 pub struct Sizes {
     pub call_levels: usize,
+    /// Whether the interpreter itself keeps to the next three: it goes over the whole of a value at each call that
+    /// takes it by reference, so that `push` in a loop takes quadratic time.
+    pub strict: bool,
     /// 0: no limit; so for the next two.
     pub string_bytes: usize,
     pub array_elements: usize,
@@ -31,6 +33,7 @@ impl Default for Sizes {
     fn default() -> Sizes {
         Sizes {
             call_levels: crate::base::limits::CALL_LEVELS,
+            strict: false,
             // Bound: `pad(10^12, 0)` and the like abort on allocation without these (FACTS, "Limits").
             string_bytes: 256 << 20,
             array_elements: 16 << 20,
@@ -57,26 +60,28 @@ pub fn engine(
     engine.set_max_call_levels(sizes.call_levels);
     // Not: Rhai's optimiser. It folds constants into places where they are written to, and panics.
     engine.set_optimization_level(rhai::OptimizationLevel::None);
-    engine.set_max_string_size(sizes.string_bytes);
-    engine.set_max_array_size(sizes.array_elements);
-    engine.set_max_map_size(sizes.map_entries);
+    if sizes.strict {
+        engine.set_max_string_size(sizes.string_bytes);
+        engine.set_max_array_size(sizes.array_elements);
+        engine.set_max_map_size(sizes.map_entries);
+    }
     engine.set_max_variables(sizes.variables);
     engine.set_max_functions(sizes.functions);
     engine.set_max_modules(sizes.modules);
     // A name that a map has not is an error, as of any other value: `m.wieght` is a slip of the pen, and `()` for it
     // would be found far away. `m.get("x")` asks.
     engine.set_fail_on_invalid_map_property(true);
-    engine.register_type_with_name::<super::value::Tensor>("tensor");
-    engine.register_type_with_name::<super::value::DTypeValue>("dtype");
-    engine.register_type_with_name::<super::value::DeviceValue>("device");
-    engine.register_type_with_name::<super::value::SliceValue>("slice");
-    engine.register_type_with_name::<super::value::Cell>("cell");
-    engine.register_type_with_name::<super::loader::Loader>("loader");
-    engine.register_type_with_name::<super::streams::StreamValue>("stream");
-    engine.register_type_with_name::<super::streams::EventValue>("event");
-    engine.register_type_with_name::<super::dataset::Dataset>("dataset");
-    engine.register_type_with_name::<super::param_groups::Groups>("param_groups");
-    engine.register_type_with_name::<super::param_groups::Group>("group");
+    named::<super::value::Tensor>(&mut engine, "tensor");
+    named::<super::value::DTypeValue>(&mut engine, "dtype");
+    named::<super::value::DeviceValue>(&mut engine, "device");
+    named::<super::value::SliceValue>(&mut engine, "slice");
+    named::<super::value::Cell>(&mut engine, "cell");
+    named::<super::loader::Loader>(&mut engine, "loader");
+    named::<super::streams::StreamValue>(&mut engine, "stream");
+    named::<super::streams::EventValue>(&mut engine, "event");
+    named::<super::dataset::Dataset>(&mut engine, "dataset");
+    named::<super::param_groups::Groups>(&mut engine, "param_groups");
+    named::<super::param_groups::Group>(&mut engine, "group");
     // The matrix product binds as `*` does.
     let _ = engine.register_custom_operator("@", 180);
     super::compare::install(&mut engine);
@@ -122,7 +127,7 @@ pub fn engine(
     let cuda = super::cuda::module(host);
     module.names.extend(cuda.names.iter().map(|name| format!("cuda::{name}")));
     engine.register_static_module("cuda", cuda.module.into());
-    printing(&mut module, host);
+    super::printing::register(&mut module, host);
     // The program's own come last: they go before ours of the same name.
     for register in registrations {
         register(&mut module, host);
@@ -135,11 +140,17 @@ pub fn engine(
     engine.on_debug(move |text, _, _| (shared.output.read())(text));
     let watch = host.watch.clone();
     engine.on_progress(move |_| watch.step());
-    if host.watch.limits.looks {
+    if host.watch.looks() {
         look_at_variables(&mut engine, host.watch.clone());
     }
     engine.set_module_resolver(Resolver { host: host.clone(), modules: modules.clone() });
     engine
+}
+
+/// A type of the language, under the name that scripts and messages use.
+fn named<T: rhai::Variant + Clone>(engine: &mut Engine, name: &'static str) {
+    super::type_names::note::<T>(name);
+    engine.register_type_with_name::<T>(name);
 }
 
 /// Values that scripts use are looked at now and then: see `watch.rs`.
@@ -168,37 +179,4 @@ fn note_names(module: &mut Natives, host: &Host) {
 /// A name that users may write: those with `_` in front are the library's own.
 fn is_public(name: &str) -> bool {
     !name.starts_with('_') && name.chars().all(|c| c.is_alphanumeric() || c == '_')
-}
-
-/// Bound: values of one `print`.
-const MOST_PRINTED: usize = 15;
-
-fn printing(module: &mut Natives, host: &Arc<Host>) {
-    // Rhai hands what `print` and `debug` return to its callback.
-    for arity in (0..=MOST_PRINTED).filter(|arity| *arity != 1) {
-        let shared = host.clone();
-        bind::raw(module, "print", arity, move |context, values| -> Native {
-            let context = context.expect("registered with a context");
-            shared.rt.note_call(shared.origin(&context));
-            show::several(&shared, values).map(Dynamic::from).map_err(|diag| shared.raise(&context, diag, ""))
-        });
-    }
-    for name in ["to_string", "to_debug", "print", "debug"] {
-        let shared = host.clone();
-        let print = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
-            let context = context.expect("registered with a context");
-            shared.rt.note_call(shared.origin(&context));
-            match show::value(&shared, values[0]) {
-                Ok(text) => Ok(text.into()),
-                Err(diag) => Err(shared.raise(&context, diag, "")),
-            }
-        };
-        bind::raw(module, name, 1, print.clone());
-        // Rhai has its own for these, which would go before one for any type.
-        for kind in [TypeId::of::<Map>(), TypeId::of::<Array>()] {
-            let func =
-                RhaiFunc::Method { func: Arc::new(print.clone()), has_context: true, is_pure: true, is_volatile: true };
-            FuncRegistration::new(name).in_global_namespace().place_raw_in(&mut module.module, [kind], func);
-        }
-    }
 }

@@ -7,6 +7,7 @@ use super::value::Tensor;
 use crate::args;
 use crate::base::code;
 use crate::base::diag::Diag;
+use crate::op::emit::Emit;
 use crate::op::rows::view::SELECT;
 use crate::tensor::engine::Engine;
 use rhai::Dynamic;
@@ -36,6 +37,7 @@ pub fn rows(host: &Arc<Host>, tensor: Tensor) -> impl Iterator<Item = Native> + 
         }
         let mut engine = Engine::new(host.rt.clone(), origin);
         let row = engine.call_row(&SELECT, args![&tensor, 0i64, at as i64]);
+        let row = row.inspect(|row| engine.made_together(std::slice::from_ref(row)));
         row.map(Dynamic::from).map_err(|diag| told(diag, origin))
     })
 }

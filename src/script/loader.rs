@@ -258,7 +258,9 @@ impl Plan {
         };
         pictures.resize_with(count, || None);
         let numbers = begun.rows[start..start + count].iter().zip(pictures);
-        let row = |(&at, picture)| self.dataset.row(&self.host, self.origin, at, picture);
+        // What is to be pinned is made on the host.
+        let device = if self.pin { DeviceId::Cpu } else { self.host.rt.default_device() };
+        let row = |(&at, picture)| self.dataset.row(&self.host, self.origin, at, device, picture);
         let mut rows = numbers.map(row).collect::<std::result::Result<Vec<Dynamic>, _>>()?;
         if matches!(self.cuts, Cuts::Singly) {
             let row = rows.pop().unwrap_or_default();
@@ -266,7 +268,7 @@ impl Plan {
         }
         match &self.collate {
             Some(f) => self.caller.call(f, vec![rows.into_iter().collect::<Array>().into()]),
-            None => collate(&mut self.engine(), rows).map_err(|diag| told(diag, self.origin)),
+            None => collate(&mut self.engine(), rows, device).map_err(|diag| told(diag, self.origin)),
         }
     }
 }

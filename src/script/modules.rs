@@ -159,6 +159,7 @@ impl Resolver {
         );
         Err(match nearest(path, known) {
             Some(found) => diag.help(format!("did you mean \"{found}\"?")),
+            None if error::is_python(path) => diag.help(error::import_help(path)),
             None if modules.roots.is_empty() => {
                 diag.help("modules are those of the standard library and of the program, which gives scripts no folder")
             }

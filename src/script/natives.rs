@@ -10,7 +10,11 @@ use crate::base::code;
 use crate::base::diag::Diag;
 use crate::sched::options::MatmulPrecision;
 use crate::tensor::grad;
-use rhai::{Array, Caches, Dynamic, Engine, EvalContext, Expression, Map, NativeCallContext};
+use rhai::{
+    Array, Caches, Dynamic, Engine, EvalAltResult, EvalContext, Expression, FuncRegistration, Map, NativeCallContext,
+    RhaiFunc,
+};
+use std::any::TypeId;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -98,7 +102,8 @@ fn gradients(host: &Host, context: &NativeCallContext, values: &mut [&mut Dynami
     host.call(context, |engine| {
         let list = |value: Option<Dynamic>, name: &str| match value {
             Some(value) => tensor_list(&value, name),
-            None => crate::fail!(MISSING_ARGUMENT, "`{name}` is missing: `grad(y, [x])`"),
+            None => Err(Diag::error(code::MISSING_ARGUMENT, format!("`grad`: argument `{name}` is missing"))
+                .help("`grad(y, [x])` computes gradients; what `backward()` added up is the property `x.grad`")),
         };
         let ys: Vec<Tensor> = list(ys, "outputs")?.into_iter().flatten().collect();
         let xs: Vec<Tensor> = list(xs, "inputs")?.into_iter().flatten().collect();
@@ -163,19 +168,14 @@ fn values(module: &mut Natives, host: &Arc<Host>) {
             let context = context.expect("registered with a context");
             let mut ends = [None; 3];
             for (end, value) in ends.iter_mut().zip(values.iter()) {
-                *end = match value.as_int() {
-                    Ok(i) => Some(i),
-                    Err(_) if value.is_unit() => None,
-                    Err(_) => {
-                        let text =
-                            format!("an end of a slice is an integer or `()`, not {}", convert::type_name(value));
-                        return Err(shared.raise(&context, Diag::error(code::ARGUMENT_TYPE, text), ""));
-                    }
-                };
+                if !value.is_unit() {
+                    *end = Some(end_of(&shared, &context, "a slice is an integer or `()`", value)?);
+                }
             }
             Ok(Dynamic::from(SliceValue { start: ends[0], stop: ends[1], step: ends[2].unwrap_or(1) }))
         });
     }
+    ranges(module, host);
     rhai::FuncRegistration::new("!")
         .in_global_namespace()
         .place_in(&mut module.module, |cell: Cell| cell.get().as_bool().map_or(Dynamic::UNIT, |on| (!on).into()));
@@ -184,6 +184,36 @@ fn values(module: &mut Natives, host: &Arc<Host>) {
     rhai::FuncRegistration::new("set")
         .in_global_namespace()
         .place_in(&mut module.module, |cell: Cell, value: Dynamic| cell.set(value));
+}
+
+/// An integer, or what stands for one.
+fn end_of(host: &Host, context: &NativeCallContext, of: &str, value: &Dynamic) -> Result<i64, Box<EvalAltResult>> {
+    convert::int(host, value).map_err(|mut diag| {
+        if !diag.is_late {
+            diag.message = format!("an end of {of}, not {}", convert::type_name(value));
+        }
+        host.raise(context, diag, "")
+    })
+}
+
+/// `a..b` and `a..=b` where one of the two is a tensor without dimensions.
+fn ranges(module: &mut Natives, host: &Arc<Host>) {
+    let tensor = TypeId::of::<Tensor>();
+    let other = TypeId::of::<Dynamic>();
+    for (name, inclusive) in [("..", false), ("..=", true)] {
+        for kinds in [[tensor, tensor], [tensor, other], [other, tensor]] {
+            let shared = host.clone();
+            let range = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+                let context = context.expect("registered with a context");
+                let end = |value: &Dynamic| end_of(&shared, &context, "a range is an integer", value);
+                let (first, last) = (end(values[0])?, end(values[1])?);
+                Ok(if inclusive { Dynamic::from(first..=last) } else { Dynamic::from(first..last) })
+            };
+            let func = RhaiFunc::Method { func: Arc::new(range), has_context: true, is_pure: true, is_volatile: true };
+            let own = FuncRegistration::new(name).in_global_namespace();
+            own.place_raw_in(&mut module.module, kinds, func);
+        }
+    }
 }
 
 /// `eval(text)`: the text is a source of its own, with its own lines, in the scope of the call.

@@ -6,12 +6,16 @@ use super::convert;
 use super::host::{Host, Native};
 use super::value::{Cell, Tensor};
 use crate::base::code;
+use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
-use crate::base::dtype::Scalar;
+use crate::base::dtype::{DType, Scalar};
 use crate::fail;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
 use crate::op::row::{Kind, Param, Source};
+use crate::op::rows::arith::MOVE;
+use crate::op::rows::optim::COUNTED;
+use crate::op::rows::view::CLONE;
 use crate::op::table;
 use crate::tensor::engine::Engine;
 use rhai::{Array, Dynamic, ImmutableString, Map};
@@ -25,6 +29,11 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         let fixed = values[1].read_lock::<Map>().map(|fixed| fixed.clone()).unwrap_or_default();
         let groups = values[2].read_lock::<Cell>().map(|cell| cell.get()).unwrap_or_default();
         shared.call(&context, |engine| advance(engine, &row, &fixed, &groups))
+    });
+    let shared = host.clone();
+    raw(module, "_step_counts", 2, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |engine| step_counts(engine, values[0], values[1]))
     });
     let shared = host.clone();
     raw(module, "_check_params", 2, move |context, values| -> Native {
@@ -83,7 +92,7 @@ fn check_params(name: &str, value: &Dynamic) -> Result<Dynamic> {
         fail!(VALUE, "`{name}`: there are no parameters");
     }
     for (at, p) in all.iter().enumerate() {
-        if !p.is_leaf() {
+        if !crate::tensor::history::is_leaf(p) {
             let text = format!("`{name}`: parameter {at} is the result of an operation");
             return Err(Diag::error(code::GRAD_LEAF, text).help("only leaves are optimised: use `.detach()` first"));
         }
@@ -97,66 +106,113 @@ fn check_params(name: &str, value: &Dynamic) -> Result<Dynamic> {
     Ok(all.into_iter().map(Dynamic::from).collect::<Array>().into())
 }
 
-/// Parameters of a group that have done equally many steps, with their gradients and their states by key.
+/// Parameters of a group that have stepped together so far, with their gradients and their states by key.
 struct Part {
-    step: i64,
+    /// Their count of steps: whether one was held is known only where they are.
+    step: Tensor,
     params: Vec<Tensor>,
     grads: Vec<Tensor>,
     states: Vec<Vec<Tensor>>,
 }
 
+/// A group that steps.
+struct Due<'a> {
+    settings: Dynamic,
+    fixed: &'a Map,
+    keys: Vec<ImmutableString>,
+    parts: Vec<Part>,
+}
+
 /// `_advance(row, fixed, groups)`: one step of every group by the named row, whose parameters are found by their names:
-/// `params`, `grads`, `step`, `first`, the state, `fixed` and the settings, with `beta1` and `beta2` out of `betas`,
-/// and so on.
+/// `params`, `grads`, `step`, the state, `fixed` and the settings, with `beta1` and `beta2` out of `betas`, and so on.
+/// State begins with zeros, or with what `fixed.initial` has for it: a number, or the name of a setting. All groups step,
+/// or none: see `Engine::held_as_one`.
 fn advance(engine: &mut Engine, row: &str, fixed: &Map, groups: &Dynamic) -> Result<Dynamic> {
-    let Some(op) = table::find(row) else { fail!(INTERNAL, "there is no row `{row}`") };
+    let (Some(op), Some(count)) = (table::find(row), table::find("_count_step")) else {
+        fail!(INTERNAL, "there is no row `{row}`")
+    };
     let Some(groups) = groups.read_lock::<Array>() else { fail!(INTERNAL, "groups are an array") };
-    for group in groups.iter() {
-        let Some(group) = group.read_lock::<Map>() else { fail!(INTERNAL, "a group is a map") };
-        let cell = |name: &str| group.get(name).and_then(|cell| cell.read_lock::<Cell>().map(|cell| cell.clone()));
-        let (Some(params), Some(settings), Some(keys), Some(state), Some(steps)) =
-            (group.get("params"), cell("settings"), cell("keys"), cell("state"), cell("steps"))
-        else {
-            fail!(INTERNAL, "a group has parameters, settings and a state")
-        };
-        let (settings, keys) = (settings.get(), keys.get());
-        let settings = settings.read_lock::<Map>();
-        let settings = |name: &str| fixed.get(name).or_else(|| settings.as_ref().and_then(|map| map.get(name)));
-        let keys = keys.read_lock::<Array>();
-        let keys: Vec<ImmutableString> = keys
-            .iter()
-            .flat_map(|keys| keys.iter())
-            .filter_map(|key| key.clone().into_immutable_string().ok())
-            .collect();
-        let params = tensors(params)?;
-        let parts = steps.with(|steps| state.with(|state| due(engine, &params, steps, state, &keys)))?;
-        for part in parts {
-            let args = Args(op.params.iter().map(|param| argument(param, &part, &keys, &settings)).collect());
-            engine.apply(op, args)?;
-        }
+    let groups = groups.iter().map(|group| due_of(engine, fixed, group)).collect::<Result<Vec<Due>>>()?;
+    let parts = || groups.iter().flat_map(|group| &group.parts);
+    let written: Vec<Tensor> = parts().flat_map(|part| part.params.iter().cloned()).collect();
+    if written.is_empty() {
+        return Ok(Dynamic::UNIT);
     }
+    let lists = |part: &Part| {
+        let states = part.states.iter().map(|state| Arg::Tensors(state.clone()));
+        let own = [Arg::Tensors(part.params.clone()), Arg::Tensors(part.grads.clone()), Arg::Tensor(part.step.clone())];
+        own.into_iter().chain(states).collect::<Vec<Arg>>()
+    };
+    let operands = Args(parts().flat_map(lists).collect());
+    engine.held_as_one(&Arg::Tensors(written), &operands, |engine| {
+        for group in &groups {
+            for part in &group.parts {
+                let args = Args(op.params.iter().map(|param| argument(param, part, group)).collect());
+                engine.apply(op, args)?;
+                engine.apply(count, Args([Arg::Tensor(part.step.clone())].into_iter().collect()))?;
+            }
+        }
+        Ok(())
+    })?;
+    // Every round of a training loop makes the same windows.
+    engine.rt.flush();
     Ok(Dynamic::UNIT)
 }
 
+fn due_of<'a>(engine: &mut Engine, fixed: &'a Map, group: &Dynamic) -> Result<Due<'a>> {
+    let Some(group) = group.read_lock::<Map>() else { fail!(INTERNAL, "a group is a map") };
+    let cell = |name: &str| group.get(name).and_then(|cell| cell.read_lock::<Cell>().map(|cell| cell.clone()));
+    let (Some(params), Some(settings), Some(keys), Some(state), Some(steps)) =
+        (group.get("params"), cell("settings"), cell("keys"), cell("state"), cell("steps"))
+    else {
+        fail!(INTERNAL, "a group has parameters, settings and a state")
+    };
+    let keys = keys.get();
+    let keys = keys.read_lock::<Array>();
+    let keys: Vec<ImmutableString> =
+        keys.iter().flat_map(|keys| keys.iter()).filter_map(|key| key.clone().into_immutable_string().ok()).collect();
+    let mut due = Due { settings: settings.get(), fixed, keys, parts: Vec::new() };
+    let params = tensors(params)?;
+    due.parts = steps.with(|steps| state.with(|state| parts(engine, &params, steps, state, &due)))?;
+    Ok(due)
+}
+
+impl Due<'_> {
+    fn setting(&self, name: &str) -> Option<Dynamic> {
+        let own = || self.settings.read_lock::<Map>().and_then(|map| map.get(name).cloned());
+        self.fixed.get(name).cloned().or_else(own)
+    }
+
+    fn number(&self, name: &str) -> Option<f64> {
+        number(&self.setting(name)?)
+    }
+
+    /// What a state begins with.
+    fn initial(&self, key: &str) -> f64 {
+        let initial = self.fixed.get("initial").and_then(|initial| initial.read_lock::<Map>()?.get(key).cloned());
+        let Some(initial) = initial else { return 0.0 };
+        let named = || self.number(&initial.clone().into_immutable_string().ok()?);
+        number(&initial).or_else(named).unwrap_or(0.0)
+    }
+}
+
+fn number(value: &Dynamic) -> Option<f64> {
+    value.as_float().or_else(|_| value.as_int().map(|n| n as f64)).ok()
+}
+
 /// What a parameter of a row is given.
-fn argument<'a>(
-    param: &Param,
-    part: &Part,
-    keys: &[ImmutableString],
-    settings: &dyn Fn(&str) -> Option<&'a Dynamic>,
-) -> Arg {
+fn argument(param: &Param, part: &Part, group: &Due) -> Arg {
     let of_pair = |name: &str, at: usize| {
-        let pair = settings(name)?.read_lock::<Array>()?;
-        let item = pair.get(at)?;
-        item.as_float().or_else(|_| item.as_int().map(|n| n as f64)).ok().map(Arg::from)
+        let pair = group.setting(name)?;
+        let pair = pair.read_lock::<Array>()?;
+        number(pair.get(at)?).map(Arg::from)
     };
     let given = match (param.name, param.kind) {
         ("params", _) => Some(Arg::Tensors(part.params.clone())),
         ("grads", _) => Some(Arg::Tensors(part.grads.clone())),
-        ("step", _) => Some(Arg::from(part.step as f64)),
-        ("first", _) => Some(Arg::from(part.step == 1)),
+        ("step", _) => Some(Arg::Tensor(part.step.clone())),
         (name, Kind::Tensors) => {
-            keys.iter().position(|key| key == name).map(|at| Arg::Tensors(part.states[at].clone()))
+            group.keys.iter().position(|key| key == name).map(|at| Arg::Tensors(part.states[at].clone()))
         }
         ("beta1", _) => of_pair("betas", 0),
         ("beta2", _) => of_pair("betas", 1),
@@ -164,62 +220,123 @@ fn argument<'a>(
         ("eta_plus", _) => of_pair("etas", 1),
         ("step_size_min", _) => of_pair("step_sizes", 0),
         ("step_size_max", _) => of_pair("step_sizes", 1),
-        (name, _) => settings(name).and_then(|value| {
-            let number = value.as_float().map(Arg::from).or_else(|_| value.as_int().map(|n| Arg::from(n as f64)));
-            number.or_else(|_| value.as_bool().map(Arg::from)).ok()
-        }),
+        (name, _) => group
+            .setting(name)
+            .and_then(|value| number(&value).map(Arg::from).or_else(|| value.as_bool().map(Arg::from).ok())),
     };
     given.unwrap_or_default()
 }
 
-/// The parts of a group that step now. `steps` counts them, state that is missing becomes zeros; parameters without a
-/// gradient are left out and keep their count.
-fn due(
+/// The parts of a group that step now. `steps` has the count of each parameter, which those share that have always
+/// stepped together; state that is missing is made; parameters without a gradient are left out and keep their count.
+fn parts(
     engine: &mut Engine,
     params: &[Tensor],
     steps: &mut Dynamic,
     state: &mut Dynamic,
-    keys: &[ImmutableString],
+    group: &Due,
 ) -> Result<Vec<Part>> {
     let (Some(mut steps), Some(mut state)) = (steps.write_lock::<Array>(), state.write_lock::<Map>()) else {
         fail!(INTERNAL, "steps are an array, and a state is a map")
     };
-    steps.resize(params.len(), Dynamic::from_int(0));
+    steps.resize(params.len(), Dynamic::UNIT);
     let mut parts: Vec<Part> = Vec::new();
-    let mut members: Vec<Vec<usize>> = Vec::new();
-    for (at, p) in params.iter().enumerate() {
-        let Some(grad) = p.0.auto.lock().grad.clone() else { continue };
-        let step = steps[at].as_int().unwrap_or(0).saturating_add(1);
-        steps[at] = Dynamic::from_int(step);
-        let place = parts.iter().position(|part| part.step == step).unwrap_or_else(|| {
-            parts.push(Part { step, params: Vec::new(), grads: Vec::new(), states: Vec::new() });
-            members.push(Vec::new());
-            parts.len() - 1
-        });
-        parts[place].params.push(p.clone());
-        parts[place].grads.push(grad);
-        members[place].push(at);
-    }
-    for key in keys {
-        let slot = state.entry(key.as_str().into()).or_insert_with(|| Array::new().into());
-        let Some(mut slot) = slot.write_lock::<Array>() else { fail!(INTERNAL, "a state is a map of arrays") };
-        slot.resize(params.len(), Dynamic::UNIT);
-        for (part, members) in parts.iter_mut().zip(&members) {
-            let mut states = Vec::with_capacity(members.len());
-            for &at in members {
-                let known = slot[at].read_lock::<Tensor>().map(|tensor| tensor.clone());
-                states.push(match known {
-                    Some(tensor) => tensor,
-                    None => {
-                        let (p, zero) = (&params[at], Source::Fill(Scalar::Float(0.0)));
-                        let made = engine.quietly(|e| e.source(zero, &p.shape(), p.dtype(), p.device()))?;
-                        slot[at] = Dynamic::from(made.clone());
-                        made
-                    }
-                });
-            }
-            part.states.push(states);
+    for members in together(params, &steps) {
+        let step = count_of(engine, params, &mut steps, &members)?;
+        let part = |at: &usize| params[*at].0.auto.lock().grad.clone();
+        let grads = members.iter().filter_map(part).collect();
+        let own = members.iter().map(|&at| params[at].clone()).collect();
+        let mut states = Vec::with_capacity(group.keys.len());
+        for key in &group.keys {
+            let slot = state.entry(key.as_str().into()).or_insert_with(|| Array::new().into());
+            let Some(mut slot) = slot.write_lock::<Array>() else { fail!(INTERNAL, "a state is a map of arrays") };
+            slot.resize(params.len(), Dynamic::UNIT);
+            let one = |&at: &usize| -> Result<Tensor> {
+                if let Some(known) = slot[at].read_lock::<Tensor>() {
+                    return Ok(known.clone());
+                }
+                let (p, value) = (&params[at], Source::Fill(Scalar::Float(group.initial(key))));
+                let made = engine.quietly(|e| e.source(value, &p.shape(), p.dtype(), p.device()))?;
+                slot[at] = Dynamic::from(made.clone());
+                Ok(made)
+            };
+            states.push(members.iter().map(one).collect::<Result<Vec<Tensor>>>()?);
         }
+        parts.push(Part { step, params: own, grads, states });
     }
     Ok(parts)
+}
+
+/// The parameters with a gradient, by their count, or by device where they have none.
+fn together(params: &[Tensor], steps: &[Dynamic]) -> Vec<Vec<usize>> {
+    let count = |at: usize| steps[at].read_lock::<Tensor>().map(|count| count.clone());
+    let same = |a: usize, b: usize| {
+        let counts = match (count(a), count(b)) {
+            (Some(a), Some(b)) => a.same(&b),
+            (None, None) => true,
+            _ => false,
+        };
+        counts && params[a].device() == params[b].device()
+    };
+    let mut all: Vec<Vec<usize>> = Vec::new();
+    for at in (0..params.len()).filter(|&at| params[at].0.auto.lock().grad.is_some()) {
+        match all.iter_mut().find(|members| same(members[0], at)) {
+            Some(members) => members.push(at),
+            None => all.push(vec![at]),
+        }
+    }
+    all
+}
+
+/// The count of these parameters, which is theirs alone and lies where they do.
+fn count_of(engine: &mut Engine, params: &[Tensor], steps: &mut Array, members: &[usize]) -> Result<Tensor> {
+    let device = params[members[0]].device();
+    let known = steps[members[0]].read_lock::<Tensor>().map(|count| count.clone());
+    let holders = |known: &Tensor| {
+        let holds = |count: &&Dynamic| count.read_lock::<Tensor>().is_some_and(|count| count.same(known));
+        steps.iter().filter(holds).count()
+    };
+    let count = match known {
+        Some(known) if known.device() == device && holders(&known) == members.len() => return Ok(known),
+        Some(known) if known.device() == device => {
+            engine.quietly(|e| e.call_row(&CLONE, Args([Arg::Tensor(known)].into_iter().collect())))?
+        }
+        Some(known) => {
+            let moved = crate::args![&known, device, DType::F64];
+            engine.quietly(|e| e.call_row(&MOVE, moved))?
+        }
+        None => steps_done(engine, 0.0, device)?,
+    };
+    members.iter().for_each(|&at| steps[at] = Dynamic::from(count.clone()));
+    Ok(count)
+}
+
+fn steps_done(engine: &mut Engine, done: f64, device: DeviceId) -> Result<Tensor> {
+    engine.quietly(|e| e.source(Source::Fill(Scalar::Float(done)), &[COUNTED], DType::F64, device))
+}
+
+/// `_step_counts(params, done)`: the count of each parameter, of those that were loaded.
+fn step_counts(engine: &mut Engine, params: &Dynamic, done: &Dynamic) -> Result<Dynamic> {
+    let (params, Some(done)) = (tensors(params)?, done.read_lock::<Array>()) else {
+        fail!(INTERNAL, "counts are an array")
+    };
+    let mut made: Vec<(f64, Tensor)> = Vec::new();
+    let mut counts = Array::new();
+    for (p, done) in params.iter().zip(done.iter().map(|done| number(done).unwrap_or(0.0))) {
+        let known = made.iter().find(|(count, tensor)| *count == done && tensor.device() == p.device());
+        let count = match known {
+            _ if done == 0.0 => {
+                counts.push(Dynamic::UNIT);
+                continue;
+            }
+            Some((_, known)) => known.clone(),
+            None => {
+                let count = steps_done(engine, done, p.device())?;
+                made.push((done, count.clone()));
+                count
+            }
+        };
+        counts.push(Dynamic::from(count));
+    }
+    Ok(counts.into())
 }

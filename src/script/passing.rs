@@ -3,13 +3,17 @@
 //! Tensors pass without a copy where they can (`exchange.rs`); everything else is converted.
 
 use super::convert::type_name;
+use super::error::Error;
 use super::exchange::Tensor;
+use super::source::SourceMap;
+use super::type_names;
 use super::value;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::Scalar;
 use crate::sched::runtime::Runtime;
 use crate::tensor::observe;
+use parking_lot::RwLock;
 use rhai::{Array, Dynamic, Map};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -63,13 +67,13 @@ pub struct Opaque(Dynamic);
 impl Opaque {
     /// What scripts call its type.
     pub fn type_name(&self) -> &str {
-        self.0.type_name()
+        type_names::of(self.0.type_name())
     }
 }
 
 impl fmt::Debug for Opaque {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "<{}>", self.0.type_name())
+        write!(f, "<{}>", self.type_name())
     }
 }
 
@@ -90,7 +94,23 @@ impl PartialEq for Value {
 }
 
 /// The session's side of a passage.
-pub type Shore = Arc<Runtime>;
+#[derive(Clone)]
+pub struct Shore {
+    pub rt: Arc<Runtime>,
+    sources: Arc<RwLock<SourceMap>>,
+}
+
+impl Shore {
+    pub fn new(rt: &Arc<Runtime>, sources: &Arc<RwLock<SourceMap>>) -> Shore {
+        Shore { rt: rt.clone(), sources: sources.clone() }
+    }
+
+    /// An error of the session's, with the texts that it points into.
+    #[cold]
+    pub fn error(&self, diag: Box<Diag>) -> Error {
+        Error::new(diag, &self.sources.read())
+    }
+}
 
 /// A Rust value that a script can be given: numbers, `bool`, strings, `()`, [`Tensor`], [`Value`], objects of
 /// registered types ([`Object`](crate::Object)), and vectors, slices, arrays, maps and `Option`s of these
@@ -176,7 +196,7 @@ integers!(i64, i32, i16, i8, isize, u64, u32, u16, u8, usize);
 
 fn scalar(value: &Dynamic, from: &Shore) -> Result<Option<Scalar>> {
     match value.read_lock::<value::Tensor>() {
-        Some(tensor) => observe::item(from, &tensor).map(Some),
+        Some(tensor) => observe::item(&from.rt, &tensor).map(Some),
         None => Ok(None),
     }
 }
@@ -263,7 +283,10 @@ impl FromScript for String {
         if let Ok(letter) = value.as_char() {
             return Ok(letter.to_string());
         }
-        value.into_string().map_err(|name| Diag::error(code::TYPE, format!("a string is wanted, not {name}")))
+        match value.as_immutable_string_ref() {
+            Ok(text) => Ok(text.to_string()),
+            Err(_) => Err(mismatch("a string", &value)),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::bind::Natives;
 use super::bind::raw;
-use super::compare::compare;
+use super::compare::{alike, compare};
 use super::convert;
 use super::host::{Host, Native};
 use super::panics::Place;
@@ -11,7 +11,7 @@ use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::Scalar;
 use crate::tensor::movement::{self, Wanted};
-use crate::tensor::{grad, observe};
+use crate::tensor::{grad, history, observe};
 use rhai::{Array, Dynamic, Map, NativeCallContext};
 use std::sync::Arc;
 
@@ -27,6 +27,11 @@ pub fn number(value: Scalar) -> Dynamic {
 /// A comparison of plain values, or an operator that Rhai has nothing for (`"a" - 1`).
 pub fn plain_operator(host: &Host, context: &NativeCallContext, symbol: &str, values: &mut [&mut Dynamic]) -> Native {
     if let [a, b] = &values[..]
+        && matches!(symbol, "==" | "!=")
+    {
+        return Ok(Dynamic::from_bool(alike(host, context, a, b)? == (symbol == "==")));
+    }
+    if let [a, b] = &values[..]
         && let Some(result) = compare(symbol, a, b)
     {
         return Ok(Dynamic::from_bool(result));
@@ -41,9 +46,9 @@ pub fn plain_operator(host: &Host, context: &NativeCallContext, symbol: &str, va
         [a, b] => format!("`{symbol}` does not work between {} and {}", convert::type_name(a), convert::type_name(b)),
         _ => format!("`{symbol}` does not work on these values"),
     };
-    let diag = Diag::error(code::TYPE, text);
-    let is_format = symbol == "%" && values[0].is_string();
-    let diag = if is_format { diag.help("values stand in text between backticks: `loss ${x:.4f}`") } else { diag };
+    let types: Vec<&str> = values.iter().map(|value| value.type_name()).collect();
+    let mut diag = Diag::error(code::TYPE, text);
+    diag.help = super::error::operator_help(symbol, &types).map(str::to_string);
     Err(host.raise(context, diag, ""))
 }
 
@@ -146,7 +151,7 @@ fn properties(module: &mut Natives, host: &Arc<Host>) {
     property(module, host, "is_cuda", |_, x| Ok(Dynamic::from_bool(x.device().is_cuda())));
     property(module, host, "is_pinned", |_, x| Ok(Dynamic::from_bool(x.view().buffer.pinned)));
     property(module, host, "requires_grad", |_, x| Ok(Dynamic::from_bool(x.requires_grad())));
-    property(module, host, "is_leaf", |_, x| Ok(Dynamic::from_bool(x.is_leaf())));
+    property(module, host, "is_leaf", |_, x| Ok(Dynamic::from_bool(history::is_leaf(x))));
     property(module, host, "grad", |_, x| Ok(x.0.auto.lock().grad.clone().map_or(Dynamic::UNIT, Dynamic::from)));
 }
 
@@ -155,14 +160,21 @@ fn setters(module: &mut Natives, host: &Arc<Host>) {
     rhai::FuncRegistration::new_setter("requires_grad").place_in(
         &mut module.module,
         move |context: NativeCallContext, x: &mut Tensor, on: bool| -> Result<(), Box<rhai::EvalAltResult>> {
-            set_requires_grad(x, on).map_err(|diag| shared.raise(&context, diag, ""))
+            match shared.assignment(&context) {
+                Some(_) => set_requires_grad(x, on).map_err(|diag| shared.raise(&context, diag, "")),
+                None => Ok(()),
+            }
         },
     );
     let shared = host.clone();
     rhai::FuncRegistration::new_setter("grad").place_in(
         &mut module.module,
         move |context: NativeCallContext, x: &mut Tensor, value: Dynamic| -> Result<(), Box<rhai::EvalAltResult>> {
-            set_grad(x, &value).map_err(|diag| shared.raise(&context, diag, ""))
+            // What was changed through a gradient is changed: see `index.rs`.
+            match shared.assignment(&context) {
+                Some(_) => set_grad(x, &value).map_err(|diag| shared.raise(&context, diag, "")),
+                None => Ok(()),
+            }
         },
     );
 }
@@ -176,7 +188,7 @@ fn set_grad(x: &Tensor, value: &Dynamic) -> Result<()> {
         let text = format!("a gradient is a tensor or `()`, not {}", convert::type_name(value));
         return Err(Diag::error(code::ARGUMENT_TYPE, text));
     };
-    // Rhai writes a property back after a method call on it: the same tensor changes nothing.
+    // After `x.grad += g`.
     if x.0.auto.lock().grad.as_ref().is_some_and(|old| old.same(&g)) {
         return Ok(());
     }
@@ -415,16 +427,17 @@ fn gradients(module: &mut Natives, host: &Arc<Host>) {
             Ok(Dynamic::from(x.clone()))
         });
     }
-    method(module, host, "retain_grad", 1, |_, _, x, _| {
-        let auto = x.0.auto.lock();
-        if let Some((node, output)) = &auto.edge {
-            node.retained.get_or_init(Default::default).lock().push((*output, Arc::downgrade(&x.0)));
-        }
+    method(module, host, "retain_grad", 1, |host, context, x, _| {
+        history::retain_grad(&mut host.engine(context), x)?;
         Ok(Dynamic::UNIT)
     });
     method(module, host, "detach", 1, |host, context, x, _| {
         let engine = host.engine(context);
         Ok(Dynamic::from(engine.tensor(x.view())))
+    });
+    method(module, host, "detach_", 1, |_, _, x, _| {
+        history::detach_in_place(x)?;
+        Ok(Dynamic::from(x.clone()))
     });
 }
 
@@ -436,16 +449,13 @@ pub fn set_requires_grad(x: &Tensor, on: bool) -> Result<()> {
             format!("only floating-point tensors can require gradients, not {}", x.dtype()),
         ));
     }
-    let mut auto = x.0.auto.lock();
-    if auto.edge.is_some() {
-        if on {
-            return Ok(());
-        }
-        return Err(Diag::error(code::GRAD_LEAF, "only a leaf can stop requiring gradients")
-            .help("use `.detach()` for the value outside the graph"));
+    if history::is_leaf(x) {
+        history::set_leaf(x, on);
+        return Ok(());
     }
-    auto.requires_grad = on;
-    drop(auto);
-    x.set_tracked(on);
-    Ok(())
+    if on {
+        return Ok(());
+    }
+    Err(Diag::error(code::GRAD_LEAF, "only a leaf can stop requiring gradients")
+        .help("use `.detach()` for the value outside the graph"))
 }

@@ -9,21 +9,21 @@ use super::literal;
 use super::panics::Place;
 use super::properties::{method, property, wanted, wanted_keywords};
 use super::value::{DTypeValue, Tensor};
-use crate::args;
+use crate::base::code;
 use crate::base::device_id::DeviceId;
-use crate::base::diag::Result;
+use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
 use crate::base::layout;
 use crate::fail;
-use crate::op::emit::Emit;
 use crate::op::infer::{self, Operand};
-use crate::op::rows::arith::COPY;
+use crate::tensor::history;
 use crate::tensor::movement::{self, Wanted};
 use rhai::{Array, Dynamic, Map};
 use std::sync::Arc;
 
 /// Properties that `register` adds.
-pub const NAMES: &[&str] = &["itemsize", "nbytes", "data", "retains_grad", "grad_fn", "is_cpu", "is_sparse", "layout"];
+pub const NAMES: &[&str] =
+    &["itemsize", "nbytes", "data", "retains_grad", "_version", "grad_fn", "is_cpu", "is_sparse", "layout"];
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     sizes(module, host);
@@ -51,6 +51,9 @@ fn place(value: &Dynamic, ndim: usize) -> Result<usize> {
         };
     }
     match value.as_int() {
+        Ok(dim) if ndim == 0 => {
+            Err(Diag::error(code::DIM, format!("there is no dimension {dim}: the tensor has none")))
+        }
         Ok(dim) => infer::dim(dim, ndim),
         Err(_) => fail!(ARGUMENT_TYPE, "a dimension is an integer, not {}", convert::type_name(value)),
     }
@@ -92,13 +95,16 @@ fn kinds(module: &mut Natives, host: &Arc<Host>) {
     raw(module, "is_tensor", 1, |_, values| Ok(Dynamic::from_bool(values[0].read_lock::<Tensor>().is_some())));
 }
 
-/// `x.data`: the elements outside the gradient graph; assigning to it writes the elements.
+/// `x.data`: the elements outside the gradient graph; assigning another tensor has `x` show that one's memory.
 fn detached(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
-    rhai::FuncRegistration::new_getter("data")
-        .place_in(&mut module.module, move |context: rhai::NativeCallContext, x: Tensor| -> Tensor {
-            shared.engine(&context).detach(&x)
-        });
+    rhai::FuncRegistration::new_getter("data").place_in(
+        &mut module.module,
+        move |context: rhai::NativeCallContext, x: Tensor| -> Tensor {
+            // As in PyTorch, writes through it are none of the graph's business.
+            shared.engine(&context).tensor(Arc::new(x.view().counted_apart(0)))
+        },
+    );
     let shared = host.clone();
     rhai::FuncRegistration::new_setter("data").place_in(
         &mut module.module,
@@ -106,32 +112,26 @@ fn detached(module: &mut Natives, host: &Arc<Host>) {
               x: &mut Tensor,
               value: Dynamic|
               -> std::result::Result<(), Box<rhai::EvalAltResult>> {
-            shared.call(&context, |engine| {
+            // What was changed through `data` is changed: see `index.rs`.
+            if shared.assignment(&context).is_none() {
+                return Ok(());
+            }
+            shared.call(&context, |_| {
                 let Some(new) = value.read_lock::<Tensor>().map(|new| new.clone()) else {
                     fail!(ARGUMENT_TYPE, "`data` is a tensor, not {}", convert::type_name(&value));
                 };
                 let (old, view) = (x.view(), new.view());
-                // Rhai writes a property back after a change through it: the same elements.
+                // After `x.data += y`.
                 if old.buffer.id == view.buffer.id && old.layout == view.layout {
                     return Ok(());
                 }
-                if new.shape() != x.shape() {
-                    fail!(
-                        SHAPE,
-                        "`data` has shape {:?}, and the tensor that it is assigned to {:?}",
-                        new.shape().as_slice(),
-                        x.shape().as_slice()
-                    );
-                }
-                let plain = engine.detach(x);
-                engine.apply_inplace(&COPY, args![&plain, &new]).map(drop)
+                history::assign_data(x, &new)
             })
         },
     );
-    property(module, host, "retains_grad", |_, x| {
-        let auto = x.0.auto.lock();
-        Ok(Dynamic::from_bool(auto.retain_grad && auto.edge.is_some()))
-    });
+    property(module, host, "retains_grad", |_, x| Ok(Dynamic::from_bool(x.0.auto.lock().retain_grad)));
+    // How often its memory was written, as far as the gradient graph sees.
+    property(module, host, "_version", |_, x| int(x.view().version_since_made() as usize));
     // The name of what made it, as printing shows it.
     property(module, host, "grad_fn", |_, x| Ok(super::show::grad_fn(x).map_or(Dynamic::UNIT, |name| name.into())));
 }

@@ -8,6 +8,7 @@ use super::error::Error;
 use super::host::{Host, Native};
 use super::panics::Place;
 use super::passing::{FromScript, IntoScript, Shore, mismatch};
+use super::type_names;
 use crate::base::code;
 use crate::base::diag::{Diag, Focus, Result};
 use crate::base::span::Origin;
@@ -60,13 +61,14 @@ pub trait Object: Clone + Send + Sync + 'static {
 
 impl<T: Object> IntoScript for T {
     fn into_script(self, _: &Shore) -> Result<Dynamic> {
+        type_names::note::<T>(T::NAME);
         Ok(Dynamic::from(self))
     }
 }
 
 impl<T: Object> FromScript for T {
     fn from_script(value: Dynamic, _: &Shore) -> Result<T> {
-        value.try_cast_result::<T>().map_err(|value| mismatch(&format!("a value of type {}", T::NAME), &value))
+        value.try_cast_result::<T>().map_err(|value| mismatch(&type_names::with_article(T::NAME), &value))
     }
 }
 
@@ -202,7 +204,8 @@ pub fn function<A, F: Function<A>>(name: &str, function: F) -> Registration {
         bind::raw(module, &name, F::ARITY, move |context, values| -> Native {
             let context = context.expect("registered with a context");
             shared.rt.note_call(shared.origin(&context));
-            caught(&called, || function.run(values, &shared.rt)).map_err(|diag| shared.raise(&context, diag, "here"))
+            caught(&called, || function.run(values, &shared.shore()))
+                .map_err(|diag| shared.raise(&context, diag, "here"))
         });
     })
 }
@@ -216,6 +219,7 @@ pub struct Type<T> {
 impl<T: Object> Type<T> {
     pub(super) fn new() -> Type<T> {
         let named: Registration = Box::new(|module, _| {
+            type_names::note::<T>(T::NAME);
             module.module.set_custom_type::<T>(T::NAME);
         });
         Type { registrations: vec![named], of: PhantomData }
@@ -255,7 +259,7 @@ impl<T: Object> Type<T> {
                         return Err(Diag::error(code::INTERNAL, "a method was called without an object"));
                     };
                     match object.write_lock::<T>() {
-                        Some(mut object) => method.run(&mut object, rest, &shared.rt),
+                        Some(mut object) => method.run(&mut object, rest, &shared.shore()),
                         None => Err(Diag::error(code::TYPE, format!("`{name}` is a method of {}", T::NAME))),
                     }
                 });

@@ -33,21 +33,49 @@ const FUNCTIONS: &[(&str, Function)] = &[
     ("float", |x| x),
 ];
 
+type Whole = fn(i64, i64) -> Option<i64>;
+
+/// What operators do, by their names as functions. Integers give integers where there is a function for them.
+const OPERATORS: &[(&[&str], Option<Whole>, fn(f64, f64) -> f64)] = &[
+    (&["add"], Some(i64::checked_add), |x, y| x + y),
+    (&["sub", "subtract"], Some(i64::checked_sub), |x, y| x - y),
+    (&["mul", "multiply"], Some(i64::checked_mul), |x, y| x * y),
+    (&["div", "divide", "true_divide"], None, |x, y| x / y),
+    (&["atan2"], None, f64::atan2),
+    (&["pow"], None, f64::powf),
+];
+
+fn operators(natives: &mut Natives) {
+    for &(names, whole, real) in OPERATORS {
+        for &name in names {
+            natives.names.insert(name.to_string());
+            let of = || FuncRegistration::new(name).in_global_namespace();
+            of().place_in(&mut natives.module, real);
+            of().place_in(&mut natives.module, move |x: i64, y: f64| real(x as f64, y));
+            of().place_in(&mut natives.module, move |x: f64, y: i64| real(x, y as f64));
+            let Some(whole) = whole else {
+                of().place_in(&mut natives.module, move |x: i64, y: i64| real(x as f64, y as f64));
+                continue;
+            };
+            of().place_in(
+                &mut natives.module,
+                move |context: NativeCallContext, x: i64, y: i64| -> Result<i64, Box<EvalAltResult>> {
+                    let beyond =
+                        || Diag::error(code::ARITHMETIC, format!("`{name}`: {x} and {y} give no integer of 64 bits"));
+                    whole(x, y).ok_or_else(|| raise(beyond(), context.call_position()))
+                },
+            );
+        }
+    }
+}
+
 pub fn register(natives: &mut Natives) {
+    operators(natives);
     for &(name, function) in FUNCTIONS {
         natives.names.insert(name.to_string());
         let of = || FuncRegistration::new(name).in_global_namespace();
         of().place_in(&mut natives.module, function);
         of().place_in(&mut natives.module, move |x: i64| function(x as f64));
-    }
-    for name in ["atan2", "pow"] {
-        natives.names.insert(name.to_string());
-        let function = if name == "pow" { f64::powf } else { f64::atan2 };
-        let of = || FuncRegistration::new(name).in_global_namespace();
-        of().place_in(&mut natives.module, function);
-        of().place_in(&mut natives.module, move |x: i64, y: f64| function(x as f64, y));
-        of().place_in(&mut natives.module, move |x: f64, y: i64| function(x, y as f64));
-        of().place_in(&mut natives.module, move |x: i64, y: i64| function(x as f64, y as f64));
     }
     natives.names.insert("int".to_string());
     let of = || FuncRegistration::new("int").in_global_namespace();
@@ -80,6 +108,11 @@ mod tests {
             ("(log(2.718281828459045) * 1e9).round()", "1000000000.0"),
             ("log10(100)", "2.0"),
             ("pow(2, 3)", "8.0"),
+            ("add(2, 3)", "5"),
+            ("sub(2, 0.5)", "1.5"),
+            ("multiply(2, 3)", "6"),
+            ("div(7, 2)", "3.5"),
+            ("7.sub(3)", "4"),
             ("int(-2.5)", "-2"),
             ("float(2)", "2.0"),
             ("let total = 0; total += 0.5; total", "0.5"),
@@ -88,5 +121,6 @@ mod tests {
             assert_eq!(text(code), wanted, "{code}");
         }
         assert!(session.enter(99, "int(1e30)").is_err());
+        assert!(session.enter(100, "mul(4611686018427387904, 2)").is_err());
     }
 }

@@ -3,7 +3,7 @@
 
 use super::arrays::{self, Outcome};
 use super::bind::{Natives, raw};
-use super::compare::compare;
+use super::compare::{alike, compare};
 use super::convert;
 use super::growth::{self, Wanted};
 use super::host::{Host, Native};
@@ -22,7 +22,8 @@ use std::sync::Arc;
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     totals(module, host);
     contained(module, host);
-    compared(module);
+    compared(module, host);
+    cases(module, host);
     copies(module, host);
     growing(module, host);
     ranges(module, host);
@@ -40,6 +41,11 @@ fn elements_fit(host: &Host, context: &NativeCallContext, held: usize, more: usi
 fn of(module: &mut Natives, name: &'static str) -> FuncRegistration {
     module.names.insert(name.to_string());
     FuncRegistration::new(name).in_global_namespace()
+}
+
+/// Changes the value it is called on: refused for constants.
+fn changing(module: &mut Natives, name: &'static str) -> FuncRegistration {
+    of(module, name).with_purity(false)
 }
 
 /// A name under which script code may run: it is none of the natives', so that the stack shows it.
@@ -105,18 +111,79 @@ fn total(context: &NativeCallContext, values: &Array, start: Dynamic) -> Native 
     Ok(sum)
 }
 
-/// `==` and `!=` of arrays and of maps. Rhai's own ask for the comparison of each element, and take the tensor that
-/// two tensors give for "no".
-fn compared(module: &mut Natives) {
-    for symbol in ["==", "!="] {
+/// `==` and `!=` of arrays and of maps, and what asks for them: `in`, `index_of`, `dedup`. Rhai's own take the tensor
+/// that `==` gives of a tensor for "no".
+fn compared(module: &mut Natives, host: &Arc<Host>) {
+    for (symbol, wanted) in [("==", true), ("!=", false)] {
         for kind in [TypeId::of::<Array>(), TypeId::of::<Map>()] {
-            let call = move |_: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
-                Ok(compare(symbol, values[0], values[1]).unwrap_or(false).into())
+            let shared = host.clone();
+            let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+                let context = context.expect("registered with a context");
+                Ok((alike(&shared, &context, values[0], values[1])? == wanted).into())
             };
-            let func = RhaiFunc::Pure { func: Arc::new(call), has_context: false, is_pure: true, is_volatile: false };
-            FuncRegistration::new(symbol).in_global_namespace().place_raw_in(&mut module.module, [kind, kind], func);
+            let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure: true, is_volatile: true };
+            FuncRegistration::new(symbol).in_global_namespace().place_raw_in(
+                &mut module.module,
+                [kind, kind],
+                func,
+            );
         }
     }
+    let shared = host.clone();
+    let contains = move |context: NativeCallContext, values: &mut Array, value: Dynamic| -> Outcome<bool> {
+        Ok(place(&shared, &context, values, &value, 0)?.is_some())
+    };
+    of(module, "contains").with_purity(true).place_in(&mut module.module, contains);
+    let shared = host.clone();
+    let index = move |context: NativeCallContext, values: &mut Array, value: Dynamic| -> Outcome<i64> {
+        Ok(place(&shared, &context, values, &value, 0)?.map_or(-1, |at| at as i64))
+    };
+    calling("index_of").with_purity(true).place_in(&mut module.module, index);
+    let shared = host.clone();
+    let index = move |context: NativeCallContext, values: &mut Array, value: Dynamic, from: i64| -> Outcome<i64> {
+        let from = if from < 0 { from.saturating_add(values.len() as i64) } else { from };
+        let from = usize::try_from(from).unwrap_or(0);
+        Ok(place(&shared, &context, values, &value, from)?.map_or(-1, |at| at as i64))
+    };
+    calling("index_of").with_purity(true).place_in(&mut module.module, index);
+    let shared = host.clone();
+    let dedup = move |context: NativeCallContext, values: &mut Array| -> Outcome<()> {
+        let mut kept: Array = Vec::with_capacity(values.len());
+        for value in values.iter() {
+            let again = kept.last().map_or(Ok(false), |last| alike(&shared, &context, last, value))?;
+            if !again {
+                kept.push(value.clone());
+            }
+        }
+        *values = kept;
+        Ok(())
+    };
+    calling("dedup").with_purity(false).place_in(&mut module.module, dedup);
+}
+
+/// Where a value is first, from a place on.
+fn place(
+    host: &Host,
+    context: &NativeCallContext,
+    values: &Array,
+    value: &Dynamic,
+    from: usize,
+) -> Outcome<Option<usize>> {
+    for (at, other) in values.iter().enumerate().skip(from) {
+        if alike(host, context, other, value)? {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
+}
+
+/// What a `switch` compares: of a tensor with one element, its element.
+fn cases(module: &mut Natives, host: &Arc<Host>) {
+    let shared = host.clone();
+    raw(module, "__case", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        plain(&shared, &context, values[0])
+    });
 }
 
 /// `value in tensor`.
@@ -165,7 +232,7 @@ fn copies(module: &mut Natives, host: &Arc<Host>) {
         *values = ordered(&shared, &context, values)?;
         Ok(())
     };
-    of(module, "sort").place_in(&mut module.module, sort);
+    changing(module, "sort").place_in(&mut module.module, sort);
     let shared = host.clone();
     let sorted = move |context: NativeCallContext, values: &mut Array| ordered(&shared, &context, values);
     calling("sorted").place_in(&mut module.module, sorted);
@@ -219,14 +286,14 @@ fn growing(module: &mut Natives, host: &Arc<Host>) {
         values.push(item);
         Ok(())
     };
-    of(module, "append").place_in(&mut module.module, push);
+    changing(module, "append").place_in(&mut module.module, push);
     let shared = host.clone();
     let extend = move |context: NativeCallContext, values: &mut Array, more: Array| -> Outcome<()> {
         elements_fit(&shared, &context, values.len(), more.len())?;
         values.extend(more);
         Ok(())
     };
-    of(module, "extend").place_in(&mut module.module, extend);
+    changing(module, "extend").place_in(&mut module.module, extend);
     let pop = |context: NativeCallContext, values: &mut Array, at: i64| -> Native {
         let index = if at < 0 { at + values.len() as i64 } else { at };
         match usize::try_from(index) {
@@ -234,7 +301,7 @@ fn growing(module: &mut Natives, host: &Arc<Host>) {
             _ => Err(Box::new(EvalAltResult::ErrorArrayBounds(values.len(), at, context.call_position()))),
         }
     };
-    of(module, "pop").place_in(&mut module.module, pop);
+    changing(module, "pop").place_in(&mut module.module, pop);
 }
 
 /// `range(n)`, and ranges as sequences.
@@ -350,15 +417,17 @@ fn maps(module: &mut Natives) {
         map.iter().map(|(key, value)| Dynamic::from(vec![key.as_str().into(), value.clone()] as Array)).collect()
     };
     calling("items").place_in(&mut module.module, items);
-    calling("update").place_in(&mut module.module, |map: &mut Map, other: Map| map.extend(other));
+    calling("update")
+        .with_purity(false)
+        .place_in(&mut module.module, |map: &mut Map, other: Map| map.extend(other));
     let get = |map: &mut Map, key: &str, default: Dynamic| map.get(key).cloned().unwrap_or(default);
     of(module, "get").place_in(&mut module.module, get);
     let pop = |map: &mut Map, key: &str, default: Dynamic| map.remove(key).unwrap_or(default);
-    of(module, "pop").place_in(&mut module.module, pop);
+    changing(module, "pop").place_in(&mut module.module, pop);
     let pop = |context: NativeCallContext, map: &mut Map, key: &str| -> Native {
         map.remove(key).ok_or_else(|| wrong(&context, code::INDEX, format!("the map has no entry `{key}`")))
     };
-    of(module, "pop").place_in(&mut module.module, pop);
+    changing(module, "pop").place_in(&mut module.module, pop);
 }
 
 /// `int("5")`, `float("2.5")`, `str(x)`, `bool(x)`, `list(x)`, `round(x, 2)`.
@@ -416,7 +485,7 @@ fn asserted(module: &mut Natives, host: &Arc<Host>) {
                 Some(told) => show::value(&shared, told).map_err(|diag| shared.raise(&context, diag, ""))?,
                 None => "an assertion does not hold".to_string(),
             };
-            Err(shared.raise(&context, Diag::error(code::THROWN, text), "this does not hold"))
+            Err(shared.raise(&context, Diag::error(code::ASSERTION, text), "this does not hold"))
         });
     }
 }

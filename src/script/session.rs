@@ -218,7 +218,7 @@ impl Session {
     pub fn set(&mut self, name: &str, value: impl IntoScript) -> Result<(), Error> {
         // What is made and what goes here counts among the session's values.
         let _entered = Host::enter(&self.host);
-        let value = value.into_script(&self.host.rt).map_err(|diag| self.error(diag))?;
+        let value = value.into_script(&self.host.shore()).map_err(|diag| self.error(diag))?;
         self.scope.set_or_push(name, value);
         Ok(())
     }
@@ -242,7 +242,7 @@ impl Session {
     pub fn call<T: FromScript>(&mut self, name: &str, args: impl Arguments) -> Result<T, Error> {
         let _entered = Host::enter(&self.host);
         let mut values: SmallVec<[Dynamic; 8]> = SmallVec::new();
-        args.pass(&self.host.rt, &mut values).map_err(|diag| self.error(diag))?;
+        args.pass(&self.host.shore(), &mut values).map_err(|diag| self.error(diag))?;
         // A function that a native one shares its name with has a name of its own.
         let own = {
             let own = self.host.own_functions.read();
@@ -279,7 +279,7 @@ impl Session {
     }
 
     fn cast<T: FromScript>(&self, value: Dynamic) -> Result<T, Error> {
-        T::from_script(value, &self.host.rt).map_err(|diag| self.error(diag))
+        T::from_script(value, &self.host.shore()).map_err(|diag| self.error(diag))
     }
 
     pub(super) fn add(&self, kind: SourceKind, name: &str, text: &str) -> Result<Arc<Source>, Error> {
@@ -289,7 +289,7 @@ impl Session {
 
     pub(super) fn compile(&self, source: &Source) -> Result<AST, Error> {
         let sources = self.host.sources.read().clone();
-        let known = self.known(None);
+        let known = self.known();
         let context = Context { sources: &sources, known: &known };
         error::compile(&self.engine, &self.scope, source, &context).map_err(|mut errors| {
             let first = errors.remove(0);
@@ -313,6 +313,8 @@ impl Session {
         *self.host.left_with.lock() = None;
         let merged = self.functions.merge(ast);
         self.functions = merged.clone_functions_only();
+        let all = self.functions.iter_functions();
+        *self.host.written.write() = all.map(|f| (written(f.name).to_string(), f.params.len())).collect();
         let own = self.functions.iter_functions().filter(|function| function.name.ends_with(SCRIPT));
         let own = own.map(|function| (written(function.name).to_string(), function.params.len()));
         *self.host.own_functions.write() = own.collect();
@@ -330,18 +332,15 @@ impl Session {
         }
     }
 
-    pub(super) fn known(&self, ast: Option<&AST>) -> error::Known {
-        let mut known = self.host.known.read().clone();
+    pub(super) fn known(&self) -> error::Known {
+        let mut known = self.host.known_now();
         known.variables.extend(self.scope.iter().map(|(name, ..)| name.to_string()));
-        let functions = ast.unwrap_or(&self.functions);
-        known.functions.extend(functions.iter_functions().map(|f| written(f.name).to_string()));
-        known.modules.extend(super::modules::STD.iter().map(|(name, _)| name.to_string()));
         known
     }
 
     pub(super) fn diagnose(&self, failure: Box<EvalAltResult>) -> Box<Diag> {
         let sources = self.host.sources.read().clone();
-        let known = self.known(None);
+        let known = self.known();
         error::diagnose(failure, &Context { sources: &sources, known: &known })
     }
 

@@ -5,6 +5,7 @@ use super::source::pass::written_name;
 use super::value::Tensor;
 use crate::base::diag::Result;
 use crate::base::print::{PrintOptions, Printed, format};
+use crate::tensor::history::{self, MadeBy};
 use crate::tensor::observe;
 use parking_lot::Mutex;
 use rhai::{Array, Dynamic, Map};
@@ -38,8 +39,13 @@ pub fn tensor(host: &Host, x: &Tensor) -> Result<String> {
 
 /// The name of the operation that made a tensor, when a gradient flows through it: `ReluBackward0`.
 pub fn grad_fn(x: &Tensor) -> Option<String> {
-    let auto = x.0.auto.lock();
-    auto.edge.as_ref().map(|(node, _)| format!("{}Backward0", camel(node.op.name)))
+    match history::made_by(x) {
+        MadeBy::Nothing => None,
+        MadeBy::Row(name) => Some(format!("{}Backward0", camel(name))),
+        MadeBy::CopySlices => Some("CopySlices".to_string()),
+        MadeBy::View => Some("AsStridedBackward0".to_string()),
+        MadeBy::Invalid => Some("Invalid".to_string()),
+    }
 }
 
 /// `log_softmax` → `LogSoftmax`.

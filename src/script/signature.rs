@@ -3,7 +3,8 @@
 //!
 //! `//: conv2d(in_channels, out_channels, kernel_size, stride: 1, padding: 0, last_epoch = -1, *, bias: true)`
 //!
-//! A name alone must be given; `name: value` has a default; `name = value` can have no other value; what comes after
+//! A name alone must be given; `name: value` has a default; `name: "mean"|"sum"` can be no other text than these, the
+//! first being the default; `name = value` can have no other value; what comes after
 //! `*` is given by name only; `*name` takes all values of a call, or one array of them. `device` and `dtype`, where the function has no use for them, move what it makes.
 //! A function of the library takes the first few of these as its own parameters and the others in a map, its last
 //! parameter, called `options`; only what was given stands in the map.
@@ -65,6 +66,14 @@ enum Rule {
 struct Param {
     name: String,
     rule: Rule,
+    /// The only texts that it can be; other kinds of values are not told.
+    words: Vec<String>,
+}
+
+/// What is looked at in the last value of a call, if it is a map.
+pub struct Last<'a> {
+    pub keys: &'a [&'a str],
+    pub has_closures: bool,
 }
 
 /// A native function as Rhai keeps it; all numbers of values share one.
@@ -105,16 +114,26 @@ impl Signature {
                 continue;
             }
             if let Some(name) = part.strip_prefix('*') {
-                params.push(Param { name: name.to_string(), rule: Rule::Several });
+                params.push(Param { name: name.to_string(), rule: Rule::Several, words: Vec::new() });
                 positional = Some(MOST);
                 continue;
             }
+            let mut words = Vec::new();
             let (name, rule) = match (part.split_once(": "), part.split_once(" = ")) {
-                (Some((name, value)), _) => (name, Rule::Default(literal(value)?)),
+                (Some((name, value)), _) => {
+                    let mut values = value.split('|').map(literal);
+                    let default = values.next()??;
+                    if value.contains('|') {
+                        let text = |value: Dynamic| value.into_string().ok();
+                        words.extend(default.clone().into_string());
+                        words.extend(values.map(|value| value.and_then(text)).collect::<Option<Vec<_>>>()?);
+                    }
+                    (name, Rule::Default(default))
+                }
                 (None, Some((name, value))) => (name, Rule::Only(literal(value)?)),
                 (None, None) => (part, Rule::Required),
             };
-            params.push(Param { name: name.to_string(), rule });
+            params.push(Param { name: name.to_string(), rule, words });
         }
         let positional = positional.unwrap_or(params.len());
         Some(Signature { name: name.to_string(), text: text.trim().to_string(), params, positional })
@@ -130,26 +149,89 @@ impl Signature {
         self.text.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or("")
     }
 
-    fn place(&self, name: &str) -> Option<usize> {
+    pub fn place(&self, name: &str) -> Option<usize> {
         self.params.iter().position(|param| param.name == name)
     }
 
-    /// The last value of a call if it is a map of keywords. What the library makes are maps, too, with closures in
-    /// them; where a value must be given, such a map is the value. So is any map without one of the keywords for one
-    /// of the first `doubtful` parameters, and a first value that looks like none of them.
-    fn keywords(&self, given: &mut Vec<Dynamic>, doubtful: usize) -> Option<Map> {
-        let map = given.last()?.read_lock::<Map>()?.clone();
-        let rule = self.params[..self.positional].get(given.len() - 1).map(|param| &param.rule);
+    /// Whether the last value of a call, a map, is one of its values and not its keywords. What the library makes are
+    /// maps, too, with closures in them; where a value must be given, such a map is the value. So is any map without
+    /// one of the keywords for one of the first `doubtful` parameters, and a first value that looks like none of them.
+    pub fn takes_value(&self, given: usize, last: &Last, doubtful: usize) -> bool {
+        let rule = self.params[..self.positional].get(given - 1).map(|param| &param.rule);
         let fits = match rule {
             Some(Rule::Required) => {
                 let known = || self.params.iter().map(|param| param.name.as_str());
-                let strange = || map.keys().all(|key| nearest(key, known()).is_none());
-                map.values().any(|value| value.is_fnptr()) || (given.len() == 1 && strange())
+                let strange = || last.keys.iter().all(|key| nearest(key, known()).is_none());
+                last.has_closures || (given == 1 && strange())
             }
-            Some(_) => given.len() <= doubtful && !map.is_empty(),
+            Some(_) => given <= doubtful && !last.keys.is_empty(),
             None => false,
         };
-        if fits && !map.keys().any(|key| self.place(key).is_some()) {
+        matches!(self.params[..], [Param { rule: Rule::Several, .. }])
+            || (fits && !last.keys.iter().any(|key| self.place(key).is_some()))
+    }
+
+    /// Whether so many values may be given by position.
+    pub fn check_count(&self, given: usize) -> Result<()> {
+        if given <= self.positional {
+            return Ok(());
+        }
+        let text = format!("`{}`: {given} arguments given, at most {} are taken", self.name, self.positional);
+        Err(self.called_as(Diag::error(code::EXTRA_ARGUMENT, text)))
+    }
+
+    /// Whether a call with so many values by position and with these keywords is one.
+    pub fn check_names(&self, given: usize, keys: &[&str]) -> Result<()> {
+        self.check_count(given)?;
+        if matches!(self.params[..], [Param { rule: Rule::Several, .. }]) {
+            return Ok(());
+        }
+        for key in keys {
+            let Some(at) = self.place(key) else { return Err(self.unknown(key)) };
+            if at < given {
+                fail!(EXTRA_ARGUMENT, "`{}`: `{key}` is given both by position and by keyword", self.name);
+            }
+        }
+        let is_missing = |(at, param): &(usize, &Param)| {
+            matches!(param.rule, Rule::Required) && *at >= given && !keys.contains(&param.name.as_str())
+        };
+        match self.params.iter().enumerate().find(is_missing) {
+            Some((_, param)) => {
+                let text = format!("`{}`: argument `{}` is missing", self.name, param.name);
+                Err(self.called_as(Diag::error(code::MISSING_ARGUMENT, text)))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a string, with its text where that is known, may be the value of the parameter at a place: one of its
+    /// words, and no string where a number or a truth is the default.
+    pub fn check_text(&self, at: usize, text: Option<&str>, is_string: bool) -> Result<()> {
+        let Some(param) = self.params.get(at).filter(|_| is_string) else { return Ok(()) };
+        let Rule::Default(default) = &param.rule else { return Ok(()) };
+        match text {
+            Some(text) if !param.words.is_empty() && !param.words.iter().any(|word| word == text) => {
+                let words: Vec<String> = param.words.iter().map(|word| format!("\"{word}\"")).collect();
+                let diag = Diag::error(code::VALUE, format!("`{}`: `{}` cannot be \"{text}\"", self.name, param.name));
+                Err(match nearest(text, param.words.iter().map(String::as_str)) {
+                    Some(near) => diag.help(format!("did you mean \"{near}\"?")),
+                    None => diag.help(format!("the choices are: {}", words.join(", "))),
+                })
+            }
+            _ if param.words.is_empty() && (default.is_int() || default.is_float() || default.is_bool()) => {
+                let wanted = if default.is_bool() { "true or false" } else { "a number" };
+                fail!(ARGUMENT_TYPE, "`{}`: `{}` is {wanted}, not a string", self.name, param.name)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The last value of a call if it is a map of keywords.
+    fn keywords(&self, given: &mut Vec<Dynamic>, doubtful: usize) -> Option<Map> {
+        let map = given.last()?.read_lock::<Map>()?.clone();
+        let keys: Vec<&str> = map.keys().map(|key| key.as_str()).collect();
+        let last = Last { keys: &keys, has_closures: map.values().any(Dynamic::is_fnptr) };
+        if self.takes_value(given.len(), &last, doubtful) {
             return None;
         }
         given.pop();
@@ -162,30 +244,25 @@ impl Signature {
             let all = if whole { given.swap_remove(0) } else { given.into() };
             return Ok(Bound { values: vec![all], placement: Map::new() });
         }
-        let keywords = self.keywords(&mut given, doubtful);
-        if given.len() > self.positional {
-            let text =
-                format!("`{}`: {} arguments given, at most {} are taken", self.name, given.len(), self.positional);
-            return Err(self.called_as(Diag::error(code::EXTRA_ARGUMENT, text)));
-        }
-        let count = given.len();
+        let keywords = self.keywords(&mut given, doubtful).unwrap_or_default();
+        let keys: Vec<&str> = keywords.keys().map(|key| key.as_str()).collect();
+        self.check_names(given.len(), &keys)?;
         let mut slots: Vec<Option<Dynamic>> = given.into_iter().map(Some).collect();
         slots.resize_with(self.params.len(), || None);
-        for (key, value) in keywords.into_iter().flatten() {
-            let Some(at) = self.place(&key) else { return Err(self.unknown(&key)) };
-            if at < count {
-                fail!(EXTRA_ARGUMENT, "`{}`: `{key}` is given both by position and by keyword", self.name);
+        for (key, value) in keywords {
+            if let Some(at) = self.place(&key) {
+                slots[at] = Some(value);
             }
-            slots[at] = Some(value);
+        }
+        // Other kinds of values the function itself looks at.
+        for (at, slot) in slots.iter().enumerate().filter(|(at, _)| !self.params[*at].words.is_empty()) {
+            let text = slot.as_ref().and_then(|slot| slot.read_lock::<ImmutableString>());
+            self.check_text(at, text.as_ref().map(|text| text.as_str()), text.is_some())?;
         }
         let mut bound = Bound { values: Vec::with_capacity(form.own + 1), placement: Map::new() };
         let mut rest = Map::new();
         for (at, (param, slot)) in self.params.iter().zip(slots).enumerate() {
             match &param.rule {
-                Rule::Required if slot.is_none() => {
-                    let text = format!("`{}`: argument `{}` is missing", self.name, param.name);
-                    return Err(self.called_as(Diag::error(code::MISSING_ARGUMENT, text)));
-                }
                 Rule::Only(value) if slot.as_ref().is_some_and(|slot| !same(slot, value)) => {
                     let value = shown(value);
                     let text = format!("`{}`: `{}` cannot be other than {value} here", self.name, param.name);
@@ -193,7 +270,7 @@ impl Signature {
                 }
                 Rule::Only(_) => {}
                 Rule::Default(_) if WITHOUT_EFFECT.contains(&param.name.as_str()) => {
-                    self.check_count(&param.name, slot)?
+                    self.check_number(&param.name, slot)?
                 }
                 Rule::Default(default) if at < form.own => bound.values.push(slot.unwrap_or_else(|| default.clone())),
                 Rule::Required if at < form.own => bound.values.push(slot.unwrap_or_default()),
@@ -213,7 +290,7 @@ impl Signature {
     }
 
     /// A count is at least 0, also where it has no effect.
-    fn check_count(&self, name: &str, slot: Option<Dynamic>) -> Result<()> {
+    fn check_number(&self, name: &str, slot: Option<Dynamic>) -> Result<()> {
         let Some(value) = slot.filter(|value| !value.is_unit() && COUNTS.contains(&name)) else { return Ok(()) };
         match value.as_float().ok().or_else(|| value.as_int().ok().map(|n| n as f64)) {
             Some(count) if count >= 0.0 => Ok(()),

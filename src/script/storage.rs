@@ -59,7 +59,8 @@ fn bytes(module: &mut Natives, host: &Arc<Host>) {
             let Some(text) = values[0].read_lock::<ImmutableString>() else {
                 fail!(ARGUMENT_TYPE, "a string is wanted, not {}", convert::type_name(values[0]));
             };
-            engine.upload(text.as_bytes(), &[text.len()], DType::U8, DeviceId::Cpu).map(Dynamic::from)
+            let bytes = engine.upload(text.as_bytes(), &[text.len()], DType::U8, DeviceId::Cpu)?;
+            movement::to(engine, &bytes, Wanted::on(engine.default_device())).map(Dynamic::from)
         })
     });
     let shared = host.clone();
@@ -174,9 +175,11 @@ fn load(host: &Host, engine: &mut Engine, path: &Path, asked: Asked) -> Result<D
         return files::read_text(path).map(Dynamic::from);
     }
     let value = if asked.columns { files::read_columns(path)? } else { files::read(path)? };
+    let device = asked.wanted.device.unwrap_or_else(|| engine.default_device());
+    let wanted = Wanted { device: Some(device), ..asked.wanted };
     let mut tensor = |array: Array| -> Result<Dynamic> {
         let host_tensor = engine.upload(array.bytes(), array.shape(), array.dtype(), DeviceId::Cpu)?;
-        movement::to(engine, &host_tensor, asked.wanted).map(Dynamic::from)
+        movement::to(engine, &host_tensor, wanted).map(Dynamic::from)
     };
     match value {
         Value::One(array) => tensor(array),

@@ -10,7 +10,7 @@ use crate::base::code;
 use crate::base::diag::Diag;
 use crate::device::stop::Stop;
 use crate::device::{heap, metered};
-use rhai::{Array, Dynamic, FnPtr, Map, Scope};
+use rhai::{Array, Blob, Dynamic, FnPtr, ImmutableString, Map, Scope};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering};
@@ -38,9 +38,11 @@ pub struct Limits {
     pub heap: Option<usize>,
     /// Bytes that the whole program may have through `Heap`: as many as the machine has room for.
     pub program: Option<usize>,
-    /// Whether variables are looked at: for values inside values, and for maps that grew by `m[key] = value`, where
-    /// the interpreter does not look.
-    pub looks: bool,
+    /// Whether values inside values are looked for.
+    pub nests: bool,
+    /// Sizes of a value, what lies inside included; 0 means no limit.
+    pub string_bytes: usize,
+    pub array_elements: usize,
     pub map_entries: usize,
 }
 
@@ -54,9 +56,10 @@ pub struct Watch {
     counts: bool,
     /// Bytes that the program may have through `Heap`.
     most_taken: usize,
-    /// Uses of variables, and at which of them the next look is due.
+    /// Uses of variables, and at which of them the next look, and the next count of a whole value, are due.
     uses: AtomicU64,
     next_look: AtomicU64,
+    next_count: AtomicU64,
     random: AtomicU64,
     /// Values that one look visits.
     most_visits: usize,
@@ -81,6 +84,7 @@ impl Watch {
             steps: AtomicU64::new(0),
             uses: AtomicU64::new(0),
             next_look: AtomicU64::new(0),
+            next_count: AtomicU64::new(0),
             // Nobody can foresee it; it decides only how early a value that is refused is met.
             random: AtomicU64::new(RandomState::new().build_hasher().finish() | 1),
             base: AtomicIsize::new(0),
@@ -160,41 +164,153 @@ impl Watch {
         }
     }
 
-    /// A script uses a variable; an error where its value has too many values inside each other. Only every
-    /// thirtieth use or so is looked at, a random one: nesting grows by one with each use.
-    #[inline]
-    pub fn used(&self, name: &str, index: usize, scope: &Scope) -> Result<(), Box<Diag>> {
-        let uses = self.uses.load(Ordering::Relaxed) + 1;
-        self.uses.store(uses, Ordering::Relaxed);
-        if uses < self.next_look.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        self.look(uses, name, index, scope)
+    /// Whether variables are looked at when they are used.
+    pub fn looks(&self) -> bool {
+        let limits = &self.limits;
+        limits.nests || limits.string_bytes != 0 || limits.array_elements != 0 || limits.map_entries != 0
     }
 
-    #[cold]
-    fn look(&self, uses: u64, name: &str, index: usize, scope: &Scope) -> Result<(), Box<Diag>> {
-        let mut look = Look { visits: 0, most: self.most_visits, cells: Vec::new() };
+    /// A script uses a variable; an error where its value is too large, or has too many values inside each other.
+    #[inline]
+    pub fn used(&self, name: &str, index: usize, scope: &Scope) -> Result<(), Box<Diag>> {
         let found = if index > 0 && index <= scope.len() {
             scope.iter_raw().nth(index - 1).map(|(_, _, value)| value)
         } else {
             scope.get(name)
         };
-        let deep = found.is_some_and(|value| look.is_deep(value, NESTING));
-        // xorshift: a script cannot tell by counting which use is looked at.
+        match found {
+            Some(value) if !is_number(value) => self.look(value),
+            _ => Ok(()),
+        }
+    }
+
+    fn look(&self, value: &Dynamic) -> Result<(), Box<Diag>> {
+        let uses = self.uses.load(Ordering::Relaxed) + 1;
+        self.uses.store(uses, Ordering::Relaxed);
+        // Its owner is at work on it, on this very thread.
+        if value.is_locked() {
+            return Ok(());
+        }
+        let seems = Size::guess(value, &mut || self.random());
+        if let Some(over) = self.over(seems) {
+            if seems.is_exact {
+                return Err(over);
+            }
+            if uses >= self.next_count.load(Ordering::Relaxed) {
+                let size = Size::of(value);
+                self.next_count.store(uses + size.visits as u64 / PAUSE, Ordering::Relaxed);
+                self.over(size).map_or(Ok(()), Err)?;
+            }
+        }
+        // Only every thirtieth use or so is looked at, a random one: nesting grows by one with each use.
+        if !self.limits.nests || uses < self.next_look.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let mut look = Look { visits: 0, most: self.most_visits, cells: Vec::new() };
+        let deep = look.is_deep(value, NESTING);
+        self.next_look.store(uses + 1 + self.random() % 64 + look.visits as u64 / PAUSE, Ordering::Relaxed);
+        if deep { Err(too_deep()) } else { Ok(()) }
+    }
+
+    /// xorshift: a script cannot tell by counting which use is looked at.
+    fn random(&self) -> u64 {
         let mut x = self.random.load(Ordering::Relaxed);
         x ^= x << 13;
         x ^= x >> 7;
         x ^= x << 17;
         self.random.store(x, Ordering::Relaxed);
-        self.next_look.store(uses + 1 + x % 64 + look.visits as u64 / PAUSE, Ordering::Relaxed);
-        let wide = |value: &Dynamic| {
-            !value.is_locked() && value.read_lock::<Map>().is_some_and(|map| map.len() > self.limits.map_entries)
-        };
-        match (found.is_some_and(wide), deep) {
-            (true, _) => Err(too_wide(self.limits.map_entries)),
-            (_, true) => Err(too_deep()),
-            _ => Ok(()),
+        x
+    }
+
+    fn over(&self, size: Size) -> Option<Box<Diag>> {
+        let limits = &self.limits;
+        let above = |count: usize, limit: usize| limit != 0 && count > limit;
+        match () {
+            () if above(size.bytes, limits.string_bytes) => Some(too_large("a string", "bytes", limits.string_bytes)),
+            () if above(size.elements, limits.array_elements) => {
+                Some(too_large("an array", "elements", limits.array_elements))
+            }
+            () if above(size.entries, limits.map_entries) => Some(too_large("a map", "entries", limits.map_entries)),
+            () => None,
+        }
+    }
+}
+
+/// How large a value is: bytes of strings, elements of arrays, entries of maps, what lies inside included.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    bytes: usize,
+    elements: usize,
+    entries: usize,
+    /// Values that were visited to find out.
+    visits: usize,
+    /// Whether nothing was guessed.
+    is_exact: bool,
+}
+
+impl Size {
+    /// From one value inside each other, taken at random as if the others were like it (Knuth's estimate of a tree); what
+    /// the outermost value itself holds is exact. Cost: as many visits as values lie inside each other.
+    fn guess(value: &Dynamic, random: &mut impl FnMut() -> u64) -> Size {
+        let (mut size, mut times) = (Size::default(), 1usize);
+        Size::descend(value, NESTING, &mut size, &mut times, random);
+        size.is_exact = size.visits == 1;
+        size
+    }
+
+    fn descend(value: &Dynamic, left: usize, size: &mut Size, times: &mut usize, random: &mut impl FnMut() -> u64) {
+        size.visits += 1;
+        if left == 0 || value.is_locked() {
+            return;
+        }
+        let grow = |count: &mut usize, by: usize, times: usize| *count = count.saturating_add(by.saturating_mul(times));
+        if let Some(text) = value.read_lock::<ImmutableString>() {
+            return grow(&mut size.bytes, text.len(), *times);
+        }
+        if let Some(blob) = value.read_lock::<Blob>() {
+            return grow(&mut size.elements, blob.len(), *times);
+        }
+        let mut one = |length: usize| (length > 0).then(|| (random() % length as u64) as usize);
+        if let Some(array) = value.read_lock::<Array>() {
+            grow(&mut size.elements, array.len(), *times);
+            *times = times.saturating_mul(array.len());
+            let inner = one(array.len()).map(|at| &array[at]).filter(|inner| !is_number(inner));
+            if let Some(inner) = inner {
+                Size::descend(inner, left - 1, size, times, random);
+            }
+        } else if let Some(map) = value.read_lock::<Map>() {
+            grow(&mut size.entries, map.len(), *times);
+            *times = times.saturating_mul(map.len());
+            // Cost: going to an entry by its number is linear, so it is one of the first.
+            let inner = one(map.len().min(16)).and_then(|at| map.values().nth(at)).filter(|inner| !is_number(inner));
+            if let Some(inner) = inner {
+                Size::descend(inner, left - 1, size, times, random);
+            }
+        }
+    }
+
+    /// Every value visited.
+    fn of(value: &Dynamic) -> Size {
+        let mut size = Size { is_exact: true, ..Size::default() };
+        size.add(value, NESTING);
+        size
+    }
+
+    fn add(&mut self, value: &Dynamic, left: usize) {
+        self.visits += 1;
+        if left == 0 || is_number(value) || value.is_locked() {
+            return;
+        }
+        if let Some(text) = value.read_lock::<ImmutableString>() {
+            self.bytes = self.bytes.saturating_add(text.len());
+        } else if let Some(blob) = value.read_lock::<Blob>() {
+            self.elements += blob.len();
+        } else if let Some(array) = value.read_lock::<Array>() {
+            self.elements += array.len();
+            array.iter().for_each(|item| self.add(item, left - 1));
+        } else if let Some(map) = value.read_lock::<Map>() {
+            self.entries += map.len();
+            map.values().for_each(|item| self.add(item, left - 1));
         }
     }
 }
@@ -245,8 +361,13 @@ impl Look {
 }
 
 #[inline]
+fn is_number(value: &Dynamic) -> bool {
+    value.is_int() || value.is_float() || value.is_bool() || value.is_unit()
+}
+
+#[inline]
 fn is_plain(value: &Dynamic) -> bool {
-    value.is_int() || value.is_float() || value.is_bool() || value.is_unit() || value.is_string()
+    is_number(value) || value.is_string()
 }
 
 fn told(diag: Box<Diag>) -> Dynamic {
@@ -279,9 +400,9 @@ fn full(limit: usize) -> Box<Diag> {
 }
 
 #[cold]
-fn too_wide(entries: usize) -> Box<Diag> {
-    let text = format!("a map has more than {entries} entries");
-    Diag::error(code::LIMIT_SIZE, text).help("numbers in bulk belong in tensors, which have no such limit")
+fn too_large(what: &str, of: &str, limit: usize) -> Box<Diag> {
+    Diag::error(code::LIMIT_SIZE, format!("{what} has more than {limit} {of}, those inside it included"))
+        .help("numbers in bulk belong in tensors, which have no such limit")
 }
 
 #[cold]
@@ -344,5 +465,50 @@ mod tests {
         cell.set(Dynamic::from(cell.clone()));
         assert!(!Look { visits: 0, most: 1000, cells: Vec::new() }.is_deep(&Dynamic::from(cell.clone()), NESTING));
         cell.set(Dynamic::UNIT);
+    }
+
+    /// What growing a list costs, in values visited.
+    #[test]
+    fn a_list_that_grows_is_not_gone_over_at_each_use() {
+        let mut random = 1u64;
+        let mut visits = 0;
+        let mut list = Array::new();
+        for n in 0..20_000i64 {
+            list.push(Dynamic::from(n));
+            if n % 100 == 0 {
+                let value = Dynamic::from(list.clone());
+                let size = Size::guess(&value, &mut || {
+                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    random >> 33
+                });
+                assert_eq!((size.elements, size.is_exact), (list.len(), true));
+                visits += size.visits;
+            }
+        }
+        assert_eq!(visits, 200);
+    }
+
+    #[test]
+    fn sizes_are_kept_to_wherever_they_grow() {
+        let watch = watch(Limits { string_bytes: 1000, array_elements: 1000, map_entries: 1000, ..Limits::default() });
+        let refused = |value: Dynamic| {
+            let mut scope = Scope::new();
+            scope.push_dynamic("x", value);
+            // A guess may be low; it is not so many times.
+            (0..200).any(|_| watch.used("x", 1, &scope).is_err_and(|diag| diag.code == code::LIMIT_SIZE))
+        };
+        let array = |n: usize, item: Dynamic| Dynamic::from(vec![item; n]);
+        let map = |n: usize, item: Dynamic| {
+            Dynamic::from((0..n).map(|at| (at.to_string().into(), item.clone())).collect::<Map>())
+        };
+        let text = |n: usize| Dynamic::from("x".repeat(n));
+        for make in [&array as &dyn Fn(usize, Dynamic) -> Dynamic, &map] {
+            assert!(!refused(make(1000, Dynamic::UNIT)) && refused(make(1001, Dynamic::UNIT)));
+            assert!(!refused(make(20, make(40, Dynamic::UNIT))) && refused(make(40, make(40, Dynamic::UNIT))));
+            assert!(!refused(make(20, text(49))) && refused(make(20, text(51))));
+        }
+        assert!(!refused(text(1000)) && refused(text(1001)));
+        let mixed = array(1, map(1, array(2, map(2, array(600, Dynamic::UNIT)))));
+        assert!(refused(mixed));
     }
 }

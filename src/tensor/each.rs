@@ -1,6 +1,6 @@
 //! Records a formula over lists of tensors: members of one device and of the same dtypes go into one node.
 
-use super::engine::Engine;
+use super::engine::{Engine, expanded};
 use super::history;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::Result;
@@ -75,7 +75,10 @@ fn record(
         for &(operand, stored) in &program.slots {
             let tensor = &lists[operand][member];
             if stored {
-                history::check_inplace(e, tensor)?;
+                if tensor.view().layout.repeated().next().is_some() {
+                    return Err(expanded());
+                }
+                history::check_inplace(e, tensor, tensor.requires_grad())?;
             }
             views.push(tensor.view());
         }

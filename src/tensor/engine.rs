@@ -8,15 +8,17 @@ use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Focus, Result};
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::{Layout, Shape};
+use crate::base::rng::Generator;
 use crate::base::span::Origin;
 use crate::fail;
-use crate::kernel::program::{Draw, Function, ReduceKind};
+use crate::kernel::program::{Check, Draw, Function, ReduceKind};
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::formula::Formula;
 use crate::op::infer::{self, Operand};
 use crate::op::row::{Lower, Op, Promote, ReduceType, Source};
 use crate::op::tensor::{Held, Meta, Tensor, View};
+use crate::sched::gate::Gate;
 use crate::sched::node::{Drawn, Input, Node, Work};
 use crate::sched::runtime::Runtime;
 use crate::sched::transfer::Asked;
@@ -40,10 +42,12 @@ pub struct Engine {
     pub non_blocking: bool,
     /// New host tensors are made in pinned memory.
     pub pinned: bool,
-    /// An optimizer's row is at work.
-    pub guarded: bool,
+    /// What holds the step that is at work.
+    pub gate: Option<Arc<Gate>>,
     /// Operands of the outermost operation.
     given: SmallVec<[Given; 4]>,
+    /// The random generator before the outermost operation's first draw.
+    undrawn: Option<Generator>,
 }
 
 /// An operand as the script gave it.
@@ -63,8 +67,9 @@ impl Engine {
             quiet: 0,
             non_blocking: false,
             pinned: false,
-            guarded: false,
+            gate: None,
             given: SmallVec::new(),
+            undrawn: None,
         }
     }
 
@@ -76,14 +81,54 @@ impl Engine {
         result
     }
 
-    pub(super) fn named<R>(&mut self, name: &'static str, work: impl FnOnce(&mut Engine) -> R) -> R {
+    /// An operation, or a part of one. What is refused draws no random numbers; what fails late has drawn, in every
+    /// mode: under `--blocking` its fault ends the call too.
+    pub(super) fn named<R>(&mut self, name: &'static str, work: impl FnOnce(&mut Engine) -> Result<R>) -> Result<R> {
         let outer = self.name;
         if outer.is_empty() {
             self.name = name;
+            self.undrawn = None;
         }
         let result = work(self);
         self.name = outer;
+        if let Err(diag) = &result
+            && outer.is_empty()
+            && !diag.is_late
+            && let Some(undrawn) = self.undrawn
+        {
+            self.rt.set_generator(undrawn);
+        }
         result
+    }
+
+    /// What `work` records changes all that it writes, or nothing: where a fault before it is untold, or one of the
+    /// operands is poisoned. `written` lies on the devices whose faults count.
+    pub fn held_as_one<R>(
+        &mut self,
+        written: &Arg,
+        operands: &Args,
+        work: impl FnOnce(&mut Engine) -> Result<R>,
+    ) -> Result<R> {
+        let mut devices: SmallVec<[DeviceId; 2]> = SmallVec::new();
+        let mut reads = Vec::new();
+        let written = Args(smallvec![written.clone()]);
+        written.for_each_tensor(|tensor| {
+            if !devices.contains(&tensor.device()) {
+                devices.push(tensor.device());
+            }
+        });
+        operands.for_each_tensor(|tensor| reads.push(tensor.view()));
+        self.gate = Some(self.rt.gate(&devices, &reads)?);
+        let result = work(self);
+        self.gate = None;
+        result
+    }
+
+    /// Counters for `n` random values: seed and first counter.
+    fn take_counters(&mut self, n: u64) -> (u64, u64) {
+        let before = self.rt.draw(n);
+        self.undrawn.get_or_insert(before);
+        (before.seed, before.offset)
     }
 
     /// A contiguous result that is not computed yet.
@@ -117,9 +162,9 @@ impl Engine {
         outputs: SmallVec<[Arc<View>; 1]>,
         made: SmallVec<[Origin; 3]>,
     ) -> Result<()> {
-        let (name, origin, guarded) = (self.name, self.origin, self.guarded);
+        let (name, origin, gate) = (self.name, self.origin, self.gate.clone());
         let (begins_round, number, trail) = (false, 0, 0);
-        self.rt.record(Node { name, origin, guarded, begins_round, work, inputs, outputs, made, number, trail })
+        self.rt.record(Node { name, origin, gate, begins_round, work, inputs, outputs, made, number, trail })
     }
 
     /// Notes the operands of the operation that the script wrote, where something on the way may look at them
@@ -179,6 +224,7 @@ impl Engine {
                 &wider
             }
         };
+        let is_new = dest.is_none();
         let output = match dest {
             Some(dest) => {
                 if dest.shape() != shape {
@@ -196,8 +242,8 @@ impl Engine {
             }
             None => self.fresh(shape, plan.result, device)?,
         };
-        let divisor = divisor(function, plan.result, &operands)?;
-        let made = if divisor.is_some() { made_by(&operands) } else { SmallVec::new() };
+        let check = value_check(function, plan.result, &operands)?;
+        let made = if check.is_some() { made_by(&operands) } else { SmallVec::new() };
         let mut inputs = SmallVec::new();
         for operand in operands {
             inputs.push(match operand {
@@ -210,12 +256,15 @@ impl Engine {
             });
         }
         let work = if plan.identity {
-            Work::Map { function: None, args: smallvec![plan.result], result: plan.result, divisor: None }
+            Work::Map { function: None, args: smallvec![plan.result], result: plan.result, check: None }
         } else {
-            Work::Map { function: Some(*function), args: plan.args, result: plan.result, divisor }
+            Work::Map { function: Some(*function), args: plan.args, result: plan.result, check }
         };
         if output.layout.numel() > 0 {
             self.record_fallible(work, inputs, smallvec![output.clone()], made)?;
+        }
+        if is_new {
+            output.made();
         }
         Ok(output)
     }
@@ -251,7 +300,7 @@ impl Engine {
         if dest.layout.numel() == 0 {
             return Ok(());
         }
-        let work = Work::Map { function: None, args: smallvec![from], result: from, divisor: None };
+        let work = Work::Map { function: None, args: smallvec![from], result: from, check: None };
         self.record(work, smallvec![input], smallvec![dest.clone()])
     }
 
@@ -261,7 +310,7 @@ impl Engine {
             return Ok((view, None));
         }
         let copy = self.fresh(view.shape(), view.dtype, view.buffer.device)?;
-        let work = Work::Map { function: None, args: smallvec![view.dtype], result: view.dtype, divisor: None };
+        let work = Work::Map { function: None, args: smallvec![view.dtype], result: view.dtype, check: None };
         if view.layout.numel() > 0 {
             self.record(work, smallvec![Input::View(view)], smallvec![copy.clone()])?;
         }
@@ -288,7 +337,7 @@ impl Engine {
         }
         let landed = Held::new(self.fresh(view.shape(), view.dtype, dest.buffer.device)?);
         self.rt.transfer(source.view(), landed.view(), asked)?;
-        let work = Work::Map { function: None, args: smallvec![view.dtype], result: view.dtype, divisor: None };
+        let work = Work::Map { function: None, args: smallvec![view.dtype], result: view.dtype, check: None };
         self.record(work, smallvec![Input::View(landed.view().clone())], smallvec![dest.clone()])
     }
 
@@ -364,6 +413,7 @@ impl Engine {
         let mask = dims.iter().fold(0u32, |mask, &dim| mask | 1 << dim);
         let work = Work::Reduce { kind, dims: mask, keepdim, compute };
         self.record(work, smallvec![Input::View(x)], smallvec![output.clone()])?;
+        output.made();
         Ok(output)
     }
 
@@ -382,8 +432,16 @@ impl Engine {
                 let call = self.quietly(|e| rule(e, args))?;
                 self.queue(call)
             }
-            Lower::Steps(rule) => self.quietly(|e| rule(e, args)).map(Results::from_vec),
-            Lower::Compose(rule) => rule(self, args).map(Results::from_vec),
+            Lower::Steps(rule) => {
+                let results = self.quietly(|e| rule(e, args)).map(Results::from_vec)?;
+                made_in_steps(args, &results);
+                Ok(results)
+            }
+            Lower::Compose(rule) => {
+                let results = rule(self, args).map(Results::from_vec)?;
+                made_in_steps(args, &results);
+                Ok(results)
+            }
             Lower::Unset => fail!(INTERNAL, "this operation has no implementation"),
         }
     }
@@ -391,7 +449,14 @@ impl Engine {
     /// Calls a row by its in-place form `name_`.
     fn inplace(&mut self, op: &'static Op, args: Args) -> Result<Tensor> {
         let x = args.tensor(0).clone();
-        history::check_inplace(self, &x)?;
+        let mut tracked = false;
+        args.for_each_tensor(|tensor| tracked |= tensor.requires_grad());
+        history::check_inplace(self, &x, tracked && x.dtype().is_float())?;
+        if x.view().layout.repeated().next().is_some() {
+            let Some(rule) = op.expanded else { return Err(expanded()) };
+            rule(self, &args)?;
+            return Ok(x);
+        }
         if let Lower::Kernel(rule) = op.lower
             && let Some(written) = self.kernel_inplace(op, rule, &x, &args)?
         {
@@ -493,16 +558,11 @@ impl Engine {
         let check = check::before(self, op, args);
         self.note_given(op, args);
         let results = self.named(op.name, |e| -> Result<Results> {
-            let outer = e.guarded;
-            e.guarded |= op.guarded;
-            let results = e.run(op, args);
-            e.guarded = outer;
-            if op.guarded && !outer {
-                // Every round of a training loop makes the same windows. Not: `end_round`. Whether the step is left out
-                // depends on which faults are untold by then.
-                e.rt.flush();
-            }
-            let results = results?;
+            let results = if op.guarded && e.gate.is_none() {
+                e.held_as_one(args.get(0), args, |e| e.run(op, args))?
+            } else {
+                e.run(op, args)?
+            };
             if !matches!(op.lower, Lower::Compose(_)) {
                 history::track(e, op, args, &results)?;
             }
@@ -533,7 +593,7 @@ impl Engine {
         for spec in &call.outputs {
             outputs.push(self.fresh(&spec.shape, spec.dtype, device)?);
         }
-        let (seed, offset) = if call.draws > 0 { self.rt.draw(call.draws) } else { (0, 0) };
+        let (seed, offset) = if call.draws > 0 { self.take_counters(call.draws) } else { (0, 0) };
         let made = self.made_of(&call.inputs);
         // What is brought along lives until it is recorded.
         let brought;
@@ -554,8 +614,23 @@ impl Engine {
         self.name = outer;
         recorded?;
         let mut results = Results::new();
-        outputs.into_iter().for_each(|view| results.push(self.tensor(view)));
+        for view in outputs {
+            view.made();
+            results.push(self.tensor(view));
+        }
         Ok(results)
+    }
+}
+
+/// The operation that made these results in several steps has ended, but where it gives back what it was given.
+fn made_in_steps(args: &Args, results: &Results) {
+    for result in results {
+        let view = result.view();
+        let mut given = false;
+        args.for_each_tensor(|tensor| given |= Arc::ptr_eq(&tensor.view().buffer, &view.buffer));
+        if !given {
+            view.made();
+        }
     }
 }
 
@@ -568,16 +643,18 @@ fn made_by(operands: &[Operand<'_>]) -> SmallVec<[Origin; 3]> {
     operands.iter().map(made).collect()
 }
 
-/// Integer division wants a check of its divisor, or an error now when it is a literal zero.
-fn divisor(function: &'static Function, result: DType, operands: &[Operand<'_>]) -> Result<Option<u8>> {
-    let divides = matches!(function.name, "floor_div" | "trunc_div" | "remainder" | "fmod");
-    if !divides || !result.is_int() {
+/// What is looked at while computing; an error now for a literal zero that integers are divided by.
+fn value_check(function: &'static Function, result: DType, operands: &[Operand<'_>]) -> Result<Option<(u8, Check)>> {
+    let Some((at, check)) = function.check else { return Ok(None) };
+    if check == Check::NonZero && !result.is_int() {
         return Ok(None);
     }
-    match &operands[1] {
-        Operand::Number(scalar) if scalar.is_zero() => fail!(ARITHMETIC, "division of integers by zero"),
+    match &operands[at as usize] {
+        Operand::Number(scalar) if check == Check::NonZero && scalar.is_zero() => {
+            fail!(ARITHMETIC, "division of integers by zero")
+        }
         Operand::Number(_) => Ok(None),
-        Operand::Tensor(..) => Ok(Some(1)),
+        Operand::Tensor(..) => Ok(Some((at, check))),
     }
 }
 
@@ -604,6 +681,12 @@ fn device_mismatch(first: &Tensor, second: &Tensor) -> Box<Diag> {
         .label(first.0.made, Focus::Expression, format!("made here, on {a}"))
         .label(second.0.made, Focus::Expression, format!("made here, on {b}"))
         .help(format!("move one of them, for example with `.to(\"{a}\")`"))
+}
+
+#[cold]
+pub(super) fn expanded() -> Box<Diag> {
+    Diag::error(code::VALUE, "an expanded tensor cannot be written: several elements share one memory location")
+        .help("make a copy first with `.clone()`")
 }
 
 #[cold]
@@ -665,15 +748,17 @@ impl Emit for Engine {
                     (Input::Random(Box::new(drawn)), DType::I64)
                 }
             };
-            let work = Work::Map { function: None, args: smallvec![from], result: from, divisor: None };
+            let work = Work::Map { function: None, args: smallvec![from], result: from, check: None };
             self.record(work, smallvec![input], smallvec![output.clone()])?;
+            output.made();
         }
         Ok(self.tensor(output))
     }
 
     fn empty(&mut self, shape: &[usize], dtype: DType, device: DeviceId) -> Result<Tensor> {
         let view = self.fresh(shape, dtype, device)?;
-        view.buffer.write_by(self.origin);
+        view.write_by(self.origin);
+        view.made();
         let tensor = self.tensor(view.clone());
         if device.is_cuda() {
             self.rt.give_memory(&view.buffer)?;
@@ -690,17 +775,26 @@ impl Emit for Engine {
         } else {
             self.rt.upload(&view, bytes)?;
         }
-        view.buffer.write_by(self.origin);
+        view.write_by(self.origin);
+        view.made();
         Ok(tensor)
     }
 
     fn alias(&mut self, tensor: &Tensor, layout: Layout) -> Tensor {
         let view = tensor.view();
-        self.tensor(Arc::new(View::new(view.buffer.clone(), layout, view.dtype)))
+        self.tensor(Arc::new(view.relaid(layout)))
     }
 
     fn detach(&mut self, tensor: &Tensor) -> Tensor {
         self.tensor(tensor.view())
+    }
+
+    fn made_together(&mut self, views: &[Tensor]) {
+        history::made_together(self, views);
+    }
+
+    fn relayout(&mut self, x: &Tensor, y: &Tensor) -> Result<()> {
+        history::relayout(self, x, y)
     }
 
     fn host_room(&self, bytes: usize) -> Result<()> {
@@ -720,7 +814,7 @@ impl Emit for Engine {
     }
 
     fn draw(&mut self, n: u64) -> (u64, u64) {
-        self.rt.draw(n)
+        self.take_counters(n)
     }
 
     fn grad_enabled(&self) -> bool {

@@ -7,13 +7,12 @@ use crate::args;
 use crate::base::code;
 use crate::base::diag::{Diag, Focus, Result};
 use crate::base::dtype::Scalar;
-use crate::base::layout::Layout;
 use crate::base::number_hash::ByNumber;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit};
 use crate::op::row::{Grad, Source};
 use crate::op::rows::{arith, view};
-use crate::op::tensor::{Edge, GradNode, Meta, SliceOf, Tensor};
+use crate::op::tensor::{Edge, GradNode, Meta, Tensor, Tracked};
 use crate::sched::stream::{HOST, StreamHandle};
 use smallvec::{SmallVec, smallvec};
 use std::collections::BinaryHeap;
@@ -32,11 +31,25 @@ pub struct Mode {
     pub materialize: bool,
 }
 
-struct Ready(Arc<GradNode>);
+/// What is to be done next: that of the highest number, to which nothing can arrive any more.
+enum Ready {
+    Node(Arc<GradNode>),
+    /// A leaf, by its number.
+    Leaf(u64),
+}
+
+impl Ready {
+    fn number(&self) -> u64 {
+        match self {
+            Ready::Node(node) => node.sequence,
+            Ready::Leaf(since) => *since,
+        }
+    }
+}
 
 impl PartialEq for Ready {
     fn eq(&self, other: &Ready) -> bool {
-        self.0.sequence == other.0.sequence
+        self.number() == other.number()
     }
 }
 impl Eq for Ready {}
@@ -47,33 +60,46 @@ impl PartialOrd for Ready {
 }
 impl Ord for Ready {
     fn cmp(&self, other: &Ready) -> std::cmp::Ordering {
-        self.0.sequence.cmp(&other.0.sequence)
+        self.number().cmp(&other.number())
     }
 }
 
 /// One gradient for each result of a node; none where none arrived.
-type Grads = SmallVec<[Option<Tensor>; 1]>;
+pub(super) type Grads = SmallVec<[Option<Tensor>; 1]>;
 /// Gradients on their way, with the places where they go.
 pub type Outgoing = SmallVec<[(Edge, Tensor); 2]>;
 
 /// What has arrived at a node so far.
-struct Arrived {
-    grads: Grads,
+pub(super) struct Arrived {
+    pub(super) grads: Grads,
     /// Slots of the streams that made it.
-    from: SmallVec<[u32; 2]>,
+    pub(super) from: SmallVec<[u32; 2]>,
+}
+
+/// The gradient of a leaf so far. It is added to `.grad` when it is whole, so that a walk that fails leaves no parts.
+pub(super) struct Due {
+    leaf: Tensor,
+    pub(super) sum: Tensor,
+    /// Slots of the streams that made it.
+    pub(super) from: SmallVec<[u32; 2]>,
 }
 
 /// One walk. Each operation runs on the stream of its forward; between streams the walk orders what it hands
 /// from one to the other, and at the end the streams that are current come after all.
-struct Walk<'a> {
-    e: &'a mut Engine,
-    mode: Mode,
+pub(super) struct Walk<'a> {
+    pub(super) e: &'a mut Engine,
+    pub(super) mode: Mode,
     heap: BinaryHeap<Ready>,
-    arrived: ByNumber<u64, Arrived>,
+    pub(super) arrived: ByNumber<u64, Arrived>,
+    pub(super) due: ByNumber<u64, Due>,
     /// Slots of the streams that work went to.
     used: SmallVec<[u32; 4]>,
-    /// `grad(ys, xs)`: the edges that are asked for, and what arrived there.
-    wanted: Vec<(Edge, Option<Tensor>)>,
+    /// `grad(ys, xs)`: the edges that are asked for, and what arrived there. Without an edge nothing does: see
+    /// `history::edge_of`.
+    pub(super) wanted: Vec<(Option<Edge>, Option<Tensor>)>,
+    /// `grad(ys, xs)`: the nodes that lead to what is asked for, and whether they are on the way there or only its end.
+    /// Others are not computed, and keep what they have saved.
+    pub(super) leading: Option<ByNumber<u64, bool>>,
     /// `backward()`: leaves accumulate into `.grad`.
     accumulate: bool,
 }
@@ -100,8 +126,9 @@ pub fn grad(
     }
     let mut walk = Walk::new(e, mode, false);
     for x in xs {
-        match history::edge_of(walk.e, x) {
-            Some(edge) => walk.wanted.push((edge, None)),
+        match history::edge_of(walk.e, x)? {
+            Some(edge) => walk.wanted.push((Some(edge), None)),
+            None if x.requires_grad() => walk.wanted.push((None, None)),
             None => {
                 return Err(Diag::error(code::GRAD_NONE, "an input does not require gradients")
                     .label(crate::base::span::Origin::NONE, Focus::Call, "in this call")
@@ -110,6 +137,7 @@ pub fn grad(
             }
         }
     }
+    walk.lead(ys)?;
     walk.seed(ys, gs)?;
     walk.run_steps()?;
     let mut found: Vec<Option<Tensor>> = walk.wanted.into_iter().map(|(_, grad)| grad).collect();
@@ -117,7 +145,7 @@ pub fn grad(
         for (grad, x) in found.iter_mut().zip(xs).filter(|(grad, _)| grad.is_none()) {
             let zeros = e.source(Source::Fill(Scalar::Int(0)), &x.shape(), x.dtype(), x.device())?;
             zeros.0.auto.lock().requires_grad = true;
-            zeros.set_tracked(true);
+            zeros.set_tracked(Tracked::Yes);
             *grad = Some(zeros);
         }
     }
@@ -128,6 +156,13 @@ pub fn grad(
     Ok(found)
 }
 
+/// Does nobody else hold this tensor or its memory? Then it can be written, or kept, as it is.
+pub(super) fn is_alone(g: &Tensor) -> bool {
+    let view = g.view();
+    let handles = view.buffer.handles.load(std::sync::atomic::Ordering::Acquire);
+    Arc::strong_count(&g.0) == 1 && handles == 1 && view.covers()
+}
+
 impl<'a> Walk<'a> {
     fn new(e: &'a mut Engine, mode: Mode, accumulate: bool) -> Walk<'a> {
         Walk {
@@ -135,15 +170,17 @@ impl<'a> Walk<'a> {
             mode,
             heap: BinaryHeap::new(),
             arrived: ByNumber::default(),
+            due: ByNumber::default(),
             used: SmallVec::new(),
             wanted: Vec::new(),
+            leading: None,
             accumulate,
         }
     }
 
     fn seed(&mut self, ys: &[Tensor], gs: &[Option<Tensor>]) -> Result<()> {
         for (at, y) in ys.iter().enumerate() {
-            let Some(edge) = history::edge_of(self.e, y) else {
+            let Some(edge) = history::edge_of(self.e, y)? else {
                 return Err(Diag::error(
                     code::GRAD_NONE,
                     "this tensor does not require gradients and was not computed from one that does",
@@ -189,6 +226,9 @@ impl<'a> Walk<'a> {
 
     /// Hands a gradient to the place where an edge leads.
     fn send(&mut self, edge: Edge, g: Tensor) -> Result<()> {
+        if !self.is_needed(&edge) {
+            return Ok(());
+        }
         match edge {
             Edge::Leaf(leaf) => self.leaf(&leaf, g),
             Edge::Node(node, output) => {
@@ -197,7 +237,7 @@ impl<'a> Walk<'a> {
                 let Some(entry) = self.arrived.get_mut(&sequence) else {
                     let mut grads: Grads = smallvec![None; node.outputs.len()];
                     grads[output] = Some(g);
-                    self.heap.push(Ready(node));
+                    self.heap.push(Ready::Node(node));
                     self.arrived.insert(sequence, Arrived { grads, from: smallvec![here] });
                     return Ok(());
                 };
@@ -224,7 +264,7 @@ impl<'a> Walk<'a> {
     fn leaf(&mut self, leaf: &Tensor, g: Tensor) -> Result<()> {
         if !self.accumulate {
             for at in 0..self.wanted.len() {
-                if matches!(&self.wanted[at].0, Edge::Leaf(other) if other.same(leaf)) {
+                if matches!(&self.wanted[at].0, Some(Edge::Leaf(other)) if other.same(leaf)) {
                     let sum = match self.wanted[at].1.take() {
                         None => g.clone(),
                         Some(old) => (self.e as &mut dyn Emit).add(&old, &g)?,
@@ -234,7 +274,26 @@ impl<'a> Walk<'a> {
             }
             return Ok(());
         }
-        self.accumulate_into(leaf, g)
+        // As in PyTorch, also one that has stopped requiring gradients since.
+        if !leaf.requires_grad() {
+            return Ok(());
+        }
+        let (here, since) = (self.e.rt.slot_of(g.device()), leaf.0.auto.lock().since);
+        let Some(Due { leaf, sum, mut from }) = self.due.remove(&since) else {
+            self.heap.push(Ready::Leaf(since));
+            self.due.insert(since, Due { leaf: leaf.clone(), sum: g, from: smallvec![here] });
+            return Ok(());
+        };
+        from.iter().for_each(|&slot| self.e.rt.order_after(here, slot));
+        let sum = match !self.mode.create_graph && is_alone(&sum) && sum.dtype() == g.dtype() {
+            true => self.e.quietly(|e| e.apply_inplace(&arith::ADD, args![&sum, &g]))?,
+            false => (self.e as &mut dyn Emit).add(&sum, &g)?,
+        };
+        if !from.contains(&here) {
+            from.push(here);
+        }
+        self.due.insert(since, Due { leaf, sum, from });
+        Ok(())
     }
 
     fn accumulate_into(&mut self, leaf: &Tensor, g: Tensor) -> Result<()> {
@@ -247,17 +306,24 @@ impl<'a> Walk<'a> {
                 return Ok(());
             }
             Some(old) => (self.e as &mut dyn Emit).add(&old, &g)?,
+            None if self.mode.create_graph => self.e.call_row(&view::CLONE, args![&g])?,
             // Nobody else holds it: it becomes the gradient without a copy.
-            None if self.mode.create_graph => g,
-            None if Arc::strong_count(&g.0) == 1
-                && g.view().buffer.handles.load(std::sync::atomic::Ordering::Acquire) == 1
-                && g.view().covers() =>
-            {
-                self.e.detach(&g)
-            }
+            None if is_alone(&g) => self.e.detach(&g),
             None => self.e.quietly(|e| e.call_row(&view::CLONE, args![&g]))?,
         };
         leaf.0.auto.lock().grad = Some(new);
+        Ok(())
+    }
+
+    /// The gradient of a result that wants to keep it: a tensor of its own, since others go on with this one.
+    fn keep(&mut self, result: &Tensor, g: &Tensor) -> Result<()> {
+        let old = result.0.auto.lock().grad.clone();
+        let sum = |e: &mut Engine| match &old {
+            Some(old) => e.call_row(&arith::ADD, args![old, g]),
+            None => e.call_row(&view::CLONE, args![g]),
+        };
+        let new = if self.mode.create_graph { sum(self.e)? } else { self.e.quietly(sum)? };
+        result.0.auto.lock().grad = Some(new);
         Ok(())
     }
 
@@ -270,7 +336,20 @@ impl<'a> Walk<'a> {
     }
 
     fn run(&mut self) -> Result<()> {
-        while let Some(Ready(node)) = self.heap.pop() {
+        while let Some(ready) = self.heap.pop() {
+            let node = match ready {
+                Ready::Node(node) => node,
+                Ready::Leaf(since) => {
+                    let Due { leaf, sum, from } = self.due.remove(&since).expect("queued with its gradient");
+                    let before = self.enter(*from.last().expect("some stream made it"), &from);
+                    let done = self.accumulate_into(&leaf, sum);
+                    if let Some(before) = before {
+                        self.e.rt.set_current_stream(&before)?;
+                    }
+                    done?;
+                    continue;
+                }
+            };
             let Arrived { grads, from } = self.arrived.remove(&node.sequence).expect("queued with its gradients");
             let before = self.enter(node.stream, &from);
             let done = self.visit(&node, grads);
@@ -302,6 +381,9 @@ impl<'a> Walk<'a> {
 
     fn visit(&mut self, node: &Arc<GradNode>, grads: Grads) -> Result<()> {
         self.capture(node, &grads)?;
+        if self.leading.as_ref().is_some_and(|leading| leading.get(&node.sequence) == Some(&false)) {
+            return Ok(());
+        }
         let outer = self.e.origin;
         self.e.origin = node.origin;
         let name = std::mem::replace(&mut self.e.name, node.op.name);
@@ -317,19 +399,17 @@ impl<'a> Walk<'a> {
     /// Gradients of results that somebody asked for.
     fn capture(&mut self, node: &Arc<GradNode>, grads: &[Option<Tensor>]) -> Result<()> {
         for (edge, found) in &mut self.wanted {
-            if let Edge::Node(other, n) = edge
+            if let Some(Edge::Node(other, n)) = edge
                 && Arc::ptr_eq(other, node)
             {
                 *found = grads[*n].clone();
             }
         }
-        if self.accumulate
-            && let Some(retained) = node.retained.get()
-        {
+        if let Some(retained) = node.retained.get() {
             let retained: Vec<_> = retained.lock().clone();
             for (n, cell) in retained {
                 if let (Some(cell), Some(g)) = (cell.upgrade(), grads[n].clone()) {
-                    self.accumulate_into(&Tensor(cell), g)?;
+                    self.keep(&Tensor(cell), &g)?;
                 }
             }
         }
@@ -353,6 +433,10 @@ impl<'a> Walk<'a> {
             if diag.is_late {
                 return diag;
             }
+            // The mistake is the second call, not the operation.
+            if diag.code == code::GRAD_FREED {
+                return diag.label_first(asked, Focus::Call, "gradients are asked for again here");
+            }
             diag.or_at(node.origin, "in the gradient of this operation").label(
                 asked,
                 Focus::Call,
@@ -365,10 +449,6 @@ impl<'a> Walk<'a> {
         let mut base_gradient = None;
         if let Some(slice) = &node.slice {
             let g = grads[0].take().expect("it has one result");
-            if node.op.is(&view::PART) {
-                let whole = self.scatter_part(slice, &g)?;
-                return Ok(node.edges[0].clone().map(|edge| (edge, whole)).into_iter().collect());
-            }
             let (flat, part) = self.gather_part(slice, &g)?;
             base_gradient = Some((flat, part.clone()));
             grads[0] = Some((self.e as &mut dyn Emit).call(&view::CLONE, args![&part])?);
@@ -388,7 +468,11 @@ impl<'a> Walk<'a> {
             return Ok(Outgoing::new());
         }
         let mut needs: SmallVec<[bool; 8]> = SmallVec::new();
-        node.edges.iter().for_each(|edge| needs.push(edge.is_some()));
+        let is_needed = |edge: &Option<Edge>| edge.as_ref().is_some_and(|edge| self.is_needed(edge));
+        node.edges.iter().for_each(|edge| needs.push(is_needed(edge)));
+        if let Some(slice) = &node.slice {
+            needs[0] = is_needed(&slice.base_edge);
+        }
         let inputs = rule(
             self.e,
             &Backward {
@@ -402,42 +486,6 @@ impl<'a> Walk<'a> {
             },
         )?;
         self.outgoing(node, inputs, base_gradient)
-    }
-
-    /// The gradient of a view: zeros with `g` in their midst, or, where something has arrived for the tensor before
-    /// and nobody else has it, `g` added to a part of that. Fifty slices of a tensor else cost fifty times all of it.
-    fn window(
-        &mut self,
-        node: &Arc<GradNode>,
-        window: fn(&Layout, &Args) -> Result<Layout>,
-        g: Option<Tensor>,
-    ) -> Result<Outgoing> {
-        let (Some(g), Some(edge), Some(meta)) = (g, node.edges[0].clone(), node.inputs[0].as_ref()) else {
-            return Ok(Outgoing::new());
-        };
-        let dense = Layout::contiguous(&meta.shape);
-        let part = window(&dense, &node.args)?;
-        if let (Edge::Node(to, output), false) = (&edge, self.mode.create_graph) {
-            let here = self.e.rt.slot_of(g.device());
-            let arrived = self.arrived.get(&to.sequence).filter(|arrived| arrived.from.as_slice() == [here]);
-            let old = arrived.and_then(|arrived| arrived.grads[*output].as_ref()).filter(|old| {
-                Arc::strong_count(&old.0) == 1
-                    && old.view().buffer.handles.load(std::sync::atomic::Ordering::Acquire) == 1
-                    && old.view().covers()
-                    && old.dtype() == g.dtype()
-                    && old.device() == g.device()
-                    && old.shape().as_slice() == meta.shape.as_slice()
-            });
-            // A second handle of the same cell: it is only looked through.
-            if let Some(old) = old.map(|old| Tensor(old.0.clone())) {
-                let place = self.view_of(&old, part)?;
-                self.e.apply_inplace(&arith::ADD, args![&place, &g])?;
-                return Ok(Outgoing::new());
-            }
-        }
-        let whole = view::spread(self.e, &g, &dense.shape, &part)?;
-        let whole = self.fit(whole, Some(meta))?;
-        Ok(Outgoing::from_iter([(edge, whole)]))
     }
 
     fn outgoing(
@@ -463,7 +511,7 @@ impl<'a> Walk<'a> {
             let (Some(g), Some(Some(edge))) = (g, node.edges.get(slot)) else { continue };
             let mut g = self.fit(g, node.inputs[slot].as_ref())?;
             if node.op.straight && self.mode.create_graph && node.slice.is_none() {
-                g = history::still(self.e, node, &g);
+                g = history::still(self.e, node, &g)?;
             }
             out.push((edge.clone(), g));
         }
@@ -471,7 +519,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Sums over broadcast dims and casts to the operand's dtype.
-    fn fit(&mut self, g: Tensor, meta: Option<&Meta>) -> Result<Tensor> {
+    pub(super) fn fit(&mut self, g: Tensor, meta: Option<&Meta>) -> Result<Tensor> {
         let Some(meta) = meta else { return Ok(g) };
         let view = g.view();
         if view.dtype == meta.dtype && view.buffer.device == meta.device && view.shape() == meta.shape.as_slice() {
@@ -490,7 +538,7 @@ impl<'a> Walk<'a> {
         let mut guard = node.saved.lock();
         let Some(saved) = guard.as_ref() else {
             return Err(Diag::error(code::GRAD_FREED, "the graph was already used and its saved tensors freed")
-                .label(node.origin, Focus::Expression, "this operation's operands are gone")
+                .label(node.origin, Focus::Expression, "this operation's operands are gone since the first time")
                 .help("call the first `backward` with `retain_graph: true`"));
         };
         saved.iter().flatten().try_for_each(|saved| history::check_saved(saved, node))?;
@@ -499,32 +547,9 @@ impl<'a> Walk<'a> {
         drop(guard);
         let connected = self.mode.create_graph;
         let mut tensors = SmallVec::new();
-        saved.into_iter().for_each(|slot| tensors.push(slot.map(|saved| history::unpack(saved, node, connected))));
+        saved
+            .into_iter()
+            .for_each(|slot| tensors.push(slot.map(|saved| history::unpack(self.e, saved, node, connected))));
         Ok(tensors)
-    }
-
-    /// A gradient of a part as a gradient of the whole.
-    fn scatter_part(&mut self, slice: &SliceOf, g: &Tensor) -> Result<Tensor> {
-        let (n, layout, base_layout) = history::flat(slice);
-        let flat = self.e.source(Source::Fill(Scalar::Int(0)), &[n], slice.base.dtype, slice.base.device)?;
-        let part = self.view_of(&flat, layout)?;
-        self.e.apply_inplace(&arith::COPY, args![&part, g])?;
-        self.view_of(&flat, base_layout)
-    }
-
-    /// A copy of the base's gradient with the base's geometry, and the part of it.
-    fn gather_part(&mut self, slice: &SliceOf, g: &Tensor) -> Result<(Tensor, Tensor)> {
-        let (n, layout, base_layout) = history::flat(slice);
-        let flat = self.e.source(Source::Fill(Scalar::Int(0)), &[n], slice.base.dtype, slice.base.device)?;
-        let whole = self.view_of(&flat, base_layout)?;
-        self.e.apply_inplace(&arith::COPY, args![&whole, g])?;
-        let part = self.view_of(&flat, layout)?;
-        Ok((flat, part))
-    }
-
-    fn view_of(&mut self, flat: &Tensor, layout: crate::base::layout::Layout) -> Result<Tensor> {
-        let sizes: Vec<i64> = layout.shape.iter().map(|&n| n as i64).collect();
-        let strides: Vec<i64> = layout.strides.iter().map(|&n| n as i64).collect();
-        self.e.call_row(&view::AS_STRIDED, args![flat, sizes.as_slice(), strides.as_slice(), layout.offset])
     }
 }

@@ -1,6 +1,8 @@
 //! The gradient graph: what is recorded when a row is called, and what in-place changes do to it.
 
 use super::engine::Engine;
+use crate::args;
+use crate::base::attr::Ints;
 use crate::base::code;
 use crate::base::diag::{Diag, Focus, Result};
 use crate::base::layout::Layout;
@@ -8,64 +10,148 @@ use crate::base::span::Origin;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
 use crate::op::row::{Grad, Kind, Lower, Op, Save};
-use crate::op::tensor::{Edge, Edges, GradNode, Held, Meta, Saved, SavedEdge, SavedList, SliceOf, Tensor};
+use crate::op::rows::view::{AS_STRIDED, STILL};
+use crate::op::tensor::{
+    Auto, Edge, Edges, GradNode, Held, MadeAs, Meta, Saved, SavedEdge, SavedList, SliceOf, Tensor, Tracked, View,
+};
 use parking_lot::Mutex;
 use smallvec::{SmallVec, smallvec};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 /// Where the gradient of `tensor` goes; none when it needs none.
-pub fn edge_of(e: &mut Engine, tensor: &Tensor) -> Option<Edge> {
+pub fn edge_of(e: &mut Engine, tensor: &Tensor) -> Result<Option<Edge>> {
     if !tensor.requires_grad() {
-        return None;
+        return Ok(None);
     }
+    refresh(e, tensor)?;
     let mut auto = tensor.0.auto.lock();
-    if auto.base.is_some() {
-        drop(auto);
-        refresh(e, tensor);
-        auto = tensor.0.auto.lock();
+    if auto.requires_grad && auto.since == 0 {
+        auto.since = e.rt.next_sequence();
     }
-    match &auto.edge {
+    Ok(match &auto.edge {
         Some((node, output)) => Some(Edge::Node(node.clone(), *output)),
-        None => Some(Edge::Leaf(tensor.clone())),
+        None if auto.requires_grad => Some(Edge::Leaf(tensor.clone())),
+        // A view that was made before its base required gradients, or while none were recorded: as in PyTorch it
+        // requires gradients with its base and has no place in the graph until something writes.
+        None => None,
+    })
+}
+
+/// Was it made by no operation that the gradient graph knows?
+pub fn is_leaf(tensor: &Tensor) -> bool {
+    matches!(made_by(tensor), MadeBy::Nothing)
+}
+
+/// What made a tensor, for those who print it.
+pub enum MadeBy {
+    Nothing,
+    /// A row of this name.
+    Row(&'static str),
+    /// An in-place change of a view of it.
+    CopySlices,
+    /// It shows its base, which has changed since.
+    View,
+    /// As `View`, but such a view may not be used any more.
+    Invalid,
+}
+
+pub fn made_by(tensor: &Tensor) -> MadeBy {
+    let auto = tensor.0.auto.lock();
+    match (&auto.edge, stale_base(tensor, &auto)) {
+        (_, Some(_)) if auto.made_as != MadeAs::Usual => MadeBy::Invalid,
+        (_, Some(_)) => MadeBy::View,
+        (None, None) => MadeBy::Nothing,
+        (Some((node, _)), None) if node.slice.is_some() => MadeBy::CopySlices,
+        (Some((node, _)), None) => MadeBy::Row(node.op.name),
     }
 }
 
-/// A view whose base was changed in place takes its history from the base.
-fn refresh(e: &mut Engine, tensor: &Tensor) {
-    let (base, rebased) = {
-        let auto = tensor.0.auto.lock();
-        match &auto.base {
-            Some(base) => (base.clone(), auto.rebased),
-            None => return,
-        }
-    };
-    let base_rebased = base.0.auto.lock().rebased;
-    if base_rebased == rebased {
-        return;
+/// The base of a view whose memory was written since its edge was taken. A handle that was given other memory
+/// (`x.data = y`) shows its base no more.
+fn stale_base(tensor: &Tensor, auto: &Auto) -> Option<Tensor> {
+    let base = auto.base.as_ref()?;
+    let view = tensor.view();
+    let changed = view.version() != auto.version && Arc::ptr_eq(&view.buffer, &base.view().buffer);
+    (changed && (auto.edge.is_some() || base.requires_grad())).then(|| base.clone())
+}
+
+/// A view whose memory was written since takes its place in the graph from its base, wherever it lies in that.
+fn refresh(e: &mut Engine, tensor: &Tensor) -> Result<()> {
+    let auto = tensor.0.auto.lock();
+    let Some(base) = stale_base(tensor, &auto) else { return Ok(()) };
+    let made_as = auto.made_as;
+    drop(auto);
+    if made_as != MadeAs::Usual {
+        return Err(forbidden(tensor, made_as, true));
     }
-    let edge = edge_of(e, &base);
-    let node = GradNode {
-        op: &crate::op::rows::view::PART,
-        args: Args::default(),
-        inputs: smallvec![Some(Meta::of(&base))],
-        outputs: smallvec![Meta::of(tensor)],
-        edges: smallvec![edge],
+    let edge = edge_of(e, &base)?;
+    let node = part_of(e, tensor, &base.view(), edge);
+    attach(tensor, &Arc::new(node), 0);
+    Ok(())
+}
+
+/// The place in the graph of a tensor that shows a part of a base, found by where both lie in memory.
+fn part_of(e: &mut Engine, tensor: &Tensor, base: &View, edge: Option<Edge>) -> GradNode {
+    let ints = |values: &[isize]| values.iter().map(|&n| n as i64).collect::<Ints>();
+    let (own, whole) = (tensor.view(), &base.layout);
+    let args = args![
+        Arg::Taken,
+        own.layout.shape.as_slice(),
+        ints(&own.layout.strides),
+        own.layout.offset,
+        whole.shape.as_slice(),
+        ints(&whole.strides),
+        whole.offset
+    ];
+    plain_node(e, &AS_STRIDED, args, smallvec![Some(base.meta())], smallvec![own.meta()], smallvec![edge])
+}
+
+/// A node of a row that saves nothing.
+fn plain_node(
+    e: &mut Engine,
+    op: &'static Op,
+    args: Args,
+    inputs: SmallVec<[Option<Meta>; 2]>,
+    outputs: SmallVec<[Meta; 1]>,
+    edges: Edges,
+) -> GradNode {
+    GradNode {
+        op,
+        args,
+        stream: e.rt.slot_of(outputs[0].device),
+        inputs,
+        outputs,
+        edges,
         saved: Mutex::new(Some(SavedList::new())),
         sequence: e.rt.next_sequence(),
-        stream: e.rt.slot_of(tensor.device()),
         origin: e.origin,
-        slice: Some(SliceOf {
-            base: Meta::of(&base),
-            layout: tensor.view().layout.clone(),
-            base_layout: base.view().layout.clone(),
-            base_edge: None,
-        }),
+        slice: None,
         retained: OnceLock::new(),
+    }
+}
+
+/// An in-place change that a view does not allow: of itself, or (`indirect`) of its base.
+#[cold]
+fn forbidden(view: &Tensor, made_as: MadeAs, indirect: bool) -> Box<Diag> {
+    let (what, help) = match made_as {
+        MadeAs::OneOfSeveral => (
+            "one of several views that one operation made",
+            "write the change out of place, or take the one view by an index: `x[i]`",
+        ),
+        _ => (
+            "a view that was made inside `no_grad`",
+            "have the view and the in-place change both inside `no_grad`, or both outside",
+        ),
     };
-    let mut auto = tensor.0.auto.lock();
-    auto.edge = Some((Arc::new(node), 0));
-    auto.rebased = base_rebased;
+    let text = match indirect {
+        false => format!("{what} cannot be changed in place while gradients are recorded"),
+        true => format!("{what} cannot be used in the gradient graph after its memory was changed in place"),
+    };
+    let origin = Origin::NONE;
+    Diag::error(code::GRAD_VIEW, text)
+        .label(origin, Focus::Call, "in this call")
+        .label(view.0.made, Focus::Expression, "the view was made here")
+        .help(help)
 }
 
 /// The gradient slots of a call: one for each tensor-like parameter, one for each element of a list.
@@ -95,15 +181,24 @@ fn wanted(e: &Engine, args: &Args) -> bool {
     any
 }
 
-fn node(e: &mut Engine, op: &'static Op, args: &Args, slots: &Slots<'_>, outputs: SmallVec<[Meta; 1]>) -> GradNode {
+fn node(
+    e: &mut Engine,
+    op: &'static Op,
+    args: &Args,
+    slots: &Slots<'_>,
+    outputs: SmallVec<[Meta; 1]>,
+) -> Result<GradNode> {
     let stream = outputs.first().map_or(crate::sched::stream::HOST, |output| e.rt.slot_of(output.device));
     // Not: `collect`, which asks for room element by element.
     let (mut edges, mut inputs) = (Edges::new(), SmallVec::new());
     for slot in slots {
-        edges.push(slot.and_then(|tensor| edge_of(e, tensor)));
+        edges.push(match slot {
+            Some(tensor) => edge_of(e, tensor)?,
+            None => None,
+        });
         inputs.push(slot.map(Meta::of));
     }
-    GradNode {
+    Ok(GradNode {
         op,
         stream,
         inputs,
@@ -115,12 +210,12 @@ fn node(e: &mut Engine, op: &'static Op, args: &Args, slots: &Slots<'_>, outputs
         origin: e.origin,
         slice: None,
         retained: OnceLock::new(),
-    }
+    })
 }
 
 fn saved(tensor: &Tensor, made: Origin, edge: SavedEdge) -> Saved {
     let view = tensor.view();
-    let version = view.buffer.version.load(Ordering::Acquire);
+    let version = view.version();
     Saved { held: Held::new(view), version, edge, made }
 }
 
@@ -151,7 +246,7 @@ fn save_inputs(
         };
         let shared = written.is_some_and(|x| Arc::ptr_eq(&x.view().buffer, &tensor.view().buffer));
         all.push(Some(if shared {
-            let copy = e.quietly(|e| e.call_row(&crate::op::rows::view::CLONE, crate::args![tensor]))?;
+            let copy = e.quietly(|e| e.call_row(&crate::op::rows::view::CLONE, args![tensor]))?;
             saved(&copy, copy.0.made, edge)
         } else {
             saved(tensor, tensor.0.made, edge)
@@ -160,19 +255,94 @@ fn save_inputs(
     Ok(all)
 }
 
+/// Gives a tensor its place in the graph. A gradient that is to be kept is kept at the new place.
 fn attach(tensor: &Tensor, node: &Arc<GradNode>, output: usize) {
     let mut auto = tensor.0.auto.lock();
-    auto.edge = Some((node.clone(), output));
+    let before = auto.edge.replace((node.clone(), output));
     auto.requires_grad = false;
+    if auto.base.is_some() {
+        auto.version = tensor.view().version();
+    }
+    if auto.retain_grad
+        && let Some((before, _)) = before
+    {
+        if let Some(retained) = before.retained.get() {
+            retained.lock().retain(|(_, cell)| !std::ptr::eq(cell.as_ptr(), Arc::as_ptr(&tensor.0)));
+        }
+        node.retained.get_or_init(Default::default).lock().push((output, Arc::downgrade(&tensor.0)));
+    }
     drop(auto);
-    tensor.set_tracked(true);
+    tensor.set_tracked(Tracked::Yes);
+}
+
+/// Has the gradient of a result kept in its `.grad`, also when the result is changed in place afterwards.
+pub fn retain_grad(e: &mut Engine, tensor: &Tensor) -> Result<()> {
+    if !tensor.requires_grad() {
+        return Err(Diag::error(code::GRAD_NONE, "a tensor that does not require gradients has none to keep")
+            .label(Origin::NONE, Focus::Call, "in this call")
+            .label(tensor.0.made, Focus::Expression, "it was made here"));
+    }
+    refresh(e, tensor)?;
+    let mut auto = tensor.0.auto.lock();
+    if let (Some((node, output)), false) = (&auto.edge, auto.retain_grad) {
+        node.retained.get_or_init(Default::default).lock().push((*output, Arc::downgrade(&tensor.0)));
+        auto.retain_grad = true;
+    }
+    Ok(())
+}
+
+/// Has a tensor that no operation made require gradients, or not.
+pub fn set_leaf(tensor: &Tensor, on: bool) {
+    let mut auto = tensor.0.auto.lock();
+    auto.requires_grad = on;
+    let otherwise = if auto.base.is_some() { Tracked::AsBase } else { Tracked::No };
+    drop(auto);
+    tensor.set_tracked(if on { Tracked::Yes } else { otherwise });
+}
+
+/// Takes a tensor out of the graph.
+pub fn detach_in_place(tensor: &Tensor) -> Result<()> {
+    let mut auto = tensor.0.auto.lock();
+    if auto.base.is_some() {
+        return Err(Diag::error(code::GRAD_VIEW, "a view cannot be taken out of the gradient graph in place")
+            .label(Origin::NONE, Focus::Call, "in this call")
+            .label(tensor.0.made, Focus::Expression, "the view was made here")
+            .help("use `.detach()`"));
+    }
+    auto.requires_grad = false;
+    auto.edge = None;
+    drop(auto);
+    tensor.set_tracked(Tracked::No);
+    Ok(())
+}
+
+/// Gives `x` the layout of `y`, a view of it (`t_`).
+pub fn relayout(e: &mut Engine, x: &Tensor, y: &Tensor) -> Result<()> {
+    check_inplace(e, x, x.requires_grad())?;
+    y.view().write_by(e.origin);
+    x.set_view(y.view());
+    let edge = y.0.auto.lock().edge.clone();
+    if let Some((node, output)) = edge {
+        attach(x, &node, output);
+    }
+    Ok(())
+}
+
+/// Gives `x` the memory of `y`, with the count of writes that it had.
+pub fn assign_data(x: &Tensor, y: &Tensor) -> Result<()> {
+    let (old, new) = (x.view(), y.view());
+    if x.requires_grad() && !new.dtype.is_float() {
+        let text = format!("the data of a tensor that requires gradients must be floating-point, not {}", new.dtype);
+        return Err(Diag::error(code::DTYPE, text));
+    }
+    x.set_view(Arc::new(new.counted_apart(old.version_since_made())));
+    Ok(())
 }
 
 /// Adds a finished call to the graph.
 pub fn track(e: &mut Engine, op: &'static Op, args: &Args, results: &[Tensor]) -> Result<()> {
-    let is_view = matches!(op.lower, Lower::View(_));
-    if is_view {
-        remember_base(args.tensor(0), &results[0]);
+    if matches!(op.lower, Lower::View(_)) {
+        remember_base(e, args.tensor(0), &results[0]);
     }
     if !wanted(e, args) || !results.iter().any(|result| result.dtype().is_float()) {
         return Ok(());
@@ -196,7 +366,7 @@ pub fn track(e: &mut Engine, op: &'static Op, args: &Args, results: &[Tensor]) -
     }
     let mut outputs = SmallVec::new();
     results.iter().for_each(|result| outputs.push(Meta::of(result)));
-    let mut node = node(e, op, args, &slots, outputs);
+    let mut node = node(e, op, args, &slots, outputs)?;
     *node.saved.get_mut() = Some(operands);
     let node = Arc::new(node);
     for (n, result) in results.iter().enumerate().filter(|(_, result)| result.dtype().is_float()) {
@@ -205,52 +375,53 @@ pub fn track(e: &mut Engine, op: &'static Op, args: &Args, results: &[Tensor]) -
     Ok(())
 }
 
-/// A view keeps the tensor that owns the history of the buffer.
-fn remember_base(source: &Tensor, view: &Tensor) {
-    let (base, rebased) = {
+/// A view keeps the tensor that owns the history of the memory. Inside an operation there are no views: what it
+/// makes on the way is nobody's.
+fn remember_base(e: &Engine, source: &Tensor, view: &Tensor) {
+    if e.quiet > 0 {
+        return;
+    }
+    let (base, made_as) = {
         let auto = source.0.auto.lock();
-        (auto.base.clone(), auto.rebased)
+        (auto.base.clone(), auto.made_as)
     };
-    let base = base.unwrap_or_else(|| source.clone());
     let mut auto = view.0.auto.lock();
-    auto.rebased = rebased;
-    auto.base = Some(base);
+    auto.base = Some(base.unwrap_or_else(|| source.clone()));
+    auto.made_as = if e.grad_enabled() { made_as } else { MadeAs::Unrecorded };
+    auto.version = view.view().version();
+    drop(auto);
+    view.set_tracked(Tracked::AsBase);
 }
 
-/// May `x` be changed in place?
-pub fn check_inplace(e: &Engine, x: &Tensor) -> Result<()> {
-    let view = x.view();
-    if view.layout.shape.iter().zip(&view.layout.strides).any(|(&size, &stride)| size > 1 && stride == 0) {
-        return Err(Diag::error(
-            code::VALUE,
-            "an expanded tensor cannot be written: several elements share one memory location",
-        )
-        .help("make a copy first with `.clone()`"));
+/// These views were made by one operation.
+pub fn made_together(e: &Engine, views: &[Tensor]) {
+    if e.grad_enabled() {
+        views.iter().for_each(|view| view.0.auto.lock().made_as = MadeAs::OneOfSeveral);
     }
-    if !e.grad_enabled() {
+}
+
+/// May `x` be changed in place? `tracked`: a gradient flows to it or to what is written.
+pub fn check_inplace(e: &Engine, x: &Tensor, tracked: bool) -> Result<()> {
+    if !tracked || !e.grad_enabled() {
         return Ok(());
     }
-    let base = x.0.auto.lock().base.clone();
-    let is_leaf = |tensor: &Tensor| {
-        let auto = tensor.0.auto.lock();
-        auto.requires_grad && auto.edge.is_none()
+    let (base, made_as, leaf) = {
+        let auto = x.0.auto.lock();
+        (auto.base.clone(), auto.made_as, auto.requires_grad && auto.edge.is_none())
     };
-    if is_leaf(x) {
-        return Err(Diag::error(code::GRAD_LEAF, "a leaf that requires gradients cannot be changed in place")
-            .label(crate::base::span::Origin::NONE, Focus::Call, "in this call")
-            .label(x.0.made, Focus::Expression, "the leaf was made here")
-            .help("do it inside `no_grad(|| ...)`, or work on a result computed from it"));
+    if base.is_some() && made_as != MadeAs::Usual {
+        return Err(forbidden(x, made_as, false));
     }
-    if let Some(base) = base.filter(is_leaf) {
-        return Err(Diag::error(
-            code::GRAD_LEAF,
-            "a view of a leaf that requires gradients cannot be changed in place",
-        )
-        .label(crate::base::span::Origin::NONE, Focus::Call, "in this call")
-        .label(base.0.made, Focus::Expression, "the leaf was made here")
-        .help("do it inside `no_grad(|| ...)`, or work on a result computed from it"));
-    }
-    Ok(())
+    let of_leaf = base.filter(|base| base.requires_grad() && base.0.auto.lock().edge.is_none());
+    let (text, made) = match of_leaf {
+        Some(base) => ("a view of a leaf that requires gradients cannot be changed in place", base.0.made),
+        None if leaf => ("a leaf that requires gradients cannot be changed in place", x.0.made),
+        None => return Ok(()),
+    };
+    Err(Diag::error(code::GRAD_LEAF, text)
+        .label(Origin::NONE, Focus::Call, "in this call")
+        .label(made, Focus::Expression, "the leaf was made here")
+        .help("do it inside `no_grad(|| ...)`, or work on a result computed from it"))
 }
 
 /// What is known before the write and needed after it.
@@ -267,7 +438,7 @@ pub fn before_inplace(e: &mut Engine, op: &'static Op, args: &Args) -> Result<Pe
     }
     let slots = slots(op, args);
     let saved = save_inputs(e, op, args, &slots, Some(&x))?;
-    let node = node(e, op, args, &slots, smallvec![Meta::of(&x)]);
+    let node = node(e, op, args, &slots, smallvec![Meta::of(&x)])?;
     Ok(Pending { node: Some(Box::new(node)), saved })
 }
 
@@ -282,30 +453,24 @@ pub fn after_inplace(e: &mut Engine, x: &Tensor, pending: Pending) -> Result<()>
     }
     *node.saved.get_mut() = Some(operands);
     let base = x.0.auto.lock().base.clone();
-    let Some(base) = base else {
-        let node = Arc::from(node);
-        attach(x, &node, 0);
-        x.0.auto.lock().rebased += 1;
+    let Some(base) = base.filter(|base| Arc::ptr_eq(&base.view().buffer, &x.view().buffer)) else {
+        attach(x, &Arc::from(node), 0);
         return Ok(());
     };
     node.slice = Some(SliceOf {
         base: Meta::of(&base),
         layout: x.view().layout.clone(),
         base_layout: base.view().layout.clone(),
-        base_edge: edge_of(e, &base),
+        base_edge: edge_of(e, &base)?,
     });
-    let node = Arc::from(node);
-    attach(&base, &node, 0);
-    base.0.auto.lock().rebased += 1;
-    x.set_tracked(true);
-    refresh(e, x);
-    Ok(())
+    attach(&base, &Arc::from(node), 0);
+    refresh(e, x)
 }
 
 /// An error that names both lines when a saved operand was changed since.
 pub fn check_saved(saved: &Saved, node: &GradNode) -> Result<()> {
-    let buffer = &saved.held.view().buffer;
-    if buffer.version.load(Ordering::Acquire) == saved.version {
+    let view = saved.held.view();
+    if view.version() == saved.version {
         return Ok(());
     }
     Err(Diag::error(
@@ -313,36 +478,25 @@ pub fn check_saved(saved: &Saved, node: &GradNode) -> Result<()> {
         format!("the gradient of `{}` needs a tensor that was changed in place since", node.op.name),
     )
     .label(node.origin, Focus::Expression, "needed by this operation's gradient")
-    .label(buffer.last_writer(), Focus::Expression, "changed in place here")
+    .label(view.buffer.last_writer(), Focus::Expression, "changed in place here")
     .help("write the change out of place, or change a `.clone()`"))
 }
 
 /// A gradient of a `straight` row, with the row's operands as what it comes from too.
-pub fn still(e: &mut Engine, node: &GradNode, g: &Tensor) -> Tensor {
+pub fn still(e: &mut Engine, node: &GradNode, g: &Tensor) -> Result<Tensor> {
     let still = e.tensor(g.view());
-    let mut edges: Edges = smallvec![edge_of(e, g)];
+    let mut edges: Edges = smallvec![edge_of(e, g)?];
     edges.extend(node.edges.iter().cloned());
     let mut inputs: SmallVec<[Option<Meta>; 2]> = smallvec![Some(Meta::of(g))];
     inputs.extend(node.inputs.iter().cloned());
-    let of_gradient = GradNode {
-        op: &crate::op::rows::view::STILL,
-        args: Args::default(),
-        inputs,
-        outputs: smallvec![Meta::of(g)],
-        edges,
-        saved: Mutex::new(Some(SavedList::new())),
-        sequence: e.rt.next_sequence(),
-        stream: e.rt.slot_of(g.device()),
-        origin: node.origin,
-        slice: None,
-        retained: OnceLock::new(),
-    };
+    let mut of_gradient = plain_node(e, &STILL, Args::default(), inputs, smallvec![Meta::of(g)], edges);
+    of_gradient.origin = node.origin;
     attach(&still, &Arc::new(of_gradient), 0);
-    still
+    Ok(still)
 }
 
 /// Rebuilds a saved operand. Only `connected` ones have their place in the graph again.
-pub fn unpack(saved: Saved, node: &Arc<GradNode>, connected: bool) -> Tensor {
+pub fn unpack(e: &mut Engine, saved: Saved, node: &Arc<GradNode>, connected: bool) -> Tensor {
     let edge = match saved.edge {
         SavedEdge::Input(slot) => match &node.edges[slot] {
             Some(Edge::Leaf(leaf)) => return leaf.clone(),
@@ -353,16 +507,25 @@ pub fn unpack(saved: Saved, node: &Arc<GradNode>, connected: bool) -> Tensor {
         _ => None,
     };
     let tensor = Tensor::of_held(saved.held, saved.made);
-    if edge.is_some() {
-        tensor.0.auto.lock().edge = edge;
-        tensor.set_tracked(true);
+    match (edge, &node.slice) {
+        // What was written into a view: the node's own output is the base.
+        (Some((from, n)), Some(slice)) if matches!(saved.edge, SavedEdge::Output(_)) => {
+            let view = tensor.view();
+            let base = View::new(view.buffer.clone(), slice.base_layout.clone(), view.dtype);
+            let part = part_of(e, &tensor, &base, Some(Edge::Node(from, n)));
+            attach(&tensor, &Arc::new(part), 0);
+        }
+        (Some((from, n)), _) => attach(&tensor, &from, n),
+        (None, _) => {}
     }
     tensor
 }
 
-/// A base's memory as one flat buffer: where `layout` and `base_layout` lie in it.
+/// A base's memory, and that of its part, as one flat buffer: its size, and where the part and the base lie in it.
 pub fn flat(slice: &SliceOf) -> (usize, Layout, Layout) {
-    let (start, end) = slice.base_layout.extent().unwrap_or((0, 0));
+    let extents = [slice.base_layout.extent(), slice.layout.extent()];
+    let start = extents.iter().flatten().map(|extent| extent.0).min().unwrap_or(0);
+    let end = extents.iter().flatten().map(|extent| extent.1).max().unwrap_or(start);
     let shift = |layout: &Layout| Layout { offset: layout.offset.saturating_sub(start), ..layout.clone() };
     (end - start, shift(&slice.layout), shift(&slice.base_layout))
 }

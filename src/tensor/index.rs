@@ -1,14 +1,15 @@
 //! Indexing: PyTorch's rules for integers, ranges, masks, index tensors, `None` and `...`, to read and to write.
 
 use super::engine::Engine;
+use super::observe;
 use crate::args;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
-use crate::base::dtype::DType;
+use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::op::args::Arg;
 use crate::op::emit::Emit;
-use crate::op::rows::{arith, compare, indexing, masks, view};
+use crate::op::rows::{arith, blend, compare, indexing, masks, view};
 use crate::op::tensor::Tensor;
 
 /// One item of an index.
@@ -53,6 +54,7 @@ struct Parts {
 }
 
 fn split(e: &mut Engine, x: &Tensor, items: Vec<Item>) -> Result<Parts> {
+    let items = items.into_iter().map(|item| known(e, item)).collect::<Result<Vec<Item>>>()?;
     let used: usize = items.iter().map(width).sum();
     let ndim = x.ndim();
     if used > ndim {
@@ -91,12 +93,7 @@ fn split(e: &mut Engine, x: &Tensor, items: Vec<Item>) -> Result<Parts> {
                 view = e.call_row(&view::UNSQUEEZE, args![&view, dim])?;
                 let device = view.device();
                 let n = keep as usize;
-                let index = e.source(
-                    crate::op::row::Source::Fill(crate::base::dtype::Scalar::Int(0)),
-                    &[n],
-                    DType::I64,
-                    device,
-                )?;
+                let index = e.source(crate::op::row::Source::Fill(Scalar::Int(0)), &[n], DType::I64, device)?;
                 dim += 1;
                 advanced.push(Some(index));
             }
@@ -116,19 +113,31 @@ fn split(e: &mut Engine, x: &Tensor, items: Vec<Item>) -> Result<Parts> {
                 }
             }
             Item::Tensor(index) => {
-                if !index.dtype().is_int() {
-                    return Err(Diag::error(
-                        code::DTYPE,
-                        format!("an index tensor holds integers or bool, not {}", index.dtype()),
-                    ));
+                if !matches!(index.dtype(), DType::I64 | DType::I32) {
+                    let text = format!("an index tensor holds i64, i32 or bool, not {}", index.dtype());
+                    let diag = Diag::error(code::DTYPE, text);
+                    let is_int = index.dtype().is_int();
+                    return Err(if is_int { diag.help("convert it with `.long()`") } else { diag });
                 }
-                // A 0-dimensional integer tensor takes part as an index of one element.
                 advanced.push(Some(index_beside(e, index, &view)?));
                 dim += 1;
             }
         }
     }
     Ok(Parts { view, advanced })
+}
+
+/// A 0-dimensional integer tensor is its number, which is waited for; one of `u8` is a mask, as in PyTorch.
+fn known(e: &mut Engine, item: Item) -> Result<Item> {
+    let Item::Tensor(index) = &item else { return Ok(item) };
+    match index.dtype() {
+        DType::U8 => Ok(Item::Tensor((e as &mut dyn Emit).cast(index, DType::Bool)?)),
+        dtype if dtype.is_int() && index.ndim() == 0 => Ok(match observe::item(&e.rt, index)? {
+            Scalar::Int(i) => Item::Int(i),
+            _ => item,
+        }),
+        _ => Ok(item),
+    }
 }
 
 fn check_mask(mask: &[usize], sizes: &[usize], dim: usize) -> Result<()> {
@@ -184,7 +193,7 @@ pub fn set(e: &mut Engine, x: &Tensor, items: Vec<Item>, value: Arg) -> Result<(
             Arg::Tensor(value) => (e as &mut dyn Emit).cast(&value, view.dtype())?,
             other => {
                 let scalar = crate::op::args::Args(smallvec::smallvec![other]).scalar(0);
-                let value = scalar.unwrap_or(crate::base::dtype::Scalar::Int(0));
+                let value = scalar.unwrap_or(Scalar::Int(0));
                 e.source(crate::op::row::Source::Fill(value), &[], view.dtype(), view.device())?
             }
         };
@@ -192,7 +201,7 @@ pub fn set(e: &mut Engine, x: &Tensor, items: Vec<Item>, value: Arg) -> Result<(
         e.call_row(&indexing::INDEX_PUT_INTO, args![&view, advanced, value, false])?;
         return Ok(());
     }
-    // Rhai writes a view back after `x[0][1] = v` and `x[0] += y`: the identical view is no write.
+    // After `x[0] += y`, which has written into the view: the identical view is no write.
     if let Arg::Tensor(value) = &value {
         let (to, from) = (view.view(), value.view());
         if std::sync::Arc::ptr_eq(&to.buffer, &from.buffer) && to.layout == from.layout && to.dtype == from.dtype {
@@ -200,7 +209,10 @@ pub fn set(e: &mut Engine, x: &Tensor, items: Vec<Item>, value: Arg) -> Result<(
         }
     }
     let value = fit(e, &view, value)?;
-    e.apply_inplace(&arith::COPY, args![&view, value])?;
+    let one = !matches!(&value, Arg::Tensor(value) if value.ndim() > 0);
+    // As in PyTorch one value for all is filled in, into an expanded tensor too.
+    let op = if one && view.view().layout.repeated().next().is_some() { &blend::FILL } else { &arith::COPY };
+    e.apply_inplace(op, args![&view, value])?;
     Ok(())
 }
 

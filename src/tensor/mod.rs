@@ -6,5 +6,7 @@ pub mod engine;
 pub mod grad;
 pub mod history;
 pub mod index;
+mod lead;
 pub mod movement;
 pub mod observe;
+mod slices;

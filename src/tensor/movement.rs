@@ -19,6 +19,13 @@ pub struct Wanted {
     pub non_blocking: bool,
 }
 
+impl Wanted {
+    /// On this device, else as it is.
+    pub fn on(device: DeviceId) -> Wanted {
+        Wanted { device: Some(device), ..Wanted::default() }
+    }
+}
+
 /// The tensor as wanted. A copy between devices is ordered against both devices' current streams.
 pub fn to(e: &mut Engine, x: &Tensor, wanted: Wanted) -> Result<Tensor> {
     let dtype = wanted.dtype.unwrap_or(x.dtype());

@@ -1,5 +1,6 @@
 //! The command line as a value. Reads words only: no file, no environment.
 
+use super::check;
 use crate::base::device_id::DeviceSpec;
 use crate::base::limits::MAX_SIMULATED_GPUS;
 use crate::base::suggest::nearest;
@@ -20,13 +21,17 @@ pub enum Command {
         words: Vec<String>,
         settings: Settings,
     },
+    /// `-e CODE`.
+    Code {
+        text: String,
+        words: Vec<String>,
+        settings: Settings,
+    },
     /// `run FILE -- --help`: what the script itself takes.
     Arguments {
         file: PathBuf,
     },
-    Check {
-        files: Vec<PathBuf>,
-    },
+    Check(check::Options),
     Test {
         folder: PathBuf,
         settings: Settings,
@@ -91,10 +96,13 @@ const FLAGS: &[&str] = &[
 
 /// The command of the words after the program's name.
 pub fn parse(mut words: Vec<OsString>) -> Result<Command, Usage> {
+    if let Some(command) = without_command(&words)? {
+        return Ok(command);
+    }
     let script_words = match words.iter().position(|word| word == "--") {
         Some(at) => {
             let rest = words.split_off(at);
-            Some(rest.into_iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>())
+            Some(plain_words(rest.into_iter().skip(1)))
         }
         None => None,
     };
@@ -121,6 +129,7 @@ pub fn parse(mut words: Vec<OsString>) -> Result<Command, Usage> {
     }
     match name {
         "run" => run(&mut parser, script_words.unwrap_or_default()),
+        "check" => check(&mut parser),
         "test" => test(&mut parser),
         "devices" => devices(&mut parser),
         "help" => {
@@ -148,6 +157,52 @@ pub fn parse(mut words: Vec<OsString>) -> Result<Command, Usage> {
     }
 }
 
+/// `tscript FILE ..` and `tscript -e CODE ..`, with flags of ours before them: what follows is the script's, as a
+/// script's first line `#!/usr/bin/env tscript` wants it.
+fn without_command(words: &[OsString]) -> Result<Option<Command>, Usage> {
+    let mut parser = Parser::from_args(words);
+    let mut settings = Settings::default();
+    loop {
+        let Some(arg) = parser.next().map_err(unreadable)? else { return Ok(None) };
+        match arg {
+            Arg::Value(word) if is_file(&word) => {
+                let words = rest(&mut parser);
+                return Ok(Some(match words.iter().any(|word| word == "--help") {
+                    true => Command::Arguments { file: word.into() },
+                    false => Command::Run { file: word.into(), words, settings },
+                }));
+            }
+            Arg::Short('e') => {
+                let text = text(&mut parser, "-e", "a script")?;
+                let words = rest(&mut parser);
+                return Ok(Some(Command::Code { text, words, settings }));
+            }
+            Arg::Long(name) if FLAGS.contains(&name) && name != "help" => {
+                let name = format!("--{name}");
+                flag(&mut parser, &mut settings, &name)?;
+            }
+            _ => return Ok(None),
+        }
+    }
+}
+
+/// Whether a word is the path of a script, and no command.
+fn is_file(word: &std::ffi::OsStr) -> bool {
+    let word = word.to_string_lossy();
+    !COMMANDS.contains(&&*word) && (word.ends_with(".rhai") || word.contains('/'))
+}
+
+/// What is left of the command line, for the script; a `--` at its beginning only says so.
+fn rest(parser: &mut Parser) -> Vec<String> {
+    let words: Vec<OsString> = parser.raw_args().map_or(Vec::new(), |words| words.collect());
+    let is_mark = words.first().is_some_and(|word| word == "--");
+    plain_words(words.into_iter().skip(usize::from(is_mark)))
+}
+
+fn plain_words(words: impl Iterator<Item = OsString>) -> Vec<String> {
+    words.map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
 fn simple(name: &str, values: Vec<OsString>) -> Result<Command, Usage> {
     let too_many = |most: usize| match values.get(most) {
         Some(extra) => Err(Usage::new(
@@ -157,8 +212,6 @@ fn simple(name: &str, values: Vec<OsString>) -> Result<Command, Usage> {
         None => Ok(()),
     };
     match name {
-        "check" if values.is_empty() => Err(no_file(name)),
-        "check" => Ok(Command::Check { files: values.into_iter().map(PathBuf::from).collect() }),
         "explain" => {
             too_many(1)?;
             Ok(Command::Explain { code: values.first().map(|code| code.to_string_lossy().into_owned()) })
@@ -231,7 +284,18 @@ fn run(parser: &mut Parser, words: Vec<String>) -> Result<Command, Usage> {
             Arg::Long("help") | Arg::Short('h') => return Ok(Command::Help(Some("run"))),
             other => {
                 let name = owned(other);
-                flag(parser, &mut settings, &name)?;
+                let is_ours = FLAGS.iter().any(|known| name.strip_prefix("--") == Some(known));
+                match &file {
+                    Some(file)
+                        if !is_ours && nearest(name.trim_start_matches('-'), FLAGS.iter().copied()).is_none() =>
+                    {
+                        let after = rest(parser).join(" ");
+                        let call = format!("tscript run {} -- {name} {after}", file.display());
+                        let help = format!("what the script takes stands after `--`: `{}`", call.trim_end());
+                        return Err(Usage::new(format!("`{name}` is no flag of `tscript run`"), help));
+                    }
+                    _ => flag(parser, &mut settings, &name)?,
+                }
             }
         }
     }
@@ -240,6 +304,34 @@ fn run(parser: &mut Parser, words: Vec<String>) -> Result<Command, Usage> {
         return Ok(Command::Arguments { file });
     }
     Ok(Command::Run { file, words, settings })
+}
+
+fn check(parser: &mut Parser) -> Result<Command, Usage> {
+    let mut options = check::Options::default();
+    while let Some(arg) = parser.next().map_err(unreadable)? {
+        match arg {
+            Arg::Value(value) => options.files.push(value.into()),
+            other => match owned(other).as_str() {
+                "--help" | "-h" => return Ok(Command::Help(Some("check"))),
+                "--deny-warnings" => options.deny_warnings = true,
+                "--message-format" => options.format = message_format(parser)?,
+                name => return Err(unknown(name, &["message-format", "deny-warnings", "help"])),
+            },
+        }
+    }
+    if options.files.is_empty() { Err(no_file("check")) } else { Ok(Command::Check(options)) }
+}
+
+fn message_format(parser: &mut Parser) -> Result<check::Format, Usage> {
+    match text(parser, "--message-format", "`human`, `short` or `json`")?.as_str() {
+        "human" => Ok(check::Format::Human),
+        "short" => Ok(check::Format::Short),
+        "json" => Ok(check::Format::Json),
+        word => {
+            let message = format!("`--message-format` wants `human`, `short` or `json`, not `{word}`");
+            Err(Usage::new(message, "the default is `human`"))
+        }
+    }
 }
 
 fn test(parser: &mut Parser) -> Result<Command, Usage> {
@@ -383,7 +475,6 @@ fn unknown(flag: &str, known: &[&str]) -> Usage {
 fn unknown_command(word: &str) -> Usage {
     let help = match nearest(word, COMMANDS.iter().copied()) {
         Some(found) => format!("did you mean `tscript {found}`?"),
-        None if word.ends_with(".rhai") => format!("to run a script, write `tscript run {word}`"),
         None => format!("the commands are: {}", COMMANDS.join(" ")),
     };
     Usage::new(format!("unknown command `{word}`"), help)
@@ -430,7 +521,11 @@ mod tests {
     fn what_is_unknown_gets_a_suggestion() {
         assert_eq!(help("rum x.rhai"), "did you mean `tscript run`?");
         assert_eq!(help("run --bloking x.rhai"), "did you mean `--blocking`?");
-        assert_eq!(help("model.rhai"), "to run a script, write `tscript run model.rhai`");
+        assert_eq!(
+            help("run x.rhai --lr 3 --epochs 2"),
+            "what the script takes stands after `--`: `tscript run x.rhai -- --lr 3 --epochs 2`"
+        );
+        assert_eq!(help("run x.rhai --bloking"), "did you mean `--blocking`?");
         assert!(help("run x.rhai 3").contains("after `--`"));
         for line in [
             "-- x",
@@ -449,6 +544,23 @@ mod tests {
         ] {
             read(line).expect_err(line);
         }
+    }
+
+    #[test]
+    fn a_script_runs_without_a_command() {
+        let settings = Settings { seed: Some(1), ..Settings::default() };
+        let words = |line: &str| line.split_whitespace().map(str::to_string).collect();
+        for (line, given) in [("", ""), (" -- a", "a"), (" --lr 3 a -- b", "--lr 3 a -- b"), (" --seed 2", "--seed 2")]
+        {
+            let wanted = Command::Run { file: "./m".into(), words: words(given), settings: Settings::default() };
+            assert_eq!(read(&format!("./m{line}")), Ok(wanted), "{line}");
+        }
+        let wanted = Command::Run { file: "m.rhai".into(), words: Vec::new(), settings };
+        assert_eq!(read("--seed 1 m.rhai"), Ok(wanted));
+        assert_eq!(read("m.rhai --help"), Ok(Command::Arguments { file: "m.rhai".into() }));
+        let wanted = Command::Code { text: "print(1)".into(), words: words("--lr 3"), settings: Settings::default() };
+        assert_eq!(read("-e print(1) --lr 3"), Ok(wanted));
+        assert!(read("-e").is_err() && read("model").is_err());
     }
 
     #[test]

@@ -16,10 +16,12 @@ const PROGRAM: &str = "\
 tscript: Rhai with tensors
 
 usage: tscript [flags]        the REPL; `:help` there tells more
+       tscript [flags] FILE [args]      runs a script, as `run FILE -- args` does
+       tscript [flags] -e CODE [args]   runs a text
        tscript COMMAND ...
 
   run FILE [flags] [-- args]   runs a script
-  check FILE ...               parses scripts and reports without running
+  check PATH ...               reads scripts and tells what is wrong without running
   test [DIR]                   runs every function `test_*` of the `*_test.rhai` files
   explain [CODE]               the long form of an error, such as E0201
   devices                      what scripts can compute on
@@ -51,13 +53,22 @@ usage: tscript run FILE [flags] [-- args]
 FILE may be `-`, the standard input. What stands after `--` is the script's: `args`, `arg(\"lr\", 1e-3)`, `flag(\"verbose\")`.
 `tscript run FILE -- --help` lists what a script asks for.
 TSCRIPT_LAUNCH_BLOCKING=1 does what `--blocking` does, TSCRIPT_SIMULATE_GPUS=N what `--simulate-gpus N`
-does, CUDA_VISIBLE_DEVICES hides devices, simulated ones too. Ctrl-C stops the script and tells where it was.";
+does, CUDA_VISIBLE_DEVICES hides devices, simulated ones too. TSCRIPT_SIMD=avx512, avx2 or portable chooses the
+vector instructions of the CPU's kernels, the machine's best unless given. Ctrl-C stops the script and tells where it was.";
 
 const CHECK: &str = "\
-usage: tscript check FILE ...
+usage: tscript check PATH ... [flags]
 
-Parses each script, resolves the names of variables, functions, modules and keywords as far as that goes
-without running, and reports every error. A FILE may be `-`, the standard input.";
+Reads scripts without running them and tells what is wrong: names that stand for nothing, calls with values or
+keywords that would be refused, shapes that do not fit, as far as the text alone tells. Warnings are of what is odd:
+variables and values that nobody uses, statements that are never reached. A PATH is a script, a folder, which stands
+for all its `*.rhai` files, or `-`, the standard input.
+
+  --message-format FORMAT   `human` (the default, on the error output); on the standard output `short`, a line
+                            `file:line:column: error[E0101]: message` for each finding, or `json`, an object
+  --deny-warnings           a warning fails, too
+
+The exit status is 1 where there is an error.";
 
 const TEST: &str = "\
 usage: tscript test [DIR] [flags]

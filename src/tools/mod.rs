@@ -1,5 +1,6 @@
 //! Floor 6: the program. Goes through `Session`; knows neither kernels nor devices.
 
+mod check;
 pub mod command;
 mod devices;
 mod explain;
@@ -55,10 +56,13 @@ fn dispatch(words: Vec<std::ffi::OsString>) -> u8 {
     match run::check_environment().and_then(|()| command::parse(words)) {
         Ok(Command::Repl { settings }) => simulated(&settings).unwrap_or_else(|| repl::repl(settings)),
         Ok(Command::Run { file, words, settings }) => {
-            simulated(&settings).unwrap_or_else(|| run::run(&file, words, &settings))
+            simulated(&settings).unwrap_or_else(|| run::run(run::Script::File(&file), words, &settings))
+        }
+        Ok(Command::Code { text, words, settings }) => {
+            simulated(&settings).unwrap_or_else(|| run::run(run::Script::Text(&text), words, &settings))
         }
         Ok(Command::Arguments { file }) => run::list_arguments(&file),
-        Ok(Command::Check { files }) => run::check(&files),
+        Ok(Command::Check(options)) => check::check(&options),
         Ok(Command::Test { folder, settings }) => {
             simulated(&settings).unwrap_or_else(|| test::test(&folder, &settings))
         }

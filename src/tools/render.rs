@@ -4,9 +4,9 @@
 //! ariadne draws the lines; what stands under them is ours, in the style of LANGUAGE.md. Knows nothing of
 //! what a diagnostic means.
 
-use crate::base::diag::{Diag, Focus, Frame, Label, Severity};
+use crate::base::diag::{Diag, Focus, Label, Severity};
 use crate::base::span::Site;
-use crate::script::error::Error;
+use crate::script::error::{Error, called};
 use crate::script::source::{Source, SourceMap};
 
 use ariadne::{Color, Config, IndexType, ReportKind};
@@ -71,7 +71,7 @@ pub fn render(diag: &Diag, sources: &SourceMap, colour: Colour) -> String {
         Severity::Warning => ("warning", Color::Yellow),
     };
     let title = format!("{word}[{}]", diag.code);
-    let places = places(diag, sources);
+    let places = labelled(diag, sources);
     let mut out = match places.first() {
         Some((source, range, _)) => {
             let id = |source: &Arc<Source>| source.base as usize;
@@ -145,10 +145,11 @@ impl ariadne::Cache<usize> for Files {
     }
 }
 
-type Place = (Arc<Source>, Range<usize>, String);
+/// A source, bytes of it, and words about them.
+pub type Place = (Arc<Source>, Range<usize>, String);
 
 /// Every label that lies in a known source, an operation inside the standard library with both of its places.
-fn places(diag: &Diag, sources: &SourceMap) -> Vec<Place> {
+pub fn labelled(diag: &Diag, sources: &SourceMap) -> Vec<Place> {
     let mut out: Vec<Place> = Vec::new();
     let mut add = |site: Site, focus: Focus, keyword: Option<&str>, text: &str| {
         let Some((source, range)) = sources.span(site, focus, keyword) else { return };
@@ -187,15 +188,6 @@ fn notes(diag: &Diag, sources: &SourceMap) -> Vec<(&'static str, String)> {
     out
 }
 
-fn called(frame: &Frame, sources: &SourceMap) -> String {
-    let name = if frame.function.contains(' ') { frame.function.clone() } else { format!("`{}`", frame.function) };
-    let verb = if frame.function.starts_with("the module") { "imported" } else { "called" };
-    match sources.location(frame.call) {
-        Some(at) => format!("{name}, {verb} from {}:{}:{}", at.source, at.line, at.column),
-        None => format!("{name}, {verb} from the host program"),
-    }
-}
-
 /// The blanks and bar under the last source line.
 fn margin(drawn: &str) -> String {
     let corner = drawn.lines().find_map(|line| line.find('╭').filter(|at| line[..*at].chars().all(|c| c == ' ')));
@@ -229,6 +221,7 @@ fn printable(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::base::code;
+    use crate::base::diag::Frame;
     use crate::base::span::Origin;
     use crate::script::source::SourceKind;
 

@@ -1,4 +1,4 @@
-//! `tscript run` and `tscript check`: a session, its errors on the error output, Ctrl-C, panics.
+//! `tscript run`: a session, its errors on the error output, Ctrl-C, panics.
 
 use super::command::{Settings, Usage};
 use super::profile;
@@ -115,17 +115,27 @@ fn listed(list: &str, count: usize) -> usize {
     if twice { 0 } else { numbers.into_iter().take_while(|&index| index < count).count() }
 }
 
-pub fn run(file: &Path, words: Vec<String>, settings: &Settings) -> u8 {
+/// What is run.
+pub enum Script<'a> {
+    File(&'a Path),
+    /// Of the command line.
+    Text(&'a str),
+}
+
+pub fn run(script: Script, words: Vec<String>, settings: &Settings) -> u8 {
     let work = || -> Result<u8, Error> {
         let mut session = builder(settings).ends_when_interrupted().arguments(words.clone()).build()?;
         session.set_terminal(super::terminal::of_stdout());
         session.runs_one_script();
         interruptible(session.interrupt_handle());
-        let text = source(&session, file)?;
+        let (name, text) = match script {
+            Script::File(file) => (named(file), source(&session, file)?),
+            Script::Text(text) => (PathBuf::from("-e"), text.to_string()),
+        };
         if let Some(wrong) = unasked(&text, &words) {
             return Ok(super::wrong(Usage { message: wrong.message, help: Some(wrong.help) }));
         }
-        let ran = session.run_source(&named(file), &text);
+        let ran = session.run_source(&name, &text);
         let told = if settings.profile { profile::finish(&session, settings.trace_file.as_deref()) } else { Ok(()) };
         let status = session.left_with().unwrap_or(0);
         // The process ends: taking the interpreter apart would cost as much as a third of starting it.
@@ -139,28 +149,17 @@ pub fn run(file: &Path, words: Vec<String>, settings: &Settings) -> u8 {
 }
 
 /// What messages call a script; `-` is the standard input.
-fn named(file: &Path) -> PathBuf {
+pub fn named(file: &Path) -> PathBuf {
     if file == Path::new("-") { PathBuf::from("stdin") } else { file.to_path_buf() }
 }
 
-fn source(session: &Session, file: &Path) -> Result<String, Error> {
+pub fn source(session: &Session, file: &Path) -> Result<String, Error> {
     session.read_source(if file == Path::new("-") { Path::new("/dev/stdin") } else { file })
 }
 
-pub fn check(files: &[PathBuf]) -> u8 {
-    let one = |file: &PathBuf| {
-        let work = || {
-            let mut session = Session::builder()
-                .stack_bytes(STACK_BYTES)
-                .all_files()
-                .on_warning(|warning| complain(&render_error(warning, Colour::of_stderr())))
-                .build()?;
-            let text = source(&session, file)?;
-            session.check_source(&named(file), &text)
-        };
-        report(guarded(work))
-    };
-    files.iter().map(one).max().unwrap_or(0)
+/// A session that reads scripts and runs none.
+pub fn builder_of_checks() -> Builder {
+    Session::builder().stack_bytes(STACK_BYTES).all_files()
 }
 
 /// `tscript run FILE -- --help`.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 pub fn test(folder: &Path, settings: &Settings) -> u8 {
     let mut files = Vec::new();
-    if let Err(error) = collect(folder, 0, &mut files) {
+    if let Err(error) = scripts_in(folder, "_test.rhai", &mut files) {
         complain(&format!("error: cannot read {}: {}\n", folder.display(), plain_reason(&error)));
         return FAILED;
     }
@@ -51,7 +51,12 @@ pub fn test(folder: &Path, settings: &Settings) -> u8 {
 /// Bound: folders inside folders; links may go round in a circle.
 const MAX_FOLDERS: usize = 32;
 
-fn collect(path: &Path, depth: usize, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+/// The files below a folder whose names end so; a file stands for itself.
+pub fn scripts_in(path: &Path, ending: &str, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    collect(path, ending, 0, files)
+}
+
+fn collect(path: &Path, ending: &str, depth: usize, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     if !path.metadata()?.is_dir() {
         files.push(path.to_path_buf());
         return Ok(());
@@ -61,8 +66,8 @@ fn collect(path: &Path, depth: usize, files: &mut Vec<PathBuf>) -> std::io::Resu
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
         let hidden = name.starts_with('.') || name == "target";
         if path.is_dir() && !hidden && depth < MAX_FOLDERS {
-            collect(&path, depth + 1, files)?;
-        } else if name.ends_with("_test.rhai") {
+            collect(&path, ending, depth + 1, files)?;
+        } else if name.ends_with(ending) {
             files.push(path);
         }
     }

@@ -66,7 +66,7 @@ fn values_of_all_kinds_go_in_and_come_out() {
         (back::<Vec<i64>>(Value::Array(vec![1.into(), "a".into()])).unwrap_err(), "E0215", "at [1]: an integer"),
     ];
     for (error, code, text) in wrong {
-        assert!(error.code() == code && error.message().contains(text), "{error}");
+        assert!(error.code() == code && error.message().contains(text), "{error:#}");
     }
     assert_eq!(session().get::<i64>("nothing").unwrap_err().code(), "E0102");
 }
@@ -148,7 +148,7 @@ fn an_error_of_a_rust_function_is_told_at_its_call() {
     let error = session.run_str("bang", "let x = 1;\nexplode();").unwrap_err();
     std::panic::set_hook(hook);
     assert_eq!((error.code().as_str(), error.location().unwrap().line), ("E0809", 2));
-    assert!(error.message().contains("panicked: on purpose"), "{error}");
+    assert!(error.message().contains("panicked: on purpose"), "{error:#}");
     assert_eq!(session.eval::<i64>("half(8)").unwrap(), 4, "the session lives");
 
     assert_eq!(session.eval::<f64>("scaled(tensor([1.0, 2.0]), 3).sum()").unwrap(), 9.0);
@@ -200,6 +200,46 @@ fn a_rust_type_has_methods_and_properties() {
     assert_eq!(session.eval::<()>("c.vanish(1)").unwrap_err().code(), "E0103");
     assert_eq!(session.eval::<()>("c.total").unwrap_err().code(), "E0104");
     assert_eq!(session.eval::<i64>("c").unwrap_err().code(), "E0215");
+}
+
+#[derive(Clone)]
+struct Holder {
+    counter: Counter,
+    written: Arc<Mutex<i64>>,
+}
+
+impl Object for Holder {
+    const NAME: &'static str = "holder";
+}
+
+/// Of values that are copies Rhai hands a changed one back, and types of a program keep that rule.
+#[test]
+fn what_is_changed_inside_a_rust_type_is_handed_back() {
+    let mut session = Session::builder()
+        .object::<Counter>(|counter| {
+            counter
+                .getter("count", |counter: &mut Counter| counter.count)
+                .setter("count", |counter: &mut Counter, to: i64| counter.count = to)
+                .method("add", |counter: &mut Counter, by: i64| counter.count += by)
+        })
+        .object::<Holder>(|holder| {
+            holder.getter("counter", |holder: &mut Holder| holder.counter.clone()).setter(
+                "counter",
+                |holder: &mut Holder, to: Counter| {
+                    *holder.written.lock().unwrap() += 1;
+                    holder.counter = to;
+                },
+            )
+        })
+        .build()
+        .unwrap();
+    let counter = Counter { count: 1, log: Arc::default() };
+    let written = Arc::new(Mutex::new(0));
+    session.set("h", Holder { counter, written: written.clone() }).unwrap();
+    let text = "h.counter.count = 5; h.counter.count += 2; h.counter.add(10); let list = [h.counter]; list[0].add(1); [h.counter.count, list[0].count]";
+    let found: Vec<Value> = session.eval(text).unwrap();
+    assert_eq!(found, [17.into(), 18.into()]);
+    assert_eq!(*written.lock().unwrap(), 3);
 }
 
 #[test]
@@ -285,7 +325,7 @@ fn a_session_touches_no_file_unless_it_may() {
     ];
     for text in &texts {
         let error = run(Session::builder(), "files", text).result.expect_err(text);
-        assert_eq!(error.code(), "E0604", "{text}: {error}");
+        assert_eq!(error.code(), "E0604", "{text}: {error:#}");
         assert!(error.diag().help.as_deref().unwrap_or("").contains("no folder"), "{text}: {:?}", error.diag());
     }
     for import in ["helper", "./helper", "../helper", &path("helper"), &path("helper.rhai"), "/etc/passwd"] {
@@ -357,4 +397,28 @@ fn sessions_move_between_threads_and_do_not_see_each_other() {
     let tensor = sessions[0].eval::<Tensor>("ones([1000, 10])").unwrap();
     drop(sessions);
     assert_eq!(tensor.to_vec::<f32>().unwrap().len(), 10_000, "a tensor keeps its runtime alive");
+}
+
+#[test]
+fn no_method_changes_a_constant() {
+    let mut session = Session::builder().build().expect("a session starts");
+    for (value, calls) in [
+        (
+            "[2, 1]",
+            "push(1) pad(3, 0) sort() sort(|a, b| a - b) sort_by(|a, b| a - b) append([3]) append(3) extend([3]) pop() \
+             pop(0) retain(|x| x > 1) drain(|x| x > 1) dedup(|a, b| true) insert(0, 1) remove(0) clear() reverse()",
+        ),
+        ("\"text\"", "replace(\"t\", \"s\") replace('t', \"s\") pad(9, \"x\") pad(9, 'x') clear() make_upper()"),
+        ("#{a: 1}", "update(#{b: 2}) pop(\"a\") pop(\"a\", 1) remove(\"a\") clear() set(\"a\", 2)"),
+        ("blob(2)", "pad(3, 1) push(1) clear() reverse()"),
+    ] {
+        // A call ends where a space is followed by the next name.
+        for call in calls.split_inclusive(") ").map(str::trim) {
+            let text = format!(
+                "const FIXED = {value}; let caught = `none`; try {{ FIXED.{call}; }} catch (e) {{ caught = e.code; }} caught"
+            );
+            let caught: String = session.eval(&text).expect("the error is caught");
+            assert_eq!(caught, "E0110", "{value}.{call}");
+        }
+    }
 }

@@ -5,6 +5,9 @@ mod diagnostics;
 mod generator;
 mod hostile;
 mod library;
+mod mutants;
+#[path = "../it/random.rs"]
+mod random;
 mod server;
 mod simulation;
 mod surface;

@@ -43,6 +43,24 @@ fn a_script_chooses_its_exit_status() {
     assert_eq!(of("arange(3)[tensor([7])]; exit(0);"), 1);
 }
 
+/// `./train.rhai --lr 3` after a first line `#!/usr/bin/env tscript`, and texts of the command line.
+#[test]
+fn a_script_runs_by_itself() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("train.rhai");
+    std::fs::write(&path, "#!/usr/bin/env tscript\nprint(arg(\"lr\", 1), args);\nnope").expect("it can be written");
+    let path = path.to_str().expect("a name");
+    let (out, complaint, status) = tscript(&[path, "--lr", "3", "more"], "");
+    assert_eq!((&*out, status), ("3 [\"--lr\", \"3\", \"more\"]\n", 1), "{complaint}");
+    assert!(complaint.contains("train.rhai:3:1"), "{complaint}");
+    assert_eq!(
+        tscript(&["--seed", "4", "-e", "print(1 + 1, args)", "a"], ""),
+        ("2 [\"a\"]\n".into(), String::new(), 0)
+    );
+    let (_, complaint, status) = tscript(&["-e", "print(nope)"], "");
+    assert!(complaint.contains("[ -e:1:7 ]") && status == 1, "{complaint}");
+}
+
 #[test]
 fn an_exit_ends_the_repl_and_fails_a_test() {
     assert_eq!(tscript(&[], "1 + 1\nexit(3)\nprint(5)\n"), ("2\n".into(), String::new(), 3));
@@ -133,4 +151,32 @@ fn a_loop_that_counts_where_pairs_are_meant_is_told() {
     assert_eq!(places, ["╭─[ stdin:2:31 ]", "╭─[ stdin:5:15 ]", "╭─[ stdin:7:15 ]"], "{complaint}");
     assert!(complaint.contains("warning[E0112]: `b` counts"), "{complaint}");
     assert!(complaint.contains("let a = pair[0]; let b = pair[1];"), "{complaint}");
+}
+
+/// Folders and several files; for people, and line by line for other programs.
+#[test]
+fn check_tells_of_folders_in_three_formats() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir(folder.path().join("inner")).expect("a folder");
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("it can be written");
+    write("a.rhai", "let x = 1;\nprint(2);\n");
+    write("inner/b.rhai", "print(\"é\", nope);\n");
+    write("inner/c.txt", "nothing (");
+    let path = folder.path().display().to_string();
+    let (out, _, status) = tscript(&["check", "--message-format", "short", &path], "");
+    let lines: Vec<String> = out.lines().map(|line| line.replace(&path, "F")).collect();
+    assert_eq!(lines[0], "F/a.rhai:1:5: warning[E0115]: the variable `x` is never used");
+    assert_eq!(lines[1], "F/inner/b.rhai:1:12: error[E0102]: there is no variable `nope`");
+    assert_eq!((lines.len(), status), (2, 1));
+    let (out, ..) = tscript(&["check", "--message-format=json", &format!("{path}/inner")], "");
+    let found: serde_json::Value = serde_json::from_str(out.trim()).expect("one object a line");
+    assert_eq!(found["code"], "E0102");
+    assert_eq!(found["severity"], "error");
+    let place = ["line", "column", "end_line", "end_column"].map(|key| found[key].as_u64().expect("a number"));
+    assert_eq!(place, [1, 12, 1, 16]);
+    assert_eq!(found["labels"][0]["text"], "not found");
+    let only_odd = format!("{path}/a.rhai");
+    assert_eq!(tscript(&["check", &only_odd], "").2, 0);
+    assert_eq!(tscript(&["check", "--deny-warnings", &only_odd], "").2, 1);
+    assert_eq!(tscript(&["check", "--message-format", "xml", &only_odd], "").2, 2);
 }

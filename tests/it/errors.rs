@@ -40,12 +40,14 @@ fn every_code_that_can_occur_has_a_snapshot() {
         shown += &std::fs::read_to_string(path.with_extension("err")).unwrap_or_default();
     }
     let elsewhere = [
-        ("E0109", "raised by the module `test` of the standard library"),
         ("E0105", "a source of 16 MiB: tests/it/limits.rs"),
         ("E0106", "names folders of the machine"),
         ("E0107", "needs two modules"),
-        ("E0110", "constants of plain values are met by the parser, as E0101"),
         ("E0112", "a warning: tests/it/check.rs"),
+        ("E0115", "a warning of `tscript check`: tests/check"),
+        ("E0116", "a warning of `tscript check`: tests/check"),
+        ("E0117", "a warning of `tscript check`: tests/check"),
+        ("E0118", "a warning of `tscript check`: tests/check"),
         ("E0301", "one device"),
         ("E0304", "names the machine's memory: tests/it/limits.rs"),
         ("E0402", "late: with its rows"),

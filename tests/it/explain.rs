@@ -30,6 +30,11 @@ fn told(code: &str, script: &str, folder: &std::path::Path) -> Vec<String> {
     let all = if code == "E0604" { Session::builder() } else { Session::builder().all_files() };
     let builder = settings(code, all).output(|_| {}).module_root(folder);
     let builder = builder.on_warning(move |error: &Error| sink.lock().expect("no panic").push(error.code()));
+    if script.trim_start().starts_with("// tscript check") {
+        let mut session = builder.build().expect("a session starts");
+        let found = session.check_source(&folder.join("explained.rhai"), script);
+        return found.iter().map(|error| error.code().to_string()).collect();
+    }
     let ran = builder.build().and_then(|mut session| session.run_str("explained.rhai", script));
     let mut codes: Vec<String> = warned.lock().expect("no panic").iter().map(|code| code.to_string()).collect();
     codes.extend(ran.err().map(|error| error.code().to_string()));

@@ -11,7 +11,7 @@ fn golden_scripts_print_what_they_printed() {
         let name = file_name(&path);
         let many = run(builder(), &name, &text);
         if let Err(error) = &many.result {
-            problems.push(format!("{name}: {error}"));
+            problems.push(format!("{name}: {error:#}"));
             continue;
         }
         problems.extend(compare(&path.with_extension("out"), &many.printed));
@@ -30,7 +30,7 @@ fn golden_scripts_print_what_they_printed() {
         for (way, builder) in ways {
             let other = run(builder, &name, &text);
             if let Err(error) = other.result {
-                problems.push(format!("{name}, {way}: {error}"));
+                problems.push(format!("{name}, {way}: {error:#}"));
             } else if without_device(&other.printed) != many.printed {
                 problems.push(format!("{name}: {way} prints\n{}instead of\n{}", other.printed, many.printed));
             }

@@ -1,14 +1,19 @@
 //! Every test that goes through a boundary, in one binary.
 
+mod admission;
 mod architecture;
 mod arguments;
 mod check;
+mod codes;
 mod command_line;
 mod cuda_device;
 #[cfg(unix)]
 mod cuda_graphs;
 mod cuda_host;
 mod cuda_text;
+mod damage;
+mod differential;
+mod draws;
 mod editor;
 mod errors;
 mod example_scripts;
@@ -16,6 +21,8 @@ mod examples;
 mod explain;
 mod files;
 mod golden;
+mod habits;
+mod held_steps;
 mod late;
 mod limits;
 mod names;
@@ -26,6 +33,7 @@ mod optim;
 mod print;
 mod profile;
 mod races;
+mod random;
 #[cfg(unix)]
 mod repl;
 mod rows;
@@ -37,3 +45,5 @@ mod std_docs;
 mod std_tests;
 #[cfg(unix)]
 mod terminal;
+mod try_blocks;
+mod views;

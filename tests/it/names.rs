@@ -9,7 +9,7 @@ fn run(modules: &[(&str, &str)], script: &str) -> String {
         builder = builder.module(name, text);
     }
     let mut session = builder.build().unwrap();
-    session.eval::<String>(script).unwrap_or_else(|error| panic!("{error}"))
+    session.eval::<String>(script).unwrap_or_else(|error| panic!("{error:#}"))
 }
 
 /// Rhai finds a function by its name in all that is loaded, and remembers it: three times each, so that it would.

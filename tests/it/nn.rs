@@ -106,7 +106,7 @@ fn initial_values_are_distributed_as_in_torch() {
              (v - v.mean()).square().mean().sqrt().item()] }}\n"
         );
         if let Err(error) = session.run_str("init", &source) {
-            problems.push(format!("{make}: {error}"));
+            problems.push(format!("{make}: {error:#}"));
             continue;
         }
         for tensor in case["tensors"].as_array().expect("a list") {
@@ -114,7 +114,7 @@ fn initial_values_are_distributed_as_in_torch() {
             let found: rhai_array::Numbers = match session.eval::<tscript::Dynamic>(&format!("told(d[{name:?}])")) {
                 Ok(value) => rhai_array::numbers(&value),
                 Err(error) => {
-                    problems.push(format!("{make} {name}: {error}"));
+                    problems.push(format!("{make} {name}: {error:#}"));
                     continue;
                 }
             };

@@ -25,6 +25,9 @@ fn steps(all: &Value, case: &Value, reload: bool) -> String {
             writeln!(s, "{name}.grad = {value};").expect("a string takes text");
         }
         let clip = case["clip"].as_str().unwrap_or("");
+        if !case["lrs"].is_null() {
+            writeln!(s, "opt.set_lr({});", case["lrs"][at]).expect("a string takes text");
+        }
         let want = &case["after"][at];
         writeln!(
             s,
@@ -50,46 +53,63 @@ fn optimizers_step_as_torch_optim_does() {
     for case in cases {
         for reload in [false, true] {
             if let Err(error) = session.run_str("optim", &steps(&all, case, reload)) {
-                problems.push(format!("{} (reload: {reload}): {error}", case["make"]));
+                problems.push(format!("{} (reload: {reload}): {error:#}", case["make"]));
             }
         }
     }
     none(problems);
 }
 
+/// The rates of a schedule step by step; with `reload` optimizer and schedule are replaced half way by fresh ones with
+/// the same states.
+fn rates(case: &Value, reload: bool) -> String {
+    let make = case["make"].as_str().expect("a source");
+    let (count, momentum) = (case["groups"].as_u64().expect("a count"), case["momentum"].as_bool() == Some(true));
+    let groups: Vec<String> =
+        (0..count).map(|i| format!("#{{params: [zeros([1]).requires_grad_()], lr: {:?}}}", 0.5 + i as f64)).collect();
+    let (groups, kind) = (groups.join(", "), case["kind"].as_str().expect("a name"));
+    let more = if momentum && kind == "sgd" { ", momentum: 0.9" } else { "" };
+    let mut s = format!(
+        "import \"optim\" as optim; import \"test\" as test;\n\
+         fn made() {{ optim::{kind}([{groups}], #{{lr: 0.5{more}}}) }}\nlet opt = made();\nlet s = {make};\n"
+    );
+    let rows = case["rows"].as_array().expect("a list");
+    for (at, row) in rows.iter().enumerate() {
+        let mut shown: Vec<String> = (0..count).map(|i| format!("opt.get({i}, \"lr\")")).collect();
+        if momentum {
+            let (setting, item) = if kind == "adam" { ("betas", "[0]") } else { ("momentum", "") };
+            shown.extend((0..count).map(|i| format!("opt.get({i}, \"{setting}\"){item}")));
+        }
+        writeln!(s, "test::assert_close([{}], {row}, 1e-12, 1e-14);", shown.join(", ")).expect("text");
+        if at + 1 == rows.len() {
+            break;
+        }
+        if reload && at == rows.len() / 2 {
+            let fresh = format!("opt = made(); s = {make}; opt.load_state_dict(a); s.load_state_dict(b);");
+            writeln!(s, "let a = opt.state_dict(); let b = s.state_dict(); {fresh}").expect("text");
+        }
+        let loss = match &case["losses"][at] {
+            Value::Null => String::new(),
+            Value::String(text) => text.clone(),
+            loss => loss.to_string(),
+        };
+        writeln!(s, "s.step({loss});").expect("a string takes text");
+    }
+    s
+}
+
 #[test]
 fn schedules_give_the_rates_of_torch() {
     let all = fixtures();
+    let cases = all["rates"].as_array().expect("a list");
+    assert!(cases.len() > 90, "only {} cases", cases.len());
     let mut session = Session::builder().all_files().build().expect("a session starts");
     let mut problems = Vec::new();
-    for case in all["rates"].as_array().expect("a list") {
-        let make = case["make"].as_str().expect("a source");
-        let (count, momentum) = (case["groups"].as_u64().expect("a count"), case["momentum"].as_bool() == Some(true));
-        let groups: Vec<String> = (0..count)
-            .map(|i| format!("#{{params: [zeros([1]).requires_grad_()], lr: {:?}}}", 0.5 + i as f64))
-            .collect();
-        let more = if momentum && case["kind"] == "sgd" { ", momentum: 0.9" } else { "" };
-        let mut s = format!(
-            "import \"optim\" as optim; import \"test\" as test;\nlet opt = optim::{}([{}], #{{lr: 0.5{more}}});\nlet s = {make};\n",
-            case["kind"].as_str().expect("a name"),
-            groups.join(", ")
-        );
-        let rows = case["rows"].as_array().expect("a list");
-        for (at, row) in rows.iter().enumerate() {
-            let mut shown: Vec<String> = (0..count).map(|i| format!("opt.get({i}, \"lr\")")).collect();
-            if momentum {
-                let setting = if case["kind"] == "adam" { "betas" } else { "momentum" };
-                let item = if case["kind"] == "adam" { "[0]" } else { "" };
-                shown.extend((0..count).map(|i| format!("opt.get({i}, \"{setting}\"){item}")));
+    for case in cases {
+        for reload in [false, true] {
+            if let Err(error) = session.run_str("rates", &rates(case, reload)) {
+                problems.push(format!("{} (reload: {reload}): {error:#}", case["make"]));
             }
-            writeln!(s, "test::assert_close([{}], {row}, 1e-12, 1e-14);", shown.join(", ")).expect("text");
-            let loss = if case["losses"].is_null() { String::new() } else { case["losses"][at].to_string() };
-            if at + 1 < rows.len() {
-                writeln!(s, "s.step({loss});").expect("a string takes text");
-            }
-        }
-        if let Err(error) = session.run_str("rates", &s) {
-            problems.push(format!("{make}: {error}"));
         }
     }
     none(problems);

@@ -60,6 +60,10 @@ fn what_is_told_can_be_refused_or_left_alone() {
     let ran = run(builder().simulate_gpus(1).races(Races::Error), "race.rhai", &text);
     assert!(ran.result.is_ok(), "{:?}", ran.result.err());
     assert_eq!(ran.printed, "E0501\n0.0\n");
+    // `--check` waits for each operation, and its waits order nothing.
+    let checked = builder().simulate_gpus(1).check(true).races(Races::Error);
+    let error = run(checked, "race.rhai", EXAMPLE).result.expect_err("refused");
+    assert_eq!(error.code().as_str(), "E0501");
     for quiet in [builder().races(Races::Off), builder().blocking(true)] {
         let (quiet, told) = listening(quiet.simulate_gpus(1));
         assert!(run(quiet, "race.rhai", EXAMPLE).result.is_ok());
@@ -136,10 +140,10 @@ fn what_is_ordered_is_never_told() {
 }
 
 /// A generator that needs no crate (xorshift64*).
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn below(&mut self, n: usize) -> usize {
+    pub fn below(&mut self, n: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -379,7 +383,7 @@ fn random_programs_are_judged_as_an_oracle_judges_them() {
             let (text, lines_of) = program(&mut random, length);
             printed.lock().expect("no panic").clear();
             told.lock().expect("no panic").clear();
-            session.run_str("program", &text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            session.run_str("program", &text).unwrap_or_else(|error| panic!("{error:#}\n{text}"));
             let wanted = judge(lines_of, &printed.lock().expect("no panic"));
             let mut found: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
             for warning in told.lock().expect("no panic").iter() {

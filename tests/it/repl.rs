@@ -143,6 +143,8 @@ fn commands_look_at_the_session() {
     assert!(page.contains("x.sum(dim") && page.contains("tensor(10.)"), "{page}");
     assert!(terminal.enter(":help sum 1").contains("tensor(10.)"));
     assert!(terminal.enter(":help sume").contains("did you mean `:help sum`?"));
+    assert!(terminal.enter(":help vmap").contains("operations take batches by broadcasting"));
+    assert!(terminal.enter(":help optim::LBFGS").contains("there is no L-BFGS"));
     assert!(terminal.enter(":help nn").contains("linear"));
     assert!(terminal.enter(":help E0201").contains("E0201"));
     assert!(terminal.enter(":type").contains("`:type` wants something after it"));
@@ -264,4 +266,43 @@ fn a_pipe_is_read_entry_by_entry() {
 #[test]
 fn sequences_are_left_out() {
     assert_eq!(plain("\x1b[1;34mcpu> \x1b[0m\x1b[?2004hx\r\n"), "cpu> x\n");
+}
+
+/// Without marks around what is pasted: all lines run, in their order.
+#[test]
+fn lines_that_arrive_in_one_piece_all_run() {
+    let folder = folder();
+    let mut terminal = open(&folder);
+    terminal.keys("let a = 20\rfn inc(x) {\r  x + 1\r}\ra + inc(1) + 20000\r");
+    terminal.wait("20022");
+    terminal.keys("\x04");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn an_unfinished_entry_says_that_it_goes_on() {
+    let folder = folder();
+    let mut terminal = open(&folder);
+    terminal.keys("[1,\r");
+    terminal.wait("the entry goes on");
+    assert_eq!(terminal.enter("2].len()"), "2");
+}
+
+/// What people type because others take it.
+#[test]
+fn habits_from_elsewhere_are_understood() {
+    let folder = folder();
+    let mut terminal = open(&folder);
+    assert!(terminal.enter("help").contains("goes on in further lines"));
+    assert!(terminal.enter("?softmax").contains("softmax(input, dim"));
+    assert!(terminal.enter("softmax?").contains("softmax(input, dim"));
+    assert!(terminal.enter("help(softmax)").contains("softmax(input, dim"));
+    assert!(terminal.enter("%time 1 + 1").contains("the median of"));
+    assert!(terminal.enter("!ls").contains("commands of the shell"));
+    assert_eq!(terminal.enter(">>> 20 + 2"), "22");
+    assert_eq!(terminal.enter("let help = 5"), "");
+    assert_eq!(terminal.enter("help"), "5");
+    assert_eq!(terminal.enter("// a note"), "");
+    terminal.keys("quit()\r");
+    assert_eq!(terminal.end(), 0);
 }

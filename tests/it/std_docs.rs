@@ -83,7 +83,7 @@ fn every_function_of_std_has_an_example_that_holds() {
         }
         let ran = run(builder(), &name, &code);
         if let Err(error) = ran.result {
-            problems.push(format!("{place}: {error}"));
+            problems.push(format!("{place}: {error:#}"));
         } else if squeezed(&ran.printed) != squeezed(&wanted) {
             problems.push(format!("{place}: `{name}` prints\n{}and not\n{wanted}", ran.printed));
         }

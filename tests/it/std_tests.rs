@@ -14,7 +14,7 @@ fn the_librarys_own_tests_hold() {
             count += 1;
             let ran = run(builder(), &file_name(&path), &format!("{text}\n;test_{name}();\n"));
             if let Err(error) = ran.result {
-                problems.push(format!("{}::test_{name}: {error}", path.display()));
+                problems.push(format!("{}::test_{name}: {error:#}", path.display()));
             }
         }
     }
@@ -40,7 +40,7 @@ fn images_are_as_pil_reads_them() {
         );
     }
     if let Err(error) = run(builder(), "images", &script).result {
-        panic!("{error}");
+        panic!("{error:#}");
     }
 }
 

@@ -170,6 +170,11 @@ impl FreeList {
         }
     }
 
+    /// Whether there is a block of at least `size` bytes.
+    pub fn has(&self, size: usize) -> bool {
+        self.latest.is_some_and(|key| key.0 >= size) || self.rest.range((size, 0, 0)..).next().is_some()
+    }
+
     /// Takes all that `wanted` picks, in order.
     pub fn take_where(&mut self, wanted: impl Fn(&Key) -> bool) -> Vec<Key> {
         self.rest.extend(self.latest.take());

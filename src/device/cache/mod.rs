@@ -164,6 +164,19 @@ fn segment_bytes(rounded: usize) -> usize {
     }
 }
 
+/// Bytes of segments that make sure of memory for a request among others; some more are wanted for all together,
+/// [`ROOM_BESIDE`]. A request up to half a segment's least use shares one that is at least half used.
+pub fn sure_bytes(bytes: usize) -> usize {
+    match round_request(bytes) {
+        Some(rounded) if rounded < LARGE_REQUEST => 2 * rounded,
+        Some(rounded) => rounded.next_multiple_of(ROUND_SEGMENT),
+        None => usize::MAX / 2,
+    }
+}
+
+/// The segments that such requests have begun.
+pub const ROOM_BESIDE: usize = SMALL_SEGMENT + LARGE_SEGMENT;
+
 fn splits(pool: Pool, rest: usize) -> bool {
     match pool {
         Pool::Small => rest >= ROUND,
@@ -200,6 +213,20 @@ impl<M: RawMemory> Cache<M> {
     /// between thousands of free blocks (EPYC Zen 5, other work beside it).
     pub fn alloc(&mut self, bytes: usize, stream: u32, owner: u64) -> Result<Block, AllocError> {
         self.take(bytes, stream, owner, Hold::Tensor)
+    }
+
+    /// As `alloc`, from what is cached and free for this stream; none where that would take a segment.
+    pub fn alloc_cached(&mut self, bytes: usize, stream: u32, owner: u64) -> Option<Block> {
+        let rounded = round_request(bytes)?;
+        let pool = if rounded <= SMALL_REQUEST { Pool::Small } else { Pool::Large };
+        let fits = bytes == 0 || self.free.get(stream as usize)?[pool as usize].has(rounded);
+        if fits { self.alloc(bytes, stream, owner).ok() } else { None }
+    }
+
+    /// Bytes of segments that can still be reserved, as far as is known.
+    pub fn room(&self) -> usize {
+        let most = self.limit.map_or(self.raw.total(), |limit| limit.min(self.raw.total()));
+        most.saturating_sub(self.stats.reserved_bytes[0].current as usize)
     }
 
     /// As `alloc`, but counted as reserved memory only: neither allocated nor active nor requested.

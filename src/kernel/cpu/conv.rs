@@ -356,7 +356,8 @@ mod tests {
 
     #[test]
     fn forward_and_gradients_are_their_definitions() {
-        for (dtype, tolerance) in [(DType::F32, 1e-5), (DType::F64, 1e-12), (DType::BF16, 3e-2)] {
+        // Of the sum of the terms' magnitudes: what a sum loses to rounding does not shrink when terms cancel.
+        for (dtype, tolerance) in [(DType::F32, 1e-6), (DType::F64, 1e-13), (DType::BF16, 1e-2)] {
             for (i, c) in CASES.iter().enumerate() {
                 let shape = output(c);
                 let (x, w) = (Array::wave(dtype, c.x, 0.1), Array::wave(dtype, c.w, 0.2));
@@ -365,23 +366,25 @@ mod tests {
                 let plane: usize = shape[2..].iter().product();
                 let mut y: Vec<f64> = (0..dys.len()).map(|i| bs[i / plane % c.w[0]]).collect();
                 let (mut dx, mut dw) = (vec![0.0; xs.len()], vec![0.0; ws.len()]);
+                let mut sizes = [vec![1.0; y.len()], vec![1.0; xs.len()], vec![1.0; ws.len()]];
                 terms(c, |yi, xi, wi| {
-                    y[yi] += xs[xi] * ws[wi];
-                    dx[xi] += dys[yi] * ws[wi];
-                    dw[wi] += dys[yi] * xs[xi];
+                    let (to_y, to_x, to_w) = (xs[xi] * ws[wi], dys[yi] * ws[wi], dys[yi] * xs[xi]);
+                    y[yi] += to_y;
+                    dx[xi] += to_x;
+                    dw[wi] += to_w;
+                    for (what, at, term) in [(0, yi, to_y), (1, xi, to_x), (2, wi, to_w)] {
+                        sizes[what][at] += term.abs();
+                    }
                 });
                 let attrs = [ints(c.stride), ints(c.padding), ints(c.dilation), Attr::Int(c.groups as i64)];
                 let out = [Array::empty(dtype, &shape), Array::empty(dtype, c.x), Array::empty(dtype, c.w)];
                 call(super::conv_forward, &[&x, &w, &bias], &[&out[0]], &attrs);
                 call(super::conv_grad_input, &[&dy, &w], &[&out[1]], &attrs);
                 call(super::conv_grad_weight, &[&dy, &x], &[&out[2]], &attrs);
-                for (what, (out, expected)) in ["y", "dx", "dw"].iter().zip(out.iter().zip([&y, &dx, &dw])) {
-                    let worst = out
-                        .get()
-                        .iter()
-                        .zip(expected)
-                        .map(|(a, b)| (a - b).abs() / (1.0 + b.abs()))
-                        .fold(0.0, f64::max);
+                let all = out.iter().zip([&y, &dx, &dw]).zip(&sizes);
+                for (what, ((out, expected), sizes)) in ["y", "dx", "dw"].iter().zip(all) {
+                    let off = out.get().into_iter().zip(expected).zip(sizes).map(|((a, b), size)| (a - b).abs() / size);
+                    let worst = off.fold(0.0, f64::max);
                     assert!(worst < tolerance && out.get().len() == expected.len(), "case {i} {dtype} {what}: {worst}");
                 }
             }
@@ -402,8 +405,9 @@ mod tests {
             call(super::conv_grad_weight, &[&dy, &x], &[&out[2]], &attrs);
             out.map(|out| out.get())
         };
-        for (narrow, wide) in run(DType::F32).iter().zip(run(DType::F64)) {
-            close(narrow, &wide, 3e-5);
+        // The last are sums over 2960 positions, which cancel to all sizes: what is lost is a part of the terms' sum.
+        for ((narrow, wide), tolerance) in run(DType::F32).iter().zip(run(DType::F64)).zip([3e-5, 3e-5, 1e-4]) {
+            close(narrow, &wide, tolerance);
         }
     }
 }

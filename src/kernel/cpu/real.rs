@@ -174,7 +174,7 @@ macro_rules! widths {
             #[inline(always)]
             #[allow(clippy::extra_unused_type_parameters)]
             fn body<T: Real, $S: simd::Simd>($($arg: $ty),*) $(-> $ret)? $body
-            #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+            #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2")]
                 fn wide512<T: Real>($($arg: $ty),*) $(-> $ret)? { body::<T, simd::Avx512>($($arg),*) }

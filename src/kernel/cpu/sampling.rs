@@ -2,39 +2,12 @@
 //!
 //! Knows nothing of generators' state: seed and first counter come with the call (`base::rng` has the rules).
 
-use super::staging::{Sink, read};
-use crate::base::dtype::DType;
+use super::staging::read;
 use crate::base::rng;
 use crate::kernel::abi::{Call, Fault, FaultKind};
 
-/// `bound`: 1 where each probability stands for itself, 0 where those of a row are weights.
-fn report(call: &Call<'_>, position: usize, bound: i64) {
-    call.faults.report(Fault { kind: FaultKind::Probability, position: position as u64, value: 0, bound });
-}
-
-/// Copies probabilities and reports the first that is not in 0..=1. Input and output: floats of one dtype and
-/// shape.
-///
-/// # Safety
-/// As `HostFn`.
-pub unsafe fn probabilities(call: &Call<'_>) {
-    let ([input], [output]) = (call.inputs, call.outputs) else { return };
-    // SAFETY: the caller's promise; f32 holds every value of the 16-bit types.
-    unsafe {
-        if input.dtype == DType::F64 {
-            copied::<f64>(call, &read(input, call.threads), Sink::new(output), |p| (0.0..=1.0).contains(&p));
-        } else {
-            copied::<f32>(call, &read(input, call.threads), Sink::new(output), |p| (0.0..=1.0).contains(&p));
-        }
-    }
-}
-
-fn copied<T: super::real::Real>(call: &Call<'_>, from: &[T], mut to: Sink<'_, T>, fits: impl Fn(T) -> bool) {
-    if let Some(bad) = from.iter().position(|&p| !fits(p)) {
-        report(call, bad, 1);
-    }
-    to.slice().copy_from_slice(from);
-    to.finish(call.threads);
+fn report(call: &Call<'_>, position: usize) {
+    call.faults.report(Fault { kind: FaultKind::Probability, position: position as u64, value: 0, bound: 0 });
 }
 
 /// Indices drawn with the probabilities of each row. Input: floats, one or two dims, the last the categories.
@@ -55,7 +28,7 @@ pub unsafe fn multinomial(call: &Call<'_>) {
     let samples = output.shape.last().copied().unwrap_or(0);
     if categories == 0 || samples == 0 {
         if !out.is_empty() {
-            report(call, 0, 0);
+            report(call, 0);
             out.fill(0);
         }
         return;
@@ -64,7 +37,7 @@ pub unsafe fn multinomial(call: &Call<'_>) {
         let bad = row.iter().position(|p| !(p.is_finite() && *p >= 0.0));
         let positive = row.iter().filter(|p| **p > 0.0).count();
         if bad.is_some() || positive == 0 || (!replacement && positive < samples) {
-            report(call, r * categories + bad.unwrap_or(0), 0);
+            report(call, r * categories + bad.unwrap_or(0));
             picked.fill(0);
         } else if replacement {
             with_replacement(call, row, picked, r * samples);
@@ -115,6 +88,7 @@ fn without_replacement(call: &Call<'_>, row: &[f64], picked: &mut [i64], first: 
 mod tests {
     use super::*;
     use crate::base::attr::Attr;
+    use crate::base::dtype::DType;
     use crate::kernel::abi::{Faults, RawView, Threads};
 
     fn draw(p: &mut [f64], rows: usize, samples: usize, replacement: bool) -> (Vec<i64>, Option<Fault>) {

@@ -1,8 +1,8 @@
 //! One scalar body, three machine codes: AVX-512, AVX2 with FMA, and what every machine has.
 //!
 //! Bodies are plain Rust that the compiler vectorises; this file only compiles them three times and finds
-//! out once which to use. It knows nothing of tiles' meaning. On machines other than x86-64 all three are
-//! the portable one.
+//! out once which to use: the best, unless `TSCRIPT_SIMD` says otherwise. It knows nothing of tiles' meaning. On
+//! machines other than x86-64 all three are the portable one.
 
 use super::vector::{Plain, Vector};
 use std::sync::OnceLock;
@@ -86,15 +86,38 @@ impl Simd for Portable {
     }
 }
 
-/// Index of the machine's best among the versions that `levels!` makes.
+/// Names of the levels as `TSCRIPT_SIMD` has them, best first.
+const NAMES: [&str; 3] = ["avx512", "avx2", "portable"];
+
+/// Index of the version to run among those that `levels!` makes: the machine's best, or the one that `TSCRIPT_SIMD` names.
 #[inline]
 pub fn level() -> usize {
     static LEVEL: OnceLock<usize> = OnceLock::new();
-    *LEVEL.get_or_init(detect)
+    // Whoever runs kernels has asked `choice` first, and gone no further where there was none.
+    *LEVEL.get_or_init(|| choice().as_ref().map_or(best(), |&level| level))
 }
 
+/// What `TSCRIPT_SIMD` chooses for this process; why not, where the machine cannot do that. The environment is read once.
+pub fn choice() -> &'static Result<usize, String> {
+    static CHOICE: OnceLock<Result<usize, String>> = OnceLock::new();
+    CHOICE.get_or_init(|| match std::env::var_os("TSCRIPT_SIMD") {
+        Some(word) if !word.is_empty() => choose(&word.to_string_lossy(), best()),
+        _ => Ok(best()),
+    })
+}
+
+/// The level of this name on a machine whose best is `best`.
+fn choose(word: &str, best: usize) -> Result<usize, String> {
+    match NAMES.iter().position(|name| *name == word) {
+        Some(level) if level >= best => Ok(level),
+        Some(_) => Err(format!("TSCRIPT_SIMD asks for `{word}`, and the best of this machine is `{}`", NAMES[best])),
+        None => Err(format!("TSCRIPT_SIMD wants `avx512`, `avx2` or `portable`, not `{word}`")),
+    }
+}
+
+/// The machine's best level.
 #[cfg(target_arch = "x86_64")]
-fn detect() -> usize {
+fn best() -> usize {
     let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("bmi2");
     let avx512 = is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512dq")
@@ -108,7 +131,7 @@ fn detect() -> usize {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn detect() -> usize {
+fn best() -> usize {
     2
 }
 
@@ -122,14 +145,14 @@ macro_rules! levels {
             // SAFETY: whoever calls one of the three keeps what the body asks for.
             unsafe { $body }
         }
-        #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+        #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,bmi2")]
         #[allow(clippy::too_many_arguments, clippy::extra_unused_type_parameters)]
         unsafe fn best($($p: $P),*) $(-> $R)? {
             // SAFETY: as above; `level` chose this version because the machine has these instructions.
             unsafe { body::<$crate::kernel::cpu::simd::Avx512>($($p),*) }
         }
-        #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+        #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2,fma,bmi2")]
         #[allow(clippy::too_many_arguments, clippy::extra_unused_type_parameters)]
         unsafe fn middle($($p: $P),*) $(-> $R)? {
@@ -141,10 +164,9 @@ macro_rules! levels {
             // SAFETY: as above.
             unsafe { body::<$crate::kernel::cpu::simd::Portable>($($p),*) }
         }
-        // Without optimisation nothing is vectorised: one version is enough, and compiles in a third of the time.
-        #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+        #[cfg(target_arch = "x86_64")]
         let all: [unsafe fn($($P),*) $(-> $R)?; 3] = [best, middle, plain];
-        #[cfg(not(all(target_arch = "x86_64", not(debug_assertions))))]
+        #[cfg(not(target_arch = "x86_64"))]
         let all: [unsafe fn($($P),*) $(-> $R)?; 3] = [plain, plain, plain];
         all
     }};
@@ -266,3 +288,15 @@ macro_rules! tile_f32 {
 }
 
 pub(crate) use {levels, nth, rep, tile, tile_below, tile_f32};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_chosen_by_name_where_the_machine_has_them() {
+        assert_eq!((choose("avx512", 0), choose("avx2", 0), choose("portable", 1)), (Ok(0), Ok(1), Ok(2)));
+        assert!(choose("avx512", 1).is_err_and(|why| why.ends_with("the best of this machine is `avx2`")));
+        assert!(choose("avx2", 2).is_err() && choose("sse", 0).is_err() && choose("", 0).is_err());
+    }
+}

@@ -42,7 +42,7 @@ pub trait Vector: Copy {
     unsafe fn largest(self) -> Self::Elem;
 }
 
-/// Vectors of a machine without any that we know, and of debug builds.
+/// Vectors of a machine without any that we know.
 #[derive(Clone, Copy)]
 pub struct Plain<T, const N: usize>([T; N]);
 

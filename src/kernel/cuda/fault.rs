@@ -16,14 +16,16 @@ pub struct FaultSlot {
     /// Held by the thread that writes the other fields.
     pub lock: u32,
     pub unused: u32,
-    /// Device address of a word that is set when a fault is noted; 0 for none.
-    pub hold: u64,
+    /// Address of a word that keeps the lowest number of those that a fault is noted for; 0 for none.
+    pub first: u64,
+    /// This node's number.
+    pub number: u64,
 }
 
 impl FaultSlot {
     /// What a slot must hold before a launch.
     pub const EMPTY: FaultSlot =
-        FaultSlot { position: u64::MAX, value: 0, bound: 0, kind: 0, dim: 0, lock: 0, unused: 0, hold: 0 };
+        FaultSlot { position: u64::MAX, value: 0, bound: 0, kind: 0, dim: 0, lock: 0, unused: 0, first: 0, number: 0 };
 
     /// The fault, once the launches that were given the slot have finished.
     pub fn read(&self) -> Option<Fault> {
@@ -38,6 +40,8 @@ impl FaultSlot {
             5 => FaultKind::NotPositiveDefinite,
             6 => FaultKind::Singular,
             7 => FaultKind::NoConvergence,
+            8 => FaultKind::Deviation,
+            9 => FaultKind::Range,
             _ => FaultKind::NotFinite,
         };
         Some(Fault { kind, position: self.position, value: self.value, bound: self.bound })

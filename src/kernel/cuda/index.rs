@@ -151,7 +151,8 @@ impl Places {
             virtual_view(&self.cells),
         ];
         views.extend(self.indices.iter().map(|index| index.view.clone()));
-        let space = Space::new(&self.other.shape, 0, &views, &[], Order::Fixed);
+        let shape = &self.other.shape;
+        let space = Space::new(shape, 0, &contiguous_strides(shape), &views, &[], Order::Fixed);
         let mut dims = space.kept;
         if dims.len() > MOST || self.indices.len() > MOST {
             return Err(GpuError::Unsupported("indexing with this many dims"));

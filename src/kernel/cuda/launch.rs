@@ -236,8 +236,7 @@ pub trait Gpu {
     fn multiprocessors(&self) -> u32;
     /// Compute capability, major and minor.
     fn capability(&self) -> (u32, u32);
-    /// Device address of a word that is not 0 while a fault of the device is untold, when the step is an optimizer's,
-    /// which must change nothing then; null for any other step.
+    /// Device address of a word that is not 0 when the step must change nothing; null for a step that is never held.
     fn hold(&self) -> *const u8 {
         std::ptr::null()
     }

@@ -15,6 +15,7 @@ mod family;
 mod fault;
 mod find;
 pub mod fused;
+pub mod gate;
 mod index;
 mod jacobi;
 mod launch;
@@ -137,7 +138,6 @@ pub static ENTRIES: &[(HostFn, CudaFn)] = &[
     (cpu::copy::pad::pad_grad, resample::pad_grad),
     (cpu::pool::resample::interpolate, resample::interpolate),
     (cpu::pool::resample::interpolate_grad, resample::interpolate_grad),
-    (cpu::sampling::probabilities, sample::probabilities),
     (cpu::sampling::multinomial, sample::multinomial),
     (cpu::ctc::ctc_loss, ctc::ctc_loss),
     (cpu::ctc::ctc_loss_grad, ctc::ctc_loss_grad),
@@ -179,6 +179,7 @@ pub fn sources() -> Vec<&'static Source> {
     all.extend(reflect::sources());
     all.extend(exponential::sources());
     all.extend(jacobi::sources());
+    all.extend(gate::sources());
     all
 }
 

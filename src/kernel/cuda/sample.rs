@@ -14,20 +14,6 @@ fn text(dtype: DType) -> &'static Source {
     source("sample.cuh", &[("T", Value::Type(dtype))])
 }
 
-pub fn probabilities(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
-    let (x, y) = (&call.inputs[0], &call.outputs[0]);
-    if y.numel() == 0 {
-        return Ok(());
-    }
-    let x = input(x, x.dtype, gpu)?;
-    let out = Output::new(y, x.dtype, gpu)?;
-    let mut words = [0; 13];
-    (words[0], words[1], words[8]) = (x.ptr as u64, out.dense.ptr as u64, x.numel() as u64);
-    words[6] = gpu.fault_slot(0)? as u64;
-    each(text(x.dtype), "ts_probabilities", x.numel(), &words, gpu)?;
-    out.finish(gpu)
-}
-
 pub fn multinomial(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (x, y) = (&call.inputs[0], &call.outputs[0]);
     let n = x.shape.last().copied().unwrap_or(0);

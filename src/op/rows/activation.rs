@@ -11,6 +11,7 @@ use crate::op::infer;
 use crate::op::row::{CallForm, Default, Grad, GradRule, Kind, Lower, Op, Param, Promote, Save, ex};
 use crate::op::rows::arith::{DIV, MUL, SUB, X, element_of, masked, unmasked};
 use crate::op::rows::compare::{GT, LE, LOGICAL_AND, LOGICAL_OR, LT, WHERE};
+use crate::op::rows::expanded;
 use crate::op::rows::random;
 use crate::op::rows::slopes::{GELU_ERF_GRAD, GELU_TANH_GRAD, MISH_GRAD, SILU_GRAD, SOFTPLUS_GRAD};
 use crate::op::rows::unary::{ABS, EXP, SIGMOID, TANH};
@@ -438,6 +439,7 @@ pub static THRESHOLD: Op = Op {
     }),
     grad: Grad::Composed,
     inplace: true,
+    expanded: Some(|e, a| expanded::each_place(e, &THRESHOLD, a)),
     oracle: "F.threshold(a, 2, 0)",
     ..Op::BASE
 };

@@ -11,6 +11,7 @@ use crate::op::infer;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Promote, Save, Source, ex};
 use crate::op::rows::arith::{self, INPUT, OTHER, X, element_of, masked, two, unmasked};
 use crate::op::rows::compare::{self, EQ, GT, LOGICAL_AND, LOGICAL_OR, LT, WHERE};
+use crate::op::rows::expanded::{each_place, fill_where};
 use crate::op::rows::power::extreme;
 use crate::op::tensor::Tensor;
 
@@ -336,6 +337,7 @@ pub static FILL: Op = Op {
         Ok(vec![old, Some(v.g().clone())])
     }),
     inplace: true,
+    expanded: Some(|e, a| each_place(e, &FILL, a)),
     oracle: "a.fill_(7)",
     ..Op::BASE
 };
@@ -348,6 +350,7 @@ pub static ZERO: Op = Op {
     lower: Lower::Compose(|e, a| Ok(vec![e.zeros_like(&crate::op::tensor::Meta::of(a.tensor(0)))?])),
     grad: Grad::Composed,
     inplace: true,
+    expanded: Some(|e, a| each_place(e, &ZERO, a)),
     call: CallForm::InPlace,
     oracle: "a.zero_()",
     ..Op::BASE
@@ -363,37 +366,47 @@ pub static FILL_DIAGONAL: Op = Op {
         ex("zeros([2, 3, 2]).fill_diagonal_(5)", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
-        let shape = x.shape();
-        if shape.len() < 2 {
-            fail!(SHAPE, "a diagonal wants 2 dimensions or more, not shape {:?}", shape.as_slice());
-        }
-        if shape.len() > 2 && shape.iter().any(|&n| n != shape[0]) {
-            fail!(SHAPE, "with more than 2 dimensions all must be of one size, not {:?}", shape.as_slice());
-        }
-        let value = element_of(a.scalar(1).unwrap_or(Scalar::Int(0)), x.dtype())?;
-        // Row-major positions on the diagonal are the multiples of the sum of strides.
-        let mut stride = 0i64;
-        let mut size = 1i64;
-        for &n in shape.iter().rev() {
-            stride += size;
-            size = size.saturating_mul(n as i64);
-        }
-        let position = e.source(Source::Position, &shape, DType::I64, x.device())?;
-        let rest = e.call(&arith::REMAINDER, args![&position, stride.max(1)])?;
-        let mut mask = e.call(&compare::EQ, args![&rest, Scalar::Int(0)])?;
-        if shape.len() == 2 && !a.flag(2) {
-            let inside = e.call(&LT, args![&position, Scalar::Int((shape[1] * shape[1]) as i64)])?;
-            mask = e.call(&LOGICAL_AND, args![&mask, &inside])?;
-        }
-        e.apply(&WHERE, args![&mask, value, x])
+        let (mask, value) = on_diagonal(e, a)?;
+        e.apply(&WHERE, args![&mask, value, a.tensor(0)])
     }),
     grad: Grad::Composed,
     inplace: true,
+    expanded: Some(|e, a| {
+        let (mask, value) = on_diagonal(e, a)?;
+        fill_where(e, a.tensor(0), &mask, value)
+    }),
     call: CallForm::InPlace,
     oracle: "a.fill_diagonal_(5)",
     ..Op::BASE
 };
+
+/// Where `fill_diagonal_` writes, and what.
+fn on_diagonal(e: &mut dyn Emit, a: &Args) -> Result<(Tensor, Scalar)> {
+    let x = a.tensor(0);
+    let shape = x.shape();
+    if shape.len() < 2 {
+        fail!(SHAPE, "a diagonal wants 2 dimensions or more, not shape {:?}", shape.as_slice());
+    }
+    if shape.len() > 2 && shape.iter().any(|&n| n != shape[0]) {
+        fail!(SHAPE, "with more than 2 dimensions all must be of one size, not {:?}", shape.as_slice());
+    }
+    let value = element_of(a.scalar(1).unwrap_or(Scalar::Int(0)), x.dtype())?;
+    // Row-major positions on the diagonal are the multiples of the sum of strides.
+    let mut stride = 0i64;
+    let mut size = 1i64;
+    for &n in shape.iter().rev() {
+        stride += size;
+        size = size.saturating_mul(n as i64);
+    }
+    let position = e.source(Source::Position, &shape, DType::I64, x.device())?;
+    let rest = e.call(&arith::REMAINDER, args![&position, stride.max(1)])?;
+    let mut mask = e.call(&compare::EQ, args![&rest, Scalar::Int(0)])?;
+    if shape.len() == 2 && !a.flag(2) {
+        let inside = e.call(&LT, args![&position, Scalar::Int((shape[1] * shape[1]) as i64)])?;
+        mask = e.call(&LOGICAL_AND, args![&mask, &inside])?;
+    }
+    Ok((mask, value))
+}
 
 pub static ROWS: &[&Op] = &[
     &CLAMP,

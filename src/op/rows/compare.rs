@@ -11,6 +11,7 @@ use crate::op::emit::Emit;
 use crate::op::infer;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Promote, ReduceType, ex};
 use crate::op::rows::arith::{INPUT, OTHER, X, ZERO, masked, unmasked};
+use crate::op::rows::expanded;
 use crate::op::tensor::Tensor;
 
 /// Comparisons: name, other name, operator, function, summary, example and its result.
@@ -341,6 +342,10 @@ pub static MASKED_FILL: Op = Op {
     }),
     grad: Grad::Composed,
     inplace: true,
+    expanded: Some(|e, a| {
+        check_condition(a.tensor(1), "mask")?;
+        expanded::fill_where(e, a.tensor(0), a.tensor(1), a.get(2).clone())
+    }),
     oracle: "a.masked_fill(m, 0)",
     ..Op::BASE
 };

@@ -57,15 +57,15 @@ copies! {
     UNBIND_COPY "unbind_copy" pieces::UNBIND, "unbind_copy(tensor([1, 2]))" => "[tensor(1), tensor(2)]", "unbind_copy(ones([3]), 1)" => "E0209";
 }
 
-/// `NAME "name" plain form, "code" => "result", "failing code" => "its error";`
+/// `NAME "name" plain form, what it does, "code" => "result", "failing code" => "its error";`
 macro_rules! plain {
-    ($($NAME:ident $name:literal $plain:path, $code:literal => $result:literal, $bad:literal => $error:literal;)*) => {
+    ($($NAME:ident $name:literal $plain:path, $pieces:path, $code:literal => $result:literal, $bad:literal => $error:literal;)*) => {
         $(pub static $NAME: Op = Op {
             name: $name,
             params: $plain.params,
-            summary: "The same as without `unsafe_`.",
+            summary: "The same as without `unsafe_`, in pieces that can be changed in place where gradients are recorded.",
             examples: &[ex($code, $result), ex($bad, $error)],
-            lower: Lower::Compose(|e, a| e.apply(&$plain, a.clone())),
+            lower: Lower::Compose(|e, a| $pieces(e, a)),
             grad: Grad::Composed,
             results: $plain.results,
             oracle: concat!("torch.", $name, "(a, 2)"),
@@ -77,9 +77,9 @@ macro_rules! plain {
 }
 
 plain! {
-    UNSAFE_CHUNK "unsafe_chunk" pieces::CHUNK, "unsafe_chunk(tensor([1, 2]), 2)" => "[tensor([1]), tensor([2])]", "unsafe_chunk(ones([3]), 0)" => "E0206";
-    UNSAFE_SPLIT "unsafe_split" pieces::SPLIT, "unsafe_split(tensor([1, 2, 3]), 2)" => "[tensor([1, 2]), tensor([3])]", "unsafe_split(ones([3]), 1, 1)" => "E0209";
-    UNSAFE_SPLIT_WITH_SIZES "unsafe_split_with_sizes" pieces::SPLIT_WITH_SIZES, "unsafe_split_with_sizes(tensor([1, 2, 3]), [1, 2])" => "[tensor([1]), tensor([2, 3])]", "unsafe_split_with_sizes(ones([3]), [1, 1])" => "E0206";
+    UNSAFE_CHUNK "unsafe_chunk" pieces::CHUNK, pieces::chunk, "unsafe_chunk(tensor([1, 2]), 2)" => "[tensor([1]), tensor([2])]", "unsafe_chunk(ones([3]), 0)" => "E0206";
+    UNSAFE_SPLIT "unsafe_split" pieces::SPLIT, pieces::split, "unsafe_split(tensor([1, 2, 3]), 2)" => "[tensor([1, 2]), tensor([3])]", "unsafe_split(ones([3]), 1, 1)" => "E0209";
+    UNSAFE_SPLIT_WITH_SIZES "unsafe_split_with_sizes" pieces::SPLIT_WITH_SIZES, pieces::split_with_sizes, "unsafe_split_with_sizes(tensor([1, 2, 3]), [1, 2])" => "[tensor([1]), tensor([2, 3])]", "unsafe_split_with_sizes(ones([3]), [1, 1])" => "E0206";
 }
 
 pub static ALIAS_COPY: Op = Op {

@@ -13,6 +13,7 @@ use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
 use crate::op::rows::arith::COPY;
+use crate::op::rows::expanded::zero_where;
 use crate::op::rows::indexing::INDEX;
 use crate::op::rows::reduce::SUM;
 use crate::op::rows::shape::{DIAGONAL, TRANSPOSE, diagonal, distinct};
@@ -349,7 +350,7 @@ pub static ROT90: Op = Op {
 };
 
 macro_rules! triangle {
-    ($NAME:ident, $name:literal, $kernel:ident, $side:literal, $result:literal) => {
+    ($NAME:ident, $name:literal, $kernel:ident, $side:literal, $result:literal, $OTHER:ident, $next:literal) => {
         pub static $NAME: Op = Op {
             name: $name,
             params: &[X, Param::opt("diagonal", Kind::Int, Default::Int(0))],
@@ -367,13 +368,14 @@ macro_rules! triangle {
             }),
             grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&$NAME, args![v.g(), v.args.int(1)])?)])),
             inplace: true,
+            expanded: Some(|e, a| zero_where(e, a.tensor(0), &$OTHER, a.int(1).saturating_add($next))),
             oracle: concat!("torch.", $name, "(a)"),
             ..Op::BASE
         };
     };
 }
-triangle!(TRIL, "tril", tril, "below", "tensor([[1., 0.],\n        [1., 1.]])");
-triangle!(TRIU, "triu", triu, "above", "tensor([[1., 1.],\n        [0., 1.]])");
+triangle!(TRIL, "tril", tril, "below", "tensor([[1., 0.],\n        [1., 1.]])", TRIU, 1);
+triangle!(TRIU, "triu", triu, "above", "tensor([[1., 1.],\n        [0., 1.]])", TRIL, -1);
 
 pub static DIAG_EMBED: Op = Op {
     name: "diag_embed",

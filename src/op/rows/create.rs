@@ -11,7 +11,7 @@ use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Source, ex
 use crate::op::rows::arith::{ADD, MUL, POW, SUB, element_of};
 use crate::op::rows::compare::{LT, WHERE};
 use crate::op::rows::view::{EXPAND, RESHAPE};
-use crate::op::tensor::Tensor;
+use crate::op::tensor::{Tensor, Tracked};
 
 pub const SIZE: Param = Param::new("size", Kind::Sizes);
 pub const DTYPE: Param = Param::opt("dtype", Kind::DType, Default::None);
@@ -27,7 +27,7 @@ pub fn leaf(a: &Args, at: usize, tensor: Tensor) -> Result<Vec<Tensor>> {
             fail!(DTYPE, "only floating-point tensors can require gradients, not {}", tensor.dtype());
         }
         tensor.0.auto.lock().requires_grad = true;
-        tensor.set_tracked(true);
+        tensor.set_tracked(Tracked::Yes);
     }
     Ok(vec![tensor])
 }

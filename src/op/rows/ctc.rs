@@ -114,6 +114,9 @@ fn ctc_loss(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
         2 => false,
         _ => fail!(SHAPE, "`log_probs` must be [T, N, C] or [T, C]; it has shape {:?}", shape.as_slice()),
     };
+    if logs.numel() == 0 {
+        fail!(SHAPE, "`log_probs` is empty; it has shape {:?}", shape.as_slice());
+    }
     let (steps, n, classes) = (shape[0], if batched { shape[1] } else { 1 }, shape[shape.len() - 1]);
     let blank = a.int(4);
     if blank < 0 || blank >= classes as i64 {

@@ -13,6 +13,7 @@ use crate::op::args::{Arg, Args};
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;
 use crate::op::row::{Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::rows::checked::FINITE;
 use crate::op::rows::compare::{EQ, LOGICAL_NOT};
 use crate::op::rows::reduce::{ANY, X};
 use crate::op::rows::view::{CLONE, RESHAPE, UNSQUEEZE};
@@ -155,14 +156,16 @@ pub static HISTC: Op = Op {
         Param::opt("max", Kind::Number, Default::Int(0)),
     ],
     summary: "How many elements lie in each of `bins` equal parts of `[min, max]`; both 0: of the range of the data.",
-    details: "What lies outside, and NaN, is not counted.",
+    details: "What lies outside, and NaN, is not counted; where the range is that of the data, NaN and infinity are an error \
+              found while computing.",
     examples: &[
         ex("tensor([1.0, 2.0, 1.0]).histc(2, 0, 4)", "tensor([2., 1.])"),
         ex("tensor([1]).histc(2)", "E0202"),
         ex("ones([2]).histc(0)", "E0206"),
         ex("ones([2]).histc(2, 3, 1)", "E0206"),
+        ex("tensor([NAN, 1.0]).histc(2)", "E0411"),
     ],
-    lower: Lower::Kernel(|_, a| {
+    lower: Lower::Kernel(|e, a| {
         let (x, bins, min, max) = (a.tensor(0), a.int(1), a.float(2), a.float(3));
         if !x.dtype().is_float() {
             fail!(DTYPE, "a floating-point tensor is wanted, not {}", x.dtype());
@@ -173,6 +176,7 @@ pub static HISTC: Op = Op {
         if max < min || !min.is_finite() || !max.is_finite() {
             fail!(VALUE, "the range from {min} to {max} cannot be divided into bins");
         }
+        let x = if min == max { &e.call(&FINITE, args![x])? } else { x };
         let call = KernelCall::new("histc", kernels::histc).input(x).int(bins).float(min).float(max);
         Ok(call.output(&[bins as usize], x.dtype()))
     }),

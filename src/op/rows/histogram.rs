@@ -36,6 +36,9 @@ fn edges(e: &mut dyn Emit, x: &Tensor, bins: i64, range: Option<[f64; 2]>) -> Re
         None => {
             let values = e.read(x)?;
             let values = || values.iter().map(|value| value.to_f64());
+            if values().any(f64::is_nan) {
+                fail!(VALUE, "the elements have no range: there is NaN among them");
+            }
             [values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max)]
         }
     };
@@ -78,13 +81,13 @@ fn checked(x: &Tensor, weight: Option<&Tensor>, wanted: &[usize]) -> Result<()> 
 /// The sums of weights over the bins of points, which are given by coordinate; and the density, if asked for.
 fn counted(
     e: &mut dyn Emit,
-    points: &[Tensor],
+    meta: &Meta,
+    (n, points): (usize, &[Tensor]),
     edges: &[Tensor],
     weight: Option<&Tensor>,
     density: bool,
 ) -> Result<Tensor> {
-    let meta = Meta::of(&points[0]);
-    let (n, dtype) = (points[0].numel(), meta.dtype);
+    let dtype = meta.dtype;
     let mut place: Option<(Tensor, Tensor)> = None;
     let mut shape = Vec::new();
     for (x, edges) in points.iter().zip(edges) {
@@ -104,7 +107,8 @@ fn counted(
             }
         });
     }
-    let Some((known, flat)) = place else { fail!(SHAPE, "points without coordinates") };
+    // Points without coordinates have one bin of no extent, in which PyTorch finds none.
+    let Some((known, flat)) = place else { return e.full(&[], Scalar::Int(0), meta) };
     infer::size_bytes(&shape, dtype)?;
     let count: usize = shape.iter().product();
     // What lies outside goes behind the last bin.
@@ -112,9 +116,9 @@ fn counted(
     let bin = e.call(&RESHAPE, args![&bin, [n].as_slice()])?;
     let weights = match weight {
         Some(weight) => e.call(&RESHAPE, args![weight, [n].as_slice()])?,
-        None => e.full(&[n], Scalar::Int(1), &meta)?,
+        None => e.full(&[n], Scalar::Int(1), meta)?,
     };
-    let zeros = e.full(&[count + 1], Scalar::Int(0), &meta)?;
+    let zeros = e.full(&[count + 1], Scalar::Int(0), meta)?;
     let sums = e.call(&INDEX_ADD, args![&zeros, 0, &bin, &weights])?;
     let sums = e.call(&SLICE, args![&sums, 0, 0, count, 1])?;
     let mut hist = e.call(&RESHAPE, args![&sums, shape.as_slice()])?;
@@ -154,6 +158,7 @@ bounds are not given, which waits.",
         ex("histogram(tensor([0.0, 1.0, 2.0]), 2).hist", "tensor([1., 2.])"),
         ex("histogram(tensor([0.0, 1.0, 2.0]), 2).bin_edges", "tensor([0., 1., 2.])"),
         ex("histogram(ones([2]), 0)", "E0206"),
+        ex("histogram(tensor([NAN, 1.0]), 2)", "E0206"),
         ex("histogram(ones([2]), 2, #{weight: ones([3])})", "E0201"),
         ex("histogram(tensor([1]), 2)", "E0202"),
     ],
@@ -173,7 +178,7 @@ bounds are not given, which waits.",
             },
         };
         let points = [e.call(&RESHAPE, args![x, [x.numel()].as_slice()])?];
-        let hist = counted(e, &points, std::slice::from_ref(&edges), weight, a.flag(4))?;
+        let hist = counted(e, &Meta::of(x), (x.numel(), &points), std::slice::from_ref(&edges), weight, a.flag(4))?;
         Ok(vec![hist, edges])
     }),
     grad: Grad::Stop("counts have no gradient"),
@@ -193,6 +198,7 @@ bounds.",
             "histogramdd(tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), [2, 2]).hist",
             "tensor([[0., 1.],\n        [1., 1.]])",
         ),
+        ex("histogramdd(zeros([3, 0]), 5).hist", "tensor(0.)"),
         ex("histogramdd(ones([2, 2]), [2, 2, 2])", "E0206"),
         ex("histogramdd(ones([2]), [2, 2])", "E0201"),
     ],
@@ -230,7 +236,7 @@ bounds.",
                 all.push(given(x, bins)?.clone());
             }
         }
-        let hist = counted(e, &points, &all, weight, a.flag(4))?;
+        let hist = counted(e, &Meta::of(x), (n, &points), &all, weight, a.flag(4))?;
         Ok(std::iter::once(hist).chain(all).collect())
     }),
     grad: Grad::Stop("counts have no gradient"),

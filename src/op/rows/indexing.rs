@@ -14,10 +14,12 @@ use crate::op::args::{Arg, Args};
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::rows::expanded::core;
 use crate::op::rows::gather::{X, check_index};
 use crate::op::rows::masks::position_lists;
-use crate::op::rows::view::{EXPAND, RESHAPE};
-use crate::op::tensor::Tensor;
+use crate::op::rows::reduce::SUM;
+use crate::op::rows::view::{EXPAND, RESHAPE, SLICE};
+use crate::op::tensor::{Meta, Tensor};
 use smallvec::SmallVec;
 
 /// Bound: index tensors of one `x[...]`.
@@ -257,8 +259,30 @@ pub static INDEX: Op = Op {
     ..Op::BASE
 };
 
+/// What `index_put_` writes into an expanded tensor: each place in memory once, with the last of the values for it.
+fn shared_places(e: &mut dyn Emit, x: &Tensor, places: &mut Places, values: Tensor, sum: bool) -> Result<Tensor> {
+    let mut values = values;
+    let ndim = places.indices.first().map_or(0, Tensor::ndim);
+    let unnamed: Vec<usize> = (0..x.ndim()).filter(|&dim| !places.dims.contains(&(dim as i64))).collect();
+    for dim in x.view().layout.repeated() {
+        if let Some(at) = places.dims.iter().position(|&named| named == dim as i64) {
+            // All are the first; one that is out of range still says so.
+            let first = Meta { shape: Shape::from_slice(&[x.shape()[dim]]), dtype: DType::I64, device: x.device() };
+            let first = e.zeros_like(&first)?;
+            places.indices[at] = e.call(&INDEX, args![&first, vec![Some(places.indices[at].clone())]])?;
+        } else if let Some(at) = unnamed.iter().position(|&other| other == dim) {
+            let at = if at < places.place { at } else { at + ndim };
+            values = match sum {
+                true => e.call(&SUM, args![&values, &[at as i64][..], true])?,
+                false => e.call(&SLICE, args![&values, at, -1, Arg::None, 1])?,
+            };
+        }
+    }
+    Ok(values)
+}
+
 /// The arguments of `INDEX_PUT_AT` for `x[indices] = values`.
-fn put_arguments(e: &mut dyn Emit, a: &Args) -> Result<Args> {
+fn put_arguments(e: &mut dyn Emit, a: &Args, in_place: bool) -> Result<Args> {
     let (x, values) = (a.tensor(0), a.tensor(2));
     if values.dtype() != x.dtype() {
         return Err(Diag::error(
@@ -267,7 +291,7 @@ fn put_arguments(e: &mut dyn Emit, a: &Args) -> Result<Args> {
         )
         .help(format!("convert with `.to(\"{}\")`", x.dtype())));
     }
-    let places = places(e, x, &index_list(a))?;
+    let mut places = places(e, x, &index_list(a))?;
     if layout::broadcast(&values.shape(), &places.shape).as_ref() != Some(&places.shape) {
         fail!(
             SHAPE,
@@ -278,6 +302,11 @@ fn put_arguments(e: &mut dyn Emit, a: &Args) -> Result<Args> {
     }
     let shape = places.shape.clone();
     let values = e.call(&EXPAND, args![values, shape.as_slice()])?;
+    if in_place && x.view().layout.repeated().next().is_some() {
+        let values = shared_places(e, x, &mut places, values, a.flag(3))?;
+        let core = core(e, x)?;
+        return Ok(places.arguments(&core, [values.into(), a.flag(3).into()]));
+    }
     Ok(places.arguments(x, [values.into(), a.flag(3).into()]))
 }
 
@@ -303,7 +332,7 @@ pub static INDEX_PUT: Op = Op {
         ex("zeros([3]).index_put([tensor([0]), tensor([0])], tensor([5.0]))", "E0207"),
     ],
     lower: Lower::Compose(|e, a| {
-        let arguments = put_arguments(e, a)?;
+        let arguments = put_arguments(e, a, false)?;
         e.apply(&INDEX_PUT_AT, arguments)
     }),
     grad: Grad::Composed,
@@ -323,8 +352,9 @@ pub static INDEX_PUT_INTO: Op = Op {
         ex("zeros([3]).index_put_([tensor([0]), tensor([0])], tensor([5.0]))", "E0207"),
     ],
     lower: Lower::Compose(|e, a| {
-        let arguments = put_arguments(e, a)?;
-        Ok(vec![e.apply_inplace(&INDEX_PUT_AT, arguments)?])
+        let arguments = put_arguments(e, a, true)?;
+        e.apply_inplace(&INDEX_PUT_AT, arguments)?;
+        Ok(vec![a.tensor(0).clone()])
     }),
     grad: Grad::Composed,
     call: CallForm::Method,

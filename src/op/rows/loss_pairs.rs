@@ -11,6 +11,7 @@ use crate::op::row::{CallForm, Default, Example, Grad, Kind, Lower, Op, Param, S
 use crate::op::rows::activation::LOGSIGMOID;
 use crate::op::rows::arith::SUB;
 use crate::op::rows::blend::CLAMP_MIN;
+use crate::op::rows::checked::PROBABILITY;
 use crate::op::rows::compare::{EQ, LT, NE, WHERE};
 use crate::op::rows::loss::{REDUCTION, TARGET, WEIGHT, X, reduced, widened};
 use crate::op::rows::power::XLOGY;
@@ -196,9 +197,9 @@ static CROSS: Op = Op {
     params: &[X, TARGET],
     summary: "Binary cross entropy of probabilities, element by element.",
     lower: Lower::Steps(|e, a| {
-        let (x, t) = (a.tensor(0), a.tensor(1));
-        let (yes, no) = logarithms(e, x)?;
-        let (rest, yes) = (e.rev(&SUB, Scalar::Int(1), t)?, e.mul(t, &yes)?);
+        let (x, t) = (e.call(&PROBABILITY, args![a.tensor(0)])?, e.call(&PROBABILITY, args![a.tensor(1)])?);
+        let (yes, no) = logarithms(e, &x)?;
+        let (rest, yes) = (e.rev(&SUB, Scalar::Int(1), &t)?, e.mul(&t, &yes)?);
         let no = e.mul(&rest, &no)?;
         let sum = e.add(&yes, &no)?;
         Ok(vec![e.neg(&sum)?])
@@ -244,13 +245,15 @@ pub static BINARY_CROSS_ENTROPY: Op = row(
     &[X, TARGET, WEIGHT, REDUCTION],
     [
         "-(t ln x + (1 - t) ln(1 - x)) of probabilities x and targets t.",
-        "Logarithms are held above -100. Probabilities outside of 0 to 1 are not found: they give NaN.",
+        "Logarithms are held above -100. An x or t that is not from 0 to 1 is an error found while computing.",
         "torch.nn.functional.binary_cross_entropy(a, b)",
     ],
     &[
         ex("binary_cross_entropy(tensor([0.5]), tensor([1.0]))", "tensor(0.6931)"),
         ex("binary_cross_entropy(full([2], 0.5), ones([3]))", "E0201"),
         ex("binary_cross_entropy(tensor([1]), tensor([1]))", "E0202"),
+        ex("binary_cross_entropy(tensor([1.5]), tensor([1.0]))", "E0403"),
+        ex("binary_cross_entropy(tensor([0.5]), tensor([2.0]))", "E0403"),
     ],
     Lower::Compose(|e, a| {
         same_shape(a, ["input", "target"])?;

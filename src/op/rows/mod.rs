@@ -1,11 +1,14 @@
 //! The rows, one file a family. A new operation is a new row here and nothing elsewhere.
 
 pub mod activation;
+pub mod adaptive;
 pub mod arith;
 pub mod attention;
 pub mod bag;
 pub mod bessel;
 pub mod blend;
+pub mod checked;
+pub mod clip;
 pub mod columns;
 pub mod compare;
 pub mod contract;
@@ -22,6 +25,7 @@ pub mod distance;
 pub mod distinct;
 pub mod dropout;
 pub mod embed;
+pub mod expanded;
 pub mod extreme;
 pub mod fractional;
 pub mod gather;
@@ -134,6 +138,7 @@ pub static FAMILIES: &[&[&Op]] = &[
     masks::ROWS,
     indexing::ROWS,
     conv::ROWS,
+    checked::ROWS,
     columns::ROWS,
     pool::ROWS,
     fractional::ROWS,
@@ -154,5 +159,7 @@ pub static FAMILIES: &[&[&Op]] = &[
     attention::ROWS,
     multihead::ROWS,
     optim::ROWS,
+    adaptive::ROWS,
+    clip::ROWS,
     signs::ROWS,
 ];

@@ -100,14 +100,15 @@ pub static NANMEAN: Op = Op {
     ..Op::BASE
 };
 
-/// Variance with its correction as a number. Arguments: `x, dim, keepdim, correction`.
-fn variance(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
+/// Variance with its correction as a number, of squares in `wide`. Arguments: `x, dim, keepdim, correction`.
+fn variance(e: &mut dyn Emit, a: &Args, wide: DType) -> Result<Tensor> {
     let x = a.tensor(0);
     let shape = x.shape();
     let dims = infer::dims(a.ints(1).as_ref(), shape.len())?;
     let x = e.cast(x, x.dtype().compute())?;
     let mean = mean_of(e, &x, a.get(1), true)?;
     let apart = e.sub(&x, &mean)?;
+    let apart = e.cast(&apart, wide)?;
     let squares = e.call(&SQUARE, args![&apart])?;
     let sum = e.call(&SUM, args![&squares, a.get(1).clone(), a.flag(2)])?;
     let freedom = (reduced_count(&shape, &dims) as f64 - a.float(3)).max(0.0);
@@ -137,7 +138,7 @@ static VARIANCE: Op = Op {
     params: &[X, DIMS, KEEPDIM, CORRECTION],
     summary: "The variance.",
     lower: Lower::Steps(|e, a| {
-        let variance = variance(e, a)?;
+        let variance = variance(e, a, a.tensor(0).dtype().compute())?;
         Ok(vec![e.cast(&variance, a.tensor(0).dtype())?])
     }),
     saves: &[Save::In(0)],
@@ -151,7 +152,8 @@ static DEVIATION: Op = Op {
     params: &[X, DIMS, KEEPDIM, CORRECTION],
     summary: "The standard deviation.",
     lower: Lower::Steps(|e, a| {
-        let variance = variance(e, a)?;
+        // Squares of what f32 holds may be beyond it where their root is not.
+        let variance = variance(e, a, DType::F64)?;
         let root = e.call(&SQRT, args![&variance])?;
         Ok(vec![e.cast(&root, a.tensor(0).dtype())?])
     }),
@@ -231,6 +233,7 @@ pub static STD: Op = Op {
     details: SPREAD_DETAILS,
     examples: &[
         ex("tensor([1.0, 2.0, 3.0]).std()", "tensor(1.)"),
+        ex("tensor([2e20, -1e20, 1e20]).std()", "tensor(1.5275e+20)"),
         ex("tensor([1.0, 3.0]).std(#{correction: 0})", "tensor(1.)"),
         ex("tensor([1, 2]).std()", "E0202"),
         ex("ones([2]).std(1)", "E0209"),

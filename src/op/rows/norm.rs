@@ -10,7 +10,7 @@ use crate::kernel::cpu::norm::{batch, layer};
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
-use crate::op::rows::arith::COPY;
+use crate::op::rows::arith::{ADD, COPY, MUL};
 use crate::op::rows::reduce::SUM;
 use crate::op::rows::unary::RSQRT;
 use crate::op::rows::view::{EXPAND, RESHAPE};
@@ -375,12 +375,46 @@ pub static GROUP_NORM: Op = Op {
 /// `running = (1 - momentum) running + momentum stat`, in place and outside the gradient graph.
 pub fn update(e: &mut dyn Emit, running: &Tensor, stat: &Tensor, momentum: f64) -> Result<()> {
     let stat = e.detach(stat);
-    let old = e.mul(running, Scalar::Float(1.0 - momentum))?;
-    let new = e.mul(&stat, Scalar::Float(momentum))?;
-    let sum = e.add(&old, &new)?;
-    e.apply_inplace(&COPY, args![running, &sum])?;
-    Ok(())
+    e.apply(&MOVE_AVERAGE, args![running, &stat, momentum]).map(drop)
 }
+
+/// Held as a step of an optimizer is: a bad batch that is skipped leaves the statistics whole.
+static MOVE_AVERAGE: Op = Op {
+    name: "_move_average",
+    params: &[
+        Param::new("running", Kind::Tensor),
+        Param::new("stat", Kind::Tensor),
+        Param::new("momentum", Kind::Float),
+    ],
+    summary: "Moves running statistics towards those of a batch.",
+    lower: Lower::Steps(|e, a| {
+        let (running, momentum) = (a.tensor(0), a.float(2));
+        let old = e.mul(running, Scalar::Float(1.0 - momentum))?;
+        let new = e.mul(a.tensor(1), Scalar::Float(momentum))?;
+        let sum = e.add(&old, &new)?;
+        e.apply_inplace(&COPY, args![running, &sum])?;
+        Ok(Vec::new())
+    }),
+    grad: Grad::Stop("running statistics are not differentiated"),
+    call: CallForm::Function,
+    guarded: true,
+    ..Op::BASE
+};
+
+/// `count += 1`, held where the running statistics of the same batch are.
+static COUNT_BATCH: Op = Op {
+    name: "_count_batch",
+    params: &[Param::new("count", Kind::Tensor), Param::new("batch", Kind::Tensor)],
+    summary: "Counts a batch.",
+    lower: Lower::Steps(|e, a| {
+        e.apply_inplace(&ADD, args![a.tensor(0), Scalar::Int(1)])?;
+        Ok(Vec::new())
+    }),
+    grad: Grad::Stop("running statistics are not differentiated"),
+    call: CallForm::Function,
+    guarded: true,
+    ..Op::BASE
+};
 
 /// The unbiased variance of `n` elements from the biased one.
 pub fn unbiased(e: &mut dyn Emit, var: &Tensor, n: usize) -> Result<Tensor> {
@@ -452,6 +486,7 @@ running statistics keeps none.",
     examples: &[
         ex("batch_norm(tensor([[1.0], [3.0]]), (), (), #{training: true})", "tensor([[-1.0000],\n        [ 1.0000]])"),
         ex("batch_norm(tensor([[4.0]]), tensor([2.0]), tensor([1.0]), #{eps: 0.0})", "tensor([[2.]])"),
+        ex("batch_norm(zeros([0, 3]), (), (), #{training: true}).shape", "[0, 3]"),
         ex("batch_norm(ones([2, 3]), zeros([2]), ones([2]))", "E0201"),
         ex("batch_norm(tensor([[1], [3]]), (), (), #{training: true})", "E0202"),
         ex("batch_norm(ones([1, 3]), (), (), #{training: true})", "E0206"),
@@ -477,6 +512,9 @@ running statistics keeps none.",
                 x.shape().as_slice()
             );
         }
+        if n == 0 {
+            return Ok(vec![nothing(e, a)?]);
+        }
         let mut made = e.apply(&BATCH, args![x, a.opt_tensor(3), a.opt_tensor(4), eps])?;
         if let Some(running) = a.opt_tensor(1) {
             update(e, running, &made[1], a.float(6))?;
@@ -492,6 +530,21 @@ running statistics keeps none.",
     oracle: "torch.nn.functional.batch_norm(a, None, None, training=True)",
     ..Op::BASE
 };
+
+/// The batch norm of nothing: running statistics stay, the gradients of weight and bias are 0.
+fn nothing(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
+    let x = a.tensor(0);
+    let mut own = Shape::from_elem(1, x.ndim());
+    own[1] = x.shape()[1];
+    let mut y = x.clone();
+    for (at, op) in [(3, &MUL), (4, &ADD)] {
+        if let Some(affine) = a.opt_tensor(at) {
+            let affine = e.call(&RESHAPE, args![affine, own.as_slice()])?;
+            y = e.call(op, args![&y, &affine])?;
+        }
+    }
+    e.cast(&y, x.dtype())
+}
 
 /// A channel's number for every sample: `[C]` as `[N C]`.
 fn each_sample(e: &mut dyn Emit, w: &Tensor, n: usize) -> Result<Tensor> {
@@ -554,5 +607,16 @@ pub static INSTANCE_NORM: Op = Op {
     ..Op::BASE
 };
 
-pub static ROWS: &[&Op] =
-    &[&LAYER, &GROUP, &RMS, &BATCH, &LAYER_NORM, &RMS_NORM, &GROUP_NORM, &BATCH_NORM, &INSTANCE_NORM];
+pub static ROWS: &[&Op] = &[
+    &MOVE_AVERAGE,
+    &COUNT_BATCH,
+    &LAYER,
+    &GROUP,
+    &RMS,
+    &BATCH,
+    &LAYER_NORM,
+    &RMS_NORM,
+    &GROUP_NORM,
+    &BATCH_NORM,
+    &INSTANCE_NORM,
+];

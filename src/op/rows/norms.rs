@@ -4,7 +4,7 @@ use crate::args;
 use crate::base::attr::{Attr, Ints};
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
-use crate::base::dtype::DType;
+use crate::base::dtype::{DType, Scalar};
 use crate::fail;
 use crate::kernel::program::ReduceKind;
 use crate::op::args::Args;
@@ -20,7 +20,7 @@ use crate::op::rows::shape::SQUEEZE;
 use crate::op::rows::spectral::SVDVALS;
 use crate::op::rows::unary::{ABS, SGN, SQRT};
 use crate::op::rows::view::{SELECT, UNSQUEEZE};
-use crate::op::tensor::Tensor;
+use crate::op::tensor::{Meta, Tensor};
 
 const X: Param = Param::new("x", Kind::Tensor);
 const KEEPDIM: Param = Param::opt("keepdim", Kind::Bool, Default::Bool(false));
@@ -156,6 +156,9 @@ pub fn vector_norm(e: &mut dyn Emit, x: &Tensor, ord: f64, dims: Option<Ints>, k
     if (ord < 0.0 || ord == f64::INFINITY) && named.iter().any(|&d| shape.get(d) == Some(&0)) {
         fail!(SHAPE, "the norm of order {ord} of no elements is not defined");
     }
+    // Of single elements, whose power might overflow, it is their size.
+    let single = !named.is_empty() && named.iter().all(|&d| shape.get(d) == Some(&1));
+    let ord = if single && ord != 0.0 { f64::INFINITY } else { ord };
     match dims {
         Some(dims) => e.call(&NORM, args![x, dims, keepdim, ord]),
         None => e.call(&NORM, args![x, (), keepdim, ord]),
@@ -288,6 +291,11 @@ pub static COND: Op = Op {
         if x.ndim() < 2 {
             fail!(SHAPE, "matrices are wanted (at least 2 dimensions), not shape {:?}", x.shape().as_slice());
         }
+        if x.numel() == 0 {
+            // As in PyTorch, which takes 0 for the condition of nothing.
+            let (shape, batch) = (x.shape(), x.ndim() - 2);
+            return Ok(vec![e.full(&shape[..batch], Scalar::Int(0), &Meta::of(x))?]);
+        }
         let two = match a.attr(1) {
             Attr::Scalar(value) => (value.to_f64().abs() == 2.0).then_some(value.to_f64() > 0.0),
             Attr::Str(_) => None,
@@ -295,9 +303,6 @@ pub static COND: Op = Op {
         };
         if let Some(positive) = two {
             let values = e.call(&SVDVALS, args![x])?;
-            if values.shape().last() == Some(&0) {
-                fail!(SHAPE, "matrices of no elements have no condition");
-            }
             let (first, last) = (e.call(&SELECT, args![&values, -1, 0])?, e.call(&SELECT, args![&values, -1, -1])?);
             return Ok(vec![if positive { e.div(&first, &last)? } else { e.div(&last, &first)? }]);
         }

@@ -5,27 +5,27 @@
 
 use crate::args;
 use crate::base::diag::Result;
-use crate::base::dtype::{DType, Scalar};
+use crate::base::dtype::Scalar;
+use crate::base::layout::Layout;
 use crate::fail;
 use crate::kernel::cpu::elementwise as math;
-use crate::kernel::program::ReduceKind;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
 use crate::op::formula::{Formula, Value};
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ReduceType};
-use crate::op::rows::arith::{DIV, POW};
-use crate::op::rows::blend::CLAMP;
-use crate::op::rows::power::MAXIMUM;
-use crate::op::rows::reduce::SUM;
-use crate::op::rows::unary::{ABS, SQRT};
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param};
+use crate::op::rows::arith::ADD;
 use crate::op::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
 
 pub(super) const PARAMS: Param = Param::new("params", Kind::Tensors);
 pub(super) const GRADS: Param = Param::new("grads", Kind::Tensors);
-pub(super) const STEP: Param = Param::new("step", Kind::Float);
+/// Steps done so far, and room for the numbers that follow from it: f64, on the device of the parameters. Whether a
+/// step is held is known only there.
+pub(super) const STEP: Param = Param::new("step", Kind::Tensor);
+/// Elements of that tensor.
+pub const COUNTED: usize = 6;
 pub(super) const LR: Param = Param::new("lr", Kind::Float);
-const EPS: Param = Param::opt("eps", Kind::Float, Default::Float(1e-8));
+pub(super) const EPS: Param = Param::opt("eps", Kind::Float, Default::Float(1e-8));
 pub(super) const WEIGHT_DECAY: Param = Param::opt("weight_decay", Kind::Float, Default::Float(0.0));
 pub(super) const MAXIMIZE: Param = Param::opt("maximize", Kind::Bool, Default::Bool(false));
 
@@ -33,7 +33,7 @@ pub(super) const fn number(name: &'static str, default: f64) -> Param {
     Param::opt(name, Kind::Float, Default::Float(default))
 }
 
-const fn flag(name: &'static str) -> Param {
+pub(super) const fn flag(name: &'static str) -> Param {
     Param::opt(name, Kind::Bool, Default::Bool(false))
 }
 
@@ -89,6 +89,58 @@ pub(super) fn each(
     Ok(Vec::new())
 }
 
+/// The elements of a step's tensor as tensors of no dimensions.
+fn elements(e: &mut dyn Emit, step: &Tensor) -> Vec<Tensor> {
+    let view = step.view();
+    let element = |at| Layout { offset: view.layout.offset + at, ..Layout::contiguous(&[]) };
+    (0..COUNTED).map(|at| e.alias(step, element(at))).collect()
+}
+
+/// As `each`, with numbers that follow from the count of this step, from 1, behind the lists: `numbers` makes operands 1
+/// and up of them.
+pub(super) fn each_counted(
+    e: &mut dyn Emit,
+    lists: &[&[Tensor]],
+    step: &Tensor,
+    numbers: impl Fn(&mut Formula, Value),
+    mut formula: impl FnMut(&mut Formula),
+) -> Result<Vec<Tensor>> {
+    let elements = elements(e, step);
+    let alone: Vec<&[Tensor]> = elements.iter().map(std::slice::from_ref).collect();
+    e.each(&alone, &mut |f: &mut Formula| {
+        let done = f.get(0);
+        let step = f.with(&math::ADD, done, 1.0);
+        numbers(f, step);
+    })?;
+    let beside: Vec<Vec<Tensor>> = elements[1..].iter().map(|number| vec![number.clone(); lists[0].len()]).collect();
+    let mut all: SmallVec<[&[Tensor]; 12]> = SmallVec::from_slice(lists);
+    all.extend(beside.iter().map(Vec::as_slice));
+    e.each(&all, &mut formula)?;
+    Ok(Vec::new())
+}
+
+/// A step was done.
+static COUNT: Op = Op {
+    name: "_count_step",
+    params: &[STEP],
+    summary: "Counts a step.",
+    lower: Lower::Steps(|e, a| {
+        let counted = elements(e, a.tensor(0));
+        e.apply_inplace(&ADD, args![&counted[0], float(1.0)])?;
+        Ok(Vec::new())
+    }),
+    grad: Grad::Stop("optimiser steps are not differentiated"),
+    call: CallForm::Function,
+    guarded: true,
+    ..Op::BASE
+};
+
+/// `1 - beta ** step`.
+pub(super) fn correction(f: &mut Formula, beta: f64, step: Value) -> Value {
+    let power = f.before(&math::POW, beta, step);
+    f.before(&math::SUB, 1.0, power)
+}
+
 /// Operands of every formula.
 pub(super) const P: usize = 0;
 const G: usize = 1;
@@ -120,13 +172,13 @@ pub(super) fn descent(f: &mut Formula, maximize: bool, decay: f64) -> Value {
 }
 
 /// `p *= factor`: weight decay apart from the gradient. Gives the parameter.
-fn shrunk(f: &mut Formula, factor: f64) -> Value {
+pub(super) fn shrunk(f: &mut Formula, factor: f64) -> Value {
     let p = f.get(P);
     if factor == 1.0 { p } else { f.with(&math::MUL, p, factor) }
 }
 
 /// `old += (1 - beta) * (new - old)`.
-fn average(f: &mut Formula, at: usize, new: Value, beta: f64) -> Value {
+pub(super) fn average(f: &mut Formula, at: usize, new: Value, beta: f64) -> Value {
     let old = f.get(at);
     let change = f.of_two(&math::SUB, new, old);
     let value = plus(f, old, change, 1.0 - beta);
@@ -135,13 +187,22 @@ fn average(f: &mut Formula, at: usize, new: Value, beta: f64) -> Value {
 }
 
 /// `old = beta * old + (1 - beta) * g²`.
-fn average_square(f: &mut Formula, at: usize, g: Value, beta: f64) -> Value {
+pub(super) fn average_square(f: &mut Formula, at: usize, g: Value, beta: f64) -> Value {
     let square = f.of_two(&math::MUL, g, g);
     let old = f.get(at);
     let kept = f.with(&math::MUL, old, beta);
     let value = plus(f, kept, square, 1.0 - beta);
     f.set(at, value);
     f.get(at)
+}
+
+/// As `step_over`, with a number of the step.
+pub(super) fn step_by(f: &mut Formula, p: Value, m: Value, d: Value, number: usize) {
+    let factor = f.number_of(number, m);
+    let scaled = f.of_two(&math::MUL, m, factor);
+    let step = f.of_two(&math::DIV, scaled, d);
+    let new = f.of_two(&math::ADD, p, step);
+    f.set(P, new);
 }
 
 /// `p += factor * m / d`, given p.
@@ -152,12 +213,9 @@ fn step_over(f: &mut Formula, p: Value, m: Value, d: Value, factor: f64) {
     f.set(P, new);
 }
 
-/// `sqrt(v) / scale + eps`.
-fn root(f: &mut Formula, v: Value, scale: f64, eps: f64) -> Value {
-    let mut root = f.of(&math::SQRT, v);
-    if scale != 1.0 {
-        root = f.with(&math::DIV, root, scale);
-    }
+/// `sqrt(v) + eps`.
+pub(super) fn root(f: &mut Formula, v: Value, eps: f64) -> Value {
+    let root = f.of(&math::SQRT, v);
     f.with(&math::ADD, root, eps)
 }
 
@@ -184,10 +242,10 @@ const SGD_PARAMS: &[Param] = &[
     WEIGHT_DECAY,
     flag("nesterov"),
     MAXIMIZE,
-    flag("first"),
+    STEP,
 ];
 
-/// `first`: the momenta hold nothing yet and become the gradients.
+/// At the first step the momenta are 0 and become the gradients.
 static SGD: Op = step(
     "_sgd_step",
     SGD_PARAMS,
@@ -195,22 +253,35 @@ static SGD: Op = step(
     Lower::Steps(|e, a| {
         let (lr, momentum, dampening) = (a.float(3), a.float(4), a.float(5));
         let lists = lists(a, 3, |at| at < 2 || momentum != 0.0, SGD_PARAMS)?;
-        each(e, &lists, |f| {
+        let formula = |f: &mut Formula| {
             let mut d = descent(f, a.flag(8), a.float(6));
             if momentum != 0.0 {
-                if !a.flag(9) {
-                    let old = f.get(2);
-                    let old = f.with(&math::MUL, old, momentum);
-                    let new = plus(f, old, d, 1.0 - dampening);
-                    f.set(2, new);
-                } else {
-                    f.set(2, d);
+                let old = f.get(2);
+                let old = f.with(&math::MUL, old, momentum);
+                let mut new = d;
+                if dampening != 0.0 {
+                    let factor = f.number_of(3, d);
+                    new = f.of_two(&math::MUL, d, factor);
                 }
+                let new = f.of_two(&math::ADD, old, new);
+                f.set(2, new);
                 let new = f.get(2);
                 d = if a.flag(7) { plus(f, d, new, momentum) } else { new };
             }
             add_scaled(f, P, d, -lr);
-        })
+        };
+        if momentum == 0.0 || dampening == 0.0 {
+            return each(e, &lists, formula);
+        }
+        let numbers = |f: &mut Formula, step: Value| {
+            // Not at the first step.
+            let later = f.with(&math::SUB, step, 1.0);
+            let later = f.with(&math::MINIMUM, later, 1.0);
+            let less = f.with(&math::MUL, later, dampening);
+            let factor = f.before(&math::SUB, 1.0, less);
+            f.set(1, factor);
+        };
+        each_counted(e, &lists, a.tensor(9), numbers, formula)
     }),
 );
 
@@ -231,18 +302,24 @@ const ADAM_PARAMS: &[Param] = &[
     MAXIMIZE,
 ];
 
-/// `step` counts from 1 and is the same for all parameters of the call; `decoupled` is AdamW's weight decay.
+/// `decoupled` is AdamW's weight decay.
 static ADAM: Op = step(
     "_adam_step",
     ADAM_PARAMS,
     "A step of Adam, AMSGrad or AdamW.",
     Lower::Steps(|e, a| {
         let lists = lists(a, 5, |at| at < 4 || a.flag(11), ADAM_PARAMS)?;
-        let (step, lr, beta1, beta2, eps) = (a.float(5), a.float(6), a.float(7), a.float(8), a.float(9));
+        let (lr, beta1, beta2, eps) = (a.float(6), a.float(7), a.float(8), a.float(9));
         let (decay, decoupled) = (a.float(10), a.flag(12));
-        let correction1 = 1.0 - beta1.powf(step);
-        let correction2 = (1.0 - beta2.powf(step)).sqrt();
-        each(e, &lists, |f| {
+        let numbers = |f: &mut Formula, step: Value| {
+            let first = correction(f, beta1, step);
+            let rate = f.before(&math::DIV, -lr, first);
+            f.set(1, rate);
+            let second = correction(f, beta2, step);
+            let scale = f.of(&math::SQRT, second);
+            f.set(2, scale);
+        };
+        each_counted(e, &lists, a.tensor(5), numbers, |f| {
             let g = descent(f, a.flag(13), if decoupled { 0.0 } else { decay });
             let p = shrunk(f, if decoupled && decay != 0.0 { 1.0 - lr * decay } else { 1.0 });
             let m = average(f, 2, g, beta1);
@@ -253,8 +330,11 @@ static ADAM: Op = step(
                 f.set(4, most);
                 spread = f.get(4);
             }
-            let d = root(f, spread, correction2, eps);
-            step_over(f, p, m, d, -lr / correction1);
+            let root = f.of(&math::SQRT, spread);
+            let scale = f.number_of(6, root);
+            let root = f.of_two(&math::DIV, root, scale);
+            let d = f.with(&math::ADD, root, eps);
+            step_by(f, p, m, d, 5);
         })
     }),
 );
@@ -291,7 +371,7 @@ static RMSPROP: Op = step(
                 let square = f.of_two(&math::MUL, mean, mean);
                 spread = f.of_two(&math::SUB, v, square);
             }
-            let d = root(f, spread, 1.0, eps);
+            let d = root(f, spread, eps);
             let p = f.get(P);
             if momentum > 0.0 {
                 let old = f.get(4);
@@ -308,41 +388,33 @@ static RMSPROP: Op = step(
     }),
 );
 
-const ADAGRAD_PARAMS: &[Param] = &[
-    PARAMS,
-    GRADS,
-    state("sum"),
-    STEP,
-    LR,
-    number("lr_decay", 0.0),
-    number("eps", 1e-10),
-    WEIGHT_DECAY,
-    MAXIMIZE,
-    number("initial_accumulator_value", 0.0),
-];
+const ADAGRAD_PARAMS: &[Param] =
+    &[PARAMS, GRADS, state("sum"), STEP, LR, number("lr_decay", 0.0), number("eps", 1e-10), WEIGHT_DECAY, MAXIMIZE];
 
-/// `step` counts from 1; at the first the sums begin with `initial_accumulator_value`.
 static ADAGRAD: Op = step(
     "_adagrad_step",
     ADAGRAD_PARAMS,
     "A step of Adagrad.",
     Lower::Steps(|e, a| {
         let lists = lists(a, 3, |_| true, ADAGRAD_PARAMS)?;
-        let lr = a.float(4) / (1.0 + (a.float(3) - 1.0) * a.float(5));
-        let begins = if a.float(3) == 1.0 { a.float(9) } else { 0.0 };
-        each(e, &lists, |f| {
+        let (lr, lr_decay) = (a.float(4), a.float(5));
+        let numbers = |f: &mut Formula, step: Value| {
+            let before = f.with(&math::SUB, step, 1.0);
+            let slower = f.with(&math::MUL, before, lr_decay);
+            let slower = f.with(&math::ADD, slower, 1.0);
+            let rate = f.before(&math::DIV, -lr, slower);
+            f.set(1, rate);
+        };
+        each_counted(e, &lists, a.tensor(3), numbers, |f| {
             let g = descent(f, a.flag(8), a.float(7));
             let square = f.of_two(&math::MUL, g, g);
-            let mut sum = f.get(2);
-            if begins != 0.0 {
-                sum = f.with(&math::ADD, sum, begins);
-            }
+            let sum = f.get(2);
             let sum = f.of_two(&math::ADD, sum, square);
             f.set(2, sum);
             let sum = f.get(2);
-            let d = root(f, sum, 1.0, a.float(6));
+            let d = root(f, sum, a.float(6));
             let p = f.get(P);
-            step_over(f, p, g, d, -lr);
+            step_by(f, p, g, d, 3);
         })
     }),
 );
@@ -373,263 +445,4 @@ static LION: Op = step(
     }),
 );
 
-const ADAMAX_PARAMS: &[Param] = &[
-    PARAMS,
-    GRADS,
-    state("exp_avg"),
-    state("exp_inf"),
-    STEP,
-    LR,
-    number("beta1", 0.9),
-    number("beta2", 0.999),
-    EPS,
-    WEIGHT_DECAY,
-    MAXIMIZE,
-];
-
-/// Source: Kingma and Ba, "Adam: A Method for Stochastic Optimization" (2014), section 7.
-static ADAMAX: Op = step(
-    "_adamax_step",
-    ADAMAX_PARAMS,
-    "A step of Adamax.",
-    Lower::Steps(|e, a| {
-        let lists = lists(a, 4, |_| true, ADAMAX_PARAMS)?;
-        let (step, lr, beta1, beta2, eps) = (a.float(4), a.float(5), a.float(6), a.float(7), a.float(8));
-        each(e, &lists, |f| {
-            let g = descent(f, a.flag(10), a.float(9));
-            let m = average(f, 2, g, beta1);
-            let most = f.get(3);
-            let most = f.with(&math::MUL, most, beta2);
-            let size = f.of(&math::ABS, g);
-            let size = f.with(&math::ADD, size, eps);
-            let most = f.of_two(&math::MAXIMUM, most, size);
-            f.set(3, most);
-            let most = f.get(3);
-            let p = f.get(P);
-            step_over(f, p, m, most, -lr / (1.0 - beta1.powf(step)));
-        })
-    }),
-);
-
-const ADADELTA_PARAMS: &[Param] = &[
-    PARAMS,
-    GRADS,
-    state("square_avg"),
-    state("acc_delta"),
-    LR,
-    number("rho", 0.9),
-    number("eps", 1e-6),
-    WEIGHT_DECAY,
-    MAXIMIZE,
-];
-
-/// Source: Zeiler, "ADADELTA: An Adaptive Learning Rate Method" (2012).
-static ADADELTA: Op = step(
-    "_adadelta_step",
-    ADADELTA_PARAMS,
-    "A step of Adadelta.",
-    Lower::Steps(|e, a| {
-        let lists = lists(a, 4, |_| true, ADADELTA_PARAMS)?;
-        let (lr, rho, eps) = (a.float(4), a.float(5), a.float(6));
-        each(e, &lists, |f| {
-            let g = descent(f, a.flag(8), a.float(7));
-            let v = average_square(f, 2, g, rho);
-            let v = f.with(&math::ADD, v, eps);
-            let v = f.of(&math::SQRT, v);
-            let sum = f.get(3);
-            let size = f.with(&math::ADD, sum, eps);
-            let size = f.of(&math::SQRT, size);
-            let delta = f.of_two(&math::DIV, size, v);
-            let delta = f.of_two(&math::MUL, delta, g);
-            average_square(f, 3, delta, rho);
-            add_scaled(f, P, delta, -lr);
-        })
-    }),
-);
-
-const NADAM_PARAMS: &[Param] = &[
-    PARAMS,
-    GRADS,
-    state("exp_avg"),
-    state("exp_avg_sq"),
-    state("mu_product"),
-    STEP,
-    LR,
-    number("beta1", 0.9),
-    number("beta2", 0.999),
-    EPS,
-    WEIGHT_DECAY,
-    number("momentum_decay", 4e-3),
-    flag("decoupled_weight_decay"),
-    MAXIMIZE,
-];
-
-/// `mu_product` is filled with the product of all factors so far. Source: Dozat, "Incorporating Nesterov Momentum into
-/// Adam" (2016).
-static NADAM: Op = step(
-    "_nadam_step",
-    NADAM_PARAMS,
-    "A step of NAdam.",
-    Lower::Steps(|e, a| {
-        let lists = lists(a, 5, |_| true, NADAM_PARAMS)?;
-        let (step, lr, beta1, beta2, eps) = (a.float(5), a.float(6), a.float(7), a.float(8), a.float(9));
-        let (decay, momentum_decay, decoupled) = (a.float(10), a.float(11), a.flag(12));
-        let factor = |step: f64| beta1 * (1.0 - 0.5 * 0.96f64.powf(step * momentum_decay));
-        let (mu, next) = (factor(step), factor(step + 1.0));
-        each(e, &lists, |f| {
-            let g = descent(f, a.flag(13), if decoupled { 0.0 } else { decay });
-            let p = shrunk(f, if decoupled { 1.0 - lr * decay } else { 1.0 });
-            let old = f.get(4);
-            // Nothing was multiplied before the first step: there is 0.
-            let product = f.with(if step == 1.0 { &math::ADD } else { &math::MUL }, old, mu);
-            f.set(4, product);
-            let product = f.get(4);
-            let m = average(f, 2, g, beta1);
-            let v = average_square(f, 3, g, beta2);
-            let v = f.with(&math::DIV, v, 1.0 - beta2.powf(step));
-            let d = root(f, v, 1.0, eps);
-            let rest = f.before(&math::SUB, 1.0, product);
-            let part = f.with(&math::MUL, g, lr * (1.0 - mu));
-            let part = f.of_two(&math::DIV, part, rest);
-            let part = f.of_two(&math::DIV, part, d);
-            let p = f.of_two(&math::SUB, p, part);
-            let ahead = f.with(&math::MUL, product, next);
-            let rest = f.before(&math::SUB, 1.0, ahead);
-            let part = f.with(&math::MUL, m, lr * next);
-            let part = f.of_two(&math::DIV, part, rest);
-            let part = f.of_two(&math::DIV, part, d);
-            let p = f.of_two(&math::SUB, p, part);
-            f.set(P, p);
-        })
-    }),
-);
-
-const RADAM_PARAMS: &[Param] = &[
-    PARAMS,
-    GRADS,
-    state("exp_avg"),
-    state("exp_avg_sq"),
-    STEP,
-    LR,
-    number("beta1", 0.9),
-    number("beta2", 0.999),
-    EPS,
-    WEIGHT_DECAY,
-    flag("decoupled_weight_decay"),
-    MAXIMIZE,
-];
-
-/// Source: Liu et al., "On the Variance of the Adaptive Learning Rate and Beyond" (2019).
-static RADAM: Op = step(
-    "_radam_step",
-    RADAM_PARAMS,
-    "A step of RAdam.",
-    Lower::Steps(|e, a| {
-        let lists = lists(a, 4, |_| true, RADAM_PARAMS)?;
-        let (step, lr, beta1, beta2, eps) = (a.float(4), a.float(5), a.float(6), a.float(7), a.float(8));
-        let (decay, decoupled) = (a.float(9), a.flag(10));
-        let beta = beta2.powf(step);
-        let most = 2.0 / (1.0 - beta2) - 1.0;
-        let length = most - 2.0 * step * beta / (1.0 - beta);
-        each(e, &lists, |f| {
-            let g = descent(f, a.flag(11), if decoupled { 0.0 } else { decay });
-            let p = shrunk(f, if decoupled { 1.0 - lr * decay } else { 1.0 });
-            let m = average(f, 2, g, beta1);
-            let v = average_square(f, 3, g, beta2);
-            let mut step = f.with(&math::MUL, m, lr / (1.0 - beta1.powf(step)));
-            if length > 5.0 {
-                let even = (length - 4.0) * (length - 2.0) * most / ((most - 4.0) * (most - 2.0) * length);
-                step = f.with(&math::MUL, step, even.sqrt() * (1.0 - beta).sqrt());
-                let d = root(f, v, 1.0, eps);
-                step = f.of_two(&math::DIV, step, d);
-            }
-            let p = f.of_two(&math::SUB, p, step);
-            f.set(P, p);
-        })
-    }),
-);
-
-/// The largest of everything; never differentiated.
-static LARGEST: Op = Op {
-    name: "_clip_grad_norm",
-    params: &[PARAMS, Param::opt("dim", Kind::Dims, Default::None)],
-    summary: "The largest element.",
-    lower: Lower::Reduce { kind: ReduceKind::Max, dtype: ReduceType::Same },
-    grad: Grad::Stop("optimiser steps are not differentiated"),
-    call: CallForm::Internal,
-    ..Op::BASE
-};
-
-/// The p-norm of all elements of all tensors, of no dimensions; f32 at least.
-fn total_norm(e: &mut dyn Emit, grads: &[Tensor], p: f64) -> Result<Option<Tensor>> {
-    let mut total: Option<Tensor> = None;
-    for g in grads.iter().filter(|g| g.numel() > 0) {
-        let wide = if g.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
-        let g = e.cast(g, wide)?;
-        let size = if p == 2.0 { e.mul(&g, &g)? } else { e.call(&ABS, args![&g])? };
-        let own = match p {
-            f64::INFINITY => e.call(&LARGEST, args![&size])?,
-            1.0 | 2.0 => e.call(&SUM, args![&size])?,
-            _ => {
-                let power = e.call(&POW, args![&size, float(p)])?;
-                e.call(&SUM, args![&power])?
-            }
-        };
-        total = Some(match total {
-            None => own,
-            Some(total) if p == f64::INFINITY => e.call(&MAXIMUM, args![&total, &own])?,
-            Some(total) => e.add(&total, &own)?,
-        });
-    }
-    let Some(total) = total else { return Ok(None) };
-    Ok(Some(match p {
-        f64::INFINITY | 1.0 => total,
-        2.0 => e.call(&SQRT, args![&total])?,
-        _ => e.call(&POW, args![&total, float(1.0 / p)])?,
-    }))
-}
-
-/// Scales the gradients so that their common norm is at most `max_norm`; gives the norm before.
-static CLIP_NORM: Op = step(
-    "_clip_grad_norm",
-    &[GRADS, Param::new("max_norm", Kind::Float), number("norm_type", 2.0)],
-    "Clips gradients by their common norm.",
-    Lower::Steps(|e, a| {
-        let (grads, p) = (a.tensor_list(0), a.float(2));
-        if p <= 0.0 || p.is_nan() {
-            fail!(VALUE, "`norm_type` must be positive, not {p}");
-        }
-        let Some(total) = total_norm(e, grads, p)? else {
-            let (dtype, device) = (e.default_float(), e.default_device());
-            return Ok(vec![e.source(crate::op::row::Source::Fill(float(0.0)), &[], dtype, device)?]);
-        };
-        let safe = e.add(&total, float(1e-6))?;
-        let factor = e.rev(&DIV, float(a.float(1)), &safe)?;
-        let factor = e.call(&CLAMP, args![&factor, (), float(1.0)])?;
-        let factors = grads.iter().map(|g| e.cast(&factor, g.dtype())).collect::<Result<Vec<Tensor>>>()?;
-        each(e, &[grads, &factors], |f| {
-            let (g, factor) = (f.get(0), f.get(1));
-            let scaled = f.of_two(&math::MUL, g, factor);
-            f.set(0, scaled);
-        })?;
-        Ok(vec![total])
-    }),
-);
-
-/// Holds every element of the gradients between -value and value.
-static CLIP_VALUE: Op = step(
-    "_clip_grad_value",
-    &[GRADS, Param::new("clip_value", Kind::Float)],
-    "Clips gradients element by element.",
-    Lower::Steps(|e, a| {
-        let value = a.float(1);
-        each(e, &[a.tensor_list(0)], |f| {
-            let g = f.get(0);
-            let held = f.with_two(&math::CLAMP, g, [-value, value]);
-            f.set(0, held);
-        })
-    }),
-);
-
-pub static ROWS: &[&Op] =
-    &[&SGD, &ADAM, &RMSPROP, &ADAGRAD, &LION, &ADAMAX, &ADADELTA, &NADAM, &RADAM, &LARGEST, &CLIP_NORM, &CLIP_VALUE];
+pub static ROWS: &[&Op] = &[&SGD, &ADAM, &RMSPROP, &ADAGRAD, &LION, &COUNT];

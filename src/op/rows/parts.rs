@@ -24,6 +24,7 @@ macro_rules! itself {
             lower: Lower::Compose(|_, a| Ok(vec![a.tensor(0).clone()])),
             grad: Grad::Composed,
             inplace: $inplace,
+            expanded: Some(|_, _| Ok(())),
             oracle: concat!("torch.", $name, "(a)"),
             ..Op::BASE
         };)*

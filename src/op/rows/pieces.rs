@@ -53,6 +53,12 @@ fn pieces(
         .collect()
 }
 
+/// Pieces that one operation makes.
+fn together(e: &mut dyn Emit, pieces: Vec<Tensor>) -> Vec<Tensor> {
+    e.made_together(&pieces);
+    pieces
+}
+
 fn listed(e: &mut dyn Emit, x: &Tensor, dim: usize, n: i64, lengths: &[i64]) -> Result<Vec<Tensor>> {
     if let Some(len) = lengths.iter().find(|&&len| len < 0) {
         fail!(VALUE, "a piece cannot have {len} elements");
@@ -72,6 +78,31 @@ fn even(e: &mut dyn Emit, x: &Tensor, dim: usize, n: i64, size: i64) -> Result<V
     pieces(e, x, dim, count, (0..count).map(|at| size.min(n - at * size)))
 }
 
+pub fn split(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
+    let (dim, n) = along(a.tensor(0), a.int(2))?;
+    match a.attr(1) {
+        Attr::Int(size) => even(e, a.tensor(0), dim, n, *size),
+        _ => listed(e, a.tensor(0), dim, n, &a.ints(1).unwrap_or_default()),
+    }
+}
+
+pub fn split_with_sizes(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
+    let (dim, n) = along(a.tensor(0), a.int(2))?;
+    listed(e, a.tensor(0), dim, n, &a.ints(1).unwrap_or_default())
+}
+
+pub fn chunk(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
+    let (dim, n) = along(a.tensor(0), a.int(2))?;
+    let chunks = a.int(1);
+    if chunks <= 0 {
+        fail!(VALUE, "the number of pieces must be positive, not {chunks}");
+    }
+    if n == 0 {
+        return pieces(e, a.tensor(0), dim, (0..chunks).map(|_| 0));
+    }
+    even(e, a.tensor(0), dim, n, (n - 1) / chunks + 1)
+}
+
 pub static SPLIT: Op = Op {
     name: "split",
     params: &[X, Param::new("split_size_or_sections", Kind::IntOrInts), DIM],
@@ -82,13 +113,7 @@ pub static SPLIT: Op = Op {
         ex("ones([3]).split([1, 1])", "E0206"),
         ex("ones([3]).split(1, 1)", "E0209"),
     ],
-    lower: Lower::Compose(|e, a| {
-        let (dim, n) = along(a.tensor(0), a.int(2))?;
-        match a.attr(1) {
-            Attr::Int(size) => even(e, a.tensor(0), dim, n, *size),
-            _ => listed(e, a.tensor(0), dim, n, &a.ints(1).unwrap_or_default()),
-        }
-    }),
+    lower: Lower::Compose(|e, a| split(e, a).map(|pieces| together(e, pieces))),
     grad: Grad::Composed,
     results: LIST,
     oracle: "torch.split(a, 2)",
@@ -103,10 +128,7 @@ pub static SPLIT_WITH_SIZES: Op = Op {
         ex("tensor([1, 2, 3]).split_with_sizes([1, 2])", "[tensor([1]), tensor([2, 3])]"),
         ex("ones([3]).split_with_sizes([1, 1])", "E0206"),
     ],
-    lower: Lower::Compose(|e, a| {
-        let (dim, n) = along(a.tensor(0), a.int(2))?;
-        listed(e, a.tensor(0), dim, n, &a.ints(1).unwrap_or_default())
-    }),
+    lower: Lower::Compose(|e, a| split_with_sizes(e, a).map(|pieces| together(e, pieces))),
     grad: Grad::Composed,
     results: LIST,
     oracle: "torch.split_with_sizes(a, [1, 2])",
@@ -118,17 +140,7 @@ pub static CHUNK: Op = Op {
     params: &[X, Param::new("chunks", Kind::Int), DIM],
     summary: "At most that many pieces of one size (the last may be smaller); views.",
     examples: &[ex("tensor([1, 2, 3]).chunk(2)", "[tensor([1, 2]), tensor([3])]"), ex("ones([3]).chunk(0)", "E0206")],
-    lower: Lower::Compose(|e, a| {
-        let (dim, n) = along(a.tensor(0), a.int(2))?;
-        let chunks = a.int(1);
-        if chunks <= 0 {
-            fail!(VALUE, "the number of pieces must be positive, not {chunks}");
-        }
-        if n == 0 {
-            return pieces(e, a.tensor(0), dim, chunks, (0..chunks).map(|_| 0));
-        }
-        even(e, a.tensor(0), dim, n, (n - 1) / chunks + 1)
-    }),
+    lower: Lower::Compose(|e, a| chunk(e, a).map(|pieces| together(e, pieces))),
     grad: Grad::Composed,
     results: LIST,
     oracle: "torch.chunk(a, 2)",
@@ -232,7 +244,8 @@ pub static UNBIND: Op = Op {
     lower: Lower::Compose(|e, a| {
         let (dim, n) = along(a.tensor(0), a.int(1))?;
         room(e, n)?;
-        (0..n).map(|at| e.call(&SELECT, args![a.tensor(0), dim, at])).collect()
+        let slices: Result<_> = (0..n).map(|at| e.call(&SELECT, args![a.tensor(0), dim, at])).collect();
+        Ok(together(e, slices?))
     }),
     grad: Grad::Composed,
     results: LIST,

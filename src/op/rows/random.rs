@@ -12,6 +12,7 @@ use crate::op::args::{Arg, Args};
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Source, ex};
+use crate::op::rows::checked::{DEVIATION, PROBABILITY};
 use crate::op::rows::compare::LT;
 use crate::op::rows::create::{DEVICE, DTYPE, REQUIRES_GRAD, SIZE, leaf};
 use crate::op::rows::unary::{CEIL, EXP, FLOOR, LOG1P, TAN};
@@ -261,6 +262,24 @@ pub static RANDPERM: Op = Op {
     ..Op::BASE
 };
 
+/// Normal values with the wanted means and deviations, whose gradients are 0 as in PyTorch.
+static MOVED: Op = Op {
+    name: "normal",
+    params: &[X, Param::new("mean", Kind::Operand), Param::new("std", Kind::Operand)],
+    summary: "mean + std · input.",
+    lower: Lower::Steps(|e, a| {
+        let std = match a.opt_tensor(2) {
+            Some(std) => Arg::from(&e.call(&DEVIATION, args![std])?),
+            None => a.get(2).clone(),
+        };
+        let scaled = e.mul(a.tensor(0), std)?;
+        Ok(vec![e.add(&scaled, a.get(1).clone())?])
+    }),
+    grad: Grad::Rule(crate::op::rows::arith::ZERO),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
 pub static NORMAL: Op = Op {
     name: "normal",
     params: &[
@@ -279,6 +298,7 @@ pub static NORMAL: Op = Op {
         ex("normal(0.0, -1.0, [2])", "E0206"),
         ex("normal(0.0, 1.0)", "E0205"),
         ex("normal(tensor([1]), 1.0)", "E0202"),
+        ex("normal(zeros([2]), tensor([1.0, -1.0]))", "E0411"),
     ],
     lower: Lower::Compose(|e, a| {
         let tensors: Vec<Tensor> = a.tensors().into_iter().collect();
@@ -300,8 +320,7 @@ pub static NORMAL: Op = Op {
         };
         float_type(dtype)?;
         let unit = normal(e, &shape, dtype, device)?;
-        let scaled = e.mul(&unit, a.get(1).clone())?;
-        let tensor = e.add(&scaled, a.get(0).clone())?;
+        let tensor = e.one(&MOVED, args![&unit, a.get(0).clone(), a.get(1).clone()])?;
         leaf(a, 5, tensor)
     }),
     grad: Grad::Composed,
@@ -309,13 +328,6 @@ pub static NORMAL: Op = Op {
     oracle: "torch.normal(3.0, 0.0, (2,))",
     ..Op::BASE
 };
-
-/// Probabilities, checked while computing: a copy of them, contiguous.
-fn checked(e: &mut dyn Emit, p: &Tensor) -> Result<Tensor> {
-    float_type(p.dtype())?;
-    let call = KernelCall::new("bernoulli", sampling::probabilities).input(p).output(&p.shape(), p.dtype());
-    Ok(e.kernel(call)?.swap_remove(0))
-}
 
 fn check_probability(p: f64) -> Result<()> {
     if !(0.0..=1.0).contains(&p) {
@@ -328,9 +340,11 @@ fn check_probability(p: f64) -> Result<()> {
 fn trials(e: &mut dyn Emit, p: &Arg, shape: &[usize], device: DeviceId) -> Result<Tensor> {
     match p {
         Arg::Tensor(p) => {
-            let p = checked(e, p)?;
+            float_type(p.dtype())?;
             let wide = if p.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
             let unit = draw(e, Draw::Uniform, shape, wide, device)?;
+            // After the draw: what fails late has drawn, also where the fault ends the call.
+            let p = e.call(&PROBABILITY, args![p])?;
             let p = e.cast(&p, wide)?;
             e.call(&LT, args![&unit, &p])
         }
@@ -503,8 +517,9 @@ inplace! {
         |e, a, x| {
             float_type(x.dtype())?;
             let (low, high) = (a.float(1), a.float(2));
-            if low > high || !(high - low).is_finite() {
-                fail!(VALUE, "there is nothing between {low} and {high}");
+            let most = x.dtype().largest();
+            if low > high || low.is_nan() || high.is_nan() || low < -most || high > most || high - low > most {
+                fail!(VALUE, "from {low} to {high} is no range that {} holds", x.dtype());
             }
             between(e, &x.shape(), x.dtype(), x.device(), low, high)
         };
@@ -582,6 +597,7 @@ pub static ROWS: &[&Op] = &[
     &RANDINT,
     &RANDINT_LIKE,
     &RANDPERM,
+    &MOVED,
     &NORMAL,
     &BERNOULLI,
     &BERNOULLI_,

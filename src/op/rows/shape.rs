@@ -11,7 +11,9 @@ use crate::op::args::Args;
 use crate::op::emit::Emit;
 use crate::op::infer;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
-use crate::op::rows::view::{AS_STRIDED_CALL, EXPAND, RESHAPE, UNSQUEEZE, VIEW, resolve_shape, spread_view};
+use crate::op::rows::view::{
+    AS_STRIDED_CALL, CONTIGUOUS, EXPAND, RESHAPE, UNSQUEEZE, VIEW, resolve_shape, spread_view,
+};
 use crate::op::tensor::Tensor;
 use smallvec::SmallVec;
 
@@ -274,6 +276,9 @@ pub static FLATTEN: Op = Op {
         if shape.is_empty() {
             return e.apply(&RESHAPE, args![x, &[1usize][..]]);
         }
+        if start == end {
+            return Ok(vec![x.clone()]);
+        }
         let joined: usize = shape[start..=end].iter().product();
         let mut out = shape.clone();
         out.drain(start..=end);
@@ -288,9 +293,12 @@ pub static FLATTEN: Op = Op {
 pub static RAVEL: Op = Op {
     name: "ravel",
     params: &[X],
-    summary: "All elements in one dimension: a view where strides allow it.",
+    summary: "All elements in one dimension, dense in memory: a view where they are, otherwise a copy.",
     examples: &[ex("tensor([[1, 2], [3, 4]]).ravel()", "tensor([1, 2, 3, 4])")],
-    lower: Lower::Compose(|e, a| e.apply(&RESHAPE, args![a.tensor(0), &[-1i64][..]])),
+    lower: Lower::Compose(|e, a| {
+        let dense = e.call(&CONTIGUOUS, args![a.tensor(0)])?;
+        e.apply(&VIEW, args![&dense, &[-1i64][..]])
+    }),
     grad: Grad::Composed,
     oracle: "torch.ravel(a)",
     ..Op::BASE
@@ -534,16 +542,8 @@ at_least!(ATLEAST_3D, "atleast_3d", 3, "[1, 1, 1]");
 /// Gives a handle the layout of a view of itself.
 fn relayout(e: &mut dyn Emit, op: &'static Op, a: &Args) -> Result<Vec<Tensor>> {
     let x = a.tensor(0).clone();
-    if e.grad_enabled() && x.requires_grad() && x.is_leaf() {
-        return Err(Diag::error(code::GRAD_LEAF, "a leaf that requires gradients cannot be changed in place")
-            .help("use the form without the underscore, or do it inside `no_grad(|| ...)`"));
-    }
     let y = e.call(op, a.clone())?;
-    x.set_view(y.view());
-    let edge = y.0.auto.lock().edge.clone();
-    if edge.is_some() {
-        x.0.auto.lock().edge = edge;
-    }
+    e.relayout(&x, &y)?;
     Ok(vec![x])
 }
 

@@ -1,9 +1,11 @@
 //! Steps of ASGD and Rprop, as those of the other optimizers in `optim.rs`.
 
 use super::optim::{
-    GRADS, LR, MAXIMIZE, P, PARAMS, STEP, WEIGHT_DECAY, add_scaled, descent, each, lists, number, plus, state, step,
+    GRADS, LR, MAXIMIZE, P, PARAMS, STEP, WEIGHT_DECAY, add_scaled, descent, each, each_counted, lists, number, plus,
+    state, step,
 };
 use crate::kernel::cpu::elementwise as math;
+use crate::op::formula::{Formula, Value};
 use crate::op::row::{Lower, Op, Param};
 
 const ASGD_PARAMS: &[Param] = &[
@@ -27,23 +29,44 @@ static ASGD: Op = step(
     "A step of averaged stochastic gradient descent.",
     Lower::Steps(|e, a| {
         let lists = lists(a, 3, |_| true, ASGD_PARAMS)?;
-        let (before, lr, lambd) = (a.float(3) - 1.0, a.float(4), a.float(5));
-        let eta = if before == 0.0 { lr } else { lr / (1.0 + lambd * lr * before).powf(a.float(6)) };
-        let mu = 1.0 / (before - a.float(7)).max(1.0);
-        each(e, &lists, |f| {
+        let (lr, lambd, alpha) = (a.float(4), a.float(5), a.float(6));
+        let numbers = |f: &mut Formula, step: Value| {
+            let before = f.with(&math::SUB, step, 1.0);
+            let slower = f.with(&math::MUL, before, lambd * lr);
+            let slower = f.with(&math::ADD, slower, 1.0);
+            let slower = f.with(&math::POW, slower, alpha);
+            let eta = f.before(&math::DIV, lr, slower);
+            let down = f.of(&math::NEG, eta);
+            f.set(1, down);
+            let decay = f.with(&math::MUL, eta, -lambd);
+            let kept = f.with(&math::ADD, decay, 1.0);
+            f.set(2, kept);
+            let averaged = f.with(&math::SUB, before, a.float(7));
+            let averaged = f.with(&math::MAXIMUM, averaged, 1.0);
+            let mu = f.of(&math::RECIPROCAL, averaged);
+            f.set(3, mu);
+            let rest = f.before(&math::SUB, 1.0, mu);
+            f.set(4, rest);
+        };
+        const NUMBERS: usize = 3;
+        each_counted(e, &lists, a.tensor(3), numbers, |f| {
             let g = descent(f, a.flag(9), a.float(8));
             let p = f.get(P);
-            let kept = f.with(&math::MUL, p, 1.0 - lambd * eta);
-            let new = plus(f, kept, g, -eta);
+            let kept = f.number_of(NUMBERS + 1, p);
+            let kept = f.of_two(&math::MUL, p, kept);
+            let down = f.number_of(NUMBERS, g);
+            let step = f.of_two(&math::MUL, g, down);
+            let new = f.of_two(&math::ADD, kept, step);
             f.set(P, new);
             let p = f.get(P);
-            if mu == 1.0 {
-                f.set(2, p);
-            } else {
-                let old = f.get(2);
-                let change = f.of_two(&math::SUB, p, old);
-                add_scaled(f, 2, change, mu);
-            }
+            // Exactly the parameter while its weight is 1.
+            let old = f.get(2);
+            let rest = f.number_of(NUMBERS + 3, old);
+            let rest = f.of_two(&math::MUL, old, rest);
+            let mu = f.number_of(NUMBERS + 2, p);
+            let part = f.of_two(&math::MUL, p, mu);
+            let average = f.of_two(&math::ADD, rest, part);
+            f.set(2, average);
         })
     }),
 );
@@ -53,8 +76,6 @@ const RPROP_PARAMS: &[Param] = &[
     GRADS,
     state("prev"),
     state("step_size"),
-    STEP,
-    LR,
     number("eta_minus", 0.5),
     number("eta_plus", 1.2),
     number("step_size_min", 1e-6),
@@ -62,16 +83,16 @@ const RPROP_PARAMS: &[Param] = &[
     MAXIMIZE,
 ];
 
-/// Source: Riedmiller and Braun, "A direct adaptive method for faster backpropagation learning" (1993).
+/// The sizes begin with the rate. Source: Riedmiller and Braun, "A direct adaptive method for faster backpropagation learning" (1993).
 static RPROP: Op = step(
     "_rprop_step",
     RPROP_PARAMS,
     "A step of resilient backpropagation.",
     Lower::Steps(|e, a| {
         let lists = lists(a, 4, |_| true, RPROP_PARAMS)?;
-        let (first, lr, minus, plus_) = (a.float(4) == 1.0, a.float(5), a.float(6), a.float(7));
+        let (minus, plus_) = (a.float(4), a.float(5));
         each(e, &lists, |f| {
-            let g = descent(f, a.flag(10), 0.0);
+            let g = descent(f, a.flag(8), 0.0);
             let old = f.get(2);
             // 1 where the gradient kept its sign, -1 where it changed it.
             let turn = f.of_two(&math::MUL, g, old);
@@ -79,17 +100,13 @@ static RPROP: Op = step(
             let kept = f.with(&math::MAXIMUM, turn, 0.0);
             let turned = f.of(&math::NEG, turn);
             let turned = f.with(&math::MAXIMUM, turned, 0.0);
-            let mut size = f.get(3);
-            if first {
-                // The sizes are zeros so far.
-                size = f.with(&math::ADD, size, lr);
-            }
+            let size = f.get(3);
             let grown = f.with(&math::MUL, kept, plus_ - 1.0);
             let grown = f.with(&math::ADD, grown, 1.0);
             let factor = plus(f, grown, turned, minus - 1.0);
             let size = f.of_two(&math::MUL, size, factor);
-            let size = f.with(&math::MAXIMUM, size, a.float(8));
-            let size = f.with(&math::MINIMUM, size, a.float(9));
+            let size = f.with(&math::MAXIMUM, size, a.float(6));
+            let size = f.with(&math::MINIMUM, size, a.float(7));
             f.set(3, size);
             // After a change of sign nothing moves.
             let zero = f.of_two(&math::MUL, g, turned);

@@ -16,6 +16,7 @@ use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
 use crate::op::row::{Default, Grad, Kind, Lower, Op, Param, Save, ex};
 use crate::op::rows::arith::{element_of, masked};
+use crate::op::rows::expanded;
 use crate::op::rows::gather::{
     DIM, INCLUDE_SELF, INDEX, SCATTER_REDUCE, X, at_least_1d, check_index, same_dtype, wrapped,
 };
@@ -211,6 +212,12 @@ pub static INDEX_FILL: Op = Op {
         Ok(grads)
     }),
     inplace: true,
+    expanded: Some(|e, a| {
+        let x = a.tensor(0);
+        let none = e.zeros_like(&expanded::mask_like(x))?;
+        let named = e.call(&INDEX_FILL, args![&none, a.int(1), a.tensor(2), Scalar::Bool(true)])?;
+        expanded::fill_where(e, x, &named, a.get(3).clone())
+    }),
     oracle: "a.index_fill(0, i, 5)",
     ..Op::BASE
 };

@@ -13,6 +13,7 @@ use crate::op::infer;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ReduceType, Save, Source, ex};
 use crate::op::rows::arith::EXP;
 use crate::op::rows::reduce::SUM;
+use crate::op::rows::view::CLONE;
 use crate::op::rows::windows::float_only;
 use crate::op::tensor::Tensor;
 
@@ -106,8 +107,12 @@ static LOG_SOFTMAX_GRAD: Op = Op {
 fn converted(e: &mut dyn Emit, a: &Args, op: &'static Op) -> Result<Vec<Tensor>> {
     let x = a.tensor(0);
     let x = e.cast(x, a.dtype(2).unwrap_or(x.dtype()))?;
-    float_only(&x, "input")?;
     infer::dim(a.int(1), x.ndim())?;
+    if x.numel() == 0 {
+        // Nothing is computed, so that any dtype will do.
+        return Ok(vec![e.call(&CLONE, args![&x])?]);
+    }
+    float_only(&x, "input")?;
     e.apply(op, args![&x, a.int(1)])
 }
 
@@ -119,6 +124,7 @@ pub static SOFTMAX: Op = Op {
     examples: &[
         ex("tensor([0.0, 0.0]).softmax(0)", "tensor([0.5000, 0.5000])"),
         ex("softmax(tensor([1, 1]), 0, \"f32\")", "tensor([0.5000, 0.5000])"),
+        ex("softmax(zeros([0], #{dtype: \"i64\"}), 0)", "tensor([], dtype=i64)"),
         ex("softmax(ones([2]), 1)", "E0209"),
         ex("softmax(tensor([1, 1]), 0)", "E0202"),
     ],

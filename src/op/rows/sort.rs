@@ -241,6 +241,16 @@ middles! {
 
 fn overloaded(e: &mut dyn Emit, a: &Args, all: &'static Op, along: &'static Op) -> Result<Vec<Tensor>> {
     let x = a.tensor(0);
+    if x.numel() == 0 && a.is_none(1) && !x.dtype().is_float() {
+        // What PyTorch makes of NaN in other dtypes.
+        let nothing = match x.dtype() {
+            DType::Bool => Scalar::Bool(true),
+            DType::I64 => Scalar::Int(i64::MIN),
+            DType::I32 => Scalar::Int(i32::MIN.into()),
+            _ => Scalar::Int(0),
+        };
+        return Ok(vec![e.full(&[], nothing, &Meta::of(x))?]);
+    }
     no_bool(x)?;
     match a.opt_int(1) {
         None => e.apply(all, args![x]),
@@ -260,6 +270,7 @@ pub static MEDIAN: Op = Op {
         ex("tensor([[4, 1, 3], [2, 9, 8]]).median(1).values", "tensor([3, 8])"),
         ex("zeros([0, 2]).median(0)", "E0201"),
         ex("ones([2]).median(1)", "E0209"),
+        ex("zeros([0], #{dtype: \"bool\"}).median()", "tensor(true)"),
         ex("tensor([true]).median()", "E0202"),
     ],
     lower: Lower::Compose(|e, a| overloaded(e, a, &MEDIAN_OF_ALL, &MEDIAN_ALONG)),

@@ -229,6 +229,7 @@ pub static ROUND: Op = Op {
     examples: &[
         ex("tensor([0.5, 1.5, 2.6]).round()", "tensor([0., 2., 3.])"),
         ex("tensor([1234.0]).round(-2)", "tensor([1200.])"),
+        ex("tensor([1000.0], #{dtype: \"f16\"}).round(2)", "tensor([1000.], dtype=f16)"),
         ex("tensor([12]).round(1)", "E0202"),
         ex("tensor([true]).round()", "E0202"),
     ],
@@ -241,9 +242,12 @@ pub static ROUND: Op = Op {
             fail!(DTYPE, "`decimals` is for floating-point tensors, not for {}", x.dtype());
         }
         let scale = 10f64.powi(decimals.unsigned_abs().min(400) as i32);
-        let scaled = if decimals > 0 { e.mul(x, scale)? } else { e.div(x, scale)? };
+        // 1000 with two digits more is beyond f16.
+        let wide = e.cast(x, x.dtype().compute())?;
+        let scaled = if decimals > 0 { e.mul(&wide, scale)? } else { e.div(&wide, scale)? };
         let whole = e.call(&ROUND_EVEN, args![&scaled])?;
-        Ok(vec![if decimals > 0 { e.div(&whole, scale)? } else { e.mul(&whole, scale)? }])
+        let rounded = if decimals > 0 { e.div(&whole, scale)? } else { e.mul(&whole, scale)? };
+        Ok(vec![e.cast(&rounded, x.dtype())?])
     }),
     grad: Grad::Composed,
     inplace: true,

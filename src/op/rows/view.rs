@@ -51,14 +51,32 @@ pub static RESHAPE: Op = Op {
         let x = a.tensor(0);
         let view = x.view();
         let shape = resolve_shape(&a.ints(1).unwrap_or_default(), view.layout.numel())?;
-        if shape.as_slice() == view.shape() {
-            return Ok(vec![x.clone()]);
-        }
-        let source = if view.layout.view(&shape).is_some() { x.clone() } else { e.call(&CLONE, args![x])? };
-        e.apply(&VIEW, args![&source, shape.as_slice()])
+        let op = if view.layout.view(&shape).is_some() { &VIEW } else { &RESHAPED };
+        e.apply(op, args![x, shape.as_slice()])
     }),
     grad: Grad::Composed,
     oracle: "a.reshape(2, 2)",
+    ..Op::BASE
+};
+
+/// Internal: a copy in another shape, which is nobody's view.
+static RESHAPED: Op = Op {
+    name: "_unsafe_view",
+    params: &[X, Param::new("shape", Kind::Sizes)],
+    summary: "A dense copy in another shape.",
+    lower: Lower::Steps(|e, a| {
+        let x = a.tensor(0);
+        let shape = infer::shape(&a.ints(1).unwrap_or_default())?;
+        let out = e.empty(&shape, x.dtype(), x.device())?;
+        let place = e.alias(&out, Layout::contiguous(&x.shape()));
+        e.apply_inplace(&COPY, args![&place, x])?;
+        Ok(vec![out])
+    }),
+    grad: Grad::Rule(|e, v| {
+        let shape = v.meta(0).shape.clone();
+        Ok(vec![Some(e.call(&RESHAPE, args![v.g(), shape.as_slice()])?)])
+    }),
+    call: CallForm::Internal,
     ..Op::BASE
 };
 
@@ -329,16 +347,6 @@ pub static CONTIGUOUS: Op = Op {
     ..Op::BASE
 };
 
-/// Internal: a view whose base was changed in place; the engine knows its gradient.
-pub static PART: Op = Op {
-    name: "view",
-    params: &[X],
-    summary: "",
-    grad: Grad::Stop("the engine spreads the gradient over the base"),
-    call: CallForm::Internal,
-    ..Op::BASE
-};
-
 /// Internal: a gradient of a `straight` row. It tells that row's operands that it does not change with them.
 pub static STILL: Op = Op {
     name: "grad",
@@ -508,6 +516,7 @@ pub static ROWS: &[&Op] = &[
     &SLICE_SCATTER,
     &UNSQUEEZE,
     &RESHAPE,
+    &RESHAPED,
     &VIEW,
     &EXPAND,
     &CLONE,
@@ -515,5 +524,4 @@ pub static ROWS: &[&Op] = &[
     &AS_STRIDED_CALL,
     &AS_STRIDED,
     &SPREAD,
-    &PART,
 ];

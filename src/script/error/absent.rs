@@ -7,7 +7,13 @@ const QUANTIZED: &str = "there are no quantized tensors; `x.to(\"i8\")` and a sc
 const STORAGE: &str =
     "a tensor's memory belongs to the session; `view`, `as_strided`, `copy_` and `clone` say what is meant";
 const HOOKS: &str = "gradients have no hooks; after `backward()` read or change `x.grad`";
+const MODULE_HOOKS: &str = "modules have no hooks; what should happen at a call stands in a module around it: \
+    `nn::module(#{inner: m, forward: |x| { let y = this.inner.forward(x); print(y.mean()); y }})`";
 const COMPILED: &str = "operations are queued and fused without being asked; there is nothing to compile";
+const BATCHED: &str = "there is no `vmap`: operations take batches by broadcasting (`x @ w` of [n, 2, 3] and [3, 4]), \
+    and `einsum` names their dimension";
+const CONTROL: &str =
+    "`if`, `while` and `for` of the language work on values of tensors: `if loss.item() < 0.1 { .. }`";
 pub(super) const AUTOCAST: &str =
     "there is no autocast; `model.half()`, `model.bfloat16()` and `x.to(dtype)` say where precision changes";
 const DETERMINISM: &str = "the same seed gives the same numbers on every device; there is nothing to switch on";
@@ -161,21 +167,24 @@ const TABLE: Reasons = &[
             "as_subclass",
         ],
     ),
+    (HOOKS, &["register_hook", "register_post_accumulate_grad_hook", "reinforce"]),
     (
-        HOOKS,
+        MODULE_HOOKS,
         &[
-            "register_hook",
-            "register_post_accumulate_grad_hook",
             "register_forward_hook",
+            "register_forward_pre_hook",
             "register_backward_hook",
-            "reinforce",
+            "register_full_backward_hook",
+            "register_module_forward_hook",
         ],
     ),
     (
         DERIVATIVES,
         &["jacobian", "hessian", "jacrev", "jacfwd", "gradcheck", "gradgradcheck", "vjp", "jvp", "hvp", "vhp"],
     ),
-    (COMPILED, &["compile", "jit", "script", "vmap", "while_loop", "fork"]),
+    (COMPILED, &["compile", "jit", "script", "fork"]),
+    (BATCHED, &["vmap"]),
+    (CONTROL, &["while_loop"]),
     (
         AUTOCAST,
         &["autocast", "is_autocast_enabled", "set_autocast_enabled", "get_autocast_dtype", "set_autocast_dtype"],
@@ -184,7 +193,12 @@ const TABLE: Reasons = &[
         "the driver's handles are not handed out; `s.id` numbers the streams of a device",
         &["cuda_stream", "cuda_event", "ipc_handle", "event_id"],
     ),
-    ("there is no loss scaling: `f32` and `bf16` have the same range", &["GradScaler", "custom_fwd", "custom_bwd"]),
+    (
+        "there is no loss scaling: train in `bf16`, which has the range of `f32` (`model.bfloat16()`); for `f16`, \
+         `(loss * 1024).backward()` and a learning rate of SGD divided by as much",
+        &["GradScaler"],
+    ),
+    (AUTOCAST, &["custom_fwd", "custom_bwd"]),
     (
         DETERMINISM,
         &[
@@ -238,7 +252,6 @@ const TABLE: Reasons = &[
     ),
     (NAMED, &["names", "rename", "rename_", "refine_names", "align_to", "align_as", "has_names", "name"]),
     (LDL, &["ldl_factor", "ldl_factor_ex", "ldl_solve"]),
-    ("the value outside the graph is `x = x.detach()`", &["detach_"]),
     ("write `norm(x, \"nuc\")`", &["nuclear_norm"]),
     ("write `norm(x, \"fro\")`", &["frobenius_norm"]),
     ("write `x.to_array()` for nested arrays, or `save(\"x.npy\", x)`", &["numpy", "from_numpy"]),
@@ -274,18 +287,25 @@ const TABLE: Reasons = &[
     ),
     ("there are no classes to inherit from: write `optim::lambda_lr(opt, |step| ...)`", &["LRScheduler"]),
     (
-        "it is not among tscript's optimizers; `optim::adamw` does for most of what it is used for",
-        &["LBFGS", "Muon", "Adafactor"],
+        "there is no L-BFGS, whose step computes the loss again and again; for small smooth problems, `optim::adam` with \
+         many steps, or Newton's method by `grad` and `solve`, comes near",
+        &["LBFGS"],
     ),
+    ("it is not among tscript's optimizers; the nearest is `optim::adamw`", &["Muon", "Adafactor"]),
     ("write `grad_fn`, or look at `requires_grad`", &["output_nr", "grad_dtype", "volatile"]),
     ("write `set_default_dtype(\"f64\")`", &["set_default_tensor_type"]),
     ("write `current_device()`", &["get_default_device"]),
     ("write `scatter_reduce`, or `index_reduce` with the segment of each row", &["segment_reduce"]),
 ];
 
-/// Why a name of PyTorch is not here, or what to write.
+/// Why a name of PyTorch is not here, or what to write. Names with a capital letter are meant in small ones too, as
+/// the library's are: `optim::lbfgs`.
 pub fn reason(name: &str) -> Option<&'static str> {
-    find(TABLE, name)
+    let plain = |name: &str| name.replace('_', "").to_lowercase();
+    let in_small = |known: &&str| known.starts_with(char::is_uppercase) && plain(known) == plain(name);
+    find(TABLE, name).or_else(|| {
+        TABLE.iter().find(|(_, names)| names.iter().any(|known| in_small(&known))).map(|(reason, _)| *reason)
+    })
 }
 
 #[cfg(test)]

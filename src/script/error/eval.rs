@@ -1,14 +1,12 @@
 //! From Rhai's errors at run time to diagnostics: code, words, place, suggestion and the script's call stack.
 
-use super::{Context, Known, absent, absent_cuda};
+use super::{Context, Known, names, paths};
 use crate::base::code::{self, Code};
 use crate::base::diag::{Diag, Focus, Frame, Label};
-use crate::base::dtype::DType;
 use crate::base::span::{Origin, Site};
-use crate::base::suggest::nearest;
-use crate::script::manual;
 use crate::script::raise::{ErrorValue, site_of as site};
 use crate::script::source::pass::written_name;
+use crate::script::type_names;
 use rhai::{Dynamic, EvalAltResult};
 
 /// The diagnostic of an error that came out of the interpreter. An error of ours keeps its own, and only
@@ -31,6 +29,10 @@ pub fn diagnose(error: Box<EvalAltResult>, context: &Context) -> Box<Diag> {
     }
     stack.reverse();
     let mut diag = one(error, context, &stack);
+    // An error inside a call of which nobody knows the place stands at the call.
+    if let Some(frame) = stack.iter().find(|frame| !frame.call.is_none()).filter(|_| diag.labels.is_empty()) {
+        diag = diag.label(Origin::at(frame.call), Focus::Call, "called here");
+    }
     // Of what was queued earlier the stack is the one of that time, also when it was empty.
     if diag.stack.is_empty() && !diag.is_late {
         diag.stack = stack;
@@ -56,7 +58,7 @@ fn lift(diag: &mut Diag, context: &Context) {
     }
 }
 
-struct Words {
+pub(super) struct Words {
     code: Code,
     message: String,
     label: String,
@@ -64,22 +66,22 @@ struct Words {
     note: Option<String>,
 }
 
-fn words(code: Code, message: impl Into<String>, label: impl Into<String>) -> Words {
+pub(super) fn words(code: Code, message: impl Into<String>, label: impl Into<String>) -> Words {
     Words { code, message: message.into(), label: label.into(), help: None, note: None }
 }
 
 impl Words {
-    fn help(mut self, help: impl Into<String>) -> Words {
+    pub(super) fn help(mut self, help: impl Into<String>) -> Words {
         self.help = Some(help.into());
         self
     }
 
-    fn maybe(mut self, help: Option<String>) -> Words {
+    pub(super) fn maybe(mut self, help: Option<String>) -> Words {
         self.help = help;
         self
     }
 
-    fn note(mut self, note: impl Into<String>) -> Words {
+    pub(super) fn note(mut self, note: impl Into<String>) -> Words {
         self.note = Some(note.into());
         self
     }
@@ -103,23 +105,24 @@ fn one(error: EvalAltResult, context: &Context, stack: &[Frame]) -> Box<Diag> {
     let known = context.known;
     let found = match error {
         ErrorRuntime(value, _) | ErrorTerminated(value, _) if value.is::<ErrorValue>() => return ours(&value, at),
-        ErrorRuntime(value, _) => thrown(&value),
+        ErrorRuntime(value, _) if paths::is_throw(at, context) => thrown(&value),
+        ErrorRuntime(value, _) => refused(paths::name_at(at, context), &value),
         ErrorTerminated(..) => words(code::INTERRUPTED, "the script was interrupted", "it had come to here"),
         ErrorParsing(kind, position) => {
             return super::diagnose_parse(&rhai::ParseError(Box::new(kind), position), context);
         }
         ErrorSystem(message, inner) => return system(&message, &*inner, at),
         ErrorVariableNotFound(name, _) => {
-            let found = variable(written_name(&name), known, stack);
+            let found = names::variable(written_name(&name), at, context, stack);
             if found.help.is_none() && is_assigned(at, written_name(&name), context) {
                 found.help(format!("a variable is declared before it is used: `let {name} = ..`"))
             } else {
                 found
             }
         }
-        ErrorFunctionNotFound(signature, _) => function(&signature, known),
-        ErrorModuleNotFound(name, _) => module(&name, known),
-        ErrorPropertyNotFound(name, _) => entry(&name),
+        ErrorFunctionNotFound(signature, _) => names::function(&signature, at, context),
+        ErrorModuleNotFound(name, _) => names::module(&name, at, context),
+        ErrorPropertyNotFound(name, _) => names::entry(&name),
         ErrorDotExpr(text, _) => dot(&text, known),
         ErrorIndexNotFound(key, _) => words(code::INDEX, format!("there is no entry {}", shown(&key)), "no such entry"),
         ErrorIndexingType(text, _) => indexing(&text),
@@ -189,15 +192,23 @@ fn system(message: &str, inner: &(dyn std::error::Error + Send + Sync + 'static)
 
 /// A value that the script threw itself.
 fn thrown(value: &Dynamic) -> Words {
-    let text = match value.as_immutable_string_ref() {
-        Ok(text) => text.to_string(),
-        Err(_) => match value.read_lock::<rhai::Map>().and_then(|map| map.get("message").map(|m| m.to_string())) {
-            Some(message) => message,
-            None => shown(value),
-        },
-    };
+    let said = |value: &Dynamic| value.as_immutable_string_ref().map_or_else(|_| shown(value), |text| text.to_string());
+    let message = value.read_lock::<rhai::Map>().and_then(|map| map.get("message").map(said));
+    let text = message.unwrap_or_else(|| said(value));
     let message = if text.is_empty() { "the script threw an error".into() } else { text };
     words(code::THROWN, message, "thrown here")
+}
+
+/// Whether a value that is on its way out was thrown by the script, and not by a function of the interpreter's.
+pub fn is_thrown(at: rhai::Position, context: &Context) -> bool {
+    paths::is_throw(site(at), context)
+}
+
+/// What a native function of the interpreter's said of its arguments.
+fn refused(name: &str, value: &Dynamic) -> Words {
+    let text = value.as_immutable_string_ref().map_or_else(|_| shown(value), |text| text.to_string());
+    let message = if name.is_empty() { lower(&text) } else { format!("`{name}`: {}", lower(&text)) };
+    words(code::VALUE, message, "called here")
 }
 
 /// A value as the script would write it, shortened.
@@ -256,22 +267,14 @@ pub(super) fn a_type(name: &str) -> String {
         "map" | "Map" => "map",
         "array" | "Array" => "array",
         "?" | "Dynamic" => return "any value".into(),
-        other => match other.rsplit("::").next().unwrap_or(other) {
-            // Rhai's own functions name our types as Rust does.
-            "DeviceValue" => "device",
-            "DTypeValue" => "dtype",
-            "StreamValue" => "stream",
-            "EventValue" => "event",
-            "SliceValue" => "slice",
-            other => other,
-        },
+        // Rhai's own functions name types as Rust does.
+        other => type_names::of(other),
     };
-    let article = if word.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
-    format!("{article} {word}")
+    type_names::with_article(word)
 }
 
-fn a_type_list(types: &str) -> String {
-    let types: Vec<String> = types.split(", ").filter(|t| !t.is_empty()).map(a_type).collect();
+pub(super) fn a_type_list(types: &[&str]) -> String {
+    let types: Vec<String> = types.iter().map(|name| a_type(name)).collect();
     match types.split_last() {
         None => "no arguments".into(),
         Some((last, [])) => last.clone(),
@@ -279,268 +282,58 @@ fn a_type_list(types: &str) -> String {
     }
 }
 
-fn did_you_mean(name: &str, candidates: &[String]) -> Option<String> {
-    let near = nearest(name, candidates.iter().map(String::as_str).filter(|c| *c != name && !c.contains('$')))?;
-    Some(format!("did you mean `{}`?", written_name(near)))
+pub(super) fn operator(symbol: &str, types: &[&str]) -> Words {
+    let message = match types {
+        [left, right] => format!("`{symbol}` does not work between {} and {}", a_type(left), a_type(right)),
+        _ => format!("`{symbol}` does not work on {}", a_type_list(types)),
+    };
+    words(code::TYPE, message, "this operator").maybe(operator_help(symbol, types).map(str::to_string))
 }
 
-/// Habits from other languages.
-fn foreign(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "None" | "null" | "nil" | "undefined" | "NULL" => "the empty value is `()`",
-        "True" => "write `true`",
-        "False" => "write `false`",
-        "self" => "write `this`",
-        _ if without_prefix(name).is_some() => return without_prefix(name),
-        "range" => "write `0..n`, or `range(0, n, step)`",
-        "isinstance" | "type" => "write `type_of(x) == \"...\"`",
-        "iter" | "next" => {
-            "the first of an array is `xs[0]`, of a loader what `for batch in loader { .. break; }` begins with"
+/// What to do about an operator that does not work between values of these types.
+pub fn operator_help(symbol: &str, types: &[&str]) -> Option<&'static str> {
+    Some(match types {
+        ["string", _] if symbol == "%" => "values stand in text between backticks: `loss ${x:.4f}`",
+        [_, _] if types.contains(&"bool") && matches!(symbol, "<" | "<=" | ">" | ">=") => {
+            "comparisons do not chain: `a < x && x < b`"
         }
-        "pass" => "an empty block is `{ }`",
-        "deepcopy" => "a module has `model.copy()`, a tensor `x.clone()`; arrays and maps are copied by `let`",
-        "sys" => "script arguments are `args`; `exit()` ends a script",
-        "os" | "pathlib" | "json" | "random" | "copy" | "time" => {
-            "Python's modules are not here: `load(path)`, `to_json(x)`, `parse_json(text)`, `rand([2])`, `timestamp()`"
+        [_, _] if types.contains(&"string") => "to put values into text, write `${x}` between backticks",
+        _ if types.contains(&"array") => "numbers in an array become a tensor by `tensor(..)`",
+        ["i64" | "f64"] if symbol == "!" => "a number is compared: `x == 0`",
+        ["i64" | "f64", "i64" | "f64"] if matches!(symbol, "^" | "&" | "|") => {
+            "`&`, `|` and `^` work on the bits of integers; a power is `x ** 2`"
         }
-        "exit" | "quit" => "write `exit()`, or `exit(1)`",
-        "inf" => "write `INF`",
-        "nan" => "write `NAN`",
-        "pi" => "write `PI`",
-        "math" => "these functions have no prefix: `sqrt(2.0)`, `PI`",
-        "elif" => "write `else if`",
-        "lambda" => "write a closure: `|x| x + 1`",
         _ => return None,
     })
 }
-
-/// Modules of PyTorch whose functions have no prefix here.
-fn without_prefix(name: &str) -> Option<&'static str> {
-    let known = ["torch", "np", "numpy", "F", "functional", "linalg", "special"];
-    known.contains(&name).then_some("operations have no prefix: `randn([2, 3])`, `x.sum()`")
-}
-
-/// `CrossEntropyLoss` → `cross_entropy_loss`, if the module of the library has it.
-fn in_our_spelling(module: &str, name: &str) -> Option<&'static str> {
-    let plain = |text: &str| text.replace('_', "").to_lowercase();
-    let wanted = plain(name);
-    manual::functions(module).iter().map(|function| function.name.as_str()).find(|known| plain(known) == wanted)
-}
-
-fn variable(name: &str, known: &Known, stack: &[Frame]) -> Words {
-    let found = words(code::UNKNOWN_VARIABLE, format!("there is no variable `{name}`"), "not found");
-    let inside = stack.iter().any(|frame| !frame.function.contains(' '));
-    if inside && known.variables.iter().any(|other| other == name) {
-        let help = format!("pass it as an argument; a constant of the top level is `global::{name}`");
-        return found.help(help).note("a function sees no variables of the outside, only its arguments");
-    }
-    if let Some(help) = foreign(name) {
-        return found.help(help);
-    }
-    if DType::parse(name).is_some() {
-        let kind = match name {
-            "int" => "; the type of a value is asked by `type_of(x) == \"i64\"`",
-            "float" => "; the type of a value is asked by `type_of(x) == \"f64\"`",
-            "bool" => "; the type of a value is asked by `type_of(x) == \"bool\"`",
-            _ => "",
-        };
-        return found.help(format!("dtypes are strings: `\"{name}\"`{kind}"));
-    }
-    if known.functions.iter().any(|other| other == name) {
-        return found.help(format!("`{name}` is a function: call it, or take it as a value with `Fn(\"{name}\")`"));
-    }
-    if known.modules.iter().any(|other| other == name) {
-        return found.help(format!("`{name}` is a module: import it with `import \"{name}\" as {name};`"));
-    }
-    let suggestion = did_you_mean(name, &known.variables);
-    let found = match (suggestion.is_none(), inside) {
-        (true, true) => found.note("a function sees no variables of the outside, only its arguments"),
-        _ => found,
-    };
-    found.maybe(suggestion)
-}
-
-fn function(signature: &str, known: &Known) -> Words {
-    let (path, types) = signature.split_once(" (").unwrap_or((signature, ""));
-    let types = types.trim_end_matches(')');
-    let name = written_name(path.rsplit("::").next().unwrap_or(path));
-    if path.starts_with("anon$") {
-        let message = format!("this closure cannot be called with {}", a_type_list(types));
-        return words(code::EXTRA_ARGUMENT, message, "called here")
-            .help("a closure takes exactly the arguments between its bars");
-    }
-    if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-        return operator(name, types);
-    }
-    if let Some((space, _)) = path.rsplit_once("::") {
-        let message = format!("there is no function `{name}` in the module `{space}`");
-        if let Some(help) = space.split("::").find_map(without_prefix) {
-            return words(code::UNKNOWN_FUNCTION, message, "not found").help(help);
-        }
-        let path = format!("{space}::{name}");
-        if let Some(native) = manual::native(&path) {
-            let message = match types.is_empty() {
-                true => format!("`{path}` wants an argument"),
-                false => format!("`{path}` does not take {}", a_type_list(types)),
-            };
-            return words(code::ARGUMENT_TYPE, message, "called here")
-                .help(format!("call it as `{space}::{}`", native.call));
-        }
-        let outer_is_cuda = space == "cuda" || space.starts_with("cuda::");
-        if let Some(reason) = absent_cuda::reason(name).filter(|_| outer_is_cuda).or_else(|| absent::reason(name)) {
-            return words(code::UNKNOWN_FUNCTION, message, "not found").help(reason);
-        }
-        // PyTorch's modules have modules inside, as `nn::init`; the library's have not.
-        let outer = space.split("::").next().unwrap_or(space);
-        if let Some(found) = in_our_spelling(outer, name).filter(|found| outer != space || *found != name) {
-            let help =
-                format!("it is `{outer}::{found}`{}", if outer == space { ": names are in small letters" } else { "" });
-            return words(code::UNKNOWN_FUNCTION, message, "not found").help(help);
-        }
-        let same: Vec<String> =
-            known.functions.iter().filter(|f| f.starts_with(&format!("{space}::"))).cloned().collect();
-        let native = manual::natives().filter(|native| native.name.starts_with(&format!("{space}::")));
-        let same: Vec<String> = same.into_iter().chain(native.map(|native| native.name.to_string())).collect();
-        let help = did_you_mean(&format!("{space}::{name}"), &same).or_else(|| did_you_mean(name, &known.functions));
-        if manual::functions(space).iter().any(|function| function.name == name) {
-            let message =
-                format!("`{space}::{name}` does not take {} arguments by position", types.split(", ").count());
-            return words(code::EXTRA_ARGUMENT, message, "called here").maybe(
-                manual::signature(&format!("{space}::{name}"), false).map(|call| format!("call it as `{call}`")),
-            );
-        }
-        let taken = same.iter().any(|f| f.rsplit("::").next() == Some(name));
-        if taken {
-            let message = format!("`{space}::{name}` does not take {}", a_type_list(types));
-            return words(code::ARGUMENT_TYPE, message, "called here");
-        }
-        return words(code::UNKNOWN_FUNCTION, message, "not found").maybe(help);
-    }
-    if known.functions.iter().any(|other| written_name(other) == name) {
-        let message = format!("`{name}` does not take {}", a_type_list(types));
-        let call = manual::native(name).filter(|native| !native.call.is_empty()).map(manual::Native::written);
-        let help = match name {
-            "seed" => Some("write `manual_seed(0)`".to_string()),
-            _ => call.map(|call| format!("call it as `{call}`")),
-        };
-        return words(code::ARGUMENT_TYPE, message, "called here").maybe(help);
-    }
-    let found = words(code::UNKNOWN_FUNCTION, format!("there is no function `{name}`"), "not found");
-    if known.variables.iter().any(|other| other == name) {
-        return found.help(format!(
-            "`{name}` is a variable; a function held in one is called by `{name}.call(..)`, a module by `{name}.forward(..)`"
-        ));
-    }
-    if known.properties.iter().any(|other| other == name) {
-        return found.help(format!("`{name}` is a property: write it without `()`"));
-    }
-    match of_sequences(name, types).or_else(|| absent::reason(name)).or_else(|| foreign(name)) {
-        Some(help) => found.help(help),
-        None => found.maybe(did_you_mean(name, &known.functions)),
-    }
-}
-
-/// Methods that Python's lists and dictionaries have.
-fn of_sequences(name: &str, types: &str) -> Option<&'static str> {
-    let owner = types.split(", ").next().unwrap_or("");
-    Some(match (owner, name) {
-        ("array", "index") => "write `xs.index_of(x)`, which gives -1 where it is not",
-        ("array", "count") => "write `xs.filter(|x| x == y).len()`",
-        ("array" | "map", "copy" | "deepcopy") => "arrays and maps are copied by `let`: `let b = a;`",
-        ("map", "setdefault") => "write `if !(key in m) { m[key] = value; }`",
-        _ => return None,
-    })
-}
-
-fn operator(symbol: &str, types: &str) -> Words {
-    let message = match types.split_once(", ") {
-        Some((left, right)) => format!("`{symbol}` does not work between {} and {}", a_type(left), a_type(right)),
-        None => format!("`{symbol}` does not work on {}", a_type(types)),
-    };
-    let found = words(code::TYPE, message, "this operator");
-    match types {
-        _ if types.contains("string") && types.contains(", ") => {
-            found.help("to put values into text, write `${x}` between backticks")
-        }
-        _ if types.contains("array") => found.help("numbers in an array become a tensor by `tensor(..)`"),
-        _ => found,
-    }
-}
-
-fn module(name: &str, known: &Known) -> Words {
-    words(code::MODULE_NOT_FOUND, format!("there is no module `{name}`"), "not found here").maybe(
-        if known.modules.iter().any(|other| other == name) {
-            Some(format!("write `import \"{name}\" as {name};` before it; a function cannot see imports made after it"))
-        } else {
-            without_prefix(name)
-                .or_else(|| foreign(name))
-                .map(str::to_string)
-                .or_else(|| did_you_mean(name, &known.modules))
-        },
-    )
-}
-
-fn property(name: &str, of: Option<&str>, known: &Known) -> Words {
-    let of = of.map_or(String::new(), |of| format!(" of {}", a_type(of)));
-    let found = words(code::UNKNOWN_PROPERTY, format!("there is no property `{name}`{of}"), "not found");
-    if of == " of an error" {
-        return found.help(format!("an error has {}", super::PROPERTIES.map(|name| format!("`{name}`")).join(", ")));
-    }
-    if known.functions.iter().any(|other| other == name) {
-        return found.help(format!("`{name}` is a method: call it, `.{name}()`"));
-    }
-    if let Some(reason) = absent::reason(name) {
-        return found.help(reason);
-    }
-    found.maybe(did_you_mean(name, &known.properties).or_else(|| did_you_mean(name, &known.functions)))
-}
-
-/// A name that a map has not. Which map it is, nobody knows here.
-fn entry(name: &str) -> Words {
-    let found = words(code::UNKNOWN_PROPERTY, format!("this map has no entry `{name}`"), "not found");
-    if manual::native(name).is_some_and(|native| matches!(native.form, manual::Form::Of(_))) {
-        return found.help(format!("`{name}` is a method: call it, `.{name}()`"));
-    }
-    if matches!(name, "name" | "__class__") {
-        return found.help("what a module has tells what it is: `if \"weight\" in m { .. }`");
-    }
-    if let Some(reason) = absent::reason(name) {
-        return found.help(reason);
-    }
-    match nearest(name, MEMBERS) {
-        Some(near) => found.help(format!("did you mean `{near}`?")),
-        None => found.help(format!("`keys()` lists what it has; `m.get(\"{name}\")` gives `()` for what it has not")),
-    }
-}
-
-/// What modules of the library often have.
-const MEMBERS: [&str; 6] = ["weight", "bias", "forward", "layers", "training", "output"];
 
 /// Rhai tells about properties of custom types in prose: "Unknown property 'x' - a getter is not registered
 /// for type 'tensor'".
 fn dot(text: &str, known: &Known) -> Words {
     let quoted: Vec<&str> = text.split('\'').skip(1).step_by(2).collect();
     match quoted[..] {
-        [name, of, ..] if text.contains("setter") => {
+        [name, of, ..] if text.contains("setter") && names::is_property(name, of, known) => {
             let message = format!("the property `{name}` of {} cannot be assigned", a_type(of));
             words(code::UNKNOWN_PROPERTY, message, "assigned here")
         }
-        [name, of, ..] => property(name, Some(of), known),
+        [name, of, ..] => names::property(name, Some(of), known),
         _ => words(code::UNKNOWN_PROPERTY, lower(text), "here"),
     }
 }
 
 /// "tensor [string]", or "cannot index into a value of type 'i64'".
 fn indexing(text: &str) -> Words {
-    let text = text.trim_end_matches(" = ?");
     match text.split_once(" [") {
         Some((of, by)) => {
-            let by = by.trim_end_matches(']');
+            // `array [string] = i64` where it is a target.
+            let by = by.split(']').next().unwrap_or(by);
             let found =
                 words(code::TYPE, format!("{} cannot be indexed by {}", a_type(of), a_type(by)), "indexed here");
             // An optimizer has no `param_groups`, for example.
             match a_type(of).as_str() {
-                "`()`" => found.help("a map gives `()` for a name that it has not: `keys()` lists its names"),
+                "`()`" => {
+                    found.help("an empty map is written `#{}`; `m.get(name)` gives `()` for a name that a map has not")
+                }
                 _ => found,
             }
         }
@@ -583,6 +376,10 @@ fn mismatch(wanted: &str, actual: &str) -> Words {
 
 fn data_race(name: &str) -> Words {
     let name = name.trim_matches('\'');
+    if name.is_empty() {
+        return words(code::BORROWED, "a closure uses the variable through which it is called", "in use here")
+            .help("in `m.f()` the map is `this`; what calls itself is a function: `fn f(n) { .. f(n - 1) .. }`");
+    }
     words(code::BORROWED, "a value is changed while a method of it is at work", "in use here")
         .note(format!("it concerns {name}"))
         .help("take what the closure needs out of the value first: `let n = a.len(); a.map(|x| x + n)`")

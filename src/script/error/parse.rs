@@ -3,13 +3,14 @@
 //! Rhai's parser stops at the first error and speaks to people who know its grammar; here the tokens around
 //! the place tell what was meant.
 
-use super::Context;
+use super::{Context, syntax};
 use crate::base::code;
 use crate::base::diag::{Diag, Focus};
 use crate::base::span::Origin;
 use crate::script::raise::site_of as site;
 use crate::script::source::Source;
 use crate::script::source::lex::{Kind, Token, lex, script_start};
+use crate::script::source::pass::written_name;
 use rhai::{AST, Engine, LexError, ParseError, ParseErrorType, Scope};
 
 /// Bound: errors reported of one text; who has more fixes the first ones first.
@@ -96,17 +97,28 @@ fn next_text<'a>(text: &'a str, token: &Token) -> &'a str {
 }
 
 /// The words around an error.
-struct Around<'a> {
-    before: &'a str,
+pub(super) struct Around<'a> {
+    pub before: &'a str,
     /// The word before `before`.
-    earlier: &'a str,
+    pub earlier: &'a str,
     before_end: usize,
-    found: &'a str,
-    after: &'a str,
+    pub found: &'a str,
+    found_start: usize,
+    /// Whether nothing stands between the two.
+    pub touches: bool,
+    pub after: &'a str,
     /// Whether the place is inside parentheses that call nothing.
-    in_parentheses: bool,
-    /// The first word of the statement that `before` belongs to, on its line.
-    start: &'a str,
+    pub in_parentheses: bool,
+    /// Whether it is inside braces after `=`, `(` or `,`, which hold no block.
+    pub in_braces: bool,
+    /// The first word of the line that `before` stands on.
+    pub start: &'a str,
+    /// Whether `before` is that word.
+    pub is_first: bool,
+    /// That line, from its first word.
+    pub statement: &'a str,
+    /// The text from `found` on.
+    pub rest: &'a str,
     same_line: bool,
 }
 
@@ -118,24 +130,33 @@ fn around<'a>(source: &'a Source, tokens: &[Token], at: usize) -> Around<'a> {
     let line = source.text[..end].rfind('\n').map_or(0, |at| at + 1);
     let first = tokens.partition_point(|token| (token.start as usize) < line);
     let found_start = tokens.get(index).map_or(source.text.len(), |token| token.start as usize);
+    let rest = source.text.get(found_start..).unwrap_or("");
     Around {
         before: before.map_or("", text),
         earlier: before.and_then(|index| index.checked_sub(1)).map_or("", text),
         before_end: end,
         found: text(index),
+        found_start,
+        touches: found_start == end,
         after: text(index + 1),
-        in_parentheses: in_parentheses(source, tokens, index),
+        in_parentheses: in_delimiter(source, tokens, index, "(", |before| before.kind != Kind::Word),
+        in_braces: in_delimiter(source, tokens, index, "{", |before| {
+            matches!(&source.text[before.range()], "=" | "(" | "," | "return")
+        }),
         start: text(first),
+        is_first: before == Some(first),
+        statement: source.text[line..].lines().next().unwrap_or("").trim_start(),
+        rest,
         same_line: !source.text[end..found_start.max(end)].contains('\n'),
     }
 }
 
-/// Whether the innermost open delimiter before a token is a parenthesis that no name stands before.
-fn in_parentheses(source: &Source, tokens: &[Token], index: usize) -> bool {
+/// Whether the innermost open delimiter before a token is this one, behind a token of a kind, or behind none.
+fn in_delimiter(source: &Source, tokens: &[Token], index: usize, open: &str, behind: impl Fn(&Token) -> bool) -> bool {
     let opens = |&at: &usize| (tokens[at].partner as usize) >= index && (tokens[at].partner as usize) > at;
-    let Some(open) = (0..index.min(tokens.len())).rev().find(opens) else { return false };
-    let before = open.checked_sub(1).map(|at| &tokens[at]);
-    source.text[tokens[open].range()] == *"(" && before.is_none_or(|before| before.kind != Kind::Word)
+    let Some(at) = (0..index.min(tokens.len())).rev().find(opens) else { return false };
+    let before = at.checked_sub(1).map(|at| &tokens[at]);
+    source.text[tokens[at].range()] == *open && before.is_none_or(behind)
 }
 
 /// The diagnostic of a parse error.
@@ -154,109 +175,47 @@ pub fn diagnose_parse(error: &ParseError, context: &Context) -> Box<Diag> {
             .label(Origin::at(at), Focus::Call, "nothing here")
             .help("for example `with_device(1) { .. }`, `with_stream(s) { .. }`");
     }
-    let message = message(error.err_type(), near.found);
-    let diag = Diag::error(code::SYNTAX, message);
-    let missing_end = matches!(error.err_type(), ParseErrorType::MissingToken(token, _) if token == ";");
+    let kind = error.err_type();
+    // The same mistakes are met at run time, where nothing tells beforehand.
+    let code = match kind {
+        ParseErrorType::AssignmentToConstant(_) => code::CONSTANT,
+        ParseErrorType::MismatchedType(..) => code::TYPE,
+        _ => code::SYNTAX,
+    };
+    let between = source.text.get(near.before_end..source.offset(at).max(near.before_end)).unwrap_or("");
+    let missing_end = matches!(kind, ParseErrorType::MissingToken(token, _) if token == ";");
+    let habit = match missing_end && between.trim_start_matches(' ').starts_with("//") {
+        true => Some(syntax::Habit { word: None, message: None, help: syntax::FLOOR.into() }),
+        // The next line is a statement of its own, whatever it begins with.
+        false if missing_end && !near.same_line && !matches!(near.start, "import" | "from") => None,
+        false => syntax::habit(kind, &near),
+    };
+    if let Some(syntax::Habit { word: Some(word), message, help }) = &habit {
+        let (start, text) = match word {
+            syntax::Word::Before => (near.before_end - near.before.len(), near.before),
+            syntax::Word::Found => (near.found_start, near.found),
+        };
+        let message = message.map_or_else(|| format!("`{text}` has no meaning here"), str::to_string);
+        let origin = Origin::at(source.site(start));
+        return Diag::error(code, message).label(origin, Focus::Call, "here").help(help.clone());
+    }
+    let diag = Diag::error(code, message(kind, near.found));
     let diag = if missing_end && !near.same_line && near.before_end > 0 {
         let before = source.site(near.before_end - 1);
         diag.label(Origin::at(before), Focus::Call, "a `;` is missing after this")
     } else {
-        diag.label(Origin::at(at), Focus::Call, label(error.err_type(), near.found))
+        diag.label(Origin::at(at), Focus::Call, label(kind, near.found))
     };
-    let separates = matches!(error.err_type(), ParseErrorType::MissingToken(token, _) if token == ",");
-    if separates && matches!(near.found, "=" | ":") {
-        return diag.help("keyword arguments go into a map: `f(x, #{dim: 1})`");
-    }
-    if separates && near.found == "for" {
-        return diag.help("a list is made of another by `xs.map(|x| 2 * x)` and `xs.filter(|x| x > 0)`");
-    }
-    if separates && near.found == "if" {
-        return diag.help(CHOICE);
-    }
-    let wants = |symbol: &str| matches!(error.err_type(), ParseErrorType::MissingToken(token, _) if token == symbol);
-    if wants(")") && near.found == "," && near.start != "for" {
-        return diag.help("several values are an array: `zeros([2, 3])`, `x.sum([0, 1])`");
-    }
-    if wants("{") && near.found == ":" {
-        return diag.help(BLOCKS);
-    }
-    if missing_end && near.found == ":" && (near.before.starts_with(['"', '\'']) || near.earlier == "{") {
-        return diag.help("a map is written `#{a: 1}`, and `m.a` or `m[\"a\"]` reads it");
-    }
-    let between = source.text.get(near.before_end..source.offset(at).max(near.before_end)).unwrap_or("");
-    if missing_end && between.trim_start_matches(' ').starts_with("//") {
-        return diag.help(FLOOR);
-    }
-    match advice(&near).map(str::to_string).or_else(|| help(error.err_type())) {
+    match habit.map(|habit| habit.help).or_else(|| help(kind)) {
         Some(help) => diag.help(help),
         None => diag,
     }
 }
 
-const CHOICE: &str = "a choice has a value: `let x = if a { 1 } else { 2 };`";
-const BLOCKS: &str = "blocks stand in braces: `if x { .. }`";
-const TWO_NAMES: &str =
-    "two names stand in parentheses: `for (i, x) in enumerate(xs)`, `for (k, v) in m.items()`; no name stands for more";
-
-const SPREAD: &str = "values are not spread: give the array or map itself, `f(x.shape)`";
-
-/// Who writes `a // b`.
-const FLOOR: &str = "`//` begins a comment; integers divide by `/` without a remainder, tensors by `floor_divide`";
-
-/// What the words around tell about habits from other languages.
-fn advice(near: &Around) -> Option<&'static str> {
-    let known = match (near.before, near.found) {
-        ("var" | "auto", _) => "declare a variable with `let`: `let x = 1;`",
-        ("def" | "function" | "func" | "fun", _) => "define a function with `fn`: `fn f(x) { x + 1 }`",
-        (_, "elif") | ("elif", _) => "write `else if`",
-        (_, "and") => "write `&&`",
-        (_, "or") => "write `||`",
-        ("not", _) => "write `!`",
-        (_, "is") | ("is", _) => "compare with `==`",
-        ("match" | "case", _) => "write `switch x { 1 => .., _ => .. }`",
-        ("new", _) => "there is no `new`: call the function that makes the value, or write a map `#{ .. }`",
-        ("lambda", _) => "write a closure: `|x| x + 1`",
-        ("from", _) => "write `import \"nn\" as nn;`",
-        ("class" | "struct", _) => {
-            "there are no classes: a map `#{ .. }` holds values and closures, which see it as `this`"
-        }
-        ("del", _) => "leave it out: memory is free when nobody holds a value any more",
-        ("raise", _) => "write `throw \"what is wrong\"`",
-        (_, "except") | ("except", _) => "write `try { .. } catch (e) { .. }`",
-        ("assert", _) => "`assert` is a function: `assert(x == y, \"why\")`",
-        ("f" | "r" | "b", found) if found.starts_with(['"', '\'']) => {
-            "text with values in it stands between backticks: `loss ${x:.4f}`"
-        }
-        ("(" | "," | "=" | "return", "fn") => "a function without a name is a closure: `|| 1`, `|x| x + 1`",
-        (_, ",") if near.in_parentheses => "several values in a row are an array: `[8, 42]`",
-        ("let", "[" | "(") => "one `let` for each name: `let s = x.shape; let b = s[0];`",
-        (_, "," | "(" | ")") if near.start == "for" && near.before != "in" => TWO_NAMES,
-        (")", "{") if near.start == "cuda" => "write `with_stream(s) { .. }`, `with_device(1) { .. }`",
-        ("(" | "," | "[", "*" | "**") => SPREAD,
-        // Rhai takes `(*` for one symbol.
-        (_, "(") if matches!(near.after, "*" | "**") => SPREAD,
-        (_, ",") if near.start == "let" => "one `let` for each name: `let s = x.shape; let b = s[0];`",
-        (_, "if") if near.start == "let" || near.start == "return" => CHOICE,
-        ("await" | "async", _) => "operations are asynchronous by themselves: leave it out",
-        ("with", _) => "write the block alone: `with_device(1) { .. }`, `no_grad(|| ..)`",
-        ("+", "+") | (_, "++") | ("++", _) => "write `x += 1`",
-        (_, "--") | ("--", _) => "write `x -= 1`, or `- -x` for two signs",
-        (_, "?") => "`if a { b } else { c }` has a value",
-        (_, "...") => "write the dots in quotes: `x[\"...\", 0]`",
-        (_, "~") => "write `!`, which is bitwise on integers",
-        (_, "->") => "functions name no types: `fn f(x) { x + 1 }`",
-        (_, ":") if matches!(near.start, "if" | "for" | "while" | "else" | "def" | "with" | "fn" | "class" | "try") => {
-            BLOCKS
-        }
-        ("[" | ",", ":") => "a whole dimension is `..`, a part of it `1..3`: `x[.., 0]`",
-        ("[", "::") => "write `x[slice((), (), 2)]`",
-        (_, ":") if near.after == "]" || near.after.starts_with(|c: char| c.is_ascii_digit()) => {
-            "a part of a dimension is `1..3` or `1..`: `x[1..]`"
-        }
-        (_, "*" | "/") if near.after == near.found => "write `x / y` and round by `.floor()`",
-        _ => return None,
-    };
-    Some(known)
+/// The function of a message, as users write it.
+fn named<'a>(text: &'a str, before: &str) -> Option<&'a str> {
+    let (_, name) = text.split_once(before)?;
+    Some(written_name(name.trim_end_matches('\'')))
 }
 
 fn quoted(found: &str) -> String {
@@ -273,8 +232,11 @@ fn message(kind: &ParseErrorType, found: &str) -> String {
             true => "a `;` is missing at the end of a statement".into(),
             false => format!("`;` is missing {text}"),
         },
-        // Block forms are syntax under a name of its own.
-        MissingToken(token, text) => format!("`{token}` is missing {}", text.replace("'__", "'")),
+        MissingToken(token, text) => match named(text, "the arguments to function call '") {
+            Some(name) => format!("`{token}` is missing between the arguments of `{name}`"),
+            // Block forms are syntax under a name of its own.
+            None => format!("`{token}` is missing {}", text.replace("'__", "'")),
+        },
         MissingSymbol(text) if !text.is_empty() => lower(text),
         MissingSymbol(_) => "a symbol is missing".into(),
         MalformedIndexExpr(text) | MalformedCapture(text) if !text.is_empty() => lower(text),
@@ -287,6 +249,7 @@ fn message(kind: &ParseErrorType, found: &str) -> String {
         PropertyExpected => format!("the name of a property is missing before {}", quoted(found)),
         VariableExpected => format!("the name of a variable is missing before {}", quoted(found)),
         ForbiddenVariable(name) => format!("`{name}` cannot be the name of a variable"),
+        Reserved(name) if name == "print" => "`print` is called with its values in parentheses".into(),
         Reserved(name) => format!("`{name}` has a meaning of its own and cannot stand here"),
         MismatchedType(wanted, actual) => format!("{wanted} is needed here, not {actual}"),
         ExprExpected(what) => format!("{what} is missing before {}", quoted(found)),
@@ -389,7 +352,7 @@ fn help(kind: &ParseErrorType) -> Option<String> {
 
 /// What a character that was copied from a web page or a letter was meant to be.
 fn look_alike(text: &str) -> Option<String> {
-    let c = text.chars().next()?;
+    let c = text.chars().next().filter(|c| text.len() == c.len_utf8())?;
     let meant = match c {
         '\u{201c}' | '\u{201d}' | '\u{201e}' | '\u{ff02}' | '\u{ab}' | '\u{bb}' => "`\"`",
         '\u{2018}' | '\u{2019}' | '\u{201a}' => "`'`",

@@ -31,6 +31,7 @@ fn known() -> Known {
         functions: list(&["softmax", "sum", "relu", "nn::linear", "print", "fail"]),
         properties: list(&["shape", "dtype"]),
         modules: list(&["nn", "optim"]),
+        written: Vec::new(),
     }
 }
 
@@ -48,6 +49,8 @@ fn errors(src: &str) -> (Vec<Box<Diag>>, Arc<RwLock<SourceMap>>) {
     engine.set_max_operations(100_000);
     install(&mut engine, Arc::new(Plain));
     register(&mut engine, map.clone());
+    engine.register_fn("__text", |value: Dynamic| value.to_string());
+    engine.register_fn("__case", |value: Dynamic| value);
     engine.register_fn("fail", |context: rhai::NativeCallContext| -> Result<(), Box<EvalAltResult>> {
         let at = context.call_position();
         let origin = Origin::at(crate::script::raise::site_of(at));
@@ -90,24 +93,18 @@ fn check(src: &str, code: &str, message: &str, labelled: &str, help: &str) {
 #[test]
 fn names() {
     check("softamx(1)", "E0103", "there is no function `softamx`", "softamx(1)", "did you mean `softmax`?");
+    check("let x = 1; x.shpae", "E0104", "there is no property `shpae` of an integer", "shpae", "");
     check(
-        "let x = 1; x.shpae",
+        "let x = [1]; x.sum",
         "E0104",
-        "there is no property `shpae` of an integer",
-        "shpae",
-        "did you mean `shape`?",
-    );
-    check(
-        "let x = 1; x.sum",
-        "E0104",
-        "there is no property `sum` of an integer",
+        "there is no property `sum` of an array",
         "sum",
         "`sum` is a method: call it, `.sum()`",
     );
     check(
         "let x = 1;\nx.shape()",
         "E0103",
-        "there is no function `shape`",
+        "there is no method `shape` of an integer",
         "shape()",
         "`shape` is a property: write it without `()`",
     );
@@ -131,7 +128,7 @@ fn names() {
     check(
         "[1].index(1)",
         "E0103",
-        "there is no function `index`",
+        "there is no method `index` of an array",
         "index(1)",
         "write `xs.index_of(x)`, which gives -1 where it is not",
     );
@@ -149,7 +146,7 @@ fn names() {
         "E0102",
         "there is no variable `softmax`",
         "softmax",
-        "`softmax` is a function: call it, or take it as a value with `Fn(\"softmax\")`",
+        "`softmax` is a function: call it, or take it as a value with `Fn(\"softmax\")`, as in `xs.map(Fn(\"softmax\"))`",
     );
     check(
         "outer(1)",
@@ -203,7 +200,7 @@ fn values() {
     );
     check(
         "const c = 1; c += 1;",
-        "E0101",
+        "E0110",
         "`c` is a constant and cannot be assigned",
         "c",
         "declare it with `let` instead of `const`",
@@ -262,21 +259,15 @@ fn an_error_of_ours_stays_itself() {
 #[test]
 fn syntax() {
     check("let x = 1\nlet y = 2;", "E0101", "a `;` is missing at the end of a statement", "1", "");
-    check(
-        "var x = 1;",
-        "E0101",
-        "a `;` is missing at the end of a statement",
-        "x",
-        "declare a variable with `let`: `let x = 1;`",
-    );
-    check("if x { } elif y { }", "E0101", "a `;` is missing at the end of a statement", "y", "write `else if`");
+    check("var x = 1;", "E0101", "`var` has no meaning here", "var", "declare a variable with `let`: `let x = 1;`");
+    check("if x { } elif y { }", "E0101", "`elif` has no meaning here", "elif", "write `else if`");
     check("if x = 1 { }", "E0101", "`=` assigns, and a condition compares with `==`", "=", "");
     check(
         "let x = f(1, dim = 2);",
         "E0101",
-        "`,` is missing to separate the arguments to function call 'f'",
+        "an argument has no name",
         "=",
-        "keyword arguments go into a map: `f(x, #{dim: 1})`",
+        "arguments with a name go into a map at the end: `#{dim: 2}`",
     );
     check(
         "let s = \"\\q\";",
@@ -317,7 +308,7 @@ fn several_syntax_errors_are_told_together() {
 fn the_error_type_speaks_miette() {
     let (mut diags, map) = errors("let e = \"é\";\n\t\"é\" + fail()");
     let error = Error::new(diags.remove(0), &map.read());
-    assert_eq!(error.to_string(), "[E0201] ours (t.rhai:2:8)");
+    assert_eq!((error.to_string(), format!("{error:#}")), ("ours".into(), "[E0201] ours (t.rhai:2:8)".into()));
     assert_eq!(error.diag().code.to_string(), error.code());
     assert_eq!(Diagnostic::code(&error).unwrap().to_string(), "E0201");
     let label = error.labels().unwrap().next().unwrap();

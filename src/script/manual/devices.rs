@@ -16,7 +16,7 @@ pub const DEVICES: &[Native] = &[
     entry(Function, "default_stream", "default_stream(device)", "The stream that is current unless a script says otherwise.", "", ""),
     entry(Function, "set_stream", "set_stream(stream)", "Makes a stream current, until further notice.", "", ""),
     entry(Function, "stream_barrier", "stream_barrier(streams)", "Each stream waits for all the others.", "", ""),
-    entry(Function, "event", "event(timing: false)", "An event: a place in a stream's work that others can wait for.", "", ""),
+    entry(Function, "event", "event(timing: false, blocking: false, interprocess: false, external: false, enable_timing: false)", "An event: a place in a stream's work that others can wait for; `enable_timing` is PyTorch's name of `timing`, the others have no effect.", "", ""),
     entry(Function, "set_float32_matmul_precision", "set_float32_matmul_precision(precision)",
         "How products of f32 matrices and convolutions are computed on GPUs from now on: \"highest\" in f32 throughout, \"high\" and \"medium\" with factors that may be rounded to TF32 (10 bits of fraction), several times faster. PyTorch rounds in convolutions unless told otherwise.",
         "set_float32_matmul_precision(\"high\"); get_float32_matmul_precision()", "high"),

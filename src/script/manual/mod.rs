@@ -11,7 +11,7 @@ mod std;
 pub use natives::{Form, Native, members_of, native, natives};
 pub use std::{Function, functions};
 
-use super::convert;
+use crate::op::params;
 use crate::op::row::{CallForm, Kind, Op};
 use crate::op::table;
 
@@ -62,7 +62,7 @@ pub fn property_row(name: &str) -> Option<&'static Op> {
 
 fn of_row(op: &'static Op) -> Page {
     let mut calls = Vec::new();
-    let signature = convert::signature(op);
+    let signature = params::signature(op);
     match op.call {
         CallForm::Internal => {}
         CallForm::Method | CallForm::InPlace => calls.push(as_method(&signature)),
@@ -115,7 +115,7 @@ pub fn signature(name: &str, method: bool) -> Option<String> {
         return std::functions(module).iter().find(|known| known.name == function).map(Function::call);
     }
     let op = find(name).or_else(|| find(name.strip_suffix('_')?))?;
-    let signature = convert::signature(op).replacen(op.name, name, 1);
+    let signature = params::signature(op).replacen(op.name, name, 1);
     Some(if method { as_method(&signature).trim_start_matches("x.").to_string() } else { signature })
 }
 
@@ -136,10 +136,34 @@ pub fn keywords(name: &str) -> Vec<String> {
     op.params[first..].iter().map(|param| param.name.to_string()).collect()
 }
 
+/// The parameters of a native function, as its line names them.
+pub fn native_params(name: &str) -> Vec<&'static str> {
+    let Some(native) = native(name) else { return Vec::new() };
+    // `with_device(device) { ... }` has more after its parenthesis; a default may be `()`.
+    let rest = native.call.split_once('(').map_or("", |(_, rest)| rest);
+    let mut depth = 1usize;
+    let end = rest.find(|c| {
+        depth = depth + (c == '(') as usize - (c == ')') as usize;
+        depth == 0
+    });
+    let inside = &rest[..end.unwrap_or(rest.len())];
+    let parts = inside.split(", ").filter(|part| !part.is_empty());
+    parts.map(|part| part.split_once(": ").map_or(part, |(name, _)| name).trim_start_matches('*')).collect()
+}
+
+/// The keywords of a native function: all its parameters, where any of them has a default; else it takes none.
+pub fn native_keywords(name: &str) -> Vec<&'static str> {
+    match native(name) {
+        // `print` prints maps.
+        Some(native) if native.call.contains(": ") && native.form != Form::Syntax => native_params(name),
+        _ => Vec::new(),
+    }
+}
+
 /// What kind of value a keyword of an operation takes.
 pub fn keyword_kind(name: &str, keyword: &str) -> Option<Kind> {
     let op = find(name).or_else(|| find(name.strip_suffix('_')?))?;
-    op.params.iter().find(|param| param.name == keyword).map(|param| param.kind)
+    params::place(op, keyword).map(|at| op.params[at].kind)
 }
 
 /// Every name that has a page, modules aside.

@@ -6,7 +6,7 @@
 //! module is in original bytes, lines and columns. Knows no diagnostics but those about size and syntax.
 
 use super::lex::LexError;
-use super::pass::{self, Marks, Options, Place, Rewritten, Underscore};
+use super::pass::{self, Assignment, Marks, Options, Place, Rewritten, Underscore};
 use super::scope::Names;
 use super::span::Spans;
 use crate::base::code;
@@ -252,6 +252,12 @@ impl SourceMap {
         let after = self.sources.partition_point(|source| source.base < line);
         let source = self.sources.get(after.checked_sub(1)?)?;
         source.holds(line).then_some(source)
+    }
+
+    /// How the bracket or property at a site is assigned to; `None` where it is only read.
+    pub fn assignment(&self, site: Site) -> Option<Assignment> {
+        let source = self.source(site)?;
+        source.rewritten.assignment((site.line() as u32).saturating_sub(source.base), site.column() as u32)
     }
 
     /// True for a site inside the standard library.

@@ -14,7 +14,7 @@ pub mod tree;
 
 pub use hooks::{Hooks, install};
 pub use map::{Added, Location, Source, SourceKind, SourceMap};
-pub use pass::{INDEX_MARK, LAST};
+pub use pass::{Assignment, INDEX_MARK, LAST};
 
 #[cfg(test)]
 mod tests;

@@ -7,8 +7,10 @@
 //! |---|---|---|
 //! | `if x {`, `while x {`, `until x`, a `switch` guard | `if __truth(x) {` | Rhai's conditions take only `bool` |
 //! | `a && b`, `a \|\| b` | `__truth(a) && __truth(b)` | the same |
+//! | `switch x {` | `switch __case(x) {` | to Rhai a tensor is none of the cases |
 //! | `x[0, 1..3]` | `x[[',', 0, 1..3]]` | Rhai's indexers take one value; the mark tells it from `x[[0, 2]]` |
 //! | `-a ** b` | `-(a ** b)` | Rhai's sign binds tighter |
+//! | `a & b == c`, and with `^`, `\|` | `(a & b) == c` | Rhai's comparisons bind tighter |
 //! | `try { .. } catch` | `try {__try_wait { .. }} catch` | late faults of the block are raised in it |
 //! | `nn::f(x)`, `m.f(x)` in a user's source | `__at(0x000a0007,nn::f(x))` | the user's line while `std/` runs, the call stack |
 //! | `f(x)` in a user's source, if `f` may be the script's | `__ac(f(x))` | the same; the place is the expression's own |
@@ -17,6 +19,7 @@
 //! | `f(x); y` in a user's source | `f(x);(); y` | Rhai keeps a statement's value until the next one has ended |
 //! | `for (k, v) in m.items() {`, also over `named_parameters()` and its kin, `zip(..)` | `.. {let v=k[1];let k=k[0];` | Rhai gives the value and a count |
 //! | `for (i, x) in enumerate(xs) {` | `.. in __enumerate(xs) {let __p=i;let i=x;let x=__p;` | the same, the count first |
+//! | `x.view([6])[0] = v` | `{let __t=__target(x.view([6]));__t[0] = v}` | Rhai assigns to nothing that a call gives |
 //! | `for _ in xs`, `\|_\| f()`, `let _ =` | `for __any_ in xs` | Rhai knows `_` only as the last case of a `switch` |
 //! | `eval(s)` | `__eval(s)` | Rhai's own would lose the source |
 //! | `fn new(x)`, `new(x)`, `nn::module(x)` | `fn __new(x)`, ... | Rhai lets no script function have a reserved name |
@@ -24,6 +27,7 @@
 //! | `PI` | `__c::PI` | a closure would look for a variable to take along |
 //! | `nn::f(x)` | `nn::f__x(x)` | the name under which others call it |
 //! | `${x:.4f}` between backticks | `${__format(x,".4f")}` | Python's formats |
+//! | `${x}` between backticks | `${__text({x})}` | Rhai passes over what making a text of a value raises |
 //! | `_` in an entry of the REPL | `__last_` | Rhai knows `_` only as the last case of a `switch` |
 //! | `with_device(d) { .. }` | `__with_device(d) { .. }` | a block that is custom syntax |
 //! | `no_grad() { .. }`, `no_grad { .. }` | `__no_grad { .. }` | the same; Rhai reads `()` as a value |
@@ -59,6 +63,17 @@ pub struct Rewritten {
     /// Copied stretches alone: original byte and rewritten byte of their starts.
     copies: Vec<(u32, u32)>,
     line_starts: Vec<u32>,
+    /// The brackets and property names that are assigned to, by line and column.
+    targets: Vec<((u32, u32), Assignment)>,
+}
+
+/// How `x[i]` or `x.grad` is assigned to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Assignment {
+    /// `x[i] = v`
+    Plain,
+    /// `x[i] += v`
+    Compound,
 }
 
 /// A stretch of the rewritten text, from `at` to the next piece.
@@ -176,12 +191,20 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
     for &run in &tree.truths {
         wrap(&mut edits, bytes(run), bytes(run), "__truth(", ")");
     }
-    for &run in &tree.powers {
+    for &run in &tree.switches {
+        wrap(&mut edits, bytes(run), bytes(run), "__case(", ")");
+    }
+    for &run in &tree.groups {
         wrap(&mut edits, bytes(run), bytes(run), "(", ")");
     }
     for &Run { first, last } in &tree.index_lists {
         let inside = tokens[first as usize].end as usize..tokens[last as usize].start as usize;
         wrap(&mut edits, inside.clone(), inside, "[',',", "]");
+    }
+    for &(whole, of) in &tree.temporaries {
+        wrap(&mut edits, bytes(whole), bytes(whole), "{let __t=", "}");
+        wrap(&mut edits, bytes(of), bytes(of), "__target(", ");__t");
+        widen(&mut edits);
     }
     for &Run { first, last } in &tree.tries {
         let braces = tokens[first as usize].start as usize..tokens[last as usize].end as usize;
@@ -200,7 +223,12 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
     for &Run { first, .. } in &tree.idle_loops {
         edits.push(insert(tokens[first as usize].end as usize, "()"));
     }
-    for format in formats(src, &tokens) {
+    let formats = formats(src, &tokens);
+    for inside in interpolations(&tokens).filter(|inside| formats.iter().all(|format| format.start != inside.start)) {
+        wrap(&mut edits, inside.clone(), inside, "__text({", "})");
+        widen(&mut edits);
+    }
+    for format in formats {
         // What the specification says is no code: nothing in it is rewritten.
         edits.retain(|edit| !(format.colon.end..format.end).contains(&edit.at));
         let (width, whole) = (format.end - format.start, format.start..format.colon.start);
@@ -321,6 +349,13 @@ fn formats(src: &str, tokens: &[Token]) -> Vec<Format> {
     found
 }
 
+/// What stands between the braces of each `${x}`, where anything does.
+fn interpolations(tokens: &[Token]) -> impl Iterator<Item = Range<usize>> {
+    let opens = (1..tokens.len()).filter(|&open| tokens[open - 1].kind == Kind::TextOpen);
+    let filled = opens.filter(|&open| tokens[open].partner as usize > open + 1);
+    filled.map(|open| tokens[open].end as usize..tokens[tokens[open].partner as usize].start as usize)
+}
+
 /// Bytes of the specifications in `${x:.4f}`, which are no code.
 pub fn specifications(src: &str, tokens: &[Token]) -> Vec<Range<usize>> {
     formats(src, tokens).into_iter().map(|format| format.colon.end..format.end).collect()
@@ -331,6 +366,11 @@ fn wrap<'a>(edits: &mut Vec<Edit<'a>>, bytes: Range<usize>, stands_for: Range<us
     let end = stands_for.clone();
     edits.push(Edit { at: bytes.start, opens: true, width, text: open, mark: None, stands_for, removed: 0 });
     edits.push(Edit { at: bytes.end, opens: false, width, text: close, mark: None, stands_for: end, removed: 0 });
+}
+
+/// Puts the last two texts around all others that begin and end where they do.
+fn widen(edits: &mut [Edit]) {
+    edits.iter_mut().rev().take(2).for_each(|edit| edit.width += 1);
 }
 
 /// What Rhai would stumble over between tokens: a byte order mark, a `#!` line, and a carriage return alone,
@@ -413,7 +453,26 @@ fn emit(src: &str, tokens: &[Token], edits: Vec<Edit<'_>>, base: u32) -> Rewritt
     out.copy(src, from..src.len());
     out.line_starts = std::iter::once(0).chain(out.text.match_indices('\n').map(|(at, _)| at as u32 + 1)).collect();
     out.fill(&holes, base);
-    out
+    let targets = assigned(src, tokens).map(|(at, how)| (out.position(at), how)).collect();
+    Rewritten { targets, ..out }
+}
+
+/// Places where Rhai tells that an indexer or a property is written, and its text says so.
+fn assigned(src: &str, tokens: &[Token]) -> impl Iterator<Item = (usize, Assignment)> {
+    let text = |index: usize| tokens.get(index).map_or("", |token: &Token| &src[token.range()]);
+    (0..tokens.len()).filter_map(move |index| {
+        let end = match text(index) {
+            "[" | "?[" => tokens[index].partner as usize,
+            _ if tokens[index].kind == Kind::Word && index > 0 && matches!(text(index - 1), "." | "?.") => index,
+            _ => return None,
+        };
+        let how = match text(end + 1) {
+            "=" => Assignment::Plain,
+            symbol if tree::is_assignment(symbol) => Assignment::Compound,
+            _ => return None,
+        };
+        Some((tokens[index].start as usize, how))
+    })
 }
 
 impl Rewritten {
@@ -440,6 +499,12 @@ impl Rewritten {
         for (hole, site) in sites {
             self.text.replace_range(hole..hole + 8, &format!("{site:08x}"));
         }
+    }
+
+    /// How the bracket or property at a line and column, both from 1, is assigned to, if it is.
+    pub fn assignment(&self, line: u32, column: u32) -> Option<Assignment> {
+        let found = self.targets.binary_search_by_key(&(line, column), |(place, _)| *place).ok()?;
+        Some(self.targets[found].1)
     }
 
     pub fn line_count(&self) -> u32 {

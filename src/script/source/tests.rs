@@ -2,7 +2,7 @@
 
 use super::hooks::{Hooks, install};
 use super::map::{SourceKind, SourceMap};
-use super::pass::{self, Marks, Options, Place, Underscore};
+use super::pass::{self, Assignment, Marks, Options, Place, Underscore};
 use super::scope::Names;
 use crate::base::diag::Focus;
 use crate::base::span::Site;
@@ -64,7 +64,7 @@ fn pairs_and_names_that_nobody_wants() {
     assert_eq!(seen("for x in m.items() { x }").matches("let").count(), 0);
     assert_eq!(seen("for _ in 0..3 { 1 }"), "for __any_ in 0..3 { 1 }");
     assert_eq!(seen("let _ = 1; |_, x, _| x"), "let __any_ = 1; |__anyb_, x, __anyc_| x");
-    assert_eq!(seen("switch x { 1 => 2, _ => 3 }"), "switch x { 1 => 2, _ => 3 }");
+    assert_eq!(seen("switch x { 1 => 2, _ => 3 }"), "switch __case(x) { 1 => 2, _ => 3 }");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn truths() {
     assert_eq!(seen("do { } until x.len() == 0;"), "do { } until __truth(x.len() == 0);");
     assert_eq!(seen("let a = if t { 1 } else { 2 };"), "let a = if __truth(t) { 1 } else { 2 };");
     assert_eq!(seen("a || b && (c || d)"), "__truth(a) || __truth(b) && (__truth(c) || __truth(d))");
-    assert_eq!(seen("switch x { 1 | 2 if y => 3, _ => 4 }"), "switch x { 1 | 2 if __truth(y) => 3, _ => 4 }");
+    assert_eq!(seen("switch x { 1 | 2 if y => 3, _ => 4 }"), "switch __case(x) { 1 | 2 if __truth(y) => 3, _ => 4 }");
     for plain in [
         "if true { }",
         "if x == () { }",
@@ -121,6 +121,53 @@ fn powers() {
 }
 
 #[test]
+fn bits_bind_tighter_than_comparisons() {
+    assert_eq!(seen("x & 1 == 1"), "(x & 1) == 1");
+    assert_eq!(seen("a == b | c & d"), "a == (b | (c & d))");
+    assert_eq!(seen("a < b ^ c && d | e in f"), "__truth(a < (b ^ c)) && (d | e) in f");
+    assert_eq!(seen("a | b ^ c"), "a | (b ^ c)");
+    assert_eq!(seen("if x & 1 { }"), "if __truth(x & 1) { }");
+    assert_eq!(seen("a & b || c"), "__truth(a & b) || __truth(c)");
+    assert_eq!(seen("|x| x | 1 == y"), "|x| (x | 1) == y");
+    assert_eq!(seen("f(x) & 1 == g(y) | 2"), "(__ac(f(x)) & 1) == (__ac(g(y)) | 2)");
+    assert_eq!(seen("x &= a | b == c"), "x &= (a | b) == c");
+    for plain in
+        ["a ^ b | c", "a & b", "a + 1 & b << 2", "(a & b) == c", "!a | -b", "x |= 1", "switch true { 1 | 2 => 3 }"]
+    {
+        assert_eq!(seen(plain), plain);
+    }
+}
+
+#[test]
+fn texts() {
+    assert_eq!(seen("`a ${x} ${1 + `b ${y}`}`"), "`a ${__text({x})} ${__text({1 + `b ${__text({y})}`})}`");
+    assert_eq!(seen("`${f(x)}${let a = 1; a}`"), "`${__text({__ac(f(x))})}${__text({let a = 1; a})}`");
+    assert_eq!(seen("`${x:.2f} ${}`"), "`${__format(x,\".2f\")} ${}`");
+}
+
+#[test]
+fn what_a_call_gives_is_assigned_to() {
+    assert_eq!(seen("x.t()[0] += 1; y"), "{let __t=__target(x.t());__t[0] += 1}; y");
+    assert_eq!(seen("len(x).a.b = x[1, 2]"), "{let __t=__target(len(x).a);__t.b = x[[',',1, 2]]}");
+    assert_eq!(seen("x.t()[0, f(1)][1] = 2"), "{let __t=__target(x.t()[[',',0, __ac(f(1))]]);__t[1] = 2}");
+    for plain in ["x.a[f(1)].b = 1", "x[(1)] = 2", "x.y.z = f(1)", "x = f(1)"] {
+        assert_eq!(seen(&plain.replace('f', "len")), plain.replace('f', "len"));
+    }
+}
+
+#[test]
+fn assignments_are_known_by_their_place() {
+    let src = "x[0] = 1;\nm.a[f(1)][2] += x[0].b;\n`${x[1, 2]}`; y.grad -= x[3] == 4; z[..] **= 2;\n[1] == x;";
+    let mut map = SourceMap::new();
+    map.add(SourceKind::Std, "a", "1\n2", &native, Names::NONE).unwrap();
+    let source = map.add(SourceKind::File, "b", src, &native, Names::NONE).unwrap().source;
+    let all = (0..src.len()).filter_map(|at| Some((at, map.assignment(source.site(at))?)));
+    let found: Vec<(&str, Assignment)> = all.map(|(at, how)| (&src[at..src.len().min(at + 3)], how)).collect();
+    let compound = Assignment::Compound;
+    assert_eq!(found, [("[0]", Assignment::Plain), ("[2]", compound), ("gra", compound), ("[..", compound)]);
+}
+
+#[test]
 fn tries_and_eval() {
     assert_eq!(seen("for x in xs { } for (x, i) in xs {/* */}"), "for x in xs {() } for (x, i) in xs {()/* */}");
     assert_eq!(seen("xs.pop(); let y = f(x); g(y);"), "@1:20(xs.pop());(); let y = __ac(f(x)); __ac(g(y));");
@@ -160,10 +207,10 @@ fn marks() {
     assert_eq!(seen("nn::linear(2, 3)"), "@1:21(nn::linear__x(2, 3))");
     assert_eq!(seen("x\n  .relu()\n  .forward(1)"), "@3:4(x\n  .relu()\n  .forward(1))");
     assert_eq!(seen("m.a(n.b())"), "@1:19(m.a(@1:39(n.b())))");
-    // An assignment's target stays one; a function of the script hides a native one of its name.
+    // A function of the script hides a native one of its name.
     assert_eq!(
         seen("m.f(1).x = 2; fn g(x) { x } g(1); cuda::sleep(1)"),
-        "m.f(1).x = 2; fn g(x) { x } __ac(g(1));(); cuda::sleep(1)"
+        "{let __t=__target(@1:37(m.f(1)));__t.x = 2}; fn g(x) { x } __ac(g(1));(); cuda::sleep(1)"
     );
     assert_eq!(seen("fn relu(x) { x } relu(1) + x.relu()"), "fn relu(x) { x } __ac(relu(1)) + @1:52(x.relu())");
     assert_eq!(seen("with_device(1) { x.sum() }"), "__with_device(1) { x.sum() }");
@@ -334,6 +381,8 @@ fn engine(recorder: Arc<Recorder>) -> Engine {
     engine.register_fn("here", move || here.current.lock().line() as i64);
     engine.register_fn("queue", move || *recorder.fault.lock() = true);
     engine.register_fn("var", |x: i64| x + 1);
+    engine.register_fn("__text", |value: Dynamic| value.to_string());
+    engine.register_fn("__case", |value: Dynamic| value);
     engine.register_fn("where_am_i", |context: NativeCallContext| {
         let at = context.call_position();
         format!("{}:{}", at.line().unwrap_or(0), at.position().unwrap_or(0))

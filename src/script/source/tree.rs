@@ -4,7 +4,7 @@
 //! A tolerant reading of Rhai's grammar: it accepts every text that `lex` accepts and says nothing about
 //! errors (Rhai's parser does), so it may be wrong about texts that Rhai refuses. It builds no syntax
 //! tree, only one flat list of nodes by token index. Precedences are Rhai's, save that `**` binds
-//! tighter than a sign on its left.
+//! tighter than a sign on its left, and `&`, `^` and `|` tighter than comparisons.
 
 use super::hooks::{is_bare_word, is_block_word, is_free_word};
 use super::lex::{Kind, Token};
@@ -100,8 +100,10 @@ pub struct Tree {
     pub nodes: Vec<Node>,
     /// Expressions whose truth is asked and that are not `bool` for certain.
     pub truths: Vec<Run>,
-    /// Powers under a sign.
-    pub powers: Vec<Run>,
+    /// What a `switch` looks at, where a tensor may be.
+    pub switches: Vec<Run>,
+    /// Powers under a sign, and operands that `&`, `^` or `|` make: Rhai binds both otherwise.
+    pub groups: Vec<Run>,
     /// `[` and `]` of `x[a, b]`.
     pub index_lists: Vec<Run>,
     /// `{` and `}` of `try` blocks.
@@ -113,6 +115,8 @@ pub struct Tree {
     /// The values of `for (a, b) in values`, where `b` is not called as a counter is.
     pub counted: Vec<Run>,
     pub marks: Vec<Mark>,
+    /// Assignments to an element or property of what a call gives: the whole, and what the call gives.
+    pub temporaries: Vec<(Run, Run)>,
     /// Names of functions that Rhai reserves.
     pub renamed: Vec<u32>,
     /// `(` and `)` of `no_grad() { .. }`.
@@ -144,6 +148,8 @@ enum Shape {
     /// Never equal to a tensor element by element: a string or `()`.
     Opaque,
     Power,
+    /// By `&`, `^` or `|`.
+    Bits,
     Other,
 }
 
@@ -202,15 +208,18 @@ pub fn is_keyword(word: &str) -> bool {
     )
 }
 
-fn binary_power(symbol: &str) -> Option<u8> {
+pub fn binary_power(symbol: &str) -> Option<u8> {
     Some(match symbol {
-        "||" | "|" | "^" => 30,
-        "&&" | "&" => 60,
+        "||" => 30,
+        "&&" => 60,
         "==" | "!=" => 90,
         "in" | "!in" => 110,
         "<" | "<=" | ">" | ">=" => 130,
         "??" => 135,
         ".." | "..=" => 140,
+        "|" => 142,
+        "^" => 144,
+        "&" => 146,
         "+" | "-" => 150,
         "*" | "/" | "%" | "@" => 180,
         "<<" | ">>" => 210,
@@ -218,7 +227,8 @@ fn binary_power(symbol: &str) -> Option<u8> {
     })
 }
 
-fn is_assignment(symbol: &str) -> bool {
+/// `=`, `+=` and the like.
+pub fn is_assignment(symbol: &str) -> bool {
     matches!(symbol, "=" | "+=" | "-=" | "*=" | "/=" | "%=" | "**=" | "<<=" | ">>=" | "&=" | "|=" | "^=")
 }
 
@@ -332,15 +342,26 @@ impl<'a> Reader<'a> {
             }
             args.extend(right.map(|right| right.run));
             let logical = matches!(symbol, "&&" | "||");
+            let bits = matches!(symbol, "&" | "^" | "|");
             if logical {
                 self.truth(left);
                 if let Some(right) = right {
                     self.truth(right);
                 }
+            } else {
+                // To Rhai `^` and `|` are alike, from left to right.
+                let operands = [(!bits).then_some(left), right].into_iter().flatten();
+                let grouped = operands.filter(|operand| operand.shape == Shape::Bits).map(|operand| operand.run);
+                self.tree.groups.extend(grouped);
             }
             let opaque = left.shape == Shape::Opaque || right.is_some_and(|right| right.shape == Shape::Opaque);
             let compared = matches!(symbol, "==" | "!=") && opaque;
-            let shape = if logical || compared || matches!(symbol, "in" | "!in") { Shape::Bool } else { Shape::Other };
+            let shape = match symbol {
+                "in" | "!in" => Shape::Bool,
+                _ if logical || compared => Shape::Bool,
+                _ if bits => Shape::Bits,
+                _ => Shape::Other,
+            };
             let call = Run { first: focus as u32, last: focus as u32 };
             self.node(NodeKind::Binary, focus, first, call, args);
             left = Expr { run: self.run_from(first), shape };
@@ -374,7 +395,7 @@ impl<'a> Reader<'a> {
         self.at += 1;
         let operand = if self.starts_expression() { self.nested(Self::unary) } else { None }?;
         if operand.shape == Shape::Power {
-            self.tree.powers.push(operand.run);
+            self.tree.groups.push(operand.run);
         }
         let call = Run { first: first as u32, last: first as u32 };
         self.node(NodeKind::Unary, first, first, call, vec![operand.run]);
@@ -437,10 +458,10 @@ impl<'a> Reader<'a> {
             }
             root.shape = Shape::Other;
         }
-        // An assignment's target must stay one.
-        if !is_assignment(self.peek()) {
-            self.tree.marks.extend(marks.into_iter().take(CHAIN_MARKS));
-        }
+        // An assignment's target must stay one; what a call in it gives has a name by then.
+        let assigned = is_assignment(self.peek());
+        let end = if assigned { self.temporary(self.run_from(first)).map_or(0, |of| of.last + 1) } else { u32::MAX };
+        self.tree.marks.extend(marks.into_iter().filter(|mark| mark.call.last < end).take(CHAIN_MARKS));
         Some(Expr { run: self.run_from(first), shape: root.shape })
     }
 
@@ -516,7 +537,7 @@ impl<'a> Reader<'a> {
                     let (items, _) = self.group();
                     shape = match items[..] {
                         [] if unit => Shape::Opaque,
-                        [item] if item.shape != Shape::Power => item.shape,
+                        [item] if !matches!(item.shape, Shape::Power | Shape::Bits) => item.shape,
                         _ => Shape::Other,
                     };
                 }

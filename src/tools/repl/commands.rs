@@ -46,7 +46,11 @@ pub const COMMANDS: &[Command] = &[
 /// Runs what stands after the colon.
 pub fn run(repl: &mut Repl, text: &str) -> Go {
     let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-    let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+    let exact = COMMANDS.iter().find(|command| command.name == name);
+    // `:q`, `:h`: a beginning that is that of one command alone.
+    let begun: Vec<&Command> = COMMANDS.iter().filter(|command| command.name.starts_with(name)).collect();
+    let alone = if let [one] = begun[..] { Some(one).filter(|_| !name.is_empty()) } else { None };
+    let Some(command) = exact.or(alone) else {
         let help = match nearest(name, COMMANDS.iter().map(|command| command.name)) {
             Some(found) => format!("did you mean `:{found}`?"),
             None => "`:help` lists the commands".to_string(),

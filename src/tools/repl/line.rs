@@ -20,6 +20,9 @@ use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
 
+/// What stands in an empty line of an entry that goes on.
+const CONTINUES: &str = "...  the entry goes on; Ctrl-C drops it";
+
 /// The line editor with its history.
 pub struct Lines {
     editor: Editor<Typing, FileHistory>,
@@ -99,7 +102,7 @@ impl Helper for Typing {}
 impl Validator for Typing {
     fn validate(&self, context: &mut ValidationContext) -> rustyline::Result<ValidationResult> {
         let text = context.input();
-        let done = text.trim_start().starts_with(':') || self.session.borrow().is_finished(text);
+        let done = super::is_finished(&self.session.borrow(), text);
         Ok(if done { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
     }
 }
@@ -175,10 +178,13 @@ impl Hint for Shown {
 impl Hinter for Typing {
     type Hint = Shown;
 
-    /// The signature of the call that the cursor is in; else the rest of the last entry that began like this.
+    /// Where an unfinished entry goes on, that it does; the signature of the call that the cursor is in; else the rest of the last entry that began like this.
     fn hint(&self, line: &str, at: usize, context: &Context<'_>) -> Option<Shown> {
         if at < line.len() || line.trim().is_empty() {
             return None;
+        }
+        if line.ends_with('\n') && !super::is_finished(&self.session.borrow(), line) {
+            return Some(Shown { text: CONTINUES.to_string(), taken: None });
         }
         if let Some(signature) = self.session.borrow().signature(line) {
             return Some(Shown { text: format!("   {signature}"), taken: None });

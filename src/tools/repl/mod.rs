@@ -4,6 +4,7 @@
 
 mod answer;
 mod commands;
+mod habits;
 mod history;
 mod interrupts;
 mod line;
@@ -16,6 +17,7 @@ use super::{FAILED, complain, say, terminal};
 use crate::script::draw::terminal::Terminal;
 use crate::script::error::Error;
 use crate::script::session::Session;
+use habits::Habit;
 use interrupts::Interrupts;
 use std::cell::RefCell;
 use std::io::IsTerminal;
@@ -70,6 +72,12 @@ pub fn repl(settings: Settings) -> u8 {
     if std::io::stdin().is_terminal() { repl.converse() } else { repl.read_all() }
 }
 
+/// Whether an entry can be taken as it is, or goes on in the next line.
+fn is_finished(session: &Session, text: &str) -> bool {
+    let text = habits::without_prompts(text);
+    text.trim_start().starts_with(':') || habits::habit(&text).is_some() || session.is_finished(&text)
+}
+
 impl Repl {
     /// Entries from a person.
     fn converse(&mut self) -> u8 {
@@ -115,7 +123,7 @@ impl Repl {
             };
             text.push_str(&String::from_utf8_lossy(&bytes));
             let command = text.trim_start().starts_with(':');
-            if count > 0 && !command && !self.session.borrow().is_finished(text.trim_end_matches(['\n', '\r'])) {
+            if count > 0 && !command && !is_finished(&self.session.borrow(), text.trim_end_matches(['\n', '\r'])) {
                 continue;
             }
             let go = self.take(&std::mem::take(&mut text));
@@ -136,14 +144,25 @@ impl Repl {
 
     /// Runs one entry or command.
     fn take(&mut self, text: &str) -> Go {
+        let text = habits::without_prompts(text.trim());
         let text = text.trim();
         if text.is_empty() {
             return Go::On;
         }
         self.interrupts.begin();
-        let go = match text.strip_prefix(':') {
-            Some(command) => commands::run(self, command),
-            None => self.evaluate(text),
+        let go = match (text.strip_prefix(':'), self.habit(text)) {
+            (Some(command), _) => commands::run(self, command),
+            (None, Some(Habit::Leave)) => Go::Leave,
+            (None, Some(Habit::Command(command))) => {
+                // So that one learns what it is called here.
+                say(&self.colour.dim(&format!(":{command}")));
+                commands::run(self, &command)
+            }
+            (None, Some(Habit::Tell(entry, help))) => {
+                self.refuse(&format!("`{entry}` is no entry here"), help);
+                Go::On
+            }
+            (None, None) => self.evaluate(text),
         };
         let late = self.session.borrow().late_errors();
         for error in late {
@@ -152,6 +171,14 @@ impl Repl {
         let stopped = self.interrupts.end();
         // Who stops a program that reads a pipe means the program.
         if stopped && !std::io::stdin().is_terminal() { Go::Leave } else { go }
+    }
+
+    /// What an entry means that is a habit from elsewhere; a variable of that name means itself.
+    fn habit<'t>(&self, text: &'t str) -> Option<Habit<'t>> {
+        let found = habits::habit(text)?;
+        let named = text.trim_end_matches(';').trim();
+        let is_variable = self.session.borrow().variables(0).iter().any(|variable| variable.name == named);
+        (!is_variable).then_some(found)
     }
 
     /// Runs an entry and shows its value; one that calls `exit` leaves.

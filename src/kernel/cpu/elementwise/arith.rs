@@ -119,24 +119,24 @@ functions! {
     /// True division of floats.
     DIV "div" "a / b" { float(a, b) = a / b; }
     /// Rounds towards minus infinity.
-    FLOOR_DIV "floor_div" "ts_floor_div(a, b)" {
+    FLOOR_DIV "floor_div" "ts_floor_div(a, b)" where 1 is NonZero {
         (a: F32, b: F32) -> F32 = floor_div_f32(a, b);
         (a: F64, b: F64) -> F64 = floor_div_f64(a, b);
         int(a, b) = floor_div(a, b);
     }
     /// Rounds towards zero.
-    TRUNC_DIV "trunc_div" "ts_trunc_div(a, b)" {
+    TRUNC_DIV "trunc_div" "ts_trunc_div(a, b)" where 1 is NonZero {
         float(a, b) = (a / b).trunc();
         int(a, b) = if b == 0 { 0 } else { a.wrapping_div(b) };
     }
     /// With the divisor's sign.
-    REMAINDER "remainder" "ts_remainder(a, b)" {
+    REMAINDER "remainder" "ts_remainder(a, b)" where 1 is NonZero {
         (a: F32, b: F32) -> F32 = remainder_f32(a, b);
         (a: F64, b: F64) -> F64 = remainder_f64(a, b);
         int(a, b) = remainder(a, b);
     }
     /// With the dividend's sign.
-    FMOD "fmod" "ts_fmod(a, b)" {
+    FMOD "fmod" "ts_fmod(a, b)" where 1 is NonZero {
         float(a, b) = a % b;
         int(a, b) = if b == 0 { 0 } else { a.wrapping_rem(b) };
     }
@@ -242,8 +242,14 @@ functions! {
         float(a, b, c, d) = a + b * c * d;
         int(a, b, c, d) = a.wrapping_add(b.wrapping_mul(c).wrapping_mul(d));
     }
-    /// `a + b c / d`: `addcdiv` with its factor second.
-    ADDCDIV "addcdiv" "a + b * (c / d)" { float(a, b, c, d) = a + b * (c / d); }
+    /// `a + (b c) / d`: `addcdiv` with its factor second.
+    ADDCDIV "addcdiv" "a + b * c / d" { float(a, b, c, d) = a + b * c / d; }
+    /// The number itself, which must be a probability.
+    PROBABILITY "probability" "a" where 0 is Probability { float(a) = a; }
+    /// The number itself, which must be a standard deviation.
+    DEVIATION "deviation" "a" where 0 is Deviation { float(a) = a; }
+    /// The number itself, which must be finite.
+    FINITE "finite" "a" where 0 is Finite { float(a) = a; }
     /// `a` held between `b` and `c`; NaN stays, and `c` wins when the bounds are crossed.
     CLAMP "clamp" "ts_clamp(a, b, c)" {
         float(a, b, c) = {

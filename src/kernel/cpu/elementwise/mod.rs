@@ -2,7 +2,7 @@
 //!
 //! Knows nothing of shapes, broadcasting or promotion: a function sees tiles of equal length whose classes
 //! its variants name. Comparison functions give `Class::Bool`. Integers wrap; dividing them by zero gives 0
-//! (the program reports the fault with `CheckNonZero`).
+//! (the program reports the fault with `Check`).
 
 // One body serves f32 and f64, so constants have f64's digits, and named ones cannot be used.
 #![allow(clippy::excessive_precision, clippy::approx_constant)]
@@ -110,11 +110,19 @@ macro_rules! variants {
 
 /// `functions! { NAME "name" "cuda" { clauses } ... }`: one `pub static` each.
 macro_rules! functions {
-    ($($(#[$meta:meta])* $NAME:ident $name:literal $cuda:literal { $($clauses:tt)* })*) => {
+    (@check) => { None };
+    (@check $arg:literal $check:ident) => { Some(($arg, $crate::kernel::program::Check::$check)) };
+    ($($(#[$meta:meta])* $NAME:ident $name:literal $cuda:literal
+        $(where $arg:literal is $check:ident)? { $($clauses:tt)* })*) => {
         $(
             $(#[$meta])*
             pub static $NAME: Function =
-                Function { name: $name, cuda: $cuda, variants: variants!(@ [] $($clauses)*) };
+                Function {
+                    name: $name,
+                    cuda: $cuda,
+                    check: functions!(@check $($arg $check)?),
+                    variants: variants!(@ [] $($clauses)*),
+                };
         )*
         /// Every function of this file.
         pub(super) static ALL: &[&Function] = &[$(&$NAME),*];

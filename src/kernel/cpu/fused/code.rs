@@ -5,7 +5,7 @@ use super::convert;
 use crate::base::dtype::DType;
 use crate::kernel::abi::RawView;
 use crate::kernel::cpu::simd;
-use crate::kernel::program::{Class, Draw, Instr, Program, ReduceKind, TILE, TileFn};
+use crate::kernel::program::{Check, Class, Draw, Instr, Program, ReduceKind, TILE, TileFn};
 use std::sync::{Arc, OnceLock};
 
 /// The program's `Code`, made once.
@@ -57,7 +57,9 @@ pub(in super::super) enum Op {
         args: [Id; 4],
         out: Id,
     },
-    CheckNonZero {
+    Check {
+        check: Check,
+        class: Class,
         arg: Id,
         node: u16,
     },
@@ -83,7 +85,7 @@ pub(in super::super) struct Code {
     pub scratch: usize,
     /// Elements of a full tile.
     pub tile: usize,
-    /// Whether an op needs the row-major position of elements.
+    /// Whether an op needs the position of elements.
     pub positions: bool,
     pub reduces: usize,
 }
@@ -130,10 +132,10 @@ impl Code {
                     let value = maker.cast(value, from, to);
                     maker.now[out as usize] = Some(value);
                 }
-                Instr::CheckNonZero { reg, node } => {
+                Instr::Check { check, reg, node } => {
                     positions = true;
-                    let arg = maker.read(reg);
-                    maker.ops.push(Op::CheckNonZero { arg, node });
+                    let (arg, class) = (maker.read(reg), program.regs[reg as usize]);
+                    maker.ops.push(Op::Check { check, class, arg, node });
                 }
                 Instr::Store { reg, slot } => {
                     let arg = maker.read(reg);
@@ -163,6 +165,11 @@ impl Code {
         code.find_direct_stores();
         code.place_values();
         code
+    }
+
+    /// The column of a space that holds positions, if there is one.
+    pub fn position_column(&self, views: &[RawView]) -> Option<u16> {
+        self.positions.then_some(views.len() as u16)
     }
 
     /// The two views of a program that only moves elements from one to the other.

@@ -5,8 +5,7 @@
 
 use super::Given;
 use super::code::{Code, Op};
-use super::tiles::{fill, is_register, with_scratch};
-use crate::kernel::abi::{Fault, FaultKind};
+use super::tiles::{broken, fill, holds, is_register, with_scratch};
 use smallvec::SmallVec;
 
 /// Whether a program over `n` elements can go this way: they fit into a tile, every view is row-major without holes, its
@@ -15,7 +14,7 @@ pub(super) fn fits(code: &Code, n: usize, given: Given<'_>) -> bool {
     n <= code.tile
         && code.reduces == 0
         && code.ops.iter().all(|op| match op {
-            Op::Load { .. } | Op::Apply { .. } | Op::Store { .. } | Op::CheckNonZero { .. } => true,
+            Op::Load { .. } | Op::Apply { .. } | Op::Store { .. } | Op::Check { .. } => true,
             Op::Position { .. } | Op::Random { .. } | Op::Reduce { .. } => false,
         })
         && given.views.iter().all(|view| is_register(view.dtype) && view.is_contiguous())
@@ -55,12 +54,12 @@ pub(super) unsafe fn run(code: &Code, n: usize, given: Given<'_>) {
                             std::ptr::copy(value.cast_const(), view.ptr, n * view.dtype.size_bytes());
                         }
                     }
-                    Op::CheckNonZero { arg, node } => {
-                        let value = std::slice::from_raw_parts(values[arg as usize].cast::<i64>(), n);
-                        if let Some(first) = value.iter().position(|&x| x == 0) {
-                            let kind = FaultKind::DivisionByZero;
-                            let fault = Fault { kind, position: first as u64, value: 0, bound: 0 };
-                            given.faults[node as usize].report(fault);
+                    Op::Check { check, class, arg, node } => {
+                        let value = values[arg as usize].cast_const();
+                        if !holds(check, class, value, 0..n)
+                            && let Some(first) = (0..n).find(|&k| !holds(check, class, value, k..k + 1))
+                        {
+                            given.faults[node as usize].report(broken(check, first as u64));
                         }
                     }
                     Op::Store { .. } | Op::Position { .. } | Op::Random { .. } | Op::Reduce { .. } => {}

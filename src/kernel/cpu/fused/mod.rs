@@ -15,6 +15,7 @@ pub use convert::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 
 use super::copy::copy_view;
 use super::{random, reduce};
+use crate::base::layout::Strides;
 use crate::kernel::abi::{Faults, RawView, Threads};
 use crate::kernel::program::Program;
 pub(super) use code::{Code, Op};
@@ -37,7 +38,7 @@ pub(super) struct Given<'a> {
 
 /// Runs `program` over `shape`. `views` are addressed by slot: those of `Load` and `Store` have the iteration
 /// shape (stride 0 where broadcast), those of `Reduce` the kept dims. `scalars` holds raw bits of f64, i64 or
-/// 0/1. Node `i` of `CheckNonZero` reports to `faults[i]`.
+/// 0/1. Node `i` of `Check` reports to `faults[i]`.
 ///
 /// # Safety
 /// Every view is valid for its shape and strides, nobody else writes the inputs or touches the outputs, and
@@ -57,7 +58,7 @@ pub unsafe fn run(
         // SAFETY: the caller's promise.
         return unsafe { flat::run(code, n, given) };
     }
-    let mut space = make_space(code, shape, program.reduced, views);
+    let mut space = make_space(code, shape, program, views);
     if code.reduces > 0 {
         // SAFETY: the caller's promise.
         unsafe { reduce::run(code, space, given, threads) };
@@ -96,15 +97,13 @@ pub unsafe fn run(
 }
 
 /// The space of a program with one column per view; a reduction's output does not move along reduced dims.
-fn make_space(code: &Code, shape: &[usize], reduced: usize, views: &[RawView]) -> Space {
+fn make_space(code: &Code, shape: &[usize], program: &Program, views: &[RawView]) -> Space {
     let columns = views.len() + code.positions as usize;
     let mut space = Space { dims: SmallVec::new(), strides: SmallVec::new(), columns };
-    let kept = shape.len() - reduced;
-    let mut position = shape.iter().product::<usize>() as isize;
+    let kept = shape.len() - program.reduced;
+    let positions = if code.positions { program.position_strides(shape) } else { Strides::new() };
     for (dim, &size) in shape.iter().enumerate() {
-        if size > 1 {
-            position /= size as isize;
-        } else if size == 1 {
+        if size == 1 {
             continue;
         }
         space.dims.push(Dim { size, reduced: dim >= kept });
@@ -113,7 +112,7 @@ fn make_space(code: &Code, shape: &[usize], reduced: usize, views: &[RawView]) -
             space.strides.push(stride);
         }
         if code.positions {
-            space.strides.push(position);
+            space.strides.push(positions[dim]);
         }
     }
     space
@@ -122,7 +121,7 @@ fn make_space(code: &Code, shape: &[usize], reduced: usize, views: &[RawView]) -
 /// Orders and merges the dims of a map and chooses its boxes.
 fn plan_map(code: &Code, space: &mut Space, views: &[RawView]) -> [usize; 3] {
     if space.dims.len() > 1 {
-        // Stores first: a short write costs more than a short read.
+        // Stores first: a short write costs more than a short read. Random values come in blocks, by position.
         let slot = |store: bool| {
             code.ops.iter().filter_map(move |op| match *op {
                 Op::Store { slot, .. } if store => Some(slot),
@@ -130,7 +129,7 @@ fn plan_map(code: &Code, space: &mut Space, views: &[RawView]) -> [usize; 3] {
                 _ => None,
             })
         };
-        let priority: SmallVec<[u16; 8]> = slot(true).chain(slot(false)).collect();
+        let priority: SmallVec<[u16; 8]> = slot(true).chain(slot(false)).chain(code.position_column(views)).collect();
         space.sort(&priority, |_, _| false);
         space.merge();
     }
@@ -161,7 +160,7 @@ mod tests {
     use crate::base::dtype::DType;
     use crate::base::layout::{Shape, Strides};
     use crate::kernel::cpu::elementwise as f;
-    use crate::kernel::program::{Class, Function, Instr};
+    use crate::kernel::program::{Class, Draw, Function, Instr, ReduceKind};
 
     pub(super) fn apply(function: &'static Function, classes: &[Class], args: [u16; 4], out: u16) -> Instr {
         Instr::Apply { function, variant: function.variant(classes).unwrap() as u16, args, out }
@@ -274,6 +273,45 @@ mod tests {
             // SAFETY: both views lie in their vectors.
             unsafe { run(&program, &[n], &views, &[], &Threads::ONE, &[]) };
             assert!((0..n).all(|i| x[i] == 2.0 * i as f32 && y[i] == 3.0 * i as f32), "{n}");
+        }
+    }
+
+    /// Positions and random values count in the dims as the script sees them, in whatever order a step goes.
+    #[test]
+    fn positions_in_the_order_of_the_script() {
+        let (rows, columns) = (50, 30);
+        for (reduced, strides) in [(0, [1isize, 30]), (0, [50, 1]), (1, [1, 30]), (1, [50, 1])] {
+            let mut instrs = vec![
+                Instr::Position { out: 0 },
+                Instr::Store { reg: 0, slot: 0 },
+                Instr::Random { draw: Draw::Word, class: Class::I64, seed: 0, out: 1 },
+                Instr::Store { reg: 1, slot: 1 },
+            ];
+            if reduced == 1 {
+                instrs.push(Instr::Reduce { kind: ReduceKind::Sum, reg: 1, class: Class::I64, slot: 2 });
+            }
+            let mut program = Program::new(instrs, vec![Class::I64; 2], reduced);
+            program.order.extend([1, 0]);
+            let shape = [columns, rows];
+            let (mut at, mut words, mut sums) = (vec![0i64; rows * columns], vec![0i64; rows * columns], [0i64; 30]);
+            let views = [
+                view(&mut at, DType::I64, &shape, &strides),
+                view(&mut words, DType::I64, &shape, &strides),
+                view(&mut sums, DType::I64, &[columns], &[1]),
+            ];
+            // SAFETY: the views lie in their vectors.
+            unsafe { run(&program, &shape, &views, &[42, 7], &Threads::ONE, &[]) };
+            for column in 0..columns {
+                let mut sum = 0;
+                for row in 0..rows {
+                    let place = column * strides[0] as usize + row * strides[1] as usize;
+                    let index = row * columns + column;
+                    let word = crate::base::rng::word(42, 7, index as u64) as i64;
+                    assert_eq!((at[place], words[place]), (index as i64, word), "{strides:?} {row} {column}");
+                    sum += word;
+                }
+                assert_eq!(sums[column], if reduced == 1 { sum } else { 0 }, "{strides:?} {column}");
+            }
         }
     }
 

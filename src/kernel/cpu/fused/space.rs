@@ -11,7 +11,7 @@ pub(in super::super) struct Dim {
 }
 
 /// Dims outermost first; `strides[dim * columns + column]` in bytes, one column per view and a last one for
-/// the row-major position (in elements).
+/// the position (in elements), where it is asked for.
 #[derive(Debug)]
 pub(in super::super) struct Space {
     pub dims: SmallVec<[Dim; 6]>,

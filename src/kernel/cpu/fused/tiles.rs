@@ -6,12 +6,13 @@ use super::convert::{self, BoxFn};
 use super::space::{Grid, Place};
 use super::{Given, random};
 use crate::base::dtype::DType;
-use crate::kernel::abi::{Fault, FaultKind, RawView};
+use crate::kernel::abi::{Fault, RawView};
 use crate::kernel::cpu::copy::{STREAM_BYTES, stream, stream_end};
 use crate::kernel::cpu::rows::prefetch;
-use crate::kernel::program::Class;
+use crate::kernel::program::{Check, Class};
 use smallvec::SmallVec;
 use std::cell::RefCell;
+use std::ops::Range;
 
 #[derive(Clone, Copy)]
 #[repr(align(64))]
@@ -234,15 +235,14 @@ impl<'a> Tiles<'a> {
                             source.fill(class, start, step as u64, length, out.add(at * class.size_bytes()));
                         });
                     }
-                    Op::CheckNonZero { arg, node } => {
-                        let value = std::slice::from_raw_parts(self.values[arg as usize].cast::<i64>(), n);
-                        if value.contains(&0) {
+                    Op::Check { check, class, arg, node } => {
+                        let value = self.values[arg as usize].cast_const();
+                        if !holds(check, class, value, 0..n) {
                             let faults = &self.given.faults[node as usize];
                             each_run(self.position_strides, counts, |at, start, step, length| {
-                                for k in (0..length).filter(|k| value[at + k] == 0) {
-                                    let position = (place.offsets[self.columns] + start + k as isize * step) as u64;
-                                    let kind = FaultKind::DivisionByZero;
-                                    faults.report(Fault { kind, position, value: 0, bound: 0 });
+                                for k in (0..length).filter(|k| !holds(check, class, value, at + k..at + k + 1)) {
+                                    let position = place.offsets[self.columns] + start + k as isize * step;
+                                    faults.report(broken(check, position as u64));
                                 }
                             });
                         }
@@ -302,6 +302,38 @@ fn each_run(strides: [isize; 3], counts: [usize; 3], mut run: impl FnMut(usize, 
             at += counts[2];
         }
     }
+}
+
+/// Whether some values are all what they must be.
+///
+/// # Safety
+/// `values` holds elements of `class` in that range.
+pub(super) unsafe fn holds(check: Check, class: Class, values: *const u8, range: Range<usize>) -> bool {
+    /// # Safety
+    /// As above.
+    unsafe fn all<T: Copy>(values: *const u8, range: Range<usize>, fits: impl Fn(T) -> bool) -> bool {
+        // SAFETY: the caller's promise.
+        let values = unsafe { std::slice::from_raw_parts(values.cast::<T>().add(range.start), range.len()) };
+        values.iter().all(|&value| fits(value))
+    }
+    // SAFETY: the caller's promise; checks of floats are asked of floats, the other of integers.
+    unsafe {
+        match (check, class) {
+            (Check::NonZero, _) => all::<i64>(values, range, |x| x != 0),
+            (Check::Probability, Class::F64) => all::<f64>(values, range, |p| (0.0..=1.0).contains(&p)),
+            (Check::Probability, _) => all::<f32>(values, range, |p| (0.0..=1.0).contains(&p)),
+            (Check::Deviation, Class::F64) => all::<f64>(values, range, |x| x >= 0.0),
+            (Check::Deviation, _) => all::<f32>(values, range, |x| x >= 0.0),
+            (Check::Finite, Class::F64) => all::<f64>(values, range, f64::is_finite),
+            (Check::Finite, _) => all::<f32>(values, range, f32::is_finite),
+        }
+    }
+}
+
+/// The fault of a value that is not what it must be.
+pub(super) fn broken(check: Check, position: u64) -> Fault {
+    let (kind, bound) = check.fault();
+    Fault { kind, position, value: 0, bound }
 }
 
 /// # Safety

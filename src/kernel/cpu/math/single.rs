@@ -79,7 +79,7 @@ impl Math for f32 {
     #[inline(always)]
     fn tanh<S: Simd>(self) -> f32 {
         let e = Math::exp::<S>(2.0 * self.abs());
-        let big = (1.0 - 2.0 / (e + 1.0)).copysign(self);
+        let big = 1.0 - 2.0 / (e + 1.0);
         let z = self * self;
         let mut p = -5.704_988_7e-3f32;
         p = S::fma32(p, z, 2.063_908_9e-2);
@@ -87,7 +87,8 @@ impl Math for f32 {
         p = S::fma32(p, z, 1.333_144_2e-1);
         p = S::fma32(p, z, -3.333_328e-1);
         let small = S::fma32(p * z, self, self);
-        if self.abs() < 0.625 { small } else { big }
+        // -0 stays -0.
+        (if self.abs() < 0.625 { small } else { big }).copysign(self)
     }
 
     #[inline(always)]

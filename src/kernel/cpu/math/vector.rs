@@ -62,12 +62,13 @@ pub unsafe fn tanh<V: Vector<Elem = f32>>(x: V) -> V {
         // From 9.02 on the result is 1.
         let (n, r) = reduce(V::splat(18.04).min(a.add(a)));
         let power = tail(r).fma(r, one).fma(r, one).scale(n);
-        let large = one.sub(V::splat(2.0).div(power.add(one))).copysign(x);
+        let large = one.sub(V::splat(2.0).div(power.add(one)));
         let z = x.mul(x);
         let p = V::splat(-5.704_988_7e-3).fma(z, V::splat(2.063_908_9e-2));
         let p = p.fma(z, V::splat(-5.373_971_6e-2)).fma(z, V::splat(1.333_144_2e-1));
         let small = p.fma(z, V::splat(-3.333_328e-1)).mul(z).fma(x, x);
-        a.less(V::splat(0.625), small, large)
+        // -0 stays -0.
+        a.less(V::splat(0.625), small, large).copysign(x)
     }
 }
 

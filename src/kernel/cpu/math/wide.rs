@@ -78,7 +78,9 @@ pub fn expm1<S: Simd>(x: f64) -> f64 {
     // 2^k (e^r - 1) + (2^k - 1), all times one half so that 2^k does not overflow first.
     let inverse = f64::from_bits((1023i64.wrapping_sub(if k > 1000 { 1000 } else { k }) << 52) as u64);
     let y = scale(expm1_small::<S>(r) + (1.0 - inverse), k);
-    if k == 0 { expm1_small::<S>(r) } else { y }
+    let y = if k == 0 { expm1_small::<S>(r) } else { y };
+    // -0 stays -0.
+    y.copysign(x)
 }
 
 /// `x` as `2^k (1 + f)` with `1 + f` between sqrt(1/2) and sqrt(2), and `ln(1 + f)` in the form
@@ -137,7 +139,9 @@ pub fn log1p<S: Simd>(x: f64) -> f64 {
     // What the addition lost: from whichever operand is the larger.
     let lost = if x > 1.0 { 1.0 - (u - x) } else { x - (u - 1.0) };
     let y = log::<S>(u) + lost / u;
-    if x > -1.0 && x < f64::INFINITY { y } else { log::<S>(u) }
+    let y = if x > -1.0 && x < f64::INFINITY { y } else { log::<S>(u) };
+    // -0 stays -0.
+    y.copysign(x)
 }
 
 /// `x` as `n pi/2 + r`, |r| <= pi/4, for |x| below `TRIG_LIMIT`; the low two bits of n.

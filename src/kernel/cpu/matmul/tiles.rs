@@ -49,7 +49,7 @@ pub unsafe fn multiply<T: Real>(s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<
     } else {
         (s, a, b, c)
     };
-    let level = if cfg!(debug_assertions) { 2 } else { simd::level() };
+    let level = simd::level();
     let (rows, vectors) = shape(level);
     let width = vectors * lanes::<T>(level);
     let stretches = s.k.div_ceil(DEEP).max(1);

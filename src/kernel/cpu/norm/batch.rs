@@ -30,7 +30,7 @@ impl Planes {
     /// One channel, gathered.
     fn gather<T: Real>(&self, from: &[T], channel: usize, to: &mut [T]) {
         if self.span == 1 {
-            to.iter_mut().zip(from[channel..].iter().step_by(self.channels)).for_each(|(to, &x)| *to = x);
+            to.iter_mut().zip(from.iter().skip(channel).step_by(self.channels)).for_each(|(to, &x)| *to = x);
         } else if self.span > 0 {
             for (n, to) in to.chunks_exact_mut(self.span).enumerate() {
                 let start = (n * self.channels + channel) * self.span;

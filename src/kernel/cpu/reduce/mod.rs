@@ -77,9 +77,9 @@ pub(super) unsafe fn run(code: &Code, mut space: Space, given: Given<'_>, thread
         return;
     }
     let ordered = tasks.iter().any(|task| task.arg);
-    let loads: SmallVec<[u16; 8]> =
-        code.ops.iter().filter_map(|op| if let Op::Load { slot, .. } = *op { Some(slot) } else { None }).collect();
-    space.sort(&loads, |a, b| ordered && a.reduced && b.reduced);
+    let loads = code.ops.iter().filter_map(|op| if let Op::Load { slot, .. } = *op { Some(slot) } else { None });
+    let priority: SmallVec<[u16; 8]> = loads.chain(code.position_column(given.views)).collect();
+    space.sort(&priority, |a, b| ordered && a.reduced && b.reduced);
     let columns = space.dims.last().is_some_and(|dim| !dim.reduced) && space.dims.iter().any(|dim| dim.reduced);
     let kept = space.partition(columns);
     let plan = Plan { code, given, tasks: &tasks, threads };

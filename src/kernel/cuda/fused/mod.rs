@@ -89,7 +89,7 @@ pub fn fused(
 
 impl Ready {
     /// Queues the step. Program, shape and the views' layouts must be the same at each run; addresses and the scalar
-    /// table (raw bits of f64, i64, or 0/1) may differ. Node `i` of `CheckNonZero` reports to `gpu.fault_slot(i)`.
+    /// table (raw bits of f64, i64, or 0/1) may differ. Node `i` of `Check` reports to `gpu.fault_slot(i)`.
     pub fn run(
         &mut self,
         program: &Program,
@@ -197,12 +197,13 @@ fn plan(
     let parts = text::parts(program, views, scalars);
     let applies = program.instrs.iter().filter(|instr| matches!(instr, Instr::Apply { .. })).count();
     let make = Make { parts: &parts, views, aligned, multiprocessors, applies };
+    let positions = program.position_strides(shape);
     let (form, kind, words, kernels) = if parts.tasks.is_empty() {
         let lead: Vec<usize> = parts.stores.iter().chain(&parts.loads).copied().collect();
-        make.map(Space::new(shape, 0, views, &lead, Order::Free))
+        make.map(Space::new(shape, 0, &positions, views, &lead, Order::Free))
     } else {
         let order = if parts.tasks.iter().any(|task| task.arg) { Order::Fixed } else { Order::Free };
-        make.reduce(Space::new(shape, program.reduced, views, &parts.loads, order))
+        make.reduce(Space::new(shape, program.reduced, &positions, views, &parts.loads, order))
     };
     if words.len() * 8 > MAX_ARGUMENTS {
         return Err(GpuError::Unsupported("a fused step with this many operands"));

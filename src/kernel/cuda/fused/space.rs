@@ -10,7 +10,7 @@ pub struct Dim {
     pub strides: Vec<i64>,
 }
 
-/// Dims outermost first, kept ones apart from reduced ones. The last column is the row-major position.
+/// Dims outermost first, kept ones apart from reduced ones. The last column is the position.
 #[derive(Clone, Debug)]
 pub struct Space {
     pub kept: Vec<Dim>,
@@ -27,18 +27,23 @@ pub enum Order {
 
 impl Space {
     /// `lead`: columns whose strides decide the order of dims, the most important first.
-    pub fn new(shape: &[usize], reduced: usize, views: &[RawView], lead: &[usize], order: Order) -> Space {
+    /// `positions`: how far positions are apart along each dim.
+    pub fn new(
+        shape: &[usize],
+        reduced: usize,
+        positions: &[isize],
+        views: &[RawView],
+        lead: &[usize],
+        order: Order,
+    ) -> Space {
         let split = shape.len() - reduced;
-        let mut position = 1i64;
         let mut dims: Vec<Dim> = Vec::new();
-        for (at, &size) in shape.iter().enumerate().rev() {
+        for (at, &size) in shape.iter().enumerate() {
             let mut strides: Vec<i64> =
                 views.iter().map(|view| view.strides.get(at).map_or(0, |&stride| stride as i64)).collect();
-            strides.push(position);
-            position = position.saturating_mul(size.max(1) as i64);
+            strides.push(positions[at] as i64);
             dims.push(Dim { size: size as u64, strides });
         }
-        dims.reverse();
         let reduced = dims.split_off(split);
         let tidy = |mut dims: Vec<Dim>, free: bool| {
             dims.retain(|dim| dim.size != 1);
@@ -134,6 +139,7 @@ pub(super) fn division(d: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::layout::contiguous_strides;
 
     #[test]
     fn division_is_exact() {
@@ -149,17 +155,18 @@ mod tests {
 
     #[test]
     fn dims_are_merged_in_memory_order() {
+        let positions = contiguous_strides(&[2, 3, 4]);
         let view = |strides: &[isize]| RawView {
             ptr: std::ptr::null_mut(),
             dtype: crate::base::dtype::DType::F32,
             shape: crate::base::layout::Shape::from_slice(&[2, 3, 4]),
             strides: crate::base::layout::Strides::from_slice(strides),
         };
-        let space = Space::new(&[2, 3, 4], 0, &[view(&[12, 4, 1])], &[0], Order::Free);
+        let space = Space::new(&[2, 3, 4], 0, &positions, &[view(&[12, 4, 1])], &[0], Order::Free);
         assert_eq!(space.kept, [Dim { size: 24, strides: vec![1, 1] }]);
-        let space = Space::new(&[2, 3, 4], 0, &[view(&[1, 2, 6])], &[0], Order::Free);
+        let space = Space::new(&[2, 3, 4], 0, &positions, &[view(&[1, 2, 6])], &[0], Order::Free);
         assert_eq!(space.kept.iter().map(|dim| dim.size).collect::<Vec<_>>(), [4, 3, 2]);
-        let space = Space::new(&[2, 3, 4], 1, &[view(&[12, 4, 1])], &[0], Order::Free);
+        let space = Space::new(&[2, 3, 4], 1, &positions, &[view(&[12, 4, 1])], &[0], Order::Free);
         assert_eq!((space.kept_count(), space.reduced_count()), (6, 4));
         assert_eq!(vector(&space.reduced, &space.kept, &[0], 8), 4);
     }

@@ -5,7 +5,7 @@
 use crate::base::dtype::DType;
 use crate::kernel::abi::RawView;
 use crate::kernel::cuda::HEADERS;
-use crate::kernel::program::{Class, Draw, Instr, Program, ReduceKind, Reg};
+use crate::kernel::program::{Check, Class, Draw, Instr, Program, ReduceKind, Reg};
 use std::fmt::Write;
 
 /// The memory type of a dtype in the text.
@@ -190,11 +190,18 @@ impl Writer<'_> {
                     self.define(out, Class::of(to), &format!("ts_round_to<{}>({value})", memory_type(to)));
                 }
             }
-            Instr::CheckNonZero { reg, node } => {
+            Instr::Check { check, reg, node } => {
                 self.parts.positions = true;
                 self.parts.fallible = self.parts.fallible.max(node as usize + 1);
                 let value = self.read(reg);
-                let _ = writeln!(self.code, "    if ({value} == 0) ts_fault(g.f[{node}], TS_DIVISION, 0, pos, 0, 0);");
+                let (bad, kind) = match check {
+                    Check::NonZero => (format!("{value} == 0"), "TS_DIVISION"),
+                    Check::Probability => (format!("!({value} >= 0 && {value} <= 1)"), "TS_PROBABILITY"),
+                    Check::Deviation => (format!("!({value} >= 0)"), "TS_DEVIATION"),
+                    Check::Finite => (format!("!({value} - {value} == 0)"), "TS_RANGE"),
+                };
+                let bound = check.fault().1;
+                let _ = writeln!(self.code, "    if ({bad}) ts_fault(g.f[{node}], {kind}, 0, pos, 0, {bound});");
             }
             Instr::Store { reg, slot } => {
                 self.parts.stores.push(slot as usize);

@@ -80,6 +80,9 @@ impl Reader<'_> {
                     let value = self.expression();
                     let args = std::iter::once(target.run).chain(value.map(|value| value.run)).collect();
                     self.node(NodeKind::Binary, focus, first, Run { first: focus as u32, last: focus as u32 }, args);
+                    let of = self.temporary(target.run);
+                    let whole = self.run_from(first);
+                    self.tree.temporaries.extend(of.map(|of| (whole, of)));
                     return;
                 }
                 let ends_in_call = self.text_at(self.at.saturating_sub(1)) == ")";
@@ -88,6 +91,24 @@ impl Reader<'_> {
                 }
             }
         }
+    }
+
+    /// `y.view([6])` of the target `y.view([6])[0]`: Rhai assigns to nothing that a call gives.
+    pub(super) fn temporary(&self, target: Run) -> Option<Run> {
+        let (first, last) = (target.first as usize, target.last as usize);
+        let end = match self.text_at(last) {
+            "]" => self.tokens[last].partner as usize,
+            _ if last > first && self.text_at(last - 1) == "." => last - 1,
+            _ => return None,
+        };
+        let mut at = first;
+        while at < end {
+            if self.text_at(at) == "(" {
+                return Some(Run { first: target.first, last: end as u32 - 1 });
+            }
+            at = (self.tokens[at].partner as usize).max(at) + 1;
+        }
+        None
     }
 
     pub(super) fn function(&mut self) {
@@ -230,7 +251,11 @@ impl Reader<'_> {
                 }
             }
             "switch" => {
-                self.head_expression();
+                if let Some(value) = self.head_expression()
+                    && !matches!(value.shape, Shape::Bool | Shape::Opaque)
+                {
+                    self.tree.switches.push(value.run);
+                }
                 self.switch_body();
             }
             _ => {

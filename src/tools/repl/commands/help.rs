@@ -5,6 +5,7 @@ use super::COMMANDS;
 use crate::base::code::Code;
 use crate::base::explain;
 use crate::base::suggest::nearest;
+use crate::script::error::why_absent;
 use crate::script::manual::{self, Page};
 use crate::tools::say;
 
@@ -21,9 +22,10 @@ pub fn help(repl: &mut Repl, text: &str) -> Go {
 
 fn overview() {
     let mut text = String::from(
-        "An entry is run when it is complete; an empty line ends one that is not. `_` is the last value.\n",
+        "An entry is run when it is complete, and goes on in further lines until then. `_` is the last value.\n",
     );
-    text += "Tab completes, Ctrl-R searches what was entered before, Ctrl-C stops, Ctrl-D leaves.\n\n";
+    text +=
+        "Tab completes, Ctrl-R searches what was entered before, Ctrl-C stops or drops an entry, Ctrl-D leaves.\n\n";
     for command in COMMANDS {
         let call = format!(":{} {}", command.name, command.takes);
         text += &format!("  {call:<18} {}\n", command.summary);
@@ -49,6 +51,8 @@ fn about(repl: &mut Repl, name: &str) {
         say(&format!("import \"{plain}\" as {plain};\n\n{}", lines.collect::<Vec<_>>().join("\n")));
     } else if let Some(command) = COMMANDS.iter().find(|command| command.name == plain) {
         say(&format!(":{} {}\n\n  {}", command.name, command.takes, command.summary));
+    } else if let Some(reason) = why_absent(plain.rsplit("::").next().unwrap_or(plain)) {
+        repl.refuse(&format!("there is no `{plain}`"), reason);
     } else {
         let help = match nearest(plain, manual::names()) {
             Some(found) => format!("did you mean `:help {found}`?"),

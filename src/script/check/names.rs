@@ -1,59 +1,28 @@
-//! `tscript check`: names of a text that stand for nothing, found without running it, and loops whose second name
-//! counts where a pair is taken apart. Variables by where they are declared, functions by name, modules by looking
-//! for them; what a value has after its dot only where nothing anywhere has that name.
+//! Names of a text that stand for nothing, and loops whose second name counts where a pair is taken apart. Variables
+//! by where they are declared, functions by name, modules by looking for them; what a value has after its dot only
+//! where nothing anywhere has that name.
 //!
 //! Lenient where a text alone cannot tell: it may miss a mistake, and tells none that is not one.
 
-use super::convert;
-use super::counted::{self, Counted};
-use super::error::{self, Context, Error};
-use super::literal;
-use super::manual;
-use super::modules::{Resolver, STD};
-use super::session::Session;
-use super::source::lex::{Kind, Token, lex, script_start};
-use super::source::pass;
-use super::source::scope::definitions;
-use super::source::tree::{self, CallForm, CallSite, NodeKind, Run, Tree};
-use super::source::{Source, SourceKind};
+use super::flow::Finding;
+use super::world::{Module, Unknown};
 use crate::base::code;
 use crate::base::diag::{Diag, Focus};
 use crate::base::span::Origin;
+use crate::script::counted::{self, Counted};
+use crate::script::error::{self, Context};
+use crate::script::literal;
+use crate::script::modules::{Resolver, STD};
+use crate::script::session::Session;
+use crate::script::signature;
+use crate::script::source::Source;
+use crate::script::source::lex::{Kind, Token};
+use crate::script::source::pass;
+use crate::script::source::scope::definitions;
+use crate::script::source::tree::{self, CallForm, Tree};
 use rhai::{EvalAltResult, Position};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
-use std::path::Path;
-
-/// Bound: errors told of one text, as many as of its syntax.
-const ERRORS: usize = 8;
-
-#[doc(hidden)]
-impl Session {
-    /// Parses the text of a file and resolves its names without running it.
-    pub fn check_source(&mut self, path: &Path, text: &str) -> Result<(), Error> {
-        self.imports_beside(path);
-        let source = self.add(SourceKind::File, &path.display().to_string(), text)?;
-        self.compile(&source)?;
-        let tokens = lex(text, script_start(text)).unwrap_or_default();
-        let tree = {
-            let natives = self.host.natives.read();
-            tree::read(text, &tokens, &|name| natives.contains(name))
-        };
-        let mut names = Names::new(self, &source, &tokens, &tree);
-        names.imports();
-        names.variables();
-        names.calls();
-        names.keywords();
-        names.loops();
-        let mut found = std::mem::take(&mut names.found);
-        found.sort_by_key(|(at, _)| *at);
-        let mut errors = found.into_iter().map(|(_, diag)| diag).take(ERRORS);
-        match errors.next() {
-            None => Ok(()),
-            Some(first) => Err(Error::several(first, errors.collect(), &self.host.sources.read())),
-        }
-    }
-}
 
 /// A function of the text: its tokens, parameters included.
 struct Function {
@@ -67,21 +36,21 @@ struct Declared {
     owner: Option<usize>,
 }
 
-struct Names<'a> {
+pub struct Names<'a> {
     session: &'a Session,
     source: &'a Source,
     tokens: &'a [Token],
     tree: &'a Tree,
     functions: Vec<Function>,
     /// The functions of each imported module, by the name under which it was imported.
-    modules: BTreeMap<String, BTreeSet<String>>,
+    pub modules: BTreeMap<String, Module>,
     /// Whether a module of the user's own is imported: its maps may have any method.
-    is_open: bool,
-    found: Vec<(usize, Box<Diag>)>,
+    pub is_open: bool,
+    pub found: Vec<Finding>,
 }
 
 impl<'a> Names<'a> {
-    fn new(session: &'a Session, source: &'a Source, tokens: &'a [Token], tree: &'a Tree) -> Names<'a> {
+    pub fn new(session: &'a Session, source: &'a Source, tokens: &'a [Token], tree: &'a Tree) -> Names<'a> {
         let partner = |at: usize| tokens.get(at).map_or(at, |token| token.partner as usize);
         let functions = tree.definitions.iter().map(|function| {
             let name = function.name as usize;
@@ -101,16 +70,42 @@ impl<'a> Names<'a> {
         Origin::at(self.source.site(self.tokens[token].start as usize))
     }
 
-    /// Tells what the interpreter would say at a token.
-    fn tell(&mut self, token: usize, error: impl FnOnce(Position) -> EvalAltResult) {
+    /// What the interpreter would say at a token.
+    fn told(&self, token: usize, error: impl FnOnce(Position) -> EvalAltResult) -> Box<Diag> {
         let site = self.source.site(self.tokens[token].start as usize);
         let at = Position::new(site.line(), site.column());
         let sources = self.session.host.sources.read().clone();
-        let mut known = self.session.known(None);
+        let mut known = self.session.known();
         known.variables.extend(self.tree.declared.iter().map(|&name| self.word(name as usize).to_string()));
         known.functions.extend(self.tree.definitions.iter().map(|found| self.word(found.name as usize).to_string()));
         let context = Context { sources: &sources, known: &known };
-        self.found.push((token, error::diagnose(Box::new(error(at)), &context)));
+        error::diagnose(Box::new(error(at)), &context)
+    }
+
+    fn tell(&mut self, token: usize, error: impl FnOnce(Position) -> EvalAltResult) {
+        let diag = self.told(token, error);
+        self.found.push((token as u32, diag));
+    }
+
+    /// The words of a run for a name that stands for nothing.
+    pub fn words(&self, unknown: Unknown, token: u32) -> Box<Diag> {
+        self.told(token as usize, |at| match unknown {
+            Unknown::Function(name, types) => EvalAltResult::ErrorFunctionNotFound(format!("{name} ({types})"), at),
+            Unknown::Entry(name) => EvalAltResult::ErrorPropertyNotFound(name.to_string(), at),
+            Unknown::Property(name, of) => {
+                let text = format!("Unknown property '{name}' - a getter is not registered for type '{of}'");
+                EvalAltResult::ErrorDotExpr(text, at)
+            }
+        })
+    }
+
+    /// Names that the text gives to entries of maps, or puts between quotes.
+    pub fn keys(&self) -> HashSet<String> {
+        let is_key = |at: &usize| {
+            let sets = self.word(at + 1) == "=" && *at > 0 && self.word(at - 1) == ".";
+            self.word(at + 1) == ":" || sets || self.word(*at).starts_with('"')
+        };
+        (0..self.tokens.len()).filter(is_key).map(|at| self.word(at).trim_matches('"').to_string()).collect()
     }
 
     /// The innermost function around a token.
@@ -120,7 +115,7 @@ impl<'a> Names<'a> {
     }
 
     /// Whether code may make or look for variables that are not written as such.
-    fn has_hidden_variables(&self) -> bool {
+    pub fn has_hidden_variables(&self) -> bool {
         self.tree.calls.iter().any(|call| matches!(self.word(call.name as usize), "eval" | "is_def_var"))
     }
 
@@ -140,7 +135,7 @@ impl<'a> Names<'a> {
         ends
     }
 
-    fn variables(&mut self) {
+    pub fn variables(&mut self) {
         if self.has_hidden_variables() {
             return;
         }
@@ -164,6 +159,10 @@ impl<'a> Names<'a> {
                 continue;
             }
             let name = self.word(value);
+            // `export x as y`
+            if value > 0 && self.word(value - 1) == "as" {
+                continue;
+            }
             let is_language =
                 matches!(name, "this" | "global" | "args" | "_") || literal::constants().any(|c| c == name);
             if is_language || functions.contains(name) || tree::is_keyword(name) {
@@ -181,7 +180,7 @@ impl<'a> Names<'a> {
                     .label(self.origin(value), Focus::Call, "not found")
                     .note("a function sees no variables of the outside, only its arguments")
                     .help(format!("pass it as an argument; a constant of the top level is `global::{name}`"));
-                self.found.push((value, diag));
+                self.found.push((value as u32, diag));
             } else {
                 self.tell(value, |at| EvalAltResult::ErrorVariableNotFound(name.to_string(), at));
             }
@@ -189,7 +188,7 @@ impl<'a> Names<'a> {
     }
 
     /// `import "name" as alias`: looks for the module, and notes what it has.
-    fn imports(&mut self) {
+    pub fn imports(&mut self) {
         let resolver = Resolver { host: self.session.host.clone(), modules: self.session.modules.clone() };
         for at in 0..self.tokens.len() {
             let name = self.word(at + 1).strip_prefix('"').and_then(|name| name.strip_suffix('"'));
@@ -200,26 +199,34 @@ impl<'a> Names<'a> {
             self.is_open |= !STD.iter().any(|(known, _)| *known == name);
             match resolver.texts(name, self.origin(at + 1)) {
                 Ok(texts) => {
-                    let functions = texts.iter().flat_map(|text| definitions(text)).map(|(name, _)| name);
-                    self.modules.entry(alias).or_default().extend(functions);
+                    let module = self.modules.entry(alias).or_default();
+                    module.functions.extend(texts.iter().flat_map(|text| definitions(text)));
+                    let signatures = texts.iter().flat_map(|text| signature::read(text).collect::<Vec<_>>());
+                    module.signatures.extend(signatures.map(|signature| (signature.name.clone(), signature)));
                 }
-                Err(diag) => self.found.push((at + 1, diag)),
+                Err(diag) => self.found.push((at as u32 + 1, diag)),
             }
         }
     }
 
-    fn calls(&mut self) {
+    pub fn calls(&mut self) {
         let known = self.functions_of_the_language();
         for call in &self.tree.calls {
             let at = call.name as usize;
             let name = self.word(at);
             match call.form {
-                CallForm::Plain if !known.contains(name) => self.plain(call, name),
+                CallForm::Plain if !known.contains(name) => self.plain(at, name),
                 CallForm::Method if !known.contains(name) => self.method(at, name),
                 CallForm::Qualified => self.qualified(at, name),
                 _ => {}
             }
         }
+    }
+
+    /// Functions of the other files of the library's module, if the text is one of them.
+    pub fn siblings(&self) -> &'static [(&'static str, &'static str)] {
+        let text = &*self.source.text;
+        STD.iter().find(|(_, files)| files.iter().any(|(_, file)| *file == text)).map_or(&[], |(_, files)| files)
     }
 
     /// Every function that is there before a script says anything.
@@ -228,23 +235,15 @@ impl<'a> Names<'a> {
         let name = |text: &String| text.split(['(', '<']).next().unwrap_or("").trim().to_string();
         let mut known: HashSet<String> = signatures.iter().map(name).collect();
         known.extend(self.session.host.natives.read().iter().cloned());
+        known.extend(self.siblings().iter().flat_map(|(_, text)| definitions(text)).map(|(name, _)| name));
         known.extend(["Fn", "call", "curry", "is_def_fn", "is_def_var", "is_shared", "type_of"].map(str::to_string));
         known
     }
 
-    fn plain(&mut self, call: &CallSite, name: &'a str) {
-        let at = call.name as usize;
-        let own = self.tree.definitions.iter().filter(|found| self.word(found.name as usize) == name);
-        let counts: BTreeSet<usize> = own.map(|found| found.parameters).collect();
-        if counts.is_empty() {
-            return self.tell(at, |at| EvalAltResult::ErrorFunctionNotFound(format!("{name} ()"), at));
-        }
-        if !counts.contains(&call.arguments) {
-            let takes: Vec<String> = counts.iter().map(usize::to_string).collect();
-            let plural = if takes == ["1"] { "" } else { "s" };
-            let text = format!("`{name}` takes {} argument{plural}, not {}", takes.join(" or "), call.arguments);
-            let diag = Diag::error(code::ARGUMENT_TYPE, text).label(self.origin(at), Focus::Call, "called here");
-            self.found.push((at, diag));
+    /// A function of the script's own is looked at with its arguments.
+    fn plain(&mut self, at: usize, name: &'a str) {
+        if !self.tree.definitions.iter().any(|found| self.word(found.name as usize) == name) {
+            self.tell(at, |at| EvalAltResult::ErrorFunctionNotFound(format!("{name} ()"), at));
         }
     }
 
@@ -257,56 +256,9 @@ impl<'a> Names<'a> {
         };
         let own = self.tree.definitions.iter().any(|found| self.word(found.name as usize) == name);
         let library = || STD.iter().flat_map(|(_, files)| files.iter()).any(|(_, text)| is_made(text));
-        if !(self.is_open || own || self.is_key(name) || library()) {
+        if !(self.is_open || own || self.keys().contains(name) || library()) {
             self.tell(at, |at| EvalAltResult::ErrorFunctionNotFound(format!("{name} (?)"), at));
         }
-    }
-
-    /// Keywords of operations, where they stand in the text.
-    fn keywords(&mut self) {
-        for node in self.tree.nodes.iter().filter(|node| node.kind == NodeKind::Call) {
-            let name = self.word(node.focus as usize);
-            let Some(&Run { first, last }) = node.args.last() else { continue };
-            let (open, is_map) = (first as usize, self.tokens[first as usize].partner == last);
-            let own = self.tree.definitions.iter().any(|found| self.word(found.name as usize) == name);
-            let is_row = manual::native(name).is_none() && !manual::keywords(name).is_empty();
-            let before = (node.focus as usize).checked_sub(1).map_or("", |at| self.word(at));
-            if self.word(open) != "#{" || !is_map || !is_row || own || before == "::" || self.is_key(name) {
-                continue;
-            }
-            for key in self.keys(open) {
-                let known = matches!(key, "pin_memory" | "async") || manual::keyword_kind(name, key).is_some();
-                if !known {
-                    let names = manual::keywords(name);
-                    let mut diag = convert::unknown_keyword(key, &names.iter().map(String::as_str).collect::<Vec<_>>());
-                    diag.message = format!("`{name}`: {}", diag.message);
-                    for label in &mut diag.labels {
-                        label.origin = self.origin(node.focus as usize);
-                    }
-                    self.found.push((open, diag));
-                }
-            }
-        }
-    }
-
-    /// The keys of a map in the text.
-    fn keys(&self, open: usize) -> Vec<&'a str> {
-        let (mut keys, mut at) = (Vec::new(), open + 1);
-        while at < self.tokens[open].partner as usize {
-            if self.word(at + 1) == ":" && matches!(self.word(at - 1), "#{" | ",") {
-                keys.push(self.word(at).trim_matches('"'));
-            }
-            at = (self.tokens[at].partner as usize).max(at) + 1;
-        }
-        keys
-    }
-
-    /// Whether a name is that of an entry that the text gives a map.
-    fn is_key(&self, name: &str) -> bool {
-        (0..self.tokens.len()).any(|other| {
-            let is_key = self.word(other + 1) == ":" || self.word(other + 1) == "=";
-            self.word(other).trim_matches('"') == name && (is_key || self.word(other).starts_with('"'))
-        })
     }
 
     fn qualified(&mut self, at: usize, name: &'a str) {
@@ -319,7 +271,7 @@ impl<'a> Names<'a> {
         let is_native = self.session.host.natives.read().contains(&path);
         match self.modules.get(space) {
             _ if is_native => {}
-            Some(functions) if functions.contains(name) => {}
+            Some(module) if module.functions.iter().any(|(known, _)| known == name) => {}
             None if space != "cuda" => {
                 self.tell(at - 2, |at| EvalAltResult::ErrorModuleNotFound(space.to_string(), at));
             }
@@ -328,7 +280,7 @@ impl<'a> Names<'a> {
     }
 
     /// Loops over what are surely pairs.
-    fn loops(&mut self) {
+    pub fn loops(&mut self) {
         for run in &self.tree.counted {
             let (first, last) = (run.first as usize, run.last as usize);
             let named = if first == last { self.declaration(self.word(first)) } else { None };
@@ -345,7 +297,7 @@ impl<'a> Names<'a> {
                 _ => continue,
             };
             let bytes = self.tokens[run.first as usize].start as usize..self.tokens[run.last as usize].end as usize;
-            self.session.host.rt.warn(counted::warning(what, self.source, bytes));
+            self.found.push((run.first, counted::warning(what, self.source, bytes)));
         }
     }
 

@@ -1,0 +1,180 @@
+//! How the values of a call find the parameters of a row: by position, by name, sizes and tensors one by one. The one
+//! table of that: calls of a running script ask it, and so does whoever only reads the script.
+//!
+//! Knows neither values nor the interpreter; what a value is, the caller says.
+
+use super::row::{Default, Kind, Op, Param};
+use crate::base::code;
+use crate::base::device_id::DeviceSpec;
+use crate::base::diag::{Diag, Result};
+use crate::base::dtype::DType;
+use crate::base::span::Origin;
+use crate::base::suggest::nearest;
+
+/// What binding looks at in a value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Look {
+    Tensor,
+    Int,
+    Other,
+}
+
+/// The parameter that a keyword means: the one of that name, or of the name for which PyTorch takes it.
+pub fn place(op: &Op, keyword: &str) -> Option<usize> {
+    let named = |name: &str| op.params.iter().position(|param| param.name == name);
+    named(keyword).or_else(|| named(other_name(keyword)?))
+}
+
+/// Whether a row that makes a tensor takes `pin_memory`, which is no parameter of it.
+pub fn makes(op: &Op) -> bool {
+    op.params.iter().any(|param| param.name == "requires_grad")
+}
+
+/// NumPy's names that PyTorch takes, too, and one that PyTorch had.
+pub fn other_name(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "axis" => "dim",
+        "keepdims" => "keepdim",
+        "async" => "non_blocking",
+        "x" | "a" | "x1" => "input",
+        "x2" => "other",
+        _ => return None,
+    })
+}
+
+/// The parameter of a position.
+pub fn at(op: &'static Op, position: usize) -> Option<&'static Param> {
+    op.params.get(position).filter(|param| param.kind != Kind::Ignored)
+}
+
+/// The parameters that are taken by position.
+pub fn positional(op: &Op) -> usize {
+    op.params.iter().filter(|param| param.kind != Kind::Ignored).count()
+}
+
+/// Where sizes are given as separate numbers: `x.view(2, 3)`, `zeros(2, 3)`.
+pub fn spread(op: &Op, given: usize, look: impl Fn(usize) -> Look) -> Option<usize> {
+    let at = op.params.iter().position(|param| param.kind == Kind::Sizes)?;
+    let numbers = (at..given).all(|index| look(index) == Look::Int);
+    (given > at && numbers).then_some(at)
+}
+
+/// Where tensors are given one by one: `block_diag(a, b)`, `einsum("ij,jk", a, b)`.
+pub fn several(op: &Op, given: usize, look: impl Fn(usize) -> Look) -> Option<usize> {
+    let at = op.params.iter().position(|param| param.kind == Kind::Tensors)?;
+    let last = op.params[at + 1..].iter().all(|param| matches!(param.kind, Kind::Str(_) | Kind::Ignored));
+    (last && given > at + 1 && (at..given).all(|index| look(index) == Look::Tensor)).then_some(at)
+}
+
+/// `sum(input, dim: (), keepdim: false)`.
+pub fn signature(op: &Op) -> String {
+    let written = |param: &Param| match param.default {
+        Default::Required => param.name.to_string(),
+        Default::None => format!("{}: ()", param.name),
+        Default::Bool(b) => format!("{}: {b}", param.name),
+        Default::Int(i) => format!("{}: {i}", param.name),
+        Default::Float(x) => format!("{}: {x:?}", param.name),
+        Default::Str(text) => format!("{}: \"{text}\"", param.name),
+    };
+    let names = op.params.iter().filter(|param| param.kind != Kind::Ignored).map(written);
+    format!("{}({})", op.name, names.collect::<Vec<_>>().join(", "))
+}
+
+#[cold]
+pub fn too_many(op: &Op, given: usize) -> Box<Diag> {
+    let most = positional(op);
+    Diag::error(code::EXTRA_ARGUMENT, format!("{given} arguments given, at most {most} are taken"))
+        .help(format!("call it as `{}`", signature(op)))
+}
+
+#[cold]
+pub fn missing(op: &Op, param: &Param) -> Box<Diag> {
+    Diag::error(code::MISSING_ARGUMENT, format!("argument `{}` is missing", param.name))
+        .help(format!("call it as `{}`", signature(op)))
+}
+
+#[cold]
+pub fn given_twice(name: &str) -> Box<Diag> {
+    Diag::error(code::EXTRA_ARGUMENT, format!("argument `{name}` is given both by position and by keyword"))
+}
+
+#[cold]
+pub fn unknown_keyword(op: &Op, name: &str) -> Box<Diag> {
+    let known = || op.params.iter().map(|param| param.name);
+    let diag = Diag::error(code::UNKNOWN_KEYWORD, format!("unknown keyword `{name}`")).keyword(
+        Origin::NONE,
+        name,
+        "not a keyword of this operation",
+    );
+    match nearest(name, known()) {
+        None if name == "out" => {
+            diag.help(format!("write `out.copy_({}(..))`, which keeps the memory of `out`", op.name))
+        }
+        Some(found) => diag.help(format!("did you mean `{found}`?")),
+        None => diag.help(format!("the keywords are: {}", known().collect::<Vec<_>>().join(", "))),
+    }
+}
+
+/// One of a parameter's words.
+pub fn word(text: &str, choices: &'static [&'static str]) -> Result<&'static str> {
+    if let Some(&choice) = choices.iter().find(|choice| **choice == text) {
+        return Ok(choice);
+    }
+    let list = choices.iter().map(|c| format!("\"{c}\"")).collect::<Vec<_>>().join(", ");
+    let diag = Diag::error(code::VALUE, format!("unknown value \"{text}\""));
+    Err(match nearest(text, choices.iter().copied()) {
+        Some(found) => diag.help(format!("did you mean \"{found}\"?")),
+        None => diag.help(format!("the choices are: {list}")),
+    })
+}
+
+/// The dtype that a text names.
+pub fn dtype(text: &str) -> Result<DType> {
+    DType::parse(text).ok_or_else(|| {
+        if matches!(text.split(':').next(), Some("mps" | "xpu" | "meta" | "gpu" | "tpu" | "xla" | "hip" | "rocm")) {
+            let diag = Diag::error(code::UNKNOWN_DEVICE, format!("unknown device \"{text}\""));
+            return diag.help("devices are \"cpu\", \"cuda\" and \"cuda:0\", \"cuda:1\", ...");
+        }
+        let diag = Diag::error(code::UNKNOWN_DTYPE, format!("unknown dtype \"{text}\""));
+        match nearest(text, DType::NAMES.iter().map(|(name, _)| *name)) {
+            Some(found) => diag.help(format!("did you mean \"{found}\"?")),
+            None => diag.help("the dtypes are: f64 f32 f16 bf16 i64 i32 i16 i8 u8 bool"),
+        }
+    })
+}
+
+/// The device that a text names; whether there is one is not asked.
+pub fn device(text: &str) -> Result<DeviceSpec> {
+    if let Some(spec) = DeviceSpec::parse(text) {
+        return Ok(spec);
+    }
+    let diag = Diag::error(code::UNKNOWN_DEVICE, format!("unknown device \"{text}\""));
+    if text.to_lowercase().starts_with("gpu") {
+        return Err(diag.help("GPUs are \"cuda\", the current one, and \"cuda:0\", \"cuda:1\", ..."));
+    }
+    Err(match nearest(text, ["cpu", "cuda", "cuda:0", "cuda:1"]) {
+        Some(found) => diag.help(format!("did you mean \"{found}\"?")),
+        None => diag.help("devices are \"cpu\", \"cuda\" and \"cuda:0\", \"cuda:1\", ..."),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::rows::{create, reduce, view};
+
+    #[test]
+    fn keywords_have_pytorchs_other_names() {
+        for (keyword, wanted) in [("dim", Some("dim")), ("axis", Some("dim")), ("keepdims", Some("keepdim"))] {
+            assert_eq!(place(&reduce::SUM, keyword).map(|at| reduce::SUM.params[at].name), wanted);
+        }
+        assert_eq!(place(&reduce::SUM, "axes"), None);
+        assert_eq!(place(&create::ZEROS, "axis"), None, "a row without the parameter has no other name for it");
+    }
+
+    #[test]
+    fn sizes_may_be_given_one_by_one() {
+        assert_eq!(spread(&view::RESHAPE, 3, |at| if at == 0 { Look::Tensor } else { Look::Int }), Some(1));
+        assert_eq!(spread(&view::RESHAPE, 2, |at| if at == 0 { Look::Tensor } else { Look::Other }), None);
+    }
+}

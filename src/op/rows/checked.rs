@@ -1,0 +1,28 @@
+//! Values that an operation wants, looked at while computing: a bad one is a late error. Parts of other rows.
+
+use crate::kernel::cpu::elementwise as f;
+use crate::op::row::{CallForm, Grad, Kind, Lower, Op, Param, Promote};
+
+const X: Param = Param::new("input", Kind::Tensor);
+
+/// The numbers themselves: name, function, what they must be.
+macro_rules! checked {
+    ($($NAME:ident $name:literal $summary:literal;)*) => {
+        $(pub static $NAME: Op = Op {
+            name: $name,
+            params: &[X],
+            summary: $summary,
+            lower: Lower::Map { function: &f::$NAME, promote: Promote::Same },
+            grad: Grad::Stop("what is checked is taken as it is"),
+            call: CallForm::Internal,
+            ..Op::BASE
+        };)*
+        pub static ROWS: &[&Op] = &[$(&$NAME),*];
+    };
+}
+
+checked! {
+    PROBABILITY "probability" "Numbers from 0 to 1.";
+    DEVIATION "deviation" "Numbers that are not negative.";
+    FINITE "finite" "Numbers that are neither NaN nor infinite.";
+}

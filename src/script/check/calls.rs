@@ -1,0 +1,513 @@
+//! Calls by name and by method: who is meant, how many values it takes, which keywords, and what it gives.
+
+use super::expr::members_of_tensor;
+use super::flow::Flow;
+use super::layers;
+use super::syntax::{Expr, Kind};
+use super::value::{Value, nested};
+use super::world::Unknown;
+use crate::base::code;
+use crate::base::diag::{Diag, Result};
+use crate::base::dtype::DType;
+use crate::op::params;
+use crate::op::shapes;
+use crate::op::table;
+use crate::op::tensor::Tensor;
+use crate::script::manual;
+use crate::script::modules::STD;
+use crate::script::signature::{Last, Signature};
+use std::rc::Rc;
+
+/// Methods that leave an array or map as it is.
+const READS: &[&str] = &[
+    "len",
+    "is_empty",
+    "contains",
+    "keys",
+    "values",
+    "get",
+    "map",
+    "filter",
+    "index_of",
+    "join",
+    "items",
+    "find",
+    "some",
+    "all",
+    "any",
+    "sum",
+    "max",
+    "min",
+    "sorted",
+    "reversed",
+    "zip",
+    "to_string",
+    "to_json",
+    "reduce",
+    "for_each",
+    "type_of",
+];
+/// What every value has.
+const COMMON: &[&str] =
+    &["type_of", "to_string", "to_debug", "is_shared", "print", "debug", "to_json", "format", "str"];
+
+impl<'a> Flow<'a> {
+    fn arguments(&mut self, args: &'a [Expr]) -> Vec<Value> {
+        args.iter().map(|arg| self.expr(arg)).collect()
+    }
+
+    pub(super) fn call(&mut self, expr: &'a Expr, space: Option<&str>, name: &'a str, args: &'a [Expr]) -> Value {
+        let token = expr.focus;
+        // What is given to something that catches errors may fail on purpose.
+        let catches = space == Some("test") || (space.is_none() && self.catchers.contains(name));
+        self.quiet += catches as usize;
+        let values = self.arguments(args);
+        self.quiet -= catches as usize;
+        match space {
+            None if self.is_own(name) => self.own(token, name, values),
+            None => self.native(token, name, &values, args),
+            Some("cuda") => {
+                self.native(token, &format!("cuda::{name}"), &values, args);
+                Value::Unknown
+            }
+            Some(space) => {
+                self.of_module(token, space, name, &values);
+                let signed = self.world.modules.get(space).is_some_and(|module| module.signatures.contains_key(name));
+                if signed { Value::Layer(Rc::new(layers::made(name, &values))) } else { Value::Unknown }
+            }
+        }
+    }
+
+    /// `with_device(d) { .. }`
+    pub(super) fn block_word(&mut self, token: u32, name: &'a str, args: &'a [Expr]) -> Value {
+        let values = self.arguments(args);
+        if let Err(diag) = texts(name, &values) {
+            self.report_at(token, diag, "in this call");
+        }
+        Value::Unknown
+    }
+
+    /// A call of a function of the script.
+    fn own(&mut self, token: u32, name: &'a str, values: Vec<Value>) -> Value {
+        let counts: Vec<usize> = self.functions.keys().filter(|(known, _)| *known == name).map(|(_, n)| *n).collect();
+        if counts.contains(&values.len()) {
+            return self.called(name, values);
+        }
+        if self.world.forms.contains_key(name) {
+            return self.native(token, name, &values, &[]);
+        }
+        if let Some((code, text)) = crate::script::error::wrong_number(name, &counts, values.len()) {
+            self.report_at(token, Diag::error(code, text), "called here");
+        }
+        Value::Unknown
+    }
+
+    /// A call of a native function by name.
+    fn native(&mut self, token: u32, name: &str, values: &[Value], written: &'a [Expr]) -> Value {
+        if let Err(diag) = texts(name, values) {
+            self.report_at(token, diag, "in this call");
+            return Value::Unknown;
+        }
+        if manual::native(name).is_some() {
+            self.native_keywords(token, name, written);
+            self.count(token, name, values, 0);
+            return self.made(token, name, values);
+        }
+        match table::called(name) {
+            Some((op, inplace)) if !self.means_another(name, values, ends_in_map(written)) => {
+                self.row(token, op, inplace, values)
+            }
+            Some(_) => result_of(name),
+            None => {
+                self.count(token, name, values, 0);
+                result_of(name)
+            }
+        }
+    }
+
+    /// Whether a call of an operation's name may mean a function for plain values.
+    fn means_another(&self, name: &str, values: &[Value], keywords: bool) -> bool {
+        let Some(forms) = self.world.forms.get(name) else { return false };
+        // A row has one form for each number of values, and tells no types.
+        let fits = forms.iter().filter(|form| form.len() == values.len());
+        match values.first() {
+            Some(Value::Tensor(_)) | None => false,
+            Some(Value::Unknown | Value::Number) if keywords => false,
+            Some(_) => fits.count() > 1,
+        }
+    }
+
+    /// Tells of a number of values that no form takes; the first `unwritten` of them stand before the name.
+    fn count(&mut self, token: u32, name: &str, values: &[Value], unwritten: usize) {
+        let Some(forms) = self.world.forms.get(name) else { return };
+        if forms.iter().any(|form| form.len() == values.len()) || self.world.keys.contains(name) {
+            return;
+        }
+        let counts: Vec<usize> = forms.iter().map(Vec::len).collect();
+        let given = values.len() - unwritten;
+        let plural = if given == 1 { "" } else { "s" };
+        let text = format!("`{name}` does not take {given} argument{plural}");
+        let diag = Diag::error(count_code(values.len(), &counts), text);
+        let diag = match manual::native(name).filter(|native| !native.call.is_empty()) {
+            Some(native) => diag.help(format!("call it as `{}`", native.written())),
+            None => diag,
+        };
+        self.report_at(token, diag, "called here");
+    }
+
+    /// Keywords of a native function, by the line about it in the manual.
+    fn native_keywords(&mut self, token: u32, name: &str, written: &'a [Expr]) {
+        let known = manual::native_keywords(name);
+        let Some(Expr { kind: Kind::Map(entries), .. }) = written.last() else { return };
+        if known.is_empty() {
+            return;
+        }
+        let old = |key: &str| params::other_name(key) == Some("non_blocking") && known.contains(&"non_blocking");
+        for entry in entries.iter().filter(|entry| !known.contains(&&entry.key[..]) && !old(&entry.key)) {
+            let mut diag = crate::script::convert::unknown_keyword(&entry.key, &known);
+            diag.message = format!("`{name}`: {}", diag.message);
+            self.report_at(token, diag, "in this call");
+        }
+    }
+
+    /// What a native function gives.
+    fn made(&mut self, token: u32, name: &str, values: &[Value]) -> Value {
+        match name {
+            "tensor" | "as_tensor" | "asarray" => self.literal(token, values),
+            "load" | "show" | "plot" => Value::Unknown,
+            _ => result_of(name),
+        }
+    }
+
+    /// `tensor([[1, 2], [3, 4]], dtype)`.
+    fn literal(&mut self, token: u32, values: &[Value]) -> Value {
+        let asked = values.iter().skip(1).find_map(dtype_of);
+        let open = values.len() > 1 && asked.is_none() && !matches!(values.last(), Some(Value::Map(Some(_))));
+        match values.first() {
+            Some(Value::Tensor(tensor)) => Value::Tensor(tensor.clone().filter(|_| values.len() == 1)),
+            Some(Value::Str(_) | Value::Closure(_)) => {
+                let text = format!("`tensor`: numbers, arrays or tensors are wanted, not {}", values[0].kind());
+                self.report_at(token, Diag::error(code::ARGUMENT_TYPE, text), "in this call");
+                Value::Tensor(None)
+            }
+            Some(value) => match nested(value) {
+                Some(Err(text)) => {
+                    let diag = Diag::error(code::SHAPE, format!("`tensor`: {text}"));
+                    self.report_at(token, diag, "in this call");
+                    Value::Tensor(None)
+                }
+                Some(Ok((shape, dtype))) if !open => Value::Tensor(shapes::tensor(&shape, asked.unwrap_or(dtype)).ok()),
+                _ => Value::Tensor(None),
+            },
+            None => Value::Tensor(None),
+        }
+    }
+
+    /// `nn::linear(..)`.
+    fn of_module(&mut self, token: u32, space: &str, name: &str, values: &[Value]) {
+        let Some(module) = self.world.modules.get(space) else { return };
+        if let Some(signature) = module.signatures.get(name) {
+            if let Err(diag) = signed(signature, values) {
+                self.report_at(token, diag, "called here");
+            }
+            return;
+        }
+        let counts: Vec<usize> = module.functions.iter().filter(|(known, _)| known == name).map(|(_, n)| *n).collect();
+        if !counts.is_empty() && !counts.contains(&values.len()) {
+            let takes: Vec<String> = counts.iter().map(usize::to_string).collect();
+            let plural = if takes == ["1"] { "" } else { "s" };
+            let text = format!("`{space}::{name}` takes {} argument{plural}, not {}", takes.join(" or "), values.len());
+            self.report_at(token, Diag::error(count_code(values.len(), &counts), text), "called here");
+        }
+    }
+
+    pub(super) fn method(
+        &mut self,
+        expr: &'a Expr,
+        of: &'a Expr,
+        receiver: Value,
+        name: &'a str,
+        args: &'a [Expr],
+    ) -> Value {
+        let token = expr.focus;
+        let catches = matches!(&of.kind, Kind::Name(variable) if self.catchers.contains(variable));
+        self.quiet += catches as usize;
+        let values = self.arguments(args);
+        self.quiet -= catches as usize;
+        let all: Vec<Value> = std::iter::once(receiver.clone()).chain(values.iter().cloned()).collect();
+        if !matches!(receiver, Value::Tensor(_)) && !READS.contains(&name) {
+            self.touch(of);
+        }
+        if self.functions.keys().any(|(known, n)| *known == name && *n == values.len()) {
+            return Value::Unknown;
+        }
+        match &receiver {
+            Value::Tensor(tensor) => self.of_tensor(token, tensor.as_ref(), name, &all, args),
+            Value::Map(Some(map)) if map.contains_key(name) => {
+                if let Some(Value::Closure(Some(params))) = map.get(name)
+                    && *params != values.len()
+                {
+                    self.closure_count(token, *params, values.len());
+                }
+                Value::Unknown
+            }
+            Value::Closure(params) if name == "call" => {
+                if let Some(params) = params.filter(|params| *params != values.len()) {
+                    self.closure_count(token, params, values.len());
+                }
+                Value::Unknown
+            }
+            Value::Layer(layer) if name == "forward" && values.len() == 1 => {
+                self.forward(token, &layer.clone(), values[0].clone())
+            }
+            Value::Layer(_) if matches!(name, "to" | "cuda" | "cpu" | "train" | "eval") => receiver.clone(),
+            Value::Map(None) | Value::Closure(_) => Value::Unknown,
+            Value::Layer(_)
+            | Value::Unknown
+            | Value::Number
+            | Value::Range
+            | Value::Device
+            | Value::DType(_)
+            | Value::Char => self.of_unknown(token, name, &all, args),
+            Value::Unit if !COMMON.contains(&name) && !matches!(name, "is_empty" | "len") => {
+                let diag = Diag::error(code::TYPE, format!("`()` has no method `{name}`"))
+                    .help("where this comes from a function, its last statement ends in `;` and gives no value");
+                self.report_at(token, diag, "called on nothing");
+                Value::Unknown
+            }
+            known => self.of_plain(token, known, name, &all),
+        }
+    }
+
+    fn closure_count(&mut self, token: u32, takes: usize, given: usize) {
+        let plural = if takes == 1 { "" } else { "s" };
+        let text = format!("this closure takes {takes} argument{plural}, not {given}");
+        self.report_at(token, Diag::error(count_code(given, &[takes]), text), "called here");
+    }
+
+    /// A method of a value whose type is known and that is no tensor.
+    fn of_plain(&mut self, token: u32, receiver: &Value, name: &str, all: &[Value]) -> Value {
+        let Some(of) = receiver.type_name() else { return Value::Unknown };
+        if COMMON.contains(&name) || self.world.takes_first(name, all.len(), of) {
+            return result_of(name);
+        }
+        if name == "call" {
+            let text = format!("a function is needed here, and this is {}", receiver.kind());
+            self.report_at(token, Diag::error(code::TYPE, text), "called here");
+            return Value::Unknown;
+        }
+        if let Some((op, inplace)) = table::called(name).filter(|_| manual::native(name).is_none()) {
+            if !self.means_another(name, all, false) {
+                self.row(token, op, inplace, all);
+            }
+            return Value::Unknown;
+        }
+        if self.world.takes_first(name, all.len(), "?") || !self.world.forms.contains_key(name) {
+            return Value::Unknown;
+        }
+        let types: Vec<&str> = all.iter().map(|value| value.type_name().unwrap_or("?")).collect();
+        if types.contains(&"?") && self.world.takes(name, all.len()) {
+            // The value has the method with other values, perhaps with these.
+            let some = |form: &Vec<String>| form.first().is_some_and(|first| first == of);
+            if self.world.forms.get(name).is_some_and(|forms| forms.iter().any(some)) {
+                return Value::Unknown;
+            }
+        }
+        let diag = (self.world.words)(Unknown::Function(name, &types.join(", ")), token);
+        self.report(token, diag);
+        Value::Unknown
+    }
+
+    /// A method of a value of which nothing is known: only what any operation of the name would refuse.
+    fn of_unknown(&mut self, token: u32, name: &str, all: &[Value], written: &'a [Expr]) -> Value {
+        let key = format!("{name}:");
+        let library = || STD.iter().flat_map(|(_, files)| files.iter()).any(|(_, text)| text.contains(&key));
+        let another = self.world.is_open || self.world.keys.contains(name) || self.is_own(name);
+        if another || manual::native(name).is_some() || library() {
+            return Value::Unknown;
+        }
+        match table::called(name) {
+            Some((op, inplace)) if !self.means_another(name, all, ends_in_map(written)) => {
+                self.row(token, op, inplace, all)
+            }
+            _ => Value::Unknown,
+        }
+    }
+
+    fn of_tensor(
+        &mut self,
+        token: u32,
+        tensor: Option<&Tensor>,
+        name: &str,
+        all: &[Value],
+        written: &'a [Expr],
+    ) -> Value {
+        let is_method = members_of_tensor().iter().any(|known| known.strip_suffix('(') == Some(name));
+        if !is_method && !COMMON.contains(&name) {
+            let generic = manual::natives().any(|native| native.name == name && native.form == manual::Form::Function);
+            let is_row = table::called(name).is_some();
+            if !generic && !is_row {
+                let diag = (self.world.words)(Unknown::Function(name, "tensor"), token);
+                self.report(token, diag);
+                return Value::Unknown;
+            }
+        }
+        if let Err(diag) = if name == "to" { moved(&all[1..]) } else { texts(name, all) } {
+            self.report_at(token, diag, "in this call");
+            return Value::Tensor(None);
+        }
+        if manual::native(name).is_none()
+            && let Some((op, inplace)) = table::called(name)
+        {
+            return self.row(token, op, inplace, all);
+        }
+        self.native_keywords(token, name, written);
+        self.count(token, name, all, 1);
+        let int = |n: Option<usize>| Value::Int(n.map(|n| n as i64));
+        match name {
+            "item" => Value::Number,
+            "to_array" | "tolist" => Value::Array(None),
+            "backward" => Value::Unit,
+            "detach" | "requires_grad_" | "cpu" | "cuda" | "pin_memory" => Value::Tensor(tensor.cloned()),
+            "to" => match all.iter().skip(1).find_map(dtype_of) {
+                Some(dtype) => Value::Tensor(tensor.and_then(|tensor| shapes::tensor(&tensor.shape(), dtype).ok())),
+                None if all[1..].iter().all(|value| value.text().is_some() || matches!(value, Value::Device)) => {
+                    Value::Tensor(tensor.cloned())
+                }
+                None => Value::Tensor(None),
+            },
+            "dim" | "ndimension" => int(tensor.map(Tensor::ndim)),
+            "numel" | "nelement" => int(tensor.map(Tensor::numel)),
+            "size" if all.len() == 1 => match tensor {
+                Some(tensor) => {
+                    let sizes = tensor.shape().iter().map(|&n| Value::Int(Some(n as i64))).collect();
+                    Value::Array(Some(Rc::new(sizes)))
+                }
+                None => Value::Array(None),
+            },
+            "size" | "len" => Value::Int(None),
+            _ => Value::Unknown,
+        }
+    }
+}
+
+fn ends_in_map(written: &[Expr]) -> bool {
+    written.last().is_some_and(|last| matches!(last.kind, Kind::Map(_)))
+}
+
+fn count_code(given: usize, counts: &[usize]) -> crate::base::code::Code {
+    match counts.iter().any(|&count| count > given) {
+        true => code::MISSING_ARGUMENT,
+        false => code::EXTRA_ARGUMENT,
+    }
+}
+
+/// What functions of plain values give, whatever they are given.
+fn result_of(name: &str) -> Value {
+    match name {
+        "len" | "parse_int" | "to_int" | "index_of" => Value::Int(None),
+        "to_float" | "parse_float" => Value::Float(None),
+        "type_of" | "to_string" | "str" | "format" | "to_json" | "to_upper" | "to_lower" | "upper" | "lower" => {
+            Value::Str(None)
+        }
+        "is_empty" | "starts_with" | "ends_with" | "is_tensor" => Value::Bool,
+        "current_device" | "device" => Value::Device,
+        _ => Value::Unknown,
+    }
+}
+
+/// The dtype that a value names: itself, or in a map of keywords.
+fn dtype_of(value: &Value) -> Option<DType> {
+    match value {
+        Value::DType(dtype) => *dtype,
+        Value::Str(Some(text)) => DType::parse(text),
+        Value::Map(Some(map)) => map.get("dtype").and_then(dtype_of),
+        _ => None,
+    }
+}
+
+/// Texts that name a dtype or device, among the values of a native function.
+fn texts(name: &str, values: &[Value]) -> Result<()> {
+    let Some(native) = manual::native(name) else { return Ok(()) };
+    let is_method = native.form == manual::Form::Method;
+    let names = manual::native_params(name);
+    let one = |param: &str, value: &Value| match (param, value.text()) {
+        ("dtype" | "type1" | "type2", Some(text)) => params::dtype(text).map(drop),
+        ("device", Some(text)) => params::device(text).map(drop),
+        ("name", Some(text)) if name == "device" && values.len() == 1 => params::device(text).map(drop),
+        _ => Ok(()),
+    };
+    for (at, value) in values.iter().skip(is_method as usize).enumerate() {
+        match (value, names.get(at)) {
+            (Value::Map(Some(map)), _) if at > 0 || names.len() > 1 => {
+                map.iter().try_for_each(|(key, value)| one(key, value))?;
+            }
+            (value, Some(param)) => one(param, value)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The values of `x.to(..)`: texts are dtypes unless they look like devices.
+fn moved(values: &[Value]) -> Result<()> {
+    for value in values {
+        match value {
+            Value::Str(Some(text)) if DType::parse(text).is_some() => {}
+            Value::Str(Some(text)) if text.starts_with("cu") || text.starts_with("cp") || text.contains(':') => {
+                params::device(text)?;
+            }
+            Value::Str(Some(text)) => drop(params::dtype(text)?),
+            Value::Map(Some(map)) => {
+                if let Some(text) = map.get("dtype").and_then(Value::text) {
+                    params::dtype(text)?;
+                }
+                if let Some(text) = map.get("device").and_then(Value::text) {
+                    params::device(text)?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The values of a function that is called as PyTorch's are.
+fn signed(signature: &Signature, values: &[Value]) -> Result<()> {
+    let last = match values.last() {
+        Some(Value::Map(Some(map))) => {
+            let keys: Vec<&str> = map.keys().map(String::as_str).collect();
+            let has_closures = map.values().any(|value| matches!(value, Value::Closure(_)));
+            // What one knows nothing of may be a closure.
+            let open = map.values().any(|value| !value.is_known());
+            let last = Last { keys: &keys, has_closures };
+            if signature.takes_value(values.len(), &last, 0)
+                || (open && signature.takes_value(values.len(), &Last { has_closures: true, ..last }, 0))
+            {
+                None
+            } else {
+                Some(map.clone())
+            }
+        }
+        // Perhaps keywords, perhaps a value.
+        Some(Value::Unknown | Value::Map(None)) => return signature.check_count(values.len().saturating_sub(1)),
+        _ => None,
+    };
+    let given = values.len() - last.is_some() as usize;
+    let keys: Vec<&str> = last.iter().flat_map(|map| map.keys()).map(String::as_str).collect();
+    signature.check_names(given, &keys)?;
+    for (at, value) in values[..given].iter().enumerate() {
+        signature.check_text(at, value.text(), matches!(value, Value::Str(_)))?;
+    }
+    for (key, value) in last.iter().flat_map(|map| map.iter()) {
+        if let Some(at) = signature.place(key) {
+            signature.check_text(at, value.text(), matches!(value, Value::Str(_)))?;
+        }
+        match (&key[..], value.text()) {
+            ("dtype", Some(text)) => drop(params::dtype(text)?),
+            ("device", Some(text)) => drop(params::device(text)?),
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,409 @@
+//! What expressions give, and operators, properties and elements that cannot be.
+
+use super::flow::Flow;
+use super::lints;
+use super::syntax::{Expr, Kind};
+use super::value::Value;
+use super::world::Unknown;
+use crate::base::code;
+use crate::base::diag::Diag;
+use crate::base::dtype::DType;
+use crate::op::args::{Arg, Args};
+use crate::op::row::Op;
+use crate::op::rows::{arith, view};
+use crate::op::shapes::{self, Outcome};
+use crate::op::table;
+use crate::op::tensor::Tensor;
+use crate::script::members;
+use crate::script::source::tree::is_keyword;
+use smallvec::smallvec;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::OnceLock;
+
+impl<'a> Flow<'a> {
+    pub(super) fn expr(&mut self, expr: &'a Expr) -> Value {
+        if !self.step() {
+            return Value::Unknown;
+        }
+        match &expr.kind {
+            Kind::Unit => Value::Unit,
+            Kind::Bool(_) => Value::Bool,
+            Kind::Int(value) => Value::Int(*value),
+            Kind::Float(value) => Value::Float(*value),
+            Kind::Str(text) => Value::Str(text.as_deref().map(Rc::from)),
+            Kind::Char => Value::Char,
+            Kind::Text(items) => {
+                items.iter().for_each(|item| drop(self.expr(item)));
+                Value::Str(None)
+            }
+            Kind::Array(items) => {
+                // `[|| f(x), "E0203"]`: what fails on purpose stands beside the code of its error.
+                let fails = items.iter().any(|item| matches!(&item.kind, Kind::Str(Some(text)) if is_code(text)));
+                self.quiet += fails as usize;
+                let items = items.iter().map(|item| self.expr(item)).collect();
+                self.quiet -= fails as usize;
+                Value::Array(Some(Rc::new(items)))
+            }
+            Kind::Map(entries) => {
+                let mut map = BTreeMap::new();
+                for entry in entries {
+                    map.insert(entry.key.clone(), self.expr(&entry.value));
+                }
+                Value::Map(Some(Rc::new(map)))
+            }
+            Kind::Name(name) => self.name(name),
+            Kind::Call { space, name, args, block } => {
+                let value = match block {
+                    Some(_) => self.block_word(expr.focus, name, args),
+                    None => self.call(expr, space.as_deref(), name, args),
+                };
+                match block {
+                    // `with_device(d) { .. }`: the block's value is that of the whole.
+                    Some(block) => self.block(block).value,
+                    None => value,
+                }
+            }
+            Kind::Method { of, name, args, may_be_unit } => {
+                let receiver = self.expr(of);
+                let receiver = if *may_be_unit { Value::Unknown } else { receiver };
+                self.method(expr, of, receiver, name, args)
+            }
+            Kind::Property { of, name, may_be_unit } => {
+                let of = self.expr(of);
+                if *may_be_unit { Value::Unknown } else { self.property(expr.focus, &of, name) }
+            }
+            Kind::Index { of, items } => {
+                let of = self.expr(of);
+                let values: Vec<Value> = items.iter().map(|item| self.expr(item)).collect();
+                self.element(expr.focus, &of, items, &values)
+            }
+            Kind::Unary { op, of } => {
+                let of = self.expr(of);
+                self.sign(op, expr.focus, &of)
+            }
+            Kind::Binary { op, left, right } => {
+                let left = self.expr(left);
+                let right = self.expr(right);
+                self.operator(op, expr.focus, &left, &right)
+            }
+            Kind::Range { start, end, .. } => {
+                start.iter().chain(end).for_each(|end| drop(self.expr(end)));
+                Value::Range
+            }
+            Kind::Closure { params, body } => {
+                self.closure(params, body);
+                Value::Closure(Some(params.len()))
+            }
+            Kind::Path | Kind::Other => Value::Unknown,
+            _ => self.flow(expr).value,
+        }
+    }
+
+    fn name(&mut self, name: &str) -> Value {
+        if let Some(value) = self.read(name) {
+            return value;
+        }
+        let mut own = self.functions.keys().filter(|(known, _)| *known == name);
+        if let Some((_, params)) = own.next() {
+            return Value::Closure(own.next().is_none().then_some(*params));
+        }
+        match DType::parse(name) {
+            Some(dtype) if !is_keyword(name) => Value::DType(Some(dtype)),
+            _ if name == "args" => Value::Array(None),
+            _ => Value::Unknown,
+        }
+    }
+
+    pub(super) fn property(&mut self, token: u32, of: &Value, name: &str) -> Value {
+        let wrong = match of {
+            Value::Tensor(tensor) => {
+                if members_of_tensor().iter().any(|known| known == name) {
+                    return tensor_property(tensor.as_ref(), name);
+                }
+                true
+            }
+            Value::Map(Some(map)) => match map.get(name) {
+                Some(value) => return value.clone(),
+                None => {
+                    let diag = (self.world.words)(Unknown::Entry(name), token);
+                    self.report(token, diag);
+                    false
+                }
+            },
+            Value::Str(_) => !matches!(name, "len" | "is_empty" | "bytes" | "chars" | "bits"),
+            Value::Array(_) => !matches!(name, "len" | "is_empty"),
+            Value::Int(_) => !matches!(name, "is_zero" | "is_odd" | "is_even" | "bits"),
+            Value::Float(_) => {
+                !matches!(name, "is_zero" | "floor" | "ceiling" | "round" | "int" | "fraction")
+                    && !matches!(name, "is_nan" | "is_finite" | "is_infinite")
+            }
+            Value::Unit | Value::Bool => true,
+            // Of closures and characters Rhai knows a few.
+            _ => false,
+        };
+        if wrong {
+            let diag = (self.world.words)(Unknown::Property(name, of.type_name().unwrap_or("tensor")), token);
+            self.report(token, diag);
+        }
+        Value::Unknown
+    }
+
+    /// `x[i]`, `x[i, j]`.
+    pub(super) fn element(&mut self, token: u32, of: &Value, items: &'a [Expr], values: &[Value]) -> Value {
+        let wrong = |value: &&Value| value.text().is_some_and(|text| text != "...");
+        match (of, values) {
+            (Value::Tensor(_), _) if values.iter().any(|value| wrong(&value)) => {
+                let text = "a tensor is not indexed by a string";
+                let diag =
+                    Diag::error(code::ARGUMENT_TYPE, text).help("`\"...\"` stands for the dimensions that are left");
+                self.report_at(token, diag, "indexed here");
+                Value::Tensor(None)
+            }
+            (Value::Tensor(Some(tensor)), _) => self.part(token, tensor, items, values),
+            (Value::Tensor(None), _) => Value::Tensor(None),
+            (Value::Array(Some(array)), [Value::Int(Some(index))]) => {
+                let n = array.len() as i64;
+                let at = if *index < 0 { index + n } else { *index };
+                if (0..n).contains(&at) {
+                    return array[at as usize].clone();
+                }
+                let text = format!("index {index} is out of range for this array of {n} elements");
+                self.report_at(token, Diag::error(code::INDEX, text), "no such element");
+                Value::Unknown
+            }
+            (Value::Map(Some(map)), [Value::Str(Some(key))]) => map.get(&**key).cloned().unwrap_or(Value::Unknown),
+            (Value::Unit | Value::Bool | Value::Float(_) | Value::Closure(_), [_]) => {
+                let text = format!("{} has no elements", of.kind());
+                self.report_at(token, Diag::error(code::TYPE, text), "indexed here");
+                Value::Unknown
+            }
+            _ => Value::Unknown,
+        }
+    }
+
+    /// Whether a value can be written to a part of a tensor.
+    pub(super) fn fits(&mut self, token: u32, part: &Value, value: &Value) {
+        if let (Value::Tensor(Some(part)), Value::Tensor(Some(value))) = (part, value)
+            // Leading dimensions of size 1 are passed over.
+            && value.ndim() <= part.ndim()
+            && let Outcome::Refused(diag) =
+                shapes::inplace(&arith::COPY, Args(smallvec![Arg::Tensor(part.clone()), Arg::Tensor(value.clone())]))
+        {
+            self.report_at(token, diag, "assigned here");
+        }
+    }
+
+    /// A part of a tensor by integers and ranges; of other indices only their number is looked at.
+    fn part(&mut self, token: u32, tensor: &Tensor, items: &'a [Expr], values: &[Value]) -> Value {
+        let ndim = tensor.ndim();
+        let plain = values.iter().all(|value| matches!(value, Value::Int(_) | Value::Range));
+        if plain && values.len() > ndim {
+            let text = format!("{} indices for a tensor of {ndim} dimensions", values.len());
+            self.report_at(token, Diag::error(code::INDEX, text), "too many");
+            return Value::Tensor(None);
+        }
+        let (mut part, mut dim) = (tensor.clone(), 0i64);
+        for (item, value) in items.iter().zip(values) {
+            match (value, &item.kind) {
+                (Value::Int(Some(index)), _) => {
+                    let args = Args(smallvec![Arg::Tensor(part), dim.into(), (*index).into()]);
+                    match shapes::results(&view::SELECT, args) {
+                        Outcome::Results(mut results) => part = results.swap_remove(0),
+                        Outcome::Refused(diag) => {
+                            self.report_at(token, diag, "in this index");
+                            return Value::Tensor(None);
+                        }
+                        Outcome::Unknown => return Value::Tensor(None),
+                    }
+                }
+                (Value::Range, Kind::Range { start: None, end: None, .. }) => dim += 1,
+                _ => return Value::Tensor(None),
+            }
+        }
+        Value::Tensor(Some(part))
+    }
+
+    fn sign(&mut self, op: &str, token: u32, of: &Value) -> Value {
+        match (op, of) {
+            ("!", Value::Bool) => Value::Bool,
+            ("-" | "+", Value::Int(_)) => Value::Int(None),
+            ("-" | "+", Value::Float(_) | Value::Number) => of.clone(),
+            (_, Value::Tensor(_)) => match operator_row(op, 1) {
+                Some(row) => self.row(token, row, false, &[of.clone()]),
+                None => Value::Unknown,
+            },
+            ("-", Value::Str(_) | Value::Unit | Value::Array(_) | Value::Map(_)) => {
+                self.no_operator(token, format!("`{op}` does not work on {}", of.kind()));
+                Value::Unknown
+            }
+            _ => Value::Unknown,
+        }
+    }
+
+    fn no_operator(&mut self, token: u32, text: String) {
+        self.report_at(token, Diag::error(code::TYPE, text), "this operator");
+    }
+
+    pub(super) fn operator(&mut self, op: &str, token: u32, left: &Value, right: &Value) -> Value {
+        let logical = matches!(op, "&&" | "||" | "in" | "!in");
+        if logical {
+            return Value::Bool;
+        }
+        if op == "??" {
+            return if matches!(left, Value::Unit) { right.clone() } else { left.join(right) };
+        }
+        if matches!(left, Value::Tensor(_)) || matches!(right, Value::Tensor(_)) {
+            return self.tensor_operator(op, token, left, right);
+        }
+        let compares = matches!(op, "==" | "!=" | "<" | ">" | "<=" | ">=");
+        if matches!(op, "==" | "!=") {
+            if never_equal(left, right) {
+                self.warn(token, lints::never_equal(op, left, right, self.world.origin(token)));
+            }
+            return if left.is_known() && right.is_known() { Value::Bool } else { Value::Unknown };
+        }
+        if left.is_known() && right.is_known() && !works(op, left, right) {
+            self.no_operator(token, format!("`{op}` does not work between {} and {}", left.kind(), right.kind()));
+            return Value::Unknown;
+        }
+        match (left, right) {
+            (Value::Unknown, _) | (_, Value::Unknown) => Value::Unknown,
+            _ if compares => Value::Bool,
+            (Value::Int(Some(a)), Value::Int(Some(b))) => Value::Int(match op {
+                "+" => a.checked_add(*b),
+                "-" => a.checked_sub(*b),
+                "*" => a.checked_mul(*b),
+                _ => None,
+            }),
+            (Value::Int(_), Value::Int(_)) if matches!(op, "+" | "-" | "*" | "%") => Value::Int(None),
+            (Value::Int(_), Value::Int(_)) => Value::Number,
+            (Value::Float(_), Value::Float(_) | Value::Int(_)) | (Value::Int(_), Value::Float(_)) => Value::Float(None),
+            (a, b) if a.is_number() && b.is_number() => Value::Number,
+            (Value::Str(_), _) | (_, Value::Str(_)) if op == "+" => Value::Str(None),
+            _ => Value::Unknown,
+        }
+    }
+
+    fn tensor_operator(&mut self, op: &str, token: u32, left: &Value, right: &Value) -> Value {
+        let Some(row) = operator_row(op, 2) else { return Value::Unknown };
+        let other = if matches!(left, Value::Tensor(_)) { right } else { left };
+        match other {
+            Value::Str(_) if op == "+" => return Value::Str(None),
+            Value::Unit | Value::Str(_) | Value::Array(_) | Value::Map(_) | Value::Closure(_) | Value::Char => {
+                if matches!(op, "==" | "!=") {
+                    // `x == ()` asks whether there is a tensor.
+                    if !matches!(other, Value::Unit) {
+                        self.warn(token, lints::never_equal(op, left, right, self.world.origin(token)));
+                    }
+                    return Value::Bool;
+                }
+                self.no_operator(token, format!("`{op}` does not work between a tensor and {}", other.kind()));
+                return Value::Tensor(None);
+            }
+            Value::Tensor(_) => {}
+            other if other.is_number() && op == "@" => {
+                self.no_operator(token, format!("`@` does not work between a tensor and {}", other.kind()));
+                return Value::Tensor(None);
+            }
+            // Another type may have operators with tensors of its own.
+            other if !other.is_known() => return Value::Unknown,
+            _ => {}
+        }
+        self.row(token, row, false, &[left.clone(), right.clone()])
+    }
+
+    /// `x += y`.
+    pub(super) fn in_place(&mut self, op: &str, token: u32, tensor: &Tensor, value: &Value) {
+        let Some(row) = operator_row(op.trim_end_matches('='), 2) else { return };
+        match value {
+            Value::Tensor(_) => {
+                self.row(token, row, true, &[Value::Tensor(Some(tensor.clone())), value.clone()]);
+            }
+            Value::Str(_) | Value::Unit | Value::Array(_) | Value::Map(_) => {
+                self.no_operator(token, format!("`{op}` does not work between a tensor and {}", value.kind()));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// `E0203`
+fn is_code(text: &str) -> bool {
+    text.len() == 5 && text.starts_with('E') && text[1..].bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The row behind an operator.
+fn operator_row(symbol: &str, params: usize) -> Option<&'static Op> {
+    table::all()
+        .find(|op| op.operator == symbol && op.params.len() >= params && (op.params.len() == 1) == (params == 1))
+}
+
+/// Methods, with a parenthesis, and properties of tensors.
+pub fn members_of_tensor() -> &'static [String] {
+    static READ: OnceLock<Vec<String>> = OnceLock::new();
+    READ.get_or_init(members::of_tensor)
+}
+
+fn tensor_property(tensor: Option<&Tensor>, name: &str) -> Value {
+    match (name, tensor) {
+        ("shape", Some(tensor)) => {
+            let sizes = tensor.shape().iter().map(|&n| Value::Int(Some(n as i64))).collect();
+            Value::Array(Some(Rc::new(sizes)))
+        }
+        ("shape", None) => Value::Array(None),
+        ("ndim", _) => Value::Int(tensor.map(|tensor| tensor.ndim() as i64)),
+        ("numel", _) => Value::Int(tensor.map(|tensor| tensor.numel() as i64)),
+        ("dtype", _) => Value::DType(tensor.map(Tensor::dtype)),
+        ("device", _) => Value::Device,
+        ("requires_grad" | "is_cuda" | "is_leaf" | "is_cpu" | "is_pinned" | "is_sparse" | "retains_grad", _) => {
+            Value::Bool
+        }
+        ("itemsize" | "nbytes", _) => Value::Int(None),
+        ("data", tensor) => Value::Tensor(tensor.cloned()),
+        ("grad" | "grad_fn" | "layout", _) => Value::Unknown,
+        (_, Some(tensor)) => match crate::script::manual::property_row(name) {
+            Some(row) => match shapes::results(row, Args(smallvec![Arg::Tensor(tensor.clone())])) {
+                Outcome::Results(results) if results.len() == 1 => Value::Tensor(results.into_iter().next()),
+                _ => Value::Tensor(None),
+            },
+            None => Value::Unknown,
+        },
+        (_, None) if crate::script::manual::property_row(name).is_some() => Value::Tensor(None),
+        _ => Value::Unknown,
+    }
+}
+
+/// Whether two plain values can never be equal, whatever they are.
+fn never_equal(left: &Value, right: &Value) -> bool {
+    let kind = |value: &Value| match value {
+        Value::Int(_) | Value::Float(_) => 1,
+        Value::Str(_) => 2,
+        Value::Array(_) => 3,
+        Value::Map(_) => 4,
+        _ => 0,
+    };
+    kind(left) != 0 && kind(right) != 0 && kind(left) != kind(right)
+}
+
+/// Whether an operator other than `==` may work between two plain values.
+fn works(op: &str, left: &Value, right: &Value) -> bool {
+    use Value::{Array, Char, Float, Int, Map, Number, Str, Unit};
+    let number = |value: &Value| matches!(value, Int(_) | Float(_) | Number);
+    let plain = |value: &Value| number(value) || matches!(value, Str(_) | Array(_) | Map(_) | Unit | Value::Closure(_));
+    if !plain(left) || !plain(right) || (number(left) && number(right)) {
+        return !matches!((op, left, right), ("@", a, b) if number(a) && number(b));
+    }
+    match op {
+        "+" => match (left, right) {
+            (Str(_), _) | (_, Str(_)) => true,
+            (Array(_), Array(_)) | (Map(_), Map(_)) => true,
+            _ => false,
+        },
+        "-" => matches!((left, right), (Str(_), Str(_) | Char) | (Map(_), Map(_))),
+        "*" => matches!((left, right), (Str(_) | Array(_), Int(_)) | (Int(_), Str(_) | Array(_))),
+        "/" | "%" | "**" | "@" => false,
+        "<" | ">" | "<=" | ">=" => matches!((left, right), (Str(_), Str(_)) | (Array(_), Array(_)) | (Unit, Unit)),
+        _ => true,
+    }
+}

@@ -1,0 +1,566 @@
+//! Goes through a script's statements in their order and keeps what is known of each variable. What depends on which
+//! way was taken, on a loop or on a closure that runs later is not known: better to miss a mistake than to tell one
+//! that is none.
+
+use super::lints;
+use super::syntax::{Block, Expr, Function, Kind, Param, Stmt, StmtKind};
+use super::value::Value;
+use super::visit::{self, Changes};
+use super::world::World;
+use crate::base::diag::{Diag, Focus};
+use std::collections::{BTreeMap, HashSet};
+use std::rc::Rc;
+
+/// Bound: functions of the script that are read again for the values of a call, one inside the other.
+const CALLS: usize = 4;
+/// Bound: expressions that are looked at, those of functions that are read again included.
+const STEPS: usize = 200_000;
+
+/// A variable in sight.
+pub(super) struct Var {
+    pub name: String,
+    pub token: u32,
+    pub value: Value,
+    pub read: bool,
+    /// A `let` of the user's, of which one wants to know whether it is used.
+    pub watched: bool,
+}
+
+/// A finding: its token and what is told.
+pub type Finding = (u32, Box<Diag>);
+
+pub struct Flow<'a> {
+    pub(super) world: &'a World<'a>,
+    pub(super) functions: BTreeMap<(&'a str, usize), &'a Function>,
+    pub(super) vars: Vec<Var>,
+    pub(super) found: Vec<Finding>,
+    told: HashSet<(u32, u16)>,
+    /// What closures change, whenever they run; what anything changes.
+    by_closures: Changes,
+    by_anything: Changes,
+    /// Inside a closure, which runs later or not at all.
+    later: usize,
+    /// Inside a `try`, where failing may be what is wanted.
+    pub(super) quiet: usize,
+    /// Above 0: a function is read again for the values of a call.
+    pub(super) replay: usize,
+    /// Inside what may not run; counts only while a function is read again.
+    doubt: usize,
+    /// Functions and closures that catch errors: what they are given may fail on purpose.
+    pub(super) catchers: HashSet<String>,
+    active: Vec<&'a str>,
+    returns: Vec<Value>,
+    steps: usize,
+    /// Code that looks for variables by name: nothing is unused then.
+    hidden: bool,
+}
+
+/// What a statement gives, and whether anything after it runs.
+#[derive(Clone)]
+pub(super) struct Done {
+    pub value: Value,
+    pub ends: bool,
+}
+
+impl Done {
+    fn value(value: Value) -> Done {
+        Done { value, ends: false }
+    }
+
+    const END: Done = Done { value: Value::Unknown, ends: true };
+}
+
+/// Everything that is wrong with a text as far as values go.
+pub fn findings<'a>(world: &'a World<'a>, body: &'a [Stmt], hidden: bool) -> Vec<Finding> {
+    let mut flow = Flow {
+        world,
+        functions: BTreeMap::new(),
+        vars: Vec::new(),
+        found: Vec::new(),
+        told: HashSet::new(),
+        by_closures: Changes::of_closures(body),
+        by_anything: Changes::of(body),
+        later: 0,
+        quiet: 0,
+        replay: 0,
+        doubt: 0,
+        catchers: visit::catchers(body),
+        active: Vec::new(),
+        returns: Vec::new(),
+        steps: 0,
+        hidden,
+    };
+    for stmt in body {
+        if let StmtKind::Fn(function) = &stmt.kind {
+            flow.functions.insert((&function.name.name, function.params.len()), function);
+        }
+    }
+    flow.body(body);
+    for stmt in body {
+        if let StmtKind::Fn(function) = &stmt.kind {
+            flow.function(function, vec![Value::Unknown; function.params.len()]);
+        }
+    }
+    flow.found
+}
+
+impl<'a> Flow<'a> {
+    /// Tells of a mistake in what values are.
+    pub(super) fn report(&mut self, token: u32, diag: Box<Diag>) {
+        if self.quiet == 0 && (self.replay == 0 || self.doubt == 0) && self.told.insert((token, diag.code.0)) {
+            self.found.push((token, diag));
+        }
+    }
+
+    /// Tells of a mistake at an operation, with the words of its own label.
+    pub(super) fn report_at(&mut self, token: u32, mut diag: Box<Diag>, text: &str) {
+        let origin = self.world.origin(token);
+        if diag.labels.is_empty() {
+            diag = diag.label(origin, Focus::Call, text);
+        }
+        for label in diag.labels.iter_mut().filter(|label| label.origin.user.is_none()) {
+            label.origin = origin;
+        }
+        self.report(token, diag);
+    }
+
+    /// Tells of what is not wrong but odd; not where a function is read again.
+    pub(super) fn warn(&mut self, token: u32, diag: Box<Diag>) {
+        if self.replay == 0 && self.quiet == 0 {
+            self.report(token, diag);
+        }
+    }
+
+    /// Whether there is time left to look at more.
+    pub(super) fn step(&mut self) -> bool {
+        self.steps += 1;
+        self.steps < STEPS
+    }
+
+    /// Marks a variable as used and says what it holds.
+    pub(super) fn read(&mut self, name: &str) -> Option<Value> {
+        let var = self.vars.iter_mut().rev().find(|var| var.name == name)?;
+        var.read = true;
+        let value = self.by_closures.left(name, &var.value);
+        Some(if self.later > 0 { self.by_anything.left(name, &value) } else { value })
+    }
+
+    pub(super) fn declare(&mut self, name: &Param, value: Value, watched: bool) {
+        let watched = watched && self.replay == 0 && !name.name.starts_with('_') && !self.hidden;
+        self.vars.push(Var { name: name.name.clone(), token: name.token, value, read: false, watched });
+    }
+
+    fn assign(&mut self, name: &str, value: Value) {
+        if let Some(var) = self.vars.iter_mut().rev().find(|var| var.name == name) {
+            var.value = value;
+        }
+    }
+
+    /// Leaves a block: its variables are gone.
+    fn leave(&mut self, depth: usize) {
+        while self.vars.len() > depth {
+            let Some(var) = self.vars.pop() else { return };
+            if var.watched && !var.read {
+                self.warn(var.token, lints::unused(&var.name, self.world.origin(var.token)));
+            }
+        }
+    }
+
+    fn forget(&mut self, changes: &Changes) {
+        for var in &mut self.vars {
+            var.value = changes.left(&var.name, &var.value);
+        }
+    }
+
+    /// What a method may have done to the variable that it was called on.
+    pub(super) fn touch(&mut self, of: &Expr) {
+        if let Some(name) = visit::root(of)
+            && let Some(var) = self.vars.iter_mut().rev().find(|var| var.name == name)
+        {
+            var.value = var.value.widened();
+        }
+    }
+
+    fn values(&self) -> Vec<Value> {
+        self.vars.iter().map(|var| var.value.clone()).collect()
+    }
+
+    fn restore(&mut self, values: &[Value]) {
+        for (var, value) in self.vars.iter_mut().zip(values) {
+            var.value = value.clone();
+        }
+    }
+
+    /// Goes each of several ways from here, and on with what holds after all of them that come back.
+    fn branches(&mut self, ways: Vec<Box<dyn FnOnce(&mut Self) -> Done + '_>>) -> Done {
+        let before = self.values();
+        let mut after: Option<(Vec<Value>, Value)> = None;
+        let mut some_end = false;
+        for way in ways {
+            self.restore(&before);
+            self.doubt += 1;
+            let done = way(self);
+            self.doubt -= 1;
+            some_end |= done.ends;
+            if done.ends {
+                continue;
+            }
+            let values = self.values();
+            after = Some(match after {
+                None => (values, done.value),
+                Some((all, value)) => {
+                    let joined = all.iter().zip(&values).map(|(a, b)| a.join(b)).collect();
+                    (joined, value.join(&done.value))
+                }
+            });
+        }
+        // What follows a way out may not run.
+        self.doubt += some_end as usize;
+        match after {
+            Some((values, value)) => {
+                self.restore(&values);
+                Done::value(value)
+            }
+            None => Done::END,
+        }
+    }
+
+    pub(super) fn block(&mut self, block: &'a Block) -> Done {
+        self.body(&block.body)
+    }
+
+    /// Statements one after the other, with the value of the last.
+    fn body(&mut self, body: &'a [Stmt]) -> Done {
+        let depth = self.vars.len();
+        let mut done = Done::value(Value::Unit);
+        let mut told = false;
+        let mut exported = false;
+        for (at, stmt) in body.iter().enumerate() {
+            if matches!(stmt.kind, StmtKind::Empty | StmtKind::Fn(_)) {
+                continue;
+            }
+            if done.ends {
+                if !told {
+                    told = true;
+                    self.warn(stmt.first, lints::unreachable(self.world.origin(stmt.first)));
+                }
+                // Read for its names alone.
+                self.quiet += 1;
+                self.stmt(stmt);
+                self.quiet -= 1;
+                continue;
+            }
+            let is_last = at + 1 == body.len() && !stmt.ended;
+            if let StmtKind::Expr(expr) = &stmt.kind
+                && !is_last
+                && !exported
+                && self.replay == 0
+            {
+                self.lost(expr);
+            }
+            let found = self.stmt(stmt);
+            if let (true, StmtKind::Let { .. }, Some(var)) = (exported, &stmt.kind, self.vars.last_mut()) {
+                var.read = true;
+            }
+            exported = matches!(stmt.kind, StmtKind::Export);
+            done = Done { value: if is_last { found.value } else { Value::Unit }, ends: found.ends };
+        }
+        self.leave(depth);
+        done
+    }
+
+    pub(super) fn stmt(&mut self, stmt: &'a Stmt) -> Done {
+        match &stmt.kind {
+            StmtKind::Let { name, constant, value } => {
+                let value = value.as_ref().map_or(Value::Unit, |value| self.expr(value));
+                self.declare(name, value, !constant);
+            }
+            StmtKind::Assign { op, focus, target, value } => self.assignment(op, *focus, target, value),
+            StmtKind::Expr(expr) => return self.flow(expr),
+            StmtKind::Return(value) => {
+                let value = value.as_ref().map_or(Value::Unit, |value| self.expr(value));
+                self.returns.push(value);
+                return Done::END;
+            }
+            StmtKind::Throw(value) | StmtKind::Break(value) => {
+                if let Some(value) = value {
+                    self.expr(value);
+                }
+                return Done::END;
+            }
+            StmtKind::Continue => return Done::END,
+            StmtKind::Import { alias } => {
+                if let Some(alias) = alias {
+                    self.declare(alias, Value::Unknown, false);
+                }
+            }
+            StmtKind::Empty | StmtKind::Fn(_) | StmtKind::Export => {}
+        }
+        Done::value(Value::Unit)
+    }
+
+    fn assignment(&mut self, op: &'a str, focus: u32, target: &'a Expr, value: &'a Expr) {
+        let new = self.expr(value);
+        if let Kind::Name(name) = &target.kind {
+            if op == "=" {
+                // Not a use of what it held.
+                return self.assign(name, new);
+            }
+            let old = self.read(name).unwrap_or(Value::Unknown);
+            let result = match &old {
+                Value::Tensor(Some(tensor)) => {
+                    self.in_place(op, focus, tensor, &new);
+                    old.clone()
+                }
+                Value::Tensor(None) => old.clone(),
+                _ => self.operator(op.trim_end_matches('='), focus, &old, &new),
+            };
+            return self.assign(name, result);
+        }
+        match &target.kind {
+            // What is assigned need not be there yet.
+            Kind::Property { of, name, .. } => {
+                let holder = self.expr(of);
+                match (&of.kind, holder) {
+                    (Kind::Name(variable), Value::Map(Some(map))) if op == "=" => {
+                        let mut map = (*map).clone();
+                        map.insert(name.clone(), new);
+                        self.assign(variable, Value::Map(Some(Rc::new(map))));
+                    }
+                    (Kind::Name(variable), Value::Tensor(_)) if name == "data" => self.assign(variable, Value::Unknown),
+                    (Kind::Name(variable), Value::Layer(_)) => self.assign(variable, Value::Unknown),
+                    (_, holder @ Value::Tensor(_)) => drop(self.property(target.focus, &holder, name)),
+                    _ => self.touch(target),
+                }
+            }
+            Kind::Index { of, items } => {
+                let holder = self.expr(of);
+                let values: Vec<Value> = items.iter().map(|item| self.expr(item)).collect();
+                if matches!(holder, Value::Tensor(_)) {
+                    let part = self.element(target.focus, &holder, items, &values);
+                    self.fits(target.focus, &part, &new);
+                }
+                self.touch(target);
+            }
+            _ => {
+                self.expr(target);
+            }
+        }
+    }
+
+    /// An expression that may leave the block it stands in.
+    pub(super) fn flow(&mut self, expr: &'a Expr) -> Done {
+        if !self.step() {
+            return Done::value(Value::Unknown);
+        }
+        match &expr.kind {
+            Kind::Block(block) => self.block(block),
+            Kind::If { condition, then, otherwise } => {
+                self.condition(condition);
+                self.branches(vec![
+                    Box::new(move |flow: &mut Self| flow.block(then)),
+                    Box::new(move |flow: &mut Self| match otherwise {
+                        Some(otherwise) => flow.flow(otherwise),
+                        None => Done::value(Value::Unit),
+                    }),
+                ])
+            }
+            Kind::Switch { value, arms } => {
+                self.expr(value);
+                let mut ways: Vec<Box<dyn FnOnce(&mut Self) -> Done + '_>> = Vec::new();
+                for arm in arms {
+                    ways.push(Box::new(move |flow: &mut Self| {
+                        for case in
+                            arm.cases.iter().filter(|case| !matches!(&case.kind, Kind::Name(name) if name == "_"))
+                        {
+                            flow.expr(case);
+                        }
+                        if let Some(guard) = &arm.guard {
+                            flow.condition(guard);
+                        }
+                        flow.stmt(&arm.body)
+                    }));
+                }
+                // Perhaps none of them.
+                ways.push(Box::new(|_: &mut Self| Done::value(Value::Unknown)));
+                self.branches(ways)
+            }
+            Kind::While { condition, body } => {
+                let endless = matches!(condition.kind, Kind::Bool(true)) && !has_break(body);
+                self.repeat(body, |flow| flow.condition(condition), endless)
+            }
+            Kind::Loop { body, condition } => {
+                let endless = condition.is_none() && !has_break(body);
+                self.repeat(
+                    body,
+                    |flow| {
+                        if let Some(condition) = condition {
+                            flow.condition(condition);
+                        }
+                    },
+                    endless,
+                )
+            }
+            Kind::For { names, values, body } => {
+                // `for wrong in [|| f(x)] { try { wrong.call() } .. }`
+                let catches = visit::catches(&body.body);
+                self.quiet += catches as usize;
+                let over = self.expr(values);
+                self.quiet -= catches as usize;
+                if matches!(over, Value::Unit | Value::Bool | Value::Int(_) | Value::Float(_) | Value::Closure(_)) {
+                    self.report(values.first, lints::no_iterable(&over, self.world.origin(values.focus)));
+                }
+                let depth = self.vars.len();
+                let item = match &over {
+                    Value::Range if names.len() == 1 => Value::Int(None),
+                    _ => Value::Unknown,
+                };
+                self.forget(&Changes::of(&body.body));
+                for name in names {
+                    self.declare(name, item.clone(), false);
+                }
+                self.repeat(body, |_| {}, false);
+                self.leave(depth);
+                Done::value(Value::Unit)
+            }
+            Kind::Try { body, name, caught } => self.attempt(body, name.as_ref(), caught),
+            Kind::Call { space: None, name, .. } if name == "exit" => {
+                self.expr(expr);
+                Done::END
+            }
+            _ => Done::value(self.expr(expr)),
+        }
+    }
+
+    fn repeat(&mut self, body: &'a Block, head: impl FnOnce(&mut Self), endless: bool) -> Done {
+        let changes = Changes::of(&body.body);
+        self.forget(&changes);
+        head(self);
+        self.doubt += 1;
+        let done = self.block(body);
+        self.doubt -= 1;
+        // A `return` or `throw` inside.
+        self.doubt += (done.ends || leaves(body)) as usize;
+        self.forget(&changes);
+        Done { value: Value::Unknown, ends: endless }
+    }
+
+    fn attempt(&mut self, body: &'a Block, name: Option<&'a Param>, caught: &'a Block) -> Done {
+        let changes = Changes::of(&body.body);
+        self.branches(vec![
+            Box::new(move |flow: &mut Self| {
+                flow.quiet += 1;
+                let done = flow.block(body);
+                flow.quiet -= 1;
+                done
+            }),
+            Box::new(move |flow: &mut Self| {
+                flow.forget(&changes);
+                let depth = flow.vars.len();
+                if let Some(name) = name {
+                    flow.declare(name, Value::Unknown, false);
+                }
+                let done = flow.block(caught);
+                flow.leave(depth);
+                done
+            }),
+        ])
+    }
+
+    /// What stands where a truth is asked.
+    fn condition(&mut self, expr: &'a Expr) {
+        let value = self.expr(expr);
+        let wrong = matches!(
+            value,
+            Value::Unit
+                | Value::Int(_)
+                | Value::Float(_)
+                | Value::Str(_)
+                | Value::Char
+                | Value::Array(_)
+                | Value::Map(_)
+        ) || matches!(value, Value::Closure(_) | Value::Range);
+        if wrong {
+            self.report(expr.first, lints::no_truth(&value, self.world.origin(expr.focus)));
+        }
+    }
+
+    /// A closure's body, which runs at another time.
+    pub(super) fn closure(&mut self, params: &'a [Param], body: &'a Stmt) {
+        let depth = self.vars.len();
+        let (returns, doubt) = (std::mem::take(&mut self.returns), self.doubt);
+        for param in params {
+            self.declare(param, Value::Unknown, false);
+        }
+        let before = self.values();
+        self.later += 1;
+        self.doubt += 1;
+        self.stmt(body);
+        self.later -= 1;
+        self.doubt = doubt;
+        self.returns = returns;
+        self.restore(&before);
+        self.leave(depth);
+    }
+
+    /// The value that a function of the script gives for these values.
+    fn function(&mut self, function: &'a Function, args: Vec<Value>) -> Value {
+        let vars = std::mem::take(&mut self.vars);
+        let returns = std::mem::take(&mut self.returns);
+        let (doubt, quiet, later) = (self.doubt, self.quiet, self.later);
+        if self.replay == 0 {
+            (self.doubt, self.quiet) = (0, 0);
+        }
+        self.later = 0;
+        for (param, value) in function.params.iter().zip(args) {
+            self.declare(param, value, false);
+        }
+        self.active.push(&function.name.name);
+        let done = self.block(&function.body);
+        self.active.pop();
+        (self.doubt, self.quiet, self.later) = (doubt, quiet, later);
+        self.vars = vars;
+        let mut all = std::mem::replace(&mut self.returns, returns);
+        if !done.ends {
+            all.push(done.value);
+        }
+        all.into_iter().reduce(|a, b| a.join(&b)).unwrap_or(Value::Unknown)
+    }
+
+    /// A call of a function of the script: it is read again with what is known of the arguments.
+    pub(super) fn called(&mut self, name: &str, args: Vec<Value>) -> Value {
+        let Some((_, &function)) = self.functions.iter().find(|((known, n), _)| *known == name && *n == args.len())
+        else {
+            return Value::Unknown;
+        };
+        if self.active.len() >= CALLS || self.active.contains(&name) || !self.step() {
+            return Value::Unknown;
+        }
+        let doubt = self.doubt;
+        // From here on only what surely runs counts; the call itself runs if anything around it does.
+        if self.replay == 0 {
+            self.doubt = 0;
+        }
+        self.replay += 1;
+        let value = self.function(function, args);
+        self.replay -= 1;
+        self.doubt = doubt;
+        value
+    }
+}
+
+/// Whether a loop's body may leave the loop by `break`.
+fn has_break(body: &Block) -> bool {
+    let mut found = false;
+    let mut stmt = |stmt: &Stmt| found |= matches!(stmt.kind, StmtKind::Break(_));
+    visit::Visit { stmt: &mut stmt, expr: &mut |_| {} }.block(body);
+    found
+}
+
+/// Whether a body may leave its function.
+fn leaves(body: &Block) -> bool {
+    let mut found = false;
+    let mut stmt = |stmt: &Stmt| found |= matches!(stmt.kind, StmtKind::Return(_) | StmtKind::Throw(_));
+    visit::Visit { stmt: &mut stmt, expr: &mut |_| {} }.block(body);
+    found
+}

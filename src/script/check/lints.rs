@@ -1,0 +1,136 @@
+//! The words of findings that no run has: what is odd in a text although it may run; and those of conditions and loops.
+
+use super::flow::Flow;
+use super::syntax::{Expr, Kind};
+use super::value::Value;
+use crate::base::code;
+use crate::base::diag::{Diag, Focus};
+use crate::base::span::Origin;
+use crate::op::row::CallForm;
+use crate::op::table;
+use crate::script::members;
+
+pub fn unused(name: &str, at: Origin) -> Box<Diag> {
+    Diag::warning(code::UNUSED, format!("the variable `{name}` is never used"))
+        .label(at, Focus::Call, "its value is never read")
+        .help(format!("leave it out, or call it `_{name}` if it is meant so"))
+}
+
+pub fn unreachable(at: Origin) -> Box<Diag> {
+    Diag::warning(code::UNREACHABLE, "this statement is never reached").label(
+        at,
+        Focus::Expression,
+        "what stands before it always leaves the block",
+    )
+}
+
+fn lost(what: &str, at: Origin, help: Option<String>) -> Box<Diag> {
+    let diag = Diag::warning(code::LOST, format!("the value of {what} is thrown away")).label(
+        at,
+        Focus::Call,
+        "nobody takes it",
+    );
+    match help {
+        Some(help) => diag.help(help),
+        None => diag.help("give it a name with `let`, print it, or leave it out"),
+    }
+}
+
+pub fn never_equal(op: &str, left: &Value, right: &Value, at: Origin) -> Box<Diag> {
+    let always = if op == "==" { "false" } else { "true" };
+    Diag::warning(code::NEVER_EQUAL, format!("{} never equals {}", left.kind(), right.kind()))
+        .label(at, Focus::Expression, format!("always {always}"))
+        .help("convert one of them first: `parse_int`, `parse_float`, `to_string`")
+}
+
+pub fn no_truth(value: &Value, at: Origin) -> Box<Diag> {
+    Diag::error(code::TYPE, format!("a condition must be true or false, and this is {}", value.kind())).label(
+        at,
+        Focus::Expression,
+        "no truth value",
+    )
+}
+
+pub fn no_iterable(value: &Value, at: Origin) -> Box<Diag> {
+    Diag::error(code::TYPE, format!("a `for` loop cannot go over {}", value.kind()))
+        .label(at, Focus::Expression, "not iterable")
+        .help("arrays, ranges (`0..n`), strings, tensors and loaders can be iterated")
+}
+
+impl<'a> Flow<'a> {
+    /// Warns of a statement that only computes something.
+    pub(super) fn lost(&mut self, expr: &'a Expr) {
+        let at = self.world.origin(expr.focus);
+        let diag = match &expr.kind {
+            Kind::Binary { op, .. } if op == "==" => {
+                lost("this comparison", at, Some("an assignment has one `=`".to_string()))
+            }
+            // `a && f()`, `x ?? return` do what their right side does.
+            Kind::Binary { op, .. } if matches!(&op[..], "&&" | "||" | "??") => return,
+            Kind::Binary { .. } | Kind::Unary { .. } => lost("this operation", at, None),
+            Kind::Name(name) if matches!(&name[..], "_" | "this") => return,
+            Kind::Name(name) if self.functions.keys().any(|(known, _)| known == name) => {
+                lost(&format!("`{name}`"), at, Some(format!("a call has parentheses: `{name}()`")))
+            }
+            Kind::Name(name) if matches!(&name[..], "quit" | "exit" | "help") => {
+                lost(&format!("`{name}`"), at, Some(format!("a call has parentheses: `{name}()`")))
+            }
+            Kind::Name(_) | Kind::Int(_) | Kind::Float(_) | Kind::Bool(_) | Kind::Char | Kind::Str(_) => {
+                lost("this expression", at, None)
+            }
+            Kind::Text(_) | Kind::Array(_) | Kind::Map(_) | Kind::Closure { .. } | Kind::Range { .. } => {
+                lost("this expression", at, None)
+            }
+            Kind::Property { name, .. } => {
+                let is_method = table::find(name).is_some() || crate::script::manual::native(name).is_some();
+                let help = is_method.then(|| format!("a call has parentheses: `.{name}()`"));
+                lost(&format!("`.{name}`"), at, help)
+            }
+            Kind::Index { .. } => lost("this element", at, None),
+            Kind::Method { of, name, .. } => {
+                let known = matches!(self.peek_value(of), Value::Tensor(_));
+                let elsewhere = members::is_member(name) || members::of_module().contains(&format!("{name}("));
+                let may_be_another =
+                    elsewhere || self.world.keys.contains(&name[..]) || self.world.is_open || self.is_own(name);
+                if !(known || !may_be_another) || !computes(name, true) {
+                    return;
+                }
+                let inplace = table::find(name).is_some_and(|op| op.inplace);
+                let help = inplace.then(|| format!("`{name}_` changes the tensor in place; or give the result a name"));
+                lost(&format!("`{name}`"), at, help)
+            }
+            Kind::Call { space: None, name, .. } if computes(name, false) && !self.is_own(name) => {
+                lost(&format!("`{name}`"), at, None)
+            }
+            _ => return,
+        };
+        self.warn(expr.focus, diag);
+    }
+
+    pub(super) fn is_own(&self, name: &str) -> bool {
+        self.functions.keys().any(|(known, _)| *known == name)
+    }
+
+    /// What a plain name holds, without counting as a use.
+    fn peek_value(&self, expr: &Expr) -> Value {
+        match &expr.kind {
+            Kind::Name(name) => {
+                self.vars.iter().rev().find(|var| var.name == *name).map_or(Value::Unknown, |var| var.value.clone())
+            }
+            _ => Value::Unknown,
+        }
+    }
+}
+
+/// Whether a name stands for an operation that does nothing but compute.
+fn computes(name: &str, method: bool) -> bool {
+    let Some(op) = table::find(name) else { return false };
+    let native = crate::script::manual::native(name).is_some();
+    let form = match op.call {
+        CallForm::Both => true,
+        CallForm::Function => !method,
+        CallForm::Method => method,
+        CallForm::InPlace | CallForm::Internal => false,
+    };
+    form && !native && !op.guarded && !name.ends_with('_')
+}

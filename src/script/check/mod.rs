@@ -1,0 +1,94 @@
+//! `tscript check`: what a text alone tells of its mistakes. Names that stand for nothing (`names`); and, from the text's
+//! syntax (`syntax`, `parse`), what is known of values on the way (`flow`, `expr`, `value`): calls that no run would
+//! take (`calls`, `rows`), and what is odd (`lints`).
+//!
+//! Runs no script code and computes nothing: shapes are worked out by the rows themselves, without memory. Lenient
+//! where a text alone cannot tell: it may miss a mistake, and tells none that is not one.
+
+mod calls;
+mod expr;
+mod flow;
+mod layers;
+mod lints;
+mod names;
+mod parse;
+mod rows;
+mod syntax;
+mod value;
+mod visit;
+mod world;
+
+use super::error::Error;
+use super::session::Session;
+use super::source::SourceKind;
+use super::source::lex::{lex, script_start};
+use super::source::tree;
+use crate::base::diag::{Diag, Severity};
+use names::Names;
+use std::collections::HashSet;
+use std::path::Path;
+use world::World;
+
+/// Bound: findings told of one text.
+const FINDINGS: usize = 100;
+
+#[doc(hidden)]
+impl Session {
+    /// What is wrong or odd in the text of a file, in its order, found without running it.
+    pub fn check_source(&mut self, path: &Path, text: &str) -> Vec<Error> {
+        let found = self.findings(path, text);
+        let sources = self.host.sources.read();
+        found.into_iter().take(FINDINGS).map(|diag| Error::new(diag, &sources)).collect()
+    }
+
+    fn findings(&mut self, path: &Path, text: &str) -> Vec<Box<Diag>> {
+        self.imports_beside(path);
+        let source = match self.add(SourceKind::File, &path.display().to_string(), text) {
+            Ok(source) => source,
+            Err(error) => return parts(&error),
+        };
+        if let Err(error) = self.compile(&source) {
+            return parts(&error);
+        }
+        let tokens = lex(text, script_start(text)).unwrap_or_default();
+        let tree = {
+            let natives = self.host.natives.read();
+            tree::read(text, &tokens, &|name| natives.contains(name))
+        };
+        let mut names = Names::new(self, &source, &tokens, &tree);
+        names.imports();
+        names.variables();
+        names.calls();
+        names.loops();
+        let mut found = std::mem::take(&mut names.found);
+        let body = parse::parse(text, &tokens);
+        let forms = world::forms(&self.engine.gen_fn_signatures(true));
+        let world = World {
+            source: &source,
+            tokens: &tokens,
+            forms: &forms,
+            modules: &names.modules,
+            keys: names.keys(),
+            is_open: names.is_open,
+            dtypes_change: text.contains("set_default_dtype"),
+            words: &|unknown, token| names.words(unknown, token),
+        };
+        let values = flow::findings(&world, &body, names.has_hidden_variables());
+        // Of one place the gravest is told: a name that stands for nothing, an error, something odd.
+        let unnamed: HashSet<u32> = found.iter().map(|(token, _)| *token).collect();
+        let wrong = |diag: &Diag| diag.severity == Severity::Error;
+        let wrongs: HashSet<u32> = values.iter().filter(|(_, diag)| wrong(diag)).map(|(token, _)| *token).collect();
+        found.extend(
+            values
+                .into_iter()
+                .filter(|(token, diag)| !unnamed.contains(token) && (wrong(diag) || !wrongs.contains(token))),
+        );
+        found.sort_by_key(|(token, _)| *token);
+        found.into_iter().map(|(_, diag)| diag).collect()
+    }
+}
+
+/// The diagnostics of an error one by one.
+fn parts(error: &Error) -> Vec<Box<Diag>> {
+    std::iter::once(error.diag()).chain(error.extra()).map(|diag| Box::new(diag.clone())).collect()
+}

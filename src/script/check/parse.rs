@@ -1,0 +1,617 @@
+//! From tokens to a syntax tree. The text is known to parse: what this reader does not expect becomes `Kind::Other`,
+//! of which nothing is known.
+
+use super::syntax::{Arm, Block, Entry, Expr, Function, Kind, Param, Stmt, StmtKind};
+use crate::script::source::lex::{self, Token};
+use crate::script::source::pass;
+use crate::script::source::tree::{binary_power, is_assignment, is_keyword};
+use std::ops::Range;
+
+/// Bound: nesting that is followed.
+const DEPTH: usize = 200;
+
+pub fn parse(src: &str, tokens: &[Token]) -> Vec<Stmt> {
+    let formats = pass::specifications(src, tokens);
+    let mut parser = Parser { src, tokens, at: 0, end: tokens.len(), depth: 0, head: false, pattern: false, formats };
+    parser.statements()
+}
+
+struct Parser<'a> {
+    src: &'a str,
+    tokens: &'a [Token],
+    at: usize,
+    /// Tokens from here on belong to what is around.
+    end: usize,
+    depth: usize,
+    /// In the head of a statement, where a `{` begins its body.
+    head: bool,
+    /// In the cases of a `switch`, where `|` stands between them.
+    pattern: bool,
+    /// Format specifications in interpolated texts.
+    formats: Vec<Range<usize>>,
+}
+
+impl<'a> Parser<'a> {
+    fn text(&self, at: usize) -> &'a str {
+        self.tokens.get(at).map_or("", |token| &self.src[token.range()])
+    }
+
+    /// The token here if it is a word or symbol.
+    fn peek(&self) -> &'a str {
+        match self.kind() {
+            Some(lex::Kind::Word | lex::Kind::Symbol) => self.text(self.at),
+            _ => "",
+        }
+    }
+
+    fn kind(&self) -> Option<lex::Kind> {
+        self.tokens.get(self.at).filter(|_| self.at < self.end).map(|token| token.kind)
+    }
+
+    fn eat(&mut self, text: &str) -> bool {
+        let found = !text.is_empty() && self.peek() == text;
+        self.at += found as usize;
+        found
+    }
+
+    fn partner(&self, at: usize) -> usize {
+        self.tokens.get(at).map_or(at, |token| token.partner as usize)
+    }
+
+    fn expr(&self, first: usize, focus: usize, kind: Kind) -> Expr {
+        Expr { first: first as u32, focus: focus as u32, kind }
+    }
+
+    fn name(&mut self) -> Option<Param> {
+        let is_name = self.kind() == Some(lex::Kind::Word) && !is_keyword(self.text(self.at));
+        let name = Param { name: self.text(self.at).to_string(), token: self.at as u32 };
+        self.at += is_name as usize;
+        is_name.then_some(name)
+    }
+
+    /// Reads what lies before the token `end`, with the reader's state as at the start of a text.
+    fn inside<T>(&mut self, end: usize, read: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = (self.end, self.head, self.pattern);
+        (self.end, self.head, self.pattern) = (end.min(self.end), false, false);
+        let found = read(self);
+        (self.end, self.head, self.pattern) = outer;
+        found
+    }
+
+    fn statements(&mut self) -> Vec<Stmt> {
+        let mut found = Vec::new();
+        while self.at < self.end {
+            let before = self.at;
+            let mut statement = self.statement();
+            statement.ended = self.eat(";");
+            if self.at == before {
+                self.at += 1;
+            }
+            found.push(statement);
+        }
+        found
+    }
+
+    /// `{ .. }`, an empty block where there is none.
+    fn block(&mut self) -> Block {
+        let first = self.at;
+        if self.peek() != "{" {
+            return Block { body: Vec::new() };
+        }
+        let end = self.partner(first);
+        self.depth += 1;
+        self.at += 1;
+        let body = if self.depth < DEPTH { self.inside(end, Self::statements) } else { Vec::new() };
+        self.depth -= 1;
+        self.at = end + 1;
+        Block { body }
+    }
+
+    fn statement(&mut self) -> Stmt {
+        let first = self.at;
+        let kind = self.statement_kind();
+        Stmt { first: first as u32, ended: false, kind }
+    }
+
+    fn statement_kind(&mut self) -> StmtKind {
+        let first = self.at;
+        match self.peek() {
+            ";" => StmtKind::Empty,
+            "{" => {
+                let block = self.block();
+                StmtKind::Expr(self.expr(first, first, Kind::Block(block)))
+            }
+            "private" | "fn" => {
+                self.eat("private");
+                self.function()
+            }
+            word @ ("let" | "const") => {
+                self.at += 1;
+                let Some(name) = self.name() else { return StmtKind::Empty };
+                let value = if self.eat("=") { Some(self.expression()) } else { None };
+                StmtKind::Let { name, constant: word == "const", value }
+            }
+            "export" => {
+                self.at += 1;
+                StmtKind::Export
+            }
+            "import" => {
+                self.at += 1;
+                self.expression();
+                let alias = if self.eat("as") { self.name() } else { None };
+                StmtKind::Import { alias }
+            }
+            "return" => StmtKind::Return(self.after_word()),
+            "throw" => StmtKind::Throw(self.after_word()),
+            "break" => StmtKind::Break(self.after_word()),
+            "continue" => {
+                self.at += 1;
+                StmtKind::Continue
+            }
+            "if" | "while" | "loop" | "do" | "for" | "switch" | "try" => StmtKind::Expr(self.flow()),
+            _ => {
+                let target = self.expression();
+                // `export x as y`
+                if self.eat("as") {
+                    self.name();
+                }
+                if is_assignment(self.peek()) {
+                    let (op, focus) = (self.peek().to_string(), self.at as u32);
+                    self.at += 1;
+                    let value = self.expression();
+                    return StmtKind::Assign { op, focus, target, value };
+                }
+                StmtKind::Expr(target)
+            }
+        }
+    }
+
+    fn after_word(&mut self) -> Option<Expr> {
+        self.at += 1;
+        self.starts_expression().then(|| self.expression())
+    }
+
+    fn function(&mut self) -> StmtKind {
+        self.eat("fn");
+        let Some(name) = self.name() else { return StmtKind::Empty };
+        while self.at < self.end && !matches!(self.peek(), "(" | "{" | ";") {
+            self.at += 1;
+        }
+        let params = if self.peek() == "(" { self.names() } else { Vec::new() };
+        StmtKind::Fn(Function { name, params, body: self.block() })
+    }
+
+    /// The names between the parenthesis here and its partner.
+    fn names(&mut self) -> Vec<Param> {
+        let end = self.partner(self.at);
+        let mut names = Vec::new();
+        while self.at < end {
+            match self.name() {
+                Some(name) => names.push(name),
+                None => self.at += 1,
+            }
+        }
+        self.at = end + 1;
+        names
+    }
+
+    fn starts_expression(&self) -> bool {
+        match self.kind() {
+            None | Some(lex::Kind::TextEnd) => false,
+            Some(lex::Kind::Word) => {
+                let word = self.peek();
+                !is_keyword(word)
+                    || matches!(word, "if" | "switch" | "do" | "while" | "loop" | "for" | "true" | "false" | "try")
+            }
+            Some(lex::Kind::Symbol) => {
+                matches!(self.peek(), "(" | "[" | "{" | "#{" | "-" | "+" | "!" | "|" | "||" | ".." | "..=")
+            }
+            Some(_) => true,
+        }
+    }
+
+    fn expression(&mut self) -> Expr {
+        let first = self.at;
+        self.depth += 1;
+        let found = if self.depth < DEPTH && self.starts_expression() {
+            self.binary(0)
+        } else {
+            self.expr(first, first, Kind::Other)
+        };
+        self.depth -= 1;
+        found
+    }
+
+    fn binary(&mut self, minimum: u8) -> Expr {
+        let first = self.at;
+        let mut left = if matches!(self.peek(), ".." | "..=") { None } else { Some(self.unary()) };
+        loop {
+            let op = self.peek();
+            let Some(power) = binary_power(op) else { break };
+            if (power <= minimum && left.is_some()) || (self.pattern && op == "|") {
+                break;
+            }
+            let focus = self.at;
+            self.at += 1;
+            let is_range = matches!(op, ".." | "..=");
+            let body = is_range && self.head && self.peek() == "{";
+            let right = if matches!(self.peek(), "return" | "break" | "continue" | "throw") {
+                let at = self.at;
+                self.statement_kind();
+                Some(self.expr(at, at, Kind::Other))
+            } else if self.starts_expression() && !body {
+                self.depth += 1;
+                let right = if self.depth < DEPTH { Some(self.binary(power)) } else { None };
+                self.depth -= 1;
+                right
+            } else {
+                None
+            };
+            let kind = match (left, right) {
+                (start, end) if is_range => Kind::Range { start: start.map(Box::new), end: end.map(Box::new) },
+                (Some(left), Some(right)) => {
+                    Kind::Binary { op: op.to_string(), left: Box::new(left), right: Box::new(right) }
+                }
+                _ => Kind::Other,
+            };
+            left = Some(self.expr(first, focus, kind));
+        }
+        left.unwrap_or_else(|| self.expr(first, first, Kind::Other))
+    }
+
+    fn unary(&mut self) -> Expr {
+        let first = self.at;
+        if !matches!(self.peek(), "-" | "+" | "!") {
+            return self.power();
+        }
+        let op = self.peek().to_string();
+        self.at += 1;
+        self.depth += 1;
+        let of = if self.depth < DEPTH { self.unary() } else { self.expr(first, first, Kind::Other) };
+        self.depth -= 1;
+        let kind = match (&op[..], &of.kind) {
+            ("-", Kind::Int(value)) => Kind::Int(value.and_then(i64::checked_neg)),
+            ("-", Kind::Float(value)) => Kind::Float(value.map(|x| -x)),
+            _ => Kind::Unary { op, of: Box::new(of) },
+        };
+        self.expr(first, first, kind)
+    }
+
+    fn power(&mut self) -> Expr {
+        let first = self.at;
+        let base = self.chain();
+        if self.peek() != "**" {
+            return base;
+        }
+        let focus = self.at;
+        self.at += 1;
+        let right = self.unary();
+        let kind = Kind::Binary { op: "**".to_string(), left: Box::new(base), right: Box::new(right) };
+        self.expr(first, focus, kind)
+    }
+
+    /// A primary with its properties, calls and indexers.
+    fn chain(&mut self) -> Expr {
+        let first = self.at;
+        let mut found = self.primary();
+        loop {
+            match self.peek() {
+                "[" | "?[" => {
+                    let open = self.at;
+                    let items = self.group();
+                    found = self.expr(first, open, Kind::Index { of: Box::new(found), items });
+                }
+                "." | "?." => {
+                    let may_be_unit = self.peek() == "?.";
+                    self.at += 1;
+                    if self.kind() != Some(lex::Kind::Word) {
+                        break;
+                    }
+                    let (at, name) = (self.at, self.text(self.at).to_string());
+                    self.at += 1;
+                    let of = Box::new(found);
+                    let kind = if self.peek() == "(" {
+                        let args = self.group();
+                        Kind::Method { of, name, args, may_be_unit }
+                    } else {
+                        Kind::Property { of, name, may_be_unit }
+                    };
+                    found = self.expr(first, at, kind);
+                }
+                _ => return found,
+            }
+        }
+        found
+    }
+
+    /// Expressions between the delimiter here and its partner.
+    fn group(&mut self) -> Vec<Expr> {
+        let end = self.partner(self.at);
+        self.at += 1;
+        let items = self.inside(end, |parser| {
+            let mut items = Vec::new();
+            while parser.at < end {
+                let before = parser.at;
+                if parser.starts_expression() {
+                    items.push(parser.expression());
+                }
+                if !parser.eat(",") && parser.at < end {
+                    // Something that this reader does not know.
+                    parser.at = if parser.at == before { parser.at + 1 } else { parser.at };
+                }
+            }
+            items
+        });
+        self.at = end + 1;
+        items
+    }
+
+    fn primary(&mut self) -> Expr {
+        let first = self.at;
+        let text = self.text(first);
+        match self.kind() {
+            Some(lex::Kind::Number) => {
+                self.at += 1;
+                self.expr(first, first, number(text))
+            }
+            Some(lex::Kind::Str) => {
+                self.at += 1;
+                self.expr(first, first, Kind::Str(string(text)))
+            }
+            Some(lex::Kind::Char) => {
+                self.at += 1;
+                self.expr(first, first, Kind::Char)
+            }
+            Some(lex::Kind::TextOpen) => self.interpolation(),
+            Some(lex::Kind::Word) => self.word(),
+            Some(lex::Kind::Symbol) => match text {
+                "(" => {
+                    let unit = self.partner(first) == first + 1;
+                    let mut items = self.group();
+                    match items.pop() {
+                        Some(inner) if items.is_empty() => Expr { first: first as u32, ..inner },
+                        None if unit => self.expr(first, first, Kind::Unit),
+                        _ => self.expr(first, first, Kind::Other),
+                    }
+                }
+                "[" => {
+                    let items = self.group();
+                    self.expr(first, first, Kind::Array(items))
+                }
+                "#{" => self.map(),
+                "{" => {
+                    let block = self.block();
+                    self.expr(first, first, Kind::Block(block))
+                }
+                "|" | "||" => self.closure(),
+                _ => {
+                    self.at += 1;
+                    self.expr(first, first, Kind::Other)
+                }
+            },
+            _ => {
+                self.at += 1;
+                self.expr(first, first, Kind::Other)
+            }
+        }
+    }
+
+    fn word(&mut self) -> Expr {
+        let first = self.at;
+        match self.peek() {
+            word @ ("true" | "false") => {
+                self.at += 1;
+                return self.expr(first, first, Kind::Bool(word == "true"));
+            }
+            "if" | "while" | "loop" | "do" | "for" | "switch" | "try" => return self.flow(),
+            _ => self.at += 1,
+        }
+        let mut last = first;
+        while self.peek() == "::" && self.at + 1 < self.end {
+            last = self.at + 1;
+            self.at += 2;
+        }
+        let name = self.text(last).to_string();
+        let space = (last > first).then(|| {
+            let range = self.tokens[first].start as usize..self.tokens[last - 2].end as usize;
+            self.src[range].to_string()
+        });
+        let lends = self.peek() == "!" && self.text(self.at + 1) == "(";
+        let lends = lends && self.tokens[self.at].start == self.tokens[last].end;
+        self.at += lends as usize;
+        if self.peek() == "(" {
+            let args = self.group();
+            let block = (!self.head && self.peek() == "{").then(|| self.block());
+            return self.expr(first, last, Kind::Call { space, name, args, block });
+        }
+        if self.peek() == "{" && !self.head && !self.pattern {
+            let block = Some(self.block());
+            return self.expr(first, last, Kind::Call { space, name, args: Vec::new(), block });
+        }
+        let kind = if space.is_some() { Kind::Path } else { Kind::Name(name) };
+        self.expr(first, last, kind)
+    }
+
+    fn map(&mut self) -> Expr {
+        let first = self.at;
+        let end = self.partner(first);
+        self.at += 1;
+        let mut entries = Vec::new();
+        self.inside(end, |parser| {
+            while parser.at < end {
+                if parser.text(parser.at + 1) == ":" {
+                    let key = parser.text(parser.at);
+                    let key = if key.starts_with('"') { string(key).unwrap_or_default() } else { key.to_string() };
+                    parser.at += 2;
+                    let value = parser.expression();
+                    entries.push(Entry { key, value });
+                }
+                if !parser.eat(",") && parser.at < end {
+                    parser.at += 1;
+                }
+            }
+        });
+        self.at = end + 1;
+        self.expr(first, first, Kind::Map(entries))
+    }
+
+    fn closure(&mut self) -> Expr {
+        let first = self.at;
+        let mut params = Vec::new();
+        if !self.eat("||") {
+            self.at += 1;
+            while self.at < self.end && self.peek() != "|" {
+                match self.name() {
+                    Some(name) => params.push(name),
+                    None => self.at += 1,
+                }
+            }
+            self.eat("|");
+        }
+        let (head, pattern) = (std::mem::take(&mut self.head), std::mem::take(&mut self.pattern));
+        let body = Box::new(self.statement());
+        (self.head, self.pattern) = (head, pattern);
+        self.expr(first, first, Kind::Closure { params, body })
+    }
+
+    fn interpolation(&mut self) -> Expr {
+        let first = self.at;
+        let mut values = Vec::new();
+        while self.kind() == Some(lex::Kind::TextOpen) {
+            let open = self.at + 1;
+            let end = self.partner(open);
+            self.at = open + 1;
+            // The value ends where its format begins.
+            let format = |at: &usize| {
+                let start = self.tokens[*at].start as usize;
+                self.formats.iter().any(|format| format.start <= start + 1 && start < format.end)
+            };
+            let stop = (self.at..end).find(format).unwrap_or(end);
+            let body = self.inside(stop, Self::statements);
+            let block = Block { body };
+            self.at = end + 1;
+            values.push(self.expr(open, open, Kind::Block(block)));
+        }
+        self.at += (self.kind() == Some(lex::Kind::TextEnd)) as usize;
+        self.expr(first, first, Kind::Text(values))
+    }
+
+    fn head(&mut self) -> Expr {
+        let head = std::mem::replace(&mut self.head, true);
+        let found = self.expression();
+        self.head = head;
+        found
+    }
+
+    /// `if`, loops, `switch` and `try`.
+    fn flow(&mut self) -> Expr {
+        let first = self.at;
+        let word = self.peek();
+        self.at += 1;
+        let kind = match word {
+            "if" => {
+                let condition = Box::new(self.head());
+                let then = self.block();
+                let otherwise = self.eat("else").then(|| {
+                    let at = self.at;
+                    Box::new(if self.peek() == "if" {
+                        self.flow()
+                    } else {
+                        let block = self.block();
+                        self.expr(at, at, Kind::Block(block))
+                    })
+                });
+                Kind::If { condition, then, otherwise }
+            }
+            "while" => {
+                let condition = Box::new(self.head());
+                Kind::While { condition, body: self.block() }
+            }
+            "loop" => Kind::Loop { body: self.block(), condition: None },
+            "do" => {
+                let body = self.block();
+                let has_end = self.eat("while") || self.eat("until");
+                Kind::Loop { body, condition: has_end.then(|| Box::new(self.head())) }
+            }
+            "for" => {
+                let names = if self.peek() == "(" { self.names() } else { self.name().into_iter().collect() };
+                self.eat("in");
+                let values = Box::new(self.head());
+                Kind::For { names, values, body: self.block() }
+            }
+            "switch" => {
+                let value = Box::new(self.head());
+                Kind::Switch { value, arms: self.arms() }
+            }
+            _ => {
+                let body = self.block();
+                self.eat("catch");
+                let name = if self.peek() == "(" { self.names().into_iter().next() } else { None };
+                Kind::Try { body, name, caught: self.block() }
+            }
+        };
+        self.expr(first, first, kind)
+    }
+
+    fn arms(&mut self) -> Vec<Arm> {
+        let mut arms = Vec::new();
+        if self.peek() != "{" {
+            return arms;
+        }
+        let end = self.partner(self.at);
+        self.at += 1;
+        self.inside(end, |parser| {
+            while parser.at < end {
+                let before = parser.at;
+                let mut cases = Vec::new();
+                parser.pattern = true;
+                while parser.at < end && !matches!(parser.peek(), "=>" | "if") {
+                    if parser.starts_expression() {
+                        cases.push(parser.expression());
+                    }
+                    if !matches!(parser.peek(), "=>" | "if") {
+                        parser.at += 1;
+                    }
+                }
+                parser.pattern = false;
+                let guard = parser.eat("if").then(|| parser.expression());
+                parser.eat("=>");
+                let body = parser.statement();
+                arms.push(Arm { cases, guard, body });
+                parser.eat(",");
+                if parser.at == before {
+                    parser.at += 1;
+                }
+            }
+        });
+        self.at = end + 1;
+        arms
+    }
+}
+
+fn number(text: &str) -> Kind {
+    let plain = text.replace('_', "");
+    let radix = match plain.get(..2) {
+        Some("0x" | "0X") => 16,
+        Some("0o" | "0O") => 8,
+        Some("0b" | "0B") => 2,
+        _ => 10,
+    };
+    if radix != 10 {
+        return Kind::Int(i64::from_str_radix(&plain[2..], radix).ok());
+    }
+    match plain.parse() {
+        Ok(value) => Kind::Int(Some(value)),
+        Err(_) => Kind::Float(plain.parse().ok()),
+    }
+}
+
+/// What a string says; none where it has escapes.
+fn string(text: &str) -> Option<String> {
+    let inside = match text.as_bytes().first()? {
+        b'"' => text.strip_prefix('"')?.strip_suffix('"')?,
+        b'`' => text.strip_prefix('`')?.strip_suffix('`')?.trim_start_matches('\n'),
+        _ => return None,
+    };
+    (!inside.contains(['\\', '"', '`', '\r'])).then(|| inside.to_string())
+}

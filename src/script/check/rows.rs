@@ -1,0 +1,351 @@
+//! Calls of operations: what is known of the values is bound to the row's parameters by the same rules as in a run,
+//! and the row is asked what it would make of them.
+
+use super::flow::Flow;
+use super::value::Value;
+use crate::base::attr::{Attr, Ints, Text};
+use crate::base::code;
+use crate::base::device_id::DeviceId;
+use crate::base::diag::{Diag, Result};
+use crate::base::dtype::Scalar;
+use crate::op::args::{Arg, Args};
+use crate::op::params::{self, Look};
+use crate::op::row::{Default, Kind, Lower, Op};
+use crate::op::shapes::{self, Outcome};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// An argument as far as it is known.
+enum Known {
+    Is(Arg),
+    /// Some value of the right kind, or of a kind that only a run can tell.
+    Open,
+}
+
+/// The keywords of a call: their names with values, or a map of which nothing is known.
+enum Keywords {
+    None,
+    Are(Rc<BTreeMap<String, Value>>),
+    Open,
+}
+
+impl<'a> Flow<'a> {
+    /// A call of a row with these values, the receiver of a method first.
+    pub(super) fn row(&mut self, token: u32, op: &'static Op, inplace: bool, values: &[Value]) -> Value {
+        let underscore = if inplace { "_" } else { "" };
+        let plain = |value: &Value| if value.is_known() { value.clone() } else { Value::Unknown };
+        let values: Vec<Value> = values.iter().map(plain).collect();
+        match bind(op, &values) {
+            Err(mut diag) => {
+                if !diag.message.starts_with('`') {
+                    diag.message = format!("`{}{underscore}`: {}", op.name, diag.message);
+                }
+                self.report_at(token, diag, "in this call");
+                Value::Unknown
+            }
+            Ok(None) => generic(op, inplace),
+            Ok(Some(args)) => {
+                let outcome = match inplace {
+                    true => shapes::inplace(op, args),
+                    false => shapes::results(op, args),
+                };
+                match outcome {
+                    Outcome::Unknown => generic(op, inplace),
+                    Outcome::Refused(mut diag) => {
+                        // The default dtype of floats may be another.
+                        if diag.code == code::DTYPE && self.world.dtypes_change {
+                            return generic(op, inplace);
+                        }
+                        if !diag.message.starts_with('`') {
+                            diag.message = format!("`{}{underscore}`: {}", op.name, diag.message);
+                        }
+                        self.report_at(token, diag, "in this call");
+                        generic(op, inplace)
+                    }
+                    Outcome::Results(_) if inplace => values[0].clone(),
+                    Outcome::Results(results) => given(op, results),
+                }
+            }
+        }
+    }
+}
+
+/// What the script gets, where shapes and dtypes are known.
+fn given(op: &'static Op, mut results: Vec<crate::op::tensor::Tensor>) -> Value {
+    if op.truth {
+        return Value::Bool;
+    }
+    let tensor = |tensor| Value::Tensor(Some(tensor));
+    match op.results {
+        [] if results.len() == 1 => tensor(results.swap_remove(0)),
+        [mark] if mark.starts_with('[') => Value::Unknown,
+        names if results.len() == names.len() && results.len() > 1 => {
+            let named = names.iter().map(|name| name.to_string()).zip(results.into_iter().map(tensor));
+            Value::Map(Some(Rc::new(named.collect())))
+        }
+        _ if results.len() == 1 => tensor(results.swap_remove(0)),
+        _ => Value::Unknown,
+    }
+}
+
+/// What the script gets, where they are not.
+fn generic(op: &'static Op, inplace: bool) -> Value {
+    match op.results {
+        _ if inplace => Value::Tensor(None),
+        _ if op.truth => Value::Bool,
+        [] => Value::Tensor(None),
+        _ => Value::Unknown,
+    }
+}
+
+/// The arguments of a call: none where some are not known, an error where none of them could be right.
+fn bind(op: &'static Op, values: &[Value]) -> Result<Option<Args>> {
+    let keywords = keywords(op, values);
+    let given = values.len() - !matches!(keywords, Keywords::None) as usize;
+    let values = &values[..given];
+    let mut args = Args::default();
+    args.0.resize(op.params.len(), Arg::None);
+    let mut open = vec![false; op.params.len()];
+    let mut all = true;
+    let look = |at: usize| match values[at] {
+        Value::Tensor(_) => Look::Tensor,
+        Value::Int(_) => Look::Int,
+        _ => Look::Other,
+    };
+    let spread = params::spread(op, given, look);
+    let several = params::several(op, given, look);
+    let loose = op.params.iter().position(|param| matches!(param.kind, Kind::Sizes | Kind::Tensors));
+    // Perhaps sizes or tensors one by one.
+    let unclear = loose.is_some_and(|at| {
+        let list = values.get(at..).unwrap_or(&[]);
+        list.len() > 1
+            && list.iter().any(|value| matches!(value, Value::Unknown | Value::Number))
+            && !matches!(list[0], Value::Array(_))
+    });
+    if unclear {
+        return match keywords {
+            Keywords::Are(map) => map
+                .keys()
+                .find(|name| params::place(op, name).is_none() && !(*name == "pin_memory" && params::makes(op)))
+                .map_or(Ok(None), |name| Err(params::unknown_keyword(op, name))),
+            _ => Ok(None),
+        };
+    }
+    for (at, value) in values.iter().enumerate() {
+        if spread == Some(at) || several == Some(at) {
+            args.0[at] = match listed(op.params[at].kind, &values[at..]) {
+                Some(arg) => arg,
+                None => {
+                    (open[at], all) = (true, false);
+                    Arg::None
+                }
+            };
+            break;
+        }
+        let Some(param) = params::at(op, at) else {
+            return Err(params::too_many(op, given));
+        };
+        match argument(op, param.kind, value).map_err(|diag| named(diag, param.name))? {
+            Known::Is(arg) => args.0[at] = arg,
+            Known::Open => (open[at], all) = (true, false),
+        }
+    }
+    let mut hidden = false;
+    match keywords {
+        Keywords::None => {}
+        Keywords::Open => (hidden, all) = (true, false),
+        Keywords::Are(map) => {
+            for (name, value) in map.iter() {
+                if name == "pin_memory" && params::makes(op) {
+                    continue;
+                }
+                let Some(at) = params::place(op, name) else { return Err(params::unknown_keyword(op, name)) };
+                if at < given && (open[at] || !matches!(args.0[at], Arg::None)) && !matches!(values[at], Value::Unknown)
+                {
+                    return Err(params::given_twice(name));
+                }
+                let param = &op.params[at];
+                if param.kind == Kind::Ignored {
+                    continue;
+                }
+                match argument(op, param.kind, value).map_err(|diag| named(diag, param.name))? {
+                    Known::Is(arg) => args.0[at] = arg,
+                    Known::Open => (open[at], all) = (true, false),
+                }
+            }
+        }
+    }
+    // The last value may be a map of keywords.
+    let may_end_in_keywords = matches!(values.last(), Some(Value::Unknown | Value::Map(None)));
+    for (at, param) in op.params.iter().enumerate() {
+        let is_missing = param.default == Default::Required && matches!(args.0[at], Arg::None) && !open[at];
+        if is_missing && !hidden && !may_end_in_keywords {
+            return Err(params::missing(op, param));
+        }
+        all &= !is_missing;
+    }
+    let first = op.params.first().is_some_and(|p| p.kind == Kind::Operand && p.default == Default::Required);
+    if all && first && args.tensors().is_empty() {
+        // Of numbers alone: which rows take these, the run tells.
+        return Ok(None);
+    }
+    Ok(all.then_some(args))
+}
+
+fn named(mut diag: Box<Diag>, name: &str) -> Box<Diag> {
+    diag.message = format!("argument `{name}`: {}", diag.message);
+    diag
+}
+
+/// The trailing map, when it stands for keywords.
+fn keywords(op: &Op, values: &[Value]) -> Keywords {
+    let Some(Value::Map(map)) = values.last() else { return Keywords::None };
+    let receiver = op.params.first().is_some_and(|param| {
+        let named = map.as_ref().is_some_and(|map| map.keys().any(|key| params::place(op, key) == Some(0)));
+        values.len() == 1 && matches!(param.kind, Kind::Tensor) && !named
+    });
+    match map {
+        _ if receiver => Keywords::None,
+        Some(map) => Keywords::Are(map.clone()),
+        None => Keywords::Open,
+    }
+}
+
+/// Sizes or tensors that are given one by one.
+fn listed(kind: Kind, values: &[Value]) -> Option<Arg> {
+    if kind == Kind::Tensors {
+        let tensors = values.iter().map(|value| match value {
+            Value::Tensor(tensor) => tensor.clone(),
+            _ => None,
+        });
+        return tensors.collect::<Option<Vec<_>>>().map(Arg::Tensors);
+    }
+    let sizes = values.iter().map(|value| if let Value::Int(n) = value { *n } else { None });
+    sizes.collect::<Option<Ints>>().map(|sizes| Arg::Attr(Attr::Ints(sizes)))
+}
+
+fn wanted(what: &str, value: &Value) -> Box<Diag> {
+    Diag::error(code::ARGUMENT_TYPE, format!("{what} is wanted, not {}", value.describe()))
+}
+
+/// Whether a value is surely neither a number nor a tensor of one element, which stands for a number.
+fn no_number(value: &Value) -> bool {
+    use Value::{Array, Char, Closure, Map, Str, Unit};
+    matches!(value, Str(_) | Array(_) | Map(_) | Closure(_) | Char | Unit)
+}
+
+/// What a value is as an argument of some kind. What is refused here is refused in a run.
+fn argument(op: &Op, kind: Kind, value: &Value) -> Result<Known> {
+    let open = Ok(Known::Open);
+    let is = |attr: Attr| Ok(Known::Is(Arg::Attr(attr)));
+    match (kind, value) {
+        (_, Value::Unknown) => return open,
+        (Kind::Tensor | Kind::Operand, Value::Unit) => return Ok(Known::Is(Arg::None)),
+        (Kind::Tensor | Kind::Operand, Value::Tensor(tensor)) => {
+            return Ok(tensor.clone().map_or(Known::Open, |tensor| Known::Is(Arg::Tensor(tensor))));
+        }
+        (Kind::Tensor, value) => return Err(wanted("a tensor", value)),
+        (Kind::Operand, value) if no_number(value) => return Err(wanted("a tensor or a number", value)),
+        (_, Value::Unit) => return Ok(Known::Is(Arg::None)),
+        _ => {}
+    }
+    match kind {
+        Kind::Operand | Kind::Number => match value {
+            Value::Int(Some(n)) => is(Attr::Scalar(Scalar::Int(*n))),
+            Value::Float(Some(x)) => is(Attr::Scalar(Scalar::Float(*x))),
+            // An element-wise row asks no more than what kind of number it is.
+            Value::Int(None) if matches!(op.lower, Lower::Map { .. }) => is(Attr::Scalar(Scalar::Int(1))),
+            Value::Float(None) if matches!(op.lower, Lower::Map { .. }) => is(Attr::Scalar(Scalar::Float(1.5))),
+            value if no_number(value) => Err(wanted("a number", value)),
+            _ => open,
+        },
+        Kind::Int | Kind::Dim => match value {
+            Value::Int(Some(n)) => is(Attr::Int(*n)),
+            value if no_number(value) => Err(wanted("an integer", value)),
+            _ => open,
+        },
+        Kind::Float => match value {
+            Value::Int(Some(n)) => is(Attr::Float(*n as f64)),
+            Value::Float(Some(x)) => is(Attr::Float(*x)),
+            value if no_number(value) => Err(wanted("a number", value)),
+            _ => open,
+        },
+        Kind::Bool => match value {
+            Value::Bool | Value::Number | Value::Tensor(_) => open,
+            value => Err(wanted("true or false", value)),
+        },
+        Kind::Dims | Kind::Sizes | Kind::Ints | Kind::OptInts | Kind::DimsOrFlag => match value {
+            Value::Int(Some(n)) => is(Attr::Ints(Ints::from_slice(&[*n]))),
+            Value::Array(_) => match value.ints() {
+                Some(list) => is(Attr::Ints(list.into_iter().collect())),
+                None => open,
+            },
+            Value::Str(_) | Value::Map(_) | Value::Closure(_) => {
+                Err(wanted("an integer or an array of integers", value))
+            }
+            _ => open,
+        },
+        Kind::IntOrInts => match value {
+            Value::Int(Some(n)) => is(Attr::Int(*n)),
+            Value::Array(_) => match value.ints() {
+                Some(list) => is(Attr::Ints(list.into_iter().collect())),
+                None => open,
+            },
+            Value::Str(_) | Value::Map(_) => Err(wanted("an integer or an array of integers", value)),
+            _ => open,
+        },
+        Kind::IntsOr(words) => match value {
+            Value::Str(Some(text)) => is(Attr::Str(params::word(text, words)?.into())),
+            Value::Int(Some(n)) => is(Attr::Ints(Ints::from_slice(&[*n]))),
+            Value::Array(_) => match value.ints() {
+                Some(list) => is(Attr::Ints(list.into_iter().collect())),
+                None => open,
+            },
+            _ => open,
+        },
+        Kind::Str(words) => match value {
+            Value::Str(Some(text)) => is(Attr::Str(params::word(text, words)?.into())),
+            Value::Str(None) => open,
+            value => Err(wanted("a string", value)),
+        },
+        Kind::Text => match value {
+            Value::Str(Some(text)) => is(Attr::Str(Text::Given(Arc::from(&**text)))),
+            Value::Str(None) => open,
+            value => Err(wanted("a string", value)),
+        },
+        Kind::DType => match value {
+            Value::DType(Some(dtype)) => is(Attr::DType(*dtype)),
+            Value::Str(Some(text)) => is(Attr::DType(params::dtype(text)?)),
+            Value::DType(None) | Value::Str(None) => open,
+            value => Err(wanted("a dtype such as \"f32\"", value)),
+        },
+        Kind::Device => match value {
+            Value::Str(Some(text)) => params::device(text).and_then(|_| is(Attr::Device(DeviceId::Cpu))),
+            Value::Str(None) | Value::Device => is(Attr::Device(DeviceId::Cpu)),
+            Value::Int(_) => is(Attr::Device(DeviceId::Cpu)),
+            value => Err(wanted("a device such as \"cpu\" or \"cuda:0\"", value)),
+        },
+        Kind::Tensors => tensors(value),
+        _ => open,
+    }
+}
+
+fn tensors(value: &Value) -> Result<Known> {
+    match value {
+        Value::Tensor(Some(tensor)) => Ok(Known::Is(Arg::Tensors(vec![tensor.clone()]))),
+        Value::Array(Some(items)) => {
+            let mut list = Vec::new();
+            for item in items.iter() {
+                match item {
+                    Value::Tensor(Some(tensor)) => list.push(tensor.clone()),
+                    Value::Tensor(None) | Value::Unknown => return Ok(Known::Open),
+                    other => return Err(wanted("an array of tensors", other)),
+                }
+            }
+            Ok(Known::Is(Arg::Tensors(list)))
+        }
+        Value::Tensor(None) | Value::Array(None) => Ok(Known::Open),
+        value => Err(wanted("an array of tensors", value)),
+    }
+}

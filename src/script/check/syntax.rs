@@ -1,0 +1,153 @@
+//! The syntax tree of a script, as far as somebody who reads it needs one. Places are numbers of tokens.
+
+/// An expression.
+#[derive(Debug)]
+pub struct Expr {
+    pub first: u32,
+    /// The token that the interpreter names: an operator, a function's name, a `[`.
+    pub focus: u32,
+    pub kind: Kind,
+}
+
+#[derive(Debug)]
+pub enum Kind {
+    Unit,
+    Bool(bool),
+    Int(Option<i64>),
+    Float(Option<f64>),
+    /// Without its text where that is hard to tell.
+    Str(Option<String>),
+    Char,
+    /// Text with values in it.
+    Text(Vec<Expr>),
+    Array(Vec<Expr>),
+    Map(Vec<Entry>),
+    Name(String),
+    /// `a::b`, as a value.
+    Path,
+    /// `f(x)`, `nn::f(x)`: the module's name, if there is one.
+    Call {
+        space: Option<String>,
+        name: String,
+        args: Vec<Expr>,
+        block: Option<Block>,
+    },
+    Method {
+        of: Box<Expr>,
+        name: String,
+        args: Vec<Expr>,
+        may_be_unit: bool,
+    },
+    Property {
+        of: Box<Expr>,
+        name: String,
+        may_be_unit: bool,
+    },
+    Index {
+        of: Box<Expr>,
+        items: Vec<Expr>,
+    },
+    Unary {
+        op: String,
+        of: Box<Expr>,
+    },
+    Binary {
+        op: String,
+        left: Box<Expr>,
+        right: Box<Expr>,
+    },
+    Range {
+        start: Option<Box<Expr>>,
+        end: Option<Box<Expr>>,
+    },
+    Closure {
+        params: Vec<Param>,
+        body: Box<Stmt>,
+    },
+    Block(Block),
+    If {
+        condition: Box<Expr>,
+        then: Block,
+        otherwise: Option<Box<Expr>>,
+    },
+    Switch {
+        value: Box<Expr>,
+        arms: Vec<Arm>,
+    },
+    While {
+        condition: Box<Expr>,
+        body: Block,
+    },
+    /// `loop { }`, and `do { } while x`.
+    Loop {
+        body: Block,
+        condition: Option<Box<Expr>>,
+    },
+    For {
+        names: Vec<Param>,
+        values: Box<Expr>,
+        body: Block,
+    },
+    Try {
+        body: Block,
+        name: Option<Param>,
+        caught: Block,
+    },
+    /// What this reader cannot make sense of.
+    Other,
+}
+
+#[derive(Debug)]
+pub struct Entry {
+    pub key: String,
+    pub value: Expr,
+}
+
+#[derive(Debug)]
+pub struct Arm {
+    pub cases: Vec<Expr>,
+    pub guard: Option<Expr>,
+    pub body: Stmt,
+}
+
+/// A name that is declared.
+#[derive(Clone, Debug)]
+pub struct Param {
+    pub name: String,
+    pub token: u32,
+}
+
+#[derive(Debug)]
+pub struct Block {
+    pub body: Vec<Stmt>,
+}
+
+#[derive(Debug)]
+pub struct Stmt {
+    pub first: u32,
+    /// A `;` follows, so that its value is not that of the block.
+    pub ended: bool,
+    pub kind: StmtKind,
+}
+
+#[derive(Debug)]
+pub enum StmtKind {
+    Empty,
+    Let { name: Param, constant: bool, value: Option<Expr> },
+    Assign { op: String, focus: u32, target: Expr, value: Expr },
+    Expr(Expr),
+    Return(Option<Expr>),
+    Throw(Option<Expr>),
+    Break(Option<Expr>),
+    Continue,
+    Fn(Function),
+    Import { alias: Option<Param> },
+    Export,
+}
+
+#[derive(Debug)]
+pub struct Function {
+    pub name: Param,
+    pub params: Vec<Param>,
+    pub body: Block,
+}

@@ -1,0 +1,189 @@
+//! Walks over a syntax tree, and what follows from such a walk alone: which variables a text changes.
+
+use super::syntax::{Block, Expr, Kind, Stmt, StmtKind};
+use super::value::Value;
+use std::cell::RefCell;
+use std::collections::HashSet;
+
+/// Calls `see` with every statement and expression inside, outer ones first.
+pub struct Visit<'v> {
+    pub stmt: &'v mut dyn FnMut(&Stmt),
+    pub expr: &'v mut dyn FnMut(&Expr),
+}
+
+impl Visit<'_> {
+    pub fn block(&mut self, block: &Block) {
+        self.stmts(&block.body);
+    }
+
+    pub fn stmts(&mut self, body: &[Stmt]) {
+        body.iter().for_each(|stmt| self.stmt(stmt));
+    }
+
+    pub fn stmt(&mut self, stmt: &Stmt) {
+        (self.stmt)(stmt);
+        match &stmt.kind {
+            StmtKind::Let { value, .. } | StmtKind::Return(value) | StmtKind::Throw(value) | StmtKind::Break(value) => {
+                value.iter().for_each(|value| self.expr(value));
+            }
+            StmtKind::Assign { target, value, .. } => {
+                self.expr(target);
+                self.expr(value);
+            }
+            StmtKind::Expr(value) => self.expr(value),
+            StmtKind::Fn(function) => self.block(&function.body),
+            StmtKind::Empty | StmtKind::Continue | StmtKind::Import { .. } | StmtKind::Export => {}
+        }
+    }
+
+    fn exprs(&mut self, all: &[Expr]) {
+        all.iter().for_each(|expr| self.expr(expr));
+    }
+
+    pub fn expr(&mut self, expr: &Expr) {
+        (self.expr)(expr);
+        match &expr.kind {
+            Kind::Text(items) | Kind::Array(items) => self.exprs(items),
+            Kind::Map(entries) => entries.iter().for_each(|entry| self.expr(&entry.value)),
+            Kind::Call { args, block, .. } => {
+                self.exprs(args);
+                block.iter().for_each(|block| self.block(block));
+            }
+            Kind::Method { of, args, .. } => {
+                self.expr(of);
+                self.exprs(args);
+            }
+            Kind::Property { of, .. } | Kind::Unary { of, .. } => self.expr(of),
+            Kind::Index { of, items } => {
+                self.expr(of);
+                self.exprs(items);
+            }
+            Kind::Binary { left, right, .. } => {
+                self.expr(left);
+                self.expr(right);
+            }
+            Kind::Range { start, end, .. } => start.iter().chain(end).for_each(|end| self.expr(end)),
+            Kind::Closure { body, .. } => self.stmt(body),
+            Kind::Block(block) => self.block(block),
+            Kind::If { condition, then, otherwise } => {
+                self.expr(condition);
+                self.block(then);
+                otherwise.iter().for_each(|otherwise| self.expr(otherwise));
+            }
+            Kind::Switch { value, arms } => {
+                self.expr(value);
+                for arm in arms {
+                    self.exprs(&arm.cases);
+                    arm.guard.iter().for_each(|guard| self.expr(guard));
+                    self.stmt(&arm.body);
+                }
+            }
+            Kind::While { condition, body } => {
+                self.expr(condition);
+                self.block(body);
+            }
+            Kind::Loop { body, condition } => {
+                self.block(body);
+                condition.iter().for_each(|condition| self.expr(condition));
+            }
+            Kind::For { values, body, .. } => {
+                self.expr(values);
+                self.block(body);
+            }
+            Kind::Try { body, caught, .. } => {
+                self.block(body);
+                self.block(caught);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The variable that an expression looks into: `x` of `x.a[0].b`.
+pub fn root(expr: &Expr) -> Option<&str> {
+    match &expr.kind {
+        Kind::Name(name) => Some(name),
+        Kind::Property { of, .. } | Kind::Index { of, .. } | Kind::Method { of, .. } => root(of),
+        _ => None,
+    }
+}
+
+/// Whether something in there catches errors.
+pub fn catches(body: &[Stmt]) -> bool {
+    let mut found = false;
+    let mut expr = |expr: &Expr| found |= matches!(expr.kind, Kind::Try { .. });
+    Visit { stmt: &mut |_| {}, expr: &mut expr }.stmts(body);
+    found
+}
+
+/// Names of functions and of variables with closures that catch errors.
+pub fn catchers(body: &[Stmt]) -> HashSet<String> {
+    let mut names = HashSet::new();
+    let mut stmt = |stmt: &Stmt| match &stmt.kind {
+        StmtKind::Fn(function) if catches(&function.body.body) => {
+            names.insert(function.name.name.clone());
+        }
+        StmtKind::Let { name, value: Some(Expr { kind: Kind::Closure { body, .. }, .. }), .. }
+            if catches(std::slice::from_ref(&**body)) =>
+        {
+            names.insert(name.name.clone());
+        }
+        _ => {}
+    };
+    Visit { stmt: &mut stmt, expr: &mut |_| {} }.stmts(body);
+    names
+}
+
+/// Variables that statements change after their declaration.
+#[derive(Default, Debug)]
+pub struct Changes {
+    /// By `x = ..`, `x += ..`.
+    pub assigned: HashSet<String>,
+    /// By `x[0] = ..`, `x.a = ..` and perhaps by methods: the type stays.
+    pub touched: HashSet<String>,
+}
+
+impl Changes {
+    pub fn of(body: &[Stmt]) -> Changes {
+        let found = RefCell::new(Changes::default());
+        let mut stmt = |stmt: &Stmt| {
+            let StmtKind::Assign { target, .. } = &stmt.kind else { return };
+            let Some(name) = root(target) else { return };
+            let mut found = found.borrow_mut();
+            match target.kind {
+                Kind::Name(_) => found.assigned.insert(name.to_string()),
+                _ => found.touched.insert(name.to_string()),
+            };
+        };
+        let mut expr = |expr: &Expr| {
+            if let Kind::Method { of, .. } = &expr.kind {
+                found.borrow_mut().touched.extend(root(of).map(str::to_string));
+            }
+        };
+        Visit { stmt: &mut stmt, expr: &mut expr }.stmts(body);
+        found.into_inner()
+    }
+
+    /// Those of closures alone, which happen whenever the closures are called.
+    pub fn of_closures(body: &[Stmt]) -> Changes {
+        let mut found = Changes::default();
+        let mut expr = |expr: &Expr| {
+            if let Kind::Closure { body, .. } = &expr.kind {
+                let inner = Changes::of(std::slice::from_ref(&**body));
+                found.assigned.extend(inner.assigned);
+                found.touched.extend(inner.touched);
+            }
+        };
+        Visit { stmt: &mut |_| {}, expr: &mut expr }.stmts(body);
+        found
+    }
+
+    /// What a variable's value still is after these changes, whenever they happen.
+    pub fn left(&self, name: &str, value: &Value) -> Value {
+        match () {
+            () if self.assigned.contains(name) => Value::Unknown,
+            () if self.touched.contains(name) => value.widened(),
+            () => value.clone(),
+        }
+    }
+}

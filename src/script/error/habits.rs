@@ -1,0 +1,193 @@
+//! Names that people bring along from Python, and what does the same here. Names of PyTorch that are left out on
+//! purpose are in `absent.rs`.
+
+/// A name that stands alone.
+pub(super) fn variable(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "None" | "null" | "nil" | "undefined" | "NULL" => "the empty value is `()`",
+        "True" => "write `true`",
+        "False" => "write `false`",
+        "self" => "write `this`",
+        "pass" => "an empty block is `{ }`",
+        "sys" => "script arguments are `args`, `arg(\"lr\", 0.1)` and `flag(\"verbose\")`; `exit(1)` ends a script",
+        "os" | "pathlib" | "Path" => {
+            "paths are strings: `load(\"data/x.npy\")`, `save(path, x)`; a script sees no other part of the system"
+        }
+        "json" => "write `to_json(x)` and `parse_json(text)`",
+        "random" => "write `rand([2])`, `randint(0, 10, [2])`, `randperm(n)`, `manual_seed(0)`",
+        "copy" => DEEPCOPY,
+        "time" | "datetime" => "write `let start = timestamp(); .. start.elapsed`, in seconds",
+        "pickle" => "write `save(\"model.safetensors\", model.state_dict())` and `load(path)`",
+        "plt" | "matplotlib" | "pyplot" => "write `plot(xs, ys, #{file: \"loss.png\"})`, or `show(image)`",
+        "pd" | "pandas" => {
+            "write `load(\"table.csv\")`, which gives a tensor; `#{columns: true}` gives a map of columns"
+        }
+        "exit" | "quit" => "write `exit()`, or `exit(1)`",
+        "inf" => "write `INF`",
+        "nan" => "write `NAN`",
+        "pi" => "write `PI`",
+        "math" | "Math" | "cmath" => "these functions have no prefix: `sqrt(2.0)`, `PI`",
+        "elif" => "write `else if`",
+        "lambda" => "write a closure: `|x| x + 1`",
+        "console" | "logging" | "logger" => "write `print(x, y)`",
+        "transforms" | "torchvision" | "T" => {
+            "images are tensors: `load(\"a.png\")` gives [H, W, C], `interpolate` resizes, `x.permute([2, 0, 1])` moves channels"
+        }
+        "datasets" => "datasets are read from files: `load(path)`, `data::tensors(x, y)`, `data::image_folder(path)`",
+        "distributions" => DISTRIBUTIONS,
+        "device" => "make it first: `let device = device(\"cuda\");`; a name in quotes does too: `x.to(\"cuda\")`",
+        "torch" | "np" | "numpy" | "F" | "functional" | "linalg" | "special" => {
+            "operations have no prefix: `randn([2, 3])`, `x.sum()`"
+        }
+        _ => return None,
+    })
+}
+
+const DEEPCOPY: &str = "a module has `model.copy()`, a tensor `x.clone()`; arrays and maps are copied by `let`";
+const DISTRIBUTIONS: &str = "there are no distribution objects: draw by `randn`, `rand`, `normal(mean, std)`, `bernoulli(p)`, `multinomial(p, n)`";
+const EXCEPTIONS: &str = "what is thrown is any value: `throw \"what is wrong\"`; `catch (e)` has it as `e`";
+const RANGES: &str = "write `0..n`, or `range(0, n, step)`";
+
+/// A function that is called without a receiver.
+pub(super) fn function(name: &str) -> Option<&'static str> {
+    if name.ends_with("Error") || name.ends_with("Exception") || name == "StopIteration" {
+        return Some(EXCEPTIONS);
+    }
+    Some(match name {
+        "xrange" | "irange" => RANGES,
+        "length" | "lenght" | "count" => "write `len(xs)`, or `xs.len()`",
+        "isinstance" | "type" => "write `type_of(x) == \"...\"`",
+        "iter" | "next" => {
+            "the first of an array is `xs[0]`, of a loader what `for batch in loader { .. break; }` begins with"
+        }
+        "deepcopy" => DEEPCOPY,
+        "hasattr" => "write `\"name\" in m`",
+        "getattr" => "write `m[\"name\"]`, or `m.get(\"name\")`, which gives `()` where it is not",
+        "setattr" => "write `m[\"name\"] = value`",
+        "callable" => "write `type_of(f) == \"Fn\"`",
+        "divmod" => "write `a / b` and `a % b`",
+        "map" => "write `xs.map(|x| 2 * x)`",
+        "filter" => "write `xs.filter(|x| x > 0)`",
+        "reduce" => "write `xs.reduce(|sum, x| sum + x, 0)`",
+        "tuple" | "set" | "frozenset" => {
+            "an array holds several values: `[1, 2]`; `x in xs` asks, `xs.dedup()` drops what is twice"
+        }
+        "dict" => "a map is written `#{a: 1}`, the empty one `#{}`",
+        "input" => "a script reads no keyboard; its arguments are `args`, `arg(\"lr\", 0.1)` and `flag(\"verbose\")`",
+        "open" => "files are read and written whole: `load(path)`, `save(path, x)`",
+        "printf" | "println" | "echo" | "puts" | "log_info" => {
+            "write `print(x)`; values stand in text as `loss ${x:.4f}` between backticks"
+        }
+        "dir" | "vars" => "`m.keys()` lists what a map has; `:help name` in the REPL tells what a name is",
+        "help" => "write `:help sum` in the REPL; `tscript explain E0201` tells about an error",
+        "tqdm" | "trange" => "write `for batch in progress(loader) { .. }`",
+        "array" | "ndarray" => "write `tensor([1, 2])`",
+        "Variable" => "tensors take part in gradients themselves: `tensor(1.0, #{requires_grad: true})`",
+        "Parameter" => "write `tensor(values, #{requires_grad: true})`, or `nn::parameter(values)`",
+        "set_seed" | "seed_everything" => "write `manual_seed(0)`",
+        "mse" | "MSELoss" => "write `mse_loss(x, y)`, or `nn::mse_loss()`",
+        "Normal" | "Beta" | "Categorical" | "Bernoulli" | "Uniform" | "Gamma" | "Dirichlet" | "Laplace" => {
+            DISTRIBUTIONS
+        }
+        "random" => "write `rand([2])`",
+        "super" => "there are no classes: a map calls what another one holds, `this.base.forward(x)`",
+        "clip_grad_norm_" | "clip_grad_value_" => {
+            "write `nn::clip_grad_norm_(model.parameters(), 1.0)` after `import \"nn\" as nn;`"
+        }
+        "ord" | "chr" => "write `'a'.to_int()` and `65.to_char()`",
+        "repr" => "write `str(x)`",
+        "Linear" | "Conv2d" | "Sequential" | "ModuleList" | "CrossEntropyLoss" | "BatchNorm2d" | "Dropout"
+        | "Embedding" | "LSTM" | "GRU" | "LayerNorm" | "MaxPool2d" | "Flatten" => {
+            "layers are in the module `nn`, in small letters: `import \"nn\" as nn;`, `nn::linear(2, 3)`"
+        }
+        "Adam" | "AdamW" | "SGD" | "RMSprop" | "Adagrad" => {
+            "optimizers are in the module `optim`, in small letters: `import \"optim\" as optim;`, `optim::adam(model.parameters(), #{lr: 0.1})`"
+        }
+        _ => return None,
+    })
+}
+
+/// A method that Python's or PyTorch's values of a type have.
+pub(super) fn method(owner: &str, name: &str) -> Option<&'static str> {
+    Some(match (owner, name) {
+        ("array", "index") => "write `xs.index_of(x)`, which gives -1 where it is not",
+        ("array", "count") => "write `xs.filter(|x| x == y).len()`",
+        ("array", "length" | "size") | ("map" | "string", "length" | "size") => "write `xs.len()`",
+        ("array" | "string", "first") => "write `xs[0]`",
+        ("array" | "string", "last") => "write `xs[-1]`",
+        ("array", "add") => "write `xs.push(x)`",
+        ("array", "remove_at" | "delete" | "del") => "write `xs.remove(i)`, by its number",
+        ("array", "mean" | "std" | "shape" | "view" | "reshape" | "to" | "cuda") => {
+            "numbers in an array become a tensor by `tensor(xs)`"
+        }
+        ("array" | "map", "copy" | "deepcopy") => "arrays and maps are copied by `let`: `let b = a;`",
+        ("map", "setdefault") => "write `if !(key in m) { m[key] = value; }`",
+        ("map", "has_key" | "has" | "contains_key" | "containsKey") => "write `\"a\" in m`",
+        ("map", "__call__" | "__init__") => "a module is called by `model.forward(x)`",
+        ("map", "evaluate" | "inference") => "write `model.eval()`",
+        ("map", "freeze") => "write `model.requires_grad_(false)`",
+        ("map", "summary" | "info") => "`print(model)` shows its layers; `model.named_parameters()` lists the shapes",
+        ("map", "named_params") => "write `model.named_parameters()`",
+        ("map", "get_parameters" | "params") => "write `model.parameters()`",
+        ("map", "fit" | "compile") => "training is a loop: `opt.zero_grad(); loss.backward(); opt.step();`",
+        ("tensor", "map" | "apply") => {
+            "write it with operations on the whole tensor, as `x * 2 + 1`, `where(x > 0, x, y)`"
+        }
+        ("tensor", "gpu") => "write `x.cuda()`",
+        ("tensor", "astype") => "write `x.to(\"f32\")`",
+        ("tensor", "zero_grad") => {
+            "`x.grad = ();` forgets the gradient of one tensor; `opt.zero_grad()` those of a model"
+        }
+        ("tensor", "zero") => "write `x.zero_()`",
+        ("tensor", "save") => "write `save(\"x.npy\", x)`",
+        ("tensor", "plot" | "show") => "write `plot(x)`, or `show(x)` for an image",
+        ("tensor", "append" | "push" | "extend") => {
+            "tensors do not grow: collect them in an array and write `cat(xs)` or `stack(xs)`"
+        }
+        ("tensor", "length") => "write `x.len()`",
+        ("tensor", "requires_grad") => "`x.requires_grad` is a property; `x.requires_grad_()` switches it on",
+        ("tensor", "print") => "write `print(x)`",
+        ("tensor", "concat" | "cat") => "write `cat([x, y], dim)`",
+        ("tensor", "is_cuda") => "`is_cuda` is a property: write it without `()`",
+        ("string", "isdigit" | "isalpha" | "isnumeric" | "isspace") => "write `text.chars()` and look at each",
+        ("string", "splitlines") => "write `text.split(\"\\n\")`",
+        ("string", "encode") => "write `text.bytes()`",
+        ("string", "capitalize" | "title") => "write `text.upper()`, or join parts of it",
+        ("()", _) => {
+            "the value before the dot is `()`: a function without a value, a gradient that is not there yet, or what `get` did not find"
+        }
+        ("Fn", "parameters" | "train" | "eval" | "state_dict") => {
+            "a closure has none: modules are made by `nn::module(#{ .. })`"
+        }
+        _ => return None,
+    })
+}
+
+/// A property of a type that Python's values have.
+pub(super) fn property(owner: &str, name: &str) -> Option<&'static str> {
+    Some(match (owner, name) {
+        ("array" | "string" | "map", "length" | "size" | "count") => "write `xs.len()`",
+        ("array" | "string", "first") => "write `xs[0]`",
+        ("array" | "string", "last") => "write `xs[-1]`",
+        ("array", "shape" | "dtype" | "T" | "device" | "grad" | "ndim") => {
+            "numbers in an array become a tensor by `tensor(xs)`"
+        }
+        ("i64" | "f64", "shape" | "dtype" | "device" | "grad" | "T") => "a number becomes a tensor by `tensor(x)`",
+        ("tensor", "length" | "len") => "write `x.len()`, or `x.shape[0]`",
+        ("tensor", "ndims" | "rank") => "write `x.ndim`",
+        ("tensor", "size") => "write `x.shape`, or `x.size(0)`",
+        ("tensor", "memory_format") => "tensors have strides: `x.stride()`, `x.is_contiguous()`",
+        ("array", _) if is_argument(name) => {
+            "script arguments by name are `arg(\"lr\", 0.1)` and `flag(\"verbose\")`; `args` is the array of all words"
+        }
+        ("()", _) => {
+            "the value before the dot is `()`: a function without a value, a gradient that is not there yet, or what `get` did not find"
+        }
+        _ => return None,
+    })
+}
+
+/// What people call their script's arguments.
+fn is_argument(name: &str) -> bool {
+    matches!(name, "lr" | "epochs" | "batch_size" | "seed" | "device" | "data" | "model" | "path" | "learning_rate")
+}

@@ -1,0 +1,394 @@
+//! Names that nobody knows, and calls that fit nothing of their name: what was meant, by what kind of value stands
+//! before the dot, and by where the name stands in the text.
+
+use super::eval::{Words, a_type, a_type_list, operator, words};
+use super::{Context, Known, PROPERTIES, absent, absent_cuda, habits, paths};
+use crate::base::code::{self, Code};
+use crate::base::diag::Frame;
+use crate::base::dtype::DType;
+use crate::base::span::Site;
+use crate::base::suggest::nearest;
+use crate::op::row::{CallForm, Kind};
+use crate::op::table;
+use crate::script::manual::{self, Form, Native};
+use crate::script::members;
+use crate::script::source::pass::written_name;
+
+pub(super) fn variable(name: &str, at: Site, context: &Context, stack: &[Frame]) -> Words {
+    let known = context.known;
+    let found = match paths::is_import(at, context) {
+        true => words(code::SYNTAX, paths::IMPORT, "here"),
+        false => words(code::UNKNOWN_VARIABLE, format!("there is no variable `{name}`"), "not found"),
+    };
+    let inside = stack.iter().any(|frame| !frame.function.contains(' '));
+    if inside && known.variables.iter().any(|other| other == name) {
+        let help = format!("pass it as an argument; a constant of the top level is `global::{name}`");
+        return found.help(help).note("a function sees no variables of the outside, only its arguments");
+    }
+    if let Some(help) = paths::help(at, context) {
+        return found.help(help);
+    }
+    if let Some(help) = habits::variable(name) {
+        return found.help(help);
+    }
+    if DType::parse(name).is_some() {
+        let kind = match name {
+            "int" => "; the type of a value is asked by `type_of(x) == \"i64\"`",
+            "float" => "; the type of a value is asked by `type_of(x) == \"f64\"`",
+            "bool" => "; the type of a value is asked by `type_of(x) == \"bool\"`",
+            _ => "",
+        };
+        return found.help(format!("dtypes are strings: `\"{name}\"`{kind}"));
+    }
+    if matches!(name, "cuda" | "cpu") {
+        return found.help(format!("devices are strings: `\"{name}\"`; functions of a module stand behind `{name}::`"));
+    }
+    if known.functions.iter().any(|other| other == name) {
+        return found.help(format!(
+            "`{name}` is a function: call it, or take it as a value with `Fn(\"{name}\")`, as in `xs.map(Fn(\"{name}\"))`"
+        ));
+    }
+    if known.modules.iter().any(|other| other == name) {
+        return found.help(format!("`{name}` is a module: import it with `import \"{name}\" as {name};`"));
+    }
+    if let Some(help) = absent::reason(name).or_else(|| habits::function(name)) {
+        return found.help(help);
+    }
+    let suggestion = did_you_mean(name, known.variables.iter().map(String::as_str));
+    let found = match (suggestion.is_none(), inside) {
+        (true, true) => found.note("a function sees no variables of the outside, only its arguments"),
+        _ => found,
+    };
+    found.maybe(suggestion)
+}
+
+pub(super) fn function(signature: &str, at: Site, context: &Context) -> Words {
+    let known = context.known;
+    let (path, types) = signature.split_once(" (").unwrap_or((signature, ""));
+    let types: Vec<&str> =
+        types.strip_suffix(')').unwrap_or(types).split(", ").filter(|name| !name.is_empty()).collect();
+    let name = written_name(path.rsplit("::").next().unwrap_or(path));
+    if path.starts_with("anon$") {
+        let wants_more = known.written.iter().any(|(other, count)| other == path && *count > types.len());
+        let code = if wants_more { code::MISSING_ARGUMENT } else { code::EXTRA_ARGUMENT };
+        let message = format!("this closure cannot be called with {}", a_type_list(&types));
+        return words(code, message, "called here").help("a closure takes exactly the arguments between its bars");
+    }
+    if name.is_empty() {
+        let text = format!("{} cannot be called", types.first().map_or("this".to_string(), |first| a_type(first)));
+        return words(code::TYPE, text, "called here").help("a closure `|x| x + 1` and `Fn(\"name\")` can");
+    }
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        return operator(name, &types);
+    }
+    if let Some((space, _)) = path.rsplit_once("::") {
+        return in_module(space, name, &types, known);
+    }
+    let receiver = if paths::is_method(at, context) { types.first().copied() } else { None };
+    if let Some(found) = wrong_count(name, &types, receiver.is_some(), known) {
+        return found;
+    }
+    if let Some(help) = receiver.and_then(|owner| habits::method(owner, name)) {
+        return words(code::UNKNOWN_FUNCTION, not_there(name, receiver), "not found").help(help);
+    }
+    if is_there(name, receiver, known) {
+        let message = format!("`{name}` does not take {}", a_type_list(&types));
+        let call = manual::native(name).filter(|native| !native.call.is_empty()).map(Native::written);
+        let help = match name {
+            "seed" => Some("write `manual_seed(0)`".to_string()),
+            _ => call.map(|call| format!("call it as `{call}`")),
+        };
+        return words(code::ARGUMENT_TYPE, message, "called here").maybe(help);
+    }
+    let found = words(code::UNKNOWN_FUNCTION, not_there(name, receiver), "not found");
+    if receiver.is_none() && known.variables.iter().any(|other| other == name) {
+        return found.help(format!(
+            "`{name}` is a variable; a function held in one is called by `{name}.call(..)`, a module by `{name}.forward(..)`"
+        ));
+    }
+    if known.properties.iter().any(|other| other == name) {
+        return found.help(format!("`{name}` is a property: write it without `()`"));
+    }
+    // A field of a map is called as a method is: what it has not may be either.
+    let help = absent::reason(name).or_else(|| habits::function(name)).or_else(|| habits::variable(name));
+    match help {
+        Some(help) => found.help(help),
+        None => found.maybe(suggestion(name, receiver, known)),
+    }
+}
+
+/// Whether something of that name is there, for other arguments.
+fn is_there(name: &str, receiver: Option<&str>, known: &Known) -> bool {
+    let is_own = |owner: &str| members_of(owner).iter().any(|member| member.strip_suffix('(') == Some(name));
+    let is_function = || manual::natives().any(|native| native.name == name && native.form == Form::Function);
+    known.functions.iter().any(|other| written_name(other) == name) || receiver.map_or_else(is_function, is_own)
+}
+
+fn not_there(name: &str, receiver: Option<&str>) -> String {
+    match receiver {
+        // `check` does not know of what.
+        Some("?") => format!("there is no method `{name}`"),
+        Some(owner) => format!("there is no method `{name}` of {}", a_type(owner)),
+        None => format!("there is no function `{name}`"),
+    }
+}
+
+/// The nearest of what the receiver has, or of what is called without one.
+fn suggestion(name: &str, receiver: Option<&str>, known: &Known) -> Option<String> {
+    let Some(owner) = receiver else {
+        let plain = |name: &&String| manual::native(name).is_none_or(|native| !matches!(native.form, Form::Of(_)));
+        return did_you_mean(name, known.functions.iter().filter(plain).map(String::as_str));
+    };
+    let names = members_of(owner);
+    let names = names.iter().filter_map(|name| name.strip_suffix('('));
+    did_you_mean(name, names.chain(known.written.iter().map(|(name, _)| name.as_str())))
+}
+
+/// Methods, with a parenthesis, and properties of a kind of value.
+fn members_of(owner: &str) -> Vec<String> {
+    let called = |names: &[&str]| names.iter().map(|name| format!("{name}(")).collect::<Vec<_>>();
+    match owner {
+        "tensor" => members::of_tensor(),
+        "array" => called(members::ARRAY),
+        "string" | "char" => called(members::TEXT),
+        "i64" => called(members::INT),
+        "f64" => called(members::FLOAT),
+        "Fn" => called(members::CLOSURE),
+        "?" => ["tensor", "array", "map", "string"].iter().flat_map(|owner| members_of(owner)).collect(),
+        "stream" => members::of_stream(),
+        "event" => members::of_event(),
+        // Modules, optimizers and loaders are maps.
+        "map" => {
+            let mut names = called(members::MAP);
+            names.extend(members::of_module());
+            names.extend(called(&["step", "zero_grad", "state_dict", "load_state_dict", "get_last_lr"]));
+            names
+        }
+        other => manual::members_of(other),
+    }
+}
+
+pub(super) fn did_you_mean<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
+    let near = nearest(name, candidates.filter(|other| *other != name && !other.contains('$')))?;
+    Some(format!("did you mean `{}`?", written_name(near)))
+}
+
+/// What is wrong with a number of arguments for functions of the script's own that take these numbers.
+pub fn wrong_number(name: &str, takes: &[usize], given: usize) -> Option<(Code, String)> {
+    let (most, least) = (takes.iter().max()?, takes.iter().min()?);
+    let code = match given {
+        _ if takes.contains(&given) => return None,
+        _ if given > *most => code::EXTRA_ARGUMENT,
+        _ if given < *least => code::MISSING_ARGUMENT,
+        _ => code::ARGUMENT_TYPE,
+    };
+    let mut numbers: Vec<String> = takes.iter().map(usize::to_string).collect();
+    numbers.sort();
+    numbers.dedup();
+    let plural = if numbers == ["1"] { "" } else { "s" };
+    Some((code, format!("`{name}` takes {} argument{plural}, not {given}", numbers.join(" or "))))
+}
+
+/// More or fewer arguments than anything of that name takes.
+fn wrong_count(name: &str, types: &[&str], is_method: bool, known: &Known) -> Option<Words> {
+    let keywords = usize::from(types.last() == Some(&"map") && types.len() > usize::from(is_method));
+    let counts: Vec<usize> = known.written.iter().filter(|(other, _)| other == name).map(|(_, count)| *count).collect();
+    // Of a method nobody knows whether its receiver counts.
+    if !counts.is_empty() && !is_method {
+        let (code, text) = wrong_number(name, &counts, types.len())?;
+        return Some(words(code, text, "called here"));
+    }
+    let most = most_arguments(name, types.first() == Some(&"tensor"))?;
+    let receiver = usize::from(is_method);
+    let given = types.len() - keywords;
+    let call = manual::signature(name, false).map(|call| format!("call it as `{call}`"));
+    if given > most {
+        let text = format!(
+            "`{name}`: {} given, at most {} taken",
+            arguments(given - receiver),
+            are(most.saturating_sub(receiver))
+        );
+        return Some(words(code::EXTRA_ARGUMENT, text, "called here").maybe(call));
+    }
+    (types.is_empty() && most > 0)
+        .then(|| words(code::MISSING_ARGUMENT, format!("`{name}` wants an argument"), "called here").maybe(call))
+}
+
+fn arguments(count: usize) -> String {
+    format!("{count} argument{}", if count == 1 { "" } else { "s" })
+}
+
+fn are(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "is" } else { "are" })
+}
+
+/// The most arguments by position that an operation or native function takes, its receiver counted; none where
+/// nobody knows, or where there is no end.
+fn most_arguments(name: &str, of_tensor: bool) -> Option<usize> {
+    let plain = name.strip_suffix('_').unwrap_or(name);
+    // `random_` has no plain form.
+    let row = table::find(name).filter(|op| op.call != CallForm::InPlace);
+    let row = row.or_else(|| table::find(plain).filter(|op| op.inplace && plain != name));
+    let row = row.filter(|op| op.call != CallForm::Internal);
+    let of_row = row.map(|op| match op.params.iter().any(|param| matches!(param.kind, Kind::Sizes | Kind::Tensors)) {
+        true => usize::MAX,
+        false => op.params.iter().filter(|param| param.kind != Kind::Ignored).count(),
+    });
+    let natives = manual::natives().filter(|native| native.name == name);
+    let of_natives = natives.map(|native| {
+        let Some((_, inside)) = native.call.split_once('(') else { return usize::MAX };
+        let inside = inside.trim_end_matches(')');
+        let receiver = usize::from(matches!(native.form, Form::Method | Form::Of(_)));
+        match inside {
+            "" => receiver,
+            // Functions on plain values have forms that their line does not tell.
+            _ if inside.contains('*') || inside.contains('[') => usize::MAX,
+            _ => receiver + inside.split(", ").count(),
+        }
+    });
+    let most = of_row.into_iter().chain(of_natives).max().filter(|most| *most < usize::MAX);
+    // Methods of Rhai's own values have forms that no table lists.
+    most.filter(|_| of_tensor || !members::is_member(name))
+}
+
+/// A function of a module, as `nn::linear`.
+fn in_module(space: &str, name: &str, types: &[&str], known: &Known) -> Words {
+    let message = format!("there is no function `{name}` in the module `{space}`");
+    let absent = |help: String| words(code::UNKNOWN_FUNCTION, message.clone(), "not found").help(help);
+    let path = format!("{space}::{name}");
+    if let Some(native) = manual::native(&path) {
+        let most = native.call.split_once('(').map_or(0, |(_, inside)| match inside.trim_end_matches(')') {
+            "" => 0,
+            inside => inside.split(", ").count(),
+        });
+        let (code, message) = match types.len() {
+            0 => (code::MISSING_ARGUMENT, format!("`{path}` wants an argument")),
+            given if given > most => {
+                (code::EXTRA_ARGUMENT, format!("`{path}`: {} given, at most {} taken", arguments(given), are(most)))
+            }
+            _ => (code::ARGUMENT_TYPE, format!("`{path}` does not take {}", a_type_list(types))),
+        };
+        return words(code, message, "called here").help(format!("call it as `{space}::{}`", native.call));
+    }
+    let outer_is_cuda = space == "cuda" || space.starts_with("cuda::");
+    if let Some(reason) = absent_cuda::reason(name).filter(|_| outer_is_cuda) {
+        return absent(reason.to_string());
+    }
+    // What is a function there is no module here.
+    if space.split("::").any(|part| part == "functional")
+        && let Some(help) = paths::spelled(&[name])
+    {
+        return absent(help);
+    }
+    // PyTorch's modules have modules inside, as `nn::init`; the library's have not.
+    let outer = space.split("::").next().unwrap_or(space);
+    if let Some(found) = paths::in_our_spelling(outer, name).filter(|found| outer != space || *found != name) {
+        let more =
+            if outer == space && name.contains(char::is_uppercase) { ": names are in small letters" } else { "" };
+        return absent(format!("it is `{outer}::{found}`{more}"));
+    }
+    let parts: Vec<&str> = space.split("::").chain([name]).collect();
+    let is_known = outer_is_cuda || known.modules.iter().any(|other| other == space);
+    if let Some(help) = paths::spelled(&parts).filter(|_| !is_known) {
+        return absent(help);
+    }
+    if manual::functions(space).iter().any(|function| function.name == name) {
+        let message = format!("`{path}` does not take {} by position", arguments(types.len()));
+        let call = manual::signature(&path, false).map(|call| format!("call it as `{space}::{call}`"));
+        return words(code::EXTRA_ARGUMENT, message, "called here").maybe(call);
+    }
+    let library = manual::functions(space).iter().map(|function| format!("{space}::{}", function.name));
+    let own = known.functions.iter().filter(|f| f.starts_with(&format!("{space}::"))).cloned();
+    let native = manual::natives().filter(|native| native.name.starts_with(&format!("{space}::")));
+    let same: Vec<String> = library.chain(own).chain(native.map(|native| native.name.to_string())).collect();
+    if same.iter().any(|f| f.rsplit("::").next() == Some(name)) {
+        let message = format!("`{path}` does not take {}", a_type_list(types));
+        return words(code::ARGUMENT_TYPE, message, "called here");
+    }
+    let names = same.iter().filter_map(|path| path.rsplit("::").next());
+    let near = nearest(name, names).map(|near| format!("did you mean `{space}::{near}`?"));
+    let reason = || absent::reason(name).map(str::to_string);
+    let elsewhere =
+        || manual::page(name).and_then(|page| Some(format!("it is in no module: `{}`", page.calls.first()?)));
+    words(code::UNKNOWN_FUNCTION, message, "not found").maybe(near.or_else(reason).or_else(elsewhere))
+}
+
+pub(super) fn module(name: &str, at: Site, context: &Context) -> Words {
+    let known = context.known;
+    let found = words(code::MODULE_NOT_FOUND, format!("there is no module `{name}`"), "not found here");
+    if known.modules.iter().any(|other| other == name) {
+        return found.help(format!(
+            "write `import \"{name}\" as {name};` before it; a function cannot see imports made after it"
+        ));
+    }
+    let rest = context.sources.source(at).and_then(|source| source.text.get(source.offset(at)..)).unwrap_or("");
+    let path: Vec<&str> =
+        rest.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':').next().unwrap_or("").split("::").collect();
+    let spelled = || if path.len() > 1 { paths::spelled(&path) } else { None };
+    let habit = || habits::variable(name).map(str::to_string);
+    found.maybe(spelled().or_else(habit).or_else(|| did_you_mean(name, known.modules.iter().map(String::as_str))))
+}
+
+pub(super) fn property(name: &str, of: Option<&str>, known: &Known) -> Words {
+    let a = of.map_or(String::new(), |of| format!(" of {}", a_type(of)));
+    let found = words(code::UNKNOWN_PROPERTY, format!("there is no property `{name}`{a}"), "not found");
+    let owner = of.unwrap_or("");
+    if a == " of an error" {
+        return found.help(format!("an error has {}", PROPERTIES.map(|name| format!("`{name}`")).join(", ")));
+    }
+    if let Some(help) = habits::property(owner, name) {
+        return found.help(help);
+    }
+    let members = members_of(owner);
+    let is_method = match members.is_empty() {
+        true => known.functions.iter().any(|other| other == name),
+        false => members.iter().any(|member| member.strip_suffix('(') == Some(name)),
+    };
+    if is_method {
+        return found.help(format!("`{name}` is a method: call it, `.{name}()`"));
+    }
+    if let Some(reason) = absent::reason(name) {
+        return found.help(reason);
+    }
+    let own = (owner == "tensor").then_some(&known.properties).into_iter().flatten().map(String::as_str);
+    let near = nearest(name, own.chain(members.iter().map(|member| member.trim_end_matches('('))));
+    found.maybe(near.map(|near| match members.iter().any(|member| member.strip_suffix('(') == Some(near)) {
+        true => format!("did you mean the method `.{near}()`?"),
+        false => format!("did you mean `{near}`?"),
+    }))
+}
+
+/// Whether a kind of value has a property.
+pub(super) fn is_property(name: &str, of: &str, known: &Known) -> bool {
+    let is_own = members_of(of).iter().any(|member| member == name);
+    is_own || (of == "tensor" && known.properties.iter().any(|other| other == name))
+}
+
+/// A name that a map has not. Which map it is, nobody knows here.
+pub(super) fn entry(name: &str) -> Words {
+    // `eval` is the one method that the interpreter knows by another name.
+    let name = if name == "__evaluate" { "eval" } else { name };
+    let found = words(code::UNKNOWN_PROPERTY, format!("this map has no entry `{name}`"), "not found");
+    let members = members_of("map");
+    if members.iter().any(|member| member.strip_suffix('(') == Some(name)) {
+        return found.help(format!("`{name}` is a method: call it, `.{name}()`"));
+    }
+    if matches!(name, "name" | "__class__") {
+        return found.help("what a module has tells what it is: `if \"weight\" in m { .. }`");
+    }
+    if let Some(help) = habits::property("map", name).or_else(|| absent::reason(name)) {
+        return found.help(help);
+    }
+    let near = nearest(name, FIELDS.into_iter().chain(members.iter().map(String::as_str)));
+    match near.filter(|near| near.trim_end_matches('(') != name) {
+        Some(near) => match near.strip_suffix('(') {
+            Some(method) => found.help(format!("did you mean the method `.{method}()`?")),
+            None => found.help(format!("did you mean `{near}`?")),
+        },
+        None => found.help(format!("`keys()` lists what it has; `m.get(\"{name}\")` gives `()` for what it has not")),
+    }
+}
+
+/// What modules of the library and results of operations often have.
+const FIELDS: [&str; 9] =
+    ["weight", "bias", "layers", "training", "output", "values", "indices", "param_groups", "hidden"];

@@ -1,0 +1,149 @@
+//! Dotted names as they are written in Python, `torch.nn.Linear`, and what they are called here: what stands before a
+//! dot tells more than the one word that the interpreter did not find.
+
+use super::{Context, absent, absent_cuda, habits};
+use crate::base::dtype::DType;
+use crate::base::span::Site;
+use crate::script::manual;
+
+/// The text from a place on, to the end of its line, and what stands before it on that line.
+fn line<'a>(at: Site, context: &Context<'a>) -> Option<(&'a str, &'a str)> {
+    let source = context.sources.source(at)?;
+    let offset = source.offset(at);
+    let before = source.text.get(..offset)?;
+    let before = &before[before.rfind('\n').map_or(0, |end| end + 1)..];
+    Some((before, source.text.get(offset..)?.lines().next().unwrap_or("")))
+}
+
+/// Whether what stands at a place is called as a method, `x.name(..)`.
+pub(super) fn is_method(at: Site, context: &Context) -> bool {
+    line(at, context).is_some_and(|(before, _)| before.trim_end().ends_with('.'))
+}
+
+/// Whether a `throw` of the script stands at a place.
+pub(super) fn is_throw(at: Site, context: &Context) -> bool {
+    line(at, context).is_none_or(|(_, rest)| rest.starts_with("throw"))
+}
+
+/// The name that stands at a place.
+pub(super) fn name_at<'a>(at: Site, context: &Context<'a>) -> &'a str {
+    let rest = line(at, context).map_or("", |(_, rest)| rest);
+    &rest[..rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len())]
+}
+
+/// Help for a name that nobody knows and that stands before a dot, or after `import`.
+pub(super) fn help(at: Site, context: &Context) -> Option<String> {
+    let (_, rest) = line(at, context)?;
+    let path = path(rest);
+    if is_import(at, context) {
+        return Some(import(&path));
+    }
+    if path.len() > 1 { spelled(&path) } else { None }
+}
+
+/// The names of `torch.nn.Linear(2, 2)`.
+pub(super) fn path(text: &str) -> Vec<&str> {
+    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '.').unwrap_or(text.len());
+    text[..end].split('.').filter(|part| !part.is_empty()).collect()
+}
+
+pub(super) const IMPORT: &str = "`import` wants the name of a module in quotes";
+
+/// Whether an `import` stands before a place.
+pub(super) fn is_import(at: Site, context: &Context) -> bool {
+    line(at, context).is_some_and(|(before, _)| before.trim() == "import")
+}
+
+/// What an `import` without quotes should have been.
+pub(super) fn import(path: &[&str]) -> String {
+    const LIBRARY: [&str; 4] = ["nn", "optim", "data", "test"];
+    match path.iter().find(|part| LIBRARY.contains(part)) {
+        Some(module) => format!("write `import \"{module}\" as {module};`"),
+        None if path.first().is_some_and(|first| PACKAGES.contains(first)) => {
+            "operations are there without an import; `import \"nn\" as nn;` brings layers, \"optim\" and \"data\" the rest"
+                .to_string()
+        }
+        None => {
+            let name = path.first().copied().unwrap_or("nn");
+            format!("the name stands in quotes: `import \"{name}\" as {name};`, which is the file {name}.rhai or of the library")
+        }
+    }
+}
+
+/// Whether a module's name is that of a package of Python.
+pub fn is_python(name: &str) -> bool {
+    name.split(['.', '/']).any(|part| PACKAGES.contains(&part))
+}
+
+/// What to write in place of an `import` of such a package.
+pub fn import_help(name: &str) -> String {
+    import(&name.split(['.', '/']).collect::<Vec<_>>())
+}
+
+/// Modules of Python whose functions have no prefix here.
+const PACKAGES: [&str; 12] =
+    ["torch", "np", "numpy", "F", "functional", "linalg", "special", "math", "random", "fft", "cmath", "torchvision"];
+
+/// What a dotted name is called here.
+pub(super) fn spelled(path: &[&str]) -> Option<String> {
+    match path {
+        ["os" | "sys" | "time" | "json" | "copy" | "pickle" | "pathlib" | "re", ..] => None,
+        ["random", "seed"] => Some("write `manual_seed(0)`".into()),
+        ["random", "random"] => Some("write `rand([1]).item()`".into()),
+        [package, rest @ ..] if PACKAGES.contains(package) && !rest.is_empty() => spelled(rest),
+        ["nn", "functional" | "utils" | "init" | "modules", name] => plain(name).or_else(|| of_module("nn", name)),
+        ["cuda", name, ..] => Some(of_cuda(name)),
+        [module @ ("nn" | "optim" | "data" | "test"), .., name] => of_module(module, name),
+        ["utils", "data", name] => of_module("data", name),
+        [name, ..] => plain(name),
+        [] => None,
+    }
+}
+
+fn of_cuda(name: &str) -> String {
+    let path = format!("cuda::{name}");
+    match manual::native(&path) {
+        Some(native) => format!("what a module has is reached by `::`: `{}`", native.written()),
+        None => match absent_cuda::reason(name) {
+            Some(reason) => reason.to_string(),
+            None => "what a module has is reached by `::`: `cuda::is_available()`".to_string(),
+        },
+    }
+}
+
+fn of_module(module: &str, name: &str) -> Option<String> {
+    match in_our_spelling(module, name) {
+        Some(found) => Some(format!("what a module has is reached by `::`: `{module}::{found}(..)`")),
+        None => absent::reason(name).map(str::to_string),
+    }
+}
+
+/// A name without a prefix.
+fn plain(name: &str) -> Option<String> {
+    if let Some(dtype) = DType::parse(name) {
+        let name = if matches!(name, "float" | "int" | "bool" | "long" | "half" | "double") {
+            dtype.name().to_string()
+        } else {
+            name.to_string()
+        };
+        return Some(format!("dtypes are strings: `\"{name}\"`"));
+    }
+    if let Some(help) = habits::variable(name).or_else(|| habits::function(name)) {
+        return Some(help.to_string());
+    }
+    if manual::page(name).is_some() {
+        let call = manual::signature(name, false).unwrap_or_else(|| name.to_string());
+        return Some(format!("operations have no prefix: `{call}`"));
+    }
+    if matches!(name, "pi" | "e" | "inf" | "nan") {
+        return Some(format!("numbers with a name have no prefix: `{}`", name.to_uppercase()));
+    }
+    absent::reason(name).map(str::to_string)
+}
+
+/// `CrossEntropyLoss` → `cross_entropy_loss`, if the module of the library has it.
+pub(super) fn in_our_spelling(module: &str, name: &str) -> Option<&'static str> {
+    let plain = |text: &str| text.replace('_', "").to_lowercase();
+    let wanted = plain(name);
+    manual::functions(module).iter().map(|function| function.name.as_str()).find(|known| plain(known) == wanted)
+}

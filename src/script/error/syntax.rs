@@ -1,0 +1,301 @@
+//! Habits from other languages as a parser meets them: which word does not belong, and what to write instead.
+//!
+//! Knows the words around an error, no grammar.
+
+use super::parse::Around;
+use super::paths;
+use rhai::ParseErrorType;
+
+/// What is wrong and what to write.
+pub(super) struct Habit {
+    /// The word that has no meaning where it stands; the parser's own message where none is to blame.
+    pub word: Option<Word>,
+    /// Words of its own in place of "has no meaning here".
+    pub message: Option<&'static str>,
+    pub help: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Word {
+    Before,
+    Found,
+}
+
+fn help(help: impl Into<String>) -> Option<Habit> {
+    Some(Habit { word: None, message: None, help: help.into() })
+}
+
+fn word(word: Word, help: impl Into<String>) -> Option<Habit> {
+    Some(Habit { word: Some(word), message: None, help: help.into() })
+}
+
+fn said(message: &'static str, help: impl Into<String>) -> Option<Habit> {
+    Some(Habit { word: Some(Word::Found), message: Some(message), help: help.into() })
+}
+
+const CHOICE: &str = "a choice has a value: `let x = if a { 1 } else { 2 };`";
+const BLOCKS: &str = "blocks stand in braces: `if x { .. }`";
+const ONE_LET: &str = "one `let` for each name: `let s = x.shape; let b = s[0];`";
+const TWO_NAMES: &str =
+    "two names stand in parentheses: `for (i, x) in enumerate(xs)`, `for (k, v) in m.items()`; no name stands for more";
+const SPREAD: &str = "values are not spread: give the array or map itself, `f(x.shape)`";
+const MAPS: &str = "a map is written `#{a: 1}`, and `m.a` or `m[\"a\"]` reads it";
+const DEFAULTS: &str =
+    "parameters have no default values; functions of one name may take different numbers: `fn f(x) { f(x, 2) }`";
+const NO_TYPES: &str = "names have no types here: `fn f(x) { x + 1 }`, `let x = 1;`";
+const LISTS: &str = "a list is made of another by `xs.map(|x| 2 * x)` and `xs.filter(|x| x > 0)`";
+const TRIES: &str = "write `try { .. } catch (e) { .. }`";
+/// Who writes `a // b`.
+pub(super) const FLOOR: &str =
+    "`//` begins a comment; integers divide by `/` without a remainder, tensors by `floor_divide`";
+
+/// Whether the parser misses a symbol here.
+fn misses(kind: &ParseErrorType, symbol: &str) -> bool {
+    matches!(kind, ParseErrorType::MissingToken(token, _) if token == symbol)
+}
+
+/// What a habit explains of an error, if one does.
+pub(super) fn habit(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
+    separators(kind, near).or_else(|| by_start(near)).or_else(|| by_neighbours(kind, near))
+}
+
+/// Where `,`, `)`, `{` or `;` was expected.
+fn separators(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
+    let in_parameters = matches!(kind, ParseErrorType::MissingToken(_, text) if text.contains("parameters") || text.contains("anonymous"));
+    if misses(kind, ",") {
+        return match near.found {
+            "=" if in_parameters => said("a parameter has no default value", DEFAULTS),
+            ":" if in_parameters => said("a parameter has no type", NO_TYPES),
+            "=" | ":" => said("an argument has no name", keyword(near)),
+            "for" => word(Word::Found, LISTS),
+            "if" => word(Word::Found, CHOICE),
+            "::" => {
+                said("`::` is no part of an index", "a part with a step is `x[slice(0, (), 2)]`, `()` for an open end")
+            }
+            found if found.starts_with(['"', '\'']) => match near.before {
+                "f" => help("text with values in it stands between backticks: `loss ${x:.4f}`"),
+                "r" | "b" => help("text between backticks has no escapes"),
+                _ => None,
+            },
+            _ => None,
+        };
+    }
+    if misses(kind, ")") && near.found == "," && near.start != "for" {
+        return help("several values are an array: `zeros([2, 3])`, `x.sum([0, 1])`");
+    }
+    if misses(kind, "{") {
+        return match (near.before, near.found) {
+            ("catch", _) => said("the name after `catch` stands in parentheses", TRIES),
+            (_, "not") if near.after == "in" => word(Word::Found, "write `!(x in xs)`"),
+            (_, ":") => help(BLOCKS),
+            _ => None,
+        };
+    }
+    if misses(kind, ";") && near.found == ":" && (near.before.starts_with(['"', '\'']) || near.earlier == "{") {
+        return help(MAPS);
+    }
+    if misses(kind, ";") && near.in_braces && near.found == "," {
+        return help("several values are an array: `[1, 2]`; a map is written `#{a: 1}`");
+    }
+    if misses(kind, ":") && near.found == "=" {
+        return said("an entry of a map is written with `:`", MAPS);
+    }
+    None
+}
+
+/// `f(x, lr=0.1)`: the map that it should be.
+fn keyword(near: &Around) -> String {
+    let rest = near.rest.trim_start_matches(['=', ':', ' ']);
+    let end = match rest.chars().next().filter(|c| matches!(c, '"' | '\'')) {
+        Some(quote) => rest[1..].find(quote).map_or(rest.len(), |end| end + 2),
+        None => rest.find([',', ')', '\n']).unwrap_or(rest.len()),
+    };
+    let value = rest[..end].trim();
+    let is_plain = !value.is_empty() && !value.contains(['(', '[', '{', '|']);
+    let value = match value {
+        "True" => "true".to_string(),
+        "False" => "false".to_string(),
+        "None" => "()".to_string(),
+        // `'cuda'`, `torch.float32`.
+        other if other.starts_with('\'') => other.replace('\'', "\""),
+        other if other.contains('.') && !other.starts_with(|c: char| c.is_ascii_digit() || c == '-') => {
+            format!("\"{}\"", other.rsplit('.').next().unwrap_or(other))
+        }
+        other => other.to_string(),
+    };
+    match is_plain {
+        true => format!("arguments with a name go into a map at the end: `#{{{}: {value}}}`", near.before),
+        false => format!("arguments with a name go into a map at the end: `#{{{}: ..}}`", near.before),
+    }
+}
+
+/// What the first word of the statement tells.
+fn by_start(near: &Around) -> Option<Habit> {
+    let first = near.is_first;
+    match near.start {
+        "import" if !near.statement.contains(['"', '`']) => {
+            let path = paths::path(near.statement.trim_start_matches("import").trim_start());
+            let message = Some(paths::IMPORT);
+            return Some(Habit { word: Some(Word::Before), message, help: paths::import(&path) });
+        }
+        "from" if first => {
+            let path: Vec<&str> =
+                near.statement.split([' ', '.', ',']).filter(|part| !part.is_empty()).skip(1).collect();
+            return word(Word::Before, paths::import(&path));
+        }
+        _ if near.found == "," && (near.start == "return" || near.earlier == "return") => {
+            return help("several values are an array: `return [1, 2];`");
+        }
+        "let" | "const" if near.found == ":" => return said("a variable has no type", NO_TYPES),
+        "let" if near.found == "=>" || near.found == "->" => {
+            return word(Word::Found, "a closure is written `|x| x + 1`, and called as `f.call(1)`");
+        }
+        _ if near.found == "," && first => {
+            return help("one assignment for each variable: `let t = a; a = b; b = t;`");
+        }
+        _ if near.found == ":" && first && near.start.starts_with(char::is_alphabetic) => match near.start {
+            "else" | "try" | "loop" | "do" | "finally" | "except" => return help(BLOCKS),
+            _ => return said("a variable has no type", NO_TYPES),
+        },
+        _ => {}
+    }
+    None
+}
+
+/// What the words on both sides of the place tell.
+fn by_neighbours(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
+    use Word::{Before, Found};
+    match (near.before, near.found) {
+        ("var" | "auto" | "mut" | "int" | "float" | "double" | "string" | "bool" | "val", _) => {
+            word(Before, "declare a variable with `let`: `let x = 1;`")
+        }
+        ("def" | "function" | "func" | "fun", _) => word(Before, "define a function with `fn`: `fn f(x) { x + 1 }`"),
+        (_, "elif") => word(Found, "write `else if`"),
+        ("elif", _) => word(Before, "write `else if`"),
+        (_, "and") => word(Found, "write `&&`"),
+        (_, "or") => word(Found, "write `||`"),
+        (_, "not") if near.after == "in" => word(Found, "write `!(x in xs)`"),
+        ("not", _) => word(Before, "write `!`"),
+        (_, "is") => word(Found, "compare with `==`, or with `!=`"),
+        ("is", _) => word(Before, "compare with `==`, or with `!=`"),
+        ("match", _) => word(Before, "write `switch x { 1 => .., _ => .. }`"),
+        ("case", _) => word(Before, "write `switch x { 1 => .., _ => .. }`"),
+        ("new", _) => {
+            word(Before, "there is no `new`: call the function that makes the value, or write a map `#{ .. }`")
+        }
+        ("lambda", _) => word(Before, "write a closure: `|x| x + 1`"),
+        ("class" | "struct", _) => word(
+            Before,
+            "there are no classes: a map `#{ .. }` holds values and closures, which see it as `this`; a layer is `nn::module(#{ .. })`",
+        ),
+        ("del", _) => word(
+            Before,
+            "leave it out: memory is free when nobody holds a value any more; `m.remove(key)` takes out an entry",
+        ),
+        ("raise", _) => word(Before, "write `throw \"what is wrong\"`"),
+        ("global" | "nonlocal", _) => word(
+            Before,
+            "a function changes no variable of the outside: it takes arguments and returns what is new; a `cell(v)` is shared",
+        ),
+        ("yield", _) => {
+            word(Before, "there are no generators: collect the values in an array, or take a closure and call it")
+        }
+        (_, "except" | "finally") => word(Found, TRIES),
+        ("except" | "finally", _) => word(Before, TRIES),
+        ("assert", _) => word(Before, "`assert` is a function: `assert(x == y, \"why\")`"),
+        (_, "try") => said(
+            "`try` has no value",
+            "declare the variable before it and assign it inside: `let v = (); try { v = f(); } catch (e) { v = 2; }`",
+        ),
+        (_, "print") if near.rest.starts_with("print(*") => help(SPREAD),
+        (_, "print") if matches!(kind, ParseErrorType::Reserved(_)) => help("`print` is a function: `print(x, y)`"),
+        (_, "else") => said("`else` belongs to no `if`", "it follows the block of an `if` at once; loops have none"),
+        ("f", found) if found.starts_with(['"', '\'']) => {
+            help("text with values in it stands between backticks: `loss ${x:.4f}`")
+        }
+        ("r" | "b", found) if found.starts_with(['"', '\'']) => word(Before, "text between backticks has no escapes"),
+        ("(" | "," | "=" | "return", "fn") => help("a function without a name is a closure: `|| 1`, `|x| x + 1`"),
+        (_, ",") if near.in_parentheses => help("several values in a row are an array: `[8, 42]`"),
+        ("let", "[" | "(") => help(ONE_LET),
+        (_, "," | "(" | ")") if near.start == "for" && near.before != "in" => help(TWO_NAMES),
+        (")", "{") if near.start == "cuda" => help("write `with_stream(s) { .. }`, `with_device(1) { .. }`"),
+        ("(" | "," | "[" | "{", "*" | "**") => help(SPREAD),
+        // Rhai takes `(*` for one symbol.
+        (_, "(") if matches!(near.after, "*" | "**") => help(SPREAD),
+        (_, "(*") => help(SPREAD),
+        (_, ",") if near.start == "let" => help(ONE_LET),
+        (_, "if") if near.start == "let" || near.start == "return" => word(Found, CHOICE),
+        ("await" | "async", _) => word(Before, "operations are asynchronous by themselves: leave it out"),
+        ("with", "open") => word(Before, "files are read and written whole: `load(path)`, `save(path, x)`"),
+        ("with", _) => {
+            word(Before, "write the block alone: `no_grad { .. }`, `with_device(1) { .. }`, `with_stream(s) { .. }`")
+        }
+        ("+", "+") | (_, "++") | ("++", _) => help("write `x += 1`"),
+        (_, "--") | ("--", _) => help("write `x -= 1`, or `- -x` for two signs"),
+        ("<", ">") | (_, "<>") => help("write `!=`"),
+        (_, "?") => help("`if a { b } else { c }` has a value"),
+        (_, "...") => help("write the dots in quotes: `x[\"...\", 0]`"),
+        (_, "~") => help("write `!`, which is bitwise on integers"),
+        (_, "#") => help("comments are `// ..` and `/* .. */`"),
+        ("" | ";" | "}", "@") => {
+            said("there are no decorators", "call the function with the other one: `no_grad { .. }`, `f(|x| ..)`")
+        }
+        (_, "->") => word(Found, NO_TYPES),
+        (_, "=>") if near.start != "switch" => {
+            word(Found, "a closure is written `|x| x + 1`, and called as `f.call(1)`")
+        }
+        (_, "=") if matches!(kind, ParseErrorType::FnMissingBody(_)) => word(Found, "write `fn f(x) { x + 1 }`"),
+        (_, ":")
+            if matches!(
+                near.start,
+                "if" | "for"
+                    | "while"
+                    | "else"
+                    | "def"
+                    | "with"
+                    | "fn"
+                    | "class"
+                    | "try"
+                    | "with_device"
+                    | "with_stream"
+            ) =>
+        {
+            help(BLOCKS)
+        }
+        ("[" | ",", "::") if near.after == "-" => said(
+            "`::` is no part of an index",
+            "backwards is `x.flip([0])`, of an array `reversed(xs)`; a view has no negative steps",
+        ),
+        ("[" | ",", "::") => said("`::` is no part of an index", "a part with a step is `x[slice((), (), 2)]`"),
+        ("[" | ",", ":") => help("a whole dimension is `..`, a part of it `1..3`: `x[.., 0]`"),
+        (_, ":") if near.after == "]" || near.after.starts_with(|c: char| c.is_ascii_digit()) => {
+            help("a part of a dimension is `1..3` or `1..`: `x[1..]`")
+        }
+        (before, found)
+            if misses(kind, ";") && is_number(before) && near.touches && found.starts_with(char::is_alphabetic) =>
+        {
+            suffix(found)
+        }
+        (")" | "]", "(") if misses(kind, ";") => {
+            help("what is called is a name: a closure is called by `.call(..)`, a module by `.forward(..)`")
+        }
+        (_, "*" | "/") if near.after == near.found => help("write `x / y` and round by `.floor()`"),
+        _ if misses(kind, "{") => help(BLOCKS),
+        _ => None,
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// `3j`, `1.0f`.
+fn suffix(found: &str) -> Option<Habit> {
+    match found {
+        "j" | "J" => said("a number has no suffix", "complex numbers are not among tscript's dtypes"),
+        _ => said(
+            "a number has no suffix",
+            "floats are written `1.0` or `1e3`; dtypes belong to tensors: `tensor(1, #{dtype: \"f16\"})`",
+        ),
+    }
+}

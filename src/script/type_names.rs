@@ -1,0 +1,34 @@
+//! What scripts call the Rust types of their values. Rhai knows the names that an interpreter registered; errors are
+//! told where no interpreter is at hand, and of types that nobody registered with this one.
+
+use parking_lot::RwLock;
+use std::any::type_name;
+use std::collections::BTreeMap;
+
+/// Names by the types' paths in Rust. One table for the process: a type has one name.
+static NAMES: RwLock<BTreeMap<&'static str, &'static str>> = RwLock::new(BTreeMap::new());
+
+/// Notes what scripts call a type.
+pub fn note<T: 'static>(name: &'static str) {
+    let path = type_name::<T>();
+    if NAMES.read().get(path) != Some(&name) {
+        NAMES.write().insert(path, name);
+    }
+}
+
+/// What scripts call a type of which Rhai knows no more than its path; the last part of the path where nobody named it.
+pub fn of(path: &str) -> &str {
+    match NAMES.read().get(path) {
+        Some(name) => name,
+        None => {
+            let plain = path.split('<').next().unwrap_or(path);
+            plain.rsplit("::").next().unwrap_or(plain)
+        }
+    }
+}
+
+/// `an event`, `a device`.
+pub fn with_article(word: &str) -> String {
+    let article = if word.starts_with(['a', 'e', 'i', 'o', 'A', 'E', 'I', 'O']) { "an" } else { "a" };
+    format!("{article} {word}")
+}

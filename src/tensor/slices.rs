@@ -1,0 +1,75 @@
+//! Gradients of parts of tensors: of views, and of what was written into a part of a base.
+
+use super::grad::{Outgoing, Walk, is_alone};
+use super::history;
+use crate::args;
+use crate::base::diag::Result;
+use crate::base::dtype::Scalar;
+use crate::base::layout::Layout;
+use crate::op::args::Args;
+use crate::op::emit::Emit;
+use crate::op::row::Source;
+use crate::op::rows::{arith, view};
+use crate::op::tensor::{Edge, GradNode, SliceOf, Tensor};
+use std::sync::Arc;
+
+impl Walk<'_> {
+    /// The gradient of a view: zeros with `g` in their midst, or, where something has arrived for the tensor before
+    /// and nobody else has it, `g` added to a part of that. Fifty slices of a tensor else cost fifty times all of it.
+    pub(super) fn window(
+        &mut self,
+        node: &Arc<GradNode>,
+        window: fn(&Layout, &Args) -> Result<Layout>,
+        g: Option<Tensor>,
+    ) -> Result<Outgoing> {
+        let (Some(g), Some(edge), Some(meta)) = (g, node.edges[0].clone(), node.inputs[0].as_ref()) else {
+            return Ok(Outgoing::new());
+        };
+        let dense = Layout::contiguous(&meta.shape);
+        let part = window(&dense, &node.args)?;
+        if !self.mode.create_graph {
+            let here = self.e.rt.slot_of(g.device());
+            let old = match &edge {
+                Edge::Node(to, output) => {
+                    let arrived = self.arrived.get(&to.sequence).filter(|arrived| arrived.from.as_slice() == [here]);
+                    arrived.and_then(|arrived| arrived.grads[*output].as_ref())
+                }
+                Edge::Leaf(leaf) => {
+                    let since = leaf.0.auto.lock().since;
+                    self.due.get(&since).filter(|due| due.from.as_slice() == [here]).map(|due| &due.sum)
+                }
+            };
+            let old = old.filter(|old| {
+                is_alone(old)
+                    && old.dtype() == g.dtype()
+                    && old.device() == g.device()
+                    && old.shape().as_slice() == meta.shape.as_slice()
+            });
+            // A second handle of the same cell: it is only looked through.
+            if let Some(old) = old.map(|old| Tensor(old.0.clone())) {
+                let place = self.view_of(&old, part)?;
+                self.e.apply_inplace(&arith::ADD, args![&place, &g])?;
+                return Ok(Outgoing::new());
+            }
+        }
+        let whole = view::spread(self.e, &g, &dense.shape, &part)?;
+        let whole = self.fit(whole, Some(meta))?;
+        Ok(Outgoing::from_iter([(edge, whole)]))
+    }
+
+    /// A copy of the base's gradient with the base's geometry, and the part of it.
+    pub(super) fn gather_part(&mut self, slice: &SliceOf, g: &Tensor) -> Result<(Tensor, Tensor)> {
+        let (n, layout, base_layout) = history::flat(slice);
+        let flat = self.e.source(Source::Fill(Scalar::Int(0)), &[n], slice.base.dtype, slice.base.device)?;
+        let whole = self.view_of(&flat, base_layout)?;
+        self.e.apply_inplace(&arith::COPY, args![&whole, g])?;
+        let part = self.view_of(&flat, layout)?;
+        Ok((flat, part))
+    }
+
+    pub(super) fn view_of(&mut self, flat: &Tensor, layout: Layout) -> Result<Tensor> {
+        let sizes: Vec<i64> = layout.shape.iter().map(|&n| n as i64).collect();
+        let strides: Vec<i64> = layout.strides.iter().map(|&n| n as i64).collect();
+        self.e.call_row(&view::AS_STRIDED, args![flat, sizes.as_slice(), strides.as_slice(), layout.offset])
+    }
+}

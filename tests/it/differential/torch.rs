@@ -1,0 +1,126 @@
+//! Random programs against PyTorch's answers in `tests/fixtures/programs/answers.json`, which `tests/fixtures/programs.py`
+//! makes with the texts that `TSCRIPT_BLESS=1` writes into `programs.json`.
+//!
+//! A statement that fails here must fail there, with nothing done; variables and gradients are compared afterwards.
+
+use super::modes::Mode;
+use super::program::{FLOATS, Kind, PARAMETERS, Program, Statement, WHOLE};
+use crate::scripts::{folder, none};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use tscript::{Session, Tensor};
+
+/// Programs that are kept.
+const KEPT: u64 = 400;
+
+fn texts() -> Value {
+    let one = |seed| {
+        let program = Program::of(Kind::Torch, seed);
+        let statements: Vec<String> = program.statements.into_iter().map(|statement| statement.text).collect();
+        json!({"optimizer": program.optimizer, "statements": statements})
+    };
+    (1..=KEPT).map(one).collect()
+}
+
+fn read(name: &str) -> Vec<Value> {
+    let path = folder("fixtures").join("programs").join(name);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+    let value: Value = serde_json::from_str(&text).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+    value.as_array().expect("a list").clone()
+}
+
+/// An element; `"nan"` and `"inf"` are texts, which JSON has no numbers for.
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| value.as_str().and_then(|word| word.parse().ok()).expect("a number"))
+}
+
+/// Why a tensor is not the one that is wanted: `[shape, elements]`, or null for none.
+fn unlike(wanted: &Value, session: &mut Session, text: &str) -> Option<String> {
+    let is_none = session.eval::<bool>(&format!("{text} == ()")).unwrap_or(false);
+    if wanted.is_null() || is_none {
+        return (wanted.is_null() != is_none).then(|| format!("{text}: wanted {wanted}, it is none: {is_none}"));
+    }
+    let read = session.eval::<Tensor>(&format!("({text}).detach().double()"));
+    let (shape, elements) = match read.and_then(|tensor| Ok((tensor.shape(), tensor.to_vec::<f64>()?))) {
+        Ok(read) => read,
+        Err(error) => return Some(format!("{text}: wanted {wanted}, found {} {}", error.code(), error.message())),
+    };
+    let listed = |at: usize| wanted[at].as_array().expect("a list").iter();
+    let near = |a: f64, b: f64| a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= 1e-9 + 1e-7 * b.abs();
+    let same_shape = listed(0).map(|size| size.as_u64().expect("a size") as usize).eq(shape.iter().copied());
+    let same = same_shape && listed(1).zip(&elements).all(|(a, &b)| near(number(a), b));
+    (!same).then(|| format!("{text}: wanted {wanted}, found {shape:?} {elements:?}"))
+}
+
+/// A session that runs several programs; their variables hide those of the programs before.
+struct Judge {
+    session: Session,
+    printed: Arc<Mutex<Vec<String>>>,
+    uses: usize,
+}
+
+/// Bound: programs that one session runs; it keeps the lines and variables of each.
+const USES: usize = 25;
+
+impl Judge {
+    fn new() -> Judge {
+        let printed: Arc<Mutex<Vec<String>>> = Arc::default();
+        let sink = printed.clone();
+        let builder = Mode::BASE.builder().output(move |line| sink.lock().expect("no panic").push(line.to_string()));
+        Judge { session: builder.build().expect("a session starts"), printed, uses: 0 }
+    }
+
+    fn judge(&mut self, program: &Program, answer: &Value) -> Option<String> {
+        self.uses += 1;
+        if self.uses > USES {
+            *self = Judge::new();
+        }
+        self.printed.lock().expect("no panic").clear();
+        // The block is left out, so that the variables stay.
+        let text = program.text(Mode::BASE);
+        let text = text.trim_end().trim_start_matches('{').trim_end_matches('}');
+        if let Err(error) = self.session.run_str("random", text) {
+            return Some(format!("it ends with {}: {}", error.code(), error.message()));
+        }
+        let printed = self.printed.lock().expect("no panic").clone();
+        for at in 0..program.statements.len() {
+            let ours = printed.iter().find(|line| line.starts_with(&format!("{at}: ")));
+            let theirs = answer["failed"].as_array().expect("a list").iter().find(|one| one[0] == at);
+            match (theirs, ours) {
+                (None, Some(line)) => return Some(format!("statement {at} fails here only: {line}")),
+                (Some(theirs), None) => return Some(format!("statement {at} fails there only: {}", theirs[1])),
+                _ => {}
+            }
+        }
+        let grads = PARAMETERS.map(|name| format!("{name}.grad"));
+        let names = FLOATS.into_iter().chain(PARAMETERS).chain([WHOLE]);
+        names.chain(grads.iter().map(String::as_str)).find_map(|name| unlike(&answer[name], &mut self.session, name))
+    }
+}
+
+#[test]
+fn random_programs_answer_as_pytorch_does() {
+    if std::env::var("TSCRIPT_BLESS").is_ok_and(|value| value == "1") {
+        let path = folder("fixtures").join("programs/programs.json");
+        let lines: Vec<String> = texts().as_array().into_iter().flatten().map(Value::to_string).collect();
+        std::fs::write(path, format!("[\n{}\n]\n", lines.join(",\n"))).expect("the texts can be written");
+    }
+    let mut problems = Vec::new();
+    let mut judge = Judge::new();
+    let (programs, answers) = (read("programs.json"), read("answers.json"));
+    assert_eq!(programs.len(), answers.len(), "`tests/fixtures/programs.py` makes the answers");
+    for (n, (program, answer)) in programs.iter().zip(&answers).enumerate() {
+        let statement =
+            |text: &Value| Statement { text: text.as_str().expect("a text").to_string(), caught: true, stream: 0 };
+        let program = Program {
+            kind: Kind::Torch,
+            optimizer: program["optimizer"].as_str().expect("a text").to_string(),
+            statements: program["statements"].as_array().expect("a list").iter().map(statement).collect(),
+        };
+        if let Some(why) = judge.judge(&program, answer) {
+            let texts: Vec<&str> = program.statements.iter().map(|statement| statement.text.as_str()).collect();
+            problems.push(format!("program {n}: {why}\n  {}\n  {}", program.optimizer, texts.join("\n  ")));
+        }
+    }
+    none(problems);
+}
