@@ -22,7 +22,6 @@ use super::watch::Naming;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
-use crate::base::limits::WINDOW_BYTES;
 use crate::base::rng::Generator;
 use crate::base::span::Origin;
 use crate::device::keyed::{Key, Keyed};

@@ -4,7 +4,6 @@ use super::bind::{self, Natives};
 use super::hooks::SessionHooks;
 use super::host::Host;
 use super::modules::{Modules, Resolver};
-use super::panics::Place;
 use super::register::Registration;
 use super::watch::Watch;
 use super::{arguments, error, index, natives, progress, properties, storage};

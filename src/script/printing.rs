@@ -6,6 +6,7 @@
 use super::bind::{self, Natives};
 use super::growth::Wanted;
 use super::host::{Host, Native};
+use super::panics::Place;
 use super::show;
 use super::value::Tensor;
 use rhai::{Array, Dynamic, EvalAltResult, FuncRegistration, ImmutableString, Map, NativeCallContext, RhaiFunc};

@@ -98,7 +98,7 @@ pub fn chunk(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
         fail!(VALUE, "the number of pieces must be positive, not {chunks}");
     }
     if n == 0 {
-        return pieces(e, a.tensor(0), dim, (0..chunks).map(|_| 0));
+        return pieces(e, a.tensor(0), dim, chunks, (0..chunks).map(|_| 0));
     }
     even(e, a.tensor(0), dim, n, (n - 1) / chunks + 1)
 }
