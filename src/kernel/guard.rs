@@ -39,6 +39,8 @@ pub enum End {
 thread_local! {
     /// Invariant: what it leads to lives until `under` puts the old one back.
     static CURRENT: Cell<Option<*const (dyn Guard + 'static)>> = const { Cell::new(None) };
+    /// Bytes that were admitted for lists of the piece at hand, and go with it.
+    static LISTS: Cell<usize> = const { Cell::new(0) };
 }
 
 /// The guard of this thread's kernel, to hand to threads that help with it.
@@ -112,6 +114,13 @@ pub fn admit(bytes: usize) {
     }
 }
 
+fn admit_list(bytes: usize) {
+    admit(bytes);
+    if bytes >= SMALL_BYTES {
+        LISTS.set(LISTS.get().saturating_add(bytes));
+    }
+}
+
 /// What was admitted goes.
 pub fn give_back(bytes: usize) {
     if bytes >= SMALL_BYTES {
@@ -137,10 +146,11 @@ pub fn list<T: Clone>(len: usize, value: T) -> Vec<T> {
     list
 }
 
-/// An empty list with room for so many values, as `list`. Its bytes count until the kernel ends.
+/// An empty list with room for so many values, as `list`. Its bytes count until the piece of shared work ends that made
+/// it, or else the kernel.
 pub fn room<T>(len: usize) -> Vec<T> {
     let bytes = len.saturating_mul(size_of::<T>());
-    admit(bytes);
+    admit_list(bytes);
     let mut list = Vec::new();
     if list.try_reserve_exact(len).is_err() {
         no_memory(bytes);
@@ -154,7 +164,7 @@ pub fn reserve<T>(list: &mut Vec<T>, more: usize) {
         return;
     }
     let bytes = more.saturating_mul(size_of::<T>());
-    admit(bytes);
+    admit_list(bytes);
     if list.try_reserve(more).is_err() {
         no_memory(bytes);
     }
@@ -163,14 +173,17 @@ pub fn reserve<T>(list: &mut Vec<T>, more: usize) {
 /// Calls `work` on ranges that make up `range`, each but the last of a multiple of `grain` items, with a look between
 /// two of them. They grow until one takes long enough, so that short work is cut once or not at all.
 pub(super) fn in_pieces(range: Range<usize>, grain: usize, work: &(dyn Fn(Range<usize>) + Sync)) {
-    if range.len() <= grain || CURRENT.get().is_none() {
+    if CURRENT.get().is_none() {
         return work(range);
+    }
+    if range.len() <= grain {
+        return in_piece(range, work);
     }
     let (mut start, mut step) = (range.start, grain);
     let mut begun = Instant::now();
     loop {
         let end = start.saturating_add(step).min(range.end);
-        work(start..end);
+        in_piece(start..end, work);
         if end == range.end {
             return;
         }
@@ -180,6 +193,16 @@ pub(super) fn in_pieces(range: Range<usize>, grain: usize, work: &(dyn Fn(Range<
             step = step.saturating_mul(2);
         }
         (start, begun) = (end, now);
+    }
+}
+
+/// Lists that a piece makes go with it, however many pieces there are.
+fn in_piece(range: Range<usize>, work: &(dyn Fn(Range<usize>) + Sync)) {
+    let outer = LISTS.replace(0);
+    work(range);
+    let taken = LISTS.replace(outer);
+    if taken > 0 {
+        with(|guard| guard.give_back(taken));
     }
 }
 
@@ -255,6 +278,9 @@ mod tests {
         let two = || (list(4 << 20, 0u8), list(5 << 20, 0u8));
         assert_eq!(under(&small, || two().0.len()), Err(End::NoMemory(5 << 20)));
         assert_eq!(under(&small, || room::<u64>(usize::MAX / 4).len()), Err(End::NoMemory(usize::MAX)));
+        // Those of pieces go with them.
+        let pieces = || Threads::ONE.split(100, 1, |range| drop(list(6 << 20, range.start as u8)));
+        assert_eq!(under(&guard(usize::MAX, 8 << 20), pieces), Ok(()));
         let threads = Threads::new(2);
         let panics = || threads.split(8, 1, |range| assert!(!range.contains(&5), "on purpose"));
         let ended = under(&guard(usize::MAX, 0), panics);

@@ -87,7 +87,9 @@ unsafe fn best<K: Key>(row: &Row<'_, K>, k: usize, descending: bool, threads: &T
                 }
             }
         }
-        all.lock().append(&mut list);
+        let mut all = all.lock();
+        guard::reserve(&mut all, list.len());
+        all.append(&mut list);
     });
     let mut all = all.into_inner();
     if all.len() > k {
