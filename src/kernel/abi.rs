@@ -132,6 +132,11 @@ impl Faults {
         self.any.store(true, Ordering::Release);
     }
 
+    /// The kernel did not come to its end, for a reason that is told elsewhere: its results are bad.
+    pub fn spoil(&self) {
+        self.any.store(true, Ordering::Release);
+    }
+
     pub fn is_set(&self) -> bool {
         self.any.load(Ordering::Acquire)
     }

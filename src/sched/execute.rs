@@ -159,7 +159,9 @@ impl Runtime {
         for member in 0..each.members(node) {
             let shape = each.shape(node, member);
             let views = each.views(node, member);
-            if let Err(end) = touch::run_fused(&each.program, shape, &views, scalars, &[], &self.ward(node.gate.is_none())) {
+            if let Err(end) =
+                touch::run_fused(&each.program, shape, &views, scalars, &[], &self.ward(node.gate.is_none()))
+            {
                 faults.push((at, self.ended(&end, node, "cpu")));
                 return;
             }

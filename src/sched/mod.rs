@@ -4,6 +4,7 @@ mod admission;
 pub mod ahead;
 pub mod device_set;
 pub mod each;
+mod ending;
 pub mod execute;
 pub mod facts;
 pub mod fault;

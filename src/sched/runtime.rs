@@ -28,7 +28,6 @@ use crate::device::keyed::{Key, Keyed};
 use crate::device::lent::Lent;
 use crate::device::planned_fault::FaultKind;
 use crate::device::queues::Point;
-use crate::device::stop::Stop;
 use crate::kernel::abi::Threads;
 use crate::op::tensor::{Buffer, Home};
 use parking_lot::Mutex;
@@ -37,7 +36,6 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 /// Bound: plans kept; a script that makes more has no loop that repeats.
 const MAX_PLANS: usize = 2048;
@@ -55,9 +53,6 @@ pub fn threads() -> &'static Threads {
     static POOL: OnceLock<Threads> = OnceLock::new();
     POOL.get_or_init(|| Threads::new(std::thread::available_parallelism().map_or(1, |n| n.get())))
 }
-
-/// Bound: how long a session that goes waits for its GPUs before it leaves them and their memory to a thread.
-const LAST_WAIT: Duration = Duration::from_millis(500);
 
 /// The number of a block that no allocator knows.
 const LENT: u64 = u64::MAX;
@@ -162,7 +157,7 @@ impl State {
 /// Nodes of one stream that were recorded and not yet run.
 #[derive(Default)]
 pub struct Window {
-    nodes: Vec<Node>,
+    pub(super) nodes: Vec<Node>,
     pub(super) pending_bytes: usize,
     /// What makes sure of memory for them, by the allocator that it comes from.
     pub(super) wanted: SmallVec<[(usize, usize); 1]>,
@@ -205,22 +200,6 @@ impl Home for Runtime {
 
     fn runtime(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
-    }
-}
-
-impl Drop for Runtime {
-    fn drop(&mut self) {
-        self.options.stop.close();
-        // Queues end before the memory under them goes. Whoever drops a session does not wait for what GPUs have queued:
-        // nothing takes it back.
-        if let Some(gpus) = self.opened.take().flatten()
-            && !gpus.queues.stop(&Stop::after(LAST_WAIT))
-        {
-            std::thread::spawn(move || {
-                let gpus = gpus;
-                gpus.queues.stop(&Stop::default())
-            });
-        }
     }
 }
 
@@ -554,50 +533,6 @@ impl Runtime {
     pub fn flush(&self) {
         let mut state = self.state.lock();
         self.flush_all(&mut state);
-    }
-
-    /// The run at hand has to end: what it put off is left out, and nobody waits for what it queued.
-    pub fn leave_out(&self) {
-        let mut state = self.state.lock();
-        self.flush_all(&mut state);
-        if let Some(gpus) = self.gpus_if_opened() {
-            gpus.queues.hurry();
-        }
-        for stream in &mut state.streams {
-            stream.left_at = stream.submitted;
-        }
-    }
-
-    /// The session is gone. What it put off is left out, unless somebody outside holds a result; what its devices do is
-    /// seen to the end by a thread, since work that is queued holds the runtime.
-    pub fn session_ends(&self) {
-        let mut state = self.state.lock();
-        let live = |node: &Node| node.outputs.iter().any(|output| output.buffer.is_live());
-        let pending = state.windows.iter().flat_map(|window| &window.nodes);
-        let under_way = state.ledger.entries.iter().flat_map(|entry| &entry.nodes);
-        let is_wanted = pending.chain(under_way).any(live);
-        if !is_wanted {
-            self.options.stop.leave_out();
-            self.flush_all(&mut state);
-        }
-        self.options.stop.begin(None);
-        let Some(gpus) = self.gpus_if_opened() else { return };
-        if !is_wanted {
-            gpus.queues.hurry();
-        }
-        self.harvest(&mut state);
-        if !state.ledger.entries.is_empty() {
-            let runtime = self.shared();
-            drop(state);
-            std::thread::spawn(move || runtime.see_to_the_end());
-        }
-    }
-
-    fn see_to_the_end(&self) {
-        let Some(gpus) = self.gpus_if_opened() else { return };
-        let points: Vec<Point> = self.state.lock().ledger.entries.iter().map(|entry| entry.point).collect();
-        points.iter().for_each(|point| _ = gpus.queues.wait(point.stream, point.sequence, &Stop::default()));
-        self.harvest(&mut self.state.lock());
     }
 
     /// A round of a loop ends here, as far as can be told: windows that hold enough are queued, so that the rounds to come make

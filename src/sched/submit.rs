@@ -226,6 +226,11 @@ impl Runtime {
             let (mut steps, mut took) = (steps.into_iter().enumerate(), took.iter());
             let mut may_end = true;
             while let Some((at, step)) = steps.next() {
+                let own = slots_of(&step);
+                let end_with = |end: End| {
+                    own.clone().for_each(|at| slots[at].spoil());
+                    cut.lock().push((at, end));
+                };
                 match step {
                     Ready::Guard(gate) if (stop.drops(asked_by) && gate.leave_out()) || gate.is_held() => {
                         steps.next();
@@ -234,22 +239,22 @@ impl Runtime {
                     Ready::Guard(_) => may_end = false,
                     // Looked at before each step, since a window may hold minutes of work.
                     _ if may_end && stop.drops(asked_by) => {
-                        cut.lock().push((at, End::Asked));
+                        end_with(End::Asked);
                         took.next();
                     }
                     step => {
                         let begun = clock.map(|clock| clock.now_ns());
                         let ward = Ward::new(&stop, &room, asked_by, std::mem::replace(&mut may_end, true));
                         match run(step, &slots, &ward) {
-                            Ok(noted) => {
-                                let bad = noted.filter(|&at| slots[at].is_set());
+                            Ok(()) => {
+                                let bad = own.clone().filter(|&at| slots[at].is_set());
                                 bad.for_each(|at| log.note(slot, device, numbers[at]));
                             }
                             Err(end) => {
                                 if end != End::Asked {
                                     step_numbers[at].iter().for_each(|&number| log.note(slot, device, number));
                                 }
-                                cut.lock().push((at, end));
+                                end_with(end);
                             }
                         }
                         if let (Some(clock), Some(begun), Some(took)) = (clock, begun, took.next()) {
@@ -277,19 +282,24 @@ impl Runtime {
     }
 }
 
-/// Runs a step; gives its error slots, or why it did not come to its end.
-fn run(step: Ready, faults: &[Faults], ward: &Ward<'_>) -> Result<Range<usize>, End> {
-    Ok(match step {
-        Ready::Fails | Ready::Guard(_) => 0..0,
+/// Places of a step's error slots.
+fn slots_of(step: &Ready) -> Range<usize> {
+    match step {
+        Ready::Fails | Ready::Guard(_) | Ready::Each { .. } => 0..0,
+        Ready::Fused { slots, .. } => slots.clone(),
+        Ready::Kernel { slot, .. } => *slot..*slot + 1,
+    }
+}
+
+/// Runs a step; the error says why it did not come to its end.
+fn run(step: Ready, faults: &[Faults], ward: &Ward<'_>) -> Result<(), End> {
+    match step {
+        Ready::Fails | Ready::Guard(_) => Ok(()),
         Ready::Fused { program, shape, views, table, slots } => {
-            touch::run_fused(&program, &shape, &views, &table, &faults[slots.clone()], ward)?;
-            slots
+            touch::run_fused(&program, &shape, &views, &table, &faults[slots], ward)
         }
         Ready::Each { program, members, table } => {
-            for (shape, views) in &members {
-                touch::run_fused(&program, shape, views, &table, &[], ward)?;
-            }
-            0..0
+            members.iter().try_for_each(|(shape, views)| touch::run_fused(&program, shape, views, &table, &[], ward))
         }
         Ready::Kernel { host, attrs, inputs, outputs, seed, offset, slot } => {
             let call = Call {
@@ -301,8 +311,7 @@ fn run(step: Ready, faults: &[Faults], ward: &Ward<'_>) -> Result<Range<usize>, 
                 seed,
                 offset,
             };
-            touch::run_kernel(host, &call, ward)?;
-            slot..slot + 1
+            touch::run_kernel(host, &call, ward)
         }
-    })
+    }
 }

@@ -80,7 +80,11 @@ impl Runtime {
             End::Panic(said) => Diag::error(code::INTERNAL, format!("`{}` failed inside: {said}", node.name))
                 .help("this is a mistake in tscript"),
         };
-        self.late(diag.label(node.origin, Focus::Expression, format!("queued here, on {place}")), node.number, node.trail)
+        self.late(
+            diag.label(node.origin, Focus::Expression, format!("queued here, on {place}")),
+            node.number,
+            node.trail,
+        )
     }
 
     /// Why a node was not computed, when the script was to end before its turn or in the midst of it.

@@ -195,10 +195,9 @@ fn of_blobs(module: &mut Module, host: &Arc<Host>) {
         }
     };
     let pad = grown(host);
-    changing("pad")
-        .place_in(module, move |context: NativeCallContext, blob: &mut Blob, length: INT, value: INT| {
-            pad(&context, blob, length, value)
-        });
+    changing("pad").place_in(module, move |context: NativeCallContext, blob: &mut Blob, length: INT, value: INT| {
+        pad(&context, blob, length, value)
+    });
     let filled = grown(host);
     add("blob").place_in(module, move |context: NativeCallContext, length: INT, value: INT| -> Outcome<Blob> {
         let mut blob = Blob::new();

@@ -122,11 +122,7 @@ fn compared(module: &mut Natives, host: &Arc<Host>) {
                 Ok((alike(&shared, &context, values[0], values[1])? == wanted).into())
             };
             let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure: true, is_volatile: true };
-            FuncRegistration::new(symbol).in_global_namespace().place_raw_in(
-                &mut module.module,
-                [kind, kind],
-                func,
-            );
+            FuncRegistration::new(symbol).in_global_namespace().place_raw_in(&mut module.module, [kind, kind], func);
         }
     }
     let shared = host.clone();
@@ -417,9 +413,7 @@ fn maps(module: &mut Natives) {
         map.iter().map(|(key, value)| Dynamic::from(vec![key.as_str().into(), value.clone()] as Array)).collect()
     };
     calling("items").place_in(&mut module.module, items);
-    calling("update")
-        .with_purity(false)
-        .place_in(&mut module.module, |map: &mut Map, other: Map| map.extend(other));
+    calling("update").with_purity(false).place_in(&mut module.module, |map: &mut Map, other: Map| map.extend(other));
     let get = |map: &mut Map, key: &str, default: Dynamic| map.get(key).cloned().unwrap_or(default);
     of(module, "get").place_in(&mut module.module, get);
     let pop = |map: &mut Map, key: &str, default: Dynamic| map.remove(key).unwrap_or(default);
