@@ -130,6 +130,7 @@ mod tests {
     fn runtime(allowed: Option<Duration>) -> Arc<Runtime> {
         let gpus = Simulation { gpus: 1, memory_bytes: SIMULATED_BYTES, seed: None, faults: Vec::new() };
         let runtime = Runtime::new(Options { host_limit: 64 << 20, simulate: Some(gpus), ..Options::default() });
+        runtime.cuda_device(0).expect("one GPU");
         runtime.options.stop.begin(allowed);
         runtime
     }
@@ -149,7 +150,6 @@ mod tests {
     #[test]
     fn a_panic_in_a_kernel_is_a_fault_of_its_node() {
         let rt = runtime(None);
-        assert!(rt.gpus().is_some());
         for device in DEVICES {
             for host in [panics as HostFn, panics_on_a_thread] {
                 let told = outcome(&rt, host, device).expect_err("a panic");
