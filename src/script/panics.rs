@@ -147,7 +147,9 @@ mod tests {
         });
         engine.register_global_module(module.into());
         for upto in [3, 9] {
-            let text = format!("let n = 0; let upto = {upto}; try {{ for i in upto {{ n += 1; }} }} catch (e) {{ n += 100; }} n");
+            let text = format!(
+                "let n = 0; let upto = {upto}; try {{ for i in upto {{ n += 1; }} }} catch (e) {{ n += 100; }} n"
+            );
             let seen: i64 = engine.eval(&text).expect("it was caught");
             assert_eq!(seen, if upto == 3 { 103 } else { 100 });
         }
