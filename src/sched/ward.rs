@@ -110,19 +110,19 @@ mod tests {
     use smallvec::smallvec;
     use std::time::Instant;
 
-    unsafe fn panics(_: &Call<'_>) {
+    fn panics(_: &Call<'_>) {
         panic!("on purpose")
     }
 
-    unsafe fn panics_on_a_thread(call: &Call<'_>) {
+    fn panics_on_a_thread(call: &Call<'_>) {
         call.threads.split(64, 1, |range| assert!(!range.contains(&40), "on purpose"));
     }
 
-    unsafe fn wants_much(_: &Call<'_>) {
+    fn wants_much(_: &Call<'_>) {
         drop(guard::list(1 << 30, 0u8));
     }
 
-    unsafe fn never_ends(call: &Call<'_>) {
+    fn never_ends(call: &Call<'_>) {
         let wait = |range: std::ops::Range<usize>| std::thread::sleep(Duration::from_millis(range.len() as u64));
         call.threads.split(1 << 40, 1, wait);
     }
