@@ -191,7 +191,7 @@ fn maps_without_end_in_a_file_are_refused() {
 fn a_single_operation_is_cut_at_the_limit_of_time() {
     for text in [
         "print(ones([1]).expand([1000000000000]).sum().item())",
-        "print(conv1d(ones([1, 64, 100000]), ones([64, 64, 1001])).sum().item())",
+        "print(conv1d(ones([16, 64, 4000]), ones([64, 64, 301])).sum().item())",
         "let a = rand([20000]); loop { a.sort(); }",
         "let a = rand([100000]); loop { print(a.sort().values[0].item()); }",
         "let a = rand([2000, 2000]); print((a @ a @ a).sum().item())",
