@@ -198,7 +198,7 @@ fn a_single_operation_is_cut_at_the_limit_of_time() {
         "print(ones([1]).expand([1000000, 1000000]).max(1).values.sum().item())",
         "print(ones([1]).expand([1000000000000]).argmax().item())",
         "print(ones([1]).expand([1000000000000]).prod().item())",
-        "print(ones([1000, 1]).expand([1000, 1000000000]).norm().item())",
+        "print(ones([1000, 1]).expand([1000, 1000000000]).max().item())",
         "print(svd(rand([1500, 1500])).S.sum().item())",
     ] {
         let begun = std::time::Instant::now();
