@@ -21,6 +21,18 @@ const BEFORE: &[(&str, &[&str])] = &[
 ];
 
 /// One line, so that a mistake stands on the next.
+/// Scripts of which `check` tells another code than a run: of natives, a run judges types before numbers of arguments,
+/// and of a dotted name the part before the dot.
+const DISAGREE: &[&str] = &[
+    "print(len(xs, 1));",
+    "let s = sorted(xs, |v| v, 1);",
+    "let n = set(xs);",
+    "let n = zip(xs);",
+    "let n = nn.Linear(2, 2);",
+    "let n = nn.functional.relu(x);",
+    "let y = x[\"a\"];",
+];
+
 fn before(script: &str) -> String {
     let words: Vec<&str> = script.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
     let asked = |names: &&(&str, &[&str])| names.1.iter().any(|name| name.is_empty() || words.contains(name));
@@ -92,7 +104,11 @@ fn answered(path: &Path, problems: &mut Vec<String>) -> usize {
             .filter(|error| error.diag().severity == tscript::base::diag::Severity::Error)
             .map(|error| error.code())
             .collect();
-        if !checked.is_empty() && !checked.iter().any(|code| answer.starts_with(&**code)) {
+        let known = DISAGREE.contains(&script.trim());
+        if known && (checked.is_empty() || checked.iter().any(|code| answer.starts_with(&**code))) {
+            problems.push(format!("`check` and a run agree on a script that is listed: {script}"));
+        }
+        if !known && !checked.is_empty() && !checked.iter().any(|code| answer.starts_with(&**code)) {
             problems.push(format!("`check` says {checked:?} of\n{script}\nand a run\n{answer}"));
         }
         let lines: String = script.lines().map(|line| format!("> {line}").trim_end().to_string() + "\n").collect();

@@ -69,7 +69,7 @@ fn check(session: &mut Session, printed: &Mutex<String>, program: &Value) -> Opt
             program["v"].as_array().expect("variables").iter().find_map(|wanted| look(lines.next(), wanted))
         }
         (Ok(()), Some(code)) => Some(format!("the last statement is no {code}")),
-        (Err(error), Some(code)) if done + 1 == count && error.to_string().contains(code) => None,
+        (Err(error), Some(code)) if done + 1 == count && error.code() == code => None,
         (Err(error), code) => Some(format!("statement {}: {error}; in PyTorch {code:?}", done + 1)),
     }
 }

@@ -18,6 +18,8 @@ use crate::script::modules::STD;
 use crate::script::signature::{Last, Signature};
 use std::rc::Rc;
 
+/// Methods that give a tensor itself another shape.
+const RELAYOUTS: &[&str] = &["t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "as_strided_"];
 /// Methods that leave an array or map as it is.
 const READS: &[&str] = &[
     "len",
@@ -235,7 +237,9 @@ impl<'a> Flow<'a> {
         let values = self.arguments(args);
         self.quiet -= catches as usize;
         let all: Vec<Value> = std::iter::once(receiver.clone()).chain(values.iter().cloned()).collect();
-        if !matches!(receiver, Value::Tensor(_)) && !READS.contains(&name) {
+        if let (Kind::Name(variable), true) = (&of.kind, RELAYOUTS.contains(&name)) {
+            self.assign(variable, Value::Tensor(None));
+        } else if !matches!(receiver, Value::Tensor(_)) && !READS.contains(&name) {
             self.touch(of);
         }
         if self.functions.keys().any(|(known, n)| *known == name && *n == values.len()) {
@@ -346,7 +350,7 @@ impl<'a> Flow<'a> {
         if !is_method && !COMMON.contains(&name) {
             let generic = manual::natives().any(|native| native.name == name && native.form == manual::Form::Function);
             let is_row = table::called(name).is_some();
-            if !generic && !is_row {
+            if !generic && !is_row && !self.world.forms.contains_key(name) {
                 let diag = (self.world.words)(Unknown::Function(name, "tensor"), token);
                 self.report(token, diag);
                 return Value::Unknown;

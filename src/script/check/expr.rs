@@ -310,7 +310,10 @@ impl<'a> Flow<'a> {
             other if !other.is_known() => return Value::Unknown,
             _ => {}
         }
-        self.row(token, row, false, &[left.clone(), right.clone()])
+        // A run turns `0 < x` round.
+        let compares = matches!(op, "==" | "!=" | "<" | ">" | "<=" | ">=");
+        let operands = if compares && left.is_number() { [right, left] } else { [left, right] };
+        self.row(token, row, false, &operands.map(Value::clone))
     }
 
     /// `x += y`.

@@ -150,7 +150,7 @@ impl<'a> Flow<'a> {
         self.vars.push(Var { name: name.name.clone(), token: name.token, value, read: false, watched });
     }
 
-    fn assign(&mut self, name: &str, value: Value) {
+    pub(super) fn assign(&mut self, name: &str, value: Value) {
         if let Some(var) = self.vars.iter_mut().rev().find(|var| var.name == name) {
             var.value = value;
         }

@@ -132,5 +132,5 @@ fn computes(name: &str, method: bool) -> bool {
         CallForm::Method => method,
         CallForm::InPlace | CallForm::Internal => false,
     };
-    form && !native && !op.guarded && !name.ends_with('_')
+    form && !native && !op.guarded && !name.ends_with('_') && !name.starts_with('_')
 }

@@ -132,6 +132,10 @@ fn bind(op: &'static Op, values: &[Value]) -> Result<Option<Args>> {
             _ => Ok(None),
         };
     }
+    // As in a run, the count is judged before the values.
+    if spread.is_none() && several.is_none() && given > params::positional(op) {
+        return Err(params::too_many(op, given));
+    }
     for (at, value) in values.iter().enumerate() {
         if spread == Some(at) || several == Some(at) {
             args.0[at] = match listed(op.params[at].kind, &values[at..]) {
