@@ -31,6 +31,8 @@ pub trait Guard: Sync {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum End {
     Asked,
+    /// What cannot be cut would take longer than there is time.
+    NoTime,
     /// No memory for scratch of so many bytes.
     NoMemory(usize),
     Panic(String),
@@ -103,7 +105,7 @@ pub fn look_at(round: usize, every: usize) {
 pub fn afford(time: Duration) {
     look();
     if with(|guard| guard.left()).flatten().is_some_and(|left| left < time) {
-        leave(End::Asked);
+        leave(End::NoTime);
     }
 }
 
@@ -285,7 +287,7 @@ mod tests {
         let panics = || threads.split(8, 1, |range| assert!(!range.contains(&5), "on purpose"));
         let ended = under(&guard(usize::MAX, 0), panics);
         assert!(matches!(ended, Err(End::Panic(text)) if text.contains("on purpose")));
-        assert_eq!(under(&guard(usize::MAX, 0), || afford(Duration::from_secs(2))), Err(End::Asked));
+        assert_eq!(under(&guard(usize::MAX, 0), || afford(Duration::from_secs(2))), Err(End::NoTime));
         // And nothing is left behind.
         assert!(with(|_| ()).is_none());
     }

@@ -251,7 +251,7 @@ impl Runtime {
                                 bad.for_each(|at| log.note(slot, device, numbers[at]));
                             }
                             Err(end) => {
-                                if end != End::Asked {
+                                if !matches!(end, End::Asked | End::NoTime) {
                                     step_numbers[at].iter().for_each(|&number| log.note(slot, device, number));
                                 }
                                 end_with(end);

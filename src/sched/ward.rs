@@ -73,6 +73,10 @@ impl Runtime {
     pub(super) fn ended(&self, end: &End, node: &Node, place: &str) -> Arc<Diag> {
         let diag = match end {
             End::Asked => return self.left_out(node),
+            End::NoTime => {
+                let text = format!("`{}` would take longer than the time that is left for the script", node.name);
+                Diag::error(code::LIMIT_TIME, text)
+            }
             End::NoMemory(bytes) => {
                 let limit = self.options.limit_of(DeviceId::Cpu);
                 memory::no_scratch(node.name, *bytes, self.room.is_limited_to(limit))
