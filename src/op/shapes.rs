@@ -17,12 +17,9 @@ use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::{Layout, broadcast};
 use crate::base::limits::MAX_DIMS;
 use crate::base::span::Origin;
-use crate::device::keyed::Keyed;
 use crate::fail;
-use parking_lot::Mutex;
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 
 /// What a call would give.
 pub enum Outcome {
@@ -76,27 +73,7 @@ impl Home for Nowhere {
 }
 
 fn nothing(size_bytes: usize) -> Arc<Buffer> {
-    Arc::new(Buffer {
-        id: 0,
-        device: DeviceId::Cpu,
-        size_bytes,
-        pinned: false,
-        home: Arc::new(Nowhere),
-        address: AtomicUsize::new(0),
-        block: AtomicU64::new(0),
-        handles: AtomicU32::new(0),
-        version: AtomicU32::new(0),
-        aside: AtomicU32::new(0),
-        born: AtomicU32::new(0),
-        writer: AtomicU64::new(0),
-        wrote: AtomicU64::new(0),
-        pending: AtomicU32::new(0),
-        mark: AtomicU32::new(0),
-        stream: AtomicU32::new(0),
-        in_flight: AtomicU32::new(0),
-        poison: Mutex::new(Vec::new()),
-        touches: Keyed::default(),
-    })
+    Arc::new(Buffer::new(0, Arc::new(Nowhere), DeviceId::Cpu, size_bytes, false))
 }
 
 struct Shapes {

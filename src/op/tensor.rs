@@ -94,6 +94,31 @@ pub struct Poison {
 }
 
 impl Buffer {
+    /// One without memory, for the host's stream, that nobody has written or touched.
+    pub fn new(id: u64, home: Arc<dyn Home>, device: DeviceId, size_bytes: usize, pinned: bool) -> Buffer {
+        Buffer {
+            id,
+            device,
+            size_bytes,
+            pinned,
+            home,
+            address: AtomicUsize::new(0),
+            block: AtomicU64::new(0),
+            handles: AtomicU32::new(0),
+            version: AtomicU32::new(0),
+            aside: AtomicU32::new(0),
+            born: AtomicU32::new(0),
+            writer: AtomicU64::new(0),
+            wrote: AtomicU64::new(0),
+            pending: AtomicU32::new(0),
+            mark: AtomicU32::new(0),
+            stream: AtomicU32::new(0),
+            in_flight: AtomicU32::new(0),
+            poison: Mutex::new(Vec::new()),
+            touches: Keyed::default(),
+        }
+    }
+
     pub fn ptr(&self) -> *mut u8 {
         self.address.load(Ordering::Acquire) as *mut u8
     }

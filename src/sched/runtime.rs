@@ -25,7 +25,7 @@ use crate::base::dtype::DType;
 use crate::base::limits::WINDOW_BYTES;
 use crate::base::rng::Generator;
 use crate::base::span::Origin;
-use crate::device::keyed::{Key, Keyed};
+use crate::device::keyed::Key;
 use crate::device::lent::Lent;
 use crate::device::planned_fault::FaultKind;
 use crate::device::queues::Point;
@@ -35,7 +35,7 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Bound: plans kept; a script that makes more has no loop that repeats.
@@ -376,27 +376,8 @@ impl Runtime {
     /// As `buffer`, for a caller that holds the runtime: `home` is it.
     pub fn buffer_at(&self, home: Arc<dyn Home>, device: DeviceId, size_bytes: usize, pinned: bool) -> Arc<Buffer> {
         self.open_device(device);
-        Arc::new(Buffer {
-            id: self.next_buffer.fetch_add(1, Ordering::Relaxed),
-            device,
-            size_bytes,
-            pinned,
-            home,
-            address: AtomicUsize::new(0),
-            block: AtomicU64::new(0),
-            handles: AtomicU32::new(0),
-            version: AtomicU32::new(0),
-            aside: AtomicU32::new(0),
-            born: AtomicU32::new(0),
-            writer: AtomicU64::new(0),
-            pending: AtomicU32::new(0),
-            mark: AtomicU32::new(0),
-            wrote: AtomicU64::new(0),
-            stream: AtomicU32::new(HOST),
-            in_flight: AtomicU32::new(0),
-            poison: Mutex::new(Vec::new()),
-            touches: Keyed::default(),
-        })
+        let id = self.next_buffer.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Buffer::new(id, home, device, size_bytes, pinned))
     }
 
     /// A buffer over memory that the host program lends; it goes back with the last handle.
