@@ -43,9 +43,50 @@ impl RawMemory for HostMemory {
     }
 }
 
-/// Bytes of memory that the machine has; 0 where the system does not say.
+/// Bytes of memory that this program may have: the machine's, or less where a control group or a resource limit says so.
+/// 0 where the system does not say.
 pub fn physical_bytes() -> usize {
-    system::physical_bytes()
+    static BYTES: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+    *BYTES.get_or_init(|| {
+        let machine = system::physical_bytes();
+        [system::resource_limit(), control_group()].into_iter().flatten().fold(machine, usize::min)
+    })
+}
+
+/// The least limit of memory of the control groups that this program is in, of either version.
+#[cfg(target_os = "linux")]
+fn control_group() -> Option<usize> {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    groups.lines().filter_map(|line| group_limit(line, &|path| std::fs::read_to_string(path).ok())).min()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn control_group() -> Option<usize> {
+    None
+}
+
+/// The limit of one line of `/proc/self/cgroup`, `0::/path` or `4:memory:/path`: the least on the way to the root. In a
+/// container the path may be one of the host's, which is not there, and the root is the container's own.
+#[cfg(any(target_os = "linux", test))]
+fn group_limit(line: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<usize> {
+    let mut parts = line.splitn(3, ':');
+    let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+    let (root, file) = match controllers {
+        "" => ("/sys/fs/cgroup", "memory.max"),
+        list if list.split(',').any(|one| one == "memory") => ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+        _ => return None,
+    };
+    let mut path = path.trim_end_matches('/');
+    let mut least = None;
+    loop {
+        // `max`, or a number beyond all memory, is no limit.
+        let found = read(&format!("{root}{path}/{file}")).and_then(|text| text.trim().parse::<usize>().ok());
+        least = least.into_iter().chain(found).min();
+        match path.rfind('/') {
+            Some(at) => path = &path[..at],
+            None => return least,
+        }
+    }
 }
 
 #[cfg(unix)]
@@ -96,6 +137,25 @@ mod system {
         usize::try_from(size).unwrap_or(4096).max(1)
     }
 
+    /// What `ulimit -v` and `ulimit -d` leave.
+    pub fn resource_limit() -> Option<usize> {
+        let of = |resource| {
+            let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            // SAFETY: the system fills in a structure of ours.
+            let known = unsafe { libc::getrlimit(resource, &mut limit) } == 0;
+            (known && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur as usize)
+        };
+        let space = of(libc::RLIMIT_AS).map(|limit| limit.saturating_sub(mapped_bytes()));
+        [space, of(libc::RLIMIT_DATA)].into_iter().flatten().min()
+    }
+
+    /// Address space that the program has, stacks that are only reserved too.
+    fn mapped_bytes() -> usize {
+        let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+        let pages = text.split(' ').next().and_then(|pages| pages.parse::<usize>().ok());
+        pages.unwrap_or(0).saturating_mul(page_bytes())
+    }
+
     pub fn physical_bytes() -> usize {
         // SAFETY: sysconf reads a constant of the system.
         let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
@@ -124,6 +184,10 @@ mod system {
         }
     }
 
+    pub fn resource_limit() -> Option<usize> {
+        None
+    }
+
     pub fn physical_bytes() -> usize {
         0
     }
@@ -146,6 +210,27 @@ mod tests {
             memory.release(address, bytes);
         }
         assert_eq!(memory.reserved(), 0);
+    }
+
+    #[test]
+    fn limits_of_control_groups_are_the_least_on_the_way_to_the_root() {
+        let files = |path: &str| {
+            let text = match path {
+                "/sys/fs/cgroup/a/b/memory.max" => "max\n",
+                "/sys/fs/cgroup/a/memory.max" => "1000\n",
+                "/sys/fs/cgroup/memory.max" => "2000\n",
+                "/sys/fs/cgroup/memory/x/memory.limit_in_bytes" => "9223372036854771712\n",
+                "/sys/fs/cgroup/memory/memory.limit_in_bytes" => "500\n",
+                _ => return None,
+            };
+            Some(text.to_string())
+        };
+        let of = |line| group_limit(line, &files);
+        assert_eq!(of("0::/a/b"), Some(1000));
+        assert_eq!(of("0::/elsewhere/deep"), Some(2000));
+        assert_eq!(of("0::/"), Some(2000));
+        assert_eq!(of("7:cpu,memory:/x"), Some(500));
+        assert_eq!(of("3:cpuset:/x"), None);
     }
 
     #[test]

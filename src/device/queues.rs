@@ -27,6 +27,9 @@ pub trait Queues: Send + Sync {
     fn poll(&self, stream: u32);
     /// The device is gone: its queued works count as passed, so that nobody waits for them.
     fn lose(&self, device: u16);
-    /// Nothing more will be queued; returns when no work touches memory any more.
-    fn stop(&self);
+    /// Works that only take time end now, as far as that can be done.
+    fn hurry(&self) {}
+    /// Nothing more will be queued; says whether no work touches memory any more, for which it waits until it should
+    /// stop waiting.
+    fn stop(&self, waiting: &Stop) -> bool;
 }

@@ -6,7 +6,6 @@ use crate::fail;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
 
 /// What a format is written to.
 pub trait Sink: Write + Seek {}
@@ -33,40 +32,141 @@ pub fn atomic(path: &Path, fill: &mut dyn FnMut(&mut dyn Sink) -> Result<()>) ->
     if !folder.is_dir() {
         fail!(FILE, "cannot be written: there is no folder `{}`", folder.display());
     }
-    let mut temporary = beside(&folder).map_err(|error| unwritable(&error))?;
-    let mut buffered = BufWriter::with_capacity(1 << 20, temporary.as_file_mut());
+    let mut temporary = Temporary::beside(&folder, &target).map_err(|error| unwritable(&error))?;
+    let mut buffered = BufWriter::with_capacity(1 << 20, &mut temporary.file);
     fill(&mut buffered)?;
     let flushed = buffered.flush();
     drop(buffered);
-    flushed.and_then(|()| settle(temporary, old.as_ref(), &target)).map_err(|error| unwritable(&error))?;
+    flushed.and_then(|()| temporary.settle(old.as_ref(), &target)).map_err(|error| unwritable(&error))?;
     // A file system that cannot flush a folder has renamed all the same.
     let _ = File::open(&folder).and_then(|folder| folder.sync_all());
     Ok(())
 }
 
-fn beside(folder: &Path) -> io::Result<NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".tscript-").suffix(".tmp");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // As any new file: the process's mask takes away what it takes away.
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    // The reason alone: the temporary file's name tells the user nothing.
-    builder.tempfile_in(folder).map_err(|error| io::Error::from(error.kind()))
+/// What becomes the target. Its name follows from the target's, and whoever writes it holds a lock, which goes with the
+/// process: what a killed program left there is taken over by the next one that writes the same target.
+struct Temporary {
+    file: File,
+    path: PathBuf,
+    is_settled: bool,
 }
 
-fn settle(temporary: NamedTempFile, old: Option<&fs::Metadata>, target: &Path) -> io::Result<()> {
-    if let Some(old) = old {
-        temporary.as_file().set_permissions(old.permissions())?;
+impl Temporary {
+    fn beside(folder: &Path, target: &Path) -> io::Result<Temporary> {
+        let name = target.file_name().unwrap_or_default().as_encoded_bytes();
+        // FNV-1a: the same in every build, and short whatever the name.
+        let hash = name
+            .iter()
+            .fold(0xcbf2_9ce4_8422_2325u64, |hash, &byte| (hash ^ byte as u64).wrapping_mul(0x100_0000_01b3));
+        let path = folder.join(format!(".tscript-{hash:016x}.tmp"));
+        loop {
+            let file = open(&path)?;
+            // Another one that writes the same target comes first. A file system without locks has to do without.
+            let _ = file.lock();
+            // Whoever had the lock has renamed the file, perhaps: it is the target then.
+            if is_at(&file, &path) {
+                let temporary = Temporary { file, path, is_settled: false };
+                temporary.file.set_len(0)?;
+                return Ok(temporary);
+            }
+        }
     }
-    temporary.as_file().sync_all()?;
-    temporary.persist(target).map_err(|error| error.error)?;
-    Ok(())
+
+    fn settle(mut self, old: Option<&fs::Metadata>, target: &Path) -> io::Result<()> {
+        if let Some(old) = old {
+            self.file.set_permissions(old.permissions())?;
+        }
+        self.file.sync_all()?;
+        fs::rename(&self.path, target)?;
+        self.is_settled = true;
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.is_settled {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        // As any new file: the process's mask takes away what it takes away. A link that somebody put there is refused.
+        options.mode(0o666).custom_flags(libc::O_NOFOLLOW);
+    }
+    // The reason alone: the temporary file's name tells the user nothing.
+    options.open(path).map_err(|error| io::Error::from(error.kind()))
+}
+
+/// Whether a file is the one at a path, under no other name.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let (Ok(ours), Ok(there)) = (file.metadata(), fs::symlink_metadata(path)) else { return false };
+    (ours.dev(), ours.ino()) == (there.dev(), there.ino())
+}
+
+#[cfg(not(unix))]
+fn is_at(_: &File, _: &Path) -> bool {
+    true
 }
 
 /// The system's reason.
 pub fn unwritable(error: &io::Error) -> Box<Diag> {
     Diag::error(FILE, format!("cannot be written: {}", super::input::plain(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(path: &Path, text: &str) -> Result<()> {
+        atomic(path, &mut |sink| sink.write_all(text.as_bytes()).map_err(|error| unwritable(&error)))
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).expect("a folder").flatten();
+        let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// What a program that was killed has left is taken over, whatever its length.
+    #[test]
+    fn a_half_written_file_is_taken_over() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("x.txt");
+        let left = Temporary::beside(folder.path(), &path).expect("a file").path.clone();
+        fs::write(&left, "much more than comes now").expect("written");
+        assert_eq!(names(folder.path()).len(), 1);
+        write(&path, "short").expect("written");
+        assert_eq!(names(folder.path()), ["x.txt"]);
+        assert_eq!(fs::read_to_string(&path).expect("text"), "short");
+        assert!(atomic(&path, &mut |_| fail!(FILE, "no")).is_err());
+        assert_eq!((names(folder.path()).len(), fs::read_to_string(&path).expect("text").as_str()), (1, "short"));
+    }
+
+    #[test]
+    fn writers_of_one_target_come_one_after_the_other() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("x.txt");
+        std::thread::scope(|scope| {
+            for n in 0..4 {
+                let path = &path;
+                scope.spawn(move || {
+                    (0..20).for_each(|_| write(path, &n.to_string().repeat(10_000 + n)).expect("written"))
+                });
+            }
+        });
+        let text = fs::read_to_string(&path).expect("text");
+        let n: usize = text[..1].parse().expect("a digit");
+        assert_eq!(text, n.to_string().repeat(10_000 + n));
+        assert_eq!(names(folder.path()), ["x.txt"]);
+    }
 }

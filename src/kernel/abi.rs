@@ -1,5 +1,6 @@
 //! What a kernel is given: views on memory, attributes, threads, a place for faults.
 
+use super::guard;
 use crate::base::attr::Attr;
 use crate::base::dtype::DType;
 use crate::base::layout::{Shape, Strides, contiguous_strides};
@@ -131,6 +132,11 @@ impl Faults {
         self.any.store(true, Ordering::Release);
     }
 
+    /// The kernel did not come to its end, for a reason that is told elsewhere: its results are bad.
+    pub fn spoil(&self) {
+        self.any.store(true, Ordering::Release);
+    }
+
     pub fn is_set(&self) -> bool {
         self.any.load(Ordering::Acquire)
     }
@@ -183,7 +189,8 @@ impl Threads {
     }
 
     /// Calls `work` on disjoint ranges that cover `0..n`, each of at least `grain` items (a range's start is
-    /// a multiple of `grain`), in parallel when there is enough for two.
+    /// a multiple of `grain`), in parallel when there is enough for two. Where the kernel should end it ends between
+    /// two ranges: what one item does must not take longer than some milliseconds, or look itself ([`guard::look`]).
     #[inline]
     pub fn split(&self, n: usize, grain: usize, work: impl Fn(Range<usize>) + Sync) {
         // One body for both branches, or it would be compiled twice.
@@ -191,7 +198,7 @@ impl Threads {
         let pool = if n > grain.max(1) { self.pool() } else { None };
         match pool {
             Some(pool) => split_in(pool, n, grain.max(1), work),
-            None if n > 0 => work(0..n),
+            None if n > 0 => guard::in_pieces(0..n, grain.max(1), work),
             None => {}
         }
     }
@@ -199,7 +206,10 @@ impl Threads {
     /// Runs `work` inside the pool, so that libraries built on rayon use its threads.
     pub fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         match self.pool() {
-            Some(pool) => pool.install(work),
+            Some(pool) => {
+                let guard = guard::current();
+                pool.install(|| guard.with(work))
+            }
             None => work(),
         }
     }
@@ -213,7 +223,7 @@ fn split_in(pool: &rayon::ThreadPool, n: usize, grain: usize, work: &(dyn Fn(Ran
     let run = |i: usize| {
         let (start, end) = (blocks * i / ranges * grain, (blocks * (i + 1) / ranges * grain).min(n));
         if start < end {
-            work(start..end);
+            guard::in_pieces(start..end, grain, work);
         }
     };
     super::shared_work::run(pool, ranges, &run);

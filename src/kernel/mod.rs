@@ -4,5 +4,6 @@
 pub mod abi;
 pub mod cpu;
 pub mod cuda;
+pub mod guard;
 pub mod program;
 mod shared_work;

@@ -4,6 +4,7 @@
 //! worker that comes too late finds the work closed. On a busy machine a worker may wake up milliseconds later, which
 //! is longer than most work takes.
 
+use super::guard;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -26,6 +27,7 @@ struct Work {
     closed: AtomicBool,
     panic: parking_lot::Mutex<Option<Box<dyn Any + Send>>>,
     caller: Thread,
+    guard: guard::Current,
 }
 
 // SAFETY: the job is `Sync`, and its address is used only while the caller waits.
@@ -51,7 +53,7 @@ impl Work {
         // Either the caller sees this worker inside, or the worker sees that the work is closed.
         self.inside.fetch_add(1, Ordering::SeqCst);
         if !self.closed.load(Ordering::SeqCst) {
-            self.guarded();
+            self.guard.with(|| self.guarded());
         }
         if self.inside.fetch_sub(1, Ordering::SeqCst) == 1 && self.closed.load(Ordering::SeqCst) {
             self.caller.unpark();
@@ -79,6 +81,7 @@ pub(super) fn run(pool: &rayon::ThreadPool, jobs: usize, job: &Job<'_>) {
         closed: AtomicBool::new(false),
         panic: parking_lot::Mutex::new(None),
         caller: std::thread::current(),
+        guard: guard::current(),
     });
     for _ in 1..jobs.min(pool.current_num_threads()) {
         let work = work.clone();

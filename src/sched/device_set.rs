@@ -209,10 +209,13 @@ impl Drop for CudaDevice {
 
 /// Memory of devices whose segments only go back when the device is idle, as with `cudaFree`; no more of it than
 /// the session may have.
-struct Settled<M> {
+struct Settled<M: RawMemory> {
     raw: M,
     limit: usize,
     reserved: usize,
+    /// Segments that go back when the device is idle: the script did not wait for that to its end.
+    going: Vec<(u64, usize)>,
+    stop: Arc<Stop>,
     device: u16,
     queues: Arc<dyn Queues>,
     /// Its launches may be held back.
@@ -231,10 +234,14 @@ impl<M: RawMemory> RawMemory for Settled<M> {
         if let Some(device) = &self.held {
             device.let_go();
         }
-        // Not to be interrupted: work in flight still writes there.
-        self.queues.wait_idle(self.device, &Stop::default());
-        self.raw.release(address, bytes);
-        self.reserved -= bytes;
+        self.going.push((address, bytes));
+        // Work in flight still writes there.
+        if self.queues.wait_idle(self.device, &self.stop) {
+            for (address, bytes) in self.going.drain(..) {
+                self.raw.release(address, bytes);
+                self.reserved -= bytes;
+            }
+        }
     }
 
     fn total(&self) -> usize {
@@ -242,14 +249,22 @@ impl<M: RawMemory> RawMemory for Settled<M> {
     }
 }
 
+impl<M: RawMemory> Drop for Settled<M> {
+    fn drop(&mut self) {
+        // The queues were stopped before this.
+        self.going.drain(..).for_each(|(address, bytes)| self.raw.release(address, bytes));
+    }
+}
+
 fn gpu<M: RawMemory + Send + 'static>(
     raw: M,
     device: u16,
-    limit: usize,
+    limits: &Options,
     queues: &Arc<dyn Queues>,
     held: Option<Arc<CudaDevice>>,
 ) -> Gpu {
-    let raw = Settled { raw, limit, reserved: 0, device, queues: queues.clone(), held };
+    let (limit, stop) = (limits.device_limit, limits.stop.clone());
+    let raw = Settled { raw, limit, reserved: 0, going: Vec::new(), stop, device, queues: queues.clone(), held };
     Gpu { memory: Mutex::new(Memory::new(Box::new(raw))), lost: AtomicBool::new(false), last_words: Mutex::default() }
 }
 
@@ -257,7 +272,7 @@ impl Gpus {
     fn simulated(options: &Simulation, limits: &Options) -> Gpus {
         let simulator = Arc::new(Simulator::new(options.gpus, options.seed));
         let queues: Arc<dyn Queues> = simulator.clone();
-        let memory = |at| gpu(HostMemory::new(options.memory_bytes), at, limits.device_limit, &queues, None);
+        let memory = |at| gpu(HostMemory::new(options.memory_bytes), at, limits, &queues, None);
         let list = (0..options.gpus as u16).map(memory).collect();
         Gpus {
             kind: Kind::Simulated(simulator),
@@ -278,7 +293,7 @@ impl Gpus {
         let queues: Arc<dyn Queues> = lanes.clone();
         let devices: Vec<Arc<CudaDevice>> = contexts.iter().map(|context| Arc::new(CudaDevice::new(context))).collect();
         let memory = |(at, device): (usize, &Arc<CudaDevice>)| {
-            gpu(DeviceMemory::new(device.context), at as u16, limits.device_limit, &queues, Some(device.clone()))
+            gpu(DeviceMemory::new(device.context), at as u16, limits, &queues, Some(device.clone()))
         };
         let list = devices.iter().enumerate().map(memory).collect();
         // For tests of what is told of a dead device: `lost:3@cuda:0` sends the third launch astray.

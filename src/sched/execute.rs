@@ -7,7 +7,6 @@ use super::plan::{Fused, Operands, Plan, ScalarRef, Step, view_of};
 use super::runtime::{Runtime, State, threads};
 use super::stream::HOST;
 use super::touch;
-use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::Diag;
 use crate::base::dtype::{DType, Scalar};
@@ -32,7 +31,7 @@ impl Runtime {
             let begun = self.time_now();
             let mut is_left_out = false;
             // Looked at before each step, since a window may hold minutes of work.
-            let ended = self.options.stop.drops_work();
+            let ended = self.options.stop.drops(self.options.stop.run());
             let gate = nodes[step.nodes()[0]].gate.as_ref();
             if gate.is_some() {
                 // Faults of this window come before, where they were queued before.
@@ -42,7 +41,7 @@ impl Runtime {
                 noted = outcome.faults.len();
             }
             match &mut *step {
-                step if gate.is_some_and(|gate| ended || gate.is_held()) => {
+                step if gate.is_some_and(|gate| (ended && gate.leave_out()) || gate.is_held()) => {
                     outcome.skipped.extend_from_slice(step.nodes());
                     is_left_out = true;
                 }
@@ -69,15 +68,6 @@ impl Runtime {
         let point = Point { stream: HOST, sequence: 0 };
         state.ledger.settle(nodes, outcome, point, DeviceId::Cpu);
         state.ledger.follow();
-    }
-
-    /// Why a node was not computed, when the script was to end before its turn.
-    fn left_out(&self, node: &Node) -> Arc<Diag> {
-        let diag = match self.options.stop.is_late() {
-            true => Diag::error(code::LIMIT_TIME, "the time for the script was over before this was computed"),
-            false => Diag::error(code::INTERRUPTED, "the script was interrupted before this was computed"),
-        };
-        self.late(diag.or_at(node.origin, "queued here"), node.number, node.trail)
     }
 
     /// Memory for a step's output. Running out here means that admission was wrong by what others took
@@ -108,7 +98,12 @@ impl Runtime {
             return;
         }
         let slots: Vec<Faults> = step.fallible.iter().map(|_| Faults::default()).collect();
-        touch::run_fused(&step.program, &step.shape, &step.views, &step.table, &slots);
+        let may_end = nodes[step.nodes[0]].gate.is_none();
+        let done = touch::run_fused(&step.program, &step.shape, &step.views, &step.table, &slots, &self.ward(may_end));
+        if let Err(end) = done {
+            faults.extend(step.nodes.iter().map(|&at| (at, self.ended(&end, &nodes[at], "cpu"))));
+            return;
+        }
         for (slot, &at) in slots.iter().zip(&step.fallible) {
             if let Some(found) = slot.take() {
                 faults.push((at, self.diagnose(found, &nodes[at], "cpu")));
@@ -146,7 +141,10 @@ impl Runtime {
         outputs.iter_mut().zip(&node.outputs).for_each(|(raw, view)| raw.ptr = view.ptr());
         let slot = Faults::default();
         let call = Call { inputs, outputs, attrs, threads: threads(), faults: &slot, seed: *seed, offset: *offset };
-        touch::run_kernel(*host, &call);
+        if let Err(end) = touch::run_kernel(*host, &call, &self.ward(node.gate.is_none())) {
+            faults.push((at, self.ended(&end, node, "cpu")));
+            return;
+        }
         if let Some(found) = slot.take() {
             faults.push((at, self.diagnose(found, node, "cpu")));
         }
@@ -160,7 +158,13 @@ impl Runtime {
         }
         for member in 0..each.members(node) {
             let shape = each.shape(node, member);
-            touch::run_fused(&each.program, shape, &each.views(node, member), scalars, &[]);
+            let views = each.views(node, member);
+            if let Err(end) =
+                touch::run_fused(&each.program, shape, &views, scalars, &[], &self.ward(node.gate.is_none()))
+            {
+                faults.push((at, self.ended(&end, node, "cpu")));
+                return;
+            }
         }
     }
 

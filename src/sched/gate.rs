@@ -154,6 +154,8 @@ pub struct Gate {
     causes: Vec<Arc<Cause>>,
     log: Arc<FaultLog>,
     decided: OnceLock<bool>,
+    /// A part of it was handed to a device that decides by itself.
+    launched: AtomicBool,
 }
 
 impl std::fmt::Debug for Gate {
@@ -166,6 +168,17 @@ impl Gate {
     /// Whether the step changes nothing. To be asked where everything before it has run.
     pub fn is_held(&self) -> bool {
         *self.decided.get_or_init(|| self.is_known_held())
+    }
+
+    /// Nobody wants the step any more; says whether it is left out. Not once a part of it is under way: the model would
+    /// be half new.
+    pub fn leave_out(&self) -> bool {
+        !self.launched.load(Ordering::Relaxed) && *self.decided.get_or_init(|| true)
+    }
+
+    /// A device that decides by itself has it.
+    pub fn launch(&self) {
+        self.launched.store(true, Ordering::Relaxed);
     }
 
     /// Whether that is known already.
@@ -221,6 +234,7 @@ impl Runtime {
             causes: state.ledger.suspects.of_all(reads),
             log: state.ledger.log.clone(),
             decided: OnceLock::new(),
+            launched: AtomicBool::new(false),
         });
         if together && slots.contains(&HOST) {
             gate.is_held();

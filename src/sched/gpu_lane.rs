@@ -4,6 +4,7 @@ use super::device_set::{CudaDevice, Gpu as Memories};
 use super::node::Node;
 use super::touch::{self, Span};
 use super::vendor;
+use super::ward::Ward;
 use crate::device::cache::{RawMemory, StreamPoint};
 use crate::device::cuda::blas::{Outcome, Workspace};
 use crate::device::cuda::dnn::{Addresses, Run};
@@ -14,6 +15,7 @@ use crate::kernel::abi::{Call, Fault, Faults, HostFn, RawView};
 use crate::kernel::cuda::{
     ConvCall, ConvOrder, FaultSlot, Gpu, GpuError, HEADERS, Launch, MatmulCall, OPTIONS, Param, Source,
 };
+use crate::kernel::guard::End;
 use crate::kernel::program::Program;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -311,11 +313,17 @@ impl Copies<'_> {
 }
 
 /// Runs a host kernel on copies of a GPU's memory: for what has no CUDA kernel. Waits.
-pub fn through_host(stream: &Stream, host: HostFn, call: &Call<'_>) -> Result<(), DriverError> {
+pub fn through_host(
+    stream: &Stream,
+    host: HostFn,
+    call: &Call<'_>,
+    ward: &Ward<'_>,
+) -> Result<Result<(), End>, DriverError> {
     let mut copies = Copies { stream, spans: Vec::new() };
     let (inputs, outputs) = (copies.fetch_all(call.inputs)?, copies.fetch_all(call.outputs)?);
-    touch::run_kernel(host, &Call { inputs: &inputs, outputs: &outputs, ..*call });
-    copies.store(call.outputs)
+    let done = touch::run_kernel(host, &Call { inputs: &inputs, outputs: &outputs, ..*call }, ward);
+    copies.store(call.outputs)?;
+    Ok(done)
 }
 
 /// Runs a fused step on copies of a GPU's memory: for functions that have no CUDA text. Waits.
@@ -326,11 +334,13 @@ pub fn fused_through_host(
     views: &[RawView],
     table: &[u64],
     faults: &[Faults],
-) -> Result<(), DriverError> {
+    ward: &Ward<'_>,
+) -> Result<Result<(), End>, DriverError> {
     let mut copies = Copies { stream, spans: Vec::new() };
     let fetched = copies.fetch_all(views)?;
-    touch::run_fused(program, shape, &fetched, table, faults);
-    copies.store(views)
+    let done = touch::run_fused(program, shape, &fetched, table, faults, ward);
+    copies.store(views)?;
+    Ok(done)
 }
 
 /// Bytes of a view: where the lowest lies from its first element, and how many there are.

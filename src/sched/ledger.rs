@@ -18,7 +18,9 @@ use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::device::queues::Point;
 use crate::kernel::abi::Faults;
+use crate::kernel::guard::End;
 use crate::op::tensor::{Buffer, View};
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -41,12 +43,20 @@ pub struct Entry {
     pub slots: Vec<(u32, u64, usize)>,
     /// Whether it ran to its end; none where nobody can tell.
     pub ran: Option<Arc<AtomicBool>>,
+    /// Steps that did not come to their end.
+    pub ended: Option<Ended>,
     /// When it ran, for a trace.
     pub timing: Option<Timing>,
     /// Host memory that it reads or writes.
     pub host_side: SmallVec<[Arc<View>; 1]>,
     /// Faults of its nodes that somebody may ask about before it is looked at.
     pub causes: Vec<(usize, Arc<Cause>)>,
+}
+
+/// Steps of one submission that did not come to their end, by number, and the nodes of all its steps.
+pub struct Ended {
+    pub ends: Arc<Mutex<Vec<(usize, End)>>>,
+    pub step_nodes: Vec<SmallVec<[usize; 4]>>,
 }
 
 /// A fault that nobody was told yet.
@@ -197,6 +207,7 @@ impl Entry {
             known: Vec::new(),
             slots: Vec::new(),
             ran: None,
+            ended: None,
             timing: None,
             host_side: SmallVec::new(),
             causes: Vec::new(),
@@ -293,6 +304,12 @@ impl Runtime {
                 faults.push((owner, self.diagnose(found, &entry.nodes[owner], &name.to_string())));
             }
         }
+        if let Some(Ended { ends, step_nodes }) = entry.ended.take() {
+            for (step, end) in ends.lock().drain(..) {
+                let told = |&at: &usize| (at, self.ended(&end, &entry.nodes[at], &name.to_string()));
+                faults.extend(step_nodes[step].iter().map(told));
+            }
+        }
         let bad_slots = |at: usize| faults.iter().any(|(owner, _)| *owner == at);
         suspects::settle(&entry, |at| never_ran || bad_slots(at));
         for (slot, &owner) in entry.faults.iter().zip(&entry.owners) {
@@ -312,6 +329,11 @@ impl Runtime {
             self.note_submission(name, timing);
         }
         let mut reached = if never_ran { state.ledger.loss_of(device) } else { None };
+        if never_ran && reached.is_none() {
+            let end = End::Panic("its queue gave up".into());
+            let all = entry.nodes.iter().enumerate();
+            faults.extend(all.map(|(at, node)| (at, self.ended(&end, node, &name.to_string()))));
+        }
         if let Some(Kind::Cuda(set)) = self.gpus().map(|gpus| &gpus.kind)
             && let Some((order, told)) = self.lost_with(state, &entry, device, set)
         {

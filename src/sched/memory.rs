@@ -5,6 +5,8 @@ use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Focus};
 use crate::base::span::{Origin, Site};
 use crate::device::cache::{AllocError, Block, Cache, OutOfMemory, RawMemory, StreamPoint};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Segments of any device.
 pub type Raw = Box<dyn RawMemory + Send>;
@@ -15,6 +17,36 @@ pub struct Memory {
     /// By the number that a buffer keeps.
     blocks: Vec<Option<Block>>,
     vacant: Vec<u32>,
+    room: Arc<Room>,
+}
+
+/// How much memory there is beside what tensors have, for who must not wait for the allocator: kernels and their scratch.
+#[derive(Debug)]
+pub struct Room {
+    total: usize,
+    tensors: AtomicUsize,
+    scratch: AtomicUsize,
+}
+
+impl Room {
+    /// Whether so many bytes may be taken as scratch, which is counted until it is given back.
+    pub fn admit(&self, bytes: usize) -> bool {
+        let tensors = self.tensors.load(Ordering::Relaxed);
+        let fits = |scratch: usize| {
+            let after = scratch.checked_add(bytes)?;
+            (after.saturating_add(tensors) <= self.total).then_some(after)
+        };
+        self.scratch.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
+    }
+
+    pub fn give_back(&self, bytes: usize) {
+        self.scratch.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether it is the session's limit that says how much there is, and not the machine.
+    pub fn is_limited_to(&self, limit: usize) -> bool {
+        self.total >= limit
+    }
 }
 
 /// An address and the number under which it is given back.
@@ -26,7 +58,12 @@ pub struct Taken {
 
 impl Memory {
     pub fn new(raw: Raw) -> Memory {
-        Memory { cache: Cache::new(raw), blocks: Vec::new(), vacant: Vec::new() }
+        let room = Room { total: raw.total(), tensors: AtomicUsize::new(0), scratch: AtomicUsize::new(0) };
+        Memory { cache: Cache::new(raw), blocks: Vec::new(), vacant: Vec::new(), room: Arc::new(room) }
+    }
+
+    pub fn room(&self) -> Arc<Room> {
+        self.room.clone()
     }
 
     /// Memory for work of a stream, without a new segment; none where there is none.
@@ -76,6 +113,7 @@ impl Memory {
 
     fn keep(&mut self, block: Block) -> Taken {
         let address = block.address() as usize;
+        self.room.tensors.store(self.allocated(), Ordering::Relaxed);
         let number = match self.vacant.pop() {
             Some(number) => {
                 self.blocks[number as usize] = Some(block);
@@ -92,6 +130,7 @@ impl Memory {
     pub fn give_back(&mut self, number: u64) {
         if let Some(block) = self.blocks[number as usize].take() {
             self.cache.free(block);
+            self.room.tensors.store(self.allocated(), Ordering::Relaxed);
             self.vacant.push(number as u32);
         }
     }
@@ -143,6 +182,22 @@ pub fn diagnose(report: &OutOfMemory, device: DeviceId, session_limit: usize) ->
         bytes_text(report.allocated as usize),
         bytes_text(report.largest_free)
     ))
+}
+
+/// Scratch memory of an operation that is not there.
+#[cold]
+pub fn no_scratch(name: &str, bytes: usize, is_limited: bool) -> Box<Diag> {
+    let asked = bytes_text(bytes);
+    match is_limited {
+        true => {
+            let text =
+                format!("the session's limit of memory on cpu is reached: `{name}` needs {asked} beside its tensors");
+            Diag::error(code::LIMIT_MEMORY, text)
+        }
+        false => {
+            Diag::error(code::OUT_OF_MEMORY, format!("out of memory on cpu: `{name}` needs {asked} beside its tensors"))
+        }
+    }
 }
 
 /// The place that a block's owner stands for.

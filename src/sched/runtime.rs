@@ -7,7 +7,7 @@ use super::each::EachProgram;
 use super::gate::{Before, Past, note_writer};
 use super::key::{self, ByKey};
 use super::ledger::Ledger;
-use super::memory::{self, Memory};
+use super::memory::{self, Memory, Room};
 use super::node::Node;
 use super::options::MatmulPrecision;
 pub use super::options::Options;
@@ -22,7 +22,6 @@ use super::watch::Naming;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
-use crate::base::limits::WINDOW_BYTES;
 use crate::base::rng::Generator;
 use crate::base::span::Origin;
 use crate::device::keyed::Key;
@@ -58,6 +57,12 @@ pub fn threads() -> &'static Threads {
 /// The number of a block that no allocator knows.
 const LENT: u64 = u64::MAX;
 
+/// Bound: bytes of a list for which nobody asks.
+const SMALL_LIST: usize = 1 << 20;
+
+/// Whether so many bytes may be made.
+pub type ValueRoom = Box<dyn Fn(usize) -> Result<()> + Send + Sync>;
+
 /// Where warnings go.
 pub type Warnings = Box<dyn Fn(Box<Diag>) + Send>;
 
@@ -69,6 +74,8 @@ pub struct Runtime {
     pub(super) state: Mutex<State>,
     pub(super) placement: Mutex<Placement>,
     pub(super) host: Mutex<Memory>,
+    /// The host's memory beside its tensors.
+    pub(super) room: Arc<Room>,
     pub(super) opened: OnceLock<Option<Gpus>>,
     /// The GPUs were opened, and each has its default stream.
     pub(super) placed: AtomicBool,
@@ -102,6 +109,8 @@ pub struct Runtime {
     pub replayed: AtomicU64,
     /// Kernels of GPUs that ran through host memory.
     pub host_runs: AtomicU64,
+    /// Whether the script's own values may take so many bytes more.
+    pub values: OnceLock<ValueRoom>,
     /// What windows became, while somebody asks.
     pub trace: Trace,
     /// By buffer: memory of the host program.
@@ -148,7 +157,7 @@ impl State {
 /// Nodes of one stream that were recorded and not yet run.
 #[derive(Default)]
 pub struct Window {
-    nodes: Vec<Node>,
+    pub(super) nodes: Vec<Node>,
     pub(super) pending_bytes: usize,
     /// What makes sure of memory for them, by the allocator that it comes from.
     pub(super) wanted: SmallVec<[(usize, usize); 1]>,
@@ -194,15 +203,6 @@ impl Home for Runtime {
     }
 }
 
-impl Drop for Runtime {
-    fn drop(&mut self) {
-        // Queues end before the memory under them goes.
-        if let Some(gpus) = self.gpus_if_opened() {
-            gpus.queues.stop();
-        }
-    }
-}
-
 impl Runtime {
     pub fn new(options: Options) -> Arc<Runtime> {
         let mut clocks = Clocks::new();
@@ -220,6 +220,7 @@ impl Runtime {
             after: SmallVec::new(),
             waits: SmallVec::new(),
             in_use: true,
+            left_at: 0,
         };
         let timeline = options.profile.then(Box::default);
         let tiny = |limit: usize| SMALL_BYTES.min(limit / 64) / options.window_nodes.max(1);
@@ -229,8 +230,10 @@ impl Runtime {
         let counts = simulated.is_some_and(|gpus| gpus.faults.iter().any(|fault| fault.kind == FaultKind::Alloc));
         let device_limit = simulated.map_or(usize::MAX, |gpus| gpus.memory_bytes).min(options.device_limit);
         let tiny_device_bytes = if counts { 0 } else { tiny(device_limit) };
+        let host_memory = host_memory(options.host_limit);
         Arc::new_cyclic(|me| Runtime {
-            host: Mutex::new(host_memory(options.host_limit)),
+            room: host_memory.room(),
+            host: Mutex::new(host_memory),
             state: Mutex::new(State {
                 windows: vec![Window::default()],
                 streams: vec![host],
@@ -271,6 +274,7 @@ impl Runtime {
             queued: AtomicU64::new(0),
             replayed: AtomicU64::new(0),
             host_runs: AtomicU64::new(0),
+            values: OnceLock::new(),
             trace: Trace::default(),
             lent: Mutex::default(),
             me: me.clone(),
@@ -419,8 +423,11 @@ impl Runtime {
     /// script, or of indices to a tensor. Out of memory is an error value.
     pub fn host_room(&self, bytes: usize) -> Result<()> {
         // What is small is there.
-        if bytes <= WINDOW_BYTES {
+        if bytes <= SMALL_LIST {
             return Ok(());
+        }
+        if let Some(room) = self.values.get() {
+            room(bytes)?;
         }
         let mut memory = self.host.lock();
         if bytes <= memory.free_bytes() {
@@ -478,6 +485,9 @@ impl Runtime {
         }
         let at_once = self.options.blocking || self.options.check;
         let window = &mut state.windows[slot as usize];
+        if window.nodes.capacity() == 0 {
+            window.nodes = state.lists.pop().unwrap_or_default();
+        }
         node.begins_round = std::mem::take(&mut window.round_ended) && !window.nodes.is_empty();
         if !at_once && window.nodes.len() + 1 < self.options.window_nodes {
             window.nodes.push(node);
@@ -540,7 +550,11 @@ impl Runtime {
         let state = &mut *state;
         self.flush_all(state);
         for slot in 1..state.streams.len() as u32 {
-            let point = Point { stream: slot, sequence: state.streams[slot as usize].submitted };
+            let stream = &state.streams[slot as usize];
+            if stream.submitted <= stream.left_at {
+                continue;
+            }
+            let point = Point { stream: slot, sequence: stream.submitted };
             self.wait_point(state, point)?;
             let lane = state.streams[slot as usize].lane;
             state.clocks.host_sync(lane);
@@ -568,7 +582,8 @@ impl Runtime {
         }
         self.flushes.fetch_add(1, Ordering::Relaxed);
         self.trace.window();
-        let nodes = std::mem::replace(&mut window.nodes, state.lists.pop().unwrap_or_default());
+        // The room goes along: thousands of streams that are idle hold nothing.
+        let nodes = std::mem::take(&mut window.nodes);
         let key = key::of(&nodes);
         let known = state.plans.remove(&key);
         let mut plan = known.unwrap_or_else(|| plan::plan(&nodes, |buffer| buffer.is_live()));

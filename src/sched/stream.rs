@@ -39,6 +39,8 @@ pub struct Stream {
     pub waits: SmallVec<[Point; 2]>,
     /// A handle exists, or it is a default stream.
     pub in_use: bool,
+    /// What was queued up to here belongs to runs that had to end: nobody waits for it.
+    pub left_at: u64,
 }
 
 impl Stream {
@@ -211,6 +213,7 @@ impl Runtime {
             after: SmallVec::new(),
             waits: SmallVec::new(),
             in_use: true,
+            left_at: 0,
         };
         let handle = Arc::new(StreamHandle { slot, name, priority, made, runtime: Arc::downgrade(&self.shared()) });
         state.handles.resize(state.streams.len().max(slot as usize + 1), Weak::new());

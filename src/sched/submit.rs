@@ -4,12 +4,13 @@
 use super::device_set::Kind;
 use super::each;
 use super::gate::Gate;
-use super::ledger::Entry;
+use super::ledger::{Ended, Entry};
 use super::node::{Node, Work};
 use super::plan::{Plan, Step, view_of};
 use super::runtime::{Runtime, State, end_pending, threads};
 use super::timeline::{self, Part, Timing};
 use super::touch;
+use super::ward::Ward;
 use crate::base::attr::Attrs;
 use crate::base::code;
 use crate::base::device_id::DeviceId;
@@ -19,7 +20,9 @@ use crate::device::planned_fault::Fate;
 use crate::device::queues::Point;
 use crate::device::sim::Simulator;
 use crate::kernel::abi::{Call, Faults, HostFn, RawView};
+use crate::kernel::guard::End;
 use crate::kernel::program::Program;
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
@@ -61,6 +64,8 @@ enum Ready {
 #[derive(Default)]
 struct Batch {
     steps: Vec<Ready>,
+    /// The nodes of each.
+    step_nodes: Vec<SmallVec<[usize; 4]>>,
     owners: Vec<usize>,
     known: Vec<(usize, Arc<Diag>)>,
     /// The nodes of each step, for a trace.
@@ -84,6 +89,8 @@ impl Runtime {
                 batch.parts.push(step.nodes().iter().map(|&at| timeline::part(&nodes[at])).collect());
             }
             self.prepare(&nodes, step, device, &mut batch);
+            let first = batch.step_nodes.len();
+            batch.step_nodes.extend((first..batch.steps.len()).map(|_| SmallVec::from_slice(step.nodes())));
             self.trace.pass(device, &nodes, step, None);
             self.note_uses(&nodes, step, slot, sequence);
             for &(node, operand) in last_uses {
@@ -200,7 +207,7 @@ impl Runtime {
 
     fn launch(&self, state: &mut State, slot: u32, nodes: Vec<Node>, batch: Batch, simulator: &Simulator) {
         let device = state.streams[slot as usize].name.device;
-        let Batch { steps, owners, known, parts } = batch;
+        let Batch { steps, step_nodes, owners, known, parts } = batch;
         let timing = self.timeline.as_ref().map(|_| Timing::new(parts.into_iter()));
         let faults: Arc<[Faults]> = owners.iter().map(|_| Faults::default()).collect();
         let numbers: Vec<u64> = owners.iter().map(|&owner| nodes[owner].number).collect();
@@ -208,22 +215,48 @@ impl Runtime {
         let (log, slots) = (state.ledger.log.clone(), faults.clone());
         let ran = Arc::new(AtomicBool::new(false));
         let at_end = ran.clone();
+        let number_of = |nodes_of: &SmallVec<[usize; 4]>| nodes_of.iter().map(|&at| nodes[at].number).collect();
+        let step_numbers: Vec<SmallVec<[u64; 4]>> = step_nodes.iter().map(number_of).collect();
+        let ended: Arc<Mutex<Vec<(usize, End)>>> = Arc::default();
+        let (cut, stop, room) = (ended.clone(), self.options.stop.clone(), self.room.clone());
+        let asked_by = stop.run();
         let took: Vec<Arc<AtomicU64>> = timing.iter().flat_map(|t| t.steps.iter().map(|step| step.1.clone())).collect();
         let clock = self.timeline.as_ref().map(|trace| trace.clock);
         let job = move || {
-            let (mut steps, mut took) = (steps.into_iter(), took.iter());
-            while let Some(step) = steps.next() {
+            let (mut steps, mut took) = (steps.into_iter().enumerate(), took.iter());
+            let mut may_end = true;
+            while let Some((at, step)) = steps.next() {
+                let own = slots_of(&step);
+                let end_with = |end: End| {
+                    own.clone().for_each(|at| slots[at].spoil());
+                    cut.lock().push((at, end));
+                };
                 match step {
-                    Ready::Guard(gate) if gate.is_held() => {
+                    Ready::Guard(gate) if (stop.drops(asked_by) && gate.leave_out()) || gate.is_held() => {
                         steps.next();
                         took.next();
                     }
-                    Ready::Guard(_) => {}
+                    Ready::Guard(_) => may_end = false,
+                    // Looked at before each step, since a window may hold minutes of work.
+                    _ if may_end && stop.drops(asked_by) => {
+                        end_with(End::Asked);
+                        took.next();
+                    }
                     step => {
                         let begun = clock.map(|clock| clock.now_ns());
-                        let noted = run(step, &slots);
-                        let bad = noted.filter(|&at| slots[at].is_set());
-                        bad.for_each(|at| log.note(slot, device, numbers[at]));
+                        let ward = Ward::new(&stop, &room, asked_by, std::mem::replace(&mut may_end, true));
+                        match run(step, &slots, &ward) {
+                            Ok(()) => {
+                                let bad = own.clone().filter(|&at| slots[at].is_set());
+                                bad.for_each(|at| log.note(slot, device, numbers[at]));
+                            }
+                            Err(end) => {
+                                if !matches!(end, End::Asked | End::NoTime) {
+                                    step_numbers[at].iter().for_each(|&number| log.note(slot, device, number));
+                                }
+                                end_with(end);
+                            }
+                        }
                         if let (Some(clock), Some(begun), Some(took)) = (clock, begun, took.next()) {
                             took.store((clock.now_ns() - begun).max(1), Ordering::Release);
                         }
@@ -235,7 +268,8 @@ impl Runtime {
         let sequence = self.enqueue_job(state, slot, simulator, Box::new(job), timing.as_ref());
         let point = Point { stream: slot, sequence };
         let ran = Some(ran);
-        let entry = Entry { faults, owners, known, timing, ran, ..Entry::new(point, nodes) };
+        let ended = Some(Ended { ends: ended, step_nodes });
+        let entry = Entry { faults, owners, known, timing, ran, ended, ..Entry::new(point, nodes) };
         state.ledger.push(entry, device);
     }
 
@@ -248,19 +282,24 @@ impl Runtime {
     }
 }
 
-/// Runs a step; gives its error slots.
-fn run(step: Ready, faults: &[Faults]) -> Range<usize> {
+/// Places of a step's error slots.
+fn slots_of(step: &Ready) -> Range<usize> {
     match step {
-        Ready::Fails | Ready::Guard(_) => 0..0,
+        Ready::Fails | Ready::Guard(_) | Ready::Each { .. } => 0..0,
+        Ready::Fused { slots, .. } => slots.clone(),
+        Ready::Kernel { slot, .. } => *slot..*slot + 1,
+    }
+}
+
+/// Runs a step; the error says why it did not come to its end.
+fn run(step: Ready, faults: &[Faults], ward: &Ward<'_>) -> Result<(), End> {
+    match step {
+        Ready::Fails | Ready::Guard(_) => Ok(()),
         Ready::Fused { program, shape, views, table, slots } => {
-            touch::run_fused(&program, &shape, &views, &table, &faults[slots.clone()]);
-            slots
+            touch::run_fused(&program, &shape, &views, &table, &faults[slots], ward)
         }
         Ready::Each { program, members, table } => {
-            for (shape, views) in &members {
-                touch::run_fused(&program, shape, views, &table, &[]);
-            }
-            0..0
+            members.iter().try_for_each(|(shape, views)| touch::run_fused(&program, shape, views, &table, &[], ward))
         }
         Ready::Kernel { host, attrs, inputs, outputs, seed, offset, slot } => {
             let call = Call {
@@ -272,8 +311,7 @@ fn run(step: Ready, faults: &[Faults]) -> Range<usize> {
                 seed,
                 offset,
             };
-            touch::run_kernel(host, &call);
-            slot..slot + 1
+            touch::run_kernel(host, &call, ward)
         }
     }
 }

@@ -15,8 +15,8 @@ use super::timeline;
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Focus};
-use crate::device::cuda::Stream;
 use crate::device::cuda::replay::Replay;
+use crate::device::cuda::{DriverError, Stream};
 use crate::device::queues::Point;
 use crate::kernel::abi::{Call, Faults};
 use crate::kernel::cuda::{self, GpuError, fused};
@@ -65,14 +65,18 @@ impl Runtime {
         let mut timing = self.begin_timing(set, stream.as_deref());
         for (step, last_uses) in plan.steps.iter_mut().zip(&plan.last_uses) {
             let gate = nodes[step.nodes()[0]].gate.as_ref();
+            let ended = self.options.stop.drops(self.options.stop.run());
             if gate.is_some() {
                 let device = name.device;
                 launched.known.iter().for_each(|(at, diag)| state.ledger.note(diag, slot, device, nodes[*at].number));
             }
-            if gate.is_some_and(|gate| gate.is_known_held()) {
+            if gate.is_some_and(|gate| gate.is_known_held() || (ended && gate.leave_out())) {
                 // What is known need not be asked of the device.
+            } else if ended && gate.is_none() {
+                launched.known.extend(step.nodes().iter().map(|&at| (at, self.left_out(&nodes[at]))));
             } else if let Some(stream) = &stream {
                 if let Some(gate) = gate {
+                    gate.launch();
                     self.launch_gate(state, set, stream, slot, gate, &mut launched);
                 }
                 self.launch_step(set, stream, slot, &nodes, step, &mut launched);
@@ -189,6 +193,9 @@ impl Runtime {
             self.host_runs.fetch_add(1, Ordering::Relaxed);
             cuda.tell(|replay, products| replay.step_aside(products))
         };
+        // Why a step that ran on the host did not come to its end.
+        let mut ended = None;
+        let ward = self.ward(nodes[first].gate.is_none());
         let done = match step {
             Step::Fused(fused) => {
                 if !self.fill_fused(nodes, fused, &mut launched.known) {
@@ -202,8 +209,8 @@ impl Runtime {
                     Err(GpuError::Unsupported(_)) => {
                         let faults: Vec<Faults> = fused.fallible.iter().map(|_| Faults::default()).collect();
                         let (program, views, table) = (&fused.program, &fused.views, &fused.table);
-                        let run = || fused_through_host(stream, program, &fused.shape, views, table, &faults);
-                        let done = aside().and_then(|()| run());
+                        let run = || fused_through_host(stream, program, &fused.shape, views, table, &faults, &ward);
+                        let done = aside().and_then(|()| run()).map(|done| ended = done.err());
                         for (slot, &at) in faults.iter().zip(&fused.fallible) {
                             if let Some(found) = slot.take() {
                                 let (node, place) = (&nodes[at], launched.name.to_string());
@@ -237,12 +244,14 @@ impl Runtime {
                 match native {
                     // Said before anything was launched: it is the program that has no text.
                     Err(GpuError::Unsupported(_)) => {
-                        let one = |member| {
+                        let mut one = |member| -> Result<(), DriverError> {
                             let views = each.views(node, member);
                             let shape = each.shape(node, member);
-                            fused_through_host(stream, &each.program, shape, &views, scalars, &[])
+                            let done = fused_through_host(stream, &each.program, shape, &views, scalars, &[], &ward)?;
+                            ended = ended.take().or(done.err());
+                            Ok(())
                         };
-                        let done = aside().and_then(|()| (0..each.members(node)).try_for_each(one));
+                        let done = aside().and_then(|()| (0..each.members(node)).try_for_each(&mut one));
                         done.map_err(|error| GpuError::Device(Box::new(error)))
                     }
                     other => other,
@@ -268,7 +277,8 @@ impl Runtime {
                 };
                 let done = match native {
                     Err(GpuError::Unsupported(_)) => {
-                        let done = aside().and_then(|()| through_host(stream, *host, &call));
+                        let run = || through_host(stream, *host, &call, &ward);
+                        let done = aside().and_then(|()| run()).map(|done| ended = done.err());
                         done.map_err(|error| GpuError::Device(Box::new(error)))
                     }
                     other => other,
@@ -280,6 +290,10 @@ impl Runtime {
                 done
             }
         };
+        if let Some(end) = ended {
+            let place = launched.name.to_string();
+            launched.known.extend(step.nodes().iter().map(|&at| (at, self.ended(&end, &nodes[at], &place))));
+        }
         launched.slots.append(&mut slots);
         // Of a dead context it is told where work ends (`last_words`): the cause may be queued before this.
         if let Err(error) = done

@@ -6,11 +6,13 @@
 //! which the race detector tells; the memory stays valid.
 
 use super::runtime::threads;
+use super::ward::Ward;
 use crate::device::cuda::staging::Staging;
 use crate::device::cuda::{DriverError, Function, Shape, Stream};
 use crate::device::lent::Lent;
 use crate::kernel::abi::{Call, Faults, HostFn, RawView};
 use crate::kernel::cpu::fused;
+use crate::kernel::guard::{self, End};
 use crate::kernel::program::Program;
 use crate::op::tensor::View;
 use std::any::Any;
@@ -71,16 +73,23 @@ pub fn lend_out(view: &View, keeper: impl Any + Send + Sync) -> Lent {
     unsafe { Lent::new(view.ptr(), bytes, Box::new(keeper)) }
 }
 
-/// Runs a fused step on the host's cores.
-pub fn run_fused(program: &Program, shape: &[usize], views: &[RawView], table: &[u64], faults: &[Faults]) {
+/// Runs a fused step on the host's cores; the error says why it did not come to its end.
+pub fn run_fused(
+    program: &Program,
+    shape: &[usize],
+    views: &[RawView],
+    table: &[u64],
+    faults: &[Faults],
+    ward: &Ward<'_>,
+) -> Result<(), End> {
     // SAFETY: the invariant of this file; the planner made the program for these views.
-    unsafe { fused::run(program, shape, views, table, threads(), faults) };
+    guard::under(ward, || unsafe { fused::run(program, shape, views, table, threads(), faults) })
 }
 
-/// Runs a kernel on the host's cores.
-pub fn run_kernel(host: HostFn, call: &Call<'_>) {
+/// Runs a kernel on the host's cores; the error says why it did not come to its end.
+pub fn run_kernel(host: HostFn, call: &Call<'_>, ward: &Ward<'_>) -> Result<(), End> {
     // SAFETY: the invariant of this file; the row that named the kernel gave it the views that it takes.
-    unsafe { host(call) };
+    guard::under(ward, || unsafe { host(call) })
 }
 
 /// The same memory when it is a GPU's.

@@ -5,6 +5,7 @@
 use super::bind::Natives;
 use super::convert;
 use super::host::Host;
+use super::panics::Place;
 use super::value::Tensor;
 use crate::base::code;
 use crate::base::diag::Diag;
@@ -24,7 +25,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
             *array = sorted(array, &mut order)?;
             Ok(())
         };
-        FuncRegistration::new(name).in_global_namespace().with_purity(false).set_into_module(&mut module.module, sort);
+        FuncRegistration::new(name).in_global_namespace().with_purity(false).place_in(&mut module.module, sort);
     }
     let shared = host.clone();
     let dedup = move |context: NativeCallContext, array: &mut Array, same: FnPtr| -> Outcome<()> {
@@ -47,7 +48,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         Ok(())
     };
     let changing = FuncRegistration::new("dedup").in_global_namespace().with_purity(false);
-    changing.set_into_module(&mut module.module, dedup);
+    changing.place_in(&mut module.module, dedup);
 }
 
 /// A condition's value: a `bool`, or a tensor with one element.
@@ -92,7 +93,7 @@ fn deciding(module: &mut Natives, host: &Arc<Host>) {
         };
         // Those that change the array are refused for constants.
         let only_looks = !matches!(kind, Deciding::Retain | Deciding::Drain);
-        FuncRegistration::new(name).in_global_namespace().with_purity(only_looks).set_into_module(module, call);
+        FuncRegistration::new(name).in_global_namespace().with_purity(only_looks).place_in(module, call);
     };
     for (name, kind) in [
         ("filter", Deciding::Filter),

@@ -3,6 +3,7 @@
 
 use super::convert;
 use super::host::{Host, Native};
+use super::panics::Place;
 use super::value::Tensor;
 use crate::base::diag::{Diag, Focus, Result};
 use crate::op::args::{Arg, Args};
@@ -81,7 +82,7 @@ type Call = dyn Fn(Option<NativeCallContext>, &mut [&mut Dynamic]) -> Native + S
 fn place(module: &mut Natives, name: &str, arity: usize, call: Arc<Call>) {
     let types = [TypeId::of::<Dynamic>(); WIDE_ARITY];
     let func = RhaiFunc::Method { func: call, has_context: true, is_pure: true, is_volatile: true };
-    FuncRegistration::new(name).in_global_namespace().set_into_module_raw(&mut module.module, &types[..arity], func);
+    FuncRegistration::new(name).in_global_namespace().place_raw_in(&mut module.module, &types[..arity], func);
 }
 
 /// Registers a native function whose parameters are all dynamic.

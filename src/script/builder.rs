@@ -308,8 +308,10 @@ impl Builder {
         self
     }
 
-    /// Time after which a script ends with E0808: noticed between two steps, between two operations that were queued,
-    /// and in waits for devices. A single operation is not cut short. Reading what was left out is an E0808 too.
+    /// Time after which a script ends with E0808: noticed between two steps, in waits for devices, and within
+    /// milliseconds inside an operation on the CPU, which is cut short; what is queued is left out. A decomposition cannot
+    /// be cut, and is left out where it would clearly take longer than there is time. Reading what was cut or left out is
+    /// an E0808 too.
     pub fn time_limit(mut self, time: Duration) -> Builder {
         self.limits.time = Some(time);
         self
@@ -321,8 +323,8 @@ impl Builder {
         self
     }
 
-    /// Bytes of tensors that the host may hold; above, E0804 is raised. What the program lends without a copy is not
-    /// counted, pinned memory by itself.
+    /// Bytes of tensors that the host may hold, with what operations need beside them while they run; above, E0804 is
+    /// raised. What the program lends without a copy is not counted, pinned memory by itself.
     pub fn memory_limit(mut self, bytes: usize) -> Builder {
         self.options.host_limit = bytes;
         self
@@ -416,6 +418,8 @@ impl Builder {
         let watch = Watch::new(limits, self.options.stop.clone(), stack);
         let host = Arc::new(Host::new(Runtime::new(self.options), self.files, watch, self.shows_progress));
         listen(&host, self.warnings);
+        let watch = host.watch.clone();
+        let _ = host.rt.values.set(Box::new(move |bytes| watch.room(bytes)));
         host.arguments.lock().words = self.words;
         if let Some(output) = self.output {
             *host.output.write() = output;

@@ -5,6 +5,7 @@ use super::bind::Natives;
 use super::convert;
 use super::host::{Host, Native};
 use super::layers::{MAX_DEPTH, is_flat, method, names};
+use super::panics::Place;
 use crate::base::diag::Result;
 use crate::fail;
 use rhai::{Array, Dynamic, FnPtr, FuncRegistration, ImmutableString, Map, NativeCallContext, RhaiFunc};
@@ -126,7 +127,7 @@ fn items(map: &Map) -> Option<Array> {
 
 fn lists(module: &mut Natives, host: &Arc<Host>) {
     // Over the items of a list; over the keys of any other map, as in Python.
-    module.module.set_iter_result(TypeId::of::<Map>(), |value| {
+    super::panics::place_iterator(&mut module.module, TypeId::of::<Map>(), |value| {
         let map = value.try_cast::<Map>().unwrap_or_default();
         let items = items(&map).unwrap_or_else(|| map.keys().map(|key| key.as_str().into()).collect());
         Box::new(items.into_iter().map(Ok))
@@ -170,5 +171,5 @@ fn add(
 ) {
     module.names.insert(name.to_string());
     let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure: false, is_volatile: true };
-    FuncRegistration::new(name).in_global_namespace().set_into_module_raw(&mut module.module, types, func);
+    FuncRegistration::new(name).in_global_namespace().place_raw_in(&mut module.module, types, func);
 }

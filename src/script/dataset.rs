@@ -6,6 +6,7 @@ use super::caller::Caller;
 use super::convert;
 use super::host::{Host, Native};
 use super::images::{Folder, Picture};
+use super::panics::Place;
 use super::raise::raise;
 use super::value::Tensor;
 use crate::args;
@@ -226,8 +227,8 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     });
     FuncRegistration::new("len")
         .in_global_namespace()
-        .set_into_module(&mut module.module, |dataset: Dataset| dataset.row_count() as i64);
-    FuncRegistration::new_getter("classes").set_into_module(&mut module.module, |dataset: &mut Dataset| {
+        .place_in(&mut module.module, |dataset: Dataset| dataset.row_count() as i64);
+    FuncRegistration::new_getter("classes").place_in(&mut module.module, |dataset: &mut Dataset| {
         fn classes(dataset: &Dataset) -> Dynamic {
             match &*dataset.0 {
                 Rows::Folder(folder) => folder.classes().iter().map(|name| name.into()).collect::<Array>().into(),
@@ -238,7 +239,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         classes(dataset)
     });
     let shared = host.clone();
-    module.module.set_iter_result(std::any::TypeId::of::<Dataset>(), move |value| {
+    super::panics::place_iterator(&mut module.module, std::any::TypeId::of::<Dataset>(), move |value| {
         let Some(dataset) = value.try_cast::<Dataset>() else { return Box::new(std::iter::empty()) };
         Box::new(iterate(&shared, dataset))
     });

@@ -4,6 +4,7 @@
 //! Knows no terminal and no commands.
 
 use super::error::Error;
+use super::host::Host;
 use super::session::Session;
 use super::source::scope::Names;
 use super::source::{LAST, SourceKind, SourceMap};
@@ -24,8 +25,7 @@ impl Session {
 
     /// As `enter`, and `_` stays what it was.
     pub fn value_of(&mut self, number: u32, text: &str) -> Result<Dynamic, Error> {
-        let watch = self.host.watch.clone();
-        let _entered = watch.enter();
+        let _entered = Host::enter(&self.host);
         let name = format!("repl:{number}");
         let kind = SourceKind::Repl(number);
         let compiled = self.add(kind, &name, text).and_then(|source| self.compile(&source));
@@ -98,6 +98,7 @@ fn ends_at(text: &str, at: Position) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::script::panics::Guarded;
 
     fn session() -> Session {
         Session::builder().build().expect("a session")
@@ -155,12 +156,19 @@ mod tests {
     fn a_panic_in_native_code_leaves_the_session() {
         let mut session = session();
         session.change_engine(|engine| {
-            engine.register_fn("explode", || -> i64 { panic!("on purpose") });
+            engine.register_fn("explode", Guarded(|| -> i64 { panic!("on purpose") }));
+            engine.register_fn("blow", Guarded(|_: &mut rhai::Array| -> i64 { panic!("on purpose") }));
         });
         drop(session.enter(1, "let x = tensor([1, 2]);").unwrap());
         let error = session.enter(2, "explode()").expect_err("a panic");
         assert_eq!(error.code(), "E0806");
+        assert_eq!(error.location().expect("a place").line, 1);
         assert_eq!(text(&mut session, 3, "x + 1"), "tensor([2, 3])");
+        let caught = "let told = (); try {\n explode()\n } catch (e) { told = [e.code, e.line] } told";
+        assert_eq!(text(&mut session, 4, caught), "[\"E0806\", 2]");
+        // What a closure shares is locked while a method of it runs.
+        let shared = "let a = [1]; let f = || a.len(); try { a.blow() } catch (e) { } a.push(2); f.call()";
+        assert_eq!(text(&mut session, 5, shared), "2");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use super::bind::Natives;
 use super::host::Host;
+use super::panics::Place;
 use rhai::{
     Array, Blob, Dynamic, EvalAltResult, FuncRegistration, INT, ImmutableString, Map, Module, NativeCallContext,
     Variant,
@@ -64,19 +65,19 @@ fn of_delimiter<D: Variant + Clone + ToString>(module: &mut Module, host: &Arc<H
         let wanted = Wanted { host: &shared, context: &context };
         replaced(&wanted, text, &find.to_string(), &with).map(|new| *text = new)
     };
-    changing("replace").set_into_module(module, replace);
+    changing("replace").place_in(module, replace);
     for (name, backwards) in [("split", false), ("split_rev", true)] {
         let shared = host.clone();
         let all = move |context: NativeCallContext, text: &mut ImmutableString, by: D| {
             split(&Wanted { host: &shared, context: &context }, text, &by.to_string(), usize::MAX, backwards)
         };
-        add(name).set_into_module(module, all);
+        add(name).place_in(module, all);
         let shared = host.clone();
         let some = move |context: NativeCallContext, text: &mut ImmutableString, by: D, most: INT| {
             let most = usize::try_from(most).unwrap_or(0).max(1);
             split(&Wanted { host: &shared, context: &context }, text, &by.to_string(), most, backwards)
         };
-        add(name).set_into_module(module, some);
+        add(name).place_in(module, some);
     }
     let shared = host.clone();
     let pad = move |context: NativeCallContext, text: &mut ImmutableString, length: INT, with: D| -> Outcome<()> {
@@ -92,7 +93,7 @@ fn of_delimiter<D: Variant + Clone + ToString>(module: &mut Module, host: &Arc<H
         text.make_mut().extend(with.chars().cycle().take(missing));
         Ok(())
     };
-    changing("pad").set_into_module(module, pad);
+    changing("pad").place_in(module, pad);
 }
 
 fn replaced(wanted: &Wanted, text: &ImmutableString, find: &str, with: &str) -> Outcome<ImmutableString> {
@@ -125,14 +126,14 @@ fn parts_of_texts(module: &mut Module, host: &Arc<Host>) {
         // As Rhai has it: nothing is one part.
         Ok(if text.is_empty() { vec![text.clone().into()] } else { parts(text.split_whitespace()) })
     };
-    add("split").set_into_module(module, words);
+    add("split").place_in(module, words);
     let shared = host.clone();
     let characters = move |context: NativeCallContext, text: ImmutableString| -> Outcome<Array> {
         let count = text.chars().count();
         Wanted { host: &shared, context: &context }.array(count, count * size_of::<Dynamic>())?;
         Ok(text.chars().map(Dynamic::from_char).collect())
     };
-    add("to_chars").set_into_module(module, characters);
+    add("to_chars").place_in(module, characters);
 }
 
 fn of_arrays(module: &mut Module, host: &Arc<Host>) {
@@ -143,7 +144,7 @@ fn of_arrays(module: &mut Module, host: &Arc<Host>) {
         array.push(item);
         Ok(())
     };
-    changing("push").set_into_module(module, push);
+    changing("push").place_in(module, push);
     let shared = host.clone();
     let pad = move |context: NativeCallContext, array: &mut Array, length: INT, item: Dynamic| -> Outcome<()> {
         let length = usize::try_from(length).unwrap_or(0);
@@ -157,7 +158,7 @@ fn of_arrays(module: &mut Module, host: &Arc<Host>) {
         array.resize(length, item);
         Ok(())
     };
-    changing("pad").set_into_module(module, pad);
+    changing("pad").place_in(module, pad);
 }
 
 /// Elements, this one among them, and bytes that a copy of a value takes.
@@ -194,17 +195,16 @@ fn of_blobs(module: &mut Module, host: &Arc<Host>) {
         }
     };
     let pad = grown(host);
-    changing("pad")
-        .set_into_module(module, move |context: NativeCallContext, blob: &mut Blob, length: INT, value: INT| {
-            pad(&context, blob, length, value)
-        });
+    changing("pad").place_in(module, move |context: NativeCallContext, blob: &mut Blob, length: INT, value: INT| {
+        pad(&context, blob, length, value)
+    });
     let filled = grown(host);
-    add("blob").set_into_module(module, move |context: NativeCallContext, length: INT, value: INT| -> Outcome<Blob> {
+    add("blob").place_in(module, move |context: NativeCallContext, length: INT, value: INT| -> Outcome<Blob> {
         let mut blob = Blob::new();
         filled(&context, &mut blob, length, value).map(|()| blob)
     });
     let zeros = grown(host);
-    add("blob").set_into_module(module, move |context: NativeCallContext, length: INT| -> Outcome<Blob> {
+    add("blob").place_in(module, move |context: NativeCallContext, length: INT| -> Outcome<Blob> {
         let mut blob = Blob::new();
         zeros(&context, &mut blob, length, 0).map(|()| blob)
     });
@@ -213,5 +213,5 @@ fn of_blobs(module: &mut Module, host: &Arc<Host>) {
         Wanted { host: &shared, context: &context }.array(blob.len(), blob.len() * size_of::<Dynamic>())?;
         Ok(blob.iter().map(|&byte| Dynamic::from_int(byte.into())).collect())
     };
-    add("to_array").set_into_module(module, numbers);
+    add("to_array").place_in(module, numbers);
 }

@@ -213,5 +213,28 @@ impl Host {
     }
 }
 
+/// The session at work on this thread.
+pub struct Entered {
+    host: Arc<Host>,
+}
+
+impl Host {
+    /// The session begins to run something on this thread.
+    pub fn enter(host: &Arc<Host>) -> Entered {
+        host.watch.enter();
+        Entered { host: host.clone() }
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        if self.host.watch.stop.is_due() {
+            // What was put off is left out now: the next run would have to wait for it.
+            self.host.rt.leave_out();
+        }
+        self.host.watch.leave();
+    }
+}
+
 /// A native result.
 pub type Native = std::result::Result<Dynamic, Box<EvalAltResult>>;

@@ -6,6 +6,7 @@
 use super::bind::{Natives, raw};
 use super::convert;
 use super::host::Host;
+use super::panics::Place;
 use super::raise::site;
 use super::source::{Assignment, INDEX_MARK};
 use super::value::{SliceValue, Tensor};
@@ -151,14 +152,14 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     macro_rules! indexers {
         ($($type:ty),*) => {$(
             let shared = host.clone();
-            FuncRegistration::new_index_getter().set_into_module(
+            FuncRegistration::new_index_getter().place_in(
                 &mut module.module,
                 move |context: NativeCallContext, x: &mut Tensor, at: $type| -> RhaiResult {
                     get(&shared, &context, x, Dynamic::from(at))
                 },
             );
             let shared = host.clone();
-            FuncRegistration::new_index_setter().set_into_module(
+            FuncRegistration::new_index_setter().place_in(
                 &mut module.module,
                 move |context: NativeCallContext, x: &mut Tensor, at: $type, value: Dynamic| -> RhaiResult {
                     set(&shared, &context, x, &Dynamic::from(at), &value)

@@ -16,9 +16,11 @@ use std::sync::Arc;
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
-    module.module.set_iter_result(TypeId::of::<Tensor>(), move |value| match value.try_cast::<Tensor>() {
-        Some(tensor) => Box::new(rows(&shared, tensor)),
-        None => Box::new(std::iter::empty()),
+    super::panics::place_iterator(&mut module.module, TypeId::of::<Tensor>(), move |value| {
+        match value.try_cast::<Tensor>() {
+            Some(tensor) => Box::new(rows(&shared, tensor)),
+            None => Box::new(std::iter::empty()),
+        }
     });
 }
 

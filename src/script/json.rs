@@ -4,6 +4,7 @@
 use super::bind::{Natives, raw};
 use super::convert;
 use super::host::{Host, Native};
+use super::panics::Place;
 use super::value::Tensor;
 use crate::base::diag::Result;
 use crate::fail;
@@ -31,7 +32,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     raw(module, "to_json", 1, call.clone());
     let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure: true, is_volatile: true };
     let own = FuncRegistration::new("to_json").in_global_namespace();
-    own.set_into_module_raw(&mut module.module, [TypeId::of::<Map>()], func);
+    own.place_raw_in(&mut module.module, [TypeId::of::<Map>()], func);
 }
 
 fn write(host: &Host, value: &Dynamic, out: &mut String, depth: usize) -> Result<()> {

@@ -9,6 +9,7 @@ use super::assemble;
 use super::bind::Natives;
 use super::convert;
 use super::host::{Host, Native};
+use super::panics::Place;
 use super::properties;
 use super::value::{Cell, Tensor};
 use crate::base::code;
@@ -180,7 +181,7 @@ pub fn method(
     let mut types = vec![TypeId::of::<Dynamic>(); arity];
     types[0] = TypeId::of::<Map>();
     let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure: true, is_volatile: true };
-    FuncRegistration::new(name).in_global_namespace().set_into_module_raw(&mut module.module, types, func);
+    FuncRegistration::new(name).in_global_namespace().place_raw_in(&mut module.module, types, func);
 }
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {

@@ -8,6 +8,7 @@ use super::convert;
 use super::dataset::{self, Dataset, Rows, told};
 use super::host::{Host, Native};
 use super::images::Picture;
+use super::panics::Place;
 use super::prefetch::{Ahead, Rows as AheadRows};
 use super::value::Tensor;
 use crate::args;
@@ -480,6 +481,11 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     });
     rhai::FuncRegistration::new("len")
         .in_global_namespace()
-        .set_into_module(&mut module.module, |loader: Loader| loader.batch_count() as i64);
-    module.module.set_iterable_result::<Loader, Dynamic>();
+        .place_in(&mut module.module, |loader: Loader| loader.batch_count() as i64);
+    super::panics::place_iterator(&mut module.module, std::any::TypeId::of::<Loader>(), |value| {
+        match value.try_cast::<Loader>() {
+            Some(loader) => Box::new(loader.into_iter()),
+            None => Box::new(std::iter::empty()),
+        }
+    });
 }

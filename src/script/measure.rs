@@ -2,6 +2,7 @@
 //! waited for. Every run sees the variables as they are now; what it writes into tensors stays written.
 
 use super::error::Error;
+use super::host::Host;
 use super::session::{Session, guarded};
 use super::source::SourceKind;
 use crate::sched::trace;
@@ -93,8 +94,7 @@ impl Session {
     }
 
     fn prepare(&mut self, number: u32, text: &str) -> Result<AST, Error> {
-        let watch = self.host.watch.clone();
-        let _entered = watch.enter();
+        let _entered = Host::enter(&self.host);
         let source = self.add(SourceKind::Repl(number), &format!("repl:{number}"), text)?;
         let ast = self.compile(&source)?;
         self.synchronize()?;

@@ -49,6 +49,7 @@ pub mod natives;
 pub mod ndarrays;
 pub mod optimise;
 pub mod outline;
+mod panics;
 pub mod parallel;
 mod param_groups;
 pub mod passing;

@@ -4,6 +4,7 @@ use super::bind::Natives;
 use super::bind::raw;
 use super::convert;
 use super::host::{Host, Native};
+use super::panics::Place;
 use super::value::{Cell, DTypeValue, SliceValue, Tensor};
 use crate::base::code;
 use crate::base::diag::Diag;
@@ -47,10 +48,10 @@ fn sleep(module: &mut Natives, host: &Arc<Host>) {
     }
     let shared = host.clone();
     let float = move |context: NativeCallContext, seconds: f64| nap(&shared, &context, seconds);
-    rhai::FuncRegistration::new("sleep").in_global_namespace().set_into_module(&mut module.module, float);
+    rhai::FuncRegistration::new("sleep").in_global_namespace().place_in(&mut module.module, float);
     let shared = host.clone();
     let int = move |context: NativeCallContext, seconds: i64| nap(&shared, &context, seconds as f64);
-    rhai::FuncRegistration::new("sleep").in_global_namespace().set_into_module(&mut module.module, int);
+    rhai::FuncRegistration::new("sleep").in_global_namespace().place_in(&mut module.module, int);
 }
 
 fn gradient_mode(module: &mut Natives, host: &Arc<Host>) {
@@ -175,16 +176,14 @@ fn values(module: &mut Natives, host: &Arc<Host>) {
         });
     }
     ranges(module, host);
-    rhai::FuncRegistration::new("!").in_global_namespace().set_into_module(&mut module.module, |cell: Cell| {
-        cell.get().as_bool().map_or(Dynamic::UNIT, |on| (!on).into())
-    });
-    raw(module, "cell", 1, |_, values| Ok(Dynamic::from(Cell::new(values[0].clone()))));
-    rhai::FuncRegistration::new("get")
+    rhai::FuncRegistration::new("!")
         .in_global_namespace()
-        .set_into_module(&mut module.module, |cell: Cell| cell.get());
+        .place_in(&mut module.module, |cell: Cell| cell.get().as_bool().map_or(Dynamic::UNIT, |on| (!on).into()));
+    raw(module, "cell", 1, |_, values| Ok(Dynamic::from(Cell::new(values[0].clone()))));
+    rhai::FuncRegistration::new("get").in_global_namespace().place_in(&mut module.module, |cell: Cell| cell.get());
     rhai::FuncRegistration::new("set")
         .in_global_namespace()
-        .set_into_module(&mut module.module, |cell: Cell, value: Dynamic| cell.set(value));
+        .place_in(&mut module.module, |cell: Cell, value: Dynamic| cell.set(value));
 }
 
 /// An integer, or what stands for one.
@@ -212,7 +211,7 @@ fn ranges(module: &mut Natives, host: &Arc<Host>) {
             };
             let func = RhaiFunc::Method { func: Arc::new(range), has_context: true, is_pure: true, is_volatile: true };
             let own = FuncRegistration::new(name).in_global_namespace();
-            own.set_into_module_raw(&mut module.module, kinds, func);
+            own.place_raw_in(&mut module.module, kinds, func);
         }
     }
 }

@@ -4,6 +4,7 @@
 use super::bind::{Natives, raw};
 use super::convert;
 use super::host::{Host, Native};
+use super::panics::{Guarded, Place};
 use super::value::Cell;
 use crate::base::code;
 use crate::base::diag::Diag;
@@ -77,21 +78,23 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     });
     module.names.insert("len".to_string());
     let len = |groups: Groups| groups.len() as i64;
-    FuncRegistration::new("len").in_global_namespace().set_into_module(&mut module.module, len);
-    module
-        .module
-        .set_indexer_get_fn(|context: NativeCallContext, groups: &mut Groups, at: i64| groups.group(&context, at));
+    FuncRegistration::new("len").in_global_namespace().place_in(&mut module.module, len);
+    module.module.set_indexer_get_fn(Guarded(|context: NativeCallContext, groups: &mut Groups, at: i64| {
+        groups.group(&context, at)
+    }));
     // A group is a handle: what was changed through it is changed already.
     module.module.set_indexer_set_fn(|_: &mut Groups, _: i64, _: Group| Ok(()));
-    module.module.set_iter_result(std::any::TypeId::of::<Groups>(), |value| {
+    super::panics::place_iterator(&mut module.module, std::any::TypeId::of::<Groups>(), |value| {
         let all = value.try_cast::<Groups>();
         let count = all.as_ref().map_or(0, Groups::len) as i64;
         Box::new((0..count).filter_map(move |at| Some(Ok(Dynamic::from(Group { all: all.clone()?, at })))))
     });
-    module
-        .module
-        .set_indexer_get_fn(|context: NativeCallContext, group: &mut Group, key: &str| group.get(&context, key));
-    module.module.set_indexer_set_fn(|context: NativeCallContext, group: &mut Group, key: &str, value: Dynamic| {
-        group.set(&context, key, value).map(drop)
-    });
+    module.module.set_indexer_get_fn(Guarded(|context: NativeCallContext, group: &mut Group, key: &str| {
+        group.get(&context, key)
+    }));
+    module.module.set_indexer_set_fn(Guarded(
+        |context: NativeCallContext, group: &mut Group, key: &str, value: Dynamic| {
+            group.set(&context, key, value).map(drop)
+        },
+    ));
 }

@@ -6,6 +6,7 @@
 use super::bind::{self, Natives};
 use super::growth::Wanted;
 use super::host::{Host, Native};
+use super::panics::Place;
 use super::show;
 use super::value::Tensor;
 use rhai::{Array, Dynamic, EvalAltResult, FuncRegistration, ImmutableString, Map, NativeCallContext, RhaiFunc};
@@ -42,7 +43,7 @@ fn printed(module: &mut Natives, host: &Arc<Host>) {
         for kind in [TypeId::of::<Map>(), TypeId::of::<Array>()] {
             let func =
                 RhaiFunc::Method { func: Arc::new(print.clone()), has_context: true, is_pure: true, is_volatile: true };
-            FuncRegistration::new(name).in_global_namespace().set_into_module_raw(&mut module.module, [kind], func);
+            FuncRegistration::new(name).in_global_namespace().place_raw_in(&mut module.module, [kind], func);
         }
     }
 }
@@ -85,13 +86,13 @@ fn joined(module: &mut Natives, host: &Arc<Host>) {
     let after = move |context: NativeCallContext, before: &mut ImmutableString, mut value: Dynamic| -> Native {
         join(&shared, &context, before.clone(), &text(&shared, &context, &mut value)?)
     };
-    own("+").with_purity(true).set_into_module(&mut module.module, after);
+    own("+").with_purity(true).place_in(&mut module.module, after);
     let shared = host.clone();
     let before = move |context: NativeCallContext, value: &mut Dynamic, after: ImmutableString| -> Native {
         let value = text(&shared, &context, value)?;
         join(&shared, &context, value, &after)
     };
-    own("+").with_purity(true).set_into_module(&mut module.module, before);
+    own("+").with_purity(true).place_in(&mut module.module, before);
     for name in ["+=", "append"] {
         let shared = host.clone();
         let grown = move |context: NativeCallContext, whole: &mut ImmutableString, mut value: Dynamic| -> Native {
@@ -100,7 +101,7 @@ fn joined(module: &mut Natives, host: &Arc<Host>) {
             whole.make_mut().push_str(&more);
             Ok(Dynamic::UNIT)
         };
-        own(name).with_purity(false).set_into_module(&mut module.module, grown);
+        own(name).with_purity(false).place_in(&mut module.module, grown);
     }
 }
 

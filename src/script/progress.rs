@@ -81,7 +81,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         });
     }
     let shared = host.clone();
-    module.module.set_iter_result(TypeId::of::<Progress>(), move |value| {
+    super::panics::place_iterator(&mut module.module, TypeId::of::<Progress>(), move |value| {
         let Some(progress) = value.try_cast::<Progress>() else { return Box::new(std::iter::empty()) };
         match open(&shared, progress.over) {
             Some((_, items)) if !shared.shows_progress => items,

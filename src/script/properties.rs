@@ -5,6 +5,7 @@ use super::bind::raw;
 use super::compare::{alike, compare};
 use super::convert;
 use super::host::{Host, Native};
+use super::panics::Place;
 use super::value::{DTypeValue, DeviceValue, Tensor};
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
@@ -101,7 +102,7 @@ pub fn property(
 ) {
     // Only tensors have these properties: maps and other types keep their own.
     let host = host.clone();
-    rhai::FuncRegistration::new_getter(name).set_into_module(
+    rhai::FuncRegistration::new_getter(name).place_in(
         &mut module.module,
         move |context: NativeCallContext, tensor: Tensor| -> Native {
             get(&host, &tensor).map_err(|diag| host.raise(&context, diag, ""))
@@ -121,7 +122,7 @@ fn computed(module: &mut Natives, host: &Arc<Host>) {
                     shared.raise(&context, diag, "")
                 })
             };
-            rhai::FuncRegistration::new_getter(name).set_into_module(&mut module.module, get);
+            rhai::FuncRegistration::new_getter(name).place_in(&mut module.module, get);
         }
     }
 }
@@ -156,7 +157,7 @@ fn properties(module: &mut Natives, host: &Arc<Host>) {
 
 fn setters(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
-    rhai::FuncRegistration::new_setter("requires_grad").set_into_module(
+    rhai::FuncRegistration::new_setter("requires_grad").place_in(
         &mut module.module,
         move |context: NativeCallContext, x: &mut Tensor, on: bool| -> Result<(), Box<rhai::EvalAltResult>> {
             match shared.assignment(&context) {
@@ -166,7 +167,7 @@ fn setters(module: &mut Natives, host: &Arc<Host>) {
         },
     );
     let shared = host.clone();
-    rhai::FuncRegistration::new_setter("grad").set_into_module(
+    rhai::FuncRegistration::new_setter("grad").place_in(
         &mut module.module,
         move |context: NativeCallContext, x: &mut Tensor, value: Dynamic| -> Result<(), Box<rhai::EvalAltResult>> {
             // What was changed through a gradient is changed: see `index.rs`.
@@ -322,11 +323,22 @@ fn observation(module: &mut Natives, host: &Arc<Host>) {
     method(module, host, "item", 1, |host, _, x, _| observe::item(&host.rt, x).map(number));
     for name in ["to_array", "tolist"] {
         method(module, host, name, 1, |host, _, x, _| {
+            // Arrays inside arrays are there also where there is no element in them.
+            let shape = x.shape();
+            let outer = shape.split_last().map_or(&[][..], |(_, outer)| outer).iter();
+            let (arrays, _) = outer.fold((1usize, 1usize), |(all, n), &size| {
+                let n = n.saturating_mul(size);
+                (all.saturating_add(n), n)
+            });
+            host.rt.host_room(x.numel().saturating_add(arrays.saturating_mul(3)).saturating_mul(ELEMENT))?;
             let values = observe::scalars(&host.rt, x)?;
             Ok(nested(&x.shape(), &mut values.into_iter()))
         });
     }
 }
+
+/// Bytes of an array's element.
+const ELEMENT: usize = size_of::<Dynamic>();
 
 /// Nested arrays of a tensor's elements.
 fn nested(shape: &[usize], values: &mut impl Iterator<Item = Scalar>) -> Dynamic {

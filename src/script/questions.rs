@@ -6,6 +6,7 @@ use super::bind::raw;
 use super::convert;
 use super::host::{Host, Native};
 use super::literal;
+use super::panics::Place;
 use super::properties::{method, property, wanted, wanted_keywords};
 use super::value::{DTypeValue, Tensor};
 use crate::base::code;
@@ -97,7 +98,7 @@ fn kinds(module: &mut Natives, host: &Arc<Host>) {
 /// `x.data`: the elements outside the gradient graph; assigning another tensor has `x` show that one's memory.
 fn detached(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
-    rhai::FuncRegistration::new_getter("data").set_into_module(
+    rhai::FuncRegistration::new_getter("data").place_in(
         &mut module.module,
         move |context: rhai::NativeCallContext, x: Tensor| -> Tensor {
             // As in PyTorch, writes through it are none of the graph's business.
@@ -105,7 +106,7 @@ fn detached(module: &mut Natives, host: &Arc<Host>) {
         },
     );
     let shared = host.clone();
-    rhai::FuncRegistration::new_setter("data").set_into_module(
+    rhai::FuncRegistration::new_setter("data").place_in(
         &mut module.module,
         move |context: rhai::NativeCallContext,
               x: &mut Tensor,

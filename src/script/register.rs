@@ -6,6 +6,7 @@
 use super::bind::{self, Natives};
 use super::error::Error;
 use super::host::{Host, Native};
+use super::panics::Place;
 use super::passing::{FromScript, IntoScript, Shore, mismatch};
 use super::type_names;
 use crate::base::code;
@@ -178,7 +179,7 @@ functions!(8 A 0 B 1 C 2 D 3 E 4 G 5 H 6 I 7);
 /// Runs a function of the host program; its panic is an error of this call.
 fn caught(name: &str, work: impl FnOnce() -> Result<Dynamic>) -> Result<Dynamic> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
-        let said = super::session::panic_text(&*payload);
+        let said = super::panics::panic_text(&*payload);
         let diag = Diag::error(code::HOST_FUNCTION, format!("`{name}` of the host program panicked: {said}"));
         Err(diag.help("this is a mistake in the program that runs the script"))
     })
@@ -269,11 +270,7 @@ impl<T: Object> Type<T> {
             let mut types = vec![TypeId::of::<Dynamic>(); M::ARITY + 1];
             types[0] = TypeId::of::<T>();
             let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure, is_volatile: true };
-            FuncRegistration::new(registered).in_global_namespace().set_into_module_raw(
-                &mut module.module,
-                types,
-                func,
-            );
+            FuncRegistration::new(registered).in_global_namespace().place_raw_in(&mut module.module, types, func);
         }));
         self
     }

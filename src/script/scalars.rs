@@ -2,6 +2,7 @@
 //! natural logarithm as that of tensors is (Rhai's own has base 10), `int` gives an integer.
 
 use super::bind::Natives;
+use super::panics::Place;
 use crate::base::code;
 use crate::base::diag::Diag;
 use crate::script::raise::raise;
@@ -52,14 +53,14 @@ fn operators(natives: &mut Natives) {
         for &name in names {
             natives.names.insert(name.to_string());
             let of = || FuncRegistration::new(name).in_global_namespace();
-            of().set_into_module(&mut natives.module, real);
-            of().set_into_module(&mut natives.module, move |x: i64, y: f64| real(x as f64, y));
-            of().set_into_module(&mut natives.module, move |x: f64, y: i64| real(x, y as f64));
+            of().place_in(&mut natives.module, real);
+            of().place_in(&mut natives.module, move |x: i64, y: f64| real(x as f64, y));
+            of().place_in(&mut natives.module, move |x: f64, y: i64| real(x, y as f64));
             let Some(whole) = whole else {
-                of().set_into_module(&mut natives.module, move |x: i64, y: i64| real(x as f64, y as f64));
+                of().place_in(&mut natives.module, move |x: i64, y: i64| real(x as f64, y as f64));
                 continue;
             };
-            of().set_into_module(
+            of().place_in(
                 &mut natives.module,
                 move |context: NativeCallContext, x: i64, y: i64| -> Result<i64, Box<EvalAltResult>> {
                     let beyond =
@@ -76,25 +77,19 @@ pub fn register(natives: &mut Natives) {
     for &(name, function) in FUNCTIONS {
         natives.names.insert(name.to_string());
         let of = || FuncRegistration::new(name).in_global_namespace();
-        of().set_into_module(&mut natives.module, function);
-        of().set_into_module(&mut natives.module, move |x: i64| function(x as f64));
+        of().place_in(&mut natives.module, function);
+        of().place_in(&mut natives.module, move |x: i64| function(x as f64));
     }
     natives.names.insert("int".to_string());
     let of = || FuncRegistration::new("int").in_global_namespace();
-    of().set_into_module(&mut natives.module, |x: i64| x);
-    of().set_into_module(
-        &mut natives.module,
-        |context: NativeCallContext, x: f64| -> Result<i64, Box<EvalAltResult>> {
-            // Bound: what an integer holds; the end itself is 2^63, which it does not.
-            if x.trunc() >= i64::MIN as f64 && x < i64::MAX as f64 {
-                return Ok(x as i64);
-            }
-            Err(raise(
-                Diag::error(code::VALUE, format!("`int`: {x} is no integer of 64 bits")),
-                context.call_position(),
-            ))
-        },
-    );
+    of().place_in(&mut natives.module, |x: i64| x);
+    of().place_in(&mut natives.module, |context: NativeCallContext, x: f64| -> Result<i64, Box<EvalAltResult>> {
+        // Bound: what an integer holds; the end itself is 2^63, which it does not.
+        if x.trunc() >= i64::MIN as f64 && x < i64::MAX as f64 {
+            return Ok(x as i64);
+        }
+        Err(raise(Diag::error(code::VALUE, format!("`int`: {x} is no integer of 64 bits")), context.call_position()))
+    });
 }
 
 #[cfg(test)]

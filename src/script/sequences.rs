@@ -7,6 +7,7 @@ use super::compare::{alike, compare};
 use super::convert;
 use super::growth::{self, Wanted};
 use super::host::{Host, Native};
+use super::panics::Place;
 use super::raise::raise;
 use super::show;
 use super::value::Tensor;
@@ -59,9 +60,9 @@ fn wrong(context: &NativeCallContext, code: code::Code, text: String) -> Box<Eva
 /// `sum`, `max`, `min`, `any`, `all` of an array.
 fn totals(module: &mut Natives, host: &Arc<Host>) {
     let add = |context: NativeCallContext, values: &mut Array| total(&context, values, Dynamic::from_int(0));
-    of(module, "sum").set_into_module(&mut module.module, add);
+    of(module, "sum").place_in(&mut module.module, add);
     let add = |context: NativeCallContext, values: &mut Array, start: Dynamic| total(&context, values, start);
-    of(module, "sum").set_into_module(&mut module.module, add);
+    of(module, "sum").place_in(&mut module.module, add);
     for (name, symbol) in [("max", ">"), ("min", "<")] {
         let shared = host.clone();
         let best = move |context: NativeCallContext, values: &mut Array| -> Native {
@@ -82,7 +83,7 @@ fn totals(module: &mut Natives, host: &Arc<Host>) {
             let none = || wrong(&context, code::VALUE, format!("`{name}`: the array is empty"));
             best.map(|(value, _)| value).ok_or_else(none)
         };
-        of(module, name).set_into_module(&mut module.module, best);
+        of(module, name).place_in(&mut module.module, best);
     }
     for (name, stops_at) in [("any", true), ("all", false)] {
         let shared = host.clone();
@@ -94,7 +95,7 @@ fn totals(module: &mut Natives, host: &Arc<Host>) {
             }
             Ok(!stops_at)
         };
-        of(module, name).set_into_module(&mut module.module, found);
+        of(module, name).place_in(&mut module.module, found);
     }
 }
 
@@ -121,30 +122,26 @@ fn compared(module: &mut Natives, host: &Arc<Host>) {
                 Ok((alike(&shared, &context, values[0], values[1])? == wanted).into())
             };
             let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure: true, is_volatile: true };
-            FuncRegistration::new(symbol).in_global_namespace().set_into_module_raw(
-                &mut module.module,
-                [kind, kind],
-                func,
-            );
+            FuncRegistration::new(symbol).in_global_namespace().place_raw_in(&mut module.module, [kind, kind], func);
         }
     }
     let shared = host.clone();
     let contains = move |context: NativeCallContext, values: &mut Array, value: Dynamic| -> Outcome<bool> {
         Ok(place(&shared, &context, values, &value, 0)?.is_some())
     };
-    of(module, "contains").with_purity(true).set_into_module(&mut module.module, contains);
+    of(module, "contains").with_purity(true).place_in(&mut module.module, contains);
     let shared = host.clone();
     let index = move |context: NativeCallContext, values: &mut Array, value: Dynamic| -> Outcome<i64> {
         Ok(place(&shared, &context, values, &value, 0)?.map_or(-1, |at| at as i64))
     };
-    calling("index_of").with_purity(true).set_into_module(&mut module.module, index);
+    calling("index_of").with_purity(true).place_in(&mut module.module, index);
     let shared = host.clone();
     let index = move |context: NativeCallContext, values: &mut Array, value: Dynamic, from: i64| -> Outcome<i64> {
         let from = if from < 0 { from.saturating_add(values.len() as i64) } else { from };
         let from = usize::try_from(from).unwrap_or(0);
         Ok(place(&shared, &context, values, &value, from)?.map_or(-1, |at| at as i64))
     };
-    calling("index_of").with_purity(true).set_into_module(&mut module.module, index);
+    calling("index_of").with_purity(true).place_in(&mut module.module, index);
     let shared = host.clone();
     let dedup = move |context: NativeCallContext, values: &mut Array| -> Outcome<()> {
         let mut kept: Array = Vec::with_capacity(values.len());
@@ -157,7 +154,7 @@ fn compared(module: &mut Natives, host: &Arc<Host>) {
         *values = kept;
         Ok(())
     };
-    calling("dedup").with_purity(false).set_into_module(&mut module.module, dedup);
+    calling("dedup").with_purity(false).place_in(&mut module.module, dedup);
 }
 
 /// Where a value is first, from a place on.
@@ -193,7 +190,7 @@ fn contained(module: &mut Natives, host: &Arc<Host>) {
         let found = context.call_fn_raw("any", true, false, &mut [&mut same])?;
         arrays::truth(&host, &context, &found)
     };
-    of(module, "contains").set_into_module(&mut module.module, contains);
+    of(module, "contains").place_in(&mut module.module, contains);
 }
 
 /// The value to compare: of a tensor with one element, its element.
@@ -231,17 +228,17 @@ fn copies(module: &mut Natives, host: &Arc<Host>) {
         *values = ordered(&shared, &context, values)?;
         Ok(())
     };
-    changing(module, "sort").set_into_module(&mut module.module, sort);
+    changing(module, "sort").place_in(&mut module.module, sort);
     let shared = host.clone();
     let sorted = move |context: NativeCallContext, values: &mut Array| ordered(&shared, &context, values);
-    calling("sorted").set_into_module(&mut module.module, sorted);
+    calling("sorted").place_in(&mut module.module, sorted);
     let shared = host.clone();
     let sorted = move |context: NativeCallContext, values: &mut Array, by: FnPtr| -> Outcome<Array> {
         arrays::sorted(values, &mut |a, b| arrays::order(&shared, &context, &by, a, b))
     };
-    calling("sorted").set_into_module(&mut module.module, sorted);
+    calling("sorted").place_in(&mut module.module, sorted);
     let reversed = |values: &mut Array| -> Array { values.iter().rev().cloned().collect() };
-    of(module, "reversed").set_into_module(&mut module.module, reversed);
+    of(module, "reversed").place_in(&mut module.module, reversed);
 }
 
 /// How many integers are in a range.
@@ -271,11 +268,11 @@ fn growing(module: &mut Natives, host: &Arc<Host>) {
     }
     let own = || FuncRegistration::new("*").in_global_namespace();
     let shared = host.clone();
-    own().set_into_module(&mut module.module, move |context: NativeCallContext, values: Array, times: i64| {
+    own().place_in(&mut module.module, move |context: NativeCallContext, values: Array, times: i64| {
         repeat(&shared, &context, &values, times)
     });
     let shared = host.clone();
-    own().set_into_module(&mut module.module, move |context: NativeCallContext, times: i64, values: Array| {
+    own().place_in(&mut module.module, move |context: NativeCallContext, times: i64, values: Array| {
         repeat(&shared, &context, &values, times)
     });
     // Rhai's own joins two arrays, and stays the one for them.
@@ -285,14 +282,14 @@ fn growing(module: &mut Natives, host: &Arc<Host>) {
         values.push(item);
         Ok(())
     };
-    changing(module, "append").set_into_module(&mut module.module, push);
+    changing(module, "append").place_in(&mut module.module, push);
     let shared = host.clone();
     let extend = move |context: NativeCallContext, values: &mut Array, more: Array| -> Outcome<()> {
         elements_fit(&shared, &context, values.len(), more.len())?;
         values.extend(more);
         Ok(())
     };
-    changing(module, "extend").set_into_module(&mut module.module, extend);
+    changing(module, "extend").place_in(&mut module.module, extend);
     let pop = |context: NativeCallContext, values: &mut Array, at: i64| -> Native {
         let index = if at < 0 { at + values.len() as i64 } else { at };
         match usize::try_from(index) {
@@ -300,12 +297,12 @@ fn growing(module: &mut Natives, host: &Arc<Host>) {
             _ => Err(Box::new(EvalAltResult::ErrorArrayBounds(values.len(), at, context.call_position()))),
         }
     };
-    changing(module, "pop").set_into_module(&mut module.module, pop);
+    changing(module, "pop").place_in(&mut module.module, pop);
 }
 
 /// `range(n)`, and ranges as sequences.
 fn ranges(module: &mut Natives, host: &Arc<Host>) {
-    of(module, "range").set_into_module(&mut module.module, |end: i64| 0..end.max(0));
+    of(module, "range").place_in(&mut module.module, |end: i64| 0..end.max(0));
     // Not `map` and `filter`: what they call is script code, and the stack shows it.
     for name in ["len", "to_array", "list"] {
         module.names.insert(name.to_string());
@@ -320,11 +317,11 @@ fn ranges(module: &mut Natives, host: &Arc<Host>) {
 fn range_of<T: Clone + Send + Sync + 'static>(module: &mut Natives, host: &Arc<Host>, plain: fn(T) -> Range<i64>) {
     let of = |name: &'static str| FuncRegistration::new(name).in_global_namespace();
     let len = move |range: T| length(&plain(range)).min(i64::MAX as i128) as i64;
-    of("len").set_into_module(&mut module.module, len);
+    of("len").place_in(&mut module.module, len);
     for name in ["to_array", "list"] {
         let shared = host.clone();
         let whole = move |context: NativeCallContext, range: T| integers(&shared, &context, plain(range));
-        of(name).set_into_module(&mut module.module, whole);
+        of(name).place_in(&mut module.module, whole);
     }
     let shared = host.clone();
     let map = move |context: NativeCallContext, range: T, each: FnPtr| -> Outcome<Array> {
@@ -333,7 +330,7 @@ fn range_of<T: Clone + Send + Sync + 'static>(module: &mut Natives, host: &Arc<H
             .map(|item| each.call_raw(&context, None, [item]))
             .collect()
     };
-    of("map").set_into_module(&mut module.module, map);
+    of("map").place_in(&mut module.module, map);
     let shared = host.clone();
     let filter = move |context: NativeCallContext, range: T, keeps: FnPtr| -> Outcome<Array> {
         let mut kept = Array::new();
@@ -345,7 +342,7 @@ fn range_of<T: Clone + Send + Sync + 'static>(module: &mut Natives, host: &Arc<H
         }
         Ok(kept)
     };
-    of("filter").set_into_module(&mut module.module, filter);
+    of("filter").place_in(&mut module.module, filter);
 }
 
 /// `enumerate(xs, start)`, `zip(xs, ys)`, `list(tensor)`.
@@ -374,7 +371,7 @@ fn together(module: &mut Natives, host: &Arc<Host>) {
         Err(host.raise(context, Diag::error(code::ARGUMENT_TYPE, text).help(help), ""))
     }
     let shared = host.clone();
-    of(module, "list").set_into_module(&mut module.module, move |context: NativeCallContext, tensor: Tensor| {
+    of(module, "list").place_in(&mut module.module, move |context: NativeCallContext, tensor: Tensor| {
         elements(&shared, &context, &Dynamic::from(tensor))
     });
     // In the head of a loop, which counts itself.
@@ -415,53 +412,50 @@ fn maps(module: &mut Natives) {
     let items = |map: &mut Map| -> Array {
         map.iter().map(|(key, value)| Dynamic::from(vec![key.as_str().into(), value.clone()] as Array)).collect()
     };
-    calling("items").set_into_module(&mut module.module, items);
-    calling("update")
-        .with_purity(false)
-        .set_into_module(&mut module.module, |map: &mut Map, other: Map| map.extend(other));
+    calling("items").place_in(&mut module.module, items);
+    calling("update").with_purity(false).place_in(&mut module.module, |map: &mut Map, other: Map| map.extend(other));
     let get = |map: &mut Map, key: &str, default: Dynamic| map.get(key).cloned().unwrap_or(default);
-    of(module, "get").set_into_module(&mut module.module, get);
+    of(module, "get").place_in(&mut module.module, get);
     let pop = |map: &mut Map, key: &str, default: Dynamic| map.remove(key).unwrap_or(default);
-    changing(module, "pop").set_into_module(&mut module.module, pop);
+    changing(module, "pop").place_in(&mut module.module, pop);
     let pop = |context: NativeCallContext, map: &mut Map, key: &str| -> Native {
         map.remove(key).ok_or_else(|| wrong(&context, code::INDEX, format!("the map has no entry `{key}`")))
     };
-    changing(module, "pop").set_into_module(&mut module.module, pop);
+    changing(module, "pop").place_in(&mut module.module, pop);
 }
 
 /// `int("5")`, `float("2.5")`, `str(x)`, `bool(x)`, `list(x)`, `round(x, 2)`.
 fn conversions(module: &mut Natives, host: &Arc<Host>) {
-    of(module, "int").set_into_module(&mut module.module, |context: NativeCallContext, text: &str| -> Outcome<i64> {
+    of(module, "int").place_in(&mut module.module, |context: NativeCallContext, text: &str| -> Outcome<i64> {
         let plain = text.trim().replace('_', "");
         plain.parse().map_err(|_| wrong(&context, code::VALUE, format!("`int`: {text:?} is no integer of 64 bits")))
     });
-    of(module, "float").set_into_module(&mut module.module, |context: NativeCallContext, text: &str| -> Outcome<f64> {
+    of(module, "float").place_in(&mut module.module, |context: NativeCallContext, text: &str| -> Outcome<f64> {
         let plain = text.trim().replace('_', "");
         plain.parse().map_err(|_| wrong(&context, code::VALUE, format!("`float`: {text:?} is no number")))
     });
-    of(module, "int").set_into_module(&mut module.module, |on: bool| on as i64);
-    of(module, "float").set_into_module(&mut module.module, |on: bool| on as i64 as f64);
-    of(module, "bool").set_into_module(&mut module.module, |on: bool| on);
-    of(module, "bool").set_into_module(&mut module.module, |x: i64| x != 0);
-    of(module, "bool").set_into_module(&mut module.module, |x: f64| x != 0.0);
-    of(module, "bool").set_into_module(&mut module.module, |text: &str| !text.is_empty());
-    of(module, "bool").set_into_module(&mut module.module, |values: &mut Array| !values.is_empty());
-    of(module, "bool").set_into_module(&mut module.module, |map: &mut Map| !map.is_empty());
-    of(module, "bool").set_into_module(&mut module.module, |_: ()| false);
-    of(module, "list").set_into_module(&mut module.module, |values: Array| values);
-    of(module, "list").set_into_module(&mut module.module, |map: &mut Map| -> Array {
-        map.keys().map(|key| key.as_str().into()).collect()
-    });
+    of(module, "int").place_in(&mut module.module, |on: bool| on as i64);
+    of(module, "float").place_in(&mut module.module, |on: bool| on as i64 as f64);
+    of(module, "bool").place_in(&mut module.module, |on: bool| on);
+    of(module, "bool").place_in(&mut module.module, |x: i64| x != 0);
+    of(module, "bool").place_in(&mut module.module, |x: f64| x != 0.0);
+    of(module, "bool").place_in(&mut module.module, |text: &str| !text.is_empty());
+    of(module, "bool").place_in(&mut module.module, |values: &mut Array| !values.is_empty());
+    of(module, "bool").place_in(&mut module.module, |map: &mut Map| !map.is_empty());
+    of(module, "bool").place_in(&mut module.module, |_: ()| false);
+    of(module, "list").place_in(&mut module.module, |values: Array| values);
+    of(module, "list")
+        .place_in(&mut module.module, |map: &mut Map| -> Array { map.keys().map(|key| key.as_str().into()).collect() });
     let shared = host.clone();
     let each = move |context: NativeCallContext, text: &str| characters(&shared, &context, text);
-    of(module, "list").set_into_module(&mut module.module, each);
+    of(module, "list").place_in(&mut module.module, each);
     let shared = host.clone();
     raw(module, "str", 1, move |context, values| -> Native {
         let context = context.expect("registered with a context");
         show::value(&shared, values[0]).map(Dynamic::from).map_err(|diag| shared.raise(&context, diag, ""))
     });
     // As Python: through the decimal digits, halves to the even one.
-    of(module, "round").set_into_module(&mut module.module, |x: f64, digits: i64| -> f64 {
+    of(module, "round").place_in(&mut module.module, |x: f64, digits: i64| -> f64 {
         match usize::try_from(digits) {
             Ok(digits) => format!("{x:.*}", digits.min(400)).parse().unwrap_or(x),
             Err(_) => {

@@ -16,10 +16,10 @@ use crate::base::diag::Diag;
 pub use crate::device::planned_fault::PlannedFault;
 use crate::device::stop::Stop;
 pub use crate::sched::options::Races;
+use crate::sched::runtime::Runtime;
 use parking_lot::Mutex;
 use rhai::{AST, Dynamic, Engine, EvalAltResult, Scope};
 use smallvec::SmallVec;
-use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -68,8 +68,19 @@ pub struct Session {
     /// Imports and constants of everything that ran.
     pub(super) lasting: Lasting,
     calls: Calls,
+    /// Goes last: what scripts held is gone then.
+    _end: End,
     /// Makes the session `!Sync`.
     _one_thread: std::marker::PhantomData<std::cell::Cell<()>>,
+}
+
+/// The end of a session.
+struct End(Arc<Runtime>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.session_ends();
+    }
 }
 
 /// Stops the running script of a session from another thread.
@@ -107,6 +118,7 @@ impl Session {
     pub(super) fn new(engine: Arc<Engine>, host: Arc<Host>, modules: Arc<Mutex<Modules>>, lasting: Lasting) -> Session {
         Session {
             engine,
+            _end: End(host.rt.clone()),
             host,
             modules,
             scope: Scope::new(),
@@ -205,8 +217,7 @@ impl Session {
     /// E0805 for a tensor of another session, E0206 for an integer that does not fit in 64 bits.
     pub fn set(&mut self, name: &str, value: impl IntoScript) -> Result<(), Error> {
         // What is made and what goes here counts among the session's values.
-        let watch = self.host.watch.clone();
-        let _entered = watch.enter();
+        let _entered = Host::enter(&self.host);
         let value = value.into_script(&self.host.shore()).map_err(|diag| self.error(diag))?;
         self.scope.set_or_push(name, value);
         Ok(())
@@ -229,8 +240,7 @@ impl Session {
     /// # Errors
     /// E0103 where there is no such function, what it raises, and E0215 where its value is of another kind.
     pub fn call<T: FromScript>(&mut self, name: &str, args: impl Arguments) -> Result<T, Error> {
-        let watch = self.host.watch.clone();
-        let _entered = watch.enter();
+        let _entered = Host::enter(&self.host);
         let mut values: SmallVec<[Dynamic; 8]> = SmallVec::new();
         args.pass(&self.host.shore(), &mut values).map_err(|diag| self.error(diag))?;
         // A function that a native one shares its name with has a name of its own.
@@ -288,8 +298,7 @@ impl Session {
     }
 
     pub(super) fn run(&mut self, kind: SourceKind, name: &str, text: &str) -> Result<Dynamic, Error> {
-        let watch = self.host.watch.clone();
-        let _entered = watch.enter();
+        let _entered = Host::enter(&self.host);
         let source = self.add(kind, name, text)?;
         let ast = self.compile(&source)?;
         let value = self.evaluate(&ast)?;
@@ -345,19 +354,10 @@ impl Session {
     }
 }
 
-/// A panic inside a native function is an E0806, and the session lives: its locks do not stay held, and
-/// the window that was at work is gone.
+/// A panic of the interpreter itself is an E0806, and the session lives. Natives' own are errors of their calls
+/// (`panics.rs`), kernels' are faults (`sched/ward.rs`).
 pub(super) fn guarded<R>(work: impl FnOnce() -> R) -> Result<R, Box<Diag>> {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).map_err(|payload| {
-        let text = format!("an operation failed inside: {}", panic_text(&*payload));
-        Diag::error(code::INTERNAL, text).help("this is a mistake in tscript")
-    })
-}
-
-/// What a panic said.
-pub fn panic_text(payload: &(dyn Any + Send)) -> &str {
-    let text = payload.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("it did not say why")
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).map_err(|payload| super::panics::internal(&*payload))
 }
 
 /// Whether a fault that nobody was told is no news beside an error: itself, or the same end met in two places.

@@ -14,6 +14,7 @@
 use super::bind::{Natives, raw};
 use super::convert;
 use super::host::{Host, Native};
+use super::panics::Place;
 use super::source::scope::{EXPORTED, written};
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
@@ -402,7 +403,7 @@ pub fn offer(module: &mut Module, host: &Arc<Host>, ast: &AST, signatures: BTree
         for arity in 0..=most {
             let func = RhaiFunc::Method { func: call.clone(), has_context: true, is_pure: true, is_volatile: true };
             let types = [TypeId::of::<Dynamic>(); MOST];
-            FuncRegistration::new(exported.clone()).set_into_module_raw(module, &types[..arity], func);
+            FuncRegistration::new(exported.clone()).place_raw_in(module, &types[..arity], func);
         }
     }
 }

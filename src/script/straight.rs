@@ -7,6 +7,7 @@
 
 use super::bind::Natives;
 use super::host::{Host, Native};
+use super::panics::Place;
 use super::value::Tensor;
 use crate::base::code::{LIMIT_MEMORY, OUT_OF_MEMORY};
 use crate::base::diag::Result;
@@ -82,7 +83,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     };
     let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure: true, is_volatile: true };
     let types = [TypeId::of::<Array>(), TypeId::of::<Dynamic>()];
-    FuncRegistration::new("_straight").in_global_namespace().set_into_module_raw(&mut module.module, types, func);
+    FuncRegistration::new("_straight").in_global_namespace().place_raw_in(&mut module.module, types, func);
 }
 
 /// One layer; none where a field is neither a tensor nor `()`.

@@ -3,6 +3,7 @@
 use super::bind::Natives;
 use super::convert;
 use super::host::{Host, Native};
+use super::panics::Place;
 use super::value::{DeviceValue, Tensor};
 use crate::base::code;
 use crate::base::device_id::DeviceId;
@@ -45,7 +46,7 @@ pub fn typed<A, const N: usize, const X: bool, R: Clone + Send + Sync + 'static,
     A: 'static,
 {
     module.names.insert(name.trim_start_matches("get$").to_string());
-    FuncRegistration::new(name).in_global_namespace().set_into_module(&mut module.module, function);
+    FuncRegistration::new(name).in_global_namespace().place_in(&mut module.module, function);
 }
 
 /// As `typed`, for what is called around every few operations: the values are looked at where they lie, and nothing is
@@ -65,7 +66,7 @@ fn direct<const N: usize>(
         function(&host.rt, values).map(|()| Dynamic::UNIT).map_err(|diag| host.raise(&context, diag, ""))
     };
     let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure: true, is_volatile: true };
-    FuncRegistration::new(name).in_global_namespace().set_into_module_raw(&mut module.module, types, func);
+    FuncRegistration::new(name).in_global_namespace().place_raw_in(&mut module.module, types, func);
 }
 
 type Raised<T> = std::result::Result<T, Box<rhai::EvalAltResult>>;
@@ -325,7 +326,7 @@ fn event_methods(module: &mut Natives, host: &Arc<Host>) {
 fn properties(module: &mut Natives) {
     typed(module, "get$type", |d: DeviceValue| d.0.kind());
     // Not by `typed`: tensors have no such name (`error/absent.rs`).
-    FuncRegistration::new("get$index").in_global_namespace().set_into_module(&mut module.module, |d: DeviceValue| {
+    FuncRegistration::new("get$index").in_global_namespace().place_in(&mut module.module, |d: DeviceValue| {
         d.0.index().map_or(Dynamic::UNIT, |index| Dynamic::from_int(index as i64))
     });
     typed(module, "get$device", |s: StreamValue| DeviceValue::from(s.0.name.device));

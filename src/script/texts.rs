@@ -6,6 +6,7 @@ use super::convert;
 use super::format::{self, Field, Part};
 use super::growth::Wanted;
 use super::host::{Host, Native};
+use super::panics::Place;
 use super::show;
 use super::value::Tensor;
 use crate::base::code;
@@ -133,7 +134,7 @@ fn parts(module: &mut Natives) {
     let cuts: [(&str, Cut); 3] = [("strip", str::trim), ("lstrip", str::trim_start), ("rstrip", str::trim_end)];
     for (name, cut) in cuts {
         let own = of(module, name);
-        own.set_into_module(&mut module.module, move |text: &str| -> ImmutableString { cut(text).into() });
+        own.place_in(&mut module.module, move |text: &str| -> ImmutableString { cut(text).into() });
     }
     // How many bytes go at the start; what is left of the end is cut by the other.
     let start: CutBy = |text, chars| text.len() - text.trim_start_matches(chars).len();
@@ -143,19 +144,19 @@ fn parts(module: &mut Natives) {
             let text = if left { &text[start(text, &chars)..] } else { text };
             if right { text.trim_end_matches(&chars[..]) } else { text }.into()
         };
-        of(module, name).set_into_module(&mut module.module, cut);
+        of(module, name).place_in(&mut module.module, cut);
     }
     let own = of(module, "upper");
-    own.set_into_module(&mut module.module, |text: &str| -> ImmutableString { text.to_uppercase().into() });
+    own.place_in(&mut module.module, |text: &str| -> ImmutableString { text.to_uppercase().into() });
     let own = of(module, "lower");
-    own.set_into_module(&mut module.module, |text: &str| -> ImmutableString { text.to_lowercase().into() });
+    own.place_in(&mut module.module, |text: &str| -> ImmutableString { text.to_lowercase().into() });
     let own = of(module, "startswith");
-    own.set_into_module(&mut module.module, |text: &str, start: &str| text.starts_with(start));
+    own.place_in(&mut module.module, |text: &str, start: &str| text.starts_with(start));
     let own = of(module, "endswith");
-    own.set_into_module(&mut module.module, |text: &str, end: &str| text.ends_with(end));
+    own.place_in(&mut module.module, |text: &str, end: &str| text.ends_with(end));
     // Of arrays it calls a closure: see `sequences.rs`.
     let own = FuncRegistration::new("find").in_global_namespace();
-    own.set_into_module(&mut module.module, |text: &str, part: &str| -> i64 {
+    own.place_in(&mut module.module, |text: &str, part: &str| -> i64 {
         text.find(part).map_or(-1, |at| text[..at].chars().count() as i64)
     });
 }
@@ -182,12 +183,12 @@ fn joined(module: &mut Natives, host: &Arc<Host>) {
     let text_first = move |context: NativeCallContext, between: &str, words: Array| -> Native {
         join(&shared, &context, &words, between)
     };
-    of(module, "join").set_into_module(&mut module.module, text_first);
+    of(module, "join").place_in(&mut module.module, text_first);
     let shared = host.clone();
     let array_first = move |context: NativeCallContext, words: &mut Array, between: &str| -> Native {
         join(&shared, &context, words, between)
     };
-    of(module, "join").set_into_module(&mut module.module, array_first);
+    of(module, "join").place_in(&mut module.module, array_first);
 }
 
 /// `"=" * 40`.
@@ -200,8 +201,8 @@ fn repeated(module: &mut Natives, host: &Arc<Host>) {
     let own = || FuncRegistration::new("*").in_global_namespace();
     let shared = host.clone();
     let right = move |context: NativeCallContext, text: &str, times: i64| repeat(&shared, &context, text, times);
-    own().set_into_module(&mut module.module, right);
+    own().place_in(&mut module.module, right);
     let shared = host.clone();
     let left = move |context: NativeCallContext, times: i64, text: &str| repeat(&shared, &context, text, times);
-    own().set_into_module(&mut module.module, left);
+    own().place_in(&mut module.module, left);
 }

@@ -68,15 +68,6 @@ pub struct Watch {
     held: AtomicIsize,
 }
 
-/// Ends the entry into a session.
-pub struct Entered<'a>(&'a Watch);
-
-impl Drop for Entered<'_> {
-    fn drop(&mut self) {
-        self.0.held.store(self.0.heap(), Ordering::Relaxed);
-    }
-}
-
 impl Watch {
     pub fn new(limits: Limits, stop: Arc<Stop>, stack: Stack) -> Watch {
         // Whoever wants to hide a deep value from so many visits must make each level so wide that the heap is full
@@ -102,13 +93,18 @@ impl Watch {
     }
 
     /// The session begins to run something on this thread.
-    pub fn enter(&self) -> Entered<'_> {
+    pub fn enter(&self) {
         self.stack.enter();
         self.stop.begin(self.limits.time);
         self.steps.store(0, Ordering::Relaxed);
         let held = self.held.load(Ordering::Relaxed);
         self.base.store(metered::held_bytes().wrapping_sub(held), Ordering::Relaxed);
-        Entered(self)
+    }
+
+    /// It has ended.
+    pub fn leave(&self) {
+        self.held.store(self.heap(), Ordering::Relaxed);
+        self.stop.end();
     }
 
     fn heap(&self) -> isize {
@@ -431,7 +427,7 @@ mod tests {
     fn steps_are_counted_from_each_entry() {
         let watch = watch(Limits { operations: 3, ..Limits::default() });
         for _ in 0..2 {
-            let _entered = watch.enter();
+            watch.enter();
             assert!((0..3).all(|_| watch.step().is_none()));
             assert_eq!(code_of(watch.step()), Some(code::LIMIT_OPERATIONS));
         }
@@ -440,7 +436,7 @@ mod tests {
     #[test]
     fn the_clock_is_looked_at_now_and_then() {
         let watch = watch(Limits { time: Some(Duration::ZERO), ..Limits::default() });
-        let _entered = watch.enter();
+        watch.enter();
         let first = (1..).find_map(|step| code_of(watch.step()).map(|code| (step, code)));
         assert_eq!(first, Some((CLOCK_STEPS, code::LIMIT_TIME)));
     }

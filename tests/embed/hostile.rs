@@ -428,3 +428,34 @@ fn texts_do_not_outgrow_their_limit() {
     }
     assert_eq!(survive("few", &format!("{long}s.split(`x`, 3); s.split_rev('x', 90); s.replace('x', ``)")), None);
 }
+
+/// Lists and scratch memory that are asked for by a number in the script.
+#[test]
+fn memory_beside_tensors_is_limited_too() {
+    let before = resident();
+    for text in [
+        "zeros([1000000000000, 0]).to_array()",
+        "zeros([2]).tensor_split(1000000000)",
+        "zeros([0]).chunk(1000000000)",
+        "ones([1]).expand([100000000]).split(1)",
+        "ones([1]).expand([100000000]).unbind()",
+        "ones([1], #{dtype: u8}).expand([120000000]).tolist()",
+        "ctc_loss(ones([1, 1, 1]).expand([200000, 1, 5]), ones([1], #{dtype: i64}).expand([1, 20000]), [200000], [20000]).item()",
+        "combinations(arange(1000), 3)",
+    ] {
+        ends(text, &["E0804", "E0304", "E0807", "E0210"]);
+    }
+    assert_eq!(survive("empty", "adaptive_max_pool1d(zeros([0, 3]), 4294967296)"), None);
+    assert!(resident() < before + (600 << 20), "{} MiB more", (resident() - before) >> 20);
+}
+
+/// A session that goes leaves nothing behind, whatever was under way.
+#[test]
+fn streams_cost_little_and_go_with_the_session() {
+    let before = resident();
+    for _ in 0..3 {
+        let text = "let all = []; for i in 0..5000 { let s = stream(\"cuda\"); with_stream(s) { ones([2], #{device: \"cuda\"}) + 1; } all.push(s); }";
+        survive("streams", text);
+    }
+    assert!(resident() < before + (300 << 20), "{} MiB more", (resident() - before) >> 20);
+}

@@ -185,3 +185,79 @@ fn maps_without_end_in_a_file_are_refused() {
     let error = session.eval::<Dynamic>(&format!("load({:?})", path.display().to_string())).expect_err("refused");
     assert_eq!(error.code().as_str(), "E0602");
 }
+
+/// Each of these would take minutes or years. Generously: a machine that is busy is slow.
+#[test]
+fn a_single_operation_is_cut_at_the_limit_of_time() {
+    for text in [
+        "print(ones([1]).expand([1000000000000]).sum().item())",
+        "print(conv1d(ones([16, 64, 4000]), ones([64, 64, 301])).sum().item())",
+        "let a = rand([20000]); loop { a.sort(); }",
+        "let a = rand([100000]); loop { print(a.sort().values[0].item()); }",
+        "let a = rand([2000, 2000]); print((a @ a @ a).sum().item())",
+        "print(ones([1]).expand([1000000, 1000000]).max(1).values.sum().item())",
+        "print(ones([1]).expand([1000000000000]).argmax().item())",
+        "print(ones([1]).expand([1000000000000]).prod().item())",
+        "print(ones([1000, 1]).expand([1000, 1000000000]).max().item())",
+        "print(svd(rand([1500, 1500])).S.sum().item())",
+    ] {
+        let begun = std::time::Instant::now();
+        let found = code(builder().time_limit(std::time::Duration::from_millis(300)), text);
+        assert_eq!(found, "E0808", "{text}");
+        assert!(begun.elapsed() < std::time::Duration::from_secs(6), "{:?} for {text}", begun.elapsed());
+    }
+}
+
+/// In a session that goes on: what is cut is no number, and what was there stays.
+#[test]
+fn an_interruption_cuts_what_is_queued() {
+    let mut session = Session::builder().build().expect("a session starts");
+    let handle = session.interrupt_handle();
+    let stopper = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        handle.interrupt();
+    });
+    let begun = std::time::Instant::now();
+    let text = "let a = rand([300, 300]); let b = a; while true { b = (b @ a) * 0.01; }";
+    assert_eq!(session.run_str("products", text).expect_err("it never ends").code(), "E0803");
+    stopper.join().expect("no panic");
+    assert!(begun.elapsed() < std::time::Duration::from_secs(4), "{:?}", begun.elapsed());
+    assert_eq!(session.eval::<i64>("1 + 1").expect("the session goes on"), 2);
+    assert_eq!(session.eval::<i64>("a.numel()").expect("it is there"), 90_000);
+    let cut = session.eval::<f64>("b.sum().item()").map_err(|error| error.code());
+    assert!(cut.is_ok() || cut == Err("E0803".into()), "{cut:?}");
+}
+
+#[test]
+fn queued_work_of_a_script_that_had_to_end_keeps_nobody() {
+    let begun = std::time::Instant::now();
+    let limit = std::time::Duration::from_millis(300);
+    let mut session = Session::builder().simulate_gpus(1).time_limit(limit).build().expect("a session starts");
+    let text = "let x = ones([2], #{device: \"cuda\"}); cuda::sleep(60000); x += 1; x.sum().item()";
+    assert_eq!(session.run_str("sleeps", text).expect_err("a minute").code(), "E0808");
+    assert_eq!(session.eval::<i64>("1 + 1").expect("the session goes on"), 2);
+    assert_eq!(session.eval::<f64>("x.sum().item()").expect_err("left out").code(), "E0808");
+    session.run_str("again", "cuda::sleep(60000)").expect_err("a minute");
+    drop(session);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{:?}", begun.elapsed());
+}
+
+/// Under `ulimit -v`: an error, not an abort.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_systems_limits_of_memory_are_kept_to() {
+    for text in [
+        "let t = \"x\"; loop { t += t; }",
+        "let a = []; loop { a.push(\"some text of its own\" + a.len()); }",
+        "let a = []; loop { a.push(zeros([1000000]) + 1.0); a[a.len() - 1].sum().item(); }",
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("x.rhai");
+        std::fs::write(&path, text).expect("written");
+        let line = format!("ulimit -v 1500000; exec {} run {}", super::scripts::program().display(), path.display());
+        let out = std::process::Command::new("sh").args(["-c", &line]).output().expect("a shell");
+        let told = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(1), "{told}");
+        assert!(["E0804", "E0304"].iter().any(|code| told.contains(code)), "{text}: {told}");
+    }
+}

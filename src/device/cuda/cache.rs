@@ -14,6 +14,10 @@ use std::time::SystemTime;
 const MAGIC: &[u8; 16] = b"tscript cubin 1\n";
 /// Magic and checksum.
 const HEADER_BYTES: usize = 32;
+/// How files begin that are being written, and how old one of them is when nobody is at it any more.
+const NEW: &str = ".new";
+const ABANDONED: std::time::Duration = std::time::Duration::from_secs(600);
+
 /// Bound: some ten thousand kernels of 10 to 30 KB, far more than a user's programs have at a time.
 const FOLDER_BYTES_MAX: u64 = 256 << 20;
 
@@ -75,7 +79,7 @@ impl Cubins {
         use std::io::Write;
         let folder = self.folder.as_deref().ok_or(std::io::ErrorKind::NotFound)?;
         create(folder)?;
-        let mut file = tempfile::Builder::new().prefix(".new").tempfile_in(folder)?;
+        let mut file = tempfile::Builder::new().prefix(NEW).tempfile_in(folder)?;
         file.write_all(MAGIC)?;
         file.write_all(&hash::hash(content).to_le_bytes())?;
         file.write_all(content)?;
@@ -92,6 +96,12 @@ impl Cubins {
             .flatten()
             .filter_map(|entry| {
                 let data = entry.metadata().ok().filter(|data| data.is_file())?;
+                let age = data.modified().ok()?.elapsed().unwrap_or_default();
+                // What a killed program left half written.
+                if entry.file_name().as_encoded_bytes().starts_with(NEW.as_bytes()) && age > ABANDONED {
+                    let _ = std::fs::remove_file(entry.path());
+                    return None;
+                }
                 Some((data.modified().ok()?, data.len(), entry.path()))
             })
             .collect();

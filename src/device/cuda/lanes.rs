@@ -183,9 +183,7 @@ impl Queues for Lanes {
     }
 
     /// Waits for what is queued: memory under it goes next.
-    fn stop(&self) {
-        for device in 0..self.contexts.len() as u16 {
-            self.wait_idle(device, &Stop::default());
-        }
+    fn stop(&self, waiting: &Stop) -> bool {
+        (0..self.contexts.len() as u16).all(|device| self.wait_idle(device, waiting))
     }
 }

@@ -7,6 +7,7 @@ use super::attributes;
 use super::real::{Real, real};
 use super::staging::{Shared, Sink, read, read_as};
 use crate::kernel::abi::{Call, Fault, FaultKind};
+use crate::kernel::guard;
 
 /// One sample: its log-probabilities of `classes` at each step, `stride` elements apart, and its labels.
 struct Sample<'a, T> {
@@ -45,11 +46,12 @@ impl<T: Real> Sample<'_, T> {
     /// Logarithms of the sums over all paths from the start into each state, `[steps, states]`.
     fn forward(&self) -> Vec<f64> {
         let states = self.states();
-        let mut alpha = vec![f64::NEG_INFINITY; self.steps * states];
+        let mut alpha = guard::list(self.steps.saturating_mul(states), f64::NEG_INFINITY);
         for (state, alpha) in alpha.iter_mut().enumerate().take(states.min(2)) {
             *alpha = self.log(0, self.label(state));
         }
         for step in 1..self.steps {
+            guard::look();
             let (before, now) = alpha[(step - 1) * states..].split_at_mut(states);
             for state in 0..states {
                 let mut sum = before[state];
@@ -68,12 +70,13 @@ impl<T: Real> Sample<'_, T> {
     /// The same from each state, its own step included, to the end.
     fn backward(&self) -> Vec<f64> {
         let states = self.states();
-        let mut beta = vec![f64::NEG_INFINITY; self.steps * states];
+        let mut beta = guard::list(self.steps.saturating_mul(states), f64::NEG_INFINITY);
         let last = (self.steps - 1) * states;
         for state in states.saturating_sub(2)..states {
             beta[last + state] = self.log(self.steps - 1, self.label(state));
         }
         for step in (0..self.steps - 1).rev() {
+            guard::look();
             let (now, after) = beta[step * states..].split_at_mut(states);
             for state in 0..states {
                 let mut sum = after[state];
@@ -110,8 +113,9 @@ impl<T: Real> Sample<'_, T> {
             return;
         }
         let states = self.states();
-        let mut sums = vec![f64::NEG_INFINITY; classes];
+        let mut sums = guard::list(classes, f64::NEG_INFINITY);
         for step in 0..self.steps {
+            guard::look();
             sums.fill(f64::NEG_INFINITY);
             for state in 0..states {
                 let sum = &mut sums[self.label(state) as usize];

@@ -11,11 +11,17 @@ pub mod spectral;
 use super::real::Real;
 use super::staging::{Packed, Shared, Sink, read};
 use crate::kernel::abi::{Call, Fault, FaultKind, RawView, Threads};
+use crate::kernel::guard;
 use faer::{MatMut, MatRef, Par};
 use std::ops::Range;
+use std::time::Duration;
 
 /// Bound: from this size on, one matrix is worth several threads.
 const PARALLEL_SIZE: usize = 192;
+
+/// Operations of a decomposition, of the third power of the size, and how many a core does in a second: not the most.
+const FLOPS: f64 = 6.0;
+const SPEED: f64 = 4e9;
 
 /// Matrices of one operand.
 struct Matrices<'a, T> {
@@ -78,9 +84,19 @@ impl<T: Real> Results<T> {
 
 /// Runs `each(matrix, threads for faer)`: matrices side by side, or a large one alone on all threads.
 fn for_each(threads: &Threads, count: usize, size: usize, each: impl Fn(usize, Par) + Sync) {
+    let cube = (size as f64).powi(3);
+    if size >= PARALLEL_SIZE {
+        // faer can neither be cut nor asked what it takes: it copies a matrix a few times.
+        guard::admit(size.saturating_mul(size).saturating_mul(4 * size_of::<f64>()));
+        guard::afford(Duration::from_secs_f64(cube * FLOPS / (SPEED * threads.count() as f64)));
+    }
     if count < threads.count() && size >= PARALLEL_SIZE {
         let par = Par::rayon(threads.count());
-        threads.install(|| (0..count).for_each(|i| each(i, par)));
+        let one = |i| {
+            guard::look();
+            each(i, par);
+        };
+        threads.install(|| (0..count).for_each(one));
     } else {
         let grain = (32 * 1024 / (size * size * size).max(1)).max(1);
         threads.split(count, grain, |range| range.for_each(|i| each(i, Par::Seq)));

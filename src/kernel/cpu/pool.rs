@@ -48,6 +48,9 @@ pub(super) fn for_planes(threads: &Threads, count: usize, work: usize, each: imp
 pub unsafe fn max_pool(call: &Call<'_>) {
     let dims = attributes::ints(call, 0).len();
     let (from, to) = (Planes::of(&call.inputs[0], dims), Planes::of(&call.outputs[0], dims));
+    if to.count == 0 {
+        return;
+    }
     // SAFETY: `HostFn`'s promise.
     unsafe { largest_of_each(call, from, to, &dilated(call, from.size, to.size)) }
 }
@@ -60,6 +63,9 @@ pub unsafe fn max_pool(call: &Call<'_>) {
 pub unsafe fn adaptive_max_pool(call: &Call<'_>) {
     let dims = attributes::size(call, 0);
     let (from, to) = (Planes::of(&call.inputs[0], dims), Planes::of(&call.outputs[0], dims));
+    if to.count == 0 {
+        return;
+    }
     // SAFETY: `HostFn`'s promise.
     unsafe { largest_of_each(call, from, to, &adaptive(from.size, to.size)) }
 }
@@ -123,6 +129,9 @@ pub unsafe fn max_pool_grad(call: &Call<'_>) {
 pub unsafe fn avg_pool(call: &Call<'_>) {
     let dims = attributes::ints(call, 0).len();
     let (from, to) = (Planes::of(&call.inputs[0], dims), Planes::of(&call.outputs[0], dims));
+    if to.count == 0 {
+        return;
+    }
     // SAFETY: `HostFn`'s promise.
     unsafe { mean(call, from, to, &average(call, from.size, to.size)) }
 }
@@ -135,6 +144,9 @@ pub unsafe fn avg_pool(call: &Call<'_>) {
 pub unsafe fn adaptive_avg_pool(call: &Call<'_>) {
     let dims = attributes::size(call, 0);
     let (from, to) = (Planes::of(&call.inputs[0], dims), Planes::of(&call.outputs[0], dims));
+    if to.count == 0 {
+        return;
+    }
     // SAFETY: `HostFn`'s promise.
     unsafe { mean(call, from, to, &adaptive(from.size, to.size)) }
 }
@@ -182,6 +194,9 @@ fn rows_of(size: [usize; 3], [d, h, w]: [&Window; 3], mut each: impl FnMut(std::
 pub unsafe fn avg_pool_grad(call: &Call<'_>) {
     let dims = attributes::ints(call, 0).len();
     let (from, to) = (Planes::of(&call.outputs[0], dims), Planes::of(&call.inputs[0], dims));
+    if to.count == 0 {
+        return;
+    }
     // SAFETY: `HostFn`'s promise.
     unsafe { mean_grad(call, from, to, &average(call, from.size, to.size)) }
 }
@@ -194,6 +209,9 @@ pub unsafe fn avg_pool_grad(call: &Call<'_>) {
 pub unsafe fn adaptive_avg_pool_grad(call: &Call<'_>) {
     let dims = attributes::size(call, 0);
     let (from, to) = (Planes::of(&call.outputs[0], dims), Planes::of(&call.inputs[0], dims));
+    if to.count == 0 {
+        return;
+    }
     // SAFETY: `HostFn`'s promise.
     unsafe { mean_grad(call, from, to, &adaptive(from.size, to.size)) }
 }

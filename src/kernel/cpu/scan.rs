@@ -9,6 +9,7 @@ use super::element::{Acc, Element, Truth};
 use super::walk::{Ptr, Walk, dim, extent, flag, reversed, without};
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView, Threads};
+use crate::kernel::guard;
 
 /// Elements of a unit.
 const UNIT: usize = 1024;
@@ -369,7 +370,7 @@ unsafe fn one<V: Value, S: Scan<V>>(row: &Row<'_, V>, length: usize, threads: &T
     }
     let count = length.div_ceil(UNIT);
     let end = |u: usize| Ord::min(length, (u + 1) * UNIT);
-    let mut totals = vec![S::START; count];
+    let mut totals = guard::list(count, S::START);
     let slots = Ptr::new(totals.as_mut_ptr());
     threads.split(count, 8, |range| {
         for u in range {

@@ -13,6 +13,7 @@ use super::element::{Element, Key, Truth};
 use super::walk::{Ptr, Walk, dim, extent, flag, without};
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView, Threads};
+use crate::kernel::guard;
 use parking_lot::Mutex;
 use std::ops::Range;
 
@@ -121,7 +122,7 @@ impl<K: Key> Row<'_, K> {
     /// The row exists and the range lies in it.
     unsafe fn load(&self, range: Range<usize>, descending: bool, pairs: &mut Vec<K::Pair>) {
         let (had, n) = (pairs.len(), range.len());
-        pairs.reserve(n);
+        guard::reserve(pairs, n);
         // SAFETY: the room is there, and all of it is written.
         unsafe {
             (self.kind.load)(self.first.at(0), self.stride, range, descending, pairs.as_mut_ptr().add(had));
@@ -186,7 +187,7 @@ fn count<K: Key>(pairs: &[K::Pair], counts: &mut [[u32; DIGITS]]) {
 /// Cost: fresh memory is a third of the time of sorting 10^6 elements with small pages, a tenth with huge ones.
 fn reserve<P>(list: &mut Vec<P>, n: usize) {
     let had = list.capacity();
-    list.reserve(n);
+    guard::reserve(list, n);
     #[cfg(target_os = "linux")]
     if list.capacity() != had && n * size_of::<P>() >= 4 << 20 {
         const PAGE: usize = 4096;

@@ -7,9 +7,10 @@ use super::real::Real;
 use crate::base::dtype::DType;
 use crate::base::layout::Strides;
 use crate::kernel::abi::{RawView, Threads};
+use crate::kernel::guard;
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut, Range};
@@ -44,6 +45,8 @@ fn release(ptr: *mut u8, bytes: usize) {
 pub struct Scratch<T> {
     ptr: *mut u8,
     bytes: usize,
+    /// Bytes that were admitted.
+    need: usize,
     len: usize,
     of: PhantomData<T>,
 }
@@ -55,7 +58,9 @@ unsafe impl<T: Sync> Sync for Scratch<T> {}
 impl<T: Copy + Default> Scratch<T> {
     /// `T` is a plain number type: any bytes are a value.
     pub fn new(len: usize) -> Scratch<T> {
-        let need = (len * size_of::<T>()).next_multiple_of(ALIGN).max(ALIGN);
+        let bytes = len.checked_mul(size_of::<T>()).and_then(|bytes| bytes.max(1).checked_next_multiple_of(ALIGN));
+        let Some(need) = bytes.filter(|&bytes| bytes <= isize::MAX as usize) else { guard::no_memory(usize::MAX) };
+        guard::admit(need);
         let kept = KEPT.with_borrow_mut(|kept| {
             let fits = |&(_, &(_, bytes)): &(usize, &(*mut u8, usize))| bytes >= need && bytes / 4 <= need.max(4096);
             let best = kept.0.iter().enumerate().filter(fits).min_by_key(|(_, block)| block.1)?.0;
@@ -66,11 +71,11 @@ impl<T: Copy + Default> Scratch<T> {
             // SAFETY: the size is not zero. Zeroed, so that reading before writing is defined.
             let ptr = unsafe { alloc_zeroed(layout) };
             if ptr.is_null() {
-                handle_alloc_error(layout);
+                guard::no_memory(need);
             }
             (ptr, need)
         });
-        Scratch { ptr, bytes, len, of: PhantomData }
+        Scratch { ptr, bytes, need, len, of: PhantomData }
     }
 
     pub fn zeroed(len: usize) -> Scratch<T> {
@@ -83,6 +88,7 @@ impl<T: Copy + Default> Scratch<T> {
 impl<T> Drop for Scratch<T> {
     fn drop(&mut self) {
         let (ptr, bytes) = (self.ptr, self.bytes);
+        guard::give_back(self.need);
         let kept = KEPT.try_with(|kept| {
             let mut kept = kept.borrow_mut();
             let total: usize = kept.0.iter().map(|block| block.1).sum();

@@ -7,6 +7,7 @@ use crate::base::attr::Attr;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::{Shape, Strides};
 use crate::kernel::abi::{Call, RawView};
+use crate::kernel::guard;
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -39,6 +40,9 @@ impl<T> Ptr<T> {
         self.0.wrapping_offset(offset)
     }
 }
+
+/// Elements between two looks whether to end: a millisecond or so. Longer pieces are cut.
+const LOOK: usize = 1 << 18;
 
 /// Several views of one shape, with adjacent dims merged where every view allows it.
 #[derive(Clone, Debug)]
@@ -103,12 +107,23 @@ impl<const N: usize> Walk<N> {
             (0..N).for_each(|k| offsets[k] += at[dim] as isize * self.strides[k][dim]);
         }
         let mut position = range.start;
+        let mut seen = 0;
         loop {
-            let length = (self.shape[last] - at[last]).min(range.end - position);
+            let length = (self.shape[last] - at[last]).min(range.end - position).min(LOOK);
             each(position, offsets, length);
             position += length;
             if position == range.end {
                 return;
+            }
+            seen += length;
+            if seen >= LOOK {
+                seen = 0;
+                guard::look();
+            }
+            if at[last] + length < self.shape[last] {
+                at[last] += length;
+                (0..N).for_each(|k| offsets[k] += length as isize * self.strides[k][last]);
+                continue;
             }
             (0..N).for_each(|k| offsets[k] -= at[last] as isize * self.strides[k][last]);
             at[last] = 0;

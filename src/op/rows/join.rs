@@ -277,10 +277,20 @@ pub static CARTESIAN_PROD: Op = Op {
 const MOST_CHOICES: usize = 1 << 26;
 
 /// All increasing choices of `r` of `n` numbers in order, one after the other.
-fn choices(n: usize, r: usize, repeated: bool) -> Result<Vec<i64>> {
+fn choices(e: &dyn Emit, n: usize, r: usize, repeated: bool) -> Result<Vec<i64>> {
     if r > MOST_CHOICES {
         fail!(TOO_LARGE, "choices of {r} elements; {MOST_CHOICES} are the most");
     }
+    let from = if repeated { (n + r).saturating_sub(1) } else { n };
+    let mut count = 1.0f64;
+    for i in 0..r.min(from.saturating_sub(r)) {
+        count *= (from - i) as f64 / (i + 1) as f64;
+        if count * r as f64 > MOST_CHOICES as f64 {
+            fail!(TOO_LARGE, "more than {} choices of {r} elements out of {n}", MOST_CHOICES / r.max(1));
+        }
+    }
+    // The list and its bytes.
+    e.host_room((count as usize).saturating_mul(r * 16))?;
     let mut all = Vec::new();
     let mut now: Vec<usize> = if repeated { vec![0; r] } else { (0..r).collect() };
     if n == 0 || (!repeated && r > n) {
@@ -324,7 +334,7 @@ pub static COMBINATIONS: Op = Op {
         if r == 0 {
             return Ok(vec![e.empty(&[0], x.dtype(), x.device())?]);
         }
-        let index = choices(x.numel(), r as usize, a.flag(2))?;
+        let index = choices(e, x.numel(), r as usize, a.flag(2))?;
         let bytes: Vec<u8> = index.iter().flat_map(|i| i.to_ne_bytes()).collect();
         let index = e.upload(&bytes, &[index.len() / r as usize, r as usize], DType::I64, x.device())?;
         e.apply(&INDEX, Args(smallvec::smallvec![Arg::Tensor(x.clone()), Arg::OptTensors(vec![Some(index)])]))

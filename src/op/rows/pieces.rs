@@ -26,8 +26,23 @@ fn along(x: &Tensor, dim: i64) -> Result<(usize, i64)> {
     Ok((dim, shape[dim] as i64))
 }
 
-/// Pieces of these lengths, one after the other.
-fn pieces(e: &mut dyn Emit, x: &Tensor, dim: usize, lengths: impl Iterator<Item = i64>) -> Result<Vec<Tensor>> {
+/// Bytes of a tensor without its elements, as the script has it.
+const HANDLE: usize = 512;
+
+/// Whether there is room for so many results.
+fn room(e: &dyn Emit, count: i64) -> Result<()> {
+    e.host_room(usize::try_from(count).unwrap_or(0).saturating_mul(HANDLE))
+}
+
+/// So many pieces of these lengths, one after the other.
+fn pieces(
+    e: &mut dyn Emit,
+    x: &Tensor,
+    dim: usize,
+    count: i64,
+    lengths: impl Iterator<Item = i64>,
+) -> Result<Vec<Tensor>> {
+    room(e, count)?;
     let mut start = 0;
     lengths
         .map(|len| {
@@ -52,7 +67,7 @@ fn listed(e: &mut dyn Emit, x: &Tensor, dim: usize, n: i64, lengths: &[i64]) -> 
     if sum != n {
         fail!(VALUE, "the pieces have {sum} elements together, dimension {dim} has {n}");
     }
-    pieces(e, x, dim, lengths.iter().copied())
+    pieces(e, x, dim, lengths.len() as i64, lengths.iter().copied())
 }
 
 fn even(e: &mut dyn Emit, x: &Tensor, dim: usize, n: i64, size: i64) -> Result<Vec<Tensor>> {
@@ -60,7 +75,7 @@ fn even(e: &mut dyn Emit, x: &Tensor, dim: usize, n: i64, size: i64) -> Result<V
         fail!(VALUE, "the size of a piece must be positive, not {size}");
     }
     let count = if size == 0 { 1 } else { ((n + size - 1) / size).max(1) };
-    pieces(e, x, dim, (0..count).map(|at| size.min(n - at * size)))
+    pieces(e, x, dim, count, (0..count).map(|at| size.min(n - at * size)))
 }
 
 pub fn split(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
@@ -83,7 +98,7 @@ pub fn chunk(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
         fail!(VALUE, "the number of pieces must be positive, not {chunks}");
     }
     if n == 0 {
-        return pieces(e, a.tensor(0), dim, (0..chunks).map(|_| 0));
+        return pieces(e, a.tensor(0), dim, chunks, (0..chunks).map(|_| 0));
     }
     even(e, a.tensor(0), dim, n, (n - 1) / chunks + 1)
 }
@@ -138,7 +153,7 @@ fn cut(e: &mut dyn Emit, x: &Tensor, dim: usize, n: i64, how: &Attr) -> Result<V
         Attr::Int(count) if *count <= 0 => fail!(VALUE, "the number of pieces must be positive, not {count}"),
         Attr::Int(count) => {
             let (each, more) = (n / count, n % count);
-            pieces(e, x, dim, (0..*count).map(|at| each + (at < more) as i64))
+            pieces(e, x, dim, *count, (0..*count).map(|at| each + (at < more) as i64))
         }
         Attr::Ints(places) => {
             let starts = std::iter::once(0).chain(places.iter().copied());
@@ -228,6 +243,7 @@ pub static UNBIND: Op = Op {
     ],
     lower: Lower::Compose(|e, a| {
         let (dim, n) = along(a.tensor(0), a.int(1))?;
+        room(e, n)?;
         let slices: Result<_> = (0..n).map(|at| e.call(&SELECT, args![a.tensor(0), dim, at])).collect();
         Ok(together(e, slices?))
     }),

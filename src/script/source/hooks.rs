@@ -3,6 +3,7 @@
 //! The meaning of those words is the session's; here is only how they hang in Rhai.
 
 use crate::base::span::Site;
+use crate::script::panics::{self, Guarded};
 use rhai::{Dynamic, Engine, EvalAltResult, EvalContext, Expression, NativeCallContext, Position, Token};
 use std::sync::Arc;
 
@@ -61,9 +62,8 @@ pub fn install(engine: &mut Engine, hooks: Arc<dyn Hooks>) {
 
     engine.register_fn("__truth", |value: bool| value);
     let truth = hooks.clone();
-    engine.register_fn("__truth", move |context: NativeCallContext, value: Dynamic| {
-        truth.truth(value, context.call_position())
-    });
+    let of_value = move |context: NativeCallContext, value: Dynamic| truth.truth(value, context.call_position());
+    engine.register_fn("__truth", Guarded(of_value));
 
     let marks = hooks.clone();
     let at = move |context: &mut EvalContext, inputs: &[Expression]| -> RhaiResult {
@@ -88,7 +88,7 @@ pub fn install(engine: &mut Engine, hooks: Arc<dyn Hooks>) {
 
     let block = move |context: &mut EvalContext, inputs: &[Expression]| -> RhaiResult {
         let entered = hooks.try_enter();
-        let result = context.eval_expression_tree(&inputs[0]);
+        let result = panics::caught(inputs[0].position(), || context.eval_expression_tree(&inputs[0]));
         hooks.try_leave(entered, result)
     };
     let wait = engine.register_custom_syntax(["__try_wait", "$block$"], false, block).map(drop);

@@ -9,6 +9,7 @@ use crate::base::layout::{Shape, Strides};
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cpu::element::{Acc, Element, by_dtype, by_size};
 use crate::kernel::cpu::walk::{Ptr, Walk, ints, scalar, shifted, word};
+use crate::kernel::guard;
 
 /// Before and after each dim; `pads` is PyTorch's list, last dim first.
 fn pads_of(call: &Call<'_>, ndim: usize) -> Vec<(i64, i64)> {
@@ -116,10 +117,10 @@ struct Inverse {
 
 impl Inverse {
     fn new(table: &[usize], size: usize, stride: isize) -> Inverse {
-        let mut starts = vec![0; size + 1];
+        let mut starts = guard::list(size + 1, 0);
         table.iter().for_each(|&i| starts[i + 1] += 1);
         (0..size).for_each(|i| starts[i + 1] += starts[i]);
-        let (mut next, mut places) = (starts.clone(), vec![0; table.len()]);
+        let (mut next, mut places) = (starts.clone(), guard::list(table.len(), 0));
         for (o, &i) in table.iter().enumerate() {
             places[next[i]] = o as isize * stride;
             next[i] += 1;

@@ -7,6 +7,7 @@ use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cpu::copy::{expanded, zero};
 use crate::kernel::cpu::element::{Element, by_dtype};
 use crate::kernel::cpu::walk::{Ptr, Walk, flag, int, read_ints, scalar};
+use crate::kernel::guard;
 use parking_lot::Mutex;
 
 /// The length of `bincount`'s result. Inputs `[x]`, integral; outputs `[n]`: i64 of shape `[1]`. Attrs `[minlength]`.
@@ -93,9 +94,9 @@ pub unsafe fn histc(call: &Call<'_>) {
         let round = |value: f64| T::from_f64(value).to_f64();
         let (low, high) = (round(low), round(high));
         let (span, parts) = (round(high - low), round(bins as f64));
-        let totals = Mutex::new(vec![0u64; bins]);
+        let totals = Mutex::new(guard::list(bins, 0u64));
         call.threads.split(walk.numel, 64 * 1024, |range| {
-            let mut counts = vec![0u64; bins];
+            let mut counts = guard::list(bins, 0u64);
             walk.pieces(range, |_, [offset], n| for i in 0..n as isize {
                 // SAFETY: the walk stays inside the input.
                 let value = unsafe { *from.at(offset + i * stride) }.to_f64();

@@ -9,6 +9,7 @@ use crate::kernel::abi::{Call, FaultKind, RawView, Threads};
 use crate::kernel::cpu::copy::expanded;
 use crate::kernel::cpu::element::{Element, by_dtype, by_size};
 use crate::kernel::cpu::walk::{Ptr, Walk, dim, extent, flag, without, word};
+use crate::kernel::guard;
 use std::ops::Range;
 
 /// `y[i][j] = x[index[i][j]][j]` for `dim` 0, and so on. Inputs `[x, index]` with as many dims (0-dimensional counts as
@@ -127,7 +128,7 @@ pub unsafe fn scatter_reduce(call: &Call<'_>) {
         }
         scatter_to(call, y, index, src, d, combine);
         if reduce == "mean" {
-            let mut counts = vec![include_self as i32; y.numel()];
+            let mut counts = guard::list(y.numel(), include_self as i32);
             let view = RawView::contiguous(counts.as_mut_ptr().cast(), DType::I32, &y.shape);
             let mut one = 1i32;
             let one = RawView::contiguous((&raw mut one).cast(), DType::I32, &[]);

@@ -3,6 +3,7 @@
 use super::batch::{Batch, for_each_product};
 use super::product::{Matrix, Sizes};
 use crate::kernel::abi::{RawView, Threads};
+use crate::kernel::guard;
 
 /// Integer arithmetic that wraps.
 pub trait Wrapping: Copy + Default + Send + Sync + 'static {
@@ -35,10 +36,11 @@ unsafe fn rows<T: Wrapping>(threads: &Threads, s: Sizes, a: Matrix<T>, b: Matrix
     let grain = (256 * 1024 / (s.n * s.k).max(1)).max(1);
     threads.split(s.m, grain, |range| {
         let (a, b, c) = (&a, &b, &c);
-        let mut sums = vec![T::default(); s.n];
+        let mut sums = guard::list(s.n, T::default());
         for i in range {
             sums.fill(T::default());
             for k in 0..s.k {
+                guard::look_at(k, 4096);
                 // SAFETY: positions inside `a` and `b`; row `i` of `c` is this thread's.
                 unsafe {
                     let x = *a.at(i, k);

@@ -10,6 +10,7 @@ use crate::kernel::cpu::real::{Real, widths};
 use crate::kernel::cpu::simd;
 use crate::kernel::cpu::staging::Scratch;
 use crate::kernel::cpu::vector::Vector;
+use crate::kernel::guard;
 
 /// Bound: length of a stretch of `k`: a panel of `b` is then at most 96 KiB, which the second-level cache delivers in time.
 const DEEP: usize = 512;
@@ -79,6 +80,7 @@ pub unsafe fn multiply<T: Real>(s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<
                     unsafe { pack(a.from(i0, 0), m, k, rows, &mut packed_a) };
                 }
                 for j in (0..n).step_by(width) {
+                    guard::look_at(j / width, 8);
                     let panel = if j >= first {
                         let at = (j - first) * k;
                         Matrix { ptr: packed_b[at..].as_ptr().cast_mut(), row: width as isize, col: 1 }

@@ -6,6 +6,7 @@
 use super::Planes;
 use super::window::{Window, Windows};
 use crate::kernel::cpu::real::{Real, widths};
+use crate::kernel::guard;
 use std::ops::Range;
 
 /// Outputs of a row whose windows have the same number of elements, the same distance apart.
@@ -44,10 +45,11 @@ pub fn largest<T: Real>(from: Planes, windows: &Windows, even: &Even, x: &[T], y
         return;
     }
     let columns = even.outputs.clone();
-    let (mut max, mut tap) = (vec![T::ZERO; columns.len()], vec![T::ZERO; columns.len()]);
+    let (mut max, mut tap) = (guard::list(columns.len(), T::ZERO), guard::list(columns.len(), T::ZERO));
     let mut places = Vec::new();
     let rows = ds.iter().flat_map(|d| hs.iter().map(move |h| (d, h)));
     for ((d, h), (y, at)) in rows.zip(y.chunks_exact_mut(ws.len()).zip(at.chunks_exact_mut(ws.len()))) {
+        guard::look();
         for o in (0..columns.start).chain(columns.end..ws.len()) {
             let (value, position) = largest_of(x, from.size, [d, h, &ws[o]]);
             (y[o], at[o]) = (value, position as i64);

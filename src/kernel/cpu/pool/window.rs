@@ -2,6 +2,7 @@
 
 use crate::kernel::abi::Call;
 use crate::kernel::cpu::attributes;
+use crate::kernel::guard;
 
 /// The window of one output along one dim: positions `start, start + step, ..` below `end`, all inside.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +54,7 @@ impl Windows {
     pub fn each<'a>(&'a self, mut each: impl FnMut([&'a Window; 3])) {
         for d in &self.dims[0] {
             for h in &self.dims[1] {
+                guard::look();
                 for w in &self.dims[2] {
                     each([d, h, w]);
                 }
@@ -77,7 +79,11 @@ fn of(call: &Call<'_>, i: usize, dim: usize, missing: i64) -> i64 {
 }
 
 fn build(to: [usize; 3], one: impl Fn(usize, usize) -> Window) -> [Vec<Window>; 3] {
-    std::array::from_fn(|dim| (0..to[dim]).map(|out| one(dim, out)).collect())
+    std::array::from_fn(|dim| {
+        let mut windows = guard::room(to[dim]);
+        windows.extend((0..to[dim]).map(|out| one(dim, out)));
+        windows
+    })
 }
 
 /// Windows of `max_pool`; attributes: kernel, stride, padding, dilation.

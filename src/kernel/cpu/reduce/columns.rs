@@ -7,6 +7,7 @@ use super::{Partials, Plan, Task, Wide, part_count};
 use crate::base::dtype::DType;
 use crate::kernel::cpu::fused::{Grid, Op, Place, Space, Tiles, fit};
 use crate::kernel::cpu::simd;
+use crate::kernel::guard;
 use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
 
@@ -65,6 +66,9 @@ impl Cut {
         space.dims[space.dims.len() - 1].size
     }
 }
+
+/// Boxes between two looks whether to end; each is taken for several pieces.
+const LOOKS: usize = 16;
 
 impl Plan<'_> {
     /// `space`: `kept` dims, then reduced ones, then one kept dim.
@@ -196,6 +200,7 @@ impl Plan<'_> {
         let mut at = span.start;
         let mut runs = 0;
         while at < span.end {
+            guard::look_at(runs, LOOKS);
             let mut rows = 0;
             for (k, piece) in pieces.clone().enumerate() {
                 let grid = cut.grid(piece);
@@ -281,6 +286,7 @@ impl Plan<'_> {
             }
         }
         for (done, n) in span.clone().enumerate() {
+            guard::look_at(done, LOOKS);
             let mut rows = 0;
             for (k, piece) in pieces.clone().enumerate() {
                 let grid = cut.grid(piece);

@@ -3,7 +3,11 @@
 use super::{Partials, Plan, Task, Wide, part_count};
 use crate::kernel::cpu::fused::{Grid, Op, Space, Tiles, fit, is_register};
 use crate::kernel::cpu::simd;
+use crate::kernel::guard;
 use smallvec::{SmallVec, smallvec};
+
+/// Tiles between two looks whether to end.
+const TILES: usize = 64;
 
 impl Plan<'_> {
     /// `space`: `kept` dims, then reduced ones.
@@ -121,6 +125,7 @@ impl Plan<'_> {
         totals.clear();
         totals.extend(self.tasks.iter().map(|task| (task.kernels.identity, first as i64)));
         for n in span {
+            guard::look_at(n, TILES);
             let (start, count) = (n * full, full.min(size - n * full));
             for (task, total) in self.tasks.iter().zip(totals.iter_mut()) {
                 // SAFETY: the row has `size` elements, one after the other.
@@ -155,6 +160,7 @@ impl Plan<'_> {
             total.1 = position;
         }
         for n in span.clone() {
+            guard::look_at(n, TILES);
             // SAFETY: the caller's promise.
             unsafe { tiles.run(&place) };
             let count = place.counts.iter().product::<usize>();

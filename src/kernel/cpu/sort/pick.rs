@@ -8,6 +8,7 @@ use crate::kernel::abi::{Call, RawView, Threads};
 use crate::kernel::cpu::copy::{copy_view, scalar_bytes};
 use crate::kernel::cpu::element::Key;
 use crate::kernel::cpu::walk::{Ptr, dim, extent, flag, int};
+use crate::kernel::guard;
 use parking_lot::Mutex;
 
 /// The k largest (or smallest) along a dim, best first; equal elements are chosen as PyTorch chooses. Inputs `[x]`; outputs `[values, indices]`
@@ -48,7 +49,7 @@ unsafe fn chosen_best<K: Key>(row: &Row<'_, K>, k: usize, descending: bool, thre
     // SAFETY: passed on.
     let mut best = unsafe { best(row, Ord::min(k + 1, row.length), descending, threads) };
     if tie::<K>(&best) {
-        let mut all = Vec::with_capacity(row.length);
+        let mut all = guard::room(row.length);
         // SAFETY: the whole row.
         unsafe { row.load(0..row.length, descending, &mut all) };
         if k * 64 <= row.length {
@@ -69,7 +70,7 @@ unsafe fn best<K: Key>(row: &Row<'_, K>, k: usize, descending: bool, threads: &T
     let all = Mutex::new(Vec::new());
     threads.split(row.length, Ord::max(32 * 1024, 2 * k), |range| {
         let room = Ord::min(range.len(), Ord::max(4 * k, 1024));
-        let (mut list, mut some): (Vec<K::Pair>, Vec<K::Pair>) = (Vec::with_capacity(room), Vec::with_capacity(512));
+        let (mut list, mut some): (Vec<K::Pair>, Vec<K::Pair>) = (guard::room(room), Vec::with_capacity(512));
         let mut limit: Option<K::Pair> = None;
         for start in range.clone().step_by(512) {
             some.clear();
@@ -86,7 +87,9 @@ unsafe fn best<K: Key>(row: &Row<'_, K>, k: usize, descending: bool, threads: &T
                 }
             }
         }
-        all.lock().append(&mut list);
+        let mut all = all.lock();
+        guard::reserve(&mut all, list.len());
+        all.append(&mut list);
     });
     let mut all = all.into_inner();
     if all.len() > k {
@@ -241,7 +244,9 @@ unsafe fn chosen<K: Key>(row: &Row<'_, K>, rank: Rank, pairs: &mut Vec<K::Pair>)
 pub(super) unsafe fn flattened(x: &RawView, memory: &mut Vec<u64>, threads: &Threads) -> RawView {
     let mut flat = RawView::contiguous(x.ptr, x.dtype, &[x.numel()]);
     if !x.is_contiguous() {
-        memory.resize(x.numel() * x.dtype.size_bytes() / 8 + 1, 0);
+        let words = x.numel() * x.dtype.size_bytes() / 8 + 1;
+        guard::reserve(memory, words.saturating_sub(memory.len()));
+        memory.resize(words, 0);
         flat.ptr = memory.as_mut_ptr().cast();
         let to = RawView { shape: x.shape.clone(), strides: contiguous_strides(&x.shape), ..flat.clone() };
         // SAFETY: passed on; the memory is ours and large enough.

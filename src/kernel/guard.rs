@@ -1,0 +1,294 @@
+//! How a kernel ends before its end: somebody wants it to, there is no memory for its scratch, or it panics. Each
+//! unwinds to where the kernel was called, and is a value there.
+//!
+//! Kernels need not know: what shares work out looks now and then (`look`), and scratch memory asks (`admit`). Who
+//! wants an end, and how much memory there is, is for whoever calls kernels to say (`trait Guard`).
+
+use std::any::Any;
+use std::cell::Cell;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::{Duration, Instant};
+
+/// Bound: scratch memory below which nobody asks; a thread has a few blocks at a time.
+const SMALL_BYTES: usize = 1 << 20;
+/// Bound: time between two looks, where work can be cut as one likes.
+const PIECE: Duration = Duration::from_millis(4);
+
+/// What a kernel's caller has to say while it runs. Asked by all of the kernel's threads.
+pub trait Guard: Sync {
+    /// Whether to end now.
+    fn must_end(&self) -> bool;
+    /// Whether so many bytes of scratch memory may be taken.
+    fn admit(&self, bytes: usize) -> bool;
+    /// Scratch memory that was admitted goes.
+    fn give_back(&self, bytes: usize);
+    /// Time until it must end, where that is known.
+    fn left(&self) -> Option<Duration>;
+}
+
+/// Why a kernel did not come to its end. What it writes is half done then.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum End {
+    Asked,
+    /// What cannot be cut would take longer than there is time.
+    NoTime,
+    /// No memory for scratch of so many bytes.
+    NoMemory(usize),
+    Panic(String),
+}
+
+thread_local! {
+    /// Invariant: what it leads to lives until `under` puts the old one back.
+    static CURRENT: Cell<Option<*const (dyn Guard + 'static)>> = const { Cell::new(None) };
+    /// Bytes that were admitted for lists of the piece at hand, and go with it.
+    static LISTS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The guard of this thread's kernel, to hand to threads that help with it.
+#[derive(Clone, Copy)]
+pub(super) struct Current(Option<*const (dyn Guard + 'static)>);
+
+// SAFETY: guards are `Sync`, and whoever shares work out waits for all that help.
+unsafe impl Send for Current {}
+unsafe impl Sync for Current {}
+
+/// Puts the old guard back, also while unwinding.
+struct Restore(Option<*const (dyn Guard + 'static)>);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        CURRENT.set(self.0);
+    }
+}
+
+/// Runs a kernel under a guard.
+pub fn under<R>(guard: &dyn Guard, work: impl FnOnce() -> R) -> Result<R, End> {
+    // SAFETY: only the lifetime changes; `Restore` takes the address away before this returns.
+    let guard = unsafe { std::mem::transmute::<*const (dyn Guard + '_), *const (dyn Guard + 'static)>(guard) };
+    catch_unwind(AssertUnwindSafe(|| Current(Some(guard)).with(work))).map_err(end)
+}
+
+pub(super) fn current() -> Current {
+    Current(CURRENT.get())
+}
+
+impl Current {
+    /// Runs a part of a kernel on another thread.
+    pub(super) fn with<R>(self, work: impl FnOnce() -> R) -> R {
+        let _restore = Restore(CURRENT.replace(self.0));
+        work()
+    }
+}
+
+fn with<R>(ask: impl FnOnce(&dyn Guard) -> R) -> Option<R> {
+    // SAFETY: the invariant of `CURRENT`.
+    CURRENT.get().map(|guard| ask(unsafe { &*guard }))
+}
+
+/// Ends the kernel here if it must end. For loops that may be long; between two looks there should be a millisecond.
+pub fn look() {
+    if with(|guard| guard.must_end()) == Some(true) {
+        leave(End::Asked);
+    }
+}
+
+/// `look`, once in so many rounds of a loop.
+#[inline(always)]
+pub fn look_at(round: usize, every: usize) {
+    if round.is_multiple_of(every) {
+        look();
+    }
+}
+
+/// Ends the kernel here if there is not so much time left: before what cannot be cut.
+pub fn afford(time: Duration) {
+    look();
+    if with(|guard| guard.left()).flatten().is_some_and(|left| left < time) {
+        leave(End::NoTime);
+    }
+}
+
+/// Scratch memory that is not to be had ends the kernel.
+pub fn admit(bytes: usize) {
+    if bytes >= SMALL_BYTES && with(|guard| guard.admit(bytes)) == Some(false) {
+        leave(End::NoMemory(bytes));
+    }
+}
+
+fn admit_list(bytes: usize) {
+    admit(bytes);
+    if bytes >= SMALL_BYTES {
+        LISTS.set(LISTS.get().saturating_add(bytes));
+    }
+}
+
+/// What was admitted goes.
+pub fn give_back(bytes: usize) {
+    if bytes >= SMALL_BYTES {
+        with(|guard| guard.give_back(bytes));
+    }
+}
+
+/// The system has no such memory.
+pub fn no_memory(bytes: usize) -> ! {
+    leave(End::NoMemory(bytes))
+}
+
+/// Not a panic: no hook is called, nothing is printed.
+#[cold]
+fn leave(end: End) -> ! {
+    resume_unwind(Box::new(end))
+}
+
+/// A list of so many values as scratch of a kernel: admitted, and never an abort.
+pub fn list<T: Clone>(len: usize, value: T) -> Vec<T> {
+    let mut list = room(len);
+    list.resize(len, value);
+    list
+}
+
+/// An empty list with room for so many values, as `list`. Its bytes count until the piece of shared work ends that made
+/// it, or else the kernel.
+pub fn room<T>(len: usize) -> Vec<T> {
+    let bytes = len.saturating_mul(size_of::<T>());
+    admit_list(bytes);
+    let mut list = Vec::new();
+    if list.try_reserve_exact(len).is_err() {
+        no_memory(bytes);
+    }
+    list
+}
+
+/// Room for so many more values in a list that lasts longer than one kernel, as `room`.
+pub fn reserve<T>(list: &mut Vec<T>, more: usize) {
+    if list.capacity() - list.len() >= more {
+        return;
+    }
+    let bytes = more.saturating_mul(size_of::<T>());
+    admit_list(bytes);
+    if list.try_reserve(more).is_err() {
+        no_memory(bytes);
+    }
+}
+
+/// Calls `work` on ranges that make up `range`, each but the last of a multiple of `grain` items, with a look between
+/// two of them. They grow until one takes long enough, so that short work is cut once or not at all.
+pub(super) fn in_pieces(range: Range<usize>, grain: usize, work: &(dyn Fn(Range<usize>) + Sync)) {
+    if CURRENT.get().is_none() {
+        return work(range);
+    }
+    if range.len() <= grain {
+        return in_piece(range, work);
+    }
+    let (mut start, mut step) = (range.start, grain);
+    let mut begun = Instant::now();
+    loop {
+        let end = start.saturating_add(step).min(range.end);
+        in_piece(start..end, work);
+        if end == range.end {
+            return;
+        }
+        look();
+        let now = Instant::now();
+        if now - begun < PIECE {
+            step = step.saturating_mul(2);
+        }
+        (start, begun) = (end, now);
+    }
+}
+
+/// Lists that a piece makes go with it, however many pieces there are.
+fn in_piece(range: Range<usize>, work: &(dyn Fn(Range<usize>) + Sync)) {
+    let outer = LISTS.replace(0);
+    work(range);
+    let taken = LISTS.replace(outer);
+    if taken > 0 {
+        with(|guard| guard.give_back(taken));
+    }
+}
+
+fn end(payload: Box<dyn Any + Send>) -> End {
+    match payload.downcast::<End>() {
+        Ok(end) => *end,
+        Err(payload) => {
+            let text = payload.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+            End::Panic(text.unwrap_or("it did not say why").to_string())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::abi::Threads;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Ends after so many looks, and has so many bytes.
+    struct After(AtomicUsize, AtomicUsize);
+
+    impl Guard for After {
+        fn must_end(&self) -> bool {
+            self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err()
+        }
+        fn admit(&self, bytes: usize) -> bool {
+            self.1.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
+        }
+        fn give_back(&self, bytes: usize) {
+            self.1.fetch_add(bytes, Ordering::Relaxed);
+        }
+        fn left(&self) -> Option<Duration> {
+            Some(Duration::from_secs(1))
+        }
+    }
+
+    fn guard(looks: usize, bytes: usize) -> After {
+        After(AtomicUsize::new(looks), AtomicUsize::new(bytes))
+    }
+
+    #[test]
+    fn shared_work_ends_soon_on_all_threads() {
+        for threads in [Threads::ONE, Threads::new(3)] {
+            let done = AtomicUsize::new(0);
+            let work = |range: Range<usize>| {
+                std::thread::sleep(Duration::from_millis(range.len() as u64));
+                done.fetch_add(range.len(), Ordering::Relaxed);
+            };
+            let ended = under(&guard(5, 0), || threads.split(100_000, 1, work));
+            assert_eq!(ended, Err(End::Asked));
+            assert!(done.load(Ordering::Relaxed) < 100, "{done:?}");
+        }
+        assert_eq!(under(&guard(0, 0), || 7), Ok(7));
+    }
+
+    #[test]
+    fn pieces_cover_all_items_once_and_begin_at_grains() {
+        let threads = Threads::new(2);
+        let counts: Vec<AtomicUsize> = (0..10_007).map(|_| AtomicUsize::new(0)).collect();
+        let work = |range: Range<usize>| {
+            assert_eq!(range.start % 16, 0);
+            counts[range].iter().for_each(|count| _ = count.fetch_add(1, Ordering::Relaxed));
+        };
+        assert_eq!(under(&guard(usize::MAX, 0), || threads.split(10_007, 16, work)), Ok(()));
+        assert!(counts.iter().all(|count| count.load(Ordering::Relaxed) == 1));
+    }
+
+    #[test]
+    fn scratch_is_admitted_and_a_panic_is_a_value() {
+        let small = guard(usize::MAX, 8 << 20);
+        let two = || (list(4 << 20, 0u8), list(5 << 20, 0u8));
+        assert_eq!(under(&small, || two().0.len()), Err(End::NoMemory(5 << 20)));
+        assert_eq!(under(&small, || room::<u64>(usize::MAX / 4).len()), Err(End::NoMemory(usize::MAX)));
+        // Those of pieces go with them.
+        let pieces = || Threads::ONE.split(100, 1, |range| drop(list(6 << 20, range.start as u8)));
+        assert_eq!(under(&guard(usize::MAX, 8 << 20), pieces), Ok(()));
+        let threads = Threads::new(2);
+        let panics = || threads.split(8, 1, |range| assert!(!range.contains(&5), "on purpose"));
+        let ended = under(&guard(usize::MAX, 0), panics);
+        assert!(matches!(ended, Err(End::Panic(text)) if text.contains("on purpose")));
+        assert_eq!(under(&guard(usize::MAX, 0), || afford(Duration::from_secs(2))), Err(End::NoTime));
+        // And nothing is left behind.
+        assert!(with(|_| ()).is_none());
+    }
+}
