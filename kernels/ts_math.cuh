@@ -131,18 +131,24 @@ TS_FN ts_i64 ts_pow(ts_i64 a, ts_i64 b) {
     }
     return (ts_i64)y;
 }
-TS_FN ts_i64 ts_gcd(ts_i64 a, ts_i64 b) {
-    ts_u64 x = (ts_u64)ts_abs(a), y = (ts_u64)ts_abs(b);
-    while (y != 0) {
-        ts_u64 r = x % y;
-        x = y;
-        y = r;
+// Of integers with so many bits, whose smallest has no opposite and stays what it is.
+TS_FN ts_i64 ts_gcd(ts_i64 a, ts_i64 b, int bits) {
+    ts_i64 x = (ts_i64)((ts_u64)ts_abs(a) << (64 - bits)) >> (64 - bits);
+    ts_i64 y = (ts_i64)((ts_u64)ts_abs(b) << (64 - bits)) >> (64 - bits);
+    while (x != 0) {
+        ts_i64 r = x == -1 ? 0 : y % x;
+        y = x;
+        x = r;
     }
-    return (ts_i64)x;
+    return y;
 }
-TS_FN ts_i64 ts_lcm(ts_i64 a, ts_i64 b) {
-    ts_i64 g = ts_gcd(a, b);
-    return g == 0 ? 0 : ts_abs(ts_mul64(ts_trunc_div(a, g), b));
+// Short integers are multiplied as those of 32 bits.
+TS_FN ts_i64 ts_lcm(ts_i64 a, ts_i64 b, int bits) {
+    ts_i64 g = ts_gcd(a, b, bits);
+    ts_i64 m = g == 0 ? 0 : ts_mul64(ts_trunc_div(a, g), b);
+    if (bits == 64) return ts_abs(m);
+    ts_i64 n = (ts_i64)(int)m;
+    return (ts_i64)(int)ts_abs(n);
 }
 TS_FN ts_i64 ts_bit_not(ts_i64 a) { return ~a; }
 TS_FN bool ts_bit_not(bool a) { return !a; }

@@ -89,9 +89,22 @@ pub struct Function {
     /// A CUDA expression over `a`, `b`, `c`, `d`, for example `ts_exp(a)`.
     pub cuda: &'static str,
     pub variants: &'static [Variant],
+    /// What stands for it where the result is i8, i16 or i32 and what overflows there shows.
+    pub narrow: Option<&'static [&'static Function; 3]>,
 }
 
 impl Function {
+    /// The one whose results are of this dtype.
+    pub fn of_width(&'static self, dtype: DType) -> &'static Function {
+        let at = match dtype {
+            DType::I8 => 0,
+            DType::I16 => 1,
+            DType::I32 => 2,
+            _ => return self,
+        };
+        self.narrow.map_or(self, |narrow| narrow[at])
+    }
+
     pub fn variant(&self, args: &[Class]) -> Option<usize> {
         self.variants.iter().position(|variant| variant.args == args)
     }

@@ -132,6 +132,8 @@ pub trait Emit {
     fn detach(&mut self, tensor: &Tensor) -> Tensor;
     /// Views that one operation made: none of them can be changed in place where gradients are recorded.
     fn made_together(&mut self, views: &[Tensor]);
+    /// Parts that pass for tensors of their own in the gradient graph: writing into one is none of the others' business.
+    fn made_apart(&mut self, views: &[Tensor]);
     /// Gives `x` itself the layout, and the place in the gradient graph, of `y`, a view of it.
     fn relayout(&mut self, x: &Tensor, y: &Tensor) -> Result<()>;
     /// Fails if the host has no room for a list of so many bytes.

@@ -196,6 +196,8 @@ impl Emit for Shapes {
 
     fn made_together(&mut self, _: &[Tensor]) {}
 
+    fn made_apart(&mut self, _: &[Tensor]) {}
+
     fn relayout(&mut self, _: &Tensor, _: &Tensor) -> Result<()> {
         Err(self.unknown())
     }

@@ -125,7 +125,8 @@ struct Due<'a> {
 
 /// `_advance(row, fixed, groups)`: one step of every group by the named row, whose parameters are found by their names:
 /// `params`, `grads`, `step`, the state, `fixed` and the settings, with `beta1` and `beta2` out of `betas`, and so on.
-/// State begins with zeros, or with what `fixed.initial` has for it: a number, or the name of a setting. All groups step,
+/// State has the parameter's shape, or is one number where `fixed.numbers` has its name, and begins with zeros, or with
+/// what `fixed.initial` has for it: a number, or the name of a setting. All groups step,
 /// or none: see `Engine::held_as_one`.
 fn advance(engine: &mut Engine, row: &str, fixed: &Map, groups: &Dynamic) -> Result<Dynamic> {
     let (Some(op), Some(count)) = (table::find(row), table::find("_count_step")) else {
@@ -185,6 +186,13 @@ impl Due<'_> {
 
     fn number(&self, name: &str) -> Option<f64> {
         number(&self.setting(name)?)
+    }
+
+    /// Whether a state is one number for a parameter, whatever its shape.
+    fn is_number(&self, key: &str) -> bool {
+        let numbers = self.fixed.get("numbers").and_then(|names| names.read_lock::<Array>());
+        numbers
+            .is_some_and(|names| names.iter().any(|name| name.clone().into_immutable_string().is_ok_and(|n| n == key)))
     }
 
     /// What a state begins with.
@@ -256,7 +264,10 @@ fn parts(
                     return Ok(known.clone());
                 }
                 let (p, value) = (&params[at], Source::Fill(Scalar::Float(group.initial(key))));
-                let made = engine.quietly(|e| e.source(value, &p.shape(), p.dtype(), p.device()))?;
+                let made = match group.is_number(key) {
+                    true => engine.quietly(|e| e.source(value, &[], DType::F64, p.device()))?,
+                    false => engine.quietly(|e| e.source(value, &p.shape(), p.dtype(), p.device()))?,
+                };
                 slot[at] = Dynamic::from(made.clone());
                 Ok(made)
             };

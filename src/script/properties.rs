@@ -365,8 +365,15 @@ pub fn mode(map: &Map) -> Result<grad::Mode> {
             "allow_unused" => mode.allow_unused = flag,
             "materialize_grads" => mode.materialize = flag,
             _ => {
-                let known =
-                    ["retain_graph", "create_graph", "allow_unused", "materialize_grads", "grad_outputs", "gradient"];
+                let known = [
+                    "retain_graph",
+                    "create_graph",
+                    "allow_unused",
+                    "materialize_grads",
+                    "grad_outputs",
+                    "gradient",
+                    "inputs",
+                ];
                 let diag = Diag::error(code::UNKNOWN_KEYWORD, format!("unknown keyword `{name}`"));
                 return Err(match crate::base::suggest::nearest(name, known) {
                     Some(found) => diag.help(format!("did you mean `{found}`?")),
@@ -383,6 +390,19 @@ pub fn mode(map: &Map) -> Result<grad::Mode> {
     }
     mode.retain_graph = retain.unwrap_or(mode.create_graph);
     Ok(mode)
+}
+
+/// The `inputs` of `backward`: a tensor, or an array of them.
+fn inputs_of(value: &Dynamic) -> Result<Vec<Tensor>> {
+    let wrong = |found: &Dynamic| {
+        let text = format!("`inputs` is an array of tensors, not {}", convert::type_name(found));
+        Diag::error(code::ARGUMENT_TYPE, text)
+    };
+    let tensor = |value: &Dynamic| value.read_lock::<Tensor>().map(|x| x.clone()).ok_or_else(|| wrong(value));
+    match value.read_lock::<Array>() {
+        Some(list) => list.iter().map(tensor).collect(),
+        None => Ok(vec![tensor(value)?]),
+    }
 }
 
 fn gradients(module: &mut Natives, host: &Arc<Host>) {
@@ -414,9 +434,13 @@ fn gradients(module: &mut Natives, host: &Arc<Host>) {
                     ));
                 }
             }
+            let inputs = options.remove("inputs").filter(|inputs| !inputs.is_unit());
             let how = mode(&options)?;
             let mut engine = host.engine(context);
-            grad::backward(&mut engine, std::slice::from_ref(x), &[g], how)?;
+            match inputs {
+                Some(inputs) => grad::backward_to(&mut engine, x, g, &inputs_of(&inputs)?, how)?,
+                None => grad::backward(&mut engine, std::slice::from_ref(x), &[g], how)?,
+            }
             Ok(Dynamic::UNIT)
         });
     }

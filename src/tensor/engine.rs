@@ -215,6 +215,7 @@ impl Engine {
         let operands = infer::operands(args, function.variants[0].args.len())?;
         let device = self.device_of(&operands)?;
         let plan = infer::map(*promote, &operands, self.rt.default_float())?;
+        let function = function.of_width(plan.result);
         let wider;
         let shape = match infer::same_shape(&operands) {
             Some(shape) => shape,
@@ -258,7 +259,7 @@ impl Engine {
         let work = if plan.identity {
             Work::Map { function: None, args: smallvec![plan.result], result: plan.result, check: None }
         } else {
-            Work::Map { function: Some(*function), args: plan.args, result: plan.result, check }
+            Work::Map { function: Some(function), args: plan.args, result: plan.result, check }
         };
         if output.layout.numel() > 0 {
             self.record_fallible(work, inputs, smallvec![output.clone()], made)?;
@@ -370,7 +371,7 @@ impl Engine {
         .map(|device| device.unwrap_or_else(|| self.rt.default_device()))
     }
 
-    fn reduce(&mut self, op: &'static Op, args: &Args) -> Result<Arc<View>> {
+    fn reduce(&mut self, op: &'static Op, args: &Args) -> Result<Tensor> {
         let Lower::Reduce { mut kind, dtype } = op.lower else { unreachable!("a Reduce row") };
         let x = args.tensor(0).view();
         let dims = infer::dims(args.ints(1).as_ref(), x.layout.ndim())?;
@@ -404,23 +405,23 @@ impl Engine {
                 ReduceKind::All => Scalar::Bool(true),
                 _ => return Err(empty_extremum(x.shape(), args.is_none(1))),
             };
-            return Ok(self.source(Source::Fill(identity), &shape, out_type, x.buffer.device)?.view());
+            return self.source(Source::Fill(identity), &shape, out_type, x.buffer.device);
         }
         let output = self.fresh(&shape, out_type, x.buffer.device)?;
         if output.layout.numel() == 0 {
-            return Ok(output);
+            return Ok(self.tensor(output));
         }
         let mask = dims.iter().fold(0u32, |mask, &dim| mask | 1 << dim);
         let work = Work::Reduce { kind, dims: mask, keepdim, compute };
         self.record(work, smallvec![Input::View(x)], smallvec![output.clone()])?;
         output.made();
-        Ok(output)
+        Ok(self.tensor(output))
     }
 
     fn run(&mut self, op: &'static Op, args: &Args) -> Result<Results> {
         match &op.lower {
             Lower::Map { .. } => self.map(op, args, None).map(|view| smallvec![self.tensor(view)]),
-            Lower::Reduce { .. } => self.reduce(op, args).map(|view| smallvec![self.tensor(view)]),
+            Lower::Reduce { .. } => self.reduce(op, args).map(|result| smallvec![result]),
             Lower::View(rule) => {
                 let layout = rule(args)?;
                 if layout.ndim() > crate::base::limits::MAX_DIMS {
@@ -791,6 +792,10 @@ impl Emit for Engine {
 
     fn made_together(&mut self, views: &[Tensor]) {
         history::made_together(self, views);
+    }
+
+    fn made_apart(&mut self, views: &[Tensor]) {
+        history::made_apart(views);
     }
 
     fn relayout(&mut self, x: &Tensor, y: &Tensor) -> Result<()> {

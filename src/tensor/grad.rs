@@ -76,7 +76,7 @@ pub(super) struct Arrived {
     pub(super) from: SmallVec<[u32; 2]>,
 }
 
-/// The gradient of a leaf so far. It is added to `.grad` when it is whole, so that a walk that fails leaves no parts.
+/// The gradient of a leaf so far. It is added to `.grad` when it is whole, so that a walk that fails leaves no parts of sums.
 pub(super) struct Due {
     leaf: Tensor,
     pub(super) sum: Tensor,
@@ -109,6 +109,31 @@ pub fn backward(e: &mut Engine, ys: &[Tensor], gs: &[Option<Tensor>], mode: Mode
     let mut walk = Walk::new(e, mode, true);
     walk.seed(ys, gs)?;
     walk.run_steps()?;
+    e.rt.end_round();
+    Ok(())
+}
+
+/// `y.backward(g, inputs: xs)`: adds gradients to the `.grad` of these alone, whether leaves or not.
+pub fn backward_to(e: &mut Engine, y: &Tensor, g: Option<Tensor>, xs: &[Tensor], mode: Mode) -> Result<()> {
+    if xs.is_empty() {
+        return Err(Diag::error(code::VALUE, "`inputs` is empty: there is nothing that gradients could be added to")
+            .help("leave `inputs` out, and all leaves get theirs"));
+    }
+    let mode = Mode { allow_unused: true, materialize: false, ..mode };
+    // What is named twice gets its gradient once.
+    let mut asked: Vec<Tensor> = Vec::new();
+    for x in xs {
+        if !asked.iter().any(|other| other.same(x)) {
+            asked.push(x.clone());
+        }
+    }
+    let found = grad(e, std::slice::from_ref(y), &asked, &[g], mode)?;
+    let mut walk = Walk::new(e, mode, true);
+    for (x, g) in asked.iter().zip(found) {
+        if let Some(g) = g {
+            walk.accumulate_into(x, g)?;
+        }
+    }
     e.rt.end_round();
     Ok(())
 }
@@ -340,13 +365,7 @@ impl<'a> Walk<'a> {
             let node = match ready {
                 Ready::Node(node) => node,
                 Ready::Leaf(since) => {
-                    let Due { leaf, sum, from } = self.due.remove(&since).expect("queued with its gradient");
-                    let before = self.enter(*from.last().expect("some stream made it"), &from);
-                    let done = self.accumulate_into(&leaf, sum);
-                    if let Some(before) = before {
-                        self.e.rt.set_current_stream(&before)?;
-                    }
-                    done?;
+                    self.complete(since)?;
                     continue;
                 }
             };
@@ -356,13 +375,54 @@ impl<'a> Walk<'a> {
             if let Some(before) = before {
                 self.e.rt.set_current_stream(&before)?;
             }
-            done?;
+            if let Err(diag) = done {
+                self.settle(node);
+                return Err(diag);
+            }
         }
         for &slot in &self.used {
             let device = self.e.rt.device_of_slot(slot);
             self.e.rt.order_after(self.e.rt.slot_of(device), slot);
         }
         Ok(())
+    }
+
+    /// The gradient of a leaf is whole.
+    fn complete(&mut self, since: u64) -> Result<()> {
+        let Due { leaf, sum, from } = self.due.remove(&since).expect("queued with its gradient");
+        let before = self.enter(*from.last().expect("some stream made it"), &from);
+        let done = self.accumulate_into(&leaf, sum);
+        if let Some(before) = before {
+            self.e.rt.set_current_stream(&before)?;
+        }
+        done
+    }
+
+    /// A walk that ends early leaves what PyTorch leaves: leaves to which nothing was on its way any more have their
+    /// gradients. Which they are is asked only here, since a count of uses for each walk would cost one of its own.
+    fn settle(&mut self, failed: Arc<GradNode>) {
+        let mut open = vec![failed];
+        open.extend(std::mem::take(&mut self.heap).into_iter().filter_map(|ready| match ready {
+            Ready::Node(node) => Some(node),
+            Ready::Leaf(_) => None,
+        }));
+        let (mut seen, mut awaited) = (ByNumber::<u64, ()>::default(), ByNumber::<u64, ()>::default());
+        while let Some(node) = open.pop() {
+            if seen.insert(node.sequence, ()).is_some() {
+                continue;
+            }
+            let base = node.slice.as_ref().and_then(|slice| slice.base_edge.as_ref());
+            for edge in node.edges.iter().flatten().chain(base) {
+                match edge {
+                    Edge::Node(next, _) => open.push(next.clone()),
+                    Edge::Leaf(leaf) => _ = awaited.insert(leaf.0.auto.lock().since, ()),
+                }
+            }
+        }
+        let mut whole: Vec<u64> = self.due.keys().copied().filter(|since| !awaited.contains_key(since)).collect();
+        whole.sort_unstable_by(|a, b| b.cmp(a));
+        // The first error is the one that is told.
+        whole.into_iter().for_each(|since| _ = self.complete(since));
     }
 
     /// Goes on on the stream of a forward operation, after the streams that made its gradients.

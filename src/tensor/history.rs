@@ -400,6 +400,20 @@ pub fn made_together(e: &Engine, views: &[Tensor]) {
     }
 }
 
+/// These parts are no views as far as gradients go, and count their writes by themselves.
+pub fn made_apart(views: &[Tensor]) {
+    for view in views {
+        let mut auto = view.0.auto.lock();
+        auto.base = None;
+        auto.made_as = MadeAs::Usual;
+        auto.version = 0;
+        let tracked = if auto.edge.is_some() { Tracked::Yes } else { Tracked::No };
+        drop(auto);
+        view.set_view(Arc::new(view.view().counted_apart(0)));
+        view.set_tracked(tracked);
+    }
+}
+
 /// May `x` be changed in place? `tracked`: a gradient flows to it or to what is written.
 pub fn check_inplace(e: &Engine, x: &Tensor, tracked: bool) -> Result<()> {
     if !tracked || !e.grad_enabled() {

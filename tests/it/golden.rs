@@ -1,5 +1,5 @@
 //! Golden scripts: `tests/golden/NAME.rhai` prints what `NAME.out` says, with windows of one operation, of many,
-//! blocking, and on a GPU, simulated or real (`TSCRIPT_TEST_DEVICES=cuda`). The expected texts were checked against PyTorch; `TSCRIPT_BLESS=1` rewrites them.
+//! blocking, and on a GPU (late and blocking), simulated or real (`TSCRIPT_TEST_DEVICES=cuda`). The expected texts were checked against PyTorch; `TSCRIPT_BLESS=1` rewrites them.
 
 use super::scripts::{self, builder, compare, file_name, none, on_real_gpus, run, with_gpus};
 
@@ -25,6 +25,7 @@ fn golden_scripts_print_what_they_printed() {
             ("a window of one", builder().window(1)),
             ("blocking", builder().blocking(true)),
             ("a GPU", on_gpu()),
+            ("a blocking GPU", on_gpu().blocking(true)),
             last,
         ];
         for (way, builder) in ways {

@@ -114,3 +114,33 @@ fn schedules_give_the_rates_of_torch() {
     }
     none(problems);
 }
+
+/// An optimizer of which only the rates are known, and a schedule that goes on after some step.
+#[test]
+fn schedules_go_on_where_those_of_torch_do() {
+    let all = fixtures();
+    let cases = all["resumed"].as_array().expect("a list");
+    assert!(cases.len() > 40, "only {} cases", cases.len());
+    let mut session = Session::builder().all_files().build().expect("a session starts");
+    let mut problems = Vec::new();
+    for case in cases {
+        let make = case["make"].as_str().expect("a source");
+        let mut s = format!(
+            "import \"optim\" as optim; import \"test\" as test;\n\
+             let made = |group| optim::sgd([group + #{{params: [zeros([1]).requires_grad_()], lr: 0.3}}], 0.5);\n\
+             let opt = made.call(#{{}});\n\
+             try {{ {make}; throw \"it knows no rate\"; }} catch (e) {{ test::assert_equal(e.code, \"E0206\"); }}\n\
+             let known = made.call(#{{initial_lr: {}}});\n\
+             opt.load_state_dict(known.state_dict());\n\
+             let s = {make};\n",
+            case["initial"]
+        );
+        for row in case["rows"].as_array().expect("a list") {
+            writeln!(s, "test::assert_close([opt.lr()], {row}, 1e-12, 1e-14); s.step();").expect("text");
+        }
+        if let Err(error) = session.run_str("resumed", &s) {
+            problems.push(format!("{make}: {error:#}"));
+        }
+    }
+    none(problems);
+}

@@ -12,7 +12,7 @@ use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
 use crate::op::rows::reduce::SUM;
-use crate::op::rows::view::SLICE_SCATTER;
+use crate::op::rows::view::{SLICE, SLICE_SCATTER};
 use crate::op::rows::windows::{as_float, batched, spatial, tuple, unbatched, window_count};
 use crate::op::tensor::Tensor;
 
@@ -215,7 +215,11 @@ fn convolution(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
             from[i] + 2 * padding[i]
         );
     }
-    let y = run(e, &CONV, a, &x, [size.into(), stride.into(), padding.into(), dilation.into(), groups.into()])?;
+    let mut y = run(e, &CONV, a, &x, [size.into(), stride.into(), padding.into(), dilation.into(), groups.into()])?;
+    if x.shape()[1] == 0 {
+        // PyTorch's rule: of no channels no channels are made, whatever the weight and the bias say.
+        y = e.call(&SLICE, args![&y, 1, 0, 0, 1])?;
+    }
     Ok(vec![unbatched(e, y, was_batched)?])
 }
 
@@ -249,7 +253,7 @@ fn transposed(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
 }
 
 const DETAILS: &str = "`input` is [N, C, d..] or [C, d..], `weight` [O, C / groups, k..], `bias` [O]; the result is \
-[N, O, o..] with o = floor((d + 2 padding - dilation (k - 1) - 1) / stride) + 1. `stride`, `padding` and `dilation` are \
+[N, O, o..] (no channels where C is 0) with o = floor((d + 2 padding - dilation (k - 1) - 1) / stride) + 1. `stride`, `padding` and `dilation` are \
 one integer, or one for each spatial dimension; `padding` may be \"valid\" (none) or \"same\" (o = d, stride 1).";
 
 const TRANSPOSED_DETAILS: &str = "`input` is [N, C, d..] or [C, d..], `weight` [C, O / groups, k..], `bias` [O]; the \

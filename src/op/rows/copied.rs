@@ -1,5 +1,5 @@
 //! PyTorch's `_copy` forms: what the view of the same name gives, in memory of its own. And its `unsafe_` forms,
-//! which here are the plain ones.
+//! whose pieces share memory but pass for tensors of their own in the gradient graph.
 
 use crate::args;
 use crate::base::diag::Result;
@@ -57,21 +57,27 @@ copies! {
     UNBIND_COPY "unbind_copy" pieces::UNBIND, "unbind_copy(tensor([1, 2]))" => "[tensor(1), tensor(2)]", "unbind_copy(ones([3]), 1)" => "E0209";
 }
 
+/// Pieces whose changes gradients do not know of each other.
+fn apart(e: &mut dyn Emit, pieces: Vec<Tensor>) -> Vec<Tensor> {
+    e.made_apart(&pieces);
+    pieces
+}
+
 /// `NAME "name" plain form, what it does, "code" => "result", "failing code" => "its error";`
 macro_rules! plain {
     ($($NAME:ident $name:literal $plain:path, $pieces:path, $code:literal => $result:literal, $bad:literal => $error:literal;)*) => {
         $(pub static $NAME: Op = Op {
             name: $name,
             params: $plain.params,
-            summary: "The same as without `unsafe_`, in pieces that can be changed in place where gradients are recorded.",
+            summary: "The same as without `unsafe_`, in pieces that can be changed in place where gradients are recorded: what is written into one is not seen by gradients of the others and of the whole.",
             examples: &[ex($code, $result), ex($bad, $error)],
-            lower: Lower::Compose(|e, a| $pieces(e, a)),
+            lower: Lower::Compose(|e, a| $pieces(e, a).map(|pieces| apart(e, pieces))),
             grad: Grad::Composed,
             results: $plain.results,
             oracle: concat!("torch.", $name, "(a, 2)"),
             ..Op::BASE
         };)*
-        /// Forms that are the plain ones.
+        /// Forms whose pieces stand alone.
         pub static UNSAFE: &[&Op] = &[$(&$NAME),*];
     };
 }

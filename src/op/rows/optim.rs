@@ -65,7 +65,8 @@ pub(super) fn lists<'a>(
             fail!(VALUE, "`{name}` has {} tensors for {} parameters", list.len(), params.len());
         }
         for (p, t) in params.iter().zip(list) {
-            if p.shape() != t.shape() {
+            // State may be one number for a parameter.
+            if p.shape() != t.shape() && !(at > 1 && t.shape().is_empty()) {
                 fail!(
                     SHAPE,
                     "`{name}` has shape {:?} for a parameter of shape {:?}",
@@ -94,6 +95,11 @@ fn elements(e: &mut dyn Emit, step: &Tensor) -> Vec<Tensor> {
     let view = step.view();
     let element = |at| Layout { offset: view.layout.offset + at, ..Layout::contiguous(&[]) };
     (0..COUNTED).map(|at| e.alias(step, element(at))).collect()
+}
+
+/// How many steps were done before this one.
+pub(super) fn count(e: &mut dyn Emit, step: &Tensor) -> Tensor {
+    elements(e, step).swap_remove(0)
 }
 
 /// As `each`, with numbers that follow from the count of this step, from 1, behind the lists: `numbers` makes operands 1
@@ -177,11 +183,12 @@ pub(super) fn shrunk(f: &mut Formula, factor: f64) -> Value {
     if factor == 1.0 { p } else { f.with(&math::MUL, p, factor) }
 }
 
-/// `old += (1 - beta) * (new - old)`.
+/// `old + (1 - beta) * (new - old)`, from the nearer end, as `lerp`: exactly `new` where `beta` is 0.
 pub(super) fn average(f: &mut Formula, at: usize, new: Value, beta: f64) -> Value {
     let old = f.get(at);
     let change = f.of_two(&math::SUB, new, old);
-    let value = plus(f, old, change, 1.0 - beta);
+    let weight = 1.0 - beta;
+    let value = if weight < 0.5 { plus(f, old, change, weight) } else { plus(f, new, change, weight - 1.0) };
     f.set(at, value);
     f.get(at)
 }

@@ -1,17 +1,22 @@
 //! Steps of ASGD and Rprop, as those of the other optimizers in `optim.rs`.
 
 use super::optim::{
-    GRADS, LR, MAXIMIZE, P, PARAMS, STEP, WEIGHT_DECAY, add_scaled, descent, each, each_counted, lists, number, plus,
-    state, step,
+    GRADS, LR, MAXIMIZE, P, PARAMS, STEP, WEIGHT_DECAY, add_scaled, count, descent, each, lists, number, plus, state,
+    step,
 };
 use crate::kernel::cpu::elementwise as math;
-use crate::op::formula::{Formula, Value};
 use crate::op::row::{Lower, Op, Param};
+
+/// Where the numbers of ASGD stand among its lists.
+const ETA: usize = 3;
+const MU: usize = 4;
 
 const ASGD_PARAMS: &[Param] = &[
     PARAMS,
     GRADS,
     state("ax"),
+    state("eta"),
+    state("mu"),
     STEP,
     LR,
     number("lambd", 1e-4),
@@ -21,52 +26,49 @@ const ASGD_PARAMS: &[Param] = &[
     MAXIMIZE,
 ];
 
-/// The rate and the weight of the average belong to the step before, as in PyTorch.
+/// The rate and the weight of the average that a step uses were worked out at the end of the one before, with its
+/// settings, as in PyTorch: `eta` begins with `lr`, `mu` with 1. Each is one number for a parameter.
 /// Source: Polyak and Juditsky, "Acceleration of stochastic approximation by averaging" (1992); Bottou's schedule.
 static ASGD: Op = step(
     "_asgd_step",
     ASGD_PARAMS,
     "A step of averaged stochastic gradient descent.",
     Lower::Steps(|e, a| {
-        let lists = lists(a, 3, |_| true, ASGD_PARAMS)?;
-        let (lr, lambd, alpha) = (a.float(4), a.float(5), a.float(6));
-        let numbers = |f: &mut Formula, step: Value| {
-            let before = f.with(&math::SUB, step, 1.0);
-            let slower = f.with(&math::MUL, before, lambd * lr);
-            let slower = f.with(&math::ADD, slower, 1.0);
-            let slower = f.with(&math::POW, slower, alpha);
-            let eta = f.before(&math::DIV, lr, slower);
-            let down = f.of(&math::NEG, eta);
-            f.set(1, down);
+        let lists = lists(a, 5, |_| true, ASGD_PARAMS)?;
+        let (lr, lambd, alpha, t0) = (a.float(6), a.float(7), a.float(8), a.float(9));
+        each(e, &lists, |f| {
+            let g = descent(f, a.flag(11), a.float(10));
+            let p = f.get(P);
+            let eta = f.number_of(ETA, p);
             let decay = f.with(&math::MUL, eta, -lambd);
             let kept = f.with(&math::ADD, decay, 1.0);
-            f.set(2, kept);
-            let averaged = f.with(&math::SUB, before, a.float(7));
-            let averaged = f.with(&math::MAXIMUM, averaged, 1.0);
-            let mu = f.of(&math::RECIPROCAL, averaged);
-            f.set(3, mu);
-            let rest = f.before(&math::SUB, 1.0, mu);
-            f.set(4, rest);
-        };
-        const NUMBERS: usize = 3;
-        each_counted(e, &lists, a.tensor(3), numbers, |f| {
-            let g = descent(f, a.flag(9), a.float(8));
-            let p = f.get(P);
-            let kept = f.number_of(NUMBERS + 1, p);
             let kept = f.of_two(&math::MUL, p, kept);
-            let down = f.number_of(NUMBERS, g);
-            let step = f.of_two(&math::MUL, g, down);
-            let new = f.of_two(&math::ADD, kept, step);
+            let step = f.of_two(&math::MUL, g, eta);
+            let new = f.of_two(&math::SUB, kept, step);
             f.set(P, new);
             let p = f.get(P);
             // Exactly the parameter while its weight is 1.
             let old = f.get(2);
-            let rest = f.number_of(NUMBERS + 3, old);
+            let mu = f.number_of(MU, p);
+            let rest = f.before(&math::SUB, 1.0, mu);
             let rest = f.of_two(&math::MUL, old, rest);
-            let mu = f.number_of(NUMBERS + 2, p);
             let part = f.of_two(&math::MUL, p, mu);
             let average = f.of_two(&math::ADD, rest, part);
             f.set(2, average);
+        })?;
+        let done = vec![count(e, a.tensor(5)); lists[0].len()];
+        each(e, &[lists[ETA], lists[MU], &done], |f| {
+            let done = f.get(2);
+            let step = f.with(&math::ADD, done, 1.0);
+            let slower = f.with(&math::MUL, step, lambd * lr);
+            let slower = f.with(&math::ADD, slower, 1.0);
+            let slower = f.with(&math::POW, slower, alpha);
+            let eta = f.before(&math::DIV, lr, slower);
+            f.set(0, eta);
+            let averaged = f.with(&math::SUB, step, t0);
+            let averaged = f.with(&math::MAXIMUM, averaged, 1.0);
+            let mu = f.of(&math::RECIPROCAL, averaged);
+            f.set(1, mu);
         })
     }),
 );

@@ -6,6 +6,7 @@
 //! shortest program that still has it.
 
 mod modes;
+mod others;
 mod program;
 mod torch;
 
@@ -94,7 +95,8 @@ fn random_programs_with_faults_do_the_same_on_every_device() {
 /// The judge itself must be able to say no.
 #[test]
 fn a_difference_is_seen_and_shortened() {
-    let statement = |text: &str| program::Statement { text: text.to_string(), caught: true, stream: 0 };
+    let statement =
+        |text: &str| program::Statement { text: text.to_string(), caught: true, ..program::Statement::default() };
     // What a device is called is the one thing that modes may disagree on; here it is asked for on purpose.
     let told = "if t0.is_cuda { t1.add_(1); }";
     let statements = ["t0 *= 2;", told, "t2 = t2 + 1;"].map(statement).to_vec();

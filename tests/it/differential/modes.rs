@@ -3,7 +3,7 @@
 //! A session runs many programs, each in a block of its own, and is made anew now and then: making one takes longer than
 //! a program. What differs is looked at again in new sessions.
 
-use super::program::{BEGINNINGS, FLOATS, Kind, PARAMETERS, Program, WHOLE};
+use super::program::{BEGINNINGS, EVENTS, FLOATS, Kind, MADE, PARAMETERS, Program, Statement, TYPED};
 use crate::random::Random;
 use crate::scripts::builder;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -63,7 +63,7 @@ impl Mode {
 }
 
 /// Shows a variable: all of its elements, whether it has a history, its gradient.
-const SHOW: &str = "fn show(name, v) { \
+pub const SHOW: &str = "fn show(name, v) { \
     try { print(`${name} ${v.dtype} ${v.shape} ${v.requires_grad} ${v.to_array()}`); } \
     catch (e) { print(`${name} is ${e.code} of line ${e.line}`); } \
     if v.requires_grad && v.is_leaf && v.grad != () { show(name + \".grad\", v.grad); } }";
@@ -75,18 +75,27 @@ impl Program {
         for (n, statement) in self.statements.iter().enumerate() {
             let own = &statement.text;
             let line = match statement.caught {
-                true => format!("try {{ {own} }} catch (e) {{ print(`{n}: ${{e.code}} ${{e.line}}`); }}"),
+                true => format!(
+                    "try {{ {own} }} catch (e) {{ print(`{n}: ${{e.code}} ${{e.line}}`);{} }}",
+                    undone(statement)
+                ),
                 false => own.clone(),
             };
             text += &match (mode.on_gpu(), statement.stream) {
                 (false, _) | (_, 0) => line,
+                (true, stream) if stream >= EVENTS => {
+                    let s = format!("s{}", stream - EVENTS + 1);
+                    format!(
+                        "let before = current_stream().record_event(); {s}.wait_event(before); with_stream({s}) {{ {line} }} let after = {s}.record_event(); after.wait();"
+                    )
+                }
                 (true, stream) => format!(
                     "s{stream}.wait_stream(current_stream()); with_stream(s{stream}) {{ {line} }} current_stream().wait_stream(s{stream});"
                 ),
             };
             text.push('\n');
         }
-        for name in FLOATS.into_iter().chain(PARAMETERS).chain([WHOLE]) {
+        for name in FLOATS.into_iter().chain(PARAMETERS).chain(TYPED) {
             text += &format!("shown::show(\"{name}\", {name});\n");
         }
         text += "print(rand([2]).to_array()); }\n";
@@ -96,20 +105,30 @@ impl Program {
     fn beginning(&self, mode: Mode) -> String {
         let mut text = "{ import \"optim\" as optim; import \"shown\" as shown; manual_seed(5);".to_string();
         for (name, elements, _) in BEGINNINGS {
-            let keywords = match (name.starts_with('p'), name == WHOLE, self.kind) {
-                (_, true, _) => "",
-                (true, _, Kind::Torch) => ", #{dtype: \"f64\", requires_grad: true}",
-                (false, _, Kind::Torch) => ", #{dtype: \"f64\"}",
-                (true, ..) => ", #{requires_grad: true}",
+            let keywords = match (name.starts_with('p'), self.kind) {
+                (true, Kind::Torch) => ", #{dtype: \"f64\", requires_grad: true}",
+                (false, Kind::Torch) => ", #{dtype: \"f64\"}",
+                (true, _) => ", #{requires_grad: true}",
                 _ => "",
             };
             text += &format!(" let {name} = tensor({elements}{keywords});");
+        }
+        for (name, made) in MADE {
+            text += &format!(" let {name} = {made};");
         }
         text += &format!(" let o = optim::{};", self.optimizer);
         if mode.on_gpu() {
             text += " let s1 = stream(); let s2 = stream();";
         }
         text
+    }
+}
+
+/// What a statement's `catch` does after a fault that may have been raised earlier or later.
+fn undone(statement: &Statement) -> String {
+    match statement.undone.as_str() {
+        "" => String::new(),
+        undone => format!(" if e.code.starts_with(\"E04\") {{{undone} }}"),
     }
 }
 
@@ -185,7 +204,11 @@ impl Runners {
 
 /// What a program shows in a session of its own.
 pub fn run(program: &Program, mode: Mode) -> Vec<String> {
-    Runner::new(mode).run(&program.text(mode))
+    run_text(&program.text(mode), mode)
+}
+
+pub fn run_text(text: &str, mode: Mode) -> Vec<String> {
+    Runner::new(mode).run(text)
 }
 
 /// Where it shows something else than in the base mode, in sessions of their own.

@@ -4,7 +4,7 @@
 //! A statement that fails here must fail there, with nothing done; variables and gradients are compared afterwards.
 
 use super::modes::Mode;
-use super::program::{FLOATS, Kind, PARAMETERS, Program, Statement, WHOLE};
+use super::program::{FLOATS, Kind, PARAMETERS, Program, Statement, TYPED};
 use crate::scripts::{folder, none};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -45,8 +45,18 @@ fn unlike(wanted: &Value, session: &mut Session, text: &str) -> Option<String> {
         Ok(read) => read,
         Err(error) => return Some(format!("{text}: wanted {wanted}, found {} {}", error.code(), error.message())),
     };
+    let dtype = session.eval::<String>(&format!("`${{({text}).dtype}}`")).unwrap_or_default();
+    if wanted[2] != dtype.as_str() {
+        return Some(format!("{text}: wanted {wanted}, it is {dtype}"));
+    }
     let listed = |at: usize| wanted[at].as_array().expect("a list").iter();
-    let near = |a: f64, b: f64| a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= 1e-9 + 1e-7 * b.abs();
+    // What is rounded in the middle of a sum or a function differs.
+    let near_to = match dtype.as_str() {
+        "f16" | "bf16" => 2e-2,
+        "f32" => 1e-5,
+        _ => 1e-7,
+    };
+    let near = |a: f64, b: f64| a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= near_to * (b.abs() + 1e-2);
     let same_shape = listed(0).map(|size| size.as_u64().expect("a size") as usize).eq(shape.iter().copied());
     let same = same_shape && listed(1).zip(&elements).all(|(a, &b)| near(number(a), b));
     (!same).then(|| format!("{text}: wanted {wanted}, found {shape:?} {elements:?}"))
@@ -88,21 +98,20 @@ impl Judge {
             let theirs = answer["failed"].as_array().expect("a list").iter().find(|one| one[0] == at);
             match (theirs, ours) {
                 (None, Some(line)) => return Some(format!("statement {at} fails here only: {line}")),
+                // By the law what it wrote is poisoned, where PyTorch leaves it as it was; later statements see that.
+                (Some(_), Some(line)) if line.contains(" E04") => return None,
                 (Some(theirs), None) => return Some(format!("statement {at} fails there only: {}", theirs[1])),
                 _ => {}
             }
         }
         let grads = PARAMETERS.map(|name| format!("{name}.grad"));
-        let names = FLOATS.into_iter().chain(PARAMETERS).chain([WHOLE]);
+        let names = FLOATS.into_iter().chain(PARAMETERS).chain(TYPED);
         names.chain(grads.iter().map(String::as_str)).find_map(|name| unlike(&answer[name], &mut self.session, name))
     }
 }
 
 /// Programs whose answers differ, and why. One that agrees must leave the list.
-const KNOWN: &[(usize, &str)] = &[(
-    223,
-    "of a backward that fails in the middle, a leaf with earlier uses in other graphs gets nothing, not its part",
-)];
+const KNOWN: &[(usize, &str)] = &[(2, "PyTorch's backward writes into an expanded gradient, and refuses itself to")];
 
 #[test]
 fn random_programs_answer_as_pytorch_does() {
@@ -116,8 +125,11 @@ fn random_programs_answer_as_pytorch_does() {
     let (programs, answers) = (read("programs.json"), read("answers.json"));
     assert_eq!(programs.len(), answers.len(), "`tests/fixtures/programs.py` makes the answers");
     for (n, (program, answer)) in programs.iter().zip(&answers).enumerate() {
-        let statement =
-            |text: &Value| Statement { text: text.as_str().expect("a text").to_string(), caught: true, stream: 0 };
+        let statement = |text: &Value| Statement {
+            text: text.as_str().expect("a text").to_string(),
+            caught: true,
+            ..Statement::default()
+        };
         let program = Program {
             kind: Kind::Torch,
             optimizer: program["optimizer"].as_str().expect("a text").to_string(),

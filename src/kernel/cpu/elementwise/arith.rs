@@ -43,19 +43,23 @@ fn power(a: i64, b: i64) -> i64 {
     y
 }
 
-fn gcd(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
-    while b != 0 {
-        (a, b) = (b, a % b);
+/// Of integers with so many bits, whose smallest has no opposite and stays what it is, as in PyTorch.
+fn gcd(a: i64, b: i64, bits: u32) -> i64 {
+    let size = |x: i64| (x.wrapping_abs() << (64 - bits)) >> (64 - bits);
+    let (mut a, mut b) = (size(a), size(b));
+    while a != 0 {
+        (a, b) = (b.wrapping_rem(a), a);
     }
-    a as i64
+    b
 }
 
-fn lcm(a: i64, b: i64) -> i64 {
-    match gcd(a, b) {
+/// Short integers are multiplied as those of 32 bits.
+fn lcm(a: i64, b: i64, bits: u32) -> i64 {
+    let multiple = match gcd(a, b, bits) {
         0 => 0,
-        g => a.wrapping_div(g).wrapping_mul(b).wrapping_abs(),
-    }
+        g => a.wrapping_div(g).wrapping_mul(b),
+    };
+    if bits == 64 { multiple.wrapping_abs() } else { (multiple as i32).wrapping_abs() as i64 }
 }
 
 /// Floor division and remainder of floats as Python and PyTorch define them.
@@ -196,8 +200,14 @@ functions! {
         int(a, b) = if a < b { a } else { b };
         bool(a, b) = a & b;
     }
-    GCD "gcd" "ts_gcd(a, b)" { int(a, b) = gcd(a, b); }
-    LCM "lcm" "ts_lcm(a, b)" { int(a, b) = lcm(a, b); }
+    GCD "gcd" "ts_gcd(a, b, 64)" narrow GCD_I8 GCD_I16 GCD_I32 { int(a, b) = gcd(a, b, 64); }
+    GCD_I8 "gcd_i8" "ts_gcd(a, b, 8)" { int(a, b) = gcd(a, b, 8); }
+    GCD_I16 "gcd_i16" "ts_gcd(a, b, 16)" { int(a, b) = gcd(a, b, 16); }
+    GCD_I32 "gcd_i32" "ts_gcd(a, b, 32)" { int(a, b) = gcd(a, b, 32); }
+    LCM "lcm" "ts_lcm(a, b, 64)" narrow LCM_I8 LCM_I16 LCM_I32 { int(a, b) = lcm(a, b, 64); }
+    LCM_I8 "lcm_i8" "ts_lcm(a, b, 8)" { int(a, b) = lcm(a, b, 8); }
+    LCM_I16 "lcm_i16" "ts_lcm(a, b, 16)" { int(a, b) = lcm(a, b, 16); }
+    LCM_I32 "lcm_i32" "ts_lcm(a, b, 32)" { int(a, b) = lcm(a, b, 32); }
     /// `a ln b`, 0 where `a` is 0 unless `b` is NaN.
     XLOGY "xlogy" "ts_xlogy(a, b)" {
         float(a, b) = {

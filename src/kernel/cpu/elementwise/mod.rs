@@ -111,9 +111,11 @@ macro_rules! variants {
 /// `functions! { NAME "name" "cuda" { clauses } ... }`: one `pub static` each.
 macro_rules! functions {
     (@check) => { None };
+    (@narrow) => { None };
+    (@narrow $a:ident $b:ident $c:ident) => { Some(&[&$a, &$b, &$c]) };
     (@check $arg:literal $check:ident) => { Some(($arg, $crate::kernel::program::Check::$check)) };
     ($($(#[$meta:meta])* $NAME:ident $name:literal $cuda:literal
-        $(where $arg:literal is $check:ident)? { $($clauses:tt)* })*) => {
+        $(where $arg:literal is $check:ident)? $(narrow $a:ident $b:ident $c:ident)? { $($clauses:tt)* })*) => {
         $(
             $(#[$meta])*
             pub static $NAME: Function =
@@ -122,6 +124,7 @@ macro_rules! functions {
                     cuda: $cuda,
                     check: functions!(@check $($arg $check)?),
                     variants: variants!(@ [] $($clauses)*),
+                    narrow: functions!(@narrow $($a $b $c)?),
                 };
         )*
         /// Every function of this file.
