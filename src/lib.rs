@@ -60,6 +60,12 @@ pub mod tensor;
 #[allow(missing_docs)]
 pub mod tools;
 
+/// Programs on the pages of the guide.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/guide/embedding.md")]
+#[doc = include_str!("../docs/guide/sandboxing.md")]
+mod guide {}
+
 pub use base::dtype::DType;
 pub use device::dlpack::Dlpack;
 pub use device::metered::Metered;

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 /// Every row, family by family.
 pub fn all() -> impl Iterator<Item = &'static Op> {
-    rows::FAMILIES.iter().flat_map(|family| family.iter().copied())
+    rows::FAMILIES.iter().flat_map(|(_, family)| family.iter().copied())
 }
 
 /// What a script writes for the form of a row that changes its first operand: `add_`.

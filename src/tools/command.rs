@@ -80,6 +80,8 @@ impl Usage {
 }
 
 pub const COMMANDS: &[&str] = &["run", "check", "test", "explain", "devices", "help"];
+/// What `tscript help` knows beside the commands.
+pub const TOPICS: &[&str] = &["environment"];
 const FLAGS: &[&str] = &[
     "device",
     "seed",
@@ -140,7 +142,7 @@ pub fn parse(mut words: Vec<OsString>) -> Result<Command, Usage> {
             }
             let topic = topics.first().map(|topic| topic.to_string_lossy().into_owned());
             match topic {
-                Some(topic) if !help => match COMMANDS.iter().copied().find(|known| *known == topic) {
+                Some(topic) if !help => match COMMANDS.iter().chain(TOPICS).copied().find(|known| *known == topic) {
                     Some(known) => Ok(Command::Help(Some(known))),
                     None => Err(unknown_command(&topic)),
                 },

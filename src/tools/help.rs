@@ -8,6 +8,7 @@ pub fn text(command: Option<&str>) -> &'static str {
         Some("test") => TEST,
         Some("explain") => EXPLAIN,
         Some("devices") => DEVICES,
+        Some("environment") => ENVIRONMENT,
         _ => PROGRAM,
     }
 }
@@ -25,7 +26,7 @@ usage: tscript [flags]        the REPL; `:help` there tells more
   test [DIR]                   runs every function `test_*` of the `*_test.rhai` files
   explain [CODE]               the long form of an error, such as E0201
   devices                      what scripts can compute on
-  help [COMMAND]               what a command takes
+  help [COMMAND]               what a command takes; `help environment` lists variables of the environment
 
   --help, --version
 
@@ -88,3 +89,61 @@ const DEVICES: &str = "\
 usage: tscript devices [--simulate-gpus N] [--simulate-memory SIZE]
 
 Shows processor, memory and vector instructions, what was found of CUDA, and which GPUs are simulated.";
+
+const ENVIRONMENT: &str = "\
+Variables that say what flags say; a flag goes first:
+
+  TSCRIPT_SIMULATE_GPUS=N       `--simulate-gpus N`
+  TSCRIPT_LAUNCH_BLOCKING=1     `--blocking`; CUDA_LAUNCH_BLOCKING=1 too
+
+Devices and kernels:
+
+  CUDA_VISIBLE_DEVICES=LIST     the GPUs that scripts see, by index, in this order; empty for none
+  CUDA_HOME, CUDA_PATH          a CUDA toolkit, where its libraries are looked for
+  VIRTUAL_ENV, CONDA_PREFIX     Python environments, whose NVIDIA packages are looked through first
+  TSCRIPT_SIMD=LEVEL            vector instructions of the CPU's kernels: `avx512`, `avx2` or `portable`
+  TSCRIPT_CUDA_GRAPHS=0         repeated work on NVIDIA GPUs is launched each time, not replayed as a graph
+
+Folders and the terminal:
+
+  XDG_CACHE_HOME                compiled kernels are kept in its `tscript/kernels`; `~/.cache` unless set
+  XDG_DATA_HOME                 the REPL's history is in its `tscript/history`; `~/.local/share` unless set
+  TSCRIPT_HISTORY=FILE          the REPL's history; empty for none
+  TSCRIPT_GRAPHICS=KIND         how `show` and `plot` draw: `kitty`, `sixel`, `full` (24-bit color), `indexed`, `plain`
+  NO_COLOR=1                    no color; TERM=dumb too";
+
+#[cfg(test)]
+mod tests {
+    use super::ENVIRONMENT;
+    use std::path::Path;
+
+    /// Text of the program's sources, below a folder.
+    fn sources(folder: &Path, all: &mut String) {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                sources(&path, all);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                *all += &std::fs::read_to_string(&path).expect("a source");
+            }
+        }
+    }
+
+    /// Whoever reads a variable writes a line about it. Those for tests, and what terminals say of themselves, are nobody's
+    /// to set.
+    #[test]
+    fn every_variable_that_is_read_is_told() {
+        let mut all = String::new();
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut all);
+        let words = all.split('"').skip(1).filter(|word| word.len() > 5 && !word.contains("_ERROR"));
+        let variable = |word: &&str| {
+            let begins = ["TSCRIPT_", "CUDA_", "XDG_"].iter().any(|prefix| word.starts_with(prefix));
+            begins && word.chars().all(|c| c.is_ascii_uppercase() || c == '_') && !word.ends_with('_')
+        };
+        let missing: Vec<&str> = words
+            .filter(variable)
+            .filter(|word| !word.starts_with("TSCRIPT_TEST_") && !ENVIRONMENT.contains(word))
+            .collect();
+        assert!(missing.is_empty(), "`tscript help environment` does not tell {missing:?}");
+    }
+}

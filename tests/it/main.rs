@@ -13,6 +13,7 @@ mod cuda_host;
 mod cuda_text;
 mod damage;
 mod differential;
+mod docs;
 mod draws;
 mod editor;
 mod errors;

@@ -8,7 +8,7 @@ mod natives;
 mod plain;
 mod std;
 
-pub use natives::{Form, Native, members_of, native, natives};
+pub use natives::{CHAPTERS, Form, Native, members_of, native, natives};
 pub use std::{Function, functions};
 
 use crate::op::params;

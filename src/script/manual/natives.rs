@@ -67,9 +67,17 @@ pub const fn entry(
     Native { name, form, call, summary, example, result }
 }
 
+/// All of them, by the chapters of the reference: a short name, a title, the lines.
+pub const CHAPTERS: &[(&str, &str, &[Native])] = &[
+    ("tensors", "Tensors, files and the script", NATIVES),
+    ("values", "Plain values", super::plain::PLAIN),
+    ("devices", "Devices, streams and events", super::devices::DEVICES),
+    ("cuda", "The module cuda", super::devices::CUDA),
+];
+
 /// All of them.
 pub fn natives() -> impl Iterator<Item = &'static Native> {
-    NATIVES.iter().chain(super::plain::PLAIN).chain(super::devices::DEVICES).chain(super::devices::CUDA)
+    CHAPTERS.iter().flat_map(|(_, _, natives)| natives.iter())
 }
 
 /// The first of a name: `synchronize` is a function before it is a method.
