@@ -60,8 +60,9 @@ pub mod tensor;
 #[allow(missing_docs)]
 pub mod tools;
 
-/// Programs on the pages of the guide.
+/// Programs in the README and on the pages of the guide.
 #[cfg(doctest)]
+#[doc = include_str!("../README.md")]
 #[doc = include_str!("../docs/guide/embedding.md")]
 #[doc = include_str!("../docs/guide/sandboxing.md")]
 mod guide {}

@@ -60,7 +60,7 @@ fn examples_get_their_codes() {
             .split("```")
             .skip(1)
             .step_by(2)
-            .map(|text| here(text.trim_start_matches("rhai")))
+            .map(|text| here(text.trim_start_matches("tscript")))
             .collect();
         if !elsewhere.iter().any(|(known, _)| *known == name) {
             let codes = told(&name, &scripts[0], folder.path());
