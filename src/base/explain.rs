@@ -24,7 +24,11 @@ mod tests {
     fn every_code_is_explained_with_a_script() {
         for ((code, title), (_, page)) in code::ALL.iter().zip(PAGES) {
             let text = explain(*code);
-            assert_eq!(page.lines().next(), Some(&*format!("# {code}: {title}")), "the heading of docs/errors/{code}.md");
+            assert_eq!(
+                page.lines().next(),
+                Some(&*format!("# {code}: {title}")),
+                "the heading of docs/errors/{code}.md"
+            );
             assert!(text.contains("```tscript\n"), "{code}, {title}, is not explained");
             assert_eq!(text.matches("```").count() % 2, 0, "{code} has an open fence");
             let prose = text.split("```").step_by(2).map(str::trim).filter(|prose| !prose.is_empty());

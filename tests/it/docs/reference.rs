@@ -11,7 +11,8 @@ use tscript::op::rows::FAMILIES;
 use tscript::script::manual::{self, Form, Function, Native, Page, Sample};
 use tscript::script::modules::STD;
 
-const NOTE: &str = "<!-- Written from the program's tables by `TSCRIPT_BLESS=1 cargo test --test it docs::reference`. -->\n";
+const NOTE: &str =
+    "<!-- Written from the program's tables by `TSCRIPT_BLESS=1 cargo test --test it docs::reference`. -->\n";
 
 /// A page of the reference: its path below `docs/`, its title, its text.
 struct Sheet {
@@ -82,15 +83,18 @@ fn operations(found: &mut Vec<Sheet>) -> String {
             continue;
         }
         let name = format!("operations-{}", chapter.name());
-        let mut names: Vec<&str> = rows.iter().map(|op| op.name).collect();
-        names.dedup();
-        let list: Vec<String> = names.iter().map(|op| format!("[`{op}`](#{op})")).collect();
-        let mut text = format!("{}\n\n", paragraph(&list.join(" ")));
+        // A form that writes in place may have a row of its own.
+        let mut names: Vec<&str> = Vec::new();
+        for op in rows {
+            if !names.contains(&op.name) {
+                names.push(op.name);
+            }
+        }
+        let mut text = format!("{}\n\n", links("", &names));
         for op in &names {
             text += &entry(&manual::page(op).expect("an operation"));
         }
-        let list: Vec<String> = names.iter().map(|op| format!("[`{op}`]({name}.md#{op})")).collect();
-        let _ = write!(index, "## {}\n\n{}\n\n", chapter.title(), paragraph(&list.join(" ")));
+        let _ = write!(index, "## {}\n\n{}\n\n", chapter.title(), links(&format!("{name}.md"), &names));
         found.push(sheet(&name, chapter.title(), &text));
     }
     index
@@ -111,6 +115,10 @@ fn natives(found: &mut Vec<Sheet>) {
             if owners.len() > 1 {
                 let _ = write!(text, "## {owner}\n\n");
             }
+            let mut names: Vec<&str> =
+                all.iter().filter(|native| self::owner(native) == *owner).map(|n| n.name).collect();
+            names.dedup();
+            let _ = write!(text, "{}\n\n", links("", &names));
             for native in all.iter().filter(|native| self::owner(native) == *owner) {
                 text += &entry(&native.page());
             }
@@ -139,6 +147,18 @@ fn owner(native: &Native) -> &'static str {
     }
 }
 
+/// What a text is about: its first sentence, or what stands before a colon in it.
+fn heading(text: &str) -> String {
+    let sentence = text.split(". ").next().unwrap_or(text).trim_end_matches('.');
+    sentence.split(": ").next().unwrap_or(sentence).to_string()
+}
+
+/// Links to the entries of a page.
+fn links(page: &str, names: &[&str]) -> String {
+    let link = |name: &&str| format!("[`{name}`]({page}#{})", name.to_lowercase().replace([':', '(', ')', ' '], ""));
+    paragraph(&names.iter().map(link).collect::<Vec<_>>().join(" "))
+}
+
 /// The library's modules, file by file.
 fn library(found: &mut Vec<Sheet>) {
     for (module, files) in STD {
@@ -155,8 +175,8 @@ fn library(found: &mut Vec<Sheet>) {
             }
             told.extend(inside.iter().map(|function| function.name.as_str()));
             let mut words = about.join("\n").trim().to_string();
-            let heading = words.split(['.', ':']).next().unwrap_or(file).to_string();
-            if words.lines().count() == 1 && words == format!("{heading}.") {
+            let heading = heading(words.lines().next().unwrap_or(file));
+            if words.lines().count() == 1 && words.trim_end_matches('.') == heading {
                 words.clear();
             }
             if files.len() > 1 {
@@ -165,6 +185,8 @@ fn library(found: &mut Vec<Sheet>) {
             if !words.is_empty() {
                 let _ = write!(text, "{words}\n\n");
             }
+            let names: Vec<String> = inside.iter().map(|function| format!("{module}::{}", function.name)).collect();
+            let _ = write!(text, "{}\n\n", links("", &names.iter().map(String::as_str).collect::<Vec<_>>()));
             for function in inside {
                 text += &entry(&function.page());
             }
