@@ -65,6 +65,7 @@ pub mod tools;
 #[doc = include_str!("../README.md")]
 #[doc = include_str!("../docs/guide/embedding.md")]
 #[doc = include_str!("../docs/guide/sandboxing.md")]
+#[doc = include_str!("../docs/guide/recipes.md")]
 mod guide {}
 
 pub use base::dtype::DType;

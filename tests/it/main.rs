@@ -13,6 +13,7 @@ mod cuda_host;
 mod cuda_text;
 mod damage;
 mod differential;
+#[cfg(unix)]
 mod docs;
 mod draws;
 mod editor;

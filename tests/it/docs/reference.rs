@@ -176,8 +176,10 @@ fn library(found: &mut Vec<Sheet>) {
             told.extend(inside.iter().map(|function| function.name.as_str()));
             let mut words = about.join("\n").trim().to_string();
             let heading = heading(words.lines().next().unwrap_or(file));
-            if words.lines().count() == 1 && words.trim_end_matches('.') == heading {
-                words.clear();
+            // A first line that is the heading is not told twice.
+            let (first, rest) = words.split_once('\n').unwrap_or((&words, ""));
+            if first.trim_end_matches('.') == heading {
+                words = rest.trim().to_string();
             }
             if files.len() > 1 {
                 let _ = write!(text, "## {heading}\n\n");
