@@ -41,6 +41,8 @@ pub struct Op {
     pub operator: &'static str,
     /// May be called as a function, as a method, or both.
     pub call: CallForm,
+    /// The parameter that stands before the dot where it is called as a method.
+    pub receiver: usize,
     /// The script gets the one result, a `bool` of no dimensions, as a plain bool (which waits).
     pub truth: bool,
     /// Names of the results when there are several: the script gets a map. `["[]"]`: it gets an array, even of one;
@@ -70,6 +72,7 @@ impl Op {
         leaves_unset: false,
         operator: "",
         call: CallForm::Both,
+        receiver: 0,
         truth: false,
         results: &[],
         oracle: "",

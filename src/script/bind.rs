@@ -100,6 +100,10 @@ pub fn raw(
 
 fn call(host: &Host, context: &NativeCallContext, op: &'static Op, form: Form, values: &mut [&mut Dynamic]) -> Native {
     let wrong = |diag| host.raise(context, told(op.name, form, diag, None), "");
+    // `x.where(condition, other)` is `where(condition, x, other)`.
+    if op.receiver > 0 && values.len() > op.receiver && !values[op.receiver].is_map() && host.is_method(context) {
+        values[..=op.receiver].rotate_left(1);
+    }
     match convert::without_pinned(op, values).map_err(wrong)? {
         None => bound_call(host, context, op, form, values, false),
         Some((mut rest, pin)) => bound_call(host, context, op, form, &mut rest.iter_mut().collect::<Vec<_>>(), pin),

@@ -170,6 +170,11 @@ impl Host {
         self.sources.read().assignment(site(context))
     }
 
+    /// Whether the text calls a native as a method, which Rhai does not tell.
+    pub fn is_method(&self, context: &NativeCallContext) -> bool {
+        self.sources.read().is_method(site(context))
+    }
+
     pub fn engine(&self, context: &NativeCallContext) -> Engine {
         let origin = self.begin(context);
         Engine::new(self.rt.clone(), origin)

@@ -9,6 +9,7 @@ use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::op::args::Arg;
 use crate::op::emit::Emit;
+use crate::op::rows::arith::element_of;
 use crate::op::rows::{arith, blend, compare, indexing, masks, view};
 use crate::op::tensor::Tensor;
 
@@ -193,7 +194,7 @@ pub fn set(e: &mut Engine, x: &Tensor, items: Vec<Item>, value: Arg) -> Result<(
             Arg::Tensor(value) => (e as &mut dyn Emit).cast(&value, view.dtype())?,
             other => {
                 let scalar = crate::op::args::Args(smallvec::smallvec![other]).scalar(0);
-                let value = scalar.unwrap_or(Scalar::Int(0));
+                let value = element_of(scalar.unwrap_or(Scalar::Int(0)), view.dtype())?;
                 e.source(crate::op::row::Source::Fill(value), &[], view.dtype(), view.device())?
             }
         };
@@ -208,7 +209,10 @@ pub fn set(e: &mut Engine, x: &Tensor, items: Vec<Item>, value: Arg) -> Result<(
             return Ok(());
         }
     }
-    let value = fit(e, &view, value)?;
+    let value = match crate::op::args::Args(smallvec::smallvec![value.clone()]).scalar(0) {
+        Some(number) => element_of(number, view.dtype())?.into(),
+        None => fit(e, &view, value)?,
+    };
     let one = !matches!(&value, Arg::Tensor(value) if value.ndim() > 0);
     // As in PyTorch one value for all is filled in, into an expanded tensor too.
     let op = if one && view.view().layout.repeated().next().is_some() { &blend::FILL } else { &arith::COPY };

@@ -399,6 +399,21 @@ pub fn element_of(value: Scalar, dtype: DType) -> Result<Scalar> {
     }
 }
 
+/// As `element_of`, for a number that fills a tensor: one that is finite and would be infinite there is refused.
+pub fn filling(value: Scalar, dtype: DType) -> Result<Scalar> {
+    let most = match dtype {
+        DType::F16 => half::f16::MAX.to_f64(),
+        DType::BF16 => half::bf16::MAX.to_f64(),
+        DType::F32 => f32::MAX as f64,
+        _ => f64::INFINITY,
+    };
+    let number = value.to_f64();
+    if dtype.is_float() && number.is_finite() && number.abs() > most {
+        fail!(VALUE, "{value} does not fit into {dtype}");
+    }
+    element_of(value, dtype)
+}
+
 /// dtype that two operands promote to.
 pub fn common(e: &dyn Emit, operands: &[&Arg]) -> DType {
     let list: Vec<Operand<'_>> = operands

@@ -9,7 +9,7 @@ use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit};
 use crate::op::infer;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Promote, Save, Source, ex};
-use crate::op::rows::arith::{self, INPUT, OTHER, X, element_of, masked, two, unmasked};
+use crate::op::rows::arith::{self, INPUT, OTHER, X, element_of, filling, masked, two, unmasked};
 use crate::op::rows::compare::{self, EQ, GT, LOGICAL_AND, LOGICAL_OR, LT, WHERE};
 use crate::op::rows::expanded::{each_place, fill_where};
 use crate::op::rows::power::extreme;
@@ -309,6 +309,7 @@ pub static FILL: Op = Op {
         ex("zeros([2]).fill_(7)", "tensor([7., 7.])"),
         ex("zeros([2]).fill(tensor([1.0, 2.0]))", "E0201"),
         ex("zeros([2], #{dtype: \"u8\"}).fill(1000)", "E0206"),
+        ex("zeros([2], #{dtype: \"f16\"}).fill(70000)", "E0206"),
     ],
     lower: Lower::Steps(|e, a| {
         let x = a.tensor(0);
@@ -327,7 +328,7 @@ pub static FILL: Op = Op {
                 Ok(vec![e.apply_inplace(&arith::COPY, args![&out, &value])?])
             }
             _ => {
-                let value = element_of(a.scalar(1).unwrap_or(Scalar::Int(0)), x.dtype())?;
+                let value = filling(a.scalar(1).unwrap_or(Scalar::Int(0)), x.dtype())?;
                 Ok(vec![e.source(Source::Fill(value), &x.shape(), x.dtype(), x.device())?])
             }
         }

@@ -10,7 +10,7 @@ use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
 use crate::op::infer;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Promote, ReduceType, ex};
-use crate::op::rows::arith::{INPUT, OTHER, X, ZERO, masked, unmasked};
+use crate::op::rows::arith::{INPUT, OTHER, X, ZERO, element_of, masked, unmasked};
 use crate::op::rows::expanded;
 use crate::op::tensor::Tensor;
 
@@ -283,6 +283,7 @@ pub static CHOOSE: Op = Op {
         ex("where(tensor([true, false]), tensor([1, 2]), 0)", "tensor([1, 0])"),
         ex("tensor([1, 2]).where(tensor([true, false]), 9)", "tensor([1, 9])"),
         ex("where(tensor([1, 0]), 1, 2)", "E0202"),
+        ex("where(tensor([true]), tensor([1], #{dtype: \"u8\"}), 300)", "E0206"),
         ex("where(tensor([true]), 1)", "E0205"),
     ],
     lower: Lower::Compose(|e, a| {
@@ -296,12 +297,26 @@ pub static CHOOSE: Op = Op {
         check_condition(&condition, "condition")?;
         match (a.is_none(1), a.is_none(2)) {
             (true, true) => positions(e, &condition),
-            (false, false) => e.apply(&WHERE, args![&condition, input, a.get(2).clone()]),
+            (false, false) => {
+                let other = a.get(2).clone();
+                // A number beside integers is one of them, or refused.
+                for (value, beside) in [(&input, &other), (&other, &input)] {
+                    if let (Some(number), Arg::Tensor(beside)) =
+                        (Args(smallvec::smallvec![value.clone()]).scalar(0), beside)
+                        && beside.dtype().is_int()
+                        && matches!(number, Scalar::Int(_))
+                    {
+                        element_of(number, beside.dtype())?;
+                    }
+                }
+                e.apply(&WHERE, args![&condition, input, other])
+            }
             _ => fail!(MISSING_ARGUMENT, "`input` and `other` go together"),
         }
     }),
     grad: Grad::Composed,
     results: &["[!input]"],
+    receiver: 1,
     oracle: "torch.where(c, a, b)",
     ..Op::BASE
 };
@@ -336,7 +351,7 @@ pub static MASKED_FILL: Op = Op {
                 fail!(DTYPE, "a value of dtype {} does not go into a tensor of dtype {}", value.dtype(), x.dtype())
             }
             Arg::Tensor(value) => Arg::Tensor(e.cast(value, x.dtype())?),
-            _ => crate::op::rows::arith::element_of(a.scalar(2).unwrap_or(Scalar::Int(0)), x.dtype())?.into(),
+            _ => element_of(a.scalar(2).unwrap_or(Scalar::Int(0)), x.dtype())?.into(),
         };
         e.apply(&WHERE, args![mask, value, x])
     }),

@@ -8,7 +8,7 @@ use crate::op::args::Args;
 use crate::op::emit::Emit;
 use crate::op::infer;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Source, ex};
-use crate::op::rows::arith::{ADD, MUL, POW, SUB, element_of};
+use crate::op::rows::arith::{ADD, MUL, POW, SUB, element_of, filling};
 use crate::op::rows::compare::{LT, WHERE};
 use crate::op::rows::view::{EXPAND, RESHAPE};
 use crate::op::tensor::{Tensor, Tracked};
@@ -56,7 +56,7 @@ fn filled(e: &mut dyn Emit, a: &Args, size: Option<usize>, value: Option<Scalar>
     });
     let device = a.device(at + 1).unwrap_or_else(|| like.as_ref().map_or_else(|| e.default_device(), Tensor::device));
     let tensor = match value {
-        Some(value) => e.source(Source::Fill(element_of(value, dtype)?), &shape, dtype, device)?,
+        Some(value) => e.source(Source::Fill(filling(value, dtype)?), &shape, dtype, device)?,
         None => e.empty(&shape, dtype, device)?,
     };
     leaf(a, at + 2, tensor)
@@ -263,9 +263,16 @@ pub static LINSPACE: Op = Op {
     name: "linspace",
     params: &[START, END, STEPS, DTYPE, DEVICE, REQUIRES_GRAD],
     summary: "`steps` numbers from `start` to `end`, both included, evenly spaced.",
-    examples: &[ex("linspace(0, 1, 3)", "tensor([0.0000, 0.5000, 1.0000])"), ex("linspace(0, 1, -1)", "E0206")],
+    examples: &[
+        ex("linspace(0, 1, 3)", "tensor([0.0000, 0.5000, 1.0000])"),
+        ex("linspace(0, 1, -1)", "E0206"),
+        ex("linspace(0, 300, 3, #{dtype: \"u8\"})", "E0206"),
+    ],
     lower: Lower::Compose(|e, a| {
         let (dtype, device) = place(e, a, 3, e.default_float());
+        for end in [a.float(0), a.float(1)] {
+            element_of(Scalar::Float(end), dtype)?;
+        }
         let spaced = spaced(e, end_of(a, 0, dtype), end_of(a, 1, dtype), a.int(2), device)?;
         let tensor = e.cast(&spaced, dtype)?;
         leaf(a, 5, tensor)

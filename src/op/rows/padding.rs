@@ -12,6 +12,7 @@ use crate::op::args::Args;
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::rows::arith::element_of;
 use crate::op::rows::view::{CLONE, STRAIGHT};
 use crate::op::tensor::Tensor;
 
@@ -48,10 +49,11 @@ pub static PAD_CONSTANT: Op = Op {
     examples: &[
         ex("constant_pad_nd(tensor([1]), [1, 2])", "tensor([0, 1, 0, 0])"),
         ex("constant_pad_nd(ones([1]), [1])", "E0206"),
+        ex("constant_pad_nd(ones([1], #{dtype: \"u8\"}), [1, 1], 300)", "E0206"),
     ],
     lower: Lower::Kernel(|_, a| {
         let (x, pads) = (a.tensor(0), a.ints(1).unwrap_or_default());
-        let value = a.scalar(2).unwrap_or(Scalar::Int(0));
+        let value = element_of(a.scalar(2).unwrap_or(Scalar::Int(0)), x.dtype())?;
         let call = KernelCall::new("pad", pad::pad_constant).input(x).ints(&pads).attr(Attr::Scalar(value));
         Ok(call.output(&padded(&x.shape(), &pads)?, x.dtype()))
     }),

@@ -260,6 +260,13 @@ impl SourceMap {
         source.rewritten.assignment((site.line() as u32).saturating_sub(source.base), site.column() as u32)
     }
 
+    /// Whether a dot stands before the name at a site.
+    pub fn is_method(&self, site: Site) -> bool {
+        let Some(source) = self.source(site) else { return false };
+        let before = source.text[..source.offset(site)].trim_end();
+        before.ends_with('.') && !before.ends_with("..")
+    }
+
     /// True for a site inside the standard library.
     pub fn is_std(&self, site: Site) -> bool {
         self.source(site).is_some_and(|source| source.is_std())
