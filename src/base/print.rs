@@ -7,6 +7,9 @@
 use super::device_id::DeviceId;
 use super::dtype::{DType, Scalar};
 
+/// Bound: elements between two questions whether the text may grow; some ten microseconds.
+const LOOK_EVERY: usize = 256;
+
 /// `torch.set_printoptions`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PrintOptions {
@@ -70,29 +73,48 @@ fn summarized(shape: &[usize], options: &PrintOptions) -> bool {
 ///
 /// `at` is called once for each index of `visible`, in row-major order. 16-bit floats are passed as the
 /// `f64` of the same value.
-pub fn format(printed: &Printed, options: &PrintOptions, mut at: impl FnMut(&[usize]) -> Scalar) -> String {
+///
+/// `grows` hears before a list or text has so many bytes, again after some hundred elements, and may refuse.
+pub fn format<E>(
+    printed: &Printed,
+    options: &PrintOptions,
+    mut at: impl FnMut(&[usize]) -> Scalar,
+    grows: &mut dyn FnMut(usize) -> Result<(), E>,
+) -> Result<String, E> {
     const PREFIX: &str = "tensor(";
     let mut text = String::from(PREFIX);
     if printed.shape.contains(&0) {
         text.push_str("[]");
     } else {
-        let values = collect(printed.shape, options, &mut at);
-        let style = Style::of(&values, printed.dtype, options);
+        let values = collect(printed.shape, options, &mut at, grows)?;
+        let style = Style::of(&values, printed.dtype, options, grows)?;
         let summarize = summarized(printed.shape, options);
-        let mut writer = Writer { values: values.iter(), style, summarize, options };
-        writer.block(&mut text, printed.shape, PREFIX.len());
+        let mut writer = Writer { values: values.iter(), style, summarize, options, grows };
+        writer.block(&mut text, printed.shape, PREFIX.len())?;
     }
     add_suffixes(&mut text, &suffixes(printed, options), PREFIX.len(), options.linewidth);
-    text
+    Ok(text)
 }
 
-fn collect(shape: &[usize], options: &PrintOptions, at: &mut impl FnMut(&[usize]) -> Scalar) -> Vec<Scalar> {
+fn collect<E>(
+    shape: &[usize],
+    options: &PrintOptions,
+    at: &mut impl FnMut(&[usize]) -> Scalar,
+    grows: &mut dyn FnMut(usize) -> Result<(), E>,
+) -> Result<Vec<Scalar>, E> {
+    // Sizes without a threshold are shown whole, each with a character at least.
+    let edges =
+        |&size: &usize| if summarized(shape, options) { size.min(options.edgeitems.saturating_mul(2)) } else { size };
+    grows(shape.iter().map(edges).fold(1, usize::saturating_mul))?;
     let shown = visible(shape, options);
     let count = shown.iter().map(Vec::len).product();
-    let mut values = Vec::with_capacity(count);
+    let mut values = Vec::new();
     let mut place = vec![0; shape.len()];
     let mut index: Vec<usize> = shown.iter().map(|dim| dim.first().copied().unwrap_or(0)).collect();
-    for _ in 0..count {
+    for done in 0..count {
+        if done % LOOK_EVERY == 0 {
+            grows((done + LOOK_EVERY) * size_of::<Scalar>())?;
+        }
         values.push(at(&index));
         for dim in (0..shape.len()).rev() {
             place[dim] += 1;
@@ -104,7 +126,7 @@ fn collect(shape: &[usize], options: &PrintOptions, at: &mut impl FnMut(&[usize]
             index[dim] = shown[dim][0];
         }
     }
-    values
+    Ok(values)
 }
 
 /// `_Formatter`: one notation and one width for all elements that are shown.
@@ -117,25 +139,44 @@ struct Style {
 }
 
 impl Style {
-    fn of(values: &[Scalar], dtype: DType, options: &PrintOptions) -> Style {
+    fn of<E>(
+        values: &[Scalar],
+        dtype: DType,
+        options: &PrintOptions,
+        grows: &mut dyn FnMut(usize) -> Result<(), E>,
+    ) -> Result<Style, E> {
         let float = dtype.is_float();
         let mut style = Style { float, integral: true, scientific: false, width: 1, precision: options.precision };
         if !float {
-            style.width = values.iter().map(|value| style.element(*value).len()).fold(1, usize::max);
-            return style;
+            style.width = style.widest(values.iter().copied(), grows)?;
+            return Ok(style);
         }
-        let numbers: Vec<f64> =
-            values.iter().map(|value| value.to_f64()).filter(|x| x.is_finite() && *x != 0.0).collect();
-        if numbers.is_empty() {
-            return style;
+        let numbers = || values.iter().map(|value| value.to_f64()).filter(|x| x.is_finite() && *x != 0.0);
+        if numbers().next().is_none() {
+            return Ok(style);
         }
-        let low = numbers.iter().fold(f64::INFINITY, |low, x| low.min(x.abs()));
-        let high = numbers.iter().fold(0.0f64, |high, x| high.max(x.abs()));
-        style.integral = numbers.iter().all(|x| *x == x.ceil());
+        let low = numbers().fold(f64::INFINITY, |low, x| low.min(x.abs()));
+        let high = numbers().fold(0.0f64, |high, x| high.max(x.abs()));
+        style.integral = numbers().all(|x| x == x.ceil());
         style.scientific = options.sci_mode.unwrap_or(high / low > 1000.0 || high > 1.0e8 || low < 1.0e-4);
         // Zeros, infinities and NaN have no say in the width, as in PyTorch.
-        style.width = numbers.iter().map(|x| style.element(Scalar::Float(*x)).len()).fold(1, usize::max);
-        style
+        style.width = style.widest(numbers().map(Scalar::Float), grows)?;
+        Ok(style)
+    }
+
+    fn widest<E>(
+        &self,
+        values: impl Iterator<Item = Scalar>,
+        grows: &mut dyn FnMut(usize) -> Result<(), E>,
+    ) -> Result<usize, E> {
+        let mut width = 1;
+        for (done, value) in values.enumerate() {
+            width = width.max(self.element(value).len());
+            if done % LOOK_EVERY == 0 {
+                grows(done.saturating_mul(width))?;
+            }
+        }
+        Ok(width)
     }
 
     fn element(&self, value: Scalar) -> String {
@@ -171,19 +212,20 @@ fn scientific(x: f64, precision: usize) -> String {
     format!("{mantissa}e{sign}{digits:0>2}")
 }
 
-struct Writer<'a> {
+struct Writer<'a, E> {
     values: std::slice::Iter<'a, Scalar>,
     style: Style,
     summarize: bool,
     options: &'a PrintOptions,
+    grows: &'a mut dyn FnMut(usize) -> Result<(), E>,
 }
 
-impl Writer<'_> {
+impl<E> Writer<'_, E> {
     /// A tensor of any number of dims whose opening bracket stands at column `indent`.
-    fn block(&mut self, text: &mut String, shape: &[usize], indent: usize) {
+    fn block(&mut self, text: &mut String, shape: &[usize], indent: usize) -> Result<(), E> {
         match shape {
-            [] => self.next(text),
-            [size] => self.vector(text, *size, indent),
+            [] => self.next(text)?,
+            [size] => self.vector(text, *size, indent)?,
             [size, rest @ ..] => {
                 text.push('[');
                 let edge = self.options.edgeitems;
@@ -197,16 +239,17 @@ impl Writer<'_> {
                     }
                     match short && row == edge {
                         true => text.push_str("..."),
-                        false => self.block(text, rest, indent + 1),
+                        false => self.block(text, rest, indent + 1)?,
                     }
                 }
                 text.push(']');
             }
         }
+        Ok(())
     }
 
     /// The last dim: as many elements on a line as fit.
-    fn vector(&mut self, text: &mut String, size: usize, indent: usize) {
+    fn vector(&mut self, text: &mut String, size: usize, indent: usize) -> Result<(), E> {
         let per_line = (self.options.linewidth.saturating_sub(indent) / (self.style.width + 2)).max(1);
         let edge = self.options.edgeitems;
         let short = self.summarize && (size > edge.saturating_mul(2) || edge == 0);
@@ -222,16 +265,21 @@ impl Writer<'_> {
             match short && item == edge {
                 true if edge == 0 => text.push_str("..."),
                 true => text.push_str(" ..."),
-                false => self.next(text),
+                false => self.next(text)?,
             }
         }
         text.push(']');
+        Ok(())
     }
 
-    fn next(&mut self, text: &mut String) {
+    fn next(&mut self, text: &mut String) -> Result<(), E> {
         if let Some(value) = self.values.next() {
             self.style.push(text, *value);
         }
+        if self.values.len() % LOOK_EVERY == 0 {
+            (self.grows)(text.len())?;
+        }
+        Ok(())
     }
 }
 
@@ -285,14 +333,38 @@ fn add_suffixes(text: &mut String, suffixes: &[String], indent: usize, linewidth
 mod tests {
     use super::*;
 
+    fn whole(printed: &Printed, at: impl FnMut(&[usize]) -> Scalar) -> String {
+        format(printed, &PrintOptions::default(), at, &mut |_| Ok::<(), ()>(())).expect("nobody refuses")
+    }
+
+    #[test]
+    fn what_grows_without_end_is_refused() {
+        let all = PrintOptions { threshold: usize::MAX, ..PrintOptions::default() };
+        let edges = PrintOptions { edgeitems: usize::MAX, ..PrintOptions::default() };
+        for options in [all, edges] {
+            let mut asked = 0;
+            let told = format(
+                &Printed::new(&[1 << 40, 1 << 20], DType::F32),
+                &options,
+                |_| Scalar::Float(0.5),
+                &mut |bytes| {
+                    asked += 1;
+                    if bytes > 1 << 20 { Err("too large") } else { Ok(()) }
+                },
+            );
+            assert_eq!((told, asked), (Err("too large"), 1));
+        }
+    }
+
     #[test]
     fn a_huge_tensor_is_asked_for_its_corners_only() {
         let shape = [1 << 20, 1 << 20, 4];
         let mut asked = 0;
-        let text = format(&Printed::new(&shape, DType::F32), &PrintOptions::default(), |index| {
+        let element = |index: &[usize]| {
             asked += 1;
             Scalar::Float((index[0] % 7) as f64)
-        });
+        };
+        let text = whole(&Printed::new(&shape, DType::F32), element);
         assert_eq!(asked, 6 * 6 * 4);
         assert!(text.starts_with("tensor([[[0., 0., 0., 0.],\n") && text.contains("...,\n"));
     }
@@ -301,7 +373,7 @@ mod tests {
     fn suffixes_in_our_words() {
         let shape = [1];
         let printed = Printed { device: DeviceId::Cuda(1), requires_grad: true, ..Printed::new(&shape, DType::F64) };
-        let text = format(&printed, &PrintOptions::default(), |_| Scalar::Float(-0.5));
+        let text = whole(&printed, |_| Scalar::Float(-0.5));
         assert_eq!(text, "tensor([-0.5000], device=cuda:1, dtype=f64, requires_grad=true)");
     }
 }

@@ -1,5 +1,6 @@
 //! Floor 1: where kernels run and memory comes from. Knows neither operations nor shapes.
 
+pub mod alarm;
 pub mod cache;
 pub mod clock;
 pub mod cuda;

@@ -2,12 +2,17 @@
 //!
 //! A state machine over a flag and an instant; whoever waits or counts steps looks at it.
 
+use super::alarm::{self, Alarm};
 use super::clock::Clock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// No instant.
 const NEVER: u64 = u64::MAX;
+/// Signs that a step of the interpreter looks at, all at once: somebody asked; the alarm went off.
+const ASKED: u8 = 1;
+const RANG: u8 = 2;
 /// Bound: time after an interruption in which queued work may still come to its end, where somebody goes on with the
 /// session: what a loop has just queued is mostly less than that, and a model is not left half changed. People do not
 /// notice a quarter of a second.
@@ -19,7 +24,10 @@ const GRACE_NS: u64 = 250_000_000;
 /// is left out, also when the next run has begun.
 #[derive(Debug)]
 pub struct Stop {
-    asked: AtomicBool,
+    /// `ASKED`, `RANG`.
+    signs: AtomicU8,
+    /// An alarm goes off when the time is over.
+    has_alarm: AtomicBool,
     /// On the clock: when somebody asked.
     asked_ns: AtomicU64,
     /// Whether whoever asks wants nothing more of this session: queued work is left out at once then.
@@ -39,10 +47,11 @@ pub struct Stop {
 impl Default for Stop {
     fn default() -> Stop {
         Stop {
-            asked: AtomicBool::new(false),
+            signs: AtomicU8::new(0),
+            has_alarm: AtomicBool::new(false),
             asked_ns: AtomicU64::new(0),
             is_last: AtomicBool::new(false),
-            clock: Clock::start(),
+            clock: alarm::clock(),
             ends_ns: AtomicU64::new(NEVER),
             run: AtomicU64::new(1),
             left_out: AtomicU64::new(0),
@@ -72,18 +81,28 @@ impl Stop {
         if !self.is_asked() {
             self.asked_ns.store(self.clock.now_ns(), Ordering::Relaxed);
         }
-        self.asked.store(true, Ordering::Release);
+        self.signs.fetch_or(ASKED, Ordering::Release);
+    }
+
+    /// From now on a thread watches the time, so that who takes steps sees at each of them that it is over, at the cost of
+    /// one load. Where there can be no thread, the clock has to be looked at (`is_late`).
+    pub fn set_alarm(self: &Arc<Stop>) {
+        self.has_alarm.store(alarm::watch(self), Ordering::Relaxed);
     }
 
     /// A new run begins, which may take this long.
     pub fn begin(&self, allowed: Option<Duration>) {
         self.run.fetch_add(1, Ordering::Relaxed);
-        self.asked.store(false, Ordering::Release);
+        self.signs.store(0, Ordering::Release);
         let ends = match allowed {
             None => NEVER,
             Some(allowed) => self.clock.now_ns().saturating_add(u64::try_from(allowed.as_nanos()).unwrap_or(NEVER)),
         };
-        self.ends_ns.store(ends, Ordering::Relaxed);
+        // Sequentially consistent: see `alarm`.
+        self.ends_ns.store(ends, Ordering::SeqCst);
+        if ends != NEVER && self.has_alarm.load(Ordering::Relaxed) {
+            alarm::is_due_at(ends);
+        }
     }
 
     /// The run is over; says whether it had to end, so that what it left in queues is left out.
@@ -116,7 +135,28 @@ impl Stop {
     /// Somebody asked. Costs one load.
     #[inline]
     pub fn is_asked(&self) -> bool {
-        self.asked.load(Ordering::Relaxed)
+        self.signs.load(Ordering::Relaxed) & ASKED != 0
+    }
+
+    /// Somebody asked, or the alarm went off: `is_due` tells whether it did for this run. Costs one load.
+    #[inline]
+    pub fn has_signs(&self) -> bool {
+        self.signs.load(Ordering::Relaxed) != 0
+    }
+
+    /// As `is_late`, for who saw a sign. An alarm that went off for a run that was over goes out.
+    #[cold]
+    pub fn look(&self) -> bool {
+        let is_late = self.is_late();
+        if !is_late {
+            self.signs.fetch_and(!RANG, Ordering::Relaxed);
+        }
+        is_late
+    }
+
+    /// Whether an alarm goes off when the time is over.
+    pub fn has_alarm(&self) -> bool {
+        self.has_alarm.load(Ordering::Relaxed)
     }
 
     /// The time is over. Costs a look at the clock where there is a limit.
@@ -160,6 +200,16 @@ impl Stop {
     }
 }
 
+impl Alarm for Stop {
+    fn due_ns(&self) -> u64 {
+        self.ends_ns.load(Ordering::SeqCst)
+    }
+
+    fn ring(&self) {
+        self.signs.fetch_or(RANG, Ordering::Relaxed);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,6 +234,29 @@ mod tests {
         stop.begin(None);
         assert!(!stop.is_due());
         assert!(Stop::now().is_due());
+    }
+
+    #[test]
+    fn the_alarm_rings_for_the_run_at_hand() {
+        let stop = Arc::new(Stop::default());
+        stop.set_alarm();
+        let rings =
+            |stop: &Stop| (0..500).any(|_| stop.has_signs() || (std::thread::sleep(Duration::from_millis(4)), false).1);
+        for _ in 0..3 {
+            stop.begin(Some(Duration::from_secs(3600)));
+            assert!(!stop.has_signs());
+            stop.begin(Some(Duration::from_millis(5)));
+            assert!(rings(&stop) && stop.look());
+            stop.end();
+        }
+        // One that comes late is for nobody.
+        stop.begin(Some(Duration::from_secs(3600)));
+        stop.ring();
+        assert!(stop.has_signs() && !stop.look() && !stop.has_signs());
+        let short = Arc::new(Stop::default());
+        short.set_alarm();
+        short.begin(Some(Duration::from_millis(5)));
+        assert!(rings(&short), "sooner than the other's");
     }
 
     #[test]

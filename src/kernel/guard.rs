@@ -25,6 +25,8 @@ pub trait Guard: Sync {
     fn give_back(&self, bytes: usize);
     /// Time until it must end, where that is known.
     fn left(&self) -> Option<Duration>;
+    /// Whether it can be run on copies, on a thread that is left alone when it must end (`apart`).
+    fn sets_apart(&self) -> bool;
 }
 
 /// Why a kernel did not come to its end. What it writes is half done then.
@@ -33,6 +35,8 @@ pub enum End {
     Asked,
     /// What cannot be cut would take longer than there is time.
     NoTime,
+    /// It should be run apart.
+    Apart,
     /// No memory for scratch of so many bytes.
     NoMemory(usize),
     Panic(String),
@@ -106,6 +110,13 @@ pub fn afford(time: Duration) {
     look();
     if with(|guard| guard.left()).flatten().is_some_and(|left| left < time) {
         leave(End::NoTime);
+    }
+}
+
+/// Before what takes long and cannot be cut: ends the kernel if it can be run apart.
+pub fn set_apart() {
+    if with(|guard| guard.sets_apart()) == Some(true) {
+        leave(End::Apart);
     }
 }
 
@@ -240,6 +251,9 @@ mod tests {
         }
         fn left(&self) -> Option<Duration> {
             Some(Duration::from_secs(1))
+        }
+        fn sets_apart(&self) -> bool {
+            false
         }
     }
 

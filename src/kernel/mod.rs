@@ -2,6 +2,7 @@
 //! a few slices.
 
 pub mod abi;
+pub mod apart;
 pub mod cpu;
 pub mod cuda;
 pub mod guard;

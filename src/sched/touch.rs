@@ -11,6 +11,7 @@ use crate::device::cuda::staging::Staging;
 use crate::device::cuda::{DriverError, Function, Shape, Stream};
 use crate::device::lent::Lent;
 use crate::kernel::abi::{Call, Faults, HostFn, RawView};
+use crate::kernel::apart;
 use crate::kernel::cpu::fused;
 use crate::kernel::guard::{self, End};
 use crate::kernel::program::Program;
@@ -89,7 +90,14 @@ pub fn run_fused(
 /// Runs a kernel on the host's cores; the error says why it did not come to its end.
 pub fn run_kernel(host: HostFn, call: &Call<'_>, ward: &Ward<'_>) -> Result<(), End> {
     // SAFETY: the invariant of this file; the row that named the kernel gave it the views that it takes.
-    guard::under(ward, || unsafe { host(call) })
+    let done = guard::under(ward, || unsafe { host(call) });
+    if done != Err(End::Apart) {
+        return done;
+    }
+    let bytes = apart::bytes(call);
+    let lease = ward.lease(bytes).ok_or(End::NoMemory(bytes))?;
+    // SAFETY: as above; nothing was written yet.
+    unsafe { apart::run(host, call, ward, Box::new(lease)) }
 }
 
 /// The same memory when it is a GPU's.

@@ -6,7 +6,7 @@ use super::node::Node;
 use super::runtime::Runtime;
 use crate::base::code;
 use crate::base::device_id::DeviceId;
-use crate::base::diag::{Diag, Focus};
+use crate::base::diag::{Diag, Focus, Result};
 use crate::device::stop::Stop;
 use crate::kernel::guard::{End, Guard};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// The guard of one step's kernels.
 pub struct Ward<'a> {
     stop: &'a Stop,
-    room: &'a Room,
+    room: &'a Arc<Room>,
     /// The run that queued the step.
     run: u64,
     /// Whether it may be cut short. An optimizer's step is not, once it has begun: it takes as long as a pass over the
@@ -26,8 +26,30 @@ pub struct Ward<'a> {
 }
 
 impl<'a> Ward<'a> {
-    pub fn new(stop: &'a Stop, room: &'a Room, run: u64, may_end: bool) -> Ward<'a> {
+    pub fn new(stop: &'a Stop, room: &'a Arc<Room>, run: u64, may_end: bool) -> Ward<'a> {
         Ward { stop, room, run, may_end, taken: AtomicUsize::new(0) }
+    }
+
+    /// What the kernel has of scratch memory, and so many bytes more, for as long as somebody keeps it; none where there is
+    /// no room.
+    pub fn lease(&self, bytes: usize) -> Option<Lease> {
+        if !self.room.admit(bytes) {
+            return None;
+        }
+        let bytes = bytes + self.taken.swap(0, Ordering::Relaxed);
+        Some(Lease { room: self.room.clone(), bytes })
+    }
+}
+
+/// Scratch memory that outlives the step.
+pub struct Lease {
+    room: Arc<Room>,
+    bytes: usize,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.room.give_back(self.bytes);
     }
 }
 
@@ -52,6 +74,10 @@ impl Guard for Ward<'_> {
     fn left(&self) -> Option<Duration> {
         if self.may_end { self.stop.left() } else { None }
     }
+
+    fn sets_apart(&self) -> bool {
+        self.may_end
+    }
 }
 
 impl Drop for Ward<'_> {
@@ -68,6 +94,23 @@ impl Runtime {
         Ward::new(stop, &self.room, stop.run(), may_end)
     }
 
+    /// An error where the script has to end: for what goes on for long between two steps of the interpreter. Costs one load.
+    #[inline]
+    pub fn heed(&self) -> Result<()> {
+        if self.options.stop.has_signs() { self.heed_signs() } else { Ok(()) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn heed_signs(&self) -> Result<()> {
+        let stop = &self.options.stop;
+        match (stop.is_asked(), stop.look()) {
+            (true, _) => Err(Diag::error(code::INTERRUPTED, "the script was interrupted")),
+            (_, true) => Err(Diag::error(code::LIMIT_TIME, "the time for this script is over")),
+            _ => Ok(()),
+        }
+    }
+
     /// What is told of a node whose step did not come to its end.
     #[cold]
     pub(super) fn ended(&self, end: &End, node: &Node, place: &str) -> Arc<Diag> {
@@ -77,6 +120,8 @@ impl Runtime {
                 let text = format!("`{}` would take longer than the time that is left for the script", node.name);
                 Diag::error(code::LIMIT_TIME, text)
             }
+            // It never ends a step: see `run_kernel`.
+            End::Apart => return self.left_out(node),
             End::NoMemory(bytes) => {
                 let limit = self.options.limit_of(DeviceId::Cpu);
                 memory::no_scratch(node.name, *bytes, self.room.is_limited_to(limit))

@@ -178,7 +178,8 @@ pub fn order(host: &Host, context: &NativeCallContext, compare: &FnPtr, x: &Dyna
 
 /// A stable merge sort; not the standard library's, which panics at an order that contradicts itself.
 pub fn sorted(values: &Array, order: &mut dyn FnMut(&Dynamic, &Dynamic) -> Outcome<Ordering>) -> Outcome<Array> {
-    let mut from: Array = values.clone();
+    // By their places: what lies in nested values is copied once.
+    let mut from: Vec<usize> = (0..values.len()).collect();
     let mut width = 1;
     while width < from.len() {
         let mut to = Vec::with_capacity(from.len());
@@ -186,8 +187,8 @@ pub fn sorted(values: &Array, order: &mut dyn FnMut(&Dynamic, &Dynamic) -> Outco
             let (left, right) = part.split_at(width.min(part.len()));
             let (mut i, mut j) = (0, 0);
             while i < left.len() && j < right.len() {
-                let second = order(&left[i], &right[j])? == Ordering::Greater;
-                to.push(if second { right[j].clone() } else { left[i].clone() });
+                let second = order(&values[left[i]], &values[right[j]])? == Ordering::Greater;
+                to.push(if second { right[j] } else { left[i] });
                 (i, j) = (i + !second as usize, j + second as usize);
             }
             to.extend_from_slice(&left[i..]);
@@ -196,5 +197,5 @@ pub fn sorted(values: &Array, order: &mut dyn FnMut(&Dynamic, &Dynamic) -> Outco
         from = to;
         width *= 2;
     }
-    Ok(from)
+    Ok(from.into_iter().map(|at| values[at].clone()).collect())
 }

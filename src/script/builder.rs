@@ -310,8 +310,9 @@ impl Builder {
 
     /// Time after which a script ends with E0808: noticed between two steps, in waits for devices, and within
     /// milliseconds inside an operation on the CPU, which is cut short; what is queued is left out. A decomposition cannot
-    /// be cut, and is left out where it would clearly take longer than there is time. Reading what was cut or left out is
-    /// an E0808 too.
+    /// be cut: it is left out where it would clearly take longer than there is time, and otherwise nobody waits for it any
+    /// more (a thread computes it to its end). Reading what was cut or left out is an E0808 too. A function of one string or
+    /// array, such as `replace`, comes to its end, which takes as long as going over it.
     pub fn time_limit(mut self, time: Duration) -> Builder {
         self.limits.time = Some(time);
         self
@@ -415,6 +416,9 @@ impl Builder {
             map_entries: sizes.map_entries,
             ..self.limits
         };
+        if limits.time.is_some() {
+            self.options.stop.set_alarm();
+        }
         let watch = Watch::new(limits, self.options.stop.clone(), stack);
         let host = Arc::new(Host::new(Runtime::new(self.options), self.files, watch, self.shows_progress));
         listen(&host, self.warnings);

@@ -3,6 +3,7 @@
 
 use super::bind::{Natives, raw};
 use super::convert;
+use super::growing::Growing;
 use super::host::{Host, Native};
 use super::panics::Place;
 use super::value::Tensor;
@@ -20,9 +21,9 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
     let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
         let context = context.expect("registered with a context");
-        let mut out = String::new();
-        match write(&shared, values[0], &mut out, 0) {
-            Ok(()) => Ok(out.into()),
+        let mut out = Growing::new(&shared);
+        match write(&shared, values[0], &mut out, 0).and_then(|()| out.finish()) {
+            Ok(text) => Ok(text.into()),
             Err(mut diag) => {
                 diag.message = format!("`to_json`: {}", diag.message);
                 Err(shared.raise(&context, diag, ""))
@@ -35,17 +36,17 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     own.place_raw_in(&mut module.module, [TypeId::of::<Map>()], func);
 }
 
-fn write(host: &Host, value: &Dynamic, out: &mut String, depth: usize) -> Result<()> {
+fn write(host: &Host, value: &Dynamic, out: &mut Growing, depth: usize) -> Result<()> {
     if depth > DEPTH {
         fail!(VALUE, "more than {DEPTH} values lie inside each other");
     }
     if let Some(array) = value.read_lock::<Array>() {
-        return listed(array.iter(), ['[', ']'], out, |item, out| write(host, item, out, depth + 1));
+        return listed(array.iter(), ["[", "]"], out, |item, out| write(host, item, out, depth + 1));
     }
     if let Some(map) = value.read_lock::<Map>() {
-        return listed(map.iter(), ['{', '}'], out, |(name, item), out| {
-            quoted(name, out);
-            out.push(':');
+        return listed(map.iter(), ["{", "}"], out, |(name, item), out| {
+            quoted(name, out)?;
+            out.push(":")?;
             write(host, item, out, depth + 1)
         });
     }
@@ -55,72 +56,67 @@ fn write(host: &Host, value: &Dynamic, out: &mut String, depth: usize) -> Result
         return nested(&tensor.shape(), &mut numbers.into_iter(), out);
     }
     if let Some(text) = value.read_lock::<ImmutableString>() {
-        quoted(&text, out);
-        return Ok(());
+        return quoted(&text, out);
     }
     if let Ok(c) = value.as_char() {
-        quoted(c.encode_utf8(&mut [0; 4]), out);
-        return Ok(());
+        return quoted(c.encode_utf8(&mut [0; 4]), out);
     }
     match (value.as_int(), value.as_float(), value.as_bool()) {
-        (Ok(i), ..) => out.push_str(&i.to_string()),
-        (_, Ok(x), _) if x.is_finite() => out.push_str(&format!("{x:?}")),
+        (Ok(i), ..) => out.push(&i.to_string()),
+        (_, Ok(x), _) if x.is_finite() => out.push(&format!("{x:?}")),
         (_, Ok(x), _) => fail!(VALUE, "JSON has no number {x}"),
-        (.., Ok(on)) => out.push_str(if on { "true" } else { "false" }),
-        _ if value.is_unit() => out.push_str("null"),
+        (.., Ok(on)) => out.push(if on { "true" } else { "false" }),
+        _ if value.is_unit() => out.push("null"),
         _ => fail!(ARGUMENT_TYPE, "{} has no form in JSON", convert::type_name(value)),
     }
-    Ok(())
 }
 
 fn listed<T>(
     items: impl Iterator<Item = T>,
-    [open, close]: [char; 2],
-    out: &mut String,
-    mut one: impl FnMut(T, &mut String) -> Result<()>,
+    [open, close]: [&str; 2],
+    out: &mut Growing,
+    mut one: impl FnMut(T, &mut Growing) -> Result<()>,
 ) -> Result<()> {
-    out.push(open);
+    out.push(open)?;
     for (at, item) in items.enumerate() {
         if at > 0 {
-            out.push(',');
+            out.push(",")?;
         }
         one(item, out)?;
     }
-    out.push(close);
-    Ok(())
+    out.push(close)
 }
 
 /// A tensor's elements as nested lists.
 fn nested(
     shape: &[usize],
     numbers: &mut impl Iterator<Item = crate::base::dtype::Scalar>,
-    out: &mut String,
+    out: &mut Growing,
 ) -> Result<()> {
     use crate::base::dtype::Scalar;
     let Some((&size, inner)) = shape.split_first() else {
-        match numbers.next() {
-            Some(Scalar::Int(i)) => out.push_str(&i.to_string()),
-            Some(Scalar::Bool(on)) => out.push_str(if on { "true" } else { "false" }),
-            Some(Scalar::Float(x)) if x.is_finite() => out.push_str(&format!("{x:?}")),
+        return match numbers.next() {
+            Some(Scalar::Int(i)) => out.push(&i.to_string()),
+            Some(Scalar::Bool(on)) => out.push(if on { "true" } else { "false" }),
+            Some(Scalar::Float(x)) if x.is_finite() => out.push(&format!("{x:?}")),
             Some(Scalar::Float(x)) => fail!(VALUE, "JSON has no number {x}"),
-            None => {}
-        }
-        return Ok(());
+            None => Ok(()),
+        };
     };
-    listed(0..size, ['[', ']'], out, |_, out| nested(inner, numbers, out))
+    listed(0..size, ["[", "]"], out, |_, out| nested(inner, numbers, out))
 }
 
-fn quoted(text: &str, out: &mut String) {
-    out.push('"');
+fn quoted(text: &str, out: &mut Growing) -> Result<()> {
+    out.push("\"")?;
     for c in text.chars() {
         match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            c if c.is_control() => out.push_str(&format!("\\u{:04x}", c as u32)),
-            c => out.push(c),
-        }
+            '"' => out.push("\\\""),
+            '\\' => out.push("\\\\"),
+            '\n' => out.push("\\n"),
+            '\t' => out.push("\\t"),
+            c if c.is_control() => out.push(&format!("\\u{:04x}", c as u32)),
+            c => out.push(c.encode_utf8(&mut [0; 4])),
+        }?;
     }
-    out.push('"');
+    out.push("\"")
 }

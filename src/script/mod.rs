@@ -24,6 +24,7 @@ pub mod entry;
 pub mod error;
 pub mod exchange;
 mod format;
+mod growing;
 mod growth;
 pub mod hooks;
 pub mod host;

@@ -4,8 +4,16 @@ use crate::base::diag::Diag;
 use crate::base::span::Site;
 use rhai::{Dynamic, EvalAltResult, NativeCallContext, Position};
 
+/// Bound: characters of a message; nobody reads more.
+const MESSAGE: usize = 1000;
+
 /// A diagnostic on its way through the interpreter.
-pub fn raise(diag: Box<Diag>, position: Position) -> Box<EvalAltResult> {
+pub fn raise(mut diag: Box<Diag>, position: Position) -> Box<EvalAltResult> {
+    // What was given stands in many messages, and may be a text of megabytes.
+    if let Some((end, _)) = diag.message.char_indices().nth(MESSAGE) {
+        diag.message.truncate(end);
+        diag.message.push('…');
+    }
     Box::new(EvalAltResult::ErrorRuntime(Dynamic::from(ErrorValue(diag)), position))
 }
 

@@ -208,6 +208,7 @@ fn plain(host: &Host, context: &NativeCallContext, value: &Dynamic) -> Native {
 fn copies(module: &mut Natives, host: &Arc<Host>) {
     fn ordered(host: &Host, context: &NativeCallContext, values: &Array) -> Outcome<Array> {
         let mut order = |a: &Dynamic, b: &Dynamic| {
+            host.rt.heed().map_err(|diag| host.raise(context, diag, ""))?;
             let (a, b) = (plain(host, context, a)?, plain(host, context, b)?);
             match (compare("<", &a, &b), compare(">", &a, &b)) {
                 (Some(true), _) => Ok(std::cmp::Ordering::Less),

@@ -1,5 +1,6 @@
 //! Values as text: `print(x)`, interpolation, `to_string`.
 
+use super::growing::Growing;
 use super::host::Host;
 use super::source::pass::written_name;
 use super::value::Tensor;
@@ -31,10 +32,12 @@ pub fn tensor(host: &Host, x: &Tensor) -> Result<String> {
         default_dtype: host.rt.default_float(),
     };
     let options = *host.print.options.lock();
-    Ok(format(&printed, &options, |index| {
+    let element = |index: &[usize]| {
         let at: isize = index.iter().zip(&view.layout.strides).map(|(&i, &s)| i as isize * s).sum();
         observe::element(&host.rt.peek_bytes(&view, view.layout.offset + at as usize), view.dtype)
-    }))
+    };
+    let mut room = Growing::new(host);
+    format(&printed, &options, element, &mut |bytes| room.reach(bytes))
 }
 
 /// The name of the operation that made a tensor, when a gradient flows through it: `ReluBackward0`.
@@ -66,7 +69,9 @@ pub fn value(host: &Host, value: &Dynamic) -> Result<String> {
     if let Some(text) = value.read_lock::<rhai::ImmutableString>() {
         return Ok(text.to_string());
     }
-    nested(host, value)
+    let mut text = Growing::new(host);
+    push(host, value, &mut text)?;
+    text.finish()
 }
 
 /// Values with a space between them, as `print` shows several; a last map `#{sep: ", "}` says what stands between.
@@ -77,70 +82,98 @@ pub fn several(host: &Host, values: &[&mut Dynamic]) -> Result<String> {
         (map.len() == 1).then_some(text)
     });
     let shown = &values[..values.len() - separator.is_some() as usize];
-    let texts: Result<Vec<String>> = shown.iter().map(|item| value(host, item)).collect();
-    Ok(texts?.join(separator.as_deref().unwrap_or(" ")))
+    let mut text = Growing::new(host);
+    for (at, item) in shown.iter().enumerate() {
+        if at > 0 {
+            text.push(separator.as_deref().unwrap_or(" "))?;
+        }
+        push(host, item, &mut text)?;
+    }
+    text.finish()
+}
+
+/// A value as `print` shows it, at the end of a text.
+pub fn push(host: &Host, item: &Dynamic, to: &mut Growing) -> Result<()> {
+    match item.read_lock::<rhai::ImmutableString>() {
+        Some(text) => to.push(&text),
+        None => nested(host, item, to),
+    }
 }
 
 /// A value inside an array or map: strings are quoted.
-fn nested(host: &Host, item: &Dynamic) -> Result<String> {
+fn nested(host: &Host, item: &Dynamic, to: &mut Growing) -> Result<()> {
     if let Some(array) = item.read_lock::<Array>() {
-        let items: Result<Vec<String>> = array.iter().map(|item| nested(host, item)).collect();
-        return Ok(format!("[{}]", items?.join(", ")));
+        to.push("[")?;
+        for (at, item) in array.iter().enumerate() {
+            to.push(if at > 0 { ", " } else { "" })?;
+            nested(host, item, to)?;
+        }
+        return to.push("]");
     }
     if let Some(map) = item.read_lock::<Map>() {
         if let Some(text) = super::outline::module(&map) {
-            return Ok(text);
+            return to.push(&text);
         }
-        let items: Result<Vec<String>> =
-            map.iter().map(|(name, item)| Ok(format!("{name}: {}", nested(host, item)?))).collect();
-        return Ok(format!("#{{{}}}", items?.join(", ")));
+        to.push("#{")?;
+        for (at, (name, item)) in map.iter().enumerate() {
+            to.push(if at > 0 { ", " } else { "" })?;
+            to.push(name)?;
+            to.push(": ")?;
+            nested(host, item, to)?;
+        }
+        return to.push("}");
     }
     if let Some(text) = item.read_lock::<rhai::ImmutableString>() {
-        return Ok(format!("{:?}", text.as_str()));
+        return to.push_quoted(&text);
     }
     if let Ok(x) = item.as_float() {
-        return Ok(if x.is_finite() { format!("{x:?}") } else { format!("{x}").to_lowercase() });
+        return to.push(&if x.is_finite() { format!("{x:?}") } else { format!("{x}").to_lowercase() });
     }
     if item.is_unit() {
-        return Ok("()".to_string());
+        return to.push("()");
     }
-    value_plain(host, item)
-}
-
-fn value_plain(host: &Host, item: &Dynamic) -> Result<String> {
-    use super::value::{DTypeValue, DeviceValue};
-    if let Some(dtype) = item.read_lock::<DTypeValue>() {
-        return Ok(dtype.0.to_string());
-    }
-    if let Some(device) = item.read_lock::<DeviceValue>() {
-        return Ok(device.0.to_string());
-    }
-    if let Some(stream) = item.read_lock::<super::streams::StreamValue>() {
-        return Ok(stream.text());
-    }
-    if let Some(event) = item.read_lock::<super::streams::EventValue>() {
-        return Ok(event.text());
-    }
-    if item.read_lock::<Tensor>().is_some() {
-        return value(host, item);
-    }
-    if let Some(function) = item.read_lock::<rhai::FnPtr>() {
-        let name = function.fn_name();
-        return Ok(if name.starts_with("anon$") { "closure".into() } else { format!("Fn({})", written_name(name)) });
+    if let Some(tensor) = item.read_lock::<Tensor>() {
+        let tensor = tensor.clone();
+        return to.push(&self::tensor(host, &tensor)?);
     }
     if let Some(cell) = item.read_lock::<super::value::Cell>() {
         // Not what is in arrays and maps: a cell may be in there again.
         let inner = cell.get();
-        let plain = !(inner.is_array() || inner.is_map() || inner.read_lock::<super::value::Cell>().is_some());
-        return Ok(if plain { format!("cell({})", nested(host, &inner)?) } else { "cell".into() });
+        if inner.is_array() || inner.is_map() || inner.read_lock::<super::value::Cell>().is_some() {
+            return to.push("cell");
+        }
+        to.push("cell(")?;
+        nested(host, &inner, to)?;
+        return to.push(")");
+    }
+    to.push(&plain(item))
+}
+
+fn plain(item: &Dynamic) -> String {
+    use super::value::{DTypeValue, DeviceValue};
+    if let Some(dtype) = item.read_lock::<DTypeValue>() {
+        return dtype.0.to_string();
+    }
+    if let Some(device) = item.read_lock::<DeviceValue>() {
+        return device.0.to_string();
+    }
+    if let Some(stream) = item.read_lock::<super::streams::StreamValue>() {
+        return stream.text();
+    }
+    if let Some(event) = item.read_lock::<super::streams::EventValue>() {
+        return event.text();
+    }
+    if let Some(function) = item.read_lock::<rhai::FnPtr>() {
+        let name = function.fn_name();
+        return if name.starts_with("anon$") { "closure".into() } else { format!("Fn({})", written_name(name)) };
     }
     if let Some(error) = item.read_lock::<super::raise::ErrorValue>() {
-        return Ok(format!("{}: {}", error.0.code, error.0.message));
+        return format!("{}: {}", error.0.code, error.0.message);
     }
     // Of a type of ours that has no text of its own, its last name.
     let text = item.to_string();
-    Ok(match text.rsplit_once("::") {
+    match text.rsplit_once("::") {
         Some((_, name)) if text == item.type_name() => name.to_lowercase(),
         _ => text,
-    })
+    }
 }

@@ -4,6 +4,7 @@
 use super::bind::{Natives, raw};
 use super::convert;
 use super::format::{self, Field, Part};
+use super::growing::Growing;
 use super::growth::Wanted;
 use super::host::{Host, Native};
 use super::panics::Place;
@@ -92,11 +93,11 @@ fn filled(host: &Host, text: &str, values: &[&mut Dynamic]) -> Result<String> {
     let named = parts.iter().any(|part| matches!(part, Part::Place { of: Field::Named(_), .. }));
     let map = values.last().filter(|_| named).and_then(|last| last.read_lock::<Map>().map(|map| map.clone()));
     let count = values.len() - map.is_some() as usize;
-    let (mut out, mut next, mut used) = (String::new(), 0, 0);
+    let (mut out, mut next, mut used) = (Growing::new(host), 0, 0);
     for part in &parts {
         let (of, spec) = match part {
             Part::Text(text) => {
-                out.push_str(text);
+                out.push(text)?;
                 continue;
             }
             Part::Place { of, spec } => (of, spec),
@@ -104,7 +105,7 @@ fn filled(host: &Host, text: &str, values: &[&mut Dynamic]) -> Result<String> {
         let at = match of {
             Field::Named(name) => match map.as_ref().and_then(|map| map.get(name.as_str())) {
                 Some(value) => {
-                    out.push_str(&one(host, value, spec)?);
+                    out.push(&one(host, value, spec)?)?;
                     continue;
                 }
                 None => fail!(VALUE, "there is no value `{name}`; names stand in a map: `.format(#{{{name}: x}})`"),
@@ -119,12 +120,12 @@ fn filled(host: &Host, text: &str, values: &[&mut Dynamic]) -> Result<String> {
         if at >= count {
             fail!(VALUE, "place {at} of the text has no value; {count} were given");
         }
-        out.push_str(&one(host, &values[at].flatten_clone(), spec)?);
+        out.push(&one(host, &values[at].flatten_clone(), spec)?)?;
     }
     if used < count {
         fail!(VALUE, "the text has places for {used} values, and {count} were given; a place is `{{}}` or `{{:.2f}}`");
     }
-    Ok(out)
+    out.finish()
 }
 
 /// Functions of one string.
@@ -169,15 +170,17 @@ fn of(module: &mut Natives, name: &'static str) -> FuncRegistration {
 /// `", ".join(words)` and `words.join(", ")`.
 fn joined(module: &mut Natives, host: &Arc<Host>) {
     fn join(host: &Host, context: &NativeCallContext, words: &Array, between: &str) -> Native {
-        let mut out = String::new();
-        for (at, word) in words.iter().enumerate() {
-            if at > 0 {
-                out.push_str(between);
+        let all = || -> Result<String> {
+            let mut out = Growing::new(host);
+            for (at, word) in words.iter().enumerate() {
+                if at > 0 {
+                    out.push(between)?;
+                }
+                show::push(host, word, &mut out)?;
             }
-            out.push_str(&show::value(host, word).map_err(|diag| host.raise(context, diag, ""))?);
-            Wanted { host, context }.text(out.len())?;
-        }
-        Ok(out.into())
+            out.finish()
+        };
+        all().map(Dynamic::from).map_err(|diag| host.raise(context, diag, ""))
     }
     let shared = host.clone();
     let text_first = move |context: NativeCallContext, between: &str, words: Array| -> Native {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Bound: steps between two looks at the clock; a step takes about 30 ns, a look as long.
+/// Bound: steps between two looks at the clock, where no alarm can be set; a step takes about 30 ns, a look as long.
 const CLOCK_STEPS: u64 = 256;
 /// Bound: values inside values, where a script is not trusted; what people write is less than ten deep.
 const NESTING: usize = 64;
@@ -75,7 +75,7 @@ impl Watch {
         let levels = (stack.usable() / 2 / FRAME).max(1);
         let width = limits.heap.unwrap_or(64 << 20) / ELEMENT / levels;
         Watch {
-            counts: limits.operations != 0 || limits.time.is_some() || limits.heap.is_some(),
+            counts: limits.operations != 0 || limits.heap.is_some() || (limits.time.is_some() && !stop.has_alarm()),
             most_taken: limits.program.unwrap_or(usize::MAX),
             most_visits: NESTING * width.max(16),
             limits,
@@ -116,7 +116,7 @@ impl Watch {
     pub fn step(&self) -> Option<Dynamic> {
         // Every part of an expression is a step: what they have in common is a few comparisons.
         let over = heap::taken_bytes() > self.most_taken;
-        if self.counts || over || self.stop.is_asked() || self.stack.is_spent() { self.step_with_care() } else { None }
+        if self.counts || over || self.stop.has_signs() || self.stack.is_spent() { self.step_with_care() } else { None }
     }
 
     #[cold]
@@ -135,7 +135,9 @@ impl Watch {
         if limits.operations != 0 && steps > limits.operations {
             return Some(told(operations()));
         }
-        if steps.is_multiple_of(CLOCK_STEPS) && limits.time.is_some() && self.stop.is_late() {
+        // The alarm went off; where there is none, the clock is looked at now and then.
+        let looks = self.stop.has_signs() || (steps.is_multiple_of(CLOCK_STEPS) && limits.time.is_some());
+        if looks && self.stop.look() {
             return Some(told(late()));
         }
         match (limits.heap, limits.program) {
@@ -152,6 +154,15 @@ impl Watch {
             (Some(limit), _) if over(self.heap().max(0) as usize, limit) => Err(held(limit)),
             (_, Some(limit)) if over(heap::taken_bytes(), limit) => Err(full(limit)),
             _ => Ok(()),
+        }
+    }
+
+    /// Whether a text may have so many bytes.
+    pub fn text_fits(&self, bytes: usize) -> Result<(), Box<Diag>> {
+        match self.limits.string_bytes {
+            0 => Ok(()),
+            limit if bytes <= limit => Ok(()),
+            limit => Err(too_large("a string", "bytes", limit)),
         }
     }
 

@@ -557,6 +557,10 @@ impl Engine {
     /// The results of a row. `args` are complete.
     pub fn results(&mut self, op: &'static Op, args: &Args) -> Result<Results> {
         let check = check::before(self, op, args);
+        // Compositions may call rows without end. Those that a gate holds together are not cut.
+        if !self.name.is_empty() && self.gate.is_none() {
+            self.rt.heed()?;
+        }
         self.note_given(op, args);
         let results = self.named(op.name, |e| -> Result<Results> {
             let results = if op.guarded && e.gate.is_none() {

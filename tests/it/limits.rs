@@ -150,8 +150,11 @@ fn a_source_beyond_the_limit_is_refused() {
 /// A window may hold minutes of work that was queued in a moment.
 #[test]
 fn what_is_queued_when_the_time_is_over_is_left_out() {
-    let mut session = Session::builder().time_limit(std::time::Duration::ZERO).build().expect("a session");
-    let late: Tensor = session.eval("ones([2]) + 1").expect("too short for a look at the clock");
+    let limit = std::time::Duration::from_millis(200);
+    let mut session = Session::builder().time_limit(limit).build().expect("a session");
+    let error = session.run_str("late", "let y = ones([2]) + 1; loop { }").expect_err("it never ends");
+    assert_eq!(error.code(), "E0808");
+    let late: Tensor = session.get("y").expect("it is there");
     assert_eq!(late.to_vec::<f32>().expect_err("left out").code().as_str(), "E0808");
     // Nobody is told again at the end of another run.
     assert_eq!(session.eval::<i64>("1 + 1").expect("a new piece of work"), 2);
@@ -200,6 +203,14 @@ fn a_single_operation_is_cut_at_the_limit_of_time() {
         "print(ones([1]).expand([1000000000000]).prod().item())",
         "print(ones([1000, 1]).expand([1000, 1000000000]).max().item())",
         "print(svd(rand([1500, 1500])).S.sum().item())",
+        "print(svd(rand([400, 400])).S.sum().item())",
+        "let a = (0..1000000).map(|x| (x * 7919) % 1000003); loop { a.sort(); }",
+        "let a = (0..1000000).map(|x| x * 7919 % 1000003); a.sort(|x, y| x > y);",
+        "let a = (0..300000).to_array(); loop { to_json(a); a.to_string(); a.join(\",\"); }",
+        "let x = arange(300000); loop { x.to_array(); }",
+        "set_printoptions(#{threshold: 1000000000}); print(ones([3000000]))",
+        "ones([10]).tensor_split((0..1000000).to_array())",
+        "ones([1]).expand([1000000]).unbind()",
     ] {
         let begun = std::time::Instant::now();
         let found = code(builder().time_limit(std::time::Duration::from_millis(300)), text);
@@ -226,6 +237,64 @@ fn an_interruption_cuts_what_is_queued() {
     assert_eq!(session.eval::<i64>("a.numel()").expect("it is there"), 90_000);
     let cut = session.eval::<f64>("b.sum().item()").map_err(|error| error.code());
     assert!(cut.is_ok() || cut == Err("E0803".into()), "{cut:?}");
+}
+
+/// Libraries' kernels cannot be cut: they are left alone.
+#[test]
+fn an_interruption_does_not_wait_for_a_decomposition() {
+    let mut session = Session::builder().simulate_gpus(1).build().expect("a session starts");
+    for text in
+        ["svd(rand([2500, 2500]))", "lu(rand([2500, 2500], #{device: \"cuda\"}))", "eigh(rand([2, 1500, 1500]))"]
+    {
+        let handle = session.interrupt_handle();
+        let stopper = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            handle.interrupt();
+        });
+        let begun = std::time::Instant::now();
+        let text = format!("let result = {text}; for all in result.values() {{ print(all.sum().item()); }}");
+        let error = session.run_str("decomposes", &text).expect_err("it takes many seconds");
+        assert_eq!(error.code(), "E0803", "{text}: {error}");
+        assert_eq!(session.eval::<i64>("1 + 1").expect("the session goes on"), 2);
+        assert!(begun.elapsed() < std::time::Duration::from_secs(3), "{:?} for {text}", begun.elapsed());
+        stopper.join().expect("no panic");
+    }
+}
+
+/// What a decomposition needs follows from rows and columns, not from the larger of them.
+#[test]
+fn tall_matrices_need_little() {
+    for text in [
+        "print(qr(rand([100000, 3])).R.shape)",
+        "print(lstsq(rand([100000, 3]), rand([100000, 1])).solution.shape)",
+        "print(svdvals(rand([3, 100000])).shape)",
+        "print(pinv(rand([100000, 3])).shape)",
+    ] {
+        let limits = || builder().memory_limit(64 << 20).time_limit(std::time::Duration::from_secs(30));
+        assert_eq!(code(limits(), text), "no error", "{text}");
+    }
+}
+
+/// Strings in arrays are shared, so that the text of an array can be larger than all there is.
+#[test]
+fn texts_are_no_longer_than_they_may_be() {
+    for text in [
+        "print(a)",
+        "print(a, a)",
+        "a.to_string()",
+        "to_json(a)",
+        "a.join(\",\")",
+        "\"a\" + a",
+        "`${a}`",
+        "\"{}\".format(a)",
+    ] {
+        let text = format!("let s = \"x\" * 1000000; let a = [s] * 1000000; {text};");
+        assert_eq!(code(Session::builder(), &text), "E0807", "{text}");
+    }
+    for text in ["int(\"9\" * 10000000)", "assert(false, \"x\" * 1000000 + zeros([2, 3]).reshape([7]))"] {
+        let told = Session::builder().build().expect("a session").run_str("long", text).expect_err("wrong");
+        assert!(told.message().len() < 5000, "{}", told.message().len());
+    }
 }
 
 #[test]

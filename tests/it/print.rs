@@ -17,9 +17,8 @@ fn prints_as_pytorch() {
             grad_fn: case["grad_fn"].as_str(),
             ..Printed::new(&shape, dtype)
         };
-        let text = format(&printed, &options(&case["options"]), |index| {
-            value(index.iter().zip(&shape).fold(0, |linear, (i, size)| linear * size + i))
-        });
+        let element = |index: &[usize]| value(index.iter().zip(&shape).fold(0, |linear, (i, size)| linear * size + i));
+        let text = format(&printed, &options(&case["options"]), element, &mut |_| Ok::<(), ()>(())).unwrap();
         assert_eq!(text, case["text"].as_str().unwrap(), "case {number}: {dtype} {shape:?} {}", case["options"]);
     }
 }

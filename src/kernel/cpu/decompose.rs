@@ -19,9 +19,12 @@ use std::time::Duration;
 /// Bound: from this size on, one matrix is worth several threads.
 const PARALLEL_SIZE: usize = 192;
 
-/// Operations of a decomposition, of the third power of the size, and how many a core does in a second: not the most.
+/// Operations of a decomposition for each of its rows times columns times third size, and how many a core does in a
+/// second: not the most.
 const FLOPS: f64 = 6.0;
 const SPEED: f64 = 4e9;
+/// Bound: time that nobody minds to wait for; making copies and a thread takes a hundredth of it.
+const APART: Duration = Duration::from_millis(50);
 
 /// Matrices of one operand.
 struct Matrices<'a, T> {
@@ -82,13 +85,13 @@ impl<T: Real> Results<T> {
     }
 }
 
-/// Runs `each(matrix, threads for faer)`: matrices side by side, or a large one alone on all threads.
-fn for_each(threads: &Threads, count: usize, size: usize, each: impl Fn(usize, Par) + Sync) {
-    let cube = (size as f64).powi(3);
+/// Runs `each(matrix, threads for faer)`: matrices side by side, or a large one alone on all threads. `sizes` are the
+/// rows and columns of a matrix, and the third size of what is done with it: columns of a result, or right-hand sides.
+fn for_each(threads: &Threads, count: usize, sizes: [usize; 3], each: impl Fn(usize, Par) + Sync) {
+    let [m, n, k] = sizes;
+    let size = m.max(n);
     if size >= PARALLEL_SIZE {
-        // faer can neither be cut nor asked what it takes: it copies a matrix a few times.
-        guard::admit(size.saturating_mul(size).saturating_mul(4 * size_of::<f64>()));
-        guard::afford(Duration::from_secs_f64(cube * FLOPS / (SPEED * threads.count() as f64)));
+        afford(threads, count, sizes);
     }
     if count < threads.count() && size >= PARALLEL_SIZE {
         let par = Par::rayon(threads.count());
@@ -98,8 +101,20 @@ fn for_each(threads: &Threads, count: usize, size: usize, each: impl Fn(usize, P
         };
         threads.install(|| (0..count).for_each(one));
     } else {
-        let grain = (32 * 1024 / (size * size * size).max(1)).max(1);
+        let grain = (32 * 1024 / m.saturating_mul(n).saturating_mul(k).max(1)).max(1);
         threads.split(count, grain, |range| range.for_each(|i| each(i, Par::Seq)));
+    }
+}
+
+/// faer can neither be cut nor asked what it takes. It copies operands and results a few times.
+fn afford(threads: &Threads, count: usize, [m, n, k]: [usize; 3]) {
+    let product = |a: usize, b: usize| a.saturating_mul(b);
+    let elements = product(m, n).saturating_add(product(n, k)).saturating_add(product(m, k));
+    guard::admit(elements.saturating_mul(2 * size_of::<f64>()));
+    let one = Duration::from_secs_f64(product(product(m, n), k) as f64 * FLOPS / (SPEED * threads.count() as f64));
+    guard::afford(one);
+    if one.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX)) > APART {
+        guard::set_apart();
     }
 }
 

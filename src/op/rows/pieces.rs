@@ -156,6 +156,7 @@ fn cut(e: &mut dyn Emit, x: &Tensor, dim: usize, n: i64, how: &Attr) -> Result<V
             pieces(e, x, dim, *count, (0..*count).map(|at| each + (at < more) as i64))
         }
         Attr::Ints(places) => {
+            room(e, places.len() as i64 + 1)?;
             let starts = std::iter::once(0).chain(places.iter().copied());
             let ends = places.iter().copied().chain([i64::MAX]);
             starts.zip(ends).map(|(start, end)| e.call(&SLICE, args![x, dim, start, end, 1])).collect()

@@ -60,7 +60,7 @@ pub unsafe fn cholesky(call: &Call<'_>) {
             let n = a.n;
             let mut sink = Sink::<T>::new(&call.outputs[0]);
             let out = Results::of(&mut sink, n * n);
-            for_each(call.threads, a.count, n, |i, par| {
+            for_each(call.threads, a.count, [n, n, n], |i, par| {
                 let mut to = out.matrix(i, n);
                 to.fill(T::ZERO);
                 let given = if upper { a.get(i).transpose() } else { a.get(i) };
@@ -216,7 +216,7 @@ pub unsafe fn solve(call: &Call<'_>) {
             let b = Matrices::<T>::read(&call.inputs[1], call.threads);
             let mut sink = Sink::<T>::new(&call.outputs[0]);
             let out = Results::of(&mut sink, b.m * b.n);
-            for_each(call.threads, a.count, a.n, |i, par| {
+            for_each(call.threads, a.count, [a.n, a.n, a.n.max(b.n)], |i, par| {
                 let (lu, mut to, b) = (Lu::of(a.get(i), par), out.matrix(i, b.n), b.get(i));
                 match lu.zero_pivot() {
                     None => lu.solve(|r, c| b[(r, c)], to, par),
@@ -243,7 +243,7 @@ pub unsafe fn inv(call: &Call<'_>) {
             let a = Matrices::<T>::read(&call.inputs[0], call.threads);
             let mut sink = Sink::<T>::new(&call.outputs[0]);
             let out = Results::of(&mut sink, a.n * a.n);
-            for_each(call.threads, a.count, a.n, |i, par| {
+            for_each(call.threads, a.count, [a.n, a.n, a.n], |i, par| {
                 let (lu, mut to) = (Lu::of(a.get(i), par), out.matrix(i, a.n));
                 match lu.zero_pivot() {
                     None => lu.solve(|r, c| if r == c { T::ONE } else { T::ZERO }, to, par),
@@ -269,7 +269,7 @@ pub unsafe fn det(call: &Call<'_>) {
             let a = Matrices::<T>::read(&call.inputs[0], call.threads);
             let mut sink = Sink::<T>::new(&call.outputs[0]);
             let out = Results::of(&mut sink, 1);
-            for_each(call.threads, a.count, a.n, |i, par| {
+            for_each(call.threads, a.count, [a.n, a.n, a.n], |i, par| {
                 let lu = Lu::of(a.get(i), par);
                 let sign = if lu.is_odd() { -T::ONE } else { T::ONE };
                 out.slice(i)[0] = (0..a.n).fold(sign, |product, k| product * lu.both[(k, k)]);
@@ -291,7 +291,7 @@ pub unsafe fn slogdet(call: &Call<'_>) {
             let a = Matrices::<T>::read(&call.inputs[0], call.threads);
             let (mut sign, mut log) = (Sink::<T>::new(&call.outputs[0]), Sink::<T>::new(&call.outputs[1]));
             let (sign_to, log_to) = (Results::of(&mut sign, 1), Results::of(&mut log, 1));
-            for_each(call.threads, a.count, a.n, |i, par| {
+            for_each(call.threads, a.count, [a.n, a.n, a.n], |i, par| {
                 (sign_to.slice(i)[0], log_to.slice(i)[0]) = Lu::of(a.get(i), par).slogdet();
             });
             sign.finish(call.threads);
@@ -314,7 +314,7 @@ pub unsafe fn lu(call: &Call<'_>) {
             let mut sinks = [0, 1, 2].map(|i| Sink::<T>::new(&call.outputs[i]));
             let [p, l, u] = &mut sinks;
             let (p, l, u) = (Results::of(p, a.m * a.m), Results::of(l, a.m * k), Results::of(u, k * a.n));
-            for_each(call.threads, a.count, a.m.max(a.n), |i, par| {
+            for_each(call.threads, a.count, [a.m, a.n, k], |i, par| {
                 let lu = Lu::of(a.get(i), par);
                 let (p, l, u) = (p.slice(i), l.slice(i), u.slice(i));
                 p.fill(T::ZERO);
@@ -357,7 +357,7 @@ pub unsafe fn triangular_solve(call: &Call<'_>) {
             if b.m * b.n == 0 {
                 return;
             }
-            for_each(call.threads, a.count, a.n, |i, par| {
+            for_each(call.threads, a.count, [a.n, a.n, b.m.max(b.n)], |i, par| {
                 out.slice(i).copy_from_slice(b.slice(i));
                 let to = out.matrix(i, b.n);
                 // From the right it is the transposed system, whose other triangle is read.

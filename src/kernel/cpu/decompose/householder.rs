@@ -20,7 +20,7 @@ pub unsafe fn geqrf(call: &Call<'_>) {
             let (mut both, mut factors) = (Sink::<T>::new(&call.outputs[0]), Sink::<T>::new(&call.outputs[1]));
             let (to, tau) = (Results::of(&mut both, a.m * a.n), Results::of(&mut factors, k));
             if k > 0 {
-                for_each(call.threads, a.count, a.n, |i, _| {
+                for_each(call.threads, a.count, [a.m, a.n, k], |i, _| {
                     to.slice(i).copy_from_slice(a.slice(i));
                     reflect(to.matrix(i, a.n), tau.slice(i));
                 });

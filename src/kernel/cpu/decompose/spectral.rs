@@ -27,7 +27,7 @@ pub unsafe fn qr(call: &Call<'_>) {
             let k = if attributes::flag(call, 0) { a.m } else { a.m.min(a.n) };
             let (mut q, mut r) = (Sink::<T>::new(&call.outputs[0]), Sink::<T>::new(&call.outputs[1]));
             let (q_to, r_to) = (Results::of(&mut q, a.m * k), Results::of(&mut r, k * a.n));
-            for_each(call.threads, a.count, a.m.max(a.n), |i, par| {
+            for_each(call.threads, a.count, [a.m, a.n, k], |i, par| {
                 let (q, r) = (q_to.slice(i), r_to.slice(i));
                 qr_of(a.get(i), k, q, r, par);
                 lapack_signs(a.m, a.n, k, q, r);
@@ -144,7 +144,7 @@ pub unsafe fn svd(call: &Call<'_>) {
             let mut sinks = [0, 1, 2].map(|i| Sink::<T>::new(&call.outputs[i]));
             let [u, s, v] = &mut sinks;
             let (u, s, v) = (Results::of(u, a.m * wu), Results::of(s, k), Results::of(v, wv * a.n));
-            for_each(call.threads, a.count, a.m.max(a.n), |i, par| {
+            for_each(call.threads, a.count, [a.m, a.n, wu.max(wv)], |i, par| {
                 let (mut u, s, mut v) = (u.matrix(i, wu), s.slice(i), v.matrix(i, a.n));
                 match decompose(a.get(i), compute, par) {
                     Some(svd) => {
@@ -182,7 +182,7 @@ pub unsafe fn svdvals(call: &Call<'_>) {
             let k = a.m.min(a.n);
             let mut sink = Sink::<T>::new(&call.outputs[0]);
             let out = Results::of(&mut sink, k);
-            for_each(call.threads, a.count, a.m.max(a.n), |i, par| {
+            for_each(call.threads, a.count, [a.m, a.n, k], |i, par| {
                 let s = out.slice(i);
                 s.fill(T::ZERO);
                 match decompose(a.get(i), ComputeSvdVectors::No, par) {
@@ -225,7 +225,7 @@ pub unsafe fn pinv(call: &Call<'_>) {
             let mut sink = Sink::<T>::new(&call.outputs[0]);
             let out = Results::of(&mut sink, a.m * a.n);
             let tolerance = attributes::float_or_none(call, 0);
-            for_each(call.threads, a.count, a.m.max(a.n), |i, par| {
+            for_each(call.threads, a.count, [a.m, a.n, a.m.min(a.n)], |i, par| {
                 let mut to = out.matrix(i, a.m);
                 match pseudoinverse(a.get(i), tolerance, par) {
                     Some(pinv) if a.m * a.n > 0 => to.copy_from(&pinv),
@@ -256,7 +256,7 @@ pub unsafe fn lstsq(call: &Call<'_>) {
             let mut sink = Sink::<T>::new(&call.outputs[0]);
             let out = Results::of(&mut sink, a.n * b.n);
             let tolerance = attributes::float_or_none(call, 0);
-            for_each(call.threads, a.count, a.m.max(a.n), |i, par| {
+            for_each(call.threads, a.count, [a.m, a.n, a.m.min(a.n).max(b.n)], |i, par| {
                 let mut to = out.matrix(i, b.n);
                 match pseudoinverse(a.get(i), tolerance, par) {
                     Some(pinv) => {
@@ -320,7 +320,7 @@ unsafe fn eigen(call: &Call<'_>, vectors: ComputeEigenvectors) {
             let mut v = matches!(vectors, ComputeEigenvectors::Yes).then(|| Sink::<T>::new(&call.outputs[1]));
             let w_to = Results::of(&mut w, n);
             let v_to = v.as_mut().map(|v| Results::of(v, n * n));
-            for_each(call.threads, a.count, n, |i, par| {
+            for_each(call.threads, a.count, [n, n, n], |i, par| {
                 let given = if upper { a.get(i).transpose() } else { a.get(i) };
                 let (w, v) = (w_to.slice(i), v_to.map(|v| v.matrix(i, n)));
                 match (symmetric(given, vectors, par), v) {
@@ -363,7 +363,7 @@ pub unsafe fn matrix_exp(call: &Call<'_>) {
             let a = Matrices::<T>::read(&call.inputs[0], call.threads);
             let mut sink = Sink::<T>::new(&call.outputs[0]);
             let out = Results::of(&mut sink, a.n * a.n);
-            for_each(call.threads, a.count, a.n, |i, _| exponential(a.slice(i), a.n, out.slice(i)));
+            for_each(call.threads, a.count, [a.n, a.n, a.n], |i, _| exponential(a.slice(i), a.n, out.slice(i)));
             sink.finish(call.threads);
         }
     });

@@ -1,0 +1,220 @@
+//! A kernel apart: on copies of its operands, on a thread and with workers of its own. Whoever called it waits, and looks
+//! meanwhile whether it must end; then the thread is left alone, and nobody minds when it comes to its end.
+//!
+//! For kernels of libraries, which can neither be cut nor asked how far they are. Not: unwinding out of them, whose
+//! workers meet at barriers. Cost: copies of the operands and some hundred microseconds.
+
+use super::abi::{Call, Faults, HostFn, RawView, Threads};
+use super::cpu::copy::copy_view;
+use super::guard::{self, End, Guard};
+use crate::base::attr::Attr;
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+/// Bound: time between two looks of who waits; the end itself is heard of at once.
+const PIECE: Duration = Duration::from_millis(4);
+
+/// Workers that have nothing to do.
+static IDLE: parking_lot::Mutex<Option<Threads>> = parking_lot::Mutex::new(None);
+
+/// All that the thread touches.
+struct Own {
+    /// Invariant: the views lie in it.
+    _memory: Vec<Vec<u64>>,
+    inputs: Vec<RawView>,
+    outputs: Vec<RawView>,
+    attrs: Vec<Attr>,
+    faults: Faults,
+    threads: Threads,
+    seed: u64,
+    offset: u64,
+    /// Goes with the memory.
+    _lease: Box<dyn Any + Send>,
+}
+
+/// The guard of the thread: its kernel ends, where it looks, once it was left alone.
+struct Left(Arc<AtomicBool>);
+
+impl Guard for Left {
+    fn must_end(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+    fn admit(&self, _: usize) -> bool {
+        true
+    }
+    fn give_back(&self, _: usize) {}
+    fn left(&self) -> Option<Duration> {
+        None
+    }
+    fn sets_apart(&self) -> bool {
+        false
+    }
+}
+
+/// Bytes that the copies take.
+pub fn bytes(call: &Call<'_>) -> usize {
+    call.inputs.iter().chain(call.outputs).map(|view| view.numel().saturating_mul(view.dtype.size_bytes())).sum()
+}
+
+/// Runs a kernel apart. `lease` is kept for as long as its memory.
+///
+/// # Safety
+/// As [`HostFn`].
+pub unsafe fn run(host: HostFn, call: &Call<'_>, guard: &dyn Guard, lease: Box<dyn Any + Send>) -> Result<(), End> {
+    let mut memory = Vec::new();
+    let mut place = |view: &RawView| -> Result<RawView, End> {
+        let bytes = view.numel() * view.dtype.size_bytes();
+        let mut block: Vec<u64> = Vec::new();
+        block.try_reserve_exact(bytes.div_ceil(8)).map_err(|_| End::NoMemory(bytes))?;
+        block.resize(bytes.div_ceil(8), 0);
+        let copy = RawView::contiguous(block.as_mut_ptr().cast(), view.dtype, &view.shape);
+        memory.push(block);
+        Ok(copy)
+    };
+    let inputs = call.inputs.iter().map(&mut place).collect::<Result<Vec<_>, End>>()?;
+    let outputs = call.outputs.iter().map(&mut place).collect::<Result<Vec<_>, End>>()?;
+    for (from, to) in call.inputs.iter().zip(&inputs) {
+        // SAFETY: the caller's promise; the copy is ours.
+        unsafe { copy_view(from, to, call.threads) };
+    }
+    let own = Own {
+        _memory: memory,
+        inputs,
+        outputs,
+        attrs: call.attrs.to_vec(),
+        faults: Faults::default(),
+        threads: IDLE.lock().take().unwrap_or_else(|| Threads::new(call.threads.count())),
+        seed: call.seed,
+        offset: call.offset,
+        _lease: lease,
+    };
+    let left = Arc::new(AtomicBool::new(false));
+    let (tell, told) = channel();
+    let flag = Left(left.clone());
+    let thread = std::thread::Builder::new().name("tscript-apart".into());
+    if thread.spawn(move || work(host, own, &flag, &tell)).is_err() {
+        // SAFETY: the caller's promise. Without a thread it is done here, however long it takes.
+        return guard::under(&Left(left), || unsafe { host(call) });
+    }
+    let own = loop {
+        match told.recv_timeout(PIECE) {
+            Ok((own, done)) => {
+                done?;
+                break own;
+            }
+            Err(RecvTimeoutError::Timeout) if guard.must_end() => {
+                left.store(true, Ordering::Relaxed);
+                return Err(End::Asked);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err(End::Panic("its thread is gone".into())),
+        }
+    };
+    if let Some(fault) = own.faults.take() {
+        call.faults.report(fault);
+    }
+    for (from, to) in own.outputs.iter().zip(call.outputs) {
+        // SAFETY: the caller's promise; the thread is done with the copy.
+        unsafe { copy_view(from, to, call.threads) };
+    }
+    *IDLE.lock() = Some(own.threads);
+    Ok(())
+}
+
+fn work(host: HostFn, own: Own, left: &Left, tell: &Sender<(Own, Result<(), End>)>) {
+    let call = Call {
+        inputs: &own.inputs,
+        outputs: &own.outputs,
+        attrs: &own.attrs,
+        threads: &own.threads,
+        faults: &own.faults,
+        seed: own.seed,
+        offset: own.offset,
+    };
+    // SAFETY: the views are those of the caller's call in memory of our own.
+    let done = guard::under(left, || unsafe { host(&call) });
+    // Nobody listens where it was left alone.
+    let _ = tell.send((own, done));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::dtype::DType;
+    use crate::kernel::abi::{Fault, FaultKind};
+    use std::time::Instant;
+
+    struct Asked(AtomicBool);
+
+    impl Guard for Asked {
+        fn must_end(&self) -> bool {
+            self.0.load(Ordering::Relaxed)
+        }
+        fn admit(&self, _: usize) -> bool {
+            true
+        }
+        fn give_back(&self, _: usize) {}
+        fn left(&self) -> Option<Duration> {
+            None
+        }
+        fn sets_apart(&self) -> bool {
+            true
+        }
+    }
+
+    /// What the first input says: doubles, panics, sleeps.
+    unsafe fn kernel(call: &Call<'_>) {
+        // SAFETY: both views are dense `f64`.
+        let (from, to) = unsafe { (call.inputs[0].slice::<f64>(), call.outputs[0].slice_mut::<f64>()) };
+        match from[0] {
+            7.0 => panic!("on purpose"),
+            9.0 => std::thread::sleep(Duration::from_secs(30)),
+            _ => to.iter_mut().zip(from).for_each(|(to, from)| *to = from * 2.0),
+        }
+        call.faults.report(Fault { kind: FaultKind::Singular, position: 3, value: 0, bound: 0 });
+    }
+
+    fn outcome(first: f64, guard: &dyn Guard) -> (Result<(), End>, [f64; 4], Option<Fault>) {
+        // A column of a wider matrix.
+        let mut from = [first, 0.0, 2.0, 0.0, 3.0, 0.0, 4.0, 0.0];
+        let mut to = [0.0; 4];
+        let input = RawView {
+            strides: smallvec::SmallVec::from_slice(&[2]),
+            ..RawView::contiguous(from.as_mut_ptr().cast(), DType::F64, &[4])
+        };
+        let output = RawView::contiguous(to.as_mut_ptr().cast(), DType::F64, &[4]);
+        let faults = Faults::default();
+        let call = Call {
+            inputs: &[input],
+            outputs: &[output],
+            attrs: &[],
+            threads: &Threads::ONE,
+            faults: &faults,
+            seed: 0,
+            offset: 0,
+        };
+        // SAFETY: the views lie in arrays of ours.
+        let done = unsafe { run(kernel, &call, guard, Box::new(())) };
+        (done, to, faults.take())
+    }
+
+    #[test]
+    fn results_faults_and_panics_come_back() {
+        let guard = Asked(AtomicBool::new(false));
+        let (done, to, fault) = outcome(1.0, &guard);
+        assert_eq!((done, to, fault.map(|f| f.position)), (Ok(()), [2.0, 4.0, 6.0, 8.0], Some(3)));
+        let (done, to, _) = outcome(7.0, &guard);
+        assert_eq!((done, to), (Err(End::Panic("on purpose".into())), [0.0; 4]));
+    }
+
+    #[test]
+    fn what_must_end_is_left_alone() {
+        let begun = Instant::now();
+        let (done, to, fault) = outcome(9.0, &Asked(AtomicBool::new(true)));
+        assert_eq!((done, to, fault), (Err(End::Asked), [0.0; 4], None));
+        assert!(begun.elapsed() < Duration::from_secs(5));
+    }
+}
