@@ -10,6 +10,7 @@ pub mod layout;
 pub mod limits;
 pub mod number_hash;
 pub mod print;
+pub mod quiet;
 pub mod rng;
 pub mod size_text;
 pub mod span;

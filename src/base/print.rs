@@ -112,7 +112,7 @@ fn collect<E>(
     let mut place = vec![0; shape.len()];
     let mut index: Vec<usize> = shown.iter().map(|dim| dim.first().copied().unwrap_or(0)).collect();
     for done in 0..count {
-        if done % LOOK_EVERY == 0 {
+        if done.is_multiple_of(LOOK_EVERY) {
             grows((done + LOOK_EVERY) * size_of::<Scalar>())?;
         }
         values.push(at(&index));
@@ -172,7 +172,7 @@ impl Style {
         let mut width = 1;
         for (done, value) in values.enumerate() {
             width = width.max(self.element(value).len());
-            if done % LOOK_EVERY == 0 {
+            if done.is_multiple_of(LOOK_EVERY) {
                 grows(done.saturating_mul(width))?;
             }
         }
@@ -276,7 +276,7 @@ impl<E> Writer<'_, E> {
         if let Some(value) = self.values.next() {
             self.style.push(text, *value);
         }
-        if self.values.len() % LOOK_EVERY == 0 {
+        if self.values.len().is_multiple_of(LOOK_EVERY) {
             (self.grows)(text.len())?;
         }
         Ok(())

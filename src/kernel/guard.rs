@@ -4,6 +4,7 @@
 //! Kernels need not know: what shares work out looks now and then (`look`), and scratch memory asks (`admit`). Who
 //! wants an end, and how much memory there is, is for whoever calls kernels to say (`trait Guard`).
 
+use crate::base::quiet;
 use std::any::Any;
 use std::cell::Cell;
 use std::ops::Range;
@@ -81,7 +82,7 @@ impl Current {
     /// Runs a part of a kernel on another thread.
     pub(super) fn with<R>(self, work: impl FnOnce() -> R) -> R {
         let _restore = Restore(CURRENT.replace(self.0));
-        work()
+        if self.0.is_some() { quiet::during(work) } else { work() }
     }
 }
 

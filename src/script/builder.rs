@@ -12,6 +12,7 @@ use super::stack::{self, Stack};
 use super::watch::{Limits, Watch};
 use crate::base::code;
 use crate::base::diag::Diag;
+use crate::base::quiet;
 use crate::device::host_memory::physical_bytes;
 use crate::device::metered;
 use crate::device::planned_fault::PlannedFault;
@@ -234,7 +235,8 @@ impl Builder {
         self
     }
 
-    /// A Rust function that scripts call by this name. Its error, and its panic, is an E0809 at the script's call.
+    /// A Rust function that scripts call by this name. Its error, and its panic, is an E0809 at the script's call; the
+    /// program's panic hook does not hear of it.
     /// A function of the library with the same name and number of arguments is hidden.
     ///
     /// ```
@@ -407,6 +409,7 @@ impl Builder {
             let help = "write `#[global_allocator] static MEMORY: tscript::Metered = tscript::Metered;`";
             return Err(early(Diag::error(code::LIMIT_MEMORY, text).help(help)));
         }
+        quiet::install();
         let stack = Stack::new(self.stack_bytes.unwrap_or(stack::DEFAULT_BYTES));
         // With a limit of memory, values need not be gone over at each call.
         let sizes = Sizes { strict: self.sizes.strict && self.limits.heap.is_none(), ..self.sizes };

@@ -50,6 +50,21 @@ impl Wanted<'_> {
         self.within(elements, self.host.watch.limits.array_elements, "Size of array/BLOB", bytes)
     }
 
+    /// The same for an array and one value more. What lies inside the array is counted only once values with a good part of
+    /// the limit inside were added to arrays, so that a list grows in linear time.
+    pub fn one_more(&self, array: &Array, item: &Dynamic) -> Outcome<()> {
+        self.array(array.len() + 1, 0)?;
+        if !(item.is_array() || item.is_map() || item.is_blob()) {
+            return Ok(());
+        }
+        let (elements, _) = size(item);
+        if !self.host.watch.weighs(elements) {
+            return Ok(());
+        }
+        let held = array.iter().fold(elements, |held, item| held.saturating_add(size(item).0));
+        self.array(held, 0)
+    }
+
     fn within(&self, count: usize, limit: usize, what: &str, bytes: usize) -> Outcome<()> {
         if limit > 0 && count > limit {
             return Err(EvalAltResult::ErrorDataTooLarge(what.to_string(), self.context.call_position()).into());
@@ -137,10 +152,9 @@ fn parts_of_texts(module: &mut Module, host: &Arc<Host>) {
 }
 
 fn of_arrays(module: &mut Module, host: &Arc<Host>) {
-    // The length alone, so that a list grows in linear time; what lies inside is looked at now and then (`watch`).
     let shared = host.clone();
     let push = move |context: NativeCallContext, array: &mut Array, item: Dynamic| -> Outcome<()> {
-        Wanted { host: &shared, context: &context }.array(array.len() + 1, 0)?;
+        Wanted { host: &shared, context: &context }.one_more(array, &item)?;
         array.push(item);
         Ok(())
     };

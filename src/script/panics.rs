@@ -6,6 +6,7 @@ use super::host::Native;
 use super::raise::raise;
 use crate::base::code;
 use crate::base::diag::Diag;
+use crate::base::quiet;
 use rhai::{Dynamic, FuncRegistration, Module, NativeCallContext, Position, RhaiFunc, RhaiNativeFunc};
 use std::any::{Any, TypeId};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,7 +27,7 @@ pub fn panic_text(payload: &(dyn Any + Send)) -> &str {
 
 /// Runs a native call, or what stands for one.
 pub fn caught(at: Position, work: impl FnOnce() -> Native) -> Native {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| Err(raise(internal(&*payload), at)))
+    catch_unwind(AssertUnwindSafe(|| quiet::during(work))).unwrap_or_else(|payload| Err(raise(internal(&*payload), at)))
 }
 
 /// A function whose panics are errors.
@@ -104,7 +105,7 @@ pub type Items = Box<dyn Iterator<Item = Native>>;
 /// How a type is gone over. A panic ends the loop with its error.
 pub fn place_iterator(module: &mut Module, of: TypeId, open: impl Fn(Dynamic) -> Items + Send + Sync + 'static) {
     module.set_iter_result(of, move |value| -> Items {
-        match catch_unwind(AssertUnwindSafe(|| open(value))) {
+        match catch_unwind(AssertUnwindSafe(|| quiet::during(|| open(value)))) {
             Ok(items) => Box::new(Caught(Some(items))),
             Err(payload) => Box::new(std::iter::once(Err(raise(internal(&*payload), Position::NONE)))),
         }
@@ -119,7 +120,7 @@ impl Iterator for Caught {
 
     fn next(&mut self) -> Option<Native> {
         let items = self.0.as_mut()?;
-        match catch_unwind(AssertUnwindSafe(|| items.next())) {
+        match catch_unwind(AssertUnwindSafe(|| quiet::during(|| items.next()))) {
             Ok(item) => item,
             Err(payload) => {
                 self.0 = None;

@@ -279,7 +279,7 @@ fn growing(module: &mut Natives, host: &Arc<Host>) {
     // Rhai's own joins two arrays, and stays the one for them.
     let shared = host.clone();
     let push = move |context: NativeCallContext, values: &mut Array, item: Dynamic| -> Outcome<()> {
-        elements_fit(&shared, &context, values.len(), 1)?;
+        Wanted { host: &shared, context: &context }.one_more(values, &item)?;
         values.push(item);
         Ok(())
     };

@@ -357,7 +357,8 @@ impl Session {
 /// A panic of the interpreter itself is an E0806, and the session lives. Natives' own are errors of their calls
 /// (`panics.rs`), kernels' are faults (`sched/ward.rs`).
 pub(super) fn guarded<R>(work: impl FnOnce() -> R) -> Result<R, Box<Diag>> {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).map_err(|payload| super::panics::internal(&*payload))
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| crate::base::quiet::during(work)))
+        .map_err(|payload| super::panics::internal(&*payload))
 }
 
 /// Whether a fault that nobody was told is no news beside an error: itself, or the same end met in two places.

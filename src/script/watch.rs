@@ -61,6 +61,8 @@ pub struct Watch {
     next_look: AtomicU64,
     next_count: AtomicU64,
     random: AtomicU64,
+    /// Elements of values that were added to arrays since one of them was counted.
+    added: AtomicU64,
     /// Values that one look visits.
     most_visits: usize,
     /// What the thread held when the session was entered, less what the session held then.
@@ -87,6 +89,7 @@ impl Watch {
             next_count: AtomicU64::new(0),
             // Nobody can foresee it; it decides only how early a value that is refused is met.
             random: AtomicU64::new(RandomState::new().build_hasher().finish() | 1),
+            added: AtomicU64::new(0),
             base: AtomicIsize::new(0),
             held: AtomicIsize::new(0),
         }
@@ -157,6 +160,14 @@ impl Watch {
         }
     }
 
+    /// So many elements were added to an array together; says whether it should be counted.
+    pub fn weighs(&self, elements: usize) -> bool {
+        let added = self.added.load(Ordering::Relaxed).saturating_add(elements as u64);
+        let counts = self.limits.array_elements != 0 && added > self.limits.array_elements as u64 / 4;
+        self.added.store(if counts { 0 } else { added }, Ordering::Relaxed);
+        counts
+    }
+
     /// Whether a text may have so many bytes.
     pub fn text_fits(&self, bytes: usize) -> Result<(), Box<Diag>> {
         match self.limits.string_bytes {
@@ -199,7 +210,7 @@ impl Watch {
         let uses = self.uses.load(Ordering::Relaxed) + 1;
         self.uses.store(uses, Ordering::Relaxed);
         // Its owner is at work on it, on this very thread.
-        if value.is_locked() {
+        if is_taken(value) {
             return Ok(());
         }
         let seems = Size::guess(value, &mut || self.random());
@@ -271,7 +282,7 @@ impl Size {
 
     fn descend(value: &Dynamic, left: usize, size: &mut Size, times: &mut usize, random: &mut impl FnMut() -> u64) {
         size.visits += 1;
-        if left == 0 || value.is_locked() {
+        if left == 0 || is_taken(value) {
             return;
         }
         let grow = |count: &mut usize, by: usize, times: usize| *count = count.saturating_add(by.saturating_mul(times));
@@ -309,7 +320,7 @@ impl Size {
 
     fn add(&mut self, value: &Dynamic, left: usize) {
         self.visits += 1;
-        if left == 0 || is_number(value) || value.is_locked() {
+        if left == 0 || is_number(value) || is_taken(value) {
             return;
         }
         if let Some(text) = value.read_lock::<ImmutableString>() {
@@ -345,7 +356,7 @@ impl Look {
             return true;
         }
         // Its owner is at work on it, on this very thread.
-        if value.is_locked() {
+        if is_taken(value) {
             return false;
         }
         // What was put there last is looked at first.
@@ -374,6 +385,12 @@ impl Look {
 #[inline]
 fn is_number(value: &Dynamic) -> bool {
     value.is_int() || value.is_float() || value.is_bool() || value.is_unit()
+}
+
+/// Whether the value itself is locked. Rhai's own question goes over all that lies inside.
+#[inline]
+fn is_taken(value: &Dynamic) -> bool {
+    value.is_shared() && value.is_locked()
 }
 
 #[inline]

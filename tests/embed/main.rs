@@ -6,6 +6,7 @@ mod generator;
 mod hostile;
 mod library;
 mod mutants;
+mod promises;
 #[path = "../it/random.rs"]
 mod random;
 mod server;

@@ -11,8 +11,12 @@ use super::attributes;
 use super::real::{Real, real};
 use super::staging::{Packed, Shared, Sink, read, read_as};
 use crate::kernel::abi::{Call, RawView, Threads};
+use crate::kernel::guard;
 use largest::Even;
 use window::{Window, Windows, adaptive, average, dilated};
+
+/// Bound: elements of a window from which on it is worth a look of its own.
+const LONG: usize = 4096;
 
 /// Leading dims as one, spatial dims as three.
 #[derive(Clone, Copy)]
@@ -179,6 +183,9 @@ unsafe fn mean(call: &Call<'_>, from: Planes, to: Planes, windows: &Windows) {
 /// The contiguous pieces of a window (which is not dilated).
 #[inline]
 fn rows_of(size: [usize; 3], [d, h, w]: [&Window; 3], mut each: impl FnMut(std::ops::Range<usize>)) {
+    if d.span() * h.span() * w.span() > LONG {
+        guard::look();
+    }
     for i in d.positions() {
         for j in h.positions() {
             let row = (i * size[1] + j) * size[2];

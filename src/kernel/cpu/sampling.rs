@@ -5,6 +5,7 @@
 use super::staging::read;
 use crate::base::rng;
 use crate::kernel::abi::{Call, Fault, FaultKind};
+use crate::kernel::guard;
 
 fn report(call: &Call<'_>, position: usize) {
     call.faults.report(Fault { kind: FaultKind::Probability, position: position as u64, value: 0, bound: 0 });
@@ -34,6 +35,7 @@ pub unsafe fn multinomial(call: &Call<'_>) {
         return;
     }
     for (r, (row, picked)) in from.chunks_exact(categories).zip(out.chunks_exact_mut(samples)).enumerate() {
+        guard::look_at(r, 256);
         let bad = row.iter().position(|p| !(p.is_finite() && *p >= 0.0));
         let positive = row.iter().filter(|p| **p > 0.0).count();
         if bad.is_some() || positive == 0 || (!replacement && positive < samples) {
@@ -53,15 +55,14 @@ fn uniform(call: &Call<'_>, element: usize) -> f64 {
 
 fn with_replacement(call: &Call<'_>, row: &[f64], picked: &mut [i64], first: usize) {
     let mut sum = 0.0;
-    let cumulated: Vec<f64> = row
-        .iter()
-        .map(|p| {
-            sum += p;
-            sum
-        })
-        .collect();
+    let mut cumulated = guard::room(row.len());
+    cumulated.extend(row.iter().map(|p| {
+        sum += p;
+        sum
+    }));
     let last = row.iter().rposition(|p| *p > 0.0).unwrap_or(0);
     for (k, pick) in picked.iter_mut().enumerate() {
+        guard::look_at(k, 4096);
         let at = uniform(call, first + k) * sum;
         // Rounding can bring u · sum up to the sum itself.
         *pick = cumulated.partition_point(|c| *c <= at).min(last) as i64;
@@ -69,12 +70,11 @@ fn with_replacement(call: &Call<'_>, row: &[f64], picked: &mut [i64], first: usi
 }
 
 fn without_replacement(call: &Call<'_>, row: &[f64], picked: &mut [i64], first: usize) {
-    let mut keys: Vec<(f64, i64)> = row
-        .iter()
-        .enumerate()
-        .filter(|(_, p)| **p > 0.0)
-        .map(|(c, p)| (-(-uniform(call, first + c)).ln_1p() / p, c as i64))
-        .collect();
+    let mut keys: Vec<(f64, i64)> = guard::room(row.len());
+    for (c, p) in row.iter().enumerate().filter(|(_, p)| **p > 0.0) {
+        guard::look_at(c, 4096);
+        keys.push((-(-uniform(call, first + c)).ln_1p() / p, c as i64));
+    }
     let order = |a: &(f64, i64), b: &(f64, i64)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
     if picked.len() < keys.len() {
         keys.select_nth_unstable_by(picked.len(), order);

@@ -9,6 +9,7 @@ use super::element::{Element, by_dtype, by_size};
 use super::walk::{Ptr, Walk};
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, Fault, FaultKind, RawView, Threads};
+use crate::kernel::guard;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Elements of a chunk: few enough for some per thread at 10^5 elements, enough to hide what a chunk costs.
@@ -60,7 +61,8 @@ impl Mask {
 /// How many elements of each chunk are not zero.
 unsafe fn counts(mask: &Mask, threads: &Threads) -> Vec<usize> {
     let n = mask.walk.numel;
-    let counts: Vec<AtomicUsize> = (0..n.div_ceil(CHUNK)).map(|_| AtomicUsize::new(0)).collect();
+    let mut counts: Vec<AtomicUsize> = guard::room(n.div_ceil(CHUNK));
+    counts.resize_with(n.div_ceil(CHUNK), AtomicUsize::default);
     threads.split(n, CHUNK, |range| {
         let mut buffer = [0u8; 1024];
         for start in range.clone().step_by(1024) {
@@ -78,7 +80,8 @@ unsafe fn counts(mask: &Mask, threads: &Threads) -> Vec<usize> {
 /// The sum before each chunk, and of all.
 fn starts(counts: &[usize]) -> Vec<usize> {
     let mut sum = 0;
-    let mut starts = vec![0];
+    let mut starts = guard::room(counts.len() + 1);
+    starts.push(0);
     starts.extend(counts.iter().map(|count| {
         sum += count;
         sum

@@ -173,7 +173,8 @@ label outside of them is an error while computing (E0402).",
             fail!(DTYPE, "labels must be i64, not {}", labels.dtype());
         }
         let classes = match classes {
-            -1 => largest(&e.read(labels)?)? + 1,
+            // What follows from the largest number is refused for its size.
+            -1 => largest(&e.read(labels)?)?.saturating_add(1),
             1.. => classes,
             _ => fail!(VALUE, "`num_classes` must be positive, not {classes}"),
         };

@@ -307,7 +307,10 @@ impl Job<'_> {
         let position =
             |other: usize, l: usize| (other / self.after * self.length + l) * self.after + other % self.after;
         let mut buffer = [0i64; BLOCK];
+        let mut blocks = 0;
         let mut block = |first: usize, l: usize, [o, g, s]: [isize; 3], n: usize, along_dim: bool| {
+            blocks += 1;
+            guard::look_at(blocks, 64);
             let values = &mut buffer[..n];
             let steps = if along_dim { (0, dim_index, dim_src) } else { (step_out, step_index, step_src) };
             let place = |k| if along_dim { position(first, l + k) } else { position(first + k, l) };

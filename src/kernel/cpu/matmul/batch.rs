@@ -85,7 +85,7 @@ pub unsafe fn for_each_product<T: Send>(
     if s.m * s.n == 0 || count == 0 {
         return;
     }
-    let flops = 2 * s.m * s.n * s.k;
+    let flops = s.m.saturating_mul(s.n).saturating_mul(s.k).saturating_mul(2);
     if count == 1 {
         return one(threads, s, batch.a, batch.b, batch.c);
     }

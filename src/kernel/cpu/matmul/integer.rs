@@ -33,7 +33,7 @@ pub unsafe fn matmul_wrapping<T: Wrapping>(threads: &Threads, a: &RawView, b: &R
 }
 
 unsafe fn rows<T: Wrapping>(threads: &Threads, s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<T>) {
-    let grain = (256 * 1024 / (s.n * s.k).max(1)).max(1);
+    let grain = (256 * 1024 / s.n.saturating_mul(s.k).max(1)).max(1);
     threads.split(s.m, grain, |range| {
         let (a, b, c) = (&a, &b, &c);
         let mut sums = guard::list(s.n, T::default());

@@ -74,6 +74,8 @@ const PART_EDGE: usize = 16;
 const TINY: usize = 256;
 /// Bytes of a matrix below which a matrix-vector product stays on one thread.
 const VECTOR_BYTES: usize = 512 * 1024;
+/// Bound: elements of a row from which on a few rows take long enough to look after them.
+const LONG: usize = 1 << 16;
 
 /// `c = a @ b`, or `c += a @ b`. With `k == 0` the product is zero.
 ///
@@ -82,7 +84,7 @@ const VECTOR_BYTES: usize = 512 * 1024;
 /// elements, and does not overlap `a` or `b`.
 #[inline]
 pub unsafe fn product<T: Real>(threads: &Threads, s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<T>, accum: Accum) {
-    if s.m * s.n * s.k <= TINY {
+    if s.m.saturating_mul(s.n).saturating_mul(s.k) <= TINY {
         // SAFETY: the caller's promise.
         return unsafe { tiny(s, a, b, c, accum) };
     }
@@ -140,7 +142,8 @@ unsafe fn large<T: Real>(threads: &Threads, s: Sizes, a: Matrix<T>, b: Matrix<T>
 /// Into how many parts along `m` and `n` a product is cut, so that each thread gets some.
 /// Cost: two cores reach 1.9 times one core on whole parts, and 1.2 to 1.7 times where they share panels (measured with faer).
 fn grid(s: Sizes, threads: usize) -> (usize, usize) {
-    let flops = 2 * s.m * s.n * s.k;
+    // Operands that are expanded have sizes beyond all memory.
+    let flops = s.m.saturating_mul(s.n).saturating_mul(s.k).saturating_mul(2);
     if threads == 1 || flops < PARALLEL_FLOPS {
         return (1, 1);
     }
@@ -276,10 +279,18 @@ unsafe fn matrix_vector<T: Real>(
         };
         (x, std::slice::from_raw_parts_mut(y, m))
     };
-    let bytes = m * k * size_of::<T>();
+    let bytes = m.saturating_mul(k).saturating_mul(size_of::<T>());
     let out = Shared::new(y);
     let by_rows = a.col == 1;
-    let grain = if bytes < VECTOR_BYTES { m } else { (64 * 1024 / (k * size_of::<T>())).max(64).next_multiple_of(16) };
+    let grain = if bytes < VECTOR_BYTES {
+        m
+    } else {
+        (64 * 1024 / (k * size_of::<T>())).max(if k < LONG { 64 } else { 4 }).next_multiple_of(if k < LONG {
+            16
+        } else {
+            4
+        })
+    };
     threads.split(m, grain, |range| {
         let from = Matrix::from(a, range.start, 0).ptr;
         // SAFETY: ranges are disjoint.

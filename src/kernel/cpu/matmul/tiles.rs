@@ -16,6 +16,8 @@ use crate::kernel::guard;
 const DEEP: usize = 512;
 /// Rows of `a` that are packed together, whole tiles: at most 384 KiB of `f64`, which stay in the second-level cache.
 const TALL: usize = 96;
+/// Bound: rows that are not packed, between two looks whether the product must end; a multiple of every tile's.
+const LOOSE: usize = 1008;
 /// Bound: panels of `b` that are packed together, some 4 MiB.
 const PANELS: usize = 64;
 /// Panels, or tiles along a panel, that read the same part of an operand before packing it costs less than it saves.
@@ -73,8 +75,8 @@ pub unsafe fn multiply<T: Real>(s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<
                 // SAFETY: the caller's promise; the scratch has room for whole panels of this stretch.
                 unsafe { pack(b.from(0, first).transposed(), n - first, k, width, &mut packed_b) };
             }
-            for i0 in (0..s.m).step_by(if pack_a { TALL } else { s.m }) {
-                let m = if pack_a { (s.m - i0).min(TALL) } else { s.m };
+            for i0 in (0..s.m).step_by(if pack_a { TALL } else { LOOSE }) {
+                let m = (s.m - i0).min(if pack_a { TALL } else { LOOSE });
                 if pack_a {
                     // SAFETY: as above.
                     unsafe { pack(a.from(i0, 0), m, k, rows, &mut packed_a) };

@@ -9,6 +9,9 @@ use crate::kernel::cpu::real::{Real, widths};
 use crate::kernel::guard;
 use std::ops::Range;
 
+/// Bound: elements that are compared between two looks where a window is wide; a few microseconds.
+const LONG: usize = 16 * 1024;
+
 /// Outputs of a row whose windows have the same number of elements, the same distance apart.
 pub struct Even {
     outputs: Range<usize>,
@@ -60,6 +63,9 @@ pub fn largest<T: Real>(from: Planes, windows: &Windows, even: &Even, x: &[T], y
         places.clear();
         for i in d.positions() {
             for j in h.positions() {
+                if even.taps * columns.len() > LONG {
+                    guard::look();
+                }
                 for k in 0..even.taps {
                     let start = place(i, j, first.start + k * first.step);
                     let end = start + (columns.len() - 1) * even.stride + 1;
@@ -84,6 +90,9 @@ fn largest_of<T: Real>(x: &[T], size: [usize; 3], [d, h, w]: [&Window; 3]) -> (T
     let (mut max, mut position) = (T::NEG_INF, at(d.start, h.start, w.start));
     for i in d.positions() {
         for j in h.positions() {
+            if w.span() > LONG {
+                guard::look();
+            }
             for k in w.positions() {
                 let p = at(i, j, k);
                 if x[p] > max || x[p].is_nan() {

@@ -4,6 +4,11 @@
 //! moves determine where equal elements end, and with a quickselect of its own (`kthvalue`). They are retold here and
 //! asked only where elements tie; without ties any method gives the same. `less` is a strict order that may hold elements equal.
 
+use crate::kernel::guard;
+
+/// Bound: elements of a pass between two looks whether the kernel must end; some microseconds.
+const PASS: usize = 4096;
+
 /// `std::sort`: introsort with a final insertion sort.
 pub fn sort<T: Copy>(x: &mut [T], less: impl Fn(&T, &T) -> bool + Copy) {
     if x.len() < 2 {
@@ -59,6 +64,10 @@ pub fn partial_sort<T: Copy>(x: &mut [T], middle: usize, less: impl Fn(&T, &T) -
 pub fn quick_select<T: Copy>(x: &mut [T], k: usize, less: impl Fn(&T, &T) -> bool) {
     let (mut left, mut right) = (0usize, x.len() - 1);
     loop {
+        // There are rows for which it takes as many passes as elements.
+        if right - left > PASS {
+            guard::look();
+        }
         if right <= left {
             return;
         }
