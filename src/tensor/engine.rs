@@ -754,7 +754,12 @@ impl Emit for Engine {
                 }
             };
             let work = Work::Map { function: None, args: smallvec![from], result: from, check: None };
-            self.record(work, smallvec![input], smallvec![output.clone()])?;
+            // What no operation asked for, such as the gradient that `backward` begins with, has a name in profiles.
+            let outer = self.name;
+            self.name = if outer.is_empty() { "fill" } else { outer };
+            let recorded = self.record(work, smallvec![input], smallvec![output.clone()]);
+            self.name = outer;
+            recorded?;
             output.made();
         }
         Ok(self.tensor(output))

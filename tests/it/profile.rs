@@ -123,3 +123,25 @@ fn the_program_writes_a_trace_and_ends_with_the_table() {
     let out = run(&[script.as_os_str(), "--profile".as_ref(), nowhere.as_os_str()]);
     assert!(String::from_utf8_lossy(&out.stderr).contains("E06") && out.status.code() == Some(1));
 }
+
+/// What the library and `backward` make by themselves has a name, too.
+#[test]
+fn nothing_is_without_a_name() {
+    for gpus in [0, 1] {
+        let base = builder().output(|_| {}).profile(true);
+        let base = if gpus > 0 { base.simulate_gpus(gpus).device("cuda") } else { base };
+        let mut session = base.build().expect("a session starts");
+        let text = "import \"nn\" as nn; import \"optim\" as optim;
+            let model = nn::sequential([nn::linear(3, 2), nn::batch_norm1d(2), nn::dropout(0.5)]);
+            let opt = optim::adam(model.parameters(), #{lr: 0.1});
+            model.forward(randn([4, 3])).sum().backward();
+            opt.step();
+            let x = zeros([2, 2]); x[0] = 1; x[x > 0] = 2; print(x, model.layers[0].weight);";
+        session.run_str("work.rhai", text).expect("it runs");
+        let unnamed: Vec<Value> = of(&events(&session), "X")
+            .filter(|event| event["name"].as_str().is_none_or(|name| name.split(", ").any(str::is_empty)))
+            .cloned()
+            .collect();
+        assert!(unnamed.is_empty(), "{unnamed:?}");
+    }
+}

@@ -21,7 +21,10 @@ fn code(cell: &str) -> Vec<String> {
 fn outcome(folder: &Path, text: &str) -> Result<(), String> {
     let words = ["--lr", "0.5", "--quick"];
     let session = builder().simulate_gpus(2).output(|_| {}).module_root(folder).arguments(words);
-    let ran = session.build().and_then(|mut session| session.run_str("row.rhai", text));
+    let ran = session.build().and_then(|mut session| {
+        session.runs_one_script();
+        session.run_str("row.rhai", text)
+    });
     ran.map_err(|error| format!("{error:#}"))
 }
 
