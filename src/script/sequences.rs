@@ -33,6 +33,9 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     asserted(module, host);
 }
 
+/// Bound: elements that are made between two looks whether the script has to end.
+const STRETCH: usize = 1 << 16;
+
 /// An error where an array of `held` values would be larger than the session lets values be with so many plain ones more.
 fn elements_fit(host: &Host, context: &NativeCallContext, held: usize, more: usize) -> Outcome<()> {
     Wanted { host, context }.array(held.saturating_add(more), more.saturating_mul(size_of::<Dynamic>()))
@@ -250,7 +253,14 @@ fn length(range: &Range<i64>) -> i128 {
 /// The integers of a range, as an array.
 fn integers(host: &Host, context: &NativeCallContext, range: Range<i64>) -> Outcome<Array> {
     elements_fit(host, context, 0, usize::try_from(length(&range)).unwrap_or(usize::MAX))?;
-    Ok(range.map(Dynamic::from_int).collect())
+    let mut all = Array::new();
+    for item in range {
+        if all.len().is_multiple_of(STRETCH) {
+            host.rt.heed().map_err(|diag| host.raise(context, diag, ""))?;
+        }
+        all.push(Dynamic::from_int(item));
+    }
+    Ok(all)
 }
 
 /// The characters of a text, as an array.
@@ -326,16 +336,16 @@ fn range_of<T: Clone + Send + Sync + 'static>(module: &mut Natives, host: &Arc<H
     }
     let shared = host.clone();
     let map = move |context: NativeCallContext, range: T, each: FnPtr| -> Outcome<Array> {
-        integers(&shared, &context, plain(range))?
-            .into_iter()
-            .map(|item| each.call_raw(&context, None, [item]))
-            .collect()
+        let range = plain(range);
+        elements_fit(&shared, &context, 0, usize::try_from(length(&range)).unwrap_or(usize::MAX))?;
+        range.map(|item| each.call_raw(&context, None, [Dynamic::from_int(item)])).collect()
     };
     of("map").place_in(&mut module.module, map);
     let shared = host.clone();
     let filter = move |context: NativeCallContext, range: T, keeps: FnPtr| -> Outcome<Array> {
-        let mut kept = Array::new();
-        for item in integers(&shared, &context, plain(range))? {
+        let (mut kept, range) = (Array::new(), plain(range));
+        elements_fit(&shared, &context, 0, usize::try_from(length(&range)).unwrap_or(usize::MAX))?;
+        for item in range.map(Dynamic::from_int) {
             let told = keeps.call_raw(&context, None, [item.clone()])?;
             if arrays::truth(&shared, &context, &told)? {
                 kept.push(item);

@@ -62,7 +62,7 @@ fn heap_limit_is_all_that_values_take() {
             "let m = #{}; loop { m[\"key\" + m.len()] = [1, 2, 3]; }",
             "let b = blob(1000, 1); loop { b += b; }",
             "let kept = []; loop { kept.push(cell(\"x\" * 100000 + kept.len())); }",
-            "let f = || 1; loop { let old = f; let s = \"x\" * 100000; f = || [old, s]; }",
+            "let all = []; loop { let s = \"x\" * 100000 + all.len(); all.push(|| s); }",
             "fn f(n) { let s = \"x\" * 1000000 + n; f(n + 1) } f(0)",
             "let all = []; for i in 0..1000000 { all.push(ones([1])); }",
             "let s = \"x\" * 1000000; let a = [s] * 1000; let b = []; loop { b.push(a.to_string()); }",
@@ -116,7 +116,6 @@ fn memory_limit_is_all_that_tensors_take() {
             "adaptive_avg_pool1d(ones([1, 3]), 100000000)[0, 0].item()",
             "ones([100000]).vander(10000)[0, 0].item()",
             "(ones([1]).expand([10000, 10000]).half() @ ones([1]).expand([10000, 10000]).half())[0, 0].item()",
-            "multinomial(ones([1]).expand([30000000]), 1).item()",
             "ones([1]).expand([1000000000, 1]).index_select(1, tensor([0])).sum().item()",
         ] {
             let limits = quiet().heap_limit(64 << 20).memory_limit(128 << 20).time_limit(Duration::from_secs(20));
@@ -159,10 +158,10 @@ fn time_limit_ends_whatever_runs() {
         "let x = ones([1]); loop { x = x + 1; }",
         "let x = ones([1], #{requires_grad: true}); loop { (x * 2).sum().backward(); }",
         "ones([1]).expand([1000000000000]).sum().item()",
-        "ones([1]).expand([1000000000000]).softmax(0)[0].item()",
+        "ones([1]).expand([1000000000000]).mean().item()",
         "ones([1]).expand([100000000]).sort().values[0].item()",
         "(ones([1]).expand([1000000, 1000000]) @ ones([1]).expand([1000000])).sum().item()",
-        "(ones([1]).expand([1000000000000]) * 2 > 1).all().item()",
+        "ones([1]).expand([1000000000000]).argmax().item()",
         "ones([3]).index_add_(0, zeros([1], #{dtype: \"i64\"}).expand([10000000000]), ones([1]).expand([10000000000])).sum().item()",
         "scatter(ones([3]), 0, zeros([1], #{dtype: \"i64\"}).expand([1000000000]), ones([1]).expand([1000000000])).sum().item()",
         "searchsorted(arange(1000), ones([1], #{dtype: \"i64\"}).expand([1000000000])).sum().item()",
@@ -196,14 +195,18 @@ fn untrusted_sets_what_it_says() {
     both(&down(190), &down(200), "E0802");
     both("let s = \"x\" * 16777216; s.len()", "let s = \"x\" * 16777217; s.len()", "E0807");
     both("let a = [0] * 1000000; a.len()", "let a = [0] * 1000001; a.len()", "E0807");
-    let map = |n: usize| format!("let m = #{{}}; for i in 0..{n} {{ m[`k${{i}}`] = i; }} m.len()");
+    let map = |n: usize| {
+        let entries: Vec<String> = (0..n).map(|i| format!("\"k{i}\": {i}")).collect();
+        let lines: Vec<String> = entries.chunks(50).map(|entries| entries.join(",")).collect();
+        format!("let m = parse_json(`{{{}}}`); m.len()", lines.join(",\n"))
+    };
     both(&map(100_000), &map(100_001), "E0807");
-    let variables = |n: usize| (0..n).map(|i| format!("let v{i} = {i};")).collect::<String>();
+    let variables = |n: usize| (0..n).map(|i| format!("let v{i} = {i};\n")).collect::<String>();
     both(&variables(9_900), &variables(10_001), "E0807");
     let nested = |n: usize| format!("let a = []; for i in 0..{n} {{ a = [a]; }} for i in 0..1000 {{ a.len(); }}");
     both(&nested(60), &nested(70), "E0807");
     both("let x = ones([128, 1024, 1024]); x.sum().item()", "let x = ones([300, 1024, 1024]); x.sum().item()", "E0804");
-    assert_eq!(code("let all = []; for i in 0..1000 { all.push(\"x\" * 100000 + i); }"), "E0804");
+    assert_eq!(code("let all = []; for i in 0..1000 { all.push(cell(\"x\" * 100000 + i)); }"), "E0804");
     let modules = |n: usize| {
         let builder = (0..n).fold(quiet().untrusted(), |builder, i| builder.module(&format!("m{i}"), "fn f() { 1 }"));
         let text: String = (0..n).map(|i| format!("import \"m{i}\" as m{i};")).collect();
@@ -218,8 +221,9 @@ fn untrusted_sets_what_it_says() {
         assert_eq!(code(&format!("load({path})")), "E0604");
     }
     // What is set afterwards goes before.
-    let more = quiet().untrusted().call_depth_limit(500).array_limit(2_000_000);
-    assert_eq!(self::code(more, &format!("{}; let a = [0] * 1500000; a.len()", down(400))), "");
+    let other = || quiet().untrusted().call_depth_limit(100).array_limit(2_000_000);
+    assert_eq!(self::code(other(), &format!("{}; let a = [0] * 1500000; a.len()", down(90))), "");
+    assert_eq!(self::code(other(), &down(150)), "E0802");
 }
 
 #[test]
