@@ -166,6 +166,14 @@ pub fn grad(
     walk.seed(ys, gs)?;
     walk.run_steps()?;
     let mut found: Vec<Option<Tensor>> = walk.wanted.into_iter().map(|(_, grad)| grad).collect();
+    // A gradient that is one number over and over could not be changed in place.
+    for grad in found.iter_mut().flatten().filter(|grad| grad.view().layout.repeated().next().is_some()) {
+        *grad = if mode.create_graph {
+            e.call_row(&view::CLONE, args![&*grad])?
+        } else {
+            e.quietly(|e| e.call_row(&view::CLONE, args![&*grad]))?
+        };
+    }
     if mode.materialize {
         for (grad, x) in found.iter_mut().zip(xs).filter(|(grad, _)| grad.is_none()) {
             let zeros = e.source(Source::Fill(Scalar::Int(0)), &x.shape(), x.dtype(), x.device())?;

@@ -144,6 +144,9 @@ fn undone(text: &str) -> String {
     if text.contains("backward(") {
         undone += " p0.grad = (); p1.grad = ();";
     }
+    if text.contains(".data.") {
+        undone += " p0.data.fill_(0.5); p1.data.fill_(0.5);";
+    }
     undone
 }
 

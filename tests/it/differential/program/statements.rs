@@ -137,7 +137,7 @@ impl Maker {
                 "let s = stream(#{{device: {far}}}); let w = ({x}).detach().to({far}); s.wait_stream(default_stream(1)); let q = with_stream(s, || w * 2); default_stream(1).wait_stream(s); print(q.sum().item());"
             ),
             11 => format!(
-                "let c = ones([3, 2]); with_device({far}) {{ c.copy_(({x}).detach().to({far}).sum()); }} {name} = c.to(DEV) * 1;"
+                "let q = ({x}).detach(); let c = ones([3, 2]); with_device({far}) {{ c.copy_(q.to({far}).sum()); }} {name} = c.to(DEV) * 1;"
             ),
             _ => format!("print(`${{({x}).shape}} ${{({x}).requires_grad}}`);"),
         }
