@@ -107,7 +107,13 @@ pub fn map(promote: Promote, operands: &[Operand<'_>], default: DType) -> Result
             let dtype = common();
             let refused = dtype.is_float() || (promote == Promote::IntsOnly && dtype == DType::Bool);
             if refused {
-                fail!(DTYPE, "integers are wanted, not {dtype}");
+                let diag = Diag::error(code::DTYPE, format!("integers are wanted, not {dtype}"));
+                return Err(match promote {
+                    Promote::Bits => {
+                        diag.help("`&`, `|` and `^` bind tighter than comparisons, as in Python: `(x > 1) & (x < 4)`")
+                    }
+                    _ => diag,
+                });
             }
             all(dtype, dtype)
         }

@@ -93,6 +93,22 @@ pub fn missing(op: &Op, param: &Param) -> Box<Diag> {
         .help(format!("call it as `{}`", signature(op)))
 }
 
+/// What is wrong with a value, as an argument of its parameter.
+#[cold]
+pub fn of_parameter(mut diag: Box<Diag>, name: &str) -> Box<Diag> {
+    // `x.mean(0, 1)` means two dims.
+    if name == "keepdim" && diag.message.ends_with("an integer") {
+        diag = diag.help("several dims are an array: `x.sum([0, 1])`");
+    }
+    diag.message = format!("argument `{name}`: {}", diag.message);
+    diag
+}
+
+/// What to write where a tensor is wanted and a value of another kind stands.
+pub fn made_a_tensor(wanted: &str, given: &str) -> Option<&'static str> {
+    (wanted.starts_with("a tensor") && given == "an array").then_some("an array becomes one by `tensor(..)`")
+}
+
 #[cold]
 pub fn given_twice(name: &str) -> Box<Diag> {
     Diag::error(code::EXTRA_ARGUMENT, format!("argument `{name}` is given both by position and by keyword"))

@@ -290,7 +290,9 @@ fn operator(
             None => {
                 let other = convert::type_name(values[at]);
                 let text = format!("`{}` does not work between a tensor and {other}", op.operator);
-                return Err(host.raise(context, Diag::error(crate::base::code::TYPE, text), ""));
+                let mut diag = Diag::error(crate::base::code::TYPE, text);
+                diag.help = super::error::operator_help(op.operator, &[values[at].type_name()]).map(str::to_string);
+                return Err(host.raise(context, diag, ""));
             }
         }
     }

@@ -46,6 +46,9 @@ pub fn to_named(host: &Host, map: &Map) -> Result<Named> {
 
 impl Flat {
     fn gather(&mut self, host: &Host, map: &Map, within: &str, depth: usize) -> Result<()> {
+        if map.values().any(Dynamic::is_fnptr) {
+            return Err(has_code(within));
+        }
         if depth > DEPTH {
             fail!(VALUE, "more than {DEPTH} maps lie inside each other");
         }
@@ -55,6 +58,7 @@ impl Flat {
                 self.arrays.push((name, array(host, &tensor)?));
                 continue;
             }
+
             self.plain(host, value, key, name, depth)?;
             // `model.weight` beside a map `model` would come back inside of it.
             let start = format!("{key}.");
@@ -92,6 +96,14 @@ impl Flat {
         self.numbers.push(name);
         Ok(())
     }
+}
+
+/// A module or an optimizer where its tensors are wanted; `name` is its entry, nothing for the whole.
+pub fn has_code(name: &str) -> Box<Diag> {
+    let what = if name.is_empty() { "what is saved".to_string() } else { format!("the entry `{name}`") };
+    Diag::error(code::ARGUMENT_TYPE, format!("{what} holds functions, which no file can"))
+        .label(Origin::NONE, Focus::Argument(1), "cannot be saved")
+        .help("a module or optimizer is saved by its state: `save(path, model.state_dict())`")
 }
 
 /// A value that no file holds.

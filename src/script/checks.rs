@@ -24,6 +24,8 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         let code = code::Code::parse(&text(values[0]));
         Err(Diag::error(code.unwrap_or(code::ASSERTION), text(values[1])))
     });
+    // `_kind(value)`: what a message calls it.
+    checked(module, host, "_kind", 1, |values| Ok(convert::type_name(values[0]).into()));
     // `_size(name, parameter, value, least)`.
     checked(module, host, "_size", 4, |values| {
         let least = values[3].as_int().unwrap_or(0);

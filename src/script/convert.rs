@@ -25,6 +25,11 @@ pub fn bind(host: &Host, op: &'static Op, values: &mut [&mut Dynamic]) -> Result
     args.0.resize(op.params.len(), Arg::None);
     let spread = params::spread(op, positional, |at| look(values[at]));
     let several = params::several(op, positional, |at| look(values[at]));
+    // The count is judged before the values: `check` does not know these.
+    let too_many = positional > 0 && params::at(op, positional - 1).is_none();
+    if too_many && spread.is_none() && several.is_none() {
+        return Err(params::too_many(op, positional));
+    }
     for at in 0..positional {
         if several == Some(at) {
             let list = values[at..positional].iter().filter_map(|v| v.read_lock::<Tensor>().map(|t| t.clone()));
@@ -85,9 +90,7 @@ fn look(value: &Dynamic) -> Look {
 
 #[cold]
 fn name_argument(diag: Box<Diag>, name: &str) -> Box<Diag> {
-    let mut diag = diag;
-    diag.message = format!("argument `{name}`: {}", diag.message);
-    diag
+    params::of_parameter(diag, name)
 }
 
 /// The trailing map, when it stands for keywords.
@@ -166,7 +169,12 @@ pub fn unknown_keyword(name: &str, known: &[&str]) -> Box<Diag> {
 
 #[cold]
 fn wanted(what: &str, value: &Dynamic) -> Box<Diag> {
-    Diag::error(code::ARGUMENT_TYPE, format!("{what} is wanted, not {}", type_name(value)))
+    let given = type_name(value);
+    let diag = Diag::error(code::ARGUMENT_TYPE, format!("{what} is wanted, not {given}"));
+    match params::made_a_tensor(what, &given) {
+        Some(help) => diag.help(help),
+        None => diag,
+    }
 }
 
 fn argument(host: &Host, kind: Kind, value: &Dynamic) -> Result<Arg> {

@@ -173,7 +173,13 @@ fn fields(map: Map) -> Result<(Vec<(Identifier, Tensor)>, usize)> {
     let mut size = None;
     for (name, value) in map {
         let Some(tensor) = value.read_lock::<Tensor>().map(|tensor| tensor.clone()) else {
-            fail!(ARGUMENT_TYPE, "`{name}` of a dataset is a tensor, not {}", convert::type_name(&value));
+            let text = format!("`{name}` of a dataset is a tensor, not {}", convert::type_name(&value));
+            let diag = Diag::error(code::ARGUMENT_TYPE, text);
+            return Err(match (value.is_map(), value.is_array()) {
+                (true, _) => diag.help("a map of tensors is a dataset by itself: `data::loader(#{x: x, y: y})`"),
+                (_, true) => diag.help("an array becomes one by `tensor(..)`"),
+                _ => diag,
+            });
         };
         let Some(&rows) = tensor.shape().first() else { fail!(SHAPE, "`{name}` of the dataset has no rows") };
         if let Some((first, expected)) = size.as_ref().map(|n| (&fields[0].0, *n)).filter(|(_, n)| *n != rows) {

@@ -20,6 +20,7 @@ pub use parse::{compile, diagnose_parse};
 pub use paths::{import_help, is_python};
 pub use report::called;
 
+use super::forms::Listed;
 use super::raise::ErrorValue;
 use super::source::SourceMap;
 use crate::base::diag::Diag;
@@ -40,6 +41,10 @@ pub struct Known {
     pub modules: Vec<String>,
     /// Functions written in the script, with how many arguments each takes.
     pub written: Vec<(String, usize)>,
+    /// Modules that were imported.
+    pub loaded: Vec<rhai::Shared<rhai::Module>>,
+    /// What native functions take.
+    pub forms: Arc<Listed>,
 }
 
 /// What turning an error into a diagnostic needs to know.

@@ -1,6 +1,7 @@
 //! What every native function of a session shares.
 
 use super::error::Known;
+use super::forms::Listed;
 use super::literal::constants;
 use super::members;
 use super::passing::Shore;
@@ -37,6 +38,8 @@ pub struct Host {
     pub own_functions: RwLock<BTreeSet<Function>>,
     /// Constants of the language that no variable of the script hides.
     constants: RwLock<Vec<&'static str>>,
+    /// Modules that are loaded, for what their closures take.
+    pub loaded: RwLock<Vec<rhai::Shared<rhai::Module>>>,
     /// Modules that were loaded from texts.
     modules: AtomicU32,
     /// What ends a script that goes too far, or that somebody stops.
@@ -53,6 +56,8 @@ pub struct Host {
     pub shows_progress: bool,
     /// What `x[i]` raised in `x[i] += v`, at its place: Rhai goes on without it, and the setter raises it.
     pub unread: Mutex<Option<(Site, Box<EvalAltResult>)>>,
+    /// What native functions take; nobody asks before something is wrong.
+    forms: Arc<Listed>,
     /// For closures that are called outside of a native call.
     pub interpreter: super::caller::Interpreter,
 }
@@ -73,6 +78,7 @@ impl Host {
             natives: RwLock::default(),
             own_functions: RwLock::default(),
             constants: RwLock::new(constants().collect()),
+            loaded: RwLock::default(),
             modules: AtomicU32::new(0),
             watch: Arc::new(watch),
             print: super::show::Printing::default(),
@@ -82,6 +88,7 @@ impl Host {
             file_roots,
             shows_progress,
             unread: Mutex::default(),
+            forms: Arc::default(),
             interpreter: Default::default(),
         }
     }
@@ -91,8 +98,16 @@ impl Host {
         let mut known = self.known.read().clone();
         known.written = self.written.read().clone();
         known.functions.extend(known.written.iter().map(|(name, _)| name.clone()));
+        known.forms = self.forms();
+        known.loaded = self.loaded.read().clone();
         known.modules.extend(super::modules::STD.iter().map(|(name, _)| name.to_string()));
         known
+    }
+
+    /// The forms of all native functions.
+    pub fn forms(&self) -> Arc<Listed> {
+        self.forms.of(self.interpreter.lock().clone());
+        self.forms.clone()
     }
 
     /// Where values pass between the program and this session.
@@ -137,6 +152,9 @@ impl Host {
         };
         if let Some(problem) = added.problem {
             return Err(problem);
+        }
+        if kind != SourceKind::Std {
+            super::unread::warn(self, &added.source);
         }
         if kind == SourceKind::Std {
             let first = added.source.base + 1;

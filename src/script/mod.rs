@@ -24,6 +24,7 @@ pub mod entry;
 pub mod error;
 pub mod exchange;
 mod format;
+pub mod forms;
 mod growing;
 mod growth;
 pub mod hooks;
@@ -76,6 +77,7 @@ pub mod streams;
 mod texts;
 pub mod timeline;
 pub mod type_names;
+pub mod unread;
 pub mod value;
 pub mod watch;
 

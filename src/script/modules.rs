@@ -7,7 +7,7 @@ use super::raise::{raise, site_of};
 use super::reach::{self, File, Reached};
 use super::signature::{self, Signature};
 use super::source::SourceKind;
-use super::source::scope::{EXPORTED, written};
+use super::source::scope::{EXPORTED, definitions, written};
 use crate::base::code;
 use crate::base::diag::{Diag, Focus};
 use crate::base::span::Origin;
@@ -159,6 +159,9 @@ impl Resolver {
         );
         Err(match nearest(path, known) {
             Some(found) => diag.help(format!("did you mean \"{found}\"?")),
+            None if path.ends_with(".rhai") => {
+                diag.help(format!("the ending is left out: `import \"{}\" as ..;`", path.trim_end_matches(".rhai")))
+            }
             None if error::is_python(path) => diag.help(error::import_help(path)),
             None if modules.roots.is_empty() => {
                 diag.help("modules are those of the standard library and of the program, which gives scripts no folder")
@@ -235,7 +238,9 @@ impl Resolver {
         }
         signature::offer(&mut module, &self.host, &ast, signatures);
         module.build_index();
-        Ok(module.into())
+        let module: Shared<Module> = module.into();
+        self.host.loaded.write().push(module.clone());
+        Ok(module)
     }
 }
 
@@ -251,6 +256,14 @@ fn with_exports(ast: &AST, signatures: &BTreeMap<String, Signature>) -> AST {
         functions.set_script_fn(ScriptFuncDef { name, ..ScriptFuncDef::clone(&def) });
     }
     AST::new(ast.statements().to_vec(), functions)
+}
+
+/// The numbers of parameters of the library's functions of a name; those that take keywords judge their calls themselves.
+pub fn takes(module: &str, name: &str) -> Vec<usize> {
+    let files = STD.iter().find(|(known, _)| *known == module).map_or(&[][..], |(_, files)| *files);
+    let signed = files.iter().any(|(_, text)| signature::read(text).any(|signature| signature.name == name));
+    let all = files.iter().filter(|_| !signed).flat_map(|(_, text)| definitions(text));
+    all.filter(|(known, _)| known == name).map(|(_, count)| count).collect()
 }
 
 /// The file that a module name means inside a root; never outside of it.

@@ -7,8 +7,9 @@ use super::host::{Host, Native};
 use super::value::{Cell, Tensor};
 use crate::base::code;
 use crate::base::device_id::DeviceId;
-use crate::base::diag::{Diag, Result};
+use crate::base::diag::{Diag, Focus, Result};
 use crate::base::dtype::{DType, Scalar};
+use crate::base::span::Origin;
 use crate::fail;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
@@ -19,9 +20,11 @@ use crate::op::rows::view::CLONE;
 use crate::op::table;
 use crate::tensor::engine::Engine;
 use rhai::{Array, Dynamic, ImmutableString, Map};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    seals(module, host);
     let shared = host.clone();
     raw(module, "_advance", 3, move |context, values| -> Native {
         let context = context.expect("registered with a context");
@@ -61,12 +64,64 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     });
 }
 
+/// The entries that an optimizer was made with, and which of them are closures.
+#[derive(Clone)]
+struct Seal(Arc<BTreeMap<String, bool>>);
+
+impl Seal {
+    fn of(map: &Map) -> Seal {
+        Seal(Arc::new(map.iter().map(|(name, value)| (name.to_string(), value.is_fnptr())).collect()))
+    }
+
+    /// An entry that was put into the map, or over one of its closures, since.
+    fn broken<'a>(&self, map: &'a Map) -> Option<&'a str> {
+        let foreign = |name: &str, value: &Dynamic| match self.0.get(name) {
+            Some(was_closure) => *was_closure && !value.is_fnptr(),
+            None => !value.is::<Seal>(),
+        };
+        map.iter().find(|(name, value)| foreign(name, value)).map(|(name, _)| name.as_str())
+    }
+}
+
+/// `opt.lr = 0.5` changes an entry of the map and nothing of the optimizer: Rhai tells nobody, so that the next step does.
+fn seals(module: &mut Natives, host: &Arc<Host>) {
+    raw(module, "_sealed", 1, |_, values| -> Native {
+        let mut map = values[0].read_lock::<Map>().map(|map| map.clone()).unwrap_or_default();
+        let seal = Seal::of(&map);
+        map.insert("_own".into(), Dynamic::from(seal));
+        Ok(map.into())
+    });
+    let host = host.clone();
+    raw(module, "_whole", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        let map = values[0].read_lock::<Map>();
+        let broken = map.as_ref().and_then(|map| {
+            let seal = map.get("_own")?.read_lock::<Seal>()?;
+            seal.broken(map).map(str::to_string)
+        });
+        let Some(name) = broken else { return Ok(Dynamic::UNIT) };
+        let mut diag = Diag::error(code::UNKNOWN_PROPERTY, format!("an optimizer has no property `{name}` to assign"));
+        if let Some(at) = host.sources.read().assigned(&name) {
+            diag = diag.label(Origin::at(at), Focus::Call, "assigned here, which changes nothing");
+        }
+        Err(host.raise(&context, diag.help(ASSIGNED), ""))
+    });
+}
+
+/// What to write in place of `opt.lr = 0.5`.
+pub const ASSIGNED: &str = "the rate is `opt.set_lr(0.5)`; any setting is `opt.param_groups[0].momentum = 0.5`";
+
 fn tensors(value: &Dynamic) -> Result<Vec<Tensor>> {
     if let Some(tensor) = value.read_lock::<Tensor>() {
         return Ok(vec![tensor.clone()]);
     }
     let Some(array) = value.read_lock::<Array>() else {
-        fail!(ARGUMENT_TYPE, "an array of tensors is wanted, not {}", convert::type_name(value));
+        let text = format!("an array of tensors is wanted, not {}", convert::type_name(value));
+        let diag = Diag::error(code::ARGUMENT_TYPE, text);
+        return Err(match value.is_map() {
+            true => diag.help("of a module it is `model.parameters()`"),
+            false => diag,
+        });
     };
     let one = |item: &Dynamic| match item.read_lock::<Tensor>() {
         Some(tensor) => Ok(tensor.clone()),

@@ -159,11 +159,13 @@ fn setters(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
     rhai::FuncRegistration::new_setter("requires_grad").place_in(
         &mut module.module,
-        move |context: NativeCallContext, x: &mut Tensor, on: bool| -> Result<(), Box<rhai::EvalAltResult>> {
-            match shared.assignment(&context) {
-                Some(_) => set_requires_grad(x, on).map_err(|diag| shared.raise(&context, diag, "")),
-                None => Ok(()),
+        move |context: NativeCallContext, x: &mut Tensor, on: Dynamic| -> Result<(), Box<rhai::EvalAltResult>> {
+            if shared.assignment(&context).is_none() {
+                return Ok(());
             }
+            let wrong = |_| format!("`requires_grad` is true or false, not {}", convert::type_name(&on));
+            let on = on.as_bool().map_err(|kind| Diag::error(code::ARGUMENT_TYPE, wrong(kind)));
+            on.and_then(|on| set_requires_grad(x, on)).map_err(|diag| shared.raise(&context, diag, ""))
         },
     );
     let shared = host.clone();

@@ -386,7 +386,8 @@ fn together(module: &mut Natives, host: &Arc<Host>) {
         elements(&shared, &context, &Dynamic::from(tensor))
     });
     // In the head of a loop, which counts itself.
-    raw(module, "__enumerate", 1, |_, values| Ok(std::mem::take(values[0])));
+    // Not: `take`. Rhai lends the first argument where it is a variable.
+    raw(module, "__enumerate", 1, |_, values| Ok(values[0].clone()));
     for arity in 1..=2 {
         let shared = host.clone();
         raw(module, "enumerate", arity, move |context, values| -> Native {

@@ -198,6 +198,9 @@ fn to_file(host: &Host, path: &Path, value: &Dynamic) -> Result<Value> {
     if matches!(files::Kind::of(path), Ok(files::Kind::Safetensors)) {
         return checkpoint::to_named(host, &map).map(Value::Named);
     }
+    if map.values().any(Dynamic::is_fnptr) {
+        return Err(checkpoint::has_code(""));
+    }
     let mut arrays = Vec::with_capacity(map.len());
     for (name, value) in map.iter() {
         match value.read_lock::<Tensor>() {

@@ -82,7 +82,7 @@ pub fn truth(rt: &Runtime, tensor: &Tensor) -> Result<bool> {
     let n = tensor.numel();
     if n != 1 {
         let diag = Diag::error(code::TRUTH, format!("the truth of a tensor with {n} elements is ambiguous"));
-        return Err(diag.help("use `.any()` or `.all()`"));
+        return Err(diag.help("use `.any()` or `.all()`; masks combine element by element by `&`, `|` and `!`"));
     }
     item(rt, tensor).map(|value| !value.is_zero())
 }

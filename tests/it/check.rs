@@ -116,6 +116,31 @@ fn what_stands_for_something_is_not_told() {
     }
 }
 
+/// What a statement names and does not call is told by a run, too, before it begins.
+#[test]
+fn a_run_warns_of_methods_that_are_not_called() {
+    let told = |text: &str| {
+        let found = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        let sink = found.clone();
+        let builder =
+            Session::builder().on_warning(move |error: &Error| sink.lock().expect("no panic").push(place(error)));
+        let mut session = builder.output(|_| {}).build().expect("a session starts");
+        session.run_str("a", &format!("import \"optim\" as optim;\nlet m = #{{a: 1}};\n{text}")).expect("it runs");
+        drop(session);
+        let found = found.lock().expect("no panic").clone();
+        found
+    };
+    let opt = "let opt = optim::sgd([ones([1], #{requires_grad: true})], #{lr: 0.1});";
+    assert_eq!(told(&format!("{opt} opt.step;")), ["E0116 3"]);
+    assert_eq!(
+        told(&format!("{opt}\nif true {{ opt.zero_grad; }}\nopt.state_dict; opt.lr;")),
+        ["E0116 4", "E0116 5", "E0116 5"]
+    );
+    for fine in ["m.a;", "opt.step();", "let f = opt.step; f.call();", "m.step = 3;", "opt.step"] {
+        assert_eq!(told(&format!("{opt} {fine}")), Vec::<String>::new(), "{fine}");
+    }
+}
+
 /// Loops that take pairs apart as Python does.
 #[test]
 fn a_loop_that_counts_where_pairs_are_meant_is_told() {

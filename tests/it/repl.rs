@@ -68,6 +68,16 @@ fn tab_completes_names_members_keywords_and_files() {
 }
 
 #[test]
+fn a_tab_at_the_beginning_of_a_line_indents() {
+    let folder = folder();
+    let mut terminal = open(&folder);
+    // As a terminal pastes that brackets nothing.
+    terminal.keys("if true {\r\tprint(40 +\r\t\t2);\r");
+    assert_eq!(terminal.enter("}"), "42");
+    assert_eq!(terminal.enter("\t1 + 2"), "3");
+}
+
+#[test]
 fn hints_show_the_signature() {
     let folder = folder();
     let mut terminal = open(&folder);
@@ -297,6 +307,11 @@ fn habits_from_elsewhere_are_understood() {
     assert!(terminal.enter("?softmax").contains("softmax(input, dim"));
     assert!(terminal.enter("softmax?").contains("softmax(input, dim"));
     assert!(terminal.enter("help(softmax)").contains("softmax(input, dim"));
+    assert!(terminal.enter("help softmax").contains("softmax(input, dim"));
+    assert!(terminal.enter("x.softmax?").contains("softmax(input, dim"));
+    terminal.enter("let known = ones([2, 3])");
+    assert!(terminal.enter("?known").contains("[2, 3]"), "what a variable is");
+    assert!(terminal.enter("known??").contains("[2, 3]"));
     assert!(terminal.enter("%time 1 + 1").contains("the median of"));
     assert!(terminal.enter("!ls").contains("commands of the shell"));
     assert_eq!(terminal.enter(">>> 20 + 2"), "22");

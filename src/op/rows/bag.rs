@@ -2,7 +2,8 @@
 
 use crate::args;
 use crate::base::attr::Attr;
-use crate::base::diag::Result;
+use crate::base::code;
+use crate::base::diag::{Diag, Result};
 use crate::base::dtype::{DType, Scalar};
 use crate::fail;
 use crate::op::args::Args;
@@ -79,7 +80,8 @@ fn bags(e: &mut dyn Emit, a: &Args) -> Result<(Tensor, Tensor, usize)> {
         (1, None) => fail!(MISSING_ARGUMENT, "an `input` of one dimension wants `offsets`"),
         (1, Some(offsets)) => {
             if !offsets.dtype().is_int() {
-                fail!(DTYPE, "`offsets` must hold integers, not {}", offsets.dtype());
+                return Err(Diag::error(code::DTYPE, format!("`offsets` must hold integers, not {}", offsets.dtype()))
+                    .help("convert with `.long()`"));
             }
             if offsets.ndim() != 1 {
                 fail!(SHAPE, "`offsets` must have one dimension; it has shape {:?}", offsets.shape().as_slice());
@@ -113,7 +115,8 @@ fn bags(e: &mut dyn Emit, a: &Args) -> Result<(Tensor, Tensor, usize)> {
 fn embedding_bag(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     let (input, weight, mode) = (a.tensor(0), a.tensor(1), a.text(6));
     if !input.dtype().is_int() {
-        fail!(DTYPE, "`input` must hold integers, not {}", input.dtype());
+        return Err(Diag::error(code::DTYPE, format!("`input` must hold integers, not {}", input.dtype()))
+            .help("convert with `.long()`"));
     }
     if weight.ndim() != 2 {
         fail!(SHAPE, "`weight` must have 2 dimensions; it has shape {:?}", weight.shape().as_slice());

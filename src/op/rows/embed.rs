@@ -2,7 +2,8 @@
 
 use crate::args;
 use crate::base::attr::{Attr, Ints};
-use crate::base::diag::Result;
+use crate::base::code;
+use crate::base::diag::{Diag, Result};
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
@@ -116,7 +117,8 @@ number that is not in 0..v is an error while computing (E0401).",
     lower: Lower::Compose(|e, a| {
         let (index, weight) = (a.tensor(0), a.tensor(1));
         if !index.dtype().is_int() {
-            fail!(DTYPE, "`input` must hold integers, not {}", index.dtype());
+            return Err(Diag::error(code::DTYPE, format!("`input` must hold integers, not {}", index.dtype()))
+                .help("convert with `.long()`"));
         }
         let shape = weight.shape();
         if shape.len() != 2 {

@@ -75,7 +75,7 @@ impl<'a> Flow<'a> {
             Some(space) => {
                 self.of_module(token, space, name, &values);
                 let signed = self.world.modules.get(space).is_some_and(|module| module.signatures.contains_key(name));
-                if signed { Value::Layer(Rc::new(layers::made(name, &values))) } else { Value::Unknown }
+                if signed { Value::Layer(Rc::new(layers::made(space, name, &values))) } else { Value::Unknown }
             }
         }
     }
@@ -112,7 +112,7 @@ impl<'a> Flow<'a> {
         }
         if manual::native(name).is_some() {
             self.native_keywords(token, name, written);
-            self.count(token, name, values, 0);
+            self.count(token, name, values);
             return self.made(token, name, values);
         }
         match table::called(name) {
@@ -121,7 +121,7 @@ impl<'a> Flow<'a> {
             }
             Some(_) => result_of(name),
             None => {
-                self.count(token, name, values, 0);
+                self.count(token, name, values);
                 result_of(name)
             }
         }
@@ -139,22 +139,15 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Tells of a number of values that no form takes; the first `unwritten` of them stand before the name.
-    fn count(&mut self, token: u32, name: &str, values: &[Value], unwritten: usize) {
+    /// Tells of a number of values that no form takes, in the words of a run.
+    fn count(&mut self, token: u32, name: &str, values: &[Value]) {
         let Some(forms) = self.world.forms.get(name) else { return };
         if forms.iter().any(|form| form.len() == values.len()) || self.world.keys.contains(name) {
             return;
         }
-        let counts: Vec<usize> = forms.iter().map(Vec::len).collect();
-        let given = values.len() - unwritten;
-        let plural = if given == 1 { "" } else { "s" };
-        let text = format!("`{name}` does not take {given} argument{plural}");
-        let diag = Diag::error(count_code(values.len(), &counts), text);
-        let diag = match manual::native(name).filter(|native| !native.call.is_empty()) {
-            Some(native) => diag.help(format!("call it as `{}`", native.written())),
-            None => diag,
-        };
-        self.report_at(token, diag, "called here");
+        let types: Vec<&str> = values.iter().map(known_type).collect();
+        let diag = (self.world.words)(Unknown::Function(name, &types.join(", ")), token);
+        self.report(token, diag);
     }
 
     /// Keywords of a native function, by the line about it in the manual.
@@ -306,10 +299,15 @@ impl<'a> Flow<'a> {
             }
             return Value::Unknown;
         }
-        if self.world.takes_first(name, all.len(), "?") || !self.world.forms.contains_key(name) {
+        if self.world.takes_first(name, all.len(), "?") {
             return Value::Unknown;
         }
-        let types: Vec<&str> = all.iter().map(|value| value.type_name().unwrap_or("?")).collect();
+        // What nobody knows may be a function of another file of the user's; maps hold closures.
+        let may_be_another = self.world.is_open || self.is_own(name) || matches!(receiver, Value::Map(_));
+        if !self.world.forms.contains_key(name) && may_be_another {
+            return Value::Unknown;
+        }
+        let types: Vec<&str> = all.iter().map(known_type).collect();
         if types.contains(&"?") && self.world.takes(name, all.len()) {
             // The value has the method with other values, perhaps with these.
             let some = |form: &Vec<String>| form.first().is_some_and(|first| first == of);
@@ -366,7 +364,7 @@ impl<'a> Flow<'a> {
             return self.row(token, op, inplace, all);
         }
         self.native_keywords(token, name, written);
-        self.count(token, name, all, 1);
+        self.count(token, name, all);
         let int = |n: Option<usize>| Value::Int(n.map(|n| n as i64));
         match name {
             "item" => Value::Number,
@@ -397,6 +395,14 @@ impl<'a> Flow<'a> {
 
 fn ends_in_map(written: &[Expr]) -> bool {
     written.last().is_some_and(|last| matches!(last.kind, Kind::Map(_)))
+}
+
+/// A value's type as the interpreter writes it; `?` where one cannot tell.
+fn known_type(value: &Value) -> &'static str {
+    match value {
+        Value::Tensor(_) => "tensor",
+        other => other.type_name().unwrap_or("?"),
+    }
 }
 
 fn count_code(given: usize, counts: &[usize]) -> crate::base::code::Code {

@@ -14,6 +14,7 @@ use crate::op::rows::{arith, view};
 use crate::op::shapes::{self, Outcome};
 use crate::op::table;
 use crate::op::tensor::Tensor;
+use crate::script::error::operator_help;
 use crate::script::members;
 use crate::script::source::tree::is_keyword;
 use smallvec::smallvec;
@@ -65,6 +66,10 @@ impl<'a> Flow<'a> {
                 }
             }
             Kind::Method { of, name, args, may_be_unit } => {
+                if self.is_module(of) {
+                    args.iter().for_each(|arg| drop(self.expr(arg)));
+                    return Value::Unknown;
+                }
                 let receiver = self.expr(of);
                 let receiver = if *may_be_unit { Value::Unknown } else { receiver };
                 self.method(expr, of, receiver, name, args)
@@ -83,7 +88,7 @@ impl<'a> Flow<'a> {
                 self.sign(op, expr.focus, &of)
             }
             Kind::Binary { op, left, right } => {
-                let left = self.expr(left);
+                let left = if op == "??" { self.asked(left) } else { self.expr(left) };
                 let right = self.expr(right);
                 self.operator(op, expr.focus, &left, &right)
             }
@@ -97,6 +102,32 @@ impl<'a> Flow<'a> {
             }
             Kind::Path | Kind::Other => Value::Unknown,
             _ => self.flow(expr).value,
+        }
+    }
+
+    /// What stands before `??`: `m[k] ?? 0` asks whether there is such an entry.
+    fn asked(&mut self, expr: &'a Expr) -> Value {
+        match &expr.kind {
+            Kind::Property { .. } | Kind::Index { .. } => {
+                self.quiet += 1;
+                let value = self.expr(expr);
+                self.quiet -= 1;
+                value
+            }
+            Kind::Binary { op, left, right } if op == "??" => {
+                let (left, right) = (self.asked(left), self.asked(right));
+                self.operator(op, expr.focus, &left, &right)
+            }
+            _ => self.expr(expr),
+        }
+    }
+
+    /// `nn`, `nn.functional`: modules as other languages write them, which `names.rs` tells.
+    fn is_module(&self, expr: &Expr) -> bool {
+        match &expr.kind {
+            Kind::Name(name) => self.world.modules.contains_key(name),
+            Kind::Property { of, .. } => self.is_module(of),
+            _ => false,
         }
     }
 
@@ -149,14 +180,32 @@ impl<'a> Flow<'a> {
         Value::Unknown
     }
 
+    /// `x.shape = [4]`: of values that are no maps a few properties can be assigned.
+    pub(super) fn assigned(&mut self, token: u32, of: &Value, name: &str) {
+        if matches!((of, name), (Value::Tensor(_), "grad" | "data" | "requires_grad")) {
+            return;
+        }
+        let of = match of {
+            Value::Tensor(_) => "tensor",
+            Value::Device => "device",
+            Value::DType(_) => "dtype",
+            Value::Range | Value::Number => return,
+            other => other.type_name().unwrap_or("?"),
+        };
+        let diag = (self.world.words)(Unknown::Assigned(name, of), token);
+        self.report(token, diag);
+    }
+
     /// `x[i]`, `x[i, j]`.
     pub(super) fn element(&mut self, token: u32, of: &Value, items: &'a [Expr], values: &[Value]) -> Value {
         let wrong = |value: &&Value| value.text().is_some_and(|text| text != "...");
         match (of, values) {
             (Value::Tensor(_), _) if values.iter().any(|value| wrong(&value)) => {
-                let text = "a tensor is not indexed by a string";
+                // As a run does: one string finds no indexer, among others it is a part that does not fit.
+                let code = if values.len() == 1 { code::TYPE } else { code::ARGUMENT_TYPE };
+                let text = "a tensor cannot be indexed by a string";
                 let diag =
-                    Diag::error(code::ARGUMENT_TYPE, text).help("`\"...\"` stands for the dimensions that are left");
+                    Diag::error(code, text).help("`\"...\"` stands for the dimensions that are left: `x[\"...\", 0]`");
                 self.report_at(token, diag, "indexed here");
                 Value::Tensor(None)
             }
@@ -234,15 +283,27 @@ impl<'a> Flow<'a> {
                 None => Value::Unknown,
             },
             ("-", Value::Str(_) | Value::Unit | Value::Array(_) | Value::Map(_)) => {
-                self.no_operator(token, format!("`{op}` does not work on {}", of.kind()));
+                self.no_operator(
+                    token,
+                    op,
+                    &[of.type_name().unwrap_or("?")],
+                    format!("`{op}` does not work on {}", of.kind()),
+                );
                 Value::Unknown
             }
             _ => Value::Unknown,
         }
     }
 
-    fn no_operator(&mut self, token: u32, text: String) {
-        self.report_at(token, Diag::error(code::TYPE, text), "this operator");
+    fn no_operator(&mut self, token: u32, op: &str, types: &[&str], text: String) {
+        let mut diag = Diag::error(code::TYPE, text);
+        diag.help = operator_help(op, types).map(str::to_string);
+        self.report_at(token, diag, "this operator");
+    }
+
+    fn with_tensor(&mut self, token: u32, op: &str, other: &Value) {
+        let types = [other.type_name().unwrap_or("?")];
+        self.no_operator(token, op, &types, format!("`{op}` does not work between a tensor and {}", other.kind()));
     }
 
     pub(super) fn operator(&mut self, op: &str, token: u32, left: &Value, right: &Value) -> Value {
@@ -264,7 +325,13 @@ impl<'a> Flow<'a> {
             return if left.is_known() && right.is_known() { Value::Bool } else { Value::Unknown };
         }
         if left.is_known() && right.is_known() && !works(op, left, right) {
-            self.no_operator(token, format!("`{op}` does not work between {} and {}", left.kind(), right.kind()));
+            let types = [left, right].map(|value| value.type_name().unwrap_or("?"));
+            self.no_operator(
+                token,
+                op,
+                &types,
+                format!("`{op}` does not work between {} and {}", left.kind(), right.kind()),
+            );
             return Value::Unknown;
         }
         match (left, right) {
@@ -298,12 +365,12 @@ impl<'a> Flow<'a> {
                     }
                     return Value::Bool;
                 }
-                self.no_operator(token, format!("`{op}` does not work between a tensor and {}", other.kind()));
+                self.with_tensor(token, op, other);
                 return Value::Tensor(None);
             }
             Value::Tensor(_) => {}
             other if other.is_number() && op == "@" => {
-                self.no_operator(token, format!("`@` does not work between a tensor and {}", other.kind()));
+                self.with_tensor(token, op, other);
                 return Value::Tensor(None);
             }
             // Another type may have operators with tensors of its own.
@@ -324,7 +391,7 @@ impl<'a> Flow<'a> {
                 self.row(token, row, true, &[Value::Tensor(Some(tensor.clone())), value.clone()]);
             }
             Value::Str(_) | Value::Unit | Value::Array(_) | Value::Map(_) => {
-                self.no_operator(token, format!("`{op}` does not work between a tensor and {}", value.kind()));
+                self.with_tensor(token, op, value);
             }
             _ => {}
         }

@@ -2,12 +2,15 @@
 //! way was taken, on a loop or on a closure that runs later is not known: better to miss a mistake than to tell one
 //! that is none.
 
+use super::layers::Layer;
 use super::lints;
 use super::syntax::{Block, Expr, Function, Kind, Param, Stmt, StmtKind};
 use super::value::Value;
 use super::visit::{self, Changes};
 use super::world::World;
+use crate::base::code;
 use crate::base::diag::{Diag, Focus};
+use crate::script::optimise::ASSIGNED;
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
@@ -331,8 +334,20 @@ impl<'a> Flow<'a> {
                         self.assign(variable, Value::Map(Some(Rc::new(map))));
                     }
                     (Kind::Name(variable), Value::Tensor(_)) if name == "data" => self.assign(variable, Value::Unknown),
+                    (_, Value::Layer(layer)) if matches!(*layer, Layer::Stepped) => {
+                        let diag = Diag::error(
+                            code::UNKNOWN_PROPERTY,
+                            format!("an optimizer has no property `{name}` to assign"),
+                        );
+                        self.report_at(target.focus, diag.help(ASSIGNED), "assigned here, which changes nothing");
+                    }
                     (Kind::Name(variable), Value::Layer(_)) => self.assign(variable, Value::Unknown),
-                    (_, holder @ Value::Tensor(_)) => drop(self.property(target.focus, &holder, name)),
+                    (_, holder @ Value::Tensor(_)) => self.assigned(target.focus, &holder, name),
+                    (_, holder)
+                        if holder.is_known() && !matches!(holder, Value::Map(_) | Value::Unit | Value::Closure(_)) =>
+                    {
+                        self.assigned(target.focus, &holder, name);
+                    }
                     _ => self.touch(target),
                 }
             }

@@ -15,6 +15,8 @@ pub enum Layer {
     /// Keeps the shape.
     Pointwise,
     Chain(Vec<Rc<Layer>>),
+    /// An optimizer or a schedule: nothing of it is assigned.
+    Stepped,
     /// Not known.
     Opaque,
 }
@@ -41,8 +43,9 @@ const POINTWISE: &[&str] = &[
 ];
 
 /// What a function of a module of the library makes of these values.
-pub fn made(name: &str, values: &[Value]) -> Layer {
+pub fn made(space: &str, name: &str, values: &[Value]) -> Layer {
     match (name, values) {
+        _ if space == "optim" => Layer::Stepped,
         ("linear", [Value::Int(Some(inputs)), Value::Int(Some(outputs)), ..]) if *inputs >= 0 && *outputs >= 0 => {
             Layer::Linear(*inputs as usize, *outputs as usize)
         }

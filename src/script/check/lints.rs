@@ -9,6 +9,7 @@ use crate::base::span::Origin;
 use crate::op::row::CallForm;
 use crate::op::table;
 use crate::script::members;
+use crate::script::unread;
 
 pub fn unused(name: &str, at: Origin) -> Box<Diag> {
     Diag::warning(code::UNUSED, format!("the variable `{name}` is never used"))
@@ -81,11 +82,10 @@ impl<'a> Flow<'a> {
             Kind::Text(_) | Kind::Array(_) | Kind::Map(_) | Kind::Closure { .. } | Kind::Range { .. } => {
                 lost("this expression", at, None)
             }
-            Kind::Property { name, .. } => {
-                let is_method = table::find(name).is_some() || crate::script::manual::native(name).is_some();
-                let help = is_method.then(|| format!("a call has parentheses: `.{name}()`"));
-                lost(&format!("`.{name}`"), at, help)
-            }
+            Kind::Property { name, .. } => match table::find(name).is_some() || unread::is_method(name) {
+                true => unread::warning(name, at),
+                false => lost(&format!("`.{name}`"), at, None),
+            },
             Kind::Index { .. } => lost("this element", at, None),
             Kind::Method { of, name, .. } => {
                 let known = matches!(self.peek_value(of), Value::Tensor(_));

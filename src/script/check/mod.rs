@@ -23,9 +23,10 @@ use super::session::Session;
 use super::source::SourceKind;
 use super::source::lex::{lex, script_start};
 use super::source::tree;
+use crate::base::code;
 use crate::base::diag::{Diag, Severity};
 use names::Names;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use world::World;
 
@@ -61,14 +62,15 @@ impl Session {
         names.imports();
         names.variables();
         names.calls();
+        names.paths();
         names.loops();
         let mut found = std::mem::take(&mut names.found);
         let body = parse::parse(text, &tokens);
-        let forms = world::forms(&self.engine.gen_fn_signatures(true));
+        let forms = self.host.forms();
         let world = World {
             source: &source,
             tokens: &tokens,
-            forms: &forms,
+            forms: forms.get(),
             modules: &names.modules,
             keys: names.keys(),
             is_open: names.is_open,
@@ -76,6 +78,17 @@ impl Session {
             words: &|unknown, token| names.words(unknown, token),
         };
         let values = flow::findings(&world, &body, names.has_hidden_variables());
+        // Who knows the value before the dot has the better words for a method that is not there.
+        let named: HashMap<u32, &Box<Diag>> = values
+            .iter()
+            .filter(|(_, diag)| diag.code == code::UNKNOWN_FUNCTION)
+            .map(|(at, diag)| (*at, diag))
+            .collect();
+        for (token, diag) in found.iter_mut().filter(|(_, diag)| diag.code == code::UNKNOWN_FUNCTION) {
+            if let Some(better) = named.get(token) {
+                *diag = (*better).clone();
+            }
+        }
         // Of one place the gravest is told: a name that stands for nothing, an error, something odd.
         let unnamed: HashSet<u32> = found.iter().map(|(token, _)| *token).collect();
         let wrong = |diag: &Diag| diag.severity == Severity::Error;

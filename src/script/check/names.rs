@@ -92,6 +92,10 @@ impl<'a> Names<'a> {
         self.told(token as usize, |at| match unknown {
             Unknown::Function(name, types) => EvalAltResult::ErrorFunctionNotFound(format!("{name} ({types})"), at),
             Unknown::Entry(name) => EvalAltResult::ErrorPropertyNotFound(name.to_string(), at),
+            Unknown::Assigned(name, of) => {
+                let text = format!("Unknown property '{name}' - a setter is not registered for type '{of}'");
+                EvalAltResult::ErrorDotExpr(text, at)
+            }
             Unknown::Property(name, of) => {
                 let text = format!("Unknown property '{name}' - a getter is not registered for type '{of}'");
                 EvalAltResult::ErrorDotExpr(text, at)
@@ -169,6 +173,13 @@ impl<'a> Names<'a> {
                 continue;
             }
             let owner = self.owner(value);
+            // `nn.linear(2, 2)`: the name of a module stands for no value.
+            if self.modules.contains_key(name) && !self.is_declared_but_as_a_module(name) {
+                if told.insert((name, owner)) {
+                    self.tell(value, |at| EvalAltResult::ErrorVariableNotFound(name.to_string(), at));
+                }
+                continue;
+            }
             let places = declared.get(name).map_or(&[][..], Vec::as_slice);
             let seen = places.iter().any(|place| place.at < value && value < place.end && place.owner == owner);
             if seen || !told.insert((name, owner)) {
@@ -185,6 +196,12 @@ impl<'a> Names<'a> {
                 self.tell(value, |at| EvalAltResult::ErrorVariableNotFound(name.to_string(), at));
             }
         }
+    }
+
+    /// Whether a name of an imported module is also that of a variable.
+    fn is_declared_but_as_a_module(&self, name: &str) -> bool {
+        let plain = |&&at: &&u32| at == 0 || self.word(at as usize - 1) != "as";
+        self.tree.declared.iter().filter(plain).any(|&at| self.word(at as usize) == name)
     }
 
     /// `import "name" as alias`: looks for the module, and notes what it has.
@@ -223,6 +240,18 @@ impl<'a> Names<'a> {
         }
     }
 
+    /// `nn::relu` without a call: the library's modules have functions and nothing else.
+    pub fn paths(&mut self) {
+        for at in 2..self.tokens.len() {
+            let (space, name) = (self.word(at - 2), self.word(at));
+            let ends = !matches!(self.word(at + 1), "(" | "::") && self.word(at.wrapping_sub(3)) != "::";
+            let of_library = STD.iter().any(|(known, _)| *known == space) && self.modules.contains_key(space);
+            if self.word(at - 1) == "::" && self.tokens[at].kind == Kind::Word && ends && of_library {
+                self.tell(at - 2, |at| EvalAltResult::ErrorVariableNotFound(format!("{space}::{name}"), at));
+            }
+        }
+    }
+
     /// Functions of the other files of the library's module, if the text is one of them.
     pub fn siblings(&self) -> &'static [(&'static str, &'static str)] {
         let text = &*self.source.text;
@@ -256,15 +285,38 @@ impl<'a> Names<'a> {
         };
         let own = self.tree.definitions.iter().any(|found| self.word(found.name as usize) == name);
         let library = || STD.iter().flat_map(|(_, files)| files.iter()).any(|(_, text)| is_made(text));
-        if !(self.is_open || own || self.keys().contains(name) || library()) {
-            self.tell(at, |at| EvalAltResult::ErrorFunctionNotFound(format!("{name} (?)"), at));
+        let of_module = at >= 2 && self.modules.contains_key(self.word(at - 2)) && self.word(at.wrapping_sub(3)) != ".";
+        if of_module || self.is_open || own || self.keys().contains(name) || library() {
+            return;
         }
+        let diag = self.told(at, |at| EvalAltResult::ErrorFunctionNotFound(format!("{name} (?)"), at));
+        // What a function is given may be a map of another file, with closures of any name.
+        if diag.help.is_some() || !self.is_parameter(at.saturating_sub(2)) {
+            self.found.push((at as u32, diag));
+        }
+    }
+
+    /// Whether a name is a parameter of the function around it.
+    fn is_parameter(&self, at: usize) -> bool {
+        let Some(function) = self.owner(at) else { return false };
+        let open = self.functions[function].run.start + 1;
+        let end = self.tokens.get(open).map_or(open, |token| token.partner as usize);
+        (open..end).any(|index| self.word(index) == self.word(at))
     }
 
     fn qualified(&mut self, at: usize, name: &'a str) {
         let space = self.word(at.saturating_sub(2));
-        // `a::b::c` and names of the language's own are left alone.
-        if at < 2 || self.word(at.saturating_sub(3)) == "::" || matches!(space, "global" | "__c") {
+        // Names of the language's own are left alone.
+        if at < 2 || matches!(space, "global" | "__c") {
+            return;
+        }
+        // `nn::functional::relu(x)`: the library's modules have none inside.
+        if self.word(at.saturating_sub(3)) == "::" {
+            let outer = self.word(at.saturating_sub(4));
+            if STD.iter().any(|(known, _)| *known == outer) && self.modules.contains_key(outer) {
+                let path = format!("{outer}::{space}::{name}");
+                self.tell(at, |at| EvalAltResult::ErrorFunctionNotFound(format!("{path} ()"), at));
+            }
             return;
         }
         let path = format!("{space}::{name}");

@@ -197,9 +197,8 @@ fn bind(op: &'static Op, values: &[Value]) -> Result<Option<Args>> {
     Ok(all.then_some(args))
 }
 
-fn named(mut diag: Box<Diag>, name: &str) -> Box<Diag> {
-    diag.message = format!("argument `{name}`: {}", diag.message);
-    diag
+fn named(diag: Box<Diag>, name: &str) -> Box<Diag> {
+    params::of_parameter(diag, name)
 }
 
 /// The trailing map, when it stands for keywords.
@@ -230,7 +229,12 @@ fn listed(kind: Kind, values: &[Value]) -> Option<Arg> {
 }
 
 fn wanted(what: &str, value: &Value) -> Box<Diag> {
-    Diag::error(code::ARGUMENT_TYPE, format!("{what} is wanted, not {}", value.describe()))
+    let given = value.describe();
+    let diag = Diag::error(code::ARGUMENT_TYPE, format!("{what} is wanted, not {given}"));
+    match params::made_a_tensor(what, &given) {
+        Some(help) => diag.help(help),
+        None => diag,
+    }
 }
 
 /// Whether a value is surely neither a number nor a tensor of one element, which stands for a number.

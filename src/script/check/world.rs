@@ -3,13 +3,11 @@
 
 use crate::base::diag::Diag;
 use crate::base::span::Origin;
+use crate::script::forms::Forms;
 use crate::script::signature::Signature;
 use crate::script::source::Source;
 use crate::script::source::lex::Token;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-
-/// The types of the parameters of each form of a native function, as the interpreter writes them.
-pub type Forms = HashMap<String, Vec<Vec<String>>>;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// What a module has.
 #[derive(Default)]
@@ -27,6 +25,8 @@ pub enum Unknown<'a> {
     Function(&'a str, &'a str),
     /// A property, and the type that has it not.
     Property(&'a str, &'a str),
+    /// A property that is assigned, and the type that has it not or lets nobody.
+    Assigned(&'a str, &'a str),
     /// An entry of a map.
     Entry(&'a str),
 }
@@ -61,61 +61,5 @@ impl World<'_> {
     pub fn takes_first(&self, name: &str, values: usize, of: &str) -> bool {
         let fits = |form: &Vec<String>| form.len() == values && form.first().is_some_and(|first| first == of);
         self.forms.get(name).is_some_and(|forms| forms.iter().any(fits))
-    }
-}
-
-/// Reads what the interpreter lists: `push(array: &mut Array, item: ?)`.
-pub fn forms(signatures: &[String]) -> Forms {
-    let mut found = Forms::new();
-    for signature in signatures {
-        let Some((name, rest)) = signature.split_once('(') else { continue };
-        let Some((inside, _)) = rest.rsplit_once(')') else { continue };
-        found.entry(name.trim().to_string()).or_default().push(types(inside));
-    }
-    found
-}
-
-fn types(inside: &str) -> Vec<String> {
-    let (mut parts, mut depth, mut start) = (Vec::new(), 0usize, 0);
-    for (at, c) in inside.char_indices() {
-        match c {
-            '<' | '(' | '[' => depth += 1,
-            '>' | ')' | ']' => depth = depth.saturating_sub(1),
-            ',' if depth == 0 => {
-                parts.push(&inside[start..at]);
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(&inside[start..]);
-    let one = |part: &&str| {
-        let written = part.rsplit_once(": ").map_or(*part, |(_, of)| of).trim();
-        let written = written.trim_start_matches("&mut ").trim_start_matches('&').trim();
-        match written {
-            "Array" => "array",
-            "Map" => "map",
-            "str" | "ImmutableString" | "String" => "string",
-            "FnPtr" => "Fn",
-            "INT" => "i64",
-            "FLOAT" => "f64",
-            "Dynamic" | "_" => "?",
-            other => other,
-        }
-        .to_string()
-    };
-    parts.iter().filter(|part| !part.trim().is_empty()).map(one).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_interpreters_list_is_read() {
-        let found = forms(&["push(array: &mut Array, item: ?)".into(), "f(a: i64) -> Range<i64>".into(), "g()".into()]);
-        assert_eq!(found["push"], [["array", "?"]]);
-        assert_eq!(found["f"], [["i64"]]);
-        assert_eq!(found["g"], [[""; 0]]);
     }
 }

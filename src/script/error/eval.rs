@@ -334,6 +334,10 @@ fn indexing(text: &str) -> Words {
                 "`()`" => {
                     found.help("an empty map is written `#{}`; `m.get(name)` gives `()` for a name that a map has not")
                 }
+                "a loader" => found.help("batches come one after another: `for batch in loader { .. }`"),
+                "a tensor" if by.contains("string") || by.contains("String") => {
+                    found.help("`\"...\"` stands for the dimensions that are left: `x[\"...\", 0]`")
+                }
                 _ => found,
             }
         }
@@ -379,6 +383,12 @@ fn data_race(name: &str) -> Words {
     if name.is_empty() {
         return words(code::BORROWED, "a closure uses the variable through which it is called", "in use here")
             .help("in `m.f()` the map is `this`; what calls itself is a function: `fn f(n) { .. f(n - 1) .. }`");
+    }
+    // The interpreter's name of a closure is nobody's business.
+    if name.contains("anon$") {
+        return words(code::BORROWED, "a closure uses the value whose method calls it", "in use here").help(
+            "a copy under another name is the same optimizer: `let o = opt; opt.step(|| { o.zero_grad(); .. })`",
+        );
     }
     words(code::BORROWED, "a value is changed while a method of it is at work", "in use here")
         .note(format!("it concerns {name}"))

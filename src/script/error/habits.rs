@@ -72,6 +72,10 @@ pub(super) fn function(name: &str) -> Option<&'static str> {
         "tuple" | "set" | "frozenset" => {
             "an array holds several values: `[1, 2]`; `x in xs` asks, `xs.dedup()` drops what is twice"
         }
+        "defaultdict" | "OrderedDict" | "Counter" | "namedtuple" | "dataclass" => {
+            "a map is written `#{a: 1}`, the empty one `#{}`; `m[k] = m.get(k, 0) + 1` counts"
+        }
+        "require" | "include" | "__import__" => "write `import \"nn\" as nn;`",
         "dict" => "a map is written `#{a: 1}`, the empty one `#{}`",
         "input" => "a script reads no keyboard; its arguments are `args`, `arg(\"lr\", 0.1)` and `flag(\"verbose\")`",
         "open" => "files are read and written whole: `load(path)`, `save(path, x)`",
@@ -125,6 +129,7 @@ pub(super) fn method(owner: &str, name: &str) -> Option<&'static str> {
         ("map", "has_key" | "has" | "contains_key" | "containsKey") => "write `\"a\" in m`",
         ("map", "__call__" | "__init__") => "a module is called by `model.forward(x)`",
         ("map", "evaluate" | "inference") => "write `model.eval()`",
+        ("map", "get_lr") => "write `scheduler.get_last_lr()`, or `opt.lr()`",
         ("map", "freeze") => "write `model.requires_grad_(false)`",
         ("map", "summary" | "info") => "`print(model)` shows its layers; `model.named_parameters()` lists the shapes",
         ("map", "named_params") => "write `model.named_parameters()`",
@@ -152,6 +157,10 @@ pub(super) fn method(owner: &str, name: &str) -> Option<&'static str> {
         ("string", "isdigit" | "isalpha" | "isnumeric" | "isspace") => "write `text.chars()` and look at each",
         ("string", "splitlines") => "write `text.split(\"\\n\")`",
         ("string", "encode") => "write `text.bytes()`",
+        ("string", "zfill" | "ljust" | "rjust" | "center") => "formats do it: `${n:05d}`, `${text:<8}`, `${text:>8}`",
+        ("string", "rfind" | "rindex") => "write `text.split(part)`, or go through `text.chars()`",
+        ("string", "partition") => "write `text.split(part)`, which gives an array",
+        ("string", "format_map") => "values stand in text between backticks: `loss ${x:.4f}`",
         ("string", "capitalize" | "title") => "write `text.upper()`, or join parts of it",
         ("()", _) => {
             "the value before the dot is `()`: a function without a value, a gradient that is not there yet, or what `get` did not find"
@@ -167,6 +176,7 @@ pub(super) fn method(owner: &str, name: &str) -> Option<&'static str> {
 pub(super) fn property(owner: &str, name: &str) -> Option<&'static str> {
     Some(match (owner, name) {
         ("array" | "string" | "map", "length" | "size" | "count") => "write `xs.len()`",
+        ("map", "index") => "operations that give places call them `indices`: `x.max(1).indices`",
         ("array" | "string", "first") => "write `xs[0]`",
         ("array" | "string", "last") => "write `xs[-1]`",
         ("array", "shape" | "dtype" | "T" | "device" | "grad" | "ndim") => {

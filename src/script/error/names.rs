@@ -10,8 +10,10 @@ use crate::base::span::Site;
 use crate::base::suggest::nearest;
 use crate::op::row::{CallForm, Kind};
 use crate::op::table;
+use crate::script::forms;
 use crate::script::manual::{self, Form, Native};
 use crate::script::members;
+use crate::script::modules;
 use crate::script::source::pass::written_name;
 
 pub(super) fn variable(name: &str, at: Site, context: &Context, stack: &[Frame]) -> Words {
@@ -27,6 +29,14 @@ pub(super) fn variable(name: &str, at: Site, context: &Context, stack: &[Frame])
     }
     if let Some(help) = paths::help(at, context) {
         return found.help(help);
+    }
+    if let Some((space, function)) = name.rsplit_once("::")
+        && manual::functions(space).iter().any(|known| known.name == function)
+    {
+        return found.help(format!("`{name}` is a function: call it, `{name}(..)`"));
+    }
+    if paths::is_entry_around(name, at, context) {
+        return found.help(format!("a closure in a map reads the map's entries through `this`: `this.{name}`"));
     }
     if let Some(help) = habits::variable(name) {
         return found.help(help);
@@ -49,7 +59,9 @@ pub(super) fn variable(name: &str, at: Site, context: &Context, stack: &[Frame])
         ));
     }
     if known.modules.iter().any(|other| other == name) {
-        return found.help(format!("`{name}` is a module: import it with `import \"{name}\" as {name};`"));
+        return found.help(format!(
+            "`{name}` is a module: after `import \"{name}\" as {name};` what it has is `{name}::f(..)`"
+        ));
     }
     if let Some(help) = absent::reason(name).or_else(|| habits::function(name)) {
         return found.help(help);
@@ -69,10 +81,7 @@ pub(super) fn function(signature: &str, at: Site, context: &Context) -> Words {
         types.strip_suffix(')').unwrap_or(types).split(", ").filter(|name| !name.is_empty()).collect();
     let name = written_name(path.rsplit("::").next().unwrap_or(path));
     if path.starts_with("anon$") {
-        let wants_more = known.written.iter().any(|(other, count)| other == path && *count > types.len());
-        let code = if wants_more { code::MISSING_ARGUMENT } else { code::EXTRA_ARGUMENT };
-        let message = format!("this closure cannot be called with {}", a_type_list(&types));
-        return words(code, message, "called here").help("a closure takes exactly the arguments between its bars");
+        return closure(path, &types, at, context);
     }
     if name.is_empty() {
         let text = format!("{} cannot be called", types.first().map_or("this".to_string(), |first| a_type(first)));
@@ -84,12 +93,22 @@ pub(super) fn function(signature: &str, at: Site, context: &Context) -> Words {
     if let Some((space, _)) = path.rsplit_once("::") {
         return in_module(space, name, &types, known);
     }
-    let receiver = if paths::is_method(at, context) { types.first().copied() } else { None };
+    let receiver = if paths::is_method(at, context) { types.first().map(|of| forms::plain(of)) } else { None };
+    if let Some(help) = habits::function(name).filter(|_| receiver.is_none() && is_only_a_method(name)) {
+        return words(code::UNKNOWN_FUNCTION, not_there(name, None), "not found").help(help);
+    }
     if let Some(found) = wrong_count(name, &types, receiver.is_some(), known) {
         return found;
     }
     if let Some(help) = receiver.and_then(|owner| habits::method(owner, name)) {
         return words(code::UNKNOWN_FUNCTION, not_there(name, receiver), "not found").help(help);
+    }
+    if (name, receiver) == ("forward", Some("map")) {
+        let found = words(code::UNKNOWN_FUNCTION, "this map has no `forward`", "not found");
+        return found.help("a module computes in a closure of that name: `nn::module(#{forward: |x| ..})`");
+    }
+    if let Some(found) = no_such_form(name, &types, receiver, known) {
+        return found;
     }
     if is_there(name, receiver, known) {
         let message = format!("`{name}` does not take {}", a_type_list(&types));
@@ -115,6 +134,58 @@ pub(super) fn function(signature: &str, at: Site, context: &Context) -> Words {
         Some(help) => found.help(help),
         None => found.maybe(suggestion(name, receiver, known)),
     }
+}
+
+/// A closure that is called with too many or too few arguments. As a method it gets what stands before its dot as
+/// `this`, which is no argument.
+fn closure(path: &str, types: &[&str], at: Site, context: &Context) -> Words {
+    let found = |code, message: String| {
+        words(code, message, "called here").help("a closure takes exactly the arguments between its bars")
+    };
+    let is_method = paths::is_method(at, context) && types.first().is_some_and(|of| forms::plain(of) == "map");
+    let types = if is_method { &types[1..] } else { types };
+    let name = match paths::name_at(at, context) {
+        name if is_method && !name.is_empty() => format!("`{name}`"),
+        _ => "this closure".to_string(),
+    };
+    let known = context.known;
+    let written = known.written.iter().find(|(other, _)| other == path).map(|(_, count)| *count);
+    let of_module = || {
+        let mut functions = known.loaded.iter().flat_map(|module| module.iter_script_fn_info());
+        functions.find_map(|(_, _, name, params, _)| (name == path).then_some(params))
+    };
+    match written.or_else(of_module) {
+        Some(wants) if wants != types.len() => {
+            let code = if wants > types.len() { code::MISSING_ARGUMENT } else { code::EXTRA_ARGUMENT };
+            found(code, format!("{name} takes {}, not {}", arguments(wants), types.len()))
+        }
+        _ if types.is_empty() => found(code::MISSING_ARGUMENT, format!("{name} wants an argument")),
+        _ => found(code::EXTRA_ARGUMENT, format!("{name} cannot be called with {}", a_type_list(types))),
+    }
+}
+
+/// Whether a name is known after a dot alone: `c.set(value)`.
+fn is_only_a_method(name: &str) -> bool {
+    manual::native(name).is_some_and(|native| matches!(native.form, Form::Of(_) | Form::Method))
+}
+
+/// A number of arguments that no native function of a name takes, of those for such a receiver.
+fn no_such_form(name: &str, types: &[&str], receiver: Option<&str>, known: &Known) -> Option<Words> {
+    let forms = known.forms.get().get(name)?;
+    let of = receiver.filter(|of| *of != "?");
+    let fits = |form: &&Vec<String>| match (of, form.first()) {
+        (Some(of), Some(first)) => first == of || first == "?",
+        _ => true,
+    };
+    let counts: Vec<usize> = forms.iter().filter(fits).map(Vec::len).collect();
+    if counts.is_empty() || counts.contains(&types.len()) {
+        return None;
+    }
+    let before = usize::from(receiver.is_some());
+    let takes: Vec<usize> = counts.iter().map(|count| count.saturating_sub(before)).collect();
+    let (code, message) = wrong_number(name, &takes, types.len() - before)?;
+    let call = manual::native(name).filter(|native| !native.call.is_empty()).map(Native::written);
+    Some(words(code, message, "called here").maybe(call.map(|call| format!("call it as `{call}`"))))
 }
 
 /// Whether something of that name is there, for other arguments.
@@ -164,6 +235,10 @@ fn members_of(owner: &str) -> Vec<String> {
             names.extend(called(&["step", "zero_grad", "state_dict", "load_state_dict", "get_last_lr"]));
             names
         }
+        // How the manual writes values of these types.
+        // `index` has no page: of a tensor it is an operation of PyTorch's that is left out.
+        "device" => manual::members_of("d").into_iter().chain(["index".to_string()]).collect(),
+        "cell" => manual::members_of("c"),
         other => manual::members_of(other),
     }
 }
@@ -201,7 +276,8 @@ fn wrong_count(name: &str, types: &[&str], is_method: bool, known: &Known) -> Op
     let most = most_arguments(name, types.first() == Some(&"tensor"))?;
     let receiver = usize::from(is_method);
     let given = types.len() - keywords;
-    let call = manual::signature(name, false).map(|call| format!("call it as `{call}`"));
+    let native = manual::native(name).filter(|native| !native.call.is_empty()).map(Native::written);
+    let call = native.or_else(|| manual::signature(name, false)).map(|call| format!("call it as `{call}`"));
     if given > most {
         let text = format!(
             "`{name}`: {} given, at most {} taken",
@@ -292,6 +368,10 @@ fn in_module(space: &str, name: &str, types: &[&str], known: &Known) -> Words {
     if let Some(help) = paths::spelled(&parts).filter(|_| !is_known) {
         return absent(help);
     }
+    let takes = modules::takes(space, name);
+    if let Some((code, message)) = wrong_number(&path, &takes, types.len()) {
+        return words(code, message, "called here");
+    }
     if manual::functions(space).iter().any(|function| function.name == name) {
         let message = format!("`{path}` does not take {} by position", arguments(types.len()));
         let call = manual::signature(&path, false).map(|call| format!("call it as `{space}::{call}`"));
@@ -305,8 +385,10 @@ fn in_module(space: &str, name: &str, types: &[&str], known: &Known) -> Words {
         let message = format!("`{path}` does not take {}", a_type_list(types));
         return words(code::ARGUMENT_TYPE, message, "called here");
     }
-    let names = same.iter().filter_map(|path| path.rsplit("::").next());
-    let near = nearest(name, names).map(|near| format!("did you mean `{space}::{near}`?"));
+    let names = || same.iter().filter_map(|path| path.rsplit("::").next());
+    // `test::equal` for `assert_equal`.
+    let longer = || names().find(|known| known.strip_suffix(name).is_some_and(|rest| rest.ends_with('_')));
+    let near = nearest(name, names()).or_else(longer).map(|near| format!("did you mean `{space}::{near}`?"));
     let reason = || absent::reason(name).map(str::to_string);
     let elsewhere =
         || manual::page(name).and_then(|page| Some(format!("it is in no module: `{}`", page.calls.first()?)));
@@ -376,7 +458,14 @@ pub(super) fn entry(name: &str) -> Words {
     if matches!(name, "name" | "__class__") {
         return found.help("what a module has tells what it is: `if \"weight\" in m { .. }`");
     }
-    if let Some(help) = habits::property("map", name).or_else(|| absent::reason(name)) {
+    if let Some(help) = habits::property("map", name) {
+        return found.help(help);
+    }
+    // What such maps have comes before reasons why no operation has the name.
+    if let Some(near) = nearest(name, FIELDS).filter(|near| *near != name) {
+        return found.help(format!("did you mean `{near}`?"));
+    }
+    if let Some(help) = absent::reason(name) {
         return found.help(help);
     }
     let near = nearest(name, FIELDS.into_iter().chain(members.iter().map(String::as_str)));

@@ -5,6 +5,7 @@ use super::{Context, absent, absent_cuda, habits};
 use crate::base::dtype::DType;
 use crate::base::span::Site;
 use crate::script::manual;
+use crate::script::source::lex::{Token, lex_partial};
 
 /// The text from a place on, to the end of its line, and what stands before it on that line.
 fn line<'a>(at: Site, context: &Context<'a>) -> Option<(&'a str, &'a str)> {
@@ -18,6 +19,29 @@ fn line<'a>(at: Site, context: &Context<'a>) -> Option<(&'a str, &'a str)> {
 /// Whether what stands at a place is called as a method, `x.name(..)`.
 pub(super) fn is_method(at: Site, context: &Context) -> bool {
     line(at, context).is_some_and(|(before, _)| before.trim_end().ends_with('.'))
+}
+
+/// Whether a map that is written around a place has an entry of a name: `#{w: x, forward: |y| y @ w}`.
+pub(super) fn is_entry_around(name: &str, at: Site, context: &Context) -> bool {
+    let Some(source) = context.sources.source(at) else { return false };
+    let offset = source.offset(at);
+    let (tokens, _) = lex_partial(&source.text);
+    let word = |at: usize| tokens.get(at).map_or("", |token: &Token| &source.text[token.range()]);
+    let around = |open: &usize| {
+        let end = tokens[tokens[*open].partner as usize].start as usize;
+        word(*open) == "#{" && (tokens[*open].start as usize) < offset && offset < end
+    };
+    (0..tokens.len()).filter(around).any(|open| {
+        let end = tokens[open].partner as usize;
+        let mut entry = open + 1;
+        while entry < end {
+            if word(entry) == name && word(entry + 1) == ":" {
+                return true;
+            }
+            entry = (tokens[entry].partner as usize).max(entry) + 1;
+        }
+        false
+    })
 }
 
 /// Whether a `throw` of the script stands at a place.
@@ -90,10 +114,15 @@ pub(super) fn spelled(path: &[&str]) -> Option<String> {
         ["os" | "sys" | "time" | "json" | "copy" | "pickle" | "pathlib" | "re", ..] => None,
         ["random", "seed"] => Some("write `manual_seed(0)`".into()),
         ["random", "random"] => Some("write `rand([1]).item()`".into()),
-        [package, rest @ ..] if PACKAGES.contains(package) && !rest.is_empty() => spelled(rest),
+        // `torch.autograd.grad`: where nothing is known of the middle, the last name tells.
+        [package, rest @ .., last] if PACKAGES.contains(package) => {
+            spelled(&[rest, &[*last]].concat()).or_else(|| plain(last))
+        }
         ["nn", "functional" | "utils" | "init" | "modules", name] => plain(name).or_else(|| of_module("nn", name)),
         ["cuda", name, ..] => Some(of_cuda(name)),
-        [module @ ("nn" | "optim" | "data" | "test"), .., name] => of_module(module, name),
+        [module @ ("nn" | "optim" | "data" | "test"), rest @ ..] => {
+            rest.iter().rev().find_map(|name| of_module(module, name))
+        }
         ["utils", "data", name] => of_module("data", name),
         [name, ..] => plain(name),
         [] => None,

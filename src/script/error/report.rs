@@ -184,13 +184,17 @@ impl miette::SourceCode for Source {
         after: usize,
     ) -> Result<Box<dyn miette::SpanContents<'a> + 'a>, miette::MietteError> {
         let inner = self.text.as_bytes().read_span(span, before, after)?;
+        // Columns count characters, as everywhere here; miette's own count bytes.
+        let start = inner.span().offset();
+        let line = self.text[..start].rfind('\n').map_or(0, |end| end + 1);
+        let column = self.text[line..start].chars().count();
         Ok(Box::new(
             miette::MietteSpanContents::new_named(
                 self.name.to_string(),
                 inner.data(),
                 *inner.span(),
                 inner.line(),
-                inner.column(),
+                column,
                 inner.line_count(),
             )
             .with_language("rhai"),

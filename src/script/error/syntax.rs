@@ -64,6 +64,10 @@ fn separators(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
     let in_parameters = matches!(kind, ParseErrorType::MissingToken(_, text) if text.contains("parameters") || text.contains("anonymous"));
     if misses(kind, ",") {
         return match near.found {
+            ":" if is_format(near.rest) => said(
+                "a format stands inside `${..}`",
+                "text with values in it stands between backticks: `loss ${loss:.4f}`",
+            ),
             "=" if in_parameters => said("a parameter has no default value", DEFAULTS),
             ":" if in_parameters => said("a parameter has no type", NO_TYPES),
             "=" | ":" => said("an argument has no name", keyword(near)),
@@ -101,6 +105,16 @@ fn separators(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
         return said("an entry of a map is written with `:`", MAPS);
     }
     None
+}
+
+/// `:.4f` of Python's formats, right after a value.
+fn is_format(rest: &str) -> bool {
+    let Some(format) = rest.strip_prefix(':') else { return false };
+    let end = format.find([',', ')', '}', ' ', '"', '`']).unwrap_or(format.len());
+    let format = &format[..end];
+    let digits = |c: char| c.is_ascii_digit() || matches!(c, '.' | '<' | '>' | '^' | '+' | '_');
+    let kind = format.trim_start_matches(digits);
+    format.len() > kind.len() && matches!(kind, "f" | "e" | "g" | "d" | "%" | "s" | "x")
 }
 
 /// `f(x, lr=0.1)`: the map that it should be.
@@ -146,9 +160,16 @@ fn by_start(near: &Around) -> Option<Habit> {
         _ if near.found == "," && (near.start == "return" || near.earlier == "return") => {
             return help("several values are an array: `return [1, 2];`");
         }
-        "let" | "const" if near.found == ":" => return said("a variable has no type", NO_TYPES),
+        "let" | "const" if near.found == ":" && matches!(near.earlier, "let" | "const" | "mut") => {
+            return said("a variable has no type", NO_TYPES);
+        }
         "let" if near.found == "=>" || near.found == "->" => {
             return word(Word::Found, "a closure is written `|x| x + 1`, and called as `f.call(1)`");
+        }
+        "from" if near.statement.contains(" import ") => {
+            return help(
+                "files beside the script are imported whole: `import \"utils\" as utils;`, then `utils::f(x)`",
+            );
         }
         _ if near.found == "," && first => {
             return help("one assignment for each variable: `let t = a; a = b; b = t;`");
@@ -170,6 +191,9 @@ fn by_neighbours(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
             word(Before, "declare a variable with `let`: `let x = 1;`")
         }
         ("def" | "function" | "func" | "fun", _) => word(Before, "define a function with `fn`: `fn f(x) { x + 1 }`"),
+        ("import", "*") => help("a module is imported under a name: `import \"nn\" as nn;`, then `nn::linear(2, 3)`"),
+        (_, "import") => help("`import \"nn\" as nn;` is a statement of its own; what it has is `nn::linear(2, 3)`"),
+        (_, "\\") => help("lines need no mark at their end: what is open goes on in the next one"),
         (_, "elif") => word(Found, "write `else if`"),
         ("elif", _) => word(Before, "write `else if`"),
         (_, "and") => word(Found, "write `&&`"),

@@ -32,6 +32,8 @@ fn known() -> Known {
         properties: list(&["shape", "dtype"]),
         modules: list(&["nn", "optim"]),
         written: Vec::new(),
+        loaded: Vec::new(),
+        forms: Arc::default(),
     }
 }
 

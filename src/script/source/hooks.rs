@@ -48,7 +48,7 @@ pub fn is_bare_word(word: &str) -> bool {
     word.ends_with("_grad") && is_block_word(word)
 }
 
-/// Registers the token mapping, `__truth`, `__at`, `__ac` and `__try_wait`. `eval`, which the pass renames to
+/// Registers the token mapping, `__truth`, `__at`, `__ac`, `__or` and `__try_wait`. `eval`, which the pass renames to
 /// `__eval`, is the session's own.
 pub fn install(engine: &mut Engine, hooks: Arc<dyn Hooks>) {
     // Deprecated means "may change" here; the version is pinned.
@@ -86,13 +86,30 @@ pub fn install(engine: &mut Engine, hooks: Arc<dyn Hooks>) {
     };
     let plain = engine.register_custom_syntax(["__ac", "(", "$expr$", ")"], false, plain).map(drop);
 
+    let asked = |context: &mut EvalContext, inputs: &[Expression]| -> RhaiResult {
+        let site = Site(inputs[0].get_literal_value::<i64>().unwrap_or(0) as u32);
+        match context.eval_expression_tree(&inputs[1]) {
+            Err(error) if is_missing(&error, site) => Ok(Dynamic::UNIT),
+            other => other,
+        }
+    };
+    let asked = engine.register_custom_syntax(["__or", "(", "$int$", ",", "$expr$", ")"], false, asked).map(drop);
+
     let block = move |context: &mut EvalContext, inputs: &[Expression]| -> RhaiResult {
         let entered = hooks.try_enter();
         let result = panics::caught(inputs[0].position(), || context.eval_expression_tree(&inputs[0]));
         hooks.try_leave(entered, result)
     };
     let wait = engine.register_custom_syntax(["__try_wait", "$block$"], false, block).map(drop);
-    debug_assert!(at.is_ok() && plain.is_ok() && wait.is_ok());
+    debug_assert!(at.is_ok() && plain.is_ok() && asked.is_ok() && wait.is_ok());
+}
+
+/// Whether the entry at a place, its name or what follows its bracket, is one that the map has not.
+fn is_missing(error: &EvalAltResult, site: Site) -> bool {
+    let EvalAltResult::ErrorPropertyNotFound(_, at) = error else { return false };
+    let (line, column) = (at.line().unwrap_or(0), at.position().unwrap_or(0));
+    let (wanted, from) = (site.line() as usize, site.column() as usize);
+    line == wanted && (column == from || column == from + 1)
 }
 
 /// Restores the mark also when a native function panics.

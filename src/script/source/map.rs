@@ -78,6 +78,24 @@ impl Source {
         &self.rewritten.text
     }
 
+    /// Names of properties that a statement reads and drops.
+    pub fn unread(&self) -> &[Range<usize>] {
+        &self.rewritten.unread
+    }
+
+    /// The place at which the text assigns to a property of a name, `opt.lr = 0.5`, if there is one.
+    fn assigned(&self, name: &str) -> Option<Site> {
+        let site = |line: u32, column: u32| {
+            let line = u16::try_from(line + self.base).ok()?;
+            Some(Site::new(line, u16::try_from(column).ok()?))
+        };
+        let mut places = self.rewritten.targets().filter_map(|(line, column)| site(line, column));
+        places.find(|&at| {
+            let rest = self.text.get(self.offset(at)..).and_then(|text| text.strip_prefix(name));
+            rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+        })
+    }
+
     pub fn is_std(&self) -> bool {
         self.kind == SourceKind::Std
     }
@@ -265,6 +283,11 @@ impl SourceMap {
         let Some(source) = self.source(site) else { return false };
         let before = source.text[..source.offset(site)].trim_end();
         before.ends_with('.') && !before.ends_with("..")
+    }
+
+    /// Where the user's texts assign to a property of a name.
+    pub fn assigned(&self, name: &str) -> Option<Site> {
+        self.sources.iter().filter(|source| !source.is_std()).find_map(|source| source.assigned(name))
     }
 
     /// True for a site inside the standard library.

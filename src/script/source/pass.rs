@@ -21,6 +21,7 @@
 //! | `for (i, x) in enumerate(xs) {` | `.. in __enumerate(xs) {let __p=i;let i=x;let x=__p;` | the same, the count first |
 //! | `x.view([6])[0] = v` | `{let __t=__target(x.view([6]));__t[0] = v}` | Rhai assigns to nothing that a call gives |
 //! | `for _ in xs`, `\|_\| f()`, `let _ =` | `for __any_ in xs` | Rhai knows `_` only as the last case of a `switch` |
+//! | `m[k] ?? 0`, `m.k ?? 0` | `__or(0x000a0007,m[k]) ?? 0` | an entry that is not there is an error to Rhai |
 //! | `eval(s)` | `__eval(s)` | Rhai's own would lose the source |
 //! | `fn new(x)`, `new(x)`, `nn::module(x)` | `fn __new(x)`, ... | Rhai lets no script function have a reserved name |
 //! | `f(x)` where a module defines `f` | `f__in3(x)` | Rhai mixes up functions of several modules (`scope.rs`) |
@@ -34,7 +35,7 @@
 //! | `with_device(d, \|\| f)` | `__written_with_device(d, {f})` | the closure runs in place: no call, nothing captured |
 //!
 //! What is surely `bool` (a literal, `&&`, `in`, a comparison with a string or `()`) is not wrapped.
-//! `__truth` and `__eval` are functions or custom syntax; `__try_wait $block$`, `__at($int$, $expr$)` and
+//! `__truth` and `__eval` are functions or custom syntax; `__try_wait $block$`, `__at($int$, $expr$)`, `__or($int$, $expr$)` and
 //! `__ac($expr$)` are custom syntax, so that they see every way out (`hooks.rs` registers them).
 //! Reserved words as variables, properties, keys, methods and native functions need no rewriting:
 //! `hooks.rs` maps their tokens. `written_name` undoes the renaming for what users read.
@@ -65,6 +66,8 @@ pub struct Rewritten {
     line_starts: Vec<u32>,
     /// The brackets and property names that are assigned to, by line and column.
     targets: Vec<((u32, u32), Assignment)>,
+    /// Original bytes of the names of properties that a statement reads and drops.
+    pub unread: Vec<Range<usize>>,
 }
 
 /// How `x[i]` or `x.grad` is assigned to.
@@ -155,6 +158,8 @@ pub fn written_name(name: &str) -> &str {
 }
 
 const MARK: &str = "__at(0x00000000,";
+/// As long as `MARK`.
+const ASK: &str = "__or(0x00000000,";
 
 /// The text without any change, for a source that the pass refuses.
 pub fn unchanged(src: &str) -> Rewritten {
@@ -255,6 +260,13 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
             edit.mark = Some(mark.name);
         }
     }
+    for &(run, place) in &tree.asked {
+        wrap(&mut edits, bytes(run), bytes(run), ASK, ")");
+        widen(&mut edits);
+        if let Some(edit) = edits.iter_mut().rev().nth(1) {
+            edit.mark = Some(place);
+        }
+    }
     for &token in &tree.renamed {
         let at = tokens[token as usize].start as usize;
         edits.push(Edit { at, opens: true, width: 0, text: "__", mark: None, stands_for: at..at, removed: 0 });
@@ -288,7 +300,8 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
         let width = if a.opens { b.width.cmp(&a.width) } else { a.width.cmp(&b.width) };
         order(a).cmp(&order(b)).then(width)
     });
-    Ok(emit(src, &tokens, edits, options.base))
+    let unread = tree.unread.iter().map(|&name| tokens[name as usize].range()).collect();
+    Ok(Rewritten { unread, ..emit(src, &tokens, edits, options.base) })
 }
 
 /// Loops over pairs get names for the parts, and what nobody wants gets a name that Rhai takes.
@@ -499,6 +512,11 @@ impl Rewritten {
         for (hole, site) in sites {
             self.text.replace_range(hole..hole + 8, &format!("{site:08x}"));
         }
+    }
+
+    /// Lines and columns of what is assigned to.
+    pub fn targets(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.targets.iter().map(|(place, _)| *place)
     }
 
     /// How the bracket or property at a line and column, both from 1, is assigned to, if it is.

@@ -50,6 +50,9 @@ impl Spans {
             // Between tokens: nothing there has a name.
             return at_least_one(text, offset);
         }
+        // What an indexer for names raises stands at the dot, `group.lr = "a"`; the name tells more.
+        let dot = matches!(self.text(text, token), "." | "?.") && self.node(token + 1).is_some();
+        let token = token + dot as u32;
         let Some(node) = self.node(token) else { return self.leaf(token, focus) };
         match focus {
             Focus::Call => self.bytes(node.call),

@@ -36,9 +36,10 @@ fn seen(src: &str) -> String {
     let out = pass::rewrite(src, &OPTIONS).unwrap().text;
     let mut shown = String::new();
     let mut rest = out.as_str();
-    while let Some(at) = rest.find("__at(0x") {
+    while let Some(at) = rest.find("(0x").map(|at| at - 4) {
         let site = u32::from_str_radix(&rest[at + 7..at + 15], 16).unwrap();
-        shown += &format!("{}@{}:{}(", &rest[..at], site >> 16, site & 0xffff);
+        let sign = if rest[at..].starts_with("__or") { "?" } else { "@" };
+        shown += &format!("{}{sign}{}:{}(", &rest[..at], site >> 16, site & 0xffff);
         rest = &rest[at + 16..];
     }
     shown + rest
@@ -113,6 +114,10 @@ fn indices() {
 #[test]
 fn powers() {
     assert_eq!(seen("-a ** b"), "-(a ** b)");
+    // `m[k] ?? 0` asks; the mark is where Rhai would tell that there is no such entry.
+    assert_eq!(seen("m[k] ?? 0"), "?1:18(m[k]) ?? 0");
+    assert_eq!(seen("m.k ?? d[\"e\"] ?? 0"), "?1:19(m.k) ?? ?1:42(d[\"e\"]) ?? 0");
+    assert_eq!(seen("[1] ?? a + b.c ?? -d.e"), "[1] ?? a + b.c ?? -d.e");
     assert_eq!(seen("2 ** -3 ** 2 ** x"), "2 ** -(3 ** 2 ** x)");
     assert_eq!(seen("a - -b.c[0] ** 2 * d"), "a - -(b.c[0] ** 2) * d");
     assert_eq!(seen("a - b ** 2"), "a - b ** 2");

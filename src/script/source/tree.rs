@@ -117,6 +117,10 @@ pub struct Tree {
     pub marks: Vec<Mark>,
     /// Assignments to an element or property of what a call gives: the whole, and what the call gives.
     pub temporaries: Vec<(Run, Run)>,
+    /// `m[k]` and `m.k` before `??`, and their `[` or name: that there is no such entry is no error.
+    pub asked: Vec<(Run, u32)>,
+    /// Names before a `;` that end a statement which does nothing but read a property: `opt.step;`.
+    pub unread: Vec<u32>,
     /// Names of functions that Rhai reserves.
     pub renamed: Vec<u32>,
     /// `(` and `)` of `no_grad() { .. }`.
@@ -336,6 +340,12 @@ impl<'a> Reader<'a> {
             self.at += 1;
             let right = if self.starts_operand(symbol) { self.operand(power) } else { None };
             let open_start = left.run.first as usize == focus;
+            if let Some(right) = right.filter(|_| symbol == "??" && self.peek() == "??") {
+                self.asks(right.run);
+            }
+            if symbol == "??" && !open_start {
+                self.asks(left.run);
+            }
             let mut args = Vec::with_capacity(2);
             if !open_start {
                 args.push(left.run);
@@ -367,6 +377,17 @@ impl<'a> Reader<'a> {
             left = Expr { run: self.run_from(first), shape };
         }
         Some(left)
+    }
+
+    /// Notes what stands before `??` if it ends in an element or property.
+    fn asks(&mut self, run: Run) {
+        let mut ends = self.tree.nodes.iter().rev().filter(|node| node.whole == run);
+        let last = ends.find(|node| matches!(node.kind, NodeKind::Index | NodeKind::Property));
+        let place = last.map(|node| node.focus).filter(|&focus| {
+            let close = self.tokens[focus as usize].partner.max(focus);
+            close == run.last
+        });
+        self.tree.asked.extend(place.map(|place| (run, place)));
     }
 
     /// Whether the operator just passed has a right operand; a range may go without, and in a head a `{`

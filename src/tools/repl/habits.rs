@@ -39,6 +39,10 @@ pub fn habit(text: &str) -> Option<Habit<'_>> {
     if let Some(name) = asked.filter(|name| is_path(name.trim())) {
         return help(name);
     }
+    // `help nn::linear`, as at a shell.
+    if let Some(name) = text.strip_prefix("help ").map(str::trim).filter(|name| is_path(name)) {
+        return help(name);
+    }
     let call = |function: &str| {
         let inside = text.strip_prefix(function)?.strip_prefix('(')?.strip_suffix(')')?;
         Some(inside.trim_matches(['"', '\'']).trim())
@@ -123,6 +127,7 @@ mod tests {
         for (text, wanted) in [
             ("help", "help"),
             ("help()", "help"),
+            ("help nn::linear", "help nn::linear"),
             ("help(softmax)", "help softmax"),
             ("?softmax", "help softmax"),
             ("softmax?", "help softmax"),

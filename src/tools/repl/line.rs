@@ -23,6 +23,9 @@ use std::rc::Rc;
 /// What stands in an empty line of an entry that goes on.
 const CONTINUES: &str = "...  the entry goes on; Ctrl-C drops it";
 
+/// What a Tab writes at the beginning of a line.
+const INDENT: &str = "    ";
+
 /// The line editor with its history.
 pub struct Lines {
     editor: Editor<Typing, FileHistory>,
@@ -111,6 +114,10 @@ impl Completer for Typing {
     type Candidate = Pair;
 
     fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
+        // At the beginning of a line there is nothing to complete: a Tab indents, one that was pasted too.
+        if line[..at].rsplit('\n').next().is_some_and(|begun| begun.trim().is_empty()) {
+            return Ok((at, vec![pair(INDENT.to_string())]));
+        }
         if let Some(rest) = line[..at].trim_start().strip_prefix(':') {
             return self.command(line, at, rest);
         }

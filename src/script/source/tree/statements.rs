@@ -85,6 +85,13 @@ impl Reader<'_> {
                     self.tree.temporaries.extend(of.map(|of| (whole, of)));
                     return;
                 }
+                let last = self.at.saturating_sub(1);
+                let is_property = last >= first + 2
+                    && self.tokens[last].kind == Kind::Word
+                    && matches!(self.text_at(last - 1), "." | "?.");
+                if is_property && self.peek() == ";" {
+                    self.tree.unread.push(last as u32);
+                }
                 let ends_in_call = self.text_at(self.at.saturating_sub(1)) == ")";
                 if ends_in_call && self.peek() == ";" && !matches!(self.text_at(self.at + 1), "" | "}" | ";") {
                     self.tree.dropped.push(self.at as u32);

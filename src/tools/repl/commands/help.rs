@@ -51,6 +51,11 @@ fn about(repl: &mut Repl, name: &str) {
         say(&format!("import \"{plain}\" as {plain};\n\n{}", lines.collect::<Vec<_>>().join("\n")));
     } else if let Some(command) = COMMANDS.iter().find(|command| command.name == plain) {
         say(&format!(":{} {}\n\n  {}", command.name, command.takes, command.summary));
+    } else if repl.session.borrow().variables(0).iter().any(|variable| variable.name == plain) {
+        // `?x` of a variable asks what it is.
+        super::state::kind(repl, plain);
+    } else if let Some((_, method)) = plain.rsplit_once('.').filter(|(_, method)| !method.is_empty()) {
+        about(repl, method);
     } else if let Some(reason) = why_absent(plain.rsplit("::").next().unwrap_or(plain)) {
         repl.refuse(&format!("there is no `{plain}`"), reason);
     } else {

@@ -1,0 +1,98 @@
+//! The forms of native functions: for each name the types of the parameters of each, as the interpreter lists them.
+//! Who reads a text and who explains an error of a run ask the same list.
+
+use parking_lot::Mutex;
+use rhai::Engine;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{OnceLock, Weak};
+
+/// By the function's name.
+pub type Forms = HashMap<String, Vec<Vec<String>>>;
+
+/// The forms of a session's functions, read when somebody first asks.
+#[derive(Default)]
+pub struct Listed {
+    engine: Mutex<Weak<Engine>>,
+    read: OnceLock<Forms>,
+}
+
+impl Listed {
+    /// Whose functions they are.
+    pub fn of(&self, engine: Weak<Engine>) {
+        *self.engine.lock() = engine;
+    }
+
+    /// Cost: some milliseconds, the first time.
+    pub fn get(&self) -> &Forms {
+        self.read.get_or_init(|| {
+            let engine = self.engine.lock().upgrade();
+            engine.map(|engine| forms(&engine.gen_fn_signatures(true))).unwrap_or_default()
+        })
+    }
+}
+
+impl fmt::Debug for Listed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Listed")
+    }
+}
+
+/// Reads what the interpreter lists: `push(array: &mut Array, item: ?)`.
+pub fn forms(signatures: &[String]) -> Forms {
+    let mut found = Forms::new();
+    for signature in signatures {
+        let Some((name, rest)) = signature.split_once('(') else { continue };
+        let Some((inside, _)) = rest.rsplit_once(')') else { continue };
+        found.entry(name.trim().to_string()).or_default().push(types(inside));
+    }
+    found
+}
+
+fn types(inside: &str) -> Vec<String> {
+    let (mut parts, mut depth, mut start) = (Vec::new(), 0usize, 0);
+    for (at, c) in inside.char_indices() {
+        match c {
+            '<' | '(' | '[' => depth += 1,
+            '>' | ')' | ']' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                parts.push(&inside[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&inside[start..]);
+    let one = |part: &&str| {
+        let written = part.rsplit_once(": ").map_or(*part, |(_, of)| of).trim();
+        plain(written).to_string()
+    };
+    parts.iter().filter(|part| !part.trim().is_empty()).map(one).collect()
+}
+
+/// The name of a type, of the several that the interpreter has for it.
+pub fn plain(written: &str) -> &str {
+    match written.trim().trim_start_matches("&mut ").trim_start_matches('&').trim() {
+        "Array" => "array",
+        "Map" => "map",
+        "str" | "ImmutableString" | "String" | "str | ImmutableString | String" => "string",
+        "FnPtr" => "Fn",
+        "INT" => "i64",
+        "FLOAT" => "f64",
+        "Dynamic" | "_" => "?",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interpreters_list_is_read() {
+        let found = forms(&["push(array: &mut Array, item: ?)".into(), "f(a: i64) -> Range<i64>".into(), "g()".into()]);
+        assert_eq!(found["push"], [["array", "?"]]);
+        assert_eq!(found["f"], [["i64"]]);
+        assert_eq!(found["g"], [[""; 0]]);
+    }
+}
