@@ -127,8 +127,7 @@ fn a_run_warns_of_methods_that_are_not_called() {
         let mut session = builder.output(|_| {}).build().expect("a session starts");
         session.run_str("a", &format!("import \"optim\" as optim;\nlet m = #{{a: 1}};\n{text}")).expect("it runs");
         drop(session);
-        let found = found.lock().expect("no panic").clone();
-        found
+        found.lock().expect("no panic").clone()
     };
     let opt = "let opt = optim::sgd([ones([1], #{requires_grad: true})], #{lr: 0.1});";
     assert_eq!(told(&format!("{opt} opt.step;")), ["E0116 3"]);
