@@ -317,6 +317,7 @@ fn queued_work_of_a_script_that_had_to_end_keeps_nobody() {
 fn the_systems_limits_of_memory_are_kept_to() {
     for text in [
         "let t = \"x\"; loop { t += t; }",
+        "parse_json(\"[\" + \"1,\" * 20000000 + \"1]\")",
         "let a = []; loop { a.push(\"some text of its own\" + a.len()); }",
         "let a = []; loop { a.push(zeros([1000000]) + 1.0); a[a.len() - 1].sum().item(); }",
     ] {
