@@ -55,8 +55,8 @@ fn an_error_becomes_an_entry() {
     assert!(shown.contains("typo.rhai:2:7: `totl`") && shown.contains("did you mean `total`?"), "{shown}");
     // Columns count characters, here as in `location`.
     let error = problems("wide.rhai", "let s = \"日本語é\"; s.nope;").expect("no such property");
-    assert!(entry(&error).starts_with("wide.rhai:1:18: "), "{}", entry(&error));
-    assert_eq!(error.location().map(|at| at.column), Some(18));
+    assert!(entry(&error).starts_with("wide.rhai:1:19: "), "{}", entry(&error));
+    assert_eq!(error.location().map(|at| at.column), Some(19));
     assert!(problems("fine.rhai", "1 + 1").is_none());
 }
 
