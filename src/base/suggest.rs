@@ -1,5 +1,9 @@
 //! "Did you mean": the nearest known name to a misspelt one.
 
+use super::code;
+use super::diag::Diag;
+use super::span::Origin;
+
 /// The candidate with the smallest distance, if it is near enough to be meant. Better none than a silly one.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = limit(word.chars().count());
@@ -57,6 +61,18 @@ fn distance(a: &str, b: &str) -> usize {
         rows.push(row);
     }
     rows[a.len()][b.len()]
+}
+
+/// An unknown keyword in a map of options.
+#[cold]
+pub fn unknown_keyword(name: &str, known: &[&str]) -> Box<Diag> {
+    let text = "not a keyword of this function";
+    let diag =
+        Diag::error(code::UNKNOWN_KEYWORD, format!("unknown keyword `{name}`")).keyword(Origin::NONE, name, text);
+    match nearest(name, known.iter().copied()) {
+        Some(found) => diag.help(format!("did you mean `{found}`?")),
+        None => diag.help(format!("the keywords are: {}", known.join(", "))),
+    }
 }
 
 #[cfg(test)]

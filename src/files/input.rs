@@ -87,12 +87,12 @@ pub fn unreadable(error: &std::io::Error) -> Box<Diag> {
         ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof => {
             Diag::error(FILE_FORMAT, format!("the data is damaged: {error}"))
         }
-        _ => Diag::error(FILE, format!("cannot be read: {}", plain(error))),
+        _ => Diag::error(FILE, format!("cannot be read: {}", os_reason(error))),
     }
 }
 
 /// The system's words, without the number that it adds.
-pub fn plain(error: &std::io::Error) -> String {
+pub fn os_reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_string()
 }

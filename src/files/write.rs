@@ -119,7 +119,7 @@ fn is_at(_: &File, _: &Path) -> bool {
 
 /// The system's reason.
 pub fn unwritable(error: &io::Error) -> Box<Diag> {
-    Diag::error(FILE, format!("cannot be written: {}", super::input::plain(error)))
+    Diag::error(FILE, format!("cannot be written: {}", super::input::os_reason(error)))
 }
 
 #[cfg(test)]

@@ -173,6 +173,13 @@ pub enum Kind {
     Ignored,
 }
 
+impl Kind {
+    /// Whether it is a tensor, so that the call can be a method of one.
+    pub fn takes_tensor(self) -> bool {
+        matches!(self, Kind::Tensor | Kind::Operand)
+    }
+}
+
 /// A parameter's default.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Default {

@@ -1,9 +1,10 @@
 //! `args`, `arg("lr", 1e-3)`, `flag("verbose")`: what stands after `--` on the command line.
 
 use super::bind::Natives;
-use super::host::{Host, Native};
-use super::modules::STD;
+use super::host::Host;
+use super::library::STD;
 use super::properties::number;
+use super::raise::Native;
 use super::source::lex::{lex, script_start};
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
@@ -11,36 +12,6 @@ use crate::base::dtype::Scalar;
 use crate::base::suggest::nearest;
 use rhai::{Array, Dynamic};
 use std::sync::Arc;
-
-/// The words after `--`, and what the script asked for.
-#[derive(Default)]
-pub struct Arguments {
-    pub words: Vec<String>,
-    /// Name, default as text (none for a flag): what `-- --help` lists.
-    pub asked: Vec<(String, Option<String>)>,
-}
-
-impl Arguments {
-    /// The value of `--name value` or `--name=value`; of several the last, as command lines have it.
-    fn value(&self, name: &str) -> Option<String> {
-        let long = format!("--{name}");
-        let (mut words, mut found) = (self.words.iter(), None);
-        while let Some(word) = words.next() {
-            if *word == long {
-                found = Some(words.next().cloned().unwrap_or_default());
-            } else if let Some(value) = word.strip_prefix(&long).and_then(|rest| rest.strip_prefix('=')) {
-                found = Some(value.to_string());
-            }
-        }
-        found
-    }
-
-    fn note(&mut self, name: &str, default: Option<String>) {
-        if !self.asked.iter().any(|(known, _)| known == name) {
-            self.asked.push((name.to_string(), default));
-        }
-    }
-}
 
 /// A word read as the kind of value that the default is.
 fn parse(name: &str, word: &str, default: &Dynamic) -> Result<Dynamic> {

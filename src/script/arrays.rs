@@ -3,18 +3,17 @@
 //! among them, for "no", so that an array would stay unsorted or become empty without a word.
 
 use super::bind::Natives;
-use super::convert;
 use super::host::Host;
 use super::panics::Place;
+use super::raise::Outcome;
 use super::value::Tensor;
 use crate::base::code;
 use crate::base::diag::Diag;
+use crate::script::type_names;
 use crate::tensor::observe;
 use rhai::{Array, Dynamic, EvalAltResult, FnPtr, FuncRegistration, NativeCallContext};
 use std::cmp::Ordering;
 use std::sync::Arc;
-
-pub type Outcome<T> = Result<T, Box<EvalAltResult>>;
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     deciding(module, host);
@@ -35,7 +34,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
                 Some(last) => {
                     let told = same.call_raw(&context, None, [last.clone(), value.clone()])?;
                     let wrong =
-                        || format!("whether two values are the same is a bool, not {}", convert::type_name(&told));
+                        || format!("whether two values are the same is a bool, not {}", type_names::of_value(&told));
                     told.as_bool().map_err(|_| shared.raise(&context, Diag::error(code::ARGUMENT_TYPE, wrong()), ""))?
                 }
                 None => false,
@@ -59,7 +58,7 @@ pub fn truth(host: &Host, context: &NativeCallContext, value: &Dynamic) -> Outco
     if let Some(tensor) = value.read_lock::<Tensor>() {
         return observe::truth(&host.rt, &tensor).map_err(|diag| host.raise(context, diag, ""));
     }
-    let text = format!("a condition must be true or false, and this is {}", convert::type_name(value));
+    let text = format!("a condition must be true or false, and this is {}", type_names::of_value(value));
     Err(host.raise(context, Diag::error(code::TYPE, text), ""))
 }
 
@@ -170,7 +169,7 @@ pub fn order(host: &Host, context: &NativeCallContext, compare: &FnPtr, x: &Dyna
     }
     let number = told.as_int().map(|number| number as f64).or_else(|_| told.as_float()).ok();
     number.and_then(|number| number.partial_cmp(&0.0)).ok_or_else(|| {
-        let what = number.map_or_else(|| convert::type_name(&told).to_string(), |number| number.to_string());
+        let what = number.map_or_else(|| type_names::of_value(&told).to_string(), |number| number.to_string());
         let text = format!("the order of two values is a number or a bool, not {what}");
         host.raise(context, Diag::error(code::ARGUMENT_TYPE, text).help("for example `|a, b| a - b`"), "")
     })

@@ -5,15 +5,16 @@
 //! in which they were made; tensors tell it by their buffers' numbers, modules by a number of their own.
 
 use super::bind::{Natives, raw};
-use super::convert;
-use super::host::{Host, Native};
+use super::host::Host;
 use super::layers::MAX_DEPTH;
 use super::properties::set_requires_grad;
+use super::raise::Native;
 use super::straight;
 use super::value::{Cell, Tensor};
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::fail;
+use crate::script::type_names;
 use crate::tensor::engine::Engine;
 use crate::tensor::movement::{self, Wanted};
 use rhai::{Array, Dynamic, ImmutableString, Map};
@@ -34,13 +35,13 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
 
 fn assemble(kind: &Dynamic, fields: &Dynamic, order: &Dynamic, serial: i64) -> Result<Dynamic> {
     let Some(mut map) = fields.read_lock::<Map>().map(|map| map.clone()) else {
-        let text = format!("a module is made of a map, not of {}", convert::type_name(fields));
+        let text = format!("a module is made of a map, not of {}", type_names::of_value(fields));
         return Err(Diag::error(code::ARGUMENT_TYPE, text).help("write `nn::module(#{forward: |x| ...})`"));
     };
     let first = match order.read_lock::<Array>() {
         Some(names) => names.iter().map(name).collect::<Result<Vec<_>>>()?,
         None if order.is_unit() => Vec::new(),
-        None => fail!(ARGUMENT_TYPE, "the order of a module's names is an array, not {}", convert::type_name(order)),
+        None => fail!(ARGUMENT_TYPE, "the order of a module's names is an array, not {}", type_names::of_value(order)),
     };
     let mut parts: Vec<(usize, i64, ImmutableString)> = Vec::new();
     for (name, value) in map.iter().filter(|(name, _)| !name.starts_with('_')) {
@@ -64,7 +65,7 @@ fn assemble(kind: &Dynamic, fields: &Dynamic, order: &Dynamic, serial: i64) -> R
 fn name(value: &Dynamic) -> Result<ImmutableString> {
     match value.read_lock::<ImmutableString>() {
         Some(text) => Ok(text.clone()),
-        None => fail!(ARGUMENT_TYPE, "the order of a module's names has strings, not {}", convert::type_name(value)),
+        None => fail!(ARGUMENT_TYPE, "the order of a module's names has strings, not {}", type_names::of_value(value)),
     }
 }
 

@@ -2,8 +2,9 @@
 //! operation by name.
 
 use super::convert;
-use super::host::{Host, Native};
+use super::host::Host;
 use super::panics::Place;
+use super::raise::Native;
 use super::value::Tensor;
 use crate::base::diag::{Diag, Focus, Result};
 use crate::op::args::{Arg, Args};
@@ -11,6 +12,7 @@ use crate::op::emit::Emit;
 use crate::op::row::{CallForm, Default, Kind, Lower, Op, Promote};
 use crate::op::table;
 use crate::op::tensor::Meta;
+use crate::script::type_names;
 use crate::tensor::engine::{Engine, Results, describe};
 use crate::tensor::movement;
 use rhai::{Dynamic, FuncRegistration, Map, Module, NativeCallContext, RhaiFunc};
@@ -122,7 +124,7 @@ fn bound_call(
     let args = convert::bind(host, op, values).map_err(wrong)?;
     some_tensor(op, &args).map_err(wrong)?;
     if form == Form::InPlace && !matches!(args.0.first(), Some(Arg::Tensor(_))) {
-        let text = format!("a tensor is changed in place, and not {}", convert::type_name(values[0]));
+        let text = format!("a tensor is changed in place, and not {}", type_names::of_value(values[0]));
         return Err(wrong(Diag::error(crate::base::code::ARGUMENT_TYPE, text)));
     }
     if !pin {
@@ -288,7 +290,7 @@ fn operator(
             Some(scalar) => args.0.push(scalar.into()),
             None if matches!(op.operator, "==" | "!=") => return Ok(Dynamic::from_bool(op.operator == "!=")),
             None => {
-                let other = convert::type_name(values[at]);
+                let other = type_names::of_value(values[at]);
                 let text = format!("`{}` does not work between a tensor and {other}", op.operator);
                 let mut diag = Diag::error(crate::base::code::TYPE, text);
                 diag.help = super::error::operator_help(op.operator, &[values[at].type_name()]).map(str::to_string);

@@ -1,7 +1,8 @@
 //! Closures of a script called where no native call is at hand: from an iterator, which the interpreter asks for its
 //! next value without a context.
 
-use super::host::{Host, Native};
+use super::host::Host;
+use super::raise::Native;
 use super::raise::raise;
 use crate::base::code;
 use crate::base::diag::Diag;

@@ -2,7 +2,6 @@
 //! numbers and names beside each other. Inner names are joined by dots, which other readers of `.safetensors` see;
 //! the file's metadata says what was a map, a number or a text, so that `load` gives back what `save` got.
 
-use super::convert;
 use super::host::Host;
 use super::storage::array;
 use super::value::Tensor;
@@ -12,6 +11,7 @@ use crate::base::dtype::DType;
 use crate::base::span::Origin;
 use crate::fail;
 use crate::files::{Array, Named};
+use crate::script::type_names;
 use rhai::{Dynamic, ImmutableString, Map};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -108,7 +108,7 @@ pub fn has_code(name: &str) -> Box<Diag> {
 
 /// A value that no file holds.
 pub fn refused(wanted: &str, value: &Dynamic) -> Box<Diag> {
-    let text = format!("{wanted}, not {}", convert::type_name(value));
+    let text = format!("{wanted}, not {}", type_names::of_value(value));
     let diag = Diag::error(code::ARGUMENT_TYPE, text).label(Origin::NONE, Focus::Argument(1), "cannot be saved");
     diag.help("make a tensor of it first, for example `tensor(value)`")
 }

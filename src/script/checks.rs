@@ -2,13 +2,14 @@
 //! errors with a code. Knows no module and no layer.
 
 use super::bind::{Natives, raw};
-use super::convert;
-use super::host::{Host, Native};
+use super::host::Host;
+use super::raise::Native;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::span::Origin;
 use crate::base::suggest::nearest;
 use crate::fail;
+use crate::script::type_names;
 use rhai::{Array, Dynamic, ImmutableString, Map};
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         Err(Diag::error(code.unwrap_or(code::ASSERTION), text(values[1])))
     });
     // `_kind(value)`: what a message calls it.
-    checked(module, host, "_kind", 1, |values| Ok(convert::type_name(values[0]).into()));
+    checked(module, host, "_kind", 1, |values| Ok(type_names::of_value(values[0]).into()));
     // `_size(name, parameter, value, least)`.
     checked(module, host, "_size", 4, |values| {
         let least = values[3].as_int().unwrap_or(0);
@@ -65,7 +66,7 @@ fn text(value: &Dynamic) -> String {
 }
 
 fn unfit(name: &str, parameter: &str, what: &str, value: &Dynamic) -> Box<Diag> {
-    let text = format!("`{name}`: `{parameter}` is {what}, not {}", convert::type_name(value));
+    let text = format!("`{name}`: `{parameter}` is {what}, not {}", type_names::of_value(value));
     Diag::error(code::ARGUMENT_TYPE, text)
 }
 
@@ -100,7 +101,7 @@ fn options(name: &str, defaults: &Dynamic, given: &Dynamic, any: &Array) -> Resu
         return Ok(merged.into());
     }
     let Some(given) = given.read_lock::<Map>().map(|map| map.clone()) else {
-        let text = format!("`{name}`: options are a map, as in `#{{...}}`, not {}", convert::type_name(given));
+        let text = format!("`{name}`: options are a map, as in `#{{...}}`, not {}", type_names::of_value(given));
         return Err(Diag::error(code::ARGUMENT_TYPE, text));
     };
     for (key, value) in given {

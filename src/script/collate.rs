@@ -10,6 +10,7 @@ use crate::base::dtype::{DType, Scalar};
 use crate::fail;
 use crate::op::emit::Emit;
 use crate::op::rows::join::STACK;
+use crate::script::type_names;
 use crate::tensor::engine::Engine;
 use crate::tensor::movement::{self, Wanted};
 use rhai::{Array, Dynamic, Map};
@@ -91,7 +92,7 @@ fn tensors(engine: &mut Engine, rows: &[Dynamic], what: &str) -> Result<Dynamic>
     let mut list = Vec::with_capacity(rows.len());
     for (at, row) in rows.iter().enumerate() {
         let Some(tensor) = row.read_lock::<Tensor>().map(|tensor| tensor.clone()) else {
-            fail!(ARGUMENT_TYPE, "{what}row {at} of the batch is no tensor but {}", convert::type_name(row));
+            fail!(ARGUMENT_TYPE, "{what}row {at} of the batch is no tensor but {}", type_names::of_value(row));
         };
         let first: &Tensor = list.first().unwrap_or(&tensor);
         if first.shape() != tensor.shape() {

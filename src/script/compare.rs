@@ -5,11 +5,11 @@
 //! not its built-in ones. Not: `set_fast_operators(false)`, which makes every operator slow, not only these.
 //! Cost: 60 to 80 ns a comparison of numbers instead of 20.
 
-use super::arrays::Outcome;
 use super::convert;
 use super::host::Host;
-use super::streams::{EventValue, StreamValue};
+use super::raise::Outcome;
 use super::value::{Cell, DTypeValue, DeviceValue, Tensor};
+use super::value::{EventValue, StreamValue};
 use crate::fail;
 use crate::op::args::{Arg, Args};
 use crate::op::table;

@@ -2,12 +2,13 @@
 //! lists, as `nn::sequential` is. Knows no layer by name.
 
 use super::bind::Natives;
-use super::convert;
-use super::host::{Host, Native};
+use super::host::Host;
 use super::layers::{MAX_DEPTH, is_flat, method, names};
 use super::panics::Place;
+use super::raise::Native;
 use crate::base::diag::Result;
 use crate::fail;
+use crate::script::type_names;
 use rhai::{Array, Dynamic, FnPtr, FuncRegistration, ImmutableString, Map, NativeCallContext, RhaiFunc};
 use std::any::TypeId;
 use std::sync::Arc;
@@ -97,7 +98,7 @@ fn visited(this: &Dynamic, closure: &Dynamic) -> Result<(FnPtr, Vec<Dynamic>)> {
         fail!(ARGUMENT_TYPE, "`apply` belongs to modules; this map is none");
     }
     let Some(closure) = closure.clone().try_cast::<FnPtr>() else {
-        fail!(ARGUMENT_TYPE, "`apply` wants a closure of a module, not {}", convert::type_name(closure));
+        fail!(ARGUMENT_TYPE, "`apply` wants a closure of a module, not {}", type_names::of_value(closure));
     };
     let mut found = Vec::new();
     inner_first(this, 0, &mut found)?;
@@ -152,7 +153,7 @@ fn push(this: &mut Dynamic, item: &Dynamic) -> Result<Dynamic> {
     };
     let fits = item.read_lock::<Map>().is_some_and(|map| map.contains_key("training"));
     if !fits {
-        fail!(ARGUMENT_TYPE, "`append`: a module is wanted, not {}", convert::type_name(item));
+        fail!(ARGUMENT_TYPE, "`append`: a module is wanted, not {}", type_names::of_value(item));
     }
     if let Some(mut map) = this.write_lock::<Map>()
         && let Some(mut items) = map.get_mut(name.as_str()).and_then(|items| items.write_lock::<Array>())

@@ -1,7 +1,6 @@
 //! From Rhai's values to arguments of a row: positions, keywords, numbers, names.
 
 use super::host::Host;
-use super::manual::takes_tensor;
 use super::type_names;
 use super::value::{DTypeValue, DeviceValue, Tensor};
 use crate::base::attr::{Attr, Ints, Text};
@@ -9,7 +8,7 @@ use crate::base::code;
 use crate::base::device_id::{DeviceId, DeviceSpec};
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::{DType, Scalar};
-use crate::base::suggest::nearest;
+use crate::base::suggest::unknown_keyword;
 use crate::fail;
 use crate::op::args::{Arg, Args};
 use crate::op::params::{self, Look};
@@ -51,7 +50,7 @@ pub fn bind(host: &Host, op: &'static Op, values: &mut [&mut Dynamic]) -> Result
     for (at, (param, arg)) in op.params.iter().zip(&args.0).enumerate() {
         if param.default == Default::Required && matches!(arg, Arg::None) {
             // `x.grad.zero_()` before the first backward.
-            if at == 0 && positional > 0 && takes_tensor(param.kind) {
+            if at == 0 && positional > 0 && param.kind.takes_tensor() {
                 return Err(Diag::error(code::ARGUMENT_TYPE, "a tensor is wanted, not `()`")
                     .help("a gradient is `()` until `backward()` has made one: `if x.grad != () { .. }`"));
             }
@@ -76,7 +75,9 @@ pub fn without_pinned(op: &Op, values: &[&mut Dynamic]) -> Result<Option<(Vec<Dy
 
 /// The value of `pin_memory`.
 pub fn pins(value: &Dynamic) -> Result<bool> {
-    let not = |_| Diag::error(code::ARGUMENT_TYPE, format!("`pin_memory` is true or false, not {}", type_name(value)));
+    let not = |_| {
+        Diag::error(code::ARGUMENT_TYPE, format!("`pin_memory` is true or false, not {}", type_names::of_value(value)))
+    };
     value.as_bool().map_err(not)
 }
 
@@ -132,44 +133,9 @@ fn collect_sizes(op: &Op, at: usize, values: &[&mut Dynamic]) -> Result<Arg> {
     Ok(Arg::Attr(Attr::Ints(sizes)))
 }
 
-/// What a value is called in messages.
-pub fn type_name(value: &Dynamic) -> String {
-    if let Some(tensor) = value.read_lock::<Tensor>() {
-        return format!("a tensor of shape {:?}", tensor.shape().as_slice());
-    }
-    match value.type_name() {
-        "i64" => "an integer".into(),
-        "f64" => "a float".into(),
-        "bool" => "a bool".into(),
-        "string" => "a string".into(),
-        "array" => "an array".into(),
-        "map" => "a map".into(),
-        "()" => "`()`".into(),
-        "Fn" => "a function".into(),
-        "char" => "a character".into(),
-        other if other.contains("ops::range::") => "a range".into(),
-        other => type_names::with_article(type_names::of(other)),
-    }
-}
-
-/// An unknown keyword in a map of options.
-#[cold]
-pub fn unknown_keyword(name: &str, known: &[&str]) -> Box<Diag> {
-    let text = "not a keyword of this function";
-    let diag = Diag::error(code::UNKNOWN_KEYWORD, format!("unknown keyword `{name}`")).keyword(
-        crate::base::span::Origin::NONE,
-        name,
-        text,
-    );
-    match nearest(name, known.iter().copied()) {
-        Some(found) => diag.help(format!("did you mean `{found}`?")),
-        None => diag.help(format!("the keywords are: {}", known.join(", "))),
-    }
-}
-
 #[cold]
 fn wanted(what: &str, value: &Dynamic) -> Box<Diag> {
-    let given = type_name(value);
+    let given = type_names::of_value(value);
     let diag = Diag::error(code::ARGUMENT_TYPE, format!("{what} is wanted, not {given}"));
     match params::made_a_tensor(what, &given) {
         Some(help) => diag.help(help),

@@ -1,8 +1,9 @@
 //! `for (a, b) in pairs`: in Rhai the second name counts, in Python it is the second of a pair. Where the values that are
 //! gone over are pairs, or the names of a map, and the second name is not what one calls a counter, a warning says so.
 
-use super::host::{Host, Native};
+use super::host::Host;
 use super::loader::Loader;
+use super::raise::Native;
 use super::raise::site_of;
 use super::source::Source;
 use super::source::lex::{lex, script_start};
@@ -59,25 +60,6 @@ fn surprise(value: &Dynamic) -> Option<Counted> {
     value.is::<Loader>().then_some(Counted::Batches)
 }
 
-/// Whether a name is what one calls a counter: then the loop means what it says.
-pub fn is_counter(name: &str) -> bool {
-    let last = name.rsplit('_').next().unwrap_or(name);
-    let is_short = name.len() == 1 && matches!(name, "i" | "j" | "k" | "n" | "t" | "s");
-    let word = matches!(
-        last,
-        "" | "i" | "j" | "n" | "idx" | "index" | "count" | "counter" | "step" | "iter" | "iteration" | "it" | "epoch"
-    ) || matches!(
-        last,
-        "at" | "pos" | "position" | "row" | "col" | "column" | "line" | "no" | "num" | "number"
-    );
-    is_short || word || name.starts_with('_')
-}
-
-/// Whether a method gives pairs of a name and what it names.
-pub fn gives_pairs(method: &str) -> bool {
-    matches!(method, "items" | "named_parameters" | "named_buffers" | "named_modules" | "named_children")
-}
-
 /// The values of the loop around a byte.
 fn around(source: &Source, at: usize) -> Option<Range<usize>> {
     let tokens = lex(&source.text, script_start(&source.text)).ok()?;
@@ -124,16 +106,6 @@ fn names(before: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn counters_are_known_by_name() {
-        for name in ["i", "idx", "batch_idx", "step", "_", "_b", "row_index", "n"] {
-            assert!(is_counter(name), "{name}");
-        }
-        for name in ["b", "v", "value", "label", "y", "target", "indices"] {
-            assert!(!is_counter(name), "{name}");
-        }
-    }
 
     #[test]
     fn names_of_a_loop_are_read_back() {

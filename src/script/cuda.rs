@@ -3,13 +3,17 @@
 use super::bind::{Natives, raw};
 use super::convert;
 use super::devices::wait_for;
-use super::host::{Host, Native};
+use super::host::Host;
+use super::raise::Native;
 use super::settings;
-use super::streams::{self, EventValue, StreamValue};
+use super::streams;
+use super::value::{EventValue, StreamValue};
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
+use crate::base::suggest::unknown_keyword;
 use crate::sched::memory::Memory;
+use crate::script::type_names;
 use rhai::{Array, Dynamic, Map, NativeCallContext};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -72,7 +76,7 @@ fn in_order<const N: usize>(values: &[&mut Dynamic], names: [&str; N]) -> Result
         for (name, value) in keywords {
             match names.iter().position(|known| *known == name) {
                 Some(place) => found[place] = Some(value).filter(|value| !value.is_unit()),
-                None => return Err(convert::unknown_keyword(&name, &names)),
+                None => return Err(unknown_keyword(&name, &names)),
             }
         }
     }
@@ -182,7 +186,7 @@ fn random(module: &mut Natives, host: &Arc<Host>) {
             _ => crate::fail!(
                 ARGUMENT_TYPE,
                 "what `cuda::get_rng_state_all()` gave is wanted, not {}",
-                convert::type_name(values[0])
+                type_names::of_value(values[0])
             ),
         }
     });
@@ -193,7 +197,7 @@ fn seed(host: &Host, values: &mut [&mut Dynamic]) -> Result<Dynamic> {
     match values[0].as_int() {
         Ok(seed) => host.rt.seed(seed as u64),
         Err(_) => {
-            crate::fail!(ARGUMENT_TYPE, "a seed is an integer, not {}", convert::type_name(values[0]))
+            crate::fail!(ARGUMENT_TYPE, "a seed is an integer, not {}", type_names::of_value(values[0]))
         }
     }
     Ok(Dynamic::UNIT)
@@ -280,7 +284,7 @@ fn memory(module: &mut Natives, host: &Arc<Host>) {
         let fraction = match fraction.as_float().ok().or(fraction.as_int().ok().map(|n| n as f64)) {
             Some(fraction) if (0.0..=1.0).contains(&fraction) => fraction,
             Some(fraction) => crate::fail!(VALUE, "a fraction is from 0 to 1, not {fraction}"),
-            None => crate::fail!(ARGUMENT_TYPE, "a fraction is a number, not {}", convert::type_name(&fraction)),
+            None => crate::fail!(ARGUMENT_TYPE, "a fraction is a number, not {}", type_names::of_value(&fraction)),
         };
         let device = device_or_current(host, device)?;
         host.rt.with_memory(device, |memory| memory.cache().set_memory_fraction(Some(fraction)))?;

@@ -4,10 +4,11 @@
 use super::bind::{Natives, raw};
 use super::caller::Caller;
 use super::convert;
-use super::host::{Host, Native};
+use super::host::Host;
 use super::images::{Folder, Picture};
 use super::panics::Place;
-use super::raise::raise;
+use super::raise::Native;
+use super::raise::at_iterator;
 use super::value::Tensor;
 use crate::args;
 use crate::base::code;
@@ -16,6 +17,7 @@ use crate::base::diag::{Diag, Result};
 use crate::base::span::Origin;
 use crate::fail;
 use crate::op::rows::view::SELECT;
+use crate::script::type_names;
 use crate::tensor::engine::Engine;
 use rhai::{Array, Dynamic, FnPtr, FuncRegistration, Identifier, Map};
 use std::sync::Arc;
@@ -58,7 +60,7 @@ impl Dataset {
         device: DeviceId,
         picture: Option<Picture>,
     ) -> Native {
-        let native = |result: Result<Dynamic>| result.map_err(|diag| told(diag, origin));
+        let native = |result: Result<Dynamic>| result.map_err(|diag| at_iterator(diag, origin));
         match &*self.0 {
             Rows::Tensors(fields, _) => native(tensor_row(&mut Engine::new(host.rt.clone(), origin), fields, at)),
             Rows::Values(values) => Ok(values[at].flatten_clone()),
@@ -89,17 +91,6 @@ impl Dataset {
             Rows::Tensors(..) | Rows::Values(_) | Rows::Function(..) => None,
         }
     }
-}
-
-/// A diagnostic with the place that an iterator stands for.
-pub fn told(diag: Box<Diag>, origin: Origin) -> Box<rhai::EvalAltResult> {
-    let mut diag = diag.or_at(origin, "here");
-    for label in &mut diag.labels {
-        if label.origin == Origin::NONE {
-            label.origin = origin;
-        }
-    }
-    raise(diag, rhai::Position::NONE)
 }
 
 /// Which part of a sum a row is in, and where.
@@ -145,7 +136,7 @@ pub fn dataset(host: &Arc<Host>, context: &rhai::NativeCallContext, value: &Dyna
         fail!(
             ARGUMENT_TYPE,
             "a dataset is a map of tensors, an array of rows, or what `data::from_fn` gives, not {}",
-            convert::type_name(value)
+            type_names::of_value(value)
         );
     };
     if let (Some(len), Some(get)) = (map.get("len"), map.get("get").and_then(|get| get.clone().try_cast::<FnPtr>())) {
@@ -157,7 +148,7 @@ pub fn dataset(host: &Arc<Host>, context: &rhai::NativeCallContext, value: &Dyna
 
 /// A length as it was given.
 fn length(value: &Dynamic) -> String {
-    value.as_int().map_or_else(|_| convert::type_name(value), |n| n.to_string())
+    value.as_int().map_or_else(|_| type_names::of_value(value), |n| n.to_string())
 }
 
 fn function(host: &Arc<Host>, context: &rhai::NativeCallContext, len: &Dynamic, get: FnPtr) -> Result<Dataset> {
@@ -173,7 +164,7 @@ fn fields(map: Map) -> Result<(Vec<(Identifier, Tensor)>, usize)> {
     let mut size = None;
     for (name, value) in map {
         let Some(tensor) = value.read_lock::<Tensor>().map(|tensor| tensor.clone()) else {
-            let text = format!("`{name}` of a dataset is a tensor, not {}", convert::type_name(&value));
+            let text = format!("`{name}` of a dataset is a tensor, not {}", type_names::of_value(&value));
             let diag = Diag::error(code::ARGUMENT_TYPE, text);
             return Err(match (value.is_map(), value.is_array()) {
                 (true, _) => diag.help("a map of tensors is a dataset by itself: `data::loader(#{x: x, y: y})`"),
@@ -258,7 +249,8 @@ pub fn iterate(host: &Arc<Host>, dataset: Dataset) -> impl Iterator<Item = Nativ
 }
 
 fn closure(value: &Dynamic) -> Result<FnPtr> {
-    let wrong = || Diag::error(code::ARGUMENT_TYPE, format!("a closure is wanted, not {}", convert::type_name(value)));
+    let wrong =
+        || Diag::error(code::ARGUMENT_TYPE, format!("a closure is wanted, not {}", type_names::of_value(value)));
     value.clone().try_cast::<FnPtr>().ok_or_else(wrong)
 }
 
@@ -278,7 +270,7 @@ fn constructors(module: &mut Natives, host: &Arc<Host>) {
         }),
         ("_sum", 1, |host, context, values| {
             let Some(parts) = values[0].read_lock::<Array>().map(|parts| parts.clone()) else {
-                fail!(ARGUMENT_TYPE, "an array of datasets is wanted, not {}", convert::type_name(values[0]));
+                fail!(ARGUMENT_TYPE, "an array of datasets is wanted, not {}", type_names::of_value(values[0]));
             };
             let parts: Result<Vec<Dataset>> = parts.iter().map(|part| dataset(host, context, part)).collect();
             Ok(Dataset(Arc::new(Rows::Sum(parts?))))

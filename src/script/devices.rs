@@ -2,17 +2,19 @@
 
 use super::bind::{Natives, raw};
 use super::convert;
-use super::host::{Host, Native};
+use super::host::Host;
+use super::raise::Native;
 use super::raise::{raise, site_of};
 use super::source::SourceMap;
-use super::streams::{EventValue, StreamValue};
 use super::value::DeviceValue;
+use super::value::{EventValue, StreamValue};
 use crate::base::code;
 use crate::base::device_id::DeviceSpec;
 use crate::base::diag::{Diag, Result};
 use crate::base::span::{Origin, Site};
 use crate::sched::placement::Before;
 use crate::sched::watch::Naming;
+use crate::script::type_names;
 use parking_lot::RwLock;
 use rhai::{Dynamic, Engine, EvalAltResult, EvalContext, Expression, FnPtr};
 use std::sync::Arc;
@@ -119,7 +121,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
                 let before = if arity == 2 { "value, " } else { "" };
                 let text = format!(
                     "a closure is wanted, as in `{word}({before}|| ...)`, not {}",
-                    convert::type_name(values[arity - 1])
+                    type_names::of_value(values[arity - 1])
                 );
                 return Err(shared.raise(&context, Diag::error(code::ARGUMENT_TYPE, text), ""));
             };

@@ -1,7 +1,7 @@
 //! Tensors between a host program and its scripts.
 
 use super::error::Error;
-use super::passing::Shore;
+use super::host::Shore;
 use super::value;
 use crate::base::code;
 use crate::base::device_id::DeviceId;

@@ -1,19 +1,20 @@
 //! What every native function of a session shares.
 
+use super::error::Error;
 use super::error::Known;
 use super::forms::Listed;
-use super::literal::constants;
 use super::members;
-use super::passing::Shore;
 use super::raise::{raise, site};
 use super::source::scope::{self, Function, Names, SCRIPT};
 use super::source::{Assignment, Source, SourceKind, SourceMap};
+use super::value::constants;
 use crate::base::diag::{Diag, Focus, Result};
+use crate::base::print::PrintOptions;
 use crate::base::span::{Origin, Site};
 use crate::sched::runtime::Runtime;
 use crate::tensor::engine::Engine;
 use parking_lot::{Mutex, RwLock};
-use rhai::{Dynamic, EvalAltResult, NativeCallContext};
+use rhai::{EvalAltResult, NativeCallContext};
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,10 +45,10 @@ pub struct Host {
     modules: AtomicU32,
     /// What ends a script that goes too far, or that somebody stops.
     pub watch: Arc<super::watch::Watch>,
-    pub print: super::show::Printing,
+    pub print: Printing,
     pub output: RwLock<Output>,
     /// What a script may ask for with `args`, `arg` and `flag`.
-    pub arguments: Mutex<super::arguments::Arguments>,
+    pub arguments: Mutex<super::host::Arguments>,
     /// The status of an `exit` that ended the text that ran last.
     pub left_with: Mutex<Option<u8>>,
     /// Folders that scripts may read and write; none means everywhere.
@@ -81,7 +82,7 @@ impl Host {
             loaded: RwLock::default(),
             modules: AtomicU32::new(0),
             watch: Arc::new(watch),
-            print: super::show::Printing::default(),
+            print: Printing::default(),
             output: RwLock::new(Box::new(|text| println!("{text}"))),
             arguments: Mutex::default(),
             left_with: Mutex::default(),
@@ -100,7 +101,7 @@ impl Host {
         known.functions.extend(known.written.iter().map(|(name, _)| name.clone()));
         known.forms = self.forms();
         known.loaded = self.loaded.read().clone();
-        known.modules.extend(super::modules::STD.iter().map(|(name, _)| name.to_string()));
+        known.modules.extend(super::library::STD.iter().map(|(name, _)| name.to_string()));
         known
     }
 
@@ -259,5 +260,59 @@ impl Drop for Entered {
     }
 }
 
-/// A native result.
-pub type Native = std::result::Result<Dynamic, Box<EvalAltResult>>;
+/// The session's side of a passage.
+#[derive(Clone)]
+pub struct Shore {
+    pub rt: Arc<Runtime>,
+    sources: Arc<RwLock<SourceMap>>,
+}
+
+impl Shore {
+    pub fn new(rt: &Arc<Runtime>, sources: &Arc<RwLock<SourceMap>>) -> Shore {
+        Shore { rt: rt.clone(), sources: sources.clone() }
+    }
+
+    /// An error of the session's, with the texts that it points into.
+    #[cold]
+    pub fn error(&self, diag: Box<Diag>) -> Error {
+        Error::new(diag, &self.sources.read())
+    }
+}
+
+/// How tensors are printed, and where text goes.
+#[derive(Default)]
+pub struct Printing {
+    pub options: Mutex<PrintOptions>,
+    /// What `show` and `plot` draw for.
+    pub terminal: Mutex<super::draw::terminal::Terminal>,
+}
+
+/// The words after `--`, and what the script asked for.
+#[derive(Default)]
+pub struct Arguments {
+    pub words: Vec<String>,
+    /// Name, default as text (none for a flag): what `-- --help` lists.
+    pub asked: Vec<(String, Option<String>)>,
+}
+
+impl Arguments {
+    /// The value of `--name value` or `--name=value`; of several the last, as command lines have it.
+    pub fn value(&self, name: &str) -> Option<String> {
+        let long = format!("--{name}");
+        let (mut words, mut found) = (self.words.iter(), None);
+        while let Some(word) = words.next() {
+            if *word == long {
+                found = Some(words.next().cloned().unwrap_or_default());
+            } else if let Some(value) = word.strip_prefix(&long).and_then(|rest| rest.strip_prefix('=')) {
+                found = Some(value.to_string());
+            }
+        }
+        found
+    }
+
+    pub fn note(&mut self, name: &str, default: Option<String>) {
+        if !self.asked.iter().any(|(known, _)| known == name) {
+            self.asked.push((name.to_string(), default));
+        }
+    }
+}

@@ -14,6 +14,7 @@ use crate::fail;
 use crate::files::{self, Array, Value};
 use crate::op::emit::Emit;
 use crate::op::rows::shape::PERMUTE;
+use crate::script::type_names;
 use crate::tensor::engine::Engine;
 use crate::tensor::movement::{self, Wanted};
 use rhai::{Dynamic, ImmutableString, Map};
@@ -41,7 +42,7 @@ impl Folder {
     /// `path` and a map of `channels`, `size` and `device`.
     pub fn open(host: &Host, path: &Dynamic, options: &Dynamic) -> Result<Folder> {
         let Some(path) = path.read_lock::<ImmutableString>().map(|path| PathBuf::from(path.as_str())) else {
-            fail!(ARGUMENT_TYPE, "a path is a string, not {}", convert::type_name(path));
+            fail!(ARGUMENT_TYPE, "a path is a string, not {}", type_names::of_value(path));
         };
         storage::permitted(host, &path, false)?;
         let options = options.read_lock::<Map>().map(|map| map.clone()).unwrap_or_default();
@@ -121,7 +122,7 @@ impl Folder {
 
 fn listed(path: &Path) -> Result<Vec<PathBuf>> {
     let failed = |error: std::io::Error| {
-        Diag::error(code::FILE, format!("`{}`: {}", path.display(), super::session::plain_reason(&error)))
+        Diag::error(code::FILE, format!("`{}`: {}", path.display(), crate::files::input::os_reason(&error)))
     };
     let mut found = Vec::new();
     for entry in std::fs::read_dir(path).map_err(failed)? {

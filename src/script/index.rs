@@ -14,6 +14,7 @@ use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::fail;
 use crate::op::args::Arg;
+use crate::script::type_names;
 use crate::tensor::index::{self, Item};
 use rhai::plugin::RhaiResult;
 use rhai::{Array, Dynamic, EvalAltResult, FuncRegistration, NativeCallContext};
@@ -57,7 +58,7 @@ fn item(value: &Dynamic) -> Result<Item> {
     fail!(
         ARGUMENT_TYPE,
         "an index is an integer, a range, a tensor, `()` or \"...\", not {}",
-        convert::type_name(value)
+        type_names::of_value(value)
     )
 }
 
@@ -125,7 +126,7 @@ fn set(host: &Host, context: &NativeCallContext, x: &Tensor, at: &Dynamic, value
             Some(tensor) => Arg::Tensor(tensor.clone()),
             None => match convert::scalar(value) {
                 Some(scalar) => scalar.into(),
-                None => fail!(ARGUMENT_TYPE, "a tensor or a number is wanted, not {}", convert::type_name(value)),
+                None => fail!(ARGUMENT_TYPE, "a tensor or a number is wanted, not {}", type_names::of_value(value)),
             },
         };
         index::set(engine, x, items(at)?, value)
@@ -141,7 +142,7 @@ fn target(module: &mut Natives, host: &Arc<Host>) {
         if !(values[0].is_array() || values[0].is_map()) {
             return Ok(values[0].clone());
         }
-        let kind = convert::type_name(values[0]);
+        let kind = type_names::of_value(values[0]);
         let diag = Diag::error(code::SYNTAX, format!("{kind} that a call gives cannot be assigned to"));
         Err(shared.raise(&context, diag.help("give it a name first: `let a = ..; a[0] = ..`"), "nobody holds this"))
     });

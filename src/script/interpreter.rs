@@ -76,8 +76,8 @@ pub fn engine(
     named::<super::value::SliceValue>(&mut engine, "slice");
     named::<super::value::Cell>(&mut engine, "cell");
     named::<super::loader::Loader>(&mut engine, "loader");
-    named::<super::streams::StreamValue>(&mut engine, "stream");
-    named::<super::streams::EventValue>(&mut engine, "event");
+    named::<super::value::StreamValue>(&mut engine, "stream");
+    named::<super::value::EventValue>(&mut engine, "event");
     named::<super::dataset::Dataset>(&mut engine, "dataset");
     named::<super::param_groups::Groups>(&mut engine, "param_groups");
     named::<super::param_groups::Group>(&mut engine, "group");
@@ -109,7 +109,7 @@ pub fn engine(
     super::straight::register(&mut module, host);
     super::parallel::register(&mut module, host);
     super::checks::register(&mut module, host);
-    super::signature::register(&mut module, host);
+    super::callable::register(&mut module, host);
     super::scalars::register(&mut module);
     super::containers::register(&mut module, host);
     super::questions::register(&mut module, host);

@@ -1,8 +1,9 @@
 //! `for row in x` over the first dimension of a tensor. Every row is a view.
 
 use super::bind::Natives;
-use super::dataset::told;
-use super::host::{Host, Native};
+use super::host::Host;
+use super::raise::Native;
+use super::raise::at_iterator;
 use super::value::Tensor;
 use crate::args;
 use crate::base::code;
@@ -33,11 +34,11 @@ pub fn rows(host: &Arc<Host>, tensor: Tensor) -> impl Iterator<Item = Native> + 
     (0..count.unwrap_or(1)).map(move |at| {
         if count.is_none() {
             let diag = Diag::error(code::SHAPE, "a 0-dimensional tensor has no rows to go over");
-            return Err(told(diag.help("`x.item()` is its value"), origin));
+            return Err(at_iterator(diag.help("`x.item()` is its value"), origin));
         }
         let mut engine = Engine::new(host.rt.clone(), origin);
         let row = engine.call_row(&SELECT, args![&tensor, 0i64, at as i64]);
         let row = row.inspect(|row| engine.made_together(std::slice::from_ref(row)));
-        row.map(Dynamic::from).map_err(|diag| told(diag, origin))
+        row.map(Dynamic::from).map_err(|diag| at_iterator(diag, origin))
     })
 }

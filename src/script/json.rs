@@ -2,10 +2,11 @@
 //! has no better word.
 
 use super::bind::{Natives, raw};
-use super::convert;
 use super::growing::Growing;
-use super::host::{Host, Native};
+use super::host::Host;
 use super::panics::Place;
+use super::raise::Native;
+use super::type_names;
 use super::value::Tensor;
 use crate::base::diag::Result;
 use crate::fail;
@@ -77,7 +78,7 @@ fn write(host: &Host, value: &Dynamic, out: &mut Growing, depth: usize) -> Resul
         (_, Ok(x), _) => fail!(VALUE, "JSON has no number {x}"),
         (.., Ok(on)) => out.push(if on { "true" } else { "false" }),
         _ if value.is_unit() => out.push("null"),
-        _ => fail!(ARGUMENT_TYPE, "{} has no form in JSON", convert::type_name(value)),
+        _ => fail!(ARGUMENT_TYPE, "{} has no form in JSON", type_names::of_value(value)),
     }
 }
 

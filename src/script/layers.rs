@@ -8,9 +8,10 @@
 use super::assemble;
 use super::bind::Natives;
 use super::convert;
-use super::host::{Host, Native};
+use super::host::Host;
 use super::panics::Place;
 use super::properties;
+use super::raise::Native;
 use super::value::{Cell, Tensor};
 use crate::base::code;
 use crate::base::device_id::DeviceId;
@@ -18,6 +19,7 @@ use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
 use crate::fail;
 use crate::op::args::Arg;
+use crate::script::type_names;
 use crate::tensor::engine::Engine;
 use crate::tensor::movement::{self, Wanted};
 use rhai::{Array, Dynamic, FuncRegistration, ImmutableString, Map, NativeCallContext, RhaiFunc};
@@ -240,7 +242,7 @@ fn states(module: &mut Natives, host: &Arc<Host>) {
 /// Copies a state into the module's own tensors, all or nothing.
 fn load(engine: &mut Engine, this: &Dynamic, state: &Dynamic, strict: bool) -> Result<Dynamic> {
     let Some(state) = state.read_lock::<Map>().map(|map| map.clone()) else {
-        fail!(ARGUMENT_TYPE, "a state is a map of tensors, not {}", convert::type_name(state));
+        fail!(ARGUMENT_TYPE, "a state is a map of tensors, not {}", type_names::of_value(state));
     };
     let own = members(this)?;
     let named: BTreeMap<&str, &Tensor> = own.iter().map(|member| (member.name.as_str(), &member.tensor)).collect();
@@ -260,7 +262,7 @@ fn load(engine: &mut Engine, this: &Dynamic, state: &Dynamic, strict: bool) -> R
     for (name, tensor) in &named {
         let Some(value) = state.get(*name) else { continue };
         let Some(given) = value.read_lock::<Tensor>().map(|given| given.clone()) else {
-            fail!(ARGUMENT_TYPE, "`{name}` in the state is no tensor but {}", convert::type_name(value));
+            fail!(ARGUMENT_TYPE, "`{name}` in the state is no tensor but {}", type_names::of_value(value));
         };
         if given.shape() != tensor.shape() {
             let (a, b) = (tensor.shape(), given.shape());
@@ -337,7 +339,7 @@ fn modes(module: &mut Natives, host: &Arc<Host>) {
                     Some(value) => value.as_bool().map_err(|_| {
                         Diag::error(
                             code::ARGUMENT_TYPE,
-                            format!("true or false is wanted, not {}", convert::type_name(value)),
+                            format!("true or false is wanted, not {}", type_names::of_value(value)),
                         )
                     })?,
                     None => name == "train",

@@ -2,12 +2,13 @@
 //! see it, and what was queued still ends as it would.
 
 use super::bind::{Natives, raw};
-use super::convert;
-use super::host::{Host, Native};
+use super::host::Host;
+use super::raise::Native;
 use super::session::Session;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::fail;
+use crate::script::type_names;
 use rhai::{Dynamic, EvalAltResult};
 use std::sync::Arc;
 
@@ -49,7 +50,7 @@ fn status(value: &Dynamic) -> Result<u8> {
         return Ok(0);
     }
     let Ok(number) = value.as_int() else {
-        let text = format!("`exit` wants a status from 0 to 255, not {}", convert::type_name(value));
+        let text = format!("`exit` wants a status from 0 to 255, not {}", type_names::of_value(value));
         return Err(Diag::error(code::ARGUMENT_TYPE, text).help(HELP));
     };
     match u8::try_from(number) {

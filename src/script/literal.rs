@@ -5,8 +5,9 @@
 
 use super::bind::{Natives, raw};
 use super::convert;
-use super::host::{Host, Native};
-use super::value::{DTypeValue, Tensor};
+use super::host::Host;
+use super::raise::Native;
+use super::value::{CONSTANTS, DTypeValue, Tensor};
 use crate::args;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
@@ -16,15 +17,12 @@ use crate::base::{code, suggest};
 use crate::fail;
 use crate::op::emit::Emit;
 use crate::op::rows::arith::element_of;
+use crate::script::type_names;
 use crate::tensor::engine::Engine;
 use crate::tensor::movement;
 use crate::tensor::observe::{push_element, scalars};
 use rhai::{Array, Dynamic, Map, NativeCallContext};
 use std::sync::Arc;
-
-/// Numbers with a name, known in functions too.
-const CONSTANTS: [(&str, f64); 4] =
-    [("INF", f64::INFINITY), ("NAN", f64::NAN), ("PI", std::f64::consts::PI), ("E", std::f64::consts::E)];
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     define(&mut module.module);
@@ -37,7 +35,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     for arity in 2..=3 {
         function(module, host, "new_tensor", arity, |host, context, values| {
             let Some(like) = values[0].read_lock::<Tensor>().map(|tensor| tensor.clone()) else {
-                fail!(ARGUMENT_TYPE, "it belongs to tensors, not to {}", convert::type_name(values[0]));
+                fail!(ARGUMENT_TYPE, "it belongs to tensors, not to {}", type_names::of_value(values[0]));
             };
             let mut options = options(host, values.get(2).map(|value| &**value))?;
             options.dtype.get_or_insert(like.dtype());
@@ -45,11 +43,6 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
             made(&mut host.engine(context), host, values[1], options)
         });
     }
-}
-
-/// Names of the constants: numbers, and dtypes in every spelling.
-pub fn constants() -> impl Iterator<Item = &'static str> {
-    CONSTANTS.iter().map(|(name, _)| *name).chain(DType::NAMES.iter().map(|(name, _)| *name))
 }
 
 fn define(module: &mut rhai::Module) {
@@ -97,7 +90,7 @@ fn options(host: &Host, value: Option<&Dynamic>) -> Result<Options> {
     let mut options = Options::default();
     let Some(value) = value.filter(|value| !value.is_unit()) else { return Ok(options) };
     let Some(map) = value.read_lock::<Map>() else {
-        fail!(ARGUMENT_TYPE, "keywords such as #{{dtype: \"f32\"}} are wanted, not {}", convert::type_name(value));
+        fail!(ARGUMENT_TYPE, "keywords such as #{{dtype: \"f32\"}} are wanted, not {}", type_names::of_value(value));
     };
     for (name, value) in map.iter() {
         match name.as_str() {
@@ -106,7 +99,7 @@ fn options(host: &Host, value: Option<&Dynamic>) -> Result<Options> {
             "device" => options.device = Some(convert::device(host, value)?),
             "requires_grad" => match value.as_bool() {
                 Ok(flag) => options.requires_grad = flag,
-                Err(_) => fail!(ARGUMENT_TYPE, "`requires_grad` is true or false, not {}", convert::type_name(value)),
+                Err(_) => fail!(ARGUMENT_TYPE, "`requires_grad` is true or false, not {}", type_names::of_value(value)),
             },
             "pin_memory" => options.pin_memory = convert::pins(value)?,
             _ => {
@@ -195,7 +188,7 @@ impl Gathered {
                 format!(
                     "numbers, bools, tensors and arrays of them are wanted; {} is {}",
                     place(path),
-                    convert::type_name(value)
+                    type_names::of_value(value)
                 ),
             ));
         };

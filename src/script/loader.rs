@@ -4,12 +4,13 @@
 use super::bind::{Natives, raw};
 use super::caller::Caller;
 use super::collate::collate;
-use super::convert;
-use super::dataset::{self, Dataset, Rows, told};
-use super::host::{Host, Native};
+use super::dataset::{self, Dataset, Rows};
+use super::host::Host;
 use super::images::Picture;
 use super::panics::Place;
 use super::prefetch::{Ahead, Rows as AheadRows};
+use super::raise::Native;
+use super::raise::at_iterator;
 use super::value::Tensor;
 use crate::args;
 use crate::base::code;
@@ -25,6 +26,7 @@ use crate::op::rows::view::SELECT;
 use crate::op::table;
 use crate::sched::ahead::{Pace, Wanted};
 use crate::sched::runtime::Runtime;
+use crate::script::type_names;
 use crate::tensor::engine::Engine;
 use crate::tensor::{index, movement};
 use rhai::{Array, Dynamic, FnPtr, Identifier, Map, NativeCallContext};
@@ -126,7 +128,7 @@ impl Plan {
     }
 
     fn begin(&self, count: usize) -> std::result::Result<Begun, Box<rhai::EvalAltResult>> {
-        let told = |diag| told(diag, self.origin);
+        let told = |diag| at_iterator(diag, self.origin);
         let drawn: Option<Dynamic> = match &self.order {
             Order::Natural => None,
             Order::Shuffled => Some(Dynamic::from(self.shuffled().map_err(told)?)),
@@ -200,18 +202,21 @@ impl Plan {
         let count = end - start;
         if self.pin {
             let paced = self.host.rt.keep_pace(&mut begun.given.pace);
-            paced.map_err(|diag| told(diag, self.origin))?;
+            paced.map_err(|diag| at_iterator(diag, self.origin))?;
         }
         let ready = begun.rows_ahead.as_mut().and_then(|ahead| ahead.take(number));
         let batch = match &*self.dataset.0 {
             _ if ready.is_some() => dataset::batch_of(ready.expect("it was asked for")),
             Rows::Tensors(fields, _) if self.collate.is_none() => {
-                self.slices(fields, begun, start, count).map_err(|diag| told(diag, self.origin))?
+                self.slices(fields, begun, start, count).map_err(|diag| at_iterator(diag, self.origin))?
             }
             _ => self.rows(begun, start, count)?,
         };
-        let batch =
-            if self.pin { pinned(&mut self.engine(), batch).map_err(|diag| told(diag, self.origin))? } else { batch };
+        let batch = if self.pin {
+            pinned(&mut self.engine(), batch).map_err(|diag| at_iterator(diag, self.origin))?
+        } else {
+            batch
+        };
         if self.pin {
             begun.given.next(self, &batch);
             if let Some(next) = begun.rows_ahead.as_mut().and_then(|ahead| ahead.peek(number + 1)) {
@@ -253,7 +258,7 @@ impl Plan {
 
     fn rows(&self, begun: &mut Begun, start: usize, count: usize) -> Native {
         let mut pictures: Vec<Option<Picture>> = match begun.ahead.as_mut().and_then(Ahead::take) {
-            Some(read) => read.map_err(|diag| told(diag, self.origin))?.into_iter().map(Some).collect(),
+            Some(read) => read.map_err(|diag| at_iterator(diag, self.origin))?.into_iter().map(Some).collect(),
             None => Vec::new(),
         };
         pictures.resize_with(count, || None);
@@ -268,7 +273,7 @@ impl Plan {
         }
         match &self.collate {
             Some(f) => self.caller.call(f, vec![rows.into_iter().collect::<Array>().into()]),
-            None => collate(&mut self.engine(), rows, device).map_err(|diag| told(diag, self.origin)),
+            None => collate(&mut self.engine(), rows, device).map_err(|diag| at_iterator(diag, self.origin)),
         }
     }
 }
@@ -407,7 +412,7 @@ fn make(host: &Arc<Host>, context: &NativeCallContext, values: &[&mut Dynamic]) 
         None => Ok(None),
         Some(value) => match value.clone().try_cast::<FnPtr>() {
             Some(f) => Ok(Some(f)),
-            None => fail!(ARGUMENT_TYPE, "`loader`: `{name}` is a closure, not {}", convert::type_name(value)),
+            None => fail!(ARGUMENT_TYPE, "`loader`: `{name}` is a closure, not {}", type_names::of_value(value)),
         },
     };
     let (order, size) = match options.get("sampler").filter(|sampler| !sampler.is_unit()) {
@@ -441,7 +446,7 @@ fn make(host: &Arc<Host>, context: &NativeCallContext, values: &[&mut Dynamic]) 
 /// `batch_sampler`: an array with the row numbers of each batch.
 fn listed(host: &Arc<Host>, batches: &Dynamic, rows: usize) -> Result<(Cuts, Order, usize)> {
     let Some(batches) = batches.read_lock::<Array>().map(|batches| batches.clone()) else {
-        let found = convert::type_name(batches);
+        let found = type_names::of_value(batches);
         fail!(ARGUMENT_TYPE, "`loader`: `batch_sampler` is an array with the row numbers of each batch, not {found}");
     };
     let (mut starts, mut given) = (vec![0], Vec::new());

@@ -1,7 +1,6 @@
 //! What a session holds, for people who look at it: variables, the tensors in a value, memory, streams. Never waits
 //! and never runs script code.
 
-use super::convert;
 use super::draw::terminal::Terminal;
 use super::manual::{self, Page};
 use super::session::Session;
@@ -10,6 +9,7 @@ use super::source::pass::written_name;
 use super::value::{Cell, Tensor};
 use crate::base::span::Origin;
 use crate::sched::facts::MemoryFacts;
+use crate::script::type_names;
 use rhai::{Array, Dynamic, Map};
 
 /// Where new tensors are made.
@@ -263,6 +263,6 @@ fn brief(value: &Dynamic, depth: usize) -> String {
     match value.as_float() {
         Ok(x) => format!("{x:?}"),
         Err(_) if value.is_int() || value.is_bool() || value.is_char() => value.to_string(),
-        Err(_) => convert::type_name(value).to_string(),
+        Err(_) => type_names::of_value(value).to_string(),
     }
 }

@@ -1,7 +1,7 @@
 //! Names after a dot, by the kind of value before it; for completion. Tensors' come from the op table; those of
 //! Rhai's own types are listed here, the useful ones.
 
-use super::manual::{Form, members_of, natives, takes_tensor};
+use super::manual::{Form, members_of, natives};
 use crate::op::row::CallForm;
 use crate::op::table;
 
@@ -129,7 +129,7 @@ pub const CLOSURE: &[&str] = &["call", "curry"];
 pub fn of_tensor() -> Vec<String> {
     let mut names = Vec::new();
     for op in table::all() {
-        let first = op.params.first().is_some_and(|param| takes_tensor(param.kind));
+        let first = op.params.first().is_some_and(|param| param.kind.takes_tensor());
         for name in std::iter::once(&op.name).chain(op.aliases) {
             match name.strip_prefix('.') {
                 Some(property) => names.push(property.to_string()),

@@ -1,8 +1,10 @@
 //! `import`: the standard library from the binary, modules of the host program, then the script's folder and
 //! given roots. Each module runs once, in a scope of its own.
 
+use super::callable;
 use super::error;
 use super::host::Host;
+use super::library::STD;
 use super::raise::{raise, site_of};
 use super::reach::{self, File, Reached};
 use super::signature::{self, Signature};
@@ -19,39 +21,6 @@ use rhai::{
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// The standard library, shipped in the binary: each module with its files. Not `const`: each use would bring its own copy.
-pub static STD: &[(&str, &[File])] = &[
-    (
-        "nn",
-        &[
-            ("nn/module.rhai", include_str!("../../std/nn/module.rhai")),
-            ("nn/activations.rhai", include_str!("../../std/nn/activations.rhai")),
-            ("nn/convolution.rhai", include_str!("../../std/nn/convolution.rhai")),
-            ("nn/pooling.rhai", include_str!("../../std/nn/pooling.rhai")),
-            ("nn/windows.rhai", include_str!("../../std/nn/windows.rhai")),
-            ("nn/borders.rhai", include_str!("../../std/nn/borders.rhai")),
-            ("nn/norms.rhai", include_str!("../../std/nn/norms.rhai")),
-            ("nn/parallel.rhai", include_str!("../../std/nn/parallel.rhai")),
-            ("nn/recurrent.rhai", include_str!("../../std/nn/recurrent.rhai")),
-            ("nn/packed.rhai", include_str!("../../std/nn/packed.rhai")),
-            ("nn/attention.rhai", include_str!("../../std/nn/attention.rhai")),
-            ("nn/losses.rhai", include_str!("../../std/nn/losses.rhai")),
-            ("gradients.rhai", include_str!("../../std/gradients.rhai")),
-            ("nn/init.rhai", include_str!("../../std/nn/init.rhai")),
-        ],
-    ),
-    (
-        "optim",
-        &[
-            ("optim/optimizers.rhai", include_str!("../../std/optim/optimizers.rhai")),
-            ("gradients.rhai", include_str!("../../std/gradients.rhai")),
-            ("optim/schedules.rhai", include_str!("../../std/optim/schedules.rhai")),
-        ],
-    ),
-    ("data", &[("data.rhai", include_str!("../../std/data.rhai"))]),
-    ("test", &[("test.rhai", include_str!("../../std/test.rhai"))]),
-];
 
 /// Where modules come from, and those that are loaded.
 #[derive(Default)]
@@ -236,7 +205,7 @@ impl Resolver {
             #[allow(deprecated)]
             module.update_fn_namespace(hash, FnNamespace::Global);
         }
-        signature::offer(&mut module, &self.host, &ast, signatures);
+        callable::offer(&mut module, &self.host, &ast, signatures);
         module.build_index();
         let module: Shared<Module> = module.into();
         self.host.loaded.write().push(module.clone());

@@ -3,12 +3,14 @@
 use super::bind::Natives;
 use super::bind::raw;
 use super::convert;
-use super::host::{Host, Native};
+use super::host::Host;
 use super::panics::Place;
+use super::raise::Native;
 use super::value::{Cell, DTypeValue, SliceValue, Tensor};
 use crate::base::code;
 use crate::base::diag::Diag;
 use crate::sched::options::MatmulPrecision;
+use crate::script::type_names;
 use crate::tensor::grad;
 use rhai::{
     Array, Caches, Dynamic, Engine, EvalAltResult, EvalContext, Expression, FuncRegistration, Map, NativeCallContext,
@@ -72,7 +74,7 @@ fn tensor_list(value: &Dynamic, what: &str) -> crate::base::diag::Result<Vec<Opt
         return Ok(vec![Some(tensor.clone())]);
     }
     let wrong = |value: &Dynamic| {
-        let text = format!("`{what}` is a tensor or an array of tensors, not {}", convert::type_name(value));
+        let text = format!("`{what}` is a tensor or an array of tensors, not {}", type_names::of_value(value));
         Diag::error(code::ARGUMENT_TYPE, text)
     };
     let Some(array) = value.read_lock::<Array>() else { return Err(wrong(value)) };
@@ -124,7 +126,7 @@ fn defaults(module: &mut Natives, host: &Arc<Host>) {
         match values[0].as_int() {
             Ok(seed) => shared.rt.seed(seed as u64),
             Err(_) => {
-                let text = format!("a seed is an integer, not {}", convert::type_name(values[0]));
+                let text = format!("a seed is an integer, not {}", type_names::of_value(values[0]));
                 return Err(shared.raise(&context, Diag::error(code::ARGUMENT_TYPE, text), ""));
             }
         }
@@ -190,7 +192,7 @@ fn values(module: &mut Natives, host: &Arc<Host>) {
 fn end_of(host: &Host, context: &NativeCallContext, of: &str, value: &Dynamic) -> Result<i64, Box<EvalAltResult>> {
     convert::int(host, value).map_err(|mut diag| {
         if !diag.is_late {
-            diag.message = format!("an end of {of}, not {}", convert::type_name(value));
+            diag.message = format!("an end of {of}, not {}", type_names::of_value(value));
         }
         host.raise(context, diag, "")
     })
@@ -223,8 +225,10 @@ pub fn register_eval(engine: &mut Engine, host: &Arc<Host>) {
         let value = context.eval_expression_tree(&inputs[0])?;
         let at = inputs[0].position();
         let Some(text) = value.read_lock::<rhai::ImmutableString>().map(|text| text.to_string()) else {
-            let diag =
-                Diag::error(code::ARGUMENT_TYPE, format!("`eval` wants a string, not {}", convert::type_name(&value)));
+            let diag = Diag::error(
+                code::ARGUMENT_TYPE,
+                format!("`eval` wants a string, not {}", type_names::of_value(&value)),
+            );
             return Err(super::raise::raise(diag.or_at(shared.origin_at(super::raise::site_of(at)), ""), at));
         };
         shared.note_variables(context.scope());

@@ -2,8 +2,8 @@
 //! belongs to it. Knows no optimizer; the arithmetic is in rows of the table.
 
 use super::bind::{Natives, raw};
-use super::convert;
-use super::host::{Host, Native};
+use super::host::Host;
+use super::raise::Native;
 use super::value::{Cell, Tensor};
 use crate::base::code;
 use crate::base::device_id::DeviceId;
@@ -18,6 +18,7 @@ use crate::op::rows::arith::MOVE;
 use crate::op::rows::optim::COUNTED;
 use crate::op::rows::view::CLONE;
 use crate::op::table;
+use crate::script::type_names;
 use crate::tensor::engine::Engine;
 use rhai::{Array, Dynamic, ImmutableString, Map};
 use std::collections::BTreeMap;
@@ -116,7 +117,7 @@ fn tensors(value: &Dynamic) -> Result<Vec<Tensor>> {
         return Ok(vec![tensor.clone()]);
     }
     let Some(array) = value.read_lock::<Array>() else {
-        let text = format!("an array of tensors is wanted, not {}", convert::type_name(value));
+        let text = format!("an array of tensors is wanted, not {}", type_names::of_value(value));
         let diag = Diag::error(code::ARGUMENT_TYPE, text);
         return Err(match value.is_map() {
             true => diag.help("of a module it is `model.parameters()`"),
@@ -127,7 +128,7 @@ fn tensors(value: &Dynamic) -> Result<Vec<Tensor>> {
         Some(tensor) => Ok(tensor.clone()),
         None => Err(Diag::error(
             code::ARGUMENT_TYPE,
-            format!("an array of tensors is wanted; it holds {}", convert::type_name(item)),
+            format!("an array of tensors is wanted; it holds {}", type_names::of_value(item)),
         )),
     };
     array.iter().map(one).collect()

@@ -2,7 +2,7 @@
 //! caught there and not further up, so that nothing of the interpreter is left half done: values whose method is called
 //! are locked meanwhile.
 
-use super::host::Native;
+use super::raise::Native;
 use super::raise::raise;
 use crate::base::code;
 use crate::base::diag::Diag;

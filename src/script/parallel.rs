@@ -4,8 +4,9 @@
 
 use super::bind::{Natives, raw};
 use super::convert;
-use super::host::{Host, Native};
+use super::host::Host;
 use super::layers::MAX_DEPTH;
+use super::raise::Native;
 use super::value::Tensor;
 use crate::args;
 use crate::base::code;
@@ -16,6 +17,7 @@ use crate::op::args::Arg;
 use crate::op::emit::Emit;
 use crate::op::rows::{arith, join, pieces, spread, view};
 use crate::op::tensor::View;
+use crate::script::type_names;
 use crate::tensor::engine::Engine;
 use parking_lot::Mutex;
 use rhai::{Array, Dynamic, Map};
@@ -107,7 +109,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         shared.call(&context, |e| {
             let device = convert::device(&shared, values[1])?;
             let Some(results) = values[0].read_lock::<Array>().map(|list| list.clone()) else {
-                fail!(ARGUMENT_TYPE, "an array of results is wanted, not {}", convert::type_name(values[0]));
+                fail!(ARGUMENT_TYPE, "an array of results is wanted, not {}", type_names::of_value(values[0]));
             };
             gather(e, results, device, dim(values[2])?, 0)
         })
@@ -115,14 +117,14 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
 }
 
 fn dim(value: &Dynamic) -> Result<i64> {
-    let not = |_| Diag::error(code::ARGUMENT_TYPE, format!("`dim` is an integer, not {}", convert::type_name(value)));
+    let not = |_| Diag::error(code::ARGUMENT_TYPE, format!("`dim` is an integer, not {}", type_names::of_value(value)));
     value.as_int().map_err(not)
 }
 
 /// At least one device, each once.
 fn devices(host: &Host, value: &Dynamic) -> Result<Vec<DeviceId>> {
     let Some(list) = value.read_lock::<Array>() else {
-        fail!(ARGUMENT_TYPE, "`device_ids` is an array of devices, not {}", convert::type_name(value));
+        fail!(ARGUMENT_TYPE, "`device_ids` is an array of devices, not {}", type_names::of_value(value));
     };
     let devices = list.iter().map(|device| convert::device(host, device)).collect::<Result<Vec<_>>>()?;
     if devices.is_empty() {

@@ -2,12 +2,13 @@
 //! the next step uses. Reads and writes go through two closures of `std/optim`; knows no setting by name.
 
 use super::bind::{Natives, raw};
-use super::convert;
-use super::host::{Host, Native};
+use super::host::Host;
 use super::panics::{Guarded, Place};
+use super::raise::Native;
 use super::value::Cell;
 use crate::base::code;
 use crate::base::diag::Diag;
+use crate::script::type_names;
 use rhai::{Array, Dynamic, EvalAltResult, FnPtr, FuncRegistration, NativeCallContext};
 use std::sync::Arc;
 
@@ -71,7 +72,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
                 Ok(Dynamic::from(Groups(Arc::new(Inner { groups, of, get, set }))))
             }
             _ => {
-                let text = format!("a cell and two closures are wanted, not {}", convert::type_name(values[0]));
+                let text = format!("a cell and two closures are wanted, not {}", type_names::of_value(values[0]));
                 Err(shared.raise(&context, Diag::error(code::ARGUMENT_TYPE, text), ""))
             }
         }

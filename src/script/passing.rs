@@ -2,22 +2,17 @@
 //!
 //! Tensors pass without a copy where they can (`exchange.rs`); everything else is converted.
 
-use super::convert::type_name;
-use super::error::Error;
 use super::exchange::Tensor;
-use super::source::SourceMap;
+use super::host::Shore;
 use super::type_names;
 use super::value;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::Scalar;
-use crate::sched::runtime::Runtime;
 use crate::tensor::observe;
-use parking_lot::RwLock;
 use rhai::{Array, Dynamic, Map};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::Arc;
 
 /// Bound: values inside values that are converted; recursion is as deep.
 const NESTING: usize = 200;
@@ -93,25 +88,6 @@ impl PartialEq for Value {
     }
 }
 
-/// The session's side of a passage.
-#[derive(Clone)]
-pub struct Shore {
-    pub rt: Arc<Runtime>,
-    sources: Arc<RwLock<SourceMap>>,
-}
-
-impl Shore {
-    pub fn new(rt: &Arc<Runtime>, sources: &Arc<RwLock<SourceMap>>) -> Shore {
-        Shore { rt: rt.clone(), sources: sources.clone() }
-    }
-
-    /// An error of the session's, with the texts that it points into.
-    #[cold]
-    pub fn error(&self, diag: Box<Diag>) -> Error {
-        Error::new(diag, &self.sources.read())
-    }
-}
-
 /// A Rust value that a script can be given: numbers, `bool`, strings, `()`, [`Tensor`], [`Value`], objects of
 /// registered types ([`Object`](crate::Object)), and vectors, slices, arrays, maps and `Option`s of these
 /// (`None` is `()`).
@@ -135,7 +111,7 @@ pub trait Arguments {
 
 #[cold]
 pub(super) fn mismatch(wanted: &str, value: &Dynamic) -> Box<Diag> {
-    Diag::error(code::TYPE, format!("{wanted} is wanted, not {}", type_name(value)))
+    Diag::error(code::TYPE, format!("{wanted} is wanted, not {}", type_names::of_value(value)))
 }
 
 #[cold]

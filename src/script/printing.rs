@@ -5,8 +5,9 @@
 
 use super::bind::{self, Natives};
 use super::growth::Wanted;
-use super::host::{Host, Native};
+use super::host::Host;
 use super::panics::Place;
+use super::raise::Native;
 use super::show;
 use super::value::Tensor;
 use rhai::{Array, Dynamic, EvalAltResult, FuncRegistration, ImmutableString, Map, NativeCallContext, RhaiFunc};

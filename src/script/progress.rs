@@ -4,12 +4,13 @@
 //! Goes over whatever `open` knows how to go over; a type with an iterator of its own has one line there.
 
 use super::bind::{Natives, raw};
-use super::convert;
-use super::host::{Host, Native};
+use super::host::Host;
+use super::raise::Native;
 use super::value::Tensor;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::span::Origin;
+use crate::script::type_names;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rhai::{Array, Dynamic, ImmutableString, Map};
 use std::any::TypeId;
@@ -72,7 +73,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
                 if open(&shared, over.clone()).is_none() {
                     let text = format!(
                         "`progress` goes over arrays, ranges, tensors, datasets and loaders, not {}",
-                        convert::type_name(&over)
+                        type_names::of_value(&over)
                     );
                     return Err(Diag::error(code::ARGUMENT_TYPE, text));
                 }
@@ -96,7 +97,7 @@ fn desc(value: Option<&Dynamic>) -> Result<String> {
     let Some(map) = value.read_lock::<Map>() else {
         let text = format!(
             "the keywords of `progress` are a map, as in `progress(x, #{{desc: \"epoch\"}})`, not {}",
-            convert::type_name(value)
+            type_names::of_value(value)
         );
         return Err(Diag::error(code::ARGUMENT_TYPE, text));
     };
@@ -108,7 +109,7 @@ fn desc(value: Option<&Dynamic>) -> Result<String> {
         None => Ok(String::new()),
         Some((Some(text), _)) => Ok(text),
         Some((None, value)) => {
-            Err(Diag::error(code::ARGUMENT_TYPE, format!("`desc` is a string, not {}", convert::type_name(value))))
+            Err(Diag::error(code::ARGUMENT_TYPE, format!("`desc` is a string, not {}", type_names::of_value(value))))
         }
     }
 }

@@ -4,12 +4,15 @@ use super::bind::Natives;
 use super::bind::raw;
 use super::compare::{alike, compare};
 use super::convert;
-use super::host::{Host, Native};
+use super::host::Host;
 use super::panics::Place;
+use super::raise::Native;
 use super::value::{DTypeValue, DeviceValue, Tensor};
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::Scalar;
+use crate::script::type_names;
+use crate::tensor::history::MadeBy;
 use crate::tensor::movement::{self, Wanted};
 use crate::tensor::{grad, history, observe};
 use rhai::{Array, Dynamic, Map, NativeCallContext};
@@ -42,8 +45,10 @@ pub fn plain_operator(host: &Host, context: &NativeCallContext, symbol: &str, va
         return Ok(Dynamic::from_float(result));
     }
     let text = match &values[..] {
-        [a] => format!("`{symbol}` does not work on {}", convert::type_name(a)),
-        [a, b] => format!("`{symbol}` does not work between {} and {}", convert::type_name(a), convert::type_name(b)),
+        [a] => format!("`{symbol}` does not work on {}", type_names::of_value(a)),
+        [a, b] => {
+            format!("`{symbol}` does not work between {} and {}", type_names::of_value(a), type_names::of_value(b))
+        }
         _ => format!("`{symbol}` does not work on these values"),
     };
     let types: Vec<&str> = values.iter().map(|value| value.type_name()).collect();
@@ -87,7 +92,7 @@ pub fn method(
             Some(tensor) => call(&host, &context, &tensor, &mut values[1..]),
             None => Err(Diag::error(
                 code::ARGUMENT_TYPE,
-                format!("`{told}` belongs to tensors, not to {}", convert::type_name(values[0])),
+                format!("`{told}` belongs to tensors, not to {}", type_names::of_value(values[0])),
             )),
         };
         result.map_err(|diag| host.raise(&context, diag, ""))
@@ -163,7 +168,7 @@ fn setters(module: &mut Natives, host: &Arc<Host>) {
             if shared.assignment(&context).is_none() {
                 return Ok(());
             }
-            let wrong = |_| format!("`requires_grad` is true or false, not {}", convert::type_name(&on));
+            let wrong = |_| format!("`requires_grad` is true or false, not {}", type_names::of_value(&on));
             let on = on.as_bool().map_err(|kind| Diag::error(code::ARGUMENT_TYPE, wrong(kind)));
             on.and_then(|on| set_requires_grad(x, on)).map_err(|diag| shared.raise(&context, diag, ""))
         },
@@ -187,7 +192,7 @@ fn set_grad(x: &Tensor, value: &Dynamic) -> Result<()> {
         return Ok(());
     }
     let Some(g) = value.read_lock::<Tensor>().map(|g| g.clone()) else {
-        let text = format!("a gradient is a tensor or `()`, not {}", convert::type_name(value));
+        let text = format!("a gradient is a tensor or `()`, not {}", type_names::of_value(value));
         return Err(Diag::error(code::ARGUMENT_TYPE, text));
     };
     // After `x.grad += g`.
@@ -358,7 +363,7 @@ pub fn mode(map: &Map) -> Result<grad::Mode> {
         let flag = value.as_bool().map_err(|_| {
             Diag::error(
                 code::ARGUMENT_TYPE,
-                format!("`{name}` must be true or false, not {}", convert::type_name(value)),
+                format!("`{name}` must be true or false, not {}", type_names::of_value(value)),
             )
         })?;
         match name.as_str() {
@@ -397,7 +402,7 @@ pub fn mode(map: &Map) -> Result<grad::Mode> {
 /// The `inputs` of `backward`: a tensor, or an array of them.
 fn inputs_of(value: &Dynamic) -> Result<Vec<Tensor>> {
     let wrong = |found: &Dynamic| {
-        let text = format!("`inputs` is an array of tensors, not {}", convert::type_name(found));
+        let text = format!("`inputs` is an array of tensors, not {}", type_names::of_value(found));
         Diag::error(code::ARGUMENT_TYPE, text)
     };
     let tensor = |value: &Dynamic| value.read_lock::<Tensor>().map(|x| x.clone()).ok_or_else(|| wrong(value));
@@ -421,7 +426,7 @@ fn gradients(module: &mut Natives, host: &Arc<Host>) {
                     if let Some(given) = map.remove("gradient") {
                         g = given.read_lock::<Tensor>().map(|given| given.clone());
                         if g.is_none() && !given.is_unit() {
-                            let text = format!("a gradient is a tensor, not {}", convert::type_name(&given));
+                            let text = format!("a gradient is a tensor, not {}", type_names::of_value(&given));
                             return Err(Diag::error(code::ARGUMENT_TYPE, text));
                         }
                     }
@@ -432,7 +437,7 @@ fn gradients(module: &mut Natives, host: &Arc<Host>) {
                 } else if !value.is_unit() {
                     return Err(Diag::error(
                         code::ARGUMENT_TYPE,
-                        format!("a gradient is a tensor, not {}", convert::type_name(value)),
+                        format!("a gradient is a tensor, not {}", type_names::of_value(value)),
                     ));
                 }
             }
@@ -484,4 +489,25 @@ pub fn set_requires_grad(x: &Tensor, on: bool) -> Result<()> {
     }
     Err(Diag::error(code::GRAD_LEAF, "only a leaf can stop requiring gradients")
         .help("use `.detach()` for the value outside the graph"))
+}
+
+/// The name of the operation that made a tensor, when a gradient flows through it: `ReluBackward0`.
+pub fn grad_fn(x: &Tensor) -> Option<String> {
+    match history::made_by(x) {
+        MadeBy::Nothing => None,
+        MadeBy::Row(name) => Some(format!("{}Backward0", camel(name))),
+        MadeBy::CopySlices => Some("CopySlices".to_string()),
+        MadeBy::View => Some("AsStridedBackward0".to_string()),
+        MadeBy::Invalid => Some("Invalid".to_string()),
+    }
+}
+
+/// `log_softmax` → `LogSoftmax`.
+fn camel(name: &str) -> String {
+    name.split('_')
+        .map(|word| {
+            let mut chars = word.chars();
+            chars.next().map_or(String::new(), |c| c.to_ascii_uppercase().to_string() + chars.as_str())
+        })
+        .collect()
 }

@@ -4,18 +4,21 @@
 use super::bind::Natives;
 use super::bind::raw;
 use super::convert;
-use super::host::{Host, Native};
+use super::host::Host;
 use super::literal;
 use super::panics::Place;
 use super::properties::{method, property, wanted, wanted_keywords};
+use super::raise::Native;
 use super::value::{DTypeValue, Tensor};
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
 use crate::base::layout;
+use crate::base::suggest::unknown_keyword;
 use crate::fail;
 use crate::op::infer::{self, Operand};
+use crate::script::type_names;
 use crate::tensor::history;
 use crate::tensor::movement::{self, Wanted};
 use rhai::{Array, Dynamic, Map};
@@ -46,7 +49,7 @@ fn place(value: &Dynamic, ndim: usize) -> Result<usize> {
     // A keyword: `x.size(#{dim: 0})`.
     if let Some(map) = value.read_lock::<Map>() {
         return match map.iter().find(|(name, _)| name.as_str() != "dim") {
-            Some((name, _)) => Err(convert::unknown_keyword(name, &["dim"])),
+            Some((name, _)) => Err(unknown_keyword(name, &["dim"])),
             None => place(map.get("dim").unwrap_or(&Dynamic::UNIT), ndim),
         };
     }
@@ -55,7 +58,7 @@ fn place(value: &Dynamic, ndim: usize) -> Result<usize> {
             Err(Diag::error(code::DIM, format!("there is no dimension {dim}: the tensor has none")))
         }
         Ok(dim) => infer::dim(dim, ndim),
-        Err(_) => fail!(ARGUMENT_TYPE, "a dimension is an integer, not {}", convert::type_name(value)),
+        Err(_) => fail!(ARGUMENT_TYPE, "a dimension is an integer, not {}", type_names::of_value(value)),
     }
 }
 
@@ -118,7 +121,7 @@ fn detached(module: &mut Natives, host: &Arc<Host>) {
             }
             shared.call(&context, |_| {
                 let Some(new) = value.read_lock::<Tensor>().map(|new| new.clone()) else {
-                    fail!(ARGUMENT_TYPE, "`data` is a tensor, not {}", convert::type_name(&value));
+                    fail!(ARGUMENT_TYPE, "`data` is a tensor, not {}", type_names::of_value(&value));
                 };
                 let (old, view) = (x.view(), new.view());
                 // After `x.data += y`.
@@ -133,7 +136,9 @@ fn detached(module: &mut Natives, host: &Arc<Host>) {
     // How often its memory was written, as far as the gradient graph sees.
     property(module, host, "_version", |_, x| int(x.view().version_since_made() as usize));
     // The name of what made it, as printing shows it.
-    property(module, host, "grad_fn", |_, x| Ok(super::show::grad_fn(x).map_or(Dynamic::UNIT, |name| name.into())));
+    property(module, host, "grad_fn", |_, x| {
+        Ok(super::properties::grad_fn(x).map_or(Dynamic::UNIT, |name| name.into()))
+    });
 }
 
 fn checked(
@@ -169,7 +174,7 @@ fn promotion(module: &mut Natives, host: &Arc<Host>) {
                 (Some(tensor), _) => Operand::of(tensor),
                 (None, Some(number)) => Operand::Number(number),
                 (None, None) => {
-                    fail!(ARGUMENT_TYPE, "tensors or numbers are wanted, not {}", convert::type_name(value))
+                    fail!(ARGUMENT_TYPE, "tensors or numbers are wanted, not {}", type_names::of_value(value))
                 }
             });
         }
@@ -206,7 +211,9 @@ fn shape(value: &Dynamic) -> Result<layout::Shape> {
         value.read_lock::<Array>().and_then(|array| array.iter().map(|item| item.as_int().ok()).collect());
     match sizes {
         Some(sizes) => infer::shape(&sizes),
-        None => fail!(ARGUMENT_TYPE, "a shape is an array of integers, not {}", convert::type_name(value)),
+        None => {
+            fail!(ARGUMENT_TYPE, "a shape is an array of integers, not {}", type_names::of_value(value))
+        }
     }
 }
 

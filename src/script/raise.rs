@@ -1,6 +1,7 @@
 //! Diagnostics as Rhai errors, and the place where a native call stands.
 
 use crate::base::diag::Diag;
+use crate::base::span::Origin;
 use crate::base::span::Site;
 use rhai::{Dynamic, EvalAltResult, NativeCallContext, Position};
 
@@ -32,3 +33,19 @@ pub fn site_of(position: Position) -> Site {
 /// A diagnostic as a value: what `catch (e)` gets.
 #[derive(Clone, Debug)]
 pub struct ErrorValue(pub Box<Diag>);
+
+/// A native result.
+pub type Native = std::result::Result<Dynamic, Box<EvalAltResult>>;
+
+pub type Outcome<T> = Result<T, Box<EvalAltResult>>;
+
+/// A diagnostic with the place that an iterator stands for.
+pub fn at_iterator(diag: Box<Diag>, origin: Origin) -> Box<EvalAltResult> {
+    let mut diag = diag.or_at(origin, "here");
+    for label in &mut diag.labels {
+        if label.origin == Origin::NONE {
+            label.origin = origin;
+        }
+    }
+    raise(diag, Position::NONE)
+}

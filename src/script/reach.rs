@@ -117,7 +117,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::script::modules::STD;
+    use crate::script::library::STD;
     use crate::script::session::Session;
     use crate::script::source::scope::definitions;
 

@@ -5,9 +5,11 @@
 
 use super::bind::{self, Natives};
 use super::error::Error;
-use super::host::{Host, Native};
+use super::host::Host;
+use super::host::Shore;
 use super::panics::Place;
-use super::passing::{FromScript, IntoScript, Shore, mismatch};
+use super::passing::{FromScript, IntoScript, mismatch};
+use super::raise::Native;
 use super::type_names;
 use crate::base::code;
 use crate::base::diag::{Diag, Focus, Result};

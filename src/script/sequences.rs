@@ -1,18 +1,20 @@
 //! Arrays, ranges and maps as Python has them: `sum(xs)`, `max(xs)`, `sorted(xs)`, `xs * 3`, `range(n)`,
 //! `m.items()`; and conversions of plain values. What tensors have of these names is in the op table.
 
-use super::arrays::{self, Outcome};
+use super::arrays;
 use super::bind::{Natives, raw};
 use super::compare::{alike, compare};
-use super::convert;
 use super::growth::{self, Wanted};
-use super::host::{Host, Native};
+use super::host::Host;
 use super::panics::Place;
+use super::raise::Native;
+use super::raise::Outcome;
 use super::raise::raise;
 use super::show;
 use super::value::Tensor;
 use crate::base::code;
 use crate::base::diag::Diag;
+use crate::script::type_names;
 use crate::tensor::observe;
 use rhai::{Array, Dynamic, EvalAltResult, FnPtr, FuncRegistration, ImmutableString, Map, NativeCallContext, RhaiFunc};
 use std::any::TypeId;
@@ -75,7 +77,7 @@ fn totals(module: &mut Natives, host: &Arc<Host>) {
                 let goes_first = match &best {
                     None => true,
                     Some((_, other)) => compare(symbol, &plain, other).ok_or_else(|| {
-                        let (a, b) = (convert::type_name(&plain), convert::type_name(other));
+                        let (a, b) = (type_names::of_value(&plain), type_names::of_value(other));
                         wrong(&context, code::ARGUMENT_TYPE, format!("`{name}`: {a} and {b} have no order"))
                     })?,
                 };
@@ -218,7 +220,7 @@ fn copies(module: &mut Natives, host: &Arc<Host>) {
                 (_, Some(true)) => Ok(std::cmp::Ordering::Greater),
                 (Some(false), _) => Ok(std::cmp::Ordering::Equal),
                 _ => {
-                    let (a, b) = (convert::type_name(&a), convert::type_name(&b));
+                    let (a, b) = (type_names::of_value(&a), type_names::of_value(&b));
                     let text = format!("{a} and {b} have no order");
                     let help = "a closure says which of two comes first: `xs.sort(|a, b| a.len() - b.len())`";
                     Err(host.raise(context, Diag::error(code::ARGUMENT_TYPE, text).help(help), ""))
@@ -377,7 +379,8 @@ fn together(module: &mut Natives, host: &Arc<Host>) {
         if let Some(text) = value.read_lock::<ImmutableString>() {
             return characters(host, context, &text);
         }
-        let text = format!("arrays, tensors, ranges and strings have elements, {} has none", convert::type_name(value));
+        let text =
+            format!("arrays, tensors, ranges and strings have elements, {} has none", type_names::of_value(value));
         let help = "`for (i, x) in enumerate(xs) { .. }` goes over whatever a loop can";
         Err(host.raise(context, Diag::error(code::ARGUMENT_TYPE, text).help(help), ""))
     }

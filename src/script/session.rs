@@ -201,7 +201,10 @@ impl Session {
     #[doc(hidden)]
     pub fn save_text(&self, path: &Path, text: &str) -> Result<(), Error> {
         std::fs::write(path, text).map_err(|e| {
-            self.error(Diag::error(code::FILE, format!("cannot write {}: {}", path.display(), plain_reason(&e))))
+            self.error(Diag::error(
+                code::FILE,
+                format!("cannot write {}: {}", path.display(), crate::files::input::os_reason(&e)),
+            ))
         })
     }
 
@@ -365,13 +368,4 @@ pub(super) fn guarded<R>(work: impl FnOnce() -> R) -> Result<R, Box<Diag>> {
 fn says_again(fault: &Diag, first: &Diag) -> bool {
     let ends = matches!(first.code, code::INTERRUPTED | code::LIMIT_TIME);
     *fault == *first || (ends && fault.code == first.code)
-}
-
-/// `No such file or directory`, without the number that the system adds.
-pub fn plain_reason(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    match text.find(" (os error") {
-        Some(at) => text[..at].to_string(),
-        None => text,
-    }
 }

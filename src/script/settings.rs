@@ -3,15 +3,17 @@
 
 use super::bind::Natives;
 use super::bind::raw;
-use super::convert;
-use super::host::{Host, Native};
+use super::host::Host;
 use super::literal;
+use super::raise::Native;
 use super::value::Tensor;
 use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::print::PrintOptions;
 use crate::base::rng::Generator;
+use crate::base::suggest::unknown_keyword;
 use crate::fail;
+use crate::script::type_names;
 use crate::tensor::observe;
 use rhai::{Array, Dynamic, Map, NativeCallContext};
 use std::sync::Arc;
@@ -62,7 +64,7 @@ fn set(options: &mut PrintOptions, name: &str, value: &Dynamic) -> Result<()> {
     let count = || match value.as_int() {
         Ok(n) if n >= 0 => Ok(usize::try_from(n).unwrap_or(usize::MAX)),
         _ if value.as_float().is_ok_and(|x| x == f64::INFINITY) => Ok(usize::MAX),
-        _ => fail!(VALUE, "`{name}` is a number of 0 or more, not {}", convert::type_name(value)),
+        _ => fail!(VALUE, "`{name}` is a number of 0 or more, not {}", type_names::of_value(value)),
     };
     match name {
         // Bound: a float has no more digits than that.
@@ -72,7 +74,7 @@ fn set(options: &mut PrintOptions, name: &str, value: &Dynamic) -> Result<()> {
         "linewidth" => options.linewidth = count()?,
         "sci_mode" => match value.as_bool() {
             Ok(on) => options.sci_mode = Some(on),
-            Err(_) => fail!(ARGUMENT_TYPE, "`sci_mode` is true, false or `()`, not {}", convert::type_name(value)),
+            Err(_) => fail!(ARGUMENT_TYPE, "`sci_mode` is true, false or `()`, not {}", type_names::of_value(value)),
         },
         "profile" => {
             let default = PrintOptions::default();
@@ -83,7 +85,7 @@ fn set(options: &mut PrintOptions, name: &str, value: &Dynamic) -> Result<()> {
                 other => fail!(VALUE, "`profile` is \"default\", \"short\" or \"full\", not \"{other}\""),
             };
         }
-        _ => return Err(convert::unknown_keyword(name, PRINTING)),
+        _ => return Err(unknown_keyword(name, PRINTING)),
     }
     Ok(())
 }
@@ -135,6 +137,6 @@ pub fn set_rng_state(host: &Host, value: &Dynamic) -> Result<Dynamic> {
             host.rt.set_generator(Generator { seed: seed as u64, offset: offset as u64 });
             Ok(Dynamic::UNIT)
         }
-        _ => fail!(VALUE, "`set_rng_state` wants what `get_rng_state` gave, not {}", convert::type_name(value)),
+        _ => fail!(VALUE, "`set_rng_state` wants what `get_rng_state` gave, not {}", type_names::of_value(value)),
     }
 }

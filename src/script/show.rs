@@ -5,24 +5,14 @@ use super::host::Host;
 use super::source::pass::written_name;
 use super::value::Tensor;
 use crate::base::diag::Result;
-use crate::base::print::{PrintOptions, Printed, format};
-use crate::tensor::history::{self, MadeBy};
+use crate::base::print::{Printed, format};
 use crate::tensor::observe;
-use parking_lot::Mutex;
 use rhai::{Array, Dynamic, Map};
-
-/// How tensors are printed, and where text goes.
-#[derive(Default)]
-pub struct Printing {
-    pub options: Mutex<PrintOptions>,
-    /// What `show` and `plot` draw for.
-    pub terminal: Mutex<super::draw::terminal::Terminal>,
-}
 
 /// `tensor([[1., 2.]], device=cuda:1)`.
 pub fn tensor(host: &Host, x: &Tensor) -> Result<String> {
     let view = observe::settle(&host.rt, x)?;
-    let grad_fn = grad_fn(x);
+    let grad_fn = super::properties::grad_fn(x);
     let printed = Printed {
         shape: view.shape(),
         dtype: view.dtype,
@@ -38,27 +28,6 @@ pub fn tensor(host: &Host, x: &Tensor) -> Result<String> {
     };
     let mut room = Growing::new(host);
     format(&printed, &options, element, &mut |bytes| room.reach(bytes))
-}
-
-/// The name of the operation that made a tensor, when a gradient flows through it: `ReluBackward0`.
-pub fn grad_fn(x: &Tensor) -> Option<String> {
-    match history::made_by(x) {
-        MadeBy::Nothing => None,
-        MadeBy::Row(name) => Some(format!("{}Backward0", camel(name))),
-        MadeBy::CopySlices => Some("CopySlices".to_string()),
-        MadeBy::View => Some("AsStridedBackward0".to_string()),
-        MadeBy::Invalid => Some("Invalid".to_string()),
-    }
-}
-
-/// `log_softmax` → `LogSoftmax`.
-fn camel(name: &str) -> String {
-    name.split('_')
-        .map(|word| {
-            let mut chars = word.chars();
-            chars.next().map_or(String::new(), |c| c.to_ascii_uppercase().to_string() + chars.as_str())
-        })
-        .collect()
 }
 
 /// Any value as `print` shows it.
@@ -157,10 +126,10 @@ fn plain(item: &Dynamic) -> String {
     if let Some(device) = item.read_lock::<DeviceValue>() {
         return device.0.to_string();
     }
-    if let Some(stream) = item.read_lock::<super::streams::StreamValue>() {
+    if let Some(stream) = item.read_lock::<super::value::StreamValue>() {
         return stream.text();
     }
-    if let Some(event) = item.read_lock::<super::streams::EventValue>() {
+    if let Some(event) = item.read_lock::<super::value::EventValue>() {
         return event.text();
     }
     if let Some(function) = item.read_lock::<rhai::FnPtr>() {

@@ -11,28 +11,18 @@
 //!
 //! Knows no function by name.
 
-use super::bind::{Natives, raw};
-use super::convert;
-use super::host::{Host, Native};
-use super::panics::Place;
-use super::source::scope::{EXPORTED, written};
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::span::Origin;
-use crate::base::suggest::nearest;
+use crate::base::suggest::{nearest, unknown_keyword};
 use crate::fail;
-use rhai::{
-    AST, Array, Dynamic, FnAccess, FnNamespace, FnPtr, FuncRegistration, ImmutableString, Map, Module,
-    NativeCallContext, RhaiFunc, ScriptFuncDef,
-};
-use std::any::TypeId;
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use crate::script::type_names;
+use rhai::{Array, Dynamic, ImmutableString, Map};
 
 /// The beginning of a line with a signature.
 const MARK: &str = "//: ";
 /// Bound: values of one call by position. Rhai looks for a function of `n` values in up to 2^n steps.
-const MOST: usize = 15;
+pub const MOST: usize = 15;
 /// They steer how PyTorch computes, not what comes out.
 const WITHOUT_EFFECT: &[&str] = &[
     "inplace",
@@ -63,7 +53,7 @@ enum Rule {
     Several,
 }
 
-struct Param {
+pub struct Param {
     name: String,
     rule: Rule,
     /// The only texts that it can be; other kinds of values are not told.
@@ -76,30 +66,27 @@ pub struct Last<'a> {
     pub has_closures: bool,
 }
 
-/// A native function as Rhai keeps it; all numbers of values share one.
-type Call = Arc<dyn Fn(Option<NativeCallContext>, &mut [&mut Dynamic]) -> Native + Send + Sync>;
-
 /// The parameters of a function.
 pub struct Signature {
     pub name: String,
     /// As it is written: `step_lr(optimizer, step_size, gamma: 0.1)`.
     pub text: String,
-    params: Vec<Param>,
+    pub params: Vec<Param>,
     /// How many may be given by position.
-    positional: usize,
+    pub positional: usize,
 }
 
 /// What a function takes itself: the first `own` parameters, then perhaps a map of the others.
 #[derive(Clone, Copy)]
-struct Form {
-    own: usize,
-    rest: bool,
+pub struct Form {
+    pub own: usize,
+    pub rest: bool,
 }
 
 /// The values for a function, and where the user wants what it makes.
-struct Bound {
-    values: Vec<Dynamic>,
-    placement: Map,
+pub struct Bound {
+    pub values: Vec<Dynamic>,
+    pub placement: Map,
 }
 
 impl Signature {
@@ -238,7 +225,7 @@ impl Signature {
         Some(map)
     }
 
-    fn bind(&self, form: Form, mut given: Vec<Dynamic>, doubtful: usize) -> Result<Bound> {
+    pub fn bind(&self, form: Form, mut given: Vec<Dynamic>, doubtful: usize) -> Result<Bound> {
         if let [Param { rule: Rule::Several, .. }] = self.params[..] {
             let whole = given.len() == 1 && given[0].is_array();
             let all = if whole { given.swap_remove(0) } else { given.into() };
@@ -295,7 +282,7 @@ impl Signature {
         match value.as_float().ok().or_else(|| value.as_int().ok().map(|n| n as f64)) {
             Some(count) if count >= 0.0 => Ok(()),
             Some(_) => fail!(VALUE, "`{}`: `{name}` cannot be negative, as {value} is", self.name),
-            None => fail!(ARGUMENT_TYPE, "`{}`: `{name}` is a number, not {}", self.name, convert::type_name(&value)),
+            None => fail!(ARGUMENT_TYPE, "`{}`: `{name}` is a number, not {}", self.name, type_names::of_value(&value)),
         }
     }
 
@@ -307,7 +294,7 @@ impl Signature {
     #[cold]
     fn unknown(&self, key: &str) -> Box<Diag> {
         let known: Vec<&str> = self.params.iter().map(|param| param.name.as_str()).collect();
-        let mut diag = convert::unknown_keyword(key, &known);
+        let mut diag = unknown_keyword(key, &known);
         diag.message = format!("`{}`: {}", self.name, diag.message);
         diag
     }
@@ -372,82 +359,6 @@ pub fn read(text: &str) -> impl Iterator<Item = Signature> {
     text.lines().filter_map(|line| line.strip_prefix(MARK)).filter_map(Signature::parse)
 }
 
-/// The functions of a module that have signatures, under the names by which others call them.
-pub fn offer(module: &mut Module, host: &Arc<Host>, ast: &AST, signatures: BTreeMap<String, Signature>) {
-    let mut widest: BTreeMap<&str, &Arc<ScriptFuncDef>> = BTreeMap::new();
-    for def in ast.iter_fn_def().filter(|def| def.access == FnAccess::Public) {
-        let known = widest.entry(written(&def.name)).or_insert(def);
-        if known.params.len() < def.params.len() {
-            *known = def;
-        }
-    }
-    for (name, signature) in signatures {
-        let Some(def) = widest.get(name.as_str()) else { continue };
-        // So that a native function can call it; its name is nobody else's.
-        let hash = Module::new().set_script_fn((*def).clone());
-        #[allow(deprecated)]
-        module.update_fn_namespace(hash, FnNamespace::Global);
-        let rest = def.params.last().is_some_and(|param| param == "options");
-        let form = Form { own: def.params.len() - rest as usize, rest };
-        let (inner, most) = (def.name.clone(), signature.positional.min(MOST - 1) + 1);
-        let host = host.clone();
-        let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
-            let context = context.expect("registered with a context");
-            // Rhai lends variables: they are not ours to take.
-            let given = values.iter().map(|value| value.flatten_clone()).collect();
-            let bound = signature.bind(form, given, 0).map_err(|diag| host.raise(&context, diag, ""))?;
-            made(&context, &inner, bound)
-        };
-        let call: Call = Arc::new(call);
-        let exported: ImmutableString = format!("{name}{EXPORTED}").into();
-        for arity in 0..=most {
-            let func = RhaiFunc::Method { func: call.clone(), has_context: true, is_pure: true, is_volatile: true };
-            let types = [TypeId::of::<Dynamic>(); MOST];
-            FuncRegistration::new(exported.clone()).place_raw_in(module, &types[..arity], func);
-        }
-    }
-}
-
-fn made(context: &NativeCallContext, inner: &str, mut bound: Bound) -> Native {
-    let mut arguments: Vec<&mut Dynamic> = bound.values.iter_mut().collect();
-    let mut result = context.call_fn_raw(inner, false, false, &mut arguments)?;
-    if bound.placement.is_empty() {
-        return Ok(result);
-    }
-    context.call_fn_raw("to", true, true, &mut [&mut result, &mut bound.placement.into()])
-}
-
-/// `_callable(signature, own, closure)`: a method with keywords; the closure takes `own` values, `()` for those that
-/// were not given, and a map of the others if the signature has more.
-pub fn register(module: &mut Natives, host: &Arc<Host>) {
-    let shared = host.clone();
-    raw(module, "_callable", 3, move |context, values| -> Native {
-        let context = context.expect("registered with a context");
-        callable(&shared, values).map_err(|diag| shared.raise(&context, diag, ""))
-    });
-}
-
-fn callable(host: &Arc<Host>, values: &[&mut Dynamic]) -> Result<Dynamic> {
-    let text = values[0].read_lock::<ImmutableString>().map(|text| text.to_string()).unwrap_or_default();
-    let Some(signature) = Signature::parse(&text) else { fail!(VALUE, "`{text}` is no signature") };
-    let Some(inner) = values[2].clone().try_cast::<FnPtr>() else {
-        fail!(ARGUMENT_TYPE, "`{}`: a closure is wanted, not {}", signature.name, convert::type_name(values[2]));
-    };
-    let own = values[1].as_int().ok().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
-    let form = Form { own, rest: signature.params.len() > own };
-    let host = host.clone();
-    let call = move |context: NativeCallContext, values: &mut [&mut Dynamic]| -> Native {
-        let Some((this, given)) = values.split_first_mut() else { return Ok(Dynamic::UNIT) };
-        let given = given.iter_mut().map(|value| std::mem::take(*value)).collect();
-        let bound = signature.bind(form, given, own).map_err(|diag| host.raise(&context, diag, ""))?;
-        inner.call_raw(&context, Some(this), bound.values)
-    };
-    // The function has no name of its own; a method is found by the map's key.
-    #[allow(deprecated)]
-    let made = FnPtr::from_fn("forward", call);
-    made.map(Dynamic::from).map_err(|error| Diag::error(code::INTERNAL, error.to_string()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -484,7 +395,7 @@ mod tests {
     /// Every signature of the library is read, names a function, and leaves no parameter without a taker.
     #[test]
     fn signatures_of_the_library_fit_their_functions() {
-        for (module, files) in crate::script::modules::STD {
+        for (module, files) in crate::script::library::STD {
             for (file, text) in *files {
                 for line in text.lines().filter_map(|line| line.strip_prefix(MARK.trim_end())) {
                     let signature = Signature::parse(line).unwrap_or_else(|| panic!("{file}: {line}"));

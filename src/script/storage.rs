@@ -4,7 +4,8 @@
 use super::bind::{Natives, raw};
 use super::checkpoint;
 use super::convert;
-use super::host::{Host, Native};
+use super::host::Host;
+use super::raise::Native;
 use super::value::{DeviceValue, Tensor};
 use crate::base::code;
 use crate::base::device_id::DeviceId;
@@ -15,6 +16,7 @@ use crate::base::suggest::nearest;
 use crate::fail;
 use crate::files::{self, Array, Named, Value};
 use crate::op::emit::Emit;
+use crate::script::type_names;
 use crate::tensor::engine::Engine;
 use crate::tensor::movement::{self, Wanted};
 use crate::tensor::observe;
@@ -57,7 +59,7 @@ fn bytes(module: &mut Natives, host: &Arc<Host>) {
         let context = context.expect("registered with a context");
         shared.call(&context, |engine| {
             let Some(text) = values[0].read_lock::<ImmutableString>() else {
-                fail!(ARGUMENT_TYPE, "a string is wanted, not {}", convert::type_name(values[0]));
+                fail!(ARGUMENT_TYPE, "a string is wanted, not {}", type_names::of_value(values[0]));
             };
             let bytes = engine.upload(text.as_bytes(), &[text.len()], DType::U8, DeviceId::Cpu)?;
             movement::to(engine, &bytes, Wanted::on(engine.default_device())).map(Dynamic::from)
@@ -68,7 +70,7 @@ fn bytes(module: &mut Natives, host: &Arc<Host>) {
         let context = context.expect("registered with a context");
         shared.call(&context, |_| {
             let Some(tensor) = values[0].read_lock::<Tensor>() else {
-                fail!(ARGUMENT_TYPE, "a tensor of bytes is wanted, not {}", convert::type_name(values[0]));
+                fail!(ARGUMENT_TYPE, "a tensor of bytes is wanted, not {}", type_names::of_value(values[0]));
             };
             if tensor.dtype().is_float() || tensor.dtype() == DType::Bool {
                 fail!(DTYPE, "bytes are integers, not {}", tensor.dtype());
@@ -105,7 +107,7 @@ impl Asked {
         let Some(map) = value.read_lock::<Map>() else {
             let text = format!(
                 "the keywords of `load` are a map, as in `load(path, #{{device: \"cpu\"}})`, not {}",
-                convert::type_name(value)
+                type_names::of_value(value)
             );
             return Err(Diag::error(code::ARGUMENT_TYPE, text));
         };
@@ -116,7 +118,7 @@ impl Asked {
                 "dtype" => asked.wanted.dtype = Some(convert::dtype(value)?),
                 "columns" => {
                     asked.columns = value.as_bool().map_err(|_| {
-                        let text = format!("`columns` is true or false, not {}", convert::type_name(value));
+                        let text = format!("`columns` is true or false, not {}", type_names::of_value(value));
                         Diag::error(code::ARGUMENT_TYPE, text)
                     })?;
                 }
@@ -139,7 +141,7 @@ fn path(value: &Dynamic) -> Result<PathBuf> {
     match value.read_lock::<ImmutableString>() {
         Some(text) => Ok(PathBuf::from(text.as_str())),
         None => {
-            let text = format!("a path is a string, not {}", convert::type_name(value));
+            let text = format!("a path is a string, not {}", type_names::of_value(value));
             Err(Diag::error(code::ARGUMENT_TYPE, text).help("the path stands first: `save(path, value)`, `load(path)`"))
         }
     }
@@ -161,7 +163,7 @@ pub fn at_path(diag: Box<Diag>, path: &Path) -> Box<Diag> {
 
 fn save_text(host: &Host, path: &Path, value: &Dynamic) -> Result<Dynamic> {
     let Some(text) = value.read_lock::<ImmutableString>() else {
-        let text = format!("what is saved as text is a string, not {}", convert::type_name(value));
+        let text = format!("what is saved as text is a string, not {}", type_names::of_value(value));
         let diag = Diag::error(code::ARGUMENT_TYPE, text);
         return Err(diag.label(Origin::NONE, Focus::Argument(1), "cannot be saved"));
     };

@@ -6,8 +6,9 @@
 //! by name.
 
 use super::bind::Natives;
-use super::host::{Host, Native};
+use super::host::Host;
 use super::panics::Place;
+use super::raise::Native;
 use super::value::Tensor;
 use crate::base::code::{LIMIT_MEMORY, OUT_OF_MEMORY};
 use crate::base::diag::Result;

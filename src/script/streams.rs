@@ -2,40 +2,21 @@
 
 use super::bind::Natives;
 use super::convert;
-use super::host::{Host, Native};
+use super::host::Host;
 use super::panics::Place;
+use super::raise::Native;
 use super::value::{DeviceValue, Tensor};
+use super::value::{EventValue, StreamValue};
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
+use crate::base::suggest::unknown_keyword;
 use crate::sched::runtime::Runtime;
 use crate::sched::stream::{Event, StreamHandle};
+use crate::script::type_names;
 use rhai::{Dynamic, FuncRegistration, Map, NativeCallContext, RhaiFunc};
 use std::any::TypeId;
 use std::sync::Arc;
-
-/// `stream()`.
-#[derive(Clone)]
-pub struct StreamValue(pub Arc<StreamHandle>);
-
-/// `event()`.
-#[derive(Clone)]
-pub struct EventValue(pub Arc<Event>);
-
-impl StreamValue {
-    pub fn text(&self) -> String {
-        format!("stream({}, {})", self.0.name.device, self.0.name.number)
-    }
-}
-
-impl EventValue {
-    pub fn text(&self) -> String {
-        match self.0.moment() {
-            Some(moment) => format!("event(recorded on {})", moment.name),
-            None => "event(not recorded)".to_string(),
-        }
-    }
-}
 
 /// A native method of a type of ours, by name.
 pub fn typed<A, const N: usize, const X: bool, R: Clone + Send + Sync + 'static, const F: bool>(
@@ -98,7 +79,7 @@ fn stream_device(host: &Host, value: Option<&Dynamic>) -> Result<DeviceId> {
 
 /// As CUDA clamps a priority to the range that the device has.
 fn priority_of(value: &Dynamic) -> Result<i32> {
-    let text = || format!("a priority is an integer, not {}", convert::type_name(value));
+    let text = || format!("a priority is an integer, not {}", type_names::of_value(value));
     let number = value.as_int().map_err(|_| Diag::error(code::ARGUMENT_TYPE, text()))?;
     Ok(number.clamp(-5, 0) as i32)
 }
@@ -114,7 +95,7 @@ fn stream_options(host: &Host, value: Option<&Dynamic>) -> Result<(Option<Device
         match name.as_str() {
             "device" => device = Some(stream_device(host, Some(value))?),
             "priority" => priority = priority_of(value)?,
-            other => return Err(convert::unknown_keyword(other, &["device", "priority"])),
+            other => return Err(unknown_keyword(other, &["device", "priority"])),
         }
     }
     Ok((device, priority))
@@ -176,7 +157,7 @@ fn making(module: &mut Natives, host: &Arc<Host>) {
         let context = context.expect("registered with a context");
         shared.call(&context, |_| {
             let Some(list) = values[0].read_lock::<rhai::Array>() else {
-                crate::fail!(ARGUMENT_TYPE, "an array of streams is wanted, not {}", convert::type_name(values[0]));
+                crate::fail!(ARGUMENT_TYPE, "an array of streams is wanted, not {}", type_names::of_value(values[0]));
             };
             let streams: Vec<Arc<StreamHandle>> = list.iter().map(stream_of).collect::<Result<_>>()?;
             shared.rt.stream_barrier(&streams).map(|()| Dynamic::UNIT)
@@ -188,7 +169,7 @@ fn making(module: &mut Natives, host: &Arc<Host>) {
 /// and sharing between processes come after it, which make no difference here.
 fn timing(values: &[&mut Dynamic]) -> Result<bool> {
     let flag = |name: &str, value: &Dynamic| {
-        let text = || format!("`{name}` is a bool, not {}", convert::type_name(value));
+        let text = || format!("`{name}` is a bool, not {}", type_names::of_value(value));
         value.as_bool().map_err(|_| Diag::error(code::ARGUMENT_TYPE, text()))
     };
     let mut timing = false;
@@ -202,7 +183,7 @@ fn timing(values: &[&mut Dynamic]) -> Result<bool> {
             match name.as_str() {
                 "timing" | "enable_timing" => timing = flag(name, value)?,
                 "blocking" | "interprocess" | "external" => _ = flag(name, value)?,
-                other => return Err(convert::unknown_keyword(other, &["timing", "blocking"])),
+                other => return Err(unknown_keyword(other, &["timing", "blocking"])),
             }
         }
     }
@@ -243,13 +224,15 @@ fn with_both(stream: &Dynamic, event: &Dynamic, work: impl FnOnce(&StreamHandle,
 fn with_event(value: &Dynamic, work: impl FnOnce(&Event) -> Result<()>) -> Result<()> {
     match value.read_lock::<EventValue>() {
         Some(event) => work(&event.0),
-        None => Err(Diag::error(code::ARGUMENT_TYPE, format!("an event is wanted, not {}", convert::type_name(value)))),
+        None => {
+            Err(Diag::error(code::ARGUMENT_TYPE, format!("an event is wanted, not {}", type_names::of_value(value))))
+        }
     }
 }
 
 #[cold]
 fn no_stream(value: &Dynamic) -> Box<Diag> {
-    Diag::error(code::ARGUMENT_TYPE, format!("a stream is wanted, not {}", convert::type_name(value)))
+    Diag::error(code::ARGUMENT_TYPE, format!("a stream is wanted, not {}", type_names::of_value(value)))
 }
 
 fn stream_methods(module: &mut Natives, host: &Arc<Host>) {

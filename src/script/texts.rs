@@ -2,17 +2,18 @@
 //! change a string in place and stay as they are.
 
 use super::bind::{Natives, raw};
-use super::convert;
 use super::format::{self, Field, Part};
 use super::growing::Growing;
 use super::growth::Wanted;
-use super::host::{Host, Native};
+use super::host::Host;
 use super::panics::Place;
+use super::raise::Native;
 use super::show;
 use super::value::Tensor;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::fail;
+use crate::script::type_names;
 use crate::tensor::observe;
 use rhai::{Array, Dynamic, FuncRegistration, ImmutableString, Map, NativeCallContext};
 use std::sync::Arc;
@@ -82,7 +83,9 @@ pub fn one(host: &Host, value: &Dynamic, spec: &str) -> Result<String> {
     let plain = match (item.as_int(), item.as_float()) {
         (Ok(i), _) => format::Item::Int(i),
         (_, Ok(x)) => format::Item::Float(x),
-        _ if item.is_array() || item.is_map() => fail!(ARGUMENT_TYPE, "{} has no format", convert::type_name(&item)),
+        _ if item.is_array() || item.is_map() => {
+            fail!(ARGUMENT_TYPE, "{} has no format", type_names::of_value(&item))
+        }
         _ => format::Item::Text(show::value(host, &item)?),
     };
     format::written(&plain, spec).or_else(|why| fail!(VALUE, "{why}"))

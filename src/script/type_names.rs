@@ -1,7 +1,9 @@
 //! What scripts call the Rust types of their values. Rhai knows the names that an interpreter registered; errors are
 //! told where no interpreter is at hand, and of types that nobody registered with this one.
 
+use super::value::Tensor;
 use parking_lot::RwLock;
+use rhai::Dynamic;
 use std::any::type_name;
 use std::collections::BTreeMap;
 
@@ -31,4 +33,24 @@ pub fn of(path: &str) -> &str {
 pub fn with_article(word: &str) -> String {
     let article = if word.starts_with(['a', 'e', 'i', 'o', 'A', 'E', 'I', 'O']) { "an" } else { "a" };
     format!("{article} {word}")
+}
+
+/// What a value is called in messages.
+pub fn of_value(value: &Dynamic) -> String {
+    if let Some(tensor) = value.read_lock::<Tensor>() {
+        return format!("a tensor of shape {:?}", tensor.shape().as_slice());
+    }
+    match value.type_name() {
+        "i64" => "an integer".into(),
+        "f64" => "a float".into(),
+        "bool" => "a bool".into(),
+        "string" => "a string".into(),
+        "array" => "an array".into(),
+        "map" => "a map".into(),
+        "()" => "`()`".into(),
+        "Fn" => "a function".into(),
+        "char" => "a character".into(),
+        other if other.contains("ops::range::") => "a range".into(),
+        other => with_article(of(other)),
+    }
 }

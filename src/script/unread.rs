@@ -3,9 +3,9 @@
 //! Knows names only. Of a tensor there is no such property, which is an error of the run; a map has its closures.
 
 use super::host::Host;
+use super::library::STD;
 use super::manual;
 use super::members;
-use super::modules::STD;
 use super::source::Source;
 use crate::base::code;
 use crate::base::diag::{Diag, Focus};

@@ -3,7 +3,9 @@
 use crate::base::device_id::{DeviceId, DeviceSpec};
 use crate::base::dtype::DType;
 pub use crate::op::tensor::Tensor;
+use crate::sched::stream::{Event, StreamHandle};
 use rhai::Dynamic;
+use std::sync::Arc;
 
 /// A dtype as a value: `x.dtype`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,5 +56,37 @@ impl Cell {
         // The old value is dropped outside the lock: it may hold this very cell.
         let old = std::mem::replace(&mut *self.0.lock(), value);
         drop(old);
+    }
+}
+
+/// Numbers with a name, known in functions too.
+pub const CONSTANTS: [(&str, f64); 4] =
+    [("INF", f64::INFINITY), ("NAN", f64::NAN), ("PI", std::f64::consts::PI), ("E", std::f64::consts::E)];
+
+/// Names of the constants: numbers, and dtypes in every spelling.
+pub fn constants() -> impl Iterator<Item = &'static str> {
+    CONSTANTS.iter().map(|(name, _)| *name).chain(DType::NAMES.iter().map(|(name, _)| *name))
+}
+
+/// `stream()`.
+#[derive(Clone)]
+pub struct StreamValue(pub Arc<StreamHandle>);
+
+/// `event()`.
+#[derive(Clone)]
+pub struct EventValue(pub Arc<Event>);
+
+impl StreamValue {
+    pub fn text(&self) -> String {
+        format!("stream({}, {})", self.0.name.device, self.0.name.number)
+    }
+}
+
+impl EventValue {
+    pub fn text(&self) -> String {
+        match self.0.moment() {
+            Some(moment) => format!("event(recorded on {})", moment.name),
+            None => "event(not recorded)".to_string(),
+        }
     }
 }

@@ -6,8 +6,8 @@ use super::run::{Failure, builder_of_checks, guarded, named, source, text};
 use super::test::scripts_in;
 use super::{FAILED, complain, say};
 use crate::base::diag::Severity;
+use crate::files::input::os_reason;
 use crate::script::error::Error;
-use crate::script::session::plain_reason;
 use std::path::{Path, PathBuf};
 
 /// How findings are told.
@@ -41,7 +41,7 @@ pub fn check(options: &Options) -> u8 {
         }
         let before = files.len();
         if let Err(error) = scripts_in(path, ".rhai", &mut files) {
-            complain(&format!("error: cannot read {}: {}\n", path.display(), plain_reason(&error)));
+            complain(&format!("error: cannot read {}: {}\n", path.display(), os_reason(&error)));
             status = FAILED;
         }
         files[before..].sort();

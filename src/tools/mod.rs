@@ -105,7 +105,7 @@ fn print_line(text: &str) {
     let done = out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n"));
     if let Err(error) = done {
         if error.kind() != std::io::ErrorKind::BrokenPipe {
-            let reason = crate::script::session::plain_reason(&error);
+            let reason = crate::files::input::os_reason(&error);
             complain(&format!("error: the standard output cannot be written: {reason}\n"));
         }
         // Nobody reads on, as with `tscript run x.rhai | head`.

@@ -3,14 +3,15 @@
 use super::command::Settings;
 use super::run::{Failure, builder, guarded, text};
 use super::{FAILED, complain, say};
-use crate::script::session::{Session, plain_reason};
+use crate::files::input::os_reason;
+use crate::script::session::Session;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 pub fn test(folder: &Path, settings: &Settings) -> u8 {
     let mut files = Vec::new();
     if let Err(error) = scripts_in(folder, "_test.rhai", &mut files) {
-        complain(&format!("error: cannot read {}: {}\n", folder.display(), plain_reason(&error)));
+        complain(&format!("error: cannot read {}: {}\n", folder.display(), os_reason(&error)));
         return FAILED;
     }
     files.sort();

@@ -9,12 +9,13 @@ use super::world::Unknown;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
+use crate::base::suggest::unknown_keyword;
 use crate::op::params;
 use crate::op::shapes;
 use crate::op::table;
 use crate::op::tensor::Tensor;
+use crate::script::library::STD;
 use crate::script::manual;
-use crate::script::modules::STD;
 use crate::script::signature::{Last, Signature};
 use std::rc::Rc;
 
@@ -159,7 +160,7 @@ impl<'a> Flow<'a> {
         }
         let old = |key: &str| params::other_name(key) == Some("non_blocking") && known.contains(&"non_blocking");
         for entry in entries.iter().filter(|entry| !known.contains(&&entry.key[..]) && !old(&entry.key)) {
-            let mut diag = crate::script::convert::unknown_keyword(&entry.key, &known);
+            let mut diag = unknown_keyword(&entry.key, &known);
             diag.message = format!("`{name}`: {}", diag.message);
             self.report_at(token, diag, "in this call");
         }

@@ -11,15 +11,17 @@ use crate::base::diag::{Diag, Focus};
 use crate::base::span::Origin;
 use crate::script::counted::{self, Counted};
 use crate::script::error::{self, Context};
-use crate::script::literal;
-use crate::script::modules::{Resolver, STD};
+use crate::script::library::STD;
+use crate::script::modules::Resolver;
 use crate::script::session::Session;
 use crate::script::signature;
 use crate::script::source::Source;
+use crate::script::source::counters::gives_pairs;
 use crate::script::source::lex::{Kind, Token};
 use crate::script::source::pass;
 use crate::script::source::scope::definitions;
 use crate::script::source::tree::{self, CallForm, Tree};
+use crate::script::value;
 use rhai::{EvalAltResult, Position};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -167,8 +169,7 @@ impl<'a> Names<'a> {
             if value > 0 && self.word(value - 1) == "as" {
                 continue;
             }
-            let is_language =
-                matches!(name, "this" | "global" | "args" | "_") || literal::constants().any(|c| c == name);
+            let is_language = matches!(name, "this" | "global" | "args" | "_") || value::constants().any(|c| c == name);
             if is_language || functions.contains(name) || tree::is_keyword(name) {
                 continue;
             }
@@ -340,7 +341,7 @@ impl<'a> Names<'a> {
             let makes = self.tree.calls.iter().any(|call| {
                 let close = self.tokens.get(call.name as usize + 1).map_or(0, |open| open.partner as usize);
                 let name = self.word(call.name as usize);
-                counted::gives_pairs(name) && close == last && call.form == CallForm::Method
+                gives_pairs(name) && close == last && call.form == CallForm::Method
             });
             let what = match (self.word(first), self.word(first + 1)) {
                 _ if makes => Counted::Pairs,

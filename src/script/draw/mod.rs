@@ -8,8 +8,8 @@ mod raster;
 pub mod terminal;
 
 use super::bind::{Natives, raw};
-use super::convert;
-use super::host::{Host, Native};
+use super::host::Host;
+use super::raise::Native;
 use super::storage;
 use super::value::Tensor;
 use crate::base::code;
@@ -19,6 +19,7 @@ use crate::base::span::Origin;
 use crate::base::suggest::nearest;
 use crate::fail;
 use crate::files;
+use crate::script::type_names;
 use crate::tensor::observe;
 use chart::{Chart, Curve, Mark};
 use raster::Raster;
@@ -78,13 +79,13 @@ impl Options {
             fail!(
                 ARGUMENT_TYPE,
                 "the keywords of `{name}` are a map, as in `#{{file: \"x.png\"}}`, not {}",
-                convert::type_name(value)
+                type_names::of_value(value)
             );
         };
         for (keyword, value) in map.iter() {
             let text = || match value.read_lock::<ImmutableString>() {
                 Some(text) => Ok(text.to_string()),
-                None => Err(wrong(format!("`{keyword}` is a string, not {}", convert::type_name(value)))),
+                None => Err(wrong(format!("`{keyword}` is a string, not {}", type_names::of_value(value)))),
             };
             match keyword.as_str() {
                 word if !known.contains(&word) => {
@@ -100,7 +101,7 @@ impl Options {
                 "title" => options.title = text()?,
                 _ => {
                     options.points = value.as_bool().map_err(|_| {
-                        wrong(format!("`{keyword}` is true or false, not {}", convert::type_name(value)))
+                        wrong(format!("`{keyword}` is true or false, not {}", type_names::of_value(value)))
                     })?;
                 }
             }
@@ -143,7 +144,7 @@ fn deliver(
 /// floats 0 to 1, or whatever their range is when they go beyond.
 fn picture(host: &Host, value: &Dynamic) -> Result<Raster> {
     let Some(tensor) = value.read_lock::<Tensor>().map(|tensor| tensor.clone()) else {
-        return Err(wrong(format!("`show` draws a tensor, not {}", convert::type_name(value))));
+        return Err(wrong(format!("`show` draws a tensor, not {}", type_names::of_value(value))));
     };
     let shape = tensor.shape().to_vec();
     let channels = |n: usize| matches!(n, 1 | 3 | 4);
@@ -254,14 +255,17 @@ fn numbers(host: &Host, value: &Dynamic) -> Result<Numbers> {
         return Ok(Numbers { values, rows });
     }
     let Some(array) = value.read_lock::<Array>().map(|array| array.clone()) else {
-        return Err(wrong(format!("`plot` draws a tensor or an array of numbers, not {}", convert::type_name(value))));
+        return Err(wrong(format!(
+            "`plot` draws a tensor or an array of numbers, not {}",
+            type_names::of_value(value)
+        )));
     };
     let number = |item: &Dynamic| -> Result<f64> {
         if let Some(tensor) = item.read_lock::<Tensor>() {
             return observe::item(&host.rt, &tensor).map(|x| x.to_f64());
         }
         let plain = item.as_float().or_else(|_| item.as_int().map(|i| i as f64));
-        plain.map_err(|_| wrong(format!("`plot` draws numbers, and the array holds {}", convert::type_name(item))))
+        plain.map_err(|_| wrong(format!("`plot` draws numbers, and the array holds {}", type_names::of_value(item))))
     };
     Ok(Numbers { values: array.iter().map(number).collect::<Result<_>>()?, rows: 1 })
 }

@@ -237,7 +237,7 @@ fn literal(value: &Dynamic, depth: usize) -> String {
         return "a function".into();
     }
     if value.is::<crate::script::value::Tensor>() || value.type_name().contains("::") {
-        return crate::script::convert::type_name(value);
+        return type_names::of_value(value);
     }
     format!("{value:?}")
 }

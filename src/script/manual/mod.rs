@@ -68,7 +68,7 @@ fn of_row(op: &'static Op) -> Page {
         CallForm::Method | CallForm::InPlace => calls.push(as_method(&signature)),
         _ => calls.push(signature.clone()),
     }
-    if op.call == CallForm::Both && op.params.first().is_some_and(|param| takes_tensor(param.kind)) {
+    if op.call == CallForm::Both && op.params.first().is_some_and(|param| param.kind.takes_tensor()) {
         calls.push(as_method(&signature));
     }
     if op.inplace && matches!(op.call, CallForm::Both | CallForm::Method | CallForm::Function) {
@@ -102,10 +102,6 @@ fn as_method(signature: &str) -> String {
     format!("x.{name}({rest}")
 }
 
-pub fn takes_tensor(kind: Kind) -> bool {
-    matches!(kind, Kind::Tensor | Kind::Operand)
-}
-
 /// What stands at the cursor inside a call, in one line; a method's without the receiver.
 pub fn signature(name: &str, method: bool) -> Option<String> {
     if let Some(native) = native(name) {
@@ -132,7 +128,7 @@ pub fn keywords(name: &str) -> Vec<String> {
         return found.map(|known| known.keywords.clone()).unwrap_or_default();
     }
     let Some(op) = find(name).or_else(|| find(name.strip_suffix('_')?)) else { return Vec::new() };
-    let first = op.params.first().is_some_and(|param| takes_tensor(param.kind)) as usize;
+    let first = op.params.first().is_some_and(|param| param.kind.takes_tensor()) as usize;
     op.params[first..].iter().map(|param| param.name.to_string()).collect()
 }
 

@@ -2,7 +2,7 @@
 //! between fences.
 
 use super::{Page, Sample};
-use crate::script::modules::STD;
+use crate::script::library::STD;
 use crate::script::signature;
 use crate::script::source::lex::{Kind, lex};
 use ::std::collections::BTreeMap;

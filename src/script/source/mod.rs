@@ -3,6 +3,7 @@
 //! run rewritten text (`hooks`).
 
 pub mod classes;
+pub mod counters;
 pub mod hooks;
 pub mod lex;
 pub mod map;

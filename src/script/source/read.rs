@@ -11,7 +11,7 @@ use std::path::Path;
 pub fn text(path: &Path) -> Result<String> {
     let name = path.display();
     let unreadable = |error: std::io::Error| {
-        let reason = crate::script::session::plain_reason(&error);
+        let reason = crate::files::input::os_reason(&error);
         Diag::error(code::FILE, format!("cannot read {name}: {reason}"))
     };
     let file = std::fs::File::open(path).map_err(unreadable)?;

@@ -1,7 +1,7 @@
 //! Statements and what has blocks: `if`, loops, `switch`, `try`, functions.
 
 use super::{Definition, Expr, NodeKind, Pairs, Reader, Run, Shape, is_assignment};
-use crate::script::counted::{gives_pairs, is_counter};
+use crate::script::source::counters::{gives_pairs, is_counter};
 use crate::script::source::hooks::is_free_word;
 use crate::script::source::lex::Kind;
 use crate::script::source::scope::parameters;

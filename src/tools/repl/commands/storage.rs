@@ -1,7 +1,7 @@
 //! `:load`, `:save`, `:reset`.
 
 use super::super::{Go, Repl};
-use crate::script::session::plain_reason;
+use crate::files::input::os_reason;
 use crate::tools::run::{builder, guarded};
 use crate::tools::say;
 
@@ -18,7 +18,7 @@ pub fn save(repl: &mut Repl, path: &str) -> Go {
     let path = path.trim_matches('"');
     let text: String = repl.entries.iter().map(|entry| statement(entry)).collect();
     if let Err(error) = std::fs::write(path, text) {
-        let reason = plain_reason(&error);
+        let reason = os_reason(&error);
         repl.refuse(&format!("cannot write {path}: {reason}"), "name a file in a folder that is there");
         return Go::On;
     }
