@@ -73,10 +73,10 @@ pub use device::dlpack::Dlpack;
 pub use device::metered::Metered;
 #[doc(hidden)]
 pub use script::Dynamic;
-pub use script::builder::Builder;
+pub use script::embed::exchange::{Element, Tensor};
+pub use script::embed::passing::{Arguments, FromScript, IntoScript, Opaque, Value};
+pub use script::embed::register::{Function, Method, Object, Outcome, Type};
 pub use script::error::Error;
-pub use script::exchange::{Element, Tensor};
-pub use script::passing::{Arguments, FromScript, IntoScript, Opaque, Value};
-pub use script::register::{Function, Method, Object, Outcome, Type};
-pub use script::session::{InterruptHandle, Races, Session};
+pub use script::session::builder::Builder;
+pub use script::session::handle::{InterruptHandle, Races, Session};
 pub use script::source::Location;

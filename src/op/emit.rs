@@ -164,23 +164,23 @@ impl dyn Emit + '_ {
     }
 
     pub fn add(&mut self, a: &Tensor, b: impl Into<Arg>) -> Result<Tensor> {
-        self.call(&super::rows::arith::ADD, args![a, b])
+        self.call(&crate::op::rows::pointwise::arith::ADD, args![a, b])
     }
 
     pub fn sub(&mut self, a: &Tensor, b: impl Into<Arg>) -> Result<Tensor> {
-        self.call(&super::rows::arith::SUB, args![a, b])
+        self.call(&crate::op::rows::pointwise::arith::SUB, args![a, b])
     }
 
     pub fn mul(&mut self, a: &Tensor, b: impl Into<Arg>) -> Result<Tensor> {
-        self.call(&super::rows::arith::MUL, args![a, b])
+        self.call(&crate::op::rows::pointwise::arith::MUL, args![a, b])
     }
 
     pub fn div(&mut self, a: &Tensor, b: impl Into<Arg>) -> Result<Tensor> {
-        self.call(&super::rows::arith::DIV, args![a, b])
+        self.call(&crate::op::rows::pointwise::arith::DIV, args![a, b])
     }
 
     pub fn neg(&mut self, a: &Tensor) -> Result<Tensor> {
-        self.call(&super::rows::arith::NEG, args![a])
+        self.call(&crate::op::rows::pointwise::arith::NEG, args![a])
     }
 
     /// One operand with a scalar on the left: `s - a`, `s / a`.
@@ -201,18 +201,22 @@ impl dyn Emit + '_ {
             .collect();
         if dims.len() == lead && !dims.is_empty() {
             // Only dims in front go: nothing is left to reshape.
-            return self.call(&super::rows::reduce::SUM, args![x, dims.as_slice(), false]);
+            return self.call(&crate::op::rows::reduction::reduce::SUM, args![x, dims.as_slice(), false]);
         }
         let summed = if dims.is_empty() {
             x.clone()
         } else {
-            self.call(&super::rows::reduce::SUM, args![x, dims.as_slice(), true])?
+            self.call(&crate::op::rows::reduction::reduce::SUM, args![x, dims.as_slice(), true])?
         };
-        self.call(&super::rows::view::RESHAPE, args![&summed, shape])
+        self.call(&crate::op::rows::shape::view::RESHAPE, args![&summed, shape])
     }
 
     pub fn cast(&mut self, x: &Tensor, dtype: DType) -> Result<Tensor> {
-        if x.dtype() == dtype { Ok(x.clone()) } else { self.call(&super::rows::arith::CAST, args![x, dtype]) }
+        if x.dtype() == dtype {
+            Ok(x.clone())
+        } else {
+            self.call(&crate::op::rows::pointwise::arith::CAST, args![x, dtype])
+        }
     }
 }
 

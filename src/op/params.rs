@@ -177,7 +177,9 @@ pub fn device(text: &str) -> Result<DeviceSpec> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::op::rows::{create, reduce, view};
+    use crate::op::rows::creation::create;
+    use crate::op::rows::reduction::reduce;
+    use crate::op::rows::shape::view;
 
     #[test]
     fn keywords_have_pytorchs_other_names() {

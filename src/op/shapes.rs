@@ -231,7 +231,9 @@ impl Emit for Shapes {
 mod tests {
     use super::*;
     use crate::args;
-    use crate::op::rows::{join, matmul, reduce, view};
+    use crate::op::rows::linalg::matmul;
+    use crate::op::rows::reduction::reduce;
+    use crate::op::rows::shape::{join, view};
 
     fn shape(outcome: Outcome) -> std::result::Result<Vec<usize>, u16> {
         match outcome {
@@ -255,6 +257,6 @@ mod tests {
         assert_eq!(shape(results(&reduce::SUM, args![&a, 1])), Ok(vec![2]));
         assert_eq!(shape(results(&reduce::SUM, args![&a, 2])), Err(code::DIM.0));
         assert_eq!(shape(results(&join::CAT, args![vec![a.clone(), b.clone()], 0])), Err(code::SHAPE.0));
-        assert_eq!(shape(results(&crate::op::rows::masks::NONZERO, args![&a])), Err(0));
+        assert_eq!(shape(results(&crate::op::rows::indexing::masks::NONZERO, args![&a])), Err(0));
     }
 }

@@ -352,7 +352,7 @@ impl Engine {
                 return Ok(tensor.clone());
             }
             let moved = args![tensor, device, tensor.dtype()];
-            self.quietly(|e| e.call_row(&crate::op::rows::arith::MOVE, moved))
+            self.quietly(|e| e.call_row(&crate::op::rows::pointwise::arith::MOVE, moved))
         };
         tensors.iter().map(bring).collect()
     }
@@ -477,7 +477,10 @@ impl Engine {
                     x.dtype()
                 );
             }
-            return self.inplace(&crate::op::rows::arith::COPY, Args(smallvec![Arg::Tensor(x), Arg::Tensor(result)]));
+            return self.inplace(
+                &crate::op::rows::pointwise::arith::COPY,
+                Args(smallvec![Arg::Tensor(x), Arg::Tensor(result)]),
+            );
         }
         let dest = x.view();
         let args = self.operands_apart(&dest, args)?;
@@ -496,7 +499,8 @@ impl Engine {
             if let Arg::Tensor(tensor) = arg
                 && Arc::ptr_eq(&tensor.view().buffer, &dest.buffer)
             {
-                *tensor = self.call_row(&crate::op::rows::view::CLONE, Args(smallvec![Arg::Tensor(tensor.clone())]))?;
+                *tensor =
+                    self.call_row(&crate::op::rows::shape::view::CLONE, Args(smallvec![Arg::Tensor(tensor.clone())]))?;
             }
         }
         let call = self.quietly(|e| rule(e, &args))?;
@@ -530,7 +534,8 @@ impl Engine {
             if let Arg::Tensor(tensor) = arg
                 && Arc::ptr_eq(&tensor.view().buffer, &written)
             {
-                *tensor = self.call_row(&crate::op::rows::view::CLONE, Args(smallvec![Arg::Tensor(tensor.clone())]))?;
+                *tensor =
+                    self.call_row(&crate::op::rows::shape::view::CLONE, Args(smallvec![Arg::Tensor(tensor.clone())]))?;
             }
         }
         Ok(args)
@@ -543,7 +548,7 @@ impl Engine {
             let view = tensor.view();
             if Arc::ptr_eq(&view.buffer, &dest.buffer) && view.layout != dest.layout {
                 let copy =
-                    self.call_row(&crate::op::rows::view::CLONE, Args(smallvec![Arg::Tensor(tensor.clone())]))?;
+                    self.call_row(&crate::op::rows::shape::view::CLONE, Args(smallvec![Arg::Tensor(tensor.clone())]))?;
                 args.0[at] = Arg::Tensor(copy);
             }
         }

@@ -10,7 +10,7 @@ use crate::base::span::Origin;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
 use crate::op::row::{Grad, Kind, Lower, Op, Save};
-use crate::op::rows::view::{AS_STRIDED, STILL};
+use crate::op::rows::shape::view::{AS_STRIDED, STILL};
 use crate::op::tensor::{
     Auto, Edge, Edges, GradNode, Held, MadeAs, Meta, Saved, SavedEdge, SavedList, SliceOf, Tensor, Tracked, View,
 };
@@ -246,7 +246,7 @@ fn save_inputs(
         };
         let shared = written.is_some_and(|x| Arc::ptr_eq(&x.view().buffer, &tensor.view().buffer));
         all.push(Some(if shared {
-            let copy = e.quietly(|e| e.call_row(&crate::op::rows::view::CLONE, args![tensor]))?;
+            let copy = e.quietly(|e| e.call_row(&crate::op::rows::shape::view::CLONE, args![tensor]))?;
             saved(&copy, copy.0.made, edge)
         } else {
             saved(tensor, tensor.0.made, edge)

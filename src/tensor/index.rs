@@ -9,8 +9,10 @@ use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::op::args::Arg;
 use crate::op::emit::Emit;
-use crate::op::rows::arith::element_of;
-use crate::op::rows::{arith, blend, compare, indexing, masks, view};
+use crate::op::rows::indexing::{index, masks};
+use crate::op::rows::pointwise::arith::element_of;
+use crate::op::rows::pointwise::{arith, blend, compare};
+use crate::op::rows::shape::view;
 use crate::op::tensor::Tensor;
 
 /// One item of an index.
@@ -165,7 +167,7 @@ pub fn get(e: &mut Engine, x: &Tensor, items: Vec<Item>) -> Result<Tensor> {
     let unchanged = items.is_empty();
     let Parts { view, advanced } = split(e, x, items)?;
     if advanced.iter().any(Option::is_some) {
-        return e.call_row(&indexing::INDEX, args![&view, advanced]);
+        return e.call_row(&index::INDEX, args![&view, advanced]);
     }
     if unchanged || view.same(x) {
         let shape: Shape = view.shape();
@@ -199,7 +201,7 @@ pub fn set(e: &mut Engine, x: &Tensor, items: Vec<Item>, value: Arg) -> Result<(
             }
         };
         let value = beside(e, value, &view)?;
-        e.call_row(&indexing::INDEX_PUT_INTO, args![&view, advanced, value, false])?;
+        e.call_row(&index::INDEX_PUT_INTO, args![&view, advanced, value, false])?;
         return Ok(());
     }
     // After `x[0] += y`, which has written into the view: the identical view is no write.

@@ -7,7 +7,8 @@ use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
 use crate::op::emit::Emit;
-use crate::op::rows::{arith, view};
+use crate::op::rows::pointwise::arith;
+use crate::op::rows::shape::view;
 use crate::op::tensor::Tensor;
 
 /// What `to` asks for.

@@ -9,7 +9,8 @@ use crate::base::layout::Layout;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
 use crate::op::row::Source;
-use crate::op::rows::{arith, view};
+use crate::op::rows::pointwise::arith;
+use crate::op::rows::shape::view;
 use crate::op::tensor::{Edge, GradNode, SliceOf, Tensor};
 use std::sync::Arc;
 

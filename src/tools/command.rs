@@ -4,7 +4,7 @@ use super::check;
 use crate::base::device_id::DeviceSpec;
 use crate::base::limits::MAX_SIMULATED_GPUS;
 use crate::base::suggest::nearest;
-use crate::script::session::{PlannedFault, Races};
+use crate::script::session::handle::{PlannedFault, Races};
 use lexopt::{Arg, Parser, ValueExt};
 use std::ffi::OsString;
 use std::path::PathBuf;

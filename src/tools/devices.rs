@@ -2,7 +2,8 @@
 
 use super::command::Settings;
 use super::run::{simulated_gpus, visible};
-use crate::script::machine::{self, Found, Inventory, SIMULATED_BYTES};
+use crate::script::inspect::machine;
+use crate::script::inspect::machine::{Found, Inventory, SIMULATED_BYTES};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -103,7 +104,7 @@ fn gibibytes(kibibytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::script::machine::{Driver, Facts, Missing};
+    use crate::script::inspect::machine::{Driver, Facts, Missing};
 
     #[test]
     fn simulated_gpus_are_told_as_such() {

@@ -4,8 +4,8 @@
 //! of an operation to where it is carried out, counters.
 
 use crate::script::error::Error;
-use crate::script::session::Session;
-use crate::script::timeline::{Part, Row, Slice, Timeline, What};
+use crate::script::inspect::profile::{Part, Row, Slice, Timeline, What};
+use crate::script::session::handle::Session;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;

@@ -4,7 +4,7 @@ use super::command::Settings;
 use super::run::{Failure, builder, guarded, text};
 use super::{FAILED, complain, say};
 use crate::files::input::os_reason;
-use crate::script::session::Session;
+use crate::script::session::handle::Session;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 

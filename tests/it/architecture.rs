@@ -2,6 +2,7 @@
 //! table asks for an operation's name (I2), Rhai is known on one floor (I3), `unsafe` in two places (I9).
 
 use super::scripts::{none, root};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// The floors, lowest first; modules of one floor do not know each other.
@@ -108,6 +109,78 @@ fn unsafe_has_its_places_and_reasons() {
         }
     }
     none(problems);
+}
+
+/// Files of a folder, at most. What is listed held more when the rule was made, and may only lose some.
+const FILES_MAX: usize = 25;
+const CROWDED: &[(&str, usize)] = &[("kernels", 46), ("src/kernel/cuda", 32), ("src/sched", 37)];
+
+#[test]
+fn no_folder_is_crowded() {
+    let mut problems = Vec::new();
+    let mut folders: Vec<PathBuf> = ["src", "kernels", "std"].map(PathBuf::from).into();
+    while let Some(folder) = folders.pop() {
+        let (mut files, name) = (0, folder.to_string_lossy().into_owned());
+        for entry in std::fs::read_dir(root().join(&folder)).expect("a folder") {
+            let entry = entry.expect("an entry");
+            match entry.file_type().expect("a type").is_dir() {
+                true => folders.push(folder.join(entry.file_name())),
+                false => files += 1,
+            }
+        }
+        let most = CROWDED.iter().find(|(crowded, _)| *crowded == name).map_or(FILES_MAX, |(_, most)| *most);
+        if files > most {
+            problems.push(format!("{name} holds {files} files, at most {most}: which two ideas live there?"));
+        } else if most > FILES_MAX && files < most {
+            problems.push(format!("{name} holds {files} files now: say so in `CROWDED`"));
+        }
+    }
+    none(problems);
+}
+
+/// The room of a floor that a path of modules below the floor leads to.
+fn room_of(path: &str, rooms: &[String]) -> Option<String> {
+    let first = word(path);
+    rooms.contains(&first).then_some(first)
+}
+
+/// The rooms of the floor that knows Rhai have an order. Not asked of chapters of rows: the gradient of a view is a
+/// sum, that of a sum is a view.
+#[test]
+fn rooms_do_not_import_each_other_in_circles() {
+    let folder = root().join("src/script");
+    let is_room = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
+    let rooms: Vec<String> =
+        entries.filter(is_room).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    assert!(rooms.len() > 10, "the rooms were not found");
+    let mut imports: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (_, path, text) in sources().into_iter().filter(|(module, ..)| module == "script") {
+        let mut parts = path.components().skip(1).map(|part| part.as_os_str().to_string_lossy().into_owned());
+        let Some(own) = parts.next().filter(|own| rooms.contains(own)) else { continue };
+        if path.ends_with("tests.rs") {
+            continue;
+        }
+        let code = text.split("#[cfg(test)]").next().unwrap_or("");
+        let others = code.match_indices("crate::script::").flat_map(|(at, sign)| {
+            let rest = &code[at + sign.len()..];
+            let list = rest.strip_prefix('{').map(|list| list.split('}').next().unwrap_or(""));
+            let names: Vec<&str> = list.map_or(vec![rest], |list| list.split(',').map(str::trim).collect());
+            names.into_iter().filter_map(|name| room_of(name, &rooms)).collect::<Vec<_>>()
+        });
+        imports.entry(own.clone()).or_default().extend(others.filter(|other| *other != own));
+    }
+    // A room goes once all that it imports have gone; what cannot go is in a circle.
+    loop {
+        let left: BTreeSet<String> = imports.keys().cloned().collect();
+        let done: Vec<String> =
+            imports.iter().filter(|(_, others)| others.is_disjoint(&left)).map(|(room, _)| room.clone()).collect();
+        if done.is_empty() {
+            break;
+        }
+        done.iter().for_each(|room| drop(imports.remove(room)));
+    }
+    none(imports.into_iter().map(|(room, others)| format!("script/{room} imports {others:?}")).collect());
 }
 
 /// The reader itself must see what it looks for.

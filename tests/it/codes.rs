@@ -5,7 +5,8 @@ use super::scripts::none;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tscript::Session;
-use tscript::script::manual::{self, Form};
+use tscript::script::manual;
+use tscript::script::manual::Form;
 
 const WAYS: &[(&str, &[&str])] = &[
     (

@@ -2,8 +2,8 @@
 
 use super::scripts;
 use std::time::Duration;
-use tscript::script::builder::Builder;
-use tscript::script::session::PlannedFault;
+use tscript::script::session::builder::Builder;
+use tscript::script::session::handle::PlannedFault;
 use tscript::{Error, Session};
 
 /// What a host program or the command line adds for a code's script.

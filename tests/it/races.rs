@@ -5,7 +5,7 @@
 use super::scripts::{builder, run};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use tscript::script::session::Races;
+use tscript::script::session::handle::Races;
 use tscript::tools::render::{Colour, render_error};
 use tscript::{Error, Session};
 

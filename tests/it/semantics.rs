@@ -170,7 +170,7 @@ fn any_request_for_memory_may_fail() {
     let run = |fault: Option<u64>| {
         let mut builder = Session::builder().all_files().simulate_gpus(1);
         if let Some(nth) = fault {
-            let fault = tscript::script::session::PlannedFault::parse(&format!("alloc:{nth}@cuda:0"));
+            let fault = tscript::script::session::handle::PlannedFault::parse(&format!("alloc:{nth}@cuda:0"));
             builder = builder.simulate_fault(fault.expect("well formed"));
         }
         said(builder, "alloc_fault.rhai", &text)

@@ -14,9 +14,9 @@ use crate::op::params;
 use crate::op::shapes;
 use crate::op::table;
 use crate::op::tensor::Tensor;
-use crate::script::library::STD;
+use crate::script::library::signature::{Last, Signature};
+use crate::script::library::texts::STD;
 use crate::script::manual;
-use crate::script::signature::{Last, Signature};
 use std::rc::Rc;
 
 /// Methods that give a tensor itself another shape.

@@ -10,7 +10,7 @@ use super::visit::{self, Changes};
 use super::world::World;
 use crate::base::code;
 use crate::base::diag::{Diag, Focus};
-use crate::script::optimise::ASSIGNED;
+use crate::script::nn::optimizer_state::ASSIGNED;
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 

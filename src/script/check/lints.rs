@@ -8,8 +8,8 @@ use crate::base::diag::{Diag, Focus};
 use crate::base::span::Origin;
 use crate::op::row::CallForm;
 use crate::op::table;
-use crate::script::members;
-use crate::script::unread;
+use crate::script::host::uncalled;
+use crate::script::manual::members;
 
 pub fn unused(name: &str, at: Origin) -> Box<Diag> {
     Diag::warning(code::UNUSED, format!("the variable `{name}` is never used"))
@@ -82,8 +82,8 @@ impl<'a> Flow<'a> {
             Kind::Text(_) | Kind::Array(_) | Kind::Map(_) | Kind::Closure { .. } | Kind::Range { .. } => {
                 lost("this expression", at, None)
             }
-            Kind::Property { name, .. } => match table::find(name).is_some() || unread::is_method(name) {
-                true => unread::warning(name, at),
+            Kind::Property { name, .. } => match table::find(name).is_some() || uncalled::is_method(name) {
+                true => uncalled::warning(name, at),
                 false => lost(&format!("`.{name}`"), at, None),
             },
             Kind::Index { .. } => lost("this element", at, None),

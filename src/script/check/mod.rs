@@ -19,12 +19,12 @@ mod visit;
 mod world;
 
 use super::error::Error;
-use super::session::Session;
 use super::source::SourceKind;
 use super::source::lex::{lex, script_start};
 use super::source::tree;
 use crate::base::code;
 use crate::base::diag::{Diag, Severity};
+use crate::script::session::handle::Session;
 use names::Names;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;

@@ -9,19 +9,20 @@ use super::world::{Module, Unknown};
 use crate::base::code;
 use crate::base::diag::{Diag, Focus};
 use crate::base::span::Origin;
-use crate::script::counted::{self, Counted};
 use crate::script::error::{self, Context};
-use crate::script::library::STD;
-use crate::script::modules::Resolver;
-use crate::script::session::Session;
-use crate::script::signature;
+use crate::script::library::signature;
+use crate::script::library::texts::STD;
+use crate::script::session::counted;
+use crate::script::session::counted::Counted;
+use crate::script::session::handle::Session;
+use crate::script::session::modules::Resolver;
 use crate::script::source::Source;
 use crate::script::source::counters::gives_pairs;
 use crate::script::source::lex::{Kind, Token};
 use crate::script::source::pass;
 use crate::script::source::scope::definitions;
 use crate::script::source::tree::{self, CallForm, Tree};
-use crate::script::value;
+use crate::script::values::types;
 use rhai::{EvalAltResult, Position};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -169,7 +170,7 @@ impl<'a> Names<'a> {
             if value > 0 && self.word(value - 1) == "as" {
                 continue;
             }
-            let is_language = matches!(name, "this" | "global" | "args" | "_") || value::constants().any(|c| c == name);
+            let is_language = matches!(name, "this" | "global" | "args" | "_") || types::constants().any(|c| c == name);
             if is_language || functions.contains(name) || tree::is_keyword(name) {
                 continue;
             }

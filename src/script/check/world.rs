@@ -3,10 +3,10 @@
 
 use crate::base::diag::Diag;
 use crate::base::span::Origin;
-use crate::script::forms::Forms;
-use crate::script::signature::Signature;
+use crate::script::library::signature::Signature;
 use crate::script::source::Source;
 use crate::script::source::lex::Token;
+use crate::script::values::forms::Forms;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// What a module has.

@@ -309,7 +309,7 @@ pub fn reason(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::script::session::Session;
+    use crate::script::session::handle::Session;
 
     /// What is there must not be explained away.
     #[test]

@@ -122,7 +122,7 @@ pub fn reason(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::script::session::Session;
+    use crate::script::session::handle::Session;
 
     /// The public names of `torch.cuda` (PyTorch 2.15) are there, or their absence is explained; not both.
     #[test]

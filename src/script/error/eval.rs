@@ -4,9 +4,9 @@ use super::{Context, Known, names, paths};
 use crate::base::code::{self, Code};
 use crate::base::diag::{Diag, Focus, Frame, Label};
 use crate::base::span::{Origin, Site};
-use crate::script::raise::{ErrorValue, site_of as site};
 use crate::script::source::pass::written_name;
-use crate::script::type_names;
+use crate::script::values::raise::{ErrorValue, site_of as site};
+use crate::script::values::type_names;
 use rhai::{Dynamic, EvalAltResult};
 
 /// The diagnostic of an error that came out of the interpreter. An error of ours keeps its own, and only
@@ -236,7 +236,7 @@ fn literal(value: &Dynamic, depth: usize) -> String {
     if value.is_fnptr() {
         return "a function".into();
     }
-    if value.is::<crate::script::value::Tensor>() || value.type_name().contains("::") {
+    if value.is::<crate::script::values::types::Tensor>() || value.type_name().contains("::") {
         return type_names::of_value(value);
     }
     format!("{value:?}")

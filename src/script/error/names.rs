@@ -10,11 +10,11 @@ use crate::base::span::Site;
 use crate::base::suggest::nearest;
 use crate::op::row::{CallForm, Kind};
 use crate::op::table;
-use crate::script::forms;
+use crate::script::manual::members;
 use crate::script::manual::{self, Form, Native};
-use crate::script::members;
-use crate::script::modules;
+use crate::script::session::modules;
 use crate::script::source::pass::written_name;
+use crate::script::values::forms;
 
 pub(super) fn variable(name: &str, at: Site, context: &Context, stack: &[Frame]) -> Words {
     let known = context.known;

@@ -7,10 +7,10 @@ use super::{Context, syntax};
 use crate::base::code;
 use crate::base::diag::{Diag, Focus};
 use crate::base::span::Origin;
-use crate::script::raise::site_of as site;
 use crate::script::source::Source;
 use crate::script::source::lex::{Kind, Token, lex, script_start};
 use crate::script::source::pass::written_name;
+use crate::script::values::raise::site_of as site;
 use rhai::{AST, Engine, LexError, ParseError, ParseErrorType, Scope};
 
 /// Bound: errors reported of one text; who has more fixes the first ones first.

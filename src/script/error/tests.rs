@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::base::span::Origin;
-use crate::script::raise::raise;
 use crate::script::source::scope::Names;
 use crate::script::source::{Hooks, SourceKind, install};
+use crate::script::values::raise::raise;
 use crate::tools::render::{Colour, render};
 use miette::Diagnostic;
 use rhai::{EvalAltResult, Position, Scope};
@@ -55,7 +55,7 @@ fn errors(src: &str) -> (Vec<Box<Diag>>, Arc<RwLock<SourceMap>>) {
     engine.register_fn("__case", |value: Dynamic| value);
     engine.register_fn("fail", |context: rhai::NativeCallContext| -> Result<(), Box<EvalAltResult>> {
         let at = context.call_position();
-        let origin = Origin::at(crate::script::raise::site_of(at));
+        let origin = Origin::at(crate::script::values::raise::site_of(at));
         let diag = Diag::error(crate::base::code::SHAPE, "ours").label(origin, crate::base::diag::Focus::Call, "bad");
         Err(raise(diag, at))
     });

@@ -4,6 +4,7 @@
 //! Knows nothing of a running session; functions of the user are the session's to tell.
 
 mod devices;
+pub mod members;
 mod natives;
 mod plain;
 mod std;
@@ -173,7 +174,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::script::session::Session;
+    use crate::script::session::handle::Session;
 
     #[test]
     fn pages_come_from_the_table_the_natives_and_the_library() {
@@ -204,9 +205,9 @@ mod tests {
         assert!(missing.is_empty(), "no page in script/manual/natives.rs for {missing:?}");
         for native in self::natives() {
             let known = natives.contains(native.name)
-                || crate::script::members::is_member(native.name)
-                || super::super::properties::NAMES.contains(&native.name)
-                || super::super::questions::NAMES.contains(&native.name);
+                || crate::script::manual::members::is_member(native.name)
+                || crate::script::bind::properties::NAMES.contains(&native.name)
+                || crate::script::tensor_api::questions::NAMES.contains(&native.name);
             assert!(known || native.form == Form::Syntax, "`{}` has a page and is not there", native.name);
         }
     }

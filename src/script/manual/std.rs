@@ -2,8 +2,8 @@
 //! between fences.
 
 use super::{Page, Sample};
-use crate::script::library::STD;
-use crate::script::signature;
+use crate::script::library::signature;
+use crate::script::library::texts::STD;
 use crate::script::source::lex::{Kind, lex};
 use ::std::collections::BTreeMap;
 use ::std::sync::OnceLock;

@@ -3,7 +3,8 @@
 //! The meaning of those words is the session's; here is only how they hang in Rhai.
 
 use crate::base::span::Site;
-use crate::script::panics::{self, Guarded};
+use crate::script::values::panics;
+use crate::script::values::panics::Guarded;
 use rhai::{Dynamic, Engine, EvalAltResult, EvalContext, Expression, NativeCallContext, Position, Token};
 use std::sync::Arc;
 

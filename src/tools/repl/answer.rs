@@ -3,8 +3,8 @@
 
 use crate::script::Dynamic;
 use crate::script::error::Error;
-use crate::script::look::Placed;
-use crate::script::session::Session;
+use crate::script::inspect::look::Placed;
+use crate::script::session::handle::Session;
 use crate::tools::render::Colour;
 use crate::tools::say;
 

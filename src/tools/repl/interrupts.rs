@@ -1,7 +1,7 @@
 //! Ctrl-C while an entry runs. The first stops it at its next step; what is inside one long operation cannot be
 //! stopped midway, so the second says so and the third ends the program.
 
-use crate::script::session::InterruptHandle;
+use crate::script::session::handle::InterruptHandle;
 use crate::tools::{FAILED, complain};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};

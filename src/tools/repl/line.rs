@@ -5,7 +5,7 @@
 use super::commands::COMMANDS;
 use super::{history, paint};
 use crate::script::manual;
-use crate::script::session::Session;
+use crate::script::session::handle::Session;
 use crate::tools::render::Colour;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::config::{ColorMode, CompletionType};

@@ -16,7 +16,7 @@ use super::run::{Failure, builder, guarded, internal};
 use super::{FAILED, complain, say, terminal};
 use crate::script::draw::terminal::Terminal;
 use crate::script::error::Error;
-use crate::script::session::Session;
+use crate::script::session::handle::Session;
 use habits::Habit;
 use interrupts::Interrupts;
 use std::cell::RefCell;

@@ -7,7 +7,8 @@ use tscript::base::attr::Attr;
 use tscript::base::layout::contiguous_strides;
 use tscript::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
 use tscript::kernel::cpu;
-use tscript::kernel::cuda::{self, ConvOrder};
+use tscript::kernel::cuda;
+use tscript::kernel::cuda::ConvOrder;
 
 /// A view: dtype, shape, strides (`None`: row-major).
 pub type View<'a> = (DType, &'a [usize], Option<&'a [isize]>);

@@ -8,8 +8,9 @@ use tscript::base::code;
 use tscript::op::chapter::Chapter;
 use tscript::op::row::{CallForm, Op};
 use tscript::op::rows::FAMILIES;
-use tscript::script::manual::{self, Form, Function, Native, Page, Sample};
-use tscript::script::modules::STD;
+use tscript::script::library::texts::STD;
+use tscript::script::manual;
+use tscript::script::manual::{Form, Function, Native, Page, Sample};
 
 const NOTE: &str =
     "<!-- Written from the program's tables by `TSCRIPT_BLESS=1 cargo test --test it docs::reference`. -->\n";

@@ -2,7 +2,7 @@
 
 use super::super::{Go, Repl};
 use crate::sched::memory::bytes_text;
-use crate::script::measure::{Pass, Profile};
+use crate::script::inspect::measure::{Pass, Profile};
 use crate::tools::{run::guarded, say};
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use super::super::{Go, Repl, answer};
 use crate::script::error::Error;
-use crate::script::look::Variable;
+use crate::script::inspect::look::Variable;
 use crate::tools::{devices as machine, run::guarded, say};
 
 /// Bound: lines of `:mem` about single lines of the script, and tensors of one variable that are looked at.

@@ -1,0 +1,5 @@
+//! Tensors from nothing, and conversions.
+
+pub mod create;
+pub mod signal_windows;
+pub mod spread;

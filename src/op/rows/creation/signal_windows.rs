@@ -1,0 +1,174 @@
+//! Windows of signal processing: weights that fall off towards both ends.
+
+use crate::args;
+use crate::base::diag::Result;
+use crate::base::dtype::{DType, Scalar};
+use crate::fail;
+use crate::op::args::Args;
+use crate::op::emit::Emit;
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::rows::creation::create::ARANGE;
+use crate::op::rows::pointwise::arith::SUB;
+use crate::op::rows::pointwise::blend::CLAMP_MIN;
+use crate::op::rows::pointwise::special::I0;
+use crate::op::rows::pointwise::unary::{ABS, COS, SQRT};
+use crate::op::tensor::Tensor;
+use std::f64::consts::TAU;
+
+const LENGTH: Param = Param::new("window_length", Kind::Int);
+const PERIODIC: Param = Param::opt("periodic", Kind::Bool, Default::Bool(true));
+const DTYPE: Param = Param::opt("dtype", Kind::DType, Default::None);
+const DEVICE: Param = Param::opt("device", Kind::Device, Default::None);
+const REQUIRES_GRAD: Param = Param::opt("requires_grad", Kind::Bool, Default::Bool(false));
+const DETAILS: &str = "`periodic`: as one of a row of windows, so that the last weight is left out; else symmetric.";
+
+/// From places n / N, in f64, to weights; the arguments from `dtype` on stand at `rest`.
+fn window(
+    e: &mut dyn Emit,
+    a: &Args,
+    rest: usize,
+    weights: impl Fn(&mut dyn Emit, &Tensor) -> Result<Tensor>,
+) -> Result<Vec<Tensor>> {
+    let length = a.int(0);
+    if length < 0 {
+        fail!(VALUE, "`window_length` must not be negative, but is {length}");
+    }
+    let dtype = a.dtype(rest).unwrap_or(e.default_float());
+    if !dtype.is_float() {
+        fail!(DTYPE, "a floating-point dtype is wanted, not {dtype}");
+    }
+    let device = a.device(rest + 1).unwrap_or(e.default_device());
+    let (zero, end) = (Scalar::Int(0), Scalar::Int(length));
+    let n = e.call(&ARANGE, args![zero, end, Scalar::Int(1), DType::F64, device])?;
+    let weights = if length == 1 {
+        e.add(&n, Scalar::Float(1.0))?
+    } else {
+        let period = if a.flag(1) { length } else { length - 1 };
+        let place = e.div(&n, Scalar::Float(period as f64))?;
+        weights(e, &place)?
+    };
+    let window = e.cast(&weights, dtype)?;
+    crate::op::rows::creation::create::leaf(a, rest + 2, window)
+}
+
+/// The sum of (-1)^k a_k cos(2 pi k x).
+fn cosines(e: &mut dyn Emit, place: &Tensor, weights: &[f64]) -> Result<Tensor> {
+    let mut sum = e.mul(place, Scalar::Float(0.0))?;
+    sum = e.add(&sum, Scalar::Float(weights[0]))?;
+    for (k, weight) in weights.iter().enumerate().skip(1) {
+        let angle = e.mul(place, Scalar::Float(TAU * k as f64))?;
+        let wave = e.call(&COS, args![&angle])?;
+        let sign = if k % 2 == 0 { 1.0 } else { -1.0 };
+        let wave = e.mul(&wave, Scalar::Float(sign * weight))?;
+        sum = e.add(&sum, &wave)?;
+    }
+    Ok(sum)
+}
+
+pub static HANN_WINDOW: Op = Op {
+    name: "hann_window",
+    params: &[LENGTH, PERIODIC, DTYPE, DEVICE, REQUIRES_GRAD],
+    summary: "Hann's window: 1/2 - 1/2 cos(2 pi n / N).",
+    details: DETAILS,
+    examples: &[ex("hann_window(4)", "tensor([0.0000, 0.5000, 1.0000, 0.5000])"), ex("hann_window(-1)", "E0206")],
+    lower: Lower::Compose(|e, a| window(e, a, 2, |e, x| cosines(e, x, &[0.5, 0.5]))),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    oracle: "torch.hann_window(4)",
+    ..Op::BASE
+};
+
+pub static HAMMING_WINDOW: Op = Op {
+    name: "hamming_window",
+    params: &[
+        LENGTH,
+        PERIODIC,
+        Param::opt("alpha", Kind::Float, Default::Float(0.54)),
+        Param::opt("beta", Kind::Float, Default::Float(0.46)),
+        DTYPE,
+        DEVICE,
+        REQUIRES_GRAD,
+    ],
+    summary: "Hamming's window: alpha - beta cos(2 pi n / N).",
+    details: DETAILS,
+    examples: &[ex("hamming_window(4)", "tensor([0.0800, 0.5400, 1.0000, 0.5400])"), ex("hamming_window(-1)", "E0206")],
+    lower: Lower::Compose(|e, a| {
+        let weights = [a.float(2), a.float(3)];
+        window(e, a, 4, |e, x| cosines(e, x, &weights))
+    }),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    oracle: "torch.hamming_window(4)",
+    ..Op::BASE
+};
+
+pub static BLACKMAN_WINDOW: Op = Op {
+    name: "blackman_window",
+    params: &[LENGTH, PERIODIC, DTYPE, DEVICE, REQUIRES_GRAD],
+    summary: "Blackman's window: 0.42 - 1/2 cos(2 pi n / N) + 0.08 cos(4 pi n / N).",
+    details: DETAILS,
+    examples: &[
+        ex("blackman_window(5, false)[1..4]", "tensor([0.3400, 1.0000, 0.3400])"),
+        ex("blackman_window(-1)", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| window(e, a, 2, |e, x| cosines(e, x, &[0.42, 0.5, 0.08]))),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    oracle: "torch.blackman_window(5, False)",
+    ..Op::BASE
+};
+
+pub static BARTLETT_WINDOW: Op = Op {
+    name: "bartlett_window",
+    params: &[LENGTH, PERIODIC, DTYPE, DEVICE, REQUIRES_GRAD],
+    summary: "Bartlett's window, a triangle: 1 - |2 n / N - 1|.",
+    details: DETAILS,
+    examples: &[
+        ex("bartlett_window(4)", "tensor([0.0000, 0.5000, 1.0000, 0.5000])"),
+        ex("bartlett_window(-1)", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        window(e, a, 2, |e, x| {
+            let around = around(e, x)?;
+            let away = e.call(&ABS, args![&around])?;
+            e.rev(&SUB, Scalar::Float(1.0), &away)
+        })
+    }),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    oracle: "torch.bartlett_window(4)",
+    ..Op::BASE
+};
+
+/// From 0..1 to -1..1.
+fn around(e: &mut dyn Emit, place: &Tensor) -> Result<Tensor> {
+    let double = e.mul(place, Scalar::Float(2.0))?;
+    e.sub(&double, Scalar::Float(1.0))
+}
+
+pub static KAISER_WINDOW: Op = Op {
+    name: "kaiser_window",
+    params: &[LENGTH, PERIODIC, Param::opt("beta", Kind::Float, Default::Float(12.0)), DTYPE, DEVICE, REQUIRES_GRAD],
+    summary: "Kaiser's window: i0(beta sqrt(1 - (2 n / N - 1)²)) / i0(beta).",
+    details: DETAILS,
+    examples: &[ex("kaiser_window(3, false, 0.0)", "tensor([1., 1., 1.])"), ex("kaiser_window(-1)", "E0206")],
+    lower: Lower::Compose(|e, a| {
+        let beta = a.float(2);
+        window(e, a, 3, |e, x| {
+            let around = around(e, x)?;
+            let square = e.mul(&around, &around)?;
+            let rest = e.rev(&SUB, Scalar::Float(1.0), &square)?;
+            let rest = e.call(&CLAMP_MIN, args![&rest, Scalar::Float(0.0)])?;
+            let root = e.call(&SQRT, args![&rest])?;
+            let root = e.mul(&root, Scalar::Float(beta))?;
+            let top = e.call(&I0, args![&root])?;
+            e.div(&top, Scalar::Float(crate::kernel::cpu::math::bessel_i0(beta)))
+        })
+    }),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    oracle: "torch.kaiser_window(3, False, 0.0)",
+    ..Op::BASE
+};
+
+pub static ROWS: &[&Op] = &[&HANN_WINDOW, &HAMMING_WINDOW, &BLACKMAN_WINDOW, &BARTLETT_WINDOW, &KAISER_WINDOW];

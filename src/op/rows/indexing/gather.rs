@@ -1,0 +1,405 @@
+//! Reading and writing along one dim by an index for each element: `gather` and the scatters.
+//!
+//! The writing rows work in place when called so: only the named elements are touched. Index values are
+//! checked by the kernels, so a bad one is found while computing; shapes and dtypes are judged here.
+
+use crate::args;
+use crate::base::attr::Attr;
+use crate::base::diag::Result;
+use crate::base::dtype::{DType, Scalar};
+use crate::base::layout::Shape;
+use crate::fail;
+use crate::kernel::abi::HostFn;
+use crate::kernel::cpu::index::gather as kernels;
+use crate::op::args::Args;
+use crate::op::emit::{Backward, Emit, KernelCall};
+use crate::op::infer;
+use crate::op::row::{Default, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::rows::pointwise::arith::element_of;
+use crate::op::rows::pointwise::compare::{EQ, LOGICAL_AND, LT, WHERE};
+use crate::op::rows::shape::view::{EXPAND, RESHAPE, SLICE_SCATTER};
+use crate::op::tensor::{Meta, Tensor};
+
+pub const X: Param = Param::new("input", Kind::Tensor);
+pub const DIM: Param = Param::new("dim", Kind::Dim);
+pub const INDEX: Param = Param::new("index", Kind::Tensor);
+const SRC: Param = Param::new("src", Kind::Tensor);
+
+/// Index tensors of the dtypes that PyTorch takes here.
+pub fn check_index(index: &Tensor, narrow: bool) -> Result<()> {
+    if index.dtype() != DType::I64 && !(narrow && index.dtype() == DType::I32) {
+        let wanted = if narrow { "i64 or i32" } else { "i64" };
+        fail!(DTYPE, "the index must hold {wanted}, not {}", index.dtype());
+    }
+    Ok(())
+}
+
+pub fn same_dtype(x: &Tensor, other: &Tensor, name: &str) -> Result<()> {
+    if x.dtype() != other.dtype() {
+        return Err(crate::base::diag::Diag::error(
+            crate::base::code::DTYPE,
+            format!("`{name}` is {}, the tensor {}; both must be of one dtype", other.dtype(), x.dtype()),
+        )
+        .help(format!("convert with `.to(\"{}\")`", x.dtype())));
+    }
+    Ok(())
+}
+
+/// Sizes with no dimensions read as one of size 1.
+pub fn at_least_1d(shape: &Shape) -> Shape {
+    if shape.is_empty() { Shape::from_slice(&[1]) } else { shape.clone() }
+}
+
+/// The rules of an index beside a tensor, and beside a source that is written; the dim.
+fn check_along(x: &Tensor, dim: i64, index: &Tensor, src: Option<&Tensor>) -> Result<usize> {
+    let at = infer::dim(dim, x.ndim())?;
+    // As PyTorch: an index without elements may have any shape and dtype.
+    if index.numel() == 0 {
+        return Ok(at);
+    }
+    check_index(index, true)?;
+    let (sizes, wanted) = (at_least_1d(&x.shape()), at_least_1d(&index.shape()));
+    if sizes.len() != wanted.len() {
+        fail!(SHAPE, "the index has {} dimensions, the tensor {}", index.ndim(), x.ndim());
+    }
+    for (d, (&n, &have)) in wanted.iter().zip(&sizes).enumerate() {
+        if d != at && n > have {
+            fail!(
+                SHAPE,
+                "the index has shape {:?}, which is larger than the tensor's {:?} in dimension {d}",
+                index.shape().as_slice(),
+                x.shape().as_slice()
+            );
+        }
+    }
+    let Some(src) = src else { return Ok(at) };
+    let given = at_least_1d(&src.shape());
+    if given.len() != wanted.len() || wanted.iter().zip(&given).any(|(n, have)| n > have) {
+        fail!(
+            SHAPE,
+            "the index has shape {:?}, which does not lie inside `src`'s {:?}",
+            index.shape().as_slice(),
+            src.shape().as_slice()
+        );
+    }
+    Ok(at)
+}
+
+pub static GATHER: Op = Op {
+    name: "gather",
+    params: &[X, DIM, INDEX, Param::opt("sparse_grad", Kind::Ignored, Default::None)],
+    summary: "Picks an element along `dim` for each element of `index`: y[i][j] = x[index[i][j]][j] for dim 0.",
+    details: "An index value out of range is an error found while computing.",
+    examples: &[
+        ex("tensor([[1, 2], [3, 4]]).gather(1, tensor([[0, 0], [1, 0]]))", "tensor([[1, 1],\n        [4, 3]])"),
+        ex("ones([2, 2]).gather(0, tensor([0]))", "E0201"),
+        ex("ones([2]).gather(1, tensor([0]))", "E0209"),
+        ex("ones([2]).gather(0, tensor([0.0]))", "E0202"),
+    ],
+    lower: Lower::Kernel(|_, a| {
+        let (x, index) = (a.tensor(0), a.tensor(2));
+        let dim = check_along(x, a.int(1), index, None)?;
+        let call = KernelCall::new("gather", kernels::gather).input(x).input(index).int(dim as i64);
+        Ok(call.output(&index.shape(), x.dtype()))
+    }),
+    saves: &[Save::In(2)],
+    grad: Grad::Rule(|e, v| {
+        let zeros = e.zeros_like(v.meta(0))?;
+        Ok(vec![Some(e.call(&SCATTER_ADD, args![&zeros, v.args.int(1), v.input(2), v.g()])?)])
+    }),
+    oracle: "torch.gather(a, 0, i)",
+    ..Op::BASE
+};
+
+/// A number as a tensor of the shape of an index, of one element in memory.
+fn filled(e: &mut dyn Emit, value: Scalar, index: &Tensor, x: &Tensor) -> Result<Tensor> {
+    let meta = Meta { shape: Shape::new(), dtype: x.dtype(), device: x.device() };
+    let one = e.full(&[], element_of(value, x.dtype())?, &meta)?;
+    let layout = one.view().layout.broadcast_to(&index.shape());
+    Ok(e.alias(&one, layout))
+}
+
+/// A gradient of the index's shape in a source that is larger.
+fn within(e: &mut dyn Emit, g: Tensor, meta: &Meta) -> Result<Tensor> {
+    let mut g = g;
+    for dim in 0..meta.shape.len() {
+        let n = g.shape()[dim];
+        if n == meta.shape[dim] {
+            continue;
+        }
+        let mut shape = g.shape();
+        shape[dim] = meta.shape[dim];
+        let zeros = e.full(&shape, Scalar::Int(0), &Meta::of(&g))?;
+        g = e.call(&SLICE_SCATTER, args![&zeros, &g, dim, 0, n])?;
+    }
+    e.call(&RESHAPE, args![&g, meta.shape.as_slice()])
+}
+
+fn scatter_call(name: &'static str, host: HostFn, x: &Tensor, index: &Tensor, src: &Tensor, dim: usize) -> KernelCall {
+    let call = KernelCall::new(name, host).input(x).input(index).input(src).int(dim as i64);
+    call.output(&x.shape(), x.dtype()).writes_input()
+}
+
+/// The rule of `scatter`: what is written is a tensor, or a number (in either place).
+fn scatter(e: &mut dyn Emit, a: &Args) -> Result<KernelCall> {
+    let (x, index) = (a.tensor(0), a.tensor(2));
+    if a.scalar(3).is_some() && a.scalar(4).is_some() {
+        fail!(EXTRA_ARGUMENT, "`src` and `value` exclude each other");
+    }
+    let value = a.scalar(3).or(a.scalar(4));
+    let src = match (a.opt_tensor(3), value) {
+        (Some(src), None) => src.clone(),
+        (None, Some(value)) => {
+            check_along(x, a.int(1), index, None)?;
+            filled(e, value, index, x)?
+        }
+        (Some(_), Some(_)) => fail!(EXTRA_ARGUMENT, "`src` and `value` exclude each other"),
+        (None, None) => fail!(MISSING_ARGUMENT, "argument `src` (a tensor or a number) is missing"),
+    };
+    same_dtype(x, &src, "src")?;
+    let dim = check_along(x, a.int(1), index, Some(&src))?;
+    Ok(match a.text(5) {
+        "add" => scatter_call("scatter_add", kernels::scatter_add, x, index, &src, dim),
+        "multiply" => scatter_call("scatter_reduce", kernels::scatter_reduce, x, index, &src, dim)
+            .attr(Attr::Str("prod".into()))
+            .flag(true),
+        _ => scatter_call("scatter", kernels::scatter, x, index, &src, dim),
+    })
+}
+
+pub static SCATTER: Op = Op {
+    name: "scatter",
+    params: &[
+        X,
+        DIM,
+        INDEX,
+        Param::opt("src", Kind::Operand, Default::None),
+        Param::opt("value", Kind::Number, Default::None),
+        Param::opt("reduce", Kind::Str(&["add", "multiply"]), Default::None),
+    ],
+    summary: "Writes `src` (a tensor or a number) where `index` says along `dim`: y[index[i][j]][j] = src[i][j] for dim 0.",
+    details: "Of several writes to one element the last in row-major order of the index stays; `reduce` \"add\" or \
+              \"multiply\" combines them instead, without a gradient. An index value out of range is an error found \
+              while computing.",
+    examples: &[
+        ex("zeros([3]).scatter(0, tensor([2, 0]), tensor([5.0, 6.0]))", "tensor([6., 0., 5.])"),
+        ex("zeros([3]).scatter(0, tensor([1]), 7)", "tensor([0., 7., 0.])"),
+        ex("zeros([3]).scatter(0, tensor([0, 1]), ones([1]))", "E0201"),
+        ex("zeros([3]).scatter(1, tensor([0]), 1)", "E0209"),
+        ex("zeros([3]).scatter(0, tensor([0]), tensor([1]))", "E0202"),
+        ex("zeros([3]).scatter(0, tensor([0]))", "E0205"),
+        ex("zeros([3]).scatter(0, tensor([0]), 1, #{reduce: \"sum\"})", "E0206"),
+        ex("zeros([3]).scatter(0, tensor([0]), 1, 2)", "E0208"),
+    ],
+    lower: Lower::Kernel(scatter),
+    saves: &[Save::In(2)],
+    grad: Grad::Rule(|e, v| {
+        let (dim, index) = (v.args.int(1), v.input(2));
+        if !v.args.text(5).is_empty() {
+            return Err(crate::base::diag::Diag::error(
+                crate::base::code::GRAD_STOP,
+                "`scatter` with `reduce` has no gradient",
+            )
+            .help("use `scatter_add` or `scatter_reduce`"));
+        }
+        let mut grads = vec![None, None, None];
+        if v.needs(0) {
+            grads[0] = Some(e.call(&SCATTER, args![v.g(), dim, index, Scalar::Int(0)])?);
+        }
+        if v.needs(2) {
+            let g = e.call(&GATHER, args![v.g(), dim, index])?;
+            grads[2] = Some(within(e, g, v.meta(2))?);
+        }
+        Ok(grads)
+    }),
+    inplace: true,
+    oracle: "a.scatter(0, i, b)",
+    ..Op::BASE
+};
+
+pub static SCATTER_ADD: Op = Op {
+    name: "scatter_add",
+    params: &[X, DIM, INDEX, SRC],
+    summary: "Adds `src` where `index` says along `dim`: y[index[i][j]][j] += src[i][j] for dim 0.",
+    details: "Sums are in row-major order of the index. An index value out of range is an error found while computing.",
+    examples: &[
+        ex("zeros([3]).scatter_add(0, tensor([2, 2]), tensor([5.0, 6.0]))", "tensor([ 0.,  0., 11.])"),
+        ex("zeros([3]).scatter_add(0, tensor([0, 1]), ones([1]))", "E0201"),
+        ex("zeros([3]).scatter_add(1, tensor([0]), ones([1]))", "E0209"),
+        ex("zeros([3]).scatter_add(0, tensor([0]), tensor([1]))", "E0202"),
+    ],
+    lower: Lower::Kernel(|_, a| {
+        let (x, index, src) = (a.tensor(0), a.tensor(2), a.tensor(3));
+        same_dtype(x, src, "src")?;
+        let dim = check_along(x, a.int(1), index, Some(src))?;
+        Ok(scatter_call("scatter_add", kernels::scatter_add, x, index, src, dim))
+    }),
+    saves: &[Save::In(2)],
+    grad: Grad::Rule(|e, v| {
+        let mut grads = vec![Some(v.g().clone()), None, None];
+        if v.needs(2) {
+            let g = e.call(&GATHER, args![v.g(), v.args.int(1), v.input(2)])?;
+            grads[2] = Some(within(e, g, v.meta(2))?);
+        }
+        Ok(grads)
+    }),
+    inplace: true,
+    oracle: "a.scatter_add(0, i, b)",
+    ..Op::BASE
+};
+
+const REDUCES: &[&str] = &["sum", "prod", "mean", "amax", "amin"];
+pub const INCLUDE_SELF: Param = Param::opt("include_self", Kind::Bool, Default::Bool(true));
+
+pub static SCATTER_REDUCE: Op = Op {
+    name: "scatter_reduce",
+    params: &[X, DIM, INDEX, SRC, Param::new("reduce", Kind::Str(REDUCES)), INCLUDE_SELF],
+    summary: "Combines `src` where `index` says along `dim`, by sum, product, mean or extreme.",
+    details: "Without `include_self` the tensor's own elements do not take part where something is written.",
+    examples: &[
+        ex("ones([3]).scatter_reduce(0, tensor([2, 2]), tensor([5.0, 6.0]), \"amax\")", "tensor([1., 1., 6.])"),
+        ex(
+            "ones([3]).scatter_reduce(0, tensor([2, 2]), tensor([5.0, 6.0]), \"mean\", false)",
+            "tensor([1.0000, 1.0000, 5.5000])",
+        ),
+        ex("ones([3]).scatter_reduce(0, tensor([0, 1]), ones([1]), \"sum\")", "E0201"),
+        ex("ones([3]).scatter_reduce(1, tensor([0]), ones([1]), \"sum\")", "E0209"),
+        ex("ones([3]).scatter_reduce(0, tensor([0]), tensor([1]), \"sum\")", "E0202"),
+        ex("ones([3]).scatter_reduce(0, tensor([0]), ones([1]), \"max\")", "E0206"),
+    ],
+    lower: Lower::Kernel(|_, a| {
+        let (x, index, src, reduce) = (a.tensor(0), a.tensor(2), a.tensor(3), a.text(4));
+        same_dtype(x, src, "src")?;
+        if x.dtype() == DType::Bool && reduce == "mean" {
+            fail!(DTYPE, "`bool` has no mean");
+        }
+        let dim = check_along(x, a.int(1), index, Some(src))?;
+        let call = scatter_call("scatter_reduce", kernels::scatter_reduce, x, index, src, dim);
+        Ok(call.attr(a.attr(4).clone()).flag(a.flag(5)))
+    }),
+    saves: &[Save::In(0), Save::In(2), Save::In(3), Save::Out(0)],
+    grad: Grad::Rule(scatter_reduce_grad),
+    inplace: true,
+    oracle: "a.scatter_reduce(0, i, b, \"prod\")",
+    ..Op::BASE
+};
+
+/// As PyTorch: products with one zero among the sources are right, extremes are shared evenly.
+fn scatter_reduce_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
+    let (dim, include_self, g) = (v.args.int(1), v.args.flag(5), v.g());
+    let (x, index, src, y) = (v.input(0), v.input(2), v.input(3), v.output(0));
+    let gather = |e: &mut dyn Emit, t: &Tensor| e.call(&GATHER, args![t, dim, index]);
+    let add = |e: &mut dyn Emit, to: &Tensor, t: &Tensor| e.call(&SCATTER_ADD, args![to, dim, index, t]);
+    // What lies outside the index in a larger source takes no part.
+    let shape = index.shape();
+    let part = src.view().layout.clone();
+    let part = (0..shape.len()).fold(part, |layout, d| layout.slice(d, 0, 1, shape[d]));
+    let seen = if shape == src.shape() { src.clone() } else { e.alias(src, part) };
+    let (mut own, theirs) = match v.args.text(4) {
+        "prod" => {
+            let zero = e.call(&EQ, args![x, Scalar::Int(0)])?;
+            let filled = e.call(&WHERE, args![&zero, Scalar::Int(1), x])?;
+            let product = e.call(&SCATTER_REDUCE, args![&filled, dim, index, &seen, "prod", include_self])?;
+            let quotient = e.div(&product, &filled)?;
+            let own = e.mul(g, &quotient)?;
+            let src_zero = e.call(&EQ, args![&seen, Scalar::Int(0)])?;
+            let zeros = e.zeros_like(v.meta(0))?;
+            let ones = e.cast(&src_zero, x.dtype())?;
+            let counts = add(e, &zeros, &ones)?;
+            let counts = gather(e, &counts)?;
+            let alone = e.call(&EQ, args![&counts, Scalar::Int(1)])?;
+            let single = e.call(&LOGICAL_AND, args![&src_zero, &alone])?;
+            let rest = e.call(&WHERE, args![&single, Scalar::Int(1), &seen])?;
+            let rest = e.call(&SCATTER_REDUCE, args![x, dim, index, &rest, "prod", include_self])?;
+            let at_zero = e.mul(g, &rest)?;
+            let at_zero = gather(e, &at_zero)?;
+            let whole = e.mul(g, y)?;
+            let whole = gather(e, &whole)?;
+            let divisor = e.call(&WHERE, args![&src_zero, Scalar::Int(1), &seen])?;
+            let plain = e.div(&whole, &divisor)?;
+            (own, e.call(&WHERE, args![&single, &at_zero, &plain])?)
+        }
+        "mean" => {
+            let base = e.full(&y.shape(), Scalar::Int(include_self as i64), v.meta(0))?;
+            let ones = e.full(&shape, Scalar::Int(1), v.meta(0))?;
+            let counts = add(e, &base, &ones)?;
+            let none = e.call(&EQ, args![&counts, Scalar::Int(0)])?;
+            let counts = e.call(&WHERE, args![&none, Scalar::Int(1), &counts])?;
+            let share = e.div(g, &counts)?;
+            let theirs = gather(e, &share)?;
+            (share, theirs)
+        }
+        "amax" | "amin" => {
+            let value = gather(e, y)?;
+            let mine = e.call(&EQ, args![x, y])?;
+            let mine = e.cast(&mine, x.dtype())?;
+            let equal = e.call(&EQ, args![&seen, &value])?;
+            let equal = e.cast(&equal, x.dtype())?;
+            let counts = add(e, &mine, &equal)?;
+            let share = e.div(g, &counts)?;
+            let own = e.mul(&mine, &share)?;
+            let share = gather(e, &share)?;
+            (own, e.mul(&equal, &share)?)
+        }
+        _ => (g.clone(), gather(e, g)?),
+    };
+    if !include_self {
+        own = e.call(&SCATTER, args![&own, dim, index, Scalar::Int(0)])?;
+    }
+    Ok(vec![Some(own), None, Some(within(e, theirs, v.meta(2))?)])
+}
+
+/// The positions with negative ones counted from the end.
+pub fn wrapped(e: &mut dyn Emit, index: &Tensor, n: usize) -> Result<Tensor> {
+    let negative = e.call(&LT, args![index, Scalar::Int(0)])?;
+    let later = e.add(index, Scalar::Int(n as i64))?;
+    e.call(&WHERE, args![&negative, &later, index])
+}
+
+pub static TAKE_ALONG_DIM: Op = Op {
+    name: "take_along_dim",
+    params: &[X, Param::new("indices", Kind::Tensor), Param::opt("dim", Kind::Dim, Default::None)],
+    summary: "As `gather`, with the other dims broadcast; without `dim` of the flattened tensor.",
+    details: "Along a dim negative indices count from the end.",
+    examples: &[
+        ex("tensor([[3, 1], [2, 4]]).take_along_dim(tensor([[1], [0]]), 1)", "tensor([[1],\n        [2]])"),
+        ex("tensor([[3, 1], [2, 4]]).take_along_dim(tensor([3]))", "tensor([4])"),
+        ex("ones([2, 2]).take_along_dim(tensor([0]), 1)", "E0201"),
+        ex("ones([2]).take_along_dim(tensor([0]), 1)", "E0209"),
+        ex("ones([2]).take_along_dim(ones([2]), 0)", "E0202"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let (x, index) = (a.tensor(0), a.tensor(1));
+        check_index(index, false)?;
+        let Some(dim) = a.opt_int(2) else {
+            let x = e.call(&RESHAPE, args![x, &[-1i64][..]])?;
+            let index = e.call(&RESHAPE, args![index, &[-1i64][..]])?;
+            return e.apply(&GATHER, args![&x, 0, &index]);
+        };
+        if x.ndim() != index.ndim() {
+            fail!(SHAPE, "the tensor has {} dimensions, `indices` {}", x.ndim(), index.ndim());
+        }
+        let dim = infer::dim(dim, x.ndim())?;
+        let (mut sizes, mut wanted) = (x.shape(), index.shape());
+        if let (Some(n), Some(m)) = (sizes.get_mut(dim), wanted.get_mut(dim)) {
+            (*n, *m) = (1, 1);
+        }
+        let common = infer::broadcast_all([sizes.as_slice(), wanted.as_slice()])?;
+        let full = |own: &Shape| {
+            let mut shape = common.clone();
+            if let (Some(size), Some(&n)) = (shape.get_mut(dim), own.get(dim)) {
+                *size = n;
+            }
+            shape
+        };
+        let x = e.call(&EXPAND, args![x, full(&x.shape()).as_slice()])?;
+        let index = e.call(&EXPAND, args![index, full(&index.shape()).as_slice()])?;
+        let index = wrapped(e, &index, x.shape().get(dim).copied().unwrap_or(1))?;
+        e.apply(&GATHER, args![&x, dim, &index])
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.take_along_dim(a, i, 0)",
+    ..Op::BASE
+};
+
+pub static ROWS: &[&Op] = &[&GATHER, &SCATTER, &SCATTER_ADD, &SCATTER_REDUCE, &TAKE_ALONG_DIM];

@@ -1,0 +1,302 @@
+//! LU decomposition, its compact form, and systems solved with it.
+
+use crate::args;
+use crate::base::diag::Result;
+use crate::base::dtype::DType;
+use crate::fail;
+use crate::kernel::cpu::decompose::factor as kernel;
+use crate::op::args::Args;
+use crate::op::emit::{Backward, Emit, KernelCall};
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::rows::linalg::matmul::product;
+use crate::op::rows::linalg::solve::{A, matrices, sized, squares, system, triangular};
+use crate::op::rows::shape::copies::{TRIL, TRIU};
+use crate::op::rows::shape::join::CAT;
+use crate::op::rows::shape::rearrange::adjoint;
+use crate::op::rows::shape::view::SLICE;
+use crate::op::tensor::Tensor;
+
+/// Argument 1 of `lu` and `lu_factor`.
+fn pivoted(a: &Args) -> Result<()> {
+    match a.flag(1) {
+        true => Ok(()),
+        false => fail!(VALUE, "factors without pivoting are not offered: they lose all precision on harmless matrices"),
+    }
+}
+
+const PIVOT: Param = Param::opt("pivot", Kind::Bool, Default::Bool(true));
+
+pub static LU: Op = Op {
+    name: "lu",
+    params: &[A, PIVOT],
+    summary: "Permutation P, unit lower triangle L and upper triangle U with A = P @ L @ U.",
+    examples: &[
+        ex("lu(tensor([[1.0, 0.0], [2.0, 1.0]])).U", "tensor([[ 2.0000,  1.0000],\n        [ 0.0000, -0.5000]])"),
+        ex("lu(ones([2]))", "E0201"),
+        ex("lu(ones([2, 2]), #{pivot: false})", "E0206"),
+    ],
+    lower: Lower::Kernel(|_, a| {
+        let x = a.tensor(0);
+        matrices("A", x)?;
+        pivoted(a)?;
+        let shape = x.shape();
+        let (m, n) = (shape[shape.len() - 2], shape[shape.len() - 1]);
+        let k = m.min(n);
+        let call = KernelCall::new("lu", kernel::lu).input(x);
+        let call = call.output(&sized(x, &[m, m]), x.dtype()).output(&sized(x, &[m, k]), x.dtype());
+        Ok(call.output(&sized(x, &[k, n]), x.dtype()))
+    }),
+    saves: &[Save::Out(0), Save::Out(1), Save::Out(2)],
+    grad: Grad::Rule(lu_grad),
+    results: &["P", "L", "U"],
+    oracle: "torch.linalg.lu(a)",
+    ..Op::BASE
+};
+
+fn part(e: &mut dyn Emit, x: &Tensor, dim: i64, from: usize, to: usize) -> Result<Tensor> {
+    e.call(&SLICE, args![x, dim, from, to, 1])
+}
+
+/// With A1 the leading square part: `P L^-T (tril(L^T gL, -1) + triu(gU U^T)) U^-T`, and what the rest adds.
+fn lu_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
+    let (p, l, u) = (v.output(0), v.output(1), v.output(2));
+    let shape = v.meta(0).shape.clone();
+    let (m, n) = (shape[shape.len() - 2], shape[shape.len() - 1]);
+    let k = m.min(n);
+    let whole = |e: &mut dyn Emit, at: usize| match &v.grads[at] {
+        Some(g) => Ok(g.clone()),
+        None => e.zeros_like(&v.outputs[at]),
+    };
+    let (gl, gu) = (whole(e, 1)?, whole(e, 2)?);
+    let (l1, u1) = (part(e, l, -2, 0, k)?, part(e, u, -1, 0, k)?);
+    let (l1t, u1t) = (adjoint(e, &l1)?, adjoint(e, &u1)?);
+    let gl1 = part(e, &gl, -2, 0, k)?;
+    let gu1 = part(e, &gu, -1, 0, k)?;
+    let mut below = product(e, &l1t, &gl1)?;
+    let mut above = product(e, &gu1, &u1t)?;
+    let gu2 = part(e, &gu, -1, k, n)?;
+    let gl2 = part(e, &gl, -2, k, m)?;
+    if n > k {
+        let u2 = part(e, u, -1, k, n)?;
+        let u2t = adjoint(e, &u2)?;
+        let extra = product(e, &gu2, &u2t)?;
+        below = e.sub(&below, &extra)?;
+    }
+    if m > k {
+        let l2 = part(e, l, -2, k, m)?;
+        let l2t = adjoint(e, &l2)?;
+        let extra = product(e, &l2t, &gl2)?;
+        above = e.sub(&above, &extra)?;
+    }
+    let below = e.call(&TRIL, args![&below, -1])?;
+    let above = e.call(&TRIU, args![&above, 0])?;
+    let middle = e.add(&below, &above)?;
+    let middle = triangular(e, &u1t, &middle, false, false, false)?;
+    let mut g = triangular(e, &l1t, &middle, true, true, true)?;
+    if n > k {
+        let rest = triangular(e, &l1t, &gu2, true, true, true)?;
+        g = e.call(&CAT, args![vec![g, rest], -1])?;
+    }
+    if m > k {
+        let rest = triangular(e, &u1t, &gl2, false, false, false)?;
+        g = e.call(&CAT, args![vec![g, rest], -2])?;
+    }
+    Ok(vec![Some(product(e, p, &g)?)])
+}
+
+pub static LU_FACTOR: Op = Op {
+    name: "lu_factor",
+    params: &[A, PIVOT],
+    summary: "Both triangles of the LU decomposition in one matrix, and the row exchanges, counted from 1.",
+    details: "Reads the permutation to make the exchanges, which waits.",
+    examples: &[
+        ex("lu_factor(tensor([[1.0, 0.0], [2.0, 1.0]])).pivots", "tensor([2, 2], dtype=i32)"),
+        ex("lu_factor(ones([2]))", "E0201"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let factors = e.apply(&LU, args![a.tensor(0), a.flag(1)])?;
+        let (p, l, u) = (&factors[0], &factors[1], &factors[2]);
+        let shape = a.tensor(0).shape();
+        let (m, n) = (shape[shape.len() - 2], shape[shape.len() - 1]);
+        let k = m.min(n);
+        let strict = e.call(&TRIL, args![l, -1])?;
+        let (mut left, mut right) = (strict, u.clone());
+        if n > k {
+            left = e.call(&crate::op::rows::nn::padding::PAD_CONSTANT, args![&left, &[0, (n - k) as i64][..], 0])?;
+        }
+        if m > k {
+            right =
+                e.call(&crate::op::rows::nn::padding::PAD_CONSTANT, args![&right, &[0, 0, 0, (m - k) as i64][..], 0])?;
+        }
+        let both = e.add(&left, &right)?;
+        let pivots = exchanges(e, p, m, k, &sized(a.tensor(0), &[k]))?;
+        Ok(vec![both, pivots])
+    }),
+    grad: Grad::Composed,
+    results: &["LU", "pivots"],
+    oracle: "torch.linalg.lu_factor(a)",
+    ..Op::BASE
+};
+
+/// LAPACK's row exchanges from permutation matrices.
+fn exchanges(e: &mut dyn Emit, p: &Tensor, m: usize, k: usize, shape: &[usize]) -> Result<Tensor> {
+    let quiet = e.detach(p);
+    let values = e.read(&quiet)?;
+    let mut bytes = Vec::new();
+    for matrix in values.chunks_exact((m * m).max(1)).take(if m == 0 { 0 } else { usize::MAX }) {
+        // Column i of P says which row of A is row i of P' A.
+        let source = |i: usize| (0..m).find(|r| matrix[r * m + i].to_f64() != 0.0).unwrap_or(i);
+        let mut now: Vec<usize> = (0..m).collect();
+        for i in 0..k {
+            let at = (i..m).find(|&j| now[j] == source(i)).unwrap_or(i);
+            now.swap(i, at);
+            bytes.extend((at as i32 + 1).to_ne_bytes());
+        }
+    }
+    e.upload(&bytes, shape, DType::I32, p.device())
+}
+
+pub static LU_SOLVE: Op = Op {
+    name: "lu_solve",
+    params: &[
+        Param::new("LU", Kind::Tensor),
+        Param::new("pivots", Kind::Tensor),
+        Param::new("B", Kind::Tensor),
+        Param::opt("left", Kind::Bool, Default::Bool(true)),
+        Param::opt("adjoint", Kind::Bool, Default::Bool(false)),
+    ],
+    summary: "The X with A @ X = B, given what `lu_factor` makes of A.",
+    details: "Reads the row exchanges, which waits.",
+    examples: &[
+        ex("let f = lu_factor(tensor([[2.0]])); lu_solve(f.LU, f.pivots, tensor([[4.0]]))", "tensor([[2.]])"),
+        ex("let f = lu_factor(tensor([[2.0]])); lu_solve(f.LU, f.pivots, ones([2, 1]))", "E0201"),
+    ],
+    lower: Lower::Compose(lu_solve),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    oracle: "torch.linalg.lu_solve(*torch.linalg.lu_factor(a), b)",
+    ..Op::BASE
+};
+
+fn lu_solve(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
+    let (factors, pivots, b, left, flipped) = (a.tensor(0), a.tensor(1), a.tensor(2), a.flag(3), a.flag(4));
+    system(factors, b, left)?;
+    let n = squares("LU", factors)?;
+    if pivots.dtype() != DType::I32 {
+        fail!(DTYPE, "`pivots` must be i32, not {}", pivots.dtype());
+    }
+    if pivots.shape() != sized(factors, &[n]) {
+        fail!(
+            SHAPE,
+            "`pivots` has shape {:?}, {:?} is wanted",
+            pivots.shape().as_slice(),
+            sized(factors, &[n]).as_slice()
+        );
+    }
+    let p = permutations(e, pivots, factors, n, n)?;
+    let (factors_t, pt) = (adjoint(e, factors)?, adjoint(e, &p)?);
+    // X A = B is A' X' = B'.
+    let b = if left { b.clone() } else { adjoint(e, b)? };
+    let x = if left != flipped {
+        let b = product(e, &pt, &b)?;
+        let half = triangular(e, factors, &b, false, true, true)?;
+        triangular(e, factors, &half, true, true, false)?
+    } else {
+        let half = triangular(e, &factors_t, &b, false, true, false)?;
+        let half = triangular(e, &factors_t, &half, true, true, true)?;
+        product(e, &p, &half)?
+    };
+    Ok(vec![if left { x } else { adjoint(e, &x)? }])
+}
+
+/// Permutation matrices `[.., m, m]` from LAPACK's row exchanges, of which there are `k` for each matrix.
+fn permutations(e: &mut dyn Emit, pivots: &Tensor, factors: &Tensor, m: usize, k: usize) -> Result<Tensor> {
+    let rows = e.read(pivots)?;
+    let shape = sized(factors, &[m, m]);
+    let count = shape[..shape.len() - 2].iter().product::<usize>();
+    let mut values = vec![0f64; count * m * m];
+    for batch in 0..count {
+        let mut now: Vec<usize> = (0..m).collect();
+        for i in 0..k {
+            let at = rows[batch * k + i].to_i64() - 1;
+            if at < i as i64 || at >= m as i64 {
+                fail!(VALUE, "pivot {} of row {i} is no row exchange", at + 1);
+            }
+            now.swap(i, at as usize);
+        }
+        for (i, &row) in now.iter().enumerate() {
+            values[(batch * m + row) * m + i] = 1.0;
+        }
+    }
+    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_ne_bytes()).collect();
+    let p = e.upload(&bytes, &shape, DType::F64, factors.device())?;
+    e.cast(&p, factors.dtype())
+}
+
+pub static LU_UNPACK: Op = Op {
+    name: "lu_unpack",
+    params: &[
+        Param::new("LU_data", Kind::Tensor),
+        Param::new("LU_pivots", Kind::Tensor),
+        Param::opt("unpack_data", Kind::Bool, Default::Bool(true)),
+        Param::opt("unpack_pivots", Kind::Bool, Default::Bool(true)),
+    ],
+    summary: "P, L and U from what `lu_factor` makes.",
+    details: "Reads the row exchanges, which waits. What is not asked for is an empty tensor.",
+    examples: &[
+        ex(
+            "let f = lu_factor(tensor([[1.0, 0.0], [2.0, 1.0]])); lu_unpack(f.LU, f.pivots).L",
+            "tensor([[1.0000, 0.0000],\n        [0.5000, 1.0000]])",
+        ),
+        ex("lu_unpack(ones([2]), tensor([1]).int())", "E0201"),
+        ex("lu_unpack(ones([1, 1]), tensor([1]))", "E0202"),
+        ex("lu_unpack(ones([1, 1]), tensor([2]).int())", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let (both, pivots) = (a.tensor(0), a.tensor(1));
+        matrices("LU_data", both)?;
+        let shape = both.shape();
+        let (m, n) = (shape[shape.len() - 2], shape[shape.len() - 1]);
+        let k = m.min(n);
+        let nothing =
+            crate::op::tensor::Meta { shape: [0].as_slice().into(), dtype: both.dtype(), device: both.device() };
+        let p = if a.flag(3) {
+            if pivots.dtype() != DType::I32 {
+                fail!(DTYPE, "`LU_pivots` must be i32, not {}", pivots.dtype());
+            }
+            if pivots.shape() != sized(both, &[k]) {
+                fail!(
+                    SHAPE,
+                    "`LU_pivots` has shape {:?}, {:?} is wanted",
+                    pivots.shape().as_slice(),
+                    sized(both, &[k]).as_slice()
+                );
+            }
+            permutations(e, pivots, both, m, k)?
+        } else {
+            e.zeros_like(&nothing)?
+        };
+        if !a.flag(2) {
+            return Ok(vec![p, e.zeros_like(&nothing)?, e.zeros_like(&nothing)?]);
+        }
+        let left = part(e, both, -1, 0, k)?;
+        let strict = e.call(&TRIL, args![&left, -1])?;
+        let one = e.full(&sized(both, &[k]), crate::base::dtype::Scalar::Int(1), &nothing)?;
+        let mut eye = e.call(&crate::op::rows::shape::copies::DIAG_EMBED, args![&one])?;
+        if m > k {
+            eye =
+                e.call(&crate::op::rows::nn::padding::PAD_CONSTANT, args![&eye, &[0, 0, 0, (m - k) as i64][..], 0])?;
+        }
+        let l = e.add(&strict, &eye)?;
+        let top = part(e, both, -2, 0, k)?;
+        let u = e.call(&TRIU, args![&top, 0])?;
+        Ok(vec![p, l, u])
+    }),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    results: &["P", "L", "U"],
+    oracle: "torch.lu_unpack(*torch.linalg.lu_factor(a))",
+    ..Op::BASE
+};
+
+pub static ROWS: &[&Op] = &[&LU, &LU_FACTOR, &LU_SOLVE, &LU_UNPACK];

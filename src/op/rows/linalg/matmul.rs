@@ -1,0 +1,424 @@
+//! Matrix products: `matmul` with PyTorch's rules of rank, its strict relatives, `linear`.
+//!
+//! Transposed operands go to the kernel as strided views; broadcast batches as stride 0. Contractions named by
+//! letters or axes are in `einsum.rs`.
+
+use crate::args;
+use crate::base::code;
+use crate::base::diag::{Diag, Result};
+use crate::base::dtype::DType;
+use crate::base::layout::{Layout, Shape, broadcast};
+use crate::fail;
+use crate::kernel::cpu::matmul as kernel;
+use crate::op::args::Args;
+use crate::op::emit::{Backward, Emit, KernelCall};
+use crate::op::infer;
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::rows::shape::rearrange::{SQUEEZE, adjoint};
+use crate::op::rows::shape::view::{EXPAND, RESHAPE, UNSQUEEZE};
+use crate::op::tensor::Tensor;
+
+const INPUT: Param = Param::new("input", Kind::Tensor);
+const OTHER: Param = Param::new("other", Kind::Tensor);
+
+/// One dtype, and not `bool`.
+pub fn check_dtypes(tensors: &[(&str, &Tensor)]) -> Result<DType> {
+    let dtype = infer::same_dtype(tensors)?;
+    if dtype == DType::Bool {
+        return Err(
+            Diag::error(code::DTYPE, "`bool` is not supported").help("convert first, for example with `.float()`")
+        );
+    }
+    Ok(dtype)
+}
+
+#[cold]
+pub fn inner_mismatch(a: &[usize], b: &[usize], k: usize, l: usize) -> Box<Diag> {
+    let diag = Diag::error(code::SHAPE, format!("shapes {a:?} and {b:?} do not fit: the inner sizes are {k} and {l}"));
+    let transposed = match b {
+        [.., n] if b.len() >= 2 => *n == k,
+        _ => false,
+    };
+    if transposed { diag.help("did you mean the transposed right operand, `.mT`?") } else { diag }
+}
+
+/// Operands of a product as matrices over one batch, and the shape of its result.
+struct Product {
+    a: Layout,
+    b: Layout,
+    /// Shape that the kernel writes, and the one that the script sees.
+    dense: Shape,
+    seen: Shape,
+}
+
+fn plan(a: &Layout, b: &Layout) -> Result<Product> {
+    if a.ndim() == 0 || b.ndim() == 0 {
+        return Err(
+            Diag::error(code::SHAPE, "both operands need at least 1 dimension").help("`*` multiplies by a number")
+        );
+    }
+    let row = if a.ndim() == 1 { a.unsqueeze(0) } else { a.clone() };
+    let column = if b.ndim() == 1 { b.unsqueeze(1) } else { b.clone() };
+    let (m, k) = (row.shape[row.ndim() - 2], row.shape[row.ndim() - 1]);
+    let (l, n) = (column.shape[column.ndim() - 2], column.shape[column.ndim() - 1]);
+    if k != l {
+        return Err(inner_mismatch(&a.shape, &b.shape, k, l));
+    }
+    let (lead_a, lead_b) = (&row.shape[..row.ndim() - 2], &column.shape[..column.ndim() - 2]);
+    let batch = match lead_a == lead_b {
+        true => Shape::from_slice(lead_a),
+        false => broadcast(lead_a, lead_b).ok_or_else(|| infer::broadcast_error(lead_a, lead_b))?,
+    };
+    let with = |last: &[usize]| batch.iter().chain(last).copied().collect::<Shape>();
+    let (shape_a, shape_b, dense) = (with(&[m, k]), with(&[l, n]), with(&[m, n]));
+    let mut seen = batch;
+    if a.ndim() > 1 {
+        seen.push(m);
+    }
+    if b.ndim() > 1 {
+        seen.push(n);
+    }
+    let widened =
+        |layout: Layout, shape: &Shape| if layout.shape == *shape { layout } else { layout.broadcast_to(shape) };
+    Ok(Product { a: widened(row, &shape_a), b: widened(column, &shape_b), dense, seen })
+}
+
+fn matmul(e: &mut dyn Emit, args: &Args) -> Result<Vec<Tensor>> {
+    let (a, b) = (args.tensor(0), args.tensor(1));
+    let dtype = check_dtypes(&[("input", a), ("other", b)])?;
+    let (view_a, view_b) = (a.view(), b.view());
+    let product = plan(&view_a.layout, &view_b.layout)?;
+    let operand = |e: &mut dyn Emit, x: &Tensor, own: &Layout, wanted: Layout| {
+        if *own == wanted { x.clone() } else { e.alias(x, wanted) }
+    };
+    let left = operand(e, a, &view_a.layout, product.a);
+    let right = operand(e, b, &view_b.layout, product.b);
+    let call = KernelCall::new("matmul", kernel::matmul).input(&left).input(&right).output(&product.dense, dtype);
+    let out = e.kernel(call)?.swap_remove(0);
+    if product.seen == product.dense {
+        return Ok(vec![out]);
+    }
+    Ok(vec![e.alias(&out, Layout::contiguous(&product.seen))])
+}
+
+/// `g @ b^T` and `a^T @ g`; the engine sums over broadcast batches. A right operand that is one matrix gets its
+/// gradient from one tall product instead of a sum of many.
+fn matmul_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
+    let (m, n) = (v.meta(0).shape.len(), v.meta(1).shape.len());
+    let mut g = v.g().clone();
+    if m == 1 {
+        g = e.call(&UNSQUEEZE, args![&g, if n == 1 { -1 } else { -2 }])?;
+    }
+    if n == 1 {
+        g = e.call(&UNSQUEEZE, args![&g, -1])?;
+    }
+    let left = if v.needs(0) {
+        let b = v.input(1);
+        let b = if n == 1 { e.call(&UNSQUEEZE, args![b, 0])? } else { adjoint(e, b)? };
+        let left = product(e, &g, &b)?;
+        Some(if m == 1 && left.ndim() == 2 { e.call(&RESHAPE, args![&left, &[-1i64][..]])? } else { left })
+    } else {
+        None
+    };
+    let right = if v.needs(1) {
+        let a = v.input(0);
+        let right = if m > 2 && n <= 2 {
+            let k = v.meta(0).shape[m - 1];
+            let shape = g.shape();
+            let (width, rows) = (shape[m - 1], shape[..m - 1].iter().product::<usize>());
+            let a = e.call(&RESHAPE, args![a, &[rows, k][..]])?;
+            let g = e.call(&RESHAPE, args![&g, &[rows, width][..]])?;
+            let a = adjoint(e, &a)?;
+            product(e, &a, &g)?
+        } else {
+            let a = if m == 1 { e.call(&UNSQUEEZE, args![a, 1])? } else { adjoint(e, a)? };
+            product(e, &a, &g)?
+        };
+        Some(if n == 1 { e.call(&SQUEEZE, args![&right, -1])? } else { right })
+    } else {
+        None
+    };
+    Ok(vec![left, right])
+}
+
+pub static MATMUL: Op = Op {
+    name: "matmul",
+    operator: "@",
+    params: &[INPUT, OTHER],
+    summary: "Matrix product, with vectors on either side and batches that broadcast.",
+    details: "Shapes [.., m, k] and [.., k, n] give [.., m, n]. A vector on the left counts as one row, on the right \
+              as one column, and that dimension goes away again; two vectors give a number. Both operands have one \
+              dtype; integers wrap.",
+    examples: &[
+        ex("tensor([[1.0, 2.0], [3.0, 4.0]]) @ tensor([1.0, 1.0])", "tensor([3., 7.])"),
+        ex("matmul(ones([2, 3]), ones([2, 3]))", "E0201"),
+        ex("matmul(ones([2]), zeros([2], #{dtype: \"f64\"}))", "E0202"),
+    ],
+    lower: Lower::Steps(matmul),
+    saves: &[Save::For(0, 1), Save::For(1, 0)],
+    grad: Grad::Rule(matmul_grad),
+    oracle: "torch.matmul(a, b)",
+    ..Op::BASE
+};
+
+/// `a @ b`.
+pub fn product(e: &mut dyn Emit, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    e.call(&MATMUL, args![a, b])
+}
+
+/// Wanted numbers of dimensions, by name.
+pub fn ranks(wanted: &[(&str, &Tensor, usize)]) -> Result<()> {
+    for (name, tensor, ndim) in wanted {
+        if tensor.ndim() != *ndim {
+            let what = ["a number", "a vector", "a matrix", "a batch of matrices"][*ndim];
+            return Err(Diag::error(
+                code::SHAPE,
+                format!("`{name}` has shape {:?}; {what} ({ndim} dimensions) is wanted", tensor.shape().as_slice()),
+            )
+            .help("`matmul` takes operands of any rank"));
+        }
+    }
+    Ok(())
+}
+
+macro_rules! strict {
+    ($NAME:ident, $name:literal, [$($alias:literal),*], $first:literal, $rank:literal, $second:literal, $other:literal,
+     $summary:literal, $good:literal, $result:literal, $bad:literal) => {
+        pub static $NAME: Op = Op {
+            name: $name,
+            aliases: &[$($alias),*],
+            params: &[Param::new($first, Kind::Tensor), Param::new($second, Kind::Tensor)],
+            summary: $summary,
+            examples: &[ex($good, $result), ex($bad, "E0201")],
+            lower: Lower::Compose(|e, a| {
+                ranks(&[($first, a.tensor(0), $rank), ($second, a.tensor(1), $other)])?;
+                if $rank == 3 && a.tensor(0).shape()[0] != a.tensor(1).shape()[0] {
+                    let (left, right) = (a.tensor(0).shape()[0], a.tensor(1).shape()[0]);
+                    fail!(SHAPE, "the batches have {left} and {right} matrices; `matmul` broadcasts");
+                }
+                e.apply(&MATMUL, a.clone())
+            }),
+            grad: Grad::Composed,
+            oracle: concat!("torch.", $name, "(a, b)"),
+            ..Op::BASE
+        };
+    };
+}
+strict!(
+    MM,
+    "mm",
+    [],
+    "input",
+    2,
+    "mat2",
+    2,
+    "Product of two matrices.",
+    "mm(ones([2, 3]), ones([3, 1]))",
+    "tensor([[3.],\n        [3.]])",
+    "mm(ones([2]), ones([2, 2]))"
+);
+strict!(
+    BMM,
+    "bmm",
+    [],
+    "input",
+    3,
+    "mat2",
+    3,
+    "Products of two batches of matrices, one by one.",
+    "bmm(ones([1, 1, 2]), ones([1, 2, 1]))",
+    "tensor([[[2.]]])",
+    "bmm(ones([2, 1, 1]), ones([3, 1, 1]))"
+);
+strict!(
+    MV,
+    "mv",
+    [],
+    "input",
+    2,
+    "vec",
+    1,
+    "Product of a matrix and a vector.",
+    "mv(ones([2, 3]), ones([3]))",
+    "tensor([3., 3.])",
+    "mv(ones([2]), ones([2]))"
+);
+strict!(
+    DOT,
+    "dot",
+    [],
+    "input",
+    1,
+    "tensor",
+    1,
+    "Product of two vectors: one number.",
+    "dot(tensor([1, 2]), tensor([3, 4]))",
+    "tensor(11)",
+    "dot(ones([2]), ones([3]))"
+);
+strict!(
+    VDOT,
+    "vdot",
+    [],
+    "input",
+    1,
+    "other",
+    1,
+    "Product of two vectors: one number. Another name of `dot`.",
+    "vdot(tensor([1, 2]), tensor([3, 4]))",
+    "tensor(11)",
+    "vdot(ones([2]), ones([3]))"
+);
+
+/// Internal: `linear` of floats, in one kernel that starts from the bias.
+static LINEAR_KERNEL: Op = Op {
+    name: "linear",
+    params: &[INPUT, Param::new("weight", Kind::Tensor), Param::opt("bias", Kind::Tensor, Default::None)],
+    summary: "`input @ weight.T + bias`.",
+    lower: Lower::Kernel(|_, a| {
+        let (x, weight) = (a.tensor(0), a.tensor(1));
+        let mut shape = x.shape();
+        let last = shape.len() - 1;
+        shape[last] = weight.shape()[0];
+        let call = KernelCall::new("linear", kernel::linear).input(x).input(weight);
+        Ok(call.inputs(a.opt_tensor(2)).output(&shape, x.dtype()))
+    }),
+    saves: &[Save::For(0, 1), Save::For(1, 0)],
+    grad: Grad::Rule(|e, v| {
+        let (k, width) = (v.meta(1).shape[1], v.meta(1).shape[0]);
+        let left = if v.needs(0) { Some(product(e, v.g(), v.input(1))?) } else { None };
+        let rows = v.g().numel() / width.max(1);
+        let right = if v.needs(1) && rows > 0 {
+            let (mut g, mut x) = (v.g().clone(), v.input(0).clone());
+            if v.meta(0).shape.len() != 2 {
+                g = e.call(&RESHAPE, args![&g, &[rows, width][..]])?;
+                x = e.call(&RESHAPE, args![&x, &[rows, k][..]])?;
+            }
+            let g = adjoint(e, &g)?;
+            Some(product(e, &g, &x)?)
+        } else if v.needs(1) {
+            Some(e.zeros_like(v.meta(1))?)
+        } else {
+            None
+        };
+        Ok(vec![left, right, v.needs(2).then(|| v.g().clone())])
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+fn linear(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
+    let (x, weight, bias) = (a.tensor(0), a.tensor(1), a.opt_tensor(2));
+    let dtype = check_dtypes(&[("input", x), ("weight", weight), ("bias", bias.unwrap_or(x))])?;
+    let (shape, w) = (x.shape(), weight.shape());
+    if !(1..=2).contains(&w.len()) || shape.is_empty() {
+        fail!(SHAPE, "`weight` of shape {:?} and `input` of {:?} make no linear map", w.as_slice(), shape.as_slice());
+    }
+    let (k, l) = (shape[shape.len() - 1], w[w.len() - 1]);
+    if k != l {
+        fail!(SHAPE, "the last dimension of `input` has size {k}, of `weight` {l}");
+    }
+    if let Some(bias) = bias {
+        let fits = match bias.ndim() {
+            0 => true,
+            1 => w.len() == 2 && (bias.numel() == w[0] || bias.numel() == 1),
+            _ => false,
+        };
+        if !fits {
+            fail!(
+                SHAPE,
+                "`bias` of shape {:?} does not go with `weight` of {:?}",
+                bias.shape().as_slice(),
+                w.as_slice()
+            );
+        }
+    }
+    let whole = bias.is_none_or(|bias| bias.ndim() == 1 && bias.numel() == w[0]);
+    if dtype.is_float() && w.len() == 2 && whole {
+        return e.apply(&LINEAR_KERNEL, args![x, weight, bias]);
+    }
+    let weight = if w.len() == 2 { adjoint(e, weight)? } else { weight.clone() };
+    let y = product(e, x, &weight)?;
+    Ok(vec![match bias {
+        Some(bias) => e.add(&y, bias)?,
+        None => y,
+    }])
+}
+
+pub static LINEAR: Op = Op {
+    name: "linear",
+    params: &[INPUT, Param::new("weight", Kind::Tensor), Param::opt("bias", Kind::Tensor, Default::None)],
+    summary: "`input @ weight.T + bias`.",
+    details: "Shapes: input [.., in], weight [out, in] (or [in]), bias [out]; result [.., out].",
+    examples: &[
+        ex("linear(ones([2]), ones([1, 2]), ones([1]))", "tensor([3.])"),
+        ex("linear(ones([2]), ones([1, 3]))", "E0201"),
+        ex("linear(ones([2]), zeros([1, 2], #{dtype: \"f64\"}))", "E0202"),
+    ],
+    lower: Lower::Compose(linear),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    oracle: "torch.nn.functional.linear(a, b, c)",
+    ..Op::BASE
+};
+
+pub static BILINEAR: Op = Op {
+    name: "bilinear",
+    params: &[
+        Param::new("input1", Kind::Tensor),
+        Param::new("input2", Kind::Tensor),
+        Param::new("weight", Kind::Tensor),
+        Param::opt("bias", Kind::Tensor, Default::None),
+    ],
+    summary: "`input1 @ weight[o] @ input2 + bias[o]` for every output `o`.",
+    details: "Shapes: input1 [.., n], input2 [.., m], weight [out, n, m], bias [out]; result [.., out].",
+    examples: &[
+        ex("bilinear(ones([1, 2]), ones([1, 3]), ones([1, 2, 3]))", "tensor([[6.]])"),
+        ex("bilinear(ones([1, 2]), ones([1, 3]), ones([1, 3, 3]))", "E0201"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let (x, y, w) = (a.tensor(0), a.tensor(1), a.tensor(2));
+        check_dtypes(&[("input1", x), ("input2", y), ("weight", w)])?;
+        let (s, t, u) = (x.shape(), y.shape(), w.shape());
+        let fits = u.len() == 3 && !s.is_empty() && s.len() == t.len() && s[..s.len() - 1] == t[..t.len() - 1];
+        if !fits || s[s.len() - 1] != u[1] || t[t.len() - 1] != u[2] {
+            fail!(SHAPE, "shapes {:?}, {:?} and weight {:?} do not fit", s.as_slice(), t.as_slice(), u.as_slice());
+        }
+        // [.., 1, n] @ [out, n, m] summed with [.., 1, m]
+        let x = e.call(&UNSQUEEZE, args![x, -2])?;
+        let x = e.call(&UNSQUEEZE, args![&x, -2])?;
+        let rows = product(e, &x, w)?;
+        let rows = e.call(&SQUEEZE, args![&rows, -2])?;
+        let y = e.call(&UNSQUEEZE, args![y, -1])?;
+        let out = product(e, &rows, &y)?;
+        let out = e.call(&SQUEEZE, args![&out, -1])?;
+        Ok(vec![match a.opt_tensor(3) {
+            Some(bias) if bias.shape().as_slice() != [u[0]] => {
+                fail!(SHAPE, "`bias` has shape {:?}, [{}] is wanted", bias.shape().as_slice(), u[0])
+            }
+            Some(bias) => e.add(&out, bias)?,
+            None => out,
+        }])
+    }),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    oracle: "torch.nn.functional.bilinear(a, b, c)",
+    ..Op::BASE
+};
+
+/// Matrices over one batch: leading dims of both expanded to their common shape.
+pub fn same_batch(e: &mut dyn Emit, a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
+    let (s, t) = (a.shape(), b.shape());
+    let (lead_a, lead_b) = (&s[..s.len() - 2], &t[..t.len() - 2]);
+    if lead_a == lead_b {
+        return Ok((a.clone(), b.clone()));
+    }
+    let batch = broadcast(lead_a, lead_b).ok_or_else(|| infer::broadcast_error(lead_a, lead_b))?;
+    let widen = |e: &mut dyn Emit, x: &Tensor, own: &Shape| {
+        let shape: Shape = batch.iter().chain(&own[own.len() - 2..]).copied().collect();
+        e.call(&EXPAND, args![x, shape.as_slice()])
+    };
+    Ok((widen(e, a, &s)?, widen(e, b, &t)?))
+}
+
+pub static ROWS: &[&Op] = &[&MATMUL, &MM, &BMM, &MV, &DOT, &VDOT, &LINEAR_KERNEL, &LINEAR, &BILINEAR];

@@ -1,0 +1,13 @@
+//! Products of matrices, decompositions, systems, norms.
+
+pub mod einsum;
+pub mod linalg_ex;
+pub mod lstsq_pinv;
+pub mod lu;
+pub mod matmul;
+pub mod norms;
+pub mod products;
+pub mod qr;
+pub mod solve;
+pub mod svd;
+pub mod tensorsolve;

@@ -1,0 +1,452 @@
+//! Norms of vectors and matrices over dims, and distances made of them.
+
+use crate::args;
+use crate::base::attr::{Attr, Ints};
+use crate::base::code;
+use crate::base::diag::{Diag, Result};
+use crate::base::dtype::{DType, Scalar};
+use crate::fail;
+use crate::kernel::program::ReduceKind;
+use crate::op::args::Args;
+use crate::op::emit::{Backward, Emit};
+use crate::op::infer;
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ReduceType, Save, ex};
+use crate::op::rows::linalg::matmul::check_dtypes;
+use crate::op::rows::linalg::solve::INV;
+use crate::op::rows::linalg::svd::SVDVALS;
+use crate::op::rows::pointwise::arith::POW;
+use crate::op::rows::pointwise::compare::{EQ, NE, WHERE};
+use crate::op::rows::pointwise::unary::{ABS, SGN, SQRT};
+use crate::op::rows::reduction::reduce::{SUM, spread};
+use crate::op::rows::shape::rearrange::SQUEEZE;
+use crate::op::rows::shape::view::{SELECT, UNSQUEEZE};
+use crate::op::tensor::{Meta, Tensor};
+
+const X: Param = Param::new("x", Kind::Tensor);
+const KEEPDIM: Param = Param::opt("keepdim", Kind::Bool, Default::Bool(false));
+const DTYPE: Param = Param::opt("dtype", Kind::DType, Default::None);
+
+macro_rules! extremum {
+    ($NAME:ident, $kind:ident) => {
+        /// Internal: an extremum without a gradient of its own.
+        static $NAME: Op = Op {
+            name: "vector_norm",
+            params: &[X, Param::opt("dim", Kind::Dims, Default::None), KEEPDIM],
+            lower: Lower::Reduce { kind: ReduceKind::$kind, dtype: ReduceType::Same },
+            grad: Grad::Stop("the norm around it has one"),
+            call: CallForm::Internal,
+            ..Op::BASE
+        };
+    };
+}
+extremum!(LARGEST, Max);
+extremum!(SMALLEST, Min);
+
+/// Internal: `vector_norm` of floats. The order is last, so that `reduce::spread` fits.
+static NORM: Op = Op {
+    name: "vector_norm",
+    params: &[X, Param::opt("dim", Kind::Dims, Default::None), KEEPDIM, Param::new("ord", Kind::Float)],
+    summary: "The p-norm over dims.",
+    lower: Lower::Steps(|e, a| {
+        let x = a.tensor(0);
+        // 16-bit floats would overflow in the squares.
+        let wide = e.cast(x, if x.dtype().size_bytes() < 4 { DType::F32 } else { x.dtype() })?;
+        let norm = norm(e, &wide, a)?;
+        Ok(vec![e.cast(&norm, x.dtype())?])
+    }),
+    saves: &[Save::In(0), Save::Out(0)],
+    grad: Grad::Rule(norm_grad),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+fn norm(e: &mut dyn Emit, x: &Tensor, a: &Args) -> Result<Tensor> {
+    let (dims, keep, ord) = (a.ints(1), a.flag(2), a.float(3));
+    let over = |x: &Tensor| match &dims {
+        Some(dims) => args![x, dims.clone(), keep],
+        None => args![x, (), keep],
+    };
+    if ord == 0.0 {
+        let used = e.call(&NE, args![x, 0])?;
+        let used = e.cast(&used, x.dtype())?;
+        return e.call(&SUM, over(&used));
+    }
+    if ord == 2.0 {
+        let squares = e.mul(x, x)?;
+        let sum = e.call(&SUM, over(&squares))?;
+        return e.call(&SQRT, args![&sum]);
+    }
+    let size = e.call(&ABS, args![x])?;
+    if ord == 1.0 {
+        return e.call(&SUM, over(&size));
+    }
+    if ord.is_infinite() {
+        return e.call(if ord > 0.0 { &LARGEST } else { &SMALLEST }, over(&size));
+    }
+    let powers = e.call(&POW, args![&size, ord])?;
+    let sum = e.call(&SUM, over(&powers))?;
+    e.call(&POW, args![&sum, 1.0 / ord])
+}
+
+/// PyTorch's `linalg_vector_norm_backward`: 0 where the norm is 0, extrema share evenly.
+fn norm_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
+    let (x, ord) = (v.input(0), v.args.float(3));
+    if ord == 0.0 {
+        return Ok(vec![Some(e.zeros_like(v.meta(0))?)]);
+    }
+    let g = spread(e, v, v.g())?;
+    if ord == 1.0 {
+        let sign = e.call(&SGN, args![x])?;
+        return Ok(vec![Some(e.mul(&sign, &g)?)]);
+    }
+    let norm = spread(e, v, v.output(0))?;
+    if ord.is_infinite() {
+        let size = e.call(&ABS, args![x])?;
+        let hit = e.call(&EQ, args![&size, &norm])?;
+        let ones = e.cast(&hit, x.dtype())?;
+        let dims = v.args.ints(1);
+        let count = match dims {
+            Some(dims) => e.call(&SUM, args![&ones, dims, true])?,
+            None => e.call(&SUM, args![&ones, (), false])?,
+        };
+        let share = e.div(&g, &count)?;
+        let sign = e.call(&SGN, args![x])?;
+        let share = e.mul(&sign, &share)?;
+        return Ok(vec![Some(e.call(&WHERE, args![&hit, &share, 0])?)]);
+    }
+    let zero = e.call(&EQ, args![&norm, 0])?;
+    let masked = |e: &mut dyn Emit, value: &Tensor| e.call(&WHERE, args![&zero, 0, value]);
+    if ord == 2.0 {
+        let ratio = e.div(&g, &norm)?;
+        let ratio = masked(e, &ratio)?;
+        return Ok(vec![Some(e.mul(x, &ratio)?)]);
+    }
+    let size = e.call(&ABS, args![x])?;
+    let scaled = if ord < 2.0 {
+        let power = e.call(&POW, args![&size, ord - 1.0])?;
+        let sign = e.call(&SGN, args![x])?;
+        let scaled = e.mul(&sign, &power)?;
+        // Below 1 the power of 0 is infinite.
+        let none = e.call(&EQ, args![x, 0])?;
+        if ord < 1.0 { e.call(&WHERE, args![&none, 0, &scaled])? } else { scaled }
+    } else {
+        let power = e.call(&POW, args![&size, ord - 2.0])?;
+        e.mul(x, &power)?
+    };
+    let scale = e.call(&POW, args![&norm, ord - 1.0])?;
+    let scale = e.div(&g, &scale)?;
+    let scale = masked(e, &scale)?;
+    Ok(vec![Some(e.mul(&scaled, &scale)?)])
+}
+
+fn floats_only(x: &Tensor, dtype: Option<DType>) -> Result<()> {
+    for dtype in [Some(x.dtype()), dtype].into_iter().flatten() {
+        if !dtype.is_float() {
+            return Err(Diag::error(code::DTYPE, format!("a floating-point tensor is wanted, not {dtype}"))
+                .help("convert first, for example with `.float()`"));
+        }
+    }
+    Ok(())
+}
+
+/// The p-norm of `x` over dims (all without any).
+pub fn vector_norm(e: &mut dyn Emit, x: &Tensor, ord: f64, dims: Option<Ints>, keepdim: bool) -> Result<Tensor> {
+    let named = infer::dims(dims.as_ref(), x.ndim())?;
+    let shape = x.shape();
+    if (ord < 0.0 || ord == f64::INFINITY) && named.iter().any(|&d| shape.get(d) == Some(&0)) {
+        fail!(SHAPE, "the norm of order {ord} of no elements is not defined");
+    }
+    // Of single elements, whose power might overflow, it is their size.
+    let single = !named.is_empty() && named.iter().all(|&d| shape.get(d) == Some(&1));
+    let ord = if single && ord != 0.0 { f64::INFINITY } else { ord };
+    match dims {
+        Some(dims) => e.call(&NORM, args![x, dims, keepdim, ord]),
+        None => e.call(&NORM, args![x, (), keepdim, ord]),
+    }
+}
+
+pub static VECTOR_NORM: Op = Op {
+    name: "vector_norm",
+    params: &[
+        X,
+        Param::opt("ord", Kind::Number, Default::Int(2)),
+        Param::opt("dim", Kind::Dims, Default::None),
+        KEEPDIM,
+        DTYPE,
+    ],
+    summary: "The norm of order `ord` over dims, or over all elements.",
+    details: "The order is a number, INF or -INF; 0 counts the elements that are not 0. Floats only.",
+    examples: &[
+        ex("vector_norm(tensor([3.0, 4.0]))", "tensor(5.)"),
+        ex("vector_norm(tensor([1, 2]))", "E0202"),
+        ex("vector_norm(ones([2]), 2, 1)", "E0209"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        floats_only(a.tensor(0), a.dtype(4))?;
+        let x = e.cast(a.tensor(0), a.dtype(4).unwrap_or(a.tensor(0).dtype()))?;
+        Ok(vec![vector_norm(e, &x, a.opt_float(1).unwrap_or(2.0), a.ints(2), a.flag(3))?])
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.linalg.vector_norm(a)",
+    ..Op::BASE
+};
+
+/// Singular values over two dims, in the last one.
+fn singular(e: &mut dyn Emit, x: &Tensor, dims: &[usize]) -> Result<Tensor> {
+    let x = e.call(&crate::op::rows::shape::rearrange::MOVEDIM, args![x, dims, &[-2i64, -1][..]])?;
+    e.call(&SVDVALS, args![&x])
+}
+
+/// Puts back reduced dims of size 1.
+fn kept(e: &mut dyn Emit, x: Tensor, dims: &[usize], keepdim: bool) -> Result<Tensor> {
+    if !keepdim {
+        return Ok(x);
+    }
+    let mut x = x;
+    for dim in [dims[0].min(dims[1]), dims[0].max(dims[1])] {
+        x = e.call(&UNSQUEEZE, args![&x, dim])?;
+    }
+    Ok(x)
+}
+
+fn matrix_norm(e: &mut dyn Emit, x: &Tensor, ord: &Attr, dims: &[usize], keepdim: bool) -> Result<Tensor> {
+    let both: Ints = dims.iter().map(|&d| d as i64).collect();
+    let number = match ord {
+        Attr::Str(word) if &**word == "nuc" => {
+            let values = singular(e, x, dims)?;
+            let sum = e.call(&SUM, args![&values, -1])?;
+            return kept(e, sum, dims, keepdim);
+        }
+        Attr::Str(word) if &**word == "fro" => return vector_norm(e, x, 2.0, Some(both), keepdim),
+        Attr::Str(word) => fail!(VALUE, "unknown norm \"{word}\"; \"fro\", \"nuc\" and numbers are known"),
+        Attr::Scalar(value) => value.to_f64(),
+        _ => return vector_norm(e, x, 2.0, Some(both), keepdim),
+    };
+    let largest = number > 0.0;
+    match number.abs() {
+        2.0 => {
+            let values = singular(e, x, dims)?;
+            if values.shape().last() == Some(&0) {
+                fail!(SHAPE, "a matrix of no elements has no largest singular value");
+            }
+            let picked = e.call(&SELECT, args![&values, -1, if largest { 0 } else { -1 }])?;
+            kept(e, picked, dims, keepdim)
+        }
+        n if n == 1.0 || n.is_infinite() => {
+            let (summed, other) = if n == 1.0 { (dims[0], dims[1]) } else { (dims[1], dims[0]) };
+            let sums = vector_norm(e, x, 1.0, Some(Ints::from_slice(&[summed as i64])), true)?;
+            let order = if largest { f64::INFINITY } else { f64::NEG_INFINITY };
+            let out = vector_norm(e, &sums, order, Some(Ints::from_slice(&[other as i64])), true)?;
+            if keepdim { Ok(out) } else { e.call(&SQUEEZE, args![&out, both]) }
+        }
+        _ => fail!(VALUE, "matrices have norms of order 1, 2, INF and their negatives, not {number}"),
+    }
+}
+
+pub static MATRIX_NORM: Op = Op {
+    name: "matrix_norm",
+    params: &[
+        Param::new("A", Kind::Tensor),
+        Param::opt("ord", Kind::NumberOrText, Default::Str("fro")),
+        Param::opt("dim", Kind::Ints, Default::None),
+        KEEPDIM,
+        DTYPE,
+    ],
+    summary: "A norm of matrices: \"fro\", \"nuc\", 1, 2, INF or a negative of these.",
+    examples: &[
+        ex("matrix_norm(tensor([[3.0, 0.0], [0.0, 4.0]]))", "tensor(5.)"),
+        ex("matrix_norm(ones([2]))", "E0201"),
+        ex("matrix_norm(ones([2, 2]), 3)", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        floats_only(a.tensor(0), a.dtype(4))?;
+        let x = e.cast(a.tensor(0), a.dtype(4).unwrap_or(a.tensor(0).dtype()))?;
+        if x.ndim() < 2 {
+            fail!(SHAPE, "matrices are wanted (at least 2 dimensions), not shape {:?}", x.shape().as_slice());
+        }
+        let dims = a.ints(2).unwrap_or_else(|| Ints::from_slice(&[-2, -1]));
+        let dims = crate::op::rows::shape::rearrange::distinct(&dims, x.ndim())?;
+        if dims.len() != 2 {
+            fail!(VALUE, "two dims are wanted, not {}", dims.len());
+        }
+        Ok(vec![matrix_norm(e, &x, a.attr(1), &dims, a.flag(3))?])
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.linalg.matrix_norm(a)",
+    ..Op::BASE
+};
+
+pub static COND: Op = Op {
+    name: "cond",
+    params: &[Param::new("A", Kind::Tensor), Param::opt("p", Kind::NumberOrText, Default::None)],
+    summary: "The condition number of matrices in a norm; without one, in the 2-norm.",
+    examples: &[
+        ex("cond(tensor([[2.0, 0.0], [0.0, 1.0]]))", "tensor(2.)"),
+        ex("cond(ones([2]))", "E0201"),
+        ex("cond(ones([2, 3]), 1)", "E0201"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let x = a.tensor(0);
+        floats_only(x, None)?;
+        if x.ndim() < 2 {
+            fail!(SHAPE, "matrices are wanted (at least 2 dimensions), not shape {:?}", x.shape().as_slice());
+        }
+        if x.numel() == 0 {
+            // As in PyTorch, which takes 0 for the condition of nothing.
+            let (shape, batch) = (x.shape(), x.ndim() - 2);
+            return Ok(vec![e.full(&shape[..batch], Scalar::Int(0), &Meta::of(x))?]);
+        }
+        let two = match a.attr(1) {
+            Attr::Scalar(value) => (value.to_f64().abs() == 2.0).then_some(value.to_f64() > 0.0),
+            Attr::Str(_) => None,
+            _ => Some(true),
+        };
+        if let Some(positive) = two {
+            let values = e.call(&SVDVALS, args![x])?;
+            let (first, last) = (e.call(&SELECT, args![&values, -1, 0])?, e.call(&SELECT, args![&values, -1, -1])?);
+            return Ok(vec![if positive { e.div(&first, &last)? } else { e.div(&last, &first)? }]);
+        }
+        crate::op::rows::linalg::einsum::square("A", x)?;
+        let inverse = e.call(&INV, args![x])?;
+        let dims = [x.ndim() - 2, x.ndim() - 1];
+        let norm = matrix_norm(e, x, a.attr(1), &dims, false)?;
+        let other = matrix_norm(e, &inverse, a.attr(1), &dims, false)?;
+        Ok(vec![e.mul(&norm, &other)?])
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.linalg.cond(a)",
+    ..Op::BASE
+};
+
+pub static DIST: Op = Op {
+    name: "dist",
+    params: &[
+        Param::new("input", Kind::Tensor),
+        Param::new("other", Kind::Tensor),
+        Param::opt("p", Kind::Number, Default::Int(2)),
+    ],
+    summary: "The p-norm of the difference of two tensors.",
+    examples: &[
+        ex("dist(tensor([1.0, 1.0]), tensor([4.0, 5.0]))", "tensor(5.)"),
+        ex("dist(ones([2]), ones([3]))", "E0201"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let x = e.sub(a.tensor(0), a.tensor(1))?;
+        floats_only(&x, None)?;
+        Ok(vec![vector_norm(e, &x, a.opt_float(2).unwrap_or(2.0), None, false)?])
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.dist(a, b)",
+    ..Op::BASE
+};
+
+/// Internal: Euclidean distances of all pairs. The differences are never stored, neither way.
+static EUCLID: Op = Op {
+    name: "cdist",
+    params: &[Param::new("x1", Kind::Tensor), Param::new("x2", Kind::Tensor)],
+    summary: "Distances of all pairs of rows.",
+    lower: Lower::Steps(|e, a| {
+        let difference = pairs(e, a.tensor(0), a.tensor(1))?;
+        Ok(vec![e.call(&NORM, args![&difference, -1, false, 2.0])?])
+    }),
+    saves: &[Save::In(0), Save::In(1), Save::Out(0)],
+    grad: Grad::Rule(|e, v| {
+        let zero = e.call(&EQ, args![v.output(0), 0])?;
+        let ratio = e.div(v.g(), v.output(0))?;
+        let ratio = e.call(&WHERE, args![&zero, 0, &ratio])?;
+        let ratio = e.call(&UNSQUEEZE, args![&ratio, -1])?;
+        let difference = pairs(e, v.input(0), v.input(1))?;
+        let each = e.mul(&ratio, &difference)?;
+        let left = if v.needs(0) { Some(e.call(&SUM, args![&each, -2])?) } else { None };
+        let right = if v.needs(1) {
+            let sum = e.call(&SUM, args![&each, -3])?;
+            Some(e.neg(&sum)?)
+        } else {
+            None
+        };
+        Ok(vec![left, right])
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// Differences of all pairs of rows: `[.., p, r, m]`.
+fn pairs(e: &mut dyn Emit, x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    let x = e.call(&UNSQUEEZE, args![x, -2])?;
+    let y = e.call(&UNSQUEEZE, args![y, -3])?;
+    e.sub(&x, &y)
+}
+
+pub static CDIST: Op = Op {
+    name: "cdist",
+    params: &[
+        Param::new("x1", Kind::Tensor),
+        Param::new("x2", Kind::Tensor),
+        Param::opt("p", Kind::Number, Default::Float(2.0)),
+        Param::opt(
+            "compute_mode",
+            Kind::Str(&[
+                "use_mm_for_euclid_dist_if_necessary",
+                "use_mm_for_euclid_dist",
+                "donot_use_mm_for_euclid_dist",
+            ]),
+            Default::None,
+        ),
+    ],
+    summary: "The p-norm distances of all pairs of rows of two tensors.",
+    details: "Shapes [.., p, m] and [.., r, m] give [.., p, r]. Differences are summed exactly in every mode.",
+    examples: &[
+        ex("cdist(tensor([[0.0, 0.0]]), tensor([[3.0, 4.0], [0.0, 1.0]]))", "tensor([[5., 1.]])"),
+        ex("cdist(ones([2, 3]), ones([2, 2]))", "E0201"),
+        ex("cdist(ones([2, 3]), ones([2, 3]), -1)", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let (x, y, p) = (a.tensor(0), a.tensor(1), a.opt_float(2).unwrap_or(2.0));
+        floats_only(x, None)?;
+        check_dtypes(&[("x1", x), ("x2", y)])?;
+        let (s, t) = (x.shape(), y.shape());
+        if s.len() < 2 || t.len() < 2 || s[s.len() - 1] != t[t.len() - 1] {
+            fail!(SHAPE, "shapes {:?} and {:?} hold no rows of one length", s.as_slice(), t.as_slice());
+        }
+        if p < 0.0 || p.is_nan() {
+            fail!(VALUE, "the order must not be negative, is {p}");
+        }
+        if p == 2.0 {
+            return e.apply(&EUCLID, args![x, y]);
+        }
+        let difference = pairs(e, x, y)?;
+        let order = if s[s.len() - 1] == 0 { 1.0 } else { p };
+        Ok(vec![vector_norm(e, &difference, order, Some(Ints::from_slice(&[-1])), false)?])
+    }),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    oracle: "torch.cdist(a, b)",
+    ..Op::BASE
+};
+
+pub static VECDOT: Op = Op {
+    name: "vecdot",
+    params: &[
+        Param::new("x", Kind::Tensor),
+        Param::new("y", Kind::Tensor),
+        Param::opt("dim", Kind::Dim, Default::Int(-1)),
+    ],
+    summary: "Products of vectors along a dimension, with broadcasting.",
+    examples: &[
+        ex("vecdot(tensor([1.0, 2.0]), tensor([3.0, 4.0]))", "tensor(11.)"),
+        ex("vecdot(ones([2]), ones([3]))", "E0201"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let dtype = check_dtypes(&[("x", a.tensor(0)), ("y", a.tensor(1))])?;
+        let products = e.mul(a.tensor(0), a.tensor(1))?;
+        let sum = e.call(&SUM, args![&products, a.int(2)])?;
+        Ok(vec![e.cast(&sum, dtype)?])
+    }),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    oracle: "torch.linalg.vecdot(a, b)",
+    ..Op::BASE
+};
+
+pub static ROWS: &[&Op] =
+    &[&LARGEST, &SMALLEST, &NORM, &VECTOR_NORM, &MATRIX_NORM, &COND, &DIST, &EUCLID, &CDIST, &VECDOT];

@@ -1,0 +1,502 @@
+//! Linear systems and factorisations by elimination: `solve`, `inv`, determinants, `cholesky`, `lu`, triangular
+//! systems. Names and results are those of `torch.linalg`; gradients those of PyTorch's derivatives.
+//!
+//! What decides shapes is an error at the call; a singular matrix is found while computing (E0405, E0406).
+
+use crate::args;
+use crate::base::code;
+use crate::base::diag::{Diag, Result};
+use crate::base::dtype::DType;
+use crate::base::layout::Shape;
+use crate::fail;
+use crate::kernel::cpu::decompose::factor as kernel;
+use crate::op::args::Args;
+use crate::op::emit::{Backward, Emit, KernelCall};
+use crate::op::infer;
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::rows::linalg::einsum::{identity_like, square};
+use crate::op::rows::linalg::matmul::{product, same_batch};
+use crate::op::rows::pointwise::unary::LOG;
+use crate::op::rows::shape::copies::{TRIL, TRIU};
+use crate::op::rows::shape::rearrange::{SQUEEZE, adjoint};
+use crate::op::rows::shape::view::UNSQUEEZE;
+use crate::op::tensor::Tensor;
+
+pub const A: Param = Param::new("A", Kind::Tensor);
+const UPPER: Param = Param::opt("upper", Kind::Bool, Default::Bool(false));
+
+/// Matrices of `f32` or `f64`.
+pub fn matrices(name: &str, x: &Tensor) -> Result<()> {
+    if !matches!(x.dtype(), DType::F32 | DType::F64) {
+        return Err(Diag::error(code::DTYPE, format!("`{name}` must be f32 or f64, not {}", x.dtype()))
+            .help("convert first, for example with `.float()`"));
+    }
+    if x.ndim() < 2 {
+        fail!(SHAPE, "`{name}` must have at least 2 dimensions, not shape {:?}", x.shape().as_slice());
+    }
+    Ok(())
+}
+
+/// Square matrices of `f32` or `f64`; their size.
+pub fn squares(name: &str, x: &Tensor) -> Result<usize> {
+    matrices(name, x)?;
+    square(name, x)
+}
+
+/// Shape of a batch of matrices of other sizes.
+pub fn sized(x: &Tensor, last: &[usize]) -> Shape {
+    let shape = x.shape();
+    shape[..shape.len() - 2].iter().chain(last).copied().collect()
+}
+
+/// `-x`, for rules.
+fn minus_product(e: &mut dyn Emit, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let out = product(e, a, b)?;
+    e.neg(&out)
+}
+
+/// `g` at the end of two new dimensions, as a multiple of the identity.
+fn times_identity(e: &mut dyn Emit, g: &Tensor, like: &Tensor) -> Result<Tensor> {
+    let g = e.call(&UNSQUEEZE, args![g, -1])?;
+    let g = e.call(&UNSQUEEZE, args![&g, -1])?;
+    let eye = identity_like(e, like)?;
+    e.mul(&eye, &g)
+}
+
+pub static CHOLESKY: Op = Op {
+    name: "cholesky",
+    params: &[A, UPPER],
+    summary: "The triangular factor L of positive-definite matrices: A = L @ L.mT, or with `upper` A = U.mT @ U.",
+    details: "One triangle is read. A matrix that is not positive-definite is found while computing.",
+    examples: &[
+        ex("cholesky(tensor([[4.0, 2.0], [2.0, 5.0]]))", "tensor([[2., 0.],\n        [1., 2.]])"),
+        ex("cholesky(ones([2, 3]))", "E0201"),
+        ex("cholesky(tensor([[1]]))", "E0202"),
+        ex("cholesky(tensor([[-1.0]]))", "E0405"),
+    ],
+    lower: Lower::Kernel(|_, a| {
+        squares("A", a.tensor(0))?;
+        let call = KernelCall::new("cholesky", kernel::cholesky).input(a.tensor(0)).flag(a.flag(1));
+        Ok(call.output(&a.tensor(0).shape(), a.tensor(0).dtype()))
+    }),
+    saves: &[Save::Out(0)],
+    grad: Grad::Rule(cholesky_grad),
+    oracle: "torch.linalg.cholesky(a)",
+    ..Op::BASE
+};
+
+pub fn cholesky_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
+    let (mut l, mut g) = (v.output(0).clone(), v.g().clone());
+    if v.args.flag(1) {
+        (l, g) = (adjoint(e, &l)?, adjoint(e, &g)?);
+    }
+    // 1/2 L^-T (tril(L^T g) + its strict part transposed) L^-1
+    let lt = adjoint(e, &l)?;
+    let phi = product(e, &lt, &g)?;
+    let phi = e.call(&TRIL, args![&phi, 0])?;
+    let strict = e.call(&TRIL, args![&phi, -1])?;
+    let strict = adjoint(e, &strict)?;
+    let phi = e.add(&phi, &strict)?;
+    let half = triangular(e, &lt, &phi, true, true, false)?;
+    let whole = triangular(e, &l, &half, false, false, false)?;
+    Ok(vec![Some(e.mul(&whole, 0.5)?)])
+}
+
+/// Internal: triangular systems over one batch.
+static TRIANGULAR: Op = Op {
+    name: "solve_triangular",
+    params: &[
+        A,
+        Param::new("B", Kind::Tensor),
+        Param::new("upper", Kind::Bool),
+        Param::new("left", Kind::Bool),
+        Param::new("unitriangular", Kind::Bool),
+    ],
+    summary: "Solves triangular systems.",
+    lower: Lower::Kernel(|_, a| {
+        let call = KernelCall::new("solve_triangular", kernel::triangular_solve).input(a.tensor(0)).input(a.tensor(1));
+        let call = call.flag(a.flag(2)).flag(a.flag(3)).flag(a.flag(4));
+        Ok(call.output(&a.tensor(1).shape(), a.tensor(1).dtype()))
+    }),
+    saves: &[Save::In(0), Save::Out(0)],
+    grad: Grad::Rule(|e, v| {
+        let (upper, left, unit) = (v.args.flag(2), v.args.flag(3), v.args.flag(4));
+        let at = adjoint(e, v.input(0))?;
+        let right = triangular(e, &at, v.g(), !upper, left, unit)?;
+        let first = if v.needs(0) {
+            let xt = adjoint(e, v.output(0))?;
+            let whole = if left { minus_product(e, &right, &xt)? } else { minus_product(e, &xt, &right)? };
+            let off = unit as i64;
+            Some(if upper { e.call(&TRIU, args![&whole, off])? } else { e.call(&TRIL, args![&whole, -off])? })
+        } else {
+            None
+        };
+        Ok(vec![first, Some(right)])
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// Solves `a x = b` (or `x a = b`) for a triangular `a`; batches broadcast.
+pub fn triangular(e: &mut dyn Emit, a: &Tensor, b: &Tensor, upper: bool, left: bool, unit: bool) -> Result<Tensor> {
+    let (a, b) = same_batch(e, a, b)?;
+    e.call(&TRIANGULAR, args![&a, &b, upper, left, unit])
+}
+
+/// Two operands of one dtype, the first square, the second with as many rows (or columns).
+pub fn system(a: &Tensor, b: &Tensor, left: bool) -> Result<()> {
+    let n = squares("A", a)?;
+    infer::same_dtype(&[("A", a), ("B", b)])?;
+    matrices("B", b)?;
+    let shape = b.shape();
+    let rows = shape[shape.len() - if left { 2 } else { 1 }];
+    if rows != n {
+        fail!(
+            SHAPE,
+            "`A` has size {n}, `B` of shape {:?} has {rows} {}",
+            shape.as_slice(),
+            if left { "rows" } else { "columns" }
+        );
+    }
+    Ok(())
+}
+
+pub static SOLVE_TRIANGULAR: Op = Op {
+    name: "solve_triangular",
+    params: &[
+        A,
+        Param::new("B", Kind::Tensor),
+        Param::new("upper", Kind::Bool),
+        Param::opt("left", Kind::Bool, Default::Bool(true)),
+        Param::opt("unitriangular", Kind::Bool, Default::Bool(false)),
+    ],
+    summary: "The X with A @ X = B (or X @ A = B with `left: false`) for triangular A.",
+    examples: &[
+        ex(
+            "solve_triangular(tensor([[2.0, 0.0], [1.0, 1.0]]), tensor([[2.0], [3.0]]), #{upper: false})",
+            "tensor([[1.],\n        [2.]])",
+        ),
+        ex("solve_triangular(ones([2, 2]), ones([3, 1]), #{upper: true})", "E0201"),
+        ex("solve_triangular(ones([2, 2]), zeros([2, 1], #{dtype: \"f64\"}), #{upper: true})", "E0202"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        system(a.tensor(0), a.tensor(1), a.flag(3))?;
+        Ok(vec![triangular(e, a.tensor(0), a.tensor(1), a.flag(2), a.flag(3), a.flag(4))?])
+    }),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    oracle: "torch.linalg.solve_triangular(a, b, upper=False)",
+    ..Op::BASE
+};
+
+pub static TRIANGULAR_SOLVE: Op = Op {
+    name: "triangular_solve",
+    params: &[
+        Param::new("b", Kind::Tensor),
+        A,
+        Param::opt("upper", Kind::Bool, Default::Bool(true)),
+        Param::opt("transpose", Kind::Bool, Default::Bool(false)),
+        Param::opt("unitriangular", Kind::Bool, Default::Bool(false)),
+    ],
+    summary: "The X with A @ X = b for triangular A, and a copy of A. `solve_triangular` is the newer form.",
+    examples: &[
+        ex("triangular_solve(tensor([[2.0]]), tensor([[4.0]])).solution", "tensor([[0.5000]])"),
+        ex("triangular_solve(ones([3, 1]), ones([2, 2]))", "E0201"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        system(a.tensor(1), a.tensor(0), true)?;
+        let (mut matrix, mut upper) = (a.tensor(1).clone(), a.flag(2));
+        if a.flag(3) {
+            (matrix, upper) = (adjoint(e, &matrix)?, !upper);
+        }
+        let x = triangular(e, &matrix, a.tensor(0), upper, true, a.flag(4))?;
+        let copy = e.call(&crate::op::rows::shape::view::CLONE, args![a.tensor(1)])?;
+        Ok(vec![x, copy])
+    }),
+    grad: Grad::Composed,
+    results: &["solution", "cloned_coefficient"],
+    oracle: "torch.triangular_solve(a, b)",
+    ..Op::BASE
+};
+
+/// Internal: over one batch. The gradient counts both triangles of the factor, as in PyTorch.
+static WITH_FACTOR: Op = Op {
+    name: "cholesky_solve",
+    params: &[Param::new("B", Kind::Tensor), Param::new("L", Kind::Tensor), Param::new("upper", Kind::Bool)],
+    summary: "Solves systems whose matrix is given by its factor.",
+    lower: Lower::Steps(|e, a| Ok(vec![with_factor(e, a.tensor(0), a.tensor(1), a.flag(2))?])),
+    saves: &[Save::In(1), Save::Out(0)],
+    grad: Grad::Rule(|e, v| {
+        let upper = v.args.flag(2);
+        let right = e.call(&WITH_FACTOR, args![v.g(), v.input(1), upper])?;
+        let second = if v.needs(1) {
+            let xt = adjoint(e, v.output(0))?;
+            let both = product(e, &right, &xt)?;
+            Some(factor_grad(e, &both, v.input(1), upper)?)
+        } else {
+            None
+        };
+        Ok(vec![Some(right), second])
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// `-(S + S') L`, or `-U (S + S')`.
+fn factor_grad(e: &mut dyn Emit, s: &Tensor, factor: &Tensor, upper: bool) -> Result<Tensor> {
+    let st = adjoint(e, s)?;
+    let both = e.add(s, &st)?;
+    if upper { minus_product(e, factor, &both) } else { minus_product(e, &both, factor) }
+}
+
+fn with_factor(e: &mut dyn Emit, b: &Tensor, factor: &Tensor, upper: bool) -> Result<Tensor> {
+    let flipped = adjoint(e, factor)?;
+    let (lower, upper) = if upper { (&flipped, factor) } else { (factor, &flipped) };
+    let half = triangular(e, lower, b, false, true, false)?;
+    triangular(e, upper, &half, true, true, false)
+}
+
+pub static CHOLESKY_SOLVE: Op = Op {
+    name: "cholesky_solve",
+    params: &[Param::new("B", Kind::Tensor), Param::new("L", Kind::Tensor), UPPER],
+    summary: "The X with A @ X = B, given the factor L of A that `cholesky` makes.",
+    examples: &[
+        ex("cholesky_solve(tensor([[8.0]]), tensor([[2.0]]))", "tensor([[2.]])"),
+        ex("cholesky_solve(ones([3, 1]), ones([2, 2]))", "E0201"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        system(a.tensor(1), a.tensor(0), true)?;
+        let (b, factor) = same_batch(e, a.tensor(0), a.tensor(1))?;
+        e.apply(&WITH_FACTOR, args![&b, &factor, a.flag(2)])
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.cholesky_solve(b, l)",
+    ..Op::BASE
+};
+
+pub static CHOLESKY_INVERSE: Op = Op {
+    name: "cholesky_inverse",
+    params: &[Param::new("L", Kind::Tensor), UPPER],
+    summary: "The inverse of A, given the factor L of A that `cholesky` makes.",
+    examples: &[
+        ex("cholesky_inverse(tensor([[2.0]]))", "tensor([[0.2500]])"),
+        ex("cholesky_inverse(ones([2, 3]))", "E0201"),
+    ],
+    lower: Lower::Steps(|e, a| {
+        squares("L", a.tensor(0))?;
+        let eye = identity_like(e, a.tensor(0))?;
+        Ok(vec![with_factor(e, &eye, a.tensor(0), a.flag(1))?])
+    }),
+    saves: &[Save::In(0), Save::Out(0)],
+    grad: Grad::Rule(|e, v| {
+        // -(inverse (g + g') inverse) L
+        let half = product(e, v.output(0), v.g())?;
+        let whole = product(e, &half, v.output(0))?;
+        Ok(vec![Some(factor_grad(e, &whole, v.input(0), v.args.flag(1))?)])
+    }),
+    oracle: "torch.cholesky_inverse(l)",
+    ..Op::BASE
+};
+
+/// Internal: systems over one batch.
+static SOLVE_MATRICES: Op = Op {
+    name: "solve",
+    params: &[A, Param::new("B", Kind::Tensor)],
+    summary: "Solves linear systems.",
+    lower: Lower::Kernel(|_, a| {
+        let call = KernelCall::new("solve", kernel::solve).input(a.tensor(0)).input(a.tensor(1));
+        Ok(call.output(&a.tensor(1).shape(), a.tensor(1).dtype()))
+    }),
+    saves: &[Save::In(0), Save::Out(0)],
+    grad: Grad::Rule(solve_grad),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+pub fn solve_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
+    let at = adjoint(e, v.input(0))?;
+    let right = solve(e, &at, v.g())?;
+    let first = if v.needs(0) {
+        let xt = adjoint(e, v.output(0))?;
+        Some(minus_product(e, &right, &xt)?)
+    } else {
+        None
+    };
+    Ok(vec![first, Some(right)])
+}
+
+/// Solves `a x = b`; batches broadcast.
+pub fn solve(e: &mut dyn Emit, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let (a, b) = same_batch(e, a, b)?;
+    e.call(&SOLVE_MATRICES, args![&a, &b])
+}
+
+/// Solves one batch of systems.
+pub type Solver<'a> = &'a mut dyn FnMut(&mut dyn Emit, &Tensor, &Tensor) -> Result<Tensor>;
+
+/// Arguments `A, B, left` of `solve`: B may be a vector, and A may stand on the right.
+pub fn solved(e: &mut dyn Emit, a: &Args, solve: Solver<'_>) -> Result<Tensor> {
+    let (x, b, left) = (a.tensor(0), a.tensor(1), a.flag(2));
+    squares("A", x)?;
+    let (s, t) = (x.shape(), b.shape());
+    let vector = t.len() == 1 || (t.len() + 1 == s.len() && t[..] == s[..s.len() - 1]);
+    if vector && !left {
+        fail!(SHAPE, "a vector on the right of the equation goes with `left: true` only");
+    }
+    let b = if vector { e.call(&UNSQUEEZE, args![b, -1])? } else { b.clone() };
+    system(x, &b, left)?;
+    if !left {
+        let (x, b) = (adjoint(e, x)?, adjoint(e, &b)?);
+        let out = solve(e, &x, &b)?;
+        return adjoint(e, &out);
+    }
+    let out = solve(e, x, &b)?;
+    if vector { e.call(&SQUEEZE, args![&out, -1]) } else { Ok(out) }
+}
+
+pub static SOLVE: Op = Op {
+    name: "solve",
+    params: &[A, Param::new("B", Kind::Tensor), Param::opt("left", Kind::Bool, Default::Bool(true))],
+    summary: "The X with A @ X = B (or X @ A = B with `left: false`); B may be a vector, or a batch of them.",
+    details: "A singular A is found while computing.",
+    examples: &[
+        ex("solve(tensor([[2.0, 0.0], [0.0, 4.0]]), tensor([2.0, 2.0]))", "tensor([1.0000, 0.5000])"),
+        ex("solve(ones([2, 3]), ones([2]))", "E0201"),
+        ex("solve(tensor([[1]]), tensor([[1]]))", "E0202"),
+        ex("solve(ones([2, 2]), ones([2]), #{left: false})", "E0201"),
+        ex("solve(zeros([1, 1]), ones([1]))", "E0406"),
+    ],
+    lower: Lower::Compose(|e, a| Ok(vec![solved(e, a, &mut |e, x, b| solve(e, x, b))?])),
+    grad: Grad::Composed,
+    oracle: "torch.linalg.solve(a, b)",
+    ..Op::BASE
+};
+
+pub fn inv_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
+    let yt = adjoint(e, v.output(0))?;
+    let half = product(e, &yt, v.g())?;
+    Ok(vec![Some(minus_product(e, &half, &yt)?)])
+}
+
+pub static INV: Op = Op {
+    name: "inv",
+    aliases: &["inverse"],
+    params: &[A],
+    summary: "The inverse of square matrices.",
+    details: "A singular matrix is found while computing.",
+    examples: &[
+        ex("inv(tensor([[2.0, 0.0], [0.0, 4.0]]))", "tensor([[0.5000, 0.0000],\n        [0.0000, 0.2500]])"),
+        ex("inv(ones([2, 3]))", "E0201"),
+        ex("inv(tensor([[1]]))", "E0202"),
+        ex("inv(zeros([1, 1]))", "E0406"),
+    ],
+    lower: Lower::Kernel(|_, a| {
+        squares("A", a.tensor(0))?;
+        let call = KernelCall::new("inv", kernel::inv).input(a.tensor(0));
+        Ok(call.output(&a.tensor(0).shape(), a.tensor(0).dtype()))
+    }),
+    saves: &[Save::Out(0)],
+    grad: Grad::Rule(inv_grad),
+    oracle: "torch.linalg.inv(a)",
+    ..Op::BASE
+};
+
+pub static DET: Op = Op {
+    name: "det",
+    params: &[A],
+    summary: "The determinant of square matrices.",
+    examples: &[ex("det(tensor([[1.0, 2.0], [3.0, 4.0]]))", "tensor(-2.0000)"), ex("det(ones([2, 3]))", "E0201")],
+    lower: Lower::Kernel(|_, a| {
+        squares("A", a.tensor(0))?;
+        let call = KernelCall::new("det", kernel::det).input(a.tensor(0));
+        Ok(call.output(&sized(a.tensor(0), &[]), a.tensor(0).dtype()))
+    }),
+    saves: &[Save::In(0), Save::Out(0)],
+    grad: Grad::Rule(|e, v| {
+        let g = e.mul(v.g(), v.output(0))?;
+        Ok(vec![Some(over_transposed(e, v.input(0), &g)?)])
+    }),
+    oracle: "torch.linalg.det(a)",
+    ..Op::BASE
+};
+
+/// `g * inv(A)^T`. Where nothing is differentiated further it goes through the factors, with a zero pivot replaced
+/// by the smallest number beside 1, as in PyTorch: a singular matrix then still has a gradient.
+fn over_transposed(e: &mut dyn Emit, a: &Tensor, g: &Tensor) -> Result<Tensor> {
+    let d = times_identity(e, g, a)?;
+    if e.grad_enabled() {
+        let at = adjoint(e, a)?;
+        return solve(e, &at, &d);
+    }
+    let factors = e.apply(&crate::op::rows::linalg::lu::LU, args![a])?;
+    let (p, l, u) = (&factors[0], &factors[1], &factors[2]);
+    let diagonal = e.call(&crate::op::rows::shape::rearrange::DIAGONAL, args![u, 0, -2, -1])?;
+    let zero = e.call(&crate::op::rows::pointwise::compare::EQ, args![&diagonal, 0])?;
+    let eps = if a.dtype() == DType::F64 { f64::EPSILON } else { f32::EPSILON as f64 };
+    let nudge = e.cast(&zero, a.dtype())?;
+    let nudge = e.mul(&nudge, eps)?;
+    let nudge = e.call(&crate::op::rows::shape::copies::DIAG_EMBED, args![&nudge])?;
+    let u = e.add(u, &nudge)?;
+    let (ut, lt) = (adjoint(e, &u)?, adjoint(e, l)?);
+    let half = triangular(e, &ut, &d, false, true, false)?;
+    let half = triangular(e, &lt, &half, true, true, true)?;
+    product(e, p, &half)
+}
+
+pub static SLOGDET: Op = Op {
+    name: "slogdet",
+    params: &[A],
+    summary: "Sign, and logarithm of the absolute value, of the determinant.",
+    examples: &[ex("slogdet(tensor([[-1.0]])).sign", "tensor(-1.)"), ex("slogdet(ones([2, 3]))", "E0201")],
+    lower: Lower::Kernel(|_, a| {
+        squares("A", a.tensor(0))?;
+        let (shape, dtype) = (sized(a.tensor(0), &[]), a.tensor(0).dtype());
+        let call = KernelCall::new("slogdet", kernel::slogdet).input(a.tensor(0));
+        Ok(call.output(&shape, dtype).output(&shape, dtype))
+    }),
+    saves: &[Save::In(0)],
+    grad: Grad::Rule(|e, v| match &v.grads[1] {
+        Some(g) => {
+            let at = adjoint(e, v.input(0))?;
+            let d = times_identity(e, g, v.input(0))?;
+            Ok(vec![Some(solve(e, &at, &d)?)])
+        }
+        None => Ok(vec![Some(e.zeros_like(v.meta(0))?)]),
+    }),
+    results: &["sign", "logabsdet"],
+    oracle: "torch.linalg.slogdet(a)",
+    ..Op::BASE
+};
+
+pub static LOGDET: Op = Op {
+    name: "logdet",
+    params: &[A],
+    summary: "The logarithm of the determinant: minus infinity when it is 0, NaN when it is negative.",
+    examples: &[ex("logdet(tensor([[1.0]]))", "tensor(0.)"), ex("logdet(ones([2, 3]))", "E0201")],
+    lower: Lower::Compose(|e, a| {
+        let parts = e.apply(&SLOGDET, args![a.tensor(0)])?;
+        // log of the sign is 0, minus infinity, or NaN.
+        let sign = e.detach(&parts[0]);
+        let sign = e.call(&LOG, args![&sign])?;
+        Ok(vec![e.add(&parts[1], &sign)?])
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.logdet(a)",
+    ..Op::BASE
+};
+
+pub static ROWS: &[&Op] = &[
+    &CHOLESKY,
+    &TRIANGULAR,
+    &SOLVE_TRIANGULAR,
+    &TRIANGULAR_SOLVE,
+    &WITH_FACTOR,
+    &CHOLESKY_SOLVE,
+    &CHOLESKY_INVERSE,
+    &SOLVE_MATRICES,
+    &SOLVE,
+    &INV,
+    &DET,
+    &SLOGDET,
+    &LOGDET,
+];

@@ -1,0 +1,255 @@
+//! Scaled dot-product attention: one fused kernel, or a composition where dropout, a gradient of the mask or a
+//! gradient of a gradient asks for the matrix of scores.
+
+use crate::args;
+use crate::base::attr::Attr;
+use crate::base::diag::Result;
+use crate::base::dtype::{DType, Scalar};
+use crate::base::layout::Shape;
+use crate::fail;
+use crate::kernel::cpu::{attention as k, copy::arrange};
+use crate::op::args::Args;
+use crate::op::emit::{Backward, Emit, KernelCall};
+use crate::op::infer;
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::rows::linalg::matmul::MATMUL;
+use crate::op::rows::nn::dropout::DROPOUT;
+use crate::op::rows::nn::softmax::SOFTMAX_FLOAT;
+use crate::op::rows::pointwise::compare::WHERE;
+use crate::op::rows::shape::rearrange::TRANSPOSE;
+use crate::op::rows::shape::view::{EXPAND, RESHAPE, UNSQUEEZE};
+use crate::op::tensor::Tensor;
+
+const QUERY: Param = Param::new("query", Kind::Tensor);
+const KEY: Param = Param::new("key", Kind::Tensor);
+const VALUE: Param = Param::new("value", Kind::Tensor);
+const MASK: Param = Param::opt("attn_mask", Kind::Tensor, Default::None);
+const CAUSAL: Param = Param::opt("is_causal", Kind::Bool, Default::Bool(false));
+const SCALE: Param = Param::opt("scale", Kind::Float, Default::None);
+
+/// The kernel: leading dims equal, the mask expanded. Results: output, logsumexp of the scores.
+static FUSED: Op = Op {
+    name: "scaled_dot_product_attention",
+    params: &[QUERY, KEY, VALUE, MASK, CAUSAL, SCALE],
+    summary: "Attention without a matrix of scores.",
+    lower: Lower::Kernel(|_, a| {
+        let (q, v) = (a.tensor(0), a.tensor(2));
+        let (mut shape, dtype) = (q.shape(), q.dtype());
+        let last = shape.len() - 1;
+        shape[last] = v.shape()[last];
+        let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+        let call = settings(KernelCall::new("attention", k::attention).inputs([q, a.tensor(1), v]), a);
+        let call = call.inputs(a.opt_tensor(3));
+        Ok(call.output(&shape, dtype).output(&shape[..last], wide))
+    }),
+    saves: &[Save::In(0), Save::In(1), Save::In(2), Save::In(3), Save::Out(0), Save::Out(1)],
+    grad: Grad::Rule(|e, v| {
+        let Some(g) = &v.grads[0] else { return Ok(Vec::new()) };
+        if e.grad_enabled() {
+            return twice(e, v, g);
+        }
+        let (q, k, value) = (v.input(0), v.input(1), v.input(2));
+        let call = KernelCall::new("attention_grad", k::attention_grad);
+        let call = call.inputs([g, q, k, value, v.output(0), v.output(1)]).inputs(v.opt_input(3));
+        let call = settings(call, v.args);
+        let call = [q, k, value].iter().fold(call, |call, x| call.output(&x.shape(), x.dtype()));
+        Ok(e.kernel(call)?.into_iter().map(Some).collect())
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+fn settings(call: KernelCall, a: &Args) -> KernelCall {
+    call.flag(a.flag(4)).attr(a.opt_float(5).map_or(Attr::None, Attr::Float))
+}
+
+/// The probabilities `softmax(scale q k' + mask)`; rows that see nothing are 0.
+fn probabilities(e: &mut dyn Emit, [q, k]: [&Tensor; 2], mask: Option<&Tensor>, a: &Args) -> Result<Tensor> {
+    let width = q.shape()[q.ndim() - 1] as f64;
+    let scale = a.opt_float(5).unwrap_or(1.0 / width.sqrt());
+    let turned = e.call(&TRANSPOSE, args![k, -2, -1])?;
+    let scores = e.call(&MATMUL, args![q, &turned])?;
+    let mut scores = e.mul(&scores, Scalar::Float(scale))?;
+    let minus = Scalar::Float(f64::NEG_INFINITY);
+    let mut hidden = false;
+    if a.flag(4) {
+        let (l, s) = (q.shape()[q.ndim() - 2], k.shape()[k.ndim() - 2]);
+        let seen = causal(e, l, s, q)?;
+        scores = e.call(&WHERE, args![&seen, &scores, minus])?;
+    }
+    if let Some(mask) = mask {
+        hidden = true;
+        scores = match mask.dtype() {
+            DType::Bool => e.call(&WHERE, args![mask, &scores, minus])?,
+            _ => e.add(&scores, mask)?,
+        };
+    }
+    let p = e.call(&SOFTMAX_FLOAT, args![&scores, -1])?;
+    if !hidden {
+        return Ok(p);
+    }
+    // A row of minus infinities has no softmax.
+    let plain = e.detach(&p);
+    let is_nan = e.call(&crate::op::rows::pointwise::compare::NE, args![&plain, &plain])?;
+    let blank = e.detach(&scores);
+    let blank = e.call(&crate::op::rows::pointwise::compare::EQ, args![&blank, minus])?;
+    let blank = e.call(&crate::op::rows::pointwise::compare::LOGICAL_AND, args![&is_nan, &blank])?;
+    e.call(&WHERE, args![&blank, Scalar::Float(0.0), &p])
+}
+
+/// `[l, s]`: query i sees keys up to i.
+fn causal(e: &mut dyn Emit, l: usize, s: usize, like: &Tensor) -> Result<Tensor> {
+    let ones = e.source(crate::op::row::Source::Fill(Scalar::Bool(true)), &[l, s], DType::Bool, like.device())?;
+    let mut made = e.kernel(KernelCall::new("tril", arrange::tril).input(&ones).int(0).output(&[l, s], DType::Bool))?;
+    Ok(made.swap_remove(0))
+}
+
+/// The gradients of `FUSED` as rows.
+fn twice(e: &mut dyn Emit, v: &Backward<'_>, g: &Tensor) -> Result<Vec<Option<Tensor>>> {
+    let (q, k, value) = (v.input(0), v.input(1), v.input(2));
+    let p = probabilities(e, [q, k], v.opt_input(3), v.args)?;
+    let turned = |e: &mut dyn Emit, x: &Tensor| e.call(&TRANSPOSE, args![x, -2, -1]);
+    let pt = turned(e, &p)?;
+    let to_v = e.call(&MATMUL, args![&pt, g])?;
+    let vt = turned(e, value)?;
+    let to_p = e.call(&MATMUL, args![g, &vt])?;
+    let weighted = e.mul(&to_p, &p)?;
+    let dot = e.call(&crate::op::rows::reduction::reduce::SUM, args![&weighted, -1, true])?;
+    let centred = e.sub(&to_p, &dot)?;
+    let scores = e.mul(&p, &centred)?;
+    let width = q.shape()[q.ndim() - 1] as f64;
+    let scores = e.mul(&scores, Scalar::Float(v.args.opt_float(5).unwrap_or(1.0 / width.sqrt())))?;
+    let to_q = e.call(&MATMUL, args![&scores, k])?;
+    let st = turned(e, &scores)?;
+    let to_k = e.call(&MATMUL, args![&st, q])?;
+    Ok(vec![Some(to_q), Some(to_k), Some(to_v)])
+}
+
+/// Every head of `x` `count` times in a row, for fewer key heads than query heads.
+fn shared_heads(e: &mut dyn Emit, x: &Tensor, count: usize) -> Result<Tensor> {
+    let shape = x.shape();
+    let head = shape.len() - 3;
+    let wide = e.call(&UNSQUEEZE, args![x, head + 1])?;
+    let mut repeated = wide.shape();
+    repeated[head + 1] = count;
+    let wide = e.call(&EXPAND, args![&wide, repeated.as_slice()])?;
+    let mut merged = shape;
+    merged[head] *= count;
+    e.call(&RESHAPE, args![&wide, merged.as_slice()])
+}
+
+/// `x` with these leading dims.
+fn leading(e: &mut dyn Emit, x: &Tensor, lead: &[usize]) -> Result<Tensor> {
+    let own = x.shape();
+    let mut shape = Shape::from_slice(lead);
+    shape.extend_from_slice(&own[own.len() - 2..]);
+    if shape == own { Ok(x.clone()) } else { e.call(&EXPAND, args![x, shape.as_slice()]) }
+}
+
+fn check(a: &Args) -> Result<()> {
+    let [q, k, v] = [a.tensor(0), a.tensor(1), a.tensor(2)];
+    let dtype = infer::same_dtype(&[("query", q), ("key", k), ("value", v)])?;
+    crate::op::rows::nn::windows::float_only(q, "query")?;
+    let (qs, ks, vs) = (q.shape(), k.shape(), v.shape());
+    if qs.len() < 2 || ks.len() < 2 || vs.len() < 2 {
+        fail!(SHAPE, "query, key and value must have at least 2 dimensions");
+    }
+    if qs[qs.len() - 1] != ks[ks.len() - 1] {
+        fail!(SHAPE, "queries have {} elements, keys {}", qs[qs.len() - 1], ks[ks.len() - 1]);
+    }
+    if ks[ks.len() - 2] != vs[vs.len() - 2] {
+        fail!(SHAPE, "there are {} keys, but {} values", ks[ks.len() - 2], vs[vs.len() - 2]);
+    }
+    if let Some(mask) = a.opt_tensor(3) {
+        if a.flag(5) {
+            fail!(VALUE, "`attn_mask` and `is_causal` exclude each other");
+        }
+        if mask.dtype() != DType::Bool && mask.dtype() != dtype {
+            fail!(DTYPE, "`attn_mask` must be bool or {dtype}, not {}", mask.dtype());
+        }
+    }
+    let p = a.float(4);
+    if !(0.0..=1.0).contains(&p) {
+        fail!(VALUE, "`dropout_p` must lie between 0 and 1, not {p}");
+    }
+    Ok(())
+}
+
+/// Arguments: query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa.
+fn attention(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
+    check(a)?;
+    let (q, mut k, mut v) = (a.tensor(0).clone(), a.tensor(1).clone(), a.tensor(2).clone());
+    if a.flag(7) {
+        if q.ndim() < 3 || k.ndim() < 3 || v.ndim() < 3 {
+            fail!(SHAPE, "`enable_gqa` wants heads: at least 3 dimensions");
+        }
+        let heads = |x: &Tensor| x.shape()[x.ndim() - 3];
+        let wanted = heads(&q);
+        for x in [&mut k, &mut v] {
+            let own = heads(x);
+            if own == 0 || wanted % own != 0 {
+                fail!(SHAPE, "{wanted} heads of queries are no multiple of {own} heads of keys or values");
+            }
+            if own != wanted {
+                *x = shared_heads(e, x, wanted / own)?;
+            }
+        }
+    }
+    let shapes = [q.shape(), k.shape(), v.shape()];
+    let mut lead = infer::broadcast_all(shapes.iter().map(|shape| &shape[..shape.len() - 2]))?;
+    let rows = [q.shape()[q.ndim() - 2], k.shape()[k.ndim() - 2]];
+    let mut mask = a.opt_tensor(3).cloned();
+    if let Some(given) = &mask {
+        let own = given.shape();
+        let before = own.len().saturating_sub(2);
+        lead = infer::broadcast_all([lead.as_slice(), &own[..before]])?;
+        let mut shape = lead.clone();
+        shape.extend(rows);
+        mask = Some(e.call(&EXPAND, args![given, shape.as_slice()])?);
+    }
+    let (q, k, v) = (leading(e, &q, &lead)?, leading(e, &k, &lead)?, leading(e, &v, &lead)?);
+    let dropout = a.float(4);
+    let settings = args![(), (), (), (), a.flag(5), a.attr(6).clone()];
+    let mask_trains = e.grad_enabled() && mask.as_ref().is_some_and(Tensor::requires_grad);
+    if dropout == 0.0 && !mask_trains && rows[1] > 0 {
+        let call = args![&q, &k, &v, mask, a.flag(5), a.attr(6).clone()];
+        return Ok(e.apply(&FUSED, call)?.swap_remove(0));
+    }
+    let mut p = probabilities(e, [&q, &k], mask.as_ref(), &settings)?;
+    if dropout > 0.0 {
+        p = e.call(&DROPOUT, args![&p, dropout, true])?;
+    }
+    e.call(&MATMUL, args![&p, &v])
+}
+
+pub static SCALED_DOT_PRODUCT_ATTENTION: Op = Op {
+    name: "scaled_dot_product_attention",
+    params: &[
+        QUERY,
+        KEY,
+        VALUE,
+        MASK,
+        Param::opt("dropout_p", Kind::Float, Default::Float(0.0)),
+        CAUSAL,
+        SCALE,
+        Param::opt("enable_gqa", Kind::Bool, Default::Bool(false)),
+    ],
+    summary: "softmax(scale · query · keyᵀ + mask) · value, without ever holding the matrix of scores.",
+    details: "`query` is [.., L, E], `key` [.., S, E], `value` [.., S, Ev]; the result [.., L, Ev]. `attn_mask` broadcasts to \
+[.., L, S]: bool (false is not seen) or added to the scores. `is_causal` lets query i see keys up to i. `scale` is 1/sqrt(E) \
+unless given. `enable_gqa` shares each head of keys and values among several of queries. A query that sees no key gives \
+zeros. Source of the algorithm: Dao, \"FlashAttention-2\" (2023).",
+    examples: &[
+        ex("scaled_dot_product_attention(ones([1, 2]), ones([3, 2]), ones([3, 2]))", "tensor([[1., 1.]])"),
+        ex("scaled_dot_product_attention(ones([1, 2]), ones([3, 4]), ones([3, 2]))", "E0201"),
+        ex("scaled_dot_product_attention(ones([1, 2]), ones([3, 2]), ones([3, 2], #{dtype: \"f64\"}))", "E0202"),
+        ex("scaled_dot_product_attention(ones([1, 2]), ones([3, 2]), ones([3, 2]), #{dropout_p: 2.0})", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| Ok(vec![attention(e, a)?])),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    oracle: "torch.nn.functional.scaled_dot_product_attention(q, k, v)",
+    ..Op::BASE
+};
+
+pub static ROWS: &[&Op] = &[&FUSED, &SCALED_DOT_PRODUCT_ATTENTION];

@@ -1,0 +1,213 @@
+//! Rows of tables by number, and labels as vectors.
+
+use crate::args;
+use crate::base::attr::{Attr, Ints};
+use crate::base::code;
+use crate::base::diag::{Diag, Result};
+use crate::base::dtype::{DType, Scalar};
+use crate::base::layout::Shape;
+use crate::fail;
+use crate::kernel::cpu::index::rows as k;
+use crate::op::emit::KernelCall;
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::rows::nn::distance::length;
+use crate::op::rows::pointwise::arith::{COPY, DIV};
+use crate::op::rows::pointwise::compare::{GT, LOGICAL_AND, WHERE};
+use crate::op::tensor::{Meta, Tensor};
+
+const X: Param = Param::new("input", Kind::Tensor);
+const WEIGHT: Param = Param::new("weight", Kind::Tensor);
+const PADDING: Param = Param::opt("padding_idx", Kind::Int, Default::None);
+const BY_FREQ: Param = Param::opt("scale_grad_by_freq", Kind::Bool, Default::Bool(false));
+
+/// `weight` `[v, ..]` and numbers of any shape.
+static ROWS_OF: Op = Op {
+    name: "embedding",
+    params: &[WEIGHT, X, PADDING, BY_FREQ],
+    summary: "Rows of a table.",
+    lower: Lower::Kernel(|_, a| {
+        let (weight, index) = (a.tensor(0), a.tensor(1));
+        let mut shape = index.shape();
+        shape.extend_from_slice(&weight.shape()[1..]);
+        Ok(KernelCall::new("embedding", k::embedding).input(weight).input(index).output(&shape, weight.dtype()))
+    }),
+    saves: &[Save::In(1)],
+    grad: Grad::Rule(|e, v| {
+        let (rows, padding, by_freq) = (v.meta(0).shape[0], v.args.attr(2).clone(), v.args.flag(3));
+        Ok(vec![Some(e.call(&ROWS_GRAD, args![v.g(), v.input(1), rows, padding, by_freq])?)])
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// The table's gradient: `[rows, ..]`.
+static ROWS_GRAD: Op = Op {
+    name: "embedding",
+    params: &[Param::new("grad", Kind::Tensor), X, Param::new("rows", Kind::Int), PADDING, BY_FREQ],
+    summary: "Gradient of a table.",
+    lower: Lower::Kernel(|_, a| {
+        let (g, index) = (a.tensor(0), a.tensor(1));
+        let mut shape = Shape::from_slice(&[a.int(2) as usize]);
+        shape.extend_from_slice(&g.shape()[index.ndim()..]);
+        let padding = a.opt_int(3).map_or(Attr::None, Attr::Int);
+        let call = KernelCall::new("embedding_grad", k::embedding_grad).input(g).input(index).attr(padding);
+        Ok(call.flag(a.flag(4)).output(&shape, g.dtype()))
+    }),
+    saves: &[Save::In(1)],
+    grad: Grad::Rule(|e, v| {
+        if !v.args.is_none(3) || v.args.flag(4) {
+            fail!(GRAD_STOP, "no second gradient is known with `padding_idx` or `scale_grad_by_freq`");
+        }
+        Ok(vec![Some(e.call(&ROWS_OF, args![v.g(), v.input(1)])?)])
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// Shortens rows of a table in place: arguments `weight, input, max_norm, norm_type`.
+/// Cost: a pass over the whole table.
+static SHORTEN: Op = Op {
+    name: "embedding",
+    params: &[WEIGHT, X, Param::new("max_norm", Kind::Float), Param::new("norm_type", Kind::Float)],
+    summary: "Shortens rows of a table.",
+    lower: Lower::Steps(|e, a| {
+        let (weight, index, most) = (a.tensor(0), a.tensor(1), a.float(2));
+        let mut shape = index.shape();
+        shape.push(1);
+        let ones = e.full(&shape, Scalar::Int(1), &Meta::of(weight))?;
+        let seen = e.call(&ROWS_GRAD, args![&ones, index, weight.shape()[0]])?;
+        let seen = e.call(&GT, args![&seen, Scalar::Int(0)])?;
+        let size = length(e, weight, a.float(3), Ints::from_slice(&[1]))?;
+        let long = e.call(&GT, args![&size, Scalar::Float(most)])?;
+        let both = e.call(&LOGICAL_AND, args![&seen, &long])?;
+        let size = e.add(&size, Scalar::Float(1e-7))?;
+        let scale = e.rev(&DIV, Scalar::Float(most), &size)?;
+        let short = e.mul(weight, &scale)?;
+        let new = e.call(&WHERE, args![&both, &short, weight])?;
+        e.apply_inplace(&COPY, args![weight, &new])?;
+        Ok(Vec::new())
+    }),
+    grad: Grad::Stop("rows are shortened in place"),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+pub static EMBEDDING: Op = Op {
+    name: "embedding",
+    params: &[
+        X,
+        WEIGHT,
+        PADDING,
+        Param::opt("max_norm", Kind::Float, Default::None),
+        Param::opt("norm_type", Kind::Float, Default::Float(2.0)),
+        BY_FREQ,
+        Param::opt("sparse", Kind::Ignored, Default::None),
+    ],
+    summary: "Looks up rows of a table by number.",
+    details: "`input` holds integers, `weight` is [v, d]; the result has the input's shape with d behind it. The row \
+`padding_idx` gets no gradient; with `scale_grad_by_freq` a row's gradient is divided by how often it was looked up. With `max_norm`, \
+rows that are looked up and longer than it are first shortened in place. A \
+number that is not in 0..v is an error while computing (E0401).",
+    examples: &[
+        ex("embedding(tensor([1, 0]), tensor([[1.0, 2.0], [3.0, 4.0]]))", "tensor([[3., 4.],\n        [1., 2.]])"),
+        ex("embedding(tensor([1.0]), ones([2, 2]))", "E0202"),
+        ex("embedding(tensor([1]), ones([2]))", "E0201"),
+        ex("embedding(tensor([1]), ones([2, 2]), #{padding_idx: 2})", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let (index, weight) = (a.tensor(0), a.tensor(1));
+        if !index.dtype().is_int() {
+            return Err(Diag::error(code::DTYPE, format!("`input` must hold integers, not {}", index.dtype()))
+                .help("convert with `.long()`"));
+        }
+        let shape = weight.shape();
+        if shape.len() != 2 {
+            fail!(SHAPE, "`weight` must have 2 dimensions; it has shape {:?}", shape.as_slice());
+        }
+        let rows = shape[0] as i64;
+        let padding = match a.opt_int(2) {
+            None => Attr::None,
+            Some(at) if at < -rows || at >= rows => fail!(VALUE, "`padding_idx` {at} is no row of a table of {rows}"),
+            Some(at) => Attr::Int(if at < 0 { at + rows } else { at }),
+        };
+        if let Some(most) = a.opt_float(3) {
+            e.apply(&SHORTEN, args![weight, index, most, a.float(4)])?;
+        }
+        e.apply(&ROWS_OF, args![weight, index, padding, a.flag(5)])
+    }),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    oracle: "torch.nn.functional.embedding(i, a)",
+    ..Op::BASE
+};
+
+/// 1 at the label, 0 elsewhere, in any dtype: arguments `input, classes, dtype`.
+pub static ONE_HOT_AS: Op = Op {
+    name: "one_hot",
+    params: &[X, Param::new("num_classes", Kind::Int), Param::new("dtype", Kind::DType)],
+    summary: "Labels as vectors.",
+    lower: Lower::Kernel(|_, a| {
+        let mut shape = a.tensor(0).shape();
+        shape.push(a.int(1) as usize);
+        let dtype = a.dtype(2).unwrap_or(DType::I64);
+        Ok(KernelCall::new("one_hot", k::one_hot).input(a.tensor(0)).output(&shape, dtype))
+    }),
+    grad: Grad::Stop("labels are integers"),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+pub static ONE_HOT: Op = Op {
+    name: "one_hot",
+    params: &[Param::new("tensor", Kind::Tensor), Param::opt("num_classes", Kind::Int, Default::Int(-1))],
+    summary: "Labels as vectors of integers: 1 at the label, 0 elsewhere.",
+    details: "Without `num_classes` there are as many classes as the largest label asks for, which waits for the labels. A \
+label outside of them is an error while computing (E0402).",
+    examples: &[
+        ex("one_hot(tensor([0, 2]), 3)", "tensor([[1, 0, 0],\n        [0, 0, 1]])"),
+        ex("one_hot(tensor([0, 1]))", "tensor([[1, 0],\n        [0, 1]])"),
+        ex("one_hot(tensor([0.0]), 3)", "E0202"),
+        ex("one_hot(tensor([0]), 0)", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let (labels, classes) = (a.tensor(0), a.int(1));
+        if labels.dtype() != DType::I64 {
+            fail!(DTYPE, "labels must be i64, not {}", labels.dtype());
+        }
+        let classes = match classes {
+            // What follows from the largest number is refused for its size.
+            -1 => largest(&e.read(labels)?)?.saturating_add(1),
+            1.. => classes,
+            _ => fail!(VALUE, "`num_classes` must be positive, not {classes}"),
+        };
+        e.apply(&ONE_HOT_AS, args![labels, classes, DType::I64])
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.nn.functional.one_hot(i, 3)",
+    ..Op::BASE
+};
+
+fn largest(labels: &[Scalar]) -> Result<i64> {
+    let labels = || labels.iter().map(|label| label.to_i64());
+    if let Some(bad) = labels().find(|&label| label < 0) {
+        fail!(VALUE, "a label must not be negative, but one is {bad}");
+    }
+    match labels().max() {
+        Some(largest) => Ok(largest),
+        None => fail!(VALUE, "`num_classes` is needed where there are no labels"),
+    }
+}
+
+/// Labels of classes as the loss kernels want them.
+pub fn class_labels(target: &Tensor) -> Result<()> {
+    if matches!(target.dtype(), DType::I64 | DType::U8) {
+        return Ok(());
+    }
+    Err(crate::base::diag::Diag::error(
+        crate::base::code::DTYPE,
+        format!("class labels must be i64, not {}", target.dtype()),
+    )
+    .help("convert with `.to(\"i64\")`"))
+}
+
+pub static ROWS: &[&Op] = &[&ROWS_OF, &ROWS_GRAD, &SHORTEN, &EMBEDDING, &ONE_HOT_AS, &ONE_HOT];

@@ -1,0 +1,186 @@
+//! Sums, means and maxima of table rows by bags: `embedding_bag`.
+
+use crate::args;
+use crate::base::attr::Attr;
+use crate::base::code;
+use crate::base::diag::{Diag, Result};
+use crate::base::dtype::{DType, Scalar};
+use crate::fail;
+use crate::op::args::Args;
+use crate::op::emit::Emit;
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::rows::creation::create::ARANGE;
+use crate::op::rows::indexing::gather::SCATTER_REDUCE;
+use crate::op::rows::indexing::index_select::INDEX_ADD;
+use crate::op::rows::nn::embedding::EMBEDDING;
+use crate::op::rows::nn::loss::widened;
+use crate::op::rows::ordering::distinct::BUCKETIZE;
+use crate::op::rows::pointwise::arith::SUB_ALPHA;
+use crate::op::rows::pointwise::blend::CLAMP_MIN;
+use crate::op::rows::pointwise::compare::{EQ, WHERE};
+use crate::op::rows::shape::view::{EXPAND, RESHAPE, SLICE};
+use crate::op::tensor::{Meta, Tensor};
+
+pub static EMBEDDING_BAG: Op = Op {
+    name: "embedding_bag",
+    params: &[
+        Param::new("input", Kind::Tensor),
+        Param::new("weight", Kind::Tensor),
+        Param::opt("offsets", Kind::Tensor, Default::None),
+        Param::opt("max_norm", Kind::Float, Default::None),
+        Param::opt("norm_type", Kind::Float, Default::Float(2.0)),
+        Param::opt("scale_grad_by_freq", Kind::Bool, Default::Bool(false)),
+        Param::opt("mode", Kind::Str(&["sum", "mean", "max"]), Default::Str("mean")),
+        Param::opt("sparse", Kind::Ignored, Default::None),
+        Param::opt("per_sample_weights", Kind::Tensor, Default::None),
+        Param::opt("include_last_offset", Kind::Bool, Default::Bool(false)),
+        Param::opt("padding_idx", Kind::Int, Default::None),
+    ],
+    summary: "Looks up rows of a table by number and reduces them by bags: to their sum, mean or maximum.",
+    details: "`input` [B, n] holds B bags of n numbers; or it is one list and `offsets` says where each bag begins. The \
+result is [B, d]; an empty bag gives zeros. The row `padding_idx` does not take part. `per_sample_weights`, with the sum alone, \
+multiplies each row. `offsets` are read, which waits.",
+    examples: &[
+        ex("embedding_bag(tensor([[0, 1]]), tensor([[1.0, 2.0], [3.0, 4.0]]))", "tensor([[2., 3.]])"),
+        ex(
+            "embedding_bag(tensor([0, 1, 1]), tensor([[1.0], [3.0]]), tensor([0, 1]), #{mode: \"sum\"})",
+            "tensor([[1.],\n        [6.]])",
+        ),
+        ex("embedding_bag(tensor([0, 1]), ones([2, 2]))", "E0205"),
+        ex("embedding_bag(tensor([[[0]]]), ones([2, 2]))", "E0201"),
+        ex("embedding_bag(tensor([0]), ones([2, 2]), tensor([1]))", "E0206"),
+        ex("embedding_bag(tensor([[0.0]]), ones([2, 2]))", "E0202"),
+    ],
+    lower: Lower::Compose(embedding_bag),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    oracle: "torch.nn.functional.embedding_bag(i, a)",
+    ..Op::BASE
+};
+
+/// The numbers as one list, the bag of each, and how many bags there are.
+fn bags(e: &mut dyn Emit, a: &Args) -> Result<(Tensor, Tensor, usize)> {
+    let input = a.tensor(0);
+    let shape = input.shape();
+    let (n, device) = (input.numel() as i64, input.device());
+    match (shape.len(), a.opt_tensor(2)) {
+        (2, None) => {
+            let bags = e.call(
+                &ARANGE,
+                args![Scalar::Int(0), Scalar::Int(shape[0] as i64), Scalar::Int(1), DType::I64, device],
+            )?;
+            let bags = e.call(&RESHAPE, args![&bags, [shape[0], 1].as_slice()])?;
+            let bags = e.call(&EXPAND, args![&bags, shape.as_slice()])?;
+            let flat = e.call(&RESHAPE, args![input, [n].as_slice()])?;
+            Ok((flat, e.call(&RESHAPE, args![&bags, [n].as_slice()])?, shape[0]))
+        }
+        (2, Some(_)) => {
+            fail!(VALUE, "`offsets` go with an `input` of one dimension; this one has shape {:?}", shape.as_slice())
+        }
+        (1, None) => fail!(MISSING_ARGUMENT, "an `input` of one dimension wants `offsets`"),
+        (1, Some(offsets)) => {
+            if !offsets.dtype().is_int() {
+                return Err(Diag::error(code::DTYPE, format!("`offsets` must hold integers, not {}", offsets.dtype()))
+                    .help("convert with `.long()`"));
+            }
+            if offsets.ndim() != 1 {
+                fail!(SHAPE, "`offsets` must have one dimension; it has shape {:?}", offsets.shape().as_slice());
+            }
+            let starts: Vec<i64> = e.read(offsets)?.iter().map(|start| start.to_i64()).collect();
+            let last = a.flag(9);
+            if last && starts.is_empty() {
+                fail!(VALUE, "with `include_last_offset` there must be at least one offset");
+            }
+            if let Some(&first) = starts.first().filter(|&&first| first != 0) {
+                fail!(VALUE, "the first bag begins at 0, not at {first}");
+            }
+            if starts.windows(2).any(|pair| pair[0] > pair[1]) {
+                fail!(VALUE, "`offsets` must not descend");
+            }
+            if let Some(&end) = starts.last().filter(|&&end| end > n) {
+                fail!(VALUE, "offset {end} is beyond the {n} numbers of `input`");
+            }
+            let count = starts.len() - last as usize;
+            let own = e.call(&SLICE, args![offsets, 0, 0, count, 1])?;
+            let at = e.call(&ARANGE, args![Scalar::Int(0), Scalar::Int(n), Scalar::Int(1), DType::I64, device])?;
+            let own = e.cast(&own, DType::I64)?;
+            let after = e.call(&BUCKETIZE, args![&at, &own, false, true])?;
+            let bags = e.call(&SUB_ALPHA, args![&after, Scalar::Int(1)])?;
+            Ok((input.clone(), bags, count))
+        }
+        _ => fail!(SHAPE, "`input` must have 1 or 2 dimensions; it has shape {:?}", shape.as_slice()),
+    }
+}
+
+fn embedding_bag(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
+    let (input, weight, mode) = (a.tensor(0), a.tensor(1), a.text(6));
+    if !input.dtype().is_int() {
+        return Err(Diag::error(code::DTYPE, format!("`input` must hold integers, not {}", input.dtype()))
+            .help("convert with `.long()`"));
+    }
+    if weight.ndim() != 2 {
+        fail!(SHAPE, "`weight` must have 2 dimensions; it has shape {:?}", weight.shape().as_slice());
+    }
+    let factors = a.opt_tensor(8);
+    if let Some(factors) = factors {
+        if mode != "sum" {
+            fail!(VALUE, "`per_sample_weights` go with the mode `sum` alone, not with `{mode}`");
+        }
+        if factors.shape() != input.shape() {
+            fail!(
+                SHAPE,
+                "`per_sample_weights` has shape {:?}, `input` {:?}; they must be equal",
+                factors.shape().as_slice(),
+                input.shape().as_slice()
+            );
+        }
+        if factors.dtype() != weight.dtype() {
+            fail!(DTYPE, "`per_sample_weights` is {}, but `weight` is {}", factors.dtype(), weight.dtype());
+        }
+    }
+    let (flat, mut bag, count) = bags(e, a)?;
+    let (n, d) = (flat.numel() as i64, weight.shape()[1]);
+    let padding = match a.opt_int(10) {
+        Some(at) => Attr::Int(at),
+        None => Attr::None,
+    };
+    let rows = e.call(&EMBEDDING, args![&flat, weight, padding, a.attr(3).clone(), a.float(4), a.flag(5)])?;
+    // 16-bit floats are rounded once, at the end.
+    let wide = widened(rows.dtype());
+    let mut wider = e.cast(&rows, wide)?;
+    if let Some(factors) = factors {
+        let column = e.call(&RESHAPE, args![factors, [n, 1].as_slice()])?;
+        let column = e.cast(&column, wide)?;
+        wider = e.mul(&wider, &column)?;
+    }
+    if let Some(at) = a.opt_int(10) {
+        // What does not take part goes into a bag behind the last.
+        let at = if at < 0 { at + weight.shape()[0] as i64 } else { at };
+        let out = e.call(&EQ, args![&flat, Scalar::Int(at)])?;
+        bag = e.call(&WHERE, args![&out, Scalar::Int(count as i64), &bag])?;
+    }
+    let meta =
+        Meta { shape: crate::base::layout::Shape::from_slice(&[count + 1, d]), dtype: wide, device: rows.device() };
+    let zeros = e.zeros_like(&meta)?;
+    let reduced = if mode == "max" {
+        let column = e.call(&RESHAPE, args![&bag, [n, 1].as_slice()])?;
+        let places = e.call(&EXPAND, args![&column, [n as usize, d].as_slice()])?;
+        e.call(&SCATTER_REDUCE, args![&zeros, 0, &places, &wider, "amax", false])?
+    } else {
+        e.call(&INDEX_ADD, args![&zeros, 0, &bag, &wider])?
+    };
+    let reduced = if mode == "mean" {
+        let one = e.full(&[n as usize], Scalar::Int(1), &meta)?;
+        let none = e.full(&[count + 1], Scalar::Int(0), &meta)?;
+        let sizes = e.call(&INDEX_ADD, args![&none, 0, &bag, &one])?;
+        let sizes = e.call(&CLAMP_MIN, args![&sizes, Scalar::Int(1)])?;
+        let sizes = e.call(&RESHAPE, args![&sizes, [count + 1, 1].as_slice()])?;
+        e.div(&reduced, &sizes)?
+    } else {
+        reduced
+    };
+    let kept = e.call(&SLICE, args![&reduced, 0, 0, count, 1])?;
+    Ok(vec![e.cast(&kept, rows.dtype())?])
+}
+
+pub static ROWS: &[&Op] = &[&EMBEDDING_BAG];

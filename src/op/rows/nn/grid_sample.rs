@@ -1,0 +1,441 @@
+//! Sampling images at given places: `affine_grid` and `grid_sample`. The places become positions of neighbours and
+//! weights by element-wise maps, the neighbours are gathered; so gradients of any order come along.
+
+use crate::args;
+use crate::base::diag::Result;
+use crate::base::dtype::{DType, Scalar};
+use crate::base::layout::Shape;
+use crate::fail;
+use crate::op::args::Args;
+use crate::op::emit::Emit;
+use crate::op::infer;
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::rows::indexing::gather::GATHER;
+use crate::op::rows::linalg::matmul::product;
+use crate::op::rows::nn::activation::HARDTANH;
+use crate::op::rows::nn::windows::float_only;
+use crate::op::rows::pointwise::arith::{FMOD, SUB};
+use crate::op::rows::pointwise::compare::{GE, LE, LOGICAL_AND, WHERE};
+use crate::op::rows::pointwise::power::MINIMUM;
+use crate::op::rows::pointwise::unary::{ABS, FLOOR, ROUND};
+use crate::op::rows::shape::rearrange::adjoint;
+use crate::op::rows::shape::view::{EXPAND, RESHAPE, SELECT, STRAIGHT};
+use crate::op::tensor::Tensor;
+
+const ALIGN: Param = Param::opt("align_corners", Kind::Bool, Default::None);
+
+pub static AFFINE_GRID: Op = Op {
+    name: "affine_grid",
+    params: &[Param::new("theta", Kind::Tensor), Param::new("size", Kind::Ints), ALIGN],
+    summary: "The places in an image that affine maps send the pixels of another image to, for `grid_sample`.",
+    details: "`theta` is [N, 2, 3] for `size` [N, C, H, W], or [N, 3, 4] for [N, C, D, H, W]; the result [N, (D,) H, W, 2 or 3]. \
+Places run from -1 to 1: between the centres of the corner pixels with `align_corners`, else between their outer edges.",
+    examples: &[
+        ex(
+            "affine_grid(tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]), [1, 1, 1, 2], true)",
+            "tensor([[[[-1.,  0.],\n          [ 1.,  0.]]]])",
+        ),
+        ex("affine_grid(ones([1, 2, 2]), [1, 1, 2, 2])", "E0201"),
+        ex("affine_grid(ones([1, 2, 3]), [1, 1, 0, 2])", "E0206"),
+        ex("affine_grid(tensor([[[1, 0, 0], [0, 1, 0]]]), [1, 1, 2, 2])", "E0202"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let (theta, size) = (a.tensor(0), a.ints(1).unwrap_or_default());
+        float_only(theta, "theta")?;
+        if let Some(bad) = size.iter().find(|&&n| n < 1) {
+            fail!(VALUE, "sizes must be positive; one is {bad}");
+        }
+        let n = match size.len() {
+            4 | 5 => size.len() - 2,
+            other => fail!(VALUE, "`size` must name 4 or 5 dimensions, not {other}"),
+        };
+        let wanted = [size[0] as usize, n, n + 1];
+        if theta.shape()[..] != wanted {
+            fail!(SHAPE, "`theta` must have shape {wanted:?} for this `size`; it has {:?}", theta.shape().as_slice());
+        }
+        let sizes: Shape = size[2..].iter().map(|&n| n as usize).collect();
+        let base = places(e, theta, &sizes, a.flag(2))?;
+        let turned = adjoint(e, theta)?;
+        let grid = product(e, &base, &turned)?;
+        let mut shape = Shape::from_slice(&[size[0] as usize]);
+        shape.extend_from_slice(&sizes);
+        shape.push(n);
+        e.apply(&RESHAPE, args![&grid, shape.as_slice()])
+    }),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    oracle: "torch.nn.functional.affine_grid(a, (1, 1, 1, 2))",
+    ..Op::BASE
+};
+
+/// The pixels' own places with a one behind: `[pixels, n + 1]`, the last dimension first, as `theta` reads them.
+fn places(e: &mut dyn Emit, theta: &Tensor, sizes: &[usize], align: bool) -> Result<Tensor> {
+    let place = |i: usize, size: usize| match (size, align) {
+        (1, _) => 0.0,
+        (_, true) => 2.0 * i as f64 / (size - 1) as f64 - 1.0,
+        (_, false) => (2 * i + 1) as f64 / size as f64 - 1.0,
+    };
+    infer::size_bytes(sizes, DType::F64)?;
+    let pixels: usize = sizes.iter().product();
+    e.host_room(pixels.saturating_mul(8 * (sizes.len() + 1)))?;
+    let mut bytes = Vec::with_capacity(pixels * (sizes.len() + 1) * 8);
+    for pixel in 0..pixels {
+        let mut rest = pixel;
+        for &size in sizes.iter().rev() {
+            bytes.extend(place(rest % size, size).to_ne_bytes());
+            rest /= size;
+        }
+        bytes.extend(1f64.to_ne_bytes());
+    }
+    let base = e.upload(&bytes, &[pixels, sizes.len() + 1], DType::F64, theta.device())?;
+    e.cast(&base, theta.dtype())
+}
+
+/// What becomes of places outside of the image.
+#[derive(Clone, Copy, PartialEq)]
+enum Outside {
+    Zeros,
+    Border,
+    Reflection,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Between {
+    Linear,
+    Nearest,
+    Cubic,
+}
+
+/// How to sample, and sizes of the image.
+struct Sampler {
+    outside: Outside,
+    align: bool,
+    sizes: Shape,
+}
+
+fn s(x: f64) -> Scalar {
+    Scalar::Float(x)
+}
+
+impl Sampler {
+    /// From -1..1 to pixels of dimension `d`.
+    fn pixels(&self, e: &mut dyn Emit, place: &Tensor, d: usize) -> Result<Tensor> {
+        let size = self.sizes[d] as f64;
+        let from = e.add(place, s(1.0))?;
+        if self.align {
+            return e.mul(&from, s(0.5 * (size - 1.0)));
+        }
+        let scaled = e.mul(&from, s(0.5 * size))?;
+        e.sub(&scaled, s(0.5))
+    }
+
+    /// Positions held or mirrored into the image.
+    fn inside(&self, e: &mut dyn Emit, x: &Tensor, d: usize) -> Result<Tensor> {
+        let last = self.sizes[d] as f64 - 1.0;
+        let x = match self.outside {
+            Outside::Zeros => return Ok(x.clone()),
+            Outside::Border => x.clone(),
+            Outside::Reflection if self.align && last == 0.0 => e.mul(x, s(0.0))?,
+            Outside::Reflection if self.align => mirrored(e, x, 2.0 * last)?,
+            Outside::Reflection => {
+                let from = e.add(x, s(0.5))?;
+                let back = mirrored(e, &from, 2.0 * (last + 1.0))?;
+                e.sub(&back, s(0.5))?
+            }
+        };
+        e.call(&HARDTANH, args![&x, s(0.0), s(last)])
+    }
+
+    /// Is a whole position in the image? And the position, harmless where it is not, as i64.
+    fn index(&self, e: &mut dyn Emit, x: &Tensor, d: usize) -> Result<(Tensor, Tensor)> {
+        let last = self.sizes[d] as f64 - 1.0;
+        let (from, to) = (e.call(&GE, args![x, s(0.0)])?, e.call(&LE, args![x, s(last)])?);
+        let known = e.call(&LOGICAL_AND, args![&from, &to])?;
+        let harmless = e.call(&WHERE, args![&known, x, s(0.0)])?;
+        Ok((known, e.cast(&harmless, DType::I64)?))
+    }
+
+    /// Elements of the image (`[N, C, pixels]`) at whole positions, one tensor `[N, 1, out]` for each dimension;
+    /// 0 outside.
+    fn fetch(&self, e: &mut dyn Emit, image: &Tensor, at: &[&Tensor]) -> Result<Tensor> {
+        let mut found: Option<(Tensor, Tensor)> = None;
+        for (d, x) in at.iter().enumerate() {
+            let (known, index) = self.index(e, x, d)?;
+            found = Some(match found {
+                None => (known, index),
+                Some((before, flat)) => {
+                    let flat = e.mul(&flat, Scalar::Int(self.sizes[d] as i64))?;
+                    (e.call(&LOGICAL_AND, args![&before, &known])?, e.add(&flat, &index)?)
+                }
+            });
+        }
+        let Some((known, flat)) = found else { fail!(INTERNAL, "an image without dimensions") };
+        let shape = [image.shape()[0], image.shape()[1], flat.shape()[2]];
+        let flat = e.call(&EXPAND, args![&flat, shape.as_slice()])?;
+        let values = e.call(&GATHER, args![image, 2, &flat])?;
+        e.call(&WHERE, args![&known, &values, Scalar::Int(0)])
+    }
+
+    fn linear(&self, e: &mut dyn Emit, image: &Tensor, at: &[Tensor]) -> Result<Tensor> {
+        let mut axes = Vec::new();
+        for x in at {
+            let low = e.call(&FLOOR, args![x])?;
+            let high = e.add(&low, s(1.0))?;
+            let up = e.sub(x, &low)?;
+            let down = e.rev(&SUB, s(1.0), &up)?;
+            axes.push([(low, down), (high, up)]);
+        }
+        let mut sum: Option<Tensor> = None;
+        for corner in 0..1usize << axes.len() {
+            // The last dimension's ends alternate fastest.
+            let end = |d: usize| &axes[d][corner >> (axes.len() - 1 - d) & 1];
+            let positions: Vec<&Tensor> = (0..axes.len()).map(|d| &end(d).0).collect();
+            let mut weight = end(axes.len() - 1).1.clone();
+            for d in (0..axes.len() - 1).rev() {
+                weight = e.mul(&weight, &end(d).1)?;
+            }
+            let value = self.fetch(e, image, &positions)?;
+            let term = e.mul(&value, &weight)?;
+            sum = Some(plus(e, sum, term)?);
+        }
+        sum.map_or_else(|| fail!(INTERNAL, "an image without dimensions"), Ok)
+    }
+
+    fn nearest(&self, e: &mut dyn Emit, image: &Tensor, at: &[Tensor]) -> Result<Tensor> {
+        let mut whole = Vec::new();
+        for x in at {
+            whole.push(e.call(&ROUND, args![x])?);
+        }
+        let values = self.fetch(e, image, &whole.iter().collect::<Vec<_>>())?;
+        // A gradient of zeros for the places, as PyTorch's.
+        let (known, _) = self.index(e, &whole[0], 0)?;
+        let nothing = e.mul(&whole[0], s(0.0))?;
+        let nothing = e.call(&WHERE, args![&known, &nothing, s(0.0)])?;
+        e.add(&values, &nothing)
+    }
+
+    fn cubic(&self, e: &mut dyn Emit, image: &Tensor, at: &[Tensor]) -> Result<Tensor> {
+        let mut axes = Vec::new();
+        for (d, x) in at.iter().enumerate() {
+            let low = e.call(&FLOOR, args![x])?;
+            let t = e.sub(x, &low)?;
+            let mut taps = Vec::new();
+            for (k, weight) in cubic_weights(e, &t)?.into_iter().enumerate() {
+                let position = e.add(&low, s(k as f64 - 1.0))?;
+                let position = self.inside(e, &position, d)?;
+                taps.push((e.call(&FLOOR, args![&position])?, weight));
+            }
+            axes.push(taps);
+        }
+        self.taps(e, image, &axes, &mut Vec::new())
+    }
+
+    /// The weighted sum over the taps of the dimensions from `chosen` on, the last dimension innermost.
+    fn taps<'a>(
+        &self,
+        e: &mut dyn Emit,
+        image: &Tensor,
+        axes: &'a [Vec<(Tensor, Tensor)>],
+        chosen: &mut Vec<&'a Tensor>,
+    ) -> Result<Tensor> {
+        let Some(axis) = axes.get(chosen.len()) else { return self.fetch(e, image, chosen) };
+        let mut sum: Option<Tensor> = None;
+        for (position, weight) in axis {
+            chosen.push(position);
+            let value = self.taps(e, image, axes, chosen)?;
+            chosen.pop();
+            let term = e.mul(&value, weight)?;
+            sum = Some(plus(e, sum, term)?);
+        }
+        sum.map_or_else(|| fail!(INTERNAL, "no neighbours"), Ok)
+    }
+}
+
+fn plus(e: &mut dyn Emit, sum: Option<Tensor>, term: Tensor) -> Result<Tensor> {
+    match sum {
+        None => Ok(term),
+        Some(sum) => e.add(&sum, &term),
+    }
+}
+
+/// Mirrors positions at 0 and half of `twice`, as often as it takes.
+fn mirrored(e: &mut dyn Emit, x: &Tensor, twice: f64) -> Result<Tensor> {
+    let from = e.call(&ABS, args![x])?;
+    let extra = e.call(&FMOD, args![&from, s(twice)])?;
+    let back = e.rev(&SUB, s(twice), &extra)?;
+    e.call(&MINIMUM, args![&extra, &back])
+}
+
+/// Weights of the four neighbours at distance `t` from the second (Keys' kernel with a = -3/4).
+fn cubic_weights(e: &mut dyn Emit, t: &Tensor) -> Result<[Tensor; 4]> {
+    const A: f64 = -0.75;
+    let rest = e.rev(&SUB, s(1.0), t)?;
+    let far = |e: &mut dyn Emit, x: &Tensor| {
+        // a x³ - 5 a x² + 8 a x - 4 a.
+        let y = e.mul(x, s(A))?;
+        let y = e.sub(&y, s(5.0 * A))?;
+        let y = e.mul(&y, x)?;
+        let y = e.add(&y, s(8.0 * A))?;
+        let y = e.mul(&y, x)?;
+        e.sub(&y, s(4.0 * A))
+    };
+    let near = |e: &mut dyn Emit, x: &Tensor| {
+        // (a + 2) x³ - (a + 3) x² + 1.
+        let y = e.mul(x, s(A + 2.0))?;
+        let y = e.sub(&y, s(A + 3.0))?;
+        let y = e.mul(&y, x)?;
+        let y = e.mul(&y, x)?;
+        e.add(&y, s(1.0))
+    };
+    let (first, last) = (e.add(t, s(1.0))?, e.rev(&SUB, s(2.0), t)?);
+    Ok([far(e, &first)?, near(e, t)?, near(e, &rest)?, far(e, &last)?])
+}
+
+fn sampled(e: &mut dyn Emit, a: &Args, between: Between, outside: Outside, align: bool) -> Result<Vec<Tensor>> {
+    let (x, grid) = (a.tensor(0), a.tensor(1));
+    float_only(x, "input")?;
+    infer::same_dtype(&[("input", x), ("grid", grid)])?;
+    let (shape, places) = (x.shape(), grid.shape());
+    if !(4..=5).contains(&shape.len()) || places.len() != shape.len() {
+        fail!(
+            SHAPE,
+            "`input` and `grid` must both have 4 or 5 dimensions; they have shapes {:?} and {:?}",
+            shape.as_slice(),
+            places.as_slice()
+        );
+    }
+    let n = shape.len() - 2;
+    if places[0] != shape[0] {
+        fail!(SHAPE, "`input` has {} samples, `grid` {}", shape[0], places[0]);
+    }
+    if places[n + 1] != n {
+        fail!(SHAPE, "the last dimension of `grid` must have size {n}, not {}", places[n + 1]);
+    }
+    if shape[2..].contains(&0) {
+        fail!(SHAPE, "an image of sizes {:?} is empty", &shape[2..]);
+    }
+    let out: Shape = Shape::from_slice(&shape[..2]).into_iter().chain(places[1..=n].iter().copied()).collect();
+    let count: usize = places[1..=n].iter().product();
+    // As in PyTorch: cubic weights are worked out in f32 at least, the others in the operands' own dtype.
+    let narrow = x.dtype();
+    let wide = match (between, narrow) {
+        (Between::Cubic, DType::F16 | DType::BF16) => DType::F32,
+        _ => narrow,
+    };
+    let (x, grid) = (&e.cast(x, wide)?, &e.cast(grid, wide)?);
+    let image = e.call(&RESHAPE, args![x, [shape[0], shape[1], shape[2..].iter().product()].as_slice()])?;
+    // The gradients of both go by the places, and change with neither.
+    let (image, grid) = match between {
+        Between::Nearest => (e.call(&STRAIGHT, args![&image, grid])?, e.call(&STRAIGHT, args![grid, ()])?),
+        _ => (image, grid.clone()),
+    };
+    let grid = e.call(&RESHAPE, args![&grid, [shape[0], 1, count, n].as_slice()])?;
+    let sampler = Sampler { outside, align, sizes: Shape::from_slice(&shape[2..]) };
+    let mut at = Vec::new();
+    for d in 0..n {
+        // Places name the last dimension first.
+        let place = e.call(&SELECT, args![&grid, 3, n - 1 - d])?;
+        let position = sampler.pixels(e, &place, d)?;
+        at.push(if between == Between::Cubic { position } else { sampler.inside(e, &position, d)? });
+    }
+    let y = match between {
+        Between::Linear => sampler.linear(e, &image, &at)?,
+        Between::Nearest => sampler.nearest(e, &image, &at)?,
+        Between::Cubic => sampler.cubic(e, &image, &at)?,
+    };
+    let y = e.call(&RESHAPE, args![&y, out.as_slice()])?;
+    Ok(vec![e.cast(&y, narrow)?])
+}
+
+const GRID_DETAILS: &str = "`input` is [N, C, H, W] and `grid` [N, H', W', 2], places x, y between -1 and 1; the result [N, C, H', W']. \
+Or [N, C, D, H, W] and [N, D', H', W', 3]. Outside of the image there are zeros, its border, or its reflection.";
+
+pub static GRID_SAMPLE: Op = Op {
+    name: "grid_sample",
+    params: &[
+        Param::new("input", Kind::Tensor),
+        Param::new("grid", Kind::Tensor),
+        Param::opt("mode", Kind::Str(&["bilinear", "nearest", "bicubic"]), Default::Str("bilinear")),
+        Param::opt("padding_mode", Kind::Str(&["zeros", "border", "reflection"]), Default::Str("zeros")),
+        ALIGN,
+    ],
+    summary: "Reads an image at given places, between its pixels.",
+    details: GRID_DETAILS,
+    examples: &[
+        ex("grid_sample(tensor([[[[1.0, 3.0]]]]), tensor([[[[0.0, 0.0]]]]))", "tensor([[[[2.]]]])"),
+        ex("grid_sample(ones([1, 1, 2, 2]), ones([2, 1, 1, 2]))", "E0201"),
+        ex("grid_sample(ones([1, 1, 2, 2]), ones([1, 1, 1, 2]), \"cubic\")", "E0206"),
+        ex("grid_sample(ones([1, 1, 2, 2]), ones([1, 1, 1, 2]).double())", "E0202"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let between = match a.text(2) {
+            "nearest" => Between::Nearest,
+            "bicubic" => Between::Cubic,
+            _ => Between::Linear,
+        };
+        let outside = match a.text(3) {
+            "border" => Outside::Border,
+            "reflection" => Outside::Reflection,
+            _ => Outside::Zeros,
+        };
+        sampled(e, a, between, outside, a.flag(4))
+    }),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    oracle: "torch.nn.functional.grid_sample(a, g, align_corners=False)",
+    ..Op::BASE
+};
+
+/// With numbers for the modes, as `torch.grid_sampler` takes them.
+fn by_number(e: &mut dyn Emit, a: &Args, dims: Option<usize>) -> Result<Vec<Tensor>> {
+    let between = match a.int(2) {
+        0 => Between::Linear,
+        1 => Between::Nearest,
+        2 => Between::Cubic,
+        other => fail!(VALUE, "`interpolation_mode` is 0, 1 or 2, not {other}"),
+    };
+    let outside = match a.int(3) {
+        0 => Outside::Zeros,
+        1 => Outside::Border,
+        2 => Outside::Reflection,
+        other => fail!(VALUE, "`padding_mode` is 0, 1 or 2, not {other}"),
+    };
+    if let Some(dims) = dims.filter(|&dims| a.tensor(0).ndim() != dims) {
+        fail!(SHAPE, "`input` must have {dims} dimensions; it has shape {:?}", a.tensor(0).shape().as_slice());
+    }
+    sampled(e, a, between, outside, a.flag(4))
+}
+
+macro_rules! numbered {
+    ($($NAME:ident $name:literal $dims:expr;)*) => {
+        $(pub static $NAME: Op = Op {
+            name: $name,
+            params: &[
+                Param::new("input", Kind::Tensor),
+                Param::new("grid", Kind::Tensor),
+                Param::new("interpolation_mode", Kind::Int),
+                Param::new("padding_mode", Kind::Int),
+                Param::new("align_corners", Kind::Bool),
+            ],
+            summary: "`grid_sample` with its modes as numbers, in the order of their names there.",
+            details: GRID_DETAILS,
+            examples: &[
+                ex(concat!($name, "(ones([1, 1, 2, 2]), ones([1, 1, 1, 2]), 3, 0, false)"), "E0206"),
+                ex(concat!($name, "(ones([1, 2]), ones([1, 2]), 0, 0, false)"), "E0201"),
+            ],
+            lower: Lower::Compose(|e, a| by_number(e, a, $dims)),
+            grad: Grad::Composed,
+            call: CallForm::Function,
+            oracle: concat!("torch.", $name, "(a, g, 0, 0, False)"),
+            ..Op::BASE
+        };)*
+    };
+}
+
+numbered! {
+    GRID_SAMPLER "grid_sampler" None;
+    GRID_SAMPLER_2D "grid_sampler_2d" Some(4);
+    GRID_SAMPLER_3D "grid_sampler_3d" Some(5);
+}
+
+pub static ROWS: &[&Op] = &[&AFFINE_GRID, &GRID_SAMPLE, &GRID_SAMPLER, &GRID_SAMPLER_2D, &GRID_SAMPLER_3D];

@@ -1,0 +1,344 @@
+//! Images at other sizes: interpolation, and sizes traded between channels and space.
+
+use crate::args;
+use crate::base::attr::{Attr, Ints, Text};
+use crate::base::diag::Result;
+use crate::base::dtype::{DType, Scalar};
+use crate::base::layout::Shape;
+use crate::fail;
+use crate::kernel::cpu::pool::resample;
+use crate::op::args::{Arg, Args};
+use crate::op::emit::{Backward, Emit, KernelCall};
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::rows::nn::pool::{ADAPTIVE_AVG_POOL1D, ADAPTIVE_AVG_POOL2D, ADAPTIVE_AVG_POOL3D};
+use crate::op::rows::nn::windows::{spatial, tuple};
+use crate::op::rows::pointwise::blend::CLAMP;
+use crate::op::rows::pointwise::unary::FLOOR;
+use crate::op::rows::shape::rearrange::PERMUTE;
+use crate::op::rows::shape::view::RESHAPE;
+use crate::op::tensor::Tensor;
+
+const X: Param = Param::new("input", Kind::Tensor);
+
+/// Of both inner rows: sizes of the result, mode, align_corners, factors.
+const INNER: &[Param] = &[
+    X,
+    Param::new("size", Kind::Ints),
+    Param::new("mode", Kind::Text),
+    Param::new("align_corners", Kind::Bool),
+    Param::opt("scales", Kind::Floats, Default::None),
+];
+
+fn queue(call: KernelCall, a: &Args) -> KernelCall {
+    let (x, size) = (a.tensor(0), a.ints(1).unwrap_or_default());
+    let mut shape = x.shape();
+    shape.truncate(2);
+    shape.extend(size.iter().map(|&size| size as usize));
+    let call = call.input(x).int(size.len() as i64).attr(a.attr(2).clone()).flag(a.flag(3)).attr(a.attr(4).clone());
+    call.output(&shape, x.dtype())
+}
+
+fn other(e: &mut dyn Emit, v: &Backward<'_>, op: &'static Op) -> Result<Vec<Option<Tensor>>> {
+    let size: Ints = v.meta(0).shape[2..].iter().map(|&size| size as i64).collect();
+    let (mode, align, scales) = (v.args.attr(2).clone(), v.args.flag(3), v.args.attr(4).clone());
+    Ok(vec![Some(e.call(op, args![v.g(), size, mode, align, scales])?)])
+}
+
+static RESAMPLE: Op = Op {
+    name: "interpolate",
+    params: INNER,
+    summary: "Resamples a batch.",
+    lower: Lower::Kernel(|_, a| Ok(queue(KernelCall::new("interpolate", resample::interpolate), a))),
+    grad: Grad::Rule(|e, v| other(e, v, &RESAMPLE_SPREAD)),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+static RESAMPLE_SPREAD: Op = Op {
+    name: "interpolate",
+    params: INNER,
+    summary: "The transpose of resampling.",
+    lower: Lower::Kernel(|_, a| Ok(queue(KernelCall::new("interpolate_grad", resample::interpolate_grad), a))),
+    grad: Grad::Rule(|e, v| other(e, v, &RESAMPLE)),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// Sizes of the result, and the factors that the kernel goes by when the caller gave them.
+fn target(a: &Args, from: &Ints) -> Result<(Ints, Attr)> {
+    let n = from.len();
+    let factors: Option<Vec<f64>> = match a.attr(2) {
+        Attr::Floats(list) if list.len() == 1 => Some(vec![list[0]; n]),
+        Attr::Floats(list) if list.len() == n => Some(list.to_vec()),
+        Attr::Floats(list) => fail!(VALUE, "`scale_factor` has {} numbers; one, or {n} are wanted", list.len()),
+        _ => None,
+    };
+    match (a.is_none(1), factors) {
+        (false, None) => {
+            if a.flag(5) {
+                fail!(VALUE, "`recompute_scale_factor` goes with `scale_factor`, not with `size`");
+            }
+            Ok((tuple(a, 1, n, "size", 1)?, Attr::None))
+        }
+        (true, Some(factors)) => {
+            let size: Ints =
+                from.iter().zip(&factors).map(|(&size, factor)| (size as f64 * factor).floor() as i64).collect();
+            if let Some(bad) = size.iter().find(|&&size| !(1..=i32::MAX as i64).contains(&size)) {
+                fail!(VALUE, "a factor gives a size of {bad}");
+            }
+            let scales = if a.flag(5) { Attr::None } else { Attr::Floats(factors.into()) };
+            Ok((size, scales))
+        }
+        (true, None) => fail!(MISSING_ARGUMENT, "`size` or `scale_factor` is wanted"),
+        (false, Some(_)) => fail!(VALUE, "`size` and `scale_factor` exclude each other"),
+    }
+}
+
+fn interpolate(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
+    let x = a.tensor(0);
+    let (shape, mode) = (x.shape(), a.text(3));
+    if !(3..=5).contains(&shape.len()) || shape[1..].contains(&0) {
+        fail!(
+            SHAPE,
+            "`input` must be [N, C, d..] with one to three dims d.., not empty; it has shape {:?}",
+            shape.as_slice()
+        );
+    }
+    let n = shape.len() - 2;
+    let fits = match mode {
+        "linear" => n == 1,
+        "bilinear" | "bicubic" => n == 2,
+        "trilinear" => n == 3,
+        _ => true,
+    };
+    if !fits {
+        fail!(SHAPE, "\"{mode}\" does not go with {} dimensions, shape {:?}", shape.len(), shape.as_slice());
+    }
+    let smooth = matches!(mode, "linear" | "bilinear" | "bicubic" | "trilinear");
+    if !smooth && !a.is_none(4) {
+        fail!(VALUE, "`align_corners` goes with the linear and cubic modes only");
+    }
+    let (size, scales) = target(a, &spatial(x, n))?;
+    if mode == "area" {
+        let op = [&ADAPTIVE_AVG_POOL1D, &ADAPTIVE_AVG_POOL2D, &ADAPTIVE_AVG_POOL3D][n - 1];
+        return e.call(op, args![x, size]);
+    }
+    let dtype = x.dtype();
+    if !dtype.is_float() && dtype != DType::U8 {
+        fail!(DTYPE, "a floating-point tensor is wanted, not {dtype}");
+    }
+    let x = if dtype.is_float() { x.clone() } else { e.cast(x, DType::F32)? };
+    let y = match smooth && !dtype.is_float() {
+        true => dim_by_dim(e, x, &size, a.attr(3), a.flag(4), &scales)?,
+        false => e.call(&RESAMPLE, args![&x, size, a.attr(3).clone(), a.flag(4), scales])?,
+    };
+    e.cast(&y, dtype)
+}
+
+/// Bytes are resampled along one dim after the other, the last first, and rounded each time, as PyTorch does it.
+fn dim_by_dim(e: &mut dyn Emit, mut x: Tensor, size: &Ints, mode: &Attr, align: bool, scales: &Attr) -> Result<Tensor> {
+    let mode = match mode {
+        Attr::Str(mode) => Attr::Str(Text::Given(format!("{mode} of bytes").into())),
+        other => other.clone(),
+    };
+    for dim in (0..size.len()).rev() {
+        let mut now = spatial(&x, size.len());
+        now[dim] = size[dim];
+        let scales = match scales {
+            Attr::Floats(all) => Attr::Floats((0..all.len()).map(|i| if i == dim { all[i] } else { 1.0 }).collect()),
+            _ => Attr::None,
+        };
+        let y = e.call(&RESAMPLE, args![&x, now, mode.clone(), align, scales])?;
+        let y = e.add(&y, Scalar::Float(0.5))?;
+        let y = e.call(&FLOOR, args![&y])?;
+        x = e.call(&CLAMP, args![&y, 0, 255])?;
+    }
+    Ok(x)
+}
+
+pub static INTERPOLATE: Op = Op {
+    name: "interpolate",
+    aliases: &["upsample"],
+    params: &[
+        X,
+        Param::opt("size", Kind::Ints, Default::None),
+        Param::opt("scale_factor", Kind::Floats, Default::None),
+        Param::opt(
+            "mode",
+            Kind::Str(&["nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area"]),
+            Default::Str("nearest"),
+        ),
+        Param::opt("align_corners", Kind::Bool, Default::None),
+        Param::opt("recompute_scale_factor", Kind::Bool, Default::None),
+    ],
+    summary: "Resamples signals, images or volumes to a size, or by a factor.",
+    details: "`input` is [N, C, d..]. \"linear\" takes one spatial dimension, \"bilinear\" and \"bicubic\" two, \"trilinear\" \
+three, the others any. With `align_corners` the corner elements keep their places.",
+    examples: &[
+        ex("interpolate(tensor([[[1.0, 2.0]]]), #{scale_factor: 2})", "tensor([[[1., 1., 2., 2.]]])"),
+        ex(
+            "interpolate(tensor([[[1.0, 3.0]]]), 3, #{mode: \"linear\", align_corners: true})",
+            "tensor([[[1., 2., 3.]]])",
+        ),
+        ex("interpolate(ones([1, 1, 2]), 3, #{mode: \"bilinear\"})", "E0201"),
+        ex("interpolate(ones([1, 1, 2]), 3, #{scale_factor: 2})", "E0206"),
+        ex("interpolate(ones([1, 1, 2]))", "E0205"),
+        ex("interpolate(tensor([[[1, 2]]]), 3)", "E0202"),
+    ],
+    lower: Lower::Compose(|e, a| Ok(vec![interpolate(e, a)?])),
+    grad: Grad::Composed,
+    oracle: "torch.nn.functional.interpolate(a, 3)",
+    ..Op::BASE
+};
+
+/// Reshapes to `parts` after the leading dims, permutes those parts, and reshapes to `last`.
+fn rearranged(
+    e: &mut dyn Emit,
+    x: &Tensor,
+    lead: usize,
+    parts: &[usize],
+    order: &[usize],
+    last: &[usize],
+) -> Result<Tensor> {
+    let shape = x.shape();
+    let with = |more: &[usize]| -> Shape { shape[..lead].iter().chain(more).copied().collect() };
+    let split = e.call(&RESHAPE, args![x, with(parts).as_slice()])?;
+    let dims: Vec<usize> = (0..lead).chain(order.iter().map(|at| at + lead)).collect();
+    let turned = e.call(&PERMUTE, args![&split, dims.as_slice()])?;
+    e.call(&RESHAPE, args![&turned, with(last).as_slice()])
+}
+
+fn image(x: &Tensor) -> Result<(usize, [usize; 3])> {
+    let shape = x.shape();
+    match shape.len().checked_sub(3) {
+        Some(lead) => Ok((lead, [shape[lead], shape[lead + 1], shape[lead + 2]])),
+        None => fail!(SHAPE, "`input` must have at least 3 dimensions; it has shape {:?}", shape.as_slice()),
+    }
+}
+
+/// `name mode align_corners summary, example => result`
+macro_rules! upsampled {
+    ($($NAME:ident $name:literal $mode:literal $align:expr, $summary:literal, $code:literal => $result:literal;)*) => {
+        $(pub static $NAME: Op = Op {
+            name: $name,
+            params: &[
+                X,
+                Param::opt("size", Kind::Ints, Default::None),
+                Param::opt("scale_factor", Kind::Floats, Default::None),
+            ],
+            summary: $summary,
+            examples: &[
+                ex($code, $result),
+                ex(concat!($name, "(ones([1, 1, 2, 2]))"), "E0205"),
+                ex(concat!($name, "(ones([2]), 3)"), "E0201"),
+            ],
+            lower: Lower::Compose(|e, a| {
+                let mut all = args![a.tensor(0), a.attr(1).clone(), a.attr(2).clone(), $mode];
+                all.0.push($align);
+                all.complete(&INTERPOLATE);
+                Ok(vec![interpolate(e, &all)?])
+            }),
+            grad: Grad::Composed,
+            call: CallForm::Function,
+            oracle: concat!("torch.nn.functional.", $name, "(a, 3)"),
+            ..Op::BASE
+        };)*
+        /// Older names.
+        pub static UPSAMPLED: &[&Op] = &[$(&$NAME),*];
+    };
+}
+
+upsampled! {
+    UPSAMPLE_NEAREST "upsample_nearest" "nearest" Arg::None, "`interpolate` with the mode \"nearest\".",
+        "upsample_nearest(tensor([[[[1.0, 2.0]]]]), [1, 4])" => "tensor([[[[1., 1., 2., 2.]]]])";
+    UPSAMPLE_BILINEAR "upsample_bilinear" "bilinear" true.into(), "`interpolate` with the mode \"bilinear\" and aligned corners.",
+        "upsample_bilinear(tensor([[[[1.0, 3.0]]]]), [1, 3])" => "tensor([[[[1., 2., 3.]]]])";
+}
+
+pub static PIXEL_SHUFFLE: Op = Op {
+    name: "pixel_shuffle",
+    params: &[X, Param::new("upscale_factor", Kind::Int)],
+    summary: "Turns channels into space: [.., C r², H, W] to [.., C, H r, W r].",
+    examples: &[
+        ex("pixel_shuffle(tensor([1, 2, 3, 4]).reshape([4, 1, 1]), 2)", "tensor([[[1, 2],\n         [3, 4]]])"),
+        ex("pixel_shuffle(ones([3, 1, 1]), 2)", "E0201"),
+        ex("pixel_shuffle(ones([4, 1, 1]), 0)", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let (x, r) = (a.tensor(0), a.int(1));
+        let (lead, [c, h, w]) = image(x)?;
+        if !(1..=i32::MAX as i64).contains(&r) {
+            fail!(VALUE, "`upscale_factor` must be positive, not {r}");
+        }
+        let r = r as usize;
+        if c % (r * r) != 0 {
+            fail!(SHAPE, "{c} channels are no multiple of {} = {r}²", r * r);
+        }
+        let c = c / (r * r);
+        Ok(vec![rearranged(e, x, lead, &[c, r, r, h, w], &[0, 3, 1, 4, 2], &[c, h * r, w * r])?])
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.nn.functional.pixel_shuffle(a, 2)",
+    ..Op::BASE
+};
+
+pub static PIXEL_UNSHUFFLE: Op = Op {
+    name: "pixel_unshuffle",
+    params: &[X, Param::new("downscale_factor", Kind::Int)],
+    summary: "Turns space into channels: [.., C, H r, W r] to [.., C r², H, W].",
+    examples: &[
+        ex("pixel_unshuffle(tensor([[[1, 2], [3, 4]]]), 2).flatten()", "tensor([1, 2, 3, 4])"),
+        ex("pixel_unshuffle(ones([1, 3, 3]), 2)", "E0201"),
+        ex("pixel_unshuffle(ones([1, 2, 2]), 0)", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let (x, r) = (a.tensor(0), a.int(1));
+        let (lead, [c, h, w]) = image(x)?;
+        if !(1..=i32::MAX as i64).contains(&r) {
+            fail!(VALUE, "`downscale_factor` must be positive, not {r}");
+        }
+        let r = r as usize;
+        if h % r != 0 || w % r != 0 {
+            fail!(SHAPE, "an image of {h} by {w} does not split into squares of {r}");
+        }
+        let (h, w) = (h / r, w / r);
+        Ok(vec![rearranged(e, x, lead, &[c, h, r, w, r], &[0, 2, 4, 1, 3], &[c * r * r, h, w])?])
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.nn.functional.pixel_unshuffle(a, 2)",
+    ..Op::BASE
+};
+
+pub static CHANNEL_SHUFFLE: Op = Op {
+    name: "channel_shuffle",
+    aliases: &["native_channel_shuffle"],
+    params: &[X, Param::new("groups", Kind::Int)],
+    summary: "Deals channels out of groups in turn: [N, g C, ..] read as [N, g, C, ..], turned to [N, C, g, ..].",
+    examples: &[
+        ex("channel_shuffle(tensor([1, 2, 3, 4]).reshape([1, 4, 1]), 2).flatten()", "tensor([1, 3, 2, 4])"),
+        ex("channel_shuffle(ones([1, 3, 1]), 2)", "E0201"),
+        ex("channel_shuffle(ones([1, 4, 1]), 0)", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let (x, groups) = (a.tensor(0), a.int(1));
+        let shape = x.shape();
+        if shape.len() < 3 {
+            fail!(SHAPE, "`input` must have at least 3 dimensions; it has shape {:?}", shape.as_slice());
+        }
+        if groups < 1 {
+            fail!(VALUE, "`groups` must be positive, not {groups}");
+        }
+        let groups = groups as usize;
+        if shape[1] % groups != 0 {
+            fail!(SHAPE, "{} channels do not split into {groups} groups", shape[1]);
+        }
+        let (c, plane) = (shape[1] / groups, shape[2..].iter().product::<usize>());
+        Ok(vec![rearranged(e, x, 1, &[groups, c, plane], &[1, 0, 2], &shape[1..])?])
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.nn.functional.channel_shuffle(a, 2)",
+    ..Op::BASE
+};
+
+pub static ROWS: &[&Op] =
+    &[&RESAMPLE, &RESAMPLE_SPREAD, &INTERPOLATE, &PIXEL_SHUFFLE, &PIXEL_UNSHUFFLE, &CHANNEL_SHUFFLE];

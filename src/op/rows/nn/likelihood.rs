@@ -1,0 +1,145 @@
+//! Negative log-likelihoods of counts and of measurements.
+
+use crate::args;
+use crate::base::diag::Result;
+use crate::base::dtype::Scalar;
+use crate::fail;
+use crate::op::args::Args;
+use crate::op::emit::Emit;
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::rows::nn::loss::{REDUCTION, TARGET, X, reduced};
+use crate::op::rows::nn::pointwise_loss::{float, row};
+use crate::op::rows::pointwise::arith::DIV;
+use crate::op::rows::pointwise::blend::CLAMP_MIN;
+use crate::op::rows::pointwise::compare::{GT, LT, WHERE};
+use crate::op::rows::pointwise::unary::{EXP, LOG};
+use crate::op::rows::reduction::reduce::SUM;
+use crate::op::tensor::Tensor;
+
+pub static POISSON_NLL_LOSS: Op = row(
+    "poisson_nll_loss",
+    &[
+        X,
+        TARGET,
+        Param::opt("log_input", Kind::Bool, Default::Bool(true)),
+        Param::opt("full", Kind::Bool, Default::Bool(false)),
+        Param::opt("eps", Kind::Float, Default::Float(1e-8)),
+        REDUCTION,
+    ],
+    [
+        "The negative log-likelihood of counts: e^x - t x, or x - t ln(x + eps) without `log_input`.",
+        "`full` adds Stirling's approximation of ln t! where t exceeds 1.",
+        "torch.nn.functional.poisson_nll_loss(a, b)",
+    ],
+    &[
+        ex("poisson_nll_loss(tensor([0.0]), tensor([2.0]))", "tensor(1.)"),
+        ex("poisson_nll_loss(ones([2]), ones([3]))", "E0201"),
+    ],
+    Lower::Compose(|e, a| {
+        let (x, t) = (a.tensor(0), a.tensor(1));
+        let mut loss = if a.flag(2) {
+            let (rate, gain) = (e.call(&EXP, args![x])?, e.mul(t, x)?);
+            e.sub(&rate, &gain)?
+        } else {
+            let log = e.add(x, float(a.float(4)))?;
+            let log = e.call(&LOG, args![&log])?;
+            let gain = e.mul(t, &log)?;
+            e.sub(x, &gain)?
+        };
+        if a.flag(3) {
+            let log = e.call(&LOG, args![t])?;
+            let main = e.mul(t, &log)?;
+            let main = e.sub(&main, t)?;
+            let turn = e.mul(t, float(2.0 * std::f64::consts::PI))?;
+            let rest = e.call(&LOG, args![&turn])?;
+            let rest = e.mul(&rest, float(0.5))?;
+            let stirling = e.add(&main, &rest)?;
+            let large = e.call(&GT, args![t, Scalar::Int(1)])?;
+            let stirling = e.call(&WHERE, args![&large, &stirling, float(0.0)])?;
+            loss = e.add(&loss, &stirling)?;
+        }
+        reduced(e, loss, a.text(5))
+    }),
+);
+
+/// At least `min`, with the gradient of the identity.
+static CLAMP_PASS: Op = Op {
+    name: "gaussian_nll_loss",
+    params: &[X, Param::new("min", Kind::Float)],
+    summary: "A lower bound that the gradient ignores.",
+    lower: Lower::Steps(|e, a| Ok(vec![e.call(&CLAMP_MIN, args![a.tensor(0), float(a.float(1))])?])),
+    grad: Grad::Rule(|_, v| Ok(vec![Some(v.g().clone())])),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// The variance as a tensor that broadcasts with the input.
+fn variance(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
+    let x = a.tensor(0);
+    let Some(var) = a.opt_tensor(2) else {
+        let value = a.scalar(2).unwrap_or(Scalar::Int(0));
+        if value.to_f64() < 0.0 {
+            fail!(VALUE, "`var` must not be negative");
+        }
+        return e.full(&x.shape(), value, &crate::op::tensor::Meta::of(x));
+    };
+    let plain = e.detach(var);
+    let negative = e.call(&LT, args![&plain, Scalar::Int(0)])?;
+    let count = e.call(&SUM, args![&negative])?;
+    if e.read(&count)?.first().is_some_and(|count| !count.is_zero()) {
+        fail!(VALUE, "`var` must not be negative");
+    }
+    let (shape, own) = (x.shape(), var.shape());
+    if own == shape {
+        return Ok(var.clone());
+    }
+    if own.len() + 1 == shape.len() && shape[..own.len()] == own[..] {
+        return e.call(&crate::op::rows::shape::view::UNSQUEEZE, args![var, -1]);
+    }
+    let fits = own.len() == shape.len() && own.iter().zip(&shape).all(|(o, s)| o == s || *o == 1);
+    if !fits {
+        fail!(SHAPE, "`var` of shape {:?} does not go with an input of shape {:?}", own.as_slice(), shape.as_slice());
+    }
+    Ok(var.clone())
+}
+
+pub static GAUSSIAN_NLL_LOSS: Op = row(
+    "gaussian_nll_loss",
+    &[
+        X,
+        TARGET,
+        Param::new("var", Kind::Operand),
+        Param::opt("full", Kind::Bool, Default::Bool(false)),
+        Param::opt("eps", Kind::Float, Default::Float(1e-6)),
+        REDUCTION,
+    ],
+    [
+        "The negative log-likelihood of numbers with given means and variances: (ln var + (x - t)² / var) / 2.",
+        "The variance is held above `eps`, which the gradient ignores; `full` adds ln(2 pi) / 2. A negative variance is an \
+error, for which the call waits.",
+        "torch.nn.functional.gaussian_nll_loss(a, b, v)",
+    ],
+    &[
+        ex("gaussian_nll_loss(tensor([1.0]), tensor([3.0]), tensor([1.0]))", "tensor(2.)"),
+        ex("gaussian_nll_loss(ones([2]), ones([2]), ones([3]))", "E0201"),
+        ex("gaussian_nll_loss(ones([2]), ones([2]), tensor([-1.0, 1.0]))", "E0206"),
+    ],
+    Lower::Compose(|e, a| {
+        if a.float(4) < 0.0 {
+            fail!(VALUE, "`eps` must not be negative");
+        }
+        let var = variance(e, a)?;
+        let var = e.call(&CLAMP_PASS, args![&var, a.float(4)])?;
+        let d = e.sub(a.tensor(0), a.tensor(1))?;
+        let square = e.mul(&d, &d)?;
+        let (log, share) = (e.call(&LOG, args![&var])?, e.call(&DIV, args![&square, &var])?);
+        let sum = e.add(&log, &share)?;
+        let mut loss = e.mul(&sum, float(0.5))?;
+        if a.flag(3) {
+            loss = e.add(&loss, float(0.5 * (2.0 * std::f64::consts::PI).ln()))?;
+        }
+        reduced(e, loss, a.text(5))
+    }),
+);
+
+pub static ROWS: &[&Op] = &[&POISSON_NLL_LOSS, &CLAMP_PASS, &GAUSSIAN_NLL_LOSS];

@@ -1,0 +1,438 @@
+//! Losses of labels: cross entropy, negative log-likelihood, margins between classes.
+
+use crate::args;
+use crate::base::attr::Ints;
+use crate::base::diag::Result;
+use crate::base::dtype::{DType, Scalar};
+use crate::base::layout::Shape;
+use crate::fail;
+use crate::kernel::cpu::{loss as k, scan};
+use crate::op::args::Args;
+use crate::op::emit::{Backward, Emit, KernelCall};
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::rows::nn::embedding::{ONE_HOT_AS, class_labels};
+use crate::op::rows::nn::softmax::{LOG_SOFTMAX_FLOAT, SOFTMAX_FLOAT};
+use crate::op::rows::nn::windows::float_only;
+use crate::op::rows::pointwise::blend::CLAMP_MIN;
+use crate::op::rows::pointwise::compare::{EQ, GE};
+use crate::op::rows::reduction::reduce::SUM;
+use crate::op::rows::shape::view::{RESHAPE, UNSQUEEZE};
+use crate::op::tensor::Tensor;
+
+pub const X: Param = Param::new("input", Kind::Tensor);
+pub const TARGET: Param = Param::new("target", Kind::Tensor);
+pub const WEIGHT: Param = Param::opt("weight", Kind::Tensor, Default::None);
+pub const REDUCTION: Param = Param::opt("reduction", Kind::Str(&["mean", "sum", "none"]), Default::Str("mean"));
+const IGNORE: Param = Param::opt("ignore_index", Kind::Int, Default::Int(-100));
+const SMOOTHING: Param = Param::opt("label_smoothing", Kind::Float, Default::Float(0.0));
+
+/// What several roundings of a 16-bit float are spared in.
+pub fn widened(dtype: DType) -> DType {
+    if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
+}
+
+/// The sum of everything; 16-bit floats sum in f32 and are rounded once, by `finish`.
+fn total(e: &mut dyn Emit, x: &Tensor) -> Result<Tensor> {
+    let x = e.cast(x, widened(x.dtype()))?;
+    e.call(&SUM, args![&x])
+}
+
+/// A loss as `reduction` wants it.
+pub fn reduced(e: &mut dyn Emit, loss: Tensor, reduction: &str) -> Result<Vec<Tensor>> {
+    let (dtype, n) = (loss.dtype(), loss.numel());
+    let result = match reduction {
+        "none" => return Ok(vec![loss]),
+        "sum" => total(e, &loss)?,
+        _ => {
+            let sum = total(e, &loss)?;
+            e.div(&sum, Scalar::Float(n as f64))?
+        }
+    };
+    Ok(vec![e.cast(&result, dtype)?])
+}
+
+/// The class dim of scores: dim 1, or 0 without a batch.
+fn class_dim(ndim: usize) -> usize {
+    (ndim > 1) as usize
+}
+
+/// Results: each element's loss, the weight they add up to, and the logarithm of the sum of e^x.
+/// Arguments: input, target, weight, ignore_index, label_smoothing.
+static CROSS: Op = Op {
+    name: "cross_entropy",
+    params: &[X, TARGET, WEIGHT, IGNORE, SMOOTHING],
+    summary: "Cross entropy of labels.",
+    lower: Lower::Kernel(|_, a| {
+        let (x, target) = (a.tensor(0), a.tensor(1));
+        let wide = if x.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
+        let call = KernelCall::new("cross_entropy", k::cross_entropy).input(x).input(target).inputs(a.opt_tensor(2));
+        let call = call.int(a.int(3)).float(a.float(4)).flag(!a.is_none(2));
+        Ok(call.output(&target.shape(), x.dtype()).output(&[], wide).output(&target.shape(), wide))
+    }),
+    saves: &[Save::In(0), Save::In(1), Save::In(2), Save::Out(2)],
+    grad: Grad::Rule(|e, v| {
+        let Some(g) = &v.grads[0] else { return Ok(Vec::new()) };
+        if e.grad_enabled() {
+            return Ok(vec![Some(cross_twice(e, v, g)?)]);
+        }
+        let (x, weight) = (v.input(0), v.opt_input(2));
+        let call = KernelCall::new("cross_entropy_grad", k::cross_entropy_grad).input(g).input(x).input(v.input(1));
+        let call = call.input(v.output(2)).inputs(weight).int(v.args.int(3)).float(v.args.float(4));
+        Ok(vec![e.kernel(call.flag(weight.is_some()).output(&x.shape(), x.dtype()))?.pop()])
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// The gradient of `CROSS` as rows: with target weights q it is g (softmax(x) sum(q) - q).
+fn cross_twice(e: &mut dyn Emit, v: &Backward<'_>, g: &Tensor) -> Result<Tensor> {
+    let (x, target, weight) = (v.input(0), v.input(1), v.opt_input(2));
+    let (dim, smoothing) = (class_dim(x.ndim()), v.args.float(4));
+    let shape = x.shape();
+    let ones = e.full(&target.shape(), Scalar::Int(1), v.meta(0))?;
+    let picked = |e: &mut dyn Emit, weight: Option<&Tensor>| -> Result<Tensor> {
+        let minus = e.call(&NLL_GRAD, args![&ones, target, weight, v.args.int(3), shape.as_slice()])?;
+        e.neg(&minus)
+    };
+    let mut q = picked(e, weight)?;
+    if smoothing != 0.0 {
+        let valid = picked(e, None)?;
+        let valid = e.call(&SUM, args![&valid, dim, true])?;
+        let mut even = e.mul(&valid, Scalar::Float(smoothing / shape[dim] as f64))?;
+        if let Some(weight) = weight {
+            let weight = along_classes(e, weight, x.ndim())?;
+            even = e.mul(&even, &weight)?;
+        }
+        q = e.mul(&q, Scalar::Float(1.0 - smoothing))?;
+        q = e.add(&q, &even)?;
+    }
+    let p = e.call(&SOFTMAX_FLOAT, args![x, dim])?;
+    let all = e.call(&SUM, args![&q, dim, true])?;
+    let p = e.mul(&p, &all)?;
+    let difference = e.sub(&p, &q)?;
+    let g = e.call(&UNSQUEEZE, args![g, dim])?;
+    e.mul(&difference, &g)
+}
+
+/// `[C]` so that it broadcasts along the class dim.
+fn along_classes(e: &mut dyn Emit, weight: &Tensor, ndim: usize) -> Result<Tensor> {
+    let mut shape = Shape::from_elem(1, ndim - class_dim(ndim));
+    shape[0] = weight.numel();
+    e.call(&RESHAPE, args![weight, shape.as_slice()])
+}
+
+/// Results: each element's loss, and the weight that they add up to.
+static NLL: Op = Op {
+    name: "nll_loss",
+    params: &[X, TARGET, WEIGHT, IGNORE],
+    summary: "Negative log-likelihood of labels.",
+    lower: Lower::Kernel(|_, a| {
+        let (x, target) = (a.tensor(0), a.tensor(1));
+        let wide = if x.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
+        let call = KernelCall::new("nll_loss", k::nll).input(x).input(target).inputs(a.opt_tensor(2));
+        let call = call.int(a.int(3)).flag(!a.is_none(2));
+        Ok(call.output(&target.shape(), x.dtype()).output(&[], wide))
+    }),
+    saves: &[Save::In(1), Save::In(2)],
+    grad: Grad::Rule(|e, v| {
+        let Some(g) = &v.grads[0] else { return Ok(Vec::new()) };
+        let shape = v.meta(0).shape.clone();
+        let args = args![g, v.input(1), v.opt_input(2), v.args.int(3), shape.as_slice()];
+        Ok(vec![Some(e.call(&NLL_GRAD, args)?)])
+    }),
+    call: CallForm::Internal,
+    straight: true,
+    ..Op::BASE
+};
+
+/// The gradient of `NLL`, linear in its first argument; the last is the shape of the scores.
+static NLL_GRAD: Op = Op {
+    name: "nll_loss",
+    params: &[Param::new("grad", Kind::Tensor), TARGET, WEIGHT, IGNORE, Param::new("shape", Kind::Ints)],
+    summary: "Gradient of the negative log-likelihood.",
+    lower: Lower::Kernel(|_, a| {
+        let (g, weight) = (a.tensor(0), a.opt_tensor(2));
+        let shape: Shape = a.ints(4).unwrap_or_default().iter().map(|&size| size as usize).collect();
+        let call = KernelCall::new("nll_loss_grad", k::nll_grad).input(g).input(a.tensor(1)).inputs(weight);
+        Ok(call.int(a.int(3)).flag(weight.is_some()).output(&shape, g.dtype()))
+    }),
+    saves: &[Save::In(1), Save::In(2)],
+    grad: Grad::Rule(|e, v| {
+        let mut made = e.apply(&NLL, args![v.g(), v.input(1), v.opt_input(2), v.args.int(3)])?;
+        made.truncate(1);
+        Ok(vec![made.pop()])
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// The target of class labels: `[N, d..]` for scores `[N, C, d..]`, i64.
+fn labels(e: &mut dyn Emit, x: &Tensor, target: &Tensor) -> Result<Tensor> {
+    class_labels(target)?;
+    let (shape, dim) = (x.shape(), class_dim(x.ndim()));
+    let wanted: Shape = shape.iter().enumerate().filter(|(at, _)| *at != dim).map(|(_, &size)| size).collect();
+    if wanted != target.shape() {
+        fail!(
+            SHAPE,
+            "`target` must have shape {:?} for an input of shape {:?}, not {:?}",
+            wanted.as_slice(),
+            shape.as_slice(),
+            target.shape().as_slice()
+        );
+    }
+    e.cast(target, DType::I64)
+}
+
+fn check_scores(a: &Args) -> Result<()> {
+    let x = a.tensor(0);
+    float_only(x, "input")?;
+    if x.ndim() == 0 {
+        fail!(SHAPE, "`input` must have at least 1 dimension");
+    }
+    if let Some(weight) = a.opt_tensor(2) {
+        let classes = x.shape()[class_dim(x.ndim())];
+        float_only(weight, "weight")?;
+        if weight.shape().as_slice() != [classes] {
+            fail!(
+                SHAPE,
+                "`weight` must have shape [{classes}], one number a class, not {:?}",
+                weight.shape().as_slice()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Losses and their weight as `reduction` wants them.
+fn weighted(e: &mut dyn Emit, made: &[Tensor], reduction: &str) -> Result<Vec<Tensor>> {
+    if reduction != "mean" {
+        return reduced(e, made[0].clone(), reduction);
+    }
+    let sum = total(e, &made[0])?;
+    let weight = e.detach(&made[1]);
+    let mean = e.div(&sum, &weight)?;
+    Ok(vec![e.cast(&mean, made[0].dtype())?])
+}
+
+/// Cross entropy of class probabilities: -sum(weight target log_softmax).
+fn of_probabilities(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
+    let (x, target, smoothing) = (a.tensor(0), a.tensor(1), a.float(5));
+    let dim = class_dim(x.ndim());
+    let classes = x.shape()[dim] as f64;
+    let logs = e.call(&LOG_SOFTMAX_FLOAT, args![x, dim])?;
+    let mut target = target.clone();
+    if smoothing > 0.0 {
+        target = e.mul(&target, Scalar::Float(1.0 - smoothing))?;
+        target = e.add(&target, Scalar::Float(smoothing / classes))?;
+    }
+    let mut terms = e.mul(&logs, &target)?;
+    if let Some(weight) = a.opt_tensor(2) {
+        let weight = along_classes(e, weight, x.ndim())?;
+        terms = e.mul(&terms, &weight)?;
+    }
+    let terms = e.neg(&terms)?;
+    let loss = e.call(&SUM, args![&terms, dim])?;
+    reduced(e, loss, a.text(4))
+}
+
+pub static CROSS_ENTROPY: Op = Op {
+    name: "cross_entropy",
+    params: &[X, TARGET, WEIGHT, IGNORE, REDUCTION, SMOOTHING],
+    summary: "The negative logarithm of the probability that scores give to the right class.",
+    details: "`input` is [N, C, d..] or [C], scores of C classes. `target` is [N, d..] (or []) with class labels, i64, or \
+has the input's shape with probabilities. \"mean\" divides by the sum of the labels' weights, or by the number of elements \
+with probabilities. Labels equal to `ignore_index` do not count; a label that is no class is an error while computing \
+(E0402).",
+    examples: &[
+        ex("cross_entropy(tensor([[0.0, 0.0]]), tensor([1]))", "tensor(0.6931)"),
+        ex("cross_entropy(tensor([[0.0, 0.0]]), tensor([[0.5, 0.5]]))", "tensor(0.6931)"),
+        ex("cross_entropy(ones([2, 3]), tensor([0, 1, 2]))", "E0201"),
+        ex("cross_entropy(ones([2, 3]), tensor([0.0, 1.0]))", "E0202"),
+        ex("cross_entropy(ones([2, 3]), tensor([0, 1]), #{label_smoothing: 2.0})", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        check_scores(a)?;
+        let (x, target, smoothing) = (a.tensor(0), a.tensor(1), a.float(5));
+        if !(0.0..=1.0).contains(&smoothing) {
+            fail!(VALUE, "`label_smoothing` must lie between 0 and 1, not {smoothing}");
+        }
+        if x.shape() == target.shape() && target.dtype().is_float() {
+            if a.int(3) >= 0 {
+                fail!(VALUE, "`ignore_index` does not go with probabilities");
+            }
+            return of_probabilities(e, a);
+        }
+        let target = labels(e, x, target)?;
+        let made = e.apply(&CROSS, args![x, &target, a.opt_tensor(2), a.int(3), smoothing])?;
+        weighted(e, &made, a.text(4))
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.nn.functional.cross_entropy(a, i)",
+    ..Op::BASE
+};
+
+pub static NLL_LOSS: Op = Op {
+    name: "nll_loss",
+    aliases: &["nll_loss2d"],
+    params: &[X, TARGET, WEIGHT, IGNORE, REDUCTION],
+    summary: "The negative of the right class's log-probability.",
+    details: "`input` is [N, C, d..] or [C], logarithms of probabilities; the rest is as in `cross_entropy`.",
+    examples: &[
+        ex("nll_loss(tensor([[-1.0, -2.0]]), tensor([1]))", "tensor(2.)"),
+        ex("nll_loss(ones([2, 3]), tensor([0]))", "E0201"),
+        ex("nll_loss(ones([2, 3]), ones([2]))", "E0202"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        check_scores(a)?;
+        let target = labels(e, a.tensor(0), a.tensor(1))?;
+        let made = e.apply(&NLL, args![a.tensor(0), &target, a.opt_tensor(2), a.int(3)])?;
+        weighted(e, &made, a.text(4))
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.nn.functional.nll_loss(a, i)",
+    ..Op::BASE
+};
+
+/// Scores `[N, C]`, and labels `[N]` (or `[C]` and `[]`) with a batch put in front where there is none.
+fn with_batch(e: &mut dyn Emit, x: &Tensor, target: &Tensor, target_dims: usize) -> Result<(Tensor, Tensor, bool)> {
+    float_only(x, "input")?;
+    let shape = x.shape();
+    let (ndim, classes) = (shape.len(), shape.last().copied().unwrap_or(1));
+    if ndim > 2 || (ndim == 2 && classes == 0) || (ndim == 1 && classes == 0) {
+        fail!(SHAPE, "`input` must be [N, C] or [C], not empty; it has shape {:?}", shape.as_slice());
+    }
+    let n = if ndim == 2 { shape[0] } else { 1 };
+    let wanted = Shape::from_slice(&[n, classes][..target_dims]);
+    let fits = target.numel() == wanted.iter().product::<usize>() && target.ndim() <= target_dims;
+    if !fits {
+        fail!(
+            SHAPE,
+            "`target` of shape {:?} does not go with an input of shape {:?}",
+            target.shape().as_slice(),
+            shape.as_slice()
+        );
+    }
+    let x = e.call(&RESHAPE, args![x, [n, classes].as_slice()])?;
+    let target = e.call(&RESHAPE, args![target, wanted.as_slice()])?;
+    Ok((x, target, ndim == 2))
+}
+
+/// A loss `[N]`, without its batch dim where there was none.
+fn without_batch(e: &mut dyn Emit, loss: Tensor, was_batched: bool, reduction: &str) -> Result<Vec<Tensor>> {
+    if was_batched || reduction != "none" {
+        return reduced(e, loss, reduction);
+    }
+    Ok(vec![e.call(&RESHAPE, args![&loss, Ints::new()])?])
+}
+
+pub static MULTI_MARGIN_LOSS: Op = Op {
+    name: "multi_margin_loss",
+    params: &[
+        X,
+        TARGET,
+        Param::opt("p", Kind::Int, Default::Int(1)),
+        Param::opt("margin", Kind::Float, Default::Float(1.0)),
+        WEIGHT,
+        REDUCTION,
+    ],
+    summary: "Asks the right class's score to exceed every other by a margin.",
+    details: "The sum over other classes i of max(0, margin - x[y] + x[i])^p over C, times `weight[y]`; p is 1 or 2. A label \
+that is no class is an error while computing (E0402).",
+    examples: &[
+        ex("multi_margin_loss(tensor([[1.0, 2.0]]), tensor([0]))", "tensor(1.)"),
+        ex("multi_margin_loss(ones([2, 3]), tensor([0]))", "E0201"),
+        ex("multi_margin_loss(ones([2, 3]), ones([2]))", "E0202"),
+        ex("multi_margin_loss(ones([1, 3]), tensor([0]), #{p: 3})", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let p = a.int(2);
+        if p != 1 && p != 2 {
+            fail!(VALUE, "`p` must be 1 or 2, not {p}");
+        }
+        class_labels(a.tensor(1))?;
+        let (x, target, was_batched) = with_batch(e, a.tensor(0), a.tensor(1), 1)?;
+        let classes = x.shape()[1];
+        let target = e.cast(&target, DType::I64)?;
+        let right = e.call(&ONE_HOT_AS, args![&target, classes, x.dtype()])?;
+        let own = e.mul(&x, &right)?;
+        let own = e.call(&SUM, args![&own, 1, true])?;
+        let gap = e.sub(&x, &own)?;
+        let gap = e.add(&gap, Scalar::Float(a.float(3)))?;
+        let mut terms = e.call(&CLAMP_MIN, args![&gap, Scalar::Float(0.0)])?;
+        if p == 2 {
+            terms = e.mul(&terms, &terms)?;
+        }
+        let others = e.rev(&crate::op::rows::pointwise::arith::SUB, Scalar::Int(1), &right)?;
+        terms = e.mul(&terms, &others)?;
+        if let Some(weight) = a.opt_tensor(4) {
+            if weight.shape().as_slice() != [classes] {
+                fail!(SHAPE, "`weight` must have shape [{classes}], not {:?}", weight.shape().as_slice());
+            }
+            let share = e.mul(&right, weight)?;
+            let share = e.call(&SUM, args![&share, 1, true])?;
+            terms = e.mul(&terms, &share)?;
+        }
+        let loss = e.call(&SUM, args![&terms, 1])?;
+        let loss = e.div(&loss, Scalar::Float(classes as f64))?;
+        without_batch(e, loss, was_batched, a.text(5))
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.nn.functional.multi_margin_loss(a, i)",
+    ..Op::BASE
+};
+
+/// Which entries of `[N, C]` lists come before the first negative one, as i64 of 0 and 1.
+fn before_end(e: &mut dyn Emit, target: &Tensor) -> Result<Tensor> {
+    let is_label = e.call(&GE, args![target, Scalar::Int(0)])?;
+    let is_label = e.cast(&is_label, DType::I64)?;
+    let call = KernelCall::new("cumprod", scan::cumprod).input(&is_label).int(1).flag(false);
+    let mut made = e.kernel(call.output(&target.shape(), DType::I64))?;
+    Ok(made.swap_remove(0))
+}
+
+pub static MULTILABEL_MARGIN_LOSS: Op = Op {
+    name: "multilabel_margin_loss",
+    params: &[X, TARGET, REDUCTION],
+    summary: "Asks the score of every right class to exceed that of every other class by 1.",
+    details: "`target` lists the right classes of a sample, ended by a negative number; the loss is the sum of \
+max(0, 1 - x[right] + x[other]) over C. A label that is no class is an error while computing (E0402).",
+    examples: &[
+        ex("multilabel_margin_loss(tensor([0.1, 0.2, 0.4, 0.8]), tensor([3, 0, -1, 1]))", "tensor(0.8500)"),
+        ex("multilabel_margin_loss(ones([2, 3]), tensor([0]))", "E0201"),
+        ex("multilabel_margin_loss(ones([3]), ones([3]))", "E0202"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        class_labels(a.tensor(1))?;
+        let (x, target, was_batched) = with_batch(e, a.tensor(0), a.tensor(1), 2)?;
+        let (classes, dtype) = (x.shape()[1], x.dtype());
+        let valid = before_end(e, &target)?;
+        // Entries after the end read class 0 and count for nothing.
+        let target = e.cast(&target, DType::I64)?;
+        let target = e.mul(&target, &valid)?;
+        let valid = e.cast(&valid, dtype)?;
+        let valid = e.call(&UNSQUEEZE, args![&valid, 2])?;
+        let right = e.call(&ONE_HOT_AS, args![&target, classes, dtype])?;
+        let right = e.mul(&right, &valid)?;
+        let scores = e.call(&UNSQUEEZE, args![&x, 1])?;
+        let own = e.mul(&right, &scores)?;
+        let own = e.call(&SUM, args![&own, 2, true])?;
+        let gap = e.sub(&scores, &own)?;
+        let gap = e.add(&gap, Scalar::Int(1))?;
+        let gap = e.call(&CLAMP_MIN, args![&gap, Scalar::Float(0.0)])?;
+        let gap = e.mul(&gap, &valid)?;
+        let terms = e.call(&SUM, args![&gap, 1])?;
+        let named = e.call(&SUM, args![&right, 1])?;
+        let others = e.call(&EQ, args![&named, Scalar::Int(0)])?;
+        let others = e.cast(&others, dtype)?;
+        let terms = e.mul(&terms, &others)?;
+        let loss = e.call(&SUM, args![&terms, 1])?;
+        let loss = e.div(&loss, Scalar::Float(classes as f64))?;
+        without_batch(e, loss, was_batched, a.text(2))
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.nn.functional.multilabel_margin_loss(a, i)",
+    ..Op::BASE
+};
+
+pub static ROWS: &[&Op] =
+    &[&CROSS, &NLL, &NLL_GRAD, &CROSS_ENTROPY, &NLL_LOSS, &MULTI_MARGIN_LOSS, &MULTILABEL_MARGIN_LOSS];

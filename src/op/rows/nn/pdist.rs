@@ -1,0 +1,158 @@
+//! Distances of all pairs, and losses that are other rows put together: `pdist`, `triplet_margin_with_distance_loss`,
+//! `linear_cross_entropy`.
+
+use crate::args;
+use crate::base::diag::Result;
+use crate::base::dtype::{DType, Scalar};
+use crate::base::layout::Shape;
+use crate::fail;
+use crate::op::args::{Arg, Args};
+use crate::op::emit::Emit;
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::rows::creation::create::TRIU_INDICES;
+use crate::op::rows::indexing::index_select::INDEX_SELECT;
+use crate::op::rows::linalg::matmul::LINEAR;
+use crate::op::rows::nn::distance::{PAIRWISE_DISTANCE, length};
+use crate::op::rows::nn::loss::{CROSS_ENTROPY, REDUCTION, reduced};
+use crate::op::rows::pointwise::blend::CLAMP_MIN;
+use crate::op::rows::pointwise::power::MINIMUM;
+use crate::op::rows::shape::view::{RESHAPE, SELECT};
+use crate::op::tensor::Tensor;
+
+pub static PDIST: Op = Op {
+    name: "pdist",
+    params: &[Param::new("input", Kind::Tensor), Param::opt("p", Kind::Float, Default::Float(2.0))],
+    summary: "The p-norm distances of all pairs of rows, those of the first row first.",
+    details: "`input` is [n, d]; the result has n (n - 1) / 2 elements: the upper triangle of `cdist(input, input, p)`.",
+    examples: &[
+        ex("pdist(tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))", "tensor([5.0000, 1.0000, 4.2426])"),
+        ex("pdist(ones([2]))", "E0201"),
+        ex("pdist(tensor([[1]]))", "E0202"),
+        ex("pdist(ones([2, 2]), -1.0)", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let (x, p) = (a.tensor(0), a.float(1));
+        if !matches!(x.dtype(), DType::F32 | DType::F64) {
+            fail!(DTYPE, "`input` must be f32 or f64, not {}", x.dtype());
+        }
+        let &[n, _] = x.shape().as_slice() else {
+            fail!(SHAPE, "`input` must have 2 dimensions; it has shape {:?}", x.shape().as_slice())
+        };
+        if p.is_nan() || p < 0.0 {
+            fail!(VALUE, "`p` must not be negative, but is {p}");
+        }
+        let pairs = e.call(&TRIU_INDICES, args![n, n, 1, DType::I64, x.device()])?;
+        let (first, second) = (e.call(&SELECT, args![&pairs, 0, 0])?, e.call(&SELECT, args![&pairs, 0, 1])?);
+        let (first, second) =
+            (e.call(&INDEX_SELECT, args![x, 0, &first])?, e.call(&INDEX_SELECT, args![x, 0, &second])?);
+        let apart = e.sub(&first, &second)?;
+        let length = length(e, &apart, p, [1i64].as_slice().into())?;
+        e.apply(&SELECT, args![&length, 1, 0])
+    }),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    oracle: "torch.nn.functional.pdist(a)",
+    ..Op::BASE
+};
+
+pub static TRIPLET_MARGIN_WITH_DISTANCE_LOSS: Op = Op {
+    name: "triplet_margin_with_distance_loss",
+    params: &[
+        Param::new("anchor", Kind::Tensor),
+        Param::new("positive", Kind::Tensor),
+        Param::new("negative", Kind::Tensor),
+        Param::opt("distance_function", Kind::Str(&["pairwise_distance"]), Default::None),
+        Param::opt("margin", Kind::Float, Default::Float(1.0)),
+        Param::opt("swap", Kind::Bool, Default::Bool(false)),
+        REDUCTION,
+    ],
+    summary: "`triplet_margin_loss` with `pairwise_distance`: max(0, d(anchor, positive) - d(anchor, negative) + margin).",
+    details: "Another distance is a line of script: `relu(d(a, p) - d(a, n) + margin).mean()`.",
+    examples: &[
+        ex("triplet_margin_with_distance_loss(tensor([[0.0]]), tensor([[3.0]]), tensor([[1.0]]))", "tensor(3.)"),
+        ex("triplet_margin_with_distance_loss(ones([2]), ones([1, 2]), ones([2]))", "E0201"),
+        ex("triplet_margin_with_distance_loss(ones([2]), ones([2]), ones([2]), #{margin: 0.0})", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let [anchor, positive, negative] = [a.tensor(0), a.tensor(1), a.tensor(2)];
+        let ranks = [anchor.ndim(), positive.ndim(), negative.ndim()];
+        if ranks != [ranks[0]; 3] {
+            fail!(SHAPE, "the three must have as many dimensions, not {}, {} and {}", ranks[0], ranks[1], ranks[2]);
+        }
+        let margin = a.float(4);
+        if margin.is_nan() || margin <= 0.0 {
+            fail!(VALUE, "`margin` must be positive, not {margin}");
+        }
+        let near = e.call(&PAIRWISE_DISTANCE, args![anchor, positive])?;
+        let mut far = e.call(&PAIRWISE_DISTANCE, args![anchor, negative])?;
+        if a.flag(5) {
+            let other = e.call(&PAIRWISE_DISTANCE, args![positive, negative])?;
+            far = e.call(&MINIMUM, args![&far, &other])?;
+        }
+        let gap = e.add(&near, Scalar::Float(margin))?;
+        let gap = e.sub(&gap, &far)?;
+        let loss = e.call(&CLAMP_MIN, args![&gap, Scalar::Int(0)])?;
+        reduced(e, loss, a.text(6))
+    }),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    oracle: "torch.nn.functional.triplet_margin_with_distance_loss(a, b, c)",
+    ..Op::BASE
+};
+
+pub static LINEAR_CROSS_ENTROPY: Op = Op {
+    name: "linear_cross_entropy",
+    params: &[
+        Param::new("input", Kind::Tensor),
+        Param::new("linear_weight", Kind::Tensor),
+        Param::new("target", Kind::Tensor),
+        Param::opt("linear_bias", Kind::Tensor, Default::None),
+        Param::opt("weight", Kind::Tensor, Default::None),
+        REDUCTION,
+        Param::opt("ignore_index", Kind::Int, Default::None),
+        Param::opt("label_smoothing", Kind::Float, Default::Float(0.0)),
+        Param::opt("options", Kind::Ignored, Default::None),
+    ],
+    summary: "`cross_entropy` of the scores that a linear layer gives.",
+    details: "`input` is [.., d] and `linear_weight` [C, (d1, ..,) d]: the scores are [.., C, (d1, ..)].",
+    examples: &[
+        ex("linear_cross_entropy(zeros([1, 3]), ones([2, 3]), tensor([1]))", "tensor(0.6931)"),
+        ex("linear_cross_entropy(zeros([1, 3]), ones([2, 2]), tensor([1]))", "E0201"),
+        ex("linear_cross_entropy(zeros([1, 3]), ones([2, 3]), tensor([1.0]))", "E0202"),
+    ],
+    lower: Lower::Compose(linear_cross_entropy),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    oracle: "torch.nn.functional.linear_cross_entropy(a, w, i)",
+    ..Op::BASE
+};
+
+fn linear_cross_entropy(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
+    let (x, weight) = (a.tensor(0), a.tensor(1));
+    let (shape, own) = (weight.shape(), x.shape());
+    let (Some((&features, outer)), Some((_, lead))) = (shape.split_last(), own.split_last()) else {
+        fail!(SHAPE, "`input` and `linear_weight` must have at least 1 dimension")
+    };
+    if outer.is_empty() {
+        fail!(SHAPE, "`linear_weight` must have at least 2 dimensions; it has shape {:?}", shape.as_slice());
+    }
+    if lead.is_empty() && outer.len() > 1 {
+        fail!(SHAPE, "an `input` without a batch goes with `linear_weight` [C, d], not {:?}", shape.as_slice());
+    }
+    let rows: usize = outer.iter().product();
+    let flat = e.call(&RESHAPE, args![weight, [rows, features].as_slice()])?;
+    let bias = match a.get(3) {
+        Arg::Tensor(bias) if bias.shape()[..] != *outer => {
+            fail!(SHAPE, "`linear_bias` has shape {:?}, {outer:?} is wanted", bias.shape().as_slice())
+        }
+        Arg::Tensor(bias) => Arg::Tensor(e.call(&RESHAPE, args![bias, [rows].as_slice()])?),
+        _ => Arg::None,
+    };
+    let scores = e.call(&LINEAR, args![x, &flat, bias])?;
+    let sizes: Shape = lead.iter().chain(outer).copied().collect();
+    let scores = e.call(&RESHAPE, args![&scores, sizes.as_slice()])?;
+    let ignored = a.opt_int(6).unwrap_or(-100);
+    e.apply(&CROSS_ENTROPY, args![&scores, a.tensor(2), a.opt_tensor(4), ignored, a.attr(5).clone(), a.float(7)])
+}
+
+pub static ROWS: &[&Op] = &[&PDIST, &TRIPLET_MARGIN_WITH_DISTANCE_LOSS, &LINEAR_CROSS_ENTROPY];

@@ -1,0 +1,543 @@
+//! Pools: the largest, the mean or a power mean of windows, fixed or adaptive.
+
+use crate::args;
+use crate::base::attr::{Attr, Ints};
+use crate::base::diag::Result;
+use crate::base::dtype::DType;
+use crate::base::layout::Shape;
+use crate::fail;
+use crate::kernel::cpu::index::gather;
+use crate::kernel::cpu::pool as k;
+use crate::op::args::Args;
+use crate::op::emit::{Emit, KernelCall};
+use crate::op::row::{CallForm, Default, Example, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::rows::nn::windows::{as_float, sizes_or_own, spatial, tuple, tuple_or, window_count};
+use crate::op::rows::pointwise::arith::CAST;
+use crate::op::rows::shape::view::RESHAPE;
+use crate::op::tensor::Tensor;
+
+const X: Param = Param::new("input", Kind::Tensor);
+const KERNEL: Param = Param::new("kernel_size", Kind::Ints);
+const STRIDE: Param = Param::opt("stride", Kind::Ints, Default::None);
+const PADDING: Param = Param::opt("padding", Kind::Ints, Default::Int(0));
+const CEIL: Param = Param::opt("ceil_mode", Kind::Bool, Default::Bool(false));
+const RETURN: Param = Param::opt("return_indices", Kind::Bool, Default::Bool(false));
+const SIZE: Param = Param::new("size", Kind::Ints);
+
+fn list(a: &Args, at: usize) -> Ints {
+    a.ints(at).unwrap_or_default()
+}
+
+/// The shape of `x` with its last dims replaced.
+fn with_last(x: &Tensor, last: &[i64]) -> Shape {
+    let mut shape = x.shape();
+    let lead = shape.len() - last.len();
+    shape.truncate(lead);
+    shape.extend(last.iter().map(|&size| size as usize));
+    shape
+}
+
+// ---- the largest ----
+
+/// Largest elements and their positions in the plane, for fixed windows. Arguments after `input`: kernel, stride,
+/// padding, dilation, sizes of the result.
+static MAX_POOL: Op = Op {
+    name: "max_pool",
+    params: &[X, KERNEL, STRIDE, PADDING, Param::new("dilation", Kind::Ints), SIZE],
+    summary: "Largest elements of windows, and where they are.",
+    lower: Lower::Kernel(|_, a| {
+        let x = a.tensor(0);
+        let shape = with_last(x, &list(a, 5));
+        let call = KernelCall::new("max_pool", k::max_pool).input(x);
+        let call = (1..5).fold(call, |call, at| call.ints(&list(a, at)));
+        Ok(call.output(&shape, x.dtype()).output(&shape, DType::I64))
+    }),
+    saves: &[Save::Out(1)],
+    grad: Grad::Rule(|e, v| {
+        let n = list(v.args, 5).len();
+        Ok(vec![v.grads[0].as_ref().map(|g| put_back(e, g, v.output(1), &v.meta(0).shape, n)).transpose()?])
+    }),
+    call: CallForm::Internal,
+    straight: true,
+    ..Op::BASE
+};
+
+static ADAPTIVE_MAX: Op = Op {
+    name: "adaptive_max_pool",
+    params: &[X, SIZE],
+    summary: "Largest elements of windows that cover the plane evenly, and where they are.",
+    lower: Lower::Kernel(|_, a| {
+        let (x, size) = (a.tensor(0), list(a, 1));
+        let shape = with_last(x, &size);
+        let call = KernelCall::new("adaptive_max_pool", k::adaptive_max_pool).input(x).int(size.len() as i64);
+        Ok(call.output(&shape, x.dtype()).output(&shape, DType::I64))
+    }),
+    saves: &[Save::Out(1)],
+    grad: Grad::Rule(|e, v| {
+        let n = list(v.args, 1).len();
+        Ok(vec![v.grads[0].as_ref().map(|g| put_back(e, g, v.output(1), &v.meta(0).shape, n)).transpose()?])
+    }),
+    call: CallForm::Internal,
+    straight: true,
+    ..Op::BASE
+};
+
+/// The last `n` dims as one.
+fn flat(e: &mut dyn Emit, x: &Tensor, n: usize) -> Result<Tensor> {
+    let shape = x.shape();
+    let (lead, plane) = shape.split_at(shape.len() - n);
+    let mut to = Shape::from_slice(lead);
+    to.push(plane.iter().product());
+    e.call(&RESHAPE, args![x, to.as_slice()])
+}
+
+/// Elements of windows at the places that they came from; zero elsewhere, summed where windows share a place.
+fn put_back(e: &mut dyn Emit, g: &Tensor, at: &Tensor, shape: &[usize], n: usize) -> Result<Tensor> {
+    let (g, at) = (flat(e, g, n)?, flat(e, at, n)?);
+    let plane: usize = shape[shape.len() - n..].iter().product();
+    let y = e.call(&PUT, args![&g, &at, plane])?;
+    e.call(&RESHAPE, args![&y, shape])
+}
+
+/// `[.., o]` and positions to `[.., size]`.
+static PUT: Op = Op {
+    name: "max_pool",
+    params: &[X, Param::new("indices", Kind::Tensor), Param::new("size", Kind::Int)],
+    summary: "Elements at places of a line; their sum where places meet.",
+    lower: Lower::Kernel(|_, a| {
+        let shape = with_last(a.tensor(0), &[a.int(2)]);
+        let call = KernelCall::new("max_pool_grad", k::max_pool_grad).input(a.tensor(0)).input(a.tensor(1)).int(1);
+        Ok(call.output(&shape, a.tensor(0).dtype()))
+    }),
+    saves: &[Save::In(1)],
+    grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&PICK, args![v.g(), v.input(1)])?)])),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// `[.., size]` and positions to `[.., o]`.
+static PICK: Op = Op {
+    name: "max_pool",
+    params: &[X, Param::new("indices", Kind::Tensor)],
+    summary: "Elements of places of a line.",
+    lower: Lower::Kernel(|_, a| {
+        let (x, at) = (a.tensor(0), a.tensor(1));
+        let call = KernelCall::new("gather", gather::gather).input(x).input(at).int(x.ndim() as i64 - 1);
+        Ok(call.output(&at.shape(), x.dtype()))
+    }),
+    saves: &[Save::In(1)],
+    grad: Grad::Rule(|e, v| {
+        let size = v.meta(0).shape.last().copied().unwrap_or(1);
+        Ok(vec![Some(e.call(&PUT, args![v.g(), v.input(1), size])?)])
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// The same for positions that a script gave: they are checked while computing, and the last one stays.
+static UNPOOL: Op = Op {
+    name: "max_unpool",
+    params: &[X, Param::new("indices", Kind::Tensor), Param::new("size", Kind::Int)],
+    summary: "Elements at places of a line.",
+    lower: Lower::Steps(|e, a| {
+        let (x, at) = (a.tensor(0), a.tensor(1));
+        let shape = with_last(x, &[a.int(2)]);
+        let zeros =
+            e.source(crate::op::row::Source::Fill(crate::base::dtype::Scalar::Int(0)), &shape, x.dtype(), x.device())?;
+        let call = KernelCall::new("scatter", gather::scatter).input(&zeros).input(at).input(x);
+        e.kernel(call.int(x.ndim() as i64 - 1).output(&shape, x.dtype()))
+    }),
+    saves: &[Save::In(1)],
+    grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&PICK, args![v.g(), v.input(1)])?)])),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+// ---- the mean: linear, so that the gradient of each row is the other ----
+
+/// Attributes of a mean over fixed windows: kernel, stride, padding, count_include_pad, divisor_override.
+fn averaging(call: KernelCall, a: &Args) -> KernelCall {
+    let call = call.input(a.tensor(0)).ints(&list(a, 2)).ints(&list(a, 3)).ints(&list(a, 4)).flag(a.flag(5));
+    let call = call.attr(a.opt_int(6).map_or(Attr::None, Attr::Int));
+    call.output(&with_last(a.tensor(0), &list(a, 1)), a.tensor(0).dtype())
+}
+
+const AVERAGE: &[Param] = &[
+    X,
+    SIZE,
+    KERNEL,
+    STRIDE,
+    PADDING,
+    Param::new("count_include_pad", Kind::Bool),
+    Param::opt("divisor_override", Kind::Int, Default::None),
+];
+
+/// Applies the other row of a linear pair to the gradient.
+fn other(e: &mut dyn Emit, v: &crate::op::emit::Backward<'_>, op: &'static Op) -> Result<Vec<Option<Tensor>>> {
+    let n = list(v.args, 1).len();
+    let shape = &v.meta(0).shape;
+    let size: Ints = shape[shape.len() - n..].iter().map(|&size| size as i64).collect();
+    let mut args = args![v.g(), size];
+    args.0.extend((2..op.params.len()).map(|at| v.args.get(at).clone()));
+    Ok(vec![Some(e.call(op, args)?)])
+}
+
+static AVG_POOL: Op = Op {
+    name: "avg_pool",
+    params: AVERAGE,
+    summary: "Means of windows.",
+    lower: Lower::Kernel(|_, a| Ok(averaging(KernelCall::new("avg_pool", k::avg_pool), a))),
+    grad: Grad::Rule(|e, v| other(e, v, &AVG_SPREAD)),
+    call: CallForm::Internal,
+    straight: true,
+    ..Op::BASE
+};
+
+static AVG_SPREAD: Op = Op {
+    name: "avg_pool",
+    params: AVERAGE,
+    summary: "The transpose of `avg_pool`.",
+    lower: Lower::Kernel(|_, a| Ok(averaging(KernelCall::new("avg_pool_grad", k::avg_pool_grad), a))),
+    grad: Grad::Rule(|e, v| other(e, v, &AVG_POOL)),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+fn adaptive_call(call: KernelCall, a: &Args) -> KernelCall {
+    let (x, size) = (a.tensor(0), list(a, 1));
+    call.input(x).int(size.len() as i64).output(&with_last(x, &size), x.dtype())
+}
+
+static ADAPTIVE_AVG: Op = Op {
+    name: "adaptive_avg_pool",
+    params: &[X, SIZE],
+    summary: "Means of windows that cover the plane evenly.",
+    lower: Lower::Kernel(|_, a| Ok(adaptive_call(KernelCall::new("adaptive_avg_pool", k::adaptive_avg_pool), a))),
+    grad: Grad::Rule(|e, v| other(e, v, &ADAPTIVE_AVG_SPREAD)),
+    call: CallForm::Internal,
+    straight: true,
+    ..Op::BASE
+};
+
+static ADAPTIVE_AVG_SPREAD: Op = Op {
+    name: "adaptive_avg_pool",
+    params: &[X, SIZE],
+    summary: "The transpose of `adaptive_avg_pool`.",
+    lower: Lower::Kernel(|_, a| {
+        Ok(adaptive_call(KernelCall::new("adaptive_avg_pool_grad", k::adaptive_avg_pool_grad), a))
+    }),
+    grad: Grad::Rule(|e, v| other(e, v, &ADAPTIVE_AVG)),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+// ---- what scripts call ----
+
+/// `[C, d..]` or `[N, C, d..]`, of which only a batch may be empty.
+fn check_planes(x: &Tensor, n: usize, empty_channels: bool) -> Result<()> {
+    let shape = x.shape();
+    if shape.len() != n + 1 && shape.len() != n + 2 {
+        fail!(
+            SHAPE,
+            "`input` must have {} dimensions, or {} without a batch; it has shape {:?}",
+            n + 2,
+            n + 1,
+            shape.as_slice()
+        );
+    }
+    let images = shape.len() - n - if empty_channels { 0 } else { 1 };
+    if shape[images..].contains(&0) {
+        fail!(SHAPE, "only the batch of `input` may be empty; it has shape {:?}", shape.as_slice());
+    }
+    Ok(())
+}
+
+struct Windows {
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    size: Ints,
+}
+
+fn windows(a: &Args, n: usize, dilation: Option<usize>, padding: Option<usize>, ceil: bool) -> Result<Windows> {
+    let x = a.tensor(0);
+    let kernel = tuple(a, 1, n, "kernel_size", 1)?;
+    let stride = tuple_or(a, 2, n, "stride", 1, &kernel)?;
+    let padding = padding.map_or(Ok(Ints::from_elem(0, n)), |at| tuple(a, at, n, "padding", 0))?;
+    let dilation = dilation.map_or(Ok(Ints::from_elem(1, n)), |at| tuple(a, at, n, "dilation", 1))?;
+    let from = spatial(x, n);
+    let reach = |i: usize| dilation[i] * (kernel[i] - 1) + 1;
+    for i in 0..n {
+        if padding[i] > reach(i) / 2 {
+            fail!(
+                VALUE,
+                "`padding` may be at most half of the window: {} for a window over {} elements",
+                padding[i],
+                reach(i)
+            );
+        }
+    }
+    let size: Ints =
+        (0..n).map(|i| window_count(from[i], kernel[i], stride[i], padding[i], dilation[i], ceil)).collect();
+    if let Some(i) = size.iter().position(|&size| size < 1) {
+        fail!(SHAPE, "a window over {} elements does not fit into {}", reach(i), from[i] + 2 * padding[i]);
+    }
+    Ok(Windows { kernel, stride, padding, dilation, size })
+}
+
+/// Values in the operand's dtype, and positions where they are asked for.
+fn results(e: &mut dyn Emit, mut made: Vec<Tensor>, dtype: DType, positions: bool) -> Result<Vec<Tensor>> {
+    made[0] = e.call(&CAST, args![&made[0], dtype])?;
+    made.truncate(1 + positions as usize);
+    Ok(made)
+}
+
+/// Arguments: input, kernel_size, stride, padding, dilation, ceil_mode, return_indices.
+fn max_pool(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
+    check_planes(a.tensor(0), n, false)?;
+    let w = windows(a, n, Some(4), Some(3), a.flag(5))?;
+    let x = as_float(e, a.tensor(0))?;
+    let made = e.apply(&MAX_POOL, args![&x, w.kernel, w.stride, w.padding, w.dilation, w.size])?;
+    results(e, made, a.tensor(0).dtype(), a.flag(6))
+}
+
+/// Arguments: input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override.
+fn avg_pool(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
+    check_planes(a.tensor(0), n, false)?;
+    if a.opt_int(6) == Some(0) {
+        fail!(VALUE, "`divisor_override` must not be 0");
+    }
+    let w = windows(a, n, None, Some(3), a.flag(4))?;
+    let x = as_float(e, a.tensor(0))?;
+    let y = e.call(&AVG_POOL, args![&x, w.size, w.kernel, w.stride, w.padding, a.flag(5), a.attr(6).clone()])?;
+    results(e, vec![y], a.tensor(0).dtype(), false)
+}
+
+/// Arguments: input, output_size[, return_indices].
+fn adaptive(e: &mut dyn Emit, a: &Args, n: usize, op: &'static Op) -> Result<Vec<Tensor>> {
+    check_planes(a.tensor(0), n, true)?;
+    let x = as_float(e, a.tensor(0))?;
+    let shape = x.shape();
+    let size = sizes_or_own(a, 1, &shape[shape.len() - n..], "output_size")?;
+    let made = e.apply(op, args![&x, size.as_slice()])?;
+    results(e, made, a.tensor(0).dtype(), a.flag(2))
+}
+
+/// Arguments: input, norm_type, kernel_size, stride, ceil_mode. The sum of powers is the mean times how many.
+fn lp_pool(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
+    use crate::op::rows::nn::activation::RELU;
+    use crate::op::rows::pointwise::arith::POW;
+    use crate::op::rows::pointwise::unary::{ABS, SIGN};
+    let x = a.tensor(0);
+    check_planes(x, n, false)?;
+    let p = a.float(1);
+    if p == 0.0 {
+        fail!(VALUE, "`norm_type` must not be 0");
+    }
+    let moved = Args(smallvec::smallvec![a.get(0).clone(), a.get(2).clone(), a.get(3).clone()]);
+    let w = windows(&moved, n, None, None, a.flag(4))?;
+    let taps: i64 = w.kernel.iter().product();
+    let powers = e.call(&POW, args![x, p])?;
+    let mean = e.call(&AVG_POOL, args![&powers, w.size, w.kernel, w.stride, w.padding, true])?;
+    let (sign, size) = (e.call(&SIGN, args![&mean])?, e.call(&ABS, args![&mean])?);
+    let size = e.call(&RELU, args![&size])?;
+    let sum = e.mul(&sign, &size)?;
+    let sum = e.mul(&sum, taps)?;
+    Ok(vec![e.call(&POW, args![&sum, 1.0 / p])?])
+}
+
+/// Arguments: input, indices, kernel_size, stride, padding, output_size.
+fn max_unpool(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
+    let (x, at) = (a.tensor(0), a.tensor(1));
+    check_planes(x, n, false)?;
+    if at.dtype() != DType::I64 {
+        fail!(DTYPE, "`indices` must be i64, not {}", at.dtype());
+    }
+    if at.shape() != x.shape() {
+        fail!(SHAPE, "`indices` has shape {:?}, `input` {:?}", at.shape().as_slice(), x.shape().as_slice());
+    }
+    let kernel = tuple(a, 2, n, "kernel_size", 1)?;
+    let (stride, padding) = (tuple_or(a, 3, n, "stride", 1, &kernel)?, tuple(a, 4, n, "padding", 0)?);
+    let from = spatial(x, n);
+    let usual: Ints = (0..n).map(|i| (from[i] - 1) * stride[i] - 2 * padding[i] + kernel[i]).collect();
+    let size: Ints = match a.ints(5) {
+        None => usual,
+        // PyTorch takes the whole shape too.
+        Some(given) if given.len() == n || given.len() == x.ndim() => given[given.len() - n..].into(),
+        Some(given) => fail!(VALUE, "`output_size` has {} numbers; {n} are wanted", given.len()),
+    };
+    if size.iter().any(|&size| size < 1) {
+        fail!(SHAPE, "the result would have sizes {:?}", size.as_slice());
+    }
+    let (values, places) = (flat(e, x, n)?, flat(e, at, n)?);
+    let y = e.call(&UNPOOL, args![&values, &places, size.iter().product::<i64>()])?;
+    Ok(vec![e.call(&RESHAPE, args![&y, with_last(x, &size).as_slice()])?])
+}
+
+const fn row(
+    name: &'static str,
+    params: &'static [Param],
+    words: [&'static str; 3],
+    examples: &'static [Example],
+    lower: Lower,
+) -> Op {
+    let [summary, details, oracle] = words;
+    Op { name, params, summary, details, examples, lower, grad: Grad::Composed, oracle, ..Op::BASE }
+}
+
+const MAX_PARAMS: &[Param] =
+    &[X, KERNEL, STRIDE, PADDING, Param::opt("dilation", Kind::Ints, Default::Int(1)), CEIL, RETURN];
+const AVG_PARAMS: &[Param] = &[
+    X,
+    KERNEL,
+    STRIDE,
+    PADDING,
+    CEIL,
+    Param::opt("count_include_pad", Kind::Bool, Default::Bool(true)),
+    Param::opt("divisor_override", Kind::Int, Default::None),
+];
+const AVG1D_PARAMS: &[Param] =
+    &[X, KERNEL, STRIDE, PADDING, CEIL, Param::opt("count_include_pad", Kind::Bool, Default::Bool(true))];
+const OUTPUT: Param = Param::new("output_size", Kind::OptInts);
+const LP_PARAMS: &[Param] = &[X, Param::new("norm_type", Kind::Float), KERNEL, STRIDE, CEIL];
+const UNPOOL_PARAMS: &[Param] = &[
+    X,
+    Param::new("indices", Kind::Tensor),
+    KERNEL,
+    STRIDE,
+    PADDING,
+    Param::opt("output_size", Kind::Ints, Default::None),
+];
+
+const MAX: &str = "The largest element of every window; with `return_indices` also where it is.";
+const MAX_DETAILS: &str = "`input` is [N, C, d..] or [C, d..]; the stride is the kernel's size unless given. Padding never \
+wins. Indices are positions in the plane d.., row by row. NaN wins.";
+const AVG: &str = "The mean of every window.";
+const AVG_DETAILS: &str = "`input` is [N, C, d..] or [C, d..]; the stride is the kernel's size unless given. Padding counts \
+as zeros unless `count_include_pad` is false; `divisor_override` divides the sum instead.";
+const EVEN_DETAILS: &str =
+    "Window i goes from floor(i d / o) to ceil((i + 1) d / o). `()` in `output_size` keeps a size.";
+const LP: &str = "The p-norm of every window: (sum of x^p)^(1/p).";
+const LP_DETAILS: &str = "As PyTorch: powers keep their sign, and a window that sums to 0 gives 0.";
+const UNPOOL_DETAILS: &str =
+    "`indices` are those of `max_pool`; one that lies outside is an error while computing (E0401).";
+
+/// One row for each number of dims: NAME "name" n, parameters, words, examples.
+macro_rules! pools {
+    ($($NAME:ident $name:literal $params:expr, $summary:expr, $details:expr, $oracle:literal, $run:expr, [$($example:expr),*];)*) => {
+        $(pub static $NAME: Op =
+            row($name, $params, [$summary, $details, $oracle], &[$($example),*], Lower::Compose($run));)*
+        pub static ROWS: &[&Op] = &[
+            &MAX_POOL, &ADAPTIVE_MAX, &PUT, &PICK, &UNPOOL, &AVG_POOL, &AVG_SPREAD, &ADAPTIVE_AVG, &ADAPTIVE_AVG_SPREAD,
+            $(&$NAME),*
+        ];
+    };
+}
+
+pools! {
+    MAX_POOL1D "max_pool1d" MAX_PARAMS, MAX, MAX_DETAILS, "torch.nn.functional.max_pool1d(a, 2)", |e, a| max_pool(e, a, 1), [
+        ex("max_pool1d(tensor([[1.0, 3.0, 2.0, 5.0]]), 2)", "tensor([[3., 5.]])"),
+        ex("max_pool1d(tensor([[1.0, 3.0, 2.0, 5.0]]), 2, #{return_indices: true})[1]", "tensor([[1, 3]])"),
+        ex("max_pool1d(ones([1, 2]), 3)", "E0201"),
+        ex("max_pool1d(ones([1, 2]), 2, #{padding: 2})", "E0206"),
+        ex("max_pool1d(ones([1, 2]) > 0, 2)", "E0202")
+    ];
+    MAX_POOL2D "max_pool2d" MAX_PARAMS, MAX, MAX_DETAILS, "torch.nn.functional.max_pool2d(a, 2)", |e, a| max_pool(e, a, 2), [
+        ex("max_pool2d(tensor([[[1.0, 2.0], [3.0, 4.0]]]), 2)", "tensor([[[4.]]])"),
+        ex("max_pool2d(ones([2, 2]), 2)", "E0201"),
+        ex("max_pool2d(ones([1, 2, 2]), 0)", "E0206")
+    ];
+    MAX_POOL3D "max_pool3d" MAX_PARAMS, MAX, MAX_DETAILS, "torch.nn.functional.max_pool3d(a, 2)", |e, a| max_pool(e, a, 3), [
+        ex("max_pool3d(ones([1, 2, 2, 2]), 2)", "tensor([[[[1.]]]])"),
+        ex("max_pool3d(ones([2, 2, 2]), 2)", "E0201"),
+        ex("max_pool3d(ones([1, 2, 2, 2]), [2, 2])", "E0206")
+    ];
+    AVG_POOL1D "avg_pool1d" AVG1D_PARAMS, AVG, AVG_DETAILS, "torch.nn.functional.avg_pool1d(a, 2)", |e, a| avg_pool(e, a, 1), [
+        ex("avg_pool1d(tensor([[1.0, 3.0, 2.0, 5.0]]), 2)", "tensor([[2.0000, 3.5000]])"),
+        ex("avg_pool1d(ones([1, 2]), 3)", "E0201"),
+        ex("avg_pool1d(ones([1, 2]), 2, #{stride: -1})", "E0206")
+    ];
+    AVG_POOL2D "avg_pool2d" AVG_PARAMS, AVG, AVG_DETAILS, "torch.nn.functional.avg_pool2d(a, 2)", |e, a| avg_pool(e, a, 2), [
+        ex("avg_pool2d(tensor([[[1.0, 2.0], [3.0, 4.0]]]), 2)", "tensor([[[2.5000]]])"),
+        ex("avg_pool2d(ones([2, 2]), 2)", "E0201"),
+        ex("avg_pool2d(ones([1, 2, 2]), 2, #{divisor_override: 0})", "E0206")
+    ];
+    AVG_POOL3D "avg_pool3d" AVG_PARAMS, AVG, AVG_DETAILS, "torch.nn.functional.avg_pool3d(a, 2)", |e, a| avg_pool(e, a, 3), [
+        ex("avg_pool3d(ones([1, 2, 2, 2]), 2)", "tensor([[[[1.]]]])"),
+        ex("avg_pool3d(ones([2, 2, 2]), 2)", "E0201"),
+        ex("avg_pool3d(ones([1, 2, 2, 2]), 2, #{padding: 2})", "E0206")
+    ];
+    ADAPTIVE_MAX_POOL1D "adaptive_max_pool1d" &[X, OUTPUT, RETURN], MAX, EVEN_DETAILS, "torch.nn.functional.adaptive_max_pool1d(a, 2)",
+    |e, a| adaptive(e, a, 1, &ADAPTIVE_MAX), [
+        ex("adaptive_max_pool1d(tensor([[1.0, 3.0, 2.0, 5.0]]), 2)", "tensor([[3., 5.]])"),
+        ex("adaptive_max_pool1d(ones([2]), 2)", "E0201"),
+        ex("adaptive_max_pool1d(ones([1, 2]), -1)", "E0206")
+    ];
+    ADAPTIVE_MAX_POOL2D "adaptive_max_pool2d" &[X, OUTPUT, RETURN], MAX, EVEN_DETAILS, "torch.nn.functional.adaptive_max_pool2d(a, 1)",
+    |e, a| adaptive(e, a, 2, &ADAPTIVE_MAX), [
+        ex("adaptive_max_pool2d(tensor([[[1.0, 2.0], [3.0, 4.0]]]), [1, ()])", "tensor([[[3., 4.]]])"),
+        ex("adaptive_max_pool2d(ones([2, 2]), 1)", "E0201"),
+        ex("adaptive_max_pool2d(ones([1, 2, 2]), [1, 1, 1])", "E0206")
+    ];
+    ADAPTIVE_MAX_POOL3D "adaptive_max_pool3d" &[X, OUTPUT, RETURN], MAX, EVEN_DETAILS, "torch.nn.functional.adaptive_max_pool3d(a, 1)",
+    |e, a| adaptive(e, a, 3, &ADAPTIVE_MAX), [
+        ex("adaptive_max_pool3d(ones([1, 2, 2, 2]), 1)", "tensor([[[[1.]]]])"),
+        ex("adaptive_max_pool3d(ones([2, 2, 2]), 1)", "E0201"),
+        ex("adaptive_max_pool3d(ones([1, 2, 2, 2]), -1)", "E0206")
+    ];
+    ADAPTIVE_AVG_POOL1D "adaptive_avg_pool1d" &[X, OUTPUT], AVG, EVEN_DETAILS, "torch.nn.functional.adaptive_avg_pool1d(a, 2)",
+    |e, a| adaptive(e, a, 1, &ADAPTIVE_AVG), [
+        ex("adaptive_avg_pool1d(tensor([[1.0, 3.0, 2.0, 5.0]]), 2)", "tensor([[2.0000, 3.5000]])"),
+        ex("adaptive_avg_pool1d(ones([2]), 2)", "E0201"),
+        ex("adaptive_avg_pool1d(ones([1, 2]), -1)", "E0206")
+    ];
+    ADAPTIVE_AVG_POOL2D "adaptive_avg_pool2d" &[X, OUTPUT], AVG, EVEN_DETAILS, "torch.nn.functional.adaptive_avg_pool2d(a, 1)",
+    |e, a| adaptive(e, a, 2, &ADAPTIVE_AVG), [
+        ex("adaptive_avg_pool2d(tensor([[[1.0, 2.0], [3.0, 4.0]]]), 1)", "tensor([[[2.5000]]])"),
+        ex("adaptive_avg_pool2d(ones([2, 2]), 1)", "E0201"),
+        ex("adaptive_avg_pool2d(ones([1, 2, 2]), -1)", "E0206")
+    ];
+    ADAPTIVE_AVG_POOL3D "adaptive_avg_pool3d" &[X, OUTPUT], AVG, EVEN_DETAILS, "torch.nn.functional.adaptive_avg_pool3d(a, 1)",
+    |e, a| adaptive(e, a, 3, &ADAPTIVE_AVG), [
+        ex("adaptive_avg_pool3d(ones([1, 2, 2, 2]), 1)", "tensor([[[[1.]]]])"),
+        ex("adaptive_avg_pool3d(ones([2, 2, 2]), 1)", "E0201"),
+        ex("adaptive_avg_pool3d(ones([1, 2, 2, 2]), -1)", "E0206")
+    ];
+    LP_POOL1D "lp_pool1d" LP_PARAMS, LP, LP_DETAILS, "torch.nn.functional.lp_pool1d(a, 2, 2)", |e, a| lp_pool(e, a, 1), [
+        ex("lp_pool1d(tensor([[3.0, 4.0]]), 2, 2)", "tensor([[5.]])"),
+        ex("lp_pool1d(ones([1, 2]), 2, 3)", "E0201"),
+        ex("lp_pool1d(ones([1, 2]), 0, 2)", "E0206")
+    ];
+    LP_POOL2D "lp_pool2d" LP_PARAMS, LP, LP_DETAILS, "torch.nn.functional.lp_pool2d(a, 2, 2)", |e, a| lp_pool(e, a, 2), [
+        ex("lp_pool2d(tensor([[[3.0, 4.0]]]), 2, [1, 2])", "tensor([[[5.]]])"),
+        ex("lp_pool2d(ones([1, 2, 2]), 2, 3)", "E0201"),
+        ex("lp_pool2d(ones([1, 2, 2]), 0, 2)", "E0206")
+    ];
+    LP_POOL3D "lp_pool3d" LP_PARAMS, LP, LP_DETAILS, "torch.nn.functional.lp_pool3d(a, 2, 2)", |e, a| lp_pool(e, a, 3), [
+        ex("lp_pool3d(tensor([[[[3.0, 4.0]]]]), 2, [1, 1, 2])", "tensor([[[[5.]]]])"),
+        ex("lp_pool3d(ones([1, 2, 2, 2]), 2, 3)", "E0201"),
+        ex("lp_pool3d(ones([1, 2, 2, 2]), 0, 2)", "E0206")
+    ];
+    MAX_UNPOOL1D "max_unpool1d" UNPOOL_PARAMS, "Puts the results of `max_pool1d` back where they were.", UNPOOL_DETAILS,
+    "torch.nn.functional.max_unpool1d(a, i, 2)", |e, a| max_unpool(e, a, 1), [
+        ex("max_unpool1d(tensor([[3.0, 5.0]]), tensor([[1, 3]]), 2)", "tensor([[0., 3., 0., 5.]])"),
+        ex("max_unpool1d(ones([1, 2]), tensor([[1]]), 2)", "E0201"),
+        ex("max_unpool1d(ones([1, 2]), ones([1, 2]), 2)", "E0202"),
+        ex("max_unpool1d(ones([1, 2]), tensor([[0, 1]]), 2, #{output_size: [1, 2, 3]})", "E0206")
+    ];
+    MAX_UNPOOL2D "max_unpool2d" UNPOOL_PARAMS, "Puts the results of `max_pool2d` back where they were.", UNPOOL_DETAILS,
+    "torch.nn.functional.max_unpool2d(a, i, 2)", |e, a| max_unpool(e, a, 2), [
+        ex("max_unpool2d(tensor([[[4.0]]]), tensor([[[3]]]), 2)", "tensor([[[0., 0.],\n         [0., 4.]]])"),
+        ex("max_unpool2d(ones([1, 1, 2]), tensor([[[1]]]), 2)", "E0201"),
+        ex("max_unpool2d(ones([1, 1, 1]), ones([1, 1, 1]), 2)", "E0202"),
+        ex("max_unpool2d(ones([1, 1, 1]), tensor([[[0]]]), 0)", "E0206")
+    ];
+    MAX_UNPOOL3D "max_unpool3d" UNPOOL_PARAMS, "Puts the results of `max_pool3d` back where they were.", UNPOOL_DETAILS,
+    "torch.nn.functional.max_unpool3d(a, i, 2)", |e, a| max_unpool(e, a, 3), [
+        ex("max_unpool3d(tensor([[[[4.0]]]]), tensor([[[[1]]]]), [1, 1, 2])", "tensor([[[[0., 4.]]]])"),
+        ex("max_unpool3d(ones([1, 1, 1, 2]), tensor([[[[1]]]]), 2)", "E0201"),
+        ex("max_unpool3d(ones([1, 1, 1, 1]), ones([1, 1, 1, 1]), 2)", "E0202"),
+        ex("max_unpool3d(ones([1, 1, 1, 1]), tensor([[[[0]]]]), 0)", "E0206")
+    ];
+}

@@ -1,0 +1,251 @@
+//! Softmax along a dimension, its logarithm and its random cousin.
+
+use crate::args;
+use crate::base::diag::Result;
+use crate::base::dtype::{DType, Scalar};
+use crate::fail;
+use crate::kernel::abi::HostFn;
+use crate::kernel::cpu::norm::softmax as k;
+use crate::kernel::program::{Draw, ReduceKind};
+use crate::op::args::Args;
+use crate::op::emit::{Emit, KernelCall};
+use crate::op::infer;
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ReduceType, Save, Source, ex};
+use crate::op::rows::nn::windows::float_only;
+use crate::op::rows::pointwise::arith::EXP;
+use crate::op::rows::reduction::reduce::SUM;
+use crate::op::rows::shape::view::CLONE;
+use crate::op::tensor::Tensor;
+
+const X: Param = Param::new("input", Kind::Tensor);
+const DIM: Param = Param::new("dim", Kind::Dim);
+const DTYPE: Param = Param::opt("dtype", Kind::DType, Default::None);
+const G: Param = Param::new("grad", Kind::Tensor);
+const Y: Param = Param::new("output", Kind::Tensor);
+
+/// A kernel over tensors of one shape with a dim that is not negative, argument `at`.
+fn along(name: &'static str, host: HostFn, a: &Args, at: usize) -> Result<KernelCall> {
+    let x = a.tensor(0);
+    let dim = infer::dim(a.int(at), x.ndim())?;
+    let call = (0..at).fold(KernelCall::new(name, host), |call, i| call.input(a.tensor(i)));
+    Ok(call.int(dim as i64).output(&x.shape(), x.dtype()))
+}
+
+/// The sum along the dim, kept.
+fn kept_sum(e: &mut dyn Emit, x: &Tensor, dim: i64) -> Result<Tensor> {
+    e.call(&SUM, args![x, dim, true])
+}
+
+/// Softmax of floats, without conversion.
+pub static SOFTMAX_FLOAT: Op = Op {
+    name: "softmax",
+    params: &[X, DIM],
+    summary: "Softmax of floats.",
+    lower: Lower::Kernel(|_, a| along("softmax", k::softmax, a, 1)),
+    saves: &[Save::Out(0)],
+    grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&SOFTMAX_GRAD, args![v.g(), v.output(0), v.args.int(1)])?)])),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// y (g - sum(g y)).
+static SOFTMAX_GRAD: Op = Op {
+    name: "softmax",
+    params: &[G, Y, DIM],
+    summary: "Gradient of softmax.",
+    lower: Lower::Kernel(|_, a| along("softmax_grad", k::softmax_grad, a, 2)),
+    saves: &[Save::In(0), Save::In(1)],
+    grad: Grad::Rule(|e, v| {
+        let (g, y, dim) = (v.input(0), v.input(1), v.args.int(2));
+        let to_g = e.call(&SOFTMAX_GRAD, args![v.g(), y, dim])?;
+        // G (g - sum(g y)) - g sum(G y)
+        let gy = e.mul(g, y)?;
+        let inner = kept_sum(e, &gy, dim)?;
+        let centred = e.sub(g, &inner)?;
+        let outer = e.mul(v.g(), y)?;
+        let outer = kept_sum(e, &outer, dim)?;
+        let (left, right) = (e.mul(v.g(), &centred)?, e.mul(g, &outer)?);
+        Ok(vec![Some(to_g), Some(e.sub(&left, &right)?)])
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+pub static LOG_SOFTMAX_FLOAT: Op = Op {
+    name: "log_softmax",
+    params: &[X, DIM],
+    summary: "Logarithm of the softmax of floats.",
+    lower: Lower::Kernel(|_, a| along("log_softmax", k::log_softmax, a, 1)),
+    saves: &[Save::Out(0)],
+    grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&LOG_SOFTMAX_GRAD, args![v.g(), v.output(0), v.args.int(1)])?)])),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// g - e^y sum(g).
+static LOG_SOFTMAX_GRAD: Op = Op {
+    name: "log_softmax",
+    params: &[G, Y, DIM],
+    summary: "Gradient of the logarithm of softmax.",
+    lower: Lower::Kernel(|_, a| along("log_softmax_grad", k::log_softmax_grad, a, 2)),
+    saves: &[Save::In(0), Save::In(1)],
+    grad: Grad::Rule(|e, v| {
+        let (g, y, dim) = (v.input(0), v.input(1), v.args.int(2));
+        let p = e.call(&EXP, args![y])?;
+        let weighted = e.mul(v.g(), &p)?;
+        let total = kept_sum(e, &weighted, dim)?;
+        let to_g = e.sub(v.g(), &total)?;
+        let sum = kept_sum(e, g, dim)?;
+        let to_y = e.mul(&weighted, &sum)?;
+        Ok(vec![Some(to_g), Some(e.neg(&to_y)?)])
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// Arguments: input, dim, dtype.
+fn converted(e: &mut dyn Emit, a: &Args, op: &'static Op) -> Result<Vec<Tensor>> {
+    let x = a.tensor(0);
+    let x = e.cast(x, a.dtype(2).unwrap_or(x.dtype()))?;
+    infer::dim(a.int(1), x.ndim())?;
+    if x.numel() == 0 {
+        // Nothing is computed, so that any dtype will do.
+        return Ok(vec![e.call(&CLONE, args![&x])?]);
+    }
+    float_only(&x, "input")?;
+    e.apply(op, args![&x, a.int(1)])
+}
+
+pub static SOFTMAX: Op = Op {
+    name: "softmax",
+    params: &[X, DIM, DTYPE],
+    summary: "e^x over its sum along a dimension: elements become shares that add up to 1.",
+    details: "With `dtype` the input is converted first.",
+    examples: &[
+        ex("tensor([0.0, 0.0]).softmax(0)", "tensor([0.5000, 0.5000])"),
+        ex("softmax(tensor([1, 1]), 0, \"f32\")", "tensor([0.5000, 0.5000])"),
+        ex("softmax(zeros([0], #{dtype: \"i64\"}), 0)", "tensor([], dtype=i64)"),
+        ex("softmax(ones([2]), 1)", "E0209"),
+        ex("softmax(tensor([1, 1]), 0)", "E0202"),
+    ],
+    lower: Lower::Compose(|e, a| converted(e, a, &SOFTMAX_FLOAT)),
+    grad: Grad::Composed,
+    oracle: "torch.softmax(a, 0)",
+    ..Op::BASE
+};
+
+pub static LOG_SOFTMAX: Op = Op {
+    name: "log_softmax",
+    params: &[X, DIM, DTYPE],
+    summary: "The logarithm of the softmax, without loss of digits.",
+    details: "With `dtype` the input is converted first.",
+    examples: &[
+        ex("tensor([0.0, 0.0]).log_softmax(0)", "tensor([-0.6931, -0.6931])"),
+        ex("log_softmax(ones([2]), 1)", "E0209"),
+        ex("log_softmax(tensor([1, 1]), 0)", "E0202"),
+    ],
+    lower: Lower::Compose(|e, a| converted(e, a, &LOG_SOFTMAX_FLOAT)),
+    grad: Grad::Composed,
+    oracle: "torch.log_softmax(a, 0)",
+    ..Op::BASE
+};
+
+pub static SOFTMIN: Op = Op {
+    name: "softmin",
+    params: &[X, DIM, DTYPE],
+    summary: "The softmax of -x.",
+    examples: &[
+        ex("softmin(tensor([0.0, 0.0]), 0)", "tensor([0.5000, 0.5000])"),
+        ex("softmin(ones([2]), 1)", "E0209"),
+        ex("softmin(tensor([1, 1]), 0)", "E0202"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let x = e.neg(a.tensor(0))?;
+        converted(e, &args![&x, a.int(1), a.attr(2).clone()], &SOFTMAX_FLOAT)
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.nn.functional.softmin(a, 0)",
+    ..Op::BASE
+};
+
+/// Gumbel noise: -ln(-ln u).
+fn gumbel(e: &mut dyn Emit, x: &Tensor) -> Result<Tensor> {
+    use crate::op::rows::pointwise::unary::LOG;
+    let n = x.numel() as u64;
+    let (seed, offset) = e.draw(n);
+    let wide = if x.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
+    let u = e.source(Source::Random { draw: Draw::Uniform, seed, offset }, &x.shape(), wide, x.device())?;
+    // Uniform numbers start at 0, whose logarithm is not finite.
+    let u = e.add(&u, f32::MIN_POSITIVE as f64)?;
+    let exponential = e.call(&LOG, args![&u])?;
+    let exponential = e.neg(&exponential)?;
+    let noise = e.call(&LOG, args![&exponential])?;
+    let noise = e.neg(&noise)?;
+    e.cast(&noise, x.dtype())
+}
+
+/// The largest along a dim, kept; never differentiated.
+static LARGEST: Op = Op {
+    name: "gumbel_softmax",
+    params: &[X, DIM, Param::new("keepdim", Kind::Bool)],
+    summary: "The largest along a dim.",
+    lower: Lower::Reduce { kind: ReduceKind::Max, dtype: ReduceType::Same },
+    grad: Grad::Stop("the choice has no gradient"),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+pub static GUMBEL_SOFTMAX: Op = Op {
+    name: "gumbel_softmax",
+    params: &[
+        Param::new("logits", Kind::Tensor),
+        Param::opt("tau", Kind::Float, Default::Float(1.0)),
+        Param::opt("hard", Kind::Bool, Default::Bool(false)),
+        Param::opt("eps", Kind::Float, Default::Float(1e-10)),
+        Param::opt("dim", Kind::Dim, Default::Int(-1)),
+    ],
+    summary: "A random softmax: of logits plus Gumbel noise, over the temperature `tau`.",
+    details: "With `hard` the result is 1 at the largest element and 0 elsewhere, with the soft result's gradient. `eps` \
+has no effect, as in PyTorch.",
+    examples: &[
+        ex("gumbel_softmax(zeros([3])).shape", "[3]"),
+        ex("gumbel_softmax(zeros([3]), #{hard: true}).sum()", "tensor(1.)"),
+        ex("gumbel_softmax(zeros([3]), #{dim: 1})", "E0209"),
+        ex("gumbel_softmax(tensor([1, 2]))", "E0202"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let x = a.tensor(0);
+        float_only(x, "logits")?;
+        let dim = infer::dim(a.int(4), x.ndim())?;
+        if a.float(1) == 0.0 {
+            fail!(VALUE, "`tau` must not be 0");
+        }
+        let noise = gumbel(e, x)?;
+        let noisy = e.add(x, &noise)?;
+        let noisy = e.div(&noisy, Scalar::Float(a.float(1)))?;
+        let soft = e.call(&SOFTMAX_FLOAT, args![&noisy, dim])?;
+        if !a.flag(2) {
+            return Ok(vec![soft]);
+        }
+        let top = e.detach(&soft);
+        let largest = e.call(&LARGEST, args![&top, dim, true])?;
+        let hard = e.call(&crate::op::rows::pointwise::compare::EQ, args![&top, &largest])?;
+        let hard = e.cast(&hard, x.dtype())?;
+        let difference = e.sub(&hard, &top)?;
+        Ok(vec![e.add(&difference, &soft)?])
+    }),
+    grad: Grad::Composed,
+    ..Op::BASE
+};
+
+pub static ROWS: &[&Op] = &[
+    &SOFTMAX_FLOAT,
+    &SOFTMAX_GRAD,
+    &LOG_SOFTMAX_FLOAT,
+    &LOG_SOFTMAX_GRAD,
+    &SOFTMAX,
+    &LOG_SOFTMAX,
+    &SOFTMIN,
+    &LARGEST,
+    &GUMBEL_SOFTMAX,
+];

@@ -1,0 +1,256 @@
+//! Steps of Adamax, Adadelta, NAdam and RAdam, as those of the other optimizers in `optimizers.rs`.
+
+use crate::kernel::cpu::elementwise as math;
+use crate::op::formula::{Formula, Value};
+use crate::op::row::{Lower, Op, Param};
+use crate::op::rows::optim::optimizers::{
+    EPS, GRADS, LR, MAXIMIZE, P, PARAMS, STEP, WEIGHT_DECAY, add_scaled, average, average_square, correction, descent,
+    each, each_counted, flag, lists, number, root, shrunk, state, step, step_by,
+};
+
+const ADAMAX_PARAMS: &[Param] = &[
+    PARAMS,
+    GRADS,
+    state("exp_avg"),
+    state("exp_inf"),
+    STEP,
+    LR,
+    number("beta1", 0.9),
+    number("beta2", 0.999),
+    EPS,
+    WEIGHT_DECAY,
+    MAXIMIZE,
+];
+
+/// Source: Kingma and Ba, "Adam: A Method for Stochastic Optimization" (2014), section 7.
+static ADAMAX: Op = step(
+    "_adamax_step",
+    ADAMAX_PARAMS,
+    "A step of Adamax.",
+    Lower::Steps(|e, a| {
+        let lists = lists(a, 4, |_| true, ADAMAX_PARAMS)?;
+        let (lr, beta1, beta2, eps) = (a.float(5), a.float(6), a.float(7), a.float(8));
+        let numbers = |f: &mut Formula, step: Value| {
+            let first = correction(f, beta1, step);
+            let rate = f.before(&math::DIV, -lr, first);
+            f.set(1, rate);
+        };
+        each_counted(e, &lists, a.tensor(4), numbers, |f| {
+            let g = descent(f, a.flag(10), a.float(9));
+            let m = average(f, 2, g, beta1);
+            let most = f.get(3);
+            let most = f.with(&math::MUL, most, beta2);
+            let size = f.of(&math::ABS, g);
+            let size = f.with(&math::ADD, size, eps);
+            let most = f.of_two(&math::MAXIMUM, most, size);
+            f.set(3, most);
+            let most = f.get(3);
+            let p = f.get(P);
+            step_by(f, p, m, most, 4);
+        })
+    }),
+);
+
+const ADADELTA_PARAMS: &[Param] = &[
+    PARAMS,
+    GRADS,
+    state("square_avg"),
+    state("acc_delta"),
+    LR,
+    number("rho", 0.9),
+    number("eps", 1e-6),
+    WEIGHT_DECAY,
+    MAXIMIZE,
+];
+
+/// Source: Zeiler, "ADADELTA: An Adaptive Learning Rate Method" (2012).
+static ADADELTA: Op = step(
+    "_adadelta_step",
+    ADADELTA_PARAMS,
+    "A step of Adadelta.",
+    Lower::Steps(|e, a| {
+        let lists = lists(a, 4, |_| true, ADADELTA_PARAMS)?;
+        let (lr, rho, eps) = (a.float(4), a.float(5), a.float(6));
+        each(e, &lists, |f| {
+            let g = descent(f, a.flag(8), a.float(7));
+            let v = average_square(f, 2, g, rho);
+            let v = f.with(&math::ADD, v, eps);
+            let v = f.of(&math::SQRT, v);
+            let sum = f.get(3);
+            let size = f.with(&math::ADD, sum, eps);
+            let size = f.of(&math::SQRT, size);
+            let delta = f.of_two(&math::DIV, size, v);
+            let delta = f.of_two(&math::MUL, delta, g);
+            average_square(f, 3, delta, rho);
+            add_scaled(f, P, delta, -lr);
+        })
+    }),
+);
+
+const NADAM_PARAMS: &[Param] = &[
+    PARAMS,
+    GRADS,
+    state("exp_avg"),
+    state("exp_avg_sq"),
+    state("mu_product"),
+    STEP,
+    LR,
+    number("beta1", 0.9),
+    number("beta2", 0.999),
+    EPS,
+    WEIGHT_DECAY,
+    number("momentum_decay", 4e-3),
+    flag("decoupled_weight_decay"),
+    MAXIMIZE,
+];
+
+/// `mu_product` is filled with the product of all factors so far, 1 before the first. Source: Dozat, "Incorporating Nesterov Momentum into
+/// Adam" (2016).
+static NADAM: Op = step(
+    "_nadam_step",
+    NADAM_PARAMS,
+    "A step of NAdam.",
+    Lower::Steps(|e, a| {
+        let lists = lists(a, 5, |_| true, NADAM_PARAMS)?;
+        let (lr, beta1, beta2, eps) = (a.float(6), a.float(7), a.float(8), a.float(9));
+        let (decay, momentum_decay, decoupled) = (a.float(10), a.float(11), a.flag(12));
+        let factor = |f: &mut Formula, step: Value| {
+            let power = f.with(&math::MUL, step, momentum_decay);
+            let power = f.before(&math::POW, 0.96, power);
+            let rest = f.with(&math::MUL, power, -0.5);
+            let rest = f.with(&math::ADD, rest, 1.0);
+            f.with(&math::MUL, rest, beta1)
+        };
+        let numbers = |f: &mut Formula, step: Value| {
+            let mu = factor(f, step);
+            f.set(1, mu);
+            let after = f.with(&math::ADD, step, 1.0);
+            let next = factor(f, after);
+            f.set(2, next);
+            let rest = f.before(&math::SUB, 1.0, mu);
+            let rate = f.with(&math::MUL, rest, lr);
+            f.set(3, rate);
+            let rate = f.with(&math::MUL, next, lr);
+            f.set(4, rate);
+            let second = correction(f, beta2, step);
+            f.set(5, second);
+        };
+        const NUMBERS: usize = 5;
+        each_counted(e, &lists, a.tensor(5), numbers, |f| {
+            let g = descent(f, a.flag(13), if decoupled { 0.0 } else { decay });
+            let p = shrunk(f, if decoupled { 1.0 - lr * decay } else { 1.0 });
+            let old = f.get(4);
+            let mu = f.number_of(NUMBERS, old);
+            let product = f.of_two(&math::MUL, old, mu);
+            f.set(4, product);
+            let product = f.get(4);
+            let m = average(f, 2, g, beta1);
+            let v = average_square(f, 3, g, beta2);
+            let second = f.number_of(NUMBERS + 4, v);
+            let v = f.of_two(&math::DIV, v, second);
+            let d = root(f, v, eps);
+            let rest = f.before(&math::SUB, 1.0, product);
+            let rate = f.number_of(NUMBERS + 2, g);
+            let part = f.of_two(&math::MUL, g, rate);
+            let part = f.of_two(&math::DIV, part, rest);
+            let part = f.of_two(&math::DIV, part, d);
+            let p = f.of_two(&math::SUB, p, part);
+            let next = f.number_of(NUMBERS + 1, product);
+            let ahead = f.of_two(&math::MUL, product, next);
+            let rest = f.before(&math::SUB, 1.0, ahead);
+            let rate = f.number_of(NUMBERS + 3, m);
+            let part = f.of_two(&math::MUL, m, rate);
+            let part = f.of_two(&math::DIV, part, rest);
+            let part = f.of_two(&math::DIV, part, d);
+            let p = f.of_two(&math::SUB, p, part);
+            f.set(P, p);
+        })
+    }),
+);
+
+const RADAM_PARAMS: &[Param] = &[
+    PARAMS,
+    GRADS,
+    state("exp_avg"),
+    state("exp_avg_sq"),
+    STEP,
+    LR,
+    number("beta1", 0.9),
+    number("beta2", 0.999),
+    EPS,
+    WEIGHT_DECAY,
+    flag("decoupled_weight_decay"),
+    MAXIMIZE,
+];
+
+/// Source: Liu et al., "On the Variance of the Adaptive Learning Rate and Beyond" (2019).
+static RADAM: Op = step(
+    "_radam_step",
+    RADAM_PARAMS,
+    "A step of RAdam.",
+    Lower::Steps(|e, a| {
+        let lists = lists(a, 4, |_| true, RADAM_PARAMS)?;
+        let (lr, beta1, beta2, eps) = (a.float(5), a.float(6), a.float(7), a.float(8));
+        let (decay, decoupled) = (a.float(9), a.flag(10));
+        let most = 2.0 / (1.0 - beta2) - 1.0;
+        // The length never exceeds `most`: the variance may never be used.
+        let adapts = most > 5.0;
+        let numbers = |f: &mut Formula, step: Value| {
+            let first = correction(f, beta1, step);
+            let rate = f.before(&math::DIV, lr, first);
+            if !adapts {
+                return f.set(1, rate);
+            }
+            let power = f.before(&math::POW, beta2, step);
+            let rest = f.before(&math::SUB, 1.0, power);
+            let less = f.of_two(&math::MUL, step, power);
+            let less = f.with(&math::MUL, less, 2.0);
+            let less = f.of_two(&math::DIV, less, rest);
+            let length = f.before(&math::SUB, most, less);
+            // 1 once the length is above 5, 0 before.
+            let beyond = f.with(&math::SUB, length, 5.0);
+            let beyond = f.of(&math::SIGN, beyond);
+            let used = f.with(&math::MAXIMUM, beyond, 0.0);
+            let unused = f.before(&math::SUB, 1.0, used);
+            let length = f.with(&math::MAXIMUM, length, 5.0);
+            let four = f.with(&math::SUB, length, 4.0);
+            let two = f.with(&math::SUB, length, 2.0);
+            let even = f.of_two(&math::MUL, four, two);
+            let even = f.of_two(&math::DIV, even, length);
+            let even = f.with(&math::MUL, even, most / ((most - 4.0) * (most - 2.0)));
+            let even = f.of_two(&math::MUL, even, rest);
+            let even = f.of(&math::SQRT, even);
+            let even = f.of_two(&math::MUL, even, used);
+            let even = f.of_two(&math::ADD, even, unused);
+            let rate = f.of_two(&math::MUL, rate, even);
+            f.set(1, rate);
+            // The variance is not above this, and the root of it plus that divides: by 1 where it is not used.
+            let bound = f.of_two(&math::DIV, used, unused);
+            f.set(2, bound);
+            let added = f.with(&math::MUL, used, eps);
+            let added = f.of_two(&math::ADD, added, unused);
+            f.set(3, added);
+        };
+        const NUMBERS: usize = 4;
+        each_counted(e, &lists, a.tensor(4), numbers, |f| {
+            let g = descent(f, a.flag(11), if decoupled { 0.0 } else { decay });
+            let p = shrunk(f, if decoupled { 1.0 - lr * decay } else { 1.0 });
+            let m = average(f, 2, g, beta1);
+            let v = average_square(f, 3, g, beta2);
+            let rate = f.number_of(NUMBERS, m);
+            let mut step = f.of_two(&math::MUL, m, rate);
+            if adapts {
+                let bound = f.number_of(NUMBERS + 1, v);
+                let v = f.of_two(&math::MINIMUM, v, bound);
+                let root = f.of(&math::SQRT, v);
+                let added = f.number_of(NUMBERS + 2, root);
+                let d = f.of_two(&math::ADD, root, added);
+                step = f.of_two(&math::DIV, step, d);
+            }
+            let p = f.of_two(&math::SUB, p, step);
+            f.set(P, p);
+        })
+    }),
+);
+
+pub static ROWS: &[&Op] = &[&ADAMAX, &ADADELTA, &NADAM, &RADAM];

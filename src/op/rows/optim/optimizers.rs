@@ -1,0 +1,460 @@
+//! Steps of optimisers over lists of tensors, in place and outside the gradient graph. Written as formulas of one
+//! element, so that all parameters are one node and one launch; rates and corrections are numbers, never part of a plan.
+//!
+//! Reached from the standard library, which owns the state and skips parameters without a gradient.
+
+use crate::args;
+use crate::base::diag::Result;
+use crate::base::dtype::Scalar;
+use crate::base::layout::Layout;
+use crate::fail;
+use crate::kernel::cpu::elementwise as math;
+use crate::op::args::Args;
+use crate::op::emit::Emit;
+use crate::op::formula::{Formula, Value};
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param};
+use crate::op::rows::pointwise::arith::ADD;
+use crate::op::tensor::Tensor;
+use smallvec::{SmallVec, smallvec};
+
+pub(in crate::op::rows) const PARAMS: Param = Param::new("params", Kind::Tensors);
+pub(in crate::op::rows) const GRADS: Param = Param::new("grads", Kind::Tensors);
+/// Steps done so far, and room for the numbers that follow from it: f64, on the device of the parameters. Whether a
+/// step is held is known only there.
+pub(in crate::op::rows) const STEP: Param = Param::new("step", Kind::Tensor);
+/// Elements of that tensor.
+pub const COUNTED: usize = 6;
+pub(in crate::op::rows) const LR: Param = Param::new("lr", Kind::Float);
+pub(in crate::op::rows) const EPS: Param = Param::opt("eps", Kind::Float, Default::Float(1e-8));
+pub(in crate::op::rows) const WEIGHT_DECAY: Param = Param::opt("weight_decay", Kind::Float, Default::Float(0.0));
+pub(in crate::op::rows) const MAXIMIZE: Param = Param::opt("maximize", Kind::Bool, Default::Bool(false));
+
+pub(in crate::op::rows) const fn number(name: &'static str, default: f64) -> Param {
+    Param::opt(name, Kind::Float, Default::Float(default))
+}
+
+pub(in crate::op::rows) const fn flag(name: &'static str) -> Param {
+    Param::opt(name, Kind::Bool, Default::Bool(false))
+}
+
+/// A list of state; empty where the optimiser keeps none.
+pub(in crate::op::rows) const fn state(name: &'static str) -> Param {
+    Param::opt(name, Kind::Tensors, Default::None)
+}
+
+fn float(x: f64) -> Scalar {
+    Scalar::Float(x)
+}
+
+/// The lists before argument `end`; each that is used has a tensor for each parameter, of its shape.
+pub(in crate::op::rows) fn lists<'a>(
+    a: &'a Args,
+    end: usize,
+    used: impl Fn(usize) -> bool,
+    op_params: &[Param],
+) -> Result<SmallVec<[&'a [Tensor]; 6]>> {
+    let params = a.tensor_list(0);
+    let mut lists: SmallVec<[&[Tensor]; 6]> = smallvec![params];
+    for (at, param) in op_params.iter().enumerate().take(end).skip(1) {
+        let list = a.tensor_list(at);
+        let name = param.name;
+        if list.is_empty() && !params.is_empty() && used(at) && at > 1 {
+            fail!(MISSING_ARGUMENT, "`{name}` is missing");
+        }
+        if list.len() != params.len() && !(list.is_empty() && at > 1) {
+            fail!(VALUE, "`{name}` has {} tensors for {} parameters", list.len(), params.len());
+        }
+        for (p, t) in params.iter().zip(list) {
+            // State may be one number for a parameter.
+            if p.shape() != t.shape() && !(at > 1 && t.shape().is_empty()) {
+                fail!(
+                    SHAPE,
+                    "`{name}` has shape {:?} for a parameter of shape {:?}",
+                    t.shape().as_slice(),
+                    p.shape().as_slice()
+                );
+            }
+        }
+        lists.push(list);
+    }
+    Ok(lists)
+}
+
+/// Runs a formula over lists of tensors.
+pub(in crate::op::rows) fn each(
+    e: &mut dyn Emit,
+    lists: &[&[Tensor]],
+    mut formula: impl FnMut(&mut Formula),
+) -> Result<Vec<Tensor>> {
+    e.each(lists, &mut formula)?;
+    Ok(Vec::new())
+}
+
+/// The elements of a step's tensor as tensors of no dimensions.
+fn elements(e: &mut dyn Emit, step: &Tensor) -> Vec<Tensor> {
+    let view = step.view();
+    let element = |at| Layout { offset: view.layout.offset + at, ..Layout::contiguous(&[]) };
+    (0..COUNTED).map(|at| e.alias(step, element(at))).collect()
+}
+
+/// How many steps were done before this one.
+pub(in crate::op::rows) fn count(e: &mut dyn Emit, step: &Tensor) -> Tensor {
+    elements(e, step).swap_remove(0)
+}
+
+/// As `each`, with numbers that follow from the count of this step, from 1, behind the lists: `numbers` makes operands 1
+/// and up of them.
+pub(in crate::op::rows) fn each_counted(
+    e: &mut dyn Emit,
+    lists: &[&[Tensor]],
+    step: &Tensor,
+    numbers: impl Fn(&mut Formula, Value),
+    mut formula: impl FnMut(&mut Formula),
+) -> Result<Vec<Tensor>> {
+    let elements = elements(e, step);
+    let alone: Vec<&[Tensor]> = elements.iter().map(std::slice::from_ref).collect();
+    e.each(&alone, &mut |f: &mut Formula| {
+        let done = f.get(0);
+        let step = f.with(&math::ADD, done, 1.0);
+        numbers(f, step);
+    })?;
+    let beside: Vec<Vec<Tensor>> = elements[1..].iter().map(|number| vec![number.clone(); lists[0].len()]).collect();
+    let mut all: SmallVec<[&[Tensor]; 12]> = SmallVec::from_slice(lists);
+    all.extend(beside.iter().map(Vec::as_slice));
+    e.each(&all, &mut formula)?;
+    Ok(Vec::new())
+}
+
+/// A step was done.
+static COUNT: Op = Op {
+    name: "_count_step",
+    params: &[STEP],
+    summary: "Counts a step.",
+    lower: Lower::Steps(|e, a| {
+        let counted = elements(e, a.tensor(0));
+        e.apply_inplace(&ADD, args![&counted[0], float(1.0)])?;
+        Ok(Vec::new())
+    }),
+    grad: Grad::Stop("optimiser steps are not differentiated"),
+    call: CallForm::Function,
+    guarded: true,
+    ..Op::BASE
+};
+
+/// `1 - beta ** step`.
+pub(in crate::op::rows) fn correction(f: &mut Formula, beta: f64, step: Value) -> Value {
+    let power = f.before(&math::POW, beta, step);
+    f.before(&math::SUB, 1.0, power)
+}
+
+/// Operands of every formula.
+pub(in crate::op::rows) const P: usize = 0;
+const G: usize = 1;
+
+/// `x + factor * y`.
+pub(in crate::op::rows) fn plus(f: &mut Formula, x: Value, y: Value, factor: f64) -> Value {
+    let scaled = f.with(&math::MUL, y, factor);
+    f.of_two(&math::ADD, x, scaled)
+}
+
+/// Adds `factor * value` to an operand.
+pub(in crate::op::rows) fn add_scaled(f: &mut Formula, to: usize, value: Value, factor: f64) {
+    let old = f.get(to);
+    let new = plus(f, old, value, factor);
+    f.set(to, new);
+}
+
+/// The gradient that is descended: turned over when maximising, with weight decay.
+pub(in crate::op::rows) fn descent(f: &mut Formula, maximize: bool, decay: f64) -> Value {
+    let mut g = f.get(G);
+    if maximize {
+        g = f.of(&math::NEG, g);
+    }
+    if decay == 0.0 {
+        return g;
+    }
+    let p = f.get(P);
+    plus(f, g, p, decay)
+}
+
+/// `p *= factor`: weight decay apart from the gradient. Gives the parameter.
+pub(in crate::op::rows) fn shrunk(f: &mut Formula, factor: f64) -> Value {
+    let p = f.get(P);
+    if factor == 1.0 { p } else { f.with(&math::MUL, p, factor) }
+}
+
+/// `old + (1 - beta) * (new - old)`, from the nearer end, as `lerp`: exactly `new` where `beta` is 0.
+pub(in crate::op::rows) fn average(f: &mut Formula, at: usize, new: Value, beta: f64) -> Value {
+    let old = f.get(at);
+    let change = f.of_two(&math::SUB, new, old);
+    let weight = 1.0 - beta;
+    let value = if weight < 0.5 { plus(f, old, change, weight) } else { plus(f, new, change, weight - 1.0) };
+    f.set(at, value);
+    f.get(at)
+}
+
+/// `old = beta * old + (1 - beta) * g²`.
+pub(in crate::op::rows) fn average_square(f: &mut Formula, at: usize, g: Value, beta: f64) -> Value {
+    let square = f.of_two(&math::MUL, g, g);
+    let old = f.get(at);
+    let kept = f.with(&math::MUL, old, beta);
+    let value = plus(f, kept, square, 1.0 - beta);
+    f.set(at, value);
+    f.get(at)
+}
+
+/// As `step_over`, with a number of the step.
+pub(in crate::op::rows) fn step_by(f: &mut Formula, p: Value, m: Value, d: Value, number: usize) {
+    let factor = f.number_of(number, m);
+    let scaled = f.of_two(&math::MUL, m, factor);
+    let step = f.of_two(&math::DIV, scaled, d);
+    let new = f.of_two(&math::ADD, p, step);
+    f.set(P, new);
+}
+
+/// `p += factor * m / d`, given p.
+fn step_over(f: &mut Formula, p: Value, m: Value, d: Value, factor: f64) {
+    let scaled = f.with(&math::MUL, m, factor);
+    let step = f.of_two(&math::DIV, scaled, d);
+    let new = f.of_two(&math::ADD, p, step);
+    f.set(P, new);
+}
+
+/// `sqrt(v) + eps`.
+pub(in crate::op::rows) fn root(f: &mut Formula, v: Value, eps: f64) -> Value {
+    let root = f.of(&math::SQRT, v);
+    f.with(&math::ADD, root, eps)
+}
+
+pub(in crate::op::rows) const fn step(
+    name: &'static str,
+    params: &'static [Param],
+    summary: &'static str,
+    lower: Lower,
+) -> Op {
+    Op {
+        name,
+        params,
+        summary,
+        lower,
+        grad: Grad::Stop("optimiser steps are not differentiated"),
+        call: CallForm::Function,
+        guarded: true,
+        ..Op::BASE
+    }
+}
+
+const SGD_PARAMS: &[Param] = &[
+    PARAMS,
+    GRADS,
+    state("momentum_buffer"),
+    LR,
+    number("momentum", 0.0),
+    number("dampening", 0.0),
+    WEIGHT_DECAY,
+    flag("nesterov"),
+    MAXIMIZE,
+    STEP,
+];
+
+/// At the first step the momenta are 0 and become the gradients.
+static SGD: Op = step(
+    "_sgd_step",
+    SGD_PARAMS,
+    "A step of stochastic gradient descent.",
+    Lower::Steps(|e, a| {
+        let (lr, momentum, dampening) = (a.float(3), a.float(4), a.float(5));
+        let lists = lists(a, 3, |at| at < 2 || momentum != 0.0, SGD_PARAMS)?;
+        let formula = |f: &mut Formula| {
+            let mut d = descent(f, a.flag(8), a.float(6));
+            if momentum != 0.0 {
+                let old = f.get(2);
+                let old = f.with(&math::MUL, old, momentum);
+                let mut new = d;
+                if dampening != 0.0 {
+                    let factor = f.number_of(3, d);
+                    new = f.of_two(&math::MUL, d, factor);
+                }
+                let new = f.of_two(&math::ADD, old, new);
+                f.set(2, new);
+                let new = f.get(2);
+                d = if a.flag(7) { plus(f, d, new, momentum) } else { new };
+            }
+            add_scaled(f, P, d, -lr);
+        };
+        if momentum == 0.0 || dampening == 0.0 {
+            return each(e, &lists, formula);
+        }
+        let numbers = |f: &mut Formula, step: Value| {
+            // Not at the first step.
+            let later = f.with(&math::SUB, step, 1.0);
+            let later = f.with(&math::MINIMUM, later, 1.0);
+            let less = f.with(&math::MUL, later, dampening);
+            let factor = f.before(&math::SUB, 1.0, less);
+            f.set(1, factor);
+        };
+        each_counted(e, &lists, a.tensor(9), numbers, formula)
+    }),
+);
+
+const ADAM_PARAMS: &[Param] = &[
+    PARAMS,
+    GRADS,
+    state("exp_avg"),
+    state("exp_avg_sq"),
+    state("max_exp_avg_sq"),
+    STEP,
+    LR,
+    number("beta1", 0.9),
+    number("beta2", 0.999),
+    EPS,
+    WEIGHT_DECAY,
+    flag("amsgrad"),
+    flag("decoupled"),
+    MAXIMIZE,
+];
+
+/// `decoupled` is AdamW's weight decay.
+static ADAM: Op = step(
+    "_adam_step",
+    ADAM_PARAMS,
+    "A step of Adam, AMSGrad or AdamW.",
+    Lower::Steps(|e, a| {
+        let lists = lists(a, 5, |at| at < 4 || a.flag(11), ADAM_PARAMS)?;
+        let (lr, beta1, beta2, eps) = (a.float(6), a.float(7), a.float(8), a.float(9));
+        let (decay, decoupled) = (a.float(10), a.flag(12));
+        let numbers = |f: &mut Formula, step: Value| {
+            let first = correction(f, beta1, step);
+            let rate = f.before(&math::DIV, -lr, first);
+            f.set(1, rate);
+            let second = correction(f, beta2, step);
+            let scale = f.of(&math::SQRT, second);
+            f.set(2, scale);
+        };
+        each_counted(e, &lists, a.tensor(5), numbers, |f| {
+            let g = descent(f, a.flag(13), if decoupled { 0.0 } else { decay });
+            let p = shrunk(f, if decoupled && decay != 0.0 { 1.0 - lr * decay } else { 1.0 });
+            let m = average(f, 2, g, beta1);
+            let mut spread = average_square(f, 3, g, beta2);
+            if a.flag(11) {
+                let most = f.get(4);
+                let most = f.of_two(&math::MAXIMUM, most, spread);
+                f.set(4, most);
+                spread = f.get(4);
+            }
+            let root = f.of(&math::SQRT, spread);
+            let scale = f.number_of(6, root);
+            let root = f.of_two(&math::DIV, root, scale);
+            let d = f.with(&math::ADD, root, eps);
+            step_by(f, p, m, d, 5);
+        })
+    }),
+);
+
+const RMSPROP_PARAMS: &[Param] = &[
+    PARAMS,
+    GRADS,
+    state("square_avg"),
+    state("grad_avg"),
+    state("momentum_buffer"),
+    LR,
+    number("alpha", 0.99),
+    EPS,
+    WEIGHT_DECAY,
+    number("momentum", 0.0),
+    flag("centered"),
+    MAXIMIZE,
+];
+
+static RMSPROP: Op = step(
+    "_rmsprop_step",
+    RMSPROP_PARAMS,
+    "A step of RMSprop.",
+    Lower::Steps(|e, a| {
+        let (lr, alpha, eps, momentum) = (a.float(5), a.float(6), a.float(7), a.float(9));
+        let used = |at| at < 3 || at == 3 && a.flag(10) || at == 4 && momentum > 0.0;
+        let lists = lists(a, 5, used, RMSPROP_PARAMS)?;
+        each(e, &lists, |f| {
+            let g = descent(f, a.flag(11), a.float(8));
+            let v = average_square(f, 2, g, alpha);
+            let mut spread = v;
+            if a.flag(10) {
+                let mean = average(f, 3, g, alpha);
+                let square = f.of_two(&math::MUL, mean, mean);
+                spread = f.of_two(&math::SUB, v, square);
+            }
+            let d = root(f, spread, eps);
+            let p = f.get(P);
+            if momentum > 0.0 {
+                let old = f.get(4);
+                let old = f.with(&math::MUL, old, momentum);
+                let step = f.of_two(&math::DIV, g, d);
+                let new = f.of_two(&math::ADD, old, step);
+                f.set(4, new);
+                let m = f.get(4);
+                add_scaled(f, P, m, -lr);
+            } else {
+                step_over(f, p, g, d, -lr);
+            }
+        })
+    }),
+);
+
+const ADAGRAD_PARAMS: &[Param] =
+    &[PARAMS, GRADS, state("sum"), STEP, LR, number("lr_decay", 0.0), number("eps", 1e-10), WEIGHT_DECAY, MAXIMIZE];
+
+static ADAGRAD: Op = step(
+    "_adagrad_step",
+    ADAGRAD_PARAMS,
+    "A step of Adagrad.",
+    Lower::Steps(|e, a| {
+        let lists = lists(a, 3, |_| true, ADAGRAD_PARAMS)?;
+        let (lr, lr_decay) = (a.float(4), a.float(5));
+        let numbers = |f: &mut Formula, step: Value| {
+            let before = f.with(&math::SUB, step, 1.0);
+            let slower = f.with(&math::MUL, before, lr_decay);
+            let slower = f.with(&math::ADD, slower, 1.0);
+            let rate = f.before(&math::DIV, -lr, slower);
+            f.set(1, rate);
+        };
+        each_counted(e, &lists, a.tensor(3), numbers, |f| {
+            let g = descent(f, a.flag(8), a.float(7));
+            let square = f.of_two(&math::MUL, g, g);
+            let sum = f.get(2);
+            let sum = f.of_two(&math::ADD, sum, square);
+            f.set(2, sum);
+            let sum = f.get(2);
+            let d = root(f, sum, a.float(6));
+            let p = f.get(P);
+            step_by(f, p, g, d, 3);
+        })
+    }),
+);
+
+const LION_PARAMS: &[Param] =
+    &[PARAMS, GRADS, state("exp_avg"), LR, number("beta1", 0.9), number("beta2", 0.99), WEIGHT_DECAY, MAXIMIZE];
+
+/// Source: Chen et al., "Symbolic Discovery of Optimization Algorithms" (2023).
+static LION: Op = step(
+    "_lion_step",
+    LION_PARAMS,
+    "A step of Lion.",
+    Lower::Steps(|e, a| {
+        let lists = lists(a, 3, |_| true, LION_PARAMS)?;
+        let (lr, beta1, beta2) = (a.float(3), a.float(4), a.float(5));
+        each(e, &lists, |f| {
+            let g = descent(f, a.flag(7), 0.0);
+            let old = f.get(2);
+            let old = f.with(&math::MUL, old, beta1);
+            let direction = plus(f, old, g, 1.0 - beta1);
+            let direction = f.of(&math::SIGN, direction);
+            let p = f.get(P);
+            let kept = f.with(&math::MUL, p, 1.0 - lr * a.float(6));
+            let new = plus(f, kept, direction, -lr);
+            f.set(P, new);
+            average(f, 2, g, beta2);
+        })
+    }),
+);
+
+pub static ROWS: &[&Op] = &[&SGD, &ADAM, &RMSPROP, &ADAGRAD, &LION, &COUNT];

@@ -1,0 +1,459 @@
+//! The four operations, divisions and remainders, powers, conversion and copying.
+
+use crate::args;
+use crate::base::diag::Result;
+use crate::base::dtype::{Category, DType, Scalar};
+use crate::fail;
+use crate::kernel::cpu::elementwise as f;
+use crate::op::args::{Arg, Args};
+use crate::op::emit::{Backward, Emit};
+use crate::op::infer::{self, Operand};
+use crate::op::row::{CallForm, Default, Grad, GradRule, Kind, Lower, Op, Param, Promote, Save, ex};
+use crate::op::rows::pointwise::{compare, power};
+use crate::op::tensor::Tensor;
+
+pub const INPUT: Param = Param::new("input", Kind::Operand);
+pub const OTHER: Param = Param::new("other", Kind::Operand);
+pub const X: Param = Param::new("input", Kind::Tensor);
+const ALPHA: Param = Param::opt("alpha", Kind::Number, Default::Int(1));
+
+/// The gradient of a step function: zero for every operand that wants one.
+pub const ZERO: GradRule = |e, v| {
+    let mut grads = Vec::new();
+    for slot in 0..v.needs.len() {
+        grads.push(if v.needs(slot) { Some(e.zeros_like(v.meta(slot))?) } else { None });
+    }
+    Ok(grads)
+};
+
+/// One gradient for each of two operands, each made only where it is wanted.
+pub fn pair(
+    e: &mut dyn Emit,
+    v: &Backward<'_>,
+    left: impl FnOnce(&mut dyn Emit) -> Result<Tensor>,
+    right: impl FnOnce(&mut dyn Emit) -> Result<Tensor>,
+) -> Result<Vec<Option<Tensor>>> {
+    let left = if v.needs(0) { Some(left(e)?) } else { None };
+    let right = if v.needs(1) { Some(right(e)?) } else { None };
+    Ok(vec![left, right])
+}
+
+/// Two operands that may both be numbers or tensors.
+pub fn two(a: Arg, b: Arg) -> Args {
+    Args(smallvec::smallvec![a, b])
+}
+
+/// `x + y` without `alpha`: what operators and rules use.
+pub static ADD: Op = Op {
+    name: "add",
+    operator: "+",
+    params: &[INPUT, OTHER],
+    summary: "Adds element-wise.",
+    examples: &[ex("tensor([1.0, 2.0]) + 1", "tensor([2., 3.])")],
+    lower: Lower::Map { function: &f::ADD, promote: Promote::Same },
+    grad: Grad::Rule(|_, v| Ok(vec![Some(v.g().clone()), Some(v.g().clone())])),
+    inplace: true,
+    call: CallForm::Internal,
+    oracle: "torch.add(a, b)",
+    ..Op::BASE
+};
+
+pub static SUB: Op = Op {
+    name: "sub",
+    operator: "-",
+    params: &[INPUT, OTHER],
+    summary: "Subtracts element-wise.",
+    examples: &[ex("tensor([1.0, 2.0]) - 1", "tensor([0., 1.])"), ex("tensor([true]) - tensor([true])", "E0202")],
+    lower: Lower::Map { function: &f::SUB, promote: Promote::Difference },
+    grad: Grad::Rule(|e, v| pair(e, v, |_| Ok(v.g().clone()), |e| e.neg(v.g()))),
+    inplace: true,
+    call: CallForm::Internal,
+    oracle: "torch.sub(a, b)",
+    ..Op::BASE
+};
+
+pub static MUL: Op = Op {
+    name: "mul",
+    aliases: &["multiply"],
+    operator: "*",
+    params: &[INPUT, OTHER],
+    summary: "Multiplies element-wise.",
+    examples: &[
+        ex("tensor([1.0, 2.0]) * tensor([3.0, 4.0])", "tensor([3., 8.])"),
+        ex("tensor([1.0, 2.0]) * tensor([1.0, 2.0, 3.0])", "E0201"),
+    ],
+    lower: Lower::Map { function: &f::MUL, promote: Promote::Same },
+    saves: &[Save::For(0, 1), Save::For(1, 0)],
+    grad: Grad::Rule(|e, v| pair(e, v, |e| e.mul(v.g(), v.operand(1)), |e| e.mul(v.g(), v.operand(0)))),
+    inplace: true,
+    oracle: "torch.mul(a, b)",
+    ..Op::BASE
+};
+
+/// True division; `div` with a rounding mode is composed from the rows below.
+pub static DIV: Op = Op {
+    name: "div",
+    operator: "/",
+    params: &[INPUT, OTHER],
+    summary: "Divides element-wise; integers give floats.",
+    examples: &[ex("tensor([1, 3]) / 2", "tensor([0.5000, 1.5000])")],
+    lower: Lower::Map { function: &f::DIV, promote: Promote::Float },
+    saves: &[Save::For(0, 1), Save::In(1)],
+    grad: Grad::Rule(|e, v| {
+        pair(
+            e,
+            v,
+            |e| e.div(v.g(), v.operand(1)),
+            |e| {
+                // -g * (a / b) / b
+                let quotient = e.call(&DIV, two(v.operand(0), v.operand(1)))?;
+                let scaled = e.mul(v.g(), &quotient)?;
+                let divided = e.div(&scaled, v.operand(1))?;
+                e.neg(&divided)
+            },
+        )
+    }),
+    inplace: true,
+    call: CallForm::Internal,
+    oracle: "torch.div(a, b)",
+    ..Op::BASE
+};
+
+pub static NEG: Op = Op {
+    name: "neg",
+    aliases: &["negative"],
+    operator: "-",
+    params: &[X],
+    summary: "Changes the sign of every element.",
+    examples: &[ex("-tensor([1.0, -2.0])", "tensor([-1.,  2.])"), ex("neg(tensor([true]))", "E0202")],
+    lower: Lower::Map { function: &f::NEG, promote: Promote::NoBool },
+    grad: Grad::Rule(|e, v| Ok(vec![Some(e.neg(v.g())?)])),
+    inplace: true,
+    oracle: "torch.neg(a)",
+    ..Op::BASE
+};
+
+pub use crate::op::rows::pointwise::unary::EXP;
+
+/// Adds a multiple: PyTorch's full signature.
+pub static ADD_ALPHA: Op = Op {
+    name: "add",
+    params: &[INPUT, OTHER, ALPHA],
+    summary: "Adds `alpha * other` element-wise, with broadcasting and type promotion.",
+    examples: &[
+        ex("tensor([1.0, 2.0]).add(tensor([3.0, 4.0]), #{alpha: 2})", "tensor([ 7., 10.])"),
+        ex("tensor([1.0, 2.0]) + tensor([1.0, 2.0, 3.0])", "E0201"),
+        ex("tensor([1]).add(1, #{alpha: 0.5})", "E0202"),
+    ],
+    lower: Lower::Compose(|e, a| with_alpha(e, &ADD, a.get(0).clone(), a.get(1).clone(), a)),
+    grad: Grad::Composed,
+    inplace: true,
+    oracle: "torch.add(a, b, alpha=2)",
+    ..Op::BASE
+};
+
+pub static SUB_ALPHA: Op = Op {
+    name: "sub",
+    aliases: &["subtract"],
+    params: &[INPUT, OTHER, ALPHA],
+    summary: "Subtracts `alpha * other` element-wise, with broadcasting and type promotion.",
+    examples: &[ex("tensor([5.0]).sub(2)", "tensor([3.])"), ex("tensor([1]).sub(1, #{alpha: 0.5})", "E0202")],
+    lower: Lower::Compose(|e, a| with_alpha(e, &SUB, a.get(0).clone(), a.get(1).clone(), a)),
+    grad: Grad::Composed,
+    inplace: true,
+    oracle: "torch.sub(a, b, alpha=2)",
+    ..Op::BASE
+};
+
+pub static RSUB: Op = Op {
+    name: "rsub",
+    params: &[X, OTHER, ALPHA],
+    summary: "Subtracts the other way round: `other - alpha * input`.",
+    examples: &[ex("tensor([5.0]).rsub(2)", "tensor([-3.])"), ex("tensor([true]).rsub(true)", "E0202")],
+    lower: Lower::Compose(|e, a| with_alpha(e, &SUB, a.get(1).clone(), a.get(0).clone(), a)),
+    grad: Grad::Composed,
+    oracle: "torch.rsub(a, b)",
+    ..Op::BASE
+};
+
+fn with_alpha(e: &mut dyn Emit, op: &'static Op, x: Arg, y: Arg, a: &Args) -> Result<Vec<Tensor>> {
+    let alpha = a.scalar(2).unwrap_or(Scalar::Int(1));
+    if alpha == Scalar::Int(1) {
+        return e.apply(op, two(x, y));
+    }
+    let result = common(e, &[&x, &y]);
+    let refused = match alpha.category() {
+        Category::Float => !result.is_float(),
+        Category::Bool => result != DType::Bool,
+        Category::Int => false,
+    };
+    if refused {
+        fail!(DTYPE, "`alpha` is {alpha}, but the operands are {result}");
+    }
+    let alpha = element_of(alpha, result)?;
+    let scaled = match &y {
+        Arg::Tensor(_) => Arg::Tensor(e.call(&MUL, two(y, alpha.into()))?),
+        // A number stays one: it must not count as a tensor in promotion.
+        _ => match (Args(smallvec::smallvec![y]).scalar(0), alpha) {
+            (Some(Scalar::Float(y)), alpha) => Scalar::Float(y * alpha.to_f64()).into(),
+            (Some(Scalar::Bool(y)), Scalar::Bool(alpha)) => Scalar::Bool(y & alpha).into(),
+            (Some(y), Scalar::Float(alpha)) => Scalar::Float(y.to_f64() * alpha).into(),
+            (Some(y), alpha) => Scalar::Int(y.to_i64().wrapping_mul(alpha.to_i64())).into(),
+            (None, _) => Arg::None,
+        },
+    };
+    e.apply(op, two(x, scaled))
+}
+
+/// Division with PyTorch's rounding modes.
+pub static DIVIDE: Op = Op {
+    name: "div",
+    aliases: &["divide"],
+    params: &[INPUT, OTHER, Param::opt("rounding_mode", Kind::Str(&["trunc", "floor"]), Default::None)],
+    summary: "Divides element-wise; `rounding_mode` rounds towards zero (`trunc`) or down (`floor`).",
+    examples: &[
+        ex("tensor([-7, 7]).div(2, #{rounding_mode: \"floor\"})", "tensor([-4,  3])"),
+        ex("tensor([-7, 7]).div(2, #{rounding_mode: \"trunc\"})", "tensor([-3,  3])"),
+        ex("tensor([7]).div(2, #{rounding_mode: \"round\"})", "E0206"),
+        ex("tensor([7]).div(0, #{rounding_mode: \"floor\"})", "E0214"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let op = match a.text(2) {
+            "floor" => &FLOOR_DIVIDE,
+            "trunc" if matches!(common(e, &[a.get(0), a.get(1)]), DType::F16 | DType::BF16) => {
+                // The quotient is rounded to 16 bits before its fraction goes, as in PyTorch.
+                let quotient = e.call(&DIV, two(a.get(0).clone(), a.get(1).clone()))?;
+                return e.apply(&crate::op::rows::pointwise::unary::TRUNC, args![&quotient]);
+            }
+            "trunc" => &TRUNC_DIVIDE,
+            _ => &DIV,
+        };
+        e.apply(op, two(a.get(0).clone(), a.get(1).clone()))
+    }),
+    grad: Grad::Composed,
+    inplace: true,
+    oracle: "torch.div(a, b, rounding_mode='floor')",
+    ..Op::BASE
+};
+
+pub static TRUE_DIVIDE: Op = Op {
+    name: "true_divide",
+    params: &[INPUT, OTHER],
+    summary: "Divides element-wise; integers give floats.",
+    examples: &[ex("true_divide(tensor([1, 3]), 2)", "tensor([0.5000, 1.5000])")],
+    lower: Lower::Compose(|e, a| e.apply(&DIV, two(a.get(0).clone(), a.get(1).clone()))),
+    grad: Grad::Composed,
+    inplace: true,
+    oracle: "torch.true_divide(a, b)",
+    ..Op::BASE
+};
+
+pub static FLOOR_DIVIDE: Op = Op {
+    name: "floor_divide",
+    params: &[INPUT, OTHER],
+    summary: "Divides element-wise and rounds down; integers stay integers.",
+    details: "An integer division by a tensor that holds zero is a late error; by the number 0, an error at once.",
+    examples: &[
+        ex("floor_divide(tensor([-7, 7]), 2)", "tensor([-4,  3])"),
+        ex("floor_divide(tensor([7]), 0)", "E0214"),
+    ],
+    lower: Lower::Map { function: &f::FLOOR_DIV, promote: Promote::NoBool },
+    grad: Grad::Rule(ZERO),
+    inplace: true,
+    oracle: "torch.floor_divide(a, b)",
+    ..Op::BASE
+};
+
+pub static TRUNC_DIVIDE: Op = Op {
+    name: "div",
+    params: &[INPUT, OTHER],
+    summary: "Divides element-wise and rounds towards zero.",
+    lower: Lower::Map { function: &f::TRUNC_DIV, promote: Promote::NoBool },
+    grad: Grad::Rule(ZERO),
+    inplace: true,
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+pub static REMAINDER: Op = Op {
+    name: "remainder",
+    operator: "%",
+    params: &[INPUT, OTHER],
+    summary: "The remainder of a division rounded down: it has the divisor's sign, as in Python.",
+    examples: &[ex("tensor([-7, 7]) % 3", "tensor([2, 1])"), ex("tensor([7]) % 0", "E0214")],
+    lower: Lower::Map { function: &f::REMAINDER, promote: Promote::NoBool },
+    saves: &[Save::For(0, 1), Save::For(1, 1)],
+    grad: Grad::Rule(|e, v| pair(e, v, |_| Ok(v.g().clone()), |e| minus_quotient(e, v, &FLOOR_DIVIDE))),
+    inplace: true,
+    oracle: "torch.remainder(a, b)",
+    ..Op::BASE
+};
+
+pub static FMOD: Op = Op {
+    name: "fmod",
+    params: &[X, OTHER],
+    summary: "The remainder of a division rounded towards zero: it has the dividend's sign, as in C.",
+    examples: &[ex("fmod(tensor([-7, 7]), 3)", "tensor([-1,  1])"), ex("fmod(tensor([7]), 0)", "E0214")],
+    lower: Lower::Map { function: &f::FMOD, promote: Promote::NoBool },
+    saves: &[Save::For(0, 1), Save::For(1, 1)],
+    grad: Grad::Rule(|e, v| pair(e, v, |_| Ok(v.g().clone()), |e| minus_quotient(e, v, &TRUNC_DIVIDE))),
+    inplace: true,
+    oracle: "torch.fmod(a, b)",
+    ..Op::BASE
+};
+
+/// The gradient of a remainder by its divisor.
+fn minus_quotient(e: &mut dyn Emit, v: &Backward<'_>, op: &'static Op) -> Result<Tensor> {
+    let quotient = e.call(op, two(v.operand(0), v.operand(1)))?;
+    let product = e.mul(v.g(), &quotient)?;
+    e.neg(&product)
+}
+
+pub static POW: Op = Op {
+    name: "pow",
+    operator: "**",
+    params: &[INPUT, Param::new("exponent", Kind::Operand)],
+    summary: "Raises to a power, element-wise; base and exponent are tensors or numbers.",
+    examples: &[
+        ex("tensor([1.0, 2.0, 3.0]) ** 2", "tensor([1., 4., 9.])"),
+        ex("2 ** tensor([1, 2, 3])", "tensor([2, 4, 8])"),
+        ex("tensor([2, 4]) ** -1", "E0206"),
+        ex("tensor([true]) ** tensor([true])", "E0202"),
+    ],
+    lower: Lower::Compose(power::pow),
+    grad: Grad::Composed,
+    inplace: true,
+    oracle: "torch.pow(a, b)",
+    ..Op::BASE
+};
+
+/// Conversion to another dtype; the same tensor when it has it already.
+pub static CAST: Op = Op {
+    name: "cast",
+    params: &[X, Param::new("dtype", Kind::DType)],
+    summary: "Converts every element to another dtype.",
+    lower: Lower::Steps(|e, a| {
+        let x = a.tensor(0);
+        let dtype = a.dtype(1).unwrap_or(x.dtype());
+        let out = e.empty(&x.shape(), dtype, x.device())?;
+        Ok(vec![e.apply_inplace(&COPY, args![&out, x])?])
+    }),
+    grad: Grad::Rule(|e, v| Ok(vec![Some(e.cast(v.g(), v.meta(0).dtype)?)])),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// A copy on another device, converted on the way.
+pub static MOVE: Op = Op {
+    name: "to",
+    params: &[X, Param::new("device", Kind::Device), Param::new("dtype", Kind::DType)],
+    summary: "Copies a tensor to another device.",
+    lower: Lower::Steps(|e, a| {
+        let x = a.tensor(0);
+        let (device, dtype) = (a.device(1).unwrap_or(x.device()), a.dtype(2).unwrap_or(x.dtype()));
+        let out = e.empty(&x.shape(), dtype, device)?;
+        Ok(vec![e.apply_inplace(&COPY, args![&out, x])?])
+    }),
+    grad: Grad::Rule(|e, v| {
+        let (device, dtype) = (v.meta(0).device, v.meta(0).dtype);
+        Ok(vec![Some(e.call(&MOVE, args![v.g(), device, dtype])?)])
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// `x.copy_(y)`.
+pub static COPY: Op = Op {
+    name: "copy",
+    params: &[X, Param::new("src", Kind::Operand), Param::opt("non_blocking", Kind::Bool, Default::Bool(false))],
+    summary: "Copies the elements of `src` into the tensor, converted to its dtype and broadcast to its shape.",
+    examples: &[ex("zeros([2]).copy_(tensor([1, 2]))", "tensor([1., 2.])"), ex("zeros([2]).copy_(ones([3]))", "E0201")],
+    lower: Lower::Map { function: &f::ADD, promote: Promote::Copy },
+    grad: Grad::Rule(|e, v| {
+        let old = if v.needs(0) { Some(e.zeros_like(v.meta(0))?) } else { None };
+        Ok(vec![old, Some(v.g().clone())])
+    }),
+    inplace: true,
+    call: CallForm::InPlace,
+    ..Op::BASE
+};
+
+/// A number as an element of `dtype`: a float loses its fraction in an integer tensor, as in PyTorch.
+pub fn element_of(value: Scalar, dtype: DType) -> Result<Scalar> {
+    match (dtype.category(), value) {
+        (Category::Bool, _) => Ok(Scalar::Bool(!value.is_zero())),
+        (Category::Float, _) => Ok(Scalar::Float(value.to_f64())),
+        (Category::Int, _) => {
+            let (low, high) = dtype.int_range().unwrap_or((i64::MIN, i64::MAX));
+            let fits = match value {
+                Scalar::Float(x) => x.trunc() >= low as f64 && x.trunc() <= high as f64,
+                _ => (low..=high).contains(&value.to_i64()),
+            };
+            // PyTorch lets negative numbers wrap in unsigned tensors.
+            let wraps = dtype == DType::U8 && (-255.0..=255.0).contains(&value.to_f64());
+            if !fits && !wraps {
+                fail!(VALUE, "{value} does not fit into {dtype}");
+            }
+            Ok(Scalar::Int(value.to_i64()))
+        }
+    }
+}
+
+/// As `element_of`, for a number that fills a tensor: one that is finite and would be infinite there is refused.
+pub fn filling(value: Scalar, dtype: DType) -> Result<Scalar> {
+    let most = match dtype {
+        DType::F16 => half::f16::MAX.to_f64(),
+        DType::BF16 => half::bf16::MAX.to_f64(),
+        DType::F32 => f32::MAX as f64,
+        _ => f64::INFINITY,
+    };
+    let number = value.to_f64();
+    if dtype.is_float() && number.is_finite() && number.abs() > most {
+        fail!(VALUE, "{value} does not fit into {dtype}");
+    }
+    element_of(value, dtype)
+}
+
+/// dtype that two operands promote to.
+pub fn common(e: &dyn Emit, operands: &[&Arg]) -> DType {
+    let list: Vec<Operand<'_>> = operands
+        .iter()
+        .filter_map(|arg| match arg {
+            Arg::Tensor(tensor) => Some(Operand::of(tensor)),
+            Arg::Attr(_) => Args(smallvec::smallvec![(*arg).clone()]).scalar(0).map(Operand::Number),
+            _ => None,
+        })
+        .collect();
+    infer::result_type(&list, e.default_float())
+}
+
+/// `g` where the condition holds, else 0.
+pub fn masked(e: &mut dyn Emit, condition: &Tensor, g: &Tensor) -> Result<Tensor> {
+    e.call(&compare::WHERE, args![condition, g, Scalar::Int(0)])
+}
+
+/// 0 where the condition holds, else `g`.
+pub fn unmasked(e: &mut dyn Emit, condition: &Tensor, g: &Tensor) -> Result<Tensor> {
+    e.call(&compare::WHERE, args![condition, Scalar::Int(0), g])
+}
+
+pub static ROWS: &[&Op] = &[
+    &ADD,
+    &SUB,
+    &MUL,
+    &DIV,
+    &NEG,
+    &ADD_ALPHA,
+    &SUB_ALPHA,
+    &RSUB,
+    &DIVIDE,
+    &TRUE_DIVIDE,
+    &FLOOR_DIVIDE,
+    &TRUNC_DIVIDE,
+    &REMAINDER,
+    &FMOD,
+    &POW,
+    &CAST,
+    &MOVE,
+    &COPY,
+];

@@ -1,0 +1,60 @@
+//! Conversions by name: `x.float()`, `x.long()`, `x.type(dtype)`.
+
+use crate::base::dtype::DType;
+use crate::op::row::{CallForm, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::rows::pointwise::arith::X;
+
+macro_rules! conversions {
+    ($($NAME:ident $name:literal $dtype:ident $summary:literal $code:literal => $result:literal)*) => {
+        $(pub static $NAME: Op = Op {
+            name: $name,
+            params: &[X],
+            summary: $summary,
+            examples: &[ex($code, $result)],
+            lower: Lower::Compose(|e, a| Ok(vec![e.cast(a.tensor(0), DType::$dtype)?])),
+            grad: Grad::Composed,
+            call: CallForm::Method,
+            oracle: concat!("a.", $name, "()"),
+            ..Op::BASE
+        };)*
+        /// The rows of this file.
+        pub static ROWS: &[&Op] = &[$(&$NAME,)* &TYPE, &TYPE_AS];
+    };
+}
+
+conversions! {
+    FLOAT "float" F32 "Converts to f32." "tensor([1]).float()" => "tensor([1.])"
+    DOUBLE "double" F64 "Converts to f64." "tensor([1]).double()" => "tensor([1.], dtype=f64)"
+    HALF "half" F16 "Converts to f16." "tensor([1]).half()" => "tensor([1.], dtype=f16)"
+    BFLOAT16 "bfloat16" BF16 "Converts to bf16." "tensor([1]).bfloat16()" => "tensor([1.], dtype=bf16)"
+    LONG "long" I64 "Converts to i64, towards 0." "tensor([1.5]).long()" => "tensor([1])"
+    INT "int" I32 "Converts to i32, towards 0." "tensor([1.5]).int()" => "tensor([1], dtype=i32)"
+    SHORT "short" I16 "Converts to i16, towards 0." "tensor([1.5]).short()" => "tensor([1], dtype=i16)"
+    CHAR "char" I8 "Converts to i8, towards 0." "tensor([1.5]).char()" => "tensor([1], dtype=i8)"
+    BYTE "byte" U8 "Converts to u8, towards 0." "tensor([1.5]).byte()" => "tensor([1], dtype=u8)"
+    BOOL "bool" Bool "Converts to bool: what is not 0 is true." "tensor([0.0, 0.5]).bool()" => "tensor([false,  true])"
+}
+
+pub static TYPE: Op = Op {
+    name: "type",
+    params: &[X, Param::new("dtype", Kind::DType)],
+    summary: "Converts to a dtype.",
+    examples: &[ex("tensor([1]).type(\"f32\")", "tensor([1.])"), ex("tensor([1]).type(\"f31\")", "E0213")],
+    lower: Lower::Compose(|e, a| Ok(vec![e.cast(a.tensor(0), a.dtype(1).unwrap_or(a.tensor(0).dtype()))?])),
+    grad: Grad::Composed,
+    call: CallForm::Method,
+    oracle: "a.type(torch.float32)",
+    ..Op::BASE
+};
+
+pub static TYPE_AS: Op = Op {
+    name: "type_as",
+    params: &[X, Param::new("other", Kind::Tensor)],
+    summary: "Converts to the dtype of another tensor.",
+    examples: &[ex("tensor([1]).type_as(ones([1]))", "tensor([1.])")],
+    lower: Lower::Compose(|e, a| Ok(vec![e.cast(a.tensor(0), a.tensor(1).dtype())?])),
+    grad: Grad::Composed,
+    call: CallForm::Method,
+    oracle: "a.type_as(b)",
+    ..Op::BASE
+};

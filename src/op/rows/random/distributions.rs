@@ -1,0 +1,612 @@
+//! Random values, masks of dropout, sampling. The generator's rules are in `base::rng`.
+
+use crate::args;
+use crate::base::device_id::DeviceId;
+use crate::base::diag::Result;
+use crate::base::dtype::DType;
+use crate::base::layout;
+use crate::fail;
+use crate::kernel::cpu::{random as kernel, sampling};
+use crate::kernel::program::Draw;
+use crate::op::args::{Arg, Args};
+use crate::op::emit::{Emit, KernelCall};
+use crate::op::infer;
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Source, ex};
+use crate::op::rows::creation::create::{DEVICE, DTYPE, REQUIRES_GRAD, SIZE, leaf};
+use crate::op::rows::pointwise::compare::LT;
+use crate::op::rows::pointwise::unary::{CEIL, EXP, FLOOR, LOG1P, TAN};
+use crate::op::rows::pointwise::value_checks::{DEVIATION, PROBABILITY};
+use crate::op::tensor::Tensor;
+
+const X: Param = Param::new("input", Kind::Tensor);
+const GENERATOR: Param = Param::opt("generator", Kind::Ignored, Default::None);
+
+fn float_type(dtype: DType) -> Result<()> {
+    if !dtype.is_float() {
+        fail!(DTYPE, "a floating-point dtype is wanted, not {dtype}");
+    }
+    Ok(())
+}
+
+fn draw(e: &mut dyn Emit, draw: Draw, shape: &[usize], dtype: DType, device: DeviceId) -> Result<Tensor> {
+    infer::size_bytes(shape, dtype)?;
+    let (seed, offset) = e.draw(layout::numel(shape).unwrap_or(0) as u64);
+    e.source(Source::Random { draw, seed, offset }, shape, dtype, device)
+}
+
+/// Uniform in [0, 1). 16-bit types get as many bits as they have, so that none rounds up to 1.
+fn uniform(e: &mut dyn Emit, shape: &[usize], dtype: DType, device: DeviceId) -> Result<Tensor> {
+    let levels = match dtype {
+        DType::F16 => 2048.0,
+        DType::BF16 => 256.0,
+        _ => return draw(e, Draw::Uniform, shape, dtype, device),
+    };
+    let fine = draw(e, Draw::Uniform, shape, DType::F32, device)?;
+    let scaled = e.mul(&fine, levels)?;
+    let whole = e.call(&FLOOR, args![&scaled])?;
+    let coarse = e.mul(&whole, 1.0 / levels)?;
+    e.cast(&coarse, dtype)
+}
+
+fn normal(e: &mut dyn Emit, shape: &[usize], dtype: DType, device: DeviceId) -> Result<Tensor> {
+    draw(e, Draw::Normal, shape, dtype, device)
+}
+
+/// Uniform in [low, high).
+pub fn between(
+    e: &mut dyn Emit,
+    shape: &[usize],
+    dtype: DType,
+    device: DeviceId,
+    low: f64,
+    high: f64,
+) -> Result<Tensor> {
+    let unit = uniform(e, shape, dtype, device)?;
+    if (low, high) == (0.0, 1.0) {
+        return Ok(unit);
+    }
+    let scaled = e.mul(&unit, high - low)?;
+    e.add(&scaled, low)
+}
+
+/// Integers of [low, high) as i64, cast to `dtype`.
+fn integers(e: &mut dyn Emit, shape: &[usize], dtype: DType, device: DeviceId, low: i64, high: i64) -> Result<Tensor> {
+    if low >= high {
+        fail!(VALUE, "there is no integer from {low} up to but not with {high}");
+    }
+    if dtype.int_range().is_some_and(|(least, most)| low < least || high - 1 > most) {
+        fail!(VALUE, "{dtype} does not hold all of {low} to {}", high - 1);
+    }
+    infer::size_bytes(shape, DType::I64)?;
+    let (seed, offset) = e.draw(layout::numel(shape).unwrap_or(0) as u64);
+    let source = Source::Integers { seed, offset, low, range: high.wrapping_sub(low) as u64 };
+    let drawn = e.source(source, shape, DType::I64, device)?;
+    e.cast(&drawn, dtype)
+}
+
+type Maker = fn(&mut dyn Emit, &[usize], DType, DeviceId) -> Result<Tensor>;
+
+/// A new float tensor from arguments `size, dtype, device, requires_grad`.
+fn new(e: &mut dyn Emit, a: &Args, make: Maker) -> Result<Vec<Tensor>> {
+    let shape = infer::shape(&a.ints(0).unwrap_or_default())?;
+    let dtype = a.dtype(1).unwrap_or_else(|| e.default_float());
+    float_type(dtype)?;
+    let device = a.device(2).unwrap_or_else(|| e.default_device());
+    let tensor = make(e, &shape, dtype, device)?;
+    leaf(a, 3, tensor)
+}
+
+/// The same after the fashion of a tensor: `input, dtype, device, requires_grad`.
+fn new_like(e: &mut dyn Emit, a: &Args, make: Maker) -> Result<Vec<Tensor>> {
+    let x = a.tensor(0);
+    let dtype = a.dtype(1).unwrap_or(x.dtype());
+    float_type(dtype)?;
+    let device = a.device(2).unwrap_or(x.device());
+    let tensor = make(e, &x.shape(), dtype, device)?;
+    leaf(a, 3, tensor)
+}
+
+pub static RAND: Op = Op {
+    name: "rand",
+    params: &[SIZE, DTYPE, DEVICE, REQUIRES_GRAD, GENERATOR],
+    summary: "Uniform values of [0, 1).",
+    examples: &[
+        ex("manual_seed(0); rand([1000]).min() >= 0", "tensor(true)"),
+        ex("rand([2], #{dtype: \"i64\"})", "E0202"),
+        ex("rand([-1])", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| new(e, a, uniform)),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    oracle: "torch.rand(3)",
+    ..Op::BASE
+};
+
+pub static RANDN: Op = Op {
+    name: "randn",
+    params: &[SIZE, DTYPE, DEVICE, REQUIRES_GRAD, GENERATOR],
+    summary: "Values of the standard normal distribution.",
+    examples: &[
+        ex("randn([2, 3]).shape == [2, 3]", "true"),
+        ex("randn([2], #{dtype: \"i64\"})", "E0202"),
+        ex("randn([-1])", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| new(e, a, normal)),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    oracle: "torch.randn(3)",
+    ..Op::BASE
+};
+
+pub static RAND_LIKE: Op = Op {
+    name: "rand_like",
+    params: &[X, DTYPE, DEVICE, REQUIRES_GRAD, GENERATOR],
+    summary: "Uniform values of [0, 1) with the shape, dtype and device of another tensor.",
+    examples: &[ex("rand_like(ones([2])).shape == [2]", "true"), ex("rand_like(tensor([1]))", "E0202")],
+    lower: Lower::Compose(|e, a| new_like(e, a, uniform)),
+    grad: Grad::Composed,
+    oracle: "torch.rand_like(a)",
+    ..Op::BASE
+};
+
+pub static RANDN_LIKE: Op = Op {
+    name: "randn_like",
+    params: &[X, DTYPE, DEVICE, REQUIRES_GRAD, GENERATOR],
+    summary: "Normal values with the shape, dtype and device of another tensor.",
+    examples: &[ex("randn_like(ones([2])).shape == [2]", "true"), ex("randn_like(tensor([1]))", "E0202")],
+    lower: Lower::Compose(|e, a| new_like(e, a, normal)),
+    grad: Grad::Composed,
+    oracle: "torch.randn_like(a)",
+    ..Op::BASE
+};
+
+pub static RANDINT: Op = Op {
+    name: "randint",
+    params: &[
+        Param::opt("low", Kind::Ints, Default::None),
+        Param::opt("high", Kind::Ints, Default::None),
+        Param::opt("size", Kind::Sizes, Default::None),
+        DTYPE,
+        DEVICE,
+        REQUIRES_GRAD,
+        GENERATOR,
+    ],
+    summary: "Integers from `low` (0) up to but not with `high`: `randint(low, high, size)` or `randint(high, size)`.",
+    examples: &[
+        ex("randint(3, 4, [2])", "tensor([3, 3])"),
+        ex("randint(1, [2, 2]).sum()", "tensor(0)"),
+        ex("randint(5, 5, [2])", "E0206"),
+        ex("randint(5)", "E0205"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let (first, second, third) = (a.ints(0), a.ints(1), a.ints(2));
+        // `randint(high, size)`: what was given shifts by one place.
+        let (low, high, size) = match (first, second, third) {
+            (Some(low), Some(high), Some(size)) => (low[..].first().copied(), high[..].first().copied(), size),
+            (Some(high), None, Some(size)) | (None, Some(high), Some(size)) | (Some(high), Some(size), None) => {
+                (Some(0), high[..].first().copied(), size)
+            }
+            _ => fail!(MISSING_ARGUMENT, "`high` and `size` are wanted"),
+        };
+        let (Some(low), Some(high)) = (low, high) else { fail!(ARGUMENT_TYPE, "the bounds are integers") };
+        let shape = infer::shape(&size)?;
+        let device = a.device(4).unwrap_or_else(|| e.default_device());
+        let tensor = integers(e, &shape, a.dtype(3).unwrap_or(DType::I64), device, low, high)?;
+        leaf(a, 5, tensor)
+    }),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    oracle: "torch.randint(3, 4, (2,))",
+    ..Op::BASE
+};
+
+pub static RANDINT_LIKE: Op = Op {
+    name: "randint_like",
+    params: &[
+        X,
+        Param::opt("low", Kind::Int, Default::None),
+        Param::opt("high", Kind::Int, Default::None),
+        DTYPE,
+        DEVICE,
+        REQUIRES_GRAD,
+    ],
+    summary: "Random integers with the shape, dtype and device of another tensor.",
+    examples: &[
+        ex("randint_like(zeros([2]), 3, 4)", "tensor([3., 3.])"),
+        ex("randint_like(zeros([2]), 3, 3)", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let x = a.tensor(0);
+        let (low, high) = match (a.opt_int(1), a.opt_int(2)) {
+            (Some(low), Some(high)) => (low, high),
+            (Some(high), None) | (None, Some(high)) => (0, high),
+            _ => fail!(MISSING_ARGUMENT, "`high` is missing"),
+        };
+        let device = a.device(4).unwrap_or(x.device());
+        let tensor = integers(e, &x.shape(), a.dtype(3).unwrap_or(x.dtype()), device, low, high)?;
+        leaf(a, 5, tensor)
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.randint_like(a, 3, 4)",
+    ..Op::BASE
+};
+
+pub static RANDPERM: Op = Op {
+    name: "randperm",
+    params: &[Param::new("n", Kind::Int), DTYPE, DEVICE, REQUIRES_GRAD, GENERATOR],
+    summary: "The integers 0 to n - 1 in random order.",
+    examples: &[
+        ex("randperm(10).sum()", "tensor(45)"),
+        ex("randperm(-1)", "E0206"),
+        ex("randperm(300, #{dtype: \"u8\"})", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let n = a.int(0);
+        let shape = infer::shape(&[n])?;
+        let dtype = a.dtype(1).unwrap_or(DType::I64);
+        if dtype == DType::Bool {
+            fail!(DTYPE, "`bool` does not hold an order");
+        }
+        if dtype.int_range().is_some_and(|(_, most)| n - 1 > most) {
+            fail!(VALUE, "{dtype} does not hold all of 0 to {}", n - 1);
+        }
+        let device = a.device(2).unwrap_or_else(|| e.default_device());
+        let mut call = KernelCall::new("randperm", kernel::randperm).output(&shape, dtype).draws(n as u64);
+        call.device = Some(device);
+        let tensor = e.kernel(call)?.swap_remove(0);
+        leaf(a, 3, tensor)
+    }),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    oracle: "torch.randperm(10).sort().values",
+    ..Op::BASE
+};
+
+/// Normal values with the wanted means and deviations, whose gradients are 0 as in PyTorch.
+static MOVED: Op = Op {
+    name: "normal",
+    params: &[X, Param::new("mean", Kind::Operand), Param::new("std", Kind::Operand)],
+    summary: "mean + std · input.",
+    lower: Lower::Steps(|e, a| {
+        let std = match a.opt_tensor(2) {
+            Some(std) => Arg::from(&e.call(&DEVIATION, args![std])?),
+            None => a.get(2).clone(),
+        };
+        let scaled = e.mul(a.tensor(0), std)?;
+        Ok(vec![e.add(&scaled, a.get(1).clone())?])
+    }),
+    grad: Grad::Rule(crate::op::rows::pointwise::arith::ZERO),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+pub static NORMAL: Op = Op {
+    name: "normal",
+    params: &[
+        Param::opt("mean", Kind::Operand, Default::Float(0.0)),
+        Param::opt("std", Kind::Operand, Default::Float(1.0)),
+        Param::opt("size", Kind::Sizes, Default::None),
+        DTYPE,
+        DEVICE,
+        REQUIRES_GRAD,
+        GENERATOR,
+    ],
+    summary: "Normal values; `mean` and `std` are numbers (with `size`) or tensors.",
+    examples: &[
+        ex("normal(3.0, 0.0, [2])", "tensor([3., 3.])"),
+        ex("normal(tensor([1.0, 2.0]), 0.0)", "tensor([1., 2.])"),
+        ex("normal(0.0, -1.0, [2])", "E0206"),
+        ex("normal(0.0, 1.0)", "E0205"),
+        ex("normal(tensor([1]), 1.0)", "E0202"),
+        ex("normal(zeros([2]), tensor([1.0, -1.0]))", "E0411"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let tensors: Vec<Tensor> = a.tensors().into_iter().collect();
+        if a.opt_tensor(1).is_none() && (a.float(1) < 0.0 || a.float(1).is_nan()) {
+            fail!(VALUE, "`std` must not be negative, but is {}", a.float(1));
+        }
+        let (shape, dtype, device) = match tensors.first() {
+            None if a.is_none(2) => fail!(MISSING_ARGUMENT, "argument `size` is missing"),
+            None => (
+                infer::shape(&a.ints(2).unwrap_or_default())?,
+                a.dtype(3).unwrap_or_else(|| e.default_float()),
+                a.device(4).unwrap_or_else(|| e.default_device()),
+            ),
+            Some(first) => {
+                let shapes: Vec<_> = tensors.iter().map(Tensor::shape).collect();
+                let shape = infer::broadcast_all(shapes.iter().map(|shape| shape.as_slice()))?;
+                (shape, first.dtype(), first.device())
+            }
+        };
+        float_type(dtype)?;
+        let unit = normal(e, &shape, dtype, device)?;
+        let tensor = e.one(&MOVED, args![&unit, a.get(0).clone(), a.get(1).clone()])?;
+        leaf(a, 5, tensor)
+    }),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    oracle: "torch.normal(3.0, 0.0, (2,))",
+    ..Op::BASE
+};
+
+fn check_probability(p: f64) -> Result<()> {
+    if !(0.0..=1.0).contains(&p) {
+        fail!(VALUE, "a probability lies between 0 and 1; {p} does not");
+    }
+    Ok(())
+}
+
+/// Ones with probability `p`, as `bool`. Drawn in the dtype of `p`, or f32.
+fn trials(e: &mut dyn Emit, p: &Arg, shape: &[usize], device: DeviceId) -> Result<Tensor> {
+    match p {
+        Arg::Tensor(p) => {
+            float_type(p.dtype())?;
+            let wide = if p.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
+            let unit = draw(e, Draw::Uniform, shape, wide, device)?;
+            // After the draw: what fails late has drawn, also where the fault ends the call.
+            let p = e.call(&PROBABILITY, args![p])?;
+            let p = e.cast(&p, wide)?;
+            e.call(&LT, args![&unit, &p])
+        }
+        other => {
+            let p = Args(smallvec::smallvec![other.clone()]).float(0);
+            check_probability(p)?;
+            let unit = draw(e, Draw::Uniform, shape, DType::F32, device)?;
+            e.call(&LT, args![&unit, p])
+        }
+    }
+}
+
+pub static BERNOULLI: Op = Op {
+    name: "bernoulli",
+    params: &[X, Param::opt("p", Kind::Float, Default::None), GENERATOR],
+    summary: "1 with the probability that each element gives (or `p`), else 0.",
+    examples: &[
+        ex("bernoulli(tensor([0.0, 1.0]))", "tensor([0., 1.])"),
+        ex("bernoulli(ones([2]), 2.0)", "E0206"),
+        ex("bernoulli(tensor([1]))", "E0202"),
+        ex("bernoulli(tensor([0.5, 1.5]))", "E0403"),
+    ],
+    lower: Lower::Steps(|e, a| {
+        let x = a.tensor(0);
+        let p = match a.opt_float(1) {
+            Some(p) => Arg::from(p),
+            None => Arg::from(x),
+        };
+        let drawn = trials(e, &p, &x.shape(), x.device())?;
+        Ok(vec![e.cast(&drawn, x.dtype())?])
+    }),
+    grad: Grad::Rule(crate::op::rows::pointwise::arith::ZERO),
+    oracle: "torch.bernoulli(torch.tensor([0., 1.]))",
+    ..Op::BASE
+};
+
+pub static BERNOULLI_: Op = Op {
+    name: "bernoulli",
+    params: &[X, Param::opt("p", Kind::Operand, Default::Float(0.5)), GENERATOR],
+    summary: "Overwrites with 1 with probability `p` (a number or a tensor), else 0.",
+    examples: &[ex("zeros([2]).bernoulli_(1.0)", "tensor([1., 1.])"), ex("zeros([2]).bernoulli_(2.0)", "E0206")],
+    lower: Lower::Steps(|e, a| {
+        let x = a.tensor(0);
+        let drawn = trials(e, a.get(1), &x.shape(), x.device())?;
+        Ok(vec![e.cast(&drawn, x.dtype())?])
+    }),
+    grad: Grad::Rule(crate::op::rows::pointwise::arith::ZERO),
+    inplace: true,
+    call: CallForm::InPlace,
+    oracle: "a.bernoulli_(1.0)",
+    ..Op::BASE
+};
+
+pub static MULTINOMIAL: Op = Op {
+    name: "multinomial",
+    params: &[
+        X,
+        Param::new("num_samples", Kind::Int),
+        Param::opt("replacement", Kind::Bool, Default::Bool(false)),
+        GENERATOR,
+    ],
+    summary: "Draws indices with the (unnormalised) probabilities of each row.",
+    details: "Negative or non-finite probabilities, a row that sums to 0, and fewer positive ones than samples \
+              without replacement are late errors.",
+    examples: &[
+        ex("multinomial(tensor([0.0, 1.0]), 3, true)", "tensor([1, 1, 1])"),
+        ex("multinomial(ones([2]), 3)", "E0206"),
+        ex("multinomial(ones([2]), 0)", "E0206"),
+        ex("multinomial(tensor([1, 2]), 1)", "E0202"),
+        ex("multinomial(ones([1, 2, 3]), 1)", "E0201"),
+        ex("multinomial(tensor([-1.0, 1.0]), 1)", "E0403"),
+    ],
+    lower: Lower::Kernel(|_, a| {
+        let (x, samples, replacement) = (a.tensor(0), a.int(1), a.flag(2));
+        float_type(x.dtype())?;
+        let shape = x.shape();
+        if shape.is_empty() || shape.len() > 2 {
+            fail!(SHAPE, "probabilities are a vector or a matrix, not a tensor of shape {:?}", shape.as_slice());
+        }
+        let categories = shape[shape.len() - 1];
+        if samples <= 0 {
+            fail!(VALUE, "`num_samples` must be positive, but is {samples}");
+        }
+        if !replacement && samples as u64 > categories as u64 {
+            fail!(VALUE, "{samples} samples without replacement from {categories} categories");
+        }
+        if categories >= 1 << 24 {
+            fail!(VALUE, "{categories} categories are more than the 2^24 that can be drawn from");
+        }
+        let mut out = shape.clone();
+        let rows: usize = shape[..shape.len() - 1].iter().product();
+        let last = out.len() - 1;
+        out[last] = samples as usize;
+        let draws = rows as u64 * if replacement { samples as u64 } else { categories as u64 };
+        Ok(KernelCall::new("multinomial", sampling::multinomial)
+            .input(x)
+            .flag(replacement)
+            .output(&out, DType::I64)
+            .draws(draws))
+    }),
+    grad: Grad::Stop("indices have no gradient"),
+    oracle: "torch.multinomial(torch.tensor([0., 1.]), 3, True)",
+    ..Op::BASE
+};
+
+/// In-place draws: name, parameters after the tensor, summary, examples, the maker.
+macro_rules! inplace {
+    ($($NAME:ident $name:literal [$($param:expr),*] $summary:literal [$($code:literal => $result:literal),*] $make:expr;)*) => {
+        $(pub static $NAME: Op = Op {
+            name: $name,
+            params: &[X, $($param,)* GENERATOR],
+            summary: $summary,
+            examples: &[$(ex($code, $result)),*],
+            lower: Lower::Steps(|e, a| {
+                let make: fn(&mut dyn Emit, &Args, &Tensor) -> Result<Tensor> = $make;
+                Ok(vec![make(e, a, a.tensor(0))?])
+            }),
+            grad: Grad::Rule(crate::op::rows::pointwise::arith::ZERO),
+            inplace: true,
+            call: CallForm::InPlace,
+            oracle: concat!("a.", $name, "_()"),
+            ..Op::BASE
+        };)*
+    };
+}
+
+const fn number(name: &'static str, default: f64) -> Param {
+    Param::opt(name, Kind::Float, Default::Float(default))
+}
+
+/// ln(1 - u), which is finite.
+fn log_uniform(e: &mut dyn Emit, x: &Tensor) -> Result<Tensor> {
+    float_type(x.dtype())?;
+    let wide = x.dtype().compute();
+    let unit = draw(e, Draw::Uniform, &x.shape(), wide, x.device())?;
+    let negative = e.neg(&unit)?;
+    e.call(&LOG1P, args![&negative])
+}
+
+/// Normal values in the dtype that `x` computes in.
+fn gaussian(e: &mut dyn Emit, a: &Args, x: &Tensor) -> Result<Tensor> {
+    float_type(x.dtype())?;
+    let (mean, std) = (a.float(1), a.float(2));
+    if std < 0.0 || std.is_nan() {
+        fail!(VALUE, "`std` must not be negative, but is {std}");
+    }
+    let unit = normal(e, &x.shape(), x.dtype().compute(), x.device())?;
+    let scaled = if std == 1.0 { unit } else { e.mul(&unit, std)? };
+    if mean == 0.0 { Ok(scaled) } else { e.add(&scaled, mean) }
+}
+
+inplace! {
+    NORMAL_ "normal" [number("mean", 0.0), number("std", 1.0)] "Overwrites with normal values."
+        ["zeros([2]).normal_(3.0, 0.0)" => "tensor([3., 3.])", "zeros([2]).normal_(0.0, -1.0)" => "E0206",
+         "tensor([1]).normal_()" => "E0202"]
+        |e, a, x| { let drawn = gaussian(e, a, x)?; e.cast(&drawn, x.dtype()) };
+    LOG_NORMAL_ "log_normal" [number("mean", 1.0), number("std", 2.0)] "Overwrites with e to the power of normal values."
+        ["zeros([2]).log_normal_().shape" => "[2]", "zeros([2]).log_normal_(0.0, 0.0)" => "E0206"]
+        |e, a, x| {
+            if a.float(2) <= 0.0 {
+                fail!(VALUE, "`std` must be positive, not {}", a.float(2));
+            }
+            let drawn = gaussian(e, a, x)?;
+            let grown = e.call(&EXP, args![&drawn])?;
+            e.cast(&grown, x.dtype())
+        };
+    UNIFORM_ "uniform" [number("from", 0.0), number("to", 1.0)] "Overwrites with uniform values of [from, to)."
+        ["zeros([2]).uniform_(3.0, 3.0)" => "tensor([3., 3.])", "zeros([2]).uniform_(1.0, 0.0)" => "E0206",
+         "tensor([1]).uniform_()" => "E0202"]
+        |e, a, x| {
+            float_type(x.dtype())?;
+            let (low, high) = (a.float(1), a.float(2));
+            let most = x.dtype().largest();
+            if low > high || low.is_nan() || high.is_nan() || low < -most || high > most || high - low > most {
+                fail!(VALUE, "from {low} to {high} is no range that {} holds", x.dtype());
+            }
+            between(e, &x.shape(), x.dtype(), x.device(), low, high)
+        };
+    EXPONENTIAL_ "exponential" [number("lambd", 1.0)] "Overwrites with values of the exponential distribution of rate `lambd`."
+        ["zeros([100]).exponential_().min() >= 0" => "tensor(true)", "zeros([2]).exponential_(0.0)" => "E0206"]
+        |e, a, x| {
+            let rate = a.float(1);
+            if rate <= 0.0 || rate.is_nan() {
+                fail!(VALUE, "`lambd` must be positive, but is {rate}");
+            }
+            let log = log_uniform(e, x)?;
+            let scaled = e.mul(&log, -1.0 / rate)?;
+            e.cast(&scaled, x.dtype())
+        };
+    GEOMETRIC_ "geometric" [Param::new("p", Kind::Float)] "Overwrites with how many trials a success of probability `p` takes."
+        ["zeros([2]).geometric_(0.5).min() >= 1" => "tensor(true)", "zeros([2]).geometric_(1.0)" => "E0206"]
+        |e, a, x| {
+            let p = a.float(1);
+            if !(p > 0.0 && p < 1.0) {
+                fail!(VALUE, "`p` must lie between 0 and 1, but is {p}");
+            }
+            let wide = if x.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
+            let unit = draw(e, Draw::Uniform, &x.shape(), wide, x.device())?;
+            let negative = e.neg(&unit)?;
+            let log = e.call(&LOG1P, args![&negative])?;
+            let trials = e.mul(&log, 1.0 / (-p).ln_1p())?;
+            let whole = e.call(&CEIL, args![&trials])?;
+            // u = 0 counts as a success at once.
+            let least = e.call(&crate::op::rows::pointwise::power::MAXIMUM, args![&whole, 1.0])?;
+            e.cast(&least, x.dtype())
+        };
+    CAUCHY_ "cauchy" [number("median", 0.0), number("sigma", 1.0)] "Overwrites with values of the Cauchy distribution."
+        ["zeros([2]).cauchy_().shape == [2]" => "true", "zeros([2]).cauchy_(0.0, 0.0)" => "E0206"]
+        |e, a, x| {
+            float_type(x.dtype())?;
+            let (median, sigma) = (a.float(1), a.float(2));
+            if sigma <= 0.0 || sigma.is_nan() {
+                fail!(VALUE, "`sigma` must be positive, but is {sigma}");
+            }
+            let unit = draw(e, Draw::Uniform, &x.shape(), x.dtype().compute(), x.device())?;
+            let centred = e.sub(&unit, 0.5)?;
+            let angle = e.mul(&centred, std::f64::consts::PI)?;
+            let slope = e.call(&TAN, args![&angle])?;
+            let scaled = e.mul(&slope, sigma)?;
+            let moved = e.add(&scaled, median)?;
+            e.cast(&moved, x.dtype())
+        };
+    RANDOM_ "random" [Param::opt("from", Kind::Int, Default::None), Param::opt("to", Kind::Int, Default::None)]
+        "Overwrites with integers: all that the dtype holds, of [0, to), or of [from, to)."
+        ["zeros([2]).random_(3, 4)" => "tensor([3., 3.])", "zeros([2]).random_(3, 3)" => "E0206"]
+        |e, a, x| {
+            let most = match x.dtype() {
+                DType::F16 => 1 << 11,
+                DType::BF16 => 1 << 8,
+                DType::F32 => 1 << 24,
+                DType::F64 => 1 << 53,
+                other => other.int_range().map_or(i64::MAX, |(_, most)| most),
+            };
+            // Without bounds the upper end belongs to them.
+            let all = if x.dtype() == DType::I64 { i64::MAX } else { most + 1 };
+            let (low, high) = match (a.opt_int(1), a.opt_int(2)) {
+                (Some(low), Some(high)) => (low, high),
+                (Some(high), None) | (None, Some(high)) => (0, high),
+                (None, None) => (0, all),
+            };
+            integers(e, &x.shape(), x.dtype(), x.device(), low, high)
+        };
+}
+
+pub static ROWS: &[&Op] = &[
+    &RAND,
+    &RANDN,
+    &RAND_LIKE,
+    &RANDN_LIKE,
+    &RANDINT,
+    &RANDINT_LIKE,
+    &RANDPERM,
+    &MOVED,
+    &NORMAL,
+    &BERNOULLI,
+    &BERNOULLI_,
+    &MULTINOMIAL,
+    &NORMAL_,
+    &LOG_NORMAL_,
+    &UNIFORM_,
+    &EXPONENTIAL_,
+    &GEOMETRIC_,
+    &CAUCHY_,
+    &RANDOM_,
+];

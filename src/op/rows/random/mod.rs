@@ -1,0 +1,4 @@
+//! Random values.
+
+pub mod distributions;
+pub mod poisson_binomial;

@@ -1,0 +1,153 @@
+//! Covariances and correlations of variables, one in each row.
+
+use crate::args;
+use crate::base::diag::Result;
+use crate::base::dtype::DType;
+use crate::fail;
+use crate::op::args::Args;
+use crate::op::emit::Emit;
+use crate::op::row::{Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::rows::pointwise::blend::{CLAMP, CLAMP_MIN};
+use crate::op::rows::pointwise::unary::SQRT;
+use crate::op::rows::reduction::reduce::{SUM, X};
+use crate::op::rows::shape::rearrange::DIAGONAL;
+use crate::op::rows::shape::view::{RESHAPE, UNSQUEEZE};
+use crate::op::tensor::Tensor;
+
+/// A weight for each observation.
+fn check_weights(e: &mut dyn Emit, weights: Option<&Tensor>, name: &str, n: usize, float: bool) -> Result<()> {
+    let Some(weights) = weights else { return Ok(()) };
+    if weights.shape().as_slice() != [n] {
+        fail!(SHAPE, "`{name}` has shape {:?}, the observations are {n}", weights.shape().as_slice());
+    }
+    if weights.dtype().is_float() != float || weights.dtype() == DType::Bool {
+        fail!(DTYPE, "`{name}` must hold {}, not {}", if float { "floats" } else { "integers" }, weights.dtype());
+    }
+    if e.read(weights)?.iter().any(|weight| weight.to_f64() < 0.0) {
+        fail!(VALUE, "`{name}` must not be negative");
+    }
+    Ok(())
+}
+
+fn covariance(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
+    let x = a.tensor(0);
+    if x.ndim() > 2 {
+        fail!(SHAPE, "at most 2 dimensions are taken, not {}", x.ndim());
+    }
+    if x.dtype() == DType::Bool {
+        fail!(DTYPE, "`bool` is not supported");
+    }
+    let shape = x.shape();
+    let (variables, n) = match shape.as_slice() {
+        [] => (1, 1),
+        [n] => (1, *n),
+        all => (all[0], all[1]),
+    };
+    let x = if x.dtype().is_float() { x.clone() } else { e.cast(x, e.default_float())? };
+    let x = e.call(&RESHAPE, args![&x, &[variables, n][..]])?;
+    check_weights(e, a.opt_tensor(2), "fweights", n, false)?;
+    check_weights(e, a.opt_tensor(3), "aweights", n, true)?;
+    let weights = match (a.opt_tensor(2), a.opt_tensor(3)) {
+        (Some(f), Some(w)) => Some(e.mul(f, w)?),
+        (Some(one), None) | (None, Some(one)) => Some(one.clone()),
+        (None, None) => None,
+    };
+    let correction = a.float(1);
+    let last = &[1i64][..];
+    let Some(weights) = weights else {
+        let sum = e.call(&SUM, args![&x, last, true])?;
+        let mean = e.div(&sum, n as f64)?;
+        let apart = e.sub(&x, &mean)?;
+        let products = products(e, &apart, &apart)?;
+        return e.div(&products, (n as f64 - correction).max(0.0));
+    };
+    let total = e.call(&SUM, args![&weights])?;
+    let weighted = e.mul(&x, &weights)?;
+    let sum = e.call(&SUM, args![&weighted, last, true])?;
+    let mean = e.div(&sum, &total)?;
+    let freedom = match a.opt_tensor(3) {
+        Some(w) if correction != 0.0 => {
+            let squares = e.mul(&weights, w)?;
+            let sum = e.call(&SUM, args![&squares])?;
+            let scaled = e.mul(&sum, correction)?;
+            let lost = e.div(&scaled, &total)?;
+            e.sub(&total, &lost)?
+        }
+        _ => {
+            // Counts lose their last digits in a narrow type; weights keep their own.
+            let total = if total.dtype().is_float() { total } else { e.cast(&total, DType::F64)? };
+            e.sub(&total, correction)?
+        }
+    };
+    let freedom = e.call(&CLAMP_MIN, args![&freedom, 0.0])?;
+    let apart = e.sub(&x, &mean)?;
+    let weighted = e.mul(&apart, &weights)?;
+    let products = products(e, &weighted, &apart)?;
+    e.div(&products, &freedom)
+}
+
+/// `a bᵀ` of rows, as a sum that fuses with what made the rows.
+fn products(e: &mut dyn Emit, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let (a, b) = (e.call(&UNSQUEEZE, args![a, 1])?, e.call(&UNSQUEEZE, args![b, 0])?);
+    let product = e.mul(&a, &b)?;
+    e.call(&SUM, args![&product, &[2i64][..]])
+}
+
+/// One variable gives a tensor of no dimensions.
+fn squeezed(e: &mut dyn Emit, c: Tensor) -> Result<Tensor> {
+    if c.shape().as_slice() == [1, 1] { e.call(&RESHAPE, args![&c, &[0usize; 0][..]]) } else { Ok(c) }
+}
+
+pub static COV: Op = Op {
+    name: "cov",
+    params: &[
+        X,
+        Param::opt("correction", Kind::Int, Default::Int(1)),
+        Param::opt("fweights", Kind::Tensor, Default::None),
+        Param::opt("aweights", Kind::Tensor, Default::None),
+    ],
+    summary: "The covariances of variables, one in each row; `fweights` counts and `aweights` weighs observations.",
+    details: "Given weights are looked at, which waits for them.",
+    examples: &[
+        ex("cov(tensor([[1.0, 2.0], [4.0, 2.0]]))", "tensor([[ 0.5000, -1.0000],\n        [-1.0000,  2.0000]])"),
+        ex("cov(ones([2, 2, 2]))", "E0201"),
+        ex("cov(tensor([true]))", "E0202"),
+        ex("cov(ones([2]), 1, tensor([1, -1]))", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let c = covariance(e, a)?;
+        Ok(vec![squeezed(e, c)?])
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.cov(a)",
+    ..Op::BASE
+};
+
+pub static CORRCOEF: Op = Op {
+    name: "corrcoef",
+    params: &[X],
+    summary: "The correlation coefficients of variables, one in each row.",
+    examples: &[
+        ex("corrcoef(tensor([[1.0, 2.0], [4.0, 2.0]]))", "tensor([[ 1., -1.],\n        [-1.,  1.]])"),
+        ex("corrcoef(ones([2, 2, 2]))", "E0201"),
+        ex("corrcoef(tensor([true]))", "E0202"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let c = covariance(e, &args![a.tensor(0), 1, (), ()])?;
+        let c = squeezed(e, c)?;
+        if c.ndim() == 0 {
+            return Ok(vec![e.div(&c, &c)?]);
+        }
+        let variances = e.call(&DIAGONAL, args![&c])?;
+        let deviations = e.call(&SQRT, args![&variances])?;
+        let column = e.call(&UNSQUEEZE, args![&deviations, 1])?;
+        let c = e.div(&c, &column)?;
+        let c = e.div(&c, &deviations)?;
+        Ok(vec![e.call(&CLAMP, args![&c, -1.0, 1.0])?])
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.corrcoef(a)",
+    ..Op::BASE
+};
+
+pub static ROWS: &[&Op] = &[&COV, &CORRCOEF];

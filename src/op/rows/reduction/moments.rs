@@ -1,0 +1,288 @@
+//! Means, variances and standard deviations.
+//!
+//! Variances take two passes, the mean first and then the squares of what is left, which fuse with what
+//! surrounds them. 16-bit floats are computed in f32 and rounded once at the end.
+
+use crate::args;
+use crate::base::attr::Attr;
+use crate::base::diag::Result;
+use crate::base::dtype::{DType, Scalar};
+use crate::fail;
+use crate::op::args::{Arg, Args};
+use crate::op::emit::{Backward, Emit};
+use crate::op::infer;
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::rows::pointwise::arith::unmasked;
+use crate::op::rows::pointwise::compare::{EQ, ISNAN, LOGICAL_NOT, WHERE};
+use crate::op::rows::pointwise::power::SQUARE;
+use crate::op::rows::pointwise::unary::SQRT;
+use crate::op::rows::reduction::reduce::{DIMS, DTYPE, KEEPDIM, SUM, X, reduced_count, restored, spread, without_nan};
+use crate::op::tensor::Tensor;
+
+/// How many elements each result of a reduction of `v`'s first operand is made from.
+fn count(v: &Backward<'_>) -> Result<usize> {
+    let shape = &v.meta(0).shape;
+    let dims = infer::dims(v.args.ints(1).as_ref(), shape.len())?;
+    Ok(reduced_count(shape, &dims))
+}
+
+/// The mean in the dtype of computation.
+fn mean_of(e: &mut dyn Emit, x: &Tensor, dim: &Arg, keepdim: bool) -> Result<Tensor> {
+    let shape = x.shape();
+    let list = Args(smallvec::smallvec![dim.clone()]).ints(0);
+    let dims = infer::dims(list.as_ref(), shape.len())?;
+    let sum = e.call(&SUM, args![x, dim.clone(), keepdim, x.dtype().compute()])?;
+    e.div(&sum, reduced_count(&shape, &dims) as f64)
+}
+
+fn float_only(dtype: DType) -> Result<()> {
+    if !dtype.is_float() {
+        return Err(crate::base::diag::Diag::error(
+            crate::base::code::DTYPE,
+            format!("a floating-point tensor is wanted, not {dtype}"),
+        )
+        .help("convert first, for example with `.float()`, or give `dtype` where it is taken"));
+    }
+    Ok(())
+}
+
+pub static MEAN: Op = Op {
+    name: "mean",
+    params: &[X, DIMS, KEEPDIM, DTYPE],
+    summary: "The mean over all, one or several dims; NaN of nothing.",
+    examples: &[
+        ex("tensor([1.0, 2.0, 6.0]).mean()", "tensor(3.)"),
+        ex("tensor([[1, 2], [3, 4]]).mean(0, #{dtype: \"f32\"})", "tensor([2., 3.])"),
+        ex("tensor([1, 2]).mean()", "E0202"),
+        ex("ones([2]).mean(1)", "E0209"),
+        ex("ones([2]).mean([0, 0])", "E0206"),
+    ],
+    lower: Lower::Steps(|e, a| {
+        let dtype = a.dtype(3).unwrap_or(a.tensor(0).dtype());
+        float_only(dtype)?;
+        let x = e.cast(a.tensor(0), dtype)?;
+        let mean = mean_of(e, &x, a.get(1), a.flag(2))?;
+        Ok(vec![e.cast(&mean, dtype)?])
+    }),
+    grad: Grad::Rule(|e, v| {
+        let share = e.div(v.g(), count(v)? as f64)?;
+        Ok(vec![Some(spread(e, v, &share)?)])
+    }),
+    oracle: "torch.mean(a)",
+    ..Op::BASE
+};
+
+pub static NANMEAN: Op = Op {
+    name: "nanmean",
+    params: &[X, DIMS, KEEPDIM, DTYPE],
+    summary: "The mean of the elements that are not NaN, over all, one or several dims.",
+    examples: &[
+        ex("tensor([1.0, NAN, 5.0]).nanmean()", "tensor(3.)"),
+        ex("tensor([1, 2]).nanmean()", "E0202"),
+        ex("ones([2]).nanmean(1)", "E0209"),
+        ex("ones([2]).nanmean([0, 0])", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let (x, dim, keepdim) = (a.tensor(0), a.get(1), a.flag(2));
+        float_only(x.dtype())?;
+        let dtype = a.dtype(3).unwrap_or(x.dtype());
+        float_only(dtype)?;
+        let missing = e.call(&ISNAN, args![x])?;
+        let there = e.call(&LOGICAL_NOT, args![&missing])?;
+        let count = e.call(&SUM, args![&there, dim.clone(), keepdim])?;
+        let known = without_nan(e, x)?;
+        let sum = e.call(&SUM, args![&known, dim.clone(), keepdim, dtype.compute()])?;
+        let mean = e.div(&sum, &count)?;
+        Ok(vec![e.cast(&mean, dtype)?])
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.nanmean(a)",
+    ..Op::BASE
+};
+
+/// Variance with its correction as a number, of squares in `wide`. Arguments: `x, dim, keepdim, correction`.
+fn variance(e: &mut dyn Emit, a: &Args, wide: DType) -> Result<Tensor> {
+    let x = a.tensor(0);
+    let shape = x.shape();
+    let dims = infer::dims(a.ints(1).as_ref(), shape.len())?;
+    let x = e.cast(x, x.dtype().compute())?;
+    let mean = mean_of(e, &x, a.get(1), true)?;
+    let apart = e.sub(&x, &mean)?;
+    let apart = e.cast(&apart, wide)?;
+    let squares = e.call(&SQUARE, args![&apart])?;
+    let sum = e.call(&SUM, args![&squares, a.get(1).clone(), a.flag(2)])?;
+    let freedom = (reduced_count(&shape, &dims) as f64 - a.float(3)).max(0.0);
+    e.div(&sum, freedom)
+}
+
+/// The gradient of a variance, given `g` of its shape.
+fn variance_grad(e: &mut dyn Emit, v: &Backward<'_>, g: &Tensor) -> Result<Tensor> {
+    let x = e.cast(v.input(0), v.meta(0).dtype.compute())?;
+    let mean = e.call(&MEAN, args![&x, v.args.get(1).clone(), true])?;
+    let g = restored(e, v, g)?;
+    let freedom = count(v)? as f64 - v.args.float(3);
+    if freedom <= 0.0 {
+        let at_mean = e.call(&EQ, args![&x, &mean])?;
+        let slope = e.call(&WHERE, args![&at_mean, f64::NAN, f64::INFINITY])?;
+        return e.mul(&g, &slope);
+    }
+    let scaled = e.mul(&g, 2.0 / freedom)?;
+    let apart = e.sub(&x, &mean)?;
+    e.mul(&scaled, &apart)
+}
+
+const CORRECTION: Param = Param::new("correction", Kind::Float);
+
+static VARIANCE: Op = Op {
+    name: "var",
+    params: &[X, DIMS, KEEPDIM, CORRECTION],
+    summary: "The variance.",
+    lower: Lower::Steps(|e, a| {
+        let variance = variance(e, a, a.tensor(0).dtype().compute())?;
+        Ok(vec![e.cast(&variance, a.tensor(0).dtype())?])
+    }),
+    saves: &[Save::In(0)],
+    grad: Grad::Rule(|e, v| Ok(vec![Some(variance_grad(e, v, v.g())?)])),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+static DEVIATION: Op = Op {
+    name: "std",
+    params: &[X, DIMS, KEEPDIM, CORRECTION],
+    summary: "The standard deviation.",
+    lower: Lower::Steps(|e, a| {
+        // Squares of what f32 holds may be beyond it where their root is not.
+        let variance = variance(e, a, DType::F64)?;
+        let root = e.call(&SQRT, args![&variance])?;
+        Ok(vec![e.cast(&root, a.tensor(0).dtype())?])
+    }),
+    saves: &[Save::In(0), Save::Out(0)],
+    grad: Grad::Rule(|e, v| {
+        // The derivative of the root; 0 where all elements are equal.
+        let root = v.output(0);
+        let twice = e.mul(root, 2.0)?;
+        let scaled = e.div(v.g(), &twice)?;
+        let flat = e.call(&EQ, args![root, Scalar::Int(0)])?;
+        let g = unmasked(e, &flat, &scaled)?;
+        Ok(vec![Some(variance_grad(e, v, &g)?)])
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// Both of PyTorch's signatures: `(dim, unbiased, keepdim)` and `(dim, correction: , keepdim: )`, and `(unbiased)`
+/// alone. Gives the arguments of the rows above.
+fn spread_arguments(a: &Args) -> Result<Args> {
+    let x = a.tensor(0);
+    float_only(x.dtype())?;
+    let mut dim = a.get(1).clone();
+    let mut unbiased = match a.attr(2) {
+        Attr::Bool(flag) => Some(*flag),
+        _ => None,
+    };
+    if let Attr::Bool(flag) = *a.attr(1) {
+        if unbiased.is_some() {
+            fail!(ARGUMENT_TYPE, "`unbiased` is given twice");
+        }
+        (unbiased, dim) = (Some(flag), Arg::None);
+    }
+    let correction = match (unbiased, a.opt_float(4)) {
+        (Some(_), Some(_)) => fail!(EXTRA_ARGUMENT, "`unbiased` and `correction` exclude each other"),
+        (Some(unbiased), None) => unbiased as u8 as f64,
+        (None, correction) => correction.unwrap_or(1.0),
+    };
+    Ok(args![x, dim, a.flag(3), correction])
+}
+
+const SPREAD: &[Param] = &[
+    X,
+    Param::opt("dim", Kind::DimsOrFlag, Default::None),
+    Param::opt("unbiased", Kind::Bool, Default::None),
+    KEEPDIM,
+    Param::opt("correction", Kind::Number, Default::None),
+];
+
+const SPREAD_DETAILS: &str = "Squares are divided by the number of elements less `correction`, which is 1 unless \
+                              given; `unbiased: false` means 0. `var(x, dim, unbiased, keepdim)` and \
+                              `var(x, unbiased)` are taken too.";
+
+pub static VAR: Op = Op {
+    name: "var",
+    params: SPREAD,
+    summary: "The variance over all, one or several dims.",
+    details: SPREAD_DETAILS,
+    examples: &[
+        ex("tensor([1.0, 2.0, 3.0]).var()", "tensor(1.)"),
+        ex("tensor([1.0, 3.0]).var(0, #{correction: 0})", "tensor(1.)"),
+        ex("tensor([1.0, 3.0]).var(false)", "tensor(1.)"),
+        ex("tensor([1, 2]).var()", "E0202"),
+        ex("ones([2]).var(1)", "E0209"),
+        ex("ones([2]).var([0, 0])", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| e.apply(&VARIANCE, spread_arguments(a)?)),
+    grad: Grad::Composed,
+    oracle: "torch.var(a)",
+    ..Op::BASE
+};
+
+pub static STD: Op = Op {
+    name: "std",
+    params: SPREAD,
+    summary: "The standard deviation over all, one or several dims.",
+    details: SPREAD_DETAILS,
+    examples: &[
+        ex("tensor([1.0, 2.0, 3.0]).std()", "tensor(1.)"),
+        ex("tensor([2e20, -1e20, 1e20]).std()", "tensor(1.5275e+20)"),
+        ex("tensor([1.0, 3.0]).std(#{correction: 0})", "tensor(1.)"),
+        ex("tensor([1, 2]).std()", "E0202"),
+        ex("ones([2]).std(1)", "E0209"),
+        ex("ones([2]).std([0, 0])", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| e.apply(&DEVIATION, spread_arguments(a)?)),
+    grad: Grad::Composed,
+    oracle: "torch.std(a)",
+    ..Op::BASE
+};
+
+fn with_mean(e: &mut dyn Emit, op: &'static Op, a: &Args) -> Result<Vec<Tensor>> {
+    let arguments = spread_arguments(a)?;
+    let mean = e.call(&MEAN, args![a.tensor(0), arguments.get(1).clone(), a.flag(3)])?;
+    Ok(vec![e.call(op, arguments)?, mean])
+}
+
+pub static VAR_MEAN: Op = Op {
+    name: "var_mean",
+    params: SPREAD,
+    summary: "The variance and the mean over all, one or several dims, in an array.",
+    details: SPREAD_DETAILS,
+    examples: &[
+        ex("var_mean(tensor([1.0, 2.0, 3.0]))", "[tensor(1.), tensor(2.)]"),
+        ex("var_mean(tensor([1, 2]))", "E0202"),
+        ex("var_mean(ones([2]), 1)", "E0209"),
+        ex("var_mean(ones([2]), [0, 0])", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| with_mean(e, &VARIANCE, a)),
+    grad: Grad::Composed,
+    oracle: "torch.var_mean(a)",
+    ..Op::BASE
+};
+
+pub static STD_MEAN: Op = Op {
+    name: "std_mean",
+    params: SPREAD,
+    summary: "The standard deviation and the mean over all, one or several dims, in an array.",
+    details: SPREAD_DETAILS,
+    examples: &[
+        ex("std_mean(tensor([1.0, 2.0, 3.0]))", "[tensor(1.), tensor(2.)]"),
+        ex("std_mean(tensor([1, 2]))", "E0202"),
+        ex("std_mean(ones([2]), 1)", "E0209"),
+        ex("std_mean(ones([2]), [0, 0])", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| with_mean(e, &DEVIATION, a)),
+    grad: Grad::Composed,
+    oracle: "torch.std_mean(a)",
+    ..Op::BASE
+};
+
+pub static ROWS: &[&Op] = &[&MEAN, &NANMEAN, &VARIANCE, &DEVIATION, &VAR, &STD, &VAR_MEAN, &STD_MEAN];

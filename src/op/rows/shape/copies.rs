@@ -1,0 +1,601 @@
+//! Rearrangements that copy: repetition, flips, rolls, triangles, diagonals, padding, and copies of a tensor with
+//! a part replaced.
+
+use crate::args;
+use crate::base::attr::Ints;
+use crate::base::diag::Result;
+use crate::base::dtype::DType;
+use crate::base::layout::{Layout, Shape};
+use crate::fail;
+use crate::kernel::cpu::copy::arrange;
+use crate::op::args::{Arg, Args};
+use crate::op::emit::{Backward, Emit, KernelCall};
+use crate::op::infer;
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::rows::indexing::index::INDEX;
+use crate::op::rows::pointwise::arith::COPY;
+use crate::op::rows::reduction::reduce::SUM;
+use crate::op::rows::shape::expanded::zero_where;
+use crate::op::rows::shape::rearrange::{DIAGONAL, TRANSPOSE, diagonal, distinct};
+use crate::op::rows::shape::view::{AS_STRIDED_CALL, CLONE, RESHAPE, SELECT, strided_layout};
+use crate::op::tensor::Tensor;
+
+const X: Param = Param::new("input", Kind::Tensor);
+
+/// Sums a gradient over every dim of copies: the shape is `[r0, s0, r1, s1, ..]`.
+fn sum_pairs(e: &mut dyn Emit, g: &Tensor, pairs: &[[usize; 2]], shape: &[usize]) -> Result<Tensor> {
+    let split: Shape = pairs.iter().flatten().copied().collect();
+    let dims: Ints = (0..pairs.len()).filter(|&d| pairs[d][0] != 1).map(|d| 2 * d as i64).collect();
+    let mut g = e.call(&RESHAPE, args![g, split.as_slice()])?;
+    if !dims.is_empty() {
+        g = e.call(&SUM, args![&g, dims])?;
+    }
+    e.call(&RESHAPE, args![&g, shape])
+}
+
+/// Repeats, one a dim of the result, and the operand's sizes with leading ones.
+fn repeats(a: &Args, shape: &[usize]) -> Result<Vec<[usize; 2]>> {
+    let times = a.ints(1).unwrap_or_default();
+    if times.len() < shape.len() {
+        fail!(SHAPE, "{} repeats are fewer than the tensor's {} dimensions", times.len(), shape.len());
+    }
+    let times = infer::shape(&times)?;
+    let missing = times.len() - shape.len();
+    Ok(times.iter().enumerate().map(|(d, &n)| [n, if d < missing { 1 } else { shape[d - missing] }]).collect())
+}
+
+pub static REPEAT: Op = Op {
+    name: "repeat",
+    params: &[X, Param::new("repeats", Kind::Sizes)],
+    summary: "The whole tensor again and again along each dimension.",
+    examples: &[
+        ex("tensor([1, 2]).repeat(2, 2)", "tensor([[1, 2, 1, 2],\n        [1, 2, 1, 2]])"),
+        ex("ones([2, 2]).repeat(2)", "E0201"),
+        ex("ones([2]).repeat(-1)", "E0206"),
+    ],
+    lower: Lower::Kernel(|_, a| {
+        let x = a.tensor(0);
+        let pairs = repeats(a, &x.shape())?;
+        let shape: Vec<i64> = pairs.iter().map(|[n, size]| n.saturating_mul(*size) as i64).collect();
+        let times: Vec<i64> = pairs.iter().map(|[n, _]| *n as i64).collect();
+        Ok(KernelCall::new("repeat", arrange::repeat).input(x).ints(&times).output(&infer::shape(&shape)?, x.dtype()))
+    }),
+    grad: Grad::Rule(|e, v| {
+        let shape = v.meta(0).shape.clone();
+        let pairs = repeats(v.args, &shape)?;
+        Ok(vec![Some(sum_pairs(e, v.g(), &pairs, &shape)?)])
+    }),
+    call: CallForm::Method,
+    oracle: "a.repeat(2, 2)",
+    ..Op::BASE
+};
+
+pub static TILE: Op = Op {
+    name: "tile",
+    params: &[X, Param::new("dims", Kind::Sizes)],
+    summary: "As `repeat`; missing leading repeats count as 1.",
+    examples: &[ex("tile(tensor([1, 2]), [2])", "tensor([1, 2, 1, 2])"), ex("tile(ones([2]), [-1])", "E0206")],
+    lower: Lower::Compose(|e, a| {
+        let mut times = a.ints(1).unwrap_or_default();
+        while times.len() < a.tensor(0).ndim() {
+            times.insert(0, 1);
+        }
+        e.apply(&REPEAT, args![a.tensor(0), times])
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.tile(a, (2,))",
+    ..Op::BASE
+};
+
+/// Internal: `repeat_interleave` with one count and a dim.
+static INTERLEAVE: Op = Op {
+    name: "repeat_interleave",
+    params: &[X, Param::new("repeats", Kind::Int), Param::new("dim", Kind::Dim)],
+    summary: "Repeats each element along a dimension.",
+    lower: Lower::Kernel(|_, a| {
+        let (x, count, dim) = (a.tensor(0), a.int(1), a.int(2));
+        let mut shape: Vec<i64> = x.shape().iter().map(|&n| n as i64).collect();
+        shape[dim as usize] = shape[dim as usize].saturating_mul(count);
+        let call = KernelCall::new("repeat_interleave", arrange::repeat_interleave).input(x).int(dim).int(count);
+        Ok(call.output(&infer::shape(&shape)?, x.dtype()))
+    }),
+    grad: Grad::Rule(|e, v| {
+        let (shape, count, dim) = (v.meta(0).shape.clone(), v.args.int(1), v.args.int(2));
+        let mut split = shape.clone();
+        split.insert(dim as usize + 1, count as usize);
+        let g = e.call(&RESHAPE, args![v.g(), split.as_slice()])?;
+        Ok(vec![Some(e.call(&SUM, args![&g, dim + 1])?)])
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+pub static REPEAT_INTERLEAVE: Op = Op {
+    name: "repeat_interleave",
+    params: &[
+        X,
+        Param::opt("repeats", Kind::Operand, Default::None),
+        Param::opt("dim", Kind::Dim, Default::None),
+        Param::opt("output_size", Kind::Int, Default::None),
+    ],
+    summary: "Repeats each element, as often as a number or its entry in a tensor says.",
+    details: "Without `dim` the tensor is flattened. A tensor of repeats is read, which waits. With one argument that \
+              argument is the repeats: the result is index 0 that often, then 1, and so on.",
+    examples: &[
+        ex("tensor([1, 2]).repeat_interleave(2)", "tensor([1, 1, 2, 2])"),
+        ex("tensor([1, 2]).repeat_interleave(tensor([0, 3]))", "tensor([2, 2, 2])"),
+        ex("ones([2]).repeat_interleave(-1)", "E0206"),
+        ex("ones([2]).repeat_interleave(tensor([1, 2, 3]))", "E0201"),
+        ex("ones([2]).repeat_interleave(2, 1)", "E0209"),
+    ],
+    lower: Lower::Compose(repeat_interleave),
+    grad: Grad::Composed,
+    oracle: "torch.repeat_interleave(a, 2)",
+    ..Op::BASE
+};
+
+/// Index `i` as often as `counts[i]` says.
+fn repeated(e: &dyn Emit, counts: &[i64], expected: Option<i64>) -> Result<Vec<i64>> {
+    if let Some(count) = counts.iter().find(|&&count| count < 0) {
+        fail!(VALUE, "repeats must not be negative, one is {count}");
+    }
+    let total = counts.iter().fold(0i64, |sum, &count| sum.saturating_add(count));
+    if let Some(expected) = expected.filter(|&expected| expected != total) {
+        fail!(VALUE, "`output_size` is {expected}, but the repeats add up to {total}");
+    }
+    infer::size_bytes(&[total as usize], DType::I64)?;
+    // The list and its bytes.
+    e.host_room((total as usize).saturating_mul(16))?;
+    Ok(counts.iter().enumerate().flat_map(|(i, &n)| std::iter::repeat_n(i as i64, n as usize)).collect())
+}
+
+fn upload(e: &mut dyn Emit, values: &[i64], shape: &[usize], x: &Tensor) -> Result<Tensor> {
+    let bytes: Vec<u8> = values.iter().flat_map(|i| i.to_ne_bytes()).collect();
+    e.upload(&bytes, shape, DType::I64, x.device())
+}
+
+fn counts(e: &mut dyn Emit, repeats: &Tensor) -> Result<Vec<i64>> {
+    if !matches!(repeats.dtype(), DType::I64 | DType::I32) || repeats.ndim() > 1 {
+        fail!(DTYPE, "repeats are a number or a vector of i64 or i32");
+    }
+    Ok(e.read(repeats)?.into_iter().map(|count| count.to_i64()).collect())
+}
+
+fn repeat_interleave(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
+    let mut x = a.tensor(0).clone();
+    let expected = a.opt_int(3);
+    if a.is_none(1) {
+        let counts = counts(e, &x)?;
+        let index = repeated(e, &counts, expected)?;
+        return Ok(vec![upload(e, &index, &[index.len()], &x)?]);
+    }
+    let dim = match a.opt_int(2) {
+        Some(dim) => infer::dim(dim, x.ndim())?,
+        None => {
+            x = e.call(&RESHAPE, args![&x, &[-1i64][..]])?;
+            0
+        }
+    };
+    if x.ndim() == 0 {
+        x = e.call(&RESHAPE, args![&x, &[1i64][..]])?;
+    }
+    let n = x.shape()[dim];
+    let counts = match a.get(1) {
+        Arg::Tensor(repeats) => counts(e, repeats)?,
+        _ => match a.scalar(1) {
+            Some(crate::base::dtype::Scalar::Int(count)) => vec![count],
+            _ => fail!(ARGUMENT_TYPE, "the repeats are an integer or a tensor of integers"),
+        },
+    };
+    if let [count] = counts[..] {
+        if count < 0 {
+            fail!(VALUE, "repeats must not be negative, one is {count}");
+        }
+        if expected.is_some_and(|size| size != count.saturating_mul(n as i64)) {
+            fail!(VALUE, "`output_size` is not {count} times {n}");
+        }
+        return e.apply(&INTERLEAVE, args![&x, count, dim]);
+    }
+    if counts.len() != n {
+        fail!(SHAPE, "{} repeats for dimension {dim} of size {n}", counts.len());
+    }
+    let index = repeated(e, &counts, expected)?;
+    let index = upload(e, &index, &[index.len()], &x)?;
+    let mut places: Vec<Option<Tensor>> = vec![None; x.ndim()];
+    places[dim] = Some(index);
+    e.apply(&INDEX, args![&x, places])
+}
+
+pub static FLIP: Op = Op {
+    name: "flip",
+    params: &[X, Param::new("dims", Kind::Sizes)],
+    summary: "Reverses the order along dimensions.",
+    examples: &[
+        ex("tensor([1, 2, 3]).flip(0)", "tensor([3, 2, 1])"),
+        ex("ones([2]).flip(1)", "E0209"),
+        ex("ones([2]).flip([0, 0])", "E0206"),
+    ],
+    lower: Lower::Kernel(|_, a| {
+        let x = a.tensor(0);
+        let mut dims = distinct(&a.ints(1).unwrap_or_default(), x.ndim())?;
+        dims.retain(|dim| *dim < x.ndim());
+        let dims: Ints = dims.iter().map(|&dim| dim as i64).collect();
+        Ok(KernelCall::new("flip", arrange::flip).input(x).ints(&dims).output(&x.shape(), x.dtype()))
+    }),
+    grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&FLIP, args![v.g(), v.args.ints(1).unwrap_or_default()])?)])),
+    oracle: "torch.flip(a, (0,))",
+    ..Op::BASE
+};
+
+macro_rules! flips {
+    ($NAME:ident, $name:literal, $dim:literal, $summary:literal, $bad:literal) => {
+        pub static $NAME: Op = Op {
+            name: $name,
+            params: &[X],
+            summary: $summary,
+            examples: &[ex(concat!($name, "(ones([2, 3])).shape"), "[2, 3]"), ex($bad, "E0201")],
+            lower: Lower::Compose(|e, a| {
+                if a.tensor(0).ndim() <= $dim {
+                    fail!(SHAPE, "at least {} dimensions are wanted, not {}", $dim + 1, a.tensor(0).ndim());
+                }
+                e.apply(&FLIP, args![a.tensor(0), &[$dim as i64][..]])
+            }),
+            grad: Grad::Composed,
+            oracle: concat!("torch.", $name, "(a)"),
+            ..Op::BASE
+        };
+    };
+}
+flips!(FLIPLR, "fliplr", 1, "Reverses the second dimension.", "fliplr(ones([2]))");
+flips!(FLIPUD, "flipud", 0, "Reverses the first dimension.", "flipud(ones([]))");
+
+/// Internal: shifts and dims equally long, dims named once.
+static ROLL_DIMS: Op = Op {
+    name: "roll",
+    params: &[X, Param::new("shifts", Kind::Ints), Param::new("dims", Kind::Ints)],
+    summary: "Moves elements along dimensions, around the end.",
+    lower: Lower::Kernel(|_, a| {
+        let (x, list) = (a.tensor(0), |at: usize| a.ints(at).unwrap_or_default());
+        Ok(KernelCall::new("roll", arrange::roll).input(x).ints(&list(1)).ints(&list(2)).output(&x.shape(), x.dtype()))
+    }),
+    grad: Grad::Rule(|e, v| {
+        let back: Ints = v.args.ints(1).unwrap_or_default().iter().map(|shift| -shift).collect();
+        Ok(vec![Some(e.call(&ROLL_DIMS, args![v.g(), back, v.args.ints(2).unwrap_or_default()])?)])
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+pub static ROLL: Op = Op {
+    name: "roll",
+    params: &[X, Param::new("shifts", Kind::Ints), Param::opt("dims", Kind::Ints, Default::None)],
+    summary: "Moves elements along dimensions, around the end; without `dims` along the flattened tensor.",
+    examples: &[
+        ex("tensor([1, 2, 3]).roll(1)", "tensor([3, 1, 2])"),
+        ex("tensor([[1, 2], [3, 4]]).roll(1, 0)", "tensor([[3, 4],\n        [1, 2]])"),
+        ex("ones([2, 2]).roll([1, 1], 0)", "E0206"),
+        ex("ones([2]).roll(1, 1)", "E0209"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let x = a.tensor(0);
+        let (shifts, dims) = (a.ints(1).unwrap_or_default(), a.ints(2).unwrap_or_default());
+        if shifts.is_empty() {
+            fail!(VALUE, "`shifts` is empty");
+        }
+        if dims.is_empty() && shifts.len() == 1 {
+            let flat = e.call(&RESHAPE, args![x, &[-1i64][..]])?;
+            let n = flat.numel().max(1) as i64;
+            let rolled = e.call(&ROLL_DIMS, args![&flat, shifts[0].rem_euclid(n), 0])?;
+            return e.apply(&RESHAPE, args![&rolled, x.shape().as_slice()]);
+        }
+        if dims.len() != shifts.len() {
+            fail!(VALUE, "{} shifts but {} dims", shifts.len(), dims.len());
+        }
+        let shape = x.shape();
+        if shape.is_empty() {
+            fail!(DIM, "a 0-dimensional tensor has no dimension to roll");
+        }
+        let mut sums: Ints = smallvec::SmallVec::from_elem(0, shape.len().max(1));
+        for (&shift, &dim) in shifts.iter().zip(&dims) {
+            let dim = infer::dim(dim, shape.len())?;
+            let n = shape.get(dim).copied().unwrap_or(1).max(1) as i64;
+            sums[dim] = (sums[dim] + shift.rem_euclid(n)) % n;
+        }
+        let moved: Ints = (0..shape.len() as i64).filter(|&dim| sums[dim as usize] != 0).collect();
+        let by: Ints = moved.iter().map(|&dim| sums[dim as usize]).collect();
+        e.apply(&ROLL_DIMS, args![x, by, moved])
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.roll(a, 1)",
+    ..Op::BASE
+};
+
+pub static ROT90: Op = Op {
+    name: "rot90",
+    params: &[X, Param::opt("k", Kind::Int, Default::Int(1)), Param::opt("dims", Kind::Ints, Default::None)],
+    summary: "Turns a plane of two dimensions by `k` quarters, from the first towards the second.",
+    examples: &[
+        ex("rot90(tensor([[1, 2], [3, 4]]))", "tensor([[2, 4],\n        [1, 3]])"),
+        ex("rot90(ones([2]))", "E0201"),
+        ex("rot90(ones([2, 2]), 1, [0, 0])", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let x = a.tensor(0);
+        let dims = a.ints(2).unwrap_or_else(|| Ints::from_slice(&[0, 1]));
+        if dims.len() != 2 {
+            fail!(VALUE, "two dims are wanted, not {}", dims.len());
+        }
+        if x.ndim() < 2 {
+            fail!(SHAPE, "at least 2 dimensions are wanted, not {}", x.ndim());
+        }
+        let dims = distinct(&dims, x.ndim())?;
+        let (first, second) = (dims[0] as i64, dims[1] as i64);
+        let flip = |e: &mut dyn Emit, dims: &[i64]| e.call(&FLIP, args![x, dims]);
+        Ok(vec![match a.int(1).rem_euclid(4) {
+            1 => {
+                let y = flip(e, &[second])?;
+                e.call(&TRANSPOSE, args![&y, first, second])?
+            }
+            2 => flip(e, &[first, second])?,
+            3 => {
+                let y = flip(e, &[first])?;
+                e.call(&TRANSPOSE, args![&y, first, second])?
+            }
+            _ => e.call(&CLONE, args![x])?,
+        }])
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.rot90(a)",
+    ..Op::BASE
+};
+
+macro_rules! triangle {
+    ($NAME:ident, $name:literal, $kernel:ident, $side:literal, $result:literal, $OTHER:ident, $next:literal) => {
+        pub static $NAME: Op = Op {
+            name: $name,
+            params: &[X, Param::opt("diagonal", Kind::Int, Default::Int(0))],
+            summary: concat!("Keeps the elements on and ", $side, " a diagonal of each matrix, zero elsewhere."),
+            examples: &[
+                ex(concat!("ones([2, 2]).", $name, "()"), $result),
+                ex(concat!("ones([2]).", $name, "()"), "E0201"),
+            ],
+            lower: Lower::Kernel(|_, a| {
+                let x = a.tensor(0);
+                if x.ndim() < 2 {
+                    fail!(SHAPE, "at least 2 dimensions are wanted, not {}", x.ndim());
+                }
+                Ok(KernelCall::new($name, arrange::$kernel).input(x).int(a.int(1)).output(&x.shape(), x.dtype()))
+            }),
+            grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&$NAME, args![v.g(), v.args.int(1)])?)])),
+            inplace: true,
+            expanded: Some(|e, a| zero_where(e, a.tensor(0), &$OTHER, a.int(1).saturating_add($next))),
+            oracle: concat!("torch.", $name, "(a)"),
+            ..Op::BASE
+        };
+    };
+}
+triangle!(TRIL, "tril", tril, "below", "tensor([[1., 0.],\n        [1., 1.]])", TRIU, 1);
+triangle!(TRIU, "triu", triu, "above", "tensor([[1., 1.],\n        [0., 1.]])", TRIL, -1);
+
+pub static DIAG_EMBED: Op = Op {
+    name: "diag_embed",
+    params: &[
+        X,
+        Param::opt("offset", Kind::Int, Default::Int(0)),
+        Param::opt("dim1", Kind::Dim, Default::Int(-2)),
+        Param::opt("dim2", Kind::Dim, Default::Int(-1)),
+    ],
+    summary: "Puts the last dimension on a diagonal of two new dimensions, zero elsewhere.",
+    examples: &[
+        ex("diag_embed(tensor([1, 2]))", "tensor([[1, 0],\n        [0, 2]])"),
+        ex("diag_embed(ones([2]), 0, 1, 1)", "E0206"),
+        ex("diag_embed(ones([2]), 0, 0, 2)", "E0209"),
+    ],
+    lower: Lower::Kernel(|_, a| {
+        let x = a.tensor(0);
+        let mut shape = x.shape();
+        let Some(n) = shape.pop() else { fail!(SHAPE, "a 0-dimensional tensor has no elements to lay on a diagonal") };
+        let (first, second) = (infer::dim(a.int(2), shape.len() + 2)?, infer::dim(a.int(3), shape.len() + 2)?);
+        if first == second {
+            fail!(VALUE, "a diagonal needs two different dimensions");
+        }
+        let size = n.saturating_add(a.int(1).unsigned_abs() as usize);
+        shape.insert(first.min(second), size);
+        shape.insert(first.max(second), size);
+        let call = KernelCall::new("diag_embed", arrange::diag_embed).input(x);
+        Ok(call.int(a.int(1)).int(first as i64).int(second as i64).output(&shape, x.dtype()))
+    }),
+    grad: Grad::Rule(|e, v| {
+        Ok(vec![Some(e.call(&DIAGONAL, args![v.g(), v.args.int(1), v.args.int(2), v.args.int(3)])?)])
+    }),
+    oracle: "torch.diag_embed(a)",
+    ..Op::BASE
+};
+
+pub static DIAG: Op = Op {
+    name: "diag",
+    params: &[X, Param::opt("diagonal", Kind::Int, Default::Int(0))],
+    summary: "A copy of a matrix's diagonal, or a matrix with a vector on its diagonal.",
+    examples: &[
+        ex("diag(tensor([1, 2]))", "tensor([[1, 0],\n        [0, 2]])"),
+        ex("diag(tensor([[1, 2], [3, 4]]))", "tensor([1, 4])"),
+        ex("diag(ones([2, 2, 2]))", "E0201"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let x = a.tensor(0);
+        match x.ndim() {
+            1 => e.apply(&DIAG_EMBED, args![x, a.int(1), 0, 1]),
+            2 => {
+                let part = e.call(&DIAGONAL, args![x, a.int(1), 0, 1])?;
+                e.apply(&CLONE, args![&part])
+            }
+            n => fail!(SHAPE, "a vector or a matrix is wanted, not {n} dimensions"),
+        }
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.diag(a)",
+    ..Op::BASE
+};
+
+pub static DIAGFLAT: Op = Op {
+    name: "diagflat",
+    params: &[X, Param::opt("offset", Kind::Int, Default::Int(0))],
+    summary: "A matrix with all elements on its diagonal.",
+    examples: &[ex("diagflat(tensor([[1], [2]]))", "tensor([[1, 0],\n        [0, 2]])")],
+    lower: Lower::Compose(|e, a| {
+        let flat = e.call(&RESHAPE, args![a.tensor(0), &[-1i64][..]])?;
+        e.apply(&DIAG_EMBED, args![&flat, a.int(1), 0, 1])
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.diagflat(a)",
+    ..Op::BASE
+};
+
+pub static TRACE: Op = Op {
+    name: "trace",
+    params: &[X],
+    summary: "The sum of a matrix's diagonal.",
+    examples: &[ex("trace(tensor([[1, 2], [3, 4]]))", "tensor(5)"), ex("trace(ones([2]))", "E0201")],
+    lower: Lower::Compose(|e, a| {
+        if a.tensor(0).ndim() != 2 {
+            fail!(SHAPE, "a matrix is wanted, not shape {:?}", a.tensor(0).shape().as_slice());
+        }
+        let part = e.call(&DIAGONAL, args![a.tensor(0), 0, 0, 1])?;
+        e.apply(&SUM, args![&part])
+    }),
+    grad: Grad::Composed,
+    oracle: "torch.trace(a)",
+    ..Op::BASE
+};
+
+/// A copy of argument 0 with argument 1 in the place that `place` names.
+fn replaced(e: &mut dyn Emit, a: &Args, place: impl Fn(&Layout) -> Result<Layout>) -> Result<Vec<Tensor>> {
+    let out = e.call(&CLONE, args![a.tensor(0)])?;
+    let layout = place(&out.view().layout)?;
+    let src = a.tensor(1);
+    if layout.shape != src.shape() {
+        fail!(SHAPE, "`src` has shape {:?}, its place {:?}", src.shape().as_slice(), layout.shape.as_slice());
+    }
+    let part = e.alias(&out, layout);
+    e.apply_inplace(&COPY, args![&part, src])?;
+    Ok(vec![out])
+}
+
+/// Gradients of `replaced`: zeros in the place, and the place itself. `args` are the row's from 2 on, `view` is the
+/// row that shows the place, with the same arguments from 1 on.
+fn replaced_grad(
+    e: &mut dyn Emit,
+    v: &Backward<'_>,
+    row: &'static Op,
+    view: &'static Op,
+) -> Result<Vec<Option<Tensor>>> {
+    let rest: Vec<Arg> = v.args.0[2..].to_vec();
+    let zero = e.zeros_like(v.meta(1))?;
+    let mut whole = args![v.g(), &zero];
+    whole.0.extend(rest.iter().cloned());
+    let g = e.call(&crate::op::rows::shape::view::CONTIGUOUS, args![v.g()])?;
+    let mut part = args![&g];
+    part.0.extend(rest);
+    Ok(vec![Some(e.call(row, whole)?), Some(e.call(view, part)?)])
+}
+
+/// Arguments of a `replaced` row as its view row would have them.
+fn without_source(a: &Args) -> Args {
+    let mut args = a.clone();
+    args.0.remove(1);
+    args
+}
+
+const SRC: Param = Param::new("src", Kind::Tensor);
+
+pub static SELECT_SCATTER: Op = Op {
+    name: "select_scatter",
+    params: &[X, SRC, Param::new("dim", Kind::Dim), Param::new("index", Kind::Int)],
+    summary: "A copy in which one element of a dimension is replaced by `src`.",
+    examples: &[
+        ex("zeros([2, 2]).select_scatter(ones([2]), 0, 1)", "tensor([[0., 0.],\n        [1., 1.]])"),
+        ex("zeros([2, 2]).select_scatter(ones([3]), 0, 1)", "E0201"),
+        ex("zeros([2]).select_scatter(ones([]), 0, 2)", "E0207"),
+    ],
+    lower: Lower::Steps(|e, a| {
+        let part = without_source(a);
+        replaced(e, a, |layout| crate::op::rows::shape::view::select(layout, &part))
+    }),
+    grad: Grad::Rule(|e, v| replaced_grad(e, v, &SELECT_SCATTER, &SELECT)),
+    oracle: "torch.select_scatter(a, b, 0, 1)",
+    ..Op::BASE
+};
+
+pub static DIAGONAL_SCATTER: Op = Op {
+    name: "diagonal_scatter",
+    params: &[
+        X,
+        SRC,
+        Param::opt("offset", Kind::Int, Default::Int(0)),
+        Param::opt("dim1", Kind::Dim, Default::Int(0)),
+        Param::opt("dim2", Kind::Dim, Default::Int(1)),
+    ],
+    summary: "A copy in which a diagonal is replaced by `src`.",
+    examples: &[
+        ex("zeros([2, 2]).diagonal_scatter(ones([2]))", "tensor([[1., 0.],\n        [0., 1.]])"),
+        ex("zeros([2, 2]).diagonal_scatter(ones([3]))", "E0201"),
+    ],
+    lower: Lower::Steps(|e, a| {
+        let part = without_source(a);
+        replaced(e, a, |layout| diagonal(layout, &part))
+    }),
+    grad: Grad::Rule(|e, v| replaced_grad(e, v, &DIAGONAL_SCATTER, &DIAGONAL)),
+    oracle: "torch.diagonal_scatter(a, b)",
+    ..Op::BASE
+};
+
+pub static AS_STRIDED_SCATTER: Op = Op {
+    name: "as_strided_scatter",
+    params: &[
+        X,
+        SRC,
+        Param::new("size", Kind::Ints),
+        Param::new("stride", Kind::Ints),
+        Param::opt("storage_offset", Kind::Int, Default::None),
+    ],
+    summary: "A dense copy in which the elements of a layout over it are replaced by `src`.",
+    examples: &[
+        ex("zeros([3]).as_strided_scatter(ones([2]), [2], [2])", "tensor([1., 0., 1.])"),
+        ex("zeros([3]).as_strided_scatter(ones([3]), [3], [2])", "E0206"),
+    ],
+    lower: Lower::Steps(|e, a| {
+        let part = without_source(a);
+        replaced(e, a, |layout| {
+            let place = strided_layout(&part, 0)?;
+            if place.extent().is_some_and(|(_, end)| end > layout.numel()) {
+                fail!(VALUE, "the layout leaves the tensor's {} elements", layout.numel());
+            }
+            Ok(place)
+        })
+    }),
+    grad: Grad::Rule(|e, v| replaced_grad(e, v, &AS_STRIDED_SCATTER, &AS_STRIDED_CALL)),
+    oracle: "torch.as_strided_scatter(a, b, (2,), (2,))",
+    ..Op::BASE
+};
+
+pub static ROWS: &[&Op] = &[
+    &REPEAT,
+    &TILE,
+    &INTERLEAVE,
+    &REPEAT_INTERLEAVE,
+    &FLIP,
+    &FLIPLR,
+    &FLIPUD,
+    &ROLL_DIMS,
+    &ROLL,
+    &ROT90,
+    &TRIL,
+    &TRIU,
+    &DIAG_EMBED,
+    &DIAG,
+    &DIAGFLAT,
+    &TRACE,
+    &SELECT_SCATTER,
+    &DIAGONAL_SCATTER,
+    &AS_STRIDED_SCATTER,
+];

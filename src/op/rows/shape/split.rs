@@ -1,0 +1,257 @@
+//! A tensor taken apart along a dimension, as views: `split`, `chunk`, `unbind` and their relatives.
+
+use crate::args;
+use crate::base::attr::Attr;
+use crate::base::diag::Result;
+use crate::fail;
+use crate::op::args::Args;
+use crate::op::emit::Emit;
+use crate::op::infer;
+use crate::op::row::{Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::rows::shape::view::{SELECT, SLICE};
+use crate::op::tensor::Tensor;
+
+const X: Param = Param::new("input", Kind::Tensor);
+const DIM: Param = Param::opt("dim", Kind::Dim, Default::Int(0));
+/// The script gets an array whatever the number of results.
+const LIST: &[&str] = &["[]"];
+
+/// The dimension to take apart, and its size.
+fn along(x: &Tensor, dim: i64) -> Result<(usize, i64)> {
+    let shape = x.shape();
+    if shape.is_empty() {
+        fail!(DIM, "a 0-dimensional tensor cannot be taken apart");
+    }
+    let dim = infer::dim(dim, shape.len())?;
+    Ok((dim, shape[dim] as i64))
+}
+
+/// Bytes of a tensor without its elements, as the script has it.
+const HANDLE: usize = 512;
+
+/// Whether there is room for so many results.
+fn room(e: &dyn Emit, count: i64) -> Result<()> {
+    e.host_room(usize::try_from(count).unwrap_or(0).saturating_mul(HANDLE))
+}
+
+/// So many pieces of these lengths, one after the other.
+fn pieces(
+    e: &mut dyn Emit,
+    x: &Tensor,
+    dim: usize,
+    count: i64,
+    lengths: impl Iterator<Item = i64>,
+) -> Result<Vec<Tensor>> {
+    room(e, count)?;
+    let mut start = 0;
+    lengths
+        .map(|len| {
+            let piece = e.call(&SLICE, args![x, dim, start, start + len, 1]);
+            start += len;
+            piece
+        })
+        .collect()
+}
+
+/// Pieces that one operation makes.
+fn together(e: &mut dyn Emit, pieces: Vec<Tensor>) -> Vec<Tensor> {
+    e.made_together(&pieces);
+    pieces
+}
+
+fn listed(e: &mut dyn Emit, x: &Tensor, dim: usize, n: i64, lengths: &[i64]) -> Result<Vec<Tensor>> {
+    if let Some(len) = lengths.iter().find(|&&len| len < 0) {
+        fail!(VALUE, "a piece cannot have {len} elements");
+    }
+    let sum = lengths.iter().fold(0i64, |sum, &len| sum.saturating_add(len));
+    if sum != n {
+        fail!(VALUE, "the pieces have {sum} elements together, dimension {dim} has {n}");
+    }
+    pieces(e, x, dim, lengths.len() as i64, lengths.iter().copied())
+}
+
+fn even(e: &mut dyn Emit, x: &Tensor, dim: usize, n: i64, size: i64) -> Result<Vec<Tensor>> {
+    if size < 0 || (size == 0 && n > 0) {
+        fail!(VALUE, "the size of a piece must be positive, not {size}");
+    }
+    let count = if size == 0 { 1 } else { ((n + size - 1) / size).max(1) };
+    pieces(e, x, dim, count, (0..count).map(|at| size.min(n - at * size)))
+}
+
+pub fn split(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
+    let (dim, n) = along(a.tensor(0), a.int(2))?;
+    match a.attr(1) {
+        Attr::Int(size) => even(e, a.tensor(0), dim, n, *size),
+        _ => listed(e, a.tensor(0), dim, n, &a.ints(1).unwrap_or_default()),
+    }
+}
+
+pub fn split_with_sizes(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
+    let (dim, n) = along(a.tensor(0), a.int(2))?;
+    listed(e, a.tensor(0), dim, n, &a.ints(1).unwrap_or_default())
+}
+
+pub fn chunk(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
+    let (dim, n) = along(a.tensor(0), a.int(2))?;
+    let chunks = a.int(1);
+    if chunks <= 0 {
+        fail!(VALUE, "the number of pieces must be positive, not {chunks}");
+    }
+    if n == 0 {
+        return pieces(e, a.tensor(0), dim, chunks, (0..chunks).map(|_| 0));
+    }
+    even(e, a.tensor(0), dim, n, (n - 1) / chunks + 1)
+}
+
+pub static SPLIT: Op = Op {
+    name: "split",
+    params: &[X, Param::new("split_size_or_sections", Kind::IntOrInts), DIM],
+    summary: "Pieces of one size (the last may be smaller), or of the sizes in a list; views.",
+    examples: &[
+        ex("tensor([1, 2, 3]).split(2)", "[tensor([1, 2]), tensor([3])]"),
+        ex("tensor([1, 2, 3]).split([1, 2])", "[tensor([1]), tensor([2, 3])]"),
+        ex("ones([3]).split([1, 1])", "E0206"),
+        ex("ones([3]).split(1, 1)", "E0209"),
+    ],
+    lower: Lower::Compose(|e, a| split(e, a).map(|pieces| together(e, pieces))),
+    grad: Grad::Composed,
+    results: LIST,
+    oracle: "torch.split(a, 2)",
+    ..Op::BASE
+};
+
+pub static SPLIT_WITH_SIZES: Op = Op {
+    name: "split_with_sizes",
+    params: &[X, Param::new("split_sizes", Kind::Ints), DIM],
+    summary: "Pieces of the sizes in a list; views.",
+    examples: &[
+        ex("tensor([1, 2, 3]).split_with_sizes([1, 2])", "[tensor([1]), tensor([2, 3])]"),
+        ex("ones([3]).split_with_sizes([1, 1])", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| split_with_sizes(e, a).map(|pieces| together(e, pieces))),
+    grad: Grad::Composed,
+    results: LIST,
+    oracle: "torch.split_with_sizes(a, [1, 2])",
+    ..Op::BASE
+};
+
+pub static CHUNK: Op = Op {
+    name: "chunk",
+    params: &[X, Param::new("chunks", Kind::Int), DIM],
+    summary: "At most that many pieces of one size (the last may be smaller); views.",
+    examples: &[ex("tensor([1, 2, 3]).chunk(2)", "[tensor([1, 2]), tensor([3])]"), ex("ones([3]).chunk(0)", "E0206")],
+    lower: Lower::Compose(|e, a| chunk(e, a).map(|pieces| together(e, pieces))),
+    grad: Grad::Composed,
+    results: LIST,
+    oracle: "torch.chunk(a, 2)",
+    ..Op::BASE
+};
+
+/// A number of nearly equal pieces, or the places to cut at.
+fn cut(e: &mut dyn Emit, x: &Tensor, dim: usize, n: i64, how: &Attr) -> Result<Vec<Tensor>> {
+    match how {
+        Attr::Int(count) if *count <= 0 => fail!(VALUE, "the number of pieces must be positive, not {count}"),
+        Attr::Int(count) => {
+            let (each, more) = (n / count, n % count);
+            pieces(e, x, dim, *count, (0..*count).map(|at| each + (at < more) as i64))
+        }
+        Attr::Ints(places) => {
+            room(e, places.len() as i64 + 1)?;
+            let starts = std::iter::once(0).chain(places.iter().copied());
+            let ends = places.iter().copied().chain([i64::MAX]);
+            starts.zip(ends).map(|(start, end)| e.call(&SLICE, args![x, dim, start, end, 1])).collect()
+        }
+        _ => fail!(MISSING_ARGUMENT, "a number of pieces or the places to cut at are wanted"),
+    }
+}
+
+const HOW: Param = Param::new("indices_or_sections", Kind::IntOrInts);
+
+pub static TENSOR_SPLIT: Op = Op {
+    name: "tensor_split",
+    params: &[X, HOW, DIM],
+    summary: "That many nearly equal pieces, or the pieces between the places in a list; views.",
+    examples: &[
+        ex("tensor([1, 2, 3]).tensor_split(2)", "[tensor([1, 2]), tensor([3])]"),
+        ex("tensor([1, 2, 3]).tensor_split([1])", "[tensor([1]), tensor([2, 3])]"),
+        ex("ones([3]).tensor_split(0)", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let (dim, n) = along(a.tensor(0), a.int(2))?;
+        cut(e, a.tensor(0), dim, n, a.attr(1))
+    }),
+    grad: Grad::Composed,
+    results: LIST,
+    oracle: "torch.tensor_split(a, 2)",
+    ..Op::BASE
+};
+
+/// `hsplit` and its kin: along a fixed dimension, into exactly equal pieces.
+fn fixed(e: &mut dyn Emit, a: &Args, least: usize, dim: usize) -> Result<Vec<Tensor>> {
+    let (x, ndim) = (a.tensor(0), a.tensor(0).ndim());
+    if ndim < least {
+        fail!(SHAPE, "a tensor of at least {least} dimensions is wanted, not {ndim}");
+    }
+    let n = x.shape()[dim] as i64;
+    if let Attr::Int(count) = a.attr(1)
+        && (*count <= 0 || n % count != 0)
+    {
+        fail!(VALUE, "dimension {dim} of size {n} cannot be split into {count} equal pieces");
+    }
+    cut(e, x, dim, n, a.attr(1))
+}
+
+macro_rules! fixed {
+    ($NAME:ident, $name:literal, $least:literal, $dim:expr, $which:literal, $bad:literal) => {
+        pub static $NAME: Op = Op {
+            name: $name,
+            params: &[X, HOW],
+            summary: concat!("Equal pieces along ", $which, ", or the pieces between the places in a list; views."),
+            examples: &[
+                ex(concat!($name, "(ones([2, 4, 6]), 2)[0].numel"), "24"),
+                ex($bad, "E0201"),
+                ex(concat!($name, "(ones([2, 4, 6]), 5)"), "E0206"),
+            ],
+            lower: Lower::Compose(|e, a| {
+                let dim: fn(usize) -> usize = $dim;
+                fixed(e, a, $least, dim(a.tensor(0).ndim()))
+            }),
+            grad: Grad::Composed,
+            results: LIST,
+            oracle: concat!("torch.", $name, "(a, 2)"),
+            ..Op::BASE
+        };
+    };
+}
+fixed!(
+    HSPLIT,
+    "hsplit",
+    1,
+    |ndim| (ndim > 1) as usize,
+    "the second dimension (of a vector, the first)",
+    "hsplit(ones([]), 1)"
+);
+fixed!(VSPLIT, "vsplit", 2, |_| 0, "the first dimension", "vsplit(ones([2]), 1)");
+fixed!(DSPLIT, "dsplit", 3, |_| 2, "the third dimension", "dsplit(ones([2, 2]), 1)");
+
+pub static UNBIND: Op = Op {
+    name: "unbind",
+    params: &[X, DIM],
+    summary: "The slices along a dimension, which goes away; views.",
+    examples: &[
+        ex("tensor([[1, 2], [3, 4]]).unbind()", "[tensor([1, 2]), tensor([3, 4])]"),
+        ex("ones([2]).unbind(1)", "E0209"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let (dim, n) = along(a.tensor(0), a.int(1))?;
+        room(e, n)?;
+        let slices: Result<_> = (0..n).map(|at| e.call(&SELECT, args![a.tensor(0), dim, at])).collect();
+        Ok(together(e, slices?))
+    }),
+    grad: Grad::Composed,
+    results: LIST,
+    oracle: "torch.unbind(a)",
+    ..Op::BASE
+};
+
+pub static ROWS: &[&Op] = &[&SPLIT, &SPLIT_WITH_SIZES, &CHUNK, &TENSOR_SPLIT, &HSPLIT, &VSPLIT, &DSPLIT, &UNBIND];

@@ -1,0 +1,527 @@
+//! Other layouts over the same memory.
+
+use crate::args;
+use crate::base::attr::Ints;
+use crate::base::code;
+use crate::base::diag::{Diag, Result};
+use crate::base::layout::{Layout, Shape, Strides};
+use crate::fail;
+use crate::op::args::Args;
+use crate::op::emit::{Backward, Emit, KernelCall};
+use crate::op::infer;
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::rows::pointwise::arith::COPY;
+use crate::op::tensor::Tensor;
+
+const X: Param = Param::new("input", Kind::Tensor);
+
+/// A requested shape in which one size may be -1.
+pub fn resolve_shape(sizes: &Ints, numel: usize) -> Result<Shape> {
+    let unknown: Vec<usize> = (0..sizes.len()).filter(|&at| sizes[at] == -1).collect();
+    if unknown.len() > 1 {
+        fail!(VALUE, "only one size can be -1, not {}", unknown.len());
+    }
+    let mut known = sizes.clone();
+    unknown.iter().for_each(|&at| known[at] = 1);
+    let mut shape = infer::shape(&known)?;
+    let product = crate::base::layout::numel(&shape);
+    if let Some(&at) = unknown.first() {
+        match product {
+            Some(n) if n > 0 && numel.is_multiple_of(n) => shape[at] = numel / n,
+            Some(0) if numel == 0 => {
+                fail!(SHAPE, "the size -1 is ambiguous for a tensor of 0 elements and sizes {:?}", sizes.as_slice())
+            }
+            _ => fail!(SHAPE, "{numel} elements do not fit into sizes {:?}", sizes.as_slice()),
+        }
+    } else if product != Some(numel) {
+        return Err(Diag::error(code::SHAPE, format!("{numel} elements do not fit into shape {:?}", shape.as_slice())));
+    }
+    Ok(shape)
+}
+
+pub static RESHAPE: Op = Op {
+    name: "reshape",
+    params: &[X, Param::new("shape", Kind::Sizes)],
+    summary: "The same elements in another shape: a view where strides allow it, otherwise a copy.",
+    examples: &[
+        ex("tensor([1, 2, 3, 4]).reshape([2, 2])", "tensor([[1, 2],\n        [3, 4]])"),
+        ex("ones([3]).reshape([2, 2])", "E0201"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let x = a.tensor(0);
+        let view = x.view();
+        let shape = resolve_shape(&a.ints(1).unwrap_or_default(), view.layout.numel())?;
+        let op = if view.layout.view(&shape).is_some() { &VIEW } else { &RESHAPED };
+        e.apply(op, args![x, shape.as_slice()])
+    }),
+    grad: Grad::Composed,
+    oracle: "a.reshape(2, 2)",
+    ..Op::BASE
+};
+
+/// Internal: a copy in another shape, which is nobody's view.
+static RESHAPED: Op = Op {
+    name: "_unsafe_view",
+    params: &[X, Param::new("shape", Kind::Sizes)],
+    summary: "A dense copy in another shape.",
+    lower: Lower::Steps(|e, a| {
+        let x = a.tensor(0);
+        let shape = infer::shape(&a.ints(1).unwrap_or_default())?;
+        let out = e.empty(&shape, x.dtype(), x.device())?;
+        let place = e.alias(&out, Layout::contiguous(&x.shape()));
+        e.apply_inplace(&COPY, args![&place, x])?;
+        Ok(vec![out])
+    }),
+    grad: Grad::Rule(|e, v| {
+        let shape = v.meta(0).shape.clone();
+        Ok(vec![Some(e.call(&RESHAPE, args![v.g(), shape.as_slice()])?)])
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+pub static VIEW: Op = Op {
+    name: "view",
+    params: &[X, Param::new("shape", Kind::Sizes)],
+    summary: "The same memory in another shape; an error where strides do not allow it.",
+    examples: &[
+        ex("tensor([1, 2]).view([2, 1])", "tensor([[1],\n        [2]])"),
+        ex("ones([3]).view([2, 2])", "E0201"),
+    ],
+    lower: Lower::View(|a| {
+        let view = a.tensor(0).view();
+        let shape = resolve_shape(&a.ints(1).unwrap_or_default(), view.layout.numel())?;
+        view.layout.view(&shape).ok_or_else(|| {
+            Diag::error(
+                code::SHAPE,
+                format!(
+                    "shape {:?} is no view of a tensor with shape {:?} and strides {:?}",
+                    shape.as_slice(),
+                    view.shape(),
+                    view.layout.strides.as_slice()
+                ),
+            )
+            .help("use `.reshape(...)`, which copies where it must")
+        })
+    }),
+    grad: Grad::Rule(|e, v| {
+        let shape = v.meta(0).shape.clone();
+        Ok(vec![Some(e.call(&RESHAPE, args![v.g(), shape.as_slice()])?)])
+    }),
+    call: CallForm::Method,
+    oracle: "a.view(2, 1)",
+    ..Op::BASE
+};
+
+pub static EXPAND: Op = Op {
+    name: "expand",
+    params: &[X, Param::new("size", Kind::Sizes)],
+    summary: "Repeats dimensions of size 1 without copying; -1 keeps a size.",
+    examples: &[
+        ex("tensor([[1], [2]]).expand([2, 3])", "tensor([[1, 1, 1],\n        [2, 2, 2]])"),
+        ex("ones([2]).expand([3])", "E0201"),
+    ],
+    lower: Lower::View(|a| {
+        let view = a.tensor(0).view();
+        let sizes = a.ints(1).unwrap_or_default();
+        let (from, ndim) = (view.shape(), sizes.len());
+        if ndim < from.len() {
+            fail!(SHAPE, "{ndim} sizes are fewer than the tensor's {} dimensions", from.len());
+        }
+        let mut wanted = sizes.clone();
+        for dim in ndim - from.len()..ndim {
+            if wanted[dim] == -1 {
+                wanted[dim] = from[dim + from.len() - ndim] as i64;
+            }
+        }
+        let shape = infer::shape(&wanted)?;
+        match crate::base::layout::broadcast(from, &shape) {
+            Some(found) if found == shape => Ok(view.layout.broadcast_to(&shape)),
+            _ => Err(Diag::error(code::SHAPE, format!("shape {from:?} cannot be expanded to {:?}", shape.as_slice()))),
+        }
+    }),
+    grad: Grad::Rule(|_, v| Ok(vec![Some(v.g().clone())])),
+    call: CallForm::Method,
+    oracle: "a.expand(2, 3)",
+    ..Op::BASE
+};
+
+pub static CLONE: Op = Op {
+    name: "clone",
+    params: &[X],
+    summary: "A copy in memory of its own.",
+    examples: &[ex("tensor([1]).clone()", "tensor([1])")],
+    lower: Lower::Steps(|e, a| {
+        let x = a.tensor(0);
+        let out = e.empty(&x.shape(), x.dtype(), x.device())?;
+        Ok(vec![e.apply_inplace(&COPY, args![&out, x])?])
+    }),
+    grad: Grad::Rule(|_, v| Ok(vec![Some(v.g().clone())])),
+    oracle: "a.clone()",
+    ..Op::BASE
+};
+
+/// Internal: any layout over the buffer, in elements. The last three say where the elements of `input` lie in
+/// that buffer, for the gradient; without them it is dense and starts at 0.
+pub static AS_STRIDED: Op = Op {
+    name: "as_strided",
+    params: &[
+        X,
+        Param::new("size", Kind::Ints),
+        Param::new("stride", Kind::Ints),
+        Param::opt("storage_offset", Kind::Int, Default::None),
+        Param::opt("base_size", Kind::Ints, Default::None),
+        Param::opt("base_stride", Kind::Ints, Default::None),
+        Param::opt("base_offset", Kind::Int, Default::Int(0)),
+    ],
+    summary: "Any layout over the tensor's memory.",
+    lower: Lower::View(as_strided),
+    grad: Grad::Rule(as_strided_grad),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// `as_strided` as scripts call it.
+pub static AS_STRIDED_CALL: Op = Op {
+    name: "as_strided",
+    params: &[
+        X,
+        Param::new("size", Kind::Ints),
+        Param::new("stride", Kind::Ints),
+        Param::opt("storage_offset", Kind::Int, Default::None),
+    ],
+    summary: "Any layout over the tensor's memory, in elements; an error where it would leave it.",
+    examples: &[
+        ex("tensor([1, 2, 3]).as_strided([2], [2])", "tensor([1, 3])"),
+        ex("ones([3]).as_strided([4], [1])", "E0206"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let x = a.tensor(0);
+        let own = x.view().layout.clone();
+        let strides: Ints = own.strides.iter().map(|&s| s as i64).collect();
+        let offset = a.opt_int(3).unwrap_or(own.offset as i64);
+        let (size, stride) = (a.ints(1).unwrap_or_default(), a.ints(2).unwrap_or_default());
+        e.apply(&AS_STRIDED, args![x, size, stride, offset, own.shape.as_slice(), strides, own.offset])
+    }),
+    grad: Grad::Composed,
+    oracle: "a.as_strided((2,), (2,))",
+    ..Op::BASE
+};
+
+fn as_strided(a: &Args) -> Result<Layout> {
+    let view = a.tensor(0).view();
+    let layout = strided_layout(a, view.layout.offset)?;
+    let room = (view.buffer.size_bytes / view.dtype.size_bytes()) as u128;
+    let last: u128 =
+        layout.shape.iter().zip(&layout.strides).map(|(&n, &s)| n.saturating_sub(1) as u128 * s as u128).sum();
+    if !layout.is_empty() && layout.offset as u128 + last >= room {
+        fail!(VALUE, "the layout reaches element {} of a buffer of {room}", layout.offset as u128 + last);
+    }
+    Ok(layout)
+}
+
+/// Arguments `size, stride, storage_offset` from 1 on.
+pub fn strided_layout(a: &Args, own_offset: usize) -> Result<Layout> {
+    let shape = infer::shape(&a.ints(1).unwrap_or_default())?;
+    let strides: Strides = a.ints(2).unwrap_or_default().iter().map(|&s| s as isize).collect();
+    if strides.len() != shape.len() {
+        fail!(VALUE, "{} sizes but {} strides", shape.len(), strides.len());
+    }
+    if strides.iter().any(|&s| s < 0) {
+        fail!(VALUE, "strides must not be negative");
+    }
+    let offset = a.opt_int(3).unwrap_or(own_offset as i64);
+    if offset < 0 {
+        fail!(VALUE, "the offset must not be negative");
+    }
+    Ok(Layout { shape, strides, offset: offset as usize })
+}
+
+/// The gradient is summed over the buffer, and read back where the operand's elements lie. An element that the
+/// operand itself shows several times (an expanded operand) shares its sum evenly, as in PyTorch.
+fn as_strided_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
+    let part = strided_layout(v.args, 0)?;
+    let shape = v.meta(0).shape.clone();
+    let base = match v.args.ints(5) {
+        Some(strides) => {
+            Layout { shape, strides: strides.iter().map(|&s| s as isize).collect(), offset: v.args.int(6) as usize }
+        }
+        None => Layout::contiguous(&shape),
+    };
+    let (Some((part_start, part_end)), Some((base_start, base_end))) = (part.extent(), base.extent()) else {
+        return Ok(vec![Some(e.zeros_like(v.meta(0))?)]);
+    };
+    let (start, end) = (part_start.min(base_start), part_end.max(base_end));
+    let moved = |layout: &Layout| Layout { offset: layout.offset - start, ..layout.clone() };
+    let (part, base) = (moved(&part), moved(&base));
+    let mut flat = spread(e, v.g(), &[end - start], &part)?;
+    if overlaps(&base) {
+        let ones = e.full(&base.shape, crate::base::dtype::Scalar::Int(1), v.meta(0))?;
+        let counts = spread(e, &ones, &[end - start], &base)?;
+        // Places that the operand does not show are 0 / 0 and never read.
+        flat = e.div(&flat, &counts)?;
+    }
+    let (size, strides) = sizes(&base);
+    Ok(vec![Some(e.call(&AS_STRIDED, args![&flat, size, strides, base.offset])?)])
+}
+
+/// May two indices touch one element? Exact for layouts made of slices and permutations, careful for others.
+fn overlaps(layout: &Layout) -> bool {
+    let mut dims: Vec<(usize, usize)> = (layout.strides.iter().map(|&s| s as usize))
+        .zip(layout.shape.iter().copied())
+        .filter(|&(_, n)| n > 1)
+        .collect();
+    dims.sort_unstable();
+    let mut reach = 0;
+    dims.into_iter().any(|(stride, n)| {
+        let clash = stride <= reach;
+        reach += stride * (n - 1);
+        clash
+    })
+}
+
+fn sizes(layout: &Layout) -> (Ints, Ints) {
+    (layout.shape.iter().map(|&n| n as i64).collect(), layout.strides.iter().map(|&s| s as i64).collect())
+}
+
+/// Internal: zeros of a shape to which `input` is added in a strided window: the gradient of every view.
+pub static SPREAD: Op = Op {
+    name: "strided_add",
+    params: &[
+        X,
+        Param::new("size", Kind::Ints),
+        Param::new("stride", Kind::Ints),
+        Param::new("storage_offset", Kind::Int),
+        Param::new("shape", Kind::Ints),
+    ],
+    summary: "Zeros to which the tensor is added in a strided window.",
+    lower: Lower::Kernel(|_, a| {
+        let g = a.tensor(0);
+        let shape = infer::shape(&a.ints(4).unwrap_or_default())?;
+        let call = KernelCall::new("strided_add", crate::kernel::cpu::copy::strided_add::strided_add).input(g);
+        Ok(call.ints(&a.ints(2).unwrap_or_default()).int(a.int(3)).output(&shape, g.dtype()))
+    }),
+    grad: Grad::Rule(|e, v| {
+        let g = e.call(&CONTIGUOUS, args![v.g()])?;
+        let own = g.view().layout.offset as i64;
+        let base = own + v.args.int(3);
+        let list = |at: usize| v.args.ints(at).unwrap_or_default();
+        let dense = Layout::contiguous(&g.shape());
+        let (size, stride) = sizes(&dense);
+        Ok(vec![Some(e.call(&AS_STRIDED, args![&g, list(1), list(2), base, size, stride, own])?)])
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// Zeros of `shape` with `g` added where `part` lies in the dense tensor of that shape.
+pub fn spread(e: &mut dyn Emit, g: &Tensor, shape: &[usize], part: &Layout) -> Result<Tensor> {
+    let (size, strides) = sizes(part);
+    e.call(&SPREAD, args![g, size, strides, part.offset, shape])
+}
+
+/// The gradient rule of a view that is given by its layout.
+pub fn spread_view(
+    e: &mut dyn Emit,
+    v: &Backward<'_>,
+    rule: fn(&Layout, &Args) -> Result<Layout>,
+) -> Result<Vec<Option<Tensor>>> {
+    let dense = Layout::contiguous(&v.meta(0).shape);
+    let part = rule(&dense, v.args)?;
+    Ok(vec![Some(spread(e, v.g(), &dense.shape, &part)?)])
+}
+
+/// The tensor itself when it is dense, otherwise a copy.
+pub static CONTIGUOUS: Op = Op {
+    name: "contiguous",
+    params: &[X, Param::opt("memory_format", Kind::Ignored, Default::None)],
+    summary: "The tensor itself when its elements follow each other in memory, otherwise a copy.",
+    examples: &[ex("tensor([[1, 2], [3, 4]]).t().contiguous()", "tensor([[1, 3],\n        [2, 4]])")],
+    lower: Lower::Compose(|e, a| {
+        let x = a.tensor(0);
+        if x.view().layout.is_contiguous() { Ok(vec![x.clone()]) } else { e.apply(&CLONE, args![x]) }
+    }),
+    grad: Grad::Composed,
+    call: CallForm::Method,
+    oracle: "a.contiguous()",
+    ..Op::BASE
+};
+
+/// Internal: a gradient of a `straight` row. It tells that row's operands that it does not change with them.
+pub static STILL: Op = Op {
+    name: "grad",
+    params: &[X],
+    summary: "",
+    grad: Grad::Rule(|e, v| {
+        let mut grads = vec![Some(v.g().clone())];
+        for slot in 1..v.inputs.len() {
+            grads.push(if v.needs(slot) { Some(e.zeros_like(v.meta(slot))?) } else { None });
+        }
+        Ok(grads)
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// Internal: an operand of a `straight` composition, and another that its gradient reads without changing with it.
+pub static STRAIGHT: Op = Op {
+    name: "view",
+    params: &[X, Param::opt("other", Kind::Tensor, Default::None)],
+    summary: "",
+    lower: Lower::View(|a| Ok(a.tensor(0).view().layout.clone())),
+    grad: Grad::Rule(|_, v| Ok(vec![Some(v.g().clone())])),
+    straight: true,
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+pub static SELECT: Op = Op {
+    name: "select",
+    params: &[X, Param::new("dim", Kind::Dim), Param::new("index", Kind::Int)],
+    summary: "One element of a dimension, which goes away; a view.",
+    examples: &[ex("tensor([[1, 2], [3, 4]]).select(0, 1)", "tensor([3, 4])"), ex("ones([2]).select(0, 2)", "E0207")],
+    lower: Lower::View(|a| select(&a.tensor(0).view().layout, a)),
+    grad: Grad::Window(select),
+    oracle: "a.select(0, 1)",
+    ..Op::BASE
+};
+
+pub fn select(layout: &Layout, a: &Args) -> Result<Layout> {
+    if layout.ndim() == 0 {
+        fail!(INDEX, "a 0-dimensional tensor cannot be indexed; `item()` gives its value");
+    }
+    let dim = infer::dim(a.int(1), layout.ndim())?;
+    let (n, index) = (layout.shape[dim] as i64, a.int(2));
+    if index < -n || index >= n {
+        fail!(INDEX, "index {index} is out of range for dimension {dim} of size {n}");
+    }
+    Ok(layout.select(dim, if index < 0 { index + n } else { index } as usize))
+}
+
+fn slice(layout: &Layout, a: &Args) -> Result<Layout> {
+    if layout.ndim() == 0 {
+        fail!(DIM, "a 0-dimensional tensor has no ranges");
+    }
+    let dim = infer::dim(a.int(1), layout.ndim())?;
+    let (start, step, len) = slice_bounds(a, 2, layout.shape[dim])?;
+    Ok(layout.slice(dim, start, step, len))
+}
+
+/// `x[start..stop]` of one dimension, ends clamped as in Python.
+pub static SLICE: Op = Op {
+    name: "slice",
+    params: &[
+        X,
+        Param::new("dim", Kind::Dim),
+        Param::opt("start", Kind::Int, Default::None),
+        Param::opt("stop", Kind::Int, Default::None),
+        Param::opt("step", Kind::Int, Default::Int(1)),
+    ],
+    summary: "A range of one dimension; a view.",
+    lower: Lower::View(|a| slice(&a.tensor(0).view().layout, a)),
+    grad: Grad::Window(slice),
+    call: CallForm::Internal,
+    oracle: "a[1:]",
+    ..Op::BASE
+};
+
+/// First index, step and number of elements of a slice (arguments `start, stop, step` from `at` on).
+pub fn slice_bounds(a: &Args, at: usize, n: usize) -> Result<(usize, usize, usize)> {
+    let step = a.opt_int(at + 2).unwrap_or(1);
+    if step <= 0 {
+        fail!(VALUE, "the step of a slice must be positive, not {step}");
+    }
+    let n = n as i64;
+    let clamp = |i: i64| (if i < 0 { i.saturating_add(n) } else { i }).clamp(0, n);
+    let start = clamp(a.opt_int(at).unwrap_or(0));
+    let stop = clamp(a.opt_int(at + 1).unwrap_or(n)).max(start);
+    let len = (stop - start).div_euclid(step) + ((stop - start).rem_euclid(step) != 0) as i64;
+    Ok((start as usize, step as usize, len as usize))
+}
+
+/// A copy of the tensor with a slice of it replaced.
+pub static SLICE_SCATTER: Op = Op {
+    name: "slice_scatter",
+    params: &[
+        X,
+        Param::new("src", Kind::Tensor),
+        Param::opt("dim", Kind::Dim, Default::Int(0)),
+        Param::opt("start", Kind::Int, Default::None),
+        Param::opt("end", Kind::Int, Default::None),
+        Param::opt("step", Kind::Int, Default::Int(1)),
+    ],
+    summary: "A copy in which a slice of one dimension is replaced by `src`.",
+    examples: &[
+        ex("zeros([3]).slice_scatter(ones([1]), 0, 1, 2)", "tensor([0., 1., 0.])"),
+        ex("zeros([3]).slice_scatter(ones([2]), 0, 1, 2)", "E0201"),
+    ],
+    lower: Lower::Steps(|e, a| {
+        let out = e.call(&CLONE, args![a.tensor(0)])?;
+        if out.ndim() == 0 {
+            fail!(DIM, "a 0-dimensional tensor has no ranges");
+        }
+        let dim = infer::dim(a.int(2), out.ndim())?;
+        let (start, step, len) = slice_bounds(a, 3, out.shape()[dim])?;
+        let layout = out.view().layout.slice(dim, start, step, len);
+        if layout.shape.as_slice() != a.tensor(1).shape().as_slice() {
+            fail!(
+                SHAPE,
+                "`src` has shape {:?}, the slice {:?}",
+                a.tensor(1).shape().as_slice(),
+                layout.shape.as_slice()
+            );
+        }
+        let place = e.alias(&out, layout);
+        e.apply_inplace(&COPY, args![&place, a.tensor(1)])?;
+        Ok(vec![out])
+    }),
+    grad: Grad::Rule(|e, v| {
+        let dim = infer::dim(v.args.int(2), v.meta(0).shape.len())?;
+        let (start, step, len) = slice_bounds(v.args, 3, v.meta(0).shape[dim])?;
+        let stop = start + len.saturating_sub(1) * step + (len > 0) as usize;
+        let zero = e.zeros_like(v.meta(1))?;
+        let base = e.call(&SLICE_SCATTER, args![v.g(), &zero, dim, start, stop, step])?;
+        let part = e.call(&SLICE, args![v.g(), dim, start, stop, step])?;
+        Ok(vec![Some(base), Some(part)])
+    }),
+    oracle: "torch.slice_scatter(a, b, 0, 1, 2)",
+    ..Op::BASE
+};
+
+pub static UNSQUEEZE: Op = Op {
+    name: "unsqueeze",
+    params: &[X, Param::new("dim", Kind::Dim)],
+    summary: "A new dimension of size 1; a view.",
+    examples: &[
+        ex("tensor([1, 2]).unsqueeze(1)", "tensor([[1],\n        [2]])"),
+        ex("ones([2]).unsqueeze(5)", "E0209"),
+    ],
+    lower: Lower::View(|a| {
+        let view = a.tensor(0).view();
+        let dim = infer::dim(a.int(1), view.layout.ndim() + 1)?;
+        Ok(view.layout.unsqueeze(dim))
+    }),
+    grad: Grad::Rule(|e, v| {
+        let shape = v.meta(0).shape.clone();
+        Ok(vec![Some(e.call(&RESHAPE, args![v.g(), shape.as_slice()])?)])
+    }),
+    inplace: false,
+    oracle: "a.unsqueeze(1)",
+    ..Op::BASE
+};
+
+pub static ROWS: &[&Op] = &[
+    &SELECT,
+    &SLICE,
+    &SLICE_SCATTER,
+    &UNSQUEEZE,
+    &RESHAPE,
+    &RESHAPED,
+    &VIEW,
+    &EXPAND,
+    &CLONE,
+    &CONTIGUOUS,
+    &AS_STRIDED_CALL,
+    &AS_STRIDED,
+    &SPREAD,
+];

@@ -1,0 +1,44 @@
+//! `for row in x` over the first dimension of a tensor. Every row is a view.
+
+use crate::args;
+use crate::base::code;
+use crate::base::diag::Diag;
+use crate::op::emit::Emit;
+use crate::op::rows::shape::view::SELECT;
+use crate::script::bind::rows::Natives;
+use crate::script::host::Host;
+use crate::script::values::raise::Native;
+use crate::script::values::raise::at_iterator;
+use crate::script::values::types::Tensor;
+use crate::tensor::engine::Engine;
+use rhai::Dynamic;
+use std::any::TypeId;
+use std::sync::Arc;
+
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    let shared = host.clone();
+    crate::script::values::panics::place_iterator(&mut module.module, TypeId::of::<Tensor>(), move |value| match value
+        .try_cast::<Tensor>(
+    ) {
+        Some(tensor) => Box::new(rows(&shared, tensor)),
+        None => Box::new(std::iter::empty()),
+    });
+}
+
+/// The rows of a tensor. An iterator has no place of its own: errors point at where the tensor was made.
+pub fn rows(host: &Arc<Host>, tensor: Tensor) -> impl Iterator<Item = Native> + use<> {
+    let host = host.clone();
+    let origin = tensor.0.made;
+    // A tensor without dimensions has one row, which is an error.
+    let count = tensor.shape().first().copied();
+    (0..count.unwrap_or(1)).map(move |at| {
+        if count.is_none() {
+            let diag = Diag::error(code::SHAPE, "a 0-dimensional tensor has no rows to go over");
+            return Err(at_iterator(diag.help("`x.item()` is its value"), origin));
+        }
+        let mut engine = Engine::new(host.rt.clone(), origin);
+        let row = engine.call_row(&SELECT, args![&tensor, 0i64, at as i64]);
+        let row = row.inspect(|row| engine.made_together(std::slice::from_ref(row)));
+        row.map(Dynamic::from).map_err(|diag| at_iterator(diag, origin))
+    })
+}

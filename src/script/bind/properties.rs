@@ -1,0 +1,513 @@
+//! Properties of tensors and the plain methods that are not operations: `x.shape`, `x.item()`, `x.backward()`.
+
+use crate::base::code;
+use crate::base::diag::{Diag, Result};
+use crate::base::dtype::Scalar;
+use crate::script::bind::compare::{alike, compare};
+use crate::script::bind::convert;
+use crate::script::bind::rows::Natives;
+use crate::script::bind::rows::raw;
+use crate::script::host::Host;
+use crate::script::values::panics::Place;
+use crate::script::values::raise::Native;
+use crate::script::values::type_names;
+use crate::script::values::types::{DTypeValue, DeviceValue, Tensor};
+use crate::tensor::history::MadeBy;
+use crate::tensor::movement::{self, Wanted};
+use crate::tensor::{grad, history, observe};
+use rhai::{Array, Dynamic, Map, NativeCallContext};
+use std::sync::Arc;
+
+/// A number as a script value.
+pub fn number(value: Scalar) -> Dynamic {
+    match value {
+        Scalar::Bool(b) => Dynamic::from_bool(b),
+        Scalar::Int(i) => Dynamic::from_int(i),
+        Scalar::Float(x) => Dynamic::from_float(x),
+    }
+}
+
+/// A comparison of plain values, or an operator that Rhai has nothing for (`"a" - 1`).
+pub fn plain_operator(host: &Host, context: &NativeCallContext, symbol: &str, values: &mut [&mut Dynamic]) -> Native {
+    if let [a, b] = &values[..]
+        && matches!(symbol, "==" | "!=")
+    {
+        return Ok(Dynamic::from_bool(alike(host, context, a, b)? == (symbol == "==")));
+    }
+    if let [a, b] = &values[..]
+        && let Some(result) = compare(symbol, a, b)
+    {
+        return Ok(Dynamic::from_bool(result));
+    }
+    if let [a, b] = &values[..]
+        && let Some(result) = mixed(symbol, a, b)
+    {
+        return Ok(Dynamic::from_float(result));
+    }
+    let text = match &values[..] {
+        [a] => format!("`{symbol}` does not work on {}", type_names::of_value(a)),
+        [a, b] => {
+            format!("`{symbol}` does not work between {} and {}", type_names::of_value(a), type_names::of_value(b))
+        }
+        _ => format!("`{symbol}` does not work on these values"),
+    };
+    let types: Vec<&str> = values.iter().map(|value| value.type_name()).collect();
+    let mut diag = Diag::error(code::TYPE, text);
+    diag.help = crate::script::error::operator_help(symbol, &types).map(str::to_string);
+    Err(host.raise(context, diag, ""))
+}
+
+/// An integer and a float give a float, in compound assignment too: `total += loss.item()`.
+fn mixed(symbol: &str, a: &Dynamic, b: &Dynamic) -> Option<f64> {
+    let (a, b) = match (a.as_int(), a.as_float(), b.as_int(), b.as_float()) {
+        (Ok(a), _, _, Ok(b)) => (a as f64, b),
+        (_, Ok(a), Ok(b), _) => (a, b as f64),
+        _ => return None,
+    };
+    Some(match symbol {
+        "+" => a + b,
+        "-" => a - b,
+        "*" => a * b,
+        "/" => a / b,
+        "%" => a % b,
+        "**" => a.powf(b),
+        _ => return None,
+    })
+}
+
+/// Registers a function whose first argument is a tensor.
+pub fn method(
+    module: &mut Natives,
+    host: &Arc<Host>,
+    name: &str,
+    arity: usize,
+    call: impl Fn(&Host, &NativeCallContext, &Tensor, &mut [&mut Dynamic]) -> Result<Dynamic> + Send + Sync + 'static,
+) {
+    let host = host.clone();
+    let told = name.trim_start_matches("get$").to_string();
+    raw(module, name, arity, move |context, values| {
+        let context = context.expect("registered with a context");
+        let tensor = values[0].read_lock::<Tensor>().map(|tensor| tensor.clone());
+        let result = match tensor {
+            Some(tensor) => call(&host, &context, &tensor, &mut values[1..]),
+            None => Err(Diag::error(
+                code::ARGUMENT_TYPE,
+                format!("`{told}` belongs to tensors, not to {}", type_names::of_value(values[0])),
+            )),
+        };
+        result.map_err(|diag| host.raise(&context, diag, ""))
+    });
+}
+
+pub fn property(
+    module: &mut Natives,
+    host: &Arc<Host>,
+    name: &str,
+    get: impl Fn(&Host, &Tensor) -> Result<Dynamic> + Send + Sync + 'static,
+) {
+    // Only tensors have these properties: maps and other types keep their own.
+    let host = host.clone();
+    rhai::FuncRegistration::new_getter(name).place_in(
+        &mut module.module,
+        move |context: NativeCallContext, tensor: Tensor| -> Native {
+            get(&host, &tensor).map_err(|diag| host.raise(&context, diag, ""))
+        },
+    );
+}
+
+/// Rows whose alias starts with a dot: `x.T`.
+fn computed(module: &mut Natives, host: &Arc<Host>) {
+    for op in crate::op::table::all() {
+        for name in op.aliases.iter().filter_map(|alias| alias.strip_prefix('.')) {
+            let shared = host.clone();
+            let get = move |context: NativeCallContext, x: Tensor| -> Native {
+                let result = shared.engine(&context).call_row(op, crate::args![x]);
+                result.map(Dynamic::from).map_err(|mut diag| {
+                    diag.message = format!("`{name}`: {}", diag.message);
+                    shared.raise(&context, diag, "")
+                })
+            };
+            rhai::FuncRegistration::new_getter(name).place_in(&mut module.module, get);
+        }
+    }
+}
+
+/// Every property that is no row, for suggestions and completion.
+pub const NAMES: &[&str] =
+    &["shape", "ndim", "numel", "dtype", "device", "is_cuda", "is_pinned", "requires_grad", "is_leaf", "grad"];
+
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    properties(module, host);
+    setters(module, host);
+    movement(module, host);
+    computed(module, host);
+    observation(module, host);
+    gradients(module, host);
+}
+
+fn properties(module: &mut Natives, host: &Arc<Host>) {
+    property(module, host, "shape", |_, x| {
+        Ok(Dynamic::from(x.shape().iter().map(|&n| Dynamic::from_int(n as i64)).collect::<Array>()))
+    });
+    property(module, host, "ndim", |_, x| Ok(Dynamic::from_int(x.ndim() as i64)));
+    property(module, host, "numel", |_, x| Ok(Dynamic::from_int(x.numel() as i64)));
+    property(module, host, "dtype", |_, x| Ok(Dynamic::from(DTypeValue(x.dtype()))));
+    property(module, host, "device", |_, x| Ok(Dynamic::from(DeviceValue::from(x.device()))));
+    property(module, host, "is_cuda", |_, x| Ok(Dynamic::from_bool(x.device().is_cuda())));
+    property(module, host, "is_pinned", |_, x| Ok(Dynamic::from_bool(x.view().buffer.pinned)));
+    property(module, host, "requires_grad", |_, x| Ok(Dynamic::from_bool(x.requires_grad())));
+    property(module, host, "is_leaf", |_, x| Ok(Dynamic::from_bool(history::is_leaf(x))));
+    property(module, host, "grad", |_, x| Ok(x.0.auto.lock().grad.clone().map_or(Dynamic::UNIT, Dynamic::from)));
+}
+
+fn setters(module: &mut Natives, host: &Arc<Host>) {
+    let shared = host.clone();
+    rhai::FuncRegistration::new_setter("requires_grad").place_in(
+        &mut module.module,
+        move |context: NativeCallContext, x: &mut Tensor, on: Dynamic| -> Result<(), Box<rhai::EvalAltResult>> {
+            if shared.assignment(&context).is_none() {
+                return Ok(());
+            }
+            let wrong = |_| format!("`requires_grad` is true or false, not {}", type_names::of_value(&on));
+            let on = on.as_bool().map_err(|kind| Diag::error(code::ARGUMENT_TYPE, wrong(kind)));
+            on.and_then(|on| set_requires_grad(x, on)).map_err(|diag| shared.raise(&context, diag, ""))
+        },
+    );
+    let shared = host.clone();
+    rhai::FuncRegistration::new_setter("grad").place_in(
+        &mut module.module,
+        move |context: NativeCallContext, x: &mut Tensor, value: Dynamic| -> Result<(), Box<rhai::EvalAltResult>> {
+            // What was changed through a gradient is changed: see `index.rs`.
+            match shared.assignment(&context) {
+                Some(_) => set_grad(x, &value).map_err(|diag| shared.raise(&context, diag, "")),
+                None => Ok(()),
+            }
+        },
+    );
+}
+
+fn set_grad(x: &Tensor, value: &Dynamic) -> Result<()> {
+    if value.is_unit() {
+        x.0.auto.lock().grad = None;
+        return Ok(());
+    }
+    let Some(g) = value.read_lock::<Tensor>().map(|g| g.clone()) else {
+        let text = format!("a gradient is a tensor or `()`, not {}", type_names::of_value(value));
+        return Err(Diag::error(code::ARGUMENT_TYPE, text));
+    };
+    // After `x.grad += g`.
+    if x.0.auto.lock().grad.as_ref().is_some_and(|old| old.same(&g)) {
+        return Ok(());
+    }
+    if g.shape() != x.shape() || g.dtype() != x.dtype() || g.device() != x.device() {
+        let text = format!("a gradient of {g:?} does not fit {x:?}");
+        return Err(Diag::error(code::GRAD_SHAPE, text));
+    }
+    x.0.auto.lock().grad = Some(g);
+    Ok(())
+}
+
+/// One positional argument of `to`: a dtype, a device or a tensor to be like.
+pub fn wanted(host: &Host, value: &Dynamic, found: &mut Wanted) -> Result<()> {
+    if value.is_unit() {
+        return Ok(());
+    }
+    if let Some(other) = value.read_lock::<Tensor>() {
+        *found = Wanted { dtype: Some(other.dtype()), device: Some(other.device()), ..*found };
+        return Ok(());
+    }
+    if let Some(dtype) = value.read_lock::<DTypeValue>() {
+        found.dtype = Some(dtype.0);
+        return Ok(());
+    }
+    let text = value.read_lock::<rhai::ImmutableString>().map(|text| text.to_string());
+    if let Some(dtype) = text.as_deref().and_then(crate::base::dtype::DType::parse) {
+        found.dtype = Some(dtype);
+        return Ok(());
+    }
+    if let Some(text) = &text {
+        let looks_like_device = text.starts_with("cu") || text.starts_with("cp") || text.contains(':');
+        if !looks_like_device {
+            found.dtype = Some(convert::dtype(value)?);
+            return Ok(());
+        }
+    }
+    found.device = Some(convert::device(host, value)?);
+    Ok(())
+}
+
+pub fn wanted_keywords(host: &Host, map: &Map, found: &mut Wanted) -> Result<()> {
+    let flag = |name: &str, value: &Dynamic| {
+        value.as_bool().map_err(|_| Diag::error(code::ARGUMENT_TYPE, format!("`{name}` must be true or false")))
+    };
+    for (name, value) in map {
+        match name.as_str() {
+            "dtype" | "device" if value.is_unit() => {}
+            "dtype" => found.dtype = Some(convert::dtype(value)?),
+            "device" => found.device = Some(convert::device(host, value)?),
+            "copy" => found.copy = flag(name, value)?,
+            // What it was called before Python took the word `async`.
+            "non_blocking" | "async" => found.non_blocking = flag(name, value)?,
+            _ => {
+                let diag = Diag::error(code::UNKNOWN_KEYWORD, format!("unknown keyword `{name}`"));
+                return Err(match crate::base::suggest::nearest(name, ["dtype", "device", "copy", "non_blocking"]) {
+                    Some(known) => diag.help(format!("did you mean `{known}`?")),
+                    None => diag.help("the keywords are: dtype, device, copy, non_blocking"),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn movement(module: &mut Natives, host: &Arc<Host>) {
+    for arity in 1..=6 {
+        method(module, host, "to", arity, |host, context, x, rest| {
+            if rest.is_empty() {
+                let diag = Diag::error(code::MISSING_ARGUMENT, "a device or a dtype is missing");
+                return Err(diag.help("call it as `x.to(\"cuda\")` or `x.to(\"f64\")`"));
+            }
+            let mut found = Wanted::default();
+            let mut flags = 0;
+            for value in rest.iter() {
+                match (value.read_lock::<Map>(), value.as_bool()) {
+                    (Some(map), _) => wanted_keywords(host, &map, &mut found)?,
+                    // After dtype and device come `non_blocking` and `copy`.
+                    (None, Ok(flag)) if flags < 2 => {
+                        *(if flags == 0 { &mut found.non_blocking } else { &mut found.copy }) = flag;
+                        flags += 1;
+                    }
+                    _ => wanted(host, value, &mut found)?,
+                }
+            }
+            movement::to(&mut host.engine(context), x, found).map(Dynamic::from)
+        });
+    }
+    for arity in 1..=3 {
+        method(module, host, "cuda", arity, |host, context, x, rest| {
+            let mut found = Wanted::default();
+            for value in rest.iter() {
+                match (value.read_lock::<Map>(), value.as_bool()) {
+                    (Some(map), _) => wanted_keywords(host, &map, &mut found)?,
+                    (None, Ok(non_blocking)) => found.non_blocking = non_blocking,
+                    (None, Err(_)) if value.is_unit() => {}
+                    (None, Err(_)) => found.device = Some(convert::device(host, value)?),
+                }
+            }
+            match found.device {
+                None => found.device = Some(host.rt.current_cuda()?),
+                Some(device) if device.is_cuda() => {}
+                Some(_) => {
+                    let diag = Diag::error(code::UNKNOWN_DEVICE, "a CUDA device is wanted, not \"cpu\"");
+                    return Err(diag.help("write `x.cpu()`"));
+                }
+            }
+            movement::to(&mut host.engine(context), x, found).map(Dynamic::from)
+        });
+    }
+    method(module, host, "cpu", 1, |host, context, x, _| {
+        let found = Wanted { device: Some(crate::base::device_id::DeviceId::Cpu), ..Wanted::default() };
+        movement::to(&mut host.engine(context), x, found).map(Dynamic::from)
+    });
+    method(module, host, "pin_memory", 1, |host, context, x, _| {
+        movement::pin(&mut host.engine(context), x).map(Dynamic::from)
+    });
+    method(module, host, "is_contiguous", 1, |_, _, x, _| Ok(Dynamic::from_bool(x.view().layout.is_contiguous())));
+    method(module, host, "is_floating_point", 1, |_, _, x, _| Ok(Dynamic::from_bool(x.dtype().is_float())));
+    method(module, host, "element_size", 1, |_, _, x, _| Ok(Dynamic::from_int(x.dtype().size_bytes() as i64)));
+    method(module, host, "storage_offset", 1, |_, _, x, _| Ok(Dynamic::from_int(x.view().layout.offset as i64)));
+    method(module, host, "data_ptr", 1, |host, _, x, _| {
+        let view = observe::settle(&host.rt, x)?;
+        Ok(Dynamic::from_int(view.ptr() as i64))
+    });
+    method(module, host, "len", 1, |_, _, x, _| match x.shape().first() {
+        Some(&n) => Ok(Dynamic::from_int(n as i64)),
+        None => Err(Diag::error(code::SHAPE, "a 0-dimensional tensor has no length")),
+    });
+}
+
+fn observation(module: &mut Natives, host: &Arc<Host>) {
+    method(module, host, "item", 1, |host, _, x, _| observe::item(&host.rt, x).map(number));
+    for name in ["to_array", "tolist"] {
+        method(module, host, name, 1, |host, _, x, _| {
+            // Arrays inside arrays are there also where there is no element in them.
+            let shape = x.shape();
+            let outer = shape.split_last().map_or(&[][..], |(_, outer)| outer).iter();
+            let (arrays, _) = outer.fold((1usize, 1usize), |(all, n), &size| {
+                let n = n.saturating_mul(size);
+                (all.saturating_add(n), n)
+            });
+            host.rt.host_room(x.numel().saturating_add(arrays.saturating_mul(3)).saturating_mul(ELEMENT))?;
+            let values = observe::scalars(&host.rt, x)?;
+            Ok(nested(&x.shape(), &mut values.into_iter()))
+        });
+    }
+}
+
+/// Bytes of an array's element.
+const ELEMENT: usize = size_of::<Dynamic>();
+
+/// Nested arrays of a tensor's elements.
+fn nested(shape: &[usize], values: &mut impl Iterator<Item = Scalar>) -> Dynamic {
+    match shape.split_first() {
+        None => values.next().map_or(Dynamic::UNIT, number),
+        Some((&n, rest)) => Dynamic::from((0..n).map(|_| nested(rest, values)).collect::<Array>()),
+    }
+}
+
+/// Reads `retain_graph`, `create_graph`, `allow_unused`, `materialize_grads` from a trailing map.
+pub fn mode(map: &Map) -> Result<grad::Mode> {
+    let mut mode = grad::Mode::default();
+    let mut retain = None;
+    for (name, value) in map {
+        let flag = value.as_bool().map_err(|_| {
+            Diag::error(
+                code::ARGUMENT_TYPE,
+                format!("`{name}` must be true or false, not {}", type_names::of_value(value)),
+            )
+        })?;
+        match name.as_str() {
+            "retain_graph" => retain = Some(flag),
+            "create_graph" => mode.create_graph = flag,
+            "allow_unused" => mode.allow_unused = flag,
+            "materialize_grads" => mode.materialize = flag,
+            _ => {
+                let known = [
+                    "retain_graph",
+                    "create_graph",
+                    "allow_unused",
+                    "materialize_grads",
+                    "grad_outputs",
+                    "gradient",
+                    "inputs",
+                ];
+                let diag = Diag::error(code::UNKNOWN_KEYWORD, format!("unknown keyword `{name}`"));
+                return Err(match crate::base::suggest::nearest(name, known) {
+                    Some(found) => diag.help(format!("did you mean `{found}`?")),
+                    None => diag,
+                });
+            }
+        }
+    }
+    if mode.materialize && map.contains_key("allow_unused") && !mode.allow_unused {
+        return Err(Diag::error(
+            code::VALUE,
+            "`materialize_grads: true` goes with unused inputs, which are not allowed",
+        ));
+    }
+    mode.retain_graph = retain.unwrap_or(mode.create_graph);
+    Ok(mode)
+}
+
+/// The `inputs` of `backward`: a tensor, or an array of them.
+fn inputs_of(value: &Dynamic) -> Result<Vec<Tensor>> {
+    let wrong = |found: &Dynamic| {
+        let text = format!("`inputs` is an array of tensors, not {}", type_names::of_value(found));
+        Diag::error(code::ARGUMENT_TYPE, text)
+    };
+    let tensor = |value: &Dynamic| value.read_lock::<Tensor>().map(|x| x.clone()).ok_or_else(|| wrong(value));
+    match value.read_lock::<Array>() {
+        Some(list) => list.iter().map(tensor).collect(),
+        None => Ok(vec![tensor(value)?]),
+    }
+}
+
+fn gradients(module: &mut Natives, host: &Arc<Host>) {
+    for arity in 1..=4 {
+        method(module, host, "backward", arity, |host, context, x, rest| {
+            let mut g = None;
+            // By position: the gradient, `retain_graph`, `create_graph`.
+            let mut options = Map::new();
+            for (at, value) in rest.iter().enumerate() {
+                if let Some(tensor) = value.read_lock::<Tensor>() {
+                    g = Some(tensor.clone());
+                } else if let Some(map) = value.read_lock::<Map>() {
+                    let mut map = map.clone();
+                    if let Some(given) = map.remove("gradient") {
+                        g = given.read_lock::<Tensor>().map(|given| given.clone());
+                        if g.is_none() && !given.is_unit() {
+                            let text = format!("a gradient is a tensor, not {}", type_names::of_value(&given));
+                            return Err(Diag::error(code::ARGUMENT_TYPE, text));
+                        }
+                    }
+                    options.extend(map);
+                } else if at > 0 && value.is_bool() {
+                    let name = if at == 1 { "retain_graph" } else { "create_graph" };
+                    options.insert(name.into(), (**value).clone());
+                } else if !value.is_unit() {
+                    return Err(Diag::error(
+                        code::ARGUMENT_TYPE,
+                        format!("a gradient is a tensor, not {}", type_names::of_value(value)),
+                    ));
+                }
+            }
+            let inputs = options.remove("inputs").filter(|inputs| !inputs.is_unit());
+            let how = mode(&options)?;
+            let mut engine = host.engine(context);
+            match inputs {
+                Some(inputs) => grad::backward_to(&mut engine, x, g, &inputs_of(&inputs)?, how)?,
+                None => grad::backward(&mut engine, std::slice::from_ref(x), &[g], how)?,
+            }
+            Ok(Dynamic::UNIT)
+        });
+    }
+    for arity in 1..=2 {
+        method(module, host, "requires_grad_", arity, |_, _, x, rest| {
+            let on = rest.first().is_none_or(|value| value.as_bool().unwrap_or(true));
+            set_requires_grad(x, on)?;
+            Ok(Dynamic::from(x.clone()))
+        });
+    }
+    method(module, host, "retain_grad", 1, |host, context, x, _| {
+        history::retain_grad(&mut host.engine(context), x)?;
+        Ok(Dynamic::UNIT)
+    });
+    method(module, host, "detach", 1, |host, context, x, _| {
+        let engine = host.engine(context);
+        Ok(Dynamic::from(engine.tensor(x.view())))
+    });
+    method(module, host, "detach_", 1, |_, _, x, _| {
+        history::detach_in_place(x)?;
+        Ok(Dynamic::from(x.clone()))
+    });
+}
+
+/// Makes a leaf require gradients, or not.
+pub fn set_requires_grad(x: &Tensor, on: bool) -> Result<()> {
+    if on && !x.dtype().is_float() {
+        return Err(Diag::error(
+            code::DTYPE,
+            format!("only floating-point tensors can require gradients, not {}", x.dtype()),
+        ));
+    }
+    if history::is_leaf(x) {
+        history::set_leaf(x, on);
+        return Ok(());
+    }
+    if on {
+        return Ok(());
+    }
+    Err(Diag::error(code::GRAD_LEAF, "only a leaf can stop requiring gradients")
+        .help("use `.detach()` for the value outside the graph"))
+}
+
+/// The name of the operation that made a tensor, when a gradient flows through it: `ReluBackward0`.
+pub fn grad_fn(x: &Tensor) -> Option<String> {
+    match history::made_by(x) {
+        MadeBy::Nothing => None,
+        MadeBy::Row(name) => Some(format!("{}Backward0", camel(name))),
+        MadeBy::CopySlices => Some("CopySlices".to_string()),
+        MadeBy::View => Some("AsStridedBackward0".to_string()),
+        MadeBy::Invalid => Some("Invalid".to_string()),
+    }
+}
+
+/// `log_softmax` → `LogSoftmax`.
+fn camel(name: &str) -> String {
+    name.split('_')
+        .map(|word| {
+            let mut chars = word.chars();
+            chars.next().map_or(String::new(), |c| c.to_ascii_uppercase().to_string() + chars.as_str())
+        })
+        .collect()
+}

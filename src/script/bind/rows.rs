@@ -1,0 +1,303 @@
+//! Makes every row of the op table callable: as function, method, operator and in-place form. Knows no
+//! operation by name.
+
+use crate::base::diag::{Diag, Focus, Result};
+use crate::op::args::{Arg, Args};
+use crate::op::emit::Emit;
+use crate::op::row::{CallForm, Default, Kind, Lower, Op, Promote};
+use crate::op::table;
+use crate::op::tensor::Meta;
+use crate::script::bind::convert;
+use crate::script::host::Host;
+use crate::script::values::panics::Place;
+use crate::script::values::raise::Native;
+use crate::script::values::type_names;
+use crate::script::values::types::Tensor;
+use crate::tensor::engine::{Engine, Results, describe};
+use crate::tensor::movement;
+use rhai::{Dynamic, FuncRegistration, Map, Module, NativeCallContext, RhaiFunc};
+use std::any::TypeId;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The native functions of a session as they are registered.
+#[derive(Default)]
+pub struct Natives {
+    pub module: Module,
+    pub names: BTreeSet<String>,
+}
+
+/// Which form of a row is called.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Plain,
+    /// `x.add_(y)`.
+    InPlace,
+}
+
+/// Bound: positional arguments of one call, keyword map included.
+const MAX_ARITY: usize = 9;
+/// The same for rows that have more parameters than that. Rhai looks for a function of `n` values in up to 2^n steps, the first time.
+const WIDE_ARITY: usize = 15;
+
+/// Registers all rows.
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    for op in table::all() {
+        if !op.operator.is_empty() {
+            operators(module, host, op);
+        }
+        if op.call == CallForm::Internal {
+            continue;
+        }
+        // An alias such as `.T` is a property.
+        for name in std::iter::once(&op.name).chain(op.aliases).filter(|name| !name.starts_with('.')) {
+            if op.call != CallForm::InPlace {
+                arities(module, host, op, name, Form::Plain);
+            }
+            if op.inplace {
+                arities(module, host, op, &format!("{name}_"), Form::InPlace);
+            }
+        }
+    }
+}
+
+fn arities(module: &mut Natives, host: &Arc<Host>, op: &'static Op, name: &str, form: Form) {
+    let params = op.params.iter().filter(|param| param.kind != Kind::Ignored).count();
+    let spread = op.params.iter().any(|param| matches!(param.kind, Kind::Sizes | Kind::Tensors));
+    let wide = if params > MAX_ARITY { WIDE_ARITY } else { MAX_ARITY };
+    let most = if spread { MAX_ARITY } else { (params + 2).min(wide) };
+    let host = host.clone();
+    let call: Arc<Call> = Arc::new(move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+        let context = context.expect("registered with a context");
+        call(&host, &context, op, form, values)
+    });
+    module.names.insert(name.to_string());
+    // Cost: this is most of what a session does before its first script; one closure serves all numbers of values.
+    for arity in 0..=most {
+        place(module, name, arity, call.clone());
+    }
+}
+
+/// What Rhai calls.
+type Call = dyn Fn(Option<NativeCallContext>, &mut [&mut Dynamic]) -> Native + Send + Sync;
+
+fn place(module: &mut Natives, name: &str, arity: usize, call: Arc<Call>) {
+    let types = [TypeId::of::<Dynamic>(); WIDE_ARITY];
+    let func = RhaiFunc::Method { func: call, has_context: true, is_pure: true, is_volatile: true };
+    FuncRegistration::new(name).in_global_namespace().place_raw_in(&mut module.module, &types[..arity], func);
+}
+
+/// Registers a native function whose parameters are all dynamic.
+pub fn raw(
+    module: &mut Natives,
+    name: &str,
+    arity: usize,
+    call: impl Fn(Option<NativeCallContext>, &mut [&mut Dynamic]) -> Native + Send + Sync + 'static,
+) {
+    if !module.names.contains(name) {
+        module.names.insert(name.to_string());
+    }
+    place(module, name, arity, Arc::new(call));
+}
+
+fn call(host: &Host, context: &NativeCallContext, op: &'static Op, form: Form, values: &mut [&mut Dynamic]) -> Native {
+    let wrong = |diag| host.raise(context, told(op.name, form, diag, None), "");
+    // `x.where(condition, other)` is `where(condition, x, other)`.
+    if op.receiver > 0 && values.len() > op.receiver && !values[op.receiver].is_map() && host.is_method(context) {
+        values[..=op.receiver].rotate_left(1);
+    }
+    match convert::without_pinned(op, values).map_err(wrong)? {
+        None => bound_call(host, context, op, form, values, false),
+        Some((mut rest, pin)) => bound_call(host, context, op, form, &mut rest.iter_mut().collect::<Vec<_>>(), pin),
+    }
+}
+
+fn bound_call(
+    host: &Host,
+    context: &NativeCallContext,
+    op: &'static Op,
+    form: Form,
+    values: &mut [&mut Dynamic],
+    pin: bool,
+) -> Native {
+    let wrong = |diag| host.raise(context, told(op.name, form, diag, None), "");
+    let args = convert::bind(host, op, values).map_err(wrong)?;
+    some_tensor(op, &args).map_err(wrong)?;
+    if form == Form::InPlace && !matches!(args.0.first(), Some(Arg::Tensor(_))) {
+        let text = format!("a tensor is changed in place, and not {}", type_names::of_value(values[0]));
+        return Err(wrong(Diag::error(crate::base::code::ARGUMENT_TYPE, text)));
+    }
+    if !pin {
+        let mut args = args;
+        return run(host, context, op, form, &mut args);
+    }
+    let made = movement::pinned(&mut host.engine(context), |e| e.call_row(op, args));
+    made.map(Dynamic::from).map_err(wrong)
+}
+
+/// `where(true, 1, 2)`: a row that takes a tensor or a number first wants one tensor at least.
+fn some_tensor(op: &Op, args: &Args) -> Result<()> {
+    let first = op.params.first().is_some_and(|p| p.kind == Kind::Operand && p.default == Default::Required);
+    if first && !args.0.iter().any(|arg| matches!(arg, Arg::Tensor(_))) && args.tensors().is_empty() {
+        crate::fail!(ARGUMENT_TYPE, "at least one argument must be a tensor");
+    }
+    Ok(())
+}
+
+fn run(host: &Host, context: &NativeCallContext, op: &'static Op, form: Form, args: &mut Args) -> Native {
+    let mut engine = host.engine(context);
+    match apply(&mut engine, op, form, args) {
+        Ok(value) => Ok(value),
+        Err(diag) => Err(host.raise(context, told(op.name, form, diag, Some(args)), "")),
+    }
+}
+
+fn apply(engine: &mut Engine, op: &'static Op, form: Form, args: &mut Args) -> Result<Dynamic> {
+    if form == Form::InPlace {
+        return engine.apply_inplace(op, args.clone()).map(Dynamic::from);
+    }
+    let is_array = matches!(op.results, [name] if is_array(op, args, name));
+    args.complete(op);
+    let mut results = engine.results(op, args)?;
+    if op.truth {
+        return crate::tensor::observe::truth(&engine.rt, &results[0]).map(Dynamic::from_bool);
+    }
+    // `histogramdd` of points without coordinates: a list of no edges.
+    let has_list = op.results.len() > 1 && op.results.iter().any(|name| name.ends_with("[]"));
+    Ok(match op.results {
+        _ if is_array => array(results),
+        // A row whose results depend on its arguments: `max(x)` and `max(x, dim)`.
+        _ if results.len() == 1 && !has_list => Dynamic::from(results.swap_remove(0)),
+        [] => array(results),
+        names => named(names, results),
+    })
+}
+
+/// Results by name; a last name that ends in `[]` takes what is left.
+fn named(names: &[&str], mut results: Results) -> Dynamic {
+    let mut map = Map::new();
+    if let Some(name) = names.last().and_then(|last| last.strip_suffix("[]")) {
+        let rest = results.drain((names.len() - 1).min(results.len())..).collect();
+        map.insert(name.into(), array(rest));
+    }
+    for (name, tensor) in names.iter().zip(results) {
+        map.insert((*name).into(), Dynamic::from(tensor));
+    }
+    Dynamic::from(map)
+}
+
+fn array(results: Results) -> Dynamic {
+    Dynamic::from(results.into_iter().map(Dynamic::from).collect::<rhai::Array>())
+}
+
+/// Does the script get an array even of one result? `name` is the row's mark: see `Op::results`.
+fn is_array(op: &Op, args: &Args, name: &str) -> bool {
+    let Some(mark) = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) else { return false };
+    let place = |name: &str| op.params.iter().position(|param| param.name == name);
+    match mark.strip_prefix('!') {
+        Some(missing) => place(missing).is_some_and(|at| args.is_none(at)),
+        None => mark.is_empty() || place(mark).is_some_and(|at| args.flag(at)),
+    }
+}
+
+/// Names the operation and shows where its operands come from.
+#[cold]
+fn told(name: &str, form: Form, mut diag: Box<Diag>, args: Option<&Args>) -> Box<Diag> {
+    // A late error names itself; only what was judged at this call gets the call's words.
+    let late = (400..500).contains(&diag.code.0)
+        || [crate::base::code::OUT_OF_MEMORY, crate::base::code::LIMIT_MEMORY].contains(&diag.code);
+    if late {
+        return diag;
+    }
+    let underscore = if form == Form::InPlace { "_" } else { "" };
+    if !diag.message.starts_with('`') {
+        diag.message = format!("`{name}{underscore}`: {}", diag.message);
+    }
+    if diag.labels.is_empty() {
+        diag = diag.label(crate::base::span::Origin::NONE, Focus::Call, "in this call");
+        if let Some(args) = args {
+            let mut seen = Vec::new();
+            args.for_each_tensor(|tensor| {
+                let made = tensor.0.made;
+                if !made.user.is_none() && !seen.contains(&made) && seen.len() < 4 {
+                    seen.push(made);
+                }
+            });
+            args.for_each_tensor(|tensor| {
+                if let Some(at) = seen.iter().position(|made| *made == tensor.0.made) {
+                    let text = format!("made here, {}", describe(&Meta::of(tensor)));
+                    let mut taken = std::mem::take(&mut diag.labels);
+                    taken.push(crate::base::diag::Label {
+                        origin: seen.swap_remove(at),
+                        focus: Focus::Expression,
+                        keyword: None,
+                        text,
+                    });
+                    diag.labels = taken;
+                }
+            });
+        }
+    }
+    diag
+}
+
+/// An operator on tensors, and its compound assignment.
+fn operators(module: &mut Natives, host: &Arc<Host>, op: &'static Op) {
+    let unary = op.params.len() == 1;
+    let shared = host.clone();
+    let symbol = op.operator;
+    raw(module, symbol, if unary { 1 } else { 2 }, move |context, values| {
+        let context = context.expect("registered with a context");
+        operator(&shared, &context, op, Form::Plain, values)
+    });
+    // `<` and `=` would make `<=`.
+    let compares = matches!(op.lower, Lower::Map { promote: Promote::Compare, .. });
+    if unary || compares || !op.inplace {
+        return;
+    }
+    let shared = host.clone();
+    raw(module, &format!("{symbol}="), 2, move |context, values| {
+        let context = context.expect("registered with a context");
+        let is_tensor = values[0].read_lock::<Tensor>().is_some();
+        let form = if is_tensor { Form::InPlace } else { Form::Plain };
+        let value = operator(&shared, &context, op, form, values)?;
+        if !is_tensor {
+            *values[0] = value;
+        }
+        Ok(Dynamic::UNIT)
+    });
+}
+
+fn operator(
+    host: &Host,
+    context: &NativeCallContext,
+    op: &'static Op,
+    form: Form,
+    values: &mut [&mut Dynamic],
+) -> Native {
+    let mut args = Args::default();
+    for at in 0..values.len() {
+        if let Some(tensor) = values[at].read_lock::<Tensor>() {
+            args.0.push(Arg::Tensor(tensor.clone()));
+            continue;
+        }
+        if !values.iter().any(|value| value.read_lock::<Tensor>().is_some()) {
+            return crate::script::bind::properties::plain_operator(host, context, op.operator, values);
+        }
+        // A matrix product is one of tensors.
+        let takes_numbers = op.params[at].kind != Kind::Tensor || matches!(op.lower, Lower::Map { .. });
+        match convert::scalar(values[at]).filter(|_| takes_numbers) {
+            Some(scalar) => args.0.push(scalar.into()),
+            None if matches!(op.operator, "==" | "!=") => return Ok(Dynamic::from_bool(op.operator == "!=")),
+            None => {
+                let other = type_names::of_value(values[at]);
+                let text = format!("`{}` does not work between a tensor and {other}", op.operator);
+                let mut diag = Diag::error(crate::base::code::TYPE, text);
+                diag.help =
+                    crate::script::error::operator_help(op.operator, &[values[at].type_name()]).map(str::to_string);
+                return Err(host.raise(context, diag, ""));
+            }
+        }
+    }
+    run(host, context, op, form, &mut args)
+}

@@ -1,0 +1,216 @@
+//! Which device and stream is current: `with_device`, `with_stream`, `set_default_device`, `synchronize`.
+
+use crate::base::code;
+use crate::base::device_id::DeviceSpec;
+use crate::base::diag::{Diag, Result};
+use crate::base::span::{Origin, Site};
+use crate::sched::placement::Before;
+use crate::sched::watch::Naming;
+use crate::script::bind::convert;
+use crate::script::bind::rows::{Natives, raw};
+use crate::script::host::Host;
+use crate::script::source::SourceMap;
+use crate::script::values::raise::Native;
+use crate::script::values::raise::{raise, site_of};
+use crate::script::values::type_names;
+use crate::script::values::types::DeviceValue;
+use crate::script::values::types::{EventValue, StreamValue};
+use parking_lot::RwLock;
+use rhai::{Dynamic, Engine, EvalAltResult, EvalContext, Expression, FnPtr};
+use std::sync::Arc;
+
+/// Words whose block form is an own syntax: the source pass puts `__` before them.
+pub const BLOCK_WORDS: [&str; 4] = ["with_device", "with_stream", "no_grad", "enable_grad"];
+
+/// `()` and negative numbers stand for no device where one is made current.
+pub fn means_none(value: &Dynamic) -> bool {
+    value.is_unit() || value.as_int().is_ok_and(|index| index < 0)
+}
+
+/// Restores what was current on every way out.
+pub struct Restore<'a> {
+    host: &'a Host,
+    placement: Option<Before>,
+    grad: Option<bool>,
+}
+
+impl Drop for Restore<'_> {
+    fn drop(&mut self) {
+        if let Some(placement) = self.placement.take() {
+            self.host.rt.restore(placement);
+        }
+        if let Some(on) = self.grad {
+            self.host.rt.set_grad_enabled(on);
+        }
+    }
+}
+
+/// Enters `with_device(value)` and the like; leaving is dropping the result.
+pub fn enter<'a>(host: &'a Host, word: &str, value: Option<&Dynamic>) -> Result<Restore<'a>> {
+    let nothing = Dynamic::UNIT;
+    let value = value.unwrap_or(&nothing);
+    let mut restore = Restore { host, placement: None, grad: None };
+    match word {
+        "with_device" => {
+            // As in PyTorch, no device and a negative index are a context that does nothing.
+            if !means_none(value) {
+                let device = convert::device(host, value)?;
+                restore.placement = Some(host.rt.enter_device(device));
+            }
+        }
+        "with_stream" => {
+            // As in PyTorch, no stream at all is a context that does nothing.
+            if !value.is_unit() {
+                restore.placement = Some(host.rt.enter_stream(crate::script::cuda_api::streams::stream_of(value)?)?);
+            }
+        }
+        "no_grad" => restore.grad = Some(host.rt.set_grad_enabled(false)),
+        _ => restore.grad = Some(host.rt.set_grad_enabled(true)),
+    }
+    Ok(restore)
+}
+
+/// The block forms, `with_device(d) { .. }`, and the closure forms that are written where they are called, whose
+/// bodies run in place: nothing is captured, and it costs no call.
+pub fn install(engine: &mut Engine, host: &Arc<Host>) {
+    for word in BLOCK_WORDS {
+        let is_grad = word.ends_with("grad");
+        let shared = host.clone();
+        let inline = move |context: &mut EvalContext, inputs: &[Expression]| -> Native {
+            let at = inputs[0].position();
+            let value = if is_grad { None } else { Some(context.eval_expression_tree(&inputs[0])?) };
+            let entered = enter(&shared, word, value.as_ref());
+            let _restore = entered.map_err(|diag| raise(diag.or_at(shared.origin_at(site_of(at)), "here"), at))?;
+            context.eval_expression_tree(&inputs[inputs.len() - 1])
+        };
+        let body = inline.clone();
+        let closure = move |context: &mut EvalContext, inputs: &[Expression]| -> Native {
+            match body(context, inputs) {
+                // `return` leaves the closure, not the function around it.
+                Err(jump) => match *jump {
+                    EvalAltResult::Return(value, _) => Ok(value),
+                    other => Err(Box::new(other)),
+                },
+                value => value,
+            }
+        };
+        // Rhai looks for a syntax by name among all, each time it is run: those that come often come before others.
+        let (block_word, closure_word) = (format!("__{word}"), format!("__written_{word}"));
+        let (block, inlined) = if is_grad {
+            (vec![block_word.as_str(), "$block$"], vec![closure_word.as_str(), "(", "$block$", ")"])
+        } else {
+            (
+                vec![block_word.as_str(), "(", "$expr$", ")", "$block$"],
+                vec![closure_word.as_str(), "(", "$expr$", ",", "$block$", ")"],
+            )
+        };
+        // The words are constants and well formed, so that this cannot fail.
+        let block = engine.register_custom_syntax(block, false, inline).map(drop);
+        let inlined = engine.register_custom_syntax(inlined, false, closure).map(drop);
+        debug_assert!(block.is_ok() && inlined.is_ok());
+    }
+}
+
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    for word in BLOCK_WORDS {
+        let arity = if word.ends_with("grad") { 1 } else { 2 };
+        let shared = host.clone();
+        raw(module, word, arity, move |context, values| -> Native {
+            let context = context.expect("registered with a context");
+            let Some(body) = values[arity - 1].clone().try_cast::<FnPtr>() else {
+                let before = if arity == 2 { "value, " } else { "" };
+                let text = format!(
+                    "a closure is wanted, as in `{word}({before}|| ...)`, not {}",
+                    type_names::of_value(values[arity - 1])
+                );
+                return Err(shared.raise(&context, Diag::error(code::ARGUMENT_TYPE, text), ""));
+            };
+            let value = (arity == 2).then(|| values[0].clone());
+            let entered = enter(&shared, word, value.as_ref());
+            let _restore = entered.map_err(|diag| shared.raise(&context, diag, ""))?;
+            body.call_within_context::<Dynamic>(&context, ())
+        });
+    }
+    let shared = host.clone();
+    raw(module, "set_default_device", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |_| {
+            let device = convert::device(&shared, values[0])?;
+            shared.rt.set_default_device(device);
+            Ok(Dynamic::UNIT)
+        })
+    });
+    let shared = host.clone();
+    raw(module, "current_device", 0, move |_, _| Ok(Dynamic::from(DeviceValue::from(shared.rt.default_device()))));
+    let shared = host.clone();
+    raw(module, "device", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |_| {
+            // Whether there is such a device is told here, and "cuda" stays what is current where it is used.
+            convert::device(&shared, values[0])?;
+            Ok(Dynamic::from(DeviceValue(convert::spec(values[0])?)))
+        })
+    });
+    let shared = host.clone();
+    raw(module, "device", 2, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |_| numbered(&shared, values[0], values[1]))
+    });
+    let shared = host.clone();
+    raw(module, "synchronize", 0, move |context, _| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |_| shared.rt.synchronize()).map(|()| Dynamic::UNIT)
+    });
+    let shared = host.clone();
+    raw(module, "synchronize", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |_| wait_for(&shared, values[0])).map(|()| Dynamic::UNIT)
+    });
+}
+
+/// `device("cuda", 1)`; `()` for the index is none.
+fn numbered(host: &Host, kind: &Dynamic, index: &Dynamic) -> Result<Dynamic> {
+    let (DeviceSpec::Cpu | DeviceSpec::CurrentCuda) = convert::spec(kind)? else {
+        crate::fail!(VALUE, "`{}` has its index already", kind);
+    };
+    let spec = match (convert::spec(kind)?, index.as_int()) {
+        (spec, _) if index.is_unit() => spec,
+        (DeviceSpec::Cpu, Ok(0)) => DeviceSpec::Cpu,
+        (DeviceSpec::Cpu, _) => {
+            crate::fail!(UNKNOWN_DEVICE, "there is one device \"cpu\", with the index 0, not {index}")
+        }
+        _ => convert::spec(index)?,
+    };
+    let value = Dynamic::from(DeviceValue(spec));
+    convert::device(host, &value)?;
+    Ok(value)
+}
+
+/// `synchronize(x)`: a device, a stream or an event.
+pub fn wait_for(host: &Host, value: &Dynamic) -> Result<()> {
+    if let Some(stream) = value.read_lock::<StreamValue>() {
+        return host.rt.synchronize_stream(&stream.0);
+    }
+    if let Some(event) = value.read_lock::<EventValue>() {
+        return host.rt.synchronize_event(&event.0);
+    }
+    host.rt.synchronize_device(convert::device(host, value)?)
+}
+
+/// What the script calls its streams and lines.
+pub struct Names(pub Arc<RwLock<SourceMap>>);
+
+impl Naming for Names {
+    /// From `let NAME = stream(..)`.
+    fn stream(&self, made: Origin) -> Option<String> {
+        let sources = self.0.read();
+        let before = sources.line_text(made.user)?.split("stream(").next()?;
+        let name = before.trim_end().strip_suffix('=')?.trim_end();
+        let name = name.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next()?;
+        (!name.is_empty()).then(|| name.to_string())
+    }
+
+    fn line(&self, place: Site) -> Option<usize> {
+        self.0.read().location(place).map(|location| location.line)
+    }
+}

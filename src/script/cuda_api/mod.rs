@@ -1,0 +1,5 @@
+//! Devices, streams and events, and the module `cuda`.
+
+pub mod cuda;
+pub mod devices;
+pub mod streams;

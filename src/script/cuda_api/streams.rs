@@ -1,0 +1,329 @@
+//! Streams and events as values of the language.
+
+use crate::base::code;
+use crate::base::device_id::DeviceId;
+use crate::base::diag::{Diag, Result};
+use crate::base::suggest::unknown_keyword;
+use crate::sched::runtime::Runtime;
+use crate::sched::stream::{Event, StreamHandle};
+use crate::script::bind::convert;
+use crate::script::bind::rows::Natives;
+use crate::script::host::Host;
+use crate::script::values::panics::Place;
+use crate::script::values::raise::Native;
+use crate::script::values::type_names;
+use crate::script::values::types::{DeviceValue, Tensor};
+use crate::script::values::types::{EventValue, StreamValue};
+use rhai::{Dynamic, FuncRegistration, Map, NativeCallContext, RhaiFunc};
+use std::any::TypeId;
+use std::sync::Arc;
+
+/// A native method of a type of ours, by name.
+pub fn typed<A, const N: usize, const X: bool, R: Clone + Send + Sync + 'static, const F: bool>(
+    module: &mut Natives,
+    name: &str,
+    function: impl rhai::RhaiNativeFunc<A, N, X, R, F> + Send + Sync + 'static,
+) where
+    A: 'static,
+{
+    module.names.insert(name.trim_start_matches("get$").to_string());
+    FuncRegistration::new(name).in_global_namespace().place_in(&mut module.module, function);
+}
+
+/// As `typed`, for what is called around every few operations: the values are looked at where they lie, and nothing is
+/// copied or asked for its type a second time.
+fn direct<const N: usize>(
+    module: &mut Natives,
+    host: &Arc<Host>,
+    name: &str,
+    types: [TypeId; N],
+    function: impl Fn(&Runtime, &[&mut Dynamic]) -> Result<()> + Send + Sync + 'static,
+) {
+    module.names.insert(name.to_string());
+    let host = host.clone();
+    let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+        let context = context.expect("registered with a context");
+        host.begin(&context);
+        function(&host.rt, values).map(|()| Dynamic::UNIT).map_err(|diag| host.raise(&context, diag, ""))
+    };
+    let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure: true, is_volatile: true };
+    FuncRegistration::new(name).in_global_namespace().place_raw_in(&mut module.module, types, func);
+}
+
+type Raised<T> = std::result::Result<T, Box<rhai::EvalAltResult>>;
+
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    making(module, host);
+    stream_methods(module, host);
+    event_methods(module, host);
+    properties(module);
+}
+
+/// The device that a function about streams means: the current CUDA device unless one is named.
+fn stream_device(host: &Host, value: Option<&Dynamic>) -> Result<DeviceId> {
+    let device = match value {
+        None => return host.rt.current_cuda(),
+        Some(value) if value.is_unit() => return host.rt.current_cuda(),
+        Some(value) if value.is_map() => match convert::device_keyword(value)? {
+            Some(value) => convert::device(host, &value)?,
+            None => return host.rt.current_cuda(),
+        },
+        Some(value) => convert::device(host, value)?,
+    };
+    match device {
+        DeviceId::Cuda(_) => Ok(device),
+        DeviceId::Cpu => Err(Diag::error(code::STREAM, "the CPU has no streams")
+            .help("streams belong to CUDA devices, for example `stream(#{device: \"cuda:0\"})`")),
+    }
+}
+
+/// As CUDA clamps a priority to the range that the device has.
+fn priority_of(value: &Dynamic) -> Result<i32> {
+    let text = || format!("a priority is an integer, not {}", type_names::of_value(value));
+    let number = value.as_int().map_err(|_| Diag::error(code::ARGUMENT_TYPE, text()))?;
+    Ok(number.clamp(-5, 0) as i32)
+}
+
+/// `#{device: .., priority: ..}`.
+fn stream_options(host: &Host, value: Option<&Dynamic>) -> Result<(Option<DeviceId>, i32)> {
+    let (mut device, mut priority) = (None, 0);
+    let Some(value) = value else { return Ok((device, priority)) };
+    let Some(map) = value.read_lock::<Map>() else {
+        return Ok((Some(stream_device(host, Some(value))?), priority));
+    };
+    for (name, value) in map.iter() {
+        match name.as_str() {
+            "device" => device = Some(stream_device(host, Some(value))?),
+            "priority" => priority = priority_of(value)?,
+            other => return Err(unknown_keyword(other, &["device", "priority"])),
+        }
+    }
+    Ok((device, priority))
+}
+
+fn making(module: &mut Natives, host: &Arc<Host>) {
+    for arity in 0..=2 {
+        let shared = host.clone();
+        crate::script::bind::rows::raw(module, "stream", arity, move |context, values| -> Native {
+            let context = context.expect("registered with a context");
+            shared.call(&context, |e| {
+                let (mut device, mut priority) = stream_options(&shared, values.first().map(|value| &**value))?;
+                if let Some(second) = values.get(1).filter(|second| !second.is_map()) {
+                    priority = priority_of(second)?;
+                } else if let Some(second) = values.get(1) {
+                    let (named, lower) = stream_options(&shared, Some(second))?;
+                    (device, priority) = (named.or(device), lower);
+                }
+                let device = match device {
+                    Some(device) => device,
+                    None => shared.rt.current_cuda()?,
+                };
+                let made = shared.rt.new_stream(device, priority, e.origin)?;
+                Ok(Dynamic::from(StreamValue(made)))
+            })
+        });
+    }
+    for arity in 0..=3 {
+        let shared = host.clone();
+        crate::script::bind::rows::raw(module, "event", arity, move |context, values| -> Native {
+            let context = context.expect("registered with a context");
+            shared.call(&context, |e| {
+                let timing = timing(values)?;
+                Ok(Dynamic::from(EventValue(Arc::new(Event::new(timing, e.origin)))))
+            })
+        });
+    }
+    for arity in 0..=1 {
+        for (name, default) in [("current_stream", false), ("default_stream", true)] {
+            let shared = host.clone();
+            crate::script::bind::rows::raw(module, name, arity, move |context, values| -> Native {
+                let context = context.expect("registered with a context");
+                shared.call(&context, |_| {
+                    let device = stream_device(&shared, values.first().map(|value| &**value))?;
+                    let found =
+                        if default { shared.rt.default_stream(device) } else { shared.rt.current_stream(device) };
+                    found.map(|stream| Dynamic::from(StreamValue(stream)))
+                })
+            });
+        }
+    }
+    let shared = host.clone();
+    crate::script::bind::rows::raw(module, "set_stream", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |_| make_current(&shared, values[0]).map(|()| Dynamic::UNIT))
+    });
+    let shared = host.clone();
+    crate::script::bind::rows::raw(module, "stream_barrier", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |_| {
+            let Some(list) = values[0].read_lock::<rhai::Array>() else {
+                crate::fail!(ARGUMENT_TYPE, "an array of streams is wanted, not {}", type_names::of_value(values[0]));
+            };
+            let streams: Vec<Arc<StreamHandle>> = list.iter().map(stream_of).collect::<Result<_>>()?;
+            shared.rt.stream_barrier(&streams).map(|()| Dynamic::UNIT)
+        })
+    });
+}
+
+/// Whether an event takes the time: `event(#{timing: true})`, or by position in PyTorch's order, where blocking waits
+/// and sharing between processes come after it, which make no difference here.
+fn timing(values: &[&mut Dynamic]) -> Result<bool> {
+    let flag = |name: &str, value: &Dynamic| {
+        let text = || format!("`{name}` is a bool, not {}", type_names::of_value(value));
+        value.as_bool().map_err(|_| Diag::error(code::ARGUMENT_TYPE, text()))
+    };
+    let mut timing = false;
+    for (value, name) in values.iter().zip(["timing", "blocking", "interprocess"]) {
+        let Some(map) = value.read_lock::<Map>() else {
+            let on = flag(name, value)?;
+            timing |= on && name == "timing";
+            continue;
+        };
+        for (name, value) in map.iter() {
+            match name.as_str() {
+                "timing" | "enable_timing" => timing = flag(name, value)?,
+                "blocking" | "interprocess" | "external" => _ = flag(name, value)?,
+                other => return Err(unknown_keyword(other, &["timing", "blocking"])),
+            }
+        }
+    }
+    Ok(timing)
+}
+
+/// `set_stream(s)`: as in PyTorch, the stream's device becomes the current one, and `()` changes nothing.
+pub fn make_current(host: &Host, value: &Dynamic) -> Result<()> {
+    if value.is_unit() {
+        return Ok(());
+    }
+    let stream = stream_of(value)?;
+    let before = host.rt.set_current_stream(&stream)?;
+    drop(before);
+    if let DeviceId::Cuda(index) = stream.name.device {
+        host.rt.set_current_cuda(index);
+    }
+    Ok(())
+}
+
+/// A stream among the arguments.
+pub fn stream_of(value: &Dynamic) -> Result<Arc<StreamHandle>> {
+    match value.read_lock::<StreamValue>() {
+        Some(stream) => Ok(stream.0.clone()),
+        None => Err(no_stream(value)),
+    }
+}
+
+/// Works with the stream and the event among the arguments, where they lie.
+fn with_both(stream: &Dynamic, event: &Dynamic, work: impl FnOnce(&StreamHandle, &Event) -> Result<()>) -> Result<()> {
+    match stream.read_lock::<StreamValue>() {
+        Some(stream) => with_event(event, |event| work(&stream.0, event)),
+        None => Err(no_stream(stream)),
+    }
+}
+
+/// As `with_both`, of an event alone.
+fn with_event(value: &Dynamic, work: impl FnOnce(&Event) -> Result<()>) -> Result<()> {
+    match value.read_lock::<EventValue>() {
+        Some(event) => work(&event.0),
+        None => {
+            Err(Diag::error(code::ARGUMENT_TYPE, format!("an event is wanted, not {}", type_names::of_value(value))))
+        }
+    }
+}
+
+#[cold]
+fn no_stream(value: &Dynamic) -> Box<Diag> {
+    Diag::error(code::ARGUMENT_TYPE, format!("a stream is wanted, not {}", type_names::of_value(value)))
+}
+
+fn stream_methods(module: &mut Natives, host: &Arc<Host>) {
+    let (stream, event) = (TypeId::of::<StreamValue>(), TypeId::of::<EventValue>());
+    direct(module, host, "wait_stream", [stream, stream], |rt, values| {
+        rt.wait_stream(&*stream_of(values[0])?, &*stream_of(values[1])?)
+    });
+    direct(module, host, "wait_event", [stream, event], |rt, values| {
+        with_both(values[0], values[1], |stream, event| rt.wait_event(stream, event))
+    });
+    let h = host.clone();
+    typed(module, "record_event", move |context: NativeCallContext, s: StreamValue| -> Raised<EventValue> {
+        h.call(&context, |engine| {
+            let event = Arc::new(Event::new(false, engine.origin));
+            h.rt.record_event(&event, &s.0)?;
+            Ok(EventValue(event))
+        })
+    });
+    let h = host.clone();
+    typed(
+        module,
+        "record_event",
+        move |context: NativeCallContext, s: StreamValue, e: EventValue| -> Raised<EventValue> {
+            h.call(&context, |_| h.rt.record_event(&e.0, &s.0))?;
+            Ok(e)
+        },
+    );
+    let h = host.clone();
+    typed(module, "synchronize", move |context: NativeCallContext, s: StreamValue| -> Raised<()> {
+        h.call(&context, |_| h.rt.synchronize_stream(&s.0))
+    });
+    let h = host.clone();
+    typed(module, "query", move |context: NativeCallContext, s: StreamValue| -> Raised<bool> {
+        h.call(&context, |_| h.rt.query_stream(&s.0))
+    });
+    let h = host.clone();
+    typed(module, "record_stream", move |context: NativeCallContext, x: Tensor, s: StreamValue| -> Raised<()> {
+        h.call(&context, |_| h.rt.record_stream(&x.view(), &s.0))
+    });
+}
+
+fn event_methods(module: &mut Natives, host: &Arc<Host>) {
+    let (stream, event) = (TypeId::of::<StreamValue>(), TypeId::of::<EventValue>());
+    direct(module, host, "record", [event], |rt, values| {
+        with_event(values[0], |event| rt.record_event(event, &*rt.stream_now()?))
+    });
+    direct(module, host, "record", [event, stream], |rt, values| {
+        with_both(values[1], values[0], |stream, event| rt.record_event(event, stream))
+    });
+    direct(module, host, "wait", [event], |rt, values| {
+        with_event(values[0], |event| rt.wait_event(&*rt.stream_now()?, event))
+    });
+    direct(module, host, "wait", [event, stream], |rt, values| {
+        with_both(values[1], values[0], |stream, event| rt.wait_event(stream, event))
+    });
+    let h = host.clone();
+    typed(module, "synchronize", move |context: NativeCallContext, e: EventValue| -> Raised<()> {
+        h.call(&context, |_| h.rt.synchronize_event(&e.0))
+    });
+    let h = host.clone();
+    typed(module, "query", move |context: NativeCallContext, e: EventValue| -> Raised<bool> {
+        h.call(&context, |_| h.rt.query_event(&e.0))
+    });
+    let h = host.clone();
+    typed(
+        module,
+        "elapsed_time",
+        move |context: NativeCallContext, start: EventValue, stop: EventValue| -> Raised<f64> {
+            h.call(&context, |_| h.rt.elapsed_ms(&start.0, &stop.0))
+        },
+    );
+}
+
+fn properties(module: &mut Natives) {
+    typed(module, "get$type", |d: DeviceValue| d.0.kind());
+    // Not by `typed`: tensors have no such name (`error/absent.rs`).
+    FuncRegistration::new("get$index").in_global_namespace().place_in(&mut module.module, |d: DeviceValue| {
+        d.0.index().map_or(Dynamic::UNIT, |index| Dynamic::from_int(index as i64))
+    });
+    typed(module, "get$device", |s: StreamValue| DeviceValue::from(s.0.name.device));
+    typed(module, "get$priority", |s: StreamValue| s.0.priority as i64);
+    for name in ["get$id", "get$stream_id"] {
+        typed(module, name, |s: StreamValue| s.0.name.number as i64);
+    }
+    typed(module, "get$device_index", |s: StreamValue| match s.0.name.device {
+        DeviceId::Cuda(index) => index as i64,
+        DeviceId::Cpu => 0,
+    });
+    typed(module, "get$device", |e: EventValue| match e.0.moment() {
+        Some(moment) => Dynamic::from(DeviceValue::from(moment.name.device)),
+        None => Dynamic::UNIT,
+    });
+    typed(module, "get$timing", |e: EventValue| e.0.timing);
+}

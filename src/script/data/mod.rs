@@ -1,0 +1,8 @@
+//! Datasets and loaders.
+
+pub mod collate;
+pub mod dataset;
+pub mod images;
+pub mod loader;
+pub mod prefetch;
+pub mod progress;

@@ -1,0 +1,208 @@
+//! Errors on their way out of the interpreter: as a value that a script can catch, and as the library's
+//! error type. How Rhai's own errors become diagnostics is in `error/eval.rs` and `error/parse.rs`.
+//!
+//! Knows no terminal: `tools/render` draws.
+
+mod absent;
+mod absent_cuda;
+mod eval;
+mod habits;
+mod names;
+mod parse;
+mod paths;
+mod report;
+mod syntax;
+
+pub use absent::reason as why_absent;
+pub use eval::{diagnose, is_thrown, operator_help};
+pub use names::wrong_number;
+pub use parse::{compile, diagnose_parse};
+pub use paths::{import_help, is_python};
+pub use report::called;
+
+use super::source::SourceMap;
+use crate::base::diag::Diag;
+use crate::script::values::forms::Listed;
+use crate::script::values::raise::ErrorValue;
+use parking_lot::RwLock;
+use rhai::{Dynamic, Engine};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+/// Names that exist, for suggestions.
+#[derive(Clone, Default, Debug)]
+pub struct Known {
+    /// Variables and constants of the top level.
+    pub variables: Vec<String>,
+    /// Functions and methods, native and written in the script.
+    pub functions: Vec<String>,
+    pub properties: Vec<String>,
+    /// Modules: imported names and what `import` finds.
+    pub modules: Vec<String>,
+    /// Functions written in the script, with how many arguments each takes.
+    pub written: Vec<(String, usize)>,
+    /// Modules that were imported.
+    pub loaded: Vec<rhai::Shared<rhai::Module>>,
+    /// What native functions take.
+    pub forms: Arc<Listed>,
+}
+
+/// What turning an error into a diagnostic needs to know.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    pub sources: &'a SourceMap,
+    pub known: &'a Known,
+}
+
+/// What `catch (e)` can ask of an error.
+const PROPERTIES: [&str; 7] = ["code", "message", "line", "column", "file", "help", "notes"];
+
+/// Registers the type `error`, which `catch (e)` gets: `code`, `message`, `line`, `column`, `file`, `help`,
+/// `notes`. Thrown again, it is still the same error.
+pub fn register(engine: &mut Engine, sources: Arc<RwLock<SourceMap>>) {
+    let place = move |error: &ErrorValue| {
+        let first = error.0.labels.first()?;
+        sources.read().location(first.origin.user)
+    };
+    let (line, column, file) = (place.clone(), place.clone(), place);
+    let number = |number: usize| Dynamic::from(number as i64);
+    crate::script::values::type_names::note::<ErrorValue>("error");
+    engine
+        .register_type_with_name::<ErrorValue>("error")
+        .register_get("code", |e: &mut ErrorValue| e.0.code.to_string())
+        .register_get("message", |e: &mut ErrorValue| e.0.message.clone())
+        .register_get("line", move |e: &mut ErrorValue| line(e).map_or(Dynamic::UNIT, |at| number(at.line)))
+        .register_get("column", move |e: &mut ErrorValue| column(e).map_or(Dynamic::UNIT, |at| number(at.column)))
+        .register_get("file", move |e: &mut ErrorValue| {
+            file(e).map_or(Dynamic::UNIT, |at| Dynamic::from(at.source.to_string()))
+        })
+        .register_get("help", |e: &mut ErrorValue| e.0.help.clone().map_or(Dynamic::UNIT, Dynamic::from))
+        .register_get("notes", |e: &mut ErrorValue| {
+            e.0.notes.iter().cloned().map(Dynamic::from).collect::<rhai::Array>()
+        })
+        .register_fn("to_string", |e: &mut ErrorValue| format!("{}: {}", e.0.code, e.0.message))
+        .register_fn("to_debug", |e: &mut ErrorValue| format!("{}: {}", e.0.code, e.0.message));
+}
+
+/// Frames that know only where the call stands get the name that is written there.
+fn name_frames(diag: &mut Diag, sources: &SourceMap) {
+    for frame in diag.stack.iter_mut().filter(|frame| frame.function.is_empty()) {
+        let source = sources.source(frame.call);
+        let rest = source.and_then(|source| source.text.get(source.offset(frame.call)..)).unwrap_or("");
+        let name = &rest[..rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len())];
+        frame.function = if name.is_empty() || name == "call" { "a closure" } else { name }.to_string();
+    }
+}
+
+/// Why a script failed: one diagnostic, further ones that came with it, and the texts they point into.
+///
+/// ```
+/// use miette::Diagnostic;
+/// use tscript::Session;
+///
+/// let mut session = Session::builder().build()?;
+/// let error = session.run_str("sum.rhai", "let total = 1;\nprint(totl);").unwrap_err();
+/// assert_eq!(error.code(), "E0102");
+/// assert_eq!(error.help(), Some("did you mean `total`?"));
+/// let place = error.location().unwrap();
+/// assert_eq!((&*place.source, place.line, place.column), ("sum.rhai", 2, 7));
+/// // Any renderer of miette's can show it; `tscript run` draws its own.
+/// assert_eq!(error.labels().unwrap().count(), 1);
+/// # Ok::<(), tscript::Error>(())
+/// ```
+///
+/// `{}` is the message alone, as miette and other reporters expect, which show code and place beside it; `{:#}` and
+/// `{:?}` are one line with all three: `[E0102] there is no variable `totl` (sum.rhai:2:7)`.
+#[derive(Clone)]
+pub struct Error(Box<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    diag: Box<Diag>,
+    extra: Vec<Diag>,
+    sources: SourceMap,
+    /// What miette is told, made when it first asks.
+    report: OnceLock<report::Report>,
+}
+
+impl Error {
+    #[doc(hidden)]
+    pub fn new(diag: Box<Diag>, sources: &SourceMap) -> Error {
+        Error::several(diag, Vec::new(), sources)
+    }
+
+    /// The first diagnostic with those that came with it: further parse errors, an untold fault.
+    #[doc(hidden)]
+    pub fn several(diag: Box<Diag>, extra: Vec<Box<Diag>>, sources: &SourceMap) -> Error {
+        let mut diag = diag;
+        let mut extra: Vec<Diag> = extra.into_iter().map(|diag| *diag).collect();
+        std::iter::once(&mut *diag).chain(&mut extra).for_each(|diag| name_frames(diag, sources));
+        let all: Vec<&Diag> = std::iter::once(&*diag).chain(&extra).collect();
+        let sources = sources.snapshot(&all);
+        Error(Box::new(Inner { diag, extra, sources, report: OnceLock::new() }))
+    }
+
+    /// The stable code, such as `E0301`.
+    pub fn code(&self) -> String {
+        self.0.diag.code.to_string()
+    }
+
+    /// What is wrong, in one sentence without its place.
+    pub fn message(&self) -> &str {
+        &self.0.diag.message
+    }
+
+    /// What to do about it, where that is known.
+    pub fn help(&self) -> Option<&str> {
+        self.0.diag.help.as_deref()
+    }
+
+    /// Source, line and column (from 1, in characters) of the primary label.
+    pub fn location(&self) -> Option<super::source::Location> {
+        self.0.sources.location(self.0.diag.labels.first()?.origin.user)
+    }
+
+    #[doc(hidden)]
+    pub fn diag(&self) -> &Diag {
+        &self.0.diag
+    }
+
+    #[doc(hidden)]
+    pub fn extra(&self) -> &[Diag] {
+        &self.0.extra
+    }
+
+    /// The sources that the diagnostics name.
+    #[doc(hidden)]
+    pub fn sources(&self) -> &SourceMap {
+        &self.0.sources
+    }
+
+    fn report(&self) -> &report::Report {
+        self.0.report.get_or_init(|| report::Report::new(&self.0.diag, &self.0.extra, &self.0.sources))
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:#}")
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            return f.write_str(&self.0.diag.message);
+        }
+        write!(f, "[{}] {}", self.0.diag.code, self.0.diag.message)?;
+        match self.location() {
+            Some(place) => write!(f, " ({}:{}:{})", place.source, place.line, place.column),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,38 @@
+//! `opt.step;`: a statement that names a method and does not call it does nothing, and is warned of before the text runs.
+//!
+//! Knows names only. Of a tensor there is no such property, which is an error of the run; a map has its closures.
+
+use crate::base::code;
+use crate::base::diag::{Diag, Focus};
+use crate::base::span::Origin;
+use crate::script::host::Host;
+use crate::script::library::texts::STD;
+use crate::script::manual;
+use crate::script::manual::members;
+use crate::script::source::Source;
+
+/// Whether a name after a dot is one that is called.
+pub fn is_method(name: &str) -> bool {
+    let [closure, callable] = [format!(" {name}: |"), format!(" {name}: _callable(")];
+    let texts = || STD.iter().flat_map(|(_, files)| files.iter());
+    members::of_module().iter().any(|known| known.strip_suffix('(') == Some(name))
+        || manual::natives().any(|native| native.name == name && native.call.contains('('))
+        || texts().any(|(_, text)| text.contains(&closure) || text.contains(&callable))
+}
+
+/// The warning, in the words of `tscript check`.
+pub fn warning(name: &str, at: Origin) -> Box<Diag> {
+    Diag::warning(code::LOST, format!("the value of `.{name}` is thrown away"))
+        .label(at, Focus::Call, "nobody takes it")
+        .help(format!("a call has parentheses: `.{name}()`"))
+}
+
+/// Warns of what a new text names and does not call.
+pub fn warn(host: &Host, source: &Source) {
+    for bytes in source.unread() {
+        let name = &source.text[bytes.clone()];
+        if is_method(name) {
+            host.rt.warn(warning(name, Origin::at(source.site(bytes.start))));
+        }
+    }
+}

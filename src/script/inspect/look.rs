@@ -1,0 +1,269 @@
+//! What a session holds, for people who look at it: variables, the tensors in a value, memory, streams. Never waits
+//! and never runs script code.
+
+use crate::base::span::Origin;
+use crate::sched::facts::MemoryFacts;
+use crate::script::draw::terminal::Terminal;
+use crate::script::manual;
+use crate::script::manual::Page;
+use crate::script::session::handle::Session;
+use crate::script::source::LAST;
+use crate::script::source::pass::written_name;
+use crate::script::values::type_names;
+use crate::script::values::types::{Cell, Tensor};
+use rhai::{Array, Dynamic, Map};
+
+/// Where new tensors are made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Placement {
+    /// The default device: `cpu`, `cuda:1`.
+    pub device: String,
+    /// The current stream there, when it is not the default one.
+    pub stream: Option<u32>,
+}
+
+/// A tensor inside a value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Placed {
+    /// How to reach it from the value: empty for the value itself, `weight`, `layers[0].weight`.
+    pub path: String,
+    pub shape: Vec<usize>,
+    pub dtype: String,
+    pub device: String,
+    pub bytes: usize,
+    pub requires_grad: bool,
+    /// Work that writes it is queued and not known to be done.
+    pub pending: bool,
+}
+
+/// A variable of the top level.
+pub struct Variable {
+    pub name: String,
+    pub constant: bool,
+    /// `tensor`, `i64`, `map`, ...
+    pub kind: String,
+    /// The value in one line.
+    pub brief: String,
+    /// The tensors that it holds, at most as many as were asked for.
+    pub tensors: Vec<Placed>,
+}
+
+/// Memory of one device, in bytes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeviceMemory {
+    pub device: String,
+    pub allocated: usize,
+    pub reserved: usize,
+    pub peak: usize,
+    /// Of the device, when it is known.
+    pub total: Option<usize>,
+    /// What tensors hold, by the line that made them: the most first.
+    pub held: Vec<Held>,
+}
+
+/// What the tensors of one line hold.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Held {
+    /// `model.rhai:7`, `repl:3`.
+    pub made: String,
+    /// In whole blocks of the allocator.
+    pub bytes: usize,
+    pub blocks: usize,
+}
+
+/// One stream.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StreamReport {
+    pub device: String,
+    pub stream: u32,
+    /// Operations that are queued and not known to be done.
+    pub pending: usize,
+}
+
+/// Bound: values that are looked at in search of tensors.
+const VALUES: usize = 100_000;
+
+/// What a search may still look at.
+struct Budget {
+    tensors: usize,
+    values: usize,
+}
+
+/// Bound: arrays and maps inside each other that are looked into; a map can hold itself through a `cell`.
+const DEPTH: usize = 8;
+
+#[doc(hidden)]
+impl Session {
+    pub fn placement(&self) -> Placement {
+        let rt = &self.host.rt;
+        let device = rt.default_device();
+        let stream = if device.is_cuda() { rt.current_stream(device).ok() } else { None };
+        let stream = stream.map(|stream| stream.name.number).filter(|&number| number != 0);
+        Placement { device: device.to_string(), stream }
+    }
+
+    /// What `show` and `plot` draw for; characters without colour unless told.
+    pub fn set_terminal(&self, terminal: Terminal) {
+        *self.host.print.terminal.lock() = terminal;
+    }
+
+    /// The type of a value, as `type_of` gives it.
+    pub fn kind(&self, value: &Dynamic) -> String {
+        self.engine.map_type_name(value.type_name()).to_string()
+    }
+
+    /// The tensors of a value, at most `most`.
+    pub fn tensors_in(&self, value: &Dynamic, most: usize) -> Vec<Placed> {
+        let mut found = Vec::new();
+        self.collect(value, "", DEPTH, &mut Budget { tensors: most, values: VALUES }, &mut found);
+        found
+    }
+
+    /// A value in short: tensors by their shapes, modules as they print. Does not wait.
+    pub fn brief(&self, value: &Dynamic) -> String {
+        let module = value.read_lock::<Map>().and_then(|map| crate::script::nn::outline::module(&map));
+        module.unwrap_or_else(|| brief(value, DEPTH))
+    }
+
+    /// Variables and constants of the top level, in order of their making.
+    pub fn variables(&self, most_tensors: usize) -> Vec<Variable> {
+        let entries = self.scope.iter_raw().filter(|(name, ..)| *name != LAST && *name != "args");
+        let mut variables: Vec<Variable> = entries
+            .map(|(name, constant, value)| {
+                let value = value.flatten_clone();
+                let tensors = self.tensors_in(&value, most_tensors);
+                let (kind, brief) = (self.kind(&value), brief(&value, DEPTH));
+                Variable { name: name.to_string(), constant, kind, brief, tensors }
+            })
+            .collect();
+        // Rhai iterates from the latest to the earliest.
+        variables.reverse();
+        variables
+    }
+
+    pub fn memory_report(&self) -> Vec<DeviceMemory> {
+        self.host.rt.memory_by_device().into_iter().map(|memory| self.memory(memory)).collect()
+    }
+
+    fn memory(&self, memory: MemoryFacts) -> DeviceMemory {
+        let MemoryFacts { device, allocated, reserved, peak, total, held } = memory;
+        let mut lines: Vec<Held> = Vec::new();
+        for (origin, bytes, blocks) in held {
+            let made = self.line(origin).unwrap_or_else(|| "a place that is not known".to_string());
+            match lines.iter_mut().find(|line| line.made == made) {
+                Some(line) => (line.bytes, line.blocks) = (line.bytes + bytes, line.blocks + blocks),
+                None => lines.push(Held { made, bytes, blocks }),
+            }
+        }
+        lines.sort_by_key(|line| std::cmp::Reverse(line.bytes));
+        DeviceMemory { device: device.to_string(), allocated, reserved, peak, total: Some(total), held: lines }
+    }
+
+    pub fn streams(&self) -> Vec<StreamReport> {
+        let told = |(name, pending): (crate::sched::race::StreamName, usize)| StreamReport {
+            device: name.device.to_string(),
+            stream: name.number,
+            pending,
+        };
+        self.host.rt.pending_by_stream().into_iter().map(told).collect()
+    }
+
+    /// What is told about a name: a function of the user with its doc comment, or a page of the manual.
+    pub fn page(&self, name: &str) -> Option<Page> {
+        let forms: Vec<_> = self.functions.iter_functions().filter(|f| written_name(f.name) == name).collect();
+        let Some(first) = forms.first() else { return manual::page(name) };
+        let words = |line: &&str| line.trim_start_matches('/').trim().to_string();
+        let comments: Vec<String> = first.comments.iter().map(words).collect();
+        Some(Page {
+            name: name.to_string(),
+            calls: forms.iter().map(|f| format!("{name}({})", f.params.join(", "))).collect(),
+            summary: comments.join("\n"),
+            details: String::new(),
+            examples: Vec::new(),
+        })
+    }
+
+    fn collect(&self, value: &Dynamic, path: &str, depth: usize, budget: &mut Budget, found: &mut Vec<Placed>) {
+        if found.len() >= budget.tensors || depth == 0 || budget.values == 0 {
+            return;
+        }
+        budget.values -= 1;
+        if let Some(tensor) = value.read_lock::<Tensor>() {
+            found.push(self.placed(&tensor, path));
+        } else if let Some(array) = value.read_lock::<Array>() {
+            for (index, item) in array.iter().enumerate() {
+                // Cost: long arrays of numbers are common and hold nothing.
+                if !item.is_int() && !item.is_float() {
+                    self.collect(item, &format!("{path}[{index}]"), depth - 1, budget, found);
+                }
+            }
+        } else if let Some(map) = value.read_lock::<Map>() {
+            let dot = if path.is_empty() { "" } else { "." };
+            for (name, item) in map.iter() {
+                self.collect(item, &format!("{path}{dot}{name}"), depth - 1, budget, found);
+            }
+        } else if let Some(cell) = value.read_lock::<Cell>().map(|cell| cell.clone()) {
+            self.collect(&cell.get(), path, depth - 1, budget, found);
+        }
+    }
+
+    /// A place as `repl:3` or `model.rhai:7`.
+    pub(in crate::script) fn line(&self, origin: Origin) -> Option<String> {
+        let at = self.host.sources.read().location(origin.user)?;
+        Some(match at.source.starts_with("repl:") && at.line == 1 {
+            true => at.source.to_string(),
+            false => format!("{}:{}", at.source, at.line),
+        })
+    }
+
+    fn placed(&self, tensor: &Tensor, path: &str) -> Placed {
+        let view = tensor.view();
+        Placed {
+            path: path.to_string(),
+            shape: tensor.shape().to_vec(),
+            dtype: tensor.dtype().to_string(),
+            device: tensor.device().to_string(),
+            bytes: tensor.numel() * tensor.dtype().size_bytes(),
+            requires_grad: tensor.requires_grad(),
+            pending: self.host.rt.is_pending(&view.buffer),
+        }
+    }
+}
+
+/// Bound: entries of an array or a map that are told.
+const ENTRIES: usize = 16;
+
+fn brief(value: &Dynamic, depth: usize) -> String {
+    if depth == 0 {
+        return "...".to_string();
+    }
+    if let Some(tensor) = value.read_lock::<Tensor>() {
+        return format!("tensor{:?}", tensor.shape());
+    }
+    let list = |items: Vec<String>, length: usize| {
+        let rest = if length > ENTRIES { ", ..." } else { "" };
+        format!("{}{rest}", items.join(", "))
+    };
+    if let Some(array) = value.read_lock::<Array>() {
+        let items = array.iter().take(ENTRIES).map(|item| brief(item, depth - 1)).collect();
+        return format!("[{}]", list(items, array.len()));
+    }
+    if let Some(map) = value.read_lock::<Map>() {
+        let items = map.iter().take(ENTRIES).map(|(name, item)| format!("{name}: {}", brief(item, depth - 1)));
+        return format!("#{{{}}}", list(items.collect(), map.len()));
+    }
+    if value.is_string() {
+        return format!("{:?}", value.to_string());
+    }
+    if value.is_fnptr() {
+        return "closure".to_string();
+    }
+    if value.is_unit() {
+        return "()".to_string();
+    }
+    match value.as_float() {
+        Ok(x) => format!("{x:?}"),
+        Err(_) if value.is_int() || value.is_bool() || value.is_char() => value.to_string(),
+        Err(_) => type_names::of_value(value).to_string(),
+    }
+}

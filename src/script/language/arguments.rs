@@ -1,0 +1,180 @@
+//! `args`, `arg("lr", 1e-3)`, `flag("verbose")`: what stands after `--` on the command line.
+
+use crate::base::code;
+use crate::base::diag::{Diag, Result};
+use crate::base::dtype::Scalar;
+use crate::base::suggest::nearest;
+use crate::script::bind::properties::number;
+use crate::script::bind::rows::Natives;
+use crate::script::host::Host;
+use crate::script::library::texts::STD;
+use crate::script::source::lex::{lex, script_start};
+use crate::script::values::raise::Native;
+use rhai::{Array, Dynamic};
+use std::sync::Arc;
+
+/// A word read as the kind of value that the default is.
+fn parse(name: &str, word: &str, default: &Dynamic) -> Result<Dynamic> {
+    let wrong =
+        |what: &str| Diag::error(code::VALUE, format!("the script argument `--{name}` wants {what}, not \"{word}\""));
+    if default.is_int() {
+        return word.parse().map(|i| number(Scalar::Int(i))).map_err(|_| wrong("an integer"));
+    }
+    if default.is_float() {
+        return word.parse().map(|x| number(Scalar::Float(x))).map_err(|_| wrong("a number"));
+    }
+    if default.is_bool() {
+        return word.parse().map(Dynamic::from_bool).map_err(|_| wrong("true or false"));
+    }
+    Ok(word.to_string().into())
+}
+
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    let shared = host.clone();
+    crate::script::bind::rows::raw(module, "arg", 2, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        let name = values[0].clone().into_string().unwrap_or_default();
+        let default = values[1].clone();
+        let mut arguments = shared.arguments.lock();
+        arguments.note(&name, Some(default.to_string()));
+        match arguments.value(&name) {
+            Some(word) => parse(&name, &word, &default).map_err(|diag| shared.raise(&context, diag, "asked for here")),
+            None => Ok(default),
+        }
+    });
+    let shared = host.clone();
+    crate::script::bind::rows::raw(module, "flag", 1, move |_, values| -> Native {
+        let name = values[0].clone().into_string().unwrap_or_default();
+        let mut arguments = shared.arguments.lock();
+        arguments.note(&name, None);
+        let long = format!("--{name}");
+        Ok(Dynamic::from_bool(arguments.words.contains(&long)))
+    });
+}
+
+/// A word of the command line that the script has no use for.
+#[derive(PartialEq, Debug)]
+pub struct Unasked {
+    pub message: String,
+    pub help: String,
+}
+
+/// What a text asks for, as far as that stands in it.
+#[derive(Default)]
+struct Asks<'a> {
+    /// Names that take a value.
+    values: Vec<&'a str>,
+    flags: Vec<&'a str>,
+}
+
+/// Reads `arg("name", ..)` and `flag("name")` off a text. None where the script may ask for what nobody can see here: it
+/// goes through `args` itself, computes names, imports files, or asks for nothing by name.
+fn asks(text: &str) -> Option<Asks<'_>> {
+    let tokens = lex(text, script_start(text)).ok()?;
+    let word = |at: usize| tokens.get(at).map_or("", |token| &text[token.range()]);
+    let string = |at: usize| {
+        let plain = word(at).strip_prefix('"')?.strip_suffix('"')?;
+        (!plain.contains('\\')).then_some(plain)
+    };
+    let mut found = Asks::default();
+    for at in 0..tokens.len() {
+        let is_member = at > 0 && matches!(word(at - 1), "." | "?.");
+        match word(at) {
+            "args" if !is_member => return None,
+            "eval" if word(at + 1) == "(" => return None,
+            "import" if !STD.iter().any(|(name, _)| string(at + 1) == Some(name)) => return None,
+            "\"arg\"" | "\"flag\"" => return None,
+            "arg" | "flag" if is_member => return None,
+            "arg" if word(at + 1) == "(" => found.values.push(string(at + 2).filter(|_| word(at + 3) == ",")?),
+            "flag" if word(at + 1) == "(" => found.flags.push(string(at + 2).filter(|_| word(at + 3) == ")")?),
+            _ => {}
+        }
+    }
+    (!found.values.is_empty() || !found.flags.is_empty()).then_some(found)
+}
+
+/// The first of the words behind `--` that a script does not ask for, or that lacks its value. A misspelt `--lr` would
+/// be overlooked otherwise.
+pub fn unasked(text: &str, words: &[String]) -> Option<Unasked> {
+    let asks = if words.is_empty() { return None } else { asks(text)? };
+    let wrong = |message: String, help: &str| Some(Unasked { message, help: help.to_string() });
+    let mut words = words.iter().peekable();
+    while let Some(word) = words.next() {
+        let Some(option) = word.strip_prefix("--") else {
+            return wrong(format!("`{word}` belongs to no argument of the script"), LISTED);
+        };
+        let (name, value) = match option.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (option, None),
+        };
+        match (asks.values.contains(&name), asks.flags.contains(&name), value) {
+            (true, _, Some(_)) | (false, true, None) => {}
+            (true, is_flag, None) => {
+                let next = words.next_if(|next| !next.starts_with("--"));
+                if next.is_none() && !is_flag {
+                    return wrong(format!("`--{name}` wants a value after it"), LISTED);
+                }
+            }
+            (false, true, Some(_)) => return wrong(format!("`--{name}` takes no value"), "leave out what follows `=`"),
+            (false, false, _) => {
+                let near = nearest(name, asks.values.iter().chain(&asks.flags).copied());
+                let help = near.map_or(LISTED.to_string(), |near| format!("did you mean `--{near}`?"));
+                return wrong(format!("the script asks for no argument `--{name}`"), &help);
+            }
+        }
+    }
+    None
+}
+
+const LISTED: &str = "`tscript run FILE -- --help` lists what a script asks for";
+
+/// The words as an array, for the variable `args`.
+pub fn words(host: &Host) -> Array {
+    host.arguments.lock().words.iter().map(|word| word.clone().into()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "import \"nn\" as nn; let lr = arg(\"lr\", 0.1); if flag(\"disable-cuda\") { print(\"args\"); }";
+
+    fn told(text: &str, line: &str) -> Option<String> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_string).collect();
+        unasked(text, &words).map(|wrong| format!("{} | {}", wrong.message, wrong.help))
+    }
+
+    #[test]
+    fn words_that_nobody_asks_for_are_told() {
+        for line in ["", "--lr 1", "--lr=1 --disable-cuda", "--lr -0.5", "--lr 1 --lr 2", "--disable-cuda --lr 3"] {
+            assert_eq!(told(TEXT, line), None, "{line}");
+        }
+        for (line, wanted) in [
+            ("--lrr 1", "the script asks for no argument `--lrr` | did you mean `--lr`?"),
+            ("--disable_cuda", "the script asks for no argument `--disable_cuda` | did you mean `--disable-cuda`?"),
+            ("--lr", "`--lr` wants a value after it | `tscript run FILE"),
+            ("--lr --disable-cuda", "`--lr` wants a value after it | `tscript run FILE"),
+            ("--disable-cuda=1", "`--disable-cuda` takes no value | leave out"),
+            ("--lr 1 more", "`more` belongs to no argument of the script | `tscript run FILE"),
+            ("-x", "`-x` belongs to no argument of the script | `tscript run FILE"),
+        ] {
+            let found = told(TEXT, line).unwrap_or_default();
+            assert!(found.starts_with(wanted), "{line}: {found}");
+        }
+    }
+
+    #[test]
+    fn a_script_that_may_ask_for_more_is_left_alone() {
+        for text in [
+            "print(1);",
+            "arg(\"a\", 1); print(args);",
+            "arg(\"a\", 1); let n = \"b\"; arg(n, 1);",
+            "arg(\"a\", 1); import \"settings\" as s;",
+            "arg(\"a\", 1); \"b\".arg(2);",
+            "arg(\"a\", 1); call(Fn(\"arg\"), 1);",
+            "arg(\"a\", 1); eval(\"1\");",
+        ] {
+            assert_eq!(told(text, "--other 1"), None, "{text}");
+        }
+    }
+}

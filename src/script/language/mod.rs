@@ -1,0 +1,13 @@
+//! Plain values: numbers, texts, arrays, maps, and how values are printed.
+
+pub mod arguments;
+pub mod arrays;
+pub mod format;
+pub mod growing;
+pub mod growth;
+pub mod json;
+pub mod printing;
+pub mod scalars;
+pub mod sequences;
+pub mod show;
+pub mod texts;

@@ -1,0 +1,116 @@
+//! From values to text: `print`, `to_string`, interpolation, and `+`, `+=` and `append` of a text and any value.
+//!
+//! Rhai's own pass over what making a text raises and write the name of the type; a tensor that a fault has reached must
+//! raise that fault wherever it becomes text. What a text looks like is for `show.rs` to say.
+
+use crate::script::bind::rows;
+use crate::script::bind::rows::Natives;
+use crate::script::host::Host;
+use crate::script::language::growth::Wanted;
+use crate::script::language::show;
+use crate::script::values::panics::Place;
+use crate::script::values::raise::Native;
+use crate::script::values::types::Tensor;
+use rhai::{Array, Dynamic, EvalAltResult, FuncRegistration, ImmutableString, Map, NativeCallContext, RhaiFunc};
+use std::any::TypeId;
+use std::sync::Arc;
+
+/// Bound: values of one `print`.
+const MOST_PRINTED: usize = 15;
+
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    printed(module, host);
+    interpolated(module, host);
+    joined(module, host);
+}
+
+/// Rhai hands what `print` and `debug` return to its callback.
+fn printed(module: &mut Natives, host: &Arc<Host>) {
+    for arity in (0..=MOST_PRINTED).filter(|arity| *arity != 1) {
+        let shared = host.clone();
+        rows::raw(module, "print", arity, move |context, values| -> Native {
+            let context = context.expect("registered with a context");
+            shared.rt.note_call(shared.origin(&context));
+            show::several(&shared, values).map(Dynamic::from).map_err(|diag| shared.raise(&context, diag, ""))
+        });
+    }
+    for name in ["to_string", "to_debug", "print", "debug"] {
+        let shared = host.clone();
+        let print = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+            let context = context.expect("registered with a context");
+            shown(&shared, &context, values[0]).map(Dynamic::from)
+        };
+        rows::raw(module, name, 1, print.clone());
+        // Rhai has its own for these, which would go before one for any type.
+        for kind in [TypeId::of::<Map>(), TypeId::of::<Array>()] {
+            let func =
+                RhaiFunc::Method { func: Arc::new(print.clone()), has_context: true, is_pure: true, is_volatile: true };
+            FuncRegistration::new(name).in_global_namespace().place_raw_in(&mut module.module, [kind], func);
+        }
+    }
+}
+
+fn shown(host: &Host, context: &NativeCallContext, value: &Dynamic) -> Result<String, Box<EvalAltResult>> {
+    host.rt.note_call(host.origin(context));
+    show::value(host, value).map_err(|diag| host.raise(context, diag, ""))
+}
+
+/// A value as it stands in a text.
+fn text(host: &Host, context: &NativeCallContext, value: &mut Dynamic) -> Result<ImmutableString, Box<EvalAltResult>> {
+    if let Some(text) = value.read_lock::<ImmutableString>() {
+        return Ok(text.clone());
+    }
+    if value.is_int() || value.is_float() || value.is_bool() || value.is_char() {
+        return Ok(value.to_string().into());
+    }
+    if value.is_array() || value.is_map() || value.is::<Tensor>() {
+        return shown(host, context, value).map(Into::into);
+    }
+    // Types of the host program and Rhai's own have functions of their own.
+    let told = context.call_native_fn_raw("to_string", true, &mut [value])?;
+    let kind = told.type_name();
+    told.into_immutable_string().or_else(|_| Ok(context.engine().map_type_name(kind).into()))
+}
+
+/// What the source pass writes into `${..}`.
+fn interpolated(module: &mut Natives, host: &Arc<Host>) {
+    let shared = host.clone();
+    rows::raw(module, "__text", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        text(&shared, &context, values[0]).map(Dynamic::from)
+    });
+}
+
+/// `"loss " + x`, `x + " is the loss"`, `t += x`, `t.append(x)`.
+fn joined(module: &mut Natives, host: &Arc<Host>) {
+    let own = |name: &str| FuncRegistration::new(name).in_global_namespace();
+    let shared = host.clone();
+    let after = move |context: NativeCallContext, before: &mut ImmutableString, mut value: Dynamic| -> Native {
+        join(&shared, &context, before.clone(), &text(&shared, &context, &mut value)?)
+    };
+    own("+").with_purity(true).place_in(&mut module.module, after);
+    let shared = host.clone();
+    let before = move |context: NativeCallContext, value: &mut Dynamic, after: ImmutableString| -> Native {
+        let value = text(&shared, &context, value)?;
+        join(&shared, &context, value, &after)
+    };
+    own("+").with_purity(true).place_in(&mut module.module, before);
+    for name in ["+=", "append"] {
+        let shared = host.clone();
+        let grown = move |context: NativeCallContext, whole: &mut ImmutableString, mut value: Dynamic| -> Native {
+            let more = text(&shared, &context, &mut value)?;
+            Wanted { host: &shared, context: &context }.text(whole.len() + more.len())?;
+            whole.make_mut().push_str(&more);
+            Ok(Dynamic::UNIT)
+        };
+        own(name).with_purity(false).place_in(&mut module.module, grown);
+    }
+}
+
+fn join(host: &Host, context: &NativeCallContext, mut before: ImmutableString, after: &str) -> Native {
+    if !after.is_empty() {
+        Wanted { host, context }.text(before.len() + after.len())?;
+        before.make_mut().push_str(after);
+    }
+    Ok(before.into())
+}

@@ -1,0 +1,129 @@
+//! Functions of plain numbers, as Python's `math` has them: an integer will do where a float is meant, `log` is the
+//! natural logarithm as that of tensors is (Rhai's own has base 10), `int` gives an integer.
+
+use crate::base::code;
+use crate::base::diag::Diag;
+use crate::script::bind::rows::Natives;
+use crate::script::values::panics::Place;
+use crate::script::values::raise::raise;
+use rhai::{EvalAltResult, FuncRegistration, NativeCallContext};
+
+type Function = fn(f64) -> f64;
+
+/// Those that Rhai has for floats only, or not at all.
+const FUNCTIONS: &[(&str, Function)] = &[
+    ("sqrt", f64::sqrt),
+    ("exp", f64::exp),
+    ("exp2", f64::exp2),
+    ("expm1", f64::exp_m1),
+    ("log", f64::ln),
+    ("ln", f64::ln),
+    ("log2", f64::log2),
+    ("log10", f64::log10),
+    ("log1p", f64::ln_1p),
+    ("sin", f64::sin),
+    ("cos", f64::cos),
+    ("tan", f64::tan),
+    ("asin", f64::asin),
+    ("acos", f64::acos),
+    ("atan", f64::atan),
+    ("sinh", f64::sinh),
+    ("cosh", f64::cosh),
+    ("tanh", f64::tanh),
+    ("float", |x| x),
+];
+
+type Whole = fn(i64, i64) -> Option<i64>;
+
+/// Names, what it does to two integers, what it does to floats.
+type Operator = (&'static [&'static str], Option<Whole>, fn(f64, f64) -> f64);
+
+/// What operators do, by their names as functions. Integers give integers where there is a function for them.
+const OPERATORS: &[Operator] = &[
+    (&["add"], Some(i64::checked_add), |x, y| x + y),
+    (&["sub", "subtract"], Some(i64::checked_sub), |x, y| x - y),
+    (&["mul", "multiply"], Some(i64::checked_mul), |x, y| x * y),
+    (&["div", "divide", "true_divide"], None, |x, y| x / y),
+    (&["atan2"], None, f64::atan2),
+    (&["pow"], None, f64::powf),
+];
+
+fn operators(natives: &mut Natives) {
+    for &(names, whole, real) in OPERATORS {
+        for &name in names {
+            natives.names.insert(name.to_string());
+            let of = || FuncRegistration::new(name).in_global_namespace();
+            of().place_in(&mut natives.module, real);
+            of().place_in(&mut natives.module, move |x: i64, y: f64| real(x as f64, y));
+            of().place_in(&mut natives.module, move |x: f64, y: i64| real(x, y as f64));
+            let Some(whole) = whole else {
+                of().place_in(&mut natives.module, move |x: i64, y: i64| real(x as f64, y as f64));
+                continue;
+            };
+            of().place_in(
+                &mut natives.module,
+                move |context: NativeCallContext, x: i64, y: i64| -> Result<i64, Box<EvalAltResult>> {
+                    let beyond =
+                        || Diag::error(code::ARITHMETIC, format!("`{name}`: {x} and {y} give no integer of 64 bits"));
+                    whole(x, y).ok_or_else(|| raise(beyond(), context.call_position()))
+                },
+            );
+        }
+    }
+}
+
+pub fn register(natives: &mut Natives) {
+    operators(natives);
+    for &(name, function) in FUNCTIONS {
+        natives.names.insert(name.to_string());
+        let of = || FuncRegistration::new(name).in_global_namespace();
+        of().place_in(&mut natives.module, function);
+        of().place_in(&mut natives.module, move |x: i64| function(x as f64));
+    }
+    natives.names.insert("int".to_string());
+    let of = || FuncRegistration::new("int").in_global_namespace();
+    of().place_in(&mut natives.module, |x: i64| x);
+    of().place_in(&mut natives.module, |context: NativeCallContext, x: f64| -> Result<i64, Box<EvalAltResult>> {
+        // Bound: what an integer holds; the end itself is 2^63, which it does not.
+        if x.trunc() >= i64::MIN as f64 && x < i64::MAX as f64 {
+            return Ok(x as i64);
+        }
+        Err(raise(Diag::error(code::VALUE, format!("`int`: {x} is no integer of 64 bits")), context.call_position()))
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::script::session::handle::Session;
+
+    #[test]
+    fn numbers_of_both_kinds() {
+        let mut session = Session::builder().build().expect("a session");
+        let mut at = 0;
+        let mut text = |code: &str| {
+            at += 1;
+            let value = session.enter(at, code).unwrap_or_else(|e| panic!("{code}: {e}"));
+            session.show(&value).expect("shown")
+        };
+        for (code, wanted) in [
+            ("sqrt(9)", "3.0"),
+            ("log(1)", "0.0"),
+            ("(log(2.718281828459045) * 1e9).round()", "1000000000.0"),
+            ("log10(100)", "2.0"),
+            ("pow(2, 3)", "8.0"),
+            ("add(2, 3)", "5"),
+            ("sub(2, 0.5)", "1.5"),
+            ("multiply(2, 3)", "6"),
+            ("div(7, 2)", "3.5"),
+            ("7.sub(3)", "4"),
+            ("int(-2.5)", "-2"),
+            ("float(2)", "2.0"),
+            ("let total = 0; total += 0.5; total", "0.5"),
+            ("let x = 2.5; x *= 2; x", "5.0"),
+        ] {
+            assert_eq!(text(code), wanted, "{code}");
+        }
+        assert!(session.enter(99, "int(1e30)").is_err());
+        assert!(session.enter(100, "mul(4611686018427387904, 2)").is_err());
+    }
+}

@@ -1,0 +1,501 @@
+//! Arrays, ranges and maps as Python has them: `sum(xs)`, `max(xs)`, `sorted(xs)`, `xs * 3`, `range(n)`,
+//! `m.items()`; and conversions of plain values. What tensors have of these names is in the op table.
+
+use crate::base::code;
+use crate::base::diag::Diag;
+use crate::script::bind::compare::{alike, compare};
+use crate::script::bind::rows::{Natives, raw};
+use crate::script::host::Host;
+use crate::script::language::arrays;
+use crate::script::language::growth;
+use crate::script::language::growth::Wanted;
+use crate::script::language::show;
+use crate::script::values::panics::Place;
+use crate::script::values::raise::Native;
+use crate::script::values::raise::Outcome;
+use crate::script::values::raise::raise;
+use crate::script::values::type_names;
+use crate::script::values::types::Tensor;
+use crate::tensor::observe;
+use rhai::{Array, Dynamic, EvalAltResult, FnPtr, FuncRegistration, ImmutableString, Map, NativeCallContext, RhaiFunc};
+use std::any::TypeId;
+use std::ops::{Range, RangeInclusive};
+use std::sync::Arc;
+
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    totals(module, host);
+    contained(module, host);
+    compared(module, host);
+    cases(module, host);
+    copies(module, host);
+    growing(module, host);
+    ranges(module, host);
+    maps(module);
+    together(module, host);
+    conversions(module, host);
+    asserted(module, host);
+}
+
+/// Bound: elements that are made between two looks whether the script has to end.
+const STRETCH: usize = 1 << 16;
+
+/// An error where an array of `held` values would be larger than the session lets values be with so many plain ones more.
+fn elements_fit(host: &Host, context: &NativeCallContext, held: usize, more: usize) -> Outcome<()> {
+    Wanted { host, context }.array(held.saturating_add(more), more.saturating_mul(size_of::<Dynamic>()))
+}
+
+fn of(module: &mut Natives, name: &'static str) -> FuncRegistration {
+    module.names.insert(name.to_string());
+    FuncRegistration::new(name).in_global_namespace()
+}
+
+/// Changes the value it is called on: refused for constants.
+fn changing(module: &mut Natives, name: &'static str) -> FuncRegistration {
+    of(module, name).with_purity(false)
+}
+
+/// A name under which script code may run: it is none of the natives', so that the stack shows it.
+fn calling(name: &'static str) -> FuncRegistration {
+    FuncRegistration::new(name).in_global_namespace()
+}
+
+fn wrong(context: &NativeCallContext, code: code::Code, text: String) -> Box<EvalAltResult> {
+    raise(Diag::error(code, text), context.call_position())
+}
+
+/// `sum`, `max`, `min`, `any`, `all` of an array.
+fn totals(module: &mut Natives, host: &Arc<Host>) {
+    let add = |context: NativeCallContext, values: &mut Array| total(&context, values, Dynamic::from_int(0));
+    of(module, "sum").place_in(&mut module.module, add);
+    let add = |context: NativeCallContext, values: &mut Array, start: Dynamic| total(&context, values, start);
+    of(module, "sum").place_in(&mut module.module, add);
+    for (name, symbol) in [("max", ">"), ("min", "<")] {
+        let shared = host.clone();
+        let best = move |context: NativeCallContext, values: &mut Array| -> Native {
+            let mut best: Option<(Dynamic, Dynamic)> = None;
+            for value in values.iter() {
+                let plain = plain(&shared, &context, value)?;
+                let goes_first = match &best {
+                    None => true,
+                    Some((_, other)) => compare(symbol, &plain, other).ok_or_else(|| {
+                        let (a, b) = (type_names::of_value(&plain), type_names::of_value(other));
+                        wrong(&context, code::ARGUMENT_TYPE, format!("`{name}`: {a} and {b} have no order"))
+                    })?,
+                };
+                if goes_first {
+                    best = Some((value.clone(), plain));
+                }
+            }
+            let none = || wrong(&context, code::VALUE, format!("`{name}`: the array is empty"));
+            best.map(|(value, _)| value).ok_or_else(none)
+        };
+        of(module, name).place_in(&mut module.module, best);
+    }
+    for (name, stops_at) in [("any", true), ("all", false)] {
+        let shared = host.clone();
+        let found = move |context: NativeCallContext, values: &mut Array| -> Outcome<bool> {
+            for value in values.iter() {
+                if arrays::truth(&shared, &context, value)? == stops_at {
+                    return Ok(stops_at);
+                }
+            }
+            Ok(!stops_at)
+        };
+        of(module, name).place_in(&mut module.module, found);
+    }
+}
+
+fn total(context: &NativeCallContext, values: &Array, start: Dynamic) -> Native {
+    let mut sum = start;
+    for value in values {
+        sum = match (sum.as_int(), value.as_int(), sum.as_float(), value.as_float()) {
+            (Ok(a), Ok(b), ..) if a.checked_add(b).is_some() => Dynamic::from_int(a + b),
+            (_, _, Ok(a), Ok(b)) => Dynamic::from_float(a + b),
+            _ => context.call_fn_raw("+", true, false, &mut [&mut sum, &mut value.clone()])?,
+        };
+    }
+    Ok(sum)
+}
+
+/// `==` and `!=` of arrays and of maps, and what asks for them: `in`, `index_of`, `dedup`. Rhai's own take the tensor
+/// that `==` gives of a tensor for "no".
+fn compared(module: &mut Natives, host: &Arc<Host>) {
+    for (symbol, wanted) in [("==", true), ("!=", false)] {
+        for kind in [TypeId::of::<Array>(), TypeId::of::<Map>()] {
+            let shared = host.clone();
+            let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+                let context = context.expect("registered with a context");
+                Ok((alike(&shared, &context, values[0], values[1])? == wanted).into())
+            };
+            let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure: true, is_volatile: true };
+            FuncRegistration::new(symbol).in_global_namespace().place_raw_in(&mut module.module, [kind, kind], func);
+        }
+    }
+    let shared = host.clone();
+    let contains = move |context: NativeCallContext, values: &mut Array, value: Dynamic| -> Outcome<bool> {
+        Ok(place(&shared, &context, values, &value, 0)?.is_some())
+    };
+    of(module, "contains").with_purity(true).place_in(&mut module.module, contains);
+    let shared = host.clone();
+    let index = move |context: NativeCallContext, values: &mut Array, value: Dynamic| -> Outcome<i64> {
+        Ok(place(&shared, &context, values, &value, 0)?.map_or(-1, |at| at as i64))
+    };
+    calling("index_of").with_purity(true).place_in(&mut module.module, index);
+    let shared = host.clone();
+    let index = move |context: NativeCallContext, values: &mut Array, value: Dynamic, from: i64| -> Outcome<i64> {
+        let from = if from < 0 { from.saturating_add(values.len() as i64) } else { from };
+        let from = usize::try_from(from).unwrap_or(0);
+        Ok(place(&shared, &context, values, &value, from)?.map_or(-1, |at| at as i64))
+    };
+    calling("index_of").with_purity(true).place_in(&mut module.module, index);
+    let shared = host.clone();
+    let dedup = move |context: NativeCallContext, values: &mut Array| -> Outcome<()> {
+        let mut kept: Array = Vec::with_capacity(values.len());
+        for value in values.iter() {
+            let again = kept.last().map_or(Ok(false), |last| alike(&shared, &context, last, value))?;
+            if !again {
+                kept.push(value.clone());
+            }
+        }
+        *values = kept;
+        Ok(())
+    };
+    calling("dedup").with_purity(false).place_in(&mut module.module, dedup);
+}
+
+/// Where a value is first, from a place on.
+fn place(
+    host: &Host,
+    context: &NativeCallContext,
+    values: &Array,
+    value: &Dynamic,
+    from: usize,
+) -> Outcome<Option<usize>> {
+    for (at, other) in values.iter().enumerate().skip(from) {
+        if alike(host, context, other, value)? {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
+}
+
+/// What a `switch` compares: of a tensor with one element, its element.
+fn cases(module: &mut Natives, host: &Arc<Host>) {
+    let shared = host.clone();
+    raw(module, "__case", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        plain(&shared, &context, values[0])
+    });
+}
+
+/// `value in tensor`.
+fn contained(module: &mut Natives, host: &Arc<Host>) {
+    let host = host.clone();
+    let contains = move |context: NativeCallContext, tensor: Tensor, mut value: Dynamic| -> Outcome<bool> {
+        let mut same = context.call_fn_raw("eq", true, false, &mut [&mut Dynamic::from(tensor), &mut value])?;
+        let found = context.call_fn_raw("any", true, false, &mut [&mut same])?;
+        arrays::truth(&host, &context, &found)
+    };
+    of(module, "contains").place_in(&mut module.module, contains);
+}
+
+/// The value to compare: of a tensor with one element, its element.
+fn plain(host: &Host, context: &NativeCallContext, value: &Dynamic) -> Native {
+    match value.read_lock::<Tensor>() {
+        Some(tensor) => {
+            let item = observe::item(&host.rt, &tensor).map_err(|diag| host.raise(context, diag, ""))?;
+            Ok(crate::script::bind::properties::number(item))
+        }
+        None => Ok(value.clone()),
+    }
+}
+
+/// `sorted`, `reversed`, and `sort` without a closure, which Rhai's own does for values of one type only.
+fn copies(module: &mut Natives, host: &Arc<Host>) {
+    fn ordered(host: &Host, context: &NativeCallContext, values: &Array) -> Outcome<Array> {
+        let mut order = |a: &Dynamic, b: &Dynamic| {
+            host.rt.heed().map_err(|diag| host.raise(context, diag, ""))?;
+            let (a, b) = (plain(host, context, a)?, plain(host, context, b)?);
+            match (compare("<", &a, &b), compare(">", &a, &b)) {
+                (Some(true), _) => Ok(std::cmp::Ordering::Less),
+                (_, Some(true)) => Ok(std::cmp::Ordering::Greater),
+                (Some(false), _) => Ok(std::cmp::Ordering::Equal),
+                _ => {
+                    let (a, b) = (type_names::of_value(&a), type_names::of_value(&b));
+                    let text = format!("{a} and {b} have no order");
+                    let help = "a closure says which of two comes first: `xs.sort(|a, b| a.len() - b.len())`";
+                    Err(host.raise(context, Diag::error(code::ARGUMENT_TYPE, text).help(help), ""))
+                }
+            }
+        };
+        arrays::sorted(values, &mut order)
+    }
+    let shared = host.clone();
+    let sort = move |context: NativeCallContext, values: &mut Array| -> Outcome<()> {
+        *values = ordered(&shared, &context, values)?;
+        Ok(())
+    };
+    changing(module, "sort").place_in(&mut module.module, sort);
+    let shared = host.clone();
+    let sorted = move |context: NativeCallContext, values: &mut Array| ordered(&shared, &context, values);
+    calling("sorted").place_in(&mut module.module, sorted);
+    let shared = host.clone();
+    let sorted = move |context: NativeCallContext, values: &mut Array, by: FnPtr| -> Outcome<Array> {
+        arrays::sorted(values, &mut |a, b| arrays::order(&shared, &context, &by, a, b))
+    };
+    calling("sorted").place_in(&mut module.module, sorted);
+    let reversed = |values: &mut Array| -> Array { values.iter().rev().cloned().collect() };
+    of(module, "reversed").place_in(&mut module.module, reversed);
+}
+
+/// How many integers are in a range.
+fn length(range: &Range<i64>) -> i128 {
+    (range.end as i128 - range.start as i128).max(0)
+}
+
+/// The integers of a range, as an array.
+fn integers(host: &Host, context: &NativeCallContext, range: Range<i64>) -> Outcome<Array> {
+    elements_fit(host, context, 0, usize::try_from(length(&range)).unwrap_or(usize::MAX))?;
+    let mut all = Array::new();
+    for item in range {
+        if all.len().is_multiple_of(STRETCH) {
+            host.rt.heed().map_err(|diag| host.raise(context, diag, ""))?;
+        }
+        all.push(Dynamic::from_int(item));
+    }
+    Ok(all)
+}
+
+/// The characters of a text, as an array.
+fn characters(host: &Host, context: &NativeCallContext, text: &str) -> Outcome<Array> {
+    elements_fit(host, context, 0, text.chars().count())?;
+    Ok(text.chars().map(|c| ImmutableString::from(c.to_string()).into()).collect())
+}
+
+/// What makes an array longer.
+fn growing(module: &mut Natives, host: &Arc<Host>) {
+    fn repeat(host: &Host, context: &NativeCallContext, values: &Array, times: i64) -> Outcome<Array> {
+        let times = usize::try_from(times).unwrap_or(0);
+        let (elements, bytes) = values.iter().map(growth::size).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+        Wanted { host, context }.array(elements.saturating_mul(times), bytes.saturating_mul(times))?;
+        Ok(std::iter::repeat_n(values, times).flatten().cloned().collect())
+    }
+    let own = || FuncRegistration::new("*").in_global_namespace();
+    let shared = host.clone();
+    own().place_in(&mut module.module, move |context: NativeCallContext, values: Array, times: i64| {
+        repeat(&shared, &context, &values, times)
+    });
+    let shared = host.clone();
+    own().place_in(&mut module.module, move |context: NativeCallContext, times: i64, values: Array| {
+        repeat(&shared, &context, &values, times)
+    });
+    // Rhai's own joins two arrays, and stays the one for them.
+    let shared = host.clone();
+    let push = move |context: NativeCallContext, values: &mut Array, item: Dynamic| -> Outcome<()> {
+        Wanted { host: &shared, context: &context }.one_more(values, &item)?;
+        values.push(item);
+        Ok(())
+    };
+    changing(module, "append").place_in(&mut module.module, push);
+    let shared = host.clone();
+    let extend = move |context: NativeCallContext, values: &mut Array, more: Array| -> Outcome<()> {
+        elements_fit(&shared, &context, values.len(), more.len())?;
+        values.extend(more);
+        Ok(())
+    };
+    changing(module, "extend").place_in(&mut module.module, extend);
+    let pop = |context: NativeCallContext, values: &mut Array, at: i64| -> Native {
+        let index = if at < 0 { at + values.len() as i64 } else { at };
+        match usize::try_from(index) {
+            Ok(index) if index < values.len() => Ok(values.remove(index)),
+            _ => Err(Box::new(EvalAltResult::ErrorArrayBounds(values.len(), at, context.call_position()))),
+        }
+    };
+    changing(module, "pop").place_in(&mut module.module, pop);
+}
+
+/// `range(n)`, and ranges as sequences.
+fn ranges(module: &mut Natives, host: &Arc<Host>) {
+    of(module, "range").place_in(&mut module.module, |end: i64| 0..end.max(0));
+    // Not `map` and `filter`: what they call is script code, and the stack shows it.
+    for name in ["len", "to_array", "list"] {
+        module.names.insert(name.to_string());
+    }
+    range_of::<Range<i64>>(module, host, |range| range);
+    range_of::<RangeInclusive<i64>>(module, host, |range| match range.end().checked_add(1) {
+        Some(end) if !range.is_empty() => *range.start()..end,
+        _ => 0..0,
+    });
+}
+
+fn range_of<T: Clone + Send + Sync + 'static>(module: &mut Natives, host: &Arc<Host>, plain: fn(T) -> Range<i64>) {
+    let of = |name: &'static str| FuncRegistration::new(name).in_global_namespace();
+    let len = move |range: T| length(&plain(range)).min(i64::MAX as i128) as i64;
+    of("len").place_in(&mut module.module, len);
+    for name in ["to_array", "list"] {
+        let shared = host.clone();
+        let whole = move |context: NativeCallContext, range: T| integers(&shared, &context, plain(range));
+        of(name).place_in(&mut module.module, whole);
+    }
+    let shared = host.clone();
+    let map = move |context: NativeCallContext, range: T, each: FnPtr| -> Outcome<Array> {
+        let range = plain(range);
+        elements_fit(&shared, &context, 0, usize::try_from(length(&range)).unwrap_or(usize::MAX))?;
+        range.map(|item| each.call_raw(&context, None, [Dynamic::from_int(item)])).collect()
+    };
+    of("map").place_in(&mut module.module, map);
+    let shared = host.clone();
+    let filter = move |context: NativeCallContext, range: T, keeps: FnPtr| -> Outcome<Array> {
+        let (mut kept, range) = (Array::new(), plain(range));
+        elements_fit(&shared, &context, 0, usize::try_from(length(&range)).unwrap_or(usize::MAX))?;
+        for item in range.map(Dynamic::from_int) {
+            let told = keeps.call_raw(&context, None, [item.clone()])?;
+            if arrays::truth(&shared, &context, &told)? {
+                kept.push(item);
+            }
+        }
+        Ok(kept)
+    };
+    of("filter").place_in(&mut module.module, filter);
+}
+
+/// `enumerate(xs, start)`, `zip(xs, ys)`, `list(tensor)`.
+fn together(module: &mut Natives, host: &Arc<Host>) {
+    /// What a value holds, one by one.
+    fn elements(host: &Arc<Host>, context: &NativeCallContext, value: &Dynamic) -> Outcome<Array> {
+        if let Some(values) = value.read_lock::<Array>() {
+            return Ok(values.clone());
+        }
+        if let Some(tensor) = value.read_lock::<Tensor>().map(|tensor| tensor.clone()) {
+            return crate::script::bind::iterate::rows(host, tensor).collect();
+        }
+        let plain = value.read_lock::<Range<i64>>().map(|range| range.clone());
+        let range = plain.or_else(|| {
+            let range = value.read_lock::<RangeInclusive<i64>>()?;
+            Some(*range.start()..range.end().saturating_add(!range.is_empty() as i64))
+        });
+        if let Some(range) = range {
+            return integers(host, context, range);
+        }
+        if let Some(text) = value.read_lock::<ImmutableString>() {
+            return characters(host, context, &text);
+        }
+        let text =
+            format!("arrays, tensors, ranges and strings have elements, {} has none", type_names::of_value(value));
+        let help = "`for (i, x) in enumerate(xs) { .. }` goes over whatever a loop can";
+        Err(host.raise(context, Diag::error(code::ARGUMENT_TYPE, text).help(help), ""))
+    }
+    let shared = host.clone();
+    of(module, "list").place_in(&mut module.module, move |context: NativeCallContext, tensor: Tensor| {
+        elements(&shared, &context, &Dynamic::from(tensor))
+    });
+    // In the head of a loop, which counts itself.
+    // Not: `take`. Rhai lends the first argument where it is a variable.
+    raw(module, "__enumerate", 1, |_, values| Ok(values[0].clone()));
+    for arity in 1..=2 {
+        let shared = host.clone();
+        raw(module, "enumerate", arity, move |context, values| -> Native {
+            let context = context.expect("registered with a context");
+            let start = match values.get(1).map(|value| value.as_int()) {
+                None => 0,
+                Some(Ok(start)) => start,
+                Some(Err(_)) => {
+                    return Err(wrong(&context, code::ARGUMENT_TYPE, "`enumerate`: `start` is an integer".into()));
+                }
+            };
+            let inside = elements(&shared, &context, values[0])?;
+            elements_fit(&shared, &context, inside.len(), inside.len().saturating_mul(2))?;
+            let counted = inside.into_iter().zip(start..).map(|(x, i)| vec![Dynamic::from_int(i), x]);
+            Ok(counted.map(Dynamic::from_array).collect::<Array>().into())
+        });
+    }
+    for arity in 2..=4 {
+        let shared = host.clone();
+        raw(module, "zip", arity, move |context, values| -> Native {
+            let context = context.expect("registered with a context");
+            let columns = values.iter().map(|value| elements(&shared, &context, value)).collect::<Outcome<Vec<_>>>()?;
+            let count = columns.iter().map(Vec::len).min().unwrap_or(0);
+            elements_fit(&shared, &context, count, count.saturating_mul(columns.len()))?;
+            let mut columns: Vec<_> = columns.into_iter().map(Vec::into_iter).collect();
+            let rows = (0..count).map(|_| columns.iter_mut().filter_map(Iterator::next).collect::<Array>());
+            Ok(rows.map(Dynamic::from_array).collect::<Array>().into())
+        });
+    }
+}
+
+/// What Rhai's maps lack.
+fn maps(module: &mut Natives) {
+    let items = |map: &mut Map| -> Array {
+        map.iter().map(|(key, value)| Dynamic::from(vec![key.as_str().into(), value.clone()] as Array)).collect()
+    };
+    calling("items").place_in(&mut module.module, items);
+    calling("update").with_purity(false).place_in(&mut module.module, |map: &mut Map, other: Map| map.extend(other));
+    let get = |map: &mut Map, key: &str, default: Dynamic| map.get(key).cloned().unwrap_or(default);
+    of(module, "get").place_in(&mut module.module, get);
+    let pop = |map: &mut Map, key: &str, default: Dynamic| map.remove(key).unwrap_or(default);
+    changing(module, "pop").place_in(&mut module.module, pop);
+    let pop = |context: NativeCallContext, map: &mut Map, key: &str| -> Native {
+        map.remove(key).ok_or_else(|| wrong(&context, code::INDEX, format!("the map has no entry `{key}`")))
+    };
+    changing(module, "pop").place_in(&mut module.module, pop);
+}
+
+/// `int("5")`, `float("2.5")`, `str(x)`, `bool(x)`, `list(x)`, `round(x, 2)`.
+fn conversions(module: &mut Natives, host: &Arc<Host>) {
+    of(module, "int").place_in(&mut module.module, |context: NativeCallContext, text: &str| -> Outcome<i64> {
+        let plain = text.trim().replace('_', "");
+        plain.parse().map_err(|_| wrong(&context, code::VALUE, format!("`int`: {text:?} is no integer of 64 bits")))
+    });
+    of(module, "float").place_in(&mut module.module, |context: NativeCallContext, text: &str| -> Outcome<f64> {
+        let plain = text.trim().replace('_', "");
+        plain.parse().map_err(|_| wrong(&context, code::VALUE, format!("`float`: {text:?} is no number")))
+    });
+    of(module, "int").place_in(&mut module.module, |on: bool| on as i64);
+    of(module, "float").place_in(&mut module.module, |on: bool| on as i64 as f64);
+    of(module, "bool").place_in(&mut module.module, |on: bool| on);
+    of(module, "bool").place_in(&mut module.module, |x: i64| x != 0);
+    of(module, "bool").place_in(&mut module.module, |x: f64| x != 0.0);
+    of(module, "bool").place_in(&mut module.module, |text: &str| !text.is_empty());
+    of(module, "bool").place_in(&mut module.module, |values: &mut Array| !values.is_empty());
+    of(module, "bool").place_in(&mut module.module, |map: &mut Map| !map.is_empty());
+    of(module, "bool").place_in(&mut module.module, |_: ()| false);
+    of(module, "list").place_in(&mut module.module, |values: Array| values);
+    of(module, "list")
+        .place_in(&mut module.module, |map: &mut Map| -> Array { map.keys().map(|key| key.as_str().into()).collect() });
+    let shared = host.clone();
+    let each = move |context: NativeCallContext, text: &str| characters(&shared, &context, text);
+    of(module, "list").place_in(&mut module.module, each);
+    let shared = host.clone();
+    raw(module, "str", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        show::value(&shared, values[0]).map(Dynamic::from).map_err(|diag| shared.raise(&context, diag, ""))
+    });
+    // As Python: through the decimal digits, halves to the even one.
+    of(module, "round").place_in(&mut module.module, |x: f64, digits: i64| -> f64 {
+        match usize::try_from(digits) {
+            Ok(digits) => format!("{x:.*}", digits.min(400)).parse().unwrap_or(x),
+            Err(_) => {
+                let unit = 10f64.powi(digits.unsigned_abs().min(400) as i32);
+                if unit.is_finite() { (x / unit).round_ties_even() * unit } else { 0.0 }
+            }
+        }
+    });
+}
+
+/// `assert(x == y)`, `assert(x == y, "they differ")`.
+fn asserted(module: &mut Natives, host: &Arc<Host>) {
+    for arity in 1..=2 {
+        let shared = host.clone();
+        raw(module, "assert", arity, move |context, values| -> Native {
+            let context = context.expect("registered with a context");
+            if arrays::truth(&shared, &context, values[0])? {
+                return Ok(Dynamic::UNIT);
+            }
+            let text = match values.get(1) {
+                Some(told) => show::value(&shared, told).map_err(|diag| shared.raise(&context, diag, ""))?,
+                None => "an assertion does not hold".to_string(),
+            };
+            Err(shared.raise(&context, Diag::error(code::ASSERTION, text), "this does not hold"))
+        });
+    }
+}

@@ -1,0 +1,148 @@
+//! Values as text: `print(x)`, interpolation, `to_string`.
+
+use crate::base::diag::Result;
+use crate::base::print::{Printed, format};
+use crate::script::host::Host;
+use crate::script::language::growing::Growing;
+use crate::script::source::pass::written_name;
+use crate::script::values::types::Tensor;
+use crate::tensor::observe;
+use rhai::{Array, Dynamic, Map};
+
+/// `tensor([[1., 2.]], device=cuda:1)`.
+pub fn tensor(host: &Host, x: &Tensor) -> Result<String> {
+    let view = observe::settle(&host.rt, x)?;
+    let grad_fn = crate::script::bind::properties::grad_fn(x);
+    let printed = Printed {
+        shape: view.shape(),
+        dtype: view.dtype,
+        device: view.buffer.device,
+        requires_grad: x.requires_grad() && grad_fn.is_none(),
+        grad_fn: grad_fn.as_deref(),
+        default_dtype: host.rt.default_float(),
+    };
+    let options = *host.print.options.lock();
+    let element = |index: &[usize]| {
+        let at: isize = index.iter().zip(&view.layout.strides).map(|(&i, &s)| i as isize * s).sum();
+        observe::element(&host.rt.peek_bytes(&view, view.layout.offset + at as usize), view.dtype)
+    };
+    let mut room = Growing::new(host);
+    format(&printed, &options, element, &mut |bytes| room.reach(bytes))
+}
+
+/// Any value as `print` shows it.
+pub fn value(host: &Host, value: &Dynamic) -> Result<String> {
+    if let Some(x) = value.read_lock::<Tensor>() {
+        return tensor(host, &x);
+    }
+    if let Some(text) = value.read_lock::<rhai::ImmutableString>() {
+        return Ok(text.to_string());
+    }
+    let mut text = Growing::new(host);
+    push(host, value, &mut text)?;
+    text.finish()
+}
+
+/// Values with a space between them, as `print` shows several; a last map `#{sep: ", "}` says what stands between.
+pub fn several(host: &Host, values: &[&mut Dynamic]) -> Result<String> {
+    let separator = values.last().filter(|_| values.len() > 1).and_then(|last| {
+        let map = last.read_lock::<Map>()?;
+        let text = map.get("sep")?.read_lock::<rhai::ImmutableString>()?.to_string();
+        (map.len() == 1).then_some(text)
+    });
+    let shown = &values[..values.len() - separator.is_some() as usize];
+    let mut text = Growing::new(host);
+    for (at, item) in shown.iter().enumerate() {
+        if at > 0 {
+            text.push(separator.as_deref().unwrap_or(" "))?;
+        }
+        push(host, item, &mut text)?;
+    }
+    text.finish()
+}
+
+/// A value as `print` shows it, at the end of a text.
+pub fn push(host: &Host, item: &Dynamic, to: &mut Growing) -> Result<()> {
+    match item.read_lock::<rhai::ImmutableString>() {
+        Some(text) => to.push(&text),
+        None => nested(host, item, to),
+    }
+}
+
+/// A value inside an array or map: strings are quoted.
+fn nested(host: &Host, item: &Dynamic, to: &mut Growing) -> Result<()> {
+    if let Some(array) = item.read_lock::<Array>() {
+        to.push("[")?;
+        for (at, item) in array.iter().enumerate() {
+            to.push(if at > 0 { ", " } else { "" })?;
+            nested(host, item, to)?;
+        }
+        return to.push("]");
+    }
+    if let Some(map) = item.read_lock::<Map>() {
+        if let Some(text) = crate::script::nn::outline::module(&map) {
+            return to.push(&text);
+        }
+        to.push("#{")?;
+        for (at, (name, item)) in map.iter().enumerate() {
+            to.push(if at > 0 { ", " } else { "" })?;
+            to.push(name)?;
+            to.push(": ")?;
+            nested(host, item, to)?;
+        }
+        return to.push("}");
+    }
+    if let Some(text) = item.read_lock::<rhai::ImmutableString>() {
+        return to.push_quoted(&text);
+    }
+    if let Ok(x) = item.as_float() {
+        return to.push(&if x.is_finite() { format!("{x:?}") } else { format!("{x}").to_lowercase() });
+    }
+    if item.is_unit() {
+        return to.push("()");
+    }
+    if let Some(tensor) = item.read_lock::<Tensor>() {
+        let tensor = tensor.clone();
+        return to.push(&self::tensor(host, &tensor)?);
+    }
+    if let Some(cell) = item.read_lock::<crate::script::values::types::Cell>() {
+        // Not what is in arrays and maps: a cell may be in there again.
+        let inner = cell.get();
+        if inner.is_array() || inner.is_map() || inner.read_lock::<crate::script::values::types::Cell>().is_some() {
+            return to.push("cell");
+        }
+        to.push("cell(")?;
+        nested(host, &inner, to)?;
+        return to.push(")");
+    }
+    to.push(&plain(item))
+}
+
+fn plain(item: &Dynamic) -> String {
+    use crate::script::values::types::{DTypeValue, DeviceValue};
+    if let Some(dtype) = item.read_lock::<DTypeValue>() {
+        return dtype.0.to_string();
+    }
+    if let Some(device) = item.read_lock::<DeviceValue>() {
+        return device.0.to_string();
+    }
+    if let Some(stream) = item.read_lock::<crate::script::values::types::StreamValue>() {
+        return stream.text();
+    }
+    if let Some(event) = item.read_lock::<crate::script::values::types::EventValue>() {
+        return event.text();
+    }
+    if let Some(function) = item.read_lock::<rhai::FnPtr>() {
+        let name = function.fn_name();
+        return if name.starts_with("anon$") { "closure".into() } else { format!("Fn({})", written_name(name)) };
+    }
+    if let Some(error) = item.read_lock::<crate::script::values::raise::ErrorValue>() {
+        return format!("{}: {}", error.0.code, error.0.message);
+    }
+    // Of a type of ours that has no text of its own, its last name.
+    let text = item.to_string();
+    match text.rsplit_once("::") {
+        Some((_, name)) if text == item.type_name() => name.to_lowercase(),
+        _ => text,
+    }
+}

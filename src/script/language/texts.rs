@@ -1,0 +1,217 @@
+//! What strings have in Python and not in Rhai: formats, `strip`, `join`, repetition. Rhai's own `trim` and `replace`
+//! change a string in place and stay as they are.
+
+use crate::base::code;
+use crate::base::diag::{Diag, Result};
+use crate::fail;
+use crate::script::bind::rows::{Natives, raw};
+use crate::script::host::Host;
+use crate::script::language::format;
+use crate::script::language::format::{Field, Part};
+use crate::script::language::growing::Growing;
+use crate::script::language::growth::Wanted;
+use crate::script::language::show;
+use crate::script::values::panics::Place;
+use crate::script::values::raise::Native;
+use crate::script::values::type_names;
+use crate::script::values::types::Tensor;
+use crate::tensor::observe;
+use rhai::{Array, Dynamic, FuncRegistration, ImmutableString, Map, NativeCallContext};
+use std::sync::Arc;
+
+/// Bound: values of one `format`, as many as a call of a row takes.
+const MOST: usize = 9;
+
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    for arity in 1..=MOST {
+        told(module, host, "format", arity, formatted);
+    }
+    // Between backticks.
+    told(module, host, "__format", 2, |host, values| {
+        one(host, values[0], &values[1].read_lock::<ImmutableString>().map_or(String::new(), |spec| spec.to_string()))
+    });
+    parts(module);
+    joined(module, host);
+    repeated(module, host);
+}
+
+fn told(
+    module: &mut Natives,
+    host: &Arc<Host>,
+    name: &str,
+    arity: usize,
+    write: fn(&Host, &[&mut Dynamic]) -> Result<String>,
+) {
+    let host = host.clone();
+    raw(module, name, arity, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        write(&host, values).map(Dynamic::from).map_err(|mut diag| {
+            diag.message = format!("`format`: {}", diag.message);
+            host.raise(&context, diag, "")
+        })
+    });
+}
+
+/// `"{:.2f}".format(x)`, or `format(x, ".2f")`.
+fn formatted(host: &Host, values: &[&mut Dynamic]) -> Result<String> {
+    let (first, rest) = (&*values[0], &values[1..]);
+    let text = first.read_lock::<ImmutableString>().map(|text| text.to_string());
+    match text {
+        Some(text) => filled(host, &text, rest),
+        None if rest.len() == 1 => match rest[0].read_lock::<ImmutableString>() {
+            Some(spec) => one(host, first, &spec),
+            None => fail!(ARGUMENT_TYPE, "a format is a string, as in `format(x, \".2f\")`"),
+        },
+        None => fail!(ARGUMENT_TYPE, "a value and its format are wanted, as in `format(x, \".2f\")`"),
+    }
+}
+
+/// One value; where there is no format, as `print` shows it.
+pub fn one(host: &Host, value: &Dynamic, spec: &str) -> Result<String> {
+    if spec.is_empty() {
+        return show::value(host, value);
+    }
+    let single = value.read_lock::<Tensor>().map(|tensor| tensor.clone());
+    let item = match &single {
+        Some(tensor) if tensor.numel() == 1 => {
+            crate::script::bind::properties::number(observe::item(&host.rt, tensor)?)
+        }
+        Some(tensor) => {
+            let text = format!("a tensor of {} elements has no format", tensor.numel());
+            return Err(Diag::error(code::ARGUMENT_TYPE, text)
+                .help("format one element, or round them all: `x.round(#{decimals: 2})`"));
+        }
+        None => value.clone(),
+    };
+    let plain = match (item.as_int(), item.as_float()) {
+        (Ok(i), _) => format::Item::Int(i),
+        (_, Ok(x)) => format::Item::Float(x),
+        _ if item.is_array() || item.is_map() => {
+            fail!(ARGUMENT_TYPE, "{} has no format", type_names::of_value(&item))
+        }
+        _ => format::Item::Text(show::value(host, &item)?),
+    };
+    format::written(&plain, spec).or_else(|why| fail!(VALUE, "{why}"))
+}
+
+fn filled(host: &Host, text: &str, values: &[&mut Dynamic]) -> Result<String> {
+    let parts = format::parts(text).or_else(|why| fail!(VALUE, "{why}"))?;
+    let named = parts.iter().any(|part| matches!(part, Part::Place { of: Field::Named(_), .. }));
+    let map = values.last().filter(|_| named).and_then(|last| last.read_lock::<Map>().map(|map| map.clone()));
+    let count = values.len() - map.is_some() as usize;
+    let (mut out, mut next, mut used) = (Growing::new(host), 0, 0);
+    for part in &parts {
+        let (of, spec) = match part {
+            Part::Text(text) => {
+                out.push(text)?;
+                continue;
+            }
+            Part::Place { of, spec } => (of, spec),
+        };
+        let at = match of {
+            Field::Named(name) => match map.as_ref().and_then(|map| map.get(name.as_str())) {
+                Some(value) => {
+                    out.push(&one(host, value, spec)?)?;
+                    continue;
+                }
+                None => fail!(VALUE, "there is no value `{name}`; names stand in a map: `.format(#{{{name}: x}})`"),
+            },
+            Field::Next => {
+                next += 1;
+                next - 1
+            }
+            Field::At(at) => *at,
+        };
+        used = used.max(at + 1);
+        if at >= count {
+            fail!(VALUE, "place {at} of the text has no value; {count} were given");
+        }
+        out.push(&one(host, &values[at].flatten_clone(), spec)?)?;
+    }
+    if used < count {
+        fail!(VALUE, "the text has places for {used} values, and {count} were given; a place is `{{}}` or `{{:.2f}}`");
+    }
+    out.finish()
+}
+
+/// Functions of one string.
+fn parts(module: &mut Natives) {
+    type Cut = fn(&str) -> &str;
+    type CutBy = fn(&str, &[char]) -> usize;
+    let cuts: [(&str, Cut); 3] = [("strip", str::trim), ("lstrip", str::trim_start), ("rstrip", str::trim_end)];
+    for (name, cut) in cuts {
+        let own = of(module, name);
+        own.place_in(&mut module.module, move |text: &str| -> ImmutableString { cut(text).into() });
+    }
+    // How many bytes go at the start; what is left of the end is cut by the other.
+    let start: CutBy = |text, chars| text.len() - text.trim_start_matches(chars).len();
+    for (name, left, right) in [("strip", true, true), ("lstrip", true, false), ("rstrip", false, true)] {
+        let cut = move |text: &str, chars: &str| -> ImmutableString {
+            let chars: Vec<char> = chars.chars().collect();
+            let text = if left { &text[start(text, &chars)..] } else { text };
+            if right { text.trim_end_matches(&chars[..]) } else { text }.into()
+        };
+        of(module, name).place_in(&mut module.module, cut);
+    }
+    let own = of(module, "upper");
+    own.place_in(&mut module.module, |text: &str| -> ImmutableString { text.to_uppercase().into() });
+    let own = of(module, "lower");
+    own.place_in(&mut module.module, |text: &str| -> ImmutableString { text.to_lowercase().into() });
+    let own = of(module, "startswith");
+    own.place_in(&mut module.module, |text: &str, start: &str| text.starts_with(start));
+    let own = of(module, "endswith");
+    own.place_in(&mut module.module, |text: &str, end: &str| text.ends_with(end));
+    // Of arrays it calls a closure: see `sequences.rs`.
+    let own = FuncRegistration::new("find").in_global_namespace();
+    own.place_in(&mut module.module, |text: &str, part: &str| -> i64 {
+        text.find(part).map_or(-1, |at| text[..at].chars().count() as i64)
+    });
+}
+
+fn of(module: &mut Natives, name: &'static str) -> FuncRegistration {
+    module.names.insert(name.to_string());
+    FuncRegistration::new(name).in_global_namespace()
+}
+
+/// `", ".join(words)` and `words.join(", ")`.
+fn joined(module: &mut Natives, host: &Arc<Host>) {
+    fn join(host: &Host, context: &NativeCallContext, words: &Array, between: &str) -> Native {
+        let all = || -> Result<String> {
+            let mut out = Growing::new(host);
+            for (at, word) in words.iter().enumerate() {
+                if at > 0 {
+                    out.push(between)?;
+                }
+                show::push(host, word, &mut out)?;
+            }
+            out.finish()
+        };
+        all().map(Dynamic::from).map_err(|diag| host.raise(context, diag, ""))
+    }
+    let shared = host.clone();
+    let text_first = move |context: NativeCallContext, between: &str, words: Array| -> Native {
+        join(&shared, &context, &words, between)
+    };
+    of(module, "join").place_in(&mut module.module, text_first);
+    let shared = host.clone();
+    let array_first = move |context: NativeCallContext, words: &mut Array, between: &str| -> Native {
+        join(&shared, &context, words, between)
+    };
+    of(module, "join").place_in(&mut module.module, array_first);
+}
+
+/// `"=" * 40`.
+fn repeated(module: &mut Natives, host: &Arc<Host>) {
+    fn repeat(host: &Host, context: &NativeCallContext, text: &str, times: i64) -> Native {
+        let times = usize::try_from(times).unwrap_or(0);
+        Wanted { host, context }.text(text.len().saturating_mul(times))?;
+        Ok(text.repeat(times).into())
+    }
+    let own = || FuncRegistration::new("*").in_global_namespace();
+    let shared = host.clone();
+    let right = move |context: NativeCallContext, text: &str, times: i64| repeat(&shared, &context, text, times);
+    own().place_in(&mut module.module, right);
+    let shared = host.clone();
+    let left = move |context: NativeCallContext, times: i64, text: &str| repeat(&shared, &context, text, times);
+    own().place_in(&mut module.module, left);
+}

@@ -1,0 +1,36 @@
+//! The standard library as texts: which modules there are, and of which files each is made.
+
+use crate::script::library::reach::File;
+
+/// The standard library, shipped in the binary: each module with its files. Not `const`: each use would bring its own copy.
+pub static STD: &[(&str, &[File])] = &[
+    (
+        "nn",
+        &[
+            ("nn/module.rhai", include_str!("../../../std/nn/module.rhai")),
+            ("nn/activations.rhai", include_str!("../../../std/nn/activations.rhai")),
+            ("nn/convolution.rhai", include_str!("../../../std/nn/convolution.rhai")),
+            ("nn/pooling.rhai", include_str!("../../../std/nn/pooling.rhai")),
+            ("nn/windows.rhai", include_str!("../../../std/nn/windows.rhai")),
+            ("nn/borders.rhai", include_str!("../../../std/nn/borders.rhai")),
+            ("nn/norms.rhai", include_str!("../../../std/nn/norms.rhai")),
+            ("nn/parallel.rhai", include_str!("../../../std/nn/parallel.rhai")),
+            ("nn/recurrent.rhai", include_str!("../../../std/nn/recurrent.rhai")),
+            ("nn/packed.rhai", include_str!("../../../std/nn/packed.rhai")),
+            ("nn/attention.rhai", include_str!("../../../std/nn/attention.rhai")),
+            ("nn/losses.rhai", include_str!("../../../std/nn/losses.rhai")),
+            ("gradients.rhai", include_str!("../../../std/gradients.rhai")),
+            ("nn/init.rhai", include_str!("../../../std/nn/init.rhai")),
+        ],
+    ),
+    (
+        "optim",
+        &[
+            ("optim/optimizers.rhai", include_str!("../../../std/optim/optimizers.rhai")),
+            ("gradients.rhai", include_str!("../../../std/gradients.rhai")),
+            ("optim/schedules.rhai", include_str!("../../../std/optim/schedules.rhai")),
+        ],
+    ),
+    ("data", &[("data.rhai", include_str!("../../../std/data.rhai"))]),
+    ("test", &[("test.rhai", include_str!("../../../std/test.rhai"))]),
+];

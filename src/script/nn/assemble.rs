@@ -1,0 +1,156 @@
+//! `nn::module` from a map: which of its tensors are buffers, in which order its parts are listed; and independent
+//! copies. What a module then can do is in `layers.rs`.
+//!
+//! Rhai's maps are sorted by name. PyTorch lists parameters as they were registered, which in a script is the order
+//! in which they were made; tensors tell it by their buffers' numbers, modules by a number of their own.
+
+use crate::base::code;
+use crate::base::diag::{Diag, Result};
+use crate::fail;
+use crate::script::bind::properties::set_requires_grad;
+use crate::script::bind::rows::{Natives, raw};
+use crate::script::host::Host;
+use crate::script::nn::layers::MAX_DEPTH;
+use crate::script::nn::straight;
+use crate::script::values::raise::Native;
+use crate::script::values::type_names;
+use crate::script::values::types::{Cell, Tensor};
+use crate::tensor::engine::Engine;
+use crate::tensor::movement::{self, Wanted};
+use rhai::{Array, Dynamic, ImmutableString, Map};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// `_module(kind, fields, order)`: `kind` is what it prints as; `order` is an array of names or `()`.
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    let shared = host.clone();
+    // Invariant: later modules have higher numbers; only their order counts.
+    let made = AtomicI64::new(0);
+    raw(module, "_module", 3, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        let serial = made.fetch_add(1, Ordering::Relaxed);
+        assemble(values[0], values[1], values[2], serial).map_err(|diag| shared.raise(&context, diag, ""))
+    });
+}
+
+fn assemble(kind: &Dynamic, fields: &Dynamic, order: &Dynamic, serial: i64) -> Result<Dynamic> {
+    let Some(mut map) = fields.read_lock::<Map>().map(|map| map.clone()) else {
+        let text = format!("a module is made of a map, not of {}", type_names::of_value(fields));
+        return Err(Diag::error(code::ARGUMENT_TYPE, text).help("write `nn::module(#{forward: |x| ...})`"));
+    };
+    let first = match order.read_lock::<Array>() {
+        Some(names) => names.iter().map(name).collect::<Result<Vec<_>>>()?,
+        None if order.is_unit() => Vec::new(),
+        None => fail!(ARGUMENT_TYPE, "the order of a module's names is an array, not {}", type_names::of_value(order)),
+    };
+    let mut parts: Vec<(usize, i64, ImmutableString)> = Vec::new();
+    for (name, value) in map.iter().filter(|(name, _)| !name.starts_with('_')) {
+        if let Some(made) = made(value, 0)? {
+            let wanted = first.iter().position(|first| first == name.as_str()).unwrap_or(usize::MAX);
+            parts.push((wanted, made, name.as_str().into()));
+        }
+    }
+    parts.sort_by_key(|(wanted, made, _)| (*wanted, *made));
+    let buffers: Array =
+        map.iter().filter(|(_, value)| is_buffer(value)).map(|(name, _)| name.as_str().into()).collect();
+    map.insert("_order".into(), parts.into_iter().map(|(_, _, name)| name.into()).collect::<Array>().into());
+    map.insert("_buffers".into(), buffers.into());
+    map.insert("_serial".into(), serial.into());
+    map.insert("_name".into(), kind.clone());
+    straight::note(&mut map);
+    map.insert("training".into(), Dynamic::from(Cell::new(Dynamic::TRUE)));
+    Ok(map.into())
+}
+
+fn name(value: &Dynamic) -> Result<ImmutableString> {
+    match value.read_lock::<ImmutableString>() {
+        Some(text) => Ok(text.clone()),
+        None => fail!(ARGUMENT_TYPE, "the order of a module's names has strings, not {}", type_names::of_value(value)),
+    }
+}
+
+/// When a part of a module was made; none for what holds no tensor and no module. Numbers of tensors are compared
+/// with those of tensors only, since parameters, buffers and modules are listed one kind after the other.
+fn made(value: &Dynamic, depth: usize) -> Result<Option<i64>> {
+    if depth > MAX_DEPTH {
+        fail!(VALUE, "modules are nested more than {MAX_DEPTH} deep");
+    }
+    if let Some(tensor) = value.read_lock::<Tensor>() {
+        return Ok(Some(tensor.view().buffer.id as i64));
+    }
+    let mut earliest: Option<i64> = None;
+    let mut note = |found: Option<i64>| earliest = earliest.into_iter().chain(found).min();
+    if let Some(map) = value.read_lock::<Map>() {
+        if let Some(serial) = map.get("_serial").and_then(|serial| serial.as_int().ok()) {
+            return Ok(Some(serial));
+        }
+        for (_, item) in map.iter() {
+            note(made(item, depth + 1)?);
+        }
+    } else if let Some(array) = value.read_lock::<Array>() {
+        for item in array.iter() {
+            note(made(item, depth + 1)?);
+        }
+    }
+    Ok(earliest)
+}
+
+/// A tensor that requires no gradient, or an array or plain map of such tensors.
+fn is_buffer(value: &Dynamic) -> bool {
+    fn look(value: &Dynamic, depth: usize, any: &mut bool) -> bool {
+        if let Some(tensor) = value.read_lock::<Tensor>() {
+            *any = true;
+            return !tensor.requires_grad();
+        }
+        if let Some(map) = value.read_lock::<Map>() {
+            return !map.contains_key("training")
+                && depth < MAX_DEPTH
+                && map.iter().all(|(_, item)| look(item, depth + 1, any));
+        }
+        if let Some(array) = value.read_lock::<Array>() {
+            return depth < MAX_DEPTH && array.iter().all(|item| look(item, depth + 1, any));
+        }
+        true
+    }
+    let mut any = false;
+    look(value, 0, &mut any) && any
+}
+
+/// An independent module: tensors and mode are its own. Tensors that stand in two places stay one.
+pub fn copy(engine: &mut Engine, module: &Dynamic) -> Result<Dynamic> {
+    duplicate(engine, module, 0, &mut Vec::new())
+}
+
+fn duplicate(engine: &mut Engine, value: &Dynamic, depth: usize, done: &mut Vec<(Tensor, Tensor)>) -> Result<Dynamic> {
+    if depth > MAX_DEPTH {
+        fail!(VALUE, "modules are nested more than {MAX_DEPTH} deep");
+    }
+    if let Some(tensor) = value.read_lock::<Tensor>().map(|tensor| tensor.clone()) {
+        if let Some((_, new)) = done.iter().find(|(old, _)| old.same(&tensor)) {
+            return Ok(Dynamic::from(new.clone()));
+        }
+        let plain = engine.tensor(tensor.view());
+        let new = engine.quietly(|engine| movement::to(engine, &plain, Wanted { copy: true, ..Wanted::default() }))?;
+        if tensor.requires_grad() {
+            set_requires_grad(&new, true)?;
+        }
+        done.push((tensor, new.clone()));
+        return Ok(Dynamic::from(new));
+    }
+    if let Some(map) = value.read_lock::<Map>().map(|map| map.clone()) {
+        let mut new = Map::new();
+        for (name, item) in map {
+            new.insert(name, duplicate(engine, &item, depth + 1, done)?);
+        }
+        return Ok(new.into());
+    }
+    if let Some(array) = value.read_lock::<Array>().map(|array| array.clone()) {
+        let items: Result<Array> = array.iter().map(|item| duplicate(engine, item, depth + 1, done)).collect();
+        return Ok(items?.into());
+    }
+    if let Some(cell) = value.read_lock::<Cell>().map(|cell| cell.clone()) {
+        let inside = duplicate(engine, &cell.get(), depth + 1, done)?;
+        return Ok(Dynamic::from(Cell::new(inside)));
+    }
+    Ok(value.flatten_clone())
+}

@@ -1,0 +1,176 @@
+//! Modules as collections: what is inside, with names; `apply`; and length, `for` and `append` of those that are
+//! lists, as `nn::sequential` is. Knows no layer by name.
+
+use crate::base::diag::Result;
+use crate::fail;
+use crate::script::bind::rows::Natives;
+use crate::script::host::Host;
+use crate::script::nn::layers::{MAX_DEPTH, is_flat, method, names};
+use crate::script::values::panics::Place;
+use crate::script::values::raise::Native;
+use crate::script::values::type_names;
+use rhai::{Array, Dynamic, FnPtr, FuncRegistration, ImmutableString, Map, NativeCallContext, RhaiFunc};
+use std::any::TypeId;
+use std::sync::Arc;
+
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    method(module, host, "children", 1, |_, _, this, _| {
+        Ok(children(this)?.into_iter().map(|(_, child)| child).collect::<Array>().into())
+    });
+    method(module, host, "named_children", 1, |_, _, this, _| Ok(pairs(children(this)?)));
+    method(module, host, "named_modules", 1, |_, _, this, _| {
+        let mut found = vec![(String::new(), this.flatten_clone())];
+        below(this, "", 0, &mut found)?;
+        Ok(pairs(found))
+    });
+    applied(module, host);
+    lists(module, host);
+}
+
+fn pairs(found: Vec<(String, Dynamic)>) -> Dynamic {
+    found.into_iter().map(|(name, item)| Dynamic::from(vec![name.into(), item] as Array)).collect::<Array>().into()
+}
+
+/// The modules right inside one, with their names, in the order in which they are listed.
+fn children(this: &Dynamic) -> Result<Vec<(String, Dynamic)>> {
+    let mut found = Vec::new();
+    if let Some(map) = this.read_lock::<Map>() {
+        for name in names(&map) {
+            let flat = is_flat(&map, &name);
+            gather(&map[name.as_str()], if flat { "" } else { &name }, 0, &mut found)?;
+        }
+    }
+    Ok(found)
+}
+
+/// A value that is a module, or an array or plain map that has some.
+fn gather(value: &Dynamic, name: &str, depth: usize, found: &mut Vec<(String, Dynamic)>) -> Result<()> {
+    if depth > MAX_DEPTH {
+        fail!(VALUE, "modules are nested more than {MAX_DEPTH} deep");
+    }
+    let path = |part: &str| if name.is_empty() { part.to_string() } else { format!("{name}.{part}") };
+    if let Some(map) = value.read_lock::<Map>() {
+        if map.contains_key("training") {
+            found.push((name.to_string(), value.flatten_clone()));
+            return Ok(());
+        }
+        for part in names(&map) {
+            gather(&map[part.as_str()], &path(&part), depth + 1, found)?;
+        }
+    } else if let Some(array) = value.read_lock::<Array>() {
+        for (at, item) in array.iter().enumerate() {
+            gather(item, &path(&at.to_string()), depth + 1, found)?;
+        }
+    }
+    Ok(())
+}
+
+fn below(this: &Dynamic, name: &str, depth: usize, found: &mut Vec<(String, Dynamic)>) -> Result<()> {
+    if depth > MAX_DEPTH {
+        fail!(VALUE, "modules are nested more than {MAX_DEPTH} deep");
+    }
+    for (part, child) in children(this)? {
+        let path = if name.is_empty() { part } else { format!("{name}.{part}") };
+        found.push((path.clone(), child.clone()));
+        below(&child, &path, depth + 1, found)?;
+    }
+    Ok(())
+}
+
+/// `model.apply(f)`: calls `f` with every module, those inside before those around them; gives the module.
+fn applied(module: &mut Natives, host: &Arc<Host>) {
+    let host = host.clone();
+    let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+        let context = context.expect("registered with a context");
+        let this = values[0].flatten_clone();
+        let order = visited(&this, values[1]).map_err(|diag| host.raise(&context, diag, ""))?;
+        let (closure, order) = order;
+        for item in order {
+            drop(closure.call_raw(&context, None, [item])?);
+        }
+        Ok(this)
+    };
+    add(module, "apply", &[TypeId::of::<Map>(), TypeId::of::<Dynamic>()], call);
+}
+
+fn visited(this: &Dynamic, closure: &Dynamic) -> Result<(FnPtr, Vec<Dynamic>)> {
+    if !this.read_lock::<Map>().is_some_and(|map| map.contains_key("training")) {
+        fail!(ARGUMENT_TYPE, "`apply` belongs to modules; this map is none");
+    }
+    let Some(closure) = closure.clone().try_cast::<FnPtr>() else {
+        fail!(ARGUMENT_TYPE, "`apply` wants a closure of a module, not {}", type_names::of_value(closure));
+    };
+    let mut found = Vec::new();
+    inner_first(this, 0, &mut found)?;
+    Ok((closure, found))
+}
+
+fn inner_first(this: &Dynamic, depth: usize, found: &mut Vec<Dynamic>) -> Result<()> {
+    if depth > MAX_DEPTH {
+        fail!(VALUE, "modules are nested more than {MAX_DEPTH} deep");
+    }
+    for (_, child) in children(this)? {
+        inner_first(&child, depth + 1, found)?;
+    }
+    found.push(this.flatten_clone());
+    Ok(())
+}
+
+/// The name of the array that a module is a list of.
+fn list(map: &Map) -> Option<ImmutableString> {
+    let name = map.get("_flat")?.read_lock::<ImmutableString>()?.clone();
+    map.get(name.as_str())?.is_array().then_some(name)
+}
+
+fn items(map: &Map) -> Option<Array> {
+    list(map).and_then(|name| map[name.as_str()].read_lock::<Array>().map(|items| items.clone()))
+}
+
+fn lists(module: &mut Natives, host: &Arc<Host>) {
+    // Over the items of a list; over the keys of any other map, as in Python.
+    crate::script::values::panics::place_iterator(&mut module.module, TypeId::of::<Map>(), |value| {
+        let map = value.try_cast::<Map>().unwrap_or_default();
+        let items = items(&map).unwrap_or_else(|| map.keys().map(|key| key.as_str().into()).collect());
+        Box::new(items.into_iter().map(Ok))
+    });
+    add(module, "len", &[TypeId::of::<Map>()], |_, values| {
+        let map = values[0].read_lock::<Map>();
+        let count = map.map_or(0, |map| items(&map).map_or(map.len(), |items| items.len()));
+        Ok(Dynamic::from_int(count as i64))
+    });
+    let host = host.clone();
+    add(module, "append", &[TypeId::of::<Map>(), TypeId::of::<Dynamic>()], move |context, values| {
+        let context = context.expect("registered with a context");
+        let (first, rest) = values.split_at_mut(1);
+        let pushed = push(first[0], rest[0]);
+        pushed.map_err(|diag| host.raise(&context, diag, ""))
+    });
+}
+
+fn push(this: &mut Dynamic, item: &Dynamic) -> Result<Dynamic> {
+    let Some(name) = this.read_lock::<Map>().and_then(|map| list(&map)) else {
+        fail!(ARGUMENT_TYPE, "`append` belongs to arrays and to modules that are lists; this map is none");
+    };
+    let fits = item.read_lock::<Map>().is_some_and(|map| map.contains_key("training"));
+    if !fits {
+        fail!(ARGUMENT_TYPE, "`append`: a module is wanted, not {}", type_names::of_value(item));
+    }
+    if let Some(mut map) = this.write_lock::<Map>()
+        && let Some(mut items) = map.get_mut(name.as_str()).and_then(|items| items.write_lock::<Array>())
+    {
+        items.push(item.flatten_clone());
+    }
+    Ok(Dynamic::UNIT)
+}
+
+/// Rhai has functions of its own for maps, which would go before one for any type.
+fn add(
+    module: &mut Natives,
+    name: &str,
+    types: &[TypeId],
+    call: impl Fn(Option<NativeCallContext>, &mut [&mut Dynamic]) -> Native + Send + Sync + 'static,
+) {
+    module.names.insert(name.to_string());
+    let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure: false, is_volatile: true };
+    FuncRegistration::new(name).in_global_namespace().place_raw_in(&mut module.module, types, func);
+}

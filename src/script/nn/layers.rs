@@ -1,0 +1,367 @@
+//! What every module of `nn` can do: a module is a map of tensors, modules, arrays of them and closures; the
+//! methods here walk it. Knows no layer by name.
+//!
+//! A tensor of a module is a parameter unless its name stands in the map's `_buffers`. Names that begin with
+//! `_` are not walked: `_order` lists names, `_flat` is one that adds nothing to the names below it.
+//! `training` holds a `cell`, which all copies of the map share.
+
+use crate::base::code;
+use crate::base::device_id::DeviceId;
+use crate::base::diag::{Diag, Result};
+use crate::base::dtype::DType;
+use crate::fail;
+use crate::op::args::Arg;
+use crate::script::bind::convert;
+use crate::script::bind::properties;
+use crate::script::bind::rows::Natives;
+use crate::script::host::Host;
+use crate::script::nn::assemble;
+use crate::script::values::panics::Place;
+use crate::script::values::raise::Native;
+use crate::script::values::type_names;
+use crate::script::values::types::{Cell, Tensor};
+use crate::tensor::engine::Engine;
+use crate::tensor::movement::{self, Wanted};
+use rhai::{Array, Dynamic, FuncRegistration, ImmutableString, Map, NativeCallContext, RhaiFunc};
+use std::any::TypeId;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Bound: modules inside modules; a map that reaches itself through a shared variable ends here.
+pub const MAX_DEPTH: usize = 128;
+
+/// A tensor of a module.
+struct Member {
+    name: String,
+    tensor: Tensor,
+    buffer: bool,
+}
+
+/// All tensors of a module as they are listed, those that appear twice included.
+fn members(value: &Dynamic) -> Result<Vec<Member>> {
+    let mut found = Vec::new();
+    collect(value, "", false, 0, &mut found)?;
+    Ok(found)
+}
+
+/// The names of a module's parts: those whose order is known, then what was added later, by name.
+pub fn names(map: &Map) -> Vec<ImmutableString> {
+    let mut names: Vec<ImmutableString> = match map.get("_order").and_then(|names| names.read_lock::<Array>()) {
+        Some(names) => names.iter().filter_map(|name| name.read_lock::<ImmutableString>().map(|n| n.clone())).collect(),
+        None => Vec::new(),
+    };
+    names.retain(|name| map.contains_key(name.as_str()));
+    let known = names.len();
+    for name in map.keys().filter(|name| !name.starts_with('_')) {
+        if !names[..known].iter().any(|listed| listed == name.as_str()) {
+            names.push(name.as_str().into());
+        }
+    }
+    names
+}
+
+/// Do the parts below this name go by their own names alone, as the layers of `sequential` do?
+pub fn is_flat(map: &Map, name: &str) -> bool {
+    map.get("_flat").and_then(|flat| flat.read_lock::<ImmutableString>().map(|flat| *flat == name)).unwrap_or(false)
+}
+
+fn listed(map: &Map, list: &str, name: &str) -> bool {
+    let names = map.get(list).and_then(|names| names.read_lock::<Array>());
+    names.is_some_and(|names| {
+        names.iter().any(|item| item.read_lock::<ImmutableString>().is_some_and(|item| item.as_str() == name))
+    })
+}
+
+fn collect(value: &Dynamic, name: &str, buffer: bool, depth: usize, found: &mut Vec<Member>) -> Result<()> {
+    if depth > MAX_DEPTH {
+        fail!(VALUE, "modules are nested more than {MAX_DEPTH} deep");
+    }
+    let path = |part: &str| if name.is_empty() { part.to_string() } else { format!("{name}.{part}") };
+    if let Some(tensor) = value.read_lock::<Tensor>() {
+        found.push(Member { name: name.to_string(), tensor: tensor.clone(), buffer });
+    } else if let Some(map) = value.read_lock::<Map>() {
+        // As in PyTorch: own parameters, own buffers, then the modules inside.
+        let mut below = Vec::new();
+        let mut own_buffers = Vec::new();
+        for part in names(&map) {
+            let Some(item) = map.get(part.as_str()) else { continue };
+            let is_buffer = buffer || listed(&map, "_buffers", &part);
+            match item.read_lock::<Tensor>() {
+                None => below.push((part, is_buffer)),
+                Some(tensor) if is_buffer => {
+                    own_buffers.push(Member { name: path(&part), tensor: tensor.clone(), buffer: true });
+                }
+                Some(tensor) => found.push(Member { name: path(&part), tensor: tensor.clone(), buffer: false }),
+            }
+        }
+        found.append(&mut own_buffers);
+        for (part, is_buffer) in below {
+            let path = if is_flat(&map, &part) { name.to_string() } else { path(&part) };
+            collect(&map[part.as_str()], &path, is_buffer, depth + 1, found)?;
+        }
+    } else if let Some(array) = value.read_lock::<Array>() {
+        for (at, item) in array.iter().enumerate() {
+            collect(item, &path(&at.to_string()), buffer, depth + 1, found)?;
+        }
+    }
+    Ok(())
+}
+
+/// The module and those in it, each once per place.
+fn inside(value: &Dynamic, depth: usize, found: &mut Array) -> Result<()> {
+    if depth > MAX_DEPTH {
+        fail!(VALUE, "modules are nested more than {MAX_DEPTH} deep");
+    }
+    if let Some(map) = value.read_lock::<Map>() {
+        if map.contains_key("training") {
+            found.push(value.flatten_clone());
+        }
+        for name in names(&map) {
+            inside(&map[name.as_str()], depth + 1, found)?;
+        }
+    } else if let Some(array) = value.read_lock::<Array>() {
+        for item in array.iter() {
+            inside(item, depth + 1, found)?;
+        }
+    }
+    Ok(())
+}
+
+/// The members of one kind, each tensor once.
+fn distinct(value: &Dynamic, buffers: bool) -> Result<Vec<Member>> {
+    let mut kept: Vec<Member> = Vec::new();
+    for member in members(value)?.into_iter().filter(|member| member.buffer == buffers) {
+        if !kept.iter().any(|other| other.tensor.same(&member.tensor)) {
+            kept.push(member);
+        }
+    }
+    Ok(kept)
+}
+
+/// Sets every `training` cell below.
+fn set_training(value: &Dynamic, on: bool, depth: usize) -> Result<()> {
+    if depth > MAX_DEPTH {
+        fail!(VALUE, "modules are nested more than {MAX_DEPTH} deep");
+    }
+    if let Some(map) = value.read_lock::<Map>() {
+        if let Some(cell) = map.get("training").and_then(|cell| cell.read_lock::<Cell>().map(|cell| cell.clone())) {
+            cell.set(Dynamic::from_bool(on));
+        }
+        for (_, item) in map.iter().filter(|(part, _)| !part.starts_with('_')) {
+            set_training(item, on, depth + 1)?;
+        }
+    } else if let Some(array) = value.read_lock::<Array>() {
+        for item in array.iter() {
+            set_training(item, on, depth + 1)?;
+        }
+    }
+    Ok(())
+}
+
+/// Registers a method of maps.
+/// Registers a method of modules.
+pub fn method(
+    module: &mut Natives,
+    host: &Arc<Host>,
+    name: &'static str,
+    arity: usize,
+    run: impl Fn(&Host, &NativeCallContext, &Dynamic, &mut [&mut Dynamic]) -> Result<Dynamic> + Send + Sync + 'static,
+) {
+    let host = host.clone();
+    module.names.insert(name.to_string());
+    let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+        let context = context.expect("registered with a context");
+        let Some((first, rest)) = values.split_first_mut() else { return Ok(Dynamic::UNIT) };
+        let result = if first.read_lock::<Map>().is_some_and(|map| map.contains_key("training")) {
+            run(&host, &context, first, rest)
+        } else {
+            Err(Diag::error(code::ARGUMENT_TYPE, format!("`{name}` belongs to modules; this map is none"))
+                .help("make a module of a map with `nn::module(#{...})`"))
+        };
+        result.map_err(|diag| host.raise(&context, diag, ""))
+    };
+    let mut types = vec![TypeId::of::<Dynamic>(); arity];
+    types[0] = TypeId::of::<Map>();
+    let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure: true, is_volatile: true };
+    FuncRegistration::new(name).in_global_namespace().place_raw_in(&mut module.module, types, func);
+}
+
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    listing(module, host);
+    inner(module, host);
+    states(module, host);
+    moving(module, host);
+    modes(module, host);
+}
+
+fn listing(module: &mut Natives, host: &Arc<Host>) {
+    for (plain, named, buffers) in [("parameters", "named_parameters", false), ("buffers", "named_buffers", true)] {
+        method(module, host, plain, 1, move |_, _, this, _| {
+            Ok(distinct(this, buffers)?
+                .into_iter()
+                .map(|member| Dynamic::from(member.tensor))
+                .collect::<Array>()
+                .into())
+        });
+        method(module, host, named, 1, move |_, _, this, _| {
+            let pair = |member: Member| Dynamic::from(vec![member.name.into(), Dynamic::from(member.tensor)] as Array);
+            Ok(distinct(this, buffers)?.into_iter().map(pair).collect::<Array>().into())
+        });
+    }
+}
+
+fn inner(module: &mut Natives, host: &Arc<Host>) {
+    method(module, host, "modules", 1, |_, _, this, _| {
+        let mut found = Array::new();
+        inside(this, 0, &mut found)?;
+        Ok(found.into())
+    });
+    method(module, host, "copy", 1, |host, context, this, _| assemble::copy(&mut host.engine(context), this));
+}
+
+fn states(module: &mut Natives, host: &Arc<Host>) {
+    method(module, host, "state_dict", 1, |host, context, this, _| {
+        let engine = host.engine(context);
+        let entry = |member: Member| (member.name.into(), Dynamic::from(engine.tensor(member.tensor.view())));
+        Ok(members(this)?.into_iter().map(entry).collect::<Map>().into())
+    });
+    for arity in 2..=3 {
+        method(module, host, "load_state_dict", arity, |host, context, this, rest| {
+            let strict = match rest.get(1) {
+                None => true,
+                Some(value) => match value.read_lock::<Map>() {
+                    Some(map) => map.get("strict").is_none_or(|strict| strict.as_bool().unwrap_or(true)),
+                    None => value.as_bool().unwrap_or(true),
+                },
+            };
+            load(&mut host.engine(context), this, rest[0], strict)
+        });
+    }
+}
+
+/// Copies a state into the module's own tensors, all or nothing.
+fn load(engine: &mut Engine, this: &Dynamic, state: &Dynamic, strict: bool) -> Result<Dynamic> {
+    let Some(state) = state.read_lock::<Map>().map(|map| map.clone()) else {
+        fail!(ARGUMENT_TYPE, "a state is a map of tensors, not {}", type_names::of_value(state));
+    };
+    let own = members(this)?;
+    let named: BTreeMap<&str, &Tensor> = own.iter().map(|member| (member.name.as_str(), &member.tensor)).collect();
+    let missing: Vec<&str> = named.keys().copied().filter(|name| !state.contains_key(*name)).collect();
+    let unexpected: Vec<&str> = state.keys().map(|name| name.as_str()).filter(|n| !named.contains_key(n)).collect();
+    if strict && !(missing.is_empty() && unexpected.is_empty()) {
+        let mut diag = Diag::error(code::VALUE, "the state does not fit the module");
+        if !missing.is_empty() {
+            diag = diag.note(format!("missing in the state: {}", missing.join(", ")));
+        }
+        if !unexpected.is_empty() {
+            diag = diag.note(format!("unknown to the module: {}", unexpected.join(", ")));
+        }
+        return Err(diag.help("`#{strict: false}` takes what fits"));
+    }
+    let mut copies = Vec::new();
+    for (name, tensor) in &named {
+        let Some(value) = state.get(*name) else { continue };
+        let Some(given) = value.read_lock::<Tensor>().map(|given| given.clone()) else {
+            fail!(ARGUMENT_TYPE, "`{name}` in the state is no tensor but {}", type_names::of_value(value));
+        };
+        if given.shape() != tensor.shape() {
+            let (a, b) = (tensor.shape(), given.shape());
+            fail!(SHAPE, "`{name}` has shape {:?} in the module and {:?} in the state", a.as_slice(), b.as_slice());
+        }
+        copies.push((tensor.view(), given, tensor.device()));
+    }
+    for (view, given, device) in copies {
+        let given = movement::to(engine, &given, Wanted { device: Some(device), ..Wanted::default() })?;
+        engine.copy_into(&view, &Arg::Tensor(engine.tensor(given.view())))?;
+    }
+    let list = |names: Vec<&str>| names.into_iter().map(|name| name.to_string().into()).collect::<Array>().into();
+    Ok(Map::from_iter([("missing_keys".into(), list(missing)), ("unexpected_keys".into(), list(unexpected))]).into())
+}
+
+fn moving(module: &mut Natives, host: &Arc<Host>) {
+    for arity in 2..=4 {
+        method(module, host, "to", arity, |host, context, this, rest| {
+            let mut found = Wanted::default();
+            for value in rest.iter() {
+                match value.read_lock::<Map>() {
+                    Some(map) => properties::wanted_keywords(host, &map, &mut found)?,
+                    None => properties::wanted(host, value, &mut found)?,
+                }
+            }
+            relocate(&mut host.engine(context), this, found)
+        });
+    }
+    for arity in 1..=2 {
+        method(module, host, "cuda", arity, |host, context, this, rest| {
+            let device = match rest.first() {
+                Some(value) => convert::device(host, value)?,
+                None => host.rt.current_cuda()?,
+            };
+            relocate(&mut host.engine(context), this, Wanted { device: Some(device), ..Wanted::default() })
+        });
+    }
+    method(module, host, "cpu", 1, |host, context, this, _| {
+        let found = Wanted { device: Some(DeviceId::Cpu), ..Wanted::default() };
+        relocate(&mut host.engine(context), this, found)
+    });
+    let casts = [("half", DType::F16), ("bfloat16", DType::BF16), ("float", DType::F32), ("double", DType::F64)];
+    for (name, dtype) in casts {
+        method(module, host, name, 1, move |host, context, this, _| {
+            relocate(&mut host.engine(context), this, Wanted { dtype: Some(dtype), ..Wanted::default() })
+        });
+    }
+}
+
+/// Moves every tensor in place, gradients too; a dtype is for floating-point tensors only. Returns the module.
+fn relocate(engine: &mut Engine, this: &Dynamic, wanted: Wanted) -> Result<Dynamic> {
+    if wanted.dtype.is_some_and(|dtype| !dtype.is_float()) {
+        fail!(DTYPE, "a module is moved to a floating-point dtype only");
+    }
+    let all = distinct(this, false)?.into_iter().chain(distinct(this, true)?);
+    for Member { tensor, .. } in all {
+        let wanted = Wanted { dtype: wanted.dtype.filter(|_| tensor.dtype().is_float()), ..wanted };
+        let grad = tensor.0.auto.lock().grad.clone();
+        for slot in std::iter::once(tensor).chain(grad) {
+            let plain = engine.tensor(slot.view());
+            let moved = engine.quietly(|engine| movement::to(engine, &plain, wanted))?;
+            slot.set_view(moved.view());
+        }
+    }
+    Ok(this.clone())
+}
+
+/// `train()` and `eval()`; the source pass turns the second name into `__evaluate`.
+fn modes(module: &mut Natives, host: &Arc<Host>) {
+    for (name, most) in [("train", 2), ("__evaluate", 1)] {
+        for arity in 1..=most {
+            method(module, host, name, arity, move |_, _, this, rest| {
+                let on = match rest.first() {
+                    Some(value) => value.as_bool().map_err(|_| {
+                        Diag::error(
+                            code::ARGUMENT_TYPE,
+                            format!("true or false is wanted, not {}", type_names::of_value(value)),
+                        )
+                    })?,
+                    None => name == "train",
+                };
+                set_training(this, on, 0)?;
+                Ok(this.clone())
+            });
+        }
+    }
+    method(module, host, "zero_grad", 1, |_, _, this, _| {
+        for member in members(this)? {
+            member.tensor.0.auto.lock().grad = None;
+        }
+        Ok(Dynamic::UNIT)
+    });
+    for arity in 1..=2 {
+        method(module, host, "requires_grad_", arity, |_, _, this, rest| {
+            let on = rest.first().is_none_or(|value| value.as_bool().unwrap_or(true));
+            for member in distinct(this, false)? {
+                properties::set_requires_grad(&member.tensor, on)?;
+            }
+            Ok(this.clone())
+        });
+    }
+}

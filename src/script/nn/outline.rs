@@ -1,0 +1,69 @@
+//! What `print` shows of a module: its kind, its plain settings, the shapes of its tensors, and the modules in it.
+
+use crate::script::nn::layers;
+use crate::script::values::types::{Cell, Tensor};
+use rhai::{Array, Dynamic, FnPtr, ImmutableString, Map};
+use std::fmt::Write;
+
+/// Bound: modules inside modules that are shown.
+const MAX_DEPTH: usize = 16;
+
+/// The text of a module; none for any other map.
+pub fn module(map: &Map) -> Option<String> {
+    let kind = map.get("_name")?.read_lock::<ImmutableString>()?.to_string();
+    if !map.get("training").is_some_and(|cell| cell.is::<Cell>()) {
+        return None;
+    }
+    Some(show(&kind, map, 0))
+}
+
+fn show(kind: &str, map: &Map, depth: usize) -> String {
+    let mut plain: Vec<String> = Vec::new();
+    let mut inner: Vec<(String, String)> = Vec::new();
+    for name in layers::names(map) {
+        let Some(value) = map.get(name.as_str()) else { continue };
+        if let Some(tensor) = value.read_lock::<Tensor>() {
+            plain.push(format!("{name} {:?}", tensor.shape().as_slice()));
+        } else {
+            children(&name, value, depth, &mut inner, layers::is_flat(map, &name));
+        }
+    }
+    for (name, value) in map.iter() {
+        let hidden = name.starts_with('_') || name == "training" || value.is_unit();
+        let shown = !hidden && (value.is_int() || value.is_float() || value.is_bool() || value.is_string());
+        let sizes = value.read_lock::<Array>().is_some_and(|array| array.iter().all(|item| item.is_int()));
+        if shown || (sizes && !hidden) {
+            plain.push(format!("{name}={value}"));
+        }
+    }
+    let mut text = format!("{kind}({}", plain.join(", "));
+    if !inner.is_empty() {
+        let pad = "  ".repeat(depth + 1);
+        text.push('\n');
+        for (name, part) in inner {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{pad}({name}): {part}");
+        }
+        text.push_str(&"  ".repeat(depth));
+    }
+    text.push(')');
+    text
+}
+
+/// The modules below a value, with their names.
+fn children(name: &str, value: &Dynamic, depth: usize, found: &mut Vec<(String, String)>, flat: bool) {
+    if depth >= MAX_DEPTH {
+        return;
+    }
+    if let Some(map) = value.read_lock::<Map>() {
+        if let Some(kind) = map.get("_name").and_then(|kind| kind.read_lock::<ImmutableString>().map(|k| k.to_string()))
+        {
+            found.push((name.to_string(), show(&kind, &map, depth + 1)));
+        }
+    } else if let Some(array) = value.read_lock::<Array>() {
+        for (at, item) in array.iter().enumerate().filter(|(_, item)| item.read_lock::<FnPtr>().is_none()) {
+            let name = if flat { at.to_string() } else { format!("{name}.{at}") };
+            children(&name, item, depth, found, false);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! `opt.param_groups`: an optimizer's groups as PyTorch shows them, where `opt.param_groups[0].lr = 0.1` changes what
+//! the next step uses. Reads and writes go through two closures of `std/optim`; knows no setting by name.
+
+use crate::base::code;
+use crate::base::diag::Diag;
+use crate::script::bind::rows::{Natives, raw};
+use crate::script::host::Host;
+use crate::script::values::panics::{Guarded, Place};
+use crate::script::values::raise::Native;
+use crate::script::values::type_names;
+use crate::script::values::types::Cell;
+use rhai::{Array, Dynamic, EvalAltResult, FnPtr, FuncRegistration, NativeCallContext};
+use std::sync::Arc;
+
+/// All groups of an optimizer.
+#[derive(Clone)]
+pub struct Groups(Arc<Inner>);
+
+struct Inner {
+    /// An array with an element for each group.
+    groups: Cell,
+    /// What the closures get first: the optimizer.
+    of: Dynamic,
+    get: FnPtr,
+    set: FnPtr,
+}
+
+/// One group: `lr`, `params` and the like as properties or keys.
+#[derive(Clone)]
+pub struct Group {
+    all: Groups,
+    at: i64,
+}
+
+impl Groups {
+    fn len(&self) -> usize {
+        self.0.groups.with(|groups| groups.read_lock::<Array>().map_or(0, |groups| groups.len()))
+    }
+
+    fn group(&self, context: &NativeCallContext, at: i64) -> Result<Group, Box<EvalAltResult>> {
+        let count = self.len();
+        let index = if at < 0 { at + count as i64 } else { at };
+        if (0..count as i64).contains(&index) {
+            return Ok(Group { all: self.clone(), at: index });
+        }
+        Err(Box::new(EvalAltResult::ErrorArrayBounds(count, at, context.call_position())))
+    }
+}
+
+impl Group {
+    fn get(&self, context: &NativeCallContext, key: &str) -> Native {
+        let inner = &self.all.0;
+        inner.get.call_raw(context, None, [inner.of.clone(), Dynamic::from_int(self.at), key.into()])
+    }
+
+    fn set(&self, context: &NativeCallContext, key: &str, value: Dynamic) -> Native {
+        let inner = &self.all.0;
+        inner.set.call_raw(context, None, [inner.of.clone(), Dynamic::from_int(self.at), key.into(), value])
+    }
+}
+
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    let shared = host.clone();
+    // `_param_groups(groups, optimizer, |optimizer, at, key| .., |optimizer, at, key, value| ..)`
+    raw(module, "_param_groups", 4, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        let groups = values[0].read_lock::<Cell>().map(|cell| cell.clone());
+        let [get, set] = [2, 3].map(|at: usize| values[at].clone().try_cast::<FnPtr>());
+        match (groups, get, set) {
+            (Some(groups), Some(get), Some(set)) => {
+                let of = values[1].flatten_clone();
+                Ok(Dynamic::from(Groups(Arc::new(Inner { groups, of, get, set }))))
+            }
+            _ => {
+                let text = format!("a cell and two closures are wanted, not {}", type_names::of_value(values[0]));
+                Err(shared.raise(&context, Diag::error(code::ARGUMENT_TYPE, text), ""))
+            }
+        }
+    });
+    module.names.insert("len".to_string());
+    let len = |groups: Groups| groups.len() as i64;
+    FuncRegistration::new("len").in_global_namespace().place_in(&mut module.module, len);
+    module.module.set_indexer_get_fn(Guarded(|context: NativeCallContext, groups: &mut Groups, at: i64| {
+        groups.group(&context, at)
+    }));
+    // A group is a handle: what was changed through it is changed already.
+    module.module.set_indexer_set_fn(|_: &mut Groups, _: i64, _: Group| Ok(()));
+    crate::script::values::panics::place_iterator(&mut module.module, std::any::TypeId::of::<Groups>(), |value| {
+        let all = value.try_cast::<Groups>();
+        let count = all.as_ref().map_or(0, Groups::len) as i64;
+        Box::new((0..count).filter_map(move |at| Some(Ok(Dynamic::from(Group { all: all.clone()?, at })))))
+    });
+    module.module.set_indexer_get_fn(Guarded(|context: NativeCallContext, group: &mut Group, key: &str| {
+        group.get(&context, key)
+    }));
+    module.module.set_indexer_set_fn(Guarded(
+        |context: NativeCallContext, group: &mut Group, key: &str, value: Dynamic| {
+            group.set(&context, key, value).map(drop)
+        },
+    ));
+}

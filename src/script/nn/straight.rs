@@ -1,0 +1,110 @@
+//! Modules whose `forward(x)` is one row of the op table over `x` and tensors of their own. A list of nothing but such
+//! modules is run without script code: what the interpreter does for a small layer costs several times the layer.
+//!
+//! A module of the library says so with `_row: ["linear", "weight", "bias"]`, a row's name and names of its fields.
+//! The row must be all that `forward` does; a module whose `forward` was changed since is run by that. Knows no row
+//! by name.
+
+use crate::base::code::{LIMIT_MEMORY, OUT_OF_MEMORY};
+use crate::base::diag::Result;
+use crate::op::args::{Arg, Args};
+use crate::op::row::Op;
+use crate::op::table;
+use crate::script::bind::rows::Natives;
+use crate::script::host::Host;
+use crate::script::values::panics::Place;
+use crate::script::values::raise::Native;
+use crate::script::values::types::Tensor;
+use crate::tensor::engine::Engine;
+use rhai::{Array, Dynamic, FnPtr, FuncRegistration, ImmutableString, Map, NativeCallContext, RhaiFunc};
+use std::any::TypeId;
+use std::sync::Arc;
+
+/// What stands in a module's `_row`.
+#[derive(Clone)]
+pub struct Straight {
+    op: &'static Op,
+    fields: Arc<[ImmutableString]>,
+    /// The name of the closure that does the same.
+    forward: ImmutableString,
+}
+
+/// Reads `_row` of a module that is being made.
+pub fn note(map: &mut Map) {
+    let made = map.get("_row").and_then(|row| of(row, map.get("forward")?));
+    if let Some(made) = made {
+        map.insert("_row".into(), Dynamic::from(made));
+    }
+}
+
+fn of(row: &Dynamic, forward: &Dynamic) -> Option<Straight> {
+    let row = row.read_lock::<Array>()?;
+    let words: Option<Vec<ImmutableString>> =
+        row.iter().map(|word| word.clone().into_immutable_string().ok()).collect();
+    let words = words?;
+    let (name, fields) = words.split_first()?;
+    let forward = forward.read_lock::<FnPtr>()?.fn_name().into();
+    Some(Straight { op: table::find(name)?, fields: fields.into(), forward })
+}
+
+/// The row of a module, if that is still all that its `forward` does.
+fn row_of(module: &Map) -> Option<Straight> {
+    let straight = module.get("_row")?.read_lock::<Straight>()?;
+    let forward = module.get("forward")?.read_lock::<FnPtr>()?;
+    (forward.fn_name() == straight.forward.as_str() && !forward.is_curried()).then(|| straight.clone())
+}
+
+/// `layers._straight(x)`: what comes out of the last layer; `()` where this is not for us to do, or not without an error
+/// that the layers' own code tells better.
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    module.names.insert("_straight".to_string());
+    let host = host.clone();
+    let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+        let context = context.expect("registered with a context");
+        let (Some(layers), Some(x)) = (values[0].read_lock::<Array>(), values[1].read_lock::<Tensor>()) else {
+            return Ok(Dynamic::UNIT);
+        };
+        let straight = |layer: &Dynamic| layer.read_lock::<Map>().is_some_and(|module| row_of(&module).is_some());
+        if layers.is_empty() || !layers.iter().all(straight) {
+            return Ok(Dynamic::UNIT);
+        }
+        let mut engine = host.engine(&context);
+        let mut x = x.clone();
+        for layer in layers.iter() {
+            match forward(&mut engine, layer, &x) {
+                Some(Ok(y)) => x = y,
+                // Asked for a second time, it might be there.
+                Some(Err(diag)) if diag.is_late || [OUT_OF_MEMORY, LIMIT_MEMORY].contains(&diag.code) => {
+                    return Err(host.raise(&context, diag, ""));
+                }
+                _ => return Ok(Dynamic::UNIT),
+            }
+        }
+        Ok(Dynamic::from(x))
+    };
+    let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure: true, is_volatile: true };
+    let types = [TypeId::of::<Array>(), TypeId::of::<Dynamic>()];
+    FuncRegistration::new("_straight").in_global_namespace().place_raw_in(&mut module.module, types, func);
+}
+
+/// One layer; none where a field is neither a tensor nor `()`.
+fn forward(engine: &mut Engine, layer: &Dynamic, x: &Tensor) -> Option<Result<Tensor>> {
+    let module = layer.read_lock::<Map>()?;
+    let Straight { op, fields, .. } = row_of(&module)?;
+    let mut args = Args::default();
+    args.0.push(Arg::Tensor(x.clone()));
+    for name in fields.iter() {
+        let field = module.get(name.as_str())?;
+        args.0.push(match field.read_lock::<Tensor>() {
+            Some(tensor) => Arg::Tensor(tensor.clone()),
+            None if field.is_unit() => Arg::None,
+            None => return None,
+        });
+    }
+    args.complete(op);
+    match engine.results(op, &args) {
+        Ok(mut results) if results.len() == 1 => Some(Ok(results.swap_remove(0))),
+        Ok(_) => None,
+        Err(diag) => Some(Err(diag)),
+    }
+}

@@ -1,0 +1,377 @@
+//! The one handle of a host program: sources in, values out.
+
+use crate::base::code;
+use crate::base::diag::Diag;
+pub use crate::device::planned_fault::PlannedFault;
+use crate::device::stop::Stop;
+pub use crate::sched::options::Races;
+use crate::sched::runtime::Runtime;
+use crate::script::embed::passing::{Arguments, FromScript, IntoScript};
+use crate::script::error;
+use crate::script::error::{Context, Error};
+use crate::script::host::Host;
+use crate::script::language::show;
+use crate::script::session::builder::Builder;
+use crate::script::session::calls::Calls;
+use crate::script::session::lasting::Lasting;
+use crate::script::session::leave::settled;
+use crate::script::session::modules::Modules;
+use crate::script::source::scope::{SCRIPT, written};
+use crate::script::source::{Source, SourceKind};
+use parking_lot::Mutex;
+use rhai::{AST, Dynamic, Engine, EvalAltResult, Scope};
+use smallvec::SmallVec;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A script session: interpreter, runtime, variables. The only handle that a host program needs.
+///
+/// It is `Send`, not `Sync`: any thread may have it, one at a time. Several sessions do not see each other; they
+/// share the CPU's thread pool and what the driver shares.
+///
+/// ```
+/// use tscript::{Session, Tensor};
+///
+/// let mut session = Session::builder().build()?;
+/// session.set("scale", 2.0)?;
+/// session.run_str("model", "const BIAS = 1; fn predict(x) { x * 10 + global::BIAS } let last = predict(scale);")?;
+/// assert_eq!(session.get::<f64>("last")?, 21.0);
+///
+/// let x = Tensor::from_slice(&[1i64, 2], &[2])?;
+/// let y: Tensor = session.call("predict", (x,))?;
+/// assert_eq!(y.to_vec::<i64>()?, [11, 21]);
+/// # Ok::<(), tscript::Error>(())
+/// ```
+///
+/// A session per thread, for requests from several:
+///
+/// ```
+/// use tscript::{Session, Tensor};
+///
+/// let sums: Vec<f32> = std::thread::scope(|scope| {
+///     let work = |seed: u64| -> Result<f32, tscript::Error> {
+///         let mut session = Session::builder().seed(seed).build()?;
+///         session.run_str("model", "fn answer(n) { (ones([n]) * 2).sum() }")?;
+///         session.call("answer", (10 + seed,))
+///     };
+///     let threads: Vec<_> = (0..2).map(|seed| scope.spawn(move || work(seed))).collect();
+///     threads.into_iter().map(|thread| thread.join().unwrap().unwrap()).collect()
+/// });
+/// assert_eq!(sums, [20.0, 22.0]);
+/// ```
+pub struct Session {
+    pub(in crate::script) engine: Arc<Engine>,
+    pub(in crate::script) host: Arc<Host>,
+    pub(in crate::script) modules: Arc<Mutex<Modules>>,
+    pub(in crate::script) scope: Scope<'static>,
+    /// Functions of everything that ran, for `call`.
+    pub(in crate::script) functions: AST,
+    /// Imports and constants of everything that ran.
+    pub(in crate::script) lasting: Lasting,
+    calls: Calls,
+    /// Goes last: what scripts held is gone then.
+    _end: End,
+    /// Makes the session `!Sync`.
+    _one_thread: std::marker::PhantomData<std::cell::Cell<()>>,
+}
+
+/// The end of a session.
+struct End(Arc<Runtime>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.session_ends();
+    }
+}
+
+/// Stops the running script of a session from another thread.
+///
+/// ```
+/// use std::time::Duration;
+/// use tscript::Session;
+///
+/// let mut session = Session::builder().build()?;
+/// let handle = session.interrupt_handle();
+/// std::thread::spawn(move || {
+///     std::thread::sleep(Duration::from_millis(50));
+///     handle.interrupt();
+/// });
+/// assert_eq!(session.run_str("endless", "loop { }").unwrap_err().code(), "E0803");
+/// # Ok::<(), tscript::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct InterruptHandle(Arc<Stop>);
+
+impl InterruptHandle {
+    /// The script that runs now ends with E0803 at its next step, or in its wait for a device. Between two runs
+    /// nothing happens.
+    pub fn interrupt(&self) {
+        self.0.ask();
+    }
+}
+
+impl Session {
+    /// Settings for a new session.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    pub(in crate::script) fn new(
+        engine: Arc<Engine>,
+        host: Arc<Host>,
+        modules: Arc<Mutex<Modules>>,
+        lasting: Lasting,
+    ) -> Session {
+        Session {
+            engine,
+            _end: End(host.rt.clone()),
+            host,
+            modules,
+            scope: Scope::new(),
+            functions: AST::empty(),
+            lasting,
+            calls: Calls::default(),
+            _one_thread: std::marker::PhantomData,
+        }
+    }
+
+    /// Changes the interpreter itself, between scripts.
+    #[cfg(test)]
+    pub(in crate::script) fn change_engine(&mut self, change: impl FnOnce(&mut Engine)) {
+        *self.host.interpreter.lock() = Default::default();
+        Arc::get_mut(&mut self.engine).map(change);
+        *self.host.interpreter.lock() = Arc::downgrade(&self.engine);
+    }
+
+    /// Runs a file to its end, then waits for what it queued. The program reads this file, whatever scripts may
+    /// read; modules are looked for beside it where scripts may use that folder
+    /// ([`file_roots`](Builder::file_roots), [`all_files`](Builder::all_files)).
+    ///
+    /// # Errors
+    /// E0601 for a file that cannot be read, and what the script raises.
+    pub fn run_file(&mut self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let path = path.as_ref();
+        let text = self.read_source(path)?;
+        self.run_source(path, &text)
+    }
+
+    /// Runs the text of a file that was read already, as [`run_file`](Session::run_file) does.
+    #[doc(hidden)]
+    pub fn run_source(&mut self, path: &Path, text: &str) -> Result<(), Error> {
+        self.imports_beside(path);
+        self.run(SourceKind::File, &path.display().to_string(), text).map(drop)
+    }
+
+    /// Modules are looked for beside a file, where scripts may use that folder.
+    pub(in crate::script) fn imports_beside(&mut self, path: &Path) {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if crate::script::tensor_api::storage::permitted(&self.host, &folder.join("."), false).is_ok() {
+            let mut modules = self.modules.lock();
+            modules.roots.retain(|root| root != folder);
+            modules.roots.insert(0, folder.to_path_buf());
+        }
+    }
+
+    /// Promises that one script is run and nothing after it: of the library only what that script can reach is read.
+    #[doc(hidden)]
+    pub fn runs_one_script(&mut self) {
+        self.modules.lock().one_script = true;
+    }
+
+    /// Runs a text to its end, then waits for what it queued. Messages call it by `name`. Its functions, imports,
+    /// constants and variables stay for later texts and calls.
+    ///
+    /// All texts of a session together have at most 65,535 lines, `eval`s too: what runs again and again belongs
+    /// in a function, and is [called](Session::call).
+    ///
+    /// # Errors
+    /// What the script raises, late errors included; E01xx where the text is no script; E08xx at a limit. The
+    /// session stays usable.
+    pub fn run_str(&mut self, name: &str, text: &str) -> Result<(), Error> {
+        self.run(SourceKind::File, name, text).map(drop)
+    }
+
+    /// Evaluates a text and gives the value of its last expression, as [`run_str`](Session::run_str) runs it.
+    pub fn eval<T: FromScript>(&mut self, text: &str) -> Result<T, Error> {
+        let value = self.run(SourceKind::File, "eval", text)?;
+        self.cast(value)
+    }
+
+    /// The text of a source file.
+    #[doc(hidden)]
+    pub fn read_source(&self, path: &Path) -> Result<String, Error> {
+        crate::script::source::read::text(path).map_err(|diag| self.error(diag))
+    }
+
+    /// Writes a text file of the program's own.
+    #[doc(hidden)]
+    pub fn save_text(&self, path: &Path, text: &str) -> Result<(), Error> {
+        std::fs::write(path, text).map_err(|e| {
+            self.error(Diag::error(
+                code::FILE,
+                format!("cannot write {}: {}", path.display(), crate::files::input::os_reason(&e)),
+            ))
+        })
+    }
+
+    pub(in crate::script) fn compile_file(&mut self, path: &Path) -> Result<AST, Error> {
+        let text = self.read_source(path)?;
+        let source = self.add(SourceKind::File, &path.display().to_string(), &text)?;
+        self.compile(&source)
+    }
+
+    /// Sets a variable of the top level, or makes it.
+    ///
+    /// # Errors
+    /// E0805 for a tensor of another session, E0206 for an integer that does not fit in 64 bits.
+    pub fn set(&mut self, name: &str, value: impl IntoScript) -> Result<(), Error> {
+        // What is made and what goes here counts among the session's values.
+        let _entered = Host::enter(&self.host);
+        let value = value.into_script(&self.host.shore()).map_err(|diag| self.error(diag))?;
+        self.scope.set_or_push(name, value);
+        Ok(())
+    }
+
+    /// The value of a variable of the top level. A tensor is shared with the script, everything else is copied.
+    ///
+    /// # Errors
+    /// E0102 where there is no such variable, E0215 where it is of another kind.
+    pub fn get<T: FromScript>(&self, name: &str) -> Result<T, Error> {
+        match self.scope.get(name) {
+            Some(value) => self.cast(value.flatten_clone()),
+            None => Err(self.error(Diag::error(code::UNKNOWN_VARIABLE, format!("there is no variable `{name}`")))),
+        }
+    }
+
+    /// Calls a function that a script has defined, or one of the library. It sees functions, imports and constants
+    /// (`global::NAME`) of everything that ran. Tensors that it returns may still be computed; reading them waits.
+    ///
+    /// # Errors
+    /// E0103 where there is no such function, what it raises, and E0215 where its value is of another kind.
+    pub fn call<T: FromScript>(&mut self, name: &str, args: impl Arguments) -> Result<T, Error> {
+        let _entered = Host::enter(&self.host);
+        let mut values: SmallVec<[Dynamic; 8]> = SmallVec::new();
+        args.pass(&self.host.shore(), &mut values).map_err(|diag| self.error(diag))?;
+        // A function that a native one shares its name with has a name of its own.
+        let own = {
+            let own = self.host.own_functions.read();
+            !own.is_empty() && own.contains(&(name.to_string(), values.len()))
+        };
+        let renamed = own.then(|| format!("{name}{SCRIPT}"));
+        let name = renamed.as_deref().unwrap_or(name);
+        let (engine, lasting, functions, calls) = (&*self.engine, &self.lasting, &self.functions, &mut self.calls);
+        let result = guarded(|| calls.call(engine, lasting, functions, name, &mut values));
+        let value = settled(result.map_err(|diag| self.error(diag))?).map_err(|failure| self.failure(failure))?;
+        self.cast(value)
+    }
+
+    /// A handle with which another thread stops the running script.
+    pub fn interrupt_handle(&self) -> InterruptHandle {
+        InterruptHandle(self.host.watch.stop.clone())
+    }
+
+    /// Waits for everything that was queued; raises the earliest fault that was not told yet.
+    pub fn synchronize(&self) -> Result<(), Error> {
+        self.host.rt.synchronize().map_err(|diag| self.error(diag))
+    }
+
+    /// What the script asked for with `arg` and `flag`: name and default.
+    #[doc(hidden)]
+    pub fn asked_arguments(&self) -> Vec<(String, Option<String>)> {
+        self.host.arguments.lock().asked.clone()
+    }
+
+    /// Any value as `print` shows it.
+    #[doc(hidden)]
+    pub fn show(&self, value: &Dynamic) -> Result<String, Error> {
+        show::value(&self.host, value).map_err(|diag| self.error(diag))
+    }
+
+    fn cast<T: FromScript>(&self, value: Dynamic) -> Result<T, Error> {
+        T::from_script(value, &self.host.shore()).map_err(|diag| self.error(diag))
+    }
+
+    pub(in crate::script) fn add(&self, kind: SourceKind, name: &str, text: &str) -> Result<Arc<Source>, Error> {
+        self.host.note_variables(&self.scope);
+        self.host.add_source(kind, name, text).map_err(|diag| self.error(diag))
+    }
+
+    pub(in crate::script) fn compile(&self, source: &Source) -> Result<AST, Error> {
+        let sources = self.host.sources.read().clone();
+        let known = self.known();
+        let context = Context { sources: &sources, known: &known };
+        error::compile(&self.engine, &self.scope, source, &context).map_err(|mut errors| {
+            let first = errors.remove(0);
+            Error::several(first, errors, &sources)
+        })
+    }
+
+    pub(in crate::script) fn run(&mut self, kind: SourceKind, name: &str, text: &str) -> Result<Dynamic, Error> {
+        let _entered = Host::enter(&self.host);
+        let source = self.add(kind, name, text)?;
+        let ast = self.compile(&source)?;
+        let value = self.evaluate(&ast)?;
+        self.host.rt.note_call(crate::base::span::Origin::NONE);
+        self.host.rt.synchronize().map_err(|diag| self.error(diag))?;
+        Ok(value)
+    }
+
+    /// Runs what is compiled. Functions, imports and constants of earlier texts are there for it.
+    pub(in crate::script) fn evaluate(&mut self, ast: &AST) -> Result<Dynamic, Error> {
+        self.calls.forget();
+        *self.host.left_with.lock() = None;
+        let merged = self.functions.merge(ast);
+        self.functions = merged.clone_functions_only();
+        let all = self.functions.iter_functions();
+        *self.host.written.write() = all.map(|f| (written(f.name).to_string(), f.params.len())).collect();
+        let own = self.functions.iter_functions().filter(|function| function.name.ends_with(SCRIPT));
+        let own = own.map(|function| (written(function.name).to_string(), function.params.len()));
+        *self.host.own_functions.write() = own.collect();
+        let (engine, scope, lasting) = (&self.engine, &mut self.scope, &mut self.lasting);
+        let result = guarded(|| lasting.evaluate(engine, scope, &merged));
+        match settled(result.map_err(|diag| self.error(diag))?) {
+            Ok(value) => Ok(value),
+            Err(failure) => {
+                let first = self.diagnose(failure);
+                // A fault that nobody was told comes along.
+                let extra: Vec<Box<Diag>> =
+                    self.host.rt.synchronize().err().into_iter().filter(|d| !says_again(d, &first)).collect();
+                Err(Error::several(first, extra, &self.host.sources.read()))
+            }
+        }
+    }
+
+    pub(in crate::script) fn known(&self) -> error::Known {
+        let mut known = self.host.known_now();
+        known.variables.extend(self.scope.iter().map(|(name, ..)| name.to_string()));
+        known
+    }
+
+    pub(in crate::script) fn diagnose(&self, failure: Box<EvalAltResult>) -> Box<Diag> {
+        let sources = self.host.sources.read().clone();
+        let known = self.known();
+        error::diagnose(failure, &Context { sources: &sources, known: &known })
+    }
+
+    pub(in crate::script) fn failure(&self, failure: Box<EvalAltResult>) -> Error {
+        let diag = self.diagnose(failure);
+        self.error(diag)
+    }
+
+    pub(in crate::script) fn error(&self, diag: Box<Diag>) -> Error {
+        Error::new(diag, &self.host.sources.read())
+    }
+}
+
+/// A panic of the interpreter itself is an E0806, and the session lives. Natives' own are errors of their calls
+/// (`panics.rs`), kernels' are faults (`sched/ward.rs`).
+pub(in crate::script) fn guarded<R>(work: impl FnOnce() -> R) -> Result<R, Box<Diag>> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| crate::base::quiet::during(work)))
+        .map_err(|payload| crate::script::values::panics::internal(&*payload))
+}
+
+/// Whether a fault that nobody was told is no news beside an error: itself, or the same end met in two places.
+fn says_again(fault: &Diag, first: &Diag) -> bool {
+    let ends = matches!(first.code, code::INTERRUPTED | code::LIMIT_TIME);
+    *fault == *first || (ends && fault.code == first.code)
+}

@@ -1,0 +1,133 @@
+//! What happens where the source pass inserted a word: truth of tensors, the user's running line, the wait at
+//! the end of a `try`.
+
+use crate::base::diag::Diag;
+use crate::base::span::{Origin, Site};
+use crate::script::error;
+use crate::script::error::{Context, diagnose};
+use crate::script::host::Host;
+use crate::script::source::Hooks;
+use crate::script::values::raise::{ErrorValue, raise};
+use crate::script::values::types::{Cell, Tensor};
+use crate::tensor::observe;
+use rhai::{Dynamic, EvalAltResult, Position};
+use std::sync::Arc;
+
+/// The session's side of the pass.
+pub struct SessionHooks(pub Arc<Host>);
+
+type RhaiResult = Result<Dynamic, Box<EvalAltResult>>;
+
+impl Hooks for SessionHooks {
+    fn truth(&self, value: Dynamic, at: Position) -> Result<bool, Box<EvalAltResult>> {
+        // `if model.training`: a cell is as true as what it holds.
+        let value = match value.read_lock::<Cell>().map(|cell| cell.get()) {
+            Some(inside) => inside,
+            None => value,
+        };
+        if let Ok(truth) = value.as_bool() {
+            return Ok(truth);
+        }
+        if let Some(tensor) = value.read_lock::<Tensor>() {
+            let origin = Origin::at(crate::script::values::raise::site_of(at));
+            return observe::truth(&self.0.rt, &tensor).map_err(|diag| raise(diag.or_at(origin, ""), at));
+        }
+        Err(Box::new(EvalAltResult::ErrorMismatchDataType("bool".into(), value.type_name().into(), at)))
+    }
+
+    fn enter(&self, site: Site, level: usize) -> u32 {
+        self.0.rt.calls.enter(site, level)
+    }
+
+    fn leave(&self, entered: u32) {
+        self.0.rt.calls.leave(entered);
+    }
+
+    fn try_enter(&self) -> u64 {
+        // What was queued before the block is not the block's: its faults stay untold for later.
+        self.0.rt.place_in_order()
+    }
+
+    fn try_leave(&self, entered: u64, result: RhaiResult) -> RhaiResult {
+        let left = result.map_err(crate::script::session::leave::out_of).map_err(|error| self.as_value(error));
+        let by_fault = match &left {
+            Err(error) if ends_the_script(error) => return left,
+            Err(error) => fault_in(error).filter(|fault| fault.queued >= entered).map(|fault| fault.queued),
+            Ok(_) => None,
+        };
+        match self.0.rt.leave_block(entered, by_fault.unwrap_or(u64::MAX)) {
+            Ok(None) => left,
+            Err(stopped) => Err(raise(stopped, Position::NONE)),
+            Ok(Some(fault)) => {
+                if let Err(EvalAltResult::Exit(..)) = left.as_ref().map_err(|error| &**error) {
+                    *self.0.left_with.lock() = None;
+                }
+                let fault = match left.err().and_then(|error| words(&error)) {
+                    Some(words) => fault.note(format!("the `try` was being left by {words}")),
+                    None => fault,
+                };
+                Err(raise(fault, Position::NONE))
+            }
+        }
+    }
+}
+
+impl SessionHooks {
+    /// Rhai's own errors become ours, and ours get a place, so that `catch (e)` has `e.code` and `e.line` for every one
+    /// of them. What the script threw itself stays as it is.
+    fn as_value(&self, error: Box<EvalAltResult>) -> Box<EvalAltResult> {
+        let at = error.position();
+        let sources = self.0.sources.read().clone();
+        let known = error::Known::default();
+        let is_whole = match error.unwrap_inner() {
+            EvalAltResult::ErrorRuntime(value, at) => match value.read_lock::<ErrorValue>() {
+                Some(error) => !error.0.labels.is_empty(),
+                None => error::is_thrown(*at, &Context { sources: &sources, known: &known }),
+            },
+            _ => false,
+        };
+        if ends_the_script(&error) || is_jump(&error) || is_whole {
+            return error;
+        }
+        let known = self.0.known_now();
+        raise(diagnose(error, &Context { sources: &sources, known: &known }), at)
+    }
+}
+
+/// Bound: characters of a thrown text that a note shows.
+const SHOWN: usize = 80;
+
+/// What was leaving a block, for a note.
+fn words(error: &EvalAltResult) -> Option<String> {
+    Some(match error.unwrap_inner() {
+        EvalAltResult::Return(..) => "`return`".into(),
+        EvalAltResult::LoopBreak(true, ..) => "`break`".into(),
+        EvalAltResult::LoopBreak(false, ..) => "`continue`".into(),
+        EvalAltResult::Exit(..) => "`exit`".into(),
+        EvalAltResult::ErrorRuntime(value, _) => match fault_in(error) {
+            Some(diag) => format!("{}: {}", diag.code, diag.message),
+            None => match value.read_lock::<rhai::ImmutableString>() {
+                Some(text) => format!("`throw {:?}`", text.chars().take(SHOWN).collect::<String>()),
+                None => "`throw`".into(),
+            },
+        },
+        _ => return None,
+    })
+}
+
+/// The diagnostic that travels in an error.
+fn fault_in(error: &EvalAltResult) -> Option<Box<Diag>> {
+    match error.unwrap_inner() {
+        EvalAltResult::ErrorRuntime(value, _) => value.read_lock::<ErrorValue>().map(|error| error.0.clone()),
+        _ => None,
+    }
+}
+
+fn ends_the_script(error: &EvalAltResult) -> bool {
+    matches!(error.unwrap_inner(), EvalAltResult::ErrorTerminated(..) | EvalAltResult::ErrorTooManyOperations(..))
+}
+
+/// `return`, `break`, `continue` and `exit` travel as errors inside the interpreter.
+fn is_jump(error: &EvalAltResult) -> bool {
+    matches!(error, EvalAltResult::Return(..) | EvalAltResult::LoopBreak(..) | EvalAltResult::Exit(..))
+}

@@ -1,0 +1,191 @@
+//! The interpreter of a session: what is registered in it, and its limits.
+
+use crate::base::limits::EXPR_DEPTH;
+use crate::script::bind::rows;
+use crate::script::bind::rows::Natives;
+use crate::script::bind::{index, properties};
+use crate::script::data::progress;
+use crate::script::embed::register::Registration;
+use crate::script::error;
+use crate::script::host::Host;
+use crate::script::host::limits::Watch;
+use crate::script::language::arguments;
+use crate::script::session::hooks::SessionHooks;
+use crate::script::session::modules::{Modules, Resolver};
+use crate::script::tensor_api::{modes, storage};
+use parking_lot::Mutex;
+use rhai::Engine;
+use std::sync::Arc;
+
+/// Sizes that scripts keep to; see `Builder`.
+#[derive(Clone, Debug)]
+pub struct Sizes {
+    pub call_levels: usize,
+    /// Whether the interpreter itself keeps to the next three: it goes over the whole of a value at each call that
+    /// takes it by reference, so that `push` in a loop takes quadratic time.
+    pub strict: bool,
+    /// 0: no limit; so for the next two.
+    pub string_bytes: usize,
+    pub array_elements: usize,
+    pub map_entries: usize,
+    pub variables: usize,
+    pub functions: usize,
+    pub modules: usize,
+}
+
+impl Default for Sizes {
+    fn default() -> Sizes {
+        Sizes {
+            call_levels: crate::base::limits::CALL_LEVELS,
+            strict: false,
+            // Bound: `pad(10^12, 0)` and the like abort on allocation without these (FACTS, "Limits").
+            string_bytes: 256 << 20,
+            array_elements: 16 << 20,
+            map_entries: 1 << 20,
+            variables: usize::MAX,
+            functions: usize::MAX,
+            modules: usize::MAX,
+        }
+    }
+}
+
+/// An interpreter with everything that scripts know.
+pub fn engine(
+    host: &Arc<Host>,
+    modules: &Arc<Mutex<Modules>>,
+    sizes: &Sizes,
+    registrations: Vec<Registration>,
+) -> Engine {
+    let mut engine = Engine::new();
+    engine.set_max_expr_depths(EXPR_DEPTH, EXPR_DEPTH);
+    // Bound: names and short strings that sources share; the library has about 1500. Cost: with Rhai's 256, a tenth of the
+    // time of reading the library is spent on looking for one to forget.
+    engine.set_max_strings_interned(8192);
+    engine.set_max_call_levels(sizes.call_levels);
+    // Not: Rhai's optimiser. It folds constants into places where they are written to, and panics.
+    engine.set_optimization_level(rhai::OptimizationLevel::None);
+    if sizes.strict {
+        engine.set_max_string_size(sizes.string_bytes);
+        engine.set_max_array_size(sizes.array_elements);
+        engine.set_max_map_size(sizes.map_entries);
+    }
+    engine.set_max_variables(sizes.variables);
+    engine.set_max_functions(sizes.functions);
+    engine.set_max_modules(sizes.modules);
+    // A name that a map has not is an error, as of any other value: `m.wieght` is a slip of the pen, and `()` for it
+    // would be found far away. `m.get("x")` asks.
+    engine.set_fail_on_invalid_map_property(true);
+    named::<crate::script::values::types::Tensor>(&mut engine, "tensor");
+    named::<crate::script::values::types::DTypeValue>(&mut engine, "dtype");
+    named::<crate::script::values::types::DeviceValue>(&mut engine, "device");
+    named::<crate::script::values::types::SliceValue>(&mut engine, "slice");
+    named::<crate::script::values::types::Cell>(&mut engine, "cell");
+    named::<crate::script::data::loader::Loader>(&mut engine, "loader");
+    named::<crate::script::values::types::StreamValue>(&mut engine, "stream");
+    named::<crate::script::values::types::EventValue>(&mut engine, "event");
+    named::<crate::script::data::dataset::Dataset>(&mut engine, "dataset");
+    named::<crate::script::nn::param_groups::Groups>(&mut engine, "param_groups");
+    named::<crate::script::nn::param_groups::Group>(&mut engine, "group");
+    // The matrix product binds as `*` does.
+    let _ = engine.register_custom_operator("@", 180);
+    crate::script::bind::compare::install(&mut engine);
+    crate::script::source::install(&mut engine, Arc::new(SessionHooks(host.clone())));
+    error::register(&mut engine, host.sources.clone());
+    modes::register_eval(&mut engine, host);
+    crate::script::cuda_api::devices::install(&mut engine, host);
+    crate::script::session::counted::install(&mut engine, host);
+    crate::script::tensor_api::literal::install(&mut engine);
+    let mut module = Natives::default();
+    rows::register(&mut module, host);
+    properties::register(&mut module, host);
+    crate::script::tensor_api::literal::register(&mut module, host);
+    index::register(&mut module, host);
+    modes::register(&mut module, host);
+    crate::script::language::arrays::register(&mut module, host);
+    crate::script::language::growth::register(&mut module, host);
+    crate::script::language::sequences::register(&mut module, host);
+    crate::script::language::texts::register(&mut module, host);
+    crate::script::language::json::register(&mut module, host);
+    arguments::register(&mut module, host);
+    storage::register(&mut module, host);
+    crate::script::tensor_api::pictures::register(&mut module, host);
+    crate::script::nn::layers::register(&mut module, host);
+    crate::script::nn::assemble::register(&mut module, host);
+    crate::script::nn::straight::register(&mut module, host);
+    crate::script::nn::parallel::register(&mut module, host);
+    crate::script::nn::checks::register(&mut module, host);
+    crate::script::bind::callable::register(&mut module, host);
+    crate::script::language::scalars::register(&mut module);
+    crate::script::nn::containers::register(&mut module, host);
+    crate::script::tensor_api::questions::register(&mut module, host);
+    crate::script::tensor_api::settings::register(&mut module, host);
+    crate::script::nn::optimizer_state::register(&mut module, host);
+    crate::script::nn::param_groups::register(&mut module, host);
+    crate::script::data::loader::register(&mut module, host);
+    crate::script::data::dataset::register(&mut module, host);
+    crate::script::bind::iterate::register(&mut module, host);
+    progress::register(&mut module, host);
+    crate::script::cuda_api::devices::register(&mut module, host);
+    crate::script::session::leave::register(&mut module, host);
+    crate::script::cuda_api::streams::register(&mut module, host);
+    let cuda = crate::script::cuda_api::cuda::module(host);
+    module.names.extend(cuda.names.iter().map(|name| format!("cuda::{name}")));
+    engine.register_static_module("cuda", cuda.module.into());
+    crate::script::language::printing::register(&mut module, host);
+    // The program's own come last: they go before ours of the same name.
+    for register in registrations {
+        register(&mut module, host);
+    }
+    note_names(&mut module, host);
+    engine.register_global_module(module.module.into());
+    let shared = host.clone();
+    engine.on_print(move |text| (shared.output.read())(text));
+    let shared = host.clone();
+    engine.on_debug(move |text, _, _| (shared.output.read())(text));
+    let watch = host.watch.clone();
+    engine.on_progress(move |_| watch.step());
+    if host.watch.looks() {
+        look_at_variables(&mut engine, host.watch.clone());
+    }
+    engine.set_module_resolver(Resolver { host: host.clone(), modules: modules.clone() });
+    engine
+}
+
+/// A type of the language, under the name that scripts and messages use.
+fn named<T: rhai::Variant + Clone>(engine: &mut Engine, name: &'static str) {
+    crate::script::values::type_names::note::<T>(name);
+    engine.register_type_with_name::<T>(name);
+}
+
+/// Values that scripts use are looked at now and then: see `host/limits.rs`.
+fn look_at_variables(engine: &mut Engine, watch: Arc<Watch>) {
+    // Deprecated means "may change" here; the version is pinned.
+    #[allow(deprecated)]
+    engine.on_var(move |name, index, context| match watch.used(name, index, context.scope()) {
+        Ok(()) => Ok(None),
+        Err(diag) => Err(crate::script::values::raise::raise(diag, rhai::Position::NONE)),
+    });
+}
+
+/// Names of native functions: for suggestions, and for the pass, which marks only calls of script code.
+fn note_names(module: &mut Natives, host: &Host) {
+    let mut natives = std::mem::take(&mut module.names);
+    natives.extend(["print", "debug", "eval", "get", "set"].map(str::to_string));
+    let mut known = host.known.write();
+    known.functions = natives.iter().filter(|name| is_public(name)).cloned().collect();
+    let computed = crate::op::table::all().flat_map(|op| op.aliases.iter().filter_map(|alias| alias.strip_prefix('.')));
+    known.properties = properties::NAMES
+        .iter()
+        .chain(crate::script::tensor_api::questions::NAMES)
+        .copied()
+        .chain(computed)
+        .map(str::to_string)
+        .collect();
+    // Asked for each call of every source: hashed.
+    *host.natives.write() = natives.into_iter().collect();
+}
+
+/// A name that users may write: those with `_` in front are the library's own.
+fn is_public(name: &str) -> bool {
+    !name.starts_with('_') && name.chars().all(|c| c.is_alphanumeric() || c == '_')
+}

@@ -1,0 +1,12 @@
+//! The one handle of a host program, and what is behind it: the interpreter, its limits, modules, entries.
+
+pub mod builder;
+pub mod calls;
+pub mod counted;
+pub mod entry;
+pub mod handle;
+pub mod hooks;
+pub mod interpreter;
+pub mod lasting;
+pub mod leave;
+pub mod modules;

@@ -1,0 +1,282 @@
+//! `import`: the standard library from the binary, modules of the host program, then the script's folder and
+//! given roots. Each module runs once, in a scope of its own.
+
+use crate::base::code;
+use crate::base::diag::{Diag, Focus};
+use crate::base::span::Origin;
+use crate::base::suggest::nearest;
+use crate::script::bind::callable;
+use crate::script::error;
+use crate::script::host::Host;
+use crate::script::library::reach;
+use crate::script::library::reach::{File, Reached};
+use crate::script::library::signature;
+use crate::script::library::signature::Signature;
+use crate::script::library::texts::STD;
+use crate::script::source::SourceKind;
+use crate::script::source::scope::{EXPORTED, definitions, written};
+use crate::script::values::raise::{raise, site_of};
+use parking_lot::Mutex;
+use rhai::{
+    AST, Engine, EvalAltResult, FnAccess, FnNamespace, Module, ModuleResolver, Position, Scope, ScriptFuncDef, Shared,
+};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Where modules come from, and those that are loaded.
+#[derive(Default)]
+pub struct Modules {
+    pub roots: Vec<PathBuf>,
+    /// Texts that a host program gave.
+    pub memory: BTreeMap<String, String>,
+    loaded: BTreeMap<String, Loaded>,
+    /// Nothing comes after the script that runs: of the library, only what its text can reach is read.
+    pub one_script: bool,
+    /// How many may be loaded.
+    most: usize,
+    /// Names that are being loaded, outermost first.
+    loading: Vec<String>,
+}
+
+/// A module, and what it was made of.
+struct Loaded {
+    module: Shared<Module>,
+    /// `None`: everything.
+    reached: Option<Reached>,
+    /// Sources that there were when that was found.
+    sources: usize,
+}
+
+impl Loaded {
+    fn has(&self, wanted: &Option<Reached>) -> bool {
+        match (&self.reached, wanted) {
+            (None, _) => true,
+            (Some(have), Some(wanted)) => wanted.is_subset(have),
+            (Some(_), None) => false,
+        }
+    }
+}
+
+impl Modules {
+    /// Names that an `import` finds: of the library, of memory, and of files right inside the roots.
+    pub fn names(&self) -> Vec<String> {
+        let library = STD.iter().map(|(name, _)| name.to_string());
+        let mut names: Vec<String> = library.chain(self.memory.keys().cloned()).collect();
+        for entry in self.roots.iter().filter_map(|root| std::fs::read_dir(root).ok()).flatten().flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|extension| extension == "rhai") {
+                names.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
+            }
+        }
+        names
+    }
+
+    pub fn new(roots: Vec<PathBuf>, memory: BTreeMap<String, String>, most: usize) -> Modules {
+        Modules { roots, memory, most, ..Modules::default() }
+    }
+}
+
+/// The resolver of one session.
+pub struct Resolver {
+    pub host: Arc<Host>,
+    pub modules: Arc<Mutex<Modules>>,
+}
+
+/// A module's texts with their names for messages.
+struct Found {
+    key: String,
+    files: Vec<(String, String)>,
+    kind: SourceKind,
+    /// For a module of the library: the functions that are read, if not all.
+    reached: Option<Reached>,
+}
+
+impl Found {
+    fn user(key: String, name: String, text: String) -> Found {
+        Found { key, files: vec![(name, text)], kind: SourceKind::File, reached: None }
+    }
+}
+
+impl Resolver {
+    /// The texts of a module, without reading them in.
+    pub(in crate::script) fn texts(&self, path: &str, origin: Origin) -> Result<Vec<String>, Box<Diag>> {
+        self.find(path, origin).map(|found| found.files.into_iter().map(|(_, text)| text).collect())
+    }
+
+    fn find(&self, path: &str, origin: Origin) -> Result<Found, Box<Diag>> {
+        if let Some((name, files)) = STD.iter().find(|(name, _)| *name == path) {
+            let reached = self.reached(files);
+            let text = |text: &'static str| reached.as_ref().map_or(text.to_string(), |names| reach::cut(text, names));
+            let files = files.iter().map(|(file, all)| (format!("std/{file}"), text(all))).collect();
+            return Ok(Found { key: format!("std:{name}"), files, kind: SourceKind::Std, reached });
+        }
+        let modules = self.modules.lock();
+        if let Some(text) = modules.memory.get(path) {
+            return Ok(Found::user(format!("memory:{path}"), path.to_string(), text.clone()));
+        }
+        for root in &modules.roots {
+            if let Some(file) = inside(root, path) {
+                let text = crate::script::source::read::text(&file)?;
+                let name = file.display().to_string();
+                return Ok(Found::user(name.clone(), name, text));
+            }
+        }
+        let known = STD.iter().map(|(name, _)| *name).chain(modules.memory.keys().map(String::as_str));
+        let diag = Diag::error(code::MODULE_NOT_FOUND, format!("there is no module \"{path}\"")).label(
+            origin,
+            Focus::Call,
+            "",
+        );
+        Err(match nearest(path, known) {
+            Some(found) => diag.help(format!("did you mean \"{found}\"?")),
+            None if path.ends_with(".rhai") => {
+                diag.help(format!("the ending is left out: `import \"{}\" as ..;`", path.trim_end_matches(".rhai")))
+            }
+            None if error::is_python(path) => diag.help(error::import_help(path)),
+            None if modules.roots.is_empty() => {
+                diag.help("modules are those of the standard library and of the program, which gives scripts no folder")
+            }
+            None => diag.help("modules are those of the standard library, and files `NAME.rhai` beside the script"),
+        })
+    }
+
+    /// What the users' sources can reach in a module of the library; `None` for everything.
+    fn reached(&self, files: &[File]) -> Option<Reached> {
+        if !self.modules.lock().one_script {
+            return None;
+        }
+        let sources = self.host.sources.read();
+        reach::reached(files, sources.iter().filter(|source| !source.is_std()).map(|source| &*source.text))
+    }
+
+    /// A module of the library that is loaded and has all that the sources of now need, without looking for it.
+    fn at_hand(&self, path: &str) -> Option<Shared<Module>> {
+        let sources = self.host.sources.read().count();
+        let modules = self.modules.lock();
+        let loaded = modules.loaded.get(&format!("std:{path}"))?;
+        (loaded.reached.is_none() || loaded.sources == sources).then(|| loaded.module.clone())
+    }
+
+    fn load(&self, engine: &Engine, found: &Found, at: Position) -> Result<Shared<Module>, Box<EvalAltResult>> {
+        let origin = Origin::at(site_of(at));
+        {
+            let mut modules = self.modules.lock();
+            if let Some(start) = modules.loading.iter().position(|key| *key == found.key) {
+                let chain = [&modules.loading[start..], std::slice::from_ref(&found.key)].concat().join(" → ");
+                let diag = Diag::error(code::CIRCULAR_IMPORT, "modules import each other in a circle");
+                return Err(raise(diag.label(origin, Focus::Call, "imported here").note(chain), at));
+            }
+            if modules.loaded.len() + modules.loading.len() >= modules.most {
+                let text = format!("a session of this program imports at most {} modules", modules.most);
+                let diag = Diag::error(code::LIMIT_SIZE, text).label(origin, Focus::Call, "one too many");
+                return Err(raise(diag, at));
+            }
+            modules.loading.push(found.key.clone());
+        }
+        let module = self.evaluate(engine, found, at);
+        self.modules.lock().loading.pop();
+        module
+    }
+
+    fn evaluate(&self, engine: &Engine, found: &Found, at: Position) -> Result<Shared<Module>, Box<EvalAltResult>> {
+        let known = self.host.known.read().clone();
+        let mut ast = AST::empty();
+        let texts = self.host.add_module(found.kind, &found.key, &found.files).map_err(|diag| raise(diag, at))?;
+        for source in texts {
+            let sources = self.host.sources.read().clone();
+            let context = error::Context { sources: &sources, known: &known };
+            let part = error::compile(engine, &Scope::new(), &source, &context);
+            ast.combine(part.map_err(|mut errors| raise(errors.remove(0), at))?);
+        }
+        let signatures: BTreeMap<String, Signature> = match found.kind {
+            SourceKind::Std => {
+                found.files.iter().flat_map(|(_, text)| signature::read(text)).map(|s| (s.name.clone(), s)).collect()
+            }
+            _ => BTreeMap::new(),
+        };
+        let ast = with_exports(&ast, &signatures);
+        let mut module = Module::eval_ast_as_new(Scope::new(), &ast, engine)?;
+        // Closures that a module returns must be callable by the importer (FACTS, "Closures and modules").
+        let anonymous: Vec<u64> = module
+            .iter_script_fn_info()
+            .filter(|(_, _, name, ..)| name.starts_with("anon$"))
+            .map(|(.., def)| Module::new().set_script_fn(def.clone()))
+            .collect();
+        for hash in anonymous {
+            #[allow(deprecated)]
+            module.update_fn_namespace(hash, FnNamespace::Global);
+        }
+        callable::offer(&mut module, &self.host, &ast, signatures);
+        module.build_index();
+        let module: Shared<Module> = module.into();
+        self.host.loaded.write().push(module.clone());
+        Ok(module)
+    }
+}
+
+/// A module's functions under the names by which others call them, too; those with signatures get theirs elsewhere.
+fn with_exports(ast: &AST, signatures: &BTreeMap<String, Signature>) -> AST {
+    let mut functions = Module::clone(ast.shared_lib());
+    let exported = ast.iter_fn_def().filter(|def| {
+        let name = written(&def.name);
+        def.access == FnAccess::Public && name != def.name && !signatures.contains_key(name)
+    });
+    for def in exported.cloned().collect::<Vec<_>>() {
+        let name = format!("{}{EXPORTED}", written(&def.name)).into();
+        functions.set_script_fn(ScriptFuncDef { name, ..ScriptFuncDef::clone(&def) });
+    }
+    AST::new(ast.statements().to_vec(), functions)
+}
+
+/// The numbers of parameters of the library's functions of a name; those that take keywords judge their calls themselves.
+pub fn takes(module: &str, name: &str) -> Vec<usize> {
+    let files = STD.iter().find(|(known, _)| *known == module).map_or(&[][..], |(_, files)| *files);
+    let signed = files.iter().any(|(_, text)| signature::read(text).any(|signature| signature.name == name));
+    let all = files.iter().filter(|_| !signed).flat_map(|(_, text)| definitions(text));
+    all.filter(|(known, _)| known == name).map(|(_, count)| count).collect()
+}
+
+/// The file that a module name means inside a root; never outside of it.
+fn inside(root: &Path, path: &str) -> Option<PathBuf> {
+    let wanted = Path::new(path);
+    let plain =
+        wanted.components().all(|part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir));
+    if !plain || path.is_empty() {
+        return None;
+    }
+    let mut file = root.join(wanted);
+    if file.extension().is_none_or(|ext| ext != "rhai") {
+        let mut name = file.into_os_string();
+        name.push(".rhai");
+        file = name.into();
+    }
+    let real = file.canonicalize().ok()?;
+    let root = root.canonicalize().ok()?;
+    (real.starts_with(&root) && real.is_file()).then_some(real)
+}
+
+impl ModuleResolver for Resolver {
+    fn resolve(
+        &self,
+        engine: &Engine,
+        _: Option<&str>,
+        path: &str,
+        at: Position,
+    ) -> Result<Shared<Module>, Box<EvalAltResult>> {
+        if let Some(module) = self.at_hand(path) {
+            return Ok(module);
+        }
+        let found = self.find(path, Origin::at(site_of(at))).map_err(|diag| raise(diag, at))?;
+        if let Some(loaded) = self.modules.lock().loaded.get(&found.key)
+            && loaded.has(&found.reached)
+        {
+            return Ok(loaded.module.clone());
+        }
+        let module = self.load(engine, &found, at)?;
+        let sources = self.host.sources.read().count();
+        let loaded = Loaded { module: module.clone(), reached: found.reached, sources };
+        self.modules.lock().loaded.insert(found.key, loaded);
+        Ok(module)
+    }
+}

@@ -1,0 +1,310 @@
+//! Tensors from values of the script: `tensor([[1, 2], [3, 4]])`, `x.new_tensor(...)`, and the constants.
+//!
+//! Integers make i64, floats the default float type, `bool` bool; mixed, the widest of them. Nested arrays
+//! give the dimensions, and tensors may stand in the place of arrays.
+
+use crate::args;
+use crate::base::device_id::DeviceId;
+use crate::base::diag::{Diag, Result};
+use crate::base::dtype::{Category, DType, Scalar};
+use crate::base::limits::MAX_DIMS;
+use crate::base::{code, suggest};
+use crate::fail;
+use crate::op::emit::Emit;
+use crate::op::rows::pointwise::arith::element_of;
+use crate::script::bind::convert;
+use crate::script::bind::rows::{Natives, raw};
+use crate::script::host::Host;
+use crate::script::values::raise::Native;
+use crate::script::values::type_names;
+use crate::script::values::types::{CONSTANTS, DTypeValue, Tensor};
+use crate::tensor::engine::Engine;
+use crate::tensor::movement;
+use crate::tensor::observe::{push_element, scalars};
+use rhai::{Array, Dynamic, Map, NativeCallContext};
+use std::sync::Arc;
+
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    define(&mut module.module);
+    for arity in 1..=2 {
+        function(module, host, "tensor", arity, |host, context, values| {
+            let options = options(host, values.get(1).map(|value| &**value))?;
+            made(&mut host.engine(context), host, values[0], options)
+        });
+    }
+    for arity in 2..=3 {
+        function(module, host, "new_tensor", arity, |host, context, values| {
+            let Some(like) = values[0].read_lock::<Tensor>().map(|tensor| tensor.clone()) else {
+                fail!(ARGUMENT_TYPE, "it belongs to tensors, not to {}", type_names::of_value(values[0]));
+            };
+            let mut options = options(host, values.get(2).map(|value| &**value))?;
+            options.dtype.get_or_insert(like.dtype());
+            options.device.get_or_insert(like.device());
+            made(&mut host.engine(context), host, values[1], options)
+        });
+    }
+}
+
+fn define(module: &mut rhai::Module) {
+    for (name, value) in CONSTANTS {
+        module.set_var(name, value);
+    }
+    for (name, dtype) in DType::NAMES {
+        module.set_var(*name, Dynamic::from(DTypeValue(*dtype)));
+    }
+}
+
+/// The constants under the name that the source pass gives them.
+pub fn install(engine: &mut rhai::Engine) {
+    let mut module = rhai::Module::new();
+    define(&mut module);
+    engine.register_static_module("__c", module.into());
+}
+
+fn function(
+    module: &mut Natives,
+    host: &Arc<Host>,
+    name: &'static str,
+    arity: usize,
+    call: impl Fn(&Host, &NativeCallContext, &mut [&mut Dynamic]) -> Result<Tensor> + Send + Sync + 'static,
+) {
+    let host = host.clone();
+    raw(module, name, arity, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        call(&host, &context, values).map(Dynamic::from).map_err(|mut diag| {
+            diag.message = format!("`{name}`: {}", diag.message);
+            host.raise(&context, diag, "")
+        })
+    });
+}
+
+#[derive(Default)]
+struct Options {
+    dtype: Option<DType>,
+    device: Option<DeviceId>,
+    requires_grad: bool,
+    pin_memory: bool,
+}
+
+fn options(host: &Host, value: Option<&Dynamic>) -> Result<Options> {
+    let mut options = Options::default();
+    let Some(value) = value.filter(|value| !value.is_unit()) else { return Ok(options) };
+    let Some(map) = value.read_lock::<Map>() else {
+        fail!(ARGUMENT_TYPE, "keywords such as #{{dtype: \"f32\"}} are wanted, not {}", type_names::of_value(value));
+    };
+    for (name, value) in map.iter() {
+        match name.as_str() {
+            _ if value.is_unit() => {}
+            "dtype" => options.dtype = Some(convert::dtype(value)?),
+            "device" => options.device = Some(convert::device(host, value)?),
+            "requires_grad" => match value.as_bool() {
+                Ok(flag) => options.requires_grad = flag,
+                Err(_) => fail!(ARGUMENT_TYPE, "`requires_grad` is true or false, not {}", type_names::of_value(value)),
+            },
+            "pin_memory" => options.pin_memory = convert::pins(value)?,
+            _ => {
+                let diag = Diag::error(code::UNKNOWN_KEYWORD, format!("unknown keyword `{name}`"));
+                return Err(match suggest::nearest(name, ["dtype", "device", "requires_grad", "pin_memory"]) {
+                    Some(found) => diag.help(format!("did you mean `{found}`?")),
+                    None => diag.help("the keywords are: dtype, device, requires_grad, pin_memory"),
+                });
+            }
+        }
+    }
+    Ok(options)
+}
+
+/// What nested arrays hold, in order.
+#[derive(Default)]
+struct Gathered {
+    shape: Vec<usize>,
+    values: Values,
+    /// The widest kind of number so far.
+    category: Option<Category>,
+    /// The widest dtype of tensors inside.
+    tensors: Option<DType>,
+}
+
+/// Integers as long as there is nothing else: exact, and half the memory of `Scalar`s.
+enum Values {
+    Ints(Vec<i64>),
+    Mixed(Vec<Scalar>),
+}
+
+impl Default for Values {
+    fn default() -> Values {
+        Values::Ints(Vec::new())
+    }
+}
+
+impl Values {
+    fn push(&mut self, value: Scalar) {
+        match (&mut *self, value) {
+            (Values::Ints(list), Scalar::Int(i)) => list.push(i),
+            (Values::Mixed(list), value) => list.push(value),
+            (Values::Ints(list), value) => {
+                let mut mixed: Vec<Scalar> = Vec::with_capacity(list.capacity());
+                mixed.extend(list.iter().map(|&i| Scalar::Int(i)));
+                mixed.push(value);
+                *self = Values::Mixed(mixed);
+            }
+        }
+    }
+}
+
+/// Where in the nested arrays something is: `[1][0]`.
+fn place(path: &[usize]) -> String {
+    if path.is_empty() {
+        return "here".into();
+    }
+    format!("at {}", path.iter().map(|i| format!("[{i}]")).collect::<String>())
+}
+
+impl Gathered {
+    /// Adds one value at `path`; `known` says that its shape is already fixed by what came before.
+    fn add(&mut self, host: &Host, value: &Dynamic, path: &mut Vec<usize>, known: bool) -> Result<()> {
+        let depth = path.len();
+        if let Some(array) = value.read_lock::<Array>() {
+            self.dim(depth, array.len(), path, known)?;
+            for (at, item) in array.iter().enumerate() {
+                path.push(at);
+                self.add(host, item, path, known || at > 0)?;
+                path.pop();
+            }
+            return Ok(());
+        }
+        if let Some(tensor) = value.read_lock::<Tensor>() {
+            for (at, &n) in tensor.shape().iter().enumerate() {
+                self.dim(depth + at, n, path, known)?;
+            }
+            self.end(depth + tensor.ndim(), path)?;
+            self.tensors = Some(self.tensors.map_or(tensor.dtype(), |old| old.promote(tensor.dtype())));
+            scalars(&host.rt, &tensor)?.into_iter().for_each(|value| self.values.push(value));
+            return Ok(());
+        }
+        let Some(number) = convert::scalar(value) else {
+            return Err(Diag::error(
+                code::ARGUMENT_TYPE,
+                format!(
+                    "numbers, bools, tensors and arrays of them are wanted; {} is {}",
+                    place(path),
+                    type_names::of_value(value)
+                ),
+            ));
+        };
+        self.end(depth, path)?;
+        let category = number.category();
+        self.category = Some(self.category.map_or(category, |old| old.max(category)));
+        self.values.push(number);
+        Ok(())
+    }
+
+    /// Dimension `depth` has size `n` at `path`.
+    fn dim(&mut self, depth: usize, n: usize, path: &[usize], known: bool) -> Result<()> {
+        match self.shape.get(depth) {
+            Some(&size) if size != n => Err(Diag::error(
+                code::SHAPE,
+                format!("the array {} has {n} elements, the first one of its level {size}", place(path)),
+            )
+            .help("all arrays of one level must be of one length")),
+            Some(_) => Ok(()),
+            None if known => Err(Diag::error(
+                code::SHAPE,
+                format!("an array stands {} where the first one of its level holds a number", place(path)),
+            )),
+            None if depth >= MAX_DIMS => {
+                Err(Diag::error(code::VALUE, format!("more than {MAX_DIMS} dimensions cannot be")))
+            }
+            None => {
+                self.shape.push(n);
+                Ok(())
+            }
+        }
+    }
+
+    /// Numbers begin at `depth`.
+    fn end(&self, depth: usize, path: &[usize]) -> Result<()> {
+        if self.shape.len() > depth {
+            return Err(Diag::error(
+                code::SHAPE,
+                format!("a number stands {} where the first one of its level is an array", place(path)),
+            ));
+        }
+        Ok(())
+    }
+
+    fn dtype(&self, default: DType) -> DType {
+        let number = match self.category {
+            Some(Category::Bool) => Some(DType::Bool),
+            Some(Category::Int) => Some(DType::I64),
+            Some(Category::Float) => Some(default),
+            None => None,
+        };
+        match (self.tensors, number) {
+            (Some(tensor), Some(number)) if number.category() <= tensor.category() => tensor,
+            (Some(tensor), Some(number)) => tensor.promote(number),
+            (tensor, number) => tensor.or(number).unwrap_or(default),
+        }
+    }
+
+    fn bytes(&self, dtype: DType) -> Result<Vec<u8>> {
+        let size = dtype.size_bytes();
+        match &self.values {
+            Values::Ints(list) if dtype == DType::I64 => Ok(list.iter().flat_map(|i| i.to_le_bytes()).collect()),
+            Values::Ints(list) => encode(list.iter().map(|&i| Scalar::Int(i)), list.len() * size, dtype),
+            Values::Mixed(list) if dtype == DType::F32 => {
+                Ok(list.iter().flat_map(|value| (value.to_f64() as f32).to_le_bytes()).collect())
+            }
+            Values::Mixed(list) => encode(list.iter().copied(), list.len() * size, dtype),
+        }
+    }
+}
+
+fn encode(values: impl Iterator<Item = Scalar>, size_bytes: usize, dtype: DType) -> Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(size_bytes);
+    for value in values {
+        push_element(&mut bytes, element_of(value, dtype)?, dtype);
+    }
+    Ok(bytes)
+}
+
+/// `tensor(value)` with a dtype and a device, where they are given.
+pub fn from_value(
+    e: &mut Engine,
+    host: &Host,
+    value: &Dynamic,
+    dtype: Option<DType>,
+    device: Option<DeviceId>,
+) -> Result<Tensor> {
+    made(e, host, value, Options { dtype, device, ..Options::default() })
+}
+
+fn made(e: &mut Engine, host: &Host, value: &Dynamic, options: Options) -> Result<Tensor> {
+    if options.pin_memory {
+        return movement::pinned(e, |e| made(e, host, value, Options { pin_memory: false, ..options }));
+    }
+    let tensor = match value.read_lock::<Tensor>() {
+        Some(source) => copied(e, &source, &options)?,
+        None => {
+            let mut gathered = Gathered::default();
+            gathered.add(host, value, &mut Vec::new(), false)?;
+            let dtype = options.dtype.unwrap_or_else(|| gathered.dtype(e.default_float()));
+            let bytes = gathered.bytes(dtype)?;
+            let device = options.device.unwrap_or_else(|| e.default_device());
+            e.upload(&bytes, &gathered.shape, dtype, device)?
+        }
+    };
+    if options.requires_grad {
+        crate::script::bind::properties::set_requires_grad(&tensor, true)?;
+    }
+    Ok(tensor)
+}
+
+/// `tensor(x)`: a copy outside the gradient graph.
+fn copied(e: &mut Engine, source: &Tensor, options: &Options) -> Result<Tensor> {
+    let source = e.detach(source);
+    let dtype = options.dtype.unwrap_or(source.dtype());
+    let device = options.device.unwrap_or(source.device());
+    let out = e.empty(&source.shape(), dtype, device)?;
+    e.apply_inplace(&crate::op::rows::pointwise::arith::COPY, args![&out, &source])
+}

@@ -1,0 +1,260 @@
+//! Functions of the session itself: gradient mode, defaults, seeds, waiting, cells.
+
+use crate::base::code;
+use crate::base::diag::Diag;
+use crate::sched::options::MatmulPrecision;
+use crate::script::bind::convert;
+use crate::script::bind::rows::Natives;
+use crate::script::bind::rows::raw;
+use crate::script::host::Host;
+use crate::script::values::panics::Place;
+use crate::script::values::raise::Native;
+use crate::script::values::type_names;
+use crate::script::values::types::{Cell, DTypeValue, SliceValue, Tensor};
+use crate::tensor::grad;
+use rhai::{
+    Array, Caches, Dynamic, Engine, EvalAltResult, EvalContext, Expression, FuncRegistration, Map, NativeCallContext,
+    RhaiFunc,
+};
+use std::any::TypeId;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Bound: time that a sleeping script takes to see that it was interrupted.
+const NAP: Duration = Duration::from_millis(10);
+
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    gradient_mode(module, host);
+    defaults(module, host);
+    values(module, host);
+    sleep(module, host);
+}
+
+/// `sleep(seconds)`, in place of Rhai's own, which nothing ends.
+fn sleep(module: &mut Natives, host: &Arc<Host>) {
+    fn nap(host: &Host, context: &NativeCallContext, seconds: f64) -> Native {
+        if seconds.is_nan() || seconds <= 0.0 {
+            return Ok(Dynamic::UNIT);
+        }
+        let wait = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        let begun = Instant::now();
+        loop {
+            if let Some(diag) = host.watch.ended() {
+                return Err(host.raise(context, diag, "while it slept"));
+            }
+            match wait.checked_sub(begun.elapsed()) {
+                None | Some(Duration::ZERO) => return Ok(Dynamic::UNIT),
+                Some(left) => std::thread::sleep(left.min(NAP)),
+            }
+        }
+    }
+    let shared = host.clone();
+    let float = move |context: NativeCallContext, seconds: f64| nap(&shared, &context, seconds);
+    rhai::FuncRegistration::new("sleep").in_global_namespace().place_in(&mut module.module, float);
+    let shared = host.clone();
+    let int = move |context: NativeCallContext, seconds: i64| nap(&shared, &context, seconds as f64);
+    rhai::FuncRegistration::new("sleep").in_global_namespace().place_in(&mut module.module, int);
+}
+
+fn gradient_mode(module: &mut Natives, host: &Arc<Host>) {
+    let shared = host.clone();
+    raw(module, "is_grad_enabled", 0, move |_, _| Ok(Dynamic::from_bool(shared.rt.grad_enabled())));
+    for arity in 1..=4 {
+        let shared = host.clone();
+        raw(module, "grad", arity, move |context, values| -> Native {
+            let context = context.expect("registered with a context");
+            gradients(&shared, &context, values)
+        });
+    }
+}
+
+/// A tensor, or an array of tensors (with `()` where `optional`).
+fn tensor_list(value: &Dynamic, what: &str) -> crate::base::diag::Result<Vec<Option<Tensor>>> {
+    if let Some(tensor) = value.read_lock::<Tensor>() {
+        return Ok(vec![Some(tensor.clone())]);
+    }
+    let wrong = |value: &Dynamic| {
+        let text = format!("`{what}` is a tensor or an array of tensors, not {}", type_names::of_value(value));
+        Diag::error(code::ARGUMENT_TYPE, text)
+    };
+    let Some(array) = value.read_lock::<Array>() else { return Err(wrong(value)) };
+    array
+        .iter()
+        .map(|item| match item.read_lock::<Tensor>() {
+            Some(tensor) => Ok(Some(tensor.clone())),
+            None if item.is_unit() => Ok(None),
+            None => Err(wrong(item)),
+        })
+        .collect()
+}
+
+/// `grad(ys, xs, grad_outputs, #{create_graph: true})`; all of them may be keywords.
+fn gradients(host: &Host, context: &NativeCallContext, values: &mut [&mut Dynamic]) -> Native {
+    let split = values.iter().position(|value| value.is_map()).unwrap_or(values.len());
+    let map = values.get(split).and_then(|value| value.read_lock::<Map>().map(|map| map.clone()));
+    let mut keywords = map.unwrap_or_default();
+    let [ys, xs, weights] = [(0, "outputs"), (1, "inputs"), (2, "grad_outputs")].map(|(at, name)| {
+        let value = if at < split { Some(values[at].flatten_clone()) } else { keywords.remove(name) };
+        value.filter(|value| !value.is_unit())
+    });
+    // PyTorch has nothing else for a long time.
+    if keywords.get("only_inputs").is_some_and(|value| value.as_bool() == Ok(true)) {
+        keywords.remove("only_inputs");
+    }
+    host.call(context, |engine| {
+        let list = |value: Option<Dynamic>, name: &str| match value {
+            Some(value) => tensor_list(&value, name),
+            None => Err(Diag::error(code::MISSING_ARGUMENT, format!("`grad`: argument `{name}` is missing"))
+                .help("`grad(y, [x])` computes gradients; what `backward()` added up is the property `x.grad`")),
+        };
+        let ys: Vec<Tensor> = list(ys, "outputs")?.into_iter().flatten().collect();
+        let xs: Vec<Tensor> = list(xs, "inputs")?.into_iter().flatten().collect();
+        let weights = weights.map_or(Ok(Vec::new()), |value| tensor_list(&value, "grad_outputs"))?;
+        if split > 3 || split + 1 < values.len() {
+            crate::fail!(EXTRA_ARGUMENT, "what follows `grad_outputs` are keywords: `#{{create_graph: true}}`");
+        }
+        let found = grad::grad(engine, &ys, &xs, &weights, crate::script::bind::properties::mode(&keywords)?)?;
+        let list: Array = found.into_iter().map(|g| g.map_or(Dynamic::UNIT, Dynamic::from)).collect();
+        Ok(Dynamic::from(list))
+    })
+}
+
+fn defaults(module: &mut Natives, host: &Arc<Host>) {
+    let shared = host.clone();
+    raw(module, "manual_seed", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        match values[0].as_int() {
+            Ok(seed) => shared.rt.seed(seed as u64),
+            Err(_) => {
+                let text = format!("a seed is an integer, not {}", type_names::of_value(values[0]));
+                return Err(shared.raise(&context, Diag::error(code::ARGUMENT_TYPE, text), ""));
+            }
+        }
+        Ok(Dynamic::UNIT)
+    });
+    let shared = host.clone();
+    raw(module, "set_default_dtype", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |_| {
+            let dtype = convert::dtype(values[0])?;
+            if !dtype.is_float() {
+                crate::fail!(DTYPE, "the default dtype must be a floating-point one, not {dtype}");
+            }
+            shared.rt.set_default_float(dtype);
+            Ok(Dynamic::UNIT)
+        })
+    });
+    let shared = host.clone();
+    raw(module, "set_float32_matmul_precision", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |_| {
+            let wanted = values[0].clone().into_string().unwrap_or_default();
+            let found = MatmulPrecision::ALL.into_iter().find(|precision| precision.name() == wanted);
+            let Some(precision) = found else {
+                crate::fail!(VALUE, "a precision is \"highest\", \"high\" or \"medium\"");
+            };
+            shared.rt.set_matmul_precision(precision);
+            Ok(Dynamic::UNIT)
+        })
+    });
+    let shared = host.clone();
+    raw(module, "get_float32_matmul_precision", 0, move |_, _| Ok(shared.rt.matmul_precision().name().into()));
+    let shared = host.clone();
+    raw(module, "get_default_dtype", 0, move |_, _| Ok(Dynamic::from(DTypeValue(shared.rt.default_float()))));
+}
+
+fn values(module: &mut Natives, host: &Arc<Host>) {
+    for arity in 0..=3 {
+        let shared = host.clone();
+        raw(module, "slice", arity, move |context, values| -> Native {
+            let context = context.expect("registered with a context");
+            let mut ends = [None; 3];
+            for (end, value) in ends.iter_mut().zip(values.iter()) {
+                if !value.is_unit() {
+                    *end = Some(end_of(&shared, &context, "a slice is an integer or `()`", value)?);
+                }
+            }
+            Ok(Dynamic::from(SliceValue { start: ends[0], stop: ends[1], step: ends[2].unwrap_or(1) }))
+        });
+    }
+    ranges(module, host);
+    rhai::FuncRegistration::new("!")
+        .in_global_namespace()
+        .place_in(&mut module.module, |cell: Cell| cell.get().as_bool().map_or(Dynamic::UNIT, |on| (!on).into()));
+    raw(module, "cell", 1, |_, values| Ok(Dynamic::from(Cell::new(values[0].clone()))));
+    rhai::FuncRegistration::new("get").in_global_namespace().place_in(&mut module.module, |cell: Cell| cell.get());
+    rhai::FuncRegistration::new("set")
+        .in_global_namespace()
+        .place_in(&mut module.module, |cell: Cell, value: Dynamic| cell.set(value));
+}
+
+/// An integer, or what stands for one.
+fn end_of(host: &Host, context: &NativeCallContext, of: &str, value: &Dynamic) -> Result<i64, Box<EvalAltResult>> {
+    convert::int(host, value).map_err(|mut diag| {
+        if !diag.is_late {
+            diag.message = format!("an end of {of}, not {}", type_names::of_value(value));
+        }
+        host.raise(context, diag, "")
+    })
+}
+
+/// `a..b` and `a..=b` where one of the two is a tensor without dimensions.
+fn ranges(module: &mut Natives, host: &Arc<Host>) {
+    let tensor = TypeId::of::<Tensor>();
+    let other = TypeId::of::<Dynamic>();
+    for (name, inclusive) in [("..", false), ("..=", true)] {
+        for kinds in [[tensor, tensor], [tensor, other], [other, tensor]] {
+            let shared = host.clone();
+            let range = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+                let context = context.expect("registered with a context");
+                let end = |value: &Dynamic| end_of(&shared, &context, "a range is an integer", value);
+                let (first, last) = (end(values[0])?, end(values[1])?);
+                Ok(if inclusive { Dynamic::from(first..=last) } else { Dynamic::from(first..last) })
+            };
+            let func = RhaiFunc::Method { func: Arc::new(range), has_context: true, is_pure: true, is_volatile: true };
+            let own = FuncRegistration::new(name).in_global_namespace();
+            own.place_raw_in(&mut module.module, kinds, func);
+        }
+    }
+}
+
+/// `eval(text)`: the text is a source of its own, with its own lines, in the scope of the call.
+pub fn register_eval(engine: &mut Engine, host: &Arc<Host>) {
+    let shared = host.clone();
+    let eval = move |context: &mut EvalContext, inputs: &[Expression]| -> Native {
+        let value = context.eval_expression_tree(&inputs[0])?;
+        let at = inputs[0].position();
+        let Some(text) = value.read_lock::<rhai::ImmutableString>().map(|text| text.to_string()) else {
+            let diag = Diag::error(
+                code::ARGUMENT_TYPE,
+                format!("`eval` wants a string, not {}", type_names::of_value(&value)),
+            );
+            return Err(crate::script::values::raise::raise(
+                diag.or_at(shared.origin_at(crate::script::values::raise::site_of(at)), ""),
+                at,
+            ));
+        };
+        shared.note_variables(context.scope());
+        let source = shared.add_source(crate::script::source::SourceKind::Eval, "eval", &text).map_err(|diag| {
+            crate::script::values::raise::raise(
+                diag.or_at(shared.origin_at(crate::script::values::raise::site_of(at)), ""),
+                at,
+            )
+        })?;
+        let known = shared.known.read().clone();
+        let sources = shared.sources.read().clone();
+        let ctx = crate::script::error::Context { sources: &sources, known: &known };
+        let ast = crate::script::error::compile(context.engine(), context.scope(), &source, &ctx)
+            .map_err(|mut errors| crate::script::values::raise::raise(errors.remove(0), at))?;
+        // Not: releasing the source. Closures made inside and late faults still point into it.
+        let engine = context.engine();
+        // Functions and modules of the place where `eval` stands are there for its text.
+        let mut global = context.global_runtime_state().clone();
+        global.lib.push(ast.shared_lib().clone());
+        // Deprecated means "may change" here; the version is pinned.
+        #[allow(deprecated)]
+        engine.eval_statements_raw(&mut global, &mut Caches::new(), context.scope_mut(), ast.statements())
+    };
+    let registered = engine.register_custom_syntax(["__eval", "(", "$expr$", ")"], true, eval).map(drop);
+    debug_assert!(registered.is_ok());
+}

@@ -1,0 +1,251 @@
+//! What can be asked of tensors and dtypes without computing: sizes, strides, kinds, promotion; and `as_tensor`,
+//! which computes only where it must. The names are PyTorch's; most stand for properties that tscript has, too.
+
+use crate::base::code;
+use crate::base::device_id::DeviceId;
+use crate::base::diag::{Diag, Result};
+use crate::base::dtype::DType;
+use crate::base::layout;
+use crate::base::suggest::unknown_keyword;
+use crate::fail;
+use crate::op::infer::{self, Operand};
+use crate::script::bind::convert;
+use crate::script::bind::properties::{method, property, wanted, wanted_keywords};
+use crate::script::bind::rows::Natives;
+use crate::script::bind::rows::raw;
+use crate::script::host::Host;
+use crate::script::tensor_api::literal;
+use crate::script::values::panics::Place;
+use crate::script::values::raise::Native;
+use crate::script::values::type_names;
+use crate::script::values::types::{DTypeValue, Tensor};
+use crate::tensor::history;
+use crate::tensor::movement::{self, Wanted};
+use rhai::{Array, Dynamic, Map};
+use std::sync::Arc;
+
+/// Properties that `register` adds.
+pub const NAMES: &[&str] =
+    &["itemsize", "nbytes", "data", "retains_grad", "_version", "grad_fn", "is_cpu", "is_sparse", "layout"];
+
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    sizes(module, host);
+    kinds(module, host);
+    detached(module, host);
+    promotion(module, host);
+    as_tensor(module, host);
+}
+
+fn int(n: usize) -> Result<Dynamic> {
+    Ok(Dynamic::from_int(n as i64))
+}
+
+fn list(values: impl Iterator<Item = i64>) -> Dynamic {
+    values.map(Dynamic::from_int).collect::<Array>().into()
+}
+
+/// The place of a dimension that a call names.
+fn place(value: &Dynamic, ndim: usize) -> Result<usize> {
+    // A keyword: `x.size(#{dim: 0})`.
+    if let Some(map) = value.read_lock::<Map>() {
+        return match map.iter().find(|(name, _)| name.as_str() != "dim") {
+            Some((name, _)) => Err(unknown_keyword(name, &["dim"])),
+            None => place(map.get("dim").unwrap_or(&Dynamic::UNIT), ndim),
+        };
+    }
+    match value.as_int() {
+        Ok(dim) if ndim == 0 => {
+            Err(Diag::error(code::DIM, format!("there is no dimension {dim}: the tensor has none")))
+        }
+        Ok(dim) => infer::dim(dim, ndim),
+        Err(_) => fail!(ARGUMENT_TYPE, "a dimension is an integer, not {}", type_names::of_value(value)),
+    }
+}
+
+fn sizes(module: &mut Natives, host: &Arc<Host>) {
+    method(module, host, "size", 1, |_, _, x, _| Ok(list(x.shape().iter().map(|&n| n as i64))));
+    method(module, host, "size", 2, |_, _, x, rest| int(x.shape()[place(rest[0], x.ndim())?]));
+    method(module, host, "stride", 1, |_, _, x, _| Ok(list(x.view().layout.strides.iter().map(|&s| s as i64))));
+    method(module, host, "stride", 2, |_, _, x, rest| {
+        let at = place(rest[0], x.ndim())?;
+        Ok(Dynamic::from_int(x.view().layout.strides[at] as i64))
+    });
+    for name in ["dim", "ndimension"] {
+        method(module, host, name, 1, |_, _, x, _| int(x.ndim()));
+    }
+    for name in ["numel", "nelement"] {
+        method(module, host, name, 1, |_, _, x, _| int(x.numel()));
+    }
+    property(module, host, "itemsize", |_, x| int(x.dtype().size_bytes()));
+    property(module, host, "nbytes", |_, x| int(x.numel() * x.dtype().size_bytes()));
+    // `-1` for a tensor on the CPU.
+    method(module, host, "get_device", 1, |_, _, x, _| {
+        Ok(Dynamic::from_int(match x.device() {
+            DeviceId::Cpu => -1,
+            DeviceId::Cuda(index) => i64::from(index),
+        }))
+    });
+}
+
+fn kinds(module: &mut Natives, host: &Arc<Host>) {
+    property(module, host, "is_cpu", |_, x| Ok(Dynamic::from_bool(!x.device().is_cuda())));
+    // There are no others: scripts that ask get an answer.
+    property(module, host, "is_sparse", |_, _| Ok(Dynamic::FALSE));
+    property(module, host, "layout", |_, _| Ok("strided".into()));
+    for name in ["is_complex", "is_conj", "is_neg", "is_inference"] {
+        method(module, host, name, 1, |_, _, _, _| Ok(Dynamic::FALSE));
+    }
+    raw(module, "is_tensor", 1, |_, values| Ok(Dynamic::from_bool(values[0].read_lock::<Tensor>().is_some())));
+}
+
+/// `x.data`: the elements outside the gradient graph; assigning another tensor has `x` show that one's memory.
+fn detached(module: &mut Natives, host: &Arc<Host>) {
+    let shared = host.clone();
+    rhai::FuncRegistration::new_getter("data").place_in(
+        &mut module.module,
+        move |context: rhai::NativeCallContext, x: Tensor| -> Tensor {
+            // As in PyTorch, writes through it are none of the graph's business.
+            shared.engine(&context).tensor(Arc::new(x.view().counted_apart(0)))
+        },
+    );
+    let shared = host.clone();
+    rhai::FuncRegistration::new_setter("data").place_in(
+        &mut module.module,
+        move |context: rhai::NativeCallContext,
+              x: &mut Tensor,
+              value: Dynamic|
+              -> std::result::Result<(), Box<rhai::EvalAltResult>> {
+            // What was changed through `data` is changed: see `index.rs`.
+            if shared.assignment(&context).is_none() {
+                return Ok(());
+            }
+            shared.call(&context, |_| {
+                let Some(new) = value.read_lock::<Tensor>().map(|new| new.clone()) else {
+                    fail!(ARGUMENT_TYPE, "`data` is a tensor, not {}", type_names::of_value(&value));
+                };
+                let (old, view) = (x.view(), new.view());
+                // After `x.data += y`.
+                if old.buffer.id == view.buffer.id && old.layout == view.layout {
+                    return Ok(());
+                }
+                history::assign_data(x, &new)
+            })
+        },
+    );
+    property(module, host, "retains_grad", |_, x| Ok(Dynamic::from_bool(x.0.auto.lock().retain_grad)));
+    // How often its memory was written, as far as the gradient graph sees.
+    property(module, host, "_version", |_, x| int(x.view().version_since_made() as usize));
+    // The name of what made it, as printing shows it.
+    property(module, host, "grad_fn", |_, x| {
+        Ok(crate::script::bind::properties::grad_fn(x).map_or(Dynamic::UNIT, |name| name.into()))
+    });
+}
+
+fn checked(
+    module: &mut Natives,
+    host: &Arc<Host>,
+    name: &'static str,
+    arity: usize,
+    run: impl Fn(&Host, &[&mut Dynamic]) -> Result<Dynamic> + Send + Sync + 'static,
+) {
+    let host = host.clone();
+    raw(module, name, arity, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        run(&host, values).map_err(|mut diag| {
+            diag.message = format!("`{name}`: {}", diag.message);
+            host.raise(&context, diag, "")
+        })
+    });
+}
+
+fn promotion(module: &mut Natives, host: &Arc<Host>) {
+    checked(module, host, "promote_types", 2, |_, values| {
+        Ok(Dynamic::from(DTypeValue(dtype(values[0])?.promote(dtype(values[1])?))))
+    });
+    checked(module, host, "can_cast", 2, |_, values| {
+        Ok(Dynamic::from_bool(dtype(values[0])?.can_cast(dtype(values[1])?)))
+    });
+    checked(module, host, "result_type", 2, |host, values| {
+        let tensors: Vec<Option<Tensor>> =
+            values.iter().map(|value| value.read_lock::<Tensor>().map(|x| x.clone())).collect();
+        let mut operands = Vec::new();
+        for (tensor, value) in tensors.iter().zip(values) {
+            operands.push(match (tensor, convert::scalar(value)) {
+                (Some(tensor), _) => Operand::of(tensor),
+                (None, Some(number)) => Operand::Number(number),
+                (None, None) => {
+                    fail!(ARGUMENT_TYPE, "tensors or numbers are wanted, not {}", type_names::of_value(value))
+                }
+            });
+        }
+        Ok(Dynamic::from(DTypeValue(infer::result_type(&operands, host.rt.default_float()))))
+    });
+    for arity in 1..=8 {
+        checked(module, host, "broadcast_shapes", arity, |_, values| {
+            let mut result = layout::Shape::new();
+            for value in values {
+                let shape = shape(value)?;
+                result = match layout::broadcast(&result, &shape) {
+                    Some(shape) => shape,
+                    None => return Err(infer::broadcast_error(&result, &shape)),
+                };
+            }
+            Ok(list(result.iter().map(|&n| n as i64)))
+        });
+    }
+}
+
+/// A dtype, or that of a tensor.
+fn dtype(value: &Dynamic) -> Result<DType> {
+    match value.read_lock::<Tensor>() {
+        Some(x) => Ok(x.dtype()),
+        None => convert::dtype(value),
+    }
+}
+
+fn shape(value: &Dynamic) -> Result<layout::Shape> {
+    if let Ok(n) = value.as_int() {
+        return infer::shape(&[n]);
+    }
+    let sizes: Option<Vec<i64>> =
+        value.read_lock::<Array>().and_then(|array| array.iter().map(|item| item.as_int().ok()).collect());
+    match sizes {
+        Some(sizes) => infer::shape(&sizes),
+        None => {
+            fail!(ARGUMENT_TYPE, "a shape is an array of integers, not {}", type_names::of_value(value))
+        }
+    }
+}
+
+/// `as_tensor(data, dtype, device)`: a tensor as it is where it may stay, anything else as by `tensor`.
+fn as_tensor(module: &mut Natives, host: &Arc<Host>) {
+    for name in ["as_tensor", "asarray"] {
+        for arity in 1..=3 {
+            let host = host.clone();
+            raw(module, name, arity, move |context, values| -> Native {
+                let context = context.expect("registered with a context");
+                let result = kept(&host, &context, values);
+                result.map(Dynamic::from).map_err(|mut diag| {
+                    diag.message = format!("`{name}`: {}", diag.message);
+                    host.raise(&context, diag, "")
+                })
+            });
+        }
+    }
+}
+
+fn kept(host: &Host, context: &rhai::NativeCallContext, values: &[&mut Dynamic]) -> Result<Tensor> {
+    let mut where_to = Wanted::default();
+    for value in values[1..].iter().filter(|value| !value.is_unit()) {
+        match value.read_lock::<Map>() {
+            Some(map) => wanted_keywords(host, &map, &mut where_to)?,
+            None => wanted(host, value, &mut where_to)?,
+        }
+    }
+    let mut engine = host.engine(context);
+    let tensor = match values[0].read_lock::<Tensor>() {
+        Some(tensor) => tensor.clone(),
+        None => literal::from_value(&mut engine, host, values[0], where_to.dtype, where_to.device)?,
+    };
+    movement::to(&mut engine, &tensor, where_to)
+}

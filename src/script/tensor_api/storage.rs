@@ -1,0 +1,249 @@
+//! `load` and `save`: tensors, maps of tensors and texts in files, by extension. Formats are in `files/`; which
+//! folders a script may touch is the host program's word.
+
+use crate::base::code;
+use crate::base::device_id::DeviceId;
+use crate::base::diag::{Diag, Focus, Result};
+use crate::base::dtype::DType;
+use crate::base::span::Origin;
+use crate::base::suggest::nearest;
+use crate::fail;
+use crate::files::{self, Array, Named, Value};
+use crate::op::emit::Emit;
+use crate::script::bind::convert;
+use crate::script::bind::rows::{Natives, raw};
+use crate::script::host::Host;
+use crate::script::tensor_api::checkpoint;
+use crate::script::values::raise::Native;
+use crate::script::values::type_names;
+use crate::script::values::types::{DeviceValue, Tensor};
+use crate::tensor::engine::Engine;
+use crate::tensor::movement::{self, Wanted};
+use crate::tensor::observe;
+use rhai::{Dynamic, ImmutableString, Map};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    bytes(module, host);
+    for arity in 1..=2 {
+        let shared = host.clone();
+        raw(module, "load", arity, move |context, values| -> Native {
+            let context = context.expect("registered with a context");
+            shared.call(&context, |engine| {
+                let path = path(values[0])?;
+                let asked = Asked::read(&shared, values.get(1).map(|value| &**value))?;
+                load(&shared, engine, &path, asked).map_err(|diag| at_path(diag, &path))
+            })
+        });
+    }
+    let shared = host.clone();
+    raw(module, "save", 2, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |_| {
+            let path = path(values[0])?;
+            if files::is_text(&path) {
+                return save_text(&shared, &path, values[1]).map_err(|diag| at_path(diag, &path));
+            }
+            let value = to_file(&shared, &path, values[1])?;
+            let write = permitted(&shared, &path, true).and_then(|()| files::write(&path, &value));
+            write.map(|()| Dynamic::UNIT).map_err(|diag| at_path(diag, &path))
+        })
+    });
+}
+
+/// `_bytes(text)` as a `u8` tensor, and `_text(tensor)` back; what is no UTF-8 becomes the replacement character.
+fn bytes(module: &mut Natives, host: &Arc<Host>) {
+    let shared = host.clone();
+    raw(module, "_bytes", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |engine| {
+            let Some(text) = values[0].read_lock::<ImmutableString>() else {
+                fail!(ARGUMENT_TYPE, "a string is wanted, not {}", type_names::of_value(values[0]));
+            };
+            let bytes = engine.upload(text.as_bytes(), &[text.len()], DType::U8, DeviceId::Cpu)?;
+            movement::to(engine, &bytes, Wanted::on(engine.default_device())).map(Dynamic::from)
+        })
+    });
+    let shared = host.clone();
+    raw(module, "_text", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |_| {
+            let Some(tensor) = values[0].read_lock::<Tensor>() else {
+                fail!(ARGUMENT_TYPE, "a tensor of bytes is wanted, not {}", type_names::of_value(values[0]));
+            };
+            if tensor.dtype().is_float() || tensor.dtype() == DType::Bool {
+                fail!(DTYPE, "bytes are integers, not {}", tensor.dtype());
+            }
+            let bytes = observe::scalars(&shared.rt, &tensor)?.into_iter().map(|byte| match byte.to_i64() {
+                byte @ 0..=255 => Ok(byte as u8),
+                other => fail!(VALUE, "a byte lies between 0 and 255, and this one is {other}"),
+            });
+            let bytes = bytes.collect::<Result<Vec<u8>>>()?;
+            Ok(String::from_utf8_lossy(&bytes).into_owned().into())
+        })
+    });
+}
+
+/// Keywords of `load`.
+#[derive(Default)]
+struct Asked {
+    wanted: Wanted,
+    /// A `.csv` file as one tensor for each column.
+    columns: bool,
+}
+
+impl Asked {
+    const KEYWORDS: [&'static str; 3] = ["device", "dtype", "columns"];
+
+    fn read(host: &Host, value: Option<&Dynamic>) -> Result<Asked> {
+        let mut asked = Asked::default();
+        let Some(value) = value else { return Ok(asked) };
+        // As in PyTorch, where to may be said by position.
+        if value.is_string() || value.is::<DeviceValue>() {
+            asked.wanted.device = Some(convert::device(host, value)?);
+            return Ok(asked);
+        }
+        let Some(map) = value.read_lock::<Map>() else {
+            let text = format!(
+                "the keywords of `load` are a map, as in `load(path, #{{device: \"cpu\"}})`, not {}",
+                type_names::of_value(value)
+            );
+            return Err(Diag::error(code::ARGUMENT_TYPE, text));
+        };
+        for (name, value) in map.iter() {
+            match name.as_str() {
+                "device" | "map_location" if value.is_unit() => {}
+                "device" | "map_location" => asked.wanted.device = Some(convert::device(host, value)?),
+                "dtype" => asked.wanted.dtype = Some(convert::dtype(value)?),
+                "columns" => {
+                    asked.columns = value.as_bool().map_err(|_| {
+                        let text = format!("`columns` is true or false, not {}", type_names::of_value(value));
+                        Diag::error(code::ARGUMENT_TYPE, text)
+                    })?;
+                }
+                _ => {
+                    let text = format!("`load`: unknown keyword `{name}`");
+                    let diag =
+                        Diag::error(code::UNKNOWN_KEYWORD, text).keyword(Origin::NONE, name, "not a keyword of `load`");
+                    return Err(match nearest(name, Asked::KEYWORDS) {
+                        Some(found) => diag.help(format!("did you mean `{found}`?")),
+                        None => diag.help(format!("the keywords are: {}", Asked::KEYWORDS.join(", "))),
+                    });
+                }
+            }
+        }
+        Ok(asked)
+    }
+}
+
+fn path(value: &Dynamic) -> Result<PathBuf> {
+    match value.read_lock::<ImmutableString>() {
+        Some(text) => Ok(PathBuf::from(text.as_str())),
+        None => {
+            let text = format!("a path is a string, not {}", type_names::of_value(value));
+            Err(Diag::error(code::ARGUMENT_TYPE, text).help("the path stands first: `save(path, value)`, `load(path)`"))
+        }
+    }
+}
+
+/// The path is what an error of a file points at.
+pub fn at_path(diag: Box<Diag>, path: &Path) -> Box<Diag> {
+    if !diag.labels.is_empty() {
+        return diag;
+    }
+    let relative = path.is_relative().then(|| std::env::current_dir().ok()).flatten();
+    let about_place = matches!(diag.code, code::FILE) && diag.help.is_none();
+    let diag = diag.label(Origin::NONE, Focus::Argument(0), "this file");
+    match relative.filter(|_| about_place) {
+        Some(folder) => diag.note(format!("the path is looked for from {}", folder.display())),
+        None => diag,
+    }
+}
+
+fn save_text(host: &Host, path: &Path, value: &Dynamic) -> Result<Dynamic> {
+    let Some(text) = value.read_lock::<ImmutableString>() else {
+        let text = format!("what is saved as text is a string, not {}", type_names::of_value(value));
+        let diag = Diag::error(code::ARGUMENT_TYPE, text);
+        return Err(diag.label(Origin::NONE, Focus::Argument(1), "cannot be saved"));
+    };
+    permitted(host, path, true)?;
+    files::write_text(path, &text).map(|()| Dynamic::UNIT)
+}
+
+fn load(host: &Host, engine: &mut Engine, path: &Path, asked: Asked) -> Result<Dynamic> {
+    permitted(host, path, false)?;
+    if files::is_text(path) {
+        return files::read_text(path).map(Dynamic::from);
+    }
+    let value = if asked.columns { files::read_columns(path)? } else { files::read(path)? };
+    let device = asked.wanted.device.unwrap_or_else(|| engine.default_device());
+    let wanted = Wanted { device: Some(device), ..asked.wanted };
+    let mut tensor = |array: Array| -> Result<Dynamic> {
+        let host_tensor = engine.upload(array.bytes(), array.shape(), array.dtype(), DeviceId::Cpu)?;
+        movement::to(engine, &host_tensor, wanted).map(Dynamic::from)
+    };
+    match value {
+        Value::One(array) => tensor(array),
+        Value::Named(named) => checkpoint::from_named(named, tensor),
+    }
+}
+
+/// A tensor, or a map of tensors, as a file holds it; a checkpoint where the format has a place for one. Waits.
+fn to_file(host: &Host, path: &Path, value: &Dynamic) -> Result<Value> {
+    if let Some(tensor) = value.read_lock::<Tensor>() {
+        return array(host, &tensor).map(Value::One);
+    }
+    let Some(map) = value.read_lock::<Map>() else {
+        return Err(checkpoint::refused("what is saved is a tensor or a map of tensors", value));
+    };
+    if matches!(files::Kind::of(path), Ok(files::Kind::Safetensors)) {
+        return checkpoint::to_named(host, &map).map(Value::Named);
+    }
+    if map.values().any(Dynamic::is_fnptr) {
+        return Err(checkpoint::has_code(""));
+    }
+    let mut arrays = Vec::with_capacity(map.len());
+    for (name, value) in map.iter() {
+        match value.read_lock::<Tensor>() {
+            Some(tensor) => arrays.push((name.to_string(), array(host, &tensor)?)),
+            None => {
+                let wanted = format!("the entry `{name}` must be a tensor");
+                let diag = checkpoint::refused(&wanted, value);
+                return Err(diag.note("numbers, strings and maps of tensors have a place in `.safetensors` files"));
+            }
+        }
+    }
+    Ok(Value::Named(Named::new(arrays)))
+}
+
+pub fn array(host: &Host, tensor: &Tensor) -> Result<Array> {
+    let bytes = observe::bytes(&host.rt, tensor)?;
+    Array::new(tensor.dtype(), tensor.shape().to_vec(), bytes)
+}
+
+/// Whether the host program lets scripts touch this path. Links and `..` are resolved first.
+pub fn permitted(host: &Host, path: &Path, writing: bool) -> Result<()> {
+    let Some(roots) = &host.file_roots else { return Ok(()) };
+    let real = if writing { None } else { path.canonicalize().ok() };
+    let real = real.or_else(|| {
+        // A file that is not there yet is where its folder is.
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some(folder.canonicalize().ok()?.join(path.file_name()?))
+    });
+    let inside =
+        |real: &PathBuf| roots.iter().filter_map(|root| root.canonicalize().ok()).any(|root| real.starts_with(root));
+    if real.as_ref().is_some_and(inside) {
+        return Ok(());
+    }
+    let diag = Diag::error(
+        code::FILE_ACCESS,
+        format!("`{}` is outside the folders that this program lets scripts use", path.display()),
+    );
+    let names: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
+    Err(diag.help(if names.is_empty() {
+        "scripts of this program may use no files: it gives them no folder".to_string()
+    } else {
+        format!("permitted are: {}", names.join(", "))
+    }))
+}

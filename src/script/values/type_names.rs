@@ -1,0 +1,56 @@
+//! What scripts call the Rust types of their values. Rhai knows the names that an interpreter registered; errors are
+//! told where no interpreter is at hand, and of types that nobody registered with this one.
+
+use crate::script::values::types::Tensor;
+use parking_lot::RwLock;
+use rhai::Dynamic;
+use std::any::type_name;
+use std::collections::BTreeMap;
+
+/// Names by the types' paths in Rust. One table for the process: a type has one name.
+static NAMES: RwLock<BTreeMap<&'static str, &'static str>> = RwLock::new(BTreeMap::new());
+
+/// Notes what scripts call a type.
+pub fn note<T: 'static>(name: &'static str) {
+    let path = type_name::<T>();
+    if NAMES.read().get(path) != Some(&name) {
+        NAMES.write().insert(path, name);
+    }
+}
+
+/// What scripts call a type of which Rhai knows no more than its path; the last part of the path where nobody named it.
+pub fn of(path: &str) -> &str {
+    match NAMES.read().get(path) {
+        Some(name) => name,
+        None => {
+            let plain = path.split('<').next().unwrap_or(path);
+            plain.rsplit("::").next().unwrap_or(plain)
+        }
+    }
+}
+
+/// `an event`, `a device`.
+pub fn with_article(word: &str) -> String {
+    let article = if word.starts_with(['a', 'e', 'i', 'o', 'A', 'E', 'I', 'O']) { "an" } else { "a" };
+    format!("{article} {word}")
+}
+
+/// What a value is called in messages.
+pub fn of_value(value: &Dynamic) -> String {
+    if let Some(tensor) = value.read_lock::<Tensor>() {
+        return format!("a tensor of shape {:?}", tensor.shape().as_slice());
+    }
+    match value.type_name() {
+        "i64" => "an integer".into(),
+        "f64" => "a float".into(),
+        "bool" => "a bool".into(),
+        "string" => "a string".into(),
+        "array" => "an array".into(),
+        "map" => "a map".into(),
+        "()" => "`()`".into(),
+        "Fn" => "a function".into(),
+        "char" => "a character".into(),
+        other if other.contains("ops::range::") => "a range".into(),
+        other => with_article(of(other)),
+    }
+}
