@@ -157,7 +157,7 @@ fn an_error_of_a_rust_function_is_told_at_its_call() {
     assert_eq!(session.eval::<()>("config(\"/no/such/file\")").unwrap_err().code(), "E0809");
     let error = session.eval::<()>("half(\"7\")").unwrap_err();
     assert_eq!((error.code().as_str(), error.message()), ("E0204", "argument 1: an integer is wanted, not a string"));
-    assert_eq!(session.eval::<()>("half(1, 2)").unwrap_err().code(), "E0204");
+    assert_eq!(session.eval::<()>("half(1, 2)").unwrap_err().code(), "E0208");
     let named = Session::builder().function("not a name", || 1).build();
     assert_eq!(named.err().expect("no name").code(), "E0206");
 }

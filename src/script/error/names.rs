@@ -10,9 +10,9 @@ use crate::base::span::Site;
 use crate::base::suggest::nearest;
 use crate::op::row::{CallForm, Kind};
 use crate::op::table;
+use crate::script::library::texts;
 use crate::script::manual::members;
 use crate::script::manual::{self, Form, Native};
-use crate::script::session::modules;
 use crate::script::source::pass::written_name;
 use crate::script::values::forms;
 
@@ -368,7 +368,7 @@ fn in_module(space: &str, name: &str, types: &[&str], known: &Known) -> Words {
     if let Some(help) = paths::spelled(&parts).filter(|_| !is_known) {
         return absent(help);
     }
-    let takes = modules::takes(space, name);
+    let takes = texts::takes(space, name);
     if let Some((code, message)) = wrong_number(&path, &takes, types.len()) {
         return words(code, message, "called here");
     }

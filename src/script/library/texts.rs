@@ -1,6 +1,8 @@
 //! The standard library as texts: which modules there are, and of which files each is made.
 
 use crate::script::library::reach::File;
+use crate::script::library::signature;
+use crate::script::source::scope::definitions;
 
 /// The standard library, shipped in the binary: each module with its files. Not `const`: each use would bring its own copy.
 pub static STD: &[(&str, &[File])] = &[
@@ -34,3 +36,11 @@ pub static STD: &[(&str, &[File])] = &[
     ("data", &[("data.rhai", include_str!("../../../std/data.rhai"))]),
     ("test", &[("test.rhai", include_str!("../../../std/test.rhai"))]),
 ];
+
+/// The numbers of parameters of the library's functions of a name; those that take keywords judge their calls themselves.
+pub fn takes(module: &str, name: &str) -> Vec<usize> {
+    let files = STD.iter().find(|(known, _)| *known == module).map_or(&[][..], |(_, files)| *files);
+    let signed = files.iter().any(|(_, text)| signature::read(text).any(|signature| signature.name == name));
+    let all = files.iter().filter(|_| !signed).flat_map(|(_, text)| definitions(text));
+    all.filter(|(known, _)| known == name).map(|(_, count)| count).collect()
+}

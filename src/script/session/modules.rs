@@ -14,7 +14,7 @@ use crate::script::library::signature;
 use crate::script::library::signature::Signature;
 use crate::script::library::texts::STD;
 use crate::script::source::SourceKind;
-use crate::script::source::scope::{EXPORTED, definitions, written};
+use crate::script::source::scope::{EXPORTED, written};
 use crate::script::values::raise::{raise, site_of};
 use parking_lot::Mutex;
 use rhai::{
@@ -227,14 +227,6 @@ fn with_exports(ast: &AST, signatures: &BTreeMap<String, Signature>) -> AST {
         functions.set_script_fn(ScriptFuncDef { name, ..ScriptFuncDef::clone(&def) });
     }
     AST::new(ast.statements().to_vec(), functions)
-}
-
-/// The numbers of parameters of the library's functions of a name; those that take keywords judge their calls themselves.
-pub fn takes(module: &str, name: &str) -> Vec<usize> {
-    let files = STD.iter().find(|(known, _)| *known == module).map_or(&[][..], |(_, files)| *files);
-    let signed = files.iter().any(|(_, text)| signature::read(text).any(|signature| signature.name == name));
-    let all = files.iter().filter(|_| !signed).flat_map(|(_, text)| definitions(text));
-    all.filter(|(known, _)| known == name).map(|(_, count)| count).collect()
 }
 
 /// The file that a module name means inside a root; never outside of it.

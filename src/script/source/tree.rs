@@ -338,13 +338,13 @@ impl<'a> Reader<'a> {
             }
             let focus = self.at;
             self.at += 1;
-            let right = if self.starts_operand(symbol) { self.operand(power) } else { None };
             let open_start = left.run.first as usize == focus;
-            if let Some(right) = right.filter(|_| symbol == "??" && self.peek() == "??") {
-                self.asks(right.run);
-            }
             if symbol == "??" && !open_start {
                 self.asks(left.run);
+            }
+            let right = if self.starts_operand(symbol) { self.operand(power) } else { None };
+            if let Some(right) = right.filter(|_| symbol == "??" && self.peek() == "??") {
+                self.asks(right.run);
             }
             let mut args = Vec::with_capacity(2);
             if !open_start {
@@ -379,10 +379,11 @@ impl<'a> Reader<'a> {
         Some(left)
     }
 
-    /// Notes what stands before `??` if it ends in an element or property.
+    /// Notes what was just read, before `??`, if it ends in an element or property.
     fn asks(&mut self, run: Run) {
-        let mut ends = self.tree.nodes.iter().rev().filter(|node| node.whole == run);
-        let last = ends.find(|node| matches!(node.kind, NodeKind::Index | NodeKind::Property));
+        // Cost: all nodes of a chain that began long ago are behind those that end here.
+        let mut ends = self.tree.nodes.iter().rev().take_while(|node| node.whole.last == run.last);
+        let last = ends.find(|node| node.whole == run && matches!(node.kind, NodeKind::Index | NodeKind::Property));
         let place = last.map(|node| node.focus).filter(|&focus| {
             let close = self.tokens[focus as usize].partner.max(focus);
             close == run.last

@@ -64,12 +64,12 @@ pub fn partial_sort<T: Copy>(x: &mut [T], middle: usize, less: impl Fn(&T, &T) -
 pub fn quick_select<T: Copy>(x: &mut [T], k: usize, less: impl Fn(&T, &T) -> bool) {
     let (mut left, mut right) = (0usize, x.len() - 1);
     loop {
+        if right <= left {
+            return;
+        }
         // There are rows for which it takes as many passes as elements.
         if right - left > PASS {
             guard::look();
-        }
-        if right <= left {
-            return;
         }
         if right == left + 1 {
             if less(&x[right], &x[left]) {
