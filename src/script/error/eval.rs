@@ -263,7 +263,6 @@ pub(super) fn a_type(name: &str) -> String {
         "Fn" | "FnPtr" => "function",
         "" | "()" => return "`()`".into(),
         "range" | "Range<i64>" | "range=" | "RangeInclusive<i64>" => "range",
-        other if other.contains("ops::range::") || other.contains("iter_basic::StepRange") => "range",
         "map" | "Map" => "map",
         "array" | "Array" => "array",
         "?" | "Dynamic" => return "any value".into(),

@@ -30,8 +30,20 @@ const FUNCTIONS: &[(&str, Function)] = &[
     ("sinh", f64::sinh),
     ("cosh", f64::cosh),
     ("tanh", f64::tanh),
+    ("asinh", f64::asinh),
+    ("acosh", f64::acosh),
+    ("atanh", f64::atanh),
     ("float", |x| x),
 ];
+
+/// Those that leave an integer as it is, as they leave tensors of integers.
+const ROUNDINGS: &[(&str, Function)] = &[("ceil", f64::ceil), ("floor", f64::floor), ("trunc", f64::trunc)];
+
+type Question = fn(f64) -> bool;
+
+/// Questions about floats, which an integer answers as the float that it is.
+const QUESTIONS: &[(&str, Question)] =
+    &[("isnan", f64::is_nan), ("isinf", f64::is_infinite), ("isfinite", f64::is_finite)];
 
 type Whole = fn(i64, i64) -> Option<i64>;
 
@@ -45,6 +57,8 @@ const OPERATORS: &[Operator] = &[
     (&["mul", "multiply"], Some(i64::checked_mul), |x, y| x * y),
     (&["div", "divide", "true_divide"], None, |x, y| x / y),
     (&["atan2"], None, f64::atan2),
+    (&["hypot"], None, f64::hypot),
+    (&["copysign"], None, f64::copysign),
     (&["pow"], None, f64::powf),
 ];
 
@@ -79,6 +93,20 @@ pub fn register(natives: &mut Natives) {
         let of = || FuncRegistration::new(name).in_global_namespace();
         of().place_in(&mut natives.module, function);
         of().place_in(&mut natives.module, move |x: i64| function(x as f64));
+    }
+    for &(name, function) in ROUNDINGS {
+        natives.names.insert(name.to_string());
+        let of = || FuncRegistration::new(name).in_global_namespace();
+        of().place_in(&mut natives.module, function);
+        of().place_in(&mut natives.module, |x: i64| x);
+    }
+    // Rhai rounds floats only.
+    FuncRegistration::new("round").in_global_namespace().place_in(&mut natives.module, |x: i64| x);
+    for &(name, question) in QUESTIONS {
+        natives.names.insert(name.to_string());
+        let of = || FuncRegistration::new(name).in_global_namespace();
+        of().place_in(&mut natives.module, question);
+        of().place_in(&mut natives.module, move |x: i64| question(x as f64));
     }
     natives.names.insert("int".to_string());
     let of = || FuncRegistration::new("int").in_global_namespace();
@@ -117,6 +145,10 @@ mod tests {
             ("div(7, 2)", "3.5"),
             ("7.sub(3)", "4"),
             ("int(-2.5)", "-2"),
+            ("[ceil(2.1), floor(2.9), trunc(-2.9), 2.1.ceil()]", "[3.0, 2.0, -2.0, 3.0]"),
+            ("[ceil(2), floor(2), trunc(2), round(2), 2.floor()]", "[2, 2, 2, 2, 2]"),
+            ("[asinh(0), acosh(1), atanh(0), hypot(3, 4), copysign(2, -0.5)]", "[0.0, 0.0, 0.0, 5.0, -2.0]"),
+            ("[isnan(0.0 / 0.0), isinf(1), isfinite(1.5)]", "[true, false, true]"),
             ("float(2)", "2.0"),
             ("let total = 0; total += 0.5; total", "0.5"),
             ("let x = 2.5; x *= 2; x", "5.0"),

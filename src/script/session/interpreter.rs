@@ -84,6 +84,7 @@ pub fn engine(
     named::<crate::script::values::types::StreamValue>(&mut engine, "stream");
     named::<crate::script::values::types::EventValue>(&mut engine, "event");
     named::<crate::script::data::dataset::Dataset>(&mut engine, "dataset");
+    named::<crate::script::data::progress::Progress>(&mut engine, "progress");
     named::<crate::script::nn::param_groups::Groups>(&mut engine, "param_groups");
     named::<crate::script::nn::param_groups::Group>(&mut engine, "group");
     // The matrix product binds as `*` does.

@@ -22,6 +22,8 @@ pub fn note<T: 'static>(name: &'static str) {
 pub fn of(path: &str) -> &str {
     match NAMES.read().get(path) {
         Some(name) => name,
+        // What functions of Rhai itself give to loop over; `type_of` calls each of them a range.
+        None if path.contains("ops::range::") || path.contains("packages::iter_basic::") => "range",
         None => {
             let plain = path.split('<').next().unwrap_or(path);
             plain.rsplit("::").next().unwrap_or(plain)
@@ -50,7 +52,6 @@ pub fn of_value(value: &Dynamic) -> String {
         "()" => "`()`".into(),
         "Fn" => "a function".into(),
         "char" => "a character".into(),
-        other if other.contains("ops::range::") => "a range".into(),
         other => with_article(of(other)),
     }
 }

@@ -255,6 +255,18 @@ upsampled! {
         "upsample_bilinear(tensor([[[[1.0, 3.0]]]]), [1, 3])" => "tensor([[[[1., 2., 3.]]]])";
 }
 
+/// How many pixels one becomes along a side, as an argument of this name.
+fn factor(name: &str, r: i64) -> Result<usize> {
+    if r < 1 {
+        fail!(VALUE, "`{name}` must be positive, not {r}");
+    }
+    // Bound: the square, and its products with sizes that memory holds, stay within a `usize`.
+    if r > i32::MAX as i64 {
+        fail!(VALUE, "`{name}` may be {} at most, not {r}", i32::MAX);
+    }
+    Ok(r as usize)
+}
+
 pub static PIXEL_SHUFFLE: Op = Op {
     name: "pixel_shuffle",
     params: &[X, Param::new("upscale_factor", Kind::Int)],
@@ -267,10 +279,7 @@ pub static PIXEL_SHUFFLE: Op = Op {
     lower: Lower::Compose(|e, a| {
         let (x, r) = (a.tensor(0), a.int(1));
         let (lead, [c, h, w]) = image(x)?;
-        if !(1..=i32::MAX as i64).contains(&r) {
-            fail!(VALUE, "`upscale_factor` must be positive, not {r}");
-        }
-        let r = r as usize;
+        let r = factor("upscale_factor", r)?;
         if c % (r * r) != 0 {
             fail!(SHAPE, "{c} channels are no multiple of {} = {r}²", r * r);
         }
@@ -294,10 +303,7 @@ pub static PIXEL_UNSHUFFLE: Op = Op {
     lower: Lower::Compose(|e, a| {
         let (x, r) = (a.tensor(0), a.int(1));
         let (lead, [c, h, w]) = image(x)?;
-        if !(1..=i32::MAX as i64).contains(&r) {
-            fail!(VALUE, "`downscale_factor` must be positive, not {r}");
-        }
-        let r = r as usize;
+        let r = factor("downscale_factor", r)?;
         if h % r != 0 || w % r != 0 {
             fail!(SHAPE, "an image of {h} by {w} does not split into squares of {r}");
         }
