@@ -106,7 +106,6 @@ fn memory_limit_is_all_that_tensors_take() {
             "topk(ones([1]).expand([100000000]), 50000000).values[0].item()",
             "histc(ones([3]), #{bins: 100000000})",
             "one_hot(tensor([100000000]))",
-            "conv2d(ones([1, 64, 400, 400]), ones([64, 64, 7, 7]))[0, 0, 0, 0].item()",
             "unfold(ones([1, 64, 300, 300]), [31, 31])[0, 0, 0].item()",
             "svd(ones([4000, 4000])).S[0].item()",
             "svd(ones([1000000, 2])).U[0, 0].item()",
@@ -122,6 +121,10 @@ fn memory_limit_is_all_that_tensors_take() {
             let ended = code(limits, text);
             assert!(["E0804", "E0808"].contains(&ended.as_str()), "{ended} for {text}");
         }
+        // Which fits where the machine's vectors are wide enough to need no columns, and is refused or too slow elsewhere.
+        let limits = quiet().memory_limit(128 << 20).time_limit(Duration::from_secs(20));
+        let ended = code(limits, "conv2d(ones([1, 64, 400, 400]), ones([64, 64, 7, 7]))[0, 0, 0, 0].item()");
+        assert!(["", "E0804", "E0808"].contains(&ended.as_str()), "{ended} for a convolution");
         let grown = status("VmHWM") - before;
         assert!(grown < 128 + 64 + 100, "{grown} MiB");
     });
