@@ -45,12 +45,8 @@ pub struct Op {
     pub receiver: usize,
     /// The script gets the one result, a `bool` of no dimensions, as a plain bool (which waits).
     pub truth: bool,
-    /// Names of the results when there are several: the script gets a map. `["[]"]`: it gets an array, even of one;
-    /// `["[name]"]`: when that flag is set; `["[!name]"]`: when that argument is missing. A last name that ends in `[]` takes
-    /// all results that are left, as an array.
-    pub results: &'static [&'static str],
-    /// Python expression that gives the expected result, for fixtures.
-    pub oracle: &'static str,
+    /// What the script gets.
+    pub results: Returns,
 }
 
 impl Op {
@@ -74,8 +70,7 @@ impl Op {
         call: CallForm::Both,
         receiver: 0,
         truth: false,
-        results: &[],
-        oracle: "",
+        results: Returns::One,
     };
 
     pub fn is(&self, other: &'static Op) -> bool {
@@ -86,6 +81,30 @@ impl Op {
 impl std::fmt::Debug for Op {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name)
+    }
+}
+
+/// What the script gets of a call's results.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Returns {
+    /// The tensor.
+    One,
+    /// An array, even of one.
+    List,
+    /// An array when this flag is set, else the tensor.
+    ListIf(&'static str),
+    /// An array when this argument is missing, else the tensor.
+    ListWithout(&'static str),
+    /// A map with these names; of one result, which some arguments ask for (`max(x)`), the tensor.
+    Named(&'static [&'static str]),
+    /// A map with the first result by the first name, and an array of the others by the second.
+    NamedRest(&'static str, &'static str),
+}
+
+impl Returns {
+    /// Whether there are several.
+    pub fn has_names(self) -> bool {
+        matches!(self, Returns::Named(_) | Returns::NamedRest(..))
     }
 }
 

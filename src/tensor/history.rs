@@ -349,7 +349,7 @@ pub fn track(e: &mut Engine, op: &'static Op, args: &Args, results: &[Tensor]) -
     }
     if let Grad::Stop(_) | Grad::Unset = op.grad {
         // The reason is told when somebody asks for the gradient.
-        if op.results.len() > 1 {
+        if op.results.has_names() {
             return Ok(());
         }
     }

@@ -4,7 +4,7 @@
 use crate::base::diag::{Diag, Focus, Result};
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
-use crate::op::row::{CallForm, Default, Kind, Lower, Op, Promote};
+use crate::op::row::{CallForm, Default, Kind, Lower, Op, Promote, Returns};
 use crate::op::table;
 use crate::op::tensor::Meta;
 use crate::script::bind::convert;
@@ -156,47 +156,41 @@ fn apply(engine: &mut Engine, op: &'static Op, form: Form, args: &mut Args) -> R
     if form == Form::InPlace {
         return engine.apply_inplace(op, args.clone()).map(Dynamic::from);
     }
-    let is_array = matches!(op.results, [name] if is_array(op, args, name));
+    let is_list = is_list(op, args);
     args.complete(op);
     let mut results = engine.results(op, args)?;
     if op.truth {
         return crate::tensor::observe::truth(&engine.rt, &results[0]).map(Dynamic::from_bool);
     }
-    // `histogramdd` of points without coordinates: a list of no edges.
-    let has_list = op.results.len() > 1 && op.results.iter().any(|name| name.ends_with("[]"));
     Ok(match op.results {
-        _ if is_array => array(results),
-        // A row whose results depend on its arguments: `max(x)` and `max(x, dim)`.
-        _ if results.len() == 1 && !has_list => Dynamic::from(results.swap_remove(0)),
-        [] => array(results),
-        names => named(names, results),
+        _ if is_list => array(results),
+        // `histogramdd` of points without coordinates: a list of no edges.
+        Returns::NamedRest(first, rest) => {
+            let others = array(results.drain(1..).collect());
+            let first = (first.into(), Dynamic::from(results.swap_remove(0)));
+            Dynamic::from(Map::from_iter([first, (rest.into(), others)]))
+        }
+        _ if results.len() == 1 => Dynamic::from(results.swap_remove(0)),
+        Returns::Named(names) => {
+            let named = names.iter().zip(results);
+            Dynamic::from(named.map(|(&name, tensor)| (name.into(), Dynamic::from(tensor))).collect::<Map>())
+        }
+        _ => array(results),
     })
-}
-
-/// Results by name; a last name that ends in `[]` takes what is left.
-fn named(names: &[&str], mut results: Results) -> Dynamic {
-    let mut map = Map::new();
-    if let Some(name) = names.last().and_then(|last| last.strip_suffix("[]")) {
-        let rest = results.drain((names.len() - 1).min(results.len())..).collect();
-        map.insert(name.into(), array(rest));
-    }
-    for (name, tensor) in names.iter().zip(results) {
-        map.insert((*name).into(), Dynamic::from(tensor));
-    }
-    Dynamic::from(map)
 }
 
 fn array(results: Results) -> Dynamic {
     Dynamic::from(results.into_iter().map(Dynamic::from).collect::<rhai::Array>())
 }
 
-/// Does the script get an array even of one result? `name` is the row's mark: see `Op::results`.
-fn is_array(op: &Op, args: &Args, name: &str) -> bool {
-    let Some(mark) = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) else { return false };
+/// Does the script get an array even of one result?
+fn is_list(op: &Op, args: &Args) -> bool {
     let place = |name: &str| op.params.iter().position(|param| param.name == name);
-    match mark.strip_prefix('!') {
-        Some(missing) => place(missing).is_some_and(|at| args.is_none(at)),
-        None => mark.is_empty() || place(mark).is_some_and(|at| args.flag(at)),
+    match op.results {
+        Returns::List => true,
+        Returns::ListIf(flag) => place(flag).is_some_and(|at| args.flag(at)),
+        Returns::ListWithout(name) => place(name).is_some_and(|at| args.is_none(at)),
+        Returns::One | Returns::Named(_) | Returns::NamedRest(..) => false,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::base::diag::{Diag, Result};
 use crate::base::dtype::Scalar;
 use crate::op::args::{Arg, Args};
 use crate::op::params::{self, Look};
-use crate::op::row::{Default, Kind, Lower, Op};
+use crate::op::row::{Default, Kind, Lower, Op, Returns};
 use crate::op::shapes::{self, Outcome};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -78,13 +78,11 @@ fn given(op: &'static Op, mut results: Vec<crate::op::tensor::Tensor>) -> Value 
     }
     let tensor = |tensor| Value::Tensor(Some(tensor));
     match op.results {
-        [] if results.len() == 1 => tensor(results.swap_remove(0)),
-        [mark] if mark.starts_with('[') => Value::Unknown,
-        names if results.len() == names.len() && results.len() > 1 => {
+        Returns::Named(names) if results.len() == names.len() => {
             let named = names.iter().map(|name| name.to_string()).zip(results.into_iter().map(tensor));
             Value::Map(Some(Rc::new(named.collect())))
         }
-        _ if results.len() == 1 => tensor(results.swap_remove(0)),
+        Returns::One | Returns::Named(_) if results.len() == 1 => tensor(results.swap_remove(0)),
         _ => Value::Unknown,
     }
 }
@@ -94,7 +92,7 @@ fn generic(op: &'static Op, inplace: bool) -> Value {
     match op.results {
         _ if inplace => Value::Tensor(None),
         _ if op.truth => Value::Bool,
-        [] => Value::Tensor(None),
+        Returns::One => Value::Tensor(None),
         _ => Value::Unknown,
     }
 }

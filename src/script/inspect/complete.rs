@@ -2,7 +2,7 @@
 //! of a call, words in quotes; and the signature of the call around the place. Runs no script code.
 
 use crate::base::dtype::DType;
-use crate::op::row::{self, CallForm};
+use crate::op::row::{self, CallForm, Returns};
 use crate::op::table;
 use crate::script::manual;
 use crate::script::manual::members;
@@ -384,10 +384,11 @@ fn made_by(name: &str) -> Seen {
     let plain = name.strip_suffix('_').filter(|plain| table::find(plain).is_some_and(|op| op.inplace));
     if let Some(op) = table::find(name).or_else(|| table::find(plain?)) {
         return match op.results {
-            [mark] if mark.starts_with('[') => Seen::Array,
-            [] | [_] if op.truth => Seen::Unknown,
-            [] | [_] => Seen::Tensor,
-            names => Seen::Keys(names.iter().map(|name| name.to_string()).collect()),
+            Returns::List | Returns::ListIf(_) | Returns::ListWithout(_) => Seen::Array,
+            Returns::One if op.truth => Seen::Unknown,
+            Returns::One => Seen::Tensor,
+            Returns::Named(names) => Seen::Keys(names.iter().map(|name| name.to_string()).collect()),
+            Returns::NamedRest(first, rest) => Seen::Keys(vec![first.to_string(), rest.to_string()]),
         };
     }
     match name {

@@ -7,7 +7,7 @@ use crate::fail;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Source, ex};
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, Source, ex};
 use crate::op::rows::pointwise::arith::{ADD, MUL, POW, SUB, element_of, filling};
 use crate::op::rows::pointwise::compare::{LT, WHERE};
 use crate::op::rows::shape::view::{EXPAND, RESHAPE};
@@ -73,7 +73,6 @@ macro_rules! constants {
             lower: Lower::Compose(|e, a| filled(e, a, Some(0), $value, 1)),
             grad: Grad::Composed,
             call: CallForm::Function,
-            oracle: concat!("torch.", $name, "(2)"),
             leaves_unset: is_unset($value),
             ..Op::BASE
         };
@@ -84,7 +83,6 @@ macro_rules! constants {
             examples: &[ex(concat!("ones([2]).", $like, "().shape == [2]"), "true")],
             lower: Lower::Compose(|e, a| filled(e, a, None, $value, 1)),
             grad: Grad::Composed,
-            oracle: concat!("torch.", $like, "(a)"),
             leaves_unset: is_unset($value),
             ..Op::BASE
         };
@@ -96,7 +94,6 @@ macro_rules! constants {
             lower: Lower::Compose(|e, a| filled(e, a, Some(1), $value, 2)),
             grad: Grad::Composed,
             call: CallForm::Method,
-            oracle: concat!("a.", $new, "(3)"),
             leaves_unset: is_unset($value),
             ..Op::BASE
         };)*
@@ -122,7 +119,6 @@ pub static FULL: Op = Op {
     lower: Lower::Compose(|e, a| filled(e, a, Some(0), a.scalar(1), 2)),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.full((2,), 7)",
     ..Op::BASE
 };
 
@@ -133,7 +129,6 @@ pub static FULL_LIKE: Op = Op {
     examples: &[ex("full_like(ones([2]), 7)", "tensor([7., 7.])"), ex("full_like(tensor([1]), INF)", "E0206")],
     lower: Lower::Compose(|e, a| filled(e, a, None, a.scalar(1), 2)),
     grad: Grad::Composed,
-    oracle: "torch.full_like(a, 7)",
     ..Op::BASE
 };
 
@@ -145,7 +140,6 @@ pub static NEW_FULL: Op = Op {
     lower: Lower::Compose(|e, a| filled(e, a, Some(1), a.scalar(2), 3)),
     grad: Grad::Composed,
     call: CallForm::Method,
-    oracle: "a.new_full((1,), 7)",
     ..Op::BASE
 };
 
@@ -163,7 +157,6 @@ pub static SCALAR_TENSOR: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.scalar_tensor(3)",
     ..Op::BASE
 };
 
@@ -196,7 +189,6 @@ pub static ARANGE: Op = Op {
     lower: Lower::Compose(arange),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.arange(4)",
     ..Op::BASE
 };
 
@@ -279,7 +271,6 @@ pub static LINSPACE: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.linspace(0, 1, 3)",
     ..Op::BASE
 };
 
@@ -329,7 +320,6 @@ pub static LOGSPACE: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.logspace(0, 2, 3)",
     ..Op::BASE
 };
 
@@ -353,7 +343,6 @@ pub static EYE: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.eye(2)",
     ..Op::BASE
 };
 
@@ -372,7 +361,6 @@ pub static TRIL_INDICES: Op = Op {
     lower: Lower::Compose(|e, a| triangle(e, a, true)),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.tril_indices(2, 2)",
     ..Op::BASE
 };
 
@@ -387,7 +375,6 @@ pub static TRIU_INDICES: Op = Op {
     lower: Lower::Compose(|e, a| triangle(e, a, false)),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.triu_indices(2, 2)",
     ..Op::BASE
 };
 
@@ -476,8 +463,7 @@ pub static MESHGRID: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    results: &["[]"],
-    oracle: "torch.meshgrid([a, b], indexing='ij')",
+    results: Returns::List,
     ..Op::BASE
 };
 

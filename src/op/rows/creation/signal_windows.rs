@@ -74,7 +74,6 @@ pub static HANN_WINDOW: Op = Op {
     lower: Lower::Compose(|e, a| window(e, a, 2, |e, x| cosines(e, x, &[0.5, 0.5]))),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.hann_window(4)",
     ..Op::BASE
 };
 
@@ -98,7 +97,6 @@ pub static HAMMING_WINDOW: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.hamming_window(4)",
     ..Op::BASE
 };
 
@@ -114,7 +112,6 @@ pub static BLACKMAN_WINDOW: Op = Op {
     lower: Lower::Compose(|e, a| window(e, a, 2, |e, x| cosines(e, x, &[0.42, 0.5, 0.08]))),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.blackman_window(5, False)",
     ..Op::BASE
 };
 
@@ -136,7 +133,6 @@ pub static BARTLETT_WINDOW: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.bartlett_window(4)",
     ..Op::BASE
 };
 
@@ -167,7 +163,6 @@ pub static KAISER_WINDOW: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.kaiser_window(3, False, 0.0)",
     ..Op::BASE
 };
 

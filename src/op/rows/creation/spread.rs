@@ -4,7 +4,7 @@ use crate::args;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::Result;
 use crate::op::emit::Emit;
-use crate::op::row::{CallForm, Grad, Kind, Lower, Op, Param};
+use crate::op::row::{CallForm, Grad, Kind, Lower, Op, Param, Returns};
 use crate::op::rows::pointwise::arith::MOVE;
 use crate::op::tensor::Tensor;
 
@@ -20,7 +20,7 @@ pub static SPREAD: Op = Op {
         Ok(std::iter::once(own).chain(copies).collect())
     }),
     grad: Grad::Rule(|e, v| Ok(vec![sum(e, v.grads.iter().flatten().cloned().collect(), v.meta(0).device)?])),
-    results: &["[]"],
+    results: Returns::List,
     call: CallForm::Internal,
     ..Op::BASE
 };

@@ -107,7 +107,6 @@ pub static GATHER: Op = Op {
         let zeros = e.zeros_like(v.meta(0))?;
         Ok(vec![Some(e.call(&SCATTER_ADD, args![&zeros, v.args.int(1), v.input(2), v.g()])?)])
     }),
-    oracle: "torch.gather(a, 0, i)",
     ..Op::BASE
 };
 
@@ -213,7 +212,6 @@ pub static SCATTER: Op = Op {
         Ok(grads)
     }),
     inplace: true,
-    oracle: "a.scatter(0, i, b)",
     ..Op::BASE
 };
 
@@ -244,7 +242,6 @@ pub static SCATTER_ADD: Op = Op {
         Ok(grads)
     }),
     inplace: true,
-    oracle: "a.scatter_add(0, i, b)",
     ..Op::BASE
 };
 
@@ -280,7 +277,6 @@ pub static SCATTER_REDUCE: Op = Op {
     saves: &[Save::In(0), Save::In(2), Save::In(3), Save::Out(0)],
     grad: Grad::Rule(scatter_reduce_grad),
     inplace: true,
-    oracle: "a.scatter_reduce(0, i, b, \"prod\")",
     ..Op::BASE
 };
 
@@ -398,7 +394,6 @@ pub static TAKE_ALONG_DIM: Op = Op {
         e.apply(&GATHER, args![&x, dim, &index])
     }),
     grad: Grad::Composed,
-    oracle: "torch.take_along_dim(a, i, 0)",
     ..Op::BASE
 };
 

@@ -255,7 +255,6 @@ pub static INDEX: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Internal,
-    oracle: "a[i]",
     ..Op::BASE
 };
 
@@ -336,7 +335,6 @@ pub static INDEX_PUT: Op = Op {
         e.apply(&INDEX_PUT_AT, arguments)
     }),
     grad: Grad::Composed,
-    oracle: "a.index_put((i,), b)",
     ..Op::BASE
 };
 
@@ -358,7 +356,6 @@ pub static INDEX_PUT_INTO: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Method,
-    oracle: "a.index_put_((i,), b)",
     ..Op::BASE
 };
 
@@ -385,7 +382,6 @@ pub static TAKE: Op = Op {
         let zeros = e.zeros_like(v.meta(0))?;
         Ok(vec![Some(e.call(&PUT_AT, args![&zeros, v.input(1), v.g(), true])?)])
     }),
-    oracle: "torch.take(a, i)",
     ..Op::BASE
 };
 
@@ -440,7 +436,6 @@ pub static PUT_AT: Op = Op {
         Ok(grads)
     }),
     inplace: true,
-    oracle: "a.put(i, b)",
     ..Op::BASE
 };
 

@@ -64,7 +64,6 @@ pub static INDEX_SELECT: Op = Op {
         let zeros = e.zeros_like(v.meta(0))?;
         Ok(vec![Some(e.call(&INDEX_ADD, args![&zeros, v.args.int(1), v.input(2), v.g()])?)])
     }),
-    oracle: "torch.index_select(a, 0, i)",
     ..Op::BASE
 };
 
@@ -127,7 +126,6 @@ pub static INDEX_ADD: Op = Op {
         Ok(grads)
     }),
     inplace: true,
-    oracle: "a.index_add(0, i, b)",
     ..Op::BASE
 };
 
@@ -160,7 +158,6 @@ pub static INDEX_COPY: Op = Op {
         Ok(grads)
     }),
     inplace: true,
-    oracle: "a.index_copy(0, i, b)",
     ..Op::BASE
 };
 
@@ -218,7 +215,6 @@ pub static INDEX_FILL: Op = Op {
         let named = e.call(&INDEX_FILL, args![&none, a.int(1), a.tensor(2), Scalar::Bool(true)])?;
         expanded::fill_where(e, x, &named, a.get(3).clone())
     }),
-    oracle: "a.index_fill(0, i, 5)",
     ..Op::BASE
 };
 
@@ -248,7 +244,6 @@ pub static INDEX_REDUCE: Op = Op {
     }),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "a.index_reduce(0, i, b, \"prod\")",
     ..Op::BASE
 };
 

@@ -10,7 +10,7 @@ use crate::fail;
 use crate::kernel::cpu::select;
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, Save, ex};
 use crate::op::rows::indexing::gather::X;
 use crate::op::rows::pointwise::arith::unmasked;
 use crate::op::rows::shape::join::CAT;
@@ -55,8 +55,7 @@ pub static NONZERO: Op = Op {
         position_lists(e, &line)
     }),
     grad: Grad::Stop("positions have no gradient"),
-    results: &["[as_tuple]"],
-    oracle: "torch.nonzero(a)",
+    results: Returns::ListIf("as_tuple"),
     ..Op::BASE
 };
 
@@ -81,7 +80,6 @@ pub static NONZERO_STATIC: Op = Op {
         Ok(vec![e.call(&CAT, args![vec![found, rest], 0])?])
     }),
     grad: Grad::Stop("positions have no gradient"),
-    oracle: "torch.nonzero_static(a, size=3)",
     ..Op::BASE
 };
 
@@ -93,7 +91,6 @@ pub static ARGWHERE: Op = Op {
     examples: &[ex("tensor([[0, 3], [4, 0]]).argwhere()", "tensor([[0, 1],\n        [1, 0]])")],
     lower: Lower::Steps(|e, a| Ok(vec![positions(e, a.tensor(0))?])),
     grad: Grad::Stop("positions have no gradient"),
-    oracle: "torch.argwhere(a)",
     ..Op::BASE
 };
 
@@ -143,7 +140,6 @@ pub static MASKED_SELECT: Op = Op {
         e.apply(&MASKED_SELECT_OF, args![&x, &mask])
     }),
     grad: Grad::Composed,
-    oracle: "torch.masked_select(a, m)",
     ..Op::BASE
 };
 
@@ -200,7 +196,6 @@ pub static MASKED_SCATTER: Op = Op {
     }),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "a.masked_scatter(m, b)",
     ..Op::BASE
 };
 

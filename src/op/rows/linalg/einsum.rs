@@ -296,7 +296,6 @@ pub static EINSUM: Op = Op {
     lower: Lower::Compose(einsum),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.einsum('ij,jk->ik', a, b)",
     ..Op::BASE
 };
 
@@ -364,7 +363,6 @@ pub static TENSORDOT: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.tensordot(a, b, 1)",
     ..Op::BASE
 };
 
@@ -386,7 +384,6 @@ pub static KRON: Op = Op {
         e.apply(&RESHAPE, args![&out, whole.as_slice()])
     }),
     grad: Grad::Composed,
-    oracle: "torch.kron(a, b)",
     ..Op::BASE
 };
 
@@ -452,7 +449,6 @@ pub static MATRIX_POWER: Op = Op {
         }
     }),
     grad: Grad::Composed,
-    oracle: "torch.linalg.matrix_power(a, 3)",
     ..Op::BASE
 };
 
@@ -488,7 +484,6 @@ pub static CROSS: Op = Op {
         Ok(vec![e.sub(&first, &second)?])
     }),
     grad: Grad::Composed,
-    oracle: "torch.cross(a, b, dim=0)",
     ..Op::BASE
 };
 

@@ -6,7 +6,7 @@ use crate::base::dtype::{DType, Scalar};
 use crate::kernel::cpu::decompose::factor as kernel;
 use crate::op::args::Args;
 use crate::op::emit::{Emit, KernelCall};
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, Save, ex};
 use crate::op::rows::linalg::lu::LU_FACTOR;
 use crate::op::rows::linalg::matmul::same_batch;
 use crate::op::rows::linalg::solve::{
@@ -64,8 +64,7 @@ pub static CHOLESKY_EX: Op = Op {
         false => e.apply(&CHOLESKY_QUIET, args![a.tensor(0), a.flag(1)]),
     }),
     grad: Grad::Composed,
-    results: &["L", "info"],
-    oracle: "torch.linalg.cholesky_ex(a)",
+    results: Returns::Named(&["L", "info"]),
     ..Op::BASE
 };
 
@@ -99,8 +98,7 @@ pub static INV_EX: Op = Op {
         false => e.apply(&INV_QUIET, args![a.tensor(0)]),
     }),
     grad: Grad::Composed,
-    results: &["inverse", "info"],
-    oracle: "torch.linalg.inv_ex(a)",
+    results: Returns::Named(&["inverse", "info"]),
     ..Op::BASE
 };
 
@@ -144,8 +142,7 @@ pub static SOLVE_EX: Op = Op {
         Ok(std::iter::once(x).chain(info).collect())
     }),
     grad: Grad::Composed,
-    results: &["result", "info"],
-    oracle: "torch.linalg.solve_ex(a, b)",
+    results: Returns::Named(&["result", "info"]),
     ..Op::BASE
 };
 
@@ -180,8 +177,7 @@ pub static LU_FACTOR_EX: Op = Op {
         Ok(results)
     }),
     grad: Grad::Composed,
-    results: &["LU", "pivots", "info"],
-    oracle: "torch.linalg.lu_factor_ex(a)",
+    results: Returns::Named(&["LU", "pivots", "info"]),
     ..Op::BASE
 };
 

@@ -10,7 +10,7 @@ use crate::kernel::cpu::decompose::spectral as kernel;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, Save, ex};
 use crate::op::rows::linalg::matmul::{product, same_batch};
 use crate::op::rows::linalg::solve::{A, matrices, sized, squares};
 use crate::op::rows::linalg::svd::{EIGENVALUES, EIGH, SVD, VALUES, ends, inner, scaled};
@@ -108,7 +108,6 @@ pub static MATRIX_RANK: Op = Op {
         Ok(vec![e.call(&SUM, args![&above, -1])?])
     }),
     grad: Grad::Stop("a rank is an integer"),
-    oracle: "torch.linalg.matrix_rank(a)",
     ..Op::BASE
 };
 
@@ -211,7 +210,6 @@ pub static PINV: Op = Op {
         e.apply(&PSEUDO, args![a.tensor(0), a.get(3).clone(), rtol, a.flag(2)])
     }),
     grad: Grad::Composed,
-    oracle: "torch.linalg.pinv(a)",
     ..Op::BASE
 };
 
@@ -225,7 +223,6 @@ pub static PINVERSE: Op = Op {
         e.apply(&PSEUDO, args![a.tensor(0), (), a.float(1), false])
     }),
     grad: Grad::Composed,
-    oracle: "torch.pinverse(a)",
     ..Op::BASE
 };
 
@@ -277,8 +274,7 @@ pub static LSTSQ: Op = Op {
     ],
     lower: Lower::Compose(lstsq),
     grad: Grad::Composed,
-    results: &["solution", "residuals", "rank", "singular_values"],
-    oracle: "torch.linalg.lstsq(a, b)",
+    results: Returns::Named(&["solution", "residuals", "rank", "singular_values"]),
     ..Op::BASE
 };
 

@@ -7,7 +7,7 @@ use crate::fail;
 use crate::kernel::cpu::decompose::factor as kernel;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, Save, ex};
 use crate::op::rows::linalg::matmul::product;
 use crate::op::rows::linalg::solve::{A, matrices, sized, squares, system, triangular};
 use crate::op::rows::shape::copies::{TRIL, TRIU};
@@ -48,8 +48,7 @@ pub static LU: Op = Op {
     }),
     saves: &[Save::Out(0), Save::Out(1), Save::Out(2)],
     grad: Grad::Rule(lu_grad),
-    results: &["P", "L", "U"],
-    oracle: "torch.linalg.lu(a)",
+    results: Returns::Named(&["P", "L", "U"]),
     ..Op::BASE
 };
 
@@ -133,8 +132,7 @@ pub static LU_FACTOR: Op = Op {
         Ok(vec![both, pivots])
     }),
     grad: Grad::Composed,
-    results: &["LU", "pivots"],
-    oracle: "torch.linalg.lu_factor(a)",
+    results: Returns::Named(&["LU", "pivots"]),
     ..Op::BASE
 };
 
@@ -174,7 +172,6 @@ pub static LU_SOLVE: Op = Op {
     lower: Lower::Compose(lu_solve),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.linalg.lu_solve(*torch.linalg.lu_factor(a), b)",
     ..Op::BASE
 };
 
@@ -294,8 +291,7 @@ pub static LU_UNPACK: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    results: &["P", "L", "U"],
-    oracle: "torch.lu_unpack(*torch.linalg.lu_factor(a))",
+    results: Returns::Named(&["P", "L", "U"]),
     ..Op::BASE
 };
 

@@ -157,7 +157,6 @@ pub static MATMUL: Op = Op {
     lower: Lower::Steps(matmul),
     saves: &[Save::For(0, 1), Save::For(1, 0)],
     grad: Grad::Rule(matmul_grad),
-    oracle: "torch.matmul(a, b)",
     ..Op::BASE
 };
 
@@ -199,7 +198,6 @@ macro_rules! strict {
                 e.apply(&MATMUL, a.clone())
             }),
             grad: Grad::Composed,
-            oracle: concat!("torch.", $name, "(a, b)"),
             ..Op::BASE
         };
     };
@@ -358,7 +356,6 @@ pub static LINEAR: Op = Op {
     lower: Lower::Compose(linear),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.nn.functional.linear(a, b, c)",
     ..Op::BASE
 };
 
@@ -402,7 +399,6 @@ pub static BILINEAR: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.nn.functional.bilinear(a, b, c)",
     ..Op::BASE
 };
 

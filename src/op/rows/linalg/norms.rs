@@ -187,7 +187,6 @@ pub static VECTOR_NORM: Op = Op {
         Ok(vec![vector_norm(e, &x, a.opt_float(1).unwrap_or(2.0), a.ints(2), a.flag(3))?])
     }),
     grad: Grad::Composed,
-    oracle: "torch.linalg.vector_norm(a)",
     ..Op::BASE
 };
 
@@ -272,7 +271,6 @@ pub static MATRIX_NORM: Op = Op {
         Ok(vec![matrix_norm(e, &x, a.attr(1), &dims, a.flag(3))?])
     }),
     grad: Grad::Composed,
-    oracle: "torch.linalg.matrix_norm(a)",
     ..Op::BASE
 };
 
@@ -314,7 +312,6 @@ pub static COND: Op = Op {
         Ok(vec![e.mul(&norm, &other)?])
     }),
     grad: Grad::Composed,
-    oracle: "torch.linalg.cond(a)",
     ..Op::BASE
 };
 
@@ -336,7 +333,6 @@ pub static DIST: Op = Op {
         Ok(vec![vector_norm(e, &x, a.opt_float(2).unwrap_or(2.0), None, false)?])
     }),
     grad: Grad::Composed,
-    oracle: "torch.dist(a, b)",
     ..Op::BASE
 };
 
@@ -420,7 +416,6 @@ pub static CDIST: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.cdist(a, b)",
     ..Op::BASE
 };
 
@@ -444,7 +439,6 @@ pub static VECDOT: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.linalg.vecdot(a, b)",
     ..Op::BASE
 };
 

@@ -70,7 +70,6 @@ macro_rules! scaled {
             lower: Lower::Compose(|e, a| scaled_sum(e, a, $value)),
             grad: Grad::Composed,
             inplace: true,
-            oracle: concat!("torch.", $name, "(c, a, b)"),
             ..Op::BASE
         };
     };
@@ -153,7 +152,6 @@ pub static OUTER: Op = Op {
     ],
     lower: Lower::Compose(|e, a| Ok(vec![outer(e, "input", a.tensor(0), "vec2", a.tensor(1))?])),
     grad: Grad::Composed,
-    oracle: "torch.outer(a, b)",
     ..Op::BASE
 };
 
@@ -186,7 +184,6 @@ pub static INNER: Op = Op {
         e.apply(&RESHAPE, args![&out, shape.as_slice()])
     }),
     grad: Grad::Composed,
-    oracle: "torch.inner(a, b)",
     ..Op::BASE
 };
 
@@ -210,7 +207,6 @@ pub static CHAIN_MATMUL: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.chain_matmul(a, b, c)",
     ..Op::BASE
 };
 
@@ -250,7 +246,6 @@ pub static MULTI_DOT: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.linalg.multi_dot([a, b, c])",
     ..Op::BASE
 };
 

@@ -7,7 +7,7 @@ use crate::fail;
 use crate::kernel::cpu::decompose::householder as kernel;
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, ex};
 use crate::op::rows::linalg::matmul::product;
 use crate::op::rows::linalg::solve::{A, matrices, sized, squares};
 use crate::op::rows::linalg::svd::EIGH;
@@ -40,8 +40,7 @@ pub static GEQRF: Op = Op {
         Ok(call.output(&sized(x, &[k]), x.dtype()))
     }),
     grad: Grad::Stop("there is no gradient of the reflections themselves; `qr` has one"),
-    results: &["a", "tau"],
-    oracle: "torch.geqrf(a)",
+    results: Returns::Named(&["a", "tau"]),
     ..Op::BASE
 };
 
@@ -115,7 +114,6 @@ pub static HOUSEHOLDER_PRODUCT: Op = Op {
         Ok(vec![applied(e, &v, tau, k, eye, false)?])
     }),
     grad: Grad::Composed,
-    oracle: "torch.linalg.householder_product(a, t)",
     ..Op::BASE
 };
 
@@ -158,7 +156,6 @@ pub static ORMQR: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Both,
-    oracle: "torch.ormqr(a, t, b)",
     ..Op::BASE
 };
 
@@ -182,7 +179,6 @@ pub static MATRIX_SQRTH: Op = Op {
         Ok(vec![product(e, &scaled, &flipped)?])
     }),
     grad: Grad::Composed,
-    oracle: "torch.linalg.matrix_sqrth(a)",
     ..Op::BASE
 };
 

@@ -13,7 +13,7 @@ use crate::kernel::cpu::decompose::factor as kernel;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, Save, ex};
 use crate::op::rows::linalg::einsum::{identity_like, square};
 use crate::op::rows::linalg::matmul::{product, same_batch};
 use crate::op::rows::pointwise::unary::LOG;
@@ -81,7 +81,6 @@ pub static CHOLESKY: Op = Op {
     }),
     saves: &[Save::Out(0)],
     grad: Grad::Rule(cholesky_grad),
-    oracle: "torch.linalg.cholesky(a)",
     ..Op::BASE
 };
 
@@ -185,7 +184,6 @@ pub static SOLVE_TRIANGULAR: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.linalg.solve_triangular(a, b, upper=False)",
     ..Op::BASE
 };
 
@@ -214,8 +212,7 @@ pub static TRIANGULAR_SOLVE: Op = Op {
         Ok(vec![x, copy])
     }),
     grad: Grad::Composed,
-    results: &["solution", "cloned_coefficient"],
-    oracle: "torch.triangular_solve(a, b)",
+    results: Returns::Named(&["solution", "cloned_coefficient"]),
     ..Op::BASE
 };
 
@@ -270,7 +267,6 @@ pub static CHOLESKY_SOLVE: Op = Op {
         e.apply(&WITH_FACTOR, args![&b, &factor, a.flag(2)])
     }),
     grad: Grad::Composed,
-    oracle: "torch.cholesky_solve(b, l)",
     ..Op::BASE
 };
 
@@ -294,7 +290,6 @@ pub static CHOLESKY_INVERSE: Op = Op {
         let whole = product(e, &half, v.output(0))?;
         Ok(vec![Some(factor_grad(e, &whole, v.input(0), v.args.flag(1))?)])
     }),
-    oracle: "torch.cholesky_inverse(l)",
     ..Op::BASE
 };
 
@@ -368,7 +363,6 @@ pub static SOLVE: Op = Op {
     ],
     lower: Lower::Compose(|e, a| Ok(vec![solved(e, a, &mut |e, x, b| solve(e, x, b))?])),
     grad: Grad::Composed,
-    oracle: "torch.linalg.solve(a, b)",
     ..Op::BASE
 };
 
@@ -397,7 +391,6 @@ pub static INV: Op = Op {
     }),
     saves: &[Save::Out(0)],
     grad: Grad::Rule(inv_grad),
-    oracle: "torch.linalg.inv(a)",
     ..Op::BASE
 };
 
@@ -416,7 +409,6 @@ pub static DET: Op = Op {
         let g = e.mul(v.g(), v.output(0))?;
         Ok(vec![Some(over_transposed(e, v.input(0), &g)?)])
     }),
-    oracle: "torch.linalg.det(a)",
     ..Op::BASE
 };
 
@@ -463,8 +455,7 @@ pub static SLOGDET: Op = Op {
         }
         None => Ok(vec![Some(e.zeros_like(v.meta(0))?)]),
     }),
-    results: &["sign", "logabsdet"],
-    oracle: "torch.linalg.slogdet(a)",
+    results: Returns::Named(&["sign", "logabsdet"]),
     ..Op::BASE
 };
 
@@ -481,7 +472,6 @@ pub static LOGDET: Op = Op {
         Ok(vec![e.add(&parts[1], &sign)?])
     }),
     grad: Grad::Composed,
-    oracle: "torch.logdet(a)",
     ..Op::BASE
 };
 

@@ -8,7 +8,7 @@ use crate::base::dtype::DType;
 use crate::fail;
 use crate::kernel::cpu::decompose::spectral as kernel;
 use crate::op::emit::{Backward, Emit, KernelCall};
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, Save, ex};
 use crate::op::rows::linalg::einsum::{identity_like, square};
 use crate::op::rows::linalg::matmul::product;
 use crate::op::rows::linalg::solve::{A, matrices, sized, squares, triangular};
@@ -70,8 +70,7 @@ pub static SVD: Op = Op {
     }),
     saves: &[Save::Out(0), Save::Out(1), Save::Out(2)],
     grad: Grad::Rule(svd_grad),
-    results: &["U", "S", "Vh"],
-    oracle: "torch.linalg.svd(a)",
+    results: Returns::Named(&["U", "S", "Vh"]),
     ..Op::BASE
 };
 
@@ -175,7 +174,6 @@ pub static SVDVALS: Op = Op {
         Ok(vec![e.apply(&SVD, args![a.tensor(0), false])?.swap_remove(1)])
     }),
     grad: Grad::Composed,
-    oracle: "torch.linalg.svdvals(a)",
     ..Op::BASE
 };
 
@@ -193,7 +191,7 @@ static FACTORS: Op = Op {
     }),
     saves: &[Save::Out(0), Save::Out(1)],
     grad: Grad::Rule(qr_grad),
-    results: &["Q", "R"],
+    results: Returns::Named(&["Q", "R"]),
     call: CallForm::Internal,
     ..Op::BASE
 };
@@ -288,8 +286,7 @@ pub static QR: Op = Op {
         Ok(factors)
     }),
     grad: Grad::Composed,
-    results: &["Q", "R"],
-    oracle: "torch.linalg.qr(a)",
+    results: Returns::Named(&["Q", "R"]),
     ..Op::BASE
 };
 
@@ -332,8 +329,7 @@ pub static EIGH: Op = Op {
         let vt = adjoint(e, vectors)?;
         Ok(vec![Some(product(e, &left, &vt)?)])
     }),
-    results: &["eigenvalues", "eigenvectors"],
-    oracle: "torch.linalg.eigh(a)",
+    results: Returns::Named(&["eigenvalues", "eigenvectors"]),
     ..Op::BASE
 };
 
@@ -368,7 +364,6 @@ pub static EIGVALSH: Op = Op {
         Ok(vec![e.apply(&EIGH, a.clone())?.swap_remove(0)])
     }),
     grad: Grad::Composed,
-    oracle: "torch.linalg.eigvalsh(a)",
     ..Op::BASE
 };
 
@@ -417,7 +412,6 @@ pub static MATRIX_EXP: Op = Op {
         Ok(vec![e.cast(&out, a.tensor(0).dtype())?])
     }),
     grad: Grad::Composed,
-    oracle: "torch.linalg.matrix_exp(a)",
     ..Op::BASE
 };
 

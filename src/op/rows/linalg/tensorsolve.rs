@@ -40,7 +40,6 @@ pub static TENSORINV: Op = Op {
         e.apply(&RESHAPE, args![&inverse, out.as_slice()])
     }),
     grad: Grad::Composed,
-    oracle: "torch.linalg.tensorinv(a, 1)",
     ..Op::BASE
 };
 
@@ -79,7 +78,6 @@ pub static TENSORSOLVE: Op = Op {
         e.apply(&RESHAPE, args![&solution, &shape[at..]])
     }),
     grad: Grad::Composed,
-    oracle: "torch.linalg.tensorsolve(a, b)",
     ..Op::BASE
 };
 
@@ -125,7 +123,6 @@ pub static VANDER: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.linalg.vander(a)",
     ..Op::BASE
 };
 

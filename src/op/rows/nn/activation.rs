@@ -50,7 +50,6 @@ pub static RELU: Op = Op {
         Ok(vec![Some(unmasked(e, &flat, v.g())?)])
     }),
     inplace: true,
-    oracle: "F.relu(a)",
     straight: true,
     ..Op::BASE
 };
@@ -74,7 +73,6 @@ pub static HARDTANH: Op = Op {
     }),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "F.hardtanh(a)",
     ..Op::BASE
 };
 
@@ -118,7 +116,6 @@ pub static RELU6: Op = Op {
     examples: &[ex("relu6(tensor([-1.0, 2.0, 8.0]))", "tensor([0., 2., 6.])")],
     lower: Lower::Compose(|e, a| held(e, a.tensor(0), Scalar::Int(0), Scalar::Int(6))),
     grad: Grad::Composed,
-    oracle: "F.relu6(a)",
     ..Op::BASE
 };
 
@@ -128,7 +125,6 @@ pub static LEAKY_RELU: Op = Op {
         ex("leaky_relu(tensor([-1.0, 2.0]))", "tensor([-0.0100,  2.0000])"),
         ex("leaky_relu(tensor([1]))", "E0202"),
     ],
-    oracle: "F.leaky_relu(a)",
     straight: true,
     ..activation(
         "leaky_relu",
@@ -160,7 +156,6 @@ fn exponential(e: &mut dyn Emit, v: &Backward<'_>, scale: f64, low: f64, width: 
 pub static ELU: Op = Op {
     summary: "Negative elements become alpha · (e^x - 1).",
     examples: &[ex("elu(tensor([-1.0, 2.0]))", "tensor([-0.6321,  2.0000])"), ex("elu(tensor([1]))", "E0202")],
-    oracle: "F.elu(a)",
     ..activation("elu", &f::ELU, &[X, Param::opt("alpha", Kind::Float, Default::Float(1.0)), INPLACE], |e, v| {
         exponential(e, v, 1.0, v.args.float(1), 1.0)
     })
@@ -172,7 +167,6 @@ const SELU_SCALE: f64 = 1.050_700_987_355_480_5;
 pub static SELU: Op = Op {
     summary: "The self-normalising form of `elu` (Klambauer et al., 2017).",
     examples: &[ex("selu(tensor([-1.0, 2.0]))", "tensor([-1.1113,  2.1014])"), ex("selu(tensor([1]))", "E0202")],
-    oracle: "F.selu(a)",
     ..activation("selu", &f::SELU, &[X, INPLACE], |e, v| exponential(e, v, SELU_SCALE, SELU_SCALE * SELU_ALPHA, 1.0))
 };
 
@@ -200,7 +194,6 @@ pub static CELU: Op = Op {
     }),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "F.celu(a)",
     ..Op::BASE
 };
 
@@ -227,7 +220,6 @@ pub static GELU: Op = Op {
     ],
     lower: Lower::Compose(|e, a| e.apply(if a.text(1) == "tanh" { &GELU_TANH } else { &GELU_ERF }, args![a.tensor(0)])),
     grad: Grad::Composed,
-    oracle: "F.gelu(a)",
     ..Op::BASE
 };
 
@@ -236,7 +228,6 @@ pub static SILU: Op = Op {
     aliases: &["swish"],
     summary: "x · sigmoid(x).",
     examples: &[ex("silu(tensor([-1.0, 2.0]))", "tensor([-0.2689,  1.7616])"), ex("silu(tensor([1]))", "E0202")],
-    oracle: "F.silu(a)",
     ..activation("silu", &f::SILU, &[X, INPLACE], |e, v| Ok(vec![Some(e.call(&SILU_GRAD, args![v.g(), v.input(0)])?)]))
 };
 
@@ -244,7 +235,6 @@ pub static MISH: Op = Op {
     inplace: false,
     summary: "x · tanh(softplus(x)).",
     examples: &[ex("mish(tensor([-1.0, 2.0]))", "tensor([-0.3034,  1.9440])"), ex("mish(tensor([1]))", "E0202")],
-    oracle: "F.mish(a)",
     ..activation("mish", &f::MISH, &[X, INPLACE], |e, v| Ok(vec![Some(e.call(&MISH_GRAD, args![v.g(), v.input(0)])?)]))
 };
 
@@ -255,7 +245,6 @@ pub static SOFTPLUS: Op = Op {
         ex("softplus(tensor([0.0, 30.0]))", "tensor([ 0.6931, 30.0000])"),
         ex("softplus(tensor([1]))", "E0202"),
     ],
-    oracle: "F.softplus(a)",
     ..activation(
         "softplus",
         &f::SOFTPLUS,
@@ -278,7 +267,6 @@ pub static HARDSIGMOID: Op = Op {
         ex("hardsigmoid(tensor([-4.0, 0.0]))", "tensor([0.0000, 0.5000])"),
         ex("hardsigmoid(tensor([1]))", "E0202"),
     ],
-    oracle: "F.hardsigmoid(a)",
     ..activation("hardsigmoid", &f::HARDSIGMOID, &[X, INPLACE], |e, v| {
         let x = v.input(0);
         let (above, below) = (e.call(&GT, args![x, Scalar::Int(-3)])?, e.call(&LT, args![x, Scalar::Int(3)])?);
@@ -295,7 +283,6 @@ pub static HARDSWISH: Op = Op {
         ex("hardswish(tensor([-4.0, 1.0]))", "tensor([-0.0000, 0.6667])"),
         ex("hardswish(tensor([1]))", "E0202"),
     ],
-    oracle: "F.hardswish(a)",
     ..activation("hardswish", &f::HARDSWISH, &[X, INPLACE], |e, v| {
         let x = v.input(0);
         let third = e.div(x, 3.0)?;
@@ -322,7 +309,6 @@ pub static SOFTSIGN: Op = Op {
         e.apply(&DIV, args![a.tensor(0), &sum])
     }),
     grad: Grad::Composed,
-    oracle: "F.softsign(a)",
     ..Op::BASE
 };
 
@@ -343,7 +329,6 @@ pub static TANHSHRINK: Op = Op {
         e.apply(&SUB, args![x, &tanh])
     }),
     grad: Grad::Composed,
-    oracle: "F.tanhshrink(a)",
     ..Op::BASE
 };
 
@@ -352,7 +337,6 @@ pub static LOGSIGMOID: Op = Op {
     inplace: false,
     summary: "ln(sigmoid(x)), without overflow.",
     examples: &[ex("logsigmoid(tensor([0.0]))", "tensor([-0.6931])"), ex("logsigmoid(tensor([1]))", "E0202")],
-    oracle: "F.logsigmoid(a)",
     ..activation("logsigmoid", &f::LOGSIGMOID, &[X], |e, v| {
         let negative = e.neg(v.input(0))?;
         let slope = e.call(&SIGMOID, args![&negative])?;
@@ -393,7 +377,6 @@ pub static SOFTSHRINK: Op = Op {
         e.apply(&SOFTSHRINK_MAP, args![a.tensor(0), a.float(1)])
     }),
     grad: Grad::Composed,
-    oracle: "F.softshrink(a)",
     ..Op::BASE
 };
 
@@ -401,7 +384,6 @@ pub static HARDSHRINK: Op = Op {
     inplace: false,
     summary: "Elements within `lambd` of 0 become 0.",
     examples: &[ex("hardshrink(tensor([-2.0, 0.1]))", "tensor([-2.,  0.])"), ex("hardshrink(tensor([1]))", "E0202")],
-    oracle: "F.hardshrink(a)",
     straight: true,
     ..activation("hardshrink", &f::HARDSHRINK, &[X, LAMBD], SHRINK)
 };
@@ -440,7 +422,6 @@ pub static THRESHOLD: Op = Op {
     grad: Grad::Composed,
     inplace: true,
     expanded: Some(|e, a| expanded::each_place(e, &THRESHOLD, a)),
-    oracle: "F.threshold(a, 2, 0)",
     ..Op::BASE
 };
 
@@ -474,7 +455,6 @@ pub static GLU: Op = Op {
         e.apply(&MUL, args![&left, &gate])
     }),
     grad: Grad::Composed,
-    oracle: "F.glu(a)",
     ..Op::BASE
 };
 
@@ -509,7 +489,6 @@ pub static PRELU: Op = Op {
         e.apply(&WHERE, args![&up, x, &sloped])
     }),
     grad: Grad::Composed,
-    oracle: "F.prelu(a, w)",
     ..Op::BASE
 };
 
@@ -547,7 +526,6 @@ pub static RRELU: Op = Op {
     }),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "F.rrelu(a)",
     ..Op::BASE
 };
 

@@ -248,7 +248,6 @@ zeros. Source of the algorithm: Dao, \"FlashAttention-2\" (2023).",
     lower: Lower::Compose(|e, a| Ok(vec![attention(e, a)?])),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.nn.functional.scaled_dot_product_attention(q, k, v)",
     ..Op::BASE
 };
 

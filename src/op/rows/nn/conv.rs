@@ -259,12 +259,7 @@ one integer, or one for each spatial dimension; `padding` may be \"valid\" (none
 const TRANSPOSED_DETAILS: &str = "`input` is [N, C, d..] or [C, d..], `weight` [C, O / groups, k..], `bias` [O]; the \
 result is [N, O, o..] with o = (d - 1) stride - 2 padding + dilation (k - 1) + output_padding + 1.";
 
-const fn plain(
-    name: &'static str,
-    examples: &'static [crate::op::row::Example],
-    lower: Lower,
-    oracle: &'static str,
-) -> Op {
+const fn plain(name: &'static str, examples: &'static [crate::op::row::Example], lower: Lower) -> Op {
     Op {
         name,
         params: &[X, WEIGHT, BIAS, STRIDE, PADDING, DILATION, GROUPS],
@@ -274,17 +269,11 @@ const fn plain(
         lower,
         grad: Grad::Composed,
         call: CallForm::Function,
-        oracle,
         ..Op::BASE
     }
 }
 
-const fn flipped(
-    name: &'static str,
-    examples: &'static [crate::op::row::Example],
-    lower: Lower,
-    oracle: &'static str,
-) -> Op {
+const fn flipped(name: &'static str, examples: &'static [crate::op::row::Example], lower: Lower) -> Op {
     Op {
         name,
         params: &[X, WEIGHT, BIAS, STRIDE, PLAIN_PADDING, OUTPUT_PADDING, GROUPS, DILATION],
@@ -294,7 +283,6 @@ const fn flipped(
         lower,
         grad: Grad::Composed,
         call: CallForm::Function,
-        oracle,
         ..Op::BASE
     }
 }
@@ -308,7 +296,6 @@ pub static CONV1D: Op = plain(
         ex("conv1d(ones([1, 1, 5]), ones([1, 1, 2], #{dtype: \"f64\"}))", "E0202"),
     ],
     Lower::Compose(|e, a| convolution(e, a, 1)),
-    "torch.nn.functional.conv1d(a, b)",
 );
 
 pub static CONV2D: Op = plain(
@@ -320,7 +307,6 @@ pub static CONV2D: Op = plain(
         ex("conv2d(ones([1, 1, 5, 5]), ones([1, 1, 3, 3], #{dtype: \"f64\"}))", "E0202"),
     ],
     Lower::Compose(|e, a| convolution(e, a, 2)),
-    "torch.nn.functional.conv2d(a, b)",
 );
 
 pub static CONV3D: Op = plain(
@@ -332,7 +318,6 @@ pub static CONV3D: Op = plain(
         ex("conv3d(ones([1, 2, 2, 2]), ones([1, 1, 2, 2, 2], #{dtype: \"f64\"}))", "E0202"),
     ],
     Lower::Compose(|e, a| convolution(e, a, 3)),
-    "torch.nn.functional.conv3d(a, b)",
 );
 
 pub static CONV_TRANSPOSE1D: Op = flipped(
@@ -344,7 +329,6 @@ pub static CONV_TRANSPOSE1D: Op = flipped(
         ex("conv_transpose1d(ones([1, 5]), ones([1, 1, 2], #{dtype: \"f64\"}))", "E0202"),
     ],
     Lower::Compose(|e, a| transposed(e, a, 1)),
-    "torch.nn.functional.conv_transpose1d(a, b)",
 );
 
 pub static CONV_TRANSPOSE2D: Op = flipped(
@@ -356,7 +340,6 @@ pub static CONV_TRANSPOSE2D: Op = flipped(
         ex("conv_transpose2d(ones([1, 1, 1]), ones([1, 1, 2, 2], #{dtype: \"f64\"}))", "E0202"),
     ],
     Lower::Compose(|e, a| transposed(e, a, 2)),
-    "torch.nn.functional.conv_transpose2d(a, b)",
 );
 
 pub static CONV_TRANSPOSE3D: Op = flipped(
@@ -368,7 +351,6 @@ pub static CONV_TRANSPOSE3D: Op = flipped(
         ex("conv_transpose3d(ones([1, 1, 1, 1]), ones([1, 1, 1, 1, 2], #{dtype: \"f64\"}))", "E0202"),
     ],
     Lower::Compose(|e, a| transposed(e, a, 3)),
-    "torch.nn.functional.conv_transpose3d(a, b)",
 );
 
 pub static ROWS: &[&Op] = &[

@@ -96,7 +96,6 @@ alignment gives has an infinite loss, or with `zero_infinity` none.",
     lower: Lower::Compose(ctc_loss),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.nn.functional.ctc_loss(a, i, (2,), (1,))",
     ..Op::BASE
 };
 

@@ -56,7 +56,6 @@ pub static NORMALIZE: Op = Op {
         Ok(vec![e.div(x, &size)?])
     }),
     grad: Grad::Composed,
-    oracle: "torch.nn.functional.normalize(a)",
     ..Op::BASE
 };
 
@@ -125,7 +124,6 @@ negative's distance is its smaller one from anchor and positive.",
         reduced(e, loss, a.text(7))
     }),
     grad: Grad::Composed,
-    oracle: "torch.nn.functional.triplet_margin_loss(a, b, c)",
     ..Op::BASE
 };
 
@@ -170,7 +168,6 @@ pub static LOCAL_RESPONSE_NORM: Op = Op {
         Ok(vec![e.div(x, &divisor)?])
     }),
     grad: Grad::Composed,
-    oracle: "torch.nn.functional.local_response_norm(a, 1)",
     ..Op::BASE
 };
 
@@ -193,7 +190,6 @@ pub static PAIRWISE_DISTANCE: Op = Op {
         Ok(vec![if a.flag(4) { length } else { flat(e, &length)? }])
     }),
     grad: Grad::Composed,
-    oracle: "torch.nn.functional.pairwise_distance(a, b)",
     ..Op::BASE
 };
 
@@ -226,7 +222,6 @@ pub static COSINE_SIMILARITY: Op = Op {
         e.apply(&SUM, args![&product, &[dim as i64][..]])
     }),
     grad: Grad::Composed,
-    oracle: "torch.nn.functional.cosine_similarity(a, b)",
     ..Op::BASE
 };
 

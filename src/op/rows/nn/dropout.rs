@@ -88,7 +88,6 @@ pub static DROPOUT: Op = Op {
     }),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "F.dropout(a, 1.0)",
     ..Op::BASE
 };
 
@@ -110,7 +109,6 @@ macro_rules! by_channel {
             }),
             grad: Grad::Composed,
     inplace: true,
-                    oracle: concat!("F.", $name, "(a, 0.5, False)"),
             ..Op::BASE
         };)*
     };
@@ -160,7 +158,6 @@ pub static ALPHA_DROPOUT: Op = Op {
     }),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "F.alpha_dropout(a, 0.5, False)",
     ..Op::BASE
 };
 
@@ -179,7 +176,6 @@ pub static FEATURE_ALPHA_DROPOUT: Op = Op {
     }),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "F.feature_alpha_dropout(a, 0.5, False)",
     ..Op::BASE
 };
 

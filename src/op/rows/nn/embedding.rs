@@ -137,7 +137,6 @@ number that is not in 0..v is an error while computing (E0401).",
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.nn.functional.embedding(i, a)",
     ..Op::BASE
 };
 
@@ -183,7 +182,6 @@ label outside of them is an error while computing (E0402).",
         e.apply(&ONE_HOT_AS, args![labels, classes, DType::I64])
     }),
     grad: Grad::Composed,
-    oracle: "torch.nn.functional.one_hot(i, 3)",
     ..Op::BASE
 };
 

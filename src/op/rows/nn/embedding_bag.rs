@@ -54,7 +54,6 @@ multiplies each row. `offsets` are read, which waits.",
     lower: Lower::Compose(embedding_bag),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.nn.functional.embedding_bag(i, a)",
     ..Op::BASE
 };
 

@@ -166,7 +166,6 @@ pub static FRACTIONAL_MAX_POOL2D: Op = Op {
     lower: Lower::Compose(|e, a| pool(e, a, 2)),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.nn.functional.fractional_max_pool2d(a, 2, 1)",
     ..Op::BASE
 };
 
@@ -183,7 +182,6 @@ pub static FRACTIONAL_MAX_POOL3D: Op = Op {
     lower: Lower::Compose(|e, a| pool(e, a, 3)),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.nn.functional.fractional_max_pool3d(a, 2, 1)",
     ..Op::BASE
 };
 

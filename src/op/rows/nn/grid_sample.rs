@@ -64,7 +64,6 @@ Places run from -1 to 1: between the centres of the corner pixels with `align_co
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.nn.functional.affine_grid(a, (1, 1, 1, 2))",
     ..Op::BASE
 };
 
@@ -382,7 +381,6 @@ pub static GRID_SAMPLE: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.nn.functional.grid_sample(a, g, align_corners=False)",
     ..Op::BASE
 };
 
@@ -426,7 +424,6 @@ macro_rules! numbered {
             lower: Lower::Compose(|e, a| by_number(e, a, $dims)),
             grad: Grad::Composed,
             call: CallForm::Function,
-            oracle: concat!("torch.", $name, "(a, g, 0, 0, False)"),
             ..Op::BASE
         };)*
     };

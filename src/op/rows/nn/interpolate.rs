@@ -187,7 +187,6 @@ three, the others any. With `align_corners` the corner elements keep their place
     ],
     lower: Lower::Compose(|e, a| Ok(vec![interpolate(e, a)?])),
     grad: Grad::Composed,
-    oracle: "torch.nn.functional.interpolate(a, 3)",
     ..Op::BASE
 };
 
@@ -240,7 +239,6 @@ macro_rules! upsampled {
             }),
             grad: Grad::Composed,
             call: CallForm::Function,
-            oracle: concat!("torch.nn.functional.", $name, "(a, 3)"),
             ..Op::BASE
         };)*
         /// Older names.
@@ -287,7 +285,6 @@ pub static PIXEL_SHUFFLE: Op = Op {
         Ok(vec![rearranged(e, x, lead, &[c, r, r, h, w], &[0, 3, 1, 4, 2], &[c, h * r, w * r])?])
     }),
     grad: Grad::Composed,
-    oracle: "torch.nn.functional.pixel_shuffle(a, 2)",
     ..Op::BASE
 };
 
@@ -311,7 +308,6 @@ pub static PIXEL_UNSHUFFLE: Op = Op {
         Ok(vec![rearranged(e, x, lead, &[c, h, r, w, r], &[0, 2, 4, 1, 3], &[c * r * r, h, w])?])
     }),
     grad: Grad::Composed,
-    oracle: "torch.nn.functional.pixel_unshuffle(a, 2)",
     ..Op::BASE
 };
 
@@ -342,7 +338,6 @@ pub static CHANNEL_SHUFFLE: Op = Op {
         Ok(vec![rearranged(e, x, 1, &[groups, c, plane], &[1, 0, 2], &shape[1..])?])
     }),
     grad: Grad::Composed,
-    oracle: "torch.nn.functional.channel_shuffle(a, 2)",
     ..Op::BASE
 };
 

@@ -29,7 +29,6 @@ pub static POISSON_NLL_LOSS: Op = row(
     [
         "The negative log-likelihood of counts: e^x - t x, or x - t ln(x + eps) without `log_input`.",
         "`full` adds Stirling's approximation of ln t! where t exceeds 1.",
-        "torch.nn.functional.poisson_nll_loss(a, b)",
     ],
     &[
         ex("poisson_nll_loss(tensor([0.0]), tensor([2.0]))", "tensor(1.)"),
@@ -117,7 +116,6 @@ pub static GAUSSIAN_NLL_LOSS: Op = row(
         "The negative log-likelihood of numbers with given means and variances: (ln var + (x - t)² / var) / 2.",
         "The variance is held above `eps`, which the gradient ignores; `full` adds ln(2 pi) / 2. A negative variance is an \
 error, for which the call waits.",
-        "torch.nn.functional.gaussian_nll_loss(a, b, v)",
     ],
     &[
         ex("gaussian_nll_loss(tensor([1.0]), tensor([3.0]), tensor([1.0]))", "tensor(2.)"),

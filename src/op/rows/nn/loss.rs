@@ -267,7 +267,6 @@ with probabilities. Labels equal to `ignore_index` do not count; a label that is
         weighted(e, &made, a.text(4))
     }),
     grad: Grad::Composed,
-    oracle: "torch.nn.functional.cross_entropy(a, i)",
     ..Op::BASE
 };
 
@@ -289,7 +288,6 @@ pub static NLL_LOSS: Op = Op {
         weighted(e, &made, a.text(4))
     }),
     grad: Grad::Composed,
-    oracle: "torch.nn.functional.nll_loss(a, i)",
     ..Op::BASE
 };
 
@@ -377,7 +375,6 @@ that is no class is an error while computing (E0402).",
         without_batch(e, loss, was_batched, a.text(5))
     }),
     grad: Grad::Composed,
-    oracle: "torch.nn.functional.multi_margin_loss(a, i)",
     ..Op::BASE
 };
 
@@ -430,7 +427,6 @@ max(0, 1 - x[right] + x[other]) over C. A label that is no class is an error whi
         without_batch(e, loss, was_batched, a.text(2))
     }),
     grad: Grad::Composed,
-    oracle: "torch.nn.functional.multilabel_margin_loss(a, i)",
     ..Op::BASE
 };
 

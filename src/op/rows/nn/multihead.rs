@@ -80,7 +80,6 @@ pub static MULTI_HEAD_ATTENTION_FORWARD: Op = Op {
     lower: Lower::Compose(attention),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.nn.functional.multi_head_attention_forward(q, k, v, 2, 1, w, None, None, None, False, 0.0, o, None)",
     ..Op::BASE
 };
 

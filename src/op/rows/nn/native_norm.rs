@@ -100,7 +100,6 @@ pub static NATIVE_LAYER_NORM: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.native_layer_norm(a, (2,), None, None, 0.0)",
     ..Op::BASE
 };
 
@@ -161,7 +160,6 @@ pub static NATIVE_GROUP_NORM: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.native_group_norm(a, None, None, 1, 2, 1, 1, 0.0)",
     ..Op::BASE
 };
 
@@ -233,7 +231,6 @@ pub static NATIVE_BATCH_NORM: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.native_batch_norm(a, None, None, None, None, True, 0.1, 0.0)",
     ..Op::BASE
 };
 

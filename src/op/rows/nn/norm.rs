@@ -304,7 +304,6 @@ pub static LAYER_NORM: Op = Op {
         Ok(made)
     }),
     grad: Grad::Composed,
-    oracle: "torch.nn.functional.layer_norm(a, (2,))",
     ..Op::BASE
 };
 
@@ -328,7 +327,6 @@ pub static RMS_NORM: Op = Op {
         Ok(made)
     }),
     grad: Grad::Composed,
-    oracle: "torch.nn.functional.rms_norm(a, (2,))",
     ..Op::BASE
 };
 
@@ -368,7 +366,6 @@ pub static GROUP_NORM: Op = Op {
         Ok(made)
     }),
     grad: Grad::Composed,
-    oracle: "torch.nn.functional.group_norm(a, 1)",
     ..Op::BASE
 };
 
@@ -527,7 +524,6 @@ running statistics keeps none.",
         Ok(made)
     }),
     grad: Grad::Composed,
-    oracle: "torch.nn.functional.batch_norm(a, None, None, training=True)",
     ..Op::BASE
 };
 
@@ -603,7 +599,6 @@ pub static INSTANCE_NORM: Op = Op {
         Ok(vec![e.call(&RESHAPE, args![&made[0], shape.as_slice()])?])
     }),
     grad: Grad::Composed,
-    oracle: "torch.nn.functional.instance_norm(a)",
     ..Op::BASE
 };
 

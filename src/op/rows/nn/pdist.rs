@@ -51,7 +51,6 @@ pub static PDIST: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.nn.functional.pdist(a)",
     ..Op::BASE
 };
 
@@ -96,7 +95,6 @@ pub static TRIPLET_MARGIN_WITH_DISTANCE_LOSS: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.nn.functional.triplet_margin_with_distance_loss(a, b, c)",
     ..Op::BASE
 };
 
@@ -123,7 +121,6 @@ pub static LINEAR_CROSS_ENTROPY: Op = Op {
     lower: Lower::Compose(linear_cross_entropy),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.nn.functional.linear_cross_entropy(a, w, i)",
     ..Op::BASE
 };
 

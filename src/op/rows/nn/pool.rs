@@ -378,12 +378,12 @@ fn max_unpool(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
 const fn row(
     name: &'static str,
     params: &'static [Param],
-    words: [&'static str; 3],
+    words: [&'static str; 2],
     examples: &'static [Example],
     lower: Lower,
 ) -> Op {
-    let [summary, details, oracle] = words;
-    Op { name, params, summary, details, examples, lower, grad: Grad::Composed, oracle, ..Op::BASE }
+    let [summary, details] = words;
+    Op { name, params, summary, details, examples, lower, grad: Grad::Composed, ..Op::BASE }
 }
 
 const MAX_PARAMS: &[Param] =
@@ -425,9 +425,9 @@ const UNPOOL_DETAILS: &str =
 
 /// One row for each number of dims: NAME "name" n, parameters, words, examples.
 macro_rules! pools {
-    ($($NAME:ident $name:literal $params:expr, $summary:expr, $details:expr, $oracle:literal, $run:expr, [$($example:expr),*];)*) => {
+    ($($NAME:ident $name:literal $params:expr, $summary:expr, $details:expr, $run:expr, [$($example:expr),*];)*) => {
         $(pub static $NAME: Op =
-            row($name, $params, [$summary, $details, $oracle], &[$($example),*], Lower::Compose($run));)*
+            row($name, $params, [$summary, $details], &[$($example),*], Lower::Compose($run));)*
         pub static ROWS: &[&Op] = &[
             &MAX_POOL, &ADAPTIVE_MAX, &PUT, &PICK, &UNPOOL, &AVG_POOL, &AVG_SPREAD, &ADAPTIVE_AVG, &ADAPTIVE_AVG_SPREAD,
             $(&$NAME),*
@@ -436,105 +436,105 @@ macro_rules! pools {
 }
 
 pools! {
-    MAX_POOL1D "max_pool1d" MAX_PARAMS, MAX, MAX_DETAILS, "torch.nn.functional.max_pool1d(a, 2)", |e, a| max_pool(e, a, 1), [
+    MAX_POOL1D "max_pool1d" MAX_PARAMS, MAX, MAX_DETAILS, |e, a| max_pool(e, a, 1), [
         ex("max_pool1d(tensor([[1.0, 3.0, 2.0, 5.0]]), 2)", "tensor([[3., 5.]])"),
         ex("max_pool1d(tensor([[1.0, 3.0, 2.0, 5.0]]), 2, #{return_indices: true})[1]", "tensor([[1, 3]])"),
         ex("max_pool1d(ones([1, 2]), 3)", "E0201"),
         ex("max_pool1d(ones([1, 2]), 2, #{padding: 2})", "E0206"),
         ex("max_pool1d(ones([1, 2]) > 0, 2)", "E0202")
     ];
-    MAX_POOL2D "max_pool2d" MAX_PARAMS, MAX, MAX_DETAILS, "torch.nn.functional.max_pool2d(a, 2)", |e, a| max_pool(e, a, 2), [
+    MAX_POOL2D "max_pool2d" MAX_PARAMS, MAX, MAX_DETAILS, |e, a| max_pool(e, a, 2), [
         ex("max_pool2d(tensor([[[1.0, 2.0], [3.0, 4.0]]]), 2)", "tensor([[[4.]]])"),
         ex("max_pool2d(ones([2, 2]), 2)", "E0201"),
         ex("max_pool2d(ones([1, 2, 2]), 0)", "E0206")
     ];
-    MAX_POOL3D "max_pool3d" MAX_PARAMS, MAX, MAX_DETAILS, "torch.nn.functional.max_pool3d(a, 2)", |e, a| max_pool(e, a, 3), [
+    MAX_POOL3D "max_pool3d" MAX_PARAMS, MAX, MAX_DETAILS, |e, a| max_pool(e, a, 3), [
         ex("max_pool3d(ones([1, 2, 2, 2]), 2)", "tensor([[[[1.]]]])"),
         ex("max_pool3d(ones([2, 2, 2]), 2)", "E0201"),
         ex("max_pool3d(ones([1, 2, 2, 2]), [2, 2])", "E0206")
     ];
-    AVG_POOL1D "avg_pool1d" AVG1D_PARAMS, AVG, AVG_DETAILS, "torch.nn.functional.avg_pool1d(a, 2)", |e, a| avg_pool(e, a, 1), [
+    AVG_POOL1D "avg_pool1d" AVG1D_PARAMS, AVG, AVG_DETAILS, |e, a| avg_pool(e, a, 1), [
         ex("avg_pool1d(tensor([[1.0, 3.0, 2.0, 5.0]]), 2)", "tensor([[2.0000, 3.5000]])"),
         ex("avg_pool1d(ones([1, 2]), 3)", "E0201"),
         ex("avg_pool1d(ones([1, 2]), 2, #{stride: -1})", "E0206")
     ];
-    AVG_POOL2D "avg_pool2d" AVG_PARAMS, AVG, AVG_DETAILS, "torch.nn.functional.avg_pool2d(a, 2)", |e, a| avg_pool(e, a, 2), [
+    AVG_POOL2D "avg_pool2d" AVG_PARAMS, AVG, AVG_DETAILS, |e, a| avg_pool(e, a, 2), [
         ex("avg_pool2d(tensor([[[1.0, 2.0], [3.0, 4.0]]]), 2)", "tensor([[[2.5000]]])"),
         ex("avg_pool2d(ones([2, 2]), 2)", "E0201"),
         ex("avg_pool2d(ones([1, 2, 2]), 2, #{divisor_override: 0})", "E0206")
     ];
-    AVG_POOL3D "avg_pool3d" AVG_PARAMS, AVG, AVG_DETAILS, "torch.nn.functional.avg_pool3d(a, 2)", |e, a| avg_pool(e, a, 3), [
+    AVG_POOL3D "avg_pool3d" AVG_PARAMS, AVG, AVG_DETAILS, |e, a| avg_pool(e, a, 3), [
         ex("avg_pool3d(ones([1, 2, 2, 2]), 2)", "tensor([[[[1.]]]])"),
         ex("avg_pool3d(ones([2, 2, 2]), 2)", "E0201"),
         ex("avg_pool3d(ones([1, 2, 2, 2]), 2, #{padding: 2})", "E0206")
     ];
-    ADAPTIVE_MAX_POOL1D "adaptive_max_pool1d" &[X, OUTPUT, RETURN], MAX, EVEN_DETAILS, "torch.nn.functional.adaptive_max_pool1d(a, 2)",
+    ADAPTIVE_MAX_POOL1D "adaptive_max_pool1d" &[X, OUTPUT, RETURN], MAX, EVEN_DETAILS,
     |e, a| adaptive(e, a, 1, &ADAPTIVE_MAX), [
         ex("adaptive_max_pool1d(tensor([[1.0, 3.0, 2.0, 5.0]]), 2)", "tensor([[3., 5.]])"),
         ex("adaptive_max_pool1d(ones([2]), 2)", "E0201"),
         ex("adaptive_max_pool1d(ones([1, 2]), -1)", "E0206")
     ];
-    ADAPTIVE_MAX_POOL2D "adaptive_max_pool2d" &[X, OUTPUT, RETURN], MAX, EVEN_DETAILS, "torch.nn.functional.adaptive_max_pool2d(a, 1)",
+    ADAPTIVE_MAX_POOL2D "adaptive_max_pool2d" &[X, OUTPUT, RETURN], MAX, EVEN_DETAILS,
     |e, a| adaptive(e, a, 2, &ADAPTIVE_MAX), [
         ex("adaptive_max_pool2d(tensor([[[1.0, 2.0], [3.0, 4.0]]]), [1, ()])", "tensor([[[3., 4.]]])"),
         ex("adaptive_max_pool2d(ones([2, 2]), 1)", "E0201"),
         ex("adaptive_max_pool2d(ones([1, 2, 2]), [1, 1, 1])", "E0206")
     ];
-    ADAPTIVE_MAX_POOL3D "adaptive_max_pool3d" &[X, OUTPUT, RETURN], MAX, EVEN_DETAILS, "torch.nn.functional.adaptive_max_pool3d(a, 1)",
+    ADAPTIVE_MAX_POOL3D "adaptive_max_pool3d" &[X, OUTPUT, RETURN], MAX, EVEN_DETAILS,
     |e, a| adaptive(e, a, 3, &ADAPTIVE_MAX), [
         ex("adaptive_max_pool3d(ones([1, 2, 2, 2]), 1)", "tensor([[[[1.]]]])"),
         ex("adaptive_max_pool3d(ones([2, 2, 2]), 1)", "E0201"),
         ex("adaptive_max_pool3d(ones([1, 2, 2, 2]), -1)", "E0206")
     ];
-    ADAPTIVE_AVG_POOL1D "adaptive_avg_pool1d" &[X, OUTPUT], AVG, EVEN_DETAILS, "torch.nn.functional.adaptive_avg_pool1d(a, 2)",
+    ADAPTIVE_AVG_POOL1D "adaptive_avg_pool1d" &[X, OUTPUT], AVG, EVEN_DETAILS,
     |e, a| adaptive(e, a, 1, &ADAPTIVE_AVG), [
         ex("adaptive_avg_pool1d(tensor([[1.0, 3.0, 2.0, 5.0]]), 2)", "tensor([[2.0000, 3.5000]])"),
         ex("adaptive_avg_pool1d(ones([2]), 2)", "E0201"),
         ex("adaptive_avg_pool1d(ones([1, 2]), -1)", "E0206")
     ];
-    ADAPTIVE_AVG_POOL2D "adaptive_avg_pool2d" &[X, OUTPUT], AVG, EVEN_DETAILS, "torch.nn.functional.adaptive_avg_pool2d(a, 1)",
+    ADAPTIVE_AVG_POOL2D "adaptive_avg_pool2d" &[X, OUTPUT], AVG, EVEN_DETAILS,
     |e, a| adaptive(e, a, 2, &ADAPTIVE_AVG), [
         ex("adaptive_avg_pool2d(tensor([[[1.0, 2.0], [3.0, 4.0]]]), 1)", "tensor([[[2.5000]]])"),
         ex("adaptive_avg_pool2d(ones([2, 2]), 1)", "E0201"),
         ex("adaptive_avg_pool2d(ones([1, 2, 2]), -1)", "E0206")
     ];
-    ADAPTIVE_AVG_POOL3D "adaptive_avg_pool3d" &[X, OUTPUT], AVG, EVEN_DETAILS, "torch.nn.functional.adaptive_avg_pool3d(a, 1)",
+    ADAPTIVE_AVG_POOL3D "adaptive_avg_pool3d" &[X, OUTPUT], AVG, EVEN_DETAILS,
     |e, a| adaptive(e, a, 3, &ADAPTIVE_AVG), [
         ex("adaptive_avg_pool3d(ones([1, 2, 2, 2]), 1)", "tensor([[[[1.]]]])"),
         ex("adaptive_avg_pool3d(ones([2, 2, 2]), 1)", "E0201"),
         ex("adaptive_avg_pool3d(ones([1, 2, 2, 2]), -1)", "E0206")
     ];
-    LP_POOL1D "lp_pool1d" LP_PARAMS, LP, LP_DETAILS, "torch.nn.functional.lp_pool1d(a, 2, 2)", |e, a| lp_pool(e, a, 1), [
+    LP_POOL1D "lp_pool1d" LP_PARAMS, LP, LP_DETAILS, |e, a| lp_pool(e, a, 1), [
         ex("lp_pool1d(tensor([[3.0, 4.0]]), 2, 2)", "tensor([[5.]])"),
         ex("lp_pool1d(ones([1, 2]), 2, 3)", "E0201"),
         ex("lp_pool1d(ones([1, 2]), 0, 2)", "E0206")
     ];
-    LP_POOL2D "lp_pool2d" LP_PARAMS, LP, LP_DETAILS, "torch.nn.functional.lp_pool2d(a, 2, 2)", |e, a| lp_pool(e, a, 2), [
+    LP_POOL2D "lp_pool2d" LP_PARAMS, LP, LP_DETAILS, |e, a| lp_pool(e, a, 2), [
         ex("lp_pool2d(tensor([[[3.0, 4.0]]]), 2, [1, 2])", "tensor([[[5.]]])"),
         ex("lp_pool2d(ones([1, 2, 2]), 2, 3)", "E0201"),
         ex("lp_pool2d(ones([1, 2, 2]), 0, 2)", "E0206")
     ];
-    LP_POOL3D "lp_pool3d" LP_PARAMS, LP, LP_DETAILS, "torch.nn.functional.lp_pool3d(a, 2, 2)", |e, a| lp_pool(e, a, 3), [
+    LP_POOL3D "lp_pool3d" LP_PARAMS, LP, LP_DETAILS, |e, a| lp_pool(e, a, 3), [
         ex("lp_pool3d(tensor([[[[3.0, 4.0]]]]), 2, [1, 1, 2])", "tensor([[[[5.]]]])"),
         ex("lp_pool3d(ones([1, 2, 2, 2]), 2, 3)", "E0201"),
         ex("lp_pool3d(ones([1, 2, 2, 2]), 0, 2)", "E0206")
     ];
     MAX_UNPOOL1D "max_unpool1d" UNPOOL_PARAMS, "Puts the results of `max_pool1d` back where they were.", UNPOOL_DETAILS,
-    "torch.nn.functional.max_unpool1d(a, i, 2)", |e, a| max_unpool(e, a, 1), [
+    |e, a| max_unpool(e, a, 1), [
         ex("max_unpool1d(tensor([[3.0, 5.0]]), tensor([[1, 3]]), 2)", "tensor([[0., 3., 0., 5.]])"),
         ex("max_unpool1d(ones([1, 2]), tensor([[1]]), 2)", "E0201"),
         ex("max_unpool1d(ones([1, 2]), ones([1, 2]), 2)", "E0202"),
         ex("max_unpool1d(ones([1, 2]), tensor([[0, 1]]), 2, #{output_size: [1, 2, 3]})", "E0206")
     ];
     MAX_UNPOOL2D "max_unpool2d" UNPOOL_PARAMS, "Puts the results of `max_pool2d` back where they were.", UNPOOL_DETAILS,
-    "torch.nn.functional.max_unpool2d(a, i, 2)", |e, a| max_unpool(e, a, 2), [
+    |e, a| max_unpool(e, a, 2), [
         ex("max_unpool2d(tensor([[[4.0]]]), tensor([[[3]]]), 2)", "tensor([[[0., 0.],\n         [0., 4.]]])"),
         ex("max_unpool2d(ones([1, 1, 2]), tensor([[[1]]]), 2)", "E0201"),
         ex("max_unpool2d(ones([1, 1, 1]), ones([1, 1, 1]), 2)", "E0202"),
         ex("max_unpool2d(ones([1, 1, 1]), tensor([[[0]]]), 0)", "E0206")
     ];
     MAX_UNPOOL3D "max_unpool3d" UNPOOL_PARAMS, "Puts the results of `max_pool3d` back where they were.", UNPOOL_DETAILS,
-    "torch.nn.functional.max_unpool3d(a, i, 2)", |e, a| max_unpool(e, a, 3), [
+    |e, a| max_unpool(e, a, 3), [
         ex("max_unpool3d(tensor([[[[4.0]]]]), tensor([[[[1]]]]), [1, 1, 2])", "tensor([[[[0., 4.]]]])"),
         ex("max_unpool3d(ones([1, 1, 1, 2]), tensor([[[[1]]]]), 2)", "E0201"),
         ex("max_unpool3d(ones([1, 1, 1, 1]), ones([1, 1, 1, 1]), 2)", "E0202"),

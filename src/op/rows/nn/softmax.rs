@@ -130,7 +130,6 @@ pub static SOFTMAX: Op = Op {
     ],
     lower: Lower::Compose(|e, a| converted(e, a, &SOFTMAX_FLOAT)),
     grad: Grad::Composed,
-    oracle: "torch.softmax(a, 0)",
     ..Op::BASE
 };
 
@@ -146,7 +145,6 @@ pub static LOG_SOFTMAX: Op = Op {
     ],
     lower: Lower::Compose(|e, a| converted(e, a, &LOG_SOFTMAX_FLOAT)),
     grad: Grad::Composed,
-    oracle: "torch.log_softmax(a, 0)",
     ..Op::BASE
 };
 
@@ -164,7 +162,6 @@ pub static SOFTMIN: Op = Op {
         converted(e, &args![&x, a.int(1), a.attr(2).clone()], &SOFTMAX_FLOAT)
     }),
     grad: Grad::Composed,
-    oracle: "torch.nn.functional.softmin(a, 0)",
     ..Op::BASE
 };
 

@@ -146,7 +146,6 @@ written with keywords or arrays.",
         Ok(vec![unfolded(e, &full)?])
     }),
     grad: Grad::Composed,
-    oracle: "torch.nn.functional.unfold(a, (2, 2))",
     ..Op::BASE
 };
 
@@ -193,7 +192,6 @@ pub static FOLD: Op = Op {
         Ok(vec![unbatched(e, y, was_batched)?])
     }),
     grad: Grad::Composed,
-    oracle: "torch.nn.functional.fold(a, (2, 3), (2, 2))",
     ..Op::BASE
 };
 

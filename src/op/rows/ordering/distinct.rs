@@ -75,7 +75,6 @@ pub static UNIQUE: Op = Op {
     ],
     lower: Lower::Steps(|e, a| unique(e, a.tensor(0), a.opt_int(4), false, [a.flag(2), a.flag(3)])),
     grad: Grad::Stop(NO_GRADIENT),
-    oracle: "torch.unique(a)",
     ..Op::BASE
 };
 
@@ -91,7 +90,6 @@ pub static UNIQUE_CONSECUTIVE: Op = Op {
     ],
     lower: Lower::Steps(|e, a| unique(e, a.tensor(0), a.opt_int(3), true, [a.flag(1), a.flag(2)])),
     grad: Grad::Stop(NO_GRADIENT),
-    oracle: "torch.unique_consecutive(a)",
     ..Op::BASE
 };
 
@@ -143,7 +141,6 @@ pub static BINCOUNT: Op = Op {
         e.kernel(call.output(&[n], dtype))
     }),
     grad: Grad::Stop("a count has no gradient"),
-    oracle: "torch.bincount(a)",
     ..Op::BASE
 };
 
@@ -181,7 +178,6 @@ pub static HISTC: Op = Op {
         Ok(call.output(&[bins as usize], x.dtype()))
     }),
     grad: Grad::Stop("a count has no gradient"),
-    oracle: "torch.histc(a, 4)",
     ..Op::BASE
 };
 
@@ -263,7 +259,6 @@ pub static SEARCHSORTED: Op = Op {
         search(e, sorted, &values, sorter, a.flag(3) || a.text(4) == "right", a.flag(2))
     }),
     grad: Grad::Stop("positions have no gradient"),
-    oracle: "torch.searchsorted(a, b)",
     ..Op::BASE
 };
 
@@ -305,7 +300,6 @@ pub static BUCKETIZE: Op = Op {
         search(e, boundaries, &values, None, a.flag(3), a.flag(2))
     }),
     grad: Grad::Stop("positions have no gradient"),
-    oracle: "torch.bucketize(a, b)",
     ..Op::BASE
 };
 
@@ -334,7 +328,6 @@ pub static ISIN: Op = Op {
         Ok(vec![if a.flag(3) { e.call(&LOGICAL_NOT, args![&found])? } else { found }])
     }),
     grad: Grad::Stop("the result is bool"),
-    oracle: "torch.isin(a, b)",
     ..Op::BASE
 };
 

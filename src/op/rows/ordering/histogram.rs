@@ -9,7 +9,7 @@ use crate::fail;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
 use crate::op::infer;
-use crate::op::row::{Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::row::{Default, Grad, Kind, Lower, Op, Param, Returns, ex};
 use crate::op::rows::creation::create::LINSPACE;
 use crate::op::rows::indexing::index_select::INDEX_ADD;
 use crate::op::rows::ordering::distinct::BUCKETIZE;
@@ -182,8 +182,7 @@ bounds are not given, which waits.",
         Ok(vec![hist, edges])
     }),
     grad: Grad::Stop("counts have no gradient"),
-    results: &["hist", "bin_edges"],
-    oracle: "torch.histogram(a, 4)",
+    results: Returns::Named(&["hist", "bin_edges"]),
     ..Op::BASE
 };
 
@@ -240,8 +239,7 @@ bounds.",
         Ok(std::iter::once(hist).chain(all).collect())
     }),
     grad: Grad::Stop("counts have no gradient"),
-    results: &["hist", "bin_edges[]"],
-    oracle: "torch.histogramdd(a, [2, 2])",
+    results: Returns::NamedRest("hist", "bin_edges"),
     ..Op::BASE
 };
 

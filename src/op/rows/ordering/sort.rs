@@ -13,7 +13,7 @@ use crate::kernel::cpu::sort::pick;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, Save, ex};
 use crate::op::rows::indexing::gather::{GATHER, SCATTER};
 use crate::op::rows::pointwise::blend::{CLAMP_MIN, LERP};
 use crate::op::rows::pointwise::compare::{ISNAN, LOGICAL_NOT, WHERE};
@@ -26,7 +26,7 @@ use crate::op::tensor::{Meta, Tensor};
 const LAST: Param = Param::opt("dim", Kind::Dim, Default::Int(-1));
 const DESCENDING: Param = Param::opt("descending", Kind::Bool, Default::Bool(false));
 const STABLE: Param = Param::opt("stable", Kind::Bool, Default::None);
-const VALUES: &[&str] = &["values", "indices"];
+const VALUES: Returns = Returns::Named(&["values", "indices"]);
 
 /// The dim of a sort; rows are bounded by what the kernels can count.
 fn sorted_dim(x: &Tensor, dim: i64) -> Result<usize> {
@@ -64,7 +64,6 @@ pub static SORT: Op = Op {
     saves: &[Save::Out(1)],
     grad: Grad::Rule(|e, v| picked_grad(e, v, v.args.int(1))),
     results: VALUES,
-    oracle: "torch.sort(a)",
     ..Op::BASE
 };
 
@@ -80,7 +79,6 @@ pub static ARGSORT: Op = Op {
         Ok(call.output(&x.shape(), DType::I64))
     }),
     grad: Grad::Stop("positions have no gradient"),
-    oracle: "torch.argsort(a)",
     ..Op::BASE
 };
 
@@ -95,7 +93,6 @@ pub static MSORT: Op = Op {
         Ok(both)
     }),
     grad: Grad::Composed,
-    oracle: "torch.msort(a)",
     ..Op::BASE
 };
 
@@ -153,7 +150,6 @@ pub static TOPK: Op = Op {
     saves: &[Save::Out(1)],
     grad: Grad::Rule(|e, v| picked_grad(e, v, v.args.int(2))),
     results: VALUES,
-    oracle: "torch.topk(a, 2)",
     ..Op::BASE
 };
 
@@ -188,7 +184,6 @@ pub static KTHVALUE: Op = Op {
     saves: &[Save::Out(1)],
     grad: Grad::Rule(|e, v| one_grad(e, v, 2)),
     results: VALUES,
-    oracle: "torch.kthvalue(a, 2)",
     ..Op::BASE
 };
 
@@ -276,7 +271,6 @@ pub static MEDIAN: Op = Op {
     lower: Lower::Compose(|e, a| overloaded(e, a, &MEDIAN_OF_ALL, &MEDIAN_ALONG)),
     grad: Grad::Composed,
     results: VALUES,
-    oracle: "torch.median(a)",
     ..Op::BASE
 };
 
@@ -293,7 +287,6 @@ pub static NANMEDIAN: Op = Op {
     lower: Lower::Compose(|e, a| overloaded(e, a, &NANMEDIAN_OF_ALL, &NANMEDIAN_ALONG)),
     grad: Grad::Composed,
     results: VALUES,
-    oracle: "torch.nanmedian(a)",
     ..Op::BASE
 };
 
@@ -311,7 +304,6 @@ pub static MODE: Op = Op {
     saves: &[Save::Out(1)],
     grad: Grad::Rule(|e, v| one_grad(e, v, 1)),
     results: VALUES,
-    oracle: "torch.mode(a)",
     ..Op::BASE
 };
 
@@ -444,7 +436,6 @@ pub static QUANTILE: Op = Op {
     ],
     lower: Lower::Compose(|e, a| Ok(vec![quantile(e, a, false)?])),
     grad: Grad::Composed,
-    oracle: "torch.quantile(a, 0.5)",
     ..Op::BASE
 };
 
@@ -461,7 +452,6 @@ pub static NANQUANTILE: Op = Op {
     ],
     lower: Lower::Compose(|e, a| Ok(vec![quantile(e, a, true)?])),
     grad: Grad::Composed,
-    oracle: "torch.nanquantile(a, 0.5)",
     ..Op::BASE
 };
 

@@ -54,7 +54,6 @@ pub static ADD: Op = Op {
     grad: Grad::Rule(|_, v| Ok(vec![Some(v.g().clone()), Some(v.g().clone())])),
     inplace: true,
     call: CallForm::Internal,
-    oracle: "torch.add(a, b)",
     ..Op::BASE
 };
 
@@ -68,7 +67,6 @@ pub static SUB: Op = Op {
     grad: Grad::Rule(|e, v| pair(e, v, |_| Ok(v.g().clone()), |e| e.neg(v.g()))),
     inplace: true,
     call: CallForm::Internal,
-    oracle: "torch.sub(a, b)",
     ..Op::BASE
 };
 
@@ -86,7 +84,6 @@ pub static MUL: Op = Op {
     saves: &[Save::For(0, 1), Save::For(1, 0)],
     grad: Grad::Rule(|e, v| pair(e, v, |e| e.mul(v.g(), v.operand(1)), |e| e.mul(v.g(), v.operand(0)))),
     inplace: true,
-    oracle: "torch.mul(a, b)",
     ..Op::BASE
 };
 
@@ -115,7 +112,6 @@ pub static DIV: Op = Op {
     }),
     inplace: true,
     call: CallForm::Internal,
-    oracle: "torch.div(a, b)",
     ..Op::BASE
 };
 
@@ -129,7 +125,6 @@ pub static NEG: Op = Op {
     lower: Lower::Map { function: &f::NEG, promote: Promote::NoBool },
     grad: Grad::Rule(|e, v| Ok(vec![Some(e.neg(v.g())?)])),
     inplace: true,
-    oracle: "torch.neg(a)",
     ..Op::BASE
 };
 
@@ -148,7 +143,6 @@ pub static ADD_ALPHA: Op = Op {
     lower: Lower::Compose(|e, a| with_alpha(e, &ADD, a.get(0).clone(), a.get(1).clone(), a)),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "torch.add(a, b, alpha=2)",
     ..Op::BASE
 };
 
@@ -161,7 +155,6 @@ pub static SUB_ALPHA: Op = Op {
     lower: Lower::Compose(|e, a| with_alpha(e, &SUB, a.get(0).clone(), a.get(1).clone(), a)),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "torch.sub(a, b, alpha=2)",
     ..Op::BASE
 };
 
@@ -172,7 +165,6 @@ pub static RSUB: Op = Op {
     examples: &[ex("tensor([5.0]).rsub(2)", "tensor([-3.])"), ex("tensor([true]).rsub(true)", "E0202")],
     lower: Lower::Compose(|e, a| with_alpha(e, &SUB, a.get(1).clone(), a.get(0).clone(), a)),
     grad: Grad::Composed,
-    oracle: "torch.rsub(a, b)",
     ..Op::BASE
 };
 
@@ -232,7 +224,6 @@ pub static DIVIDE: Op = Op {
     }),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "torch.div(a, b, rounding_mode='floor')",
     ..Op::BASE
 };
 
@@ -244,7 +235,6 @@ pub static TRUE_DIVIDE: Op = Op {
     lower: Lower::Compose(|e, a| e.apply(&DIV, two(a.get(0).clone(), a.get(1).clone()))),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "torch.true_divide(a, b)",
     ..Op::BASE
 };
 
@@ -260,7 +250,6 @@ pub static FLOOR_DIVIDE: Op = Op {
     lower: Lower::Map { function: &f::FLOOR_DIV, promote: Promote::NoBool },
     grad: Grad::Rule(ZERO),
     inplace: true,
-    oracle: "torch.floor_divide(a, b)",
     ..Op::BASE
 };
 
@@ -285,7 +274,6 @@ pub static REMAINDER: Op = Op {
     saves: &[Save::For(0, 1), Save::For(1, 1)],
     grad: Grad::Rule(|e, v| pair(e, v, |_| Ok(v.g().clone()), |e| minus_quotient(e, v, &FLOOR_DIVIDE))),
     inplace: true,
-    oracle: "torch.remainder(a, b)",
     ..Op::BASE
 };
 
@@ -298,7 +286,6 @@ pub static FMOD: Op = Op {
     saves: &[Save::For(0, 1), Save::For(1, 1)],
     grad: Grad::Rule(|e, v| pair(e, v, |_| Ok(v.g().clone()), |e| minus_quotient(e, v, &TRUNC_DIVIDE))),
     inplace: true,
-    oracle: "torch.fmod(a, b)",
     ..Op::BASE
 };
 
@@ -323,7 +310,6 @@ pub static POW: Op = Op {
     lower: Lower::Compose(power::pow),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "torch.pow(a, b)",
     ..Op::BASE
 };
 

@@ -42,7 +42,6 @@ macro_rules! unary {
             lower: Lower::Map { function: &f::$function, promote: Promote::Float },
             saves: &[$($save),*],
             grad: $grad,
-            oracle: concat!("torch.special.", $name, "(a)"),
             ..Op::BASE
         };)*
         /// The rows of the macro.
@@ -158,7 +157,6 @@ million NaN where the recurrence would have to run.",
             examples: &[ex($code, $result)],
             lower: Lower::Map { function: &f::$function, promote: Promote::Float },
             grad: Grad::Stop("the polynomials have no gradient, as in PyTorch"),
-            oracle: concat!("torch.special.", $name, "(a, 3)"),
             ..Op::BASE
         };)*
         /// The polynomials.

@@ -144,7 +144,6 @@ pub static CLAMP: Op = Op {
     lower: Lower::Compose(|e, a| clamped(e, a.tensor(0), a.get(1), a.get(2))),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "torch.clamp(a, -1, 1)",
     ..Op::BASE
 };
 
@@ -156,7 +155,6 @@ pub static CLAMP_MIN: Op = Op {
     lower: Lower::Compose(|e, a| clamped(e, a.tensor(0), a.get(1), &Arg::None)),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "torch.clamp_min(a, 0)",
     ..Op::BASE
 };
 
@@ -168,7 +166,6 @@ pub static CLAMP_MAX: Op = Op {
     lower: Lower::Compose(|e, a| clamped(e, a.tensor(0), &Arg::None, a.get(1))),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "torch.clamp_max(a, 0)",
     ..Op::BASE
 };
 
@@ -212,7 +209,6 @@ pub static LERP: Op = Op {
     }),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "torch.lerp(a, b, 0.25)",
     ..Op::BASE
 };
 
@@ -283,7 +279,6 @@ pub static ADDCMUL: Op = Op {
     lower: Lower::Compose(|e, a| added(e, a, &PRODUCT_ADDED)),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "torch.addcmul(a, b, c, value=0.5)",
     ..Op::BASE
 };
 
@@ -299,7 +294,6 @@ pub static ADDCDIV: Op = Op {
     lower: Lower::Compose(|e, a| added(e, a, &QUOTIENT_ADDED)),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "torch.addcdiv(a, b, c, value=0.5)",
     ..Op::BASE
 };
 
@@ -341,7 +335,6 @@ pub static FILL: Op = Op {
     }),
     inplace: true,
     expanded: Some(|e, a| each_place(e, &FILL, a)),
-    oracle: "a.fill_(7)",
     ..Op::BASE
 };
 
@@ -355,7 +348,6 @@ pub static ZERO: Op = Op {
     inplace: true,
     expanded: Some(|e, a| each_place(e, &ZERO, a)),
     call: CallForm::InPlace,
-    oracle: "a.zero_()",
     ..Op::BASE
 };
 
@@ -379,7 +371,6 @@ pub static FILL_DIAGONAL: Op = Op {
         fill_where(e, a.tensor(0), &mask, value)
     }),
     call: CallForm::InPlace,
-    oracle: "a.fill_diagonal_(5)",
     ..Op::BASE
 };
 

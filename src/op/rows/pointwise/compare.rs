@@ -9,7 +9,7 @@ use crate::kernel::program::ReduceKind;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Promote, ReduceType, ex};
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Promote, ReduceType, Returns, ex};
 use crate::op::rows::pointwise::arith::{INPUT, OTHER, X, ZERO, element_of, masked, unmasked};
 use crate::op::rows::shape::expanded;
 use crate::op::tensor::Tensor;
@@ -27,7 +27,6 @@ macro_rules! compare {
             lower: Lower::Map { function: &f::$function, promote: Promote::Compare },
             grad: Grad::Rule(ZERO),
             inplace: true,
-            oracle: concat!("torch.", $name, "(a, b)"),
             ..Op::BASE
         };)*
     };
@@ -55,7 +54,6 @@ macro_rules! logical {
             lower: Lower::Map { function: &f::$function, promote: Promote::Logical },
             grad: Grad::Rule(ZERO),
             inplace: true,
-            oracle: concat!("torch.", $name, "(a)"),
             ..Op::BASE
         };)*
     };
@@ -84,7 +82,6 @@ macro_rules! bits {
             lower: Lower::Map { function: &f::$function, promote: Promote::$promote },
             grad: Grad::Stop("bits have no gradient"),
             inplace: true,
-            oracle: concat!("torch.", $name, "(a, b)"),
             ..Op::BASE
         };)*
     };
@@ -115,7 +112,6 @@ macro_rules! tests {
             examples: &[ex($code, $result)],
             lower: Lower::Map { function: &f::$function, promote: Promote::Predicate },
             grad: Grad::Rule(ZERO),
-            oracle: concat!("torch.", $name, "(a)"),
             ..Op::BASE
         };)*
     };
@@ -142,7 +138,6 @@ pub static ISREAL: Op = Op {
         Ok(vec![e.source(fill, &x.shape(), DType::Bool, x.device())?])
     }),
     grad: Grad::Composed,
-    oracle: "torch.isreal(a)",
     ..Op::BASE
 };
 
@@ -161,7 +156,6 @@ pub static ISCLOSE: Op = Op {
     ],
     lower: Lower::Steps(|e, a| Ok(vec![close(e, a)?])),
     grad: Grad::Rule(ZERO),
-    oracle: "torch.isclose(a, b)",
     ..Op::BASE
 };
 
@@ -221,7 +215,6 @@ pub static ALLCLOSE: Op = Op {
     }),
     grad: Grad::Stop("the result is bool"),
     truth: true,
-    oracle: "torch.allclose(a, b)",
     ..Op::BASE
 };
 
@@ -242,7 +235,6 @@ pub static EQUAL: Op = Op {
     }),
     grad: Grad::Stop("the result is bool"),
     truth: true,
-    oracle: "torch.equal(a, b)",
     ..Op::BASE
 };
 
@@ -315,9 +307,8 @@ pub static CHOOSE: Op = Op {
         }
     }),
     grad: Grad::Composed,
-    results: &["[!input]"],
+    results: Returns::ListWithout("input"),
     receiver: 1,
-    oracle: "torch.where(c, a, b)",
     ..Op::BASE
 };
 
@@ -361,7 +352,6 @@ pub static MASKED_FILL: Op = Op {
         check_condition(a.tensor(1), "mask")?;
         expanded::fill_where(e, a.tensor(0), a.tensor(1), a.get(2).clone())
     }),
-    oracle: "a.masked_fill(m, 0)",
     ..Op::BASE
 };
 

@@ -14,7 +14,6 @@ macro_rules! conversions {
             lower: Lower::Compose(|e, a| Ok(vec![e.cast(a.tensor(0), DType::$dtype)?])),
             grad: Grad::Composed,
             call: CallForm::Method,
-            oracle: concat!("a.", $name, "()"),
             ..Op::BASE
         };)*
         /// The rows of this file.
@@ -43,7 +42,6 @@ pub static TYPE: Op = Op {
     lower: Lower::Compose(|e, a| Ok(vec![e.cast(a.tensor(0), a.dtype(1).unwrap_or(a.tensor(0).dtype()))?])),
     grad: Grad::Composed,
     call: CallForm::Method,
-    oracle: "a.type(torch.float32)",
     ..Op::BASE
 };
 
@@ -55,6 +53,5 @@ pub static TYPE_AS: Op = Op {
     lower: Lower::Compose(|e, a| Ok(vec![e.cast(a.tensor(0), a.tensor(1).dtype())?])),
     grad: Grad::Composed,
     call: CallForm::Method,
-    oracle: "a.type_as(b)",
     ..Op::BASE
 };

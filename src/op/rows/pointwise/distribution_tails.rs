@@ -8,7 +8,7 @@ use crate::fail;
 use crate::kernel::cpu::elementwise as f;
 use crate::op::args::Arg;
 use crate::op::emit::{Backward, Emit};
-use crate::op::row::{CallForm, Grad, Kind, Lower, Op, Param, Promote, Save, ex};
+use crate::op::row::{CallForm, Grad, Kind, Lower, Op, Param, Promote, Returns, Save, ex};
 use crate::op::rows::creation::create::ARANGE;
 use crate::op::rows::pointwise::arith;
 use crate::op::rows::pointwise::arith::{INPUT, OTHER, X, pair, two, unmasked};
@@ -37,7 +37,6 @@ macro_rules! unary {
             saves: &[$($save),*],
             grad: Grad::Rule($rule),
             inplace: true,
-            oracle: concat!("torch.special.", $name, "(a)"),
             ..Op::BASE
         };)*
     };
@@ -119,7 +118,6 @@ pub static XLOG1PY: Op = Op {
             },
         )
     }),
-    oracle: "torch.special.xlog1py(a, b)",
     ..Op::BASE
 };
 
@@ -150,7 +148,6 @@ pub static ZETA: Op = Op {
             },
         )
     }),
-    oracle: "torch.special.zeta(a, b)",
     ..Op::BASE
 };
 
@@ -191,7 +188,6 @@ macro_rules! incomplete {
                 })
             }),
             inplace: true,
-            oracle: concat!("torch.", $name, "(a, b)"),
             ..Op::BASE
         };)*
     };
@@ -232,7 +228,6 @@ pub static MVLGAMMA: Op = Op {
     }),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "torch.mvlgamma(a, 2)",
     ..Op::BASE
 };
 
@@ -278,8 +273,7 @@ pub static FREXP: Op = Op {
         Ok(vec![mantissa, e.cast(&exponent, DType::I32)?])
     }),
     grad: Grad::Composed,
-    results: &["mantissa", "exponent"],
-    oracle: "torch.frexp(a)",
+    results: Returns::Named(&["mantissa", "exponent"]),
     ..Op::BASE
 };
 

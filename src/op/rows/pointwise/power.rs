@@ -112,7 +112,6 @@ pub static SQUARE: Op = Op {
     }),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "torch.square(a)",
     ..Op::BASE
 };
 
@@ -161,7 +160,6 @@ pub static FLOAT_POWER: Op = Op {
     examples: &[ex("float_power(tensor([2, 4]), -1)", "tensor([0.5000, 0.2500], dtype=f64)")],
     lower: Lower::Compose(float_power),
     grad: Grad::Composed,
-    oracle: "torch.float_power(a, b)",
     ..Op::BASE
 };
 
@@ -191,7 +189,6 @@ pub static FLOAT_POWER_: Op = Op {
     grad: Grad::Composed,
     inplace: true,
     call: CallForm::InPlace,
-    oracle: "a.double().float_power_(2)",
     ..Op::BASE
 };
 
@@ -222,7 +219,6 @@ pub static ATAN2: Op = Op {
         )
     }),
     inplace: true,
-    oracle: "torch.atan2(a, b)",
     ..Op::BASE
 };
 
@@ -244,7 +240,6 @@ pub static HYPOT: Op = Op {
         pair(e, v, |e| part(e, 0), |e| part(e, 1))
     }),
     inplace: true,
-    oracle: "torch.hypot(a, b)",
     ..Op::BASE
 };
 
@@ -269,7 +264,6 @@ pub static COPYSIGN: Op = Op {
         )
     }),
     inplace: true,
-    oracle: "torch.copysign(a, b)",
     ..Op::BASE
 };
 
@@ -291,7 +285,6 @@ pub static NEXTAFTER: Op = Op {
     }),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "torch.nextafter(a, b)",
     ..Op::BASE
 };
 
@@ -328,7 +321,6 @@ pub static LOGADDEXP: Op = Op {
     lower: Lower::Map { function: &f::LOGADDEXP, promote: Promote::FloatOnly },
     saves: &[Save::In(0), Save::In(1)],
     grad: Grad::Rule(|e, v| pair(e, v, |e| share(e, v, 0, &EXP), |e| share(e, v, 1, &EXP))),
-    oracle: "torch.logaddexp(a, b)",
     ..Op::BASE
 };
 
@@ -346,7 +338,6 @@ pub static LOGADDEXP2: Op = Op {
         let exp2 = &crate::op::rows::pointwise::unary::EXP2;
         pair(e, v, |e| share(e, v, 0, exp2), |e| share(e, v, 1, exp2))
     }),
-    oracle: "torch.logaddexp2(a, b)",
     ..Op::BASE
 };
 
@@ -405,7 +396,6 @@ pub static MAXIMUM: Op = Op {
     lower: Lower::Map { function: &f::MAXIMUM, promote: Promote::Same },
     saves: &[Save::In(0), Save::In(1)],
     grad: Grad::Rule(|e, v| extreme(e, v, &LT)),
-    oracle: "torch.maximum(a, b)",
     ..Op::BASE
 };
 
@@ -417,7 +407,6 @@ pub static MINIMUM: Op = Op {
     lower: Lower::Map { function: &f::MINIMUM, promote: Promote::Same },
     saves: &[Save::In(0), Save::In(1)],
     grad: Grad::Rule(|e, v| extreme(e, v, &GT)),
-    oracle: "torch.minimum(a, b)",
     ..Op::BASE
 };
 
@@ -429,7 +418,6 @@ pub static FMAX: Op = Op {
     lower: Lower::Map { function: &f::FMAX, promote: Promote::Same },
     saves: &[Save::In(0), Save::In(1)],
     grad: Grad::Rule(|e, v| known_extreme(e, v, &GE)),
-    oracle: "torch.fmax(a, b)",
     ..Op::BASE
 };
 
@@ -441,7 +429,6 @@ pub static FMIN: Op = Op {
     lower: Lower::Map { function: &f::FMIN, promote: Promote::Same },
     saves: &[Save::In(0), Save::In(1)],
     grad: Grad::Rule(|e, v| known_extreme(e, v, &crate::op::rows::pointwise::compare::LE)),
-    oracle: "torch.fmin(a, b)",
     ..Op::BASE
 };
 
@@ -453,7 +440,6 @@ pub static GCD: Op = Op {
     lower: Lower::Map { function: &f::GCD, promote: Promote::IntsOnly },
     grad: Grad::Stop("integers have no gradient"),
     inplace: true,
-    oracle: "torch.gcd(a, b)",
     ..Op::BASE
 };
 
@@ -468,7 +454,6 @@ pub static LCM: Op = Op {
     lower: Lower::Map { function: &f::LCM, promote: Promote::IntsOnly },
     grad: Grad::Stop("integers have no gradient"),
     inplace: true,
-    oracle: "torch.lcm(a, b)",
     ..Op::BASE
 };
 
@@ -502,7 +487,6 @@ pub static XLOGY: Op = Op {
         )
     }),
     inplace: true,
-    oracle: "torch.xlogy(a, b)",
     ..Op::BASE
 };
 
@@ -520,7 +504,6 @@ pub static LDEXP: Op = Op {
     }),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "torch.ldexp(a, b)",
     ..Op::BASE
 };
 
@@ -543,7 +526,6 @@ pub static HEAVISIDE: Op = Op {
     }),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "torch.heaviside(a, b)",
     ..Op::BASE
 };
 

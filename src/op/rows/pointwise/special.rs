@@ -29,7 +29,6 @@ macro_rules! special {
             saves: &[$($save)?],
             grad: Grad::Rule($rule),
             inplace: true,
-            oracle: concat!("torch.", $name, "(a)"),
             ..Op::BASE
         };)*
         /// The rows of the macro.
@@ -147,7 +146,6 @@ pub static LOGIT: Op = Op {
     }),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "torch.logit(a)",
     ..Op::BASE
 };
 
@@ -206,7 +204,6 @@ pub static POLYGAMMA: Op = Op {
         }
     }),
     grad: Grad::Composed,
-    oracle: "torch.polygamma(2, a)",
     ..Op::BASE
 };
 

@@ -26,7 +26,6 @@ macro_rules! unary {
             saves: &[$($save)?],
             grad: Grad::Rule($rule),
             inplace: true,
-            oracle: concat!("torch.", $name, "(a)"),
             ..Op::BASE
         };)*
         /// The rows of the macro.
@@ -251,7 +250,6 @@ pub static ROUND: Op = Op {
     }),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "torch.round(a, decimals=2)",
     ..Op::BASE
 };
 
@@ -267,7 +265,6 @@ pub static POSITIVE: Op = Op {
         Ok(vec![a.tensor(0).clone()])
     }),
     grad: Grad::Composed,
-    oracle: "torch.positive(a)",
     ..Op::BASE
 };
 
@@ -302,7 +299,6 @@ pub static NAN_TO_NUM: Op = Op {
     }),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "torch.nan_to_num(a)",
     ..Op::BASE
 };
 

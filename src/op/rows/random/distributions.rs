@@ -118,7 +118,6 @@ pub static RAND: Op = Op {
     lower: Lower::Compose(|e, a| new(e, a, uniform)),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.rand(3)",
     ..Op::BASE
 };
 
@@ -134,7 +133,6 @@ pub static RANDN: Op = Op {
     lower: Lower::Compose(|e, a| new(e, a, normal)),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.randn(3)",
     ..Op::BASE
 };
 
@@ -145,7 +143,6 @@ pub static RAND_LIKE: Op = Op {
     examples: &[ex("rand_like(ones([2])).shape == [2]", "true"), ex("rand_like(tensor([1]))", "E0202")],
     lower: Lower::Compose(|e, a| new_like(e, a, uniform)),
     grad: Grad::Composed,
-    oracle: "torch.rand_like(a)",
     ..Op::BASE
 };
 
@@ -156,7 +153,6 @@ pub static RANDN_LIKE: Op = Op {
     examples: &[ex("randn_like(ones([2])).shape == [2]", "true"), ex("randn_like(tensor([1]))", "E0202")],
     lower: Lower::Compose(|e, a| new_like(e, a, normal)),
     grad: Grad::Composed,
-    oracle: "torch.randn_like(a)",
     ..Op::BASE
 };
 
@@ -196,7 +192,6 @@ pub static RANDINT: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.randint(3, 4, (2,))",
     ..Op::BASE
 };
 
@@ -227,7 +222,6 @@ pub static RANDINT_LIKE: Op = Op {
         leaf(a, 5, tensor)
     }),
     grad: Grad::Composed,
-    oracle: "torch.randint_like(a, 3, 4)",
     ..Op::BASE
 };
 
@@ -258,7 +252,6 @@ pub static RANDPERM: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.randperm(10).sort().values",
     ..Op::BASE
 };
 
@@ -325,7 +318,6 @@ pub static NORMAL: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.normal(3.0, 0.0, (2,))",
     ..Op::BASE
 };
 
@@ -377,7 +369,6 @@ pub static BERNOULLI: Op = Op {
         Ok(vec![e.cast(&drawn, x.dtype())?])
     }),
     grad: Grad::Rule(crate::op::rows::pointwise::arith::ZERO),
-    oracle: "torch.bernoulli(torch.tensor([0., 1.]))",
     ..Op::BASE
 };
 
@@ -394,7 +385,6 @@ pub static BERNOULLI_: Op = Op {
     grad: Grad::Rule(crate::op::rows::pointwise::arith::ZERO),
     inplace: true,
     call: CallForm::InPlace,
-    oracle: "a.bernoulli_(1.0)",
     ..Op::BASE
 };
 
@@ -446,7 +436,6 @@ pub static MULTINOMIAL: Op = Op {
             .draws(draws))
     }),
     grad: Grad::Stop("indices have no gradient"),
-    oracle: "torch.multinomial(torch.tensor([0., 1.]), 3, True)",
     ..Op::BASE
 };
 
@@ -465,7 +454,6 @@ macro_rules! inplace {
             grad: Grad::Rule(crate::op::rows::pointwise::arith::ZERO),
             inplace: true,
             call: CallForm::InPlace,
-            oracle: concat!("a.", $name, "_()"),
             ..Op::BASE
         };)*
     };

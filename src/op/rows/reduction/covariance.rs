@@ -119,7 +119,6 @@ pub static COV: Op = Op {
         Ok(vec![squeezed(e, c)?])
     }),
     grad: Grad::Composed,
-    oracle: "torch.cov(a)",
     ..Op::BASE
 };
 
@@ -146,7 +145,6 @@ pub static CORRCOEF: Op = Op {
         Ok(vec![e.call(&CLAMP, args![&c, -1.0, 1.0])?])
     }),
     grad: Grad::Composed,
-    oracle: "torch.corrcoef(a)",
     ..Op::BASE
 };
 

@@ -8,7 +8,7 @@ use crate::fail;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, ex};
 use crate::op::rows::reduction::scan::DIFF;
 use crate::op::rows::shape::join::CAT;
 use crate::op::rows::shape::view::{RESHAPE, SLICE};
@@ -35,8 +35,7 @@ At the ends the differences are of order `edge_order`, 1 or 2. Gives an array, a
     lower: Lower::Compose(gradient),
     grad: Grad::Composed,
     call: CallForm::Function,
-    results: &["[]"],
-    oracle: "torch.gradient(a)",
+    results: Returns::List,
     ..Op::BASE
 };
 

@@ -61,7 +61,6 @@ pub static NORM: Op = Op {
         Ok(vec![vector_norm(e, &x, ord, a.ints(2), a.flag(3))?])
     }),
     grad: Grad::Composed,
-    oracle: "torch.norm(a)",
     ..Op::BASE
 };
 
@@ -99,7 +98,6 @@ pub static RENORM: Op = Op {
     }),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "torch.renorm(a, 2, 0, 1.0)",
     ..Op::BASE
 };
 
@@ -158,7 +156,6 @@ pub static LOGSUMEXP: Op = Op {
         e.apply(&LOGSUMEXP_OF, args![&x, a.get(1).clone(), a.flag(2)])
     }),
     grad: Grad::Composed,
-    oracle: "torch.logsumexp(a, 0)",
     ..Op::BASE
 };
 

@@ -7,7 +7,7 @@ use crate::fail;
 use crate::kernel::program::ReduceKind;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ReduceType, Save, ex};
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ReduceType, Returns, Save, ex};
 use crate::op::rows::pointwise::power::{MAXIMUM, MINIMUM};
 use crate::op::rows::reduction::reduce::{AMAX, AMIN, DIM, KEEPDIM, X, evenly, to_index};
 use crate::op::tensor::Tensor;
@@ -54,7 +54,6 @@ pub static ARGMAX: Op = Op {
     ],
     lower: Lower::Steps(|e, a| position(e, &ARGMAX_OF, a)),
     grad: Grad::Stop("positions have no gradient"),
-    oracle: "torch.argmax(a)",
     ..Op::BASE
 };
 
@@ -72,7 +71,6 @@ pub static ARGMIN: Op = Op {
     ],
     lower: Lower::Steps(|e, a| position(e, &ARGMIN_OF, a)),
     grad: Grad::Stop("positions have no gradient"),
-    oracle: "torch.argmin(a)",
     ..Op::BASE
 };
 
@@ -111,7 +109,7 @@ macro_rules! along {
                 Ok(vec![Some(to_index(e, g, v.output(1), v.meta(0), v.args.int(1), v.args.flag(2))?)])
             }),
             call: CallForm::Internal,
-            results: &["values", "indices"],
+            results: Returns::Named(&["values", "indices"]),
             ..Op::BASE
         };
     )*};
@@ -176,8 +174,7 @@ pub static MAX: Op = Op {
     ],
     lower: Lower::Compose(|e, a| overloaded(e, a, &MAX_OF_ALL, &MAX_ALONG, &MAXIMUM)),
     grad: Grad::Composed,
-    results: &["values", "indices"],
-    oracle: "torch.max(a, 1)",
+    results: Returns::Named(&["values", "indices"]),
     ..Op::BASE
 };
 
@@ -197,8 +194,7 @@ pub static MIN: Op = Op {
     ],
     lower: Lower::Compose(|e, a| overloaded(e, a, &MIN_OF_ALL, &MIN_ALONG, &MINIMUM)),
     grad: Grad::Composed,
-    results: &["values", "indices"],
-    oracle: "torch.min(a, 1)",
+    results: Returns::Named(&["values", "indices"]),
     ..Op::BASE
 };
 
@@ -216,8 +212,7 @@ pub static AMINMAX: Op = Op {
         Ok(vec![e.call(&AMIN, arguments())?, e.call(&AMAX, arguments())?])
     }),
     grad: Grad::Composed,
-    results: &["min", "max"],
-    oracle: "torch.aminmax(a)",
+    results: Returns::Named(&["min", "max"]),
     ..Op::BASE
 };
 

@@ -68,7 +68,6 @@ pub static MEAN: Op = Op {
         let share = e.div(v.g(), count(v)? as f64)?;
         Ok(vec![Some(spread(e, v, &share)?)])
     }),
-    oracle: "torch.mean(a)",
     ..Op::BASE
 };
 
@@ -96,7 +95,6 @@ pub static NANMEAN: Op = Op {
         Ok(vec![e.cast(&mean, dtype)?])
     }),
     grad: Grad::Composed,
-    oracle: "torch.nanmean(a)",
     ..Op::BASE
 };
 
@@ -222,7 +220,6 @@ pub static VAR: Op = Op {
     ],
     lower: Lower::Compose(|e, a| e.apply(&VARIANCE, spread_arguments(a)?)),
     grad: Grad::Composed,
-    oracle: "torch.var(a)",
     ..Op::BASE
 };
 
@@ -241,7 +238,6 @@ pub static STD: Op = Op {
     ],
     lower: Lower::Compose(|e, a| e.apply(&DEVIATION, spread_arguments(a)?)),
     grad: Grad::Composed,
-    oracle: "torch.std(a)",
     ..Op::BASE
 };
 
@@ -264,7 +260,6 @@ pub static VAR_MEAN: Op = Op {
     ],
     lower: Lower::Compose(|e, a| with_mean(e, &VARIANCE, a)),
     grad: Grad::Composed,
-    oracle: "torch.var_mean(a)",
     ..Op::BASE
 };
 
@@ -281,7 +276,6 @@ pub static STD_MEAN: Op = Op {
     ],
     lower: Lower::Compose(|e, a| with_mean(e, &DEVIATION, a)),
     grad: Grad::Composed,
-    oracle: "torch.std_mean(a)",
     ..Op::BASE
 };
 

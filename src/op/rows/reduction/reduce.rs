@@ -108,7 +108,6 @@ pub static SUM: Op = Op {
     ],
     lower: Lower::Reduce { kind: ReduceKind::Sum, dtype: ReduceType::Sum },
     grad: Grad::Rule(|e, v| Ok(vec![Some(spread(e, v, v.g())?)])),
-    oracle: "torch.sum(a)",
     ..Op::BASE
 };
 
@@ -129,7 +128,6 @@ pub static PROD: Op = Op {
         let g = restored(e, v, v.g())?;
         Ok(vec![Some(e.mul(&g, &others)?)])
     }),
-    oracle: "torch.prod(a)",
     ..Op::BASE
 };
 
@@ -185,7 +183,6 @@ pub static AMAX: Op = Op {
     lower: Lower::Reduce { kind: ReduceKind::Max, dtype: ReduceType::Same },
     saves: &[Save::In(0), Save::Out(0)],
     grad: Grad::Rule(|e, v| Ok(vec![Some(evenly(e, v, v.g(), v.output(0), false)?)])),
-    oracle: "torch.amax(a, 1)",
     ..Op::BASE
 };
 
@@ -203,7 +200,6 @@ pub static AMIN: Op = Op {
     lower: Lower::Reduce { kind: ReduceKind::Min, dtype: ReduceType::Same },
     saves: &[Save::In(0), Save::Out(0)],
     grad: Grad::Rule(|e, v| Ok(vec![Some(evenly(e, v, v.g(), v.output(0), false)?)])),
-    oracle: "torch.amin(a, 1)",
     ..Op::BASE
 };
 
@@ -248,7 +244,6 @@ pub static ALL: Op = Op {
     ],
     lower: Lower::Steps(|e, a| logic(e, &ALL_OF, a)),
     grad: Grad::Stop("the result is bool"),
-    oracle: "torch.all(a)",
     ..Op::BASE
 };
 
@@ -264,7 +259,6 @@ pub static ANY: Op = Op {
     ],
     lower: Lower::Steps(|e, a| logic(e, &ANY_OF, a)),
     grad: Grad::Stop("the result is bool"),
-    oracle: "torch.any(a)",
     ..Op::BASE
 };
 
@@ -283,7 +277,6 @@ pub static COUNT_NONZERO: Op = Op {
         e.apply(&SUM, args![&not_zero, a.get(1).clone()])
     }),
     grad: Grad::Stop("a count has no gradient"),
-    oracle: "torch.count_nonzero(a)",
     ..Op::BASE
 };
 
@@ -315,7 +308,6 @@ pub static SUM_TO_SIZE: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Method,
-    oracle: "a.sum_to_size(2)",
     ..Op::BASE
 };
 
@@ -333,7 +325,6 @@ pub static NANSUM: Op = Op {
         e.apply(&SUM, args![&x, a.get(1).clone(), a.flag(2), a.get(3).clone()])
     }),
     grad: Grad::Composed,
-    oracle: "torch.nansum(a)",
     ..Op::BASE
 };
 

@@ -10,7 +10,7 @@ use crate::kernel::cpu::scan as kernels;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, Save, ex};
 use crate::op::rows::indexing::gather::SCATTER_ADD;
 use crate::op::rows::pointwise::arith::{ADD, masked};
 use crate::op::rows::pointwise::compare::{EQ, GT, LOGICAL_AND, LOGICAL_XOR, WHERE};
@@ -62,7 +62,6 @@ pub static CUMSUM: Op = Op {
     lower: Lower::Compose(|e, a| e.apply(&CUMSUM_ALONG, args![a.tensor(0), a.int(1), a.get(2).clone(), false])),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "torch.cumsum(a, 0)",
     ..Op::BASE
 };
 
@@ -113,7 +112,6 @@ pub static CUMPROD: Op = Op {
     lower: Lower::Compose(|e, a| e.apply(&CUMPROD_ALONG, args![a.tensor(0), a.int(1), a.get(2).clone(), false])),
     grad: Grad::Composed,
     inplace: true,
-    oracle: "torch.cumprod(a, 0)",
     ..Op::BASE
 };
 
@@ -162,7 +160,6 @@ pub static LOGCUMSUMEXP: Op = Op {
         e.apply(&LOGCUMSUMEXP_ALONG, args![x, a.int(1), (), false])
     }),
     grad: Grad::Composed,
-    oracle: "torch.logcumsumexp(a, 0)",
     ..Op::BASE
 };
 
@@ -193,8 +190,7 @@ pub static CUMMAX: Op = Op {
     lower: Lower::Kernel(|_, a| extremes("cummax", kernels::cummax, a)),
     saves: &[Save::Out(1)],
     grad: Grad::Rule(extremes_grad),
-    results: &["values", "indices"],
-    oracle: "torch.cummax(a, 0)",
+    results: Returns::Named(&["values", "indices"]),
     ..Op::BASE
 };
 
@@ -211,8 +207,7 @@ pub static CUMMIN: Op = Op {
     lower: Lower::Kernel(|_, a| extremes("cummin", kernels::cummin, a)),
     saves: &[Save::Out(1)],
     grad: Grad::Rule(extremes_grad),
-    results: &["values", "indices"],
-    oracle: "torch.cummin(a, 0)",
+    results: Returns::Named(&["values", "indices"]),
     ..Op::BASE
 };
 
@@ -235,7 +230,6 @@ pub static DIFF: Op = Op {
     ],
     lower: Lower::Compose(|e, a| Ok(vec![diff(e, a)?])),
     grad: Grad::Composed,
-    oracle: "torch.diff(a)",
     ..Op::BASE
 };
 
@@ -344,7 +338,6 @@ pub static TRAPEZOID: Op = Op {
         Ok(vec![e.div(&sum, 2.0)?])
     }),
     grad: Grad::Composed,
-    oracle: "torch.trapezoid(a)",
     ..Op::BASE
 };
 
@@ -363,7 +356,6 @@ pub static CUMULATIVE_TRAPEZOID: Op = Op {
         Ok(vec![e.div(&sums, 2.0)?])
     }),
     grad: Grad::Composed,
-    oracle: "torch.cumulative_trapezoid(a)",
     ..Op::BASE
 };
 

@@ -66,7 +66,6 @@ pub static REPEAT: Op = Op {
         Ok(vec![Some(sum_pairs(e, v.g(), &pairs, &shape)?)])
     }),
     call: CallForm::Method,
-    oracle: "a.repeat(2, 2)",
     ..Op::BASE
 };
 
@@ -83,7 +82,6 @@ pub static TILE: Op = Op {
         e.apply(&REPEAT, args![a.tensor(0), times])
     }),
     grad: Grad::Composed,
-    oracle: "torch.tile(a, (2,))",
     ..Op::BASE
 };
 
@@ -130,7 +128,6 @@ pub static REPEAT_INTERLEAVE: Op = Op {
     ],
     lower: Lower::Compose(repeat_interleave),
     grad: Grad::Composed,
-    oracle: "torch.repeat_interleave(a, 2)",
     ..Op::BASE
 };
 
@@ -223,7 +220,6 @@ pub static FLIP: Op = Op {
         Ok(KernelCall::new("flip", arrange::flip).input(x).ints(&dims).output(&x.shape(), x.dtype()))
     }),
     grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&FLIP, args![v.g(), v.args.ints(1).unwrap_or_default()])?)])),
-    oracle: "torch.flip(a, (0,))",
     ..Op::BASE
 };
 
@@ -241,7 +237,6 @@ macro_rules! flips {
                 e.apply(&FLIP, args![a.tensor(0), &[$dim as i64][..]])
             }),
             grad: Grad::Composed,
-            oracle: concat!("torch.", $name, "(a)"),
             ..Op::BASE
         };
     };
@@ -306,7 +301,6 @@ pub static ROLL: Op = Op {
         e.apply(&ROLL_DIMS, args![x, by, moved])
     }),
     grad: Grad::Composed,
-    oracle: "torch.roll(a, 1)",
     ..Op::BASE
 };
 
@@ -345,7 +339,6 @@ pub static ROT90: Op = Op {
         }])
     }),
     grad: Grad::Composed,
-    oracle: "torch.rot90(a)",
     ..Op::BASE
 };
 
@@ -369,7 +362,6 @@ macro_rules! triangle {
             grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&$NAME, args![v.g(), v.args.int(1)])?)])),
             inplace: true,
             expanded: Some(|e, a| zero_where(e, a.tensor(0), &$OTHER, a.int(1).saturating_add($next))),
-            oracle: concat!("torch.", $name, "(a)"),
             ..Op::BASE
         };
     };
@@ -408,7 +400,6 @@ pub static DIAG_EMBED: Op = Op {
     grad: Grad::Rule(|e, v| {
         Ok(vec![Some(e.call(&DIAGONAL, args![v.g(), v.args.int(1), v.args.int(2), v.args.int(3)])?)])
     }),
-    oracle: "torch.diag_embed(a)",
     ..Op::BASE
 };
 
@@ -433,7 +424,6 @@ pub static DIAG: Op = Op {
         }
     }),
     grad: Grad::Composed,
-    oracle: "torch.diag(a)",
     ..Op::BASE
 };
 
@@ -447,7 +437,6 @@ pub static DIAGFLAT: Op = Op {
         e.apply(&DIAG_EMBED, args![&flat, a.int(1), 0, 1])
     }),
     grad: Grad::Composed,
-    oracle: "torch.diagflat(a)",
     ..Op::BASE
 };
 
@@ -464,7 +453,6 @@ pub static TRACE: Op = Op {
         e.apply(&SUM, args![&part])
     }),
     grad: Grad::Composed,
-    oracle: "torch.trace(a)",
     ..Op::BASE
 };
 
@@ -522,7 +510,6 @@ pub static SELECT_SCATTER: Op = Op {
         replaced(e, a, |layout| crate::op::rows::shape::view::select(layout, &part))
     }),
     grad: Grad::Rule(|e, v| replaced_grad(e, v, &SELECT_SCATTER, &SELECT)),
-    oracle: "torch.select_scatter(a, b, 0, 1)",
     ..Op::BASE
 };
 
@@ -545,7 +532,6 @@ pub static DIAGONAL_SCATTER: Op = Op {
         replaced(e, a, |layout| diagonal(layout, &part))
     }),
     grad: Grad::Rule(|e, v| replaced_grad(e, v, &DIAGONAL_SCATTER, &DIAGONAL)),
-    oracle: "torch.diagonal_scatter(a, b)",
     ..Op::BASE
 };
 
@@ -574,7 +560,6 @@ pub static AS_STRIDED_SCATTER: Op = Op {
         })
     }),
     grad: Grad::Rule(|e, v| replaced_grad(e, v, &AS_STRIDED_SCATTER, &AS_STRIDED_CALL)),
-    oracle: "torch.as_strided_scatter(a, b, (2,), (2,))",
     ..Op::BASE
 };
 

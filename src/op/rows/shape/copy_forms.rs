@@ -31,7 +31,6 @@ macro_rules! copies {
             grad: Grad::Composed,
             results: $view.results,
             call: CallForm::Function,
-            oracle: concat!("torch.", $name, "(a)"),
             ..Op::BASE
         };)*
         /// Copies of views.
@@ -74,7 +73,6 @@ macro_rules! plain {
             lower: Lower::Compose(|e, a| $pieces(e, a).map(|pieces| apart(e, pieces))),
             grad: Grad::Composed,
             results: $plain.results,
-            oracle: concat!("torch.", $name, "(a, 2)"),
             ..Op::BASE
         };)*
         /// Forms whose pieces stand alone.
@@ -96,7 +94,6 @@ pub static ALIAS_COPY: Op = Op {
     lower: Lower::Compose(|e, a| Ok(vec![e.call(&CLONE, args![a.tensor(0)])?])),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.alias_copy(a)",
     ..Op::BASE
 };
 

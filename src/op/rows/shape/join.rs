@@ -97,7 +97,6 @@ pub static CAT: Op = Op {
     lower: Lower::Kernel(cat),
     grad: Grad::Rule(cat_grad),
     call: CallForm::Function,
-    oracle: "torch.cat([a, b])",
     ..Op::BASE
 };
 
@@ -109,7 +108,6 @@ pub static CONCATENATE: Op = Op {
     lower: Lower::Compose(|e, a| e.apply(&CAT, a.clone())),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.concatenate([a, b])",
     ..Op::BASE
 };
 
@@ -141,7 +139,6 @@ pub static STACK: Op = Op {
     lower: Lower::Compose(|e, a| Ok(vec![stack(e, some(a)?, a.int(1))?])),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.stack([a, b])",
     ..Op::BASE
 };
 
@@ -166,7 +163,6 @@ macro_rules! joins {
             lower: Lower::Compose(|e, a| joined(e, a, $least, $dim)),
             grad: Grad::Composed,
             call: CallForm::Function,
-            oracle: concat!("torch.", $name, "([a, b])"),
             ..Op::BASE
         };
     };
@@ -200,7 +196,6 @@ pub static COLUMN_STACK: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.column_stack([a, b])",
     ..Op::BASE
 };
 
@@ -235,7 +230,6 @@ pub static BLOCK_DIAG: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.block_diag(a, b)",
     ..Op::BASE
 };
 
@@ -269,7 +263,6 @@ pub static CARTESIAN_PROD: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.cartesian_prod(a, b)",
     ..Op::BASE
 };
 
@@ -341,7 +334,6 @@ pub static COMBINATIONS: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
-    oracle: "torch.combinations(a)",
     ..Op::BASE
 };
 

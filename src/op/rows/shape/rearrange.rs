@@ -10,7 +10,7 @@ use crate::fail;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, ex};
 use crate::op::rows::shape::view::{
     AS_STRIDED_CALL, CONTIGUOUS, EXPAND, RESHAPE, UNSQUEEZE, VIEW, resolve_shape, spread_view,
 };
@@ -66,7 +66,6 @@ pub static PERMUTE: Op = Op {
         dims.iter().enumerate().for_each(|(at, &dim)| back[dim] = at as i64);
         Ok(vec![Some(e.call(&PERMUTE, args![v.g(), back])?)])
     }),
-    oracle: "torch.permute(a, (2, 0, 1))",
     ..Op::BASE
 };
 
@@ -90,7 +89,6 @@ pub static TRANSPOSE: Op = Op {
     ],
     lower: Lower::View(|a| transpose(&own(a), a)),
     grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&TRANSPOSE, args![v.g(), v.args.int(1), v.args.int(2)])?)])),
-    oracle: "torch.transpose(a, 0, 1)",
     ..Op::BASE
 };
 
@@ -111,7 +109,6 @@ macro_rules! swap {
             ],
             lower: Lower::Compose(|e, a| e.apply(&TRANSPOSE, a.clone())),
             grad: Grad::Composed,
-            oracle: "torch.transpose(a, 0, 1)",
             ..Op::BASE
         };
     };
@@ -137,7 +134,6 @@ pub static T: Op = Op {
         }
     }),
     grad: Grad::Composed,
-    oracle: "a.t()",
     ..Op::BASE
 };
 
@@ -154,7 +150,6 @@ pub static REVERSED: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Internal,
-    oracle: "a.T",
     ..Op::BASE
 };
 
@@ -172,7 +167,6 @@ pub static ADJOINT: Op = Op {
         Ok(vec![adjoint(e, x)?])
     }),
     grad: Grad::Composed,
-    oracle: "a.adjoint()",
     ..Op::BASE
 };
 
@@ -191,7 +185,6 @@ pub static MATRIX_H: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Internal,
-    oracle: "a.H",
     ..Op::BASE
 };
 
@@ -218,7 +211,6 @@ pub static MOVEDIM: Op = Op {
         e.apply(&PERMUTE, args![a.tensor(0), dims])
     }),
     grad: Grad::Composed,
-    oracle: "torch.movedim(a, 0, -1)",
     ..Op::BASE
 };
 
@@ -249,7 +241,6 @@ pub static SQUEEZE: Op = Op {
         let shape = v.meta(0).shape.clone();
         Ok(vec![Some(e.call(&RESHAPE, args![v.g(), shape.as_slice()])?)])
     }),
-    oracle: "torch.squeeze(a)",
     ..Op::BASE
 };
 
@@ -286,7 +277,6 @@ pub static FLATTEN: Op = Op {
         e.apply(&RESHAPE, args![x, out.as_slice()])
     }),
     grad: Grad::Composed,
-    oracle: "torch.flatten(a, 1)",
     ..Op::BASE
 };
 
@@ -300,7 +290,6 @@ pub static RAVEL: Op = Op {
         e.apply(&VIEW, args![&dense, &[-1i64][..]])
     }),
     grad: Grad::Composed,
-    oracle: "torch.ravel(a)",
     ..Op::BASE
 };
 
@@ -330,7 +319,6 @@ pub static UNFLATTEN: Op = Op {
         e.apply(&VIEW, args![x, shape.as_slice()])
     }),
     grad: Grad::Composed,
-    oracle: "a.unflatten(1, (2, 3))",
     ..Op::BASE
 };
 
@@ -357,7 +345,6 @@ pub static NARROW: Op = Op {
     examples: &[ex("tensor([1, 2, 3]).narrow(0, 1, 2)", "tensor([2, 3])"), ex("ones([3]).narrow(0, 2, 2)", "E0207")],
     lower: Lower::View(|a| narrow(&own(a), a)),
     grad: Grad::Window(narrow),
-    oracle: "torch.narrow(a, 0, 1, 2)",
     ..Op::BASE
 };
 
@@ -399,7 +386,6 @@ pub static UNFOLD: Op = Op {
     lower: Lower::View(|a| unfold(&own(a), a)),
     grad: Grad::Rule(|e, v| spread_view(e, v, unfold)),
     call: CallForm::Internal,
-    oracle: "a.unfold(0, 2, 1)",
     ..Op::BASE
 };
 
@@ -443,7 +429,6 @@ pub static DIAGONAL: Op = Op {
     ],
     lower: Lower::View(|a| diagonal(&own(a), a)),
     grad: Grad::Window(diagonal),
-    oracle: "torch.diagonal(a)",
     ..Op::BASE
 };
 
@@ -459,7 +444,6 @@ macro_rules! like {
             lower: Lower::Compose(|e, a| e.apply(&$OP, args![a.tensor(0), a.tensor(1).shape().as_slice()])),
             grad: Grad::Composed,
             call: CallForm::Method,
-            oracle: concat!("a.", $name, "(b)"),
             ..Op::BASE
         };
     };
@@ -478,7 +462,6 @@ pub static BROADCAST_TO: Op = Op {
     ],
     lower: Lower::Compose(|e, a| e.apply(&EXPAND, a.clone())),
     grad: Grad::Composed,
-    oracle: "torch.broadcast_to(a, (2, 2))",
     ..Op::BASE
 };
 
@@ -497,9 +480,8 @@ pub static BROADCAST_TENSORS: Op = Op {
         list.iter().map(|x| e.call(&EXPAND, args![x, shape.as_slice()])).collect()
     }),
     grad: Grad::Composed,
-    results: &["[]"],
+    results: Returns::List,
     call: CallForm::Function,
-    oracle: "torch.broadcast_tensors(a, b)",
     ..Op::BASE
 };
 
@@ -530,7 +512,6 @@ macro_rules! at_least {
             examples: &[ex(concat!($name, "(tensor(3)).shape"), $shape)],
             lower: Lower::Compose(|e, a| a.tensor_list(0).iter().map(|x| at_least(e, x, $n)).collect()),
             grad: Grad::Composed,
-            oracle: concat!("torch.", $name, "(a)"),
             ..Op::BASE
         };
     };
@@ -557,7 +538,6 @@ macro_rules! in_place {
             lower: Lower::Compose(|e, a| relayout(e, &$OP, a)),
             grad: Grad::Composed,
             call: CallForm::Method,
-            oracle: concat!("a.clone().", $name),
             ..Op::BASE
         };
     };

@@ -7,14 +7,13 @@ use crate::fail;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
 use crate::op::infer;
-use crate::op::row::{Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::row::{Default, Grad, Kind, Lower, Op, Param, Returns, ex};
 use crate::op::rows::shape::view::{SELECT, SLICE};
 use crate::op::tensor::Tensor;
 
 const X: Param = Param::new("input", Kind::Tensor);
 const DIM: Param = Param::opt("dim", Kind::Dim, Default::Int(0));
 /// The script gets an array whatever the number of results.
-const LIST: &[&str] = &["[]"];
 
 /// The dimension to take apart, and its size.
 fn along(x: &Tensor, dim: i64) -> Result<(usize, i64)> {
@@ -115,8 +114,7 @@ pub static SPLIT: Op = Op {
     ],
     lower: Lower::Compose(|e, a| split(e, a).map(|pieces| together(e, pieces))),
     grad: Grad::Composed,
-    results: LIST,
-    oracle: "torch.split(a, 2)",
+    results: Returns::List,
     ..Op::BASE
 };
 
@@ -130,8 +128,7 @@ pub static SPLIT_WITH_SIZES: Op = Op {
     ],
     lower: Lower::Compose(|e, a| split_with_sizes(e, a).map(|pieces| together(e, pieces))),
     grad: Grad::Composed,
-    results: LIST,
-    oracle: "torch.split_with_sizes(a, [1, 2])",
+    results: Returns::List,
     ..Op::BASE
 };
 
@@ -142,8 +139,7 @@ pub static CHUNK: Op = Op {
     examples: &[ex("tensor([1, 2, 3]).chunk(2)", "[tensor([1, 2]), tensor([3])]"), ex("ones([3]).chunk(0)", "E0206")],
     lower: Lower::Compose(|e, a| chunk(e, a).map(|pieces| together(e, pieces))),
     grad: Grad::Composed,
-    results: LIST,
-    oracle: "torch.chunk(a, 2)",
+    results: Returns::List,
     ..Op::BASE
 };
 
@@ -181,8 +177,7 @@ pub static TENSOR_SPLIT: Op = Op {
         cut(e, a.tensor(0), dim, n, a.attr(1))
     }),
     grad: Grad::Composed,
-    results: LIST,
-    oracle: "torch.tensor_split(a, 2)",
+    results: Returns::List,
     ..Op::BASE
 };
 
@@ -217,8 +212,7 @@ macro_rules! fixed {
                 fixed(e, a, $least, dim(a.tensor(0).ndim()))
             }),
             grad: Grad::Composed,
-            results: LIST,
-            oracle: concat!("torch.", $name, "(a, 2)"),
+            results: Returns::List,
             ..Op::BASE
         };
     };
@@ -249,8 +243,7 @@ pub static UNBIND: Op = Op {
         Ok(together(e, slices?))
     }),
     grad: Grad::Composed,
-    results: LIST,
-    oracle: "torch.unbind(a)",
+    results: Returns::List,
     ..Op::BASE
 };
 

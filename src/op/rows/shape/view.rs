@@ -55,7 +55,6 @@ pub static RESHAPE: Op = Op {
         e.apply(op, args![x, shape.as_slice()])
     }),
     grad: Grad::Composed,
-    oracle: "a.reshape(2, 2)",
     ..Op::BASE
 };
 
@@ -109,7 +108,6 @@ pub static VIEW: Op = Op {
         Ok(vec![Some(e.call(&RESHAPE, args![v.g(), shape.as_slice()])?)])
     }),
     call: CallForm::Method,
-    oracle: "a.view(2, 1)",
     ..Op::BASE
 };
 
@@ -142,7 +140,6 @@ pub static EXPAND: Op = Op {
     }),
     grad: Grad::Rule(|_, v| Ok(vec![Some(v.g().clone())])),
     call: CallForm::Method,
-    oracle: "a.expand(2, 3)",
     ..Op::BASE
 };
 
@@ -157,7 +154,6 @@ pub static CLONE: Op = Op {
         Ok(vec![e.apply_inplace(&COPY, args![&out, x])?])
     }),
     grad: Grad::Rule(|_, v| Ok(vec![Some(v.g().clone())])),
-    oracle: "a.clone()",
     ..Op::BASE
 };
 
@@ -204,7 +200,6 @@ pub static AS_STRIDED_CALL: Op = Op {
         e.apply(&AS_STRIDED, args![x, size, stride, offset, own.shape.as_slice(), strides, own.offset])
     }),
     grad: Grad::Composed,
-    oracle: "a.as_strided((2,), (2,))",
     ..Op::BASE
 };
 
@@ -343,7 +338,6 @@ pub static CONTIGUOUS: Op = Op {
     }),
     grad: Grad::Composed,
     call: CallForm::Method,
-    oracle: "a.contiguous()",
     ..Op::BASE
 };
 
@@ -382,7 +376,6 @@ pub static SELECT: Op = Op {
     examples: &[ex("tensor([[1, 2], [3, 4]]).select(0, 1)", "tensor([3, 4])"), ex("ones([2]).select(0, 2)", "E0207")],
     lower: Lower::View(|a| select(&a.tensor(0).view().layout, a)),
     grad: Grad::Window(select),
-    oracle: "a.select(0, 1)",
     ..Op::BASE
 };
 
@@ -421,7 +414,6 @@ pub static SLICE: Op = Op {
     lower: Lower::View(|a| slice(&a.tensor(0).view().layout, a)),
     grad: Grad::Window(slice),
     call: CallForm::Internal,
-    oracle: "a[1:]",
     ..Op::BASE
 };
 
@@ -484,7 +476,6 @@ pub static SLICE_SCATTER: Op = Op {
         let part = e.call(&SLICE, args![v.g(), dim, start, stop, step])?;
         Ok(vec![Some(base), Some(part)])
     }),
-    oracle: "torch.slice_scatter(a, b, 0, 1, 2)",
     ..Op::BASE
 };
 
@@ -506,7 +497,6 @@ pub static UNSQUEEZE: Op = Op {
         Ok(vec![Some(e.call(&RESHAPE, args![v.g(), shape.as_slice()])?)])
     }),
     inplace: false,
-    oracle: "a.unsqueeze(1)",
     ..Op::BASE
 };
 
