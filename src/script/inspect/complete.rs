@@ -388,7 +388,8 @@ fn made_by(name: &str) -> Seen {
             Returns::One if op.truth => Seen::Unknown,
             Returns::One => Seen::Tensor,
             Returns::Named(names) => Seen::Keys(names.iter().map(|name| name.to_string()).collect()),
-            Returns::NamedRest(first, rest) => Seen::Keys(vec![first.to_string(), rest.to_string()]),
+            // The rest is an array, and keys are taken for tensors.
+            Returns::NamedRest(first, _) => Seen::Keys(vec![first.to_string()]),
         };
     }
     match name {

@@ -13,7 +13,6 @@ use crate::op::tensor::Tensor;
 
 const X: Param = Param::new("input", Kind::Tensor);
 const DIM: Param = Param::opt("dim", Kind::Dim, Default::Int(0));
-/// The script gets an array whatever the number of results.
 
 /// The dimension to take apart, and its size.
 fn along(x: &Tensor, dim: i64) -> Result<(usize, i64)> {
