@@ -5,7 +5,7 @@
 //! workers meet at barriers. Cost: copies of the operands and some hundred microseconds.
 
 use super::abi::{Call, Faults, HostFn, RawView, Threads};
-use super::cpu::copy::copy_view;
+use crate::kernel::copy::host::copy_view;
 use super::guard::{self, End, Guard};
 use crate::base::attr::Attr;
 use std::any::Any;

@@ -5,7 +5,7 @@
 //! wrapped by `Cast`; so a fused chain gives bit for bit what single operations give.
 
 use super::abi::FaultKind;
-use super::cpu::fused::Prepared;
+use crate::kernel::fused::host::Prepared;
 use crate::base::dtype::DType;
 use crate::base::layout::{Shape, Strides, contiguous_strides};
 use smallvec::SmallVec;

@@ -7,7 +7,7 @@ use super::node::{Node, Work};
 use super::runtime::Runtime;
 use crate::base::layout::Shape;
 use crate::kernel::abi::RawView;
-use crate::kernel::cuda::fused::Table;
+use crate::kernel::fused::cuda::Table;
 use crate::kernel::program::{Instr, Program};
 use crate::op::formula::Formula;
 use crate::op::tensor::View;

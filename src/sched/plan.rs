@@ -9,7 +9,7 @@ use crate::base::layout::{Shape, Strides};
 use crate::base::number_hash::ByNumber;
 use crate::device::cuda::replay::Replay;
 use crate::kernel::abi::RawView;
-use crate::kernel::cuda::fused;
+use crate::kernel::fused::cuda as fused;
 use crate::kernel::program::{Class, Program};
 use crate::op::tensor::{Buffer, View};
 use smallvec::SmallVec;
@@ -85,7 +85,7 @@ pub struct Fused {
     /// The scalar table, filled anew for each run.
     pub table: Vec<u64>,
     /// What a GPU makes of the program at its first run.
-    pub on_gpu: crate::kernel::cuda::fused::Ready,
+    pub on_gpu: crate::kernel::fused::cuda::Ready,
 }
 
 /// A view of a program.

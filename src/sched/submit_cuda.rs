@@ -19,7 +19,9 @@ use crate::device::cuda::replay::Replay;
 use crate::device::cuda::{DriverError, Stream};
 use crate::device::queues::Point;
 use crate::kernel::abi::{Call, Faults};
-use crate::kernel::cuda::{self, GpuError, fused};
+use crate::kernel::cuda;
+use crate::kernel::cuda::GpuError;
+use crate::kernel::fused::cuda as fused;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

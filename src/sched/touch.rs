@@ -12,7 +12,7 @@ use crate::device::cuda::{DriverError, Function, Shape, Stream};
 use crate::device::lent::Lent;
 use crate::kernel::abi::{Call, Faults, HostFn, RawView};
 use crate::kernel::apart;
-use crate::kernel::cpu::fused;
+use crate::kernel::fused::host as fused;
 use crate::kernel::guard::{self, End};
 use crate::kernel::program::Program;
 use crate::op::tensor::View;

@@ -1,13 +1,13 @@
 //! The device's own decision whether a step is left out, since the host does not wait for what it depends on.
 
-use super::family::source;
+use crate::kernel::cuda::specialize::source;
 use super::{Gpu, GpuError, Launch, Param, Source};
 
 /// Bound: conditions of one launch; `TS_CONDITIONS` in the text.
 const CONDITIONS: usize = 24;
 
 fn text() -> &'static Source {
-    source("gate.cuh", &[])
+    source("device/gate.cuh", &[])
 }
 
 /// Sets the 32-bit word `held` to whether a word is not above its bound: addresses of 64-bit words, with bounds.

@@ -1,6 +1,6 @@
-//! How rows are shared among threads (`kernels/ts_rows.cuh`), and small steps that families of kernels share.
+//! How rows are shared among threads (`kernels/common/rows.cuh`), and small steps that families of kernels share.
 
-use super::family::Value;
+use crate::kernel::cuda::specialize::Value;
 use super::{Gpu, GpuError, Launch, Param, Source};
 use crate::kernel::abi::RawView;
 

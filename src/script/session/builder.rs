@@ -403,7 +403,7 @@ impl Builder {
             let help = "a name has letters, digits and `_`, and begins with no digit";
             return Err(early(Diag::error(code::VALUE, text).help(help)));
         }
-        if let Err(why) = crate::kernel::cpu::simd::choice() {
+        if let Err(why) = crate::kernel::host::simd::choice() {
             let help = "leave the variable out: the best is taken then";
             return Err(early(Diag::error(code::VALUE, why.clone()).help(help)));
         }

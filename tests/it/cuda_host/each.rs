@@ -4,9 +4,10 @@ use super::HostGpu;
 use super::fused::{Memory, wave};
 use tscript::DType;
 use tscript::kernel::abi::{RawView, Threads};
-use tscript::kernel::cpu::{elementwise as math, fused as host};
 use tscript::kernel::cuda::Gpu;
-use tscript::kernel::cuda::fused::{Each, Table};
+use tscript::kernel::elementwise as math;
+use tscript::kernel::fused::cuda::{Each, Table};
+use tscript::kernel::fused::host;
 use tscript::kernel::program::Program;
 use tscript::op::formula::Formula;
 

@@ -4,8 +4,10 @@ use super::HostGpu;
 use tscript::DType;
 use tscript::base::layout::{Shape, Strides, contiguous_strides};
 use tscript::kernel::abi::{Faults, RawView, Threads};
-use tscript::kernel::cpu::{elementwise, fused as host};
-use tscript::kernel::cuda::{ConvCall, Gpu, GpuError, Launch, MatmulCall, Source, fused as device};
+use tscript::kernel::cuda::{ConvCall, Gpu, GpuError, Launch, MatmulCall, Source};
+use tscript::kernel::elementwise;
+use tscript::kernel::fused::cuda as device;
+use tscript::kernel::fused::host;
 use tscript::kernel::program::{Check, Class, Draw, Function, Instr, Program, ReduceKind};
 
 /// Memory of a view, with room for holes.

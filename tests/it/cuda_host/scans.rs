@@ -5,8 +5,8 @@ use super::fused::{Memory, wave};
 use tscript::DType;
 use tscript::base::attr::Attr;
 use tscript::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
-use tscript::kernel::cpu::scan;
 use tscript::kernel::cuda;
+use tscript::kernel::scan::host as scan;
 
 /// A view of a shape, so many elements into a larger memory.
 fn inside(memory: &Memory, shape: &[usize], shift: usize) -> RawView {

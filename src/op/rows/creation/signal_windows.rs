@@ -158,7 +158,7 @@ pub static KAISER_WINDOW: Op = Op {
             let root = e.call(&SQRT, args![&rest])?;
             let root = e.mul(&root, Scalar::Float(beta))?;
             let top = e.call(&I0, args![&root])?;
-            e.div(&top, Scalar::Float(crate::kernel::cpu::math::bessel_i0(beta)))
+            e.div(&top, Scalar::Float(crate::kernel::math::bessel_i0(beta)))
         })
     }),
     grad: Grad::Composed,

@@ -10,7 +10,7 @@ use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
 use crate::kernel::abi::HostFn;
-use crate::kernel::cpu::index::gather as kernels;
+use crate::kernel::index::host::gather as kernels;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;

@@ -9,7 +9,7 @@ use crate::base::diag::{Diag, Result};
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::{self, Shape};
 use crate::fail;
-use crate::kernel::cpu::index as kernels;
+use crate::kernel::index::host as kernels;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;

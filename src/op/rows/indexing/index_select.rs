@@ -10,7 +10,7 @@ use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
 use crate::kernel::abi::HostFn;
-use crate::kernel::cpu::index::rows;
+use crate::kernel::index::host::rows;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;

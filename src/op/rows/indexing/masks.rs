@@ -7,7 +7,7 @@ use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
-use crate::kernel::cpu::select;
+use crate::kernel::select::host as select;
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, Save, ex};

@@ -3,7 +3,7 @@
 use crate::args;
 use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
-use crate::kernel::cpu::decompose::factor as kernel;
+use crate::kernel::linalg::host::factor as kernel;
 use crate::op::args::Args;
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, Save, ex};

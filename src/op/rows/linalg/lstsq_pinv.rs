@@ -6,7 +6,7 @@ use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::broadcast;
 use crate::fail;
-use crate::kernel::cpu::decompose::spectral as kernel;
+use crate::kernel::linalg::host::spectral as kernel;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;

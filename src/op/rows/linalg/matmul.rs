@@ -9,7 +9,7 @@ use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
 use crate::base::layout::{Layout, Shape, broadcast};
 use crate::fail;
-use crate::kernel::cpu::matmul as kernel;
+use crate::kernel::matmul::host as kernel;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;

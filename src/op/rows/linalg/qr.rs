@@ -4,7 +4,7 @@ use crate::args;
 use crate::base::diag::Result;
 use crate::base::dtype::Scalar;
 use crate::fail;
-use crate::kernel::cpu::decompose::householder as kernel;
+use crate::kernel::linalg::host::householder as kernel;
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, ex};

@@ -9,7 +9,7 @@ use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
 use crate::base::layout::Shape;
 use crate::fail;
-use crate::kernel::cpu::decompose::factor as kernel;
+use crate::kernel::linalg::host::factor as kernel;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;

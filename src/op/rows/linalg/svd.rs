@@ -6,7 +6,7 @@ use crate::args;
 use crate::base::diag::Result;
 use crate::base::dtype::DType;
 use crate::fail;
-use crate::kernel::cpu::decompose::spectral as kernel;
+use crate::kernel::linalg::host::spectral as kernel;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, Save, ex};
 use crate::op::rows::linalg::einsum::{identity_like, square};

@@ -6,7 +6,7 @@ use crate::base::attr::Ints;
 use crate::base::diag::Result;
 use crate::base::layout::Shape;
 use crate::fail;
-use crate::kernel::cpu::conv::{conv_forward, conv_grad_input, conv_grad_weight};
+use crate::kernel::conv::host::{conv_forward, conv_grad_input, conv_grad_weight};
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;

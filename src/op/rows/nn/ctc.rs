@@ -5,7 +5,7 @@ use crate::base::attr::Ints;
 use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::fail;
-use crate::kernel::cpu::ctc as k;
+use crate::kernel::ctc::host as k;
 use crate::op::args::Args;
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};

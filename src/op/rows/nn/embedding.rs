@@ -7,7 +7,7 @@ use crate::base::diag::{Diag, Result};
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
-use crate::kernel::cpu::index::rows as k;
+use crate::kernel::index::host::rows as k;
 use crate::op::emit::KernelCall;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
 use crate::op::rows::nn::distance::length;

@@ -6,7 +6,7 @@ use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
-use crate::kernel::cpu::pool::resample;
+use crate::kernel::resample::host as resample;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};

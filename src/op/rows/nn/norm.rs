@@ -6,7 +6,7 @@ use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
-use crate::kernel::cpu::norm::{batch, layer};
+use crate::kernel::norm::host::{batch, layer};
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};

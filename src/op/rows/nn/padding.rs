@@ -7,7 +7,7 @@ use crate::base::diag::{Diag, Result};
 use crate::base::dtype::Scalar;
 use crate::base::layout::Shape;
 use crate::fail;
-use crate::kernel::cpu::copy::pad;
+use crate::kernel::resample::pad;
 use crate::op::args::Args;
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;

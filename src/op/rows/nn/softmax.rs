@@ -5,7 +5,7 @@ use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::fail;
 use crate::kernel::abi::HostFn;
-use crate::kernel::cpu::norm::softmax as k;
+use crate::kernel::softmax::host as k;
 use crate::kernel::program::{Draw, ReduceKind};
 use crate::op::args::Args;
 use crate::op::emit::{Emit, KernelCall};

@@ -1,6 +1,6 @@
 //! Steps of Adamax, Adadelta, NAdam and RAdam, as those of the other optimizers in `optimizers.rs`.
 
-use crate::kernel::cpu::elementwise as math;
+use crate::kernel::elementwise as math;
 use crate::op::formula::{Formula, Value};
 use crate::op::row::{Lower, Op, Param};
 use crate::op::rows::optim::optimizers::{

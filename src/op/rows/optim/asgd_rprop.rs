@@ -1,6 +1,6 @@
 //! Steps of ASGD and Rprop, as those of the other optimizers in `optimizers.rs`.
 
-use crate::kernel::cpu::elementwise as math;
+use crate::kernel::elementwise as math;
 use crate::op::row::{Lower, Op, Param};
 use crate::op::rows::optim::optimizers::{
     GRADS, LR, MAXIMIZE, P, PARAMS, STEP, WEIGHT_DECAY, add_scaled, count, descent, each, lists, number, plus, state,

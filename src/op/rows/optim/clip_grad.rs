@@ -4,7 +4,7 @@ use crate::args;
 use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::fail;
-use crate::kernel::cpu::elementwise as math;
+use crate::kernel::elementwise as math;
 use crate::kernel::program::ReduceKind;
 use crate::op::emit::Emit;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ReduceType};

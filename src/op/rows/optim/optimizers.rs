@@ -8,7 +8,7 @@ use crate::base::diag::Result;
 use crate::base::dtype::Scalar;
 use crate::base::layout::Layout;
 use crate::fail;
-use crate::kernel::cpu::elementwise as math;
+use crate::kernel::elementwise as math;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
 use crate::op::formula::{Formula, Value};

@@ -4,7 +4,7 @@ use crate::args;
 use crate::base::diag::Result;
 use crate::base::dtype::{Category, DType, Scalar};
 use crate::fail;
-use crate::kernel::cpu::elementwise as f;
+use crate::kernel::elementwise as f;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit};
 use crate::op::infer::{self, Operand};

@@ -3,7 +3,7 @@
 use crate::args;
 use crate::base::diag::Result;
 use crate::base::dtype::Scalar;
-use crate::kernel::cpu::elementwise as f;
+use crate::kernel::elementwise as f;
 use crate::op::emit::{Backward, Emit};
 use crate::op::row::{Grad, Kind, Lower, Op, Param, Promote, Save, ex};
 use crate::op::rows::pointwise::arith::{INPUT, X};

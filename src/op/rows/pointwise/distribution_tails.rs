@@ -5,7 +5,7 @@ use crate::args;
 use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::fail;
-use crate::kernel::cpu::elementwise as f;
+use crate::kernel::elementwise as f;
 use crate::op::args::Arg;
 use crate::op::emit::{Backward, Emit};
 use crate::op::row::{CallForm, Grad, Kind, Lower, Op, Param, Promote, Returns, Save, ex};

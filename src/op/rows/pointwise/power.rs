@@ -5,7 +5,7 @@ use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::{Category, DType, Scalar};
 use crate::fail;
-use crate::kernel::cpu::elementwise as f;
+use crate::kernel::elementwise as f;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit};
 use crate::op::row::{CallForm, Grad, Kind, Lower, Op, Param, Promote, Save, ex};

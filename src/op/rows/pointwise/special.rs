@@ -3,7 +3,7 @@
 use crate::args;
 use crate::base::dtype::Scalar;
 use crate::fail;
-use crate::kernel::cpu::elementwise as f;
+use crate::kernel::elementwise as f;
 use crate::op::args::Arg;
 use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Promote, Save, ex};
 use crate::op::rows::pointwise::arith::{X, unmasked};

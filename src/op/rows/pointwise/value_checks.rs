@@ -1,6 +1,6 @@
 //! Values that an operation wants, looked at while computing: a bad one is a late error. Parts of other rows.
 
-use crate::kernel::cpu::elementwise as f;
+use crate::kernel::elementwise as f;
 use crate::op::row::{CallForm, Grad, Kind, Lower, Op, Param, Promote};
 
 const X: Param = Param::new("input", Kind::Tensor);

@@ -6,7 +6,7 @@ use crate::base::diag::Result;
 use crate::base::dtype::DType;
 use crate::base::layout;
 use crate::fail;
-use crate::kernel::cpu::{random as kernel, sampling};
+use crate::kernel::random::{host as kernel, multinomial as sampling};
 use crate::kernel::program::Draw;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Emit, KernelCall};

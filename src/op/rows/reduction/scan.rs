@@ -6,7 +6,7 @@ use crate::base::diag::{Diag, Result};
 use crate::base::dtype::{DType, Scalar};
 use crate::fail;
 use crate::kernel::abi::HostFn;
-use crate::kernel::cpu::scan as kernels;
+use crate::kernel::scan::host as kernels;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;

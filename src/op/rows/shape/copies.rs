@@ -7,7 +7,7 @@ use crate::base::diag::Result;
 use crate::base::dtype::DType;
 use crate::base::layout::{Layout, Shape};
 use crate::fail;
-use crate::kernel::cpu::copy::arrange;
+use crate::kernel::copy::host::arrange;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;

@@ -5,7 +5,7 @@ use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
 use crate::fail;
-use crate::kernel::cpu::copy::arrange;
+use crate::kernel::copy::host::arrange;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer::{self, Operand};

@@ -293,7 +293,7 @@ pub static SPREAD: Op = Op {
     lower: Lower::Kernel(|_, a| {
         let g = a.tensor(0);
         let shape = infer::shape(&a.ints(4).unwrap_or_default())?;
-        let call = KernelCall::new("strided_add", crate::kernel::cpu::copy::strided_add::strided_add).input(g);
+        let call = KernelCall::new("strided_add", crate::kernel::copy::host::strided_add::strided_add).input(g);
         Ok(call.ints(&a.ints(2).unwrap_or_default()).int(a.int(3)).output(&shape, g.dtype()))
     }),
     grad: Grad::Rule(|e, v| {

@@ -1,0 +1,208 @@
+//! Launches beside `kernel/attention/host`, for what `attention_mma` does not take.
+
+use crate::kernel::cuda::dense::{Output, copy_view, input, scratch};
+use crate::kernel::cuda::specialize::{Value, source};
+use crate::kernel::cuda::{Gpu, GpuError, Launch, Param, Source};
+use crate::kernel::attention::cuda_mma as attention_mma;
+use crate::base::dtype::DType;
+use crate::kernel::abi::{Call, RawView};
+use crate::kernel::host::attributes;
+
+type Done = Result<(), GpuError>;
+
+/// Bound: shared memory that a block may have on every architecture from 8.0 on.
+const SHARED: usize = 99 << 10;
+/// Bound: columns of a head, 32 for each that a thread keeps.
+const WIDEST: usize = 256;
+
+fn text(dtype: DType, mask: DType, columns: usize) -> &'static Source {
+    let kept = columns.div_ceil(32).next_power_of_two().max(1) as u32;
+    source("attention/attention.cuh", &[("T", Value::Type(dtype)), ("M", Value::Type(mask)), ("D", Value::Number(kept))])
+}
+
+/// A call: sizes, the mask, and the text that fits.
+struct Problem {
+    source: &'static Source,
+    heads: usize,
+    queries: usize,
+    keys: usize,
+    width: usize,
+    value_width: usize,
+    class_bytes: usize,
+    /// Words of the arguments from the sizes on.
+    tail: Vec<u64>,
+    mask: u64,
+}
+
+impl Problem {
+    fn of(
+        call: &Call<'_>,
+        [q, k, v]: [&RawView; 3],
+        mask: Option<&RawView>,
+        gpu: &mut dyn Gpu,
+    ) -> Result<Problem, GpuError> {
+        let lead = q.shape.len() - 2;
+        let (width, value_width) = (q.shape[lead + 1], v.shape[lead + 1]);
+        if width.max(value_width) > WIDEST {
+            return Err(GpuError::Unsupported("attention with heads this wide"));
+        }
+        let class = q.dtype.compute();
+        let mut mask = mask.map(|mask| as_mask(mask, class, gpu)).transpose()?;
+        let mut dims = leading(&q.shape[..lead], mask.as_ref());
+        if dims.len() > 4 {
+            // Whole, its leading dims are one.
+            mask = mask.map(|mask| whole(&mask, gpu)).transpose()?;
+            dims = leading(&q.shape[..lead], mask.as_ref());
+        }
+        let scale = attributes::float_or_none(call, 1).unwrap_or(1.0 / (width as f64).sqrt());
+        let (mut sizes, mut steps) = ([1u64; 4], [0u64; 4]);
+        for ((size, step), dim) in sizes.iter_mut().zip(&mut steps).rev().zip(&dims) {
+            (*size, *step) = (dim.0 as u64, dim.1 as u64);
+        }
+        let heads = q.shape[..lead].iter().product();
+        let (queries, keys) = (q.shape[lead], k.shape[lead]);
+        let counts = [heads, queries, keys, width, value_width, attributes::flag(call, 0) as usize];
+        let mut tail: Vec<u64> = counts.iter().map(|&n| n as u64).collect();
+        tail.push(scale.to_bits());
+        tail.extend(sizes);
+        tail.extend(steps);
+        tail.extend([lead, lead + 1].map(|d| mask.as_ref().map_or(0, |mask| mask.strides[d] as u64)));
+        let mask_type = mask.as_ref().map_or(class, |mask| mask.dtype);
+        Ok(Problem {
+            source: text(q.dtype, mask_type, width.max(value_width)),
+            heads,
+            queries,
+            keys,
+            width,
+            value_width,
+            class_bytes: class.size_bytes(),
+            tail,
+            mask: mask.map_or(0, |mask| mask.ptr as u64),
+        })
+    }
+
+    /// Shared memory for tiles of these widths and some squares of scores.
+    fn shared(&self, tiles: &[usize], squares: usize) -> Result<u32, GpuError> {
+        let elements: usize = tiles.iter().map(|width| 32 * (width + 1)).sum::<usize>() + squares * 32 * 33;
+        let bytes = elements * self.class_bytes;
+        if bytes > SHARED { Err(GpuError::Unsupported("attention with heads this wide")) } else { Ok(bytes as u32) }
+    }
+
+    fn launch(&self, entry: &str, blocks: usize, shared: u32, head: [u64; 11], gpu: &mut dyn Gpu) -> Done {
+        if blocks == 0 {
+            return Ok(());
+        }
+        let words: Vec<u64> = head.iter().chain(&self.tail).copied().collect();
+        gpu.launch(&Launch {
+            source: self.source,
+            entry,
+            grid: [blocks as u32, 1, 1],
+            block: [256, 1, 1],
+            shared_bytes: shared,
+            args: &[Param::Words(&words)],
+        })
+    }
+}
+
+/// A mask of bools, or of floats in the class that is computed in; what was expanded stays expanded.
+pub fn as_mask(mask: &RawView, class: DType, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
+    if mask.dtype == DType::Bool || mask.dtype == class {
+        return Ok(mask.clone());
+    }
+    let mut small = mask.clone();
+    for d in 0..mask.shape.len() {
+        if mask.strides[d] == 0 {
+            small.shape[d] = small.shape[d].min(1);
+        }
+    }
+    let mut converted = input(&small, class, gpu)?;
+    for d in 0..mask.shape.len() {
+        if mask.strides[d] == 0 {
+            converted.strides[d] = 0;
+        }
+    }
+    converted.shape = mask.shape.clone();
+    Ok(converted)
+}
+
+/// Leading dims and the mask's steps along them, innermost first, those that go on evenly as one.
+fn leading(shape: &[usize], mask: Option<&RawView>) -> Vec<(usize, isize)> {
+    let mut dims: Vec<(usize, isize)> = Vec::new();
+    for (d, &size) in shape.iter().enumerate().rev().filter(|&(_, &size)| size > 1) {
+        let step = mask.map_or(0, |mask| mask.strides[d]);
+        match dims.last_mut() {
+            Some(inner) if step == inner.1 * inner.0 as isize => inner.0 *= size,
+            _ => dims.push((size, step)),
+        }
+    }
+    dims
+}
+
+/// A mask without dims that are only expanded.
+fn whole(mask: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
+    let copy = scratch(mask.dtype, &mask.shape, gpu)?;
+    copy_view(mask, &copy, gpu)?;
+    Ok(copy)
+}
+
+pub fn attention(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let views = [&call.inputs[0], &call.inputs[1], &call.inputs[2]];
+    if let Some(problem) = attention_mma::Problem::of(call, views, call.inputs.get(3)) {
+        return problem.forward(call, gpu);
+    }
+    let dtype = views[0].dtype;
+    let p = Problem::of(call, views, call.inputs.get(3), gpu)?;
+    let shared = p.shared(&[p.width, p.width, p.value_width], 1)?;
+    let [q, k, v] = [input(views[0], dtype, gpu)?, input(views[1], dtype, gpu)?, input(views[2], dtype, gpu)?];
+    let out = Output::new(&call.outputs[0], dtype, gpu)?;
+    let lse = Output::new(&call.outputs[1], dtype.compute(), gpu)?;
+    let (to, lse_to) = (out.dense.ptr as u64, lse.dense.ptr as u64);
+    let head = [q.ptr as u64, k.ptr as u64, v.ptr as u64, 0, 0, p.mask, 0, 0, to, lse_to, 0];
+    p.launch("ts_attention", p.heads * p.queries.div_ceil(32), shared, head, gpu)?;
+    out.finish(gpu)?;
+    lse.finish(gpu)
+}
+
+pub fn attention_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let views = [&call.inputs[1], &call.inputs[2], &call.inputs[3]];
+    if let Some(problem) = attention_mma::Problem::of(call, views, call.inputs.get(6)) {
+        return problem.gradient(call, gpu);
+    }
+    let dtype = views[0].dtype;
+    let p = Problem::of(call, views, call.inputs.get(6), gpu)?;
+    let shared = p.shared(&[p.width, p.width, p.value_width, p.value_width], 2)?;
+    let [q, k, v] = [input(views[0], dtype, gpu)?, input(views[1], dtype, gpu)?, input(views[2], dtype, gpu)?];
+    let (g, out) = (input(&call.inputs[0], dtype, gpu)?, input(&call.inputs[4], dtype, gpu)?);
+    let lse = input(&call.inputs[5], dtype.compute(), gpu)?;
+    let dots = scratch(dtype.compute(), &[p.heads * p.queries], gpu)?;
+    let [dq, dk, dv] = [
+        Output::new(&call.outputs[0], dtype, gpu)?,
+        Output::new(&call.outputs[1], dtype, gpu)?,
+        Output::new(&call.outputs[2], dtype, gpu)?,
+    ];
+    let ptr = |view: &RawView| view.ptr as u64;
+    let head = [
+        ptr(&q),
+        ptr(&k),
+        ptr(&v),
+        ptr(&g),
+        ptr(&out),
+        p.mask,
+        ptr(&dq.dense),
+        ptr(&dk.dense),
+        ptr(&dv.dense),
+        ptr(&lse),
+        ptr(&dots),
+    ];
+    p.launch("ts_attention_dots", (p.heads * p.queries).div_ceil(8), 0, head, gpu)?;
+    p.launch("ts_attention_queries", p.heads * p.queries.div_ceil(32), shared, head, gpu)?;
+    p.launch("ts_attention_keys", p.heads * p.keys.div_ceil(32), shared, head, gpu)?;
+    [dq, dk, dv].into_iter().try_for_each(|grad| grad.finish(gpu))
+}
+
+/// Texts for the compile test.
+pub fn sources() -> Vec<&'static Source> {
+    let dtypes = DType::ALL.into_iter().filter(|dtype| dtype.is_float());
+    let all = dtypes.flat_map(|dtype| [(DType::Bool, 64), (dtype.compute(), 128)].map(|(m, n)| text(dtype, m, n)));
+    all.chain(attention_mma::sources()).collect()
+}

@@ -1,0 +1,495 @@
+//! Scaled dot-product attention in tiles with an online softmax, and its gradient: no matrix of all queries by
+//! all keys ever exists.
+//!
+//! Source: Dao, "FlashAttention-2" (2023). Knows nothing of heads or dropout, and gives the mask no gradient:
+//! rows that need those compose.
+
+use crate::kernel::host::attributes;
+use crate::kernel::matmul::host::product::{Accum, Matrix, Sizes, product};
+use crate::kernel::host::real::{Real, real, widths};
+use crate::kernel::host::rows;
+use crate::kernel::host::rows::Through;
+use crate::kernel::host::staging::{Packed, Scratch, Shared, Sink, read, row_offset};
+use crate::kernel::host::vector::Vector;
+use crate::base::dtype::DType;
+use crate::kernel::abi::{Call, RawView, Threads};
+use half::{bf16, f16};
+use std::ops::Range;
+
+/// Queries and keys of a tile: its scores (32 KiB in `f32`) stay in the first-level cache.
+const QUERIES: usize = 64;
+const KEYS: usize = 128;
+
+/// Sizes of a call: `heads` problems of `[queries, width] x [keys, width] x [keys, value_width]`.
+#[derive(Clone, Copy)]
+struct Problem<'a, T> {
+    heads: usize,
+    queries: usize,
+    keys: usize,
+    width: usize,
+    value_width: usize,
+    scale: T,
+    causal: bool,
+    mask: Option<&'a RawView>,
+}
+
+impl<'a, T: Real> Problem<'a, T> {
+    fn of(call: &'a Call<'_>, q: &RawView, k: &RawView, v: &RawView, mask: Option<&'a RawView>) -> Problem<'a, T> {
+        let lead = q.shape.len() - 2;
+        let width = q.shape[lead + 1];
+        let scale = attributes::float_or_none(call, 1).unwrap_or(1.0 / (width as f64).sqrt());
+        Problem {
+            heads: q.shape[..lead].iter().product(),
+            queries: q.shape[lead],
+            keys: k.shape[lead],
+            width,
+            value_width: v.shape[lead + 1],
+            scale: T::from_f64(scale),
+            causal: attributes::flag(call, 0),
+            mask,
+        }
+    }
+
+    /// Keys that any query below `end` sees.
+    fn keys_seen(&self, end: usize) -> usize {
+        if self.causal { self.keys.min(end) } else { self.keys }
+    }
+
+    /// Scores of a tile: `scale * q @ k.T`, then the masks; minus infinity where a key is not seen.
+    fn scores(&self, head: usize, q: &[T], k: &[T], queries: Range<usize>, keys: Range<usize>, to: &mut [T]) {
+        let s = Sizes { m: queries.len(), n: keys.len(), k: self.width };
+        let a = Matrix::packed(&q[(head * self.queries + queries.start) * self.width..], self.width);
+        let b = Matrix::packed(&k[(head * self.keys + keys.start) * self.width..], self.width).transposed();
+        // SAFETY: the sizes are those of the operands; `to` has room for the tile.
+        unsafe { product(&Threads::ONE, s, a, b, Matrix::packed_mut(to, s.n), Accum::Replace) };
+        to[..s.m * s.n].iter_mut().for_each(|x| *x *= self.scale);
+        for (row, i) in to.chunks_exact_mut(s.n).zip(queries) {
+            if let Some(mask) = self.mask {
+                // SAFETY: the mask covers `[.., queries, keys]`.
+                unsafe { add_mask(mask, head, i, keys.start, row) };
+            }
+            if self.causal && i + 1 < keys.end {
+                row[(i + 1).saturating_sub(keys.start)..].fill(T::NEG_INF);
+            }
+        }
+    }
+}
+
+/// Adds a part of the mask's row: floats are added, `false` is minus infinity.
+unsafe fn add_mask<T: Real>(mask: &RawView, head: usize, query: usize, key: usize, row: &mut [T]) {
+    let lead = mask.shape.len() - 2;
+    let stride = mask.strides[lead + 1];
+    let start = row_offset(&mask.shape[..lead], &mask.strides[..lead], head)
+        + query as isize * mask.strides[lead]
+        + key as isize * stride;
+    // SAFETY: the caller's promise: all positions are inside the mask.
+    unsafe {
+        fn each<S: Copy, T: Real>(from: *const S, stride: isize, row: &mut [T], add: impl Fn(S, T) -> T) {
+            for (j, x) in row.iter_mut().enumerate() {
+                // SAFETY: as above.
+                *x = add(unsafe { *from.offset(j as isize * stride) }, *x);
+            }
+        }
+        match mask.dtype {
+            DType::Bool => {
+                each(mask.ptr.cast::<u8>().offset(start), stride, row, |m, x| if m == 0 { T::NEG_INF } else { x });
+            }
+            DType::F32 => {
+                each(mask.ptr.cast::<f32>().offset(start), stride, row, |m, x| x + T::from_f64(m as f64));
+            }
+            DType::F64 => each(mask.ptr.cast::<f64>().offset(start), stride, row, |m, x| x + T::from_f64(m)),
+            DType::F16 => {
+                each(mask.ptr.cast::<f16>().offset(start), stride, row, |m, x| x + T::from_f64(m.to_f64()));
+            }
+            DType::BF16 => {
+                each(mask.ptr.cast::<bf16>().offset(start), stride, row, |m, x| x + T::from_f64(m.to_f64()));
+            }
+            other => debug_assert!(false, "no mask of {other}"),
+        }
+    }
+}
+
+/// Attention. Inputs: q `[B.., L, E]`, k `[B.., S, E]`, v `[B.., S, Ev]`, floats of one dtype, any strides, the same
+/// leading dims; optionally a mask `[B.., L, S]` (expanded with stride 0): bool (`false`: not seen) or float
+/// (added to the scaled scores). Outputs: `[B.., L, Ev]`; logsumexp of each query's scores `[B.., L]` (`f32`, or
+/// `f64` for `f64`). Attributes: causal (Bool: query i sees keys up to i), scale (Float, or None: 1/√E).
+/// A query that sees no key gives zeros.
+///
+/// # Safety
+/// As `HostFn`.
+pub unsafe fn attention(call: &Call<'_>) {
+    let [q, k, v] = [&call.inputs[0], &call.inputs[1], &call.inputs[2]];
+    real!(q.dtype, T => {
+        let p = Problem::<T>::of(call, q, k, v, call.inputs.get(3));
+        // SAFETY: `HostFn`'s promise.
+        unsafe {
+            let (q, k, v) = (read::<T>(q, call.threads), read::<T>(k, call.threads), read::<T>(v, call.threads));
+            let (mut out, mut lse) = (Sink::<T>::new(&call.outputs[0]), Sink::<T>::new(&call.outputs[1]));
+            let (to, lse_to) = (Shared::new(out.slice()), Shared::new(lse.slice()));
+            let tiles = p.queries.div_ceil(QUERIES);
+            call.threads.split(p.heads * tiles, 1, |range| {
+                let mut scores = Scratch::<T>::new(QUERIES * KEYS);
+                for i in range {
+                    let (head, first) = (i / tiles, i % tiles * QUERIES);
+                    let queries = first..(first + QUERIES).min(p.queries);
+                    let rows = head * p.queries + queries.start..head * p.queries + queries.end;
+                    // SAFETY: tiles have their own queries.
+                    let out = to.range(rows.start * p.value_width..rows.end * p.value_width);
+                    forward_tile(&p, head, queries, [&q, &k, &v], &mut scores, out, lse_to.range(rows));
+                }
+            });
+            out.finish(call.threads);
+            lse.finish(call.threads);
+        }
+    });
+}
+
+fn forward_tile<T: Real>(
+    p: &Problem<'_, T>,
+    head: usize,
+    queries: Range<usize>,
+    [q, k, v]: [&[T]; 3],
+    scores: &mut [T],
+    out: &mut [T],
+    lse: &mut [T],
+) {
+    out.fill(T::ZERO);
+    let (mut max, mut sum) = ([T::NEG_INF; QUERIES], [T::ZERO; QUERIES]);
+    let seen = p.keys_seen(queries.end);
+    for first in (0..seen).step_by(KEYS) {
+        let keys = first..(first + KEYS).min(seen);
+        let n = keys.len();
+        p.scores(head, q, k, queries.clone(), keys, scores);
+        for (r, row) in scores.chunks_exact_mut(n).enumerate().take(queries.len()) {
+            let out = &mut out[r * p.value_width..(r + 1) * p.value_width];
+            advance(row, &mut max[r], &mut sum[r], out);
+        }
+        let s = Sizes { m: queries.len(), n: p.value_width, k: n };
+        let values = Matrix::packed(&v[(head * p.keys + first) * p.value_width..], p.value_width);
+        let c = Matrix::packed_mut(out, p.value_width);
+        // SAFETY: the sizes are those of the operands.
+        unsafe { product(&Threads::ONE, s, Matrix::packed(scores, n), values, c, Accum::Add) };
+    }
+    for r in 0..queries.len() {
+        let unseen = sum[r] == T::ZERO;
+        lse[r] = if unseen { T::NEG_INF } else { max[r] + sum[r].ln() };
+        let scale = if unseen { T::ZERO } else { T::ONE / sum[r] };
+        out[r * p.value_width..(r + 1) * p.value_width].iter_mut().for_each(|x| *x *= scale);
+    }
+}
+
+widths! {
+    /// Takes one more tile of a query's scores into its running maximum and sum; scores become probabilities
+    /// relative to the new maximum, what is in `out` is rescaled to it.
+    fn advance<T, S>(row: &mut [T], max: &mut T, sum: &mut T, out: &mut [T]) {
+        // SAFETY: `S` is the machine's; `row` is read where it is written.
+        unsafe {
+            let new = rows::largest::<T, T::In<S>>(row).max_nan(*max);
+            if new == T::NEG_INF {
+                return row.fill(T::ZERO);
+            }
+            let rescale = (*max - new).exp();
+            if rescale != T::ONE {
+                let by = T::In::<S>::splat(rescale);
+                let to = out.as_mut_ptr();
+                rows::map::<T, T::In<S>>(to, to, out.len(), Through::Cache, |x| x.mul(by));
+            }
+            let (n, row) = (row.len(), row.as_mut_ptr());
+            *sum = *sum * rescale + rows::exp_sum::<T, S>(row, new, row, n, 0);
+            *max = new;
+        }
+    }
+}
+
+/// Gradient of `attention`. Inputs: gradient of the output, q, k, v, the output, logsumexp, and the mask if there
+/// was one. Outputs: gradients of q, k, v (the mask gets none). Attributes: as `attention`.
+///
+/// # Safety
+/// As `HostFn`.
+pub unsafe fn attention_grad(call: &Call<'_>) {
+    let [q, k, v] = [&call.inputs[1], &call.inputs[2], &call.inputs[3]];
+    let threads = call.threads;
+    real!(q.dtype, T => {
+        let p = Problem::<T>::of(call, q, k, v, call.inputs.get(6));
+        // SAFETY: `HostFn`'s promise.
+        unsafe {
+            let g = read::<T>(&call.inputs[0], threads);
+            let (q, k, v) = (read::<T>(q, threads), read::<T>(k, threads), read::<T>(v, threads));
+            let (out, lse) = (read::<T>(&call.inputs[4], threads), read::<T>(&call.inputs[5], threads));
+            let mut grads = [0, 1, 2].map(|i| Sink::<T>::new(&call.outputs[i]));
+            grads.iter_mut().for_each(|grad| grad.slice().fill(T::ZERO));
+            let to = grads.each_mut().map(|grad| Shared::new(grad.slice()));
+            let given = Given { g: &g, q: &q, k: &k, v: &v, lse: &lse, dots: dots(&g, &out, p.value_width), to };
+            let (query_tiles, key_tiles) = (p.queries.div_ceil(QUERIES), p.keys.div_ceil(KEYS));
+            if p.heads >= threads.count() {
+                threads.split(p.heads, 1, |heads| {
+                    for head in heads {
+                        given.tiles(&p, head, 0..query_tiles, 0..key_tiles, Wanted::Both);
+                    }
+                });
+            } else {
+                // Too few heads for the threads: keys' and queries' gradients in two visits, each with tiles that
+                // only one thread adds to.
+                threads.split(p.heads * key_tiles, 1, |range| {
+                    for i in range {
+                        let tile = i % key_tiles;
+                        given.tiles(&p, i / key_tiles, 0..query_tiles, tile..tile + 1, Wanted::Keys);
+                    }
+                });
+                threads.split(p.heads * query_tiles, 1, |range| {
+                    for i in range {
+                        let tile = i % query_tiles;
+                        given.tiles(&p, i / query_tiles, tile..tile + 1, 0..key_tiles, Wanted::Queries);
+                    }
+                });
+            }
+            grads.into_iter().for_each(|grad| grad.finish(threads));
+        }
+    });
+}
+
+widths! {
+    /// Sum of gradient times output for each query.
+    fn dots<T, S>(g: &[T], out: &[T], width: usize) -> Vec<T> {
+        let mut dots = Vec::new();
+        if width > 0 {
+            for (g, out) in g.chunks_exact(width).zip(out.chunks_exact(width)) {
+                // SAFETY: `S` is the machine's.
+                dots.push(unsafe { rows::sum2::<T, T::In<S>>(g, out, |g, out| g.mul(out)) });
+            }
+        }
+        dots
+    }
+}
+
+/// Which gradients a visit of tiles adds to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Both,
+    Keys,
+    Queries,
+}
+
+struct Given<'a, T> {
+    g: &'a Packed<'a, T>,
+    q: &'a Packed<'a, T>,
+    k: &'a Packed<'a, T>,
+    v: &'a Packed<'a, T>,
+    lse: &'a Packed<'a, T>,
+    dots: Vec<T>,
+    /// Gradients of q, k, v.
+    to: [Shared<T>; 3],
+}
+
+impl<T: Real> Given<'_, T> {
+    /// # Safety
+    /// No other thread adds to the wanted gradients of these tiles.
+    unsafe fn tiles(
+        &self,
+        p: &Problem<'_, T>,
+        head: usize,
+        query_tiles: Range<usize>,
+        key_tiles: Range<usize>,
+        wanted: Wanted,
+    ) {
+        if self.dots.is_empty() {
+            return;
+        }
+        let (mut probability, mut slope) = (Scratch::<T>::new(QUERIES * KEYS), Scratch::<T>::new(QUERIES * KEYS));
+        for key_tile in key_tiles {
+            for query_tile in query_tiles.clone() {
+                let queries = query_tile * QUERIES..((query_tile + 1) * QUERIES).min(p.queries);
+                let first = key_tile * KEYS;
+                let keys = first..(first + KEYS).min(p.keys_seen(queries.end));
+                if keys.is_empty() {
+                    continue;
+                }
+                // SAFETY: the caller's promise.
+                unsafe { self.tile(p, head, queries, keys, wanted, &mut probability, &mut slope) };
+            }
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    unsafe fn tile(
+        &self,
+        p: &Problem<'_, T>,
+        head: usize,
+        queries: Range<usize>,
+        keys: Range<usize>,
+        wanted: Wanted,
+        probability: &mut [T],
+        slope: &mut [T],
+    ) {
+        let (m, n) = (queries.len(), keys.len());
+        let (row, key) = (head * p.queries + queries.start, head * p.keys + keys.start);
+        let one = &Threads::ONE;
+        let at = |x: &[T], row: usize, width: usize| Matrix::packed(&x[row * width..], width);
+        let out = |i: usize, row: usize, width: usize| Matrix {
+            ptr: self.to[i].at(row * width),
+            row: width as isize,
+            col: 1,
+        };
+        let (g, v) = (at(self.g, row, p.value_width), at(self.v, key, p.value_width));
+        p.scores(head, self.q, self.k, queries, keys, probability);
+        // SAFETY: every matrix has the sizes given beside it; the caller's promise for what is added to.
+        unsafe {
+            let s = Sizes { m, n, k: p.value_width };
+            product(one, s, g, v.transposed(), Matrix::packed_mut(slope, n), Accum::Replace);
+            for r in 0..m {
+                let part = r * n..(r + 1) * n;
+                slopes(
+                    &mut probability[part.clone()],
+                    &mut slope[part],
+                    self.lse[row + r],
+                    self.dots[row + r],
+                    p.scale,
+                );
+            }
+            let (probability, slope) = (Matrix::packed(probability, n), Matrix::packed(slope, n));
+            if wanted != Wanted::Queries {
+                let s = Sizes { m: n, n: p.value_width, k: m };
+                product(one, s, probability.transposed(), g, out(2, key, p.value_width), Accum::Add);
+                let s = Sizes { m: n, n: p.width, k: m };
+                product(one, s, slope.transposed(), at(self.q, row, p.width), out(1, key, p.width), Accum::Add);
+            }
+            if wanted != Wanted::Keys {
+                let s = Sizes { m, n: p.width, k: n };
+                product(one, s, slope, at(self.k, key, p.width), out(0, row, p.width), Accum::Add);
+            }
+        }
+    }
+}
+
+widths! {
+    /// Scores become probabilities, their gradients become those of the unscaled scores.
+    fn slopes<T, S>(score: &mut [T], slope: &mut [T], lse: T, dot: T, scale: T) {
+        // A query that sees nothing has a logsumexp of minus infinity, and no gradient.
+        if lse == T::NEG_INF {
+            score.fill(T::ZERO);
+            return slope.fill(T::ZERO);
+        }
+        let n = Ord::min(score.len(), slope.len());
+        // SAFETY: `S` is the machine's; both have `n` elements.
+        unsafe {
+            let (score, slope) = (score.as_mut_ptr(), slope.as_mut_ptr());
+            let (dot, scale) = (T::In::<S>::splat(dot), T::In::<S>::splat(scale));
+            rows::exp_map::<T, S>(score, lse, T::ONE, score, n);
+            rows::map3::<T, T::In<S>>([score, slope, slope], slope, n, Through::Cache, |p, slope, _| {
+                p.mul(slope.sub(dot)).mul(scale)
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::kernel::host::staging::testing::*;
+    use super::*;
+    use crate::base::attr::Attr;
+
+    /// The definition, all at once: `softmax(q @ k.T * scale + mask) @ v`.
+    fn naive(
+        q: &[f64],
+        k: &[f64],
+        v: &[f64],
+        sizes: [usize; 5],
+        seen: impl Fn(usize, usize, usize) -> f64,
+    ) -> Vec<f64> {
+        let [heads, l, s, e, ev] = sizes;
+        let mut out = Vec::new();
+        for h in 0..heads {
+            for i in 0..l {
+                let score = |j: usize| {
+                    let dot: f64 = (0..e).map(|d| q[(h * l + i) * e + d] * k[(h * s + j) * e + d]).sum();
+                    (dot / (e as f64).sqrt() + seen(h, i, j)).exp()
+                };
+                let scores: Vec<f64> = (0..s).map(score).collect();
+                let sum: f64 = scores.iter().sum();
+                for d in 0..ev {
+                    let dot: f64 = (0..s).map(|j| scores[j] * v[(h * s + j) * ev + d]).sum();
+                    out.push(if sum == 0.0 { 0.0 } else { dot / sum });
+                }
+            }
+        }
+        out
+    }
+
+    struct Run {
+        out: Array,
+        lse: Array,
+    }
+
+    fn run(dtype: DType, inputs: &[&Array], sizes: [usize; 5], causal: bool) -> Run {
+        let [heads, l, _, _, ev] = sizes;
+        let run = Run { out: Array::empty(dtype, &[heads, l, ev]), lse: Array::empty(dtype.compute(), &[heads, l]) };
+        call(attention, inputs, &[&run.out, &run.lse], &[Attr::Bool(causal), Attr::None]);
+        run
+    }
+
+    #[test]
+    fn forward_is_its_definition() {
+        let sizes = [2, 150, 300, 24, 17];
+        let [heads, l, s, e, ev] = sizes;
+        for (dtype, tolerance) in [(DType::F32, 2e-6), (DType::F64, 1e-13), (DType::BF16, 1e-2)] {
+            let q = Array::wave(dtype, &[heads, l, e], 0.1);
+            let k = Array::wave(dtype, &[heads, e, s], 0.2).permute(&[0, 2, 1]);
+            let v = Array::wave(dtype, &[heads, s, ev], 0.3);
+            let check = |mask: Option<&Array>, causal: bool| {
+                let mut inputs = vec![&q, &k, &v];
+                inputs.extend(mask);
+                let masks = mask.map(Array::get);
+                let expected = naive(&q.get(), &k.get(), &v.get(), sizes, |h, i, j| {
+                    let added = match (&masks, mask.map(|m| m.view.dtype)) {
+                        (Some(m), Some(DType::Bool)) if m[(h * l + i) * s + j] == 0.0 => f64::NEG_INFINITY,
+                        (Some(m), Some(DType::F32)) => m[(h * l + i) * s + j],
+                        _ => 0.0,
+                    };
+                    if causal && j > i { f64::NEG_INFINITY } else { added }
+                });
+                close(&run(dtype, &inputs, sizes, causal).out.get(), &expected, tolerance);
+            };
+            check(None, false);
+            check(None, true);
+            let bits: Vec<f64> = (0..l * s).map(|i| (i % 3 != 0 && i / s != 5) as u8 as f64).collect();
+            let mut mask = Array::of(DType::Bool, &[l, s], &bits);
+            mask.view.shape.insert(0, heads);
+            mask.view.strides.insert(0, 0);
+            check(Some(&mask), false);
+            check(Some(&mask), true);
+            check(Some(&Array::wave(DType::F32, &[heads, l, s], 0.7)), false);
+        }
+    }
+
+    fn check_gradients(sizes: [usize; 5], causal: bool) {
+        let [heads, l, s, e, ev] = sizes;
+        let f = DType::F64;
+        let shapes = [[heads, l, e], [heads, s, e], [heads, s, ev]];
+        let data: Vec<Array> =
+            shapes.iter().zip([0.1, 0.2, 0.3]).map(|(shape, seed)| Array::wave(f, shape, seed)).collect();
+        let bits: Vec<f64> = (0..heads * l * s).map(|i| (i % 5 != 0 && i / s != 2) as u8 as f64).collect();
+        let mask = Array::of(DType::Bool, &[heads, l, s], &bits);
+        let g = Array::wave(f, &[heads, l, ev], 0.4);
+        let first = run(f, &[&data[0], &data[1], &data[2], &mask], sizes, causal);
+        let grads = shapes.map(|shape| Array::empty(f, &shape));
+        let inputs = [&g, &data[0], &data[1], &data[2], &first.out, &first.lse, &mask];
+        let outputs = [&grads[0], &grads[1], &grads[2]];
+        call(attention_grad, &inputs, &outputs, &[Attr::Bool(causal), Attr::None]);
+        for which in 0..3 {
+            differences(&data[which].get(), &grads[which].get(), |x| {
+                let moved = Array::of(f, &shapes[which], x);
+                let mut inputs = [&data[0], &data[1], &data[2], &mask];
+                inputs[which] = &moved;
+                let out = run(f, &inputs, sizes, causal).out;
+                out.get().iter().zip(g.get()).map(|(y, g)| y * g).sum()
+            });
+        }
+    }
+
+    #[test]
+    fn gradients_are_differences() {
+        check_gradients([3, 9, 14, 5, 6], false);
+        check_gradients([1, 70, 135, 4, 3], true);
+        check_gradients([1, 70, 135, 4, 3], false);
+    }
+}

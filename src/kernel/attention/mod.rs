@@ -1,0 +1,3 @@
+pub mod cuda;
+pub mod cuda_mma;
+pub mod host;

@@ -1,0 +1,385 @@
+//! Launches beside `kernel/conv/host`: by the vendor's library where it takes them, else unfolded columns and a matrix
+//! product, or directly where there are groups. A convolution of one tap is a product of its own.
+
+use crate::kernel::cuda::dense::{Output, add, copy_view, fill, input, scratch, sum_first};
+use crate::kernel::cuda::specialize::{Value, source};
+use crate::kernel::matmul::cuda::{PLAIN, product};
+use crate::kernel::cuda::rows::{each, launch};
+use crate::kernel::copy::cuda_transpose::{Matrices, turn};
+use crate::kernel::cuda::{ConvCall, ConvOrder, ConvPart, Gpu, GpuError, Source};
+use crate::base::dtype::{DType, Scalar};
+use crate::kernel::abi::{Call, RawView};
+use crate::kernel::host::attributes;
+
+type Done = Result<(), GpuError>;
+
+/// Bound: bytes of unfolded columns at a time.
+const COLUMNS: usize = 512 << 20;
+
+/// One convolution; missing leading spatial dims have size 1.
+struct Geometry {
+    batch: usize,
+    groups: usize,
+    channels: usize,
+    filters: usize,
+    input: [usize; 3],
+    output: [usize; 3],
+    kernel: [usize; 3],
+    stride: [usize; 3],
+    padding: [i64; 3],
+    dilation: [usize; 3],
+}
+
+fn three<T: Copy>(given: &[T], missing: T) -> [T; 3] {
+    let skip = 3usize.saturating_sub(given.len());
+    std::array::from_fn(|i| if i < skip { missing } else { given[i - skip] })
+}
+
+impl Geometry {
+    fn of(call: &Call<'_>, x: &RawView, weight: &RawView, y: &RawView) -> Geometry {
+        let groups = attributes::size(call, 3).max(1);
+        let sizes = |i: usize| three(attributes::ints(call, i), 1).map(|s| s.max(1) as usize);
+        Geometry {
+            batch: x.shape[0],
+            groups,
+            channels: weight.shape[1],
+            filters: weight.shape[0] / groups,
+            input: three(&x.shape[2..], 1),
+            output: three(&y.shape[2..], 1),
+            kernel: three(&weight.shape[2..], 1),
+            stride: sizes(0),
+            padding: three(attributes::ints(call, 1), 0),
+            dilation: sizes(2),
+        }
+    }
+
+    fn taps(&self) -> usize {
+        self.kernel.iter().product()
+    }
+
+    fn input_plane(&self) -> usize {
+        self.input.iter().product()
+    }
+
+    fn output_plane(&self) -> usize {
+        self.output.iter().product()
+    }
+
+    /// Elements of one filter.
+    fn depth(&self) -> usize {
+        self.channels * self.taps()
+    }
+
+    /// Are the columns the input itself? Then all three are plain products.
+    fn is_product(&self) -> bool {
+        self.groups == 1 && self.taps() == 1 && self.stride == [1; 3] && self.padding == [0; 3]
+    }
+
+    fn words(&self, x: *mut u8, w: *mut u8, y: *mut u8, first: usize, images: usize) -> [u64; 27] {
+        let mut words = [0; 27];
+        words[..3].copy_from_slice(&[x as u64, w as u64, y as u64]);
+        let counts = [self.batch, self.groups, self.channels, self.filters];
+        let sizes = [self.input, self.output, self.kernel, self.stride];
+        let list = counts.into_iter().chain(sizes.into_iter().flatten()).map(|n| n as u64);
+        let list = list.chain(self.padding.map(|p| p as u64)).chain(self.dilation.map(|d| d as u64));
+        for (to, n) in words[3..].iter_mut().zip(list.chain([first as u64, images as u64])) {
+            *to = n;
+        }
+        words
+    }
+
+    /// Images whose columns are made at a time.
+    fn images(&self, dtype: DType) -> usize {
+        let each = self.depth() * self.output_plane() * dtype.size_bytes();
+        (COLUMNS / each.max(1)).clamp(1, self.batch.max(1))
+    }
+}
+
+fn text(dtype: DType) -> &'static Source {
+    source("conv/conv.cuh", &[("T", Value::Type(dtype))])
+}
+
+/// A row-major view of memory that is known to have these sizes.
+fn view(ptr: *mut u8, dtype: DType, shape: &[usize], strides: &[usize]) -> RawView {
+    let strides = strides.iter().map(|&s| s as isize).collect();
+    RawView { ptr, dtype, shape: shape.into(), strides }
+}
+
+fn at(base: &RawView, elements: usize) -> *mut u8 {
+    base.ptr.wrapping_add(elements * base.dtype.size_bytes())
+}
+
+/// Columns of some images, `[depth, images, outputs]`.
+fn unfold(g: &Geometry, x: &RawView, first: usize, images: usize, to: &RawView, gpu: &mut dyn Gpu) -> Done {
+    let words = g.words(x.ptr, std::ptr::null_mut(), to.ptr, first, images);
+    let blocks = (images * g.output_plane()).div_ceil(256);
+    launch(text(x.dtype), "ts_unfold", (blocks, g.depth().min(65_535)), 256, &words, gpu)
+}
+
+/// `to` is `from` with its channel's number added to every element of `[batch, channels, ..]`; the two may be one.
+fn add_bias(from: &RawView, bias: Option<&RawView>, to: &RawView, gpu: &mut dyn Gpu) -> Done {
+    let Some(bias) = bias else { return if from.ptr == to.ptr { Ok(()) } else { copy_view(from, to, gpu) } };
+    let strides = (0..to.shape.len()).map(|dim| if dim == 1 { bias.strides[0] } else { 0 }).collect();
+    add(from, &RawView { shape: to.shape.clone(), strides, ..bias.clone() }, to, gpu)
+}
+
+impl Geometry {
+    fn call(&self, wanted: ConvPart, [x, w, y]: [&RawView; 3]) -> ConvCall {
+        ConvCall {
+            wanted,
+            dtype: x.dtype,
+            order: ConvOrder::ChannelsFirst,
+            x: x.ptr,
+            w: w.ptr,
+            y: y.ptr,
+            batch: self.batch,
+            groups: self.groups,
+            channels: self.channels,
+            filters: self.filters,
+            input: self.input,
+            output: self.output,
+            kernel: self.kernel,
+            stride: self.stride,
+            padding: self.padding,
+            dilation: self.dilation,
+        }
+    }
+}
+
+/// By the vendor's library, with the bias; false where it does not do it. `operands`: x, weight and y, row-major.
+fn by_library(
+    wanted: ConvPart,
+    g: &Geometry,
+    operands: [&RawView; 3],
+    bias: Option<&RawView>,
+    gpu: &mut dyn Gpu,
+) -> Result<bool, GpuError> {
+    let target = match wanted {
+        ConvPart::InputGradient => 0,
+        ConvPart::WeightGradient => 1,
+        ConvPart::Output => 2,
+    };
+    let result = operands[target];
+    let call = g.call(wanted, operands);
+    // Cost: 3×3, 64 → 64, 64 images of 56² on an H100: bf16 100 µs, and 103 with a bias; as the library turns them itself
+    // 116 and 141. TF32 with a bias 179, and 224.
+    if !gpu.convolves_turned(&call)? {
+        let done = gpu.convolve(&call)?;
+        if done {
+            add_bias(result, bias, result, gpu)?;
+        }
+        return Ok(done);
+    }
+    let made: Result<Vec<RawView>, GpuError> = operands.iter().map(|view| channels_last(view, gpu)).collect();
+    // Our own kernels take less memory.
+    let turned = if let Err(GpuError::OutOfMemory { .. }) = made { return Ok(false) } else { made? };
+    for (at, view) in operands.into_iter().enumerate().filter(|&(at, _)| at != target) {
+        let matrices = Matrices { outer: view.shape[0], rows: view.shape[1], cols: view.shape[2..].iter().product() };
+        if !turn(view, None, &turned[at], matrices, gpu)? {
+            copy_view(view, &turned[at], gpu)?;
+        }
+    }
+    let [x, w, y] = [0, 1, 2].map(|at: usize| turned[at].ptr);
+    if !gpu.convolve(&ConvCall { order: ConvOrder::ChannelsLast, x, w, y, ..call })? {
+        return Ok(false);
+    }
+    let [outer, cols] = [0, 1].map(|dim: usize| result.shape[dim]);
+    let matrices = Matrices { outer, rows: result.shape[2..].iter().product(), cols };
+    let dense = bias.map(|bias| input(bias, result.dtype, gpu)).transpose()?;
+    if !turn(&turned[target], dense.as_ref(), result, matrices, gpu)? {
+        add_bias(&turned[target], bias, result, gpu)?;
+    }
+    Ok(true)
+}
+
+/// Scratch memory of a view's shape, whose second dim is the innermost.
+fn channels_last(view: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
+    let mut made = scratch(view.dtype, &view.shape, gpu)?;
+    let channels = view.shape[1] as isize;
+    for (dim, stride) in made.strides.iter_mut().enumerate().skip(2) {
+        *stride = channels * view.shape[dim + 1..].iter().product::<usize>() as isize;
+    }
+    made.strides[1] = 1;
+    Ok(made)
+}
+
+/// The gradient of the input as the library convolves forward: of the output's gradient, with the weights turned round.
+fn grad_input_forward(
+    g: &Geometry,
+    [dx, w, dy]: [&RawView; 3],
+    bias: Option<&RawView>,
+    gpu: &mut dyn Gpu,
+) -> Result<bool, GpuError> {
+    if !g.call(ConvPart::InputGradient, [dx, w, dy]).has_forward_gradient() {
+        return Ok(false);
+    }
+    let mut from = w.clone();
+    from.shape.swap(0, 1);
+    from.strides.swap(0, 1);
+    from.ptr = at(w, g.taps() - 1);
+    from.strides.iter_mut().skip(2).for_each(|stride| *stride = -*stride);
+    let turned = scratch(w.dtype, &from.shape, gpu)?;
+    copy_view(&from, &turned, gpu)?;
+    let reach = |d: usize| (g.dilation[d] * (g.kernel[d] - 1)) as i64;
+    let forward = Geometry {
+        channels: g.filters,
+        filters: g.channels,
+        input: g.output,
+        output: g.input,
+        padding: std::array::from_fn(|d| reach(d) - g.padding[d]),
+        ..*g
+    };
+    by_library(ConvPart::Output, &forward, [dy, &turned, dx], bias, gpu)
+}
+
+pub fn conv_forward(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (x, weight, y) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
+    let g = Geometry::of(call, x, weight, y);
+    let dtype = y.dtype;
+    let (x, w) = (input(x, dtype, gpu)?, input(weight, dtype, gpu)?);
+    let out = Output::new(y, dtype, gpu)?;
+    let (y, bias) = (&out.dense, call.inputs.get(2));
+    let empty = g.depth() == 0 || g.input_plane() == 0 || y.numel() == 0;
+    if empty || g.is_product() || !by_library(ConvPart::Output, &g, [&x, &w, y], bias, gpu)? {
+        if empty {
+            fill(Scalar::Int(0), y, gpu)?
+        } else {
+            forward(&g, [&x, &w, y], gpu)?
+        }
+        add_bias(y, bias, y, gpu)?;
+    }
+    out.finish(gpu)
+}
+
+fn forward(g: &Geometry, [x, w, y]: [&RawView; 3], gpu: &mut dyn Gpu) -> Done {
+    let (dtype, depth, plane, filters) = (y.dtype, g.depth(), g.output_plane(), g.filters);
+    if g.groups > 1 {
+        let words = g.words(x.ptr, w.ptr, y.ptr, 0, g.batch);
+        return each(text(dtype), "ts_conv", y.numel(), &words, gpu);
+    }
+    if g.is_product() {
+        let (b, c) = (g.batch, g.channels);
+        let a = view(w.ptr, dtype, &[b, filters, c], &[0, c, 1]);
+        let x = view(x.ptr, dtype, &[b, c, plane], &[c * plane, plane, 1]);
+        let y = view(y.ptr, dtype, &[b, filters, plane], &[filters * plane, plane, 1]);
+        return product(&a, &x, &y, 0.0, PLAIN, gpu);
+    }
+    let most = g.images(dtype);
+    let columns = scratch(dtype, &[depth, most, plane], gpu)?;
+    for first in (0..g.batch).step_by(most) {
+        let n = most.min(g.batch - first);
+        unfold(g, x, first, n, &columns, gpu)?;
+        let a = view(w.ptr, dtype, &[n, filters, depth], &[0, depth, 1]);
+        let b = view(columns.ptr, dtype, &[n, depth, plane], &[plane, n * plane, 1]);
+        let at = at(y, first * filters * plane);
+        let c = view(at, dtype, &[n, filters, plane], &[filters * plane, plane, 1]);
+        product(&a, &b, &c, 0.0, PLAIN, gpu)?;
+    }
+    Ok(())
+}
+
+pub fn conv_grad_input(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (dy, weight, dx) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
+    let g = Geometry::of(call, dx, weight, dy);
+    let dtype = dx.dtype;
+    let (dy, w) = (input(dy, dtype, gpu)?, input(weight, dtype, gpu)?);
+    let out = Output::new(dx, dtype, gpu)?;
+    let (operands, bias) = ([&out.dense, &w, &dy], call.inputs.get(2));
+    let empty = dy.numel() == 0 || g.depth() == 0 || dx.numel() == 0;
+    if empty
+        || !by_library(ConvPart::InputGradient, &g, operands, bias, gpu)?
+            && !grad_input_forward(&g, operands, bias, gpu)?
+    {
+        if empty {
+            fill(Scalar::Int(0), &out.dense, gpu)?
+        } else {
+            grad_input(&g, operands, gpu)?
+        }
+        add_bias(&out.dense, bias, &out.dense, gpu)?;
+    }
+    out.finish(gpu)
+}
+
+fn grad_input(g: &Geometry, [dx, w, dy]: [&RawView; 3], gpu: &mut dyn Gpu) -> Done {
+    let (dtype, depth, plane, filters) = (dx.dtype, g.depth(), g.output_plane(), g.filters);
+    if g.groups > 1 {
+        let words = g.words(dy.ptr, w.ptr, dx.ptr, 0, g.batch);
+        return each(text(dtype), "ts_conv_input", dx.numel(), &words, gpu);
+    }
+    if g.is_product() {
+        let (b, c) = (g.batch, g.channels);
+        let a = view(w.ptr, dtype, &[b, c, filters], &[0, 1, c]);
+        let dy = view(dy.ptr, dtype, &[b, filters, plane], &[filters * plane, plane, 1]);
+        let dx = view(dx.ptr, dtype, &[b, c, plane], &[c * plane, plane, 1]);
+        return product(&a, &dy, &dx, 0.0, PLAIN, gpu);
+    }
+    // Columns that overlap are summed before anything is rounded to 16 bits.
+    let wide = dtype.compute();
+    let most = g.images(wide);
+    let columns = scratch(wide, &[depth, most, plane], gpu)?;
+    for first in (0..g.batch).step_by(most) {
+        let n = most.min(g.batch - first);
+        let a = view(w.ptr, dtype, &[n, depth, filters], &[0, 1, depth]);
+        let b = view(at(dy, first * filters * plane), dtype, &[n, filters, plane], &[filters * plane, plane, 1]);
+        let c = view(columns.ptr, wide, &[n, depth, plane], &[plane, n * plane, 1]);
+        product(&a, &b, &c, 0.0, PLAIN, gpu)?;
+        let words = g.words(columns.ptr, std::ptr::null_mut(), dx.ptr, first, n);
+        each(text(dtype), "ts_fold", n * g.channels * g.input_plane(), &words, gpu)?;
+    }
+    Ok(())
+}
+
+pub fn conv_grad_weight(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (dy, x, dw) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
+    let g = Geometry::of(call, x, dw, dy);
+    let dtype = dw.dtype;
+    if dy.numel() == 0 || g.input_plane() == 0 || dw.numel() == 0 {
+        return fill(Scalar::Int(0), dw, gpu);
+    }
+    let (dy, x) = (input(dy, dtype, gpu)?, input(x, dtype, gpu)?);
+    let out = Output::new(dw, dtype, gpu)?;
+    let dw = &out.dense;
+    if !by_library(ConvPart::WeightGradient, &g, [&x, dw, &dy], None, gpu)? {
+        grad_weight(&g, [&x, dw, &dy], gpu)?;
+    }
+    out.finish(gpu)
+}
+
+fn grad_weight(g: &Geometry, [x, dw, dy]: [&RawView; 3], gpu: &mut dyn Gpu) -> Done {
+    let (dtype, depth, plane, filters) = (dw.dtype, g.depth(), g.output_plane(), g.filters);
+    if g.groups > 1 {
+        let words = g.words(x.ptr, dy.ptr, dw.ptr, 0, g.batch);
+        return launch(text(dtype), "ts_conv_weight", (dw.numel(), 1), 256, &words, gpu);
+    }
+    if g.is_product() && g.batch * dw.numel() <= x.numel() + dy.numel() {
+        // A product for each image, and their sum: nothing is moved before.
+        let (b, c, wide) = (g.batch, g.channels, dtype.compute());
+        let each = scratch(wide, &[b, filters, c], gpu)?;
+        let dy = view(dy.ptr, dtype, &[b, filters, plane], &[filters * plane, plane, 1]);
+        let x = view(x.ptr, dtype, &[b, plane, c], &[c * plane, 1, plane]);
+        product(&dy, &x, &each, 0.0, PLAIN, gpu)?;
+        return sum_first(&each, dw, gpu);
+    }
+    let most = g.images(dtype);
+    let columns = scratch(dtype, &[depth, most, plane], gpu)?;
+    let rows = scratch(dtype, &[filters, most, plane], gpu)?;
+    for first in (0..g.batch).step_by(most) {
+        let n = most.min(g.batch - first);
+        unfold(g, x, first, n, &columns, gpu)?;
+        // The gradient with images inside, so that one product sums over all of them.
+        let from = at(dy, first * filters * plane);
+        let from = view(from, dtype, &[filters, n, plane], &[plane, filters * plane, 1]);
+        let to = view(rows.ptr, dtype, &[filters, n, plane], &[n * plane, plane, 1]);
+        copy_view(&from, &to, gpu)?;
+        let a = view(rows.ptr, dtype, &[filters, n * plane], &[n * plane, 1]);
+        let b = view(columns.ptr, dtype, &[n * plane, depth], &[1, n * plane]);
+        let c = view(dw.ptr, dtype, &[filters, depth], &[depth, 1]);
+        product(&a, &b, &c, if first == 0 { 0.0 } else { 1.0 }, PLAIN, gpu)?;
+    }
+    Ok(())
+}
+
+/// Texts for the compile test.
+pub fn sources() -> impl Iterator<Item = &'static Source> {
+    DType::ALL.into_iter().filter(|dtype| dtype.is_float()).map(text)
+}

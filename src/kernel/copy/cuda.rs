@@ -1,0 +1,179 @@
+//! Rearrangements that are copies between windows: the launches beside `kernel/copy/host`.
+
+use crate::kernel::cuda::dense::{Output, copy_view, fill as fill_view, input};
+use crate::kernel::cuda::specialize::{Value, source};
+use crate::kernel::cuda::rows::each;
+use crate::kernel::cuda::{Gpu, GpuError, Source};
+use crate::kernel::index::cuda as index;
+use crate::base::dtype::Scalar;
+use crate::base::layout::{Shape, Strides};
+use crate::kernel::abi::{Call, RawView};
+use crate::kernel::host::walk::{dim, int, ints, narrow, reversed, scalar, shifted};
+
+type Done = Result<(), GpuError>;
+
+pub fn copy(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    copy_view(&call.inputs[0], &call.outputs[0], gpu)
+}
+
+pub fn fill(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    fill_view(scalar(call, 0).unwrap_or(Scalar::Int(0)), &call.outputs[0], gpu)
+}
+
+pub fn cat(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (y, d) = (&call.outputs[0], dim(call, 0));
+    let mut start = 0;
+    for x in call.inputs.iter().filter(|x| x.numel() > 0) {
+        copy_view(x, &narrow(y, d, start, x.shape[d]), gpu)?;
+        start += x.shape[d];
+    }
+    Ok(())
+}
+
+pub fn repeat(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (x, y, repeats) = (&call.inputs[0], &call.outputs[0], ints(call, 0));
+    if y.numel() == 0 {
+        return Ok(());
+    }
+    let missing = y.shape.len() - x.shape.len();
+    let blank = |view: &RawView| shifted(view, 0, Default::default(), Default::default());
+    let (mut from, mut to) = (blank(x), blank(y));
+    for (d, &times) in repeats.iter().enumerate() {
+        let (size, stride) = if d < missing { (1, 0) } else { (x.shape[d - missing], x.strides[d - missing]) };
+        from.shape.extend([times.max(0) as usize, size]);
+        from.strides.extend([0, stride]);
+        to.strides.extend([y.strides[d] * size as isize, y.strides[d]]);
+    }
+    to.shape = from.shape.clone();
+    copy_view(&from, &to, gpu)
+}
+
+pub fn repeat_interleave(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (x, y, d, count) = (&call.inputs[0], &call.outputs[0], dim(call, 0), dim(call, 1));
+    let (mut from, mut to) = (x.clone(), y.clone());
+    to.shape = x.shape.clone();
+    to.strides[d] *= count as isize;
+    for (view, stride) in [(&mut from, 0), (&mut to, y.strides[d])] {
+        view.shape.insert(d + 1, count);
+        view.strides.insert(d + 1, stride);
+    }
+    copy_view(&from, &to, gpu)
+}
+
+pub fn flip(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let from = ints(call, 0).iter().fold(call.inputs[0].clone(), |view, &d| reversed(&view, d as usize));
+    copy_view(&from, &call.outputs[0], gpu)
+}
+
+pub fn roll(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (x, y, shifts, dims) = (&call.inputs[0], &call.outputs[0], ints(call, 0), ints(call, 1));
+    if y.numel() == 0 {
+        return Ok(());
+    }
+    let mut pairs = vec![(x.clone(), y.clone())];
+    for (&shift, &d) in shifts.iter().zip(dims) {
+        let d = d as usize;
+        let size = y.shape[d];
+        let shift = shift.rem_euclid(size as i64) as usize;
+        if shift > 0 {
+            let kept = size - shift;
+            let halves = |(x, y): (RawView, RawView)| {
+                [
+                    (narrow(&x, d, 0, kept), narrow(&y, d, shift, kept)),
+                    (narrow(&x, d, kept, shift), narrow(&y, d, 0, shift)),
+                ]
+            };
+            pairs = pairs.into_iter().flat_map(halves).collect();
+        }
+    }
+    pairs.iter().try_for_each(|(from, to)| copy_view(from, to, gpu))
+}
+
+pub fn diag_embed(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (x, y) = (&call.inputs[0], &call.outputs[0]);
+    let (offset, dim1, dim2) = (int(call, 0), dim(call, 1), dim(call, 2));
+    fill_view(Scalar::Int(0), y, gpu)?;
+    let start = if offset >= 0 { offset as isize * y.strides[dim2] } else { -offset as isize * y.strides[dim1] };
+    let mut strides: Strides = (0..y.shape.len()).filter(|&d| d != dim1 && d != dim2).map(|d| y.strides[d]).collect();
+    strides.push(y.strides[dim1] + y.strides[dim2]);
+    copy_view(x, &shifted(y, start, x.shape.clone(), strides), gpu)
+}
+
+pub fn tril(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    triangle(call, 1, gpu)
+}
+
+pub fn triu(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    triangle(call, 0, gpu)
+}
+
+fn triangle_text(bytes: usize, lower: u32) -> &'static Source {
+    source("copy/triangle.cuh", &[("B", Value::Number(bytes as u32)), ("LOWER", Value::Number(lower))])
+}
+
+fn triangle(call: &Call<'_>, lower: u32, gpu: &mut dyn Gpu) -> Done {
+    let (x, y) = (&call.inputs[0], &call.outputs[0]);
+    let Some(&columns) = y.shape.last().filter(|_| y.numel() > 0) else { return Ok(()) };
+    let rows = y.shape.len().checked_sub(2).map_or(1, |d| y.shape[d]);
+    // A diagonal beyond the matrix is as good as one at its edge.
+    let diagonal = int(call, 0).clamp(i32::MIN as i64, i32::MAX as i64);
+    let x = input(x, y.dtype, gpu)?;
+    let out = Output::new(y, y.dtype, gpu)?;
+    let sizes = [y.numel() as u64, rows as u64, columns as u64, diagonal as u64];
+    let words = [x.ptr as u64, out.dense.ptr as u64, sizes[0], sizes[1], sizes[2], sizes[3]];
+    each(triangle_text(y.dtype.size_bytes(), lower), "ts_triangle", y.numel(), &words, gpu)?;
+    out.finish(gpu)
+}
+
+pub fn pad_constant(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (x, y) = (&call.inputs[0], &call.outputs[0]);
+    // PyTorch's list: the last dim first, before and after.
+    let mut pads = vec![(0i64, 0i64); x.shape.len()];
+    let last = pads.len();
+    for (k, pair) in ints(call, 0).chunks_exact(2).enumerate().take(last) {
+        pads[last - 1 - k] = (pair[0], pair[1]);
+    }
+    if pads.iter().any(|&(before, after)| before > 0 || after > 0) {
+        fill_view(scalar(call, 1).unwrap_or(Scalar::Int(0)), y, gpu)?;
+    }
+    let (mut from, mut to) = (0, 0);
+    let mut shape = Shape::new();
+    for (d, &(before, after)) in pads.iter().enumerate() {
+        from += (-before).max(0) as isize * x.strides[d];
+        to += before.max(0) as isize * y.strides[d];
+        shape.push((x.shape[d] as i64 + before.min(0) + after.min(0)).max(0) as usize);
+    }
+    let from = shifted(x, from, shape.clone(), x.strides.clone());
+    copy_view(&from, &shifted(y, to, shape, y.strides.clone()), gpu)
+}
+
+pub fn strided_add(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (g, y) = (&call.inputs[0], &call.outputs[0]);
+    fill_view(Scalar::Int(0), y, gpu)?;
+    let strides: Strides = ints(call, 0).iter().map(|&s| s as isize).collect();
+    let start = int(call, 1) as isize;
+    if g.numel() == 0 {
+        return Ok(());
+    }
+    if apart(&g.shape, &strides) {
+        return copy_view(g, &shifted(y, start, g.shape.clone(), strides), gpu);
+    }
+    index::add_strided(g, y, start, &strides, gpu)
+}
+
+/// Do different indices name different elements? So it is when each stride passes all that the smaller ones reach.
+fn apart(shape: &[usize], strides: &[isize]) -> bool {
+    let mut order: Vec<usize> = (0..shape.len()).filter(|&d| shape[d] > 1).collect();
+    order.sort_by_key(|&d| strides[d]);
+    let mut reach = 0;
+    order.into_iter().all(|d| {
+        let passes = strides[d] > reach;
+        reach += (shape[d] as isize - 1) * strides[d];
+        passes
+    })
+}
+
+/// Texts for the compile test.
+pub fn sources() -> impl Iterator<Item = &'static Source> {
+    [1, 2, 4, 8].into_iter().map(|bytes| triangle_text(bytes, (bytes > 2) as u32))
+}

@@ -1,0 +1,227 @@
+//! Transposes: copies whose input is contiguous along another dim than the output.
+//!
+//! Tiles keep the pages in use within the TLB, whatever the strides. Within a tile, blocks of one cache line by one cache
+//! line are transposed, so that no line is fetched or written in parts.
+
+use crate::kernel::abi::Threads;
+use crate::kernel::host::walk::{Ptr, Walk};
+
+/// Columns and rows of the output in a tile. Bound: a tile reads from as many pages as it has columns; the more rows, the
+/// more of each page is used at once, and the pages written to, one a row, still fit the second-level TLB.
+const COLS: usize = 64;
+const ROWS: usize = 256;
+
+/// Copies when some outer dim of the input has stride 1 and both dims are long enough; false when not.
+/// `walk` has the output's strides first; the output's inner stride is 1.
+///
+/// # Safety
+/// The walk's elements exist, those of the output are distinct and nobody else touches them.
+pub unsafe fn transpose<T: Copy + Send + Sync + 'static>(
+    from: Ptr<T>,
+    to: Ptr<T>,
+    walk: &Walk<2>,
+    streams: bool,
+    threads: &Threads,
+) -> bool {
+    let last = walk.shape.len() - 1;
+    let Some(unit) = (0..last).find(|&d| walk.strides[1][d] == 1) else { return false };
+    let (cols, rows) = (walk.shape[last], walk.shape[unit]);
+    if cols < 8 || rows < 8 {
+        return false;
+    }
+    let (to_stride, from_stride) = (walk.strides[0][unit], walk.strides[1][last]);
+    let keep = |list: &[isize]| -> Vec<isize> {
+        list.iter().enumerate().filter(|&(d, _)| d != unit && d != last).map(|(_, &s)| s).collect()
+    };
+    let outer_shape: Vec<usize> = (0..last).filter(|&d| d != unit).map(|d| walk.shape[d]).collect();
+    let outer = Walk::<2>::new(&outer_shape, [&keep(&walk.strides[0]), &keep(&walk.strides[1])]);
+    let (col_tiles, row_tiles) = (cols.div_ceil(COLS), rows.div_ceil(ROWS));
+    let tiles = outer.numel * col_tiles * row_tiles;
+    let aligned = (to.at(0) as usize).is_multiple_of(32)
+        && [to_stride].iter().chain(&outer.strides[0]).all(|&s| (s * size_of::<T>() as isize) % 32 == 0);
+    threads.split(tiles, 1, |range| {
+        for tile in range {
+            // Tiles run along the output's rows first, so that neighbours write neighbouring lines.
+            let (i0, rest) = (tile % col_tiles * COLS, tile / col_tiles);
+            let (j0, which) = (rest % row_tiles * ROWS, rest / row_tiles);
+            let [t, f] = outer.offsets(which);
+            let (ni, nj) = (COLS.min(cols - i0), ROWS.min(rows - j0));
+            let block = Block {
+                from: from.at(f + i0 as isize * from_stride + j0 as isize),
+                to: to.at(t + j0 as isize * to_stride + i0 as isize),
+                from_stride,
+                to_stride,
+                cols: ni,
+                rows: nj,
+            };
+            // SAFETY: tiles are disjoint and lie inside the walk.
+            unsafe { block.copy(streams && aligned) };
+        }
+        #[cfg(target_arch = "x86_64")]
+        if streams && aligned {
+            // SAFETY: SSE is part of x86-64. Streamed stores become visible before other threads go on.
+            unsafe { std::arch::x86_64::_mm_sfence() };
+        }
+    });
+    true
+}
+
+/// `to[j * to_stride + i] = from[i * from_stride + j]` for `i < cols`, `j < rows`.
+struct Block<T> {
+    from: *const T,
+    to: *mut T,
+    from_stride: isize,
+    to_stride: isize,
+    cols: usize,
+    rows: usize,
+}
+
+impl<T: Copy> Block<T> {
+    fn part(&self, i: usize, j: usize, cols: usize, rows: usize) -> Block<T> {
+        let from = self.from.wrapping_offset(i as isize * self.from_stride + j as isize);
+        let to = self.to.wrapping_offset(j as isize * self.to_stride + i as isize);
+        Block { from, to, cols, rows, ..*self }
+    }
+
+    unsafe fn copy(&self, streams: bool) {
+        #[cfg(target_arch = "x86_64")]
+        if size_of::<T>() == 4 && std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the feature is there; a block of u32 has the size of a block of T.
+            unsafe {
+                let words = Block {
+                    from: self.from.cast::<u32>(),
+                    to: self.to.cast::<u32>(),
+                    from_stride: self.from_stride,
+                    to_stride: self.to_stride,
+                    cols: self.cols,
+                    rows: self.rows,
+                };
+                words.copy_avx2(streams);
+            }
+            return;
+        }
+        let _ = streams;
+        let (cols, rows) = (self.cols / 8 * 8, self.rows / 8 * 8);
+        for i in (0..cols).step_by(8) {
+            for j in (0..rows).step_by(8) {
+                // SAFETY: inside the block.
+                unsafe { self.part(i, j, 8, 8).eight() };
+            }
+        }
+        // SAFETY: the rest of the block.
+        unsafe { self.rest(cols, rows) };
+    }
+
+    /// Eight by eight through registers or the stack.
+    #[inline(always)]
+    unsafe fn eight(&self) {
+        // SAFETY: the block has eight rows and columns.
+        unsafe {
+            let square: [[T; 8]; 8] = std::array::from_fn(|i| {
+                self.from.offset(i as isize * self.from_stride).cast::<[T; 8]>().read_unaligned()
+            });
+            for j in 0..8 {
+                let line = square.map(|row| row[j]);
+                self.to.offset(j as isize * self.to_stride).cast::<[T; 8]>().write_unaligned(line);
+            }
+        }
+    }
+
+    /// What lies beyond the first `cols` columns and `rows` rows.
+    #[inline(always)]
+    unsafe fn rest(&self, cols: usize, rows: usize) {
+        for j in 0..self.rows {
+            let first = if j < rows { cols } else { 0 };
+            for i in first..self.cols {
+                // SAFETY: inside the block.
+                unsafe {
+                    *self.to.offset(j as isize * self.to_stride + i as isize) =
+                        *self.from.offset(i as isize * self.from_stride + j as isize);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Block<u32> {
+    /// Blocks of 16 by 16: whole cache lines on both sides.
+    #[target_feature(enable = "avx2")]
+    unsafe fn copy_avx2(&self, streams: bool) {
+        let (cols, rows) = (self.cols / 16 * 16, self.rows / 16 * 16);
+        for j in (0..rows).step_by(16) {
+            for i in (0..cols).step_by(16) {
+                // SAFETY: inside the block.
+                unsafe { self.part(i, j, 16, 16).sixteen(streams) };
+            }
+        }
+        // SAFETY: the rest of the block.
+        unsafe { self.rest(cols, rows) };
+    }
+
+    #[target_feature(enable = "avx2")]
+    unsafe fn sixteen(&self, streams: bool) {
+        use std::arch::x86_64::*;
+        // SAFETY: the block has sixteen rows and columns; the caller of `transpose` checked the alignment.
+        unsafe {
+            let mut lines = [[_mm256_setzero_si256(); 2]; 16];
+            for i in [0, 8] {
+                for j in [0, 8] {
+                    let at = self.from.offset(i as isize * self.from_stride + j as isize);
+                    let square = turn_avx2(std::array::from_fn(|k| {
+                        _mm256_loadu_si256(at.offset(k as isize * self.from_stride).cast())
+                    }));
+                    (0..8).for_each(|k| lines[j + k][i / 8] = square[k]);
+                }
+            }
+            for (j, line) in lines.into_iter().enumerate() {
+                let to = self.to.offset(j as isize * self.to_stride).cast::<__m256i>();
+                if streams {
+                    _mm256_stream_si256(to, line[0]);
+                    _mm256_stream_si256(to.add(1), line[1]);
+                } else {
+                    _mm256_storeu_si256(to, line[0]);
+                    _mm256_storeu_si256(to.add(1), line[1]);
+                }
+            }
+        }
+    }
+}
+
+/// The usual three rounds of unpacking.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[inline]
+fn turn_avx2(r: [std::arch::x86_64::__m256i; 8]) -> [std::arch::x86_64::__m256i; 8] {
+    use std::arch::x86_64::*;
+    let a: [__m256i; 8] = std::array::from_fn(|i| {
+        let (x, y) = (r[i / 2 * 2], r[i / 2 * 2 + 1]);
+        if i % 2 == 0 { _mm256_unpacklo_epi32(x, y) } else { _mm256_unpackhi_epi32(x, y) }
+    });
+    // b[4 * h + c] holds column c (and c + 4 in the upper half) of rows 4h to 4h + 3.
+    let b: [__m256i; 8] = std::array::from_fn(|i| {
+        let (h, c) = (i / 4 * 4, i % 4);
+        let (x, y) = (a[h + c / 2], a[h + 2 + c / 2]);
+        if c % 2 == 0 { _mm256_unpacklo_epi64(x, y) } else { _mm256_unpackhi_epi64(x, y) }
+    });
+    std::array::from_fn(|i| {
+        if i < 4 {
+            _mm256_permute2x128_si256::<0x20>(b[i], b[i + 4])
+        } else {
+            _mm256_permute2x128_si256::<0x31>(b[i - 4], b[i])
+        }
+    })
+}
+
+/// Eight words at each of eight addresses, transposed.
+///
+/// # Safety
+/// The words exist, and the processor has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[inline]
+pub unsafe fn eight_avx2(rows: [*const u32; 8]) -> [[u32; 8]; 8] {
+    use std::arch::x86_64::*;
+    // SAFETY: the caller's promise; eight words are the size of a vector.
+    unsafe { std::mem::transmute(turn_avx2(rows.map(|row| _mm256_loadu_si256(row.cast())))) }
+}

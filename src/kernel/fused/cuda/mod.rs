@@ -1,0 +1,393 @@
+//! A fused step on a GPU: generated text, and the shape of its launches.
+//!
+//! A step is prepared once for shapes and strides and then run with addresses and scalars alone. Reductions are
+//! merged in an order that shapes fix, in f32 for f32 and wider classes in themselves, so that results never depend
+//! on timing.
+
+mod each;
+mod kernels;
+pub(super) mod space;
+mod text;
+
+pub use each::{Each, Table};
+pub use text::memory_type;
+
+use crate::kernel::cuda::{Gpu, GpuError, Launch, Param, Source};
+use crate::kernel::abi::RawView;
+use crate::kernel::program::{Class, Function, Instr, Program};
+use kernels::{BLOCK, Form};
+use space::{Dim, Order, Space, Step, division, step, vector};
+use text::Parts;
+
+/// Bound: bytes of kernel arguments that every supported driver takes.
+const MAX_ARGUMENTS: usize = 4096;
+/// Words of `Args` before the pointers: n, m, lanes, chunk, scratch, tail, count, hold.
+const HEAD: usize = 8;
+/// Places of words that a run fills in.
+const SCRATCH: usize = 4;
+const COUNT: usize = 6;
+const HOLD: usize = 7;
+/// Bound: bytes of shared memory that need no opt-in.
+const SHARED: usize = 48 << 10;
+
+/// A step for given shapes and strides.
+pub struct Ready {
+    /// For addresses that are multiples of 16, and for others.
+    aligned: Option<Plan>,
+    others: Option<Plan>,
+}
+
+/// Launches with everything but addresses and scalars.
+struct Plan {
+    source: Source,
+    kind: Kind,
+    words: Vec<u64>,
+    views: usize,
+    scalars: Vec<Option<Class>>,
+    fallible: usize,
+    fault_at: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    /// Nothing to do.
+    Empty,
+    Map {
+        entry: &'static str,
+        blocks: u64,
+    },
+    Reduce {
+        entry: &'static str,
+        blocks: u64,
+        parts: u64,
+        /// Results, and bytes of one accumulator at most.
+        results: u64,
+        accumulator: usize,
+    },
+}
+
+/// Is there CUDA text for a function? Steps with one that has none are `GpuError::Unsupported`.
+pub fn knows(function: &Function) -> bool {
+    text::is_known(function.cuda)
+}
+
+/// A step that prepares itself at its first run.
+pub fn prepare() -> Ready {
+    Ready { aligned: None, others: None }
+}
+
+/// Prepares and runs; whoever runs a step again keeps a `Ready`.
+pub fn fused(
+    program: &Program,
+    shape: &[usize],
+    views: &[RawView],
+    table: &[u64],
+    gpu: &mut dyn Gpu,
+) -> Result<(), GpuError> {
+    prepare().run(program, shape, views, table, gpu)
+}
+
+impl Ready {
+    /// Queues the step. Program, shape and the views' layouts must be the same at each run; addresses and the scalar
+    /// table (raw bits of f64, i64, or 0/1) may differ. Node `i` of `Check` reports to `gpu.fault_slot(i)`.
+    pub fn run(
+        &mut self,
+        program: &Program,
+        shape: &[usize],
+        views: &[RawView],
+        table: &[u64],
+        gpu: &mut dyn Gpu,
+    ) -> Result<(), GpuError> {
+        let aligned = views.iter().all(|view| (view.ptr as usize).is_multiple_of(16));
+        let slot = if aligned { &mut self.aligned } else { &mut self.others };
+        let plan = match slot {
+            Some(plan) => plan,
+            None => slot.insert(plan(program, shape, views, table.len(), aligned, gpu.multiprocessors() as u64)?),
+        };
+        plan.run(views, table, gpu)
+    }
+}
+
+impl Plan {
+    fn run(&mut self, views: &[RawView], table: &[u64], gpu: &mut dyn Gpu) -> Result<(), GpuError> {
+        if matches!(self.kind, Kind::Empty) {
+            return Ok(());
+        }
+        for (word, view) in self.words[HEAD..].iter_mut().zip(views) {
+            *word = view.ptr as u64;
+        }
+        self.words[HOLD] = gpu.hold() as u64;
+        let scalars = HEAD + self.views.max(1);
+        for ((word, &bits), class) in self.words[scalars..].iter_mut().zip(table).zip(&self.scalars) {
+            *word = match class {
+                Some(Class::F32) => (f64::from_bits(bits) as f32).to_bits() as u64,
+                _ => bits,
+            };
+        }
+        for node in 0..self.fallible {
+            self.words[self.fault_at + node] = gpu.fault_slot(node)? as u64;
+        }
+        match self.kind {
+            Kind::Empty => Ok(()),
+            Kind::Map { entry, blocks } => self.launch(entry, [blocks as u32, 1, 1], gpu),
+            Kind::Reduce { entry, blocks, parts, results, accumulator } => {
+                (self.words[SCRATCH], self.words[COUNT]) = (0, 0);
+                if parts > 1 {
+                    self.words[SCRATCH] = gpu.scratch((results * parts) as usize * accumulator)? as u64;
+                    // Blocks that a fault holds back would not count.
+                    let counts = self.words[HOLD] == 0;
+                    self.words[COUNT] = if counts { gpu.counters(blocks as usize) as u64 } else { 0 };
+                }
+                self.launch(entry, [blocks as u32, parts as u32, 1], gpu)?;
+                if parts > 1 && self.words[COUNT] == 0 {
+                    let n = std::mem::replace(&mut self.words[0], parts);
+                    let done = self.launch("ts_finish", [blocks as u32, 1, 1], gpu);
+                    self.words[0] = n;
+                    done?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn launch(&self, entry: &str, grid: [u32; 3], gpu: &mut dyn Gpu) -> Result<(), GpuError> {
+        let args = [Param::Words(&self.words)];
+        gpu.launch(&Launch {
+            source: &self.source,
+            entry,
+            grid,
+            block: [BLOCK as u32, 1, 1],
+            shared_bytes: 0,
+            args: &args,
+        })
+    }
+}
+
+/// The argument words, addresses and scalars still zero.
+fn words(parts: &Parts, views: usize, form: &Form, kept: &[Dim], reduced: &[Dim], head: [u64; COUNT]) -> Vec<u64> {
+    let mut words = head.to_vec();
+    words.resize(HEAD + views.max(1) + parts.scalars.len().max(1) + parts.fallible.max(1), 0);
+    let (k, r) = (form.kept.max(1), form.reduced.max(1));
+    let sizes = |dims: &[Dim], count: usize, words: &mut Vec<u64>| {
+        let size = |d: usize| dims.get(d).map_or(1, |dim| dim.size);
+        words.extend((0..count).map(size));
+        words.extend((0..count).map(|d| if size(d) < 1 << 31 { division(size(d)) } else { 0 }));
+    };
+    sizes(kept, k, &mut words);
+    sizes(reduced, r, &mut words);
+    for (dims, count) in [(kept, k), (reduced, r)] {
+        for column in 0..=views {
+            words.extend((0..count).map(|d| dims.get(d).map_or(0, |dim| dim.strides[column] as u64)));
+        }
+    }
+    words
+}
+
+fn plan(
+    program: &Program,
+    shape: &[usize],
+    views: &[RawView],
+    scalars: usize,
+    aligned: bool,
+    multiprocessors: u64,
+) -> Result<Plan, GpuError> {
+    if let Some(unknown) = text::unknown(program) {
+        return Err(GpuError::Unsupported(unknown));
+    }
+    let parts = text::parts(program, views, scalars);
+    let applies = program.instrs.iter().filter(|instr| matches!(instr, Instr::Apply { .. })).count();
+    let make = Make { parts: &parts, views, aligned, multiprocessors, applies };
+    let positions = program.position_strides(shape);
+    let (form, kind, words, kernels) = if parts.tasks.is_empty() {
+        let lead: Vec<usize> = parts.stores.iter().chain(&parts.loads).copied().collect();
+        make.map(Space::new(shape, 0, &positions, views, &lead, Order::Free))
+    } else {
+        let order = if parts.tasks.iter().any(|task| task.arg) { Order::Fixed } else { Order::Free };
+        make.reduce(Space::new(shape, program.reduced, &positions, views, &parts.loads, order))
+    };
+    if words.len() * 8 > MAX_ARGUMENTS {
+        return Err(GpuError::Unsupported("a fused step with this many operands"));
+    }
+    let text = format!("{}{}{}{kernels}", parts.includes, kernels::args(&parts, views.len(), &form), parts.element);
+    let fault_at = HEAD + views.len().max(1) + parts.scalars.len().max(1);
+    Ok(Plan {
+        source: Source::new(text),
+        kind,
+        words,
+        views: views.len(),
+        fallible: parts.fallible,
+        scalars: parts.scalars,
+        fault_at,
+    })
+}
+
+struct Make<'a> {
+    parts: &'a Parts,
+    views: &'a [RawView],
+    aligned: bool,
+    multiprocessors: u64,
+    applies: usize,
+}
+
+type Made = (Form, Kind, Vec<u64>, String);
+
+impl Make<'_> {
+    /// Columns whose vectors are moved whole.
+    fn units(&self, steps: &[Step]) -> Vec<usize> {
+        let all = self.parts.loads.iter().chain(&self.parts.stores).copied();
+        all.filter(|&column| steps[column] == Step::Unit).collect()
+    }
+
+    /// Elements of 16 bytes of the smallest type, at most 8; 1 where vectors cannot be stored or nothing gains.
+    fn limit(&self, steps: &[Step]) -> u64 {
+        let units = self.units(steps);
+        if !self.aligned || units.is_empty() || self.parts.stores.iter().any(|&column| steps[column] != Step::Unit) {
+            return 1;
+        }
+        let smallest = units.iter().map(|&column| self.views[column].dtype.size_bytes()).min().unwrap_or(4);
+        (16 / smallest as u64).clamp(2, 8)
+    }
+
+    /// Vectors in flight: enough to hide memory's latency, few enough that registers and code stay small.
+    fn unroll(&self, vector: u64, most: u64) -> u64 {
+        let bytes: u64 = self.parts.loads.iter().map(|&slot| self.views[slot].dtype.size_bytes() as u64 * vector).sum();
+        let by_registers = 128 / bytes.max(16);
+        let by_code = if self.applies > 16 { 1 } else { 64 / (vector * self.applies.max(1) as u64) };
+        let unroll = by_registers.min(by_code).clamp(1, most);
+        1 << unroll.ilog2()
+    }
+
+    fn steps(&self, dims: &[Dim]) -> Vec<Step> {
+        (0..=self.views.len()).map(|column| step(dims, column)).collect()
+    }
+
+    fn map(&self, space: Space) -> Made {
+        let mut dims = space.kept;
+        let n: u64 = dims.iter().map(|dim| dim.size).product();
+        let mut form =
+            Form { vector: 1, unroll: 1, steps: self.steps(&dims), kept: dims.len(), reduced: 0, wide: n >= 1 << 31 };
+        let empty = n == 0;
+        if !empty && let Some((crossing, tile)) = self.crossing(&mut dims) {
+            let last = dims.len() - 1;
+            let tiles = dims[last].size.div_ceil(tile[0]) * dims[last - 1].size.div_ceil(tile[1]);
+            let blocks = tiles * dims[..last - 1].iter().map(|dim| dim.size).product::<u64>();
+            if blocks < 1 << 31 {
+                form.steps = self.steps(&dims);
+                let words = words(self.parts, self.views.len(), &form, &dims, &[], [n, 0, 0, 0, 0, 0]);
+                let text = kernels::tiles(self.parts, self.views, &form, &crossing, tile);
+                return (form, Kind::Map { entry: "ts_tiles", blocks }, words, text);
+            }
+        }
+        let limit = self.limit(&form.steps);
+        let v = if dims.len() == 1 { limit } else { vector(&dims, &[], &self.units(&form.steps), limit) };
+        form.vector = v;
+        form.unroll = self.unroll(v, 4);
+        let (whole, tail) = (n / v, n % v);
+        if v > 1
+            && let Some(last) = dims.last_mut()
+        {
+            last.size /= v;
+        }
+        let blocks = whole.div_ceil(BLOCK * form.unroll).max(1);
+        let kind = if empty { Kind::Empty } else { Kind::Map { entry: "ts_map", blocks } };
+        let words = words(self.parts, self.views.len(), &form, &dims, &[], [whole, 0, 0, 0, 0, tail]);
+        let text = kernels::map(self.parts, self.views, &form);
+        (form, kind, words, text)
+    }
+
+    /// Loads that are dense along another dim than the stores, and the tiles they go through: elements along the last dim, and along
+    /// that one, which is brought to the place before the last.
+    fn crossing(&self, dims: &mut [Dim]) -> Option<(Vec<usize>, [u64; 2])> {
+        let last = dims.len().checked_sub(1)?;
+        let stores_dense = self.parts.stores.iter().all(|&slot| dims[last].strides[slot] == 1);
+        let crosses = |dims: &[Dim], slot: usize, dim: usize| {
+            dims[dim].strides[slot] == 1 && dims[last].strides[slot] > 1 && dims[dim].size >= 8
+        };
+        if !stores_dense || dims[last].size < 8 {
+            return None;
+        }
+        let dim = (0..last).find(|&dim| self.parts.loads.iter().any(|&slot| crosses(dims, slot, dim)))?;
+        let slots: Vec<usize> = self.parts.loads.iter().copied().filter(|&slot| crosses(dims, slot, dim)).collect();
+        let bytes = |[across, down]: [u64; 2]| -> u64 {
+            slots.iter().map(|&slot| self.views[slot].dtype.size_bytes() as u64 * down * (across + 1)).sum()
+        };
+        // Of 4 bytes: 3.71 TB/s, and 3.55 in squares of 64 (H200).
+        let small = slots.iter().all(|&slot| self.views[slot].dtype.size_bytes() < 4);
+        let tile = if small { [64, 64] } else { [32, 64] };
+        let tile = [tile, [32, 32]].into_iter().find(|&tile| bytes(tile) <= SHARED as u64)?;
+        dims[dim..last].rotate_left(1);
+        Some((slots, tile))
+    }
+
+    fn reduce(&self, space: Space) -> Made {
+        let (kept, reduced) = (space.kept.clone(), space.reduced.clone());
+        let (m, n) = (space.kept_count(), space.reduced_count());
+        let accumulator: usize = self.parts.tasks.iter().map(|task| task.size_bytes.next_multiple_of(8)).sum();
+        let across = self.parts.loads.iter().copied().find(|&slot| {
+            let moves = |dims: &[Dim]| dims.iter().any(|dim| dim.strides[slot] != 0);
+            moves(&kept) && moves(&reduced)
+        });
+        let columns = across.is_some_and(|slot| {
+            step(&kept, slot) == Step::Unit && step(&reduced, slot) != Step::Unit && accumulator * 256 <= SHARED
+        });
+        let inner = if columns { &kept } else { &reduced };
+        let outer = if columns { &reduced } else { &kept };
+        let steps = self.steps(inner);
+        let v = vector(inner, outer, &self.units(&steps), self.limit(&steps));
+        let form = Form {
+            vector: v,
+            unroll: if v == 1 { self.unroll(1, 8) } else { self.unroll(v, 8).max(2) },
+            steps,
+            kept: kept.len(),
+            reduced: reduced.len(),
+            wide: m >= 1 << 31 || n >= 1 << 31,
+        };
+        let (mut kept, mut reduced) = (kept, reduced);
+        let inner = if columns { &mut kept } else { &mut reduced };
+        if let Some(last) = inner.last_mut() {
+            last.size /= v;
+        }
+        if columns {
+            self.columns(form, m, n, &kept, &reduced, accumulator)
+        } else {
+            self.rows(form, m, n, &kept, &reduced, accumulator)
+        }
+    }
+
+    fn rows(&self, form: Form, m: u64, n: u64, kept: &[Dim], reduced: &[Dim], accumulator: usize) -> Made {
+        let vectors = n / form.vector;
+        let mut lanes = vectors.div_ceil(4).next_power_of_two().clamp(1, BLOCK);
+        while lanes < BLOCK && lanes < vectors && m * lanes < self.multiprocessors * 512 {
+            lanes *= 2;
+        }
+        let blocks = m.div_ceil(BLOCK / lanes).max(1);
+        let (parts, chunk) = self.split(blocks, vectors, lanes * form.unroll);
+        let kind = self.kind("ts_rows", m, blocks, parts, m, accumulator);
+        let words = words(self.parts, self.views.len(), &form, kept, reduced, [vectors, m, lanes, chunk, 0, 0]);
+        let text = kernels::rows(self.parts, self.views, &form);
+        (form, kind, words, text)
+    }
+
+    fn columns(&self, form: Form, m: u64, n: u64, kept: &[Dim], reduced: &[Dim], accumulator: usize) -> Made {
+        let vectors = m / form.vector;
+        let blocks = vectors.div_ceil(32).max(1);
+        let (parts, chunk) = self.split(blocks, n, 8 * form.unroll);
+        let kind = self.kind("ts_columns", m, blocks, parts, m, accumulator);
+        let words = words(self.parts, self.views.len(), &form, kept, reduced, [n, vectors, 0, chunk, 0, 0]);
+        let text = kernels::columns_kernel(self.parts, self.views, &form);
+        (form, kind, words, text)
+    }
+
+    fn kind(&self, entry: &'static str, m: u64, blocks: u64, parts: u64, results: u64, accumulator: usize) -> Kind {
+        if m == 0 { Kind::Empty } else { Kind::Reduce { entry, blocks, parts, results, accumulator } }
+    }
+
+    /// Parts of a long reduction, and the units of each, so that there are a few blocks for each multiprocessor and
+    /// each thread still has several rounds.
+    fn split(&self, blocks: u64, units: u64, round: u64) -> (u64, u64) {
+        let wanted = (self.multiprocessors * 8).div_ceil(blocks);
+        let parts = wanted.min(units / (2 * round)).clamp(1, 1024);
+        let chunk = units.div_ceil(parts).next_multiple_of(round).max(1);
+        (units.div_ceil(chunk).max(1), chunk)
+    }
+}

@@ -1,0 +1,283 @@
+//! A program made ready for the CPU: registers renamed to values that are written once, places in the
+//! scratch memory, machine level chosen. Knows nothing of shapes or memory.
+
+use super::convert;
+use crate::base::dtype::DType;
+use crate::kernel::abi::RawView;
+use crate::kernel::host::simd;
+use crate::kernel::program::{Check, Class, Draw, Instr, Program, ReduceKind, TILE, TileFn};
+use std::sync::{Arc, OnceLock};
+
+/// The program's `Code`, made once.
+#[derive(Clone, Default)]
+pub struct Prepared(OnceLock<Arc<Code>>);
+
+impl Prepared {
+    pub(crate) fn get(&self, program: &Program) -> &Code {
+        self.0.get_or_init(|| Arc::new(Code::new(program)))
+    }
+}
+
+impl std::fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.get().is_some() { "prepared" } else { "not prepared" })
+    }
+}
+
+/// Index of a value.
+pub(crate) type Id = u16;
+
+/// A register's content between one definition and the next.
+#[derive(Clone, Copy)]
+pub(crate) struct Value {
+    pub class: Class,
+    /// Bytes per element of all values before it in the scratch memory: its place is this times the tile.
+    pub place: usize,
+    /// Index of the last op that reads it.
+    pub last: usize,
+}
+
+/// `Instr` over values.
+pub(crate) enum Op {
+    Load {
+        slot: u16,
+        out: Id,
+    },
+    Position {
+        out: Id,
+    },
+    Random {
+        draw: Draw,
+        class: Class,
+        seed: u16,
+        out: Id,
+    },
+    Apply {
+        tile: TileFn,
+        args: [Id; 4],
+        out: Id,
+    },
+    Check {
+        check: Check,
+        class: Class,
+        arg: Id,
+        node: u16,
+    },
+    /// `from`: index of the op that makes the value, when that op may write into the output's memory itself.
+    Store {
+        arg: Id,
+        slot: u16,
+        from: Option<usize>,
+    },
+    Reduce {
+        kind: ReduceKind,
+        arg: Id,
+        slot: u16,
+    },
+}
+
+pub(crate) struct Code {
+    pub ops: Vec<Op>,
+    pub values: Vec<Value>,
+    /// Entry of the scalar table, value: filled once, before the tiles.
+    pub scalars: Vec<(u16, Id)>,
+    /// Bytes of scratch memory per element of a tile.
+    pub scratch: usize,
+    /// Elements of a full tile.
+    pub tile: usize,
+    /// Whether an op needs the position of elements.
+    pub positions: bool,
+    pub reduces: usize,
+}
+
+/// Bound: bytes of values in use at once, so that a tile's registers stay in the first-level cache.
+const CACHE_BYTES: usize = 28 << 10;
+/// Bound: elements of the shortest full tile; shorter ones would pay more for calls than they gain.
+const SHORTEST: usize = 256;
+
+impl Code {
+    fn new(program: &Program) -> Code {
+        let mut maker = Maker { now: vec![None; program.regs.len()], values: Vec::new(), ops: Vec::new() };
+        let mut scalars = Vec::new();
+        let mut positions = false;
+        for instr in &program.instrs {
+            match *instr {
+                Instr::Load { slot, out } => {
+                    let out = maker.define(out, program.regs[out as usize]);
+                    maker.ops.push(Op::Load { slot, out });
+                }
+                Instr::Scalar { index, class, out } => scalars.push((index, maker.define(out, class))),
+                Instr::Position { out } => {
+                    positions = true;
+                    let out = maker.define(out, Class::I64);
+                    maker.ops.push(Op::Position { out });
+                }
+                Instr::Random { draw, class, seed, out } => {
+                    positions = true;
+                    let out = maker.define(out, class);
+                    maker.ops.push(Op::Random { draw, class, seed, out });
+                }
+                Instr::Apply { function, variant, ref args, out } => {
+                    let variant = &function.variants[variant as usize];
+                    let first = maker.read(args[0]);
+                    let mut read = [first; 4];
+                    for (i, value) in read.iter_mut().enumerate().take(variant.args.len()) {
+                        *value = maker.read(args[i]);
+                    }
+                    let out = maker.define(out, variant.out);
+                    maker.ops.push(Op::Apply { tile: variant.tiles[simd::level()], args: read, out });
+                }
+                Instr::Cast { reg, from, to, out } => {
+                    let value = maker.read(reg);
+                    let value = maker.cast(value, from, to);
+                    maker.now[out as usize] = Some(value);
+                }
+                Instr::Check { check, reg, node } => {
+                    positions = true;
+                    let (arg, class) = (maker.read(reg), program.regs[reg as usize]);
+                    maker.ops.push(Op::Check { check, class, arg, node });
+                }
+                Instr::Store { reg, slot } => {
+                    let arg = maker.read(reg);
+                    maker.ops.push(Op::Store { arg, slot, from: None });
+                }
+                Instr::Reduce { kind, reg, class, slot } => {
+                    let mut arg = maker.read(reg);
+                    let (have, arg_form) =
+                        (maker.values[arg as usize].class, matches!(kind, ReduceKind::ArgMin | ReduceKind::ArgMax));
+                    if have != class && !arg_form {
+                        arg = maker.cast(arg, have, representative(class));
+                    }
+                    maker.ops.push(Op::Reduce { kind, arg, slot });
+                }
+            }
+        }
+        let mut reduces = 0;
+        for at in 0..maker.ops.len() {
+            // Reductions combine when all ops of a tile are done: what they read lives until then.
+            if let Op::Reduce { arg, .. } = maker.ops[at] {
+                maker.values[arg as usize].last = maker.ops.len();
+                reduces += 1;
+            }
+        }
+        let Maker { values, ops, .. } = maker;
+        let mut code = Code { ops, values, scalars, scratch: 0, tile: TILE, positions, reduces };
+        code.find_direct_stores();
+        code.place_values();
+        code
+    }
+
+    /// The column of a space that holds positions, if there is one.
+    pub fn position_column(&self, views: &[RawView]) -> Option<u16> {
+        self.positions.then_some(views.len() as u16)
+    }
+
+    /// The two views of a program that only moves elements from one to the other.
+    pub fn copies<'v>(&self, views: &'v [RawView]) -> Option<(&'v RawView, &'v RawView)> {
+        let [Op::Load { slot, out }, Op::Store { arg, slot: to, .. }] = self.ops[..] else { return None };
+        let (from, to) = (&views[slot as usize], &views[to as usize]);
+        (arg == out && from.dtype == to.dtype && from.shape == to.shape && from.ptr != to.ptr).then_some((from, to))
+    }
+
+    /// A store may be done by the op that makes the value if nothing is loaded in between and the value is
+    /// computed; only the first store of a value.
+    fn find_direct_stores(&mut self) {
+        for store in 0..self.ops.len() {
+            let Op::Store { arg, .. } = self.ops[store] else { continue };
+            let maker = self.ops[..store].iter().position(|op| matches!(*op, Op::Apply { out, .. } if out == arg));
+            let Some(maker) = maker else { continue };
+            let disturbed = self.ops[maker..store].iter().any(|op| match *op {
+                Op::Load { .. } => true,
+                Op::Store { arg: other, .. } => other == arg,
+                _ => false,
+            });
+            if !disturbed && let Op::Store { from, .. } = &mut self.ops[store] {
+                *from = Some(maker);
+            }
+        }
+    }
+
+    /// Values from memory and scalars keep a place of their own, since they outlive a tile; others share.
+    fn place_values(&mut self) {
+        let mut places: Vec<(usize, usize, usize)> = Vec::new(); // (size, start, free from op)
+        let mut end = 0;
+        let mut take = |size: usize, places: &mut Vec<(usize, usize, usize)>, from: usize, until: usize| -> usize {
+            // What outlives a tile would be overwritten by an earlier op of the next one: it takes nobody's place.
+            let shared = until != usize::MAX;
+            if let Some(place) = places.iter_mut().find(|place| shared && place.0 == size && place.2 < from) {
+                place.2 = until;
+                return place.1;
+            }
+            places.push((size, end, until));
+            end += size;
+            end - size
+        };
+        for &(_, id) in &self.scalars {
+            let value = &mut self.values[id as usize];
+            value.place = take(value.class.size_bytes(), &mut places, 0, usize::MAX);
+        }
+        for (index, op) in self.ops.iter().enumerate() {
+            let (out, lasting) = match *op {
+                Op::Load { out, .. } => (out, true),
+                Op::Position { out } | Op::Random { out, .. } | Op::Apply { out, .. } => (out, false),
+                _ => continue,
+            };
+            let value = &mut self.values[out as usize];
+            let until = if lasting { usize::MAX } else { value.last.max(index) };
+            value.place = take(value.class.size_bytes(), &mut places, index, until);
+        }
+        self.scratch = end;
+        if let Some(fitting) = CACHE_BYTES.checked_div(end) {
+            self.tile = (fitting & !63).clamp(SHORTEST, TILE);
+        }
+    }
+}
+
+/// A dtype that is its own class's representation.
+fn representative(class: Class) -> DType {
+    match class {
+        Class::Bool => DType::Bool,
+        Class::I64 => DType::I64,
+        Class::F32 => DType::F32,
+        Class::F64 => DType::F64,
+    }
+}
+
+struct Maker {
+    /// The value that each register holds now.
+    now: Vec<Option<Id>>,
+    values: Vec<Value>,
+    ops: Vec<Op>,
+}
+
+impl Maker {
+    fn define(&mut self, reg: u16, class: Class) -> Id {
+        let id = self.fresh(class);
+        self.now[reg as usize] = Some(id);
+        id
+    }
+
+    fn fresh(&mut self, class: Class) -> Id {
+        self.values.push(Value { class, place: 0, last: 0 });
+        (self.values.len() - 1) as Id
+    }
+
+    fn read(&mut self, reg: u16) -> Id {
+        let id = self.now[reg as usize].expect("a program writes a register before it reads it");
+        self.values[id as usize].last = self.ops.len();
+        id
+    }
+
+    /// The value converted to `to`; itself when that changes nothing.
+    fn cast(&mut self, value: Id, from: Class, to: DType) -> Id {
+        match convert::cast(from, to) {
+            None => value,
+            Some(tiles) => {
+                self.values[value as usize].last = self.ops.len();
+                let out = self.fresh(Class::of(to));
+                self.ops.push(Op::Apply { tile: tiles[simd::level()], args: [value; 4], out });
+                out
+            }
+        }
+    }
+}

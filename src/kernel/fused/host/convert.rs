@@ -1,0 +1,224 @@
+//! Between the ten element types in memory and the four classes of registers: casts of tiles, and copies of
+//! strided boxes that convert on the way.
+
+use crate::base::dtype::DType;
+use crate::kernel::host::simd;
+use crate::kernel::program::{Class, TileFn};
+
+/// bf16 to f32: its upper half.
+#[inline(always)]
+pub fn bf16_to_f32(bits: u16) -> f32 {
+    f32::from_bits((bits as u32) << 16)
+}
+
+/// f32 to bf16, nearest, ties to even; any NaN becomes the quiet one.
+#[inline(always)]
+pub fn f32_to_bf16(x: f32) -> u16 {
+    let u = x.to_bits();
+    let rounded = (u.wrapping_add(0x7fff).wrapping_add((u >> 16) & 1) >> 16) as u16;
+    if x.is_nan() { 0x7fc0 } else { rounded }
+}
+
+/// f16 to f32 without branches (after F. Giesen, "half_to_float_fast"): shift into place, then correct the
+/// exponent of specials and, by a float subtraction, of subnormals.
+#[inline(always)]
+pub fn f16_to_f32(bits: u16) -> f32 {
+    let sign = ((bits & 0x8000) as u32) << 16;
+    let body = ((bits & 0x7fff) as u32) << 13;
+    let exponent = body & 0x0f80_0000;
+    let normal = body + (112 << 23);
+    let special = body + (224 << 23);
+    let tiny = (f32::from_bits(body + (113 << 23)) - f32::from_bits(113 << 23)).to_bits();
+    let value = if exponent == 0x0f80_0000 { special } else { normal };
+    let value = if exponent == 0 { tiny } else { value };
+    f32::from_bits(value | sign)
+}
+
+/// f32 to f16, nearest, ties to even (after F. Giesen, "float_to_half_fast3_rtne").
+#[inline(always)]
+pub fn f32_to_f16(x: f32) -> u16 {
+    const HALF: u32 = 126 << 23;
+    let sign = (x.to_bits() >> 16) & 0x8000;
+    let a = x.to_bits() & 0x7fff_ffff;
+    let normal = a.wrapping_add(0xc800_0fff).wrapping_add((a >> 13) & 1) >> 13;
+    let tiny = (f32::from_bits(a) + f32::from_bits(HALF)).to_bits().wrapping_sub(HALF);
+    let special = if a > 0x7f80_0000 { 0x7e00 } else { 0x7c00 };
+    let value = if a < 113 << 23 { tiny } else { normal };
+    let value = if a >= 143 << 23 { special } else { value };
+    (value | sign) as u16
+}
+
+/// A float without its fraction; NaN and what is out of range give the lowest integer, as the instruction of x86
+/// that PyTorch uses does (and `as` does not).
+macro_rules! to_i64 {
+    ($a:ident) => {
+        if $a < 9_223_372_036_854_775_808.0 { $a as i64 } else { i64::MIN }
+    };
+}
+
+/// The same in 32 bits, from which `i8` and `i16` are wrapped.
+macro_rules! to_i32 {
+    ($a:ident) => {
+        if $a < 2_147_483_648.0 { $a as i32 } else { i32::MIN }
+    };
+}
+
+/// Tile functions that convert a register of class `from` to the class of `to`, rounded or wrapped to `to`;
+/// `None` when the value is the same.
+pub(crate) fn cast(from: Class, to: DType) -> Option<&'static [TileFn; 3]> {
+    macro_rules! cast {
+        (($a:ident: $A:ident) -> $O:ident = $body:expr) => {{
+    const TILES: [TileFn; 3] = simd::tile!(<S> ($a: $A) -> $O = $body);
+            Some(&TILES)
+        }};
+    }
+    use Class::{Bool, F32, F64, I64};
+    match (from, to) {
+        (Bool, DType::Bool) | (I64, DType::I64) | (F32, DType::F32) | (F64, DType::F64) => None,
+        (I64, DType::Bool) => cast!((a: I64) -> Bool = (a != 0) as u8),
+        (F32, DType::Bool) => cast!((a: F32) -> Bool = (a != 0.0) as u8),
+        (F64, DType::Bool) => cast!((a: F64) -> Bool = (a != 0.0) as u8),
+        (Bool, to) if to.is_int() => cast!((a: Bool) -> I64 = a as i64),
+        (I64, DType::U8) => cast!((a: I64) -> I64 = a as u8 as i64),
+        (I64, DType::I8) => cast!((a: I64) -> I64 = a as i8 as i64),
+        (I64, DType::I16) => cast!((a: I64) -> I64 = a as i16 as i64),
+        (I64, DType::I32) => cast!((a: I64) -> I64 = a as i32 as i64),
+        (F32, DType::U8) => cast!((a: F32) -> I64 = to_i64!(a) as u8 as i64),
+        (F32, DType::I8) => cast!((a: F32) -> I64 = to_i32!(a) as i8 as i64),
+        (F32, DType::I16) => cast!((a: F32) -> I64 = to_i32!(a) as i16 as i64),
+        (F32, DType::I32) => cast!((a: F32) -> I64 = to_i32!(a) as i64),
+        (F32, _) if to == DType::I64 => cast!((a: F32) -> I64 = to_i64!(a)),
+        (F64, DType::U8) => cast!((a: F64) -> I64 = to_i64!(a) as u8 as i64),
+        (F64, DType::I8) => cast!((a: F64) -> I64 = to_i32!(a) as i8 as i64),
+        (F64, DType::I16) => cast!((a: F64) -> I64 = to_i32!(a) as i16 as i64),
+        (F64, DType::I32) => cast!((a: F64) -> I64 = to_i32!(a) as i64),
+        (F64, _) if to == DType::I64 => cast!((a: F64) -> I64 = to_i64!(a)),
+        (Bool, DType::F64) => cast!((a: Bool) -> F64 = a as f64),
+        (Bool, _) => cast!((a: Bool) -> F32 = a as f32),
+        (I64, DType::F32) => cast!((a: I64) -> F32 = a as f32),
+        (I64, DType::F64) => cast!((a: I64) -> F64 = a as f64),
+        (I64, DType::F16) => cast!((a: I64) -> F32 = f16_to_f32(f32_to_f16(a as f32))),
+        (I64, _) => cast!((a: I64) -> F32 = bf16_to_f32(f32_to_bf16(a as f32))),
+        (F32, DType::F64) => cast!((a: F32) -> F64 = a as f64),
+        (F32, DType::F16) => cast!((a: F32) -> F32 = f16_to_f32(f32_to_f16(a))),
+        (F32, _) => cast!((a: F32) -> F32 = bf16_to_f32(f32_to_bf16(a))),
+        (F64, DType::F32) => cast!((a: F64) -> F32 = a as f32),
+        (F64, DType::F16) => cast!((a: F64) -> F32 = f16_to_f32(f32_to_f16(a as f32))),
+        (F64, _) => cast!((a: F64) -> F32 = bf16_to_f32(f32_to_bf16(a as f32))),
+    }
+}
+
+/// Copies a box of `count[0] * count[1] * count[2]` elements, converting; strides in bytes on the memory's
+/// side, dense in the register. Arguments: memory, strides, counts, register.
+pub(crate) type BoxFn = unsafe fn(*mut u8, [isize; 3], [usize; 3], *mut u8);
+
+/// `boxes!(to: memory type => register type, |x| expression)`, or `from:` for the other way.
+macro_rules! boxes {
+    (load $M:ty => $R:ty, |$x:ident| $body:expr) => {{
+        const ALL: [BoxFn; 3] = simd::levels!(<S> fn(
+            memory: *mut u8, strides: [isize; 3], counts: [usize; 3], register: *mut u8
+        ) {
+            let [m0, m1, m2] = counts;
+            let (mut out, step) = (register.cast::<$R>(), strides[2]);
+            let across = step != size_of::<$M>() as isize && strides[1] == size_of::<$M>() as isize && m1 > 1;
+            for i in 0..m0 {
+                let plane = memory.offset(i as isize * strides[0]);
+                if across {
+                    for k in 0..m2 {
+                        let source = plane.offset(k as isize * step).cast::<$M>();
+                        for j in 0..m1 {
+                            let $x = *source.add(j);
+                            *out.add(j * m2 + k) = $body;
+                        }
+                    }
+                    out = out.add(m1 * m2);
+                    continue;
+                }
+                for j in 0..m1 {
+                    let row = plane.offset(j as isize * strides[1]);
+                    if step == size_of::<$M>() as isize {
+                        let source = row.cast::<$M>();
+                        for k in 0..m2 {
+                            let $x = *source.add(k);
+                            *out.add(k) = $body;
+                        }
+                    } else if step == 0 {
+                        let $x = *row.cast::<$M>();
+                        let value: $R = $body;
+                        for k in 0..m2 {
+                            *out.add(k) = value;
+                        }
+                    } else {
+                        for k in 0..m2 {
+                            let $x = *row.offset(k as isize * step).cast::<$M>();
+                            *out.add(k) = $body;
+                        }
+                    }
+                    out = out.add(m2);
+                }
+            }
+        });
+        &ALL
+    }};
+    (store $M:ty => $R:ty, |$x:ident| $body:expr) => {{
+        const ALL: [BoxFn; 3] = simd::levels!(<S> fn(
+            memory: *mut u8, strides: [isize; 3], counts: [usize; 3], register: *mut u8
+        ) {
+            let [m0, m1, m2] = counts;
+            let (mut source, step) = (register.cast::<$R>(), strides[2]);
+            for i in 0..m0 {
+                for j in 0..m1 {
+                    let row = memory.offset(i as isize * strides[0] + j as isize * strides[1]);
+                    if step == size_of::<$M>() as isize {
+                        let target = row.cast::<$M>();
+                        for k in 0..m2 {
+                            let $x = *source.add(k);
+                            *target.add(k) = $body;
+                        }
+                    } else {
+                        for k in 0..m2 {
+                            let $x = *source.add(k);
+                            *row.offset(k as isize * step).cast::<$M>() = $body;
+                        }
+                    }
+                    source = source.add(m2);
+                }
+            }
+        });
+        &ALL
+    }};
+}
+
+/// The function that brings elements of `dtype` into a register.
+pub(crate) fn load(dtype: DType) -> BoxFn {
+    let all: &[BoxFn; 3] = match dtype {
+        DType::Bool => boxes!(load u8 => u8, |x| (x != 0) as u8),
+        DType::U8 => boxes!(load u8 => i64, |x| x as i64),
+        DType::I8 => boxes!(load i8 => i64, |x| x as i64),
+        DType::I16 => boxes!(load i16 => i64, |x| x as i64),
+        DType::I32 => boxes!(load i32 => i64, |x| x as i64),
+        DType::I64 => boxes!(load i64 => i64, |x| x),
+        DType::F16 => boxes!(load u16 => f32, |x| f16_to_f32(x)),
+        DType::BF16 => boxes!(load u16 => f32, |x| bf16_to_f32(x)),
+        DType::F32 => boxes!(load f32 => f32, |x| x),
+        DType::F64 => boxes!(load f64 => f64, |x| x),
+    };
+    all[simd::level()]
+}
+
+/// The function that brings a register into memory of `dtype`; the values fit already.
+pub(crate) fn store(dtype: DType) -> BoxFn {
+    let all: &[BoxFn; 3] = match dtype {
+        DType::Bool => boxes!(store u8 => u8, |x| x),
+        DType::U8 => boxes!(store u8 => i64, |x| x as u8),
+        DType::I8 => boxes!(store i8 => i64, |x| x as i8),
+        DType::I16 => boxes!(store i16 => i64, |x| x as i16),
+        DType::I32 => boxes!(store i32 => i64, |x| x as i32),
+        DType::I64 => boxes!(store i64 => i64, |x| x),
+        DType::F16 => boxes!(store u16 => f32, |x| f32_to_f16(x)),
+        DType::BF16 => boxes!(store u16 => f32, |x| f32_to_bf16(x)),
+        DType::F32 => boxes!(store f32 => f32, |x| x),
+        DType::F64 => boxes!(store f64 => f64, |x| x),
+    };
+    all[simd::level()]
+}

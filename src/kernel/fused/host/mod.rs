@@ -1,0 +1,338 @@
+//! Runs a tile program on the host: every core, tiles in the first-level cache, memory used as registers
+//! wherever its layout allows.
+//!
+//! Knows nothing of operations, buffers or streams. Neither the order of tiles nor the number of threads
+//! changes a result.
+
+mod code;
+mod convert;
+mod flat;
+mod space;
+mod tiles;
+
+pub use code::Prepared;
+pub use convert::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
+
+use crate::kernel::copy::host::copy_view;
+use crate::kernel::random::host as random;
+use crate::kernel::reduce;
+use crate::base::layout::Strides;
+use crate::kernel::abi::{Faults, RawView, Threads};
+use crate::kernel::program::Program;
+pub(crate) use code::{Code, Op};
+pub(crate) use convert::{cast, store};
+use smallvec::SmallVec;
+use space::Dim;
+pub(crate) use space::{Grid, Place, Space, fit};
+pub(crate) use tiles::{Tiles, is_register};
+
+/// Bound: elements worth handing to another thread; fewer cost less than waking one.
+const GRAIN: usize = 32 << 10;
+
+/// What a run is given, besides the program.
+#[derive(Clone, Copy)]
+pub(crate) struct Given<'a> {
+    pub views: &'a [RawView],
+    pub scalars: &'a [u64],
+    pub faults: &'a [Faults],
+}
+
+/// Runs `program` over `shape`. `views` are addressed by slot: those of `Load` and `Store` have the iteration
+/// shape (stride 0 where broadcast), those of `Reduce` the kept dims. `scalars` holds raw bits of f64, i64 or
+/// 0/1. Node `i` of `Check` reports to `faults[i]`.
+///
+/// # Safety
+/// Every view is valid for its shape and strides, nobody else writes the inputs or touches the outputs, and
+/// an output overlaps an input only if both are the same view.
+pub unsafe fn run(
+    program: &Program,
+    shape: &[usize],
+    views: &[RawView],
+    scalars: &[u64],
+    threads: &Threads,
+    faults: &[Faults],
+) {
+    let code = program.prepared.get(program);
+    let given = Given { views, scalars, faults };
+    let n = shape.iter().product();
+    if n > 0 && flat::fits(code, n, given) {
+        // SAFETY: the caller's promise.
+        return unsafe { flat::run(code, n, given) };
+    }
+    let mut space = make_space(code, shape, program, views);
+    if code.reduces > 0 {
+        // SAFETY: the caller's promise.
+        unsafe { reduce::run(code, space, given, threads) };
+        return;
+    }
+    if space.numel() == 0 {
+        return;
+    }
+    if let Some((from, to)) = code.copies(views) {
+        // SAFETY: the caller's promise; identical views need no copy.
+        return unsafe { copy_view(from, to, threads) };
+    }
+    let full = plan_map(code, &mut space, views);
+    let grid = Grid { space: &space, first: 0, count: space.dims.len(), full };
+    let base: SmallVec<[isize; 8]> = smallvec::smallvec![0; space.columns];
+    let work = |range: std::ops::Range<usize>| {
+        // SAFETY: boxes are disjoint, and the caller promised the rest.
+        unsafe {
+            let mut tiles = Tiles::new(code, &grid, given);
+            let mut place = grid.place(range.start, &base);
+            for n in range.clone() {
+                tiles.run(&place);
+                if n + 1 < range.end {
+                    grid.advance(&mut place);
+                }
+            }
+        }
+    };
+    let boxes = grid.boxes();
+    let box_elements: usize = full.iter().product();
+    if boxes * box_elements <= GRAIN {
+        work(0..boxes);
+    } else {
+        threads.split(boxes, (GRAIN / box_elements).max(1), work);
+    }
+}
+
+/// The space of a program with one column per view; a reduction's output does not move along reduced dims.
+fn make_space(code: &Code, shape: &[usize], program: &Program, views: &[RawView]) -> Space {
+    let columns = views.len() + code.positions as usize;
+    let mut space = Space { dims: SmallVec::new(), strides: SmallVec::new(), columns };
+    let kept = shape.len() - program.reduced;
+    let positions = if code.positions { program.position_strides(shape) } else { Strides::new() };
+    for (dim, &size) in shape.iter().enumerate() {
+        if size == 1 {
+            continue;
+        }
+        space.dims.push(Dim { size, reduced: dim >= kept });
+        for view in views {
+            let stride = view.strides.get(dim).map_or(0, |&stride| stride * view.dtype.size_bytes() as isize);
+            space.strides.push(stride);
+        }
+        if code.positions {
+            space.strides.push(positions[dim]);
+        }
+    }
+    space
+}
+
+/// Orders and merges the dims of a map and chooses its boxes.
+fn plan_map(code: &Code, space: &mut Space, views: &[RawView]) -> [usize; 3] {
+    if space.dims.len() > 1 {
+        // Stores first: a short write costs more than a short read. Random values come in blocks, by position.
+        let slot = |store: bool| {
+            code.ops.iter().filter_map(move |op| match *op {
+                Op::Store { slot, .. } if store => Some(slot),
+                Op::Load { slot, .. } if !store => Some(slot),
+                _ => None,
+            })
+        };
+        let priority: SmallVec<[u16; 8]> = slot(true).chain(slot(false)).chain(code.position_column(views)).collect();
+        space.sort(&priority, |_, _| false);
+        space.merge();
+    }
+    space.pad(3);
+    let last = space.dims.len() - 1;
+    // A view that is dense along another dim is read in square boxes, so that each cache line is used whole.
+    let crossing = (0..last).rev().find(|&dim| {
+        views.iter().enumerate().any(|(column, view)| {
+            let size = view.dtype.size_bytes() as isize;
+            let (inner, other) = (space.stride(last, column), space.stride(dim, column));
+            inner.abs() > 4 * size && other == size && space.dims[dim].size > 4
+        })
+    });
+    if let Some(dim) = crossing
+        && space.dims[last].size > 4
+    {
+        space.bring(dim, last - 1);
+        let (r, c) = (space.dims[last - 1].size, space.dims[last].size);
+        let rows = r.min(32.max(code.tile / c));
+        return [1, rows, c.min((code.tile / rows).max(1))];
+    }
+    space::fit([0, 1, 2].map(|i| space.dims[last - 2 + i].size), code.tile)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::dtype::DType;
+    use crate::base::layout::{Shape, Strides};
+    use crate::kernel::elementwise as f;
+    use crate::kernel::program::{Class, Draw, Function, Instr, ReduceKind};
+
+    pub(super) fn apply(function: &'static Function, classes: &[Class], args: [u16; 4], out: u16) -> Instr {
+        Instr::Apply { function, variant: function.variant(classes).unwrap() as u16, args, out }
+    }
+
+    pub(super) fn view<T>(data: &mut [T], dtype: DType, shape: &[usize], strides: &[isize]) -> RawView {
+        RawView {
+            ptr: data.as_mut_ptr().cast(),
+            dtype,
+            shape: Shape::from_slice(shape),
+            strides: Strides::from_slice(strides),
+        }
+    }
+
+    const F2: [Class; 2] = [Class::F32, Class::F32];
+
+    /// relu(x * a + b) * 0.5 + x, in registers that are written more than once.
+    fn chain() -> Program {
+        let instrs = vec![
+            Instr::Load { slot: 0, out: 0 },
+            Instr::Load { slot: 1, out: 1 },
+            Instr::Scalar { index: 0, class: Class::F32, out: 2 },
+            apply(&f::MUL, &F2, [0, 1, 0, 0], 3),
+            apply(&f::ADD, &F2, [3, 1, 0, 0], 3),
+            apply(&f::RELU, &F2[..1], [3, 0, 0, 0], 3),
+            apply(&f::MUL, &F2, [3, 2, 0, 0], 3),
+            apply(&f::ADD, &F2, [3, 0, 0, 0], 3),
+            Instr::Store { reg: 3, slot: 2 },
+        ];
+        Program::new(instrs, vec![Class::F32; 4], 0)
+    }
+
+    fn expect(x: f32, a: f32) -> f32 {
+        (x * a + a).max(0.0) * 0.5 + x
+    }
+
+    /// Every layout gives what the definition gives.
+    #[test]
+    fn layouts() {
+        let threads = Threads::new(2);
+        let program = chain();
+        let shapes: [&[usize]; 8] =
+            [&[], &[1], &[5], &[7, 3], &[3, 1, 70], &[100, 1500], &[129, 65, 9], &[2, 3, 4, 5, 6]];
+        for shape in shapes {
+            let n: usize = shape.iter().product();
+            let dense = crate::base::layout::contiguous_strides(shape);
+            let mut columns: Vec<isize> = vec![1; shape.len()];
+            for d in 1..shape.len() {
+                columns[d] = columns[d - 1] * shape[d - 1] as isize;
+            }
+            let row: Vec<isize> = (0..shape.len()).map(|d| (d + 1 == shape.len()) as isize).collect();
+            let first: Vec<isize> = (0..shape.len()).map(|d| (d == 0) as isize).collect();
+            let wide: Vec<isize> = dense.iter().map(|s| s * 2).collect();
+            let none = vec![0isize; shape.len()];
+            let layouts: [&[isize]; 6] = [&dense, &columns, &row, &first, &wide, &none];
+            for xs in layouts {
+                for a in layouts {
+                    for out in [&dense[..], &columns[..], &wide[..]] {
+                        let mut x: Vec<f32> = (0..2 * n + 1).map(|i| ((i * 37 % 101) as f32 - 50.0) * 0.1).collect();
+                        let mut y: Vec<f32> = (0..2 * n + 1).map(|i| ((i * 53 % 89) as f32 - 40.0) * 0.1).collect();
+                        let mut z = vec![f32::NAN; 2 * n + 1];
+                        let views = [
+                            view(&mut x, DType::F32, shape, xs),
+                            view(&mut y, DType::F32, shape, a),
+                            view(&mut z, DType::F32, shape, out),
+                        ];
+                        let half = [0.5f64.to_bits()];
+                        // SAFETY: the vectors are long enough for every layout.
+                        unsafe { run(&program, shape, &views, &half, &threads, &[]) };
+                        for i in 0..n {
+                            let (mut rest, mut at) = (i, [0isize; 3]);
+                            for d in (0..shape.len()).rev() {
+                                let index = (rest % shape[d]) as isize;
+                                rest /= shape[d];
+                                for (at, strides) in at.iter_mut().zip([xs, a, out]) {
+                                    *at += index * strides[d];
+                                }
+                            }
+                            let [x, y, z] = [x[at[0] as usize], y[at[1] as usize], z[at[2] as usize]];
+                            let want = expect(x, y);
+                            assert!(
+                                (z - want).abs() <= 1e-5 * want.abs().max(1.0),
+                                "{shape:?} {xs:?} {a:?} {out:?} {i}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The output may be the input, also when the old value is read after the new one is stored.
+    #[test]
+    fn in_place() {
+        let program = Program::new(
+            vec![
+                Instr::Load { slot: 0, out: 0 },
+                apply(&f::ADD, &F2, [0, 0, 0, 0], 1),
+                Instr::Store { reg: 1, slot: 0 },
+                apply(&f::ADD, &F2, [0, 1, 0, 0], 1),
+                Instr::Store { reg: 1, slot: 1 },
+            ],
+            vec![Class::F32; 2],
+            0,
+        );
+        for n in [5000, 50] {
+            let mut x: Vec<f32> = (0..n).map(|i| i as f32).collect();
+            let mut y = vec![0.0f32; n];
+            let views = [view(&mut x, DType::F32, &[n], &[1]), view(&mut y, DType::F32, &[n], &[1])];
+            // SAFETY: both views lie in their vectors.
+            unsafe { run(&program, &[n], &views, &[], &Threads::ONE, &[]) };
+            assert!((0..n).all(|i| x[i] == 2.0 * i as f32 && y[i] == 3.0 * i as f32), "{n}");
+        }
+    }
+
+    /// Positions and random values count in the dims as the script sees them, in whatever order a step goes.
+    #[test]
+    fn positions_in_the_order_of_the_script() {
+        let (rows, columns) = (50, 30);
+        for (reduced, strides) in [(0, [1isize, 30]), (0, [50, 1]), (1, [1, 30]), (1, [50, 1])] {
+            let mut instrs = vec![
+                Instr::Position { out: 0 },
+                Instr::Store { reg: 0, slot: 0 },
+                Instr::Random { draw: Draw::Word, class: Class::I64, seed: 0, out: 1 },
+                Instr::Store { reg: 1, slot: 1 },
+            ];
+            if reduced == 1 {
+                instrs.push(Instr::Reduce { kind: ReduceKind::Sum, reg: 1, class: Class::I64, slot: 2 });
+            }
+            let mut program = Program::new(instrs, vec![Class::I64; 2], reduced);
+            program.order.extend([1, 0]);
+            let shape = [columns, rows];
+            let (mut at, mut words, mut sums) = (vec![0i64; rows * columns], vec![0i64; rows * columns], [0i64; 30]);
+            let views = [
+                view(&mut at, DType::I64, &shape, &strides),
+                view(&mut words, DType::I64, &shape, &strides),
+                view(&mut sums, DType::I64, &[columns], &[1]),
+            ];
+            // SAFETY: the views lie in their vectors.
+            unsafe { run(&program, &shape, &views, &[42, 7], &Threads::ONE, &[]) };
+            for (column, &summed) in sums.iter().enumerate().take(columns) {
+                let mut sum = 0;
+                for row in 0..rows {
+                    let place = column * strides[0] as usize + row * strides[1] as usize;
+                    let index = row * columns + column;
+                    let word = crate::base::rng::word(42, 7, index as u64) as i64;
+                    assert_eq!((at[place], words[place]), (index as i64, word), "{strides:?} {row} {column}");
+                    sum += word;
+                }
+                assert_eq!(summed, if reduced == 1 { sum } else { 0 }, "{strides:?} {column}");
+            }
+        }
+    }
+
+    /// Every dtype survives a load and a store, and f16 and bf16 agree with the `half` crate on all bits.
+    #[test]
+    fn half_conversions() {
+        for bits in 0..=u16::MAX {
+            let (ours, theirs) = (f16_to_f32(bits), half::f16::from_bits(bits).to_f32());
+            assert!(ours.to_bits() == theirs.to_bits() || (ours.is_nan() && theirs.is_nan()), "{bits:#x}");
+            assert!(ours.is_nan() || f32_to_f16(ours) == bits);
+            assert!(ours.is_nan() || bf16_to_f32(bits).is_nan() || f32_to_bf16(bf16_to_f32(bits)) == bits);
+        }
+        for i in 0..=u32::MAX / 977 {
+            let x = f32::from_bits(i * 977);
+            if x.is_nan() {
+                assert!(half::f16::from_bits(f32_to_f16(x)).is_nan() && bf16_to_f32(f32_to_bf16(x)).is_nan());
+            } else {
+                assert_eq!(f32_to_f16(x), half::f16::from_f32(x).to_bits(), "{x:e}");
+                assert_eq!(f32_to_bf16(x), half::bf16::from_f32(x).to_bits(), "{x:e}");
+            }
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! Executes the ops of a program on one box after another: which values are memory, which are scratch, and
+//! which need not be loaded again.
+
+use super::code::{Code, Op};
+use super::convert::{self, BoxFn};
+use super::space::{Grid, Place};
+use super::{Given, random};
+use crate::base::dtype::DType;
+use crate::kernel::abi::{Fault, RawView};
+use crate::kernel::copy::host::{STREAM_BYTES, stream, stream_end};
+use crate::kernel::host::rows::prefetch;
+use crate::kernel::program::{Check, Class};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::ops::Range;
+
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line(#[allow(dead_code)] [u8; 64]);
+
+thread_local! {
+    /// Scratch memory of the programs that ran on this thread; one is taken out while it is in use.
+    static SCRATCH: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Calls `work` with scratch memory of so many bytes at least.
+pub(super) fn with_scratch(bytes: usize, work: impl FnOnce(*mut u8)) {
+    let lines = bytes.div_ceil(64);
+    let mut scratch = SCRATCH.with(|cell| cell.take());
+    if scratch.len() < lines {
+        scratch.resize(lines, Line([0; 64]));
+    }
+    work(scratch.as_mut_ptr().cast());
+    let _ = SCRATCH.try_with(|cell| cell.replace(scratch));
+}
+
+/// How a load or store reaches its view.
+#[derive(Clone, Copy)]
+enum Access {
+    /// The memory is the register.
+    Direct,
+    /// Copied by this function with these strides; a load remembers what it last brought (offset, counts).
+    Copied { copy: BoxFn, strides: [isize; 3], last: (isize, [usize; 3]) },
+    /// A store of dense elements around the cache.
+    Streamed { size: usize },
+    /// Not a load or store, or one that the making op has done.
+    None,
+}
+
+/// A worker's registers.
+pub(crate) struct Tiles<'a> {
+    code: &'a Code,
+    given: Given<'a>,
+    columns: usize,
+    position_strides: [isize; 3],
+    access: SmallVec<[Access; 12]>,
+    /// Address of each value.
+    values: SmallVec<[*mut u8; 16]>,
+    /// Places of values that are written straight into a view: (value, slot).
+    straight: SmallVec<[(u16, u16); 4]>,
+    scratch: Vec<Line>,
+    /// Whether a store is streamed.
+    streams: bool,
+}
+
+impl Drop for Tiles<'_> {
+    fn drop(&mut self) {
+        if self.streams {
+            stream_end();
+        }
+        let scratch = std::mem::take(&mut self.scratch);
+        // A thread that is ending has no place for it any more.
+        let _ = SCRATCH.try_with(|cell| cell.replace(scratch));
+    }
+}
+
+impl<'a> Tiles<'a> {
+    /// # Safety
+    /// The views are valid over the grid's space.
+    pub unsafe fn new(code: &'a Code, grid: &Grid<'_>, given: Given<'a>) -> Tiles<'a> {
+        let lines = (code.scratch * code.tile).div_ceil(64);
+        let mut scratch = SCRATCH.with(|cell| cell.take());
+        if scratch.len() < lines {
+            scratch.resize(lines, Line([0; 64]));
+        }
+        let base = scratch.as_mut_ptr().cast::<u8>();
+        // SAFETY: places lie within `code.scratch` bytes per element of a tile.
+        let values = code.values.iter().map(|value| unsafe { base.add(value.place * code.tile) }).collect();
+        let position_strides = if code.positions { grid.box_strides(given.views.len()) } else { [0; 3] };
+        let mut tiles = Tiles {
+            code,
+            given,
+            columns: given.views.len(),
+            position_strides,
+            access: SmallVec::new(),
+            values,
+            straight: SmallVec::new(),
+            scratch,
+            streams: false,
+        };
+        tiles.choose_access(grid);
+        let elements = grid.full.iter().product::<usize>();
+        for &(index, id) in &code.scalars {
+            let class = code.values[id as usize].class;
+            // SAFETY: a scalar's place has room for a tile.
+            unsafe { fill(tiles.values[id as usize], class, given.scalars[index as usize], elements) };
+        }
+        tiles
+    }
+
+    fn choose_access(&mut self, grid: &Grid<'_>) {
+        let views = self.given.views;
+        // Op that writes each stored view: the store, or the op that makes the value.
+        let mut writes: SmallVec<[(u16, usize); 4]> = SmallVec::new();
+        for (index, op) in self.code.ops.iter().enumerate() {
+            let Op::Store { arg, slot, from } = *op else { continue };
+            let straight = from.is_some() && self.is_register_run(grid, slot) && !streams(&views[slot as usize]);
+            match from {
+                Some(maker) if straight => {
+                    self.straight.push((arg, slot));
+                    writes.push((slot, maker));
+                }
+                _ => writes.push((slot, index)),
+            }
+        }
+        for op in &self.code.ops {
+            let access = match *op {
+                Op::Load { slot, out } => {
+                    let view = &views[slot as usize];
+                    let last = self.code.values[out as usize].last;
+                    let outlives = writes.iter().any(|&(other, at)| views[other as usize].ptr == view.ptr && at < last);
+                    let dense = grid.is_dense(slot as usize, view.dtype.size_bytes());
+                    if dense && is_register(view.dtype) && !outlives {
+                        Access::Direct
+                    } else {
+                        let strides = grid.box_strides(slot as usize);
+                        Access::Copied { copy: convert::load(view.dtype), strides, last: (isize::MIN, [0; 3]) }
+                    }
+                }
+                Op::Store { arg, slot, .. } if !self.straight.contains(&(arg, slot)) => {
+                    let view = &views[slot as usize];
+                    if streams(view) && self.is_register_run(grid, slot) {
+                        self.streams = true;
+                        Access::Streamed { size: view.dtype.size_bytes() }
+                    } else {
+                        let (copy, strides) = (convert::store(view.dtype), grid.box_strides(slot as usize));
+                        Access::Copied { copy, strides, last: (isize::MIN, [0; 3]) }
+                    }
+                }
+                _ => Access::None,
+            };
+            self.access.push(access);
+        }
+    }
+
+    /// Whether each box of a view is one run of elements as registers hold them.
+    fn is_register_run(&self, grid: &Grid<'_>, slot: u16) -> bool {
+        let dtype = self.given.views[slot as usize].dtype;
+        is_register(dtype) && grid.is_dense(slot as usize, dtype.size_bytes())
+    }
+
+    /// Address of the value that op `index`, a `Reduce`, combines.
+    pub fn value(&self, id: u16) -> *const u8 {
+        self.values[id as usize]
+    }
+
+    /// Class of a value.
+    pub fn class(&self, id: u16) -> Class {
+        self.code.values[id as usize].class
+    }
+
+    /// Executes the program on one box.
+    ///
+    /// # Safety
+    /// The place belongs to the grid, and no other thread works on the same outputs.
+    pub unsafe fn run(&mut self, place: &Place) {
+        let counts = place.counts;
+        let n = counts[0] * counts[1] * counts[2];
+        let views = self.given.views;
+        // SAFETY: offsets of a place of the grid stay inside the views; registers have room for a tile.
+        unsafe {
+            for &(id, slot) in &self.straight {
+                self.values[id as usize] = views[slot as usize].ptr.offset(place.offsets[slot as usize]);
+            }
+            // A short program is at the memory's speed anyway.
+            let (long, mut ahead) = (self.code.ops.len() > 4, Ahead::default());
+            for (op, access) in self.code.ops.iter().zip(&mut self.access) {
+                if long {
+                    ahead.go_on();
+                }
+                match *op {
+                    Op::Load { slot, out } => {
+                        let offset = place.offsets[slot as usize];
+                        let memory = views[slot as usize].ptr.offset(offset);
+                        match access {
+                            Access::Copied { copy, strides, last } if *last != (offset, counts) => {
+                                copy(memory, *strides, counts, self.values[out as usize]);
+                                *last = (offset, counts);
+                            }
+                            Access::Direct => {
+                                self.values[out as usize] = memory;
+                                if long {
+                                    ahead.add(memory, n * self.code.values[out as usize].class.size_bytes());
+                                }
+                            }
+                            _ => {}
+                        }
+                    }
+                    Op::Apply { tile, args, out } => {
+                        let args = args.map(|id| self.values[id as usize].cast_const());
+                        tile(&args, self.values[out as usize], n);
+                    }
+                    Op::Store { arg, slot, .. } => {
+                        let value = self.values[arg as usize];
+                        let memory = views[slot as usize].ptr.wrapping_offset(place.offsets[slot as usize]);
+                        match access {
+                            Access::Copied { copy, strides, .. } => copy(memory, *strides, counts, value),
+                            Access::Streamed { size } => stream(value, memory, n * *size),
+                            _ => {}
+                        }
+                    }
+                    Op::Position { out } => {
+                        let out = self.values[out as usize].cast::<i64>();
+                        each_run(self.position_strides, counts, |at, start, step, length| {
+                            for k in 0..length {
+                                *out.add(at + k) = (place.offsets[self.columns] + start + k as isize * step) as i64;
+                            }
+                        });
+                    }
+                    Op::Random { draw, class, seed, out } => {
+                        let out = self.values[out as usize];
+                        let source = random::Source::new(draw, &self.given.scalars[seed as usize..]);
+                        each_run(self.position_strides, counts, |at, start, step, length| {
+                            let start = (place.offsets[self.columns] + start) as u64;
+                            source.fill(class, start, step as u64, length, out.add(at * class.size_bytes()));
+                        });
+                    }
+                    Op::Check { check, class, arg, node } => {
+                        let value = self.values[arg as usize].cast_const();
+                        if !holds(check, class, value, 0..n) {
+                            let faults = &self.given.faults[node as usize];
+                            each_run(self.position_strides, counts, |at, start, step, length| {
+                                for k in (0..length).filter(|k| !holds(check, class, value, at + k..at + k + 1)) {
+                                    let position = place.offsets[self.columns] + start + k as isize * step;
+                                    faults.report(broken(check, position as u64));
+                                }
+                            });
+                        }
+                    }
+                    Op::Reduce { .. } => {}
+                }
+            }
+        }
+    }
+}
+
+/// Memory that the next box will probably read, asked for while this one is computed.
+/// Cost: without it a thread waits for memory at each box's first operation, a third of the time of a long chain.
+#[derive(Default)]
+struct Ahead {
+    runs: SmallVec<[(*const u8, usize); 4]>,
+}
+
+impl Ahead {
+    /// The box reads `bytes` at `memory`: the next one reads what follows.
+    fn add(&mut self, memory: *const u8, bytes: usize) {
+        self.runs.push((memory.wrapping_add(bytes), bytes));
+    }
+
+    /// Asks for the next lines.
+    #[inline]
+    fn go_on(&mut self) {
+        /// Lines asked for at a time: as many as the first-level cache waits for at once.
+        const LINES: usize = 16;
+        for (memory, bytes) in &mut self.runs {
+            for _ in 0..bytes.div_ceil(64).min(LINES) {
+                prefetch(*memory);
+                *memory = memory.wrapping_add(64);
+            }
+            *bytes = bytes.saturating_sub(64 * LINES);
+        }
+    }
+}
+
+/// Whether a view is so large that writing it would only empty the cache.
+fn streams(view: &RawView) -> bool {
+    view.numel() * view.dtype.size_bytes() >= STREAM_BYTES
+}
+
+/// Whether elements of `dtype` in memory are what a register holds. Bytes of a bool are always 0 or 1.
+pub(crate) fn is_register(dtype: DType) -> bool {
+    matches!(dtype, DType::Bool | DType::I64 | DType::F32 | DType::F64)
+}
+
+/// Calls `run(index in the tile, position of the first, step, length)` for every innermost run of a box.
+#[inline(always)]
+fn each_run(strides: [isize; 3], counts: [usize; 3], mut run: impl FnMut(usize, isize, isize, usize)) {
+    let mut at = 0;
+    for i in 0..counts[0] {
+        for j in 0..counts[1] {
+            run(at, i as isize * strides[0] + j as isize * strides[1], strides[2], counts[2]);
+            at += counts[2];
+        }
+    }
+}
+
+/// Whether some values are all what they must be.
+///
+/// # Safety
+/// `values` holds elements of `class` in that range.
+pub(super) unsafe fn holds(check: Check, class: Class, values: *const u8, range: Range<usize>) -> bool {
+    /// # Safety
+    /// As above.
+    unsafe fn all<T: Copy>(values: *const u8, range: Range<usize>, fits: impl Fn(T) -> bool) -> bool {
+        // SAFETY: the caller's promise.
+        let values = unsafe { std::slice::from_raw_parts(values.cast::<T>().add(range.start), range.len()) };
+        values.iter().all(|&value| fits(value))
+    }
+    // SAFETY: the caller's promise; checks of floats are asked of floats, the other of integers.
+    unsafe {
+        match (check, class) {
+            (Check::NonZero, _) => all::<i64>(values, range, |x| x != 0),
+            (Check::Probability, Class::F64) => all::<f64>(values, range, |p| (0.0..=1.0).contains(&p)),
+            (Check::Probability, _) => all::<f32>(values, range, |p| (0.0..=1.0).contains(&p)),
+            (Check::Deviation, Class::F64) => all::<f64>(values, range, |x| x >= 0.0),
+            (Check::Deviation, _) => all::<f32>(values, range, |x| x >= 0.0),
+            (Check::Finite, Class::F64) => all::<f64>(values, range, f64::is_finite),
+            (Check::Finite, _) => all::<f32>(values, range, f32::is_finite),
+        }
+    }
+}
+
+/// The fault of a value that is not what it must be.
+pub(super) fn broken(check: Check, position: u64) -> Fault {
+    let (kind, bound) = check.fault();
+    Fault { kind, position, value: 0, bound }
+}
+
+/// # Safety
+/// `out` has room for `n` elements of `class`.
+pub(super) unsafe fn fill(out: *mut u8, class: Class, bits: u64, n: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match class {
+            Class::Bool => out.write_bytes((bits != 0) as u8, n),
+            Class::I64 => std::slice::from_raw_parts_mut(out.cast::<i64>(), n).fill(bits as i64),
+            Class::F32 => std::slice::from_raw_parts_mut(out.cast::<f32>(), n).fill(f64::from_bits(bits) as f32),
+            Class::F64 => std::slice::from_raw_parts_mut(out.cast::<f64>(), n).fill(f64::from_bits(bits)),
+        }
+    }
+}

@@ -1,0 +1,8 @@
+pub mod attributes;
+pub mod element;
+pub mod real;
+pub mod rows;
+pub mod simd;
+pub mod staging;
+pub mod vector;
+pub mod walk;

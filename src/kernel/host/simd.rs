@@ -1,0 +1,303 @@
+//! One scalar body, three machine codes: AVX-512, AVX2 with FMA, and what every machine has.
+//!
+//! Bodies are plain Rust that the compiler vectorises; this file only compiles them three times and finds
+//! out once which to use: the best, unless `TSCRIPT_SIMD` says otherwise. It knows nothing of tiles' meaning. On
+//! machines other than x86-64 all three are the portable one.
+
+use super::vector::{Plain, Vector};
+use std::sync::OnceLock;
+
+/// What a body may use; passed as a type so that the body is compiled for each.
+pub trait Simd: Copy {
+    /// What `level` says of a machine for which this is the best.
+    const LEVEL: usize;
+    /// `a * b + c`, fused where the machine can do that in one instruction.
+    fn fma32(a: f32, b: f32, c: f32) -> f32;
+    fn fma64(a: f64, b: f64, c: f64) -> f64;
+    /// Vectors for what the compiler does not make vectors of.
+    type F32: Vector<Elem = f32>;
+    type F64: Vector<Elem = f64>;
+}
+
+/// 512-bit vectors.
+#[derive(Clone, Copy)]
+pub struct Avx512;
+/// 256-bit vectors and fused multiply-add.
+#[derive(Clone, Copy)]
+pub struct Avx2;
+/// The target's baseline. Not: `mul_add`, which is a library call on a baseline x86-64.
+#[derive(Clone, Copy)]
+pub struct Portable;
+
+impl Simd for Avx512 {
+    const LEVEL: usize = 0;
+    #[cfg(target_arch = "x86_64")]
+    type F32 = std::arch::x86_64::__m512;
+    #[cfg(target_arch = "x86_64")]
+    type F64 = std::arch::x86_64::__m512d;
+    #[cfg(not(target_arch = "x86_64"))]
+    type F32 = Plain<f32, 8>;
+    #[cfg(not(target_arch = "x86_64"))]
+    type F64 = Plain<f64, 4>;
+
+    #[inline(always)]
+    fn fma32(a: f32, b: f32, c: f32) -> f32 {
+        a.mul_add(b, c)
+    }
+    #[inline(always)]
+    fn fma64(a: f64, b: f64, c: f64) -> f64 {
+        a.mul_add(b, c)
+    }
+}
+
+impl Simd for Avx2 {
+    const LEVEL: usize = 1;
+    #[cfg(target_arch = "x86_64")]
+    type F32 = std::arch::x86_64::__m256;
+    #[cfg(target_arch = "x86_64")]
+    type F64 = std::arch::x86_64::__m256d;
+    #[cfg(not(target_arch = "x86_64"))]
+    type F32 = Plain<f32, 8>;
+    #[cfg(not(target_arch = "x86_64"))]
+    type F64 = Plain<f64, 4>;
+
+    #[inline(always)]
+    fn fma32(a: f32, b: f32, c: f32) -> f32 {
+        a.mul_add(b, c)
+    }
+    #[inline(always)]
+    fn fma64(a: f64, b: f64, c: f64) -> f64 {
+        a.mul_add(b, c)
+    }
+}
+
+impl Simd for Portable {
+    const LEVEL: usize = 2;
+    type F32 = Plain<f32, 8>;
+    type F64 = Plain<f64, 4>;
+
+    #[inline(always)]
+    fn fma32(a: f32, b: f32, c: f32) -> f32 {
+        a * b + c
+    }
+    #[inline(always)]
+    fn fma64(a: f64, b: f64, c: f64) -> f64 {
+        a * b + c
+    }
+}
+
+/// Names of the levels as `TSCRIPT_SIMD` has them, best first.
+const NAMES: [&str; 3] = ["avx512", "avx2", "portable"];
+
+/// Index of the version to run among those that `levels!` makes: the machine's best, or the one that `TSCRIPT_SIMD` names.
+#[inline]
+pub fn level() -> usize {
+    static LEVEL: OnceLock<usize> = OnceLock::new();
+    // Whoever runs kernels has asked `choice` first, and gone no further where there was none.
+    *LEVEL.get_or_init(|| choice().as_ref().map_or(best(), |&level| level))
+}
+
+/// What `TSCRIPT_SIMD` chooses for this process; why not, where the machine cannot do that. The environment is read once.
+pub fn choice() -> &'static Result<usize, String> {
+    static CHOICE: OnceLock<Result<usize, String>> = OnceLock::new();
+    CHOICE.get_or_init(|| match std::env::var_os("TSCRIPT_SIMD") {
+        Some(word) if !word.is_empty() => choose(&word.to_string_lossy(), best()),
+        _ => Ok(best()),
+    })
+}
+
+/// The level of this name on a machine whose best is `best`.
+fn choose(word: &str, best: usize) -> Result<usize, String> {
+    match NAMES.iter().position(|name| *name == word) {
+        Some(level) if level >= best => Ok(level),
+        Some(_) => Err(format!("TSCRIPT_SIMD asks for `{word}`, and the best of this machine is `{}`", NAMES[best])),
+        None => Err(format!("TSCRIPT_SIMD wants `avx512`, `avx2` or `portable`, not `{word}`")),
+    }
+}
+
+/// The machine's best level.
+#[cfg(target_arch = "x86_64")]
+fn best() -> usize {
+    let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("bmi2");
+    let avx512 = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vl");
+    match (avx2, avx512) {
+        (true, true) => 0,
+        (true, false) => 1,
+        _ => 2,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn best() -> usize {
+    2
+}
+
+/// `levels!(<S> fn(x: T, ...) -> R { body })`: an array of three `unsafe fn(T, ...) -> R`, best first.
+/// The body may call anything `#[inline(always)]` that is generic over `S: Simd`.
+macro_rules! levels {
+    (<$S:ident> fn($($p:ident: $P:ty),* $(,)?) $(-> $R:ty)? $body:block) => {{
+        #[inline(always)]
+        #[allow(clippy::too_many_arguments, clippy::extra_unused_type_parameters)]
+        unsafe fn body<$S: $crate::kernel::host::simd::Simd>($($p: $P),*) $(-> $R)? {
+            // SAFETY: whoever calls one of the three keeps what the body asks for.
+            unsafe { $body }
+        }
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,bmi2")]
+        #[allow(clippy::too_many_arguments, clippy::extra_unused_type_parameters)]
+        unsafe fn best($($p: $P),*) $(-> $R)? {
+            // SAFETY: as above; `level` chose this version because the machine has these instructions.
+            unsafe { body::<$crate::kernel::host::simd::Avx512>($($p),*) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx2,fma,bmi2")]
+        #[allow(clippy::too_many_arguments, clippy::extra_unused_type_parameters)]
+        unsafe fn middle($($p: $P),*) $(-> $R)? {
+            // SAFETY: as above.
+            unsafe { body::<$crate::kernel::host::simd::Avx2>($($p),*) }
+        }
+        #[allow(clippy::too_many_arguments, clippy::extra_unused_type_parameters)]
+        unsafe fn plain($($p: $P),*) $(-> $R)? {
+            // SAFETY: as above.
+            unsafe { body::<$crate::kernel::host::simd::Portable>($($p),*) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        let all: [unsafe fn($($P),*) $(-> $R)?; 3] = [best, middle, plain];
+        #[cfg(not(target_arch = "x86_64"))]
+        let all: [unsafe fn($($P),*) $(-> $R)?; 3] = [plain, plain, plain];
+        all
+    }};
+}
+
+/// Representation of a class's elements.
+macro_rules! rep {
+    (Bool) => {
+        u8
+    };
+    (I64) => {
+        i64
+    };
+    (F32) => {
+        f32
+    };
+    (F64) => {
+        f64
+    };
+}
+
+/// Position of an argument by its name.
+macro_rules! nth {
+    (a) => {
+        0
+    };
+    (b) => {
+        1
+    };
+    (c) => {
+        2
+    };
+    (d) => {
+        3
+    };
+}
+
+/// Three `TileFn`s from one scalar expression: `tile!(<S> (a: F32, b: F32) -> F32 = a + b)`.
+///
+/// Not: writing straight into an `out` that is also an argument. The vectorised loop needs them apart (else
+/// its run-time check takes the scalar loop), so that case goes over a tile on the stack.
+macro_rules! tile {
+    (<$S:ident> ($($arg:ident: $A:ident),*) -> $O:ident = $body:expr) => {
+        $crate::kernel::host::simd::levels!(<$S> fn(args: &[*const u8; 4], out: *mut u8, n: usize) {
+            use $crate::kernel::host::simd::{nth, rep};
+            let mut stage = std::mem::MaybeUninit::<[rep!($O); $crate::kernel::program::TILE]>::uninit();
+            let staged = $(args[nth!($arg)] == out.cast_const())||*;
+            let target = if staged { stage.as_mut_ptr().cast::<rep!($O)>() } else { out.cast() };
+            for i in 0..n {
+                $(let $arg = *args[nth!($arg)].cast::<rep!($A)>().add(i);)*
+                *target.add(i) = $body;
+            }
+            if staged {
+                std::ptr::copy_nonoverlapping(target, out.cast(), n);
+            }
+        })
+    };
+}
+
+/// As `tile!` for one argument, for a body that is right below a magnitude only: a tile that holds anything
+/// else (NaN included) takes `slow` for all its elements.
+macro_rules! tile_below {
+    (<$S:ident> ($limit:expr) ($a:ident: $A:ident) -> $O:ident = $body:expr, $slow:expr) => {
+        $crate::kernel::host::simd::levels!(<$S> fn(args: &[*const u8; 4], out: *mut u8, n: usize) {
+            use $crate::kernel::host::simd::rep;
+            let (from, to) = (args[0].cast::<rep!($A)>(), out.cast::<rep!($O)>());
+            let mut stage = std::mem::MaybeUninit::<[rep!($O); $crate::kernel::program::TILE]>::uninit();
+            let staged = from.cast::<u8>() == out.cast_const();
+            let target = if staged { stage.as_mut_ptr().cast::<rep!($O)>() } else { to };
+            let mut below = true;
+            for i in 0..n {
+                below &= (*from.add(i)).abs() < $limit as rep!($A);
+            }
+            if below {
+                for i in 0..n {
+                    let $a = *from.add(i);
+                    *target.add(i) = $body;
+                }
+            } else {
+                for i in 0..n {
+                    let $a = *from.add(i);
+                    *target.add(i) = $slow;
+                }
+            }
+            if staged {
+                std::ptr::copy_nonoverlapping(target, to, n);
+            }
+        })
+    };
+}
+
+/// Three `TileFn`s from one expression over vectors of `f32`: `tile_f32!(<V> (a, b) = vector::f(a, b))`. The last
+/// elements of a tile that are no whole vector go over the stack. `out` may be an argument.
+macro_rules! tile_f32 {
+    (<$V:ident> ($($arg:ident),*) = $body:expr) => {
+        $crate::kernel::host::simd::levels!(<S> fn(args: &[*const u8; 4], out: *mut u8, n: usize) {
+            use $crate::kernel::host::simd::{Simd, nth};
+            use $crate::kernel::host::vector::Vector;
+            #[inline(always)]
+            unsafe fn one<$V: Vector<Elem = f32>>($($arg: $V),*) -> $V {
+                // SAFETY: the level's instructions are there.
+                unsafe { $body }
+            }
+            type Of<S> = <S as Simd>::F32;
+            let whole = n - n % Of::<S>::N;
+            let mut i = 0;
+            while i < whole {
+                one($(Of::<S>::load(args[nth!($arg)].cast::<f32>().add(i))),*).store(out.cast::<f32>().add(i));
+                i += Of::<S>::N;
+            }
+            if i < n {
+                $(let mut $arg = [0f32; 16];
+                std::ptr::copy_nonoverlapping(args[nth!($arg)].cast::<f32>().add(i), $arg.as_mut_ptr(), n - i);)*
+                let mut last = [0f32; 16];
+                one($(Of::<S>::load($arg.as_ptr())),*).store(last.as_mut_ptr());
+                std::ptr::copy_nonoverlapping(last.as_ptr(), out.cast::<f32>().add(i), n - i);
+            }
+        })
+    };
+}
+
+pub(crate) use {levels, nth, rep, tile, tile_below, tile_f32};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_chosen_by_name_where_the_machine_has_them() {
+        assert_eq!((choose("avx512", 0), choose("avx2", 0), choose("portable", 1)), (Ok(0), Ok(1), Ok(2)));
+        assert!(choose("avx512", 1).is_err_and(|why| why.ends_with("the best of this machine is `avx2`")));
+        assert!(choose("avx2", 2).is_err() && choose("sse", 0).is_err() && choose("", 0).is_err());
+    }
+}

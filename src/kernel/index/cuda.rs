@@ -1,0 +1,521 @@
+//! Launches beside `kernel/index/host`: one engine for everything that index tensors name.
+//!
+//! What is added to a place that several entries name is added in no fixed order for floats, as in PyTorch; a place
+//! that is written to keeps the last entry.
+
+use crate::kernel::cuda::dense::{copy_view, fill, input, scratch};
+use crate::kernel::cuda::specialize::{Value, source};
+use crate::kernel::fused::cuda::space::{Order, Space};
+use crate::kernel::cuda::rows::each;
+use crate::kernel::cuda::{Gpu, GpuError, Source};
+use crate::base::attr::Attr;
+use crate::base::dtype::{DType, Scalar};
+use crate::base::layout::{Strides, contiguous_strides};
+use crate::kernel::abi::{Call, RawView};
+use crate::kernel::host::walk::{dim, flag, int, ints, scalar, shifted, word};
+
+type Done = Result<(), GpuError>;
+
+/// Bound: merged dims, and index tensors, of a launch.
+const MOST: usize = 8;
+/// Words of the argument struct.
+const WORDS: usize = 12 + 5 * MOST + MOST * MOST + 5 * MOST;
+const INDEX: u64 = 1;
+const LABEL: u64 = 2;
+
+/// May elements that lie next to each other move together?
+#[derive(Clone, Copy, PartialEq)]
+enum Width {
+    One,
+    Any,
+}
+
+/// An index tensor seen over the dense side's shape, and what its value does.
+struct Index {
+    view: RawView,
+    bound: usize,
+    step: isize,
+    cell: isize,
+    dim: usize,
+}
+
+/// The two sides and the indices between them; steps are over the shape of the dense side.
+struct Places {
+    x: RawView,
+    other: RawView,
+    /// Steps of `x`, of the position in the index, and of the winner's cell, for each dim of `other`.
+    x_steps: Strides,
+    positions: Strides,
+    cells: Strides,
+    cell_count: usize,
+    indices: Vec<Index>,
+    wraps: bool,
+    kind: u64,
+    skips: Option<i64>,
+}
+
+fn at_least_1d(view: &RawView) -> RawView {
+    let mut view = view.clone();
+    if view.shape.is_empty() {
+        view.shape.push(1);
+        view.strides.push(1);
+    }
+    view
+}
+
+/// An index tensor as i64, its layout kept where it is one already.
+fn as_index(view: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
+    if view.dtype == DType::I64 { Ok(view.clone()) } else { input(view, DType::I64, gpu) }
+}
+
+impl Places {
+    /// `dims` of `x` are indexed; in `other` the dims of the index stand at `place` among those that are left.
+    fn of(
+        x: &RawView,
+        other: &RawView,
+        indices: &[RawView],
+        dims: &[i64],
+        place: usize,
+        wraps: bool,
+        gpu: &mut dyn Gpu,
+    ) -> Result<Places, GpuError> {
+        let index_ndim = indices.first().map_or(0, |index| index.shape.len());
+        let kept: Vec<usize> = (0..x.shape.len()).filter(|&d| !dims.contains(&(d as i64))).collect();
+        let inside = |d: usize| d >= place && d < place + index_ndim;
+        let spread = |strides: &[isize]| -> Strides {
+            (0..other.shape.len()).map(|d| if inside(d) { strides[d - place] } else { 0 }).collect()
+        };
+        let mut rest = kept.iter();
+        let x_steps =
+            (0..other.shape.len()).map(|d| if inside(d) { 0 } else { rest.next().map_or(0, |&k| x.strides[k]) });
+        let x_steps: Strides = x_steps.collect();
+        let shape: Vec<usize> = other.shape[place..place + index_ndim].to_vec();
+        let bounds: Vec<usize> = dims.iter().map(|&d| x.shape[d as usize]).collect();
+        let cells = contiguous_strides(&bounds);
+        let mut list = Vec::new();
+        for (k, index) in indices.iter().enumerate() {
+            let dense = as_index(index, gpu)?;
+            let strides = spread(&dense.strides);
+            let view = RawView { shape: other.shape.clone(), strides, ..dense };
+            let d = dims[k] as usize;
+            list.push(Index { view, bound: bounds[k], step: x.strides[d], cell: cells[k], dim: d });
+        }
+        Ok(Places {
+            x: x.clone(),
+            other: other.clone(),
+            x_steps,
+            positions: spread(&contiguous_strides(&shape)),
+            cells: std::iter::repeat_n(0, other.shape.len()).collect(),
+            cell_count: bounds.iter().product(),
+            indices: list,
+            wraps,
+            kind: INDEX,
+            skips: None,
+        })
+    }
+
+    /// One index of the shape of `other` names places along dim `d` of `x`; the other dims go side by side.
+    fn along(x: &RawView, other: &RawView, index: &RawView, d: usize, gpu: &mut dyn Gpu) -> Result<Places, GpuError> {
+        let (x, index) = (at_least_1d(x), at_least_1d(&as_index(index, gpu)?));
+        let mut other = at_least_1d(other);
+        other.shape = index.shape.clone();
+        let without = |strides: &[isize]| -> Strides {
+            let mut strides = Strides::from_slice(strides);
+            strides[d] = 0;
+            strides.resize(index.shape.len(), 0);
+            strides
+        };
+        let cells = contiguous_strides(&x.shape);
+        let positions = contiguous_strides(&index.shape);
+        Ok(Places {
+            x_steps: without(&x.strides),
+            cells: without(&cells),
+            cell_count: x.shape.iter().product(),
+            positions,
+            indices: vec![Index { bound: x.shape[d], step: x.strides[d], cell: cells[d], dim: d, view: index }],
+            x,
+            other,
+            wraps: false,
+            kind: INDEX,
+            skips: None,
+        })
+    }
+
+    /// The argument words; elements are `width` of the tensor's own, which lie next to each other on both sides.
+    fn words(&self, allowed: Width, gpu: &mut dyn Gpu) -> Result<(Vec<u64>, usize), GpuError> {
+        let virtual_view = |strides: &Strides| RawView { strides: strides.clone(), ..self.other.clone() };
+        let mut views = vec![
+            self.other.clone(),
+            virtual_view(&self.x_steps),
+            virtual_view(&self.positions),
+            virtual_view(&self.cells),
+        ];
+        views.extend(self.indices.iter().map(|index| index.view.clone()));
+        let shape = &self.other.shape;
+        let space = Space::new(shape, 0, &contiguous_strides(shape), &views, &[], Order::Fixed);
+        let mut dims = space.kept;
+        if dims.len() > MOST || self.indices.len() > MOST {
+            return Err(GpuError::Unsupported("indexing with this many dims"));
+        }
+        // Elements next to each other on both sides, and named by one index, move together.
+        let size = self.other.dtype.size_bytes();
+        let mut width = 1;
+        if let Some((last, outer)) = dims.split_last() {
+            let still = last.strides[0] == 1
+                && last.strides[1] == 1
+                && last.strides[2..4 + self.indices.len()].iter().all(|&s| s == 0);
+            let fits = |w: usize| {
+                let even = |n: i64| n.unsigned_abs().is_multiple_of(w as u64);
+                (last.size as usize).is_multiple_of(w)
+                    && outer.iter().all(|dim| even(dim.strides[0]) && even(dim.strides[1]))
+                    && self.indices.iter().all(|index| even(index.step as i64))
+                    && [self.x.ptr, self.other.ptr].iter().all(|&p| (p as usize).is_multiple_of(w * size))
+            };
+            width = [16 / size, 8 / size, 1]
+                .into_iter()
+                .find(|&w| w > 0 && (w == 1 || allowed == Width::Any && still && fits(w)))
+                .unwrap_or(1);
+        }
+        if let Some(last) = dims.last_mut() {
+            last.size /= width as u64;
+        }
+        let n: u64 = dims.iter().map(|dim| dim.size).product();
+        let fault = gpu.fault_slot(0)? as u64;
+        let skips = self.skips;
+        let mut words = vec![self.x.ptr as u64, self.other.ptr as u64, 0, fault, n, dims.len() as u64];
+        words.extend([self.indices.len() as u64, self.wraps as u64, self.kind]);
+        words.extend([skips.is_some() as u64, skips.unwrap_or(0) as u64, 1f64.to_bits()]);
+        let w = width as i64;
+        let last = dims.len().wrapping_sub(1);
+        let column = |words: &mut Vec<u64>, value: &dyn Fn(usize) -> i64| {
+            words.extend((0..MOST).map(|d| if d < dims.len() { value(d) as u64 } else { 0 }));
+        };
+        column(&mut words, &|d| dims[d].size as i64);
+        // Sides count wide elements.
+        let side = |c: usize, d: usize| if d == last { dims[d].strides[c] } else { dims[d].strides[c] / w };
+        column(&mut words, &|d| side(0, d));
+        column(&mut words, &|d| side(1, d));
+        column(&mut words, &|d| dims[d].strides[2]);
+        column(&mut words, &|d| dims[d].strides[3]);
+        for k in 0..MOST {
+            column(&mut words, &|d| if k < self.indices.len() { dims[d].strides[4 + k] } else { 0 });
+        }
+        let each = |words: &mut Vec<u64>, value: &dyn Fn(&Index) -> u64| {
+            words.extend((0..MOST).map(|k| self.indices.get(k).map_or(0, value)));
+        };
+        each(&mut words, &|index| index.view.ptr as u64);
+        each(&mut words, &|index| index.bound as u64);
+        each(&mut words, &|index| (index.step as i64 / w) as u64);
+        each(&mut words, &|index| index.cell as u64);
+        each(&mut words, &|index| index.dim as u64);
+        Ok((words, width))
+    }
+
+    /// `other = x[..]`.
+    fn read(&self, gpu: &mut dyn Gpu) -> Done {
+        let (words, width) = self.words(Width::Any, gpu)?;
+        let bytes = width * self.x.dtype.size_bytes();
+        each(copies(bytes), "ts_read", words[4] as usize, &words, gpu)
+    }
+
+    /// `x[..] = other`, the last of duplicates staying.
+    fn write(&self, gpu: &mut dyn Gpu) -> Done {
+        let (mut words, width) = self.words(Width::Any, gpu)?;
+        let winner = gpu.scratch(self.cell_count.max(1) * 8)?;
+        gpu.fill_zero(winner, self.cell_count * 8)?;
+        words[2] = winner as u64;
+        let source = copies(width * self.x.dtype.size_bytes());
+        each(source, "ts_vote", words[4] as usize, &words, gpu)?;
+        each(source, "ts_write", words[4] as usize, &words, gpu)
+    }
+
+    /// `x[..] += factor * other`, where `x` has a type that can be added to at once.
+    fn add(&self, factor: f64, gpu: &mut dyn Gpu) -> Done {
+        let (mut words, _) = self.words(Width::One, gpu)?;
+        words[11] = factor.to_bits();
+        each(sums(self.x.dtype, self.other.dtype, 0), "ts_add", words[4] as usize, &words, gpu)
+    }
+
+    /// `x[..]` combined with `other` in the way of that number (`FOLD`).
+    fn fold(&self, way: u32, gpu: &mut dyn Gpu) -> Done {
+        let (words, _) = self.words(Width::One, gpu)?;
+        each(sums(self.x.dtype, self.other.dtype, way), "ts_fold", words[4] as usize, &words, gpu)
+    }
+}
+
+/// Texts of copies of elements of some bytes.
+fn copies(bytes: usize) -> &'static Source {
+    let float = Value::Type(DType::F32);
+    source(
+        "index/index.cuh",
+        &[("B", Value::Number(bytes as u32)), ("ADD", float), ("FROM", float), ("FOLD", Value::Number(0))],
+    )
+}
+
+/// Texts of sums of `from` into `to`, and of other ways to combine.
+fn sums(to: DType, from: DType, fold: u32) -> &'static Source {
+    let (four, fold) = (Value::Number(4), Value::Number(fold));
+    source("index/index.cuh", &[("B", four), ("ADD", Value::Type(to)), ("FROM", Value::Type(from)), ("FOLD", fold)])
+}
+
+/// The type in which an element is added to by many threads at once.
+fn addable(dtype: DType) -> DType {
+    match dtype {
+        DType::F32 | DType::F64 | DType::I64 | DType::I32 => dtype,
+        DType::F16 | DType::BF16 => DType::F32,
+        _ => DType::I64,
+    }
+}
+
+/// `y = x` unless they are the same memory, as in the in-place forms.
+fn begin(x: &RawView, y: &RawView, gpu: &mut dyn Gpu) -> Done {
+    if x.ptr == y.ptr && x.strides == y.strides { Ok(()) } else { copy_view(x, y, gpu) }
+}
+
+/// Adds to `y` through a copy of a type that can be added to, where its own cannot.
+fn adding(
+    y: &RawView,
+    factor: f64,
+    places: impl FnOnce(&RawView, &mut dyn Gpu) -> Result<Places, GpuError>,
+    gpu: &mut dyn Gpu,
+) -> Done {
+    let wide = addable(y.dtype);
+    if wide == y.dtype {
+        return places(y, gpu)?.add(factor, gpu);
+    }
+    let target = scratch(wide, &y.shape, gpu)?;
+    copy_view(y, &target, gpu)?;
+    places(&target, gpu)?.add(factor, gpu)?;
+    copy_view(&target, y, gpu)
+}
+
+pub fn index_get(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let [x, indices @ ..] = call.inputs else { return Ok(()) };
+    Places::of(x, &call.outputs[0], indices, ints(call, 0), dim(call, 1), true, gpu)?.read(gpu)
+}
+
+pub fn index_put(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let ([x, value, indices @ ..], y) = (call.inputs, &call.outputs[0]) else { return Ok(()) };
+    begin(x, y, gpu)?;
+    let (dims, place) = (ints(call, 0), dim(call, 1));
+    if flag(call, 2) {
+        return adding(y, 1.0, |y, gpu| Places::of(y, value, indices, dims, place, true, gpu), gpu);
+    }
+    Places::of(y, value, indices, dims, place, true, gpu)?.write(gpu)
+}
+
+/// A row-major tensor as one dim.
+fn flat(view: &RawView) -> RawView {
+    RawView::contiguous(view.ptr, view.dtype, &[view.numel()])
+}
+
+pub fn take(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let x = flat(&input(&call.inputs[0], call.inputs[0].dtype, gpu)?);
+    Places::of(&x, &call.outputs[0], &call.inputs[1..2], &[0], 0, true, gpu)?.read(gpu)
+}
+
+pub fn put(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (x, value, index, y) = (&call.inputs[0], &call.inputs[1], &call.inputs[2], &call.outputs[0]);
+    begin(x, y, gpu)?;
+    let dense = input(y, y.dtype, gpu)?;
+    let whole = flat(&dense);
+    let index = std::slice::from_ref(index);
+    if flag(call, 0) {
+        adding(&whole, 1.0, |y, gpu| Places::of(y, value, index, &[0], 0, true, gpu), gpu)?;
+    } else {
+        Places::of(&whole, value, index, &[0], 0, true, gpu)?.write(gpu)?;
+    }
+    begin(&dense, y, gpu)
+}
+
+/// Operands of the kernels that index one dim.
+fn one_dim(call: &Call<'_>, src: Option<&RawView>) -> (RawView, [RawView; 1], RawView, i64) {
+    let (x, index) = (at_least_1d(&call.outputs[0]), at_least_1d(&call.inputs[1]));
+    let other = at_least_1d(src.unwrap_or(&call.outputs[0]));
+    (x, [index], other, int(call, 0).max(0))
+}
+
+pub fn index_select(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (_, index, y, d) = one_dim(call, None);
+    Places::of(&at_least_1d(&call.inputs[0]), &y, &index, &[d], d as usize, false, gpu)?.read(gpu)
+}
+
+pub fn index_add(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (y, index, src, d) = one_dim(call, Some(&call.inputs[2]));
+    begin(&at_least_1d(&call.inputs[0]), &y, gpu)?;
+    let alpha = scalar(call, 1).map_or(1.0, |alpha| alpha.to_f64());
+    adding(&y, alpha, |y, gpu| Places::of(y, &src, &index, &[d], d as usize, false, gpu), gpu)
+}
+
+pub fn index_copy(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (y, index, src, d) = one_dim(call, Some(&call.inputs[2]));
+    begin(&at_least_1d(&call.inputs[0]), &y, gpu)?;
+    Places::of(&y, &src, &index, &[d], d as usize, false, gpu)?.write(gpu)
+}
+
+pub fn index_fill(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (y, index, ..) = one_dim(call, None);
+    let d = dim(call, 0);
+    begin(&at_least_1d(&call.inputs[0]), &y, gpu)?;
+    let value = match call.inputs.get(2) {
+        Some(value) => value.clone(),
+        None => {
+            let value = scratch(y.dtype, &[], gpu)?;
+            fill(scalar(call, 1).unwrap_or(Scalar::Int(0)), &value, gpu)?;
+            value
+        }
+    };
+    let mut shape = y.shape.clone();
+    shape[d] = index[0].numel();
+    let src = RawView { strides: shape.iter().map(|_| 0).collect(), shape, ..value };
+    Places::of(&y, &src, &index, &[d as i64], d, false, gpu)?.write(gpu)
+}
+
+pub fn embedding(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    Places::of(&call.inputs[0], &call.outputs[0], &call.inputs[1..2], &[0], 0, false, gpu)?.read(gpu)
+}
+
+pub fn embedding_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (g, gw) = (&call.inputs[0], &call.outputs[0]);
+    let skips = if let Some(Attr::Int(padding)) = call.attrs.first() { Some(*padding) } else { None };
+    let places = |gw: &RawView, gpu: &mut dyn Gpu| {
+        let places = Places::of(gw, g, &call.inputs[1..2], &[0], 0, false, gpu)?;
+        Ok(Places { skips, ..places })
+    };
+    if !flag(call, 1) {
+        fill(Scalar::Int(0), gw, gpu)?;
+        return adding(gw, 1.0, places, gpu);
+    }
+    // Each row's sum is divided by how often its index is there.
+    let target = scratch(addable(gw.dtype), &gw.shape, gpu)?;
+    let counts = scratch(DType::I32, &gw.shape[..1], gpu)?;
+    fill(Scalar::Int(0), &target, gpu)?;
+    fill(Scalar::Int(0), &counts, gpu)?;
+    places(&target, gpu)?.add(1.0, gpu)?;
+    let one = everywhere(Scalar::Int(1), DType::I32, &call.inputs[1], gpu)?;
+    Places::of(&counts, &one, &call.inputs[1..2], &[0], 0, false, gpu)?.add(1.0, gpu)?;
+    means(&target, &counts, gpu)?;
+    copy_view(&target, gw, gpu)
+}
+
+pub fn gather(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (x, index, y) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
+    Places::along(x, y, index, dim(call, 0), gpu)?.read(gpu)
+}
+
+pub fn scatter(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (index, src, y) = (&call.inputs[1], &call.inputs[2], &call.outputs[0]);
+    begin(&call.inputs[0], y, gpu)?;
+    Places::along(y, src, index, dim(call, 0), gpu)?.write(gpu)
+}
+
+pub fn scatter_add(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (index, src, y) = (&call.inputs[1], &call.inputs[2], &call.outputs[0]);
+    begin(&call.inputs[0], y, gpu)?;
+    adding(y, 1.0, |y, gpu| Places::along(y, src, index, dim(call, 0), gpu), gpu)
+}
+
+/// `y` with `src` added at the places that `index` names along a dim.
+pub fn add_along(y: &RawView, src: &RawView, index: &RawView, d: usize, gpu: &mut dyn Gpu) -> Done {
+    adding(y, 1.0, |y, gpu| Places::along(y, src, index, d, gpu), gpu)
+}
+
+pub fn scatter_reduce(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (index, src, y, d) = (&call.inputs[1], &call.inputs[2], &call.outputs[0], dim(call, 0));
+    let (reduce, include_self) = (word(call, 1), flag(call, 2));
+    begin(&call.inputs[0], y, gpu)?;
+    if index.numel() == 0 {
+        return Ok(());
+    }
+    let wide = addable(y.dtype);
+    let target = scratch(wide, &y.shape, gpu)?;
+    copy_view(y, &target, gpu)?;
+    let (way, neutral) = match (reduce, wide) {
+        ("prod", _) => (1, Scalar::Int(1)),
+        ("amin", DType::F32 | DType::F64) => (2, Scalar::Float(f64::INFINITY)),
+        ("amax", DType::F32 | DType::F64) => (3, Scalar::Float(f64::NEG_INFINITY)),
+        ("amin", DType::I32) => (2, Scalar::Int(i32::MAX.into())),
+        ("amax", DType::I32) => (3, Scalar::Int(i32::MIN.into())),
+        ("amin", _) => (2, Scalar::Int(i64::MAX)),
+        ("amax", _) => (3, Scalar::Int(i64::MIN)),
+        _ => (0, Scalar::Int(0)),
+    };
+    if !include_self {
+        let value = everywhere(neutral, wide, index, gpu)?;
+        Places::along(&target, &value, index, d, gpu)?.write(gpu)?;
+    }
+    let places = Places::along(&target, src, index, d, gpu)?;
+    if way == 0 {
+        places.add(1.0, gpu)?
+    } else {
+        places.fold(way, gpu)?
+    }
+    if reduce == "mean" {
+        if !wide.is_float() && wide != y.dtype {
+            // The sum wraps as it does in the elements' own type.
+            copy_view(&target, y, gpu)?;
+            copy_view(y, &target, gpu)?;
+        }
+        let counts = scratch(DType::I32, &y.shape, gpu)?;
+        fill(Scalar::Int(include_self.into()), &counts, gpu)?;
+        let one = everywhere(Scalar::Int(1), DType::I32, index, gpu)?;
+        Places::along(&counts, &one, index, d, gpu)?.add(1.0, gpu)?;
+        means(&target, &counts, gpu)?;
+    }
+    copy_view(&target, y, gpu)
+}
+
+/// Divides dense sums by how many each is of (i32): a number for each, or for as many neighbours as there are more sums.
+fn means(sums_of: &RawView, counts: &RawView, gpu: &mut dyn Gpu) -> Done {
+    let (n, wide) = (sums_of.numel(), sums_of.dtype);
+    let mut words = vec![0; WORDS];
+    (words[0], words[2], words[4]) = (sums_of.ptr as u64, counts.ptr as u64, n as u64);
+    words[6] = (n / counts.numel().max(1)) as u64;
+    each(sums(wide, wide, 0), "ts_mean", n, &words, gpu)
+}
+
+/// One number seen as a tensor of the shape of `like`.
+fn everywhere(value: Scalar, dtype: DType, like: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
+    let one = scratch(dtype, &[], gpu)?;
+    fill(value, &one, gpu)?;
+    Ok(RawView { strides: like.shape.iter().map(|_| 0).collect(), shape: like.shape.clone(), ..one })
+}
+
+pub fn one_hot(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (labels, y) = (&call.inputs[0], &call.outputs[0]);
+    fill(Scalar::Int(0), y, gpu)?;
+    // Each label names one place of a row of its own.
+    let last = y.shape.len() - 1;
+    let mut index = labels.clone();
+    index.shape.push(1);
+    index.strides.push(0);
+    let one = everywhere(Scalar::Int(1), y.dtype, &index, gpu)?;
+    let places = Places::along(y, &one, &index, last, gpu)?;
+    Places { kind: LABEL, ..places }.write(gpu)
+}
+
+/// `y[start..] += g` at the places of a layout that may name one element several times.
+pub fn add_strided(g: &RawView, y: &RawView, start: isize, strides: &Strides, gpu: &mut dyn Gpu) -> Done {
+    let places = |y: &RawView, _: &mut dyn Gpu| {
+        let none: Strides = strides.iter().map(|_| 0).collect();
+        Ok(Places {
+            x: shifted(y, start, y.shape.clone(), y.strides.clone()),
+            other: g.clone(),
+            x_steps: strides.clone(),
+            positions: none.clone(),
+            cells: none,
+            cell_count: 0,
+            indices: Vec::new(),
+            wraps: false,
+            kind: INDEX,
+            skips: None,
+        })
+    };
+    adding(y, 1.0, places, gpu)
+}
+
+/// Texts for the compile test.
+pub fn sources() -> Vec<&'static Source> {
+    let sums_of = DType::ALL.into_iter().zip(0..).map(|(dtype, way)| sums(addable(dtype), dtype, way % 4));
+    [1, 2, 4, 8, 16].into_iter().map(copies).chain(sums_of).collect()
+}

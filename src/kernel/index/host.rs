@@ -1,0 +1,631 @@
+//! Advanced indexing: reading and writing the places that index tensors name.
+//!
+//! One engine serves `x[i, j]`, `index_select`, `embedding`, their gradients and in-place forms: a table turns a block
+//! of indices into offsets, and each offset starts a slice made of the dims that are not indexed. Writes are free of
+//! races and independent of the number of threads: a thread owns a range of the target, and every thread goes through
+//! the indices in order. Gather and scatter along a dim are in `gather.rs`.
+
+pub mod gather;
+pub mod rows;
+
+use crate::kernel::copy::host::copy_view;
+use crate::kernel::host::element::{Element, by_dtype, by_size};
+use crate::kernel::host::walk::{Ptr, Walk, flag, int, ints, read_ints};
+use crate::base::layout::{Shape, Strides};
+use crate::kernel::abi::{Call, Fault, FaultKind, Faults, RawView, Threads};
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// Indices that are checked and turned into offsets at a time: two buffers of 4 KB on the stack.
+const BLOCK: usize = 512;
+/// The offset of an index that was out of range, or is to be skipped.
+const NOWHERE: isize = isize::MIN;
+
+/// An index tensor and what its values must satisfy.
+struct Bounded<'a> {
+    index: &'a RawView,
+    size: usize,
+    kind: FaultKind,
+    /// Are negative indices counted from the end?
+    wraps: bool,
+    faults: &'a Faults,
+}
+
+impl Bounded<'_> {
+    /// Reads indices into `0..size`; false when some were bad: those are -1 and reported, with their position.
+    #[inline]
+    unsafe fn read(&self, at: (isize, isize), out: &mut [i64], position: impl Fn(usize) -> usize) -> bool {
+        // SAFETY: the caller promises the elements at offset and stride `at`.
+        unsafe { read_ints(self.index, at.0, at.1, out) };
+        let size = self.size as i64;
+        let shift = if self.wraps { size } else { 0 };
+        let mut bad = false;
+        for i in out.iter_mut() {
+            *i += if *i < 0 { shift } else { 0 };
+            bad |= *i as u64 >= size as u64;
+        }
+        if bad {
+            self.report(out, position);
+        }
+        !bad
+    }
+
+    #[cold]
+    fn report(&self, out: &mut [i64], position: impl Fn(usize) -> usize) {
+        let size = self.size as i64;
+        for (k, i) in out.iter_mut().enumerate().filter(|(_, i)| **i as u64 >= size as u64) {
+            // The value as the user wrote it; a wrapped negative one was moved by the size.
+            let value = if *i < 0 && self.wraps { *i - size } else { *i };
+            self.faults.report(Fault { kind: self.kind, position: position(k) as u64, value, bound: size });
+            *i = -1;
+        }
+    }
+}
+
+/// How an index value moves through the indexed tensor.
+enum Step<'a> {
+    Stride(isize),
+    /// The value is a row-major position in the whole tensor.
+    Position(&'a RawView),
+}
+
+/// Index tensors of one shape, that together name offsets.
+struct Table<'a> {
+    entries: SmallVec<[(Bounded<'a>, Walk<1>, Step<'a>); 2]>,
+    /// An index value of the first entry that is passed over without a fault.
+    skips: Option<i64>,
+}
+
+impl<'a> Table<'a> {
+    fn new(call: &'a Call<'a>, x: &'a RawView, indices: &'a [RawView], dims: &[i64], wraps: bool) -> Table<'a> {
+        let entry = |(index, &dim): (&'a RawView, &i64)| {
+            let dim = dim as usize;
+            let bounded = Bounded {
+                index,
+                size: x.shape[dim],
+                kind: FaultKind::Index { dim: dim as u8 },
+                wraps,
+                faults: call.faults,
+            };
+            (bounded, Walk::new(&index.shape, [&index.strides]), Step::Stride(x.strides[dim]))
+        };
+        Table { entries: indices.iter().zip(dims).map(entry).collect(), skips: None }
+    }
+
+    /// Offsets of the entries `start..start + out.len()`; false when some are `NOWHERE`.
+    unsafe fn offsets(&self, start: usize, out: &mut [isize]) -> bool {
+        let mut buffer = [0i64; BLOCK];
+        let values = &mut buffer[..out.len()];
+        let mut good = true;
+        out.fill(0);
+        for (which, (bounded, walk, step)) in self.entries.iter().enumerate() {
+            let stride = walk.inner()[0];
+            walk.pieces(start..start + out.len(), |position, [offset], n| {
+                let part = &mut values[position - start..][..n];
+                if let Some(skipped) = self.skips.filter(|_| which == 0) {
+                    // SAFETY: as below.
+                    unsafe { read_ints(bounded.index, offset, stride, part) };
+                    for (k, _) in part.iter().enumerate().filter(|(_, v)| **v == skipped) {
+                        out[position - start + k] = NOWHERE;
+                        good = false;
+                    }
+                }
+                // SAFETY: the walk stays inside the index tensor.
+                good &= unsafe { bounded.read((offset, stride), part, |k| position + k) };
+            });
+            if let (true, Step::Stride(stride)) = (good, step) {
+                // The common case, without a branch an element.
+                out.iter_mut().zip(values.iter()).for_each(|(offset, &value)| *offset += value as isize * stride);
+                continue;
+            }
+            for (offset, &value) in out.iter_mut().zip(values.iter()) {
+                if value < 0 || *offset == NOWHERE {
+                    *offset = NOWHERE;
+                    continue;
+                }
+                *offset += match step {
+                    Step::Stride(stride) => value as isize * stride,
+                    Step::Position(x) => offset_of(x, value as usize),
+                };
+            }
+        }
+        good
+    }
+}
+
+/// Offset of the element at a row-major position.
+fn offset_of(x: &RawView, mut position: usize) -> isize {
+    let mut offset = 0;
+    for (&size, &stride) in x.shape.iter().zip(&x.strides).rev() {
+        offset += (position % size) as isize * stride;
+        position /= size;
+    }
+    offset
+}
+
+/// An indexed tensor `x` against a dense one, `other`, that has an element for each index and slice element.
+struct Places<'a> {
+    table: Table<'a>,
+    /// Strides of `other` over the dims of the index.
+    entries: Walk<1>,
+    /// Strides of `x` and of `other` over the dims that are not indexed.
+    slice: Walk<2>,
+}
+
+impl<'a> Places<'a> {
+    /// `dims` of `x` are indexed; in `other` the dims of the index stand at `place` among those that are left.
+    fn new(table: Table<'a>, x: &RawView, other: &RawView, dims: &[i64], place: usize) -> Places<'a> {
+        let index_ndim = table.entries.first().map_or(0, |(bounded, ..)| bounded.index.shape.len());
+        let kept: Vec<usize> = (0..x.shape.len()).filter(|&d| !dims.contains(&(d as i64))).collect();
+        let shape: Shape = kept.iter().map(|&d| x.shape[d]).collect();
+        let from: Strides = kept.iter().map(|&d| x.strides[d]).collect();
+        let mut to = other.strides.clone();
+        let inner: Strides = to.drain(place..place + index_ndim).collect();
+        let entries = Walk::new(&other.shape[place..place + index_ndim], [&inner]);
+        Places { table, entries, slice: Walk::new(&shape, [&from, &to]) }
+    }
+
+    /// Lets `act` meet every pair of an element of `x` and one of `other`. A bad index is replaced by `act.missing` when there
+    /// is one, else left out.
+    ///
+    /// `Access::Read`: `x` is only read, so that entries are shared out freely. `Access::Write`: one element of `x` is met by one
+    /// thread, in the order of the entries.
+    ///
+    /// # Safety
+    /// Both tensors are as [`crate::kernel::abi::HostFn`] says, and `act` is for their dtype.
+    unsafe fn each(&self, x: &RawView, other: &RawView, access: Access, threads: &Threads, act: &Act) {
+        let (entries, slice) = (self.entries.numel, self.slice.numel);
+        if entries == 0 || slice == 0 {
+            return;
+        }
+        let everywhere = isize::MIN + 1..isize::MAX;
+        let ends = Ends { x: Ptr::of(x), other: Ptr::of(other), size: x.dtype.size_bytes() as isize };
+        let work = |entries: Range<usize>, slice: Range<usize>, owned: &Range<isize>| {
+            // SAFETY: the caller's promise; how the work is divided is argued below.
+            unsafe { self.part(&ends, entries, slice, owned, act) }
+        };
+        // Slices are divided when that gives enough to do: threads then touch different elements whatever the index.
+        if slice >= 16 * 1024 || (slice >= 64 && entries <= BLOCK) {
+            let grain = (16 * 1024 / entries.min(16 * 1024)).max(16);
+            threads.split(slice, grain, |range| work(0..entries, range, &everywhere));
+        } else if access == Access::Read {
+            let grain = (16 * 1024 / slice).max(1);
+            threads.split(entries, grain, |range| work(range, 0..slice, &everywhere));
+        } else if threads.count() == 1 || entries * slice < 16 * 1024 {
+            work(0..entries, 0..slice, &everywhere);
+        } else {
+            // Each thread owns a range of starts of slices. Different slices of `x` start at different elements.
+            let reach = |(bounded, _, step): &(Bounded<'_>, Walk<1>, Step<'_>)| match step {
+                Step::Stride(stride) => (bounded.size as isize - 1) * stride + 1,
+                Step::Position(x) => offset_of(x, x.numel() - 1) + 1,
+            };
+            let reach: isize = self.table.entries.iter().map(reach).sum();
+            let parts = threads.count() as isize;
+            threads.split(parts as usize, 1, |range| {
+                for part in range.start as isize..range.end as isize {
+                    work(0..entries, 0..slice, &(reach * part / parts..reach * (part + 1) / parts));
+                }
+            });
+        }
+    }
+
+    unsafe fn part(&self, ends: &Ends, entries: Range<usize>, slice: Range<usize>, owned: &Range<isize>, act: &Act) {
+        let [entry_step] = self.entries.inner();
+        let [slice_from, slice_to] = self.slice.inner();
+        let all = owned.start == isize::MIN + 1;
+        let mut buffer = [0isize; BLOCK];
+        // The longer run of `other` goes innermost.
+        let entries_inside = self.slice.numel == 1 || (slice_to != 1 && entry_step == 1);
+        self.entries.pieces(entries, |first, [to], n| {
+            for start in (0..n).step_by(BLOCK) {
+                let offsets = &mut buffer[..BLOCK.min(n - start)];
+                // SAFETY: the piece lies inside the index.
+                let good = unsafe { self.table.offsets(first + start, offsets) };
+                let to = to + start as isize * entry_step;
+                if !all {
+                    for offset in offsets.iter_mut().filter(|o| !owned.contains(o)) {
+                        *offset = NOWHERE;
+                    }
+                }
+                // SAFETY: offsets and walks stay inside the tensors; the caller divides the elements among threads.
+                unsafe {
+                    if entries_inside {
+                        self.slice.pieces(slice.clone(), |_, [s_from, s_to], m| {
+                            for k in 0..m as isize {
+                                let (f, t) = (s_from + k * slice_from, to + s_to + k * slice_to);
+                                (act.many)(act, ends.x(f), offsets, ends.other(t), entry_step, good && all);
+                            }
+                        });
+                        continue;
+                    }
+                    for (i, &offset) in offsets.iter().enumerate() {
+                        let to = to + i as isize * entry_step;
+                        let (base, moves) = match (offset == NOWHERE, act.missing) {
+                            (false, _) => (ends.x(offset), 1),
+                            (true, Some(missing)) => (missing.at(0), 0),
+                            (true, None) => continue,
+                        };
+                        self.slice.pieces(slice.clone(), |_, [s_from, s_to], m| {
+                            let from = base.wrapping_offset(moves * s_from * ends.size);
+                            (act.run)(act, from, moves * slice_from, ends.other(to + s_to), slice_to, m);
+                        });
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Both tensors, in bytes.
+struct Ends {
+    x: Ptr<u8>,
+    other: Ptr<u8>,
+    size: isize,
+}
+
+impl Ends {
+    fn x(&self, offset: isize) -> *mut u8 {
+        self.x.at(offset * self.size)
+    }
+
+    fn other(&self, offset: isize) -> *mut u8 {
+        self.other.at(offset * self.size)
+    }
+}
+
+/// What happens to pairs of elements: two loops behind function pointers, so that what surrounds them is compiled once.
+struct Act {
+    /// `x[offsets[i]]` meets `other[i * step]`; `plain` when no offset is `NOWHERE`.
+    many: unsafe fn(&Act, x: *mut u8, offsets: &[isize], other: *mut u8, step: isize, plain: bool),
+    /// `x[i * step]` meets `other[i * other_step]`, for n of them.
+    run: unsafe fn(&Act, x: *mut u8, step: isize, other: *mut u8, other_step: isize, n: usize),
+    /// An element that stands for those of bad indices.
+    missing: Option<Ptr<u8>>,
+    /// A factor, in the dtype of the tensors.
+    factor: [u8; 8],
+}
+
+/// What a pair of elements does.
+trait Meet<T>: 'static {
+    unsafe fn meet(x: *mut T, other: *mut T, factor: T);
+}
+
+struct Get;
+struct Set;
+struct Add;
+struct AddScaled;
+
+impl<T: Copy> Meet<T> for Get {
+    #[inline(always)]
+    unsafe fn meet(x: *mut T, other: *mut T, _: T) {
+        // SAFETY: the caller names two elements, here and below.
+        unsafe { *other = *x }
+    }
+}
+impl<T: Copy> Meet<T> for Set {
+    #[inline(always)]
+    unsafe fn meet(x: *mut T, other: *mut T, _: T) {
+        // SAFETY: as above.
+        unsafe { *x = *other }
+    }
+}
+impl<T: Element> Meet<T> for Add {
+    #[inline(always)]
+    unsafe fn meet(x: *mut T, other: *mut T, _: T) {
+        // SAFETY: as above.
+        unsafe { *x = (*x).plus(*other) }
+    }
+}
+impl<T: Element> Meet<T> for AddScaled {
+    #[inline(always)]
+    unsafe fn meet(x: *mut T, other: *mut T, factor: T) {
+        // SAFETY: as above.
+        unsafe { *x = (*x).plus((*other).times(factor)) }
+    }
+}
+
+fn act<T: Copy, M: Meet<T>>(missing: Option<Ptr<u8>>, factor: [u8; 8]) -> Act {
+    unsafe fn many<T: Copy, M: Meet<T>>(
+        act: &Act,
+        x: *mut u8,
+        offsets: &[isize],
+        other: *mut u8,
+        step: isize,
+        plain: bool,
+    ) {
+        let (x, other) = (x.cast::<T>(), other.cast::<T>());
+        // SAFETY: the caller names the elements; eight bytes hold any factor.
+        unsafe {
+            let factor = act.factor.as_ptr().cast::<T>().read_unaligned();
+            if plain {
+                for (i, &offset) in offsets.iter().enumerate() {
+                    M::meet(x.wrapping_offset(offset), other.wrapping_offset(i as isize * step), factor);
+                }
+                return;
+            }
+            for (i, &offset) in offsets.iter().enumerate() {
+                let to = other.wrapping_offset(i as isize * step);
+                match (offset != NOWHERE, act.missing) {
+                    (true, _) => M::meet(x.wrapping_offset(offset), to, factor),
+                    (false, Some(missing)) => M::meet(missing.at(0).cast(), to, factor),
+                    (false, None) => {}
+                }
+            }
+        }
+    }
+    unsafe fn run<T: Copy, M: Meet<T>>(
+        act: &Act,
+        x: *mut u8,
+        step: isize,
+        other: *mut u8,
+        other_step: isize,
+        n: usize,
+    ) {
+        let (x, other) = (x.cast::<T>(), other.cast::<T>());
+        // SAFETY: the caller names the elements; eight bytes hold any factor.
+        unsafe {
+            let factor = act.factor.as_ptr().cast::<T>().read_unaligned();
+            if (step, other_step) == (1, 1) {
+                (0..n).for_each(|i| M::meet(x.add(i), other.add(i), factor));
+            } else {
+                (0..n as isize).for_each(|i| M::meet(x.offset(i * step), other.offset(i * other_step), factor));
+            }
+        }
+    }
+    Act { many: many::<T, M>, run: run::<T, M>, missing, factor }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Read,
+    Write,
+}
+
+/// Reads: `other = x[..]`, zero where an index is bad.
+unsafe fn read_places(places: &Places<'_>, x: &RawView, other: &RawView, threads: &Threads) {
+    let mut zero = 0u64;
+    let zero = Some(Ptr::new((&raw mut zero).cast::<u8>()));
+    let act = by_size!(x.dtype, T => act::<T, Get>(zero, [0; 8]));
+    // SAFETY: passed on; each element of `other` is written once.
+    unsafe { places.each(x, other, Access::Read, threads, &act) }
+}
+
+/// Writes: `x[..] = other`, the last of duplicates staying.
+unsafe fn write_places(places: &Places<'_>, x: &RawView, other: &RawView, threads: &Threads) {
+    let act = by_size!(x.dtype, T => act::<T, Set>(None, [0; 8]));
+    // SAFETY: passed on.
+    unsafe { places.each(x, other, Access::Write, threads, &act) }
+}
+
+/// Adds: `x[..] += other * factor`, duplicates in order; a factor of 1 when there is none.
+unsafe fn add_places(places: &Places<'_>, x: &RawView, other: &RawView, factor: Option<[u8; 8]>, threads: &Threads) {
+    let act = match factor {
+        None => by_dtype!(x.dtype, T => act::<T, Add>(None, [0; 8])),
+        Some(factor) => by_dtype!(x.dtype, T => act::<T, AddScaled>(None, factor)),
+    };
+    // SAFETY: passed on.
+    unsafe { places.each(x, other, Access::Write, threads, &act) }
+}
+
+/// Copies `x` to the output unless they are the same memory, as in the in-place forms.
+unsafe fn begin(x: &RawView, y: &RawView, threads: &Threads) {
+    if x.ptr != y.ptr || x.strides != y.strides {
+        // SAFETY: passed on.
+        unsafe { copy_view(x, y, threads) };
+    }
+}
+
+/// `x[i, .., j]`: inputs `[x, index ..]`, where all index tensors have one shape `B` (stride 0 allowed; i64, i32, i16,
+/// i8 or u8). Outputs `[y]`: the dims of `x` that are not indexed, in order, with `B` inserted at `place`; dtype of `x`.
+/// Attrs `[dims, place]`: the indexed dims, one for each index tensor, and a position. Negative indices count
+/// from the end; a bad one is an `Index` fault and reads 0.
+///
+/// # Safety
+/// As [`crate::kernel::abi::HostFn`].
+pub unsafe fn index_get(call: &Call<'_>) {
+    let ([x, indices @ ..], y) = (call.inputs, &call.outputs[0]) else { return };
+    let dims = ints(call, 0);
+    let table = Table::new(call, x, indices, dims, true);
+    let places = Places::new(table, x, y, dims, int(call, 1) as usize);
+    // SAFETY: passed on.
+    unsafe { read_places(&places, x, y, call.threads) }
+}
+
+/// `x[i, .., j] = value`, or `+=`: inputs `[x, value, index ..]`, value of the shape that [`index_get`] gives (stride 0
+/// allowed) and of the dtype of `x`. Outputs `[y]` of the shape and dtype of `x`, which may be `x` itself. Attrs `[dims,
+/// place, accumulate]`. Duplicates are added in order, or the last one stays. A bad index writes nothing.
+///
+/// # Safety
+/// As [`crate::kernel::abi::HostFn`], except that `y` may be `x`.
+pub unsafe fn index_put(call: &Call<'_>) {
+    let ([x, value, indices @ ..], y) = (call.inputs, &call.outputs[0]) else { return };
+    let dims = ints(call, 0);
+    let table = Table::new(call, y, indices, dims, true);
+    let places = Places::new(table, y, value, dims, int(call, 1) as usize);
+    // SAFETY: passed on.
+    unsafe {
+        begin(x, y, call.threads);
+        if flag(call, 2) {
+            add_places(&places, y, value, None, call.threads);
+        } else {
+            write_places(&places, y, value, call.threads);
+        }
+    }
+}
+
+/// `torch.take`: inputs `[x, index]`; outputs `[y]` of the shape of the index and the dtype of `x`. Indices are row-major
+/// positions in `x`; negative ones count from the end; a bad one is an `Index` fault of dim 0 and reads 0.
+///
+/// # Safety
+/// As [`crate::kernel::abi::HostFn`].
+pub unsafe fn take(call: &Call<'_>) {
+    let (x, index, y) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
+    let places = positions(call, x, index, y);
+    // SAFETY: passed on.
+    unsafe { read_places(&places, x, y, call.threads) }
+}
+
+/// `torch.Tensor.put_`, and the gradient of [`take`] (from a zero `x`): inputs `[x, value, index]`, value of the shape of
+/// the index; outputs `[y]` like `x`, which may be `x`. Attrs `[accumulate]`.
+///
+/// # Safety
+/// As [`crate::kernel::abi::HostFn`], except that `y` may be `x`.
+pub unsafe fn put(call: &Call<'_>) {
+    let (x, value, index, y) = (&call.inputs[0], &call.inputs[1], &call.inputs[2], &call.outputs[0]);
+    let places = positions(call, y, index, value);
+    // SAFETY: passed on.
+    unsafe {
+        begin(x, y, call.threads);
+        if flag(call, 0) {
+            add_places(&places, y, value, None, call.threads);
+        } else {
+            write_places(&places, y, value, call.threads);
+        }
+    }
+}
+
+/// Places of indices that are positions in the whole of `x`.
+fn positions<'a>(call: &'a Call<'a>, x: &'a RawView, index: &'a RawView, other: &RawView) -> Places<'a> {
+    let step = if x.is_contiguous() { Step::Stride(1) } else { Step::Position(x) };
+    let kind = FaultKind::Index { dim: 0 };
+    let bounded = Bounded { index, size: x.numel(), kind, wraps: true, faults: call.faults };
+    let mut entries = SmallVec::new();
+    entries.push((bounded, Walk::new(&index.shape, [&index.strides]), step));
+    Places {
+        table: Table { entries, skips: None },
+        entries: Walk::new(&other.shape, [&other.strides]),
+        slice: Walk::new(&[], [&[], &[]]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::attr::Attr;
+    use crate::base::dtype::DType;
+    use crate::kernel::host::walk::sample;
+    use crate::kernel::host::walk::sample::{Dice, Owned, call_on, coords, dims, flat, values};
+
+    /// Checks get, put and accumulating put of one case against loops.
+    fn check(
+        shape: &[usize],
+        indexed: &[usize],
+        index_shape: &[usize],
+        place: usize,
+        threads: &Threads,
+        dice: &mut Dice,
+    ) {
+        let count: usize = index_shape.iter().product();
+        let kept: Vec<usize> = (0..shape.len()).filter(|d| !indexed.contains(d)).collect();
+        let mut out: Vec<usize> = kept.iter().map(|&d| shape[d]).collect();
+        for (k, &n) in index_shape.iter().enumerate() {
+            out.insert(place + k, n);
+        }
+        let index_values: Vec<Vec<f64>> = indexed
+            .iter()
+            .map(|&d| (0..count).map(|_| dice.below(2 * shape[d]) as f64 - shape[d] as f64).collect())
+            .collect();
+        let source = |o: usize| -> usize {
+            let mut c = coords(o, &out);
+            let b: Vec<usize> = c.drain(place..place + index_shape.len()).collect();
+            let mut at = vec![0; shape.len()];
+            kept.iter().zip(&c).for_each(|(&d, &i)| at[d] = i);
+            for (k, &d) in indexed.iter().enumerate() {
+                at[d] = (index_values[k][flat(&b, index_shape)] as i64).rem_euclid(shape[d] as i64) as usize;
+            }
+            flat(&at, shape)
+        };
+        let total: usize = out.iter().product();
+        let attrs = |accumulate| {
+            let list: Vec<i64> = indexed.iter().map(|&d| d as i64).collect();
+            [dims(&list), Attr::Int(place as i64), Attr::Bool(accumulate)]
+        };
+        for (dtype, index_dtype) in [(DType::F32, DType::I64), (DType::I16, DType::I32), (DType::F64, DType::I16)] {
+            let xs = values(shape.iter().product(), dice);
+            let x = Owned::strided_from(dtype, shape, &xs, dice);
+            let indices: Vec<Owned> =
+                index_values.iter().map(|v| Owned::strided_from(index_dtype, index_shape, v, dice)).collect();
+            let mut inputs = vec![&x];
+            inputs.extend(&indices);
+            for dense in [true, false] {
+                let y = if dense { Owned::dense(dtype, &out) } else { Owned::strided(dtype, &out, dice) };
+                assert_eq!(call_on(threads, index_get, &inputs, &[&y], &attrs(false)), None);
+                assert!(y.get() == (0..total).map(|o| xs[source(o)]).collect::<Vec<_>>(), "get {shape:?} {indexed:?}");
+                let vs = values(total, dice);
+                y.set(&vs);
+                for accumulate in [false, true] {
+                    let z = Owned::strided(dtype, shape, dice);
+                    let mut expected = xs.clone();
+                    for (o, &v) in vs.iter().enumerate() {
+                        expected[source(o)] = if accumulate { expected[source(o)] + v } else { v };
+                    }
+                    let mut inputs = vec![&x, &y];
+                    inputs.extend(&indices);
+                    assert_eq!(call_on(threads, index_put, &inputs, &[&z], &attrs(accumulate)), None);
+                    assert!(z.get() == expected, "put {shape:?} {indexed:?} {accumulate}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn advanced_indexing_agrees_with_loops() {
+        let mut dice = Dice(11);
+        for threads in [&Threads::ONE, &Threads::new(3)] {
+            check(&[5], &[0], &[7], 0, threads, &mut dice);
+            check(&[4, 6], &[0], &[3], 0, threads, &mut dice);
+            check(&[4, 6], &[1], &[2, 5], 1, threads, &mut dice);
+            check(&[4, 6], &[0, 1], &[9], 0, threads, &mut dice);
+            check(&[3, 4, 5], &[0, 2], &[2, 3], 0, threads, &mut dice);
+            check(&[3, 4, 5], &[1], &[4], 1, threads, &mut dice);
+            check(&[3, 4, 5, 2], &[1, 2], &[6], 1, threads, &mut dice);
+            check(&[50, 3], &[0], &[9000], 0, threads, &mut dice);
+            check(&[70], &[0], &[40000], 0, threads, &mut dice);
+            check(&[9, 30, 80], &[0], &[20], 0, threads, &mut dice);
+            check(&[90, 30], &[1], &[700], 1, threads, &mut dice);
+            check(&[4, 0], &[0], &[3], 0, threads, &mut dice);
+            check(&[4, 3], &[0], &[0], 0, threads, &mut dice);
+        }
+    }
+
+    #[test]
+    fn a_bad_index_is_told_by_its_lowest_position() {
+        let x = Owned::from(DType::F32, &[3, 2], &[1., 2., 3., 4., 5., 6.]);
+        let index = Owned::from(DType::I64, &[4], &[2., -4., 0., 3.]);
+        let y = Owned::dense(DType::F32, &[4, 2]);
+        let fault = Some(Fault { kind: FaultKind::Index { dim: 0 }, position: 1, value: -4, bound: 3 });
+        assert_eq!(call_on(&Threads::ONE, index_get, &[&x, &index], &[&y], &[dims(&[0]), Attr::Int(0)]), fault);
+        assert_eq!(y.get(), [5., 6., 0., 0., 1., 2., 0., 0.]);
+        let value = Owned::from(DType::F32, &[4, 2], &[9.0; 8]);
+        let z = Owned::dense(DType::F32, &[3, 2]);
+        let attrs = [dims(&[0]), Attr::Int(0), Attr::Bool(true)];
+        assert_eq!(call_on(&Threads::ONE, index_put, &[&x, &value, &index], &[&z], &attrs), fault);
+        assert_eq!(z.get(), [10., 11., 3., 4., 14., 15.]);
+        let empty = Owned::dense(DType::F32, &[0]);
+        let y = Owned::dense(DType::F32, &[4]);
+        assert!(call_on(&Threads::ONE, take, &[&empty, &index], &[&y], &[]).is_some());
+        assert_eq!(y.get(), [0.0; 4]);
+    }
+
+    #[test]
+    fn take_and_put_flatten() {
+        let mut dice = Dice(12);
+        let numbers: Vec<f64> = (0..24).map(f64::from).collect();
+        let index = Owned::strided_from(DType::I32, &[2, 3], &[0., -1., 5., 23., 7., 7.], &mut dice);
+        for dense in [true, false] {
+            let x = if dense {
+                Owned::from(DType::F64, &[2, 3, 4], &numbers)
+            } else {
+                Owned::strided_from(DType::F64, &[2, 3, 4], &numbers, &mut dice)
+            };
+            let y = Owned::strided(DType::F64, &[2, 3], &mut dice);
+            sample::call(take, &[&x, &index], &[&y], &[]);
+            assert_eq!(y.get(), [0., 23., 5., 23., 7., 7.]);
+            let z = Owned::strided(DType::F64, &[2, 3, 4], &mut dice);
+            sample::call(put, &[&x, &y, &index], &[&z], &[Attr::Bool(true)]);
+            let mut expected = numbers.clone();
+            [0, 23, 5, 23, 7, 7].iter().for_each(|&i| expected[i] += i as f64);
+            assert_eq!(z.get(), expected);
+        }
+    }
+}

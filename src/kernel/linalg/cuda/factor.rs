@@ -1,0 +1,216 @@
+//! Launches beside `kernel/linalg/host/factor`: Cholesky, LU, triangular systems.
+
+use crate::kernel::cuda::dense::{Output, copy_view, input};
+use super::panels::{
+    Batch, NONE, NOWHERE, Notes, PANEL, Words, columns, copied_columns, matrices, rows, sizes, texts, turned,
+};
+use crate::kernel::cuda::{Gpu, GpuError, Matrix, Source};
+use crate::base::dtype::DType;
+use crate::kernel::abi::{Call, RawView};
+use crate::kernel::host::attributes;
+
+type Done = Result<(), GpuError>;
+
+const TEXT: &str = "linalg/factor.cuh";
+
+impl Batch {
+    /// Solves `a x = b` in place for a lower triangle `a` of `n` rows and `k` right-hand sides.
+    fn forward(&self, a: Matrix, b: Matrix, [n, k]: [usize; 2], unit: bool, gpu: &mut dyn Gpu) -> Done {
+        for first in (0..n).step_by(PANEL) {
+            let width = PANEL.min(n - first);
+            let words = Words { a: self.place(a, first, first), b: self.place(b, first, 0), n: width, k, ..NONE };
+            self.columns("ts_triangle", k, &Words { flag: unit, ..words }, gpu)?;
+            let next = first + width;
+            let parts = [self.place(a, next, first), words.b, self.place(b, next, 0)];
+            self.update(parts, [n - next, k, width], false, gpu)?;
+        }
+        Ok(())
+    }
+
+    /// The same for an upper triangle: a lower one, counted from its end.
+    fn backward(&self, a: Matrix, b: Matrix, [n, k]: [usize; 2], unit: bool, gpu: &mut dyn Gpu) -> Done {
+        let end = n.saturating_sub(1);
+        let (a, b) = (self.place(a, end, end), self.place(b, end, 0));
+        let a = Matrix { row: -a.row, column: -a.column, ..a };
+        self.forward(a, Matrix { row: -b.row, ..b }, [n, k], unit, gpu)
+    }
+}
+
+/// Where failures are told: in a second output, or by the error slot.
+struct Outcome {
+    info: Option<Output>,
+    fault: u64,
+}
+
+impl Outcome {
+    fn of(call: &Call<'_>, gpu: &mut dyn Gpu) -> Result<Outcome, GpuError> {
+        let info = call.outputs.get(1).map(|view| Output::new(view, DType::I32, gpu)).transpose()?;
+        let fault = if info.is_none() { gpu.fault_slot(0)? as u64 } else { 0 };
+        Ok(Outcome { info, fault })
+    }
+
+    fn info(&self, batch: &Batch, gpu: &mut dyn Gpu) -> Result<u64, GpuError> {
+        self.info.as_ref().map_or_else(|| batch.notes(1, gpu), |info| Ok(info.dense.ptr as u64))
+    }
+
+    fn finish(self, gpu: &mut dyn Gpu) -> Done {
+        self.info.map_or(Ok(()), |info| info.finish(gpu))
+    }
+}
+
+pub fn cholesky(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (a, out) = (&call.inputs[0], &call.outputs[0]);
+    let [n, _] = sizes(a);
+    let Some(batch) = Batch::of(TEXT, a)? else { return Ok(()) };
+    let outcome = Outcome::of(call, gpu)?;
+    let notes = Notes { info: outcome.info(&batch, gpu)?, ..NONE.notes };
+    // The upper factor is the transposed lower one of the transposed matrix.
+    let (a, out) = if attributes::flag(call, 0) { (turned(a), turned(out)) } else { (a.clone(), out.clone()) };
+    let work = copied_columns(&a, batch.dtype, gpu)?;
+    let w = columns(&work);
+    for first in (0..n.max(1)).step_by(PANEL) {
+        let width = PANEL.min(n - first);
+        let (head, next) = (batch.place(w, first, first), first + width);
+        batch.launch("ts_cholesky", [1, 1], 32, &Words { a: head, n: width, first, notes, ..NONE }, gpu)?;
+        // The rows below: x head' = rows, which are the right-hand sides.
+        let below = batch.place(w, next, first);
+        let sides = Matrix { row: below.column, column: below.row, ..below };
+        batch.columns("ts_triangle", n - next, &Words { a: head, b: sides, n: width, k: n - next, ..NONE }, gpu)?;
+        batch.update([below, sides, batch.place(w, next, next)], [n - next, n - next, width], true, gpu)?;
+    }
+    batch.each("ts_cholesky_end", n * n, &Words { a: w, n, notes, fault: outcome.fault, ..NONE }, gpu)?;
+    copy_view(&work, &out, gpu)?;
+    outcome.finish(gpu)
+}
+
+pub fn triangular_solve(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let [upper, left, unit] = [0, 1, 2].map(|i| attributes::flag(call, i));
+    let (a, b, y) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
+    let (Some(batch), Some(_)) = (Batch::of(TEXT, a)?, Batch::of(TEXT, b)?) else { return Ok(()) };
+    let x = Output::new(y, batch.dtype, gpu)?;
+    copy_view(b, &x.dense, gpu)?;
+    // From the right it is the transposed system, whose other triangle is read.
+    let (a, b) = if left { (a.clone(), x.dense.clone()) } else { (turned(a), turned(&x.dense)) };
+    let a = matrices(&a, batch.dtype, gpu)?;
+    let sides = if left { rows(&b) } else { columns(&b) };
+    if upper == left {
+        batch.backward(a, sides, sizes(&b), unit, gpu)?;
+    } else {
+        batch.forward(a, sides, sizes(&b), unit, gpu)?;
+    }
+    x.finish(gpu)
+}
+
+/// Matrices as P' L U: both triangles in one, column after column, and what is noted of them.
+struct Lu {
+    batch: Batch,
+    both: Matrix,
+    sizes: [usize; 2],
+    notes: Notes,
+}
+
+impl Lu {
+    /// `info`: where to note the first zero pivot.
+    fn of(a: &RawView, batch: Batch, info: u64, gpu: &mut dyn Gpu) -> Result<Lu, GpuError> {
+        let [m, n] = sizes(a);
+        let k = m.min(n);
+        let (rows, pivots) = (batch.notes(m, gpu)?, batch.notes(k, gpu)?);
+        let notes = Notes { rows, pivots, info, swaps: batch.notes(1, gpu)? };
+        let w = columns(&copied_columns(a, batch.dtype, gpu)?);
+        for first in (0..k.max(1)).step_by(PANEL) {
+            let (width, next) = (PANEL.min(k - first), PANEL.min(k - first) + first);
+            let words = Words { a: w, m, n: width, k, first, notes, ..NONE };
+            let threads = (m - first).next_power_of_two().clamp(32, 1024);
+            batch.launch("ts_panel", [1, 1], threads, &words, gpu)?;
+            let rest = Matrix { row: width as i64, ..NOWHERE };
+            batch.columns("ts_exchange_rows", n - width, &Words { n, b: rest, ..words }, gpu)?;
+            let parts = [batch.place(w, next, first), batch.place(w, first, next), batch.place(w, next, next)];
+            batch.update(parts, [m - next, n - next, width], false, gpu)?;
+        }
+        Ok(Lu { batch, both: w, sizes: [m, n], notes })
+    }
+
+    /// Solves for right-hand sides, dense and row-major (the identity's where there are none), into `x`.
+    fn solve(&self, b: Option<&RawView>, x: &RawView, gpu: &mut dyn Gpu) -> Done {
+        let [n, k] = sizes(x);
+        let to = rows(x);
+        let words = Words { b: b.map_or(NOWHERE, rows), c: to, n, k, notes: self.notes, ..NONE };
+        self.batch.each("ts_permute", n * k, &words, gpu)?;
+        self.batch.forward(self.both, to, [n, k], true, gpu)?;
+        self.batch.backward(self.both, to, [n, k], false, gpu)
+    }
+}
+
+pub fn solve(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    solved(call, call.inputs.get(1), gpu)
+}
+
+pub fn inv(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    solved(call, None, gpu)
+}
+
+fn solved(call: &Call<'_>, b: Option<&RawView>, gpu: &mut dyn Gpu) -> Done {
+    let (a, y) = (&call.inputs[0], &call.outputs[0]);
+    let (Some(batch), Some(_)) = (Batch::of(TEXT, a)?, Batch::of(TEXT, y)?) else { return Ok(()) };
+    let outcome = Outcome::of(call, gpu)?;
+    let info = outcome.info(&batch, gpu)?;
+    let lu = Lu::of(a, batch, info, gpu)?;
+    let x = Output::new(y, lu.batch.dtype, gpu)?;
+    let b = b.map(|b| input(b, lu.batch.dtype, gpu)).transpose()?;
+    lu.solve(b.as_ref(), &x.dense, gpu)?;
+    let [n, k] = sizes(&x.dense);
+    let words = Words { c: rows(&x.dense), n, k: n * k, notes: lu.notes, fault: outcome.fault, ..NONE };
+    lu.batch.each("ts_solve_end", n * k, &words, gpu)?;
+    x.finish(gpu)?;
+    outcome.finish(gpu)
+}
+
+pub fn det(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    determinant(call, gpu)
+}
+
+pub fn slogdet(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    determinant(call, gpu)
+}
+
+/// Determinants, or with two outputs their signs and the logarithms of their sizes.
+fn determinant(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let a = &call.inputs[0];
+    let Some(batch) = Batch::of(TEXT, a)? else { return Ok(()) };
+    let (info, dtype) = (batch.notes(1, gpu)?, batch.dtype);
+    let lu = Lu::of(a, batch, info, gpu)?;
+    let first = Output::new(&call.outputs[0], dtype, gpu)?;
+    let second = call.outputs.get(1).map(|view| Output::new(view, dtype, gpu)).transpose()?;
+    let at = |out: &Output| Matrix { ptr: out.dense.ptr, ..NOWHERE };
+    let (b, c) = (at(&first), second.as_ref().map_or(NOWHERE, at));
+    let words = Words { a: lu.both, b, c, m: lu.batch.count, n: lu.sizes[0], notes: lu.notes, ..NONE };
+    let threads = Batch { count: lu.batch.count.div_ceil(64), ..lu.batch };
+    threads.launch("ts_determinant", [1, 1], 64, &words, gpu)?;
+    first.finish(gpu)?;
+    second.map_or(Ok(()), |second| second.finish(gpu))
+}
+
+pub fn lu(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let a = &call.inputs[0];
+    let Some(batch) = Batch::of(TEXT, a)? else { return Ok(()) };
+    let (info, dtype) = (batch.notes(1, gpu)?, batch.dtype);
+    let lu = Lu::of(a, batch, info, gpu)?;
+    let [m, n] = lu.sizes;
+    let k = m.min(n);
+    let words = Words { a: lu.both, m, n, k, notes: lu.notes, ..NONE };
+    for (i, view) in call.outputs.iter().enumerate().filter(|(_, view)| view.numel() > 0) {
+        let out = Output::new(view, dtype, gpu)?;
+        let to = Matrix { ptr: out.dense.ptr, ..NOWHERE };
+        let words = Words { b: to, c: to, flag: i == 2, ..words };
+        let entry = if i == 0 { "ts_permutation" } else { "ts_factor" };
+        let each = view.numel() / lu.batch.count;
+        lu.batch.each(entry, each, &words, gpu)?;
+        out.finish(gpu)?;
+    }
+    Ok(())
+}
+
+/// Texts for the compile test.
+pub fn sources() -> impl Iterator<Item = &'static Source> {
+    texts(TEXT)
+}

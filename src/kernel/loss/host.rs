@@ -1,0 +1,356 @@
+//! Cross entropy and negative log-likelihood, fused from logits to loss, with gradients.
+//!
+//! Gives the loss of every element and the weight that they add up to; the mean is the caller's division.
+
+use crate::kernel::host::attributes;
+use crate::kernel::host::real::{Real, real, widths};
+use crate::kernel::host::rows;
+use crate::kernel::host::staging::{Packed, Scratch, Shared, Sink, read, read_as};
+use crate::kernel::abi::{Call, Fault, FaultKind, RawView};
+
+/// `[N, C, d..]` as outer × classes × inner.
+#[derive(Clone, Copy)]
+struct Classes {
+    outer: usize,
+    classes: usize,
+    inner: usize,
+}
+
+impl Classes {
+    fn of(shape: &[usize]) -> Classes {
+        match shape {
+            [] => Classes { outer: 1, classes: 1, inner: 1 },
+            [classes] => Classes { outer: 1, classes: *classes, inner: 1 },
+            [outer, classes, rest @ ..] => Classes { outer: *outer, classes: *classes, inner: rest.iter().product() },
+        }
+    }
+
+    fn elements(&self) -> usize {
+        self.outer * self.inner
+    }
+
+    /// Where the classes of an element begin; they are `inner` apart.
+    fn start(&self, element: usize) -> usize {
+        element / self.inner * self.classes * self.inner + element % self.inner
+    }
+}
+
+/// A label as the kernel acts on it.
+#[derive(Clone, Copy)]
+enum Label {
+    Class(usize),
+    /// `ignore_index`, or a bad label that has been reported.
+    None,
+}
+
+fn label(call: &Call<'_>, c: Classes, targets: &[i64], element: usize, ignored: i64) -> Label {
+    let value = targets[element];
+    if value == ignored {
+        return Label::None;
+    }
+    if value < 0 || value as usize >= c.classes {
+        let fault = Fault { kind: FaultKind::Label, position: element as u64, value, bound: c.classes as i64 };
+        call.faults.report(fault);
+        return Label::None;
+    }
+    Label::Class(value as usize)
+}
+
+struct Given<'a, T> {
+    weight: Option<Packed<'a, T>>,
+    ignored: i64,
+    smoothing: T,
+}
+
+impl<T: Real> Given<'_, T> {
+    fn weight(&self, class: usize) -> T {
+        self.weight.as_ref().map_or(T::ONE, |w| w[class])
+    }
+}
+
+/// Attributes from 0: `ignore_index`, label smoothing (if any), has weight; the weight is input `at`.
+unsafe fn given<'a, T: Real>(call: &'a Call<'_>, at: usize, smoothed: Option<usize>, has: usize) -> Given<'a, T> {
+    // SAFETY: the caller's promise.
+    let weight = attributes::flag(call, has).then(|| unsafe { read::<T>(&call.inputs[at], call.threads) });
+    let smoothing = T::from_f64(smoothed.map_or(0.0, |i| attributes::float(call, i)));
+    Given { weight, ignored: attributes::int(call, 0), smoothing }
+}
+
+fn store_weight<T: Real>(view: &RawView, weights: &[T]) {
+    let total: T = weights.iter().copied().sum();
+    // SAFETY: the total weight is an output of one element.
+    let mut sink = unsafe { Sink::<T>::new(view) };
+    sink.slice()[0] = total;
+    sink.finish(&crate::kernel::abi::Threads::ONE);
+}
+
+/// Cross entropy of logits. Inputs: logits `[N, C, d..]` (or `[C]`), targets i64 `[N, d..]` (or `[]`), `weight`
+/// `[C]` if the third attribute says so. Outputs: loss of each element, like the targets, in the logits' dtype
+/// (0 where ignored); total weight `[]` (the divisor of the mean); logsumexp of each element, like the
+/// targets (saved for the gradient, `f32` or `f64` recommended).
+/// Attributes: `ignore_index` (Int), label smoothing (Float), has weight (Bool).
+/// Faults: `Label` for a class outside `0..C`, at its position among the targets; that element counts as ignored.
+///
+/// # Safety
+/// As `HostFn`.
+pub unsafe fn cross_entropy(call: &Call<'_>) {
+    let logits = &call.inputs[0];
+    let c = Classes::of(&logits.shape);
+    real!(logits.dtype, T => {
+        // SAFETY: `HostFn`'s promise.
+        unsafe {
+            let x = read::<T>(logits, call.threads);
+            let targets = read_as::<i64>(&call.inputs[1]);
+            let given = given::<T>(call, 2, Some(1), 2);
+            let (mut loss, mut lse) = (Sink::<T>::new(&call.outputs[0]), Sink::<T>::new(&call.outputs[2]));
+            let mut weights = Scratch::<T>::new(c.elements());
+            let (loss_out, lse_out, weights_out) =
+                (Shared::new(loss.slice()), Shared::new(lse.slice()), Shared::new(&mut weights));
+            let total_class_weight: T = (0..c.classes).map(|class| given.weight(class)).sum();
+            call.threads.split(c.elements(), (16384 / c.classes.max(1)).max(1), |range| {
+                let mut row = Scratch::<T>::new(c.classes);
+                for i in range {
+                    let classes = class_row(c, &x, i, &mut row);
+                    let z = log_sum_exp(classes);
+                    let (loss, weight) = match label(call, c, &targets, i, given.ignored) {
+                        Label::None => (T::ZERO, T::ZERO),
+                        Label::Class(class) => {
+                            let w = given.weight(class);
+                            let plain = (z - classes[class]) * w;
+                            (smoothed_loss(classes, &given, total_class_weight, z, plain), w)
+                        }
+                    };
+                    (*loss_out.at(i), *lse_out.at(i), *weights_out.at(i)) = (loss, z, weight);
+                }
+            });
+            store_weight(&call.outputs[1], &weights);
+            loss.finish(call.threads);
+            lse.finish(call.threads);
+        }
+    });
+}
+
+/// The classes of an element as a slice: where they lie, or gathered into `row`.
+fn class_row<'a, T: Real>(c: Classes, x: &'a [T], element: usize, row: &'a mut [T]) -> &'a [T] {
+    let start = c.start(element);
+    if c.inner == 1 {
+        return &x[start..start + c.classes];
+    }
+    row.iter_mut().enumerate().for_each(|(k, to)| *to = x[start + k * c.inner]);
+    row
+}
+
+/// `(1 - e) * plain + e / C * sum over classes of weight * (z - x)`.
+fn smoothed_loss<T: Real>(x: &[T], given: &Given<'_, T>, total: T, z: T, plain: T) -> T {
+    let e = given.smoothing;
+    if e == T::ZERO {
+        return plain;
+    }
+    let weighted: T = x.iter().enumerate().map(|(k, &x)| given.weight(k) * x).sum();
+    (T::ONE - e) * plain + e / T::from_usize(x.len()) * (z * total - weighted)
+}
+
+widths! {
+    fn log_sum_exp<T, S>(x: &[T]) -> T {
+        // SAFETY: `S` is the machine's.
+        unsafe {
+            let max = rows::largest::<T, T::In<S>>(x);
+            if max == T::NEG_INF && x.iter().all(|x| !x.is_nan()) {
+                return max;
+            }
+            max + rows::exp_sum::<T, S>(x.as_ptr(), max, std::ptr::null_mut(), x.len(), 0).ln()
+        }
+    }
+}
+
+/// Gradient of `cross_entropy`. Inputs: gradient of each element's loss, like the targets; logits; targets;
+/// logsumexp; `weight` if the third attribute says so. Output: gradient of the logits.
+/// Attributes: as `cross_entropy`.
+///
+/// # Safety
+/// As `HostFn`.
+pub unsafe fn cross_entropy_grad(call: &Call<'_>) {
+    let logits = &call.inputs[1];
+    let c = Classes::of(&logits.shape);
+    real!(logits.dtype, T => {
+        // SAFETY: `HostFn`'s promise.
+        unsafe {
+            let (g, x) = (read::<T>(&call.inputs[0], call.threads), read::<T>(logits, call.threads));
+            let targets = read_as::<i64>(&call.inputs[2]);
+            let lse = read::<T>(&call.inputs[3], call.threads);
+            let given = given::<T>(call, 4, Some(1), 2);
+            let mut dx = Sink::<T>::new(&call.outputs[0]);
+            let out = Shared::new(dx.slice());
+            let total: T = (0..c.classes).map(|class| given.weight(class)).sum();
+            let e = given.smoothing;
+            call.threads.split(c.elements(), (16384 / c.classes.max(1)).max(1), |range| {
+                let mut row = Scratch::<T>::new(c.classes);
+                let mut grad = Scratch::<T>::new(c.classes);
+                for i in range {
+                    let classes = class_row(c, &x, i, &mut row);
+                    let (share, class) = match label(call, c, &targets, i, given.ignored) {
+                        Label::None => (None, 0),
+                        Label::Class(class) => (Some((T::ONE - e) * given.weight(class) * g[i]), class),
+                    };
+                    match share {
+                        None => grad.fill(T::ZERO),
+                        Some(share) => {
+                            let spread = e / T::from_usize(c.classes) * g[i];
+                            scaled_softmax(classes, lse[i], share + spread * total, &mut grad);
+                            grad[class] -= share;
+                            if e != T::ZERO {
+                                grad.iter_mut().enumerate().for_each(|(k, d)| *d -= spread * given.weight(k));
+                            }
+                        }
+                    }
+                    let start = c.start(i);
+                    for (k, &d) in grad.iter().enumerate() {
+                        *out.at(start + k * c.inner) = d;
+                    }
+                }
+            });
+            dx.finish(call.threads);
+        }
+    });
+}
+
+widths! {
+    fn scaled_softmax<T, S>(x: &[T], z: T, scale: T, out: &mut [T]) {
+        let n = Ord::min(x.len(), out.len());
+        // SAFETY: `S` is the machine's; both have `n` elements.
+        unsafe { rows::exp_map::<T, S>(x.as_ptr(), z, scale, out.as_mut_ptr(), n) }
+    }
+}
+
+/// Negative log-likelihood. Inputs: log-probabilities `[N, C, d..]` (or `[C]`), targets i64 `[N, d..]` (or `[]`),
+/// `weight` `[C]` if the second attribute says so. Outputs: loss of each element (0 where ignored); total
+/// weight `[]`. Attributes: `ignore_index` (Int), has weight (Bool). Faults: as `cross_entropy`.
+///
+/// # Safety
+/// As `HostFn`.
+pub unsafe fn nll(call: &Call<'_>) {
+    let input = &call.inputs[0];
+    let c = Classes::of(&input.shape);
+    real!(input.dtype, T => {
+        // SAFETY: `HostFn`'s promise.
+        unsafe {
+            let x = read::<T>(input, call.threads);
+            let targets = read_as::<i64>(&call.inputs[1]);
+            let given = given::<T>(call, 2, None, 1);
+            let mut loss = Sink::<T>::new(&call.outputs[0]);
+            let mut weights = Scratch::<T>::new(c.elements());
+            for (i, (loss, weight)) in loss.slice().iter_mut().zip(weights.iter_mut()).enumerate() {
+                (*loss, *weight) = match label(call, c, &targets, i, given.ignored) {
+                    Label::None => (T::ZERO, T::ZERO),
+                    Label::Class(class) => {
+                        let w = given.weight(class);
+                        (-x[c.start(i) + class * c.inner] * w, w)
+                    }
+                };
+            }
+            store_weight(&call.outputs[1], &weights);
+            loss.finish(call.threads);
+        }
+    });
+}
+
+/// Gradient of `nll`. Inputs: gradient of each element's loss; targets; `weight` if the second attribute says so.
+/// Output: gradient of the log-probabilities. Attributes: as `nll`.
+///
+/// # Safety
+/// As `HostFn`.
+pub unsafe fn nll_grad(call: &Call<'_>) {
+    let c = Classes::of(&call.outputs[0].shape);
+    real!(call.outputs[0].dtype, T => {
+        // SAFETY: `HostFn`'s promise.
+        unsafe {
+            let g = read::<T>(&call.inputs[0], call.threads);
+            let targets = read_as::<i64>(&call.inputs[1]);
+            let given = given::<T>(call, 2, None, 1);
+            let mut dx = Sink::<T>::new(&call.outputs[0]);
+            let out = dx.slice();
+            out.fill(T::ZERO);
+            for i in 0..c.elements() {
+                if let Label::Class(class) = label(call, c, &targets, i, given.ignored) {
+                    out[c.start(i) + class * c.inner] = -g[i] * given.weight(class);
+                }
+            }
+            dx.finish(call.threads);
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::kernel::host::staging::testing::*;
+    use super::*;
+    use crate::base::attr::Attr;
+    use crate::base::dtype::DType;
+
+    const F: DType = DType::F64;
+
+    fn attrs(smoothing: f64) -> [Attr; 3] {
+        [Attr::Int(-100), Attr::Float(smoothing), Attr::Bool(true)]
+    }
+
+    // torch.nn.functional.cross_entropy(x, t, w, reduction='none', label_smoothing=0.1) of the values below.
+    #[test]
+    fn matches_pytorch() {
+        let x = Array::of(F, &[2, 3], &[0.5, -1.0, 2.0, 1.5, 0.25, -0.75]);
+        let t = Array::of(DType::I64, &[2], &[2., 0.]);
+        let w = Array::of(F, &[3], &[1.0, 2.0, 0.5]);
+        let (loss, total, lse) = (Array::empty(F, &[2]), Array::empty(F, &[]), Array::empty(F, &[2]));
+        assert_eq!(call(cross_entropy, &[&x, &t, &w], &[&loss, &total, &lse], &attrs(0.1)), None);
+        close(&loss.get(), &TORCH, 1e-12);
+        assert_eq!(total.get(), [1.5]);
+    }
+
+    const TORCH: [f64; 2] = [0.38674306810572234, 0.45701715289734457];
+
+    #[test]
+    fn gradients_are_differences() {
+        for (shape, targets) in [(&[3, 5][..], &[3][..]), (&[2, 5, 3], &[2, 3])] {
+            for smoothing in [0.0, 0.2] {
+                let n: usize = targets.iter().product();
+                let x = Array::wave(F, shape, 0.1);
+                let mut labels: Vec<f64> = (0..n).map(|i| (i * 2 % 5) as f64).collect();
+                labels[1] = -100.0;
+                let t = Array::of(DType::I64, targets, &labels);
+                let (g, w) = (Array::wave(F, targets, 0.2), Array::wave(F, &[5], 0.7));
+                let forward = |x: &Array| {
+                    let (loss, total, lse) = (Array::empty(F, targets), Array::empty(F, &[]), Array::empty(F, targets));
+                    call(cross_entropy, &[x, &t, &w], &[&loss, &total, &lse], &attrs(smoothing));
+                    (loss, lse)
+                };
+                let (loss, lse) = forward(&x);
+                assert_eq!(loss.get()[1], 0.0);
+                let dx = Array::empty(F, shape);
+                call(cross_entropy_grad, &[&g, &x, &t, &lse, &w], &[&dx], &attrs(smoothing));
+                differences(&x.get(), &dx.get(), |x| {
+                    let (loss, _) = forward(&Array::of(F, shape, x));
+                    loss.get().iter().zip(g.get()).map(|(l, g)| l * g).sum()
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_bad_label_is_told() {
+        let x = Array::wave(DType::F32, &[300, 4], 0.1);
+        let mut labels = vec![1.0; 300];
+        (labels[70], labels[250]) = (4.0, -3.0);
+        let t = Array::of(DType::I64, &[300], &labels);
+        let (loss, total) = (Array::empty(DType::F32, &[300]), Array::empty(DType::F32, &[]));
+        let lse = Array::empty(DType::F32, &[300]);
+        let plain = [Attr::Int(-100), Attr::Float(0.0), Attr::Bool(false)];
+        let fault = call(cross_entropy, &[&x, &t], &[&loss, &total, &lse], &plain);
+        assert_eq!(fault, Some(Fault { kind: FaultKind::Label, position: 70, value: 4, bound: 4 }));
+        assert_eq!(total.get(), [298.0]);
+        let fault = call(nll, &[&x, &t], &[&loss, &total], &[Attr::Int(-100), Attr::Bool(false)]);
+        assert_eq!(fault.map(|f| f.position), Some(70));
+        assert_eq!(loss.get()[0], -x.get()[1]);
+        let (g, dx) = (Array::wave(DType::F32, &[300], 0.5), Array::empty(DType::F32, &[300, 4]));
+        call(nll_grad, &[&g, &t], &[&dx], &[Attr::Int(-100), Attr::Bool(false)]);
+        assert_eq!((dx.get()[1], dx.get()[70 * 4]), (-g.get()[0], 0.0));
+    }
+}

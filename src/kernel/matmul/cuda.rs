@@ -1,0 +1,177 @@
+//! Matrix products: by the vendor's library where it takes them, else by `kernels/matmul/matmul.cuh`.
+
+use crate::kernel::cuda::dense;
+use crate::kernel::cuda::dense::Output;
+use crate::kernel::cuda::specialize::{Value, source};
+use crate::kernel::cuda::{Activation, Epilogue, Gpu, GpuError, Launch, MatmulCall, Matrix, Param};
+use crate::base::dtype::DType;
+use crate::kernel::abi::{Call, RawView};
+use smallvec::SmallVec;
+
+/// No bias, nothing on the way out.
+pub const PLAIN: Epilogue = Epilogue { bias: std::ptr::null(), activation: Activation::None };
+
+/// Bound: blocks along the grid's third dim.
+const MAX_BATCH: usize = 65_535;
+
+/// The product of two views into a third: `a` `[.., m, k]`, `b` `[.., k, n]`, `c` `[.., m, n]` of the same leading dims, any
+/// strides, and one dtype; `c` may be f32 where the factors are 16-bit floats.
+pub fn product(
+    a: &RawView,
+    b: &RawView,
+    c: &RawView,
+    beta: f32,
+    epilogue: Epilogue,
+    gpu: &mut dyn Gpu,
+) -> Result<(), GpuError> {
+    if c.numel() == 0 {
+        return Ok(());
+    }
+    let lead = c.shape.len() - 2;
+    let matrix = |view: &RawView| Matrix {
+        ptr: view.ptr,
+        row: view.strides[lead] as i64,
+        column: view.strides[lead + 1] as i64,
+        batch: 0,
+    };
+    let mut call = MatmulCall {
+        m: c.shape[lead],
+        n: c.shape[lead + 1],
+        k: a.shape[lead + 1],
+        batch: 1,
+        a: matrix(a),
+        b: matrix(b),
+        c: matrix(c),
+        dtype: a.dtype,
+        result: c.dtype,
+        beta,
+        epilogue,
+    };
+    // Leading dims, innermost first, with the strides of the three.
+    let mut outer: SmallVec<[(usize, [i64; 3]); 4]> = SmallVec::new();
+    for d in (0..lead).rev().filter(|&d| c.shape[d] != 1) {
+        let strides = [a.strides[d] as i64, b.strides[d] as i64, c.strides[d] as i64];
+        let m = call.m as i64;
+        let one = call.m == 1;
+        let follows = one || (strides[0] == m * call.a.row && strides[2] == m * call.c.row);
+        if outer.is_empty() && call.batch == 1 && strides[1] == 0 && follows {
+            if one {
+                (call.a.row, call.c.row) = (strides[0], strides[2]);
+            }
+            call.m *= c.shape[d];
+            continue;
+        }
+        let even = |have: i64, new: i64| new == have * call.batch as i64;
+        if call.batch == 1 && outer.is_empty() {
+            call.batch = c.shape[d];
+            (call.a.batch, call.b.batch, call.c.batch) = (strides[0], strides[1], strides[2]);
+        } else if outer.is_empty()
+            && even(call.a.batch, strides[0])
+            && even(call.b.batch, strides[1])
+            && even(call.c.batch, strides[2])
+        {
+            call.batch *= c.shape[d];
+        } else {
+            outer.push((c.shape[d], strides));
+        }
+    }
+    let times: usize = outer.iter().map(|(n, _)| n).product();
+    let sizes = [a, b, c].map(|view| view.dtype.size_bytes() as isize);
+    for index in 0..times {
+        let (mut rest, mut now) = (index, call);
+        for &(n, strides) in &outer {
+            let i = (rest % n) as isize;
+            rest /= n;
+            for ((matrix, stride), size) in [&mut now.a, &mut now.b, &mut now.c].into_iter().zip(strides).zip(sizes) {
+                matrix.ptr = matrix.ptr.wrapping_offset(i * stride as isize * size);
+            }
+        }
+        if library(&now, gpu)? {
+            continue;
+        }
+        if a.dtype != c.dtype {
+            let (a, b) = (dense::input(a, c.dtype, gpu)?, dense::input(b, c.dtype, gpu)?);
+            return product(&a, &b, c, beta, epilogue, gpu);
+        }
+        own(&now, gpu)?;
+    }
+    Ok(())
+}
+
+fn library(call: &MatmulCall, gpu: &mut dyn Gpu) -> Result<bool, GpuError> {
+    Ok(call.dtype.is_float() && call.k > 0 && gpu.matmul(call)?)
+}
+
+/// One product, whoever does it.
+pub fn run(call: &MatmulCall, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
+    if library(call, gpu)? { Ok(()) } else { own(call, gpu) }
+}
+
+fn own(call: &MatmulCall, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
+    if call.epilogue.activation != Activation::None {
+        return Err(GpuError::Unsupported("a matrix product with an activation"));
+    }
+    let source = source("matmul/matmul.cuh", &[("T", Value::Type(call.dtype))]);
+    let size = call.dtype.size_bytes() as isize;
+    for first in (0..call.batch).step_by(MAX_BATCH) {
+        let count = (call.batch - first).min(MAX_BATCH);
+        let at = |m: &Matrix| m.ptr.wrapping_offset(first as isize * m.batch as isize * size) as u64;
+        let strides = |m: &Matrix| [m.row as u64, m.column as u64, m.batch as u64];
+        let mut words: SmallVec<[u64; 18]> = SmallVec::from_slice(&[call.m as u64, call.n as u64, call.k as u64]);
+        for matrix in [&call.a, &call.b, &call.c] {
+            words.extend(strides(matrix));
+        }
+        words.extend([at(&call.a), at(&call.b), call.epilogue.bias as u64, at(&call.c)]);
+        words.extend([(call.beta != 0.0) as u64, 0]);
+        gpu.launch(&Launch {
+            source,
+            entry: "ts_matmul",
+            grid: [call.m.div_ceil(64) as u32, call.n.div_ceil(64) as u32, count as u32],
+            block: [256, 1, 1],
+            shared_bytes: 0,
+            args: &[Param::Words(&words)],
+        })?;
+    }
+    Ok(())
+}
+
+/// Beside `kernel/matmul/host`.
+pub fn matmul(call: &Call<'_>, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
+    product(&call.inputs[0], &call.inputs[1], &call.outputs[0], 0.0, PLAIN, gpu)
+}
+
+/// Beside `kernel/matmul/host`.
+pub fn linear(call: &Call<'_>, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
+    let (x, weight, out) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
+    let mut epilogue = PLAIN;
+    if let Some(bias) = call.inputs.get(2) {
+        epilogue.bias = dense::input(bias, out.dtype, gpu)?.ptr;
+    }
+    let c = Output::new(out, out.dtype, gpu)?;
+    let (x, y) = (as_matrices(x), as_matrices(&c.dense));
+    let lead = y.shape.len() - 2;
+    let b = RawView {
+        ptr: weight.ptr,
+        dtype: weight.dtype,
+        shape: y.shape[..lead].iter().copied().chain([weight.shape[1], weight.shape[0]]).collect(),
+        strides: std::iter::repeat_n(0, lead).chain([weight.strides[1], weight.strides[0]]).collect(),
+    };
+    product(&x, &b, &y, 0.0, epilogue, gpu)?;
+    c.finish(gpu)
+}
+
+/// A view of one dim as a matrix of one row; others as they are.
+fn as_matrices(view: &RawView) -> RawView {
+    let mut view = view.clone();
+    if view.shape.len() == 1 {
+        view.shape.insert(0, 1);
+        view.strides.insert(0, view.shape[1] as isize * view.strides[0]);
+    }
+    view
+}
+
+/// All texts, for the compile test.
+pub fn sources() -> impl Iterator<Item = &'static crate::kernel::cuda::Source> {
+    let dtypes = DType::ALL.into_iter().filter(|&dtype| dtype != DType::Bool);
+    dtypes.map(|dtype| source("matmul/matmul.cuh", &[("T", Value::Type(dtype))]))
+}

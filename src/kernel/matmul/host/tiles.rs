@@ -1,0 +1,289 @@
+//! One thread's product of `f32` or `f64` matrices, by register tiles (the scheme of BLIS, van Zee and van de Geijn 2015).
+//!
+//! A tile of the result stays in registers while it runs over a stretch of `k`: vectors of a row of `b` times single
+//! elements of a column of `a`. Operands that are used often are packed first, so that tiles read them in order; others
+//! are read where they lie. Knows nothing of threads.
+
+use super::product::{Accum, Matrix, Sizes};
+use crate::kernel::copy::host::transpose;
+use crate::kernel::host::real::{Real, widths};
+use crate::kernel::host::simd;
+use crate::kernel::host::staging::Scratch;
+use crate::kernel::host::vector::Vector;
+use crate::kernel::guard;
+
+/// Bound: length of a stretch of `k`: a panel of `b` is then at most 96 KiB, which the second-level cache delivers in time.
+const DEEP: usize = 512;
+/// Rows of `a` that are packed together, whole tiles: at most 384 KiB of `f64`, which stay in the second-level cache.
+const TALL: usize = 96;
+/// Bound: rows that are not packed, between two looks whether the product must end; a multiple of every tile's.
+const LOOSE: usize = 1008;
+/// Bound: panels of `b` that are packed together, some 4 MiB.
+const PANELS: usize = 64;
+/// Panels, or tiles along a panel, that read the same part of an operand before packing it costs less than it saves.
+const OFTEN: usize = 6;
+
+/// Rows and vectors of a tile for each machine level: as many sums as there are registers to spare.
+const fn shape(level: usize) -> (usize, usize) {
+    match level {
+        0 => (8, 3),
+        1 => (6, 2),
+        _ => (4, 1),
+    }
+}
+
+/// Elements of a vector of each machine level (`simd`).
+const fn lanes<T>(level: usize) -> usize {
+    (if level == 0 { 64 } else { 32 }) / size_of::<T>()
+}
+
+/// `c = a @ b`, or `c += a @ b`.
+///
+/// # Safety
+/// As `product::product`.
+pub unsafe fn multiply<T: Real>(s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<T>, accum: Accum) {
+    if s.m * s.n == 0 {
+        return;
+    }
+    // Tiles store rows: a column-major result is the transpose of the transposes' product.
+    let (s, a, b, c) = if c.row == 1 && c.col != 1 {
+        (Sizes { m: s.n, n: s.m, k: s.k }, b.transposed(), a.transposed(), c.transposed())
+    } else {
+        (s, a, b, c)
+    };
+    let level = simd::level();
+    let (rows, vectors) = shape(level);
+    let width = vectors * lanes::<T>(level);
+    let stretches = s.k.div_ceil(DEEP).max(1);
+    let deep = s.k.div_ceil(stretches);
+    let pack_a = s.n > OFTEN * width;
+    let pack_b = b.col != 1 || s.m > OFTEN * rows;
+    let wide = if pack_b { (PANELS * width).min(s.n.next_multiple_of(width)) } else { width };
+    let tall = if pack_a { TALL.min(s.m.next_multiple_of(rows)) } else { 0 };
+    let mut packed_a = Scratch::<T>::new(tall * deep);
+    let mut packed_b = Scratch::<T>::new(wide * deep);
+    for j0 in (0..s.n).step_by(if pack_b { wide } else { s.n }) {
+        let n = if pack_b { (s.n - j0).min(wide) } else { s.n };
+        for stretch in 0..stretches {
+            let k = stretch * deep..((stretch + 1) * deep).min(s.k);
+            let accum = if stretch == 0 { accum } else { Accum::Add };
+            let (a, b) = (a.from(0, k.start), b.from(k.start, j0));
+            let k = k.len();
+            // A last panel that is not full is packed in any case, with zeros.
+            let first = if pack_b { 0 } else { n / width * width };
+            if first < n {
+                // SAFETY: the caller's promise; the scratch has room for whole panels of this stretch.
+                unsafe { pack(b.from(0, first).transposed(), n - first, k, width, &mut packed_b) };
+            }
+            for i0 in (0..s.m).step_by(if pack_a { TALL } else { LOOSE }) {
+                let m = (s.m - i0).min(if pack_a { TALL } else { LOOSE });
+                if pack_a {
+                    // SAFETY: as above.
+                    unsafe { pack(a.from(i0, 0), m, k, rows, &mut packed_a) };
+                }
+                for j in (0..n).step_by(width) {
+                    guard::look_at(j / width, 8);
+                    let panel = if j >= first {
+                        let at = (j - first) * k;
+                        Matrix { ptr: packed_b[at..].as_ptr().cast_mut(), row: width as isize, col: 1 }
+                    } else {
+                        b.from(0, j)
+                    };
+                    let left = if pack_a {
+                        Matrix { ptr: packed_a.as_mut_ptr(), row: 1, col: rows as isize }
+                    } else {
+                        a.from(i0, 0)
+                    };
+                    let step = if pack_a { rows * k } else { 0 };
+                    let to = c.from(i0, j0 + j);
+                    let size = Sizes { m, n: (n - j).min(width), k };
+                    strip(size, left, step, panel, to, accum);
+                }
+            }
+        }
+    }
+}
+
+/// Lines of `k` elements as panels of `width` lines: `[panel][k][width]`, with zeros for lines that do not exist.
+///
+/// # Safety
+/// The lines exist.
+unsafe fn pack<T: Real>(from: Matrix<T>, lines: usize, k: usize, width: usize, to: &mut [T]) {
+    for first in (0..lines).step_by(width) {
+        let count = (lines - first).min(width);
+        let panel = &mut to[first * k..(first + width) * k];
+        if count < width {
+            panel.fill(T::ZERO);
+        }
+        let from = from.from(first, 0);
+        if from.row == 1 {
+            for (p, to) in panel.chunks_exact_mut(width).enumerate() {
+                // SAFETY: `count` lines lie side by side.
+                to[..count].copy_from_slice(unsafe { std::slice::from_raw_parts(from.at(0, p), count) });
+            }
+            continue;
+        }
+        let whole = if from.col == 1 { k / SQUARE * SQUARE } else { 0 };
+        turn(from, count, whole, width, panel);
+        for p in whole..k {
+            for line in 0..count {
+                // SAFETY: an element of a line that exists.
+                panel[p * width + line] = unsafe { *from.at(line, p) };
+            }
+        }
+    }
+}
+
+/// Lines and elements that are turned round at a time.
+const SQUARE: usize = 8;
+
+widths! {
+    /// Packs the first `k` elements of lines whose elements lie side by side; `k` is in whole squares, `width` even.
+    fn turn<T, S>(from: Matrix<T>, lines: usize, k: usize, width: usize, panel: &mut [T]) {
+        for line in (0..lines).step_by(SQUARE) {
+            // Lanes of this square that the panel has; those without a line get another line's numbers, which count for nothing.
+            let lanes = Ord::min(width - line, SQUARE);
+            for p in (0..k).step_by(SQUARE) {
+                let to = panel[p * width + line..(p + SQUARE - 1) * width + line + lanes].as_mut_ptr();
+                let mut rows = [std::ptr::null::<T>(); SQUARE];
+                for (i, row) in rows.iter_mut().enumerate() {
+                    *row = from.at(Ord::min(line + i, lines - 1), p);
+                }
+                // SAFETY: eight elements of each row exist, and places for all lanes; levels below 2 have AVX2.
+                unsafe {
+                    #[cfg(target_arch = "x86_64")]
+                    if S::LEVEL < 2 && size_of::<T>() == 4 && lanes == SQUARE {
+                        let square = transpose::eight_avx2(rows.map(|row| row.cast()));
+                        for (i, row) in square.iter().enumerate() {
+                            to.add(i * width).cast::<[u32; SQUARE]>().write_unaligned(*row);
+                        }
+                        continue;
+                    }
+                    // Halves of four lines, which fit the registers.
+                    for half in [0, 4] {
+                        let mut square = [[T::ZERO; SQUARE]; 4];
+                        for (i, row) in square.iter_mut().enumerate() {
+                            *row = rows[half + i].cast::<[T; SQUARE]>().read_unaligned();
+                        }
+                        for (i, &first) in square[0].iter().enumerate() {
+                            let to = to.add(i * width + half);
+                            if half + 4 <= lanes {
+                                let column = [first, square[1][i], square[2][i], square[3][i]];
+                                to.cast::<[T; 4]>().write_unaligned(column);
+                            } else if half + 2 <= lanes {
+                                to.cast::<[T; 2]>().write_unaligned([first, square[1][i]]);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+widths! {
+    /// Tiles one below the other: `s.m` rows of `c`, up to a tile's width of columns.
+    ///
+    /// `step` is from one tile's rows of `a` to the next one's where they are packed, and 0 where they are not. Vectors
+    /// of `b` are whole, whatever the columns.
+    fn strip<T, S>(s: Sizes, a: Matrix<T>, step: usize, b: Matrix<T>, c: Matrix<T>, accum: Accum) {
+        // SAFETY: `multiply` names operands that are there; `S` is the machine's.
+        unsafe {
+            // Rows that are left over take half a tile where that is enough.
+            let rest = if S::LEVEL == 0 && (1..=4).contains(&(s.m % 8)) { s.m % 8 } else { 0 };
+            let whole = s.m - rest;
+            let last = if step > 0 { Matrix { ptr: a.ptr.wrapping_add(whole / 8 * step), ..a } } else { a.from(whole, 0) };
+            let (top, bottom) = (Sizes { m: whole, ..s }, Sizes { m: rest, ..s });
+            let to = c.from(whole, 0);
+            match (S::LEVEL, s.n.div_ceil(<T::In<S> as Vector>::N)) {
+                (0, 1) => {
+                    tiles::<T, T::In<S>, 8, 1>(top, a, step, b, c, accum);
+                    tiles::<T, T::In<S>, 4, 1>(bottom, last, step, b, to, accum);
+                }
+                (0, 2) => {
+                    tiles::<T, T::In<S>, 8, 2>(top, a, step, b, c, accum);
+                    tiles::<T, T::In<S>, 4, 2>(bottom, last, step, b, to, accum);
+                }
+                (0, _) => {
+                    tiles::<T, T::In<S>, 8, 3>(top, a, step, b, c, accum);
+                    tiles::<T, T::In<S>, 4, 3>(bottom, last, step, b, to, accum);
+                }
+                (1, 1) => tiles::<T, T::In<S>, 6, 1>(s, a, step, b, c, accum),
+                (1, _) => tiles::<T, T::In<S>, 6, 2>(s, a, step, b, c, accum),
+                _ => tiles::<T, T::In<S>, 4, 1>(s, a, step, b, c, accum),
+            }
+        }
+    }
+}
+
+/// As `strip`, for tiles of `ROWS` by `VECTORS`.
+///
+/// # Safety
+/// The operands are there, `b` with whole vectors, and so are the vector's instructions.
+#[inline(always)]
+unsafe fn tiles<T: Real, V: Vector<Elem = T>, const ROWS: usize, const VECTORS: usize>(
+    s: Sizes,
+    a: Matrix<T>,
+    step: usize,
+    b: Matrix<T>,
+    c: Matrix<T>,
+    accum: Accum,
+) {
+    // SAFETY: the caller's promise; rows beyond the last are read as the last, and not stored.
+    unsafe {
+        for i in (0..s.m).step_by(ROWS) {
+            let rows = (s.m - i).min(ROWS);
+            let from = if step > 0 { Matrix { ptr: a.ptr.add(i / ROWS * step), ..a } } else { a.from(i, 0) };
+            let mut lines = [from.ptr.cast_const(); ROWS];
+            for (r, line) in lines.iter_mut().enumerate() {
+                *line = from.at(if step > 0 { r } else { r.min(rows - 1) }, 0);
+            }
+            // Cost: without this, large products wait for the lines of the result, 3 to 9 % of their time.
+            #[cfg(target_arch = "x86_64")]
+            for (r, v) in (0..rows).flat_map(|r| (0..VECTORS).map(move |v| (r, v))) {
+                use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+                _mm_prefetch::<_MM_HINT_T0>(c.at(i + r, v * V::N).cast_const().cast());
+            }
+            let mut sums = [[V::splat(T::ZERO); VECTORS]; ROWS];
+            let (mut at, mut right) = (0, b.ptr.cast_const());
+            for _ in 0..s.k {
+                let mut columns = [V::splat(T::ZERO); VECTORS];
+                for (v, column) in columns.iter_mut().enumerate() {
+                    *column = V::load(right.add(v * V::N));
+                }
+                for (sums, line) in sums.iter_mut().zip(&lines) {
+                    let x = V::splat(*line.offset(at));
+                    for (sum, &column) in sums.iter_mut().zip(&columns) {
+                        *sum = x.fma(column, *sum);
+                    }
+                }
+                at += a.col;
+                right = right.offset(b.row);
+            }
+            if c.col == 1 && s.n == VECTORS * V::N {
+                for (r, sums) in sums.iter().enumerate() {
+                    if r < rows {
+                        for (v, &sum) in sums.iter().enumerate() {
+                            let to = c.at(i + r, v * V::N);
+                            (if matches!(accum, Accum::Add) { sum.add(V::load(to)) } else { sum }).store(to);
+                        }
+                    }
+                }
+            } else {
+                // Through the stack, element by element.
+                let mut tile = [[[T::ZERO; 16]; VECTORS]; ROWS];
+                for (sums, row) in sums.iter().zip(&mut tile) {
+                    for (sum, lanes) in sums.iter().zip(row) {
+                        sum.store(lanes.as_mut_ptr());
+                    }
+                }
+                for (r, row) in tile.iter().enumerate().take(rows) {
+                    for j in 0..s.n {
+                        let (to, sum) = (c.at(i + r, j), row[j / V::N][j % V::N]);
+                        *to = if matches!(accum, Accum::Add) { *to + sum } else { sum };
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! Launches beside `kernel/norm/host/layer` and `kernel/norm/host/batch`.
+
+use crate::kernel::cuda::dense::{Output, fill, input, scratch};
+use crate::kernel::cuda::specialize::{Value, source};
+use crate::kernel::cuda::rows::{Names, Rows, each, launch, sample_shapes, word};
+use crate::kernel::cuda::{Gpu, GpuError, Source};
+use crate::base::dtype::{DType, Scalar};
+use crate::kernel::abi::{Call, RawView};
+use crate::kernel::host::attributes;
+
+type Done = Result<(), GpuError>;
+
+/// Rows as the kernels see them: `span` neighbours share a weight, which start again after `period` rows.
+#[derive(Clone, Copy)]
+struct Shape {
+    rows: usize,
+    n: usize,
+    span: usize,
+    period: usize,
+    centre: bool,
+}
+
+impl Shape {
+    fn trailing(x: &RawView, dims: usize, centre: bool) -> Shape {
+        let lead = x.shape.len().saturating_sub(dims);
+        let (rows, n) = (x.shape[..lead].iter().product(), x.shape[lead..].iter().product());
+        Shape { rows, n, span: 1, period: 1, centre }
+    }
+
+    fn grouped(x: &RawView, groups: usize) -> Shape {
+        let span: usize = x.shape[2..].iter().product();
+        let (rows, n) = (x.shape[0] * groups, x.shape[1] / groups.max(1) * span);
+        // One position a channel is no layer norm: its weights differ from row to row.
+        Shape { rows, n, span, period: groups, centre: true }
+    }
+
+    fn width(&self) -> usize {
+        self.n / self.span.max(1) * self.period
+    }
+}
+
+fn text(dtype: DType, weights: DType, kind: u32, shape: Names) -> &'static Source {
+    let types = [("T", Value::Type(dtype)), ("W", Value::Type(weights))];
+    source("norm/layer_norm.cuh", &[types[0], types[1], ("WEIGHTS", Value::Number(kind)), shape[0], shape[1], shape[2]])
+}
+
+pub fn layer_norm(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let shape = Shape::trailing(&call.inputs[0], attributes::size(call, 0), true);
+    forward(call, shape, attributes::float(call, 1), gpu)
+}
+
+pub fn group_norm(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let shape = Shape::grouped(&call.inputs[0], attributes::size(call, 0));
+    forward(call, shape, attributes::float(call, 1), gpu)
+}
+
+pub fn rms_norm(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let x = &call.inputs[0];
+    let eps = attributes::float_or_none(call, 1).unwrap_or(match x.dtype.compute() {
+        DType::F64 => f64::EPSILON,
+        _ => f32::EPSILON as f64,
+    });
+    forward(call, Shape::trailing(x, attributes::size(call, 0), false), eps, gpu)
+}
+
+pub fn layer_norm_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    backward(call, Shape::trailing(&call.inputs[0], attributes::size(call, 0), true), gpu)
+}
+
+pub fn group_norm_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    backward(call, Shape::grouped(&call.inputs[0], attributes::size(call, 0)), gpu)
+}
+
+pub fn rms_norm_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    backward(call, Shape::trailing(&call.inputs[0], attributes::size(call, 0), false), gpu)
+}
+
+/// Weight and bias, of one dtype, from input `fixed` on as the attributes from `first` on say.
+struct Weights {
+    dtype: DType,
+    weight: Option<RawView>,
+    bias: Option<RawView>,
+}
+
+impl Weights {
+    fn of(call: &Call<'_>, fixed: usize, first: usize, x: DType, gpu: &mut dyn Gpu) -> Result<Weights, GpuError> {
+        let given = |i: usize| i < call.attrs.len() && attributes::flag(call, i);
+        let weight = given(first).then(|| &call.inputs[fixed]);
+        let bias = given(first + 1).then(|| &call.inputs[fixed + given(first) as usize]);
+        let same = [weight, bias].into_iter().flatten().all(|view| view.dtype == x);
+        let dtype = if same { x } else { x.compute() };
+        let mut dense = |view: Option<&RawView>| view.map(|view| input(view, dtype, gpu)).transpose();
+        Ok(Weights { dtype, weight: dense(weight)?, bias: dense(bias)? })
+    }
+
+    /// 0: there are none; 1: each element of a row has its own and `vector` neighbours can be read at once; 2: any.
+    fn kind(&self, s: Shape, vector: usize) -> u32 {
+        let bytes = (vector * self.dtype.size_bytes()).min(16);
+        let both = [&self.weight, &self.bias].into_iter().flatten();
+        let aligned = both.clone().all(|view| (view.ptr as usize).is_multiple_of(bytes));
+        match both.count() {
+            0 => 0,
+            _ if s.span == 1 && s.period == 1 && aligned => 1,
+            _ => 2,
+        }
+    }
+}
+
+fn forward(call: &Call<'_>, s: Shape, eps: f64, gpu: &mut dyn Gpu) -> Done {
+    let dtype = call.inputs[0].dtype;
+    if s.rows == 0 {
+        return Ok(());
+    }
+    let x = input(&call.inputs[0], dtype, gpu)?;
+    let weights = Weights::of(call, 1, 2, dtype, gpu)?;
+    let y = Output::new(&call.outputs[0], dtype, gpu)?;
+    let mean = s.centre.then(|| Output::new(&call.outputs[1], dtype.compute(), gpu)).transpose()?;
+    let rstd = Output::new(&call.outputs[call.outputs.len() - 1], dtype.compute(), gpu)?;
+    let rows = Rows::of(s.rows, s.n, 1, &[&x, &y.dense]);
+    let words = [
+        0,
+        x.ptr as u64,
+        word(weights.weight.as_ref()),
+        word(weights.bias.as_ref()),
+        y.dense.ptr as u64,
+        word(mean.as_ref().map(|mean| &mean.dense)),
+        rstd.dense.ptr as u64,
+        0,
+        s.rows as u64,
+        s.n as u64,
+        s.span as u64,
+        s.period as u64,
+        0,
+        s.centre as u64,
+        eps.to_bits(),
+    ];
+    let source = text(dtype, weights.dtype, weights.kind(s, rows.vector), rows.names());
+    launch(source, "ts_norm", (rows.blocks, 1), rows.threads, &words, gpu)?;
+    y.finish(gpu)?;
+    rstd.finish(gpu)?;
+    mean.map_or(Ok(()), |mean| mean.finish(gpu))
+}
+
+fn backward(call: &Call<'_>, s: Shape, gpu: &mut dyn Gpu) -> Done {
+    let dtype = call.inputs[0].dtype;
+    let fixed = if s.centre { 4 } else { 3 };
+    if s.rows == 0 || s.n == 0 {
+        return call.outputs[1..].iter().try_for_each(|view| fill(Scalar::Int(0), view, gpu));
+    }
+    let g = input(&call.inputs[0], dtype, gpu)?;
+    let x = input(&call.inputs[1], dtype, gpu)?;
+    let compute = dtype.compute();
+    let mean = s.centre.then(|| input(&call.inputs[2], compute, gpu)).transpose()?;
+    let rstd = input(&call.inputs[fixed - 1], compute, gpu)?;
+    let weights = Weights::of(call, fixed, 1, dtype, gpu)?;
+    let dx = Output::new(&call.outputs[0], dtype, gpu)?;
+    let rows = Rows::of(s.rows, s.n, 2, &[&g, &x, &dx.dense]);
+    let mut words = [
+        g.ptr as u64,
+        x.ptr as u64,
+        word(weights.weight.as_ref()),
+        0,
+        dx.dense.ptr as u64,
+        word(mean.as_ref()),
+        rstd.ptr as u64,
+        0,
+        s.rows as u64,
+        s.n as u64,
+        s.span as u64,
+        s.period as u64,
+        0,
+        s.centre as u64,
+        0,
+    ];
+    let source = text(dtype, weights.dtype, weights.kind(s, rows.vector), rows.names());
+    launch(source, "ts_norm_grad", (rows.blocks, 1), rows.threads, &words, gpu)?;
+    dx.finish(gpu)?;
+    if call.outputs.len() == 1 {
+        return Ok(());
+    }
+    let width = s.width();
+    let by_element = s.span == 1 && s.period == 1;
+    let blocks = s.n.div_ceil(32);
+    let parts = (gpu.multiprocessors() as usize * 8 / blocks).min(s.rows / 64).clamp(1, 128);
+    let parts = if by_element { parts } else { 1 };
+    let sums = scratch(compute, &[parts, 2, width], gpu)?;
+    words[7] = sums.ptr as u64;
+    words[12] = parts as u64;
+    if by_element {
+        launch(source, "ts_norm_weights", (blocks, parts), 256, &words, gpu)?;
+        if parts > 1 {
+            words[9] = 2 * width as u64;
+            each(source, "ts_norm_parts", 2 * width, &words, gpu)?;
+        }
+    } else {
+        words[12] = width as u64;
+        launch(source, "ts_norm_channels", (width, 1), 256, &words, gpu)?;
+    }
+    let size = compute.size_bytes();
+    for (n, view) in call.outputs[1..].iter().enumerate() {
+        let row = RawView::contiguous(sums.ptr.wrapping_add(n * width * size), compute, &view.shape);
+        crate::kernel::cuda::dense::copy_view(&row, view, gpu)?;
+    }
+    Ok(())
+}
+
+/// `[batch, channels, span]` and how statistics of a channel are shared.
+struct Planes {
+    batch: usize,
+    channels: usize,
+    span: usize,
+    wide: bool,
+    blocks: usize,
+    parts: usize,
+}
+
+impl Planes {
+    fn of(shape: &[usize], gpu: &dyn Gpu) -> Planes {
+        let (batch, channels, span) = (shape[0], shape[1], shape[2..].iter().product::<usize>());
+        let wide = span >= 16;
+        let blocks = if wide { channels } else { channels.div_ceil(32) };
+        let rounds = batch * span / if wide { 256 * 8 } else { 8 * 8 };
+        let parts = (gpu.multiprocessors() as usize * 8 / blocks.max(1)).min(rounds).clamp(1, 128);
+        Planes { batch, channels, span, wide, blocks, parts }
+    }
+
+    fn source(&self, dtype: DType, weights: DType) -> &'static Source {
+        batch_text(dtype, weights, self.wide)
+    }
+
+    fn elements(&self) -> usize {
+        self.batch * self.channels * self.span
+    }
+}
+
+fn batch_text(dtype: DType, weights: DType, wide: bool) -> &'static Source {
+    let wide = Value::Number(wide as u32);
+    source("norm/batch_norm.cuh", &[("T", Value::Type(dtype)), ("W", Value::Type(weights)), ("WIDE", wide)])
+}
+
+/// The argument words of `norm/batch_norm.cuh`.
+#[derive(Default)]
+struct Batch {
+    a: u64,
+    x: u64,
+    weight: u64,
+    bias: u64,
+    y: u64,
+    mean: u64,
+    variance: u64,
+    sums: u64,
+    dw: u64,
+    db: u64,
+    training: bool,
+    eps: f64,
+}
+
+impl Batch {
+    fn words(&self, p: &Planes) -> [u64; 16] {
+        let sizes = [p.batch as u64, p.channels as u64, p.span as u64, p.parts as u64];
+        [
+            self.a,
+            self.x,
+            self.weight,
+            self.bias,
+            self.y,
+            self.mean,
+            self.variance,
+            self.sums,
+            self.dw,
+            self.db,
+            sizes[0],
+            sizes[1],
+            sizes[2],
+            sizes[3],
+            self.training as u64,
+            self.eps.to_bits(),
+        ]
+    }
+}
+
+fn apply(p: &Planes, source: &Source, entry: &str, words: &[u64], gpu: &mut dyn Gpu) -> Done {
+    if p.elements() == 0 {
+        return Ok(());
+    }
+    let blocks = p.elements().div_ceil(256).min(gpu.multiprocessors() as usize * 32);
+    launch(source, entry, (blocks, 1), 256, words, gpu)
+}
+
+pub fn batch_norm_train(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let dtype = call.inputs[0].dtype;
+    let p = Planes::of(&call.inputs[0].shape, gpu);
+    if p.channels == 0 {
+        return Ok(());
+    }
+    let x = input(&call.inputs[0], dtype, gpu)?;
+    let weights = Weights::of(call, 1, 1, dtype, gpu)?;
+    let compute = dtype.compute();
+    let y = Output::new(&call.outputs[0], dtype, gpu)?;
+    let mean = Output::new(&call.outputs[1], compute, gpu)?;
+    let variance = Output::new(&call.outputs[2], compute, gpu)?;
+    let sums = scratch(compute, &[p.parts, p.channels, 3], gpu)?;
+    let words = Batch {
+        x: x.ptr as u64,
+        weight: word(weights.weight.as_ref()),
+        bias: word(weights.bias.as_ref()),
+        y: y.dense.ptr as u64,
+        mean: mean.dense.ptr as u64,
+        variance: variance.dense.ptr as u64,
+        sums: sums.ptr as u64,
+        eps: attributes::float(call, 0),
+        ..Batch::default()
+    }
+    .words(&p);
+    let source = p.source(dtype, weights.dtype);
+    launch(source, "ts_batch_moments", (p.blocks, p.parts), 256, &words, gpu)?;
+    each(source, "ts_batch_moments_parts", p.channels, &words, gpu)?;
+    apply(&p, source, "ts_batch_apply", &words, gpu)?;
+    y.finish(gpu)?;
+    mean.finish(gpu)?;
+    variance.finish(gpu)
+}
+
+pub fn batch_norm_eval(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let dtype = call.inputs[0].dtype;
+    let p = Planes::of(&call.inputs[0].shape, gpu);
+    let x = input(&call.inputs[0], dtype, gpu)?;
+    let (mean, variance) =
+        (input(&call.inputs[1], dtype.compute(), gpu)?, input(&call.inputs[2], dtype.compute(), gpu)?);
+    let weights = Weights::of(call, 3, 1, dtype, gpu)?;
+    let y = Output::new(&call.outputs[0], dtype, gpu)?;
+    let words = Batch {
+        x: x.ptr as u64,
+        weight: word(weights.weight.as_ref()),
+        bias: word(weights.bias.as_ref()),
+        y: y.dense.ptr as u64,
+        mean: mean.ptr as u64,
+        variance: variance.ptr as u64,
+        eps: attributes::float(call, 0),
+        ..Batch::default()
+    }
+    .words(&p);
+    apply(&p, p.source(dtype, weights.dtype), "ts_batch_apply", &words, gpu)?;
+    y.finish(gpu)
+}
+
+pub fn batch_norm_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let dtype = call.inputs[0].dtype;
+    let p = Planes::of(&call.inputs[1].shape, gpu);
+    if p.channels == 0 {
+        return Ok(());
+    }
+    let compute = dtype.compute();
+    let (g, x) = (input(&call.inputs[0], dtype, gpu)?, input(&call.inputs[1], dtype, gpu)?);
+    let (mean, variance) = (input(&call.inputs[2], compute, gpu)?, input(&call.inputs[3], compute, gpu)?);
+    let weights = Weights::of(call, 4, 2, dtype, gpu)?;
+    let dx = Output::new(&call.outputs[0], dtype, gpu)?;
+    let mut sums_of = |i: usize| call.outputs.get(i).map(|view| Output::new(view, compute, gpu)).transpose();
+    let (dw, db) = (sums_of(1)?, sums_of(2)?);
+    let sums = scratch(compute, &[p.parts, p.channels, 2], gpu)?;
+    let words = Batch {
+        a: g.ptr as u64,
+        x: x.ptr as u64,
+        weight: word(weights.weight.as_ref()),
+        y: dx.dense.ptr as u64,
+        mean: mean.ptr as u64,
+        variance: variance.ptr as u64,
+        sums: sums.ptr as u64,
+        dw: word(dw.as_ref().map(|dw| &dw.dense)),
+        db: word(db.as_ref().map(|db| &db.dense)),
+        training: attributes::flag(call, 1),
+        eps: attributes::float(call, 0),
+        ..Batch::default()
+    }
+    .words(&p);
+    let source = p.source(dtype, weights.dtype);
+    launch(source, "ts_batch_sums", (p.blocks, p.parts), 256, &words, gpu)?;
+    each(source, "ts_batch_sums_parts", p.channels, &words, gpu)?;
+    apply(&p, source, "ts_batch_apply_grad", &words, gpu)?;
+    dx.finish(gpu)?;
+    [dw, db].into_iter().flatten().try_for_each(|sum| sum.finish(gpu))
+}
+
+/// Texts for the compile test.
+pub fn sources() -> Vec<&'static Source> {
+    let dtypes = || DType::ALL.into_iter().filter(|dtype| dtype.is_float());
+    let kind = |dtype| match dtype {
+        DType::F32 => 1,
+        DType::F64 => 2,
+        _ => 0,
+    };
+    let rows = dtypes().flat_map(|dtype| sample_shapes().map(|shape| text(dtype, dtype.compute(), kind(dtype), shape)));
+    let batch = dtypes().flat_map(|dtype| [true, false].map(|wide| batch_text(dtype, dtype, wide)));
+    rows.chain(batch).collect()
+}

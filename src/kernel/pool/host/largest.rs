@@ -1,0 +1,130 @@
+//! The largest element of each window of a plane, and where it is.
+//!
+//! Windows along a row of outputs are nearly all alike: those are taken together, one kernel position after the other,
+//! so that the loop over outputs has no jumps (which element is largest cannot be foretold) and becomes vectors.
+
+use super::Planes;
+use super::window::{Window, Windows};
+use crate::kernel::host::real::{Real, widths};
+use crate::kernel::guard;
+use std::ops::Range;
+
+/// Bound: elements that are compared between two looks where a window is wide; a few microseconds.
+const LONG: usize = 16 * 1024;
+
+/// Outputs of a row whose windows have the same number of elements, the same distance apart.
+pub struct Even {
+    outputs: Range<usize>,
+    /// From one window to the next, and elements of each.
+    stride: usize,
+    taps: usize,
+}
+
+impl Even {
+    /// Around the middle of the row.
+    pub fn of(windows: &[Window]) -> Even {
+        let middle = windows.len() / 2;
+        let Some(model) = windows.get(middle) else { return Even { outputs: 0..0, stride: 1, taps: 0 } };
+        let stride = windows.get(middle + 1).map_or(1, |next| next.start.saturating_sub(model.start));
+        let like = |a: &Window, b: &Window| {
+            b.start == a.start + stride && (a.span(), a.step) == (model.span(), model.step) && b.span() == a.span()
+        };
+        let (mut first, mut end) = (middle, middle + 1);
+        while first > 0 && like(&windows[first - 1], &windows[first]) {
+            first -= 1;
+        }
+        while end < windows.len() && like(&windows[end - 1], &windows[end]) {
+            end += 1;
+        }
+        Even { outputs: first..end, stride, taps: model.span().div_ceil(model.step) }
+    }
+}
+
+/// The outputs of one plane, with flat positions. NaN is largest, and of several the last (as PyTorch).
+pub fn largest<T: Real>(from: Planes, windows: &Windows, even: &Even, x: &[T], y: &mut [T], at: &mut [i64]) {
+    let place = |d: usize, h: usize, w: usize| (d * from.size[1] + h) * from.size[2] + w;
+    let [ds, hs, ws] = windows.dims();
+    if ws.is_empty() {
+        return;
+    }
+    let columns = even.outputs.clone();
+    let (mut max, mut tap) = (guard::list(columns.len(), T::ZERO), guard::list(columns.len(), T::ZERO));
+    let mut places = Vec::new();
+    let rows = ds.iter().flat_map(|d| hs.iter().map(move |h| (d, h)));
+    for ((d, h), (y, at)) in rows.zip(y.chunks_exact_mut(ws.len()).zip(at.chunks_exact_mut(ws.len()))) {
+        guard::look();
+        for o in (0..columns.start).chain(columns.end..ws.len()) {
+            let (value, position) = largest_of(x, from.size, [d, h, &ws[o]]);
+            (y[o], at[o]) = (value, position as i64);
+        }
+        let Some(first) = ws.get(columns.start).filter(|_| !columns.is_empty()) else { continue };
+        max.fill(T::NEG_INF);
+        tap.fill(T::ZERO);
+        places.clear();
+        for i in d.positions() {
+            for j in h.positions() {
+                if even.taps * columns.len() > LONG {
+                    guard::look();
+                }
+                for k in 0..even.taps {
+                    let start = place(i, j, first.start + k * first.step);
+                    let end = start + (columns.len() - 1) * even.stride + 1;
+                    let number = T::from_usize(places.len());
+                    take(&x[start..end], even.stride, number, &mut max, &mut tap);
+                    places.push(place(i, j, k * first.step));
+                }
+            }
+        }
+        if places.is_empty() {
+            places.push(place(d.start, h.start, 0));
+        }
+        for (o, (&max, &tap)) in columns.clone().zip(max.iter().zip(&tap)) {
+            y[o] = max;
+            at[o] = (places[tap.to_f64() as usize] + ws[o].start) as i64;
+        }
+    }
+}
+
+fn largest_of<T: Real>(x: &[T], size: [usize; 3], [d, h, w]: [&Window; 3]) -> (T, usize) {
+    let at = |d: usize, h: usize, w: usize| (d * size[1] + h) * size[2] + w;
+    let (mut max, mut position) = (T::NEG_INF, at(d.start, h.start, w.start));
+    for i in d.positions() {
+        for j in h.positions() {
+            if w.span() > LONG {
+                guard::look();
+            }
+            for k in w.positions() {
+                let p = at(i, j, k);
+                if x[p] > max || x[p].is_nan() {
+                    (max, position) = (x[p], p);
+                }
+            }
+        }
+    }
+    (max, position)
+}
+
+widths! {
+    /// Looks at every `stride`th element: where it is larger it becomes the maximum, and `number` what is known of it.
+    fn take<T>(x: &[T], stride: usize, number: T, max: &mut [T], tap: &mut [T]) {
+        match stride {
+            1 => each::<T, 1>(x, 1, number, max, tap),
+            2 => each::<T, 2>(x, 2, number, max, tap),
+            _ => each::<T, 0>(x, stride, number, max, tap),
+        }
+    }
+}
+
+/// `STRIDE`: the stride, where it is known; strides that are known become shuffles.
+#[inline(always)]
+fn each<T: Real, const STRIDE: usize>(x: &[T], stride: usize, number: T, max: &mut [T], tap: &mut [T]) {
+    let stride = if STRIDE > 0 { STRIDE } else { stride };
+    assert!(max.is_empty() || x.len() > (max.len() - 1) * stride);
+    for (i, (max, tap)) in max.iter_mut().zip(tap).enumerate() {
+        // SAFETY: the assertion.
+        let value = unsafe { *x.get_unchecked(i * stride) };
+        let better = (value > *max) | value.is_nan();
+        *max = if better { value } else { *max };
+        *tap = if better { number } else { *tap };
+    }
+}

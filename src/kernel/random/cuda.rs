@@ -1,0 +1,58 @@
+//! Launches beside `kernel/random/multinomial`: the same draws, element for element.
+
+use crate::kernel::cuda::dense::{Output, input, scratch};
+use crate::kernel::cuda::specialize::{Value, source};
+use crate::kernel::cuda::rows::{each, launch};
+use crate::kernel::cuda::{Gpu, GpuError, Source};
+use crate::kernel::sort::cuda as sort;
+use crate::base::dtype::DType;
+use crate::kernel::abi::{Call, RawView};
+use crate::kernel::host::attributes;
+
+type Done = Result<(), GpuError>;
+
+fn text(dtype: DType) -> &'static Source {
+    source("random/multinomial.cuh", &[("T", Value::Type(dtype))])
+}
+
+pub fn multinomial(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (x, y) = (&call.inputs[0], &call.outputs[0]);
+    let n = x.shape.last().copied().unwrap_or(0);
+    let samples = y.shape.last().copied().unwrap_or(0);
+    if n == 0 {
+        return Err(GpuError::Unsupported("no categories"));
+    }
+    if y.numel() == 0 {
+        return Ok(());
+    }
+    let (rows, replaced) = (x.numel() / n, attributes::flag(call, 0));
+    let x = input(x, DType::F64, gpu)?;
+    let picked = Output::new(y, DType::I64, gpu)?;
+    let sums = scratch(DType::F64, &[rows, n], gpu)?;
+    let last = scratch(DType::I64, &[rows], gpu)?;
+    let keys = if replaced { sums.clone() } else { scratch(DType::F64, &[rows, n], gpu)? };
+    let fault = gpu.fault_slot(0)? as u64;
+    let places = [&sums, &keys, &picked.dense, &last].map(|view: &RawView| view.ptr as u64);
+    let counts = [rows, n, samples, replaced as usize].map(|n| n as u64);
+    let mut words = vec![x.ptr as u64, 0];
+    words.extend(places);
+    words.push(fault);
+    words.extend(counts);
+    words.extend([call.seed, call.offset]);
+    let source = text(DType::F64);
+    launch(source, "ts_cumulate", (rows.div_ceil(32), 1), 32, &words, gpu)?;
+    if replaced {
+        each(source, "ts_draw", rows * samples, &words, gpu)?;
+    } else {
+        each(source, "ts_keys", rows * n, &words, gpu)?;
+        let at = RawView::contiguous(picked.dense.ptr, DType::I64, &[rows, samples]);
+        sort::smallest(&keys, &at, gpu)?;
+        each(source, "ts_clear_failed", rows * samples, &words, gpu)?;
+    }
+    picked.finish(gpu)
+}
+
+/// Texts for the compile test.
+pub fn sources() -> impl Iterator<Item = &'static Source> {
+    DType::ALL.into_iter().filter(|dtype| dtype.is_float()).map(text)
+}

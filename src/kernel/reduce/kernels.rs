@@ -1,0 +1,279 @@
+//! The arithmetic of reductions over dense registers: each kind over each class, in ways that vectorise.
+//!
+//! Knows nothing of shapes, tiles' origin or threads.
+
+// Each pointer type is named once, with its arguments explained beside it.
+#![allow(clippy::type_complexity)]
+
+use crate::kernel::host::simd::levels;
+use crate::kernel::program::{Class, ReduceKind};
+
+/// Accumulated values travel as 64 bits: f64 for floats, i64 for integers and bool.
+pub(super) type Wide = u64;
+
+/// The arithmetic of one kind over one class.
+#[derive(Clone, Copy)]
+pub(super) struct Kernels {
+    /// All of `n` elements to one.
+    pub fold: [unsafe fn(*const u8, usize) -> Wide; 3],
+    /// Row after row of `c` elements: (source, rows, c, out, positions).
+    pub rows: [unsafe fn(*const u8, usize, usize, *mut Wide, *mut i64); 3],
+    /// Lane by lane: (accumulators, source, n).
+    pub join: [unsafe fn(*mut u8, *const u8, usize); 3],
+    /// Row after row of `c` elements, lane by lane: (accumulators, source, bytes from row to row, rows, c).
+    pub join_rows: [unsafe fn(*mut u8, *const u8, isize, usize, usize); 3],
+    /// Lane by lane with positions: (accumulators, positions, source, rows, c, position of the first row).
+    pub join_at: [unsafe fn(*mut u8, *mut i64, *const u8, usize, usize, i64); 3],
+    /// Sets lanes to the identity.
+    pub clear: unsafe fn(*mut u8, usize),
+    /// Adds lanes to wide ones and resets them.
+    pub flush: [unsafe fn(*mut u8, *mut Wide, usize); 3],
+    /// First element equal to a wide value (NaN equals NaN).
+    pub find: unsafe fn(*const u8, usize, Wide) -> usize,
+    /// Combines two wide values.
+    pub combine: fn(Wide, Wide) -> Wide,
+    /// Whether the second beats the first, for `ArgMin` and `ArgMax`.
+    pub beats: fn(Wide, Wide) -> bool,
+    pub identity: Wide,
+    pub float: bool,
+}
+
+/// `kernels!(element, wide, identity, |x, y| combination, |old, new| whether new beats old)`.
+macro_rules! kernels {
+    ($T:ident, $W:ident, $identity:expr, |$x:ident, $y:ident| $join:expr, |$old:ident, $new:ident| $beats:expr) => {{
+        const IDENTITY: $T = $identity;
+        const LANES: usize = 256 / size_of::<$T>();
+        #[inline(always)]
+        fn join($x: $T, $y: $T) -> $T {
+            $join
+        }
+        #[inline(always)]
+        fn join_wide($x: $W, $y: $W) -> $W {
+            $join
+        }
+        #[inline(always)]
+        fn beats($old: $T, $new: $T) -> bool {
+            $beats
+        }
+        #[inline(always)]
+        fn bits(x: $W) -> Wide {
+            Wide::from_ne_bytes(x.to_ne_bytes())
+        }
+        #[inline(always)]
+        fn value(x: Wide) -> $W {
+            <$W>::from_ne_bytes(x.to_ne_bytes())
+        }
+        #[allow(clippy::eq_op)]
+        unsafe fn find(source: *const u8, n: usize, what: Wide) -> usize {
+            // SAFETY: the caller gives `n` elements.
+            let elements = unsafe { std::slice::from_raw_parts(source.cast::<$T>(), n) };
+            let what = value(what);
+            let same = |x: $T| x as $W == what || (x != x && what != what);
+            elements.iter().position(|&x| same(x)).unwrap_or(0)
+        }
+        unsafe fn clear(lanes: *mut u8, n: usize) {
+            // SAFETY: the caller gives `n` lanes.
+            unsafe { std::slice::from_raw_parts_mut(lanes.cast::<$T>(), n) }.fill(IDENTITY);
+        }
+        Kernels {
+            fold: levels!(<S> fn(source: *const u8, n: usize) -> Wide {
+                let source = source.cast::<$T>();
+                let mut lanes = [IDENTITY; LANES];
+                for i in 0..n / LANES {
+                    let row = source.add(i * LANES);
+                    for l in 0..LANES {
+                        lanes[l] = join(lanes[l], *row.add(l));
+                    }
+                }
+                let done = n / LANES * LANES;
+                for l in 0..n - done {
+                    lanes[l] = join(lanes[l], *source.add(done + l));
+                }
+                let mut width = LANES / 2;
+                while width > 0 {
+                    for l in 0..width {
+                        lanes[l] = join(lanes[l], lanes[l + width]);
+                    }
+                    width /= 2;
+                }
+                bits(lanes[0] as $W)
+            }),
+            rows: levels!(<S> fn(source: *const u8, rows: usize, c: usize, out: *mut Wide, positions: *mut i64) {
+                for i in 0..rows {
+                    let row = source.cast::<$T>().add(i * c);
+                    if !positions.is_null() {
+                        let (mut best, mut at) = (*row, 0);
+                        for l in 1..c {
+                            if beats(best, *row.add(l)) {
+                                (best, at) = (*row.add(l), l);
+                            }
+                        }
+                        *positions.add(i) = at as i64;
+                        continue;
+                    }
+                    let mut lanes = [IDENTITY; 8];
+                    for k in 0..c / 8 {
+                        for l in 0..8 {
+                            lanes[l] = join(lanes[l], *row.add(k * 8 + l));
+                        }
+                    }
+                    for l in 0..c % 8 {
+                        lanes[l] = join(lanes[l], *row.add(c / 8 * 8 + l));
+                    }
+                    let mut width = 4;
+                    while width > 0 {
+                        for l in 0..width {
+                            lanes[l] = join(lanes[l], lanes[l + width]);
+                        }
+                        width /= 2;
+                    }
+                    *out.add(i) = bits(lanes[0] as $W);
+                }
+            }),
+            join: levels!(<S> fn(lanes: *mut u8, source: *const u8, n: usize) {
+                let (lanes, source) = (lanes.cast::<$T>(), source.cast::<$T>());
+                for i in 0..n {
+                    *lanes.add(i) = join(*lanes.add(i), *source.add(i));
+                }
+            }),
+            join_rows: levels!(<S> fn(lanes: *mut u8, source: *const u8, step: isize, rows: usize, c: usize) {
+                let lanes = lanes.cast::<$T>();
+                // Some lanes at a time, which stay in registers from row to row.
+                let mut first = 0;
+                while first < c {
+                    let width = if c - first < LANES { c - first } else { LANES };
+                    let mut sums = [IDENTITY; LANES];
+                    for row in 0..rows {
+                        let source = source.offset(row as isize * step).cast::<$T>().add(first);
+                        if width == LANES {
+                            for l in 0..LANES {
+                                sums[l] = join(sums[l], *source.add(l));
+                            }
+                        } else {
+                            for l in 0..width {
+                                sums[l] = join(sums[l], *source.add(l));
+                            }
+                        }
+                    }
+                    for l in 0..width {
+                        let lane = lanes.add(first + l);
+                        *lane = join(*lane, sums[l]);
+                    }
+                    first += LANES;
+                }
+            }),
+            join_at: levels!(<S> fn(
+                lanes: *mut u8, positions: *mut i64, source: *const u8, rows: usize, c: usize, first: i64
+            ) {
+                let (lanes, source) = (lanes.cast::<$T>(), source.cast::<$T>());
+                for j in 0..rows {
+                    for l in 0..c {
+                        let new = *source.add(j * c + l);
+                        let better = beats(*lanes.add(l), new);
+                        *lanes.add(l) = if better { new } else { *lanes.add(l) };
+                        *positions.add(l) = if better { first + j as i64 } else { *positions.add(l) };
+                    }
+                }
+            }),
+            clear,
+            flush: levels!(<S> fn(lanes: *mut u8, wide: *mut Wide, n: usize) {
+                let lanes = std::slice::from_raw_parts_mut(lanes.cast::<$T>(), n);
+                let wide = std::slice::from_raw_parts_mut(wide, n);
+                for (wide, lane) in wide.iter_mut().zip(&*lanes) {
+                    *wide = bits(join_wide(value(*wide), *lane as $W));
+                }
+                lanes.fill(IDENTITY);
+            }),
+            find,
+            combine: |x, y| bits(join_wide(value(x), value(y))),
+            beats: |old, new| beats(value(old) as $T, value(new) as $T),
+            identity: bits_of!($W, IDENTITY),
+            float: bits_of!(float $W),
+        }
+    }};
+}
+
+macro_rules! bits_of {
+    (f64, $x:expr) => {
+        ($x as f64).to_bits()
+    };
+    (i64, $x:expr) => {
+        $x as i64 as u64
+    };
+    (float f64) => {
+        true
+    };
+    (float i64) => {
+        false
+    };
+}
+
+/// Minimum and maximum where NaN wins, and their arg-forms.
+macro_rules! extremes {
+    ($T:ident, $W:ident, $kind:expr) => {
+        match $kind {
+            ReduceKind::Min | ReduceKind::ArgMin => {
+                const K: Kernels =
+                    kernels!($T, $W, $T::INFINITY, |x, y| if y < x || y.is_nan() { y } else { x }, |old, new| new
+                        < old
+                        || (new.is_nan() && !old.is_nan()));
+                K
+            }
+            _ => {
+                const K: Kernels =
+                    kernels!($T, $W, $T::NEG_INFINITY, |x, y| if y > x || y.is_nan() { y } else { x }, |old, new| new
+                        > old
+                        || (new.is_nan() && !old.is_nan()));
+                K
+            }
+        }
+    };
+}
+
+pub(super) fn kernels(kind: ReduceKind, class: Class) -> Kernels {
+    use ReduceKind::*;
+    match (class, kind) {
+        (Class::F32, Sum) => {
+            const K: Kernels = kernels!(f32, f64, 0.0, |x, y| x + y, |_old, _new| false);
+            K
+        }
+        (Class::F32, Prod) => {
+            const K: Kernels = kernels!(f32, f64, 1.0, |x, y| x * y, |_old, _new| false);
+            K
+        }
+        (Class::F32, _) => extremes!(f32, f64, kind),
+        (Class::F64, Sum) => {
+            const K: Kernels = kernels!(f64, f64, 0.0, |x, y| x + y, |_old, _new| false);
+            K
+        }
+        (Class::F64, Prod) => {
+            const K: Kernels = kernels!(f64, f64, 1.0, |x, y| x * y, |_old, _new| false);
+            K
+        }
+        (Class::F64, _) => extremes!(f64, f64, kind),
+        (Class::I64, Sum) => {
+            const K: Kernels = kernels!(i64, i64, 0, |x, y| x.wrapping_add(y), |_old, _new| false);
+            K
+        }
+        (Class::I64, Prod) => {
+            const K: Kernels = kernels!(i64, i64, 1, |x, y| x.wrapping_mul(y), |_old, _new| false);
+            K
+        }
+        (Class::I64, Min | ArgMin | All) => {
+            const K: Kernels = kernels!(i64, i64, i64::MAX, |x, y| if y < x { y } else { x }, |old, new| new < old);
+            K
+        }
+        (Class::I64, _) => {
+            const K: Kernels = kernels!(i64, i64, i64::MIN, |x, y| if y > x { y } else { x }, |old, new| new > old);
+            K
+        }
+        (Class::Bool, Min | ArgMin | All | Prod) => {
+            const K: Kernels = kernels!(u8, i64, 1, |x, y| x & y, |old, new| new < old);
+            K
+        }
+        (Class::Bool, _) => {
+            const K: Kernels = kernels!(u8, i64, 0, |x, y| x | y, |old, new| new > old);
+            K
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! Reductions of tile programs: a map of any length, combined over some dims.
+//!
+//! Three shapes of work. `Rows`: the dim nearest in memory is reduced, tiles become single values. `Short`:
+//! the same with rows so short that a tile holds many. `Columns`: the nearest dim is kept, tiles are combined
+//! lane by lane. Long reductions are cut into parts by shape alone and combined in order, so no result
+//! depends on the number of threads. Sums of f32 are lanes within a tile and f64 between tiles.
+
+mod columns;
+mod kernels;
+mod rows;
+
+use crate::kernel::fused::host::{Code, Given, Op, Space, cast, store};
+use crate::kernel::host::simd;
+use crate::kernel::abi::Threads;
+use crate::kernel::program::{Class, ReduceKind};
+use kernels::{Kernels, Wide, kernels};
+use smallvec::SmallVec;
+
+/// Bound: elements worth handing to another thread.
+const GRAIN: usize = 32 << 10;
+/// Tiles of a part, at least.
+const PART_TILES: usize = 64;
+/// Parts that a reduction to few values is cut into, at most in all.
+const PARTS: usize = 64;
+
+/// One `Reduce` of the program.
+struct Task {
+    kernels: Kernels,
+    value: u16,
+    slot: usize,
+    arg: bool,
+}
+
+impl Task {
+    /// Writes `m` results, the view's bytes `step` apart from `offset` on.
+    ///
+    /// # Safety
+    /// The view is valid there.
+    unsafe fn emit(&self, given: Given<'_>, offset: isize, step: isize, values: &mut [Wide], positions: &mut [i64]) {
+        let view = &given.views[self.slot];
+        let (class, m) = if self.arg { (Class::I64, positions.len()) } else { (self.class(), values.len()) };
+        let source: *mut u8 = if self.arg { positions.as_mut_ptr().cast() } else { values.as_mut_ptr().cast() };
+        // SAFETY: a cast never makes elements longer than 8 bytes, so it can work in place; the rest is the
+        // caller's promise.
+        unsafe {
+            if let Some(tiles) = cast(class, view.dtype) {
+                tiles[simd::level()](&[source.cast_const(); 4], source, m);
+            }
+            store(view.dtype)(view.ptr.offset(offset), [0, 0, step], [1, 1, m], source);
+        }
+    }
+
+    fn class(&self) -> Class {
+        if self.kernels.float { Class::F64 } else { Class::I64 }
+    }
+}
+
+/// Runs a program with reductions.
+///
+/// # Safety
+/// As `fused::run`.
+pub(crate) unsafe fn run(code: &Code, mut space: Space, given: Given<'_>, threads: &Threads) {
+    let tasks: SmallVec<[Task; 2]> = code
+        .ops
+        .iter()
+        .filter_map(|op| match *op {
+            Op::Reduce { kind, arg, slot } => Some(Task {
+                kernels: kernels(kind, code.values[arg as usize].class),
+                value: arg,
+                slot: slot as usize,
+                arg: matches!(kind, ReduceKind::ArgMin | ReduceKind::ArgMax),
+            }),
+            _ => None,
+        })
+        .collect();
+    if space.dims.iter().any(|dim| dim.size == 0 && !dim.reduced) {
+        return;
+    }
+    let ordered = tasks.iter().any(|task| task.arg);
+    let loads = code.ops.iter().filter_map(|op| if let Op::Load { slot, .. } = *op { Some(slot) } else { None });
+    let priority: SmallVec<[u16; 8]> = loads.chain(code.position_column(given.views)).collect();
+    space.sort(&priority, |a, b| ordered && a.reduced && b.reduced);
+    let columns = space.dims.last().is_some_and(|dim| !dim.reduced) && space.dims.iter().any(|dim| dim.reduced);
+    let kept = space.partition(columns);
+    let plan = Plan { code, given, tasks: &tasks, threads };
+    // SAFETY: the caller's promise.
+    unsafe {
+        if columns {
+            plan.columns(space, kept);
+        } else {
+            plan.rows(space, kept);
+        }
+    }
+}
+
+struct Plan<'a> {
+    code: &'a Code,
+    given: Given<'a>,
+    tasks: &'a [Task],
+    threads: &'a Threads,
+}
+
+/// Results of units that are parts of a reduction, written by several workers.
+struct Partials {
+    values: Vec<Wide>,
+    positions: Vec<i64>,
+}
+
+/// A pointer into `Partials`: workers write disjoint entries.
+#[derive(Clone, Copy)]
+struct Shared(*mut Wide, *mut i64);
+// SAFETY: each unit writes only its own entries, and they are read after all have finished.
+unsafe impl Send for Shared {}
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    fn get(&self) -> (*mut Wide, *mut i64) {
+        (self.0, self.1)
+    }
+}
+
+fn part_count(units: usize, boxes: usize) -> usize {
+    (boxes / PART_TILES).clamp(1, PARTS.div_ceil(units.max(1)))
+}
+
+impl Plan<'_> {
+    fn split(&self, units: usize, unit_elements: usize, work: impl Fn(std::ops::Range<usize>) + Sync) {
+        if units * unit_elements <= GRAIN {
+            work(0..units);
+        } else {
+            self.threads.split(units, (GRAIN / unit_elements.max(1)).max(1), work);
+        }
+    }
+}
+
+impl Task {
+    /// Combines a later part into an earlier one.
+    fn combine(&self, value: &mut Wide, position: &mut i64, later: Wide, later_position: i64) {
+        if !self.arg {
+            *value = (self.kernels.combine)(*value, later);
+        } else if (self.kernels.beats)(*value, later) {
+            (*value, *position) = (later, later_position);
+        }
+    }
+}
+
+impl Partials {
+    fn new(count: usize) -> Partials {
+        Partials { values: vec![0; count], positions: vec![0; count] }
+    }
+
+    fn share(&mut self) -> Shared {
+        Shared(self.values.as_mut_ptr(), self.positions.as_mut_ptr())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::base::dtype::DType;
+    use crate::base::layout::{Shape, Strides, contiguous_strides};
+    use crate::kernel::abi::{RawView, Threads};
+    use crate::kernel::elementwise as f;
+    use crate::kernel::fused::host as fused;
+    use crate::kernel::program::{Class, Instr, Program, ReduceKind};
+
+    fn view<T>(data: &mut [T], dtype: DType, shape: &[usize], strides: &[isize]) -> RawView {
+        let ptr = data.as_mut_ptr().cast();
+        RawView { ptr, dtype, shape: Shape::from_slice(shape), strides: Strides::from_slice(strides) }
+    }
+
+    fn program(kinds: &[ReduceKind], class: Class) -> Program {
+        let function = &f::ADD;
+        let variant = function.variant(&[class, class]).unwrap() as u16;
+        let mut instrs =
+            vec![Instr::Load { slot: 0, out: 0 }, Instr::Apply { function, variant, args: [0, 0, 0, 0], out: 1 }];
+        instrs.extend(kinds.iter().enumerate().map(|(i, &kind)| Instr::Reduce {
+            kind,
+            reg: 1,
+            class,
+            slot: i as u16 + 1,
+        }));
+        Program::new(instrs, vec![class; 2], 0)
+    }
+
+    /// The definition, in f64, first position first.
+    fn reference(kind: ReduceKind, values: &[f64]) -> f64 {
+        let extreme = |better: fn(f64, f64) -> bool| {
+            let mut at = 0;
+            for (i, &x) in values.iter().enumerate() {
+                if better(x, values[at]) || (x.is_nan() && !values[at].is_nan()) {
+                    at = i;
+                }
+            }
+            at
+        };
+        match kind {
+            ReduceKind::Sum => values.iter().sum(),
+            ReduceKind::Prod => values.iter().product(),
+            ReduceKind::Min => values[extreme(|x, y| x < y)],
+            ReduceKind::Max => values[extreme(|x, y| x > y)],
+            ReduceKind::ArgMin => extreme(|x, y| x < y) as f64,
+            ReduceKind::ArgMax => extreme(|x, y| x > y) as f64,
+            ReduceKind::Any => values.iter().any(|&x| x != 0.0) as u8 as f64,
+            ReduceKind::All => values.iter().all(|&x| x != 0.0) as u8 as f64,
+        }
+    }
+
+    /// Every split of every layout against the definition, for kinds together in one program.
+    fn check(shape: &[usize], x: impl Fn(usize) -> f64) {
+        use ReduceKind::*;
+        let kinds = [Sum, Max, ArgMax, Min, ArgMin];
+        let n: usize = shape.iter().product();
+        let dense = contiguous_strides(shape).to_vec();
+        let mut turned = vec![1isize; shape.len()];
+        for d in 1..shape.len() {
+            turned[d] = turned[d - 1] * shape[d - 1] as isize;
+        }
+        let mut mixed = dense.clone();
+        if shape.len() == 3 {
+            mixed = vec![shape[2] as isize, (shape[0] * shape[2]) as isize, 1];
+        }
+        for strides in [dense, turned, mixed] {
+            for reduced in 1..=shape.len() {
+                for threads in [Threads::ONE, Threads::new(3)] {
+                    let mut program = program(&kinds, Class::F32);
+                    program.reduced = reduced;
+                    let mut data: Vec<f32> = (0..n).map(|i| x(i) as f32).collect();
+                    let kept = &shape[..shape.len() - reduced];
+                    let outs: usize = kept.iter().product();
+                    let mut floats = vec![[0f32; 3]; outs];
+                    let mut places = vec![[0i64; 2]; outs];
+                    let steps: Vec<isize> = contiguous_strides(kept).to_vec();
+                    let thrice: Vec<isize> = steps.iter().map(|s| s * 3).collect();
+                    let twice: Vec<isize> = steps.iter().map(|s| s * 2).collect();
+                    let base = floats.as_mut_ptr().cast::<f32>();
+                    let at = places.as_mut_ptr().cast::<i64>();
+                    let out = |k: usize| {
+                        // SAFETY: within the three columns of `floats`.
+                        let ptr = unsafe { base.add(k) }.cast();
+                        RawView {
+                            ptr,
+                            dtype: DType::F32,
+                            shape: Shape::from_slice(kept),
+                            strides: Strides::from_slice(&thrice),
+                        }
+                    };
+                    let place = |k: usize| {
+                        // SAFETY: within the two columns of `places`.
+                        let ptr = unsafe { at.add(k) }.cast();
+                        RawView {
+                            ptr,
+                            dtype: DType::I64,
+                            shape: Shape::from_slice(kept),
+                            strides: Strides::from_slice(&twice),
+                        }
+                    };
+                    let views =
+                        [view(&mut data, DType::F32, shape, &strides), out(0), out(1), place(0), out(2), place(1)];
+                    // SAFETY: all views lie in their vectors.
+                    unsafe { fused::run(&program, shape, &views, &[], &threads, &[]) };
+                    let m = n / outs;
+                    for o in 0..outs {
+                        let values: Vec<f64> = (0..m)
+                            .map(|r| {
+                                let mut rest = o * m + r;
+                                let mut offset = 0;
+                                for d in (0..shape.len()).rev() {
+                                    offset += (rest % shape[d]) as isize * strides[d];
+                                    rest /= shape[d];
+                                }
+                                2.0 * data[offset as usize] as f64
+                            })
+                            .collect();
+                        let got = [
+                            floats[o][0] as f64,
+                            floats[o][1] as f64,
+                            places[o][0] as f64,
+                            floats[o][2] as f64,
+                            places[o][1] as f64,
+                        ];
+                        for (kind, got) in kinds.iter().zip(got) {
+                            let want = reference(*kind, &values);
+                            let scale: f64 = values.iter().map(|v| v.abs()).sum::<f64>() * 1e-6;
+                            let bound = if *kind == Sum { scale } else { 0.0 };
+                            let same = (got - want).abs() <= bound || (got.is_nan() && want.is_nan()) || got == want;
+                            assert!(same, "{kind:?} {shape:?} {strides:?} last {reduced}: {got} not {want} at {o}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_layout() {
+        let x = |i: usize| ((i * 7919 % 1013) as f64 - 500.0) * 0.25;
+        check(&[1], x);
+        check(&[70_001], x);
+        check(&[5, 1, 7], x);
+        check(&[3, 2000], x);
+        check(&[2000, 3], x);
+        check(&[130, 65, 9], x);
+        check(&[9, 1300, 5], x);
+        check(&[2, 3, 4, 5], x);
+        check(&[4, 90_000], x);
+        check(&[300, 10_001], x);
+    }
+
+    #[test]
+    fn nan_wins() {
+        check(&[40, 300], |i| if i % 1777 == 1776 { f64::NAN } else { (i % 91) as f64 });
+        check(&[3000], |i| if i > 2000 { f64::NAN } else { i as f64 });
+        check(&[10, 20], |_| f64::NEG_INFINITY);
+    }
+
+    /// A sum of ten million tenths: adding one after another gives 1087937.
+    #[test]
+    fn sums_keep_their_digits() {
+        let n = 10_000_000;
+        let mut x = vec![0.05f32; n];
+        let mut y = [0f32; 3];
+        let out = |y: &mut [f32]| view(y, DType::F32, &[], &[]);
+        let (mut a, mut b) = ([0f32], [0f32]);
+        for (threads, y) in [(Threads::ONE, &mut a), (Threads::new(2), &mut b)] {
+            let mut program = program(&[ReduceKind::Sum], Class::F32);
+            program.reduced = 1;
+            let views = [view(&mut x, DType::F32, &[n], &[1]), out(y)];
+            // SAFETY: both views lie in their vectors.
+            unsafe { fused::run(&program, &[n], &views, &[], &threads, &[]) };
+        }
+        y[..1].copy_from_slice(&a);
+        assert_eq!(a, b);
+        assert!((y[0] - 1_000_000.0).abs() <= 0.25, "{}", y[0]);
+    }
+
+    /// Integers, and the identities of empty reductions.
+    #[test]
+    fn integers_and_empty() {
+        let mut program = program(&[ReduceKind::Sum, ReduceKind::Prod], Class::I64);
+        program.reduced = 1;
+        let mut x: Vec<i64> = (1..=20).collect();
+        let (mut sum, mut product) = ([7i64; 2], [7i64; 2]);
+        for (shape, want) in [
+            ([2, 10], [[110, 310], [3_715_891_200, 686_533_194_547_200]]),
+            ([2, 0], [[0, 0], [1, 1]]),
+            ([0, 3], [[0, 0], [1, 1]]),
+        ] {
+            let views = [
+                view(&mut x, DType::I64, &shape, &[10, 1]),
+                view(&mut sum, DType::I64, &[2], &[1]),
+                view(&mut product, DType::I64, &[2], &[1]),
+            ];
+            // SAFETY: all views lie in their vectors.
+            unsafe { fused::run(&program, &shape, &views, &[], &Threads::ONE, &[]) };
+            assert_eq!([sum, product], want);
+        }
+    }
+}

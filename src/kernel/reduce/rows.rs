@@ -1,0 +1,245 @@
+//! Reductions whose nearest dim is reduced: a tile becomes one value, or one per short row.
+
+use super::{Partials, Plan, Task, Wide, part_count};
+use crate::kernel::fused::host::{Grid, Op, Space, Tiles, fit, is_register};
+use crate::kernel::host::simd;
+use crate::kernel::guard;
+use smallvec::{SmallVec, smallvec};
+
+/// Tiles between two looks whether to end.
+const TILES: usize = 64;
+
+impl Plan<'_> {
+    /// `space`: `kept` dims, then reduced ones.
+    ///
+    /// # Safety
+    /// As `run`.
+    pub(super) unsafe fn rows(&self, mut space: Space, kept: usize) {
+        let reduced_dims = space.dims.len() - kept;
+        let reduced: usize = space.dims[kept..].iter().map(|dim| dim.size).product();
+        let short = kept > 0 && reduced_dims <= 2 && reduced > 0 && reduced <= self.code.tile / 2;
+        if short {
+            // SAFETY: the caller's promise.
+            return unsafe { self.short(space, kept, reduced) };
+        }
+        let kept = space.pad_at(0, kept, 3, false);
+        let count = space.dims.len() - kept;
+        space.pad_at(kept, count, 3, true);
+        let units = Grid { space: &space, first: 0, count: kept, full: [1; 3] };
+        let last = space.dims.len() - 1;
+        let full = fit([0, 1, 2].map(|i| space.dims[last - 2 + i].size), self.code.tile);
+        let inner = Grid { space: &space, first: kept, count: space.dims.len() - kept, full };
+        let (unit_count, boxes) = (units.boxes(), inner.boxes());
+        let parts = part_count(unit_count, boxes);
+        let tasks = self.tasks.len();
+        let plain = self.plain(&inner);
+        let mut partials = Partials::new(if parts > 1 { unit_count * parts * tasks } else { 0 });
+        let shared = partials.share();
+        let base: SmallVec<[isize; 8]> = smallvec![0; space.columns];
+        self.split(unit_count * parts, (reduced / parts).max(1), |range| {
+            if range.is_empty() {
+                return;
+            }
+            // SAFETY: units are disjoint, and the caller promised the rest.
+            unsafe {
+                let mut tiles = Tiles::new(self.code, &inner, self.given);
+                let mut totals: SmallVec<[(Wide, i64); 2]> = SmallVec::new();
+                let mut place = units.place(range.start / parts, &base);
+                for job in range.clone() {
+                    let part = job % parts;
+                    if part == 0 && job > range.start {
+                        units.advance(&mut place);
+                    }
+                    let span = boxes * part / parts..boxes * (part + 1) / parts;
+                    match plain {
+                        Some(slot) => self.plain_row(&inner, slot, span, &place.offsets, &mut totals),
+                        None => self.row(&inner, &mut tiles, span, &place.offsets, &mut totals),
+                    }
+                    for (t, (task, &(value, position))) in self.tasks.iter().zip(&totals).enumerate() {
+                        if parts > 1 {
+                            let (values, positions) = shared.get();
+                            *values.add(job * tasks + t) = value;
+                            *positions.add(job * tasks + t) = position;
+                        } else {
+                            task.emit(self.given, place.offsets[task.slot], 0, &mut [value], &mut [position]);
+                        }
+                    }
+                }
+            }
+        });
+        if parts > 1 {
+            for unit in 0..unit_count {
+                let place = units.place(unit, &base);
+                for (t, task) in self.tasks.iter().enumerate() {
+                    let at = |part: usize| (unit * parts + part) * tasks + t;
+                    let (mut value, mut position) = (partials.values[at(0)], partials.positions[at(0)]);
+                    for part in 1..parts {
+                        task.combine(
+                            &mut value,
+                            &mut position,
+                            partials.values[at(part)],
+                            partials.positions[at(part)],
+                        );
+                    }
+                    // SAFETY: the caller's promise.
+                    unsafe { task.emit(self.given, place.offsets[task.slot], 0, &mut [value], &mut [position]) };
+                }
+            }
+        }
+    }
+
+    /// The view whose elements are reduced as they lie in memory, one dense run a row; `None` when there is more to do.
+    fn plain(&self, inner: &Grid<'_>) -> Option<u16> {
+        let (mut slot, mut value) = (None, None);
+        for op in &self.code.ops {
+            match *op {
+                Op::Load { slot: from, out } if slot.is_none() => (slot, value) = (Some(from), Some(out)),
+                Op::Reduce { .. } => {}
+                _ => return None,
+            }
+        }
+        let slot = slot.filter(|_| self.tasks.iter().all(|task| Some(task.value) == value))?;
+        let dtype = self.given.views[slot as usize].dtype;
+        let last = inner.first + inner.count - 1;
+        let one = inner.space.dims[inner.first..last].iter().all(|dim| dim.size == 1);
+        let dense = inner.space.stride(last, slot as usize) == dtype.size_bytes() as isize;
+        (one && dense && is_register(dtype)).then_some(slot)
+    }
+
+    /// As `row`, of a view that `plain` named: the same runs are combined in the same order, without a program around it.
+    /// Cost: of rows of 4096 elements, the program takes a fifth of the time.
+    ///
+    /// # Safety
+    /// As `row`.
+    unsafe fn plain_row(
+        &self,
+        inner: &Grid<'_>,
+        slot: u16,
+        span: std::ops::Range<usize>,
+        offsets: &[isize],
+        totals: &mut SmallVec<[(Wide, i64); 2]>,
+    ) {
+        let view = &self.given.views[slot as usize];
+        let (size, full) = (inner.space.dims[inner.first + inner.count - 1].size, inner.full[2]);
+        let first = span.start * full;
+        totals.clear();
+        totals.extend(self.tasks.iter().map(|task| (task.kernels.identity, first as i64)));
+        for n in span {
+            guard::look_at(n, TILES);
+            let (start, count) = (n * full, full.min(size - n * full));
+            for (task, total) in self.tasks.iter().zip(totals.iter_mut()) {
+                // SAFETY: the row has `size` elements, one after the other.
+                unsafe {
+                    let value = view.ptr.offset(offsets[slot as usize]).add(start * view.dtype.size_bytes());
+                    task.take(value, count, start as i64, total);
+                }
+            }
+        }
+    }
+
+    /// Boxes `span` of one row's reduced dims, to one value per task.
+    ///
+    /// # Safety
+    /// As `run`; the offsets are the row's.
+    unsafe fn row(
+        &self,
+        inner: &Grid<'_>,
+        tiles: &mut Tiles<'_>,
+        span: std::ops::Range<usize>,
+        offsets: &[isize],
+        totals: &mut SmallVec<[(Wide, i64); 2]>,
+    ) {
+        totals.clear();
+        totals.extend(self.tasks.iter().map(|task| (task.kernels.identity, 0)));
+        if span.is_empty() {
+            return;
+        }
+        let mut place = inner.place(span.start, offsets);
+        let mut position = inner.elements_before(&place) as i64;
+        for total in totals.iter_mut() {
+            total.1 = position;
+        }
+        for n in span.clone() {
+            guard::look_at(n, TILES);
+            // SAFETY: the caller's promise.
+            unsafe { tiles.run(&place) };
+            let count = place.counts.iter().product::<usize>();
+            for (task, total) in self.tasks.iter().zip(totals.iter_mut()) {
+                let value = tiles.value(task.value);
+                // SAFETY: the value's register holds `count` elements.
+                unsafe { task.take(value, count, position, total) };
+            }
+            position += count as i64;
+            if n + 1 < span.end {
+                inner.advance(&mut place);
+            }
+        }
+    }
+
+    /// Many short rows of `reduced` elements per tile; at most two reduced dims.
+    ///
+    /// # Safety
+    /// As `run`.
+    unsafe fn short(&self, mut space: Space, kept: usize, reduced: usize) {
+        let reduced_dims = space.dims.len() - kept;
+        if reduced_dims == 0 {
+            space.pad_at(kept, 0, 1, true);
+        }
+        space.pad_at(0, kept, 3 - (space.dims.len() - kept).min(2), false);
+        let last = space.dims.len() - 1;
+        let two = space.dims[last - 1].reduced;
+        // Box: rows along the innermost kept dim; a kept dim beyond it only when there is one reduced dim.
+        let rows_dim = if two { last - 2 } else { last - 1 };
+        let rows = (self.code.tile / reduced).clamp(1, space.dims[rows_dim].size.max(1));
+        let c = space.dims[last].size;
+        let full = if two { [rows, space.dims[last - 1].size, c] } else { [1, rows, c] };
+        let grid = Grid { space: &space, first: 0, count: space.dims.len(), full };
+        let base: SmallVec<[isize; 8]> = smallvec![0; space.columns];
+        let boxes = grid.boxes();
+        self.split(boxes, rows * reduced, |range| {
+            if range.is_empty() {
+                return;
+            }
+            // SAFETY: boxes are disjoint; the caller promised the rest.
+            unsafe {
+                let mut tiles = Tiles::new(self.code, &grid, self.given);
+                let mut place = grid.place(range.start, &base);
+                let (mut values, mut positions) = (vec![0; rows], vec![0; rows]);
+                for n in range.clone() {
+                    tiles.run(&place);
+                    let m = if two { place.counts[0] } else { place.counts[1] };
+                    for task in self.tasks {
+                        let target = if task.arg { positions.as_mut_ptr() } else { std::ptr::null_mut() };
+                        let value = tiles.value(task.value);
+                        (task.kernels.rows[simd::level()])(value, m, reduced, values.as_mut_ptr(), target);
+                        let step = space.stride(rows_dim, task.slot);
+                        let offset = place.offsets[task.slot];
+                        task.emit(self.given, offset, step, &mut values[..m], &mut positions[..m]);
+                    }
+                    if n + 1 < range.end {
+                        grid.advance(&mut place);
+                    }
+                }
+            }
+        });
+    }
+}
+
+impl Task {
+    /// Combines `count` elements, the first of which is at `position` of the row, into a total.
+    ///
+    /// # Safety
+    /// The elements exist.
+    #[inline]
+    unsafe fn take(&self, elements: *const u8, count: usize, position: i64, total: &mut (Wide, i64)) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let new = (self.kernels.fold[simd::level()])(elements, count);
+            if !self.arg {
+                total.0 = (self.kernels.combine)(total.0, new);
+            } else if (self.kernels.beats)(total.0, new) {
+                *total = (new, position + (self.kernels.find)(elements, count, new) as i64);
+            }
+        }
+    }
+}

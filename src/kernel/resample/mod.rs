@@ -1,0 +1,3 @@
+pub mod cuda;
+pub mod host;
+pub mod pad;

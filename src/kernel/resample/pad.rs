@@ -1,0 +1,245 @@
+//! Padding by a constant, by reflection, by the edge, around the end; and its gradient.
+//!
+//! Every mode is one table a padded dim: which input index an output index shows. The gradient walks the tables
+//! backwards, as sums over the outputs that show an input, so that no two threads add to one element.
+
+use crate::kernel::copy::host::{copy_view, expanded, scalar_bytes};
+use crate::base::dtype::Scalar;
+use crate::base::layout::{Shape, Strides};
+use crate::kernel::abi::{Call, RawView};
+use crate::kernel::host::element::{Acc, Element, by_dtype, by_size};
+use crate::kernel::host::walk::{Ptr, Walk, ints, scalar, shifted, word};
+use crate::kernel::guard;
+
+/// Before and after each dim; `pads` is PyTorch's list, last dim first.
+fn pads_of(call: &Call<'_>, ndim: usize) -> Vec<(i64, i64)> {
+    let mut pads = vec![(0, 0); ndim];
+    for (k, pair) in ints(call, 0).chunks_exact(2).enumerate().take(ndim) {
+        pads[ndim - 1 - k] = (pair[0], pair[1]);
+    }
+    pads
+}
+
+/// Puts a constant around `x`, or cuts where a pad is negative. Inputs `[x]`, outputs `[y]` of the same dtype. Attrs
+/// `[pads, value]`: PyTorch's list (last dim first: before, after, ..) and a scalar (0 when absent). Its gradient is
+/// the same kernel with the pads negated.
+///
+/// # Safety
+/// As [`crate::kernel::abi::HostFn`].
+pub unsafe fn pad_constant(call: &Call<'_>) {
+    let (x, y) = (&call.inputs[0], &call.outputs[0]);
+    let pads = pads_of(call, x.shape.len());
+    let mut bytes = scalar_bytes(scalar(call, 1).unwrap_or(Scalar::Int(0)), y.dtype);
+    let value = RawView { ptr: bytes.as_mut_ptr(), ..shifted(y, 0, Shape::new(), Strides::new()) };
+    if pads.iter().any(|&(before, after)| before > 0 || after > 0) {
+        // SAFETY: the value lies on our stack until the call ends.
+        unsafe { copy_view(&expanded(&value, &y.shape), y, call.threads) };
+    }
+    let (mut from, mut to) = (0, 0);
+    let mut shape = Shape::new();
+    for (d, &(before, after)) in pads.iter().enumerate() {
+        from += (-before).max(0) as isize * x.strides[d];
+        to += before.max(0) as isize * y.strides[d];
+        shape.push((x.shape[d] as i64 + before.min(0) + after.min(0)).max(0) as usize);
+    }
+    if shape.contains(&0) {
+        return;
+    }
+    let (from, to) = (shifted(x, from, shape.clone(), x.strides.clone()), shifted(y, to, shape, y.strides.clone()));
+    // SAFETY: both windows lie inside their tensors.
+    unsafe { copy_view(&from, &to, call.threads) }
+}
+
+/// Which input index each output index of a dim shows.
+fn table(mode: &str, size: usize, before: i64, out: usize) -> Vec<usize> {
+    let n = size as i64;
+    let source = |o: usize| {
+        let i = o as i64 - before;
+        match mode {
+            "reflect" => {
+                let period = (2 * n - 2).max(1);
+                let i = i.rem_euclid(period);
+                if i < n { i } else { period - i }
+            }
+            "circular" => i.rem_euclid(n.max(1)),
+            _ => i.clamp(0, (n - 1).max(0)),
+        }
+    };
+    (0..out).map(|o| source(o) as usize).collect()
+}
+
+/// Surrounds `x` by its own elements. Inputs `[x]`, outputs `[y]` of the same dtype. Attrs `[pads, mode]`: PyTorch's list
+/// (last dim first: before, after, ..) and `"reflect"`, `"replicate"` or `"circular"`. No dim of `x` that is padded is
+/// empty.
+///
+/// # Safety
+/// As [`crate::kernel::abi::HostFn`].
+pub unsafe fn pad(call: &Call<'_>) {
+    let (x, y, mode) = (&call.inputs[0], &call.outputs[0], word(call, 1));
+    let ndim = x.shape.len();
+    if y.numel() == 0 || x.numel() == 0 {
+        return;
+    }
+    let pads = pads_of(call, ndim);
+    let tables: Vec<Vec<isize>> = (0..ndim)
+        .map(|d| {
+            let table = table(mode, x.shape[d], pads[d].0, y.shape[d]);
+            table.into_iter().map(|i| i as isize * x.strides[d]).collect()
+        })
+        .collect();
+    let (last, rows) = (ndim - 1, y.numel() / y.shape[ndim - 1]);
+    let inner = &tables[last];
+    by_size!(y.dtype, T => {
+        let (from, to) = (Ptr::<T>::of(x), Ptr::<T>::of(y));
+        call.threads.split(rows, (16 * 1024 / inner.len()).max(1), |range| {
+            for row in range {
+                let (mut rest, mut t, mut f) = (row, 0, 0);
+                for d in (0..last).rev() {
+                    let i = rest % y.shape[d];
+                    rest /= y.shape[d];
+                    t += i as isize * y.strides[d];
+                    f += tables[d][i];
+                }
+                for (i, &shift) in inner.iter().enumerate() {
+                    // SAFETY: one row of the output; the tables stay inside the input.
+                    unsafe { *to.at(t + i as isize * y.strides[last]) = *from.at(f + shift) };
+                }
+            }
+        });
+    });
+}
+
+/// For each input index of a dim, the outputs (as offsets) that show it: `places[starts[i]..starts[i + 1]]`.
+struct Inverse {
+    starts: Vec<usize>,
+    places: Vec<isize>,
+}
+
+impl Inverse {
+    fn new(table: &[usize], size: usize, stride: isize) -> Inverse {
+        let mut starts = guard::list(size + 1, 0);
+        table.iter().for_each(|&i| starts[i + 1] += 1);
+        (0..size).for_each(|i| starts[i + 1] += starts[i]);
+        let (mut next, mut places) = (starts.clone(), guard::list(table.len(), 0));
+        for (o, &i) in table.iter().enumerate() {
+            places[next[i]] = o as isize * stride;
+            next[i] += 1;
+        }
+        Inverse { starts, places }
+    }
+
+    fn of(&self, i: usize) -> &[isize] {
+        &self.places[self.starts[i]..self.starts[i + 1]]
+    }
+}
+
+/// Gradient of [`pad`]. Inputs `[g]` of the padded shape, outputs `[gx]` of the input's, same dtype. Attrs as `pad`.
+///
+/// # Safety
+/// As [`crate::kernel::abi::HostFn`].
+pub unsafe fn pad_grad(call: &Call<'_>) {
+    let (g, gx, mode) = (&call.inputs[0], &call.outputs[0], word(call, 1));
+    let ndim = gx.shape.len();
+    if gx.numel() == 0 {
+        return;
+    }
+    let pads = pads_of(call, ndim);
+    let inverses: Vec<Inverse> = (0..ndim)
+        .map(|d| Inverse::new(&table(mode, gx.shape[d], pads[d].0, g.shape[d]), gx.shape[d], g.strides[d]))
+        .collect();
+    let (last, cols) = (ndim - 1, gx.shape[ndim - 1]);
+    let rows = Walk::<1>::new(&gx.shape[..last], [&gx.strides[..last]]);
+    by_dtype!(gx.dtype, T => {
+        let (from, to) = (Ptr::<T>::of(g), Ptr::<T>::of(gx));
+        call.threads.split(rows.numel, (4 * 1024 / cols).max(1), |range| {
+            // Offsets of the output rows that show the current input row: the product of the outer dims' lists.
+            let (mut shown, mut longer) = (Vec::new(), Vec::new());
+            for row in range {
+                shown.clear();
+                shown.push(0isize);
+                let mut rest = row;
+                for d in (0..last).rev() {
+                    let places = inverses[d].of(rest % gx.shape[d]);
+                    rest /= gx.shape[d];
+                    longer.clear();
+                    places.iter().for_each(|&p| longer.extend(shown.iter().map(|&s| s + p)));
+                    std::mem::swap(&mut shown, &mut longer);
+                }
+                shown.sort_unstable();
+                let [t] = rows.offsets(row);
+                for i in 0..cols {
+                    let mut sum = <<T as Element>::Acc as Acc>::ZERO;
+                    for &s in &shown {
+                        for &p in inverses[last].of(i) {
+                            // SAFETY: the lists name elements of `g`.
+                            sum = sum.add(unsafe { *from.at(s + p) }.to_acc());
+                        }
+                    }
+                    // SAFETY: one row of the output, which no other thread has.
+                    unsafe { *to.at(t + i as isize * gx.strides[last]) = T::from_acc(sum) };
+                }
+            }
+        });
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::attr::Attr;
+    use crate::base::dtype::DType;
+    use crate::kernel::host::walk::sample;
+    use crate::kernel::host::walk::sample::{Dice, Owned, coords, dims, flat, values};
+
+    #[test]
+    fn constant_pads_and_cuts() {
+        let mut dice = Dice(7);
+        let x = Owned::strided_from(DType::I32, &[2, 3], &[1., 2., 3., 4., 5., 6.], &mut dice);
+        let y = Owned::strided(DType::I32, &[3, 3], &mut dice);
+        // torch.nn.functional.pad(x, (-1, 1, 1, 0), value=9)
+        sample::call(pad_constant, &[&x], &[&y], &[dims(&[-1, 1, 1, 0]), Attr::Int(9)]);
+        assert_eq!(y.get(), [9., 9., 9., 2., 3., 9., 5., 6., 9.]);
+    }
+
+    #[test]
+    fn modes_are_pytorchs() {
+        let x = Owned::from(DType::F32, &[4], &[0., 1., 2., 3.]);
+        let y = Owned::dense(DType::F32, &[9]);
+        let check = |mode: &'static str, expected: [f64; 9]| {
+            sample::call(pad, &[&x], &[&y], &[dims(&[3, 2]), Attr::Str(mode.into())]);
+            assert_eq!(y.get(), expected, "{mode}");
+        };
+        check("reflect", [3., 2., 1., 0., 1., 2., 3., 2., 1.]);
+        check("replicate", [0., 0., 0., 0., 1., 2., 3., 3., 3.]);
+        check("circular", [1., 2., 3., 0., 1., 2., 3., 0., 1.]);
+    }
+
+    #[test]
+    fn the_gradient_is_the_transpose() {
+        // <pad(x), g> = <x, pad_grad(g)> with small integers, hence exact.
+        let mut dice = Dice(8);
+        let (shape, out, pads) = ([2, 4, 5], [2, 7, 7], dims(&[-1, 3, 2, 1]));
+        for mode in ["reflect", "replicate", "circular"] {
+            for dtype in [DType::F32, DType::F64, DType::BF16] {
+                let attrs = [pads.clone(), Attr::Str(mode.into())];
+                let xs = values(40, &mut dice);
+                let gs = values(98, &mut dice);
+                let x = Owned::strided_from(dtype, &shape, &xs, &mut dice);
+                let g = Owned::strided_from(dtype, &out, &gs, &mut dice);
+                let (y, gx) = (Owned::strided(dtype, &out, &mut dice), Owned::strided(dtype, &shape, &mut dice));
+                sample::call(pad, &[&x], &[&y], &attrs);
+                sample::call(pad_grad, &[&g], &[&gx], &attrs);
+                let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+                assert_eq!(dot(&y.get(), &gs), dot(&xs, &gx.get()), "{mode} {dtype}");
+                // And each place by itself.
+                let rows = table(mode, 4, 2, 7);
+                let cols = table(mode, 5, -1, 7);
+                let at = |i| {
+                    let c = coords(i, &out);
+                    flat(&[c[0], rows[c[1]], cols[c[2]]], &shape)
+                };
+                assert_eq!(y.get(), (0..98).map(|i| xs[at(i)]).collect::<Vec<_>>());
+            }
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Launches beside `kernel/scan/host`.
+//!
+//! Rows that fit are held in registers. Longer rows, and dims that are not the last, are cut into tiles, a block for
+//! each, which are read once: a tile tells what it has, and joins what the tiles before it told (`kernels/scan/tile.cuh`).
+
+use crate::kernel::cuda::dense::{Output, around, input};
+use crate::kernel::cuda::specialize::{Value, source};
+use crate::kernel::cuda::rows::{launch, word};
+use crate::kernel::cuda::{Gpu, GpuError, Source};
+use crate::base::dtype::DType;
+use crate::kernel::abi::{Call, RawView};
+use crate::kernel::host::walk::{dim, flag};
+use smallvec::{SmallVec, smallvec};
+
+type Done = Result<(), GpuError>;
+type Name = (&'static str, Value);
+
+/// `OP` of the texts.
+const LOG_SUM_EXP: u32 = 2;
+
+/// Bound: 32-bit registers of the states that a thread holds.
+const HELD: usize = 32;
+/// Threads of a tile.
+const TILE: usize = 256;
+/// Threads that share a row at most.
+const LANES: usize = 1024;
+
+/// What the text is specialised by, besides the dtype and the operation.
+#[derive(Clone, Copy, Debug)]
+struct Form {
+    /// Elements of a vector.
+    vector: usize,
+    /// Vectors that a thread holds.
+    kept: usize,
+    lanes: usize,
+    reverse: bool,
+}
+
+fn text(header: &'static str, dtype: DType, op: u32, form: Form, names: &[Name]) -> &'static Source {
+    let number = |n: usize| Value::Number(n as u32);
+    let mut all: SmallVec<[Name; 8]> = smallvec![
+        ("T", Value::Type(dtype)),
+        ("OP", Value::Number(op)),
+        ("V", number(form.vector)),
+        ("E", number(form.kept)),
+        ("LANES", number(form.lanes)),
+        ("REVERSE", number(form.reverse as usize)),
+    ];
+    all.extend_from_slice(names);
+    source(header, &all)
+}
+
+/// Rows that begin or end within a vector; rows that are cut.
+fn row_names(edges: bool, tiles: bool) -> [Name; 2] {
+    [("EDGES", Value::Number(edges as u32)), ("TILES", Value::Number(tiles as u32))]
+}
+
+/// An operation on dense operands of the shape `[outer, n, inner]`.
+struct Scan<'a> {
+    op: u32,
+    reverse: bool,
+    dtype: DType,
+    sizes: [usize; 3],
+    x: &'a RawView,
+    y: &'a RawView,
+    at: Option<&'a RawView>,
+}
+
+impl Scan<'_> {
+    /// 32-bit registers of a state: a value, with a place or a second value where the operation has one.
+    fn registers(&self) -> usize {
+        let value = if matches!(self.dtype, DType::F32 | DType::F16 | DType::BF16) { 1 } else { 2 };
+        match self.op {
+            LOG_SUM_EXP => 2 * value,
+            _ => value + self.at.is_some() as usize,
+        }
+    }
+
+    /// Elements by which the operands are past a place where vectors of `n` begin; none if they differ.
+    fn shift(&self, n: usize) -> Option<usize> {
+        let of = |view: &RawView, bytes: usize| view.ptr as usize / bytes % n;
+        let shift = of(self.x, self.dtype.size_bytes());
+        let same = of(self.y, self.dtype.size_bytes()) == shift && self.at.is_none_or(|at| of(at, 8) == shift);
+        same.then_some(shift)
+    }
+
+    /// Elements of a vector: `wide`, or half of that, if `fits`, or one.
+    fn vector(&self, wide: usize, fits: impl Fn(usize) -> bool) -> usize {
+        [wide, wide / 2].into_iter().find(|&n| n > 1 && fits(n)).unwrap_or(1)
+    }
+
+    /// The argument words; `chunks` tiles along the dim, `across` beside each other.
+    fn words(&self, chunks: usize, across: usize, told: *const u8) -> [u64; 9] {
+        let [outer, n, inner] = self.sizes;
+        let counts = [outer, n, inner, chunks, across].map(|n| n as u64);
+        let mut words = [self.x.ptr as u64, self.y.ptr as u64, word(self.at), told as u64, 0, 0, 0, 0, 0];
+        words[4..].copy_from_slice(&counts);
+        words
+    }
+
+    /// Launches a block for each of `chunks` tiles in each strip, where `lanes` threads tell `states` states each.
+    fn tiles(
+        &self,
+        (source, entry): (&Source, &str),
+        [chunks, across]: [usize; 2],
+        [lanes, states]: [usize; 2],
+        gpu: &mut dyn Gpu,
+    ) -> Done {
+        let strips = self.sizes[0] * across;
+        if chunks.saturating_mul(strips) > i32::MAX as usize {
+            return Err(GpuError::Unsupported("so many tiles"));
+        }
+        let mut told = std::ptr::null_mut();
+        if chunks > 1 {
+            // A value with a place is as large as two values.
+            let words = self.registers().next_power_of_two() * lanes * states;
+            let bytes = strips * (chunks + chunks.div_ceil(TILE / lanes)) * words * 8;
+            told = gpu.scratch(bytes)?;
+            gpu.fill_zero(told, bytes)?;
+        }
+        launch(source, entry, (chunks * strips, 1), TILE, &self.words(chunks, across, told), gpu)
+    }
+
+    fn columns(&self, gpu: &mut dyn Gpu) -> Done {
+        let [_, n, inner] = self.sizes;
+        // Narrow vectors leave room for more elements of the dim; with 8 or 16 of those a thread was fastest (H200).
+        let wide = if self.dtype.size_bytes() <= 4 { 2 } else { 1 };
+        let vector = self.vector(wide, |v| inner.is_multiple_of(v) && self.shift(v) == Some(0));
+        let lanes = inner.div_ceil(vector).next_power_of_two().min(32);
+        let kept = (HELD / (vector * self.registers())).min(8 * vector);
+        let form = Form { vector, kept, lanes, reverse: self.reverse };
+        let source = text("scan/columns.cuh", self.dtype, self.op, form, &[]);
+        let tiles = [n.div_ceil(TILE / lanes * kept), inner.div_ceil(lanes * vector)];
+        self.tiles((source, "ts_scan_columns"), tiles, [lanes, vector], gpu)
+    }
+
+    fn rows(&self, gpu: &mut dyn Gpu) -> Done {
+        let [outer, n, _] = self.sizes;
+        // Rows may begin and end within vectors, but have a whole one.
+        let wide = (16 / self.dtype.size_bytes()).min(8);
+        let vector = self.vector(wide, |v| n >= 2 * v && self.shift(v).is_some());
+        let edges = vector > 1 && !(n.is_multiple_of(vector) && self.shift(vector) == Some(0));
+        let vectors = (n + if edges { vector - 1 } else { 0 }).div_ceil(vector);
+        let most = (HELD / (vector * self.registers())).max(1);
+        // Two vectors a thread for short rows, and as many threads as long ones need. Edges make a row one vector longer.
+        let lanes = vectors.div_ceil(2).min(TILE).max(vectors.div_ceil(most + edges as usize)).next_power_of_two();
+        let form = |kept, lanes| Form { vector, kept, lanes, reverse: self.reverse };
+        if lanes < LANES || vectors <= LANES * most {
+            let form = form(vectors.div_ceil(lanes), lanes);
+            let source = text("scan/rows.cuh", self.dtype, self.op, form, &row_names(edges, false));
+            let threads = lanes.max(TILE);
+            let words = self.words(1, 1, std::ptr::null());
+            let wide = !matches!(self.dtype, DType::F32 | DType::F16 | DType::BF16) && self.op != LOG_SUM_EXP;
+            let entry = if wide && lanes == 512 { "ts_scan_rows_paired" } else { "ts_scan_rows" };
+            return launch(source, entry, (outer.div_ceil(threads / lanes), 1), threads, &words, gpu);
+        }
+        let source = text("scan/rows.cuh", self.dtype, self.op, form(most, TILE), &row_names(edges, true));
+        self.tiles((source, "ts_scan_tiles"), [vectors.div_ceil(TILE * most), 1], [1, 1], gpu)
+    }
+}
+
+fn run(call: &Call<'_>, op: u32, reverse: bool, gpu: &mut dyn Gpu) -> Done {
+    let to = &call.outputs[0];
+    let dtype = to.dtype;
+    let sizes = around(&to.shape, dim(call, 0));
+    if to.numel() == 0 {
+        return Ok(());
+    }
+    if call.outputs.len() > 1 && sizes.1 > i32::MAX as usize {
+        return Err(GpuError::Unsupported("maxima along so long a dim"));
+    }
+    let x = input(&call.inputs[0], dtype, gpu)?;
+    let y = Output::new(to, dtype, gpu)?;
+    let at = call.outputs.get(1).map(|at| Output::new(at, DType::I64, gpu)).transpose()?;
+    let places = at.as_ref().map(|at| &at.dense);
+    let scan = Scan { op, reverse, dtype, sizes: [sizes.0, sizes.1, sizes.2], x: &x, y: &y.dense, at: places };
+    if sizes.2 > 1 {
+        scan.columns(gpu)?
+    } else {
+        scan.rows(gpu)?
+    }
+    y.finish(gpu)?;
+    at.map_or(Ok(()), |at| at.finish(gpu))
+}
+
+pub fn cumsum(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    run(call, 0, flag(call, 1), gpu)
+}
+
+pub fn cumprod(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    run(call, 1, flag(call, 1), gpu)
+}
+
+pub fn logcumsumexp(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    run(call, LOG_SUM_EXP, flag(call, 1), gpu)
+}
+
+pub fn cummax(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    run(call, 3, false, gpu)
+}
+
+pub fn cummin(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    run(call, 4, false, gpu)
+}
+
+/// Texts for the compile test.
+pub fn sources() -> Vec<&'static Source> {
+    let form = |vector, kept, lanes| Form { vector, kept, lanes, reverse: false };
+    let rows = |dtype, op, form, edges, tiles| text("scan/rows.cuh", dtype, op, form, &row_names(edges, tiles));
+    let op = |dtype: DType| if dtype.is_signed() { 3 } else { 0 };
+    let mut all: Vec<_> = DType::ALL.into_iter().map(|t| rows(t, op(t), form(2, 2, 128), false, false)).collect();
+    for op in [0, 1, 2, 4] {
+        all.push(rows(DType::F32, op, form(4, 4, 256), true, true));
+        all.push(rows(DType::BF16, op, form(8, 2, 16), false, false));
+        all.push(text("scan/columns.cuh", DType::F32, op, form(2, 4, 32), &[]));
+    }
+    all.push(rows(DType::F64, 0, Form { reverse: true, ..form(2, 9, 512) }, true, false));
+    all.push(text("scan/columns.cuh", DType::I64, 3, form(1, 8, 8), &[]));
+    all
+}
