@@ -5,9 +5,9 @@
 //! workers meet at barriers. Cost: copies of the operands and some hundred microseconds.
 
 use super::abi::{Call, Faults, HostFn, RawView, Threads};
-use crate::kernel::copy::host::copy_view;
 use super::guard::{self, End, Guard};
 use crate::base::attr::Attr;
+use crate::kernel::copy::host::copy_view;
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -5,9 +5,9 @@
 //! wrapped by `Cast`; so a fused chain gives bit for bit what single operations give.
 
 use super::abi::FaultKind;
-use crate::kernel::fused::host::Prepared;
 use crate::base::dtype::DType;
 use crate::base::layout::{Shape, Strides, contiguous_strides};
+use crate::kernel::fused::host::Prepared;
 use smallvec::SmallVec;
 
 /// Representation of a register's elements.

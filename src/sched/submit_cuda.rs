@@ -22,6 +22,7 @@ use crate::kernel::abi::{Call, Faults};
 use crate::kernel::cuda;
 use crate::kernel::cuda::GpuError;
 use crate::kernel::fused::cuda as fused;
+use crate::kernel::launches;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -273,7 +274,7 @@ impl Runtime {
                     seed: *seed,
                     offset: *offset,
                 };
-                let native = match cuda::entry(*host) {
+                let native = match launches::entry(*host) {
                     Some(entry) => entry(&call, &mut lane(std::slice::from_ref(at), &mut slots)),
                     None => Err(GpuError::Unsupported("this kernel")),
                 };

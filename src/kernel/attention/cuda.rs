@@ -1,11 +1,11 @@
 //! Launches beside `kernel/attention/host`, for what `attention_mma` does not take.
 
+use crate::base::dtype::DType;
+use crate::kernel::abi::{Call, RawView};
+use crate::kernel::attention::cuda_mma as attention_mma;
 use crate::kernel::cuda::dense::{Output, copy_view, input, scratch};
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Launch, Param, Source};
-use crate::kernel::attention::cuda_mma as attention_mma;
-use crate::base::dtype::DType;
-use crate::kernel::abi::{Call, RawView};
 use crate::kernel::host::attributes;
 
 type Done = Result<(), GpuError>;
@@ -17,7 +17,10 @@ const WIDEST: usize = 256;
 
 fn text(dtype: DType, mask: DType, columns: usize) -> &'static Source {
     let kept = columns.div_ceil(32).next_power_of_two().max(1) as u32;
-    source("attention/attention.cuh", &[("T", Value::Type(dtype)), ("M", Value::Type(mask)), ("D", Value::Number(kept))])
+    source(
+        "attention/attention.cuh",
+        &[("T", Value::Type(dtype)), ("M", Value::Type(mask)), ("D", Value::Number(kept))],
+    )
 }
 
 /// A call: sizes, the mask, and the text that fits.

@@ -3,12 +3,12 @@
 //!
 //! Operands keep their strides where rows are dense and aligned: heads that were split from one matrix are not copied.
 
+use crate::base::dtype::DType;
+use crate::kernel::abi::{Call, RawView};
 use crate::kernel::attention::cuda::as_mask;
 use crate::kernel::cuda::dense::{Output, input, scratch};
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Launch, Param, Source};
-use crate::base::dtype::DType;
-use crate::kernel::abi::{Call, RawView};
 use crate::kernel::host::attributes;
 use smallvec::SmallVec;
 

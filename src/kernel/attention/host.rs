@@ -4,15 +4,15 @@
 //! Source: Dao, "FlashAttention-2" (2023). Knows nothing of heads or dropout, and gives the mask no gradient:
 //! rows that need those compose.
 
+use crate::base::dtype::DType;
+use crate::kernel::abi::{Call, RawView, Threads};
 use crate::kernel::host::attributes;
-use crate::kernel::matmul::host::product::{Accum, Matrix, Sizes, product};
 use crate::kernel::host::real::{Real, real, widths};
 use crate::kernel::host::rows;
 use crate::kernel::host::rows::Through;
 use crate::kernel::host::staging::{Packed, Scratch, Shared, Sink, read, row_offset};
 use crate::kernel::host::vector::Vector;
-use crate::base::dtype::DType;
-use crate::kernel::abi::{Call, RawView, Threads};
+use crate::kernel::matmul::host::product::{Accum, Matrix, Sizes, product};
 use half::{bf16, f16};
 use std::ops::Range;
 
@@ -384,9 +384,9 @@ widths! {
 
 #[cfg(test)]
 mod tests {
-    use crate::kernel::host::staging::testing::*;
     use super::*;
     use crate::base::attr::Attr;
+    use crate::kernel::host::staging::testing::*;
 
     /// The definition, all at once: `softmax(q @ k.T * scale + mask) @ v`.
     fn naive(

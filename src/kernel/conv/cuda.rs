@@ -1,15 +1,15 @@
 //! Launches beside `kernel/conv/host`: by the vendor's library where it takes them, else unfolded columns and a matrix
 //! product, or directly where there are groups. A convolution of one tap is a product of its own.
 
-use crate::kernel::cuda::dense::{Output, add, copy_view, fill, input, scratch, sum_first};
-use crate::kernel::cuda::specialize::{Value, source};
-use crate::kernel::matmul::cuda::{PLAIN, product};
-use crate::kernel::cuda::rows::{each, launch};
-use crate::kernel::copy::cuda_transpose::{Matrices, turn};
-use crate::kernel::cuda::{ConvCall, ConvOrder, ConvPart, Gpu, GpuError, Source};
 use crate::base::dtype::{DType, Scalar};
 use crate::kernel::abi::{Call, RawView};
+use crate::kernel::copy::cuda_transpose::{Matrices, turn};
+use crate::kernel::cuda::dense::{Output, add, copy_view, fill, input, scratch, sum_first};
+use crate::kernel::cuda::rows::{each, launch};
+use crate::kernel::cuda::specialize::{Value, source};
+use crate::kernel::cuda::{ConvCall, ConvOrder, ConvPart, Gpu, GpuError, Source};
 use crate::kernel::host::attributes;
+use crate::kernel::matmul::cuda::{PLAIN, product};
 
 type Done = Result<(), GpuError>;
 

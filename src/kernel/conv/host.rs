@@ -9,11 +9,11 @@ pub mod direct;
 pub mod planes;
 pub mod weight;
 
+use crate::kernel::abi::{Call, RawView, Threads};
 use crate::kernel::host::attributes;
-use crate::kernel::matmul::host::product::{Accum, Matrix, Sizes, product};
 use crate::kernel::host::real::{Real, real};
 use crate::kernel::host::staging::{Shared, Sink, read};
-use crate::kernel::abi::{Call, RawView, Threads};
+use crate::kernel::matmul::host::product::{Accum, Matrix, Sizes, product};
 use std::ops::Range;
 
 /// One convolution; missing leading spatial dims have size 1.
@@ -276,9 +276,9 @@ pub unsafe fn conv_grad_weight(call: &Call<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use crate::kernel::host::staging::testing::*;
     use crate::base::attr::Attr;
     use crate::base::dtype::DType;
+    use crate::kernel::host::staging::testing::*;
 
     struct Case {
         x: &'static [usize],

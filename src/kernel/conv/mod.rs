@@ -1,2 +1,4 @@
+//! Convolutions and their gradients.
+
 pub mod cuda;
 pub mod host;

@@ -1,14 +1,14 @@
 //! Rearrangements that are copies between windows: the launches beside `kernel/copy/host`.
 
-use crate::kernel::cuda::dense::{Output, copy_view, fill as fill_view, input};
-use crate::kernel::cuda::specialize::{Value, source};
-use crate::kernel::cuda::rows::each;
-use crate::kernel::cuda::{Gpu, GpuError, Source};
-use crate::kernel::index::cuda as index;
 use crate::base::dtype::Scalar;
 use crate::base::layout::{Shape, Strides};
 use crate::kernel::abi::{Call, RawView};
+use crate::kernel::cuda::dense::{Output, copy_view, fill as fill_view, input};
+use crate::kernel::cuda::rows::each;
+use crate::kernel::cuda::specialize::{Value, source};
+use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::host::walk::{dim, int, ints, narrow, reversed, scalar, shifted};
+use crate::kernel::index::cuda as index;
 
 type Done = Result<(), GpuError>;
 

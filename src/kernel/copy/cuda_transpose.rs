@@ -1,10 +1,10 @@
 //! Batches of matrices turned round (`kernels/copy/transpose.cuh`), as fast as memory copies them.
 
-use crate::kernel::cuda::specialize::{Value, source};
-use crate::kernel::cuda::rows::{launch, word};
-use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::base::dtype::DType;
 use crate::kernel::abi::RawView;
+use crate::kernel::cuda::rows::{launch, word};
+use crate::kernel::cuda::specialize::{Value, source};
+use crate::kernel::cuda::{Gpu, GpuError, Source};
 
 /// `outer` matrices `[rows, cols]`, row-major, one after the other.
 pub struct Matrices {

@@ -7,11 +7,11 @@ pub mod arrange;
 pub mod strided_add;
 pub mod transpose;
 
-use crate::kernel::host::element::{Element, by_dtype, by_size, convert};
-use crate::kernel::host::walk::{Ptr, Walk, scalar};
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::{Shape, Strides};
 use crate::kernel::abi::{Call, RawView, Threads};
+use crate::kernel::host::element::{Element, by_dtype, by_size, convert};
+use crate::kernel::host::walk::{Ptr, Walk, scalar};
 use smallvec::SmallVec;
 
 /// Elements that one thread copies at least: 64 KB of `f32`, a few microseconds.

@@ -1,11 +1,11 @@
 //! Launches beside `kernel/ctc/host`.
 
-use crate::kernel::cuda::dense::{Output, input};
-use crate::kernel::cuda::specialize::{Value, source};
-use crate::kernel::cuda::rows::launch;
-use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::base::dtype::DType;
 use crate::kernel::abi::Call;
+use crate::kernel::cuda::dense::{Output, input};
+use crate::kernel::cuda::rows::launch;
+use crate::kernel::cuda::specialize::{Value, source};
+use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::host::attributes;
 
 type Done = Result<(), GpuError>;

@@ -3,11 +3,11 @@
 //!
 //! Samples run side by side. Knows nothing of reductions or of infinite losses' fate.
 
+use crate::kernel::abi::{Call, Fault, FaultKind};
+use crate::kernel::guard;
 use crate::kernel::host::attributes;
 use crate::kernel::host::real::{Real, real};
 use crate::kernel::host::staging::{Shared, Sink, read, read_as};
-use crate::kernel::abi::{Call, Fault, FaultKind};
-use crate::kernel::guard;
 
 /// One sample: its log-probabilities of `classes` at each step, `stride` elements apart, and its labels.
 struct Sample<'a, T> {

@@ -1,2 +1,4 @@
+//! The loss of connectionist temporal classification.
+
 pub mod cuda;
 pub mod host;

@@ -2,12 +2,12 @@
 //!
 //! Copies are fused steps of a load and a store; what was generated for a layout is kept for the next time.
 
-use crate::kernel::fused::cuda::{Ready, prepare};
 use super::{Gpu, GpuError};
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::kernel::abi::RawView;
 use crate::kernel::elementwise::ADD;
+use crate::kernel::fused::cuda::{Ready, prepare};
 use crate::kernel::program::{Class, Instr, Program, ReduceKind};
 use smallvec::SmallVec;
 use std::cell::RefCell;

@@ -1,5 +1,5 @@
 //! The error slot of a node in memory that host and device see: kernels keep the fault of the lowest position
-//! there (`ts_fault` in `kernels/ts_fault.cuh`) and go on harmlessly.
+//! there (`ts_fault` in `kernels/common/base.cuh`) and go on harmlessly.
 
 use crate::kernel::abi::{Fault, FaultKind};
 

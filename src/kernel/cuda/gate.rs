@@ -1,7 +1,7 @@
 //! The device's own decision whether a step is left out, since the host does not wait for what it depends on.
 
-use crate::kernel::cuda::specialize::source;
 use super::{Gpu, GpuError, Launch, Param, Source};
+use crate::kernel::cuda::specialize::source;
 
 /// Bound: conditions of one launch; `TS_CONDITIONS` in the text.
 const CONDITIONS: usize = 24;

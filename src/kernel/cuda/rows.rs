@@ -1,8 +1,8 @@
 //! How rows are shared among threads (`kernels/common/rows.cuh`), and small steps that families of kernels share.
 
-use crate::kernel::cuda::specialize::Value;
 use super::{Gpu, GpuError, Launch, Param, Source};
 use crate::kernel::abi::RawView;
+use crate::kernel::cuda::specialize::Value;
 
 /// Bound: elements of one operand that a thread keeps in registers.
 const KEPT: usize = 32;

@@ -1,9 +1,9 @@
 //! Hand-written kernels: the text of a header specialised by types and numbers, made once for each combination.
 
 use super::Source;
-use crate::kernel::fused::cuda::memory_type;
 use crate::base::dtype::DType;
 use crate::base::number_hash::ByNumber;
+use crate::kernel::fused::cuda::memory_type;
 use std::cell::RefCell;
 use std::fmt::Write;
 

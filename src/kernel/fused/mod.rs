@@ -1,2 +1,4 @@
+//! Programs of element-wise operations and reductions in one pass, interpreted on the host and compiled on GPUs.
+
 pub mod cuda;
 pub mod host;

@@ -1,3 +1,5 @@
+//! What host kernels share: vector levels, walks over elements, staging, attributes.
+
 pub mod attributes;
 pub mod element;
 pub mod real;

@@ -3,10 +3,10 @@
 //!
 //! Knows nothing of what the functions are. The order of additions depends on the length and the machine's level alone.
 
-use crate::kernel::copy::host::STREAM_BYTES;
 use super::real::Real;
 use super::simd::Simd;
 use super::vector::Vector;
+use crate::kernel::copy::host::STREAM_BYTES;
 
 /// Where a map's results go.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -3,15 +3,15 @@
 //! What is added to a place that several entries name is added in no fixed order for floats, as in PyTorch; a place
 //! that is written to keeps the last entry.
 
-use crate::kernel::cuda::dense::{copy_view, fill, input, scratch};
-use crate::kernel::cuda::specialize::{Value, source};
-use crate::kernel::fused::cuda::space::{Order, Space};
-use crate::kernel::cuda::rows::each;
-use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::base::attr::Attr;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::{Strides, contiguous_strides};
 use crate::kernel::abi::{Call, RawView};
+use crate::kernel::cuda::dense::{copy_view, fill, input, scratch};
+use crate::kernel::cuda::rows::each;
+use crate::kernel::cuda::specialize::{Value, source};
+use crate::kernel::cuda::{Gpu, GpuError, Source};
+use crate::kernel::fused::cuda::space::{Order, Space};
 use crate::kernel::host::walk::{dim, flag, int, ints, scalar, shifted, word};
 
 type Done = Result<(), GpuError>;

@@ -8,11 +8,11 @@
 pub mod gather;
 pub mod rows;
 
+use crate::base::layout::{Shape, Strides};
+use crate::kernel::abi::{Call, Fault, FaultKind, Faults, RawView, Threads};
 use crate::kernel::copy::host::copy_view;
 use crate::kernel::host::element::{Element, by_dtype, by_size};
 use crate::kernel::host::walk::{Ptr, Walk, flag, int, ints, read_ints};
-use crate::base::layout::{Shape, Strides};
-use crate::kernel::abi::{Call, Fault, FaultKind, Faults, RawView, Threads};
 use smallvec::SmallVec;
 use std::ops::Range;
 

@@ -8,10 +8,10 @@ pub mod factor;
 pub mod householder;
 pub mod spectral;
 
-use crate::kernel::host::real::Real;
-use crate::kernel::host::staging::{Packed, Shared, Sink, read};
 use crate::kernel::abi::{Call, Fault, FaultKind, RawView, Threads};
 use crate::kernel::guard;
+use crate::kernel::host::real::Real;
+use crate::kernel::host::staging::{Packed, Shared, Sink, read};
 use faer::{MatMut, MatRef, Par};
 use std::ops::Range;
 use std::time::Duration;
@@ -125,11 +125,11 @@ fn fault(call: &Call<'_>, kind: FaultKind, position: usize, value: usize, bound:
 
 #[cfg(test)]
 mod tests {
-    use crate::kernel::host::staging::testing::*;
     use super::{factor, spectral};
     use crate::base::attr::Attr;
     use crate::base::dtype::DType;
     use crate::kernel::abi::{Fault, FaultKind};
+    use crate::kernel::host::staging::testing::*;
 
     const F: DType = DType::F64;
 

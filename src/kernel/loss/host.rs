@@ -2,11 +2,11 @@
 //!
 //! Gives the loss of every element and the weight that they add up to; the mean is the caller's division.
 
+use crate::kernel::abi::{Call, Fault, FaultKind, RawView};
 use crate::kernel::host::attributes;
 use crate::kernel::host::real::{Real, real, widths};
 use crate::kernel::host::rows;
 use crate::kernel::host::staging::{Packed, Scratch, Shared, Sink, read, read_as};
-use crate::kernel::abi::{Call, Fault, FaultKind, RawView};
 
 /// `[N, C, d..]` as outer × classes × inner.
 #[derive(Clone, Copy)]
@@ -282,10 +282,10 @@ pub unsafe fn nll_grad(call: &Call<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use crate::kernel::host::staging::testing::*;
     use super::*;
     use crate::base::attr::Attr;
     use crate::base::dtype::DType;
+    use crate::kernel::host::staging::testing::*;
 
     const F: DType = DType::F64;
 

@@ -1,2 +1,4 @@
+//! Cross entropy and negative log likelihood.
+
 pub mod cuda;
 pub mod host;

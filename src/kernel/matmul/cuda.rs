@@ -1,11 +1,11 @@
 //! Matrix products: by the vendor's library where it takes them, else by `kernels/matmul/matmul.cuh`.
 
+use crate::base::dtype::DType;
+use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cuda::dense;
 use crate::kernel::cuda::dense::Output;
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Activation, Epilogue, Gpu, GpuError, Launch, MatmulCall, Matrix, Param};
-use crate::base::dtype::DType;
-use crate::kernel::abi::{Call, RawView};
 use smallvec::SmallVec;
 
 /// No bias, nothing on the way out.

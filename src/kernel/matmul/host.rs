@@ -10,11 +10,11 @@ pub mod panels;
 pub mod product;
 mod tiles;
 
-use crate::kernel::host::real::{Real, real};
-use crate::kernel::host::staging::{Scratch, Sink, read, read_in_memory_order};
 use crate::base::dtype::DType;
 use crate::base::layout::{Shape, Strides, contiguous_strides};
 use crate::kernel::abi::{Call, RawView, Threads};
+use crate::kernel::host::real::{Real, real};
+use crate::kernel::host::staging::{Scratch, Sink, read, read_in_memory_order};
 use batch::{Batch, for_each_product};
 use product::{Accum, product};
 
@@ -148,8 +148,8 @@ fn view_of(data: &Scratch<f32>, shape: Shape, strides: Strides) -> RawView {
 
 #[cfg(test)]
 mod tests {
-    use crate::kernel::host::staging::testing::*;
     use super::*;
+    use crate::kernel::host::staging::testing::*;
 
     /// The definition, in `f64`, over the flat copies of both sides.
     fn naive(a: &Array, b: &Array, batch: usize, (m, k, n): (usize, usize, usize)) -> Vec<f64> {

@@ -1,2 +1,4 @@
+//! Products of matrices.
+
 pub mod cuda;
 pub mod host;

@@ -1,11 +1,11 @@
 //! Launches beside `kernel/norm/host/layer` and `kernel/norm/host/batch`.
 
-use crate::kernel::cuda::dense::{Output, fill, input, scratch};
-use crate::kernel::cuda::specialize::{Value, source};
-use crate::kernel::cuda::rows::{Names, Rows, each, launch, sample_shapes, word};
-use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::base::dtype::{DType, Scalar};
 use crate::kernel::abi::{Call, RawView};
+use crate::kernel::cuda::dense::{Output, fill, input, scratch};
+use crate::kernel::cuda::rows::{Names, Rows, each, launch, sample_shapes, word};
+use crate::kernel::cuda::specialize::{Value, source};
+use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::host::attributes;
 
 type Done = Result<(), GpuError>;

@@ -5,9 +5,9 @@
 pub mod batch;
 pub mod layer;
 
+use crate::kernel::abi::Threads;
 use crate::kernel::host::real::Real;
 use crate::kernel::host::staging::{Scratch, Shared};
-use crate::kernel::abi::Threads;
 
 /// Sums over rows in at most this many parts, whose number depends on the shape alone: the result is the same
 /// with any number of threads.
@@ -46,11 +46,11 @@ pub(crate) fn sum_in_parts<T: Real>(
 
 #[cfg(test)]
 mod tests {
-    use crate::kernel::host::staging::testing::*;
     use super::{batch, layer};
     use crate::base::attr::Attr;
     use crate::base::dtype::DType;
     use crate::kernel::abi::HostFn;
+    use crate::kernel::host::staging::testing::*;
 
     const F: DType = DType::F64;
 

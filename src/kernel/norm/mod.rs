@@ -1,2 +1,4 @@
+//! Layer, group, RMS and batch normalization.
+
 pub mod cuda;
 pub mod host;

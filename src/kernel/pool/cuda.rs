@@ -1,11 +1,11 @@
 //! Launches beside `kernel/pool/host`.
 
-use crate::kernel::cuda::dense::{Output, copy_view, input, scratch};
-use crate::kernel::cuda::specialize::{Value, source};
-use crate::kernel::cuda::rows::each;
-use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
+use crate::kernel::cuda::dense::{Output, copy_view, input, scratch};
+use crate::kernel::cuda::rows::each;
+use crate::kernel::cuda::specialize::{Value, source};
+use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::host::attributes;
 
 type Done = Result<(), GpuError>;

@@ -6,11 +6,11 @@
 mod largest;
 pub mod window;
 
+use crate::kernel::abi::{Call, RawView, Threads};
+use crate::kernel::guard;
 use crate::kernel::host::attributes;
 use crate::kernel::host::real::{Real, real};
 use crate::kernel::host::staging::{Packed, Shared, Sink, read, read_as};
-use crate::kernel::abi::{Call, RawView, Threads};
-use crate::kernel::guard;
 use largest::Even;
 use window::{Window, Windows, adaptive, average, dilated};
 
@@ -248,10 +248,11 @@ unsafe fn mean_grad(call: &Call<'_>, from: Planes, to: Planes, windows: &Windows
 
 #[cfg(test)]
 mod tests {
-    use crate::kernel::host::staging::testing::*;
     use super::*;
     use crate::base::attr::Attr;
     use crate::base::dtype::DType;
+    use crate::kernel::host::staging::testing::*;
+    use crate::kernel::resample::host as resample;
 
     const F: DType = DType::F64;
 

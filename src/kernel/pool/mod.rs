@@ -1,2 +1,4 @@
+//! Pooling and its gradients.
+
 pub mod cuda;
 pub mod host;

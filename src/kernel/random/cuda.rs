@@ -1,13 +1,13 @@
 //! Launches beside `kernel/random/multinomial`: the same draws, element for element.
 
-use crate::kernel::cuda::dense::{Output, input, scratch};
-use crate::kernel::cuda::specialize::{Value, source};
-use crate::kernel::cuda::rows::{each, launch};
-use crate::kernel::cuda::{Gpu, GpuError, Source};
-use crate::kernel::sort::cuda as sort;
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
+use crate::kernel::cuda::dense::{Output, input, scratch};
+use crate::kernel::cuda::rows::{each, launch};
+use crate::kernel::cuda::specialize::{Value, source};
+use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::host::attributes;
+use crate::kernel::sort::cuda as sort;
 
 type Done = Result<(), GpuError>;
 

@@ -3,12 +3,12 @@
 //! An element's value depends on seed, first counter and its own index alone (`base::rng` has the rules), so
 //! tiles, threads and devices agree. Words are made 64 counters at a time, which vectorises.
 
-use crate::kernel::fused::host::{cast, store};
-use crate::kernel::math::Math;
-use crate::kernel::host::simd;
-use crate::kernel::host::simd::{Simd, levels};
 use crate::base::rng::{self, SECOND};
 use crate::kernel::abi::Call;
+use crate::kernel::fused::host::{cast, store};
+use crate::kernel::host::simd;
+use crate::kernel::host::simd::{Simd, levels};
+use crate::kernel::math::Math;
 use crate::kernel::program::{Class, Draw};
 
 /// Counters made at once.

@@ -2,10 +2,10 @@
 //!
 //! Knows nothing of generators' state: seed and first counter come with the call (`base::rng` has the rules).
 
-use crate::kernel::host::staging::read;
 use crate::base::rng;
 use crate::kernel::abi::{Call, Fault, FaultKind};
 use crate::kernel::guard;
+use crate::kernel::host::staging::read;
 
 fn report(call: &Call<'_>, position: usize) {
     call.faults.report(Fault { kind: FaultKind::Probability, position: position as u64, value: 0, bound: 0 });

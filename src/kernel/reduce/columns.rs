@@ -6,8 +6,8 @@
 use super::{Partials, Plan, Task, Wide, part_count};
 use crate::base::dtype::DType;
 use crate::kernel::fused::host::{Grid, Op, Place, Space, Tiles, fit};
-use crate::kernel::host::simd;
 use crate::kernel::guard;
+use crate::kernel::host::simd;
 use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
 

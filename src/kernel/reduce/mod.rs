@@ -9,9 +9,9 @@ mod columns;
 mod kernels;
 mod rows;
 
+use crate::kernel::abi::Threads;
 use crate::kernel::fused::host::{Code, Given, Op, Space, cast, store};
 use crate::kernel::host::simd;
-use crate::kernel::abi::Threads;
 use crate::kernel::program::{Class, ReduceKind};
 use kernels::{Kernels, Wide, kernels};
 use smallvec::SmallVec;

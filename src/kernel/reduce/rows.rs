@@ -2,8 +2,8 @@
 
 use super::{Partials, Plan, Task, Wide, part_count};
 use crate::kernel::fused::host::{Grid, Op, Space, Tiles, fit, is_register};
-use crate::kernel::host::simd;
 use crate::kernel::guard;
+use crate::kernel::host::simd;
 use smallvec::{SmallVec, smallvec};
 
 /// Tiles between two looks whether to end.

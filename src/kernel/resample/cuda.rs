@@ -1,15 +1,15 @@
 //! Launches beside `kernel/resample/pad` (but constants) and `kernel/resample/host`.
 
-use crate::kernel::cuda::dense::{Output, input};
-use crate::kernel::cuda::specialize::{Value, source};
-use crate::kernel::pool::cuda::planes;
-use crate::kernel::cuda::rows::each;
-use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::base::attr::Attr;
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
+use crate::kernel::cuda::dense::{Output, input};
+use crate::kernel::cuda::rows::each;
+use crate::kernel::cuda::specialize::{Value, source};
+use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::host::attributes;
 use crate::kernel::host::walk::{ints, word};
+use crate::kernel::pool::cuda::planes;
 
 type Done = Result<(), GpuError>;
 

@@ -4,11 +4,11 @@
 //! Formulas are those of PyTorch's `UpSample.h`, computed in the same precision. `area` is adaptive
 //! average pooling, and antialiasing is not here.
 
-use crate::kernel::pool::host::{Planes, for_planes};
 use crate::kernel::abi::Call;
 use crate::kernel::host::attributes;
 use crate::kernel::host::real::{Real, real};
 use crate::kernel::host::staging::{Shared, Sink, read};
+use crate::kernel::pool::host::{Planes, for_planes};
 
 /// Inputs and weights of the outputs along one dim: `taps` for each.
 struct Table<T> {

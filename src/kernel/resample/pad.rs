@@ -3,13 +3,13 @@
 //! Every mode is one table a padded dim: which input index an output index shows. The gradient walks the tables
 //! backwards, as sums over the outputs that show an input, so that no two threads add to one element.
 
-use crate::kernel::copy::host::{copy_view, expanded, scalar_bytes};
 use crate::base::dtype::Scalar;
 use crate::base::layout::{Shape, Strides};
 use crate::kernel::abi::{Call, RawView};
+use crate::kernel::copy::host::{copy_view, expanded, scalar_bytes};
+use crate::kernel::guard;
 use crate::kernel::host::element::{Acc, Element, by_dtype, by_size};
 use crate::kernel::host::walk::{Ptr, Walk, ints, scalar, shifted, word};
-use crate::kernel::guard;
 
 /// Before and after each dim; `pads` is PyTorch's list, last dim first.
 fn pads_of(call: &Call<'_>, ndim: usize) -> Vec<(i64, i64)> {

@@ -3,12 +3,12 @@
 //! Rows that fit are held in registers. Longer rows, and dims that are not the last, are cut into tiles, a block for
 //! each, which are read once: a tile tells what it has, and joins what the tiles before it told (`kernels/scan/tile.cuh`).
 
-use crate::kernel::cuda::dense::{Output, around, input};
-use crate::kernel::cuda::specialize::{Value, source};
-use crate::kernel::cuda::rows::{launch, word};
-use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
+use crate::kernel::cuda::dense::{Output, around, input};
+use crate::kernel::cuda::rows::{launch, word};
+use crate::kernel::cuda::specialize::{Value, source};
+use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::host::walk::{dim, flag};
 use smallvec::{SmallVec, smallvec};
 

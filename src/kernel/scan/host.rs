@@ -4,12 +4,12 @@
 //! total before it. So one long row runs in parallel, and the result does not depend on the number of threads.
 //! Dtypes appear only in the loops that read a few elements into a wider type and write them back.
 
-use crate::kernel::copy::host::copy_view;
-use crate::kernel::host::element::{Acc, Element, Truth};
-use crate::kernel::host::walk::{Ptr, Walk, dim, extent, flag, reversed, without};
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView, Threads};
+use crate::kernel::copy::host::copy_view;
 use crate::kernel::guard;
+use crate::kernel::host::element::{Acc, Element, Truth};
+use crate::kernel::host::walk::{Ptr, Walk, dim, extent, flag, reversed, without};
 
 /// Elements of a unit.
 const UNIT: usize = 1024;

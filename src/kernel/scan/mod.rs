@@ -1,2 +1,4 @@
+//! Cumulative sums, products, extremes.
+
 pub mod cuda;
 pub mod host;

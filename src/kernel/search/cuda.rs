@@ -1,15 +1,15 @@
 //! Launches beside `kernel/search/host`, and beside the counts of repeats of `kernel/select/host`.
 
-use crate::kernel::cuda::dense::{Output, copy_view, fill, input, scratch};
-use crate::kernel::cuda::specialize::{Value, source};
-use crate::kernel::cuda::rows::{each, launch};
-use crate::kernel::cuda::{Gpu, GpuError, Source};
-use crate::kernel::index::cuda as index;
-use crate::kernel::scan::cuda as scan;
 use crate::base::attr::Attr;
 use crate::base::dtype::{DType, Scalar};
 use crate::kernel::abi::{Call, RawView};
+use crate::kernel::cuda::dense::{Output, copy_view, fill, input, scratch};
+use crate::kernel::cuda::rows::{each, launch};
+use crate::kernel::cuda::specialize::{Value, source};
+use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::host::walk::{flag, int, scalar, shifted};
+use crate::kernel::index::cuda as index;
+use crate::kernel::scan::cuda as scan;
 
 type Done = Result<(), GpuError>;
 

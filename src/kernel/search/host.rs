@@ -1,13 +1,13 @@
 //! Counting and finding: `bincount`, `histc`, `searchsorted` and `bucketize`.
 
-use crate::kernel::index::host::gather::{adding, scatter_to};
 use crate::base::dtype::DType;
 use crate::base::layout::Shape;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::copy::host::{expanded, zero};
+use crate::kernel::guard;
 use crate::kernel::host::element::{Element, by_dtype};
 use crate::kernel::host::walk::{Ptr, Walk, flag, int, read_ints, scalar};
-use crate::kernel::guard;
+use crate::kernel::index::host::gather::{adding, scatter_to};
 use parking_lot::Mutex;
 
 /// The length of `bincount`'s result. Inputs `[x]`, integral; outputs `[n]`: i64 of shape `[1]`. Attrs `[minlength]`.

@@ -1,2 +1,4 @@
+//! Sorted search, counts of values, histograms.
+
 pub mod cuda;
 pub mod host;

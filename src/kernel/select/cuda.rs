@@ -1,12 +1,12 @@
 //! Launches beside `kernel/select/host`.
 
-use crate::kernel::cuda::dense::{Output, copy_view, fill, input};
-use crate::kernel::cuda::specialize::{Value, source};
-use crate::kernel::cuda::rows::launch;
-use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::base::dtype::{DType, Scalar};
 use crate::base::limits::MAX_DIMS;
 use crate::kernel::abi::{Call, RawView};
+use crate::kernel::cuda::dense::{Output, copy_view, fill, input};
+use crate::kernel::cuda::rows::launch;
+use crate::kernel::cuda::specialize::{Value, source};
+use crate::kernel::cuda::{Gpu, GpuError, Source};
 
 type Done = Result<(), GpuError>;
 

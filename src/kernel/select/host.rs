@@ -4,12 +4,12 @@
 //! into the same fixed chunks; the fill starts each chunk at the sum of the counts before it, so chunks are filled in
 //! parallel and the order is row-major.
 
-use crate::kernel::copy::host::copy_view;
-use crate::kernel::host::element::{Element, by_dtype, by_size};
-use crate::kernel::host::walk::{Ptr, Walk};
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, Fault, FaultKind, RawView, Threads};
+use crate::kernel::copy::host::copy_view;
 use crate::kernel::guard;
+use crate::kernel::host::element::{Element, by_dtype, by_size};
+use crate::kernel::host::walk::{Ptr, Walk};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Elements of a chunk: few enough for some per thread at 10^5 elements, enough to hide what a chunk costs.
@@ -307,7 +307,14 @@ pub unsafe fn repeats_fill(call: &Call<'_>) {
 unsafe fn repeat_of(repeats: &RawView, i: usize) -> Result<i64, i64> {
     let mut value = [0];
     // SAFETY: the caller names an element.
-    unsafe { crate::kernel::host::walk::read_ints(repeats, i as isize * crate::kernel::host::walk::extent(repeats, 0).1, 0, &mut value) };
+    unsafe {
+        crate::kernel::host::walk::read_ints(
+            repeats,
+            i as isize * crate::kernel::host::walk::extent(repeats, 0).1,
+            0,
+            &mut value,
+        )
+    };
     if value[0] < 0 { Err(value[0]) } else { Ok(value[0]) }
 }
 

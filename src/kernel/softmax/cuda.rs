@@ -1,11 +1,11 @@
 //! Launches beside `kernel/softmax/host`.
 
-use crate::kernel::cuda::dense::{Output, around, input};
-use crate::kernel::cuda::specialize::{Value, source};
-use crate::kernel::cuda::rows::{Names, PLAIN, Rows, each, launch, sample_shapes, word};
-use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::base::dtype::DType;
 use crate::kernel::abi::Call;
+use crate::kernel::cuda::dense::{Output, around, input};
+use crate::kernel::cuda::rows::{Names, PLAIN, Rows, each, launch, sample_shapes, word};
+use crate::kernel::cuda::specialize::{Value, source};
+use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::host::attributes;
 
 type Done = Result<(), GpuError>;
@@ -27,7 +27,10 @@ pub fn log_softmax_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 }
 
 fn text(dtype: DType, log: u32, shape: Names) -> &'static Source {
-    source("softmax/softmax.cuh", &[("T", Value::Type(dtype)), ("LOG", Value::Number(log)), shape[0], shape[1], shape[2]])
+    source(
+        "softmax/softmax.cuh",
+        &[("T", Value::Type(dtype)), ("LOG", Value::Number(log)), shape[0], shape[1], shape[2]],
+    )
 }
 
 fn run(call: &Call<'_>, log: u32, entries: [&str; 2], gpu: &mut dyn Gpu) -> Done {

@@ -1,8 +1,8 @@
 //! Softmax and log-softmax along one dim: rows in one visit each, other dims many columns at a time.
 
 use crate::kernel::abi::{Call, Threads};
-use crate::kernel::host::attributes;
 use crate::kernel::copy::host::stream_end;
+use crate::kernel::host::attributes;
 use crate::kernel::host::real::{real, widths};
 use crate::kernel::host::rows;
 use crate::kernel::host::rows::Through;

@@ -1,2 +1,4 @@
+//! Softmax and its logarithm, with gradients.
+
 pub mod cuda;
 pub mod host;

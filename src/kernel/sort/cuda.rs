@@ -1,16 +1,16 @@
 //! Launches beside `kernel/sort/host`: stable sorts along a dim, the best k, and what is picked from sorted rows. Of equal
 //! elements the earlier comes first, also in `topk`, where PyTorch makes no promise.
 
-use crate::kernel::cuda::dense::{Output, fill, input, scratch};
-use crate::kernel::cuda::specialize::{Value, source};
-use crate::kernel::cuda::rows::{each, launch, word};
-use crate::kernel::cuda::{Gpu, GpuError, Source};
-use crate::kernel::select::cuda as select;
-use crate::kernel::sort::cuda_unique as slices;
 use crate::base::attr::Attr;
 use crate::base::dtype::{DType, Scalar};
 use crate::kernel::abi::{Call, RawView};
+use crate::kernel::cuda::dense::{Output, fill, input, scratch};
+use crate::kernel::cuda::rows::{each, launch, word};
+use crate::kernel::cuda::specialize::{Value, source};
+use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::host::walk::{dim, flag, int};
+use crate::kernel::select::cuda as select;
+use crate::kernel::sort::cuda_unique as slices;
 
 type Done = Result<(), GpuError>;
 

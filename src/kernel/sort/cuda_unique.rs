@@ -1,13 +1,13 @@
 //! Launches beside `kernel/sort/host/unique`, for slices along a dim: a sort of their numbers that compares whole slices.
 
-use crate::kernel::cuda::dense::{fill, input, scratch};
-use crate::kernel::cuda::specialize::{Value, source};
-use crate::kernel::cuda::rows::{each, launch};
-use crate::kernel::cuda::{Gpu, GpuError, Source};
-use crate::kernel::select::cuda as select;
 use crate::base::dtype::{DType, Scalar};
 use crate::kernel::abi::{Call, RawView};
+use crate::kernel::cuda::dense::{fill, input, scratch};
+use crate::kernel::cuda::rows::{each, launch};
+use crate::kernel::cuda::specialize::{Value, source};
+use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::host::walk::{dim, flag};
+use crate::kernel::select::cuda as select;
 
 type Done = Result<(), GpuError>;
 

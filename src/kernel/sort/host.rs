@@ -9,11 +9,11 @@ pub mod pick;
 mod ties;
 pub mod unique;
 
-use crate::kernel::host::element::{Element, Key, Truth};
-use crate::kernel::host::walk::{Ptr, Walk, dim, extent, flag, without};
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView, Threads};
 use crate::kernel::guard;
+use crate::kernel::host::element::{Element, Key, Truth};
+use crate::kernel::host::walk::{Ptr, Walk, dim, extent, flag, without};
 use parking_lot::Mutex;
 use std::ops::Range;
 

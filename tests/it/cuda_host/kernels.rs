@@ -6,9 +6,10 @@ use tscript::DType;
 use tscript::base::attr::Attr;
 use tscript::base::layout::contiguous_strides;
 use tscript::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
-use tscript::kernel::cpu;
-use tscript::kernel::cuda;
 use tscript::kernel::cuda::ConvOrder;
+use tscript::kernel::{
+    attention, conv, copy, index, launches, loss, matmul, norm, pool, resample, scan, select, softmax, sort,
+};
 
 /// A view: dtype, shape, strides (`None`: row-major).
 pub type View<'a> = (DType, &'a [usize], Option<&'a [isize]>);
@@ -34,7 +35,7 @@ pub fn check(host: HostFn, inputs: &[Memory], outputs: &[View<'_>], attrs: &[Att
 }
 
 fn check_on(mut gpu: HostGpu, host: HostFn, inputs: &[Memory], outputs: &[View<'_>], attrs: &[Attr], tolerance: f64) {
-    let launch = cuda::entry(host).expect("an entry");
+    let launch = launches::entry(host).expect("an entry");
     let make =
         || -> Vec<Memory> { outputs.iter().map(|v| Memory::new(v.0, v.1, &strides(v.1, v.2), |_| 5.0)).collect() };
     let (ours, theirs) = (make(), make());
@@ -78,11 +79,11 @@ const FLOATS: [(DType, f64); 4] = [(DType::F32, 2e-5), (DType::F64, 1e-12), (DTy
 
 #[test]
 fn rearrangements() {
-    use cpu::copy::arrange as k;
+    use copy::host::arrange as k;
     for dtype in [DType::F32, DType::BF16, DType::I64, DType::U8] {
         let x = || input((dtype, &[3, 4, 5], Some(&[1, 3, 12])), 1);
-        check(cpu::copy::copy, &[x()], &[(DType::F64, &[3, 4, 5], None)], &[], 0.0);
-        check(cpu::copy::fill, &[x()], &[(dtype, &[3, 4], Some(&[1, 3]))], &[Attr::Int(3)], 0.0);
+        check(copy::host::copy, &[x()], &[(DType::F64, &[3, 4, 5], None)], &[], 0.0);
+        check(copy::host::fill, &[x()], &[(dtype, &[3, 4], Some(&[1, 3]))], &[Attr::Int(3)], 0.0);
         let y = input((DType::F32, &[3, 2, 5], None), 2);
         check(k::cat, &[x(), y], &[(DType::F32, &[3, 6, 5], None)], &[Attr::Int(1)], 0.0);
         check(k::repeat, &[x()], &[(dtype, &[2, 6, 4, 10], None)], &[dims(&[2, 2, 1, 2])], 0.0);
@@ -93,8 +94,8 @@ fn rearrangements() {
             check(lower, &[x()], &[(dtype, &[3, 4, 5], Some(&[1, 3, 12]))], &[Attr::Int(diagonal)], 0.0);
         }
         let pads = [dims(&[1, -2, -1, 3]), Attr::Int(7)];
-        check(cpu::copy::pad::pad_constant, &[x()], &[(dtype, &[3, 6, 4], None)], &pads, 0.0);
-        let strided = cpu::copy::strided_add::strided_add;
+        check(resample::pad::pad_constant, &[x()], &[(dtype, &[3, 6, 4], None)], &pads, 0.0);
+        let strided = copy::host::strided_add::strided_add;
         check(strided, &[x()], &[(dtype, &[200], None)], &[dims(&[60, 12, 2]), Attr::Int(3)], 0.0);
         let close = if dtype == DType::BF16 { 3e-2 } else { 1e-6 };
         check(strided, &[x()], &[(dtype, &[40], None)], &[dims(&[0, 3, 2]), Attr::Int(1)], close);
@@ -105,7 +106,7 @@ fn rearrangements() {
 
 #[test]
 fn products() {
-    use cpu::matmul as k;
+    use matmul::host as k;
     let all = [
         (DType::F32, 1e-5),
         (DType::F64, 1e-12),
@@ -137,7 +138,7 @@ fn products() {
 
 #[test]
 fn softmax_along_every_dim() {
-    use cpu::norm::softmax as k;
+    use softmax::host as k;
     for (dtype, close) in FLOATS {
         for (shape, dim) in
             [(&[7, 45][..], 1), (&[3, 2048], 1), (&[2, 9000], 1), (&[5, 6, 7], 1), (&[40, 3], 0), (&[], 0)]
@@ -157,7 +158,8 @@ fn softmax_along_every_dim() {
 
 #[test]
 fn norms_and_their_gradients() {
-    use cpu::norm::{batch, layer};
+    use norm::host::batch;
+    use norm::host::layer;
     let (yes, eps) = (Attr::Bool(true), Attr::Float(1e-5));
     for (dtype, close) in FLOATS {
         let stat = dtype.compute();
@@ -257,7 +259,7 @@ fn norms_and_their_gradients() {
 
 #[test]
 fn losses_and_labels() {
-    use cpu::loss as k;
+    use loss::host as k;
     for (dtype, close) in FLOATS {
         let stat = dtype.compute();
         for (shape, targets, bad) in [
@@ -304,7 +306,9 @@ fn losses_and_labels() {
 
 #[test]
 fn indexing_reads_writes_and_adds() {
-    use cpu::index::{self as k, gather as g, rows as r};
+    use index::host as k;
+    use index::host::gather as g;
+    use index::host::rows as r;
     for (dtype, close) in [
         (DType::F32, 1e-6),
         (DType::BF16, 3e-2),
@@ -375,7 +379,7 @@ fn indexing_reads_writes_and_adds() {
 
 #[test]
 fn convolutions() {
-    use cpu::conv as k;
+    use conv::host as k;
     for (dtype, close) in FLOATS {
         // Shapes of x, weight, y; stride, padding, dilation, groups.
         type Case<'a> = (&'a [usize], &'a [usize], &'a [usize], [&'a [i64]; 3], i64);
@@ -420,7 +424,7 @@ fn convolutions() {
 
 #[test]
 fn pools() {
-    use cpu::pool as k;
+    use pool::host as k;
     for (dtype, close) in FLOATS {
         let x = || input((dtype, &[2, 3, 9, 8], None), 1);
         let windows = [dims(&[3, 2]), dims(&[2, 2]), dims(&[1, 0]), dims(&[2, 1])];
@@ -443,7 +447,7 @@ fn pools() {
 
 #[test]
 fn attention_and_its_gradient() {
-    use cpu::attention as k;
+    use attention::host as k;
     for (dtype, close) in FLOATS {
         let stat = dtype.compute();
         let (l, s, e, v) = (37, 45, 20, 33);
@@ -506,13 +510,13 @@ fn attention_with_many_leading_dims() {
         let mut list = given();
         list.extend(steps.map(|steps: [isize; 8]| Memory::new(dtype, &mask, &steps, wave)));
         let outputs = [(dtype, &out[..], None), (dtype, &q[..7], None)];
-        check(cpu::attention::attention, &list, &outputs, &[Attr::Bool(false), Attr::None], 1e-4);
+        check(attention::host::attention, &list, &outputs, &[Attr::Bool(false), Attr::None], 1e-4);
     }
 }
 
 #[test]
 fn attention_by_matrix_instructions() {
-    use cpu::attention as k;
+    use attention::host as k;
     for (dtype, close) in [(DType::BF16, 2e-2), (DType::F16, 3e-3)] {
         for (queries, keys, width, causal, mask, split, heads) in ATTENDED {
             let (q, kv) = (&[2, heads, queries, width][..], &[2, heads, keys, width][..]);
@@ -559,7 +563,9 @@ fn attention_by_matrix_instructions() {
 
 #[test]
 fn scans_sorts_and_selections() {
-    use cpu::{scan, select, sort};
+    use scan::host as scan;
+    use select::host as select;
+    use sort::host as sort;
     for dtype in [DType::F32, DType::F64, DType::BF16, DType::I64, DType::U8, DType::I16] {
         let close = match dtype {
             DType::F32 => 3e-5,

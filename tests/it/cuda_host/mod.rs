@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use tscript::base::attr::Attr;
 use tscript::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
-use tscript::kernel::cpu;
+use tscript::kernel::conv;
 use tscript::kernel::cuda::{ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, HEADERS, Launch, MatmulCall};
 
 type Kernel = unsafe extern "C" fn(*mut *mut c_void);
@@ -169,9 +169,9 @@ fn convolve(call: &ConvCall) {
     let w = view(call.w, [call.groups * call.filters, call.channels], call.kernel);
     let y = view(call.y, [call.batch, call.groups * call.filters], call.output);
     let (host, inputs, output): (HostFn, _, _) = match call.wanted {
-        ConvPart::Output => (cpu::conv::conv_forward, [x, w], y),
-        ConvPart::InputGradient => (cpu::conv::conv_grad_input, [y, w], x),
-        ConvPart::WeightGradient => (cpu::conv::conv_grad_weight, [y, x], w),
+        ConvPart::Output => (conv::host::conv_forward, [x, w], y),
+        ConvPart::InputGradient => (conv::host::conv_grad_input, [y, w], x),
+        ConvPart::WeightGradient => (conv::host::conv_grad_weight, [y, x], w),
     };
     let sizes = |list: [usize; 3]| Attr::Ints(list.iter().map(|&n| n as i64).collect());
     let padding = Attr::Ints(call.padding.into_iter().collect());

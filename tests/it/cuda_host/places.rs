@@ -5,7 +5,7 @@ use super::kernels::{check, dims, input, ints, strides};
 use tscript::DType;
 use tscript::base::attr::Attr;
 use tscript::kernel::abi::HostFn;
-use tscript::kernel::cpu;
+use tscript::kernel::{ctc, index, random, resample, search, select, sort};
 
 fn text(word: &'static str) -> Attr {
     Attr::Str(word.into())
@@ -15,7 +15,7 @@ const FLOATS: [(DType, f64); 4] = [(DType::F32, 1e-5), (DType::F64, 1e-12), (DTy
 
 #[test]
 fn scatters_that_reduce() {
-    use cpu::index::gather::scatter_reduce;
+    use index::host::gather::scatter_reduce;
     let whole = [(DType::I64, 0.0), (DType::I32, 0.0), (DType::U8, 0.0), (DType::I16, 0.0)];
     for (dtype, close) in FLOATS.into_iter().chain(whole) {
         for reduce in ["sum", "prod", "mean", "amin", "amax"] {
@@ -41,7 +41,7 @@ fn scatters_that_reduce() {
 
 #[test]
 fn masks_and_repeats() {
-    use cpu::select as k;
+    use select::host as k;
     for dtype in [DType::F32, DType::U8, DType::I64, DType::BF16] {
         let mask = || Memory::new(DType::Bool, &[30, 70], &[70, 1], |i| (i % 5 == 2) as u8 as f64);
         let x = || input((dtype, &[30, 70], Some(&[1, 30])), 1);
@@ -62,7 +62,7 @@ fn masks_and_repeats() {
 
 #[test]
 fn picks_from_rows() {
-    use cpu::sort::pick as k;
+    use sort::host::pick as k;
     for dtype in [DType::F32, DType::F64, DType::BF16, DType::I64, DType::I32, DType::U8, DType::Bool] {
         for (shape, dim) in [(&[5, 13][..], 1), (&[3, 7, 4], 1), (&[2, 1500], 1), (&[9], 0), (&[], 0)] {
             let few = || {
@@ -109,7 +109,7 @@ fn picks_from_rows() {
 
 #[test]
 fn distinct_elements() {
-    use cpu::sort::unique::unique;
+    use sort::host::unique::unique;
     for dtype in [DType::F32, DType::F64, DType::I64, DType::U8, DType::Bool] {
         for shape in [&[3, 50][..], &[5000], &[1], &[]] {
             for consecutive in [false, true] {
@@ -133,7 +133,7 @@ fn distinct_elements() {
 
 #[test]
 fn distinct_slices() {
-    use cpu::sort::unique::unique;
+    use sort::host::unique::unique;
     for dtype in [DType::F32, DType::F64, DType::F16, DType::I64, DType::U8, DType::Bool] {
         // Slices of several dims, more than a tile has, more than two tiles have; none; without elements.
         let shapes: [(&[usize], usize); 7] = [
@@ -169,7 +169,7 @@ fn distinct_slices() {
 
 #[test]
 fn finding_and_counting() {
-    use cpu::index::count as k;
+    use search::host as k;
     for dtype in [DType::F32, DType::F64, DType::BF16, DType::I64, DType::I32, DType::U8] {
         let edges = || Memory::new(dtype, &[40], &[1], |i| (i / 2) as f64);
         let rows = || Memory::new(dtype, &[3, 40], &[40, 1], |i| (i % 40 / 2) as f64);
@@ -207,7 +207,7 @@ fn finding_and_counting() {
 
 #[test]
 fn padding_by_own_elements() {
-    use cpu::copy::pad as k;
+    use resample::pad as k;
     for mode in ["reflect", "replicate", "circular"] {
         let attrs = [dims(&[2, -1, -1, 3, 1, 1]), text(mode)];
         for dtype in [DType::F32, DType::BF16, DType::F64, DType::I64, DType::Bool] {
@@ -231,7 +231,7 @@ fn padding_by_own_elements() {
 
 #[test]
 fn resampling() {
-    use cpu::pool::resample as k;
+    use resample::host as k;
     type Case = (&'static str, i64, &'static [usize], &'static [usize], Option<&'static [f64]>);
     let cases: [Case; 9] = [
         ("nearest", 1, &[2, 3, 7], &[2, 3, 12], None),
@@ -258,7 +258,7 @@ fn resampling() {
 
 #[test]
 fn samples() {
-    use cpu::sampling as k;
+    use random::multinomial as k;
     for dtype in [DType::F32, DType::F64, DType::F16] {
         let p = |i: usize| if i % 4 == 1 { 0.0 } else { (wave(i) * 0.4).abs() };
         for replacement in [false, true] {
@@ -277,7 +277,7 @@ fn samples() {
 
 #[test]
 fn sequences_without_an_alignment() {
-    use cpu::ctc as k;
+    use ctc::host as k;
     for (dtype, close) in [(DType::F32, 1e-5), (DType::F64, 1e-11)] {
         // More samples than a launch has, more states than a block has threads, labels that repeat, the blank among them.
         for (steps, n, classes, most, blank) in

@@ -5,7 +5,7 @@ use super::fused::{Memory, wave};
 use tscript::DType;
 use tscript::base::attr::Attr;
 use tscript::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
-use tscript::kernel::cuda;
+use tscript::kernel::launches;
 use tscript::kernel::scan::host as scan;
 
 /// A view of a shape, so many elements into a larger memory.
@@ -34,7 +34,7 @@ fn same(host: HostFn, x: DType, outputs: &[DType], shape: &[usize], dim: i64, sh
             |outputs| Call { inputs: &inputs, outputs, attrs: &attrs, threads, faults: &faults, seed: 0, offset: 0 };
         // SAFETY: the views are inside their memories.
         unsafe { host(&call(&theirs_views)) };
-        cuda::entry(host).expect("an entry")(&call(&ours_views), &mut gpu).unwrap();
+        launches::entry(host).expect("an entry")(&call(&ours_views), &mut gpu).unwrap();
         for (n, (a, b)) in ours.iter().zip(&theirs).enumerate() {
             for (i, (x, y)) in a.values().into_iter().zip(b.values()).enumerate() {
                 let near = x == y || (x - y).abs() <= close * y.abs().max(1.0);
@@ -93,7 +93,7 @@ fn log_sums_of_infinities() {
     let (faults, threads) = (Faults::default(), &Threads::ONE);
     let attrs = [Attr::Int(1), Attr::Bool(false)];
     let call = Call { inputs: &inputs, outputs: &outputs, attrs: &attrs, threads, faults: &faults, seed: 0, offset: 0 };
-    cuda::entry(scan::logcumsumexp).expect("an entry")(&call, &mut gpu).unwrap();
+    launches::entry(scan::logcumsumexp).expect("an entry")(&call, &mut gpu).unwrap();
     let close =
         |got: f64, wanted: f64| got == wanted || (got.is_nan() && wanted.is_nan()) || (got - wanted).abs() < 1e-6;
     let inf = f64::INFINITY;

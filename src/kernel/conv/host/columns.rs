@@ -3,9 +3,9 @@
 
 use super::{Geometry, for_units};
 use crate::kernel::abi::Threads;
-use crate::kernel::matmul::host::product::{Accum, Matrix, Sizes, product};
 use crate::kernel::host::real::Real;
 use crate::kernel::host::staging::{Scratch, Shared};
+use crate::kernel::matmul::host::product::{Accum, Matrix, Sizes, product};
 use std::ops::Range;
 
 /// Bytes of a tile of columns: half of a common second-level cache, the rest is for the product's own packing.

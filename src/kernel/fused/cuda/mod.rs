@@ -6,14 +6,14 @@
 
 mod each;
 mod kernels;
-pub(super) mod space;
+pub(crate) mod space;
 mod text;
 
 pub use each::{Each, Table};
 pub use text::memory_type;
 
-use crate::kernel::cuda::{Gpu, GpuError, Launch, Param, Source};
 use crate::kernel::abi::RawView;
+use crate::kernel::cuda::{Gpu, GpuError, Launch, Param, Source};
 use crate::kernel::program::{Class, Function, Instr, Program};
 use kernels::{BLOCK, Form};
 use space::{Dim, Order, Space, Step, division, step, vector};

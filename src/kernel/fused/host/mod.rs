@@ -13,12 +13,12 @@ mod tiles;
 pub use code::Prepared;
 pub use convert::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 
-use crate::kernel::copy::host::copy_view;
-use crate::kernel::random::host as random;
-use crate::kernel::reduce;
 use crate::base::layout::Strides;
 use crate::kernel::abi::{Faults, RawView, Threads};
+use crate::kernel::copy::host::copy_view;
 use crate::kernel::program::Program;
+use crate::kernel::random::host as random;
+use crate::kernel::reduce;
 pub(crate) use code::{Code, Op};
 pub(crate) use convert::{cast, store};
 use smallvec::SmallVec;

@@ -7,9 +7,9 @@ use super::{BLOCK, Bounded, begin};
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, FaultKind, RawView, Threads};
 use crate::kernel::copy::host::expanded;
+use crate::kernel::guard;
 use crate::kernel::host::element::{Element, by_dtype, by_size};
 use crate::kernel::host::walk::{Ptr, Walk, dim, extent, flag, without, word};
-use crate::kernel::guard;
 use std::ops::Range;
 
 /// `y[i][j] = x[index[i][j]][j]` for `dim` 0, and so on. Inputs `[x, index]` with as many dims (0-dimensional counts as
@@ -159,7 +159,7 @@ unsafe fn divide_by_count<T: Element>(call: &Call<'_>, y: &RawView, counts: &Raw
 
 /// Combines `out[k * step + values[k] * dim]` with `src[k * step]` for the values that are owned: a loop of its own for each dtype
 /// and operation, so that what surrounds it is compiled once.
-pub(super) type Combine =
+pub(crate) type Combine =
     unsafe fn(out: *mut u8, out_steps: (isize, isize), src: *const u8, step: isize, values: &[i64], owned: &Range<i64>);
 
 trait Fold<T> {
@@ -226,7 +226,7 @@ fn setting(dtype: DType) -> Combine {
     by_size!(dtype, T => combine::<T, Last>)
 }
 
-pub(super) fn adding(dtype: DType) -> Combine {
+pub(crate) fn adding(dtype: DType) -> Combine {
     by_dtype!(dtype, T => combine::<T, Plus>)
 }
 
@@ -235,7 +235,7 @@ pub(super) fn adding(dtype: DType) -> Combine {
 ///
 /// # Safety
 /// `out` and `src` have the dtype of `combine`; the views are as [`crate::kernel::abi::HostFn`] says.
-pub(super) unsafe fn scatter_to(
+pub(crate) unsafe fn scatter_to(
     call: &Call<'_>,
     out: &RawView,
     index: &RawView,

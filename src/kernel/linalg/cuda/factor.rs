@@ -1,12 +1,12 @@
 //! Launches beside `kernel/linalg/host/factor`: Cholesky, LU, triangular systems.
 
-use crate::kernel::cuda::dense::{Output, copy_view, input};
 use super::panels::{
     Batch, NONE, NOWHERE, Notes, PANEL, Words, columns, copied_columns, matrices, rows, sizes, texts, turned,
 };
-use crate::kernel::cuda::{Gpu, GpuError, Matrix, Source};
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
+use crate::kernel::cuda::dense::{Output, copy_view, input};
+use crate::kernel::cuda::{Gpu, GpuError, Matrix, Source};
 use crate::kernel::host::attributes;
 
 type Done = Result<(), GpuError>;

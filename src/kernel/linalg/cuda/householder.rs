@@ -1,9 +1,9 @@
 //! Launches beside `kernel/linalg/host/householder` and its `spectral::qr`: QR decomposition.
 
-use crate::kernel::cuda::dense::{Output, copy_view, scratch};
 use super::panels::{Batch, NONE, NOWHERE, PANEL, Words, columns, copied_columns, rows, sizes, texts};
-use crate::kernel::cuda::{Gpu, GpuError, Matrix, Source};
 use crate::kernel::abi::{Call, RawView};
+use crate::kernel::cuda::dense::{Output, copy_view, scratch};
+use crate::kernel::cuda::{Gpu, GpuError, Matrix, Source};
 use crate::kernel::host::attributes;
 
 type Done = Result<(), GpuError>;

@@ -1,11 +1,11 @@
 //! Launches beside `svdvals` and `eigvalsh` of `kernel/linalg/host/spectral`, for matrices of which a block is enough.
 //! Vectors are for the host: their signs are its library's.
 
-use crate::kernel::cuda::dense::Output;
 use super::panels::{copied_columns, matrices, sizes, text, texts, turned};
+use crate::kernel::abi::Call;
+use crate::kernel::cuda::dense::Output;
 use crate::kernel::cuda::rows::launch;
 use crate::kernel::cuda::{Gpu, GpuError, Source};
-use crate::kernel::abi::Call;
 use crate::kernel::host::attributes;
 
 type Done = Result<(), GpuError>;

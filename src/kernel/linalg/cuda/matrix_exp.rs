@@ -1,10 +1,10 @@
 //! The launch beside `kernel/linalg/host/spectral::matrix_exp`.
 
-use crate::kernel::cuda::dense::{Output, input, scratch};
 use super::panels::{sizes, text, texts};
+use crate::kernel::abi::Call;
+use crate::kernel::cuda::dense::{Output, input, scratch};
 use crate::kernel::cuda::rows::launch;
 use crate::kernel::cuda::{Gpu, GpuError, Source};
-use crate::kernel::abi::Call;
 
 const TEXT: &str = "linalg/matrix_exp.cuh";
 

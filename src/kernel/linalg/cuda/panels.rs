@@ -3,11 +3,11 @@
 //! A panel is decomposed, what stands beside it is worked out, and the rest is brought up to date by a product. Nothing is
 //! waited for.
 
+use crate::base::dtype::DType;
+use crate::kernel::abi::RawView;
 use crate::kernel::cuda::dense::{copy_view, input, scratch};
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Launch, Matrix, Param, Source};
-use crate::base::dtype::DType;
-use crate::kernel::abi::RawView;
 
 type Done = Result<(), GpuError>;
 

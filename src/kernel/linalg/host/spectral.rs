@@ -3,9 +3,9 @@
 use super::{Matrices, Results, fault, for_each};
 use crate::kernel::abi::{Call, FaultKind, Threads};
 use crate::kernel::host::attributes;
-use crate::kernel::matmul::host::product::{Accum, Matrix, Sizes, product};
 use crate::kernel::host::real::{Real, real};
 use crate::kernel::host::staging::{Scratch, Sink};
+use crate::kernel::matmul::host::product::{Accum, Matrix, Sizes, product};
 use faer::diag::Diag;
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::evd::{ComputeEigenvectors, self_adjoint_evd, self_adjoint_evd_scratch};

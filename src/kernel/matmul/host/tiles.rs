@@ -6,11 +6,11 @@
 
 use super::product::{Accum, Matrix, Sizes};
 use crate::kernel::copy::host::transpose;
+use crate::kernel::guard;
 use crate::kernel::host::real::{Real, widths};
 use crate::kernel::host::simd;
 use crate::kernel::host::staging::Scratch;
 use crate::kernel::host::vector::Vector;
-use crate::kernel::guard;
 
 /// Bound: length of a stretch of `k`: a panel of `b` is then at most 96 KiB, which the second-level cache delivers in time.
 const DEEP: usize = 512;

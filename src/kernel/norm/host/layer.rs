@@ -4,8 +4,8 @@
 
 use super::sum_in_parts;
 use crate::kernel::abi::{Call, RawView, Threads};
-use crate::kernel::host::attributes;
 use crate::kernel::copy::host::stream_end;
+use crate::kernel::host::attributes;
 use crate::kernel::host::real::{Real, real, widths};
 use crate::kernel::host::rows;
 use crate::kernel::host::rows::Through;

@@ -5,8 +5,8 @@
 
 use super::Planes;
 use super::window::{Window, Windows};
-use crate::kernel::host::real::{Real, widths};
 use crate::kernel::guard;
+use crate::kernel::host::real::{Real, widths};
 use std::ops::Range;
 
 /// Bound: elements that are compared between two looks where a window is wide; a few microseconds.

@@ -1,8 +1,8 @@
 //! Which elements each output of a pooling sees, one dim at a time.
 
 use crate::kernel::abi::Call;
-use crate::kernel::host::attributes;
 use crate::kernel::guard;
+use crate::kernel::host::attributes;
 
 /// The window of one output along one dim: positions `start, start + step, ..` below `end`, all inside.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,9 +6,9 @@ use crate::base::dtype::Scalar;
 use crate::base::layout::contiguous_strides;
 use crate::kernel::abi::{Call, RawView, Threads};
 use crate::kernel::copy::host::{copy_view, scalar_bytes};
+use crate::kernel::guard;
 use crate::kernel::host::element::Key;
 use crate::kernel::host::walk::{Ptr, dim, extent, flag, int};
-use crate::kernel::guard;
 use parking_lot::Mutex;
 
 /// The k largest (or smallest) along a dim, best first; equal elements are chosen as PyTorch chooses. Inputs `[x]`; outputs `[values, indices]`
