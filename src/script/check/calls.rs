@@ -105,6 +105,12 @@ impl<'a> Flow<'a> {
         Value::Unknown
     }
 
+    /// Whether anything but the script has a function or a method of this name.
+    fn is_anywhere(&self, name: &str) -> bool {
+        let is_method = || members_of_tensor().iter().any(|known| known.strip_suffix('(') == Some(name));
+        self.world.forms.contains_key(name) || table::called(name).is_some() || is_method()
+    }
+
     /// A call of a native function by name.
     fn native(&mut self, token: u32, name: &str, values: &[Value], written: &'a [Expr]) -> Value {
         if let Err(diag) = texts(name, values) {
@@ -236,7 +242,14 @@ impl<'a> Flow<'a> {
         } else if !matches!(receiver, Value::Tensor(_)) && !READS.contains(&name) {
             self.touch(of);
         }
-        if self.functions.keys().any(|(known, n)| *known == name && *n == values.len()) {
+        let own: Vec<usize> = self.functions.keys().filter(|(known, _)| *known == name).map(|(_, n)| *n).collect();
+        if own.contains(&values.len()) {
+            return Value::Unknown;
+        }
+        if !own.is_empty() && is_plain(&receiver) && !self.is_anywhere(name) {
+            if let Some((code, text)) = crate::script::error::wrong_number(name, &own, values.len()) {
+                self.report_at(token, Diag::error(code, text), "called here");
+            }
             return Value::Unknown;
         }
         match &receiver {
@@ -392,6 +405,11 @@ impl<'a> Flow<'a> {
             _ => Value::Unknown,
         }
     }
+}
+
+/// A value whose type is known and has no fields of the user's, so that a name after its dot is a method's.
+fn is_plain(value: &Value) -> bool {
+    known_type(value) != "?" && !matches!(value, Value::Map(_) | Value::Layer(_) | Value::Closure(_))
 }
 
 fn ends_in_map(written: &[Expr]) -> bool {

@@ -110,6 +110,9 @@ pub(super) fn function(signature: &str, at: Site, context: &Context) -> Words {
     if let Some(found) = no_such_form(name, &types, receiver, known) {
         return found;
     }
+    if let Some(found) = as_method(name, &types, receiver, known) {
+        return found;
+    }
     if is_there(name, receiver, known) {
         let message = format!("`{name}` does not take {}", a_type_list(&types));
         let call = manual::native(name).filter(|native| !native.call.is_empty()).map(Native::written);
@@ -189,6 +192,16 @@ fn no_such_form(name: &str, types: &[&str], receiver: Option<&str>, known: &Know
 }
 
 /// Whether something of that name is there, for other arguments.
+/// A function of the script that is called as a method with another number of arguments than it takes.
+fn as_method(name: &str, types: &[&str], receiver: Option<&str>, known: &Known) -> Option<Words> {
+    receiver.filter(|owner| !members_of(owner).iter().any(|member| member.strip_suffix('(') == Some(name)))?;
+    let counts: Vec<usize> = known.written.iter().filter(|(other, _)| other == name).map(|(_, count)| *count).collect();
+    let (code, text) = wrong_number(name, &counts, types.len() - 1)?;
+    Some(words(code, text, "called here").help(format!(
+        "what stands before the dot is `this` inside the function and none of its arguments: write `{name}(x, ..)`"
+    )))
+}
+
 fn is_there(name: &str, receiver: Option<&str>, known: &Known) -> bool {
     let is_own = |owner: &str| members_of(owner).iter().any(|member| member.strip_suffix('(') == Some(name));
     let is_function = || manual::natives().any(|native| native.name == name && native.form == Form::Function);

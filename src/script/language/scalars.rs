@@ -101,7 +101,15 @@ pub fn register(natives: &mut Natives) {
         of().place_in(&mut natives.module, |x: i64| x);
     }
     // Rhai rounds floats only.
-    FuncRegistration::new("round").in_global_namespace().place_in(&mut natives.module, |x: i64| x);
+    let of = || FuncRegistration::new("round").in_global_namespace();
+    of().place_in(&mut natives.module, |x: i64| x);
+    of().place_in(&mut natives.module, |context: NativeCallContext, x: i64, digits: i64| {
+        let told = || {
+            let message = format!("`round`: {x} to {digits} digits is no integer of 64 bits");
+            raise(Diag::error(code::VALUE, message), context.call_position())
+        };
+        rounded(x, digits).ok_or_else(told)
+    });
     for &(name, question) in QUESTIONS {
         natives.names.insert(name.to_string());
         let of = || FuncRegistration::new(name).in_global_namespace();
@@ -120,9 +128,36 @@ pub fn register(natives: &mut Natives) {
     });
 }
 
+/// As Python's `round` of an integer: digits before the point become zeros, halves go to the even one.
+fn rounded(x: i64, digits: i64) -> Option<i64> {
+    // Bound: 10^19 is the first power of ten above all integers of 64 bits; beyond twice the largest all is zero.
+    let places = match u32::try_from(digits.min(0).unsigned_abs()) {
+        Ok(places) if places < 20 => places,
+        _ => return Some(0),
+    };
+    let unit = 10i128.pow(places);
+    let (whole, rest) = ((x as i128).div_euclid(unit), (x as i128).rem_euclid(unit));
+    let up = rest * 2 > unit || (rest * 2 == unit && whole % 2 != 0);
+    i64::try_from((whole + i128::from(up)) * unit).ok()
+}
+
 #[cfg(test)]
 mod tests {
+    use super::rounded;
+
     use crate::script::session::handle::Session;
+
+    #[test]
+    fn integers_round_as_pythons() {
+        // What Python 3.11 gives.
+        for (x, digits, wanted) in
+            [(2, 1, 2), (1250, -2, 1200), (1350, -2, 1400), (-1250, -2, -1200), (15, -1, 20), (-15, -1, -20), (49, -2, 0), (7, -30, 0)]
+        {
+            assert_eq!(rounded(x, digits), Some(wanted), "round({x}, {digits})");
+        }
+        assert_eq!(rounded(i64::MAX, -1), None);
+        assert_eq!(rounded(i64::MIN, -18), Some(-9_000_000_000_000_000_000));
+    }
 
     #[test]
     fn numbers_of_both_kinds() {
