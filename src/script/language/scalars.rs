@@ -150,9 +150,16 @@ mod tests {
     #[test]
     fn integers_round_as_pythons() {
         // What Python 3.11 gives.
-        for (x, digits, wanted) in
-            [(2, 1, 2), (1250, -2, 1200), (1350, -2, 1400), (-1250, -2, -1200), (15, -1, 20), (-15, -1, -20), (49, -2, 0), (7, -30, 0)]
-        {
+        for (x, digits, wanted) in [
+            (2, 1, 2),
+            (1250, -2, 1200),
+            (1350, -2, 1400),
+            (-1250, -2, -1200),
+            (15, -1, 20),
+            (-15, -1, -20),
+            (49, -2, 0),
+            (7, -30, 0),
+        ] {
             assert_eq!(rounded(x, digits), Some(wanted), "round({x}, {digits})");
         }
         assert_eq!(rounded(i64::MAX, -1), None);
