@@ -88,8 +88,9 @@ fn a_mistake_has_one_code_wherever_it_is_made() {
             let ran = session.run_str("ways", script).err().map_or("nothing".to_string(), |error| error.code());
             let entered = session.enter(1, script).err().map_or("nothing".to_string(), |error| error.code());
             // Functions and imports stand at the top level.
-            let (top, rest) = match script.split_once("} f(").map(|(top, rest)| (top, format!("f({rest}"))) {
-                Some((top, rest)) => (format!("{top}}}"), rest),
+            let function = script.split_once("} ").filter(|_| script.starts_with("fn "));
+            let (top, rest) = match function {
+                Some((top, rest)) => (format!("{top}}}"), rest.to_string()),
                 None => match script.split_once(" as nn; ").or_else(|| script.split_once(" as test; ")) {
                     Some((top, rest)) => {
                         (format!("{top} as {};", if top.contains("nn") { "nn" } else { "test" }), rest.into())
