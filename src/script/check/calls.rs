@@ -90,9 +90,14 @@ impl<'a> Flow<'a> {
         Value::Unknown
     }
 
+    /// How many arguments the script's functions of that name take.
+    fn own_counts(&self, name: &str) -> Vec<usize> {
+        self.functions.keys().filter(|(known, _)| *known == name).map(|(_, n)| *n).collect()
+    }
+
     /// A call of a function of the script.
     fn own(&mut self, token: u32, name: &'a str, values: Vec<Value>) -> Value {
-        let counts: Vec<usize> = self.functions.keys().filter(|(known, _)| *known == name).map(|(_, n)| *n).collect();
+        let counts = self.own_counts(name);
         if counts.contains(&values.len()) {
             return self.called(name, values);
         }
@@ -242,7 +247,7 @@ impl<'a> Flow<'a> {
         } else if !matches!(receiver, Value::Tensor(_)) && !READS.contains(&name) {
             self.touch(of);
         }
-        let own: Vec<usize> = self.functions.keys().filter(|(known, _)| *known == name).map(|(_, n)| *n).collect();
+        let own = self.own_counts(name);
         if own.contains(&values.len()) {
             return Value::Unknown;
         }

@@ -191,17 +191,22 @@ fn no_such_form(name: &str, types: &[&str], receiver: Option<&str>, known: &Know
     Some(words(code, message, "called here").maybe(call.map(|call| format!("call it as `{call}`"))))
 }
 
-/// Whether something of that name is there, for other arguments.
 /// A function of the script that is called as a method with another number of arguments than it takes.
 fn as_method(name: &str, types: &[&str], receiver: Option<&str>, known: &Known) -> Option<Words> {
     receiver.filter(|owner| !members_of(owner).iter().any(|member| member.strip_suffix('(') == Some(name)))?;
-    let counts: Vec<usize> = known.written.iter().filter(|(other, _)| other == name).map(|(_, count)| *count).collect();
+    let counts = counts_of(name, known);
     let (code, text) = wrong_number(name, &counts, types.len() - 1)?;
     Some(words(code, text, "called here").help(format!(
         "what stands before the dot is `this` inside the function and none of its arguments: write `{name}(x, ..)`"
     )))
 }
 
+/// How many arguments the script's functions of that name take.
+fn counts_of(name: &str, known: &Known) -> Vec<usize> {
+    known.written.iter().filter(|(other, _)| other == name).map(|(_, count)| *count).collect()
+}
+
+/// Whether something of that name is there, for other arguments.
 fn is_there(name: &str, receiver: Option<&str>, known: &Known) -> bool {
     let is_own = |owner: &str| members_of(owner).iter().any(|member| member.strip_suffix('(') == Some(name));
     let is_function = || manual::natives().any(|native| native.name == name && native.form == Form::Function);
@@ -280,7 +285,7 @@ pub fn wrong_number(name: &str, takes: &[usize], given: usize) -> Option<(Code, 
 /// More or fewer arguments than anything of that name takes.
 fn wrong_count(name: &str, types: &[&str], is_method: bool, known: &Known) -> Option<Words> {
     let keywords = usize::from(types.last() == Some(&"map") && types.len() > usize::from(is_method));
-    let counts: Vec<usize> = known.written.iter().filter(|(other, _)| other == name).map(|(_, count)| *count).collect();
+    let counts = counts_of(name, known);
     // Of a method nobody knows whether its receiver counts.
     if !counts.is_empty() && !is_method {
         let (code, text) = wrong_number(name, &counts, types.len())?;
