@@ -308,6 +308,38 @@ fn drop_returns_within_a_second_and_frees_queues() {
     });
 }
 
+/// Modules that were imported go with the session, and so do variables that hold themselves.
+#[test]
+#[cfg(target_os = "linux")]
+fn sessions_that_end_leave_no_memory_behind() {
+    alone("sessions_that_end_leave_no_memory_behind", None, || {
+        for text in [
+            "import \"nn\" as nn; import \"optim\" as optim; import \"data\" as data;
+            let model = nn::sequential([nn::linear(8, 8), nn::relu(), nn::linear(8, 1)]);
+            let opt = optim::adam(model.parameters());
+            for batch in data::loader(data::tensors(randn([8, 8]), randn([8, 1])), #{batch_size: 4}) {
+                opt.zero_grad(); mse_loss(model.forward(batch.x), batch.y).backward(); opt.step();
+            }",
+            "import \"mine\" as mine; mine::add(1)",
+            "let a = #{x: rand([100000])}; a.f = || a.x;",
+            "let c = cell(()); c.set(#{c: c, x: rand([100000])});",
+            "let f = (); let x = rand([100000]); f = |n| if n < 1 { x } else { f };",
+        ] {
+            let session = || {
+                let text = text.to_string();
+                let module = "const K = 2; fn add(x) { x + global::K } let kept = rand([100000]); export kept;";
+                let builder = quiet().module("mine", module).simulate_gpus(1);
+                builder.build().expect("a session").run_str("ends", &text).expect("it runs");
+            };
+            (0..5).for_each(|_| session());
+            let before = status("VmRSS");
+            (0..40).for_each(|_| session());
+            // A tensor of 400 KB, or the library in memory, forty times, is more.
+            assert!(status("VmRSS") <= before + 8, "{} MiB more, for {text}", status("VmRSS") - before);
+        }
+    });
+}
+
 /// A panic that becomes an error says nothing on the error output, also with `RUST_BACKTRACE=1`.
 #[test]
 #[cfg(target_os = "linux")]

@@ -5,7 +5,6 @@ use crate::base::diag::Diag;
 pub use crate::device::planned_fault::PlannedFault;
 use crate::device::stop::Stop;
 pub use crate::sched::options::Races;
-use crate::sched::runtime::Runtime;
 use crate::script::embed::passing::{Arguments, FromScript, IntoScript};
 use crate::script::error;
 use crate::script::error::{Context, Error};
@@ -13,6 +12,7 @@ use crate::script::host::Host;
 use crate::script::language::show;
 use crate::script::session::builder::Builder;
 use crate::script::session::calls::Calls;
+use crate::script::session::end::{End, take_apart};
 use crate::script::session::lasting::Lasting;
 use crate::script::session::leave::settled;
 use crate::script::session::modules::Modules;
@@ -75,12 +75,9 @@ pub struct Session {
     _one_thread: std::marker::PhantomData<std::cell::Cell<()>>,
 }
 
-/// The end of a session.
-struct End(Arc<Runtime>);
-
-impl Drop for End {
+impl Drop for Session {
     fn drop(&mut self) {
-        self.0.session_ends();
+        take_apart(&mut self.scope);
     }
 }
 
@@ -124,7 +121,7 @@ impl Session {
     ) -> Session {
         Session {
             engine,
-            _end: End(host.rt.clone()),
+            _end: End(host.clone()),
             host,
             modules,
             scope: Scope::new(),

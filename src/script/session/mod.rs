@@ -3,6 +3,7 @@
 pub mod builder;
 pub mod calls;
 pub mod counted;
+pub mod end;
 pub mod entry;
 pub mod handle;
 pub mod hooks;

@@ -42,8 +42,9 @@ impl Mode {
         while others.len() > 3 {
             others.swap_remove(random.below(others.len()));
         }
-        // Orders in which work ends, other ones for each program.
-        let other = |mode| if let Mode::Seed(order) = mode { Mode::Seed(order + 3 * seed) } else { mode };
+        // Orders in which work ends, other ones now and then: a session has one order.
+        let later = 3 * (seed / RUNS as u64);
+        let other = |mode| if let Mode::Seed(order) = mode { Mode::Seed(order + later) } else { mode };
         others.into_iter().map(other).collect()
     }
 
@@ -179,20 +180,27 @@ impl Runner {
 /// Bound: programs that one session runs; it keeps the lines of each.
 const RUNS: usize = 50;
 
-/// Sessions in use, one for each mode.
+/// Bound: sessions in use, which is what the modes need that are drawn at one time. A session holds some megabytes, and
+/// its GPUs have threads.
+const SESSIONS: usize = 8;
+
+/// Sessions in use, one for each mode, the oldest first.
 #[derive(Default)]
 pub struct Runners(Vec<(Mode, Runner)>);
 
 impl Runners {
     fn run(&mut self, program: &Program, mode: Mode) -> Vec<String> {
         let at = self.0.iter().position(|(known, _)| *known == mode).unwrap_or_else(|| {
+            if self.0.len() == SESSIONS {
+                self.0.remove(0);
+            }
             self.0.push((mode, Runner::new(mode)));
             self.0.len() - 1
         });
         let lines = self.0[at].1.run(&program.text(mode));
         let ended = lines.last().is_some_and(|line| line.starts_with("ends") || line == "panicked");
         if ended || self.0[at].1.runs == RUNS {
-            self.0.swap_remove(at);
+            self.0.remove(at);
         }
         lines
     }
