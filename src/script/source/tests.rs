@@ -480,6 +480,21 @@ fn lines_are_given_again() {
     assert_eq!(error.message, "line 2 of long is longer than 65534 characters");
 }
 
+#[test]
+fn a_text_that_runs_again_has_the_same_lines() {
+    let mut map = SourceMap::new();
+    let mut base = |name: &str, text: &str| {
+        map.add(SourceKind::File, name, text, &native, Names::NONE).map(|added| added.source.base)
+    };
+    let text = format!("if f(1) {{ 2 }}{}", "\n".repeat(40_000));
+    assert_eq!(base("a", &text), Ok(0));
+    assert_eq!(base("a", &text), Ok(0));
+    assert_eq!(base("a", "1"), Ok(40_001));
+    assert_eq!(base("b", "1"), Ok(40_002));
+    assert_eq!(base("a", "1"), Ok(40_001));
+    assert!(base("b", &text).is_err());
+}
+
 /// What each focus means at the first `^`-marked byte: the text right after `^` in `src` is the position.
 fn span(marked: &str, focus: Focus, keyword: Option<&str>) -> String {
     let at = marked.find('^').unwrap();
