@@ -1,24 +1,24 @@
 //! The runtime of one session: windows and their flush, memory, random state, defaults.
 
-use super::admission::Wanted;
-use super::ahead::Offers;
-use super::device_set::{Gpus, host_memory};
-use super::each::EachProgram;
-use super::gate::{Before, Past, note_writer};
-use super::key::{self, ByKey};
-use super::ledger::Ledger;
+use super::backend::device_set::{Gpus, host_memory};
+use super::execute::ahead::Offers;
+use super::fault::ledger::Ledger;
+use super::fault::trail::Calls;
+use super::memory::Wanted;
 use super::memory::{self, Memory, Room};
-use super::node::Node;
 use super::options::MatmulPrecision;
 pub use super::options::Options;
-use super::placement::Placement;
-use super::plan::{self, Plan};
+use super::order::gate::{Before, Past, note_writer};
+use super::profile::timeline::{self, Timeline};
+use super::profile::trace::Trace;
+use super::race::watch::Naming;
 use super::race::{Clocks, Reported, StreamName};
-use super::stream::{HOST, Stream, StreamHandle};
-use super::timeline::{self, Timeline};
-use super::trace::Trace;
-use super::trail::Calls;
-use super::watch::Naming;
+use super::streams::placement::Placement;
+use super::streams::stream::{HOST, Stream, StreamHandle};
+use super::window::each::EachProgram;
+use super::window::key::{self, ByKey};
+use super::window::node::Node;
+use super::window::plan::{self, Plan};
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
@@ -42,7 +42,7 @@ const MAX_PLANS: usize = 2048;
 /// Bound: pending bytes below which nobody asks whether they fit.
 pub(super) const SMALL_BYTES: usize = 4 << 20;
 /// Bound: lists of nodes that are kept for windows to come: as many as end at one look at a device.
-const KEPT_LISTS: usize = super::submit_cuda::LOOK_NODES / super::submit_cuda::LEAST_NODES;
+const KEPT_LISTS: usize = super::backend::cuda::submit::LOOK_NODES / super::backend::cuda::submit::LEAST_NODES;
 /// Bound: nodes, or bytes of their results, that are worth a window at the end of a round. Handing one over costs as much as
 /// recording a dozen nodes; with fewer than these, the optimizer's step mostly comes along.
 const ROUND_NODES: usize = 64;
@@ -371,7 +371,7 @@ impl Runtime {
     pub(super) fn open_device(&self, device: DeviceId) {
         if let DeviceId::Cuda(index) = device
             && let Some(gpus) = self.gpus_if_opened()
-            && let super::device_set::Kind::Cuda(set) = &gpus.kind
+            && let super::backend::device_set::Kind::Cuda(set) = &gpus.kind
         {
             set.lanes.context(index).open();
         }

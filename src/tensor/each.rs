@@ -9,8 +9,8 @@ use crate::base::layout::{Layout, Shape};
 use crate::base::number_hash::Numbers;
 use crate::op::formula::Formula;
 use crate::op::tensor::{Buffer, Tensor, View};
-use crate::sched::each::EachProgram;
-use crate::sched::node::{Input, Work};
+use crate::sched::window::each::EachProgram;
+use crate::sched::window::node::{Input, Work};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 

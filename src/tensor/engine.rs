@@ -18,10 +18,10 @@ use crate::op::formula::Formula;
 use crate::op::infer::{self, Operand};
 use crate::op::row::{Lower, Op, Promote, ReduceType, Source};
 use crate::op::tensor::{Held, Meta, Tensor, View};
-use crate::sched::gate::Gate;
-use crate::sched::node::{Drawn, Input, Node, Work};
+use crate::sched::execute::transfer::Asked;
+use crate::sched::order::gate::Gate;
 use crate::sched::runtime::Runtime;
-use crate::sched::transfer::Asked;
+use crate::sched::window::node::{Drawn, Input, Node, Work};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 

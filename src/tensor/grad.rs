@@ -14,7 +14,7 @@ use crate::op::row::{Grad, Source};
 use crate::op::rows::pointwise::arith;
 use crate::op::rows::shape::view;
 use crate::op::tensor::{Edge, GradNode, Meta, Tensor, Tracked};
-use crate::sched::stream::{HOST, StreamHandle};
+use crate::sched::streams::stream::{HOST, StreamHandle};
 use smallvec::{SmallVec, smallvec};
 use std::collections::BinaryHeap;
 use std::sync::Arc;

@@ -18,6 +18,7 @@ mod region;
 mod report;
 #[cfg(test)]
 mod tests;
+pub mod watch;
 
 pub use clock::{Clocks, EventClock, Lane, StreamName};
 pub use history::{BufferClock, Kind, Use};

@@ -5,7 +5,7 @@ use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::suggest::unknown_keyword;
 use crate::sched::runtime::Runtime;
-use crate::sched::stream::{Event, StreamHandle};
+use crate::sched::streams::stream::{Event, StreamHandle};
 use crate::script::bind::convert;
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;

@@ -13,7 +13,7 @@ use crate::op::emit::Emit;
 use crate::op::rows::random::distributions::RANDPERM;
 use crate::op::rows::shape::view::SELECT;
 use crate::op::table;
-use crate::sched::ahead::{Pace, Wanted};
+use crate::sched::execute::ahead::{Pace, Wanted};
 use crate::sched::runtime::Runtime;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::data::collate::collate;

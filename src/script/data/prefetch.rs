@@ -5,7 +5,7 @@ use crate::base::device_id::DeviceId;
 use crate::base::diag::Result;
 use crate::base::span::Origin;
 use crate::op::tensor::View;
-use crate::sched::ahead::{Reader, RowCopy};
+use crate::sched::execute::ahead::{Reader, RowCopy};
 use crate::sched::runtime::Runtime;
 use crate::script::data::images::{Folder, Picture};
 use crate::script::values::types::Tensor;

@@ -2,7 +2,7 @@
 //! and never runs script code.
 
 use crate::base::span::Origin;
-use crate::sched::facts::MemoryFacts;
+use crate::sched::streams::facts::MemoryFacts;
 use crate::script::draw::terminal::Terminal;
 use crate::script::manual;
 use crate::script::manual::Page;

@@ -1,7 +1,7 @@
 //! How long a text takes, and what becomes of its operations: compiled once, run as often as is wanted, each run
 //! waited for. Every run sees the variables as they are now; what it writes into tensors stays written.
 
-use crate::sched::trace;
+use crate::sched::profile::trace;
 use crate::script::error::Error;
 use crate::script::host::Host;
 use crate::script::session::handle::{Session, guarded};

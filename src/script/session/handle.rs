@@ -361,7 +361,7 @@ impl Session {
 }
 
 /// A panic of the interpreter itself is an E0806, and the session lives. Natives' own are errors of their calls
-/// (`panics.rs`), kernels' are faults (`sched/ward.rs`).
+/// (`panics.rs`), kernels' are faults (`sched/fault/ward.rs`).
 pub(in crate::script) fn guarded<R>(work: impl FnOnce() -> R) -> Result<R, Box<Diag>> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| crate::base::quiet::during(work)))
         .map_err(|payload| crate::script::values::panics::internal(&*payload))

@@ -3,7 +3,7 @@
 use crate::base::device_id::{DeviceId, DeviceSpec};
 use crate::base::dtype::DType;
 pub use crate::op::tensor::Tensor;
-use crate::sched::stream::{Event, StreamHandle};
+use crate::sched::streams::stream::{Event, StreamHandle};
 use rhai::Dynamic;
 use std::sync::Arc;
 

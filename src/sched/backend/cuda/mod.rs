@@ -1,0 +1,5 @@
+//! NVIDIA GPUs.
+
+pub mod lane;
+pub mod submit;
+pub mod vendor;

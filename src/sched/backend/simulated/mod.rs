@@ -1,0 +1,3 @@
+//! GPUs that the machine does not have.
+
+pub mod submit;

@@ -1,0 +1,248 @@
+//! Which faults of work under way would reach which parts of which buffers: what poison will be when all that is
+//! queued has run. Kept only once a fault was found, or data goes from a device to another while the host goes on;
+//! until then an untold fault of the same device says as much.
+
+use super::ledger::Entry;
+use super::poison;
+use crate::base::layout::Layout;
+use crate::base::number_hash::Numbers;
+use crate::kernel::abi::Faults;
+use crate::op::tensor::View;
+use crate::sched::race::Region;
+use crate::sched::window::each;
+use crate::sched::window::node::{Input, Node};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+/// Bound: causes that a result takes over from its operands one by one; more become one.
+const FEW: usize = 4;
+
+/// What may be wrong with a node's own work.
+#[derive(Default)]
+pub enum Own {
+    #[default]
+    Nothing,
+    /// Error slots of a queue that is in host memory.
+    Slots(Arc<[Faults]>, SmallVec<[usize; 1]>),
+    /// Wrong unless it is set: work that a lost device drops.
+    Runs(Arc<AtomicBool>),
+    /// The address of an error slot of a GPU. Only the host's look at its end tells.
+    Gpu(u64),
+}
+
+/// A fault that may happen, or whatever reaches some operands.
+pub struct Cause {
+    state: AtomicU8,
+    own: Own,
+    /// None once it is known.
+    parents: Mutex<Causes>,
+}
+
+pub type Causes = SmallVec<[Arc<Cause>; 2]>;
+
+const OPEN: u8 = 0;
+const CLEAN: u8 = 1;
+const BAD: u8 = 2;
+
+impl Cause {
+    fn new(own: Own, parents: Causes) -> Arc<Cause> {
+        Arc::new(Cause { state: AtomicU8::new(OPEN), own, parents: Mutex::new(parents) })
+    }
+
+    pub fn known_bad() -> Arc<Cause> {
+        Arc::new(Cause { state: AtomicU8::new(BAD), own: Own::Nothing, parents: Mutex::default() })
+    }
+
+    /// Where a GPU's own decision finds it; 0 for none.
+    pub fn gpu_slot(&self) -> u64 {
+        if let Own::Gpu(address) = self.own { address } else { 0 }
+    }
+
+    fn own_is_bad(&self) -> bool {
+        match &self.own {
+            Own::Nothing | Own::Gpu(_) => false,
+            Own::Slots(faults, at) => at.iter().any(|&at| faults[at].is_set()),
+            Own::Runs(ran) => !ran.load(Ordering::Acquire),
+        }
+    }
+
+    fn settle(&self, bad: bool) {
+        self.state.store(if bad { BAD } else { CLEAN }, Ordering::Release);
+        let parents = std::mem::take(&mut *self.parents.lock());
+        drop(parents);
+    }
+
+    /// Whether it happened, as far as what has run tells.
+    pub fn is_bad(self: &Arc<Cause>) -> bool {
+        let mut seen = Numbers::default();
+        let mut open = vec![self.clone()];
+        while let Some(cause) = open.pop() {
+            match cause.state.load(Ordering::Acquire) {
+                BAD => return true,
+                CLEAN => continue,
+                _ if !seen.insert(Arc::as_ptr(&cause)) => continue,
+                _ if cause.own_is_bad() => return true,
+                _ => open.extend(cause.parents.lock().iter().cloned()),
+            }
+        }
+        false
+    }
+
+    fn is_clean(&self) -> bool {
+        self.state.load(Ordering::Acquire) == CLEAN
+    }
+
+    /// All that are not known yet, itself included.
+    pub fn open_ones(of: &[Arc<Cause>]) -> Vec<Arc<Cause>> {
+        let (mut seen, mut found) = (Numbers::default(), Vec::new());
+        let mut open = of.to_vec();
+        while let Some(cause) = open.pop() {
+            if cause.state.load(Ordering::Acquire) == OPEN && seen.insert(Arc::as_ptr(&cause)) {
+                open.extend(cause.parents.lock().iter().cloned());
+                found.push(cause);
+            }
+        }
+        found
+    }
+}
+
+impl Drop for Cause {
+    /// Not: by recursion. A chain is as long as what is under way.
+    fn drop(&mut self) {
+        let mut open = std::mem::take(self.parents.get_mut());
+        while let Some(cause) = open.pop() {
+            if let Some(mut alone) = Arc::into_inner(cause) {
+                open.append(alone.parents.get_mut());
+            }
+        }
+    }
+}
+
+struct Part {
+    layout: Layout,
+    elem_bytes: usize,
+    cause: Arc<Cause>,
+}
+
+/// By buffer: its suspected parts.
+#[derive(Default)]
+pub struct Suspects {
+    on: bool,
+    parts: HashMap<u64, Vec<Part>>,
+    /// Buffers that are looked through when there are so many.
+    look_at: usize,
+}
+
+impl Suspects {
+    pub fn is_on(&self) -> bool {
+        self.on
+    }
+
+    /// From now on, with what is under way.
+    pub fn turn_on<'a>(&mut self, under_way: impl Iterator<Item = &'a mut Entry>) {
+        if !self.on {
+            self.on = true;
+            under_way.for_each(|entry| self.enter(entry));
+        }
+    }
+
+    /// The causes that may reach any of these views.
+    pub fn of_all(&self, views: &[Arc<View>]) -> Vec<Arc<Cause>> {
+        let mut found = Causes::new();
+        if !self.parts.is_empty() {
+            views.iter().for_each(|view| self.collect(view, &mut found));
+        }
+        found.into_vec()
+    }
+
+    fn collect(&self, view: &View, found: &mut Causes) {
+        let Some(parts) = self.parts.get(&view.buffer.id) else { return };
+        let own = Region::of(&view.layout, view.dtype.size_bytes());
+        for part in parts.iter().filter(|part| !part.cause.is_clean()) {
+            let known = found.iter().any(|known| Arc::ptr_eq(known, &part.cause));
+            if !known && Region::of(&part.layout, part.elem_bytes).overlaps(&own) {
+                found.push(part.cause.clone());
+            }
+        }
+    }
+
+    /// The view holds what these causes may reach, and nothing of before.
+    pub fn write(&mut self, view: &View, causes: &[Arc<Cause>]) {
+        if causes.is_empty() && !self.parts.contains_key(&view.buffer.id) {
+            return;
+        }
+        let parts = self.parts.entry(view.buffer.id).or_default();
+        let (own, elem_bytes) = (Region::of(&view.layout, view.dtype.size_bytes()), view.dtype.size_bytes());
+        for old in std::mem::take(parts) {
+            if !old.cause.is_clean() && !view.covers() {
+                let left = poison::without(&old.layout, old.elem_bytes, &own, elem_bytes);
+                parts.extend(left.into_iter().map(|layout| Part { layout, cause: old.cause.clone(), ..old }));
+            }
+        }
+        let part = |cause: &Arc<Cause>| Part { layout: view.layout.clone(), elem_bytes, cause: cause.clone() };
+        parts.extend(causes.iter().map(part));
+        if parts.is_empty() {
+            self.parts.remove(&view.buffer.id);
+        }
+    }
+
+    /// Work was handed over.
+    pub fn enter(&mut self, entry: &mut Entry) {
+        let mut slots: HashMap<usize, SmallVec<[usize; 1]>> = HashMap::new();
+        entry.owners.iter().enumerate().for_each(|(slot, &owner)| slots.entry(owner).or_default().push(slot));
+        let nodes = std::mem::take(&mut entry.nodes);
+        for (at, node) in nodes.iter().enumerate().filter(|(_, node)| node.gate.is_none()) {
+            let own = match (slots.remove(&at), &entry.ran) {
+                (Some(slots), _) => Own::Slots(entry.faults.clone(), slots),
+                (None, Some(ran)) if crosses(node) => Own::Runs(ran.clone()),
+                _ => match entry.slots.iter().find(|(_, _, owner)| *owner == at) {
+                    Some((_, address, _)) => Own::Gpu(*address),
+                    None => Own::Nothing,
+                },
+            };
+            let known = entry.known.iter().any(|(owner, _)| *owner == at);
+            let mut own = (!matches!(own, Own::Nothing)).then_some(own);
+            let (members, inputs, outputs) = each::shape_of(node);
+            for member in 0..members {
+                let mut reached = Causes::new();
+                let reads = node.inputs[member * inputs..(member + 1) * inputs].iter().filter_map(Input::view);
+                reads.for_each(|view| self.collect(view, &mut reached));
+                if known {
+                    reached = Causes::from_iter([Cause::known_bad()]);
+                } else if own.is_some() || reached.len() > FEW {
+                    let cause = Cause::new(own.take().unwrap_or_default(), reached);
+                    entry.causes.push((at, cause.clone()));
+                    reached = Causes::from_iter([cause]);
+                }
+                let outputs = &node.outputs[member * outputs..(member + 1) * outputs];
+                outputs.iter().for_each(|view| self.write(view, &reached));
+            }
+        }
+        entry.nodes = nodes;
+        if self.parts.len() > self.look_at {
+            self.parts.retain(|_, parts| {
+                parts.retain(|part| !part.cause.is_clean());
+                !parts.is_empty()
+            });
+            self.look_at = 2 * self.parts.len() + 64;
+        }
+    }
+}
+
+/// Whether a node brings data from a GPU to elsewhere while the host may go on: to another, or to pinned memory.
+pub fn crosses(node: &Node) -> bool {
+    let Some(to) = node.outputs.first().map(|view| &view.buffer) else { return false };
+    let from_gpu = |view: &Arc<View>| view.buffer.device.is_cuda() && view.buffer.device != to.device;
+    (to.device.is_cuda() || to.pinned) && node.reads().any(from_gpu)
+}
+
+/// An entry has ended: its causes are known. `bad` tells of a node whether its own work went wrong.
+pub fn settle(entry: &Entry, bad: impl Fn(usize) -> bool) {
+    for (at, cause) in &entry.causes {
+        let bad = bad(*at) || cause.is_bad();
+        cause.settle(bad);
+    }
+}

@@ -1,0 +1,236 @@
+//! What kernels are told while they run: when to end, and how much scratch memory there is; and what becomes of the
+//! nodes of a step that did not come to its end.
+
+use crate::base::code;
+use crate::base::device_id::DeviceId;
+use crate::base::diag::{Diag, Focus, Result};
+use crate::device::stop::Stop;
+use crate::kernel::guard::{End, Guard};
+use crate::sched::memory::{self, Room};
+use crate::sched::runtime::Runtime;
+use crate::sched::window::node::Node;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// The guard of one step's kernels.
+pub struct Ward<'a> {
+    stop: &'a Stop,
+    room: &'a Arc<Room>,
+    /// The run that queued the step.
+    run: u64,
+    /// Whether it may be cut short. An optimizer's step is not, once it has begun: it takes as long as a pass over the
+    /// model, which would be half new.
+    may_end: bool,
+    taken: AtomicUsize,
+}
+
+impl<'a> Ward<'a> {
+    pub fn new(stop: &'a Stop, room: &'a Arc<Room>, run: u64, may_end: bool) -> Ward<'a> {
+        Ward { stop, room, run, may_end, taken: AtomicUsize::new(0) }
+    }
+
+    /// What the kernel has of scratch memory, and so many bytes more, for as long as somebody keeps it; none where there is
+    /// no room.
+    pub fn lease(&self, bytes: usize) -> Option<Lease> {
+        if !self.room.admit(bytes) {
+            return None;
+        }
+        let bytes = bytes + self.taken.swap(0, Ordering::Relaxed);
+        Some(Lease { room: self.room.clone(), bytes })
+    }
+}
+
+/// Scratch memory that outlives the step.
+pub struct Lease {
+    room: Arc<Room>,
+    bytes: usize,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.room.give_back(self.bytes);
+    }
+}
+
+impl Guard for Ward<'_> {
+    fn must_end(&self) -> bool {
+        self.may_end && self.stop.drops(self.run)
+    }
+
+    fn admit(&self, bytes: usize) -> bool {
+        let admitted = self.room.admit(bytes);
+        if admitted {
+            self.taken.fetch_add(bytes, Ordering::Relaxed);
+        }
+        admitted
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.taken.fetch_sub(bytes, Ordering::Relaxed);
+        self.room.give_back(bytes);
+    }
+
+    fn left(&self) -> Option<Duration> {
+        if self.may_end { self.stop.left() } else { None }
+    }
+
+    fn sets_apart(&self) -> bool {
+        self.may_end
+    }
+}
+
+impl Drop for Ward<'_> {
+    fn drop(&mut self) {
+        // Lists count until the kernel ends.
+        self.room.give_back(*self.taken.get_mut());
+    }
+}
+
+impl Runtime {
+    /// The guard of a step of the host's window.
+    pub(in crate::sched) fn ward(&self, may_end: bool) -> Ward<'_> {
+        let stop = &*self.options.stop;
+        Ward::new(stop, &self.room, stop.run(), may_end)
+    }
+
+    /// An error where the script has to end: for what goes on for long between two steps of the interpreter. Costs one load.
+    #[inline]
+    pub fn heed(&self) -> Result<()> {
+        if self.options.stop.has_signs() { self.heed_signs() } else { Ok(()) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn heed_signs(&self) -> Result<()> {
+        let stop = &self.options.stop;
+        match (stop.is_asked(), stop.look()) {
+            (true, _) => Err(Diag::error(code::INTERRUPTED, "the script was interrupted")),
+            (_, true) => Err(Diag::error(code::LIMIT_TIME, "the time for this script is over")),
+            _ => Ok(()),
+        }
+    }
+
+    /// What is told of a node whose step did not come to its end.
+    #[cold]
+    pub(in crate::sched) fn ended(&self, end: &End, node: &Node, place: &str) -> Arc<Diag> {
+        let diag = match end {
+            End::Asked => return self.left_out(node),
+            End::NoTime => {
+                let text = format!("`{}` would take longer than the time that is left for the script", node.name);
+                Diag::error(code::LIMIT_TIME, text)
+            }
+            // It never ends a step: see `run_kernel`.
+            End::Apart => return self.left_out(node),
+            End::NoMemory(bytes) => {
+                let limit = self.options.limit_of(DeviceId::Cpu);
+                memory::no_scratch(node.name, *bytes, self.room.is_limited_to(limit))
+            }
+            End::Panic(said) => Diag::error(code::INTERNAL, format!("`{}` failed inside: {said}", node.name))
+                .help("this is a mistake in tscript"),
+        };
+        self.late(
+            diag.label(node.origin, Focus::Expression, format!("queued here, on {place}")),
+            node.number,
+            node.trail,
+        )
+    }
+
+    /// Why a node was not computed, when the script was to end before its turn or in the midst of it.
+    pub(in crate::sched) fn left_out(&self, node: &Node) -> Arc<Diag> {
+        let diag = match self.options.stop.ends_by_time() {
+            true => Diag::error(code::LIMIT_TIME, "the time for the script was over before this was computed"),
+            false => Diag::error(code::INTERRUPTED, "the script was interrupted before this was computed"),
+        };
+        self.late(diag.or_at(node.origin, "queued here"), node.number, node.trail)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::dtype::DType;
+    use crate::base::layout::Layout;
+    use crate::kernel::abi::{Call, HostFn};
+    use crate::kernel::guard;
+    use crate::op::tensor::{Held, View};
+    use crate::sched::options::{Options, SIMULATED_BYTES, Simulation};
+    use crate::sched::window::node::Work;
+    use smallvec::smallvec;
+    use std::time::Instant;
+
+    fn panics(_: &Call<'_>) {
+        panic!("on purpose")
+    }
+
+    fn panics_on_a_thread(call: &Call<'_>) {
+        call.threads.split(64, 1, |range| assert!(!range.contains(&40), "on purpose"));
+    }
+
+    fn wants_much(_: &Call<'_>) {
+        drop(guard::list(1 << 30, 0u8));
+    }
+
+    fn never_ends(call: &Call<'_>) {
+        let wait = |range: std::ops::Range<usize>| std::thread::sleep(Duration::from_millis(range.len() as u64));
+        call.threads.split(1 << 40, 1, wait);
+    }
+
+    fn runtime(allowed: Option<Duration>) -> Arc<Runtime> {
+        let gpus = Simulation { gpus: 1, memory_bytes: SIMULATED_BYTES, seed: None, faults: Vec::new() };
+        let runtime = Runtime::new(Options { host_limit: 64 << 20, simulate: Some(gpus), ..Options::default() });
+        runtime.cuda_device(0).expect("one GPU");
+        runtime.options.stop.begin(allowed);
+        runtime
+    }
+
+    /// What reading the result of a kernel raises.
+    fn outcome(rt: &Runtime, host: HostFn, device: DeviceId) -> crate::base::diag::Result<()> {
+        let layout = Layout::contiguous(&[4]);
+        let view = Arc::new(View::new(rt.buffer(device, 16, false), layout, DType::F32));
+        let held = Held::new(view.clone());
+        let work = Work::Kernel { host, attrs: Default::default(), seed: 0, offset: 0 };
+        rt.record(Node { name: "test", work, outputs: smallvec![view], ..Node::default() })?;
+        rt.settle(held.view())
+    }
+
+    const DEVICES: [DeviceId; 2] = [DeviceId::Cpu, DeviceId::Cuda(0)];
+
+    #[test]
+    fn a_panic_in_a_kernel_is_a_fault_of_its_node() {
+        let rt = runtime(None);
+        for device in DEVICES {
+            for host in [panics as HostFn, panics_on_a_thread] {
+                let told = outcome(&rt, host, device).expect_err("a panic");
+                assert_eq!(told.code, code::INTERNAL, "{device}");
+                assert!(told.message.contains("on purpose"), "{}", told.message);
+                assert!(rt.synchronize().is_ok(), "told once");
+            }
+        }
+    }
+
+    #[test]
+    fn scratch_counts_among_the_memory_that_there_is() {
+        let rt = runtime(None);
+        for device in DEVICES {
+            assert_eq!(outcome(&rt, wants_much, device).expect_err("64 MiB").code, code::LIMIT_MEMORY, "{device}");
+        }
+        assert!(rt.room.admit(64 << 20), "all of it was given back");
+    }
+
+    #[test]
+    fn a_kernel_is_cut_at_the_limit_of_time() {
+        for device in DEVICES {
+            let rt = runtime(Some(Duration::from_millis(100)));
+            let begun = Instant::now();
+            assert_eq!(outcome(&rt, never_ends, device).expect_err("too long").code, code::LIMIT_TIME, "{device}");
+            rt.leave_out();
+            rt.options.stop.end();
+            rt.options.stop.begin(None);
+            // The queue is free for what comes next.
+            assert!(rt.synchronize().is_ok());
+            drop(rt);
+            assert!(begun.elapsed() < Duration::from_secs(5), "{device} took {:?}", begun.elapsed());
+        }
+    }
+}

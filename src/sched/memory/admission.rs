@@ -1,0 +1,182 @@
+//! Whether there will be memory for a result that is not computed yet: told at the call, where it can be caught.
+//!
+//! Invariant: results without memory are few enough to get it from segments that can still be reserved, however they
+//! are packed. What goes beyond that takes its memory at the call, from what is cached, or after all that waits has run.
+
+use crate::base::device_id::DeviceId;
+use crate::base::diag::Result;
+use crate::base::limits::WINDOW_BYTES;
+use crate::device::cache::{ROOM_BESIDE, StreamPoint, sure_bytes};
+use crate::op::tensor::Buffer;
+use crate::sched::memory;
+use crate::sched::runtime::{Runtime, SMALL_BYTES, State};
+use crate::sched::streams::stream::HOST;
+use std::sync::atomic::Ordering;
+
+/// Bound: room below which also results are looked at that are too small to be counted: more than all windows hold
+/// of those.
+const TIGHT_BYTES: usize = 16 * SMALL_BYTES;
+
+/// By allocator: bytes that make sure of memory for the results that wait, and the windows that they are in.
+#[derive(Default)]
+pub struct Wanted(Vec<(usize, usize)>);
+
+impl Wanted {
+    /// A window's wish comes, or goes.
+    pub fn note(&mut self, home: usize, bytes: usize, comes: bool) {
+        if self.0.len() <= home {
+            self.0.resize(home + 1, (0, 0));
+        }
+        let (all, windows) = &mut self.0[home];
+        (*all, *windows) = if comes { (*all + bytes, *windows + 1) } else { (*all - bytes, *windows - 1) };
+    }
+
+    fn more(&mut self, home: usize, bytes: usize) {
+        self.0[home].0 += bytes;
+    }
+
+    fn of(&self, home: usize) -> (usize, usize) {
+        self.0.get(home).copied().unwrap_or_default()
+    }
+}
+
+/// Which allocator a buffer's memory comes from: the host's, that of pinned memory, those of GPUs.
+fn home_of(buffer: &Buffer) -> usize {
+    match buffer.device {
+        DeviceId::Cpu => buffer.pinned as usize,
+        DeviceId::Cuda(index) => 2 + index as usize,
+    }
+}
+
+impl Runtime {
+    /// Admission: a result that may find no memory gets it at the call, so that out of memory can be caught there.
+    pub fn admit(&self, buffer: &Buffer) -> Result<()> {
+        let (home, on_gpu) = (home_of(buffer), buffer.device.is_cuda());
+        let tiny = if on_gpu { self.tiny_device_bytes } else { self.tiny_bytes };
+        let is_tight = self.tight.load(Ordering::Relaxed) >> home.min(63) & 1 != 0;
+        if buffer.size_bytes == 0 || buffer.size_bytes <= tiny && tiny > 0 && !is_tight {
+            return Ok(());
+        }
+        let slot = self.slot_of(buffer.device);
+        let mut state = self.state.lock();
+        let window = &mut state.windows[slot as usize];
+        window.pending_bytes += buffer.size_bytes;
+        let pending = window.pending_bytes;
+        let counted = on_gpu && self.gpus().is_some_and(|gpus| gpus.counts_requests);
+        if !counted {
+            // Small results of the host are told from large ones without asking the allocator.
+            let small = pending < SMALL_BYTES.min(self.options.host_limit / 64);
+            if small && !on_gpu && !is_tight {
+                return Ok(());
+            }
+            if pending < WINDOW_BYTES && self.waits_surely(&mut state, slot, home, buffer) {
+                return Ok(());
+            }
+        }
+        self.flush_device(&mut state, buffer.device);
+        drop(state);
+        self.give_memory(buffer)
+    }
+
+    /// Whether the result may wait for its memory, or has it now without anybody being the poorer.
+    fn waits_surely(&self, state: &mut State, slot: u32, home: usize, buffer: &Buffer) -> bool {
+        let bytes = sure_bytes(buffer.size_bytes);
+        let (wanted, windows) = state.wanted.of(home);
+        let known = state.windows[slot as usize].wanted.iter().position(|(other, _)| *other == home);
+        let windows = windows + known.is_none() as usize;
+        let owner = buffer.writer.load(Ordering::Relaxed);
+        let taken = self.with_home(buffer, |memory| {
+            let room = memory.cache().room();
+            self.note_room(home, room);
+            if wanted.saturating_add(bytes).saturating_add(windows * ROOM_BESIDE) <= room {
+                return Ok(());
+            }
+            Err(memory.take_cached(buffer.size_bytes, slot, owner))
+        });
+        match taken {
+            Ok(()) => {
+                let own = &mut state.windows[slot as usize].wanted;
+                match known {
+                    Some(at) => {
+                        own[at].1 += bytes;
+                        state.wanted.more(home, bytes);
+                    }
+                    None => {
+                        own.push((home, bytes));
+                        state.wanted.note(home, bytes, true);
+                    }
+                }
+                true
+            }
+            Err(Some(taken)) => {
+                self.keep(buffer, slot, taken);
+                true
+            }
+            Err(None) => false,
+        }
+    }
+
+    fn note_room(&self, home: usize, room: usize) {
+        let bit = 1 << home.min(63);
+        if room < TIGHT_BYTES {
+            self.tight.fetch_or(bit, Ordering::Relaxed);
+        } else {
+            self.tight.fetch_and(!bit, Ordering::Relaxed);
+        }
+    }
+
+    /// How much of its memory a device may reserve has changed.
+    pub fn look_at_room(&self, device: DeviceId) -> Result<()> {
+        let room = self.with_memory(device, |memory| memory.cache().room())?;
+        if let DeviceId::Cuda(index) = device {
+            self.note_room(2 + index as usize, room);
+        }
+        Ok(())
+    }
+
+    fn keep(&self, buffer: &Buffer, slot: u32, taken: memory::Taken) {
+        buffer.stream.store(slot, Ordering::Relaxed);
+        buffer.block.store(taken.number, Ordering::Relaxed);
+        buffer.address.store(taken.address, Ordering::Release);
+    }
+
+    /// Gives memory now; out of memory is an error value.
+    pub fn give_memory(&self, buffer: &Buffer) -> Result<()> {
+        if buffer.has_memory() {
+            return Ok(());
+        }
+        let owner = buffer.writer.load(Ordering::Relaxed);
+        let slot = if buffer.pinned { HOST } else { self.slot_of(buffer.device) };
+        let mut planned = true;
+        if let (DeviceId::Cuda(_), Some(gpus)) = (buffer.device, self.gpus())
+            && gpus.counts_requests
+        {
+            planned = gpus.faults.lock().may_alloc(buffer.device);
+        }
+        let wait = |points: &[StreamPoint]| {
+            let Some(gpus) = self.gpus_if_opened() else { return true };
+            gpus.let_go();
+            points.iter().all(|p| gpus.queues.wait(p.stream, p.sequence, &self.options.stop))
+        };
+        let home = home_of(buffer);
+        let taken = self.with_home(buffer, |memory| {
+            if !planned {
+                return Err(Box::new(memory.cache().out_of_memory(buffer.size_bytes)));
+            }
+            let taken = memory.take(buffer.size_bytes, slot, owner, wait);
+            self.note_room(home, memory.cache().room());
+            taken
+        });
+        if taken.is_err() && planned && self.drop_copies_ahead() {
+            return self.give_memory(buffer);
+        }
+        let report = match taken {
+            Ok(taken) => {
+                self.keep(buffer, slot, taken);
+                return Ok(());
+            }
+            Err(report) => report,
+        };
+        Err(memory::diagnose(&report, buffer.device, self.options.limit_of(buffer.device)))
+    }
+}

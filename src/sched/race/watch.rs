@@ -1,0 +1,106 @@
+//! Shows the race detector every access, and tells what it finds.
+
+use crate::base::diag::{Diag, Result, Severity};
+use crate::base::span::{Origin, Site};
+use crate::device::keyed::Key;
+use crate::op::tensor::{Buffer, Touches, View};
+use crate::sched::options::Races;
+use crate::sched::race::{BufferClock, Clocks, Conflict, Kind, Lane, StreamName, Use};
+use crate::sched::runtime::{Runtime, State};
+use crate::sched::window::node::Node;
+use std::sync::Arc;
+
+/// What a script calls things, for the calls that diagnostics propose.
+pub trait Naming: Send + Sync {
+    /// The expression for a stream that was made at this place.
+    fn stream(&self, made: Origin) -> Option<String>;
+    /// The line of a place as its user counts.
+    fn line(&self, place: Site) -> Option<usize>;
+}
+
+/// All that is known about a buffer which more than one stream, or parts, have come into.
+fn history<'a>(touches: &'a mut Touches, buffer: &Buffer) -> &'a mut BufferClock {
+    if touches.history.is_none() {
+        touches.history = Some(Box::new(BufferClock::resume(buffer.size_bytes, touches)));
+    }
+    let history = touches.history.as_mut().expect("just made");
+    history.downcast_mut().expect("only this file fills it")
+}
+
+/// Notes an access; the cheap way where it can be gone.
+#[inline]
+fn access(clocks: &mut Clocks, key: &mut Key, lane: Lane, node: &Node, view: &View, kind: Kind) -> Option<Conflict> {
+    // A tensor of another session is refused elsewhere.
+    let touches = view.buffer.touches.open(key)?;
+    let is_whole = view.covers();
+    if is_whole && clocks.touch(touches, lane, kind, node.origin, node.name) {
+        return None;
+    }
+    clocks.access_known(history(touches, &view.buffer), lane, &describe(node, view, kind), is_whole)
+}
+
+/// As `access`, but only asks.
+fn conflict(clocks: &Clocks, key: &mut Key, lane: Lane, view: &View, access: &Use) -> Option<Conflict> {
+    let touches = view.buffer.touches.open(key)?;
+    if clocks.is_alone(touches, lane) {
+        return None;
+    }
+    clocks.conflict(history(touches, &view.buffer), lane, access)
+}
+
+fn accesses(node: &Node) -> impl Iterator<Item = (&Arc<View>, Kind)> {
+    let reads = node.reads().map(|view| (view, Kind::Read));
+    reads.chain(node.outputs.iter().map(|view| (view, Kind::Write)))
+}
+
+fn describe<'a>(node: &Node, view: &'a View, kind: Kind) -> Use<'a> {
+    Use { kind, layout: &view.layout, elem_bytes: view.dtype.size_bytes(), origin: node.origin, op: node.name }
+}
+
+impl Runtime {
+    /// The accesses of a node that is about to be queued on a stream. An error means that it must not be.
+    pub(in crate::sched) fn watch(&self, state: &mut State, slot: u32, node: &Node) -> Result<()> {
+        state.streams[slot as usize].last_access = node.number;
+        if self.options.races == Races::Off || self.options.blocking {
+            return Ok(());
+        }
+        let lane = state.streams[slot as usize].lane;
+        if self.options.races == Races::Error {
+            for (view, kind) in accesses(node) {
+                let asked = conflict(&state.clocks, &mut state.key, lane, view, &describe(node, view, kind));
+                if let Some(conflict) = asked {
+                    let mut diag = self.tell(&conflict);
+                    diag.severity = Severity::Error;
+                    return Err(diag);
+                }
+            }
+        }
+        for (view, kind) in accesses(node) {
+            let found = access(&mut state.clocks, &mut state.key, lane, node, view, kind);
+            if let Some(conflict) = found
+                && state.reported.is_new(&conflict)
+            {
+                (self.warnings.lock())(self.tell(&conflict));
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&self, conflict: &Conflict) -> Box<Diag> {
+        let naming = self.naming.lock();
+        let made = self.made.lock();
+        let variable = |name: StreamName| naming.as_ref()?.stream(*made.get(&name)?);
+        let line = |site: Site| naming.as_ref()?.line(site);
+        conflict.diagnose(variable, line)
+    }
+
+    /// The host has waited for whatever wrote these elements.
+    pub(in crate::sched) fn watch_host_read(&self, state: &mut State, view: &View) {
+        let Some(touches) = view.buffer.touches.open(&mut state.key) else { return };
+        if touches.history.is_none() {
+            state.clocks.host_read_alone(touches);
+        } else {
+            state.clocks.host_read(history(touches, &view.buffer), &view.layout, view.dtype.size_bytes());
+        }
+    }
+}

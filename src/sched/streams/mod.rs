@@ -1,0 +1,6 @@
+//! The streams and devices of a session: where work goes, and what is queued there beside windows.
+
+pub mod facts;
+pub mod placement;
+pub mod stream;
+pub mod task;

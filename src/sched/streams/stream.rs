@@ -1,0 +1,538 @@
+//! Streams and events of a session: who comes after whom.
+
+use super::task::{Stamp, Task, Watched};
+use crate::base::code;
+use crate::base::device_id::DeviceId;
+use crate::base::diag::{Diag, Result};
+use crate::base::span::Origin;
+use crate::device::queues::Point;
+use crate::sched::fault::ledger::Entry;
+use crate::sched::order::gate::{Before, Past};
+use crate::sched::profile::timeline::Part;
+use crate::sched::race::{EventClock, Lane, StreamName};
+use crate::sched::runtime::{Runtime, State};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+/// Slot of the host's own window; streams of devices have the others.
+pub const HOST: u32 = 0;
+
+/// What the runtime knows about a stream. Its slot is its index, and its number in the device's queues.
+pub struct Stream {
+    pub name: StreamName,
+    pub priority: i32,
+    /// Work that has ended, by sequence number.
+    pub completed: Arc<AtomicU64>,
+    pub submitted: u64,
+    /// The last work that was queued: its place in the order of queueing, and the submission that it is in.
+    pub last_work: (u64, u64),
+    /// The place of the last work that touched memory.
+    pub last_access: u64,
+    /// What all its future work comes after, by places in the order of queueing.
+    pub before: Before,
+    pub lane: Lane,
+    /// What all its future work comes after, transitively.
+    pub after: Points,
+    /// Points that its next submission must name.
+    pub waits: SmallVec<[Point; 2]>,
+    /// A handle exists, or it is a default stream.
+    pub in_use: bool,
+    /// What was queued up to here belongs to runs that had to end: nobody waits for it.
+    pub left_at: u64,
+}
+
+impl Stream {
+    pub fn is_done(&self, sequence: u64) -> bool {
+        self.completed.load(Ordering::Acquire) >= sequence
+    }
+}
+
+/// Points of streams, one a stream, by stream.
+pub type Points = SmallVec<[Point; 4]>;
+
+/// Raises a list by a point.
+pub(in crate::sched) fn raise(list: &mut Points, point: Point) {
+    match list.binary_search_by_key(&point.stream, |other| other.stream) {
+        Ok(at) => list[at].sequence = list[at].sequence.max(point.sequence),
+        Err(at) => list.insert(at, point),
+    }
+}
+
+/// Raises a list by all points of another: one walk, since a thousand streams may wait for a thousand.
+pub(in crate::sched) fn merge(list: &mut Points, other: &[Point]) {
+    if other.len() < 4 {
+        other.iter().for_each(|&point| raise(list, point));
+        return;
+    }
+    let mut merged = Points::with_capacity(list.len().max(other.len()));
+    let (mut a, mut b) = (list.iter().copied().peekable(), other.iter().copied().peekable());
+    while let (Some(left), Some(right)) = (a.peek().copied(), b.peek().copied()) {
+        let sequence = match left.stream.cmp(&right.stream) {
+            std::cmp::Ordering::Equal => left.sequence.max(right.sequence),
+            std::cmp::Ordering::Less => left.sequence,
+            std::cmp::Ordering::Greater => right.sequence,
+        };
+        merged.push(Point { stream: left.stream.min(right.stream), sequence });
+        let _ = (left.stream <= right.stream).then(|| a.next());
+        let _ = (right.stream <= left.stream).then(|| b.next());
+    }
+    merged.extend(a.chain(b));
+    *list = merged;
+}
+
+/// A stream as its users hold it. Equal handles stand for the same stream.
+pub struct StreamHandle {
+    pub slot: u32,
+    pub name: StreamName,
+    pub priority: i32,
+    /// Where it was made; nowhere for a default stream.
+    pub made: Origin,
+    runtime: Weak<Runtime>,
+}
+
+impl Drop for StreamHandle {
+    fn drop(&mut self) {
+        if self.name.number != 0
+            && let Some(runtime) = self.runtime.upgrade()
+        {
+            runtime.retire_stream(self.slot);
+        }
+    }
+}
+
+/// A recorded moment of a stream.
+#[derive(Clone)]
+pub struct Moment {
+    pub point: Point,
+    pub name: StreamName,
+    /// What work after it comes after.
+    pub after: Points,
+    /// The same by places in the order of queueing, with the moment's own stream.
+    past: Past,
+    clock: EventClock,
+    stamp: Option<Stamp>,
+}
+
+/// An event; recorded again it stands for the new moment.
+pub struct Event {
+    pub timing: bool,
+    pub made: Origin,
+    moment: Mutex<Option<Arc<Moment>>>,
+}
+
+impl Event {
+    pub fn new(timing: bool, made: Origin) -> Event {
+        Event { timing, made, moment: Mutex::new(None) }
+    }
+
+    pub fn moment(&self) -> Option<Arc<Moment>> {
+        self.moment.lock().clone()
+    }
+}
+
+impl Runtime {
+    /// The stream that work on a device goes to now.
+    pub fn current_stream(&self, device: DeviceId) -> Result<Arc<StreamHandle>> {
+        let at = self.gpu_index(device)?;
+        Ok(self.placement.lock().current[at].clone())
+    }
+
+    /// The stream with number 0 of a device.
+    pub fn default_stream(&self, device: DeviceId) -> Result<Arc<StreamHandle>> {
+        let at = self.gpu_index(device)?;
+        Ok(self.placement.lock().defaults[at].clone())
+    }
+
+    /// Makes a stream current on its device; returns the one before.
+    pub fn set_current_stream(&self, stream: &Arc<StreamHandle>) -> Result<Arc<StreamHandle>> {
+        self.check_own(stream)?;
+        let at = self.gpu_index(stream.name.device)?;
+        Ok(std::mem::replace(&mut self.placement.lock().current[at], stream.clone()))
+    }
+
+    pub(in crate::sched) fn check_own(&self, stream: &StreamHandle) -> Result<()> {
+        if std::ptr::eq(stream.runtime.as_ptr(), self) {
+            return Ok(());
+        }
+        Err(Diag::error(code::STREAM, "this stream belongs to another session"))
+    }
+
+    /// A new stream.
+    pub fn new_stream(&self, device: DeviceId, priority: i32, made: Origin) -> Result<Arc<StreamHandle>> {
+        self.gpu_index(device)?;
+        self.open_device(device);
+        let mut state = self.state.lock();
+        let name = StreamName { device, number: state.next_stream(device) };
+        self.made.lock().insert(name, made);
+        self.add_stream(&mut state, name, priority, made)
+    }
+
+    pub(in crate::sched) fn add_stream(
+        &self,
+        state: &mut State,
+        name: StreamName,
+        priority: i32,
+        made: Origin,
+    ) -> Result<Arc<StreamHandle>> {
+        // Only for the same device and priority, so that the queue goes on and old points keep their meaning.
+        let fits = |stream: &Stream| {
+            !stream.in_use
+                && stream.name.device == name.device
+                && stream.priority == priority
+                && stream.is_done(stream.submitted)
+        };
+        // What went wrong on the stream before is not ordered before what comes.
+        self.harvest(state);
+        let blamed: SmallVec<[u32; 4]> = state.ledger.untold.iter().map(|untold| untold.slot).collect();
+        let found =
+            state.streams.iter().enumerate().find(|(at, stream)| fits(stream) && !blamed.contains(&(*at as u32)));
+        let slot = found.map_or(state.streams.len(), |(at, _)| at) as u32;
+        let DeviceId::Cuda(index) = name.device else { unreachable!("streams are of GPUs") };
+        let gpus = self.gpus().expect("a device was named");
+        let (completed, submitted) = match state.streams.get(slot as usize) {
+            Some(old) => (old.completed.clone(), old.submitted),
+            None => {
+                let made = gpus.queues.stream(slot, index, priority);
+                let made =
+                    made.map_err(|text| Diag::error(code::STREAM, format!("no stream on {}: {text}", name.device)))?;
+                (made, 0)
+            }
+        };
+        let lane = state.clocks.stream(name);
+        let stream = Stream {
+            name,
+            priority,
+            completed,
+            submitted,
+            last_work: (0, 0),
+            last_access: 0,
+            before: Before::default(),
+            lane,
+            after: SmallVec::new(),
+            waits: SmallVec::new(),
+            in_use: true,
+            left_at: 0,
+        };
+        let handle = Arc::new(StreamHandle { slot, name, priority, made, runtime: Arc::downgrade(&self.shared()) });
+        state.handles.resize(state.streams.len().max(slot as usize + 1), Weak::new());
+        state.handles[slot as usize] = Arc::downgrade(&handle);
+        if slot as usize == state.streams.len() {
+            state.streams.push(stream);
+            state.windows.push(Default::default());
+        } else {
+            state.streams[slot as usize] = stream;
+        }
+        Ok(handle)
+    }
+
+    fn retire_stream(&self, slot: u32) {
+        let mut state = self.state.lock();
+        self.run_window(&mut state, slot);
+        let lane = state.streams[slot as usize].lane;
+        state.clocks.retire(lane);
+        let name = state.streams[slot as usize].name;
+        self.made.lock().remove(&name);
+        state.streams[slot as usize].in_use = false;
+    }
+
+    /// Where work of a device goes now, in the words of diagnostics.
+    pub fn place_of(&self, device: DeviceId) -> String {
+        match self.current_stream(device) {
+            Ok(stream) => stream.name.to_string(),
+            Err(_) => device.to_string(),
+        }
+    }
+
+    /// What is queued on the stream now, as a moment.
+    pub(in crate::sched) fn moment(&self, state: &mut State, slot: u32, timing: bool) -> Moment {
+        let stamp = self.reach_tip(state, slot, timing);
+        let lane = state.streams[slot as usize].lane;
+        let clock = state.clocks.record(lane);
+        let stream = &state.streams[slot as usize];
+        let point = Point { stream: slot, sequence: stream.submitted };
+        let mut past = stream.before.now().clone();
+        past.raise(slot, self.place_in_order() - 1);
+        Moment { point, name: stream.name, after: stream.after.clone(), past, clock, stamp }
+    }
+
+    /// Queues what is recorded for the stream, so that its last submission comes after all that the stream waits for:
+    /// a stream may be waited for, or asked, with nothing on it but waits.
+    fn reach_tip(&self, state: &mut State, slot: u32, timing: bool) -> Option<Stamp> {
+        self.run_window(state, slot);
+        if !timing && state.streams[slot as usize].waits.is_empty() {
+            return None;
+        }
+        self.enqueue_timed(state, slot, Task::Nothing, timing).1
+    }
+
+    /// Makes future work of a stream come after a moment.
+    pub(in crate::sched) fn wait_moment(&self, state: &mut State, slot: u32, moment: &Moment) {
+        self.run_window(state, slot);
+        let lane = state.streams[slot as usize].lane;
+        state.clocks.wait(lane, &moment.clock);
+        let done = moment.point.stream == slot
+            || moment.point.sequence == 0
+            || state.streams[moment.point.stream as usize].is_done(moment.point.sequence);
+        let stream = &mut state.streams[slot as usize];
+        if !done {
+            match stream.waits.iter_mut().find(|point| point.stream == moment.point.stream) {
+                Some(point) => point.sequence = point.sequence.max(moment.point.sequence),
+                None => stream.waits.push(moment.point),
+            }
+        }
+        stream.before.join(self.place_in_order(), &moment.past);
+        raise(&mut stream.after, moment.point);
+        merge(&mut stream.after, &moment.after);
+    }
+
+    /// `waiter.wait_stream(waited)`.
+    pub fn wait_stream(&self, waiter: &StreamHandle, waited: &StreamHandle) -> Result<()> {
+        self.check_own(waiter)?;
+        self.check_own(waited)?;
+        self.order_slots(&mut self.state.lock(), waiter.slot, waited.slot);
+        Ok(())
+    }
+
+    /// Future work of one slot comes after what is queued on the other.
+    pub(in crate::sched) fn order_slots(&self, state: &mut State, waiter: u32, waited: u32) {
+        if waiter != waited {
+            let moment = self.moment(state, waited, false);
+            self.wait_moment(state, waiter, &moment);
+        }
+    }
+
+    /// Work of the slot's device goes to that stream until the stream before, which is returned, is restored.
+    /// A stream that nobody holds any more leaves things as they are.
+    pub fn enter_slot(&self, slot: u32) -> Option<Arc<StreamHandle>> {
+        let handle = self.state.lock().handles.get(slot as usize)?.upgrade()?;
+        let before = self.set_current_stream(&handle).ok()?;
+        Some(before)
+    }
+
+    /// Future work of one slot comes after what is queued on another of any device.
+    pub fn order_after(&self, waiter: u32, waited: u32) {
+        if waiter != HOST && waited != HOST {
+            self.order_slots(&mut self.state.lock(), waiter, waited);
+        }
+    }
+
+    /// The event stands for what is queued on the stream now.
+    pub fn record_event(&self, event: &Event, stream: &StreamHandle) -> Result<()> {
+        self.check_own(stream)?;
+        let mut state = self.state.lock();
+        let moment = self.moment(&mut state, stream.slot, event.timing);
+        if self.options.blocking {
+            self.wait_point(&mut state, moment.point)?;
+        }
+        drop(state);
+        *event.moment.lock() = Some(Arc::new(moment));
+        Ok(())
+    }
+
+    /// Future work of the stream comes after the event; nothing happens before it is recorded.
+    pub fn wait_event(&self, stream: &StreamHandle, event: &Event) -> Result<()> {
+        self.check_own(stream)?;
+        if let Some(moment) = event.moment() {
+            self.wait_moment(&mut self.state.lock(), stream.slot, &moment);
+        }
+        Ok(())
+    }
+
+    /// Whether all that was queued on the stream has ended. Never raises a fault.
+    pub fn query_stream(&self, stream: &StreamHandle) -> Result<bool> {
+        self.check_own(stream)?;
+        let mut state = self.state.lock();
+        self.reach_tip(&mut state, stream.slot, false);
+        let known = &state.streams[stream.slot as usize];
+        let (point, lane) = (Point { stream: stream.slot, sequence: known.submitted }, known.lane);
+        if !self.poll(&state, point) {
+            return Ok(false);
+        }
+        state.clocks.host_sync(lane);
+        Ok(true)
+    }
+
+    /// Whether the event's moment has passed; true before it is recorded, as in PyTorch.
+    pub fn query_event(&self, event: &Event) -> Result<bool> {
+        let Some(moment) = event.moment() else { return Ok(true) };
+        let mut state = self.state.lock();
+        if !self.poll(&state, moment.point) {
+            return Ok(false);
+        }
+        state.clocks.host_sync_event(&moment.clock);
+        Ok(true)
+    }
+
+    fn poll(&self, state: &State, point: Point) -> bool {
+        let stream = &state.streams[point.stream as usize];
+        if !stream.is_done(point.sequence)
+            && let Some(gpus) = self.gpus()
+        {
+            gpus.queues.poll(point.stream);
+        }
+        stream.is_done(point.sequence)
+    }
+
+    /// Waits for the stream; raises the earliest untold fault of what is ordered before.
+    pub fn synchronize_stream(&self, stream: &StreamHandle) -> Result<()> {
+        self.check_own(stream)?;
+        let mut state = self.state.lock();
+        let moment = self.moment(&mut state, stream.slot, false);
+        self.synchronize_moment(&mut state, &moment)
+    }
+
+    /// Waits for the event; raises the earliest untold fault of what is ordered before.
+    pub fn synchronize_event(&self, event: &Event) -> Result<()> {
+        let Some(moment) = event.moment() else { return Ok(()) };
+        let mut state = self.state.lock();
+        self.synchronize_moment(&mut state, &moment)
+    }
+
+    fn synchronize_moment(&self, state: &mut State, moment: &Moment) -> Result<()> {
+        let _waiting = self.waiting("synchronize");
+        self.wait_point(state, moment.point)?;
+        state.clocks.host_sync_event(&moment.clock);
+        state.host_past.join(&moment.past);
+        let before = |fault: &crate::sched::fault::ledger::Untold| {
+            let within = |point: &Point| point.stream == fault.slot && point.sequence >= fault.sequence;
+            within(&moment.point) || moment.after.iter().any(within)
+        };
+        self.tell_first(state, before)
+    }
+
+    /// Waits for everything on one device; raises the earliest untold fault there.
+    pub fn synchronize_device(&self, device: DeviceId) -> Result<()> {
+        if device == DeviceId::Cpu {
+            let mut state = self.state.lock();
+            self.run_window(&mut state, HOST);
+            return self.tell_first(&mut state, |fault| fault.slot == HOST);
+        }
+        self.gpu_index(device)?;
+        self.drain_device(device)?;
+        self.tell_first(&mut self.state.lock(), |fault| fault.device == device)
+    }
+
+    /// Waits for everything on one device. Faults stay untold.
+    pub(in crate::sched) fn drain_device(&self, device: DeviceId) -> Result<()> {
+        let _waiting = self.waiting("synchronize");
+        let mut state = self.state.lock();
+        for slot in 1..state.streams.len() as u32 {
+            if state.streams[slot as usize].name.device == device {
+                let moment = self.moment(&mut state, slot, false);
+                self.wait_point(&mut state, moment.point)?;
+                state.clocks.host_sync_event(&moment.clock);
+                state.host_past.join(&moment.past);
+            }
+        }
+        Ok(())
+    }
+
+    /// Every stream comes after what is queued on every other now.
+    pub fn stream_barrier(&self, streams: &[Arc<StreamHandle>]) -> Result<()> {
+        streams.iter().try_for_each(|stream| self.check_own(stream))?;
+        let mut state = self.state.lock();
+        let moments: Vec<Moment> = streams.iter().map(|stream| self.moment(&mut state, stream.slot, false)).collect();
+        for stream in streams {
+            for moment in moments.iter().filter(|moment| moment.point.stream != stream.slot) {
+                self.wait_moment(&mut state, stream.slot, moment);
+            }
+        }
+        Ok(())
+    }
+
+    /// Milliseconds between two events. Both must be made with timing, recorded and finished.
+    pub fn elapsed_ms(&self, start: &Event, stop: &Event) -> Result<f64> {
+        if !start.timing || !stop.timing {
+            let which = if start.timing { "the second event was" } else { "the first event was" };
+            return Err(Diag::error(code::EVENT, format!("{which} made without `timing`"))
+                .help("make both with `event(#{timing: true})`"));
+        }
+        let (Some(a), Some(b)) = (start.moment(), stop.moment()) else {
+            let which = if start.moment().is_none() { "first" } else { "second" };
+            return Err(Diag::error(code::EVENT, format!("the {which} event was not recorded"))
+                .help("record both events before asking for the time between them"));
+        };
+        if a.name.device != b.name.device {
+            let text = format!("the events were recorded on {} and {}", a.name.device, b.name.device);
+            return Err(Diag::error(code::EVENT, text).help("a time can be told between events of one device"));
+        }
+        let mut state = self.state.lock();
+        for (moment, which) in [(&a, "first"), (&b, "second")] {
+            if !self.poll(&state, moment.point) {
+                return Err(Diag::error(code::EVENT, format!("the {which} event has not been reached yet"))
+                    .help("call `synchronize()` on it first"));
+            }
+            state.clocks.host_sync_event(&moment.clock);
+        }
+        match (&a.stamp, &b.stamp) {
+            (Some(a), Some(b)) => a.ms_until(b).map_err(|text| Diag::error(code::EVENT, text)),
+            _ => Err(Diag::error(code::EVENT, "an event was recorded on a device that answers no more")),
+        }
+    }
+
+    /// Keeps the stream busy for so long.
+    pub fn sleep(&self, stream: &StreamHandle, ms: f64) -> Result<()> {
+        self.check_own(stream)?;
+        let begun = self.time_now();
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        self.run_window(state, stream.slot);
+        let origin = self.timeline.as_ref().map_or(Origin::NONE, |trace| trace.here());
+        let part = Part { name: "sleep", origin, number: self.next_number() };
+        let task = Task::Sleep { ns: (ms.max(0.0) * 1e6) as u64 };
+        let Watched { sequence, timing, ran } = self.enqueue_watched(state, stream.slot, task, part);
+        self.note_launch(begun, part);
+        let point = Point { stream: stream.slot, sequence };
+        if timing.is_some() {
+            state.ledger.push(Entry { timing, ran, ..Entry::new(point, Vec::new()) }, stream.name.device);
+        }
+        if self.options.blocking {
+            let _waiting = self.waiting("running to the end");
+            self.wait_point(state, point)?;
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// The next number of a stream of a device; numbers are not used again.
+    fn next_stream(&mut self, device: DeviceId) -> u32 {
+        let DeviceId::Cuda(index) = device else { unreachable!("streams are of GPUs") };
+        let next = &mut self.stream_numbers[index as usize];
+        *next += 1;
+        *next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lists of points against a map.
+    #[test]
+    fn merging_points_takes_the_later_of_each_stream() {
+        let mut state = 7u64;
+        let mut draw = |n: u64| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) % n
+        };
+        for _ in 0..300 {
+            let mut lists = [Points::new(), Points::new()];
+            let mut wanted = std::collections::BTreeMap::new();
+            for list in &mut lists {
+                for _ in 0..draw(9) {
+                    let point = Point { stream: draw(8) as u32, sequence: draw(100) };
+                    raise(list, point);
+                    let known = wanted.entry(point.stream).or_insert(0);
+                    *known = point.sequence.max(*known);
+                }
+            }
+            let [mut list, other] = lists;
+            merge(&mut list, &other);
+            let got: Vec<(u32, u64)> = list.iter().map(|point| (point.stream, point.sequence)).collect();
+            assert_eq!(got, wanted.into_iter().collect::<Vec<_>>());
+        }
+    }
+}

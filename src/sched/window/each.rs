@@ -1,0 +1,176 @@
+//! Steps over many tensors at once: one program, run for each member of several lists. What optimizers record.
+//!
+//! Invariant: members of one node share no written buffer, so that their order does not matter.
+
+use super::fuse;
+use super::node::{Node, Work};
+use crate::base::layout::Shape;
+use crate::kernel::abi::RawView;
+use crate::kernel::fused::cuda::Table;
+use crate::kernel::program::{Instr, Program};
+use crate::op::formula::Formula;
+use crate::op::tensor::View;
+use crate::sched::runtime::Runtime;
+use std::sync::Arc;
+
+/// Bound: programs kept; each optimizer has one for its settings and dtypes.
+const MAX_PROGRAMS: usize = 512;
+
+/// A formula made ready to run.
+#[derive(Debug)]
+pub struct EachProgram {
+    /// A hash of all that it does.
+    pub key: [u64; 2],
+    pub program: Arc<Program>,
+    /// By slot of the program: the operand, and whether it is stored.
+    pub slots: Vec<(usize, bool)>,
+    /// By slot of the program: its column. Slots of one operand are the same memory.
+    pub columns: Vec<usize>,
+    /// Loads and stores of each member: inputs and outputs of the node come so many at a time.
+    pub loads: usize,
+    pub stores: usize,
+}
+
+impl EachProgram {
+    fn new(formula: Formula, key: [u64; 2]) -> EachProgram {
+        let (instrs, regs) = fuse::reuse_registers(formula.instrs, &formula.regs);
+        let slots = formula.slots;
+        let mut operands: Vec<usize> = Vec::new();
+        let mut columns = Vec::with_capacity(slots.len());
+        for &(operand, _) in &slots {
+            columns.push(operands.iter().position(|&known| known == operand).unwrap_or_else(|| {
+                operands.push(operand);
+                operands.len() - 1
+            }));
+        }
+        let stores = slots.iter().filter(|(_, stored)| *stored).count();
+        let program = Arc::new(Program::new(instrs, regs, 0));
+        EachProgram { key, program, loads: slots.len() - stores, stores, columns, slots }
+    }
+
+    /// How many tensors a node of this program works on.
+    pub fn members(&self, node: &Node) -> usize {
+        node.outputs.len() / self.stores.max(1)
+    }
+
+    /// The view behind a slot of a member.
+    pub fn view<'a>(&self, node: &'a Node, member: usize, slot: usize) -> &'a Arc<View> {
+        let before = |kind: bool| self.slots[..slot].iter().filter(|(_, stored)| *stored == kind).count();
+        if self.slots[slot].1 {
+            &node.outputs[member * self.stores + before(true)]
+        } else {
+            node.inputs[member * self.loads + before(false)].view().expect("members are tensors")
+        }
+    }
+
+    /// Shape over which a member's step runs.
+    pub fn shape<'a>(&self, node: &'a Node, member: usize) -> &'a [usize] {
+        node.outputs[member * self.stores].shape()
+    }
+
+    /// A member's views as a kernel sees them. Precondition: all have memory.
+    pub fn views(&self, node: &Node, member: usize) -> Vec<RawView> {
+        let shape = Shape::from_slice(self.shape(node, member));
+        let raw = |slot: usize| {
+            let view = self.view(node, member, slot);
+            let strides = view.layout.broadcast_to(&shape).strides;
+            RawView { ptr: view.ptr(), dtype: view.dtype, shape: shape.clone(), strides }
+        };
+        (0..self.slots.len()).map(raw).collect()
+    }
+}
+
+/// All members of a node as a table for one launch. Precondition: each is a dense line, and all have memory.
+#[derive(Default)]
+pub struct Lines {
+    addresses: Vec<u64>,
+    sizes: Vec<u64>,
+}
+
+impl Lines {
+    pub fn fill<'a>(&'a mut self, each: &'a EachProgram, node: &Node) -> Table<'a> {
+        let count = each.members(node);
+        let width = each.columns.iter().max().map_or(0, |last| last + 1);
+        self.sizes.clear();
+        self.sizes.extend((0..count).map(|member| each.shape(node, member).iter().product::<usize>() as u64));
+        self.addresses.clear();
+        self.addresses.resize(count * width, 0);
+        let (mut inputs, mut outputs) = (node.reads(), node.outputs.iter());
+        for row in self.addresses.chunks_exact_mut(width.max(1)) {
+            for (&column, &(_, stored)) in each.columns.iter().zip(&each.slots) {
+                let view = if stored { outputs.next() } else { inputs.next() };
+                row[column] = view.map_or(0, |view| view.ptr() as u64);
+            }
+        }
+        Table { columns: &each.columns, width, addresses: &self.addresses, sizes: &self.sizes }
+    }
+}
+
+impl Runtime {
+    /// The program of a formula, made at its first use.
+    pub fn each_program(&self, formula: Formula) -> Arc<EachProgram> {
+        let key = key_of(&formula);
+        let mut programs = self.programs.lock();
+        if let Some(known) = programs.get(&key) {
+            return known.clone();
+        }
+        if programs.len() >= MAX_PROGRAMS {
+            programs.clear();
+        }
+        let made = Arc::new(EachProgram::new(formula, key));
+        programs.insert(key, made.clone());
+        made
+    }
+}
+
+/// Of everything but the numbers in the scalar table.
+fn key_of(formula: &Formula) -> [u64; 2] {
+    let mut key = [0x243F_6A88_85A3_08D3u64, 0x1319_8A2E_0370_7344];
+    let mut push = |value: u64| {
+        let fold = |x: u64, k: u64| {
+            let wide = x as u128 * k as u128;
+            (wide as u64) ^ (wide >> 64) as u64
+        };
+        key[0] = fold(key[0] ^ value, 0x9E37_79B9_7F4A_7C15).wrapping_add(value);
+        key[1] = fold(key[1].rotate_left(23) ^ value, 0xD6E8_FEB8_6659_FD93).wrapping_add(1);
+    };
+    for &(operand, stored) in &formula.slots {
+        push((operand as u64) << 1 | stored as u64);
+    }
+    for instr in &formula.instrs {
+        match *instr {
+            Instr::Load { slot, out } => push(1 << 56 | (slot as u64) << 16 | out as u64),
+            Instr::Scalar { index, class, out } => {
+                push(2 << 56 | (class as u64) << 32 | (index as u64) << 16 | out as u64);
+            }
+            Instr::Apply { function, variant, args, out } => {
+                push(std::ptr::from_ref(function) as u64);
+                push(3 << 56 | (variant as u64) << 16 | out as u64);
+                push(args.iter().fold(0, |all, &arg| all << 16 | arg as u64));
+            }
+            Instr::Cast { reg, from, to, out } => {
+                push(4 << 56 | (from as u64) << 40 | (to as u64) << 32 | (reg as u64) << 16 | out as u64);
+            }
+            Instr::Store { reg, slot } => push(5 << 56 | (reg as u64) << 16 | slot as u64),
+            Instr::Position { .. } | Instr::Random { .. } | Instr::Check { .. } | Instr::Reduce { .. } => {
+                unreachable!("formulas have none")
+            }
+        }
+    }
+    key
+}
+
+/// Members of a node, and how many inputs and outputs each has: a member of a step over many tensors depends on its
+/// own operands only.
+pub fn shape_of(node: &Node) -> (usize, usize, usize) {
+    let members = of(node).map_or(1, |(each, ..)| each.members(node).max(1));
+    (members, node.inputs.len() / members, node.outputs.len() / members)
+}
+
+/// The program of a node that has one, with its scalars and whether its members are dense lines.
+pub fn of(node: &Node) -> Option<(&Arc<EachProgram>, &[u64], bool)> {
+    match &node.work {
+        Work::Each { each, scalars, lines } => Some((each, scalars, *lines)),
+        _ => None,
+    }
+}

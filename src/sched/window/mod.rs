@@ -1,0 +1,7 @@
+//! A window of recorded nodes, and the plan that it becomes.
+
+pub mod each;
+pub mod fuse;
+pub mod key;
+pub mod node;
+pub mod plan;

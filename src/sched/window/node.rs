@@ -1,0 +1,140 @@
+//! A node: one use of an operation, recorded and not yet run.
+
+use super::each::EachProgram;
+use crate::base::attr::Attrs;
+use crate::base::dtype::{DType, Scalar};
+use crate::base::span::Origin;
+use crate::kernel::abi::HostFn;
+use crate::kernel::program::{Check, Draw, Function, ReduceKind};
+use crate::op::tensor::View;
+use crate::sched::order::gate::Gate;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// An operand of a node.
+#[derive(Clone, Debug)]
+pub enum Input {
+    View(Arc<View>),
+    Scalar(Scalar),
+    /// Row-major position of the element.
+    Position,
+    Random(Box<Drawn>),
+}
+
+/// Random values.
+#[derive(Clone, Copy, Debug)]
+pub struct Drawn {
+    pub draw: Draw,
+    pub seed: u64,
+    pub offset: u64,
+    /// Of `Draw::Integer`: the values are those of [low, low + range).
+    pub low: i64,
+    pub range: u64,
+}
+
+impl Input {
+    pub fn view(&self) -> Option<&Arc<View>> {
+        match self {
+            Input::View(view) => Some(view),
+            _ => None,
+        }
+    }
+}
+
+/// What a node computes.
+// Nodes are made at every call: the larger variant inline is cheaper than a box.
+#[allow(clippy::large_enum_variant)]
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// Element-wise over the output's shape. Without a function the one operand is converted and stored.
+    Map {
+        function: Option<&'static Function>,
+        /// dtype each operand is cast to before the function.
+        args: SmallVec<[DType; 4]>,
+        /// dtype of the function's value, before it is stored.
+        result: DType,
+        /// Operand whose values are checked.
+        check: Option<(u8, Check)>,
+    },
+    Reduce {
+        kind: ReduceKind,
+        /// Bit mask of the reduced dims.
+        dims: u32,
+        keepdim: bool,
+        /// dtype in which the operand is combined.
+        compute: DType,
+    },
+    Kernel {
+        host: HostFn,
+        attrs: Attrs,
+        seed: u64,
+        offset: u64,
+    },
+    /// A program for each member of several lists, in place.
+    Each {
+        each: Arc<EachProgram>,
+        /// The program's scalar table, as raw bits.
+        scalars: Box<[u64]>,
+        /// Every view is a dense line, or a number beside one.
+        lines: bool,
+    },
+    /// A copy of bytes between devices. Never in a window.
+    Transfer,
+}
+
+/// One recorded operation.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// The operation as the script wrote it.
+    pub name: &'static str,
+    pub origin: Origin,
+    /// Part of an optimizer's step, or of an update of running statistics: what decides whether it changes anything.
+    pub gate: Option<Arc<Gate>>,
+    /// The first after the end of a round: it stays behind all that came before.
+    pub begins_round: bool,
+    pub work: Work,
+    pub inputs: SmallVec<[Input; 3]>,
+    pub outputs: SmallVec<[Arc<View>; 1]>,
+    /// Where the operands were made, for what can fail on their values; empty otherwise.
+    pub made: SmallVec<[Origin; 3]>,
+    /// Place in the order in which the session's work was queued; from 1.
+    pub number: u64,
+    /// The calls that led to it (`Trails`).
+    pub trail: u32,
+}
+
+impl Default for Node {
+    /// Nothing that could run: for the fields that `record` fills in.
+    fn default() -> Node {
+        Node {
+            name: "",
+            origin: Origin::NONE,
+            gate: None,
+            begins_round: false,
+            work: Work::Transfer,
+            inputs: SmallVec::new(),
+            outputs: SmallVec::new(),
+            made: SmallVec::new(),
+            number: 0,
+            trail: 0,
+        }
+    }
+}
+
+impl Node {
+    pub fn reads(&self) -> impl Iterator<Item = &Arc<View>> {
+        self.inputs.iter().filter_map(Input::view)
+    }
+
+    /// Shape over which an element-wise node or a reduction iterates.
+    pub fn iteration(&self) -> &[usize] {
+        match (&self.work, self.inputs.first()) {
+            (Work::Reduce { .. }, Some(Input::View(view))) => view.shape(),
+            _ => self.outputs[0].shape(),
+        }
+    }
+
+    pub fn is_kernel(&self) -> bool {
+        matches!(self.work, Work::Kernel { .. } | Work::Each { .. })
+    }
+}

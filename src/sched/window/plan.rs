@@ -1,0 +1,279 @@
+//! From a window of nodes to steps: neighbouring element-wise work is merged, results that nobody can see
+//! are never stored. A pure function of the window's structure and of which buffers still have handles.
+
+use super::each::Lines;
+use super::fuse;
+use super::node::{Node, Work};
+use crate::base::layout::{Shape, Strides};
+use crate::base::number_hash::ByNumber;
+use crate::device::cuda::replay::Replay;
+use crate::kernel::abi::RawView;
+use crate::kernel::fused::cuda as fused;
+use crate::kernel::program::{Class, Program};
+use crate::op::tensor::{Buffer, View};
+use crate::sched::order::gate::Gate;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Bound: how many steps back a node may move to join others; hazards are compared pairwise.
+const LOOK_BACK: usize = 16;
+/// Bound: nodes of one fused step, so that registers stay in the cache and generated kernels stay small.
+pub const MAX_FUSED: usize = 48;
+
+/// What a device is told, in order.
+pub struct Plan {
+    pub steps: Vec<Step>,
+    /// For each step the operands whose buffer it is the last to use: candidates for release.
+    pub last_uses: Vec<SmallVec<[(u32, Operand); 4]>>,
+    /// By slot of a GPU's stream: what its steps became there.
+    pub replays: Vec<(u32, Replay)>,
+    /// For each step, once it ran on the host: a kernel's operands, of which only the addresses change from run to run.
+    pub operands: Vec<Option<Operands>>,
+}
+
+impl Plan {
+    /// Every buffer of the window, once.
+    pub fn buffers<'a>(&'a self, nodes: &'a [Node]) -> impl Iterator<Item = &'a Arc<Buffer>> {
+        self.last_uses.iter().flatten().map(|&(node, operand)| &view_of(&nodes[node as usize], operand).buffer)
+    }
+}
+
+/// A kernel's operands as it sees them.
+pub struct Operands {
+    pub inputs: Vec<RawView>,
+    pub outputs: Vec<RawView>,
+}
+
+pub enum Step {
+    Fused(Box<Fused>),
+    /// Index of the node.
+    Kernel(usize),
+    Each(Box<EachStep>),
+}
+
+/// A step over many tensors: the node, and what a GPU makes of its program at its first run.
+pub struct EachStep {
+    pub node: usize,
+    pub on_gpu: fused::Each,
+    pub lines: Lines,
+}
+
+impl Step {
+    /// The nodes that it carries out, at least one.
+    pub fn nodes(&self) -> &[usize] {
+        match self {
+            Step::Fused(fused) => &fused.nodes,
+            Step::Kernel(at) => std::slice::from_ref(at),
+            Step::Each(step) => std::slice::from_ref(&step.node),
+        }
+    }
+}
+
+/// A fused element-wise step. Refers to the window's nodes by index, so that it fits every repetition.
+pub struct Fused {
+    /// Shared with the devices' queues.
+    pub program: Arc<Program>,
+    pub shape: Shape,
+    pub slots: Vec<Slot>,
+    pub scalars: Vec<ScalarRef>,
+    /// The nodes merged into it, in order.
+    pub nodes: Vec<usize>,
+    /// Nodes that own an error slot; `Check::node` counts in this list.
+    pub fallible: Vec<usize>,
+    /// The slots as a kernel sees them; only the addresses change from run to run.
+    pub views: Vec<RawView>,
+    /// The scalar table, filled anew for each run.
+    pub table: Vec<u64>,
+    /// What a GPU makes of the program at its first run.
+    pub on_gpu: crate::kernel::fused::cuda::Ready,
+}
+
+/// A view of a program.
+pub struct Slot {
+    pub node: usize,
+    pub operand: Operand,
+    /// Strides in the order of the iteration shape.
+    pub strides: Strides,
+    pub shape: Shape,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operand {
+    Input(u8),
+    Output(u8),
+}
+
+/// Where an entry of the scalar table comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ScalarRef {
+    Value { node: usize, input: u8, class: Class, dtype: crate::base::dtype::DType },
+    Seed { node: usize, input: u8 },
+    Offset { node: usize, input: u8 },
+    Low { node: usize, input: u8 },
+    Range { node: usize, input: u8 },
+}
+
+/// Nodes that will become one step.
+pub struct Group {
+    pub nodes: Vec<usize>,
+    pub shape: Shape,
+    /// Bit mask of reduced dims once a reduction joined.
+    pub reduced: Option<u32>,
+    kernel: bool,
+    /// What holds all of its nodes.
+    gate: Option<Arc<Gate>>,
+}
+
+/// Plans a window. `live` tells whether a buffer has handles outside of it.
+pub fn plan(nodes: &[Node], live: impl Fn(&Buffer) -> bool) -> Plan {
+    let groups = group(nodes);
+    let last = last_groups(nodes, &groups);
+    let steps = groups
+        .iter()
+        .enumerate()
+        .map(|(at, g)| {
+            if g.kernel {
+                let node = g.nodes[0];
+                return match nodes[node].work {
+                    Work::Each { .. } => {
+                        let (on_gpu, lines) = (fused::Each::default(), Lines::default());
+                        Step::Each(Box::new(EachStep { node, on_gpu, lines }))
+                    }
+                    _ => Step::Kernel(node),
+                };
+            }
+            // A result is stored when somebody outside the step can see it.
+            let stored = |buffer: &Arc<Buffer>| live(buffer) || last.get(&Arc::as_ptr(buffer)) > Some(&at);
+            Step::Fused(Box::new(fuse::build(nodes, g, &stored)))
+        })
+        .collect();
+    let last_uses = last_uses(nodes, &groups, last);
+    let operands = groups.iter().map(|_| None).collect();
+    Plan { steps, last_uses, replays: Vec::new(), operands }
+}
+
+fn group(nodes: &[Node]) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    // Rounds of a loop stay apart: what becomes of one does not depend on how many are in the window.
+    let mut round = 0;
+    for (at, node) in nodes.iter().enumerate() {
+        if node.begins_round {
+            round = groups.len();
+        }
+        match home(nodes, &groups[round..], node) {
+            Some(group) => {
+                let group = &mut groups[round + group];
+                group.nodes.push(at);
+                if let Work::Reduce { dims, .. } = node.work {
+                    group.reduced = Some(dims);
+                }
+            }
+            None => groups.push(Group {
+                nodes: vec![at],
+                shape: Shape::from_slice(node.iteration()),
+                reduced: match node.work {
+                    Work::Reduce { dims, .. } => Some(dims),
+                    _ => None,
+                },
+                kernel: node.is_kernel(),
+                gate: node.gate.clone(),
+            }),
+        }
+    }
+    groups
+}
+
+/// The latest group that the node may join without passing a hazard.
+fn home(nodes: &[Node], groups: &[Group], node: &Node) -> Option<usize> {
+    if node.is_kernel() {
+        return None;
+    }
+    for (at, group) in groups.iter().enumerate().rev().take(LOOK_BACK) {
+        if fits(group, node) && group.nodes.iter().all(|&other| compatible(&nodes[other], node)) {
+            return Some(at);
+        }
+        if group.nodes.iter().any(|&other| hazard(&nodes[other], node)) {
+            return None;
+        }
+    }
+    None
+}
+
+fn fits(group: &Group, node: &Node) -> bool {
+    let reduction = match node.work {
+        Work::Reduce { dims, .. } => group.reduced.is_none_or(|other| other == dims),
+        _ => true,
+    };
+    !group.kernel
+        && group.gate.as_ref().map(Arc::as_ptr) == node.gate.as_ref().map(Arc::as_ptr)
+        && group.nodes.len() < MAX_FUSED
+        && reduction
+        && group.shape.as_slice() == node.iteration()
+}
+
+/// Do two nodes touch the same buffer with at least one write?
+fn hazard(first: &Node, second: &Node) -> bool {
+    let same = |a: &Arc<View>, b: &Arc<View>| Arc::ptr_eq(&a.buffer, &b.buffer);
+    second.outputs.iter().any(|w| first.reads().any(|r| same(r, w)) || first.outputs.iter().any(|o| same(o, w)))
+        || second.reads().any(|r| first.outputs.iter().any(|w| same(w, r)))
+}
+
+/// May `second` run in the same tile loop right after `first`? Shared memory must be seen through the very
+/// same layout, element by element.
+fn compatible(first: &Node, second: &Node) -> bool {
+    let exact = |a: &Arc<View>, b: &Arc<View>| {
+        !Arc::ptr_eq(&a.buffer, &b.buffer)
+            || (a.dtype == b.dtype && a.layout == b.layout && !a.layout.strides.contains(&0))
+    };
+    let reduces = matches!(first.work, Work::Reduce { .. });
+    let second_reduces = matches!(second.work, Work::Reduce { .. });
+    // A reduction's result has another shape: nobody may read or write it in the same loop.
+    let apart = |a: &Arc<View>, b: &Arc<View>| !Arc::ptr_eq(&a.buffer, &b.buffer);
+    second.outputs.iter().all(|w| {
+        let check = |v: &Arc<View>| if second_reduces { apart(v, w) } else { exact(v, w) };
+        first.reads().all(check) && first.outputs.iter().all(|o| if reduces { apart(o, w) } else { check(o) })
+    }) && second.reads().all(|r| first.outputs.iter().all(|w| if reduces { apart(w, r) } else { exact(w, r) }))
+}
+
+/// For each buffer the last group that touches it.
+fn last_groups(nodes: &[Node], groups: &[Group]) -> ByNumber<*const Buffer, usize> {
+    let mut last = ByNumber::default();
+    for (at, group) in groups.iter().enumerate() {
+        for node in group.nodes.iter().map(|&n| &nodes[n]) {
+            last.extend(node.reads().chain(&node.outputs).map(|view| (Arc::as_ptr(&view.buffer), at)));
+        }
+    }
+    last
+}
+
+/// For each group the operands whose buffer no later group touches: each buffer of the window stands there once.
+fn last_uses(
+    nodes: &[Node],
+    groups: &[Group],
+    mut last: ByNumber<*const Buffer, usize>,
+) -> Vec<SmallVec<[(u32, Operand); 4]>> {
+    let mut released: Vec<SmallVec<[(u32, Operand); 4]>> = groups.iter().map(|_| SmallVec::new()).collect();
+    for (at, group) in groups.iter().enumerate() {
+        for &n in &group.nodes {
+            let inputs = nodes[n].inputs.iter().enumerate();
+            let inputs = inputs.filter_map(|(i, input)| input.view().map(|view| (Operand::Input(i as u8), view)));
+            let outputs = nodes[n].outputs.iter().enumerate().map(|(i, view)| (Operand::Output(i as u8), view));
+            for (operand, view) in inputs.chain(outputs) {
+                let buffer = Arc::as_ptr(&view.buffer);
+                if last.get(&buffer) == Some(&at) {
+                    last.remove(&buffer);
+                    released[at].push((n as u32, operand));
+                }
+            }
+        }
+    }
+    released
+}
+
+/// The view that an operand of a node is.
+pub fn view_of(node: &Node, operand: Operand) -> &Arc<View> {
+    match operand {
+        Operand::Input(i) => node.inputs[i as usize].view().expect("a slot is a view"),
+        Operand::Output(i) => &node.outputs[i as usize],
+    }
+}
