@@ -1,4 +1,5 @@
-//! Floor 1: where kernels run and memory comes from. Knows neither operations nor shapes.
+//! Floor 1: where kernels run and memory comes from. Knows no operations, and of layouts only which bytes they cover
+//! (`race`).
 
 pub mod alarm;
 pub mod cache;
@@ -12,6 +13,7 @@ pub mod lent;
 pub mod metered;
 pub mod planned_fault;
 pub mod queues;
+pub mod race;
 pub mod sim;
 pub mod stop;
 pub mod virtual_time;

@@ -18,7 +18,6 @@ use crate::base::layout::{Layout, broadcast};
 use crate::base::limits::MAX_DIMS;
 use crate::base::span::Origin;
 use crate::fail;
-use std::any::Any;
 use std::sync::Arc;
 
 /// What a call would give.
@@ -62,14 +61,6 @@ struct Nowhere;
 
 impl Home for Nowhere {
     fn release(&self, _: &Buffer) {}
-
-    fn as_any(&self) -> &(dyn Any + Send + Sync) {
-        self
-    }
-
-    fn runtime(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
-    }
 }
 
 fn nothing(size_bytes: usize) -> Arc<Buffer> {

@@ -9,18 +9,15 @@ use crate::base::dtype::DType;
 use crate::base::layout::{Layout, Shape};
 use crate::base::span::{Origin, Site};
 use crate::device::keyed::Keyed;
+use crate::device::race::Touches;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
-use std::any::Any;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Where a buffer's memory goes when the last handle is gone; implemented by the runtime.
 pub trait Home: Send + Sync {
     fn release(&self, buffer: &Buffer);
-    fn as_any(&self) -> &(dyn Any + Send + Sync);
-    /// The runtime that owns the buffer, shared.
-    fn runtime(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
 /// Identity of a piece of memory on one device; it has memory or not yet.
@@ -58,30 +55,6 @@ pub struct Buffer {
     pub poison: Mutex<Vec<Poison>>,
     /// What the race detector knows about it.
     pub touches: Keyed<Touches>,
-}
-
-/// What the race detector knows about a buffer.
-///
-/// Most buffers are touched by one stream, which reads and writes the whole: that costs no allocation.
-#[derive(Default)]
-pub struct Touches {
-    /// 1 + the lane of that stream; 0 before any touched it.
-    pub owner: u32,
-    /// Its last write, and its last read after that.
-    pub write: Option<Touch>,
-    pub read: Option<Touch>,
-    /// Everything, once there is more to know than that; the scheduler's own.
-    pub history: Option<Box<dyn Any + Send>>,
-}
-
-/// One access to a whole buffer.
-#[derive(Clone, Copy)]
-pub struct Touch {
-    /// Which access of its stream it was.
-    pub epoch: u64,
-    pub origin: Origin,
-    /// The operation's name.
-    pub op: &'static str,
 }
 
 /// A part of a buffer whose contents a fault has reached.

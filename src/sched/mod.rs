@@ -7,7 +7,6 @@ pub mod memory;
 pub mod options;
 pub mod order;
 pub mod profile;
-pub mod race;
 pub mod runtime;
 pub mod streams;
 pub mod window;

@@ -1,6 +1,6 @@
 //! The runtime of one session: windows and their flush, memory, random state, defaults.
 
-use super::backend::device_set::{Gpus, host_memory};
+use super::backend::gpus::{Gpus, host_memory};
 use super::execute::ahead::Offers;
 use super::fault::ledger::Ledger;
 use super::fault::trail::Calls;
@@ -9,12 +9,12 @@ use super::memory::{self, Memory, Room};
 use super::options::MatmulPrecision;
 pub use super::options::Options;
 use super::order::gate::{Before, Past, note_writer};
+use super::order::points::HOST;
 use super::profile::timeline::{self, Timeline};
 use super::profile::trace::Trace;
-use super::race::watch::Naming;
-use super::race::{Clocks, Reported, StreamName};
 use super::streams::placement::Placement;
-use super::streams::stream::{HOST, Stream, StreamHandle};
+use super::streams::stream::{Stream, StreamHandle};
+use super::streams::watch::Naming;
 use super::window::each::EachProgram;
 use super::window::key::{self, ByKey};
 use super::window::node::Node;
@@ -28,11 +28,11 @@ use crate::device::keyed::Key;
 use crate::device::lent::Lent;
 use crate::device::planned_fault::FaultKind;
 use crate::device::queues::Point;
+use crate::device::race::{Clocks, Reported, StreamName};
 use crate::kernel::abi::Threads;
 use crate::op::tensor::{Buffer, Home};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
-use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -42,7 +42,7 @@ const MAX_PLANS: usize = 2048;
 /// Bound: pending bytes below which nobody asks whether they fit.
 pub(super) const SMALL_BYTES: usize = 4 << 20;
 /// Bound: lists of nodes that are kept for windows to come: as many as end at one look at a device.
-const KEPT_LISTS: usize = super::backend::cuda::submit::LOOK_NODES / super::backend::cuda::submit::LEAST_NODES;
+const KEPT_LISTS: usize = super::execute::window::LOOK_NODES / super::execute::window::LEAST_NODES;
 /// Bound: nodes, or bytes of their results, that are worth a window at the end of a round. Handing one over costs as much as
 /// recording a dozen nodes; with fewer than these, the optimizer's step mostly comes along.
 const ROUND_NODES: usize = 64;
@@ -104,11 +104,6 @@ pub struct Runtime {
     /// Nodes recorded so far; windows flushed so far.
     pub recorded: AtomicU64,
     pub flushes: AtomicU64,
-    /// Commands of GPUs that were queued one by one, and those that a graph stood for.
-    pub queued: AtomicU64,
-    pub replayed: AtomicU64,
-    /// Kernels of GPUs that ran through host memory.
-    pub host_runs: AtomicU64,
     /// Whether the script's own values may take so many bytes more.
     pub values: OnceLock<ValueRoom>,
     /// What windows became, while somebody asks.
@@ -193,14 +188,6 @@ impl Home for Runtime {
             self.with_home(buffer, |memory| memory.give_back(number));
         }
     }
-
-    fn as_any(&self) -> &(dyn Any + Send + Sync) {
-        self
-    }
-
-    fn runtime(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
-    }
 }
 
 impl Runtime {
@@ -271,9 +258,6 @@ impl Runtime {
             tight: AtomicU64::new(0),
             recorded: AtomicU64::new(0),
             flushes: AtomicU64::new(0),
-            queued: AtomicU64::new(0),
-            replayed: AtomicU64::new(0),
-            host_runs: AtomicU64::new(0),
             values: OnceLock::new(),
             trace: Trace::default(),
             lent: Mutex::default(),
@@ -329,7 +313,7 @@ impl Runtime {
         // What a plan prepared may hold the old one.
         state.plans.clear();
         if let Some(gpus) = self.gpus_if_opened() {
-            gpus.set_matmul_precision(precision);
+            gpus.backend.set_matmul_precision(precision);
         }
     }
 
@@ -371,9 +355,8 @@ impl Runtime {
     pub(super) fn open_device(&self, device: DeviceId) {
         if let DeviceId::Cuda(index) = device
             && let Some(gpus) = self.gpus_if_opened()
-            && let super::backend::device_set::Kind::Cuda(set) = &gpus.kind
         {
-            set.lanes.context(index).open();
+            gpus.backend.open(index);
         }
     }
 
@@ -608,8 +591,9 @@ impl Runtime {
 impl Runtime {
     /// Graphs of repeated windows go; they are made again where that is worth it.
     pub(super) fn forget_graphs(&self) {
+        let Some(gpus) = self.gpus_if_opened() else { return };
         let mut state = self.state.lock();
-        state.plans.values_mut().flat_map(|plan| &mut plan.replays).for_each(|(_, replay)| replay.forget());
+        state.plans.values_mut().for_each(|plan| gpus.backend.forget(&mut plan.prepared));
     }
 }
 

@@ -188,7 +188,7 @@ fn node(
     slots: &Slots<'_>,
     outputs: SmallVec<[Meta; 1]>,
 ) -> Result<GradNode> {
-    let stream = outputs.first().map_or(crate::sched::streams::stream::HOST, |output| e.rt.slot_of(output.device));
+    let stream = outputs.first().map_or(crate::sched::order::points::HOST, |output| e.rt.slot_of(output.device));
     // Not: `collect`, which asks for room element by element.
     let (mut edges, mut inputs) = (Edges::new(), SmallVec::new());
     for slot in slots {

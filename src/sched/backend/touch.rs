@@ -1,12 +1,11 @@
-//! The one place of this floor that touches memory of tensors: kernels are called and bytes are copied here.
+//! Where this floor touches memory of tensors: kernels are called and bytes are copied here, and in the file of this
+//! name of a kind of devices.
 //!
 //! Invariant (whoever calls): every view and span lies in memory that is kept until the call has ended; nobody
 //! else writes what is read or touches what is written, since the planner, the queues and the waits of the
 //! host order conflicting work. Where a script leaves two streams unordered the contents are the script's risk,
 //! which the race detector tells; the memory stays valid.
 
-use crate::device::cuda::staging::Staging;
-use crate::device::cuda::{DriverError, Function, Shape, Stream};
 use crate::device::lent::Lent;
 use crate::kernel::abi::{Call, Faults, HostFn, RawView};
 use crate::kernel::apart;
@@ -14,12 +13,12 @@ use crate::kernel::fused::host as fused;
 use crate::kernel::guard::{self, End};
 use crate::kernel::program::Program;
 use crate::op::tensor::View;
-use crate::sched::fault::ward::Ward;
+use crate::sched::memory::ward::Ward;
 use crate::sched::runtime::threads;
 use std::any::Any;
 
 /// Bytes at an address.
-pub struct Span(*mut u8, usize);
+pub struct Span(pub(super) *mut u8, pub(super) usize);
 
 // SAFETY: an address and a length; see the invariant of this file.
 unsafe impl Send for Span {}
@@ -100,7 +99,7 @@ pub fn run_kernel(host: HostFn, call: &Call<'_>, ward: &Ward<'_>) -> Result<(), 
     unsafe { apart::run(host, call, ward, Box::new(lease)) }
 }
 
-/// The same memory when it is a GPU's.
+/// The same memory where it is no host's.
 impl Span {
     pub fn address(&self) -> u64 {
         self.0 as u64
@@ -113,61 +112,4 @@ impl Span {
     pub fn is_empty(&self) -> bool {
         self.1 == 0
     }
-
-    /// Queues a copy of memory of the host, which is read before this returns.
-    pub fn stage_from_host(&self, stream: &Stream, from: &Span, staging: &mut Staging) -> Result<(), DriverError> {
-        if self.1 == 0 {
-            return Ok(());
-        }
-        // SAFETY: the invariant of this file.
-        let bytes = unsafe { std::slice::from_raw_parts(from.0, from.1) };
-        staging.upload(stream, self.address(), bytes)
-    }
-
-    /// The bytes of device memory, once the stream has passed what it has so far.
-    pub fn fetch(&self, stream: &Stream, staging: &mut Staging) -> Result<Vec<u8>, DriverError> {
-        let mut out = vec![0u8; self.1];
-        staging.download(stream, &mut out, self.address())?;
-        Ok(out)
-    }
-
-    /// Queues a copy of bytes of the host, which are read before this returns: they are not pinned.
-    pub fn write_on_device(&self, stream: &Stream, bytes: &[u8]) -> Result<(), DriverError> {
-        assert_eq!(self.1, bytes.len(), "as many bytes as the span has");
-        // SAFETY: the driver stages memory that is not pinned before the call returns.
-        unsafe { stream.copy_from_host(self.address(), bytes.as_ptr(), bytes.len()) }
-    }
-
-    /// Queues a copy from pinned host memory.
-    pub fn fill_from_host(&self, stream: &Stream, from: &Span) -> Result<(), DriverError> {
-        // SAFETY: the invariant of this file: the host's memory is kept, and waited for before it is written.
-        unsafe { stream.copy_from_host(self.address(), from.0, self.1) }
-    }
-
-    /// Queues a copy to host memory.
-    pub fn copy_to_host(&self, stream: &Stream, to: &Span) -> Result<(), DriverError> {
-        // SAFETY: the invariant of this file: the host's memory is kept, and waited for before it is read.
-        unsafe { stream.copy_to_host(to.0, self.address(), self.1) }
-    }
-
-    /// The bytes of device memory, once the stream has passed what it has so far.
-    pub fn read_from_device(&self, stream: &Stream) -> Result<Vec<u8>, DriverError> {
-        let mut out = vec![0u8; self.1];
-        // SAFETY: the vector lives until the stream was waited for.
-        unsafe { stream.copy_to_host(out.as_mut_ptr(), self.address(), self.1) }?;
-        stream.wait()?;
-        Ok(out)
-    }
-}
-
-/// Queues a kernel with a pointer to each parameter.
-pub fn launch(
-    stream: &Stream,
-    function: &Function,
-    shape: &Shape,
-    parameters: &mut [*mut std::ffi::c_void],
-) -> Result<(), DriverError> {
-    // SAFETY: whoever made the launch gave the parameters that its text declares; addresses among them are views
-    // of the invariant of this file.
-    unsafe { stream.launch(function, shape, parameters) }
 }

@@ -5,10 +5,8 @@ use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::layout::Layout;
 use crate::base::span::Origin;
-use crate::device::cuda::Stream;
 use crate::device::lent::Lent;
 use crate::op::tensor::{Held, View};
-use crate::sched::backend::device_set::{CudaSet, Kind};
 use crate::sched::backend::touch::Span;
 use crate::sched::fault::poison;
 use crate::sched::runtime::{Runtime, State};
@@ -139,7 +137,7 @@ impl Runtime {
         // Bound: elements that are gathered here, one by one.
         const FEW: usize = 256;
         self.host_room(size)?;
-        if view.layout.numel() > FEW || self.cuda_stream(view.buffer.device).is_some() {
+        if view.layout.numel() > FEW || !self.reaches_memory(view.buffer.device) {
             let dense = Held::new(self.densify(view, "to_host", Origin::NONE)?);
             self.settle(dense.view())?;
             return self.download(dense.view());
@@ -172,22 +170,16 @@ impl Runtime {
         out
     }
 
-    /// The stream with which the host reads memory of an NVIDIA GPU; none where it reads directly.
-    fn cuda_stream(&self, device: DeviceId) -> Option<(&CudaSet, u32, Arc<Stream>)> {
-        match (device, self.gpus().map(|gpus| &gpus.kind)) {
-            (DeviceId::Cuda(index), Some(Kind::Cuda(set))) => {
-                let slot = index as u32 + 1;
-                Some((set, slot, set.lanes.begin(slot, &[])?))
-            }
-            _ => None,
-        }
+    /// Whether the host reads a device's memory by its address.
+    fn reaches_memory(&self, device: DeviceId) -> bool {
+        device == DeviceId::Cpu || self.gpus().is_none_or(|gpus| gpus.backend.shares_memory())
     }
 
     /// Bytes of a device that nobody writes any more.
     fn read_span(&self, device: DeviceId, span: Span) -> Result<Vec<u8>> {
-        let Some((set, slot, stream)) = self.cuda_stream(device) else { return Ok(span.read()) };
-        let read = set.with_staging(slot, &stream, |staging| span.fetch(&stream, staging));
-        read.map_err(|error| Diag::error(code::DEVICE_LOST, format!("{device} was lost")).note(error.to_string()))
+        let (DeviceId::Cuda(index), Some(gpus)) = (device, self.gpus()) else { return Ok(span.read()) };
+        let read = gpus.backend.read(index, &span);
+        read.map_err(|said| Diag::error(code::DEVICE_LOST, format!("{device} was lost")).note(said))
     }
 
     /// The same values, dense, on the same device: queued there.

@@ -5,12 +5,12 @@ use crate::base::diag::Result;
 use crate::base::span::Origin;
 use crate::device::queues::Point;
 use crate::op::tensor::View;
+use crate::sched::backend::task::{Enqueued, Task};
 use crate::sched::backend::touch::Span;
 use crate::sched::fault::ledger::Entry;
 use crate::sched::order::gate::note_writer;
 use crate::sched::profile::timeline;
 use crate::sched::runtime::{Runtime, State};
-use crate::sched::streams::task::{Task, Watched};
 use crate::sched::window::node::{Input, Node, Work};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
@@ -105,7 +105,7 @@ impl Runtime {
         } else {
             Task::Copy { from: (source_on, source), to: (target_on, target) }
         };
-        let Watched { sequence, timing, ran } = self.enqueue_watched(state, slot, task, timeline::part(&node));
+        let Enqueued { sequence, timing, ran, .. } = self.enqueue_watched(state, slot, task, timeline::part(&node));
         let host_side = [(&from, late), (&to, true)];
         let host_side = host_side.into_iter().filter(|(view, used)| *used && view.buffer.device == DeviceId::Cpu);
         let host_side: SmallVec<[Arc<View>; 1]> = host_side.map(|(view, _)| view.clone()).collect();
@@ -145,7 +145,7 @@ impl Runtime {
         note_writer(&view.buffer, slot, node.number);
         let from = Span::new(bytes.as_ptr() as *mut u8, bytes.len());
         let task = Task::Write { from, to: Span::new(view.ptr(), bytes.len()) };
-        let Watched { sequence, timing, ran } = self.enqueue_watched(state, slot, task, timeline::part(&node));
+        let Enqueued { sequence, timing, ran, .. } = self.enqueue_watched(state, slot, task, timeline::part(&node));
         self.note_launch(begun, timeline::part(&node));
         self.note_use(&view.buffer, slot, sequence);
         let entry = Entry { timing, ran, ..Entry::new(Point { stream: slot, sequence }, vec![node]) };

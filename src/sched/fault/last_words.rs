@@ -1,4 +1,4 @@
-//! What is told of a GPU that died under its work: a kernel that went astray, hardware that failed.
+//! What is told of a device that died under its work: a kernel that went astray, hardware that failed.
 //!
 //! The driver says that the device is dead, and not of what. What was queued there and not seen done is suspected: a
 //! single operation is named, of several the first few, and `--blocking` leaves one at a time.
@@ -7,10 +7,6 @@ use super::ledger::Entry;
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Focus};
-use crate::device::cuda::Stream;
-use crate::device::planned_fault::Fate;
-use crate::sched::backend::cuda::lane;
-use crate::sched::backend::device_set::CudaSet;
 use crate::sched::runtime::{Runtime, State};
 use crate::sched::window::node::Node;
 use std::sync::Arc;
@@ -26,11 +22,11 @@ impl Runtime {
         state: &mut State,
         entry: &Entry,
         device: DeviceId,
-        set: &CudaSet,
     ) -> Option<(u64, Arc<Diag>)> {
         let DeviceId::Cuda(index) = device else { return None };
-        let death = set.devices[index as usize].context.death()?;
-        if set.lanes.has_run(entry.point) {
+        let backend = &self.gpus()?.backend;
+        let death = backend.death(index)?;
+        if backend.has_run(entry.point) {
             return None;
         }
         if let Some(known) = state.ledger.loss_of(device) {
@@ -38,11 +34,11 @@ impl Runtime {
         }
         self.lose(device);
         let others = state.ledger.entries.iter().filter(|other| {
-            state.streams[other.point.stream as usize].name.device == device && !set.lanes.has_run(other.point)
+            state.streams[other.point.stream as usize].name.device == device && !backend.has_run(other.point)
         });
         let mut suspects: Vec<&Node> = entry.nodes.iter().chain(others.flat_map(|other| &other.nodes)).collect();
         suspects.sort_by_key(|node| node.number);
-        let told = self.suspicion(device, &suspects).note(death.to_string());
+        let told = self.suspicion(device, &suspects).note(death);
         let told = told.note("its memory is gone; other devices and the session go on");
         let trail = if let [only] = suspects[..] { only.trail } else { 0 };
         let order = suspects.first().map_or(0, |node| node.number);
@@ -66,14 +62,5 @@ impl Runtime {
             diag.label(node.origin, Focus::Expression, format!("{name}queued here, on {device}"))
         });
         if suspects.len() > SHOWN { diag.note("the first of them are shown") } else { diag }
-    }
-
-    /// A test's wish that the device dies under this launch (`device_set`): an address that is nobody's.
-    pub(in crate::sched) fn break_by_plan(&self, stream: &Stream, device: DeviceId) {
-        let wished = self.gpus().is_some_and(|gpus| gpus.breaks && gpus.faults.lock().launch(device) != Fate::Runs);
-        if wished {
-            // What comes of it is seen where all deaths are.
-            let _ = lane::stray(stream);
-        }
     }
 }

@@ -5,7 +5,7 @@
 
 use super::diagnose;
 use super::poison;
-use super::suspects::{self, Cause, Suspects};
+use super::suspects::{self, Suspects};
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
@@ -13,14 +13,14 @@ use crate::device::queues::Point;
 use crate::kernel::abi::Faults;
 use crate::kernel::guard::End;
 use crate::op::tensor::{Buffer, View};
-use crate::sched::backend::device_set::Kind;
-use crate::sched::order::gate::{self, FaultLog};
+use crate::sched::backend::step::Ended;
+use crate::sched::order::cause::Cause;
+use crate::sched::order::gate::FaultLog;
+use crate::sched::order::points::HOST;
 use crate::sched::profile::timeline::Timing;
 use crate::sched::runtime::{Runtime, State};
-use crate::sched::streams::stream::HOST;
 use crate::sched::window::each;
 use crate::sched::window::node::{Input, Node};
-use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub struct Entry {
     pub owners: Vec<usize>,
     /// Faults that were known when it was handed over.
     pub known: Vec<(usize, Arc<Diag>)>,
-    /// Error slots of a GPU, with their addresses and the nodes that own them.
+    /// Error slots that the device keeps, with their addresses and the nodes that own them.
     pub slots: Vec<(u32, u64, usize)>,
     /// Whether it ran to its end; none where nobody can tell.
     pub ran: Option<Arc<AtomicBool>>,
@@ -51,12 +51,6 @@ pub struct Entry {
     pub host_side: SmallVec<[Arc<View>; 1]>,
     /// Faults of its nodes that somebody may ask about before it is looked at.
     pub causes: Vec<(usize, Arc<Cause>)>,
-}
-
-/// Steps of one submission that did not come to their end, by number, and the nodes of all its steps.
-pub struct Ended {
-    pub ends: Arc<Mutex<Vec<(usize, End)>>>,
-    pub step_nodes: Vec<SmallVec<[usize; 4]>>,
 }
 
 /// A fault that nobody was told yet.
@@ -82,14 +76,13 @@ pub struct Ledger {
     /// What holds steps of optimizers.
     pub log: Arc<FaultLog>,
     pub suspects: Suspects,
-    /// Error slots of GPUs that something under way may still look at.
+    /// Error slots of devices that something under way may still look at.
     kept: Vec<(Arc<Cause>, u16, u32)>,
 }
 
 /// What happened to one window's nodes.
 pub struct Outcome {
     pub faults: Vec<(usize, Arc<Diag>)>,
-    pub skipped: Vec<usize>,
     /// What reached all of it from outside: its device was lost before it ran.
     pub reached: Option<(u64, Arc<Diag>)>,
 }
@@ -157,10 +150,7 @@ impl Ledger {
         self.any_poison = true;
         // What is handed over is followed from there; what ran at once, and what ended before, is here.
         let follows = point.stream == HOST || !self.suspects.is_on();
-        for (at, node) in nodes.iter().enumerate() {
-            if outcome.skipped.contains(&at) {
-                continue;
-            }
+        for (at, node) in nodes.iter().enumerate().filter(|(_, node)| !node.is_held()) {
             let own = outcome.faults.iter().find(|(owner, _)| *owner == at).map(|(_, diag)| {
                 let (order, fault) = (node.number, diag.clone());
                 let untold = Untold { fault, order, device, slot: point.stream, sequence: point.sequence };
@@ -287,15 +277,12 @@ impl Runtime {
         let never_ran = entry.ran.as_ref().is_some_and(|ran| !ran.load(Ordering::Acquire));
         let mut faults = std::mem::take(&mut entry.known);
         let found_in_slot = |state: &mut State, address: u64, slot: u32| {
-            let (DeviceId::Cuda(index), Some(Kind::Cuda(set))) = (device, self.gpus().map(|gpus| &gpus.kind)) else {
-                return None;
-            };
-            let cause = entry.causes.iter().find(|(_, cause)| cause.gpu_slot() == address);
-            let mut slots = set.devices[index as usize].slots.lock();
-            let found = slots.read(slot);
+            let (DeviceId::Cuda(index), Some(gpus)) = (device, self.gpus()) else { return None };
+            let cause = entry.causes.iter().find(|(_, cause)| cause.device_slot() == address);
+            let found = gpus.backend.read_slot(index, slot);
             match cause {
                 Some((_, cause)) => state.ledger.kept.push((cause.clone(), index, slot)),
-                None => slots.free(slot),
+                None => gpus.backend.free_slot(index, slot),
             }
             found
         };
@@ -319,12 +306,12 @@ impl Runtime {
             }
         }
         self.free_kept_slots(state);
-        // A GPU decides by itself what it leaves out, on the same grounds.
+        // A device may decide by itself what it leaves out, on the same grounds.
         faults
             .iter()
             .for_each(|(at, diag)| state.ledger.note(diag, entry.point.stream, device, entry.nodes[*at].number));
-        let held = entry.nodes.iter().enumerate().filter(|(_, node)| gate::is_held(node));
-        let skipped = held.map(|(at, _)| at).collect();
+        // Gates are decided now, by what is known now.
+        entry.nodes.iter().for_each(|node| _ = node.is_held());
         if let Some(timing) = entry.timing.take() {
             self.note_submission(name, timing);
         }
@@ -334,15 +321,13 @@ impl Runtime {
             let all = entry.nodes.iter().enumerate();
             faults.extend(all.map(|(at, node)| (at, self.ended(&end, node, &name.to_string()))));
         }
-        if let Some(Kind::Cuda(set)) = self.gpus().map(|gpus| &gpus.kind)
-            && let Some((order, told)) = self.lost_with(state, &entry, device, set)
-        {
+        if let Some((order, told)) = self.lost_with(state, &entry, device) {
             if !entry.nodes.is_empty() {
                 faults = vec![(0, told.clone())];
             }
             reached = Some((order, told));
         }
-        state.ledger.settle(&entry.nodes, Outcome { faults, skipped, reached }, entry.point, device);
+        state.ledger.settle(&entry.nodes, Outcome { faults, reached }, entry.point, device);
         for view in &entry.host_side {
             view.buffer.in_flight.fetch_sub(1, Ordering::AcqRel);
         }
@@ -425,11 +410,11 @@ impl Runtime {
 
     /// Error slots that nobody looks at any more are free.
     fn free_kept_slots(&self, state: &mut State) {
-        let Some(Kind::Cuda(set)) = self.gpus().map(|gpus| &gpus.kind) else { return };
+        let Some(gpus) = self.gpus() else { return };
         state.ledger.kept.retain(|(cause, device, slot)| {
             let used = Arc::strong_count(cause) > 1;
             if !used {
-                set.devices[*device as usize].slots.lock().free(*slot);
+                gpus.backend.free_slot(*device, *slot);
             }
             used
         });
@@ -438,11 +423,11 @@ impl Runtime {
     /// Takes a fault off the list of what is untold: it holds no step that is queued from now on.
     pub(in crate::sched) fn take_untold(&self, state: &mut State, at: usize) -> Arc<Diag> {
         let (slot, device) = (state.ledger.untold[at].slot, state.ledger.untold[at].device);
-        let on_gpu = match (device, self.gpus().map(|gpus| &gpus.kind)) {
-            (DeviceId::Cuda(index), Some(Kind::Cuda(set))) => Some(&set.devices[index as usize]),
+        let deciding = match (device, self.gpus()) {
+            (DeviceId::Cuda(index), Some(gpus)) if gpus.backend.decides_gates() => Some((index, gpus)),
             _ => None,
         };
-        if on_gpu.is_some() {
+        if deciding.is_some() {
             // Steps that this fault holds have run, and what else goes wrong on its stream is known, before the device
             // forgets it.
             let concerned =
@@ -456,8 +441,8 @@ impl Runtime {
         }
         let told = state.ledger.untold.remove(at);
         state.ledger.log.tell(told.order, self.place_in_order() - 1);
-        if let Some(gpu) = on_gpu {
-            gpu.slots.lock().set_first_fault(slot, state.ledger.log.first_untold(slot));
+        if let Some((index, gpus)) = deciding {
+            gpus.backend.set_first_fault(index, slot, state.ledger.log.first_untold(slot));
         }
         told.fault
     }

@@ -2,8 +2,8 @@
 
 use crate::base::diag::Diag;
 use crate::base::layout::Layout;
+use crate::device::race::Region;
 use crate::op::tensor::{Poison, View};
-use crate::sched::race::Region;
 use std::sync::Arc;
 
 /// Bound: parts that are looked at to take a write out of what is poisoned, and parts that may be left. Beyond it

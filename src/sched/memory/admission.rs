@@ -9,8 +9,8 @@ use crate::base::limits::WINDOW_BYTES;
 use crate::device::cache::{ROOM_BESIDE, StreamPoint, sure_bytes};
 use crate::op::tensor::Buffer;
 use crate::sched::memory;
+use crate::sched::order::points::HOST;
 use crate::sched::runtime::{Runtime, SMALL_BYTES, State};
-use crate::sched::streams::stream::HOST;
 use std::sync::atomic::Ordering;
 
 /// Bound: room below which also results are looked at that are too small to be counted: more than all windows hold
@@ -155,7 +155,7 @@ impl Runtime {
         }
         let wait = |points: &[StreamPoint]| {
             let Some(gpus) = self.gpus_if_opened() else { return true };
-            gpus.let_go();
+            gpus.backend.let_go();
             points.iter().all(|p| gpus.queues.wait(p.stream, p.sequence, &self.options.stop))
         };
         let home = home_of(buffer);

@@ -1,6 +1,8 @@
 //! Memory of a device, as the runtime asks for it: the one place where it is asked for (I8).
 
 mod admission;
+pub mod ward;
+
 pub use admission::Wanted;
 
 use crate::base::code;

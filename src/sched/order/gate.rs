@@ -2,14 +2,11 @@
 //! a poisoned operand. Decided where and when the step runs, from what is ordered before it by the script alone, so
 //! that it does not depend on which device was faster. The step over several devices is held or done as one.
 
+use super::cause::Cause;
+use super::points::{Points, merge, raise};
 use crate::base::device_id::DeviceId;
-use crate::base::diag::Result;
 use crate::device::queues::Point;
-use crate::op::tensor::{Buffer, View};
-use crate::sched::fault::suspects::Cause;
-use crate::sched::runtime::{Runtime, State};
-use crate::sched::streams::stream::{HOST, Points, merge, raise};
-use crate::sched::window::node::Node;
+use crate::op::tensor::Buffer;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -67,7 +64,7 @@ impl Before {
     }
 
     /// What the work at a place came after.
-    fn at(&self, number: u64) -> &Past {
+    pub fn at(&self, number: u64) -> &Past {
         self.earlier.iter().find(|(until, _)| number < *until).map_or(&self.now, |(_, past)| past)
     }
 }
@@ -80,7 +77,7 @@ pub fn note_writer(buffer: &Buffer, slot: u32, number: u64) {
 const NUMBER_BITS: u32 = 44;
 const NUMBER: u64 = (1 << NUMBER_BITS) - 1;
 
-fn writer(buffer: &Buffer) -> (u32, u64) {
+pub fn writer(buffer: &Buffer) -> (u32, u64) {
     let packed = buffer.wrote.load(Ordering::Relaxed);
     ((packed >> NUMBER_BITS) as u32, packed & NUMBER)
 }
@@ -120,7 +117,7 @@ impl FaultLog {
     }
 
     /// Nothing is under way: what was told holds nothing any more.
-    fn forget_told(&self) {
+    pub fn forget_told(&self) {
         let mut noted = self.noted.lock();
         noted.retain(|known| known.told_at == u64::MAX);
         self.any.store(!noted.is_empty(), Ordering::Release);
@@ -165,6 +162,12 @@ impl std::fmt::Debug for Gate {
 }
 
 impl Gate {
+    /// Of a step at a place in the order of queueing, which changes what lies on these devices.
+    pub fn new(number: u64, devices: &[DeviceId], past: Past, causes: Vec<Arc<Cause>>, log: Arc<FaultLog>) -> Gate {
+        let (decided, launched) = (OnceLock::new(), AtomicBool::new(false));
+        Gate { number, devices: devices.into(), past, causes, log, decided, launched }
+    }
+
     /// Whether the step changes nothing. To be asked where everything before it has run.
     pub fn is_held(&self) -> bool {
         *self.decided.get_or_init(|| self.is_known_held())
@@ -199,90 +202,4 @@ impl Gate {
     pub fn causes(&self) -> &[Arc<Cause>] {
         &self.causes
     }
-}
-
-impl Runtime {
-    /// The gate of a step that is recorded next: it changes what lies on these devices, and reads these views.
-    /// Waits only where the host is one of several devices.
-    pub fn gate(&self, devices: &[DeviceId], reads: &[Arc<View>]) -> Result<Arc<Gate>> {
-        let mut state = self.state.lock();
-        let state = &mut *state;
-        let mut slots: SmallVec<[u32; 4]> = devices.iter().map(|&device| self.slot_of(device)).collect();
-        slots.sort_unstable();
-        slots.dedup();
-        let together = slots.len() > 1;
-        if together || state.ledger.suspects.is_on() {
-            // Faults of what is not handed over yet are nobody's suspects.
-            self.flush_all(state);
-        }
-        if together {
-            self.meet(state, &slots)?;
-        }
-        if state.ledger.entries.is_empty() && state.windows.iter().all(|window| window.is_empty()) {
-            state.ledger.log.forget_told();
-        }
-        let number = self.place_in_order();
-        let mut past = state.host_past.clone();
-        for &slot in &slots {
-            past.join(state.streams[slot as usize].before.now());
-            past.raise(slot, number - 1);
-        }
-        let gate = Arc::new(Gate {
-            number,
-            devices: devices.into(),
-            past,
-            causes: state.ledger.suspects.of_all(reads),
-            log: state.ledger.log.clone(),
-            decided: OnceLock::new(),
-            launched: AtomicBool::new(false),
-        });
-        if together && slots.contains(&HOST) {
-            gate.is_held();
-        }
-        Ok(gate)
-    }
-
-    /// Every stream of a step over several devices goes on when all have come here. No order that a script asked for.
-    fn meet(&self, state: &mut State, slots: &[u32]) -> Result<()> {
-        let tip = |state: &State, slot: u32| Point { stream: slot, sequence: state.streams[slot as usize].submitted };
-        let tips: SmallVec<[Point; 4]> =
-            slots.iter().filter(|&&slot| slot != HOST).map(|&slot| tip(state, slot)).collect();
-        if slots.contains(&HOST) {
-            return tips.into_iter().try_for_each(|point| self.wait_point(state, point));
-        }
-        for &slot in slots {
-            for &point in tips.iter().filter(|point| point.stream != slot && point.sequence > 0) {
-                if state.streams[point.stream as usize].is_done(point.sequence) {
-                    continue;
-                }
-                let waits = &mut state.streams[slot as usize].waits;
-                match waits.iter_mut().find(|known| known.stream == point.stream) {
-                    Some(known) => known.sequence = known.sequence.max(point.sequence),
-                    None => waits.push(point),
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The host has waited for the work at a place of a stream, as the script asked it to.
-    pub(in crate::sched) fn host_came_after(&self, state: &mut State, slot: u32, number: u64) {
-        if slot == HOST || number == 0 {
-            return;
-        }
-        let State { streams, host_past, .. } = state;
-        host_past.join(streams[slot as usize].before.at(number));
-        host_past.raise(slot, number);
-    }
-
-    /// The host has waited for whatever last wrote the buffer.
-    pub(in crate::sched) fn host_came_after_writer(&self, state: &mut State, buffer: &Buffer) {
-        let (slot, number) = writer(buffer);
-        self.host_came_after(state, slot, number);
-    }
-}
-
-/// Whether a node of a window is held, when everything before it has run.
-pub(in crate::sched) fn is_held(node: &Node) -> bool {
-    node.gate.as_ref().is_some_and(|gate| gate.is_held())
 }

@@ -5,16 +5,12 @@
 use crate::base::device_id::DeviceId;
 use crate::base::span::{Origin, Site};
 use crate::device::clock::Clock;
-use crate::device::cuda::{self, Stopwatch};
+use crate::device::race::StreamName;
 use crate::op::tensor::View;
-use crate::sched::backend::device_set::{CudaSet, Kind};
-use crate::sched::race::StreamName;
-use crate::sched::runtime::{Runtime, State};
-use crate::sched::streams::stream::HOST;
+use crate::sched::runtime::Runtime;
 use crate::sched::window::node::Node;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Where a slice stands.
@@ -85,41 +81,12 @@ pub struct Timeline {
     recording: Mutex<Recording>,
 }
 
-/// When a submission began and ended on its device, and how long each of its steps took there.
-#[derive(Default)]
+/// When the steps of a submission ran.
 pub struct Timing {
-    pub(in crate::sched) began: Arc<AtomicU64>,
-    pub(in crate::sched) ended: Arc<AtomicU64>,
-    /// By step: its parts, and its time as the queue's thread measured it.
-    pub(in crate::sched) steps: Vec<(SmallVec<[Part; 1]>, Arc<AtomicU64>)>,
-    /// On an NVIDIA GPU: points of the stream before the first step and after each.
-    marks: Vec<cuda::Event>,
-}
-
-impl Timing {
-    pub(in crate::sched) fn new(steps: impl Iterator<Item = SmallVec<[Part; 1]>>) -> Timing {
-        let steps = steps.map(|parts| (parts, Arc::default())).collect();
-        Timing { steps, ..Timing::default() }
-    }
-
-    /// A simulated submission's steps share the time that it took on its device as they shared the time that was
-    /// measured. Begin and end of each, on the simulator's clock.
-    fn shares(&self) -> Vec<(u64, u64)> {
-        let [began, ended] = [&self.began, &self.ended].map(|at| at.load(Ordering::Acquire));
-        let span = ended.saturating_sub(began);
-        let took: Vec<u64> = self.steps.iter().map(|(_, took)| took.load(Ordering::Acquire)).collect();
-        let measured: u64 = took.iter().sum();
-        if measured == 0 {
-            // A copy is not measured and is the whole submission.
-            return took.iter().map(|_| (began, if ended == 0 { began } else { ended })).collect();
-        }
-        let at = |part: u64| began + (span as u128 * part as u128 / measured as u128) as u64;
-        let ends = took.iter().scan(0, |sum, took| {
-            *sum += took;
-            Some(*sum)
-        });
-        ends.zip(&took).map(|(end, took)| (at(end - took), at(end))).collect()
-    }
+    /// By step.
+    pub parts: Vec<SmallVec<[Part; 1]>>,
+    /// Begin and end of each, in ns of a trace's clock, once all of it has ended. Fewer, where the device tells no more.
+    pub spans: Box<dyn FnOnce(Clock) -> Vec<(u64, u64)> + Send>,
 }
 
 /// A wait of the script's thread; it ends when this is dropped.
@@ -209,68 +176,21 @@ impl Runtime {
         }
     }
 
-    /// A step of the host's window has run, since `begin_ns`.
-    pub(in crate::sched) fn note_host_step(
-        &self,
-        state: &State,
-        begin_ns: Option<u64>,
-        nodes: &[Node],
-        step: &[usize],
-    ) {
+    /// A step has run to its end, since `begin_ns`.
+    pub(in crate::sched) fn note_step(&self, name: StreamName, begin_ns: Option<u64>, nodes: &[Node], step: &[usize]) {
         if let (Some(trace), Some(begin_ns)) = (&self.timeline, begin_ns) {
-            let row = Row::Stream(state.streams[HOST as usize].name);
+            let row = Row::Stream(name);
             let parts = step.iter().map(|&at| part(&nodes[at])).collect();
             trace.push(Slice { row, what: What::Work, parts, begin_ns, end_ns: trace.clock.now_ns() });
         }
     }
 
-    /// Begins the times of what is queued on an NVIDIA GPU's stream, when somebody wants to know.
-    pub(in crate::sched) fn begin_timing(&self, set: &CudaSet, stream: Option<&cuda::Stream>) -> Option<Timing> {
-        let (trace, stream) = (self.timeline.as_ref()?, stream?);
-        let device = set.devices.iter().find(|device| std::ptr::eq(device.context, stream.context()))?;
-        let mut watch = device.stopwatch.lock();
-        if watch.is_none() {
-            *watch = Some(Stopwatch::start(stream, trace.clock).ok()?);
-        }
-        Some(Timing { marks: vec![Stopwatch::mark(stream).ok()?], ..Timing::default() })
-    }
-
-    /// Everything queued since the last mark is one step.
-    pub(in crate::sched) fn end_step(
-        &self,
-        timing: &mut Option<Timing>,
-        stream: Option<&cuda::Stream>,
-        parts: SmallVec<[Part; 1]>,
-    ) {
-        let (Some(known), Some(stream)) = (timing.as_mut(), stream) else { return };
-        match Stopwatch::mark(stream) {
-            Ok(mark) => {
-                known.marks.push(mark);
-                known.steps.push((parts, Arc::default()));
-            }
-            // The device is gone, which is told elsewhere.
-            Err(_) => *timing = None,
-        }
-    }
-
     /// A submission has ended: a slice for each of its steps.
     pub(in crate::sched) fn note_submission(&self, name: StreamName, timing: Timing) {
-        let (Some(trace), Some(gpus)) = (&self.timeline, self.gpus()) else { return };
-        let spans: Vec<(u64, u64)> = match (&gpus.kind, name.device) {
-            (Kind::Simulated(simulator), _) => {
-                let begin = trace.clock.begin_of(simulator.clock());
-                timing.shares().into_iter().map(|(from, to)| (begin + from, begin + to)).collect()
-            }
-            (Kind::Cuda(set), DeviceId::Cuda(index)) => {
-                let mut watch = set.devices[index as usize].stopwatch.lock();
-                let times = watch.as_mut().and_then(|watch| watch.times(timing.marks).ok()).unwrap_or_default();
-                times.windows(2).map(|pair| (pair[0], pair[1])).collect()
-            }
-            _ => return,
-        };
+        let Some(trace) = &self.timeline else { return };
+        let spans = (timing.spans)(trace.clock);
         // What was left out took no time.
-        for ((parts, _), (begin_ns, end_ns)) in timing.steps.into_iter().zip(spans).filter(|(_, span)| span.1 > span.0)
-        {
+        for (parts, (begin_ns, end_ns)) in timing.parts.into_iter().zip(spans).filter(|(_, span)| span.1 > span.0) {
             trace.push(Slice { row: Row::Stream(name), what: What::Work, parts, begin_ns, end_ns });
         }
     }

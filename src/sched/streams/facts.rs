@@ -7,11 +7,10 @@ use crate::base::diag::{Diag, Result};
 use crate::base::span::Origin;
 use crate::device::cache::RawMemory;
 use crate::device::queues::Point;
+use crate::device::race::StreamName;
 use crate::op::tensor::View;
-use crate::sched::backend::device_set::Kind;
 use crate::sched::fault::ledger::Entry;
 use crate::sched::memory::Memory;
-use crate::sched::race::StreamName;
 use crate::sched::runtime::Runtime;
 
 /// One device.
@@ -79,25 +78,14 @@ impl Runtime {
         let index = self.gpu_index(device)?;
         let gpus = self.gpus().expect("the device exists");
         let total_bytes = gpus.list[index].memory.lock().cache().raw().total();
-        if let Kind::Cuda(set) = &gpus.kind {
-            let facts = set.devices[index].context.facts();
-            return Ok(DeviceFacts {
-                name: facts.name.clone(),
-                capability: (facts.capability.0 as i64, facts.capability.1 as i64),
-                total_bytes,
-                multiprocessors: facts.multiprocessors,
-                uuid: uuid_text(facts.uuid),
-                is_simulated: false,
-            });
-        }
+        let facts = gpus.backend.facts(index as u16);
         Ok(DeviceFacts {
-            name: "Simulated GPU".to_string(),
-            capability: (9, 0),
+            name: facts.name,
+            capability: (facts.capability.0 as i64, facts.capability.1 as i64),
             total_bytes,
-            multiprocessors: 1,
-            // No device has it: the last byte is the index.
-            uuid: uuid_text(std::array::from_fn(|at| if at == 15 { index as u8 } else { 0 })),
-            is_simulated: true,
+            multiprocessors: facts.multiprocessors,
+            uuid: uuid_text(facts.uuid),
+            is_simulated: facts.is_simulated,
         })
     }
 

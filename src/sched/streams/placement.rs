@@ -4,8 +4,8 @@ use super::stream::StreamHandle;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::Result;
 use crate::base::span::Origin;
-use crate::sched::backend::device_set::{Gpus, no_cuda};
-use crate::sched::race::StreamName;
+use crate::device::race::StreamName;
+use crate::sched::backend::gpus::{Gpus, no_cuda};
 use crate::sched::runtime::Runtime;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl Runtime {
     pub fn gpus(&self) -> Option<&Gpus> {
         let open = || {
             let gpus = Gpus::open(&self.options)?;
-            gpus.set_matmul_precision(self.matmul_precision());
+            gpus.backend.set_matmul_precision(self.matmul_precision());
             Some(gpus)
         };
         self.opened.get_or_init(open).as_ref()
@@ -183,7 +183,7 @@ impl Runtime {
     /// Slot of the window that work on a device goes to. Precondition: the device exists.
     pub fn slot_of(&self, device: DeviceId) -> u32 {
         match device {
-            DeviceId::Cpu => super::stream::HOST,
+            DeviceId::Cpu => crate::sched::order::points::HOST,
             DeviceId::Cuda(index) => self.placement.lock().current[index as usize].slot,
         }
     }

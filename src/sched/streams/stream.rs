@@ -1,23 +1,21 @@
 //! Streams and events of a session: who comes after whom.
 
-use super::task::{Stamp, Task, Watched};
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::span::Origin;
 use crate::device::queues::Point;
+use crate::device::race::{EventClock, Lane, StreamName};
+use crate::sched::backend::task::{Enqueued, Stamp, Task};
 use crate::sched::fault::ledger::Entry;
 use crate::sched::order::gate::{Before, Past};
+use crate::sched::order::points::{HOST, Points, merge, raise};
 use crate::sched::profile::timeline::Part;
-use crate::sched::race::{EventClock, Lane, StreamName};
 use crate::sched::runtime::{Runtime, State};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-
-/// Slot of the host's own window; streams of devices have the others.
-pub const HOST: u32 = 0;
 
 /// What the runtime knows about a stream. Its slot is its index, and its number in the device's queues.
 pub struct Stream {
@@ -47,39 +45,6 @@ impl Stream {
     pub fn is_done(&self, sequence: u64) -> bool {
         self.completed.load(Ordering::Acquire) >= sequence
     }
-}
-
-/// Points of streams, one a stream, by stream.
-pub type Points = SmallVec<[Point; 4]>;
-
-/// Raises a list by a point.
-pub(in crate::sched) fn raise(list: &mut Points, point: Point) {
-    match list.binary_search_by_key(&point.stream, |other| other.stream) {
-        Ok(at) => list[at].sequence = list[at].sequence.max(point.sequence),
-        Err(at) => list.insert(at, point),
-    }
-}
-
-/// Raises a list by all points of another: one walk, since a thousand streams may wait for a thousand.
-pub(in crate::sched) fn merge(list: &mut Points, other: &[Point]) {
-    if other.len() < 4 {
-        other.iter().for_each(|&point| raise(list, point));
-        return;
-    }
-    let mut merged = Points::with_capacity(list.len().max(other.len()));
-    let (mut a, mut b) = (list.iter().copied().peekable(), other.iter().copied().peekable());
-    while let (Some(left), Some(right)) = (a.peek().copied(), b.peek().copied()) {
-        let sequence = match left.stream.cmp(&right.stream) {
-            std::cmp::Ordering::Equal => left.sequence.max(right.sequence),
-            std::cmp::Ordering::Less => left.sequence,
-            std::cmp::Ordering::Greater => right.sequence,
-        };
-        merged.push(Point { stream: left.stream.min(right.stream), sequence });
-        let _ = (left.stream <= right.stream).then(|| a.next());
-        let _ = (right.stream <= left.stream).then(|| b.next());
-    }
-    merged.extend(a.chain(b));
-    *list = merged;
 }
 
 /// A stream as its users hold it. Equal handles stand for the same stream.
@@ -264,7 +229,7 @@ impl Runtime {
         if !timing && state.streams[slot as usize].waits.is_empty() {
             return None;
         }
-        self.enqueue_timed(state, slot, Task::Nothing, timing).1
+        self.enqueue_timed(state, slot, Task::Nothing, timing)
     }
 
     /// Makes future work of a stream come after a moment.
@@ -466,8 +431,10 @@ impl Runtime {
             }
             state.clocks.host_sync_event(&moment.clock);
         }
-        match (&a.stamp, &b.stamp) {
-            (Some(a), Some(b)) => a.ms_until(b).map_err(|text| Diag::error(code::EVENT, text)),
+        match (&a.stamp, &b.stamp, self.gpus()) {
+            (Some(a), Some(b), Some(gpus)) => {
+                gpus.backend.elapsed_ms(a, b).map_err(|text| Diag::error(code::EVENT, text))
+            }
             _ => Err(Diag::error(code::EVENT, "an event was recorded on a device that answers no more")),
         }
     }
@@ -482,7 +449,7 @@ impl Runtime {
         let origin = self.timeline.as_ref().map_or(Origin::NONE, |trace| trace.here());
         let part = Part { name: "sleep", origin, number: self.next_number() };
         let task = Task::Sleep { ns: (ms.max(0.0) * 1e6) as u64 };
-        let Watched { sequence, timing, ran } = self.enqueue_watched(state, stream.slot, task, part);
+        let Enqueued { sequence, timing, ran, .. } = self.enqueue_watched(state, stream.slot, task, part);
         self.note_launch(begun, part);
         let point = Point { stream: stream.slot, sequence };
         if timing.is_some() {
@@ -503,36 +470,5 @@ impl State {
         let next = &mut self.stream_numbers[index as usize];
         *next += 1;
         *next
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Lists of points against a map.
-    #[test]
-    fn merging_points_takes_the_later_of_each_stream() {
-        let mut state = 7u64;
-        let mut draw = |n: u64| {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (state >> 33) % n
-        };
-        for _ in 0..300 {
-            let mut lists = [Points::new(), Points::new()];
-            let mut wanted = std::collections::BTreeMap::new();
-            for list in &mut lists {
-                for _ in 0..draw(9) {
-                    let point = Point { stream: draw(8) as u32, sequence: draw(100) };
-                    raise(list, point);
-                    let known = wanted.entry(point.stream).or_insert(0);
-                    *known = point.sequence.max(*known);
-                }
-            }
-            let [mut list, other] = lists;
-            merge(&mut list, &other);
-            let got: Vec<(u32, u64)> = list.iter().map(|point| (point.stream, point.sequence)).collect();
-            assert_eq!(got, wanted.into_iter().collect::<Vec<_>>());
-        }
     }
 }

@@ -6,7 +6,6 @@ use super::fuse;
 use super::node::{Node, Work};
 use crate::base::layout::Shape;
 use crate::kernel::abi::RawView;
-use crate::kernel::fused::cuda::Table;
 use crate::kernel::program::{Instr, Program};
 use crate::op::formula::Formula;
 use crate::op::tensor::View;
@@ -77,32 +76,6 @@ impl EachProgram {
             RawView { ptr: view.ptr(), dtype: view.dtype, shape: shape.clone(), strides }
         };
         (0..self.slots.len()).map(raw).collect()
-    }
-}
-
-/// All members of a node as a table for one launch. Precondition: each is a dense line, and all have memory.
-#[derive(Default)]
-pub struct Lines {
-    addresses: Vec<u64>,
-    sizes: Vec<u64>,
-}
-
-impl Lines {
-    pub fn fill<'a>(&'a mut self, each: &'a EachProgram, node: &Node) -> Table<'a> {
-        let count = each.members(node);
-        let width = each.columns.iter().max().map_or(0, |last| last + 1);
-        self.sizes.clear();
-        self.sizes.extend((0..count).map(|member| each.shape(node, member).iter().product::<usize>() as u64));
-        self.addresses.clear();
-        self.addresses.resize(count * width, 0);
-        let (mut inputs, mut outputs) = (node.reads(), node.outputs.iter());
-        for row in self.addresses.chunks_exact_mut(width.max(1)) {
-            for (&column, &(_, stored)) in each.columns.iter().zip(&each.slots) {
-                let view = if stored { outputs.next() } else { inputs.next() };
-                row[column] = view.map_or(0, |view| view.ptr() as u64);
-            }
-        }
-        Table { columns: &each.columns, width, addresses: &self.addresses, sizes: &self.sizes }
     }
 }
 

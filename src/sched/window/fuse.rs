@@ -246,7 +246,6 @@ impl Builder {
         Fused {
             views,
             table: vec![0; self.scalars.len()],
-            on_gpu: crate::kernel::fused::cuda::prepare(),
             program: Arc::new(program),
             shape: self.shape,
             slots: self.slots,

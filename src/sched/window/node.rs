@@ -134,6 +134,11 @@ impl Node {
         }
     }
 
+    /// Whether its gate holds it, when everything before it has run.
+    pub fn is_held(&self) -> bool {
+        self.gate.as_ref().is_some_and(|gate| gate.is_held())
+    }
+
     pub fn is_kernel(&self) -> bool {
         matches!(self.work, Work::Kernel { .. } | Work::Each { .. })
     }

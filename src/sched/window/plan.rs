@@ -1,18 +1,16 @@
 //! From a window of nodes to steps: neighbouring element-wise work is merged, results that nobody can see
 //! are never stored. A pure function of the window's structure and of which buffers still have handles.
 
-use super::each::Lines;
 use super::fuse;
 use super::node::{Node, Work};
 use crate::base::layout::{Shape, Strides};
 use crate::base::number_hash::ByNumber;
-use crate::device::cuda::replay::Replay;
 use crate::kernel::abi::RawView;
-use crate::kernel::fused::cuda as fused;
 use crate::kernel::program::{Class, Program};
 use crate::op::tensor::{Buffer, View};
 use crate::sched::order::gate::Gate;
 use smallvec::SmallVec;
+use std::any::Any;
 use std::sync::Arc;
 
 /// Bound: how many steps back a node may move to join others; hazards are compared pairwise.
@@ -25,9 +23,9 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// For each step the operands whose buffer it is the last to use: candidates for release.
     pub last_uses: Vec<SmallVec<[(u32, Operand); 4]>>,
-    /// By slot of a GPU's stream: what its steps became there.
-    pub replays: Vec<(u32, Replay)>,
-    /// For each step, once it ran on the host: a kernel's operands, of which only the addresses change from run to run.
+    /// What the kind of device that runs it keeps of it.
+    pub prepared: Prepared,
+    /// For each step, once it ran: a kernel's operands, of which only the addresses change from run to run.
     pub operands: Vec<Option<Operands>>,
 }
 
@@ -35,6 +33,24 @@ impl Plan {
     /// Every buffer of the window, once.
     pub fn buffers<'a>(&'a self, nodes: &'a [Node]) -> impl Iterator<Item = &'a Arc<Buffer>> {
         self.last_uses.iter().flatten().map(|&(node, operand)| &view_of(&nodes[node as usize], operand).buffer)
+    }
+}
+
+/// What a kind of device makes of a plan at its first run, for the runs to come: the only one that looks inside.
+#[derive(Default)]
+pub struct Prepared(Option<Box<dyn Any + Send>>);
+
+impl Prepared {
+    /// Made here where there is none.
+    pub fn get<T: Default + Send + 'static>(&mut self) -> &mut T {
+        if !self.0.as_ref().is_some_and(|kept| kept.is::<T>()) {
+            self.0 = Some(Box::<T>::default());
+        }
+        self.0.as_mut().and_then(|kept| kept.downcast_mut()).expect("just made")
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
     }
 }
 
@@ -48,14 +64,8 @@ pub enum Step {
     Fused(Box<Fused>),
     /// Index of the node.
     Kernel(usize),
-    Each(Box<EachStep>),
-}
-
-/// A step over many tensors: the node, and what a GPU makes of its program at its first run.
-pub struct EachStep {
-    pub node: usize,
-    pub on_gpu: fused::Each,
-    pub lines: Lines,
+    /// The node of a step over many tensors.
+    Each(usize),
 }
 
 impl Step {
@@ -63,8 +73,7 @@ impl Step {
     pub fn nodes(&self) -> &[usize] {
         match self {
             Step::Fused(fused) => &fused.nodes,
-            Step::Kernel(at) => std::slice::from_ref(at),
-            Step::Each(step) => std::slice::from_ref(&step.node),
+            Step::Kernel(at) | Step::Each(at) => std::slice::from_ref(at),
         }
     }
 }
@@ -84,8 +93,6 @@ pub struct Fused {
     pub views: Vec<RawView>,
     /// The scalar table, filled anew for each run.
     pub table: Vec<u64>,
-    /// What a GPU makes of the program at its first run.
-    pub on_gpu: crate::kernel::fused::cuda::Ready,
 }
 
 /// A view of a program.
@@ -135,10 +142,7 @@ pub fn plan(nodes: &[Node], live: impl Fn(&Buffer) -> bool) -> Plan {
             if g.kernel {
                 let node = g.nodes[0];
                 return match nodes[node].work {
-                    Work::Each { .. } => {
-                        let (on_gpu, lines) = (fused::Each::default(), Lines::default());
-                        Step::Each(Box::new(EachStep { node, on_gpu, lines }))
-                    }
+                    Work::Each { .. } => Step::Each(node),
                     _ => Step::Kernel(node),
                 };
             }
@@ -149,7 +153,7 @@ pub fn plan(nodes: &[Node], live: impl Fn(&Buffer) -> bool) -> Plan {
         .collect();
     let last_uses = last_uses(nodes, &groups, last);
     let operands = groups.iter().map(|_| None).collect();
-    Plan { steps, last_uses, replays: Vec::new(), operands }
+    Plan { steps, last_uses, prepared: Prepared::default(), operands }
 }
 
 fn group(nodes: &[Node]) -> Vec<Group> {

@@ -160,7 +160,7 @@ impl Session {
     }
 
     pub fn streams(&self) -> Vec<StreamReport> {
-        let told = |(name, pending): (crate::sched::race::StreamName, usize)| StreamReport {
+        let told = |(name, pending): (crate::device::race::StreamName, usize)| StreamReport {
             device: name.device.to_string(),
             stream: name.number,
             pending,

@@ -1,14 +1,8 @@
-//! What kernels are told while they run: when to end, and how much scratch memory there is; and what becomes of the
-//! nodes of a step that did not come to its end.
+//! What kernels are told while they run: when to end, and how much scratch memory there is.
 
-use crate::base::code;
-use crate::base::device_id::DeviceId;
-use crate::base::diag::{Diag, Focus, Result};
+use super::Room;
 use crate::device::stop::Stop;
-use crate::kernel::guard::{End, Guard};
-use crate::sched::memory::{self, Room};
-use crate::sched::runtime::Runtime;
-use crate::sched::window::node::Node;
+use crate::kernel::guard::Guard;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -87,75 +81,19 @@ impl Drop for Ward<'_> {
     }
 }
 
-impl Runtime {
-    /// The guard of a step of the host's window.
-    pub(in crate::sched) fn ward(&self, may_end: bool) -> Ward<'_> {
-        let stop = &*self.options.stop;
-        Ward::new(stop, &self.room, stop.run(), may_end)
-    }
-
-    /// An error where the script has to end: for what goes on for long between two steps of the interpreter. Costs one load.
-    #[inline]
-    pub fn heed(&self) -> Result<()> {
-        if self.options.stop.has_signs() { self.heed_signs() } else { Ok(()) }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn heed_signs(&self) -> Result<()> {
-        let stop = &self.options.stop;
-        match (stop.is_asked(), stop.look()) {
-            (true, _) => Err(Diag::error(code::INTERRUPTED, "the script was interrupted")),
-            (_, true) => Err(Diag::error(code::LIMIT_TIME, "the time for this script is over")),
-            _ => Ok(()),
-        }
-    }
-
-    /// What is told of a node whose step did not come to its end.
-    #[cold]
-    pub(in crate::sched) fn ended(&self, end: &End, node: &Node, place: &str) -> Arc<Diag> {
-        let diag = match end {
-            End::Asked => return self.left_out(node),
-            End::NoTime => {
-                let text = format!("`{}` would take longer than the time that is left for the script", node.name);
-                Diag::error(code::LIMIT_TIME, text)
-            }
-            // It never ends a step: see `run_kernel`.
-            End::Apart => return self.left_out(node),
-            End::NoMemory(bytes) => {
-                let limit = self.options.limit_of(DeviceId::Cpu);
-                memory::no_scratch(node.name, *bytes, self.room.is_limited_to(limit))
-            }
-            End::Panic(said) => Diag::error(code::INTERNAL, format!("`{}` failed inside: {said}", node.name))
-                .help("this is a mistake in tscript"),
-        };
-        self.late(
-            diag.label(node.origin, Focus::Expression, format!("queued here, on {place}")),
-            node.number,
-            node.trail,
-        )
-    }
-
-    /// Why a node was not computed, when the script was to end before its turn or in the midst of it.
-    pub(in crate::sched) fn left_out(&self, node: &Node) -> Arc<Diag> {
-        let diag = match self.options.stop.ends_by_time() {
-            true => Diag::error(code::LIMIT_TIME, "the time for the script was over before this was computed"),
-            false => Diag::error(code::INTERRUPTED, "the script was interrupted before this was computed"),
-        };
-        self.late(diag.or_at(node.origin, "queued here"), node.number, node.trail)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::code;
+    use crate::base::device_id::DeviceId;
     use crate::base::dtype::DType;
     use crate::base::layout::Layout;
     use crate::kernel::abi::{Call, HostFn};
     use crate::kernel::guard;
     use crate::op::tensor::{Held, View};
     use crate::sched::options::{Options, SIMULATED_BYTES, Simulation};
-    use crate::sched::window::node::Work;
+    use crate::sched::runtime::Runtime;
+    use crate::sched::window::node::{Node, Work};
     use smallvec::smallvec;
     use std::time::Instant;
 

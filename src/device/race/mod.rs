@@ -18,9 +18,10 @@ mod region;
 mod report;
 #[cfg(test)]
 mod tests;
-pub mod watch;
+mod touches;
 
 pub use clock::{Clocks, EventClock, Lane, StreamName};
 pub use history::{BufferClock, Kind, Use};
 pub use region::Region;
 pub use report::{Conflict, Reported, Side};
+pub use touches::{Touch, Touches};

@@ -3,9 +3,9 @@
 use crate::base::diag::{Diag, Result, Severity};
 use crate::base::span::{Origin, Site};
 use crate::device::keyed::Key;
-use crate::op::tensor::{Buffer, Touches, View};
+use crate::device::race::{BufferClock, Clocks, Conflict, Kind, Lane, StreamName, Touches, Use};
+use crate::op::tensor::{Buffer, View};
 use crate::sched::options::Races;
-use crate::sched::race::{BufferClock, Clocks, Conflict, Kind, Lane, StreamName, Use};
 use crate::sched::runtime::{Runtime, State};
 use crate::sched::window::node::Node;
 use std::sync::Arc;
@@ -23,8 +23,7 @@ fn history<'a>(touches: &'a mut Touches, buffer: &Buffer) -> &'a mut BufferClock
     if touches.history.is_none() {
         touches.history = Some(Box::new(BufferClock::resume(buffer.size_bytes, touches)));
     }
-    let history = touches.history.as_mut().expect("just made");
-    history.downcast_mut().expect("only this file fills it")
+    touches.history.as_mut().expect("just made")
 }
 
 /// Notes an access; the cheap way where it can be gone.

@@ -6,9 +6,9 @@
 use super::clock::{Clocks, Lane};
 use super::region::Region;
 use super::report::{Conflict, Side};
+use super::touches::{Touch as Mark, Touches};
 use crate::base::layout::Layout;
 use crate::base::span::Origin;
-use crate::op::tensor::{Touch as Mark, Touches};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Kind {

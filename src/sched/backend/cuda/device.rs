@@ -1,0 +1,159 @@
+//! NVIDIA GPUs with what a session keeps of each: libraries, error slots, graphs, scratch memory of products.
+
+use super::slots::SlotPool;
+use crate::device::cache::RawMemory;
+use crate::device::cuda::blas::{Blas, Outcome, Product, WORKSPACE_BYTES, Workspace};
+use crate::device::cuda::dnn::{Addresses, Convolution, Dnn, Run};
+use crate::device::cuda::memory::DeviceMemory;
+use crate::device::cuda::replay::{Products, Replay};
+use crate::device::cuda::{Context, DriverError, Stopwatch, Stream};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Bound: graphs of one device. Each takes some ten kilobytes of the driver for every kernel in it.
+const GRAPHS_MAX: usize = 256;
+
+/// One NVIDIA GPU.
+pub struct CudaDevice {
+    pub context: &'static Context,
+    /// Outer none: not asked for yet. Inner none: the library is not there.
+    pub blas: Mutex<Option<Option<Blas>>>,
+    /// As `blas`.
+    dnn: Mutex<Option<Option<Dnn>>>,
+    pub slots: Mutex<SlotPool>,
+    /// Times for a trace; none before the first is wanted.
+    pub stopwatch: Mutex<Option<Stopwatch>>,
+    /// What is being queued: held back, perhaps, for a graph.
+    window: Mutex<(u32, Replay)>,
+    /// Streams that record graphs and do nothing else, by priority, which kernels of a graph take from them.
+    recorders: Mutex<Vec<Arc<Stream>>>,
+    /// One more than there are graphs.
+    graphs: Arc<()>,
+    /// By slot of the stream: scratch memory of matrix products, outside the statistics; 0 where there is none.
+    workspaces: Mutex<HashMap<u32, u64>>,
+    tf32: AtomicBool,
+}
+
+impl CudaDevice {
+    pub fn new(context: &'static Context) -> CudaDevice {
+        CudaDevice {
+            context,
+            blas: Mutex::new(None),
+            dnn: Mutex::new(None),
+            slots: Mutex::new(SlotPool::new(context)),
+            stopwatch: Mutex::new(None),
+            window: Mutex::default(),
+            recorders: Mutex::default(),
+            graphs: Arc::default(),
+            workspaces: Mutex::default(),
+            tf32: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether products and convolutions of f32 may round their factors for the tensor cores.
+    pub fn tf32(&self) -> bool {
+        self.tf32.load(Ordering::Relaxed)
+    }
+
+    /// As `tf32`, for what is queued from now on.
+    pub fn set_tf32(&self, may_round: bool) {
+        self.tf32.store(may_round, Ordering::Relaxed);
+    }
+
+    /// The commands of a window come, to be replayed where they are those of the last time.
+    pub fn begin_window(&self, slot: u32, mut replay: Replay, stream: &Arc<Stream>) {
+        replay.begin(stream);
+        *self.window.lock() = (slot, replay);
+    }
+
+    /// Tells the window at hand what comes next.
+    pub fn tell<R>(&self, work: impl FnOnce(&mut Replay, &mut ByLibrary<'_>) -> R) -> R {
+        let (slot, replay) = &mut *self.window.lock();
+        work(replay, &mut ByLibrary { device: self, slot: *slot })
+    }
+
+    /// The window was told whole.
+    pub fn end_window(&self) -> Replay {
+        std::mem::take(&mut *self.window.lock()).1
+    }
+
+    /// Queues what is held back: memory under it may go. What fails now fails again at the window's end.
+    pub fn let_go(&self) {
+        let _ = self.tell(|replay, products| replay.step_aside(products));
+    }
+
+    /// What a further graph for a stream is made with; none where there are enough, or no stream can be had.
+    pub fn recorder(&self, stream: &Stream) -> Option<(Arc<Stream>, Arc<()>)> {
+        if Arc::strong_count(&self.graphs) > GRAPHS_MAX {
+            return None;
+        }
+        let mut recorders = self.recorders.lock();
+        let known = recorders.iter().find(|recorder| recorder.priority() == stream.priority()).cloned();
+        let recorder = match known {
+            Some(recorder) => recorder,
+            None => {
+                let made = Arc::new(Stream::new(self.context, stream.priority()).ok()?);
+                recorders.push(made.clone());
+                made
+            }
+        };
+        Some((recorder, self.graphs.clone()))
+    }
+
+    /// Queues a product on a stream by the vendor's library.
+    fn multiply(&self, slot: u32, product: &Product, stream: &Stream) -> Result<Outcome, DriverError> {
+        let mut blas = self.blas.lock();
+        let blas: &mut Option<Blas> = match &mut *blas {
+            Some(found) => found,
+            none => none.insert(Blas::open(self.context)?),
+        };
+        let Some(blas) = blas else { return Ok(Outcome::Unsupported) };
+        let address = self.workspace(slot, WORKSPACE_BYTES);
+        let workspace = Workspace { address, bytes: if address == 0 { 0 } else { WORKSPACE_BYTES } };
+        blas.matmul(product, stream, workspace)
+    }
+
+    /// Works with the vendor's library of convolutions; none where there is none, or it cannot be used.
+    fn with_dnn<R>(&self, work: impl FnOnce(&mut Dnn) -> Result<R, DriverError>) -> Result<Option<R>, DriverError> {
+        let mut dnn = self.dnn.lock();
+        // Our own kernels do without a library that is broken.
+        let open = || Dnn::open(self.context).ok().flatten();
+        dnn.get_or_insert_with(open).as_mut().map(work).transpose()
+    }
+
+    /// Bytes of scratch memory that the vendor's library wants for a convolution; none where it does not do it.
+    pub fn convolution_scratch(&self, convolution: &Convolution, at: &Addresses) -> Result<Option<usize>, DriverError> {
+        Ok(self.with_dnn(|dnn| dnn.scratch(convolution, at))?.flatten())
+    }
+
+    /// Scratch memory for the products of one stream; 0 where there is none to be had.
+    pub fn workspace(&self, slot: u32, bytes: usize) -> u64 {
+        let take = || DeviceMemory::new(self.context).reserve(bytes).unwrap_or(0);
+        *self.workspaces.lock().entry(slot).or_insert_with(take)
+    }
+}
+
+/// Products and convolutions on a stream of a device.
+pub struct ByLibrary<'a> {
+    device: &'a CudaDevice,
+    slot: u32,
+}
+
+impl Products for ByLibrary<'_> {
+    fn queue(&mut self, product: &Product, stream: &Stream) -> Result<Outcome, DriverError> {
+        self.device.multiply(self.slot, product, stream)
+    }
+
+    fn convolve(&mut self, run: &Run, stream: &Stream) -> Result<Outcome, DriverError> {
+        Ok(self.device.with_dnn(|dnn| dnn.convolve(run, stream))?.unwrap_or(Outcome::Unsupported))
+    }
+}
+
+impl Drop for CudaDevice {
+    fn drop(&mut self) {
+        let mut memory = DeviceMemory::new(self.context);
+        self.workspaces.get_mut().values().filter(|&&at| at != 0).for_each(|&at| memory.release(at, 0));
+    }
+}

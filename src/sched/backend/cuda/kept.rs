@@ -1,0 +1,76 @@
+//! What NVIDIA GPUs keep of a plan from run to run: launches with everything but addresses and numbers, and graphs.
+
+use crate::device::cuda::replay::Replay;
+use crate::kernel::fused::cuda::{self as fused, Table};
+use crate::sched::window::each::EachProgram;
+use crate::sched::window::node::Node;
+
+/// Of one plan.
+#[derive(Default)]
+pub(super) struct Kept {
+    /// By slot of the stream: what the commands became there.
+    pub replays: Vec<(u32, Replay)>,
+    steps: Vec<Option<Step>>,
+}
+
+enum Step {
+    Fused(fused::Ready),
+    Each(Box<(fused::Each, Lines)>),
+}
+
+impl Kept {
+    /// What the commands became on a stream the last time.
+    pub fn take_replay(&mut self, slot: u32) -> Replay {
+        let known = self.replays.iter().position(|(known, _)| *known == slot);
+        known.map(|at| self.replays.swap_remove(at).1).unwrap_or_default()
+    }
+
+    fn step(&mut self, at: usize, make: impl FnOnce() -> Step) -> &mut Step {
+        if self.steps.len() <= at {
+            self.steps.resize_with(at + 1, || None);
+        }
+        self.steps[at].get_or_insert_with(make)
+    }
+
+    /// Of a fused step. Precondition: the step at this place is one.
+    pub fn fused(&mut self, at: usize) -> &mut fused::Ready {
+        match self.step(at, || Step::Fused(fused::prepare())) {
+            Step::Fused(ready) => ready,
+            Step::Each(_) => unreachable!("a plan's steps stay what they are"),
+        }
+    }
+
+    /// Of a step over many tensors. Precondition: the step at this place is one.
+    pub fn each(&mut self, at: usize) -> &mut (fused::Each, Lines) {
+        match self.step(at, || Step::Each(Box::default())) {
+            Step::Each(each) => each,
+            Step::Fused(_) => unreachable!("a plan's steps stay what they are"),
+        }
+    }
+}
+
+/// All members of a node as a table for one launch. Precondition: each is a dense line, and all have memory.
+#[derive(Default)]
+pub struct Lines {
+    addresses: Vec<u64>,
+    sizes: Vec<u64>,
+}
+
+impl Lines {
+    pub fn fill<'a>(&'a mut self, each: &'a EachProgram, node: &Node) -> Table<'a> {
+        let count = each.members(node);
+        let width = each.columns.iter().max().map_or(0, |last| last + 1);
+        self.sizes.clear();
+        self.sizes.extend((0..count).map(|member| each.shape(node, member).iter().product::<usize>() as u64));
+        self.addresses.clear();
+        self.addresses.resize(count * width, 0);
+        let (mut inputs, mut outputs) = (node.reads(), node.outputs.iter());
+        for row in self.addresses.chunks_exact_mut(width.max(1)) {
+            for (&column, &(_, stored)) in each.columns.iter().zip(&each.slots) {
+                let view = if stored { outputs.next() } else { inputs.next() };
+                row[column] = view.map_or(0, |view| view.ptr() as u64);
+            }
+        }
+        Table { columns: &each.columns, width, addresses: &self.addresses, sizes: &self.sizes }
+    }
+}

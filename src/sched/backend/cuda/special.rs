@@ -1,0 +1,26 @@
+//! Kernels of the scheduler's own: one that takes time, one that goes astray.
+
+use super::lane::text;
+use super::touch;
+use crate::device::cuda::{KernelError, Shape, Stream};
+use crate::kernel::cuda::Source;
+use std::sync::LazyLock;
+
+/// Keeps a stream busy.
+pub fn sleep(stream: &Stream, ns: u64) -> Result<(), KernelError> {
+    static SOURCE: LazyLock<Source> =
+        LazyLock::new(|| Source::new(include_str!("../../../../kernels/device/sleep.cu")));
+    let function = stream.context().kernels().function(&text(&SOURCE), "ts_sleep")?;
+    let mut ns = ns;
+    let shape = Shape::line(1, 1);
+    Ok(touch::launch(stream, function, &shape, &mut [(&raw mut ns).cast()])?)
+}
+
+/// A kernel that writes to an address that is nobody's: the device is dead after it.
+pub fn stray(stream: &Stream) -> Result<(), KernelError> {
+    static SOURCE: LazyLock<Source> =
+        LazyLock::new(|| Source::new(include_str!("../../../../kernels/device/stray.cu")));
+    let function = stream.context().kernels().function(&text(&SOURCE), "ts_stray")?;
+    let mut nobodys = 1u64 << 60;
+    Ok(touch::launch(stream, function, &Shape::line(1, 1), &mut [(&raw mut nobodys).cast()])?)
+}

@@ -1,0 +1,82 @@
+//! The host: steps run at once on the script's own thread, over the pool. The loop knows its type, so that a small
+//! window pays for no indirect call.
+
+use super::step::{Command, Decides, Report, StepCall, Submission, Submitted};
+use super::touch;
+use crate::device::stop::Stop;
+use crate::kernel::abi::{Call, Faults};
+use crate::kernel::guard::End;
+use crate::sched::memory::Room;
+use crate::sched::memory::ward::Ward;
+use crate::sched::runtime::threads;
+use crate::sched::window::node::Node;
+use std::sync::Arc;
+
+/// A window of the host.
+pub struct Host<'a> {
+    stop: &'a Stop,
+    room: &'a Arc<Room>,
+}
+
+impl<'a> Host<'a> {
+    pub fn new(stop: &'a Stop, room: &'a Arc<Room>) -> Host<'a> {
+        Host { stop, room }
+    }
+}
+
+impl Submission for Host<'_> {
+    #[inline]
+    fn decides(&self) -> Decides {
+        Decides::Loop
+    }
+
+    #[inline]
+    fn step(&mut self, call: &StepCall<'_>, report: &mut Report) {
+        let ward = Ward::new(self.stop, self.room, self.stop.run(), call.may_end);
+        run_reporting(call, &ward, report);
+    }
+
+    fn end(&mut self, _nodes: &[Node], _report: &mut Report) -> Submitted {
+        Submitted::default()
+    }
+}
+
+/// Runs a step at once, where the host reaches the memory of all of its operands.
+#[inline]
+pub fn run_reporting(call: &StepCall<'_>, ward: &Ward<'_>, report: &mut Report) {
+    match &call.command {
+        // No list for the one slot of a kernel.
+        Command::Kernel { .. } => {
+            let slot = Faults::default();
+            report.end = run(&call.command, std::slice::from_ref(&slot), ward).err();
+            if report.end.is_none() {
+                report.take(std::slice::from_ref(&slot), call.owners);
+            }
+        }
+        _ => {
+            let slots: Vec<Faults> = call.owners.iter().map(|_| Faults::default()).collect();
+            report.end = run(&call.command, &slots, ward).err();
+            if report.end.is_none() {
+                report.take(&slots, call.owners);
+            }
+        }
+    }
+}
+
+/// The same with error slots of the caller's, one for each owner; the error says why it did not come to its end.
+#[inline]
+pub fn run(command: &Command<'_>, slots: &[Faults], ward: &Ward<'_>) -> Result<(), End> {
+    match command {
+        Command::Fused { program, shape, views, table } => touch::run_fused(program, shape, views, table, slots, ward),
+        Command::Kernel { host, attrs, operands, seed, offset } => {
+            let (inputs, outputs) = (&operands.inputs, &operands.outputs);
+            let (seed, offset) = (*seed, *offset);
+            let call = Call { inputs, outputs, attrs, threads: threads(), faults: &slots[0], seed, offset };
+            touch::run_kernel(*host, &call, ward)
+        }
+        Command::Each { each, node, scalars, .. } => (0..each.members(node)).try_for_each(|member| {
+            let views = each.views(node, member);
+            touch::run_fused(&each.program, each.shape(node, member), &views, scalars, &[], ward)
+        }),
+    }
+}

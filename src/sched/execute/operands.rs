@@ -1,0 +1,163 @@
+//! A step's operands for one run: memory under them, their addresses, and the numbers that the nodes have.
+
+use crate::base::dtype::{DType, Scalar};
+use crate::base::layout::{Shape, Strides};
+use crate::base::span::Origin;
+use crate::kernel::abi::RawView;
+use crate::kernel::program::Class;
+use crate::op::tensor::View;
+use crate::sched::backend::step::Command;
+use crate::sched::fault::Found;
+use crate::sched::runtime::Runtime;
+use crate::sched::window::each;
+use crate::sched::window::node::{Input, Node, Work};
+use crate::sched::window::plan::{Fused, Operands, ScalarRef, Step, view_of};
+use std::sync::Arc;
+
+impl Runtime {
+    /// Fills a step in for this run; false when there is no memory, which is among the faults then.
+    #[inline]
+    pub(super) fn make_ready(
+        &self,
+        nodes: &[Node],
+        step: &mut Step,
+        kept: &mut Option<Operands>,
+        faults: &mut Found,
+    ) -> bool {
+        match step {
+            Step::Fused(fused) => self.fill_fused(nodes, fused, faults),
+            Step::Kernel(at) => {
+                let node = &nodes[*at];
+                let ready = self.ensure_all(node, *at, faults);
+                if ready {
+                    fill_kernel(node, kept);
+                }
+                ready
+            }
+            Step::Each(at) => self.ensure_all(&nodes[*at], *at, faults),
+        }
+    }
+
+    /// Memory for a step's output. Running out here means that admission was wrong by what others took
+    /// meanwhile: the node faults, the session lives.
+    #[inline]
+    fn ensure(&self, view: &View, node: &Node, at: usize, faults: &mut Found) -> bool {
+        view.buffer.has_memory() || self.ensure_new(view, node, at, faults)
+    }
+
+    fn ensure_new(&self, view: &View, node: &Node, at: usize, faults: &mut Found) -> bool {
+        match self.give_memory(&view.buffer) {
+            Ok(()) => true,
+            Err(mut diag) => {
+                for label in &mut diag.labels {
+                    if label.origin == Origin::NONE {
+                        label.origin = node.origin;
+                    }
+                }
+                let diag = diag.or_at(node.origin, "queued here");
+                faults.push((at, self.late(diag, node.number, node.trail)));
+                false
+            }
+        }
+    }
+
+    /// Addresses and scalars of one run of a fused step; false when there is no memory.
+    fn fill_fused(&self, nodes: &[Node], step: &mut Fused, faults: &mut Found) -> bool {
+        for (slot, raw) in step.slots.iter().zip(&mut step.views) {
+            let node = &nodes[slot.node];
+            let view = view_of(node, slot.operand);
+            if !self.ensure(view, node, slot.node, faults) {
+                return false;
+            }
+            raw.ptr = view.ptr();
+        }
+        for (entry, scalar) in step.table.iter_mut().zip(&step.scalars) {
+            *entry = scalar_bits(nodes, *scalar);
+        }
+        true
+    }
+
+    fn ensure_all(&self, node: &Node, at: usize, faults: &mut Found) -> bool {
+        node.reads().chain(&node.outputs).all(|view| self.ensure(view, node, at, faults))
+    }
+}
+
+/// A step that was filled in, as devices see it, and the nodes that own its error slots.
+#[inline]
+pub(super) fn command<'a>(nodes: &'a [Node], step: &'a Step, kept: &'a Option<Operands>) -> (Command<'a>, &'a [usize]) {
+    match step {
+        Step::Fused(fused) => {
+            let Fused { program, shape, views, table, fallible, .. } = &**fused;
+            (Command::Fused { program, shape, views, table }, fallible)
+        }
+        Step::Kernel(at) => {
+            let Work::Kernel { host, attrs, seed, offset } = &nodes[*at].work else { unreachable!("a kernel step") };
+            let operands = kept.as_ref().expect("it was filled in");
+            let (host, seed, offset) = (*host, *seed, *offset);
+            (Command::Kernel { host, attrs, operands, seed, offset }, std::slice::from_ref(at))
+        }
+        Step::Each(at) => {
+            let node = &nodes[*at];
+            let (each, scalars, lines) = each::of(node).expect("a step over many tensors");
+            (Command::Each { each, node, scalars, lines }, &[])
+        }
+    }
+}
+
+/// A kernel's operands with their addresses.
+#[inline]
+fn fill_kernel(node: &Node, kept: &mut Option<Operands>) {
+    let Operands { inputs, outputs } = kept.get_or_insert_with(|| Operands {
+        inputs: node.reads().map(raw).collect(),
+        outputs: node.outputs.iter().map(raw).collect(),
+    });
+    inputs.iter_mut().zip(node.reads()).for_each(|(raw, view)| raw.ptr = view.ptr());
+    outputs.iter_mut().zip(&node.outputs).for_each(|(raw, view)| raw.ptr = view.ptr());
+}
+
+fn raw(view: &Arc<View>) -> RawView {
+    RawView {
+        ptr: view.ptr(),
+        dtype: view.dtype,
+        shape: Shape::from_slice(&view.layout.shape),
+        strides: Strides::from_slice(&view.layout.strides),
+    }
+}
+
+/// A table entry as raw bits.
+fn scalar_bits(nodes: &[Node], scalar: ScalarRef) -> u64 {
+    let random = |node: usize, input: u8| match &nodes[node].inputs[input as usize] {
+        Input::Random(drawn) => [drawn.seed, drawn.offset, drawn.low as u64, drawn.range],
+        _ => [0; 4],
+    };
+    match scalar {
+        ScalarRef::Seed { node, input } => random(node, input)[0],
+        ScalarRef::Offset { node, input } => random(node, input)[1],
+        ScalarRef::Low { node, input } => random(node, input)[2],
+        ScalarRef::Range { node, input } => random(node, input)[3],
+        ScalarRef::Value { node, input, class, dtype } => {
+            let Input::Scalar(value) = nodes[node].inputs[input as usize] else { return 0 };
+            bits(value, class, dtype)
+        }
+    }
+}
+
+/// A number as an element of `dtype` in a register of `class`: raw bits of f64, i64, or 0 and 1.
+fn bits(value: Scalar, class: Class, dtype: DType) -> u64 {
+    match class {
+        Class::Bool => (value.to_f64() != 0.0 || value.to_f64().is_nan()) as u64,
+        Class::I64 => {
+            let value = value.to_i64();
+            let wrapped = match dtype {
+                DType::U8 => value as u8 as i64,
+                DType::I8 => value as i8 as i64,
+                DType::I16 => value as i16 as i64,
+                DType::I32 => value as i32 as i64,
+                _ => value,
+            };
+            wrapped as u64
+        }
+        // 16-bit tensors compute with the number in f32, as PyTorch does.
+        Class::F32 | Class::F64 => value.to_f64().to_bits(),
+    }
+}

@@ -1,0 +1,109 @@
+//! A fault of work under way that may happen, as far as what has run tells.
+
+use crate::base::number_hash::Numbers;
+use crate::kernel::abi::Faults;
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+/// What may be wrong with a node's own work.
+#[derive(Default)]
+pub enum Own {
+    #[default]
+    Nothing,
+    /// Error slots of a queue that is in host memory.
+    Slots(Arc<[Faults]>, SmallVec<[usize; 1]>),
+    /// Wrong unless it is set: work that a lost device drops.
+    Runs(Arc<AtomicBool>),
+    /// The address of an error slot that a device keeps. Only the host's look at its end tells.
+    Device(u64),
+}
+
+/// A fault that may happen, or whatever reaches some operands.
+pub struct Cause {
+    state: AtomicU8,
+    own: Own,
+    /// None once it is known.
+    parents: Mutex<Causes>,
+}
+
+pub type Causes = SmallVec<[Arc<Cause>; 2]>;
+
+const OPEN: u8 = 0;
+const CLEAN: u8 = 1;
+const BAD: u8 = 2;
+
+impl Cause {
+    pub fn new(own: Own, parents: Causes) -> Arc<Cause> {
+        Arc::new(Cause { state: AtomicU8::new(OPEN), own, parents: Mutex::new(parents) })
+    }
+
+    pub fn known_bad() -> Arc<Cause> {
+        Arc::new(Cause { state: AtomicU8::new(BAD), own: Own::Nothing, parents: Mutex::default() })
+    }
+
+    /// Where a device's own decision finds it; 0 for none.
+    pub fn device_slot(&self) -> u64 {
+        if let Own::Device(address) = self.own { address } else { 0 }
+    }
+
+    fn own_is_bad(&self) -> bool {
+        match &self.own {
+            Own::Nothing | Own::Device(_) => false,
+            Own::Slots(faults, at) => at.iter().any(|&at| faults[at].is_set()),
+            Own::Runs(ran) => !ran.load(Ordering::Acquire),
+        }
+    }
+
+    pub fn settle(&self, bad: bool) {
+        self.state.store(if bad { BAD } else { CLEAN }, Ordering::Release);
+        let parents = std::mem::take(&mut *self.parents.lock());
+        drop(parents);
+    }
+
+    /// Whether it happened, as far as what has run tells.
+    pub fn is_bad(self: &Arc<Cause>) -> bool {
+        let mut seen = Numbers::default();
+        let mut open = vec![self.clone()];
+        while let Some(cause) = open.pop() {
+            match cause.state.load(Ordering::Acquire) {
+                BAD => return true,
+                CLEAN => continue,
+                _ if !seen.insert(Arc::as_ptr(&cause)) => continue,
+                _ if cause.own_is_bad() => return true,
+                _ => open.extend(cause.parents.lock().iter().cloned()),
+            }
+        }
+        false
+    }
+
+    pub fn is_clean(&self) -> bool {
+        self.state.load(Ordering::Acquire) == CLEAN
+    }
+
+    /// All that are not known yet, itself included.
+    pub fn open_ones(of: &[Arc<Cause>]) -> Vec<Arc<Cause>> {
+        let (mut seen, mut found) = (Numbers::default(), Vec::new());
+        let mut open = of.to_vec();
+        while let Some(cause) = open.pop() {
+            if cause.state.load(Ordering::Acquire) == OPEN && seen.insert(Arc::as_ptr(&cause)) {
+                open.extend(cause.parents.lock().iter().cloned());
+                found.push(cause);
+            }
+        }
+        found
+    }
+}
+
+impl Drop for Cause {
+    /// Not: by recursion. A chain is as long as what is under way.
+    fn drop(&mut self) {
+        let mut open = std::mem::take(self.parents.get_mut());
+        while let Some(cause) = open.pop() {
+            if let Some(mut alone) = Arc::into_inner(cause) {
+                open.append(alone.parents.get_mut());
+            }
+        }
+    }
+}

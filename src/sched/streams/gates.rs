@@ -1,0 +1,85 @@
+//! Gates of steps that are recorded, and what the host has waited for.
+
+use crate::base::device_id::DeviceId;
+use crate::base::diag::Result;
+use crate::device::queues::Point;
+use crate::op::tensor::{Buffer, View};
+use crate::sched::order::gate::{Gate, writer};
+use crate::sched::order::points::HOST;
+use crate::sched::runtime::{Runtime, State};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+impl Runtime {
+    /// The gate of a step that is recorded next: it changes what lies on these devices, and reads these views.
+    /// Waits only where the host is one of several devices.
+    pub fn gate(&self, devices: &[DeviceId], reads: &[Arc<View>]) -> Result<Arc<Gate>> {
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        let mut slots: SmallVec<[u32; 4]> = devices.iter().map(|&device| self.slot_of(device)).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        let together = slots.len() > 1;
+        if together || state.ledger.suspects.is_on() {
+            // Faults of what is not handed over yet are nobody's suspects.
+            self.flush_all(state);
+        }
+        if together {
+            self.meet(state, &slots)?;
+        }
+        if state.ledger.entries.is_empty() && state.windows.iter().all(|window| window.is_empty()) {
+            state.ledger.log.forget_told();
+        }
+        let number = self.place_in_order();
+        let mut past = state.host_past.clone();
+        for &slot in &slots {
+            past.join(state.streams[slot as usize].before.now());
+            past.raise(slot, number - 1);
+        }
+        let gate =
+            Arc::new(Gate::new(number, devices, past, state.ledger.suspects.of_all(reads), state.ledger.log.clone()));
+        if together && slots.contains(&HOST) {
+            gate.is_held();
+        }
+        Ok(gate)
+    }
+
+    /// Every stream of a step over several devices goes on when all have come here. No order that a script asked for.
+    fn meet(&self, state: &mut State, slots: &[u32]) -> Result<()> {
+        let tip = |state: &State, slot: u32| Point { stream: slot, sequence: state.streams[slot as usize].submitted };
+        let tips: SmallVec<[Point; 4]> =
+            slots.iter().filter(|&&slot| slot != HOST).map(|&slot| tip(state, slot)).collect();
+        if slots.contains(&HOST) {
+            return tips.into_iter().try_for_each(|point| self.wait_point(state, point));
+        }
+        for &slot in slots {
+            for &point in tips.iter().filter(|point| point.stream != slot && point.sequence > 0) {
+                if state.streams[point.stream as usize].is_done(point.sequence) {
+                    continue;
+                }
+                let waits = &mut state.streams[slot as usize].waits;
+                match waits.iter_mut().find(|known| known.stream == point.stream) {
+                    Some(known) => known.sequence = known.sequence.max(point.sequence),
+                    None => waits.push(point),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The host has waited for the work at a place of a stream, as the script asked it to.
+    pub(in crate::sched) fn host_came_after(&self, state: &mut State, slot: u32, number: u64) {
+        if slot == HOST || number == 0 {
+            return;
+        }
+        let State { streams, host_past, .. } = state;
+        host_past.join(streams[slot as usize].before.at(number));
+        host_past.raise(slot, number);
+    }
+
+    /// The host has waited for whatever last wrote the buffer.
+    pub(in crate::sched) fn host_came_after_writer(&self, state: &mut State, buffer: &Buffer) {
+        let (slot, number) = writer(buffer);
+        self.host_came_after(state, slot, number);
+    }
+}
