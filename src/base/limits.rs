@@ -7,7 +7,7 @@ pub const WINDOW_NODES: usize = 512;
 pub const WINDOW_BYTES: usize = 16 << 30;
 /// Bound: dimensions of a tensor, as in PyTorch's iterators and our kernels' index arithmetic.
 pub const MAX_DIMS: usize = 16;
-/// Bound: lines of all sources of a session together; Rhai keeps 16 bits (FACTS).
+/// Bound: lines of all sources of a session together; Rhai's positions keep 16 bits for the line.
 pub const MAX_LINES: usize = 65_535;
 /// Bound: columns of a line, for the same reason.
 pub const MAX_COLUMNS: usize = 65_534;

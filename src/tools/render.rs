@@ -1,8 +1,8 @@
 //! Draws diagnostics as text: the message with its code, the source lines with their labels, notes, help
 //! and the script's call stack.
 //!
-//! ariadne draws the lines; what stands under them is ours, in the style of LANGUAGE.md. Knows nothing of
-//! what a diagnostic means.
+//! ariadne draws the lines; notes, help and the call stack below them are ours. Knows nothing of what a diagnostic
+//! means.
 
 use crate::base::diag::{Diag, Focus, Label, Severity};
 use crate::base::span::Site;

@@ -1,5 +1,5 @@
-//! The rules of `src/ARCHITECTURE.md` that can be read off the sources: imports go down (I1), nothing above the
-//! table asks for an operation's name (I2), Rhai is known on one floor (I3), `unsafe` in two places (I9).
+//! The rules of `docs/architecture.md` that can be read off the sources: imports go down, nothing above the table asks
+//! for an operation's name, Rhai is known on one floor, `unsafe` has its places, folders stay small.
 
 use super::scripts::{none, root};
 use std::collections::{BTreeMap, BTreeSet};

@@ -42,7 +42,7 @@ impl Conflict {
         format!("{waiter}.wait_stream({waited});")
     }
 
-    /// The warning of LANGUAGE, "Races are found"; the caller makes it an error where that was asked for.
+    /// The warning E0501; the caller makes it an error where that was asked for.
     /// The later access is the primary label.
     pub fn diagnose(
         &self,

@@ -1,4 +1,4 @@
-//! Memory of a device, as the runtime asks for it: the one place where it is asked for (I8).
+//! Memory of a device, as the runtime asks for it: the one place where it is asked for.
 
 mod admission;
 pub mod ward;

@@ -38,7 +38,7 @@ impl Default for Sizes {
         Sizes {
             call_levels: crate::base::limits::CALL_LEVELS,
             strict: false,
-            // Bound: `pad(10^12, 0)` and the like abort on allocation without these (FACTS, "Limits").
+            // Bound: `pad(10^12, 0)` and the like abort the process on allocation without these.
             string_bytes: 256 << 20,
             array_elements: 16 << 20,
             map_entries: 1 << 20,

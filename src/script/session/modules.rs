@@ -197,7 +197,7 @@ impl Resolver {
         };
         let ast = with_exports(&ast, &signatures);
         let mut module = Module::eval_ast_as_new(Scope::new(), &ast, engine)?;
-        // Closures that a module returns must be callable by the importer (FACTS, "Closures and modules").
+        // Rhai does not find a closure that a module returned, unless it belongs to the global namespace.
         let anonymous: Vec<u64> = module
             .iter_script_fn_info()
             .filter(|(_, _, name, ..)| name.starts_with("anon$"))

@@ -1,6 +1,5 @@
 //! The sources of a session: one range of global lines for each, so that a packed `Site` alone tells
-//! source, line and column (FACTS.md: Rhai counts lines in 16 bits and forgets which source a closure
-//! came from).
+//! source, line and column: Rhai counts lines in 16 bits, and forgets which source a closure came from.
 //!
 //! Columns of a site count characters of the *rewritten* text, as Rhai does; everything that leaves this
 //! module is in original bytes, lines and columns. Knows no diagnostics but those about size and syntax.

@@ -1,6 +1,6 @@
 //! The source pass: from the text a user wrote to the text Rhai sees, with a map back to original bytes.
 //!
-//! Rhai's hooks cannot give what LANGUAGE.md promises here, so one linear pass over tokens inserts a few
+//! Rhai's hooks cannot give what the language has here (`docs/language.md`), so one linear pass over tokens inserts a few
 //! short texts and takes away a byte order mark and a `#!` line. It never changes the number of lines.
 //!
 //! | written | Rhai sees | why |
@@ -43,7 +43,7 @@
 //! Decision (marks): the user's line and the calls under way are known by wrapping calls, which costs one custom-syntax
 //! step for each call from a user's source into script code, and nothing for operations: 5 % of the instructions of a
 //! script that does nothing but call functions. The `debugging` feature
-//! costs 8 to 29 % of everything and 120 ns for each native call (FACTS.md). Not: a mark in the last
+//! costs 8 to 29 % of everything and 120 ns for each native call, as measured. Not: a mark in the last
 //! argument; a closure of the user that `std/` calls would leave its own line behind.
 
 use super::hooks::{is_block_word, is_free_word};

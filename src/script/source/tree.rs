@@ -452,7 +452,7 @@ impl<'a> Reader<'a> {
                     let open = self.at;
                     let close = self.tokens[open].partner;
                     let (args, commas) = self.group();
-                    // `x["..."]` alone too: a tensor can have no indexer for strings (FACTS, "Values").
+                    // `x["..."]` alone too: a tensor has no indexer for strings, since Rhai would ask it for unknown properties.
                     if commas > 0 || self.text_at(open + 1) == "\"...\"" {
                         self.tree.index_lists.push(Run { first: open as u32, last: close });
                     }

@@ -1,4 +1,5 @@
-//! Every link inside the repository leads somewhere, and every page is in the book.
+//! Every link inside the repository leads somewhere, every page is in the book, and what pages for contributors name is
+//! there.
 
 use super::page::{Page, pages};
 use crate::scripts::{none, root};
@@ -49,6 +50,41 @@ fn links_lead_somewhere() {
             }
         }
     }
+    none(problems);
+}
+
+/// What a page names of the repository: paths between backticks, outside of blocks.
+fn paths(page: &Page) -> Vec<String> {
+    const FOLDERS: &[&str] = &["src/", "kernels/", "std/", "tests/", "docs/", "fuzz/", "scripts/", "editor/", ".ci/"];
+    let mut text = page.text.clone();
+    for block in page.blocks.iter().rev() {
+        text.replace_range(block.range.clone(), "");
+    }
+    let mut found: Vec<String> = text.split('`').skip(1).step_by(2).map(str::to_string).collect();
+    // Not patterns: `kernels/<family>/`, `tests/errors/*.err`, `docs/errors/E0000.md`.
+    let is_pattern =
+        |path: &str| path.contains(['<', '*', ' ', '\n']) || path.contains("0000") || path.contains("NNNN");
+    found.retain(|path| FOLDERS.iter().any(|folder| path.starts_with(folder)) && !is_pattern(path));
+    found
+}
+
+#[test]
+fn files_that_contributors_are_sent_to_exist() {
+    let (mut problems, mut count) = (Vec::new(), 0);
+    for page in pages() {
+        let name = page.name();
+        let inside = ["docs/architecture.md", "docs/testing.md", "docs/glossary.md"].contains(&name.as_str());
+        if name != "CONTRIBUTING.md" && !inside && !name.starts_with("docs/internals/") {
+            continue;
+        }
+        for path in paths(&page) {
+            count += 1;
+            if !root().join(&path).exists() {
+                problems.push(format!("{name}: `{path}` is not there"));
+            }
+        }
+    }
+    assert!(count > 150, "only {count} paths were found");
     none(problems);
 }
 

@@ -60,9 +60,9 @@ fn blocks(text: &str) -> Vec<Block> {
     found
 }
 
-/// All pages of the book, and the README, in the order of their paths.
+/// All pages of the book, and those in the root, in the order of their paths.
 pub fn pages() -> Vec<Page> {
-    let mut paths = vec![root().join("README.md")];
+    let mut paths: Vec<PathBuf> = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root().join(name)).into();
     let mut folders = vec![root().join("docs")];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).expect("a folder") {

@@ -31,7 +31,7 @@ fn whole(kind: Kind, layout: &Layout) -> Use<'_> {
     Use { kind, layout, elem_bytes: 4, origin: line(1), op: "op" }
 }
 
-/// LANGUAGE's example: `normal_` on the default stream, `sum` on another with nothing between.
+/// The usual mistake: `normal_` on the default stream, `sum` on another with nothing between.
 #[test]
 fn the_report_names_both_lines_and_the_missing_call() {
     let mut clocks = Clocks::new();
