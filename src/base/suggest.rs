@@ -16,6 +16,38 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
+/// Words of other libraries for keywords, and what they are called here.
+const SYNONYMS: &[(&str, &str)] = &[
+    ("learning_rate", "lr"),
+    ("rho", "alpha"),
+    ("epsilon", "eps"),
+    ("decay", "weight_decay"),
+    ("l2", "weight_decay"),
+    ("filters", "out_channels"),
+    ("channels", "out_channels"),
+    ("strides", "stride"),
+    ("units", "out_features"),
+    ("input_dim", "in_features"),
+    ("output_dim", "out_features"),
+    ("use_bias", "bias"),
+    ("rate", "p"),
+    ("prob", "p"),
+    ("ddof", "correction"),
+    ("axes", "dim"),
+    ("dims", "dim"),
+    ("size", "output_size"),
+    ("num_units", "hidden_size"),
+    ("num_heads", "nhead"),
+    ("class_weight", "weight"),
+];
+
+/// The keyword that is meant by one that does not exist: another library's word for it, or the nearest.
+pub fn keyword<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    let meant = SYNONYMS.iter().filter(|(theirs, _)| *theirs == word);
+    let same = |(_, ours): &(&str, &str)| known.clone().into_iter().find(|known| known == ours);
+    meant.filter_map(same).next().or_else(|| nearest(word, known.clone()))
+}
+
 /// How far a name may be from a word of so many characters: in a short one each character says more.
 fn limit(characters: usize) -> usize {
     match characters {
@@ -69,7 +101,7 @@ pub fn unknown_keyword(name: &str, known: &[&str]) -> Box<Diag> {
     let text = "not a keyword of this function";
     let diag =
         Diag::error(code::UNKNOWN_KEYWORD, format!("unknown keyword `{name}`")).keyword(Origin::NONE, name, text);
-    match nearest(name, known.iter().copied()) {
+    match keyword(name, known.iter().copied()) {
         Some(found) => diag.help(format!("did you mean `{found}`?")),
         None => diag.help(format!("the keywords are: {}", known.join(", "))),
     }

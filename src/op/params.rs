@@ -9,7 +9,7 @@ use crate::base::device_id::DeviceSpec;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
 use crate::base::span::Origin;
-use crate::base::suggest::nearest;
+use crate::base::suggest::{keyword, nearest};
 
 /// What binding looks at in a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -122,7 +122,7 @@ pub fn unknown_keyword(op: &Op, name: &str) -> Box<Diag> {
         name,
         "not a keyword of this operation",
     );
-    match nearest(name, known()) {
+    match keyword(name, known()) {
         None if name == "out" => {
             diag.help(format!("write `out.copy_({}(..))`, which keeps the memory of `out`", op.name))
         }

@@ -28,7 +28,7 @@ fn before(script: &str) -> String {
 }
 
 /// The files of `tests/habits`.
-const TABLES: [&str; 5] = ["syntax", "names", "tensors", "modules", "training"];
+const TABLES: [&str; 6] = ["libraries", "syntax", "names", "tensors", "modules", "training"];
 
 fn session() -> Session {
     let folder = root().join("tests/habits");

@@ -245,8 +245,13 @@ fn a_terminal_with_pictures_gets_them() {
 
 /// What the program prints, what it complains of, and its exit status.
 fn piped(input: &str) -> (String, String, i32) {
+    piped_with(&[], input)
+}
+
+fn piped_with(flags: &[&str], input: &str) -> (String, String, i32) {
     let folder = folder();
     let mut child = Command::new(super::scripts::program())
+        .args(flags)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -271,6 +276,16 @@ fn a_pipe_is_read_entry_by_entry() {
     assert!(out.is_empty() && complaints.contains("E0101") && status == 1, "{complaints}");
     assert_eq!(piped("1\n:quit\n2\n").0, "1\n");
     assert_eq!(piped("").2, 0);
+}
+
+/// The first line of each entry is line 1, which says nothing of where a call is missing.
+#[test]
+fn a_race_between_entries_names_no_line() {
+    let entries = "let s = stream()\nlet a = randn([100], #{device: \"cuda\"})\nlet b = with_stream(s) { a.sum() }\n";
+    let (_, complaints, status) = piped_with(&["--simulate-gpus", "1"], entries);
+    assert!(complaints.contains("E0501") && complaints.contains("repl:3:1:28"), "{complaints}");
+    assert!(complaints.contains("help: before it, write `s.wait_stream(default_stream());`"), "{complaints}");
+    assert_eq!(status, 0);
 }
 
 #[test]

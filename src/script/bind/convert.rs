@@ -323,7 +323,13 @@ pub fn dtype(value: &Dynamic) -> Result<DType> {
         return Ok(dtype.0);
     }
     let Some(text) = value.read_lock::<rhai::ImmutableString>() else {
-        return Err(wanted("a dtype such as \"f32\"", value));
+        let diag = wanted("a dtype such as \"f32\"", value);
+        // `zeros(2, 3, "f32")`.
+        return Err(if value.is_int() {
+            diag.help("several sizes stand in an array: `zeros([2, 3], \"f32\")`")
+        } else {
+            diag
+        });
     };
     params::dtype(&text)
 }

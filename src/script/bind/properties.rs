@@ -90,13 +90,23 @@ pub fn method(
         let tensor = values[0].read_lock::<Tensor>().map(|tensor| tensor.clone());
         let result = match tensor {
             Some(tensor) => call(&host, &context, &tensor, &mut values[1..]),
-            None => Err(Diag::error(
-                code::ARGUMENT_TYPE,
-                format!("`{told}` belongs to tensors, not to {}", type_names::of_value(values[0])),
-            )),
+            None => Err(no_tensor(&told, values[0])),
         };
         result.map_err(|diag| host.raise(&context, diag, ""))
     });
+}
+
+#[cold]
+fn no_tensor(name: &str, value: &Dynamic) -> Box<Diag> {
+    let text = format!("`{name}` belongs to tensors, not to {}", type_names::of_value(value));
+    let diag = Diag::error(code::ARGUMENT_TYPE, text);
+    match name {
+        "size" if value.is_array() || value.is_map() || value.is_string() => diag.help("write `xs.len()`"),
+        _ if value.is_unit() => {
+            diag.help("the value before the dot is `()`: what gave it changes something in place, or has no value")
+        }
+        _ => diag,
+    }
 }
 
 pub fn property(
@@ -160,7 +170,33 @@ fn properties(module: &mut Natives, host: &Arc<Host>) {
     property(module, host, "grad", |_, x| Ok(x.0.auto.lock().grad.clone().map_or(Dynamic::UNIT, Dynamic::from)));
 }
 
+/// `x.shape` is an array made anew, whose change would be lost: `x.shape[0] = 2`. Rhai hands the array back after
+/// whatever may have changed it. One that has become shorter was read from its end: `x.shape.pop()`.
+fn shape_setter(module: &mut Natives, host: &Arc<Host>) {
+    let shared = host.clone();
+    rhai::FuncRegistration::new_setter("shape").place_in(
+        &mut module.module,
+        move |context: NativeCallContext, x: &mut Tensor, value: Dynamic| -> Result<(), Box<rhai::EvalAltResult>> {
+            let text = if shared.assignment(&context).is_some() {
+                "the property `shape` of a tensor cannot be assigned"
+            } else {
+                let sizes = value.read_lock::<Array>();
+                let Some(sizes) = sizes.filter(|sizes| sizes.len() >= x.ndim()) else { return Ok(()) };
+                let has = |(size, n): (&Dynamic, usize)| size.as_int().is_ok_and(|size| size == n as i64);
+                if sizes.len() == x.ndim() && sizes.iter().zip(x.shape()).all(has) {
+                    return Ok(());
+                }
+                "`shape` is a copy, and its change would be lost"
+            };
+            let diag = Diag::error(code::UNKNOWN_PROPERTY, text)
+                .help("`x.reshape(sizes)` gives a tensor of another shape; `let s = x.shape;` an array to work with");
+            Err(shared.raise(&context, diag, "changed here"))
+        },
+    );
+}
+
 fn setters(module: &mut Natives, host: &Arc<Host>) {
+    shape_setter(module, host);
     let shared = host.clone();
     rhai::FuncRegistration::new_setter("requires_grad").place_in(
         &mut module.module,

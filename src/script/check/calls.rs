@@ -2,6 +2,7 @@
 
 use super::expr::members_of_tensor;
 use super::flow::Flow;
+use super::judged::gives_nothing;
 use super::layers;
 use super::syntax::{Expr, Kind};
 use super::value::{Value, nested};
@@ -75,6 +76,9 @@ impl<'a> Flow<'a> {
             }
             Some(space) => {
                 self.of_module(token, space, name, &values);
+                if space == "optim" {
+                    self.module_for_parameters(token, name, &values);
+                }
                 let signed = self.world.modules.get(space).is_some_and(|module| module.signatures.contains_key(name));
                 if signed { Value::Layer(Rc::new(layers::made(space, name, &values))) } else { Value::Unknown }
             }
@@ -285,8 +289,10 @@ impl<'a> Flow<'a> {
             | Value::Device
             | Value::DType(_)
             | Value::Char => self.of_unknown(token, name, &all, args),
-            Value::Unit if !COMMON.contains(&name) && !matches!(name, "is_empty" | "len") => {
-                let diag = Diag::error(code::TYPE, format!("`()` has no method `{name}`"))
+            // Of a native of tensors a run says that it belongs to them.
+            Value::Unit if name == "is_empty" || manual::native(name).is_some() => Value::Unknown,
+            Value::Unit if table::called(name).is_some() => {
+                let diag = Diag::error(code::ARGUMENT_TYPE, format!("`()` has no method `{name}`"))
                     .help("where this comes from a function, its last statement ends in `;` and gives no value");
                 self.report_at(token, diag, "called on nothing");
                 Value::Unknown
@@ -304,6 +310,11 @@ impl<'a> Flow<'a> {
     /// A method of a value whose type is known and that is no tensor.
     fn of_plain(&mut self, token: u32, receiver: &Value, name: &str, all: &[Value]) -> Value {
         let Some(of) = receiver.type_name() else { return Value::Unknown };
+        // `sort` takes any value first, as the interpreter lists it.
+        let is_its_own = self.world.takes_first(name, all.len(), of) || (name == "sort" && all.len() == 1);
+        if gives_nothing(receiver, name) && is_its_own {
+            return Value::Unit;
+        }
         if COMMON.contains(&name) || self.world.takes_first(name, all.len(), of) {
             return result_of(name);
         }
@@ -384,6 +395,9 @@ impl<'a> Flow<'a> {
         }
         self.native_keywords(token, name, written);
         self.count(token, name, all);
+        if name == "item" {
+            self.read_as_one(token, all);
+        }
         let int = |n: Option<usize>| Value::Int(n.map(|n| n as i64));
         match name {
             "item" => Value::Number,

@@ -89,7 +89,11 @@ impl<'a> Flow<'a> {
                 self.sign(op, expr.focus, &of)
             }
             Kind::Binary { op, left, right } => {
+                let operand = left;
                 let left = if op == "??" { self.asked(left) } else { self.expr(left) };
+                if matches!(&op[..], "&&" | "||") {
+                    self.truth(operand, &left);
+                }
                 let right = self.expr(right);
                 self.operator(op, expr.focus, &left, &right)
             }

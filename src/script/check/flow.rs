@@ -278,8 +278,11 @@ impl<'a> Flow<'a> {
     pub(super) fn stmt(&mut self, stmt: &'a Stmt) -> Done {
         match &stmt.kind {
             StmtKind::Let { name, constant, value } => {
-                let value = value.as_ref().map_or(Value::Unit, |value| self.expr(value));
-                self.declare(name, value, !constant);
+                let given = value.as_ref().map_or(Value::Unit, |value| self.expr(value));
+                if let Some(value) = value {
+                    self.value_of_nothing(value, &given);
+                }
+                self.declare(name, given, !constant);
             }
             StmtKind::Assign { op, focus, target, value } => self.assignment(op, *focus, target, value),
             StmtKind::Expr(expr) => return self.flow(expr),
@@ -352,6 +355,7 @@ impl<'a> Flow<'a> {
                 }
             }
             Kind::Index { of, items } => {
+                self.written_to_a_copy(target);
                 let holder = self.expr(of);
                 let values: Vec<Value> = items.iter().map(|item| self.expr(item)).collect();
                 if matches!(holder, Value::Tensor(_)) {
@@ -501,6 +505,7 @@ impl<'a> Flow<'a> {
         if wrong {
             self.report(expr.first, lints::no_truth(&value, self.world.origin(expr.focus)));
         }
+        self.truth(expr, &value);
     }
 
     /// A closure's body, which runs at another time.
@@ -513,6 +518,9 @@ impl<'a> Flow<'a> {
         let before = self.values();
         self.later += 1;
         self.doubt += 1;
+        if let StmtKind::Expr(Expr { kind: Kind::Block(block), .. }) = &body.kind {
+            self.value_of_try(&block.body);
+        }
         self.stmt(body);
         self.later -= 1;
         self.doubt = doubt;
@@ -533,6 +541,7 @@ impl<'a> Flow<'a> {
         for (param, value) in function.params.iter().zip(args) {
             self.declare(param, value, false);
         }
+        self.value_of_try(&function.body.body);
         self.active.push(&function.name.name);
         let done = self.block(&function.body);
         self.active.pop();

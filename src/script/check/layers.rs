@@ -12,6 +12,13 @@ use std::rc::Rc;
 pub enum Layer {
     /// `nn::linear(inputs, outputs)`.
     Linear(usize, usize),
+    /// `nn::conv2d(inputs, outputs, kernel)`, with its number of dims.
+    Convolution {
+        dims: usize,
+        weight: Vec<usize>,
+    },
+    /// `nn::embedding(rows, columns)`.
+    Embedding(usize, usize),
     /// Keeps the shape.
     Pointwise,
     Chain(Vec<Rc<Layer>>),
@@ -49,6 +56,18 @@ pub fn made(space: &str, name: &str, values: &[Value]) -> Layer {
         ("linear", [Value::Int(Some(inputs)), Value::Int(Some(outputs)), ..]) if *inputs >= 0 && *outputs >= 0 => {
             Layer::Linear(*inputs as usize, *outputs as usize)
         }
+        (
+            "conv1d" | "conv2d" | "conv3d",
+            [Value::Int(Some(inputs)), Value::Int(Some(outputs)), Value::Int(Some(kernel))],
+        ) if [inputs, outputs, kernel].into_iter().all(|&n| n > 0) => {
+            let dims = (name.as_bytes()[4] - b'0') as usize;
+            let mut weight = vec![*outputs as usize, *inputs as usize];
+            weight.resize(2 + dims, *kernel as usize);
+            Layer::Convolution { dims, weight }
+        }
+        ("embedding", [Value::Int(Some(rows)), Value::Int(Some(columns))]) if *rows > 0 && *columns > 0 => {
+            Layer::Embedding(*rows as usize, *columns as usize)
+        }
         ("sequential", [Value::Array(Some(items))]) => chain(items),
         ("sequential", items) if !items.is_empty() => chain(items),
         _ if POINTWISE.contains(&name) => Layer::Pointwise,
@@ -70,16 +89,30 @@ impl Flow<'_> {
         match (layer, &x) {
             (Layer::Pointwise, _) => x,
             (Layer::Chain(layers), _) => layers.iter().fold(x, |x, layer| self.forward(token, layer, x)),
-            (Layer::Linear(inputs, outputs), Value::Tensor(Some(tensor))) => {
-                // Layers are moved to other dtypes in place: of floats any may be right.
-                let dtype = if tensor.dtype().is_float() { tensor.dtype() } else { DType::F32 };
-                let weight = shapes::tensor(&[*outputs, *inputs], dtype).ok();
-                match table::called("linear") {
-                    Some((row, _)) => self.row(token, row, false, &[x, Value::Tensor(weight)]),
-                    None => Value::Unknown,
-                }
+            (Layer::Linear(inputs, outputs), Value::Tensor(Some(_))) => {
+                self.with_weight(token, "linear", x, &[*outputs, *inputs])
+            }
+            (Layer::Convolution { dims, weight }, Value::Tensor(Some(_))) => {
+                self.with_weight(token, ["conv1d", "conv2d", "conv3d"][dims - 1], x, weight)
+            }
+            (Layer::Embedding(rows, columns), Value::Tensor(Some(_))) => {
+                self.with_weight(token, "embedding", x, &[*rows, *columns])
             }
             _ => Value::Unknown,
+        }
+    }
+
+    /// An operation of a tensor and a weight of this shape.
+    fn with_weight(&mut self, token: u32, name: &str, x: Value, shape: &[usize]) -> Value {
+        // Layers are moved to other dtypes in place: of floats any may be right.
+        let dtype = match &x {
+            Value::Tensor(Some(tensor)) if tensor.dtype().is_float() => tensor.dtype(),
+            _ => DType::F32,
+        };
+        let weight = shapes::tensor(shape, dtype).ok();
+        match table::called(name) {
+            Some((row, _)) => self.row(token, row, false, &[x, Value::Tensor(weight)]),
+            None => Value::Unknown,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The words of findings that no run has: what is odd in a text although it may run; and those of conditions and loops.
 
 use super::flow::Flow;
+use super::judged;
 use super::syntax::{Expr, Kind};
 use super::value::Value;
 use crate::base::code;
@@ -35,6 +36,17 @@ fn lost(what: &str, at: Origin, help: Option<String>) -> Box<Diag> {
         Some(help) => diag.help(help),
         None => diag.help("give it a name with `let`, print it, or leave it out"),
     }
+}
+
+pub fn value_of_try(at: Origin) -> Box<Diag> {
+    let help = "a `try` has no value: write `return` inside, or assign to a variable declared before it";
+    lost("this block", at, Some(help.to_string()))
+}
+
+pub fn value_of_nothing(name: &str, help: &str, at: Origin) -> Box<Diag> {
+    Diag::warning(code::LOST, format!("`{name}` changes what it is called on, and gives `()`"))
+        .label(at, Focus::Call, "this has no value")
+        .help(help)
 }
 
 pub fn never_equal(op: &str, left: &Value, right: &Value, at: Origin) -> Box<Diag> {
@@ -92,7 +104,8 @@ impl<'a> Flow<'a> {
                 let elsewhere = members::is_member(name) || members::of_module().contains(&format!("{name}("));
                 let may_be_another =
                     elsewhere || self.world.keys.contains(&name[..]) || self.world.is_open || self.is_own(name);
-                if (!known && may_be_another) || !computes(name, true) {
+                let only_gives = computes(name, true) || (known && judged::only_gives(name));
+                if (!known && may_be_another) || !only_gives {
                     return;
                 }
                 let inplace = table::find(name).is_some_and(|op| op.inplace);
@@ -112,7 +125,7 @@ impl<'a> Flow<'a> {
     }
 
     /// What a plain name holds, without counting as a use.
-    fn peek_value(&self, expr: &Expr) -> Value {
+    pub(super) fn peek_value(&self, expr: &Expr) -> Value {
         match &expr.kind {
             Kind::Name(name) => {
                 self.vars.iter().rev().find(|var| var.name == *name).map_or(Value::Unknown, |var| var.value.clone())

@@ -8,6 +8,7 @@
 mod calls;
 mod expr;
 mod flow;
+mod judged;
 mod layers;
 mod lints;
 mod names;

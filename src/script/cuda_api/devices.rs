@@ -9,7 +9,7 @@ use crate::sched::streams::watch::Naming;
 use crate::script::bind::convert;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
-use crate::script::source::SourceMap;
+use crate::script::source::{SourceKind, SourceMap};
 use crate::script::values::raise::Native;
 use crate::script::values::raise::{raise, site_of};
 use crate::script::values::type_names;
@@ -210,7 +210,10 @@ impl Naming for Names {
         (!name.is_empty()).then(|| name.to_string())
     }
 
+    /// None in the REPL, where each entry has a line 1.
     fn line(&self, place: Site) -> Option<usize> {
-        self.0.read().location(place).map(|location| location.line)
+        let sources = self.0.read();
+        let is_entry = matches!(sources.source(place)?.kind, SourceKind::Repl(_));
+        sources.location(place).map(|location| location.line).filter(|_| !is_entry)
     }
 }

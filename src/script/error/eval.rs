@@ -140,7 +140,9 @@ fn one(error: EvalAltResult, context: &Context, stack: &[Frame]) -> Box<Diag> {
         ErrorAssignmentToConstant(name, _) => constant(&format!("`{name}`")),
         ErrorNonPureMethodCallOnConstant(name, _) => {
             let name = name.trim_start_matches("get$").trim_start_matches("set$");
-            constant(&format!("a constant by `{}`", if name.contains('$') { "[ ]" } else { name }))
+            let name = if name.contains('$') { "[ ] =" } else { name };
+            words(code::CONSTANT, format!("`{name}` would change a constant"), "changed here")
+                .help("declare it with `let` instead of `const`")
         }
         ErrorArithmetic(text, _) => arithmetic(&text),
         ErrorTooManyOperations(_) => {
@@ -296,6 +298,9 @@ pub fn operator_help(symbol: &str, types: &[&str]) -> Option<&'static str> {
         [_, _] if types.contains(&"bool") && matches!(symbol, "<" | "<=" | ">" | ">=") => {
             "comparisons do not chain: `a < x && x < b`"
         }
+        ["()", _] | [_, "()"] => {
+            "`()` is no value: a function gave none, a gradient is not there yet, or `xs.reduce(f)` had no start: `xs.reduce(f, 0)`"
+        }
         [_, _] if types.contains(&"string") => "to put values into text, write `${x}` between backticks",
         _ if types.contains(&"array") => "numbers in an array become a tensor by `tensor(..)`",
         ["i64" | "f64"] if symbol == "!" => "a number is compared: `x == 0`",
@@ -373,6 +378,9 @@ fn mismatch(wanted: &str, actual: &str) -> Words {
             found.help("a part of an array is `xs.extract(1..3)`; of a tensor `x[1..3]`")
         }
         ("i64", "f64") => found.help("convert it by `.to_int()`, which rounds towards zero"),
+        ("i64", _) if a_type(actual) == "a tensor" => {
+            found.help("the number in a tensor of one element is `.item()`: `xs[i.item()]`")
+        }
         _ => found,
     }
 }
@@ -400,6 +408,10 @@ fn constant(what: &str) -> Words {
 }
 
 fn arithmetic(text: &str) -> Words {
+    // Rhai's `parse_int`, `parse_float` and `range` have no other kind of error.
+    if text.contains("parsing") || text.contains("step value") {
+        return words(code::VALUE, lower(text), "here");
+    }
     let found = words(code::ARITHMETIC, if text.is_empty() { "arithmetic failed".into() } else { lower(text) }, "here");
     match text {
         _ if text.contains("overflow") => found.help("integers have 64 bits; floats reach further: `2.0 ** 100`"),

@@ -86,6 +86,19 @@ pub(super) fn function(name: &str) -> Option<&'static str> {
         "help" => "write `:help sum` in the REPL; `tscript explain E0201` tells about an error",
         "tqdm" | "trange" => "write `for batch in progress(loader) { .. }`",
         "array" | "ndarray" => "write `tensor([1, 2])`",
+        "expand_dims" => "write `x.unsqueeze(dim)`",
+        "choice" => "`randint(0, xs.len(), [n])` draws places with repetition, `randperm(xs.len())` without",
+        "read_csv" | "load_csv" | "loadtxt" | "genfromtxt" => {
+            "write `load(\"table.csv\")`, which gives a tensor; `#{columns: true}` gives a map of columns"
+        }
+        "to_categorical" | "get_dummies" => "write `one_hot(labels, classes)`",
+        "GradientTape" => "what requires gradients is recorded by itself: `loss.backward()`, then `x.grad`",
+        "mean_squared_error" => "write `mse_loss(x, y)`",
+        "mean_absolute_error" => "write `l1_loss(x, y)`",
+        "sparse_categorical_crossentropy" | "categorical_crossentropy" => {
+            "write `cross_entropy(logits, labels)`, which takes values before `softmax`"
+        }
+        "finfo" | "iinfo" => "there are no tables of dtypes: `f32` has 24 bits and `f16` 11, `bf16` 8, of precision",
         "Variable" => "tensors take part in gradients themselves: `tensor(1.0, #{requires_grad: true})`",
         "Parameter" => "write `tensor(values, #{requires_grad: true})`, or `nn::parameter(values)`",
         "set_seed" | "seed_everything" => "write `manual_seed(0)`",
@@ -111,6 +124,26 @@ pub(super) fn function(name: &str) -> Option<&'static str> {
     })
 }
 
+/// A function that people look for in a module of the library.
+pub(super) fn of_module(module: &str, name: &str) -> Option<&'static str> {
+    Some(match (module, name) {
+        ("nn", "dense" | "fc" | "fully_connected" | "affine") => "write `nn::linear(in_features, out_features)`",
+        ("nn", "conv") => "write `nn::conv1d`, `nn::conv2d` or `nn::conv3d`",
+        ("nn", "batch_norm" | "batch_normalization") => "write `nn::batch_norm1d(features)`, or `2d`, `3d`",
+        ("nn", "global_average_pooling2d" | "global_avg_pool2d" | "gap") => "write `nn::adaptive_avg_pool2d(1)`",
+        ("nn", "input" | "input_layer") => "a network needs none: its layers say how many features they take",
+        ("nn", "mse") => "write `nn::mse_loss()`, or `mse_loss(x, y)`",
+        ("nn", "embedding_layer") => "write `nn::embedding(n, dim)`",
+        ("data", "mnist" | "cifar10" | "cifar100" | "fashion_mnist" | "imdb" | "iris") => {
+            "datasets are read from files: `load(path)`, `data::tensors(x, y)`, `data::image_folder(path)`"
+        }
+        ("data", "from_array" | "from_tensors" | "from_numpy" | "dataset") => {
+            "write `data::tensors(x, y)`, or a map of tensors"
+        }
+        _ => return None,
+    })
+}
+
 /// A method that Python's or PyTorch's values of a type have.
 pub(super) fn method(owner: &str, name: &str) -> Option<&'static str> {
     Some(match (owner, name) {
@@ -120,6 +153,9 @@ pub(super) fn method(owner: &str, name: &str) -> Option<&'static str> {
         ("array" | "string", "first") => "write `xs[0]`",
         ("array" | "string", "last") => "write `xs[-1]`",
         ("array", "add") => "write `xs.push(x)`",
+        ("array", "slice") => "write `xs.extract(1..3)`",
+        ("array", "concat") => "write `xs + ys`",
+        ("array", "fold" | "inject") => "write `xs.reduce(|sum, x| sum + x, 0)`",
         ("array", "remove_at" | "delete" | "del") => "write `xs.remove(i)`, by its number",
         ("array", "mean" | "std" | "shape" | "view" | "reshape" | "to" | "cuda") => {
             "numbers in an array become a tensor by `tensor(xs)`"
@@ -128,7 +164,16 @@ pub(super) fn method(owner: &str, name: &str) -> Option<&'static str> {
         ("map", "setdefault") => "write `if !(key in m) { m[key] = value; }`",
         ("map", "has_key" | "has" | "contains_key" | "containsKey") => "write `\"a\" in m`",
         ("map", "__call__" | "__init__") => "a module is called by `model.forward(x)`",
-        ("map", "evaluate" | "inference") => "write `model.eval()`",
+        ("map", "inference") => "write `model.eval()`",
+        ("map", "evaluate" | "score") => "evaluation is a loop: `model.eval(); no_grad { for batch in loader { .. } }`",
+        ("map", "predict" | "predict_proba" | "transform") => "a module is called by `model.forward(x)`",
+        ("map", "get_weights" | "set_weights") => "write `model.state_dict()` and `model.load_state_dict(d)`",
+        ("map", "minimize" | "apply_gradients") => {
+            "training is a loop: `opt.zero_grad(); loss.backward(); opt.step();`"
+        }
+        ("map", "groupby" | "head" | "describe" | "merge" | "iterrows") => {
+            "there are no data frames: columns are tensors in a map, rows are chosen by masks, `x[mask]`"
+        }
         ("map", "get_lr") => "write `scheduler.get_last_lr()`, or `opt.lr()`",
         ("map", "freeze") => "write `model.requires_grad_(false)`",
         ("map", "summary" | "info") => "`print(model)` shows its layers; `model.named_parameters()` lists the shapes",
@@ -140,6 +185,12 @@ pub(super) fn method(owner: &str, name: &str) -> Option<&'static str> {
         }
         ("tensor", "gpu") => "write `x.cuda()`",
         ("tensor", "astype") => "write `x.to(\"f32\")`",
+        ("tensor", "ptp") => "write `x.amax() - x.amin()`",
+        ("tensor", "head") => "write `x[..5]`",
+        ("tensor", "describe") => "write `x.mean()`, `x.std()`, `x.quantile(q)`; `print(x)` shows its elements",
+        ("tensor", "to_numpy" | "asnumpy" | "eval") => {
+            "`x.to_array()` gives numbers in arrays; `save(\"x.npy\", x)` a file"
+        }
         ("tensor", "zero_grad") => {
             "`x.grad = ();` forgets the gradient of one tensor; `opt.zero_grad()` those of a model"
         }
@@ -155,6 +206,11 @@ pub(super) fn method(owner: &str, name: &str) -> Option<&'static str> {
         ("tensor", "concat" | "cat") => "write `cat([x, y], dim)`",
         ("tensor", "is_cuda") => "`is_cuda` is a property: write it without `()`",
         ("string", "isdigit" | "isalpha" | "isnumeric" | "isspace") => "write `text.chars()` and look at each",
+        ("string", "substr" | "substring") => "write `text[1..3]`",
+        ("string", "reverse") => "write `\"\".join(reversed(text))`",
+        ("string", "repeat") => "write `text * n`",
+        ("string", "to_int" | "toInt") => "write `int(text)`",
+        ("string", "to_float") => "write `float(text)`",
         ("string", "splitlines") => "write `text.split(\"\\n\")`",
         ("string", "encode") => "write `text.bytes()`",
         ("string", "zfill" | "ljust" | "rjust" | "center") => "formats do it: `${n:05d}`, `${text:<8}`, `${text:>8}`",
@@ -186,6 +242,8 @@ pub(super) fn property(owner: &str, name: &str) -> Option<&'static str> {
         ("tensor", "length" | "len") => "write `x.len()`, or `x.shape[0]`",
         ("tensor", "ndims" | "rank") => "write `x.ndim`",
         ("tensor", "size") => "write `x.shape`, or `x.size(0)`",
+        ("tensor", "loc" | "iloc" | "at" | "iat") => "a tensor is indexed itself: `x[0]`, `x[0, 1..3]`",
+        ("device", "name") => "write `cuda::get_device_name(0)`, or `str(x.device)`",
         ("tensor", "memory_format") => "tensors have strides: `x.stride()`, `x.is_contiguous()`",
         ("array", _) if is_argument(name) => {
             "script arguments by name are `arg(\"lr\", 0.1)` and `flag(\"verbose\")`; `args` is the array of all words"

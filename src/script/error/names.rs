@@ -296,6 +296,7 @@ fn wrong_count(name: &str, types: &[&str], is_method: bool, known: &Known) -> Op
     let given = types.len() - keywords;
     let native = manual::native(name).filter(|native| !native.call.is_empty()).map(Native::written);
     let call = native.or_else(|| manual::signature(name, false)).map(|call| format!("call it as `{call}`"));
+    let call = if name == "seed" { Some("write `manual_seed(0)`".to_string()) } else { call };
     if given > most {
         let text = format!(
             "`{name}`: {} given, at most {} taken",
@@ -410,7 +411,8 @@ fn in_module(space: &str, name: &str, types: &[&str], known: &Known) -> Words {
     let reason = || absent::reason(name).map(str::to_string);
     let elsewhere =
         || manual::page(name).and_then(|page| Some(format!("it is in no module: `{}`", page.calls.first()?)));
-    words(code::UNKNOWN_FUNCTION, message, "not found").maybe(near.or_else(reason).or_else(elsewhere))
+    let habit = habits::of_module(space, name).map(str::to_string);
+    words(code::UNKNOWN_FUNCTION, message, "not found").maybe(habit.or(near).or_else(reason).or_else(elsewhere))
 }
 
 pub(super) fn module(name: &str, at: Site, context: &Context) -> Words {

@@ -62,6 +62,9 @@ pub(super) fn habit(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
 /// Where `,`, `)`, `{` or `;` was expected.
 fn separators(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
     let in_parameters = matches!(kind, ParseErrorType::MissingToken(_, text) if text.contains("parameters") || text.contains("anonymous"));
+    if misses(kind, ",") && near.found == ";" && near.statement.starts_with("switch") {
+        return help("arms end with commas: `switch x { 1 => a, 2 => { b; }, _ => c }`");
+    }
     if misses(kind, ",") {
         return match near.found {
             ":" if is_format(near.rest) => said(
@@ -86,6 +89,9 @@ fn separators(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
     }
     if misses(kind, ")") && near.found == "," && near.start != "for" {
         return help("several values are an array: `zeros([2, 3])`, `x.sum([0, 1])`");
+    }
+    if misses(kind, ")") && near.found == ":" && near.statement.contains("catch") {
+        return said("a name has no type", TRIES);
     }
     if misses(kind, "{") {
         return match (near.before, near.found) {
@@ -152,6 +158,7 @@ fn by_start(near: &Around) -> Option<Habit> {
             let message = Some(paths::IMPORT);
             return Some(Habit { word: Some(Word::Before), message, help: paths::import(&path) });
         }
+        "import" if near.found == "," => return help("each `import` is a statement of its own"),
         "from" if first => {
             let path: Vec<&str> =
                 near.statement.split([' ', '.', ',']).filter(|part| !part.is_empty()).skip(1).collect();
@@ -202,13 +209,22 @@ fn by_neighbours(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
         ("not", _) => word(Before, "write `!`"),
         (_, "is") => word(Found, "compare with `==`, or with `!=`"),
         ("is", _) => word(Before, "compare with `==`, or with `!=`"),
+        (_, "elsif" | "elseif") => word(Found, "write `else if`"),
+        ("elsif" | "elseif", _) => word(Before, "write `else if`"),
+        ("foreach", _) => word(Before, "write `for x in xs { .. }`"),
+        ("repeat", _) => word(Before, "write `for i in 0..n { .. }`"),
+        ("unless", _) => word(Before, "write `if !x { .. }`"),
+        ("use" | "include" | "require" | "using", _) => word(Before, "write `import \"nn\" as nn;`"),
+        ("echo" | "puts", _) => word(Before, "`print` is a function: `print(x, y)`"),
+        ("export", "fn") => word(Before, "functions of a file are seen from outside, unless they are `private`"),
+        (_, "let") if near.start == "for" => help("write `for i in 0..n { .. }`"),
         ("match", _) => word(Before, "write `switch x { 1 => .., _ => .. }`"),
         ("case", _) => word(Before, "write `switch x { 1 => .., _ => .. }`"),
         ("new", _) => {
             word(Before, "there is no `new`: call the function that makes the value, or write a map `#{ .. }`")
         }
         ("lambda", _) => word(Before, "write a closure: `|x| x + 1`"),
-        ("class" | "struct", _) => word(
+        ("class" | "struct" | "impl" | "interface" | "trait" | "enum", _) => word(
             Before,
             "there are no classes: a map `#{ .. }` holds values and closures, which see it as `this`; a layer is `nn::module(#{ .. })`",
         ),
@@ -258,6 +274,9 @@ fn by_neighbours(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
         (_, "--") | ("--", _) => help("write `x -= 1`, or `- -x` for two signs"),
         ("<", ">") | (_, "<>") => help("write `!=`"),
         (_, "?") => help("`if a { b } else { c }` has a value"),
+        ("[" | "," | "#{", "...") if near.after.starts_with(|c: char| c.is_alphabetic() || c == '_') => {
+            help("values are not spread: arrays and maps are joined by `+`, as in `xs + [4]`, `m + #{b: 2}`")
+        }
         (_, "...") => help("write the dots in quotes: `x[\"...\", 0]`"),
         (_, "~") => help("write `!`, which is bitwise on integers"),
         (_, "#") => help("comments are `// ..` and `/* .. */`"),

@@ -13,6 +13,10 @@ use crate::script::source::Source;
 
 /// Whether a name after a dot is one that is called.
 pub fn is_method(name: &str) -> bool {
+    // `x.device;` reads a property, although there is a function `device`.
+    if members::of_tensor().iter().any(|known| known == name) {
+        return false;
+    }
     let [closure, callable] = [format!(" {name}: |"), format!(" {name}: _callable(")];
     let texts = || STD.iter().flat_map(|(_, files)| files.iter());
     members::of_module().iter().any(|known| known.strip_suffix('(') == Some(name))

@@ -15,7 +15,7 @@ use crate::script::values::raise::Native;
 use crate::script::values::raise::Outcome;
 use crate::script::values::raise::raise;
 use crate::script::values::type_names;
-use crate::script::values::types::Tensor;
+use crate::script::values::types::{Cell, Tensor};
 use crate::tensor::observe;
 use rhai::{Array, Dynamic, EvalAltResult, FnPtr, FuncRegistration, ImmutableString, Map, NativeCallContext, RhaiFunc};
 use std::any::TypeId;
@@ -179,12 +179,30 @@ fn place(
     Ok(None)
 }
 
-/// What a `switch` compares: of a tensor with one element, its element.
+/// What a `switch` compares: of a tensor with one element, its element, also inside arrays and maps.
 fn cases(module: &mut Natives, host: &Arc<Host>) {
+    fn case(host: &Host, context: &NativeCallContext, value: &Dynamic) -> Native {
+        if let Some(values) = value.read_lock::<Array>() {
+            return values
+                .iter()
+                .map(|value| case(host, context, value))
+                .collect::<Outcome<Array>>()
+                .map(Dynamic::from);
+        }
+        if let Some(entries) = value.read_lock::<Map>() {
+            let entry = |(name, value): (&_, &_)| Ok((Clone::clone(name), case(host, context, value)?));
+            return entries.iter().map(entry).collect::<Outcome<Map>>().map(Dynamic::from);
+        }
+        plain(host, context, value)
+    }
     let shared = host.clone();
     raw(module, "__case", 1, move |context, values| -> Native {
         let context = context.expect("registered with a context");
-        plain(&shared, &context, values[0])
+        // As `==` does: `switch model.training { true => .. }`.
+        match values[0].read_lock::<Cell>().map(|cell| cell.get()) {
+            Some(inside) => case(&shared, &context, &inside),
+            None => case(&shared, &context, values[0]),
+        }
     });
 }
 
@@ -317,6 +335,16 @@ fn growing(module: &mut Natives, host: &Arc<Host>) {
 /// `range(n)`, and ranges as sequences.
 fn ranges(module: &mut Natives, host: &Arc<Host>) {
     of(module, "range").place_in(&mut module.module, |end: i64| 0..end.max(0));
+    // As in Python, an integer tensor without dimensions is a bound.
+    let shared = host.clone();
+    let below = move |context: NativeCallContext, end: Tensor| -> Outcome<Range<i64>> {
+        let bound = plain(&shared, &context, &Dynamic::from(end))?;
+        bound.as_int().map(|end| 0..end.max(0)).map_err(|_| {
+            let text = format!("`range`: a bound is an integer, not {}", type_names::of_value(&bound));
+            shared.raise(&context, Diag::error(code::ARGUMENT_TYPE, text), "")
+        })
+    };
+    of(module, "range").place_in(&mut module.module, below);
     // Not `map` and `filter`: what they call is script code, and the stack shows it.
     for name in ["len", "to_array", "list"] {
         module.names.insert(name.to_string());

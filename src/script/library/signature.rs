@@ -17,6 +17,7 @@ use crate::base::span::Origin;
 use crate::base::suggest::{nearest, unknown_keyword};
 use crate::fail;
 use crate::script::values::type_names;
+use crate::script::values::types::Tensor;
 use rhai::{Array, Dynamic, ImmutableString, Map};
 
 /// The beginning of a line with a signature.
@@ -136,6 +137,11 @@ impl Signature {
         self.text.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or("")
     }
 
+    /// The name of the first parameter.
+    pub fn first(&self) -> Option<&str> {
+        self.params.first().map(|param| param.name.as_str())
+    }
+
     pub fn place(&self, name: &str) -> Option<usize> {
         self.params.iter().position(|param| param.name == name)
     }
@@ -253,7 +259,10 @@ impl Signature {
                 Rule::Only(value) if slot.as_ref().is_some_and(|slot| !same(slot, value)) => {
                     let value = shown(value);
                     let text = format!("`{}`: `{}` cannot be other than {value} here", self.name, param.name);
-                    return Err(Diag::error(code::VALUE, text).keyword(Origin::NONE, &param.name, "this one"));
+                    let diag = Diag::error(code::VALUE, text).keyword(Origin::NONE, &param.name, "this one");
+                    // `nn::mse_loss(x, y)`.
+                    let has_tensor = slot.as_ref().is_some_and(|slot| slot.is::<Tensor>());
+                    return Err(if has_tensor { diag.help(self.of_tensors()) } else { diag });
                 }
                 Rule::Only(_) => {}
                 Rule::Default(_) if WITHOUT_EFFECT.contains(&param.name.as_str()) => {
@@ -283,6 +292,17 @@ impl Signature {
             Some(count) if count >= 0.0 => Ok(()),
             Some(_) => fail!(VALUE, "`{}`: `{name}` cannot be negative, as {value} is", self.name),
             None => fail!(ARGUMENT_TYPE, "`{}`: `{name}` is a number, not {}", self.name, type_names::of_value(&value)),
+        }
+    }
+
+    /// What takes the tensors that were given to a function which makes a module.
+    #[cold]
+    fn of_tensors(&self) -> String {
+        let name = &self.name;
+        let forward = format!("settings make a module, which takes tensors: `nn::{name}().forward(x, y)`");
+        match crate::op::table::find(name) {
+            Some(_) => format!("{forward}; the operation is `{name}(x, y)`"),
+            None => forward,
         }
     }
 

@@ -4,7 +4,7 @@
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::span::Origin;
-use crate::base::suggest::nearest;
+use crate::base::suggest::keyword;
 use crate::fail;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
@@ -112,7 +112,7 @@ fn options(name: &str, defaults: &Dynamic, given: &Dynamic, any: &Array) -> Resu
                 "not a keyword here",
             );
             let known = || merged.keys().map(|key| key.as_str());
-            return Err(match nearest(&key, known()) {
+            return Err(match keyword(&key, known()) {
                 Some(found) => diag.help(format!("did you mean `{found}`?")),
                 None if merged.is_empty() => diag.help("there are no keywords here"),
                 None => diag.help(format!("the keywords are: {}", known().collect::<Vec<_>>().join(", "))),
