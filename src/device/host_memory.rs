@@ -3,6 +3,7 @@
 //! A caching allocator sits on top; nothing here is meant to be quick or small. Knows nothing of tensors.
 
 use super::cache::RawMemory;
+use super::left;
 
 /// Segments of at least this many bytes start at a multiple of it, so that huge pages can back all of them.
 const HUGE_PAGE: usize = 2 << 20;
@@ -28,18 +29,29 @@ impl HostMemory {
 impl RawMemory for HostMemory {
     fn reserve(&mut self, bytes: usize) -> Option<u64> {
         let after = self.reserved.checked_add(bytes).filter(|&after| bytes > 0 && after <= self.total)?;
-        let address = system::map(bytes)?;
+        if !left::reserve(bytes) {
+            return None;
+        }
+        let Some(address) = system::map(bytes) else {
+            left::release(bytes);
+            return None;
+        };
         self.reserved = after;
         Some(address)
     }
 
     fn release(&mut self, address: u64, bytes: usize) {
         system::unmap(address, bytes);
+        left::release(bytes);
         self.reserved -= bytes;
     }
 
     fn total(&self) -> usize {
         self.total
+    }
+
+    fn left(&self) -> usize {
+        left::known()
     }
 }
 

@@ -9,6 +9,7 @@ pub mod dlpack;
 pub mod heap;
 pub mod host_memory;
 pub mod keyed;
+pub mod left;
 pub mod lent;
 pub mod metered;
 pub mod planned_fault;

@@ -3,6 +3,8 @@
 use crate::base::code::FILE;
 use crate::base::diag::{Diag, Result};
 use crate::fail;
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -33,6 +35,7 @@ pub fn atomic(path: &Path, fill: &mut dyn FnMut(&mut dyn Sink) -> Result<()>) ->
         fail!(FILE, "cannot be written: there is no folder `{}`", folder.display());
     }
     let mut temporary = Temporary::beside(&folder, &target).map_err(|error| unwritable(&error))?;
+    clear(&folder, &temporary.path);
     let mut buffered = BufWriter::with_capacity(1 << 20, &mut temporary.file);
     fill(&mut buffered)?;
     let flushed = buffered.flush();
@@ -41,6 +44,38 @@ pub fn atomic(path: &Path, fill: &mut dyn FnMut(&mut dyn Sink) -> Result<()>) ->
     // A file system that cannot flush a folder has renamed all the same.
     let _ = File::open(&folder).and_then(|folder| folder.sync_all());
     Ok(())
+}
+
+/// How the names of temporary files begin and end.
+const BEGIN: &str = ".tscript-";
+const END: &str = ".tmp";
+
+/// Removes what killed programs have left of other targets, once in a folder for each program. Nobody holds the lock of
+/// such a file; whoever opens one at this moment sees, when it has the lock, that the file is gone, and makes another.
+fn clear(folder: &Path, own: &Path) {
+    static CLEARED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    {
+        let mut cleared = CLEARED.lock();
+        // Bound: folders that are remembered.
+        if cleared.len() >= 1000 || !cleared.insert(folder.to_path_buf()) {
+            return;
+        }
+    }
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(middle) = name.to_str().and_then(|name| name.strip_prefix(BEGIN)?.strip_suffix(END)) else { continue };
+        let is_ours = middle.len() == 16 && middle.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let path = entry.path();
+        if !is_ours || path == own || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            continue;
+        }
+        let Ok(file) = existing(&path) else { continue };
+        // A file system without locks cannot say whether somebody writes.
+        if file.try_lock().is_ok() && is_at(&file, &path) {
+            let _ = fs::remove_file(&path);
+        }
+    }
 }
 
 /// What becomes the target. Its name follows from the target's, and whoever writes it holds a lock, which goes with the
@@ -58,7 +93,7 @@ impl Temporary {
         let hash = name
             .iter()
             .fold(0xcbf2_9ce4_8422_2325u64, |hash, &byte| (hash ^ byte as u64).wrapping_mul(0x100_0000_01b3));
-        let path = folder.join(format!(".tscript-{hash:016x}.tmp"));
+        let path = folder.join(format!("{BEGIN}{hash:016x}{END}"));
         loop {
             let file = open(&path)?;
             // Another one that writes the same target comes first. A file system without locks has to do without.
@@ -92,16 +127,25 @@ impl Drop for Temporary {
 }
 
 fn open(path: &Path) -> io::Result<File> {
+    // The reason alone: the temporary file's name tells the user nothing.
+    options().create(true).open(path).map_err(|error| io::Error::from(error.kind()))
+}
+
+fn existing(path: &Path) -> io::Result<File> {
+    options().open(path)
+}
+
+fn options() -> fs::OpenOptions {
     let mut options = File::options();
-    options.write(true).create(true).truncate(false);
+    options.write(true).truncate(false);
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
-        // As any new file: the process's mask takes away what it takes away. A link that somebody put there is refused.
-        options.mode(0o666).custom_flags(libc::O_NOFOLLOW);
+        // As any new file: the process's mask takes away what it takes away. A link that somebody put there is refused,
+        // and nobody waits for the other end of a pipe.
+        options.mode(0o666).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     }
-    // The reason alone: the temporary file's name tells the user nothing.
-    options.open(path).map_err(|error| io::Error::from(error.kind()))
+    options
 }
 
 /// Whether a file is the one at a path, under no other name.
@@ -150,6 +194,26 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).expect("text"), "short");
         assert!(atomic(&path, &mut |_| fail!(FILE, "no")).is_err());
         assert_eq!((names(folder.path()).len(), fs::read_to_string(&path).expect("text").as_str()), (1, "short"));
+    }
+
+    /// What was left of other targets goes; who writes keeps its file, and nothing else is touched.
+    #[test]
+    fn what_killed_programs_left_of_other_targets_goes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        let kept = [".tscript-00000000000000zz.tmp", ".tscript-1.tmp", "x.tmp", ".tscript-0123456789abcdef.npy"];
+        for name in kept.iter().chain(&[".tscript-0123456789abcdef.tmp"]) {
+            fs::write(at(name), "left").expect("written");
+        }
+        fs::create_dir(at(".tscript-aaaaaaaaaaaaaaaa.tmp")).expect("a folder");
+        let live = Temporary::beside(folder.path(), &at("other.npy")).expect("a file");
+        write(&at("x.txt"), "text").expect("written");
+        let live_name = live.path.file_name().expect("a name").to_string_lossy().into_owned();
+        let mut wanted = kept.map(str::to_string).to_vec();
+        wanted.extend([live_name, ".tscript-aaaaaaaaaaaaaaaa.tmp".to_string(), "x.txt".to_string()]);
+        wanted.sort();
+        assert_eq!(names(folder.path()), wanted);
+        drop(live);
     }
 
     #[test]

@@ -1,5 +1,9 @@
 //! The library as host programs use it.
 
+#[cfg(target_os = "linux")]
+mod alone;
+#[cfg(target_os = "linux")]
+mod arguments;
 mod cost;
 mod diagnostics;
 mod generator;
@@ -12,6 +16,8 @@ mod random;
 mod server;
 mod simulation;
 mod surface;
+#[cfg(target_os = "linux")]
+mod sweep;
 mod tensors;
 
 /// Counts what scripts hold, so that `heap_limit` can be kept to.

@@ -1,30 +1,11 @@
 //! What `builder.rs` promises of limits, each promise tried in the worst way: under limits of the system, by what the
 //! process takes, by the clock, with threads counted.
 
+#[cfg(target_os = "linux")]
+use super::alone::alone;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::{Duration, Instant};
 use tscript::{Builder, Session, Tensor};
-
-/// Runs a test's body in a process of its own, where nobody else takes memory or prints; under `ulimit -v` where megabytes
-/// are given. What it wrote to the error output.
-#[cfg(target_os = "linux")]
-fn alone(name: &str, megabytes: Option<usize>, body: impl FnOnce()) -> String {
-    const ALONE: &str = "TSCRIPT_TEST_ALONE";
-    if std::env::var(ALONE).is_ok_and(|wanted| wanted == name) {
-        body();
-        return String::new();
-    }
-    let program = std::env::current_exe().expect("a program");
-    let limit = megabytes.map_or(String::new(), |megabytes| format!("ulimit -v {}; ", megabytes << 10));
-    let line = format!("{limit}exec '{}' --exact promises::{name} --test-threads=1 --nocapture", program.display());
-    let mut child = Command::new("sh");
-    let out = child.args(["-c", &line]).env(ALONE, name).env("RUST_BACKTRACE", "1").output().expect("a shell");
-    let told = String::from_utf8_lossy(&out.stderr).into_owned();
-    let said = String::from_utf8_lossy(&out.stdout);
-    assert!(out.status.success() && said.contains("1 passed"), "{}: {said}\n{told}", out.status);
-    told
-}
 
 /// A line of this process's status: `VmHWM` (the most memory it had) in MiB, `Threads`.
 #[cfg(target_os = "linux")]
@@ -53,7 +34,7 @@ fn code(builder: Builder, text: &str) -> String {
 #[test]
 #[cfg(target_os = "linux")]
 fn heap_limit_is_all_that_values_take() {
-    alone("heap_limit_is_all_that_values_take", Some(2000), || {
+    alone("promises::heap_limit_is_all_that_values_take", Some(2000), || {
         let before = status("VmHWM");
         for text in [
             "let s = \"x\"; loop { s += s; }",
@@ -91,7 +72,7 @@ fn heap_limit_is_all_that_values_take() {
 #[test]
 #[cfg(target_os = "linux")]
 fn memory_limit_is_all_that_tensors_take() {
-    alone("memory_limit_is_all_that_tensors_take", Some(2000), || {
+    alone("promises::memory_limit_is_all_that_tensors_take", Some(2000), || {
         let before = status("VmHWM");
         for text in [
             "let x = ones([1000]); loop { x = cat([x, x]) + 1; x[0].item(); }",
@@ -110,6 +91,7 @@ fn memory_limit_is_all_that_tensors_take() {
             "svd(ones([4000, 4000])).S[0].item()",
             "svd(ones([1000000, 2])).U[0, 0].item()",
             "inv(rand([4000, 4000]))[0, 0].item()",
+            "randperm(10000000)[0].item()",
             "cdist(ones([20000, 3]), ones([20000, 3]))[0, 0].item()",
             "interpolate(ones([1, 1, 10, 10]), #{size: [10000, 10000], mode: \"bilinear\"})[0, 0, 0, 0].item()",
             "adaptive_avg_pool1d(ones([1, 3]), 100000000)[0, 0].item()",
@@ -127,6 +109,22 @@ fn memory_limit_is_all_that_tensors_take() {
         assert!(["", "E0804", "E0808"].contains(&ended.as_str()), "{ended} for a convolution");
         let grown = status("VmHWM") - before;
         assert!(grown < 128 + 64 + 100, "{grown} MiB");
+    });
+}
+
+/// A script that ends with an error still has what it has: nobody makes a copy of that to look at it.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_a_script_holds_is_not_copied_when_it_ends() {
+    alone("promises::what_a_script_holds_is_not_copied_when_it_ends", None, || {
+        let mut session = quiet().build().expect("a session");
+        session.run_str("holds", "let a = (0..1000000).map(|i| [i]);").expect("some 70 MiB");
+        let before = status("VmHWM");
+        for text in ["throw 1", "no_such_name", "1 / ", "let x = 1; x.no_such_method()", "ones([2]) + ones([3])"] {
+            session.run_str("ends", text).expect_err("an error");
+        }
+        let grown = status("VmHWM") - before;
+        assert!(grown < 40, "{grown} MiB");
     });
 }
 
@@ -175,6 +173,8 @@ fn time_limit_ends_whatever_runs() {
         "svd(rand([1200, 1200])).S.sum().item()",
         "matrix_power(rand([700, 700]), 1000000).sum().item()",
         "kthvalue(rand([20000000]), 100).values.item()",
+        "rand([1500000, 4]).unique(#{dim: 0}).sum().item()",
+        "randperm(15000000).sum().item()",
         "cuda::sleep(60000); ones([2], #{device: \"cuda\"}).sum().item()",
         "print(ones([1]).expand([1000000000000]).sum().cuda().item())",
         "let s = stream(\"cuda\"); with_stream(s, || cuda::sleep(60000)); s.synchronize()",
@@ -277,7 +277,7 @@ fn array_limit_counts_what_lies_inside() {
 #[test]
 #[cfg(target_os = "linux")]
 fn drop_returns_within_a_second_and_frees_queues() {
-    alone("drop_returns_within_a_second_and_frees_queues", None, || {
+    alone("promises::drop_returns_within_a_second_and_frees_queues", None, || {
         // What belongs to the process is started first.
         code(quiet().time_limit(Duration::from_secs(100)), "(rand([300, 300]) @ rand([300, 300])).sum().item()");
         let threads = status("Threads");
@@ -344,7 +344,7 @@ fn sessions_that_end_leave_no_memory_behind() {
 #[test]
 #[cfg(target_os = "linux")]
 fn panics_of_the_host_are_errors_of_calls() {
-    let told = alone("panics_of_the_host_are_errors_of_calls", None, || {
+    let told = alone("promises::panics_of_the_host_are_errors_of_calls", None, || {
         let mut session = quiet()
             .function("explode", || -> i64 { panic!("on purpose") })
             .function("each", |x: i64| -> i64 {

@@ -320,6 +320,8 @@ fn the_systems_limits_of_memory_are_kept_to() {
         "parse_json(\"[\" + \"1,\" * 20000000 + \"1]\")",
         "let a = []; loop { a.push(\"some text of its own\" + a.len()); }",
         "let a = []; loop { a.push(zeros([1000000]) + 1.0); a[a.len() - 1].sum().item(); }",
+        // So that little else is left when the next value wants a few bytes.
+        "let a = []; loop { a.push(ones([5000]) + 1.0); }",
     ] {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("x.rhai");

@@ -48,6 +48,10 @@ pub trait RawMemory {
     fn release(&mut self, address: u64, bytes: usize);
     /// Bytes of the device.
     fn total(&self) -> usize;
+    /// Bytes that others have left of it, as far as is known.
+    fn left(&self) -> usize {
+        usize::MAX
+    }
     /// Whether segments can grow and shrink where they are.
     fn grows(&self) -> bool {
         false
@@ -71,6 +75,9 @@ impl<M: RawMemory + ?Sized> RawMemory for Box<M> {
     }
     fn total(&self) -> usize {
         (**self).total()
+    }
+    fn left(&self) -> usize {
+        (**self).left()
     }
     fn grows(&self) -> bool {
         (**self).grows()
@@ -226,7 +233,7 @@ impl<M: RawMemory> Cache<M> {
     /// Bytes of segments that can still be reserved, as far as is known.
     pub fn room(&self) -> usize {
         let most = self.limit.map_or(self.raw.total(), |limit| limit.min(self.raw.total()));
-        most.saturating_sub(self.stats.reserved_bytes[0].current as usize)
+        most.saturating_sub(self.stats.reserved_bytes[0].current as usize).min(self.raw.left())
     }
 
     /// As `alloc`, but counted as reserved memory only: neither allocated nor active nor requested.

@@ -6,6 +6,7 @@
 use crate::base::rng::{self, SECOND};
 use crate::kernel::abi::Call;
 use crate::kernel::fused::host::{cast, store};
+use crate::kernel::guard;
 use crate::kernel::host::simd;
 use crate::kernel::host::simd::{Simd, levels};
 use crate::kernel::math::Math;
@@ -186,8 +187,11 @@ fn block(draw: Draw, class: Class) -> &'static [BlockFn; 3] {
 pub unsafe fn randperm(call: &Call<'_>) {
     let Some(view) = call.outputs.first() else { return };
     let n = view.numel();
-    let mut order: Vec<i64> = (0..n as i64).collect();
+    let mut order = guard::room(n);
+    order.extend(0..n as i64);
     for i in (1..n).rev() {
+        // Bound: swaps between two looks; each may miss the caches.
+        guard::look_at(i, 1 << 14);
         let word = rng::word64(call.seed, call.offset, i as u64);
         order.swap(i, rng::below(word, 0, i as u64 + 1) as usize);
     }

@@ -75,6 +75,10 @@ impl<M: RawMemory> RawMemory for Settled<M> {
     fn total(&self) -> usize {
         self.raw.total().min(self.limit)
     }
+
+    fn left(&self) -> usize {
+        self.raw.left()
+    }
 }
 
 impl<M: RawMemory> Drop for Settled<M> {

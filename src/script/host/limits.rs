@@ -6,7 +6,7 @@
 use crate::base::code;
 use crate::base::diag::Diag;
 use crate::device::stop::Stop;
-use crate::device::{heap, metered};
+use crate::device::{heap, left, metered};
 use crate::script::host::stack;
 use crate::script::host::stack::Stack;
 use crate::script::values::raise::ErrorValue;
@@ -55,8 +55,8 @@ pub struct Watch {
     steps: AtomicU64,
     /// Whether a step must look at more than the ordinary three things.
     counts: bool,
-    /// Bytes that the program may have through `Heap`.
-    most_taken: usize,
+    /// Whether what the program has through `Heap` is looked at.
+    asks_heap: bool,
     /// Uses of variables, and at which of them the next look, and the next count of a whole value, are due.
     uses: AtomicU64,
     next_look: AtomicU64,
@@ -79,7 +79,7 @@ impl Watch {
         let width = limits.heap.unwrap_or(64 << 20) / ELEMENT / levels;
         Watch {
             counts: limits.operations != 0 || limits.heap.is_some() || (limits.time.is_some() && !stop.has_alarm()),
-            most_taken: limits.program.unwrap_or(usize::MAX),
+            asks_heap: limits.program.is_some(),
             most_visits: NESTING * width.max(16),
             limits,
             stop,
@@ -119,7 +119,7 @@ impl Watch {
     #[inline]
     pub fn step(&self) -> Option<Dynamic> {
         // Every part of an expression is a step: what they have in common is a few comparisons.
-        let over = heap::taken_bytes() > self.most_taken;
+        let over = self.asks_heap && heap::taken_bytes() > left::heap_sure();
         if self.counts || over || self.stop.has_signs() || self.stack.is_spent() { self.step_with_care() } else { None }
     }
 
@@ -146,7 +146,7 @@ impl Watch {
         }
         match (limits.heap, limits.program) {
             (Some(limit), _) if self.heap() > limit as isize => Some(told(held(limit))),
-            (_, Some(limit)) if heap::taken_bytes() > limit => Some(told(full(limit))),
+            (_, Some(limit)) => self.grows(0, limit).err().map(told),
             _ => None,
         }
     }
@@ -156,8 +156,17 @@ impl Watch {
         let over = |held: usize, limit: usize| held.saturating_add(bytes) > limit;
         match (self.limits.heap, self.limits.program) {
             (Some(limit), _) if over(self.heap().max(0) as usize, limit) => Err(held(limit)),
-            (_, Some(limit)) if over(heap::taken_bytes(), limit) => Err(full(limit)),
+            (_, Some(limit)) => self.grows(bytes, limit),
             _ => Ok(()),
+        }
+    }
+
+    /// Whether the program may have so many bytes more.
+    fn grows(&self, bytes: usize, limit: usize) -> Result<(), Box<Diag>> {
+        match left::heap_grows(bytes, limit) {
+            true => Ok(()),
+            false if heap::taken_bytes().saturating_add(bytes) > limit => Err(full(limit)),
+            false => Err(gone()),
         }
     }
 
@@ -426,6 +435,12 @@ fn full(limit: usize) -> Box<Diag> {
     let text =
         format!("the script's own values would take more than {} MiB, a fifth of the machine's memory", limit >> 20);
     Diag::error(code::LIMIT_MEMORY, text).help("numbers in bulk belong in tensors, which may take all of it")
+}
+
+#[cold]
+fn gone() -> Box<Diag> {
+    Diag::error(code::LIMIT_MEMORY, "the memory that the program may have is used up, by tensors or by other programs")
+        .help("what is no longer needed goes with the last variable that holds it")
 }
 
 #[cold]

@@ -340,7 +340,7 @@ impl Session {
 
     pub(in crate::script) fn known(&self) -> error::Known {
         let mut known = self.host.known_now();
-        known.variables.extend(self.scope.iter().map(|(name, ..)| name.to_string()));
+        known.variables.extend(self.scope.iter_raw().map(|(name, ..)| name.to_string()));
         known
     }
 

@@ -8,8 +8,12 @@ use super::{Row, by_key};
 use crate::base::attr::Attr;
 use crate::kernel::abi::{Call, RawView, Threads};
 use crate::kernel::copy::host::copy_view;
+use crate::kernel::guard;
 use crate::kernel::host::element::Key;
 use crate::kernel::host::walk::{Ptr, dim, flag, narrow, shifted};
+
+/// Bound: comparisons, or copies of slices, between two looks.
+const LOOKS: usize = 4096;
 
 /// `torch.unique` and `torch.unique_consecutive`. Inputs `[x]`; outputs `[values, inverse, counts, number]`, contiguous, the last three i64.
 /// Attrs `[dim, consecutive]`.
@@ -97,9 +101,16 @@ unsafe fn slices(
             let mut pairs = Vec::new();
             row.load(0..row.length, false, &mut pairs);
             let slice = |i: usize| pairs[i * m..][..m].iter().map(|&pair| unpair(&row, pair).0);
-            let mut order: Vec<usize> = (0..n).collect();
+            let mut order = guard::room(n);
+            order.extend(0..n);
             if !consecutive {
-                order.sort_by(|&a, &b| slice(a).cmp(slice(b)));
+                let mut compared = 0usize;
+                // Not: a stable sort, which takes memory that nobody was asked for.
+                order.sort_unstable_by(|&a, &b| {
+                    compared += 1;
+                    guard::look_at(compared, LOOKS);
+                    slice(a).cmp(slice(b)).then(a.cmp(&b))
+                });
             }
             let same = |a: usize, b: usize| {
                 slice(order[a]).zip(slice(order[b])).all(|(a, b)| a == b && row.kind.nan != Some(a))
@@ -107,6 +118,7 @@ unsafe fn slices(
             runs(n, |rank| order[rank], same, inverse, counts)
         });
         for (place, &first) in firsts.iter().enumerate() {
+            guard::look_at(place, LOOKS);
             copy_view(&narrow(x, d, first, 1), &narrow(values, d, place, 1), call.threads);
         }
         firsts
@@ -123,6 +135,8 @@ fn runs(
 ) -> Vec<usize> {
     let mut firsts: Vec<usize> = Vec::new();
     for rank in 0..n {
+        guard::look_at(rank, LOOKS);
+        guard::reserve(&mut firsts, 1);
         if rank == 0 || !equal(rank - 1, rank) {
             counts[firsts.len()] = 0;
             firsts.push(at(rank));

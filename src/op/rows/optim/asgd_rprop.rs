@@ -56,7 +56,7 @@ static ASGD: Op = step(
             let average = f.of_two(&math::ADD, rest, part);
             f.set(2, average);
         })?;
-        let done = vec![count(e, a.tensor(5)); lists[0].len()];
+        let done = vec![count(e, a.tensor(5))?; lists[0].len()];
         each(e, &[lists[ETA], lists[MU], &done], |f| {
             let done = f.get(2);
             let step = f.with(&math::ADD, done, 1.0);

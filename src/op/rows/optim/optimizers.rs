@@ -5,7 +5,7 @@
 
 use crate::args;
 use crate::base::diag::Result;
-use crate::base::dtype::Scalar;
+use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Layout;
 use crate::fail;
 use crate::kernel::elementwise as math;
@@ -86,20 +86,33 @@ pub(in crate::op::rows) fn each(
     lists: &[&[Tensor]],
     mut formula: impl FnMut(&mut Formula),
 ) -> Result<Vec<Tensor>> {
+    floats(lists)?;
     e.each(lists, &mut formula)?;
     Ok(Vec::new())
 }
 
+/// Formulas are of floats: functions such as `clamp` are no others inside them.
+fn floats(lists: &[&[Tensor]]) -> Result<()> {
+    match lists.iter().copied().flatten().find(|t| !t.dtype().is_float()) {
+        Some(t) => fail!(DTYPE, "parameters, gradients and state are floats, not {}", t.dtype()),
+        None => Ok(()),
+    }
+}
+
 /// The elements of a step's tensor as tensors of no dimensions.
-fn elements(e: &mut dyn Emit, step: &Tensor) -> Vec<Tensor> {
+fn elements(e: &mut dyn Emit, step: &Tensor) -> Result<Vec<Tensor>> {
     let view = step.view();
+    if view.layout.shape.as_slice() != [COUNTED] || !view.layout.is_contiguous() || view.dtype != DType::F64 {
+        let (dtype, shape) = (view.dtype, view.layout.shape.as_slice());
+        fail!(VALUE, "`step` is {COUNTED} numbers of dtype f64 that lie side by side, not {dtype} {shape:?}");
+    }
     let element = |at| Layout { offset: view.layout.offset + at, ..Layout::contiguous(&[]) };
-    (0..COUNTED).map(|at| e.alias(step, element(at))).collect()
+    Ok((0..COUNTED).map(|at| e.alias(step, element(at))).collect())
 }
 
 /// How many steps were done before this one.
-pub(in crate::op::rows) fn count(e: &mut dyn Emit, step: &Tensor) -> Tensor {
-    elements(e, step).swap_remove(0)
+pub(in crate::op::rows) fn count(e: &mut dyn Emit, step: &Tensor) -> Result<Tensor> {
+    Ok(elements(e, step)?.swap_remove(0))
 }
 
 /// As `each`, with numbers that follow from the count of this step, from 1, behind the lists: `numbers` makes operands 1
@@ -111,7 +124,8 @@ pub(in crate::op::rows) fn each_counted(
     numbers: impl Fn(&mut Formula, Value),
     mut formula: impl FnMut(&mut Formula),
 ) -> Result<Vec<Tensor>> {
-    let elements = elements(e, step);
+    floats(lists)?;
+    let elements = elements(e, step)?;
     let alone: Vec<&[Tensor]> = elements.iter().map(std::slice::from_ref).collect();
     e.each(&alone, &mut |f: &mut Formula| {
         let done = f.get(0);
@@ -131,7 +145,7 @@ static COUNT: Op = Op {
     params: &[STEP],
     summary: "Counts a step.",
     lower: Lower::Steps(|e, a| {
-        let counted = elements(e, a.tensor(0));
+        let counted = elements(e, a.tensor(0))?;
         e.apply_inplace(&ADD, args![&counted[0], float(1.0)])?;
         Ok(Vec::new())
     }),

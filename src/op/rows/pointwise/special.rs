@@ -197,7 +197,7 @@ pub static POLYGAMMA: Op = Op {
             0 => e.apply(&DIGAMMA, args![x]),
             1 => e.apply(&TRIGAMMA, args![x]),
             n => {
-                let zeta = e.call(&HURWITZ, args![(n + 1) as f64, x])?;
+                let zeta = e.call(&HURWITZ, args![n as f64 + 1.0, x])?;
                 let factorial: f64 = (1..=n.min(200)).map(|k| k as f64).product();
                 Ok(vec![e.mul(&zeta, if n % 2 == 0 { -factorial } else { factorial })?])
             }

@@ -87,6 +87,10 @@ impl RawMemory for Far {
     fn total(&self) -> usize {
         self.0.total()
     }
+
+    fn left(&self) -> usize {
+        self.0.left()
+    }
 }
 
 /// Where bytes of a device really lie.
