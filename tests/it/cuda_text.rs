@@ -96,7 +96,7 @@ pub fn open() -> Option<Nvrtc> {
 impl Nvrtc {
     /// The log when the text does not compile.
     fn compile(&self, text: &str, architecture: &str) -> Result<(), String> {
-        let c = |text: &str| CString::new(text).unwrap();
+        let c = |text: &str| CString::new(text).expect("no NUL in it");
         let (names, texts): (Vec<CString>, Vec<CString>) =
             HEADERS.iter().map(|(name, text)| (c(name), c(text))).unzip();
         let pointers = |all: &[CString]| all.iter().map(|s| s.as_ptr()).collect::<Vec<_>>();

@@ -69,7 +69,7 @@ pub fn fixtures() -> PathBuf {
 }
 
 fn folder() -> tempfile::TempDir {
-    tempfile::tempdir().unwrap()
+    tempfile::tempdir().expect("a temporary folder")
 }
 
 fn one(value: Value) -> Array {
@@ -112,15 +112,19 @@ fn reads_what_others_wrote() {
 }
 
 fn same(file: &str, expected: &Json, array: &Array) {
-    let shape: Vec<usize> = serde_json::from_value(expected["shape"].clone()).unwrap();
-    assert_eq!((array.dtype().name(), array.shape()), (expected["dtype"].as_str().unwrap(), &shape[..]), "{file}");
+    let shape: Vec<usize> = serde_json::from_value(expected["shape"].clone()).expect("a shape");
+    assert_eq!(
+        (array.dtype().name(), array.shape()),
+        (expected["dtype"].as_str().expect("a text"), &shape[..]),
+        "{file}"
+    );
     let tolerance = if file.ends_with(".jpg") { 3.0 } else { 0.0 };
-    for (i, text) in expected["values"].as_array().unwrap().iter().enumerate() {
-        let text = text.as_str().unwrap();
+    for (i, text) in expected["values"].as_array().expect("a list").iter().enumerate() {
+        let text = text.as_str().expect("a text");
         let equal = match array.get(i) {
             Scalar::Int(value) if tolerance == 0.0 => text.parse() == Ok(value),
             value => {
-                let (got, want): (f64, f64) = (value.to_f64(), text.parse().unwrap());
+                let (got, want): (f64, f64) = (value.to_f64(), text.parse().expect("a number"));
                 got.to_bits() == want.to_bits() || (got.is_nan() && want.is_nan()) || (got - want).abs() <= tolerance
             }
         };
@@ -135,7 +139,7 @@ fn samples() -> Named {
             let n: usize = shape.iter().product();
             let byte = |i: usize| if *dtype == DType::Bool { (i % 2) as u8 } else { (i * 37 + 11) as u8 };
             let data = (0..n * dtype.size_bytes()).map(byte).collect();
-            (format!("{dtype}.{}.{n}", shape.len()), Array::new(*dtype, shape, data).unwrap())
+            (format!("{dtype}.{}.{n}", shape.len()), Array::new(*dtype, shape, data).expect("data of this shape"))
         })
     });
     Named::new(arrays.collect())

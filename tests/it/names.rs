@@ -8,7 +8,7 @@ fn run(modules: &[(&str, &str)], script: &str) -> String {
     for (name, text) in modules {
         builder = builder.module(name, text);
     }
-    let mut session = builder.build().unwrap();
+    let mut session = builder.build().expect("a session");
     session.eval::<String>(script).unwrap_or_else(|error| panic!("{error:#}"))
 }
 

@@ -26,7 +26,7 @@ pub struct Loaded {
 
 // SAFETY: the handle is never closed, and looking a symbol up is safe from any thread.
 unsafe impl Send for Loaded {}
-// SAFETY: as above.
+// SAFETY: for `Sync` as for `Send`: the handle is never closed, and looking a symbol up is safe from any thread.
 unsafe impl Sync for Loaded {}
 
 impl Loaded {

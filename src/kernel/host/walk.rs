@@ -22,7 +22,7 @@ impl<T> Clone for Ptr<T> {
 impl<T> Copy for Ptr<T> {}
 // SAFETY: an address; every use states why no two threads write the same element.
 unsafe impl<T> Send for Ptr<T> {}
-// SAFETY: as above.
+// SAFETY: for `Sync` as for `Send`: an address; every use states why no two threads write the same element.
 unsafe impl<T> Sync for Ptr<T> {}
 
 impl<T> Ptr<T> {
@@ -246,7 +246,7 @@ pub fn word<'a>(call: &'a Call<'_>, index: usize) -> &'a str {
 /// The elements exist; the dtype is integral.
 #[inline]
 pub unsafe fn read_ints(view: &RawView, offset: isize, stride: isize, out: &mut [i64]) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the elements exist (this function's contract), and each arm reads them as the view's own dtype.
     unsafe {
         match view.dtype {
             DType::I64 => read_as(Ptr::<i64>::of(view), offset, stride, out),

@@ -269,7 +269,7 @@ mod tests {
         let (threads, faults) = (Threads::ONE, Faults::default());
         let call =
             Call { inputs: &[], outputs: &outputs, attrs: &[], threads: &threads, faults: &faults, seed: 9, offset: 0 };
-        // SAFETY: the view is the vector.
+        // SAFETY: the view names the elements of a vector that lives until the end of the test.
         unsafe { randperm(&call) };
         let mut seen = vec![false; 5000];
         out.iter().for_each(|&i| seen[i as usize] = true);

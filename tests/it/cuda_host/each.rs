@@ -61,7 +61,7 @@ fn check(dtypes: &[DType], sizes: &[usize], shift: usize) {
     let addresses: Vec<u64> = ours.iter().flatten().map(|(_, view)| view.ptr as u64).collect();
     let sizes_wide: Vec<u64> = sizes.iter().map(|&n| n as u64).collect();
     let table = Table { columns: &columns, width: dtypes.len(), addresses: &addresses, sizes: &sizes_wide };
-    Each::default().run(&program, &views(&ours[0]), &table, &scalars, &mut gpu).unwrap();
+    Each::default().run(&program, &views(&ours[0]), &table, &scalars, &mut gpu).expect("the recorder launches");
     for (at, (a, b)) in ours.iter().zip(&theirs).enumerate() {
         for (operand, (a, b)) in a.iter().zip(b).enumerate() {
             assert_eq!(a.0.values(), b.0.values(), "{dtypes:?} shifted by {shift}: operand {operand} of member {at}");
@@ -82,7 +82,7 @@ pub fn queue(gpu: &mut dyn Gpu) {
         let views: Vec<RawView> = columns.iter().map(|&c| one[c].1.clone()).collect();
         let addresses: Vec<u64> = one.iter().map(|(_, view)| view.ptr as u64).collect();
         let table = Table { columns: &columns, width: 4, addresses: &addresses, sizes: &[9] };
-        Each::default().run(&program, &views, &table, &[0; 8], gpu).unwrap();
+        Each::default().run(&program, &views, &table, &[0; 8], gpu).expect("the recorder launches");
     }
 }
 

@@ -105,7 +105,7 @@ fn library(source: &tscript::kernel::cuda::Source) -> usize {
     let base = folder().join(format!("{:032x}", source.key ^ surroundings()));
     let so = base.with_extension("so");
     if !so.exists() {
-        std::fs::create_dir_all(folder()).unwrap();
+        std::fs::create_dir_all(folder()).expect("the folder can be made");
         let mut text = source.text.to_string();
         let mut names = Vec::new();
         entries(&text, &mut names);
@@ -116,7 +116,7 @@ fn library(source: &tscript::kernel::cuda::Source) -> usize {
         let mine = format!("{:?}", std::thread::current().id()).replace(['(', ')'], "");
         let cpp = base.with_extension(format!("{mine}.cpp"));
         let made = base.with_extension(format!("{mine}.so"));
-        std::fs::write(&cpp, text).unwrap();
+        std::fs::write(&cpp, text).expect("the text can be written");
         let here = super::scripts::root();
         let done = std::process::Command::new("g++")
             .args([
@@ -137,9 +137,9 @@ fn library(source: &tscript::kernel::cuda::Source) -> usize {
             .output()
             .unwrap();
         assert!(done.status.success(), "{}:\n{}", cpp.display(), String::from_utf8_lossy(&done.stderr));
-        std::fs::rename(&made, &so).unwrap();
+        std::fs::rename(&made, &so).expect("the library can be moved");
     }
-    let path = CString::new(so.to_str().unwrap()).unwrap();
+    let path = CString::new(so.to_str().expect("a path of UTF-8")).expect("no NUL in it");
     // SAFETY: the library is ours and has no constructors.
     let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) } as usize;
     assert_ne!(handle, 0, "{}", so.display());
@@ -148,7 +148,7 @@ fn library(source: &tscript::kernel::cuda::Source) -> usize {
 }
 
 fn symbol(handle: usize, name: &str) -> *mut c_void {
-    let name = CString::new(name).unwrap();
+    let name = CString::new(name).expect("no NUL in it");
     // SAFETY: the handle is that of a loaded library.
     let found = unsafe { libc::dlsym(handle as *mut c_void, name.as_ptr()) };
     assert!(!found.is_null(), "{name:?} is not in the library");

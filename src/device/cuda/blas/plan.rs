@@ -162,7 +162,7 @@ impl Description {
     fn new(product: &Product) -> Result<Description, DriverError> {
         let (compute, scale) = product.element.compute(product.precision);
         let mut made = Description(std::ptr::null_mut());
-        // SAFETY: the call writes one pointer.
+        // SAFETY: the call writes one pointer, to `made.0`, and reads nothing of ours.
         check("cublasLtMatmulDescCreate", unsafe { sys::cublasLtMatmulDescCreate(&mut made.0, compute, scale) })?;
         // `cublasOperation_t`, which cudarc has with the older library only: CUBLAS_OP_N and CUBLAS_OP_T.
         let operation = |stored| match stored {
@@ -223,7 +223,7 @@ impl Layout {
     ) -> Result<Layout, DriverError> {
         let mut made = Layout(std::ptr::null_mut());
         let stride = row_stride as i64;
-        // SAFETY: the call writes one pointer.
+        // SAFETY: the call writes one pointer, to `made.0`, and reads nothing of ours.
         check("cublasLtMatrixLayoutCreate", unsafe {
             sys::cublasLtMatrixLayoutCreate(&mut made.0, element.value(), columns, rows, stride)
         })?;
@@ -256,7 +256,7 @@ impl Preference {
     fn new(key: &Key) -> Result<Preference, DriverError> {
         use sys::cublasLtMatmulPreferenceAttributes_t as Prefer;
         let mut made = Preference(std::ptr::null_mut());
-        // SAFETY: the call writes one pointer.
+        // SAFETY: the call writes one pointer, to `made.0`, and reads nothing of ours.
         check("cublasLtMatmulPreferenceCreate", unsafe { sys::cublasLtMatmulPreferenceCreate(&mut made.0) })?;
         let [a, b, c] = key.alignments;
         made.set(Prefer::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, key.workspace)?;
