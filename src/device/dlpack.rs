@@ -3,6 +3,8 @@
 //!
 //! Knows no session: what a tensor's memory is and who keeps it is in `lent.rs`.
 
+#![warn(missing_docs)]
+
 use super::lent::Lent;
 use crate::base::dtype::DType;
 use crate::base::limits::MAX_DIMS;

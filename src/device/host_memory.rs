@@ -20,7 +20,8 @@ impl HostMemory {
     }
 
     /// Bytes reserved now.
-    pub fn reserved(&self) -> usize {
+    #[cfg(test)]
+    fn reserved(&self) -> usize {
         self.reserved
     }
 }

@@ -3,6 +3,8 @@
 //!
 //! Knows no session: it counts, and others compare.
 
+#![warn(missing_docs)]
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 

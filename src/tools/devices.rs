@@ -2,8 +2,7 @@
 
 use super::command::Settings;
 use super::run::{simulated_gpus, visible};
-use crate::script::inspect::machine;
-use crate::script::inspect::machine::{Found, Inventory, SIMULATED_BYTES};
+use crate::script::inspect::machine::{Driver, Facts, Found, Inventory, Missing, SIMULATED_BYTES, inventory};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -20,7 +19,7 @@ pub fn report(settings: &Settings) -> String {
         let _ = writeln!(text, "  memory   {}, of which {} are free", gibibytes(total), gibibytes(free));
     }
     let _ = writeln!(text, "  vectors  {}", vectors());
-    cuda(&machine::inventory(), &mut text);
+    cuda(&inventory(), &mut text);
     if let Some(count) = simulated_gpus(settings) {
         simulated(visible(count), settings.simulate_memory, &mut text);
     }
@@ -42,23 +41,7 @@ fn simulated(count: usize, bytes: Option<usize>, text: &mut String) {
 /// Driver and GPUs, then the libraries that make them useful; what is missing comes with the way to get it.
 fn cuda(inventory: &Inventory, text: &mut String) {
     let _ = writeln!(text, "cuda");
-    match &inventory.driver {
-        Ok(driver) => {
-            let (major, minor) = driver.cuda;
-            let version = driver.version.as_deref().unwrap_or("of unknown version");
-            let _ = writeln!(text, "  driver   {version}, for CUDA {major}.{minor}{}", file(&driver.path));
-            for gpu in &driver.gpus {
-                let (major, minor) = gpu.capability;
-                let (memory, l2) = (gibibytes(gpu.memory_bytes as u64 >> 10), gpu.l2_bytes >> 20);
-                let _ = writeln!(text, "  cuda:{:<3} {}, capability {major}.{minor}", gpu.index, gpu.name);
-                let _ = writeln!(text, "           {memory}, {} multiprocessors, L2 {l2} MiB", gpu.multiprocessors);
-            }
-        }
-        Err(missing) => {
-            let _ = writeln!(text, "  driver   not usable: {missing}");
-            let _ = writeln!(text, "           {}", missing.remedy());
-        }
-    }
+    driver(&inventory.driver, text);
     for library in &inventory.libraries {
         let Found { name, purpose, found, remedy } = library;
         let _ = match found {
@@ -66,6 +49,28 @@ fn cuda(inventory: &Inventory, text: &mut String) {
             None => writeln!(text, "  {name:<8} not found, for {purpose}: {remedy}"),
         };
     }
+}
+
+fn driver(driver: &Result<Driver, Missing>, text: &mut String) {
+    match driver {
+        Ok(driver) => {
+            let (major, minor) = driver.cuda;
+            let version = driver.version.as_deref().unwrap_or("of unknown version");
+            let _ = writeln!(text, "  driver   {version}, for CUDA {major}.{minor}{}", file(&driver.path));
+            driver.gpus.iter().for_each(|facts| gpu(facts, text));
+        }
+        Err(missing) => {
+            let _ = writeln!(text, "  driver   not usable: {missing}");
+            let _ = writeln!(text, "           {}", missing.remedy());
+        }
+    }
+}
+
+fn gpu(gpu: &Facts, text: &mut String) {
+    let (major, minor) = gpu.capability;
+    let (memory, l2) = (gibibytes(gpu.memory_bytes as u64 >> 10), gpu.l2_bytes >> 20);
+    let _ = writeln!(text, "  cuda:{:<3} {}, capability {major}.{minor}", gpu.index, gpu.name);
+    let _ = writeln!(text, "           {memory}, {} multiprocessors, L2 {l2} MiB", gpu.multiprocessors);
 }
 
 fn file(path: &Option<PathBuf>) -> String {
@@ -104,7 +109,6 @@ fn gibibytes(kibibytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::script::inspect::machine::{Driver, Facts, Missing};
 
     #[test]
     fn simulated_gpus_are_told_as_such() {

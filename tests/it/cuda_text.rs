@@ -7,8 +7,8 @@ use super::cuda_host::fused::texts;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
-use tscript::kernel::cuda::{HEADERS, OPTIONS, Source};
-use tscript::kernel::launches::sources;
+use tscript::internals::kernel::cuda::{HEADERS, OPTIONS, Source};
+use tscript::internals::kernel::launches::sources;
 
 /// The oldest that is supported, that of the machines at hand, and the newest.
 const ARCHITECTURES: [&str; 3] = ["sm_80", "sm_90a", "sm_120"];

@@ -8,10 +8,10 @@ use std::cell::Cell;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use tscript::base::code::{FILE, FILE_FORMAT, FILE_KIND};
-use tscript::base::dtype::{DType, Scalar};
-use tscript::files::image::resized;
-use tscript::files::{Array, Kind, Named, Value, read, read_bytes, read_columns, write, write_bytes};
+use tscript::internals::base::code::{FILE, FILE_FORMAT, FILE_KIND};
+use tscript::internals::base::dtype::{DType, Scalar};
+use tscript::internals::files::image::resized;
+use tscript::internals::files::{Array, Kind, Named, Value, read, read_bytes, read_columns, write, write_bytes};
 
 /// Counts what the current thread holds, so that a test can bound what reading a file takes.
 struct Counting;
@@ -29,26 +29,26 @@ fn count(bytes: isize) {
     });
 }
 
-// SAFETY: every call is passed on unchanged; the counters are plain thread-local cells that never allocate.
+// SAFETY: every call goes to `System` unchanged; the counters are plain thread-local cells that never allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of `System` is the one that `GlobalAlloc` puts on our caller.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         count(-(layout.size() as isize));
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of `System` is the one that `GlobalAlloc` puts on our caller.
         unsafe { System.dealloc(memory, layout) }
     }
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of `System` is the one that `GlobalAlloc` puts on our caller.
         unsafe { System.alloc_zeroed(layout) }
     }
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size as isize - layout.size() as isize);
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of `System` is the one that `GlobalAlloc` puts on our caller.
         unsafe { System.realloc(memory, layout, size) }
     }
 }
@@ -203,7 +203,7 @@ fn images_are_not_resized_beyond_memory() {
     assert_eq!(resized(&wide, 2, 10).unwrap().shape(), [2, 10, 4]);
 }
 
-fn csv(text: &str) -> tscript::base::diag::Result<Array> {
+fn csv(text: &str) -> tscript::internals::base::diag::Result<Array> {
     read_bytes(Kind::Csv, text.as_bytes()).map(one)
 }
 

@@ -1,7 +1,7 @@
 //! Functions belong to the source that defines them: modules, scripts and the library never call each other's.
 
 use tscript::Session;
-use tscript::tools::render::{Colour, render_error};
+use tscript::internals::tools::render::{Colour, render_error};
 
 fn run(modules: &[(&str, &str)], script: &str) -> String {
     let mut builder = Session::builder();

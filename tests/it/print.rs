@@ -1,8 +1,8 @@
 //! Printing against PyTorch's own output, case by case: `tests/fixtures/print.py` made the expectations.
 
 use serde_json::Value as Json;
-use tscript::base::dtype::{DType, Scalar};
-use tscript::base::print::{PrintOptions, Printed, format};
+use tscript::internals::base::dtype::{DType, Scalar};
+use tscript::internals::base::print::{PrintOptions, Printed, format};
 
 #[test]
 fn prints_as_pytorch() {

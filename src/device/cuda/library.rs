@@ -259,7 +259,7 @@ mod system {
     }
 
     pub fn symbol(handle: *mut c_void, name: &CStr) -> Option<*mut c_void> {
-        // SAFETY: `load` found the library; the pointer is only passed on.
+        // SAFETY: `load` found the library, whose handle is never closed.
         unsafe {
             let library = match handle as usize {
                 0 => cudarc::driver::sys::culib(),

@@ -334,7 +334,8 @@ impl<T: Real> Given<'_, T> {
         };
         let (g, v) = (at(self.g, row, p.value_width), at(self.v, key, p.value_width));
         p.scores(head, self.q, self.k, queries, keys, probability);
-        // SAFETY: every matrix has the sizes given beside it; the caller's promise for what is added to.
+        // SAFETY: every matrix has the sizes given beside it, and nobody else adds to the wanted gradients of this tile (the
+        // contract of `tiles`).
         unsafe {
             let s = Sizes { m, n, k: p.value_width };
             product(one, s, g, v.transposed(), Matrix::packed_mut(slope, n), Accum::Replace);

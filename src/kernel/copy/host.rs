@@ -190,7 +190,7 @@ unsafe fn converted(run: Run, from: &RawView, to: &RawView, walk: &Walk<2>, thre
 pub(crate) unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
     if crate::kernel::host::simd::level() < 2 {
-        // SAFETY: the feature is there; the memory is the caller's promise.
+        // SAFETY: levels below 2 have AVX; `from` and `to` name `bytes` bytes that do not overlap (this function's contract).
         unsafe { stream_avx(from, to, bytes) };
         return;
     }

@@ -68,7 +68,7 @@ unsafe fn sum_part<T: Real, V: Vector<Elem = T>>(v: V, n: usize) -> T {
 /// Here and below: the machine has the vector's instructions.
 #[inline(always)]
 pub unsafe fn sum<T: Real, V: Vector<Elem = T>>(x: &[T], f: impl Fn(V) -> V) -> T {
-    // SAFETY: positions are below the length; the rest is the caller's promise.
+    // SAFETY: the machine has the instructions of `V`, which is the contract of both functions.
     unsafe { sum2::<T, V>(x, x, |x, _| f(x)) }
 }
 

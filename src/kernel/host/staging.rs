@@ -352,15 +352,6 @@ pub unsafe fn read<'a, T: Real>(view: &'a RawView, threads: &Threads) -> Packed<
     Packed::Own(scratch)
 }
 
-/// The input of that number, when the call has it and it is not an empty placeholder.
-///
-/// # Safety
-/// As `read`.
-pub unsafe fn read_optional<'a, T: Real>(inputs: &'a [RawView], i: usize, threads: &Threads) -> Option<Packed<'a, T>> {
-    // SAFETY: the view is valid for reading (this function's contract).
-    inputs.get(i).map(|view| unsafe { read(view, threads) })
-}
-
 /// As `read`, but keeping the order of memory: the strides of the copy are given back, stride 0 stays 0, and
 /// a transposed operand stays transposed.
 ///
@@ -468,16 +459,17 @@ pub mod testing {
     use crate::kernel::abi::{Call, Fault, Faults, HostFn};
 
     pub struct Array {
-        pub bytes: Vec<u64>,
         pub view: RawView,
+        /// What the view names.
+        _memory: Vec<u64>,
     }
 
     impl Array {
         pub fn empty(dtype: DType, shape: &[usize]) -> Array {
             let n: usize = shape.iter().product();
-            let mut bytes = vec![u64::MAX; n.max(1)];
-            let view = RawView::contiguous(bytes.as_mut_ptr().cast(), dtype, shape);
-            Array { bytes, view }
+            let mut memory = vec![u64::MAX; n.max(1)];
+            let view = RawView::contiguous(memory.as_mut_ptr().cast(), dtype, shape);
+            Array { view, _memory: memory }
         }
 
         pub fn of(dtype: DType, shape: &[usize], data: &[f64]) -> Array {

@@ -161,12 +161,6 @@ where
     list.iter().enumerate().filter(|&(d, _)| d != dim).map(|(_, &value)| value).collect()
 }
 
-/// The part of a view that starts at `start` (one index a dim), with other sizes and strides.
-pub fn window(view: &RawView, start: &[usize], shape: Shape, strides: Strides) -> RawView {
-    let offset: isize = start.iter().zip(&view.strides).map(|(&i, &stride)| i as isize * stride).sum();
-    shifted(view, offset, shape, strides)
-}
-
 /// The view moved by `offset` elements, with other sizes and strides.
 pub fn shifted(view: &RawView, offset: isize, shape: Shape, strides: Strides) -> RawView {
     let bytes = offset * view.dtype.size_bytes() as isize;

@@ -47,7 +47,7 @@ impl Source {
             let index = start.wrapping_add(step.wrapping_mul(done as u64));
             let lane = (index % 4) as usize;
             let take = if step == 1 { (n - done).min(VALUES - lane) } else { 1 };
-            // SAFETY: a block has room for its counters' values; the caller's promise covers `out`.
+            // SAFETY: a block has room for its counters' values, and `out` for `n` (this function's contract).
             unsafe {
                 make(self, self.first.wrapping_add(index / 4), (lane + take).div_ceil(4), made);
                 std::ptr::copy_nonoverlapping(made.add(lane * size), out.add(done * size), take * size);

@@ -110,7 +110,4 @@ impl Span {
         self.1
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.1 == 0
-    }
 }

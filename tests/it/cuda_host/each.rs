@@ -3,13 +3,13 @@
 use super::HostGpu;
 use super::fused::{Memory, wave};
 use tscript::DType;
-use tscript::kernel::abi::{RawView, Threads};
-use tscript::kernel::cuda::Gpu;
-use tscript::kernel::elementwise as math;
-use tscript::kernel::fused::cuda::{Each, Table};
-use tscript::kernel::fused::host;
-use tscript::kernel::program::Program;
-use tscript::op::formula::Formula;
+use tscript::internals::kernel::abi::{RawView, Threads};
+use tscript::internals::kernel::cuda::Gpu;
+use tscript::internals::kernel::elementwise as math;
+use tscript::internals::kernel::fused::cuda::{Each, Table};
+use tscript::internals::kernel::fused::host;
+use tscript::internals::kernel::program::Program;
+use tscript::internals::op::formula::Formula;
 
 /// `p += -lr * (m = 0.9 m + g * factor)`: two operands that are written, one that is read, one number for all.
 fn momentum(dtypes: &[DType]) -> Formula {

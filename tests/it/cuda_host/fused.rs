@@ -2,13 +2,13 @@
 
 use super::HostGpu;
 use tscript::DType;
-use tscript::base::layout::{Shape, Strides, contiguous_strides};
-use tscript::kernel::abi::{Faults, RawView, Threads};
-use tscript::kernel::cuda::{ConvCall, Gpu, GpuError, Launch, MatmulCall, Source};
-use tscript::kernel::elementwise;
-use tscript::kernel::fused::cuda as device;
-use tscript::kernel::fused::host;
-use tscript::kernel::program::{Check, Class, Draw, Function, Instr, Program, ReduceKind};
+use tscript::internals::base::layout::{Shape, Strides, contiguous_strides};
+use tscript::internals::kernel::abi::{Faults, RawView, Threads};
+use tscript::internals::kernel::cuda::{ConvCall, Gpu, GpuError, Launch, MatmulCall, Source};
+use tscript::internals::kernel::elementwise;
+use tscript::internals::kernel::fused::cuda as device;
+use tscript::internals::kernel::fused::host;
+use tscript::internals::kernel::program::{Check, Class, Draw, Function, Instr, Program, ReduceKind};
 
 /// Memory of a view, with room for holes.
 pub struct Memory {
@@ -38,7 +38,7 @@ impl Memory {
 }
 
 unsafe fn put(ptr: *mut u8, dtype: DType, i: usize, x: f64) {
-    // SAFETY: the caller's promise.
+    // SAFETY: whoever calls this names an element of the memory at `ptr`, which is of this dtype.
     unsafe {
         match dtype {
             DType::Bool => *ptr.add(i) = (x > 0.0) as u8,
@@ -56,7 +56,7 @@ unsafe fn put(ptr: *mut u8, dtype: DType, i: usize, x: f64) {
 }
 
 unsafe fn get(ptr: *mut u8, dtype: DType, i: usize) -> f64 {
-    // SAFETY: the caller's promise.
+    // SAFETY: whoever calls this names an element of the memory at `ptr`, which is of this dtype.
     unsafe {
         match dtype {
             DType::Bool | DType::U8 => *ptr.add(i) as f64,

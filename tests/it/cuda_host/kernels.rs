@@ -3,11 +3,11 @@
 use super::HostGpu;
 use super::fused::{Memory, wave};
 use tscript::DType;
-use tscript::base::attr::Attr;
-use tscript::base::layout::contiguous_strides;
-use tscript::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
-use tscript::kernel::cuda::ConvOrder;
-use tscript::kernel::{
+use tscript::internals::base::attr::Attr;
+use tscript::internals::base::layout::contiguous_strides;
+use tscript::internals::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
+use tscript::internals::kernel::cuda::ConvOrder;
+use tscript::internals::kernel::{
     attention, conv, copy, index, launches, loss, matmul, norm, pool, resample, scan, select, softmax, sort,
 };
 

@@ -14,10 +14,12 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::path::PathBuf;
 use std::sync::Mutex;
-use tscript::base::attr::Attr;
-use tscript::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
-use tscript::kernel::conv;
-use tscript::kernel::cuda::{ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, HEADERS, Launch, MatmulCall};
+use tscript::internals::base::attr::Attr;
+use tscript::internals::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
+use tscript::internals::kernel::conv;
+use tscript::internals::kernel::cuda::{
+    ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, HEADERS, Launch, MatmulCall,
+};
 
 type Kernel = unsafe extern "C" fn(*mut *mut c_void);
 type Run = unsafe extern "C" fn(Kernel, *mut *mut c_void, *const u32, *const u32);
@@ -94,10 +96,10 @@ fn surroundings() -> u128 {
         all.push_str(name);
         all.push_str(text);
     }
-    tscript::kernel::cuda::Source::new(all).key
+    tscript::internals::kernel::cuda::Source::new(all).key
 }
 
-fn library(source: &tscript::kernel::cuda::Source) -> usize {
+fn library(source: &tscript::internals::kernel::cuda::Source) -> usize {
     let known = || LIBRARIES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some(&handle) = known().get_or_insert_with(HashMap::new).get(&source.key) {
         return handle;
@@ -135,7 +137,7 @@ fn library(source: &tscript::kernel::cuda::Source) -> usize {
             .arg(here.join("kernels"))
             .args([&cpp, &PathBuf::from("-o"), &made])
             .output()
-            .unwrap();
+            .expect("g++ can be started");
         assert!(done.status.success(), "{}:\n{}", cpp.display(), String::from_utf8_lossy(&done.stderr));
         std::fs::rename(&made, &so).expect("the library can be moved");
     }

@@ -3,10 +3,10 @@
 use super::HostGpu;
 use super::fused::{Memory, wave};
 use tscript::DType;
-use tscript::base::attr::Attr;
-use tscript::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
-use tscript::kernel::launches;
-use tscript::kernel::scan::host as scan;
+use tscript::internals::base::attr::Attr;
+use tscript::internals::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
+use tscript::internals::kernel::launches;
+use tscript::internals::kernel::scan::host as scan;
 
 /// A view of a shape, so many elements into a larger memory.
 fn inside(memory: &Memory, shape: &[usize], shift: usize) -> RawView {
