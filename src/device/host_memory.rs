@@ -127,7 +127,7 @@ mod system {
     }
 
     pub fn unmap(address: u64, bytes: usize) {
-        // SAFETY: the range is one that `map` returned and nobody uses any more, as `unmap` asks.
+        // SAFETY: the range is one that `map` returned, and `RawMemory::release` takes memory that nobody uses any more.
         let status = unsafe { libc::munmap(address as *mut libc::c_void, bytes) };
         debug_assert_eq!(status, 0, "munmap of {bytes} bytes at {address:#x}");
     }
