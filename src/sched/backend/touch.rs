@@ -109,5 +109,4 @@ impl Span {
     pub fn len(&self) -> usize {
         self.1
     }
-
 }
