@@ -26,39 +26,44 @@
 //! - [`Error`] has a stable code, a place in the script, and implements `miette::Diagnostic`.
 //! - Cargo builds dependencies without optimization in debug builds, where kernels are some fifty times slower:
 //!   `[profile.dev.package."*"]` with `opt-level = 3` in the program's `Cargo.toml` builds them well.
+//! - The features `cli` (the program `tscript`, with its REPL) and `cuda` are on by default; `default-features = false`
+//!   builds neither. Simulated GPUs need no feature.
 //! - Scripts touch no file, and have no limits, unless the program says so; [`Builder::untrusted`] is for scripts of
 //!   people whom nobody knows.
 
 #![warn(missing_docs)]
+// What only the program or only GPUs use is no mistake in a library that is built without them.
+#![cfg_attr(not(all(feature = "cli", feature = "cuda")), allow(dead_code, unused_imports))]
 
-// Not part of what a program may rely on: open for the project's own tests and fuzzers.
+// `DType`, `Dlpack` and `Metered` want their documentation where they stand.
+#[allow(missing_docs)]
+mod base;
+#[allow(missing_docs)]
+mod device;
+#[allow(missing_docs)]
+mod files;
+#[allow(missing_docs)]
+mod kernel;
+#[allow(missing_docs)]
+mod op;
+mod sched;
+mod script;
+mod tensor;
+#[cfg(feature = "cli")]
+#[allow(missing_docs)]
+mod tools;
+
 #[doc(hidden)]
 #[allow(missing_docs)]
-pub mod base;
+pub mod internals;
+
+/// What `main.rs` is made of.
+#[cfg(feature = "cli")]
 #[doc(hidden)]
-#[allow(missing_docs)]
-pub mod device;
-#[doc(hidden)]
-#[allow(missing_docs)]
-pub mod files;
-#[doc(hidden)]
-#[allow(missing_docs)]
-pub mod kernel;
-#[doc(hidden)]
-#[allow(missing_docs)]
-pub mod op;
-#[doc(hidden)]
-#[allow(missing_docs)]
-pub mod sched;
-#[doc(hidden)]
-#[allow(missing_docs)]
-pub mod script;
-#[doc(hidden)]
-#[allow(missing_docs)]
-pub mod tensor;
-#[doc(hidden)]
-#[allow(missing_docs)]
-pub mod tools;
+pub mod program {
+    pub use crate::device::heap::{Heap, one_pool};
+    pub use crate::tools::main;
+}
 
 /// Programs in the README and on the pages of the guide.
 #[cfg(doctest)]

@@ -2,9 +2,9 @@
 
 /// A script makes and drops small values all the time.
 #[global_allocator]
-static HEAP: tscript::device::heap::Heap = tscript::device::heap::Heap;
+static HEAP: tscript::program::Heap = tscript::program::Heap;
 
 fn main() -> std::process::ExitCode {
-    tscript::device::heap::one_pool();
-    tscript::tools::main()
+    tscript::program::one_pool();
+    tscript::program::main()
 }

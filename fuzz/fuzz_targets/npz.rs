@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tscript::files::{Kind, read_bytes, write_bytes};
+use tscript::internals::files::{Kind, read_bytes, write_bytes};
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(value) = read_bytes(Kind::Npz, bytes) {

@@ -16,7 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
     let text = if kind % 4 == 0 {
         String::from_utf8_lossy(bytes).into_owned()
     } else {
-        let names: Vec<&str> = tscript::op::table::all().map(|op| op.name).collect();
+        let names: Vec<&str> = tscript::internals::op::table::all().map(|op| op.name).collect();
         generator::script(&names, &mut generator::Choices::of(bytes))
     };
     let limited = tscript::Session::builder().untrusted().operation_limit(100_000).time_limit(Duration::from_secs(10));

@@ -3,21 +3,33 @@
 //! Deliberately knows nothing of tensors: promotion of operands of several kinds (tensor, 0-dimensional
 //! tensor, number) is folded here from plain descriptions.
 
+#![warn(missing_docs)]
+
 use std::fmt;
 
 /// Element type of a tensor.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum DType {
+    /// Truth values.
     Bool,
+    /// Unsigned, 8 bits.
     U8,
+    /// Signed, 8 bits.
     I8,
+    /// Signed, 16 bits.
     I16,
+    /// Signed, 32 bits.
     I32,
+    /// Signed, 64 bits; what whole numbers become.
     I64,
+    /// IEEE half precision.
     F16,
+    /// The upper half of an `F32`.
     BF16,
+    /// IEEE single precision; what fractions become.
     F32,
+    /// IEEE double precision.
     F64,
 }
 
@@ -26,12 +38,16 @@ use DType::*;
 /// PyTorch's three promotion categories, in order of strength.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Category {
+    /// Truth values.
     Bool,
+    /// Whole numbers.
     Int,
+    /// Fractions.
     Float,
 }
 
 impl DType {
+    /// All ten.
     pub const ALL: [DType; 10] = [Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64];
 
     /// Every accepted spelling, ours first, then PyTorch's.
@@ -63,6 +79,7 @@ impl DType {
         ("uint8", U8),
     ];
 
+    /// The name that scripts see.
     pub const fn name(self) -> &'static str {
         match self {
             Bool => "bool",
@@ -94,6 +111,7 @@ impl DType {
         }
     }
 
+    /// Its category of promotion.
     pub const fn category(self) -> Category {
         match self {
             Bool => Category::Bool,
@@ -102,10 +120,12 @@ impl DType {
         }
     }
 
+    /// Whether elements may have a fraction.
     pub const fn is_float(self) -> bool {
         matches!(self, F16 | BF16 | F32 | F64)
     }
 
+    /// Whether elements are numbers without fractions.
     pub const fn is_int(self) -> bool {
         matches!(self, U8 | I8 | I16 | I32 | I64)
     }
@@ -115,6 +135,7 @@ impl DType {
         !self.is_float()
     }
 
+    /// Whether elements may be negative.
     pub const fn is_signed(self) -> bool {
         !matches!(self, Bool | U8)
     }
@@ -178,12 +199,16 @@ impl fmt::Display for DType {
 /// A number as the script wrote it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Scalar {
+    /// A truth value.
     Bool(bool),
+    /// A whole number.
     Int(i64),
+    /// A fraction.
     Float(f64),
 }
 
 impl Scalar {
+    /// Its category of promotion.
     pub const fn category(self) -> Category {
         match self {
             Scalar::Bool(_) => Category::Bool,
@@ -192,6 +217,7 @@ impl Scalar {
         }
     }
 
+    /// The value as an `f64`.
     pub fn to_f64(self) -> f64 {
         match self {
             Scalar::Bool(b) => b as u8 as f64,
@@ -209,6 +235,7 @@ impl Scalar {
         }
     }
 
+    /// Whether it is 0 or `false`.
     pub fn is_zero(self) -> bool {
         match self {
             Scalar::Bool(b) => !b,
@@ -238,11 +265,13 @@ pub struct ResultType {
 }
 
 impl ResultType {
+    /// Takes note of a tensor.
     pub fn tensor(&mut self, dtype: DType, ndim: usize) {
         let slot = if ndim > 0 { &mut self.dim } else { &mut self.zero };
         *slot = Some(slot.map_or(dtype, |old| old.promote(dtype)));
     }
 
+    /// Takes note of a number.
     pub fn number(&mut self, scalar: Scalar) {
         let category = scalar.category();
         self.number = Some(self.number.map_or(category, |old| old.max(category)));

@@ -3,6 +3,8 @@
 //!
 //! Knows no session: what a tensor's memory is and who keeps it is in `lent.rs`.
 
+#![warn(missing_docs)]
+
 use super::lent::Lent;
 use crate::base::dtype::DType;
 use crate::base::limits::MAX_DIMS;
@@ -103,7 +105,7 @@ enum Foreign {
 
 // SAFETY: DLPack asks that deleters can be called from any thread; the pointers are used for nothing else.
 unsafe impl Send for Foreign {}
-// SAFETY: as above; shared references give access to nothing.
+// SAFETY: `&Foreign` gives access to nothing: only dropping it, which one thread does, uses the pointer.
 unsafe impl Sync for Foreign {}
 
 impl Drop for Foreign {
@@ -173,7 +175,7 @@ impl Dlpack {
     pub unsafe fn from_raw(managed: *mut c_void) -> Result<Dlpack, String> {
         let managed = NonNull::new(managed.cast::<Plain>()).ok_or("the pointer is null")?;
         let keeper = Foreign::Plain(managed);
-        // SAFETY: the caller's promise.
+        // SAFETY: `managed` is a valid tensor that the caller gives away, and `keeper` keeps it alive (`from_raw`).
         unsafe { read(&managed.as_ref().tensor, keeper, false) }
     }
 
@@ -185,12 +187,13 @@ impl Dlpack {
     pub unsafe fn from_raw_versioned(managed: *mut c_void) -> Result<Dlpack, String> {
         let managed = NonNull::new(managed.cast::<Versioned>()).ok_or("the pointer is null")?;
         let keeper = Foreign::Versioned(managed);
-        // SAFETY: the caller's promise; version, context and deleter lie the same in all versions.
+        // SAFETY: `managed` is valid (`from_raw_versioned`); version, context and deleter lie the same in all versions.
         let Version { major, .. } = unsafe { managed.as_ref().version };
         if major != VERSION.major {
             return Err(format!("DLPack {major} is not known, only {}", VERSION.major));
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: `managed` is a valid tensor that the caller gives away, and `keeper` keeps it alive
+        // (`from_raw_versioned`).
         unsafe { read(&managed.as_ref().tensor, keeper, managed.as_ref().flags & READ_ONLY != 0) }
     }
 
@@ -286,7 +289,7 @@ unsafe fn read(tensor: &Described, keeper: Foreign, read_only: bool) -> Result<D
         return Err("the elements do not lie where their size wants them".into());
     }
     let keeper: Box<dyn Any + Send + Sync> = Box::new(keeper);
-    // SAFETY: the caller's promise, for the bytes that shape and strides reach.
+    // SAFETY: the tensor's memory is valid until `keeper` is dropped; `bytes` is what shape and strides reach of it.
     let memory = unsafe { Lent::new(address, bytes, keeper) };
     Ok(Dlpack { memory, dtype, shape, strides, read_only, shared: false })
 }

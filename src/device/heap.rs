@@ -99,7 +99,8 @@ unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let Some(class) = class(layout) else {
             count(layout.size() as isize);
-            // SAFETY: the caller's promise.
+            // SAFETY: `layout` has a size that is not 0, which `GlobalAlloc::alloc` asks of its caller and the system's
+            // of us.
             return unsafe { System.alloc(layout) };
         };
         LISTS.with(|lists| {
@@ -107,7 +108,7 @@ unsafe impl GlobalAlloc for Heap {
             let first = list.first.get();
             if first.is_null() {
                 count(whole(class).size() as isize);
-                // SAFETY: the size is not 0.
+                // SAFETY: the layout of a class has a size that is not 0.
                 return unsafe { System.alloc(whole(class)) };
             }
             // SAFETY: what is in a list is a free block whose beginning was written when it came in.
@@ -121,7 +122,7 @@ unsafe impl GlobalAlloc for Heap {
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         let Some(class) = class(layout) else {
             count(-(layout.size() as isize));
-            // SAFETY: the caller's promise.
+            // SAFETY: blocks of no class are the system's with this layout (`alloc`), and the caller gives this one up.
             return unsafe { System.dealloc(block, layout) };
         };
         LISTS.with(|lists| {
@@ -143,10 +144,12 @@ unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if class(layout).is_none() {
             count(layout.size() as isize);
-            // SAFETY: the caller's promise.
+            // SAFETY: `layout` has a size that is not 0, which `GlobalAlloc::alloc_zeroed` asks of its caller and the
+            // system's of us.
             return unsafe { System.alloc_zeroed(layout) };
         }
-        // SAFETY: the caller's promise; the block has so many bytes.
+        // SAFETY: `layout` has a size that is not 0 (`GlobalAlloc::alloc_zeroed`); the block, if there is one, has that
+        // many bytes.
         unsafe {
             let block = self.alloc(layout);
             if !block.is_null() {
@@ -157,17 +160,20 @@ unsafe impl GlobalAlloc for Heap {
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller's promise: the alignment is valid, and the size does not overflow with it.
+        // SAFETY: `GlobalAlloc::realloc` asks for a size that does not overflow when rounded up to the alignment, which
+        // is valid.
         let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
         match (class(layout), class(wanted)) {
             (None, None) => {
                 count(size as isize - layout.size() as isize);
-                // SAFETY: the caller's promise.
+                // SAFETY: blocks of no class are the system's with this layout, and the new size is valid
+                // (`GlobalAlloc::realloc`).
                 unsafe { System.realloc(block, layout, size) }
             }
             (Some(old), Some(new)) if old == new => block,
             _ => {
-                // SAFETY: the caller's promise; both blocks have as many bytes as are copied.
+                // SAFETY: the caller owns `block` and gives it up (`GlobalAlloc::realloc`); both blocks have as many
+                // bytes as are copied.
                 unsafe {
                     let moved = self.alloc(wanted);
                     if !moved.is_null() {

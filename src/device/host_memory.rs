@@ -21,7 +21,8 @@ impl HostMemory {
     }
 
     /// Bytes reserved now.
-    pub fn reserved(&self) -> usize {
+    #[cfg(test)]
+    fn reserved(&self) -> usize {
         self.reserved
     }
 }
@@ -138,7 +139,7 @@ mod system {
     }
 
     pub fn unmap(address: u64, bytes: usize) {
-        // SAFETY: the caller gives back a range of its own mapping that nobody uses any more.
+        // SAFETY: the range is one that `map` returned, and `RawMemory::release` takes memory that nobody uses any more.
         let status = unsafe { libc::munmap(address as *mut libc::c_void, bytes) };
         debug_assert_eq!(status, 0, "munmap of {bytes} bytes at {address:#x}");
     }
@@ -191,7 +192,8 @@ mod system {
 
     pub fn unmap(address: u64, bytes: usize) {
         if let Some(layout) = layout(bytes) {
-            // SAFETY: the caller gives back what `map` returned for the same size.
+            // SAFETY: `map` allocated this address with the layout of the same size, and nobody uses it any more, as
+            // `unmap` asks.
             unsafe { std::alloc::dealloc(address as *mut u8, layout) };
         }
     }

@@ -3,6 +3,8 @@
 //!
 //! Knows no session: it counts, and others compare.
 
+#![warn(missing_docs)]
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -51,28 +53,30 @@ unsafe impl GlobalAlloc for Metered {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
-        // SAFETY: the caller's promise is the one that the system's allocator asks for.
+        // SAFETY: arguments go to `System` unchanged, whose contract is the one that `GlobalAlloc` puts on our caller.
         unsafe { System.alloc(layout) }
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
-        // SAFETY: as above.
+        // SAFETY: arguments go to `System` unchanged, whose contract is the one that `GlobalAlloc` puts on our caller.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     #[inline]
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         count(-(layout.size() as isize));
-        // SAFETY: as above.
+        // SAFETY: arguments go to `System`, which made the block; its contract is the one that `GlobalAlloc` puts on
+        // our caller.
         unsafe { System.dealloc(at, layout) }
     }
 
     #[inline]
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         count(bytes as isize - layout.size() as isize);
-        // SAFETY: as above.
+        // SAFETY: arguments go to `System`, which made the block; its contract is the one that `GlobalAlloc` puts on
+        // our caller.
         unsafe { System.realloc(at, layout, bytes) }
     }
 }

@@ -18,7 +18,7 @@ mod scan;
 mod wire;
 pub mod write;
 
-pub use array::{Array, Named, Number, Value};
+pub use array::{Array, Named, Value};
 
 use crate::base::code::{FILE_FORMAT, FILE_KIND};
 use crate::base::diag::{Diag, Result};

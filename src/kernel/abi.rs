@@ -33,6 +33,7 @@ impl Clone for RawView {
 // SAFETY: a view is an address; whoever launches a kernel guarantees that the memory lives and is not
 // written elsewhere meanwhile (the scheduler's hazards).
 unsafe impl Send for RawView {}
+// SAFETY: a shared view gives no access that a copy of it would not give; the same hazards order both.
 unsafe impl Sync for RawView {}
 
 impl RawView {
@@ -59,7 +60,8 @@ impl RawView {
     /// The view is contiguous, `T` is the representation of its dtype, and nobody writes meanwhile.
     pub unsafe fn slice<T>(&self) -> &[T] {
         debug_assert!(self.is_contiguous() && size_of::<T>() == self.dtype.size_bytes());
-        // SAFETY: the caller's promise.
+        // SAFETY: a contiguous view names `numel` elements of type `T` from `ptr` on, which nobody writes (this
+        // function's contract).
         if self.numel() == 0 { &[] } else { unsafe { std::slice::from_raw_parts(self.ptr.cast(), self.numel()) } }
     }
 
@@ -70,10 +72,11 @@ impl RawView {
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn slice_mut<T>(&self) -> &mut [T] {
         debug_assert!(self.is_contiguous() && size_of::<T>() == self.dtype.size_bytes());
-        // SAFETY: the caller's promise.
         if self.numel() == 0 {
             &mut []
         } else {
+            // SAFETY: a contiguous view names `numel` elements of type `T` from `ptr` on, which nobody else uses (this
+            // function's contract).
             unsafe { std::slice::from_raw_parts_mut(self.ptr.cast(), self.numel()) }
         }
     }

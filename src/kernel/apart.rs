@@ -77,7 +77,7 @@ pub unsafe fn run(host: HostFn, call: &Call<'_>, guard: &dyn Guard, lease: Box<d
     let inputs = call.inputs.iter().map(&mut place).collect::<Result<Vec<_>, End>>()?;
     let outputs = call.outputs.iter().map(&mut place).collect::<Result<Vec<_>, End>>()?;
     for (from, to) in call.inputs.iter().zip(&inputs) {
-        // SAFETY: the caller's promise; the copy is ours.
+        // SAFETY: `call` is one of `HostFn`, whose views are valid and not shared; the copy is ours.
         unsafe { copy_view(from, to, call.threads) };
     }
     let own = Own {
@@ -96,7 +96,8 @@ pub unsafe fn run(host: HostFn, call: &Call<'_>, guard: &dyn Guard, lease: Box<d
     let flag = Left(left.clone());
     let thread = std::thread::Builder::new().name("tscript-apart".into());
     if thread.spawn(move || work(host, own, &flag, &tell)).is_err() {
-        // SAFETY: the caller's promise. Without a thread it is done here, however long it takes.
+        // SAFETY: `call` is one that `host` may be called with (this function's contract). Without a thread it is done
+        // here, however long it takes.
         return guard::under(&Left(left), || unsafe { host(call) });
     }
     let own = loop {
@@ -117,7 +118,7 @@ pub unsafe fn run(host: HostFn, call: &Call<'_>, guard: &dyn Guard, lease: Box<d
         call.faults.report(fault);
     }
     for (from, to) in own.outputs.iter().zip(call.outputs) {
-        // SAFETY: the caller's promise; the thread is done with the copy.
+        // SAFETY: `call` is one of `HostFn`, whose views are valid and not shared; the thread is done with the copy.
         unsafe { copy_view(from, to, call.threads) };
     }
     *IDLE.lock() = Some(own.threads);
@@ -167,7 +168,7 @@ mod tests {
 
     /// What the first input says: doubles, panics, sleeps.
     unsafe fn kernel(call: &Call<'_>) {
-        // SAFETY: both views are dense `f64`.
+        // SAFETY: `outcome` makes both views over arrays of four `f64`.
         let (from, to) = unsafe { (call.inputs[0].slice::<f64>(), call.outputs[0].slice_mut::<f64>()) };
         match from[0] {
             7.0 => panic!("on purpose"),

@@ -56,6 +56,7 @@ pub(super) struct Current(Option<*const (dyn Guard + 'static)>);
 
 // SAFETY: guards are `Sync`, and whoever shares work out waits for all that help.
 unsafe impl Send for Current {}
+// SAFETY: a shared `Current` gives a shared guard, and guards are `Sync`.
 unsafe impl Sync for Current {}
 
 /// Puts the old guard back, also while unwinding.
@@ -87,7 +88,7 @@ impl Current {
 }
 
 fn with<R>(ask: impl FnOnce(&dyn Guard) -> R) -> Option<R> {
-    // SAFETY: the invariant of `CURRENT`.
+    // SAFETY: by the invariant of `CURRENT`, what it points to lives until `under` returns, within which we are.
     CURRENT.get().map(|guard| ask(unsafe { &*guard }))
 }
 

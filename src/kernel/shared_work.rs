@@ -32,6 +32,7 @@ struct Work {
 
 // SAFETY: the job is `Sync`, and its address is used only while the caller waits.
 unsafe impl Send for Work {}
+// SAFETY: the job is `Sync`; everything else is atomic or behind a lock.
 unsafe impl Sync for Work {}
 
 impl Work {

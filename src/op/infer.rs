@@ -1,7 +1,7 @@
 //! Shapes and dtypes of results, judged at the call. Messages never name the operation: the binder does.
 
 use super::args::{Arg, Args};
-use super::row::{Op, Promote, ReduceType};
+use super::row::{Promote, ReduceType};
 use super::tensor::{Tensor, View};
 use crate::base::attr::Ints;
 use crate::base::code;
@@ -288,9 +288,4 @@ pub fn same_dtype(tensors: &[(&str, &Tensor)]) -> Result<DType> {
         }
     }
     Ok(dtype)
-}
-
-/// Index of a parameter by name. Panics when the row has none: a mistake in a row.
-pub fn param(op: &Op, name: &str) -> usize {
-    op.params.iter().position(|p| p.name == name).expect("the row has this parameter")
 }

@@ -5,7 +5,7 @@ use super::emit::{Backward, Emit, KernelCall};
 use super::tensor::Tensor;
 use crate::base::attr::Attr;
 use crate::base::diag::Result;
-use crate::base::dtype::{DType, Scalar};
+use crate::base::dtype::Scalar;
 use crate::base::layout::Layout;
 use crate::kernel::program::{Draw, Function, ReduceKind};
 
@@ -349,6 +349,3 @@ pub enum Source {
         range: u64,
     },
 }
-
-/// Shorthand for `DType` lists in rules.
-pub const FLOATS: &[DType] = &[DType::F64, DType::F32, DType::F16, DType::BF16];

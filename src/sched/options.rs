@@ -14,6 +14,7 @@ pub enum Races {
     /// It is told once for each pair of lines, and the script goes on.
     #[default]
     Warn,
+    /// Nobody looks.
     Off,
 }
 

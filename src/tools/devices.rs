@@ -2,9 +2,11 @@
 
 use super::command::Settings;
 use super::run::{simulated_gpus, visible};
-use crate::script::inspect::machine;
-use crate::script::inspect::machine::{Found, Inventory, SIMULATED_BYTES};
+use crate::script::inspect::machine::SIMULATED_BYTES;
+#[cfg(feature = "cuda")]
+use crate::script::inspect::machine::{Driver, Facts, Found, Inventory, Missing, inventory};
 use std::fmt::Write;
+#[cfg(feature = "cuda")]
 use std::path::PathBuf;
 
 pub fn report(settings: &Settings) -> String {
@@ -20,7 +22,10 @@ pub fn report(settings: &Settings) -> String {
         let _ = writeln!(text, "  memory   {}, of which {} are free", gibibytes(total), gibibytes(free));
     }
     let _ = writeln!(text, "  vectors  {}", vectors());
-    cuda(&machine::inventory(), &mut text);
+    #[cfg(feature = "cuda")]
+    cuda(&inventory(), &mut text);
+    #[cfg(not(feature = "cuda"))]
+    text.push_str("cuda\n  none: this build has no CUDA, as it was made without the feature `cuda`\n");
     if let Some(count) = simulated_gpus(settings) {
         simulated(visible(count), settings.simulate_memory, &mut text);
     }
@@ -40,25 +45,10 @@ fn simulated(count: usize, bytes: Option<usize>, text: &mut String) {
 }
 
 /// Driver and GPUs, then the libraries that make them useful; what is missing comes with the way to get it.
+#[cfg(feature = "cuda")]
 fn cuda(inventory: &Inventory, text: &mut String) {
     let _ = writeln!(text, "cuda");
-    match &inventory.driver {
-        Ok(driver) => {
-            let (major, minor) = driver.cuda;
-            let version = driver.version.as_deref().unwrap_or("of unknown version");
-            let _ = writeln!(text, "  driver   {version}, for CUDA {major}.{minor}{}", file(&driver.path));
-            for gpu in &driver.gpus {
-                let (major, minor) = gpu.capability;
-                let (memory, l2) = (gibibytes(gpu.memory_bytes as u64 >> 10), gpu.l2_bytes >> 20);
-                let _ = writeln!(text, "  cuda:{:<3} {}, capability {major}.{minor}", gpu.index, gpu.name);
-                let _ = writeln!(text, "           {memory}, {} multiprocessors, L2 {l2} MiB", gpu.multiprocessors);
-            }
-        }
-        Err(missing) => {
-            let _ = writeln!(text, "  driver   not usable: {missing}");
-            let _ = writeln!(text, "           {}", missing.remedy());
-        }
-    }
+    driver(&inventory.driver, text);
     for library in &inventory.libraries {
         let Found { name, purpose, found, remedy } = library;
         let _ = match found {
@@ -68,6 +58,31 @@ fn cuda(inventory: &Inventory, text: &mut String) {
     }
 }
 
+#[cfg(feature = "cuda")]
+fn driver(driver: &Result<Driver, Missing>, text: &mut String) {
+    match driver {
+        Ok(driver) => {
+            let (major, minor) = driver.cuda;
+            let version = driver.version.as_deref().unwrap_or("of unknown version");
+            let _ = writeln!(text, "  driver   {version}, for CUDA {major}.{minor}{}", file(&driver.path));
+            driver.gpus.iter().for_each(|facts| gpu(facts, text));
+        }
+        Err(missing) => {
+            let _ = writeln!(text, "  driver   not usable: {missing}");
+            let _ = writeln!(text, "           {}", missing.remedy());
+        }
+    }
+}
+
+#[cfg(feature = "cuda")]
+fn gpu(gpu: &Facts, text: &mut String) {
+    let (major, minor) = gpu.capability;
+    let (memory, l2) = (gibibytes(gpu.memory_bytes as u64 >> 10), gpu.l2_bytes >> 20);
+    let _ = writeln!(text, "  cuda:{:<3} {}, capability {major}.{minor}", gpu.index, gpu.name);
+    let _ = writeln!(text, "           {memory}, {} multiprocessors, L2 {l2} MiB", gpu.multiprocessors);
+}
+
+#[cfg(feature = "cuda")]
 fn file(path: &Option<PathBuf>) -> String {
     path.as_ref().map_or_else(String::new, |path| format!(" ({})", path.display()))
 }
@@ -104,7 +119,6 @@ fn gibibytes(kibibytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::script::inspect::machine::{Driver, Facts, Missing};
 
     #[test]
     fn simulated_gpus_are_told_as_such() {
@@ -113,6 +127,7 @@ mod tests {
         assert_eq!(text, "simulated, in place of all GPUs\n  cuda:0   1.5 GiB\n  cuda:1   1.5 GiB\n");
     }
 
+    #[cfg(feature = "cuda")]
     #[test]
     fn what_is_there_and_what_is_missing() {
         let gpu = Facts {

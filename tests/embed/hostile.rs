@@ -39,7 +39,7 @@ fn survive_in(builder: Builder, name: &str, text: &str) -> Option<String> {
     if let Some(error) = &failed {
         assert_ne!(error.code(), "E0806", "{name}: {error}\n{}", &text[..text.len().min(8000)]);
         // Whoever shows it must not stumble either.
-        let _ = tscript::tools::render::render_error(error, tscript::tools::render::Colour::Off);
+        let _ = tscript::internals::tools::render::render_error(error, tscript::internals::tools::render::Colour::Off);
     }
     let after = session.eval::<i64>("1 + 1");
     let full = failed.as_ref().is_some_and(|error| ["E0804", "E0105"].contains(&error.code().as_str()));
@@ -401,7 +401,7 @@ fn random(seed: u64, count: usize) -> Vec<u8> {
 /// `TSCRIPT_HOSTILE=from..to` chooses the seeds.
 #[test]
 fn whatever_is_made_up_is_survived() {
-    let names: Vec<&str> = tscript::op::table::all().map(|op| op.name).collect();
+    let names: Vec<&str> = tscript::internals::op::table::all().map(|op| op.name).collect();
     let range = std::env::var("TSCRIPT_HOSTILE").unwrap_or("0..60".into());
     let (from, to) = range.split_once("..").expect("from..to");
     for seed in from.parse::<u64>().expect("a number")..to.parse().expect("a number") {

@@ -171,13 +171,13 @@ fn dlpack_comes_in_without_a_copy_and_its_deleter_runs_once() {
     assert_eq!(DELETED.load(Ordering::SeqCst), 0, "the capsule outside keeps it");
     drop(out);
     assert_eq!(DELETED.load(Ordering::SeqCst), 1);
-    // SAFETY: as above.
+    // SAFETY: `foreign` makes a valid tensor that nobody else takes.
     drop(unsafe { Dlpack::from_raw(foreign()) }.unwrap());
     assert_eq!(DELETED.load(Ordering::SeqCst), 2, "also where nobody makes a tensor of it");
     let odd = foreign();
-    // SAFETY: as above.
+    // SAFETY: nobody else uses the tensor yet.
     unsafe { (*odd.cast::<Managed>()).kind = 2 };
-    // SAFETY: as above.
+    // SAFETY: the tensor is valid but for its kind, and nobody else takes it.
     assert!(unsafe { Dlpack::from_raw(odd) }.unwrap_err().contains("host memory"));
     assert_eq!(DELETED.load(Ordering::SeqCst), 3, "and where it is refused");
 }

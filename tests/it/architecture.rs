@@ -112,6 +112,23 @@ fn unsafe_has_its_places_and_reasons() {
     none(problems);
 }
 
+/// Reasons that send a reader elsewhere.
+const FORMULAS: &[&str] = &["as above", "as below", "passed on", "the caller's promise", "by the caller"];
+
+#[test]
+fn reasons_of_unsafe_code_say_what_holds() {
+    let mut problems = Vec::new();
+    for (_, path, _) in sources() {
+        let text = std::fs::read_to_string(root().join("src").join(&path)).expect("a source");
+        for reason in text.lines().filter_map(|line| line.split_once("// SAFETY: ")).map(|(_, reason)| reason) {
+            if FORMULAS.iter().any(|formula| reason.starts_with(formula)) {
+                problems.push(format!("src/{}: `SAFETY: {reason}` says neither what holds nor why", path.display()));
+            }
+        }
+    }
+    none(problems);
+}
+
 /// Files of a folder, at most.
 const FILES_MAX: usize = 25;
 

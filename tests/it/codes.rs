@@ -5,8 +5,8 @@ use super::scripts::none;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tscript::Session;
-use tscript::script::manual;
-use tscript::script::manual::Form;
+use tscript::internals::script::manual;
+use tscript::internals::script::manual::Form;
 
 const WAYS: &[(&str, &[&str])] = &[
     (
@@ -109,7 +109,7 @@ fn a_mistake_has_one_code_wherever_it_is_made() {
             let found = self::session().check_source(Path::new("ways"), script);
             let checked = found
                 .iter()
-                .find(|error| error.diag().severity == tscript::base::diag::Severity::Error)
+                .find(|error| error.diag().severity == tscript::internals::base::diag::Severity::Error)
                 .map(|error| error.code());
             let same = ran == *code && entered == *code && [format!("{code} 1"), format!("{code} 2")].contains(&told);
             if !same || checked.as_ref().is_some_and(|checked| checked != code) {

@@ -7,8 +7,8 @@ use super::cuda_host::fused::texts;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
-use tscript::kernel::cuda::{HEADERS, OPTIONS, Source};
-use tscript::kernel::launches::sources;
+use tscript::internals::kernel::cuda::{HEADERS, OPTIONS, Source};
+use tscript::internals::kernel::launches::sources;
 
 /// The oldest that is supported, that of the machines at hand, and the newest.
 const ARCHITECTURES: [&str; 3] = ["sm_80", "sm_90a", "sm_120"];
@@ -96,7 +96,7 @@ pub fn open() -> Option<Nvrtc> {
 impl Nvrtc {
     /// The log when the text does not compile.
     fn compile(&self, text: &str, architecture: &str) -> Result<(), String> {
-        let c = |text: &str| CString::new(text).unwrap();
+        let c = |text: &str| CString::new(text).expect("no NUL in it");
         let (names, texts): (Vec<CString>, Vec<CString>) =
             HEADERS.iter().map(|(name, text)| (c(name), c(text))).unzip();
         let pointers = |all: &[CString]| all.iter().map(|s| s.as_ptr()).collect::<Vec<_>>();

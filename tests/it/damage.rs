@@ -8,8 +8,8 @@ use super::files::{fixtures, peak};
 use super::random::{Random, mutate};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tscript::base::code::{FILE, FILE_FORMAT};
-use tscript::files::{Kind, Value, read_bytes, write_bytes};
+use tscript::internals::base::code::{FILE, FILE_FORMAT};
+use tscript::internals::files::{Kind, Value, read_bytes, write_bytes};
 
 /// What reading `len` bytes may take: inherent expansion of the format, and its fixed buffers.
 fn allowance(kind: Kind, len: usize) -> usize {

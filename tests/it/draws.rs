@@ -5,7 +5,7 @@
 use super::races::Random;
 use super::scripts::{builder, none, on_real_gpus, run, with_gpus};
 use std::fmt::Write;
-use tscript::base::rng;
+use tscript::internals::base::rng;
 
 /// Statements that make `{a}` of shape `[{r}, {c}]`; a factory or a form in place.
 const DRAWS: &[&str] = &[

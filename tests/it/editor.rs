@@ -5,9 +5,9 @@
 use super::scripts::{compare, none, root};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use tscript::op::row::CallForm;
-use tscript::op::table;
-use tscript::script::manual::{Form, natives};
+use tscript::internals::op::row::CallForm;
+use tscript::internals::op::table;
+use tscript::internals::script::manual::{Form, natives};
 
 fn path(name: &str) -> PathBuf {
     root().join("editor").join(name)

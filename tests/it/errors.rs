@@ -2,7 +2,7 @@
 //! before it first. `TSCRIPT_BLESS=1` rewrites them. The diagnostic may not depend on the window.
 
 use super::scripts::{self, builder, compare, file_name, none, run};
-use tscript::tools::render::{Colour, render_error};
+use tscript::internals::tools::render::{Colour, render_error};
 
 #[test]
 fn errors_look_as_they_looked() {
@@ -66,7 +66,7 @@ fn every_code_that_can_occur_has_a_snapshot() {
         ("E0808", "set by the host program: tests/embed/library.rs"),
         ("E0809", "wants a function of a host program: tests/embed/library.rs"),
     ];
-    let missing: Vec<String> = tscript::base::code::ALL
+    let missing: Vec<String> = tscript::internals::base::code::ALL
         .iter()
         .map(|(code, title)| (code.to_string(), title))
         .filter(|(code, _)| !shown.contains(&format!("[{code}]")) && !elsewhere.iter().any(|(known, _)| known == code))

@@ -14,7 +14,7 @@ fn examples_of_rows_run() {
     let path = folder("fixtures").join("examples_expected_failures.txt");
     let listed = std::fs::read_to_string(&path).unwrap_or_default();
     let mut failing = String::new();
-    for op in tscript::op::table::all() {
+    for op in tscript::internals::op::table::all() {
         for example in op.examples {
             count += 1;
             let got = answer(Session::builder(), example.code);
@@ -49,7 +49,7 @@ fn examples_of_rows_run_on_a_gpu() {
     let listed = folder("fixtures").join("examples_expected_failures.txt");
     let listed = std::fs::read_to_string(listed).unwrap_or_default();
     let part = part("TSCRIPT_EXAMPLES_PART");
-    for (at, op) in tscript::op::table::all().enumerate() {
+    for (at, op) in tscript::internals::op::table::all().enumerate() {
         for example in op.examples.iter().filter(|_| part.is_none_or(|(first, of)| at % of == first)) {
             let line = format!("{}: {}", op.name, example.code.replace('\n', " "));
             let got = answer(with_gpus(Session::builder(), 1).expect("a GPU").device("cuda"), example.code);

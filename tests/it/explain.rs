@@ -2,8 +2,8 @@
 
 use super::scripts;
 use std::time::Duration;
-use tscript::script::session::builder::Builder;
-use tscript::script::session::handle::PlannedFault;
+use tscript::Builder;
+use tscript::internals::script::session::handle::PlannedFault;
 use tscript::{Error, Session};
 
 /// What a host program or the command line adds for a code's script.
@@ -58,9 +58,9 @@ fn examples_get_their_codes() {
         text.replace("half-downloaded.safetensors", &place.display().to_string()).replace("save(\"", &save)
     };
     let mut problems = Vec::new();
-    for (code, _) in tscript::base::code::ALL {
+    for (code, _) in tscript::internals::base::code::ALL {
         let name = code.to_string();
-        let scripts: Vec<String> = tscript::base::explain::explain(*code)
+        let scripts: Vec<String> = tscript::internals::base::explain::explain(*code)
             .split("```")
             .skip(1)
             .step_by(2)

@@ -8,10 +8,10 @@ use std::cell::Cell;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use tscript::base::code::{FILE, FILE_FORMAT, FILE_KIND};
-use tscript::base::dtype::{DType, Scalar};
-use tscript::files::image::resized;
-use tscript::files::{Array, Kind, Named, Value, read, read_bytes, read_columns, write, write_bytes};
+use tscript::internals::base::code::{FILE, FILE_FORMAT, FILE_KIND};
+use tscript::internals::base::dtype::{DType, Scalar};
+use tscript::internals::files::image::resized;
+use tscript::internals::files::{Array, Kind, Named, Value, read, read_bytes, read_columns, write, write_bytes};
 
 /// Counts what the current thread holds, so that a test can bound what reading a file takes.
 struct Counting;
@@ -29,26 +29,26 @@ fn count(bytes: isize) {
     });
 }
 
-// SAFETY: every call is passed on unchanged; the counters are plain thread-local cells that never allocate.
+// SAFETY: every call goes to `System` unchanged; the counters are plain thread-local cells that never allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of `System` is the one that `GlobalAlloc` puts on our caller.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         count(-(layout.size() as isize));
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of `System` is the one that `GlobalAlloc` puts on our caller.
         unsafe { System.dealloc(memory, layout) }
     }
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of `System` is the one that `GlobalAlloc` puts on our caller.
         unsafe { System.alloc_zeroed(layout) }
     }
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size as isize - layout.size() as isize);
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract of `System` is the one that `GlobalAlloc` puts on our caller.
         unsafe { System.realloc(memory, layout, size) }
     }
 }
@@ -69,7 +69,7 @@ pub fn fixtures() -> PathBuf {
 }
 
 fn folder() -> tempfile::TempDir {
-    tempfile::tempdir().unwrap()
+    tempfile::tempdir().expect("a temporary folder")
 }
 
 fn one(value: Value) -> Array {
@@ -112,15 +112,19 @@ fn reads_what_others_wrote() {
 }
 
 fn same(file: &str, expected: &Json, array: &Array) {
-    let shape: Vec<usize> = serde_json::from_value(expected["shape"].clone()).unwrap();
-    assert_eq!((array.dtype().name(), array.shape()), (expected["dtype"].as_str().unwrap(), &shape[..]), "{file}");
+    let shape: Vec<usize> = serde_json::from_value(expected["shape"].clone()).expect("a shape");
+    assert_eq!(
+        (array.dtype().name(), array.shape()),
+        (expected["dtype"].as_str().expect("a text"), &shape[..]),
+        "{file}"
+    );
     let tolerance = if file.ends_with(".jpg") { 3.0 } else { 0.0 };
-    for (i, text) in expected["values"].as_array().unwrap().iter().enumerate() {
-        let text = text.as_str().unwrap();
+    for (i, text) in expected["values"].as_array().expect("a list").iter().enumerate() {
+        let text = text.as_str().expect("a text");
         let equal = match array.get(i) {
             Scalar::Int(value) if tolerance == 0.0 => text.parse() == Ok(value),
             value => {
-                let (got, want): (f64, f64) = (value.to_f64(), text.parse().unwrap());
+                let (got, want): (f64, f64) = (value.to_f64(), text.parse().expect("a number"));
                 got.to_bits() == want.to_bits() || (got.is_nan() && want.is_nan()) || (got - want).abs() <= tolerance
             }
         };
@@ -135,7 +139,7 @@ fn samples() -> Named {
             let n: usize = shape.iter().product();
             let byte = |i: usize| if *dtype == DType::Bool { (i % 2) as u8 } else { (i * 37 + 11) as u8 };
             let data = (0..n * dtype.size_bytes()).map(byte).collect();
-            (format!("{dtype}.{}.{n}", shape.len()), Array::new(*dtype, shape, data).unwrap())
+            (format!("{dtype}.{}.{n}", shape.len()), Array::new(*dtype, shape, data).expect("data of this shape"))
         })
     });
     Named::new(arrays.collect())
@@ -199,7 +203,7 @@ fn images_are_not_resized_beyond_memory() {
     assert_eq!(resized(&wide, 2, 10).unwrap().shape(), [2, 10, 4]);
 }
 
-fn csv(text: &str) -> tscript::base::diag::Result<Array> {
+fn csv(text: &str) -> tscript::internals::base::diag::Result<Array> {
     read_bytes(Kind::Csv, text.as_bytes()).map(one)
 }
 

@@ -5,8 +5,8 @@
 
 use super::scripts::{compare, none, root};
 use std::path::Path;
-use tscript::base::diag::Diag;
-use tscript::script::source::SourceMap;
+use tscript::internals::base::diag::Diag;
+use tscript::internals::script::source::SourceMap;
 use tscript::{Error, Session};
 
 /// What scripts find, and the words that ask for it.
@@ -92,7 +92,7 @@ fn answered(path: &Path, problems: &mut Vec<String>) -> usize {
         // It tells all mistakes of a text; a run ends at the first that it meets.
         let checked: Vec<String> = checked
             .iter()
-            .filter(|error| error.diag().severity == tscript::base::diag::Severity::Error)
+            .filter(|error| error.diag().severity == tscript::internals::base::diag::Severity::Error)
             .map(|error| error.code())
             .collect();
         if !checked.is_empty() && !checked.iter().any(|code| answer.starts_with(&**code)) {

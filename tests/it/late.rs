@@ -2,7 +2,7 @@
 //! with windows of many and of one, blocking and with `--check`: the same line is told in every mode.
 
 use super::scripts::{Ran, builder, on_real_gpus, run, with_gpus};
-use tscript::base::span::Site;
+use tscript::internals::base::span::Site;
 use tscript::{Builder, Error};
 
 /// A way to run a script: what it is called, the device, whether operations run to their end at once.
@@ -375,8 +375,8 @@ fn a_lost_device_that_was_caught_is_no_failure_and_others_go_on() {
          try { x + 1; } catch (e) { print(e.code); }
          print(here.sum().item());";
     for (nth, seed) in [(1, None), (2, None), (1, Some(1)), (2, Some(2))] {
-        let fault =
-            tscript::script::session::handle::PlannedFault::parse(&format!("lost:{nth}@cuda:1")).expect("a fault");
+        let fault = tscript::internals::script::session::handle::PlannedFault::parse(&format!("lost:{nth}@cuda:1"))
+            .expect("a fault");
         let base = builder().simulate_gpus(2).simulate_fault(fault);
         let base = if let Some(seed) = seed { base.simulate_seed(seed) } else { base };
         let ran = run(base, "lost", text);

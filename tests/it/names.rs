@@ -1,14 +1,14 @@
 //! Functions belong to the source that defines them: modules, scripts and the library never call each other's.
 
 use tscript::Session;
-use tscript::tools::render::{Colour, render_error};
+use tscript::internals::tools::render::{Colour, render_error};
 
 fn run(modules: &[(&str, &str)], script: &str) -> String {
     let mut builder = Session::builder();
     for (name, text) in modules {
         builder = builder.module(name, text);
     }
-    let mut session = builder.build().unwrap();
+    let mut session = builder.build().expect("a session");
     session.eval::<String>(script).unwrap_or_else(|error| panic!("{error:#}"))
 }
 

@@ -1,8 +1,8 @@
 //! Printing against PyTorch's own output, case by case: `tests/fixtures/print.py` made the expectations.
 
 use serde_json::Value as Json;
-use tscript::base::dtype::{DType, Scalar};
-use tscript::base::print::{PrintOptions, Printed, format};
+use tscript::internals::base::dtype::{DType, Scalar};
+use tscript::internals::base::print::{PrintOptions, Printed, format};
 
 #[test]
 fn prints_as_pytorch() {
@@ -31,16 +31,16 @@ fn values(case: &Json, dtype: DType) -> Box<dyn Fn(usize) -> Scalar + '_> {
         _ => Scalar::Int(x as i64),
     };
     if let Some(rule) = case["rule"].as_array() {
-        let number = |i: usize| rule[i].as_f64().unwrap();
+        let number = |i: usize| rule[i].as_f64().expect("a number");
         let (modulus, scale, offset) = (number(0) as usize, number(1), number(2));
         return Box::new(move |i| scalar((i % modulus) as f64 * scale + offset));
     }
-    let data = case["data"].as_array().unwrap();
+    let data = case["data"].as_array().expect("a list");
     Box::new(move |i| {
-        let text = data[i].as_str().unwrap();
+        let text = data[i].as_str().expect("a text");
         match dtype.is_int() {
-            true => Scalar::Int(text.parse().unwrap()),
-            false => scalar(text.parse().unwrap()),
+            true => Scalar::Int(text.parse().expect("a number")),
+            false => scalar(text.parse().expect("a number")),
         }
     })
 }

@@ -3,7 +3,7 @@
 use super::scripts::builder;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use tscript::tools::profile::{chrome_trace, table};
+use tscript::internals::tools::profile::{chrome_trace, table};
 
 const SCRIPT: &str = "let s = stream(#{device: \"cuda:0\"});
 let x = ones([64, 64], #{device: \"cuda:0\"});

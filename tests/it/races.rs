@@ -5,8 +5,8 @@
 use super::scripts::{builder, run};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use tscript::script::session::handle::Races;
-use tscript::tools::render::{Colour, render_error};
+use tscript::Races;
+use tscript::internals::tools::render::{Colour, render_error};
 use tscript::{Error, Session};
 
 type Told = Arc<Mutex<Vec<Error>>>;
@@ -87,8 +87,9 @@ for n in 0..20 {
 
 /// The lines that a warning names.
 fn lines(warning: &Error) -> BTreeSet<usize> {
-    let line =
-        |label: &tscript::base::diag::Label| warning.sources().location(label.origin.user).map_or(0, |at| at.line);
+    let line = |label: &tscript::internals::base::diag::Label| {
+        warning.sources().location(label.origin.user).map_or(0, |at| at.line)
+    };
     warning.diag().labels.iter().map(line).collect()
 }
 

@@ -1,7 +1,7 @@
 //! What PyTorch's samples do not ask of the element-wise rows: second derivatives, in-place chains, random
 //! values, literals.
 
-use tscript::script::session::handle::Session;
+use tscript::Session;
 
 /// Runs a script whose last expression is a bool that must be true.
 fn holds(text: &str) {

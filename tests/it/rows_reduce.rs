@@ -1,7 +1,7 @@
 //! What PyTorch's samples do not ask of reductions, scans, sorting and indexing: second derivatives, in-place
 //! forms in a gradient graph, late faults, numbers that only a careful order of operations gets right.
 
-use tscript::script::session::handle::Session;
+use tscript::Session;
 
 fn session() -> Session {
     Session::builder().output(|_| {}).build().expect("a session")

@@ -1,7 +1,7 @@
 //! Views, products and factorisations as scripts see them, where one operation's samples do not reach: several
 //! operations in one window, gradients of gradients, handles that change their layout.
 
-use tscript::script::session::handle::Session;
+use tscript::Session;
 
 fn shown(code: &str) -> String {
     let mut session = Session::builder().output(|_| {}).build().expect("a session");

@@ -15,8 +15,8 @@ use super::scripts::{self, compare, file_name, folder, none, on_real_gpus, real_
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use tscript::tools::command::{Command, Settings, parse};
-use tscript::tools::render::{Colour, render_error};
+use tscript::internals::tools::command::{Command, Settings, parse};
+use tscript::internals::tools::render::{Colour, render_error};
 use tscript::{Builder, Session};
 
 /// One way to run a script.
@@ -97,7 +97,7 @@ fn builder(head: &Head, way: &Way) -> Builder {
     } else if let Way::Seed(seed) = way {
         settings.simulate_seed = Some(*seed);
     }
-    let builder = tscript::tools::run::builder(&settings);
+    let builder = tscript::internals::tools::run::builder(&settings);
     match way {
         Way::Window => builder.window(1),
         Way::Blocking => builder.blocking(true),
@@ -170,7 +170,8 @@ fn any_request_for_memory_may_fail() {
     let run = |fault: Option<u64>| {
         let mut builder = Session::builder().all_files().simulate_gpus(1);
         if let Some(nth) = fault {
-            let fault = tscript::script::session::handle::PlannedFault::parse(&format!("alloc:{nth}@cuda:0"));
+            let fault =
+                tscript::internals::script::session::handle::PlannedFault::parse(&format!("alloc:{nth}@cuda:0"));
             builder = builder.simulate_fault(fault.expect("well formed"));
         }
         said(builder, "alloc_fault.rhai", &text)

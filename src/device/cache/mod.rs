@@ -21,8 +21,10 @@ mod tests;
 
 use blocks::{Blocks, FreeList, Meta, NONE, State, Uses};
 pub use report::OutOfMemory;
-pub use snapshot::{BlockInfo, BlockState, SegmentInfo};
-pub use stats::{Pool, Stat, Statistics};
+#[cfg(test)]
+use snapshot::BlockState;
+pub use snapshot::{BlockInfo, SegmentInfo};
+pub use stats::{Pool, Statistics};
 
 /// Every size is a multiple of this, in bytes.
 pub const ROUND: usize = 512;

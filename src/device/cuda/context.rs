@@ -24,7 +24,8 @@ pub struct Context {
 
 // SAFETY: a context may be used from any thread that makes it current; the rest of the struct is Sync by itself.
 unsafe impl Send for Context {}
-// SAFETY: as above.
+// SAFETY: for `Sync` as for `Send`: a context may be used from any thread that makes it current; the rest of the struct
+// is Sync by itself.
 unsafe impl Sync for Context {}
 
 impl Context {
@@ -93,7 +94,7 @@ impl Context {
     pub fn memory_info(&self) -> Result<(usize, usize), DriverError> {
         self.make_current()?;
         let (mut free, mut total) = (0, 0);
-        // SAFETY: the call writes two numbers.
+        // SAFETY: the context is current; the call writes the two numbers that it is given.
         self.note(unsafe { driver!(cuMemGetInfo_v2(&mut free, &mut total)) })?;
         Ok((free, total))
     }
@@ -102,7 +103,7 @@ impl Context {
     pub fn priorities(&self) -> Result<(i32, i32), DriverError> {
         self.make_current()?;
         let (mut least, mut greatest) = (0, 0);
-        // SAFETY: the call writes two numbers.
+        // SAFETY: the context is current; the call writes the two numbers that it is given.
         self.note(unsafe { driver!(cuCtxGetStreamPriorityRange(&mut least, &mut greatest)) })?;
         Ok((least, greatest))
     }
@@ -144,7 +145,7 @@ impl Context {
     /// Waits until the device has nothing left to do, for any user of CUDA in this process.
     pub fn wait_idle(&self) -> Result<(), DriverError> {
         self.make_current()?;
-        // SAFETY: the context is current.
+        // SAFETY: the context was made current above, which is all that the call works on.
         self.note(unsafe { driver!(cuCtxSynchronize()) })
     }
 

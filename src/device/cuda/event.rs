@@ -88,7 +88,7 @@ impl Event {
             return Ok(true);
         }
         self.context.make_current()?;
-        // SAFETY: the handle is alive.
+        // SAFETY: the event lives as long as `self`, which destroys it when dropped.
         match unsafe { driver!(cuEventQuery(self.handle.0)) } {
             Ok(()) => Ok(true),
             Err(error) if error.code == NOT_READY => Ok(false),
@@ -102,7 +102,7 @@ impl Event {
             return Ok(());
         }
         self.context.make_current()?;
-        // SAFETY: the handle is alive.
+        // SAFETY: the event lives as long as `self`, which destroys it when dropped.
         self.context.note(unsafe { driver!(cuEventSynchronize(self.handle.0)) })
     }
 

@@ -78,7 +78,7 @@ impl ExpandableMemory {
         self.context.note(unsafe { driver!(cuMemCreate(&mut piece, bytes, &properties, 0)) })?;
         // SAFETY: the piece is ours and whole; the addresses are of a range of ours, and nothing is behind them.
         if let Err(error) = self.context.note(unsafe { driver!(cuMemMap(at, bytes, 0, piece, 0)) }) {
-            // SAFETY: nobody uses the piece.
+            // SAFETY: the piece was made above, and mapping it failed, so nothing refers to it.
             let _ = unsafe { driver!(cuMemRelease(piece)) };
             return Err(error);
         }

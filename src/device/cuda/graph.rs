@@ -33,7 +33,8 @@ unsafe impl Send for Node {}
 
 // SAFETY: a graph may be used from any thread, by one at a time, which `&mut` and ownership give.
 unsafe impl Send for Recording {}
-// SAFETY: as above.
+// SAFETY: for `Sync` as for `Send`: a graph may be used from any thread, by one at a time, which `&mut` and ownership
+// give.
 unsafe impl Send for Graph {}
 
 impl Stream {
@@ -42,7 +43,7 @@ impl Stream {
     pub fn begin_recording(&self) -> Result<(), DriverError> {
         let mode = sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_RELAXED;
         self.context().make_current()?;
-        // SAFETY: the handle is alive.
+        // SAFETY: the stream lives as long as `self`, which destroys it when dropped.
         self.context().note(unsafe { driver!(cuStreamBeginCapture_v2(self.handle(), mode)) })
     }
 
@@ -152,7 +153,7 @@ impl Graph {
     /// Brings the graph to the device ahead of its first launch.
     pub fn upload(&mut self, stream: &Stream) -> Result<(), DriverError> {
         self.context.make_current()?;
-        // SAFETY: both handles are alive.
+        // SAFETY: graph and stream live as long as `self` and `stream`, which destroy them when dropped.
         self.context.note(unsafe { driver!(cuGraphUpload(self.handle, stream.handle())) })
     }
 

@@ -80,7 +80,7 @@ fn packed(library: Library, name: &std::ffi::CStr) -> Option<(String, Option<Pat
     let address = library.load()?.symbol(name.to_str().ok()?)?;
     // SAFETY: both functions that are asked so are `size_t f(void)`.
     let ask: unsafe extern "C" fn() -> usize = unsafe { std::mem::transmute(address) };
-    // SAFETY: as above; they need no set-up.
+    // SAFETY: the function is `size_t f(void)`, and asking for a version needs no set-up of the library.
     Some((readable(unsafe { ask() }), path(library)))
 }
 

@@ -133,7 +133,8 @@ pub struct Mapped {
 
 // SAFETY: the memory is only touched through volatile accesses, which may come from any thread.
 unsafe impl Send for Mapped {}
-// SAFETY: as above.
+// SAFETY: for `Sync` as for `Send`: the memory is only touched through volatile accesses, which may come from any
+// thread.
 unsafe impl Sync for Mapped {}
 
 impl Mapped {

@@ -33,7 +33,7 @@ pub mod stream;
 pub mod timeline;
 
 pub use context::Context;
-pub use driver::{Driver, Missing, open};
+pub use driver::open;
 pub use error::DriverError;
 pub use event::{Event, Timing};
 pub use lanes::Lanes;

@@ -36,7 +36,7 @@ struct Module {
 
 // SAFETY: a module may be used from any thread.
 unsafe impl Send for Module {}
-// SAFETY: as above.
+// SAFETY: for `Sync` as for `Send`: a module may be used from any thread.
 unsafe impl Sync for Module {}
 
 /// A kernel that can be launched.
@@ -57,7 +57,7 @@ pub struct Function {
 
 // SAFETY: a function may be used from any thread; what changes is atomic.
 unsafe impl Send for Function {}
-// SAFETY: as above.
+// SAFETY: for `Sync` as for `Send`: a function may be used from any thread; what changes is atomic.
 unsafe impl Sync for Function {}
 
 /// Shared memory that every block may have without asking.

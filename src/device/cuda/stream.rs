@@ -24,7 +24,8 @@ pub struct Stream {
 
 // SAFETY: CUDA's streams may be used from any thread; calls on one stream are queued in the order they are made.
 unsafe impl Send for Stream {}
-// SAFETY: as above.
+// SAFETY: for `Sync` as for `Send`: CUDA's streams may be used from any thread; calls on one stream are queued in the
+// order they are made.
 unsafe impl Sync for Stream {}
 
 impl Stream {
@@ -89,7 +90,7 @@ impl Stream {
     /// Whether all work so far is done.
     pub fn is_idle(&self) -> Result<bool, DriverError> {
         self.context.make_current()?;
-        // SAFETY: the handle is alive.
+        // SAFETY: the stream lives as long as `self`, which destroys it when dropped.
         match unsafe { driver!(cuStreamQuery(self.handle)) } {
             Ok(()) => Ok(true),
             Err(error) if error.code == NOT_READY => Ok(false),
@@ -100,7 +101,7 @@ impl Stream {
     /// Waits until all work so far is done. Cannot be interrupted; see [`super::Timeline::wait`].
     pub fn wait(&self) -> Result<(), DriverError> {
         self.context.make_current()?;
-        // SAFETY: the handle is alive.
+        // SAFETY: the stream lives as long as `self`, which destroys it when dropped.
         self.context.note(unsafe { driver!(cuStreamSynchronize(self.handle)) })
     }
 }

@@ -161,6 +161,7 @@ impl Clocks {
     }
 
     /// `waiter.wait_stream(waited)`.
+    #[cfg(test)]
     pub fn wait_stream(&mut self, waiter: Lane, waited: Lane) {
         let event = self.record(waited);
         self.wait(waiter, &event);
@@ -182,16 +183,6 @@ impl Clocks {
         if self.host.get(lane.0) < position {
             let clock = self.clock_at(lane, position);
             self.host.join(&clock);
-        }
-    }
-
-    /// The stream's next work comes after these accesses, because memory was handed on after they were done.
-    pub(super) fn wait_for_access(&mut self, lane: Lane, other: Lane, position: u64) {
-        if !self.is_before((other.0, position), lane) {
-            let clock = self.clock_at(other, position);
-            let stream = &mut self.streams[other.0 as usize];
-            stream.released = stream.released.max(position);
-            join_logged(&mut self.streams[lane.0 as usize], lane, &clock, &self.host);
         }
     }
 

@@ -102,6 +102,7 @@ impl BufferClock {
     }
 
     /// Accesses that are kept one by one.
+    #[cfg(test)]
     pub fn remembered(&self) -> usize {
         self.rest.len()
     }
@@ -197,16 +198,18 @@ impl BufferClock {
 }
 
 impl Clocks {
-    /// Notes an access that `lane` makes now, and returns the latest one that it is not ordered after.
-    ///
-    /// Cost: 8 ns for a buffer that one stream alone touches as a whole, 33 ns for one that three streams read,
-    /// 65 to 150 ns for parts of one written in a loop (EPYC Zen 5).
+    /// As [`Clocks::access_known`], which is told whether the access is to the whole buffer.
+    #[cfg(test)]
     pub fn access(&mut self, buffer: &mut BufferClock, lane: Lane, access: &Use) -> Option<Conflict> {
         let is_whole = buffer.is_whole(access);
         self.access_known(buffer, lane, access, is_whole)
     }
 
-    /// As [`Clocks::access`], for whoever knows whether the access is to the whole buffer.
+    /// Notes an access that `lane` makes now, and returns the latest one that it is not ordered after. `is_whole`:
+    /// the access is to the whole buffer.
+    ///
+    /// Cost: 8 ns for a buffer that one stream alone touches as a whole, 33 ns for one that three streams read,
+    /// 65 to 150 ns for parts of one written in a loop (EPYC Zen 5).
     #[inline]
     pub fn access_known(
         &mut self,
@@ -296,7 +299,7 @@ impl Clocks {
         }
     }
 
-    /// As [`Clocks::access`], but only asks: for an operation that is refused when there is a conflict.
+    /// As [`Clocks::access_known`], but only asks: for an operation that is refused when there is a conflict.
     pub fn conflict(&self, buffer: &mut BufferClock, lane: Lane, access: &Use) -> Option<Conflict> {
         if buffer.owner == Owner::Nobody || buffer.owner == Owner::One(lane.0) {
             return None;
@@ -331,21 +334,6 @@ impl Clocks {
         }
         for access in buffer.rest.iter().filter(|access| access.conflicts(Kind::Read, &region)) {
             self.host_wait(Lane(access.lane), access.epoch);
-        }
-    }
-
-    /// The allocator gives the memory of `freed` to new work of `lane`, after all accesses to it are done:
-    /// what is queued on `lane` from now on comes after them. The new buffer begins with a new clock, so this
-    /// can only be left out at the price of a report that the allocator's order would have prevented; do so
-    /// where reuse depends on how fast a device was, for a report must not.
-    pub fn reuse(&mut self, lane: Lane, freed: &BufferClock) {
-        if let Owner::One(owner) = freed.owner {
-            for mark in [freed.write, freed.read].into_iter().flatten() {
-                self.wait_for_access(lane, Lane(owner), mark.epoch);
-            }
-        }
-        for access in &freed.rest {
-            self.wait_for_access(lane, Lane(access.lane), access.epoch);
         }
     }
 }

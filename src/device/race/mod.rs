@@ -23,5 +23,5 @@ mod touches;
 pub use clock::{Clocks, EventClock, Lane, StreamName};
 pub use history::{BufferClock, Kind, Use};
 pub use region::Region;
-pub use report::{Conflict, Reported, Side};
-pub use touches::{Touch, Touches};
+pub use report::{Conflict, Reported};
+pub use touches::Touches;

@@ -82,11 +82,11 @@ unsafe fn add_mask<T: Real>(mask: &RawView, head: usize, query: usize, key: usiz
     let start = row_offset(&mask.shape[..lead], &mask.strides[..lead], head)
         + query as isize * mask.strides[lead]
         + key as isize * stride;
-    // SAFETY: the caller's promise: all positions are inside the mask.
+    // SAFETY: whoever calls this names a head, a query and `row.len()` keys from `key` on that the mask has.
     unsafe {
         fn each<S: Copy, T: Real>(from: *const S, stride: isize, row: &mut [T], add: impl Fn(S, T) -> T) {
             for (j, x) in row.iter_mut().enumerate() {
-                // SAFETY: as above.
+                // SAFETY: `row` has as many elements as keys are asked of the mask, and `stride` is that of its keys.
                 *x = add(unsafe { *from.offset(j as isize * stride) }, *x);
             }
         }
@@ -121,7 +121,8 @@ pub unsafe fn attention(call: &Call<'_>) {
     let [q, k, v] = [&call.inputs[0], &call.inputs[1], &call.inputs[2]];
     real!(q.dtype, T => {
         let p = Problem::<T>::of(call, q, k, v, call.inputs.get(3));
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let (q, k, v) = (read::<T>(q, call.threads), read::<T>(k, call.threads), read::<T>(v, call.threads));
             let (mut out, mut lse) = (Sink::<T>::new(&call.outputs[0]), Sink::<T>::new(&call.outputs[1]));
@@ -211,7 +212,8 @@ pub unsafe fn attention_grad(call: &Call<'_>) {
     let threads = call.threads;
     real!(q.dtype, T => {
         let p = Problem::<T>::of(call, q, k, v, call.inputs.get(6));
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let g = read::<T>(&call.inputs[0], threads);
             let (q, k, v) = (read::<T>(q, threads), read::<T>(k, threads), read::<T>(v, threads));
@@ -254,7 +256,7 @@ widths! {
         let mut dots = Vec::new();
         if width > 0 {
             for (g, out) in g.chunks_exact(width).zip(out.chunks_exact(width)) {
-                // SAFETY: `S` is the machine's.
+                // SAFETY: `widths!` calls this with the level of the machine; both slices are of `width` elements.
                 dots.push(unsafe { rows::sum2::<T, T::In<S>>(g, out, |g, out| g.mul(out)) });
             }
         }
@@ -304,7 +306,7 @@ impl<T: Real> Given<'_, T> {
                 if keys.is_empty() {
                     continue;
                 }
-                // SAFETY: the caller's promise.
+                // SAFETY: nobody else adds to the wanted gradients of these tiles (this function's contract).
                 unsafe { self.tile(p, head, queries, keys, wanted, &mut probability, &mut slope) };
             }
         }
@@ -332,7 +334,8 @@ impl<T: Real> Given<'_, T> {
         };
         let (g, v) = (at(self.g, row, p.value_width), at(self.v, key, p.value_width));
         p.scores(head, self.q, self.k, queries, keys, probability);
-        // SAFETY: every matrix has the sizes given beside it; the caller's promise for what is added to.
+        // SAFETY: every matrix has the sizes given beside it, and nobody else adds to the wanted gradients of this tile (the
+        // contract of `tiles`).
         unsafe {
             let s = Sizes { m, n, k: p.value_width };
             product(one, s, g, v.transposed(), Matrix::packed_mut(slope, n), Accum::Replace);

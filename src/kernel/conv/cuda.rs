@@ -9,7 +9,7 @@ use crate::kernel::cuda::rows::{each, launch};
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{ConvCall, ConvOrder, ConvPart, Gpu, GpuError, Source};
 use crate::kernel::host::attributes;
-use crate::kernel::matmul::cuda::{PLAIN, product};
+use crate::kernel::matmul::cuda::{NO_BIAS, product};
 
 type Done = Result<(), GpuError>;
 
@@ -262,7 +262,7 @@ fn forward(g: &Geometry, [x, w, y]: [&RawView; 3], gpu: &mut dyn Gpu) -> Done {
         let a = view(w.ptr, dtype, &[b, filters, c], &[0, c, 1]);
         let x = view(x.ptr, dtype, &[b, c, plane], &[c * plane, plane, 1]);
         let y = view(y.ptr, dtype, &[b, filters, plane], &[filters * plane, plane, 1]);
-        return product(&a, &x, &y, 0.0, PLAIN, gpu);
+        return product(&a, &x, &y, 0.0, NO_BIAS, gpu);
     }
     let most = g.images(dtype);
     let columns = scratch(dtype, &[depth, most, plane], gpu)?;
@@ -273,7 +273,7 @@ fn forward(g: &Geometry, [x, w, y]: [&RawView; 3], gpu: &mut dyn Gpu) -> Done {
         let b = view(columns.ptr, dtype, &[n, depth, plane], &[plane, n * plane, 1]);
         let at = at(y, first * filters * plane);
         let c = view(at, dtype, &[n, filters, plane], &[filters * plane, plane, 1]);
-        product(&a, &b, &c, 0.0, PLAIN, gpu)?;
+        product(&a, &b, &c, 0.0, NO_BIAS, gpu)?;
     }
     Ok(())
 }
@@ -311,7 +311,7 @@ fn grad_input(g: &Geometry, [dx, w, dy]: [&RawView; 3], gpu: &mut dyn Gpu) -> Do
         let a = view(w.ptr, dtype, &[b, c, filters], &[0, 1, c]);
         let dy = view(dy.ptr, dtype, &[b, filters, plane], &[filters * plane, plane, 1]);
         let dx = view(dx.ptr, dtype, &[b, c, plane], &[c * plane, plane, 1]);
-        return product(&a, &dy, &dx, 0.0, PLAIN, gpu);
+        return product(&a, &dy, &dx, 0.0, NO_BIAS, gpu);
     }
     // Columns that overlap are summed before anything is rounded to 16 bits.
     let wide = dtype.compute();
@@ -322,7 +322,7 @@ fn grad_input(g: &Geometry, [dx, w, dy]: [&RawView; 3], gpu: &mut dyn Gpu) -> Do
         let a = view(w.ptr, dtype, &[n, depth, filters], &[0, 1, depth]);
         let b = view(at(dy, first * filters * plane), dtype, &[n, filters, plane], &[filters * plane, plane, 1]);
         let c = view(columns.ptr, wide, &[n, depth, plane], &[plane, n * plane, 1]);
-        product(&a, &b, &c, 0.0, PLAIN, gpu)?;
+        product(&a, &b, &c, 0.0, NO_BIAS, gpu)?;
         let words = g.words(columns.ptr, std::ptr::null_mut(), dx.ptr, first, n);
         each(text(dtype), "ts_fold", n * g.channels * g.input_plane(), &words, gpu)?;
     }
@@ -357,7 +357,7 @@ fn grad_weight(g: &Geometry, [x, dw, dy]: [&RawView; 3], gpu: &mut dyn Gpu) -> D
         let each = scratch(wide, &[b, filters, c], gpu)?;
         let dy = view(dy.ptr, dtype, &[b, filters, plane], &[filters * plane, plane, 1]);
         let x = view(x.ptr, dtype, &[b, plane, c], &[c * plane, 1, plane]);
-        product(&dy, &x, &each, 0.0, PLAIN, gpu)?;
+        product(&dy, &x, &each, 0.0, NO_BIAS, gpu)?;
         return sum_first(&each, dw, gpu);
     }
     let most = g.images(dtype);
@@ -374,7 +374,7 @@ fn grad_weight(g: &Geometry, [x, dw, dy]: [&RawView; 3], gpu: &mut dyn Gpu) -> D
         let a = view(rows.ptr, dtype, &[filters, n * plane], &[n * plane, 1]);
         let b = view(columns.ptr, dtype, &[n * plane, depth], &[1, n * plane]);
         let c = view(dw.ptr, dtype, &[filters, depth], &[depth, 1]);
-        product(&a, &b, &c, if first == 0 { 0.0 } else { 1.0 }, PLAIN, gpu)?;
+        product(&a, &b, &c, if first == 0 { 0.0 } else { 1.0 }, NO_BIAS, gpu)?;
     }
     Ok(())
 }

@@ -144,7 +144,8 @@ pub unsafe fn conv_forward(call: &Call<'_>) {
     let (x, weight, y) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
     let g = Geometry::of(call, x, weight, y);
     real!(y.dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let (x, w) = (read::<T>(x, call.threads), read::<T>(weight, call.threads));
             let mut sink = Sink::<T>::new(y);
@@ -200,7 +201,7 @@ fn add_bias<T: Real>(threads: &Threads, bias: &[T], plane: usize, y: &mut [T]) {
     threads.split(planes, (32 * 1024 / plane).max(1), |range| {
         for i in range {
             let b = bias[i % bias.len()];
-            // SAFETY: planes are disjoint.
+            // SAFETY: `i` is a different plane for each call, and planes do not overlap.
             unsafe { out.range(i * plane..(i + 1) * plane) }.iter_mut().for_each(|y| *y += b);
         }
     });
@@ -217,7 +218,8 @@ pub unsafe fn conv_grad_input(call: &Call<'_>) {
     let (dy, weight, dx) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
     let g = Geometry::of(call, dx, weight, dy);
     real!(dx.dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let (dy, w) = (read::<T>(dy, call.threads), read::<T>(weight, call.threads));
             let mut sink = Sink::<T>::new(dx);
@@ -257,7 +259,8 @@ pub unsafe fn conv_grad_weight(call: &Call<'_>) {
     let (dy, x, dw) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
     let g = Geometry::of(call, x, dw, dy);
     real!(dw.dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let (dy, x) = (read::<T>(dy, call.threads), read::<T>(x, call.threads));
             let mut sink = Sink::<T>::new(dw);

@@ -25,7 +25,8 @@ pub(crate) const STREAM_BYTES: usize = 16 << 20;
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
 pub unsafe fn copy(call: &Call<'_>) {
-    // SAFETY: passed on.
+    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
+    // for.
     unsafe { copy_view(&call.inputs[0], &call.outputs[0], call.threads) }
 }
 
@@ -91,7 +92,7 @@ pub unsafe fn copy_view(from: &RawView, to: &RawView, threads: &Threads) {
     let shape: Shape = order.iter().map(|&d| to.shape[d]).collect();
     let strides = |view: &RawView| order.iter().map(|&d| view.strides[d]).collect::<Strides>();
     let walk = Walk::new(&shape, [&strides(to), &strides(from)]);
-    // SAFETY: passed on; the walk names the same elements in another order.
+    // SAFETY: both views are valid (this function's contract); the walk names the same elements in another order.
     unsafe {
         if from.dtype == to.dtype {
             by_size!(to.dtype, T => same::<T>(Ptr::of(from), Ptr::of(to), &walk, threads))
@@ -117,7 +118,7 @@ unsafe fn convert_run<S: Element, D: Element>(
     to_stride: isize,
     n: usize,
 ) {
-    // SAFETY: the caller names n elements of each.
+    // SAFETY: whoever takes this function from the table names `n` elements of `S` and of `D` with these strides.
     unsafe {
         let (from, to) = (from.cast::<S>(), to.cast::<D>());
         if (to_stride, from_stride) == (1, 1) {
@@ -141,7 +142,7 @@ unsafe fn same<T: Copy + Send + Sync + PartialEq + 'static>(
     let size = size_of::<T>();
     let streams = walk.numel * size >= STREAM_BYTES;
     if inner_to == 1 && inner_from > 1 {
-        // SAFETY: passed on.
+        // SAFETY: `walk` is that of two valid views of elements of `T`, as for everything that this function does.
         if unsafe { transpose::transpose(from, to, walk, streams, threads) } {
             return;
         }
@@ -189,18 +190,19 @@ unsafe fn converted(run: Run, from: &RawView, to: &RawView, walk: &Walk<2>, thre
 pub(crate) unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
     if crate::kernel::host::simd::level() < 2 {
-        // SAFETY: the feature is there; the memory is the caller's promise.
+        // SAFETY: levels below 2 have AVX; `from` and `to` name `bytes` bytes that do not overlap (this function's contract).
         unsafe { stream_avx(from, to, bytes) };
         return;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `from` and `to` name `bytes` bytes each that do not overlap (`copy_nonoverlapping`, this function's
+    // contract).
     unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) }
 }
 
 /// Makes streamed stores of this thread visible to others.
 pub(crate) fn stream_end() {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: SSE is part of x86-64.
+    // SAFETY: the fence is an instruction of SSE, which every x86-64 processor has.
     unsafe {
         std::arch::x86_64::_mm_sfence()
     };

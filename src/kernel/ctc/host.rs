@@ -159,7 +159,8 @@ fn samples<'a, T: Real>(call: &Call<'_>, logs: &'a [T], labels: &'a [i64]) -> Ve
 /// As `HostFn`.
 pub unsafe fn ctc_loss(call: &Call<'_>) {
     real!(call.outputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let logs = read::<T>(&call.inputs[0], call.threads);
             let labels = read_as::<i64>(&call.inputs[1]);
@@ -184,7 +185,8 @@ pub unsafe fn ctc_loss(call: &Call<'_>) {
 /// As `HostFn`.
 pub unsafe fn ctc_loss_grad(call: &Call<'_>) {
     real!(call.outputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let logs = read::<T>(&call.inputs[0], call.threads);
             let labels = read_as::<i64>(&call.inputs[1]);

@@ -93,23 +93,7 @@ pub struct Matrix {
     pub batch: i64,
 }
 
-/// What is done to each element of a product on its way out.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Activation {
-    None,
-    Relu,
-    /// The tanh form.
-    Gelu,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub struct Epilogue {
-    /// `n` elements of the result's dtype, added to every row; null when there is none.
-    pub bias: *const u8,
-    pub activation: Activation,
-}
-
-/// `c[m, n] = act(a[m, k] @ b[k, n] + beta c + bias)`, `batch` times. 16-bit floats accumulate in f32.
+/// `c[m, n] = a[m, k] @ b[k, n] + beta c + bias`, `batch` times. 16-bit floats accumulate in f32.
 #[derive(Clone, Copy, Debug)]
 pub struct MatmulCall {
     pub m: usize,
@@ -125,7 +109,8 @@ pub struct MatmulCall {
     pub result: DType,
     /// 0 or 1.
     pub beta: f32,
-    pub epilogue: Epilogue,
+    /// `n` elements of the result's dtype, added to every row; null when there is none.
+    pub bias: *const u8,
 }
 
 /// Which of the three operands of a convolution is computed from the other two.

@@ -93,7 +93,7 @@ impl Real for f32 {
     }
     #[inline(always)]
     unsafe fn exp_in<S: Simd>(x: S::F32) -> S::F32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: whoever calls `exp_in` runs on a machine with the instructions of `S`.
         unsafe { crate::kernel::math::vector::exp(x) }
     }
     #[inline(always)]
@@ -134,7 +134,8 @@ impl Real for f64 {
     #[inline(always)]
     unsafe fn exp_in<S: Simd>(x: S::F64) -> S::F64 {
         let mut lanes = [0.0; 8];
-        // SAFETY: the caller's promise; no vector of f64 has more than 8 lanes.
+        // SAFETY: whoever calls `exp_in` runs on a machine with the instructions of `S`; no vector of f64 has more than
+        // 8 lanes.
         unsafe {
             x.store(lanes.as_mut_ptr());
             for lane in &mut lanes[..S::F64::N] {

@@ -42,7 +42,7 @@ unsafe fn part<T: Real, V: Vector<Elem = T>>(from: *const T, n: usize) -> V {
 #[inline(always)]
 unsafe fn store_part<T: Real, V: Vector<Elem = T>>(v: V, to: *mut T, n: usize) {
     let mut lanes = [T::ZERO; 16];
-    // SAFETY: as above.
+    // SAFETY: no vector has more than 16 lanes; `to` has room for the `n` lanes that are asked for.
     unsafe {
         v.store(lanes.as_mut_ptr());
         std::ptr::copy_nonoverlapping(lanes.as_ptr(), to, n);
@@ -53,7 +53,7 @@ unsafe fn store_part<T: Real, V: Vector<Elem = T>>(v: V, to: *mut T, n: usize) {
 #[inline(always)]
 unsafe fn sum_part<T: Real, V: Vector<Elem = T>>(v: V, n: usize) -> T {
     let mut lanes = [T::ZERO; 16];
-    // SAFETY: as above.
+    // SAFETY: no vector has more than 16 lanes.
     unsafe { v.store(lanes.as_mut_ptr()) };
     let mut sum = T::ZERO;
     for &lane in &lanes[..n] {
@@ -68,7 +68,7 @@ unsafe fn sum_part<T: Real, V: Vector<Elem = T>>(v: V, n: usize) -> T {
 /// Here and below: the machine has the vector's instructions.
 #[inline(always)]
 pub unsafe fn sum<T: Real, V: Vector<Elem = T>>(x: &[T], f: impl Fn(V) -> V) -> T {
-    // SAFETY: positions are below the length; the rest is the caller's promise.
+    // SAFETY: the machine has the instructions of `V`, which is the contract of both functions.
     unsafe { sum2::<T, V>(x, x, |x, _| f(x)) }
 }
 
@@ -80,7 +80,8 @@ pub unsafe fn sum<T: Real, V: Vector<Elem = T>>(x: &[T], f: impl Fn(V) -> V) -> 
 pub unsafe fn sum2<T: Real, V: Vector<Elem = T>>(x: &[T], y: &[T], f: impl Fn(V, V) -> V) -> T {
     let n = Ord::min(x.len(), y.len());
     let (x, y) = (x.as_ptr(), y.as_ptr());
-    // SAFETY: as above.
+    // SAFETY: the machine has the instructions of `V` (this function's contract); positions are below `n`, the length
+    // of the shorter.
     unsafe {
         let at = |i: usize| f(V::load(x.add(i)), V::load(y.add(i)));
         let zero = V::splat(T::ZERO);
@@ -110,7 +111,7 @@ pub unsafe fn sum2<T: Real, V: Vector<Elem = T>>(x: &[T], y: &[T], f: impl Fn(V,
 /// As `sum`, for level `S`; `x` and `out` have `n` elements.
 #[inline(always)]
 pub unsafe fn exp_sum<T: Real, S: Simd>(x: *const T, shift: T, out: *mut T, n: usize, ahead: usize) -> T {
-    // SAFETY: as above.
+    // SAFETY: the machine has the level `S`, and `x` and `out` have `n` elements (this function's contract).
     unsafe {
         let (width, shift) = (T::In::<S>::N, T::In::<S>::splat(shift));
         let mut sum = T::In::<S>::splat(T::ZERO);
@@ -141,7 +142,7 @@ pub unsafe fn exp_sum<T: Real, S: Simd>(x: *const T, shift: T, out: *mut T, n: u
 /// As `exp_sum`.
 #[inline(always)]
 pub unsafe fn exp_map<T: Real, S: Simd>(x: *const T, shift: T, scale: T, out: *mut T, n: usize) {
-    // SAFETY: as above.
+    // SAFETY: the machine has the level `S`, and `x` and `out` have `n` elements (this function's contract).
     unsafe {
         let (width, shift, scale) = (T::In::<S>::N, T::In::<S>::splat(shift), T::In::<S>::splat(scale));
         let mut i = 0;
@@ -168,7 +169,8 @@ pub unsafe fn map3<T: Real, V: Vector<Elem = T>>(
     through: Through,
     f: impl Fn(V, V, V) -> V,
 ) {
-    // SAFETY: as above; streamed stores go to aligned places only.
+    // SAFETY: the machine has the instructions of `V`, and all have `n` elements (this function's contract); streamed
+    // stores go to aligned places only.
     unsafe {
         let at = |i: usize| f(V::load(x.add(i)), V::load(y.add(i)), V::load(z.add(i)));
         let mut i = 0;
@@ -203,7 +205,7 @@ pub unsafe fn map<T: Real, V: Vector<Elem = T>>(
     through: Through,
     f: impl Fn(V) -> V,
 ) {
-    // SAFETY: passed on.
+    // SAFETY: the contract of this function is that of `map3`, with `x` three times.
     unsafe { map3::<T, V>([x, x, x], out, n, through, |x, _, _| f(x)) }
 }
 
@@ -215,7 +217,8 @@ pub unsafe fn map<T: Real, V: Vector<Elem = T>>(
 pub unsafe fn largest<T: Real, V: Vector<Elem = T>>(x: &[T]) -> T {
     let mut largest = T::NEG_INF;
     let mut i = 0;
-    // SAFETY: as above.
+    // SAFETY: the machine has the instructions of `V` (this function's contract); positions are below the length of
+    // `x`.
     unsafe {
         if V::N <= x.len() {
             // The running maximum comes second: it stays when the new element is NaN.

@@ -149,19 +149,21 @@ macro_rules! levels {
         #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,bmi2")]
         #[allow(clippy::too_many_arguments, clippy::extra_unused_type_parameters)]
         unsafe fn best($($p: $P),*) $(-> $R)? {
-            // SAFETY: as above; `level` chose this version because the machine has these instructions.
+            // SAFETY: `level` chose this version because the machine has these instructions; the rest is the contract
+            // of the body.
             unsafe { body::<$crate::kernel::host::simd::Avx512>($($p),*) }
         }
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2,fma,bmi2")]
         #[allow(clippy::too_many_arguments, clippy::extra_unused_type_parameters)]
         unsafe fn middle($($p: $P),*) $(-> $R)? {
-            // SAFETY: as above.
+            // SAFETY: `level` chose this version because the machine has these instructions; the rest is the contract
+            // of the body.
             unsafe { body::<$crate::kernel::host::simd::Avx2>($($p),*) }
         }
         #[allow(clippy::too_many_arguments, clippy::extra_unused_type_parameters)]
         unsafe fn plain($($p: $P),*) $(-> $R)? {
-            // SAFETY: as above.
+            // SAFETY: portable code needs no instructions beyond the target's; the rest is the contract of the body.
             unsafe { body::<$crate::kernel::host::simd::Portable>($($p),*) }
         }
         #[cfg(target_arch = "x86_64")]

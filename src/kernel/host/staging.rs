@@ -53,6 +53,7 @@ pub struct Scratch<T> {
 
 // SAFETY: it owns its memory, like a `Vec`.
 unsafe impl<T: Send> Send for Scratch<T> {}
+// SAFETY: a shared `Scratch` gives a shared slice, as a `Vec` does.
 unsafe impl<T: Sync> Sync for Scratch<T> {}
 
 impl<T: Copy + Default> Scratch<T> {
@@ -131,6 +132,7 @@ impl<T> Clone for Shared<T> {
 
 // SAFETY: an address; `range` states what its users owe.
 unsafe impl<T: Send> Send for Shared<T> {}
+// SAFETY: a shared `Shared` gives the address, which is `Copy` anyway; `range` states what its users owe.
 unsafe impl<T: Send> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
@@ -146,7 +148,7 @@ impl<T> Shared<T> {
     /// The range lies inside the slice that this was made of, which outlives the result, and no other
     /// thread or live reference touches it.
     pub unsafe fn range<'a>(self, range: Range<usize>) -> &'a mut [T] {
-        // SAFETY: the caller's promise.
+        // SAFETY: the range lies inside the slice, and nobody else touches it (this function's contract).
         unsafe { std::slice::from_raw_parts_mut(self.0.add(range.start), range.len()) }
     }
 }
@@ -217,7 +219,7 @@ macro_rules! stored_half {
             }
             fn widen_row<T: Real>(from: &[$half], to: &mut [T]) {
                 if T::DTYPE == DType::F32 {
-                    // SAFETY: `T` is `f32`.
+                    // SAFETY: `T::DTYPE` is `F32` for `f32` alone, so both slices are of the same type.
                     let to = unsafe { std::slice::from_raw_parts_mut(to.as_mut_ptr().cast::<f32>(), to.len()) };
                     from.convert_to_f32_slice(to);
                 } else {
@@ -226,7 +228,7 @@ macro_rules! stored_half {
             }
             fn narrow_row<T: Real>(from: &[T], to: &mut [$half]) {
                 if T::DTYPE == DType::F32 {
-                    // SAFETY: `T` is `f32`.
+                    // SAFETY: `T::DTYPE` is `F32` for `f32` alone, so both slices are of the same type.
                     let from = unsafe { std::slice::from_raw_parts(from.as_ptr().cast::<f32>(), from.len()) };
                     to.convert_from_f32_slice(from);
                 } else {
@@ -334,7 +336,7 @@ pub unsafe fn read<'a, T: Real>(view: &'a RawView, threads: &Threads) -> Packed<
         return Packed::Lent(unsafe { view.slice() });
     }
     let mut scratch = Scratch::new(view.numel());
-    // SAFETY: the caller's promise.
+    // SAFETY: the view is valid for reading (this function's contract), and each arm reads it as its own dtype.
     unsafe {
         match view.dtype {
             DType::F32 => gather::<f32, T>(view, threads, &mut scratch),
@@ -348,15 +350,6 @@ pub unsafe fn read<'a, T: Real>(view: &'a RawView, threads: &Threads) -> Packed<
         }
     }
     Packed::Own(scratch)
-}
-
-/// The input of that number, when the call has it and it is not an empty placeholder.
-///
-/// # Safety
-/// As `read`.
-pub unsafe fn read_optional<'a, T: Real>(inputs: &'a [RawView], i: usize, threads: &Threads) -> Option<Packed<'a, T>> {
-    // SAFETY: the caller's promise.
-    inputs.get(i).map(|view| unsafe { read(view, threads) })
 }
 
 /// As `read`, but keeping the order of memory: the strides of the copy are given back, stride 0 stays 0, and
@@ -420,7 +413,8 @@ impl<'a, T: Real> Sink<'a, T> {
     /// Stores what was written.
     pub fn finish(self, threads: &Threads) {
         let Some(scratch) = self.own else { return };
-        // SAFETY: `new`'s promise.
+        // SAFETY: the view is valid for writing and nobody else touches it, as `new` asks; each arm writes it as its
+        // own dtype.
         unsafe {
             match self.view.dtype {
                 DType::F32 => scatter::<f32, T>(self.view, threads, &scratch),
@@ -439,7 +433,7 @@ impl<'a, T: Real> Sink<'a, T> {
 /// The view is valid for reading and `T` is the representation of its dtype.
 pub unsafe fn read_as<'a, T: Copy + Default>(view: &'a RawView) -> Packed<'a, T> {
     if view.is_contiguous() {
-        // SAFETY: the caller's promise.
+        // SAFETY: a contiguous view of the dtype whose representation is `T` (this function's contract).
         return Packed::Lent(unsafe { view.slice() });
     }
     let mut scratch = Scratch::new(view.numel());
@@ -465,23 +459,24 @@ pub mod testing {
     use crate::kernel::abi::{Call, Fault, Faults, HostFn};
 
     pub struct Array {
-        pub bytes: Vec<u64>,
         pub view: RawView,
+        /// What the view names.
+        _memory: Vec<u64>,
     }
 
     impl Array {
         pub fn empty(dtype: DType, shape: &[usize]) -> Array {
             let n: usize = shape.iter().product();
-            let mut bytes = vec![u64::MAX; n.max(1)];
-            let view = RawView::contiguous(bytes.as_mut_ptr().cast(), dtype, shape);
-            Array { bytes, view }
+            let mut memory = vec![u64::MAX; n.max(1)];
+            let view = RawView::contiguous(memory.as_mut_ptr().cast(), dtype, shape);
+            Array { view, _memory: memory }
         }
 
         pub fn of(dtype: DType, shape: &[usize], data: &[f64]) -> Array {
             let array = Array::empty(dtype, shape);
             assert_eq!(array.view.numel(), data.len());
             for (i, &x) in data.iter().enumerate() {
-                // SAFETY: inside the buffer.
+                // SAFETY: `i` is below the number of elements of the buffer, which is of this dtype.
                 unsafe {
                     match dtype {
                         DType::F32 => *array.view.ptr.cast::<f32>().add(i) = x as f32,
@@ -509,6 +504,7 @@ pub mod testing {
 
         pub fn get(&self) -> Vec<f64> {
             (0..self.view.numel())
+                // SAFETY: `i` is below the number of elements of the buffer, which is of this dtype.
                 .map(|i| unsafe {
                     let at = row_offset(&self.view.shape, &self.view.strides, i);
                     match self.view.dtype {
@@ -539,7 +535,7 @@ pub mod testing {
         let threads = Threads::new(2);
         let call =
             Call { inputs: &inputs, outputs: &outputs, attrs, threads: &threads, faults: &faults, seed: 0, offset: 0 };
-        // SAFETY: the arrays outlive the call.
+        // SAFETY: the views are those of arrays that live until the kernel has returned, and no two share memory.
         unsafe { kernel(&call) };
         faults.take()
     }
@@ -580,10 +576,10 @@ mod tests {
     #[test]
     fn strided_and_narrow_operands_are_packed() {
         let x = Array::of(DType::BF16, &[2, 3], &[1., 2., 3., 4., 5., 6.]).permute(&[1, 0]);
-        // SAFETY: `x` lives.
+        // SAFETY: `x` owns the memory of its view and lives until the end of the test.
         let packed = unsafe { read::<f32>(&x.view, &Threads::ONE) };
         assert_eq!(&*packed, &[1., 4., 2., 5., 3., 6.]);
-        // SAFETY: `x` lives.
+        // SAFETY: `x` owns the memory of its view and lives until the end of the test.
         let (scratch, strides) = unsafe { read_in_memory_order::<f32>(&x.view, &Threads::ONE) };
         assert_eq!((&*scratch, &*strides), (&[1f32, 2., 3., 4., 5., 6.][..], &[1, 3][..]));
     }

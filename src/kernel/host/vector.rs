@@ -58,17 +58,17 @@ macro_rules! plain {
             }
             #[inline(always)]
             unsafe fn load(from: *const $T) -> Self {
-                // SAFETY: the caller's promise.
+                // SAFETY: `from` names `N` elements (`Vector`), and an array of them may lie at any address.
                 Plain(unsafe { from.cast::<[$T; $N]>().read_unaligned() })
             }
             #[inline(always)]
             unsafe fn store(self, to: *mut $T) {
-                // SAFETY: the caller's promise.
+                // SAFETY: `to` names `N` elements (`Vector`), and they may lie at any address.
                 unsafe { to.cast::<[$T; $N]>().write_unaligned(self.0) }
             }
             #[inline(always)]
             unsafe fn stream(self, to: *mut $T) {
-                // SAFETY: the caller's promise.
+                // SAFETY: `to` names `N` elements (`Vector`), which is what `store` asks for.
                 unsafe { self.store(to) }
             }
             #[inline(always)]
@@ -155,57 +155,58 @@ mod x86 {
 
             #[inline(always)]
             unsafe fn splat(x: $T) -> Self {
-                // SAFETY: here and below, the caller's promise about the machine and the memory.
+                // SAFETY: the machine has the instructions of this vector (`Vector`).
                 unsafe { $set1(x) }
             }
             #[inline(always)]
             unsafe fn load(from: *const $T) -> Self {
-                // SAFETY: as above.
+                // SAFETY: the machine has the instructions of this vector (`Vector`); `from` names `N` elements.
                 unsafe { $load(from) }
             }
             #[inline(always)]
             unsafe fn store(self, to: *mut $T) {
-                // SAFETY: as above.
+                // SAFETY: the machine has the instructions of this vector (`Vector`); `to` names `N` elements.
                 unsafe { $store(to, self) }
             }
             #[inline(always)]
             unsafe fn stream(self, to: *mut $T) {
-                // SAFETY: as above.
+                // SAFETY: the machine has the instructions of this vector (`Vector`); `to` names `N` elements and is
+                // aligned to the vector.
                 unsafe { $stream(to, self) }
             }
             #[inline(always)]
             unsafe fn add(self, other: Self) -> Self {
-                // SAFETY: as above.
+                // SAFETY: the machine has the instructions of this vector (`Vector`).
                 unsafe { $add(self, other) }
             }
             #[inline(always)]
             unsafe fn sub(self, other: Self) -> Self {
-                // SAFETY: as above.
+                // SAFETY: the machine has the instructions of this vector (`Vector`).
                 unsafe { $sub(self, other) }
             }
             #[inline(always)]
             unsafe fn mul(self, other: Self) -> Self {
-                // SAFETY: as above.
+                // SAFETY: the machine has the instructions of this vector (`Vector`).
                 unsafe { $mul(self, other) }
             }
             #[inline(always)]
             unsafe fn div(self, other: Self) -> Self {
-                // SAFETY: as above.
+                // SAFETY: the machine has the instructions of this vector (`Vector`).
                 unsafe { $div(self, other) }
             }
             #[inline(always)]
             unsafe fn fma(self, a: Self, b: Self) -> Self {
-                // SAFETY: as above.
+                // SAFETY: the machine has the instructions of this vector (`Vector`).
                 unsafe { $fma(self, a, b) }
             }
             #[inline(always)]
             unsafe fn min(self, other: Self) -> Self {
-                // SAFETY: as above.
+                // SAFETY: the machine has the instructions of this vector (`Vector`).
                 unsafe { $min(self, other) }
             }
             #[inline(always)]
             unsafe fn max(self, other: Self) -> Self {
-                // SAFETY: as above.
+                // SAFETY: the machine has the instructions of this vector (`Vector`).
                 unsafe { $max(self, other) }
             }
         };
@@ -216,17 +217,17 @@ mod x86 {
             _mm512_sub_ps _mm512_mul_ps _mm512_div_ps _mm512_fmadd_ps _mm512_min_ps _mm512_max_ps);
         #[inline(always)]
         unsafe fn abs(self) -> Self {
-            // SAFETY: as above.
+            // SAFETY: the machine has AVX-512 (`Vector`).
             unsafe { _mm512_abs_ps(self) }
         }
         #[inline(always)]
         unsafe fn less(self, other: Self, yes: Self, no: Self) -> Self {
-            // SAFETY: as above.
+            // SAFETY: the machine has AVX-512 (`Vector`).
             unsafe { _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(self, other), no, yes) }
         }
         #[inline(always)]
         unsafe fn copysign(self, sign: Self) -> Self {
-            // SAFETY: as above. The table is "first where the mask is set, else second".
+            // SAFETY: the machine has AVX-512 (`Vector`). The table is "first where the mask is set, else second".
             unsafe {
                 let mask = _mm512_set1_epi32(i32::MIN);
                 let (a, b) = (_mm512_castps_si512(sign), _mm512_castps_si512(self));
@@ -235,17 +236,17 @@ mod x86 {
         }
         #[inline(always)]
         unsafe fn scale(self, n: Self) -> Self {
-            // SAFETY: as above.
+            // SAFETY: the machine has AVX-512 (`Vector`).
             unsafe { _mm512_scalef_ps(self, n) }
         }
         #[inline(always)]
         unsafe fn sum(self) -> f32 {
-            // SAFETY: as above.
+            // SAFETY: the machine has AVX-512 (`Vector`).
             unsafe { _mm512_reduce_add_ps(self) }
         }
         #[inline(always)]
         unsafe fn largest(self) -> f32 {
-            // SAFETY: as above.
+            // SAFETY: the machine has AVX-512 (`Vector`).
             unsafe { largest(self) }
         }
     }
@@ -255,17 +256,17 @@ mod x86 {
             _mm512_sub_pd _mm512_mul_pd _mm512_div_pd _mm512_fmadd_pd _mm512_min_pd _mm512_max_pd);
         #[inline(always)]
         unsafe fn abs(self) -> Self {
-            // SAFETY: as above.
+            // SAFETY: the machine has AVX-512 (`Vector`).
             unsafe { _mm512_abs_pd(self) }
         }
         #[inline(always)]
         unsafe fn less(self, other: Self, yes: Self, no: Self) -> Self {
-            // SAFETY: as above.
+            // SAFETY: the machine has AVX-512 (`Vector`).
             unsafe { _mm512_mask_blend_pd(_mm512_cmp_pd_mask::<_CMP_LT_OQ>(self, other), no, yes) }
         }
         #[inline(always)]
         unsafe fn copysign(self, sign: Self) -> Self {
-            // SAFETY: as above.
+            // SAFETY: the machine has AVX-512 (`Vector`).
             unsafe {
                 let mask = _mm512_set1_epi64(i64::MIN);
                 let (a, b) = (_mm512_castpd_si512(sign), _mm512_castpd_si512(self));
@@ -274,17 +275,17 @@ mod x86 {
         }
         #[inline(always)]
         unsafe fn scale(self, n: Self) -> Self {
-            // SAFETY: as above.
+            // SAFETY: the machine has AVX-512 (`Vector`).
             unsafe { _mm512_scalef_pd(self, n) }
         }
         #[inline(always)]
         unsafe fn sum(self) -> f64 {
-            // SAFETY: as above.
+            // SAFETY: the machine has AVX-512 (`Vector`).
             unsafe { _mm512_reduce_add_pd(self) }
         }
         #[inline(always)]
         unsafe fn largest(self) -> f64 {
-            // SAFETY: as above.
+            // SAFETY: the machine has AVX-512 (`Vector`).
             unsafe { largest(self) }
         }
     }
@@ -294,17 +295,17 @@ mod x86 {
             _mm256_sub_ps _mm256_mul_ps _mm256_div_ps _mm256_fmadd_ps _mm256_min_ps _mm256_max_ps);
         #[inline(always)]
         unsafe fn abs(self) -> Self {
-            // SAFETY: as above.
+            // SAFETY: the machine has AVX2 and FMA (`Vector`).
             unsafe { _mm256_andnot_ps(_mm256_set1_ps(-0.0), self) }
         }
         #[inline(always)]
         unsafe fn less(self, other: Self, yes: Self, no: Self) -> Self {
-            // SAFETY: as above.
+            // SAFETY: the machine has AVX2 and FMA (`Vector`).
             unsafe { _mm256_blendv_ps(no, yes, _mm256_cmp_ps::<_CMP_LT_OQ>(self, other)) }
         }
         #[inline(always)]
         unsafe fn copysign(self, sign: Self) -> Self {
-            // SAFETY: as above.
+            // SAFETY: the machine has AVX2 and FMA (`Vector`).
             unsafe {
                 let mask = _mm256_set1_ps(-0.0);
                 _mm256_or_ps(_mm256_and_ps(mask, sign), _mm256_andnot_ps(mask, self))
@@ -312,7 +313,7 @@ mod x86 {
         }
         #[inline(always)]
         unsafe fn scale(self, n: Self) -> Self {
-            // SAFETY: as above.
+            // SAFETY: the machine has AVX2 and FMA (`Vector`).
             unsafe {
                 let k = _mm256_cvtps_epi32(n);
                 let half = _mm256_srai_epi32::<1>(k);
@@ -324,12 +325,12 @@ mod x86 {
         }
         #[inline(always)]
         unsafe fn sum(self) -> f32 {
-            // SAFETY: as above.
+            // SAFETY: the machine has AVX2 and FMA (`Vector`).
             unsafe { sum(self) }
         }
         #[inline(always)]
         unsafe fn largest(self) -> f32 {
-            // SAFETY: as above.
+            // SAFETY: the machine has AVX2 and FMA (`Vector`).
             unsafe { largest(self) }
         }
     }
@@ -339,17 +340,17 @@ mod x86 {
             _mm256_sub_pd _mm256_mul_pd _mm256_div_pd _mm256_fmadd_pd _mm256_min_pd _mm256_max_pd);
         #[inline(always)]
         unsafe fn abs(self) -> Self {
-            // SAFETY: as above.
+            // SAFETY: the machine has AVX2 and FMA (`Vector`).
             unsafe { _mm256_andnot_pd(_mm256_set1_pd(-0.0), self) }
         }
         #[inline(always)]
         unsafe fn less(self, other: Self, yes: Self, no: Self) -> Self {
-            // SAFETY: as above.
+            // SAFETY: the machine has AVX2 and FMA (`Vector`).
             unsafe { _mm256_blendv_pd(no, yes, _mm256_cmp_pd::<_CMP_LT_OQ>(self, other)) }
         }
         #[inline(always)]
         unsafe fn copysign(self, sign: Self) -> Self {
-            // SAFETY: as above.
+            // SAFETY: the machine has AVX2 and FMA (`Vector`).
             unsafe {
                 let mask = _mm256_set1_pd(-0.0);
                 _mm256_or_pd(_mm256_and_pd(mask, sign), _mm256_andnot_pd(mask, self))
@@ -357,7 +358,7 @@ mod x86 {
         }
         #[inline(always)]
         unsafe fn scale(self, n: Self) -> Self {
-            // SAFETY: as above.
+            // SAFETY: the machine has AVX2 and FMA (`Vector`).
             unsafe {
                 let k = _mm256_cvtepi32_epi64(_mm256_cvtpd_epi32(n));
                 let half = _mm256_cvtepi32_epi64(_mm_srai_epi32::<1>(_mm256_cvtpd_epi32(n)));
@@ -369,12 +370,12 @@ mod x86 {
         }
         #[inline(always)]
         unsafe fn sum(self) -> f64 {
-            // SAFETY: as above.
+            // SAFETY: the machine has AVX2 and FMA (`Vector`).
             unsafe { sum(self) }
         }
         #[inline(always)]
         unsafe fn largest(self) -> f64 {
-            // SAFETY: as above.
+            // SAFETY: the machine has AVX2 and FMA (`Vector`).
             unsafe { largest(self) }
         }
     }
@@ -421,7 +422,7 @@ mod tests {
         let x: Vec<f32> = (0..V::N).map(|i| (i as f32 - 3.5) * 1.25).collect();
         let each = |f: unsafe fn(V) -> V| -> Vec<f32> {
             let mut y = vec![0.0; V::N];
-            // SAFETY: both have `N` elements.
+            // SAFETY: `check` is called for levels of the machine alone; both vectors have `N` elements.
             unsafe { f(V::load(x.as_ptr())).store(y.as_mut_ptr()) };
             y
         };

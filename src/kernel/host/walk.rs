@@ -22,7 +22,7 @@ impl<T> Clone for Ptr<T> {
 impl<T> Copy for Ptr<T> {}
 // SAFETY: an address; every use states why no two threads write the same element.
 unsafe impl<T> Send for Ptr<T> {}
-// SAFETY: as above.
+// SAFETY: for `Sync` as for `Send`: an address; every use states why no two threads write the same element.
 unsafe impl<T> Sync for Ptr<T> {}
 
 impl<T> Ptr<T> {
@@ -161,12 +161,6 @@ where
     list.iter().enumerate().filter(|&(d, _)| d != dim).map(|(_, &value)| value).collect()
 }
 
-/// The part of a view that starts at `start` (one index a dim), with other sizes and strides.
-pub fn window(view: &RawView, start: &[usize], shape: Shape, strides: Strides) -> RawView {
-    let offset: isize = start.iter().zip(&view.strides).map(|(&i, &stride)| i as isize * stride).sum();
-    shifted(view, offset, shape, strides)
-}
-
 /// The view moved by `offset` elements, with other sizes and strides.
 pub fn shifted(view: &RawView, offset: isize, shape: Shape, strides: Strides) -> RawView {
     let bytes = offset * view.dtype.size_bytes() as isize;
@@ -246,7 +240,7 @@ pub fn word<'a>(call: &'a Call<'_>, index: usize) -> &'a str {
 /// The elements exist; the dtype is integral.
 #[inline]
 pub unsafe fn read_ints(view: &RawView, offset: isize, stride: isize, out: &mut [i64]) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the elements exist (this function's contract), and each arm reads them as the view's own dtype.
     unsafe {
         match view.dtype {
             DType::I64 => read_as(Ptr::<i64>::of(view), offset, stride, out),

@@ -35,7 +35,8 @@ impl Bounded<'_> {
     /// Reads indices into `0..size`; false when some were bad: those are -1 and reported, with their position.
     #[inline]
     unsafe fn read(&self, at: (isize, isize), out: &mut [i64], position: impl Fn(usize) -> usize) -> bool {
-        // SAFETY: the caller promises the elements at offset and stride `at`.
+        // SAFETY: whoever calls this names as many elements of the index, from offset and with stride `at`, as `out`
+        // has.
         unsafe { read_ints(self.index, at.0, at.1, out) };
         let size = self.size as i64;
         let shift = if self.wraps { size } else { 0 };
@@ -103,7 +104,7 @@ impl<'a> Table<'a> {
             walk.pieces(start..start + out.len(), |position, [offset], n| {
                 let part = &mut values[position - start..][..n];
                 if let Some(skipped) = self.skips.filter(|_| which == 0) {
-                    // SAFETY: as below.
+                    // SAFETY: the walk over the index gives this offset for `part.len()` elements that exist.
                     unsafe { read_ints(bounded.index, offset, stride, part) };
                     for (k, _) in part.iter().enumerate().filter(|(_, v)| **v == skipped) {
                         out[position - start + k] = NOWHERE;
@@ -181,7 +182,8 @@ impl<'a> Places<'a> {
         let everywhere = isize::MIN + 1..isize::MAX;
         let ends = Ends { x: Ptr::of(x), other: Ptr::of(other), size: x.dtype.size_bytes() as isize };
         let work = |entries: Range<usize>, slice: Range<usize>, owned: &Range<isize>| {
-            // SAFETY: the caller's promise; how the work is divided is argued below.
+            // SAFETY: `x` and `other` are valid and `act` is for their dtype (this function's contract); the comment
+            // below says how the work is divided.
             unsafe { self.part(&ends, entries, slice, owned, act) }
         };
         // Slices are divided when that gives enough to do: threads then touch different elements whatever the index.
@@ -286,6 +288,9 @@ struct Act {
 }
 
 /// What a pair of elements does.
+///
+/// # Safety
+/// Of `meet`: `x` and `other` name one element each, which nobody else touches meanwhile.
 trait Meet<T>: 'static {
     unsafe fn meet(x: *mut T, other: *mut T, factor: T);
 }
@@ -298,28 +303,28 @@ struct AddScaled;
 impl<T: Copy> Meet<T> for Get {
     #[inline(always)]
     unsafe fn meet(x: *mut T, other: *mut T, _: T) {
-        // SAFETY: the caller names two elements, here and below.
+        // SAFETY: `x` and `other` name one element each (`Meet`), which nobody else touches now.
         unsafe { *other = *x }
     }
 }
 impl<T: Copy> Meet<T> for Set {
     #[inline(always)]
     unsafe fn meet(x: *mut T, other: *mut T, _: T) {
-        // SAFETY: as above.
+        // SAFETY: `x` and `other` name one element each (`Meet`), which nobody else touches now.
         unsafe { *x = *other }
     }
 }
 impl<T: Element> Meet<T> for Add {
     #[inline(always)]
     unsafe fn meet(x: *mut T, other: *mut T, _: T) {
-        // SAFETY: as above.
+        // SAFETY: `x` and `other` name one element each (`Meet`), which nobody else touches now.
         unsafe { *x = (*x).plus(*other) }
     }
 }
 impl<T: Element> Meet<T> for AddScaled {
     #[inline(always)]
     unsafe fn meet(x: *mut T, other: *mut T, factor: T) {
-        // SAFETY: as above.
+        // SAFETY: `x` and `other` name one element each (`Meet`), which nobody else touches now.
         unsafe { *x = (*x).plus((*other).times(factor)) }
     }
 }
@@ -334,7 +339,8 @@ fn act<T: Copy, M: Meet<T>>(missing: Option<Ptr<u8>>, factor: [u8; 8]) -> Act {
         plain: bool,
     ) {
         let (x, other) = (x.cast::<T>(), other.cast::<T>());
-        // SAFETY: the caller names the elements; eight bytes hold any factor.
+        // SAFETY: `part` names the elements of `x` and `other` by good offsets of their walks; eight bytes hold any
+        // factor.
         unsafe {
             let factor = act.factor.as_ptr().cast::<T>().read_unaligned();
             if plain {
@@ -362,7 +368,8 @@ fn act<T: Copy, M: Meet<T>>(missing: Option<Ptr<u8>>, factor: [u8; 8]) -> Act {
         n: usize,
     ) {
         let (x, other) = (x.cast::<T>(), other.cast::<T>());
-        // SAFETY: the caller names the elements; eight bytes hold any factor.
+        // SAFETY: `part` names the elements of `x` and `other` by good offsets of their walks; eight bytes hold any
+        // factor.
         unsafe {
             let factor = act.factor.as_ptr().cast::<T>().read_unaligned();
             if (step, other_step) == (1, 1) {
@@ -386,14 +393,16 @@ unsafe fn read_places(places: &Places<'_>, x: &RawView, other: &RawView, threads
     let mut zero = 0u64;
     let zero = Some(Ptr::new((&raw mut zero).cast::<u8>()));
     let act = by_size!(x.dtype, T => act::<T, Get>(zero, [0; 8]));
-    // SAFETY: passed on; each element of `other` is written once.
+    // SAFETY: both views are of a `HostFn` call, and `act` is for the dtype of `x`; each element of `other` is written
+    // once.
     unsafe { places.each(x, other, Access::Read, threads, &act) }
 }
 
 /// Writes: `x[..] = other`, the last of duplicates staying.
 unsafe fn write_places(places: &Places<'_>, x: &RawView, other: &RawView, threads: &Threads) {
     let act = by_size!(x.dtype, T => act::<T, Set>(None, [0; 8]));
-    // SAFETY: passed on.
+    // SAFETY: both views are of a `HostFn` call, and `act` is for the dtype of `x`; `Access::Write` gives each thread
+    // elements of its own.
     unsafe { places.each(x, other, Access::Write, threads, &act) }
 }
 
@@ -403,14 +412,15 @@ unsafe fn add_places(places: &Places<'_>, x: &RawView, other: &RawView, factor: 
         None => by_dtype!(x.dtype, T => act::<T, Add>(None, [0; 8])),
         Some(factor) => by_dtype!(x.dtype, T => act::<T, AddScaled>(None, factor)),
     };
-    // SAFETY: passed on.
+    // SAFETY: both views are of a `HostFn` call, and `act` is for the dtype of `x`; `Access::Write` gives each thread
+    // elements of its own.
     unsafe { places.each(x, other, Access::Write, threads, &act) }
 }
 
 /// Copies `x` to the output unless they are the same memory, as in the in-place forms.
 unsafe fn begin(x: &RawView, y: &RawView, threads: &Threads) {
     if x.ptr != y.ptr || x.strides != y.strides {
-        // SAFETY: passed on.
+        // SAFETY: both views are of a `HostFn` call, and they are not the same memory.
         unsafe { copy_view(x, y, threads) };
     }
 }
@@ -427,7 +437,8 @@ pub unsafe fn index_get(call: &Call<'_>) {
     let dims = ints(call, 0);
     let table = Table::new(call, x, indices, dims, true);
     let places = Places::new(table, x, y, dims, int(call, 1) as usize);
-    // SAFETY: passed on.
+    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
+    // for.
     unsafe { read_places(&places, x, y, call.threads) }
 }
 
@@ -442,7 +453,8 @@ pub unsafe fn index_put(call: &Call<'_>) {
     let dims = ints(call, 0);
     let table = Table::new(call, y, indices, dims, true);
     let places = Places::new(table, y, value, dims, int(call, 1) as usize);
-    // SAFETY: passed on.
+    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
+    // for.
     unsafe {
         begin(x, y, call.threads);
         if flag(call, 2) {
@@ -461,7 +473,8 @@ pub unsafe fn index_put(call: &Call<'_>) {
 pub unsafe fn take(call: &Call<'_>) {
     let (x, index, y) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
     let places = positions(call, x, index, y);
-    // SAFETY: passed on.
+    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
+    // for.
     unsafe { read_places(&places, x, y, call.threads) }
 }
 
@@ -473,7 +486,8 @@ pub unsafe fn take(call: &Call<'_>) {
 pub unsafe fn put(call: &Call<'_>) {
     let (x, value, index, y) = (&call.inputs[0], &call.inputs[1], &call.inputs[2], &call.outputs[0]);
     let places = positions(call, y, index, value);
-    // SAFETY: passed on.
+    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
+    // for.
     unsafe {
         begin(x, y, call.threads);
         if flag(call, 0) {

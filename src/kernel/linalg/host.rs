@@ -39,7 +39,7 @@ impl<'a, T: Real> Matrices<'a, T> {
     /// As `read`.
     unsafe fn read(view: &'a RawView, threads: &Threads) -> Matrices<'a, T> {
         let lead = view.shape.len() - 2;
-        // SAFETY: the caller's promise.
+        // SAFETY: the view is valid for reading (this function's contract).
         let data = unsafe { read(view, threads) };
         Matrices { data, count: view.shape[..lead].iter().product(), m: view.shape[lead], n: view.shape[lead + 1] }
     }
@@ -70,7 +70,7 @@ impl<T: Real> Results<T> {
     /// No other reference to the results of matrix `i` lives.
     unsafe fn slice<'a>(self, i: usize) -> &'a mut [T] {
         let range: Range<usize> = i * self.each..(i + 1) * self.each;
-        // SAFETY: the caller's promise.
+        // SAFETY: nobody else has the results of matrix `i` (this function's contract), and they lie inside the output.
         unsafe { self.to.range(range) }
     }
 
@@ -80,7 +80,7 @@ impl<T: Real> Results<T> {
     /// As `slice`.
     unsafe fn matrix<'a>(self, i: usize, n: usize) -> MatMut<'a, T> {
         let rows = self.each.checked_div(n).unwrap_or(0);
-        // SAFETY: the caller's promise.
+        // SAFETY: nobody else has the results of matrix `i` (this function's contract).
         MatMut::from_row_major_slice_mut(unsafe { self.slice(i) }, rows, n)
     }
 }

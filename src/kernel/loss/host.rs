@@ -70,7 +70,8 @@ impl<T: Real> Given<'_, T> {
 
 /// Attributes from 0: `ignore_index`, label smoothing (if any), has weight; the weight is input `at`.
 unsafe fn given<'a, T: Real>(call: &'a Call<'_>, at: usize, smoothed: Option<usize>, has: usize) -> Given<'a, T> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
+    // for.
     let weight = attributes::flag(call, has).then(|| unsafe { read::<T>(&call.inputs[at], call.threads) });
     let smoothing = T::from_f64(smoothed.map_or(0.0, |i| attributes::float(call, i)));
     Given { weight, ignored: attributes::int(call, 0), smoothing }
@@ -97,7 +98,8 @@ pub unsafe fn cross_entropy(call: &Call<'_>) {
     let logits = &call.inputs[0];
     let c = Classes::of(&logits.shape);
     real!(logits.dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let x = read::<T>(logits, call.threads);
             let targets = read_as::<i64>(&call.inputs[1]);
@@ -152,7 +154,7 @@ fn smoothed_loss<T: Real>(x: &[T], given: &Given<'_, T>, total: T, z: T, plain: 
 
 widths! {
     fn log_sum_exp<T, S>(x: &[T]) -> T {
-        // SAFETY: `S` is the machine's.
+        // SAFETY: `widths!` calls this with the level of the machine; positions are below the length of `x`.
         unsafe {
             let max = rows::largest::<T, T::In<S>>(x);
             if max == T::NEG_INF && x.iter().all(|x| !x.is_nan()) {
@@ -173,7 +175,8 @@ pub unsafe fn cross_entropy_grad(call: &Call<'_>) {
     let logits = &call.inputs[1];
     let c = Classes::of(&logits.shape);
     real!(logits.dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let (g, x) = (read::<T>(&call.inputs[0], call.threads), read::<T>(logits, call.threads));
             let targets = read_as::<i64>(&call.inputs[2]);
@@ -232,7 +235,8 @@ pub unsafe fn nll(call: &Call<'_>) {
     let input = &call.inputs[0];
     let c = Classes::of(&input.shape);
     real!(input.dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let x = read::<T>(input, call.threads);
             let targets = read_as::<i64>(&call.inputs[1]);
@@ -262,7 +266,8 @@ pub unsafe fn nll(call: &Call<'_>) {
 pub unsafe fn nll_grad(call: &Call<'_>) {
     let c = Classes::of(&call.outputs[0].shape);
     real!(call.outputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let g = read::<T>(&call.inputs[0], call.threads);
             let targets = read_as::<i64>(&call.inputs[1]);

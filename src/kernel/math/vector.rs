@@ -17,7 +17,7 @@ const LN2_LOW: f32 = 2.121_944_4e-4;
 /// `x` as `n ln 2 + r`: (n, r).
 #[inline(always)]
 unsafe fn reduce<V: Vector<Elem = f32>>(x: V) -> (V, V) {
-    // SAFETY: here and below, the caller's promise about the machine.
+    // SAFETY: the machine has the instructions of `V` (`Vector`), and registers alone are touched.
     unsafe {
         let n = x.fma(V::splat(std::f32::consts::LOG2_E), V::splat(MAGIC)).sub(V::splat(MAGIC));
         (n, n.fma(V::splat(LN2_LOW), n.fma(V::splat(LN2_HIGH), x)))
@@ -27,7 +27,7 @@ unsafe fn reduce<V: Vector<Elem = f32>>(x: V) -> (V, V) {
 /// `(e^r - 1 - r) / r^2` for |r| up to 0.35.
 #[inline(always)]
 unsafe fn tail<V: Vector<Elem = f32>>(r: V) -> V {
-    // SAFETY: as above.
+    // SAFETY: the machine has the instructions of `V` (`Vector`), and registers alone are touched.
     unsafe {
         let p = V::splat(1.987_569_1e-4).fma(r, V::splat(1.398_199_9e-3));
         let p = p.fma(r, V::splat(8.333_452e-3));
@@ -42,7 +42,7 @@ unsafe fn tail<V: Vector<Elem = f32>>(r: V) -> V {
 /// As [`Vector`], here and below.
 #[inline(always)]
 pub unsafe fn exp<V: Vector<Elem = f32>>(x: V) -> V {
-    // SAFETY: as above.
+    // SAFETY: the machine has the instructions of `V` (`Vector`), and registers alone are touched.
     unsafe {
         // The bound comes first: NaN is the second operand, and stays.
         let x = V::splat(-130.0).max(V::splat(130.0).min(x));
@@ -56,7 +56,7 @@ pub unsafe fn exp<V: Vector<Elem = f32>>(x: V) -> V {
 /// Not: `E / (E + 2)` with `E = e^2|x| - 1` everywhere. Cost: a quarter less, but 2.35 units near 0.
 #[inline(always)]
 pub unsafe fn tanh<V: Vector<Elem = f32>>(x: V) -> V {
-    // SAFETY: as above.
+    // SAFETY: the machine has the instructions of `V` (`Vector`), and registers alone are touched.
     unsafe {
         let (a, one) = (x.abs(), V::splat(1.0));
         // From 9.02 on the result is 1.
@@ -75,7 +75,7 @@ pub unsafe fn tanh<V: Vector<Elem = f32>>(x: V) -> V {
 /// 1 / (1 + e^-x).
 #[inline(always)]
 pub unsafe fn sigmoid<V: Vector<Elem = f32>>(x: V) -> V {
-    // SAFETY: as above.
+    // SAFETY: the machine has the instructions of `V` (`Vector`), and registers alone are touched.
     unsafe {
         let one = V::splat(1.0);
         one.div(one.add(exp(V::splat(0.0).sub(x))))
@@ -85,14 +85,14 @@ pub unsafe fn sigmoid<V: Vector<Elem = f32>>(x: V) -> V {
 /// x / (1 + e^-x).
 #[inline(always)]
 pub unsafe fn silu<V: Vector<Elem = f32>>(x: V) -> V {
-    // SAFETY: as above.
+    // SAFETY: the machine has the instructions of `V` (`Vector`), and registers alone are touched.
     unsafe { x.div(V::splat(1.0).add(exp(V::splat(0.0).sub(x)))) }
 }
 
 /// The argument of the tanh in gelu's tanh form: sqrt(2 / pi) (x + 0.044715 x^3).
 #[inline(always)]
 unsafe fn gelu_inner<V: Vector<Elem = f32>>(x: V) -> V {
-    // SAFETY: as above.
+    // SAFETY: the machine has the instructions of `V` (`Vector`), and registers alone are touched.
     unsafe {
         let cube = V::splat(0.044_715).mul(x).mul(x).mul(x);
         V::splat(0.797_884_6).mul(x.add(cube))
@@ -102,14 +102,14 @@ unsafe fn gelu_inner<V: Vector<Elem = f32>>(x: V) -> V {
 /// x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
 #[inline(always)]
 pub unsafe fn gelu_tanh<V: Vector<Elem = f32>>(x: V) -> V {
-    // SAFETY: as above.
+    // SAFETY: the machine has the instructions of `V` (`Vector`), and registers alone are touched.
     unsafe { V::splat(0.5).mul(x).mul(V::splat(1.0).add(tanh(gelu_inner(x)))) }
 }
 
 /// `g` times the derivative of `gelu_tanh` at `x`.
 #[inline(always)]
 pub unsafe fn gelu_tanh_grad<V: Vector<Elem = f32>>(g: V, x: V) -> V {
-    // SAFETY: as above.
+    // SAFETY: the machine has the instructions of `V` (`Vector`), and registers alone are touched.
     unsafe {
         let (one, half) = (V::splat(1.0), V::splat(0.5));
         let t = tanh(gelu_inner(x));

@@ -5,11 +5,11 @@ use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cuda::dense;
 use crate::kernel::cuda::dense::Output;
 use crate::kernel::cuda::specialize::{Value, source};
-use crate::kernel::cuda::{Activation, Epilogue, Gpu, GpuError, Launch, MatmulCall, Matrix, Param};
+use crate::kernel::cuda::{Gpu, GpuError, Launch, MatmulCall, Matrix, Param};
 use smallvec::SmallVec;
 
-/// No bias, nothing on the way out.
-pub const PLAIN: Epilogue = Epilogue { bias: std::ptr::null(), activation: Activation::None };
+/// For a product to which no bias is added.
+pub const NO_BIAS: *const u8 = std::ptr::null();
 
 /// Bound: blocks along the grid's third dim.
 const MAX_BATCH: usize = 65_535;
@@ -21,7 +21,7 @@ pub fn product(
     b: &RawView,
     c: &RawView,
     beta: f32,
-    epilogue: Epilogue,
+    bias: *const u8,
     gpu: &mut dyn Gpu,
 ) -> Result<(), GpuError> {
     if c.numel() == 0 {
@@ -45,7 +45,7 @@ pub fn product(
         dtype: a.dtype,
         result: c.dtype,
         beta,
-        epilogue,
+        bias,
     };
     // Leading dims, innermost first, with the strides of the three.
     let mut outer: SmallVec<[(usize, [i64; 3]); 4]> = SmallVec::new();
@@ -91,7 +91,7 @@ pub fn product(
         }
         if a.dtype != c.dtype {
             let (a, b) = (dense::input(a, c.dtype, gpu)?, dense::input(b, c.dtype, gpu)?);
-            return product(&a, &b, c, beta, epilogue, gpu);
+            return product(&a, &b, c, beta, bias, gpu);
         }
         own(&now, gpu)?;
     }
@@ -102,15 +102,7 @@ fn library(call: &MatmulCall, gpu: &mut dyn Gpu) -> Result<bool, GpuError> {
     Ok(call.dtype.is_float() && call.k > 0 && gpu.matmul(call)?)
 }
 
-/// One product, whoever does it.
-pub fn run(call: &MatmulCall, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
-    if library(call, gpu)? { Ok(()) } else { own(call, gpu) }
-}
-
 fn own(call: &MatmulCall, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
-    if call.epilogue.activation != Activation::None {
-        return Err(GpuError::Unsupported("a matrix product with an activation"));
-    }
     let source = source("matmul/matmul.cuh", &[("T", Value::Type(call.dtype))]);
     let size = call.dtype.size_bytes() as isize;
     for first in (0..call.batch).step_by(MAX_BATCH) {
@@ -121,7 +113,7 @@ fn own(call: &MatmulCall, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
         for matrix in [&call.a, &call.b, &call.c] {
             words.extend(strides(matrix));
         }
-        words.extend([at(&call.a), at(&call.b), call.epilogue.bias as u64, at(&call.c)]);
+        words.extend([at(&call.a), at(&call.b), call.bias as u64, at(&call.c)]);
         words.extend([(call.beta != 0.0) as u64, 0]);
         gpu.launch(&Launch {
             source,
@@ -137,16 +129,16 @@ fn own(call: &MatmulCall, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
 
 /// Beside `kernel/matmul/host`.
 pub fn matmul(call: &Call<'_>, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
-    product(&call.inputs[0], &call.inputs[1], &call.outputs[0], 0.0, PLAIN, gpu)
+    product(&call.inputs[0], &call.inputs[1], &call.outputs[0], 0.0, NO_BIAS, gpu)
 }
 
 /// Beside `kernel/matmul/host`.
 pub fn linear(call: &Call<'_>, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
     let (x, weight, out) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
-    let mut epilogue = PLAIN;
-    if let Some(bias) = call.inputs.get(2) {
-        epilogue.bias = dense::input(bias, out.dtype, gpu)?.ptr;
-    }
+    let bias = match call.inputs.get(2) {
+        Some(bias) => dense::input(bias, out.dtype, gpu)?.ptr.cast_const(),
+        None => NO_BIAS,
+    };
     let c = Output::new(out, out.dtype, gpu)?;
     let (x, y) = (as_matrices(x), as_matrices(&c.dense));
     let lead = y.shape.len() - 2;
@@ -156,7 +148,7 @@ pub fn linear(call: &Call<'_>, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
         shape: y.shape[..lead].iter().copied().chain([weight.shape[1], weight.shape[0]]).collect(),
         strides: std::iter::repeat_n(0, lead).chain([weight.strides[1], weight.strides[0]]).collect(),
     };
-    product(&x, &b, &y, 0.0, epilogue, gpu)?;
+    product(&x, &b, &y, 0.0, bias, gpu)?;
     c.finish(gpu)
 }
 

@@ -24,7 +24,8 @@ use product::{Accum, product};
 /// `a` is `[.., m, k]`, `b` `[.., k, n]`, `c` `[.., m, n]`, of the same leading dims; `c` overlaps nothing.
 pub unsafe fn gemm_batched<T: Real>(threads: &Threads, a: &RawView, b: &RawView, c: &RawView, accum: Accum) {
     let batch = Batch::<T>::of(a, b, c);
-    // SAFETY: the caller's promise.
+    // SAFETY: shapes fit each other and `c` overlaps nothing (this function's contract), and so for each product of the
+    // batch.
     unsafe { for_each_product(threads, &batch, |threads, s, a, b, c| product(threads, s, a, b, c, accum)) }
 }
 
@@ -37,7 +38,8 @@ pub unsafe fn gemm_batched<T: Real>(threads: &Threads, a: &RawView, b: &RawView,
 pub unsafe fn matmul(call: &Call<'_>) {
     let (a, b, c) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
     let threads = call.threads;
-    // SAFETY: `HostFn`'s promise.
+    // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+    // outputs.
     unsafe {
         match c.dtype {
             DType::F32 => gemm_batched::<f32>(threads, a, b, c, Accum::Replace),
@@ -71,11 +73,13 @@ pub unsafe fn linear(call: &Call<'_>) {
         strides: zeros().chain([weight.strides[1], weight.strides[0]]).collect(),
     };
     if matches!(c.dtype, DType::F16 | DType::BF16) {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         return unsafe { widened(call.threads, &x, &b, &c, bias) };
     }
     real!(c.dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let accum = start_with_bias::<T>(call.threads, bias, c.slice_mut::<T>());
             gemm_batched::<T>(call.threads, &x, &b, &c, accum);
@@ -98,7 +102,7 @@ fn as_matrices(view: &RawView) -> RawView {
 /// Fills rows with the bias, so that the product is added to it in the same pass that would store it.
 unsafe fn start_with_bias<T: Real>(threads: &Threads, bias: Option<&RawView>, out: &mut [T]) -> Accum {
     let Some(bias) = bias else { return Accum::Replace };
-    // SAFETY: the caller's promise.
+    // SAFETY: `bias` is a view of the call of a `HostFn`, valid for reading.
     let bias = unsafe { read::<T>(bias, &Threads::ONE) };
     if bias.is_empty() {
         return Accum::Replace;
@@ -107,7 +111,7 @@ unsafe fn start_with_bias<T: Real>(threads: &Threads, bias: Option<&RawView>, ou
     let shared = crate::kernel::host::staging::Shared::new(out);
     let n = bias.len();
     threads.split(rows, (128 * 1024 / n).max(1), |range| {
-        // SAFETY: rows are disjoint.
+        // SAFETY: each thread has a range of rows of its own.
         let rows = unsafe { shared.range(range.start * n..range.end * n) };
         rows.chunks_exact_mut(n).for_each(|row| row.copy_from_slice(&bias));
     });
@@ -116,7 +120,7 @@ unsafe fn start_with_bias<T: Real>(threads: &Threads, bias: Option<&RawView>, ou
 
 /// A product of 16-bit floats: in panels of pairs where the machine can, else through `f32`.
 unsafe fn widened(threads: &Threads, a: &RawView, b: &RawView, c: &RawView, bias: Option<&RawView>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: shapes fit each other and `c` overlaps nothing, as for the product that this is a form of.
     unsafe {
         if c.dtype == DType::BF16 && panels::applies() {
             let bias = bias.map(|bias| read::<f32>(bias, &Threads::ONE));

@@ -31,7 +31,7 @@ pub(crate) fn sum_in_parts<T: Real>(
     let shared = Shared::new(&mut sums);
     threads.split(parts, 1, |range| {
         for part in range {
-            // SAFETY: each part has its own sums.
+            // SAFETY: `part` is a different number for each call, and the sums of parts do not overlap.
             let sums = unsafe { shared.range(part * width..(part + 1) * width) };
             each(part * per_part..((part + 1) * per_part).min(rows), sums);
         }

@@ -54,7 +54,8 @@ pub unsafe fn max_pool(call: &Call<'_>) {
     if to.count == 0 {
         return;
     }
-    // SAFETY: `HostFn`'s promise.
+    // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+    // outputs.
     unsafe { largest_of_each(call, from, to, &dilated(call, from.size, to.size)) }
 }
 
@@ -69,13 +70,15 @@ pub unsafe fn adaptive_max_pool(call: &Call<'_>) {
     if to.count == 0 {
         return;
     }
-    // SAFETY: `HostFn`'s promise.
+    // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+    // outputs.
     unsafe { largest_of_each(call, from, to, &adaptive(from.size, to.size)) }
 }
 
 unsafe fn largest_of_each(call: &Call<'_>, from: Planes, to: Planes, windows: &Windows) {
     real!(call.inputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let x = read::<T>(&call.inputs[0], call.threads);
             let mut y = Sink::<T>::new(&call.outputs[0]);
@@ -84,7 +87,7 @@ unsafe fn largest_of_each(call: &Call<'_>, from: Planes, to: Planes, windows: &W
             for_planes(call.threads, to.count, from.len() + to.len(), |plane| {
                 let x = &x[plane * from.len()..(plane + 1) * from.len()];
                 let range = plane * to.len()..(plane + 1) * to.len();
-                // SAFETY: planes are disjoint.
+                // SAFETY: `plane` is a different plane of the output for each call, and planes do not overlap.
                 largest::largest(from, windows, &even, x, out.range(range.clone()), at.range(range));
             });
             y.finish(call.threads);
@@ -101,14 +104,15 @@ pub unsafe fn max_pool_grad(call: &Call<'_>) {
     let dims = attributes::size(call, 0);
     let (from, to) = (Planes::of(&call.outputs[0], dims), Planes::of(&call.inputs[0], dims));
     real!(call.inputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let g = read::<T>(&call.inputs[0], call.threads);
             let at: Packed<'_, i64> = read_as(&call.inputs[1]);
             let mut dx = Sink::<T>::new(&call.outputs[0]);
             let out = Shared::new(dx.slice());
             for_planes(call.threads, from.count, from.len() + to.len(), |plane| {
-                // SAFETY: planes are disjoint.
+                // SAFETY: `plane` is a different plane of the output for each call, and planes do not overlap.
                 let dx = out.range(plane * from.len()..(plane + 1) * from.len());
                 dx.fill(T::ZERO);
                 let range = plane * to.len()..(plane + 1) * to.len();
@@ -135,7 +139,8 @@ pub unsafe fn avg_pool(call: &Call<'_>) {
     if to.count == 0 {
         return;
     }
-    // SAFETY: `HostFn`'s promise.
+    // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+    // outputs.
     unsafe { mean(call, from, to, &average(call, from.size, to.size)) }
 }
 
@@ -150,20 +155,22 @@ pub unsafe fn adaptive_avg_pool(call: &Call<'_>) {
     if to.count == 0 {
         return;
     }
-    // SAFETY: `HostFn`'s promise.
+    // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+    // outputs.
     unsafe { mean(call, from, to, &adaptive(from.size, to.size)) }
 }
 
 unsafe fn mean(call: &Call<'_>, from: Planes, to: Planes, windows: &Windows) {
     real!(call.inputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let x = read::<T>(&call.inputs[0], call.threads);
             let mut y = Sink::<T>::new(&call.outputs[0]);
             let out = Shared::new(y.slice());
             for_planes(call.threads, to.count, from.len() + to.len(), |plane| {
                 let x = &x[plane * from.len()..(plane + 1) * from.len()];
-                // SAFETY: planes are disjoint.
+                // SAFETY: `plane` is a different plane of the output for each call, and planes do not overlap.
                 let y = out.range(plane * to.len()..(plane + 1) * to.len());
                 let mut next = y.iter_mut();
                 windows.each(|window| {
@@ -203,7 +210,8 @@ pub unsafe fn avg_pool_grad(call: &Call<'_>) {
     if to.count == 0 {
         return;
     }
-    // SAFETY: `HostFn`'s promise.
+    // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+    // outputs.
     unsafe { mean_grad(call, from, to, &average(call, from.size, to.size)) }
 }
 
@@ -218,19 +226,21 @@ pub unsafe fn adaptive_avg_pool_grad(call: &Call<'_>) {
     if to.count == 0 {
         return;
     }
-    // SAFETY: `HostFn`'s promise.
+    // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+    // outputs.
     unsafe { mean_grad(call, from, to, &adaptive(from.size, to.size)) }
 }
 
 unsafe fn mean_grad(call: &Call<'_>, from: Planes, to: Planes, windows: &Windows) {
     real!(call.inputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let g = read::<T>(&call.inputs[0], call.threads);
             let mut dx = Sink::<T>::new(&call.outputs[0]);
             let out = Shared::new(dx.slice());
             for_planes(call.threads, from.count, from.len() + to.len(), |plane| {
-                // SAFETY: planes are disjoint.
+                // SAFETY: `plane` is a different plane of the output for each call, and planes do not overlap.
                 let dx = out.range(plane * from.len()..(plane + 1) * from.len());
                 dx.fill(T::ZERO);
                 let mut next = g[plane * to.len()..(plane + 1) * to.len()].iter();

@@ -48,7 +48,7 @@ impl Source {
             let index = start.wrapping_add(step.wrapping_mul(done as u64));
             let lane = (index % 4) as usize;
             let take = if step == 1 { (n - done).min(VALUES - lane) } else { 1 };
-            // SAFETY: a block has room for its counters' values; the caller's promise covers `out`.
+            // SAFETY: a block has room for its counters' values, and `out` for `n` (this function's contract).
             unsafe {
                 make(self, self.first.wrapping_add(index / 4), (lane + take).div_ceil(4), made);
                 std::ptr::copy_nonoverlapping(made.add(lane * size), out.add(done * size), take * size);
@@ -273,7 +273,7 @@ mod tests {
         let (threads, faults) = (Threads::ONE, Faults::default());
         let call =
             Call { inputs: &[], outputs: &outputs, attrs: &[], threads: &threads, faults: &faults, seed: 9, offset: 0 };
-        // SAFETY: the view is the vector.
+        // SAFETY: the view names the elements of a vector that lives until the end of the test.
         unsafe { randperm(&call) };
         let mut seen = vec![false; 5000];
         out.iter().for_each(|&i| seen[i as usize] = true);

@@ -23,7 +23,7 @@ fn report(call: &Call<'_>, position: usize) {
 pub unsafe fn multinomial(call: &Call<'_>) {
     let ([input], [output]) = (call.inputs, call.outputs) else { return };
     let replacement = crate::kernel::host::attributes::flag(call, 0);
-    // SAFETY: the caller's promise: floats to read, i64 to write.
+    // SAFETY: `call` is one of `HostFn`, whose views are valid and not shared; floats to read, i64 to write.
     let (from, out) = unsafe { (read::<f64>(input, call.threads), output.slice_mut::<i64>()) };
     let categories = input.shape.last().copied().unwrap_or(0);
     let samples = output.shape.last().copied().unwrap_or(0);

@@ -161,7 +161,7 @@ impl Plan<'_> {
                     let lanes = first + k * cut.c..first + k * cut.c + cut.width(piece);
                     let (offsets, step) = (offsets_of(unit, piece), space.stride(last, task.slot));
                     let (values, positions) = (&mut partials.values[lanes.clone()], &mut partials.positions[lanes]);
-                    // SAFETY: the caller's promise.
+                    // SAFETY: the outputs are those of `run`, and these offsets lie in them.
                     unsafe { task.emit(self.given, offsets[task.slot], step, values, positions) };
                 }
             }
@@ -252,7 +252,7 @@ impl Plan<'_> {
             lanes[k].reset(self.tasks, width);
             lanes[k].start(0, width);
             let place = grid.place(0, &offsets[k]);
-            // SAFETY: the caller's promise; lanes have room for a row, and the tile holds all rows.
+            // SAFETY: the place is one of the grid of `run`; lanes have room for a row, and the tile holds all rows.
             unsafe {
                 tiles.run(&place);
                 let rows = place.counts.iter().product::<usize>() / width;
@@ -294,7 +294,8 @@ impl Plan<'_> {
                     Some(whole) if piece + 1 != cut.pieces => whole,
                     _ => &mut *tail,
                 };
-                // SAFETY: the caller's promise; lanes have room for a full box.
+                // SAFETY: the places are those of `run`, and `offsets` lie in its views (this function's contract);
+                // lanes have room for a full box.
                 unsafe {
                     tiles.run(&places[k]);
                     let count = places[k].counts.iter().product::<usize>();
@@ -334,7 +335,7 @@ impl Lanes {
             let at = t * self.each;
             self.wide[at..at + n].fill(task.kernels.identity);
             let (narrow, _, _) = self.pointers(t);
-            // SAFETY: `n` is at most a tile.
+            // SAFETY: `n` is at most a tile, for which lanes have room.
             unsafe { (task.kernels.clear)(narrow, n) };
         }
     }

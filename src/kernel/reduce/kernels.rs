@@ -65,14 +65,14 @@ macro_rules! kernels {
         }
         #[allow(clippy::eq_op)]
         unsafe fn find(source: *const u8, n: usize, what: Wide) -> usize {
-            // SAFETY: the caller gives `n` elements.
+            // SAFETY: whoever takes this function from the table gives `n` elements of the class that it is for.
             let elements = unsafe { std::slice::from_raw_parts(source.cast::<$T>(), n) };
             let what = value(what);
             let same = |x: $T| x as $W == what || (x != x && what != what);
             elements.iter().position(|&x| same(x)).unwrap_or(0)
         }
         unsafe fn clear(lanes: *mut u8, n: usize) {
-            // SAFETY: the caller gives `n` lanes.
+            // SAFETY: whoever takes this function from the table gives `n` lanes of the class that it is for.
             unsafe { std::slice::from_raw_parts_mut(lanes.cast::<$T>(), n) }.fill(IDENTITY);
         }
         Kernels {

@@ -83,7 +83,7 @@ pub(crate) unsafe fn run(code: &Code, mut space: Space, given: Given<'_>, thread
     let columns = space.dims.last().is_some_and(|dim| !dim.reduced) && space.dims.iter().any(|dim| dim.reduced);
     let kept = space.partition(columns);
     let plan = Plan { code, given, tasks: &tasks, threads };
-    // SAFETY: the caller's promise.
+    // SAFETY: the views are those of `fused::run`, which is the contract of both.
     unsafe {
         if columns {
             plan.columns(space, kept);
@@ -111,6 +111,7 @@ struct Partials {
 struct Shared(*mut Wide, *mut i64);
 // SAFETY: each unit writes only its own entries, and they are read after all have finished.
 unsafe impl Send for Shared {}
+// SAFETY: a shared `Shared` gives the addresses, which are `Copy` anyway; units write apart.
 unsafe impl Sync for Shared {}
 
 impl Shared {

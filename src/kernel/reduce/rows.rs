@@ -19,7 +19,7 @@ impl Plan<'_> {
         let reduced: usize = space.dims[kept..].iter().map(|dim| dim.size).product();
         let short = kept > 0 && reduced_dims <= 2 && reduced > 0 && reduced <= self.code.tile / 2;
         if short {
-            // SAFETY: the caller's promise.
+            // SAFETY: the views are those of `run` (this function's contract).
             return unsafe { self.short(space, kept, reduced) };
         }
         let kept = space.pad_at(0, kept, 3, false);
@@ -81,7 +81,7 @@ impl Plan<'_> {
                             partials.positions[at(part)],
                         );
                     }
-                    // SAFETY: the caller's promise.
+                    // SAFETY: the outputs are those of `run`, and these offsets lie in them.
                     unsafe { task.emit(self.given, place.offsets[task.slot], 0, &mut [value], &mut [position]) };
                 }
             }
@@ -161,7 +161,7 @@ impl Plan<'_> {
         }
         for n in span.clone() {
             guard::look_at(n, TILES);
-            // SAFETY: the caller's promise.
+            // SAFETY: the place is one of the grid of `run`, whose offsets lie in its views (this function's contract).
             unsafe { tiles.run(&place) };
             let count = place.counts.iter().product::<usize>();
             for (task, total) in self.tasks.iter().zip(totals.iter_mut()) {
@@ -232,7 +232,8 @@ impl Task {
     /// The elements exist.
     #[inline]
     unsafe fn take(&self, elements: *const u8, count: usize, position: i64, total: &mut (Wide, i64)) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `count` elements exist at `elements` (this function's contract); the fold is that of the machine's
+        // level.
         unsafe {
             let new = (self.kernels.fold[simd::level()])(elements, count);
             if !self.arg {

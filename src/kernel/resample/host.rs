@@ -160,7 +160,8 @@ pub unsafe fn interpolate(call: &Call<'_>) {
         return;
     }
     real!(call.inputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let x = read::<T>(&call.inputs[0], call.threads);
             let mut y = Sink::<T>::new(&call.outputs[0]);
@@ -168,7 +169,7 @@ pub unsafe fn interpolate(call: &Call<'_>) {
             let t = tables::<T>(call, from, to, dims);
             for_planes(call.threads, to.count, 4 * to.len(), |plane| {
                 let x = &x[plane * from.len()..(plane + 1) * from.len()];
-                // SAFETY: planes are disjoint.
+                // SAFETY: `plane` is a different plane of the output for each call, and planes do not overlap.
                 let y = out.range(plane * to.len()..(plane + 1) * to.len());
                 for_rows(from, to, &t, |start, rows| {
                     for (w, y) in y[start..start + to.size[2]].iter_mut().enumerate() {
@@ -199,7 +200,8 @@ pub unsafe fn interpolate_grad(call: &Call<'_>) {
         return;
     }
     real!(call.inputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let g = read::<T>(&call.inputs[0], call.threads);
             let mut dx = Sink::<T>::new(&call.outputs[0]);
@@ -207,7 +209,7 @@ pub unsafe fn interpolate_grad(call: &Call<'_>) {
             let t = tables::<T>(call, from, to, dims);
             for_planes(call.threads, from.count, 4 * to.len(), |plane| {
                 let g = &g[plane * to.len()..(plane + 1) * to.len()];
-                // SAFETY: planes are disjoint.
+                // SAFETY: `plane` is a different plane of the output for each call, and planes do not overlap.
                 let dx = out.range(plane * from.len()..(plane + 1) * from.len());
                 dx.fill(T::ZERO);
                 for_rows(from, to, &t, |start, rows| {

@@ -26,7 +26,7 @@ struct Kind<V> {
 fn kind<T: Element>() -> Kind<T::Acc> {
     unsafe fn load<T: Element>(from: *const u8, stride: isize, out: &mut [T::Acc]) {
         let from = from.cast::<T>();
-        // SAFETY: the caller names the elements.
+        // SAFETY: `Row::load` names `out.len()` elements of `T` with this stride.
         unsafe {
             if stride == 1 {
                 let from = std::slice::from_raw_parts(from, out.len());
@@ -38,7 +38,7 @@ fn kind<T: Element>() -> Kind<T::Acc> {
     }
     unsafe fn store<T: Element>(values: &[T::Acc], to: *mut u8, stride: isize) {
         let to = to.cast::<T>();
-        // SAFETY: the caller names the elements.
+        // SAFETY: `Row::store` names `values.len()` elements of `T` with this stride.
         unsafe {
             if stride == 1 {
                 let to = std::slice::from_raw_parts_mut(to, values.len());
@@ -187,7 +187,8 @@ impl<V: Value, const LARGEST: bool> Scan<V> for Extreme<LARGEST> {
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
 pub unsafe fn cumsum(call: &Call<'_>) {
-    // SAFETY: passed on.
+    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
+    // for.
     unsafe { values::<Sum>(call) }
 }
 
@@ -196,7 +197,8 @@ pub unsafe fn cumsum(call: &Call<'_>) {
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
 pub unsafe fn cumprod(call: &Call<'_>) {
-    // SAFETY: passed on.
+    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
+    // for.
     unsafe { values::<Product>(call) }
 }
 
@@ -205,7 +207,8 @@ pub unsafe fn cumprod(call: &Call<'_>) {
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
 pub unsafe fn logcumsumexp(call: &Call<'_>) {
-    // SAFETY: passed on.
+    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
+    // for.
     unsafe { values::<LogSumExp>(call) }
 }
 
@@ -216,7 +219,8 @@ pub unsafe fn logcumsumexp(call: &Call<'_>) {
 /// As [`crate::kernel::abi::HostFn`].
 pub unsafe fn cummax(call: &Call<'_>) {
     let (x, y, indices) = (&call.inputs[0], &call.outputs[0], call.outputs.get(1));
-    // SAFETY: passed on.
+    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
+    // for.
     unsafe { each_dtype::<Extreme<true>>(x, y, indices, dim(call, 0), call.threads) }
 }
 
@@ -226,13 +230,15 @@ pub unsafe fn cummax(call: &Call<'_>) {
 /// As [`crate::kernel::abi::HostFn`].
 pub unsafe fn cummin(call: &Call<'_>) {
     let (x, y, indices) = (&call.inputs[0], &call.outputs[0], call.outputs.get(1));
-    // SAFETY: passed on.
+    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
+    // for.
     unsafe { each_dtype::<Extreme<false>>(x, y, indices, dim(call, 0), call.threads) }
 }
 
 unsafe fn values<S: Scan<i64> + Scan<f32> + Scan<f64>>(call: &Call<'_>) {
     let (mut x, mut y, d) = (call.inputs[0].clone(), call.outputs[0].clone(), dim(call, 0));
-    // SAFETY: passed on; a scan reads elements before it writes them, so that it can run in place.
+    // SAFETY: `call` is one of `HostFn`, whose views are valid and not shared; a scan reads elements before it writes
+    // them, so that it can run in place.
     unsafe {
         if x.dtype != y.dtype {
             copy_view(&x, &y, call.threads);
@@ -252,7 +258,7 @@ unsafe fn each_dtype<S: Scan<i64> + Scan<f32> + Scan<f64>>(
     d: usize,
     threads: &Threads,
 ) {
-    // SAFETY: passed on.
+    // SAFETY: the views are those of a `HostFn` call, valid and not shared; each arm reads them as their own dtype.
     unsafe {
         match x.dtype {
             DType::F32 | DType::F64 => along::<f64, S>(&float(x.dtype), x, y, indices, d, threads),
@@ -276,13 +282,13 @@ impl<V: Value> Row<'_, V> {
     /// Reads elements from position `at` on, `stride` apart.
     #[inline(always)]
     unsafe fn load(&self, at: isize, stride: isize, out: &mut [V]) {
-        // SAFETY: the caller names elements of the row, or of rows beside it.
+        // SAFETY: whoever calls this names elements of this row, or of rows beside it that are the same thread's.
         unsafe { (self.kind.load)(self.from.at(at * self.kind.bytes), stride, out) }
     }
 
     #[inline(always)]
     unsafe fn store(&self, values: &[V], at: isize, stride: isize) {
-        // SAFETY: as `load`.
+        // SAFETY: whoever calls this names elements of this row, or of rows beside it that are the same thread's.
         unsafe { (self.kind.store)(values, self.to.at(at * self.kind.bytes), stride) }
     }
 }
@@ -331,7 +337,7 @@ unsafe fn along<V: Value, S: Scan<V>>(
         });
     } else {
         for which in 0..walk.numel {
-            // SAFETY: one row after the other.
+            // SAFETY: `which` is below the number of rows, and one row is done after the other.
             unsafe { one::<V, S>(&row(walk.offsets(which)), length, threads) };
         }
     }
@@ -344,7 +350,7 @@ unsafe fn columns<V: Value, S: Scan<V>>(row: &Row<'_, V>, inner: [isize; 3], wid
     let (states, values) = (&mut states[..width], &mut buffer[..width]);
     for l in 0..length {
         let k = l as isize;
-        // SAFETY: inside the rows.
+        // SAFETY: `l` is below the length, and the `width` rows from this one on are this thread's.
         unsafe {
             row.load(k * row.steps[0], inner[0], values);
             for (state, value) in states.iter_mut().zip(values.iter_mut()) {
@@ -364,7 +370,7 @@ unsafe fn columns<V: Value, S: Scan<V>>(row: &Row<'_, V>, inner: [isize; 3], wid
 /// One row, in units when it is long.
 unsafe fn one<V: Value, S: Scan<V>>(row: &Row<'_, V>, length: usize, threads: &Threads) {
     if length <= 2 * UNIT {
-        // SAFETY: the whole row.
+        // SAFETY: the row has `length` elements, all of which are scanned.
         unsafe { units::<V, S, 1>(row, 0, length, [S::START]) };
         return;
     }
@@ -405,7 +411,7 @@ unsafe fn one<V: Value, S: Scan<V>>(row: &Row<'_, V>, length: usize, threads: &T
 unsafe fn total<V: Value, S: Scan<V>>(row: &Row<'_, V>, start: usize, end: usize) -> S::State {
     let mut buffer = [V::ZERO; UNIT];
     let values = &mut buffer[..end - start];
-    // SAFETY: inside the row.
+    // SAFETY: the unit from `start` to `end` lies inside the row.
     unsafe { row.load(start as isize * row.steps[0], row.steps[0], values) };
     let part = values.len() / 8;
     let mut strands = [S::START; 8];
@@ -433,7 +439,7 @@ unsafe fn units<V: Value, S: Scan<V>, const N: usize>(
     for first in (0..length).step_by(BLOCK) {
         let n = Ord::min(BLOCK, length - first);
         let at = |u: usize, step: isize| (start + u * length + first) as isize * step;
-        // SAFETY: inside the row.
+        // SAFETY: the `N` units of `length` elements from `start` on lie inside the row.
         unsafe {
             for (u, values) in values.iter_mut().enumerate() {
                 row.load(at(u, row.steps[0]), row.steps[0], &mut values[..n]);

@@ -32,7 +32,7 @@ pub unsafe fn bincount_size(call: &Call<'_>) {
         let mut largest = largest.lock();
         *largest = Ord::max(*largest, most);
     });
-    // SAFETY: the output has one element.
+    // SAFETY: `call` is one of `HostFn`, and the output has one `i64`.
     unsafe { *call.outputs[0].ptr.cast::<i64>() = Ord::max(int(call, 0), largest.into_inner().saturating_add(1)) };
 }
 
@@ -43,7 +43,8 @@ pub unsafe fn bincount_size(call: &Call<'_>) {
 /// As [`crate::kernel::abi::HostFn`].
 pub unsafe fn bincount(call: &Call<'_>) {
     let (x, y) = (&call.inputs[0], &call.outputs[0]);
-    // SAFETY: passed on; a one on our stack is read with stride 0.
+    // SAFETY: `call` is one of `HostFn`, whose views are valid and not shared; a one on our stack is read with stride
+    // 0.
     unsafe {
         zero(y, call.threads);
         if let Some(weights) = call.inputs.get(1) {

@@ -22,7 +22,7 @@ type Flags = unsafe fn(from: *const u8, stride: isize, out: &mut [u8]);
 
 unsafe fn flags_of<T: Element>(from: *const u8, stride: isize, out: &mut [u8]) {
     let from = from.cast::<T>();
-    // SAFETY: the caller names the elements.
+    // SAFETY: `Mask::read` names `out.len()` elements of `T` with this stride.
     unsafe {
         if stride == 1 {
             let from = std::slice::from_raw_parts(from, out.len());
@@ -67,7 +67,7 @@ unsafe fn counts(mask: &Mask, threads: &Threads) -> Vec<usize> {
         let mut buffer = [0u8; 1024];
         for start in range.clone().step_by(1024) {
             let part = &mut buffer[..Ord::min(1024, range.end - start)];
-            // SAFETY: the caller's promise.
+            // SAFETY: the mask is over a valid view, and positions are below its number of elements.
             unsafe { mask.read(start, part) };
             // Bytes are summed in groups whose sum fits a byte: a loop of plain vector additions.
             let count: usize = part.chunks(128).map(|c| c.iter().sum::<u8>() as usize).sum();
@@ -129,14 +129,14 @@ unsafe fn compress_avx512(flags: &[u8], start: usize, out: &mut [usize; RUN]) ->
 /// each rank once, from any thread, in short runs.
 unsafe fn each_run(x: &RawView, threads: &Threads, fill: impl Fn(usize, &[usize]) + Sync) {
     let mask = Mask::new(x);
-    // SAFETY: the caller's promise.
+    // SAFETY: the mask is over `x`, which is a view of a `HostFn` call, valid for reading.
     let starts = starts(&unsafe { counts(&mask, threads) });
     threads.split(mask.walk.numel, CHUNK, |range| {
         let mut rank = starts[range.start / CHUNK];
         let (mut flags, mut positions) = ([0u8; RUN], [0usize; RUN]);
         for start in range.clone().step_by(RUN) {
             let part = &mut flags[..Ord::min(RUN, range.end - start)];
-            // SAFETY: the caller's promise.
+            // SAFETY: positions are below the number of elements of the mask, whose view is valid for reading.
             unsafe { mask.read(start, part) };
             let n = compress(part, start, &mut positions);
             fill(rank, &positions[..n]);
@@ -152,7 +152,7 @@ unsafe fn each_run(x: &RawView, threads: &Threads, fill: impl Fn(usize, &[usize]
 /// As [`crate::kernel::abi::HostFn`].
 pub unsafe fn count(call: &Call<'_>) {
     let Some(x) = call.inputs.last() else { return };
-    // SAFETY: passed on; the output has one element.
+    // SAFETY: `call` is one of `HostFn`, whose views are valid and not shared; the output has one element.
     unsafe { *call.outputs[0].ptr.cast::<i64>() = counts(&Mask::new(x), call.threads).iter().sum::<usize>() as i64 };
 }
 
@@ -239,7 +239,8 @@ pub unsafe fn masked_scatter(call: &Call<'_>) {
     let (x, mask, src, y) = (&call.inputs[0], &call.inputs[1], &call.inputs[2], &call.outputs[0]);
     let there = src.numel();
     let (to_walk, from_walk) = (Walk::new(&y.shape, [&y.strides]), Walk::new(&src.shape, [&src.strides]));
-    // SAFETY: passed on; each element of the output is written by one thread.
+    // SAFETY: `call` is one of `HostFn`, whose views are valid and not shared; each element of the output is written by
+    // one thread.
     unsafe {
         if x.ptr != y.ptr || x.strides != y.strides {
             copy_view(x, y, call.threads);
@@ -271,14 +272,14 @@ pub unsafe fn repeats_count(call: &Call<'_>) {
     let repeats = &call.inputs[0];
     let mut sum = 0i64;
     for i in 0..repeats.numel() {
-        // SAFETY: passed on; the output has one element.
+        // SAFETY: `call` is one of `HostFn`, whose views are valid and not shared; the output has one element.
         sum += unsafe { repeat_of(repeats, i) }.unwrap_or_else(|value| {
             let kind = FaultKind::Index { dim: 0 };
             call.faults.report(Fault { kind, position: i as u64, value, bound: i64::MAX });
             0
         });
     }
-    // SAFETY: the output has one element.
+    // SAFETY: `call` is one of `HostFn`, and the output has one `i64`.
     unsafe { *call.outputs[0].ptr.cast::<i64>() = sum };
 }
 
@@ -292,7 +293,8 @@ pub unsafe fn repeats_fill(call: &Call<'_>) {
     debug_assert_eq!(y.dtype, DType::I64);
     let (n, mut at) = (y.numel(), 0usize);
     for i in 0..repeats.numel() {
-        // SAFETY: passed on; writes stop at the end of the output.
+        // SAFETY: `call` is one of `HostFn`, whose views are valid and not shared; writes stop at the end of the
+        // output.
         unsafe {
             let end = Ord::min(n, at.saturating_add(repeat_of(repeats, i).unwrap_or(0) as usize));
             for k in at..end {
@@ -306,7 +308,7 @@ pub unsafe fn repeats_fill(call: &Call<'_>) {
 /// One entry, or the negative value that it is.
 unsafe fn repeat_of(repeats: &RawView, i: usize) -> Result<i64, i64> {
     let mut value = [0];
-    // SAFETY: the caller names an element.
+    // SAFETY: `i` is below the number of repeats, or the view has one element that stands for all.
     unsafe {
         crate::kernel::host::walk::read_ints(
             repeats,

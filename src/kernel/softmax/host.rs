@@ -23,7 +23,8 @@ enum Form {
 /// # Safety
 /// As `HostFn`.
 pub unsafe fn softmax(call: &Call<'_>) {
-    // SAFETY: `HostFn`'s promise.
+    // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+    // outputs.
     unsafe { forward(call, Form::Plain) }
 }
 
@@ -32,7 +33,8 @@ pub unsafe fn softmax(call: &Call<'_>) {
 /// # Safety
 /// As `HostFn`.
 pub unsafe fn log_softmax(call: &Call<'_>) {
-    // SAFETY: `HostFn`'s promise.
+    // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+    // outputs.
     unsafe { forward(call, Form::Log) }
 }
 
@@ -42,7 +44,8 @@ pub unsafe fn log_softmax(call: &Call<'_>) {
 /// # Safety
 /// As `HostFn`.
 pub unsafe fn softmax_grad(call: &Call<'_>) {
-    // SAFETY: `HostFn`'s promise.
+    // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+    // outputs.
     unsafe { backward(call, Form::Plain) }
 }
 
@@ -52,7 +55,8 @@ pub unsafe fn softmax_grad(call: &Call<'_>) {
 /// # Safety
 /// As `HostFn`.
 pub unsafe fn log_softmax_grad(call: &Call<'_>) {
-    // SAFETY: `HostFn`'s promise.
+    // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+    // outputs.
     unsafe { backward(call, Form::Log) }
 }
 
@@ -66,14 +70,15 @@ unsafe fn forward(call: &Call<'_>, form: Form) {
         return;
     }
     real!(y.dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         let (x, mut sink) = unsafe { (read::<T>(x, call.threads), Sink::<T>::new(y)) };
         let out = Shared::new(sink.slice());
         if inner == 1 {
             let through = Through::for_bytes(outer * n * size_of::<T>());
             call.threads.split(outer, (8192 / n).max(1), |rows| {
                 let range = rows.start * n..rows.end * n;
-                // SAFETY: rows are disjoint.
+                // SAFETY: each thread has a range of rows of its own, and rows do not overlap.
                 forward_rows(&x[range.clone()], unsafe { out.range(range) }, n, form, through);
             });
         } else {
@@ -165,14 +170,15 @@ unsafe fn backward(call: &Call<'_>, form: Form) {
         return;
     }
     real!(dx.dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         let (g, y, mut sink) =
             unsafe { (read::<T>(g, call.threads), read::<T>(y, call.threads), Sink::<T>::new(dx)) };
         let out = Shared::new(sink.slice());
         if inner == 1 {
             call.threads.split(outer, (8192 / n).max(1), |rows| {
                 let range = rows.start * n..rows.end * n;
-                // SAFETY: rows are disjoint.
+                // SAFETY: each thread has a range of rows of its own, and rows do not overlap.
                 backward_rows(&g[range.clone()], &y[range.clone()], unsafe { out.range(range) }, n, form);
             });
         } else {
@@ -188,13 +194,13 @@ widths! {
     fn backward_rows<T, S>(g: &[T], y: &[T], dx: &mut [T], n: usize, form: Form) {
         for ((g, y), dx) in g.chunks_exact(n).zip(y.chunks_exact(n)).zip(dx.chunks_exact_mut(n)) {
             match form {
-                // SAFETY: here and below, `S` is the machine's; the rows are equally long.
+                // SAFETY: `widths!` calls this with the level of the machine; `g`, `y` and `dx` have the same length.
                 Form::Plain => unsafe {
                     let dot = T::In::<S>::splat(rows::sum2::<T, T::In<S>>(g, y, |g, y| g.mul(y)));
                     let from = [g.as_ptr(), y.as_ptr(), y.as_ptr()];
                     rows::map3::<T, T::In<S>>(from, dx.as_mut_ptr(), n, Through::Cache, |g, y, _| y.mul(g.sub(dot)));
                 },
-                // SAFETY: as above.
+                // SAFETY: `widths!` calls this with the level of the machine; `g`, `y` and `dx` have the same length.
                 Form::Log => unsafe {
                     let sum = rows::sum::<T, T::In<S>>(g, |g| g);
                     let (g, to) = (g.as_ptr(), dx.as_mut_ptr());

@@ -43,7 +43,7 @@ fn kind<T: Element>() -> Kind<T::Key> {
     ) {
         let row = row.cast::<T>();
         for (to, i) in range.enumerate() {
-            // SAFETY: the caller names elements of the row, and room for their pairs.
+            // SAFETY: `Row::load` names elements of the row by `range`, and room for their pairs.
             unsafe {
                 let key = (*row.offset(i as isize * stride)).key();
                 out.add(to).write((if descending { key.invert() } else { key }).pair(i as u32));
@@ -135,7 +135,8 @@ impl<K: Key> Row<'_, K> {
     /// # Safety
     /// The output has as many elements, `step` apart.
     unsafe fn store(&self, pairs: &[K::Pair], descending: bool, out: *mut u8, step: isize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `out` has room for as many elements `step` apart (this function's contract); pairs hold positions of
+        // the row.
         unsafe { (self.kind.store)(self.first.at(0), self.stride, pairs, descending, out, step) }
     }
 
@@ -144,7 +145,7 @@ impl<K: Key> Row<'_, K> {
         let n = self.length;
         pairs.clear();
         if n <= SHORT {
-            // SAFETY: the whole row.
+            // SAFETY: the row has `n` elements, and all of them are read.
             unsafe { self.load(0..n, descending, pairs) };
             pairs.sort_unstable();
             return;
@@ -167,7 +168,7 @@ impl<K: Key> Row<'_, K> {
                 *sum += own;
             }
         });
-        // SAFETY: all n were written.
+        // SAFETY: the ranges that wrote pairs cover all of `0..n`, and the vectors have that capacity.
         unsafe { pairs.set_len(n) };
         radix::<K>(pairs, spare, &counts.into_inner(), threads);
     }
@@ -264,7 +265,7 @@ fn radix<K: Key>(pairs: &mut Vec<K::Pair>, spare: &mut Vec<K::Pair>, counts: &[[
                 }
             }
         });
-        // SAFETY: all n were written.
+        // SAFETY: the ranges that wrote pairs cover all of `0..n`, and the vectors have that capacity.
         unsafe { spare.set_len(n) };
         std::mem::swap(pairs, spare);
     }
@@ -276,7 +277,8 @@ fn radix<K: Key>(pairs: &mut Vec<K::Pair>, spare: &mut Vec<K::Pair>, counts: &[[
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
 pub unsafe fn sort(call: &Call<'_>) {
-    // SAFETY: passed on.
+    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
+    // for.
     unsafe { sorted(call, Some(&call.outputs[0]), Some(&call.outputs[1])) }
 }
 
@@ -285,7 +287,8 @@ pub unsafe fn sort(call: &Call<'_>) {
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
 pub unsafe fn argsort(call: &Call<'_>) {
-    // SAFETY: passed on.
+    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
+    // for.
     unsafe { sorted(call, None, Some(&call.outputs[0])) }
 }
 
@@ -294,7 +297,8 @@ pub unsafe fn argsort(call: &Call<'_>) {
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
 pub unsafe fn sort_values(call: &Call<'_>) {
-    // SAFETY: passed on.
+    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
+    // for.
     unsafe { sorted(call, Some(&call.outputs[0]), None) }
 }
 
@@ -303,12 +307,13 @@ unsafe fn sorted(call: &Call<'_>, values: Option<&RawView>, indices: Option<&Raw
     let (Some(first), Some(second)) = (values.or(indices), indices.or(values)) else { return };
     by_key!(x.dtype, kind => {
         each_row(kind, x, [first, second], d, call.threads, &|row, at, [pairs, spare], threads| {
-            // SAFETY: passed on; rows of the outputs are distinct, and ranges of a row are.
+            // SAFETY: `call` is one of `HostFn`, whose views are valid and not shared; rows of the outputs are
+            // distinct, and ranges of a row are.
             unsafe { row.order(descending, pairs, spare, threads) };
             let pairs: &[_] = pairs;
             threads.split(row.length, 16 * 1024, |range| {
                 let (start, pairs) = (range.start as isize, &pairs[range]);
-                // SAFETY: as above.
+                // SAFETY: both outputs have a row for each row of `x`, and threads have ranges of it of their own.
                 unsafe {
                     if let Some(values) = values {
                         let step = extent(values, d).1;
@@ -328,7 +333,7 @@ unsafe fn sorted(call: &Call<'_>, values: Option<&RawView>, indices: Option<&Raw
 /// Writes the positions of pairs, `step` apart.
 unsafe fn write_positions<K: Key>(_: &Row<'_, K>, pairs: &[K::Pair], out: *mut i64, step: isize) {
     for (i, &pair) in pairs.iter().enumerate() {
-        // SAFETY: the caller names the output.
+        // SAFETY: whoever calls this gives room for `pairs.len()` numbers `step` apart.
         unsafe { *out.offset(i as isize * step) = K::unpair(pair).1 as i64 };
     }
 }

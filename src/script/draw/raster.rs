@@ -29,10 +29,6 @@ impl Raster {
         Array::new(DType::U8, vec![self.height, self.width, 3], self.pixels.as_flattened().to_vec())
     }
 
-    pub fn bytes(&self) -> &[u8] {
-        self.pixels.as_flattened()
-    }
-
     /// Each pixel `factor` times as wide and high.
     pub fn enlarged(&self, factor: usize) -> Raster {
         Raster::of(self.width * factor, self.height * factor, |x, y| self.at(x / factor, y / factor))

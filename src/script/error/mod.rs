@@ -205,4 +205,5 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 #[cfg(test)]
+#[cfg(feature = "cli")]
 mod tests;

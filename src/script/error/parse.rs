@@ -17,6 +17,7 @@ use rhai::{AST, Engine, LexError, ParseError, ParseErrorType, Scope};
 const ERRORS: usize = 8;
 
 /// Compiles a source at its own lines; all errors that can be found in one go, at least one.
+#[allow(clippy::vec_box)]
 pub fn compile(
     engine: &Engine,
     scope: &Scope,

@@ -1,7 +1,7 @@
 //! What a session recorded about its time, with the lines of its sources.
 
 use crate::base::span::Origin;
-pub use crate::sched::profile::timeline::{Part, Recording, Row, Sample, Slice, What};
+pub use crate::sched::profile::timeline::{Part, Recording, Row, Slice, What};
 use crate::script::session::handle::Session;
 use crate::script::source::{Location, SourceMap};
 

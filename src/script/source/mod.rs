@@ -6,6 +6,7 @@ pub mod classes;
 pub mod counters;
 pub mod hooks;
 pub mod lex;
+#[allow(missing_docs)]
 pub mod map;
 pub mod pass;
 pub mod read;
@@ -14,7 +15,7 @@ pub mod span;
 pub mod tree;
 
 pub use hooks::{Hooks, install};
-pub use map::{Added, Location, Source, SourceKind, SourceMap};
+pub use map::{Location, Source, SourceKind, SourceMap};
 pub use pass::{Assignment, INDEX_MARK, LAST};
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //! the library and without it.
 
 use super::*;
-use tscript::device::cuda::blas::{Outcome, Workspace};
-use tscript::device::cuda::dnn::{Addresses, Convolution, Direction, Dnn, Image, Run};
+use tscript::internals::device::cuda::blas::{Outcome, Workspace};
+use tscript::internals::device::cuda::dnn::{Addresses, Convolution, Direction, Dnn, Image, Run};
 
 fn elements(image: &Image, dims: usize) -> usize {
     image.sizes[..dims + 2].iter().product::<i64>() as usize

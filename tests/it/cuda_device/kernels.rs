@@ -1,9 +1,9 @@
 //! Kernels: parameters, the cache on disk, compiling.
 
 use super::*;
-use tscript::device::cuda::cache::Cubins;
-use tscript::device::cuda::nvrtc::compile;
-use tscript::device::cuda::{KernelError, Kernels};
+use tscript::internals::device::cuda::cache::Cubins;
+use tscript::internals::device::cuda::nvrtc::compile;
+use tscript::internals::device::cuda::{KernelError, Kernels};
 
 /// Needs no GPU, only NVRTC.
 #[test]

@@ -1,11 +1,11 @@
 //! Memory and copies: allocating, pinned and ordinary host memory, mapped words, between devices.
 
 use super::*;
-use tscript::device::cache::Cache;
-use tscript::device::cuda::expandable::ExpandableMemory;
-use tscript::device::cuda::memory::{Mapped, PinnedMemory};
-use tscript::device::cuda::staging::Staging;
-use tscript::device::cuda::{Event, Timing};
+use tscript::internals::device::cache::Cache;
+use tscript::internals::device::cuda::expandable::ExpandableMemory;
+use tscript::internals::device::cuda::memory::{Mapped, PinnedMemory};
+use tscript::internals::device::cuda::staging::Staging;
+use tscript::internals::device::cuda::{Event, Timing};
 
 #[test]
 fn memory_serves_the_caching_allocator() {
@@ -43,7 +43,7 @@ fn memory_serves_the_caching_allocator() {
     assert!(host == pageable, "the bytes came back");
     eprintln!("the host compares 2 × 256 MB, one of them pinned, in {:.0} ms", start.elapsed().as_secs_f64() * 1e3);
     rate("fill", bytes, &stream, || stream.fill(there[0].address(), 0x5a, bytes));
-    // SAFETY: as above.
+    // SAFETY: `host` has more bytes, and outlives the wait below.
     unsafe { stream.copy_to_host(host.as_mut_ptr(), there[0].address(), 1000) }.expect("a copy");
     stream.wait().expect("its end");
     assert!(host[..1000].iter().all(|&byte| byte == 0x5a));

@@ -15,10 +15,10 @@ use parking_lot::{Mutex, MutexGuard};
 use std::ffi::c_void;
 use std::process::Command;
 use std::time::Instant;
-use tscript::device::cache::RawMemory;
-use tscript::device::cuda::blas::{Element, Precision};
-use tscript::device::cuda::memory::DeviceMemory;
-use tscript::device::cuda::{Context, DriverError, Shape, Stream, Text, hash, open};
+use tscript::internals::device::cache::RawMemory;
+use tscript::internals::device::cuda::blas::{Element, Precision};
+use tscript::internals::device::cuda::memory::DeviceMemory;
+use tscript::internals::device::cuda::{Context, DriverError, Shape, Stream, Text, hash, open};
 
 const TEXT: &str = r#"
 #include "twice.cuh"

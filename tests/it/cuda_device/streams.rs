@@ -1,7 +1,7 @@
 //! Devices, streams, events, timelines, graphs, and what the calls cost.
 
 use super::*;
-use tscript::device::cuda::{Event, Timeline, Timing, Waited};
+use tscript::internals::device::cuda::{Event, Timeline, Timing, Waited};
 
 #[test]
 fn devices_say_what_they_are() {

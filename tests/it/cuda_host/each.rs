@@ -3,13 +3,13 @@
 use super::HostGpu;
 use super::fused::{Memory, wave};
 use tscript::DType;
-use tscript::kernel::abi::{RawView, Threads};
-use tscript::kernel::cuda::Gpu;
-use tscript::kernel::elementwise as math;
-use tscript::kernel::fused::cuda::{Each, Table};
-use tscript::kernel::fused::host;
-use tscript::kernel::program::Program;
-use tscript::op::formula::Formula;
+use tscript::internals::kernel::abi::{RawView, Threads};
+use tscript::internals::kernel::cuda::Gpu;
+use tscript::internals::kernel::elementwise as math;
+use tscript::internals::kernel::fused::cuda::{Each, Table};
+use tscript::internals::kernel::fused::host;
+use tscript::internals::kernel::program::Program;
+use tscript::internals::op::formula::Formula;
 
 /// `p += -lr * (m = 0.9 m + g * factor)`: two operands that are written, one that is read, one number for all.
 fn momentum(dtypes: &[DType]) -> Formula {
@@ -61,7 +61,7 @@ fn check(dtypes: &[DType], sizes: &[usize], shift: usize) {
     let addresses: Vec<u64> = ours.iter().flatten().map(|(_, view)| view.ptr as u64).collect();
     let sizes_wide: Vec<u64> = sizes.iter().map(|&n| n as u64).collect();
     let table = Table { columns: &columns, width: dtypes.len(), addresses: &addresses, sizes: &sizes_wide };
-    Each::default().run(&program, &views(&ours[0]), &table, &scalars, &mut gpu).unwrap();
+    Each::default().run(&program, &views(&ours[0]), &table, &scalars, &mut gpu).expect("the recorder launches");
     for (at, (a, b)) in ours.iter().zip(&theirs).enumerate() {
         for (operand, (a, b)) in a.iter().zip(b).enumerate() {
             assert_eq!(a.0.values(), b.0.values(), "{dtypes:?} shifted by {shift}: operand {operand} of member {at}");
@@ -82,7 +82,7 @@ pub fn queue(gpu: &mut dyn Gpu) {
         let views: Vec<RawView> = columns.iter().map(|&c| one[c].1.clone()).collect();
         let addresses: Vec<u64> = one.iter().map(|(_, view)| view.ptr as u64).collect();
         let table = Table { columns: &columns, width: 4, addresses: &addresses, sizes: &[9] };
-        Each::default().run(&program, &views, &table, &[0; 8], gpu).unwrap();
+        Each::default().run(&program, &views, &table, &[0; 8], gpu).expect("the recorder launches");
     }
 }
 

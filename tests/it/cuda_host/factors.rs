@@ -3,11 +3,11 @@
 use super::fused::Memory;
 use super::kernels::{View, check, strides};
 use tscript::DType;
-use tscript::base::attr::Attr;
-use tscript::base::layout::contiguous_strides;
-use tscript::kernel::linalg::host::factor as k;
-use tscript::kernel::linalg::host::householder::geqrf;
-use tscript::kernel::linalg::host::spectral::{eigvalsh, matrix_exp, qr, svdvals};
+use tscript::internals::base::attr::Attr;
+use tscript::internals::base::layout::contiguous_strides;
+use tscript::internals::kernel::linalg::host::factor as k;
+use tscript::internals::kernel::linalg::host::householder::geqrf;
+use tscript::internals::kernel::linalg::host::spectral::{eigvalsh, matrix_exp, qr, svdvals};
 
 const FLOATS: [(DType, f64); 3] = [(DType::F64, 1e-11), (DType::F32, 1e-4), (DType::BF16, 3e-2)];
 

@@ -2,13 +2,13 @@
 
 use super::HostGpu;
 use tscript::DType;
-use tscript::base::layout::{Shape, Strides, contiguous_strides};
-use tscript::kernel::abi::{Faults, RawView, Threads};
-use tscript::kernel::cuda::{ConvCall, Gpu, GpuError, Launch, MatmulCall, Source};
-use tscript::kernel::elementwise;
-use tscript::kernel::fused::cuda as device;
-use tscript::kernel::fused::host;
-use tscript::kernel::program::{Check, Class, Draw, Function, Instr, Program, ReduceKind};
+use tscript::internals::base::layout::{Shape, Strides, contiguous_strides};
+use tscript::internals::kernel::abi::{Faults, RawView, Threads};
+use tscript::internals::kernel::cuda::{ConvCall, Gpu, GpuError, Launch, MatmulCall, Source};
+use tscript::internals::kernel::elementwise;
+use tscript::internals::kernel::fused::cuda as device;
+use tscript::internals::kernel::fused::host;
+use tscript::internals::kernel::program::{Check, Class, Draw, Function, Instr, Program, ReduceKind};
 
 /// Memory of a view, with room for holes.
 pub struct Memory {
@@ -38,7 +38,7 @@ impl Memory {
 }
 
 unsafe fn put(ptr: *mut u8, dtype: DType, i: usize, x: f64) {
-    // SAFETY: the caller's promise.
+    // SAFETY: whoever calls this names an element of the memory at `ptr`, which is of this dtype.
     unsafe {
         match dtype {
             DType::Bool => *ptr.add(i) = (x > 0.0) as u8,
@@ -56,7 +56,7 @@ unsafe fn put(ptr: *mut u8, dtype: DType, i: usize, x: f64) {
 }
 
 unsafe fn get(ptr: *mut u8, dtype: DType, i: usize) -> f64 {
-    // SAFETY: the caller's promise.
+    // SAFETY: whoever calls this names an element of the memory at `ptr`, which is of this dtype.
     unsafe {
         match dtype {
             DType::Bool | DType::U8 => *ptr.add(i) as f64,
@@ -134,7 +134,7 @@ pub fn texts() -> Vec<Source> {
         let outputs: Vec<Memory> =
             case.outputs.iter().map(|(d, shape, strides)| Memory::new(*d, shape, strides, |_| 0.0)).collect();
         let views: Vec<RawView> = case.inputs.iter().chain(&outputs).map(|m| m.view.clone()).collect();
-        device::fused(&case.program, &case.shape, &views, &[0; 8], &mut recorder).unwrap();
+        device::fused(&case.program, &case.shape, &views, &[0; 8], &mut recorder).expect("the recorder launches");
     }
     super::each::queue(&mut recorder);
     recorder.0
@@ -164,7 +164,7 @@ fn compare(
     let faults: Vec<Faults> = (0..4).map(|_| Faults::default()).collect();
     // SAFETY: every memory is as large as its view.
     unsafe { host::run(program, shape, &views(&theirs), table, &Threads::ONE, &faults) };
-    device::fused(program, shape, &views(&ours), table, &mut gpu).unwrap();
+    device::fused(program, shape, &views(&ours), table, &mut gpu).expect("the recorder launches");
     for (n, (a, b)) in ours.iter().zip(&theirs).enumerate() {
         for (i, (x, y)) in a.values().into_iter().zip(b.values()).enumerate() {
             let same = x == y
@@ -185,7 +185,7 @@ fn compare(
     let launches = std::mem::take(&mut gpu.launches);
     gpu.counters = vec![0; 64];
     let again = make();
-    device::fused(program, shape, &views(&again), table, &mut gpu).unwrap();
+    device::fused(program, shape, &views(&again), table, &mut gpu).expect("the recorder launches");
     assert_eq!(gpu.launches, launches.min(1));
     assert_eq!(gpu.counters, [0; 64], "counters");
     for (a, b) in ours.iter().zip(&again) {
@@ -342,7 +342,7 @@ fn function_cases() -> Vec<(Case, f64)> {
 }
 
 fn apply(function: &'static Function, classes: &[Class], args: [u16; 4], out: u16) -> Instr {
-    Instr::Apply { function, variant: function.variant(classes).unwrap() as u16, args, out }
+    Instr::Apply { function, variant: function.variant(classes).expect("a variant of these classes") as u16, args, out }
 }
 
 const F2: [Class; 2] = [Class::F32, Class::F32];

@@ -3,11 +3,11 @@
 use super::HostGpu;
 use super::fused::{Memory, wave};
 use tscript::DType;
-use tscript::base::attr::Attr;
-use tscript::base::layout::contiguous_strides;
-use tscript::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
-use tscript::kernel::cuda::ConvOrder;
-use tscript::kernel::{
+use tscript::internals::base::attr::Attr;
+use tscript::internals::base::layout::contiguous_strides;
+use tscript::internals::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
+use tscript::internals::kernel::cuda::ConvOrder;
+use tscript::internals::kernel::{
     attention, conv, copy, index, launches, loss, matmul, norm, pool, resample, scan, select, softmax, sort,
 };
 
@@ -46,7 +46,7 @@ fn check_on(mut gpu: HostGpu, host: HostFn, inputs: &[Memory], outputs: &[View<'
         |outputs| Call { inputs: &given, outputs, attrs, threads: &Threads::ONE, faults: &faults, seed: 11, offset: 3 };
     // SAFETY: every memory is as large as its view.
     unsafe { host(&call(&theirs_views)) };
-    launch(&call(&ours_views), &mut gpu).unwrap();
+    launch(&call(&ours_views), &mut gpu).expect("the recorder launches");
     assert_eq!(gpu.slots.first().and_then(|slot| slot.read()), faults.take(), "faults");
     for (n, (a, b)) in ours.iter().zip(&theirs).enumerate() {
         for (i, (x, y)) in a.values().into_iter().zip(b.values()).enumerate() {

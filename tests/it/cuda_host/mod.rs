@@ -14,10 +14,12 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::path::PathBuf;
 use std::sync::Mutex;
-use tscript::base::attr::Attr;
-use tscript::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
-use tscript::kernel::conv;
-use tscript::kernel::cuda::{ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, HEADERS, Launch, MatmulCall};
+use tscript::internals::base::attr::Attr;
+use tscript::internals::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
+use tscript::internals::kernel::conv;
+use tscript::internals::kernel::cuda::{
+    ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, HEADERS, Launch, MatmulCall,
+};
 
 type Kernel = unsafe extern "C" fn(*mut *mut c_void);
 type Run = unsafe extern "C" fn(Kernel, *mut *mut c_void, *const u32, *const u32);
@@ -94,10 +96,10 @@ fn surroundings() -> u128 {
         all.push_str(name);
         all.push_str(text);
     }
-    tscript::kernel::cuda::Source::new(all).key
+    tscript::internals::kernel::cuda::Source::new(all).key
 }
 
-fn library(source: &tscript::kernel::cuda::Source) -> usize {
+fn library(source: &tscript::internals::kernel::cuda::Source) -> usize {
     let known = || LIBRARIES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some(&handle) = known().get_or_insert_with(HashMap::new).get(&source.key) {
         return handle;
@@ -105,7 +107,7 @@ fn library(source: &tscript::kernel::cuda::Source) -> usize {
     let base = folder().join(format!("{:032x}", source.key ^ surroundings()));
     let so = base.with_extension("so");
     if !so.exists() {
-        std::fs::create_dir_all(folder()).unwrap();
+        std::fs::create_dir_all(folder()).expect("the folder can be made");
         let mut text = source.text.to_string();
         let mut names = Vec::new();
         entries(&text, &mut names);
@@ -116,7 +118,7 @@ fn library(source: &tscript::kernel::cuda::Source) -> usize {
         let mine = format!("{:?}", std::thread::current().id()).replace(['(', ')'], "");
         let cpp = base.with_extension(format!("{mine}.cpp"));
         let made = base.with_extension(format!("{mine}.so"));
-        std::fs::write(&cpp, text).unwrap();
+        std::fs::write(&cpp, text).expect("the text can be written");
         let here = super::scripts::root();
         let done = std::process::Command::new("g++")
             .args([
@@ -135,11 +137,11 @@ fn library(source: &tscript::kernel::cuda::Source) -> usize {
             .arg(here.join("kernels"))
             .args([&cpp, &PathBuf::from("-o"), &made])
             .output()
-            .unwrap();
+            .expect("g++ can be started");
         assert!(done.status.success(), "{}:\n{}", cpp.display(), String::from_utf8_lossy(&done.stderr));
-        std::fs::rename(&made, &so).unwrap();
+        std::fs::rename(&made, &so).expect("the library can be moved");
     }
-    let path = CString::new(so.to_str().unwrap()).unwrap();
+    let path = CString::new(so.to_str().expect("a path of UTF-8")).expect("no NUL in it");
     // SAFETY: the library is ours and has no constructors.
     let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) } as usize;
     assert_ne!(handle, 0, "{}", so.display());
@@ -148,7 +150,7 @@ fn library(source: &tscript::kernel::cuda::Source) -> usize {
 }
 
 fn symbol(handle: usize, name: &str) -> *mut c_void {
-    let name = CString::new(name).unwrap();
+    let name = CString::new(name).expect("no NUL in it");
     // SAFETY: the handle is that of a loaded library.
     let found = unsafe { libc::dlsym(handle as *mut c_void, name.as_ptr()) };
     assert!(!found.is_null(), "{name:?} is not in the library");

@@ -3,9 +3,9 @@
 use super::fused::{Memory, wave};
 use super::kernels::{check, dims, input, ints, strides};
 use tscript::DType;
-use tscript::base::attr::Attr;
-use tscript::kernel::abi::HostFn;
-use tscript::kernel::{ctc, index, random, resample, search, select, sort};
+use tscript::internals::base::attr::Attr;
+use tscript::internals::kernel::abi::HostFn;
+use tscript::internals::kernel::{ctc, index, random, resample, search, select, sort};
 
 fn text(word: &'static str) -> Attr {
     Attr::Str(word.into())

@@ -3,10 +3,10 @@
 use super::HostGpu;
 use super::fused::{Memory, wave};
 use tscript::DType;
-use tscript::base::attr::Attr;
-use tscript::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
-use tscript::kernel::launches;
-use tscript::kernel::scan::host as scan;
+use tscript::internals::base::attr::Attr;
+use tscript::internals::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
+use tscript::internals::kernel::launches;
+use tscript::internals::kernel::scan::host as scan;
 
 /// A view of a shape, so many elements into a larger memory.
 fn inside(memory: &Memory, shape: &[usize], shift: usize) -> RawView {
@@ -34,7 +34,7 @@ fn same(host: HostFn, x: DType, outputs: &[DType], shape: &[usize], dim: i64, sh
             |outputs| Call { inputs: &inputs, outputs, attrs: &attrs, threads, faults: &faults, seed: 0, offset: 0 };
         // SAFETY: the views are inside their memories.
         unsafe { host(&call(&theirs_views)) };
-        launches::entry(host).expect("an entry")(&call(&ours_views), &mut gpu).unwrap();
+        launches::entry(host).expect("an entry")(&call(&ours_views), &mut gpu).expect("the recorder launches");
         for (n, (a, b)) in ours.iter().zip(&theirs).enumerate() {
             for (i, (x, y)) in a.values().into_iter().zip(b.values()).enumerate() {
                 let near = x == y || (x - y).abs() <= close * y.abs().max(1.0);

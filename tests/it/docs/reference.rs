@@ -4,13 +4,13 @@
 use crate::scripts::{compare, none, program, root};
 use std::fmt::Write;
 use std::process::Command;
-use tscript::base::code;
-use tscript::op::chapter::Chapter;
-use tscript::op::row::{CallForm, Op};
-use tscript::op::rows::FAMILIES;
-use tscript::script::library::texts::STD;
-use tscript::script::manual;
-use tscript::script::manual::{Form, Function, Native, Page, Sample};
+use tscript::internals::base::code;
+use tscript::internals::op::chapter::Chapter;
+use tscript::internals::op::row::{CallForm, Op};
+use tscript::internals::op::rows::FAMILIES;
+use tscript::internals::script::library::texts::STD;
+use tscript::internals::script::manual;
+use tscript::internals::script::manual::{Form, Function, Native, Page, Sample};
 
 const NOTE: &str =
     "<!-- Written from the program's tables by `TSCRIPT_BLESS=1 cargo test --test it docs::reference`. -->\n";
@@ -212,7 +212,7 @@ fn written(words: &[&str], input: &str) -> String {
 
 fn command_line() -> Sheet {
     let mut text = format!("```text\n{}\n```\n\n", written(&["help"], "").trim());
-    for command in tscript::tools::command::COMMANDS.iter().filter(|command| **command != "help") {
+    for command in tscript::internals::tools::command::COMMANDS.iter().filter(|command| **command != "help") {
         let _ = write!(text, "## `tscript {command}`\n\n```text\n{}\n```\n\n", written(&["help", command], "").trim());
     }
     let variables = written(&["help", "environment"], "");

@@ -3,7 +3,7 @@
 
 use super::super::error::{DriverError, constant};
 use super::super::stream::Stream;
-use super::{Element, Epilogue, Factor, Key, Precision, Product, Stored, Workspace};
+use super::{Element, Factor, Key, Precision, Product, Stored, Workspace};
 use cudarc::cublaslt::sys::{self, cublasLtMatmulDescAttributes_t as Of, cublasLtMatrixLayoutAttribute_t as Shape};
 use std::ffi::c_void;
 
@@ -13,41 +13,6 @@ pub(super) struct Plan {
     factors: [Layout; 2],
     result: Layout,
     algorithm: sys::cublasLtMatmulAlgo_t,
-}
-
-impl Epilogue {
-    fn value(self) -> u32 {
-        use sys::cublasLtEpilogue_t as E;
-        (match self {
-            Epilogue::None => E::CUBLASLT_EPILOGUE_DEFAULT,
-            Epilogue::Bias => E::CUBLASLT_EPILOGUE_BIAS,
-            Epilogue::Relu => E::CUBLASLT_EPILOGUE_RELU,
-            Epilogue::ReluBias => E::CUBLASLT_EPILOGUE_RELU_BIAS,
-            Epilogue::Gelu => E::CUBLASLT_EPILOGUE_GELU,
-            Epilogue::GeluBias => E::CUBLASLT_EPILOGUE_GELU_BIAS,
-            Epilogue::ReluAuxiliary => E::CUBLASLT_EPILOGUE_RELU_AUX,
-            Epilogue::ReluBiasAuxiliary => E::CUBLASLT_EPILOGUE_RELU_AUX_BIAS,
-            Epilogue::GeluAuxiliary => E::CUBLASLT_EPILOGUE_GELU_AUX,
-            Epilogue::GeluBiasAuxiliary => E::CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
-            Epilogue::ReluSlope => E::CUBLASLT_EPILOGUE_DRELU,
-            Epilogue::GeluSlope => E::CUBLASLT_EPILOGUE_DGELU,
-            Epilogue::ReluSlopeColumnSums => E::CUBLASLT_EPILOGUE_DRELU_BGRAD,
-            Epilogue::GeluSlopeColumnSums => E::CUBLASLT_EPILOGUE_DGELU_BGRAD,
-            // The factors have changed places.
-            Epilogue::RowSumsOfA => E::CUBLASLT_EPILOGUE_BGRADB,
-            Epilogue::ColumnSumsOfB => E::CUBLASLT_EPILOGUE_BGRADA,
-        }) as u32
-    }
-
-    fn uses_bias(self) -> bool {
-        use Epilogue::*;
-        !matches!(self, None | Relu | Gelu | ReluAuxiliary | GeluAuxiliary | ReluSlope | GeluSlope)
-    }
-
-    fn uses_auxiliary(self) -> bool {
-        use Epilogue::*;
-        !matches!(self, None | Bias | Relu | ReluBias | Gelu | GeluBias | RowSumsOfA | ColumnSumsOfB)
-    }
 }
 
 impl Element {
@@ -162,7 +127,7 @@ impl Description {
     fn new(product: &Product) -> Result<Description, DriverError> {
         let (compute, scale) = product.element.compute(product.precision);
         let mut made = Description(std::ptr::null_mut());
-        // SAFETY: the call writes one pointer.
+        // SAFETY: the call writes one pointer, to `made.0`, and reads nothing of ours.
         check("cublasLtMatmulDescCreate", unsafe { sys::cublasLtMatmulDescCreate(&mut made.0, compute, scale) })?;
         // `cublasOperation_t`, which cudarc has with the older library only: CUBLAS_OP_N and CUBLAS_OP_T.
         let operation = |stored| match stored {
@@ -171,24 +136,17 @@ impl Description {
         };
         made.set(Of::CUBLASLT_MATMUL_DESC_TRANSA, operation(product.b.stored))?;
         made.set(Of::CUBLASLT_MATMUL_DESC_TRANSB, operation(product.a.stored))?;
-        made.set(Of::CUBLASLT_MATMUL_DESC_EPILOGUE, product.epilogue.value())?;
-        if product.epilogue.uses_bias() {
+        if product.bias != 0 {
+            made.set(Of::CUBLASLT_MATMUL_DESC_EPILOGUE, sys::cublasLtEpilogue_t::CUBLASLT_EPILOGUE_BIAS as u32)?;
             made.set(Of::CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, product.result.value() as i32)?;
-        }
-        if product.epilogue.uses_auxiliary() {
-            made.set(Of::CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, product.auxiliary.row_stride as i64)?;
-            made.set(Of::CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, product.auxiliary.batch_stride as i64)?;
         }
         made.set_addresses(product)?;
         Ok(made)
     }
 
     fn set_addresses(&self, product: &Product) -> Result<(), DriverError> {
-        if product.epilogue.uses_bias() {
+        if product.bias != 0 {
             self.set(Of::CUBLASLT_MATMUL_DESC_BIAS_POINTER, product.bias)?;
-        }
-        if product.epilogue.uses_auxiliary() {
-            self.set(Of::CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, product.auxiliary.address)?;
         }
         Ok(())
     }
@@ -223,7 +181,7 @@ impl Layout {
     ) -> Result<Layout, DriverError> {
         let mut made = Layout(std::ptr::null_mut());
         let stride = row_stride as i64;
-        // SAFETY: the call writes one pointer.
+        // SAFETY: the call writes one pointer, to `made.0`, and reads nothing of ours.
         check("cublasLtMatrixLayoutCreate", unsafe {
             sys::cublasLtMatrixLayoutCreate(&mut made.0, element.value(), columns, rows, stride)
         })?;
@@ -256,7 +214,7 @@ impl Preference {
     fn new(key: &Key) -> Result<Preference, DriverError> {
         use sys::cublasLtMatmulPreferenceAttributes_t as Prefer;
         let mut made = Preference(std::ptr::null_mut());
-        // SAFETY: the call writes one pointer.
+        // SAFETY: the call writes one pointer, to `made.0`, and reads nothing of ours.
         check("cublasLtMatmulPreferenceCreate", unsafe { sys::cublasLtMatmulPreferenceCreate(&mut made.0) })?;
         let [a, b, c] = key.alignments;
         made.set(Prefer::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, key.workspace)?;

@@ -119,15 +119,15 @@ unsafe impl Value for Handle {
 unsafe impl Value for Address {
     const TYPE: i32 = 6;
 }
-// SAFETY: CUDNN_TYPE_INT64.
+// SAFETY: 3 is CUDNN_TYPE_INT64, a signed integer of eight bytes.
 unsafe impl Value for i64 {
     const TYPE: i32 = 3;
 }
-// SAFETY: CUDNN_TYPE_FLOAT.
+// SAFETY: 4 is CUDNN_TYPE_FLOAT, an IEEE float of four bytes.
 unsafe impl Value for f32 {
     const TYPE: i32 = 4;
 }
-// SAFETY: CUDNN_TYPE_DOUBLE.
+// SAFETY: 5 is CUDNN_TYPE_DOUBLE, an IEEE float of eight bytes.
 unsafe impl Value for f64 {
     const TYPE: i32 = 5;
 }
@@ -194,7 +194,7 @@ impl Functions {
     /// A handle for the context that is current.
     pub fn handle(&self) -> Result<Handle, DriverError> {
         let mut handle = std::ptr::null_mut();
-        // SAFETY: the call writes one pointer.
+        // SAFETY: the call writes one pointer, to `handle`, and reads nothing of ours.
         self.check("cudnnCreate", unsafe { (self.create)(&mut handle) })?;
         Ok(Handle(handle))
     }
@@ -202,21 +202,22 @@ impl Functions {
     /// # Safety
     /// The handle is alive, and nobody uses it after this.
     pub unsafe fn destroy(&self, handle: Handle) {
-        // SAFETY: by the caller.
+        // SAFETY: the handle is alive and nobody uses it afterwards, as this function asks of its caller.
         let _ = unsafe { (self.destroy)(handle.0) };
     }
 
     /// # Safety
     /// Handle and stream are alive, and of one context.
     pub unsafe fn set_stream(&self, handle: Handle, stream: *mut c_void) -> Result<(), DriverError> {
-        // SAFETY: by the caller.
+        // SAFETY: handle and stream are alive and of one context, as this function asks of its caller.
         self.check("cudnnSetStream", unsafe { (self.set_stream)(handle.0, stream) })
     }
 
     /// # Safety
     /// The handle is alive; both descriptors are finished, and what they refer to is alive.
     pub unsafe fn execute(&self, handle: Handle, plan: &Made, pack: &Made) -> Result<(), DriverError> {
-        // SAFETY: by the caller.
+        // SAFETY: the handle is alive, and the finished descriptors refer to what is alive, as this function asks of
+        // its caller.
         self.check("cudnnBackendExecute", unsafe { (self.execute)(handle.0, plan.raw, pack.raw) })
     }
 }
@@ -230,7 +231,7 @@ pub struct Made {
 impl Made {
     pub fn new(functions: &'static Functions, kind: Kind) -> Result<Made, DriverError> {
         let mut raw = std::ptr::null_mut();
-        // SAFETY: the call writes one pointer.
+        // SAFETY: the call writes one pointer, to `raw`, and reads nothing of ours.
         let status = unsafe { (functions.create_descriptor)(kind as i32, &mut raw) };
         functions.check("cudnnBackendCreateDescriptor", status)?;
         Ok(Made { functions, raw })

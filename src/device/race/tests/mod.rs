@@ -127,14 +127,13 @@ fn memory_does_not_grow() {
 
 /// Parts that one line touched are joined in the list, but not over a point that others have learnt of.
 #[test]
-fn reuse_orders_what_came_before_and_nothing_after() {
+fn a_wait_orders_what_came_before_and_nothing_after() {
     let mut clocks = Clocks::new();
     let (a, b) = (clocks.stream(stream(1)), clocks.stream(stream(2)));
     let rows = Layout::contiguous(&[64, 4]);
-    let (mut freed, mut kept) = (BufferClock::new(1024), BufferClock::new(1024));
+    let mut kept = BufferClock::new(1024);
     assert!(clocks.access(&mut kept, a, &whole(Kind::Write, &rows.select(0, 0))).is_none());
-    assert!(clocks.access(&mut freed, a, &whole(Kind::Write, &rows)).is_none());
-    clocks.reuse(b, &freed);
+    clocks.wait_stream(b, a);
     for row in 1..64 {
         assert!(clocks.access(&mut kept, a, &whole(Kind::Write, &rows.select(0, row))).is_none());
     }

@@ -133,7 +133,7 @@ fn run(seed: u64, weights: &Weights) -> usize {
             positions.push((lane, clocks.position(lane), node));
             continue;
         }
-        match dice.below(if weights.host { 9 } else { 5 }) {
+        match dice.below(if weights.host { 8 } else { 5 }) {
             0 | 1 => {
                 let node = graph.step(s, None);
                 events.push((clocks.record(lane), node));
@@ -163,17 +163,6 @@ fn run(seed: u64, weights: &Weights) -> usize {
                 let (lane, position, node) = positions[dice.below(positions.len())];
                 clocks.host_wait(lane, position);
                 graph.host.push(node);
-            }
-            8 => {
-                // A buffer is freed, and its memory given to a new one for this stream.
-                let buffer = dice.below(weights.buffers);
-                clocks.reuse(lane, &buffers[buffer]);
-                buffers[buffer] = BufferClock::new(bytes);
-                let users: Vec<usize> =
-                    graph.past.iter().filter(|past| past.buffer == buffer).map(|past| past.node).collect();
-                graph.past.retain(|past| past.buffer != buffer);
-                let all = graph.node(users);
-                graph.step(s, Some(all));
             }
             _ => (),
         }

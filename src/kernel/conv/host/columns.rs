@@ -138,7 +138,7 @@ pub fn grad_input<T: Real>(threads: &Threads, g: &Geometry, dy: &[T], w: &[T], d
             }
             let depths = channels.start * taps..channels.end * taps;
             let base = g.input_unit(unit).start;
-            // SAFETY: tasks own their channels.
+            // SAFETY: each task has a range of channels of its own, so that no two write the same part of `dx`.
             let own =
                 unsafe { out.range(base + channels.start * g.input_plane()..base + channels.end * g.input_plane()) };
             own.fill(T::ZERO);

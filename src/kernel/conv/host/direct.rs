@@ -268,7 +268,7 @@ fn run(
     padded[c.channels * plane..].fill(0.0);
     let shared = Shared::new(&mut padded);
     threads.split(c.channels, (16 * 1024 / plane.max(1)).max(1), |channels| {
-        // SAFETY: channels are disjoint.
+        // SAFETY: each task has a range of channels of its own, whose padded planes do not overlap.
         let to = unsafe { shared.range(channels.start * plane..channels.end * plane) };
         c.pad(image, channels, to);
     });
@@ -294,7 +294,8 @@ fn run(
                 }
                 for (r, row) in tile.iter().enumerate().take(c.filters - block * FILTERS) {
                     let to = out.at(start + (block * FILTERS + r) * out_plane);
-                    // SAFETY: as above; `out` holds the plane, and no two tiles share a position.
+                    // SAFETY: `applies` has said that the processor has AVX-512; `out` holds the plane, and no two
+                    // tiles share a position.
                     #[cfg(target_arch = "x86_64")]
                     unsafe {
                         store(row, &kept, to);
@@ -316,7 +317,8 @@ unsafe fn store(row: &[f32; POSITIONS], kept: &[Kept], to: *mut f32) {
     for run in kept {
         for done in (0..run.length).step_by(16) {
             let mask = if run.length - done >= 16 { u16::MAX } else { (1 << (run.length - done)) - 1 };
-            // SAFETY: the caller's promise; the run lies in the row.
+            // SAFETY: the processor has AVX-512 and the plane is ours to write (this function's contract); the run lies
+            // in the row.
             unsafe {
                 let x = _mm512_maskz_loadu_ps(mask, row.as_ptr().add(run.from + done));
                 _mm512_mask_storeu_ps(to.add(run.to + done), mask, x);
@@ -340,7 +342,8 @@ unsafe fn register_tile(
 ) {
     use std::arch::x86_64::*;
     debug_assert!(offsets.last().is_none_or(|&last| last + POSITIONS <= image.len()));
-    // SAFETY: the caller's promise about the image; `weights` has `FILTERS` for each offset.
+    // SAFETY: the processor has AVX-512 and `image` reaches far enough (this function's contract); `weights` has
+    // `FILTERS` for each offset.
     unsafe {
         let mut sums = [[_mm512_setzero_ps(); 3]; FILTERS];
         let mut w = weights.as_ptr();

@@ -45,7 +45,7 @@ pub fn forward<T: Real>(threads: &Threads, g: &Geometry, x: &[T], w: &[T], y: &m
     for_planes(threads, g.units() * g.filters, plane * taps, |i| {
         let (unit, filter) = (i / g.filters, i % g.filters);
         let start = g.filters_of(unit).start + filter * taps;
-        // SAFETY: planes are disjoint.
+        // SAFETY: `i` is a different plane of the output for each call, and planes do not overlap.
         let y = unsafe { out.range(i * plane..(i + 1) * plane) };
         correlate(g, &x[g.input_unit(unit)], &w[start..start + taps], y);
     });
@@ -71,7 +71,7 @@ pub fn grad_input<T: Real>(threads: &Threads, g: &Geometry, dy: &[T], w: &[T], d
     let (plane, taps) = (g.output_plane(), g.taps());
     let out = Shared::new(dx);
     for_planes(threads, g.units(), plane * taps * g.filters, |unit| {
-        // SAFETY: units are disjoint.
+        // SAFETY: `unit` is a different plane of `dx` for each call, and planes do not overlap.
         let dx = unsafe { out.range(g.input_unit(unit)) };
         dx.fill(T::ZERO);
         let dy = &dy[g.output_unit(unit)];
@@ -102,7 +102,7 @@ pub fn grad_weight<T: Real>(threads: &Threads, g: &Geometry, dy: &[T], x: &[T], 
     let out = Shared::new(dw);
     for_planes(threads, g.groups * g.filters, g.batch * plane * taps, |i| {
         let (group, filter) = (i / g.filters, i % g.filters);
-        // SAFETY: filters are disjoint.
+        // SAFETY: `i` is a different filter for each call, and filters do not overlap.
         let dw = unsafe { out.range(i * taps..(i + 1) * taps) };
         dw.fill(T::ZERO);
         for image in 0..g.batch {
@@ -120,7 +120,7 @@ widths! {
             let dy = &dy[range];
             dw[tap] += if stride == 1 {
                 let x = &x[from..from + dy.len()];
-                // SAFETY: `S` is the machine's.
+                // SAFETY: `widths!` calls this with the level of the machine; both slices are of the same length.
                 unsafe { rows::sum2::<T, T::In<S>>(dy, x, |dy, x| dy.mul(x)) }
             } else {
                 dy.iter().zip(x[from..].iter().step_by(stride)).map(|(&dy, &x)| dy * x).sum()

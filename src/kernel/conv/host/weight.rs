@@ -224,12 +224,12 @@ fn turn(dy: &[f32], plane: usize, piece: &[Run], width: usize, to: &mut [f32]) {
 unsafe fn square(rows: [*const f32; 8]) -> [[f32; 8]; 8] {
     #[cfg(target_arch = "x86_64")]
     {
-        // SAFETY: the caller's promise.
+        // SAFETY: eight floats can be read from each row, and the processor has AVX2 (this function's contract).
         unsafe { transpose::eight_avx2(rows.map(<*const f32>::cast)) }.map(|line| line.map(f32::from_bits))
     }
     #[cfg(not(target_arch = "x86_64"))]
     {
-        // SAFETY: the caller's promise.
+        // SAFETY: eight floats can be read from each row (this function's contract).
         std::array::from_fn(|j| std::array::from_fn(|i| unsafe { *rows[i].add(j) }))
     }
 }
@@ -241,7 +241,7 @@ macro_rules! outer {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f")]
         unsafe fn $name(turned: &[f32], piece: &[Run], image: &[f32], offsets: &[usize], sums: &mut [f32]) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the processor has AVX-512, and the slices hold what `outer_all` says (this function's contract).
             unsafe { outer::<$vectors, $taps>(turned, piece, image, offsets, sums) }
         }
     };
@@ -263,7 +263,8 @@ unsafe fn outer<const V: usize, const T: usize>(
     sums: &mut [f32],
 ) {
     use std::arch::x86_64::*;
-    // SAFETY: the caller's promise.
+    // SAFETY: the processor has AVX-512, and the slices hold what `outer_all` says, which is the contract of all that
+    // call this.
     unsafe {
         for (tile, offsets) in offsets.chunks(T).enumerate() {
             // Past the end the last one is computed again, and not used.
@@ -340,7 +341,8 @@ unsafe fn dot_tile(rows: &[&[f32]; ROWS], x: &[&[f32]; TAPS], n: usize) -> [[f32
     use std::arch::x86_64::*;
     let mut sums = [[_mm512_setzero_ps(); TAPS]; ROWS];
     for i in (0..n).step_by(LANES) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the processor has AVX-512, and all slices have `n` elements, whole vectors (this function's
+        // contract).
         unsafe {
             let x: [__m512; TAPS] = [
                 _mm512_loadu_ps(x[0].as_ptr().add(i)),

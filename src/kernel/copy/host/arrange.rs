@@ -119,7 +119,7 @@ pub unsafe fn roll(call: &Call<'_>) {
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
 pub unsafe fn tril(call: &Call<'_>) {
-    // SAFETY: passed on. Row r keeps columns up to r + diagonal.
+    // SAFETY: `call` is one of `HostFn`, whose views are valid and not shared. Row r keeps columns up to r + diagonal.
     unsafe { triangle(call, |row, diagonal, cols| (0, (row + diagonal + 1).clamp(0, cols))) }
 }
 
@@ -128,7 +128,8 @@ pub unsafe fn tril(call: &Call<'_>) {
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
 pub unsafe fn triu(call: &Call<'_>) {
-    // SAFETY: passed on. Row r keeps columns from r + diagonal on.
+    // SAFETY: `call` is one of `HostFn`, whose views are valid and not shared. Row r keeps columns from r + diagonal
+    // on.
     unsafe { triangle(call, |row, diagonal, cols| ((row + diagonal).clamp(0, cols), cols)) }
 }
 
@@ -177,7 +178,7 @@ unsafe fn triangle(call: &Call<'_>, kept: impl Fn(i64, i64, i64) -> (i64, i64) +
 pub unsafe fn diag_embed(call: &Call<'_>) {
     let (x, y) = (&call.inputs[0], &call.outputs[0]);
     let (offset, dim1, dim2) = (int(call, 0), dim(call, 1), dim(call, 2));
-    // SAFETY: the output alone.
+    // SAFETY: `call` is one of `HostFn`: the output is valid, and nobody else touches it.
     unsafe { zero(y, call.threads) };
     let start = if offset >= 0 { offset as isize * y.strides[dim2] } else { -offset as isize * y.strides[dim1] };
     let mut strides: crate::base::layout::Strides =

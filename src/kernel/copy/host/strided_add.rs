@@ -14,7 +14,7 @@ use crate::kernel::host::walk::{Ptr, Walk, int, ints, shifted};
 /// As [`crate::kernel::abi::HostFn`]; the layout lies inside `y`.
 pub unsafe fn strided_add(call: &Call<'_>) {
     let (g, y) = (&call.inputs[0], &call.outputs[0]);
-    // SAFETY: the output alone.
+    // SAFETY: `call` is one of `HostFn`: the output is valid, and nobody else touches it.
     unsafe { zero(y, call.threads) };
     if g.numel() == 0 {
         return;
@@ -22,7 +22,8 @@ pub unsafe fn strided_add(call: &Call<'_>) {
     let strides: Strides = ints(call, 0).iter().map(|&s| s as isize).collect();
     let to = shifted(y, int(call, 1) as isize, g.shape.clone(), strides);
     let run: Run = by_dtype!(y.dtype, T => add_run::<T>);
-    // SAFETY: passed on.
+    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
+    // for.
     unsafe { add(run, g, &to, call) }
 }
 
@@ -32,7 +33,7 @@ type Run = unsafe fn(from: *const u8, from_stride: isize, to: *mut u8, to_stride
 unsafe fn add_run<T: Element>(from: *const u8, from_stride: isize, to: *mut u8, to_stride: isize, n: usize) {
     let (from, to) = (from.cast::<T>(), to.cast::<T>());
     for i in 0..n as isize {
-        // SAFETY: the caller names n elements of each.
+        // SAFETY: whoever takes this function from the table names `n` elements of `T` with each of the two strides.
         unsafe {
             let at = to.offset(i * to_stride);
             *at = (*at).plus(*from.offset(i * from_stride));

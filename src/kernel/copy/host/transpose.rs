@@ -104,11 +104,11 @@ impl<T: Copy> Block<T> {
         let (cols, rows) = (self.cols / 8 * 8, self.rows / 8 * 8);
         for i in (0..cols).step_by(8) {
             for j in (0..rows).step_by(8) {
-                // SAFETY: inside the block.
+                // SAFETY: the eight rows and columns from (i, j) on lie inside the block, by the loops' bounds.
                 unsafe { self.part(i, j, 8, 8).eight() };
             }
         }
-        // SAFETY: the rest of the block.
+        // SAFETY: `cols` and `rows` are at most the block's.
         unsafe { self.rest(cols, rows) };
     }
 
@@ -133,7 +133,7 @@ impl<T: Copy> Block<T> {
         for j in 0..self.rows {
             let first = if j < rows { cols } else { 0 };
             for i in first..self.cols {
-                // SAFETY: inside the block.
+                // SAFETY: `i` and `j` are below the block's columns and rows, by the loops' bounds.
                 unsafe {
                     *self.to.offset(j as isize * self.to_stride + i as isize) =
                         *self.from.offset(i as isize * self.from_stride + j as isize);
@@ -151,11 +151,11 @@ impl Block<u32> {
         let (cols, rows) = (self.cols / 16 * 16, self.rows / 16 * 16);
         for j in (0..rows).step_by(16) {
             for i in (0..cols).step_by(16) {
-                // SAFETY: inside the block.
+                // SAFETY: the sixteen rows and columns from (i, j) on lie inside the block, by the loops' bounds.
                 unsafe { self.part(i, j, 16, 16).sixteen(streams) };
             }
         }
-        // SAFETY: the rest of the block.
+        // SAFETY: `cols` and `rows` are at most the block's.
         unsafe { self.rest(cols, rows) };
     }
 
@@ -222,6 +222,7 @@ fn turn_avx2(r: [std::arch::x86_64::__m256i; 8]) -> [std::arch::x86_64::__m256i;
 #[inline]
 pub unsafe fn eight_avx2(rows: [*const u32; 8]) -> [[u32; 8]; 8] {
     use std::arch::x86_64::*;
-    // SAFETY: the caller's promise; eight words are the size of a vector.
+    // SAFETY: eight words can be read from each row, and the processor has AVX2 (this function's contract); a vector is
+    // as large as eight words.
     unsafe { std::mem::transmute(turn_avx2(rows.map(|row| _mm256_loadu_si256(row.cast())))) }
 }

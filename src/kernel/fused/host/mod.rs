@@ -56,12 +56,12 @@ pub unsafe fn run(
     let given = Given { views, scalars, faults };
     let n = shape.iter().product();
     if n > 0 && flat::fits(code, n, given) {
-        // SAFETY: the caller's promise.
+        // SAFETY: views are valid and not shared (this function's contract, which `flat::run` has as well).
         return unsafe { flat::run(code, n, given) };
     }
     let mut space = make_space(code, shape, program, views);
     if code.reduces > 0 {
-        // SAFETY: the caller's promise.
+        // SAFETY: views are valid and not shared (this function's contract, which `reduce::run` has as well).
         unsafe { reduce::run(code, space, given, threads) };
         return;
     }
@@ -69,7 +69,7 @@ pub unsafe fn run(
         return;
     }
     if let Some((from, to)) = code.copies(views) {
-        // SAFETY: the caller's promise; identical views need no copy.
+        // SAFETY: views are valid and not shared (this function's contract); `copy_view` may be given identical ones.
         return unsafe { copy_view(from, to, threads) };
     }
     let full = plan_map(code, &mut space, views);

@@ -312,11 +312,12 @@ pub(super) unsafe fn holds(check: Check, class: Class, values: *const u8, range:
     /// # Safety
     /// As above.
     unsafe fn all<T: Copy>(values: *const u8, range: Range<usize>, fits: impl Fn(T) -> bool) -> bool {
-        // SAFETY: the caller's promise.
+        // SAFETY: `values` names elements of `T` up to the end of `range`, as `holds` asks.
         let values = unsafe { std::slice::from_raw_parts(values.cast::<T>().add(range.start), range.len()) };
         values.iter().all(|&value| fits(value))
     }
-    // SAFETY: the caller's promise; checks of floats are asked of floats, the other of integers.
+    // SAFETY: the register holds the elements of `range` in `class`; checks of floats are asked of floats, the other of
+    // integers.
     unsafe {
         match (check, class) {
             (Check::NonZero, _) => all::<i64>(values, range, |x| x != 0),
@@ -339,7 +340,7 @@ pub(super) fn broken(check: Check, position: u64) -> Fault {
 /// # Safety
 /// `out` has room for `n` elements of `class`.
 pub(super) unsafe fn fill(out: *mut u8, class: Class, bits: u64, n: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `out` has room for `n` elements of `class` (this function's contract).
     unsafe {
         match class {
             Class::Bool => out.write_bytes((bits != 0) as u8, n),

@@ -71,7 +71,8 @@ fn along<'a>(call: &'a Call<'_>, index: &'a RawView, size: usize, d: usize) -> B
 /// As [`crate::kernel::abi::HostFn`], except that `y` may be `x`.
 pub unsafe fn scatter(call: &Call<'_>) {
     let y = &call.outputs[0];
-    // SAFETY: passed on.
+    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
+    // for.
     unsafe {
         begin(&call.inputs[0], y, call.threads);
         scatter_to(call, y, &call.inputs[1], &call.inputs[2], dim(call, 0), setting(y.dtype));
@@ -84,7 +85,8 @@ pub unsafe fn scatter(call: &Call<'_>) {
 /// As [`crate::kernel::abi::HostFn`], except that `y` may be `x`.
 pub unsafe fn scatter_add(call: &Call<'_>) {
     let y = &call.outputs[0];
-    // SAFETY: passed on.
+    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
+    // for.
     unsafe {
         begin(&call.inputs[0], y, call.threads);
         scatter_to(call, y, &call.inputs[1], &call.inputs[2], dim(call, 0), adding(y.dtype));
@@ -119,7 +121,8 @@ pub unsafe fn scatter_reduce(call: &Call<'_>) {
         "amax" => by_dtype!(y.dtype, T => combine::<T, Upper>),
         _ => adding(y.dtype),
     };
-    // SAFETY: passed on; the neutral value lies on our stack until the call ends.
+    // SAFETY: `call` is one of `HostFn`, whose views are valid and not shared; the neutral value lies on our stack
+    // until the call ends.
     unsafe {
         begin(&call.inputs[0], y, call.threads);
         if !include_self {
@@ -272,7 +275,7 @@ pub(crate) unsafe fn scatter_to(
         // SAFETY: different other indices are different elements of `out`.
         threads.split(walk.numel, (16 * 1024 / length).max(1), |range| unsafe { job.run(range, 0..size as i64) });
     } else if index.numel() < 16 * 1024 {
-        // SAFETY: one thread.
+        // SAFETY: the views are as `HostFn` says (this function's contract), and this thread alone writes all of `out`.
         unsafe { job.run(0..walk.numel, 0..size as i64) };
     } else {
         threads.split(parts, 1, |range| {

@@ -32,7 +32,8 @@ pub unsafe fn index_select(call: &Call<'_>) {
     let d = dim(call, 0);
     let index = [index];
     let table = Table::new(call, &x, &index, &[d as i64], false);
-    // SAFETY: passed on.
+    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
+    // for.
     unsafe { read_places(&Places::new(table, &x, &y, &[d as i64], d), &x, &y, call.threads) }
 }
 
@@ -44,7 +45,8 @@ pub unsafe fn index_select(call: &Call<'_>) {
 /// As [`crate::kernel::abi::HostFn`], except that `y` may be `x`.
 pub unsafe fn index_add(call: &Call<'_>) {
     let alpha = scalar(call, 1).unwrap_or(Scalar::Int(1));
-    // SAFETY: passed on.
+    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
+    // for.
     unsafe {
         write(call, &call.inputs[2], |places, y, src| {
             let factor = (alpha.to_f64() != 1.0).then(|| scalar_bytes(alpha, y.dtype));
@@ -58,7 +60,8 @@ pub unsafe fn index_add(call: &Call<'_>) {
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`], except that `y` may be `x`.
 pub unsafe fn index_copy(call: &Call<'_>) {
-    // SAFETY: passed on.
+    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
+    // for.
     unsafe { write(call, &call.inputs[2], |places, y, src| write_places(places, y, src, call.threads)) }
 }
 
@@ -74,14 +77,16 @@ pub unsafe fn index_fill(call: &Call<'_>) {
     value.ptr = call.inputs.get(2).map_or(bytes.as_mut_ptr(), |input| input.ptr);
     let mut shape = x.shape.clone();
     shape[dim(call, 0)] = index.numel();
-    // SAFETY: passed on; a value on our stack lives until the call ends.
+    // SAFETY: `call` is one of `HostFn`, whose views are valid and not shared; a value on our stack lives until the
+    // call ends.
     unsafe { write(call, &expanded(&value, &shape), |places, y, src| write_places(places, y, src, call.threads)) }
 }
 
 unsafe fn write(call: &Call<'_>, src: &RawView, act: impl FnOnce(&Places<'_>, &RawView, &RawView)) {
     let [x, index, y, src] = [&call.inputs[0], &call.inputs[1], &call.outputs[0], src].map(at_least_1d);
     let d = dim(call, 0);
-    // SAFETY: passed on.
+    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
+    // for.
     unsafe { begin(&x, &y, call.threads) };
     let index = [index];
     let table = Table::new(call, &y, &index, &[d as i64], false);
@@ -96,7 +101,8 @@ unsafe fn write(call: &Call<'_>, src: &RawView, act: impl FnOnce(&Places<'_>, &R
 pub unsafe fn embedding(call: &Call<'_>) {
     let (weight, y) = (&call.inputs[0], &call.outputs[0]);
     let table = Table::new(call, weight, &call.inputs[1..2], &[0], false);
-    // SAFETY: passed on.
+    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
+    // for.
     unsafe { read_places(&Places::new(table, weight, y, &[0], 0), weight, y, call.threads) }
 }
 
@@ -112,7 +118,8 @@ pub unsafe fn embedding_grad(call: &Call<'_>) {
     if let Some(Attr::Int(padding)) = call.attrs.first() {
         table.skips = Some(*padding);
     }
-    // SAFETY: passed on.
+    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
+    // for.
     unsafe {
         zero(gw, call.threads);
         add_places(&Places::new(table, gw, g, &[0], 0), gw, g, None, call.threads);
@@ -149,7 +156,7 @@ unsafe fn divide_by_frequency(call: &Call<'_>, index: &RawView, gw: &RawView) {
                     rows.pieces(0..rows.numel, |_, [offset], n| {
                         for i in 0..n as isize {
                             let at = to.at(row as isize * gw.strides[0] + offset + i * step);
-                            // SAFETY: a row belongs to one thread.
+                            // SAFETY: `row` is below the number of rows of `gw`, and each row belongs to one thread.
                             unsafe { *at = T::from_f64((*at).to_f64() / count as f64) };
                         }
                     });
@@ -179,7 +186,7 @@ pub unsafe fn one_hot(call: &Call<'_>) {
         wraps: false,
         faults: call.faults,
     };
-    // SAFETY: the output alone.
+    // SAFETY: `call` is one of `HostFn`: the output is valid, and nobody else touches it.
     unsafe { zero(y, call.threads) };
     by_dtype!(y.dtype, T => {
         let (to, one) = (Ptr::<T>::of(y), Ptr::<T>::of(&value));

@@ -21,7 +21,8 @@ impl<'a> Outcome<'a> {
     /// # Safety
     /// A second output, if there is one, is contiguous i32.
     unsafe fn of(call: &'a Call<'a>) -> Outcome<'a> {
-        // SAFETY: the caller's promise.
+        // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee
+        // asks for.
         let info = call.outputs.get(1).map(|view| unsafe { view.slice_mut::<i32>() });
         Outcome {
             call,
@@ -53,7 +54,8 @@ impl<'a> Outcome<'a> {
 pub unsafe fn cholesky(call: &Call<'_>) {
     let upper = attributes::flag(call, 0);
     real!(call.outputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let outcome = Outcome::of(call);
             let a = Matrices::<T>::read(&call.inputs[0], call.threads);
@@ -209,7 +211,8 @@ impl<T: Real> Lu<T> {
 /// As `HostFn`.
 pub unsafe fn solve(call: &Call<'_>) {
     real!(call.outputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let outcome = Outcome::of(call);
             let a = Matrices::<T>::read(&call.inputs[0], call.threads);
@@ -237,7 +240,8 @@ pub unsafe fn solve(call: &Call<'_>) {
 /// As `HostFn`.
 pub unsafe fn inv(call: &Call<'_>) {
     real!(call.outputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let outcome = Outcome::of(call);
             let a = Matrices::<T>::read(&call.inputs[0], call.threads);
@@ -264,7 +268,8 @@ pub unsafe fn inv(call: &Call<'_>) {
 /// As `HostFn`.
 pub unsafe fn det(call: &Call<'_>) {
     real!(call.outputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let a = Matrices::<T>::read(&call.inputs[0], call.threads);
             let mut sink = Sink::<T>::new(&call.outputs[0]);
@@ -286,7 +291,8 @@ pub unsafe fn det(call: &Call<'_>) {
 /// As `HostFn`.
 pub unsafe fn slogdet(call: &Call<'_>) {
     real!(call.outputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let a = Matrices::<T>::read(&call.inputs[0], call.threads);
             let (mut sign, mut log) = (Sink::<T>::new(&call.outputs[0]), Sink::<T>::new(&call.outputs[1]));
@@ -307,7 +313,8 @@ pub unsafe fn slogdet(call: &Call<'_>) {
 /// As `HostFn`.
 pub unsafe fn lu(call: &Call<'_>) {
     real!(call.outputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let a = Matrices::<T>::read(&call.inputs[0], call.threads);
             let k = a.m.min(a.n);
@@ -348,7 +355,8 @@ pub unsafe fn lu(call: &Call<'_>) {
 pub unsafe fn triangular_solve(call: &Call<'_>) {
     let [upper, left, unit] = [0, 1, 2].map(|i| attributes::flag(call, i));
     real!(call.outputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let a = Matrices::<T>::read(&call.inputs[0], call.threads);
             let b = Matrices::<T>::read(&call.inputs[1], call.threads);

@@ -13,7 +13,8 @@ use faer::MatMut;
 /// As `HostFn`.
 pub unsafe fn geqrf(call: &Call<'_>) {
     real!(call.outputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let a = Matrices::<T>::read(&call.inputs[0], call.threads);
             let k = a.m.min(a.n);

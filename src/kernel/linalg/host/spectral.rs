@@ -21,7 +21,8 @@ use faer::{Conj, Mat, MatRef, Par};
 /// As `HostFn`.
 pub unsafe fn qr(call: &Call<'_>) {
     real!(call.outputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let a = Matrices::<T>::read(&call.inputs[0], call.threads);
             let k = if attributes::flag(call, 0) { a.m } else { a.m.min(a.n) };
@@ -134,7 +135,8 @@ fn decompose<T: Real>(a: MatRef<'_, T>, compute: ComputeSvdVectors, par: Par) ->
 /// As `HostFn`.
 pub unsafe fn svd(call: &Call<'_>) {
     real!(call.outputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let a = Matrices::<T>::read(&call.inputs[0], call.threads);
             let k = a.m.min(a.n);
@@ -176,7 +178,8 @@ pub unsafe fn svd(call: &Call<'_>) {
 /// As `HostFn`.
 pub unsafe fn svdvals(call: &Call<'_>) {
     real!(call.outputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let a = Matrices::<T>::read(&call.inputs[0], call.threads);
             let k = a.m.min(a.n);
@@ -219,7 +222,8 @@ fn pseudoinverse<T: Real>(a: MatRef<'_, T>, tolerance: Option<f64>, par: Par) ->
 /// As `HostFn`.
 pub unsafe fn pinv(call: &Call<'_>) {
     real!(call.outputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let a = Matrices::<T>::read(&call.inputs[0], call.threads);
             let mut sink = Sink::<T>::new(&call.outputs[0]);
@@ -249,7 +253,8 @@ pub unsafe fn pinv(call: &Call<'_>) {
 /// As `HostFn`.
 pub unsafe fn lstsq(call: &Call<'_>) {
     real!(call.outputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let a = Matrices::<T>::read(&call.inputs[0], call.threads);
             let b = Matrices::<T>::read(&call.inputs[1], call.threads);
@@ -296,7 +301,8 @@ fn symmetric<T: Real>(a: MatRef<'_, T>, vectors: ComputeEigenvectors, par: Par) 
 /// # Safety
 /// As `HostFn`.
 pub unsafe fn eigh(call: &Call<'_>) {
-    // SAFETY: `HostFn`'s promise.
+    // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+    // outputs.
     unsafe { eigen(call, ComputeEigenvectors::Yes) }
 }
 
@@ -305,14 +311,16 @@ pub unsafe fn eigh(call: &Call<'_>) {
 /// # Safety
 /// As `HostFn`.
 pub unsafe fn eigvalsh(call: &Call<'_>) {
-    // SAFETY: `HostFn`'s promise.
+    // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+    // outputs.
     unsafe { eigen(call, ComputeEigenvectors::No) }
 }
 
 unsafe fn eigen(call: &Call<'_>, vectors: ComputeEigenvectors) {
     let upper = attributes::flag(call, 0);
     real!(call.outputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let a = Matrices::<T>::read(&call.inputs[0], call.threads);
             let n = a.n;
@@ -358,7 +366,8 @@ const NORM: f64 = 0.5;
 /// As `HostFn`.
 pub unsafe fn matrix_exp(call: &Call<'_>) {
     real!(call.outputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let a = Matrices::<T>::read(&call.inputs[0], call.threads);
             let mut sink = Sink::<T>::new(&call.outputs[0]);
@@ -379,7 +388,7 @@ fn exponential<T: Real>(a: &[T], n: usize, out: &mut [T]) {
     let mut next = Scratch::<T>::new(n * n);
     let times = |a: &[T], b: &[T], to: &mut [T]| {
         let (a, b) = (Matrix::packed(a, n), Matrix::packed(b, n));
-        // SAFETY: all three are n by n.
+        // SAFETY: `a`, `b` and `to` are slices of `n * n` elements, and `to` is borrowed exclusively.
         unsafe { product(&Threads::ONE, Sizes { m: n, n, k: n }, a, b, Matrix::packed_mut(to, n), Accum::Replace) };
     };
     let diagonal = |i: usize| i / n == i % n;

@@ -28,7 +28,8 @@ wrapping!(u8 i8 i16 i32 i64);
 /// As `matmul`.
 pub unsafe fn matmul_wrapping<T: Wrapping>(threads: &Threads, a: &RawView, b: &RawView, c: &RawView) {
     let batch = Batch::<T>::of(a, b, c);
-    // SAFETY: the caller's promise.
+    // SAFETY: shapes fit each other and `c` overlaps nothing (this function's contract), and so for each product of the
+    // batch.
     unsafe { for_each_product(threads, &batch, |threads, s, a, b, c| rows(threads, s, a, b, c)) }
 }
 
@@ -53,7 +54,7 @@ unsafe fn rows<T: Wrapping>(threads: &Threads, s: Sizes, a: Matrix<T>, b: Matrix
                 }
             }
             for (j, &sum) in sums.iter().enumerate() {
-                // SAFETY: as above.
+                // SAFETY: `i` and `j` are inside `c`; row `i` of it is this thread's.
                 unsafe { *c.at(i, j) = sum };
             }
         }

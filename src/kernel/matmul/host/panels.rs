@@ -60,7 +60,7 @@ pub unsafe fn product_bf16(
     });
     threads.split(panels_b, grain(COLS), |range| {
         for panel in range {
-            // SAFETY: as above, with `n` columns of `k`.
+            // SAFETY: `b` has `n` columns of `k` elements; panels of the scratch do not overlap.
             unsafe {
                 let to = to_b.range(panel * pairs * COLS..(panel + 1) * pairs * COLS);
                 let columns = b.from(0, panel * COLS).transposed();
@@ -211,7 +211,7 @@ unsafe fn store(tile: &[[f32; COLS]; ROWS], c: Matrix<bf16>, [rows, cols]: [usiz
         for j in 0..COLS {
             rounded[j] = f32_to_bf16(sums[j]);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: `c` has these rows and columns, and nobody else touches them (this function's contract).
         unsafe {
             if c.col == 1 {
                 std::ptr::copy_nonoverlapping(rounded.as_ptr(), c.at(i, 0).cast(), cols);

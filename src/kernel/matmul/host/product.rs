@@ -26,6 +26,7 @@ impl<T> Clone for Matrix<T> {
 
 // SAFETY: an address; whoever calls a product promises what is behind it.
 unsafe impl<T: Send> Send for Matrix<T> {}
+// SAFETY: a shared `Matrix` gives the address, which is `Copy` anyway.
 unsafe impl<T: Send> Sync for Matrix<T> {}
 
 impl<T> Matrix<T> {
@@ -85,10 +86,10 @@ const LONG: usize = 1 << 16;
 #[inline]
 pub unsafe fn product<T: Real>(threads: &Threads, s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<T>, accum: Accum) {
     if s.m.saturating_mul(s.n).saturating_mul(s.k) <= TINY {
-        // SAFETY: the caller's promise.
+        // SAFETY: the operands are those of this function, whose contract `tiny` has as well.
         return unsafe { tiny(s, a, b, c, accum) };
     }
-    // SAFETY: the caller's promise; transposing both sides leaves the product the same.
+    // SAFETY: the operands are those of this function's contract; transposing both sides leaves the product the same.
     unsafe {
         if s.n == 1 && matrix_vector(threads, s.m, s.k, a, b.ptr, b.row, c.ptr, c.row, accum)
             || s.m == 1 && matrix_vector(threads, s.n, s.k, b.transposed(), a.ptr, a.col, c.ptr, c.col, accum)
@@ -120,7 +121,7 @@ unsafe fn tiny<T: Real>(s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<T>, accu
 }
 
 unsafe fn large<T: Real>(threads: &Threads, s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<T>, accum: Accum) {
-    // SAFETY: the caller's promise, also for a part of the product.
+    // SAFETY: operands of a valid product are given, or those of a part of it, which no other part writes.
     let run = |s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<T>| unsafe { multiply(s, a, b, c, accum) };
     let (rows, cols) = grid(s, threads.count());
     if rows * cols == 1 {
@@ -267,7 +268,7 @@ unsafe fn matrix_vector<T: Real>(
         return false;
     }
     let packed;
-    // SAFETY: the caller's promise: `x` has `k` elements, `y` has `m`.
+    // SAFETY: `product` calls this with `x` of `k` elements and `y` of `m`.
     let (x, y) = unsafe {
         let x = if x_stride == 1 {
             std::slice::from_raw_parts(x, k)
@@ -293,7 +294,7 @@ unsafe fn matrix_vector<T: Real>(
     };
     threads.split(m, grain, |range| {
         let from = Matrix::from(a, range.start, 0).ptr;
-        // SAFETY: ranges are disjoint.
+        // SAFETY: each thread has a range of `y` of its own.
         let y = unsafe { out.range(range) };
         if by_rows {
             dot_rows(from, a.row, x, y, accum);
@@ -321,7 +322,7 @@ unsafe fn outer<T: Real>(threads: &Threads, s: Sizes, a: Matrix<T>, b: Matrix<T>
     if c.col != 1 || b.col != 1 || s.n < 8 {
         return false;
     }
-    // SAFETY: the caller's promise: one row of `n` elements.
+    // SAFETY: `product` calls this with one row of `n` elements for `b`, next to each other.
     let row = unsafe { std::slice::from_raw_parts(b.ptr.cast_const(), s.n) };
     let grain = (64 * 1024 / s.n).max(1);
     threads.split(s.m, grain, |range| {

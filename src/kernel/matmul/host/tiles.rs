@@ -72,13 +72,15 @@ pub unsafe fn multiply<T: Real>(s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<
             // A last panel that is not full is packed in any case, with zeros.
             let first = if pack_b { 0 } else { n / width * width };
             if first < n {
-                // SAFETY: the caller's promise; the scratch has room for whole panels of this stretch.
+                // SAFETY: the operands are those of `product` (this function's contract); the scratch has room for
+                // whole panels of this stretch.
                 unsafe { pack(b.from(0, first).transposed(), n - first, k, width, &mut packed_b) };
             }
             for i0 in (0..s.m).step_by(if pack_a { TALL } else { LOOSE }) {
                 let m = (s.m - i0).min(if pack_a { TALL } else { LOOSE });
                 if pack_a {
-                    // SAFETY: as above.
+                    // SAFETY: the operands are those of `product` (this function's contract); the scratch has room for
+                    // whole panels of `m` rows.
                     unsafe { pack(a.from(i0, 0), m, k, rows, &mut packed_a) };
                 }
                 for j in (0..n).step_by(width) {
@@ -229,7 +231,8 @@ unsafe fn tiles<T: Real, V: Vector<Elem = T>, const ROWS: usize, const VECTORS: 
     c: Matrix<T>,
     accum: Accum,
 ) {
-    // SAFETY: the caller's promise; rows beyond the last are read as the last, and not stored.
+    // SAFETY: operands and instructions are there (this function's contract); rows beyond the last are read as the
+    // last, and not stored.
     unsafe {
         for i in (0..s.m).step_by(ROWS) {
             let rows = (s.m - i).min(ROWS);

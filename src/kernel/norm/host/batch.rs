@@ -43,12 +43,12 @@ impl Planes {
     /// `to` has the planes' size and no other thread touches this channel.
     unsafe fn scatter<T: Real>(&self, from: &[T], channel: usize, to: Shared<T>) {
         if self.span == 1 {
-            // SAFETY: the caller's promise.
+            // SAFETY: `to` has the planes' size, and this thread alone has the channel (this function's contract).
             from.iter().enumerate().for_each(|(n, &x)| unsafe { *to.at(n * self.channels + channel) = x });
         } else if self.span > 0 {
             for (n, from) in from.chunks_exact(self.span).enumerate() {
                 let start = (n * self.channels + channel) * self.span;
-                // SAFETY: the caller's promise.
+                // SAFETY: `to` has the planes' size, and this thread alone has the channel (this function's contract).
                 unsafe { to.range(start..start + self.span) }.copy_from_slice(from);
             }
         }
@@ -70,7 +70,8 @@ impl Planes {
 pub unsafe fn batch_norm_train(call: &Call<'_>) {
     let p = Planes::of(&call.inputs[0].shape);
     real!(call.inputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let x = read::<T>(&call.inputs[0], call.threads);
             let (weight, bias) = affine::<T>(call, p.channels, 1, 1);
@@ -105,7 +106,8 @@ pub unsafe fn batch_norm_train(call: &Call<'_>) {
 pub unsafe fn batch_norm_eval(call: &Call<'_>) {
     let p = Planes::of(&call.inputs[0].shape);
     real!(call.inputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let x = read::<T>(&call.inputs[0], call.threads);
             let (mean, variance) = (read::<T>(&call.inputs[1], call.threads), read::<T>(&call.inputs[2], call.threads));
@@ -118,7 +120,7 @@ pub unsafe fn batch_norm_eval(call: &Call<'_>) {
                 let c = p.channels;
                 call.threads.split(p.batch, (8192 / c.max(1)).max(1), |range| {
                     for row in range {
-                        // SAFETY: rows are disjoint.
+                        // SAFETY: `row` is a different row of the output for each call, and rows do not overlap.
                         let y = out.range(row * c..(row + 1) * c);
                         for i in 0..c {
                             y[i] = (x[row * c + i] - mean[i]).fma(scale[i], bias[i]);
@@ -129,7 +131,7 @@ pub unsafe fn batch_norm_eval(call: &Call<'_>) {
                 call.threads.split(p.batch * p.channels, (8192 / p.span.max(1)).max(1), |range| {
                     for plane in range {
                         let (c, part) = (plane % p.channels, plane * p.span..(plane + 1) * p.span);
-                        // SAFETY: planes are disjoint.
+                        // SAFETY: `part` is a different plane of the output for each call, and planes do not overlap.
                         let y = out.range(part.clone());
                         y.copy_from_slice(&x[part]);
                         map_affine(y, mean[c], scale[c], bias[c]);
@@ -151,7 +153,8 @@ pub unsafe fn batch_norm_grad(call: &Call<'_>) {
     let p = Planes::of(&call.inputs[1].shape);
     let training = attributes::flag(call, 1);
     real!(call.inputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let (g, x) = (read::<T>(&call.inputs[0], call.threads), read::<T>(&call.inputs[1], call.threads));
             let (mean, variance) = (read::<T>(&call.inputs[2], call.threads), read::<T>(&call.inputs[3], call.threads));
@@ -192,7 +195,8 @@ unsafe fn affine<T: Real>(call: &Call<'_>, channels: usize, fixed: usize, first:
     let mut take = |i: usize, default: T| {
         if i < call.attrs.len() && attributes::flag(call, i) {
             next += 1;
-            // SAFETY: the caller's promise.
+            // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the
+            // callee asks for.
             unsafe { read::<T>(&call.inputs[next - 1], call.threads) }.to_vec()
         } else {
             vec![default; channels]
@@ -205,7 +209,7 @@ widths! {
     /// Mean and biased variance, in two passes.
     fn moments<T, S>(x: &[T]) -> (T, T) {
         let count = T::from_usize(x.len());
-        // SAFETY: `S` is the machine's.
+        // SAFETY: `widths!` calls this with the level of the machine; positions are below the length of `x`.
         unsafe {
             let mean = rows::sum::<T, T::In<S>>(x, |x| x) / count;
             let from = T::In::<S>::splat(mean);
@@ -227,7 +231,7 @@ widths! {
 widths! {
     /// Sum of `g`, and of `g * (x - mean)`.
     fn sums<T, S>(g: &[T], x: &[T], mean: T) -> (T, T) {
-        // SAFETY: `S` is the machine's.
+        // SAFETY: `widths!` calls this with the level of the machine; `g` and `x` have the same length.
         unsafe {
             let from = T::In::<S>::splat(mean);
             let dot = rows::sum2::<T, T::In<S>>(g, x, |g, x| g.mul(x.sub(from)));

@@ -60,7 +60,8 @@ fn grouped(x: &RawView, groups: usize) -> Rows {
 /// As `HostFn`.
 pub unsafe fn layer_norm(call: &Call<'_>) {
     let rows = trailing(&call.inputs[0], attributes::size(call, 0));
-    // SAFETY: `HostFn`'s promise.
+    // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+    // outputs.
     unsafe { forward(call, rows, attributes::float(call, 1), Centre::Mean) }
 }
 
@@ -72,7 +73,8 @@ pub unsafe fn layer_norm(call: &Call<'_>) {
 /// As `HostFn`.
 pub unsafe fn group_norm(call: &Call<'_>) {
     let rows = grouped(&call.inputs[0], attributes::size(call, 0));
-    // SAFETY: `HostFn`'s promise.
+    // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+    // outputs.
     unsafe { forward(call, rows, attributes::float(call, 1), Centre::Mean) }
 }
 
@@ -88,7 +90,8 @@ pub unsafe fn rms_norm(call: &Call<'_>) {
         crate::base::dtype::DType::F64 => f64::EPSILON,
         _ => f32::EPSILON as f64,
     });
-    // SAFETY: `HostFn`'s promise.
+    // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+    // outputs.
     unsafe { forward(call, trailing(x, attributes::size(call, 0)), eps, Centre::Zero) }
 }
 
@@ -101,7 +104,8 @@ unsafe fn weights<'a, T: Real>(
     let mut next = fixed;
     let mut take = |i: usize| {
         let given = i < call.attrs.len() && attributes::flag(call, i);
-        // SAFETY: the caller's promise.
+        // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee
+        // asks for.
         given.then(|| unsafe {
             next += 1;
             read::<T>(&call.inputs[next - 1], call.threads)
@@ -112,7 +116,8 @@ unsafe fn weights<'a, T: Real>(
 
 unsafe fn forward(call: &Call<'_>, r: Rows, eps: f64, centre: Centre) {
     real!(call.inputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let x = read::<T>(&call.inputs[0], call.threads);
             let (weight, bias) = weights::<T>(call, 1, 2);
@@ -157,7 +162,8 @@ widths! {
     ) -> (T, T) {
         let n = x.len();
         let count = T::from_usize(n);
-        // SAFETY: here and below, `S` is the machine's; rows, weights and biases of span 1 are equally long.
+        // SAFETY: `widths!` calls this with the level of the machine; rows, weights and biases of span 1 are equally
+        // long.
         let (mean, variance) = unsafe {
             let mean = if centre == Centre::Mean { rows::sum::<T, T::In<S>>(x, |x| x) / count } else { T::ZERO };
             let from = T::In::<S>::splat(mean);
@@ -169,7 +175,8 @@ widths! {
         };
         let rstd = T::ONE / Real::sqrt(variance + eps);
         if span == 1 {
-            // SAFETY: as above.
+            // SAFETY: `widths!` calls this with the level of the machine; rows, weights and biases of span 1 are
+            // equally long.
             unsafe {
                 let (m, s) = (T::In::<S>::splat(mean), T::In::<S>::splat(rstd));
                 let (x, y) = (x.as_ptr(), y.as_mut_ptr());
@@ -205,7 +212,8 @@ widths! {
 /// As `HostFn`.
 pub unsafe fn layer_norm_grad(call: &Call<'_>) {
     let rows = trailing(&call.inputs[0], attributes::size(call, 0));
-    // SAFETY: `HostFn`'s promise.
+    // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+    // outputs.
     unsafe { backward(call, rows, Centre::Mean) }
 }
 
@@ -215,7 +223,8 @@ pub unsafe fn layer_norm_grad(call: &Call<'_>) {
 /// As `HostFn`.
 pub unsafe fn group_norm_grad(call: &Call<'_>) {
     let rows = grouped(&call.inputs[0], attributes::size(call, 0));
-    // SAFETY: `HostFn`'s promise.
+    // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+    // outputs.
     unsafe { backward(call, rows, Centre::Mean) }
 }
 
@@ -227,7 +236,8 @@ pub unsafe fn group_norm_grad(call: &Call<'_>) {
 /// As `HostFn`.
 pub unsafe fn rms_norm_grad(call: &Call<'_>) {
     let rows = trailing(&call.inputs[0], attributes::size(call, 0));
-    // SAFETY: `HostFn`'s promise.
+    // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+    // outputs.
     unsafe { backward(call, rows, Centre::Zero) }
 }
 
@@ -235,7 +245,8 @@ unsafe fn backward(call: &Call<'_>, r: Rows, centre: Centre) {
     let fixed = if centre == Centre::Mean { 4 } else { 3 };
     let threads = call.threads;
     real!(call.inputs[0].dtype, T => {
-        // SAFETY: `HostFn`'s promise.
+        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
+        // outputs.
         unsafe {
             let g = read::<T>(&call.inputs[0], threads);
             let x = read::<T>(&call.inputs[1], threads);
@@ -276,7 +287,7 @@ unsafe fn backward(call: &Call<'_>, r: Rows, centre: Centre) {
 /// # Safety
 /// As `Sink::new`.
 pub(super) unsafe fn store<T: Real>(view: &RawView, values: &[T], threads: &Threads) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the view is valid for writing and nobody else touches it (this function's contract).
     let mut sink = unsafe { Sink::<T>::new(view) };
     sink.slice().copy_from_slice(values);
     sink.finish(threads);
@@ -325,7 +336,7 @@ widths! {
         for c in 0..n / span.max(1) {
             let (g, x) = (&g[c * span..(c + 1) * span], &x[c * span..(c + 1) * span]);
             let w = weight.map_or(T::ONE, |w| w[c]);
-            // SAFETY: `S` is the machine's.
+            // SAFETY: `widths!` calls this with the level of the machine; all rows are equally long.
             let (s, d) = unsafe {
                 let m = T::In::<S>::splat(mean);
                 let d = rows::sum2::<T, T::In<S>>(g, x, |g, x| g.mul(x.sub(m))) * rstd;

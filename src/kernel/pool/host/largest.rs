@@ -121,7 +121,8 @@ fn each<T: Real, const STRIDE: usize>(x: &[T], stride: usize, number: T, max: &m
     let stride = if STRIDE > 0 { STRIDE } else { stride };
     assert!(max.is_empty() || x.len() > (max.len() - 1) * stride);
     for (i, (max, tap)) in max.iter_mut().zip(tap).enumerate() {
-        // SAFETY: the assertion.
+        // SAFETY: `i` is below the length of `max`, and the assertion above says that so many steps of `stride` stay
+        // inside `x`.
         let value = unsafe { *x.get_unchecked(i * stride) };
         let better = (value > *max) | value.is_nan();
         *max = if better { value } else { *max };

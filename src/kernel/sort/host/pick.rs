@@ -26,7 +26,8 @@ pub unsafe fn topk(call: &Call<'_>) {
     }
     by_key!(x.dtype, kind => {
         each_row(kind, x, [values, indices], d, call.threads, &|row, at, _, threads| {
-            // SAFETY: passed on; rows of the outputs are distinct.
+            // SAFETY: `call` is one of `HostFn`, whose views are valid and not shared; rows of the outputs are
+            // distinct.
             unsafe {
                 let best = chosen_best(row, k, largest, threads);
                 row.store(&best, largest, Ptr::<u8>::of(values).at(at[0] * row.kind.bytes), value_step);
@@ -46,11 +47,11 @@ fn tie<K: Key>(pairs: &[K::Pair]) -> bool {
 
 /// The k best pairs of a row in order. Where elements tie, among them or with the next one, PyTorch's own method decides.
 unsafe fn chosen_best<K: Key>(row: &Row<'_, K>, k: usize, descending: bool, threads: &Threads) -> Vec<K::Pair> {
-    // SAFETY: passed on.
+    // SAFETY: the row is one of `each_row`, over a view that is valid for reading.
     let mut best = unsafe { best(row, Ord::min(k + 1, row.length), descending, threads) };
     if tie::<K>(&best) {
         let mut all = guard::room(row.length);
-        // SAFETY: the whole row.
+        // SAFETY: the row has `length` elements, and all of them are read.
         unsafe { row.load(0..row.length, descending, &mut all) };
         if k * 64 <= row.length {
             ties::partial_sort(&mut all, k, less::<K>);
@@ -74,7 +75,7 @@ unsafe fn best<K: Key>(row: &Row<'_, K>, k: usize, descending: bool, threads: &T
         let mut limit: Option<K::Pair> = None;
         for start in range.clone().step_by(512) {
             some.clear();
-            // SAFETY: inside the row.
+            // SAFETY: `start..` up to the end of `range` lies inside the row.
             unsafe { row.load(start..Ord::min(start + 512, range.end), descending, &mut some) };
             for &pair in &some {
                 if limit.is_some_and(|limit| pair > limit) {
@@ -107,7 +108,8 @@ unsafe fn best<K: Key>(row: &Row<'_, K>, k: usize, descending: bool, threads: &T
 /// As [`crate::kernel::abi::HostFn`].
 pub unsafe fn kthvalue(call: &Call<'_>) {
     let k = int(call, 0).max(1) as usize - 1;
-    // SAFETY: passed on.
+    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
+    // for.
     unsafe { pick(call, 1, Rank::Kth(k)) }
 }
 
@@ -118,7 +120,8 @@ pub unsafe fn kthvalue(call: &Call<'_>) {
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
 pub unsafe fn median(call: &Call<'_>) {
-    // SAFETY: passed on.
+    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
+    // for.
     unsafe { pick(call, 0, Rank::Median) }
 }
 
@@ -127,7 +130,8 @@ pub unsafe fn median(call: &Call<'_>) {
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
 pub unsafe fn nanmedian(call: &Call<'_>) {
-    // SAFETY: passed on.
+    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
+    // for.
     unsafe { pick(call, 0, Rank::NanMedian) }
 }
 
@@ -137,7 +141,8 @@ pub unsafe fn nanmedian(call: &Call<'_>) {
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
 pub unsafe fn mode(call: &Call<'_>) {
-    // SAFETY: passed on.
+    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
+    // for.
     unsafe { pick(call, 0, Rank::Mode) }
 }
 
@@ -155,7 +160,8 @@ unsafe fn pick(call: &Call<'_>, dim_attr: usize, rank: Rank) {
     let mut memory = Vec::new();
     let whole = matches!(call.attrs.get(dim_attr), None | Some(Attr::None));
     if whole {
-        // SAFETY: passed on.
+        // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee
+        // asks for.
         x = unsafe { flattened(&x, &mut memory, call.threads) };
     }
     let d = if whole { 0 } else { dim(call, dim_attr) };
@@ -176,7 +182,8 @@ unsafe fn pick(call: &Call<'_>, dim_attr: usize, rank: Rank) {
     let size = x.dtype.size_bytes();
     by_key!(x.dtype, kind => {
         each_row(kind, &x, [&outputs[0], &outputs[1]], d, call.threads, &|row, at, [pairs, _], _| {
-            // SAFETY: passed on; rows of the outputs are distinct.
+            // SAFETY: `call` is one of `HostFn`, whose views are valid and not shared; rows of the outputs are
+            // distinct.
             unsafe {
                 let to = Ptr::<u8>::of(values).at(at[0] * size as isize);
                 let (from, position) = if row.length == 0 {
@@ -199,7 +206,7 @@ unsafe fn chosen<K: Key>(row: &Row<'_, K>, rank: Rank, pairs: &mut Vec<K::Pair>)
     let is_nan = |key: K| row.kind.nan == Some(key);
     if let Rank::Mode = rank {
         pairs.clear();
-        // SAFETY: the whole row.
+        // SAFETY: the row has `n` elements, and all of them are read.
         unsafe { row.load(0..n, false, pairs) };
         ties::sort(pairs, less::<K>);
         let (mut best, mut longest, mut start) = (0, 0, 0);
@@ -215,7 +222,7 @@ unsafe fn chosen<K: Key>(row: &Row<'_, K>, rank: Rank, pairs: &mut Vec<K::Pair>)
         return best;
     }
     pairs.clear();
-    // SAFETY: the whole row.
+    // SAFETY: the row has `n` elements, and all of them are read.
     unsafe { row.load(0..n, false, pairs) };
     let nans = if row.kind.nan.is_some() { pairs.iter().filter(|&&pair| is_nan(K::unpair(pair).0)).count() } else { 0 };
     let k = match rank {
@@ -229,7 +236,7 @@ unsafe fn chosen<K: Key>(row: &Row<'_, K>, rank: Rank, pairs: &mut Vec<K::Pair>)
     let key = K::unpair(chosen).0;
     if matches!(rank, Rank::Kth(_)) && pairs.iter().filter(|&&pair| K::unpair(pair).0 == key).count() > 1 {
         pairs.clear();
-        // SAFETY: the whole row.
+        // SAFETY: the row has `n` elements, and all of them are read.
         unsafe { row.load(0..n, false, pairs) };
         ties::quick_select(pairs, k, less::<K>);
         return K::unpair(pairs[k]).1 as usize;
@@ -249,7 +256,7 @@ pub(super) unsafe fn flattened(x: &RawView, memory: &mut Vec<u64>, threads: &Thr
         memory.resize(words, 0);
         flat.ptr = memory.as_mut_ptr().cast();
         let to = RawView { shape: x.shape.clone(), strides: contiguous_strides(&x.shape), ..flat.clone() };
-        // SAFETY: passed on; the memory is ours and large enough.
+        // SAFETY: `x` is valid for reading (this function's contract); `memory` is ours and large enough.
         unsafe { copy_view(x, &to, threads) };
     }
     flat

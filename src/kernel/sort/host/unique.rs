@@ -30,7 +30,8 @@ pub unsafe fn unique(call: &Call<'_>) {
     let [values, inverse, counts, number] = [0, 1, 2, 3].map(|k| &call.outputs[k]);
     let mut memory = Vec::new();
     let whole = matches!(call.attrs.first(), None | Some(Attr::None)) || x.shape.is_empty();
-    // SAFETY: passed on; the outputs are as large as the worst case.
+    // SAFETY: `call` is one of `HostFn`, whose views are valid and not shared; the outputs are as large as the worst
+    // case.
     unsafe {
         let (inverse, counts) = (inverse.slice_mut::<i64>(), counts.slice_mut::<i64>());
         let firsts = if whole {
@@ -59,7 +60,7 @@ unsafe fn elements(
     by_key!(flat.dtype, kind => {
         let row = Row { kind, first: Ptr::of(flat), stride: 1, length: flat.numel() };
         let (mut pairs, mut spare) = (Vec::new(), Vec::new());
-        // SAFETY: the whole row.
+        // SAFETY: the row has `length` elements, all of which are read.
         unsafe {
             if consecutive {
                 row.load(0..row.length, false, &mut pairs);
@@ -92,7 +93,8 @@ unsafe fn slices(
     front.shape.insert(0, size);
     front.strides.insert(0, stride);
     let mut memory = Vec::new();
-    // SAFETY: passed on; a slice of the output is written from a slice of the input.
+    // SAFETY: `call` is one of `HostFn`, whose views are valid and not shared; a slice of the output is written from a
+    // slice of the input.
     unsafe {
         let flat = flattened(&front, &mut memory, call.threads);
         let m = flat.numel() / Ord::max(n, 1);

@@ -17,7 +17,6 @@ use crate::op::rows::shape::join::CAT;
 use crate::op::rows::shape::rearrange::NARROW;
 use crate::op::rows::shape::view::{EXPAND, RESHAPE};
 use crate::op::tensor::{Meta, Tensor};
-use smallvec::SmallVec;
 
 pub const X: Param = Param::new("input", Kind::Tensor);
 /// One dim that may be left out.
@@ -25,9 +24,6 @@ pub const DIM: Param = Param::opt("dim", Kind::Dim, Default::None);
 pub const DIMS: Param = Param::opt("dim", Kind::Dims, Default::None);
 pub const KEEPDIM: Param = Param::opt("keepdim", Kind::Bool, Default::Bool(false));
 pub const DTYPE: Param = Param::opt("dtype", Kind::DType, Default::None);
-
-/// Dims as rows keep them.
-pub type Dims = SmallVec<[usize; 6]>;
 
 /// The shape of `v`'s first operand with size 1 in the dims that its second argument names.
 fn kept(v: &Backward<'_>) -> Result<Shape> {

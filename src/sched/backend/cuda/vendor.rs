@@ -1,9 +1,9 @@
 //! What kernels ask of a vendor's libraries, in the terms of these libraries. Does not know whether they are there.
 
 use crate::base::dtype::DType;
-use crate::device::cuda::blas::{self, Element, Factor, Precision, Product, Target};
+use crate::device::cuda::blas::{Element, Factor, Precision, Product, Target};
 use crate::device::cuda::dnn::{Addresses, Convolution, Direction, Image};
-use crate::kernel::cuda::{Activation, ConvCall, ConvOrder, ConvPart, MatmulCall, Matrix};
+use crate::kernel::cuda::{ConvCall, ConvOrder, ConvPart, MatmulCall, Matrix};
 
 fn element(dtype: DType) -> Option<Element> {
     match dtype {
@@ -28,15 +28,6 @@ pub fn product(call: &MatmulCall, tf32: bool) -> Option<Product> {
         row_stride: if m == 1 { n } else { call.c.row as u64 },
         batch_stride: call.c.batch as u64,
     };
-    let bias = !call.epilogue.bias.is_null();
-    let epilogue = match (call.epilogue.activation, bias) {
-        (Activation::None, false) => blas::Epilogue::None,
-        (Activation::None, true) => blas::Epilogue::Bias,
-        (Activation::Relu, false) => blas::Epilogue::Relu,
-        (Activation::Relu, true) => blas::Epilogue::ReluBias,
-        (Activation::Gelu, false) => blas::Epilogue::Gelu,
-        (Activation::Gelu, true) => blas::Epilogue::GeluBias,
-    };
     if !dense {
         return None;
     }
@@ -53,9 +44,7 @@ pub fn product(call: &MatmulCall, tf32: bool) -> Option<Product> {
         c,
         alpha: 1.0,
         beta: call.beta as f64,
-        epilogue,
-        bias: call.epilogue.bias as u64,
-        auxiliary: Target::default(),
+        bias: call.bias as u64,
     })
 }
 

@@ -1,0 +1,171 @@
+//! What the project's own tests and fuzzers reach of the library's inside. No program may rely on it: it changes without
+//! notice. It names items rather than floors, so that the compiler still says what nobody uses.
+
+pub mod base {
+    pub use crate::base::{code, rng};
+
+    pub mod attr {
+        pub use crate::base::attr::Attr;
+    }
+    pub mod diag {
+        pub use crate::base::diag::{Diag, Label, Result, Severity};
+    }
+    pub mod dtype {
+        pub use crate::base::dtype::{DType, Scalar};
+    }
+    pub mod explain {
+        pub use crate::base::explain::explain;
+    }
+    pub mod layout {
+        pub use crate::base::layout::{Shape, Strides, contiguous_strides};
+    }
+    pub mod print {
+        pub use crate::base::print::{PrintOptions, Printed, format};
+    }
+    pub mod span {
+        pub use crate::base::span::Site;
+    }
+}
+
+pub mod device {
+    pub mod cache {
+        pub use crate::device::cache::{Cache, RawMemory};
+    }
+    #[cfg(feature = "cuda")]
+    pub mod cuda {
+        pub use crate::device::cuda::hash;
+        pub use crate::device::cuda::{
+            Context, DriverError, Event, KernelError, Kernels, Shape, Stream, Text, Timeline, Timing, Waited, open,
+        };
+
+        pub mod blas {
+            pub use crate::device::cuda::blas::{
+                Blas, Element, Factor, Outcome, Precision, Product, Stored, Target, WORKSPACE_BYTES, Workspace,
+            };
+        }
+        pub mod cache {
+            pub use crate::device::cuda::cache::Cubins;
+        }
+        pub mod dnn {
+            pub use crate::device::cuda::dnn::{Addresses, Convolution, Direction, Dnn, Image, Run};
+        }
+        pub mod expandable {
+            pub use crate::device::cuda::expandable::ExpandableMemory;
+        }
+        pub mod memory {
+            pub use crate::device::cuda::memory::{DeviceMemory, Mapped, PinnedMemory};
+        }
+        pub mod nvrtc {
+            pub use crate::device::cuda::nvrtc::compile;
+        }
+        pub mod staging {
+            pub use crate::device::cuda::staging::Staging;
+        }
+    }
+}
+
+pub mod files {
+    pub use crate::files::{Array, Kind, Named, Value, read, read_bytes, read_columns, write, write_bytes};
+
+    pub mod image {
+        pub use crate::files::image::resized;
+    }
+}
+
+pub mod kernel {
+    pub use crate::kernel::elementwise;
+
+    pub mod abi {
+        pub use crate::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
+    }
+    #[cfg(feature = "cuda")]
+    pub mod cuda {
+        pub use crate::kernel::cuda::{
+            ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, HEADERS, Launch, MatmulCall, OPTIONS, Source,
+        };
+    }
+    pub mod fused {
+        #[cfg(feature = "cuda")]
+        pub use crate::kernel::fused::cuda;
+        pub use crate::kernel::fused::host;
+    }
+    #[cfg(feature = "cuda")]
+    pub mod launches {
+        pub use crate::kernel::launches::{entry, sources};
+    }
+    pub mod program {
+        pub use crate::kernel::program::{Check, Class, Draw, Function, Instr, Program, ReduceKind};
+    }
+
+    /// Kernels of the host, which those of CUDA are compared with.
+    macro_rules! host {
+        ($($family:ident)*) => {
+            $(pub mod $family {
+                pub use crate::kernel::$family::host;
+            })*
+        };
+    }
+    host!(attention conv copy ctc index linalg loss matmul norm pool scan search select softmax sort);
+
+    pub mod random {
+        pub use crate::kernel::random::{host, multinomial};
+    }
+    pub mod resample {
+        pub use crate::kernel::resample::{host, pad};
+    }
+}
+
+pub mod op {
+    pub mod chapter {
+        pub use crate::op::chapter::Chapter;
+    }
+    pub mod formula {
+        pub use crate::op::formula::Formula;
+    }
+    pub mod row {
+        pub use crate::op::row::{CallForm, Op};
+    }
+    pub mod rows {
+        pub use crate::op::rows::FAMILIES;
+    }
+    pub mod table {
+        pub use crate::op::table::all;
+    }
+}
+
+pub mod script {
+    pub mod library {
+        pub mod texts {
+            pub use crate::script::library::texts::STD;
+        }
+    }
+    pub mod manual {
+        pub use crate::script::manual::{
+            CHAPTERS, Form, Function, Native, Page, Sample, functions, names, native, natives, page,
+        };
+    }
+    pub mod session {
+        pub mod handle {
+            pub use crate::script::session::handle::PlannedFault;
+        }
+    }
+    pub mod source {
+        pub use crate::script::source::SourceMap;
+    }
+}
+
+#[cfg(feature = "cli")]
+pub mod tools {
+    pub mod command {
+        pub use crate::tools::command::{COMMANDS, Command, Settings, parse};
+    }
+    pub mod profile {
+        pub use crate::tools::profile::{chrome_trace, table};
+    }
+    pub mod render {
+        pub use crate::tools::render::{Colour, render_error};
+    }
+    pub mod run {
+        pub use crate::tools::run::builder;
+    }
+}
