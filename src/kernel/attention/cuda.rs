@@ -161,7 +161,7 @@ pub fn attention(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let lse = Output::new(&call.outputs[1], dtype.compute(), gpu)?;
     let (to, lse_to) = (out.dense.ptr as u64, lse.dense.ptr as u64);
     let head = [q.ptr as u64, k.ptr as u64, v.ptr as u64, 0, 0, p.mask, 0, 0, to, lse_to, 0];
-    p.launch("ts_attention", p.heads * p.queries.div_ceil(32), shared, head, gpu)?;
+    p.launch("ts_attention_forward", p.heads * p.queries.div_ceil(32), shared, head, gpu)?;
     out.finish(gpu)?;
     lse.finish(gpu)
 }
@@ -197,9 +197,9 @@ pub fn attention_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         ptr(&lse),
         ptr(&dots),
     ];
-    p.launch("ts_attention_dots", (p.heads * p.queries).div_ceil(8), 0, head, gpu)?;
-    p.launch("ts_attention_queries", p.heads * p.queries.div_ceil(32), shared, head, gpu)?;
-    p.launch("ts_attention_keys", p.heads * p.keys.div_ceil(32), shared, head, gpu)?;
+    p.launch("ts_attention_dot_do_o", (p.heads * p.queries).div_ceil(8), 0, head, gpu)?;
+    p.launch("ts_attention_dq", p.heads * p.queries.div_ceil(32), shared, head, gpu)?;
+    p.launch("ts_attention_dk_dv", p.heads * p.keys.div_ceil(32), shared, head, gpu)?;
     [dq, dk, dv].into_iter().try_for_each(|grad| grad.finish(gpu))
 }
 

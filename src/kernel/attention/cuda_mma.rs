@@ -70,13 +70,13 @@ impl<'a> Problem<'a> {
         if self.suits_warpgroups(None, gpu) {
             let text = self.text("attention/wgmma.cuh", None);
             let blocks = self.heads * self.queries.div_ceil(64);
-            self.launch(text, &[("ts_attention_wgmma", blocks, self.slots())], &args, gpu)?;
+            self.launch(text, &[("ts_attention_forward_wgmma", blocks, self.slots())], &args, gpu)?;
         } else {
             let many = self.width <= 64 && self.heads * self.queries.div_ceil(128) >= MANY_BLOCKS;
             let sixteens = if many { 2 } else { 1 };
             let text = self.text("attention/mma.cuh", Some(("Q", sixteens)));
             let blocks = self.heads * self.queries.div_ceil(64 * sixteens);
-            self.launch(text, &[("ts_attention_mma", blocks, 4 * 64 * self.row_bytes())], &args, gpu)?;
+            self.launch(text, &[("ts_attention_forward_mma", blocks, 4 * 64 * self.row_bytes())], &args, gpu)?;
         }
         out.finish(gpu)?;
         lse.finish(gpu)
@@ -95,12 +95,12 @@ impl<'a> Problem<'a> {
         let (text, entries, shared) = if self.suits_warpgroups(Some(&call.inputs[0]), gpu) {
             // For each slot also two numbers of a query.
             let numbers = 3 * 2 * 64 * size_of::<f32>();
-            let entries = ["ts_attention_queries_wgmma", "ts_attention_keys_wgmma"];
+            let entries = ["ts_attention_dq_wgmma", "ts_attention_dk_dv_wgmma"];
             (self.text("attention/wgmma_grad.cuh", None), entries, [self.slots(), self.slots() + numbers])
         } else {
             let tile = if self.width <= 64 { 64 } else { 32 };
             let shared = [4 * 64 * self.row_bytes(), 4 * tile * (self.row_bytes() + size_of::<f32>())];
-            let entries = ["ts_attention_queries_mma", "ts_attention_keys_mma"];
+            let entries = ["ts_attention_dq_mma", "ts_attention_dk_dv_mma"];
             (self.text("attention/mma_grad.cuh", Some(("N", tile))), entries, shared)
         };
         let launches = [(entries[0], blocks[0], shared[0]), (entries[1], blocks[1], shared[1])];

@@ -113,7 +113,7 @@ fn at(base: &RawView, elements: usize) -> *mut u8 {
 fn unfold(g: &Geometry, x: &RawView, first: usize, images: usize, to: &RawView, gpu: &mut dyn Gpu) -> Done {
     let words = g.words(x.ptr, std::ptr::null_mut(), to.ptr, first, images);
     let blocks = (images * g.output_plane()).div_ceil(256);
-    launch(text(x.dtype), "ts_unfold", (blocks, g.depth().min(65_535)), 256, &words, gpu)
+    launch(text(x.dtype), "ts_im2col", (blocks, g.depth().min(65_535)), 256, &words, gpu)
 }
 
 /// `to` is `from` with its channel's number added to every element of `[batch, channels, ..]`; the two may be one.
@@ -255,7 +255,7 @@ fn forward(g: &Geometry, [x, w, y]: [&RawView; 3], gpu: &mut dyn Gpu) -> Done {
     let (dtype, depth, plane, filters) = (y.dtype, g.depth(), g.output_plane(), g.filters);
     if g.groups > 1 {
         let words = g.words(x.ptr, w.ptr, y.ptr, 0, g.batch);
-        return each(text(dtype), "ts_conv", y.numel(), &words, gpu);
+        return each(text(dtype), "ts_conv_forward", y.numel(), &words, gpu);
     }
     if g.is_product() {
         let (b, c) = (g.batch, g.channels);
@@ -304,7 +304,7 @@ fn grad_input(g: &Geometry, [dx, w, dy]: [&RawView; 3], gpu: &mut dyn Gpu) -> Do
     let (dtype, depth, plane, filters) = (dx.dtype, g.depth(), g.output_plane(), g.filters);
     if g.groups > 1 {
         let words = g.words(dy.ptr, w.ptr, dx.ptr, 0, g.batch);
-        return each(text(dtype), "ts_conv_input", dx.numel(), &words, gpu);
+        return each(text(dtype), "ts_conv_dgrad", dx.numel(), &words, gpu);
     }
     if g.is_product() {
         let (b, c) = (g.batch, g.channels);
@@ -324,7 +324,7 @@ fn grad_input(g: &Geometry, [dx, w, dy]: [&RawView; 3], gpu: &mut dyn Gpu) -> Do
         let c = view(columns.ptr, wide, &[n, depth, plane], &[plane, n * plane, 1]);
         product(&a, &b, &c, 0.0, PLAIN, gpu)?;
         let words = g.words(columns.ptr, std::ptr::null_mut(), dx.ptr, first, n);
-        each(text(dtype), "ts_fold", n * g.channels * g.input_plane(), &words, gpu)?;
+        each(text(dtype), "ts_col2im", n * g.channels * g.input_plane(), &words, gpu)?;
     }
     Ok(())
 }
@@ -349,7 +349,7 @@ fn grad_weight(g: &Geometry, [x, dw, dy]: [&RawView; 3], gpu: &mut dyn Gpu) -> D
     let (dtype, depth, plane, filters) = (dw.dtype, g.depth(), g.output_plane(), g.filters);
     if g.groups > 1 {
         let words = g.words(x.ptr, dy.ptr, dw.ptr, 0, g.batch);
-        return launch(text(dtype), "ts_conv_weight", (dw.numel(), 1), 256, &words, gpu);
+        return launch(text(dtype), "ts_conv_wgrad", (dw.numel(), 1), 256, &words, gpu);
     }
     if g.is_product() && g.batch * dw.numel() <= x.numel() + dy.numel() {
         // A product for each image, and their sum: nothing is moved before.

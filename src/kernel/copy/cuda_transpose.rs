@@ -47,7 +47,7 @@ pub fn turn(
     }
     let [rows, cols, down, across] = [rows, cols, down, across].map(|n| n as u64);
     let words = [x.ptr as u64, word(bias), y.ptr as u64, rows, cols, down, across];
-    launch(text(x.dtype), "ts_turn", (blocks, 1), 256, &words, gpu)?;
+    launch(text(x.dtype), "ts_transpose", (blocks, 1), 256, &words, gpu)?;
     Ok(true)
 }
 

@@ -60,7 +60,7 @@ fn run(call: &Call<'_>, gradient: bool, gpu: &mut dyn Gpu) -> Done {
             let sizes = [steps[sample], lengths[sample], starts[sample]];
             words[12 + 3 * i..15 + 3 * i].copy_from_slice(&sizes.map(|size| size as u64));
         }
-        launch(text(dtype), "ts_ctc_paths", (count, 1 + gradient as usize), 256, &words, gpu)?;
+        launch(text(dtype), "ts_ctc_alpha_beta", (count, 1 + gradient as usize), 256, &words, gpu)?;
         if gradient && most > 0 {
             launch(text(dtype), "ts_ctc_grad", (most, count), 256, &words, gpu)?;
         }

@@ -215,7 +215,7 @@ impl Places {
     fn read(&self, gpu: &mut dyn Gpu) -> Done {
         let (words, width) = self.words(Width::Any, gpu)?;
         let bytes = width * self.x.dtype.size_bytes();
-        each(copies(bytes), "ts_read", words[4] as usize, &words, gpu)
+        each(copies(bytes), "ts_index_get", words[4] as usize, &words, gpu)
     }
 
     /// `x[..] = other`, the last of duplicates staying.
@@ -225,21 +225,21 @@ impl Places {
         gpu.fill_zero(winner, self.cell_count * 8)?;
         words[2] = winner as u64;
         let source = copies(width * self.x.dtype.size_bytes());
-        each(source, "ts_vote", words[4] as usize, &words, gpu)?;
-        each(source, "ts_write", words[4] as usize, &words, gpu)
+        each(source, "ts_elect_last", words[4] as usize, &words, gpu)?;
+        each(source, "ts_index_put", words[4] as usize, &words, gpu)
     }
 
     /// `x[..] += factor * other`, where `x` has a type that can be added to at once.
     fn add(&self, factor: f64, gpu: &mut dyn Gpu) -> Done {
         let (mut words, _) = self.words(Width::One, gpu)?;
         words[11] = factor.to_bits();
-        each(sums(self.x.dtype, self.other.dtype, 0), "ts_add", words[4] as usize, &words, gpu)
+        each(sums(self.x.dtype, self.other.dtype, 0), "ts_index_add", words[4] as usize, &words, gpu)
     }
 
     /// `x[..]` combined with `other` in the way of that number (`FOLD`).
     fn fold(&self, way: u32, gpu: &mut dyn Gpu) -> Done {
         let (words, _) = self.words(Width::One, gpu)?;
-        each(sums(self.x.dtype, self.other.dtype, way), "ts_fold", words[4] as usize, &words, gpu)
+        each(sums(self.x.dtype, self.other.dtype, way), "ts_scatter_reduce", words[4] as usize, &words, gpu)
     }
 }
 
@@ -471,7 +471,7 @@ fn means(sums_of: &RawView, counts: &RawView, gpu: &mut dyn Gpu) -> Done {
     let mut words = vec![0; WORDS];
     (words[0], words[2], words[4]) = (sums_of.ptr as u64, counts.ptr as u64, n as u64);
     words[6] = (n / counts.numel().max(1)) as u64;
-    each(sums(wide, wide, 0), "ts_mean", n, &words, gpu)
+    each(sums(wide, wide, 0), "ts_scatter_mean", n, &words, gpu)
 }
 
 /// One number seen as a tensor of the shape of `like`.

@@ -135,7 +135,7 @@ fn forward(call: &Call<'_>, s: Shape, eps: f64, gpu: &mut dyn Gpu) -> Done {
         eps.to_bits(),
     ];
     let source = text(dtype, weights.dtype, weights.kind(s, rows.vector), rows.names());
-    launch(source, "ts_norm", (rows.blocks, 1), rows.threads, &words, gpu)?;
+    launch(source, "ts_layer_norm", (rows.blocks, 1), rows.threads, &words, gpu)?;
     y.finish(gpu)?;
     rstd.finish(gpu)?;
     mean.map_or(Ok(()), |mean| mean.finish(gpu))
@@ -173,7 +173,7 @@ fn backward(call: &Call<'_>, s: Shape, gpu: &mut dyn Gpu) -> Done {
         0,
     ];
     let source = text(dtype, weights.dtype, weights.kind(s, rows.vector), rows.names());
-    launch(source, "ts_norm_grad", (rows.blocks, 1), rows.threads, &words, gpu)?;
+    launch(source, "ts_layer_norm_grad", (rows.blocks, 1), rows.threads, &words, gpu)?;
     dx.finish(gpu)?;
     if call.outputs.len() == 1 {
         return Ok(());
@@ -187,14 +187,14 @@ fn backward(call: &Call<'_>, s: Shape, gpu: &mut dyn Gpu) -> Done {
     words[7] = sums.ptr as u64;
     words[12] = parts as u64;
     if by_element {
-        launch(source, "ts_norm_weights", (blocks, parts), 256, &words, gpu)?;
+        launch(source, "ts_layer_norm_weight_grad", (blocks, parts), 256, &words, gpu)?;
         if parts > 1 {
             words[9] = 2 * width as u64;
-            each(source, "ts_norm_parts", 2 * width, &words, gpu)?;
+            each(source, "ts_norm_merge_partials", 2 * width, &words, gpu)?;
         }
     } else {
         words[12] = width as u64;
-        launch(source, "ts_norm_channels", (width, 1), 256, &words, gpu)?;
+        launch(source, "ts_group_norm_weight_grad", (width, 1), 256, &words, gpu)?;
     }
     let size = compute.size_bytes();
     for (n, view) in call.outputs[1..].iter().enumerate() {
@@ -313,9 +313,9 @@ pub fn batch_norm_train(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     }
     .words(&p);
     let source = p.source(dtype, weights.dtype);
-    launch(source, "ts_batch_moments", (p.blocks, p.parts), 256, &words, gpu)?;
-    each(source, "ts_batch_moments_parts", p.channels, &words, gpu)?;
-    apply(&p, source, "ts_batch_apply", &words, gpu)?;
+    launch(source, "ts_batch_norm_stats", (p.blocks, p.parts), 256, &words, gpu)?;
+    each(source, "ts_batch_norm_stats_merge", p.channels, &words, gpu)?;
+    apply(&p, source, "ts_batch_norm_apply", &words, gpu)?;
     y.finish(gpu)?;
     mean.finish(gpu)?;
     variance.finish(gpu)
@@ -340,7 +340,7 @@ pub fn batch_norm_eval(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         ..Batch::default()
     }
     .words(&p);
-    apply(&p, p.source(dtype, weights.dtype), "ts_batch_apply", &words, gpu)?;
+    apply(&p, p.source(dtype, weights.dtype), "ts_batch_norm_apply", &words, gpu)?;
     y.finish(gpu)
 }
 
@@ -374,9 +374,9 @@ pub fn batch_norm_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     }
     .words(&p);
     let source = p.source(dtype, weights.dtype);
-    launch(source, "ts_batch_sums", (p.blocks, p.parts), 256, &words, gpu)?;
-    each(source, "ts_batch_sums_parts", p.channels, &words, gpu)?;
-    apply(&p, source, "ts_batch_apply_grad", &words, gpu)?;
+    launch(source, "ts_batch_norm_grad_sums", (p.blocks, p.parts), 256, &words, gpu)?;
+    each(source, "ts_batch_norm_grad_sums_merge", p.channels, &words, gpu)?;
+    apply(&p, source, "ts_batch_norm_apply_grad", &words, gpu)?;
     dx.finish(gpu)?;
     [dw, db].into_iter().flatten().try_for_each(|sum| sum.finish(gpu))
 }

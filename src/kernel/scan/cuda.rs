@@ -151,11 +151,11 @@ impl Scan<'_> {
             let threads = lanes.max(TILE);
             let words = self.words(1, 1, std::ptr::null());
             let wide = !matches!(self.dtype, DType::F32 | DType::F16 | DType::BF16) && self.op != LOG_SUM_EXP;
-            let entry = if wide && lanes == 512 { "ts_scan_rows_paired" } else { "ts_scan_rows" };
+            let entry = if wide && lanes == 512 { "ts_scan_rows_two_blocks" } else { "ts_scan_rows" };
             return launch(source, entry, (outer.div_ceil(threads / lanes), 1), threads, &words, gpu);
         }
         let source = text("scan/rows.cuh", self.dtype, self.op, form(most, TILE), &row_names(edges, true));
-        self.tiles((source, "ts_scan_tiles"), [vectors.div_ceil(TILE * most), 1], [1, 1], gpu)
+        self.tiles((source, "ts_scan_row_tiles"), [vectors.div_ceil(TILE * most), 1], [1, 1], gpu)
     }
 }
 

@@ -131,7 +131,7 @@ impl Plan {
         let args = [Param::Words(&self.words)];
         gpu.launch(&Launch {
             source: &self.source,
-            entry: "ts_each",
+            entry: "ts_foreach",
             grid: [blocks as u32, 1, 1],
             block: [BLOCK as u32, 1, 1],
             shared_bytes: 0,

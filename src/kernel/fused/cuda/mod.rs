@@ -141,7 +141,7 @@ impl Plan {
                 self.launch(entry, [blocks as u32, parts as u32, 1], gpu)?;
                 if parts > 1 && self.words[COUNT] == 0 {
                     let n = std::mem::replace(&mut self.words[0], parts);
-                    let done = self.launch("ts_finish", [blocks as u32, 1, 1], gpu);
+                    let done = self.launch("ts_reduce_finish", [blocks as u32, 1, 1], gpu);
                     self.words[0] = n;
                     done?;
                 }
@@ -275,7 +275,7 @@ impl Make<'_> {
                 form.steps = self.steps(&dims);
                 let words = words(self.parts, self.views.len(), &form, &dims, &[], [n, 0, 0, 0, 0, 0]);
                 let text = kernels::tiles(self.parts, self.views, &form, &crossing, tile);
-                return (form, Kind::Map { entry: "ts_tiles", blocks }, words, text);
+                return (form, Kind::Map { entry: "ts_map_tiled", blocks }, words, text);
             }
         }
         let limit = self.limit(&form.steps);
@@ -362,7 +362,7 @@ impl Make<'_> {
         }
         let blocks = m.div_ceil(BLOCK / lanes).max(1);
         let (parts, chunk) = self.split(blocks, vectors, lanes * form.unroll);
-        let kind = self.kind("ts_rows", m, blocks, parts, m, accumulator);
+        let kind = self.kind("ts_reduce_rows", m, blocks, parts, m, accumulator);
         let words = words(self.parts, self.views.len(), &form, kept, reduced, [vectors, m, lanes, chunk, 0, 0]);
         let text = kernels::rows(self.parts, self.views, &form);
         (form, kind, words, text)
@@ -372,7 +372,7 @@ impl Make<'_> {
         let vectors = m / form.vector;
         let blocks = vectors.div_ceil(32).max(1);
         let (parts, chunk) = self.split(blocks, n, 8 * form.unroll);
-        let kind = self.kind("ts_columns", m, blocks, parts, m, accumulator);
+        let kind = self.kind("ts_reduce_columns", m, blocks, parts, m, accumulator);
         let words = words(self.parts, self.views.len(), &form, kept, reduced, [n, vectors, 0, chunk, 0, 0]);
         let text = kernels::columns_kernel(self.parts, self.views, &form);
         (form, kind, words, text)

@@ -25,7 +25,7 @@ pub fn matrix_exp(call: &Call<'_>, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
     let (x, out) = (input(x, dtype, gpu)?, Output::new(y, dtype, gpu)?);
     let [scaled, next] = [scratch(dtype, &x.shape, gpu)?, scratch(dtype, &x.shape, gpu)?];
     let words = [x.ptr as u64, out.dense.ptr as u64, scaled.ptr as u64, next.ptr as u64, n as u64];
-    launch(text(TEXT, dtype), "ts_exponential", (x.numel() / (n * n), 1), 512, &words, gpu)?;
+    launch(text(TEXT, dtype), "ts_matrix_exp", (x.numel() / (n * n), 1), 512, &words, gpu)?;
     out.finish(gpu)
 }
 

@@ -137,7 +137,7 @@ impl Batch {
         let flip = |x: Matrix| Matrix { row: x.column, column: x.row, ..x };
         let ([a, b, c], [m, n]) = if turned { ([flip(b), flip(a), flip(c)], [n, m]) } else { ([a, b, c], [m, n]) };
         let words = Words { a, b, c, m, n, k, flag: below, ..NONE };
-        self.launch("ts_update", [m.div_ceil(64), n.div_ceil(64)], 256, &words, gpu)
+        self.launch("ts_trailing_update", [m.div_ceil(64), n.div_ceil(64)], 256, &words, gpu)
     }
 
     /// A kernel with a thread for each of `k` columns.
