@@ -178,7 +178,7 @@ template <class T> TS_FN T ts_logaddexp2(T a, T b) {
     return ts_isinf(a) && a == b ? a : high + ts_log1p(ts_exp2(low - high)) * T(1.4426950408889634);
 }
 // nextafter for 16-bit floats, whose value is held in a float.
-template <class H> TS_FN float ts_neighbour(float a, float b) {
+template <class H> TS_FN float ts_neighbor(float a, float b) {
     if (a != a || b != b) return ts_nan(a);
     if (a == b) return b;
     H one;
@@ -188,8 +188,8 @@ template <class H> TS_FN float ts_neighbour(float a, float b) {
     x.bits = (unsigned short)((a < b) == (a > 0) ? x.bits + 1 : x.bits - 1);
     return ts_upcast(x);
 }
-TS_FN float ts_nextafter_f16(float a, float b) { return ts_neighbour<ts_f16>(a, b); }
-TS_FN float ts_nextafter_bf16(float a, float b) { return ts_neighbour<ts_bf16>(a, b); }
+TS_FN float ts_nextafter_f16(float a, float b) { return ts_neighbor<ts_f16>(a, b); }
+TS_FN float ts_nextafter_bf16(float a, float b) { return ts_neighbor<ts_bf16>(a, b); }
 
 // Activations, and gradients that would be long as compositions.
 template <class T> TS_FN T ts_hardtanh(T a, T b, T c) {

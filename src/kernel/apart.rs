@@ -92,15 +92,15 @@ pub unsafe fn run(host: HostFn, call: &Call<'_>, guard: &dyn Guard, lease: Box<d
         _lease: lease,
     };
     let left = Arc::new(AtomicBool::new(false));
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let flag = Left(left.clone());
     let thread = std::thread::Builder::new().name("tscript-apart".into());
-    if thread.spawn(move || work(host, own, &flag, &tell)).is_err() {
+    if thread.spawn(move || work(host, own, &flag, &sender)).is_err() {
         // SAFETY: the caller's promise. Without a thread it is done here, however long it takes.
         return guard::under(&Left(left), || unsafe { host(call) });
     }
     let own = loop {
-        match told.recv_timeout(PIECE) {
+        match receiver.recv_timeout(PIECE) {
             Ok((own, done)) => {
                 done?;
                 break own;
@@ -124,7 +124,7 @@ pub unsafe fn run(host: HostFn, call: &Call<'_>, guard: &dyn Guard, lease: Box<d
     Ok(())
 }
 
-fn work(host: HostFn, own: Own, left: &Left, tell: &Sender<(Own, Result<(), End>)>) {
+fn work(host: HostFn, own: Own, left: &Left, sender: &Sender<(Own, Result<(), End>)>) {
     let call = Call {
         inputs: &own.inputs,
         outputs: &own.outputs,
@@ -137,7 +137,7 @@ fn work(host: HostFn, own: Own, left: &Left, tell: &Sender<(Own, Result<(), End>
     // SAFETY: the views are those of the caller's call in memory of our own.
     let done = guard::under(left, || unsafe { host(&call) });
     // Nobody listens where it was left alone.
-    let _ = tell.send((own, done));
+    let _ = sender.send((own, done));
 }
 
 #[cfg(test)]

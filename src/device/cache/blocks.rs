@@ -95,7 +95,7 @@ impl Blocks {
         self.vacant.push(id);
     }
 
-    /// Joins two neighbours into `kept`, which takes the lower address; returns `kept`.
+    /// Joins two neighbors into `kept`, which takes the lower address; returns `kept`.
     pub fn merge(&mut self, kept: u32, gone: u32) -> u32 {
         let (address, size) = (self[gone].address, self[gone].size);
         let before = self[kept].prev == gone;

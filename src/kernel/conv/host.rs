@@ -4,10 +4,10 @@
 //! (stride 1), columns unfolded a cache-sized tile at a time, and loops over planes for depthwise. A
 //! transposed convolution is the gradient with respect to the input. Knows nothing of `"same"`: rows pad.
 
-pub mod columns;
+pub mod depthwise;
 pub mod direct;
-pub mod planes;
-pub mod weight;
+pub mod im2col;
+pub mod wgrad;
 
 use crate::kernel::abi::{Call, RawView, Threads};
 use crate::kernel::host::attributes;
@@ -166,13 +166,13 @@ pub unsafe fn conv_forward(call: &Call<'_>) {
 /// Gives whether the bias was added, too.
 fn forward<T: Real>(threads: &Threads, g: &Geometry, x: &[T], w: &[T], bias: Option<&[T]>, y: &mut [T]) -> bool {
     if g.is_depthwise() {
-        planes::forward(threads, g, x, w, y);
+        depthwise::forward(threads, g, x, w, y);
     } else if g.is_pointwise() {
         pointwise(threads, g, x, w, y);
     } else if g.is_dense() && direct::forward(threads, g, x, w, bias, y) {
         return true;
     } else {
-        columns::forward(threads, g, x, w, y);
+        im2col::forward(threads, g, x, w, y);
     }
     false
 }
@@ -239,11 +239,11 @@ pub unsafe fn conv_grad_input(call: &Call<'_>) {
 /// Gives whether the bias was added, too.
 fn grad_input<T: Real>(threads: &Threads, g: &Geometry, dy: &[T], w: &[T], bias: Option<&[T]>, dx: &mut [T]) -> bool {
     if g.is_depthwise() {
-        planes::grad_input(threads, g, dy, w, dx);
+        depthwise::grad_input(threads, g, dy, w, dx);
     } else if g.is_dense() && direct::grad_input(threads, g, dy, w, bias, dx) {
         return true;
     } else {
-        columns::grad_input(threads, g, dy, w, dx);
+        im2col::grad_input(threads, g, dy, w, dx);
     }
     false
 }
@@ -265,9 +265,9 @@ pub unsafe fn conv_grad_weight(call: &Call<'_>) {
             if g.is_empty() || g.input_plane() == 0 {
                 out.fill(T::ZERO);
             } else if g.is_depthwise() {
-                planes::grad_weight(call.threads, &g, &dy, &x, out);
-            } else if !(g.is_dense() && weight::grad_weight(call.threads, &g, &dy, &x, out)) {
-                columns::grad_weight(call.threads, &g, &dy, &x, out);
+                depthwise::grad_weight(call.threads, &g, &dy, &x, out);
+            } else if !(g.is_dense() && wgrad::grad_weight(call.threads, &g, &dy, &x, out)) {
+                im2col::grad_weight(call.threads, &g, &dy, &x, out);
             }
             sink.finish(call.threads);
         }

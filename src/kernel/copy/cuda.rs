@@ -1,4 +1,4 @@
-//! Rearrangements that are copies between windows: the launches beside `kernel/copy/host`.
+//! CUDA launches of the kernels in `kernel/copy/host`: rearrangements that are strided copies.
 
 use crate::base::dtype::Scalar;
 use crate::base::layout::{Shape, Strides};

@@ -1,6 +1,6 @@
-//! Layouts made simple: strided copies with conversion, fills, and operands in the form that a kernel wants.
+//! Strided copies with conversion, fills, and operands in the layout that a kernel needs.
 //!
-//! Copies are fused steps of a load and a store; what was generated for a layout is kept for the next time.
+//! Copies are fused steps of a load and a store; the code generated for a layout is cached.
 
 use super::{Gpu, GpuError};
 use crate::base::dtype::{DType, Scalar};
@@ -16,7 +16,7 @@ use std::collections::HashMap;
 /// Bound: copies kept; a script with more layouts has no loop that repeats.
 const MAX_KEPT: usize = 1024;
 
-struct Kept {
+struct Cached {
     program: Program,
     ready: Ready,
 }
@@ -24,7 +24,7 @@ struct Kept {
 type Key = SmallVec<[u64; 24]>;
 
 thread_local! {
-    static KEPT: RefCell<HashMap<Key, Kept>> = RefCell::new(HashMap::new());
+    static CACHE: RefCell<HashMap<Key, Cached>> = RefCell::new(HashMap::new());
 }
 
 fn run(
@@ -36,15 +36,15 @@ fn run(
     gpu: &mut dyn Gpu,
 ) -> Result<(), GpuError> {
     // Taken out while it runs, so that a device that calls back in finds the cache free.
-    let kept = KEPT.with(|all| all.borrow_mut().remove(&key));
-    let mut kept = kept.unwrap_or_else(|| Kept { program: make(), ready: prepare() });
-    let done = kept.ready.run(&kept.program, shape, views, table, gpu);
-    KEPT.with(|all| {
+    let cached = CACHE.with(|all| all.borrow_mut().remove(&key));
+    let mut cached = cached.unwrap_or_else(|| Cached { program: make(), ready: prepare() });
+    let done = cached.ready.run(&cached.program, shape, views, table, gpu);
+    CACHE.with(|all| {
         let mut all = all.borrow_mut();
         if all.len() >= MAX_KEPT {
             all.clear();
         }
-        all.insert(key, kept);
+        all.insert(key, cached);
     });
     done
 }

@@ -56,7 +56,7 @@ impl Param<'_> {
 
     /// The parameter's bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `address` points to `size_bytes` initialised bytes of this value, or of what it borrows.
+        // SAFETY: `address` points to `size_bytes` initialized bytes of this value, or of what it borrows.
         unsafe { std::slice::from_raw_parts(self.address(), self.size_bytes()) }
     }
 
@@ -230,9 +230,9 @@ pub trait Gpu {
     fn matmul(&mut self, product: &MatmulCall) -> Result<bool, GpuError>;
     /// As `matmul`.
     fn convolve(&mut self, convolution: &ConvCall) -> Result<bool, GpuError>;
-    /// Whether `convolve` does a row-major convolution by turning the operands around in memory, and turning them before
-    /// and after it saves time.
-    fn convolves_turned(&mut self, convolution: &ConvCall) -> Result<bool, GpuError>;
+    /// Whether `convolve` would transpose the operands of a row-major convolution to channels-last order itself, so that
+    /// transposing them before and after it saves time.
+    fn convolves_transposed(&mut self, convolution: &ConvCall) -> Result<bool, GpuError>;
     fn multiprocessors(&self) -> u32;
     /// Compute capability, major and minor.
     fn capability(&self) -> (u32, u32);

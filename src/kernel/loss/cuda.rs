@@ -1,4 +1,4 @@
-//! Launches beside `kernel/loss/host`.
+//! CUDA launches of the kernels in `kernel/loss/host`.
 
 use crate::base::dtype::{DType, Scalar};
 use crate::kernel::abi::{Call, RawView};

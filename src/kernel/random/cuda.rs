@@ -1,4 +1,4 @@
-//! Launches beside `kernel/random/multinomial`: the same draws, element for element.
+//! CUDA launches of `kernel/random/multinomial`: the same samples, element for element.
 
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};

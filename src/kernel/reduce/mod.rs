@@ -211,15 +211,15 @@ mod tests {
         let kinds = [Sum, Max, ArgMax, Min, ArgMin];
         let n: usize = shape.iter().product();
         let dense = contiguous_strides(shape).to_vec();
-        let mut turned = vec![1isize; shape.len()];
+        let mut column_major = vec![1isize; shape.len()];
         for d in 1..shape.len() {
-            turned[d] = turned[d - 1] * shape[d - 1] as isize;
+            column_major[d] = column_major[d - 1] * shape[d - 1] as isize;
         }
         let mut mixed = dense.clone();
         if shape.len() == 3 {
             mixed = vec![shape[2] as isize, (shape[0] * shape[2]) as isize, 1];
         }
-        for strides in [dense, turned, mixed] {
+        for strides in [dense, column_major, mixed] {
             for reduced in 1..=shape.len() {
                 for threads in [Threads::ONE, Threads::new(3)] {
                     let mut program = program(&kinds, Class::F32);

@@ -1,4 +1,4 @@
-//! Launches beside `kernel/resample/pad` (but constants) and `kernel/resample/host`.
+//! CUDA launches of the kernels in `kernel/resample/pad` (except constants) and `kernel/resample/host`.
 
 use crate::base::attr::Attr;
 use crate::base::dtype::DType;

@@ -1,4 +1,4 @@
-//! Launches beside `kernel/search/host`, and beside the counts of repeats of `kernel/select/host`.
+//! CUDA launches of the kernels in `kernel/search/host`, and of `repeat_interleave`'s counts (`kernel/select/host`).
 
 use crate::base::attr::Attr;
 use crate::base::dtype::{DType, Scalar};

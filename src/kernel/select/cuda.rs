@@ -1,4 +1,4 @@
-//! Launches beside `kernel/select/host`.
+//! CUDA launches of the kernels in `kernel/select/host`.
 
 use crate::base::dtype::{DType, Scalar};
 use crate::base::limits::MAX_DIMS;

@@ -1,5 +1,5 @@
-//! Launches beside `kernel/sort/host`: stable sorts along a dim, the best k, and what is picked from sorted rows. Of equal
-//! elements the earlier comes first, also in `topk`, where PyTorch makes no promise.
+//! CUDA launches of the kernels in `kernel/sort/host`: stable sorts along a dim, topk, and selections from sorted rows. Of
+//! equal elements the earlier comes first, also in `topk`, where PyTorch makes no guarantee.
 
 use crate::base::attr::Attr;
 use crate::base::dtype::{DType, Scalar};
@@ -195,8 +195,8 @@ fn pick(call: &Call<'_>, dim_attr: usize, rank: Rank, gpu: &mut dyn Gpu) -> Done
         return Ok(());
     }
     if table.n == 0 {
-        let nothing = if x.dtype.is_float() { Scalar::Float(f64::NAN) } else { Scalar::Int(0) };
-        fill(nothing, &call.outputs[0], gpu)?;
+        let fill_value = if x.dtype.is_float() { Scalar::Float(f64::NAN) } else { Scalar::Int(0) };
+        fill(fill_value, &call.outputs[0], gpu)?;
         return call.outputs.get(1).map_or(Ok(()), |at| fill(Scalar::Int(0), at, gpu));
     }
     let from = table.sorted(false, gpu)?;

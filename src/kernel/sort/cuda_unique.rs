@@ -1,4 +1,4 @@
-//! Launches beside `kernel/sort/host/unique`, for slices along a dim: a sort of their numbers that compares whole slices.
+//! CUDA launches of `unique_dim` (`kernel/sort/host/unique`): sorts the indices of slices by comparing whole slices.
 
 use crate::base::dtype::{DType, Scalar};
 use crate::kernel::abi::{Call, RawView};

@@ -3,9 +3,9 @@
 //! Every element becomes a pair: an unsigned key of the same order, and its position. Pairs are distinct, so every order
 //! here is stable and unique, whatever the method and the number of threads: a comparison sort for short rows, a
 //! radix sort from the lowest digit for long ones. NaN is the largest; -0 equals 0. Dtypes appear only where keys are made and
-//! values written; all else is compiled for two widths of keys. What selects without sorting is in `pick.rs`.
+//! values written; all else is compiled for two widths of keys. What selects without sorting is in `select.rs`.
 
-pub mod pick;
+pub mod select;
 mod ties;
 pub mod unique;
 

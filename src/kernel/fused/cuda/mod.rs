@@ -4,12 +4,12 @@
 //! merged in an order that shapes fix, in f32 for f32 and wider classes in themselves, so that results never depend
 //! on timing.
 
-mod each;
+mod foreach;
 mod kernels;
 pub(crate) mod space;
 mod text;
 
-pub use each::{Each, Table};
+pub use foreach::{Each, Table};
 pub use text::memory_type;
 
 use crate::kernel::abi::RawView;
@@ -249,11 +249,11 @@ impl Make<'_> {
     }
 
     /// Vectors in flight: enough to hide memory's latency, few enough that registers and code stay small.
-    fn unroll(&self, vector: u64, most: u64) -> u64 {
+    fn unroll(&self, vector: u64, max: u64) -> u64 {
         let bytes: u64 = self.parts.loads.iter().map(|&slot| self.views[slot].dtype.size_bytes() as u64 * vector).sum();
         let by_registers = 128 / bytes.max(16);
         let by_code = if self.applies > 16 { 1 } else { 64 / (vector * self.applies.max(1) as u64) };
-        let unroll = by_registers.min(by_code).clamp(1, most);
+        let unroll = by_registers.min(by_code).clamp(1, max);
         1 << unroll.ilog2()
     }
 

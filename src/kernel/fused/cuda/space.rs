@@ -80,7 +80,7 @@ fn sort(dims: &mut [Dim], lead: &[usize]) {
     }
 }
 
-/// Neighbours that every column steps through evenly become one dim.
+/// Neighbors that every column steps through evenly become one dim.
 fn merge(dims: Vec<Dim>) -> Vec<Dim> {
     let mut merged: Vec<Dim> = Vec::new();
     for dim in dims {

@@ -1,7 +1,7 @@
 //! Launches beside `kernel/linalg/host/factor`: Cholesky, LU, triangular systems.
 
 use super::panels::{
-    Batch, NONE, NOWHERE, Notes, PANEL, Words, columns, copied_columns, matrices, rows, sizes, texts, turned,
+    Batch, NONE, NOWHERE, Notes, PANEL, Words, columns, copied_columns, matrices, rows, sizes, texts, transposed,
 };
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
@@ -65,7 +65,7 @@ pub fn cholesky(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let outcome = Outcome::of(call, gpu)?;
     let notes = Notes { info: outcome.info(&batch, gpu)?, ..NONE.notes };
     // The upper factor is the transposed lower one of the transposed matrix.
-    let (a, out) = if attributes::flag(call, 0) { (turned(a), turned(out)) } else { (a.clone(), out.clone()) };
+    let (a, out) = if attributes::flag(call, 0) { (transposed(a), transposed(out)) } else { (a.clone(), out.clone()) };
     let work = copied_columns(&a, batch.dtype, gpu)?;
     let w = columns(&work);
     for first in (0..n.max(1)).step_by(PANEL) {
@@ -90,7 +90,7 @@ pub fn triangular_solve(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let x = Output::new(y, batch.dtype, gpu)?;
     copy_view(b, &x.dense, gpu)?;
     // From the right it is the transposed system, whose other triangle is read.
-    let (a, b) = if left { (a.clone(), x.dense.clone()) } else { (turned(a), turned(&x.dense)) };
+    let (a, b) = if left { (a.clone(), x.dense.clone()) } else { (transposed(a), transposed(&x.dense)) };
     let a = matrices(&a, batch.dtype, gpu)?;
     let sides = if left { rows(&b) } else { columns(&b) };
     if upper == left {

@@ -66,9 +66,9 @@ impl Reflections {
         self.inner([v, v, to], [self.sizes[0] - first, width, width], gpu)
     }
 
-    /// Puts the panel's reflections to `n` columns, which begin in its first row: the first of them first, or with `turned`
+    /// Puts the panel's reflections to `n` columns, which begin in its first row: the first of them first, or with `transposed`
     /// the last.
-    fn put(&self, first: usize, columns: Matrix, n: usize, turned: bool, gpu: &mut dyn Gpu) -> Done {
+    fn put(&self, first: usize, columns: Matrix, n: usize, transposed: bool, gpu: &mut dyn Gpu) -> Done {
         if n == 0 {
             return Ok(());
         }
@@ -77,7 +77,7 @@ impl Reflections {
         self.inner([v, columns, self.along], [height, width, n], gpu)?;
         let (a, c) = (self.batch.place(self.among, first, 0), self.batch.place(self.factors, first, 0));
         let mut words = Words { a, b: self.along, c, n: width, k: n, ..NONE };
-        if turned {
+        if transposed {
             let end = width - 1;
             let back = |x: Matrix, column: usize| Matrix { row: -x.row, ..self.batch.place(x, end, column) };
             let a = back(a, end);

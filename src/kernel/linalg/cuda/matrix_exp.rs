@@ -10,12 +10,12 @@ const TEXT: &str = "linalg/matrix_exp.cuh";
 
 /// Bound: rows of a matrix that one block is enough for. How often a matrix is squared is known on the device alone, so
 /// that products of several blocks could not be queued.
-const MOST: usize = 128;
+const MAX_SIZE: usize = 128;
 
 pub fn matrix_exp(call: &Call<'_>, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
     let (x, y) = (&call.inputs[0], &call.outputs[0]);
     let [n, _] = sizes(x);
-    if n > MOST {
+    if n > MAX_SIZE {
         return Err(GpuError::Unsupported("exponentials of matrices this large"));
     }
     if x.numel() == 0 {

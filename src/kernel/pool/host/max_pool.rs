@@ -41,7 +41,7 @@ impl Even {
 }
 
 /// The outputs of one plane, with flat positions. NaN is largest, and of several the last (as PyTorch).
-pub fn largest<T: Real>(from: Planes, windows: &Windows, even: &Even, x: &[T], y: &mut [T], at: &mut [i64]) {
+pub fn max_pool_plane<T: Real>(from: Planes, windows: &Windows, even: &Even, x: &[T], y: &mut [T], at: &mut [i64]) {
     let place = |d: usize, h: usize, w: usize| (d * from.size[1] + h) * from.size[2] + w;
     let [ds, hs, ws] = windows.dims();
     if ws.is_empty() {

@@ -169,9 +169,9 @@ unsafe fn pick(call: &Call<'_>, dim_attr: usize, rank: Rank) {
         view
     };
     let outputs = [with_dim(values), with_dim(indices.unwrap_or(values))];
-    let mut nothing = [0u8; 8];
+    let mut fill = [0u8; 8];
     if x.dtype.is_float() {
-        nothing = scalar_bytes(Scalar::Float(f64::NAN), x.dtype);
+        fill = scalar_bytes(Scalar::Float(f64::NAN), x.dtype);
     }
     let size = x.dtype.size_bytes();
     by_key!(x.dtype, kind => {
@@ -180,7 +180,7 @@ unsafe fn pick(call: &Call<'_>, dim_attr: usize, rank: Rank) {
             unsafe {
                 let to = Ptr::<u8>::of(values).at(at[0] * size as isize);
                 let (from, position) = if row.length == 0 {
-                    (nothing.as_ptr(), 0)
+                    (fill.as_ptr(), 0)
                 } else {
                     let position = chosen(row, rank, pairs);
                     (row.first.at(position as isize * row.stride * size as isize).cast_const(), position)
