@@ -1,8 +1,8 @@
 //! Convolutions of one to three dims with stride, padding, dilation and groups, and their gradients.
 //!
-//! Picks among four ways: a plain product for 1×1, a direct kernel that reads a padded image in place
-//! (stride 1), columns unfolded a cache-sized tile at a time, and loops over planes for depthwise. A
-//! transposed convolution is the gradient with respect to the input. Knows nothing of `"same"`: rows pad.
+//! There are four algorithms: a matrix product for 1×1, a direct kernel that reads a padded image in place (stride 1), im2col
+//! a cache-sized tile at a time, and loops over planes for depthwise convolutions. A transposed convolution is the gradient
+//! with respect to the input. Knows nothing of `"same"`: rows pad.
 
 pub mod depthwise;
 pub mod direct;
@@ -57,7 +57,7 @@ impl Geometry {
         }
     }
 
-    /// Positions of the kernel.
+    /// Elements of the kernel window.
     pub fn taps(&self) -> usize {
         self.kernel.iter().product()
     }
@@ -70,12 +70,12 @@ impl Geometry {
         self.output.iter().product()
     }
 
-    /// Elements of one filter: rows of the unfolded input.
+    /// Elements of one filter: rows of the im2col matrix.
     pub fn depth(&self) -> usize {
         self.channels * self.taps()
     }
 
-    /// Images times groups: what can run side by side.
+    /// Images times groups: what can run in parallel.
     pub fn units(&self) -> usize {
         self.batch * self.groups
     }
@@ -105,7 +105,7 @@ impl Geometry {
         self.channels == 1 && self.filters < 4
     }
 
-    /// Is the unfolded input the input itself?
+    /// Whether the im2col matrix is the input itself.
     fn is_pointwise(&self) -> bool {
         self.taps() == 1 && self.stride == [1; 3] && self.padding == [0; 3]
     }
@@ -122,7 +122,8 @@ impl Geometry {
 /// Cost: below this much arithmetic the pool is slower than the calling thread.
 const PARALLEL_FLOPS: usize = 500_000;
 
-/// Calls `each` for every image and group: side by side when they fill the threads, else in turn with all.
+/// Calls `each` for every image and group: in parallel when they occupy the threads, else one after the other with all of
+/// them.
 pub fn for_units(threads: &Threads, g: &Geometry, each: impl Fn(usize, &Threads) + Sync) {
     if g.flops() < PARALLEL_FLOPS {
         (0..g.units()).for_each(|unit| each(unit, &Threads::ONE));
@@ -163,7 +164,7 @@ pub unsafe fn conv_forward(call: &Call<'_>) {
     });
 }
 
-/// Gives whether the bias was added, too.
+/// Returns whether the bias was added, too.
 fn forward<T: Real>(threads: &Threads, g: &Geometry, x: &[T], w: &[T], bias: Option<&[T]>, y: &mut [T]) -> bool {
     if g.is_depthwise() {
         depthwise::forward(threads, g, x, w, y);

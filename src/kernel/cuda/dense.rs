@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// Bound: copies kept; a script with more layouts has no loop that repeats.
+/// Bound: cached copies; a script with more layouts has no loop that repeats.
 const MAX_KEPT: usize = 1024;
 
 struct Cached {
@@ -35,7 +35,7 @@ fn run(
     table: &[u64],
     gpu: &mut dyn Gpu,
 ) -> Result<(), GpuError> {
-    // Taken out while it runs, so that a device that calls back in finds the cache free.
+    // Removed from the cache while it runs, so that a device that calls back finds the cache free.
     let cached = CACHE.with(|all| all.borrow_mut().remove(&key));
     let mut cached = cached.unwrap_or_else(|| Cached { program: make(), ready: prepare() });
     let done = cached.ready.run(&cached.program, shape, views, table, gpu);
@@ -167,7 +167,7 @@ pub fn input(view: &RawView, dtype: DType, gpu: &mut dyn Gpu) -> Result<RawView,
     Ok(copy)
 }
 
-/// A result that a kernel writes row-major in a dtype of its choice.
+/// A result that a kernel writes row-major, in a dtype of its choice.
 pub struct Output {
     pub dense: RawView,
     view: Option<RawView>,
@@ -181,7 +181,7 @@ impl Output {
         Ok(Output { dense: scratch(dtype, &view.shape, gpu)?, view: Some(view.clone()) })
     }
 
-    /// Brings the result to where it was asked for.
+    /// Copies the result to the view that the caller asked for.
     pub fn finish(self, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
         self.view.map_or(Ok(()), |view| copy_view(&self.dense, &view, gpu))
     }

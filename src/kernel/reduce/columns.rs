@@ -1,7 +1,7 @@
-//! Reductions whose nearest dim is kept: tiles are combined lane by lane.
+//! Reductions whose innermost dim is kept: tiles are combined lane by lane.
 //!
-//! A wide row is worked on in several tiles before the next row, since memory that is read in order arrives
-//! several times faster than tiles taken one below the other.
+//! Several tiles of a wide row are processed before the next row: sequential reads are several times faster than tiles one
+//! below the other.
 
 use super::{Partials, Plan, Task, Wide, part_count};
 use crate::base::dtype::DType;

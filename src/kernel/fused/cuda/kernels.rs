@@ -1,5 +1,5 @@
-//! The kernels around an element function: a map over vectors, a map through tiles, reductions of rows and of
-//! columns. Text only; which of them runs, and over what, is `plan`'s.
+//! The kernels around an element function: a map over vectors, a map through tiles in shared memory, reductions of rows and
+//! of columns. Text only; `plan` decides which of them runs.
 
 use super::space::Step;
 use super::text::{Parts, memory_type};
@@ -12,16 +12,16 @@ pub(super) const BLOCK: u64 = 256;
 /// What the text of a map or reduction depends on besides the program.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Form {
-    /// Elements that a thread takes together along the innermost dim.
+    /// Elements of a vector along the innermost dim.
     pub vector: u64,
     /// Vectors in flight.
     pub unroll: u64,
-    /// How each column moves along the innermost dim of what threads walk through; the position last.
+    /// How each column moves along the innermost dim that threads iterate over; the position last.
     pub steps: Vec<Step>,
     /// Numbers of dims.
     pub kept: usize,
     pub reduced: usize,
-    /// Indices need 64 bits.
+    /// Whether indices need 64 bits.
     pub wide: bool,
 }
 
@@ -104,7 +104,7 @@ fn position(form: &Form, views: usize, inner: &str) -> String {
     }
 }
 
-/// Columns that a kernel has to follow.
+/// Columns whose offsets a kernel computes.
 fn columns(parts: &Parts, views: &[RawView], results: bool) -> Vec<usize> {
     let mut columns: Vec<usize> = parts.loads.iter().chain(&parts.stores).copied().collect();
     if results {
@@ -123,7 +123,7 @@ fn declare(columns: &[usize], indent: &str) -> String {
     if list.is_empty() { String::new() } else { format!("{indent}ts_i64 {};\n", list.join(", ")) }
 }
 
-/// The walk over one vector: element function for each lane, stores. Loads are in `{slot}` arrays.
+/// The code for one vector: the element function for each lane, then stores. Loads are in `{slot}` arrays.
 fn compute(
     parts: &Parts,
     views: &[RawView],
@@ -162,8 +162,8 @@ fn compute(
     text
 }
 
-/// `ts_map`: each thread takes `unroll` vectors, a block apart. Elements past the last whole vector (`g.tail`, only
-/// of one dim) are done one by one.
+/// `ts_map`: each thread processes `unroll` vectors, a block apart. Elements past the last whole vector (`g.tail`, only with
+/// one dim) are processed one by one.
 pub(super) fn map(parts: &Parts, views: &[RawView], form: &Form) -> String {
     let (u, v, k) = (form.unroll, form.vector, form.kept);
     let cols = columns(parts, views, false);
@@ -215,8 +215,8 @@ pub(super) fn map(parts: &Parts, views: &[RawView], form: &Form) -> String {
     text
 }
 
-/// `ts_map_tiled`: loads that are dense along dim `kept - 2` while the others are dense along the last go through
-/// tiles in shared memory, of `across` elements of the last dim by `down` of that one.
+/// `ts_map_tiled`: loads that are dense along dim `kept - 2`, while the others are dense along the last, go through tiles in
+/// shared memory, of `across` elements of the last dim by `down` of that one.
 pub(super) fn tiles(
     parts: &Parts,
     views: &[RawView],
@@ -303,8 +303,8 @@ fn results(parts: &Parts, views: &[RawView], acc: &str, plus: &dyn Fn(usize) -> 
     text
 }
 
-/// `ts_reduce_rows`: `g.lanes` threads walk a row's part `blockIdx.y` of `g.chunk` vectors; results, or partials when there
-/// are several parts, which `closed` merges.
+/// `ts_reduce_rows`: `g.lanes` threads reduce the part `blockIdx.y` of a row, `g.chunk` vectors; they write results, or
+/// partials if there are several parts, which `closed` merges.
 pub(super) fn rows(parts: &Parts, views: &[RawView], form: &Form) -> String {
     let (u, v, r) = (form.unroll, form.vector, form.reduced);
     let cols = columns(parts, views, true);
@@ -343,9 +343,9 @@ pub(super) fn rows(parts: &Parts, views: &[RawView], form: &Form) -> String {
     closed(text, &close_rows(parts, views, form))
 }
 
-/// `ts_foreach`: a program over the members of a table. A block belongs to one member, found by the number of its first
-/// block, and takes `unroll` rounds of vectors of it; its first block takes the elements past the last whole vector.
-/// `columns` names the pointer of each slot.
+/// `ts_foreach`: a program over the tensors of a list (as PyTorch's multi_tensor_apply). A block belongs to one tensor, found
+/// by the index of its first block, and processes `unroll` vectors a thread; its first block processes the elements past the
+/// last whole vector. `columns` names the pointer of each slot.
 pub(super) fn each(parts: &Parts, views: &[RawView], shape: &EachShape, columns: &[usize], steps: &[Step]) -> String {
     let EachShape { vector: v, unroll: u, capacity, .. } = *shape;
     let mut text = String::new();
@@ -419,10 +419,10 @@ pub(super) fn each(parts: &Parts, views: &[RawView], shape: &EachShape, columns:
 /// What the text of a step over many tensors depends on besides the program.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct EachShape {
-    /// Elements that a thread takes together.
+    /// Elements of a vector.
     pub vector: u64,
     pub unroll: u64,
-    /// Members of one launch at most, a power of two.
+    /// Tensors of one launch at most, a power of two.
     pub capacity: usize,
     pub columns: usize,
     pub scalars: usize,
@@ -530,14 +530,15 @@ pub(super) fn columns_kernel(parts: &Parts, views: &[RawView], form: &Form) -> S
     closed(text, &close_columns(parts, views, form))
 }
 
-/// A reduction's text whose last block to end of those with one `blockIdx.x` merges their partials, where `g.count` has
-/// a counter for them; else `ts_reduce_finish` does it, as a launch of its own. Who merges what does not depend on which.
+/// The text of a reduction in parts: of the blocks with one `blockIdx.x`, the last to finish merges the partials, if
+/// `g.count` has a counter for them; else `ts_reduce_finish` does, as a launch of its own. The order of merges is the same in
+/// either case.
 fn closed(text: String, close: &str) -> String {
     let finish = format!(
         "TS_KERNEL void __launch_bounds__({BLOCK}) ts_reduce_finish(const __grid_constant__ Args g) {{\n    \
          if (g.hold && *(const volatile ts_u32*)g.hold) return;\n    ts_merge_partials(g, g.n);\n}}\n"
     );
-    // A counter is zero again when its blocks have ended.
+    // atomicInc resets the counter when the last block has counted.
     let last = "    if (!g.count) return;\n    __shared__ bool last;\n    __threadfence();\n    __syncthreads();\n    \
          if (threadIdx.x == 0) last = atomicInc((ts_u32*)g.count + blockIdx.x, gridDim.y - 1) == gridDim.y - 1;\n    \
          __syncthreads();\n    if (!last) return;\n    __threadfence();\n    ts_merge_partials(g, gridDim.y);\n}\n";

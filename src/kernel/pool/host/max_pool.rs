@@ -1,7 +1,7 @@
-//! The largest element of each window of a plane, and where it is.
+//! The maximum of each window of a plane, and its index.
 //!
-//! Windows along a row of outputs are nearly all alike: those are taken together, one kernel position after the other,
-//! so that the loop over outputs has no jumps (which element is largest cannot be foretold) and becomes vectors.
+//! Windows along a row of outputs are nearly all alike: those are processed together, one kernel position after the other, so
+//! that the loop over outputs has no branches (which element is the maximum cannot be predicted) and is vectorized.
 
 use super::Planes;
 use super::window::{Window, Windows};

@@ -1,7 +1,7 @@
-//! Distinct elements, or distinct slices along a dim.
+//! Unique elements, or unique slices along a dim.
 //!
-//! The result's size depends on data. Outputs are made for the worst case, and the number that is valid is an
-//! output too: a count phase would have to sort, and sort again for the fill.
+//! The result's size depends on data. Outputs have the size of the worst case, and the number of valid elements is an output
+//! too: a count phase would have to sort, and sort again for the fill.
 
 use super::select::flattened;
 use super::{Row, by_key};
