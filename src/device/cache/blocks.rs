@@ -1,6 +1,4 @@
-//! The blocks of segments, the free lists and the queues of blocks that wait for a stream.
-//!
-//! Knows no sizes of segments and no statistics.
+//! Blocks of segments, free lists, and queues of blocks that wait for a stream.
 
 use super::{Pool, StreamPoint};
 use std::cmp::Reverse;
