@@ -1,105 +1,110 @@
 // The gradient of `attention/wgmma.cuh`: the two kernels of `attention/mma_grad.cuh` by warpgroups.
 #include "attention/wgmma_tile.cuh"
 
-// A block: 64 queries of one head. Writes the gradient of q, and for each query the product of its gradient and its output.
-TS_KERNEL void __launch_bounds__(128, W > 64 ? 2 : 3) ts_attention_queries_wgmma(const __grid_constant__ Args g) {
-    TS_DYNAMIC_SHARED(memory);
-    const ts_u32 tiles = (ts_u32)((g.queries + 63) / 64), head = blockIdx.x / tiles;
-    const Head here(g, head);
-    const int top = (int)(tiles - 1 - blockIdx.x % tiles) * 64, keys = (int)g.keys;
-    const int mine = top + threadIdx.x / 32 * 16, query = mine + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
-    const int seen = g.causal && top + 64 < keys ? top + 64 : keys, all = g.causal && mine + 1 < keys ? mine + 1 : keys;
-    Walk walk(memory, here.of(g.k), g.k.row, here.of(g.v), g.v.row, keys);
-    const M* mask = g.mask + (MASKED ? here.offset(g.mask_step) : 0);
-    const float scale = (float)g.scale * ts_log2_e(), times = MASKED ? 1.0f : scale;
-    ts_u32 q[W / 16][4], grad[W / 16][4], slope[4][4];
-    float sum[W / 8][4], score[8][4], change[8][4], dots[2];
-    if (seen > 0) walk.bring(0);
-    ts_operand(q, here.of(g.out), g.out.row, mine, g.queries);
-    ts_operand(grad, here.of(g.grad), g.grad.row, mine, g.queries);
-    ts_row_dots(dots, g, head, q, grad, query);
-    ts_operand(q, here.of(g.q), g.q.row, mine, g.queries);
-    const float taken[2] = {ts_taken(g, head, query), ts_taken(g, head, query + 8)};
-    ts_clear<W>(sum);
-    if (seen > 0) {
-        int first = 0;
+// A block: 64 queries of one head. Computes dQ, and writes delta = dot(dO, O) of each query.
+TS_KERNEL void __launch_bounds__(128, W > 64 ? 2 : 3) ts_attention_dq_wgmma(const __grid_constant__ Args g) {
+    TS_DYNAMIC_SHARED(smem);
+    const ts_u32 row_tiles = (ts_u32)((g.queries + 63) / 64), head = blockIdx.x / row_tiles;
+    const HeadIndex head_index(g, head);
+    const int query_start = (int)(row_tiles - 1 - blockIdx.x % row_tiles) * 64, keys = (int)g.keys;
+    const int warp_query = query_start + threadIdx.x / 32 * 16, query = warp_query + threadIdx.x % 32 / 4,
+        column = threadIdx.x % 4 * 2;
+    const int key_end = g.causal && query_start + 64 < keys ? query_start + 64 : keys,
+        unmasked_end = g.causal && warp_query + 1 < keys ? warp_query + 1 : keys;
+    TilePipeline tiles(smem, head_index.ptr(g.k), g.k.row_stride, head_index.ptr(g.v), g.v.row_stride, keys);
+    const M* mask = g.mask + (MASKED ? head_index.offset(g.mask_stride) : 0);
+    const float scale = (float)g.scale * ts_log2e(), log2_scale = MASKED ? 1.0f : scale;
+    ts_u32 q[W / 16][4], dout[W / 16][4], ds[4][4];
+    float dq[W / 8][4], score[8][4], dp[8][4], delta[2];
+    if (key_end > 0) tiles.load(0);
+    ts_load_operand_a(q, head_index.ptr(g.o), g.o.row_stride, warp_query, g.queries);
+    ts_load_operand_a(dout, head_index.ptr(g.dout), g.dout.row_stride, warp_query, g.queries);
+    ts_dot_do_o(delta, g, head, q, dout, query);
+    ts_load_operand_a(q, head_index.ptr(g.q), g.q.row_stride, warp_query, g.queries);
+    const float neg_lse[2] = {ts_neg_lse(g, head, query), ts_neg_lse(g, head, query + 8)};
+    ts_clear<W>(dq);
+    if (key_end > 0) {
+        int key_start = 0;
         do {
-            walk.step();
-            if (first + 64 < seen) walk.bring(first + 64);
-            ts_begin_rows(score, q, walk.first());
-            ts_begin_rows(change, grad, walk.second());
-            ts_wgmma_wait<0>();
-            ts_hold<64>(score);
-            ts_hold<64>(change);
-            ts_hold<W>(sum);
-            if (first + 64 > all) ts_hide(g, score, query, first, change, dots);
+            tiles.advance();
+            if (key_start + 64 < key_end) tiles.load(key_start + 64);
+            ts_wgmma_nt(score, q, tiles.operand0());
+            ts_wgmma_nt(dp, dout, tiles.operand1());
+            ts_wgmma_wait_group<0>();
+            ts_fence_operand<64>(score);
+            ts_fence_operand<64>(dp);
+            ts_fence_operand<W>(dq);
+            if (key_start + 64 > unmasked_end) ts_mask_tile(g, score, query, key_start, dp, delta);
 #pragma unroll
             for (int n = 0; n < 8; n++)
 #pragma unroll
                 for (int i = 0; i < 4; i++) {
                     float x = score[n][i];
-                    if (MASKED) x = ts_seen(g, mask, query + i / 2 * 8, first + n * 8 + column + i % 2, x, scale);
-                    change[n][i] = ts_exp2_near(fmaf(x, times, taken[i / 2])) * (change[n][i] - dots[i / 2]);
+                    if (MASKED) x = ts_masked_score(g, mask, query + i / 2 * 8, key_start + n * 8 + column + i % 2, x, scale);
+                    dp[n][i] = ts_exp2_approx(fmaf(x, log2_scale, neg_lse[i / 2])) * (dp[n][i] - delta[i / 2]);
                 }
-            ts_as_operand<64>(slope, change);
-            // Not beside the next step: that takes more registers than three warpgroups have.
-            ts_begin_columns(sum, slope, walk.first());
-            ts_wgmma_wait<0>();
-            ts_hold<W>(sum);
-            first += 64;
-        } while (first < seen);
+            ts_acc_to_operand_a<64>(ds, dp);
+            // Not overlapped with the next iteration: that takes more registers than three warpgroups have.
+            ts_wgmma_nn(dq, ds, tiles.operand0());
+            ts_wgmma_wait_group<0>();
+            ts_fence_operand<W>(dq);
+            key_start += 64;
+        } while (key_start < key_end);
     }
-    const float by[2] = {(float)g.scale, (float)g.scale};
-    ts_put(g.dq + (ts_i64)head * g.queries * W, sum, mine, g.queries, by);
+    const float softmax_scale[2] = {(float)g.scale, (float)g.scale};
+    ts_store_rows(g.dq + (ts_i64)head * g.queries * W, dq, warp_query, g.queries, softmax_scale);
 }
 
-// A block: 64 keys of one head. Rows of scores are keys, columns queries. After the first kernel, which leaves `dots`.
-TS_KERNEL void __launch_bounds__(128, 2) ts_attention_keys_wgmma(const __grid_constant__ Args g) {
-    TS_DYNAMIC_SHARED(memory);
-    const ts_u32 tiles = (ts_u32)((g.keys + 63) / 64), head = blockIdx.x / tiles;
-    const Head here(g, head);
-    const int left = (int)(blockIdx.x % tiles) * 64, mine = left + threadIdx.x / 32 * 16, queries = (int)g.queries;
-    const int key = mine + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
-    const M* mask = g.mask + (MASKED ? here.offset(g.mask_step) : 0);
-    const float scale = (float)g.scale * ts_log2_e(), times = MASKED ? 1.0f : scale;
-    int first = g.causal ? left : 0;
-    Walk walk(memory, here.of(g.q) + first * g.q.row, g.q.row, here.of(g.grad) + first * g.grad.row, g.grad.row, queries);
-    // What is known of the queries of each slot: what their exponentials are divided by, and their dots.
-    float(*known)[2][64] = (float(*)[2][64])(memory + 3 * SLOT);
-    const auto bring = [&](int first) {
-        walk.bring(first);
+// A block: 64 keys of one head; computes dK and dV. Rows of the scores are keys, columns are queries. Runs after the first
+// kernel, which writes `delta`.
+TS_KERNEL void __launch_bounds__(128, 2) ts_attention_dk_dv_wgmma(const __grid_constant__ Args g) {
+    TS_DYNAMIC_SHARED(smem);
+    const ts_u32 row_tiles = (ts_u32)((g.keys + 63) / 64), head = blockIdx.x / row_tiles;
+    const HeadIndex head_index(g, head);
+    const int key_start = (int)(blockIdx.x % row_tiles) * 64, warp_key = key_start + threadIdx.x / 32 * 16,
+        queries = (int)g.queries;
+    const int key = warp_key + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
+    const M* mask = g.mask + (MASKED ? head_index.offset(g.mask_stride) : 0);
+    const float scale = (float)g.scale * ts_log2e(), log2_scale = MASKED ? 1.0f : scale;
+    int query_start = g.causal ? key_start : 0;
+    TilePipeline tiles(smem, head_index.ptr(g.q) + query_start * g.q.row_stride, g.q.row_stride,
+        head_index.ptr(g.dout) + query_start * g.dout.row_stride, g.dout.row_stride, queries);
+    // -lse and delta of the queries of each stage.
+    float(*query_stats)[2][64] = (float(*)[2][64])(smem + 3 * STAGE_BYTES);
+    const auto load = [&](int query_start) {
+        tiles.load(query_start);
         if (threadIdx.x >= 64) return;
-        const int query = first + threadIdx.x;
-        float(*of)[64] = known[walk.next / SLOT];
-        of[0][threadIdx.x] = ts_taken(g, head, query);
-        of[1][threadIdx.x] = query < queries ? g.dots[(ts_i64)head * g.queries + query] : 0.0f;
+        const int query = query_start + threadIdx.x;
+        float(*stats)[64] = query_stats[tiles.next_stage / STAGE_BYTES];
+        stats[0][threadIdx.x] = ts_neg_lse(g, head, query);
+        stats[1][threadIdx.x] = query < queries ? g.delta[(ts_i64)head * g.queries + query] : 0.0f;
     };
-    ts_u32 k[W / 16][4], v[W / 16][4], shares[4][4], slopes[4][4];
-    float dk[W / 8][4], dv[W / 8][4], score[8][4], change[8][4];
-    if (first < queries) bring(first);
-    ts_operand(k, here.of(g.k), g.k.row, mine, g.keys);
-    ts_operand(v, here.of(g.v), g.v.row, mine, g.keys);
+    ts_u32 k[W / 16][4], v[W / 16][4], p_operand[4][4], ds_operand[4][4];
+    float dk[W / 8][4], dv[W / 8][4], score[8][4], dp[8][4];
+    if (query_start < queries) load(query_start);
+    ts_load_operand_a(k, head_index.ptr(g.k), g.k.row_stride, warp_key, g.keys);
+    ts_load_operand_a(v, head_index.ptr(g.v), g.v.row_stride, warp_key, g.keys);
     ts_clear<W>(dk);
     ts_clear<W>(dv);
-    if (first < queries) {
+    if (query_start < queries) {
         do {
-            walk.step();
-            if (first + 64 < queries) bring(first + 64);
-            ts_begin_rows(score, k, walk.first());
-            ts_begin_rows(change, v, walk.second());
-            ts_wgmma_wait<1>();
-            ts_hold<64>(score);
-            ts_hold<W>(dk);
-            ts_hold<W>(dv);
-            const float(*of)[64] = known[walk.slot / SLOT];
-            if (g.causal && first < mine + 15) {
-                // Queries before the key do not see it.
-                const int before[2] = {key - first, key + 8 - first};
+            tiles.advance();
+            if (query_start + 64 < queries) load(query_start + 64);
+            ts_wgmma_nt(score, k, tiles.operand0());
+            ts_wgmma_nt(dp, v, tiles.operand1());
+            ts_wgmma_wait_group<1>();
+            ts_fence_operand<64>(score);
+            ts_fence_operand<W>(dk);
+            ts_fence_operand<W>(dv);
+            const float(*stats)[64] = query_stats[tiles.stage / STAGE_BYTES];
+            if (g.causal && query_start < warp_key + 15) {
+                // Causal: queries before a key do not attend to it.
+                const int visible_from[2] = {key - query_start, key + 8 - query_start};
 #pragma unroll
                 for (int n = 0; n < 8; n++)
 #pragma unroll
                     for (int i = 0; i < 4; i++)
-                        if (n * 8 + column + i % 2 < before[i / 2]) score[n][i] = ts_nothing();
+                        if (n * 8 + column + i % 2 < visible_from[i / 2]) score[n][i] = ts_neg_inf();
             }
 #pragma unroll
             for (int n = 0; n < 8; n++)
@@ -107,28 +112,28 @@ TS_KERNEL void __launch_bounds__(128, 2) ts_attention_keys_wgmma(const __grid_co
                 for (int i = 0; i < 4; i++) {
                     const int at = n * 8 + column + i % 2;
                     float x = score[n][i];
-                    if (MASKED) x = ts_seen(g, mask, first + at, key + i / 2 * 8, x, scale);
-                    score[n][i] = ts_exp2_near(fmaf(x, times, of[0][at]));
+                    if (MASKED) x = ts_masked_score(g, mask, query_start + at, key + i / 2 * 8, x, scale);
+                    score[n][i] = ts_exp2_approx(fmaf(x, log2_scale, stats[0][at]));
                 }
-            ts_as_operand<64>(shares, score);
-            ts_begin_columns(dv, shares, walk.second());
-            ts_wgmma_wait<1>();
-            ts_hold<64>(change);
+            ts_acc_to_operand_a<64>(p_operand, score);
+            ts_wgmma_nn(dv, p_operand, tiles.operand1());
+            ts_wgmma_wait_group<1>();
+            ts_fence_operand<64>(dp);
 #pragma unroll
             for (int n = 0; n < 8; n++)
 #pragma unroll
                 for (int i = 0; i < 4; i++)
-                    change[n][i] = score[n][i] * (change[n][i] - of[1][n * 8 + column + i % 2]);
-            ts_as_operand<64>(slopes, change);
-            // Run beside the next step.
-            ts_begin_columns(dk, slopes, walk.first());
-            first += 64;
-        } while (first < queries);
-        ts_wgmma_wait<0>();
-        ts_hold<W>(dk);
-        ts_hold<W>(dv);
+                    dp[n][i] = score[n][i] * (dp[n][i] - stats[1][n * 8 + column + i % 2]);
+            ts_acc_to_operand_a<64>(ds_operand, dp);
+            // Overlapped with the next iteration.
+            ts_wgmma_nn(dk, ds_operand, tiles.operand0());
+            query_start += 64;
+        } while (query_start < queries);
+        ts_wgmma_wait_group<0>();
+        ts_fence_operand<W>(dk);
+        ts_fence_operand<W>(dv);
     }
-    const float by[2] = {(float)g.scale, (float)g.scale}, one[2] = {1.0f, 1.0f};
-    ts_put(g.dk + (ts_i64)head * g.keys * W, dk, mine, g.keys, by);
-    ts_put(g.dv + (ts_i64)head * g.keys * W, dv, mine, g.keys, one);
+    const float softmax_scale[2] = {(float)g.scale, (float)g.scale}, one[2] = {1.0f, 1.0f};
+    ts_store_rows(g.dk + (ts_i64)head * g.keys * W, dk, warp_key, g.keys, softmax_scale);
+    ts_store_rows(g.dv + (ts_i64)head * g.keys * W, dv, warp_key, g.keys, one);
 }

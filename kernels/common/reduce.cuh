@@ -1,6 +1,8 @@
-// Accumulators of reductions: each has `init`, `add` of a value with its position, and `merge` of a later part.
+// Accumulators of reductions: each has `init`, `add` (a value and its position) and `merge` (with the accumulator of a later
+// part).
 //
-// Merging never depends on timing: who merges what is fixed by shapes. Sizes are multiples of 4, for shuffles.
+// The order of merges depends on shapes only, never on timing, so that results repeat bit for bit. Sizes are multiples of 4
+// bytes, for shuffles.
 #pragma once
 #include "math/math.cuh"
 
@@ -10,12 +12,12 @@ TS_FN ts_i64 ts_plus(ts_i64 a, ts_i64 b) { return (ts_i64)((ts_u64)a + (ts_u64)b
 TS_FN float ts_times(float a, float b) { return a * b; }
 TS_FN double ts_times(double a, double b) { return a * b; }
 TS_FN ts_i64 ts_times(ts_i64 a, ts_i64 b) { return ts_mul64(a, b); }
-TS_FN float ts_least(float a) { return -ts_inf(a); }
-TS_FN double ts_least(double a) { return -ts_inf(a); }
-TS_FN ts_i64 ts_least(ts_i64) { return (ts_i64)0x8000000000000000ULL; }
-TS_FN float ts_greatest(float a) { return ts_inf(a); }
-TS_FN double ts_greatest(double a) { return ts_inf(a); }
-TS_FN ts_i64 ts_greatest(ts_i64) { return 0x7fffffffffffffffLL; }
+TS_FN float ts_lowest(float a) { return -ts_inf(a); }
+TS_FN double ts_lowest(double a) { return -ts_inf(a); }
+TS_FN ts_i64 ts_lowest(ts_i64) { return (ts_i64)0x8000000000000000ULL; }
+TS_FN float ts_highest(float a) { return ts_inf(a); }
+TS_FN double ts_highest(double a) { return ts_inf(a); }
+TS_FN ts_i64 ts_highest(ts_i64) { return 0x7fffffffffffffffLL; }
 
 #define TS_METHOD __device__ __forceinline__
 template <class A> struct ts_sum {
@@ -34,14 +36,14 @@ template <class A> struct ts_prod {
 };
 template <class A> struct ts_min {
     A v;
-    TS_METHOD void init() { v = ts_greatest(A()); }
+    TS_METHOD void init() { v = ts_highest(A()); }
     TS_METHOD void add(A x, ts_i64) { v = x < v || x != x ? x : v; }
     TS_METHOD void merge(const ts_min& o) { add(o.v, 0); }
     TS_METHOD A result() const { return v; }
 };
 template <class A> struct ts_max {
     A v;
-    TS_METHOD void init() { v = ts_least(A()); }
+    TS_METHOD void init() { v = ts_lowest(A()); }
     TS_METHOD void add(A x, ts_i64) { v = x > v || x != x ? x : v; }
     TS_METHOD void merge(const ts_max& o) { add(o.v, 0); }
     TS_METHOD A result() const { return v; }
@@ -60,51 +62,51 @@ struct ts_all {
     TS_METHOD void merge(const ts_all& o) { v &= o.v; }
     TS_METHOD bool result() const { return v != 0; }
 };
-// The first position of the smallest (S = -1) or largest (S = 1) value; NaN counts as both.
+// argmin (S = -1) or argmax (S = 1): the first position of the extreme value. NaN counts as the extreme.
 template <class A, int S> struct ts_arg {
     A v;
-    ts_i64 at;
+    ts_i64 index;
     static TS_METHOD bool beats(A x, A y) { return (S < 0 ? x < y : x > y) || (x != x && y == y); }
     TS_METHOD void init() {
         v = 0;
-        at = -1;
+        index = -1;
     }
     TS_METHOD void add(A x, ts_i64 i) {
-        if (at < 0 || beats(x, v) || (i < at && !beats(v, x))) {
+        if (index < 0 || beats(x, v) || (i < index && !beats(v, x))) {
             v = x;
-            at = i;
+            index = i;
         }
     }
     TS_METHOD void merge(const ts_arg& o) {
-        if (o.at >= 0) add(o.v, o.at);
+        if (o.index >= 0) add(o.v, o.index);
     }
-    TS_METHOD ts_i64 result() const { return at; }
+    TS_METHOD ts_i64 result() const { return index; }
 };
 
-// The accumulator of the lane `distance` above, within groups of `width` lanes.
-template <class A> TS_FN A ts_from_above(const A& mine, int distance, int width) {
+// The accumulator of the lane `distance` above, within segments of `width` lanes (__shfl_down_sync).
+template <class A> TS_FN A ts_shfl_down(const A& mine, int distance, int width) {
     A other;
-    const ts_u32* from = (const ts_u32*)&mine;
+    const ts_u32* words = (const ts_u32*)&mine;
     ts_u32* to = (ts_u32*)&other;
 #pragma unroll
-    for (int k = 0; k < (int)(sizeof(A) / 4); k++) to[k] = __shfl_down_sync(0xffffffffu, from[k], distance, width);
+    for (int k = 0; k < (int)(sizeof(A) / 4); k++) to[k] = __shfl_down_sync(0xffffffffu, words[k], distance, width);
     return other;
 }
 
-// An accumulator that another block has written.
-template <class A> TS_FN A ts_written(const A* from) {
+// Loads an accumulator that another block has written; past L1, which is not coherent.
+template <class A> TS_FN A ts_load_partial(const A* words) {
     A acc;
     ts_u32* to = (ts_u32*)&acc;
 #pragma unroll
-    for (int k = 0; k < (int)(sizeof(A) / 4); k++) to[k] = __ldcg((const ts_u32*)from + k);
+    for (int k = 0; k < (int)(sizeof(A) / 4); k++) to[k] = __ldcg((const ts_u32*)words + k);
     return acc;
 }
 
-// Merges the accumulators of `lanes` neighbouring threads (a power of two, whole warps beyond 32) into the first.
-// Every thread of the block calls it; `shared` has an entry for each warp of the block.
-template <class A> TS_FN void ts_merge_lanes(A& acc, int lanes, A* shared) {
+// Reduces the accumulators of `lanes` adjacent threads (a power of two; whole warps beyond 32) into the first thread's. Every
+// thread of the block calls it; `shared` has an entry for each warp of the block.
+template <class A> TS_FN void ts_group_reduce(A& acc, int lanes, A* shared) {
     int width = lanes < 32 ? lanes : 32;
-    for (int d = width / 2; d > 0; d /= 2) acc.merge(ts_from_above(acc, d, width));
+    for (int d = width / 2; d > 0; d /= 2) acc.merge(ts_shfl_down(acc, d, width));
     if (lanes > 32) {
         int warp = threadIdx.x / 32, warps = lanes / 32;
         __syncthreads();

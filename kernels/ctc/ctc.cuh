@@ -1,23 +1,23 @@
-// Connectionist temporal classification: losses of sequences of labels without an alignment, and their gradient. T: float
-// or double; sums over paths are logarithms in double.
+// CTC loss (connectionist temporal classification) and its gradient. T: float or double; alpha and beta, the
+// log-probabilities of all paths into and from a state, are double.
 #include "common/rows.cuh"
 
-typedef typename ts_of<T>::cls C;
+typedef typename ts_opmath<T>::type C;
 
-// Samples of one launch, `CTC_SAMPLES` on the host.
+// Samples of one launch; `CTC_SAMPLES` on the host.
 #define TS_SAMPLES 96
 
 struct Args {
-    const T* logs;
+    const T* log_probs;
     const ts_i64* labels;
-    const T* g;
+    const T* dy;
     T* y;
-    // For each sample of the launch `slot` numbers: loss, whether it is left out, sums of the paths into each state at each
-    // step, and from there.
-    double* paths;
+    // For each sample of the launch `sample_doubles` numbers: the loss; whether its labels are invalid; alpha of each step
+    // and state; beta.
+    double* alpha_beta;
     void* fault;
-    ts_i64 samples, classes, blank, first, slot, ring;
-    // Steps, labels, and where the labels begin, for each sample of the launch.
+    ts_i64 samples, classes, blank, first, sample_doubles, rolling;
+    // For each sample of the launch: steps, labels, and where its labels begin.
     ts_i64 sizes[3 * TS_SAMPLES];
 };
 
@@ -32,90 +32,91 @@ struct ts_log_add_op {
 struct Sample {
     const ts_i64* labels;
     ts_i64 steps, length, states, blank;
-    double* slot;
+    double* memory;
     TS_METHOD Sample(const Args& g, int i)
         : labels(g.labels + g.sizes[3 * i + 2]), steps(g.sizes[3 * i]), length(g.sizes[3 * i + 1]), states(2 * length + 1),
-          blank(g.blank), slot(g.paths + i * g.slot) {}
-    // Labels stand between blanks.
+          blank(g.blank), memory(g.alpha_beta + i * g.sample_doubles) {}
+    // The extended label sequence has a blank before, between and after the labels.
     TS_METHOD ts_i64 label(ts_i64 state) const { return state % 2 ? labels[state / 2] : blank; }
-    // May the blank before this state be left out?
-    TS_METHOD bool skips(ts_i64 state) const { return state % 2 && state > 1 && label(state) != label(state - 2); }
+    // Whether a path may go from the previous label to this one without the blank between them.
+    TS_METHOD bool can_skip_blank(ts_i64 state) const { return state % 2 && state > 1 && label(state) != label(state - 2); }
     TS_METHOD double loss(const double* ends) const {
         if (steps == 0) return length ? ts_inf(double()) : 0.0;
         return -(length ? ts_log_add(ends[states - 1], ends[states - 2]) : ends[states - 1]);
     }
 };
 
-// Sums over paths, forward for blockIdx.y 0 and backward for 1; blockIdx.x is a sample. Of a `ring` only the last step stays.
-TS_KERNEL void __launch_bounds__(256) ts_ctc_paths(const __grid_constant__ Args g) {
+// alpha for blockIdx.y 0, beta for 1; blockIdx.x is a sample. `rolling`: only the last two steps are kept, for the loss
+// alone.
+TS_KERNEL void __launch_bounds__(256) ts_ctc_alpha_beta(const __grid_constant__ Args g) {
     const Sample s(g, blockIdx.x);
-    const bool back = blockIdx.y > 0, tells = threadIdx.x == 0 && !back;
+    const bool backward = blockIdx.y > 0, reports = threadIdx.x == 0 && !backward;
     const ts_i64 n = g.first + blockIdx.x;
-    bool bad = false;
+    bool invalid = false;
     for (ts_i64 i = threadIdx.x; i < s.length; i += 256) {
         const ts_i64 label = s.labels[i];
         if (label >= 0 && label < g.classes) continue;
-        bad = true;
-        if (!back) ts_fault(g.fault, TS_LABEL, 0, (ts_u64)(s.labels + i - g.labels), label, g.classes);
+        invalid = true;
+        if (!backward) ts_fault(g.fault, TS_LABEL, 0, (ts_u64)(s.labels + i - g.labels), label, g.classes);
     }
-    if (__syncthreads_or(bad)) {
-        if (tells) s.slot[1] = 1;
-        if (tells && g.ring) g.y[n] = 0;
+    if (__syncthreads_or(invalid)) {
+        if (reports) s.memory[1] = 1;
+        if (reports && g.rolling) g.y[n] = 0;
         return;
     }
-    double* rows = s.slot + 2 + (back ? s.steps * s.states : 0);
-    double* now = rows;
+    double* rows = s.memory + 2 + (backward ? s.steps * s.states : 0);
+    double* cur = rows;
     for (ts_i64 k = 0; k < s.steps; k++) {
-        const ts_i64 step = back ? s.steps - 1 - k : k;
-        const double* before = now;
-        now = rows + (g.ring ? k % 2 : step) * s.states;
-        const T* logs = g.logs + (step * g.samples + n) * g.classes;
+        const ts_i64 step = backward ? s.steps - 1 - k : k;
+        const double* prev = cur;
+        cur = rows + (g.rolling ? k % 2 : step) * s.states;
+        const T* log_probs = g.log_probs + (step * g.samples + n) * g.classes;
         for (ts_i64 state = threadIdx.x; state < s.states; state += 256) {
-            const ts_i64 left = back ? s.states - 1 - state : state, near = back ? state + 1 : state - 1;
-            double sum = left < 2 ? 0.0 : -ts_inf(double());
+            const ts_i64 distance = backward ? s.states - 1 - state : state, neighbor = backward ? state + 1 : state - 1;
+            double sum = distance < 2 ? 0.0 : -ts_inf(double());
             if (k > 0) {
-                sum = before[state];
-                if (left > 0) sum = ts_log_add(sum, before[near]);
-                if (left > 1 && s.skips(back ? state + 2 : state))
-                    sum = ts_log_add(sum, before[back ? state + 2 : state - 2]);
+                sum = prev[state];
+                if (distance > 0) sum = ts_log_add(sum, prev[neighbor]);
+                if (distance > 1 && s.can_skip_blank(backward ? state + 2 : state))
+                    sum = ts_log_add(sum, prev[backward ? state + 2 : state - 2]);
             }
-            now[state] = sum + (double)ts_up(logs[s.label(state)]);
+            cur[state] = sum + (double)ts_upcast(log_probs[s.label(state)]);
         }
         __syncthreads();
     }
-    if (tells) {
-        s.slot[0] = s.loss(now);
-        s.slot[1] = 0;
-        if (g.ring) g.y[n] = ts_down<T>(s.slot[0]);
+    if (reports) {
+        s.memory[0] = s.loss(cur);
+        s.memory[1] = 0;
+        if (g.rolling) g.y[n] = ts_downcast<T>(s.memory[0]);
     }
 }
 
-// The gradient for one step, blockIdx.x, of one sample, blockIdx.y. y is zero before.
+// The gradient for step blockIdx.x of sample blockIdx.y. y is zeroed before the launch.
 TS_KERNEL void __launch_bounds__(256) ts_ctc_grad(const __grid_constant__ Args g) {
     const Sample s(g, blockIdx.y);
     const ts_i64 step = blockIdx.x, n = g.first + blockIdx.y, row = (step * g.samples + n) * g.classes;
-    const C d = ts_up(g.g[n]);
-    if (step >= s.steps || d == 0 || s.slot[1] != 0) return;
-    const double *into = s.slot + 2 + step * s.states, *from = into + s.steps * s.states, loss = s.slot[0];
-    const T* logs = g.logs + row;
+    const C dy = ts_upcast(g.dy[n]);
+    if (step >= s.steps || dy == 0 || s.memory[1] != 0) return;
+    const double *alpha = s.memory + 2 + step * s.states, *beta = alpha + s.steps * s.states, loss = s.memory[0];
+    const T* log_probs = g.log_probs + row;
     T* y = g.y + row;
-    // What passes through no state of a class is nothing, but a loss that is no number shows everywhere.
+    // Classes that no label names get the gradient of the softmax alone; a loss that is NaN or infinite makes them NaN.
     for (ts_i64 k = threadIdx.x; k < g.classes; k += 256) {
-        const C log = ts_up(logs[k]);
+        const C log = ts_upcast(log_probs[k]);
         const double share = -ts_inf(double()) + loss - (double)log;
-        y[k] = ts_down<T>((ts_exp(log) - (share != share ? ts_nan(C()) : C(0))) * d);
+        y[k] = ts_downcast<T>((ts_exp(log) - (share != share ? ts_nan(C()) : C(0))) * dy);
     }
     double sum = -ts_inf(double());
     for (ts_i64 state = threadIdx.x; state < s.states; state += 256)
-        if (s.label(state) == s.blank) sum = ts_log_add(sum, into[state] + from[state]);
-    // Its barriers also stand between the values above and those below.
-    sum = ts_all_lanes(sum, 256, ts_log_add_op());
-    const auto put = [&](ts_i64 label, double sum) {
-        const double log = ts_up(logs[label]);
-        y[label] = ts_down<T>((exp(log) - exp(sum + loss - log)) * (double)d);
+        if (s.label(state) == s.blank) sum = ts_log_add(sum, alpha[state] + beta[state]);
+    // The barriers of this reduction also order the stores above before those below.
+    sum = ts_group_all_reduce(sum, 256, ts_log_add_op());
+    const auto store_grad = [&](ts_i64 label, double sum) {
+        const double log = ts_upcast(log_probs[label]);
+        y[label] = ts_downcast<T>((exp(log) - exp(sum + loss - log)) * (double)dy);
     };
-    if (threadIdx.x == 0) put(s.blank, sum);
-    // The first of equal labels adds up for all of them.
+    if (threadIdx.x == 0) store_grad(s.blank, sum);
+    // The first of several equal labels adds up all of them.
     for (ts_i64 i = threadIdx.x; i < s.length; i += 256) {
         const ts_i64 label = s.labels[i];
         bool first = label != s.blank;
@@ -123,7 +124,7 @@ TS_KERNEL void __launch_bounds__(256) ts_ctc_grad(const __grid_constant__ Args g
         if (!first) continue;
         double sum = -ts_inf(double());
         for (ts_i64 j = i; j < s.length; j++)
-            if (s.labels[j] == label) sum = ts_log_add(sum, into[2 * j + 1] + from[2 * j + 1]);
-        put(label, sum);
+            if (s.labels[j] == label) sum = ts_log_add(sum, alpha[2 * j + 1] + beta[2 * j + 1]);
+        store_grad(label, sum);
     }
 }

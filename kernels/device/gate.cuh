@@ -1,11 +1,11 @@
-// Whether a step is left out: one of these words is not above its bound. Runs before the step, on its stream.
+// Decides whether the next step on this stream is skipped: it is if one of the words is not above its bound.
 
-// Conditions of one launch, `CONDITIONS` on the host.
+// Conditions of one launch; `CONDITIONS` on the host.
 #define TS_CONDITIONS 24
 
 struct Args {
     ts_u32* held;
-    // Whether earlier launches have asked for a part of the same step.
+    // Not 0 if earlier launches have checked other conditions of the same step.
     ts_u64 goes_on, count;
     const ts_u64* words[TS_CONDITIONS];
     ts_u64 bounds[TS_CONDITIONS];

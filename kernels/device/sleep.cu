@@ -1,4 +1,4 @@
-// Keeps one multiprocessor busy for so many nanoseconds.
+// Keeps one multiprocessor busy for `ns` nanoseconds.
 extern "C" __global__ void ts_sleep(unsigned long long ns) {
     unsigned long long begin, now;
     asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin));

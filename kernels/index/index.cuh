@@ -1,8 +1,9 @@
-// Places that index tensors name: reading, writing and adding, one thread for each element of the dense side.
+// Reading, writing and adding through index tensors (index, index_put, index_add, gather, scatter, embedding), one thread for
+// each element of the dense side.
 //
-// The dense side is walked over at most 8 merged dims. Each of `count` index tensors moves the other side by its value.
-// B: bytes of an element (copies); ADD: the type that is added to; FROM: the type of what is added; FOLD: 1 for products, 2
-// for the smallest, 3 for the largest.
+// The dense side (the result of a read, the source of a write) is iterated over at most 8 merged dims. Each of `count` index
+// tensors adds its value times a stride to the offset in the indexed tensor. B: bytes of an element (copies); ADD: the type
+// that is added to; FROM: the type of what is added; FOLD: scatter_reduce's 1 prod, 2 amin, 3 amax.
 #include "math/math.cuh"
 
 template <int N> struct ts_bytes { typedef ts_vec<ts_u64, 2> type; };
@@ -13,132 +14,135 @@ template <> struct ts_bytes<8> { typedef ts_u64 type; };
 typedef typename ts_bytes<B>::type Cell;
 
 struct Args {
-    char *x, *other;
+    char *indexed, *dense;
     ts_u64* winner;
     void* fault;
-    ts_u64 n, dims, count, wraps, kind, skips, skipped;
+    ts_u64 n, dims, count, wrap_negative, kind, has_skipped, skipped;
     double factor;
     ts_u64 size[8];
-    // Steps along each dim: of the dense side, of the other side, of the position in the index, of the winner's cell.
-    ts_i64 other_step[8], x_step[8], position_step[8], cell_step[8];
-    ts_i64 index_step[8][8];
+    // Strides over each dim: of the dense side, of the indexed tensor, of the position that a fault reports, of the winner's
+    // cell.
+    ts_i64 dense_stride[8], indexed_stride[8], position_stride[8], cell_stride[8];
+    ts_i64 index_stride[8][8];
     const ts_i64* index[8];
-    // For each index: its bound, how far its value moves the other side and the cell, and the dim that a fault names.
-    ts_i64 bound[8], value_step[8], value_cell[8], dim[8];
+    // For each index: its bound, the strides by which its value moves the indexed offset and the cell, and the dim that a
+    // fault names.
+    ts_i64 bound[8], value_stride[8], value_cell_stride[8], dim[8];
 };
 
-struct Place {
-    ts_i64 x, other, cell;
+struct Location {
+    ts_i64 indexed, dense, cell;
     ts_u64 position;
-    bool good;
+    bool valid;
 };
 
-// TELL: report bad indices.
-TS_FN Place ts_place(const Args& g, ts_u64 i, bool tell) {
-    Place p = {0, 0, 0, 0, true};
+// `tell`: report indices that are out of range.
+TS_FN Location ts_locate(const Args& g, ts_u64 i, bool tell) {
+    Location p = {0, 0, 0, 0, true};
     ts_i64 at[8] = {0, 0, 0, 0, 0, 0, 0, 0};
     for (int d = (int)g.dims - 1; d >= 0; d--) {
         ts_i64 c;
         if (d == 0) c = (ts_i64)i;
         else if (i >> 32) c = i % g.size[d], i /= g.size[d];
         else c = (ts_u32)i % (ts_u32)g.size[d], i = (ts_u32)i / (ts_u32)g.size[d];
-        p.other += c * g.other_step[d];
-        p.x += c * g.x_step[d];
-        p.position += c * g.position_step[d];
-        p.cell += c * g.cell_step[d];
-        for (int k = 0; k < (int)g.count; k++) at[k] += c * g.index_step[k][d];
+        p.dense += c * g.dense_stride[d];
+        p.indexed += c * g.indexed_stride[d];
+        p.position += c * g.position_stride[d];
+        p.cell += c * g.cell_stride[d];
+        for (int k = 0; k < (int)g.count; k++) at[k] += c * g.index_stride[k][d];
     }
     for (int k = 0; k < (int)g.count; k++) {
         const ts_i64 written = g.index[k][at[k]], size = g.bound[k];
-        if (k == 0 && g.skips && written == (ts_i64)g.skipped) {
-            p.good = false;
+        if (k == 0 && g.has_skipped && written == (ts_i64)g.skipped) {
+            p.valid = false;
             continue;
         }
-        const ts_i64 value = written < 0 && g.wraps ? written + size : written;
+        const ts_i64 value = written < 0 && g.wrap_negative ? written + size : written;
         if (value < 0 || value >= size) {
             if (tell) ts_fault(g.fault, (ts_u32)g.kind, (ts_u32)g.dim[k], p.position, written, size);
-            p.good = false;
+            p.valid = false;
             continue;
         }
-        p.x += value * g.value_step[k];
-        p.cell += value * g.value_cell[k];
+        p.indexed += value * g.value_stride[k];
+        p.cell += value * g.value_cell_stride[k];
     }
     return p;
 }
 
-TS_KERNEL void __launch_bounds__(256) ts_read(const __grid_constant__ Args g) {
+TS_KERNEL void __launch_bounds__(256) ts_index_get(const __grid_constant__ Args g) {
     const ts_u64 i = (ts_u64)blockIdx.x * 256 + threadIdx.x;
     if (i >= g.n) return;
-    const Place p = ts_place(g, i, true);
-    ((Cell*)g.other)[p.other] = p.good ? ((const Cell*)g.x)[p.x] : Cell{};
+    const Location p = ts_locate(g, i, true);
+    ((Cell*)g.dense)[p.dense] = p.valid ? ((const Cell*)g.indexed)[p.indexed] : Cell{};
 }
 
-// Of several entries that name one place the last stays: entries vote with their positions, and the winner writes.
-TS_KERNEL void __launch_bounds__(256) ts_vote(const __grid_constant__ Args g) {
+// index_put with duplicate indices: the last entry wins. Entries elect the highest position by atomicMax, and the winner
+// writes.
+TS_KERNEL void __launch_bounds__(256) ts_elect_last(const __grid_constant__ Args g) {
     const ts_u64 i = (ts_u64)blockIdx.x * 256 + threadIdx.x;
     if (i >= g.n) return;
-    const Place p = ts_place(g, i, true);
-    if (p.good) atomicMax(g.winner + p.cell, p.position + 1);
+    const Location p = ts_locate(g, i, true);
+    if (p.valid) atomicMax(g.winner + p.cell, p.position + 1);
 }
-TS_KERNEL void __launch_bounds__(256) ts_write(const __grid_constant__ Args g) {
+TS_KERNEL void __launch_bounds__(256) ts_index_put(const __grid_constant__ Args g) {
     const ts_u64 i = (ts_u64)blockIdx.x * 256 + threadIdx.x;
     if (i >= g.n) return;
-    const Place p = ts_place(g, i, false);
-    if (p.good && g.winner[p.cell] == p.position + 1) ((Cell*)g.x)[p.x] = ((const Cell*)g.other)[p.other];
-}
-
-TS_FN void ts_add_to(float* to, float x) { atomicAdd(to, x); }
-TS_FN void ts_add_to(double* to, double x) { atomicAdd(to, x); }
-TS_FN void ts_add_to(ts_i32* to, ts_i64 x) { atomicAdd((ts_u32*)to, (ts_u32)x); }
-TS_FN void ts_add_to(ts_i64* to, ts_i64 x) { atomicAdd((ts_u64*)to, (ts_u64)x); }
-
-TS_KERNEL void __launch_bounds__(256) ts_add(const __grid_constant__ Args g) {
-    typedef typename ts_of<ADD>::cls C;
-    const ts_u64 i = (ts_u64)blockIdx.x * 256 + threadIdx.x;
-    if (i >= g.n) return;
-    const Place p = ts_place(g, i, true);
-    if (!p.good) return;
-    const C x = (C)ts_up(((const FROM*)g.other)[p.other]);
-    ts_add_to((ADD*)g.x + p.x, g.factor == 1.0 ? x : (C)(x * (C)g.factor));
+    const Location p = ts_locate(g, i, false);
+    if (p.valid && g.winner[p.cell] == p.position + 1) ((Cell*)g.indexed)[p.indexed] = ((const Cell*)g.dense)[p.dense];
 }
 
-template <int N> struct ts_cell { typedef ts_u64 type; };
-template <> struct ts_cell<4> { typedef ts_u32 type; };
-typedef typename ts_cell<(int)sizeof(ADD)>::type Bits;
+TS_FN void ts_atomic_add(float* to, float x) { atomicAdd(to, x); }
+TS_FN void ts_atomic_add(double* to, double x) { atomicAdd(to, x); }
+TS_FN void ts_atomic_add(ts_i32* to, ts_i64 x) { atomicAdd((ts_u32*)to, (ts_u32)x); }
+TS_FN void ts_atomic_add(ts_i64* to, ts_i64 x) { atomicAdd((ts_u64*)to, (ts_u64)x); }
 
-TS_KERNEL void __launch_bounds__(256) ts_fold(const __grid_constant__ Args g) {
-    typedef typename ts_of<ADD>::cls C;
+TS_KERNEL void __launch_bounds__(256) ts_index_add(const __grid_constant__ Args g) {
+    typedef typename ts_opmath<ADD>::type C;
     const ts_u64 i = (ts_u64)blockIdx.x * 256 + threadIdx.x;
     if (i >= g.n) return;
-    const Place p = ts_place(g, i, true);
-    if (!p.good) return;
-    const C x = (C)ts_up(((const FROM*)g.other)[p.other]);
-    Bits* at = (Bits*)((ADD*)g.x + p.x);
-    Bits seen = *(volatile Bits*)at;
+    const Location p = ts_locate(g, i, true);
+    if (!p.valid) return;
+    const C x = (C)ts_upcast(((const FROM*)g.dense)[p.dense]);
+    ts_atomic_add((ADD*)g.indexed + p.indexed, g.factor == 1.0 ? x : (C)(x * (C)g.factor));
+}
+
+template <int N> struct ts_atomic_word { typedef ts_u64 type; };
+template <> struct ts_atomic_word<4> { typedef ts_u32 type; };
+typedef typename ts_atomic_word<(int)sizeof(ADD)>::type Bits;
+
+TS_KERNEL void __launch_bounds__(256) ts_scatter_reduce(const __grid_constant__ Args g) {
+    typedef typename ts_opmath<ADD>::type C;
+    const ts_u64 i = (ts_u64)blockIdx.x * 256 + threadIdx.x;
+    if (i >= g.n) return;
+    const Location p = ts_locate(g, i, true);
+    if (!p.valid) return;
+    const C x = (C)ts_upcast(((const FROM*)g.dense)[p.dense]);
+    Bits* at = (Bits*)((ADD*)g.indexed + p.indexed);
+    Bits expected = *(volatile Bits*)at;
     for (;;) {
-        union { Bits bits; ADD value; } was, next;
-        was.bits = seen;
-        const C old = ts_up(was.value);
-        // NaN stays, and wins.
-        const C folded = FOLD == 1 ? old * x : old != old ? old : x != x ? x : (FOLD == 2 ? x < old : x > old) ? x : old;
-        next.value = ts_down<ADD>(folded);
-        if (next.bits == seen) return;
-        const Bits got = atomicCAS(at, seen, next.bits);
-        if (got == seen) return;
-        seen = got;
+        union { Bits bits; ADD value; } old_bits, new_bits;
+        old_bits.bits = expected;
+        const C old = ts_upcast(old_bits.value);
+        // NaN propagates.
+        const C reduced = FOLD == 1 ? old * x : old != old ? old : x != x ? x : (FOLD == 2 ? x < old : x > old) ? x : old;
+        new_bits.value = ts_downcast<ADD>(reduced);
+        if (new_bits.bits == expected) return;
+        const Bits previous = atomicCAS(at, expected, new_bits.bits);
+        if (previous == expected) return;
+        expected = previous;
     }
 }
 
-// x: sums, n of them; winner: how many each is of (32 bits), a number for `count` neighbours. Means, those of integers
-// rounded down.
-TS_KERNEL void __launch_bounds__(256) ts_mean(const __grid_constant__ Args g) {
-    typedef typename ts_of<ADD>::cls C;
+// scatter_reduce's mean. x: n sums; winner: the counts (32 bits), one for `count` adjacent elements. Integer means round
+// down.
+TS_KERNEL void __launch_bounds__(256) ts_scatter_mean(const __grid_constant__ Args g) {
+    typedef typename ts_opmath<ADD>::type C;
     const ts_u64 i = (ts_u64)blockIdx.x * 256 + threadIdx.x;
     if (i >= g.n) return;
     const ts_i32 count = ((const ts_i32*)g.winner)[i / g.count];
     if (count < 2) return;
-    const C sum = ts_up(((ADD*)g.x)[i]);
-    const bool whole = (C)0.5 == (C)0;
-    const C low = (C)((ts_int(sum) - (ts_int(sum) < 0 ? count - 1 : 0)) / count);
-    ((ADD*)g.x)[i] = ts_down<ADD>(whole ? low : (C)((double)sum / count));
+    const C sum = ts_upcast(((ADD*)g.indexed)[i]);
+    const bool is_integer = (C)0.5 == (C)0;
+    const C floored = (C)((ts_int(sum) - (ts_int(sum) < 0 ? count - 1 : 0)) / count);
+    ((ADD*)g.indexed)[i] = ts_downcast<ADD>(is_integer ? floored : (C)((double)sum / count));
 }

@@ -1,14 +1,14 @@
-// Cholesky and LU decompositions, triangular systems, and what is read off their results. T: linalg/panel.cuh.
+// Blocked Cholesky and LU factorizations, triangular solves, and what is computed from their results. T: linalg/panel.cuh.
 //
-// Triangular systems are lower ones, solved forward: an upper one is the same system counted from its end, by negative
+// Triangular systems are solved forward, as lower ones. An upper one is the same system counted from its end, with negative
 // strides.
 #include "linalg/panel.cuh"
 
-// Solves for one right-hand side in place, `stride` from one element to the next.
-TS_FN void ts_forward(const T (*triangle)[TS_PANEL + 1], T* at, ts_i64 stride, int n, bool unit) {
+// Forward substitution for one right-hand side, in place; `stride` is the distance of its elements.
+TS_FN void ts_forward_substitution(const T (*triangle)[TS_PANEL + 1], T* pivot_row, ts_i64 stride, int n, bool unit) {
     T x[TS_PANEL];
 #pragma unroll
-    for (int r = 0; r < TS_PANEL; r++) x[r] = r < n ? at[r * stride] : T(0);
+    for (int r = 0; r < TS_PANEL; r++) x[r] = r < n ? pivot_row[r * stride] : T(0);
 #pragma unroll
     for (int r = 0; r < TS_PANEL; r++) {
         T v = x[r];
@@ -18,32 +18,32 @@ TS_FN void ts_forward(const T (*triangle)[TS_PANEL + 1], T* at, ts_i64 stride, i
     }
 #pragma unroll
     for (int r = 0; r < TS_PANEL; r++)
-        if (r < n) at[r * stride] = x[r];
+        if (r < n) pivot_row[r * stride] = x[r];
 }
 
-// Solves a x = b for a lower triangle a of n rows, at most 32, and k right-hand sides in place. flag: ones on the diagonal.
-TS_KERNEL void __launch_bounds__(128) ts_triangle(const __grid_constant__ Args g) {
+// trsm: solves a x = b in place for a lower triangle a of n <= 32 rows and k right-hand sides. flag: a has a unit diagonal.
+TS_KERNEL void __launch_bounds__(128) ts_trsm(const __grid_constant__ Args g) {
     __shared__ T triangle[TS_PANEL][TS_PANEL + 1];
-    ts_bring_triangle(triangle, g.a + blockIdx.x * g.a_batch, g.a_row, g.a_column, (int)g.n);
+    ts_load_triangle(triangle, g.a + blockIdx.x * g.a_batch, g.a_row, g.a_column, (int)g.n);
     __syncthreads();
     const ts_i64 column = (ts_i64)blockIdx.y * blockDim.x + threadIdx.x;
     if (column < g.k)
-        ts_forward(triangle, g.b + blockIdx.x * g.b_batch + column * g.b_column, g.b_row, (int)g.n, g.flag != 0);
+        ts_forward_substitution(triangle, g.b + blockIdx.x * g.b_batch + column * g.b_column, g.b_row, (int)g.n, g.flag != 0);
 }
 
-// The lower factor of a, of n rows, at most 32, in place, by one warp: a lane has a row. info: the order of the first
-// leading minor, counted with the `first` rows before, that is not positive-definite.
-TS_KERNEL void __launch_bounds__(32) ts_cholesky(const __grid_constant__ Args g) {
+// potf2: the Cholesky factor of a, n <= 32 rows, in place, by one warp; a lane has a row. info: the order of the first
+// leading minor that is not positive-definite, including the `panel_start` rows before.
+TS_KERNEL void __launch_bounds__(32) ts_potf2(const __grid_constant__ Args g) {
     const int lane = threadIdx.x, n = (int)g.n;
     T* a = g.a + blockIdx.x * g.a_batch + lane * g.a_row;
     T row[TS_PANEL];
 #pragma unroll
     for (int c = 0; c < TS_PANEL; c++) row[c] = lane < n && c <= lane ? a[c * g.a_column] : T(c == lane);
-    int bad = 0;
+    int info = 0;
 #pragma unroll
     for (int j = 0; j < TS_PANEL; j++) {
         const T pivot = __shfl_sync(0xffffffffu, row[j], j);
-        if (bad == 0 && !(pivot > 0 && pivot < ts_inf(T()))) bad = (int)g.first + j + 1;
+        if (info == 0 && !(pivot > 0 && pivot < ts_inf(T()))) info = (int)g.panel_start + j + 1;
         const T root = ts_sqrt(pivot);
         row[j] = lane == j ? root : row[j] / root;
 #pragma unroll
@@ -52,66 +52,66 @@ TS_KERNEL void __launch_bounds__(32) ts_cholesky(const __grid_constant__ Args g)
 #pragma unroll
     for (int c = 0; c < TS_PANEL; c++)
         if (lane < n && c <= lane) a[c * g.a_column] = row[c];
-    if (lane == 0 && (g.first == 0 || g.info[blockIdx.x] == 0)) g.info[blockIdx.x] = bad;
+    if (lane == 0 && (g.panel_start == 0 || g.info[blockIdx.x] == 0)) g.info[blockIdx.x] = info;
 }
-// Clears what is above the diagonal of a (n by n, column after column), and all of a matrix that has no factor.
-TS_KERNEL void __launch_bounds__(256) ts_cholesky_end(const __grid_constant__ Args g) {
-    const ts_i32 bad = g.info[blockIdx.x];
+// Zeroes the upper triangle of a (n by n, column-major), and all of a matrix that has no factor.
+TS_KERNEL void __launch_bounds__(256) ts_cholesky_finish(const __grid_constant__ Args g) {
+    const ts_i32 info = g.info[blockIdx.x];
     T* a = g.a + blockIdx.x * g.a_batch;
     for (ts_i64 i = (ts_i64)blockIdx.y * 256 + threadIdx.x; i < g.n * g.n; i += (ts_i64)gridDim.y * 256)
-        if (bad || i % g.n < i / g.n) a[i] = 0;
-    if (bad && g.fault && blockIdx.y == 0 && threadIdx.x == 0)
-        ts_fault(g.fault, TS_NOT_POSITIVE, 0, blockIdx.x, bad, g.n);
+        if (info || i % g.n < i / g.n) a[i] = 0;
+    if (info && g.fault && blockIdx.y == 0 && threadIdx.x == 0)
+        ts_fault(g.fault, TS_NOT_POSITIVE, 0, blockIdx.x, info, g.n);
 }
 
-// Of two candidates for a pivot the larger, of equal ones the upper.
-TS_FN void ts_better(T& best, int& at, T size, int row) {
-    if (size > best || (size == best && row < at)) best = size, at = row;
+// The larger of two pivot candidates; of equal ones the upper row.
+TS_FN void ts_max_pivot(T& max_abs, int& pivot_row, T abs, int row) {
+    if (abs > max_abs || (abs == max_abs && row < pivot_row)) max_abs = abs, pivot_row = row;
 }
-// LU of the n columns, at most 32, from column `first` on, of a matrix of m rows that lies column after column. A column
-// without a pivot is left as it is. k: pivots of a matrix.
-TS_KERNEL void __launch_bounds__(1024) ts_panel(const __grid_constant__ Args g) {
-    __shared__ T top[TS_PANEL], sizes[32];
-    __shared__ int places[32];
-    const int t = threadIdx.x, step = blockDim.x, m = (int)g.m, width = (int)g.n, first = (int)g.first;
+// getf2: LU of n <= 32 columns from column `panel_start` on, of a column-major matrix of m rows. A column without a nonzero
+// pivot is left as it is. k: pivots of a matrix.
+TS_KERNEL void __launch_bounds__(1024) ts_getf2(const __grid_constant__ Args g) {
+    __shared__ T pivot_values[TS_PANEL], warp_max[32];
+    __shared__ int warp_row[32];
+    const int t = threadIdx.x, step = blockDim.x, m = (int)g.m, width = (int)g.n, panel_start = (int)g.panel_start;
     const ts_i64 ld = g.a_column;
-    T* panel = g.a + blockIdx.x * g.a_batch + first * ld;
+    T* panel = g.a + blockIdx.x * g.a_batch + panel_start * ld;
     ts_i32 *rows = g.rows + (ts_i64)blockIdx.x * m, *pivots = g.pivots + blockIdx.x * g.k;
-    int info = first > 0 ? g.info[blockIdx.x] : 0, swaps = first > 0 ? g.swaps[blockIdx.x] : 0;
-    if (first == 0)
+    int info = panel_start > 0 ? g.info[blockIdx.x] : 0, swaps = panel_start > 0 ? g.swaps[blockIdx.x] : 0;
+    if (panel_start == 0)
         for (int r = t; r < m; r += step) rows[r] = r;
-    T best = -1;
-    int at = first;
-    for (int r = first + t; r < m && width > 0; r += step) ts_better(best, at, ts_abs(panel[r]), r);
+    T max_abs = -1;
+    int pivot_row = panel_start;
+    for (int r = panel_start + t; r < m && width > 0; r += step) ts_max_pivot(max_abs, pivot_row, ts_abs(panel[r]), r);
     for (int j = 0; j < width; j++) {
-        const int row = first + j;
+        const int row = panel_start + j;
         for (int d = 16; d > 0; d /= 2) {
-            const T size = __shfl_xor_sync(0xffffffffu, best, d);
-            ts_better(best, at, size, __shfl_xor_sync(0xffffffffu, at, d));
+            const T abs = __shfl_xor_sync(0xffffffffu, max_abs, d);
+            ts_max_pivot(max_abs, pivot_row, abs, __shfl_xor_sync(0xffffffffu, pivot_row, d));
         }
-        if (t % 32 == 0) sizes[t / 32] = best, places[t / 32] = at;
+        if (t % 32 == 0) warp_max[t / 32] = max_abs, warp_row[t / 32] = pivot_row;
         __syncthreads();
-        best = sizes[0], at = places[0];
-        for (int w = 1; w < step / 32; w++) ts_better(best, at, sizes[w], places[w]);
+        max_abs = warp_max[0], pivot_row = warp_row[0];
+        for (int w = 1; w < step / 32; w++) ts_max_pivot(max_abs, pivot_row, warp_max[w], warp_row[w]);
         if (t < width) {
-            const T x = panel[t * ld + at];
-            panel[t * ld + at] = panel[t * ld + row];
+            const T x = panel[t * ld + pivot_row];
+            panel[t * ld + pivot_row] = panel[t * ld + row];
             panel[t * ld + row] = x;
-            top[t] = x;
+            pivot_values[t] = x;
         }
         if (t == 0) {
-            pivots[row] = at;
-            if (at != row) {
-                const int other = rows[at];
-                rows[at] = rows[row];
-                rows[row] = other;
+            pivots[row] = pivot_row;
+            if (pivot_row != row) {
+                const int swapped = rows[pivot_row];
+                rows[pivot_row] = rows[row];
+                rows[row] = swapped;
                 swaps++;
             }
-            if (best == 0 && info == 0) info = row + 1;
+            if (max_abs == 0 && info == 0) info = row + 1;
         }
         __syncthreads();
-        const T pivot = top[j];
-        best = -1, at = row + 1;
+        const T pivot = pivot_values[j];
+        max_abs = -1, pivot_row = row + 1;
         for (int r = row + 1 + t; r < m; r += step) {
             if (pivot != 0) {
                 const T factor = panel[j * ld + r] / pivot;
@@ -122,37 +122,37 @@ TS_KERNEL void __launch_bounds__(1024) ts_panel(const __grid_constant__ Args g) 
                     for (int i = 0; i < 8; i++) x[i] = c + i < width ? panel[(c + i) * ld + r] : T(0);
 #pragma unroll
                     for (int i = 0; i < 8; i++)
-                        if (c + i < width) panel[(c + i) * ld + r] = ts_fma(-factor, top[c + i], x[i]);
+                        if (c + i < width) panel[(c + i) * ld + r] = ts_fma(-factor, pivot_values[c + i], x[i]);
                 }
             }
-            if (j + 1 < width) ts_better(best, at, ts_abs(panel[(j + 1) * ld + r]), r);
+            if (j + 1 < width) ts_max_pivot(max_abs, pivot_row, ts_abs(panel[(j + 1) * ld + r]), r);
         }
     }
     if (t == 0) g.info[blockIdx.x] = info, g.swaps[blockIdx.x] = swaps;
 }
-// Exchanges the rows of the other columns as a panel of m rows found them, and solves with its triangle to its right. n:
-// columns of the matrix; b_row: columns of the panel.
-TS_KERNEL void __launch_bounds__(128) ts_exchange_rows(const __grid_constant__ Args g) {
+// laswp and trsm: applies a panel's row exchanges to the other columns, and solves with its triangle the columns to its
+// right. n: columns of the matrix; b_row: columns of the panel.
+TS_KERNEL void __launch_bounds__(128) ts_laswp_trsm(const __grid_constant__ Args g) {
     __shared__ T triangle[TS_PANEL][TS_PANEL + 1];
     const int width = (int)g.b_row;
     T* a = g.a + blockIdx.x * g.a_batch;
-    ts_bring_triangle(triangle, a + g.first * (g.a_column + 1), 1, g.a_column, width);
+    ts_load_triangle(triangle, a + g.panel_start * (g.a_column + 1), 1, g.a_column, width);
     __syncthreads();
     ts_i64 column = (ts_i64)blockIdx.y * blockDim.x + threadIdx.x;
-    if (column >= g.first) column += width;
+    if (column >= g.panel_start) column += width;
     if (column >= g.n) return;
-    const ts_i32* pivots = g.pivots + blockIdx.x * g.k + g.first;
-    T *at = a + column * g.a_column, *top = at + g.first;
+    const ts_i32* pivots = g.pivots + blockIdx.x * g.k + g.panel_start;
+    T *pivot_row = a + column * g.a_column, *pivot_values = pivot_row + g.panel_start;
     for (int i = 0; i < width; i++) {
-        const T x = at[pivots[i]];
-        at[pivots[i]] = top[i];
-        top[i] = x;
+        const T x = pivot_row[pivots[i]];
+        pivot_row[pivots[i]] = pivot_values[i];
+        pivot_values[i] = x;
     }
-    if (column > g.first) ts_forward(triangle, top, 1, width, true);
+    if (column > g.panel_start) ts_forward_substitution(triangle, pivot_values, 1, width, true);
 }
 
-// c[i, j] = b[rows[i], j], or of the identity where there is no b; n rows of k.
-TS_KERNEL void __launch_bounds__(256) ts_permute(const __grid_constant__ Args g) {
+// Permutes rows: c[i, j] = b[rows[i], j], n rows of k; b is the identity where it is null.
+TS_KERNEL void __launch_bounds__(256) ts_permute_rows(const __grid_constant__ Args g) {
     const ts_i32* rows = g.rows + blockIdx.x * g.n;
     const T* b = g.b + blockIdx.x * g.b_batch;
     for (ts_i64 i = (ts_i64)blockIdx.y * 256 + threadIdx.x; i < g.n * g.k; i += (ts_i64)gridDim.y * 256) {
@@ -160,15 +160,16 @@ TS_KERNEL void __launch_bounds__(256) ts_permute(const __grid_constant__ Args g)
         g.c[blockIdx.x * g.c_batch + i] = g.b ? b[row * g.k + column] : T(row == column);
     }
 }
-// Clears the results of singular matrices, c, of k elements each, and tells of them.
-TS_KERNEL void __launch_bounds__(256) ts_solve_end(const __grid_constant__ Args g) {
-    const ts_i32 bad = g.info[blockIdx.x];
-    if (!bad) return;
-    if (g.fault && blockIdx.y == 0 && threadIdx.x == 0) ts_fault(g.fault, TS_SINGULAR, 0, blockIdx.x, bad, g.n);
+// Zeroes the results c, k elements each, of singular matrices, and reports them.
+TS_KERNEL void __launch_bounds__(256) ts_solve_finish(const __grid_constant__ Args g) {
+    const ts_i32 info = g.info[blockIdx.x];
+    if (!info) return;
+    if (g.fault && blockIdx.y == 0 && threadIdx.x == 0) ts_fault(g.fault, TS_SINGULAR, 0, blockIdx.x, info, g.n);
     for (ts_i64 i = (ts_i64)blockIdx.y * 256 + threadIdx.x; i < g.k; i += (ts_i64)gridDim.y * 256)
         g.c[blockIdx.x * g.c_batch + i] = 0;
 }
-// The determinant of each of m matrices in b, or its sign there and the logarithm of its size in c. A thread has a matrix.
+// det: the determinant of each of m matrices in b; or slogdet: its sign in b and the logarithm of its absolute value in c. A
+// thread has a matrix.
 TS_KERNEL void __launch_bounds__(64) ts_determinant(const __grid_constant__ Args g) {
     const ts_i64 i = (ts_i64)blockIdx.x * 64 + threadIdx.x;
     if (i >= g.m) return;
@@ -182,8 +183,8 @@ TS_KERNEL void __launch_bounds__(64) ts_determinant(const __grid_constant__ Args
     g.b[i] = sign;
     if (g.c) g.c[i] = log;
 }
-// The permutations of matrices of m rows, in b.
-TS_KERNEL void __launch_bounds__(256) ts_permutation(const __grid_constant__ Args g) {
+// The permutation matrices of matrices with m rows, in b.
+TS_KERNEL void __launch_bounds__(256) ts_permutation_matrix(const __grid_constant__ Args g) {
     const ts_i32* rows = g.rows + blockIdx.x * g.m;
     for (ts_i64 i = (ts_i64)blockIdx.y * 256 + threadIdx.x; i < g.m * g.m; i += (ts_i64)gridDim.y * 256)
         g.b[blockIdx.x * g.m * g.m + i] = T(rows[i % g.m] == i / g.m);

@@ -1,7 +1,7 @@
-// The functions that CUDA texts of kernel/cpu/elementwise name, each with the meaning of the Rust twin beside it.
+// The functions that CUDA texts of kernel/elementwise name, each with the semantics of its Rust counterpart.
 //
-// float functions are at most 2 ulp off: where CUDA's library does not promise that they compute in double. Built without
-// fused multiply-adds (--fmad=false), so that a fused chain gives what single operations give.
+// float functions are at most 2 ulp off: where CUDA's library does not guarantee that, they compute in double. Compiled
+// without implicit fused multiply-adds (--fmad=false), so that a fused chain gives what single operations give.
 #pragma once
 #include "common/base.cuh"
 
@@ -71,7 +71,7 @@ template <class T> TS_FN bool ts_isneginf(T a) { return ts_isinf(a) && a < 0; }
 TS_FN float ts_fma(float a, float b, float c) { return fmaf(a, b, c); }
 TS_FN double ts_fma(double a, double b, double c) { return fma(a, b, c); }
 
-// Integers wrap: signed overflow has no meaning in C++, so they compute unsigned.
+// Integers wrap: signed overflow is undefined in C++, so they compute as unsigned.
 TS_FN ts_i64 ts_neg64(ts_i64 a) { return (ts_i64)(0ULL - (ts_u64)a); }
 TS_FN ts_i64 ts_mul64(ts_i64 a, ts_i64 b) { return (ts_i64)((ts_u64)a * (ts_u64)b); }
 TS_FN ts_i64 ts_abs(ts_i64 a) { return a < 0 ? ts_neg64(a) : a; }
@@ -92,7 +92,7 @@ template <class T> TS_FN T ts_sinc(T a) {
     return a == 0 ? T(1) : ts_sin(x) / x;
 }
 
-// Division in its kinds. Integers give 0 by zero; the program reports it.
+// The kinds of division. Integer division by zero gives 0; the program reports it.
 TS_FN ts_i64 ts_trunc_div(ts_i64 a, ts_i64 b) { return b == 0 ? 0 : b == -1 ? ts_neg64(a) : a / b; }
 TS_FN ts_i64 ts_fmod(ts_i64 a, ts_i64 b) { return b == 0 || b == -1 ? 0 : a % b; }
 TS_FN ts_i64 ts_floor_div(ts_i64 a, ts_i64 b) {
@@ -131,7 +131,7 @@ TS_FN ts_i64 ts_pow(ts_i64 a, ts_i64 b) {
     }
     return (ts_i64)y;
 }
-// Of integers with so many bits, whose smallest has no opposite and stays what it is.
+// For integers of `bits` bits. The lowest integer has no positive counterpart and stays as it is.
 TS_FN ts_i64 ts_gcd(ts_i64 a, ts_i64 b, int bits) {
     ts_i64 x = (ts_i64)((ts_u64)ts_abs(a) << (64 - bits)) >> (64 - bits);
     ts_i64 y = (ts_i64)((ts_u64)ts_abs(b) << (64 - bits)) >> (64 - bits);
@@ -142,7 +142,7 @@ TS_FN ts_i64 ts_gcd(ts_i64 a, ts_i64 b, int bits) {
     }
     return y;
 }
-// Short integers are multiplied as those of 32 bits.
+// Integers narrower than 32 bits are multiplied in 32 bits.
 TS_FN ts_i64 ts_lcm(ts_i64 a, ts_i64 b, int bits) {
     ts_i64 g = ts_gcd(a, b, bits);
     ts_i64 m = g == 0 ? 0 : ts_mul64(ts_trunc_div(a, g), b);
@@ -155,7 +155,7 @@ TS_FN bool ts_bit_not(bool a) { return !a; }
 TS_FN ts_i64 ts_shl(ts_i64 a, ts_i64 b) { return (ts_u64)b > 63 ? 0 : (ts_i64)((ts_u64)a << b); }
 TS_FN ts_i64 ts_shr(ts_i64 a, ts_i64 b) { return a >> ((ts_u64)b > 63 ? 63 : b); }
 
-// Selection. NaN wins in maximum and minimum and loses in fmax and fmin.
+// Selection. NaN propagates in maximum and minimum and is ignored in fmax and fmin.
 template <class T> TS_FN T ts_maximum(T a, T b) { return a > b || a != a ? a : b; }
 template <class T> TS_FN T ts_minimum(T a, T b) { return a < b || a != a ? a : b; }
 template <class T> TS_FN T ts_fmax(T a, T b) { return a > b || b != b ? a : b; }
@@ -177,21 +177,21 @@ template <class T> TS_FN T ts_logaddexp2(T a, T b) {
     T high = a < b ? b : a, low = a < b ? a : b;
     return ts_isinf(a) && a == b ? a : high + ts_log1p(ts_exp2(low - high)) * T(1.4426950408889634);
 }
-// The 16-bit float next to a, whose value lives in a float.
-template <class H> TS_FN float ts_neighbour(float a, float b) {
+// nextafter for 16-bit floats, whose value is held in a float.
+template <class H> TS_FN float ts_neighbor(float a, float b) {
     if (a != a || b != b) return ts_nan(a);
     if (a == b) return b;
     H one;
     one.bits = 1;
-    if (a == 0) return copysignf(ts_up(one), b);
-    H x = ts_down<H>(a);
+    if (a == 0) return copysignf(ts_upcast(one), b);
+    H x = ts_downcast<H>(a);
     x.bits = (unsigned short)((a < b) == (a > 0) ? x.bits + 1 : x.bits - 1);
-    return ts_up(x);
+    return ts_upcast(x);
 }
-TS_FN float ts_nextafter_f16(float a, float b) { return ts_neighbour<ts_f16>(a, b); }
-TS_FN float ts_nextafter_bf16(float a, float b) { return ts_neighbour<ts_bf16>(a, b); }
+TS_FN float ts_nextafter_f16(float a, float b) { return ts_neighbor<ts_f16>(a, b); }
+TS_FN float ts_nextafter_bf16(float a, float b) { return ts_neighbor<ts_bf16>(a, b); }
 
-// Activations and the gradients that would be long as compositions.
+// Activations, and gradients that would be long as compositions.
 template <class T> TS_FN T ts_hardtanh(T a, T b, T c) {
     T y = a < b ? b : a;
     return y > c ? c : y;

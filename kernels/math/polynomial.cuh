@@ -1,5 +1,5 @@
-// Orthogonal polynomials by their recurrences, and the Airy function: what kernel/cpu/math has, step for step. Inside the
-// interval the Chebyshev kinds of higher degree are cosines; a negative degree gives 0.
+// Orthogonal polynomials by their recurrences, and the Airy function: the algorithms of kernel/math, step by step. On [-1, 1]
+// Chebyshev polynomials of higher degree are computed as cosines; a negative degree gives 0.
 #pragma once
 
 TS_FN ts_i64 ts_degree(double n) { return n < 9223372036854775808.0 && n == n ? (n < -9e18 ? -1 : (ts_i64)n) : -1; }

@@ -1,4 +1,4 @@
-// Series and recurrences: functions that only few programs need, in double (sources: kernel/cpu/math/special.rs).
+// Special functions by series and recurrences, in double (sources: kernel/math/special.rs).
 #pragma once
 #include "math/math.cuh"
 
@@ -49,7 +49,7 @@ TS_FN double ts_digamma(double x) {
 TS_FN double ts_polygamma1(double x) {
     double reflected = 0, sign = 1;
     if (x < 0.5) {
-        // At a pole the sine of a rounded multiple of pi is no zero: the large number that results is PyTorch's.
+        // At a pole the sine of a rounded multiple of pi is not zero: the large result is PyTorch's too.
         double s = x == trunc(x) ? sin(TS_PI * x) : sin(TS_PI * (x - trunc(x)));
         reflected = TS_PI * TS_PI / (s * s);
         sign = -1;
@@ -103,7 +103,7 @@ TS_FN double ts_i1(double x) {
     return copysign(half * (half * sum / (sqrt(2 * TS_PI) * sqrt(a))), x);
 }
 
-// Hurwitz' zeta function by Euler and Maclaurin's formula.
+// Hurwitz' zeta function by the Euler-Maclaurin formula.
 TS_FN double ts_zeta(double s, double q) {
     if (s == 1) return ts_inf(s);
     if (s < 1) return ts_nan(s);
@@ -140,7 +140,7 @@ TS_FN double ts_zeta(double s, double q) {
 TS_FN float ts_erfinv(float a) { return (float)ts_erfinv((double)a); }
 TS_FN float ts_digamma(float a) { return (float)ts_digamma((double)a); }
 TS_FN float ts_polygamma1(float a) {
-    // At a pole the rounding is that of float.
+    // At a pole the result depends on the rounding of float.
     if (a > 0 || a != truncf(a)) return (float)ts_polygamma1((double)a);
     const double s = sin((double)(3.14159274f * a));
     return (float)(TS_PI * TS_PI / (s * s) - ts_polygamma1(1.0 - (double)a));

@@ -1,5 +1,5 @@
-// More functions of double: the normal distribution, Bessel functions, incomplete gamma functions, random counts
-// (sources: kernel/cpu/math/{normal,bessel,gamma,counts}.rs).
+// More special functions, in double: the normal distribution, Bessel functions, incomplete gamma functions, random counts
+// (sources: kernel/math/{normal,bessel,gamma,counts}.rs).
 #pragma once
 #include "math/math.cuh"
 
@@ -131,7 +131,7 @@ TS_FN double ts_bessel_k1e(double x) { return ts_macdonald(x, 1, true); }
 
 TS_FN double ts_spherical_j0(double x) { return ts_isinf(x) ? 0.0 : fabs(x) < 1e-4 ? 1.0 - x * x / 6.0 : sin(x) / x; }
 
-// The regularised incomplete gamma functions; `tail` picks the upper one.
+// The regularized incomplete gamma functions; `tail`: the upper one.
 static __device__ double ts_gamma_part(double a, double x, bool tail) {
     double edge = -1;
     if (a < 0 || x < 0) edge = ts_nan(x);
@@ -184,7 +184,8 @@ static __device__ double ts_gamma_part(double a, double x, bool tail) {
 TS_FN double ts_igamma(double a, double x) { return ts_gamma_part(a, x, false); }
 TS_FN double ts_igammac(double a, double x) { return ts_gamma_part(a, x, true); }
 
-// Random counts: probabilities are taken off from the mode outwards until u is used up. `count` < 0: Poisson of mean `a`.
+// Random counts by inversion: probabilities are subtracted from u, from the mode outward. `count` < 0: Poisson of mean `a`;
+// else binomial.
 static __device__ double ts_outwards(double u, double mode, double at_mode, double count, double a) {
     double left = u - at_mode, low = mode, high = mode, p_low = at_mode, p_high = at_mode;
     while (left > 0) {

@@ -1,62 +1,62 @@
-// Layer, group and RMS normalisation and their gradients. T: memory type; W: that of weight and bias; WEIGHTS: 0 there are
-// none, 1 neighbours can be read at once, 2 any; V, E, LANES: common/rows.cuh.
+// Layer, group and RMS normalization, and their gradients. T: memory type; W: that of weight and bias; WEIGHTS: 0 none, 1 V
+// adjacent ones can be loaded as a vector, 2 any; V, E, LANES: common/rows.cuh.
 //
-// Group norm is layer norm of rows [channels of the group, positions] whose weight belongs to the channel: `span`
-// neighbours share a weight, and after `period` rows the weights start again.
+// Group norm is layer norm of rows [channels of the group, positions] whose weights are per channel: `span` adjacent elements
+// share a weight, and the weights repeat after `period` rows. RMS norm has no mean (`center` 0).
 #include "common/rows.cuh"
 
 static const int THREADS = LANES > 256 ? LANES : 256;
 
-typedef typename ts_of<T>::cls C;
+typedef typename ts_opmath<T>::type C;
 
 struct Args {
-    const T *a, *x;
+    const T *dy, *x;
     const W *weight, *bias;
     T* y;
-    C *mean, *rstd, *sums;
-    ts_i64 rows, n, span, period, parts, centre;
+    C *mean, *rstd, *partials;
+    ts_i64 rows, n, span, period, parts, center;
     double eps;
 };
 
-// The weight of element i of a row.
-TS_FN ts_i64 ts_which(const Args& g, ts_i64 row, ts_i64 i) {
+// The index of the weight of element i of a row.
+TS_FN ts_i64 ts_weight_index(const Args& g, ts_i64 row, ts_i64 i) {
     if (g.span == 1 && g.period == 1) return i;
     return row % g.period * (g.n / g.span) + (ts_i64)((ts_u32)i / (ts_u32)g.span);
 }
 
-// Weights, or biases, of V neighbours from element i of a row on.
+// V adjacent weights, or biases, from element i of a row on.
 struct ts_weights { C of[V]; };
-TS_FN ts_weights ts_weights_at(const Args& g, const W* from, ts_i64 row, ts_i64 i) {
+TS_FN ts_weights ts_load_weights(const Args& g, const W* from, ts_i64 row, ts_i64 i) {
     ts_weights w;
     ts_vec<W, V> raw;
     if (WEIGHTS == 1) raw = *(const ts_vec<W, V>*)(from + i);
 #pragma unroll
-    for (int v = 0; v < V; v++) w.of[v] = ts_up(WEIGHTS == 1 ? raw.x[v] : from[ts_which(g, row, i + v)]);
+    for (int v = 0; v < V; v++) w.of[v] = ts_upcast(WEIGHTS == 1 ? raw.x[v] : from[ts_weight_index(g, row, i + v)]);
     return w;
 }
 
-TS_KERNEL void __launch_bounds__(THREADS) ts_norm(const __grid_constant__ Args g) {
+TS_KERNEL void __launch_bounds__(THREADS) ts_layer_norm(const __grid_constant__ Args g) {
     const ts_i64 row = (ts_i64)blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES;
     ts_row<T, V, E> x;
-    x.open(g.x + row * g.n, row < g.rows ? g.n : 0, threadIdx.x % LANES, LANES);
+    x.init(g.x + row * g.n, row < g.rows ? g.n : 0, threadIdx.x % LANES, LANES);
     C mean = 0, sum = 0;
-    if (g.centre) {
-        x.each([&](ts_i64, C v) { sum += v; });
-        mean = ts_all_lanes(sum, LANES, ts_add_op()) / (C)g.n;
+    if (g.center) {
+        x.for_each([&](ts_i64, C v) { sum += v; });
+        mean = ts_group_all_reduce(sum, LANES, ts_add_op()) / (C)g.n;
         sum = 0;
     }
-    x.each([&](ts_i64, C v) { sum += (v - mean) * (v - mean); });
-    const C rstd = C(1) / ts_sqrt(ts_all_lanes(sum, LANES, ts_add_op()) / (C)g.n + (C)g.eps);
+    x.for_each([&](ts_i64, C v) { sum += (v - mean) * (v - mean); });
+    const C rstd = C(1) / ts_sqrt(ts_group_all_reduce(sum, LANES, ts_add_op()) / (C)g.n + (C)g.eps);
     x.store_vectors(g.y + row * g.n, [&](ts_i64 i, C* h) {
 #pragma unroll
         for (int v = 0; v < V; v++) h[v] = (h[v] - mean) * rstd;
         if (WEIGHTS && g.weight) {
-            const ts_weights w = ts_weights_at(g, g.weight, row, i);
+            const ts_weights w = ts_load_weights(g, g.weight, row, i);
 #pragma unroll
             for (int v = 0; v < V; v++) h[v] *= w.of[v];
         }
         if (WEIGHTS && g.bias) {
-            const ts_weights w = ts_weights_at(g, g.bias, row, i);
+            const ts_weights w = ts_load_weights(g, g.bias, row, i);
 #pragma unroll
             for (int v = 0; v < V; v++) h[v] += w.of[v];
         }
@@ -67,29 +67,31 @@ TS_KERNEL void __launch_bounds__(THREADS) ts_norm(const __grid_constant__ Args g
     }
 }
 
-// With h = (x - mean) rstd and g' = g weight: dx = rstd (g' - mean(g') - h mean(g' h)).
-TS_KERNEL void __launch_bounds__(THREADS) ts_norm_grad(const __grid_constant__ Args g) {
+// With h = (x - mean) rstd and g' = dy weight: dx = rstd (g' - mean(g') - h mean(g' h)).
+TS_KERNEL void __launch_bounds__(THREADS) ts_layer_norm_grad(const __grid_constant__ Args g) {
     const ts_i64 row = (ts_i64)blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES, n = row < g.rows ? g.n : 0;
     ts_row<T, V, E> grad, x;
-    grad.open(g.a + row * g.n, n, threadIdx.x % LANES, LANES);
-    x.open(g.x + row * g.n, n, threadIdx.x % LANES, LANES);
-    const C mean = n && g.centre ? g.mean[row] : C(0), rstd = n ? g.rstd[row] : C(0);
+    grad.init(g.dy + row * g.n, n, threadIdx.x % LANES, LANES);
+    x.init(g.x + row * g.n, n, threadIdx.x % LANES, LANES);
+    const C mean = n && g.center ? g.mean[row] : C(0), rstd = n ? g.rstd[row] : C(0);
     C sum = 0, dot = 0;
-    const auto weighted = [&](ts_i64 i, C d) { return WEIGHTS && g.weight ? d * (C)ts_up(g.weight[WEIGHTS == 1 ? i : ts_which(g, row, i)]) : d; };
-    grad.each_with(x, [&](ts_i64 i, C d, C v) {
+    const auto weighted = [&](ts_i64 i, C d) {
+        return WEIGHTS && g.weight ? d * (C)ts_upcast(g.weight[WEIGHTS == 1 ? i : ts_weight_index(g, row, i)]) : d;
+    };
+    grad.for_each_with(x, [&](ts_i64 i, C d, C v) {
         const C w = weighted(i, d);
         sum += w;
         dot += w * (v - mean);
     });
-    sum = g.centre ? ts_all_lanes(sum, LANES, ts_add_op()) / (C)g.n : C(0);
-    dot = ts_all_lanes(dot, LANES, ts_add_op()) * rstd / (C)g.n;
+    sum = g.center ? ts_group_all_reduce(sum, LANES, ts_add_op()) / (C)g.n : C(0);
+    dot = ts_group_all_reduce(dot, LANES, ts_add_op()) * rstd / (C)g.n;
     grad.store_with(x, g.y + row * g.n, [&](ts_i64 i, C d, C v) {
         return rstd * (weighted(i, d) - sum - (v - mean) * rstd * dot);
     });
 }
 
-// Gradients of weight and bias where each element of a row has its own: partial sums [part][2][n] over some rows.
-TS_KERNEL void ts_norm_weights(const __grid_constant__ Args g) {
+// Gradients of weight and bias where each element of a row has its own: partial sums [part][2][n], each over some rows.
+TS_KERNEL void ts_layer_norm_weight_grad(const __grid_constant__ Args g) {
     __shared__ C shared[2][8][33];
     const int x = threadIdx.x % 32, y = threadIdx.x / 32;
     const ts_i64 column = (ts_i64)blockIdx.x * 32 + x, chunk = (g.rows + g.parts - 1) / g.parts;
@@ -98,43 +100,44 @@ TS_KERNEL void ts_norm_weights(const __grid_constant__ Args g) {
     if (column < g.n)
 #pragma unroll 4
         for (ts_i64 row = begin + y; row < end; row += 8) {
-            const C d = ts_up(g.a[row * g.n + column]), mean = g.centre ? g.mean[row] : C(0);
-            dw += d * (ts_up(g.x[row * g.n + column]) - mean) * g.rstd[row];
+            const C d = ts_upcast(g.dy[row * g.n + column]), mean = g.center ? g.mean[row] : C(0);
+            dw += d * (ts_upcast(g.x[row * g.n + column]) - mean) * g.rstd[row];
             db += d;
         }
     shared[0][y][x] = dw;
     shared[1][y][x] = db;
     __syncthreads();
     if (y < 2 && column < g.n) {
-        C sum = 0;
-        for (int k = 0; k < 8; k++) sum += shared[y][k][x];
-        g.sums[(blockIdx.y * 2 + y) * g.n + column] = sum;
+        C total = 0;
+        for (int k = 0; k < 8; k++) total += shared[y][k][x];
+        g.partials[(blockIdx.y * 2 + y) * g.n + column] = total;
     }
 }
 
-// The same where `span` neighbours share a weight: a block for each of them, of which there are `parts`.
-TS_KERNEL void ts_norm_channels(const __grid_constant__ Args g) {
-    const ts_i64 channel = blockIdx.x, width = g.parts, each = g.n / g.span, batch = g.rows / g.period;
+// The same where `span` adjacent elements share a weight (group norm): a block for each of `parts` weights.
+TS_KERNEL void ts_group_norm_weight_grad(const __grid_constant__ Args g) {
+    const ts_i64 channel = blockIdx.x, width = g.parts, channels_of_group = g.n / g.span, batch = g.rows / g.period;
     C dw = 0, db = 0;
     for (ts_i64 k = threadIdx.x; k < batch * g.span; k += blockDim.x) {
-        const ts_i64 b = k / g.span, at = (b * width + channel) * g.span + k % g.span, row = b * g.period + channel / each;
-        const C d = ts_up(g.a[at]);
-        dw += d * (ts_up(g.x[at]) - (g.centre ? g.mean[row] : C(0))) * g.rstd[row];
+        const ts_i64 b = k / g.span, at = (b * width + channel) * g.span + k % g.span,
+            row = b * g.period + channel / channels_of_group;
+        const C d = ts_upcast(g.dy[at]);
+        dw += d * (ts_upcast(g.x[at]) - (g.center ? g.mean[row] : C(0))) * g.rstd[row];
         db += d;
     }
-    dw = ts_all_lanes(dw, blockDim.x, ts_add_op());
-    db = ts_all_lanes(db, blockDim.x, ts_add_op());
+    dw = ts_group_all_reduce(dw, blockDim.x, ts_add_op());
+    db = ts_group_all_reduce(db, blockDim.x, ts_add_op());
     if (threadIdx.x == 0) {
-        g.sums[channel] = dw;
-        g.sums[width + channel] = db;
+        g.partials[channel] = dw;
+        g.partials[width + channel] = db;
     }
 }
 
-// Adds the parts in order: sums[0] becomes the sum over all. n here is 2 n.
-TS_KERNEL void ts_norm_parts(const __grid_constant__ Args g) {
+// Sums the partials in order into partials[0]. n here is 2 n.
+TS_KERNEL void ts_norm_merge_partials(const __grid_constant__ Args g) {
     const ts_i64 i = (ts_i64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= g.n) return;
-    C sum = 0;
-    for (ts_i64 part = 0; part < g.parts; part++) sum += g.sums[part * g.n + i];
-    g.sums[i] = sum;
+    C total = 0;
+    for (ts_i64 part = 0; part < g.parts; part++) total += g.partials[part * g.n + i];
+    g.partials[i] = total;
 }

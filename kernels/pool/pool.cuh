@@ -1,22 +1,22 @@
-// Pooling over windows of up to three dims, and gradients. T: memory type. A thread for each output, or each input where
-// a gradient gathers what its windows got.
+// Max and average pooling over windows of up to three dims, and their gradients. T: memory type. A thread for each output; in
+// the gradient of average pooling, one for each input, which gathers from the windows that contain it.
 #include "math/math.cuh"
-#include "common/volume.cuh"
+#include "common/unravel.cuh"
 
-typedef typename ts_of<T>::cls C;
+typedef typename ts_opmath<T>::type C;
 
 struct Args {
     const T* x;
     T* y;
-    ts_i64* at;
-    C* sums;
+    ts_i64* indices;
+    C* grad_in;
     ts_i64 planes, adaptive, counted;
     double divisor;
     ts_i64 in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
 };
 
 
-// Positions first, first + step, .. below end; `counted` includes the padding.
+// Positions first, first + step, .. below end; `counted` is the size of the window including padding.
 struct Window {
     ts_i64 first, end, step, counted;
 };
@@ -48,62 +48,62 @@ TS_FN C ts_divisor(const Args& g, const Window* w) {
 }
 
 TS_KERNEL void __launch_bounds__(256) ts_max_pool(const __grid_constant__ Args g) {
-    const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x, outs = ts_volume(g.out);
-    if (i >= g.planes * outs) return;
-    const T* x = g.x + i / outs * ts_volume(g.in);
+    const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x, outputs = ts_numel(g.out);
+    if (i >= g.planes * outputs) return;
+    const T* x = g.x + i / outputs * ts_numel(g.in);
     ts_i64 o[3], start[3];
-    ts_split(i % outs, g.out, o);
+    ts_unravel(i % outputs, g.out, o);
     Window w[3];
     for (int d = 0; d < 3; d++) {
         w[d] = ts_window(g, d, o[d]);
         start[d] = w[d].first < g.in[d] - 1 ? w[d].first : g.in[d] - 1;
     }
-    C most = -ts_inf(C());
-    ts_i64 at = (start[0] * g.in[1] + start[1]) * g.in[2] + start[2];
+    C max = -ts_inf(C());
+    ts_i64 index = (start[0] * g.in[1] + start[1]) * g.in[2] + start[2];
     for (ts_i64 a = w[0].first; a < w[0].end; a += w[0].step)
         for (ts_i64 b = w[1].first; b < w[1].end; b += w[1].step)
             for (ts_i64 c = w[2].first; c < w[2].end; c += w[2].step) {
                 const ts_i64 p = (a * g.in[1] + b) * g.in[2] + c;
-                const C v = ts_up(x[p]);
-                if (v > most || v != v) {
-                    most = v;
-                    at = p;
+                const C v = ts_upcast(x[p]);
+                if (v > max || v != v) {
+                    max = v;
+                    index = p;
                 }
             }
-    g.y[i] = ts_down<T>(most);
-    g.at[i] = at;
+    g.y[i] = ts_downcast<T>(max);
+    g.indices[i] = index;
 }
 
-// x: gradient of the outputs; sums (zero before): gradient of the inputs.
+// x: gradient of the outputs; grad_in: gradient of the inputs, zeroed before the launch.
 TS_KERNEL void __launch_bounds__(256) ts_max_pool_grad(const __grid_constant__ Args g) {
-    const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x, outs = ts_volume(g.out), ins = ts_volume(g.in);
-    if (i >= g.planes * outs) return;
-    const ts_i64 at = g.at[i];
-    if (at >= 0 && at < ins) atomicAdd(g.sums + i / outs * ins + at, (C)ts_up(g.x[i]));
+    const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x, outputs = ts_numel(g.out), inputs = ts_numel(g.in);
+    if (i >= g.planes * outputs) return;
+    const ts_i64 index = g.indices[i];
+    if (index >= 0 && index < inputs) atomicAdd(g.grad_in + i / outputs * inputs + index, (C)ts_upcast(g.x[i]));
 }
 
 TS_KERNEL void __launch_bounds__(256) ts_avg_pool(const __grid_constant__ Args g) {
-    const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x, outs = ts_volume(g.out);
-    if (i >= g.planes * outs) return;
-    const T* x = g.x + i / outs * ts_volume(g.in);
+    const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x, outputs = ts_numel(g.out);
+    if (i >= g.planes * outputs) return;
+    const T* x = g.x + i / outputs * ts_numel(g.in);
     ts_i64 o[3];
-    ts_split(i % outs, g.out, o);
+    ts_unravel(i % outputs, g.out, o);
     Window w[3];
     for (int d = 0; d < 3; d++) w[d] = ts_window(g, d, o[d]);
     C sum = 0;
     for (ts_i64 a = w[0].first; a < w[0].end; a++)
         for (ts_i64 b = w[1].first; b < w[1].end; b++)
-            for (ts_i64 c = w[2].first; c < w[2].end; c++) sum += ts_up(x[(a * g.in[1] + b) * g.in[2] + c]);
-    g.y[i] = ts_down<T>(sum / ts_divisor(g, w));
+            for (ts_i64 c = w[2].first; c < w[2].end; c++) sum += ts_upcast(x[(a * g.in[1] + b) * g.in[2] + c]);
+    g.y[i] = ts_downcast<T>(sum / ts_divisor(g, w));
 }
 
 // x: gradient of the outputs; y: gradient of the inputs.
 TS_KERNEL void __launch_bounds__(256) ts_avg_pool_grad(const __grid_constant__ Args g) {
-    const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x, outs = ts_volume(g.out), ins = ts_volume(g.in);
-    if (i >= g.planes * ins) return;
-    const T* x = g.x + i / ins * outs;
+    const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x, outputs = ts_numel(g.out), inputs = ts_numel(g.in);
+    if (i >= g.planes * inputs) return;
+    const T* x = g.x + i / inputs * outputs;
     ts_i64 p[3], from[3], to[3];
-    ts_split(i % ins, g.in, p);
+    ts_unravel(i % inputs, g.in, p);
     for (int d = 0; d < 3; d++) {
         if (g.adaptive) {
             from[d] = p[d] * g.out[d] / g.in[d];
@@ -123,9 +123,9 @@ TS_KERNEL void __launch_bounds__(256) ts_avg_pool_grad(const __grid_constant__ A
             w[1] = ts_window(g, 1, b);
             for (ts_i64 c = from[2]; c < to[2]; c++) {
                 w[2] = ts_window(g, 2, c);
-                sum += ts_up(x[(a * g.out[1] + b) * g.out[2] + c]) / ts_divisor(g, w);
+                sum += ts_upcast(x[(a * g.out[1] + b) * g.out[2] + c]) / ts_divisor(g, w);
             }
         }
     }
-    g.y[i] = ts_down<T>(sum);
+    g.y[i] = ts_downcast<T>(sum);
 }

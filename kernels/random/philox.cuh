@@ -1,10 +1,10 @@
-// Philox 4x32-10 and the values made of its words: integers and uniforms bit for bit those of base/rng.rs.
+// Philox 4x32-10 and the values made from its words. Integers and uniforms are bit for bit those of base/rng.rs.
 #pragma once
 #include "common/base.cuh"
 
-struct ts_words { ts_u32 x[4]; };
+struct ts_philox_words { ts_u32 x[4]; };
 
-TS_FN ts_words ts_philox(ts_u64 seed, ts_u64 counter) {
+TS_FN ts_philox_words ts_philox(ts_u64 seed, ts_u64 counter) {
     ts_u32 c0 = (ts_u32)counter, c1 = (ts_u32)(counter >> 32), c2 = 0, c3 = 0;
     ts_u32 k0 = (ts_u32)seed, k1 = (ts_u32)(seed >> 32);
 #pragma unroll
@@ -18,16 +18,16 @@ TS_FN ts_words ts_philox(ts_u64 seed, ts_u64 counter) {
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
-    return ts_words{{c0, c1, c2, c3}};
+    return ts_philox_words{{c0, c1, c2, c3}};
 }
 
-TS_FN ts_u32 ts_pick(const ts_words& w, ts_u32 lane) {
+TS_FN ts_u32 ts_select_word(const ts_philox_words& w, ts_u32 lane) {
     ts_u32 low = lane & 1 ? w.x[1] : w.x[0], high = lane & 1 ? w.x[3] : w.x[2];
     return lane & 2 ? high : low;
 }
 
 TS_FN ts_u32 ts_word(ts_u64 seed, ts_u64 offset, ts_u64 index) {
-    return ts_pick(ts_philox(seed, offset + index / 4), (ts_u32)index & 3);
+    return ts_select_word(ts_philox(seed, offset + index / 4), (ts_u32)index & 3);
 }
 TS_FN ts_u64 ts_word64(ts_u64 seed, ts_u64 offset, ts_u64 index) {
     return (ts_u64)ts_word(seed, offset, index) << 32 | ts_word(seed ^ 0x9E3779B97F4A7C15ULL, offset, index);
@@ -37,32 +37,33 @@ TS_FN float ts_uniform32(ts_u32 word) { return (float)(word >> 8) * (1.0f / 1677
 TS_FN double ts_uniform64(ts_u64 word) { return (double)(word >> 11) * (1.0 / 9007199254740992.0); }
 
 TS_FN float ts_draw_uniform_f32(ts_u64 seed, ts_u64 offset, ts_u64 index) { return ts_uniform32(ts_word(seed, offset, index)); }
-TS_FN double ts_draw_uniform_f64(ts_u64 seed, ts_u64 offset, ts_u64 index) { return ts_uniform64(ts_word64(seed, offset, index)); }
+TS_FN double ts_draw_uniform_f64(ts_u64 seed, ts_u64 offset,
+    ts_u64 index) { return ts_uniform64(ts_word64(seed, offset, index)); }
 TS_FN ts_i64 ts_draw_word(ts_u64 seed, ts_u64 offset, ts_u64 index) { return ts_word(seed, offset, index); }
 TS_FN ts_i64 ts_draw_integer(ts_u64 seed, ts_u64 offset, ts_u64 low, ts_u64 range, ts_u64 index) {
     return (ts_i64)(low + __umul64hi(ts_word64(seed, offset, index), range));
 }
 
-// cos and sin of 2 pi u: the quadrant is exact, the rest Cephes' polynomials, as on the CPU.
-TS_FN void ts_turn(float u, float& x, float& y) {
-    int quarter = (int)(4.0f * u + 0.5f);
-    float r = (u - 0.25f * (float)quarter) * 6.28318530717958647692f, z = r * r;
+// cos and sin of 2 pi u: the quadrant is exact, the polynomials are Cephes', as on the host.
+TS_FN void ts_sincos_2pi(float u, float& x, float& y) {
+    int quadrant = (int)(4.0f * u + 0.5f);
+    float r = (u - 0.25f * (float)quadrant) * 6.28318530717958647692f, z = r * r;
     float s = fmaf(fmaf(-1.9515296e-4f, z, 8.332161e-3f), z, -1.6666655e-1f);
     s = fmaf(s * z, r, r);
     float c = fmaf(fmaf(2.4433157e-5f, z, -1.3887316e-3f), z, 4.1666646e-2f);
     c = fmaf(c * z, z, 1.0f - 0.5f * z);
-    x = quarter & 1 ? s : c;
-    y = quarter & 1 ? c : s;
-    if ((quarter + 1) & 2) x = -x;
-    if (quarter & 2) y = -y;
+    x = quadrant & 1 ? s : c;
+    y = quadrant & 1 ? c : s;
+    if ((quadrant + 1) & 2) x = -x;
+    if (quadrant & 2) y = -y;
 }
 
-// Box and Muller: values come in pairs, lanes 0 and 1, and 2 and 3, of one counter.
+// Box-Muller: values come in pairs, words 0 and 1, or 2 and 3, of one counter.
 TS_FN float ts_draw_normal_f32(ts_u64 seed, ts_u64 offset, ts_u64 index) {
-    ts_words w = ts_philox(seed, offset + index / 4);
+    ts_philox_words w = ts_philox(seed, offset + index / 4);
     ts_u32 even = index & 2 ? w.x[2] : w.x[0], odd = index & 2 ? w.x[3] : w.x[1];
     float u = (float)((even >> 8) + 1) * (1.0f / 16777216.0f), c, s;
-    ts_turn(ts_uniform32(odd), c, s);
+    ts_sincos_2pi(ts_uniform32(odd), c, s);
     float radius = sqrtf(-2.0f * logf(u));
     return index & 1 ? radius * s : radius * c;
 }

@@ -1,180 +1,182 @@
-// States of running sums, products, log-sum-exps, maxima and minima, and how the threads of a block join theirs in order.
+// States of cumsum, cumprod, logcumsumexp, cummax and cummin, and scans of them over warps, blocks and tiles.
 //
-// T: memory type; OP: 0 sum, 1 product, 2 log-sum-exp, 3 maximum, 4 minimum; THREADS: of a block. Which states are joined
-// with which is fixed by sizes, so results do not depend on timing.
+// T: memory type; OP: 0 sum, 1 product, 2 log-sum-exp, 3 maximum, 4 minimum; THREADS: of a block. The order of combinations
+// depends on sizes only, so results do not depend on timing.
 #pragma once
 #include "common/reduce.cuh"
 
-template <class A> struct ts_wide { typedef A type; };
-template <> struct ts_wide<bool> { typedef ts_i64 type; };
-typedef typename ts_wide<typename ts_of<T>::cls>::type C;
+template <class A> struct ts_accumulate_type { typedef A type; };
+template <> struct ts_accumulate_type<bool> { typedef ts_i64 type; };
+typedef typename ts_accumulate_type<typename ts_opmath<T>::type>::type C;
 
-// A strip is what is scanned from its first tile to its last: a row, or some neighbouring columns; `told`: ts_told.
+// A strip is what is scanned from its first tile to its last: a row, or some adjacent columns. `tile_states`: of
+// ts_tile_state.
 struct Args {
     const T* x;
     T* y;
-    ts_i64* at;
-    ts_u64* told;
-    ts_i64 rows, n, inner, chunks, across;
+    ts_i64* indices;
+    ts_u64* tile_states;
+    ts_i64 rows, n, inner, tiles, column_tiles;
 };
 
-// Log-sum-exps are of floats.
+// Only floats have log-sum-exps; for integers these only have to compile.
 TS_FN ts_i64 ts_exp(ts_i64 x) { return x; }
 TS_FN ts_i64 ts_log(ts_i64 x) { return x; }
 
-// What a state has beside its value: nothing, a place (a dim of 2^31 elements is none of these kernels'), or a sum.
-template <int KIND> struct ts_beside {
+// What a state has besides its value: nothing; an index (32 bits: longer dims are not scanned by these kernels); or a sum.
+template <int KIND> struct ts_state_extra {
     TS_METHOD int get() const { return 0; }
     TS_METHOD void set(int) {}
 };
-template <> struct ts_beside<1> {
-    ts_i32 with;
-    TS_METHOD ts_i32 get() const { return with; }
-    TS_METHOD void set(ts_i32 to) { with = to; }
+template <> struct ts_state_extra<1> {
+    ts_i32 extra;
+    TS_METHOD ts_i32 get() const { return extra; }
+    TS_METHOD void set(ts_i32 to) { extra = to; }
 };
-template <> struct ts_beside<2> {
-    C with;
-    TS_METHOD C get() const { return with; }
-    TS_METHOD void set(C to) { with = to; }
+template <> struct ts_state_extra<2> {
+    C extra;
+    TS_METHOD C get() const { return extra; }
+    TS_METHOD void set(C to) { extra = to; }
 };
 
-// A log-sum-exp is kept as a maximum m and the sum of exp(x - m).
-struct State : ts_beside<(OP >= 3 ? 1 : OP == 2 ? 2 : 0)> {
+// A log-sum-exp is a maximum m and the sum of exp(x - m).
+struct State : ts_state_extra<(OP >= 3 ? 1 : OP == 2 ? 2 : 0)> {
     C v;
-    TS_METHOD void start() {
-        v = OP == 1 ? C(1) : OP == 2 ? ts_least(C()) : C(0);
+    TS_METHOD void set_identity() {
+        v = OP == 1 ? C(1) : OP == 2 ? ts_lowest(C()) : C(0);
         set(OP >= 3 ? -1 : 0);
     }
-    TS_METHOD void element(C x, ts_i32 place) {
+    TS_METHOD void init(C x, ts_i32 index) {
         v = x;
-        set(OP >= 3 ? place : 1);
+        set(OP >= 3 ? index : 1);
     }
     TS_METHOD C result() const { return OP == 2 ? v + ts_log((C)get()) : v; }
-    // Of equal elements the later one; NaN stays once seen.
-    TS_METHOD static State join(const State& l, const State& r) {
+    // Of equal elements the later one wins; NaN stays once seen.
+    TS_METHOD static State combine(const State& l, const State& r) {
         State s = l;
         if (OP == 0) s.v = ts_plus(l.v, r.v);
         if (OP == 1) s.v = ts_times(l.v, r.v);
         if (OP == 2) {
             const bool less = l.v < r.v;
             const C high = less ? r.v : l.v, low = less ? l.v : r.v;
-            // Equal infinities have no difference.
-            const C shrink = high == low ? C(1) : ts_exp(low - high);
+            // inf - inf would be NaN.
+            const C scale = high == low ? C(1) : ts_exp(low - high);
             s.v = high;
-            s.set(less ? r.get() + l.get() * shrink : l.get() + r.get() * shrink);
+            s.set(less ? r.get() + l.get() * scale : l.get() + r.get() * scale);
         }
         if (OP >= 3) {
-            const bool passes = OP == 3 ? r.v >= l.v : r.v <= l.v;
-            if (r.get() >= 0 && (l.get() < 0 || r.v != r.v || (l.v == l.v && passes))) s = r;
+            const bool later_wins = OP == 3 ? r.v >= l.v : r.v <= l.v;
+            if (r.get() >= 0 && (l.get() < 0 || r.v != r.v || (l.v == l.v && later_wins))) s = r;
         }
         return s;
     }
 };
 
-// The state of another lane of a group of `width`: the one `distance` below, or lane `from`.
-TS_FN State ts_from_below(const State& mine, int distance, int width) {
-    State other = mine;
-    other.v = __shfl_up_sync(0xffffffffu, mine.v, distance, width);
-    if (OP >= 2) other.set(__shfl_up_sync(0xffffffffu, mine.get(), distance, width));
+// The state of another lane of a segment of `width`: `distance` lanes below, or lane `from`.
+TS_FN State ts_shfl_up(const State& state, int distance, int width) {
+    State other = state;
+    other.v = __shfl_up_sync(0xffffffffu, state.v, distance, width);
+    if (OP >= 2) other.set(__shfl_up_sync(0xffffffffu, state.get(), distance, width));
     return other;
 }
-TS_FN State ts_from_lane(const State& mine, int from, int width) {
-    State other = mine;
-    other.v = __shfl_sync(0xffffffffu, mine.v, from, width);
-    if (OP >= 2) other.set(__shfl_sync(0xffffffffu, mine.get(), from, width));
+TS_FN State ts_shfl(const State& state, int from, int width) {
+    State other = state;
+    other.v = __shfl_sync(0xffffffffu, state.v, from, width);
+    if (OP >= 2) other.set(__shfl_sync(0xffffffffu, state.get(), from, width));
     return other;
 }
 
-// Joins states across groups of WIDTH lanes, of which every STEP-th belong together. Gives what comes before this
-// lane, and in `all` what the whole group has.
-template <int WIDTH, int STEP> TS_FN State ts_scan_lanes(State mine, State& all) {
+// An exclusive scan over segments of WIDTH lanes, in which every STEP-th lane belongs to the same scan. `aggregate`: the
+// combination of the whole segment.
+template <int WIDTH, int STEP> TS_FN State ts_warp_scan(State state, State& aggregate) {
     const int lane = threadIdx.x % WIDTH;
 #pragma unroll
     for (int d = STEP; d < WIDTH; d *= 2) {
-        const State below = ts_from_below(mine, d, WIDTH);
-        if (lane >= d) mine = State::join(below, mine);
+        const State lower = ts_shfl_up(state, d, WIDTH);
+        if (lane >= d) state = State::combine(lower, state);
     }
-    all = STEP < WIDTH ? ts_from_lane(mine, WIDTH - STEP + lane % STEP, WIDTH) : mine;
-    State before = STEP < WIDTH ? ts_from_below(mine, STEP, WIDTH) : mine;
-    if (lane < STEP) before.start();
-    return before;
+    aggregate = STEP < WIDTH ? ts_shfl(state, WIDTH - STEP + lane % STEP, WIDTH) : state;
+    State exclusive = STEP < WIDTH ? ts_shfl_up(state, STEP, WIDTH) : state;
+    if (lane < STEP) exclusive.set_identity();
+    return exclusive;
 }
 
-// Joins what warps have, in groups of WARPS: N states in each of L lanes. Gives what comes before this warp and what all
-// of its group have. Every thread of the block calls it.
-template <int WARPS, int L, int N> TS_FN void ts_scan_warps(const State* mine, State* before, State* all) {
+// An exclusive scan over the aggregates of groups of WARPS warps: N states in each of L lanes. `aggregate`: of the whole
+// group. Every thread of the block calls it.
+template <int WARPS, int L, int N> TS_FN void ts_scan_warp_aggregates(const State* state, State* exclusive, State* aggregate) {
     __shared__ State shared[THREADS / 32 * N * L];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, first = warp / WARPS * WARPS;
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < N; k++)
-        if (lane < L) shared[(warp * N + k) * L + lane] = mine[k];
+        if (lane < L) shared[(warp * N + k) * L + lane] = state[k];
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < N; k++) {
-        all[k].start();
-        before[k].start();
+        aggregate[k].set_identity();
+        exclusive[k].set_identity();
 #pragma unroll
         for (int w = 0; w < WARPS; w++) {
-            if (first + w == warp) before[k] = all[k];
-            all[k] = State::join(all[k], shared[((first + w) * N + k) * L + lane % L]);
+            if (first + w == warp) exclusive[k] = aggregate[k];
+            aggregate[k] = State::combine(aggregate[k], shared[((first + w) * N + k) * L + lane % L]);
         }
     }
 }
 
-// N states in each of L lanes that a tile tells later ones. Each 32-bit word goes with a mark in one access, so no other
-// order of accesses matters; what is told is 0 before.
-template <int L, int N> struct ts_told {
+// The published states of tiles (as CUB's tile_state): N states in each of L lanes. Each 32-bit word is stored together with
+// a flag in one access, so that no memory order is needed; the memory is zeroed before the launch.
+template <int L, int N> struct ts_tile_state {
     static const int WORDS = N * sizeof(State) / 4;
-    TS_METHOD static volatile ts_u64* place(const Args& g, ts_i64 slot) {
-        return (volatile ts_u64*)g.told + slot * (L * WORDS) + threadIdx.x % L;
+    TS_METHOD static volatile ts_u64* address(const Args& g, ts_i64 slot) {
+        return (volatile ts_u64*)g.tile_states + slot * (L * WORDS) + threadIdx.x % L;
     }
-    TS_METHOD static void tell(const Args& g, ts_i64 slot, const State* states) {
+    TS_METHOD static void publish(const Args& g, ts_i64 slot, const State* states) {
         ts_u32 words[WORDS];
         memcpy(words, states, sizeof(words));
 #pragma unroll
-        for (int k = 0; k < WORDS; k++) place(g, slot)[k * L] = (ts_u64)1 << 32 | words[k];
+        for (int k = 0; k < WORDS; k++) address(g, slot)[k * L] = (ts_u64)1 << 32 | words[k];
     }
     TS_METHOD static void wait(const Args& g, ts_i64 slot, State* states) {
         ts_u64 found[WORDS];
         ts_u32 words[WORDS];
 #pragma unroll
-        for (int k = 0; k < WORDS; k++) found[k] = place(g, slot)[k * L];
+        for (int k = 0; k < WORDS; k++) found[k] = address(g, slot)[k * L];
 #pragma unroll
         for (int k = 0; k < WORDS; k++) {
-            while (found[k] >> 32 == 0) found[k] = place(g, slot)[k * L];
+            while (found[k] >> 32 == 0) found[k] = address(g, slot)[k * L];
             words[k] = (ts_u32)found[k];
         }
         memcpy(states, words, sizeof(words));
     }
 };
 
-// What comes before tile c of a strip, of which this tile has `all`. Blocks are begun in order, so tiles before this one
-// were begun before it, those of one strip as far apart as there are strips. A block joins what the earlier tiles of its
-// group told, in order; the last tile of a group tells what all have so far.
+// The exclusive prefix of tile c of a strip, whose own aggregate is `aggregate`: a look-back over earlier tiles. Blocks start
+// in order, so all earlier tiles have started; tiles of one strip are as many blocks apart as there are strips. A block
+// combines, in order, the aggregates of the earlier tiles of its group; the last tile of a group publishes the prefix of the
+// next group.
 template <int L, int N>
-TS_FN void ts_before_tile(const Args& g, ts_i64 strips, ts_i64 strip, ts_i64 c, const State* all, State* before) {
+TS_FN void ts_look_back(const Args& g, ts_i64 strips, ts_i64 strip, ts_i64 c, const State* aggregate, State* exclusive) {
     const int group = THREADS / L, step = threadIdx.x / L;
     const ts_i64 base = c / group * group;
-    // Places of groups come after those of tiles.
-    const ts_i64 sums = (g.chunks + c / group) * strips + strip;
-    const bool tells = step == 0 && c + 1 < g.chunks, last = c % group == group - 1;
-    if (tells && !last) ts_told<L, N>::tell(g, c * strips + strip, all);
-    State told[N], none[N];
+    // Slots of groups follow those of tiles.
+    const ts_i64 sums = (g.tiles + c / group) * strips + strip;
+    const bool publishes = step == 0 && c + 1 < g.tiles, last = c % group == group - 1;
+    if (publishes && !last) ts_tile_state<L, N>::publish(g, c * strips + strip, aggregate);
+    State states[N], none[N];
 #pragma unroll
-    for (int k = 0; k < N; k++) told[k].start();
-    if (base + step < c) ts_told<L, N>::wait(g, (base + step) * strips + strip, told);
+    for (int k = 0; k < N; k++) states[k].set_identity();
+    if (base + step < c) ts_tile_state<L, N>::wait(g, (base + step) * strips + strip, states);
 #pragma unroll
-    for (int k = 0; k < N; k++) ts_scan_lanes<32, L>(told[k], told[k]);
-    ts_scan_warps<THREADS / 32, L, N>(told, none, before);
+    for (int k = 0; k < N; k++) ts_warp_scan<32, L>(states[k], states[k]);
+    ts_scan_warp_aggregates<THREADS / 32, L, N>(states, none, exclusive);
     if (base > 0) {
-        ts_told<L, N>::wait(g, sums - strips, told);
+        ts_tile_state<L, N>::wait(g, sums - strips, states);
 #pragma unroll
-        for (int k = 0; k < N; k++) before[k] = State::join(told[k], before[k]);
+        for (int k = 0; k < N; k++) exclusive[k] = State::combine(states[k], exclusive[k]);
     }
-    if (tells && last) {
+    if (publishes && last) {
 #pragma unroll
-        for (int k = 0; k < N; k++) told[k] = State::join(before[k], all[k]);
-        ts_told<L, N>::tell(g, sums, told);
+        for (int k = 0; k < N; k++) states[k] = State::combine(exclusive[k], aggregate[k]);
+        ts_tile_state<L, N>::publish(g, sums, states);
     }
 }

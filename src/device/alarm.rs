@@ -1,7 +1,7 @@
-//! One thread that watches when the time of anybody is over and tells them, so that nobody else has to look at the clock.
+//! A timer thread for deadlines: it notifies whoever's time is over, so that nobody else has to read the clock.
 //!
-//! It sleeps until the first instant that it knows of. Whoever has an earlier one wakes it; one that passed to no
-//! purpose, since its run ended before, costs one waking. Knows nothing of runs.
+//! It sleeps until the earliest deadline it knows. A caller with an earlier one wakes it; a deadline of a run that ended
+//! before costs one wake-up. Knows nothing of runs.
 
 use super::clock::Clock;
 use parking_lot::{Condvar, Mutex};

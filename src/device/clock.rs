@@ -1,4 +1,4 @@
-//! The clock that traces are written by.
+//! The clock of traces.
 
 use std::time::Instant;
 

@@ -1,7 +1,7 @@
-//! DLPack: tensors handed from library to library by a pointer, without a copy. Both forms of the capsule, the plain
-//! one and the versioned one of DLPack 1.0; host memory only.
+//! DLPack: exchange of tensors between libraries by a pointer, without a copy. Both forms of the capsule, the plain one and
+//! the versioned one of DLPack 1.0; host memory only.
 //!
-//! Knows no session: what a tensor's memory is and who keeps it is in `lent.rs`.
+//! Knows no session: the owner of a tensor's memory is in `lent.rs`.
 
 #![warn(missing_docs)]
 

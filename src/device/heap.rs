@@ -1,11 +1,11 @@
-//! A heap for small blocks over the system's: lists of free blocks by size, for the threads that run scripts.
+//! A heap for small blocks on top of the system's: free lists by size, for the threads that run scripts.
 //!
-//! A window that ends frees some hundred blocks of each of a few sizes at once and the next one takes as many, far
-//! more than the fast path of the C library holds. Only threads that said so keep blocks (`keep_here`), so that those
-//! that come and go leave nothing behind; any thread may free what another took. Knows nothing of tensors: it serves
-//! the interpreter's values as much as ours. A program chooses it with `#[global_allocator]`.
+//! A window that ends frees some hundred blocks of each of a few sizes at once and the next one allocates as many, far more
+//! than the C library's fast path holds. Only threads that opted in cache blocks (`keep_here`), so that short-lived threads
+//! leave nothing behind; any thread may free what another allocated. Knows nothing of tensors: it serves the interpreter's
+//! values as well. A program chooses it with `#[global_allocator]`.
 //!
-//! Cost: about 12 instructions to take or free a block; 60 to 130 with the C library's where windows are made.
+//! Cost: about 12 instructions to allocate or free a block; 60 to 130 with the C library's where windows are made.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -1,6 +1,6 @@
-//! Segments of host memory: fresh pages from the system, in huge pages where it has them.
+//! Segments of host memory: fresh pages from the system, huge ones if it has them.
 //!
-//! A caching allocator sits on top; nothing here is meant to be quick or small. Knows nothing of tensors.
+//! A caching allocator is built on top; nothing here is meant to be fast or small. Knows nothing of tensors.
 
 use super::cache::RawMemory;
 use super::left;

@@ -1,5 +1,5 @@
-//! Values that are reached with a key instead of a lock: whoever holds the key has them for itself, and pays no atomic
-//! operation for that. A session keeps its key where its state is, under the one lock that it takes anyway.
+//! Values that are accessed with a key instead of a lock: the owner of the key has exclusive access, without an atomic
+//! operation. A session stores its key with its state, under the one lock that it takes anyway.
 //!
 //! Knows nothing of what the values are.
 

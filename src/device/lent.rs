@@ -1,6 +1,6 @@
-//! Memory that a host program lends to a session instead of copying it: where it is, how long, and who keeps it.
+//! Memory that a host program lends to a session instead of copying it: its address, its size, and its owner.
 //!
-//! Not counted by any allocator of ours, and given back by dropping the keeper.
+//! Not counted by any allocator of ours; released by dropping the owner's value.
 
 use std::any::Any;
 use std::mem::size_of_val;

@@ -1,4 +1,4 @@
-//! An allocator that counts what each thread holds, so that a session can limit the memory of a script's own values:
+//! An allocator that counts the bytes of each thread, so that a session can limit the memory of a script's own values:
 //! strings, arrays, maps. A library cannot choose the allocator of a program, so the program installs it.
 //!
 //! Knows no session: it counts, and others compare.

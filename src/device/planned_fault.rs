@@ -1,6 +1,6 @@
-//! Faults that a user asks of simulated devices: `alloc:3@cuda:1`, `launch:20@cuda:0`, `lost:50@cuda:1`.
+//! Faults that a user injects into simulated devices: `alloc:3@cuda:1`, `launch:20@cuda:0`, `lost:50@cuda:1`.
 //!
-//! Counts requests and launches and says which of them goes wrong. Knows no memory and no queue.
+//! Counts requests and launches and decides which of them fails. Knows no memory and no queue.
 
 use crate::base::device_id::{DeviceId, DeviceSpec};
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What the queues of any devices have in common, simulated or not: streams with numbers, points on them, waiting.
+//! What the queues of all devices have in common, simulated or not: numbered streams, points on them, waits.
 
 use super::stop::Stop;
 use std::sync::Arc;

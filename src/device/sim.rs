@@ -1,9 +1,9 @@
 //! Simulated GPUs: asynchronous queues over host memory.
 //!
-//! Streams are queues; works of one stream follow each other, works of several overlap but for the points that
-//! they wait for. Without a seed each device has a thread of its own and works take real time; with one
-//! nothing runs until the host waits, time is virtual, and which work ends next is drawn (`virtual_time`).
-//! Knows no operation and no tensor: a work is a closure over addresses.
+//! Streams are queues; works of one stream run in order, works of several overlap except for the points that they wait for.
+//! Without a seed each device has a thread of its own and works take real time; with a seed nothing runs until the host
+//! waits, time is virtual, and which work ends next is drawn from the seed (`virtual_time`). Knows no operation and no
+//! tensor: a work is a closure over addresses.
 
 use super::clock::Clock;
 use super::queues::{Point, Queues};

@@ -1,6 +1,6 @@
-//! What tells a script and the waits of its host to give up: somebody asked, or its time is over.
+//! Cancellation of a script and of its host's waits: somebody asked for it, or its time is over.
 //!
-//! A state machine over a flag and an instant; whoever waits or counts steps looks at it.
+//! A state machine over a flag and a deadline; waits and step counters check it.
 
 use super::alarm::{self, Alarm};
 use super::clock::Clock;

@@ -1,10 +1,9 @@
-//! Time on simulated devices: which of the queued works ends next, drawn from a seed.
+//! Virtual time of simulated devices: which of the queued works ends next, drawn from a seed.
 //!
-//! Streams are queues; works of one stream follow each other, works of several overlap freely but for the
-//! points of other streams that they wait for. How long a work takes is its nominal time and a factor drawn
-//! from the seed, so that a seed stands for one order of completion, and many seeds for the orders that a
-//! machine might show. A pure state machine: it runs nothing and reads no clock. Whoever drives it runs a work
-//! when it ends here.
+//! Streams are queues; works of one stream run in order, works of several overlap except for the points of other streams that
+//! they wait for. The duration of a work is its nominal time and a factor drawn from the seed, so that a seed stands for one
+//! order of completion, and many seeds for the orders that a machine might show. A pure state machine: it runs nothing and
+//! reads no clock. The caller runs a work when it ends here.
 
 use super::queues::Point;
 use smallvec::SmallVec;

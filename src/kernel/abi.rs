@@ -1,4 +1,4 @@
-//! What a kernel is given: views on memory, attributes, threads, a place for faults.
+//! The arguments of a kernel: views on memory, attributes, threads, a place for faults.
 
 use super::guard;
 use crate::base::attr::Attr;

@@ -1,8 +1,8 @@
-//! A kernel apart: on copies of its operands, on a thread and with workers of its own. Whoever called it waits, and looks
-//! meanwhile whether it must end; then the thread is left alone, and nobody minds when it comes to its end.
+//! Runs a kernel apart: on copies of its operands, on a detached thread with workers of its own. The caller waits and checks
+//! meanwhile whether it must stop; then it abandons the thread, which ends by itself later.
 //!
-//! For kernels of libraries, which can neither be cut nor asked how far they are. Not: unwinding out of them, whose
-//! workers meet at barriers. Cost: copies of the operands and some hundred microseconds.
+//! For kernels of libraries, which can neither be interrupted nor report progress. Not: unwinding out of them, whose workers
+//! wait for each other at barriers. Cost: copies of the operands and some hundred microseconds.
 
 use super::abi::{Call, Faults, HostFn, RawView, Threads};
 use super::guard::{self, End, Guard};
@@ -14,13 +14,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// Bound: time between two looks of who waits; the end itself is heard of at once.
+/// Bound: time between two checks of the waiting caller; it learns of the kernel's end at once.
 const PIECE: Duration = Duration::from_millis(4);
 
-/// Workers that have nothing to do.
+/// Idle workers.
 static IDLE: parking_lot::Mutex<Option<Threads>> = parking_lot::Mutex::new(None);
 
-/// All that the thread touches.
+/// Everything that the thread reads and writes.
 struct Own {
     /// Invariant: the views lie in it.
     _memory: Vec<Vec<u64>>,
@@ -31,11 +31,11 @@ struct Own {
     threads: Threads,
     seed: u64,
     offset: u64,
-    /// Goes with the memory.
+    /// Freed together with the memory.
     _lease: Box<dyn Any + Send>,
 }
 
-/// The guard of the thread: its kernel ends, where it looks, once it was left alone.
+/// The guard of the thread: once the thread is abandoned, its kernel ends at its next check.
 struct Left(Arc<AtomicBool>);
 
 impl Guard for Left {
@@ -54,7 +54,7 @@ impl Guard for Left {
     }
 }
 
-/// Bytes that the copies take.
+/// Bytes of the copies.
 pub fn bytes(call: &Call<'_>) -> usize {
     call.inputs.iter().chain(call.outputs).map(|view| view.numel().saturating_mul(view.dtype.size_bytes())).sum()
 }
@@ -92,16 +92,16 @@ pub unsafe fn run(host: HostFn, call: &Call<'_>, guard: &dyn Guard, lease: Box<d
         _lease: lease,
     };
     let left = Arc::new(AtomicBool::new(false));
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let flag = Left(left.clone());
     let thread = std::thread::Builder::new().name("tscript-apart".into());
-    if thread.spawn(move || work(host, own, &flag, &tell)).is_err() {
+    if thread.spawn(move || work(host, own, &flag, &sender)).is_err() {
         // SAFETY: `call` is one that `host` may be called with (this function's contract). Without a thread it is done
         // here, however long it takes.
         return guard::under(&Left(left), || unsafe { host(call) });
     }
     let own = loop {
-        match told.recv_timeout(PIECE) {
+        match receiver.recv_timeout(PIECE) {
             Ok((own, done)) => {
                 done?;
                 break own;
@@ -125,7 +125,7 @@ pub unsafe fn run(host: HostFn, call: &Call<'_>, guard: &dyn Guard, lease: Box<d
     Ok(())
 }
 
-fn work(host: HostFn, own: Own, left: &Left, tell: &Sender<(Own, Result<(), End>)>) {
+fn work(host: HostFn, own: Own, left: &Left, sender: &Sender<(Own, Result<(), End>)>) {
     let call = Call {
         inputs: &own.inputs,
         outputs: &own.outputs,
@@ -137,8 +137,8 @@ fn work(host: HostFn, own: Own, left: &Left, tell: &Sender<(Own, Result<(), End>
     };
     // SAFETY: the views are those of the caller's call in memory of our own.
     let done = guard::under(left, || unsafe { host(&call) });
-    // Nobody listens where it was left alone.
-    let _ = tell.send((own, done));
+    // The receiver is gone where the thread was abandoned.
+    let _ = sender.send((own, done));
 }
 
 #[cfg(test)]

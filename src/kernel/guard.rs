@@ -1,8 +1,8 @@
-//! How a kernel ends before its end: somebody wants it to, there is no memory for its scratch, or it panics. Each
-//! unwinds to where the kernel was called, and is a value there.
+//! How a kernel ends early: its caller must stop, there is no memory for its scratch, or it panics. Each of these unwinds to
+//! the place where the kernel was called, and becomes a value there.
 //!
-//! Kernels need not know: what shares work out looks now and then (`look`), and scratch memory asks (`admit`). Who
-//! wants an end, and how much memory there is, is for whoever calls kernels to say (`trait Guard`).
+//! Most kernels need no code for this: the functions that divide work check from time to time (`look`), and so do allocations
+//! of scratch memory (`admit`). Whether to stop, and how much memory there is, is decided by the caller (`trait Guard`).
 
 use crate::base::quiet;
 use std::any::Any;
@@ -11,34 +11,34 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
-/// Bound: scratch memory below which nobody asks; a thread has a few blocks at a time.
+/// Bound: scratch memory that needs no admission; a thread has a few such blocks at a time.
 const SMALL_BYTES: usize = 1 << 20;
-/// Bound: time between two looks, where work can be cut as one likes.
+/// Bound: time between two checks, where work can be divided freely.
 const PIECE: Duration = Duration::from_millis(4);
 
-/// What a kernel's caller has to say while it runs. Asked by all of the kernel's threads.
+/// What the caller decides while a kernel runs. All threads of the kernel ask.
 pub trait Guard: Sync {
-    /// Whether to end now.
+    /// Whether the kernel must stop now.
     fn must_end(&self) -> bool;
-    /// Whether so many bytes of scratch memory may be taken.
+    /// Whether this many bytes of scratch memory may be allocated.
     fn admit(&self, bytes: usize) -> bool;
-    /// Scratch memory that was admitted goes.
+    /// Admitted scratch memory is freed.
     fn give_back(&self, bytes: usize);
-    /// Time until it must end, where that is known.
+    /// Time until the kernel must stop, if known.
     fn left(&self) -> Option<Duration>;
-    /// Whether it can be run on copies, on a thread that is left alone when it must end (`apart`).
+    /// Whether the kernel may run on copies, on a thread that is abandoned when the caller must stop (`apart`).
     fn sets_apart(&self) -> bool;
 }
 
-/// Why a kernel did not come to its end. What it writes is half done then.
+/// Why a kernel did not complete. Its outputs are then half written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum End {
     Asked,
-    /// What cannot be cut would take longer than there is time.
+    /// A part that cannot be interrupted would take longer than there is time.
     NoTime,
-    /// It should be run apart.
+    /// It should run apart.
     Apart,
-    /// No memory for scratch of so many bytes.
+    /// No memory for this many bytes of scratch.
     NoMemory(usize),
     Panic(String),
 }
@@ -46,11 +46,11 @@ pub enum End {
 thread_local! {
     /// Invariant: what it leads to lives until `under` puts the old one back.
     static CURRENT: Cell<Option<*const (dyn Guard + 'static)>> = const { Cell::new(None) };
-    /// Bytes that were admitted for lists of the piece at hand, and go with it.
+    /// Bytes that were admitted for lists of the current piece; released with it.
     static LISTS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The guard of this thread's kernel, to hand to threads that help with it.
+/// The guard of this thread's kernel, to pass to threads that help with it.
 #[derive(Clone, Copy)]
 pub(super) struct Current(Option<*const (dyn Guard + 'static)>);
 
@@ -59,7 +59,7 @@ unsafe impl Send for Current {}
 // SAFETY: a shared `Current` gives a shared guard, and guards are `Sync`.
 unsafe impl Sync for Current {}
 
-/// Puts the old guard back, also while unwinding.
+/// Restores the previous guard, also while unwinding.
 struct Restore(Option<*const (dyn Guard + 'static)>);
 
 impl Drop for Restore {
@@ -92,14 +92,14 @@ fn with<R>(ask: impl FnOnce(&dyn Guard) -> R) -> Option<R> {
     CURRENT.get().map(|guard| ask(unsafe { &*guard }))
 }
 
-/// Ends the kernel here if it must end. For loops that may be long; between two looks there should be a millisecond.
+/// Ends the kernel here if the caller must stop. For long loops: about once a millisecond.
 pub fn look() {
     if with(|guard| guard.must_end()) == Some(true) {
         leave(End::Asked);
     }
 }
 
-/// `look`, once in so many rounds of a loop.
+/// `look`, once every so many rounds of a loop.
 #[inline(always)]
 pub fn look_at(round: usize, every: usize) {
     if round.is_multiple_of(every) {
@@ -107,7 +107,7 @@ pub fn look_at(round: usize, every: usize) {
     }
 }
 
-/// Ends the kernel here if there is not so much time left: before what cannot be cut.
+/// Ends the kernel here if less time than this is left: before a part that cannot be interrupted.
 pub fn afford(time: Duration) {
     look();
     if with(|guard| guard.left()).flatten().is_some_and(|left| left < time) {
@@ -115,14 +115,14 @@ pub fn afford(time: Duration) {
     }
 }
 
-/// Before what takes long and cannot be cut: ends the kernel if it can be run apart.
+/// Before a long part that cannot be interrupted: ends the kernel if it can be run apart.
 pub fn set_apart() {
     if with(|guard| guard.sets_apart()) == Some(true) {
         leave(End::Apart);
     }
 }
 
-/// Scratch memory that is not to be had ends the kernel.
+/// Ends the kernel if the scratch memory is not admitted.
 pub fn admit(bytes: usize) {
     if bytes >= SMALL_BYTES && with(|guard| guard.admit(bytes)) == Some(false) {
         leave(End::NoMemory(bytes));
@@ -136,7 +136,7 @@ fn admit_list(bytes: usize) {
     }
 }
 
-/// What was admitted goes.
+/// Releases admitted memory.
 pub fn give_back(bytes: usize) {
     if bytes >= SMALL_BYTES {
         with(|guard| guard.give_back(bytes));
@@ -154,15 +154,15 @@ fn leave(end: End) -> ! {
     resume_unwind(Box::new(end))
 }
 
-/// A list of so many values as scratch of a kernel: admitted, and never an abort.
+/// A list of this many values as scratch of a kernel: admitted, and never an abort.
 pub fn list<T: Clone>(len: usize, value: T) -> Vec<T> {
     let mut list = room(len);
     list.resize(len, value);
     list
 }
 
-/// An empty list with room for so many values, as `list`. Its bytes count until the piece of shared work ends that made
-/// it, or else the kernel.
+/// An empty list with capacity for this many values, as `list`. Its bytes are counted until the piece of shared work that
+/// made it ends, or else the kernel.
 pub fn room<T>(len: usize) -> Vec<T> {
     let bytes = len.saturating_mul(size_of::<T>());
     admit_list(bytes);
@@ -173,7 +173,7 @@ pub fn room<T>(len: usize) -> Vec<T> {
     list
 }
 
-/// Room for so many more values in a list that lasts longer than one kernel, as `room`.
+/// More capacity in a list that outlives the kernel, as `room`.
 pub fn reserve<T>(list: &mut Vec<T>, more: usize) {
     if list.capacity() - list.len() >= more {
         return;
@@ -185,8 +185,8 @@ pub fn reserve<T>(list: &mut Vec<T>, more: usize) {
     }
 }
 
-/// Calls `work` on ranges that make up `range`, each but the last of a multiple of `grain` items, with a look between
-/// two of them. They grow until one takes long enough, so that short work is cut once or not at all.
+/// Calls `work` on ranges that make up `range`, all but the last a multiple of `grain` items, with a check between two of
+/// them. The ranges grow until one takes long enough, so that short work is divided once or not at all.
 pub(super) fn in_pieces(range: Range<usize>, grain: usize, work: &(dyn Fn(Range<usize>) + Sync)) {
     if CURRENT.get().is_none() {
         return work(range);
@@ -211,7 +211,7 @@ pub(super) fn in_pieces(range: Range<usize>, grain: usize, work: &(dyn Fn(Range<
     }
 }
 
-/// Lists that a piece makes go with it, however many pieces there are.
+/// Lists that a piece makes are released with it, however many pieces there are.
 fn in_piece(range: Range<usize>, work: &(dyn Fn(Range<usize>) + Sync)) {
     let outer = LISTS.replace(0);
     work(range);
@@ -238,7 +238,7 @@ mod tests {
     use crate::kernel::abi::Threads;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Ends after so many looks, and has so many bytes.
+    /// Stops after this many checks, and has this many bytes.
     struct After(AtomicUsize, AtomicUsize);
 
     impl Guard for After {
@@ -296,7 +296,7 @@ mod tests {
         let two = || (list(4 << 20, 0u8), list(5 << 20, 0u8));
         assert_eq!(under(&small, || two().0.len()), Err(End::NoMemory(5 << 20)));
         assert_eq!(under(&small, || room::<u64>(usize::MAX / 4).len()), Err(End::NoMemory(usize::MAX)));
-        // Those of pieces go with them.
+        // Those of pieces are released with them.
         let pieces = || Threads::ONE.split(100, 1, |range| drop(list(6 << 20, range.start as u8)));
         assert_eq!(under(&guard(usize::MAX, 8 << 20), pieces), Ok(()));
         let threads = Threads::new(2);
@@ -304,7 +304,7 @@ mod tests {
         let ended = under(&guard(usize::MAX, 0), panics);
         assert!(matches!(ended, Err(End::Panic(text)) if text.contains("on purpose")));
         assert_eq!(under(&guard(usize::MAX, 0), || afford(Duration::from_secs(2))), Err(End::NoTime));
-        // And nothing is left behind.
+        // And nothing stays counted.
         assert!(with(|_| ()).is_none());
     }
 }

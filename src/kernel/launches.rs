@@ -1,4 +1,4 @@
-//! Which CUDA launch stands beside which host kernel.
+//! The CUDA launch of each host kernel.
 
 use super::abi::HostFn;
 use super::cuda::{self, CudaFn, Source};
@@ -7,7 +7,7 @@ use super::{
     softmax, sort,
 };
 
-/// Which launch stands beside which host kernel. What is missing runs through host memory.
+/// The CUDA launch of each host kernel. Kernels that are not here run on the host, on copies.
 pub static ENTRIES: &[(HostFn, CudaFn)] = &[
     (copy::host::copy, copy::cuda::copy),
     (copy::host::fill, copy::cuda::fill),
@@ -74,17 +74,17 @@ pub static ENTRIES: &[(HostFn, CudaFn)] = &[
     (sort::host::sort, sort::cuda::sort),
     (sort::host::argsort, sort::cuda::argsort),
     (sort::host::sort_values, sort::cuda::sort_values),
-    (sort::host::pick::topk, sort::cuda::topk),
+    (sort::host::select::topk, sort::cuda::topk),
     (select::host::count, select::cuda::count),
     (select::host::nonzero, select::cuda::nonzero),
     (select::host::masked_select, select::cuda::masked_select),
     (select::host::masked_scatter, select::cuda::masked_scatter),
     (select::host::repeats_count, search::cuda::repeats_count),
     (select::host::repeats_fill, search::cuda::repeats_fill),
-    (sort::host::pick::kthvalue, sort::cuda::kthvalue),
-    (sort::host::pick::median, sort::cuda::median),
-    (sort::host::pick::nanmedian, sort::cuda::nanmedian),
-    (sort::host::pick::mode, sort::cuda::mode),
+    (sort::host::select::kthvalue, sort::cuda::kthvalue),
+    (sort::host::select::median, sort::cuda::median),
+    (sort::host::select::nanmedian, sort::cuda::nanmedian),
+    (sort::host::select::mode, sort::cuda::mode),
     (sort::host::unique::unique, sort::cuda::unique),
     (index::host::gather::scatter_reduce, index::cuda::scatter_reduce),
     (search::host::searchsorted, search::cuda::searchsorted),
@@ -112,7 +112,7 @@ pub static ENTRIES: &[(HostFn, CudaFn)] = &[
     (linalg::host::spectral::matrix_exp, linalg::cuda::matrix_exp::matrix_exp),
 ];
 
-/// Every hand-written text, specialised in each way that launches ask for: what a compile test goes over.
+/// Every hand-written text, with every combination of types and numbers that launches use: for the compile test.
 pub fn sources() -> Vec<&'static Source> {
     let mut all: Vec<&'static Source> = matmul::cuda::sources().collect();
     all.extend(copy::cuda::sources());
@@ -140,7 +140,7 @@ pub fn sources() -> Vec<&'static Source> {
     all
 }
 
-/// The launch beside a host kernel. Cost: a walk through the list; keep the answer with the plan.
+/// The launch of a host kernel. Cost: a linear search; keep the answer with the plan.
 pub fn entry(host: HostFn) -> Option<CudaFn> {
     ENTRIES.iter().find(|(other, _)| std::ptr::fn_addr_eq(*other, host)).map(|(_, cuda)| *cuda)
 }

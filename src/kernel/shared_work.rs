@@ -1,8 +1,8 @@
 //! Numbered jobs shared between the calling thread and a pool's workers.
 //!
-//! The caller begins at once, workers join when they wake up, and the caller waits only for those that have begun: a
-//! worker that comes too late finds the work closed. On a busy machine a worker may wake up milliseconds later, which
-//! is longer than most work takes.
+//! The caller starts at once, workers join when they wake up, and the caller waits only for those that have started: a worker
+//! that is late finds the work closed. On a busy machine a worker may wake up milliseconds later, which is longer than most
+//! work takes.
 
 use super::guard;
 use std::any::Any;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::Thread;
 
-/// Looks at the workers this often before the caller sleeps: about a microsecond.
+/// How often the caller polls the workers before it sleeps: about a microsecond.
 const SPINS: usize = 64;
 
 type Job<'a> = dyn Fn(usize) + Sync + 'a;
@@ -20,9 +20,9 @@ struct Work {
     /// Invariant: followed only between `enter` and `leave`.
     job: *const Job<'static>,
     jobs: usize,
-    /// The next job that nobody has taken.
+    /// The next job that is not taken.
     next: AtomicUsize,
-    /// Workers inside.
+    /// Workers that have entered.
     inside: AtomicUsize,
     closed: AtomicBool,
     panic: parking_lot::Mutex<Option<Box<dyn Any + Send>>>,
@@ -36,7 +36,7 @@ unsafe impl Send for Work {}
 unsafe impl Sync for Work {}
 
 impl Work {
-    /// Does jobs until none is left.
+    /// Runs jobs until none is left.
     fn go_on(&self) {
         // SAFETY: the caller's frame, which owns the job, stays until nobody is inside.
         let job = unsafe { &*self.job };
@@ -49,9 +49,9 @@ impl Work {
         }
     }
 
-    /// What a worker does.
+    /// The work of a worker.
     fn help(&self) {
-        // Either the caller sees this worker inside, or the worker sees that the work is closed.
+        // Either the caller sees that this worker has entered, or the worker sees that the work is closed.
         self.inside.fetch_add(1, Ordering::SeqCst);
         if !self.closed.load(Ordering::SeqCst) {
             self.guard.with(|| self.guarded());

@@ -168,7 +168,7 @@ fn convolutions_go_to_the_library_where_it_has_a_way() {
     let Some(driver) = driver("convolutions") else { return };
     let kinds = |log: &[String]| {
         let of = |kind: &str| log.iter().filter(|line| line.starts_with(kind)).count();
-        [of("convolution "), of("ts_unfold "), of("ts_conv")]
+        [of("convolution "), of("ts_im2col "), of("ts_conv")]
     };
     let no_graphs = ("TSCRIPT_CUDA_GRAPHS", "0");
     let (with, said) = ask(&driver, CONVOLUTIONS, &[]);

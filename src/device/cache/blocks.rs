@@ -1,6 +1,4 @@
-//! The blocks of segments, the free lists and the queues of blocks that wait for a stream.
-//!
-//! Knows no sizes of segments and no statistics.
+//! Blocks of segments, free lists, and queues of blocks that wait for a stream.
 
 use super::{Pool, StreamPoint};
 use std::cmp::Reverse;
@@ -95,7 +93,7 @@ impl Blocks {
         self.vacant.push(id);
     }
 
-    /// Joins two neighbours into `kept`, which takes the lower address; returns `kept`.
+    /// Joins two neighbors into `kept`, which takes the lower address; returns `kept`.
     pub fn merge(&mut self, kept: u32, gone: u32) -> u32 {
         let (address, size) = (self[gone].address, self[gone].size);
         let before = self[kept].prev == gone;

@@ -4,7 +4,7 @@
 //! sizes are rounded up to 512 bytes; requests of at most 1 MiB come from 2 MiB segments (the small pool),
 //! requests under 10 MiB from 20 MiB segments, larger ones from segments rounded up to 2 MiB. The smallest
 //! free block that fits is taken, of equal ones the lowest in address; what is left over is split off;
-//! free neighbours are merged. Every stream has free lists of its own, and a block that other streams used
+//! free neighbors are merged. Every stream has free lists of its own, and a block that other streams used
 //! becomes free only when their work has passed.
 //!
 //! Pure bookkeeping: it asks a [`RawMemory`] for segments and never touches what lies in them. It knows no
@@ -386,19 +386,19 @@ impl<M: RawMemory> Cache<M> {
         true
     }
 
-    /// Makes a block free and merges it with its free neighbours.
+    /// Makes a block free and merges it with its free neighbors.
     fn settle(&mut self, id: u32) {
         let Meta { pool, stream, size, requested, state, .. } = self.blocks[id];
         let (mut count, mut bytes) = (0isize, 0isize);
         let free = &mut self.free[stream as usize][pool as usize];
         let mut id = id;
-        for neighbour in [self.blocks[id].prev, self.blocks[id].next] {
-            if neighbour != NONE && self.blocks[neighbour].state == State::Free {
-                let other = &self.blocks[neighbour];
-                free.remove((other.size, other.address, neighbour));
+        for neighbor in [self.blocks[id].prev, self.blocks[id].next] {
+            if neighbor != NONE && self.blocks[neighbor].state == State::Free {
+                let other = &self.blocks[neighbor];
+                free.remove((other.size, other.address, neighbor));
                 count -= 1;
                 bytes -= other.size as isize;
-                id = self.blocks.merge(id, neighbour);
+                id = self.blocks.merge(id, neighbor);
             }
         }
         let meta = &mut self.blocks[id];

@@ -1,4 +1,4 @@
-//! What people read about memory: the facts of an out-of-memory error, and the summary table.
+//! Texts about memory: the details of an out-of-memory error, and the summary table.
 
 use super::blocks::State;
 use super::stats::{ByPool, Stat};

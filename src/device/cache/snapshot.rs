@@ -1,4 +1,4 @@
-//! What lies where: every segment with its blocks, in order of address.
+//! `memory_snapshot`: every segment with its blocks, in order of address.
 
 use super::blocks::{NONE, State};
 use super::{Cache, Pool, RawMemory};

@@ -107,7 +107,7 @@ fn check<M: RawMemory>(cache: &Cache<M>) {
                 BlockState::Inactive => (),
             }
             let free = block.state == BlockState::Inactive && block.owner == 0;
-            assert!(!(free && before_free), "free neighbours are merged");
+            assert!(!(free && before_free), "free neighbors are merged");
             before_free = free;
         }
         last_end = at;

@@ -1,8 +1,8 @@
-//! Compiled kernels on disk, shared by all processes of a user, so that a program's second start compiles nothing.
+//! A disk cache of compiled kernels, shared by all processes of a user, so that a program's second start compiles nothing.
 //!
-//! Nothing here can fail a program: what cannot be read, or is damaged, is compiled again; what cannot be written is
-//! not kept. A file appears under its name only when it is whole, so two processes may write the same one.
-//! Does not know what the bytes do.
+//! Nothing here can fail a program: a file that cannot be read, or is damaged, is compiled again; one that cannot be written
+//! is not cached. A file appears under its name only when it is complete, so two processes may write the same one. Does not
+//! know what the bytes mean.
 
 use super::hash;
 use super::nvrtc::Text;

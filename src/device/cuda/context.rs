@@ -1,4 +1,4 @@
-//! A device's context: what memory, streams and kernels of one GPU belong to. Does not know who uses it.
+//! The context of a device: memory, streams and kernels of one GPU belong to it. Does not know who uses it.
 
 use super::driver::Facts;
 use super::error::{DriverError, driver};

@@ -1,4 +1,4 @@
-//! The driver, the devices it shows, and what is missing where it shows none. Makes no context by itself.
+//! The driver and its devices, and what is missing where it has none. Creates no context by itself.
 
 use super::context::Context;
 use super::error::{DriverError, driver};

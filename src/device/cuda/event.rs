@@ -1,5 +1,5 @@
-//! Events: points of a stream that can be waited for and timed. Handles are kept and used again, since making one
-//! costs as much as a launch. Does not know what work lies before the point.
+//! Events: points of a stream that can be waited for and timed. Handles are pooled, since creating one costs as much as a
+//! launch. Does not know what work precedes an event.
 
 use super::context::Context;
 use super::error::{DriverError, NOT_READY, driver};

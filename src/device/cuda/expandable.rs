@@ -1,5 +1,5 @@
-//! Device memory whose segments grow in place: a range of addresses as large as the device, and memory put behind it
-//! piece by piece (CUDA's virtual memory management). An option beside [`super::memory::DeviceMemory`].
+//! Expandable segments: a reserved range of addresses as large as the device, into which memory is mapped piece by piece
+//! (CUDA's virtual memory management). An alternative to [`super::memory::DeviceMemory`].
 
 use super::context::Context;
 use super::driver::open;

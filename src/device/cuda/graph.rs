@@ -1,6 +1,6 @@
-//! Graphs: what a stream would have done, recorded once and started again as one. Does not know what is worth it.
+//! CUDA graphs: the work of a stream, recorded once and launched again as one. Does not decide when that is worth it.
 //!
-//! Addresses and parameters are those of the recording, so they must stay good.
+//! Addresses and parameters are those of the recording, so they must stay valid.
 
 use super::context::Context;
 use super::error::{DriverError, driver};

@@ -1,5 +1,5 @@
-//! A 128-bit hash of content, the same on every machine and in every version: MurmurHash3 (Austin Appleby, public
-//! domain), the variant for 64-bit machines. Not for anything that an enemy may choose.
+//! A 128-bit hash of content, the same on every machine and in every version: MurmurHash3 (Austin Appleby, public domain),
+//! the variant for 64-bit machines. Not: for input that an attacker may choose.
 
 const C1: u64 = 0x87c3_7b91_1142_53d5;
 const C2: u64 = 0x4cf5_ad43_2745_937f;

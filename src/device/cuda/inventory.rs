@@ -1,5 +1,5 @@
-//! What of CUDA this machine has, for people: driver, GPUs, libraries, and what to do about what is missing.
-//! Makes no context. Does not know how it is shown.
+//! What CUDA consists of on this machine, for people: driver, GPUs, libraries, and how to install what is missing. Creates no
+//! context. Does not know how it is shown.
 
 use super::driver::{Facts, Missing, open};
 use super::library::Library;

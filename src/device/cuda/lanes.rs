@@ -1,5 +1,5 @@
-//! The streams of a session on all its GPUs, by the numbers that their owner gave them: who comes after whom, and how
-//! far each has come. Does not know what is queued.
+//! The streams of a session on all its GPUs, by the numbers that their owner assigned: their order, and the progress of each.
+//! Does not know what is queued.
 
 use super::context::Context;
 use super::error::DriverError;

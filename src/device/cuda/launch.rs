@@ -1,4 +1,4 @@
-//! Starts kernels. Nothing is allocated, locked or asked for on the way. Does not know what they compute.
+//! Launches kernels, without allocations, locks or queries. Does not know what they compute.
 
 use super::error::{DriverError, driver};
 use super::module::Function;

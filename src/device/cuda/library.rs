@@ -1,8 +1,8 @@
-//! Finds CUDA's shared libraries, which cudarc then takes up by their names.
+//! Finds CUDA's shared libraries, which cudarc then loads by their names.
 //!
-//! cudarc panics when a library or a function is missing, so both are asked for here first. A library that the
-//! loader does not know is looked for where toolkits and Python packages put it; once it is loaded from there, its
-//! name is known to the loader too. Does not know what the functions do.
+//! cudarc panics when a library or a function is missing, so both are looked up here first. A library that the loader does
+//! not find is searched where toolkits and Python packages install it; once it is loaded from there, the loader knows its
+//! name too. Does not know what the functions do.
 
 use std::ffi::{CString, c_void};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! Segments for the caching allocator: device memory, and host memory that devices reach.
+//! Segments for the caching allocator: device memory, and pinned host memory.
 //!
-//! Slow on purpose: the driver's own calls cost up to 200 µs, so an allocator keeps what it gets here.
+//! Slow: the driver's own calls cost up to 200 µs, so an allocator caches what it gets here.
 
 use super::context::Context;
 use super::error::{DriverError, driver};

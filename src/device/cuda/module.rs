@@ -1,5 +1,5 @@
-//! Kernels of a device: compiled or read from disk once, found again by key. They stay loaded as long as the process,
-//! so a function may be kept and launched without asking here again. Does not know what they compute.
+//! Modules: kernels of a device, compiled or read from disk once and found again by key. They stay loaded as long as the
+//! process, so a function may be stored and launched without another look-up. Does not know what they compute.
 
 use super::cache::Cubins;
 use super::context::Context;

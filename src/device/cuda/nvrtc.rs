@@ -1,6 +1,6 @@
-//! CUDA text to machine code, through NVRTC, with headers from memory. Needs neither a GPU nor a driver.
+//! Compiles CUDA text to machine code by NVRTC, with headers from memory. Needs neither a GPU nor a driver.
 //!
-//! NVRTC is only loaded when something must be compiled. Does not know what becomes of the result.
+//! NVRTC is loaded for the first compilation. Does not know how the result is used.
 
 use super::error::DriverError;
 use super::library::Library;

@@ -1,13 +1,13 @@
-//! What a stream is asked to do again and again, recorded as a graph and then started as one.
+//! Replays repeated work of a stream as a CUDA graph.
 //!
-//! A replay belongs to one place that queues the same commands each time: it is told each of them, every time. It keeps
-//! the list of the last time. While the lists agree but for parameters of kernels, a graph of them is started instead,
-//! with the parameters that changed written into it; where they do not agree, everything is queued as it comes. So the
-//! device does the same work with the same values either way, and nothing needs an address to stay: a graph whose
-//! addresses changed is only not worth it. Does not know what the commands compute.
+//! A replay belongs to one place that queues the same commands each time. It receives each of them every time, and stores the
+//! list of the last time. While the lists agree except for parameters of kernels, a graph of them is launched instead, with
+//! the changed parameters written into it; where they differ, everything is queued as usual. So the device does the same work
+//! with the same values either way, and no address has to stay the same: a graph whose addresses changed is only not worth
+//! it. Does not know what the commands compute.
 //!
-//! Cost: a launch takes 2.4 µs of the host, a graph of any length 1.1 µs, and a kernel whose parameters changed 0.35 µs
-//! more (H100). So a graph is worth it also where all parameters change.
+//! Cost: a launch takes 2.4 µs of the host, a graph of any length 1.1 µs, and a kernel whose parameters changed 0.35 µs more
+//! (H100). So a graph is worth it also where all parameters change.
 
 use super::blas::{Outcome, Product};
 use super::dnn::{Addresses, Convolution, Run};

@@ -1,10 +1,9 @@
-//! Copies of ordinary host memory through pinned buffers, by several threads when there is much of it.
+//! Copies of pageable host memory through pinned buffers, by several threads if there is much of it.
 //!
-//! The driver's own way with ordinary memory makes the caller wait for the stream. This one waits only until the
-//! bytes are read, and its threads keep the link to the device busy. One for each stream.
+//! The driver's own copy of pageable memory makes the caller wait for the stream. This one waits only until the bytes are
+//! read, and its threads keep the link to the device busy. One for each stream.
 //!
-//! Cost: 256 MB to the device at 44 GB/s and back at 41, against the driver's 9 and 55 from pinned memory (H100, 16
-//! cores).
+//! Cost: 256 MB to the device at 44 GB/s and back at 41, against the driver's 9 and 55 from pinned memory (H100, 16 cores).
 
 use super::context::Context;
 use super::error::DriverError;

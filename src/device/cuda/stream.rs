@@ -1,4 +1,4 @@
-//! Streams: queues of a device that run beside each other. Does not know what is queued.
+//! Streams: queues of a device that run concurrently. Does not know what is queued.
 
 use super::context::Context;
 use super::error::{DriverError, NOT_READY, driver};

@@ -1,6 +1,6 @@
-//! How far a stream has come, as a number that only grows: submission n is done, or not yet.
+//! The progress of a stream as a number that only grows: submission n is finished, or not yet.
 //!
-//! A submission is whatever its owner queues between two marks. Does not know what that is.
+//! A submission is the work that its owner queues between two marks. Does not know what that is.
 
 use super::error::DriverError;
 use super::event::{Event, Timing};

@@ -1,4 +1,4 @@
-//! Launches beside `kernel/attention/host`, for what `attention_mma` does not take.
+//! CUDA launches of attention for what `cuda_mma` does not support: f32, f64, other head dims.
 
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
@@ -12,8 +12,8 @@ type Done = Result<(), GpuError>;
 
 /// Bound: shared memory that a block may have on every architecture from 8.0 on.
 const SHARED: usize = 99 << 10;
-/// Bound: columns of a head, 32 for each that a thread keeps.
-const WIDEST: usize = 256;
+/// Bound: the head dim; a thread holds an element for each 32 of it.
+const MAX_HEAD_DIM: usize = 256;
 
 fn text(dtype: DType, mask: DType, columns: usize) -> &'static Source {
     let kept = columns.div_ceil(32).next_power_of_two().max(1) as u32;
@@ -29,8 +29,8 @@ struct Problem {
     heads: usize,
     queries: usize,
     keys: usize,
-    width: usize,
-    value_width: usize,
+    head_dim: usize,
+    value_dim: usize,
     class_bytes: usize,
     /// Words of the arguments from the sizes on.
     tail: Vec<u64>,
@@ -45,26 +45,26 @@ impl Problem {
         gpu: &mut dyn Gpu,
     ) -> Result<Problem, GpuError> {
         let lead = q.shape.len() - 2;
-        let (width, value_width) = (q.shape[lead + 1], v.shape[lead + 1]);
-        if width.max(value_width) > WIDEST {
+        let (head_dim, value_dim) = (q.shape[lead + 1], v.shape[lead + 1]);
+        if head_dim.max(value_dim) > MAX_HEAD_DIM {
             return Err(GpuError::Unsupported("attention with heads this wide"));
         }
         let class = q.dtype.compute();
         let mut mask = mask.map(|mask| as_mask(mask, class, gpu)).transpose()?;
         let mut dims = leading(&q.shape[..lead], mask.as_ref());
         if dims.len() > 4 {
-            // Whole, its leading dims are one.
+            // A dense mask has a single leading dim.
             mask = mask.map(|mask| whole(&mask, gpu)).transpose()?;
             dims = leading(&q.shape[..lead], mask.as_ref());
         }
-        let scale = attributes::float_or_none(call, 1).unwrap_or(1.0 / (width as f64).sqrt());
+        let scale = attributes::float_or_none(call, 1).unwrap_or(1.0 / (head_dim as f64).sqrt());
         let (mut sizes, mut steps) = ([1u64; 4], [0u64; 4]);
         for ((size, step), dim) in sizes.iter_mut().zip(&mut steps).rev().zip(&dims) {
             (*size, *step) = (dim.0 as u64, dim.1 as u64);
         }
         let heads = q.shape[..lead].iter().product();
         let (queries, keys) = (q.shape[lead], k.shape[lead]);
-        let counts = [heads, queries, keys, width, value_width, attributes::flag(call, 0) as usize];
+        let counts = [heads, queries, keys, head_dim, value_dim, attributes::flag(call, 0) as usize];
         let mut tail: Vec<u64> = counts.iter().map(|&n| n as u64).collect();
         tail.push(scale.to_bits());
         tail.extend(sizes);
@@ -72,12 +72,12 @@ impl Problem {
         tail.extend([lead, lead + 1].map(|d| mask.as_ref().map_or(0, |mask| mask.strides[d] as u64)));
         let mask_type = mask.as_ref().map_or(class, |mask| mask.dtype);
         Ok(Problem {
-            source: text(q.dtype, mask_type, width.max(value_width)),
+            source: text(q.dtype, mask_type, head_dim.max(value_dim)),
             heads,
             queries,
             keys,
-            width,
-            value_width,
+            head_dim,
+            value_dim,
             class_bytes: class.size_bytes(),
             tail,
             mask: mask.map_or(0, |mask| mask.ptr as u64),
@@ -86,7 +86,7 @@ impl Problem {
 
     /// Shared memory for tiles of these widths and some squares of scores.
     fn shared(&self, tiles: &[usize], squares: usize) -> Result<u32, GpuError> {
-        let elements: usize = tiles.iter().map(|width| 32 * (width + 1)).sum::<usize>() + squares * 32 * 33;
+        let elements: usize = tiles.iter().map(|head_dim| 32 * (head_dim + 1)).sum::<usize>() + squares * 32 * 33;
         let bytes = elements * self.class_bytes;
         if bytes > SHARED { Err(GpuError::Unsupported("attention with heads this wide")) } else { Ok(bytes as u32) }
     }
@@ -128,7 +128,7 @@ pub fn as_mask(mask: &RawView, class: DType, gpu: &mut dyn Gpu) -> Result<RawVie
     Ok(converted)
 }
 
-/// Leading dims and the mask's steps along them, innermost first, those that go on evenly as one.
+/// Leading dims and the mask's strides over them, innermost first; adjacent dims are merged where the mask allows it.
 fn leading(shape: &[usize], mask: Option<&RawView>) -> Vec<(usize, isize)> {
     let mut dims: Vec<(usize, isize)> = Vec::new();
     for (d, &size) in shape.iter().enumerate().rev().filter(|&(_, &size)| size > 1) {
@@ -141,7 +141,7 @@ fn leading(shape: &[usize], mask: Option<&RawView>) -> Vec<(usize, isize)> {
     dims
 }
 
-/// A mask without dims that are only expanded.
+/// A copy of a mask without expanded dims.
 fn whole(mask: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
     let copy = scratch(mask.dtype, &mask.shape, gpu)?;
     copy_view(mask, &copy, gpu)?;
@@ -155,13 +155,13 @@ pub fn attention(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     }
     let dtype = views[0].dtype;
     let p = Problem::of(call, views, call.inputs.get(3), gpu)?;
-    let shared = p.shared(&[p.width, p.width, p.value_width], 1)?;
+    let shared = p.shared(&[p.head_dim, p.head_dim, p.value_dim], 1)?;
     let [q, k, v] = [input(views[0], dtype, gpu)?, input(views[1], dtype, gpu)?, input(views[2], dtype, gpu)?];
     let out = Output::new(&call.outputs[0], dtype, gpu)?;
     let lse = Output::new(&call.outputs[1], dtype.compute(), gpu)?;
     let (to, lse_to) = (out.dense.ptr as u64, lse.dense.ptr as u64);
     let head = [q.ptr as u64, k.ptr as u64, v.ptr as u64, 0, 0, p.mask, 0, 0, to, lse_to, 0];
-    p.launch("ts_attention", p.heads * p.queries.div_ceil(32), shared, head, gpu)?;
+    p.launch("ts_attention_forward", p.heads * p.queries.div_ceil(32), shared, head, gpu)?;
     out.finish(gpu)?;
     lse.finish(gpu)
 }
@@ -173,11 +173,11 @@ pub fn attention_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     }
     let dtype = views[0].dtype;
     let p = Problem::of(call, views, call.inputs.get(6), gpu)?;
-    let shared = p.shared(&[p.width, p.width, p.value_width, p.value_width], 2)?;
+    let shared = p.shared(&[p.head_dim, p.head_dim, p.value_dim, p.value_dim], 2)?;
     let [q, k, v] = [input(views[0], dtype, gpu)?, input(views[1], dtype, gpu)?, input(views[2], dtype, gpu)?];
     let (g, out) = (input(&call.inputs[0], dtype, gpu)?, input(&call.inputs[4], dtype, gpu)?);
     let lse = input(&call.inputs[5], dtype.compute(), gpu)?;
-    let dots = scratch(dtype.compute(), &[p.heads * p.queries], gpu)?;
+    let delta = scratch(dtype.compute(), &[p.heads * p.queries], gpu)?;
     let [dq, dk, dv] = [
         Output::new(&call.outputs[0], dtype, gpu)?,
         Output::new(&call.outputs[1], dtype, gpu)?,
@@ -195,11 +195,11 @@ pub fn attention_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         ptr(&dk.dense),
         ptr(&dv.dense),
         ptr(&lse),
-        ptr(&dots),
+        ptr(&delta),
     ];
-    p.launch("ts_attention_dots", (p.heads * p.queries).div_ceil(8), 0, head, gpu)?;
-    p.launch("ts_attention_queries", p.heads * p.queries.div_ceil(32), shared, head, gpu)?;
-    p.launch("ts_attention_keys", p.heads * p.keys.div_ceil(32), shared, head, gpu)?;
+    p.launch("ts_attention_dot_do_o", (p.heads * p.queries).div_ceil(8), 0, head, gpu)?;
+    p.launch("ts_attention_dq", p.heads * p.queries.div_ceil(32), shared, head, gpu)?;
+    p.launch("ts_attention_dk_dv", p.heads * p.keys.div_ceil(32), shared, head, gpu)?;
     [dq, dk, dv].into_iter().try_for_each(|grad| grad.finish(gpu))
 }
 

@@ -1,5 +1,5 @@
-//! Attention of 16-bit floats by matrix instructions, of warps or of Hopper's warpgroups, and its gradient: which calls suit
-//! which kernel, and the launches.
+//! Attention of 16-bit floats on tensor cores (mma.sync, or wgmma on Hopper), and its gradient: which calls fit which kernel,
+//! and the launches.
 //!
 //! Operands keep their strides where rows are dense and aligned: heads that were split from one matrix are not copied.
 
@@ -14,18 +14,18 @@ use smallvec::SmallVec;
 
 type Done = Result<(), GpuError>;
 
-/// Bound: columns of a head, which a warp keeps in registers.
-const WIDEST: usize = 128;
-/// Leading dims that the kernels count.
-const LEADING: usize = 4;
-/// Blocks of two sixteens of queries a warp from which on every multiprocessor has two of them.
+/// Bound: the head dim, which a warp holds in registers.
+const MAX_HEAD_DIM: usize = 128;
+/// Leading dims that the kernels support.
+const LEADING_DIMS: usize = 4;
+/// Blocks with two tiles of 16 queries a warp, from which on every multiprocessor has two such blocks.
 const MANY_BLOCKS: usize = 264;
-/// Bound: queries or keys that fit 32 bits, with room for a tile.
-const MOST_ROWS: usize = 1 << 30;
-/// Bound: elements from one row to the next of which 32 bits hold 16 rows' bytes.
-const LONGEST_ROW: isize = 1 << 26;
+/// Bound: queries or keys that fit into 32 bits, with room for a tile.
+const MAX_ROWS: usize = 1 << 30;
+/// Bound: the row stride in elements, so that 16 rows in bytes fit into 32 bits.
+const MAX_ROW_STRIDE: isize = 1 << 26;
 
-/// A call of a kind that the kernels take: `[B.., L, W]`, `[B.., S, W]`, `[B.., S, W]`.
+/// A call that the kernels support: `[B.., L, W]`, `[B.., S, W]`, `[B.., S, W]`.
 pub struct Problem<'a> {
     qkv: [&'a RawView; 3],
     mask: Option<&'a RawView>,
@@ -33,20 +33,21 @@ pub struct Problem<'a> {
     heads: usize,
     queries: usize,
     keys: usize,
-    width: usize,
+    head_dim: usize,
     causal: bool,
     scale: f64,
 }
 
 impl<'a> Problem<'a> {
-    /// 16-bit floats, heads of one fitting width, scores that grow with the product.
+    /// 16-bit floats, one head dim that fits, and a positive scale.
     pub fn of(call: &Call<'_>, qkv: [&'a RawView; 3], mask: Option<&'a RawView>) -> Option<Problem<'a>> {
         let [q, k, v] = qkv;
         let lead = q.shape.len() - 2;
-        let width = q.shape[lead + 1];
-        let scale = attributes::float_or_none(call, 1).unwrap_or(1.0 / (width as f64).sqrt());
-        let fits = width == v.shape[lead + 1] && width.is_multiple_of(16) && (16..=WIDEST).contains(&width);
-        let suits = fits && matches!(q.dtype, DType::F16 | DType::BF16) && lead <= LEADING && (scale as f32) > 0.0;
+        let head_dim = q.shape[lead + 1];
+        let scale = attributes::float_or_none(call, 1).unwrap_or(1.0 / (head_dim as f64).sqrt());
+        let fits =
+            head_dim == v.shape[lead + 1] && head_dim.is_multiple_of(16) && (16..=MAX_HEAD_DIM).contains(&head_dim);
+        let suits = fits && matches!(q.dtype, DType::F16 | DType::BF16) && lead <= LEADING_DIMS && (scale as f32) > 0.0;
         suits.then(|| Problem {
             qkv,
             mask,
@@ -54,13 +55,13 @@ impl<'a> Problem<'a> {
             heads: q.shape[..lead].iter().product(),
             queries: q.shape[lead],
             keys: k.shape[lead],
-            width,
+            head_dim,
             causal: attributes::flag(call, 0),
             scale,
         })
     }
 
-    /// Writes the output and the logarithms of the sums of exponentials.
+    /// Writes the output and the logsumexp of each query.
     pub fn forward(&self, call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         let [out, lse] = [(0, self.dtype), (1, DType::F32)].map(|(i, dtype)| Output::new(&call.outputs[i], dtype, gpu));
         let (out, lse) = (out?, lse?);
@@ -70,13 +71,13 @@ impl<'a> Problem<'a> {
         if self.suits_warpgroups(None, gpu) {
             let text = self.text("attention/wgmma.cuh", None);
             let blocks = self.heads * self.queries.div_ceil(64);
-            self.launch(text, &[("ts_attention_wgmma", blocks, self.slots())], &args, gpu)?;
+            self.launch(text, &[("ts_attention_forward_wgmma", blocks, self.stage_bytes())], &args, gpu)?;
         } else {
-            let many = self.width <= 64 && self.heads * self.queries.div_ceil(128) >= MANY_BLOCKS;
-            let sixteens = if many { 2 } else { 1 };
-            let text = self.text("attention/mma.cuh", Some(("Q", sixteens)));
-            let blocks = self.heads * self.queries.div_ceil(64 * sixteens);
-            self.launch(text, &[("ts_attention_mma", blocks, 4 * 64 * self.row_bytes())], &args, gpu)?;
+            let many = self.head_dim <= 64 && self.heads * self.queries.div_ceil(128) >= MANY_BLOCKS;
+            let query_tiles = if many { 2 } else { 1 };
+            let text = self.text("attention/mma.cuh", Some(("Q", query_tiles)));
+            let blocks = self.heads * self.queries.div_ceil(64 * query_tiles);
+            self.launch(text, &[("ts_attention_forward_mma", blocks, 4 * 64 * self.row_bytes())], &args, gpu)?;
         }
         out.finish(gpu)?;
         lse.finish(gpu)
@@ -85,22 +86,22 @@ impl<'a> Problem<'a> {
     /// Writes the gradients of query, key and value.
     pub fn gradient(&self, call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         let lse = input(&call.inputs[5], DType::F32, gpu)?;
-        let dots = scratch(DType::F32, &[self.heads * self.queries], gpu)?;
+        let delta = scratch(DType::F32, &[self.heads * self.queries], gpu)?;
         let [dq, dk, dv] = [0, 1, 2].map(|i| Output::new(&call.outputs[i], self.dtype, gpu));
         let (dq, dk, dv) = (dq?, dk?, dv?);
         let [q, k, v] = self.qkv.map(Some);
-        let to = [None, Some(&dq.dense), Some(&dk.dense), Some(&dv.dense), Some(&lse), Some(&dots)];
+        let to = [None, Some(&dq.dense), Some(&dk.dense), Some(&dv.dense), Some(&lse), Some(&delta)];
         let args = Args { rows: [q, k, v, Some(&call.inputs[0]), Some(&call.inputs[4])], to };
         let blocks = [self.queries, self.keys].map(|rows| self.heads * rows.div_ceil(64));
         let (text, entries, shared) = if self.suits_warpgroups(Some(&call.inputs[0]), gpu) {
-            // For each slot also two numbers of a query.
+            // Each stage also has -lse and delta of its queries.
             let numbers = 3 * 2 * 64 * size_of::<f32>();
-            let entries = ["ts_attention_queries_wgmma", "ts_attention_keys_wgmma"];
-            (self.text("attention/wgmma_grad.cuh", None), entries, [self.slots(), self.slots() + numbers])
+            let entries = ["ts_attention_dq_wgmma", "ts_attention_dk_dv_wgmma"];
+            (self.text("attention/wgmma_grad.cuh", None), entries, [self.stage_bytes(), self.stage_bytes() + numbers])
         } else {
-            let tile = if self.width <= 64 { 64 } else { 32 };
+            let tile = if self.head_dim <= 64 { 64 } else { 32 };
             let shared = [4 * 64 * self.row_bytes(), 4 * tile * (self.row_bytes() + size_of::<f32>())];
-            let entries = ["ts_attention_queries_mma", "ts_attention_keys_mma"];
+            let entries = ["ts_attention_dq_mma", "ts_attention_dk_dv_mma"];
             (self.text("attention/mma_grad.cuh", Some(("N", tile))), entries, shared)
         };
         let launches = [(entries[0], blocks[0], shared[0]), (entries[1], blocks[1], shared[1])];
@@ -108,28 +109,28 @@ impl<'a> Problem<'a> {
         [dq, dk, dv].into_iter().try_for_each(|grad| grad.finish(gpu))
     }
 
-    /// Hopper multiplies by whole warpgroups, in columns of 64; that kernel counts in 32 bits.
+    /// wgmma needs a head dim in multiples of 64; that kernel computes offsets in 32 bits.
     fn suits_warpgroups(&self, grad: Option<&RawView>, gpu: &dyn Gpu) -> bool {
-        let small = |view: &RawView| (0..=LONGEST_ROW).contains(&view.strides[view.shape.len() - 2]);
+        let small = |view: &RawView| (0..=MAX_ROW_STRIDE).contains(&view.strides[view.shape.len() - 2]);
         gpu.capability() == (9, 0)
-            && self.width.is_multiple_of(64)
-            && self.queries.max(self.keys) <= MOST_ROWS
+            && self.head_dim.is_multiple_of(64)
+            && self.queries.max(self.keys) <= MAX_ROWS
             && self.qkv.into_iter().chain(grad).all(small)
     }
 
-    /// Bytes of a warpgroup's three slots, of 64 rows of two factors each.
-    fn slots(&self) -> usize {
-        3 * 2 * 64 * self.width * self.dtype.size_bytes()
+    /// Bytes of a warpgroup's three stages, of 64 rows of two operands each.
+    fn stage_bytes(&self) -> usize {
+        3 * 2 * 64 * self.head_dim * self.dtype.size_bytes()
     }
 
     /// Bytes of a row in shared memory.
     fn row_bytes(&self) -> usize {
-        (self.width + 8) * self.dtype.size_bytes()
+        (self.head_dim + 8) * self.dtype.size_bytes()
     }
 
     fn text(&self, header: &'static str, number: Option<(&'static str, usize)>) -> &'static Source {
         let mask = self.mask.map(|mask| if mask.dtype == DType::Bool { DType::Bool } else { DType::F32 });
-        text(header, self.dtype, self.width, mask, number)
+        text(header, self.dtype, self.head_dim, mask, number)
     }
 
     fn launch(
@@ -159,7 +160,7 @@ impl<'a> Problem<'a> {
         let mut words = SmallVec::new();
         for view in args.rows {
             let Some(view) = view else {
-                words.extend([0; 2 + LEADING]);
+                words.extend([0; 2 + LEADING_DIMS]);
                 continue;
             };
             let rows = dense_rows(view, gpu)?;
@@ -173,7 +174,7 @@ impl<'a> Problem<'a> {
                 words.extend([mask.ptr as u64, mask.strides[lead] as u64, mask.strides[lead + 1] as u64]);
                 words.extend(leading(mask.strides[..lead].iter().map(|&n| n as u64), 0));
             }
-            None => words.extend([0; 3 + LEADING]),
+            None => words.extend([0; 3 + LEADING_DIMS]),
         }
         words.extend(leading(self.qkv[0].shape[..lead].iter().map(|&n| n.max(1) as u64), 1));
         words.extend([self.queries as u64, self.keys as u64, self.causal as u64, self.scale.to_bits()]);
@@ -181,16 +182,16 @@ impl<'a> Problem<'a> {
     }
 }
 
-/// What the kernels read and write. Rows: q, k, v, gradient and output; then out, dq, dk, dv, lse, dots.
+/// What the kernels read and write. Rows: q, k, v, dO and O; then the output, dQ, dK, dV, lse, delta.
 struct Args<'a> {
     rows: [Option<&'a RawView>; 5],
     to: [Option<&'a RawView>; 6],
 }
 
-/// Numbers of the leading dims, filled up in front.
-fn leading(of: impl ExactSizeIterator<Item = u64>, other: u64) -> [u64; LEADING] {
-    let mut all = [other; LEADING];
-    for (to, n) in all[LEADING - of.len()..].iter_mut().zip(of) {
+/// Values of the leading dims, padded in front.
+fn leading(of: impl ExactSizeIterator<Item = u64>, other: u64) -> [u64; LEADING_DIMS] {
+    let mut all = [other; LEADING_DIMS];
+    for (to, n) in all[LEADING_DIMS - of.len()..].iter_mut().zip(of) {
         *to = n;
     }
     all
@@ -208,13 +209,13 @@ fn dense_rows(view: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
 fn text(
     header: &'static str,
     dtype: DType,
-    width: usize,
+    head_dim: usize,
     mask: Option<DType>,
     number: Option<(&'static str, usize)>,
 ) -> &'static Source {
     let mut names: SmallVec<[(&'static str, Value); 5]> = SmallVec::from_slice(&[
         ("T", Value::Type(dtype)),
-        ("W", Value::Number(width as u32)),
+        ("W", Value::Number(head_dim as u32)),
         ("M", Value::Type(mask.unwrap_or(DType::Bool))),
         ("MASKED", Value::Number(mask.is_some() as u32)),
     ]);
@@ -229,11 +230,11 @@ pub fn sources() -> Vec<&'static Source> {
         (DType::F16, 64, Some(DType::F32), 1, 64),
         (DType::BF16, 128, Some(DType::Bool), 1, 32),
     ];
-    let of = |(dtype, width, mask, sixteens, tile)| {
-        let forward = text("attention/mma.cuh", dtype, width, mask, Some(("Q", sixteens)));
-        let gradient = text("attention/mma_grad.cuh", dtype, width, mask, Some(("N", tile)));
+    let of = |(dtype, head_dim, mask, query_tiles, tile)| {
+        let forward = text("attention/mma.cuh", dtype, head_dim, mask, Some(("Q", query_tiles)));
+        let gradient = text("attention/mma_grad.cuh", dtype, head_dim, mask, Some(("N", tile)));
         let [forward_hopper, gradient_hopper] =
-            ["attention/wgmma.cuh", "attention/wgmma_grad.cuh"].map(|header| text(header, dtype, width, mask, None));
+            ["attention/wgmma.cuh", "attention/wgmma_grad.cuh"].map(|header| text(header, dtype, head_dim, mask, None));
         [forward, gradient, forward_hopper, gradient_hopper]
     };
     kinds.into_iter().flat_map(of).collect()

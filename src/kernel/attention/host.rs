@@ -1,8 +1,7 @@
-//! Scaled dot-product attention in tiles with an online softmax, and its gradient: no matrix of all queries by
-//! all keys ever exists.
+//! Scaled dot-product attention in tiles with an online softmax, and its gradient: the matrix of all scores is never stored.
 //!
-//! Source: Dao, "FlashAttention-2" (2023). Knows nothing of heads or dropout, and gives the mask no gradient:
-//! rows that need those compose.
+//! Source: Dao, "FlashAttention-2" (2023). Knows nothing of heads or dropout, and gives the mask no gradient: rows that need
+//! those are compositions.
 
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView, Threads};
@@ -16,7 +15,7 @@ use crate::kernel::matmul::host::product::{Accum, Matrix, Sizes, product};
 use half::{bf16, f16};
 use std::ops::Range;
 
-/// Queries and keys of a tile: its scores (32 KiB in `f32`) stay in the first-level cache.
+/// Queries and keys of a tile: its scores (32 KiB in `f32`) fit into the first-level cache.
 const QUERIES: usize = 64;
 const KEYS: usize = 128;
 
@@ -50,12 +49,12 @@ impl<'a, T: Real> Problem<'a, T> {
         }
     }
 
-    /// Keys that any query below `end` sees.
-    fn keys_seen(&self, end: usize) -> usize {
+    /// The end of the keys that any query below `end` attends to.
+    fn visible_keys(&self, end: usize) -> usize {
         if self.causal { self.keys.min(end) } else { self.keys }
     }
 
-    /// Scores of a tile: `scale * q @ k.T`, then the masks; minus infinity where a key is not seen.
+    /// Scores of a tile: `scale * q @ k.T`, then the masks; minus infinity where a query does not attend to a key.
     fn scores(&self, head: usize, q: &[T], k: &[T], queries: Range<usize>, keys: Range<usize>, to: &mut [T]) {
         let s = Sizes { m: queries.len(), n: keys.len(), k: self.width };
         let a = Matrix::packed(&q[(head * self.queries + queries.start) * self.width..], self.width);
@@ -75,7 +74,7 @@ impl<'a, T: Real> Problem<'a, T> {
     }
 }
 
-/// Adds a part of the mask's row: floats are added, `false` is minus infinity.
+/// Adds a part of the mask's row: floats are added, `false` becomes minus infinity.
 unsafe fn add_mask<T: Real>(mask: &RawView, head: usize, query: usize, key: usize, row: &mut [T]) {
     let lead = mask.shape.len() - 2;
     let stride = mask.strides[lead + 1];
@@ -156,9 +155,9 @@ fn forward_tile<T: Real>(
 ) {
     out.fill(T::ZERO);
     let (mut max, mut sum) = ([T::NEG_INF; QUERIES], [T::ZERO; QUERIES]);
-    let seen = p.keys_seen(queries.end);
-    for first in (0..seen).step_by(KEYS) {
-        let keys = first..(first + KEYS).min(seen);
+    let key_end = p.visible_keys(queries.end);
+    for first in (0..key_end).step_by(KEYS) {
+        let keys = first..(first + KEYS).min(key_end);
         let n = keys.len();
         p.scores(head, q, k, queries.clone(), keys, scores);
         for (r, row) in scores.chunks_exact_mut(n).enumerate().take(queries.len()) {
@@ -180,8 +179,8 @@ fn forward_tile<T: Real>(
 }
 
 widths! {
-    /// Takes one more tile of a query's scores into its running maximum and sum; scores become probabilities
-    /// relative to the new maximum, what is in `out` is rescaled to it.
+    /// A step of the online softmax: takes one more tile of a query's scores into its running maximum and sum. Scores become
+    /// probabilities relative to the new maximum, to which `out` is rescaled.
     fn advance<T, S>(row: &mut [T], max: &mut T, sum: &mut T, out: &mut [T]) {
         // SAFETY: `S` is the machine's; `row` is read where it is written.
         unsafe {
@@ -215,13 +214,13 @@ pub unsafe fn attention_grad(call: &Call<'_>) {
         // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
         // outputs.
         unsafe {
-            let g = read::<T>(&call.inputs[0], threads);
+            let grad_out = read::<T>(&call.inputs[0], threads);
             let (q, k, v) = (read::<T>(q, threads), read::<T>(k, threads), read::<T>(v, threads));
             let (out, lse) = (read::<T>(&call.inputs[4], threads), read::<T>(&call.inputs[5], threads));
             let mut grads = [0, 1, 2].map(|i| Sink::<T>::new(&call.outputs[i]));
             grads.iter_mut().for_each(|grad| grad.slice().fill(T::ZERO));
             let to = grads.each_mut().map(|grad| Shared::new(grad.slice()));
-            let given = Given { g: &g, q: &q, k: &k, v: &v, lse: &lse, dots: dots(&g, &out, p.value_width), to };
+            let given = Given { grad_out: &grad_out, q: &q, k: &k, v: &v, lse: &lse, delta: delta(&grad_out, &out, p.value_width), to };
             let (query_tiles, key_tiles) = (p.queries.div_ceil(QUERIES), p.keys.div_ceil(KEYS));
             if p.heads >= threads.count() {
                 threads.split(p.heads, 1, |heads| {
@@ -230,8 +229,8 @@ pub unsafe fn attention_grad(call: &Call<'_>) {
                     }
                 });
             } else {
-                // Too few heads for the threads: keys' and queries' gradients in two visits, each with tiles that
-                // only one thread adds to.
+                // Too few heads for the threads: the gradients of keys and queries are computed in two passes, each with
+                // tiles that only one thread adds to.
                 threads.split(p.heads * key_tiles, 1, |range| {
                     for i in range {
                         let tile = i % key_tiles;
@@ -251,20 +250,20 @@ pub unsafe fn attention_grad(call: &Call<'_>) {
 }
 
 widths! {
-    /// Sum of gradient times output for each query.
-    fn dots<T, S>(g: &[T], out: &[T], width: usize) -> Vec<T> {
-        let mut dots = Vec::new();
+    /// delta: dot(dO, O) of each query.
+    fn delta<T, S>(grad_out: &[T], out: &[T], width: usize) -> Vec<T> {
+        let mut delta = Vec::new();
         if width > 0 {
-            for (g, out) in g.chunks_exact(width).zip(out.chunks_exact(width)) {
+            for (grad_out, out) in grad_out.chunks_exact(width).zip(out.chunks_exact(width)) {
                 // SAFETY: `widths!` calls this with the level of the machine; both slices are of `width` elements.
-                dots.push(unsafe { rows::sum2::<T, T::In<S>>(g, out, |g, out| g.mul(out)) });
+                delta.push(unsafe { rows::sum2::<T, T::In<S>>(grad_out, out, |grad_out, out| grad_out.mul(out)) });
             }
         }
-        dots
+        delta
     }
 }
 
-/// Which gradients a visit of tiles adds to.
+/// Which gradients a pass over tiles adds to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Both,
@@ -273,12 +272,12 @@ enum Wanted {
 }
 
 struct Given<'a, T> {
-    g: &'a Packed<'a, T>,
+    grad_out: &'a Packed<'a, T>,
     q: &'a Packed<'a, T>,
     k: &'a Packed<'a, T>,
     v: &'a Packed<'a, T>,
     lse: &'a Packed<'a, T>,
-    dots: Vec<T>,
+    delta: Vec<T>,
     /// Gradients of q, k, v.
     to: [Shared<T>; 3],
 }
@@ -294,20 +293,20 @@ impl<T: Real> Given<'_, T> {
         key_tiles: Range<usize>,
         wanted: Wanted,
     ) {
-        if self.dots.is_empty() {
+        if self.delta.is_empty() {
             return;
         }
-        let (mut probability, mut slope) = (Scratch::<T>::new(QUERIES * KEYS), Scratch::<T>::new(QUERIES * KEYS));
+        let (mut probability, mut ds) = (Scratch::<T>::new(QUERIES * KEYS), Scratch::<T>::new(QUERIES * KEYS));
         for key_tile in key_tiles {
             for query_tile in query_tiles.clone() {
                 let queries = query_tile * QUERIES..((query_tile + 1) * QUERIES).min(p.queries);
                 let first = key_tile * KEYS;
-                let keys = first..(first + KEYS).min(p.keys_seen(queries.end));
+                let keys = first..(first + KEYS).min(p.visible_keys(queries.end));
                 if keys.is_empty() {
                     continue;
                 }
                 // SAFETY: nobody else adds to the wanted gradients of these tiles (this function's contract).
-                unsafe { self.tile(p, head, queries, keys, wanted, &mut probability, &mut slope) };
+                unsafe { self.tile(p, head, queries, keys, wanted, &mut probability, &mut ds) };
             }
         }
     }
@@ -321,7 +320,7 @@ impl<T: Real> Given<'_, T> {
         keys: Range<usize>,
         wanted: Wanted,
         probability: &mut [T],
-        slope: &mut [T],
+        ds: &mut [T],
     ) {
         let (m, n) = (queries.len(), keys.len());
         let (row, key) = (head * p.queries + queries.start, head * p.keys + keys.start);
@@ -332,54 +331,54 @@ impl<T: Real> Given<'_, T> {
             row: width as isize,
             col: 1,
         };
-        let (g, v) = (at(self.g, row, p.value_width), at(self.v, key, p.value_width));
+        let (grad_out, v) = (at(self.grad_out, row, p.value_width), at(self.v, key, p.value_width));
         p.scores(head, self.q, self.k, queries, keys, probability);
         // SAFETY: every matrix has the sizes given beside it, and nobody else adds to the wanted gradients of this tile (the
         // contract of `tiles`).
         unsafe {
             let s = Sizes { m, n, k: p.value_width };
-            product(one, s, g, v.transposed(), Matrix::packed_mut(slope, n), Accum::Replace);
+            product(one, s, grad_out, v.transposed(), Matrix::packed_mut(ds, n), Accum::Replace);
             for r in 0..m {
                 let part = r * n..(r + 1) * n;
-                slopes(
+                score_grads(
                     &mut probability[part.clone()],
-                    &mut slope[part],
+                    &mut ds[part],
                     self.lse[row + r],
-                    self.dots[row + r],
+                    self.delta[row + r],
                     p.scale,
                 );
             }
-            let (probability, slope) = (Matrix::packed(probability, n), Matrix::packed(slope, n));
+            let (probability, ds) = (Matrix::packed(probability, n), Matrix::packed(ds, n));
             if wanted != Wanted::Queries {
                 let s = Sizes { m: n, n: p.value_width, k: m };
-                product(one, s, probability.transposed(), g, out(2, key, p.value_width), Accum::Add);
+                product(one, s, probability.transposed(), grad_out, out(2, key, p.value_width), Accum::Add);
                 let s = Sizes { m: n, n: p.width, k: m };
-                product(one, s, slope.transposed(), at(self.q, row, p.width), out(1, key, p.width), Accum::Add);
+                product(one, s, ds.transposed(), at(self.q, row, p.width), out(1, key, p.width), Accum::Add);
             }
             if wanted != Wanted::Keys {
                 let s = Sizes { m, n: p.width, k: n };
-                product(one, s, slope, at(self.k, key, p.width), out(0, row, p.width), Accum::Add);
+                product(one, s, ds, at(self.k, key, p.width), out(0, row, p.width), Accum::Add);
             }
         }
     }
 }
 
 widths! {
-    /// Scores become probabilities, their gradients become those of the unscaled scores.
-    fn slopes<T, S>(score: &mut [T], slope: &mut [T], lse: T, dot: T, scale: T) {
-        // A query that sees nothing has a logsumexp of minus infinity, and no gradient.
+    /// Scores become probabilities; dP becomes dS, the gradient of the unscaled scores.
+    fn score_grads<T, S>(score: &mut [T], ds: &mut [T], lse: T, dot: T, scale: T) {
+        // A query that attends to no key has a logsumexp of minus infinity, and no gradient.
         if lse == T::NEG_INF {
             score.fill(T::ZERO);
-            return slope.fill(T::ZERO);
+            return ds.fill(T::ZERO);
         }
-        let n = Ord::min(score.len(), slope.len());
+        let n = Ord::min(score.len(), ds.len());
         // SAFETY: `S` is the machine's; both have `n` elements.
         unsafe {
-            let (score, slope) = (score.as_mut_ptr(), slope.as_mut_ptr());
+            let (score, ds) = (score.as_mut_ptr(), ds.as_mut_ptr());
             let (dot, scale) = (T::In::<S>::splat(dot), T::In::<S>::splat(scale));
             rows::exp_map::<T, S>(score, lse, T::ONE, score, n);
-            rows::map3::<T, T::In<S>>([score, slope, slope], slope, n, Through::Cache, |p, slope, _| {
-                p.mul(slope.sub(dot)).mul(scale)
+            rows::map3::<T, T::In<S>>([score, ds, ds], ds, n, Through::Cache, |p, ds, _| {
+                p.mul(ds.sub(dot)).mul(scale)
             });
         }
     }
@@ -397,7 +396,7 @@ mod tests {
         k: &[f64],
         v: &[f64],
         sizes: [usize; 5],
-        seen: impl Fn(usize, usize, usize) -> f64,
+        key_end: impl Fn(usize, usize, usize) -> f64,
     ) -> Vec<f64> {
         let [heads, l, s, e, ev] = sizes;
         let mut out = Vec::new();
@@ -405,7 +404,7 @@ mod tests {
             for i in 0..l {
                 let score = |j: usize| {
                     let dot: f64 = (0..e).map(|d| q[(h * l + i) * e + d] * k[(h * s + j) * e + d]).sum();
-                    (dot / (e as f64).sqrt() + seen(h, i, j)).exp()
+                    (dot / (e as f64).sqrt() + key_end(h, i, j)).exp()
                 };
                 let scores: Vec<f64> = (0..s).map(score).collect();
                 let sum: f64 = scores.iter().sum();
@@ -472,10 +471,10 @@ mod tests {
             shapes.iter().zip([0.1, 0.2, 0.3]).map(|(shape, seed)| Array::wave(f, shape, seed)).collect();
         let bits: Vec<f64> = (0..heads * l * s).map(|i| (i % 5 != 0 && i / s != 2) as u8 as f64).collect();
         let mask = Array::of(DType::Bool, &[heads, l, s], &bits);
-        let g = Array::wave(f, &[heads, l, ev], 0.4);
+        let grad_out = Array::wave(f, &[heads, l, ev], 0.4);
         let first = run(f, &[&data[0], &data[1], &data[2], &mask], sizes, causal);
         let grads = shapes.map(|shape| Array::empty(f, &shape));
-        let inputs = [&g, &data[0], &data[1], &data[2], &first.out, &first.lse, &mask];
+        let inputs = [&grad_out, &data[0], &data[1], &data[2], &first.out, &first.lse, &mask];
         let outputs = [&grads[0], &grads[1], &grads[2]];
         call(attention_grad, &inputs, &outputs, &[Attr::Bool(causal), Attr::None]);
         for which in 0..3 {
@@ -484,7 +483,7 @@ mod tests {
                 let mut inputs = [&data[0], &data[1], &data[2], &mask];
                 inputs[which] = &moved;
                 let out = run(f, &inputs, sizes, causal).out;
-                out.get().iter().zip(g.get()).map(|(y, g)| y * g).sum()
+                out.get().iter().zip(grad_out.get()).map(|(y, grad_out)| y * grad_out).sum()
             });
         }
     }

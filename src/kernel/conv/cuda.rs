@@ -1,9 +1,9 @@
-//! Launches beside `kernel/conv/host`: by the vendor's library where it takes them, else unfolded columns and a matrix
-//! product, or directly where there are groups. A convolution of one tap is a product of its own.
+//! CUDA launches of the kernels in `kernel/conv/host`: by cuDNN where it supports them, else im2col and a matrix product, or
+//! directly with groups. A 1×1 convolution is a matrix product.
 
 use crate::base::dtype::{DType, Scalar};
 use crate::kernel::abi::{Call, RawView};
-use crate::kernel::copy::cuda_transpose::{Matrices, turn};
+use crate::kernel::copy::cuda_transpose::{Matrices, transpose};
 use crate::kernel::cuda::dense::{Output, add, copy_view, fill, input, scratch, sum_first};
 use crate::kernel::cuda::rows::{each, launch};
 use crate::kernel::cuda::specialize::{Value, source};
@@ -113,7 +113,7 @@ fn at(base: &RawView, elements: usize) -> *mut u8 {
 fn unfold(g: &Geometry, x: &RawView, first: usize, images: usize, to: &RawView, gpu: &mut dyn Gpu) -> Done {
     let words = g.words(x.ptr, std::ptr::null_mut(), to.ptr, first, images);
     let blocks = (images * g.output_plane()).div_ceil(256);
-    launch(text(x.dtype), "ts_unfold", (blocks, g.depth().min(65_535)), 256, &words, gpu)
+    launch(text(x.dtype), "ts_im2col", (blocks, g.depth().min(65_535)), 256, &words, gpu)
 }
 
 /// `to` is `from` with its channel's number added to every element of `[batch, channels, ..]`; the two may be one.
@@ -163,7 +163,7 @@ fn by_library(
     let call = g.call(wanted, operands);
     // Cost: 3×3, 64 → 64, 64 images of 56² on an H100: bf16 100 µs, and 103 with a bias; as the library turns them itself
     // 116 and 141. TF32 with a bias 179, and 224.
-    if !gpu.convolves_turned(&call)? {
+    if !gpu.convolves_transposed(&call)? {
         let done = gpu.convolve(&call)?;
         if done {
             add_bias(result, bias, result, gpu)?;
@@ -172,22 +172,22 @@ fn by_library(
     }
     let made: Result<Vec<RawView>, GpuError> = operands.iter().map(|view| channels_last(view, gpu)).collect();
     // Our own kernels take less memory.
-    let turned = if let Err(GpuError::OutOfMemory { .. }) = made { return Ok(false) } else { made? };
+    let transposed = if let Err(GpuError::OutOfMemory { .. }) = made { return Ok(false) } else { made? };
     for (at, view) in operands.into_iter().enumerate().filter(|&(at, _)| at != target) {
         let matrices = Matrices { outer: view.shape[0], rows: view.shape[1], cols: view.shape[2..].iter().product() };
-        if !turn(view, None, &turned[at], matrices, gpu)? {
-            copy_view(view, &turned[at], gpu)?;
+        if !transpose(view, None, &transposed[at], matrices, gpu)? {
+            copy_view(view, &transposed[at], gpu)?;
         }
     }
-    let [x, w, y] = [0, 1, 2].map(|at: usize| turned[at].ptr);
+    let [x, w, y] = [0, 1, 2].map(|at: usize| transposed[at].ptr);
     if !gpu.convolve(&ConvCall { order: ConvOrder::ChannelsLast, x, w, y, ..call })? {
         return Ok(false);
     }
     let [outer, cols] = [0, 1].map(|dim: usize| result.shape[dim]);
     let matrices = Matrices { outer, rows: result.shape[2..].iter().product(), cols };
     let dense = bias.map(|bias| input(bias, result.dtype, gpu)).transpose()?;
-    if !turn(&turned[target], dense.as_ref(), result, matrices, gpu)? {
-        add_bias(&turned[target], bias, result, gpu)?;
+    if !transpose(&transposed[target], dense.as_ref(), result, matrices, gpu)? {
+        add_bias(&transposed[target], bias, result, gpu)?;
     }
     Ok(true)
 }
@@ -218,8 +218,8 @@ fn grad_input_forward(
     from.strides.swap(0, 1);
     from.ptr = at(w, g.taps() - 1);
     from.strides.iter_mut().skip(2).for_each(|stride| *stride = -*stride);
-    let turned = scratch(w.dtype, &from.shape, gpu)?;
-    copy_view(&from, &turned, gpu)?;
+    let transposed = scratch(w.dtype, &from.shape, gpu)?;
+    copy_view(&from, &transposed, gpu)?;
     let reach = |d: usize| (g.dilation[d] * (g.kernel[d] - 1)) as i64;
     let forward = Geometry {
         channels: g.filters,
@@ -229,7 +229,7 @@ fn grad_input_forward(
         padding: std::array::from_fn(|d| reach(d) - g.padding[d]),
         ..*g
     };
-    by_library(ConvPart::Output, &forward, [dy, &turned, dx], bias, gpu)
+    by_library(ConvPart::Output, &forward, [dy, &transposed, dx], bias, gpu)
 }
 
 pub fn conv_forward(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
@@ -255,7 +255,7 @@ fn forward(g: &Geometry, [x, w, y]: [&RawView; 3], gpu: &mut dyn Gpu) -> Done {
     let (dtype, depth, plane, filters) = (y.dtype, g.depth(), g.output_plane(), g.filters);
     if g.groups > 1 {
         let words = g.words(x.ptr, w.ptr, y.ptr, 0, g.batch);
-        return each(text(dtype), "ts_conv", y.numel(), &words, gpu);
+        return each(text(dtype), "ts_conv_forward", y.numel(), &words, gpu);
     }
     if g.is_product() {
         let (b, c) = (g.batch, g.channels);
@@ -264,10 +264,10 @@ fn forward(g: &Geometry, [x, w, y]: [&RawView; 3], gpu: &mut dyn Gpu) -> Done {
         let y = view(y.ptr, dtype, &[b, filters, plane], &[filters * plane, plane, 1]);
         return product(&a, &x, &y, 0.0, NO_BIAS, gpu);
     }
-    let most = g.images(dtype);
-    let columns = scratch(dtype, &[depth, most, plane], gpu)?;
-    for first in (0..g.batch).step_by(most) {
-        let n = most.min(g.batch - first);
+    let images = g.images(dtype);
+    let columns = scratch(dtype, &[depth, images, plane], gpu)?;
+    for first in (0..g.batch).step_by(images) {
+        let n = images.min(g.batch - first);
         unfold(g, x, first, n, &columns, gpu)?;
         let a = view(w.ptr, dtype, &[n, filters, depth], &[0, depth, 1]);
         let b = view(columns.ptr, dtype, &[n, depth, plane], &[plane, n * plane, 1]);
@@ -304,7 +304,7 @@ fn grad_input(g: &Geometry, [dx, w, dy]: [&RawView; 3], gpu: &mut dyn Gpu) -> Do
     let (dtype, depth, plane, filters) = (dx.dtype, g.depth(), g.output_plane(), g.filters);
     if g.groups > 1 {
         let words = g.words(dy.ptr, w.ptr, dx.ptr, 0, g.batch);
-        return each(text(dtype), "ts_conv_input", dx.numel(), &words, gpu);
+        return each(text(dtype), "ts_conv_dgrad", dx.numel(), &words, gpu);
     }
     if g.is_product() {
         let (b, c) = (g.batch, g.channels);
@@ -315,16 +315,16 @@ fn grad_input(g: &Geometry, [dx, w, dy]: [&RawView; 3], gpu: &mut dyn Gpu) -> Do
     }
     // Columns that overlap are summed before anything is rounded to 16 bits.
     let wide = dtype.compute();
-    let most = g.images(wide);
-    let columns = scratch(wide, &[depth, most, plane], gpu)?;
-    for first in (0..g.batch).step_by(most) {
-        let n = most.min(g.batch - first);
+    let images = g.images(wide);
+    let columns = scratch(wide, &[depth, images, plane], gpu)?;
+    for first in (0..g.batch).step_by(images) {
+        let n = images.min(g.batch - first);
         let a = view(w.ptr, dtype, &[n, depth, filters], &[0, 1, depth]);
         let b = view(at(dy, first * filters * plane), dtype, &[n, filters, plane], &[filters * plane, plane, 1]);
         let c = view(columns.ptr, wide, &[n, depth, plane], &[plane, n * plane, 1]);
         product(&a, &b, &c, 0.0, NO_BIAS, gpu)?;
         let words = g.words(columns.ptr, std::ptr::null_mut(), dx.ptr, first, n);
-        each(text(dtype), "ts_fold", n * g.channels * g.input_plane(), &words, gpu)?;
+        each(text(dtype), "ts_col2im", n * g.channels * g.input_plane(), &words, gpu)?;
     }
     Ok(())
 }
@@ -349,7 +349,7 @@ fn grad_weight(g: &Geometry, [x, dw, dy]: [&RawView; 3], gpu: &mut dyn Gpu) -> D
     let (dtype, depth, plane, filters) = (dw.dtype, g.depth(), g.output_plane(), g.filters);
     if g.groups > 1 {
         let words = g.words(x.ptr, dy.ptr, dw.ptr, 0, g.batch);
-        return launch(text(dtype), "ts_conv_weight", (dw.numel(), 1), 256, &words, gpu);
+        return launch(text(dtype), "ts_conv_wgrad", (dw.numel(), 1), 256, &words, gpu);
     }
     if g.is_product() && g.batch * dw.numel() <= x.numel() + dy.numel() {
         // A product for each image, and their sum: nothing is moved before.
@@ -360,11 +360,11 @@ fn grad_weight(g: &Geometry, [x, dw, dy]: [&RawView; 3], gpu: &mut dyn Gpu) -> D
         product(&dy, &x, &each, 0.0, NO_BIAS, gpu)?;
         return sum_first(&each, dw, gpu);
     }
-    let most = g.images(dtype);
-    let columns = scratch(dtype, &[depth, most, plane], gpu)?;
-    let rows = scratch(dtype, &[filters, most, plane], gpu)?;
-    for first in (0..g.batch).step_by(most) {
-        let n = most.min(g.batch - first);
+    let images = g.images(dtype);
+    let columns = scratch(dtype, &[depth, images, plane], gpu)?;
+    let rows = scratch(dtype, &[filters, images, plane], gpu)?;
+    for first in (0..g.batch).step_by(images) {
+        let n = images.min(g.batch - first);
         unfold(g, x, first, n, &columns, gpu)?;
         // The gradient with images inside, so that one product sums over all of them.
         let from = at(dy, first * filters * plane);

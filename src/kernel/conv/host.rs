@@ -1,13 +1,13 @@
 //! Convolutions of one to three dims with stride, padding, dilation and groups, and their gradients.
 //!
-//! Picks among four ways: a plain product for 1×1, a direct kernel that reads a padded image in place
-//! (stride 1), columns unfolded a cache-sized tile at a time, and loops over planes for depthwise. A
-//! transposed convolution is the gradient with respect to the input. Knows nothing of `"same"`: rows pad.
+//! There are four algorithms: a matrix product for 1×1, a direct kernel that reads a padded image in place (stride 1), im2col
+//! a cache-sized tile at a time, and loops over planes for depthwise convolutions. A transposed convolution is the gradient
+//! with respect to the input. Knows nothing of `"same"`: rows pad.
 
-pub mod columns;
+pub mod depthwise;
 pub mod direct;
-pub mod planes;
-pub mod weight;
+pub mod im2col;
+pub mod wgrad;
 
 use crate::kernel::abi::{Call, RawView, Threads};
 use crate::kernel::host::attributes;
@@ -57,7 +57,7 @@ impl Geometry {
         }
     }
 
-    /// Positions of the kernel.
+    /// Elements of the kernel window.
     pub fn taps(&self) -> usize {
         self.kernel.iter().product()
     }
@@ -70,12 +70,12 @@ impl Geometry {
         self.output.iter().product()
     }
 
-    /// Elements of one filter: rows of the unfolded input.
+    /// Elements of one filter: rows of the im2col matrix.
     pub fn depth(&self) -> usize {
         self.channels * self.taps()
     }
 
-    /// Images times groups: what can run side by side.
+    /// Images times groups: what can run in parallel.
     pub fn units(&self) -> usize {
         self.batch * self.groups
     }
@@ -105,7 +105,7 @@ impl Geometry {
         self.channels == 1 && self.filters < 4
     }
 
-    /// Is the unfolded input the input itself?
+    /// Whether the im2col matrix is the input itself.
     fn is_pointwise(&self) -> bool {
         self.taps() == 1 && self.stride == [1; 3] && self.padding == [0; 3]
     }
@@ -122,7 +122,8 @@ impl Geometry {
 /// Cost: below this much arithmetic the pool is slower than the calling thread.
 const PARALLEL_FLOPS: usize = 500_000;
 
-/// Calls `each` for every image and group: side by side when they fill the threads, else in turn with all.
+/// Calls `each` for every image and group: in parallel when they occupy the threads, else one after the other with all of
+/// them.
 pub fn for_units(threads: &Threads, g: &Geometry, each: impl Fn(usize, &Threads) + Sync) {
     if g.flops() < PARALLEL_FLOPS {
         (0..g.units()).for_each(|unit| each(unit, &Threads::ONE));
@@ -164,16 +165,16 @@ pub unsafe fn conv_forward(call: &Call<'_>) {
     });
 }
 
-/// Gives whether the bias was added, too.
+/// Returns whether the bias was added, too.
 fn forward<T: Real>(threads: &Threads, g: &Geometry, x: &[T], w: &[T], bias: Option<&[T]>, y: &mut [T]) -> bool {
     if g.is_depthwise() {
-        planes::forward(threads, g, x, w, y);
+        depthwise::forward(threads, g, x, w, y);
     } else if g.is_pointwise() {
         pointwise(threads, g, x, w, y);
     } else if g.is_dense() && direct::forward(threads, g, x, w, bias, y) {
         return true;
     } else {
-        columns::forward(threads, g, x, w, y);
+        im2col::forward(threads, g, x, w, y);
     }
     false
 }
@@ -241,11 +242,11 @@ pub unsafe fn conv_grad_input(call: &Call<'_>) {
 /// Gives whether the bias was added, too.
 fn grad_input<T: Real>(threads: &Threads, g: &Geometry, dy: &[T], w: &[T], bias: Option<&[T]>, dx: &mut [T]) -> bool {
     if g.is_depthwise() {
-        planes::grad_input(threads, g, dy, w, dx);
+        depthwise::grad_input(threads, g, dy, w, dx);
     } else if g.is_dense() && direct::grad_input(threads, g, dy, w, bias, dx) {
         return true;
     } else {
-        columns::grad_input(threads, g, dy, w, dx);
+        im2col::grad_input(threads, g, dy, w, dx);
     }
     false
 }
@@ -268,9 +269,9 @@ pub unsafe fn conv_grad_weight(call: &Call<'_>) {
             if g.is_empty() || g.input_plane() == 0 {
                 out.fill(T::ZERO);
             } else if g.is_depthwise() {
-                planes::grad_weight(call.threads, &g, &dy, &x, out);
-            } else if !(g.is_dense() && weight::grad_weight(call.threads, &g, &dy, &x, out)) {
-                columns::grad_weight(call.threads, &g, &dy, &x, out);
+                depthwise::grad_weight(call.threads, &g, &dy, &x, out);
+            } else if !(g.is_dense() && wgrad::grad_weight(call.threads, &g, &dy, &x, out)) {
+                im2col::grad_weight(call.threads, &g, &dy, &x, out);
             }
             sink.finish(call.threads);
         }

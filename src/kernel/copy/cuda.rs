@@ -1,4 +1,4 @@
-//! Rearrangements that are copies between windows: the launches beside `kernel/copy/host`.
+//! CUDA launches of the kernels in `kernel/copy/host`: rearrangements that are strided copies.
 
 use crate::base::dtype::Scalar;
 use crate::base::layout::{Shape, Strides};
@@ -108,7 +108,7 @@ pub fn triu(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 }
 
 fn triangle_text(bytes: usize, lower: u32) -> &'static Source {
-    source("copy/triangle.cuh", &[("B", Value::Number(bytes as u32)), ("LOWER", Value::Number(lower))])
+    source("copy/tril_triu.cuh", &[("B", Value::Number(bytes as u32)), ("LOWER", Value::Number(lower))])
 }
 
 fn triangle(call: &Call<'_>, lower: u32, gpu: &mut dyn Gpu) -> Done {
@@ -121,7 +121,7 @@ fn triangle(call: &Call<'_>, lower: u32, gpu: &mut dyn Gpu) -> Done {
     let out = Output::new(y, y.dtype, gpu)?;
     let sizes = [y.numel() as u64, rows as u64, columns as u64, diagonal as u64];
     let words = [x.ptr as u64, out.dense.ptr as u64, sizes[0], sizes[1], sizes[2], sizes[3]];
-    each(triangle_text(y.dtype.size_bytes(), lower), "ts_triangle", y.numel(), &words, gpu)?;
+    each(triangle_text(y.dtype.size_bytes(), lower), "ts_tril_triu", y.numel(), &words, gpu)?;
     out.finish(gpu)
 }
 

@@ -1,4 +1,4 @@
-//! Batches of matrices turned round (`kernels/copy/transpose.cuh`), as fast as memory copies them.
+//! Transposes batches of matrices (`kernels/copy/transpose.cuh`) at the speed of a memory copy.
 
 use crate::base::dtype::DType;
 use crate::kernel::abi::RawView;
@@ -28,7 +28,7 @@ fn together(dtype: DType) -> usize {
 
 /// Writes each matrix of `x` turned round to `y`, and adds `bias` `[cols]`, dense, to its columns on the way. The views are
 /// of one dtype and without holes; only their addresses count. False, with nothing launched, where it cannot.
-pub fn turn(
+pub fn transpose(
     x: &RawView,
     bias: Option<&RawView>,
     y: &RawView,
@@ -47,7 +47,7 @@ pub fn turn(
     }
     let [rows, cols, down, across] = [rows, cols, down, across].map(|n| n as u64);
     let words = [x.ptr as u64, word(bias), y.ptr as u64, rows, cols, down, across];
-    launch(text(x.dtype), "ts_turn", (blocks, 1), 256, &words, gpu)?;
+    launch(text(x.dtype), "ts_transpose", (blocks, 1), 256, &words, gpu)?;
     Ok(true)
 }
 

@@ -1,4 +1,4 @@
-//! Copies, fills, and what only moves elements: concatenation, repetition, flips, triangles, transposition.
+//! Copies, fills, and operations that only move elements: concatenation, repetition, flips, tril and triu, transposition.
 
 #[cfg(feature = "cuda")]
 pub mod cuda;

@@ -1,7 +1,7 @@
-//! Connectionist temporal classification (Graves et al., 2006): the likelihood of a sequence of labels under all
-//! alignments, by forward and backward sums of logarithms in f64, and its gradient.
+//! CTC loss (connectionist temporal classification, Graves et al., 2006): the likelihood of a sequence of labels under all
+//! alignments, by log-domain forward and backward sums (alpha, beta) in f64, and its gradient.
 //!
-//! Samples run side by side. Knows nothing of reductions or of infinite losses' fate.
+//! Samples run in parallel. Reductions and `zero_infinity` are the caller's.
 
 use crate::kernel::abi::{Call, Fault, FaultKind};
 use crate::kernel::guard;

@@ -1,4 +1,4 @@
-//! The loss of connectionist temporal classification.
+//! The CTC loss.
 
 #[cfg(feature = "cuda")]
 pub mod cuda;

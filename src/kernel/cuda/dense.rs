@@ -1,6 +1,6 @@
-//! Layouts made simple: strided copies with conversion, fills, and operands in the form that a kernel wants.
+//! Strided copies with conversion, fills, and operands in the layout that a kernel needs.
 //!
-//! Copies are fused steps of a load and a store; what was generated for a layout is kept for the next time.
+//! Copies are fused steps of a load and a store; the code generated for a layout is cached.
 
 use super::{Gpu, GpuError};
 use crate::base::dtype::{DType, Scalar};
@@ -13,10 +13,10 @@ use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// Bound: copies kept; a script with more layouts has no loop that repeats.
+/// Bound: cached copies; a script with more layouts has no loop that repeats.
 const MAX_KEPT: usize = 1024;
 
-struct Kept {
+struct Cached {
     program: Program,
     ready: Ready,
 }
@@ -24,7 +24,7 @@ struct Kept {
 type Key = SmallVec<[u64; 24]>;
 
 thread_local! {
-    static KEPT: RefCell<HashMap<Key, Kept>> = RefCell::new(HashMap::new());
+    static CACHE: RefCell<HashMap<Key, Cached>> = RefCell::new(HashMap::new());
 }
 
 fn run(
@@ -35,16 +35,16 @@ fn run(
     table: &[u64],
     gpu: &mut dyn Gpu,
 ) -> Result<(), GpuError> {
-    // Taken out while it runs, so that a device that calls back in finds the cache free.
-    let kept = KEPT.with(|all| all.borrow_mut().remove(&key));
-    let mut kept = kept.unwrap_or_else(|| Kept { program: make(), ready: prepare() });
-    let done = kept.ready.run(&kept.program, shape, views, table, gpu);
-    KEPT.with(|all| {
+    // Removed from the cache while it runs, so that a device that calls back finds the cache free.
+    let cached = CACHE.with(|all| all.borrow_mut().remove(&key));
+    let mut cached = cached.unwrap_or_else(|| Cached { program: make(), ready: prepare() });
+    let done = cached.ready.run(&cached.program, shape, views, table, gpu);
+    CACHE.with(|all| {
         let mut all = all.borrow_mut();
         if all.len() >= MAX_KEPT {
             all.clear();
         }
-        all.insert(key, kept);
+        all.insert(key, cached);
     });
     done
 }
@@ -167,7 +167,7 @@ pub fn input(view: &RawView, dtype: DType, gpu: &mut dyn Gpu) -> Result<RawView,
     Ok(copy)
 }
 
-/// A result that a kernel writes row-major in a dtype of its choice.
+/// A result that a kernel writes row-major, in a dtype of its choice.
 pub struct Output {
     pub dense: RawView,
     view: Option<RawView>,
@@ -181,7 +181,7 @@ impl Output {
         Ok(Output { dense: scratch(dtype, &view.shape, gpu)?, view: Some(view.clone()) })
     }
 
-    /// Brings the result to where it was asked for.
+    /// Copies the result to the view that the caller asked for.
     pub fn finish(self, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
         self.view.map_or(Ok(()), |view| copy_view(&self.dense, &view, gpu))
     }

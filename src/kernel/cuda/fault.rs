@@ -1,5 +1,5 @@
-//! The error slot of a node in memory that host and device see: kernels keep the fault of the lowest position
-//! there (`ts_fault` in `kernels/common/base.cuh`) and go on harmlessly.
+//! The fault slot of a node, in memory that host and device share: kernels record the fault of the lowest position there
+//! (`ts_fault` in `kernels/common/base.cuh`) and continue without reading or writing out of bounds.
 
 use crate::kernel::abi::{Fault, FaultKind};
 
@@ -7,27 +7,27 @@ use crate::kernel::abi::{Fault, FaultKind};
 #[repr(C, align(64))]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FaultSlot {
-    /// `u64::MAX` while there is none.
+    /// `u64::MAX` if there is none.
     pub position: u64,
     pub value: i64,
     pub bound: i64,
     pub kind: u32,
     pub dim: u32,
-    /// Held by the thread that writes the other fields.
+    /// A spin lock of the thread that writes the other fields.
     pub lock: u32,
     pub unused: u32,
-    /// Address of a word that keeps the lowest number of those that a fault is noted for; 0 for none.
+    /// Address of a word that keeps the lowest node number for which a fault is recorded; 0 for none.
     pub first: u64,
-    /// This node's number.
+    /// The number of this node.
     pub number: u64,
 }
 
 impl FaultSlot {
-    /// What a slot must hold before a launch.
+    /// The content of a slot before a launch.
     pub const EMPTY: FaultSlot =
         FaultSlot { position: u64::MAX, value: 0, bound: 0, kind: 0, dim: 0, lock: 0, unused: 0, first: 0, number: 0 };
 
-    /// The fault, once the launches that were given the slot have finished.
+    /// The fault, once the launches that use the slot have finished.
     pub fn read(&self) -> Option<Fault> {
         if self.position == u64::MAX {
             return None;

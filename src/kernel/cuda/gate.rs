@@ -1,4 +1,4 @@
-//! The device's own decision whether a step is left out, since the host does not wait for what it depends on.
+//! The device decides whether a step is skipped, since the host does not wait for the results that this depends on.
 
 use super::{Gpu, GpuError, Launch, Param, Source};
 use crate::kernel::cuda::specialize::source;
@@ -12,18 +12,18 @@ fn text() -> &'static Source {
 
 /// Sets the 32-bit word `held` to whether a word is not above its bound: addresses of 64-bit words, with bounds.
 pub fn gate(held: u64, conditions: &[(u64, u64)], gpu: &mut dyn Gpu) -> Result<(), GpuError> {
-    let mut goes_on = 0;
+    let mut continues = 0;
     let none: &[(u64, u64)] = &[];
     let parts = conditions.chunks(CONDITIONS).chain(conditions.is_empty().then_some(none));
     for part in parts {
         let mut words = [0u64; 3 + 2 * CONDITIONS];
-        words[..3].copy_from_slice(&[held, goes_on, part.len() as u64]);
+        words[..3].copy_from_slice(&[held, continues, part.len() as u64]);
         for (at, &(word, bound)) in part.iter().enumerate() {
             (words[3 + at], words[3 + CONDITIONS + at]) = (word, bound);
         }
         let args = &[Param::Words(&words)];
         gpu.launch(&Launch { source: text(), entry: "ts_gate", grid: [1; 3], block: [1; 3], shared_bytes: 0, args })?;
-        goes_on = 1;
+        continues = 1;
     }
     Ok(())
 }

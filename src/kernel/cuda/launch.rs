@@ -56,7 +56,7 @@ impl Param<'_> {
 
     /// The parameter's bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `address` points to `size_bytes` initialised bytes of this value, or of what it borrows.
+        // SAFETY: `address` points to `size_bytes` initialized bytes of this value, or of what it borrows.
         unsafe { std::slice::from_raw_parts(self.address(), self.size_bytes()) }
     }
 
@@ -103,7 +103,7 @@ pub struct MatmulCall {
     pub a: Matrix,
     pub b: Matrix,
     pub c: Matrix,
-    /// Of the factors.
+    /// Of a and b.
     pub dtype: DType,
     /// Of the result and the bias: the same, or f32 for 16-bit factors.
     pub result: DType,
@@ -124,12 +124,12 @@ pub enum ConvPart {
     WeightGradient,
 }
 
-/// How the three operands of a convolution lie in memory, without holes.
+/// The memory order of the three operands of a convolution, without holes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ConvOrder {
     /// Row-major.
     ChannelsFirst,
-    /// The second dim is the innermost: what tensor cores read.
+    /// Channels are the innermost dim: what tensor cores read.
     ChannelsLast,
 }
 
@@ -159,12 +159,12 @@ pub struct ConvCall {
 }
 
 impl ConvCall {
-    /// Is it one product for each image?
+    /// Whether it is one matrix product for each image.
     pub fn is_product(&self) -> bool {
         self.groups == 1 && self.kernel == [1; 3] && self.stride == [1; 3] && self.padding == [0; 3]
     }
 
-    /// Whether the gradient of the input is the convolution of the output's gradient with the weights turned round.
+    /// Whether the gradient of the input is the convolution of the output's gradient with the rotated weights.
     pub fn has_forward_gradient(&self) -> bool {
         let reach = |d: usize| (self.dilation[d] * (self.kernel[d] - 1)) as i64;
         let fits = |d: usize| {
@@ -182,7 +182,7 @@ pub enum GpuError {
     Unsupported(&'static str),
     /// Scratch memory could not be had.
     OutOfMemory { bytes: usize },
-    /// What the driver or the compiler said.
+    /// The error of the driver or the compiler.
     Device(Box<dyn std::error::Error + Send + Sync>),
 }
 
@@ -198,34 +198,34 @@ impl fmt::Display for GpuError {
 
 impl std::error::Error for GpuError {}
 
-/// What kernels ask of a device. Everything is queued in order on the stream of the node that is being run.
+/// What kernels ask of a device. Everything is queued in order on the stream of the node that is running.
 pub trait Gpu {
     fn launch(&mut self, launch: &Launch<'_>) -> Result<(), GpuError>;
     /// Device memory aligned to 256 bytes, valid for what this node queues. Its contents are arbitrary.
     fn scratch(&mut self, bytes: usize) -> Result<*mut u8, GpuError>;
-    /// Device address of as many 32-bit words that are 0, and that the kernel which counts in them leaves so; null where there
-    /// are none. Kernels of one stream share them.
+    /// Device address of this many 32-bit words that are 0; the kernel that counts in them resets them. Null if there are
+    /// none. Kernels of one stream share them.
     fn counters(&mut self, _count: usize) -> *mut u8 {
         std::ptr::null_mut()
     }
     fn fill_zero(&mut self, at: *mut u8, bytes: usize) -> Result<(), GpuError>;
     /// From device memory to device memory; the ranges do not overlap.
     fn copy(&mut self, to: *mut u8, from: *const u8, bytes: usize) -> Result<(), GpuError>;
-    /// By a vendor's library; false when there is none or it does not do this.
+    /// By cuBLASLt or another library; false if there is none or it does not support this.
     fn matmul(&mut self, product: &MatmulCall) -> Result<bool, GpuError>;
     /// As `matmul`.
     fn convolve(&mut self, convolution: &ConvCall) -> Result<bool, GpuError>;
-    /// Whether `convolve` does a row-major convolution by turning the operands around in memory, and turning them before
-    /// and after it saves time.
-    fn convolves_turned(&mut self, convolution: &ConvCall) -> Result<bool, GpuError>;
+    /// Whether `convolve` would transpose the operands of a row-major convolution to channels-last order itself, so that
+    /// transposing them before and after it saves time.
+    fn convolves_transposed(&mut self, convolution: &ConvCall) -> Result<bool, GpuError>;
     fn multiprocessors(&self) -> u32;
     /// Compute capability, major and minor.
     fn capability(&self) -> (u32, u32);
-    /// Device address of a word that is not 0 when the step must change nothing; null for a step that is never held.
+    /// Device address of a word that is not 0 if the step must be skipped; null for a step that is never held.
     fn hold(&self) -> *const u8 {
         std::ptr::null()
     }
-    /// Device address of a `FaultSlot`, fresh for this run: that of the fused step's fallible node `node`; 0 for
-    /// a kernel. Asked for only where data can be bad.
+    /// Device address of a `FaultSlot`, new for this run: of the fused step's fallible node `node`; 0 for a kernel. Asked for
+    /// only where data can be invalid.
     fn fault_slot(&mut self, node: usize) -> Result<*mut u8, GpuError>;
 }

@@ -1,13 +1,13 @@
-//! How rows are shared among threads (`kernels/common/rows.cuh`), and small steps that families of kernels share.
+//! How rows are divided among threads (`kernels/common/rows.cuh`), and small steps that families of kernels share.
 
 use super::{Gpu, GpuError, Launch, Param, Source};
 use crate::kernel::abi::RawView;
 use crate::kernel::cuda::specialize::Value;
 
 /// Bound: elements of one operand that a thread keeps in registers.
-const KEPT: usize = 32;
+const MAX_REGISTERS: usize = 32;
 
-/// What the text of a row kernel is specialised by.
+/// What the text of a row kernel is specialized by.
 pub type Names = [(&'static str, Value); 3];
 
 /// For kernels of a text that are not about rows.
@@ -33,14 +33,14 @@ impl Rows {
             |v: usize| n.is_multiple_of(v) && operands.iter().all(|o| (o.ptr as usize).is_multiple_of(v * size));
         let vector = [16 / size, 8 / size, 1].into_iter().find(|&v| v >= 1 && aligned(v)).unwrap_or(1);
         let vectors = n.div_ceil(vector).max(1);
-        let most = (KEPT / kept / vector).max(1);
+        let max_vectors = (MAX_REGISTERS / kept / vector).max(1);
         // A few vectors a thread, whole warps for all but short rows, and more threads where a row would not fit.
         let mut lanes = vectors.div_ceil(2).next_power_of_two().clamp(1, 256);
-        while lanes < 1024 && vectors.div_ceil(lanes) > most {
+        while lanes < 1024 && vectors.div_ceil(lanes) > max_vectors {
             lanes *= 2;
         }
         let each = vectors.div_ceil(lanes).next_power_of_two();
-        let kept = if each <= most { each } else { 0 };
+        let kept = if each <= max_vectors { each } else { 0 };
         let threads = lanes.max(256);
         Rows { vector, kept, lanes, blocks: rows.div_ceil(threads / lanes).max(1), threads }
     }

@@ -1,4 +1,4 @@
-//! Hand-written kernels: the text of a header specialised by types and numbers, made once for each combination.
+//! Hand-written kernels: the text of a header specialized by types and numbers, generated once for each combination.
 
 use super::Source;
 use crate::base::dtype::DType;
@@ -7,7 +7,7 @@ use crate::kernel::fused::cuda::memory_type;
 use std::cell::RefCell;
 use std::fmt::Write;
 
-/// What a name stands for in a specialised text.
+/// What a name stands for in a specialized text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Value {
     /// The memory type of a dtype.

@@ -113,8 +113,8 @@ functions! {
     GELU_TANH_GRAD "gelu_tanh_grad" "ts_gelu_tanh_grad(a, b)" {
         float(a, b) = {
             let t = Math::tanh::<S>(gelu_inner!(b));
-            let slope = 0.797_884_560_802_865_4 * (1.0 + 0.134_145 * b * b);
-            a * (0.5 * (1.0 + t) + 0.5 * b * (1.0 - t * t) * slope)
+            let derivative = 0.797_884_560_802_865_4 * (1.0 + 0.134_145 * b * b);
+            a * (0.5 * (1.0 + t) + 0.5 * b * (1.0 - t * t) * derivative)
         }, f32: vector::gelu_tanh_grad;
     }
     SILU_GRAD "silu_grad" "ts_silu_grad(a, b)" {

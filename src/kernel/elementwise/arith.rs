@@ -91,7 +91,7 @@ float_division!(floor_div_f32, remainder_f32, f32);
 float_division!(floor_div_f64, remainder_f64, f64);
 
 /// The 16-bit float next to `a`, whose bits are given, towards `b`.
-fn neighbour(a: f32, b: f32, bits: u16, value: impl Fn(u16) -> f32) -> f32 {
+fn neighbor(a: f32, b: f32, bits: u16, value: impl Fn(u16) -> f32) -> f32 {
     if a.is_nan() || b.is_nan() {
         return f32::NAN;
     }
@@ -155,11 +155,11 @@ functions! {
     NEXTAFTER "nextafter" "ts_nextafter(a, b)" { float(a, b) = Math::next_after(a, b); }
     /// In f16, whose values live in f32.
     NEXTAFTER_F16 "nextafter_f16" "ts_nextafter_f16(a, b)" {
-        (a: F32, b: F32) -> F32 = neighbour(a, b, half::f16::from_f32(a).to_bits(), |bits| half::f16::from_bits(bits).to_f32());
+        (a: F32, b: F32) -> F32 = neighbor(a, b, half::f16::from_f32(a).to_bits(), |bits| half::f16::from_bits(bits).to_f32());
     }
     /// In bf16.
     NEXTAFTER_BF16 "nextafter_bf16" "ts_nextafter_bf16(a, b)" {
-        (a: F32, b: F32) -> F32 = neighbour(a, b, half::bf16::from_f32(a).to_bits(), |bits| half::bf16::from_bits(bits).to_f32());
+        (a: F32, b: F32) -> F32 = neighbor(a, b, half::bf16::from_f32(a).to_bits(), |bits| half::bf16::from_bits(bits).to_f32());
     }
     LOGADDEXP "logaddexp" "ts_logaddexp(a, b)" {
         float(a, b) = {

@@ -56,7 +56,7 @@ functions! {
     LOG_NDTR "log_ndtr" "ts_log_ndtr(a)" { float(a) = a.wide(normal::log_ndtr); }
     NDTRI "ndtri" "ts_ndtri(a)" { float(a) = a.wide(normal::ndtri); }
     XLOG1PY "xlog1py" "ts_xlog1py(a, b)" { float(a, b) = a.wide2(b, xlog1py); }
-    /// Incomplete gamma functions of order `a`, regularised.
+    /// Incomplete gamma functions of order `a`, regularized.
     IGAMMA "igamma" "ts_igamma(a, b)" { float(a, b) = a.wide2(b, gamma::lower); }
     IGAMMAC "igammac" "ts_igammac(a, b)" { float(a, b) = a.wide2(b, gamma::upper); }
     /// `a` over the power of two that leaves its size in [1/2, 1), and that power's exponent.

@@ -6,7 +6,7 @@
 use crate::base::dtype::DType;
 use half::{bf16, f16};
 
-/// A `bool` element: one byte, 0 or 1. Not Rust's `bool`, for which any other byte is undefined behaviour.
+/// A `bool` element: one byte, 0 or 1. Not Rust's `bool`, for which any other byte is undefined behavior.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 #[repr(transparent)]
 pub struct Truth(pub u8);
@@ -53,7 +53,7 @@ pub trait Key: Copy + Ord + Send + Sync + Default + 'static {
 }
 
 /// Bound: bytes of a buffer that an idle thread keeps.
-const KEPT_BYTES: usize = 32 << 20;
+const CACHED_BYTES: usize = 32 << 20;
 
 macro_rules! key {
     ($K:ty, $P:ty) => {
@@ -78,18 +78,18 @@ macro_rules! key {
             }
             fn with_buffers<R>(work: impl FnOnce(&mut [Vec<$P>; 2]) -> R) -> R {
                 thread_local! {
-                    static KEPT: std::cell::RefCell<[Vec<$P>; 2]> = const { std::cell::RefCell::new([Vec::new(), Vec::new()]) };
+                    static CACHE: std::cell::RefCell<[Vec<$P>; 2]> = const { std::cell::RefCell::new([Vec::new(), Vec::new()]) };
                 }
                 // Taken out, so that a sort inside a sort finds empty ones.
-                let mut buffers = KEPT.take();
+                let mut buffers = CACHE.take();
                 let result = work(&mut buffers);
                 for buffer in &mut buffers {
                     buffer.clear();
-                    if buffer.capacity() * size_of::<$P>() > KEPT_BYTES {
+                    if buffer.capacity() * size_of::<$P>() > CACHED_BYTES {
                         *buffer = Vec::new();
                     }
                 }
-                KEPT.set(buffers);
+                CACHE.set(buffers);
                 result
             }
         }

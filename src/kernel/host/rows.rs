@@ -1,33 +1,30 @@
-//! Loops over rows of floats in vectors: sums of a function of elements, and maps. What norms, softmax, losses and
-//! attention are made of.
+//! Vectorized loops over rows of floats: sums of a function of elements, and maps. Norms, softmax, losses and attention are
+//! built on them.
 //!
-//! Knows nothing of what the functions are. The order of additions depends on the length and the machine's level alone.
+//! The functions are parameters. The order of additions depends only on the length and the machine's vector level.
 
 use super::real::Real;
 use super::simd::Simd;
 use super::vector::Vector;
 use crate::kernel::copy::host::STREAM_BYTES;
 
-/// Where a map's results go.
+/// Where the results of a map go.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Through {
-    /// They are needed again soon.
+    /// Through the cache: they are needed again soon.
     Cache,
-    /// Straight to memory, when the row begins at a whole line. `copy::stream_end` must follow.
+    /// Streaming stores, when the row starts at a cache line. `copy::stream_end` must follow.
     Memory,
 }
 
 impl Through {
-    /// For a result of that many bytes.
+    /// For a result of this many bytes.
     pub fn for_bytes(bytes: usize) -> Through {
         if bytes >= STREAM_BYTES { Through::Memory } else { Through::Cache }
     }
 }
 
-/// The last elements of a row, fewer than a vector, and zeros.
-///
-/// # Safety
-/// `n` elements can be read, at most `V::N`.
+/// The last elements of a row, fewer than a vector, padded with zeros.
 #[inline(always)]
 unsafe fn part<T: Real, V: Vector<Elem = T>>(from: *const T, n: usize) -> V {
     let mut lanes = [T::ZERO; 16];
@@ -38,7 +35,7 @@ unsafe fn part<T: Real, V: Vector<Elem = T>>(from: *const T, n: usize) -> V {
     }
 }
 
-/// As `part`, the other way.
+/// As `part`, for stores.
 #[inline(always)]
 unsafe fn store_part<T: Real, V: Vector<Elem = T>>(v: V, to: *mut T, n: usize) {
     let mut lanes = [T::ZERO; 16];
@@ -103,12 +100,9 @@ pub unsafe fn sum2<T: Real, V: Vector<Elem = T>>(x: &[T], y: &[T], f: impl Fn(V,
     }
 }
 
-/// Sum of `e^(x - shift)`; the powers go to `out` if it is not null, which may be `x`. Lines that begin `ahead`
-/// elements further are asked for meanwhile.
-/// Not: `sum` with the exponential in a closure, which is too long to be inlined, and then baseline code.
-///
-/// # Safety
-/// As `sum`, for level `S`; `x` and `out` have `n` elements.
+/// Sum of `e^(x - shift)`; the exponentials are stored to `out` if it is not null; it may be `x`. Cache lines `ahead`
+/// elements further are prefetched. Not: `sum` with the exponential in a closure, which is too long to be inlined, and then
+/// compiled without vector instructions.
 #[inline(always)]
 pub unsafe fn exp_sum<T: Real, S: Simd>(x: *const T, shift: T, out: *mut T, n: usize, ahead: usize) -> T {
     // SAFETY: the machine has the level `S`, and `x` and `out` have `n` elements (this function's contract).
@@ -209,10 +203,7 @@ pub unsafe fn map<T: Real, V: Vector<Elem = T>>(
     unsafe { map3::<T, V>([x, x, x], out, n, through, |x, _, _| f(x)) }
 }
 
-/// The largest element; NaN counts for nothing beside a number. Minus infinity when empty.
-///
-/// # Safety
-/// As `sum`.
+/// The largest element; NaN is ignored unless there is nothing else. Minus infinity when empty.
 #[inline(always)]
 pub unsafe fn largest<T: Real, V: Vector<Elem = T>>(x: &[T]) -> T {
     let mut largest = T::NEG_INF;
@@ -221,7 +212,7 @@ pub unsafe fn largest<T: Real, V: Vector<Elem = T>>(x: &[T]) -> T {
     // `x`.
     unsafe {
         if V::N <= x.len() {
-            // The running maximum comes second: it stays when the new element is NaN.
+            // The running maximum is the second operand: it stays when the new element is NaN.
             let low = V::splat(T::NEG_INF);
             let (mut a, mut b) = (low, low);
             while i + 2 * V::N <= x.len() {
@@ -242,7 +233,7 @@ pub unsafe fn largest<T: Real, V: Vector<Elem = T>>(x: &[T]) -> T {
     largest
 }
 
-/// Asks for the line at an address, which may be anything.
+/// Prefetches the cache line at an address, which may be anything.
 #[inline(always)]
 pub fn prefetch<T>(line: *const T) {
     #[cfg(target_arch = "x86_64")]

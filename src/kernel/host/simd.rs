@@ -1,6 +1,6 @@
 //! One scalar body, three machine codes: AVX-512, AVX2 with FMA, and what every machine has.
 //!
-//! Bodies are plain Rust that the compiler vectorises; this file only compiles them three times and finds
+//! Bodies are plain Rust that the compiler vectorizes; this file only compiles them three times and finds
 //! out once which to use: the best, unless `TSCRIPT_SIMD` says otherwise. It knows nothing of tiles' meaning. On
 //! machines other than x86-64 all three are the portable one.
 
@@ -208,7 +208,7 @@ macro_rules! nth {
 
 /// Three `TileFn`s from one scalar expression: `tile!(<S> (a: F32, b: F32) -> F32 = a + b)`.
 ///
-/// Not: writing straight into an `out` that is also an argument. The vectorised loop needs them apart (else
+/// Not: writing straight into an `out` that is also an argument. The vectorized loop needs them apart (else
 /// its run-time check takes the scalar loop), so that case goes over a tile on the stack.
 macro_rules! tile {
     (<$S:ident> ($($arg:ident: $A:ident),*) -> $O:ident = $body:expr) => {

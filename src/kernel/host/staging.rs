@@ -1,7 +1,7 @@
 //! Operands as packed slices of the type that a kernel computes in, and results on their way back.
 //!
-//! A contiguous operand of that type is lent as it is; a strided or 16-bit one is copied into scratch memory
-//! that the thread keeps. Knows no arithmetic.
+//! A contiguous operand of that type is borrowed; a strided or 16-bit one is copied into scratch memory, which the thread
+//! caches. Knows no arithmetic.
 
 use super::real::Real;
 use crate::base::dtype::DType;
@@ -18,13 +18,13 @@ use std::ops::{Deref, DerefMut, Range};
 /// Cache line, and the widest vector.
 const ALIGN: usize = 64;
 /// Bound: scratch memory that an idle thread keeps; more would rival a model's own memory.
-const KEPT_BYTES: usize = 96 << 20;
-const KEPT_COUNT: usize = 12;
+const CACHED_BYTES: usize = 96 << 20;
+const CACHED_COUNT: usize = 12;
 
 #[derive(Default)]
-struct Kept(Vec<(*mut u8, usize)>);
+struct Cached(Vec<(*mut u8, usize)>);
 
-impl Drop for Kept {
+impl Drop for Cached {
     fn drop(&mut self) {
         for (ptr, bytes) in self.0.drain(..) {
             release(ptr, bytes);
@@ -33,7 +33,7 @@ impl Drop for Kept {
 }
 
 thread_local! {
-    static KEPT: RefCell<Kept> = RefCell::default();
+    static CACHE: RefCell<Cached> = RefCell::default();
 }
 
 fn release(ptr: *mut u8, bytes: usize) {
@@ -41,7 +41,7 @@ fn release(ptr: *mut u8, bytes: usize) {
     unsafe { dealloc(ptr, Layout::from_size_align_unchecked(bytes, ALIGN)) }
 }
 
-/// Initialised memory with arbitrary content, aligned to 64 bytes, taken from and given back to the thread.
+/// Initialized memory with arbitrary content, aligned to 64 bytes, taken from and given back to the thread.
 pub struct Scratch<T> {
     ptr: *mut u8,
     bytes: usize,
@@ -62,12 +62,12 @@ impl<T: Copy + Default> Scratch<T> {
         let bytes = len.checked_mul(size_of::<T>()).and_then(|bytes| bytes.max(1).checked_next_multiple_of(ALIGN));
         let Some(need) = bytes.filter(|&bytes| bytes <= isize::MAX as usize) else { guard::no_memory(usize::MAX) };
         guard::admit(need);
-        let kept = KEPT.with_borrow_mut(|kept| {
+        let cached = CACHE.with_borrow_mut(|cached| {
             let fits = |&(_, &(_, bytes)): &(usize, &(*mut u8, usize))| bytes >= need && bytes / 4 <= need.max(4096);
-            let best = kept.0.iter().enumerate().filter(fits).min_by_key(|(_, block)| block.1)?.0;
-            Some(kept.0.swap_remove(best))
+            let best = cached.0.iter().enumerate().filter(fits).min_by_key(|(_, block)| block.1)?.0;
+            Some(cached.0.swap_remove(best))
         });
-        let (ptr, bytes) = kept.unwrap_or_else(|| {
+        let (ptr, bytes) = cached.unwrap_or_else(|| {
             let layout = Layout::from_size_align(need, ALIGN).expect("scratch fits the address space");
             // SAFETY: the size is not zero. Zeroed, so that reading before writing is defined.
             let ptr = unsafe { alloc_zeroed(layout) };
@@ -90,16 +90,16 @@ impl<T> Drop for Scratch<T> {
     fn drop(&mut self) {
         let (ptr, bytes) = (self.ptr, self.bytes);
         guard::give_back(self.need);
-        let kept = KEPT.try_with(|kept| {
-            let mut kept = kept.borrow_mut();
-            let total: usize = kept.0.iter().map(|block| block.1).sum();
-            let keep = total + bytes <= KEPT_BYTES && kept.0.len() < KEPT_COUNT;
+        let cached = CACHE.try_with(|cached| {
+            let mut cached = cached.borrow_mut();
+            let total: usize = cached.0.iter().map(|block| block.1).sum();
+            let keep = total + bytes <= CACHED_BYTES && cached.0.len() < CACHED_COUNT;
             if keep {
-                kept.0.push((ptr, bytes));
+                cached.0.push((ptr, bytes));
             }
             keep
         });
-        if !kept.unwrap_or(false) {
+        if !cached.unwrap_or(false) {
             release(ptr, bytes);
         }
     }
@@ -108,14 +108,14 @@ impl<T> Drop for Scratch<T> {
 impl<T> Deref for Scratch<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
-        // SAFETY: `len` initialised elements, owned.
+        // SAFETY: `len` initialized elements, owned.
         unsafe { std::slice::from_raw_parts(self.ptr.cast(), self.len) }
     }
 }
 
 impl<T> DerefMut for Scratch<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: `len` initialised elements, owned.
+        // SAFETY: `len` initialized elements, owned.
         unsafe { std::slice::from_raw_parts_mut(self.ptr.cast(), self.len) }
     }
 }
@@ -558,8 +558,12 @@ pub mod testing {
             moved[i] = x[i] + step;
             let up = loss(&moved);
             moved[i] = x[i] - step;
-            let slope = (up - loss(&moved)) / (2.0 * step);
-            assert!((slope - gradient[i]).abs() < 1e-6 * (1.0 + slope.abs()), "at {i}: {} is not {slope}", gradient[i]);
+            let difference = (up - loss(&moved)) / (2.0 * step);
+            assert!(
+                (difference - gradient[i]).abs() < 1e-6 * (1.0 + difference.abs()),
+                "at {i}: {} is not {difference}",
+                gradient[i]
+            );
         }
     }
 

@@ -1,7 +1,7 @@
-//! Walking several strided views of one shape together, and small words that index-like kernels share: shared
-//! pointers, attributes, strided sub-views.
+//! Iteration over several strided views of one shape together (as PyTorch's TensorIterator), and helpers that index-like
+//! kernels share: shared pointers, attributes, strided sub-views.
 //!
-//! Deliberately knows no element types.
+//! Knows no element types.
 
 use crate::base::attr::Attr;
 use crate::base::dtype::{DType, Scalar};
@@ -41,10 +41,10 @@ impl<T> Ptr<T> {
     }
 }
 
-/// Elements between two looks whether to end: a millisecond or so. Longer pieces are cut.
+/// Elements between two checks whether to stop: about a millisecond. Longer pieces are divided.
 const LOOK: usize = 1 << 18;
 
-/// Several views of one shape, with adjacent dims merged where every view allows it.
+/// Several views of one shape; adjacent dims are merged where every view allows it.
 #[derive(Clone, Debug)]
 pub struct Walk<const N: usize> {
     pub shape: Shape,
@@ -226,7 +226,7 @@ pub fn scalar(call: &Call<'_>, index: usize) -> Option<Scalar> {
     }
 }
 
-/// The attribute `index` as a word; empty when absent.
+/// The attribute `index` as a string; empty when absent.
 pub fn word<'a>(call: &'a Call<'_>, index: usize) -> &'a str {
     match call.attrs.get(index) {
         Some(Attr::Str(text)) => text,
@@ -366,7 +366,7 @@ pub mod sample {
         }
     }
 
-    /// Calls a kernel on `threads` and checks that it wrote nothing beside its outputs.
+    /// Calls a kernel on `threads` and checks that it wrote nothing outside of its outputs.
     pub fn call_on(
         threads: &Threads,
         kernel: HostFn,

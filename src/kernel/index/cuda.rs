@@ -1,7 +1,7 @@
-//! Launches beside `kernel/index/host`: one engine for everything that index tensors name.
+//! CUDA launches of the kernels in `kernel/index/host`: one engine for all kinds of index tensors.
 //!
-//! What is added to a place that several entries name is added in no fixed order for floats, as in PyTorch; a place
-//! that is written to keeps the last entry.
+//! Where several entries have the same index, floats are added in no fixed order, as in PyTorch; a write keeps the last
+//! entry.
 
 use crate::base::attr::Attr;
 use crate::base::dtype::{DType, Scalar};
@@ -17,9 +17,9 @@ use crate::kernel::host::walk::{dim, flag, int, ints, scalar, shifted, word};
 type Done = Result<(), GpuError>;
 
 /// Bound: merged dims, and index tensors, of a launch.
-const MOST: usize = 8;
+const MAX_DIMS: usize = 8;
 /// Words of the argument struct.
-const WORDS: usize = 12 + 5 * MOST + MOST * MOST + 5 * MOST;
+const WORDS: usize = 12 + 5 * MAX_DIMS + MAX_DIMS * MAX_DIMS + 5 * MAX_DIMS;
 const INDEX: u64 = 1;
 const LABEL: u64 = 2;
 
@@ -154,7 +154,7 @@ impl Places {
         let shape = &self.other.shape;
         let space = Space::new(shape, 0, &contiguous_strides(shape), &views, &[], Order::Fixed);
         let mut dims = space.kept;
-        if dims.len() > MOST || self.indices.len() > MOST {
+        if dims.len() > MAX_DIMS || self.indices.len() > MAX_DIMS {
             return Err(GpuError::Unsupported("indexing with this many dims"));
         }
         // Elements next to each other on both sides, and named by one index, move together.
@@ -188,7 +188,7 @@ impl Places {
         let w = width as i64;
         let last = dims.len().wrapping_sub(1);
         let column = |words: &mut Vec<u64>, value: &dyn Fn(usize) -> i64| {
-            words.extend((0..MOST).map(|d| if d < dims.len() { value(d) as u64 } else { 0 }));
+            words.extend((0..MAX_DIMS).map(|d| if d < dims.len() { value(d) as u64 } else { 0 }));
         };
         column(&mut words, &|d| dims[d].size as i64);
         // Sides count wide elements.
@@ -197,11 +197,11 @@ impl Places {
         column(&mut words, &|d| side(1, d));
         column(&mut words, &|d| dims[d].strides[2]);
         column(&mut words, &|d| dims[d].strides[3]);
-        for k in 0..MOST {
+        for k in 0..MAX_DIMS {
             column(&mut words, &|d| if k < self.indices.len() { dims[d].strides[4 + k] } else { 0 });
         }
         let each = |words: &mut Vec<u64>, value: &dyn Fn(&Index) -> u64| {
-            words.extend((0..MOST).map(|k| self.indices.get(k).map_or(0, value)));
+            words.extend((0..MAX_DIMS).map(|k| self.indices.get(k).map_or(0, value)));
         };
         each(&mut words, &|index| index.view.ptr as u64);
         each(&mut words, &|index| index.bound as u64);
@@ -215,7 +215,7 @@ impl Places {
     fn read(&self, gpu: &mut dyn Gpu) -> Done {
         let (words, width) = self.words(Width::Any, gpu)?;
         let bytes = width * self.x.dtype.size_bytes();
-        each(copies(bytes), "ts_read", words[4] as usize, &words, gpu)
+        each(copies(bytes), "ts_index_get", words[4] as usize, &words, gpu)
     }
 
     /// `x[..] = other`, the last of duplicates staying.
@@ -225,21 +225,21 @@ impl Places {
         gpu.fill_zero(winner, self.cell_count * 8)?;
         words[2] = winner as u64;
         let source = copies(width * self.x.dtype.size_bytes());
-        each(source, "ts_vote", words[4] as usize, &words, gpu)?;
-        each(source, "ts_write", words[4] as usize, &words, gpu)
+        each(source, "ts_elect_last", words[4] as usize, &words, gpu)?;
+        each(source, "ts_index_put", words[4] as usize, &words, gpu)
     }
 
     /// `x[..] += factor * other`, where `x` has a type that can be added to at once.
     fn add(&self, factor: f64, gpu: &mut dyn Gpu) -> Done {
         let (mut words, _) = self.words(Width::One, gpu)?;
         words[11] = factor.to_bits();
-        each(sums(self.x.dtype, self.other.dtype, 0), "ts_add", words[4] as usize, &words, gpu)
+        each(sums(self.x.dtype, self.other.dtype, 0), "ts_index_add", words[4] as usize, &words, gpu)
     }
 
     /// `x[..]` combined with `other` in the way of that number (`FOLD`).
     fn fold(&self, way: u32, gpu: &mut dyn Gpu) -> Done {
         let (words, _) = self.words(Width::One, gpu)?;
-        each(sums(self.x.dtype, self.other.dtype, way), "ts_fold", words[4] as usize, &words, gpu)
+        each(sums(self.x.dtype, self.other.dtype, way), "ts_scatter_reduce", words[4] as usize, &words, gpu)
     }
 }
 
@@ -465,13 +465,13 @@ pub fn scatter_reduce(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     copy_view(&target, y, gpu)
 }
 
-/// Divides dense sums by how many each is of (i32): a number for each, or for as many neighbours as there are more sums.
+/// Divides dense sums by how many each is of (i32): a number for each, or for as many neighbors as there are more sums.
 fn means(sums_of: &RawView, counts: &RawView, gpu: &mut dyn Gpu) -> Done {
     let (n, wide) = (sums_of.numel(), sums_of.dtype);
     let mut words = vec![0; WORDS];
     (words[0], words[2], words[4]) = (sums_of.ptr as u64, counts.ptr as u64, n as u64);
     words[6] = (n / counts.numel().max(1)) as u64;
-    each(sums(wide, wide, 0), "ts_mean", n, &words, gpu)
+    each(sums(wide, wide, 0), "ts_scatter_mean", n, &words, gpu)
 }
 
 /// One number seen as a tensor of the shape of `like`.

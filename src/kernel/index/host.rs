@@ -1,9 +1,9 @@
-//! Advanced indexing: reading and writing the places that index tensors name.
+//! Advanced indexing: reading and writing the elements that index tensors name.
 //!
-//! One engine serves `x[i, j]`, `index_select`, `embedding`, their gradients and in-place forms: a table turns a block
-//! of indices into offsets, and each offset starts a slice made of the dims that are not indexed. Writes are free of
-//! races and independent of the number of threads: a thread owns a range of the target, and every thread goes through
-//! the indices in order. Gather and scatter along a dim are in `gather.rs`.
+//! One engine serves `x[i, j]`, `index_select`, `embedding`, their gradients and in-place forms: a table converts a block of
+//! indices into offsets, and at each offset starts a slice of the dims that are not indexed. Writes are free of races and
+//! independent of the number of threads: a thread owns a range of the target, and every thread processes the indices in
+//! order. Gather and scatter along a dim are in `gather.rs`.
 
 pub mod gather;
 pub mod rows;
@@ -16,9 +16,9 @@ use crate::kernel::host::walk::{Ptr, Walk, flag, int, ints, read_ints};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Indices that are checked and turned into offsets at a time: two buffers of 4 KB on the stack.
+/// Indices that are checked and converted into offsets at a time: two buffers of 4 KB on the stack.
 const BLOCK: usize = 512;
-/// The offset of an index that was out of range, or is to be skipped.
+/// The offset of an index that is out of range or skipped.
 const NOWHERE: isize = isize::MIN;
 
 /// An index tensor and what its values must satisfy.
@@ -73,7 +73,7 @@ enum Step<'a> {
 /// Index tensors of one shape, that together name offsets.
 struct Table<'a> {
     entries: SmallVec<[(Bounded<'a>, Walk<1>, Step<'a>); 2]>,
-    /// An index value of the first entry that is passed over without a fault.
+    /// A value of the first index tensor that is skipped without a fault (`padding_idx`).
     skips: Option<i64>,
 }
 
@@ -166,14 +166,11 @@ impl<'a> Places<'a> {
         Places { table, entries, slice: Walk::new(&shape, [&from, &to]) }
     }
 
-    /// Lets `act` meet every pair of an element of `x` and one of `other`. A bad index is replaced by `act.missing` when there
-    /// is one, else left out.
+    /// Calls `act` for every pair of an element of `x` and one of `other`. A bad index is replaced by `act.missing` if there
+    /// is one, else skipped.
     ///
-    /// `Access::Read`: `x` is only read, so that entries are shared out freely. `Access::Write`: one element of `x` is met by one
-    /// thread, in the order of the entries.
-    ///
-    /// # Safety
-    /// Both tensors are as [`crate::kernel::abi::HostFn`] says, and `act` is for their dtype.
+    /// `Access::Read`: `x` is only read, so that entries are divided freely. `Access::Write`: each element of `x` belongs to
+    /// one thread, which processes the entries in order.
     unsafe fn each(&self, x: &RawView, other: &RawView, access: Access, threads: &Threads, act: &Act) {
         let (entries, slice) = (self.entries.numel, self.slice.numel);
         if entries == 0 || slice == 0 {
@@ -275,19 +272,19 @@ impl Ends {
     }
 }
 
-/// What happens to pairs of elements: two loops behind function pointers, so that what surrounds them is compiled once.
+/// An operation on pairs of elements: two loops behind function pointers, so that the code around them is compiled once.
 struct Act {
-    /// `x[offsets[i]]` meets `other[i * step]`; `plain` when no offset is `NOWHERE`.
+    /// For pairs of `x[offsets[i]]` and `other[i * step]`; `plain` if no offset is `NOWHERE`.
     many: unsafe fn(&Act, x: *mut u8, offsets: &[isize], other: *mut u8, step: isize, plain: bool),
-    /// `x[i * step]` meets `other[i * other_step]`, for n of them.
+    /// For n pairs of `x[i * step]` and `other[i * other_step]`.
     run: unsafe fn(&Act, x: *mut u8, step: isize, other: *mut u8, other_step: isize, n: usize),
-    /// An element that stands for those of bad indices.
+    /// The element that is used for bad indices.
     missing: Option<Ptr<u8>>,
     /// A factor, in the dtype of the tensors.
     factor: [u8; 8],
 }
 
-/// What a pair of elements does.
+/// The operation on a pair of elements.
 ///
 /// # Safety
 /// Of `meet`: `x` and `other` name one element each, which nobody else touches meanwhile.
@@ -398,7 +395,7 @@ unsafe fn read_places(places: &Places<'_>, x: &RawView, other: &RawView, threads
     unsafe { places.each(x, other, Access::Read, threads, &act) }
 }
 
-/// Writes: `x[..] = other`, the last of duplicates staying.
+/// Writes: `x[..] = other`; of duplicates the last one wins.
 unsafe fn write_places(places: &Places<'_>, x: &RawView, other: &RawView, threads: &Threads) {
     let act = by_size!(x.dtype, T => act::<T, Set>(None, [0; 8]));
     // SAFETY: both views are of a `HostFn` call, and `act` is for the dtype of `x`; `Access::Write` gives each thread
@@ -498,7 +495,7 @@ pub unsafe fn put(call: &Call<'_>) {
     }
 }
 
-/// Places of indices that are positions in the whole of `x`.
+/// Offsets of indices that are row-major positions in `x`.
 fn positions<'a>(call: &'a Call<'a>, x: &'a RawView, index: &'a RawView, other: &RawView) -> Places<'a> {
     let step = if x.is_contiguous() { Step::Stride(1) } else { Step::Position(x) };
     let kind = FaultKind::Index { dim: 0 };

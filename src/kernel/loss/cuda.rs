@@ -1,4 +1,4 @@
-//! Launches beside `kernel/loss/host`.
+//! CUDA launches of the kernels in `kernel/loss/host`.
 
 use crate::base::dtype::{DType, Scalar};
 use crate::kernel::abi::{Call, RawView};
@@ -77,7 +77,7 @@ fn total(source: &Source, weights: u64, shape: [usize; 3], view: &RawView, gpu: 
     let dtype = if view.dtype == DType::F64 { DType::F64 } else { DType::F32 };
     let out = Output::new(view, dtype, gpu)?;
     let words = Words { lse: out.dense.ptr as u64, weights, ..Words::default() }.list(shape);
-    launch(source, "ts_total", (1, 1), 1024, &words, gpu)?;
+    launch(source, "ts_sum_weights", (1, 1), 1024, &words, gpu)?;
     out.finish(gpu)
 }
 

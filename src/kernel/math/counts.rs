@@ -1,7 +1,7 @@
-//! Random counts from one uniform number: binomial and Poisson values by inversion from the mode outwards.
+//! Random counts from one uniform number: binomial and Poisson values by inversion from the mode outward.
 //!
-//! The terms nearest to the mode are taken off first, on both sides in turn, so that few are needed: about as many as the
-//! standard deviation. Beyond a bound counts come from the normal distribution, which is then as close as f64 tells.
+//! Terms nearest to the mode are subtracted first, on both sides in turn, so that few are needed: about as many as the
+//! standard deviation. Above a bound, counts come from the normal distribution, which is then as accurate as f64 can show.
 
 use super::normal::ndtri;
 
@@ -83,9 +83,9 @@ mod tests {
     use super::*;
 
     /// Shares of each count over a fine grid of uniforms against the probabilities.
-    fn check(draw: impl Fn(f64) -> f64, probability: impl Fn(f64) -> f64, most: usize) {
+    fn check(draw: impl Fn(f64) -> f64, probability: impl Fn(f64) -> f64, max: usize) {
         let n = 200_000;
-        let mut seen = vec![0usize; most + 1];
+        let mut seen = vec![0usize; max + 1];
         (0..n).for_each(|i| seen[draw((i as f64 + 0.5) / n as f64) as usize] += 1);
         for (k, &count) in seen.iter().enumerate() {
             let share = count as f64 / n as f64;

@@ -1,4 +1,4 @@
-//! `f64` functions: vectorised where training and statistics need them, otherwise those of the standard
+//! `f64` functions: vectorized where training and statistics need them, otherwise those of the standard
 //! library and of `libm`, one element at a time.
 
 use super::{Math, Simd, special, wide};

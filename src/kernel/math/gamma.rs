@@ -1,4 +1,4 @@
-//! The incomplete gamma functions, regularised, in f64, one element at a time.
+//! The incomplete gamma functions, regularized, in f64, one element at a time.
 
 use std::f64::consts::PI;
 

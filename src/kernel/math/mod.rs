@@ -1,4 +1,4 @@
-//! Elementary functions that vectorise: one trait, implemented for `f32` and `f64`.
+//! Elementary functions that vectorize: one trait, implemented for `f32` and `f64`.
 //!
 //! Bodies are branch-free (selects only), so a loop over them becomes vector code; the few that are not say
 //! so. Many `f32` functions are computed in f64 (`wide`) and rounded once, which is both shortest and most
@@ -36,7 +36,7 @@ pub trait Math: Copy {
     fn sin<S: Simd>(self) -> Self;
     fn cos<S: Simd>(self) -> Self;
     fn tan<S: Simd>(self) -> Self;
-    /// For every argument; not vectorised.
+    /// For every argument; not vectorized.
     fn sin_any(self) -> Self;
     fn cos_any(self) -> Self;
     fn tan_any(self) -> Self;

@@ -52,8 +52,8 @@ pub fn ndtri(p: f64) -> f64 {
     let mut x = -(-2.0 * target - (2.0 * PI * -2.0 * target).ln()).max(1.0).sqrt();
     for _ in 0..8 {
         // d/dx ln ndtr(x) = density / ndtr = sqrt(2 / pi) / erfcx(-x / sqrt(2)).
-        let slope = (2.0 / PI).sqrt() / erfcx(-x * FRAC_1_SQRT_2);
-        let step = (log_ndtr(x) - target) / slope;
+        let derivative = (2.0 / PI).sqrt() / erfcx(-x * FRAC_1_SQRT_2);
+        let step = (log_ndtr(x) - target) / derivative;
         x -= step;
         if step.abs() <= 1e-16 * x.abs() {
             break;

@@ -113,8 +113,8 @@ pub unsafe fn gelu_tanh_grad<V: Vector<Elem = f32>>(g: V, x: V) -> V {
     unsafe {
         let (one, half) = (V::splat(1.0), V::splat(0.5));
         let t = tanh(gelu_inner(x));
-        let slope = V::splat(0.797_884_6).mul(V::splat(0.134_145).mul(x).fma(x, one));
-        let rise = half.mul(x).mul(one.sub(t.mul(t))).mul(slope);
+        let derivative = V::splat(0.797_884_6).mul(V::splat(0.134_145).mul(x).fma(x, one));
+        let rise = half.mul(x).mul(one.sub(t.mul(t))).mul(derivative);
         g.mul(half.mul(one.add(t)).add(rise))
     }
 }

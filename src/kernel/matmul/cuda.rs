@@ -1,4 +1,4 @@
-//! Matrix products: by the vendor's library where it takes them, else by `kernels/matmul/matmul.cuh`.
+//! Matrix products: by cuBLASLt where it supports them, else by `kernels/matmul/matmul.cuh`.
 
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};

@@ -5,8 +5,8 @@
 //! expanded (stride 0) and vectors as matrices.
 
 pub mod batch;
+pub mod bf16;
 pub mod integer;
-pub mod panels;
 pub mod product;
 mod tiles;
 
@@ -122,11 +122,11 @@ unsafe fn start_with_bias<T: Real>(threads: &Threads, bias: Option<&RawView>, ou
 unsafe fn widened(threads: &Threads, a: &RawView, b: &RawView, c: &RawView, bias: Option<&RawView>) {
     // SAFETY: shapes fit each other and `c` overlaps nothing, as for the product that this is a form of.
     unsafe {
-        if c.dtype == DType::BF16 && panels::applies() {
+        if c.dtype == DType::BF16 && bf16::applies() {
             let bias = bias.map(|bias| read::<f32>(bias, &Threads::ONE));
             let batch = Batch::<half::bf16>::of(a, b, c);
             return for_each_product(threads, &batch, |threads, s, a, b, c| {
-                panels::product_bf16(threads, s, a, b, c, bias.as_deref());
+                bf16::product_bf16(threads, s, a, b, c, bias.as_deref());
             });
         }
         let (a_data, a_strides) = read_in_memory_order::<f32>(a, threads);

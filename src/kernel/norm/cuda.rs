@@ -1,4 +1,4 @@
-//! Launches beside `kernel/norm/host/layer` and `kernel/norm/host/batch`.
+//! CUDA launches of the kernels in `kernel/norm/host/layer` and `kernel/norm/host/batch`.
 
 use crate::base::dtype::{DType, Scalar};
 use crate::kernel::abi::{Call, RawView};
@@ -10,28 +10,28 @@ use crate::kernel::host::attributes;
 
 type Done = Result<(), GpuError>;
 
-/// Rows as the kernels see them: `span` neighbours share a weight, which start again after `period` rows.
+/// Rows as the kernels see them: `span` neighbors share a weight, which start again after `period` rows.
 #[derive(Clone, Copy)]
 struct Shape {
     rows: usize,
     n: usize,
     span: usize,
     period: usize,
-    centre: bool,
+    center: bool,
 }
 
 impl Shape {
-    fn trailing(x: &RawView, dims: usize, centre: bool) -> Shape {
+    fn trailing(x: &RawView, dims: usize, center: bool) -> Shape {
         let lead = x.shape.len().saturating_sub(dims);
         let (rows, n) = (x.shape[..lead].iter().product(), x.shape[lead..].iter().product());
-        Shape { rows, n, span: 1, period: 1, centre }
+        Shape { rows, n, span: 1, period: 1, center }
     }
 
     fn grouped(x: &RawView, groups: usize) -> Shape {
         let span: usize = x.shape[2..].iter().product();
         let (rows, n) = (x.shape[0] * groups, x.shape[1] / groups.max(1) * span);
         // One position a channel is no layer norm: its weights differ from row to row.
-        Shape { rows, n, span, period: groups, centre: true }
+        Shape { rows, n, span, period: groups, center: true }
     }
 
     fn width(&self) -> usize {
@@ -93,7 +93,7 @@ impl Weights {
         Ok(Weights { dtype, weight: dense(weight)?, bias: dense(bias)? })
     }
 
-    /// 0: there are none; 1: each element of a row has its own and `vector` neighbours can be read at once; 2: any.
+    /// 0: there are none; 1: each element of a row has its own and `vector` neighbors can be read at once; 2: any.
     fn kind(&self, s: Shape, vector: usize) -> u32 {
         let bytes = (vector * self.dtype.size_bytes()).min(16);
         let both = [&self.weight, &self.bias].into_iter().flatten();
@@ -114,7 +114,7 @@ fn forward(call: &Call<'_>, s: Shape, eps: f64, gpu: &mut dyn Gpu) -> Done {
     let x = input(&call.inputs[0], dtype, gpu)?;
     let weights = Weights::of(call, 1, 2, dtype, gpu)?;
     let y = Output::new(&call.outputs[0], dtype, gpu)?;
-    let mean = s.centre.then(|| Output::new(&call.outputs[1], dtype.compute(), gpu)).transpose()?;
+    let mean = s.center.then(|| Output::new(&call.outputs[1], dtype.compute(), gpu)).transpose()?;
     let rstd = Output::new(&call.outputs[call.outputs.len() - 1], dtype.compute(), gpu)?;
     let rows = Rows::of(s.rows, s.n, 1, &[&x, &y.dense]);
     let words = [
@@ -131,11 +131,11 @@ fn forward(call: &Call<'_>, s: Shape, eps: f64, gpu: &mut dyn Gpu) -> Done {
         s.span as u64,
         s.period as u64,
         0,
-        s.centre as u64,
+        s.center as u64,
         eps.to_bits(),
     ];
     let source = text(dtype, weights.dtype, weights.kind(s, rows.vector), rows.names());
-    launch(source, "ts_norm", (rows.blocks, 1), rows.threads, &words, gpu)?;
+    launch(source, "ts_layer_norm", (rows.blocks, 1), rows.threads, &words, gpu)?;
     y.finish(gpu)?;
     rstd.finish(gpu)?;
     mean.map_or(Ok(()), |mean| mean.finish(gpu))
@@ -143,14 +143,14 @@ fn forward(call: &Call<'_>, s: Shape, eps: f64, gpu: &mut dyn Gpu) -> Done {
 
 fn backward(call: &Call<'_>, s: Shape, gpu: &mut dyn Gpu) -> Done {
     let dtype = call.inputs[0].dtype;
-    let fixed = if s.centre { 4 } else { 3 };
+    let fixed = if s.center { 4 } else { 3 };
     if s.rows == 0 || s.n == 0 {
         return call.outputs[1..].iter().try_for_each(|view| fill(Scalar::Int(0), view, gpu));
     }
     let g = input(&call.inputs[0], dtype, gpu)?;
     let x = input(&call.inputs[1], dtype, gpu)?;
     let compute = dtype.compute();
-    let mean = s.centre.then(|| input(&call.inputs[2], compute, gpu)).transpose()?;
+    let mean = s.center.then(|| input(&call.inputs[2], compute, gpu)).transpose()?;
     let rstd = input(&call.inputs[fixed - 1], compute, gpu)?;
     let weights = Weights::of(call, fixed, 1, dtype, gpu)?;
     let dx = Output::new(&call.outputs[0], dtype, gpu)?;
@@ -169,11 +169,11 @@ fn backward(call: &Call<'_>, s: Shape, gpu: &mut dyn Gpu) -> Done {
         s.span as u64,
         s.period as u64,
         0,
-        s.centre as u64,
+        s.center as u64,
         0,
     ];
     let source = text(dtype, weights.dtype, weights.kind(s, rows.vector), rows.names());
-    launch(source, "ts_norm_grad", (rows.blocks, 1), rows.threads, &words, gpu)?;
+    launch(source, "ts_layer_norm_grad", (rows.blocks, 1), rows.threads, &words, gpu)?;
     dx.finish(gpu)?;
     if call.outputs.len() == 1 {
         return Ok(());
@@ -187,14 +187,14 @@ fn backward(call: &Call<'_>, s: Shape, gpu: &mut dyn Gpu) -> Done {
     words[7] = sums.ptr as u64;
     words[12] = parts as u64;
     if by_element {
-        launch(source, "ts_norm_weights", (blocks, parts), 256, &words, gpu)?;
+        launch(source, "ts_layer_norm_weight_grad", (blocks, parts), 256, &words, gpu)?;
         if parts > 1 {
             words[9] = 2 * width as u64;
-            each(source, "ts_norm_parts", 2 * width, &words, gpu)?;
+            each(source, "ts_norm_merge_partials", 2 * width, &words, gpu)?;
         }
     } else {
         words[12] = width as u64;
-        launch(source, "ts_norm_channels", (width, 1), 256, &words, gpu)?;
+        launch(source, "ts_group_norm_weight_grad", (width, 1), 256, &words, gpu)?;
     }
     let size = compute.size_bytes();
     for (n, view) in call.outputs[1..].iter().enumerate() {
@@ -313,9 +313,9 @@ pub fn batch_norm_train(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     }
     .words(&p);
     let source = p.source(dtype, weights.dtype);
-    launch(source, "ts_batch_moments", (p.blocks, p.parts), 256, &words, gpu)?;
-    each(source, "ts_batch_moments_parts", p.channels, &words, gpu)?;
-    apply(&p, source, "ts_batch_apply", &words, gpu)?;
+    launch(source, "ts_batch_norm_stats", (p.blocks, p.parts), 256, &words, gpu)?;
+    each(source, "ts_batch_norm_stats_merge", p.channels, &words, gpu)?;
+    apply(&p, source, "ts_batch_norm_apply", &words, gpu)?;
     y.finish(gpu)?;
     mean.finish(gpu)?;
     variance.finish(gpu)
@@ -340,7 +340,7 @@ pub fn batch_norm_eval(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         ..Batch::default()
     }
     .words(&p);
-    apply(&p, p.source(dtype, weights.dtype), "ts_batch_apply", &words, gpu)?;
+    apply(&p, p.source(dtype, weights.dtype), "ts_batch_norm_apply", &words, gpu)?;
     y.finish(gpu)
 }
 
@@ -374,9 +374,9 @@ pub fn batch_norm_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     }
     .words(&p);
     let source = p.source(dtype, weights.dtype);
-    launch(source, "ts_batch_sums", (p.blocks, p.parts), 256, &words, gpu)?;
-    each(source, "ts_batch_sums_parts", p.channels, &words, gpu)?;
-    apply(&p, source, "ts_batch_apply_grad", &words, gpu)?;
+    launch(source, "ts_batch_norm_grad_sums", (p.blocks, p.parts), 256, &words, gpu)?;
+    each(source, "ts_batch_norm_grad_sums_merge", p.channels, &words, gpu)?;
+    apply(&p, source, "ts_batch_norm_apply_grad", &words, gpu)?;
     dx.finish(gpu)?;
     [dw, db].into_iter().flatten().try_for_each(|sum| sum.finish(gpu))
 }

@@ -1,4 +1,4 @@
-//! Kernels that normalise: softmax along a dim, layer, group, RMS and batch normalisation, with gradients.
+//! Kernels that normalize: softmax along a dim, layer, group, RMS and batch normalization, with gradients.
 //!
 //! Knows nothing of running statistics: those are the caller's.
 
@@ -54,8 +54,8 @@ mod tests {
 
     const F: DType = DType::F64;
 
-    /// Rows of the normalised values by the definition.
-    fn normalised(x: &[f64], n: usize, eps: f64) -> Vec<f64> {
+    /// Rows of the normalized values by the definition.
+    fn normalized(x: &[f64], n: usize, eps: f64) -> Vec<f64> {
         x.chunks(n)
             .flat_map(|row| {
                 let mean = row.iter().sum::<f64>() / n as f64;
@@ -108,7 +108,7 @@ mod tests {
             let (mean, rstd) = (Array::empty(DType::F32, &[7]), Array::empty(DType::F32, &[7]));
             let attrs = [Attr::Int(1), Attr::Float(1e-5), Attr::Bool(false), Attr::Bool(false)];
             call(layer::layer_norm, &[&x], &[&y, &mean, &rstd], &attrs);
-            close(&y.get(), &normalised(&x.get(), 45, 1e-5), if dtype == DType::BF16 { 1e-2 } else { 1e-5 });
+            close(&y.get(), &normalized(&x.get(), 45, 1e-5), if dtype == DType::BF16 { 1e-2 } else { 1e-5 });
         }
     }
 
@@ -121,7 +121,7 @@ mod tests {
         call(layer::group_norm, &[&x, &w], &[&y, &mean, &rstd], &attrs);
         let w = w.get();
         let expected: Vec<f64> =
-            normalised(&x.get(), 10, 1e-5).iter().enumerate().map(|(i, y)| y * w[i / 5 % 6]).collect();
+            normalized(&x.get(), 10, 1e-5).iter().enumerate().map(|(i, y)| y * w[i / 5 % 6]).collect();
         close(&y.get(), &expected, 1e-12);
     }
 
@@ -134,7 +134,7 @@ mod tests {
             let by_channel: Vec<f64> = (0..20 * batch * span)
                 .map(|i| xs[(i % (batch * span) / span * 20 + i / (batch * span)) * span + i % span])
                 .collect();
-            let expected = normalised(&by_channel, batch * span, 1e-5);
+            let expected = normalized(&by_channel, batch * span, 1e-5);
             let (y, mean, var) = (Array::empty(F, shape), Array::empty(F, &[20]), Array::empty(F, &[20]));
             call(
                 batch::batch_norm_train,

@@ -1,4 +1,4 @@
-//! Launches beside `kernel/pool/host`.
+//! CUDA launches of the kernels in `kernel/pool/host`.
 
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};

@@ -3,7 +3,7 @@
 //! Output sizes are the rows' business: `ceil_mode` and adaptive sizes are seen here only as the shape of the
 //! output. Planes (everything before the spatial dims) are independent.
 
-mod largest;
+mod max_pool;
 pub mod window;
 
 use crate::kernel::abi::{Call, RawView, Threads};
@@ -11,7 +11,7 @@ use crate::kernel::guard;
 use crate::kernel::host::attributes;
 use crate::kernel::host::real::{Real, real};
 use crate::kernel::host::staging::{Packed, Shared, Sink, read, read_as};
-use largest::Even;
+use max_pool::Even;
 use window::{Window, Windows, adaptive, average, dilated};
 
 /// Bound: elements of a window from which on it is worth a look of its own.
@@ -88,7 +88,7 @@ unsafe fn largest_of_each(call: &Call<'_>, from: Planes, to: Planes, windows: &W
                 let x = &x[plane * from.len()..(plane + 1) * from.len()];
                 let range = plane * to.len()..(plane + 1) * to.len();
                 // SAFETY: `plane` is a different plane of the output for each call, and planes do not overlap.
-                largest::largest(from, windows, &even, x, out.range(range.clone()), at.range(range));
+                max_pool::max_pool_plane(from, windows, &even, x, out.range(range.clone()), at.range(range));
             });
             y.finish(call.threads);
         }

@@ -1,4 +1,4 @@
-//! Launches beside `kernel/random/multinomial`: the same draws, element for element.
+//! CUDA launches of `kernel/random/multinomial`: the same samples, element for element.
 
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
@@ -40,14 +40,14 @@ pub fn multinomial(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     words.extend(counts);
     words.extend([call.seed, call.offset]);
     let source = text(DType::F64);
-    launch(source, "ts_cumulate", (rows.div_ceil(32), 1), 32, &words, gpu)?;
+    launch(source, "ts_cumulative_weights", (rows.div_ceil(32), 1), 32, &words, gpu)?;
     if replaced {
-        each(source, "ts_draw", rows * samples, &words, gpu)?;
+        each(source, "ts_multinomial_search", rows * samples, &words, gpu)?;
     } else {
-        each(source, "ts_keys", rows * n, &words, gpu)?;
+        each(source, "ts_exponential_keys", rows * n, &words, gpu)?;
         let at = RawView::contiguous(picked.dense.ptr, DType::I64, &[rows, samples]);
         sort::smallest(&keys, &at, gpu)?;
-        each(source, "ts_clear_failed", rows * samples, &words, gpu)?;
+        each(source, "ts_clear_failed_rows", rows * samples, &words, gpu)?;
     }
     picked.finish(gpu)
 }

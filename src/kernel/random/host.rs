@@ -1,7 +1,7 @@
 //! Random values by element index: uniform, normal, integers, permutations.
 //!
 //! An element's value depends on seed, first counter and its own index alone (`base::rng` has the rules), so
-//! tiles, threads and devices agree. Words are made 64 counters at a time, which vectorises.
+//! tiles, threads and devices agree. Words are made 64 counters at a time, which vectorizes.
 
 use crate::base::rng::{self, SECOND};
 use crate::kernel::abi::Call;

@@ -1,4 +1,4 @@
-//! Random numbers: what draws them, and sampling without a formula.
+//! Random numbers, and sampling from given probabilities.
 
 #[cfg(feature = "cuda")]
 pub mod cuda;

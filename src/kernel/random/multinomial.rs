@@ -1,4 +1,4 @@
-//! Sampling with probabilities that come as data: checked here, since they are known only while computing.
+//! multinomial: sampling from given probabilities. They are checked here, since they are data.
 //!
 //! Knows nothing of generators' state: seed and first counter come with the call (`base::rng` has the rules).
 

@@ -1,7 +1,7 @@
-//! Reductions whose nearest dim is kept: tiles are combined lane by lane.
+//! Reductions whose innermost dim is kept: tiles are combined lane by lane.
 //!
-//! A wide row is worked on in several tiles before the next row, since memory that is read in order arrives
-//! several times faster than tiles taken one below the other.
+//! Several tiles of a wide row are processed before the next row: sequential reads are several times faster than tiles one
+//! below the other.
 
 use super::{Partials, Plan, Task, Wide, part_count};
 use crate::base::dtype::DType;
@@ -88,8 +88,8 @@ impl Plan<'_> {
         let units = Grid { space: &space, first: 0, count: kept, full: [1; 3] };
         let unit_count = units.boxes() * groups;
         let boxes = cut.grid(0).boxes();
-        let most = if plain.is_some() { boxes / PART_ROWS } else { boxes };
-        let parts = part_count(unit_count, boxes * cut.pieces.min(GROUP)).min(most.max(1));
+        let max = if plain.is_some() { boxes / PART_ROWS } else { boxes };
+        let parts = part_count(unit_count, boxes * cut.pieces.min(GROUP)).min(max.max(1));
         let tasks = self.tasks.len();
         let lanes_of_piece = if boxes == 1 { cut.c } else { cut.lanes() };
         let mut partials = Partials::new(if parts > 1 { unit_count * parts * tasks * lanes_of_unit } else { 0 });
@@ -206,8 +206,8 @@ impl Plan<'_> {
                 let grid = cut.grid(piece);
                 let dim = grid.space.dims.len() - 2;
                 let size = grid.space.dims[dim].size;
-                let most = ROWS.max(1024 / cut.c);
-                rows = most.min(span.end - at).min(size - at % size);
+                let max = ROWS.max(1024 / cut.c);
+                rows = max.min(span.end - at).min(size - at % size);
                 // SAFETY: the rows belong to the span; lanes have room for a piece.
                 unsafe {
                     let from = view.ptr.offset(grid.place(at, &offsets[k]).offsets[slot]);

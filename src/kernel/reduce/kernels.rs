@@ -1,4 +1,4 @@
-//! The arithmetic of reductions over dense registers: each kind over each class, in ways that vectorise.
+//! The arithmetic of reductions over dense registers: each kind over each class, in ways that vectorize.
 //!
 //! Knows nothing of shapes, tiles' origin or threads.
 

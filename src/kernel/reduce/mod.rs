@@ -1,9 +1,9 @@
-//! Reductions of tile programs: a map of any length, combined over some dims.
+//! Reductions of tile programs: a map of any length, reduced over some dims.
 //!
-//! Three shapes of work. `Rows`: the dim nearest in memory is reduced, tiles become single values. `Short`:
-//! the same with rows so short that a tile holds many. `Columns`: the nearest dim is kept, tiles are combined
-//! lane by lane. Long reductions are cut into parts by shape alone and combined in order, so no result
-//! depends on the number of threads. Sums of f32 are lanes within a tile and f64 between tiles.
+//! There are three kinds. `Rows`: the innermost dim in memory is reduced, tiles become single values. `Short`: the same with
+//! rows so short that a tile holds many. `Columns`: the innermost dim is kept, tiles are combined lane by lane. Long
+//! reductions are divided into parts by shape only and combined in order, so no result depends on the number of threads. Sums
+//! of f32 are f32 lanes within a tile and f64 between tiles.
 
 mod columns;
 mod kernels;
@@ -16,11 +16,11 @@ use crate::kernel::program::{Class, ReduceKind};
 use kernels::{Kernels, Wide, kernels};
 use smallvec::SmallVec;
 
-/// Bound: elements worth handing to another thread.
+/// Bound: elements from which another thread is worth its cost.
 const GRAIN: usize = 32 << 10;
 /// Tiles of a part, at least.
 const PART_TILES: usize = 64;
-/// Parts that a reduction to few values is cut into, at most in all.
+/// The most parts that a reduction to few values is divided into.
 const PARTS: usize = 64;
 
 /// One `Reduce` of the program.
@@ -212,15 +212,15 @@ mod tests {
         let kinds = [Sum, Max, ArgMax, Min, ArgMin];
         let n: usize = shape.iter().product();
         let dense = contiguous_strides(shape).to_vec();
-        let mut turned = vec![1isize; shape.len()];
+        let mut column_major = vec![1isize; shape.len()];
         for d in 1..shape.len() {
-            turned[d] = turned[d - 1] * shape[d - 1] as isize;
+            column_major[d] = column_major[d - 1] * shape[d - 1] as isize;
         }
         let mut mixed = dense.clone();
         if shape.len() == 3 {
             mixed = vec![shape[2] as isize, (shape[0] * shape[2]) as isize, 1];
         }
-        for strides in [dense, turned, mixed] {
+        for strides in [dense, column_major, mixed] {
             for reduced in 1..=shape.len() {
                 for threads in [Threads::ONE, Threads::new(3)] {
                     let mut program = program(&kinds, Class::F32);

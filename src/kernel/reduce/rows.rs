@@ -1,4 +1,4 @@
-//! Reductions whose nearest dim is reduced: a tile becomes one value, or one per short row.
+//! Reductions whose innermost dim is reduced: a tile becomes one value, or one per short row.
 
 use super::{Partials, Plan, Task, Wide, part_count};
 use crate::kernel::fused::host::{Grid, Op, Space, Tiles, fit, is_register};
@@ -6,7 +6,7 @@ use crate::kernel::guard;
 use crate::kernel::host::simd;
 use smallvec::{SmallVec, smallvec};
 
-/// Tiles between two looks whether to end.
+/// Tiles between two checks whether to stop.
 const TILES: usize = 64;
 
 impl Plan<'_> {

@@ -1,4 +1,4 @@
-//! Launches beside `kernel/resample/pad` (but constants) and `kernel/resample/host`.
+//! CUDA launches of the kernels in `kernel/resample/pad` (except constants) and `kernel/resample/host`.
 
 use crate::base::attr::Attr;
 use crate::base::dtype::DType;
@@ -108,11 +108,11 @@ pub fn pad_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 }
 
 pub fn interpolate(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
-    run(call, "ts_resample", false, |from, to| Ok(Words::resampling(call, from, to)), gpu)
+    run(call, "ts_interpolate", false, |from, to| Ok(Words::resampling(call, from, to)), gpu)
 }
 
 pub fn interpolate_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
-    run(call, "ts_resample_grad", true, |from, to| Ok(Words::resampling(call, from, to)), gpu)
+    run(call, "ts_interpolate_grad", true, |from, to| Ok(Words::resampling(call, from, to)), gpu)
 }
 
 /// Texts for the compile test.

@@ -54,8 +54,8 @@ fn coarse<T: Real>(fine: Table<f64>) -> Table<T> {
             weight[tap - 1] += std::mem::take(&mut weight[tap]);
         }
     }
-    let most = weight.iter().fold(0.0, |most: f64, &w| most.max(w));
-    let fits = |bits: i32| 0.5 + most * f64::from(bits + 1).exp2() < 32768.0;
+    let max_weight = weight.iter().fold(0.0, |max_weight: f64, &w| max_weight.max(w));
+    let fits = |bits: i32| 0.5 + max_weight * f64::from(bits + 1).exp2() < 32768.0;
     let unit = f64::from((0..22).find(|&bits| !fits(bits)).unwrap_or(22)).exp2();
     let whole = |w: f64| (w * unit + 0.5f64.copysign(w)).trunc() / unit;
     Table { taps: fine.taps, at: fine.at, weight: weight.into_iter().map(|w| T::from_f64(whole(w))).collect() }

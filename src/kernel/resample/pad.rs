@@ -1,7 +1,7 @@
-//! Padding by a constant, by reflection, by the edge, around the end; and its gradient.
+//! Padding: constant, reflect, replicate and circular; and its gradient.
 //!
-//! Every mode is one table a padded dim: which input index an output index shows. The gradient walks the tables
-//! backwards, as sums over the outputs that show an input, so that no two threads add to one element.
+//! Each mode is one table a padded dim: the input index that an output index reads. The gradient gathers: for each input it
+//! sums over the outputs that read it, so that no two threads add to one element.
 
 use crate::base::dtype::Scalar;
 use crate::base::layout::{Shape, Strides};

@@ -1,7 +1,8 @@
-//! Launches beside `kernel/scan/host`.
+//! CUDA launches of the kernels in `kernel/scan/host`.
 //!
-//! Rows that fit are held in registers. Longer rows, and dims that are not the last, are cut into tiles, a block for
-//! each, which are read once: a tile tells what it has, and joins what the tiles before it told (`kernels/scan/tile.cuh`).
+//! Rows that fit are held in registers. Longer rows, and dims that are not the last, are cut into tiles, a block for each,
+//! which are read once: a tile publishes its aggregate and looks back over those of the tiles before it
+//! (`kernels/scan/tile.cuh`).
 
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
@@ -19,13 +20,13 @@ type Name = (&'static str, Value);
 const LOG_SUM_EXP: u32 = 2;
 
 /// Bound: 32-bit registers of the states that a thread holds.
-const HELD: usize = 32;
+const MAX_REGISTERS: usize = 32;
 /// Threads of a tile.
 const TILE: usize = 256;
 /// Threads that share a row at most.
 const LANES: usize = 1024;
 
-/// What the text is specialised by, besides the dtype and the operation.
+/// What the text is specialized by, besides the dtype and the operation.
 #[derive(Clone, Copy, Debug)]
 struct Form {
     /// Elements of a vector.
@@ -89,36 +90,36 @@ impl Scan<'_> {
         [wide, wide / 2].into_iter().find(|&n| n > 1 && fits(n)).unwrap_or(1)
     }
 
-    /// The argument words; `chunks` tiles along the dim, `across` beside each other.
-    fn words(&self, chunks: usize, across: usize, told: *const u8) -> [u64; 9] {
+    /// The argument words; `tiles` tiles along the dim, `column_tiles` beside each other.
+    fn words(&self, tiles: usize, column_tiles: usize, tile_states: *const u8) -> [u64; 9] {
         let [outer, n, inner] = self.sizes;
-        let counts = [outer, n, inner, chunks, across].map(|n| n as u64);
-        let mut words = [self.x.ptr as u64, self.y.ptr as u64, word(self.at), told as u64, 0, 0, 0, 0, 0];
+        let counts = [outer, n, inner, tiles, column_tiles].map(|n| n as u64);
+        let mut words = [self.x.ptr as u64, self.y.ptr as u64, word(self.at), tile_states as u64, 0, 0, 0, 0, 0];
         words[4..].copy_from_slice(&counts);
         words
     }
 
-    /// Launches a block for each of `chunks` tiles in each strip, where `lanes` threads tell `states` states each.
+    /// Launches a block for each of `tiles` tiles in each strip, where `lanes` threads tell `states` states each.
     fn tiles(
         &self,
         (source, entry): (&Source, &str),
-        [chunks, across]: [usize; 2],
+        [tiles, column_tiles]: [usize; 2],
         [lanes, states]: [usize; 2],
         gpu: &mut dyn Gpu,
     ) -> Done {
-        let strips = self.sizes[0] * across;
-        if chunks.saturating_mul(strips) > i32::MAX as usize {
+        let strips = self.sizes[0] * column_tiles;
+        if tiles.saturating_mul(strips) > i32::MAX as usize {
             return Err(GpuError::Unsupported("so many tiles"));
         }
-        let mut told = std::ptr::null_mut();
-        if chunks > 1 {
+        let mut tile_states = std::ptr::null_mut();
+        if tiles > 1 {
             // A value with a place is as large as two values.
             let words = self.registers().next_power_of_two() * lanes * states;
-            let bytes = strips * (chunks + chunks.div_ceil(TILE / lanes)) * words * 8;
-            told = gpu.scratch(bytes)?;
-            gpu.fill_zero(told, bytes)?;
+            let bytes = strips * (tiles + tiles.div_ceil(TILE / lanes)) * words * 8;
+            tile_states = gpu.scratch(bytes)?;
+            gpu.fill_zero(tile_states, bytes)?;
         }
-        launch(source, entry, (chunks * strips, 1), TILE, &self.words(chunks, across, told), gpu)
+        launch(source, entry, (tiles * strips, 1), TILE, &self.words(tiles, column_tiles, tile_states), gpu)
     }
 
     fn columns(&self, gpu: &mut dyn Gpu) -> Done {
@@ -127,7 +128,7 @@ impl Scan<'_> {
         let wide = if self.dtype.size_bytes() <= 4 { 2 } else { 1 };
         let vector = self.vector(wide, |v| inner.is_multiple_of(v) && self.shift(v) == Some(0));
         let lanes = inner.div_ceil(vector).next_power_of_two().min(32);
-        let kept = (HELD / (vector * self.registers())).min(8 * vector);
+        let kept = (MAX_REGISTERS / (vector * self.registers())).min(8 * vector);
         let form = Form { vector, kept, lanes, reverse: self.reverse };
         let source = text("scan/columns.cuh", self.dtype, self.op, form, &[]);
         let tiles = [n.div_ceil(TILE / lanes * kept), inner.div_ceil(lanes * vector)];
@@ -141,21 +142,22 @@ impl Scan<'_> {
         let vector = self.vector(wide, |v| n >= 2 * v && self.shift(v).is_some());
         let edges = vector > 1 && !(n.is_multiple_of(vector) && self.shift(vector) == Some(0));
         let vectors = (n + if edges { vector - 1 } else { 0 }).div_ceil(vector);
-        let most = (HELD / (vector * self.registers())).max(1);
+        let vectors_of_thread = (MAX_REGISTERS / (vector * self.registers())).max(1);
         // Two vectors a thread for short rows, and as many threads as long ones need. Edges make a row one vector longer.
-        let lanes = vectors.div_ceil(2).min(TILE).max(vectors.div_ceil(most + edges as usize)).next_power_of_two();
+        let lanes =
+            vectors.div_ceil(2).min(TILE).max(vectors.div_ceil(vectors_of_thread + edges as usize)).next_power_of_two();
         let form = |kept, lanes| Form { vector, kept, lanes, reverse: self.reverse };
-        if lanes < LANES || vectors <= LANES * most {
+        if lanes < LANES || vectors <= LANES * vectors_of_thread {
             let form = form(vectors.div_ceil(lanes), lanes);
             let source = text("scan/rows.cuh", self.dtype, self.op, form, &row_names(edges, false));
             let threads = lanes.max(TILE);
             let words = self.words(1, 1, std::ptr::null());
             let wide = !matches!(self.dtype, DType::F32 | DType::F16 | DType::BF16) && self.op != LOG_SUM_EXP;
-            let entry = if wide && lanes == 512 { "ts_scan_rows_paired" } else { "ts_scan_rows" };
+            let entry = if wide && lanes == 512 { "ts_scan_rows_two_blocks" } else { "ts_scan_rows" };
             return launch(source, entry, (outer.div_ceil(threads / lanes), 1), threads, &words, gpu);
         }
-        let source = text("scan/rows.cuh", self.dtype, self.op, form(most, TILE), &row_names(edges, true));
-        self.tiles((source, "ts_scan_tiles"), [vectors.div_ceil(TILE * most), 1], [1, 1], gpu)
+        let source = text("scan/rows.cuh", self.dtype, self.op, form(vectors_of_thread, TILE), &row_names(edges, true));
+        self.tiles((source, "ts_scan_row_tiles"), [vectors.div_ceil(TILE * vectors_of_thread), 1], [1, 1], gpu)
     }
 }
 

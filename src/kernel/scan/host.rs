@@ -1,8 +1,8 @@
-//! Running sums, products, maxima, minima and log-sum-exps along a dim.
+//! Cumulative sums, products, maxima, minima and log-sum-exps along a dim.
 //!
-//! A row is cut into units of fixed length; the totals of the units come first, then every unit is scanned from the
-//! total before it. So one long row runs in parallel, and the result does not depend on the number of threads.
-//! Dtypes appear only in the loops that read a few elements into a wider type and write them back.
+//! A row is divided into units of fixed length: first the totals of the units are computed, then every unit is scanned from
+//! the exclusive prefix of the totals. So one long row runs in parallel, and the result does not depend on the number of
+//! threads. Dtypes appear only in the loops that read a few elements into a wider type and write them back.
 
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView, Threads};
@@ -13,7 +13,7 @@ use crate::kernel::host::walk::{Ptr, Walk, dim, extent, flag, reversed, without}
 
 /// Elements of a unit.
 const UNIT: usize = 1024;
-/// Elements that are read, scanned and written at a time; also columns that are scanned side by side.
+/// Elements that are read, scanned and written at a time; also columns that are scanned in parallel.
 const BLOCK: usize = 64;
 
 /// The type that a dtype is scanned in, and loops between the two.
@@ -102,7 +102,7 @@ macro_rules! value {
                 if low.is_nan() || high.is_nan() {
                     return <$V>::NAN;
                 }
-                // Equal infinities would give NaN.
+                // inf - inf would give NaN.
                 (if low == high && high.is_infinite() { high } else { high + (low - high).exp().ln_1p() }) as $V
             }
             const LOWEST: $V = <$V>::NEG_INFINITY;
@@ -316,7 +316,7 @@ unsafe fn along<V: Value, S: Scan<V>>(
         Row { kind, from, to, indices: places.map(|p| Ptr::new(p.at(i))), steps }
     };
     let inner = walk.inner();
-    // Rows that lie side by side are scanned together, line by line.
+    // Adjacent rows are scanned together, line by line.
     let together = inner[1].unsigned_abs() < steps[1].unsigned_abs() && length <= 2 * UNIT;
     if length <= 2 * UNIT || walk.numel >= 4 * threads.count() {
         threads.split(walk.numel, (16 * 1024 / length).max(1), |range| {
@@ -343,7 +343,7 @@ unsafe fn along<V: Value, S: Scan<V>>(
     }
 }
 
-/// Rows side by side, as many as `width`.
+/// Adjacent rows, as many as `width`.
 unsafe fn columns<V: Value, S: Scan<V>>(row: &Row<'_, V>, inner: [isize; 3], width: usize, length: usize) {
     let mut states = [S::START; BLOCK];
     let mut buffer = [V::ZERO; BLOCK];
@@ -406,8 +406,8 @@ unsafe fn one<V: Value, S: Scan<V>>(row: &Row<'_, V>, length: usize, threads: &T
     });
 }
 
-/// The total of a unit, in eight strands that are consecutive parts (the order matters to positions of equals) and
-/// overlap in time.
+/// The total of a unit, in eight independent chains over consecutive parts (their order decides the position among equal
+/// elements), which overlap in time.
 unsafe fn total<V: Value, S: Scan<V>>(row: &Row<'_, V>, start: usize, end: usize) -> S::State {
     let mut buffer = [V::ZERO; UNIT];
     let values = &mut buffer[..end - start];

@@ -1,4 +1,4 @@
-//! Launches beside `kernel/search/host`, and beside the counts of repeats of `kernel/select/host`.
+//! CUDA launches of the kernels in `kernel/search/host`, and of `repeat_interleave`'s counts (`kernel/select/host`).
 
 use crate::base::attr::Attr;
 use crate::base::dtype::{DType, Scalar};
@@ -67,7 +67,7 @@ pub fn searchsorted(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         flag: flag(call, 0),
         ..Words::default()
     };
-    each(text(dtype), "ts_search", count, &words.list(), gpu)?;
+    each(text(dtype), "ts_searchsorted", count, &words.list(), gpu)?;
     out.finish(gpu)
 }
 
@@ -80,7 +80,7 @@ pub fn bincount_size(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         return Ok(());
     }
     let words = Words { a: x.ptr as u64, y: y.ptr as u64, count, ..Words::default() };
-    launch(text(x.dtype), "ts_largest", (count.div_ceil(256).min(BLOCKS), 1), 256, &words.list(), gpu)
+    launch(text(x.dtype), "ts_bincount_size", (count.div_ceil(256).min(BLOCKS), 1), 256, &words.list(), gpu)
 }
 
 pub fn bincount(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
@@ -112,11 +112,11 @@ pub fn histc(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         if range[0] == range[1] {
             let blocks = count.div_ceil(256).min(BLOCKS);
             words.limits = gpu.scratch((2 + 2 * blocks) * 8)? as u64;
-            launch(source, "ts_limits", (blocks, 1), 256, &words.list(), gpu)?;
+            launch(source, "ts_histc_minmax", (blocks, 1), 256, &words.list(), gpu)?;
             words.per = blocks;
-            launch(source, "ts_all_limits", (1, 1), 256, &words.list(), gpu)?;
+            launch(source, "ts_histc_range", (1, 1), 256, &words.list(), gpu)?;
         }
-        each(source, "ts_histogram", count, &words.list(), gpu)?;
+        each(source, "ts_histc", count, &words.list(), gpu)?;
     }
     copy_view(&counts, y, gpu)
 }
@@ -127,7 +127,7 @@ fn running(call: &Call<'_>, fault: u64, gpu: &mut dyn Gpu) -> Result<RawView, Gp
     let n = repeats.numel();
     let counts = scratch(DType::I64, &[n], gpu)?;
     let words = Words { a: repeats.ptr as u64, y: counts.ptr as u64, fault, count: n, ..Words::default() };
-    each(text(repeats.dtype), "ts_repeats", n, &words.list(), gpu)?;
+    each(text(repeats.dtype), "ts_repeat_counts", n, &words.list(), gpu)?;
     let sums = scratch(DType::I64, &[n], gpu)?;
     let (inputs, outputs) = ([counts], [sums]);
     let attrs = [Attr::Int(0), Attr::Bool(false)];
@@ -156,7 +156,7 @@ pub fn repeats_fill(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let sums = running(call, 0, gpu)?;
     let out = Output::new(y, DType::I64, gpu)?;
     let words = Words { order: sums.ptr as u64, y: out.dense.ptr as u64, n, count, ..Words::default() };
-    each(text(DType::I64), "ts_spread", count, &words.list(), gpu)?;
+    each(text(DType::I64), "ts_repeat_interleave", count, &words.list(), gpu)?;
     out.finish(gpu)
 }
 

@@ -20,17 +20,17 @@ pub unsafe fn bincount_size(call: &Call<'_>) {
     let largest = Mutex::new(-1i64);
     call.threads.split(walk.numel, 64 * 1024, |range| {
         let [stride] = walk.inner();
-        let (mut buffer, mut most) = ([0i64; 512], -1);
+        let (mut buffer, mut max) = ([0i64; 512], -1);
         walk.pieces(range, |_, [offset], n| {
             for start in (0..n).step_by(512) {
                 let values = &mut buffer[..512.min(n - start)];
                 // SAFETY: the walk stays inside the input.
                 unsafe { read_ints(x, offset + start as isize * stride, stride, values) };
-                most = values.iter().fold(most, |a, &b| Ord::max(a, b));
+                max = values.iter().fold(max, |a, &b| Ord::max(a, b));
             }
         });
         let mut largest = largest.lock();
-        *largest = Ord::max(*largest, most);
+        *largest = Ord::max(*largest, max);
     });
     // SAFETY: `call` is one of `HostFn`, and the output has one `i64`.
     unsafe { *call.outputs[0].ptr.cast::<i64>() = Ord::max(int(call, 0), largest.into_inner().saturating_add(1)) };

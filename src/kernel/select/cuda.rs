@@ -1,4 +1,4 @@
-//! Launches beside `kernel/select/host`.
+//! CUDA launches of the kernels in `kernel/select/host`.
 
 use crate::base::dtype::{DType, Scalar};
 use crate::base::limits::MAX_DIMS;
@@ -33,9 +33,9 @@ fn counted(
     let mut words = [0; FAULT + 1];
     words[..9].copy_from_slice(&[flags.ptr as u64, 0, 0, total, counts, n as u64, blocks as u64, 0, 0]);
     if blocks > 0 {
-        launch(source, "ts_count", (blocks, 1), 256, &words, gpu)?;
+        launch(source, "ts_block_counts", (blocks, 1), 256, &words, gpu)?;
     }
-    launch(source, "ts_count_sums", (1, 1), 256, &words, gpu)?;
+    launch(source, "ts_scan_block_counts", (1, 1), 256, &words, gpu)?;
     Ok((source, words))
 }
 
@@ -64,7 +64,7 @@ pub fn nonzero(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     for (word, &size) in words[9..].iter_mut().zip(&x.shape) {
         *word = size as u64;
     }
-    launch(source, "ts_select", (flags.numel().div_ceil(BLOCK), 1), 256, &words, gpu)?;
+    launch(source, "ts_select_flagged", (flags.numel().div_ceil(BLOCK), 1), 256, &words, gpu)?;
     at.finish(gpu)
 }
 
@@ -77,7 +77,7 @@ pub fn masked_select(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let out = Output::new(y, y.dtype, gpu)?;
     let (source, mut words) = counted(&flags, x.dtype.size_bytes(), 0, gpu)?;
     (words[1], words[2], words[7]) = (x.ptr as u64, out.dense.ptr as u64, y.numel() as u64);
-    launch(source, "ts_select", (flags.numel().div_ceil(BLOCK), 1), 256, &words, gpu)?;
+    launch(source, "ts_select_flagged", (flags.numel().div_ceil(BLOCK), 1), 256, &words, gpu)?;
     out.finish(gpu)
 }
 
@@ -85,7 +85,7 @@ pub fn masked_select(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 pub fn ranks(flags: &RawView, ranks: &RawView, total: &RawView, gpu: &mut dyn Gpu) -> Done {
     let (source, mut words) = counted(flags, 8, total.ptr as u64, gpu)?;
     words[3] = ranks.ptr as u64;
-    launch(source, "ts_ranks", (flags.numel().div_ceil(BLOCK), 1), 256, &words, gpu)
+    launch(source, "ts_flag_ranks", (flags.numel().div_ceil(BLOCK), 1), 256, &words, gpu)
 }
 
 pub fn masked_scatter(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
@@ -101,7 +101,7 @@ pub fn masked_scatter(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (source, mut words) = counted(&flags, y.dtype.size_bytes(), 0, gpu)?;
     (words[1], words[2], words[7]) = (src.ptr as u64, out.dense.ptr as u64, src.numel() as u64);
     words[FAULT] = gpu.fault_slot(0)? as u64;
-    launch(source, "ts_put", (flags.numel().div_ceil(BLOCK), 1), 256, &words, gpu)?;
+    launch(source, "ts_masked_scatter", (flags.numel().div_ceil(BLOCK), 1), 256, &words, gpu)?;
     out.finish(gpu)
 }
 

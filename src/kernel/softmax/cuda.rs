@@ -1,4 +1,4 @@
-//! Launches beside `kernel/softmax/host`.
+//! CUDA launches of the kernels in `kernel/softmax/host`.
 
 use crate::base::dtype::DType;
 use crate::kernel::abi::Call;

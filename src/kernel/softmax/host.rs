@@ -1,4 +1,4 @@
-//! Softmax and log-softmax along one dim: rows in one visit each, other dims many columns at a time.
+//! Softmax and log-softmax along one dim: rows in one pass each; along other dims many columns at a time.
 
 use crate::kernel::abi::{Call, Threads};
 use crate::kernel::copy::host::stream_end;

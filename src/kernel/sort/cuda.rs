@@ -1,5 +1,5 @@
-//! Launches beside `kernel/sort/host`: stable sorts along a dim, the best k, and what is picked from sorted rows. Of equal
-//! elements the earlier comes first, also in `topk`, where PyTorch makes no promise.
+//! CUDA launches of the kernels in `kernel/sort/host`: stable sorts along a dim, topk, and selections from sorted rows. Of
+//! equal elements the earlier comes first, also in `topk`, where PyTorch makes no guarantee.
 
 use crate::base::attr::Attr;
 use crate::base::dtype::{DType, Scalar};
@@ -94,11 +94,11 @@ impl Table {
         let mut to = if self.n > TILE { gpu.scratch(bytes)? as u64 } else { from };
         let tiles = self.n.div_ceil(TILE);
         let mut words = Words { to: from, descending: descending.into(), tiles, ..self.words() };
-        launch(self.source, "ts_sort_tiles", (self.rows * tiles, 1), 512, &words.list(), gpu)?;
+        launch(self.source, "ts_block_sort", (self.rows * tiles, 1), 512, &words.list(), gpu)?;
         let mut length = TILE;
         while length < self.n {
             (words.from, words.to, words.run) = (from, to, length as u64);
-            each(self.source, "ts_sort_merge", self.rows * self.n, &words.list(), gpu)?;
+            each(self.source, "ts_merge_runs", self.rows * self.n, &words.list(), gpu)?;
             std::mem::swap(&mut from, &mut to);
             length *= 2;
         }
@@ -112,7 +112,7 @@ impl Table {
             let tiles = n.div_ceil(TILE);
             let to = gpu.scratch(self.rows * tiles * kept * self.entry)? as u64;
             let words = Words { from, to, n, kept, tiles, descending: descending.into(), ..self.words() };
-            launch(self.source, "ts_best_of_tiles", (self.rows * tiles, 1), 512, &words.list(), gpu)?;
+            launch(self.source, "ts_block_topk", (self.rows * tiles, 1), 512, &words.list(), gpu)?;
             (from, n) = (to, tiles * kept);
             if tiles == 1 {
                 return Ok((from, n));
@@ -146,7 +146,7 @@ fn run(
     };
     let place = |out: &Option<Output>| word(out.as_ref().map(|out| &out.dense));
     let words = Words { values: place(&values), at: place(&at), from, kept, tiles, ..table.words() };
-    each(table.source, "ts_sort_results", table.rows * kept, &words.list(), gpu)?;
+    each(table.source, "ts_gather_sorted", table.rows * kept, &words.list(), gpu)?;
     [values, at].into_iter().flatten().try_for_each(|out| out.finish(gpu))
 }
 
@@ -195,8 +195,8 @@ fn pick(call: &Call<'_>, dim_attr: usize, rank: Rank, gpu: &mut dyn Gpu) -> Done
         return Ok(());
     }
     if table.n == 0 {
-        let nothing = if x.dtype.is_float() { Scalar::Float(f64::NAN) } else { Scalar::Int(0) };
-        fill(nothing, &call.outputs[0], gpu)?;
+        let fill_value = if x.dtype.is_float() { Scalar::Float(f64::NAN) } else { Scalar::Int(0) };
+        fill(fill_value, &call.outputs[0], gpu)?;
         return call.outputs.get(1).map_or(Ok(()), |at| fill(Scalar::Int(0), at, gpu));
     }
     let from = table.sorted(false, gpu)?;
@@ -210,8 +210,8 @@ fn pick(call: &Call<'_>, dim_attr: usize, rank: Rank, gpu: &mut dyn Gpu) -> Done
         let best = gpu.scratch(bytes)?;
         gpu.fill_zero(best, bytes)?;
         words.to = best as u64;
-        each(table.source, "ts_runs", table.rows * table.n, &words.list(), gpu)?;
-        each(table.source, "ts_modes", table.rows, &words.list(), gpu)?;
+        each(table.source, "ts_longest_runs", table.rows * table.n, &words.list(), gpu)?;
+        each(table.source, "ts_mode", table.rows, &words.list(), gpu)?;
     } else {
         (words.kept, words.run) = match rank {
             Rank::Kth(k) => (0, k as u64),
@@ -222,7 +222,7 @@ fn pick(call: &Call<'_>, dim_attr: usize, rank: Rank, gpu: &mut dyn Gpu) -> Done
             words.to = gpu.scratch(table.rows * table.n * table.entry)? as u64;
             words.descending = CHOOSY;
         }
-        each(table.source, "ts_pick", table.rows, &words.list(), gpu)?;
+        each(table.source, "ts_select_kth", table.rows, &words.list(), gpu)?;
     }
     values.finish(gpu)?;
     at.map_or(Ok(()), |at| at.finish(gpu))
@@ -267,14 +267,14 @@ pub fn unique(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let source = text(x.dtype);
     let firsts = scratch(DType::Bool, &[n], gpu)?;
     let words = Words { x: row.ptr as u64, rows: 1, n, ..Words::default() };
-    each(source, "ts_firsts", n, &Words { to: firsts.ptr as u64, ..words }.list(), gpu)?;
+    each(source, "ts_unique_flags", n, &Words { to: firsts.ptr as u64, ..words }.list(), gpu)?;
     let ranks = scratch(DType::I64, &[n], gpu)?;
     select::ranks(&firsts, &ranks, number, gpu)?;
     let run = gpu.scratch(n * 8)? as u64;
     let (from, to) = (ranks.ptr as u64, inverse.ptr as u64);
-    each(source, "ts_distinct", n, &Words { values: values.ptr as u64, at, from, to, run, ..words }.list(), gpu)?;
+    each(source, "ts_unique_scatter", n, &Words { values: values.ptr as u64, at, from, to, run, ..words }.list(), gpu)?;
     let (at, to) = (number.ptr as u64, counts.ptr as u64);
-    each(source, "ts_distinct_counts", n, &Words { at, to, run, ..words }.list(), gpu)
+    each(source, "ts_unique_counts", n, &Words { at, to, run, ..words }.list(), gpu)
 }
 
 /// Texts for the compile test.

@@ -1,4 +1,4 @@
-//! Launches beside `kernel/sort/host/unique`, for slices along a dim: a sort of their numbers that compares whole slices.
+//! CUDA launches of `unique_dim` (`kernel/sort/host/unique`): sorts the indices of slices by comparing whole slices.
 
 use crate::base::dtype::{DType, Scalar};
 use crate::kernel::abi::{Call, RawView};
@@ -66,30 +66,30 @@ pub fn unique(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (m, inner) = (dense.numel() / n, x.shape[d + 1..].iter().product());
     let words = Words { addresses, n, m, size, inner, from: 2, to: TILE };
     if consecutive {
-        each(source, "ts_in_order", n, &words.list(), gpu)?;
+        each(source, "ts_iota", n, &words.list(), gpu)?;
     } else {
         sort(source, &words, gpu)?;
     }
-    each(source, "ts_first_slices", n, &words.list(), gpu)?;
+    each(source, "ts_unique_dim_flags", n, &words.list(), gpu)?;
     select::ranks(&firsts, &ranks, number, gpu)?;
-    each(source, "ts_number_slices", n, &words.list(), gpu)?;
-    each(source, "ts_count_slices", n, &words.list(), gpu)?;
-    each(source, "ts_copy_slices", n * m, &words.list(), gpu)
+    each(source, "ts_unique_dim_inverse", n, &words.list(), gpu)?;
+    each(source, "ts_unique_dim_counts", n, &words.list(), gpu)?;
+    each(source, "ts_unique_dim_gather", n * m, &words.list(), gpu)
 }
 
 /// Tiles first; then longer and longer runs, whose wide steps go across tiles.
 fn sort(source: &'static Source, words: &Words, gpu: &mut dyn Gpu) -> Done {
     let tiles = (words.size / TILE, 1);
-    launch(source, "ts_sort_tile", tiles, 1024, &words.list(), gpu)?;
+    launch(source, "ts_bitonic_sort_tile", tiles, 1024, &words.list(), gpu)?;
     let mut run = 2 * TILE;
     while run <= words.size {
         let mut step = run / 2;
         while step >= TILE {
             let across = Words { from: run, to: step, ..*words };
-            launch(source, "ts_sort_across", (words.size / 512, 1), 256, &across.list(), gpu)?;
+            launch(source, "ts_bitonic_step", (words.size / 512, 1), 256, &across.list(), gpu)?;
             step /= 2;
         }
-        launch(source, "ts_sort_tile", tiles, 1024, &Words { from: run, to: run, ..*words }.list(), gpu)?;
+        launch(source, "ts_bitonic_sort_tile", tiles, 1024, &Words { from: run, to: run, ..*words }.list(), gpu)?;
         run *= 2;
     }
     Ok(())

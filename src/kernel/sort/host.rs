@@ -1,11 +1,11 @@
 //! Sorting along a dim.
 //!
-//! Every element becomes a pair: an unsigned key of the same order, and its position. Pairs are distinct, so every order
-//! here is stable and unique, whatever the method and the number of threads: a comparison sort for short rows, a
-//! radix sort from the lowest digit for long ones. NaN is the largest; -0 equals 0. Dtypes appear only where keys are made and
-//! values written; all else is compiled for two widths of keys. What selects without sorting is in `pick.rs`.
+//! Every element becomes a pair: an unsigned key of the same order, and its index. Pairs are distinct, so every order here is
+//! stable and unique, whatever the method and the number of threads: a comparison sort for short rows, an LSD radix sort for
+//! long ones. NaN is the largest; -0 equals 0. Dtypes appear only where keys are made and values written; everything else is
+//! compiled for two widths of keys. Selections without a sort are in `select.rs`.
 
-pub mod pick;
+pub mod select;
 mod ties;
 pub mod unique;
 
@@ -22,7 +22,7 @@ const SHORT: usize = 512;
 /// Positions in pairs have 32 bits: a longer row (of at least 4 GiB) cannot be sorted, and `infer` refuses it.
 pub const LONGEST_ROW: usize = u32::MAX as usize;
 
-/// What a dtype with keys `K` brings: loops over its elements.
+/// The loops over the elements of a dtype with keys `K`.
 struct Kind<K: Key> {
     bytes: isize,
     /// The key of every NaN, for floats.
@@ -174,7 +174,7 @@ impl<K: Key> Row<'_, K> {
     }
 }
 
-/// Counts the values of each digit of some pairs' keys.
+/// The histogram of each digit of some pairs' keys.
 fn count<K: Key>(pairs: &[K::Pair], counts: &mut [[u32; DIGITS]]) {
     for &pair in pairs {
         let key = K::unpair(pair).0;
@@ -184,8 +184,8 @@ fn count<K: Key>(pairs: &[K::Pair], counts: &mut [[u32; DIGITS]]) {
     }
 }
 
-/// Room for `n` more, in huge pages when it is large.
-/// Cost: fresh memory is a third of the time of sorting 10^6 elements with small pages, a tenth with huge ones.
+/// Capacity for `n` more, in huge pages if it is large. Cost: without them, page faults are a third of the time of sorting
+/// 10^6 elements; with them a tenth.
 fn reserve<P>(list: &mut Vec<P>, n: usize) {
     let had = list.capacity();
     guard::reserve(list, n);
@@ -211,15 +211,15 @@ const PARTS: usize = 8;
 /// what the other core has just written.
 const WORTHWHILE: usize = 4;
 
-/// Sorts pairs by their keys, from the lowest digit up; each pass is stable, so equal keys keep their positions' order.
-/// `counts` is what `count` finds in all of them: a digit that all keys share needs no pass.
+/// LSD radix sort of pairs by their keys; each pass is stable, so equal keys keep the order of their indices. `counts` is the
+/// histogram of all of them: a digit that all keys share needs no pass.
 fn radix<K: Key>(pairs: &mut Vec<K::Pair>, spare: &mut Vec<K::Pair>, counts: &[[u32; DIGITS]], threads: &Threads) {
     let n = pairs.len();
     spare.clear();
     reserve(spare, n);
     let parts = if threads.count() < WORTHWHILE { 1 } else { threads.count().min(n.div_ceil(64 * 1024)).min(PARTS) };
     let start = |part: usize| (n as u64 * part as u64 / parts as u64) as usize;
-    // What each part holds of each value, then where its run of that value goes.
+    // The histogram of each part, then the start of its run of each digit.
     let mut table = vec![[0u32; DIGITS]; parts];
     for (pass, counts) in counts.iter().enumerate() {
         if counts.iter().any(|&count| count as usize == n) {

@@ -108,7 +108,7 @@ impl Gpu for Recorder {
     fn convolve(&mut self, _: &ConvCall) -> Result<bool, GpuError> {
         Ok(false)
     }
-    fn convolves_turned(&mut self, _: &ConvCall) -> Result<bool, GpuError> {
+    fn convolves_transposed(&mut self, _: &ConvCall) -> Result<bool, GpuError> {
         Ok(false)
     }
     fn multiprocessors(&self) -> u32 {

@@ -633,6 +633,6 @@ fn scans_sorts_and_selections() {
     let distinct = || Memory::new(DType::F32, &[3, 3000], &[3000, 1], |i| ((i * 7919) % 9001) as f64);
     let best = [(DType::F32, &[3, 10][..], None), (DType::I64, &[3, 10], None)];
     for largest in [true, false] {
-        check(sort::pick::topk, &[distinct()], &best, &[Attr::Int(10), Attr::Int(1), Attr::Bool(largest)], 0.0);
+        check(sort::select::topk, &[distinct()], &best, &[Attr::Int(10), Attr::Int(1), Attr::Bool(largest)], 0.0);
     }
 }

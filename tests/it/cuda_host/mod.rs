@@ -237,7 +237,7 @@ impl Gpu for HostGpu {
         Ok(order.is_some())
     }
 
-    fn convolves_turned(&mut self, call: &ConvCall) -> Result<bool, GpuError> {
+    fn convolves_transposed(&mut self, call: &ConvCall) -> Result<bool, GpuError> {
         assert_eq!(call.order, ConvOrder::ChannelsFirst);
         let left = self.forward_only && call.wanted == ConvPart::InputGradient && call.has_forward_gradient();
         Ok(!left && self.convolves == Some(ConvOrder::ChannelsLast))

@@ -62,7 +62,7 @@ fn masks_and_repeats() {
 
 #[test]
 fn picks_from_rows() {
-    use sort::host::pick as k;
+    use sort::host::select as k;
     for dtype in [DType::F32, DType::F64, DType::BF16, DType::I64, DType::I32, DType::U8, DType::Bool] {
         for (shape, dim) in [(&[5, 13][..], 1), (&[3, 7, 4], 1), (&[2, 1500], 1), (&[9], 0), (&[], 0)] {
             let few = || {

@@ -1,8 +1,8 @@
-//! Matrix products through cuBLASLt, with what can be fused behind them. The library is loaded when the first product
-//! is wanted. Does not know tensors: matrices are addresses and strides.
+//! Matrix products by cuBLASLt, with fused epilogues. The library is loaded for the first product. Knows no tensors: matrices
+//! are addresses and strides.
 //!
-//! Matrices are row-major here and column-major there, where each is read as its transpose: C = A·B is computed as
-//! Cᵀ = Bᵀ·Aᵀ, so A and B change places and so do m and n.
+//! Matrices are row-major here and column-major in cuBLASLt, where each is read as its transpose: C = A·B is computed as Cᵀ =
+//! Bᵀ·Aᵀ, so A and B are exchanged, and so are m and n.
 
 use super::context::Context;
 use super::error::DriverError;

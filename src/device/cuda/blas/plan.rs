@@ -1,5 +1,5 @@
-//! The library's descriptions of one product, and the way to compute it that it chose. Everything in its order:
-//! what is A here is B there. Does not know which shapes were met before.
+//! cuBLASLt's descriptors of one product, and the algorithm that its heuristic chose. In the library's order: A here is B
+//! there. Knows no other shapes.
 
 use super::super::error::{DriverError, constant};
 use super::super::stream::Stream;

@@ -1,7 +1,7 @@
-//! cuDNN's backend interface as it is: descriptors with attributes, by number. Does not know convolutions.
+//! cuDNN's backend API: descriptors with attributes, by number. Knows no convolutions.
 //!
-//! It has ten functions, so they are looked up here: cudarc's bindings for it are seven thousand lines to compile.
-//! Numbers and names are those of `cudnn_graph.h`, which only ever adds to them.
+//! Its ten functions are looked up here: cudarc's bindings for it are seven thousand lines to compile. Numbers and names are
+//! those of `cudnn_graph.h`, which are stable.
 
 use super::super::error::{DriverError, constant};
 use super::super::library::Library;

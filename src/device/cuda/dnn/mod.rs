@@ -1,8 +1,8 @@
-//! Convolutions through cuDNN, where it is found: forward, and the gradients of input and weights. The library is
-//! loaded when the first one is wanted. Does not know tensors: images are addresses, sizes and strides.
+//! Convolutions by cuDNN, if it is found: forward, dgrad and wgrad. The library is loaded for the first one. Knows no
+//! tensors: images are addresses, sizes and strides.
 //!
-//! Only ways are taken that give the same bits every time, and that do not round more than the caller allows. Which one
-//! is the library's own advice for the sizes; nothing is timed, so a script takes the same way in every run.
+//! Only deterministic engines are used that round no more than the caller allows. Which one is chosen by the library's
+//! heuristic for the sizes; nothing is timed, so a script uses the same engine in every run.
 
 use super::blas::{Element, Outcome, Precision, Workspace};
 use super::context::Context;

@@ -3,8 +3,8 @@
 //! In an image padded to rows of `w` elements, output position p (rows flattened at that same width) needs,
 //! for each kernel position, the element at p plus a constant. So every row of the unfolded input is the
 //! image itself at an offset, and nothing is unfolded. The few positions past a row's end are computed and
-//! thrown away. Machines without AVX-512 and other dtypes are told `false`, and take `columns`. The weight's gradient is
-//! in `weight`.
+//! thrown away. Machines without AVX-512 and other dtypes get `false` and use `im2col`. The weight's gradient is
+//! in `wgrad`.
 
 use super::{Geometry, for_units};
 use crate::kernel::abi::Threads;
@@ -112,9 +112,9 @@ impl Correlation {
     }
 
     /// The outputs among flattened positions `at..at + POSITIONS`.
-    fn kept(&self, at: usize) -> SmallVec<[Kept; 8]> {
+    fn segments(&self, at: usize) -> SmallVec<[Segment; 8]> {
         let [_, h, w] = self.padded();
-        let mut kept = SmallVec::new();
+        let mut segments = SmallVec::new();
         let mut done = 0;
         while done < POSITIONS {
             let (row, col) = ((at + done) / w, (at + done) % w);
@@ -125,16 +125,16 @@ impl Correlation {
             }
             if i < self.out[1] && col < self.out[2] {
                 let to = (d * self.out[1] + i) * self.out[2] + col;
-                kept.push(Kept { from: done, to, length: n.min(self.out[2] - col) });
+                segments.push(Segment { from: done, to, length: n.min(self.out[2] - col) });
             }
             done += n;
         }
-        kept
+        segments
     }
 }
 
 /// Outputs side by side: their place in a register tile and in the output plane.
-struct Kept {
+struct Segment {
     from: usize,
     to: usize,
     length: usize,
@@ -283,7 +283,7 @@ fn run(
         let mut tile = [[0f32; POSITIONS]; FILTERS];
         for t in tiles {
             let at = t * POSITIONS;
-            let kept = c.kept(at);
+            let segments = c.segments(at);
             let blocks = weights.chunks_exact(depth * FILTERS).zip(bias.chunks_exact(FILTERS)).enumerate();
             for (block, (weights, bias)) in blocks {
                 // SAFETY: `applies` has said that the processor has AVX-512. Offsets plus any position stay
@@ -298,7 +298,7 @@ fn run(
                     // tiles share a position.
                     #[cfg(target_arch = "x86_64")]
                     unsafe {
-                        store(row, &kept, to);
+                        store(row, &segments, to);
                     }
                 }
             }
@@ -312,9 +312,9 @@ fn run(
 /// The processor has AVX-512; the plane at `to` has these outputs, and nobody else touches them.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-unsafe fn store(row: &[f32; POSITIONS], kept: &[Kept], to: *mut f32) {
+unsafe fn store(row: &[f32; POSITIONS], segments: &[Segment], to: *mut f32) {
     use std::arch::x86_64::*;
-    for run in kept {
+    for run in segments {
         for done in (0..run.length).step_by(16) {
             let mask = if run.length - done >= 16 { u16::MAX } else { (1 << (run.length - done)) - 1 };
             // SAFETY: the processor has AVX-512 and the plane is ours to write (this function's contract); the run lies

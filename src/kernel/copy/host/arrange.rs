@@ -1,6 +1,6 @@
-//! Rearrangements that are copies between windows: concatenation, repetition, flips, rolls, triangles, diagonals.
+//! Rearrangements that are strided copies: concatenation, repetition, flips, rolls, tril and triu, diagonals.
 //!
-//! Each is expressed by views and left to `copy_view`; only the triangles have a loop of their own.
+//! Each is expressed by views and left to `copy_view`; only tril and triu have a loop of their own.
 
 use super::{copy_view, zero};
 use crate::kernel::abi::{Call, RawView};
@@ -200,10 +200,10 @@ mod tests {
     fn cat_converts_and_skips_the_empty() {
         let mut dice = Dice(3);
         let a = Owned::strided_from(DType::F32, &[2, 2], &[1., 2., 3., 4.], &mut dice);
-        let nothing = Owned::dense(DType::F32, &[0]);
+        let empty = Owned::dense(DType::F32, &[0]);
         let b = Owned::strided_from(DType::I64, &[2, 1], &[5., 6.], &mut dice);
         let y = Owned::strided(DType::F64, &[2, 3], &mut dice);
-        sample::call(cat, &[&a, &nothing, &b], &[&y], &[Attr::Int(1)]);
+        sample::call(cat, &[&a, &empty, &b], &[&y], &[Attr::Int(1)]);
         assert_eq!(y.get(), [1., 2., 5., 3., 4., 6.]);
     }
 

@@ -1,4 +1,4 @@
-//! The gradient of every view: adds a dense gradient into a zeroed buffer, at the places that the view named.
+//! The gradient of every view: adds a dense gradient into a zeroed buffer, at the positions of the view.
 
 use super::zero;
 use crate::base::layout::{Shape, Strides};

@@ -41,7 +41,7 @@ pub unsafe fn transpose<T: Copy + Send + Sync + 'static>(
         && [to_stride].iter().chain(&outer.strides[0]).all(|&s| (s * size_of::<T>() as isize) % 32 == 0);
     threads.split(tiles, 1, |range| {
         for tile in range {
-            // Tiles run along the output's rows first, so that neighbours write neighbouring lines.
+            // Tiles run along the output's rows first, so that neighbors write neighboring lines.
             let (i0, rest) = (tile % col_tiles * COLS, tile / col_tiles);
             let (j0, which) = (rest % row_tiles * ROWS, rest / row_tiles);
             let [t, f] = outer.offsets(which);
@@ -168,7 +168,7 @@ impl Block<u32> {
             for i in [0, 8] {
                 for j in [0, 8] {
                     let at = self.from.offset(i as isize * self.from_stride + j as isize);
-                    let square = turn_avx2(std::array::from_fn(|k| {
+                    let square = transpose_8x8_avx2(std::array::from_fn(|k| {
                         _mm256_loadu_si256(at.offset(k as isize * self.from_stride).cast())
                     }));
                     (0..8).for_each(|k| lines[j + k][i / 8] = square[k]);
@@ -192,7 +192,7 @@ impl Block<u32> {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 #[inline]
-fn turn_avx2(r: [std::arch::x86_64::__m256i; 8]) -> [std::arch::x86_64::__m256i; 8] {
+fn transpose_8x8_avx2(r: [std::arch::x86_64::__m256i; 8]) -> [std::arch::x86_64::__m256i; 8] {
     use std::arch::x86_64::*;
     let a: [__m256i; 8] = std::array::from_fn(|i| {
         let (x, y) = (r[i / 2 * 2], r[i / 2 * 2 + 1]);
@@ -224,5 +224,5 @@ pub unsafe fn eight_avx2(rows: [*const u32; 8]) -> [[u32; 8]; 8] {
     use std::arch::x86_64::*;
     // SAFETY: eight words can be read from each row, and the processor has AVX2 (this function's contract); a vector is
     // as large as eight words.
-    unsafe { std::mem::transmute(turn_avx2(rows.map(|row| _mm256_loadu_si256(row.cast())))) }
+    unsafe { std::mem::transmute(transpose_8x8_avx2(rows.map(|row| _mm256_loadu_si256(row.cast())))) }
 }

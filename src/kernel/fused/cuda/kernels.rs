@@ -1,5 +1,5 @@
-//! The kernels around an element function: a map over vectors, a map through tiles, reductions of rows and of
-//! columns. Text only; which of them runs, and over what, is `plan`'s.
+//! The kernels around an element function: a map over vectors, a map through tiles in shared memory, reductions of rows and
+//! of columns. Text only; `plan` decides which of them runs.
 
 use super::space::Step;
 use super::text::{Parts, memory_type};
@@ -12,16 +12,16 @@ pub(super) const BLOCK: u64 = 256;
 /// What the text of a map or reduction depends on besides the program.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Form {
-    /// Elements that a thread takes together along the innermost dim.
+    /// Elements of a vector along the innermost dim.
     pub vector: u64,
     /// Vectors in flight.
     pub unroll: u64,
-    /// How each column moves along the innermost dim of what threads walk through; the position last.
+    /// How each column moves along the innermost dim that threads iterate over; the position last.
     pub steps: Vec<Step>,
     /// Numbers of dims.
     pub kept: usize,
     pub reduced: usize,
-    /// Indices need 64 bits.
+    /// Whether indices need 64 bits.
     pub wide: bool,
 }
 
@@ -57,7 +57,7 @@ fn offsets(prefix: char, dims: usize, columns: &[usize], wide: bool, vector: u64
             let quotient = if wide {
                 format!("{prefix}left / g.{prefix}size[{dim}]")
             } else {
-                format!("ts_quotient({prefix}left, g.{prefix}div[{dim}])")
+                format!("ts_fast_div({prefix}left, g.{prefix}div[{dim}])")
             };
             let _ = writeln!(text, "{indent}{word} {prefix}q{dim} = {quotient};");
             let _ = writeln!(
@@ -104,7 +104,7 @@ fn position(form: &Form, views: usize, inner: &str) -> String {
     }
 }
 
-/// Columns that a kernel has to follow.
+/// Columns whose offsets a kernel computes.
 fn columns(parts: &Parts, views: &[RawView], results: bool) -> Vec<usize> {
     let mut columns: Vec<usize> = parts.loads.iter().chain(&parts.stores).copied().collect();
     if results {
@@ -123,7 +123,7 @@ fn declare(columns: &[usize], indent: &str) -> String {
     if list.is_empty() { String::new() } else { format!("{indent}ts_i64 {};\n", list.join(", ")) }
 }
 
-/// The walk over one vector: element function for each lane, stores. Loads are in `{slot}` arrays.
+/// The code for one vector: the element function for each lane, then stores. Loads are in `{slot}` arrays.
 fn compute(
     parts: &Parts,
     views: &[RawView],
@@ -162,8 +162,8 @@ fn compute(
     text
 }
 
-/// `ts_map`: each thread takes `unroll` vectors, a block apart. Elements past the last whole vector (`g.tail`, only
-/// of one dim) are done one by one.
+/// `ts_map`: each thread processes `unroll` vectors, a block apart. Elements past the last whole vector (`g.tail`, only with
+/// one dim) are processed one by one.
 pub(super) fn map(parts: &Parts, views: &[RawView], form: &Form) -> String {
     let (u, v, k) = (form.unroll, form.vector, form.kept);
     let cols = columns(parts, views, false);
@@ -215,8 +215,8 @@ pub(super) fn map(parts: &Parts, views: &[RawView], form: &Form) -> String {
     text
 }
 
-/// `ts_tiles`: loads that are dense along dim `kept - 2` while the others are dense along the last go through
-/// tiles in shared memory, of `across` elements of the last dim by `down` of that one.
+/// `ts_map_tiled`: loads that are dense along dim `kept - 2`, while the others are dense along the last, go through tiles in
+/// shared memory, of `across` elements of the last dim by `down` of that one.
 pub(super) fn tiles(
     parts: &Parts,
     views: &[RawView],
@@ -230,7 +230,7 @@ pub(super) fn tiles(
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "TS_KERNEL void __launch_bounds__({BLOCK}) ts_tiles(const __grid_constant__ Args g) {{\n    if (g.hold && *(const volatile ts_u32*)g.hold) return;"
+        "TS_KERNEL void __launch_bounds__({BLOCK}) ts_map_tiled(const __grid_constant__ Args g) {{\n    if (g.hold && *(const volatile ts_u32*)g.hold) return;"
     );
     for &slot in crossing {
         let _ = writeln!(text, "    __shared__ {} t{slot}[{down}][{}];", memory_type(views[slot].dtype), across + 1);
@@ -294,7 +294,7 @@ fn results(parts: &Parts, views: &[RawView], acc: &str, plus: &dyn Fn(usize) -> 
         let slot = task.slot;
         let _ = writeln!(
             text,
-            "{indent}{}[o{slot}{}] = ts_down<{}>({acc}.t{n}.result());",
+            "{indent}{}[o{slot}{}] = ts_downcast<{}>({acc}.t{n}.result());",
             pointer(slot, views),
             plus(slot),
             memory_type(views[slot].dtype)
@@ -303,8 +303,8 @@ fn results(parts: &Parts, views: &[RawView], acc: &str, plus: &dyn Fn(usize) -> 
     text
 }
 
-/// `ts_rows`: `g.lanes` threads walk a row's part `blockIdx.y` of `g.chunk` vectors; results, or partials when there
-/// are several parts, which `closed` merges.
+/// `ts_reduce_rows`: `g.lanes` threads reduce the part `blockIdx.y` of a row, `g.chunk` vectors; they write results, or
+/// partials if there are several parts, which `closed` merges.
 pub(super) fn rows(parts: &Parts, views: &[RawView], form: &Form) -> String {
     let (u, v, r) = (form.unroll, form.vector, form.reduced);
     let cols = columns(parts, views, true);
@@ -313,7 +313,7 @@ pub(super) fn rows(parts: &Parts, views: &[RawView], form: &Form) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "TS_KERNEL void __launch_bounds__({BLOCK}) ts_rows(const __grid_constant__ Args g) {{\n    if (g.hold && *(const volatile ts_u32*)g.hold) return;"
+        "TS_KERNEL void __launch_bounds__({BLOCK}) ts_reduce_rows(const __grid_constant__ Args g) {{\n    if (g.hold && *(const volatile ts_u32*)g.hold) return;"
     );
     let _ = writeln!(text, "    __shared__ Acc shared[{}];", BLOCK / 32);
     let _ = writeln!(text, "    const ts_u64 row = (ts_u64)blockIdx.x * ({BLOCK} / g.lanes) + threadIdx.x / g.lanes;");
@@ -334,7 +334,7 @@ pub(super) fn rows(parts: &Parts, views: &[RawView], form: &Form) -> String {
     walk_reduced(&mut text, parts, views, form, &walked, &inner, LANES);
     text.push_str("    }\n");
     let _ = writeln!(text, "    _Pragma(\"unroll\") for (int v = 1; v < {v}; v++) acc[0].merge(acc[v]);");
-    let _ = writeln!(text, "    ts_merge_lanes(acc[0], (int)g.lanes, shared);");
+    let _ = writeln!(text, "    ts_group_reduce(acc[0], (int)g.lanes, shared);");
     let _ = writeln!(text, "    if (lane == 0 && row < g.m) {{");
     let _ =
         writeln!(text, "        if (g.scratch) ((Acc*)g.scratch)[blockIdx.y * g.m + row] = acc[0];\n        else {{");
@@ -343,15 +343,15 @@ pub(super) fn rows(parts: &Parts, views: &[RawView], form: &Form) -> String {
     closed(text, &close_rows(parts, views, form))
 }
 
-/// `ts_each`: a program over the members of a table. A block belongs to one member, found by the number of its first
-/// block, and takes `unroll` rounds of vectors of it; its first block takes the elements past the last whole vector.
-/// `columns` names the pointer of each slot.
+/// `ts_foreach`: a program over the tensors of a list (as PyTorch's multi_tensor_apply). A block belongs to one tensor, found
+/// by the index of its first block, and processes `unroll` vectors a thread; its first block processes the elements past the
+/// last whole vector. `columns` names the pointer of each slot.
 pub(super) fn each(parts: &Parts, views: &[RawView], shape: &EachShape, columns: &[usize], steps: &[Step]) -> String {
     let EachShape { vector: v, unroll: u, capacity, .. } = *shape;
     let mut text = String::new();
     let at = |slot: usize| format!("(({}*)g.p[m][{}])", memory_type(views[slot].dtype), columns[slot]);
     let index = |slot: usize, i: &str| if steps[slot] == Step::Zero { "0".to_string() } else { i.to_string() };
-    let _ = writeln!(text, "TS_KERNEL void __launch_bounds__({BLOCK}) ts_each(const __grid_constant__ Args g) {{");
+    let _ = writeln!(text, "TS_KERNEL void __launch_bounds__({BLOCK}) ts_foreach(const __grid_constant__ Args g) {{");
     let _ = writeln!(text, "    if (g.hold && *(const volatile ts_u32*)g.hold) return;\n    int m = 0;");
     let _ = writeln!(
         text,
@@ -419,10 +419,10 @@ pub(super) fn each(parts: &Parts, views: &[RawView], shape: &EachShape, columns:
 /// What the text of a step over many tensors depends on besides the program.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct EachShape {
-    /// Elements that a thread takes together.
+    /// Elements of a vector.
     pub vector: u64,
     pub unroll: u64,
-    /// Members of one launch at most, a power of two.
+    /// Tensors of one launch at most, a power of two.
     pub capacity: usize,
     pub columns: usize,
     pub scalars: usize,
@@ -443,7 +443,7 @@ impl EachShape {
     }
 }
 
-/// How far apart a thread's vectors are in `ts_rows`.
+/// How far apart a thread's vectors are in `ts_reduce_rows`.
 const LANES: &str = "g.lanes";
 
 /// The loop over `unroll` vectors of the reduced space: loads first, then values.
@@ -485,7 +485,7 @@ fn walk_reduced(
     text.push_str(&enter(&compute(parts, views, form, inner, &at, "acc[v]")));
 }
 
-/// `ts_columns`: 32 by 8 threads; each takes a vector of kept elements and every eighth reduced index of its part.
+/// `ts_reduce_columns`: 32 by 8 threads; each takes a vector of kept elements and every eighth reduced index of its part.
 pub(super) fn columns_kernel(parts: &Parts, views: &[RawView], form: &Form) -> String {
     let (u, v, k) = (form.unroll, form.vector, form.kept);
     let cols = columns(parts, views, true);
@@ -494,7 +494,7 @@ pub(super) fn columns_kernel(parts: &Parts, views: &[RawView], form: &Form) -> S
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "TS_KERNEL void __launch_bounds__({BLOCK}) ts_columns(const __grid_constant__ Args g) {{\n    if (g.hold && *(const volatile ts_u32*)g.hold) return;"
+        "TS_KERNEL void __launch_bounds__({BLOCK}) ts_reduce_columns(const __grid_constant__ Args g) {{\n    if (g.hold && *(const volatile ts_u32*)g.hold) return;"
     );
     let _ = writeln!(text, "    __shared__ Acc shared[8][32];");
     let _ = writeln!(text, "    const ts_u64 column = (ts_u64)blockIdx.x * 32 + threadIdx.x % 32;");
@@ -530,33 +530,34 @@ pub(super) fn columns_kernel(parts: &Parts, views: &[RawView], form: &Form) -> S
     closed(text, &close_columns(parts, views, form))
 }
 
-/// A reduction's text whose last block to end of those with one `blockIdx.x` merges their partials, where `g.count` has
-/// a counter for them; else `ts_finish` does it, as a launch of its own. Who merges what does not depend on which.
+/// The text of a reduction in parts: of the blocks with one `blockIdx.x`, the last to finish merges the partials, if
+/// `g.count` has a counter for them; else `ts_reduce_finish` does, as a launch of its own. The order of merges is the same in
+/// either case.
 fn closed(text: String, close: &str) -> String {
     let finish = format!(
-        "TS_KERNEL void __launch_bounds__({BLOCK}) ts_finish(const __grid_constant__ Args g) {{\n    \
-         if (g.hold && *(const volatile ts_u32*)g.hold) return;\n    ts_close(g, g.n);\n}}\n"
+        "TS_KERNEL void __launch_bounds__({BLOCK}) ts_reduce_finish(const __grid_constant__ Args g) {{\n    \
+         if (g.hold && *(const volatile ts_u32*)g.hold) return;\n    ts_merge_partials(g, g.n);\n}}\n"
     );
-    // A counter is zero again when its blocks have ended.
+    // atomicInc resets the counter when the last block has counted.
     let last = "    if (!g.count) return;\n    __shared__ bool last;\n    __threadfence();\n    __syncthreads();\n    \
          if (threadIdx.x == 0) last = atomicInc((ts_u32*)g.count + blockIdx.x, gridDim.y - 1) == gridDim.y - 1;\n    \
-         __syncthreads();\n    if (!last) return;\n    __threadfence();\n    ts_close(g, gridDim.y);\n}\n";
+         __syncthreads();\n    if (!last) return;\n    __threadfence();\n    ts_merge_partials(g, gridDim.y);\n}\n";
     format!("{close}{text}{last}{finish}")
 }
 
-/// `ts_close`: the lanes of a row merge its partials, which lie `g.m` apart.
+/// `ts_merge_partials`: the lanes of a row merge its partials, which lie `g.m` apart.
 fn close_rows(parts: &Parts, views: &[RawView], form: &Form) -> String {
     let slots: Vec<usize> = parts.tasks.iter().map(|task| task.slot).collect();
-    let mut text = "TS_FN void ts_close(const Args& g, ts_u64 parts) {\n".to_string();
+    let mut text = "TS_FN void ts_merge_partials(const Args& g, ts_u64 parts) {\n".to_string();
     let _ = writeln!(text, "    __shared__ Acc shared[{}];", BLOCK / 32);
     let _ = writeln!(text, "    const ts_u64 row = (ts_u64)blockIdx.x * ({BLOCK} / g.lanes) + threadIdx.x / g.lanes;");
     let _ = writeln!(text, "    const ts_u64 lane = threadIdx.x % g.lanes;\n    Acc acc;\n    acc.init();");
     let _ = writeln!(
         text,
         "    if (row < g.m)\n        for (ts_u64 part = lane; part < parts; part += g.lanes) \
-         acc.merge(ts_written((const Acc*)g.scratch + part * g.m + row));"
+         acc.merge(ts_load_partial((const Acc*)g.scratch + part * g.m + row));"
     );
-    let _ = writeln!(text, "    ts_merge_lanes(acc, (int)g.lanes, shared);");
+    let _ = writeln!(text, "    ts_group_reduce(acc, (int)g.lanes, shared);");
     let _ = writeln!(text, "    if (lane == 0 && row < g.m) {{\n        const ts_u64 i = row;");
     text.push_str(&declare(&slots, "        "));
     text.push_str(&offsets('k', form.kept, &slots, form.wide, 1, "        "));
@@ -565,18 +566,18 @@ fn close_rows(parts: &Parts, views: &[RawView], form: &Form) -> String {
     text
 }
 
-/// `ts_close`: a thread merges the partials of a column, which lie `g.m` vectors apart.
+/// `ts_merge_partials`: a thread merges the partials of a column, which lie `g.m` vectors apart.
 fn close_columns(parts: &Parts, views: &[RawView], form: &Form) -> String {
     let slots: Vec<usize> = parts.tasks.iter().map(|task| task.slot).collect();
     let (v, k) = (form.vector, form.kept);
-    let mut text = "TS_FN void ts_close(const Args& g, ts_u64 parts) {\n".to_string();
+    let mut text = "TS_FN void ts_merge_partials(const Args& g, ts_u64 parts) {\n".to_string();
     let _ = writeln!(text, "    for (ts_u64 r = threadIdx.x; r < {}; r += {BLOCK}) {{", 32 * v);
     let _ = writeln!(text, "        const ts_u64 i = (ts_u64)blockIdx.x * 32 + r / {v};\n        if (i >= g.m) break;");
     let _ = writeln!(text, "        Acc acc;\n        acc.init();");
     let _ = writeln!(
         text,
         "        _Pragma(\"unroll 8\") for (ts_u64 part = 0; part < parts; part++) \
-         acc.merge(ts_written((const Acc*)g.scratch + (part * g.m + i) * {v} + r % {v}));"
+         acc.merge(ts_load_partial((const Acc*)g.scratch + (part * g.m + i) * {v} + r % {v}));"
     );
     text.push_str(&declare(&slots, "        "));
     text.push_str(&offsets('k', k, &slots, form.wide, v, "        "));

@@ -1,15 +1,15 @@
 //! A fused step on a GPU: generated text, and the shape of its launches.
 //!
-//! A step is prepared once for shapes and strides and then run with addresses and scalars alone. Reductions are
-//! merged in an order that shapes fix, in f32 for f32 and wider classes in themselves, so that results never depend
-//! on timing.
+//! A step is prepared once for its shapes and strides and then run with addresses and scalars only. Reductions are merged in
+//! an order that depends on shapes only, so that results never depend on timing; f32 accumulates in f32, wider types in
+//! themselves.
 
-mod each;
+mod foreach;
 mod kernels;
 pub(crate) mod space;
 mod text;
 
-pub use each::{Each, Table};
+pub use foreach::{Each, Table};
 pub use text::memory_type;
 
 use crate::kernel::abi::RawView;
@@ -19,11 +19,11 @@ use kernels::{BLOCK, Form};
 use space::{Dim, Order, Space, Step, division, step, vector};
 use text::Parts;
 
-/// Bound: bytes of kernel arguments that every supported driver takes.
+/// Bound: bytes of kernel arguments that every supported driver accepts.
 const MAX_ARGUMENTS: usize = 4096;
 /// Words of `Args` before the pointers: n, m, lanes, chunk, scratch, tail, count, hold.
 const HEAD: usize = 8;
-/// Places of words that a run fills in.
+/// Indices of the words that a run fills in.
 const SCRATCH: usize = 4;
 const COUNT: usize = 6;
 const HOLD: usize = 7;
@@ -37,7 +37,7 @@ pub struct Ready {
     others: Option<Plan>,
 }
 
-/// Launches with everything but addresses and scalars.
+/// Launches, complete but for addresses and scalars.
 struct Plan {
     source: Source,
     kind: Kind,
@@ -60,23 +60,23 @@ enum Kind {
         entry: &'static str,
         blocks: u64,
         parts: u64,
-        /// Results, and bytes of one accumulator at most.
+        /// Results, and the largest accumulator in bytes.
         results: u64,
         accumulator: usize,
     },
 }
 
-/// Is there CUDA text for a function? Steps with one that has none are `GpuError::Unsupported`.
+/// Whether a function has a CUDA text. Steps with one that has none are `GpuError::Unsupported`.
 pub fn knows(function: &Function) -> bool {
     text::is_known(function.cuda)
 }
 
-/// A step that prepares itself at its first run.
+/// A step that is prepared in its first run.
 pub fn prepare() -> Ready {
     Ready { aligned: None, others: None }
 }
 
-/// Prepares and runs; whoever runs a step again keeps a `Ready`.
+/// Prepares and runs; callers that run a step again keep a `Ready`.
 pub fn fused(
     program: &Program,
     shape: &[usize],
@@ -134,14 +134,14 @@ impl Plan {
                 (self.words[SCRATCH], self.words[COUNT]) = (0, 0);
                 if parts > 1 {
                     self.words[SCRATCH] = gpu.scratch((results * parts) as usize * accumulator)? as u64;
-                    // Blocks that a fault holds back would not count.
+                    // Blocks that are held back by a fault would not count.
                     let counts = self.words[HOLD] == 0;
                     self.words[COUNT] = if counts { gpu.counters(blocks as usize) as u64 } else { 0 };
                 }
                 self.launch(entry, [blocks as u32, parts as u32, 1], gpu)?;
                 if parts > 1 && self.words[COUNT] == 0 {
                     let n = std::mem::replace(&mut self.words[0], parts);
-                    let done = self.launch("ts_finish", [blocks as u32, 1, 1], gpu);
+                    let done = self.launch("ts_reduce_finish", [blocks as u32, 1, 1], gpu);
                     self.words[0] = n;
                     done?;
                 }
@@ -163,7 +163,7 @@ impl Plan {
     }
 }
 
-/// The argument words, addresses and scalars still zero.
+/// The argument words, with addresses and scalars still zero.
 fn words(parts: &Parts, views: usize, form: &Form, kept: &[Dim], reduced: &[Dim], head: [u64; COUNT]) -> Vec<u64> {
     let mut words = head.to_vec();
     words.resize(HEAD + views.max(1) + parts.scalars.len().max(1) + parts.fallible.max(1), 0);
@@ -232,13 +232,13 @@ struct Make<'a> {
 type Made = (Form, Kind, Vec<u64>, String);
 
 impl Make<'_> {
-    /// Columns whose vectors are moved whole.
+    /// Columns whose vectors are loaded and stored as a whole.
     fn units(&self, steps: &[Step]) -> Vec<usize> {
         let all = self.parts.loads.iter().chain(&self.parts.stores).copied();
         all.filter(|&column| steps[column] == Step::Unit).collect()
     }
 
-    /// Elements of 16 bytes of the smallest type, at most 8; 1 where vectors cannot be stored or nothing gains.
+    /// As many elements as 16 bytes of the smallest type, at most 8; 1 where vectors cannot be stored or do not help.
     fn limit(&self, steps: &[Step]) -> u64 {
         let units = self.units(steps);
         if !self.aligned || units.is_empty() || self.parts.stores.iter().any(|&column| steps[column] != Step::Unit) {
@@ -248,12 +248,12 @@ impl Make<'_> {
         (16 / smallest as u64).clamp(2, 8)
     }
 
-    /// Vectors in flight: enough to hide memory's latency, few enough that registers and code stay small.
-    fn unroll(&self, vector: u64, most: u64) -> u64 {
+    /// Vectors in flight: enough to hide the latency of memory, few enough for registers and code size.
+    fn unroll(&self, vector: u64, max: u64) -> u64 {
         let bytes: u64 = self.parts.loads.iter().map(|&slot| self.views[slot].dtype.size_bytes() as u64 * vector).sum();
         let by_registers = 128 / bytes.max(16);
         let by_code = if self.applies > 16 { 1 } else { 64 / (vector * self.applies.max(1) as u64) };
-        let unroll = by_registers.min(by_code).clamp(1, most);
+        let unroll = by_registers.min(by_code).clamp(1, max);
         1 << unroll.ilog2()
     }
 
@@ -275,7 +275,7 @@ impl Make<'_> {
                 form.steps = self.steps(&dims);
                 let words = words(self.parts, self.views.len(), &form, &dims, &[], [n, 0, 0, 0, 0, 0]);
                 let text = kernels::tiles(self.parts, self.views, &form, &crossing, tile);
-                return (form, Kind::Map { entry: "ts_tiles", blocks }, words, text);
+                return (form, Kind::Map { entry: "ts_map_tiled", blocks }, words, text);
             }
         }
         let limit = self.limit(&form.steps);
@@ -295,8 +295,8 @@ impl Make<'_> {
         (form, kind, words, text)
     }
 
-    /// Loads that are dense along another dim than the stores, and the tiles they go through: elements along the last dim, and along
-    /// that one, which is brought to the place before the last.
+    /// Loads that are dense along another dim than the stores, and their tiles in shared memory: elements along the last dim,
+    /// and along that other dim, which is moved to the last but one.
     fn crossing(&self, dims: &mut [Dim]) -> Option<(Vec<usize>, [u64; 2])> {
         let last = dims.len().checked_sub(1)?;
         let stores_dense = self.parts.stores.iter().all(|&slot| dims[last].strides[slot] == 1);
@@ -362,7 +362,7 @@ impl Make<'_> {
         }
         let blocks = m.div_ceil(BLOCK / lanes).max(1);
         let (parts, chunk) = self.split(blocks, vectors, lanes * form.unroll);
-        let kind = self.kind("ts_rows", m, blocks, parts, m, accumulator);
+        let kind = self.kind("ts_reduce_rows", m, blocks, parts, m, accumulator);
         let words = words(self.parts, self.views.len(), &form, kept, reduced, [vectors, m, lanes, chunk, 0, 0]);
         let text = kernels::rows(self.parts, self.views, &form);
         (form, kind, words, text)
@@ -372,7 +372,7 @@ impl Make<'_> {
         let vectors = m / form.vector;
         let blocks = vectors.div_ceil(32).max(1);
         let (parts, chunk) = self.split(blocks, n, 8 * form.unroll);
-        let kind = self.kind("ts_columns", m, blocks, parts, m, accumulator);
+        let kind = self.kind("ts_reduce_columns", m, blocks, parts, m, accumulator);
         let words = words(self.parts, self.views.len(), &form, kept, reduced, [n, vectors, 0, chunk, 0, 0]);
         let text = kernels::columns_kernel(self.parts, self.views, &form);
         (form, kind, words, text)
@@ -382,8 +382,8 @@ impl Make<'_> {
         if m == 0 { Kind::Empty } else { Kind::Reduce { entry, blocks, parts, results, accumulator } }
     }
 
-    /// Parts of a long reduction, and the units of each, so that there are a few blocks for each multiprocessor and
-    /// each thread still has several rounds.
+    /// The parts of a long reduction, and the units of each: a few blocks for each multiprocessor, and several iterations for
+    /// each thread.
     fn split(&self, blocks: u64, units: u64, round: u64) -> (u64, u64) {
         let wanted = (self.multiprocessors * 8).div_ceil(blocks);
         let parts = wanted.min(units / (2 * round)).clamp(1, 1024);

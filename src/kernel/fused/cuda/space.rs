@@ -80,7 +80,7 @@ fn sort(dims: &mut [Dim], lead: &[usize]) {
     }
 }
 
-/// Neighbours that every column steps through evenly become one dim.
+/// Neighbors that every column steps through evenly become one dim.
 fn merge(dims: Vec<Dim>) -> Vec<Dim> {
     let mut merged: Vec<Dim> = Vec::new();
     for dim in dims {
@@ -128,7 +128,7 @@ pub(super) fn vector(dims: &[Dim], others: &[Dim], columns: &[usize], limit: u64
     v
 }
 
-/// Multiplier and shift for `ts_quotient`.
+/// Multiplier and shift for `ts_fast_div`.
 pub(super) fn division(d: u64) -> u64 {
     let d = d.max(1);
     let shift = 64 - (d - 1).leading_zeros() as u64;

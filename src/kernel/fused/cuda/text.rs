@@ -138,7 +138,7 @@ impl Writer<'_> {
                 if !self.parts.loads.contains(&(slot as usize)) {
                     self.parts.loads.push(slot as usize);
                 }
-                self.define(out, program.regs[out as usize], &format!("ts_up(in.a{slot})"));
+                self.define(out, program.regs[out as usize], &format!("ts_upcast(in.a{slot})"));
             }
             Instr::Scalar { index, class, out } => {
                 self.parts.scalars[index as usize] = Some(class);
@@ -206,7 +206,7 @@ impl Writer<'_> {
             Instr::Store { reg, slot } => {
                 self.parts.stores.push(slot as usize);
                 let (value, memory) = (self.read(reg), memory_type(self.views[slot as usize].dtype));
-                let _ = writeln!(self.code, "    out.a{slot} = ts_down<{memory}>({value});");
+                let _ = writeln!(self.code, "    out.a{slot} = ts_downcast<{memory}>({value});");
             }
             Instr::Reduce { kind, reg, class, slot } => self.reduce(kind, reg, class, slot, program),
         }

@@ -147,7 +147,7 @@ fn plan_map(code: &Code, space: &mut Space, views: &[RawView]) -> [usize; 3] {
     if let Some(dim) = crossing
         && space.dims[last].size > 4
     {
-        space.bring(dim, last - 1);
+        space.move_dim(dim, last - 1);
         let (r, c) = (space.dims[last - 1].size, space.dims[last].size);
         let rows = r.min(32.max(code.tile / c));
         return [1, rows, c.min((code.tile / rows).max(1))];

@@ -44,7 +44,7 @@ impl Space {
     }
 
     /// Moves dim `from` to place `to`, keeping the order of the others.
-    pub fn bring(&mut self, from: usize, to: usize) {
+    pub fn move_dim(&mut self, from: usize, to: usize) {
         let (mut at, step) = (from, if from < to { 1 } else { -1 });
         while at != to {
             let next = at.wrapping_add_signed(step);
@@ -54,7 +54,7 @@ impl Space {
     }
 
     /// Sorts dims by falling strides; the first column of `priority` that tells two dims apart decides.
-    /// `fixed(i, j)` forbids the exchange of two neighbours.
+    /// `fixed(i, j)` forbids the exchange of two neighbors.
     pub fn sort(&mut self, priority: &[u16], fixed: impl Fn(Dim, Dim) -> bool) {
         for start in 1..self.dims.len() {
             let mut at = start;
@@ -76,7 +76,7 @@ impl Space {
         false
     }
 
-    /// Merges neighbours that every column steps through evenly.
+    /// Merges neighbors that every column steps through evenly.
     pub fn merge(&mut self) {
         let mut last = 0;
         for dim in 1..self.dims.len() {
@@ -120,7 +120,7 @@ impl Space {
         let mut kept = 0;
         for dim in 0..end {
             if !self.dims[dim].reduced {
-                self.bring(dim, kept);
+                self.move_dim(dim, kept);
                 kept += 1;
             }
         }

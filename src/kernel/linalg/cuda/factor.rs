@@ -1,7 +1,7 @@
 //! Launches beside `kernel/linalg/host/factor`: Cholesky, LU, triangular systems.
 
 use super::panels::{
-    Batch, NONE, NOWHERE, Notes, PANEL, Words, columns, copied_columns, matrices, rows, sizes, texts, turned,
+    Batch, NONE, NOWHERE, Notes, PANEL, Words, columns, copied_columns, matrices, rows, sizes, texts, transposed,
 };
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
@@ -19,7 +19,7 @@ impl Batch {
         for first in (0..n).step_by(PANEL) {
             let width = PANEL.min(n - first);
             let words = Words { a: self.place(a, first, first), b: self.place(b, first, 0), n: width, k, ..NONE };
-            self.columns("ts_triangle", k, &Words { flag: unit, ..words }, gpu)?;
+            self.columns("ts_trsm", k, &Words { flag: unit, ..words }, gpu)?;
             let next = first + width;
             let parts = [self.place(a, next, first), words.b, self.place(b, next, 0)];
             self.update(parts, [n - next, k, width], false, gpu)?;
@@ -65,20 +65,20 @@ pub fn cholesky(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let outcome = Outcome::of(call, gpu)?;
     let notes = Notes { info: outcome.info(&batch, gpu)?, ..NONE.notes };
     // The upper factor is the transposed lower one of the transposed matrix.
-    let (a, out) = if attributes::flag(call, 0) { (turned(a), turned(out)) } else { (a.clone(), out.clone()) };
+    let (a, out) = if attributes::flag(call, 0) { (transposed(a), transposed(out)) } else { (a.clone(), out.clone()) };
     let work = copied_columns(&a, batch.dtype, gpu)?;
     let w = columns(&work);
     for first in (0..n.max(1)).step_by(PANEL) {
         let width = PANEL.min(n - first);
         let (head, next) = (batch.place(w, first, first), first + width);
-        batch.launch("ts_cholesky", [1, 1], 32, &Words { a: head, n: width, first, notes, ..NONE }, gpu)?;
+        batch.launch("ts_potf2", [1, 1], 32, &Words { a: head, n: width, first, notes, ..NONE }, gpu)?;
         // The rows below: x head' = rows, which are the right-hand sides.
         let below = batch.place(w, next, first);
         let sides = Matrix { row: below.column, column: below.row, ..below };
-        batch.columns("ts_triangle", n - next, &Words { a: head, b: sides, n: width, k: n - next, ..NONE }, gpu)?;
+        batch.columns("ts_trsm", n - next, &Words { a: head, b: sides, n: width, k: n - next, ..NONE }, gpu)?;
         batch.update([below, sides, batch.place(w, next, next)], [n - next, n - next, width], true, gpu)?;
     }
-    batch.each("ts_cholesky_end", n * n, &Words { a: w, n, notes, fault: outcome.fault, ..NONE }, gpu)?;
+    batch.each("ts_cholesky_finish", n * n, &Words { a: w, n, notes, fault: outcome.fault, ..NONE }, gpu)?;
     copy_view(&work, &out, gpu)?;
     outcome.finish(gpu)
 }
@@ -90,7 +90,7 @@ pub fn triangular_solve(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let x = Output::new(y, batch.dtype, gpu)?;
     copy_view(b, &x.dense, gpu)?;
     // From the right it is the transposed system, whose other triangle is read.
-    let (a, b) = if left { (a.clone(), x.dense.clone()) } else { (turned(a), turned(&x.dense)) };
+    let (a, b) = if left { (a.clone(), x.dense.clone()) } else { (transposed(a), transposed(&x.dense)) };
     let a = matrices(&a, batch.dtype, gpu)?;
     let sides = if left { rows(&b) } else { columns(&b) };
     if upper == left {
@@ -121,9 +121,9 @@ impl Lu {
             let (width, next) = (PANEL.min(k - first), PANEL.min(k - first) + first);
             let words = Words { a: w, m, n: width, k, first, notes, ..NONE };
             let threads = (m - first).next_power_of_two().clamp(32, 1024);
-            batch.launch("ts_panel", [1, 1], threads, &words, gpu)?;
+            batch.launch("ts_getf2", [1, 1], threads, &words, gpu)?;
             let rest = Matrix { row: width as i64, ..NOWHERE };
-            batch.columns("ts_exchange_rows", n - width, &Words { n, b: rest, ..words }, gpu)?;
+            batch.columns("ts_laswp_trsm", n - width, &Words { n, b: rest, ..words }, gpu)?;
             let parts = [batch.place(w, next, first), batch.place(w, first, next), batch.place(w, next, next)];
             batch.update(parts, [m - next, n - next, width], false, gpu)?;
         }
@@ -135,7 +135,7 @@ impl Lu {
         let [n, k] = sizes(x);
         let to = rows(x);
         let words = Words { b: b.map_or(NOWHERE, rows), c: to, n, k, notes: self.notes, ..NONE };
-        self.batch.each("ts_permute", n * k, &words, gpu)?;
+        self.batch.each("ts_permute_rows", n * k, &words, gpu)?;
         self.batch.forward(self.both, to, [n, k], true, gpu)?;
         self.batch.backward(self.both, to, [n, k], false, gpu)
     }
@@ -160,7 +160,7 @@ fn solved(call: &Call<'_>, b: Option<&RawView>, gpu: &mut dyn Gpu) -> Done {
     lu.solve(b.as_ref(), &x.dense, gpu)?;
     let [n, k] = sizes(&x.dense);
     let words = Words { c: rows(&x.dense), n, k: n * k, notes: lu.notes, fault: outcome.fault, ..NONE };
-    lu.batch.each("ts_solve_end", n * k, &words, gpu)?;
+    lu.batch.each("ts_solve_finish", n * k, &words, gpu)?;
     x.finish(gpu)?;
     outcome.finish(gpu)
 }
@@ -202,7 +202,7 @@ pub fn lu(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         let out = Output::new(view, dtype, gpu)?;
         let to = Matrix { ptr: out.dense.ptr, ..NOWHERE };
         let words = Words { b: to, c: to, flag: i == 2, ..words };
-        let entry = if i == 0 { "ts_permutation" } else { "ts_factor" };
+        let entry = if i == 0 { "ts_permutation_matrix" } else { "ts_extract_triangle" };
         let each = view.numel() / lu.batch.count;
         lu.batch.each(entry, each, &words, gpu)?;
         out.finish(gpu)?;

@@ -1,7 +1,7 @@
 //! Launches beside `svdvals` and `eigvalsh` of `kernel/linalg/host/spectral`, for matrices of which a block is enough.
 //! Vectors are for the host: their signs are its library's.
 
-use super::panels::{copied_columns, matrices, sizes, text, texts, turned};
+use super::panels::{copied_columns, matrices, sizes, text, texts, transposed};
 use crate::kernel::abi::Call;
 use crate::kernel::cuda::dense::Output;
 use crate::kernel::cuda::rows::launch;
@@ -13,21 +13,21 @@ type Done = Result<(), GpuError>;
 const TEXT: &str = "linalg/jacobi.cuh";
 
 /// Bound: columns, `WIDEST` in the text.
-const MOST: usize = 64;
+const MAX_COLUMNS: usize = 64;
 /// Bound: rows that the one block may have to go over.
-const TALLEST: usize = 1 << 16;
+const MAX_ROWS: usize = 1 << 16;
 
 pub fn svdvals(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (a, y) = (&call.inputs[0], &call.outputs[0]);
     let [m, n] = sizes(a);
-    if m.min(n) > MOST || m.max(n) > TALLEST {
+    if m.min(n) > MAX_COLUMNS || m.max(n) > MAX_ROWS {
         return Err(GpuError::Unsupported("singular values of matrices this large"));
     }
     if y.numel() == 0 {
         return Ok(());
     }
     let dtype = a.dtype.compute();
-    let work = copied_columns(&if m < n { turned(a) } else { a.clone() }, dtype, gpu)?;
+    let work = copied_columns(&if m < n { transposed(a) } else { a.clone() }, dtype, gpu)?;
     let out = Output::new(y, dtype, gpu)?;
     let [m, n] = sizes(&work);
     let fault = gpu.fault_slot(0)? as u64;
@@ -41,14 +41,14 @@ pub fn svdvals(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 pub fn eigvalsh(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (a, y) = (&call.inputs[0], &call.outputs[0]);
     let [n, _] = sizes(a);
-    if n > MOST {
+    if n > MAX_COLUMNS {
         return Err(GpuError::Unsupported("eigenvalues of matrices this large"));
     }
     if y.numel() == 0 {
         return Ok(());
     }
     let dtype = a.dtype.compute();
-    let a = if attributes::flag(call, 0) { turned(a) } else { a.clone() };
+    let a = if attributes::flag(call, 0) { transposed(a) } else { a.clone() };
     let x = matrices(&a, dtype, gpu)?;
     let out = Output::new(y, dtype, gpu)?;
     let fault = gpu.fault_slot(0)? as u64;

@@ -10,12 +10,12 @@ const TEXT: &str = "linalg/matrix_exp.cuh";
 
 /// Bound: rows of a matrix that one block is enough for. How often a matrix is squared is known on the device alone, so
 /// that products of several blocks could not be queued.
-const MOST: usize = 128;
+const MAX_SIZE: usize = 128;
 
 pub fn matrix_exp(call: &Call<'_>, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
     let (x, y) = (&call.inputs[0], &call.outputs[0]);
     let [n, _] = sizes(x);
-    if n > MOST {
+    if n > MAX_SIZE {
         return Err(GpuError::Unsupported("exponentials of matrices this large"));
     }
     if x.numel() == 0 {
@@ -25,7 +25,7 @@ pub fn matrix_exp(call: &Call<'_>, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
     let (x, out) = (input(x, dtype, gpu)?, Output::new(y, dtype, gpu)?);
     let [scaled, next] = [scratch(dtype, &x.shape, gpu)?, scratch(dtype, &x.shape, gpu)?];
     let words = [x.ptr as u64, out.dense.ptr as u64, scaled.ptr as u64, next.ptr as u64, n as u64];
-    launch(text(TEXT, dtype), "ts_exponential", (x.numel() / (n * n), 1), 512, &words, gpu)?;
+    launch(text(TEXT, dtype), "ts_matrix_exp", (x.numel() / (n * n), 1), 512, &words, gpu)?;
     out.finish(gpu)
 }
 

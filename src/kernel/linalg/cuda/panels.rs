@@ -24,7 +24,7 @@ pub fn texts(header: &'static str) -> impl Iterator<Item = &'static Source> {
 /// Columns of a panel, `TS_PANEL` in the text.
 pub const PANEL: usize = 32;
 /// Bound: rows and columns, by the tiles of at least 32 along a dim of the grid.
-const MOST: usize = 65_535 * 32;
+const MAX_SIZE: usize = 65_535 * 32;
 
 pub const NOWHERE: Matrix = Matrix { ptr: std::ptr::null_mut(), row: 0, column: 0, batch: 0 };
 
@@ -94,7 +94,7 @@ impl Batch {
     pub fn of(header: &'static str, view: &RawView) -> Result<Option<Batch>, GpuError> {
         let lead = view.shape.len() - 2;
         let count: usize = view.shape[..lead].iter().product();
-        if count > i32::MAX as usize || view.shape[lead..].iter().any(|&n| n > MOST) {
+        if count > i32::MAX as usize || view.shape[lead..].iter().any(|&n| n > MAX_SIZE) {
             return Err(GpuError::Unsupported("matrices this large"));
         }
         let dtype = view.dtype.compute();
@@ -132,12 +132,12 @@ impl Batch {
         if m == 0 || n == 0 {
             return Ok(());
         }
-        // Neighbouring threads write along c's rows; what lies column after column is the transposed product.
-        let turned = below || c.row.abs() == 1 && c.column.abs() != 1;
+        // Neighboring threads write along c's rows; what lies column after column is the transposed product.
+        let transposed = below || c.row.abs() == 1 && c.column.abs() != 1;
         let flip = |x: Matrix| Matrix { row: x.column, column: x.row, ..x };
-        let ([a, b, c], [m, n]) = if turned { ([flip(b), flip(a), flip(c)], [n, m]) } else { ([a, b, c], [m, n]) };
+        let ([a, b, c], [m, n]) = if transposed { ([flip(b), flip(a), flip(c)], [n, m]) } else { ([a, b, c], [m, n]) };
         let words = Words { a, b, c, m, n, k, flag: below, ..NONE };
-        self.launch("ts_update", [m.div_ceil(64), n.div_ceil(64)], 256, &words, gpu)
+        self.launch("ts_trailing_update", [m.div_ceil(64), n.div_ceil(64)], 256, &words, gpu)
     }
 
     /// A kernel with a thread for each of `k` columns.
@@ -188,7 +188,7 @@ pub fn sizes(view: &RawView) -> [usize; 2] {
 }
 
 /// The view with its last two dims exchanged.
-pub fn turned(view: &RawView) -> RawView {
+pub fn transposed(view: &RawView) -> RawView {
     let (mut view, last) = (view.clone(), view.shape.len() - 1);
     view.shape.swap(last - 1, last);
     view.strides.swap(last - 1, last);
@@ -197,7 +197,7 @@ pub fn turned(view: &RawView) -> RawView {
 
 /// A copy of the matrices of a view, column after column, as a view of its shape.
 pub fn copied_columns(view: &RawView, dtype: DType, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
-    let copy = turned(&scratch(dtype, &turned(view).shape, gpu)?);
+    let copy = transposed(&scratch(dtype, &transposed(view).shape, gpu)?);
     copy_view(view, &copy, gpu)?;
     Ok(copy)
 }

@@ -1,4 +1,4 @@
-//! QR decomposition in its compact form: the reflections themselves.
+//! QR decomposition in its compact form (geqrf): the Householder reflectors themselves.
 
 use super::{Matrices, Results, for_each};
 use crate::kernel::abi::Call;

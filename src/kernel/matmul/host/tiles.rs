@@ -126,7 +126,7 @@ unsafe fn pack<T: Real>(from: Matrix<T>, lines: usize, k: usize, width: usize, t
             continue;
         }
         let whole = if from.col == 1 { k / SQUARE * SQUARE } else { 0 };
-        turn(from, count, whole, width, panel);
+        transpose(from, count, whole, width, panel);
         for p in whole..k {
             for line in 0..count {
                 // SAFETY: an element of a line that exists.
@@ -141,7 +141,7 @@ const SQUARE: usize = 8;
 
 widths! {
     /// Packs the first `k` elements of lines whose elements lie side by side; `k` is in whole squares, `width` even.
-    fn turn<T, S>(from: Matrix<T>, lines: usize, k: usize, width: usize, panel: &mut [T]) {
+    fn transpose<T, S>(from: Matrix<T>, lines: usize, k: usize, width: usize, panel: &mut [T]) {
         for line in (0..lines).step_by(SQUARE) {
             // Lanes of this square that the panel has; those without a line get another line's numbers, which count for nothing.
             let lanes = Ord::min(width - line, SQUARE);

@@ -1,4 +1,4 @@
-//! Batch normalisation: statistics of a channel over the batch and all positions.
+//! Batch normalization: statistics of a channel over the batch and all positions.
 //!
 //! Knows nothing of running averages: training gives mean and biased variance back, evaluation takes them.
 
@@ -54,7 +54,7 @@ impl Planes {
         }
     }
 
-    /// Channels that a thread takes at a time: whole cache lines where channels are neighbours in memory.
+    /// Channels that a thread takes at a time: whole cache lines where channels are neighbors in memory.
     fn grain(&self) -> usize {
         let enough = 8192 / self.per_channel().max(1);
         if self.span == 1 { enough.max(16) } else { enough.max(1) }

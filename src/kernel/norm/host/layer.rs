@@ -1,4 +1,4 @@
-//! Layer, group and RMS normalisation: statistics of a contiguous row, then an affine map of it.
+//! Layer, group and RMS normalization: statistics of a contiguous row, then an affine map of it.
 //!
 //! Group norm is layer norm of rows `[channels of the group, positions]` whose weight belongs to the channel.
 
@@ -36,7 +36,7 @@ impl Rows {
 
 /// Is the mean taken away first?
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Centre {
+enum Center {
     Mean,
     Zero,
 }
@@ -62,7 +62,7 @@ pub unsafe fn layer_norm(call: &Call<'_>) {
     let rows = trailing(&call.inputs[0], attributes::size(call, 0));
     // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
     // outputs.
-    unsafe { forward(call, rows, attributes::float(call, 1), Centre::Mean) }
+    unsafe { forward(call, rows, attributes::float(call, 1), Center::Mean) }
 }
 
 /// Group norm. Inputs: `x` `[N, C, ..]`, `weight` `[C]` and `bias` `[C]` as the attributes say.
@@ -75,7 +75,7 @@ pub unsafe fn group_norm(call: &Call<'_>) {
     let rows = grouped(&call.inputs[0], attributes::size(call, 0));
     // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
     // outputs.
-    unsafe { forward(call, rows, attributes::float(call, 1), Centre::Mean) }
+    unsafe { forward(call, rows, attributes::float(call, 1), Center::Mean) }
 }
 
 /// RMS norm. Inputs: `x` `[.., d..]`, `weight` `[d..]` as the attribute says. Outputs: `y` like `x`; `rstd`, one
@@ -92,7 +92,7 @@ pub unsafe fn rms_norm(call: &Call<'_>) {
     });
     // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
     // outputs.
-    unsafe { forward(call, trailing(x, attributes::size(call, 0)), eps, Centre::Zero) }
+    unsafe { forward(call, trailing(x, attributes::size(call, 0)), eps, Center::Zero) }
 }
 
 /// Optional inputs follow the fixed ones in order; the attributes from `first` on say which are there.
@@ -114,7 +114,7 @@ unsafe fn weights<'a, T: Real>(
     (take(first), take(first + 1))
 }
 
-unsafe fn forward(call: &Call<'_>, r: Rows, eps: f64, centre: Centre) {
+unsafe fn forward(call: &Call<'_>, r: Rows, eps: f64, center: Center) {
     real!(call.inputs[0].dtype, T => {
         // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
         // outputs.
@@ -122,7 +122,7 @@ unsafe fn forward(call: &Call<'_>, r: Rows, eps: f64, centre: Centre) {
             let x = read::<T>(&call.inputs[0], call.threads);
             let (weight, bias) = weights::<T>(call, 1, 2);
             let mut y = Sink::<T>::new(&call.outputs[0]);
-            let mut mean = (centre == Centre::Mean).then(|| Sink::<T>::new(&call.outputs[1]));
+            let mut mean = (center == Center::Mean).then(|| Sink::<T>::new(&call.outputs[1]));
             let mut rstd = Sink::<T>::new(&call.outputs[call.outputs.len() - 1]);
             let (y_out, rstd_out) = (Shared::new(y.slice()), Shared::new(rstd.slice()));
             let mean_out = mean.as_mut().map(|mean| Shared::new(mean.slice()));
@@ -137,7 +137,7 @@ unsafe fn forward(call: &Call<'_>, r: Rows, eps: f64, centre: Centre) {
                     let (weight, bias) = (of(&weight).map(|w| &*w), of(&bias).map(|b| &*b));
                     let y = y_out.range(part.clone());
                     let eps = T::from_f64(eps);
-                    let (m, s) = normalise_row(&x[part], weight, bias, y, r.span, eps, centre, through);
+                    let (m, s) = normalize_row(&x[part], weight, bias, y, r.span, eps, center, through);
                     if let Some(mean) = mean_out {
                         *mean.at(row) = m;
                     }
@@ -155,9 +155,9 @@ unsafe fn forward(call: &Call<'_>, r: Rows, eps: f64, centre: Centre) {
 }
 
 widths! {
-    /// Normalises one row; its mean and the reciprocal of its deviation.
-    fn normalise_row<T, S>(
-        x: &[T], weight: Option<&[T]>, bias: Option<&[T]>, y: &mut [T], span: usize, eps: T, centre: Centre,
+    /// Normalizes one row; its mean and the reciprocal of its deviation.
+    fn normalize_row<T, S>(
+        x: &[T], weight: Option<&[T]>, bias: Option<&[T]>, y: &mut [T], span: usize, eps: T, center: Center,
         through: Through,
     ) -> (T, T) {
         let n = x.len();
@@ -165,7 +165,7 @@ widths! {
         // SAFETY: `widths!` calls this with the level of the machine; rows, weights and biases of span 1 are equally
         // long.
         let (mean, variance) = unsafe {
-            let mean = if centre == Centre::Mean { rows::sum::<T, T::In<S>>(x, |x| x) / count } else { T::ZERO };
+            let mean = if center == Center::Mean { rows::sum::<T, T::In<S>>(x, |x| x) / count } else { T::ZERO };
             let from = T::In::<S>::splat(mean);
             let variance = rows::sum::<T, T::In<S>>(x, |x| {
                 let d = x.sub(from);
@@ -214,7 +214,7 @@ pub unsafe fn layer_norm_grad(call: &Call<'_>) {
     let rows = trailing(&call.inputs[0], attributes::size(call, 0));
     // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
     // outputs.
-    unsafe { backward(call, rows, Centre::Mean) }
+    unsafe { backward(call, rows, Center::Mean) }
 }
 
 /// Gradient of `group_norm`. Inputs, outputs as `layer_norm_grad`. Attributes: groups (Int), has weight (Bool).
@@ -225,7 +225,7 @@ pub unsafe fn group_norm_grad(call: &Call<'_>) {
     let rows = grouped(&call.inputs[0], attributes::size(call, 0));
     // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
     // outputs.
-    unsafe { backward(call, rows, Centre::Mean) }
+    unsafe { backward(call, rows, Center::Mean) }
 }
 
 /// Gradient of `rms_norm`. Inputs: gradient of `y`, `x`, `rstd`, `weight` if the second attribute says so.
@@ -238,11 +238,11 @@ pub unsafe fn rms_norm_grad(call: &Call<'_>) {
     let rows = trailing(&call.inputs[0], attributes::size(call, 0));
     // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
     // outputs.
-    unsafe { backward(call, rows, Centre::Zero) }
+    unsafe { backward(call, rows, Center::Zero) }
 }
 
-unsafe fn backward(call: &Call<'_>, r: Rows, centre: Centre) {
-    let fixed = if centre == Centre::Mean { 4 } else { 3 };
+unsafe fn backward(call: &Call<'_>, r: Rows, center: Center) {
+    let fixed = if center == Center::Mean { 4 } else { 3 };
     let threads = call.threads;
     real!(call.inputs[0].dtype, T => {
         // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
@@ -250,7 +250,7 @@ unsafe fn backward(call: &Call<'_>, r: Rows, centre: Centre) {
         unsafe {
             let g = read::<T>(&call.inputs[0], threads);
             let x = read::<T>(&call.inputs[1], threads);
-            let mean = (centre == Centre::Mean).then(|| read::<T>(&call.inputs[2], threads));
+            let mean = (center == Center::Mean).then(|| read::<T>(&call.inputs[2], threads));
             let rstd = read::<T>(&call.inputs[fixed - 1], threads);
             let (weight, _) = weights::<T>(call, fixed, 1);
             let mut dx = Sink::<T>::new(&call.outputs[0]);
@@ -267,7 +267,7 @@ unsafe fn backward(call: &Call<'_>, r: Rows, centre: Centre) {
                     let last = if wants_sums { first + r.weights_per_row() } else { first };
                     let (dw, db) = if wants_sums { (&mut dw[first..last], &mut db[first..last]) } else { (dw, db) };
                     grad_row(&g[part.clone()], &x[part.clone()], weight, mean, rstd[row], out.range(part), r.span,
-                        centre, dw, db);
+                        center, dw, db);
                 }
             };
             if wants_sums {
@@ -297,7 +297,7 @@ widths! {
     /// With h = (x - mean) * rstd and g' = g * weight:
     /// dx = rstd * (g' - mean(g') - h * mean(g' * h)); dw += g * h; db += g.
     fn grad_row<T, S>(
-        g: &[T], x: &[T], weight: Option<&[T]>, mean: T, rstd: T, dx: &mut [T], span: usize, centre: Centre,
+        g: &[T], x: &[T], weight: Option<&[T]>, mean: T, rstd: T, dx: &mut [T], span: usize, center: Center,
         dw: &mut [T], db: &mut [T],
     ) {
         let n = x.len();
@@ -317,12 +317,12 @@ widths! {
                 // First g', which the next pass turns into dx.
                 let (g, w, to) = (g.as_ptr(), w.as_ptr(), dx.as_mut_ptr());
                 rows::map3::<T, T::In<S>>([g, w, w], to, n, Through::Cache, |g, w, _| g.mul(w));
-                let sum = if centre == Centre::Mean { rows::sum::<T, T::In<S>>(dx, |g| g) / count } else { T::ZERO };
+                let sum = if center == Center::Mean { rows::sum::<T, T::In<S>>(dx, |g| g) / count } else { T::ZERO };
                 let dot = rows::sum2::<T, T::In<S>>(dx, x, |g, x| g.mul(x.sub(m))) * rstd / count;
-                let (sum, slope) = (T::In::<S>::splat(sum), T::In::<S>::splat(-(rstd * dot)));
+                let (sum, factor) = (T::In::<S>::splat(sum), T::In::<S>::splat(-(rstd * dot)));
                 let (to, x) = (dx.as_mut_ptr(), x.as_ptr());
                 rows::map3::<T, T::In<S>>([to, x, x], to, n, Through::Cache, |g, x, _| {
-                    x.sub(m).fma(slope, g.sub(sum)).mul(s)
+                    x.sub(m).fma(factor, g.sub(sum)).mul(s)
                 });
                 if !dw.is_empty() {
                     let (dw, db) = (dw.as_mut_ptr(), db.as_mut_ptr());

@@ -1,4 +1,4 @@
-//! Which elements each output of a pooling sees, one dim at a time.
+//! The window of each output of a pooling, one dim at a time.
 
 use crate::kernel::abi::Call;
 use crate::kernel::guard;

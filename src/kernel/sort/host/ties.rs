@@ -1,8 +1,8 @@
-//! Which of equal elements comes first: the orders that PyTorch's unstable methods leave, step for step.
+//! The order of equal elements that PyTorch's unstable algorithms produce, step by step.
 //!
-//! PyTorch selects and sorts with the algorithms of GNU's C++ library (`sort`, `nth_element`, `partial_sort`), whose
-//! moves determine where equal elements end, and with a quickselect of its own (`kthvalue`). They are retold here and
-//! asked only where elements tie; without ties any method gives the same. `less` is a strict order that may hold elements equal.
+//! PyTorch selects and sorts with the algorithms of GNU's C++ library (`sort`, `nth_element`, `partial_sort`), whose moves
+//! determine where equal elements end, and with a quickselect of its own (`kthvalue`). They are reimplemented here and used
+//! only where elements tie; without ties any algorithm gives the same. `less` is a strict order that may hold elements equal.
 
 use crate::kernel::guard;
 

@@ -1,9 +1,9 @@
-//! Distinct elements, or distinct slices along a dim.
+//! Unique elements, or unique slices along a dim.
 //!
-//! The result's size depends on data. Outputs are made for the worst case, and the number that is valid is an
-//! output too: a count phase would have to sort, and sort again for the fill.
+//! The result's size depends on data. Outputs have the size of the worst case, and the number of valid elements is an output
+//! too: a count phase would have to sort, and sort again for the fill.
 
-use super::pick::flattened;
+use super::select::flattened;
 use super::{Row, by_key};
 use crate::base::attr::Attr;
 use crate::kernel::abi::{Call, RawView, Threads};
@@ -21,7 +21,7 @@ const LOOKS: usize = 4096;
 /// Without a dim (`None`): values `[n]` for the n elements of `x`, inverse of the shape of `x`, counts `[n]`. With a dim of
 /// size n: values of the shape of `x`, inverse `[n]`, counts `[n]`; slices are compared element by element in row-major order.
 /// `number` has shape `[1]`: as many entries of values (along the dim) and counts are valid. Ascending order, or with
-/// `consecutive` the order of `x`, in which only neighbours are compared. Each NaN is distinct.
+/// `consecutive` the order of `x`, in which only neighbors are compared. Each NaN is distinct.
 ///
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
@@ -127,7 +127,7 @@ unsafe fn slices(
     }
 }
 
-/// Numbers the runs of neighbouring ranks that are equal; `at` is the position of a rank. The first position of each run.
+/// Numbers the runs of neighboring ranks that are equal; `at` is the position of a rank. The first position of each run.
 fn runs(
     n: usize,
     at: impl Fn(usize) -> usize,

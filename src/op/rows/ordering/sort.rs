@@ -9,7 +9,7 @@ use crate::base::layout::Shape;
 use crate::fail;
 use crate::kernel::abi::HostFn;
 use crate::kernel::sort::host as kernels;
-use crate::kernel::sort::host::pick;
+use crate::kernel::sort::host::select;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
@@ -144,7 +144,7 @@ pub static TOPK: Op = Op {
         }
         // PyTorch gives the one element of a tensor of no dimensions even for 0.
         let asked = if x.ndim() == 0 { 1 } else { k };
-        let call = KernelCall::new("topk", pick::topk).input(x).int(asked).int(dim as i64).flag(a.flag(3));
+        let call = KernelCall::new("topk", select::topk).input(x).int(asked).int(dim as i64).flag(a.flag(3));
         Ok(picked(call, x, dim, k as usize, true))
     }),
     saves: &[Save::Out(1)],
@@ -178,7 +178,7 @@ pub static KTHVALUE: Op = Op {
         if k < 1 || k as usize > n {
             fail!(VALUE, "`k` is {k}, and must be from 1 to the {n} elements of the dimension");
         }
-        let call = KernelCall::new("kthvalue", pick::kthvalue).input(x).int(k).int(dim as i64);
+        let call = KernelCall::new("kthvalue", select::kthvalue).input(x).int(k).int(dim as i64);
         Ok(picked(call, x, dim, 1, a.flag(3)))
     }),
     saves: &[Save::Out(1)],
@@ -205,7 +205,7 @@ macro_rules! middles {
             name: $name,
             params: &[X, LAST, KEEPDIM],
             summary: "The middle of each row, and where it is.",
-            lower: Lower::Kernel(|_, a| middle($name, pick::$kernel, a)),
+            lower: Lower::Kernel(|_, a| middle($name, select::$kernel, a)),
             saves: &[Save::Out(1)],
             grad: Grad::Rule(|e, v| one_grad(e, v, 1)),
             call: CallForm::Internal,
@@ -219,7 +219,7 @@ macro_rules! middles {
             summary: "The middle of all elements.",
             lower: Lower::Kernel(|_, a| {
                 let x = a.tensor(0);
-                Ok(KernelCall::new($name, pick::$kernel).input(x).attr(Attr::None).output(&[], x.dtype()))
+                Ok(KernelCall::new($name, select::$kernel).input(x).attr(Attr::None).output(&[], x.dtype()))
             }),
             saves: &[Save::In(0), Save::Out(0)],
             grad: Grad::Rule(|e, v| Ok(vec![Some(evenly(e, v, v.g(), v.output(0), true)?)])),
@@ -300,7 +300,7 @@ pub static MODE: Op = Op {
         ex("zeros([0]).mode()", "E0201"),
         ex("ones([2]).mode(1)", "E0209"),
     ],
-    lower: Lower::Kernel(|_, a| middle("mode", pick::mode, a)),
+    lower: Lower::Kernel(|_, a| middle("mode", select::mode, a)),
     saves: &[Save::Out(1)],
     grad: Grad::Rule(|e, v| one_grad(e, v, 1)),
     results: VALUES,

@@ -110,7 +110,7 @@ impl Gpu for Lane<'_> {
         Ok(told.map_err(device_error)? == Outcome::Queued)
     }
 
-    fn convolves_turned(&mut self, call: &ConvCall) -> Result<bool, GpuError> {
+    fn convolves_transposed(&mut self, call: &ConvCall) -> Result<bool, GpuError> {
         let turned = ConvCall { order: ConvOrder::ChannelsLast, ..*call };
         let all = [call, &turned].map(|call| vendor::convolution(call, self.device.tf32()));
         let [Some((plain, at)), Some((turned, _))] = all else { return Ok(false) };

@@ -88,7 +88,7 @@ impl Cuda {
     fn break_by_plan(&self, stream: &Stream, window: &Window<'_>) {
         if self.breaks && window.planned.lock().launch(window.name.device) != Fate::Runs {
             // What comes of it is seen where all deaths are.
-            let _ = special::stray(stream);
+            let _ = special::illegal_write(stream);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Kernels of the scheduler's own: one that takes time, one that goes astray.
+//! Kernels of the scheduler's own: one that takes time, one that writes to an illegal address.
 
 use super::lane::text;
 use super::touch;
@@ -17,10 +17,10 @@ pub fn sleep(stream: &Stream, ns: u64) -> Result<(), KernelError> {
 }
 
 /// A kernel that writes to an address that is nobody's: the device is dead after it.
-pub fn stray(stream: &Stream) -> Result<(), KernelError> {
+pub fn illegal_write(stream: &Stream) -> Result<(), KernelError> {
     static SOURCE: LazyLock<Source> =
-        LazyLock::new(|| Source::new(include_str!("../../../../kernels/device/stray.cu")));
-    let function = stream.context().kernels().function(&text(&SOURCE), "ts_stray")?;
+        LazyLock::new(|| Source::new(include_str!("../../../../kernels/device/illegal_write.cu")));
+    let function = stream.context().kernels().function(&text(&SOURCE), "ts_illegal_write")?;
     let mut nobodys = 1u64 << 60;
     Ok(touch::launch(stream, function, &Shape::line(1, 1), &mut [(&raw mut nobodys).cast()])?)
 }

@@ -1,4 +1,4 @@
-// Triangles of matrices. B: bytes of an element; LOWER: 1 keeps what is on and below the diagonal, 0 on and above.
+// tril and triu. B: bytes of an element; LOWER: 1 for tril, 0 for triu.
 #include "common/base.cuh"
 
 template <int N> struct ts_bytes { typedef ts_u64 type; };
@@ -13,10 +13,10 @@ struct Args {
     ts_i64 n, rows, columns, diagonal;
 };
 
-TS_KERNEL void __launch_bounds__(256) ts_triangle(const __grid_constant__ Args g) {
+TS_KERNEL void __launch_bounds__(256) ts_tril_triu(const __grid_constant__ Args g) {
     const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x;
     if (i >= g.n) return;
-    const ts_i64 line = i / g.columns, distance = i - line * g.columns - line % g.rows;
-    const bool kept = LOWER ? distance <= g.diagonal : distance >= g.diagonal;
-    g.y[i] = kept ? g.x[i] : Cell(0);
+    const ts_i64 row = i / g.columns, offset = i - row * g.columns - row % g.rows;
+    const bool keep = LOWER ? offset <= g.diagonal : offset >= g.diagonal;
+    g.y[i] = keep ? g.x[i] : Cell(0);
 }

@@ -1,7 +1,7 @@
-//! Depthwise convolution: one plane in, one out, so that there is no product to make of it.
+//! Depthwise convolution: one input plane for each output plane, which is no matrix product.
 
 use super::Geometry;
-use super::columns::{falls, inside};
+use super::im2col::{falls, inside};
 use crate::kernel::abi::Threads;
 use crate::kernel::host::real::{Real, widths};
 use crate::kernel::host::rows;

@@ -1,5 +1,5 @@
-//! One program over many tensors by one launch: a table of sizes and addresses among the arguments tells each block
-//! what to work on. A table that is too long for the arguments takes several launches.
+//! A program over a list of tensors in one launch (foreach): a table of sizes and addresses in the arguments tells each block
+//! its tensor. A table that is too long for the arguments takes several launches.
 
 use super::kernels::{self, BLOCK, EachShape};
 use super::space::Step;
@@ -8,26 +8,26 @@ use crate::kernel::abi::RawView;
 use crate::kernel::cuda::{Gpu, GpuError, Launch, Param, Source};
 use crate::kernel::program::{Class, Program};
 
-/// Vectors that a thread takes. Bound: seven vectors of 16 bytes in registers, and blocks enough for small models.
+/// Vectors of a thread. Bound: seven vectors of 16 bytes in registers, and enough blocks for small models.
 const UNROLL: u64 = 1;
 
-/// What to work on: for each member its size in elements and the address behind each column.
+/// The tensors: for each its size in elements and the address of each column.
 #[derive(Clone, Copy, Debug)]
 pub struct Table<'a> {
     /// By slot of the program: its column.
     pub columns: &'a [usize],
     /// How many columns there are.
     pub width: usize,
-    /// Member after member, `width` each.
+    /// Tensor after tensor, `width` each.
     pub addresses: &'a [u64],
     pub sizes: &'a [u64],
 }
 
-/// A step over many tensors that prepares itself at its first run. The program, the views' dtypes and the number of
-/// members are the same at each run.
+/// A step over many tensors that is prepared in its first run. The program, the views' dtypes and the number of tensors are
+/// the same in each run.
 #[derive(Default)]
 pub struct Each {
-    /// For addresses that are all multiples of 16, and for others.
+    /// For addresses that are multiples of 16, and for others.
     aligned: Option<Plan>,
     others: Option<Plan>,
 }
@@ -40,7 +40,7 @@ struct Plan {
 }
 
 impl Each {
-    /// Queues the step. `views` are those of any member, by slot: dense lines, or numbers that are repeated.
+    /// Queues the step. `views` are those of any tensor, by slot: dense, or scalars with stride 0.
     pub fn run(
         &mut self,
         program: &Program,
@@ -131,7 +131,7 @@ impl Plan {
         let args = [Param::Words(&self.words)];
         gpu.launch(&Launch {
             source: &self.source,
-            entry: "ts_each",
+            entry: "ts_foreach",
             grid: [blocks as u32, 1, 1],
             block: [BLOCK as u32, 1, 1],
             shared_bytes: 0,

@@ -1,7 +1,7 @@
-//! The largest element of each window of a plane, and where it is.
+//! The maximum of each window of a plane, and its index.
 //!
-//! Windows along a row of outputs are nearly all alike: those are taken together, one kernel position after the other,
-//! so that the loop over outputs has no jumps (which element is largest cannot be foretold) and becomes vectors.
+//! Windows along a row of outputs are nearly all alike: those are processed together, one kernel position after the other, so
+//! that the loop over outputs has no branches (which element is the maximum cannot be predicted) and is vectorized.
 
 use super::Planes;
 use super::window::{Window, Windows};
@@ -41,7 +41,7 @@ impl Even {
 }
 
 /// The outputs of one plane, with flat positions. NaN is largest, and of several the last (as PyTorch).
-pub fn largest<T: Real>(from: Planes, windows: &Windows, even: &Even, x: &[T], y: &mut [T], at: &mut [i64]) {
+pub fn max_pool_plane<T: Real>(from: Planes, windows: &Windows, even: &Even, x: &[T], y: &mut [T], at: &mut [i64]) {
     let place = |d: usize, h: usize, w: usize| (d * from.size[1] + h) * from.size[2] + w;
     let [ds, hs, ws] = windows.dims();
     if ws.is_empty() {

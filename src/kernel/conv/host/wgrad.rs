@@ -1,9 +1,9 @@
-//! The gradient of a convolution's weight: stride 1, `f32`, AVX-512, from a padded image read in place.
+//! wgrad: the gradient of a convolution's weight. Stride 1, `f32`, AVX-512, from a padded image read in place.
 //!
-//! dw[o, k] is the sum over output positions p of dy[o, p] times the padded image at p plus the offset of k. Filters
-//! are the lanes: `dy` is turned into rows of filters, a piece at a time, and each element of the image is multiplied
-//! with such a row. Sums so stay in registers over the piece. A handful of filters would leave most lanes empty: then
-//! positions are the lanes, and every sum is a dot product. Machines without AVX-512 and other dtypes are told `false`.
+//! dw[o, k] is the sum over output positions p of dy[o, p] times the padded image at p plus the offset of k. Filters are the
+//! vector lanes: `dy` is transposed to rows of filters, a piece at a time, and each element of the image is multiplied by
+//! such a row, so that sums stay in registers over the piece. A few filters would leave most lanes empty: then positions are
+//! the lanes, and every sum is a dot product. Machines without AVX-512 and other dtypes get `false`.
 
 use super::Geometry;
 use super::direct::{Correlation, applies, as_f32, as_f32_mut};
@@ -15,7 +15,7 @@ use crate::kernel::host::staging::{Scratch, Shared};
 /// Lanes of a vector.
 const LANES: usize = 16;
 /// Filters that are taken together, at most: four vectors.
-const WIDEST: usize = 64;
+const MAX_FILTERS: usize = 64;
 /// Positions of a piece: turned round, 64 filters of them fill the first-level cache. Sums of a piece begin at zero, and are
 /// added to the others afterwards, so that large images lose no digits.
 const PIECE: usize = 128;
@@ -75,8 +75,8 @@ pub fn grad_weight<T: Real>(threads: &Threads, g: &Geometry, dy: &[T], x: &[T], 
                 });
             } else {
                 let pieces = c.pieces();
-                let mut turned = Scratch::<f32>::new(PIECE * WIDEST);
-                each(&mut |image, dy| outer_all(&c, &pieces, dy, image, offsets, &mut turned, sums));
+                let mut transposed = Scratch::<f32>::new(PIECE * MAX_FILTERS);
+                each(&mut |image, dy| outer_all(&c, &pieces, dy, image, offsets, &mut transposed, sums));
             }
         }
     });
@@ -91,8 +91,8 @@ pub fn grad_weight<T: Real>(threads: &Threads, g: &Geometry, dy: &[T], x: &[T], 
             let (from, n) = (channels.start * taps, channels.len() * taps);
             for (filter, dw) in dw.chunks_exact_mut(depth).enumerate() {
                 // Blocks of filters lie one after the other, each as `[n, filters of the block]`.
-                let block = if few { 0 } else { filter / WIDEST * WIDEST };
-                let wide = (width - block).min(WIDEST);
+                let block = if few { 0 } else { filter / MAX_FILTERS * MAX_FILTERS };
+                let wide = (width - block).min(MAX_FILTERS);
                 let sums = &sums[from * width + block * n + filter - block..];
                 dw[from..from + n].iter_mut().zip(sums.iter().step_by(wide)).for_each(|(dw, &sum)| *dw = sum);
             }
@@ -159,23 +159,23 @@ fn outer_all(
     dy: &[f32],
     image: &[f32],
     offsets: &[usize],
-    turned: &mut [f32],
+    transposed: &mut [f32],
     sums: &mut [f32],
 ) {
     let plane: usize = c.out.iter().product();
-    for (dy, sums) in dy.chunks(WIDEST * plane).zip(sums.chunks_mut(WIDEST * offsets.len())) {
+    for (dy, sums) in dy.chunks(MAX_FILTERS * plane).zip(sums.chunks_mut(MAX_FILTERS * offsets.len())) {
         let width = sums.len() / offsets.len().max(1);
         for piece in pieces {
-            turn(dy, plane, piece, width, turned);
-            // SAFETY: `applies` has said that the processor has AVX-512. `turned` holds the piece's rows of `width`
+            transpose(dy, plane, piece, width, transposed);
+            // SAFETY: `applies` has said that the processor has AVX-512. `transposed` holds the piece's rows of `width`
             // filters, `sums` as many for each offset; an offset plus an output's place lies in the padded image.
             #[cfg(target_arch = "x86_64")]
             unsafe {
                 match width / LANES {
-                    1 => outer_1(turned, piece, image, offsets, sums),
-                    2 => outer_2(turned, piece, image, offsets, sums),
-                    3 => outer_3(turned, piece, image, offsets, sums),
-                    _ => outer_4(turned, piece, image, offsets, sums),
+                    1 => outer_1(transposed, piece, image, offsets, sums),
+                    2 => outer_2(transposed, piece, image, offsets, sums),
+                    3 => outer_3(transposed, piece, image, offsets, sums),
+                    _ => outer_4(transposed, piece, image, offsets, sums),
                 }
             }
         }
@@ -183,7 +183,7 @@ fn outer_all(
 }
 
 /// A piece of some filters' planes as `[positions, width]`, zeros past the last filter.
-fn turn(dy: &[f32], plane: usize, piece: &[Run], width: usize, to: &mut [f32]) {
+fn transpose(dy: &[f32], plane: usize, piece: &[Run], width: usize, to: &mut [f32]) {
     let filters = dy.len() / plane;
     let none = [0f32; 8];
     for first in (0..width).step_by(8) {
@@ -240,9 +240,9 @@ macro_rules! outer {
         /// The processor has AVX-512; `outer_all` says what the slices hold.
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f")]
-        unsafe fn $name(turned: &[f32], piece: &[Run], image: &[f32], offsets: &[usize], sums: &mut [f32]) {
+        unsafe fn $name(transposed: &[f32], piece: &[Run], image: &[f32], offsets: &[usize], sums: &mut [f32]) {
             // SAFETY: the processor has AVX-512, and the slices hold what `outer_all` says (this function's contract).
-            unsafe { outer::<$vectors, $taps>(turned, piece, image, offsets, sums) }
+            unsafe { outer::<$vectors, $taps>(transposed, piece, image, offsets, sums) }
         }
     };
 }
@@ -252,11 +252,11 @@ outer!(outer_2, 2, 8);
 outer!(outer_3, 3, 8);
 outer!(outer_4, 4, 6);
 
-/// `sums[k] += sum over positions p of image[offsets[k] + p] * turned[p]`, rows of `V` vectors.
+/// `sums[k] += sum over positions p of image[offsets[k] + p] * transposed[p]`, rows of `V` vectors.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn outer<const V: usize, const T: usize>(
-    turned: &[f32],
+    transposed: &[f32],
     piece: &[Run],
     image: &[f32],
     offsets: &[usize],
@@ -271,7 +271,7 @@ unsafe fn outer<const V: usize, const T: usize>(
             let from: [*const f32; T] =
                 std::array::from_fn(|t| image.as_ptr().add(offsets[if t < offsets.len() { t } else { 0 }]));
             let mut found = [[_mm512_setzero_ps(); V]; T];
-            let mut row = turned.as_ptr();
+            let mut row = transposed.as_ptr();
             for run in piece {
                 for p in run.image..run.image + run.length {
                     let lanes: [__m512; V] = std::array::from_fn(|v| _mm512_loadu_ps(row.add(v * LANES)));

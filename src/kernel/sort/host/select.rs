@@ -1,4 +1,4 @@
-//! What needs an order but no sorted row: the largest k, the k-th, the median, the most frequent.
+//! Selections that need no sorted row: topk, kthvalue, median, mode.
 
 use super::{Row, by_key, each_row, ties, write_positions};
 use crate::base::attr::Attr;
@@ -45,7 +45,7 @@ fn tie<K: Key>(pairs: &[K::Pair]) -> bool {
     pairs.windows(2).any(|pair| K::unpair(pair[0]).0 == K::unpair(pair[1]).0)
 }
 
-/// The k best pairs of a row in order. Where elements tie, among them or with the next one, PyTorch's own method decides.
+/// The k best pairs of a row in order. Where elements tie, among them or with the next one, PyTorch's own algorithm decides.
 unsafe fn chosen_best<K: Key>(row: &Row<'_, K>, k: usize, descending: bool, threads: &Threads) -> Vec<K::Pair> {
     // SAFETY: the row is one of `each_row`, over a view that is valid for reading.
     let mut best = unsafe { best(row, Ord::min(k + 1, row.length), descending, threads) };
@@ -65,8 +65,8 @@ unsafe fn chosen_best<K: Key>(row: &Row<'_, K>, k: usize, descending: bool, thre
     best
 }
 
-/// The k smallest pairs of a row in order. Each range keeps a short list of candidates and a threshold; almost every
-/// element is refused by one comparison.
+/// The k smallest pairs of a row in order. Each range has a short list of candidates and a threshold; almost every element is
+/// rejected by one comparison.
 unsafe fn best<K: Key>(row: &Row<'_, K>, k: usize, descending: bool, threads: &Threads) -> Vec<K::Pair> {
     let all = Mutex::new(Vec::new());
     threads.split(row.length, Ord::max(32 * 1024, 2 * k), |range| {
@@ -175,9 +175,9 @@ unsafe fn pick(call: &Call<'_>, dim_attr: usize, rank: Rank) {
         view
     };
     let outputs = [with_dim(values), with_dim(indices.unwrap_or(values))];
-    let mut nothing = [0u8; 8];
+    let mut fill = [0u8; 8];
     if x.dtype.is_float() {
-        nothing = scalar_bytes(Scalar::Float(f64::NAN), x.dtype);
+        fill = scalar_bytes(Scalar::Float(f64::NAN), x.dtype);
     }
     let size = x.dtype.size_bytes();
     by_key!(x.dtype, kind => {
@@ -187,7 +187,7 @@ unsafe fn pick(call: &Call<'_>, dim_attr: usize, rank: Rank) {
             unsafe {
                 let to = Ptr::<u8>::of(values).at(at[0] * size as isize);
                 let (from, position) = if row.length == 0 {
-                    (nothing.as_ptr(), 0)
+                    (fill.as_ptr(), 0)
                 } else {
                     let position = chosen(row, rank, pairs);
                     (row.first.at(position as isize * row.stride * size as isize).cast_const(), position)
