@@ -3,7 +3,7 @@
 use super::scripts::{builder, run, with_gpus};
 
 /// What a script says of a GPU after each of some statements, before which the GPU is made busy for so many
-/// milliseconds: whether it had come to the end of what was queued.
+/// milliseconds: whether it had come to the end of what was queued before the statement.
 fn ended(busy: u32, statements: &[&str]) -> Vec<bool> {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("x.npy").display().to_string();
@@ -12,12 +12,12 @@ fn ended(busy: u32, statements: &[&str]) -> Vec<bool> {
         let x = arange(4, #{{device: \"cuda\", dtype: \"f32\"}});
         let m = x > 1; let i = tensor(1, #{{device: \"cuda\"}}); let labels = tensor([0, 2], #{{device: \"cuda\"}});
         let model = nn::linear(4, 2).to(\"cuda\"); let opt = optim::adam(model.parameters(), #{{lr: 0.1}});
-        let e = event(); let s = stream(); let file = {file:?};
+        let mark = event(); let e = event(); let s = stream(); let file = {file:?};
 \n"
     );
     for statement in statements {
         text += "cuda::synchronize();\n";
-        text += &format!("cuda::sleep({busy});\n{statement};\nprint(\"ended\", current_stream().query());\n");
+        text += &format!("cuda::sleep({busy}); mark.record();\n{statement};\nprint(\"ended\", mark.query());\n");
     }
     // Not in virtual time: a question lets it go on.
     let Some(base) = with_gpus(builder(), 1) else { return Vec::new() };
@@ -48,6 +48,7 @@ fn what_reads_a_value_waits() {
         "if x.sum() > 1 { }",
         "while x.sum() < 0 { }",
         "x[i + 1]",
+        "x[i + 1] = 2.0",
         "try { x.add_(1); } catch (e) { }",
         "nonzero(x + 1)",
         "x[x > 1]",
@@ -68,7 +69,7 @@ fn what_reads_no_value_does_not_wait() {
         "x + 1; x.sum(); x @ x; x.sort(); x.cumsum(0)",
         "x.shape; x.dtype; x.device; x.numel; x.is_contiguous()",
         "x[0]; x[1..3]; x[(), ..]; x.view([2, 2]).T",
-        "x[labels]; x[labels] = 1.0; x[i + 1] = 2.0; x[0] = 5; x += 1; x.fill_(2)",
+        "x[labels]; x[labels] = 1.0; x[0] = 5; x += 1; x.fill_(2)",
         "x[m] = 1.0; x.masked_fill_(m, 0); x.where(m, 0)",
         "rand([4], #{device: \"cuda\"}); tensor([1.0, 2.0]).cuda(); x.clone(); x.to(\"f64\")",
         "one_hot(labels, 4); x.topk(2)",
