@@ -31,6 +31,7 @@ pub mod device {
     pub mod cache {
         pub use crate::device::cache::{Cache, RawMemory};
     }
+    #[cfg(feature = "cuda")]
     pub mod cuda {
         pub use crate::device::cuda::hash;
         pub use crate::device::cuda::{
@@ -77,14 +78,18 @@ pub mod kernel {
     pub mod abi {
         pub use crate::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
     }
+    #[cfg(feature = "cuda")]
     pub mod cuda {
         pub use crate::kernel::cuda::{
             ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, HEADERS, Launch, MatmulCall, OPTIONS, Source,
         };
     }
     pub mod fused {
-        pub use crate::kernel::fused::{cuda, host};
+        #[cfg(feature = "cuda")]
+        pub use crate::kernel::fused::cuda;
+        pub use crate::kernel::fused::host;
     }
+    #[cfg(feature = "cuda")]
     pub mod launches {
         pub use crate::kernel::launches::{entry, sources};
     }

@@ -26,13 +26,14 @@
 //! - [`Error`] has a stable code, a place in the script, and implements `miette::Diagnostic`.
 //! - Cargo builds dependencies without optimization in debug builds, where kernels are some fifty times slower:
 //!   `[profile.dev.package."*"]` with `opt-level = 3` in the program's `Cargo.toml` builds them well.
-//! - The feature `cli`, the program `tscript` with its REPL, is on by default; `default-features = false` leaves it out.
+//! - The features `cli` (the program `tscript`, with its REPL) and `cuda` are on by default; `default-features = false`
+//!   builds neither. Simulated GPUs need no feature.
 //! - Scripts touch no file, and have no limits, unless the program says so; [`Builder::untrusted`] is for scripts of
 //!   people whom nobody knows.
 
 #![warn(missing_docs)]
-// What only the program uses is no mistake in a library that is built without it.
-#![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
+// What only the program or only GPUs use is no mistake in a library that is built without them.
+#![cfg_attr(not(all(feature = "cli", feature = "cuda")), allow(dead_code, unused_imports))]
 
 // `DType`, `Dlpack` and `Metered` want their documentation where they stand.
 #[allow(missing_docs)]

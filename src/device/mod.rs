@@ -4,6 +4,7 @@
 pub mod alarm;
 pub mod cache;
 pub mod clock;
+#[cfg(feature = "cuda")]
 pub mod cuda;
 pub mod dlpack;
 pub mod heap;

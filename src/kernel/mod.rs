@@ -7,12 +7,14 @@ pub mod attention;
 pub mod conv;
 pub mod copy;
 pub mod ctc;
+#[cfg(feature = "cuda")]
 pub mod cuda;
 pub mod elementwise;
 pub mod fused;
 pub mod guard;
 pub mod host;
 pub mod index;
+#[cfg(feature = "cuda")]
 pub mod launches;
 pub mod linalg;
 pub mod loss;

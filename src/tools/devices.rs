@@ -2,8 +2,11 @@
 
 use super::command::Settings;
 use super::run::{simulated_gpus, visible};
-use crate::script::inspect::machine::{Driver, Facts, Found, Inventory, Missing, SIMULATED_BYTES, inventory};
+use crate::script::inspect::machine::SIMULATED_BYTES;
+#[cfg(feature = "cuda")]
+use crate::script::inspect::machine::{Driver, Facts, Found, Inventory, Missing, inventory};
 use std::fmt::Write;
+#[cfg(feature = "cuda")]
 use std::path::PathBuf;
 
 pub fn report(settings: &Settings) -> String {
@@ -19,7 +22,10 @@ pub fn report(settings: &Settings) -> String {
         let _ = writeln!(text, "  memory   {}, of which {} are free", gibibytes(total), gibibytes(free));
     }
     let _ = writeln!(text, "  vectors  {}", vectors());
+    #[cfg(feature = "cuda")]
     cuda(&inventory(), &mut text);
+    #[cfg(not(feature = "cuda"))]
+    text.push_str("cuda\n  none: this build has no CUDA, as it was made without the feature `cuda`\n");
     if let Some(count) = simulated_gpus(settings) {
         simulated(visible(count), settings.simulate_memory, &mut text);
     }
@@ -39,6 +45,7 @@ fn simulated(count: usize, bytes: Option<usize>, text: &mut String) {
 }
 
 /// Driver and GPUs, then the libraries that make them useful; what is missing comes with the way to get it.
+#[cfg(feature = "cuda")]
 fn cuda(inventory: &Inventory, text: &mut String) {
     let _ = writeln!(text, "cuda");
     driver(&inventory.driver, text);
@@ -51,6 +58,7 @@ fn cuda(inventory: &Inventory, text: &mut String) {
     }
 }
 
+#[cfg(feature = "cuda")]
 fn driver(driver: &Result<Driver, Missing>, text: &mut String) {
     match driver {
         Ok(driver) => {
@@ -66,6 +74,7 @@ fn driver(driver: &Result<Driver, Missing>, text: &mut String) {
     }
 }
 
+#[cfg(feature = "cuda")]
 fn gpu(gpu: &Facts, text: &mut String) {
     let (major, minor) = gpu.capability;
     let (memory, l2) = (gibibytes(gpu.memory_bytes as u64 >> 10), gpu.l2_bytes >> 20);
@@ -73,6 +82,7 @@ fn gpu(gpu: &Facts, text: &mut String) {
     let _ = writeln!(text, "           {memory}, {} multiprocessors, L2 {l2} MiB", gpu.multiprocessors);
 }
 
+#[cfg(feature = "cuda")]
 fn file(path: &Option<PathBuf>) -> String {
     path.as_ref().map_or_else(String::new, |path| format!(" ({})", path.display()))
 }
@@ -117,6 +127,7 @@ mod tests {
         assert_eq!(text, "simulated, in place of all GPUs\n  cuda:0   1.5 GiB\n  cuda:1   1.5 GiB\n");
     }
 
+    #[cfg(feature = "cuda")]
     #[test]
     fn what_is_there_and_what_is_missing() {
         let gpu = Facts {

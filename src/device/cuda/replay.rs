@@ -145,11 +145,6 @@ impl Replay {
         self.following = self.graph.is_some();
     }
 
-    /// Whether a graph stands for the commands at present.
-    pub fn has_graph(&self) -> bool {
-        self.graph.is_some()
-    }
-
     /// Gives the graph up; it is made again when it is worth it.
     pub fn forget(&mut self) {
         (self.graph, self.agreed) = (None, 0);

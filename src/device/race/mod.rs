@@ -24,4 +24,4 @@ pub use clock::{Clocks, EventClock, Lane, StreamName};
 pub use history::{BufferClock, Kind, Use};
 pub use region::Region;
 pub use report::{Conflict, Reported};
-pub use touches::{Touch, Touches};
+pub use touches::Touches;

@@ -1,4 +1,5 @@
 //! The loss of connectionist temporal classification.
 
+#[cfg(feature = "cuda")]
 pub mod cuda;
 pub mod host;

@@ -1,4 +1,5 @@
 //! Cross entropy and negative log likelihood.
 
+#[cfg(feature = "cuda")]
 pub mod cuda;
 pub mod host;

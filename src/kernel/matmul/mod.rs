@@ -1,4 +1,5 @@
 //! Products of matrices.
 
+#[cfg(feature = "cuda")]
 pub mod cuda;
 pub mod host;

@@ -1,4 +1,5 @@
 //! Pooling and its gradients.
 
+#[cfg(feature = "cuda")]
 pub mod cuda;
 pub mod host;

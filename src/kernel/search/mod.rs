@@ -1,4 +1,5 @@
 //! Sorted search, counts of values, histograms.
 
+#[cfg(feature = "cuda")]
 pub mod cuda;
 pub mod host;

@@ -1,4 +1,5 @@
 //! Softmax and its logarithm, with gradients.
 
+#[cfg(feature = "cuda")]
 pub mod cuda;
 pub mod host;

@@ -141,5 +141,8 @@ pub fn no_cuda(index: Option<i64>, count: usize) -> Box<Diag> {
         }
         (None, _) => Diag::error(code::NO_CUDA, "no CUDA device is available"),
     }
-    .help("`tscript devices` says what was found and what is missing")
+    .help(match count > 0 || cfg!(feature = "cuda") {
+        true => "`tscript devices` says what was found and what is missing",
+        false => "this build has no CUDA, as it was made without the feature `cuda`; GPUs can be simulated",
+    })
 }

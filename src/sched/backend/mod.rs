@@ -4,6 +4,7 @@
 //! Above the seam stand windows, plans, guards, poison, faults, memory's blocks and the order of streams; below it
 //! stands how bytes are reserved, how a step is carried out, and how one knows that it has ended.
 
+#[cfg(feature = "cuda")]
 pub mod cuda;
 pub mod gpus;
 pub mod host;
@@ -38,6 +39,7 @@ pub(in crate::sched) const KINDS: &[fn(&Options) -> Option<Gpus>] = &[
     #[cfg(test)]
     record::open,
     simulated::open,
+    #[cfg(feature = "cuda")]
     cuda::open,
 ];
 

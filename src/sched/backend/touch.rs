@@ -110,4 +110,8 @@ impl Span {
         self.1
     }
 
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.1 == 0
+    }
 }

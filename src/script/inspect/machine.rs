@@ -1,5 +1,7 @@
 //! What the machine has for scripts to compute on, for programs that tell people. Starts nothing by itself.
 
+#[cfg(feature = "cuda")]
 pub use crate::device::cuda::driver::{Facts, Missing};
+#[cfg(feature = "cuda")]
 pub use crate::device::cuda::inventory::{Driver, Found, Inventory, inventory};
 pub use crate::sched::options::SIMULATED_BYTES;
