@@ -109,4 +109,9 @@ impl Span {
     pub fn len(&self) -> usize {
         self.1
     }
+
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.1 == 0
+    }
 }

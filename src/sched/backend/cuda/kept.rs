@@ -13,6 +13,8 @@ pub(super) struct Kept {
     steps: Vec<Option<Step>>,
 }
 
+// Fused steps are what most plans are made of: inline they are found without a second look at memory.
+#[allow(clippy::large_enum_variant)]
 enum Step {
     Fused(fused::Ready),
     Each(Box<(fused::Each, Lines)>),

@@ -191,9 +191,9 @@ struct Turns {
 
 impl Turns {
     fn take(&self, steps: Vec<Ready>) {
-        let (mut steps, mut took) = (steps.into_iter().enumerate(), self.took.iter());
+        let mut took = self.took.iter();
         let mut gate = None;
-        while let Some((at, step)) = steps.next() {
+        for (at, step) in steps.into_iter().enumerate() {
             if let Ready::Guard(next) = step {
                 gate = Some(next);
                 continue;
