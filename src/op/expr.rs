@@ -282,6 +282,20 @@ pub fn compute(e: &mut dyn Emit, expression: impl for<'c> FnOnce(Calc<'c>) -> Ex
     sheet.tensor(term)
 }
 
+/// As `compute`, of several.
+pub fn compute_all<const N: usize>(
+    e: &mut dyn Emit,
+    expressions: impl for<'c> FnOnce(Calc<'c>) -> [Expr<'c>; N],
+) -> Result<[Tensor; N]> {
+    let sheet = Sheet::new(e, None);
+    let made = expressions(Calc(&sheet)).map(|made| made.term);
+    let tensors: Vec<Tensor> = made.into_iter().map(|term| sheet.tensor(term)).collect::<Result<_>>()?;
+    match <[Tensor; N]>::try_from(tensors) {
+        Ok(tensors) => Ok(tensors),
+        Err(_) => fail!(INTERNAL, "an expression makes one tensor"),
+    }
+}
+
 /// What a gradient is written in. Arguments and results are read where they are used: a row saves these.
 #[derive(Clone, Copy)]
 pub struct Terms<'c> {

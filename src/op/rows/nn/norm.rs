@@ -9,10 +9,10 @@ use crate::fail;
 use crate::kernel::norm::host::{batch, layer};
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
+use crate::op::expr::{Expr, compute, compute_all};
 use crate::op::row::{CallForm, Grad, Lower, Op, Save, ex};
 use crate::op::rows::nn::windows::float_only;
 use crate::op::rows::pointwise::arith::{ADD, COPY, MUL};
-use crate::op::rows::pointwise::unary::RSQRT;
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::view::{EXPAND, RESHAPE};
 use crate::op::tensor::Tensor;
@@ -23,9 +23,8 @@ fn wide(dtype: DType) -> DType {
     if dtype == DType::F64 { DType::F64 } else { DType::F32 }
 }
 
-fn mean_over(e: &mut dyn Emit, x: &Tensor, dims: &Ints, n: f64) -> Result<Tensor> {
-    let sum = e.call(&SUM, args![x, dims.clone(), true])?;
-    e.mul(&sum, Scalar::Float(1.0 / n))
+fn mean_over<'c>(x: Expr<'c>, dims: &Ints, n: f64) -> Expr<'c> {
+    x.call(&SUM, args![dims.clone(), true]) * (1.0 / n)
 }
 
 /// The gradients of a norm written as rows, for gradients of gradients: `x` normalised over `dims`, `weight` of a
@@ -40,33 +39,18 @@ fn composed(
 ) -> Result<[Tensor; 3]> {
     let shape = x.shape();
     let n: f64 = dims.iter().map(|&dim| shape[dim as usize] as f64).product();
-    let x = match centred {
-        true => {
-            let mean = mean_over(e, x, dims, n)?;
-            e.sub(x, &mean)?
+    compute_all(e, |c| {
+        let (g, x) = (c.of(g), c.of(x));
+        let x = if centred { x - mean_over(x, dims, n) } else { x };
+        let rstd = (mean_over(x * x, dims, n) + eps).rsqrt();
+        let y = x * rstd;
+        let scaled = weight.map_or(g, |weight| g * weight);
+        let mut dx = scaled - y * mean_over(scaled * y, dims, n);
+        if centred {
+            dx = dx - mean_over(scaled, dims, n);
         }
-        false => x.clone(),
-    };
-    let square = e.mul(&x, &x)?;
-    let var = mean_over(e, &square, dims, n)?;
-    let var = e.add(&var, Scalar::Float(eps))?;
-    let rstd = e.call(&RSQRT, args![&var])?;
-    let y = e.mul(&x, &rstd)?;
-    let scaled = match weight {
-        Some(weight) => e.mul(g, weight)?,
-        None => g.clone(),
-    };
-    let dot = e.mul(&scaled, &y)?;
-    let dot = mean_over(e, &dot, dims, n)?;
-    let along = e.mul(&y, &dot)?;
-    let mut dx = e.sub(&scaled, &along)?;
-    if centred {
-        let mean = mean_over(e, &scaled, dims, n)?;
-        dx = e.sub(&dx, &mean)?;
-    }
-    let dx = e.mul(&dx, &rstd)?;
-    let dw = e.mul(g, &y)?;
-    Ok([dx, dw, g.clone()])
+        [dx * rstd, g * y, g]
+    })
 }
 
 /// Runs a gradient kernel: outputs for x, and for those of weight and bias that are there.
@@ -469,20 +453,18 @@ fn evaluated(e: &mut dyn Emit, a: &Args, eps: f64) -> Result<Tensor> {
     };
     let (mean, var) = (e.detach(a.tensor(batch_norm::running_mean)), e.detach(a.tensor(batch_norm::running_var)));
     let (mean, var) = (stat(e, &mean)?, stat(e, &var)?);
-    let var = e.add(&var, Scalar::Float(eps))?;
-    let rstd = e.call(&RSQRT, args![&var])?;
-    let y = e.cast(x, wide)?;
-    let y = e.sub(&y, &mean)?;
-    let mut y = e.mul(&y, &rstd)?;
-    if let Some(w) = a.opt_tensor(batch_norm::weight) {
-        let w = stat(e, w)?;
-        y = e.mul(&y, &w)?;
-    }
-    if let Some(b) = a.opt_tensor(batch_norm::bias) {
-        let b = stat(e, b)?;
-        y = e.add(&y, &b)?;
-    }
-    e.cast(&y, x.dtype())
+    let weight = a.opt_tensor(batch_norm::weight).map(|w| stat(e, w)).transpose()?;
+    let bias = a.opt_tensor(batch_norm::bias).map(|b| stat(e, b)).transpose()?;
+    compute(e, |c| {
+        let mut y = (c.of(x).cast(wide) - &mean) * (c.of(&var) + eps).rsqrt();
+        if let Some(weight) = &weight {
+            y = y * weight;
+        }
+        if let Some(bias) = &bias {
+            y = y + bias;
+        }
+        y.cast(x.dtype())
+    })
 }
 
 /// What batch and instance norm check alike: arguments `input, running_mean, running_var, weight, bias`.
@@ -626,8 +608,10 @@ pub static INSTANCE_NORM: Op = Op {
             let stat =
                 if at == instance_norm::running_var { unbiased(e, &made[stat], span)? } else { e.detach(&made[stat]) };
             let stat = e.call(&RESHAPE, args![&stat, [n, c].as_slice()])?;
-            let mean = mean_over(e, &stat, &Ints::from_slice(&[0]), n as f64)?;
-            let mean = e.call(&RESHAPE, args![&mean, [c].as_slice()])?;
+            let mean = compute(e, |calc| {
+                let mean = mean_over(calc.of(&stat), &Ints::from_slice(&[0]), n as f64);
+                mean.call(&RESHAPE, args![[c].as_slice()])
+            })?;
             update(e, running, &mean, a.float(instance_norm::momentum))?;
         }
         Ok(vec![e.call(&RESHAPE, args![&made[0], shape.as_slice()])?])
