@@ -71,3 +71,33 @@ const fn same(a: &str, b: &str) -> bool {
     }
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    signature!(sample(
+        input: Tensor, dim: Dim = (-1), mode: Str(&["sum", "mean"]) = "mean", eps: Float = 1e-5, alpha: Number = 1,
+        beta: Number = 2.0, training: Bool = true, out: Tensor = None,
+    ));
+
+    #[test]
+    fn names_kinds_and_defaults_stand_in_order() {
+        let names: Vec<&str> = sample::PARAMS.iter().map(|param| param.name).collect();
+        assert_eq!(names, ["input", "dim", "mode", "eps", "alpha", "beta", "training", "out"]);
+        assert_eq!((sample::input, sample::eps, sample::out), (0, 3, 7));
+        assert_eq!(sample::PARAMS[sample::mode].kind, Kind::Str(&["sum", "mean"]));
+        let defaults: Vec<Default> = sample::PARAMS.iter().map(|param| param.default).collect();
+        let wanted = [
+            Default::Required,
+            Default::Int(-1),
+            Default::Str("mean"),
+            Default::Float(1e-5),
+            Default::Int(1),
+            Default::Float(2.0),
+            Default::Bool(true),
+            Default::None,
+        ];
+        assert_eq!(defaults, wanted);
+    }
+}
