@@ -123,7 +123,7 @@ pub mod op {
         pub use crate::op::formula::Formula;
     }
     pub mod row {
-        pub use crate::op::row::{CallForm, Op};
+        pub use crate::op::row::{CallForm, Default, Kind, Op, Param};
     }
     pub mod rows {
         pub use crate::op::rows::FAMILIES;

@@ -55,6 +55,11 @@ impl Args {
         }
     }
 
+    /// The first argument, which most rows call `input`.
+    pub fn input(&self) -> &Tensor {
+        self.tensor(0)
+    }
+
     pub fn opt_tensor(&self, at: usize) -> Option<&Tensor> {
         match self.get(at) {
             Arg::Tensor(tensor) => Some(tensor),

@@ -222,13 +222,13 @@ impl dyn Emit + '_ {
 
 /// What a gradient rule is given.
 pub struct Backward<'a> {
+    pub op: &'static Op,
     /// One gradient for each result; none where none arrived.
     pub grads: &'a [Option<Tensor>],
     pub args: &'a Args,
     pub inputs: &'a [Option<Meta>],
     pub outputs: &'a [Meta],
-    pub saves: &'a [Save],
-    pub saved: &'a [Option<Tensor>],
+    pub tensors: &'a [Option<Tensor>],
     /// Is a gradient wanted for this slot?
     pub needs: &'a [bool],
 }
@@ -240,43 +240,69 @@ impl Backward<'_> {
         self.grads[0].as_ref().expect("a row with one result has its gradient")
     }
 
-    fn saved(&self, save: Save) -> &Tensor {
-        let at = self.saves.iter().position(|s| match (*s, save) {
+    fn kept(&self, save: Save) -> &Tensor {
+        let at = self.op.saves.iter().position(|s| match (*s, save) {
             (Save::For(at, _), Save::In(wanted)) => at == wanted,
             (have, wanted) => have == wanted,
         });
-        at.and_then(|at| self.saved[at].as_ref()).expect("a rule reads only what its row saves")
+        at.and_then(|at| self.tensors[at].as_ref()).expect("a rule reads only what its row saves")
     }
 
-    /// The saved argument at a position.
-    pub fn input(&self, at: usize) -> &Tensor {
-        self.saved(Save::In(at))
+    /// The first argument, saved.
+    pub fn input(&self) -> &Tensor {
+        self.saved(0)
     }
 
-    /// The saved result.
+    /// A saved argument.
+    pub fn saved(&self, at: usize) -> &Tensor {
+        self.kept(Save::In(at))
+    }
+
+    /// The one result, saved.
+    pub fn result(&self) -> &Tensor {
+        self.output(0)
+    }
+
+    /// A saved result of several.
     pub fn output(&self, n: usize) -> &Tensor {
-        self.saved(Save::Out(n))
+        self.kept(Save::Out(n))
     }
 
     /// The saved argument, or the number that stood in its place.
     pub fn operand(&self, at: usize) -> Arg {
         match self.args.get(at) {
-            Arg::Taken => Arg::Tensor(self.input(at).clone()),
+            Arg::Taken => Arg::Tensor(self.saved(at).clone()),
             other => other.clone(),
         }
     }
 
-    /// Was a tensor given at this argument position (and saved)?
+    /// The saved argument, if a tensor was given.
     pub fn opt_input(&self, at: usize) -> Option<&Tensor> {
-        matches!(self.args.get(at), Arg::Taken).then(|| self.input(at))
+        matches!(self.args.get(at), Arg::Taken).then(|| self.saved(at))
     }
 
-    pub fn needs(&self, slot: usize) -> bool {
+    /// The slot of an argument. Not: of what stands behind a list of tensors, which has a slot for each.
+    fn slot(&self, at: usize) -> usize {
+        self.op.params[..at].iter().filter(|param| param.kind.takes_tensor()).count()
+    }
+
+    /// Is a gradient wanted for this argument?
+    pub fn needs(&self, at: usize) -> bool {
+        self.needs_slot(self.slot(at))
+    }
+
+    /// Is a gradient wanted for this slot?
+    pub fn needs_slot(&self, slot: usize) -> bool {
         self.needs.get(slot).copied().unwrap_or(false)
     }
 
+    /// Shape, dtype and device of an argument, a tensor.
+    pub fn meta(&self, at: usize) -> &Meta {
+        self.slot_meta(self.slot(at))
+    }
+
     /// Shape, dtype and device of the tensor in a gradient slot.
-    pub fn meta(&self, slot: usize) -> &Meta {
+    pub fn slot_meta(&self, slot: usize) -> &Meta {
         self.inputs[slot].as_ref().expect("a tensor stood here")
     }
 }

@@ -3,11 +3,13 @@
 pub mod args;
 pub mod chapter;
 pub mod emit;
+pub mod expr;
 pub mod formula;
 pub mod infer;
 pub mod params;
 pub mod row;
 pub mod rows;
 pub mod shapes;
+pub mod signature;
 pub mod table;
 pub mod tensor;

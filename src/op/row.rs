@@ -2,6 +2,7 @@
 
 use super::args::{Arg, Args};
 use super::emit::{Backward, Emit, KernelCall};
+use super::expr::Derivative;
 use super::tensor::Tensor;
 use crate::base::attr::Attr;
 use crate::base::diag::Result;
@@ -307,9 +308,16 @@ pub enum ReduceType {
 pub enum Save {
     In(usize),
     Out(usize),
-    /// The argument at the first position, kept only when the gradient of the second slot is wanted: `x * y`
-    /// keeps `x` for the sake of `y` alone.
+    /// The argument at the first position, kept only when the gradient of the second is wanted: `x * y` keeps `x` for
+    /// the sake of `y` alone.
     For(usize, usize),
+}
+
+impl Save {
+    /// The first argument.
+    pub const INPUT: Save = Save::In(0);
+    /// The one result.
+    pub const RESULT: Save = Save::Out(0);
 }
 
 /// Writes into an expanded tensor, argument 0.
@@ -320,6 +328,8 @@ pub type ExpandedRule = fn(&mut dyn Emit, &Args) -> Result<()>;
 pub type GradRule = fn(&mut dyn Emit, &Backward<'_>) -> Result<Vec<Option<Tensor>>>;
 
 pub enum Grad {
+    /// One expression for each slot: `|t| -t.g * t.result * t.result`.
+    Of(&'static [Derivative]),
     Rule(GradRule),
     /// Of a view that shows each element of its tensor at most once: zeros with the gradient at the view's place. The
     /// layout that the view of a layout has. What arrives for other views of the tensor is added where it belongs.

@@ -10,6 +10,7 @@ use crate::base::dtype::Scalar;
 use crate::base::number_hash::ByNumber;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit};
+use crate::op::expr;
 use crate::op::row::{Grad, Source};
 use crate::op::rows::pointwise::arith;
 use crate::op::rows::shape::view;
@@ -526,13 +527,13 @@ impl<'a> Walk<'a> {
         if let (&Grad::Window(window), None) = (&node.op.grad, &node.slice) {
             return self.window(node, window, grads[0].take());
         }
-        let Grad::Rule(rule) = node.op.grad else {
+        if !matches!(node.op.grad, Grad::Rule(_) | Grad::Of(_)) {
             let reason = match node.op.grad {
                 Grad::Stop(reason) => reason,
                 _ => "no gradient is known",
             };
             return Err(Diag::error(code::GRAD_STOP, format!("`{}` has no gradient: {reason}", node.op.name)));
-        };
+        }
         let saved = self.unpack(node)?;
         if node.outputs.len() == 1 && grads[0].is_none() {
             return Ok(Outgoing::new());
@@ -543,18 +544,20 @@ impl<'a> Walk<'a> {
         if let Some(slice) = &node.slice {
             needs[0] = is_needed(&slice.base_edge);
         }
-        let inputs = rule(
-            self.e,
-            &Backward {
-                grads,
-                args: &node.args,
-                inputs: &node.inputs,
-                outputs: &node.outputs,
-                saves: node.op.saves,
-                saved: &saved,
-                needs: &needs,
-            },
-        )?;
+        let backward = Backward {
+            op: node.op,
+            grads,
+            args: &node.args,
+            inputs: &node.inputs,
+            outputs: &node.outputs,
+            tensors: &saved,
+            needs: &needs,
+        };
+        let inputs = match node.op.grad {
+            Grad::Of(all) => expr::derivatives(self.e, &backward, all)?,
+            Grad::Rule(rule) => rule(self.e, &backward)?,
+            _ => Vec::new(),
+        };
         self.outgoing(node, inputs, base_gradient)
     }
 

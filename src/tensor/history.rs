@@ -227,12 +227,12 @@ fn save_inputs(
     slots: &Slots<'_>,
     written: Option<&Tensor>,
 ) -> Result<SavedList> {
-    let wanted = |slot: usize| slots.get(slot).copied().flatten().is_some_and(Tensor::requires_grad);
+    let wanted = |at: usize| args.opt_tensor(at).is_some_and(Tensor::requires_grad);
     let mut all = SavedList::new();
     for what in op.saves {
         let tensor = match *what {
             Save::In(at) => args.opt_tensor(at),
-            Save::For(at, slot) if wanted(slot) => args.opt_tensor(at),
+            Save::For(at, other) if wanted(other) => args.opt_tensor(at),
             Save::For(..) | Save::Out(_) => None,
         };
         let Some(tensor) = tensor else {

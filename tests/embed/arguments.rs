@@ -2,7 +2,7 @@
 //! made from the kinds of its parameters. Most of a call is right, so that what is wrong gets as far as it can.
 
 use super::random::Random;
-use tscript::op::row::{CallForm, Default, Kind, Op, Param};
+use tscript::internals::op::row::{CallForm, Default, Kind, Op, Param};
 
 /// What calls are made with. Each tensor of a shape that many operations take; others are odd in one way each.
 pub const PRELUDE: &str = "

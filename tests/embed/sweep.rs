@@ -8,7 +8,7 @@ use super::alone::alone;
 use super::arguments::{PRELUDE, call};
 use super::random::Random;
 use std::time::{Duration, Instant};
-use tscript::op::row::{CallForm, Op};
+use tscript::internals::op::row::{CallForm, Op};
 use tscript::{Builder, Session};
 
 /// Time that a call has, and that it may take on a machine which is busy.
@@ -128,7 +128,7 @@ fn hostile_arguments_are_errors_of_their_calls() {
     let told = alone("sweep::hostile_arguments_are_errors_of_their_calls", Some(4000), || {
         let only = std::env::var("TSCRIPT_SWEEP_OP").ok();
         let shows = std::env::var("TSCRIPT_SWEEP_SHOW").is_ok();
-        let rows: Vec<&'static Op> = tscript::op::table::all()
+        let rows: Vec<&'static Op> = tscript::internals::op::table::all()
             .filter(|op| op.call != CallForm::Internal && only.as_deref().is_none_or(|only| op.name == only))
             .collect();
         let mut problems = Vec::new();

@@ -90,6 +90,48 @@ fn nothing_above_the_table_asks_for_a_name() {
     none(problems);
 }
 
+/// Rows read their arguments by the names of their signature, not by number.
+#[test]
+fn arguments_have_names() {
+    const READS: &[&str] = &[
+        "attr",
+        "dtype",
+        "device",
+        "flag",
+        "float",
+        "get",
+        "int",
+        "ints",
+        "is_none",
+        "meta",
+        "needs",
+        "operand",
+        "opt_float",
+        "opt_input",
+        "opt_int",
+        "opt_tensor",
+        "saved",
+        "scalar",
+        "tensor",
+        "tensor_list",
+        "text",
+    ];
+    let mut problems = Vec::new();
+    for (_, path, text) in sources().into_iter().filter(|(_, path, _)| path.starts_with("op/rows")) {
+        for read in READS {
+            for (at, found) in text.match_indices(&format!(".{read}(")) {
+                let of_arguments = ["a", "v", "args"]
+                    .contains(&text[..at].rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or(""));
+                let argument = text[at + found.len()..].split(')').next().unwrap_or("");
+                if of_arguments && !argument.is_empty() && argument.chars().all(|c| c.is_ascii_digit()) {
+                    problems.push(format!("{}: {found}{argument})", path.display()));
+                }
+            }
+        }
+    }
+    none(problems);
+}
+
 #[test]
 fn rhai_is_known_on_one_floor() {
     let knows = |text: &str| text.contains("rhai::") || text.contains("use rhai");

@@ -97,3 +97,4 @@ pub mod pointwise;
 pub mod random;
 pub mod reduction;
 pub mod shape;
+pub mod signatures;

@@ -7,18 +7,12 @@ use crate::fail;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, Source, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, Returns, Source, ex};
 use crate::op::rows::pointwise::arith::{ADD, MUL, POW, SUB, element_of, filling};
 use crate::op::rows::pointwise::compare::{LT, WHERE};
 use crate::op::rows::shape::view::{EXPAND, RESHAPE};
 use crate::op::tensor::{Tensor, Tracked};
-
-pub const SIZE: Param = Param::new("size", Kind::Sizes);
-pub const DTYPE: Param = Param::opt("dtype", Kind::DType, Default::None);
-pub const DEVICE: Param = Param::opt("device", Kind::Device, Default::None);
-pub const REQUIRES_GRAD: Param = Param::opt("requires_grad", Kind::Bool, Default::Bool(false));
-const X: Param = Param::new("input", Kind::Tensor);
-const VALUE: Param = Param::new("fill_value", Kind::Number);
+use crate::signature;
 
 /// Sets `requires_grad` on a new tensor when the arguments say so.
 pub fn leaf(a: &Args, at: usize, tensor: Tensor) -> Result<Vec<Tensor>> {
@@ -44,7 +38,7 @@ fn dtype_of(e: &dyn Emit, value: Scalar) -> DType {
 /// A tensor filled with one value; arguments `dtype, device, requires_grad` from `at` on. After the fashion
 /// of argument 0 when that is a tensor.
 fn filled(e: &mut dyn Emit, a: &Args, size: Option<usize>, value: Option<Scalar>, at: usize) -> Result<Vec<Tensor>> {
-    let like = a.opt_tensor(0).cloned();
+    let like = a.opt_tensor(full_like::input).cloned();
     let shape = match (size, &like) {
         (Some(size), _) => infer::shape(&a.ints(size).unwrap_or_default())?,
         (None, Some(like)) => like.shape(),
@@ -62,15 +56,23 @@ fn filled(e: &mut dyn Emit, a: &Args, size: Option<usize>, value: Option<Scalar>
     leaf(a, at + 2, tensor)
 }
 
+signature!(constants(size: Sizes, dtype: DType = None, device: Device = None, requires_grad: Bool = false));
+
+signature!(constants_like(input: Tensor, dtype: DType = None, device: Device = None, requires_grad: Bool = false));
+
+signature!(new_constants(
+    input: Tensor, size: Sizes, dtype: DType = None, device: Device = None, requires_grad: Bool = false,
+));
+
 /// `zeros`, `zeros_like` and `new_zeros`, and the same for ones and `empty`.
 macro_rules! constants {
     ($($NAME:ident $LIKE:ident $NEW:ident $name:literal $like:literal $new:literal $value:expr, $what:literal $code:literal => $result:literal)*) => {
         $(pub static $NAME: Op = Op {
             name: $name,
-            params: &[SIZE, DTYPE, DEVICE, REQUIRES_GRAD],
+            params: constants::PARAMS,
             summary: concat!("Makes a tensor of ", $what, "."),
             examples: &[ex(concat!($name, $code), $result), ex(concat!($name, "([-1])"), "E0206")],
-            lower: Lower::Compose(|e, a| filled(e, a, Some(0), $value, 1)),
+            lower: Lower::Compose(|e, a| filled(e, a, Some(constants::size), $value, constants::dtype)),
             grad: Grad::Composed,
             call: CallForm::Function,
             leaves_unset: is_unset($value),
@@ -78,20 +80,20 @@ macro_rules! constants {
         };
         pub static $LIKE: Op = Op {
             name: $like,
-            params: &[X, DTYPE, DEVICE, REQUIRES_GRAD],
+            params: constants_like::PARAMS,
             summary: concat!("Makes a tensor of ", $what, " with the shape, dtype and device of another."),
             examples: &[ex(concat!("ones([2]).", $like, "().shape == [2]"), "true")],
-            lower: Lower::Compose(|e, a| filled(e, a, None, $value, 1)),
+            lower: Lower::Compose(|e, a| filled(e, a, None, $value, constants_like::dtype)),
             grad: Grad::Composed,
             leaves_unset: is_unset($value),
             ..Op::BASE
         };
         pub static $NEW: Op = Op {
             name: $new,
-            params: &[X, SIZE, DTYPE, DEVICE, REQUIRES_GRAD],
+            params: new_constants::PARAMS,
             summary: concat!("Makes a tensor of ", $what, " with the dtype and device of another."),
             examples: &[ex(concat!("ones([2]).", $new, "([3]).shape == [3]"), "true"), ex(concat!("ones([2]).", $new, "([-1])"), "E0206")],
-            lower: Lower::Compose(|e, a| filled(e, a, Some(1), $value, 2)),
+            lower: Lower::Compose(|e, a| filled(e, a, Some(new_constants::size), $value, new_constants::dtype)),
             grad: Grad::Composed,
             call: CallForm::Method,
             leaves_unset: is_unset($value),
@@ -111,47 +113,62 @@ constants! {
     EMPTY EMPTY_LIKE NEW_EMPTY "empty" "empty_like" "new_empty" None, "arbitrary elements" "([2]).shape == [2]" => "true"
 }
 
+signature!(full(
+    size: Sizes, fill_value: Number, dtype: DType = None, device: Device = None, requires_grad: Bool = false,
+));
+
 pub static FULL: Op = Op {
     name: "full",
-    params: &[SIZE, VALUE, DTYPE, DEVICE, REQUIRES_GRAD],
+    params: full::PARAMS,
     summary: "Makes a tensor filled with one value; its dtype follows the value unless given.",
     examples: &[ex("full([2], 7)", "tensor([7, 7])"), ex("full([-1], 7)", "E0206")],
-    lower: Lower::Compose(|e, a| filled(e, a, Some(0), a.scalar(1), 2)),
+    lower: Lower::Compose(|e, a| filled(e, a, Some(full::size), a.scalar(full::fill_value), full::dtype)),
     grad: Grad::Composed,
     call: CallForm::Function,
     ..Op::BASE
 };
 
+signature!(full_like(
+    input: Tensor, fill_value: Number, dtype: DType = None, device: Device = None, requires_grad: Bool = false,
+));
+
 pub static FULL_LIKE: Op = Op {
     name: "full_like",
-    params: &[X, VALUE, DTYPE, DEVICE, REQUIRES_GRAD],
+    params: full_like::PARAMS,
     summary: "Makes a tensor filled with one value, with the shape, dtype and device of another.",
     examples: &[ex("full_like(ones([2]), 7)", "tensor([7., 7.])"), ex("full_like(tensor([1]), INF)", "E0206")],
-    lower: Lower::Compose(|e, a| filled(e, a, None, a.scalar(1), 2)),
+    lower: Lower::Compose(|e, a| filled(e, a, None, a.scalar(full_like::fill_value), full_like::dtype)),
     grad: Grad::Composed,
     ..Op::BASE
 };
 
+signature!(new_full(
+    input: Tensor, size: Sizes, fill_value: Number, dtype: DType = None, device: Device = None,
+    requires_grad: Bool = false,
+));
+
 pub static NEW_FULL: Op = Op {
     name: "new_full",
-    params: &[X, SIZE, VALUE, DTYPE, DEVICE, REQUIRES_GRAD],
+    params: new_full::PARAMS,
     summary: "Makes a tensor filled with one value, with the dtype and device of another.",
     examples: &[ex("ones([2]).new_full([1], 7)", "tensor([7.])"), ex("ones([2]).new_full([-1], 7)", "E0206")],
-    lower: Lower::Compose(|e, a| filled(e, a, Some(1), a.scalar(2), 3)),
+    lower: Lower::Compose(|e, a| filled(e, a, Some(new_full::size), a.scalar(new_full::fill_value), new_full::dtype)),
     grad: Grad::Composed,
     call: CallForm::Method,
     ..Op::BASE
 };
 
+signature!(scalar_tensor(s: Number, dtype: DType = None, device: Device = None, requires_grad: Bool = false));
+
 pub static SCALAR_TENSOR: Op = Op {
     name: "scalar_tensor",
-    params: &[Param::new("s", Kind::Number), DTYPE, DEVICE, REQUIRES_GRAD],
+    params: scalar_tensor::PARAMS,
     summary: "A tensor of no dimensions that holds one number, of the default float type unless said.",
     examples: &[ex("scalar_tensor(3)", "tensor(3.)")],
     lower: Lower::Compose(|e, a| {
-        let dtype = a.dtype(1).unwrap_or_else(|| e.default_float());
-        let value = element_of(a.scalar(0).unwrap_or(Scalar::Int(0)), dtype)?;
-        let device = a.device(2).unwrap_or_else(|| e.default_device());
+        let dtype = a.dtype(scalar_tensor::dtype).unwrap_or_else(|| e.default_float());
+        let value = element_of(a.scalar(scalar_tensor::s).unwrap_or(Scalar::Int(0)), dtype)?;
+        let device = a.device(scalar_tensor::device).unwrap_or_else(|| e.default_device());
         let tensor = e.source(Source::Fill(value), &[], dtype, device)?;
         leaf(a, 3, tensor)
     }),
@@ -165,16 +182,14 @@ fn place(e: &dyn Emit, a: &Args, at: usize, default: DType) -> (DType, crate::ba
     (a.dtype(at).unwrap_or(default), a.device(at + 1).unwrap_or_else(|| e.default_device()))
 }
 
+signature!(arange(
+    start: Number = None, end: Number = None, step: Number = 1, dtype: DType = None, device: Device = None,
+    requires_grad: Bool = false,
+));
+
 pub static ARANGE: Op = Op {
     name: "arange",
-    params: &[
-        Param::opt("start", Kind::Number, Default::None),
-        Param::opt("end", Kind::Number, Default::None),
-        Param::opt("step", Kind::Number, Default::Int(1)),
-        DTYPE,
-        DEVICE,
-        REQUIRES_GRAD,
-    ],
+    params: arange::PARAMS,
     summary: "Numbers from `start` (0) up to but not with `end`, in steps of `step`; `arange(end)` too.",
     details: "ceil((end - start) / step) numbers, element i being start + i · step. i64 when all three are \
               integers, otherwise the default float type.",
@@ -193,12 +208,12 @@ pub static ARANGE: Op = Op {
 };
 
 fn arange(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
-    let (start, end) = match (a.scalar(0), a.scalar(1)) {
+    let (start, end) = match (a.scalar(arange::start), a.scalar(arange::end)) {
         (Some(start), Some(end)) => (start, end),
         (Some(end), None) | (None, Some(end)) => (Scalar::Int(0), end),
         (None, None) => fail!(MISSING_ARGUMENT, "argument `end` is missing"),
     };
-    let step = a.scalar(2).unwrap_or(Scalar::Int(1));
+    let step = a.scalar(arange::step).unwrap_or(Scalar::Int(1));
     let whole = [start, end, step].iter().all(|s| s.category() < Category::Float);
     let natural = if whole { DType::I64 } else { e.default_float() };
     let (dtype, device) = place(e, a, 3, natural);
@@ -247,13 +262,13 @@ fn count(start: Scalar, end: Scalar, step: Scalar, whole: bool) -> Result<usize>
     Ok(n as usize)
 }
 
-const STEPS: Param = Param::new("steps", Kind::Int);
-const START: Param = Param::new("start", Kind::Number);
-const END: Param = Param::new("end", Kind::Number);
+signature!(linspace(
+    start: Number, end: Number, steps: Int, dtype: DType = None, device: Device = None, requires_grad: Bool = false,
+));
 
 pub static LINSPACE: Op = Op {
     name: "linspace",
-    params: &[START, END, STEPS, DTYPE, DEVICE, REQUIRES_GRAD],
+    params: linspace::PARAMS,
     summary: "`steps` numbers from `start` to `end`, both included, evenly spaced.",
     examples: &[
         ex("linspace(0, 1, 3)", "tensor([0.0000, 0.5000, 1.0000])"),
@@ -262,10 +277,10 @@ pub static LINSPACE: Op = Op {
     ],
     lower: Lower::Compose(|e, a| {
         let (dtype, device) = place(e, a, 3, e.default_float());
-        for end in [a.float(0), a.float(1)] {
+        for end in [a.float(linspace::start), a.float(linspace::end)] {
             element_of(Scalar::Float(end), dtype)?;
         }
-        let spaced = spaced(e, end_of(a, 0, dtype), end_of(a, 1, dtype), a.int(2), device)?;
+        let spaced = spaced(e, end_of(a, 0, dtype), end_of(a, 1, dtype), a.int(linspace::steps), device)?;
         let tensor = e.cast(&spaced, dtype)?;
         leaf(a, 5, tensor)
     }),
@@ -279,8 +294,8 @@ fn end_of(a: &Args, at: usize, dtype: DType) -> f64 {
     let end = a.float(at);
     match dtype {
         _ if !dtype.is_float() => end.trunc(),
-        DType::F16 if a.int(2) != 1 => half::f16::from_f64(end).to_f64(),
-        DType::BF16 if a.int(2) != 1 => half::bf16::from_f64(end).to_f64(),
+        DType::F16 if a.int(linspace::steps) != 1 => half::f16::from_f64(end).to_f64(),
+        DType::BF16 if a.int(linspace::steps) != 1 => half::bf16::from_f64(end).to_f64(),
         _ => end,
     }
 }
@@ -306,15 +321,20 @@ fn spaced(
     e.call(&WHERE, args![&near, &low, &high])
 }
 
+signature!(logspace(
+    start: Number, end: Number, steps: Int, base: Float = 10.0, dtype: DType = None, device: Device = None,
+    requires_grad: Bool = false,
+));
+
 pub static LOGSPACE: Op = Op {
     name: "logspace",
-    params: &[START, END, STEPS, Param::opt("base", Kind::Float, Default::Float(10.0)), DTYPE, DEVICE, REQUIRES_GRAD],
+    params: logspace::PARAMS,
     summary: "`steps` powers of `base`, the exponents evenly spaced from `start` to `end`.",
     examples: &[ex("logspace(0, 2, 3)", "tensor([  1.,  10., 100.])"), ex("logspace(0, 1, -1)", "E0206")],
     lower: Lower::Compose(|e, a| {
         let (dtype, device) = place(e, a, 4, e.default_float());
-        let exponents = spaced(e, end_of(a, 0, dtype), end_of(a, 1, dtype), a.int(2), device)?;
-        let powers = e.call(&POW, args![a.float(3), &exponents])?;
+        let exponents = spaced(e, end_of(a, 0, dtype), end_of(a, 1, dtype), a.int(logspace::steps), device)?;
+        let powers = e.call(&POW, args![a.float(logspace::base), &exponents])?;
         let tensor = e.cast(&powers, dtype)?;
         leaf(a, 6, tensor)
     }),
@@ -323,13 +343,15 @@ pub static LOGSPACE: Op = Op {
     ..Op::BASE
 };
 
+signature!(eye(n: Int, m: Int = None, dtype: DType = None, device: Device = None, requires_grad: Bool = false));
+
 pub static EYE: Op = Op {
     name: "eye",
-    params: &[Param::new("n", Kind::Int), Param::opt("m", Kind::Int, Default::None), DTYPE, DEVICE, REQUIRES_GRAD],
+    params: eye::PARAMS,
     summary: "A matrix of `n` rows and `m` (n) columns with ones on the diagonal.",
     examples: &[ex("eye(2)", "tensor([[1., 0.],\n        [0., 1.]])"), ex("eye(-1)", "E0206")],
     lower: Lower::Compose(|e, a| {
-        let (n, m) = (a.int(0), a.opt_int(1).unwrap_or(a.int(0)));
+        let (n, m) = (a.int(eye::n), a.opt_int(eye::m).unwrap_or(a.int(eye::n)));
         let shape = infer::shape(&[n, m])?;
         let (dtype, device) = place(e, a, 2, e.default_float());
         // Row-major positions of the diagonal are the multiples of m + 1 in the first square.
@@ -346,13 +368,11 @@ pub static EYE: Op = Op {
     ..Op::BASE
 };
 
-const ROW: Param = Param::new("row", Kind::Int);
-const COL: Param = Param::new("col", Kind::Int);
-const OFFSET: Param = Param::opt("offset", Kind::Int, Default::Int(0));
+signature!(tril_indices(row: Int, col: Int, offset: Int = 0, dtype: DType = None, device: Device = None));
 
 pub static TRIL_INDICES: Op = Op {
     name: "tril_indices",
-    params: &[ROW, COL, OFFSET, DTYPE, DEVICE],
+    params: tril_indices::PARAMS,
     summary: "Rows and columns of the elements on and below a diagonal, as a tensor of shape [2, n].",
     examples: &[
         ex("tril_indices(2, 2)", "tensor([[0, 1, 1],\n        [0, 0, 1]])"),
@@ -366,7 +386,7 @@ pub static TRIL_INDICES: Op = Op {
 
 pub static TRIU_INDICES: Op = Op {
     name: "triu_indices",
-    params: &[ROW, COL, OFFSET, DTYPE, DEVICE],
+    params: tril_indices::PARAMS,
     summary: "Rows and columns of the elements on and above a diagonal, as a tensor of shape [2, n].",
     examples: &[
         ex("triu_indices(2, 2)", "tensor([[0, 0, 1],\n        [0, 1, 1]])"),
@@ -387,7 +407,7 @@ fn clamped_sum(rows: i64, shift: i64, most: i64) -> i128 {
 }
 
 fn triangle(e: &mut dyn Emit, a: &Args, lower: bool) -> Result<Vec<Tensor>> {
-    let (rows, cols, offset) = (a.int(0), a.int(1), a.int(2));
+    let (rows, cols, offset) = (a.int(tril_indices::row), a.int(tril_indices::col), a.int(tril_indices::offset));
     infer::size_bytes(&infer::shape(&[rows, cols])?, DType::I64)?;
     let (dtype, device) = place(e, a, 3, DType::I64);
     if dtype.is_float() || dtype == DType::Bool {
@@ -415,12 +435,11 @@ fn triangle(e: &mut dyn Emit, a: &Args, lower: bool) -> Result<Vec<Tensor>> {
     Ok(vec![e.cast(&indices, dtype)?])
 }
 
+signature!(meshgrid(tensors: Tensors, indexing: Str(&["ij", "xy"]) = "ij"));
+
 pub static MESHGRID: Op = Op {
     name: "meshgrid",
-    params: &[
-        Param::new("tensors", Kind::Tensors),
-        Param::opt("indexing", Kind::Str(&["ij", "xy"]), Default::Str("ij")),
-    ],
+    params: meshgrid::PARAMS,
     summary: "Grids of coordinates from vectors: one tensor for each, in an array.",
     examples: &[
         ex("meshgrid([tensor([1, 2]), tensor([3, 4])])[1]", "tensor([[3, 4],\n        [3, 4]])"),
@@ -429,7 +448,7 @@ pub static MESHGRID: Op = Op {
         ex("meshgrid([ones([2])], #{indexing: \"yx\"})", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let list = a.tensor_list(0);
+        let list = a.tensor_list(meshgrid::tensors);
         if list.is_empty() {
             fail!(VALUE, "at least one tensor is wanted");
         }
@@ -447,7 +466,7 @@ pub static MESHGRID: Op = Op {
             }
         }
         let mut order: Vec<usize> = (0..list.len()).collect();
-        if a.text(1) == "xy" && list.len() > 1 {
+        if a.text(meshgrid::indexing) == "xy" && list.len() > 1 {
             order.swap(0, 1);
         }
         let shape: Vec<usize> = order.iter().map(|&at| list[at].numel()).collect();

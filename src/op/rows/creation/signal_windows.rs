@@ -6,20 +6,16 @@ use crate::base::dtype::{DType, Scalar};
 use crate::fail;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, ex};
 use crate::op::rows::creation::create::ARANGE;
 use crate::op::rows::pointwise::arith::SUB;
 use crate::op::rows::pointwise::blend::CLAMP_MIN;
 use crate::op::rows::pointwise::special::I0;
 use crate::op::rows::pointwise::unary::{ABS, COS, SQRT};
 use crate::op::tensor::Tensor;
+use crate::signature;
 use std::f64::consts::TAU;
 
-const LENGTH: Param = Param::new("window_length", Kind::Int);
-const PERIODIC: Param = Param::opt("periodic", Kind::Bool, Default::Bool(true));
-const DTYPE: Param = Param::opt("dtype", Kind::DType, Default::None);
-const DEVICE: Param = Param::opt("device", Kind::Device, Default::None);
-const REQUIRES_GRAD: Param = Param::opt("requires_grad", Kind::Bool, Default::Bool(false));
 const DETAILS: &str = "`periodic`: as one of a row of windows, so that the last weight is left out; else symmetric.";
 
 /// From places n / N, in f64, to weights; the arguments from `dtype` on stand at `rest`.
@@ -29,7 +25,7 @@ fn window(
     rest: usize,
     weights: impl Fn(&mut dyn Emit, &Tensor) -> Result<Tensor>,
 ) -> Result<Vec<Tensor>> {
-    let length = a.int(0);
+    let length = a.int(hann_window::window_length);
     if length < 0 {
         fail!(VALUE, "`window_length` must not be negative, but is {length}");
     }
@@ -43,7 +39,7 @@ fn window(
     let weights = if length == 1 {
         e.add(&n, Scalar::Float(1.0))?
     } else {
-        let period = if a.flag(1) { length } else { length - 1 };
+        let period = if a.flag(hann_window::periodic) { length } else { length - 1 };
         let place = e.div(&n, Scalar::Float(period as f64))?;
         weights(e, &place)?
     };
@@ -65,9 +61,14 @@ fn cosines(e: &mut dyn Emit, place: &Tensor, weights: &[f64]) -> Result<Tensor> 
     Ok(sum)
 }
 
+signature!(hann_window(
+    window_length: Int, periodic: Bool = true, dtype: DType = None, device: Device = None,
+    requires_grad: Bool = false,
+));
+
 pub static HANN_WINDOW: Op = Op {
     name: "hann_window",
-    params: &[LENGTH, PERIODIC, DTYPE, DEVICE, REQUIRES_GRAD],
+    params: hann_window::PARAMS,
     summary: "Hann's window: 1/2 - 1/2 cos(2 pi n / N).",
     details: DETAILS,
     examples: &[ex("hann_window(4)", "tensor([0.0000, 0.5000, 1.0000, 0.5000])"), ex("hann_window(-1)", "E0206")],
@@ -77,22 +78,19 @@ pub static HANN_WINDOW: Op = Op {
     ..Op::BASE
 };
 
+signature!(hamming_window(
+    window_length: Int, periodic: Bool = true, alpha: Float = 0.54, beta: Float = 0.46, dtype: DType = None,
+    device: Device = None, requires_grad: Bool = false,
+));
+
 pub static HAMMING_WINDOW: Op = Op {
     name: "hamming_window",
-    params: &[
-        LENGTH,
-        PERIODIC,
-        Param::opt("alpha", Kind::Float, Default::Float(0.54)),
-        Param::opt("beta", Kind::Float, Default::Float(0.46)),
-        DTYPE,
-        DEVICE,
-        REQUIRES_GRAD,
-    ],
+    params: hamming_window::PARAMS,
     summary: "Hamming's window: alpha - beta cos(2 pi n / N).",
     details: DETAILS,
     examples: &[ex("hamming_window(4)", "tensor([0.0800, 0.5400, 1.0000, 0.5400])"), ex("hamming_window(-1)", "E0206")],
     lower: Lower::Compose(|e, a| {
-        let weights = [a.float(2), a.float(3)];
+        let weights = [a.float(hamming_window::alpha), a.float(hamming_window::beta)];
         window(e, a, 4, |e, x| cosines(e, x, &weights))
     }),
     grad: Grad::Composed,
@@ -102,7 +100,7 @@ pub static HAMMING_WINDOW: Op = Op {
 
 pub static BLACKMAN_WINDOW: Op = Op {
     name: "blackman_window",
-    params: &[LENGTH, PERIODIC, DTYPE, DEVICE, REQUIRES_GRAD],
+    params: hann_window::PARAMS,
     summary: "Blackman's window: 0.42 - 1/2 cos(2 pi n / N) + 0.08 cos(4 pi n / N).",
     details: DETAILS,
     examples: &[
@@ -117,7 +115,7 @@ pub static BLACKMAN_WINDOW: Op = Op {
 
 pub static BARTLETT_WINDOW: Op = Op {
     name: "bartlett_window",
-    params: &[LENGTH, PERIODIC, DTYPE, DEVICE, REQUIRES_GRAD],
+    params: hann_window::PARAMS,
     summary: "Bartlett's window, a triangle: 1 - |2 n / N - 1|.",
     details: DETAILS,
     examples: &[
@@ -142,14 +140,19 @@ fn around(e: &mut dyn Emit, place: &Tensor) -> Result<Tensor> {
     e.sub(&double, Scalar::Float(1.0))
 }
 
+signature!(kaiser_window(
+    window_length: Int, periodic: Bool = true, beta: Float = 12.0, dtype: DType = None, device: Device = None,
+    requires_grad: Bool = false,
+));
+
 pub static KAISER_WINDOW: Op = Op {
     name: "kaiser_window",
-    params: &[LENGTH, PERIODIC, Param::opt("beta", Kind::Float, Default::Float(12.0)), DTYPE, DEVICE, REQUIRES_GRAD],
+    params: kaiser_window::PARAMS,
     summary: "Kaiser's window: i0(beta sqrt(1 - (2 n / N - 1)²)) / i0(beta).",
     details: DETAILS,
     examples: &[ex("kaiser_window(3, false, 0.0)", "tensor([1., 1., 1.])"), ex("kaiser_window(-1)", "E0206")],
     lower: Lower::Compose(|e, a| {
-        let beta = a.float(2);
+        let beta = a.float(kaiser_window::beta);
         window(e, a, 3, |e, x| {
             let around = around(e, x)?;
             let square = e.mul(&around, &around)?;

@@ -4,22 +4,27 @@ use crate::args;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::Result;
 use crate::op::emit::Emit;
-use crate::op::row::{CallForm, Grad, Kind, Lower, Op, Param, Returns};
+use crate::op::row::{CallForm, Grad, Lower, Op, Returns};
 use crate::op::rows::pointwise::arith::MOVE;
 use crate::op::tensor::Tensor;
+use crate::signature;
+
+signature!(spread(input: Tensor, copies: Tensors));
 
 /// The tensor and its copies on other devices, as results of their own. Whoever asks sees to it that the copies hold
 /// the tensor's values; nothing is copied here.
 pub static SPREAD: Op = Op {
     name: "spread",
-    params: &[Param::new("input", Kind::Tensor), Param::new("copies", Kind::Tensors)],
+    params: spread::PARAMS,
     summary: "The tensor and its copies on other devices, whose gradients come together.",
     lower: Lower::Steps(|e, a| {
-        let own = e.detach(a.tensor(0));
-        let copies: Vec<Tensor> = a.tensor_list(1).iter().map(|copy| e.detach(copy)).collect();
+        let own = e.detach(a.input());
+        let copies: Vec<Tensor> = a.tensor_list(spread::copies).iter().map(|copy| e.detach(copy)).collect();
         Ok(std::iter::once(own).chain(copies).collect())
     }),
-    grad: Grad::Rule(|e, v| Ok(vec![sum(e, v.grads.iter().flatten().cloned().collect(), v.meta(0).device)?])),
+    grad: Grad::Rule(|e, v| {
+        Ok(vec![sum(e, v.grads.iter().flatten().cloned().collect(), v.meta(spread::input).device)?])
+    }),
     results: Returns::List,
     call: CallForm::Internal,
     ..Op::BASE

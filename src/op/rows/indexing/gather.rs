@@ -14,16 +14,12 @@ use crate::kernel::index::host::gather as kernels;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
-use crate::op::row::{Default, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::row::{Grad, Lower, Op, Save, ex};
 use crate::op::rows::pointwise::arith::element_of;
 use crate::op::rows::pointwise::compare::{EQ, LOGICAL_AND, LT, WHERE};
 use crate::op::rows::shape::view::{EXPAND, RESHAPE, SLICE_SCATTER};
 use crate::op::tensor::{Meta, Tensor};
-
-pub const X: Param = Param::new("input", Kind::Tensor);
-pub const DIM: Param = Param::new("dim", Kind::Dim);
-pub const INDEX: Param = Param::new("index", Kind::Tensor);
-const SRC: Param = Param::new("src", Kind::Tensor);
+use crate::signature;
 
 /// Index tensors of the dtypes that PyTorch takes here.
 pub fn check_index(index: &Tensor, narrow: bool) -> Result<()> {
@@ -85,9 +81,11 @@ fn check_along(x: &Tensor, dim: i64, index: &Tensor, src: Option<&Tensor>) -> Re
     Ok(at)
 }
 
+signature!(gather_args(input: Tensor, dim: Dim, index: Tensor, sparse_grad: Ignored = None));
+
 pub static GATHER: Op = Op {
     name: "gather",
-    params: &[X, DIM, INDEX, Param::opt("sparse_grad", Kind::Ignored, Default::None)],
+    params: gather_args::PARAMS,
     summary: "Picks an element along `dim` for each element of `index`: y[i][j] = x[index[i][j]][j] for dim 0.",
     details: "An index value out of range is an error found while computing.",
     examples: &[
@@ -97,15 +95,17 @@ pub static GATHER: Op = Op {
         ex("ones([2]).gather(0, tensor([0.0]))", "E0202"),
     ],
     lower: Lower::Kernel(|_, a| {
-        let (x, index) = (a.tensor(0), a.tensor(2));
-        let dim = check_along(x, a.int(1), index, None)?;
+        let (x, index) = (a.input(), a.tensor(gather_args::index));
+        let dim = check_along(x, a.int(gather_args::dim), index, None)?;
         let call = KernelCall::new("gather", kernels::gather).input(x).input(index).int(dim as i64);
         Ok(call.output(&index.shape(), x.dtype()))
     }),
-    saves: &[Save::In(2)],
+    saves: &[Save::In(gather_args::index)],
     grad: Grad::Rule(|e, v| {
-        let zeros = e.zeros_like(v.meta(0))?;
-        Ok(vec![Some(e.call(&SCATTER_ADD, args![&zeros, v.args.int(1), v.input(2), v.g()])?)])
+        let zeros = e.zeros_like(v.meta(gather_args::input))?;
+        Ok(vec![Some(
+            e.call(&SCATTER_ADD, args![&zeros, v.args.int(gather_args::dim), v.saved(gather_args::index), v.g()])?,
+        )])
     }),
     ..Op::BASE
 };
@@ -141,23 +141,23 @@ fn scatter_call(name: &'static str, host: HostFn, x: &Tensor, index: &Tensor, sr
 
 /// The rule of `scatter`: what is written is a tensor, or a number (in either place).
 fn scatter(e: &mut dyn Emit, a: &Args) -> Result<KernelCall> {
-    let (x, index) = (a.tensor(0), a.tensor(2));
-    if a.scalar(3).is_some() && a.scalar(4).is_some() {
+    let (x, index) = (a.input(), a.tensor(scatter::index));
+    if a.scalar(scatter::src).is_some() && a.scalar(scatter::value).is_some() {
         fail!(EXTRA_ARGUMENT, "`src` and `value` exclude each other");
     }
-    let value = a.scalar(3).or(a.scalar(4));
-    let src = match (a.opt_tensor(3), value) {
+    let value = a.scalar(scatter::src).or(a.scalar(scatter::value));
+    let src = match (a.opt_tensor(scatter::src), value) {
         (Some(src), None) => src.clone(),
         (None, Some(value)) => {
-            check_along(x, a.int(1), index, None)?;
+            check_along(x, a.int(scatter::dim), index, None)?;
             filled(e, value, index, x)?
         }
         (Some(_), Some(_)) => fail!(EXTRA_ARGUMENT, "`src` and `value` exclude each other"),
         (None, None) => fail!(MISSING_ARGUMENT, "argument `src` (a tensor or a number) is missing"),
     };
     same_dtype(x, &src, "src")?;
-    let dim = check_along(x, a.int(1), index, Some(&src))?;
-    Ok(match a.text(5) {
+    let dim = check_along(x, a.int(scatter::dim), index, Some(&src))?;
+    Ok(match a.text(scatter::reduce) {
         "add" => scatter_call("scatter_add", kernels::scatter_add, x, index, &src, dim),
         "multiply" => scatter_call("scatter_reduce", kernels::scatter_reduce, x, index, &src, dim)
             .attr(Attr::Str("prod".into()))
@@ -166,16 +166,14 @@ fn scatter(e: &mut dyn Emit, a: &Args) -> Result<KernelCall> {
     })
 }
 
+signature!(scatter(
+    input: Tensor, dim: Dim, index: Tensor, src: Operand = None, value: Number = None,
+    reduce: Str(&["add", "multiply"]) = None,
+));
+
 pub static SCATTER: Op = Op {
     name: "scatter",
-    params: &[
-        X,
-        DIM,
-        INDEX,
-        Param::opt("src", Kind::Operand, Default::None),
-        Param::opt("value", Kind::Number, Default::None),
-        Param::opt("reduce", Kind::Str(&["add", "multiply"]), Default::None),
-    ],
+    params: scatter::PARAMS,
     summary: "Writes `src` (a tensor or a number) where `index` says along `dim`: y[index[i][j]][j] = src[i][j] for dim 0.",
     details: "Of several writes to one element the last in row-major order of the index stays; `reduce` \"add\" or \
               \"multiply\" combines them instead, without a gradient. An index value out of range is an error found \
@@ -191,10 +189,10 @@ pub static SCATTER: Op = Op {
         ex("zeros([3]).scatter(0, tensor([0]), 1, 2)", "E0208"),
     ],
     lower: Lower::Kernel(scatter),
-    saves: &[Save::In(2)],
+    saves: &[Save::In(scatter::index)],
     grad: Grad::Rule(|e, v| {
-        let (dim, index) = (v.args.int(1), v.input(2));
-        if !v.args.text(5).is_empty() {
+        let (dim, index) = (v.args.int(scatter::dim), v.saved(scatter::index));
+        if !v.args.text(scatter::reduce).is_empty() {
             return Err(crate::base::diag::Diag::error(
                 crate::base::code::GRAD_STOP,
                 "`scatter` with `reduce` has no gradient",
@@ -202,12 +200,12 @@ pub static SCATTER: Op = Op {
             .help("use `scatter_add` or `scatter_reduce`"));
         }
         let mut grads = vec![None, None, None];
-        if v.needs(0) {
+        if v.needs(scatter::input) {
             grads[0] = Some(e.call(&SCATTER, args![v.g(), dim, index, Scalar::Int(0)])?);
         }
-        if v.needs(2) {
+        if v.needs(scatter::src) {
             let g = e.call(&GATHER, args![v.g(), dim, index])?;
-            grads[2] = Some(within(e, g, v.meta(2))?);
+            grads[2] = Some(within(e, g, v.meta(scatter::src))?);
         }
         Ok(grads)
     }),
@@ -215,9 +213,11 @@ pub static SCATTER: Op = Op {
     ..Op::BASE
 };
 
+signature!(scatter_add(input: Tensor, dim: Dim, index: Tensor, src: Tensor));
+
 pub static SCATTER_ADD: Op = Op {
     name: "scatter_add",
-    params: &[X, DIM, INDEX, SRC],
+    params: scatter_add::PARAMS,
     summary: "Adds `src` where `index` says along `dim`: y[index[i][j]][j] += src[i][j] for dim 0.",
     details: "Sums are in row-major order of the index. An index value out of range is an error found while computing.",
     examples: &[
@@ -227,17 +227,17 @@ pub static SCATTER_ADD: Op = Op {
         ex("zeros([3]).scatter_add(0, tensor([0]), tensor([1]))", "E0202"),
     ],
     lower: Lower::Kernel(|_, a| {
-        let (x, index, src) = (a.tensor(0), a.tensor(2), a.tensor(3));
+        let (x, index, src) = (a.input(), a.tensor(scatter_add::index), a.tensor(scatter_add::src));
         same_dtype(x, src, "src")?;
-        let dim = check_along(x, a.int(1), index, Some(src))?;
+        let dim = check_along(x, a.int(scatter_add::dim), index, Some(src))?;
         Ok(scatter_call("scatter_add", kernels::scatter_add, x, index, src, dim))
     }),
-    saves: &[Save::In(2)],
+    saves: &[Save::In(scatter_add::index)],
     grad: Grad::Rule(|e, v| {
         let mut grads = vec![Some(v.g().clone()), None, None];
-        if v.needs(2) {
-            let g = e.call(&GATHER, args![v.g(), v.args.int(1), v.input(2)])?;
-            grads[2] = Some(within(e, g, v.meta(2))?);
+        if v.needs(scatter_add::src) {
+            let g = e.call(&GATHER, args![v.g(), v.args.int(scatter_add::dim), v.saved(scatter_add::index)])?;
+            grads[2] = Some(within(e, g, v.meta(scatter_add::src))?);
         }
         Ok(grads)
     }),
@@ -246,11 +246,14 @@ pub static SCATTER_ADD: Op = Op {
 };
 
 const REDUCES: &[&str] = &["sum", "prod", "mean", "amax", "amin"];
-pub const INCLUDE_SELF: Param = Param::opt("include_self", Kind::Bool, Default::Bool(true));
+
+signature!(scatter_reduce(
+    input: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Str(REDUCES), include_self: Bool = true,
+));
 
 pub static SCATTER_REDUCE: Op = Op {
     name: "scatter_reduce",
-    params: &[X, DIM, INDEX, SRC, Param::new("reduce", Kind::Str(REDUCES)), INCLUDE_SELF],
+    params: scatter_reduce::PARAMS,
     summary: "Combines `src` where `index` says along `dim`, by sum, product, mean or extreme.",
     details: "Without `include_self` the tensor's own elements do not take part where something is written.",
     examples: &[
@@ -265,16 +268,17 @@ pub static SCATTER_REDUCE: Op = Op {
         ex("ones([3]).scatter_reduce(0, tensor([0]), ones([1]), \"max\")", "E0206"),
     ],
     lower: Lower::Kernel(|_, a| {
-        let (x, index, src, reduce) = (a.tensor(0), a.tensor(2), a.tensor(3), a.text(4));
+        let (x, index, src, reduce) =
+            (a.input(), a.tensor(scatter_reduce::index), a.tensor(scatter_reduce::src), a.text(scatter_reduce::reduce));
         same_dtype(x, src, "src")?;
         if x.dtype() == DType::Bool && reduce == "mean" {
             fail!(DTYPE, "`bool` has no mean");
         }
-        let dim = check_along(x, a.int(1), index, Some(src))?;
+        let dim = check_along(x, a.int(scatter_reduce::dim), index, Some(src))?;
         let call = scatter_call("scatter_reduce", kernels::scatter_reduce, x, index, src, dim);
-        Ok(call.attr(a.attr(4).clone()).flag(a.flag(5)))
+        Ok(call.attr(a.attr(scatter_reduce::reduce).clone()).flag(a.flag(scatter_reduce::include_self)))
     }),
-    saves: &[Save::In(0), Save::In(2), Save::In(3), Save::Out(0)],
+    saves: &[Save::INPUT, Save::In(scatter_reduce::index), Save::In(scatter_reduce::src), Save::RESULT],
     grad: Grad::Rule(scatter_reduce_grad),
     inplace: true,
     ..Op::BASE
@@ -282,8 +286,8 @@ pub static SCATTER_REDUCE: Op = Op {
 
 /// As PyTorch: products with one zero among the sources are right, extremes are shared evenly.
 fn scatter_reduce_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
-    let (dim, include_self, g) = (v.args.int(1), v.args.flag(5), v.g());
-    let (x, index, src, y) = (v.input(0), v.input(2), v.input(3), v.output(0));
+    let (dim, include_self, g) = (v.args.int(scatter_reduce::dim), v.args.flag(scatter_reduce::include_self), v.g());
+    let (x, index, src, y) = (v.input(), v.saved(scatter_reduce::index), v.saved(scatter_reduce::src), v.result());
     let gather = |e: &mut dyn Emit, t: &Tensor| e.call(&GATHER, args![t, dim, index]);
     let add = |e: &mut dyn Emit, to: &Tensor, t: &Tensor| e.call(&SCATTER_ADD, args![to, dim, index, t]);
     // What lies outside the index in a larger source takes no part.
@@ -291,7 +295,7 @@ fn scatter_reduce_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<
     let part = src.view().layout.clone();
     let part = (0..shape.len()).fold(part, |layout, d| layout.slice(d, 0, 1, shape[d]));
     let seen = if shape == src.shape() { src.clone() } else { e.alias(src, part) };
-    let (mut own, theirs) = match v.args.text(4) {
+    let (mut own, theirs) = match v.args.text(scatter_reduce::reduce) {
         "prod" => {
             let zero = e.call(&EQ, args![x, Scalar::Int(0)])?;
             let filled = e.call(&WHERE, args![&zero, Scalar::Int(1), x])?;
@@ -299,7 +303,7 @@ fn scatter_reduce_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<
             let quotient = e.div(&product, &filled)?;
             let own = e.mul(g, &quotient)?;
             let src_zero = e.call(&EQ, args![&seen, Scalar::Int(0)])?;
-            let zeros = e.zeros_like(v.meta(0))?;
+            let zeros = e.zeros_like(v.meta(scatter_reduce::input))?;
             let ones = e.cast(&src_zero, x.dtype())?;
             let counts = add(e, &zeros, &ones)?;
             let counts = gather(e, &counts)?;
@@ -316,8 +320,8 @@ fn scatter_reduce_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<
             (own, e.call(&WHERE, args![&single, &at_zero, &plain])?)
         }
         "mean" => {
-            let base = e.full(&y.shape(), Scalar::Int(include_self as i64), v.meta(0))?;
-            let ones = e.full(&shape, Scalar::Int(1), v.meta(0))?;
+            let base = e.full(&y.shape(), Scalar::Int(include_self as i64), v.meta(scatter_reduce::input))?;
+            let ones = e.full(&shape, Scalar::Int(1), v.meta(scatter_reduce::input))?;
             let counts = add(e, &base, &ones)?;
             let none = e.call(&EQ, args![&counts, Scalar::Int(0)])?;
             let counts = e.call(&WHERE, args![&none, Scalar::Int(1), &counts])?;
@@ -342,7 +346,7 @@ fn scatter_reduce_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<
     if !include_self {
         own = e.call(&SCATTER, args![&own, dim, index, Scalar::Int(0)])?;
     }
-    Ok(vec![Some(own), None, Some(within(e, theirs, v.meta(2))?)])
+    Ok(vec![Some(own), None, Some(within(e, theirs, v.meta(scatter_reduce::src))?)])
 }
 
 /// The positions with negative ones counted from the end.
@@ -352,9 +356,11 @@ pub fn wrapped(e: &mut dyn Emit, index: &Tensor, n: usize) -> Result<Tensor> {
     e.call(&WHERE, args![&negative, &later, index])
 }
 
+signature!(take_along_dim(input: Tensor, indices: Tensor, dim: Dim = None));
+
 pub static TAKE_ALONG_DIM: Op = Op {
     name: "take_along_dim",
-    params: &[X, Param::new("indices", Kind::Tensor), Param::opt("dim", Kind::Dim, Default::None)],
+    params: take_along_dim::PARAMS,
     summary: "As `gather`, with the other dims broadcast; without `dim` of the flattened tensor.",
     details: "Along a dim negative indices count from the end.",
     examples: &[
@@ -365,9 +371,9 @@ pub static TAKE_ALONG_DIM: Op = Op {
         ex("ones([2]).take_along_dim(ones([2]), 0)", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, index) = (a.tensor(0), a.tensor(1));
+        let (x, index) = (a.input(), a.tensor(take_along_dim::indices));
         check_index(index, false)?;
-        let Some(dim) = a.opt_int(2) else {
+        let Some(dim) = a.opt_int(take_along_dim::dim) else {
             let x = e.call(&RESHAPE, args![x, &[-1i64][..]])?;
             let index = e.call(&RESHAPE, args![index, &[-1i64][..]])?;
             return e.apply(&GATHER, args![&x, 0, &index]);

@@ -13,18 +13,18 @@ use crate::kernel::index::host as kernels;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
-use crate::op::rows::indexing::gather::{X, check_index};
+use crate::op::row::{CallForm, Grad, Lower, Op, Save, ex};
+use crate::op::rows::indexing::gather::check_index;
 use crate::op::rows::indexing::masks::position_lists;
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::expanded::core;
 use crate::op::rows::shape::view::{EXPAND, RESHAPE, SLICE};
 use crate::op::tensor::{Meta, Tensor};
+use crate::signature;
 use smallvec::SmallVec;
 
 /// Bound: index tensors of one `x[...]`.
 const MAX_INDICES: usize = 8;
-const INDEX_PARAM: Param = Param::opt("index", Kind::Tensor, Default::None);
 
 /// An index of `x[...]` worked out: its tensors have one shape.
 struct Places {
@@ -124,7 +124,7 @@ impl Places {
 }
 
 fn index_list(a: &Args) -> Vec<Option<Tensor>> {
-    match a.get(1) {
+    match a.get(index_args::indices) {
         Arg::OptTensors(list) => list.clone(),
         Arg::Tensors(list) => list.iter().cloned().map(Some).collect(),
         Arg::Tensor(one) => vec![Some(one.clone())],
@@ -132,48 +132,42 @@ fn index_list(a: &Args) -> Vec<Option<Tensor>> {
     }
 }
 
-const SAVE_INDICES: &[Save] =
-    &[Save::In(1), Save::In(2), Save::In(3), Save::In(4), Save::In(5), Save::In(6), Save::In(7), Save::In(8)];
-const AT_DIMS: usize = 1 + MAX_INDICES;
-const AT_PLACE: usize = AT_DIMS + 1;
-const AT_VALUES: usize = AT_PLACE + 1;
-const AT_ACCUMULATE: usize = AT_VALUES + 1;
-const DIMS: Param = Param::new("dims", Kind::Ints);
-const PLACE: Param = Param::new("place", Kind::Int);
+const SAVE_INDICES: &[Save] = &[
+    Save::In(index_at::index0),
+    Save::In(index_at::index1),
+    Save::In(index_at::index2),
+    Save::In(index_at::index3),
+    Save::In(index_at::index4),
+    Save::In(index_at::index5),
+    Save::In(index_at::index6),
+    Save::In(index_at::index7),
+];
 
 /// The arguments of a saved node up to `place`, with the tensor replaced.
 fn saved_arguments(v: &crate::op::emit::Backward<'_>, x: &Tensor, rest: impl IntoIterator<Item = Arg>) -> Args {
     let mut list: SmallVec<[Arg; 6]> = SmallVec::new();
     list.push(x.into());
     list.extend((1..=MAX_INDICES).map(|at| v.opt_input(at).into()));
-    list.push(v.args.get(AT_DIMS).clone());
-    list.push(v.args.get(AT_PLACE).clone());
+    list.push(v.args.get(index_at::dims).clone());
+    list.push(v.args.get(index_at::place).clone());
     list.extend(rest);
     Args(list)
 }
 
+signature!(index_at(
+    input: Tensor, index0: Tensor = None, index1: Tensor = None, index2: Tensor = None, index3: Tensor = None, index4: Tensor = None, index5: Tensor = None, index6: Tensor = None, index7: Tensor = None, dims: Ints, place: Int,
+));
+
 /// `x[i, .., j]` with index tensors of one shape.
 static INDEX_AT: Op = Op {
     name: "index",
-    params: &[
-        X,
-        INDEX_PARAM,
-        INDEX_PARAM,
-        INDEX_PARAM,
-        INDEX_PARAM,
-        INDEX_PARAM,
-        INDEX_PARAM,
-        INDEX_PARAM,
-        INDEX_PARAM,
-        DIMS,
-        PLACE,
-    ],
+    params: index_at::PARAMS,
     summary: "Reads the places that index tensors name.",
     lower: Lower::Kernel(|_, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         let indices: Vec<&Tensor> = (1..=MAX_INDICES).filter_map(|at| a.opt_tensor(at)).collect();
-        let dims = a.ints(AT_DIMS).unwrap_or_default();
-        let place = a.int(AT_PLACE).max(0) as usize;
+        let dims = a.ints(index_at::dims).unwrap_or_default();
+        let place = a.int(index_at::place).max(0) as usize;
         let mut shape: Shape =
             x.shape().iter().enumerate().filter(|(d, _)| !dims.contains(&(*d as i64))).map(|(_, &n)| n).collect();
         if let Some(index) = indices.first() {
@@ -184,7 +178,7 @@ static INDEX_AT: Op = Op {
     }),
     saves: SAVE_INDICES,
     grad: Grad::Rule(|e, v| {
-        let zeros = e.zeros_like(v.meta(0))?;
+        let zeros = e.zeros_like(v.meta(index_at::input))?;
         let arguments = saved_arguments(v, &zeros, [v.g().into(), true.into()]);
         Ok(vec![Some(e.call(&INDEX_PUT_AT, arguments)?)])
     }),
@@ -192,48 +186,45 @@ static INDEX_AT: Op = Op {
     ..Op::BASE
 };
 
+signature!(index_put_at(
+    input: Tensor, index0: Tensor = None, index1: Tensor = None, index2: Tensor = None, index3: Tensor = None, index4: Tensor = None, index5: Tensor = None, index6: Tensor = None, index7: Tensor = None, dims: Ints, place: Int,
+    values: Tensor, accumulate: Bool = false,
+));
+
 /// `x[i, .., j] = values`, or added, with index tensors of one shape.
 static INDEX_PUT_AT: Op = Op {
     name: "index_put",
-    params: &[
-        X,
-        INDEX_PARAM,
-        INDEX_PARAM,
-        INDEX_PARAM,
-        INDEX_PARAM,
-        INDEX_PARAM,
-        INDEX_PARAM,
-        INDEX_PARAM,
-        INDEX_PARAM,
-        DIMS,
-        PLACE,
-        Param::new("values", Kind::Tensor),
-        Param::opt("accumulate", Kind::Bool, Default::Bool(false)),
-    ],
+    params: index_put_at::PARAMS,
     summary: "Writes the places that index tensors name.",
     lower: Lower::Kernel(|_, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         let indices = (1..=MAX_INDICES).filter_map(|at| a.opt_tensor(at));
-        let call = KernelCall::new("index_put", kernels::index_put).input(x).input(a.tensor(AT_VALUES)).inputs(indices);
-        let call = call.ints(&a.ints(AT_DIMS).unwrap_or_default()).int(a.int(AT_PLACE)).flag(a.flag(AT_ACCUMULATE));
+        let call = KernelCall::new("index_put", kernels::index_put)
+            .input(x)
+            .input(a.tensor(index_put_at::values))
+            .inputs(indices);
+        let call = call
+            .ints(&a.ints(index_at::dims).unwrap_or_default())
+            .int(a.int(index_at::place))
+            .flag(a.flag(index_put_at::accumulate));
         Ok(call.output(&x.shape(), x.dtype()).writes_input())
     }),
     saves: SAVE_INDICES,
     grad: Grad::Rule(|e, v| {
         let mut grads = vec![None; MAX_INDICES + 2];
         let last = MAX_INDICES + 1;
-        if v.needs(0) {
-            grads[0] = Some(if v.args.flag(AT_ACCUMULATE) {
+        if v.needs(index_put_at::input) {
+            grads[0] = Some(if v.args.flag(index_put_at::accumulate) {
                 v.g().clone()
             } else {
-                let meta = v.meta(last).clone();
+                let meta = v.slot_meta(last).clone();
                 let zero = e.full(&[], Scalar::Int(0), &meta)?;
                 let zeros = e.call(&EXPAND, args![&zero, meta.shape.as_slice()])?;
                 let arguments = saved_arguments(v, v.g(), [zeros.into(), false.into()]);
                 e.call(&INDEX_PUT_AT, arguments)?
             });
         }
-        if v.needs(last) {
+        if v.needs_slot(last) {
             grads[last] = Some(e.call(&INDEX_AT, saved_arguments(v, v.g(), []))?);
         }
         Ok(grads)
@@ -243,13 +234,15 @@ static INDEX_PUT_AT: Op = Op {
     ..Op::BASE
 };
 
+signature!(index_args(input: Tensor, indices: OptTensors));
+
 /// `x[i, None, j]`: one entry for each dimension, absent where the whole dimension stays.
 pub static INDEX: Op = Op {
     name: "index",
-    params: &[X, Param::new("indices", Kind::OptTensors)],
+    params: index_args::PARAMS,
     summary: "The elements that index tensors name, broadcast against each other; masks pick where they are true.",
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         let places = places(e, x, &index_list(a))?;
         e.apply(&INDEX_AT, places.arguments(x, []))
     }),
@@ -282,7 +275,7 @@ fn shared_places(e: &mut dyn Emit, x: &Tensor, places: &mut Places, values: Tens
 
 /// The arguments of `INDEX_PUT_AT` for `x[indices] = values`.
 fn put_arguments(e: &mut dyn Emit, a: &Args, in_place: bool) -> Result<Args> {
-    let (x, values) = (a.tensor(0), a.tensor(2));
+    let (x, values) = (a.input(), a.tensor(put::values));
     if values.dtype() != x.dtype() {
         return Err(Diag::error(
             code::DTYPE,
@@ -302,24 +295,19 @@ fn put_arguments(e: &mut dyn Emit, a: &Args, in_place: bool) -> Result<Args> {
     let shape = places.shape.clone();
     let values = e.call(&EXPAND, args![values, shape.as_slice()])?;
     if in_place && x.view().layout.repeated().next().is_some() {
-        let values = shared_places(e, x, &mut places, values, a.flag(3))?;
+        let values = shared_places(e, x, &mut places, values, a.flag(put::accumulate))?;
         let core = core(e, x)?;
-        return Ok(places.arguments(&core, [values.into(), a.flag(3).into()]));
+        return Ok(places.arguments(&core, [values.into(), a.flag(put::accumulate).into()]));
     }
-    Ok(places.arguments(x, [values.into(), a.flag(3).into()]))
+    Ok(places.arguments(x, [values.into(), a.flag(put::accumulate).into()]))
 }
 
-const PUT: &[Param] = &[
-    X,
-    Param::new("indices", Kind::OptTensors),
-    Param::new("values", Kind::Tensor),
-    Param::opt("accumulate", Kind::Bool, Default::Bool(false)),
-];
+signature!(put(input: Tensor, indices: OptTensors, values: Tensor, accumulate: Bool = false));
 
 /// `x[i, None, j] = value`, or added when `accumulate`.
 pub static INDEX_PUT: Op = Op {
     name: "index_put",
-    params: PUT,
+    params: put::PARAMS,
     summary: "A copy with `values` at the places that index tensors name, one for each dim; `accumulate` adds.",
     details: "Of several values for one element the last stays, or all are added in order. A mask picks where it \
               is true. `x[i] = y` and `x.index_put_([i], y)` write in place.",
@@ -341,7 +329,7 @@ pub static INDEX_PUT: Op = Op {
 /// The same in the tensor itself: only the named places are touched.
 pub static INDEX_PUT_INTO: Op = Op {
     name: "index_put_",
-    params: PUT,
+    params: put::PARAMS,
     summary: "Writes `values` to the places that index tensors name, one for each dim; `accumulate` adds.",
     examples: &[
         ex("zeros([3]).index_put_([tensor([2, 0])], tensor([5.0, 6.0]))", "tensor([6., 0., 5.])"),
@@ -352,16 +340,18 @@ pub static INDEX_PUT_INTO: Op = Op {
     lower: Lower::Compose(|e, a| {
         let arguments = put_arguments(e, a, true)?;
         e.apply_inplace(&INDEX_PUT_AT, arguments)?;
-        Ok(vec![a.tensor(0).clone()])
+        Ok(vec![a.input().clone()])
     }),
     grad: Grad::Composed,
     call: CallForm::Method,
     ..Op::BASE
 };
 
+signature!(take(input: Tensor, index: Tensor));
+
 pub static TAKE: Op = Op {
     name: "take",
-    params: &[X, Param::new("index", Kind::Tensor)],
+    params: take::PARAMS,
     summary: "The elements at positions in the flattened tensor, in the shape of the index.",
     details: "Negative positions count from the end; one out of range is an error found while computing.",
     examples: &[
@@ -370,30 +360,27 @@ pub static TAKE: Op = Op {
         ex("zeros([0]).take(tensor([0]))", "E0207"),
     ],
     lower: Lower::Kernel(|_, a| {
-        let (x, index) = (a.tensor(0), a.tensor(1));
+        let (x, index) = (a.input(), a.tensor(take::index));
         check_index(index, false)?;
         if x.numel() == 0 && index.numel() > 0 {
             fail!(INDEX, "no position is in range of a tensor without elements");
         }
         Ok(KernelCall::new("take", kernels::take).input(x).input(index).output(&index.shape(), x.dtype()))
     }),
-    saves: &[Save::In(1)],
+    saves: &[Save::In(take::index)],
     grad: Grad::Rule(|e, v| {
-        let zeros = e.zeros_like(v.meta(0))?;
-        Ok(vec![Some(e.call(&PUT_AT, args![&zeros, v.input(1), v.g(), true])?)])
+        let zeros = e.zeros_like(v.meta(take::input))?;
+        Ok(vec![Some(e.call(&PUT_AT, args![&zeros, v.saved(take::index), v.g(), true])?)])
     }),
     ..Op::BASE
 };
 
+signature!(put_at(input: Tensor, index: Tensor, source: Tensor, accumulate: Bool = false));
+
 /// `put`.
 pub static PUT_AT: Op = Op {
     name: "put",
-    params: &[
-        X,
-        Param::new("index", Kind::Tensor),
-        Param::new("source", Kind::Tensor),
-        Param::opt("accumulate", Kind::Bool, Default::Bool(false)),
-    ],
+    params: put_at::PARAMS,
     summary: "Writes (or adds) the elements of `source` at positions in the flattened tensor.",
     examples: &[
         ex("zeros([2, 2]).put(tensor([3, 0]), tensor([5.0, 6.0]))", "tensor([[6., 0.],\n        [0., 5.]])"),
@@ -402,7 +389,7 @@ pub static PUT_AT: Op = Op {
         ex("zeros([0]).put(tensor([0]), ones([1]))", "E0207"),
     ],
     lower: Lower::Kernel(|e, a| {
-        let (x, index, source) = (a.tensor(0), a.tensor(1), a.tensor(2));
+        let (x, index, source) = (a.input(), a.tensor(put_at::index), a.tensor(put_at::source));
         check_index(index, false)?;
         infer::same_dtype(&[("input", x), ("source", source)])?;
         if index.numel() != source.numel() {
@@ -413,24 +400,25 @@ pub static PUT_AT: Op = Op {
         }
         let shape = index.shape();
         let source = e.call(&RESHAPE, args![source, shape.as_slice()])?;
-        let call = KernelCall::new("put", kernels::put).input(x).input(&source).input(index).flag(a.flag(3));
+        let call =
+            KernelCall::new("put", kernels::put).input(x).input(&source).input(index).flag(a.flag(put_at::accumulate));
         Ok(call.output(&x.shape(), x.dtype()).writes_input())
     }),
-    saves: &[Save::In(1)],
+    saves: &[Save::In(put_at::index)],
     grad: Grad::Rule(|e, v| {
-        let index = v.input(1);
+        let index = v.saved(put_at::index);
         let mut grads = vec![None, None, None];
-        if v.needs(0) {
-            grads[0] = Some(if v.args.flag(3) {
+        if v.needs(put_at::input) {
+            grads[0] = Some(if v.args.flag(put_at::accumulate) {
                 v.g().clone()
             } else {
-                let zeros = e.zeros_like(v.meta(2))?;
+                let zeros = e.zeros_like(v.meta(put_at::source))?;
                 e.call(&PUT_AT, args![v.g(), index, &zeros, false])?
             });
         }
-        if v.needs(2) {
+        if v.needs(put_at::source) {
             let g = e.call(&TAKE, args![v.g(), index])?;
-            let shape = v.meta(2).shape.clone();
+            let shape = v.meta(put_at::source).shape.clone();
             grads[2] = Some(e.call(&RESHAPE, args![&g, shape.as_slice()])?);
         }
         Ok(grads)

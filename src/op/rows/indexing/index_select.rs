@@ -14,17 +14,14 @@ use crate::kernel::index::host::rows;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
-use crate::op::row::{Default, Grad, Kind, Lower, Op, Param, Save, ex};
-use crate::op::rows::indexing::gather::{
-    DIM, INCLUDE_SELF, INDEX, SCATTER_REDUCE, X, at_least_1d, check_index, same_dtype, wrapped,
-};
+use crate::op::row::{Grad, Lower, Op, Save, ex};
+use crate::op::rows::indexing::gather::{SCATTER_REDUCE, at_least_1d, check_index, same_dtype, wrapped};
 use crate::op::rows::pointwise::arith::{element_of, masked};
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::expanded;
 use crate::op::rows::shape::view::{EXPAND, RESHAPE};
 use crate::op::tensor::{Meta, Tensor};
-
-const SOURCE: Param = Param::new("source", Kind::Tensor);
+use crate::signature;
 
 /// The rules of a list of positions beside a tensor; the dim and how many there are.
 fn check_list(x: &Tensor, dim: i64, index: &Tensor, narrow: bool) -> Result<(usize, usize)> {
@@ -36,9 +33,11 @@ fn check_list(x: &Tensor, dim: i64, index: &Tensor, narrow: bool) -> Result<(usi
     Ok((at, index.numel()))
 }
 
+signature!(index_select(input: Tensor, dim: Dim, index: Tensor));
+
 pub static INDEX_SELECT: Op = Op {
     name: "index_select",
-    params: &[X, DIM, INDEX],
+    params: index_select::PARAMS,
     summary: "The slices along `dim` that a list of positions names, in its order.",
     details: "A position out of range is an error found while computing.",
     examples: &[
@@ -48,8 +47,8 @@ pub static INDEX_SELECT: Op = Op {
         ex("ones([2]).index_select(0, tensor([0.0]))", "E0202"),
     ],
     lower: Lower::Kernel(|_, a| {
-        let (x, index) = (a.tensor(0), a.tensor(2));
-        let (dim, n) = check_list(x, a.int(1), index, true)?;
+        let (x, index) = (a.input(), a.tensor(index_select::index));
+        let (dim, n) = check_list(x, a.int(index_select::dim), index, true)?;
         let mut shape = x.shape();
         match shape.get_mut(dim) {
             Some(size) => *size = n,
@@ -59,10 +58,12 @@ pub static INDEX_SELECT: Op = Op {
         let call = KernelCall::new("index_select", rows::index_select).input(x).input(index).int(dim as i64);
         Ok(call.output(&shape, x.dtype()))
     }),
-    saves: &[Save::In(2)],
+    saves: &[Save::In(index_select::index)],
     grad: Grad::Rule(|e, v| {
-        let zeros = e.zeros_like(v.meta(0))?;
-        Ok(vec![Some(e.call(&INDEX_ADD, args![&zeros, v.args.int(1), v.input(2), v.g()])?)])
+        let zeros = e.zeros_like(v.meta(index_select::input))?;
+        Ok(vec![Some(
+            e.call(&INDEX_ADD, args![&zeros, v.args.int(index_select::dim), v.saved(index_select::index), v.g()])?,
+        )])
     }),
     ..Op::BASE
 };
@@ -88,20 +89,26 @@ fn check_source(x: &Tensor, dim: usize, n: usize, source: &Tensor) -> Result<()>
 
 /// What of `g` came from the source: its slices at the positions.
 fn source_grad(e: &mut dyn Emit, v: &Backward<'_>, index: &Tensor) -> Result<Tensor> {
-    let picked = e.call(&INDEX_SELECT, args![v.g(), v.args.int(1), index])?;
-    let shape = v.meta(2).shape.clone();
+    let picked = e.call(&INDEX_SELECT, args![v.g(), v.args.int(index_add::dim), index])?;
+    let shape = v.meta(index_add::source).shape.clone();
     e.call(&RESHAPE, args![&picked, shape.as_slice()])
 }
 
 fn write_call(name: &'static str, host: HostFn, a: &Args, dim: usize) -> KernelCall {
-    let x = a.tensor(0);
-    let call = KernelCall::new(name, host).input(x).input(a.tensor(2)).input(a.tensor(3)).int(dim as i64);
+    let x = a.input();
+    let call = KernelCall::new(name, host)
+        .input(x)
+        .input(a.tensor(index_add::index))
+        .input(a.tensor(index_add::source))
+        .int(dim as i64);
     call.output(&x.shape(), x.dtype()).writes_input()
 }
 
+signature!(index_add(input: Tensor, dim: Dim, index: Tensor, source: Tensor, alpha: Number = 1));
+
 pub static INDEX_ADD: Op = Op {
     name: "index_add",
-    params: &[X, DIM, INDEX, SOURCE, Param::opt("alpha", Kind::Number, Default::Int(1))],
+    params: index_add::PARAMS,
     summary: "Adds `alpha` times the slices of `source` at the positions that `index` lists along `dim`.",
     examples: &[
         ex("zeros([3]).index_add(0, tensor([2, 2]), tensor([5.0, 6.0]))", "tensor([ 0.,  0., 11.])"),
@@ -110,18 +117,18 @@ pub static INDEX_ADD: Op = Op {
         ex("zeros([3]).index_add(0, tensor([0]), tensor([1]))", "E0202"),
     ],
     lower: Lower::Kernel(|_, a| {
-        let (x, source) = (a.tensor(0), a.tensor(3));
-        let (dim, n) = check_list(x, a.int(1), a.tensor(2), true)?;
+        let (x, source) = (a.input(), a.tensor(index_add::source));
+        let (dim, n) = check_list(x, a.int(index_add::dim), a.tensor(index_add::index), true)?;
         check_source(x, dim, n, source)?;
-        let alpha = element_of(a.scalar(4).unwrap_or(Scalar::Int(1)), x.dtype())?;
+        let alpha = element_of(a.scalar(index_add::alpha).unwrap_or(Scalar::Int(1)), x.dtype())?;
         Ok(write_call("index_add", rows::index_add, a, dim).attr(Attr::Scalar(alpha)))
     }),
-    saves: &[Save::In(2)],
+    saves: &[Save::In(index_add::index)],
     grad: Grad::Rule(|e, v| {
         let mut grads = vec![Some(v.g().clone()), None, None];
-        if v.needs(2) {
-            let g = source_grad(e, v, v.input(2))?;
-            grads[2] = Some(e.mul(&g, v.args.scalar(4).unwrap_or(Scalar::Int(1)))?);
+        if v.needs(index_add::source) {
+            let g = source_grad(e, v, v.saved(index_add::index))?;
+            grads[2] = Some(e.mul(&g, v.args.scalar(index_add::alpha).unwrap_or(Scalar::Int(1)))?);
         }
         Ok(grads)
     }),
@@ -129,9 +136,11 @@ pub static INDEX_ADD: Op = Op {
     ..Op::BASE
 };
 
+signature!(index_copy(input: Tensor, dim: Dim, index: Tensor, source: Tensor));
+
 pub static INDEX_COPY: Op = Op {
     name: "index_copy",
-    params: &[X, DIM, INDEX, SOURCE],
+    params: index_copy::PARAMS,
     summary: "Writes the slices of `source` to the positions that `index` lists along `dim`; the last of several stays.",
     examples: &[
         ex("zeros([3]).index_copy(0, tensor([2, 0]), tensor([5.0, 6.0]))", "tensor([6., 0., 5.])"),
@@ -140,19 +149,19 @@ pub static INDEX_COPY: Op = Op {
         ex("zeros([3]).index_copy(0, tensor([0]), tensor([1]))", "E0202"),
     ],
     lower: Lower::Kernel(|_, a| {
-        let x = a.tensor(0);
-        let (dim, n) = check_list(x, a.int(1), a.tensor(2), false)?;
-        check_source(x, dim, n, a.tensor(3))?;
+        let x = a.input();
+        let (dim, n) = check_list(x, a.int(index_copy::dim), a.tensor(index_copy::index), false)?;
+        check_source(x, dim, n, a.tensor(index_copy::source))?;
         Ok(write_call("index_copy", rows::index_copy, a, dim))
     }),
-    saves: &[Save::In(2)],
+    saves: &[Save::In(index_copy::index)],
     grad: Grad::Rule(|e, v| {
-        let index = v.input(2);
+        let index = v.saved(index_copy::index);
         let mut grads = vec![None, None, None];
-        if v.needs(0) {
-            grads[0] = Some(e.call(&INDEX_FILL, args![v.g(), v.args.int(1), index, Scalar::Int(0)])?);
+        if v.needs(index_copy::input) {
+            grads[0] = Some(e.call(&INDEX_FILL, args![v.g(), v.args.int(index_copy::dim), index, Scalar::Int(0)])?);
         }
-        if v.needs(2) {
+        if v.needs(index_copy::source) {
             grads[2] = Some(source_grad(e, v, index)?);
         }
         Ok(grads)
@@ -161,9 +170,11 @@ pub static INDEX_COPY: Op = Op {
     ..Op::BASE
 };
 
+signature!(index_fill(input: Tensor, dim: Dim, index: Tensor, value: Operand));
+
 pub static INDEX_FILL: Op = Op {
     name: "index_fill",
-    params: &[X, DIM, INDEX, Param::new("value", Kind::Operand)],
+    params: index_fill::PARAMS,
     summary: "Writes one value to the slices at the positions that `index` lists along `dim`.",
     examples: &[
         ex("zeros([3]).index_fill(0, tensor([2, 0]), 5)", "tensor([5., 0., 5.])"),
@@ -172,12 +183,12 @@ pub static INDEX_FILL: Op = Op {
         ex("zeros([3]).index_fill(0, tensor([0.0]), 5)", "E0202"),
     ],
     lower: Lower::Kernel(|e, a| {
-        let (x, index) = (a.tensor(0), a.tensor(2));
-        let (dim, _) = check_list(x, a.int(1), index, false)?;
+        let (x, index) = (a.input(), a.tensor(index_fill::index));
+        let (dim, _) = check_list(x, a.int(index_fill::dim), index, false)?;
         // Alone of its family it counts negative positions from the end.
         let index = wrapped(e, index, *x.shape().get(dim).unwrap_or(&1))?;
         let call = KernelCall::new("index_fill", rows::index_fill).input(x).input(&index);
-        let call = match a.get(3) {
+        let call = match a.get(index_fill::value) {
             Arg::Tensor(value) => {
                 if value.ndim() > 0 {
                     fail!(SHAPE, "`value` is a number or a tensor of no dimensions, not of {}", value.ndim());
@@ -186,22 +197,22 @@ pub static INDEX_FILL: Op = Op {
                 call.input(&value).int(dim as i64)
             }
             _ => {
-                let value = element_of(a.scalar(3).unwrap_or(Scalar::Int(0)), x.dtype())?;
+                let value = element_of(a.scalar(index_fill::value).unwrap_or(Scalar::Int(0)), x.dtype())?;
                 call.int(dim as i64).attr(Attr::Scalar(value))
             }
         };
         Ok(call.output(&x.shape(), x.dtype()).writes_input())
     }),
-    saves: &[Save::In(2)],
+    saves: &[Save::In(index_fill::index)],
     grad: Grad::Rule(|e, v| {
-        let (dim, index) = (v.args.int(1), v.input(2));
+        let (dim, index) = (v.args.int(index_fill::dim), v.saved(index_fill::index));
         let mut grads = vec![None, None, None];
-        if v.needs(0) {
+        if v.needs(index_fill::input) {
             grads[0] = Some(e.call(&INDEX_FILL, args![v.g(), dim, index, Scalar::Int(0)])?);
         }
-        if v.needs(2) {
+        if v.needs(index_fill::value) {
             // A slice that is named twice counts once.
-            let none = e.zeros_like(&Meta { dtype: DType::Bool, ..v.meta(0).clone() })?;
+            let none = e.zeros_like(&Meta { dtype: DType::Bool, ..v.meta(index_fill::input).clone() })?;
             let filled = e.call(&INDEX_FILL, args![&none, dim, index, Scalar::Bool(true)])?;
             let theirs = masked(e, &filled, v.g())?;
             grads[2] = Some(e.call(&SUM, args![&theirs])?);
@@ -210,17 +221,23 @@ pub static INDEX_FILL: Op = Op {
     }),
     inplace: true,
     expanded: Some(|e, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         let none = e.zeros_like(&expanded::mask_like(x))?;
-        let named = e.call(&INDEX_FILL, args![&none, a.int(1), a.tensor(2), Scalar::Bool(true)])?;
-        expanded::fill_where(e, x, &named, a.get(3).clone())
+        let named =
+            e.call(&INDEX_FILL, args![&none, a.int(index_fill::dim), a.tensor(index_fill::index), Scalar::Bool(true)])?;
+        expanded::fill_where(e, x, &named, a.get(index_fill::value).clone())
     }),
     ..Op::BASE
 };
 
+signature!(index_reduce(
+    input: Tensor, dim: Dim, index: Tensor, source: Tensor, reduce: Str(&["prod", "mean", "amax", "amin"]),
+    include_self: Bool = true,
+));
+
 pub static INDEX_REDUCE: Op = Op {
     name: "index_reduce",
-    params: &[X, DIM, INDEX, SOURCE, Param::new("reduce", Kind::Str(&["prod", "mean", "amax", "amin"])), INCLUDE_SELF],
+    params: index_reduce::PARAMS,
     summary: "Combines the slices of `source` at the positions that `index` lists along `dim`, by product, mean or extreme.",
     examples: &[
         ex("ones([3]).index_reduce(0, tensor([2, 2]), tensor([5.0, 6.0]), \"prod\")", "tensor([ 1.,  1., 30.])"),
@@ -230,8 +247,8 @@ pub static INDEX_REDUCE: Op = Op {
         ex("ones([3]).index_reduce(0, tensor([0]), ones([1]), \"sum\")", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, index, source) = (a.tensor(0), a.tensor(2), a.tensor(3));
-        let (dim, n) = check_list(x, a.int(1), index, true)?;
+        let (x, index, source) = (a.input(), a.tensor(index_reduce::index), a.tensor(index_reduce::source));
+        let (dim, n) = check_list(x, a.int(index_reduce::dim), index, true)?;
         check_source(x, dim, n, source)?;
         let mut shape = Shape::from_elem(1, source.ndim());
         if let Some(size) = shape.get_mut(dim) {
@@ -240,7 +257,10 @@ pub static INDEX_REDUCE: Op = Op {
         let index = e.call(&RESHAPE, args![index, shape.as_slice()])?;
         let sizes = source.shape();
         let index = e.call(&EXPAND, args![&index, sizes.as_slice()])?;
-        e.apply(&SCATTER_REDUCE, args![x, dim, &index, source, a.attr(4).clone(), a.flag(5)])
+        e.apply(
+            &SCATTER_REDUCE,
+            args![x, dim, &index, source, a.attr(index_reduce::reduce).clone(), a.flag(index_reduce::include_self)],
+        )
     }),
     grad: Grad::Composed,
     inplace: true,

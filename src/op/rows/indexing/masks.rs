@@ -10,12 +10,13 @@ use crate::fail;
 use crate::kernel::select::host as select;
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, Save, ex};
-use crate::op::rows::indexing::gather::X;
+use crate::op::row::{CallForm, Grad, Lower, Op, Returns, Save, ex};
 use crate::op::rows::pointwise::arith::unmasked;
 use crate::op::rows::shape::join::CAT;
 use crate::op::rows::shape::view::{EXPAND, RESHAPE, SELECT};
+use crate::op::rows::signatures::unary;
 use crate::op::tensor::{Meta, Tensor};
+use crate::signature;
 
 /// The number of elements that are not 0. Waits.
 fn count(e: &mut dyn Emit, inputs: &[&Tensor]) -> Result<usize> {
@@ -37,9 +38,11 @@ pub fn position_lists(e: &mut dyn Emit, x: &Tensor) -> Result<Vec<Tensor>> {
     (0..x.ndim()).map(|dim| e.call(&SELECT, args![&found, 1, dim])).collect()
 }
 
+signature!(nonzero(input: Tensor, as_tuple: Bool = false));
+
 pub static NONZERO: Op = Op {
     name: "nonzero",
-    params: &[X, Param::opt("as_tuple", Kind::Bool, Default::Bool(false))],
+    params: nonzero::PARAMS,
     summary: "Where elements are not 0: one row of indices for each, or `as_tuple` an array with a list for each dim.",
     details: "Waits for their number.",
     examples: &[
@@ -47,8 +50,8 @@ pub static NONZERO: Op = Op {
         ex("tensor([0, 3, 4]).nonzero(#{as_tuple: true})", "[tensor([1, 2])]"),
     ],
     lower: Lower::Steps(|e, a| {
-        let x = a.tensor(0);
-        if !a.flag(1) {
+        let x = a.input();
+        if !a.flag(nonzero::as_tuple) {
             return Ok(vec![positions(e, x)?]);
         }
         let line = if x.ndim() == 0 { e.call(&RESHAPE, args![x, &[1i64][..]])? } else { x.clone() };
@@ -59,16 +62,18 @@ pub static NONZERO: Op = Op {
     ..Op::BASE
 };
 
+signature!(nonzero_static(input: Tensor, size: Int, fill_value: Int = (-1)));
+
 pub static NONZERO_STATIC: Op = Op {
     name: "nonzero_static",
-    params: &[X, Param::new("size", Kind::Int), Param::opt("fill_value", Kind::Int, Default::Int(-1))],
+    params: nonzero_static::PARAMS,
     summary: "As `nonzero`, with exactly `size` rows: the rest is left out, or filled with `fill_value`.",
     examples: &[
         ex("tensor([0, 3, 4]).nonzero_static(3)", "tensor([[ 1],\n        [ 2],\n        [-1]])"),
         ex("tensor([0, 3]).nonzero_static(-1)", "E0206"),
     ],
     lower: Lower::Steps(|e, a| {
-        let (x, size) = (a.tensor(0), a.int(1));
+        let (x, size) = (a.input(), a.int(nonzero_static::size));
         if size < 0 {
             fail!(VALUE, "`size` must not be negative, and is {size}");
         }
@@ -76,7 +81,11 @@ pub static NONZERO_STATIC: Op = Op {
         let kept = found.shape()[0].min(size as usize);
         let layout = found.view().layout.slice(0, 0, 1, kept);
         let found = e.alias(&found, layout);
-        let rest = e.full(&[size as usize - kept, x.ndim()], Scalar::Int(a.int(2)), &Meta::of(&found))?;
+        let rest = e.full(
+            &[size as usize - kept, x.ndim()],
+            Scalar::Int(a.int(nonzero_static::fill_value)),
+            &Meta::of(&found),
+        )?;
         Ok(vec![e.call(&CAT, args![vec![found, rest], 0])?])
     }),
     grad: Grad::Stop("positions have no gradient"),
@@ -85,11 +94,11 @@ pub static NONZERO_STATIC: Op = Op {
 
 pub static ARGWHERE: Op = Op {
     name: "argwhere",
-    params: &[X],
+    params: unary::PARAMS,
     summary: "Where elements are not 0, one row of indices for each.",
     details: "Waits for their number.",
     examples: &[ex("tensor([[0, 3], [4, 0]]).argwhere()", "tensor([[0, 1],\n        [1, 0]])")],
-    lower: Lower::Steps(|e, a| Ok(vec![positions(e, a.tensor(0))?])),
+    lower: Lower::Steps(|e, a| Ok(vec![positions(e, a.input())?])),
     grad: Grad::Stop("positions have no gradient"),
     ..Op::BASE
 };
@@ -101,21 +110,23 @@ fn check_bool(mask: &Tensor) -> Result<()> {
     Ok(())
 }
 
+signature!(masked_select_of(input: Tensor, mask: Tensor));
+
 /// Operands of one shape.
 static MASKED_SELECT_OF: Op = Op {
     name: "masked_select",
-    params: &[X, Param::new("mask", Kind::Tensor)],
+    params: masked_select_of::PARAMS,
     summary: "The elements where the mask is true.",
     lower: Lower::Steps(|e, a| {
-        let (x, mask) = (a.tensor(0), a.tensor(1));
+        let (x, mask) = (a.input(), a.tensor(masked_select_of::mask));
         let n = count(e, &[x, mask])?;
         let call = KernelCall::new("masked_select", select::masked_select).input(x).input(mask);
         e.kernel(call.output(&[n], x.dtype()))
     }),
-    saves: &[Save::In(1)],
+    saves: &[Save::In(masked_select_of::mask)],
     grad: Grad::Rule(|e, v| {
-        let zeros = e.zeros_like(v.meta(0))?;
-        Ok(vec![Some(e.call(&MASKED_SCATTER_OF, args![&zeros, v.input(1), v.g()])?)])
+        let zeros = e.zeros_like(v.meta(masked_select_of::input))?;
+        Ok(vec![Some(e.call(&MASKED_SCATTER_OF, args![&zeros, v.saved(masked_select_of::mask), v.g()])?)])
     }),
     call: CallForm::Internal,
     ..Op::BASE
@@ -123,7 +134,7 @@ static MASKED_SELECT_OF: Op = Op {
 
 pub static MASKED_SELECT: Op = Op {
     name: "masked_select",
-    params: &[X, Param::new("mask", Kind::Tensor)],
+    params: masked_select_of::PARAMS,
     summary: "The elements where the mask is true, in row-major order; tensor and mask are broadcast.",
     details: "Waits for their number.",
     examples: &[
@@ -132,7 +143,7 @@ pub static MASKED_SELECT: Op = Op {
         ex("ones([2]).masked_select(tensor([1, 0]))", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, mask) = (a.tensor(0), a.tensor(1));
+        let (x, mask) = (a.input(), a.tensor(masked_select_of::mask));
         check_bool(mask)?;
         let shape = infer::broadcast_all([x.shape().as_slice(), mask.shape().as_slice()])?;
         let x = e.call(&EXPAND, args![x, shape.as_slice()])?;
@@ -143,25 +154,27 @@ pub static MASKED_SELECT: Op = Op {
     ..Op::BASE
 };
 
+signature!(masked_scatter_of(input: Tensor, mask: Tensor, source: Tensor));
+
 /// The mask has the tensor's shape.
 static MASKED_SCATTER_OF: Op = Op {
     name: "masked_scatter",
-    params: &[X, Param::new("mask", Kind::Tensor), Param::new("source", Kind::Tensor)],
+    params: masked_scatter_of::PARAMS,
     summary: "Writes elements in order where the mask is true.",
     lower: Lower::Kernel(|_, a| {
-        let (x, mask, source) = (a.tensor(0), a.tensor(1), a.tensor(2));
+        let (x, mask, source) = (a.input(), a.tensor(masked_scatter_of::mask), a.tensor(masked_scatter_of::source));
         let call = KernelCall::new("masked_scatter", select::masked_scatter).input(x).input(mask).input(source);
         Ok(call.output(&x.shape(), x.dtype()).writes_input())
     }),
-    saves: &[Save::In(1)],
+    saves: &[Save::In(masked_scatter_of::mask)],
     grad: Grad::Rule(|e, v| {
-        let mask = v.input(1);
+        let mask = v.saved(masked_scatter_of::mask);
         let mut grads = vec![None, None, None];
-        if v.needs(0) {
+        if v.needs(masked_scatter_of::input) {
             grads[0] = Some(unmasked(e, mask, v.g())?);
         }
-        if v.needs(2) {
-            let meta = v.meta(2).clone();
+        if v.needs(masked_scatter_of::source) {
+            let meta = v.meta(masked_scatter_of::source).clone();
             let picked = e.call(&MASKED_SELECT_OF, args![v.g(), mask])?;
             let rest = meta.shape.iter().product::<usize>().saturating_sub(picked.numel());
             let zeros = e.full(&[rest], Scalar::Int(0), &Meta { shape: Shape::new(), ..meta.clone() })?;
@@ -177,7 +190,7 @@ static MASKED_SCATTER_OF: Op = Op {
 
 pub static MASKED_SCATTER: Op = Op {
     name: "masked_scatter",
-    params: &[X, Param::new("mask", Kind::Tensor), Param::new("source", Kind::Tensor)],
+    params: masked_scatter_of::PARAMS,
     summary: "Puts the elements of `source` in order where the mask is true; tensor and mask are broadcast.",
     details: "Too few elements in `source` are an error found while computing.",
     examples: &[
@@ -186,7 +199,7 @@ pub static MASKED_SCATTER: Op = Op {
         ex("zeros([3]).masked_scatter(tensor([true, false, true]), tensor([5, 6]))", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, mask, source) = (a.tensor(0), a.tensor(1), a.tensor(2));
+        let (x, mask, source) = (a.input(), a.tensor(masked_scatter_of::mask), a.tensor(masked_scatter_of::source));
         check_bool(mask)?;
         infer::same_dtype(&[("input", x), ("source", source)])?;
         let shape = infer::broadcast_all([x.shape().as_slice(), mask.shape().as_slice()])?;

@@ -11,16 +11,15 @@ use crate::fail;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, ex};
 use crate::op::rows::linalg::matmul::{check_dtypes, product};
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::copies::ROLL;
 use crate::op::rows::shape::rearrange::{DIAGONAL, PERMUTE, distinct};
 use crate::op::rows::shape::view::{EXPAND, RESHAPE, UNSQUEEZE};
+use crate::op::rows::signatures::two_tensors;
 use crate::op::tensor::Tensor;
-
-const X: Param = Param::new("input", Kind::Tensor);
-const OTHER: Param = Param::new("other", Kind::Tensor);
+use crate::signature;
 
 /// One place of an operand or of the result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -225,12 +224,12 @@ fn multiply(e: &mut dyn Emit, a: &Tensor, b: &Tensor, dims: &[usize]) -> Result<
 }
 
 fn einsum(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
-    let list = a.tensor_list(1);
+    let list = a.tensor_list(einsum::operands);
     if list.is_empty() {
         fail!(VALUE, "at least one operand is wanted");
     }
     let shapes: Vec<Shape> = list.iter().map(Tensor::shape).collect();
-    let Equation { operands, result } = parse(a.text(0), &shapes)?;
+    let Equation { operands, result } = parse(a.text(einsum::equation), &shapes)?;
     let mut all = result.clone();
     for axis in operands.iter().flatten() {
         if !all.contains(axis) {
@@ -280,9 +279,11 @@ fn check_sizes(parts: &[Tensor], all: &[Axis]) -> Result<()> {
     Ok(())
 }
 
+signature!(einsum(equation: Text, operands: Tensors));
+
 pub static EINSUM: Op = Op {
     name: "einsum",
-    params: &[Param::new("equation", Kind::Text), Param::new("operands", Kind::Tensors)],
+    params: einsum::PARAMS,
     summary: "Sums of products as an equation of subscripts says.",
     details: "`\"ij,jk->ik\"` is a matrix product. A letter that is not in the result is summed; one that stands twice in \
               an operand takes its diagonal; `...` stands for dimensions without a name. Without `->` the result has \
@@ -299,13 +300,11 @@ pub static EINSUM: Op = Op {
     ..Op::BASE
 };
 
+signature!(tensordot(a: Tensor, b: Tensor, dims: Axes = 2));
+
 pub static TENSORDOT: Op = Op {
     name: "tensordot",
-    params: &[
-        Param::new("a", Kind::Tensor),
-        Param::new("b", Kind::Tensor),
-        Param::opt("dims", Kind::Axes, Default::Int(2)),
-    ],
+    params: tensordot::PARAMS,
     summary: "Sums of products over pairs of dimensions: the last of `a` with the first of `b`, or those named.",
     examples: &[
         ex("tensordot(ones([2, 3]), ones([3, 2]), 1)", "tensor([[3., 3.],\n        [3., 3.]])"),
@@ -314,12 +313,12 @@ pub static TENSORDOT: Op = Op {
         ex("tensordot(ones([2]), ones([2]), -1)", "E0206"),
     ],
     lower: Lower::Compose(|e, args| {
-        let (mut x, mut y) = (args.tensor(0).clone(), args.tensor(1).clone());
+        let (mut x, mut y) = (args.tensor(tensordot::a).clone(), args.tensor(tensordot::b).clone());
         let (mut s, mut t) = (x.shape(), y.shape());
-        let (left, right): (Vec<i64>, Vec<i64>) = match args.attr(2) {
+        let (left, right): (Vec<i64>, Vec<i64>) = match args.attr(tensordot::dims) {
             Attr::Ints(list) => (list[..list.len() / 2].to_vec(), list[list.len() / 2..].to_vec()),
             _ => {
-                let n = args.int(2);
+                let n = args.int(tensordot::dims);
                 if n < 0 || n > s.len().min(t.len()) as i64 {
                     fail!(
                         VALUE,
@@ -368,18 +367,18 @@ pub static TENSORDOT: Op = Op {
 
 pub static KRON: Op = Op {
     name: "kron",
-    params: &[X, OTHER],
+    params: two_tensors::PARAMS,
     summary: "Kronecker product: each element of one tensor times the whole other.",
     examples: &[ex("kron(tensor([1, 2]), tensor([1, 10]))", "tensor([ 1, 10,  2, 20])")],
     lower: Lower::Compose(|e, a| {
-        let (s, t) = (a.tensor(0).shape(), a.tensor(1).shape());
+        let (s, t) = (a.input().shape(), a.tensor(two_tensors::other).shape());
         let ndim = s.len().max(t.len());
         let size = |shape: &Shape, d: usize| (d + shape.len()).checked_sub(ndim).map_or(1, |d| shape[d]);
         let first: Shape = (0..ndim).flat_map(|d| [size(&s, d), 1]).collect();
         let second: Shape = (0..ndim).flat_map(|d| [1, size(&t, d)]).collect();
         let whole: Shape = (0..ndim).map(|d| size(&s, d).saturating_mul(size(&t, d))).collect();
-        let x = e.call(&RESHAPE, args![a.tensor(0), first.as_slice()])?;
-        let y = e.call(&RESHAPE, args![a.tensor(1), second.as_slice()])?;
+        let x = e.call(&RESHAPE, args![a.input(), first.as_slice()])?;
+        let y = e.call(&RESHAPE, args![a.tensor(two_tensors::other), second.as_slice()])?;
         let out = e.mul(&x, &y)?;
         e.apply(&RESHAPE, args![&out, whole.as_slice()])
     }),
@@ -408,19 +407,21 @@ pub fn square(name: &str, x: &Tensor) -> Result<usize> {
     }
 }
 
+signature!(matrix_power(input: Tensor, n: Int));
+
 pub static MATRIX_POWER: Op = Op {
     name: "matrix_power",
-    params: &[X, Param::new("n", Kind::Int)],
+    params: matrix_power::PARAMS,
     summary: "A square matrix times itself `n` times; negative powers invert first.",
     examples: &[
         ex("matrix_power(tensor([[1, 1], [0, 1]]), 3)", "tensor([[1, 3],\n        [0, 1]])"),
         ex("matrix_power(ones([2, 3]), 2)", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
-        let mut x = a.tensor(0).clone();
+        let mut x = a.input().clone();
         square("input", &x)?;
-        let mut n = a.int(1).unsigned_abs();
-        if a.int(1) < 0 {
+        let mut n = a.int(matrix_power::n).unsigned_abs();
+        if a.int(matrix_power::n) < 0 {
             x = e.call(&crate::op::rows::linalg::solve::INV, args![&x])?;
         }
         if n == 0 {
@@ -452,9 +453,11 @@ pub static MATRIX_POWER: Op = Op {
     ..Op::BASE
 };
 
+signature!(cross(input: Tensor, other: Tensor, dim: Dim = None));
+
 pub static CROSS: Op = Op {
     name: "cross",
-    params: &[X, OTHER, Param::opt("dim", Kind::Dim, Default::None)],
+    params: cross::PARAMS,
     summary: "Cross product of vectors of three elements along `dim` (without it, the first dimension of size 3).",
     examples: &[
         ex("cross(tensor([1, 0, 0]), tensor([0, 1, 0]))", "tensor([0, 0, 1])"),
@@ -462,12 +465,12 @@ pub static CROSS: Op = Op {
         ex("cross(ones([3]), ones([3]), 1)", "E0209"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, y) = (a.tensor(0), a.tensor(1));
+        let (x, y) = (a.input(), a.tensor(cross::other));
         if x.ndim() != y.ndim() {
             fail!(SHAPE, "the operands have {} and {} dimensions", x.ndim(), y.ndim());
         }
         let shape = infer::broadcast_all([x.shape().as_slice(), y.shape().as_slice()])?;
-        let dim = match a.opt_int(2) {
+        let dim = match a.opt_int(cross::dim) {
             Some(dim) => infer::dim(dim, shape.len())?,
             None => match shape.iter().position(|&n| n == 3) {
                 Some(dim) => dim,

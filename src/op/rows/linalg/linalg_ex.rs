@@ -6,19 +6,19 @@ use crate::base::dtype::{DType, Scalar};
 use crate::kernel::linalg::host::factor as kernel;
 use crate::op::args::Args;
 use crate::op::emit::{Emit, KernelCall};
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, Save, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, Returns, Save, ex};
 use crate::op::rows::linalg::lu::LU_FACTOR;
 use crate::op::rows::linalg::matmul::same_batch;
 use crate::op::rows::linalg::solve::{
-    A, CHOLESKY, INV, SOLVE, cholesky_grad, inv_grad, sized, solve_grad, solved, squares,
+    CHOLESKY, INV, SOLVE, cholesky_grad, inv_grad, sized, solve_grad, solved, squares,
 };
 use crate::op::rows::pointwise::compare::{EQ, WHERE};
 use crate::op::rows::reduction::minmax::ARGMAX;
 use crate::op::rows::reduction::reduce::AMAX;
 use crate::op::rows::shape::rearrange::DIAGONAL;
 use crate::op::tensor::{Meta, Tensor};
+use crate::signature;
 
-const CHECK: Param = Param::opt("check_errors", Kind::Bool, Default::Bool(false));
 const DETAILS: &str = "`info` (i32) is 0 for each matrix that is in order, else the number of what is wrong, and that matrix's \
 result is zeros. With `check_errors` it is an error as without `_ex`.";
 
@@ -34,23 +34,27 @@ fn checked(e: &mut dyn Emit, op: &'static Op, args: Args, x: &Tensor) -> Result<
     Ok(vec![result, none])
 }
 
+signature!(cholesky_quiet(A: Tensor, upper: Bool = false));
+
 static CHOLESKY_QUIET: Op = Op {
     name: "cholesky_ex",
-    params: &[A, Param::opt("upper", Kind::Bool, Default::Bool(false))],
+    params: cholesky_quiet::PARAMS,
     summary: "Cholesky factors and how they went.",
     lower: Lower::Kernel(|_, a| {
-        squares("A", a.tensor(0))?;
-        Ok(reporting("cholesky", kernel::cholesky, a.tensor(0)).flag(a.flag(1)))
+        squares("A", a.tensor(cholesky_quiet::A))?;
+        Ok(reporting("cholesky", kernel::cholesky, a.tensor(cholesky_quiet::A)).flag(a.flag(cholesky_quiet::upper)))
     }),
-    saves: &[Save::Out(0)],
+    saves: &[Save::RESULT],
     grad: Grad::Rule(cholesky_grad),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
+signature!(cholesky_ex(A: Tensor, upper: Bool = false, check_errors: Bool = false));
+
 pub static CHOLESKY_EX: Op = Op {
     name: "cholesky_ex",
-    params: &[A, Param::opt("upper", Kind::Bool, Default::Bool(false)), CHECK],
+    params: cholesky_ex::PARAMS,
     summary: "The triangular factor of positive-definite matrices, and where they are not.",
     details: DETAILS,
     examples: &[
@@ -59,32 +63,38 @@ pub static CHOLESKY_EX: Op = Op {
         ex("cholesky_ex(ones([2, 3]))", "E0201"),
         ex("cholesky_ex(tensor([[-1.0]]), #{check_errors: true}).L", "E0405"),
     ],
-    lower: Lower::Compose(|e, a| match a.flag(2) {
-        true => checked(e, &CHOLESKY, args![a.tensor(0), a.flag(1)], a.tensor(0)),
-        false => e.apply(&CHOLESKY_QUIET, args![a.tensor(0), a.flag(1)]),
+    lower: Lower::Compose(|e, a| match a.flag(cholesky_ex::check_errors) {
+        true => {
+            checked(e, &CHOLESKY, args![a.tensor(cholesky_ex::A), a.flag(cholesky_ex::upper)], a.tensor(cholesky_ex::A))
+        }
+        false => e.apply(&CHOLESKY_QUIET, args![a.tensor(cholesky_ex::A), a.flag(cholesky_ex::upper)]),
     }),
     grad: Grad::Composed,
     results: Returns::Named(&["L", "info"]),
     ..Op::BASE
 };
 
+signature!(inv_quiet(A: Tensor));
+
 static INV_QUIET: Op = Op {
     name: "inv_ex",
-    params: &[A],
+    params: inv_quiet::PARAMS,
     summary: "Inverses and how they went.",
     lower: Lower::Kernel(|_, a| {
-        squares("A", a.tensor(0))?;
-        Ok(reporting("inv", kernel::inv, a.tensor(0)))
+        squares("A", a.tensor(inv_quiet::A))?;
+        Ok(reporting("inv", kernel::inv, a.tensor(inv_quiet::A)))
     }),
-    saves: &[Save::Out(0)],
+    saves: &[Save::RESULT],
     grad: Grad::Rule(inv_grad),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
+signature!(inv_ex(A: Tensor, check_errors: Bool = false));
+
 pub static INV_EX: Op = Op {
     name: "inv_ex",
-    params: &[A, CHECK],
+    params: inv_ex::PARAMS,
     summary: "The inverse of square matrices, and the first zero pivot of those that have none.",
     details: DETAILS,
     examples: &[
@@ -93,33 +103,37 @@ pub static INV_EX: Op = Op {
         ex("inv_ex(ones([2, 3]))", "E0201"),
         ex("inv_ex(zeros([1, 1]), #{check_errors: true}).inverse", "E0406"),
     ],
-    lower: Lower::Compose(|e, a| match a.flag(1) {
-        true => checked(e, &INV, args![a.tensor(0)], a.tensor(0)),
-        false => e.apply(&INV_QUIET, args![a.tensor(0)]),
+    lower: Lower::Compose(|e, a| match a.flag(inv_ex::check_errors) {
+        true => checked(e, &INV, args![a.tensor(inv_ex::A)], a.tensor(inv_ex::A)),
+        false => e.apply(&INV_QUIET, args![a.tensor(inv_ex::A)]),
     }),
     grad: Grad::Composed,
     results: Returns::Named(&["inverse", "info"]),
     ..Op::BASE
 };
 
+signature!(solve_quiet(A: Tensor, B: Tensor));
+
 static SOLVE_QUIET: Op = Op {
     name: "solve_ex",
-    params: &[A, Param::new("B", Kind::Tensor)],
+    params: solve_quiet::PARAMS,
     summary: "Solutions and how they went.",
     lower: Lower::Kernel(|_, a| {
-        let (x, b) = (a.tensor(0), a.tensor(1));
+        let (x, b) = (a.tensor(solve_quiet::A), a.tensor(solve_quiet::B));
         let call = KernelCall::new("solve", kernel::solve).inputs([x, b]);
         Ok(call.output(&b.shape(), b.dtype()).output(&sized(x, &[]), DType::I32))
     }),
-    saves: &[Save::In(0), Save::Out(0)],
+    saves: &[Save::In(solve_quiet::A), Save::RESULT],
     grad: Grad::Rule(solve_grad),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
+signature!(solve_ex(A: Tensor, B: Tensor, left: Bool = true, check_errors: Bool = false));
+
 pub static SOLVE_EX: Op = Op {
     name: "solve_ex",
-    params: &[A, Param::new("B", Kind::Tensor), Param::opt("left", Kind::Bool, Default::Bool(true)), CHECK],
+    params: solve_ex::PARAMS,
     summary: "The X with A @ X = B, and the first zero pivot of each A that is singular.",
     details: DETAILS,
     examples: &[
@@ -129,8 +143,13 @@ pub static SOLVE_EX: Op = Op {
         ex("solve_ex(zeros([1, 1]), ones([1, 1]), #{check_errors: true}).result", "E0406"),
     ],
     lower: Lower::Compose(|e, a| {
-        if a.flag(3) {
-            return checked(e, &SOLVE, args![a.tensor(0), a.tensor(1), a.flag(2)], a.tensor(0));
+        if a.flag(solve_ex::check_errors) {
+            return checked(
+                e,
+                &SOLVE,
+                args![a.tensor(solve_ex::A), a.tensor(solve_ex::B), a.flag(solve_ex::left)],
+                a.tensor(solve_ex::A),
+            );
         }
         let mut info = None;
         let x = solved(e, a, &mut |e, x, b| {
@@ -146,9 +165,11 @@ pub static SOLVE_EX: Op = Op {
     ..Op::BASE
 };
 
+signature!(lu_factor_ex(A: Tensor, pivot: Bool = true, check_errors: Bool = false));
+
 pub static LU_FACTOR_EX: Op = Op {
     name: "lu_factor_ex",
-    params: &[A, Param::opt("pivot", Kind::Bool, Default::Bool(true)), CHECK],
+    params: lu_factor_ex::PARAMS,
     summary: "Both triangles of the LU decomposition, the row exchanges, and the first zero pivot.",
     details: "`info` (i32) is 0 where no pivot is zero; a zero pivot spoils nothing but later solutions.",
     examples: &[
@@ -157,9 +178,9 @@ pub static LU_FACTOR_EX: Op = Op {
         ex("lu_factor_ex(ones([2]))", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
-        let mut results = e.apply(&LU_FACTOR, args![a.tensor(0), a.flag(1)])?;
+        let mut results = e.apply(&LU_FACTOR, args![a.tensor(lu_factor_ex::A), a.flag(lu_factor_ex::pivot)])?;
         let factors = e.detach(&results[0]);
-        let none = Meta { shape: sized(a.tensor(0), &[]), dtype: DType::I32, device: factors.device() };
+        let none = Meta { shape: sized(a.tensor(lu_factor_ex::A), &[]), dtype: DType::I32, device: factors.device() };
         let none = e.zeros_like(&none)?;
         let pivots = e.call(&DIAGONAL, args![&factors, 0, -2, -1])?;
         if pivots.shape().last() == Some(&0) {

@@ -10,9 +10,9 @@ use crate::kernel::linalg::host::spectral as kernel;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, Save, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, Returns, Save, ex};
 use crate::op::rows::linalg::matmul::{product, same_batch};
-use crate::op::rows::linalg::solve::{A, matrices, sized, squares};
+use crate::op::rows::linalg::solve::{matrices, sized, squares};
 use crate::op::rows::linalg::svd::{EIGENVALUES, EIGH, SVD, VALUES, ends, inner, scaled};
 use crate::op::rows::pointwise::compare::{GT, WHERE};
 use crate::op::rows::pointwise::unary::ABS;
@@ -20,6 +20,7 @@ use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::rearrange::{SQUEEZE, adjoint};
 use crate::op::rows::shape::view::{SLICE, UNSQUEEZE};
 use crate::op::tensor::Tensor;
+use crate::signature;
 
 /// The bound below which singular values count as 0: `max(atol, rtol * largest)`, shape [.., 1].
 fn tolerance(e: &mut dyn Emit, x: &Tensor, values: &Tensor, atol: &Arg, rtol: &Arg) -> Result<Tensor> {
@@ -80,29 +81,33 @@ fn spectrum(e: &mut dyn Emit, x: &Tensor, hermitian: bool) -> Result<Tensor> {
     e.call(&ABS, args![&values])
 }
 
-const HERMITIAN: Param = Param::opt("hermitian", Kind::Bool, Default::Bool(false));
-const ATOL: Param = Param::opt("atol", Kind::Operand, Default::None);
-const RTOL: Param = Param::opt("rtol", Kind::Operand, Default::None);
+signature!(matrix_rank(
+    A: Tensor, tol: Operand = None, hermitian: Bool = false, atol: Operand = None, rtol: Operand = None,
+));
 
 pub static MATRIX_RANK: Op = Op {
     name: "matrix_rank",
-    params: &[A, Param::opt("tol", Kind::Operand, Default::None), HERMITIAN, ATOL, RTOL],
+    params: matrix_rank::PARAMS,
     summary: "The number of singular values above `max(atol, rtol * largest)`.",
     details: "`rtol` is the dtype's epsilon times the larger size, unless a tolerance is given.",
     examples: &[ex("matrix_rank(ones([2, 2]))", "tensor(1)"), ex("matrix_rank(ones([2]))", "E0201")],
     lower: Lower::Steps(|e, a| {
-        let x = a.tensor(0);
+        let x = a.tensor(matrix_rank::A);
         matrices("A", x)?;
-        let values = spectrum(e, x, a.flag(2))?;
+        let values = spectrum(e, x, a.flag(matrix_rank::hermitian))?;
         let (m, n) = ends(x);
         if m.min(n) == 0 {
             let spec = crate::op::tensor::Meta { shape: sized(x, &[]), dtype: DType::I64, device: x.device() };
             return Ok(vec![e.zeros_like(&spec)?]);
         }
         // Eigenvalues by size are largest at one of the ends.
-        let largest = if a.flag(2) { by_size(e, &values)? } else { values.clone() };
-        let atol = if a.is_none(1) { a.get(3).clone() } else { a.get(1).clone() };
-        let rtol = if a.is_none(1) { a.get(4).clone() } else { Arg::from(0.0) };
+        let largest = if a.flag(matrix_rank::hermitian) { by_size(e, &values)? } else { values.clone() };
+        let atol = if a.is_none(matrix_rank::tol) {
+            a.get(matrix_rank::atol).clone()
+        } else {
+            a.get(matrix_rank::tol).clone()
+        };
+        let rtol = if a.is_none(matrix_rank::tol) { a.get(matrix_rank::rtol).clone() } else { Arg::from(0.0) };
         let bound = tolerance(e, x, &largest, &atol, &rtol)?;
         let above = e.call(&GT, args![&values, &bound])?;
         Ok(vec![e.call(&SUM, args![&above, -1])?])
@@ -119,21 +124,25 @@ fn by_size(e: &mut dyn Emit, values: &Tensor) -> Result<Tensor> {
     e.call(&crate::op::rows::pointwise::power::MAXIMUM, args![&first, &last])
 }
 
+signature!(pseudo(A: Tensor, atol: Operand = None, rtol: Operand = None, hermitian: Bool = false));
+
 /// Internal: the pseudoinverse with its own gradient.
 static PSEUDO: Op = Op {
     name: "pinv",
-    params: &[A, ATOL, RTOL, HERMITIAN],
+    params: pseudo::PARAMS,
     summary: "The pseudoinverse.",
     lower: Lower::Steps(|e, a| {
-        let x = a.tensor(0);
+        let x = a.tensor(pseudo::A);
         let (m, n) = ends(x);
-        if a.is_none(1) && !matches!(a.get(2), Arg::Tensor(_)) && !a.flag(3) || m.min(n) == 0 {
-            let rtol = a.opt_float(2).map_or(Attr::None, Attr::Float);
+        if a.is_none(pseudo::atol) && !matches!(a.get(pseudo::rtol), Arg::Tensor(_)) && !a.flag(pseudo::hermitian)
+            || m.min(n) == 0
+        {
+            let rtol = a.opt_float(pseudo::rtol).map_or(Attr::None, Attr::Float);
             let call = KernelCall::new("pinv", kernel::pinv).input(x).attr(rtol);
             return e.kernel(call.output(&sized(x, &[n, m]), x.dtype()));
         }
         // V / S @ U', or with eigenvectors V / L @ V'.
-        let (left, values, right) = if a.flag(3) {
+        let (left, values, right) = if a.flag(pseudo::hermitian) {
             let mut parts = e.apply(&EIGH, args![x, "L"])?;
             let vectors = parts.swap_remove(1);
             let vt = adjoint(e, &vectors)?;
@@ -144,16 +153,16 @@ static PSEUDO: Op = Op {
             (v, parts[1].clone(), ut)
         };
         let sizes = e.call(&ABS, args![&values])?;
-        let largest = if a.flag(3) { by_size(e, &sizes)? } else { sizes.clone() };
-        let bound = tolerance(e, x, &largest, a.get(1), a.get(2))?;
+        let largest = if a.flag(pseudo::hermitian) { by_size(e, &sizes)? } else { sizes.clone() };
+        let bound = tolerance(e, x, &largest, a.get(pseudo::atol), a.get(pseudo::rtol))?;
         let used = e.call(&GT, args![&sizes, &bound])?;
         let inverse = e.rev(&crate::op::rows::pointwise::arith::DIV, Scalar::Float(1.0), &values)?;
         let inverse = e.call(&WHERE, args![&used, &inverse, 0])?;
         let left = scaled(e, &left, &inverse, -1)?;
         Ok(vec![product(e, &left, &right)?])
     }),
-    saves: &[Save::In(0), Save::Out(0)],
-    grad: Grad::Rule(|e, v| Ok(vec![Some(pinv_grad(e, v.g(), v.output(0), v.input(0))?)])),
+    saves: &[Save::In(pseudo::A), Save::RESULT],
+    grad: Grad::Rule(|e, v| Ok(vec![Some(pinv_grad(e, v.g(), v.result(), v.saved(pseudo::A))?)])),
     call: CallForm::Internal,
     ..Op::BASE
 };
@@ -192,9 +201,13 @@ fn pinv_grad(e: &mut dyn Emit, g: &Tensor, p: &Tensor, a: &Tensor) -> Result<Ten
     e.sub(&sum, &fourth)
 }
 
+signature!(pinv(
+    A: Tensor, rcond: Operand = None, hermitian: Bool = false, atol: Operand = None, rtol: Operand = None,
+));
+
 pub static PINV: Op = Op {
     name: "pinv",
-    params: &[A, Param::opt("rcond", Kind::Operand, Default::None), HERMITIAN, ATOL, RTOL],
+    params: pinv::PARAMS,
     summary: "The Moore-Penrose pseudoinverse; singular values up to `max(atol, rtol * largest)` count as 0.",
     details: "`rtol` (also `rcond`) is the dtype's epsilon times the larger size, unless a tolerance is given.",
     examples: &[
@@ -202,68 +215,71 @@ pub static PINV: Op = Op {
         ex("pinv(ones([2]))", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
-        matrices("A", a.tensor(0))?;
-        if a.flag(2) {
-            squares("A", a.tensor(0))?;
+        matrices("A", a.tensor(pinv::A))?;
+        if a.flag(pinv::hermitian) {
+            squares("A", a.tensor(pinv::A))?;
         }
-        let rtol = if a.is_none(1) { a.get(4).clone() } else { a.get(1).clone() };
-        e.apply(&PSEUDO, args![a.tensor(0), a.get(3).clone(), rtol, a.flag(2)])
+        let rtol = if a.is_none(pinv::rcond) { a.get(pinv::rtol).clone() } else { a.get(pinv::rcond).clone() };
+        e.apply(&PSEUDO, args![a.tensor(pinv::A), a.get(pinv::atol).clone(), rtol, a.flag(pinv::hermitian)])
     }),
     grad: Grad::Composed,
     ..Op::BASE
 };
 
+signature!(pinverse(input: Tensor, rcond: Float = 1e-15));
+
 pub static PINVERSE: Op = Op {
     name: "pinverse",
-    params: &[Param::new("input", Kind::Tensor), Param::opt("rcond", Kind::Float, Default::Float(1e-15))],
+    params: pinverse::PARAMS,
     summary: "The Moore-Penrose pseudoinverse; the older form of `pinv`.",
     examples: &[ex("pinverse(tensor([[2.0]]))", "tensor([[0.5000]])"), ex("pinverse(ones([2]))", "E0201")],
     lower: Lower::Compose(|e, a| {
-        matrices("input", a.tensor(0))?;
-        e.apply(&PSEUDO, args![a.tensor(0), (), a.float(1), false])
+        matrices("input", a.input())?;
+        e.apply(&PSEUDO, args![a.input(), (), a.float(pinverse::rcond), false])
     }),
     grad: Grad::Composed,
     ..Op::BASE
 };
+
+signature!(least(A: Tensor, B: Tensor, rcond: Float = None));
 
 /// Internal: the solution of smallest norm, over one batch.
 static LEAST: Op = Op {
     name: "lstsq",
-    params: &[A, Param::new("B", Kind::Tensor), Param::opt("rcond", Kind::Float, Default::None)],
+    params: least::PARAMS,
     summary: "Least squares.",
     lower: Lower::Kernel(|_, a| {
-        let (x, b) = (a.tensor(0), a.tensor(1));
-        let rcond = a.opt_float(2).map_or(Attr::None, Attr::Float);
+        let (x, b) = (a.tensor(least::A), a.tensor(least::B));
+        let rcond = a.opt_float(least::rcond).map_or(Attr::None, Attr::Float);
         let call = KernelCall::new("lstsq", kernel::lstsq).input(x).input(b).attr(rcond);
         Ok(call.output(&sized(x, &[ends(x).1, ends(b).1]), x.dtype()))
     }),
-    saves: &[Save::In(0), Save::In(1)],
+    saves: &[Save::In(least::A), Save::In(least::B)],
     grad: Grad::Rule(|e, v| {
         // The solution is pinv(A) @ B.
-        let (a, b) = (v.input(0), v.input(1));
-        let p = e.call(&PSEUDO, args![a, (), v.args.opt_float(2).map_or(Arg::None, Arg::from), false])?;
-        let left = if v.needs(0) {
+        let (a, b) = (v.saved(least::A), v.saved(least::B));
+        let p = e.call(&PSEUDO, args![a, (), v.args.opt_float(least::rcond).map_or(Arg::None, Arg::from), false])?;
+        let left = if v.needs(least::A) {
             let bt = adjoint(e, b)?;
             let g = product(e, v.g(), &bt)?;
             Some(pinv_grad(e, &g, &p, a)?)
         } else {
             None
         };
-        let right = if v.needs(1) { Some(inner(e, &p, v.g())?) } else { None };
+        let right = if v.needs(least::B) { Some(inner(e, &p, v.g())?) } else { None };
         Ok(vec![left, right])
     }),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
+signature!(lstsq(
+    A: Tensor, B: Tensor, rcond: Float = None, driver: Str(&["gels", "gelsy", "gelsd", "gelss"]) = None,
+));
+
 pub static LSTSQ: Op = Op {
     name: "lstsq",
-    params: &[
-        A,
-        Param::new("B", Kind::Tensor),
-        Param::opt("rcond", Kind::Float, Default::None),
-        Param::opt("driver", Kind::Str(&["gels", "gelsy", "gelsd", "gelss"]), Default::None),
-    ],
+    params: lstsq::PARAMS,
     summary: "The X that makes the norm of A @ X - B smallest; of several the smallest.",
     details: "The driver only decides which of `residuals`, `rank` and `singular_values` are made, as in PyTorch; what \
               is not made is empty. Residuals need more rows than columns.",
@@ -279,7 +295,7 @@ pub static LSTSQ: Op = Op {
 };
 
 fn lstsq(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
-    let (x, b) = (a.tensor(0), a.tensor(1));
+    let (x, b) = (a.tensor(lstsq::A), a.tensor(lstsq::B));
     matrices("A", x)?;
     infer::same_dtype(&[("A", x), ("B", b)])?;
     let (s, t) = (x.shape(), b.shape());
@@ -290,8 +306,8 @@ fn lstsq(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
         fail!(SHAPE, "`A` has shape {:?}, `B` {:?}: the numbers of rows differ", s.as_slice(), t.as_slice());
     }
     let (x, b) = same_batch(e, x, &b)?;
-    let driver = a.text(3);
-    let rcond = a.opt_float(2).map_or(Arg::None, Arg::from);
+    let driver = a.text(lstsq::driver);
+    let rcond = a.opt_float(lstsq::rcond).map_or(Arg::None, Arg::from);
     let mut solution = e.call(&LEAST, args![&x, &b, rcond])?;
     let (dtype, device) = (x.dtype(), x.device());
     let mut residuals = e.empty(&[0], dtype, device)?;
@@ -305,7 +321,7 @@ fn lstsq(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     let rank = match driver {
         "gels" => e.empty(&[0], DType::I64, device)?,
         _ => {
-            let rtol = a.opt_float(2).map_or(Arg::None, Arg::from);
+            let rtol = a.opt_float(lstsq::rcond).map_or(Arg::None, Arg::from);
             e.call(&MATRIX_RANK, args![&detached, (), false, (), rtol])?
         }
     };

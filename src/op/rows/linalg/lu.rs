@@ -7,28 +7,29 @@ use crate::fail;
 use crate::kernel::linalg::host::factor as kernel;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, Save, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, Returns, Save, ex};
 use crate::op::rows::linalg::matmul::product;
-use crate::op::rows::linalg::solve::{A, matrices, sized, squares, system, triangular};
+use crate::op::rows::linalg::solve::{matrices, sized, squares, system, triangular};
 use crate::op::rows::shape::copies::{TRIL, TRIU};
 use crate::op::rows::shape::join::CAT;
 use crate::op::rows::shape::rearrange::adjoint;
 use crate::op::rows::shape::view::SLICE;
 use crate::op::tensor::Tensor;
+use crate::signature;
 
 /// Argument 1 of `lu` and `lu_factor`.
 fn pivoted(a: &Args) -> Result<()> {
-    match a.flag(1) {
+    match a.flag(lu::pivot) {
         true => Ok(()),
         false => fail!(VALUE, "factors without pivoting are not offered: they lose all precision on harmless matrices"),
     }
 }
 
-const PIVOT: Param = Param::opt("pivot", Kind::Bool, Default::Bool(true));
+signature!(lu(A: Tensor, pivot: Bool = true));
 
 pub static LU: Op = Op {
     name: "lu",
-    params: &[A, PIVOT],
+    params: lu::PARAMS,
     summary: "Permutation P, unit lower triangle L and upper triangle U with A = P @ L @ U.",
     examples: &[
         ex("lu(tensor([[1.0, 0.0], [2.0, 1.0]])).U", "tensor([[ 2.0000,  1.0000],\n        [ 0.0000, -0.5000]])"),
@@ -36,7 +37,7 @@ pub static LU: Op = Op {
         ex("lu(ones([2, 2]), #{pivot: false})", "E0206"),
     ],
     lower: Lower::Kernel(|_, a| {
-        let x = a.tensor(0);
+        let x = a.tensor(lu::A);
         matrices("A", x)?;
         pivoted(a)?;
         let shape = x.shape();
@@ -59,7 +60,7 @@ fn part(e: &mut dyn Emit, x: &Tensor, dim: i64, from: usize, to: usize) -> Resul
 /// With A1 the leading square part: `P L^-T (tril(L^T gL, -1) + triu(gU U^T)) U^-T`, and what the rest adds.
 fn lu_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
     let (p, l, u) = (v.output(0), v.output(1), v.output(2));
-    let shape = v.meta(0).shape.clone();
+    let shape = v.meta(lu::A).shape.clone();
     let (m, n) = (shape[shape.len() - 2], shape[shape.len() - 1]);
     let k = m.min(n);
     let whole = |e: &mut dyn Emit, at: usize| match &v.grads[at] {
@@ -105,7 +106,7 @@ fn lu_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
 
 pub static LU_FACTOR: Op = Op {
     name: "lu_factor",
-    params: &[A, PIVOT],
+    params: lu::PARAMS,
     summary: "Both triangles of the LU decomposition in one matrix, and the row exchanges, counted from 1.",
     details: "Reads the permutation to make the exchanges, which waits.",
     examples: &[
@@ -113,9 +114,9 @@ pub static LU_FACTOR: Op = Op {
         ex("lu_factor(ones([2]))", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
-        let factors = e.apply(&LU, args![a.tensor(0), a.flag(1)])?;
+        let factors = e.apply(&LU, args![a.tensor(lu::A), a.flag(lu::pivot)])?;
         let (p, l, u) = (&factors[0], &factors[1], &factors[2]);
-        let shape = a.tensor(0).shape();
+        let shape = a.tensor(lu::A).shape();
         let (m, n) = (shape[shape.len() - 2], shape[shape.len() - 1]);
         let k = m.min(n);
         let strict = e.call(&TRIL, args![l, -1])?;
@@ -128,7 +129,7 @@ pub static LU_FACTOR: Op = Op {
                 e.call(&crate::op::rows::nn::padding::PAD_CONSTANT, args![&right, &[0, 0, 0, (m - k) as i64][..], 0])?;
         }
         let both = e.add(&left, &right)?;
-        let pivots = exchanges(e, p, m, k, &sized(a.tensor(0), &[k]))?;
+        let pivots = exchanges(e, p, m, k, &sized(a.tensor(lu::A), &[k]))?;
         Ok(vec![both, pivots])
     }),
     grad: Grad::Composed,
@@ -154,15 +155,11 @@ fn exchanges(e: &mut dyn Emit, p: &Tensor, m: usize, k: usize, shape: &[usize]) 
     e.upload(&bytes, shape, DType::I32, p.device())
 }
 
+signature!(lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: Bool = true, adjoint: Bool = false));
+
 pub static LU_SOLVE: Op = Op {
     name: "lu_solve",
-    params: &[
-        Param::new("LU", Kind::Tensor),
-        Param::new("pivots", Kind::Tensor),
-        Param::new("B", Kind::Tensor),
-        Param::opt("left", Kind::Bool, Default::Bool(true)),
-        Param::opt("adjoint", Kind::Bool, Default::Bool(false)),
-    ],
+    params: lu_solve::PARAMS,
     summary: "The X with A @ X = B, given what `lu_factor` makes of A.",
     details: "Reads the row exchanges, which waits.",
     examples: &[
@@ -176,7 +173,13 @@ pub static LU_SOLVE: Op = Op {
 };
 
 fn lu_solve(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
-    let (factors, pivots, b, left, flipped) = (a.tensor(0), a.tensor(1), a.tensor(2), a.flag(3), a.flag(4));
+    let (factors, pivots, b, left, flipped) = (
+        a.tensor(lu_solve::LU),
+        a.tensor(lu_solve::pivots),
+        a.tensor(lu_solve::B),
+        a.flag(lu_solve::left),
+        a.flag(lu_solve::adjoint),
+    );
     system(factors, b, left)?;
     let n = squares("LU", factors)?;
     if pivots.dtype() != DType::I32 {
@@ -230,14 +233,11 @@ fn permutations(e: &mut dyn Emit, pivots: &Tensor, factors: &Tensor, m: usize, k
     e.cast(&p, factors.dtype())
 }
 
+signature!(lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: Bool = true, unpack_pivots: Bool = true));
+
 pub static LU_UNPACK: Op = Op {
     name: "lu_unpack",
-    params: &[
-        Param::new("LU_data", Kind::Tensor),
-        Param::new("LU_pivots", Kind::Tensor),
-        Param::opt("unpack_data", Kind::Bool, Default::Bool(true)),
-        Param::opt("unpack_pivots", Kind::Bool, Default::Bool(true)),
-    ],
+    params: lu_unpack::PARAMS,
     summary: "P, L and U from what `lu_factor` makes.",
     details: "Reads the row exchanges, which waits. What is not asked for is an empty tensor.",
     examples: &[
@@ -250,14 +250,14 @@ pub static LU_UNPACK: Op = Op {
         ex("lu_unpack(ones([1, 1]), tensor([2]).int())", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (both, pivots) = (a.tensor(0), a.tensor(1));
+        let (both, pivots) = (a.tensor(lu_unpack::LU_data), a.tensor(lu_unpack::LU_pivots));
         matrices("LU_data", both)?;
         let shape = both.shape();
         let (m, n) = (shape[shape.len() - 2], shape[shape.len() - 1]);
         let k = m.min(n);
         let nothing =
             crate::op::tensor::Meta { shape: [0].as_slice().into(), dtype: both.dtype(), device: both.device() };
-        let p = if a.flag(3) {
+        let p = if a.flag(lu_unpack::unpack_pivots) {
             if pivots.dtype() != DType::I32 {
                 fail!(DTYPE, "`LU_pivots` must be i32, not {}", pivots.dtype());
             }
@@ -273,7 +273,7 @@ pub static LU_UNPACK: Op = Op {
         } else {
             e.zeros_like(&nothing)?
         };
-        if !a.flag(2) {
+        if !a.flag(lu_unpack::unpack_data) {
             return Ok(vec![p, e.zeros_like(&nothing)?, e.zeros_like(&nothing)?]);
         }
         let left = part(e, both, -1, 0, k)?;

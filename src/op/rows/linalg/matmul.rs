@@ -13,13 +13,12 @@ use crate::kernel::matmul::host as kernel;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, Save, ex};
 use crate::op::rows::shape::rearrange::{SQUEEZE, adjoint};
 use crate::op::rows::shape::view::{EXPAND, RESHAPE, UNSQUEEZE};
+use crate::op::rows::signatures::two_tensors;
 use crate::op::tensor::Tensor;
-
-const INPUT: Param = Param::new("input", Kind::Tensor);
-const OTHER: Param = Param::new("other", Kind::Tensor);
+use crate::signature;
 
 /// One dtype, and not `bool`.
 pub fn check_dtypes(tensors: &[(&str, &Tensor)]) -> Result<DType> {
@@ -84,7 +83,7 @@ fn plan(a: &Layout, b: &Layout) -> Result<Product> {
 }
 
 fn matmul(e: &mut dyn Emit, args: &Args) -> Result<Vec<Tensor>> {
-    let (a, b) = (args.tensor(0), args.tensor(1));
+    let (a, b) = (args.input(), args.tensor(two_tensors::other));
     let dtype = check_dtypes(&[("input", a), ("other", b)])?;
     let (view_a, view_b) = (a.view(), b.view());
     let product = plan(&view_a.layout, &view_b.layout)?;
@@ -104,7 +103,7 @@ fn matmul(e: &mut dyn Emit, args: &Args) -> Result<Vec<Tensor>> {
 /// `g @ b^T` and `a^T @ g`; the engine sums over broadcast batches. A right operand that is one matrix gets its
 /// gradient from one tall product instead of a sum of many.
 fn matmul_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
-    let (m, n) = (v.meta(0).shape.len(), v.meta(1).shape.len());
+    let (m, n) = (v.meta(two_tensors::input).shape.len(), v.meta(two_tensors::other).shape.len());
     let mut g = v.g().clone();
     if m == 1 {
         g = e.call(&UNSQUEEZE, args![&g, if n == 1 { -1 } else { -2 }])?;
@@ -112,18 +111,18 @@ fn matmul_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>
     if n == 1 {
         g = e.call(&UNSQUEEZE, args![&g, -1])?;
     }
-    let left = if v.needs(0) {
-        let b = v.input(1);
+    let left = if v.needs(two_tensors::input) {
+        let b = v.saved(two_tensors::other);
         let b = if n == 1 { e.call(&UNSQUEEZE, args![b, 0])? } else { adjoint(e, b)? };
         let left = product(e, &g, &b)?;
         Some(if m == 1 && left.ndim() == 2 { e.call(&RESHAPE, args![&left, &[-1i64][..]])? } else { left })
     } else {
         None
     };
-    let right = if v.needs(1) {
-        let a = v.input(0);
+    let right = if v.needs(two_tensors::other) {
+        let a = v.input();
         let right = if m > 2 && n <= 2 {
-            let k = v.meta(0).shape[m - 1];
+            let k = v.meta(two_tensors::input).shape[m - 1];
             let shape = g.shape();
             let (width, rows) = (shape[m - 1], shape[..m - 1].iter().product::<usize>());
             let a = e.call(&RESHAPE, args![a, &[rows, k][..]])?;
@@ -144,7 +143,7 @@ fn matmul_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>
 pub static MATMUL: Op = Op {
     name: "matmul",
     operator: "@",
-    params: &[INPUT, OTHER],
+    params: two_tensors::PARAMS,
     summary: "Matrix product, with vectors on either side and batches that broadcast.",
     details: "Shapes [.., m, k] and [.., k, n] give [.., m, n]. A vector on the left counts as one row, on the right \
               as one column, and that dimension goes away again; two vectors give a number. Both operands have one \
@@ -155,7 +154,7 @@ pub static MATMUL: Op = Op {
         ex("matmul(ones([2]), zeros([2], #{dtype: \"f64\"}))", "E0202"),
     ],
     lower: Lower::Steps(matmul),
-    saves: &[Save::For(0, 1), Save::For(1, 0)],
+    saves: &[Save::For(two_tensors::input, two_tensors::other), Save::For(two_tensors::other, two_tensors::input)],
     grad: Grad::Rule(matmul_grad),
     ..Op::BASE
 };
@@ -181,18 +180,21 @@ pub fn ranks(wanted: &[(&str, &Tensor, usize)]) -> Result<()> {
 }
 
 macro_rules! strict {
-    ($NAME:ident, $name:literal, [$($alias:literal),*], $first:literal, $rank:literal, $second:literal, $other:literal,
+    ($NAME:ident, $name:literal, [$($alias:literal),*], $list:ident($first:ident: $rank:literal, $second:ident: $other:literal),
      $summary:literal, $good:literal, $result:literal, $bad:literal) => {
+        signature!($list($first: Tensor, $second: Tensor));
+
         pub static $NAME: Op = Op {
             name: $name,
             aliases: &[$($alias),*],
-            params: &[Param::new($first, Kind::Tensor), Param::new($second, Kind::Tensor)],
+            params: $list::PARAMS,
             summary: $summary,
             examples: &[ex($good, $result), ex($bad, "E0201")],
             lower: Lower::Compose(|e, a| {
-                ranks(&[($first, a.tensor(0), $rank), ($second, a.tensor(1), $other)])?;
-                if $rank == 3 && a.tensor(0).shape()[0] != a.tensor(1).shape()[0] {
-                    let (left, right) = (a.tensor(0).shape()[0], a.tensor(1).shape()[0]);
+                let (x, y) = (a.tensor($list::$first), a.tensor($list::$second));
+                ranks(&[(stringify!($first), x, $rank), (stringify!($second), y, $other)])?;
+                let (left, right) = (x.shape()[0], y.shape()[0]);
+                if $rank == 3 && left != right {
                     fail!(SHAPE, "the batches have {left} and {right} matrices; `matmul` broadcasts");
                 }
                 e.apply(&MATMUL, a.clone())
@@ -206,10 +208,7 @@ strict!(
     MM,
     "mm",
     [],
-    "input",
-    2,
-    "mat2",
-    2,
+    mm(input: 2, mat2: 2),
     "Product of two matrices.",
     "mm(ones([2, 3]), ones([3, 1]))",
     "tensor([[3.],\n        [3.]])",
@@ -219,10 +218,7 @@ strict!(
     BMM,
     "bmm",
     [],
-    "input",
-    3,
-    "mat2",
-    3,
+    bmm(input: 3, mat2: 3),
     "Products of two batches of matrices, one by one.",
     "bmm(ones([1, 1, 2]), ones([1, 2, 1]))",
     "tensor([[[2.]]])",
@@ -232,10 +228,7 @@ strict!(
     MV,
     "mv",
     [],
-    "input",
-    2,
-    "vec",
-    1,
+    mv(input: 2, vec: 1),
     "Product of a matrix and a vector.",
     "mv(ones([2, 3]), ones([3]))",
     "tensor([3., 3.])",
@@ -245,10 +238,7 @@ strict!(
     DOT,
     "dot",
     [],
-    "input",
-    1,
-    "tensor",
-    1,
+    dot(input: 1, tensor: 1),
     "Product of two vectors: one number.",
     "dot(tensor([1, 2]), tensor([3, 4]))",
     "tensor(11)",
@@ -258,55 +248,58 @@ strict!(
     VDOT,
     "vdot",
     [],
-    "input",
-    1,
-    "other",
-    1,
+    vdot(input: 1, other: 1),
     "Product of two vectors: one number. Another name of `dot`.",
     "vdot(tensor([1, 2]), tensor([3, 4]))",
     "tensor(11)",
     "vdot(ones([2]), ones([3]))"
 );
 
+signature!(linear_kernel(input: Tensor, weight: Tensor, bias: Tensor = None));
+
 /// Internal: `linear` of floats, in one kernel that starts from the bias.
 static LINEAR_KERNEL: Op = Op {
     name: "linear",
-    params: &[INPUT, Param::new("weight", Kind::Tensor), Param::opt("bias", Kind::Tensor, Default::None)],
+    params: linear_kernel::PARAMS,
     summary: "`input @ weight.T + bias`.",
     lower: Lower::Kernel(|_, a| {
-        let (x, weight) = (a.tensor(0), a.tensor(1));
+        let (x, weight) = (a.input(), a.tensor(linear_kernel::weight));
         let mut shape = x.shape();
         let last = shape.len() - 1;
         shape[last] = weight.shape()[0];
         let call = KernelCall::new("linear", kernel::linear).input(x).input(weight);
-        Ok(call.inputs(a.opt_tensor(2)).output(&shape, x.dtype()))
+        Ok(call.inputs(a.opt_tensor(linear_kernel::bias)).output(&shape, x.dtype()))
     }),
-    saves: &[Save::For(0, 1), Save::For(1, 0)],
+    saves: &[
+        Save::For(linear_kernel::input, linear_kernel::weight),
+        Save::For(linear_kernel::weight, linear_kernel::input),
+    ],
     grad: Grad::Rule(|e, v| {
-        let (k, width) = (v.meta(1).shape[1], v.meta(1).shape[0]);
-        let left = if v.needs(0) { Some(product(e, v.g(), v.input(1))?) } else { None };
+        let (k, width) = (v.meta(linear_kernel::weight).shape[1], v.meta(linear_kernel::weight).shape[0]);
+        let left =
+            if v.needs(linear_kernel::input) { Some(product(e, v.g(), v.saved(linear_kernel::weight))?) } else { None };
         let rows = v.g().numel() / width.max(1);
-        let right = if v.needs(1) && rows > 0 {
-            let (mut g, mut x) = (v.g().clone(), v.input(0).clone());
-            if v.meta(0).shape.len() != 2 {
+        let right = if v.needs(linear_kernel::weight) && rows > 0 {
+            let (mut g, mut x) = (v.g().clone(), v.input().clone());
+            if v.meta(linear_kernel::input).shape.len() != 2 {
                 g = e.call(&RESHAPE, args![&g, &[rows, width][..]])?;
                 x = e.call(&RESHAPE, args![&x, &[rows, k][..]])?;
             }
             let g = adjoint(e, &g)?;
             Some(product(e, &g, &x)?)
-        } else if v.needs(1) {
-            Some(e.zeros_like(v.meta(1))?)
+        } else if v.needs(linear_kernel::weight) {
+            Some(e.zeros_like(v.meta(linear_kernel::weight))?)
         } else {
             None
         };
-        Ok(vec![left, right, v.needs(2).then(|| v.g().clone())])
+        Ok(vec![left, right, v.needs(linear_kernel::bias).then(|| v.g().clone())])
     }),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
 fn linear(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
-    let (x, weight, bias) = (a.tensor(0), a.tensor(1), a.opt_tensor(2));
+    let (x, weight, bias) = (a.input(), a.tensor(linear_kernel::weight), a.opt_tensor(linear_kernel::bias));
     let dtype = check_dtypes(&[("input", x), ("weight", weight), ("bias", bias.unwrap_or(x))])?;
     let (shape, w) = (x.shape(), weight.shape());
     if !(1..=2).contains(&w.len()) || shape.is_empty() {
@@ -345,7 +338,7 @@ fn linear(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
 
 pub static LINEAR: Op = Op {
     name: "linear",
-    params: &[INPUT, Param::new("weight", Kind::Tensor), Param::opt("bias", Kind::Tensor, Default::None)],
+    params: linear_kernel::PARAMS,
     summary: "`input @ weight.T + bias`.",
     details: "Shapes: input [.., in], weight [out, in] (or [in]), bias [out]; result [.., out].",
     examples: &[
@@ -359,14 +352,11 @@ pub static LINEAR: Op = Op {
     ..Op::BASE
 };
 
+signature!(bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor = None));
+
 pub static BILINEAR: Op = Op {
     name: "bilinear",
-    params: &[
-        Param::new("input1", Kind::Tensor),
-        Param::new("input2", Kind::Tensor),
-        Param::new("weight", Kind::Tensor),
-        Param::opt("bias", Kind::Tensor, Default::None),
-    ],
+    params: bilinear::PARAMS,
     summary: "`input1 @ weight[o] @ input2 + bias[o]` for every output `o`.",
     details: "Shapes: input1 [.., n], input2 [.., m], weight [out, n, m], bias [out]; result [.., out].",
     examples: &[
@@ -374,7 +364,7 @@ pub static BILINEAR: Op = Op {
         ex("bilinear(ones([1, 2]), ones([1, 3]), ones([1, 3, 3]))", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, y, w) = (a.tensor(0), a.tensor(1), a.tensor(2));
+        let (x, y, w) = (a.tensor(bilinear::input1), a.tensor(bilinear::input2), a.tensor(bilinear::weight));
         check_dtypes(&[("input1", x), ("input2", y), ("weight", w)])?;
         let (s, t, u) = (x.shape(), y.shape(), w.shape());
         let fits = u.len() == 3 && !s.is_empty() && s.len() == t.len() && s[..s.len() - 1] == t[..t.len() - 1];
@@ -389,7 +379,7 @@ pub static BILINEAR: Op = Op {
         let y = e.call(&UNSQUEEZE, args![y, -1])?;
         let out = product(e, &rows, &y)?;
         let out = e.call(&SQUEEZE, args![&out, -1])?;
-        Ok(vec![match a.opt_tensor(3) {
+        Ok(vec![match a.opt_tensor(bilinear::bias) {
             Some(bias) if bias.shape().as_slice() != [u[0]] => {
                 fail!(SHAPE, "`bias` has shape {:?}, [{}] is wanted", bias.shape().as_slice(), u[0])
             }

@@ -10,7 +10,7 @@ use crate::kernel::program::ReduceKind;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit};
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ReduceType, Save, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, ReduceType, Save, ex};
 use crate::op::rows::linalg::matmul::check_dtypes;
 use crate::op::rows::linalg::solve::INV;
 use crate::op::rows::linalg::svd::SVDVALS;
@@ -21,17 +21,16 @@ use crate::op::rows::reduction::reduce::{SUM, spread};
 use crate::op::rows::shape::rearrange::SQUEEZE;
 use crate::op::rows::shape::view::{SELECT, UNSQUEEZE};
 use crate::op::tensor::{Meta, Tensor};
+use crate::signature;
 
-const X: Param = Param::new("x", Kind::Tensor);
-const KEEPDIM: Param = Param::opt("keepdim", Kind::Bool, Default::Bool(false));
-const DTYPE: Param = Param::opt("dtype", Kind::DType, Default::None);
+signature!(extremum(x: Tensor, dim: Dims = None, keepdim: Bool = false));
 
 macro_rules! extremum {
     ($NAME:ident, $kind:ident) => {
         /// Internal: an extremum without a gradient of its own.
         static $NAME: Op = Op {
             name: "vector_norm",
-            params: &[X, Param::opt("dim", Kind::Dims, Default::None), KEEPDIM],
+            params: extremum::PARAMS,
             lower: Lower::Reduce { kind: ReduceKind::$kind, dtype: ReduceType::Same },
             grad: Grad::Stop("the norm around it has one"),
             call: CallForm::Internal,
@@ -42,26 +41,28 @@ macro_rules! extremum {
 extremum!(LARGEST, Max);
 extremum!(SMALLEST, Min);
 
+signature!(norm(x: Tensor, dim: Dims = None, keepdim: Bool = false, ord: Float));
+
 /// Internal: `vector_norm` of floats. The order is last, so that `reduce::spread` fits.
 static NORM: Op = Op {
     name: "vector_norm",
-    params: &[X, Param::opt("dim", Kind::Dims, Default::None), KEEPDIM, Param::new("ord", Kind::Float)],
+    params: norm::PARAMS,
     summary: "The p-norm over dims.",
     lower: Lower::Steps(|e, a| {
-        let x = a.tensor(0);
+        let x = a.tensor(norm::x);
         // 16-bit floats would overflow in the squares.
         let wide = e.cast(x, if x.dtype().size_bytes() < 4 { DType::F32 } else { x.dtype() })?;
         let norm = norm(e, &wide, a)?;
         Ok(vec![e.cast(&norm, x.dtype())?])
     }),
-    saves: &[Save::In(0), Save::Out(0)],
+    saves: &[Save::In(norm::x), Save::RESULT],
     grad: Grad::Rule(norm_grad),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
 fn norm(e: &mut dyn Emit, x: &Tensor, a: &Args) -> Result<Tensor> {
-    let (dims, keep, ord) = (a.ints(1), a.flag(2), a.float(3));
+    let (dims, keep, ord) = (a.ints(norm::dim), a.flag(norm::keepdim), a.float(norm::ord));
     let over = |x: &Tensor| match &dims {
         Some(dims) => args![x, dims.clone(), keep],
         None => args![x, (), keep],
@@ -90,21 +91,21 @@ fn norm(e: &mut dyn Emit, x: &Tensor, a: &Args) -> Result<Tensor> {
 
 /// PyTorch's `linalg_vector_norm_backward`: 0 where the norm is 0, extrema share evenly.
 fn norm_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
-    let (x, ord) = (v.input(0), v.args.float(3));
+    let (x, ord) = (v.saved(norm::x), v.args.float(norm::ord));
     if ord == 0.0 {
-        return Ok(vec![Some(e.zeros_like(v.meta(0))?)]);
+        return Ok(vec![Some(e.zeros_like(v.meta(norm::x))?)]);
     }
     let g = spread(e, v, v.g())?;
     if ord == 1.0 {
         let sign = e.call(&SGN, args![x])?;
         return Ok(vec![Some(e.mul(&sign, &g)?)]);
     }
-    let norm = spread(e, v, v.output(0))?;
+    let norm = spread(e, v, v.result())?;
     if ord.is_infinite() {
         let size = e.call(&ABS, args![x])?;
         let hit = e.call(&EQ, args![&size, &norm])?;
         let ones = e.cast(&hit, x.dtype())?;
-        let dims = v.args.ints(1);
+        let dims = v.args.ints(norm::dim);
         let count = match dims {
             Some(dims) => e.call(&SUM, args![&ones, dims, true])?,
             None => e.call(&SUM, args![&ones, (), false])?,
@@ -165,15 +166,11 @@ pub fn vector_norm(e: &mut dyn Emit, x: &Tensor, ord: f64, dims: Option<Ints>, k
     }
 }
 
+signature!(vector_norm(x: Tensor, ord: Number = 2, dim: Dims = None, keepdim: Bool = false, dtype: DType = None));
+
 pub static VECTOR_NORM: Op = Op {
     name: "vector_norm",
-    params: &[
-        X,
-        Param::opt("ord", Kind::Number, Default::Int(2)),
-        Param::opt("dim", Kind::Dims, Default::None),
-        KEEPDIM,
-        DTYPE,
-    ],
+    params: vector_norm::PARAMS,
     summary: "The norm of order `ord` over dims, or over all elements.",
     details: "The order is a number, INF or -INF; 0 counts the elements that are not 0. Floats only.",
     examples: &[
@@ -182,9 +179,16 @@ pub static VECTOR_NORM: Op = Op {
         ex("vector_norm(ones([2]), 2, 1)", "E0209"),
     ],
     lower: Lower::Compose(|e, a| {
-        floats_only(a.tensor(0), a.dtype(4))?;
-        let x = e.cast(a.tensor(0), a.dtype(4).unwrap_or(a.tensor(0).dtype()))?;
-        Ok(vec![vector_norm(e, &x, a.opt_float(1).unwrap_or(2.0), a.ints(2), a.flag(3))?])
+        floats_only(a.tensor(vector_norm::x), a.dtype(vector_norm::dtype))?;
+        let x =
+            e.cast(a.tensor(vector_norm::x), a.dtype(vector_norm::dtype).unwrap_or(a.tensor(vector_norm::x).dtype()))?;
+        Ok(vec![vector_norm(
+            e,
+            &x,
+            a.opt_float(vector_norm::ord).unwrap_or(2.0),
+            a.ints(vector_norm::dim),
+            a.flag(vector_norm::keepdim),
+        )?])
     }),
     grad: Grad::Composed,
     ..Op::BASE
@@ -242,15 +246,13 @@ fn matrix_norm(e: &mut dyn Emit, x: &Tensor, ord: &Attr, dims: &[usize], keepdim
     }
 }
 
+signature!(matrix_norm(
+    A: Tensor, ord: NumberOrText = "fro", dim: Ints = None, keepdim: Bool = false, dtype: DType = None,
+));
+
 pub static MATRIX_NORM: Op = Op {
     name: "matrix_norm",
-    params: &[
-        Param::new("A", Kind::Tensor),
-        Param::opt("ord", Kind::NumberOrText, Default::Str("fro")),
-        Param::opt("dim", Kind::Ints, Default::None),
-        KEEPDIM,
-        DTYPE,
-    ],
+    params: matrix_norm::PARAMS,
     summary: "A norm of matrices: \"fro\", \"nuc\", 1, 2, INF or a negative of these.",
     examples: &[
         ex("matrix_norm(tensor([[3.0, 0.0], [0.0, 4.0]]))", "tensor(5.)"),
@@ -258,25 +260,28 @@ pub static MATRIX_NORM: Op = Op {
         ex("matrix_norm(ones([2, 2]), 3)", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        floats_only(a.tensor(0), a.dtype(4))?;
-        let x = e.cast(a.tensor(0), a.dtype(4).unwrap_or(a.tensor(0).dtype()))?;
+        floats_only(a.tensor(matrix_norm::A), a.dtype(matrix_norm::dtype))?;
+        let x =
+            e.cast(a.tensor(matrix_norm::A), a.dtype(matrix_norm::dtype).unwrap_or(a.tensor(matrix_norm::A).dtype()))?;
         if x.ndim() < 2 {
             fail!(SHAPE, "matrices are wanted (at least 2 dimensions), not shape {:?}", x.shape().as_slice());
         }
-        let dims = a.ints(2).unwrap_or_else(|| Ints::from_slice(&[-2, -1]));
+        let dims = a.ints(matrix_norm::dim).unwrap_or_else(|| Ints::from_slice(&[-2, -1]));
         let dims = crate::op::rows::shape::rearrange::distinct(&dims, x.ndim())?;
         if dims.len() != 2 {
             fail!(VALUE, "two dims are wanted, not {}", dims.len());
         }
-        Ok(vec![matrix_norm(e, &x, a.attr(1), &dims, a.flag(3))?])
+        Ok(vec![matrix_norm(e, &x, a.attr(matrix_norm::ord), &dims, a.flag(matrix_norm::keepdim))?])
     }),
     grad: Grad::Composed,
     ..Op::BASE
 };
 
+signature!(cond(A: Tensor, p: NumberOrText = None));
+
 pub static COND: Op = Op {
     name: "cond",
-    params: &[Param::new("A", Kind::Tensor), Param::opt("p", Kind::NumberOrText, Default::None)],
+    params: cond::PARAMS,
     summary: "The condition number of matrices in a norm; without one, in the 2-norm.",
     examples: &[
         ex("cond(tensor([[2.0, 0.0], [0.0, 1.0]]))", "tensor(2.)"),
@@ -284,7 +289,7 @@ pub static COND: Op = Op {
         ex("cond(ones([2, 3]), 1)", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
+        let x = a.tensor(cond::A);
         floats_only(x, None)?;
         if x.ndim() < 2 {
             fail!(SHAPE, "matrices are wanted (at least 2 dimensions), not shape {:?}", x.shape().as_slice());
@@ -294,7 +299,7 @@ pub static COND: Op = Op {
             let (shape, batch) = (x.shape(), x.ndim() - 2);
             return Ok(vec![e.full(&shape[..batch], Scalar::Int(0), &Meta::of(x))?]);
         }
-        let two = match a.attr(1) {
+        let two = match a.attr(cond::p) {
             Attr::Scalar(value) => (value.to_f64().abs() == 2.0).then_some(value.to_f64() > 0.0),
             Attr::Str(_) => None,
             _ => Some(true),
@@ -307,54 +312,54 @@ pub static COND: Op = Op {
         crate::op::rows::linalg::einsum::square("A", x)?;
         let inverse = e.call(&INV, args![x])?;
         let dims = [x.ndim() - 2, x.ndim() - 1];
-        let norm = matrix_norm(e, x, a.attr(1), &dims, false)?;
-        let other = matrix_norm(e, &inverse, a.attr(1), &dims, false)?;
+        let norm = matrix_norm(e, x, a.attr(cond::p), &dims, false)?;
+        let other = matrix_norm(e, &inverse, a.attr(cond::p), &dims, false)?;
         Ok(vec![e.mul(&norm, &other)?])
     }),
     grad: Grad::Composed,
     ..Op::BASE
 };
 
+signature!(dist(input: Tensor, other: Tensor, p: Number = 2));
+
 pub static DIST: Op = Op {
     name: "dist",
-    params: &[
-        Param::new("input", Kind::Tensor),
-        Param::new("other", Kind::Tensor),
-        Param::opt("p", Kind::Number, Default::Int(2)),
-    ],
+    params: dist::PARAMS,
     summary: "The p-norm of the difference of two tensors.",
     examples: &[
         ex("dist(tensor([1.0, 1.0]), tensor([4.0, 5.0]))", "tensor(5.)"),
         ex("dist(ones([2]), ones([3]))", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
-        let x = e.sub(a.tensor(0), a.tensor(1))?;
+        let x = e.sub(a.input(), a.tensor(dist::other))?;
         floats_only(&x, None)?;
-        Ok(vec![vector_norm(e, &x, a.opt_float(2).unwrap_or(2.0), None, false)?])
+        Ok(vec![vector_norm(e, &x, a.opt_float(dist::p).unwrap_or(2.0), None, false)?])
     }),
     grad: Grad::Composed,
     ..Op::BASE
 };
 
+signature!(euclid(x1: Tensor, x2: Tensor));
+
 /// Internal: Euclidean distances of all pairs. The differences are never stored, neither way.
 static EUCLID: Op = Op {
     name: "cdist",
-    params: &[Param::new("x1", Kind::Tensor), Param::new("x2", Kind::Tensor)],
+    params: euclid::PARAMS,
     summary: "Distances of all pairs of rows.",
     lower: Lower::Steps(|e, a| {
-        let difference = pairs(e, a.tensor(0), a.tensor(1))?;
+        let difference = pairs(e, a.tensor(euclid::x1), a.tensor(euclid::x2))?;
         Ok(vec![e.call(&NORM, args![&difference, -1, false, 2.0])?])
     }),
-    saves: &[Save::In(0), Save::In(1), Save::Out(0)],
+    saves: &[Save::In(euclid::x1), Save::In(euclid::x2), Save::RESULT],
     grad: Grad::Rule(|e, v| {
-        let zero = e.call(&EQ, args![v.output(0), 0])?;
-        let ratio = e.div(v.g(), v.output(0))?;
+        let zero = e.call(&EQ, args![v.result(), 0])?;
+        let ratio = e.div(v.g(), v.result())?;
         let ratio = e.call(&WHERE, args![&zero, 0, &ratio])?;
         let ratio = e.call(&UNSQUEEZE, args![&ratio, -1])?;
-        let difference = pairs(e, v.input(0), v.input(1))?;
+        let difference = pairs(e, v.saved(euclid::x1), v.saved(euclid::x2))?;
         let each = e.mul(&ratio, &difference)?;
-        let left = if v.needs(0) { Some(e.call(&SUM, args![&each, -2])?) } else { None };
-        let right = if v.needs(1) {
+        let left = if v.needs(euclid::x1) { Some(e.call(&SUM, args![&each, -2])?) } else { None };
+        let right = if v.needs(euclid::x2) {
             let sum = e.call(&SUM, args![&each, -3])?;
             Some(e.neg(&sum)?)
         } else {
@@ -373,22 +378,14 @@ fn pairs(e: &mut dyn Emit, x: &Tensor, y: &Tensor) -> Result<Tensor> {
     e.sub(&x, &y)
 }
 
+signature!(cdist(
+    x1: Tensor, x2: Tensor, p: Number = 2.0,
+    compute_mode: Str(&[ "use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist", ]) = None,
+));
+
 pub static CDIST: Op = Op {
     name: "cdist",
-    params: &[
-        Param::new("x1", Kind::Tensor),
-        Param::new("x2", Kind::Tensor),
-        Param::opt("p", Kind::Number, Default::Float(2.0)),
-        Param::opt(
-            "compute_mode",
-            Kind::Str(&[
-                "use_mm_for_euclid_dist_if_necessary",
-                "use_mm_for_euclid_dist",
-                "donot_use_mm_for_euclid_dist",
-            ]),
-            Default::None,
-        ),
-    ],
+    params: cdist::PARAMS,
     summary: "The p-norm distances of all pairs of rows of two tensors.",
     details: "Shapes [.., p, m] and [.., r, m] give [.., p, r]. Differences are summed exactly in every mode.",
     examples: &[
@@ -397,7 +394,7 @@ pub static CDIST: Op = Op {
         ex("cdist(ones([2, 3]), ones([2, 3]), -1)", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, y, p) = (a.tensor(0), a.tensor(1), a.opt_float(2).unwrap_or(2.0));
+        let (x, y, p) = (a.tensor(cdist::x1), a.tensor(cdist::x2), a.opt_float(cdist::p).unwrap_or(2.0));
         floats_only(x, None)?;
         check_dtypes(&[("x1", x), ("x2", y)])?;
         let (s, t) = (x.shape(), y.shape());
@@ -419,22 +416,20 @@ pub static CDIST: Op = Op {
     ..Op::BASE
 };
 
+signature!(vecdot(x: Tensor, y: Tensor, dim: Dim = (-1)));
+
 pub static VECDOT: Op = Op {
     name: "vecdot",
-    params: &[
-        Param::new("x", Kind::Tensor),
-        Param::new("y", Kind::Tensor),
-        Param::opt("dim", Kind::Dim, Default::Int(-1)),
-    ],
+    params: vecdot::PARAMS,
     summary: "Products of vectors along a dimension, with broadcasting.",
     examples: &[
         ex("vecdot(tensor([1.0, 2.0]), tensor([3.0, 4.0]))", "tensor(11.)"),
         ex("vecdot(ones([2]), ones([3]))", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
-        let dtype = check_dtypes(&[("x", a.tensor(0)), ("y", a.tensor(1))])?;
-        let products = e.mul(a.tensor(0), a.tensor(1))?;
-        let sum = e.call(&SUM, args![&products, a.int(2)])?;
+        let dtype = check_dtypes(&[("x", a.tensor(vecdot::x)), ("y", a.tensor(vecdot::y))])?;
+        let products = e.mul(a.tensor(vecdot::x), a.tensor(vecdot::y))?;
+        let sum = e.call(&SUM, args![&products, a.int(vecdot::dim)])?;
         Ok(vec![e.cast(&sum, dtype)?])
     }),
     grad: Grad::Composed,

@@ -8,19 +8,15 @@ use crate::fail;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, ex};
 use crate::op::rows::linalg::matmul::{BMM, MM, MV, check_dtypes, inner_mismatch, product, ranks};
 use crate::op::rows::pointwise::compare::WHERE;
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::rearrange::{adjoint, at_least};
 use crate::op::rows::shape::view::{RESHAPE, UNSQUEEZE};
+use crate::op::rows::signatures::two_tensors;
 use crate::op::tensor::{Meta, Tensor};
-
-const INPUT: Param = Param::new("input", Kind::Tensor);
-const OTHER: Param = Param::new("other", Kind::Tensor);
-
-const BETA: Param = Param::opt("beta", Kind::Number, Default::Int(1));
-const ALPHA: Param = Param::opt("alpha", Kind::Number, Default::Int(1));
+use crate::signature;
 
 /// `beta * input + alpha * value`; with `beta` 0 the input is not read, not even NaN.
 fn scaled_sum(
@@ -28,7 +24,7 @@ fn scaled_sum(
     a: &Args,
     value: fn(&mut dyn Emit, &Tensor, &Tensor) -> Result<Tensor>,
 ) -> Result<Vec<Tensor>> {
-    let (input, left, right) = (a.tensor(0), a.tensor(1), a.tensor(2));
+    let (input, left, right) = (a.input(), a.tensor(addmm::mat1), a.tensor(addmm::mat2));
     let dtype = infer::same_dtype(&[("input", input), ("the left operand", left), ("the right operand", right)])?;
     // 16-bit floats are rounded once, at the end.
     let wide = if dtype.is_float() && dtype.size_bytes() < 4 { DType::F32 } else { dtype };
@@ -38,7 +34,7 @@ fn scaled_sum(
         let factor = a.scalar(at).unwrap_or(Scalar::Int(1));
         if dtype.is_float() { factor } else { Scalar::Int(factor.to_i64()) }
     };
-    let (beta, alpha) = (factor(3), factor(4));
+    let (beta, alpha) = (factor(addmm::beta), factor(addmm::alpha));
     let shape = value.shape();
     if broadcast(&input.shape(), &shape).is_none_or(|all| all != shape) {
         fail!(SHAPE, "`input` of shape {:?} cannot be expanded to {:?}", input.shape().as_slice(), shape.as_slice());
@@ -61,10 +57,12 @@ fn scaled_sum(
 }
 
 macro_rules! scaled {
-    ($NAME:ident, $name:literal, $first:literal, $second:literal, $value:expr, $summary:literal, $good:literal, $result:literal, $bad:literal) => {
+    ($NAME:ident, $name:literal, $list:ident($first:ident, $second:ident), $value:expr, $summary:literal, $good:literal, $result:literal, $bad:literal) => {
+        signature!($list(input: Tensor, $first: Tensor, $second: Tensor, beta: Number = 1, alpha: Number = 1));
+
         pub static $NAME: Op = Op {
             name: $name,
-            params: &[INPUT, Param::new($first, Kind::Tensor), Param::new($second, Kind::Tensor), BETA, ALPHA],
+            params: $list::PARAMS,
             summary: $summary,
             examples: &[ex($good, $result), ex($bad, "E0201")],
             lower: Lower::Compose(|e, a| scaled_sum(e, a, $value)),
@@ -77,8 +75,7 @@ macro_rules! scaled {
 scaled!(
     ADDMM,
     "addmm",
-    "mat1",
-    "mat2",
+    addmm(mat1, mat2),
     |e, a, b| e.call(&MM, args![a, b]),
     "`beta * input + alpha * (mat1 @ mat2)`.",
     "addmm(ones([1, 1]), ones([1, 2]), ones([2, 1]))",
@@ -88,8 +85,7 @@ scaled!(
 scaled!(
     ADDMV,
     "addmv",
-    "mat",
-    "vec",
+    addmv(mat, vec),
     |e, a, b| e.call(&MV, args![a, b]),
     "`beta * input + alpha * (mat @ vec)`.",
     "addmv(ones([1]), ones([1, 2]), ones([2]))",
@@ -99,8 +95,7 @@ scaled!(
 scaled!(
     BADDBMM,
     "baddbmm",
-    "batch1",
-    "batch2",
+    baddbmm(batch1, batch2),
     |e, a, b| e.call(&BMM, args![a, b]),
     "`beta * input + alpha * (batch1 @ batch2)`, matrix by matrix.",
     "baddbmm(ones([1, 1, 1]), ones([1, 1, 2]), ones([1, 2, 1]))",
@@ -110,8 +105,7 @@ scaled!(
 scaled!(
     ADDBMM,
     "addbmm",
-    "batch1",
-    "batch2",
+    addbmm(batch1, batch2),
     |e, a, b| {
         let all = e.call(&BMM, args![a, b])?;
         let dtype = all.dtype();
@@ -126,8 +120,7 @@ scaled!(
 scaled!(
     ADDR,
     "addr",
-    "vec1",
-    "vec2",
+    addr(vec1, vec2),
     |e, a, b| outer(e, "vec1", a, "vec2", b),
     "`beta * input + alpha * outer(vec1, vec2)`.",
     "addr(ones([1, 1]), ones([1]), ones([1]))",
@@ -141,30 +134,32 @@ fn outer(e: &mut dyn Emit, first: &str, a: &Tensor, second: &str, b: &Tensor) ->
     e.mul(&column, b)
 }
 
+signature!(outer(input: Tensor, vec2: Tensor));
+
 pub static OUTER: Op = Op {
     name: "outer",
     aliases: &["ger"],
-    params: &[INPUT, Param::new("vec2", Kind::Tensor)],
+    params: outer::PARAMS,
     summary: "Every product of an element of one vector and one of another.",
     examples: &[
         ex("outer(tensor([1, 2]), tensor([3, 4]))", "tensor([[3, 4],\n        [6, 8]])"),
         ex("outer(ones([2, 2]), ones([2]))", "E0201"),
     ],
-    lower: Lower::Compose(|e, a| Ok(vec![outer(e, "input", a.tensor(0), "vec2", a.tensor(1))?])),
+    lower: Lower::Compose(|e, a| Ok(vec![outer(e, "input", a.input(), "vec2", a.tensor(outer::vec2))?])),
     grad: Grad::Composed,
     ..Op::BASE
 };
 
 pub static INNER: Op = Op {
     name: "inner",
-    params: &[INPUT, OTHER],
+    params: two_tensors::PARAMS,
     summary: "Sums of products over the last dimension of both operands; a number multiplies.",
     examples: &[
         ex("inner(tensor([1, 2]), tensor([[3, 4], [5, 6]]))", "tensor([11, 17])"),
         ex("inner(ones([2]), ones([3]))", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, y) = (a.tensor(0), a.tensor(1));
+        let (x, y) = (a.input(), a.tensor(two_tensors::other));
         if x.ndim() == 0 || y.ndim() == 0 {
             return Ok(vec![e.mul(x, y)?]);
         }
@@ -187,16 +182,18 @@ pub static INNER: Op = Op {
     ..Op::BASE
 };
 
+signature!(chain_matmul(matrices: Tensors));
+
 pub static CHAIN_MATMUL: Op = Op {
     name: "chain_matmul",
-    params: &[Param::new("matrices", Kind::Tensors)],
+    params: chain_matmul::PARAMS,
     summary: "Product of several matrices, in the order that takes the fewest multiplications.",
     examples: &[
         ex("chain_matmul(ones([1, 2]), ones([2, 2]), ones([2, 1]))", "tensor([[4.]])"),
         ex("chain_matmul(ones([1, 2]), ones([3, 2]))", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
-        let list = a.tensor_list(0);
+        let list = a.tensor_list(chain_matmul::matrices);
         if list.is_empty() {
             fail!(VALUE, "the list of matrices is empty");
         }
@@ -210,9 +207,11 @@ pub static CHAIN_MATMUL: Op = Op {
     ..Op::BASE
 };
 
+signature!(multi_dot(tensors: Tensors));
+
 pub static MULTI_DOT: Op = Op {
     name: "multi_dot",
-    params: &[Param::new("tensors", Kind::Tensors)],
+    params: multi_dot::PARAMS,
     summary: "Product of several matrices in the cheapest order; the first and the last may be vectors.",
     examples: &[
         ex("multi_dot([ones([2]), ones([2, 2]), ones([2])])", "tensor(4.)"),
@@ -220,7 +219,7 @@ pub static MULTI_DOT: Op = Op {
         ex("multi_dot([ones([2, 2]), ones([3])])", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
-        let list = a.tensor_list(0);
+        let list = a.tensor_list(multi_dot::tensors);
         let last = list.len().saturating_sub(1);
         if last == 0 {
             fail!(VALUE, "at least 2 tensors are wanted");

@@ -7,9 +7,9 @@ use crate::fail;
 use crate::kernel::linalg::host::householder as kernel;
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, Returns, ex};
 use crate::op::rows::linalg::matmul::product;
-use crate::op::rows::linalg::solve::{A, matrices, sized, squares};
+use crate::op::rows::linalg::solve::{matrices, sized, squares};
 use crate::op::rows::linalg::svd::EIGH;
 use crate::op::rows::nn::padding::PAD_CONSTANT;
 use crate::op::rows::pointwise::unary::SQRT;
@@ -17,12 +17,13 @@ use crate::op::rows::shape::copies::{DIAG_EMBED, TRIL};
 use crate::op::rows::shape::rearrange::adjoint;
 use crate::op::rows::shape::view::{SELECT, SLICE, STRAIGHT, UNSQUEEZE};
 use crate::op::tensor::{Meta, Tensor};
+use crate::signature;
 
-const TAU: Param = Param::new("tau", Kind::Tensor);
+signature!(geqrf(A: Tensor));
 
 pub static GEQRF: Op = Op {
     name: "geqrf",
-    params: &[A],
+    params: geqrf::PARAMS,
     summary: "QR decomposition in its compact form: R with the reflections' vectors below it, and their factors.",
     details: "LAPACK's form; `householder_product` makes Q of it.",
     examples: &[
@@ -32,7 +33,7 @@ pub static GEQRF: Op = Op {
         ex("geqrf(tensor([[1]]))", "E0202"),
     ],
     lower: Lower::Kernel(|_, a| {
-        let x = a.tensor(0);
+        let x = a.tensor(geqrf::A);
         matrices("A", x)?;
         let shape = x.shape();
         let k = shape[shape.len() - 2].min(shape[shape.len() - 1]);
@@ -92,10 +93,12 @@ fn applied(e: &mut dyn Emit, v: &Tensor, tau: &Tensor, k: usize, x: Tensor, turn
     Ok(x)
 }
 
+signature!(householder_product(A: Tensor, tau: Tensor));
+
 pub static HOUSEHOLDER_PRODUCT: Op = Op {
     name: "householder_product",
     aliases: &["orgqr"],
-    params: &[A, TAU],
+    params: householder_product::PARAMS,
     summary: "The first columns of the product of reflections: Q of what `geqrf` gives.",
     examples: &[
         ex("householder_product(tensor([[-5.0], [0.5]]), tensor([1.6]))", "tensor([[-0.6000],\n        [-0.8000]])"),
@@ -103,7 +106,7 @@ pub static HOUSEHOLDER_PRODUCT: Op = Op {
         ex("householder_product(ones([2, 1]), tensor([1]))", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, tau) = (a.tensor(0), a.tensor(1));
+        let (x, tau) = (a.tensor(householder_product::A), a.tensor(householder_product::tau));
         let (v, k) = vectors(e, x, tau)?;
         let shape = x.shape();
         let (m, n) = (shape[shape.len() - 2], shape[shape.len() - 1]);
@@ -117,15 +120,11 @@ pub static HOUSEHOLDER_PRODUCT: Op = Op {
     ..Op::BASE
 };
 
+signature!(ormqr(input: Tensor, tau: Tensor, other: Tensor, left: Bool = true, transpose: Bool = false));
+
 pub static ORMQR: Op = Op {
     name: "ormqr",
-    params: &[
-        Param::new("input", Kind::Tensor),
-        TAU,
-        Param::new("other", Kind::Tensor),
-        Param::opt("left", Kind::Bool, Default::Bool(true)),
-        Param::opt("transpose", Kind::Bool, Default::Bool(false)),
-    ],
+    params: ormqr::PARAMS,
     summary: "The product of Q, given by reflections, with another matrix, from the left or the right.",
     details: "Q is square, of the height of `input`; it is never formed.",
     examples: &[
@@ -137,8 +136,8 @@ pub static ORMQR: Op = Op {
         ex("ormqr(ones([2, 1]), ones([1]), tensor([[1], [2]]))", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, tau, other) = (a.tensor(0), a.tensor(1), a.tensor(2));
-        let (left, transpose) = (a.flag(3), a.flag(4));
+        let (x, tau, other) = (a.input(), a.tensor(ormqr::tau), a.tensor(ormqr::other));
+        let (left, transpose) = (a.flag(ormqr::left), a.flag(ormqr::transpose));
         let (v, k) = vectors(e, x, tau)?;
         infer::same_dtype(&[("input", x), ("other", other)])?;
         matrices("other", other)?;
@@ -161,7 +160,7 @@ pub static ORMQR: Op = Op {
 
 pub static MATRIX_SQRTH: Op = Op {
     name: "matrix_sqrth",
-    params: &[A],
+    params: geqrf::PARAMS,
     summary: "The symmetric square root of positive-definite matrices: X @ X = A.",
     details: "The lower triangle is read. Through the eigenvalues; negative ones give NaN.",
     examples: &[
@@ -170,8 +169,8 @@ pub static MATRIX_SQRTH: Op = Op {
         ex("matrix_sqrth(tensor([[1]]))", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        squares("A", a.tensor(0))?;
-        let parts = e.apply(&EIGH, args![a.tensor(0)])?;
+        squares("A", a.tensor(geqrf::A))?;
+        let parts = e.apply(&EIGH, args![a.tensor(geqrf::A)])?;
         let roots = e.call(&SQRT, args![&parts[0]])?;
         let roots = e.call(&UNSQUEEZE, args![&roots, -2])?;
         let scaled = e.mul(&parts[1], &roots)?;

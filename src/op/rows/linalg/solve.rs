@@ -13,7 +13,7 @@ use crate::kernel::linalg::host::factor as kernel;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, Save, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, Returns, Save, ex};
 use crate::op::rows::linalg::einsum::{identity_like, square};
 use crate::op::rows::linalg::matmul::{product, same_batch};
 use crate::op::rows::pointwise::unary::LOG;
@@ -21,9 +21,7 @@ use crate::op::rows::shape::copies::{TRIL, TRIU};
 use crate::op::rows::shape::rearrange::{SQUEEZE, adjoint};
 use crate::op::rows::shape::view::UNSQUEEZE;
 use crate::op::tensor::Tensor;
-
-pub const A: Param = Param::new("A", Kind::Tensor);
-const UPPER: Param = Param::opt("upper", Kind::Bool, Default::Bool(false));
+use crate::signature;
 
 /// Matrices of `f32` or `f64`.
 pub fn matrices(name: &str, x: &Tensor) -> Result<()> {
@@ -63,9 +61,11 @@ fn times_identity(e: &mut dyn Emit, g: &Tensor, like: &Tensor) -> Result<Tensor>
     e.mul(&eye, &g)
 }
 
+signature!(cholesky(A: Tensor, upper: Bool = false));
+
 pub static CHOLESKY: Op = Op {
     name: "cholesky",
-    params: &[A, UPPER],
+    params: cholesky::PARAMS,
     summary: "The triangular factor L of positive-definite matrices: A = L @ L.mT, or with `upper` A = U.mT @ U.",
     details: "One triangle is read. A matrix that is not positive-definite is found while computing.",
     examples: &[
@@ -75,18 +75,19 @@ pub static CHOLESKY: Op = Op {
         ex("cholesky(tensor([[-1.0]]))", "E0405"),
     ],
     lower: Lower::Kernel(|_, a| {
-        squares("A", a.tensor(0))?;
-        let call = KernelCall::new("cholesky", kernel::cholesky).input(a.tensor(0)).flag(a.flag(1));
-        Ok(call.output(&a.tensor(0).shape(), a.tensor(0).dtype()))
+        squares("A", a.tensor(cholesky::A))?;
+        let call =
+            KernelCall::new("cholesky", kernel::cholesky).input(a.tensor(cholesky::A)).flag(a.flag(cholesky::upper));
+        Ok(call.output(&a.tensor(cholesky::A).shape(), a.tensor(cholesky::A).dtype()))
     }),
-    saves: &[Save::Out(0)],
+    saves: &[Save::RESULT],
     grad: Grad::Rule(cholesky_grad),
     ..Op::BASE
 };
 
 pub fn cholesky_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
-    let (mut l, mut g) = (v.output(0).clone(), v.g().clone());
-    if v.args.flag(1) {
+    let (mut l, mut g) = (v.result().clone(), v.g().clone());
+    if v.args.flag(cholesky::upper) {
         (l, g) = (adjoint(e, &l)?, adjoint(e, &g)?);
     }
     // 1/2 L^-T (tril(L^T g) + its strict part transposed) L^-1
@@ -101,29 +102,29 @@ pub fn cholesky_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Te
     Ok(vec![Some(e.mul(&whole, 0.5)?)])
 }
 
+signature!(triangular(A: Tensor, B: Tensor, upper: Bool, left: Bool, unitriangular: Bool));
+
 /// Internal: triangular systems over one batch.
 static TRIANGULAR: Op = Op {
     name: "solve_triangular",
-    params: &[
-        A,
-        Param::new("B", Kind::Tensor),
-        Param::new("upper", Kind::Bool),
-        Param::new("left", Kind::Bool),
-        Param::new("unitriangular", Kind::Bool),
-    ],
+    params: triangular::PARAMS,
     summary: "Solves triangular systems.",
     lower: Lower::Kernel(|_, a| {
-        let call = KernelCall::new("solve_triangular", kernel::triangular_solve).input(a.tensor(0)).input(a.tensor(1));
-        let call = call.flag(a.flag(2)).flag(a.flag(3)).flag(a.flag(4));
-        Ok(call.output(&a.tensor(1).shape(), a.tensor(1).dtype()))
+        let call = KernelCall::new("solve_triangular", kernel::triangular_solve)
+            .input(a.tensor(triangular::A))
+            .input(a.tensor(triangular::B));
+        let call =
+            call.flag(a.flag(triangular::upper)).flag(a.flag(triangular::left)).flag(a.flag(triangular::unitriangular));
+        Ok(call.output(&a.tensor(triangular::B).shape(), a.tensor(triangular::B).dtype()))
     }),
-    saves: &[Save::In(0), Save::Out(0)],
+    saves: &[Save::In(triangular::A), Save::RESULT],
     grad: Grad::Rule(|e, v| {
-        let (upper, left, unit) = (v.args.flag(2), v.args.flag(3), v.args.flag(4));
-        let at = adjoint(e, v.input(0))?;
+        let (upper, left, unit) =
+            (v.args.flag(triangular::upper), v.args.flag(triangular::left), v.args.flag(triangular::unitriangular));
+        let at = adjoint(e, v.saved(triangular::A))?;
         let right = triangular(e, &at, v.g(), !upper, left, unit)?;
-        let first = if v.needs(0) {
-            let xt = adjoint(e, v.output(0))?;
+        let first = if v.needs(triangular::A) {
+            let xt = adjoint(e, v.result())?;
             let whole = if left { minus_product(e, &right, &xt)? } else { minus_product(e, &xt, &right)? };
             let off = unit as i64;
             Some(if upper { e.call(&TRIU, args![&whole, off])? } else { e.call(&TRIL, args![&whole, -off])? })
@@ -160,15 +161,11 @@ pub fn system(a: &Tensor, b: &Tensor, left: bool) -> Result<()> {
     Ok(())
 }
 
+signature!(solve_triangular(A: Tensor, B: Tensor, upper: Bool, left: Bool = true, unitriangular: Bool = false));
+
 pub static SOLVE_TRIANGULAR: Op = Op {
     name: "solve_triangular",
-    params: &[
-        A,
-        Param::new("B", Kind::Tensor),
-        Param::new("upper", Kind::Bool),
-        Param::opt("left", Kind::Bool, Default::Bool(true)),
-        Param::opt("unitriangular", Kind::Bool, Default::Bool(false)),
-    ],
+    params: solve_triangular::PARAMS,
     summary: "The X with A @ X = B (or X @ A = B with `left: false`) for triangular A.",
     examples: &[
         ex(
@@ -179,36 +176,48 @@ pub static SOLVE_TRIANGULAR: Op = Op {
         ex("solve_triangular(ones([2, 2]), zeros([2, 1], #{dtype: \"f64\"}), #{upper: true})", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        system(a.tensor(0), a.tensor(1), a.flag(3))?;
-        Ok(vec![triangular(e, a.tensor(0), a.tensor(1), a.flag(2), a.flag(3), a.flag(4))?])
+        system(a.tensor(solve_triangular::A), a.tensor(solve_triangular::B), a.flag(solve_triangular::left))?;
+        Ok(vec![triangular(
+            e,
+            a.tensor(solve_triangular::A),
+            a.tensor(solve_triangular::B),
+            a.flag(solve_triangular::upper),
+            a.flag(solve_triangular::left),
+            a.flag(solve_triangular::unitriangular),
+        )?])
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
     ..Op::BASE
 };
 
+signature!(triangular_solve(
+    b: Tensor, A: Tensor, upper: Bool = true, transpose: Bool = false, unitriangular: Bool = false,
+));
+
 pub static TRIANGULAR_SOLVE: Op = Op {
     name: "triangular_solve",
-    params: &[
-        Param::new("b", Kind::Tensor),
-        A,
-        Param::opt("upper", Kind::Bool, Default::Bool(true)),
-        Param::opt("transpose", Kind::Bool, Default::Bool(false)),
-        Param::opt("unitriangular", Kind::Bool, Default::Bool(false)),
-    ],
+    params: triangular_solve::PARAMS,
     summary: "The X with A @ X = b for triangular A, and a copy of A. `solve_triangular` is the newer form.",
     examples: &[
         ex("triangular_solve(tensor([[2.0]]), tensor([[4.0]])).solution", "tensor([[0.5000]])"),
         ex("triangular_solve(ones([3, 1]), ones([2, 2]))", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
-        system(a.tensor(1), a.tensor(0), true)?;
-        let (mut matrix, mut upper) = (a.tensor(1).clone(), a.flag(2));
-        if a.flag(3) {
+        system(a.tensor(triangular_solve::A), a.tensor(triangular_solve::b), true)?;
+        let (mut matrix, mut upper) = (a.tensor(triangular_solve::A).clone(), a.flag(triangular_solve::upper));
+        if a.flag(triangular_solve::transpose) {
             (matrix, upper) = (adjoint(e, &matrix)?, !upper);
         }
-        let x = triangular(e, &matrix, a.tensor(0), upper, true, a.flag(4))?;
-        let copy = e.call(&crate::op::rows::shape::view::CLONE, args![a.tensor(1)])?;
+        let x = triangular(
+            e,
+            &matrix,
+            a.tensor(triangular_solve::b),
+            upper,
+            true,
+            a.flag(triangular_solve::unitriangular),
+        )?;
+        let copy = e.call(&crate::op::rows::shape::view::CLONE, args![a.tensor(triangular_solve::A)])?;
         Ok(vec![x, copy])
     }),
     grad: Grad::Composed,
@@ -216,20 +225,24 @@ pub static TRIANGULAR_SOLVE: Op = Op {
     ..Op::BASE
 };
 
+signature!(with_factor(B: Tensor, L: Tensor, upper: Bool));
+
 /// Internal: over one batch. The gradient counts both triangles of the factor, as in PyTorch.
 static WITH_FACTOR: Op = Op {
     name: "cholesky_solve",
-    params: &[Param::new("B", Kind::Tensor), Param::new("L", Kind::Tensor), Param::new("upper", Kind::Bool)],
+    params: with_factor::PARAMS,
     summary: "Solves systems whose matrix is given by its factor.",
-    lower: Lower::Steps(|e, a| Ok(vec![with_factor(e, a.tensor(0), a.tensor(1), a.flag(2))?])),
-    saves: &[Save::In(1), Save::Out(0)],
+    lower: Lower::Steps(|e, a| {
+        Ok(vec![with_factor(e, a.tensor(with_factor::B), a.tensor(with_factor::L), a.flag(with_factor::upper))?])
+    }),
+    saves: &[Save::In(with_factor::L), Save::RESULT],
     grad: Grad::Rule(|e, v| {
-        let upper = v.args.flag(2);
-        let right = e.call(&WITH_FACTOR, args![v.g(), v.input(1), upper])?;
-        let second = if v.needs(1) {
-            let xt = adjoint(e, v.output(0))?;
+        let upper = v.args.flag(with_factor::upper);
+        let right = e.call(&WITH_FACTOR, args![v.g(), v.saved(with_factor::L), upper])?;
+        let second = if v.needs(with_factor::L) {
+            let xt = adjoint(e, v.result())?;
             let both = product(e, &right, &xt)?;
-            Some(factor_grad(e, &both, v.input(1), upper)?)
+            Some(factor_grad(e, &both, v.saved(with_factor::L), upper)?)
         } else {
             None
         };
@@ -253,66 +266,74 @@ fn with_factor(e: &mut dyn Emit, b: &Tensor, factor: &Tensor, upper: bool) -> Re
     triangular(e, upper, &half, true, true, false)
 }
 
+signature!(cholesky_solve(B: Tensor, L: Tensor, upper: Bool = false));
+
 pub static CHOLESKY_SOLVE: Op = Op {
     name: "cholesky_solve",
-    params: &[Param::new("B", Kind::Tensor), Param::new("L", Kind::Tensor), UPPER],
+    params: cholesky_solve::PARAMS,
     summary: "The X with A @ X = B, given the factor L of A that `cholesky` makes.",
     examples: &[
         ex("cholesky_solve(tensor([[8.0]]), tensor([[2.0]]))", "tensor([[2.]])"),
         ex("cholesky_solve(ones([3, 1]), ones([2, 2]))", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
-        system(a.tensor(1), a.tensor(0), true)?;
-        let (b, factor) = same_batch(e, a.tensor(0), a.tensor(1))?;
-        e.apply(&WITH_FACTOR, args![&b, &factor, a.flag(2)])
+        system(a.tensor(cholesky_solve::L), a.tensor(cholesky_solve::B), true)?;
+        let (b, factor) = same_batch(e, a.tensor(cholesky_solve::B), a.tensor(cholesky_solve::L))?;
+        e.apply(&WITH_FACTOR, args![&b, &factor, a.flag(cholesky_solve::upper)])
     }),
     grad: Grad::Composed,
     ..Op::BASE
 };
 
+signature!(cholesky_inverse(L: Tensor, upper: Bool = false));
+
 pub static CHOLESKY_INVERSE: Op = Op {
     name: "cholesky_inverse",
-    params: &[Param::new("L", Kind::Tensor), UPPER],
+    params: cholesky_inverse::PARAMS,
     summary: "The inverse of A, given the factor L of A that `cholesky` makes.",
     examples: &[
         ex("cholesky_inverse(tensor([[2.0]]))", "tensor([[0.2500]])"),
         ex("cholesky_inverse(ones([2, 3]))", "E0201"),
     ],
     lower: Lower::Steps(|e, a| {
-        squares("L", a.tensor(0))?;
-        let eye = identity_like(e, a.tensor(0))?;
-        Ok(vec![with_factor(e, &eye, a.tensor(0), a.flag(1))?])
+        squares("L", a.tensor(cholesky_inverse::L))?;
+        let eye = identity_like(e, a.tensor(cholesky_inverse::L))?;
+        Ok(vec![with_factor(e, &eye, a.tensor(cholesky_inverse::L), a.flag(cholesky_inverse::upper))?])
     }),
-    saves: &[Save::In(0), Save::Out(0)],
+    saves: &[Save::In(cholesky_inverse::L), Save::RESULT],
     grad: Grad::Rule(|e, v| {
         // -(inverse (g + g') inverse) L
-        let half = product(e, v.output(0), v.g())?;
-        let whole = product(e, &half, v.output(0))?;
-        Ok(vec![Some(factor_grad(e, &whole, v.input(0), v.args.flag(1))?)])
+        let half = product(e, v.result(), v.g())?;
+        let whole = product(e, &half, v.result())?;
+        Ok(vec![Some(factor_grad(e, &whole, v.saved(cholesky_inverse::L), v.args.flag(cholesky_inverse::upper))?)])
     }),
     ..Op::BASE
 };
 
+signature!(solve_matrices(A: Tensor, B: Tensor));
+
 /// Internal: systems over one batch.
 static SOLVE_MATRICES: Op = Op {
     name: "solve",
-    params: &[A, Param::new("B", Kind::Tensor)],
+    params: solve_matrices::PARAMS,
     summary: "Solves linear systems.",
     lower: Lower::Kernel(|_, a| {
-        let call = KernelCall::new("solve", kernel::solve).input(a.tensor(0)).input(a.tensor(1));
-        Ok(call.output(&a.tensor(1).shape(), a.tensor(1).dtype()))
+        let call = KernelCall::new("solve", kernel::solve)
+            .input(a.tensor(solve_matrices::A))
+            .input(a.tensor(solve_matrices::B));
+        Ok(call.output(&a.tensor(solve_matrices::B).shape(), a.tensor(solve_matrices::B).dtype()))
     }),
-    saves: &[Save::In(0), Save::Out(0)],
+    saves: &[Save::In(solve_matrices::A), Save::RESULT],
     grad: Grad::Rule(solve_grad),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
 pub fn solve_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
-    let at = adjoint(e, v.input(0))?;
+    let at = adjoint(e, v.saved(solve_matrices::A))?;
     let right = solve(e, &at, v.g())?;
-    let first = if v.needs(0) {
-        let xt = adjoint(e, v.output(0))?;
+    let first = if v.needs(solve_matrices::A) {
+        let xt = adjoint(e, v.result())?;
         Some(minus_product(e, &right, &xt)?)
     } else {
         None
@@ -331,7 +352,7 @@ pub type Solver<'a> = &'a mut dyn FnMut(&mut dyn Emit, &Tensor, &Tensor) -> Resu
 
 /// Arguments `A, B, left` of `solve`: B may be a vector, and A may stand on the right.
 pub fn solved(e: &mut dyn Emit, a: &Args, solve: Solver<'_>) -> Result<Tensor> {
-    let (x, b, left) = (a.tensor(0), a.tensor(1), a.flag(2));
+    let (x, b, left) = (a.tensor(solve::A), a.tensor(solve::B), a.flag(solve::left));
     squares("A", x)?;
     let (s, t) = (x.shape(), b.shape());
     let vector = t.len() == 1 || (t.len() + 1 == s.len() && t[..] == s[..s.len() - 1]);
@@ -349,9 +370,11 @@ pub fn solved(e: &mut dyn Emit, a: &Args, solve: Solver<'_>) -> Result<Tensor> {
     if vector { e.call(&SQUEEZE, args![&out, -1]) } else { Ok(out) }
 }
 
+signature!(solve(A: Tensor, B: Tensor, left: Bool = true));
+
 pub static SOLVE: Op = Op {
     name: "solve",
-    params: &[A, Param::new("B", Kind::Tensor), Param::opt("left", Kind::Bool, Default::Bool(true))],
+    params: solve::PARAMS,
     summary: "The X with A @ X = B (or X @ A = B with `left: false`); B may be a vector, or a batch of them.",
     details: "A singular A is found while computing.",
     examples: &[
@@ -372,10 +395,12 @@ pub fn inv_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>
     Ok(vec![Some(minus_product(e, &half, &yt)?)])
 }
 
+signature!(inv(A: Tensor));
+
 pub static INV: Op = Op {
     name: "inv",
     aliases: &["inverse"],
-    params: &[A],
+    params: inv::PARAMS,
     summary: "The inverse of square matrices.",
     details: "A singular matrix is found while computing.",
     examples: &[
@@ -385,29 +410,29 @@ pub static INV: Op = Op {
         ex("inv(zeros([1, 1]))", "E0406"),
     ],
     lower: Lower::Kernel(|_, a| {
-        squares("A", a.tensor(0))?;
-        let call = KernelCall::new("inv", kernel::inv).input(a.tensor(0));
-        Ok(call.output(&a.tensor(0).shape(), a.tensor(0).dtype()))
+        squares("A", a.tensor(inv::A))?;
+        let call = KernelCall::new("inv", kernel::inv).input(a.tensor(inv::A));
+        Ok(call.output(&a.tensor(inv::A).shape(), a.tensor(inv::A).dtype()))
     }),
-    saves: &[Save::Out(0)],
+    saves: &[Save::RESULT],
     grad: Grad::Rule(inv_grad),
     ..Op::BASE
 };
 
 pub static DET: Op = Op {
     name: "det",
-    params: &[A],
+    params: inv::PARAMS,
     summary: "The determinant of square matrices.",
     examples: &[ex("det(tensor([[1.0, 2.0], [3.0, 4.0]]))", "tensor(-2.0000)"), ex("det(ones([2, 3]))", "E0201")],
     lower: Lower::Kernel(|_, a| {
-        squares("A", a.tensor(0))?;
-        let call = KernelCall::new("det", kernel::det).input(a.tensor(0));
-        Ok(call.output(&sized(a.tensor(0), &[]), a.tensor(0).dtype()))
+        squares("A", a.tensor(inv::A))?;
+        let call = KernelCall::new("det", kernel::det).input(a.tensor(inv::A));
+        Ok(call.output(&sized(a.tensor(inv::A), &[]), a.tensor(inv::A).dtype()))
     }),
-    saves: &[Save::In(0), Save::Out(0)],
+    saves: &[Save::In(inv::A), Save::RESULT],
     grad: Grad::Rule(|e, v| {
-        let g = e.mul(v.g(), v.output(0))?;
-        Ok(vec![Some(over_transposed(e, v.input(0), &g)?)])
+        let g = e.mul(v.g(), v.result())?;
+        Ok(vec![Some(over_transposed(e, v.saved(inv::A), &g)?)])
     }),
     ..Op::BASE
 };
@@ -437,23 +462,23 @@ fn over_transposed(e: &mut dyn Emit, a: &Tensor, g: &Tensor) -> Result<Tensor> {
 
 pub static SLOGDET: Op = Op {
     name: "slogdet",
-    params: &[A],
+    params: inv::PARAMS,
     summary: "Sign, and logarithm of the absolute value, of the determinant.",
     examples: &[ex("slogdet(tensor([[-1.0]])).sign", "tensor(-1.)"), ex("slogdet(ones([2, 3]))", "E0201")],
     lower: Lower::Kernel(|_, a| {
-        squares("A", a.tensor(0))?;
-        let (shape, dtype) = (sized(a.tensor(0), &[]), a.tensor(0).dtype());
-        let call = KernelCall::new("slogdet", kernel::slogdet).input(a.tensor(0));
+        squares("A", a.tensor(inv::A))?;
+        let (shape, dtype) = (sized(a.tensor(inv::A), &[]), a.tensor(inv::A).dtype());
+        let call = KernelCall::new("slogdet", kernel::slogdet).input(a.tensor(inv::A));
         Ok(call.output(&shape, dtype).output(&shape, dtype))
     }),
-    saves: &[Save::In(0)],
+    saves: &[Save::In(inv::A)],
     grad: Grad::Rule(|e, v| match &v.grads[1] {
         Some(g) => {
-            let at = adjoint(e, v.input(0))?;
-            let d = times_identity(e, g, v.input(0))?;
+            let at = adjoint(e, v.saved(inv::A))?;
+            let d = times_identity(e, g, v.saved(inv::A))?;
             Ok(vec![Some(solve(e, &at, &d)?)])
         }
-        None => Ok(vec![Some(e.zeros_like(v.meta(0))?)]),
+        None => Ok(vec![Some(e.zeros_like(v.meta(inv::A))?)]),
     }),
     results: Returns::Named(&["sign", "logabsdet"]),
     ..Op::BASE
@@ -461,11 +486,11 @@ pub static SLOGDET: Op = Op {
 
 pub static LOGDET: Op = Op {
     name: "logdet",
-    params: &[A],
+    params: inv::PARAMS,
     summary: "The logarithm of the determinant: minus infinity when it is 0, NaN when it is negative.",
     examples: &[ex("logdet(tensor([[1.0]]))", "tensor(0.)"), ex("logdet(ones([2, 3]))", "E0201")],
     lower: Lower::Compose(|e, a| {
-        let parts = e.apply(&SLOGDET, args![a.tensor(0)])?;
+        let parts = e.apply(&SLOGDET, args![a.tensor(inv::A)])?;
         // log of the sign is 0, minus infinity, or NaN.
         let sign = e.detach(&parts[0]);
         let sign = e.call(&LOG, args![&sign])?;

@@ -8,15 +8,16 @@ use crate::base::dtype::DType;
 use crate::fail;
 use crate::kernel::linalg::host::spectral as kernel;
 use crate::op::emit::{Backward, Emit, KernelCall};
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, Save, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, Returns, Save, ex};
 use crate::op::rows::linalg::einsum::{identity_like, square};
 use crate::op::rows::linalg::matmul::product;
-use crate::op::rows::linalg::solve::{A, matrices, sized, squares, triangular};
+use crate::op::rows::linalg::solve::{matrices, sized, squares, triangular};
 use crate::op::rows::shape::copies::{DIAG_EMBED, TRIU};
 use crate::op::rows::shape::join::CAT;
 use crate::op::rows::shape::rearrange::adjoint;
 use crate::op::rows::shape::view::{SLICE, UNSQUEEZE};
 use crate::op::tensor::Tensor;
+use crate::signature;
 
 pub fn ends(x: &Tensor) -> (usize, usize) {
     let shape = x.shape();
@@ -43,13 +44,11 @@ fn gaps(e: &mut dyn Emit, values: &Tensor) -> Result<Tensor> {
     e.add(&gaps, &eye)
 }
 
+signature!(svd(A: Tensor, full_matrices: Bool = true, driver: Ignored = None));
+
 pub static SVD: Op = Op {
     name: "svd",
-    params: &[
-        A,
-        Param::opt("full_matrices", Kind::Bool, Default::Bool(true)),
-        Param::opt("driver", Kind::Ignored, Default::None),
-    ],
+    params: svd::PARAMS,
     summary: "Singular value decomposition: A = U @ diag(S) @ Vh, singular values descending.",
     details: "With `full_matrices: false`, U is [.., m, k] and Vh [.., k, n], k the smaller of m and n. Pairs of vectors \
               are determined up to a sign.",
@@ -59,7 +58,7 @@ pub static SVD: Op = Op {
         ex("svd(tensor([[1]]))", "E0202"),
     ],
     lower: Lower::Kernel(|_, a| {
-        let (x, full) = (a.tensor(0), a.flag(1));
+        let (x, full) = (a.tensor(svd::A), a.flag(svd::full_matrices));
         matrices("A", x)?;
         let (m, n) = ends(x);
         let k = m.min(n);
@@ -141,13 +140,15 @@ fn svd_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
     })])
 }
 
+signature!(values(A: Tensor));
+
 /// Internal: singular values alone.
 pub static VALUES: Op = Op {
     name: "svdvals",
-    params: &[A],
+    params: values::PARAMS,
     summary: "Singular values.",
     lower: Lower::Kernel(|_, a| {
-        let x = a.tensor(0);
+        let x = a.tensor(values::A);
         let (m, n) = ends(x);
         Ok(KernelCall::new("svdvals", kernel::svdvals).input(x).output(&sized(x, &[m.min(n)]), x.dtype()))
     }),
@@ -161,29 +162,33 @@ fn differentiated(e: &dyn Emit, x: &Tensor) -> bool {
     e.grad_enabled() && x.requires_grad()
 }
 
+signature!(svdvals(A: Tensor, driver: Ignored = None));
+
 pub static SVDVALS: Op = Op {
     name: "svdvals",
-    params: &[A, Param::opt("driver", Kind::Ignored, Default::None)],
+    params: svdvals::PARAMS,
     summary: "Singular values, descending.",
     examples: &[ex("svdvals(tensor([[3.0, 0.0], [0.0, 4.0]]))", "tensor([4., 3.])"), ex("svdvals(ones([2]))", "E0201")],
     lower: Lower::Compose(|e, a| {
-        matrices("A", a.tensor(0))?;
-        if !differentiated(e, a.tensor(0)) {
-            return e.apply(&VALUES, args![a.tensor(0)]);
+        matrices("A", a.tensor(svdvals::A))?;
+        if !differentiated(e, a.tensor(svdvals::A)) {
+            return e.apply(&VALUES, args![a.tensor(svdvals::A)]);
         }
-        Ok(vec![e.apply(&SVD, args![a.tensor(0), false])?.swap_remove(1)])
+        Ok(vec![e.apply(&SVD, args![a.tensor(svdvals::A), false])?.swap_remove(1)])
     }),
     grad: Grad::Composed,
     ..Op::BASE
 };
 
+signature!(factors(A: Tensor, complete: Bool));
+
 /// Internal: both factors; `complete` makes Q square.
 static FACTORS: Op = Op {
     name: "qr",
-    params: &[A, Param::new("complete", Kind::Bool)],
+    params: factors::PARAMS,
     summary: "QR decomposition.",
     lower: Lower::Kernel(|_, a| {
-        let (x, complete) = (a.tensor(0), a.flag(1));
+        let (x, complete) = (a.tensor(factors::A), a.flag(factors::complete));
         let (m, n) = ends(x);
         let k = if complete { m } else { m.min(n) };
         let call = KernelCall::new("qr", kernel::qr).input(x).flag(complete);
@@ -226,9 +231,9 @@ fn tall_qr(e: &mut dyn Emit, q: &Tensor, r: &Tensor, gq: Option<&Tensor>, gr: Op
 }
 
 fn qr_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
-    let shape = v.meta(0).shape.clone();
+    let shape = v.meta(factors::A).shape.clone();
     let (m, n) = (shape[shape.len() - 2], shape[shape.len() - 1]);
-    if v.args.flag(1) && m > n {
+    if v.args.flag(factors::complete) && m > n {
         fail!(
             GRAD_STOP,
             "the \"complete\" decomposition of a matrix with more rows than columns has no gradient; use \"reduced\""
@@ -263,9 +268,11 @@ fn qr_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
     Ok(vec![Some(e.call(&CAT, args![vec![first, second], -1])?)])
 }
 
+signature!(qr(A: Tensor, mode: Str(&["reduced", "complete", "r"]) = "reduced"));
+
 pub static QR: Op = Op {
     name: "qr",
-    params: &[A, Param::opt("mode", Kind::Str(&["reduced", "complete", "r"]), Default::Str("reduced"))],
+    params: qr::PARAMS,
     summary: "QR decomposition: A = Q @ R with orthonormal columns of Q and an upper triangle R.",
     details: "\"complete\" makes Q square; \"r\" makes R alone, and an empty Q.",
     examples: &[
@@ -274,7 +281,7 @@ pub static QR: Op = Op {
         ex("qr(ones([2, 2]), \"half\")", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, mode) = (a.tensor(0), a.text(1));
+        let (x, mode) = (a.tensor(qr::A), a.text(qr::mode));
         matrices("A", x)?;
         if mode == "r" && differentiated(e, x) {
             fail!(GRAD_STOP, "the mode \"r\" has no gradient; use \"reduced\"");
@@ -290,11 +297,11 @@ pub static QR: Op = Op {
     ..Op::BASE
 };
 
-const UPLO: Param = Param::opt("UPLO", Kind::Str(&["L", "U", "l", "u"]), Default::Str("L"));
+signature!(eigh(A: Tensor, UPLO: Str(&["L", "U", "l", "u"]) = "L"));
 
 pub static EIGH: Op = Op {
     name: "eigh",
-    params: &[A, UPLO],
+    params: eigh::PARAMS,
     summary: "Eigenvalues (ascending) and eigenvectors of symmetric matrices, of which one triangle is read.",
     details: "Eigenvectors are the columns, determined up to a sign.",
     examples: &[
@@ -303,9 +310,9 @@ pub static EIGH: Op = Op {
         ex("eigh(ones([2, 2]), \"X\")", "E0206"),
     ],
     lower: Lower::Kernel(|_, a| {
-        let x = a.tensor(0);
+        let x = a.tensor(eigh::A);
         let n = squares("A", x)?;
-        let call = KernelCall::new("eigh", kernel::eigh).input(x).flag(a.text(1).eq_ignore_ascii_case("u"));
+        let call = KernelCall::new("eigh", kernel::eigh).input(x).flag(a.text(eigh::UPLO).eq_ignore_ascii_case("u"));
         Ok(call.output(&sized(x, &[n]), x.dtype()).output(&x.shape(), x.dtype()))
     }),
     saves: &[Save::Out(0), Save::Out(1)],
@@ -313,7 +320,7 @@ pub static EIGH: Op = Op {
         let (values, vectors) = (v.output(0), v.output(1));
         let mut middle = match &v.grads[0] {
             Some(g) => e.call(&DIAG_EMBED, args![g])?,
-            None => e.zeros_like(v.meta(0))?,
+            None => e.zeros_like(v.meta(eigh::A))?,
         };
         if let Some(g) = &v.grads[1] {
             let gaps = gaps(e, values)?;
@@ -336,11 +343,12 @@ pub static EIGH: Op = Op {
 /// Internal: eigenvalues alone.
 pub static EIGENVALUES: Op = Op {
     name: "eigvalsh",
-    params: &[A, UPLO],
+    params: eigh::PARAMS,
     summary: "Eigenvalues of symmetric matrices.",
     lower: Lower::Kernel(|_, a| {
-        let x = a.tensor(0);
-        let call = KernelCall::new("eigvalsh", kernel::eigvalsh).input(x).flag(a.text(1).eq_ignore_ascii_case("u"));
+        let x = a.tensor(eigh::A);
+        let call =
+            KernelCall::new("eigvalsh", kernel::eigvalsh).input(x).flag(a.text(eigh::UPLO).eq_ignore_ascii_case("u"));
         Ok(call.output(&sized(x, &[ends(x).0]), x.dtype()))
     }),
     grad: Grad::Stop("`eigh` has one"),
@@ -350,15 +358,15 @@ pub static EIGENVALUES: Op = Op {
 
 pub static EIGVALSH: Op = Op {
     name: "eigvalsh",
-    params: &[A, UPLO],
+    params: eigh::PARAMS,
     summary: "Eigenvalues of symmetric matrices, ascending.",
     examples: &[
         ex("eigvalsh(tensor([[2.0, 0.0], [0.0, 1.0]]))", "tensor([1., 2.])"),
         ex("eigvalsh(ones([2, 3]))", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
-        squares("A", a.tensor(0))?;
-        if !differentiated(e, a.tensor(0)) {
+        squares("A", a.tensor(eigh::A))?;
+        if !differentiated(e, a.tensor(eigh::A)) {
             return e.apply(&EIGENVALUES, a.clone());
         }
         Ok(vec![e.apply(&EIGH, a.clone())?.swap_remove(0)])
@@ -370,18 +378,18 @@ pub static EIGVALSH: Op = Op {
 /// Internal: in the operand's own dtype.
 static EXPONENTIAL: Op = Op {
     name: "matrix_exp",
-    params: &[A],
+    params: values::PARAMS,
     summary: "The exponential of square matrices.",
     lower: Lower::Kernel(|_, a| {
-        let call = KernelCall::new("matrix_exp", kernel::matrix_exp).input(a.tensor(0));
-        Ok(call.output(&a.tensor(0).shape(), a.tensor(0).dtype()))
+        let call = KernelCall::new("matrix_exp", kernel::matrix_exp).input(a.tensor(values::A));
+        Ok(call.output(&a.tensor(values::A).shape(), a.tensor(values::A).dtype()))
     }),
-    saves: &[Save::In(0)],
+    saves: &[Save::In(values::A)],
     grad: Grad::Rule(|e, v| {
         // The upper right block of exp([[A', g], [0, A']]) (Najfeld and Havel, 1995).
-        let at = adjoint(e, v.input(0))?;
+        let at = adjoint(e, v.saved(values::A))?;
         let n = ends(&at).0;
-        let zeros = e.zeros_like(v.meta(0))?;
+        let zeros = e.zeros_like(v.meta(values::A))?;
         let above = e.call(&CAT, args![vec![at.clone(), v.g().clone()], -1])?;
         let below = e.call(&CAT, args![vec![zeros, at], -1])?;
         let block = e.call(&CAT, args![vec![above, below], -2])?;
@@ -395,21 +403,21 @@ static EXPONENTIAL: Op = Op {
 
 pub static MATRIX_EXP: Op = Op {
     name: "matrix_exp",
-    params: &[A],
+    params: values::PARAMS,
     summary: "The exponential of square matrices, computed in f64.",
     examples: &[
         ex("matrix_exp(zeros([2, 2]))", "tensor([[1., 0.],\n        [0., 1.]])"),
         ex("matrix_exp(ones([2, 3]))", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
-        if !a.tensor(0).dtype().is_float() {
-            fail!(DTYPE, "`A` must be floating-point, not {}", a.tensor(0).dtype());
+        if !a.tensor(values::A).dtype().is_float() {
+            fail!(DTYPE, "`A` must be floating-point, not {}", a.tensor(values::A).dtype());
         }
-        square("A", a.tensor(0))?;
+        square("A", a.tensor(values::A))?;
         // Squaring again and again would lose the last digits of f32.
-        let wide = e.cast(a.tensor(0), DType::F64)?;
+        let wide = e.cast(a.tensor(values::A), DType::F64)?;
         let out = e.call(&EXPONENTIAL, args![&wide])?;
-        Ok(vec![e.cast(&out, a.tensor(0).dtype())?])
+        Ok(vec![e.cast(&out, a.tensor(values::A).dtype())?])
     }),
     grad: Grad::Composed,
     ..Op::BASE

@@ -6,18 +6,21 @@ use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
-use crate::op::rows::linalg::solve::{A, INV, solve, squares};
+use crate::op::row::{CallForm, Grad, Lower, Op, ex};
+use crate::op::rows::linalg::solve::{INV, solve, squares};
 use crate::op::rows::reduction::scan::CUMPROD;
 use crate::op::rows::shape::copies::FLIP;
 use crate::op::rows::shape::join::CAT;
 use crate::op::rows::shape::rearrange::MOVEDIM;
 use crate::op::rows::shape::view::{EXPAND, RESHAPE, UNSQUEEZE};
 use crate::op::tensor::Meta;
+use crate::signature;
+
+signature!(tensorinv(A: Tensor, ind: Int = 2));
 
 pub static TENSORINV: Op = Op {
     name: "tensorinv",
-    params: &[A, Param::opt("ind", Kind::Int, Default::Int(2))],
+    params: tensorinv::PARAMS,
     summary: "The inverse of a tensor as a map from its last dimensions to its first `ind`.",
     examples: &[
         ex("tensorinv(tensor([[2.0]]), 1)", "tensor([[0.5000]])"),
@@ -25,7 +28,7 @@ pub static TENSORINV: Op = Op {
         ex("tensorinv(ones([2, 2]), 0)", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (shape, ind) = (a.tensor(0).shape(), a.int(1));
+        let (shape, ind) = (a.tensor(tensorinv::A).shape(), a.int(tensorinv::ind));
         if ind <= 0 {
             fail!(VALUE, "`ind` must be positive, not {ind}");
         }
@@ -34,7 +37,7 @@ pub static TENSORINV: Op = Op {
         if rows != columns {
             fail!(SHAPE, "the sizes {:?} and {:?} have different products", &shape[..at], &shape[at..]);
         }
-        let flat = e.call(&RESHAPE, args![a.tensor(0), &[rows, columns][..]])?;
+        let flat = e.call(&RESHAPE, args![a.tensor(tensorinv::A), &[rows, columns][..]])?;
         let inverse = e.call(&INV, args![&flat])?;
         let out: Shape = shape[at..].iter().chain(&shape[..at]).copied().collect();
         e.apply(&RESHAPE, args![&inverse, out.as_slice()])
@@ -43,9 +46,11 @@ pub static TENSORINV: Op = Op {
     ..Op::BASE
 };
 
+signature!(tensorsolve(A: Tensor, B: Tensor, dims: Ints = None));
+
 pub static TENSORSOLVE: Op = Op {
     name: "tensorsolve",
-    params: &[A, Param::new("B", Kind::Tensor), Param::opt("dims", Kind::Ints, Default::None)],
+    params: tensorsolve::PARAMS,
     summary: "The X with tensordot(A, X) = B: A as a map from its last dimensions to those of B.",
     details: "`dims` of A are moved to its end first. The sizes of A past those of B have B's number of elements.",
     examples: &[
@@ -54,8 +59,8 @@ pub static TENSORSOLVE: Op = Op {
         ex("tensorsolve(ones([2, 2]), ones([2]), [2])", "E0209"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (mut x, b) = (a.tensor(0).clone(), a.tensor(1));
-        if let Some(dims) = a.ints(2) {
+        let (mut x, b) = (a.tensor(tensorsolve::A).clone(), a.tensor(tensorsolve::B));
+        if let Some(dims) = a.ints(tensorsolve::dims) {
             let ends: Ints = (0..dims.len() as i64).map(|i| i - dims.len() as i64).collect();
             x = e.call(&MOVEDIM, args![&x, dims, ends])?;
         }
@@ -81,13 +86,11 @@ pub static TENSORSOLVE: Op = Op {
     ..Op::BASE
 };
 
+signature!(vander(x: Tensor, N: Int = None, increasing: Bool = true));
+
 pub static VANDER: Op = Op {
     name: "vander",
-    params: &[
-        Param::new("x", Kind::Tensor),
-        Param::opt("N", Kind::Int, Default::None),
-        Param::opt("increasing", Kind::Bool, Default::Bool(true)),
-    ],
+    params: vander::PARAMS,
     summary: "Vandermonde's matrix: powers of the elements, from 0 to N - 1, along a new last dimension.",
     details: "`torch.linalg.vander`, whose powers rise; with `increasing: false` they fall, as `torch.vander` has it. Without `N` there are as many powers as elements.",
     examples: &[
@@ -96,13 +99,13 @@ pub static VANDER: Op = Op {
         ex("vander(tensor([2]), #{N: -1})", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let x = match a.tensor(0).ndim() {
-            0 => &e.call(&RESHAPE, args![a.tensor(0), &[1usize][..]])?,
-            _ => a.tensor(0),
+        let x = match a.tensor(vander::x).ndim() {
+            0 => &e.call(&RESHAPE, args![a.tensor(vander::x), &[1usize][..]])?,
+            _ => a.tensor(vander::x),
         };
-        let n = a.opt_int(1).unwrap_or(x.shape().last().map_or(1, |&size| size as i64));
-        let least = if a.flag(2) { 2 } else { 0 };
-        if n < least && !a.is_none(1) {
+        let n = a.opt_int(vander::N).unwrap_or(x.shape().last().map_or(1, |&size| size as i64));
+        let least = if a.flag(vander::increasing) { 2 } else { 0 };
+        if n < least && !a.is_none(vander::N) {
             fail!(VALUE, "`N` must be at least {least}, not {n}");
         }
         // PyTorch's matrix of `bool` is one of integers.
@@ -119,7 +122,7 @@ pub static VANDER: Op = Op {
             0 => powers,
             _ => e.call(&CAT, args![vec![ones, powers], -1])?,
         };
-        if a.flag(2) { Ok(vec![both]) } else { e.apply(&FLIP, args![&both, &[-1i64][..]]) }
+        if a.flag(vander::increasing) { Ok(vec![both]) } else { e.apply(&FLIP, args![&both, &[-1i64][..]]) }
     }),
     grad: Grad::Composed,
     call: CallForm::Function,

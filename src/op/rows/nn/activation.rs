@@ -6,62 +6,59 @@ use crate::base::dtype::{Category, DType, Scalar};
 use crate::fail;
 use crate::kernel::elementwise as f;
 use crate::kernel::program::Function;
-use crate::op::emit::{Backward, Emit};
+use crate::op::emit::Emit;
+use crate::op::expr::{Derivative, Expr, Terms};
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, GradRule, Kind, Lower, Op, Param, Promote, Save, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, Param, Promote, Save, ex};
 use crate::op::rows::nn::activation_backward::{GELU_ERF_GRAD, GELU_TANH_GRAD, MISH_GRAD, SILU_GRAD, SOFTPLUS_GRAD};
-use crate::op::rows::pointwise::arith::{DIV, MUL, SUB, X, element_of, masked, unmasked};
-use crate::op::rows::pointwise::compare::{GT, LE, LOGICAL_AND, LOGICAL_OR, LT, WHERE};
-use crate::op::rows::pointwise::unary::{ABS, EXP, SIGMOID, TANH};
+use crate::op::rows::pointwise::arith::{DIV, MUL, SUB, element_of};
+use crate::op::rows::pointwise::compare::{GT, WHERE};
+use crate::op::rows::pointwise::unary::{ABS, SIGMOID, TANH};
 use crate::op::rows::random::distributions;
 use crate::op::rows::shape::expanded;
 use crate::op::rows::shape::view::{RESHAPE, SLICE, STRAIGHT};
+use crate::op::rows::signatures::unary;
 use crate::op::tensor::Tensor;
-
-const IN: Save = Save::In(0);
-const TRAINING: Param = Param::opt("training", Kind::Bool, Default::Bool(false));
-/// PyTorch's functions take it; the in-place form is `name_`.
-const INPLACE: Param = Param::opt("inplace", Kind::Ignored, Default::None);
+use crate::signature;
 
 /// A map over a float tensor: its numbers after the tensor are the function's.
-const fn activation(name: &'static str, function: &'static Function, params: &'static [Param], rule: GradRule) -> Op {
+const fn activation(
+    name: &'static str,
+    function: &'static Function,
+    params: &'static [Param],
+    gradient: &'static [Derivative],
+) -> Op {
     Op {
         name,
         params,
         lower: Lower::Map { function, promote: Promote::FloatOnly },
-        saves: &[IN],
-        grad: Grad::Rule(rule),
+        saves: &[Save::INPUT],
+        grad: Grad::Of(gradient),
         inplace: true,
         ..Op::BASE
     }
 }
 
-type Grads = Result<Vec<Option<Tensor>>>;
+signature!(relu(input: Tensor, inplace: Ignored = None));
 
 pub static RELU: Op = Op {
     name: "relu",
-    params: &[X, INPLACE],
+    params: relu::PARAMS,
     summary: "Negative elements become 0; NaN stays.",
     examples: &[ex("relu(tensor([-1.0, 2.0]))", "tensor([0., 2.])"), ex("relu(tensor([true]))", "E0202")],
     lower: Lower::Map { function: &f::RELU, promote: Promote::NoBool },
-    saves: &[Save::Out(0)],
-    grad: Grad::Rule(|e, v| {
-        let flat = e.call(&LE, args![v.output(0), Scalar::Int(0)])?;
-        Ok(vec![Some(unmasked(e, &flat, v.g())?)])
-    }),
+    saves: &[Save::RESULT],
+    grad: Grad::Of(&[|t| t.g.zero_where(t.result.less_equal(0))]),
     inplace: true,
     straight: true,
     ..Op::BASE
 };
 
+signature!(hardtanh(input: Tensor, min_val: Number = (-1.0), max_val: Number = 1.0, inplace: Ignored = None));
+
 pub static HARDTANH: Op = Op {
     name: "hardtanh",
-    params: &[
-        X,
-        Param::opt("min_val", Kind::Number, Default::Float(-1.0)),
-        Param::opt("max_val", Kind::Number, Default::Float(1.0)),
-        INPLACE,
-    ],
+    params: hardtanh::PARAMS,
     summary: "Holds elements between `min_val` and `max_val`; on a bound the gradient is 0.",
     examples: &[
         ex("hardtanh(tensor([-2.0, 0.5]))", "tensor([-1.0000,  0.5000])"),
@@ -69,7 +66,7 @@ pub static HARDTANH: Op = Op {
     ],
     lower: Lower::Compose(|e, a| {
         let bound = |at: usize| a.scalar(at).unwrap_or(Scalar::Int(0));
-        held(e, a.tensor(0), bound(1), bound(2))
+        held(e, a.input(), bound(1), bound(2))
     }),
     grad: Grad::Composed,
     inplace: true,
@@ -90,20 +87,20 @@ fn held(e: &mut dyn Emit, x: &Tensor, low: Scalar, high: Scalar) -> Result<Vec<T
     e.apply(&HELD, args![x, low, high])
 }
 
+signature!(held(input: Tensor, min_val: Number, max_val: Number));
+
 /// `hardtanh` with bounds of the tensor's own kind.
 static HELD: Op = Op {
     name: "hardtanh",
-    params: &[X, Param::new("min_val", Kind::Number), Param::new("max_val", Kind::Number)],
+    params: held::PARAMS,
     summary: "Holds elements between two bounds.",
     lower: Lower::Map { function: &f::CLAMP, promote: Promote::NoBool },
-    saves: &[IN],
-    grad: Grad::Rule(|e, v| {
-        let (x, low, high) = (v.input(0), v.args.float(1), v.args.float(2));
-        // NaN is not inside.
-        let (over, under) = (e.call(&GT, args![x, low])?, e.call(&LT, args![x, high])?);
-        let inside = e.call(&LOGICAL_AND, args![&over, &under])?;
-        Ok(vec![Some(masked(e, &inside, v.g())?)])
-    }),
+    saves: &[Save::INPUT],
+    // NaN is not inside.
+    grad: Grad::Of(&[|t| {
+        let inside = t.input.greater(t.float(held::min_val)).and(t.input.less(t.float(held::max_val)));
+        t.g.zero_unless(inside)
+    }]),
     call: CallForm::Internal,
     straight: true,
     ..Op::BASE
@@ -111,13 +108,15 @@ static HELD: Op = Op {
 
 pub static RELU6: Op = Op {
     name: "relu6",
-    params: &[X, INPLACE],
+    params: relu::PARAMS,
     summary: "Holds elements between 0 and 6.",
     examples: &[ex("relu6(tensor([-1.0, 2.0, 8.0]))", "tensor([0., 2., 6.])")],
-    lower: Lower::Compose(|e, a| held(e, a.tensor(0), Scalar::Int(0), Scalar::Int(6))),
+    lower: Lower::Compose(|e, a| held(e, a.input(), Scalar::Int(0), Scalar::Int(6))),
     grad: Grad::Composed,
     ..Op::BASE
 };
+
+signature!(leaky_relu(input: Tensor, negative_slope: Float = 0.01, inplace: Ignored = None));
 
 pub static LEAKY_RELU: Op = Op {
     summary: "Negative elements times `negative_slope`.",
@@ -129,36 +128,25 @@ pub static LEAKY_RELU: Op = Op {
     ..activation(
         "leaky_relu",
         &f::LEAKY_RELU,
-        &[X, Param::opt("negative_slope", Kind::Float, Default::Float(0.01)), INPLACE],
-        |e, v| leak(e, v, v.args.float(1)),
+        leaky_relu::PARAMS,
+        &[|t| t.input.greater(0).choose(t.g, t.g * t.float(leaky_relu::negative_slope))],
     )
 };
 
-/// The gradient of a line with another slope below 0.
-fn leak(e: &mut dyn Emit, v: &Backward<'_>, slope: f64) -> Grads {
-    let less = e.mul(v.g(), slope)?;
-    let up = e.call(&GT, args![v.input(0), Scalar::Int(0)])?;
-    Ok(vec![Some(e.call(&WHERE, args![&up, v.g(), &less])?)])
+/// The gradient of `scale · x` above 0 and `low · (e^(x / width) - 1)` below.
+fn exponential(t: Terms<'_>, scale: f64, low: f64, width: f64) -> Expr<'_> {
+    let stretched = if width == 1.0 { t.input } else { t.input / width };
+    let below = t.g * (stretched.exp() * (low / width));
+    let above = if scale == 1.0 { t.g } else { t.g * scale };
+    t.input.less_equal(0).choose(below, above)
 }
 
-/// The gradient of `scale · x` above 0 and `low · (e^(x / width) - 1)` below.
-fn exponential(e: &mut dyn Emit, v: &Backward<'_>, scale: f64, low: f64, width: f64) -> Grads {
-    let x = v.input(0);
-    let stretched = if width == 1.0 { x.clone() } else { e.div(x, width)? };
-    let growth = e.call(&EXP, args![&stretched])?;
-    let slope = e.mul(&growth, low / width)?;
-    let below = e.mul(v.g(), &slope)?;
-    let above = if scale == 1.0 { v.g().clone() } else { e.mul(v.g(), scale)? };
-    let flat = e.call(&LE, args![x, Scalar::Int(0)])?;
-    Ok(vec![Some(e.call(&WHERE, args![&flat, &below, &above])?)])
-}
+signature!(elu(input: Tensor, alpha: Float = 1.0, inplace: Ignored = None));
 
 pub static ELU: Op = Op {
     summary: "Negative elements become alpha · (e^x - 1).",
     examples: &[ex("elu(tensor([-1.0, 2.0]))", "tensor([-0.6321,  2.0000])"), ex("elu(tensor([1]))", "E0202")],
-    ..activation("elu", &f::ELU, &[X, Param::opt("alpha", Kind::Float, Default::Float(1.0)), INPLACE], |e, v| {
-        exponential(e, v, 1.0, v.args.float(1), 1.0)
-    })
+    ..activation("elu", &f::ELU, elu::PARAMS, &[|t| exponential(t, 1.0, t.float(elu::alpha), 1.0)])
 };
 
 const SELU_ALPHA: f64 = 1.673_263_242_354_377_2;
@@ -167,30 +155,35 @@ const SELU_SCALE: f64 = 1.050_700_987_355_480_5;
 pub static SELU: Op = Op {
     summary: "The self-normalising form of `elu` (Klambauer et al., 2017).",
     examples: &[ex("selu(tensor([-1.0, 2.0]))", "tensor([-1.1113,  2.1014])"), ex("selu(tensor([1]))", "E0202")],
-    ..activation("selu", &f::SELU, &[X, INPLACE], |e, v| exponential(e, v, SELU_SCALE, SELU_SCALE * SELU_ALPHA, 1.0))
+    ..activation("selu", &f::SELU, relu::PARAMS, &[|t| exponential(t, SELU_SCALE, SELU_SCALE * SELU_ALPHA, 1.0)])
 };
+
+signature!(celu_map(input: Tensor, alpha: Float));
 
 static CELU_MAP: Op = Op {
     inplace: false,
     call: CallForm::Internal,
-    ..activation("celu", &f::CELU, &[X, Param::new("alpha", Kind::Float)], |e, v| {
-        exponential(e, v, 1.0, v.args.float(1), v.args.float(1))
-    })
+    ..activation(
+        "celu",
+        &f::CELU,
+        celu_map::PARAMS,
+        &[|t| exponential(t, 1.0, t.float(celu_map::alpha), t.float(celu_map::alpha))],
+    )
 };
 
 pub static CELU: Op = Op {
     name: "celu",
-    params: &[X, Param::opt("alpha", Kind::Float, Default::Float(1.0)), INPLACE],
+    params: elu::PARAMS,
     summary: "Negative elements become alpha · (e^(x / alpha) - 1).",
     examples: &[
         ex("celu(tensor([-1.0, 2.0]), 2.0)", "tensor([-0.7869,  2.0000])"),
         ex("celu(tensor([1.0]), 0.0)", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        if a.float(1) == 0.0 {
+        if a.float(elu::alpha) == 0.0 {
             fail!(VALUE, "`alpha` must not be 0");
         }
-        e.apply(&CELU_MAP, args![a.tensor(0), a.float(1)])
+        e.apply(&CELU_MAP, args![a.input(), a.float(elu::alpha)])
     }),
     grad: Grad::Composed,
     inplace: true,
@@ -200,25 +193,29 @@ pub static CELU: Op = Op {
 static GELU_ERF: Op = Op {
     inplace: false,
     call: CallForm::Internal,
-    ..activation("gelu", &f::GELU_ERF, &[X], |e, v| Ok(vec![Some(e.call(&GELU_ERF_GRAD, args![v.g(), v.input(0)])?)]))
+    ..activation("gelu", &f::GELU_ERF, unary::PARAMS, &[|t| t.g.with(&GELU_ERF_GRAD, t.input)])
 };
 
 static GELU_TANH: Op = Op {
     inplace: false,
     call: CallForm::Internal,
-    ..activation("gelu", &f::GELU_TANH, &[X], |e, v| Ok(vec![Some(e.call(&GELU_TANH_GRAD, args![v.g(), v.input(0)])?)]))
+    ..activation("gelu", &f::GELU_TANH, unary::PARAMS, &[|t| t.g.with(&GELU_TANH_GRAD, t.input)])
 };
+
+signature!(gelu(input: Tensor, approximate: Str(&["none", "tanh"]) = "none"));
 
 pub static GELU: Op = Op {
     name: "gelu",
-    params: &[X, Param::opt("approximate", Kind::Str(&["none", "tanh"]), Default::Str("none"))],
+    params: gelu::PARAMS,
     summary: "x · Φ(x) with the normal distribution Φ; `approximate: \"tanh\"` is the faster form.",
     examples: &[
         ex("gelu(tensor([-1.0, 2.0]))", "tensor([-0.1587,  1.9545])"),
         ex("gelu(tensor([1]))", "E0202"),
         ex("gelu(tensor([1.0]), \"erf\")", "E0206"),
     ],
-    lower: Lower::Compose(|e, a| e.apply(if a.text(1) == "tanh" { &GELU_TANH } else { &GELU_ERF }, args![a.tensor(0)])),
+    lower: Lower::Compose(|e, a| {
+        e.apply(if a.text(gelu::approximate) == "tanh" { &GELU_TANH } else { &GELU_ERF }, args![a.input()])
+    }),
     grad: Grad::Composed,
     ..Op::BASE
 };
@@ -228,15 +225,17 @@ pub static SILU: Op = Op {
     aliases: &["swish"],
     summary: "x · sigmoid(x).",
     examples: &[ex("silu(tensor([-1.0, 2.0]))", "tensor([-0.2689,  1.7616])"), ex("silu(tensor([1]))", "E0202")],
-    ..activation("silu", &f::SILU, &[X, INPLACE], |e, v| Ok(vec![Some(e.call(&SILU_GRAD, args![v.g(), v.input(0)])?)]))
+    ..activation("silu", &f::SILU, relu::PARAMS, &[|t| t.g.with(&SILU_GRAD, t.input)])
 };
 
 pub static MISH: Op = Op {
     inplace: false,
     summary: "x · tanh(softplus(x)).",
     examples: &[ex("mish(tensor([-1.0, 2.0]))", "tensor([-0.3034,  1.9440])"), ex("mish(tensor([1]))", "E0202")],
-    ..activation("mish", &f::MISH, &[X, INPLACE], |e, v| Ok(vec![Some(e.call(&MISH_GRAD, args![v.g(), v.input(0)])?)]))
+    ..activation("mish", &f::MISH, relu::PARAMS, &[|t| t.g.with(&MISH_GRAD, t.input)])
 };
+
+signature!(softplus(input: Tensor, beta: Float = 1.0, threshold: Float = 20.0));
 
 pub static SOFTPLUS: Op = Op {
     inplace: false,
@@ -248,15 +247,11 @@ pub static SOFTPLUS: Op = Op {
     ..activation(
         "softplus",
         &f::SOFTPLUS,
-        &[
-            X,
-            Param::opt("beta", Kind::Float, Default::Float(1.0)),
-            Param::opt("threshold", Kind::Float, Default::Float(20.0)),
-        ],
-        |e, v| {
-            let (beta, threshold) = (v.args.float(1), v.args.float(2));
-            Ok(vec![Some(e.call(&SOFTPLUS_GRAD, args![v.g(), v.input(0), beta, threshold])?)])
-        },
+        softplus::PARAMS,
+        &[|t| {
+            let (beta, threshold) = (t.float(softplus::beta), t.float(softplus::threshold));
+            t.g.call(&SOFTPLUS_GRAD, args![t.input.arg(), beta, threshold])
+        }],
     )
 };
 
@@ -267,13 +262,12 @@ pub static HARDSIGMOID: Op = Op {
         ex("hardsigmoid(tensor([-4.0, 0.0]))", "tensor([0.0000, 0.5000])"),
         ex("hardsigmoid(tensor([1]))", "E0202"),
     ],
-    ..activation("hardsigmoid", &f::HARDSIGMOID, &[X, INPLACE], |e, v| {
-        let x = v.input(0);
-        let (above, below) = (e.call(&GT, args![x, Scalar::Int(-3)])?, e.call(&LT, args![x, Scalar::Int(3)])?);
-        let inside = e.call(&LOGICAL_AND, args![&above, &below])?;
-        let sixth = e.div(v.g(), 6.0)?;
-        Ok(vec![Some(masked(e, &inside, &sixth)?)])
-    })
+    ..activation(
+        "hardsigmoid",
+        &f::HARDSIGMOID,
+        relu::PARAMS,
+        &[|t| (t.g / 6.0).zero_unless(t.input.greater(-3).and(t.input.less(3)))],
+    )
 };
 
 pub static HARDSWISH: Op = Op {
@@ -283,30 +277,30 @@ pub static HARDSWISH: Op = Op {
         ex("hardswish(tensor([-4.0, 1.0]))", "tensor([-0.0000, 0.6667])"),
         ex("hardswish(tensor([1]))", "E0202"),
     ],
-    ..activation("hardswish", &f::HARDSWISH, &[X, INPLACE], |e, v| {
-        let x = v.input(0);
-        let third = e.div(x, 3.0)?;
-        let slope = e.add(&third, 0.5)?;
-        let middle = e.mul(v.g(), &slope)?;
-        let low = e.call(&LE, args![x, Scalar::Int(-3)])?;
-        let inside = e.call(&LT, args![x, Scalar::Int(3)])?;
-        let g = e.call(&WHERE, args![&inside, &middle, v.g()])?;
-        Ok(vec![Some(unmasked(e, &low, &g)?)])
-    })
+    ..activation(
+        "hardswish",
+        &f::HARDSWISH,
+        relu::PARAMS,
+        &[|t| {
+            let x = t.input;
+            let g = x.less(3).choose(t.g * (x / 3.0 + 0.5), t.g);
+            g.zero_where(x.less_equal(-3))
+        }],
+    )
 };
 
 pub static SOFTSIGN: Op = Op {
     name: "softsign",
-    params: &[X],
+    params: unary::PARAMS,
     summary: "x / (1 + |x|).",
     examples: &[
         ex("softsign(tensor([-1.0, 3.0]))", "tensor([-0.5000,  0.7500])"),
         ex("softsign(tensor([true]))", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        let size = e.call(&ABS, args![a.tensor(0)])?;
+        let size = e.call(&ABS, args![a.input()])?;
         let sum = e.add(&size, Scalar::Int(1))?;
-        e.apply(&DIV, args![a.tensor(0), &sum])
+        e.apply(&DIV, args![a.input(), &sum])
     }),
     grad: Grad::Composed,
     ..Op::BASE
@@ -314,14 +308,14 @@ pub static SOFTSIGN: Op = Op {
 
 pub static TANHSHRINK: Op = Op {
     name: "tanhshrink",
-    params: &[X],
+    params: unary::PARAMS,
     summary: "x - tanh(x).",
     examples: &[
         ex("tanhshrink(tensor([0.0, 2.0]))", "tensor([0.0000, 1.0360])"),
         ex("tanhshrink(tensor([true]))", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         if x.dtype() == DType::Bool {
             fail!(DTYPE, "`bool` is not supported");
         }
@@ -337,44 +331,38 @@ pub static LOGSIGMOID: Op = Op {
     inplace: false,
     summary: "ln(sigmoid(x)), without overflow.",
     examples: &[ex("logsigmoid(tensor([0.0]))", "tensor([-0.6931])"), ex("logsigmoid(tensor([1]))", "E0202")],
-    ..activation("logsigmoid", &f::LOGSIGMOID, &[X], |e, v| {
-        let negative = e.neg(v.input(0))?;
-        let slope = e.call(&SIGMOID, args![&negative])?;
-        Ok(vec![Some(e.mul(v.g(), &slope)?)])
-    })
+    ..activation("logsigmoid", &f::LOGSIGMOID, unary::PARAMS, &[|t| t.g * (-t.input).sigmoid()])
 };
 
 /// The gradient of what is flat between -lambd and lambd.
-const SHRINK: GradRule = |e, v| {
-    let (x, lambd) = (v.input(0), v.args.float(1));
+const SHRINK: &[Derivative] = &[|t| {
     // NaN is not outside.
-    let (above, below) = (e.call(&GT, args![x, lambd])?, e.call(&LT, args![x, -lambd])?);
-    let outside = e.call(&LOGICAL_OR, args![&above, &below])?;
-    Ok(vec![Some(masked(e, &outside, v.g())?)])
-};
+    let (x, lambd) = (t.input, t.float(softshrink_map::lambd));
+    t.g.zero_unless(x.greater(lambd).or(x.less(-lambd)))
+}];
 
-const LAMBD: Param = Param::opt("lambd", Kind::Float, Default::Float(0.5));
+signature!(softshrink_map(input: Tensor, lambd: Float = 0.5));
 
 static SOFTSHRINK_MAP: Op = Op {
     inplace: false,
     straight: true,
     call: CallForm::Internal,
-    ..activation("softshrink", &f::SOFTSHRINK, &[X, LAMBD], SHRINK)
+    ..activation("softshrink", &f::SOFTSHRINK, softshrink_map::PARAMS, SHRINK)
 };
 
 pub static SOFTSHRINK: Op = Op {
     name: "softshrink",
-    params: &[X, LAMBD],
+    params: softshrink_map::PARAMS,
     summary: "Moves elements towards 0 by `lambd`; those within it become 0.",
     examples: &[
         ex("softshrink(tensor([-2.0, 0.1]))", "tensor([-1.5000,  0.0000])"),
         ex("softshrink(tensor([1.0]), -1.0)", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        if a.float(1) < 0.0 {
-            fail!(VALUE, "`lambd` must not be negative, but is {}", a.float(1));
+        if a.float(softshrink_map::lambd) < 0.0 {
+            fail!(VALUE, "`lambd` must not be negative, but is {}", a.float(softshrink_map::lambd));
         }
-        e.apply(&SOFTSHRINK_MAP, args![a.tensor(0), a.float(1)])
+        e.apply(&SOFTSHRINK_MAP, args![a.input(), a.float(softshrink_map::lambd)])
     }),
     grad: Grad::Composed,
     ..Op::BASE
@@ -385,34 +373,35 @@ pub static HARDSHRINK: Op = Op {
     summary: "Elements within `lambd` of 0 become 0.",
     examples: &[ex("hardshrink(tensor([-2.0, 0.1]))", "tensor([-2.,  0.])"), ex("hardshrink(tensor([1]))", "E0202")],
     straight: true,
-    ..activation("hardshrink", &f::HARDSHRINK, &[X, LAMBD], SHRINK)
+    ..activation("hardshrink", &f::HARDSHRINK, softshrink_map::PARAMS, SHRINK)
 };
+
+signature!(threshold_map(input: Tensor, threshold: Number, value: Number));
 
 static THRESHOLD_MAP: Op = Op {
     name: "threshold",
-    params: &[X, Param::new("threshold", Kind::Number), Param::new("value", Kind::Number)],
+    params: threshold_map::PARAMS,
     summary: "Small elements replaced.",
     lower: Lower::Map { function: &f::THRESHOLD, promote: Promote::NoBool },
-    saves: &[IN],
-    grad: Grad::Rule(|e, v| {
-        let flat = e.call(&LE, args![v.input(0), v.args.float(1)])?;
-        Ok(vec![Some(unmasked(e, &flat, v.g())?)])
-    }),
+    saves: &[Save::INPUT],
+    grad: Grad::Of(&[|t| t.g.zero_where(t.input.less_equal(t.float(threshold_map::threshold)))]),
     call: CallForm::Internal,
     straight: true,
     ..Op::BASE
 };
 
+signature!(threshold(input: Tensor, threshold: Number, value: Number, inplace: Ignored = None));
+
 pub static THRESHOLD: Op = Op {
     name: "threshold",
-    params: &[X, Param::new("threshold", Kind::Number), Param::new("value", Kind::Number), INPLACE],
+    params: threshold::PARAMS,
     summary: "Elements not above `threshold` become `value`.",
     examples: &[
         ex("threshold(tensor([1.0, 3.0]), 2, 0)", "tensor([0., 3.])"),
         ex("threshold(tensor([true]), 2, 0)", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         if x.dtype().category() == Category::Bool {
             fail!(DTYPE, "`bool` is not supported");
         }
@@ -425,9 +414,11 @@ pub static THRESHOLD: Op = Op {
     ..Op::BASE
 };
 
+signature!(glu(input: Tensor, dim: Dim = (-1)));
+
 pub static GLU: Op = Op {
     name: "glu",
-    params: &[X, Param::opt("dim", Kind::Dim, Default::Int(-1))],
+    params: glu::PARAMS,
     summary: "The first half along `dim` times the sigmoid of the second.",
     examples: &[
         ex("glu(tensor([2.0, 0.0]))", "tensor([1.])"),
@@ -436,14 +427,14 @@ pub static GLU: Op = Op {
         ex("glu(tensor([1, 2]))", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         if !x.dtype().is_float() {
             fail!(DTYPE, "a floating-point tensor is wanted, not {}", x.dtype());
         }
         if x.ndim() == 0 {
             fail!(SHAPE, "a tensor of no dimensions has no halves");
         }
-        let dim = infer::dim(a.int(1), x.ndim())?;
+        let dim = infer::dim(a.int(glu::dim), x.ndim())?;
         let n = x.shape()[dim];
         if n % 2 != 0 {
             fail!(SHAPE, "dimension {dim} has the odd size {n}; it is split in halves");
@@ -458,9 +449,11 @@ pub static GLU: Op = Op {
     ..Op::BASE
 };
 
+signature!(prelu(input: Tensor, weight: Tensor));
+
 pub static PRELU: Op = Op {
     name: "prelu",
-    params: &[X, Param::new("weight", Kind::Tensor)],
+    params: prelu::PARAMS,
     summary: "Negative elements times a learned slope: one for all, or one for each channel (dimension 1).",
     examples: &[
         ex("prelu(tensor([-2.0, 3.0]), tensor([0.5]))", "tensor([-1.,  3.])"),
@@ -468,7 +461,7 @@ pub static PRELU: Op = Op {
         ex("prelu(ones([2]), tensor([1]))", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, weight) = (a.tensor(0), a.tensor(1));
+        let (x, weight) = (a.input(), a.tensor(prelu::weight));
         infer::same_dtype(&[("input", x), ("weight", weight)])?;
         let (shape, n) = (x.shape(), weight.numel());
         if weight.ndim() > 1 {
@@ -492,15 +485,14 @@ pub static PRELU: Op = Op {
     ..Op::BASE
 };
 
+signature!(rrelu(
+    input: Tensor, lower: Float = (1.0 / 8.0), upper: Float = (1.0 / 3.0), training: Bool = false,
+    inplace: Ignored = None,
+));
+
 pub static RRELU: Op = Op {
     name: "rrelu",
-    params: &[
-        X,
-        Param::opt("lower", Kind::Float, Default::Float(1.0 / 8.0)),
-        Param::opt("upper", Kind::Float, Default::Float(1.0 / 3.0)),
-        TRAINING,
-        INPLACE,
-    ],
+    params: rrelu::PARAMS,
     summary: "Negative elements times a slope drawn from `lower` to `upper` when training, their mean otherwise.",
     examples: &[
         ex("rrelu(tensor([-48.0, 1.0]))", "tensor([-11.,   1.])"),
@@ -508,11 +500,11 @@ pub static RRELU: Op = Op {
         ex("rrelu(tensor([1]))", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, low, high) = (a.tensor(0), a.float(1), a.float(2));
+        let (x, low, high) = (a.input(), a.float(rrelu::lower), a.float(rrelu::upper));
         if low > high || low.is_nan() || high.is_nan() {
             fail!(VALUE, "`lower` {low} is larger than `upper` {high}");
         }
-        if !a.flag(3) {
+        if !a.flag(rrelu::training) {
             return e.apply(&LEAKY_RELU, args![x, 0.5 * (low + high)]);
         }
         if !x.dtype().is_float() {

@@ -1,170 +1,121 @@
 //! Gradients of activations as rows of their own: one map each, differentiable again.
 
 use crate::args;
-use crate::base::diag::Result;
-use crate::base::dtype::Scalar;
 use crate::kernel::elementwise as f;
 use crate::kernel::program::Function;
-use crate::op::emit::{Backward, Emit};
-use crate::op::row::{CallForm, Grad, GradRule, Kind, Lower, Op, Param, Promote, Save};
-use crate::op::rows::pointwise::arith::unmasked;
-use crate::op::rows::pointwise::compare::GT;
-use crate::op::rows::pointwise::power::SQUARE;
-use crate::op::rows::pointwise::unary::{EXP, SIGMOID, TANH};
-use crate::op::tensor::Tensor;
+use crate::op::expr::Derivative;
+use crate::op::row::{CallForm, Grad, Lower, Op, Param, Promote, Save};
+use crate::op::rows::nn::activation::SOFTPLUS;
+use crate::signature;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
-const G: Param = Param::new("grad", Kind::Tensor);
-const X: Param = Param::new("input", Kind::Tensor);
+signature!(slope(grad: Tensor, input: Tensor));
 
-const fn slope(name: &'static str, function: &'static Function, params: &'static [Param], rule: GradRule) -> Op {
+/// `g · f'(x)`. Its gradients are the same row by g, and `g · f''(x)` by x.
+const fn slope(
+    name: &'static str,
+    function: &'static Function,
+    params: &'static [Param],
+    derivatives: &'static [Derivative],
+) -> Op {
     Op {
         name,
         params,
         summary: "The gradient of an activation.",
         lower: Lower::Map { function, promote: Promote::FloatOnly },
-        saves: &[Save::For(0, 1), Save::In(1)],
-        grad: Grad::Rule(rule),
+        saves: &[Save::For(slope::grad, slope::input), Save::In(slope::input)],
+        grad: Grad::Of(derivatives),
         call: CallForm::Internal,
         ..Op::BASE
     }
 }
 
-type Grads = Result<Vec<Option<Tensor>>>;
-
-/// Gradients of `g · f'(x)`: by g the same row again, by x `g · f''(x)`.
-fn twice(
-    e: &mut dyn Emit,
-    v: &Backward<'_>,
-    again: impl FnOnce(&mut dyn Emit, &Tensor) -> Result<Tensor>,
-    second: impl FnOnce(&mut dyn Emit, &Tensor) -> Result<Tensor>,
-) -> Grads {
-    let first = if v.needs(0) { Some(again(e, v.input(1))?) } else { None };
-    let by_x = if v.needs(1) {
-        let product = e.mul(v.g(), v.input(0))?;
-        let curve = second(e, v.input(1))?;
-        Some(e.mul(&product, &curve)?)
-    } else {
-        None
-    };
-    Ok(vec![first, by_x])
-}
-
-/// `1 - y`.
-fn rest(e: &mut dyn Emit, y: &Tensor) -> Result<Tensor> {
-    e.rev(&crate::op::rows::pointwise::arith::SUB, Scalar::Int(1), y)
-}
-
-pub static GELU_ERF_GRAD: Op = slope("gelu", &f::GELU_ERF_GRAD, &[G, X], |e, v| {
-    twice(
-        e,
-        v,
-        |e, x| e.call(&GELU_ERF_GRAD, args![v.g(), x]),
-        |e, x| {
+pub static GELU_ERF_GRAD: Op = slope(
+    "gelu",
+    &f::GELU_ERF_GRAD,
+    slope::PARAMS,
+    &[
+        |t| t.g.with(&GELU_ERF_GRAD, t.other),
+        |t| {
             // phi(x) (2 - x²)
-            let square = e.call(&SQUARE, args![x])?;
-            let half = e.mul(&square, -0.5)?;
-            let density = e.call(&EXP, args![&half])?;
-            let density = e.mul(&density, 0.5 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2)?;
-            let factor = e.rev(&crate::op::rows::pointwise::arith::SUB, Scalar::Int(2), &square)?;
-            e.mul(&density, &factor)
+            let square = t.other.square();
+            let density = (square * -0.5).exp() * (0.5 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2);
+            t.g * t.input * (density * (2 - square))
         },
-    )
-});
+    ],
+);
 
-pub static GELU_TANH_GRAD: Op = slope("gelu", &f::GELU_TANH_GRAD, &[G, X], |e, v| {
-    twice(
-        e,
-        v,
-        |e, x| e.call(&GELU_TANH_GRAD, args![v.g(), x]),
-        |e, x| {
+pub static GELU_TANH_GRAD: Op = slope(
+    "gelu",
+    &f::GELU_TANH_GRAD,
+    slope::PARAMS,
+    &[
+        |t| t.g.with(&GELU_TANH_GRAD, t.other),
+        |t| {
             // With u = k (x + c x³), t = tanh u, s = 1 - t²: s u' + x s (u'' - 2 t u'²) / 2.
             let (k, c) = (FRAC_2_SQRT_PI * FRAC_1_SQRT_2, 0.044_715);
-            let square = e.call(&SQUARE, args![x])?;
-            let inner = e.mul(&square, c)?;
-            let inner = e.add(&inner, Scalar::Int(1))?;
-            let inner = e.mul(&inner, x)?;
-            let u = e.mul(&inner, k)?;
-            let t = e.call(&TANH, args![&u])?;
-            let t2 = e.call(&SQUARE, args![&t])?;
-            let s = rest(e, &t2)?;
-            let first = e.mul(&square, 3.0 * c * k)?;
-            let first = e.add(&first, k)?;
-            let second = e.mul(x, 6.0 * c * k)?;
-            let steep = e.call(&SQUARE, args![&first])?;
-            let steep = e.mul(&steep, &t)?;
-            let steep = e.mul(&steep, 2.0)?;
-            let bend = e.sub(&second, &steep)?;
-            let bend = e.mul(&bend, x)?;
-            let bend = e.mul(&bend, 0.5)?;
-            let sum = e.add(&first, &bend)?;
-            e.mul(&s, &sum)
+            let x = t.other;
+            let square = x.square();
+            let tanh = ((square * c + 1) * x * k).tanh();
+            let first = square * (3.0 * c * k) + k;
+            let second = x * (6.0 * c * k);
+            let bend = (second - first.square() * tanh * 2.0) * x * 0.5;
+            t.g * t.input * ((1 - tanh.square()) * (first + bend))
         },
-    )
-});
+    ],
+);
 
-pub static SILU_GRAD: Op = slope("silu", &f::SILU_GRAD, &[G, X], |e, v| {
-    twice(
-        e,
-        v,
-        |e, x| e.call(&SILU_GRAD, args![v.g(), x]),
-        |e, x| {
+pub static SILU_GRAD: Op = slope(
+    "silu",
+    &f::SILU_GRAD,
+    slope::PARAMS,
+    &[
+        |t| t.g.with(&SILU_GRAD, t.other),
+        |t| {
             // s (1 - s) (2 + x (1 - 2 s))
-            let s = e.call(&SIGMOID, args![x])?;
-            let r = rest(e, &s)?;
-            let product = e.mul(&s, &r)?;
-            let lean = e.sub(&r, &s)?;
-            let lean = e.mul(&lean, x)?;
-            let sum = e.add(&lean, 2.0)?;
-            e.mul(&product, &sum)
+            let s = t.other.sigmoid();
+            let rest = 1 - s;
+            t.g * t.input * (s * rest * ((rest - s) * t.other + 2.0))
         },
-    )
-});
+    ],
+);
 
-pub static MISH_GRAD: Op = slope("mish", &f::MISH_GRAD, &[G, X], |e, v| {
-    twice(
-        e,
-        v,
-        |e, x| e.call(&MISH_GRAD, args![v.g(), x]),
-        |e, x| {
+pub static MISH_GRAD: Op = slope(
+    "mish",
+    &f::MISH_GRAD,
+    slope::PARAMS,
+    &[
+        |t| t.g.with(&MISH_GRAD, t.other),
+        |t| {
             // With t = tanh(softplus x), s = sigmoid x: (1 - t²) s (2 + x (1 - s - 2 t s)).
-            let s = e.call(&SIGMOID, args![x])?;
-            let soft = e.call(&crate::op::rows::nn::activation::SOFTPLUS, args![x])?;
-            let t = e.call(&TANH, args![&soft])?;
-            let t2 = e.call(&SQUARE, args![&t])?;
-            let flat = rest(e, &t2)?;
-            let ts = e.mul(&t, &s)?;
-            let ts = e.mul(&ts, 2.0)?;
-            let r = rest(e, &s)?;
-            let lean = e.sub(&r, &ts)?;
-            let lean = e.mul(&lean, x)?;
-            let sum = e.add(&lean, 2.0)?;
-            let product = e.mul(&flat, &s)?;
-            e.mul(&product, &sum)
+            let x = t.other;
+            let (s, tanh) = (x.sigmoid(), x.of(&SOFTPLUS).tanh());
+            let sum = (1 - s - tanh * s * 2.0) * x + 2.0;
+            t.g * t.input * ((1 - tanh.square()) * s * sum)
         },
-    )
-});
+    ],
+);
 
-const BETA: Param = Param::new("beta", Kind::Float);
-const THRESHOLD: Param = Param::new("threshold", Kind::Float);
+signature!(softplus_grad(grad: Tensor, input: Tensor, beta: Float, threshold: Float));
 
-pub static SOFTPLUS_GRAD: Op = slope("softplus", &f::SOFTPLUS_GRAD, &[G, X, BETA, THRESHOLD], |e, v| {
-    let (beta, threshold) = (v.args.float(2), v.args.float(3));
-    twice(
-        e,
-        v,
-        |e, x| e.call(&SOFTPLUS_GRAD, args![v.g(), x, beta, threshold]),
-        |e, x| {
+pub static SOFTPLUS_GRAD: Op = slope(
+    "softplus",
+    &f::SOFTPLUS_GRAD,
+    softplus_grad::PARAMS,
+    &[
+        |t| {
+            let (beta, threshold) = (t.float(softplus_grad::beta), t.float(softplus_grad::threshold));
+            t.g.call(&SOFTPLUS_GRAD, args![t.other.arg(), beta, threshold])
+        },
+        |t| {
             // beta s (1 - s), 0 where it is a line.
-            let scaled = e.mul(x, beta)?;
-            let s = e.call(&SIGMOID, args![&scaled])?;
-            let r = rest(e, &s)?;
-            let product = e.mul(&s, &r)?;
-            let curve = e.mul(&product, beta)?;
-            let line = e.call(&GT, args![&scaled, threshold])?;
-            unmasked(e, &line, &curve)
+            let (beta, threshold) = (t.float(softplus_grad::beta), t.float(softplus_grad::threshold));
+            let scaled = t.other * beta;
+            let s = scaled.sigmoid();
+            let curve = s * (1 - s) * beta;
+            t.g * t.input * curve.zero_where(scaled.greater(threshold))
         },
-    )
-});
+    ],
+);
 
 pub static ROWS: &[&Op] = &[&GELU_ERF_GRAD, &GELU_TANH_GRAD, &SILU_GRAD, &MISH_GRAD, &SOFTPLUS_GRAD];

@@ -12,7 +12,7 @@ use crate::kernel::copy::host::arrange;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, Save, ex};
 use crate::op::rows::linalg::matmul::MATMUL;
 use crate::op::rows::nn::dropout::DROPOUT;
 use crate::op::rows::nn::softmax::SOFTMAX_FLOAT;
@@ -20,38 +20,44 @@ use crate::op::rows::pointwise::compare::WHERE;
 use crate::op::rows::shape::rearrange::TRANSPOSE;
 use crate::op::rows::shape::view::{EXPAND, RESHAPE, UNSQUEEZE};
 use crate::op::tensor::Tensor;
+use crate::signature;
 
-const QUERY: Param = Param::new("query", Kind::Tensor);
-const KEY: Param = Param::new("key", Kind::Tensor);
-const VALUE: Param = Param::new("value", Kind::Tensor);
-const MASK: Param = Param::opt("attn_mask", Kind::Tensor, Default::None);
-const CAUSAL: Param = Param::opt("is_causal", Kind::Bool, Default::Bool(false));
-const SCALE: Param = Param::opt("scale", Kind::Float, Default::None);
+signature!(fused(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor = None, is_causal: Bool = false,
+    scale: Float = None,
+));
 
 /// The kernel: leading dims equal, the mask expanded. Results: output, logsumexp of the scores.
 static FUSED: Op = Op {
     name: "scaled_dot_product_attention",
-    params: &[QUERY, KEY, VALUE, MASK, CAUSAL, SCALE],
+    params: fused::PARAMS,
     summary: "Attention without a matrix of scores.",
     lower: Lower::Kernel(|_, a| {
-        let (q, v) = (a.tensor(0), a.tensor(2));
+        let (q, v) = (a.tensor(fused::query), a.tensor(fused::value));
         let (mut shape, dtype) = (q.shape(), q.dtype());
         let last = shape.len() - 1;
         shape[last] = v.shape()[last];
         let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
-        let call = settings(KernelCall::new("attention", k::attention).inputs([q, a.tensor(1), v]), a);
-        let call = call.inputs(a.opt_tensor(3));
+        let call = settings(KernelCall::new("attention", k::attention).inputs([q, a.tensor(fused::key), v]), a);
+        let call = call.inputs(a.opt_tensor(fused::attn_mask));
         Ok(call.output(&shape, dtype).output(&shape[..last], wide))
     }),
-    saves: &[Save::In(0), Save::In(1), Save::In(2), Save::In(3), Save::Out(0), Save::Out(1)],
+    saves: &[
+        Save::In(fused::query),
+        Save::In(fused::key),
+        Save::In(fused::value),
+        Save::In(fused::attn_mask),
+        Save::Out(0),
+        Save::Out(1),
+    ],
     grad: Grad::Rule(|e, v| {
         let Some(g) = &v.grads[0] else { return Ok(Vec::new()) };
         if e.grad_enabled() {
             return twice(e, v, g);
         }
-        let (q, k, value) = (v.input(0), v.input(1), v.input(2));
+        let (q, k, value) = (v.saved(fused::query), v.saved(fused::key), v.saved(fused::value));
         let call = KernelCall::new("attention_grad", k::attention_grad);
-        let call = call.inputs([g, q, k, value, v.output(0), v.output(1)]).inputs(v.opt_input(3));
+        let call = call.inputs([g, q, k, value, v.output(0), v.output(1)]).inputs(v.opt_input(fused::attn_mask));
         let call = settings(call, v.args);
         let call = [q, k, value].iter().fold(call, |call, x| call.output(&x.shape(), x.dtype()));
         Ok(e.kernel(call)?.into_iter().map(Some).collect())
@@ -61,19 +67,19 @@ static FUSED: Op = Op {
 };
 
 fn settings(call: KernelCall, a: &Args) -> KernelCall {
-    call.flag(a.flag(4)).attr(a.opt_float(5).map_or(Attr::None, Attr::Float))
+    call.flag(a.flag(fused::is_causal)).attr(a.opt_float(fused::scale).map_or(Attr::None, Attr::Float))
 }
 
 /// The probabilities `softmax(scale q k' + mask)`; rows that see nothing are 0.
 fn probabilities(e: &mut dyn Emit, [q, k]: [&Tensor; 2], mask: Option<&Tensor>, a: &Args) -> Result<Tensor> {
     let width = q.shape()[q.ndim() - 1] as f64;
-    let scale = a.opt_float(5).unwrap_or(1.0 / width.sqrt());
+    let scale = a.opt_float(fused::scale).unwrap_or(1.0 / width.sqrt());
     let turned = e.call(&TRANSPOSE, args![k, -2, -1])?;
     let scores = e.call(&MATMUL, args![q, &turned])?;
     let mut scores = e.mul(&scores, Scalar::Float(scale))?;
     let minus = Scalar::Float(f64::NEG_INFINITY);
     let mut hidden = false;
-    if a.flag(4) {
+    if a.flag(fused::is_causal) {
         let (l, s) = (q.shape()[q.ndim() - 2], k.shape()[k.ndim() - 2]);
         let seen = causal(e, l, s, q)?;
         scores = e.call(&WHERE, args![&seen, &scores, minus])?;
@@ -107,8 +113,8 @@ fn causal(e: &mut dyn Emit, l: usize, s: usize, like: &Tensor) -> Result<Tensor>
 
 /// The gradients of `FUSED` as rows.
 fn twice(e: &mut dyn Emit, v: &Backward<'_>, g: &Tensor) -> Result<Vec<Option<Tensor>>> {
-    let (q, k, value) = (v.input(0), v.input(1), v.input(2));
-    let p = probabilities(e, [q, k], v.opt_input(3), v.args)?;
+    let (q, k, value) = (v.saved(fused::query), v.saved(fused::key), v.saved(fused::value));
+    let p = probabilities(e, [q, k], v.opt_input(fused::attn_mask), v.args)?;
     let turned = |e: &mut dyn Emit, x: &Tensor| e.call(&TRANSPOSE, args![x, -2, -1]);
     let pt = turned(e, &p)?;
     let to_v = e.call(&MATMUL, args![&pt, g])?;
@@ -119,7 +125,7 @@ fn twice(e: &mut dyn Emit, v: &Backward<'_>, g: &Tensor) -> Result<Vec<Option<Te
     let centred = e.sub(&to_p, &dot)?;
     let scores = e.mul(&p, &centred)?;
     let width = q.shape()[q.ndim() - 1] as f64;
-    let scores = e.mul(&scores, Scalar::Float(v.args.opt_float(5).unwrap_or(1.0 / width.sqrt())))?;
+    let scores = e.mul(&scores, Scalar::Float(v.args.opt_float(fused::scale).unwrap_or(1.0 / width.sqrt())))?;
     let to_q = e.call(&MATMUL, args![&scores, k])?;
     let st = turned(e, &scores)?;
     let to_k = e.call(&MATMUL, args![&st, q])?;
@@ -148,7 +154,7 @@ fn leading(e: &mut dyn Emit, x: &Tensor, lead: &[usize]) -> Result<Tensor> {
 }
 
 fn check(a: &Args) -> Result<()> {
-    let [q, k, v] = [a.tensor(0), a.tensor(1), a.tensor(2)];
+    let [q, k, v] = [a.tensor(sdpa::query), a.tensor(sdpa::key), a.tensor(sdpa::value)];
     let dtype = infer::same_dtype(&[("query", q), ("key", k), ("value", v)])?;
     crate::op::rows::nn::windows::float_only(q, "query")?;
     let (qs, ks, vs) = (q.shape(), k.shape(), v.shape());
@@ -161,15 +167,15 @@ fn check(a: &Args) -> Result<()> {
     if ks[ks.len() - 2] != vs[vs.len() - 2] {
         fail!(SHAPE, "there are {} keys, but {} values", ks[ks.len() - 2], vs[vs.len() - 2]);
     }
-    if let Some(mask) = a.opt_tensor(3) {
-        if a.flag(5) {
+    if let Some(mask) = a.opt_tensor(sdpa::attn_mask) {
+        if a.flag(sdpa::is_causal) {
             fail!(VALUE, "`attn_mask` and `is_causal` exclude each other");
         }
         if mask.dtype() != DType::Bool && mask.dtype() != dtype {
             fail!(DTYPE, "`attn_mask` must be bool or {dtype}, not {}", mask.dtype());
         }
     }
-    let p = a.float(4);
+    let p = a.float(sdpa::dropout_p);
     if !(0.0..=1.0).contains(&p) {
         fail!(VALUE, "`dropout_p` must lie between 0 and 1, not {p}");
     }
@@ -179,8 +185,8 @@ fn check(a: &Args) -> Result<()> {
 /// Arguments: query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa.
 fn attention(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
     check(a)?;
-    let (q, mut k, mut v) = (a.tensor(0).clone(), a.tensor(1).clone(), a.tensor(2).clone());
-    if a.flag(7) {
+    let (q, mut k, mut v) = (a.tensor(sdpa::query).clone(), a.tensor(sdpa::key).clone(), a.tensor(sdpa::value).clone());
+    if a.flag(sdpa::enable_gqa) {
         if q.ndim() < 3 || k.ndim() < 3 || v.ndim() < 3 {
             fail!(SHAPE, "`enable_gqa` wants heads: at least 3 dimensions");
         }
@@ -199,7 +205,7 @@ fn attention(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
     let shapes = [q.shape(), k.shape(), v.shape()];
     let mut lead = infer::broadcast_all(shapes.iter().map(|shape| &shape[..shape.len() - 2]))?;
     let rows = [q.shape()[q.ndim() - 2], k.shape()[k.ndim() - 2]];
-    let mut mask = a.opt_tensor(3).cloned();
+    let mut mask = a.opt_tensor(sdpa::attn_mask).cloned();
     if let Some(given) = &mask {
         let own = given.shape();
         let before = own.len().saturating_sub(2);
@@ -209,11 +215,11 @@ fn attention(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
         mask = Some(e.call(&EXPAND, args![given, shape.as_slice()])?);
     }
     let (q, k, v) = (leading(e, &q, &lead)?, leading(e, &k, &lead)?, leading(e, &v, &lead)?);
-    let dropout = a.float(4);
-    let settings = args![(), (), (), (), a.flag(5), a.attr(6).clone()];
+    let dropout = a.float(sdpa::dropout_p);
+    let settings = args![(), (), (), (), a.flag(sdpa::is_causal), a.attr(sdpa::scale).clone()];
     let mask_trains = e.grad_enabled() && mask.as_ref().is_some_and(Tensor::requires_grad);
     if dropout == 0.0 && !mask_trains && rows[1] > 0 {
-        let call = args![&q, &k, &v, mask, a.flag(5), a.attr(6).clone()];
+        let call = args![&q, &k, &v, mask, a.flag(sdpa::is_causal), a.attr(sdpa::scale).clone()];
         return Ok(e.apply(&FUSED, call)?.swap_remove(0));
     }
     let mut p = probabilities(e, [&q, &k], mask.as_ref(), &settings)?;
@@ -223,18 +229,14 @@ fn attention(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
     e.call(&MATMUL, args![&p, &v])
 }
 
+signature!(sdpa(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor = None, dropout_p: Float = 0.0,
+    is_causal: Bool = false, scale: Float = None, enable_gqa: Bool = false,
+));
+
 pub static SCALED_DOT_PRODUCT_ATTENTION: Op = Op {
     name: "scaled_dot_product_attention",
-    params: &[
-        QUERY,
-        KEY,
-        VALUE,
-        MASK,
-        Param::opt("dropout_p", Kind::Float, Default::Float(0.0)),
-        CAUSAL,
-        SCALE,
-        Param::opt("enable_gqa", Kind::Bool, Default::Bool(false)),
-    ],
+    params: sdpa::PARAMS,
     summary: "softmax(scale · query · keyᵀ + mask) · value, without ever holding the matrix of scores.",
     details: "`query` is [.., L, E], `key` [.., S, E], `value` [.., S, Ev]; the result [.., L, Ev]. `attn_mask` broadcasts to \
 [.., L, S]: bool (false is not seen) or added to the scores. `is_causal` lets query i see keys up to i. `scale` is 1/sqrt(E) \

@@ -10,39 +10,37 @@ use crate::kernel::conv::host::{conv_forward, conv_grad_input, conv_grad_weight}
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, Save, ex};
 use crate::op::rows::nn::windows::{as_float, batched, spatial, tuple, unbatched, window_count};
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::view::{SLICE, SLICE_SCATTER};
 use crate::op::tensor::Tensor;
+use crate::signature;
 
-const X: Param = Param::new("input", Kind::Tensor);
-const WEIGHT: Param = Param::new("weight", Kind::Tensor);
-const BIAS: Param = Param::opt("bias", Kind::Tensor, Default::None);
-const STRIDE: Param = Param::opt("stride", Kind::Ints, Default::Int(1));
-const PADDING: Param = Param::opt("padding", Kind::IntsOr(&["same", "valid"]), Default::Int(0));
-const PLAIN_PADDING: Param = Param::opt("padding", Kind::Ints, Default::Int(0));
-const OUTPUT_PADDING: Param = Param::opt("output_padding", Kind::Ints, Default::Int(0));
-const DILATION: Param = Param::opt("dilation", Kind::Ints, Default::Int(1));
-const GROUPS: Param = Param::opt("groups", Kind::Int, Default::Int(1));
-
-/// Of every inner row; `size` are the spatial sizes of what it makes.
-const INNER: &[Param] = &[X, WEIGHT, BIAS, Param::new("size", Kind::Ints), STRIDE, PLAIN_PADDING, DILATION, GROUPS];
+// Of every inner row; `size` are the spatial sizes of what it makes.
+signature!(inner(
+    input: Tensor, weight: Tensor, bias: Tensor = None, size: Ints, stride: Ints = 1, padding: Ints = 0,
+    dilation: Ints = 1, groups: Int = 1,
+));
 
 fn queue(call: KernelCall, a: &Args, lead: [usize; 2]) -> KernelCall {
     let mut shape = Shape::from_slice(&lead);
-    shape.extend(a.ints(3).unwrap_or_default().iter().map(|&size| size as usize));
-    let dtype = a.tensor(0).dtype();
+    shape.extend(a.ints(inner::size).unwrap_or_default().iter().map(|&size| size as usize));
+    let dtype = a.input().dtype();
     let list = |at: usize| a.ints(at).unwrap_or_default();
-    let call = call.input(a.tensor(0)).input(a.tensor(1)).inputs(a.opt_tensor(2));
-    call.ints(&list(4)).ints(&list(5)).ints(&list(6)).int(a.int(7)).output(&shape, dtype)
+    let call = call.input(a.input()).input(a.tensor(inner::weight)).inputs(a.opt_tensor(inner::bias));
+    call.ints(&list(inner::stride))
+        .ints(&list(inner::padding))
+        .ints(&list(inner::dilation))
+        .int(a.int(inner::groups))
+        .output(&shape, dtype)
 }
 
 /// Another inner row with the geometry of this one.
 fn turned(e: &mut dyn Emit, v: &Backward<'_>, op: &'static Op, x: &Tensor, w: &Tensor, like: usize) -> Result<Tensor> {
     let size: Ints = v.meta(like).shape[2..].iter().map(|&size| size as i64).collect();
     let mut args = args![x, w, (), size];
-    args.0.extend((4..8).map(|at| v.args.get(at).clone()));
+    args.0.extend((inner::stride..=inner::groups).map(|at| v.args.get(at).clone()));
     e.call(op, args)
 }
 
@@ -55,17 +53,21 @@ fn over_channels(e: &mut dyn Emit, g: &Tensor) -> Result<Tensor> {
 /// `input` `[N, C, d..]`, `weight` `[O, C / groups, k..]` to `[N, O, size..]`.
 pub static CONV: Op = Op {
     name: "conv",
-    params: INNER,
+    params: inner::PARAMS,
     summary: "Convolution of a batch.",
     lower: Lower::Kernel(|_, a| {
-        let lead = [a.tensor(0).shape()[0], a.tensor(1).shape()[0]];
+        let lead = [a.input().shape()[0], a.tensor(inner::weight).shape()[0]];
         Ok(queue(KernelCall::new("conv", conv_forward), a, lead))
     }),
-    saves: &[Save::In(0), Save::In(1)],
+    saves: &[Save::INPUT, Save::In(inner::weight)],
     grad: Grad::Rule(|e, v| {
-        let x = if v.needs(0) { Some(turned(e, v, &CONV_INPUT, v.g(), v.input(1), 0)?) } else { None };
-        let w = if v.needs(1) { Some(turned(e, v, &CONV_WEIGHT, v.g(), v.input(0), 1)?) } else { None };
-        let b = if v.needs(2) { Some(over_channels(e, v.g())?) } else { None };
+        let x = if v.needs(inner::input) {
+            Some(turned(e, v, &CONV_INPUT, v.g(), v.saved(inner::weight), 0)?)
+        } else {
+            None
+        };
+        let w = if v.needs(inner::weight) { Some(turned(e, v, &CONV_WEIGHT, v.g(), v.input(), 1)?) } else { None };
+        let b = if v.needs(inner::bias) { Some(over_channels(e, v.g())?) } else { None };
         Ok(vec![x, w, b])
     }),
     call: CallForm::Internal,
@@ -75,17 +77,17 @@ pub static CONV: Op = Op {
 /// The transposed map: `input` `[N, O, o..]`, `weight` `[O, C / groups, k..]` to `[N, C, size..]`.
 pub static CONV_INPUT: Op = Op {
     name: "conv_transpose",
-    params: INNER,
+    params: inner::PARAMS,
     summary: "Transposed convolution of a batch.",
     lower: Lower::Kernel(|_, a| {
-        let lead = [a.tensor(0).shape()[0], a.tensor(1).shape()[1] * a.int(7).max(1) as usize];
+        let lead = [a.input().shape()[0], a.tensor(inner::weight).shape()[1] * a.int(inner::groups).max(1) as usize];
         Ok(queue(KernelCall::new("conv_transpose", conv_grad_input), a, lead))
     }),
-    saves: &[Save::In(0), Save::In(1)],
+    saves: &[Save::INPUT, Save::In(inner::weight)],
     grad: Grad::Rule(|e, v| {
-        let x = if v.needs(0) { Some(turned(e, v, &CONV, v.g(), v.input(1), 0)?) } else { None };
-        let w = if v.needs(1) { Some(turned(e, v, &CONV_WEIGHT, v.input(0), v.g(), 1)?) } else { None };
-        let b = if v.needs(2) { Some(over_channels(e, v.g())?) } else { None };
+        let x = if v.needs(inner::input) { Some(turned(e, v, &CONV, v.g(), v.saved(inner::weight), 0)?) } else { None };
+        let w = if v.needs(inner::weight) { Some(turned(e, v, &CONV_WEIGHT, v.input(), v.g(), 1)?) } else { None };
+        let b = if v.needs(inner::bias) { Some(over_channels(e, v.g())?) } else { None };
         Ok(vec![x, w, b])
     }),
     call: CallForm::Internal,
@@ -95,25 +97,34 @@ pub static CONV_INPUT: Op = Op {
 /// The weight's gradient: `[N, O, o..]` and `[N, C, d..]` to `[O, C / groups, size..]`.
 pub static CONV_WEIGHT: Op = Op {
     name: "conv_weight",
-    params: INNER,
+    params: inner::PARAMS,
     summary: "Gradient of a convolution's weight.",
     lower: Lower::Kernel(|_, a| {
-        let lead = [a.tensor(0).shape()[1], a.tensor(1).shape()[1] / a.int(7).max(1) as usize];
+        let lead = [a.input().shape()[1], a.tensor(inner::weight).shape()[1] / a.int(inner::groups).max(1) as usize];
         Ok(queue(KernelCall::new("conv_weight", conv_grad_weight), a, lead))
     }),
-    saves: &[Save::In(0), Save::In(1)],
+    saves: &[Save::INPUT, Save::In(inner::weight)],
     grad: Grad::Rule(|e, v| {
-        let y = if v.needs(0) { Some(turned(e, v, &CONV, v.input(1), v.g(), 0)?) } else { None };
-        let x = if v.needs(1) { Some(turned(e, v, &CONV_INPUT, v.input(0), v.g(), 1)?) } else { None };
+        let y = if v.needs(inner::input) { Some(turned(e, v, &CONV, v.saved(inner::weight), v.g(), 0)?) } else { None };
+        let x = if v.needs(inner::weight) { Some(turned(e, v, &CONV_INPUT, v.input(), v.g(), 1)?) } else { None };
         Ok(vec![y, x])
     }),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
+signature!(conv(
+    input: Tensor, weight: Tensor, bias: Tensor = None, stride: Ints = 1, padding: IntsOr(&["same", "valid"]) = 0,
+    dilation: Ints = 1, groups: Int = 1,
+));
+signature!(conv_transpose(
+    input: Tensor, weight: Tensor, bias: Tensor = None, stride: Ints = 1, padding: Ints = 0,
+    output_padding: Ints = 0, groups: Int = 1, dilation: Ints = 1,
+));
+
 /// What the public rows check alike. `channels` are the weight's: those that the input must have, and the bias.
 fn check(a: &Args, n: usize, groups: i64, transposed: bool) -> Result<()> {
-    let (x, w) = (a.tensor(0).shape(), a.tensor(1).shape());
+    let (x, w) = (a.input().shape(), a.tensor(conv::weight).shape());
     if w.len() != n + 2 {
         fail!(SHAPE, "`weight` must have {} dimensions; it has shape {:?}", n + 2, w.as_slice());
     }
@@ -145,8 +156,8 @@ fn check(a: &Args, n: usize, groups: i64, transposed: bool) -> Result<()> {
             x.as_slice()
         );
     }
-    let mut operands = vec![("input", a.tensor(0)), ("weight", a.tensor(1))];
-    if let Some(bias) = a.opt_tensor(2) {
+    let mut operands = vec![("input", a.input()), ("weight", a.tensor(conv::weight))];
+    if let Some(bias) = a.opt_tensor(conv::bias) {
         if bias.shape().as_slice() != [made] {
             fail!(
                 SHAPE,
@@ -176,8 +187,8 @@ fn longer(e: &mut dyn Emit, x: &Tensor, more: &[i64]) -> Result<Tensor> {
 /// Runs an inner row, by way of f64 for integers (exact below 2^53).
 fn run(e: &mut dyn Emit, op: &'static Op, a: &Args, x: &Tensor, rest: [Arg; 5]) -> Result<Tensor> {
     let dtype = x.dtype();
-    let (x, w) = (as_float(e, x)?, as_float(e, a.tensor(1))?);
-    let bias = a.opt_tensor(2).map(|bias| as_float(e, bias)).transpose()?;
+    let (x, w) = (as_float(e, x)?, as_float(e, a.tensor(conv::weight))?);
+    let bias = a.opt_tensor(conv::bias).map(|bias| as_float(e, bias)).transpose()?;
     let mut args = args![x, w, bias];
     args.0.extend(rest);
     let y = e.call(op, args)?;
@@ -185,13 +196,13 @@ fn run(e: &mut dyn Emit, op: &'static Op, a: &Args, x: &Tensor, rest: [Arg; 5]) 
 }
 
 fn convolution(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
-    let groups = a.int(6);
+    let groups = a.int(conv::groups);
     check(a, n, groups, false)?;
-    let stride = tuple(a, 3, n, "stride", 1)?;
-    let dilation = tuple(a, 5, n, "dilation", 1)?;
-    let kernel = spatial(a.tensor(1), n);
-    let (mut x, was_batched) = batched(e, a.tensor(0), n)?;
-    let padding = match a.text(4) {
+    let stride = tuple(a, conv::stride, n, "stride", 1)?;
+    let dilation = tuple(a, conv::dilation, n, "dilation", 1)?;
+    let kernel = spatial(a.tensor(conv::weight), n);
+    let (mut x, was_batched) = batched(e, a.input(), n)?;
+    let padding = match a.text(conv::padding) {
         "valid" => Ints::from_elem(0, n),
         "same" => {
             if stride.iter().any(|&step| step != 1) {
@@ -202,7 +213,7 @@ fn convolution(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
             x = longer(e, &x, &odd)?;
             total.iter().map(|total| total / 2).collect()
         }
-        _ => tuple(a, 4, n, "padding", 0)?,
+        _ => tuple(a, conv::padding, n, "padding", 0)?,
     };
     let from = spatial(&x, n);
     let size: Ints =
@@ -223,14 +234,17 @@ fn convolution(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
     Ok(vec![unbatched(e, y, was_batched)?])
 }
 
-/// Arguments: input, weight, bias, stride, padding, output_padding, groups, dilation.
 fn transposed(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
-    let groups = a.int(6);
+    let groups = a.int(conv_transpose::groups);
     check(a, n, groups, true)?;
-    let (stride, dilation) = (tuple(a, 3, n, "stride", 1)?, tuple(a, 7, n, "dilation", 1)?);
-    let (padding, extra) = (tuple(a, 4, n, "padding", 0)?, tuple(a, 5, n, "output_padding", 0)?);
-    let (x, was_batched) = batched(e, a.tensor(0), n)?;
-    let (from, kernel) = (spatial(&x, n), spatial(a.tensor(1), n));
+    let (stride, dilation) =
+        (tuple(a, conv_transpose::stride, n, "stride", 1)?, tuple(a, conv_transpose::dilation, n, "dilation", 1)?);
+    let (padding, extra) = (
+        tuple(a, conv_transpose::padding, n, "padding", 0)?,
+        tuple(a, conv_transpose::output_padding, n, "output_padding", 0)?,
+    );
+    let (x, was_batched) = batched(e, a.input(), n)?;
+    let (from, kernel) = (spatial(&x, n), spatial(a.tensor(conv_transpose::weight), n));
     for i in 0..n {
         if extra[i] >= stride[i].max(dilation[i]) {
             fail!(
@@ -262,7 +276,7 @@ result is [N, O, o..] with o = (d - 1) stride - 2 padding + dilation (k - 1) + o
 const fn plain(name: &'static str, examples: &'static [crate::op::row::Example], lower: Lower) -> Op {
     Op {
         name,
-        params: &[X, WEIGHT, BIAS, STRIDE, PADDING, DILATION, GROUPS],
+        params: conv::PARAMS,
         summary: "Slides filters over signals, images or volumes (cross-correlation).",
         details: DETAILS,
         examples,
@@ -276,7 +290,7 @@ const fn plain(name: &'static str, examples: &'static [crate::op::row::Example],
 const fn flipped(name: &'static str, examples: &'static [crate::op::row::Example], lower: Lower) -> Op {
     Op {
         name,
-        params: &[X, WEIGHT, BIAS, STRIDE, PLAIN_PADDING, OUTPUT_PADDING, GROUPS, DILATION],
+        params: conv_transpose::PARAMS,
         summary: "Spreads every element over a window with filters: the transpose of a convolution.",
         details: TRANSPOSED_DETAILS,
         examples,

@@ -8,46 +8,53 @@ use crate::fail;
 use crate::kernel::ctc::host as k;
 use crate::op::args::Args;
 use crate::op::emit::{Emit, KernelCall};
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
-use crate::op::rows::nn::loss::{REDUCTION, reduced};
+use crate::op::row::{CallForm, Grad, Lower, Op, Save, ex};
+use crate::op::rows::nn::loss::reduced;
 use crate::op::rows::pointwise::compare::{ISPOSINF, WHERE};
 use crate::op::rows::shape::view::{RESHAPE, SELECT};
 use crate::op::tensor::Tensor;
+use crate::signature;
 
-const LOGS: Param = Param::new("log_probs", Kind::Tensor);
-const TARGETS: Param = Param::new("targets", Kind::Tensor);
-const STEPS: Param = Param::new("steps", Kind::Ints);
-const LENGTHS: Param = Param::new("lengths", Kind::Ints);
-const STARTS: Param = Param::new("starts", Kind::Ints);
-const BLANK: Param = Param::new("blank", Kind::Int);
+signature!(losses(log_probs: Tensor, targets: Tensor, steps: Ints, lengths: Ints, starts: Ints, blank: Int));
 
 /// Internal: one loss for each sample.
 static LOSSES: Op = Op {
     name: "ctc_loss",
-    params: &[LOGS, TARGETS, STEPS, LENGTHS, STARTS, BLANK],
+    params: losses::PARAMS,
     summary: "Losses of sequences.",
     lower: Lower::Kernel(|_, a| {
-        let call = KernelCall::new("ctc_loss", k::ctc_loss).inputs([a.tensor(0), a.tensor(1)]);
-        Ok(with_sizes(call, a, 2).output(&[a.tensor(0).shape()[1]], a.tensor(0).dtype()))
+        let call =
+            KernelCall::new("ctc_loss", k::ctc_loss).inputs([a.tensor(losses::log_probs), a.tensor(losses::targets)]);
+        Ok(with_sizes(call, a, 2)
+            .output(&[a.tensor(losses::log_probs).shape()[1]], a.tensor(losses::log_probs).dtype()))
     }),
-    saves: &[Save::In(0), Save::In(1)],
+    saves: &[Save::In(losses::log_probs), Save::In(losses::targets)],
     grad: Grad::Rule(|e, v| {
         let sizes = |at: usize| v.args.ints(at).unwrap_or_default();
-        let (logs, targets) = (v.input(0), v.input(1));
-        let args = args![logs, targets, v.g(), sizes(2), sizes(3), sizes(4), v.args.int(5)];
+        let (logs, targets) = (v.saved(losses::log_probs), v.saved(losses::targets));
+        let args = args![logs, targets, v.g(), sizes(2), sizes(3), sizes(4), v.args.int(losses::blank)];
         Ok(vec![Some(e.call(&LOSSES_GRAD, args)?), None])
     }),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
+signature!(losses_grad(
+    log_probs: Tensor, targets: Tensor, grad: Tensor, steps: Ints, lengths: Ints, starts: Ints, blank: Int,
+));
+
 static LOSSES_GRAD: Op = Op {
     name: "ctc_loss",
-    params: &[LOGS, TARGETS, Param::new("grad", Kind::Tensor), STEPS, LENGTHS, STARTS, BLANK],
+    params: losses_grad::PARAMS,
     summary: "Gradient of the losses of sequences.",
     lower: Lower::Kernel(|_, a| {
-        let call = KernelCall::new("ctc_loss_grad", k::ctc_loss_grad).inputs([a.tensor(0), a.tensor(1), a.tensor(2)]);
-        Ok(with_sizes(call, a, 3).output(&a.tensor(0).shape(), a.tensor(0).dtype()))
+        let call = KernelCall::new("ctc_loss_grad", k::ctc_loss_grad).inputs([
+            a.tensor(losses_grad::log_probs),
+            a.tensor(losses_grad::targets),
+            a.tensor(losses_grad::grad),
+        ]);
+        Ok(with_sizes(call, a, 3)
+            .output(&a.tensor(losses_grad::log_probs).shape(), a.tensor(losses_grad::log_probs).dtype()))
     }),
     grad: Grad::Stop("no second gradient of this loss is known"),
     call: CallForm::Internal,
@@ -71,17 +78,14 @@ fn lengths(a: &Args, at: usize, name: &str, samples: usize, most: usize) -> Resu
     Ok(list)
 }
 
+signature!(ctc_loss(
+    log_probs: Tensor, targets: Tensor, input_lengths: IntOrInts, target_lengths: IntOrInts, blank: Int = 0,
+    reduction: Str(&["mean", "sum", "none"]) = "mean", zero_infinity: Bool = false,
+));
+
 pub static CTC_LOSS: Op = Op {
     name: "ctc_loss",
-    params: &[
-        LOGS,
-        TARGETS,
-        Param::new("input_lengths", Kind::IntOrInts),
-        Param::new("target_lengths", Kind::IntOrInts),
-        Param::opt("blank", Kind::Int, Default::Int(0)),
-        REDUCTION,
-        Param::opt("zero_infinity", Kind::Bool, Default::Bool(false)),
-    ],
+    params: ctc_loss::PARAMS,
     summary: "The loss of sequences of labels under all alignments (connectionist temporal classification, Graves et al., 2006).",
     details: "`log_probs` is [T, N, C], made by `log_softmax`, or [T, C]; `targets` [N, S], or all labels in one row. \
 Lengths are arrays of integers, or tensors (which waits). The mean divides each loss by the number of its labels. A sequence that no \
@@ -100,7 +104,7 @@ alignment gives has an infinite loss, or with `zero_infinity` none.",
 };
 
 fn ctc_loss(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
-    let (logs, targets) = (a.tensor(0), a.tensor(1));
+    let (logs, targets) = (a.tensor(ctc_loss::log_probs), a.tensor(ctc_loss::targets));
     if !matches!(logs.dtype(), DType::F32 | DType::F64) {
         fail!(DTYPE, "`log_probs` must be f32 or f64, not {}", logs.dtype());
     }
@@ -117,7 +121,7 @@ fn ctc_loss(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
         fail!(SHAPE, "`log_probs` is empty; it has shape {:?}", shape.as_slice());
     }
     let (steps, n, classes) = (shape[0], if batched { shape[1] } else { 1 }, shape[shape.len() - 1]);
-    let blank = a.int(4);
+    let blank = a.int(ctc_loss::blank);
     if blank < 0 || blank >= classes as i64 {
         fail!(VALUE, "`blank` is {blank}, which is none of the {classes} classes");
     }
@@ -127,8 +131,8 @@ fn ctc_loss(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
         2 if own[0] == n => Some(own[1]),
         _ => fail!(SHAPE, "`targets` must be [{n}, S], or all labels in one row; it has shape {:?}", own.as_slice()),
     };
-    let input = lengths(a, 2, "input_lengths", n, steps)?;
-    let target = lengths(a, 3, "target_lengths", n, rows.unwrap_or(own.iter().product()))?;
+    let input = lengths(a, ctc_loss::input_lengths, "input_lengths", n, steps)?;
+    let target = lengths(a, ctc_loss::target_lengths, "target_lengths", n, rows.unwrap_or(own.iter().product()))?;
     let starts: Ints = match rows {
         Some(width) => (0..n).map(|i| (i * width) as i64).collect(),
         None => target.iter().scan(0, |sum, &length| Some(std::mem::replace(sum, *sum + length))).collect(),
@@ -139,11 +143,11 @@ fn ctc_loss(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     let logs = e.call(&RESHAPE, args![logs, [steps, n, classes].as_slice()])?;
     let labels = e.cast(targets, DType::I64)?;
     let mut loss = e.call(&LOSSES, args![&logs, &labels, input, target.clone(), starts, blank])?;
-    if a.flag(6) {
+    if a.flag(ctc_loss::zero_infinity) {
         let infinite = e.call(&ISPOSINF, args![&loss])?;
         loss = e.call(&WHERE, args![&infinite, Scalar::Int(0), &loss])?;
     }
-    match a.text(5) {
+    match a.text(ctc_loss::reduction) {
         "none" if !batched => e.apply(&SELECT, args![&loss, 0, 0]),
         "mean" => {
             let bytes: Vec<u8> = target.iter().flat_map(|&n| (n.max(1) as f64).to_ne_bytes()).collect();

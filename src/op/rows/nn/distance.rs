@@ -7,9 +7,9 @@ use crate::base::dtype::Scalar;
 use crate::fail;
 use crate::op::emit::Emit;
 use crate::op::infer;
-use crate::op::row::{Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::row::{Grad, Lower, Op, ex};
 use crate::op::rows::linalg::norms::vector_norm;
-use crate::op::rows::nn::loss::{REDUCTION, reduced, widened};
+use crate::op::rows::nn::loss::{reduced, widened};
 use crate::op::rows::nn::padding::PAD_CONSTANT;
 use crate::op::rows::nn::pool::AVG_POOL2D;
 use crate::op::rows::nn::windows::float_only;
@@ -19,8 +19,7 @@ use crate::op::rows::pointwise::power::MINIMUM;
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::view::{EXPAND, RESHAPE};
 use crate::op::tensor::Tensor;
-
-const X: Param = Param::new("input", Kind::Tensor);
+use crate::signature;
 
 fn float(x: f64) -> Scalar {
     Scalar::Float(x)
@@ -34,14 +33,11 @@ pub fn length(e: &mut dyn Emit, x: &Tensor, p: f64, dims: Ints) -> Result<Tensor
     e.cast(&size, x.dtype())
 }
 
+signature!(normalize(input: Tensor, p: Float = 2.0, dim: Dims = 1, eps: Float = 1e-12));
+
 pub static NORMALIZE: Op = Op {
     name: "normalize",
-    params: &[
-        X,
-        Param::opt("p", Kind::Float, Default::Float(2.0)),
-        Param::opt("dim", Kind::Dims, Default::Int(1)),
-        Param::opt("eps", Kind::Float, Default::Float(1e-12)),
-    ],
+    params: normalize::PARAMS,
     summary: "Divides vectors along a dimension by their p-norm, or by `eps` where that is larger.",
     examples: &[
         ex("normalize(tensor([[3.0, 4.0]]))", "tensor([[0.6000, 0.8000]])"),
@@ -49,10 +45,11 @@ pub static NORMALIZE: Op = Op {
         ex("normalize(tensor([[3, 4]]))", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
-        let dims: Ints = infer::dims(a.ints(2).as_ref(), x.ndim())?.iter().map(|&dim| dim as i64).collect();
-        let size = length(e, x, a.float(1), dims)?;
-        let size = e.call(&CLAMP_MIN, args![&size, float(a.float(3))])?;
+        let x = a.input();
+        let dims: Ints =
+            infer::dims(a.ints(normalize::dim).as_ref(), x.ndim())?.iter().map(|&dim| dim as i64).collect();
+        let size = length(e, x, a.float(normalize::p), dims)?;
+        let size = e.call(&CLAMP_MIN, args![&size, float(a.float(normalize::eps))])?;
         Ok(vec![e.div(x, &size)?])
     }),
     grad: Grad::Composed,
@@ -76,18 +73,14 @@ fn flat(e: &mut dyn Emit, x: &Tensor) -> Result<Tensor> {
     e.call(&RESHAPE, args![x, &shape[..shape.len() - 1]])
 }
 
+signature!(triplet_margin_loss(
+    anchor: Tensor, positive: Tensor, negative: Tensor, margin: Float = 1.0, p: Float = 2.0, eps: Float = 1e-6,
+    swap: Bool = false, reduction: Str(&["mean", "sum", "none"]) = "mean",
+));
+
 pub static TRIPLET_MARGIN_LOSS: Op = Op {
     name: "triplet_margin_loss",
-    params: &[
-        Param::new("anchor", Kind::Tensor),
-        Param::new("positive", Kind::Tensor),
-        Param::new("negative", Kind::Tensor),
-        Param::opt("margin", Kind::Float, Default::Float(1.0)),
-        Param::opt("p", Kind::Float, Default::Float(2.0)),
-        Param::opt("eps", Kind::Float, Default::Float(1e-6)),
-        Param::opt("swap", Kind::Bool, Default::Bool(false)),
-        REDUCTION,
-    ],
+    params: triplet_margin_loss::PARAMS,
     summary: "Asks the negative to be farther from the anchor than the positive, by a margin.",
     details: "max(0, d(anchor, positive) - d(anchor, negative) + margin), d being `pairwise_distance`. With `swap` the \
 negative's distance is its smaller one from anchor and positive.",
@@ -97,7 +90,11 @@ negative's distance is its smaller one from anchor and positive.",
         ex("triplet_margin_loss(ones([2]), ones([2]), ones([2]), #{margin: 0.0})", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let [anchor, positive, negative] = [a.tensor(0), a.tensor(1), a.tensor(2)];
+        let [anchor, positive, negative] = [
+            a.tensor(triplet_margin_loss::anchor),
+            a.tensor(triplet_margin_loss::positive),
+            a.tensor(triplet_margin_loss::negative),
+        ];
         if anchor.ndim() != positive.ndim() || anchor.ndim() != negative.ndim() {
             fail!(
                 SHAPE,
@@ -107,13 +104,14 @@ negative's distance is its smaller one from anchor and positive.",
                 negative.ndim()
             );
         }
-        let (margin, p, eps) = (a.float(3), a.float(4), a.float(5));
+        let (margin, p, eps) =
+            (a.float(triplet_margin_loss::margin), a.float(triplet_margin_loss::p), a.float(triplet_margin_loss::eps));
         if margin <= 0.0 {
             fail!(VALUE, "`margin` must be positive, not {margin}");
         }
         let near = apart(e, anchor, positive, p, eps)?;
         let mut far = apart(e, anchor, negative, p, eps)?;
-        if a.flag(6) {
+        if a.flag(triplet_margin_loss::swap) {
             let other = apart(e, positive, negative, p, eps)?;
             far = e.call(&MINIMUM, args![&far, &other])?;
         }
@@ -121,21 +119,17 @@ negative's distance is its smaller one from anchor and positive.",
         let gap = e.add(&gap, float(margin))?;
         let loss = e.call(&CLAMP_MIN, args![&gap, float(0.0)])?;
         let loss = flat(e, &loss)?;
-        reduced(e, loss, a.text(7))
+        reduced(e, loss, a.text(triplet_margin_loss::reduction))
     }),
     grad: Grad::Composed,
     ..Op::BASE
 };
 
+signature!(local_response_norm(input: Tensor, size: Int, alpha: Float = 1e-4, beta: Float = 0.75, k: Float = 1.0));
+
 pub static LOCAL_RESPONSE_NORM: Op = Op {
     name: "local_response_norm",
-    params: &[
-        X,
-        Param::new("size", Kind::Int),
-        Param::opt("alpha", Kind::Float, Default::Float(1e-4)),
-        Param::opt("beta", Kind::Float, Default::Float(0.75)),
-        Param::opt("k", Kind::Float, Default::Float(1.0)),
-    ],
+    params: local_response_norm::PARAMS,
     summary: "Divides by a power of the mean square over neighbouring channels.",
     details: "y = x / (k + alpha mean(x²))^beta over `size` channels; `input` is [N, C, d..].",
     examples: &[
@@ -144,7 +138,7 @@ pub static LOCAL_RESPONSE_NORM: Op = Op {
         ex("local_response_norm(ones([1, 1, 1]), 0)", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, size) = (a.tensor(0), a.int(1));
+        let (x, size) = (a.input(), a.int(local_response_norm::size));
         let shape = x.shape();
         if shape.len() < 3 {
             fail!(SHAPE, "`input` must have at least 3 dimensions; it has shape {:?}", shape.as_slice());
@@ -162,60 +156,59 @@ pub static LOCAL_RESPONSE_NORM: Op = Op {
         let padded = e.call(&PAD_CONSTANT, args![&square, pads])?;
         let mean = e.call(&AVG_POOL2D, args![&padded, Ints::from_slice(&[size, 1]), Ints::from_slice(&[1, 1])])?;
         let mean = e.call(&RESHAPE, args![&mean, shape.as_slice()])?;
-        let scaled = e.mul(&mean, float(a.float(2)))?;
-        let base = e.add(&scaled, float(a.float(4)))?;
-        let divisor = e.call(&POW, args![&base, float(a.float(3))])?;
+        let scaled = e.mul(&mean, float(a.float(local_response_norm::alpha)))?;
+        let base = e.add(&scaled, float(a.float(local_response_norm::k)))?;
+        let divisor = e.call(&POW, args![&base, float(a.float(local_response_norm::beta))])?;
         Ok(vec![e.div(x, &divisor)?])
     }),
     grad: Grad::Composed,
     ..Op::BASE
 };
 
+signature!(pairwise_distance(x1: Tensor, x2: Tensor, p: Float = 2.0, eps: Float = 1e-6, keepdim: Bool = false));
+
 pub static PAIRWISE_DISTANCE: Op = Op {
     name: "pairwise_distance",
-    params: &[
-        Param::new("x1", Kind::Tensor),
-        Param::new("x2", Kind::Tensor),
-        Param::opt("p", Kind::Float, Default::Float(2.0)),
-        Param::opt("eps", Kind::Float, Default::Float(1e-6)),
-        Param::opt("keepdim", Kind::Bool, Default::Bool(false)),
-    ],
+    params: pairwise_distance::PARAMS,
     summary: "The p-norm of x1 - x2 + eps over the last dimension.",
     examples: &[
         ex("pairwise_distance(tensor([[0.0, 0.0]]), tensor([[3.0, 4.0]]))", "tensor([5.0000])"),
         ex("pairwise_distance(ones([2]), ones([3]))", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
-        let length = apart(e, a.tensor(0), a.tensor(1), a.float(2), a.float(3))?;
-        Ok(vec![if a.flag(4) { length } else { flat(e, &length)? }])
+        let length = apart(
+            e,
+            a.tensor(pairwise_distance::x1),
+            a.tensor(pairwise_distance::x2),
+            a.float(pairwise_distance::p),
+            a.float(pairwise_distance::eps),
+        )?;
+        Ok(vec![if a.flag(pairwise_distance::keepdim) { length } else { flat(e, &length)? }])
     }),
     grad: Grad::Composed,
     ..Op::BASE
 };
 
+signature!(cosine_similarity(x1: Tensor, x2: Tensor, dim: Dim = 1, eps: Float = 1e-8));
+
 pub static COSINE_SIMILARITY: Op = Op {
     name: "cosine_similarity",
-    params: &[
-        Param::new("x1", Kind::Tensor),
-        Param::new("x2", Kind::Tensor),
-        Param::opt("dim", Kind::Dim, Default::Int(1)),
-        Param::opt("eps", Kind::Float, Default::Float(1e-8)),
-    ],
+    params: cosine_similarity::PARAMS,
     summary: "The cosine of the angle between vectors along a dimension: each is divided by its length, at least eps.",
     examples: &[
         ex("cosine_similarity(tensor([[1.0, 0.0]]), tensor([[1.0, 0.0]]))", "tensor([1.])"),
         ex("cosine_similarity(ones([2]), ones([2]))", "E0209"),
     ],
     lower: Lower::Compose(|e, a| {
-        let [x1, x2] = [a.tensor(0), a.tensor(1)];
+        let [x1, x2] = [a.tensor(cosine_similarity::x1), a.tensor(cosine_similarity::x2)];
         let shapes = [x1.shape(), x2.shape()];
         let shape = infer::broadcast_all(shapes.iter().map(|shape| shape.as_slice()))?;
-        let dim = infer::dim(a.int(2), shape.len())?;
+        let dim = infer::dim(a.int(cosine_similarity::dim), shape.len())?;
         let mut unit = Vec::new();
         for x in [x1, x2] {
             let x = e.call(&EXPAND, args![x, shape.as_slice()])?;
             let size = length(e, &x, 2.0, Ints::from_slice(&[dim as i64]))?;
-            let size = e.call(&CLAMP_MIN, args![&size, float(a.float(3))])?;
+            let size = e.call(&CLAMP_MIN, args![&size, float(a.float(cosine_similarity::eps))])?;
             unit.push(e.div(&x, &size)?);
         }
         let product = e.mul(&unit[0], &unit[1])?;

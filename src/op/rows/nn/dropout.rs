@@ -8,14 +8,10 @@ use crate::fail;
 use crate::kernel::program::Draw;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, Source, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, Save, Source, ex};
 use crate::op::rows::pointwise::compare::{GE, WHERE};
 use crate::op::tensor::Tensor;
-
-const X: Param = Param::new("input", Kind::Tensor);
-const P: Param = Param::opt("p", Kind::Float, Default::Float(0.5));
-const TRAINING: Param = Param::opt("training", Kind::Bool, Default::Bool(true));
-const INPLACE: Param = Param::opt("inplace", Kind::Ignored, Default::None);
+use crate::signature;
 
 /// True with probability `1 - p`.
 fn keep(e: &mut dyn Emit, x: &Tensor, shape: &[usize], p: f64) -> Result<Tensor> {
@@ -25,23 +21,27 @@ fn keep(e: &mut dyn Emit, x: &Tensor, shape: &[usize], p: f64) -> Result<Tensor>
     e.call(&GE, args![&unit, p])
 }
 
+signature!(drop(input: Tensor, mask: Tensor, scale: Float));
+
 /// `x · mask · scale`; only the mask is kept for the gradient.
 static DROP: Op = Op {
     name: "dropout",
-    params: &[X, Param::new("mask", Kind::Tensor), Param::new("scale", Kind::Float)],
+    params: drop::PARAMS,
     summary: "Keeps what the mask says, scaled.",
     lower: Lower::Steps(|e, a| {
-        let kept = e.mul(a.tensor(0), a.tensor(1))?;
-        Ok(vec![e.mul(&kept, a.float(2))?])
+        let kept = e.mul(a.input(), a.tensor(drop::mask))?;
+        Ok(vec![e.mul(&kept, a.float(drop::scale))?])
     }),
-    saves: &[Save::In(1)],
-    grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&DROP, args![v.g(), v.input(1), v.args.float(2)])?), None])),
+    saves: &[Save::In(drop::mask)],
+    grad: Grad::Rule(|e, v| {
+        Ok(vec![Some(e.call(&DROP, args![v.g(), v.saved(drop::mask), v.args.float(drop::scale)])?), None])
+    }),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
 fn check(a: &Args) -> Result<f64> {
-    let p = a.float(1);
+    let p = a.float(dropout::p);
     if !(0.0..=1.0).contains(&p) {
         fail!(VALUE, "a probability lies between 0 and 1; {p} does not");
     }
@@ -60,8 +60,8 @@ fn channels(x: &Tensor, batched: bool) -> Result<Shape> {
 }
 
 fn dropped(e: &mut dyn Emit, a: &Args, shape: &[usize]) -> Result<Vec<Tensor>> {
-    let (x, p) = (a.tensor(0), check(a)?);
-    if !a.flag(2) || p == 0.0 {
+    let (x, p) = (a.input(), check(a)?);
+    if !a.flag(dropout::training) || p == 0.0 {
         return Ok(vec![x.clone()]);
     }
     if !x.dtype().is_float() {
@@ -72,9 +72,11 @@ fn dropped(e: &mut dyn Emit, a: &Args, shape: &[usize]) -> Result<Vec<Tensor>> {
     e.apply(&DROP, args![x, &mask, scale])
 }
 
+signature!(dropout(input: Tensor, p: Float = 0.5, training: Bool = true, inplace: Ignored = None));
+
 pub static DROPOUT: Op = Op {
     name: "dropout",
-    params: &[X, P, TRAINING, INPLACE],
+    params: dropout::PARAMS,
     summary: "Sets elements to 0 with probability `p` while training, and scales the others by 1 / (1 - p).",
     examples: &[
         ex("dropout(ones([2]), 1.0)", "tensor([0., 0.])"),
@@ -83,7 +85,7 @@ pub static DROPOUT: Op = Op {
         ex("dropout(tensor([1]))", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        let shape = a.tensor(0).shape();
+        let shape = a.input().shape();
         dropped(e, a, &shape)
     }),
     grad: Grad::Composed,
@@ -96,14 +98,14 @@ macro_rules! by_channel {
     ($($NAME:ident $name:literal $unbatched:expr, $summary:literal;)*) => {
         $(pub static $NAME: Op = Op {
             name: $name,
-            params: &[X, P, TRAINING, INPLACE],
+            params: dropout::PARAMS,
             summary: $summary,
             examples: &[
                 ex(concat!($name, "(ones([1, 1, 1]), 0.5, false)"), "tensor([[[1.]]])"),
                 ex(concat!($name, "(ones([1, 1, 1]), -1.0)"), "E0206"),
             ],
             lower: Lower::Compose(|e, a| {
-                let x = a.tensor(0);
+                let x = a.input();
                 let shape = channels(x, $unbatched != x.ndim())?;
                 dropped(e, a, &shape)
             }),
@@ -123,8 +125,8 @@ by_channel! {
 
 /// What is dropped takes the value that `selu` has far below 0.
 fn alpha(e: &mut dyn Emit, a: &Args, shape: &[usize]) -> Result<Vec<Tensor>> {
-    let (x, p) = (a.tensor(0), check(a)?);
-    if !a.flag(2) || p == 0.0 {
+    let (x, p) = (a.input(), check(a)?);
+    if !a.flag(alpha_dropout::training) || p == 0.0 {
         return Ok(vec![x.clone()]);
     }
     if !x.dtype().is_float() {
@@ -141,11 +143,11 @@ fn alpha(e: &mut dyn Emit, a: &Args, shape: &[usize]) -> Result<Vec<Tensor>> {
     Ok(vec![e.add(&scaled, -scale * p * LOW)?])
 }
 
-const QUIET: Param = Param::opt("training", Kind::Bool, Default::Bool(false));
+signature!(alpha_dropout(input: Tensor, p: Float = 0.5, training: Bool = false, inplace: Ignored = None));
 
 pub static ALPHA_DROPOUT: Op = Op {
     name: "alpha_dropout",
-    params: &[X, P, QUIET, INPLACE],
+    params: alpha_dropout::PARAMS,
     summary: "Dropout that keeps the mean and variance of `selu` networks (Klambauer et al., 2017).",
     examples: &[
         ex("alpha_dropout(ones([2]), 0.5, false)", "tensor([1., 1.])"),
@@ -153,7 +155,7 @@ pub static ALPHA_DROPOUT: Op = Op {
         ex("alpha_dropout(tensor([1]), 0.5, true)", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        let shape = a.tensor(0).shape();
+        let shape = a.input().shape();
         alpha(e, a, &shape)
     }),
     grad: Grad::Composed,
@@ -163,7 +165,7 @@ pub static ALPHA_DROPOUT: Op = Op {
 
 pub static FEATURE_ALPHA_DROPOUT: Op = Op {
     name: "feature_alpha_dropout",
-    params: &[X, P, QUIET, INPLACE],
+    params: alpha_dropout::PARAMS,
     summary: "`alpha_dropout` of whole channels (dimension 1).",
     examples: &[
         ex("feature_alpha_dropout(ones([1, 2]), 0.5, false)", "tensor([[1., 1.]])"),
@@ -171,7 +173,7 @@ pub static FEATURE_ALPHA_DROPOUT: Op = Op {
         ex("feature_alpha_dropout(ones([2]), 0.5, true)", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
-        let shape = if a.flag(2) { channels(a.tensor(0), true)? } else { a.tensor(0).shape() };
+        let shape = if a.flag(alpha_dropout::training) { channels(a.input(), true)? } else { a.input().shape() };
         alpha(e, a, &shape)
     }),
     grad: Grad::Composed,

@@ -9,75 +9,83 @@ use crate::base::layout::Shape;
 use crate::fail;
 use crate::kernel::index::host::rows as k;
 use crate::op::emit::KernelCall;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, Save, ex};
 use crate::op::rows::nn::distance::length;
 use crate::op::rows::pointwise::arith::{COPY, DIV};
 use crate::op::rows::pointwise::compare::{GT, LOGICAL_AND, WHERE};
 use crate::op::tensor::{Meta, Tensor};
+use crate::signature;
 
-const X: Param = Param::new("input", Kind::Tensor);
-const WEIGHT: Param = Param::new("weight", Kind::Tensor);
-const PADDING: Param = Param::opt("padding_idx", Kind::Int, Default::None);
-const BY_FREQ: Param = Param::opt("scale_grad_by_freq", Kind::Bool, Default::Bool(false));
+signature!(rows_of(weight: Tensor, input: Tensor, padding_idx: Int = None, scale_grad_by_freq: Bool = false));
 
 /// `weight` `[v, ..]` and numbers of any shape.
 static ROWS_OF: Op = Op {
     name: "embedding",
-    params: &[WEIGHT, X, PADDING, BY_FREQ],
+    params: rows_of::PARAMS,
     summary: "Rows of a table.",
     lower: Lower::Kernel(|_, a| {
-        let (weight, index) = (a.tensor(0), a.tensor(1));
+        let (weight, index) = (a.tensor(rows_of::weight), a.tensor(rows_of::input));
         let mut shape = index.shape();
         shape.extend_from_slice(&weight.shape()[1..]);
         Ok(KernelCall::new("embedding", k::embedding).input(weight).input(index).output(&shape, weight.dtype()))
     }),
-    saves: &[Save::In(1)],
+    saves: &[Save::In(rows_of::input)],
     grad: Grad::Rule(|e, v| {
-        let (rows, padding, by_freq) = (v.meta(0).shape[0], v.args.attr(2).clone(), v.args.flag(3));
-        Ok(vec![Some(e.call(&ROWS_GRAD, args![v.g(), v.input(1), rows, padding, by_freq])?)])
+        let (rows, padding, by_freq) = (
+            v.meta(rows_of::weight).shape[0],
+            v.args.attr(rows_of::padding_idx).clone(),
+            v.args.flag(rows_of::scale_grad_by_freq),
+        );
+        Ok(vec![Some(e.call(&ROWS_GRAD, args![v.g(), v.saved(rows_of::input), rows, padding, by_freq])?)])
     }),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
+signature!(rows_grad(
+    grad: Tensor, input: Tensor, rows: Int, padding_idx: Int = None, scale_grad_by_freq: Bool = false,
+));
+
 /// The table's gradient: `[rows, ..]`.
 static ROWS_GRAD: Op = Op {
     name: "embedding",
-    params: &[Param::new("grad", Kind::Tensor), X, Param::new("rows", Kind::Int), PADDING, BY_FREQ],
+    params: rows_grad::PARAMS,
     summary: "Gradient of a table.",
     lower: Lower::Kernel(|_, a| {
-        let (g, index) = (a.tensor(0), a.tensor(1));
-        let mut shape = Shape::from_slice(&[a.int(2) as usize]);
+        let (g, index) = (a.tensor(rows_grad::grad), a.tensor(rows_grad::input));
+        let mut shape = Shape::from_slice(&[a.int(rows_grad::rows) as usize]);
         shape.extend_from_slice(&g.shape()[index.ndim()..]);
-        let padding = a.opt_int(3).map_or(Attr::None, Attr::Int);
+        let padding = a.opt_int(rows_grad::padding_idx).map_or(Attr::None, Attr::Int);
         let call = KernelCall::new("embedding_grad", k::embedding_grad).input(g).input(index).attr(padding);
-        Ok(call.flag(a.flag(4)).output(&shape, g.dtype()))
+        Ok(call.flag(a.flag(rows_grad::scale_grad_by_freq)).output(&shape, g.dtype()))
     }),
-    saves: &[Save::In(1)],
+    saves: &[Save::In(rows_grad::input)],
     grad: Grad::Rule(|e, v| {
-        if !v.args.is_none(3) || v.args.flag(4) {
+        if !v.args.is_none(rows_grad::padding_idx) || v.args.flag(rows_grad::scale_grad_by_freq) {
             fail!(GRAD_STOP, "no second gradient is known with `padding_idx` or `scale_grad_by_freq`");
         }
-        Ok(vec![Some(e.call(&ROWS_OF, args![v.g(), v.input(1)])?)])
+        Ok(vec![Some(e.call(&ROWS_OF, args![v.g(), v.saved(rows_grad::input)])?)])
     }),
     call: CallForm::Internal,
     ..Op::BASE
 };
+
+signature!(shorten(weight: Tensor, input: Tensor, max_norm: Float, norm_type: Float));
 
 /// Shortens rows of a table in place: arguments `weight, input, max_norm, norm_type`.
 /// Cost: a pass over the whole table.
 static SHORTEN: Op = Op {
     name: "embedding",
-    params: &[WEIGHT, X, Param::new("max_norm", Kind::Float), Param::new("norm_type", Kind::Float)],
+    params: shorten::PARAMS,
     summary: "Shortens rows of a table.",
     lower: Lower::Steps(|e, a| {
-        let (weight, index, most) = (a.tensor(0), a.tensor(1), a.float(2));
+        let (weight, index, most) = (a.tensor(shorten::weight), a.tensor(shorten::input), a.float(shorten::max_norm));
         let mut shape = index.shape();
         shape.push(1);
         let ones = e.full(&shape, Scalar::Int(1), &Meta::of(weight))?;
         let seen = e.call(&ROWS_GRAD, args![&ones, index, weight.shape()[0]])?;
         let seen = e.call(&GT, args![&seen, Scalar::Int(0)])?;
-        let size = length(e, weight, a.float(3), Ints::from_slice(&[1]))?;
+        let size = length(e, weight, a.float(shorten::norm_type), Ints::from_slice(&[1]))?;
         let long = e.call(&GT, args![&size, Scalar::Float(most)])?;
         let both = e.call(&LOGICAL_AND, args![&seen, &long])?;
         let size = e.add(&size, Scalar::Float(1e-7))?;
@@ -92,17 +100,14 @@ static SHORTEN: Op = Op {
     ..Op::BASE
 };
 
+signature!(embedding(
+    input: Tensor, weight: Tensor, padding_idx: Int = None, max_norm: Float = None, norm_type: Float = 2.0,
+    scale_grad_by_freq: Bool = false, sparse: Ignored = None,
+));
+
 pub static EMBEDDING: Op = Op {
     name: "embedding",
-    params: &[
-        X,
-        WEIGHT,
-        PADDING,
-        Param::opt("max_norm", Kind::Float, Default::None),
-        Param::opt("norm_type", Kind::Float, Default::Float(2.0)),
-        BY_FREQ,
-        Param::opt("sparse", Kind::Ignored, Default::None),
-    ],
+    params: embedding::PARAMS,
     summary: "Looks up rows of a table by number.",
     details: "`input` holds integers, `weight` is [v, d]; the result has the input's shape with d behind it. The row \
 `padding_idx` gets no gradient; with `scale_grad_by_freq` a row's gradient is divided by how often it was looked up. With `max_norm`, \
@@ -115,7 +120,7 @@ number that is not in 0..v is an error while computing (E0401).",
         ex("embedding(tensor([1]), ones([2, 2]), #{padding_idx: 2})", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (index, weight) = (a.tensor(0), a.tensor(1));
+        let (index, weight) = (a.input(), a.tensor(embedding::weight));
         if !index.dtype().is_int() {
             return Err(Diag::error(code::DTYPE, format!("`input` must hold integers, not {}", index.dtype()))
                 .help("convert with `.long()`"));
@@ -125,40 +130,44 @@ number that is not in 0..v is an error while computing (E0401).",
             fail!(SHAPE, "`weight` must have 2 dimensions; it has shape {:?}", shape.as_slice());
         }
         let rows = shape[0] as i64;
-        let padding = match a.opt_int(2) {
+        let padding = match a.opt_int(embedding::padding_idx) {
             None => Attr::None,
             Some(at) if at < -rows || at >= rows => fail!(VALUE, "`padding_idx` {at} is no row of a table of {rows}"),
             Some(at) => Attr::Int(if at < 0 { at + rows } else { at }),
         };
-        if let Some(most) = a.opt_float(3) {
-            e.apply(&SHORTEN, args![weight, index, most, a.float(4)])?;
+        if let Some(most) = a.opt_float(embedding::max_norm) {
+            e.apply(&SHORTEN, args![weight, index, most, a.float(embedding::norm_type)])?;
         }
-        e.apply(&ROWS_OF, args![weight, index, padding, a.flag(5)])
+        e.apply(&ROWS_OF, args![weight, index, padding, a.flag(embedding::scale_grad_by_freq)])
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
     ..Op::BASE
 };
 
+signature!(one_hot_as(input: Tensor, num_classes: Int, dtype: DType));
+
 /// 1 at the label, 0 elsewhere, in any dtype: arguments `input, classes, dtype`.
 pub static ONE_HOT_AS: Op = Op {
     name: "one_hot",
-    params: &[X, Param::new("num_classes", Kind::Int), Param::new("dtype", Kind::DType)],
+    params: one_hot_as::PARAMS,
     summary: "Labels as vectors.",
     lower: Lower::Kernel(|_, a| {
-        let mut shape = a.tensor(0).shape();
-        shape.push(a.int(1) as usize);
-        let dtype = a.dtype(2).unwrap_or(DType::I64);
-        Ok(KernelCall::new("one_hot", k::one_hot).input(a.tensor(0)).output(&shape, dtype))
+        let mut shape = a.input().shape();
+        shape.push(a.int(one_hot_as::num_classes) as usize);
+        let dtype = a.dtype(one_hot_as::dtype).unwrap_or(DType::I64);
+        Ok(KernelCall::new("one_hot", k::one_hot).input(a.input()).output(&shape, dtype))
     }),
     grad: Grad::Stop("labels are integers"),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
+signature!(one_hot(tensor: Tensor, num_classes: Int = (-1)));
+
 pub static ONE_HOT: Op = Op {
     name: "one_hot",
-    params: &[Param::new("tensor", Kind::Tensor), Param::opt("num_classes", Kind::Int, Default::Int(-1))],
+    params: one_hot::PARAMS,
     summary: "Labels as vectors of integers: 1 at the label, 0 elsewhere.",
     details: "Without `num_classes` there are as many classes as the largest label asks for, which waits for the labels. A \
 label outside of them is an error while computing (E0402).",
@@ -169,7 +178,7 @@ label outside of them is an error while computing (E0402).",
         ex("one_hot(tensor([0]), 0)", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (labels, classes) = (a.tensor(0), a.int(1));
+        let (labels, classes) = (a.tensor(one_hot::tensor), a.int(one_hot::num_classes));
         if labels.dtype() != DType::I64 {
             fail!(DTYPE, "labels must be i64, not {}", labels.dtype());
         }

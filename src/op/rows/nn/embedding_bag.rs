@@ -8,7 +8,7 @@ use crate::base::dtype::{DType, Scalar};
 use crate::fail;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, ex};
 use crate::op::rows::creation::create::ARANGE;
 use crate::op::rows::indexing::gather::SCATTER_REDUCE;
 use crate::op::rows::indexing::index_select::INDEX_ADD;
@@ -20,22 +20,17 @@ use crate::op::rows::pointwise::blend::CLAMP_MIN;
 use crate::op::rows::pointwise::compare::{EQ, WHERE};
 use crate::op::rows::shape::view::{EXPAND, RESHAPE, SLICE};
 use crate::op::tensor::{Meta, Tensor};
+use crate::signature;
+
+signature!(embedding_bag(
+    input: Tensor, weight: Tensor, offsets: Tensor = None, max_norm: Float = None, norm_type: Float = 2.0,
+    scale_grad_by_freq: Bool = false, mode: Str(&["sum", "mean", "max"]) = "mean", sparse: Ignored = None,
+    per_sample_weights: Tensor = None, include_last_offset: Bool = false, padding_idx: Int = None,
+));
 
 pub static EMBEDDING_BAG: Op = Op {
     name: "embedding_bag",
-    params: &[
-        Param::new("input", Kind::Tensor),
-        Param::new("weight", Kind::Tensor),
-        Param::opt("offsets", Kind::Tensor, Default::None),
-        Param::opt("max_norm", Kind::Float, Default::None),
-        Param::opt("norm_type", Kind::Float, Default::Float(2.0)),
-        Param::opt("scale_grad_by_freq", Kind::Bool, Default::Bool(false)),
-        Param::opt("mode", Kind::Str(&["sum", "mean", "max"]), Default::Str("mean")),
-        Param::opt("sparse", Kind::Ignored, Default::None),
-        Param::opt("per_sample_weights", Kind::Tensor, Default::None),
-        Param::opt("include_last_offset", Kind::Bool, Default::Bool(false)),
-        Param::opt("padding_idx", Kind::Int, Default::None),
-    ],
+    params: embedding_bag::PARAMS,
     summary: "Looks up rows of a table by number and reduces them by bags: to their sum, mean or maximum.",
     details: "`input` [B, n] holds B bags of n numbers; or it is one list and `offsets` says where each bag begins. The \
 result is [B, d]; an empty bag gives zeros. The row `padding_idx` does not take part. `per_sample_weights`, with the sum alone, \
@@ -59,10 +54,10 @@ multiplies each row. `offsets` are read, which waits.",
 
 /// The numbers as one list, the bag of each, and how many bags there are.
 fn bags(e: &mut dyn Emit, a: &Args) -> Result<(Tensor, Tensor, usize)> {
-    let input = a.tensor(0);
+    let input = a.input();
     let shape = input.shape();
     let (n, device) = (input.numel() as i64, input.device());
-    match (shape.len(), a.opt_tensor(2)) {
+    match (shape.len(), a.opt_tensor(embedding_bag::offsets)) {
         (2, None) => {
             let bags = e.call(
                 &ARANGE,
@@ -86,7 +81,7 @@ fn bags(e: &mut dyn Emit, a: &Args) -> Result<(Tensor, Tensor, usize)> {
                 fail!(SHAPE, "`offsets` must have one dimension; it has shape {:?}", offsets.shape().as_slice());
             }
             let starts: Vec<i64> = e.read(offsets)?.iter().map(|start| start.to_i64()).collect();
-            let last = a.flag(9);
+            let last = a.flag(embedding_bag::include_last_offset);
             if last && starts.is_empty() {
                 fail!(VALUE, "with `include_last_offset` there must be at least one offset");
             }
@@ -112,7 +107,7 @@ fn bags(e: &mut dyn Emit, a: &Args) -> Result<(Tensor, Tensor, usize)> {
 }
 
 fn embedding_bag(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
-    let (input, weight, mode) = (a.tensor(0), a.tensor(1), a.text(6));
+    let (input, weight, mode) = (a.input(), a.tensor(embedding_bag::weight), a.text(embedding_bag::mode));
     if !input.dtype().is_int() {
         return Err(Diag::error(code::DTYPE, format!("`input` must hold integers, not {}", input.dtype()))
             .help("convert with `.long()`"));
@@ -120,7 +115,7 @@ fn embedding_bag(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     if weight.ndim() != 2 {
         fail!(SHAPE, "`weight` must have 2 dimensions; it has shape {:?}", weight.shape().as_slice());
     }
-    let factors = a.opt_tensor(8);
+    let factors = a.opt_tensor(embedding_bag::per_sample_weights);
     if let Some(factors) = factors {
         if mode != "sum" {
             fail!(VALUE, "`per_sample_weights` go with the mode `sum` alone, not with `{mode}`");
@@ -139,11 +134,21 @@ fn embedding_bag(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     }
     let (flat, mut bag, count) = bags(e, a)?;
     let (n, d) = (flat.numel() as i64, weight.shape()[1]);
-    let padding = match a.opt_int(10) {
+    let padding = match a.opt_int(embedding_bag::padding_idx) {
         Some(at) => Attr::Int(at),
         None => Attr::None,
     };
-    let rows = e.call(&EMBEDDING, args![&flat, weight, padding, a.attr(3).clone(), a.float(4), a.flag(5)])?;
+    let rows = e.call(
+        &EMBEDDING,
+        args![
+            &flat,
+            weight,
+            padding,
+            a.attr(embedding_bag::max_norm).clone(),
+            a.float(embedding_bag::norm_type),
+            a.flag(embedding_bag::scale_grad_by_freq)
+        ],
+    )?;
     // 16-bit floats are rounded once, at the end.
     let wide = widened(rows.dtype());
     let mut wider = e.cast(&rows, wide)?;
@@ -152,7 +157,7 @@ fn embedding_bag(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
         let column = e.cast(&column, wide)?;
         wider = e.mul(&wider, &column)?;
     }
-    if let Some(at) = a.opt_int(10) {
+    if let Some(at) = a.opt_int(embedding_bag::padding_idx) {
         // What does not take part goes into a bag behind the last.
         let at = if at < 0 { at + weight.shape()[0] as i64 } else { at };
         let out = e.call(&EQ, args![&flat, Scalar::Int(at)])?;

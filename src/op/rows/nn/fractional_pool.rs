@@ -8,7 +8,7 @@ use crate::fail;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, ex};
 use crate::op::rows::creation::create::ARANGE;
 use crate::op::rows::indexing::gather::GATHER;
 use crate::op::rows::nn::windows::{batched, float_only, tuple, unbatched};
@@ -18,15 +18,12 @@ use crate::op::rows::random::distributions::RAND;
 use crate::op::rows::reduction::minmax::MAX;
 use crate::op::rows::shape::view::{EXPAND, RESHAPE, SELECT, STRAIGHT};
 use crate::op::tensor::Tensor;
+use crate::signature;
 
-const PARAMS: &[Param] = &[
-    Param::new("input", Kind::Tensor),
-    Param::new("kernel_size", Kind::Ints),
-    Param::opt("output_size", Kind::Ints, Default::None),
-    Param::opt("output_ratio", Kind::Floats, Default::None),
-    Param::opt("return_indices", Kind::Bool, Default::Bool(false)),
-    Param::opt("_random_samples", Kind::Tensor, Default::None),
-];
+signature!(fractional_max_pool2d(
+    input: Tensor, kernel_size: Ints, output_size: Ints = None, output_ratio: Floats = None,
+    return_indices: Bool = false, _random_samples: Tensor = None,
+));
 
 const DETAILS: &str = "Gives `output_size` windows along each dimension, or `output_ratio` of the input's size; their distances are drawn, \
 or follow from `_random_samples` [N, C, dims], numbers of [0, 1). With `return_indices` also the maxima's positions, in an array.";
@@ -34,9 +31,9 @@ or follow from `_random_samples` [N, C, dims], numbers of [0, 1). With `return_i
 /// Sizes of the output.
 fn output(a: &Args, image: &[usize], kernel: &[i64]) -> Result<Ints> {
     let n = image.len();
-    let sizes: Ints = match (a.ints(2), a.attr(3)) {
+    let sizes: Ints = match (a.ints(fractional_max_pool2d::output_size), a.attr(fractional_max_pool2d::output_ratio)) {
         (Some(_), Attr::Floats(_)) => fail!(VALUE, "`output_size` and `output_ratio` exclude each other"),
-        (Some(_), _) => tuple(a, 2, n, "output_size", 1)?,
+        (Some(_), _) => tuple(a, fractional_max_pool2d::output_size, n, "output_size", 1)?,
         (None, Attr::Floats(ratios)) => {
             if ratios.len() != n && ratios.len() != 1 {
                 fail!(VALUE, "`output_ratio` has {} numbers for {n} dimensions", ratios.len());
@@ -91,18 +88,18 @@ fn positions(e: &mut dyn Emit, sample: &Tensor, size: usize, kernel: i64, out: i
 }
 
 fn pool(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
-    float_only(a.tensor(0), "input")?;
-    let x = e.call(&STRAIGHT, args![a.tensor(0), ()])?;
+    float_only(a.input(), "input")?;
+    let x = e.call(&STRAIGHT, args![a.input(), ()])?;
     let (x, was_batched) = batched(e, &x, n)?;
     let shape = x.shape();
     if shape[1..].contains(&0) {
-        fail!(SHAPE, "an image of shape {:?} is empty", a.tensor(0).shape().as_slice());
+        fail!(SHAPE, "an image of shape {:?} is empty", a.input().shape().as_slice());
     }
     let image = &shape[2..];
-    let kernel = tuple(a, 1, n, "kernel_size", 1)?;
+    let kernel = tuple(a, fractional_max_pool2d::kernel_size, n, "kernel_size", 1)?;
     let out = output(a, image, &kernel)?;
     let planes = shape[0] * shape[1];
-    let samples = match a.get(5) {
+    let samples = match a.get(fractional_max_pool2d::_random_samples) {
         Arg::Tensor(samples) => {
             infer::same_dtype(&[("input", &x), ("_random_samples", samples)])?;
             if samples.shape()[..] != [shape[0], shape[1], n] {
@@ -144,7 +141,7 @@ fn pool(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
     sizes.extend_from_slice(&out);
     let y = e.call(&RESHAPE, args![&best[0], sizes.clone()])?;
     let y = unbatched(e, y, was_batched)?;
-    let (true, Some(tap)) = (a.flag(4), tap) else { return Ok(vec![y]) };
+    let (true, Some(tap)) = (a.flag(fractional_max_pool2d::return_indices), tap) else { return Ok(vec![y]) };
     let flat = e.call(&RESHAPE, args![&flat, [planes as i64, windows, taps].as_slice()])?;
     let tap = e.call(&RESHAPE, args![&tap, [planes as i64, windows, 1].as_slice()])?;
     let index = e.call(&GATHER, args![&flat, 2, &tap])?;
@@ -154,7 +151,7 @@ fn pool(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
 
 pub static FRACTIONAL_MAX_POOL2D: Op = Op {
     name: "fractional_max_pool2d",
-    params: PARAMS,
+    params: fractional_max_pool2d::PARAMS,
     summary: "Maxima over windows at drawn places of [N, C, H, W] (or [C, H, W]).",
     details: DETAILS,
     examples: &[
@@ -171,7 +168,7 @@ pub static FRACTIONAL_MAX_POOL2D: Op = Op {
 
 pub static FRACTIONAL_MAX_POOL3D: Op = Op {
     name: "fractional_max_pool3d",
-    params: PARAMS,
+    params: fractional_max_pool2d::PARAMS,
     summary: "Maxima over windows at drawn places of [N, C, D, H, W] (or [C, D, H, W]).",
     details: DETAILS,
     examples: &[

@@ -9,7 +9,7 @@ use crate::fail;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, ex};
 use crate::op::rows::indexing::gather::GATHER;
 use crate::op::rows::linalg::matmul::product;
 use crate::op::rows::nn::activation::HARDTANH;
@@ -21,12 +21,13 @@ use crate::op::rows::pointwise::unary::{ABS, FLOOR, ROUND};
 use crate::op::rows::shape::rearrange::adjoint;
 use crate::op::rows::shape::view::{EXPAND, RESHAPE, SELECT, STRAIGHT};
 use crate::op::tensor::Tensor;
+use crate::signature;
 
-const ALIGN: Param = Param::opt("align_corners", Kind::Bool, Default::None);
+signature!(affine_grid(theta: Tensor, size: Ints, align_corners: Bool = None));
 
 pub static AFFINE_GRID: Op = Op {
     name: "affine_grid",
-    params: &[Param::new("theta", Kind::Tensor), Param::new("size", Kind::Ints), ALIGN],
+    params: affine_grid::PARAMS,
     summary: "The places in an image that affine maps send the pixels of another image to, for `grid_sample`.",
     details: "`theta` is [N, 2, 3] for `size` [N, C, H, W], or [N, 3, 4] for [N, C, D, H, W]; the result [N, (D,) H, W, 2 or 3]. \
 Places run from -1 to 1: between the centres of the corner pixels with `align_corners`, else between their outer edges.",
@@ -40,7 +41,7 @@ Places run from -1 to 1: between the centres of the corner pixels with `align_co
         ex("affine_grid(tensor([[[1, 0, 0], [0, 1, 0]]]), [1, 1, 2, 2])", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (theta, size) = (a.tensor(0), a.ints(1).unwrap_or_default());
+        let (theta, size) = (a.tensor(affine_grid::theta), a.ints(affine_grid::size).unwrap_or_default());
         float_only(theta, "theta")?;
         if let Some(bad) = size.iter().find(|&&n| n < 1) {
             fail!(VALUE, "sizes must be positive; one is {bad}");
@@ -54,7 +55,7 @@ Places run from -1 to 1: between the centres of the corner pixels with `align_co
             fail!(SHAPE, "`theta` must have shape {wanted:?} for this `size`; it has {:?}", theta.shape().as_slice());
         }
         let sizes: Shape = size[2..].iter().map(|&n| n as usize).collect();
-        let base = places(e, theta, &sizes, a.flag(2))?;
+        let base = places(e, theta, &sizes, a.flag(affine_grid::align_corners))?;
         let turned = adjoint(e, theta)?;
         let grid = product(e, &base, &turned)?;
         let mut shape = Shape::from_slice(&[size[0] as usize]);
@@ -291,7 +292,7 @@ fn cubic_weights(e: &mut dyn Emit, t: &Tensor) -> Result<[Tensor; 4]> {
 }
 
 fn sampled(e: &mut dyn Emit, a: &Args, between: Between, outside: Outside, align: bool) -> Result<Vec<Tensor>> {
-    let (x, grid) = (a.tensor(0), a.tensor(1));
+    let (x, grid) = (a.input(), a.tensor(grid_sample::grid));
     float_only(x, "input")?;
     infer::same_dtype(&[("input", x), ("grid", grid)])?;
     let (shape, places) = (x.shape(), grid.shape());
@@ -349,15 +350,14 @@ fn sampled(e: &mut dyn Emit, a: &Args, between: Between, outside: Outside, align
 const GRID_DETAILS: &str = "`input` is [N, C, H, W] and `grid` [N, H', W', 2], places x, y between -1 and 1; the result [N, C, H', W']. \
 Or [N, C, D, H, W] and [N, D', H', W', 3]. Outside of the image there are zeros, its border, or its reflection.";
 
+signature!(grid_sample(
+    input: Tensor, grid: Tensor, mode: Str(&["bilinear", "nearest", "bicubic"]) = "bilinear",
+    padding_mode: Str(&["zeros", "border", "reflection"]) = "zeros", align_corners: Bool = None,
+));
+
 pub static GRID_SAMPLE: Op = Op {
     name: "grid_sample",
-    params: &[
-        Param::new("input", Kind::Tensor),
-        Param::new("grid", Kind::Tensor),
-        Param::opt("mode", Kind::Str(&["bilinear", "nearest", "bicubic"]), Default::Str("bilinear")),
-        Param::opt("padding_mode", Kind::Str(&["zeros", "border", "reflection"]), Default::Str("zeros")),
-        ALIGN,
-    ],
+    params: grid_sample::PARAMS,
     summary: "Reads an image at given places, between its pixels.",
     details: GRID_DETAILS,
     examples: &[
@@ -367,17 +367,17 @@ pub static GRID_SAMPLE: Op = Op {
         ex("grid_sample(ones([1, 1, 2, 2]), ones([1, 1, 1, 2]).double())", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        let between = match a.text(2) {
+        let between = match a.text(grid_sample::mode) {
             "nearest" => Between::Nearest,
             "bicubic" => Between::Cubic,
             _ => Between::Linear,
         };
-        let outside = match a.text(3) {
+        let outside = match a.text(grid_sample::padding_mode) {
             "border" => Outside::Border,
             "reflection" => Outside::Reflection,
             _ => Outside::Zeros,
         };
-        sampled(e, a, between, outside, a.flag(4))
+        sampled(e, a, between, outside, a.flag(grid_sample::align_corners))
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
@@ -386,35 +386,31 @@ pub static GRID_SAMPLE: Op = Op {
 
 /// With numbers for the modes, as `torch.grid_sampler` takes them.
 fn by_number(e: &mut dyn Emit, a: &Args, dims: Option<usize>) -> Result<Vec<Tensor>> {
-    let between = match a.int(2) {
+    let between = match a.int(numbered::interpolation_mode) {
         0 => Between::Linear,
         1 => Between::Nearest,
         2 => Between::Cubic,
         other => fail!(VALUE, "`interpolation_mode` is 0, 1 or 2, not {other}"),
     };
-    let outside = match a.int(3) {
+    let outside = match a.int(numbered::padding_mode) {
         0 => Outside::Zeros,
         1 => Outside::Border,
         2 => Outside::Reflection,
         other => fail!(VALUE, "`padding_mode` is 0, 1 or 2, not {other}"),
     };
-    if let Some(dims) = dims.filter(|&dims| a.tensor(0).ndim() != dims) {
-        fail!(SHAPE, "`input` must have {dims} dimensions; it has shape {:?}", a.tensor(0).shape().as_slice());
+    if let Some(dims) = dims.filter(|&dims| a.input().ndim() != dims) {
+        fail!(SHAPE, "`input` must have {dims} dimensions; it has shape {:?}", a.input().shape().as_slice());
     }
-    sampled(e, a, between, outside, a.flag(4))
+    sampled(e, a, between, outside, a.flag(numbered::align_corners))
 }
+
+signature!(numbered(input: Tensor, grid: Tensor, interpolation_mode: Int, padding_mode: Int, align_corners: Bool));
 
 macro_rules! numbered {
     ($($NAME:ident $name:literal $dims:expr;)*) => {
         $(pub static $NAME: Op = Op {
             name: $name,
-            params: &[
-                Param::new("input", Kind::Tensor),
-                Param::new("grid", Kind::Tensor),
-                Param::new("interpolation_mode", Kind::Int),
-                Param::new("padding_mode", Kind::Int),
-                Param::new("align_corners", Kind::Bool),
-            ],
+            params: numbered::PARAMS,
             summary: "`grid_sample` with its modes as numbers, in the order of their names there.",
             details: GRID_DETAILS,
             examples: &[

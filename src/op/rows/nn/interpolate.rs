@@ -9,7 +9,7 @@ use crate::fail;
 use crate::kernel::resample::host as resample;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit, KernelCall};
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, ex};
 use crate::op::rows::nn::pool::{ADAPTIVE_AVG_POOL1D, ADAPTIVE_AVG_POOL2D, ADAPTIVE_AVG_POOL3D};
 use crate::op::rows::nn::windows::{spatial, tuple};
 use crate::op::rows::pointwise::blend::CLAMP;
@@ -17,36 +17,35 @@ use crate::op::rows::pointwise::unary::FLOOR;
 use crate::op::rows::shape::rearrange::PERMUTE;
 use crate::op::rows::shape::view::RESHAPE;
 use crate::op::tensor::Tensor;
+use crate::signature;
 
-const X: Param = Param::new("input", Kind::Tensor);
-
-/// Of both inner rows: sizes of the result, mode, align_corners, factors.
-const INNER: &[Param] = &[
-    X,
-    Param::new("size", Kind::Ints),
-    Param::new("mode", Kind::Text),
-    Param::new("align_corners", Kind::Bool),
-    Param::opt("scales", Kind::Floats, Default::None),
-];
+// Of both inner rows: sizes of the result, mode, align_corners, factors.
+signature!(inner(input: Tensor, size: Ints, mode: Text, align_corners: Bool, scales: Floats = None));
 
 fn queue(call: KernelCall, a: &Args) -> KernelCall {
-    let (x, size) = (a.tensor(0), a.ints(1).unwrap_or_default());
+    let (x, size) = (a.input(), a.ints(inner::size).unwrap_or_default());
     let mut shape = x.shape();
     shape.truncate(2);
     shape.extend(size.iter().map(|&size| size as usize));
-    let call = call.input(x).int(size.len() as i64).attr(a.attr(2).clone()).flag(a.flag(3)).attr(a.attr(4).clone());
+    let call = call
+        .input(x)
+        .int(size.len() as i64)
+        .attr(a.attr(inner::mode).clone())
+        .flag(a.flag(inner::align_corners))
+        .attr(a.attr(inner::scales).clone());
     call.output(&shape, x.dtype())
 }
 
 fn other(e: &mut dyn Emit, v: &Backward<'_>, op: &'static Op) -> Result<Vec<Option<Tensor>>> {
-    let size: Ints = v.meta(0).shape[2..].iter().map(|&size| size as i64).collect();
-    let (mode, align, scales) = (v.args.attr(2).clone(), v.args.flag(3), v.args.attr(4).clone());
+    let size: Ints = v.meta(inner::input).shape[2..].iter().map(|&size| size as i64).collect();
+    let (mode, align, scales) =
+        (v.args.attr(inner::mode).clone(), v.args.flag(inner::align_corners), v.args.attr(inner::scales).clone());
     Ok(vec![Some(e.call(op, args![v.g(), size, mode, align, scales])?)])
 }
 
 static RESAMPLE: Op = Op {
     name: "interpolate",
-    params: INNER,
+    params: inner::PARAMS,
     summary: "Resamples a batch.",
     lower: Lower::Kernel(|_, a| Ok(queue(KernelCall::new("interpolate", resample::interpolate), a))),
     grad: Grad::Rule(|e, v| other(e, v, &RESAMPLE_SPREAD)),
@@ -56,7 +55,7 @@ static RESAMPLE: Op = Op {
 
 static RESAMPLE_SPREAD: Op = Op {
     name: "interpolate",
-    params: INNER,
+    params: inner::PARAMS,
     summary: "The transpose of resampling.",
     lower: Lower::Kernel(|_, a| Ok(queue(KernelCall::new("interpolate_grad", resample::interpolate_grad), a))),
     grad: Grad::Rule(|e, v| other(e, v, &RESAMPLE)),
@@ -67,18 +66,18 @@ static RESAMPLE_SPREAD: Op = Op {
 /// Sizes of the result, and the factors that the kernel goes by when the caller gave them.
 fn target(a: &Args, from: &Ints) -> Result<(Ints, Attr)> {
     let n = from.len();
-    let factors: Option<Vec<f64>> = match a.attr(2) {
+    let factors: Option<Vec<f64>> = match a.attr(interpolate::scale_factor) {
         Attr::Floats(list) if list.len() == 1 => Some(vec![list[0]; n]),
         Attr::Floats(list) if list.len() == n => Some(list.to_vec()),
         Attr::Floats(list) => fail!(VALUE, "`scale_factor` has {} numbers; one, or {n} are wanted", list.len()),
         _ => None,
     };
-    match (a.is_none(1), factors) {
+    match (a.is_none(interpolate::size), factors) {
         (false, None) => {
-            if a.flag(5) {
+            if a.flag(interpolate::recompute_scale_factor) {
                 fail!(VALUE, "`recompute_scale_factor` goes with `scale_factor`, not with `size`");
             }
-            Ok((tuple(a, 1, n, "size", 1)?, Attr::None))
+            Ok((tuple(a, interpolate::size, n, "size", 1)?, Attr::None))
         }
         (true, Some(factors)) => {
             let size: Ints =
@@ -86,7 +85,8 @@ fn target(a: &Args, from: &Ints) -> Result<(Ints, Attr)> {
             if let Some(bad) = size.iter().find(|&&size| !(1..=i32::MAX as i64).contains(&size)) {
                 fail!(VALUE, "a factor gives a size of {bad}");
             }
-            let scales = if a.flag(5) { Attr::None } else { Attr::Floats(factors.into()) };
+            let scales =
+                if a.flag(interpolate::recompute_scale_factor) { Attr::None } else { Attr::Floats(factors.into()) };
             Ok((size, scales))
         }
         (true, None) => fail!(MISSING_ARGUMENT, "`size` or `scale_factor` is wanted"),
@@ -95,8 +95,8 @@ fn target(a: &Args, from: &Ints) -> Result<(Ints, Attr)> {
 }
 
 fn interpolate(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
-    let x = a.tensor(0);
-    let (shape, mode) = (x.shape(), a.text(3));
+    let x = a.input();
+    let (shape, mode) = (x.shape(), a.text(interpolate::mode));
     if !(3..=5).contains(&shape.len()) || shape[1..].contains(&0) {
         fail!(
             SHAPE,
@@ -115,7 +115,7 @@ fn interpolate(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
         fail!(SHAPE, "\"{mode}\" does not go with {} dimensions, shape {:?}", shape.len(), shape.as_slice());
     }
     let smooth = matches!(mode, "linear" | "bilinear" | "bicubic" | "trilinear");
-    if !smooth && !a.is_none(4) {
+    if !smooth && !a.is_none(interpolate::align_corners) {
         fail!(VALUE, "`align_corners` goes with the linear and cubic modes only");
     }
     let (size, scales) = target(a, &spatial(x, n))?;
@@ -129,8 +129,11 @@ fn interpolate(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
     }
     let x = if dtype.is_float() { x.clone() } else { e.cast(x, DType::F32)? };
     let y = match smooth && !dtype.is_float() {
-        true => dim_by_dim(e, x, &size, a.attr(3), a.flag(4), &scales)?,
-        false => e.call(&RESAMPLE, args![&x, size, a.attr(3).clone(), a.flag(4), scales])?,
+        true => dim_by_dim(e, x, &size, a.attr(interpolate::mode), a.flag(interpolate::align_corners), &scales)?,
+        false => e.call(
+            &RESAMPLE,
+            args![&x, size, a.attr(interpolate::mode).clone(), a.flag(interpolate::align_corners), scales],
+        )?,
     };
     e.cast(&y, dtype)
 }
@@ -156,21 +159,16 @@ fn dim_by_dim(e: &mut dyn Emit, mut x: Tensor, size: &Ints, mode: &Attr, align: 
     Ok(x)
 }
 
+signature!(interpolate(
+    input: Tensor, size: Ints = None, scale_factor: Floats = None,
+    mode: Str(&["nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area"]) = "nearest",
+    align_corners: Bool = None, recompute_scale_factor: Bool = None,
+));
+
 pub static INTERPOLATE: Op = Op {
     name: "interpolate",
     aliases: &["upsample"],
-    params: &[
-        X,
-        Param::opt("size", Kind::Ints, Default::None),
-        Param::opt("scale_factor", Kind::Floats, Default::None),
-        Param::opt(
-            "mode",
-            Kind::Str(&["nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area"]),
-            Default::Str("nearest"),
-        ),
-        Param::opt("align_corners", Kind::Bool, Default::None),
-        Param::opt("recompute_scale_factor", Kind::Bool, Default::None),
-    ],
+    params: interpolate::PARAMS,
     summary: "Resamples signals, images or volumes to a size, or by a factor.",
     details: "`input` is [N, C, d..]. \"linear\" takes one spatial dimension, \"bilinear\" and \"bicubic\" two, \"trilinear\" \
 three, the others any. With `align_corners` the corner elements keep their places.",
@@ -215,16 +213,14 @@ fn image(x: &Tensor) -> Result<(usize, [usize; 3])> {
     }
 }
 
+signature!(upsampled(input: Tensor, size: Ints = None, scale_factor: Floats = None));
+
 /// `name mode align_corners summary, example => result`
 macro_rules! upsampled {
     ($($NAME:ident $name:literal $mode:literal $align:expr, $summary:literal, $code:literal => $result:literal;)*) => {
         $(pub static $NAME: Op = Op {
             name: $name,
-            params: &[
-                X,
-                Param::opt("size", Kind::Ints, Default::None),
-                Param::opt("scale_factor", Kind::Floats, Default::None),
-            ],
+            params: upsampled::PARAMS,
             summary: $summary,
             examples: &[
                 ex($code, $result),
@@ -232,7 +228,7 @@ macro_rules! upsampled {
                 ex(concat!($name, "(ones([2]), 3)"), "E0201"),
             ],
             lower: Lower::Compose(|e, a| {
-                let mut all = args![a.tensor(0), a.attr(1).clone(), a.attr(2).clone(), $mode];
+                let mut all = args![a.input(), a.attr(upsampled::size).clone(), a.attr(upsampled::scale_factor).clone(), $mode];
                 all.0.push($align);
                 all.complete(&INTERPOLATE);
                 Ok(vec![interpolate(e, &all)?])
@@ -265,9 +261,11 @@ fn factor(name: &str, r: i64) -> Result<usize> {
     Ok(r as usize)
 }
 
+signature!(pixel_shuffle(input: Tensor, upscale_factor: Int));
+
 pub static PIXEL_SHUFFLE: Op = Op {
     name: "pixel_shuffle",
-    params: &[X, Param::new("upscale_factor", Kind::Int)],
+    params: pixel_shuffle::PARAMS,
     summary: "Turns channels into space: [.., C r², H, W] to [.., C, H r, W r].",
     examples: &[
         ex("pixel_shuffle(tensor([1, 2, 3, 4]).reshape([4, 1, 1]), 2)", "tensor([[[1, 2],\n         [3, 4]]])"),
@@ -275,7 +273,7 @@ pub static PIXEL_SHUFFLE: Op = Op {
         ex("pixel_shuffle(ones([4, 1, 1]), 0)", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, r) = (a.tensor(0), a.int(1));
+        let (x, r) = (a.input(), a.int(pixel_shuffle::upscale_factor));
         let (lead, [c, h, w]) = image(x)?;
         let r = factor("upscale_factor", r)?;
         if c % (r * r) != 0 {
@@ -288,9 +286,11 @@ pub static PIXEL_SHUFFLE: Op = Op {
     ..Op::BASE
 };
 
+signature!(pixel_unshuffle(input: Tensor, downscale_factor: Int));
+
 pub static PIXEL_UNSHUFFLE: Op = Op {
     name: "pixel_unshuffle",
-    params: &[X, Param::new("downscale_factor", Kind::Int)],
+    params: pixel_unshuffle::PARAMS,
     summary: "Turns space into channels: [.., C, H r, W r] to [.., C r², H, W].",
     examples: &[
         ex("pixel_unshuffle(tensor([[[1, 2], [3, 4]]]), 2).flatten()", "tensor([1, 2, 3, 4])"),
@@ -298,7 +298,7 @@ pub static PIXEL_UNSHUFFLE: Op = Op {
         ex("pixel_unshuffle(ones([1, 2, 2]), 0)", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, r) = (a.tensor(0), a.int(1));
+        let (x, r) = (a.input(), a.int(pixel_unshuffle::downscale_factor));
         let (lead, [c, h, w]) = image(x)?;
         let r = factor("downscale_factor", r)?;
         if h % r != 0 || w % r != 0 {
@@ -311,10 +311,12 @@ pub static PIXEL_UNSHUFFLE: Op = Op {
     ..Op::BASE
 };
 
+signature!(channel_shuffle(input: Tensor, groups: Int));
+
 pub static CHANNEL_SHUFFLE: Op = Op {
     name: "channel_shuffle",
     aliases: &["native_channel_shuffle"],
-    params: &[X, Param::new("groups", Kind::Int)],
+    params: channel_shuffle::PARAMS,
     summary: "Deals channels out of groups in turn: [N, g C, ..] read as [N, g, C, ..], turned to [N, C, g, ..].",
     examples: &[
         ex("channel_shuffle(tensor([1, 2, 3, 4]).reshape([1, 4, 1]), 2).flatten()", "tensor([1, 3, 2, 4])"),
@@ -322,7 +324,7 @@ pub static CHANNEL_SHUFFLE: Op = Op {
         ex("channel_shuffle(ones([1, 4, 1]), 0)", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, groups) = (a.tensor(0), a.int(1));
+        let (x, groups) = (a.input(), a.int(channel_shuffle::groups));
         let shape = x.shape();
         if shape.len() < 3 {
             fail!(SHAPE, "`input` must have at least 3 dimensions; it has shape {:?}", shape.as_slice());

@@ -6,8 +6,8 @@ use crate::base::dtype::Scalar;
 use crate::fail;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
-use crate::op::rows::nn::loss::{REDUCTION, TARGET, X, reduced};
+use crate::op::row::{CallForm, Grad, Lower, Op, ex};
+use crate::op::rows::nn::loss::reduced;
 use crate::op::rows::nn::pointwise_loss::{float, row};
 use crate::op::rows::pointwise::arith::DIV;
 use crate::op::rows::pointwise::blend::CLAMP_MIN;
@@ -15,17 +15,16 @@ use crate::op::rows::pointwise::compare::{GT, LT, WHERE};
 use crate::op::rows::pointwise::unary::{EXP, LOG};
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::tensor::Tensor;
+use crate::signature;
+
+signature!(poisson_nll_loss(
+    input: Tensor, target: Tensor, log_input: Bool = true, full: Bool = false, eps: Float = 1e-8,
+    reduction: Str(&["mean", "sum", "none"]) = "mean",
+));
 
 pub static POISSON_NLL_LOSS: Op = row(
     "poisson_nll_loss",
-    &[
-        X,
-        TARGET,
-        Param::opt("log_input", Kind::Bool, Default::Bool(true)),
-        Param::opt("full", Kind::Bool, Default::Bool(false)),
-        Param::opt("eps", Kind::Float, Default::Float(1e-8)),
-        REDUCTION,
-    ],
+    poisson_nll_loss::PARAMS,
     [
         "The negative log-likelihood of counts: e^x - t x, or x - t ln(x + eps) without `log_input`.",
         "`full` adds Stirling's approximation of ln t! where t exceeds 1.",
@@ -35,17 +34,17 @@ pub static POISSON_NLL_LOSS: Op = row(
         ex("poisson_nll_loss(ones([2]), ones([3]))", "E0201"),
     ],
     Lower::Compose(|e, a| {
-        let (x, t) = (a.tensor(0), a.tensor(1));
-        let mut loss = if a.flag(2) {
+        let (x, t) = (a.input(), a.tensor(poisson_nll_loss::target));
+        let mut loss = if a.flag(poisson_nll_loss::log_input) {
             let (rate, gain) = (e.call(&EXP, args![x])?, e.mul(t, x)?);
             e.sub(&rate, &gain)?
         } else {
-            let log = e.add(x, float(a.float(4)))?;
+            let log = e.add(x, float(a.float(poisson_nll_loss::eps)))?;
             let log = e.call(&LOG, args![&log])?;
             let gain = e.mul(t, &log)?;
             e.sub(x, &gain)?
         };
-        if a.flag(3) {
+        if a.flag(poisson_nll_loss::full) {
             let log = e.call(&LOG, args![t])?;
             let main = e.mul(t, &log)?;
             let main = e.sub(&main, t)?;
@@ -57,16 +56,18 @@ pub static POISSON_NLL_LOSS: Op = row(
             let stirling = e.call(&WHERE, args![&large, &stirling, float(0.0)])?;
             loss = e.add(&loss, &stirling)?;
         }
-        reduced(e, loss, a.text(5))
+        reduced(e, loss, a.text(poisson_nll_loss::reduction))
     }),
 );
+
+signature!(clamp_pass(input: Tensor, min: Float));
 
 /// At least `min`, with the gradient of the identity.
 static CLAMP_PASS: Op = Op {
     name: "gaussian_nll_loss",
-    params: &[X, Param::new("min", Kind::Float)],
+    params: clamp_pass::PARAMS,
     summary: "A lower bound that the gradient ignores.",
-    lower: Lower::Steps(|e, a| Ok(vec![e.call(&CLAMP_MIN, args![a.tensor(0), float(a.float(1))])?])),
+    lower: Lower::Steps(|e, a| Ok(vec![e.call(&CLAMP_MIN, args![a.input(), float(a.float(clamp_pass::min))])?])),
     grad: Grad::Rule(|_, v| Ok(vec![Some(v.g().clone())])),
     call: CallForm::Internal,
     ..Op::BASE
@@ -74,9 +75,9 @@ static CLAMP_PASS: Op = Op {
 
 /// The variance as a tensor that broadcasts with the input.
 fn variance(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
-    let x = a.tensor(0);
-    let Some(var) = a.opt_tensor(2) else {
-        let value = a.scalar(2).unwrap_or(Scalar::Int(0));
+    let x = a.input();
+    let Some(var) = a.opt_tensor(gaussian_nll_loss::var) else {
+        let value = a.scalar(gaussian_nll_loss::var).unwrap_or(Scalar::Int(0));
         if value.to_f64() < 0.0 {
             fail!(VALUE, "`var` must not be negative");
         }
@@ -102,16 +103,14 @@ fn variance(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
     Ok(var.clone())
 }
 
+signature!(gaussian_nll_loss(
+    input: Tensor, target: Tensor, var: Operand, full: Bool = false, eps: Float = 1e-6,
+    reduction: Str(&["mean", "sum", "none"]) = "mean",
+));
+
 pub static GAUSSIAN_NLL_LOSS: Op = row(
     "gaussian_nll_loss",
-    &[
-        X,
-        TARGET,
-        Param::new("var", Kind::Operand),
-        Param::opt("full", Kind::Bool, Default::Bool(false)),
-        Param::opt("eps", Kind::Float, Default::Float(1e-6)),
-        REDUCTION,
-    ],
+    gaussian_nll_loss::PARAMS,
     [
         "The negative log-likelihood of numbers with given means and variances: (ln var + (x - t)² / var) / 2.",
         "The variance is held above `eps`, which the gradient ignores; `full` adds ln(2 pi) / 2. A negative variance is an \
@@ -123,20 +122,20 @@ error, for which the call waits.",
         ex("gaussian_nll_loss(ones([2]), ones([2]), tensor([-1.0, 1.0]))", "E0206"),
     ],
     Lower::Compose(|e, a| {
-        if a.float(4) < 0.0 {
+        if a.float(gaussian_nll_loss::eps) < 0.0 {
             fail!(VALUE, "`eps` must not be negative");
         }
         let var = variance(e, a)?;
-        let var = e.call(&CLAMP_PASS, args![&var, a.float(4)])?;
-        let d = e.sub(a.tensor(0), a.tensor(1))?;
+        let var = e.call(&CLAMP_PASS, args![&var, a.float(gaussian_nll_loss::eps)])?;
+        let d = e.sub(a.input(), a.tensor(gaussian_nll_loss::target))?;
         let square = e.mul(&d, &d)?;
         let (log, share) = (e.call(&LOG, args![&var])?, e.call(&DIV, args![&square, &var])?);
         let sum = e.add(&log, &share)?;
         let mut loss = e.mul(&sum, float(0.5))?;
-        if a.flag(3) {
+        if a.flag(gaussian_nll_loss::full) {
             loss = e.add(&loss, float(0.5 * (2.0 * std::f64::consts::PI).ln()))?;
         }
-        reduced(e, loss, a.text(5))
+        reduced(e, loss, a.text(gaussian_nll_loss::reduction))
     }),
 );
 

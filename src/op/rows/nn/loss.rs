@@ -10,7 +10,7 @@ use crate::kernel::loss::host as k;
 use crate::kernel::scan::host as scan;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, Save, ex};
 use crate::op::rows::nn::embedding::{ONE_HOT_AS, class_labels};
 use crate::op::rows::nn::softmax::{LOG_SOFTMAX_FLOAT, SOFTMAX_FLOAT};
 use crate::op::rows::nn::windows::float_only;
@@ -19,13 +19,7 @@ use crate::op::rows::pointwise::compare::{EQ, GE};
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::view::{RESHAPE, UNSQUEEZE};
 use crate::op::tensor::Tensor;
-
-pub const X: Param = Param::new("input", Kind::Tensor);
-pub const TARGET: Param = Param::new("target", Kind::Tensor);
-pub const WEIGHT: Param = Param::opt("weight", Kind::Tensor, Default::None);
-pub const REDUCTION: Param = Param::opt("reduction", Kind::Str(&["mean", "sum", "none"]), Default::Str("mean"));
-const IGNORE: Param = Param::opt("ignore_index", Kind::Int, Default::Int(-100));
-const SMOOTHING: Param = Param::opt("label_smoothing", Kind::Float, Default::Float(0.0));
+use crate::signature;
 
 /// What several roundings of a 16-bit float are spared in.
 pub fn widened(dtype: DType) -> DType {
@@ -57,28 +51,43 @@ fn class_dim(ndim: usize) -> usize {
     (ndim > 1) as usize
 }
 
+signature!(cross(
+    input: Tensor, target: Tensor, weight: Tensor = None, ignore_index: Int = (-100), label_smoothing: Float = 0.0,
+));
+
 /// Results: each element's loss, the weight they add up to, and the logarithm of the sum of e^x.
 /// Arguments: input, target, weight, ignore_index, label_smoothing.
 static CROSS: Op = Op {
     name: "cross_entropy",
-    params: &[X, TARGET, WEIGHT, IGNORE, SMOOTHING],
+    params: cross::PARAMS,
     summary: "Cross entropy of labels.",
     lower: Lower::Kernel(|_, a| {
-        let (x, target) = (a.tensor(0), a.tensor(1));
+        let (x, target) = (a.input(), a.tensor(cross::target));
         let wide = if x.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
-        let call = KernelCall::new("cross_entropy", k::cross_entropy).input(x).input(target).inputs(a.opt_tensor(2));
-        let call = call.int(a.int(3)).float(a.float(4)).flag(!a.is_none(2));
+        let call = KernelCall::new("cross_entropy", k::cross_entropy)
+            .input(x)
+            .input(target)
+            .inputs(a.opt_tensor(cross::weight));
+        let call =
+            call.int(a.int(cross::ignore_index)).float(a.float(cross::label_smoothing)).flag(!a.is_none(cross::weight));
         Ok(call.output(&target.shape(), x.dtype()).output(&[], wide).output(&target.shape(), wide))
     }),
-    saves: &[Save::In(0), Save::In(1), Save::In(2), Save::Out(2)],
+    saves: &[Save::INPUT, Save::In(cross::target), Save::In(cross::weight), Save::Out(2)],
     grad: Grad::Rule(|e, v| {
         let Some(g) = &v.grads[0] else { return Ok(Vec::new()) };
         if e.grad_enabled() {
             return Ok(vec![Some(cross_twice(e, v, g)?)]);
         }
-        let (x, weight) = (v.input(0), v.opt_input(2));
-        let call = KernelCall::new("cross_entropy_grad", k::cross_entropy_grad).input(g).input(x).input(v.input(1));
-        let call = call.input(v.output(2)).inputs(weight).int(v.args.int(3)).float(v.args.float(4));
+        let (x, weight) = (v.input(), v.opt_input(cross::weight));
+        let call = KernelCall::new("cross_entropy_grad", k::cross_entropy_grad)
+            .input(g)
+            .input(x)
+            .input(v.saved(cross::target));
+        let call = call
+            .input(v.output(2))
+            .inputs(weight)
+            .int(v.args.int(cross::ignore_index))
+            .float(v.args.float(cross::label_smoothing));
         Ok(vec![e.kernel(call.flag(weight.is_some()).output(&x.shape(), x.dtype()))?.pop()])
     }),
     call: CallForm::Internal,
@@ -87,12 +96,13 @@ static CROSS: Op = Op {
 
 /// The gradient of `CROSS` as rows: with target weights q it is g (softmax(x) sum(q) - q).
 fn cross_twice(e: &mut dyn Emit, v: &Backward<'_>, g: &Tensor) -> Result<Tensor> {
-    let (x, target, weight) = (v.input(0), v.input(1), v.opt_input(2));
-    let (dim, smoothing) = (class_dim(x.ndim()), v.args.float(4));
+    let (x, target, weight) = (v.input(), v.saved(cross::target), v.opt_input(cross::weight));
+    let (dim, smoothing) = (class_dim(x.ndim()), v.args.float(cross::label_smoothing));
     let shape = x.shape();
-    let ones = e.full(&target.shape(), Scalar::Int(1), v.meta(0))?;
+    let ones = e.full(&target.shape(), Scalar::Int(1), v.meta(cross::input))?;
     let picked = |e: &mut dyn Emit, weight: Option<&Tensor>| -> Result<Tensor> {
-        let minus = e.call(&NLL_GRAD, args![&ones, target, weight, v.args.int(3), shape.as_slice()])?;
+        let minus =
+            e.call(&NLL_GRAD, args![&ones, target, weight, v.args.int(cross::ignore_index), shape.as_slice()])?;
         e.neg(&minus)
     };
     let mut q = picked(e, weight)?;
@@ -122,23 +132,26 @@ fn along_classes(e: &mut dyn Emit, weight: &Tensor, ndim: usize) -> Result<Tenso
     e.call(&RESHAPE, args![weight, shape.as_slice()])
 }
 
+signature!(nll(input: Tensor, target: Tensor, weight: Tensor = None, ignore_index: Int = (-100)));
+
 /// Results: each element's loss, and the weight that they add up to.
 static NLL: Op = Op {
     name: "nll_loss",
-    params: &[X, TARGET, WEIGHT, IGNORE],
+    params: nll::PARAMS,
     summary: "Negative log-likelihood of labels.",
     lower: Lower::Kernel(|_, a| {
-        let (x, target) = (a.tensor(0), a.tensor(1));
+        let (x, target) = (a.input(), a.tensor(nll::target));
         let wide = if x.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
-        let call = KernelCall::new("nll_loss", k::nll).input(x).input(target).inputs(a.opt_tensor(2));
-        let call = call.int(a.int(3)).flag(!a.is_none(2));
+        let call = KernelCall::new("nll_loss", k::nll).input(x).input(target).inputs(a.opt_tensor(nll::weight));
+        let call = call.int(a.int(nll::ignore_index)).flag(!a.is_none(nll::weight));
         Ok(call.output(&target.shape(), x.dtype()).output(&[], wide))
     }),
-    saves: &[Save::In(1), Save::In(2)],
+    saves: &[Save::In(nll::target), Save::In(nll::weight)],
     grad: Grad::Rule(|e, v| {
         let Some(g) = &v.grads[0] else { return Ok(Vec::new()) };
-        let shape = v.meta(0).shape.clone();
-        let args = args![g, v.input(1), v.opt_input(2), v.args.int(3), shape.as_slice()];
+        let shape = v.meta(nll::input).shape.clone();
+        let args =
+            args![g, v.saved(nll::target), v.opt_input(nll::weight), v.args.int(nll::ignore_index), shape.as_slice()];
         Ok(vec![Some(e.call(&NLL_GRAD, args)?)])
     }),
     call: CallForm::Internal,
@@ -146,20 +159,26 @@ static NLL: Op = Op {
     ..Op::BASE
 };
 
+signature!(nll_grad(grad: Tensor, target: Tensor, weight: Tensor = None, ignore_index: Int = (-100), shape: Ints));
+
 /// The gradient of `NLL`, linear in its first argument; the last is the shape of the scores.
 static NLL_GRAD: Op = Op {
     name: "nll_loss",
-    params: &[Param::new("grad", Kind::Tensor), TARGET, WEIGHT, IGNORE, Param::new("shape", Kind::Ints)],
+    params: nll_grad::PARAMS,
     summary: "Gradient of the negative log-likelihood.",
     lower: Lower::Kernel(|_, a| {
-        let (g, weight) = (a.tensor(0), a.opt_tensor(2));
-        let shape: Shape = a.ints(4).unwrap_or_default().iter().map(|&size| size as usize).collect();
-        let call = KernelCall::new("nll_loss_grad", k::nll_grad).input(g).input(a.tensor(1)).inputs(weight);
-        Ok(call.int(a.int(3)).flag(weight.is_some()).output(&shape, g.dtype()))
+        let (g, weight) = (a.tensor(nll_grad::grad), a.opt_tensor(nll_grad::weight));
+        let shape: Shape = a.ints(nll_grad::shape).unwrap_or_default().iter().map(|&size| size as usize).collect();
+        let call =
+            KernelCall::new("nll_loss_grad", k::nll_grad).input(g).input(a.tensor(nll_grad::target)).inputs(weight);
+        Ok(call.int(a.int(nll_grad::ignore_index)).flag(weight.is_some()).output(&shape, g.dtype()))
     }),
-    saves: &[Save::In(1), Save::In(2)],
+    saves: &[Save::In(nll_grad::target), Save::In(nll_grad::weight)],
     grad: Grad::Rule(|e, v| {
-        let mut made = e.apply(&NLL, args![v.g(), v.input(1), v.opt_input(2), v.args.int(3)])?;
+        let mut made = e.apply(
+            &NLL,
+            args![v.g(), v.saved(nll_grad::target), v.opt_input(nll_grad::weight), v.args.int(nll_grad::ignore_index)],
+        )?;
         made.truncate(1);
         Ok(vec![made.pop()])
     }),
@@ -185,12 +204,12 @@ fn labels(e: &mut dyn Emit, x: &Tensor, target: &Tensor) -> Result<Tensor> {
 }
 
 fn check_scores(a: &Args) -> Result<()> {
-    let x = a.tensor(0);
+    let x = a.input();
     float_only(x, "input")?;
     if x.ndim() == 0 {
         fail!(SHAPE, "`input` must have at least 1 dimension");
     }
-    if let Some(weight) = a.opt_tensor(2) {
+    if let Some(weight) = a.opt_tensor(cross_entropy::weight) {
         let classes = x.shape()[class_dim(x.ndim())];
         float_only(weight, "weight")?;
         if weight.shape().as_slice() != [classes] {
@@ -217,7 +236,7 @@ fn weighted(e: &mut dyn Emit, made: &[Tensor], reduction: &str) -> Result<Vec<Te
 
 /// Cross entropy of class probabilities: -sum(weight target log_softmax).
 fn of_probabilities(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
-    let (x, target, smoothing) = (a.tensor(0), a.tensor(1), a.float(5));
+    let (x, target, smoothing) = (a.input(), a.tensor(cross_entropy::target), a.float(cross_entropy::label_smoothing));
     let dim = class_dim(x.ndim());
     let classes = x.shape()[dim] as f64;
     let logs = e.call(&LOG_SOFTMAX_FLOAT, args![x, dim])?;
@@ -227,18 +246,23 @@ fn of_probabilities(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
         target = e.add(&target, Scalar::Float(smoothing / classes))?;
     }
     let mut terms = e.mul(&logs, &target)?;
-    if let Some(weight) = a.opt_tensor(2) {
+    if let Some(weight) = a.opt_tensor(cross_entropy::weight) {
         let weight = along_classes(e, weight, x.ndim())?;
         terms = e.mul(&terms, &weight)?;
     }
     let terms = e.neg(&terms)?;
     let loss = e.call(&SUM, args![&terms, dim])?;
-    reduced(e, loss, a.text(4))
+    reduced(e, loss, a.text(cross_entropy::reduction))
 }
+
+signature!(cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor = None, ignore_index: Int = (-100),
+    reduction: Str(&["mean", "sum", "none"]) = "mean", label_smoothing: Float = 0.0,
+));
 
 pub static CROSS_ENTROPY: Op = Op {
     name: "cross_entropy",
-    params: &[X, TARGET, WEIGHT, IGNORE, REDUCTION, SMOOTHING],
+    params: cross_entropy::PARAMS,
     summary: "The negative logarithm of the probability that scores give to the right class.",
     details: "`input` is [N, C, d..] or [C], scores of C classes. `target` is [N, d..] (or []) with class labels, i64, or \
 has the input's shape with probabilities. \"mean\" divides by the sum of the labels' weights, or by the number of elements \
@@ -253,28 +277,37 @@ with probabilities. Labels equal to `ignore_index` do not count; a label that is
     ],
     lower: Lower::Compose(|e, a| {
         check_scores(a)?;
-        let (x, target, smoothing) = (a.tensor(0), a.tensor(1), a.float(5));
+        let (x, target, smoothing) =
+            (a.input(), a.tensor(cross_entropy::target), a.float(cross_entropy::label_smoothing));
         if !(0.0..=1.0).contains(&smoothing) {
             fail!(VALUE, "`label_smoothing` must lie between 0 and 1, not {smoothing}");
         }
         if x.shape() == target.shape() && target.dtype().is_float() {
-            if a.int(3) >= 0 {
+            if a.int(cross_entropy::ignore_index) >= 0 {
                 fail!(VALUE, "`ignore_index` does not go with probabilities");
             }
             return of_probabilities(e, a);
         }
         let target = labels(e, x, target)?;
-        let made = e.apply(&CROSS, args![x, &target, a.opt_tensor(2), a.int(3), smoothing])?;
-        weighted(e, &made, a.text(4))
+        let made = e.apply(
+            &CROSS,
+            args![x, &target, a.opt_tensor(cross_entropy::weight), a.int(cross_entropy::ignore_index), smoothing],
+        )?;
+        weighted(e, &made, a.text(cross_entropy::reduction))
     }),
     grad: Grad::Composed,
     ..Op::BASE
 };
 
+signature!(nll_loss(
+    input: Tensor, target: Tensor, weight: Tensor = None, ignore_index: Int = (-100),
+    reduction: Str(&["mean", "sum", "none"]) = "mean",
+));
+
 pub static NLL_LOSS: Op = Op {
     name: "nll_loss",
     aliases: &["nll_loss2d"],
-    params: &[X, TARGET, WEIGHT, IGNORE, REDUCTION],
+    params: nll_loss::PARAMS,
     summary: "The negative of the right class's log-probability.",
     details: "`input` is [N, C, d..] or [C], logarithms of probabilities; the rest is as in `cross_entropy`.",
     examples: &[
@@ -284,9 +317,10 @@ pub static NLL_LOSS: Op = Op {
     ],
     lower: Lower::Compose(|e, a| {
         check_scores(a)?;
-        let target = labels(e, a.tensor(0), a.tensor(1))?;
-        let made = e.apply(&NLL, args![a.tensor(0), &target, a.opt_tensor(2), a.int(3)])?;
-        weighted(e, &made, a.text(4))
+        let target = labels(e, a.input(), a.tensor(nll_loss::target))?;
+        let made =
+            e.apply(&NLL, args![a.input(), &target, a.opt_tensor(nll_loss::weight), a.int(nll_loss::ignore_index)])?;
+        weighted(e, &made, a.text(nll_loss::reduction))
     }),
     grad: Grad::Composed,
     ..Op::BASE
@@ -324,16 +358,14 @@ fn without_batch(e: &mut dyn Emit, loss: Tensor, was_batched: bool, reduction: &
     Ok(vec![e.call(&RESHAPE, args![&loss, Ints::new()])?])
 }
 
+signature!(multi_margin_loss(
+    input: Tensor, target: Tensor, p: Int = 1, margin: Float = 1.0, weight: Tensor = None,
+    reduction: Str(&["mean", "sum", "none"]) = "mean",
+));
+
 pub static MULTI_MARGIN_LOSS: Op = Op {
     name: "multi_margin_loss",
-    params: &[
-        X,
-        TARGET,
-        Param::opt("p", Kind::Int, Default::Int(1)),
-        Param::opt("margin", Kind::Float, Default::Float(1.0)),
-        WEIGHT,
-        REDUCTION,
-    ],
+    params: multi_margin_loss::PARAMS,
     summary: "Asks the right class's score to exceed every other by a margin.",
     details: "The sum over other classes i of max(0, margin - x[y] + x[i])^p over C, times `weight[y]`; p is 1 or 2. A label \
 that is no class is an error while computing (E0402).",
@@ -344,26 +376,26 @@ that is no class is an error while computing (E0402).",
         ex("multi_margin_loss(ones([1, 3]), tensor([0]), #{p: 3})", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let p = a.int(2);
+        let p = a.int(multi_margin_loss::p);
         if p != 1 && p != 2 {
             fail!(VALUE, "`p` must be 1 or 2, not {p}");
         }
-        class_labels(a.tensor(1))?;
-        let (x, target, was_batched) = with_batch(e, a.tensor(0), a.tensor(1), 1)?;
+        class_labels(a.tensor(multi_margin_loss::target))?;
+        let (x, target, was_batched) = with_batch(e, a.input(), a.tensor(multi_margin_loss::target), 1)?;
         let classes = x.shape()[1];
         let target = e.cast(&target, DType::I64)?;
         let right = e.call(&ONE_HOT_AS, args![&target, classes, x.dtype()])?;
         let own = e.mul(&x, &right)?;
         let own = e.call(&SUM, args![&own, 1, true])?;
         let gap = e.sub(&x, &own)?;
-        let gap = e.add(&gap, Scalar::Float(a.float(3)))?;
+        let gap = e.add(&gap, Scalar::Float(a.float(multi_margin_loss::margin)))?;
         let mut terms = e.call(&CLAMP_MIN, args![&gap, Scalar::Float(0.0)])?;
         if p == 2 {
             terms = e.mul(&terms, &terms)?;
         }
         let others = e.rev(&crate::op::rows::pointwise::arith::SUB, Scalar::Int(1), &right)?;
         terms = e.mul(&terms, &others)?;
-        if let Some(weight) = a.opt_tensor(4) {
+        if let Some(weight) = a.opt_tensor(multi_margin_loss::weight) {
             if weight.shape().as_slice() != [classes] {
                 fail!(SHAPE, "`weight` must have shape [{classes}], not {:?}", weight.shape().as_slice());
             }
@@ -373,7 +405,7 @@ that is no class is an error while computing (E0402).",
         }
         let loss = e.call(&SUM, args![&terms, 1])?;
         let loss = e.div(&loss, Scalar::Float(classes as f64))?;
-        without_batch(e, loss, was_batched, a.text(5))
+        without_batch(e, loss, was_batched, a.text(multi_margin_loss::reduction))
     }),
     grad: Grad::Composed,
     ..Op::BASE
@@ -388,9 +420,11 @@ fn before_end(e: &mut dyn Emit, target: &Tensor) -> Result<Tensor> {
     Ok(made.swap_remove(0))
 }
 
+signature!(multilabel_margin_loss(input: Tensor, target: Tensor, reduction: Str(&["mean", "sum", "none"]) = "mean"));
+
 pub static MULTILABEL_MARGIN_LOSS: Op = Op {
     name: "multilabel_margin_loss",
-    params: &[X, TARGET, REDUCTION],
+    params: multilabel_margin_loss::PARAMS,
     summary: "Asks the score of every right class to exceed that of every other class by 1.",
     details: "`target` lists the right classes of a sample, ended by a negative number; the loss is the sum of \
 max(0, 1 - x[right] + x[other]) over C. A label that is no class is an error while computing (E0402).",
@@ -400,8 +434,8 @@ max(0, 1 - x[right] + x[other]) over C. A label that is no class is an error whi
         ex("multilabel_margin_loss(ones([3]), ones([3]))", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        class_labels(a.tensor(1))?;
-        let (x, target, was_batched) = with_batch(e, a.tensor(0), a.tensor(1), 2)?;
+        class_labels(a.tensor(multilabel_margin_loss::target))?;
+        let (x, target, was_batched) = with_batch(e, a.input(), a.tensor(multilabel_margin_loss::target), 2)?;
         let (classes, dtype) = (x.shape()[1], x.dtype());
         let valid = before_end(e, &target)?;
         // Entries after the end read class 0 and count for nothing.
@@ -425,7 +459,7 @@ max(0, 1 - x[right] + x[other]) over C. A label that is no class is an error whi
         let terms = e.mul(&terms, &others)?;
         let loss = e.call(&SUM, args![&terms, 1])?;
         let loss = e.div(&loss, Scalar::Float(classes as f64))?;
-        without_batch(e, loss, was_batched, a.text(2))
+        without_batch(e, loss, was_batched, a.text(multilabel_margin_loss::reduction))
     }),
     grad: Grad::Composed,
     ..Op::BASE

@@ -6,7 +6,7 @@ use crate::base::dtype::{DType, Scalar};
 use crate::fail;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, ex};
 use crate::op::rows::linalg::matmul::{LINEAR, product};
 use crate::op::rows::nn::dropout::DROPOUT;
 use crate::op::rows::nn::padding::PAD_CONSTANT;
@@ -18,44 +18,21 @@ use crate::op::rows::shape::join::CAT;
 use crate::op::rows::shape::rearrange::{TRANSPOSE, adjoint};
 use crate::op::rows::shape::view::{EXPAND, RESHAPE, SELECT, SLICE, UNSQUEEZE};
 use crate::op::tensor::{Meta, Tensor};
+use crate::signature;
 
-const fn optional(name: &'static str) -> Param {
-    Param::opt(name, Kind::Tensor, Default::None)
-}
-
-const fn flag(name: &'static str, default: bool) -> Param {
-    Param::opt(name, Kind::Bool, Default::Bool(default))
-}
+signature!(mha(
+    query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: Int, num_heads: Int,
+    in_proj_weight: Tensor = None, in_proj_bias: Tensor = None, bias_k: Tensor = None, bias_v: Tensor = None,
+    add_zero_attn: Bool = false, dropout_p: Float = 0.0, out_proj_weight: Tensor = None,
+    out_proj_bias: Tensor = None, training: Bool = true, key_padding_mask: Tensor = None, need_weights: Bool = true,
+    attn_mask: Tensor = None, use_separate_proj_weight: Bool = false, q_proj_weight: Tensor = None,
+    k_proj_weight: Tensor = None, v_proj_weight: Tensor = None, static_k: Tensor = None, static_v: Tensor = None,
+    average_attn_weights: Bool = true, is_causal: Bool = false,
+));
 
 pub static MULTI_HEAD_ATTENTION_FORWARD: Op = Op {
     name: "multi_head_attention_forward",
-    params: &[
-        Param::new("query", Kind::Tensor),
-        Param::new("key", Kind::Tensor),
-        Param::new("value", Kind::Tensor),
-        Param::new("embed_dim_to_check", Kind::Int),
-        Param::new("num_heads", Kind::Int),
-        optional("in_proj_weight"),
-        optional("in_proj_bias"),
-        optional("bias_k"),
-        optional("bias_v"),
-        flag("add_zero_attn", false),
-        Param::opt("dropout_p", Kind::Float, Default::Float(0.0)),
-        optional("out_proj_weight"),
-        optional("out_proj_bias"),
-        flag("training", true),
-        optional("key_padding_mask"),
-        flag("need_weights", true),
-        optional("attn_mask"),
-        flag("use_separate_proj_weight", false),
-        optional("q_proj_weight"),
-        optional("k_proj_weight"),
-        optional("v_proj_weight"),
-        optional("static_k"),
-        optional("static_v"),
-        flag("average_attn_weights", true),
-        flag("is_causal", false),
-    ],
+    params: mha::PARAMS,
     summary: "Attention of several heads with the projections in front of and behind them; the attention's weights too.",
     details: "`query` is [L, N, E], `key` and `value` [S, N, E] (or without N). Gives an array: the output [L, N, E] and the weights \
 [N, L, S], the mean of the heads; without `need_weights` the output alone. Masks are bool (true: not attended) or added.",
@@ -104,7 +81,7 @@ fn needed<'a>(a: &'a Args, at: usize, name: &str) -> Result<&'a Tensor> {
 
 /// Queries, keys and values after their projections.
 fn projected(e: &mut dyn Emit, a: &Args, from: [&Tensor; 3], embed: usize) -> Result<[Tensor; 3]> {
-    let bias = |e: &mut dyn Emit, i: usize| match a.get(6) {
+    let bias = |e: &mut dyn Emit, i: usize| match a.get(mha::in_proj_bias) {
         Arg::Tensor(bias) if bias.shape()[..] != [3 * embed] => {
             fail!(SHAPE, "`in_proj_bias` must have shape {:?}, not {:?}", [3 * embed], bias.shape().as_slice())
         }
@@ -113,10 +90,10 @@ fn projected(e: &mut dyn Emit, a: &Args, from: [&Tensor; 3], embed: usize) -> Re
     };
     let mut found = Vec::new();
     for (i, x) in from.into_iter().enumerate() {
-        let weight = if a.flag(17) {
-            needed(a, 18 + i, ["q_proj_weight", "k_proj_weight", "v_proj_weight"][i])?.clone()
+        let weight = if a.flag(mha::use_separate_proj_weight) {
+            needed(a, mha::q_proj_weight + i, ["q_proj_weight", "k_proj_weight", "v_proj_weight"][i])?.clone()
         } else {
-            let packed = needed(a, 5, "in_proj_weight")?;
+            let packed = needed(a, mha::in_proj_weight, "in_proj_weight")?;
             if packed.shape()[..] != [3 * embed, embed] {
                 fail!(
                     SHAPE,
@@ -142,28 +119,33 @@ fn padded(e: &mut dyn Emit, mask: Option<Tensor>) -> Result<Option<Tensor>> {
 }
 
 fn attention(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
-    let batched = match a.tensor(0).ndim() {
+    let batched = match a.tensor(mha::query).ndim() {
         3 => true,
         2 => false,
-        _ => fail!(SHAPE, "`query` must have 2 or 3 dimensions; it has shape {:?}", a.tensor(0).shape().as_slice()),
+        _ => fail!(
+            SHAPE,
+            "`query` must have 2 or 3 dimensions; it has shape {:?}",
+            a.tensor(mha::query).shape().as_slice()
+        ),
     };
     let mut from = Vec::new();
     for (at, name) in ["query", "key", "value"].into_iter().enumerate() {
         let x = a.tensor(at);
-        if x.ndim() != a.tensor(0).ndim() {
-            fail!(SHAPE, "`{name}` has {} dimensions, `query` {}", x.ndim(), a.tensor(0).ndim());
+        if x.ndim() != a.tensor(mha::query).ndim() {
+            fail!(SHAPE, "`{name}` has {} dimensions, `query` {}", x.ndim(), a.tensor(mha::query).ndim());
         }
         from.push(if batched { x.clone() } else { e.call(&UNSQUEEZE, args![x, 1])? });
     }
     let (s, k) = (from[0].shape(), from[1].shape());
-    let (length, n, embed, heads) = (s[0], s[1], s[2], a.int(4));
-    if embed as i64 != a.int(3) {
-        fail!(VALUE, "`query` has {embed} features, not {}", a.int(3));
+    let (length, n, embed, heads) = (s[0], s[1], s[2], a.int(mha::num_heads));
+    if embed as i64 != a.int(mha::embed_dim_to_check) {
+        fail!(VALUE, "`query` has {embed} features, not {}", a.int(mha::embed_dim_to_check));
     }
     if heads < 1 || embed as i64 % heads != 0 {
         fail!(VALUE, "{embed} features do not fall into {heads} heads");
     }
-    let same = if a.flag(17) { k[..2] == from[2].shape()[..2] } else { k == from[2].shape() };
+    let same =
+        if a.flag(mha::use_separate_proj_weight) { k[..2] == from[2].shape()[..2] } else { k == from[2].shape() };
     if !same || k[1] != n {
         fail!(
             SHAPE,
@@ -173,14 +155,14 @@ fn attention(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
             s.as_slice()
         );
     }
-    if a.flag(24) && a.is_none(16) {
+    if a.flag(mha::is_causal) && a.is_none(mha::attn_mask) {
         fail!(MISSING_ARGUMENT, "`is_causal` is a hint about `attn_mask`, which is missing");
     }
     let (heads, rows) = (heads as usize, n * heads as usize);
     let head = embed / heads;
     let [q, mut k, mut v] = projected(e, a, [&from[0], &from[1], &from[2]], embed)?;
     let source = k.shape()[0];
-    let mut mask = match a.get(16) {
+    let mut mask = match a.get(mha::attn_mask) {
         Arg::Tensor(mask) => {
             let fits = mask.shape()[..] == [length, source] || mask.shape()[..] == [rows, length, source];
             if !fits {
@@ -196,7 +178,7 @@ fn attention(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
         }
         _ => None,
     };
-    let mut padding = match a.get(14) {
+    let mut padding = match a.get(mha::key_padding_mask) {
         Arg::Tensor(mask) => {
             let mask = if batched { mask.clone() } else { e.call(&UNSQUEEZE, args![mask, 0])? };
             if mask.shape()[..] != [n, source] {
@@ -206,9 +188,9 @@ fn attention(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
         }
         _ => None,
     };
-    match (a.opt_tensor(7), a.opt_tensor(8)) {
+    match (a.opt_tensor(mha::bias_k), a.opt_tensor(mha::bias_v)) {
         (Some(bias_k), Some(bias_v)) => {
-            if !a.is_none(21) || !a.is_none(22) {
+            if !a.is_none(mha::static_k) || !a.is_none(mha::static_v) {
                 fail!(VALUE, "`bias_k` and `bias_v` do not go with `static_k` and `static_v`");
             }
             let times = [1, n as i64, 1];
@@ -237,7 +219,7 @@ fn attention(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
             }
             _ => split(e, &x)?,
         };
-        ends.push(if a.flag(9) {
+        ends.push(if a.flag(mha::add_zero_attn) {
             let zeros = Meta { shape: [rows, 1, head].as_slice().into(), ..Meta::of(&x) };
             let zeros = e.zeros_like(&zeros)?;
             e.call(&CAT, args![vec![x, zeros], 1])?
@@ -245,7 +227,7 @@ fn attention(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
             x
         });
     }
-    if a.flag(9) {
+    if a.flag(mha::add_zero_attn) {
         (mask, padding) = (padded(e, mask)?, padded(e, padding)?);
     }
     let source = ends[0].shape()[1];
@@ -265,21 +247,24 @@ fn attention(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
         scores = e.add(&scores, &mask)?;
     }
     let mut weights = e.call(&SOFTMAX, args![&scores, -1])?;
-    if a.flag(13) && a.float(10) > 0.0 {
-        weights = e.call(&DROPOUT, args![&weights, a.float(10), true])?;
+    if a.flag(mha::training) && a.float(mha::dropout_p) > 0.0 {
+        weights = e.call(&DROPOUT, args![&weights, a.float(mha::dropout_p), true])?;
     }
     let y = product(e, &weights, &ends[1])?;
     let y = e.call(&TRANSPOSE, args![&y, 0, 1])?;
     let y = e.call(&RESHAPE, args![&y, [length * n, embed].as_slice()])?;
-    let y = e.call(&LINEAR, args![&y, needed(a, 11, "out_proj_weight")?, a.opt_tensor(12)])?;
+    let y = e.call(
+        &LINEAR,
+        args![&y, needed(a, mha::out_proj_weight, "out_proj_weight")?, a.opt_tensor(mha::out_proj_bias)],
+    )?;
     let width = y.shape()[1];
     let y = e.call(&RESHAPE, args![&y, [length, n, width].as_slice()])?;
     let y = if batched { y } else { e.call(&SELECT, args![&y, 1, 0])? };
-    if !a.flag(15) {
+    if !a.flag(mha::need_weights) {
         return Ok(vec![y]);
     }
     let mut weights = e.call(&RESHAPE, args![&weights, [n, heads, length, source].as_slice()])?;
-    if a.flag(23) {
+    if a.flag(mha::average_attn_weights) {
         weights = e.call(&MEAN, args![&weights, &[1i64][..]])?;
     }
     Ok(vec![y, if batched { weights } else { e.call(&SELECT, args![&weights, 0, 0])? }])

@@ -9,7 +9,7 @@ use crate::base::layout::Shape;
 use crate::fail;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, ex};
 use crate::op::rows::nn::loss::widened;
 use crate::op::rows::nn::norm::{unbiased, update};
 use crate::op::rows::nn::windows::float_only;
@@ -17,11 +17,7 @@ use crate::op::rows::pointwise::unary::RSQRT;
 use crate::op::rows::reduction::moments::MEAN;
 use crate::op::rows::shape::view::{RESHAPE, STRAIGHT};
 use crate::op::tensor::{Meta, Tensor};
-
-const X: Param = Param::new("input", Kind::Tensor);
-const WEIGHT: Param = Param::opt("weight", Kind::Tensor, Default::None);
-const BIAS: Param = Param::opt("bias", Kind::Tensor, Default::None);
-const EPS: Param = Param::new("eps", Kind::Float);
+use crate::signature;
 
 /// Mean and biased variance over dims, kept.
 fn statistics(e: &mut dyn Emit, x: &Tensor, dims: &Ints) -> Result<[Tensor; 2]> {
@@ -72,9 +68,13 @@ fn all_cast(e: &mut dyn Emit, list: Vec<Tensor>, like: &Tensor) -> Result<Vec<Te
     list.iter().map(|tensor| e.cast(tensor, like.dtype())).collect()
 }
 
+signature!(native_layer_norm(
+    input: Tensor, normalized_shape: Ints, weight: Tensor = None, bias: Tensor = None, eps: Float,
+));
+
 pub static NATIVE_LAYER_NORM: Op = Op {
     name: "native_layer_norm",
-    params: &[X, Param::new("normalized_shape", Kind::Ints), WEIGHT, BIAS, EPS],
+    params: native_layer_norm::PARAMS,
     summary: "`layer_norm`, with the mean and the inverse standard deviation of each row: an array of three.",
     examples: &[
         ex("native_layer_norm(tensor([1.0, 3.0]), [2], (), (), 0.0)[1]", "tensor([2.])"),
@@ -82,7 +82,7 @@ pub static NATIVE_LAYER_NORM: Op = Op {
         ex("native_layer_norm(tensor([1, 3]), [2], (), (), 0.0)", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, wanted) = (a.tensor(0), a.ints(1).unwrap_or_default());
+        let (x, wanted) = (a.input(), a.ints(native_layer_norm::normalized_shape).unwrap_or_default());
         float_only(x, "input")?;
         let shape = x.shape();
         let lead = shape.len().checked_sub(wanted.len());
@@ -90,12 +90,18 @@ pub static NATIVE_LAYER_NORM: Op = Op {
         let Some(lead) = lead.filter(fits).filter(|_| !wanted.is_empty()) else {
             fail!(SHAPE, "`input` of shape {:?} does not end in {:?}", shape.as_slice(), wanted.as_slice())
         };
-        check_affine(a, [2, 3], &shape[lead..])?;
+        check_affine(a, [native_layer_norm::weight, native_layer_norm::bias], &shape[lead..])?;
         let wide = e.cast(x, widened(x.dtype()))?;
         let dims: Ints = (lead as i64..shape.len() as i64).collect();
         let [mean, var] = statistics(e, &wide, &dims)?;
-        let rstd = rstd_of(e, &var, a.float(4))?;
-        let y = normalized(e, &wide, [&mean, &rstd], [a.opt_tensor(2), a.opt_tensor(3)], &shape[lead..])?;
+        let rstd = rstd_of(e, &var, a.float(native_layer_norm::eps))?;
+        let y = normalized(
+            e,
+            &wide,
+            [&mean, &rstd],
+            [a.opt_tensor(native_layer_norm::weight), a.opt_tensor(native_layer_norm::bias)],
+            &shape[lead..],
+        )?;
         all_cast(e, vec![y, mean, rstd], x)
     }),
     grad: Grad::Composed,
@@ -103,18 +109,13 @@ pub static NATIVE_LAYER_NORM: Op = Op {
     ..Op::BASE
 };
 
+signature!(native_group_norm(
+    input: Tensor, weight: Tensor = None, bias: Tensor = None, N: Int, C: Int, HxW: Int, group: Int, eps: Float,
+));
+
 pub static NATIVE_GROUP_NORM: Op = Op {
     name: "native_group_norm",
-    params: &[
-        X,
-        WEIGHT,
-        BIAS,
-        Param::new("N", Kind::Int),
-        Param::new("C", Kind::Int),
-        Param::new("HxW", Kind::Int),
-        Param::new("group", Kind::Int),
-        EPS,
-    ],
+    params: native_group_norm::PARAMS,
     summary: "`group_norm`, with the mean and the inverse standard deviation of each group: an array of three.",
     details: "`N`, `C` and `HxW` repeat the sizes of `input`: samples, channels, and what is left.",
     examples: &[
@@ -123,7 +124,7 @@ pub static NATIVE_GROUP_NORM: Op = Op {
         ex("native_group_norm(ones([1, 2]), (), (), 1, 2, 1, 0, 0.0)", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, groups) = (a.tensor(0), a.int(6));
+        let (x, groups) = (a.input(), a.int(native_group_norm::group));
         float_only(x, "input")?;
         let shape = x.shape();
         let [n, c, rest] = [3, 4, 5].map(|at| a.int(at));
@@ -134,23 +135,23 @@ pub static NATIVE_GROUP_NORM: Op = Op {
         if groups < 1 || c % groups != 0 {
             fail!(VALUE, "{c} channels do not fall into {groups} groups");
         }
-        check_affine(a, [1, 2], &[c as usize])?;
+        check_affine(a, [native_group_norm::weight, native_group_norm::bias], &[c as usize])?;
         // All gradients are one function of all operands in PyTorch, that of `bias` too.
-        let x = &e.call(&STRAIGHT, args![x, a.opt_tensor(2)])?;
+        let x = &e.call(&STRAIGHT, args![x, a.opt_tensor(native_group_norm::bias)])?;
         let wide = e.cast(x, widened(x.dtype()))?;
         let flat = e.call(&RESHAPE, args![&wide, [n, groups, c / groups * rest].as_slice()])?;
         let [mean, var] = statistics(e, &flat, &Ints::from_slice(&[2]))?;
-        let rstd = rstd_of(e, &var, a.float(7))?;
+        let rstd = rstd_of(e, &var, a.float(native_group_norm::eps))?;
         let y = normalized(e, &flat, [&mean, &rstd], [None, None], &[])?;
         let y = e.call(&RESHAPE, args![&y, shape.as_slice()])?;
         let mut channels = Shape::from_elem(1, shape.len() - 1);
         channels[0] = c as usize;
         let mut y = y;
-        if let Some(weight) = a.opt_tensor(1) {
+        if let Some(weight) = a.opt_tensor(native_group_norm::weight) {
             let weight = e.call(&RESHAPE, args![weight, channels.as_slice()])?;
             y = e.mul(&y, &weight)?;
         }
-        if let Some(bias) = a.opt_tensor(2) {
+        if let Some(bias) = a.opt_tensor(native_group_norm::bias) {
             let bias = e.call(&RESHAPE, args![bias, channels.as_slice()])?;
             y = e.add(&y, &bias)?;
         }
@@ -163,18 +164,14 @@ pub static NATIVE_GROUP_NORM: Op = Op {
     ..Op::BASE
 };
 
+signature!(native_batch_norm(
+    input: Tensor, weight: Tensor = None, bias: Tensor = None, running_mean: Tensor = None,
+    running_var: Tensor = None, training: Bool, momentum: Float, eps: Float,
+));
+
 pub static NATIVE_BATCH_NORM: Op = Op {
     name: "native_batch_norm",
-    params: &[
-        X,
-        WEIGHT,
-        BIAS,
-        Param::opt("running_mean", Kind::Tensor, Default::None),
-        Param::opt("running_var", Kind::Tensor, Default::None),
-        Param::new("training", Kind::Bool),
-        Param::new("momentum", Kind::Float),
-        EPS,
-    ],
+    params: native_batch_norm::PARAMS,
     summary: "`batch_norm`, with the mean and the inverse standard deviation of each channel: an array of three.",
     details: "Outside training the last two are empty.",
     examples: &[
@@ -183,25 +180,27 @@ pub static NATIVE_BATCH_NORM: Op = Op {
         ex("native_batch_norm(ones([2, 1]), (), (), (), (), false, 0.1, 0.0)", "E0205"),
     ],
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         float_only(x, "input")?;
         let shape = x.shape();
         if shape.len() < 2 {
             fail!(SHAPE, "`input` must have at least 2 dimensions; it has shape {:?}", shape.as_slice());
         }
-        check_affine(a, [1, 2], &shape[1..2])?;
-        check_affine(a, [3, 4], &shape[1..2])?;
+        check_affine(a, [native_batch_norm::weight, native_batch_norm::bias], &shape[1..2])?;
+        check_affine(a, [native_batch_norm::running_mean, native_batch_norm::running_var], &shape[1..2])?;
         let mut channels = Shape::from_elem(1, shape.len() - 1);
         channels[0] = shape[1];
         let wide = e.cast(x, widened(x.dtype()))?;
-        let affine = [a.opt_tensor(1), a.opt_tensor(2)];
-        if !a.flag(5) {
-            let (Arg::Tensor(mean), Arg::Tensor(var)) = (a.get(3), a.get(4)) else {
+        let affine = [a.opt_tensor(native_batch_norm::weight), a.opt_tensor(native_batch_norm::bias)];
+        if !a.flag(native_batch_norm::training) {
+            let (Arg::Tensor(mean), Arg::Tensor(var)) =
+                (a.get(native_batch_norm::running_mean), a.get(native_batch_norm::running_var))
+            else {
                 fail!(MISSING_ARGUMENT, "`running_mean` and `running_var` are needed outside training")
             };
             let (mean, var) = (e.detach(mean), e.detach(var));
             let (mean, var) = (e.cast(&mean, wide.dtype())?, e.cast(&var, wide.dtype())?);
-            let rstd = rstd_of(e, &var, a.float(7))?;
+            let rstd = rstd_of(e, &var, a.float(native_batch_norm::eps))?;
             let stats = [
                 e.call(&RESHAPE, args![&mean, channels.as_slice()])?,
                 e.call(&RESHAPE, args![&rstd, channels.as_slice()])?,
@@ -212,20 +211,20 @@ pub static NATIVE_BATCH_NORM: Op = Op {
         }
         let dims: Ints = (0..shape.len() as i64).filter(|&dim| dim != 1).collect();
         let [mean, var] = statistics(e, &wide, &dims)?;
-        let rstd = rstd_of(e, &var, a.float(7))?;
+        let rstd = rstd_of(e, &var, a.float(native_batch_norm::eps))?;
         let y = normalized(e, &wide, [&mean, &rstd], affine, &channels)?;
         let flat = |e: &mut dyn Emit, x: &Tensor| e.call(&RESHAPE, args![x, [shape[1]].as_slice()]);
         let (mean, rstd) = (flat(e, &mean)?, flat(e, &rstd)?);
-        if let Some(running) = a.opt_tensor(3) {
+        if let Some(running) = a.opt_tensor(native_batch_norm::running_mean) {
             let mean = e.detach(&mean);
-            update(e, running, &mean, a.float(6))?;
+            update(e, running, &mean, a.float(native_batch_norm::momentum))?;
         }
-        if let Some(running) = a.opt_tensor(4) {
+        if let Some(running) = a.opt_tensor(native_batch_norm::running_var) {
             let var = flat(e, &var)?;
             let var = e.detach(&var);
             let n = shape.iter().product::<usize>() / shape[1].max(1);
             let var = unbiased(e, &var, n)?;
-            update(e, running, &var, a.float(6))?;
+            update(e, running, &var, a.float(native_batch_norm::momentum))?;
         }
         all_cast(e, vec![y, mean, rstd], x)
     }),

@@ -9,28 +9,22 @@ use crate::fail;
 use crate::kernel::norm::host::{batch, layer};
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::expr::{Expr, compute, compute_all};
+use crate::op::row::{CallForm, Grad, Lower, Op, Save, ex};
 use crate::op::rows::nn::windows::float_only;
 use crate::op::rows::pointwise::arith::{ADD, COPY, MUL};
-use crate::op::rows::pointwise::unary::RSQRT;
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::view::{EXPAND, RESHAPE};
 use crate::op::tensor::Tensor;
-
-const X: Param = Param::new("input", Kind::Tensor);
-const WEIGHT: Param = Param::opt("weight", Kind::Tensor, Default::None);
-const BIAS: Param = Param::opt("bias", Kind::Tensor, Default::None);
-const N: Param = Param::new("n", Kind::Int);
-const EPS: Param = Param::opt("eps", Kind::Float, Default::Float(1e-5));
+use crate::signature;
 
 /// What statistics are kept in.
 fn wide(dtype: DType) -> DType {
     if dtype == DType::F64 { DType::F64 } else { DType::F32 }
 }
 
-fn mean_over(e: &mut dyn Emit, x: &Tensor, dims: &Ints, n: f64) -> Result<Tensor> {
-    let sum = e.call(&SUM, args![x, dims.clone(), true])?;
-    e.mul(&sum, Scalar::Float(1.0 / n))
+fn mean_over<'c>(x: Expr<'c>, dims: &Ints, n: f64) -> Expr<'c> {
+    x.call(&SUM, args![dims.clone(), true]) * (1.0 / n)
 }
 
 /// The gradients of a norm written as rows, for gradients of gradients: `x` normalised over `dims`, `weight` of a
@@ -45,38 +39,23 @@ fn composed(
 ) -> Result<[Tensor; 3]> {
     let shape = x.shape();
     let n: f64 = dims.iter().map(|&dim| shape[dim as usize] as f64).product();
-    let x = match centred {
-        true => {
-            let mean = mean_over(e, x, dims, n)?;
-            e.sub(x, &mean)?
+    compute_all(e, |c| {
+        let (g, x) = (c.of(g), c.of(x));
+        let x = if centred { x - mean_over(x, dims, n) } else { x };
+        let rstd = (mean_over(x * x, dims, n) + eps).rsqrt();
+        let y = x * rstd;
+        let scaled = weight.map_or(g, |weight| g * weight);
+        let mut dx = scaled - y * mean_over(scaled * y, dims, n);
+        if centred {
+            dx = dx - mean_over(scaled, dims, n);
         }
-        false => x.clone(),
-    };
-    let square = e.mul(&x, &x)?;
-    let var = mean_over(e, &square, dims, n)?;
-    let var = e.add(&var, Scalar::Float(eps))?;
-    let rstd = e.call(&RSQRT, args![&var])?;
-    let y = e.mul(&x, &rstd)?;
-    let scaled = match weight {
-        Some(weight) => e.mul(g, weight)?,
-        None => g.clone(),
-    };
-    let dot = e.mul(&scaled, &y)?;
-    let dot = mean_over(e, &dot, dims, n)?;
-    let along = e.mul(&y, &dot)?;
-    let mut dx = e.sub(&scaled, &along)?;
-    if centred {
-        let mean = mean_over(e, &scaled, dims, n)?;
-        dx = e.sub(&dx, &mean)?;
-    }
-    let dx = e.mul(&dx, &rstd)?;
-    let dw = e.mul(g, &y)?;
-    Ok([dx, dw, g.clone()])
+        [dx * rstd, g * y, g]
+    })
 }
 
 /// Runs a gradient kernel: outputs for x, and for those of weight and bias that are there.
 fn gradients(e: &mut dyn Emit, v: &Backward<'_>, call: KernelCall) -> Result<Vec<Option<Tensor>>> {
-    let x = v.meta(0);
+    let x = v.meta(layer_kernel::input);
     let mut call = call.output(&x.shape, x.dtype);
     let there = |slot: usize| v.inputs.get(slot).is_some_and(Option::is_some);
     // The kernel gives the bias's gradient after the weight's, so both are made when the bias's is wanted.
@@ -97,31 +76,37 @@ fn gradients(e: &mut dyn Emit, v: &Backward<'_>, call: KernelCall) -> Result<Vec
 
 /// `weight` and `bias`, if any, and whether they are there.
 fn affine(call: KernelCall, a: &Args) -> KernelCall {
-    call.inputs(a.opt_tensor(1)).inputs(a.opt_tensor(2))
+    call.inputs(a.opt_tensor(layer_kernel::weight)).inputs(a.opt_tensor(layer_kernel::bias))
 }
+
+signature!(layer_kernel(input: Tensor, weight: Tensor = None, bias: Tensor = None, n: Int, eps: Float = 1e-5));
 
 /// Arguments: input, weight, bias, number of trailing dims, eps. Results: y, mean and 1/std of each row.
 static LAYER: Op = Op {
     name: "layer_norm",
-    params: &[X, WEIGHT, BIAS, N, EPS],
+    params: layer_kernel::PARAMS,
     summary: "Layer norm over a number of trailing dims.",
     lower: Lower::Kernel(|_, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         let shape = x.shape();
-        let rows = Shape::from_slice(&shape[..shape.len() - a.int(3) as usize]);
+        let rows = Shape::from_slice(&shape[..shape.len() - a.int(layer_kernel::n) as usize]);
         let call = affine(KernelCall::new("layer_norm", layer::layer_norm).input(x), a);
-        let call = call.int(a.int(3)).float(a.float(4)).flag(!a.is_none(1)).flag(!a.is_none(2));
+        let call = call
+            .int(a.int(layer_kernel::n))
+            .float(a.float(layer_kernel::eps))
+            .flag(!a.is_none(layer_kernel::weight))
+            .flag(!a.is_none(layer_kernel::bias));
         let stats = wide(x.dtype());
         Ok(call.output(&shape, x.dtype()).output(&rows, stats).output(&rows, stats))
     }),
-    saves: &[Save::In(0), Save::In(1), Save::Out(1), Save::Out(2)],
+    saves: &[Save::INPUT, Save::In(layer_kernel::weight), Save::Out(1), Save::Out(2)],
     grad: Grad::Rule(|e, v| {
         let Some(g) = &v.grads[0] else { return Ok(Vec::new()) };
-        let (x, weight, n) = (v.input(0), v.opt_input(1), v.args.int(3));
+        let (x, weight, n) = (v.input(), v.opt_input(layer_kernel::weight), v.args.int(layer_kernel::n));
         if e.grad_enabled() {
             let ndim = x.ndim() as i64;
             let dims: Ints = (ndim - n..ndim).collect();
-            return Ok(composed(e, [g, x], weight, &dims, v.args.float(4), true)?.map(Some).to_vec());
+            return Ok(composed(e, [g, x], weight, &dims, v.args.float(layer_kernel::eps), true)?.map(Some).to_vec());
         }
         let call = KernelCall::new("layer_norm_grad", layer::layer_norm_grad);
         let call = call.input(g).input(x).input(v.output(1)).input(v.output(2)).inputs(weight);
@@ -134,20 +119,24 @@ static LAYER: Op = Op {
 /// Arguments: input, weight, bias, groups, eps. Results: y, mean and 1/std of each group.
 static GROUP: Op = Op {
     name: "group_norm",
-    params: &[X, WEIGHT, BIAS, N, EPS],
+    params: layer_kernel::PARAMS,
     summary: "Group norm.",
     lower: Lower::Kernel(|_, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         let (shape, stats) = (x.shape(), wide(x.dtype()));
-        let rows = [shape[0], a.int(3) as usize];
+        let rows = [shape[0], a.int(layer_kernel::n) as usize];
         let call = affine(KernelCall::new("group_norm", layer::group_norm).input(x), a);
-        let call = call.int(a.int(3)).float(a.float(4)).flag(!a.is_none(1)).flag(!a.is_none(2));
+        let call = call
+            .int(a.int(layer_kernel::n))
+            .float(a.float(layer_kernel::eps))
+            .flag(!a.is_none(layer_kernel::weight))
+            .flag(!a.is_none(layer_kernel::bias));
         Ok(call.output(&shape, x.dtype()).output(&rows, stats).output(&rows, stats))
     }),
-    saves: &[Save::In(0), Save::In(1), Save::Out(1), Save::Out(2)],
+    saves: &[Save::INPUT, Save::In(layer_kernel::weight), Save::Out(1), Save::Out(2)],
     grad: Grad::Rule(|e, v| {
         let Some(g) = &v.grads[0] else { return Ok(Vec::new()) };
-        let (x, weight, groups) = (v.input(0), v.opt_input(1), v.args.int(3));
+        let (x, weight, groups) = (v.input(), v.opt_input(layer_kernel::weight), v.args.int(layer_kernel::n));
         if e.grad_enabled() {
             return grouped_twice(e, v, g);
         }
@@ -162,16 +151,19 @@ static GROUP: Op = Op {
 
 /// The group norm's gradients as rows: over `[N, groups, C / groups, d..]`.
 fn grouped_twice(e: &mut dyn Emit, v: &Backward<'_>, g: &Tensor) -> Result<Vec<Option<Tensor>>> {
-    let (x, groups) = (v.input(0), v.args.int(3) as usize);
+    let (x, groups) = (v.input(), v.args.int(layer_kernel::n) as usize);
     let shape = x.shape();
     let per = shape[1] / groups;
     let mut split = Shape::from_slice(&[shape[0], groups, per]);
     split.push(shape[2..].iter().product());
     let fold = |e: &mut dyn Emit, t: &Tensor| e.call(&RESHAPE, args![t, split.as_slice()]);
     let (wide_g, wide_x) = (fold(e, g)?, fold(e, x)?);
-    let weight = v.opt_input(1).map(|w| e.call(&RESHAPE, args![w, [1, groups, per, 1].as_slice()])).transpose()?;
+    let weight = v
+        .opt_input(layer_kernel::weight)
+        .map(|w| e.call(&RESHAPE, args![w, [1, groups, per, 1].as_slice()]))
+        .transpose()?;
     let dims = Ints::from_slice(&[2, 3]);
-    let [dx, dw, db] = composed(e, [&wide_g, &wide_x], weight.as_ref(), &dims, v.args.float(4), true)?;
+    let [dx, dw, db] = composed(e, [&wide_g, &wide_x], weight.as_ref(), &dims, v.args.float(layer_kernel::eps), true)?;
     let dx = e.call(&RESHAPE, args![&dx, shape.as_slice()])?;
     let over = |e: &mut dyn Emit, t: &Tensor| -> Result<Tensor> {
         let sum = e.call(&SUM, args![t, Ints::from_slice(&[0, 3])])?;
@@ -180,29 +172,31 @@ fn grouped_twice(e: &mut dyn Emit, v: &Backward<'_>, g: &Tensor) -> Result<Vec<O
     Ok(vec![Some(dx), Some(over(e, &dw)?), Some(over(e, &db)?)])
 }
 
+signature!(rms(input: Tensor, weight: Tensor = None, n: Int, eps: Float = None));
+
 /// Arguments: input, weight, number of trailing dims, eps or none. Results: y, 1/rms of each row.
 static RMS: Op = Op {
     name: "rms_norm",
-    params: &[X, WEIGHT, N, Param::opt("eps", Kind::Float, Default::None)],
+    params: rms::PARAMS,
     summary: "RMS norm over a number of trailing dims.",
     lower: Lower::Kernel(|_, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         let shape = x.shape();
-        let rows = Shape::from_slice(&shape[..shape.len() - a.int(2) as usize]);
-        let call = KernelCall::new("rms_norm", layer::rms_norm).input(x).inputs(a.opt_tensor(1));
-        let eps = a.opt_float(3).map_or(Attr::None, Attr::Float);
-        let call = call.int(a.int(2)).attr(eps).flag(!a.is_none(1));
+        let rows = Shape::from_slice(&shape[..shape.len() - a.int(rms::n) as usize]);
+        let call = KernelCall::new("rms_norm", layer::rms_norm).input(x).inputs(a.opt_tensor(rms::weight));
+        let eps = a.opt_float(rms::eps).map_or(Attr::None, Attr::Float);
+        let call = call.int(a.int(rms::n)).attr(eps).flag(!a.is_none(rms::weight));
         Ok(call.output(&shape, x.dtype()).output(&rows, wide(x.dtype())))
     }),
-    saves: &[Save::In(0), Save::In(1), Save::Out(1)],
+    saves: &[Save::INPUT, Save::In(rms::weight), Save::Out(1)],
     grad: Grad::Rule(|e, v| {
         let Some(g) = &v.grads[0] else { return Ok(Vec::new()) };
-        let (x, weight, n) = (v.input(0), v.opt_input(1), v.args.int(2));
+        let (x, weight, n) = (v.input(), v.opt_input(rms::weight), v.args.int(rms::n));
         if e.grad_enabled() {
             let ndim = x.ndim() as i64;
             let dims: Ints = (ndim - n..ndim).collect();
             let own = if x.dtype() == DType::F64 { f64::EPSILON } else { f32::EPSILON as f64 };
-            let eps = v.args.opt_float(3).unwrap_or(own);
+            let eps = v.args.opt_float(rms::eps).unwrap_or(own);
             let [dx, dw, _] = composed(e, [g, x], weight, &dims, eps, false)?;
             return Ok(vec![Some(dx), Some(dw)]);
         }
@@ -214,22 +208,27 @@ static RMS: Op = Op {
     ..Op::BASE
 };
 
+signature!(batch_kernel(input: Tensor, weight: Tensor = None, bias: Tensor = None, eps: Float = 1e-5));
+
 /// Arguments: input, weight, bias, eps. Results: y, mean and biased variance of each channel.
 static BATCH: Op = Op {
     name: "batch_norm",
-    params: &[X, WEIGHT, BIAS, EPS],
+    params: batch_kernel::PARAMS,
     summary: "Batch norm with the batch's own statistics.",
     lower: Lower::Kernel(|_, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         let (shape, stats) = (x.shape(), wide(x.dtype()));
         let call = affine(KernelCall::new("batch_norm", batch::batch_norm_train).input(x), a);
-        let call = call.float(a.float(3)).flag(!a.is_none(1)).flag(!a.is_none(2));
+        let call = call
+            .float(a.float(batch_kernel::eps))
+            .flag(!a.is_none(batch_kernel::weight))
+            .flag(!a.is_none(batch_kernel::bias));
         Ok(call.output(&shape, x.dtype()).output(&shape[1..2], stats).output(&shape[1..2], stats))
     }),
-    saves: &[Save::In(0), Save::In(1), Save::Out(1), Save::Out(2)],
+    saves: &[Save::INPUT, Save::In(batch_kernel::weight), Save::Out(1), Save::Out(2)],
     grad: Grad::Rule(|e, v| {
         let Some(g) = &v.grads[0] else { return Ok(Vec::new()) };
-        let (x, weight, eps) = (v.input(0), v.opt_input(1), v.args.float(3));
+        let (x, weight, eps) = (v.input(), v.opt_input(batch_kernel::weight), v.args.float(batch_kernel::eps));
         if e.grad_enabled() {
             let weight = weight.map(|w| per_channel(e, w, x.ndim())).transpose()?;
             let dims: Ints = (0..x.ndim() as i64).filter(|&dim| dim != 1).collect();
@@ -270,7 +269,7 @@ fn check_one(a: &Args, at: usize, name: &str, shape: &[usize]) -> Result<()> {
 
 /// Trailing dims that `normalized_shape` names.
 fn trailing(a: &Args) -> Result<Shape> {
-    let (x, wanted) = (a.tensor(0).shape(), a.ints(1).unwrap_or_default());
+    let (x, wanted) = (a.input().shape(), a.ints(layer_norm::normalized_shape).unwrap_or_default());
     if wanted.is_empty() {
         fail!(VALUE, "`normalized_shape` must name at least one dimension");
     }
@@ -282,9 +281,13 @@ fn trailing(a: &Args) -> Result<Shape> {
     Ok(x[x.len() - wanted.len()..].into())
 }
 
+signature!(layer_norm(
+    input: Tensor, normalized_shape: Ints, weight: Tensor = None, bias: Tensor = None, eps: Float = 1e-5,
+));
+
 pub static LAYER_NORM: Op = Op {
     name: "layer_norm",
-    params: &[X, Param::new("normalized_shape", Kind::Ints), WEIGHT, BIAS, EPS],
+    params: layer_norm::PARAMS,
     summary: "Takes the mean away and divides by the standard deviation, over trailing dimensions.",
     details: "y = (x - mean) / sqrt(var + eps) · weight + bias with the biased variance; `weight` and `bias` have the shape \
 `normalized_shape`, in which `input` ends.",
@@ -295,11 +298,11 @@ pub static LAYER_NORM: Op = Op {
         ex("layer_norm(ones([2]), [])", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        float_only(a.tensor(0), "input")?;
+        float_only(a.input(), "input")?;
         let shape = trailing(a)?;
-        check_affine(a, [2, 3], &shape)?;
-        let (w, b) = (a.opt_tensor(2), a.opt_tensor(3));
-        let mut made = e.apply(&LAYER, args![a.tensor(0), w, b, shape.len(), a.float(4)])?;
+        check_affine(a, [layer_norm::weight, layer_norm::bias], &shape)?;
+        let (w, b) = (a.opt_tensor(layer_norm::weight), a.opt_tensor(layer_norm::bias));
+        let mut made = e.apply(&LAYER, args![a.input(), w, b, shape.len(), a.float(layer_norm::eps)])?;
         made.truncate(1);
         Ok(made)
     }),
@@ -307,9 +310,11 @@ pub static LAYER_NORM: Op = Op {
     ..Op::BASE
 };
 
+signature!(rms_norm(input: Tensor, normalized_shape: Ints, weight: Tensor = None, eps: Float = None));
+
 pub static RMS_NORM: Op = Op {
     name: "rms_norm",
-    params: &[X, Param::new("normalized_shape", Kind::Ints), WEIGHT, Param::opt("eps", Kind::Float, Default::None)],
+    params: rms_norm::PARAMS,
     summary: "Divides by the root of the mean square, over trailing dimensions.",
     details: "y = x / sqrt(mean(x²) + eps) · weight; without `eps` the dtype's machine epsilon.",
     examples: &[
@@ -319,10 +324,13 @@ pub static RMS_NORM: Op = Op {
         ex("rms_norm(ones([2]), [])", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        float_only(a.tensor(0), "input")?;
+        float_only(a.input(), "input")?;
         let shape = trailing(a)?;
         check_one(a, 2, "weight", &shape)?;
-        let mut made = e.apply(&RMS, args![a.tensor(0), a.opt_tensor(2), shape.len(), a.attr(3).clone()])?;
+        let mut made = e.apply(
+            &RMS,
+            args![a.input(), a.opt_tensor(rms_norm::weight), shape.len(), a.attr(rms_norm::eps).clone()],
+        )?;
         made.truncate(1);
         Ok(made)
     }),
@@ -330,9 +338,11 @@ pub static RMS_NORM: Op = Op {
     ..Op::BASE
 };
 
+signature!(group_norm(input: Tensor, num_groups: Int, weight: Tensor = None, bias: Tensor = None, eps: Float = 1e-5));
+
 pub static GROUP_NORM: Op = Op {
     name: "group_norm",
-    params: &[X, Param::new("num_groups", Kind::Int), WEIGHT, BIAS, EPS],
+    params: group_norm::PARAMS,
     summary: "Normalises every sample over groups of channels.",
     details: "`input` is [N, C, ..], `weight` and `bias` [C]; C splits into `num_groups`.",
     examples: &[
@@ -342,7 +352,7 @@ pub static GROUP_NORM: Op = Op {
         ex("group_norm(ones([1, 2]), 0)", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, groups) = (a.tensor(0), a.int(1));
+        let (x, groups) = (a.input(), a.int(group_norm::num_groups));
         float_only(x, "input")?;
         let shape = x.shape();
         if shape.len() < 2 {
@@ -354,14 +364,23 @@ pub static GROUP_NORM: Op = Op {
         if shape[1] == 0 || shape[1] as i64 % groups != 0 {
             fail!(SHAPE, "{} channels do not split into {groups} groups", shape[1]);
         }
-        check_affine(a, [2, 3], &shape[1..2])?;
+        check_affine(a, [group_norm::weight, group_norm::bias], &shape[1..2])?;
         if shape[2..].contains(&0) {
             fail!(SHAPE, "only the batch of `input` may be empty; it has shape {:?}", shape.as_slice());
         }
         if shape.iter().product::<usize>() as i64 == groups {
             fail!(VALUE, "more than 1 value for each group is wanted; `input` has shape {:?}", shape.as_slice());
         }
-        let mut made = e.apply(&GROUP, args![x, a.opt_tensor(2), a.opt_tensor(3), groups, a.float(4)])?;
+        let mut made = e.apply(
+            &GROUP,
+            args![
+                x,
+                a.opt_tensor(group_norm::weight),
+                a.opt_tensor(group_norm::bias),
+                groups,
+                a.float(group_norm::eps)
+            ],
+        )?;
         made.truncate(1);
         Ok(made)
     }),
@@ -375,19 +394,17 @@ pub fn update(e: &mut dyn Emit, running: &Tensor, stat: &Tensor, momentum: f64) 
     e.apply(&MOVE_AVERAGE, args![running, &stat, momentum]).map(drop)
 }
 
+signature!(move_average(running: Tensor, stat: Tensor, momentum: Float));
+
 /// Held as a step of an optimizer is: a bad batch that is skipped leaves the statistics whole.
 static MOVE_AVERAGE: Op = Op {
     name: "_move_average",
-    params: &[
-        Param::new("running", Kind::Tensor),
-        Param::new("stat", Kind::Tensor),
-        Param::new("momentum", Kind::Float),
-    ],
+    params: move_average::PARAMS,
     summary: "Moves running statistics towards those of a batch.",
     lower: Lower::Steps(|e, a| {
-        let (running, momentum) = (a.tensor(0), a.float(2));
+        let (running, momentum) = (a.tensor(move_average::running), a.float(move_average::momentum));
         let old = e.mul(running, Scalar::Float(1.0 - momentum))?;
-        let new = e.mul(a.tensor(1), Scalar::Float(momentum))?;
+        let new = e.mul(a.tensor(move_average::stat), Scalar::Float(momentum))?;
         let sum = e.add(&old, &new)?;
         e.apply_inplace(&COPY, args![running, &sum])?;
         Ok(Vec::new())
@@ -398,13 +415,15 @@ static MOVE_AVERAGE: Op = Op {
     ..Op::BASE
 };
 
+signature!(count_batch(count: Tensor, batch: Tensor));
+
 /// `count += 1`, held where the running statistics of the same batch are.
 static COUNT_BATCH: Op = Op {
     name: "_count_batch",
-    params: &[Param::new("count", Kind::Tensor), Param::new("batch", Kind::Tensor)],
+    params: count_batch::PARAMS,
     summary: "Counts a batch.",
     lower: Lower::Steps(|e, a| {
-        e.apply_inplace(&ADD, args![a.tensor(0), Scalar::Int(1)])?;
+        e.apply_inplace(&ADD, args![a.tensor(count_batch::count), Scalar::Int(1)])?;
         Ok(Vec::new())
     }),
     grad: Grad::Stop("running statistics are not differentiated"),
@@ -426,56 +445,55 @@ fn per_channel_count(shape: &[usize]) -> usize {
 
 /// With given statistics: element-wise, so that it fuses with what follows.
 fn evaluated(e: &mut dyn Emit, a: &Args, eps: f64) -> Result<Tensor> {
-    let x = a.tensor(0);
+    let x = a.input();
     let (ndim, wide) = (x.ndim(), wide(x.dtype()));
     let stat = |e: &mut dyn Emit, t: &Tensor| -> Result<Tensor> {
         let t = e.cast(t, wide)?;
         per_channel(e, &t, ndim)
     };
-    let (mean, var) = (e.detach(a.tensor(1)), e.detach(a.tensor(2)));
+    let (mean, var) = (e.detach(a.tensor(batch_norm::running_mean)), e.detach(a.tensor(batch_norm::running_var)));
     let (mean, var) = (stat(e, &mean)?, stat(e, &var)?);
-    let var = e.add(&var, Scalar::Float(eps))?;
-    let rstd = e.call(&RSQRT, args![&var])?;
-    let y = e.cast(x, wide)?;
-    let y = e.sub(&y, &mean)?;
-    let mut y = e.mul(&y, &rstd)?;
-    if let Some(w) = a.opt_tensor(3) {
-        let w = stat(e, w)?;
-        y = e.mul(&y, &w)?;
-    }
-    if let Some(b) = a.opt_tensor(4) {
-        let b = stat(e, b)?;
-        y = e.add(&y, &b)?;
-    }
-    e.cast(&y, x.dtype())
+    let weight = a.opt_tensor(batch_norm::weight).map(|w| stat(e, w)).transpose()?;
+    let bias = a.opt_tensor(batch_norm::bias).map(|b| stat(e, b)).transpose()?;
+    compute(e, |c| {
+        let mut y = (c.of(x).cast(wide) - &mean) * (c.of(&var) + eps).rsqrt();
+        if let Some(weight) = &weight {
+            y = y * weight;
+        }
+        if let Some(bias) = &bias {
+            y = y + bias;
+        }
+        y.cast(x.dtype())
+    })
 }
 
 /// What batch and instance norm check alike: arguments `input, running_mean, running_var, weight, bias`.
 fn check_channels(a: &Args) -> Result<()> {
-    let x = a.tensor(0);
+    let x = a.input();
     float_only(x, "input")?;
     let shape = x.shape();
     if shape.len() < 2 {
         fail!(SHAPE, "`input` must have at least 2 dimensions; it has shape {:?}", shape.as_slice());
     }
-    for (at, name) in [(1, "running_mean"), (2, "running_var"), (3, "weight"), (4, "bias")] {
+    for (at, name) in [
+        (batch_norm::running_mean, "running_mean"),
+        (batch_norm::running_var, "running_var"),
+        (batch_norm::weight, "weight"),
+        (batch_norm::bias, "bias"),
+    ] {
         check_one(a, at, name, &shape[1..2])?;
     }
     Ok(())
 }
 
+signature!(batch_norm(
+    input: Tensor, running_mean: Tensor = None, running_var: Tensor = None, weight: Tensor = None,
+    bias: Tensor = None, training: Bool = false, momentum: Float = 0.1, eps: Float = 1e-5,
+));
+
 pub static BATCH_NORM: Op = Op {
     name: "batch_norm",
-    params: &[
-        X,
-        Param::opt("running_mean", Kind::Tensor, Default::None),
-        Param::opt("running_var", Kind::Tensor, Default::None),
-        WEIGHT,
-        BIAS,
-        Param::opt("training", Kind::Bool, Default::Bool(false)),
-        Param::opt("momentum", Kind::Float, Default::Float(0.1)),
-        EPS,
-    ],
+    params: batch_norm::PARAMS,
     summary: "Normalises every channel over the batch, or with running statistics.",
     details: "`input` is [N, C, ..], the others [C]. In training the statistics are the batch's, and the running ones move \
 towards them in place: running = (1 - momentum) running + momentum new, with the unbiased variance. `()` for both \
@@ -490,13 +508,13 @@ running statistics keeps none.",
         ex("batch_norm(ones([2, 3]), (), ())", "E0205"),
     ],
     lower: Lower::Compose(|e, a| {
-        if a.tensor(0).shape().as_slice() == [0] {
-            return Ok(vec![a.tensor(0).clone()]);
+        if a.input().shape().as_slice() == [0] {
+            return Ok(vec![a.input().clone()]);
         }
         check_channels(a)?;
-        let (x, eps) = (a.tensor(0), a.float(7));
-        if !a.flag(5) {
-            if a.is_none(1) || a.is_none(2) {
+        let (x, eps) = (a.input(), a.float(batch_norm::eps));
+        if !a.flag(batch_norm::training) {
+            if a.is_none(batch_norm::running_mean) || a.is_none(batch_norm::running_var) {
                 fail!(MISSING_ARGUMENT, "`running_mean` and `running_var` are needed outside training");
             }
             return Ok(vec![evaluated(e, a, eps)?]);
@@ -512,13 +530,14 @@ running statistics keeps none.",
         if n == 0 {
             return Ok(vec![nothing(e, a)?]);
         }
-        let mut made = e.apply(&BATCH, args![x, a.opt_tensor(3), a.opt_tensor(4), eps])?;
-        if let Some(running) = a.opt_tensor(1) {
-            update(e, running, &made[1], a.float(6))?;
+        let mut made =
+            e.apply(&BATCH, args![x, a.opt_tensor(batch_norm::weight), a.opt_tensor(batch_norm::bias), eps])?;
+        if let Some(running) = a.opt_tensor(batch_norm::running_mean) {
+            update(e, running, &made[1], a.float(batch_norm::momentum))?;
         }
-        if let Some(running) = a.opt_tensor(2) {
+        if let Some(running) = a.opt_tensor(batch_norm::running_var) {
             let var = unbiased(e, &made[2], n)?;
-            update(e, running, &var, a.float(6))?;
+            update(e, running, &var, a.float(batch_norm::momentum))?;
         }
         made.truncate(1);
         Ok(made)
@@ -529,11 +548,11 @@ running statistics keeps none.",
 
 /// The batch norm of nothing: running statistics stay, the gradients of weight and bias are 0.
 fn nothing(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
-    let x = a.tensor(0);
+    let x = a.input();
     let mut own = Shape::from_elem(1, x.ndim());
     own[1] = x.shape()[1];
     let mut y = x.clone();
-    for (at, op) in [(3, &MUL), (4, &ADD)] {
+    for (at, op) in [(batch_norm::weight, &MUL), (batch_norm::bias, &ADD)] {
         if let Some(affine) = a.opt_tensor(at) {
             let affine = e.call(&RESHAPE, args![affine, own.as_slice()])?;
             y = e.call(op, args![&y, &affine])?;
@@ -549,18 +568,14 @@ fn each_sample(e: &mut dyn Emit, w: &Tensor, n: usize) -> Result<Tensor> {
     e.call(&RESHAPE, args![&wide, [n * c].as_slice()])
 }
 
+signature!(instance_norm(
+    input: Tensor, running_mean: Tensor = None, running_var: Tensor = None, weight: Tensor = None,
+    bias: Tensor = None, use_input_stats: Bool = true, momentum: Float = 0.1, eps: Float = 1e-5,
+));
+
 pub static INSTANCE_NORM: Op = Op {
     name: "instance_norm",
-    params: &[
-        X,
-        Param::opt("running_mean", Kind::Tensor, Default::None),
-        Param::opt("running_var", Kind::Tensor, Default::None),
-        WEIGHT,
-        BIAS,
-        Param::opt("use_input_stats", Kind::Bool, Default::Bool(true)),
-        Param::opt("momentum", Kind::Float, Default::Float(0.1)),
-        EPS,
-    ],
+    params: instance_norm::PARAMS,
     summary: "Normalises every channel of every sample.",
     details: "`input` is [N, C, d..], the others [C]. Running statistics move towards the samples' mean statistics in place.",
     examples: &[
@@ -572,10 +587,10 @@ pub static INSTANCE_NORM: Op = Op {
     ],
     lower: Lower::Compose(|e, a| {
         check_channels(a)?;
-        let (x, eps) = (a.tensor(0), a.float(7));
+        let (x, eps) = (a.input(), a.float(instance_norm::eps));
         let shape = x.shape();
-        if !a.flag(5) {
-            if a.is_none(1) || a.is_none(2) {
+        if !a.flag(instance_norm::use_input_stats) {
+            if a.is_none(instance_norm::running_mean) || a.is_none(instance_norm::running_var) {
                 fail!(MISSING_ARGUMENT, "`running_mean` and `running_var` are needed without `use_input_stats`");
             }
             return Ok(vec![evaluated(e, a, eps)?]);
@@ -585,16 +600,19 @@ pub static INSTANCE_NORM: Op = Op {
             fail!(VALUE, "more than 1 element for each channel is wanted; `input` has shape {:?}", shape.as_slice());
         }
         let folded = e.call(&RESHAPE, args![x, [1, n * c, span].as_slice()])?;
-        let weight = a.opt_tensor(3).map(|w| each_sample(e, w, n)).transpose()?;
-        let bias = a.opt_tensor(4).map(|b| each_sample(e, b, n)).transpose()?;
+        let weight = a.opt_tensor(instance_norm::weight).map(|w| each_sample(e, w, n)).transpose()?;
+        let bias = a.opt_tensor(instance_norm::bias).map(|b| each_sample(e, b, n)).transpose()?;
         let made = e.apply(&BATCH, args![&folded, weight, bias, eps])?;
-        for (at, stat) in [(1, 1), (2, 2)] {
+        for (at, stat) in [(instance_norm::running_mean, 1), (instance_norm::running_var, 2)] {
             let Some(running) = a.opt_tensor(at) else { continue };
-            let stat = if at == 2 { unbiased(e, &made[stat], span)? } else { e.detach(&made[stat]) };
+            let stat =
+                if at == instance_norm::running_var { unbiased(e, &made[stat], span)? } else { e.detach(&made[stat]) };
             let stat = e.call(&RESHAPE, args![&stat, [n, c].as_slice()])?;
-            let mean = mean_over(e, &stat, &Ints::from_slice(&[0]), n as f64)?;
-            let mean = e.call(&RESHAPE, args![&mean, [c].as_slice()])?;
-            update(e, running, &mean, a.float(6))?;
+            let mean = compute(e, |calc| {
+                let mean = mean_over(calc.of(&stat), &Ints::from_slice(&[0]), n as f64);
+                mean.call(&RESHAPE, args![[c].as_slice()])
+            })?;
+            update(e, running, &mean, a.float(instance_norm::momentum))?;
         }
         Ok(vec![e.call(&RESHAPE, args![&made[0], shape.as_slice()])?])
     }),

@@ -11,13 +11,11 @@ use crate::kernel::resample::pad;
 use crate::op::args::Args;
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, ex};
 use crate::op::rows::pointwise::arith::element_of;
 use crate::op::rows::shape::view::{CLONE, STRAIGHT};
 use crate::op::tensor::Tensor;
-
-const X: Param = Param::new("input", Kind::Tensor);
-const PAD_LIST: Param = Param::new("pad", Kind::Ints);
+use crate::signature;
 
 /// Sizes after padding: the list goes from the last dim on, before and after.
 fn padded(shape: &[usize], pads: &[i64]) -> Result<Shape> {
@@ -42,9 +40,11 @@ fn padded(shape: &[usize], pads: &[i64]) -> Result<Shape> {
     infer::shape(&sizes)
 }
 
+signature!(pad_constant(input: Tensor, pad: Ints, value: Number = 0));
+
 pub static PAD_CONSTANT: Op = Op {
     name: "constant_pad_nd",
-    params: &[X, PAD_LIST, Param::opt("value", Kind::Number, Default::Int(0))],
+    params: pad_constant::PARAMS,
     summary: "Puts a constant around the tensor; a negative pad cuts.",
     examples: &[
         ex("constant_pad_nd(tensor([1]), [1, 2])", "tensor([0, 1, 0, 0])"),
@@ -52,52 +52,56 @@ pub static PAD_CONSTANT: Op = Op {
         ex("constant_pad_nd(ones([1], #{dtype: \"u8\"}), [1, 1], 300)", "E0206"),
     ],
     lower: Lower::Kernel(|_, a| {
-        let (x, pads) = (a.tensor(0), a.ints(1).unwrap_or_default());
-        let value = element_of(a.scalar(2).unwrap_or(Scalar::Int(0)), x.dtype())?;
+        let (x, pads) = (a.input(), a.ints(pad_constant::pad).unwrap_or_default());
+        let value = element_of(a.scalar(pad_constant::value).unwrap_or(Scalar::Int(0)), x.dtype())?;
         let call = KernelCall::new("pad", pad::pad_constant).input(x).ints(&pads).attr(Attr::Scalar(value));
         Ok(call.output(&padded(&x.shape(), &pads)?, x.dtype()))
     }),
     grad: Grad::Rule(|e, v| {
-        let back: Ints = v.args.ints(1).unwrap_or_default().iter().map(|&n| -n).collect();
+        let back: Ints = v.args.ints(pad_constant::pad).unwrap_or_default().iter().map(|&n| -n).collect();
         Ok(vec![Some(e.call(&PAD_CONSTANT, args![v.g(), back, 0])?)])
     }),
     call: CallForm::Function,
     ..Op::BASE
 };
 
+signature!(pad_own(input: Tensor, pad: Ints, mode: Text));
+
 /// Internal: the modes that repeat the tensor's own elements. Checked by `pad`.
 static PAD_OWN: Op = Op {
     name: "pad",
-    params: &[X, PAD_LIST, Param::new("mode", Kind::Text)],
+    params: pad_own::PARAMS,
     summary: "Surrounds the tensor by its own elements.",
     lower: Lower::Kernel(|_, a| {
-        let (x, pads) = (a.tensor(0), a.ints(1).unwrap_or_default());
-        let call = KernelCall::new("pad", pad::pad).input(x).ints(&pads).attr(a.attr(2).clone());
+        let (x, pads) = (a.input(), a.ints(pad_own::pad).unwrap_or_default());
+        let call = KernelCall::new("pad", pad::pad).input(x).ints(&pads).attr(a.attr(pad_own::mode).clone());
         Ok(call.output(&padded(&x.shape(), &pads)?, x.dtype()))
     }),
     grad: Grad::Rule(|e, v| {
-        let pads = v.args.ints(1).unwrap_or_default();
-        let shape = v.meta(0).shape.clone();
-        Ok(vec![Some(e.call(&PAD_GRAD, args![v.g(), pads, v.args.attr(2).clone(), shape.as_slice()])?)])
+        let pads = v.args.ints(pad_own::pad).unwrap_or_default();
+        let shape = v.meta(pad_own::input).shape.clone();
+        Ok(vec![Some(e.call(&PAD_GRAD, args![v.g(), pads, v.args.attr(pad_own::mode).clone(), shape.as_slice()])?)])
     }),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
+signature!(pad_grad(input: Tensor, pad: Ints, mode: Text, shape: Ints));
+
 /// Internal: the gradient of `PAD_OWN`, linear in its operand.
 static PAD_GRAD: Op = Op {
     name: "pad",
-    params: &[X, PAD_LIST, Param::new("mode", Kind::Text), Param::new("shape", Kind::Ints)],
+    params: pad_grad::PARAMS,
     summary: "Adds padding back onto the elements that it shows.",
     lower: Lower::Kernel(|_, a| {
-        let g = a.tensor(0);
-        let call = KernelCall::new("pad", pad::pad_grad).input(g).ints(&a.ints(1).unwrap_or_default());
-        let shape = infer::shape(&a.ints(3).unwrap_or_default())?;
-        Ok(call.attr(a.attr(2).clone()).output(&shape, g.dtype()))
+        let g = a.input();
+        let call = KernelCall::new("pad", pad::pad_grad).input(g).ints(&a.ints(pad_grad::pad).unwrap_or_default());
+        let shape = infer::shape(&a.ints(pad_grad::shape).unwrap_or_default())?;
+        Ok(call.attr(a.attr(pad_grad::mode).clone()).output(&shape, g.dtype()))
     }),
     grad: Grad::Rule(|e, v| {
-        let pads = v.args.ints(1).unwrap_or_default();
-        Ok(vec![Some(e.call(&PAD_OWN, args![v.g(), pads, v.args.attr(2).clone()])?)])
+        let pads = v.args.ints(pad_grad::pad).unwrap_or_default();
+        Ok(vec![Some(e.call(&PAD_OWN, args![v.g(), pads, v.args.attr(pad_grad::mode).clone()])?)])
     }),
     call: CallForm::Internal,
     ..Op::BASE
@@ -144,12 +148,12 @@ fn check_own(x: &Tensor, pads: &[i64], mode: &str) -> Result<()> {
 }
 
 fn pad_any(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
-    let (x, pads, mode) = (a.tensor(0), a.ints(1).unwrap_or_default(), a.text(2));
+    let (x, pads, mode) = (a.input(), a.ints(pad_args::pad).unwrap_or_default(), a.text(pad_args::mode));
     if mode == "constant" {
-        let value = a.scalar(3).unwrap_or(Scalar::Int(0));
+        let value = a.scalar(pad_args::value).unwrap_or(Scalar::Int(0));
         return e.apply(&PAD_CONSTANT, args![x, pads, value]);
     }
-    if a.scalar(3).is_some_and(|value| value.to_f64() != 0.0) {
+    if a.scalar(pad_args::value).is_some_and(|value| value.to_f64() != 0.0) {
         fail!(VALUE, "a value goes with the mode \"constant\" only");
     }
     check_own(x, &pads, mode)?;
@@ -160,20 +164,20 @@ fn pad_any(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
         // What is cut off does not come round.
         let (cut, rest): (Ints, Ints) = pads.iter().map(|&n| (n.min(0), n.max(0))).unzip();
         let x = e.call(&PAD_CONSTANT, args![x, cut, 0])?;
-        return e.apply(&PAD_OWN, args![&x, rest, a.attr(2).clone()]);
+        return e.apply(&PAD_OWN, args![&x, rest, a.attr(pad_args::mode).clone()]);
     }
     let x = if mode == "circular" { x.clone() } else { e.call(&STRAIGHT, args![x, ()])? };
-    e.apply(&PAD_OWN, args![&x, pads, a.attr(2).clone()])
+    e.apply(&PAD_OWN, args![&x, pads, a.attr(pad_args::mode).clone()])
 }
+
+signature!(pad_args(
+    input: Tensor, pad: Ints, mode: Str(&["constant", "reflect", "replicate", "circular"]) = "constant",
+    value: Number = None,
+));
 
 pub static PAD: Op = Op {
     name: "pad",
-    params: &[
-        X,
-        PAD_LIST,
-        Param::opt("mode", Kind::Str(&["constant", "reflect", "replicate", "circular"]), Default::Str("constant")),
-        Param::opt("value", Kind::Number, Default::None),
-    ],
+    params: pad_args::PARAMS,
     summary: "Surrounds the last dimensions by a constant or by the tensor's own elements.",
     details: "`pad` lists before and after for the last dimension, then for the one before it, and so on; negative \
               pads cut.",

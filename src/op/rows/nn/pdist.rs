@@ -8,20 +8,23 @@ use crate::base::layout::Shape;
 use crate::fail;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, ex};
 use crate::op::rows::creation::create::TRIU_INDICES;
 use crate::op::rows::indexing::index_select::INDEX_SELECT;
 use crate::op::rows::linalg::matmul::LINEAR;
 use crate::op::rows::nn::distance::{PAIRWISE_DISTANCE, length};
-use crate::op::rows::nn::loss::{CROSS_ENTROPY, REDUCTION, reduced};
+use crate::op::rows::nn::loss::{CROSS_ENTROPY, reduced};
 use crate::op::rows::pointwise::blend::CLAMP_MIN;
 use crate::op::rows::pointwise::power::MINIMUM;
 use crate::op::rows::shape::view::{RESHAPE, SELECT};
 use crate::op::tensor::Tensor;
+use crate::signature;
+
+signature!(pdist(input: Tensor, p: Float = 2.0));
 
 pub static PDIST: Op = Op {
     name: "pdist",
-    params: &[Param::new("input", Kind::Tensor), Param::opt("p", Kind::Float, Default::Float(2.0))],
+    params: pdist::PARAMS,
     summary: "The p-norm distances of all pairs of rows, those of the first row first.",
     details: "`input` is [n, d]; the result has n (n - 1) / 2 elements: the upper triangle of `cdist(input, input, p)`.",
     examples: &[
@@ -31,7 +34,7 @@ pub static PDIST: Op = Op {
         ex("pdist(ones([2, 2]), -1.0)", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, p) = (a.tensor(0), a.float(1));
+        let (x, p) = (a.input(), a.float(pdist::p));
         if !matches!(x.dtype(), DType::F32 | DType::F64) {
             fail!(DTYPE, "`input` must be f32 or f64, not {}", x.dtype());
         }
@@ -54,17 +57,14 @@ pub static PDIST: Op = Op {
     ..Op::BASE
 };
 
+signature!(triplet_margin_with_distance_loss(
+    anchor: Tensor, positive: Tensor, negative: Tensor, distance_function: Str(&["pairwise_distance"]) = None,
+    margin: Float = 1.0, swap: Bool = false, reduction: Str(&["mean", "sum", "none"]) = "mean",
+));
+
 pub static TRIPLET_MARGIN_WITH_DISTANCE_LOSS: Op = Op {
     name: "triplet_margin_with_distance_loss",
-    params: &[
-        Param::new("anchor", Kind::Tensor),
-        Param::new("positive", Kind::Tensor),
-        Param::new("negative", Kind::Tensor),
-        Param::opt("distance_function", Kind::Str(&["pairwise_distance"]), Default::None),
-        Param::opt("margin", Kind::Float, Default::Float(1.0)),
-        Param::opt("swap", Kind::Bool, Default::Bool(false)),
-        REDUCTION,
-    ],
+    params: triplet_margin_with_distance_loss::PARAMS,
     summary: "`triplet_margin_loss` with `pairwise_distance`: max(0, d(anchor, positive) - d(anchor, negative) + margin).",
     details: "Another distance is a line of script: `relu(d(a, p) - d(a, n) + margin).mean()`.",
     examples: &[
@@ -73,44 +73,44 @@ pub static TRIPLET_MARGIN_WITH_DISTANCE_LOSS: Op = Op {
         ex("triplet_margin_with_distance_loss(ones([2]), ones([2]), ones([2]), #{margin: 0.0})", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let [anchor, positive, negative] = [a.tensor(0), a.tensor(1), a.tensor(2)];
+        let [anchor, positive, negative] = [
+            a.tensor(triplet_margin_with_distance_loss::anchor),
+            a.tensor(triplet_margin_with_distance_loss::positive),
+            a.tensor(triplet_margin_with_distance_loss::negative),
+        ];
         let ranks = [anchor.ndim(), positive.ndim(), negative.ndim()];
         if ranks != [ranks[0]; 3] {
             fail!(SHAPE, "the three must have as many dimensions, not {}, {} and {}", ranks[0], ranks[1], ranks[2]);
         }
-        let margin = a.float(4);
+        let margin = a.float(triplet_margin_with_distance_loss::margin);
         if margin.is_nan() || margin <= 0.0 {
             fail!(VALUE, "`margin` must be positive, not {margin}");
         }
         let near = e.call(&PAIRWISE_DISTANCE, args![anchor, positive])?;
         let mut far = e.call(&PAIRWISE_DISTANCE, args![anchor, negative])?;
-        if a.flag(5) {
+        if a.flag(triplet_margin_with_distance_loss::swap) {
             let other = e.call(&PAIRWISE_DISTANCE, args![positive, negative])?;
             far = e.call(&MINIMUM, args![&far, &other])?;
         }
         let gap = e.add(&near, Scalar::Float(margin))?;
         let gap = e.sub(&gap, &far)?;
         let loss = e.call(&CLAMP_MIN, args![&gap, Scalar::Int(0)])?;
-        reduced(e, loss, a.text(6))
+        reduced(e, loss, a.text(triplet_margin_with_distance_loss::reduction))
     }),
     grad: Grad::Composed,
     call: CallForm::Function,
     ..Op::BASE
 };
 
+signature!(linear_cross_entropy(
+    input: Tensor, linear_weight: Tensor, target: Tensor, linear_bias: Tensor = None, weight: Tensor = None,
+    reduction: Str(&["mean", "sum", "none"]) = "mean", ignore_index: Int = None, label_smoothing: Float = 0.0,
+    options: Ignored = None,
+));
+
 pub static LINEAR_CROSS_ENTROPY: Op = Op {
     name: "linear_cross_entropy",
-    params: &[
-        Param::new("input", Kind::Tensor),
-        Param::new("linear_weight", Kind::Tensor),
-        Param::new("target", Kind::Tensor),
-        Param::opt("linear_bias", Kind::Tensor, Default::None),
-        Param::opt("weight", Kind::Tensor, Default::None),
-        REDUCTION,
-        Param::opt("ignore_index", Kind::Int, Default::None),
-        Param::opt("label_smoothing", Kind::Float, Default::Float(0.0)),
-        Param::opt("options", Kind::Ignored, Default::None),
-    ],
+    params: linear_cross_entropy::PARAMS,
     summary: "`cross_entropy` of the scores that a linear layer gives.",
     details: "`input` is [.., d] and `linear_weight` [C, (d1, ..,) d]: the scores are [.., C, (d1, ..)].",
     examples: &[
@@ -125,7 +125,7 @@ pub static LINEAR_CROSS_ENTROPY: Op = Op {
 };
 
 fn linear_cross_entropy(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
-    let (x, weight) = (a.tensor(0), a.tensor(1));
+    let (x, weight) = (a.input(), a.tensor(linear_cross_entropy::linear_weight));
     let (shape, own) = (weight.shape(), x.shape());
     let (Some((&features, outer)), Some((_, lead))) = (shape.split_last(), own.split_last()) else {
         fail!(SHAPE, "`input` and `linear_weight` must have at least 1 dimension")
@@ -138,7 +138,7 @@ fn linear_cross_entropy(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     }
     let rows: usize = outer.iter().product();
     let flat = e.call(&RESHAPE, args![weight, [rows, features].as_slice()])?;
-    let bias = match a.get(3) {
+    let bias = match a.get(linear_cross_entropy::linear_bias) {
         Arg::Tensor(bias) if bias.shape()[..] != *outer => {
             fail!(SHAPE, "`linear_bias` has shape {:?}, {outer:?} is wanted", bias.shape().as_slice())
         }
@@ -148,8 +148,18 @@ fn linear_cross_entropy(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     let scores = e.call(&LINEAR, args![x, &flat, bias])?;
     let sizes: Shape = lead.iter().chain(outer).copied().collect();
     let scores = e.call(&RESHAPE, args![&scores, sizes.as_slice()])?;
-    let ignored = a.opt_int(6).unwrap_or(-100);
-    e.apply(&CROSS_ENTROPY, args![&scores, a.tensor(2), a.opt_tensor(4), ignored, a.attr(5).clone(), a.float(7)])
+    let ignored = a.opt_int(linear_cross_entropy::ignore_index).unwrap_or(-100);
+    e.apply(
+        &CROSS_ENTROPY,
+        args![
+            &scores,
+            a.tensor(linear_cross_entropy::target),
+            a.opt_tensor(linear_cross_entropy::weight),
+            ignored,
+            a.attr(linear_cross_entropy::reduction).clone(),
+            a.float(linear_cross_entropy::label_smoothing)
+        ],
+    )
 }
 
 pub static ROWS: &[&Op] = &[&PDIST, &TRIPLET_MARGIN_WITH_DISTANCE_LOSS, &LINEAR_CROSS_ENTROPY];

@@ -7,18 +7,19 @@ use crate::base::dtype::Scalar;
 use crate::fail;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
-use crate::op::row::{CallForm, Default, Example, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::expr::{Expr, compute};
+use crate::op::row::{CallForm, Example, Grad, Lower, Op, Param, Save, ex};
 use crate::op::rows::nn::activation::LOGSIGMOID;
-use crate::op::rows::nn::loss::{REDUCTION, TARGET, WEIGHT, X, reduced, widened};
+use crate::op::rows::nn::loss::{reduced, widened};
 use crate::op::rows::nn::windows::float_only;
-use crate::op::rows::pointwise::arith::SUB;
 use crate::op::rows::pointwise::blend::CLAMP_MIN;
-use crate::op::rows::pointwise::compare::{EQ, LT, NE, WHERE};
+use crate::op::rows::pointwise::compare::NE;
 use crate::op::rows::pointwise::power::XLOGY;
-use crate::op::rows::pointwise::unary::{ABS, EXP, LOG, LOG1P};
+use crate::op::rows::pointwise::unary::ABS;
 use crate::op::rows::pointwise::value_checks::PROBABILITY;
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::tensor::Tensor;
+use crate::signature;
 
 /// A public row whose result is reduced in the end.
 pub const fn row(
@@ -46,13 +47,13 @@ fn times_weight(e: &mut dyn Emit, loss: Tensor, weight: Option<&Tensor>) -> Resu
 
 /// The difference of input and target, with a refusal of integers.
 fn difference(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
-    let d = e.sub(a.tensor(0), a.tensor(1))?;
+    let d = e.sub(a.input(), a.tensor(mse_loss::target))?;
     float_only(&d, "input")?;
     Ok(d)
 }
 
 fn same_shape(a: &Args, names: [&str; 2]) -> Result<()> {
-    let (x, t) = (a.tensor(0).shape(), a.tensor(1).shape());
+    let (x, t) = (a.input().shape(), a.tensor(binary_cross_entropy::target).shape());
     if x != t {
         fail!(
             SHAPE,
@@ -66,9 +67,13 @@ fn same_shape(a: &Args, names: [&str; 2]) -> Result<()> {
     Ok(())
 }
 
+signature!(mse_loss(
+    input: Tensor, target: Tensor, reduction: Str(&["mean", "sum", "none"]) = "mean", weight: Tensor = None,
+));
+
 pub static MSE_LOSS: Op = row(
     "mse_loss",
-    &[X, TARGET, REDUCTION, WEIGHT],
+    mse_loss::PARAMS,
     ["The squared difference.", "With `weight`, \"mean\" divides by the sum of the weights."],
     &[
         ex("mse_loss(tensor([1.0, 3.0]), tensor([1.0, 1.0]))", "tensor(2.)"),
@@ -84,7 +89,7 @@ pub static MSE_LOSS: Op = row(
 
 pub static L1_LOSS: Op = row(
     "l1_loss",
-    &[X, TARGET, REDUCTION, WEIGHT],
+    mse_loss::PARAMS,
     ["The absolute difference.", "With `weight`, \"mean\" divides by the sum of the weights."],
     &[
         ex("l1_loss(tensor([1.0, 3.0]), tensor([1.0, 1.0]))", "tensor(1.)"),
@@ -100,27 +105,25 @@ pub static L1_LOSS: Op = row(
 
 /// Arguments: input, target, reduction, weight.
 fn weighted(e: &mut dyn Emit, loss: Tensor, a: &Args) -> Result<Vec<Tensor>> {
-    let Some(weight) = a.opt_tensor(3) else { return reduced(e, loss, a.text(2)) };
+    let Some(weight) = a.opt_tensor(mse_loss::weight) else { return reduced(e, loss, a.text(mse_loss::reduction)) };
     if weight.shape() != loss.shape() {
         fail!(SHAPE, "`weight` has shape {:?}, the loss {:?}", weight.shape().as_slice(), loss.shape().as_slice());
     }
     let loss = e.mul(&loss, weight)?;
-    if a.text(2) != "mean" {
-        return reduced(e, loss, a.text(2));
+    if a.text(mse_loss::reduction) != "mean" {
+        return reduced(e, loss, a.text(mse_loss::reduction));
     }
     let (sum, all) = (e.call(&SUM, args![&loss])?, e.call(&SUM, args![weight])?);
     Ok(vec![e.div(&sum, &all)?])
 }
 
-/// `a` where |d| is under the bound, `b` elsewhere.
-fn bent(e: &mut dyn Emit, size: &Tensor, bound: f64, low: &Tensor, high: &Tensor) -> Result<Tensor> {
-    let small = e.call(&LT, args![size, float(bound)])?;
-    e.call(&WHERE, args![&small, low, high])
-}
+signature!(smooth_l1_loss(
+    input: Tensor, target: Tensor, reduction: Str(&["mean", "sum", "none"]) = "mean", beta: Float = 1.0,
+));
 
 pub static SMOOTH_L1_LOSS: Op = row(
     "smooth_l1_loss",
-    &[X, TARGET, REDUCTION, Param::opt("beta", Kind::Float, Default::Float(1.0))],
+    smooth_l1_loss::PARAMS,
     ["Half the squared difference over `beta` below `beta`, the absolute difference less half of `beta` above.", ""],
     &[
         ex("smooth_l1_loss(tensor([0.5, 3.0]), zeros([2]), #{reduction: \"none\"})", "tensor([0.1250, 2.5000])"),
@@ -129,26 +132,31 @@ pub static SMOOTH_L1_LOSS: Op = row(
         ex("smooth_l1_loss(tensor([1]), tensor([2]))", "E0202"),
     ],
     Lower::Compose(|e, a| {
-        let beta = a.float(3);
+        let beta = a.float(smooth_l1_loss::beta);
         if beta < 0.0 {
             fail!(VALUE, "`beta` must not be negative, not {beta}");
         }
         let d = difference(e, a)?;
         let size = e.call(&ABS, args![&d])?;
         if beta == 0.0 {
-            return reduced(e, size, a.text(2));
+            return reduced(e, size, a.text(smooth_l1_loss::reduction));
         }
-        let square = e.mul(&size, &size)?;
-        let low = e.mul(&square, float(0.5 / beta))?;
-        let high = e.sub(&size, float(0.5 * beta))?;
-        let loss = bent(e, &size, beta, &low, &high)?;
-        reduced(e, loss, a.text(2))
+        let loss = compute(e, |c| {
+            let size = c.of(&size);
+            size.less(beta).choose(size * size * (0.5 / beta), size - 0.5 * beta)
+        })?;
+        reduced(e, loss, a.text(smooth_l1_loss::reduction))
     }),
 );
 
+signature!(huber_loss(
+    input: Tensor, target: Tensor, reduction: Str(&["mean", "sum", "none"]) = "mean", delta: Float = 1.0,
+    weight: Tensor = None,
+));
+
 pub static HUBER_LOSS: Op = row(
     "huber_loss",
-    &[X, TARGET, REDUCTION, Param::opt("delta", Kind::Float, Default::Float(1.0)), WEIGHT],
+    huber_loss::PARAMS,
     [
         "Half the squared difference up to `delta`, `delta` times the absolute difference less half of `delta` above.",
         "",
@@ -160,76 +168,72 @@ pub static HUBER_LOSS: Op = row(
         ex("huber_loss(tensor([1]), tensor([2]))", "E0202"),
     ],
     Lower::Compose(|e, a| {
-        let delta = a.float(3);
+        let delta = a.float(huber_loss::delta);
         if delta <= 0.0 {
             fail!(VALUE, "`delta` must be positive, not {delta}");
         }
-        let dtype = crate::op::rows::pointwise::arith::common(e, &[a.get(0), a.get(1)]);
-        let (x, t) = (e.cast(a.tensor(0), widened(dtype))?, e.cast(a.tensor(1), widened(dtype))?);
+        let dtype =
+            crate::op::rows::pointwise::arith::common(e, &[a.get(huber_loss::input), a.get(huber_loss::target)]);
+        let (x, t) = (e.cast(a.input(), widened(dtype))?, e.cast(a.tensor(huber_loss::target), widened(dtype))?);
         let d = difference(e, &args![&x, &t])?;
-        let size = e.call(&ABS, args![&d])?;
-        let square = e.mul(&size, &size)?;
-        let low = e.mul(&square, float(0.5))?;
-        let high = e.sub(&size, float(0.5 * delta))?;
-        let high = e.mul(&high, float(delta))?;
-        let loss = bent(e, &size, delta, &low, &high)?;
-        let loss = e.cast(&loss, dtype)?;
-        weighted(e, loss, &args![a.tensor(0), a.tensor(1), a.attr(2).clone(), a.opt_tensor(4)])
+        let loss = compute(e, |c| {
+            let size = c.of(&d).abs();
+            let loss = size.less(delta).choose(size * size * 0.5, (size - 0.5 * delta) * delta);
+            loss.cast(dtype)
+        })?;
+        weighted(
+            e,
+            loss,
+            &args![
+                a.input(),
+                a.tensor(huber_loss::target),
+                a.attr(huber_loss::reduction).clone(),
+                a.opt_tensor(huber_loss::weight)
+            ],
+        )
     }),
 );
+
+signature!(cross(input: Tensor, target: Tensor));
 
 /// -(t ln x + (1 - t) ln(1 - x)), logarithms not below -100.
 static CROSS: Op = Op {
     name: "binary_cross_entropy",
-    params: &[X, TARGET],
+    params: cross::PARAMS,
     summary: "Binary cross entropy of probabilities, element by element.",
     lower: Lower::Steps(|e, a| {
-        let (x, t) = (e.call(&PROBABILITY, args![a.tensor(0)])?, e.call(&PROBABILITY, args![a.tensor(1)])?);
-        let (yes, no) = logarithms(e, &x)?;
-        let (rest, yes) = (e.rev(&SUB, Scalar::Int(1), &t)?, e.mul(&t, &yes)?);
-        let no = e.mul(&rest, &no)?;
-        let sum = e.add(&yes, &no)?;
-        Ok(vec![e.neg(&sum)?])
+        let (x, t) = (e.call(&PROBABILITY, args![a.input()])?, e.call(&PROBABILITY, args![a.tensor(cross::target)])?);
+        let loss = compute(e, |c| {
+            let t = c.of(&t);
+            let (yes, no) = logarithms(c.of(&x));
+            -(t * yes + (1 - t) * no)
+        })?;
+        Ok(vec![loss])
     }),
-    saves: &[Save::In(0), Save::In(1)],
-    grad: Grad::Rule(|e, v| {
-        let (x, t) = (v.input(0), v.input(1));
-        let to_x = match v.needs(0) {
-            true => {
-                let rest = e.rev(&SUB, Scalar::Int(1), x)?;
-                let slope = e.mul(&rest, x)?;
-                let slope = e.call(&CLAMP_MIN, args![&slope, float(1e-12)])?;
-                let d = e.sub(x, t)?;
-                let d = e.mul(v.g(), &d)?;
-                Some(e.div(&d, &slope)?)
-            }
-            false => None,
-        };
-        let to_t = match v.needs(1) {
-            true => {
-                let (yes, no) = logarithms(e, x)?;
-                let d = e.sub(&no, &yes)?;
-                Some(e.mul(v.g(), &d)?)
-            }
-            false => None,
-        };
-        Ok(vec![to_x, to_t])
-    }),
+    saves: &[Save::INPUT, Save::In(cross::target)],
+    grad: Grad::Of(&[
+        |t| t.g * (t.input - t.other) / ((1 - t.input) * t.input).with(&CLAMP_MIN, 1e-12),
+        |t| {
+            let (yes, no) = logarithms(t.input);
+            t.g * (no - yes)
+        },
+    ]),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
 /// ln x and ln(1 - x), not below -100.
-fn logarithms(e: &mut dyn Emit, x: &Tensor) -> Result<(Tensor, Tensor)> {
-    let yes = e.call(&LOG, args![x])?;
-    let minus = e.neg(x)?;
-    let no = e.call(&LOG1P, args![&minus])?;
-    Ok((e.call(&CLAMP_MIN, args![&yes, float(-100.0)])?, e.call(&CLAMP_MIN, args![&no, float(-100.0)])?))
+fn logarithms(x: Expr<'_>) -> (Expr<'_>, Expr<'_>) {
+    (x.log().with(&CLAMP_MIN, -100.0), (-x).log1p().with(&CLAMP_MIN, -100.0))
 }
+
+signature!(binary_cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor = None, reduction: Str(&["mean", "sum", "none"]) = "mean",
+));
 
 pub static BINARY_CROSS_ENTROPY: Op = row(
     "binary_cross_entropy",
-    &[X, TARGET, WEIGHT, REDUCTION],
+    binary_cross_entropy::PARAMS,
     [
         "-(t ln x + (1 - t) ln(1 - x)) of probabilities x and targets t.",
         "Logarithms are held above -100. An x or t that is not from 0 to 1 is an error found while computing.",
@@ -243,17 +247,22 @@ pub static BINARY_CROSS_ENTROPY: Op = row(
     ],
     Lower::Compose(|e, a| {
         same_shape(a, ["input", "target"])?;
-        float_only(a.tensor(0), "input")?;
-        crate::op::infer::same_dtype(&[("input", a.tensor(0)), ("target", a.tensor(1))])?;
-        let loss = e.call(&CROSS, args![a.tensor(0), a.tensor(1)])?;
-        let loss = times_weight(e, loss, a.opt_tensor(2))?;
-        reduced(e, loss, a.text(3))
+        float_only(a.input(), "input")?;
+        crate::op::infer::same_dtype(&[("input", a.input()), ("target", a.tensor(binary_cross_entropy::target))])?;
+        let loss = e.call(&CROSS, args![a.input(), a.tensor(binary_cross_entropy::target)])?;
+        let loss = times_weight(e, loss, a.opt_tensor(binary_cross_entropy::weight))?;
+        reduced(e, loss, a.text(binary_cross_entropy::reduction))
     }),
 );
 
+signature!(binary_cross_entropy_with_logits(
+    input: Tensor, target: Tensor, weight: Tensor = None, reduction: Str(&["mean", "sum", "none"]) = "mean",
+    pos_weight: Tensor = None,
+));
+
 pub static BINARY_CROSS_ENTROPY_WITH_LOGITS: Op = row(
     "binary_cross_entropy_with_logits",
-    &[X, TARGET, WEIGHT, REDUCTION, Param::opt("pos_weight", Kind::Tensor, Default::None)],
+    binary_cross_entropy_with_logits::PARAMS,
     [
         "Binary cross entropy of scores, whose sigmoid is the probability, without loss of digits.",
         "`pos_weight` multiplies the loss of positive targets and broadcasts.",
@@ -265,26 +274,27 @@ pub static BINARY_CROSS_ENTROPY_WITH_LOGITS: Op = row(
     ],
     Lower::Compose(|e, a| {
         same_shape(a, ["target", "input"])?;
-        let (x, t) = (a.tensor(0), a.tensor(1));
+        let (x, t) = (a.input(), a.tensor(binary_cross_entropy_with_logits::target));
         float_only(x, "input")?;
-        let rest = e.rev(&SUB, Scalar::Int(1), t)?;
-        let rest = e.mul(&rest, x)?;
-        let mut log = e.call(&LOGSIGMOID, args![x])?;
-        if let Some(weight) = a.opt_tensor(4) {
-            let more = e.sub(weight, Scalar::Int(1))?;
-            let factor = e.mul(&more, t)?;
-            let factor = e.add(&factor, Scalar::Int(1))?;
-            log = e.mul(&log, &factor)?;
-        }
-        let loss = e.sub(&rest, &log)?;
-        let loss = times_weight(e, loss, a.opt_tensor(2))?;
-        reduced(e, loss, a.text(3))
+        let loss = compute(e, |c| {
+            let (x, t) = (c.of(x), c.of(t));
+            let log = x.of(&LOGSIGMOID);
+            let log = match a.opt_tensor(binary_cross_entropy_with_logits::pos_weight) {
+                Some(weight) => log * ((c.of(weight) - 1) * t + 1),
+                None => log,
+            };
+            (1 - t) * x - log
+        })?;
+        let loss = times_weight(e, loss, a.opt_tensor(binary_cross_entropy_with_logits::weight))?;
+        reduced(e, loss, a.text(binary_cross_entropy_with_logits::reduction))
     }),
 );
 
+signature!(soft_margin_loss(input: Tensor, target: Tensor, reduction: Str(&["mean", "sum", "none"]) = "mean"));
+
 pub static SOFT_MARGIN_LOSS: Op = row(
     "soft_margin_loss",
-    &[X, TARGET, REDUCTION],
+    soft_margin_loss::PARAMS,
     ["ln(1 + e^(-t x)) of scores x and targets t of 1 and -1.", ""],
     &[
         ex("soft_margin_loss(tensor([0.0]), tensor([1.0]))", "tensor(0.6931)"),
@@ -292,18 +302,15 @@ pub static SOFT_MARGIN_LOSS: Op = row(
         ex("soft_margin_loss(tensor([1]), tensor([1]))", "E0202"),
     ],
     Lower::Compose(|e, a| {
-        float_only(a.tensor(0), "input")?;
-        let minus = e.neg(a.tensor(1))?;
-        let z = e.mul(&minus, a.tensor(0))?;
-        let z = e.call(&EXP, args![&z])?;
-        let loss = e.call(&LOG1P, args![&z])?;
-        reduced(e, loss, a.text(2))
+        float_only(a.input(), "input")?;
+        let loss = compute(e, |c| (-c.of(a.tensor(soft_margin_loss::target)) * a.input()).exp().log1p())?;
+        reduced(e, loss, a.text(soft_margin_loss::reduction))
     }),
 );
 
 pub static MULTILABEL_SOFT_MARGIN_LOSS: Op = row(
     "multilabel_soft_margin_loss",
-    &[X, TARGET, WEIGHT, REDUCTION],
+    binary_cross_entropy::PARAMS,
     [
         "Binary cross entropy of scores, averaged over the classes (the last dimension).",
         "`weight` has one number for each class.",
@@ -314,33 +321,31 @@ pub static MULTILABEL_SOFT_MARGIN_LOSS: Op = row(
         ex("multilabel_soft_margin_loss(tensor([1]), tensor([1]))", "E0202"),
     ],
     Lower::Compose(|e, a| {
-        let (x, t) = (a.tensor(0), a.tensor(1));
+        let (x, t) = (a.input(), a.tensor(binary_cross_entropy::target));
         float_only(x, "input")?;
         if x.ndim() == 0 {
             fail!(SHAPE, "`input` must have at least 1 dimension");
         }
-        let minus = e.neg(x)?;
-        let (yes, no) = (e.call(&LOGSIGMOID, args![x])?, e.call(&LOGSIGMOID, args![&minus])?);
-        let rest = e.rev(&SUB, Scalar::Int(1), t)?;
-        let (yes, no) = (e.mul(t, &yes)?, e.mul(&rest, &no)?);
-        let sum = e.add(&yes, &no)?;
-        let loss = e.neg(&sum)?;
-        let loss = times_weight(e, loss, a.opt_tensor(2))?;
+        let loss = compute(e, |c| {
+            let (x, t) = (c.of(x), c.of(t));
+            -(t * x.of(&LOGSIGMOID) + (1 - t) * (-x).of(&LOGSIGMOID))
+        })?;
+        let loss = times_weight(e, loss, a.opt_tensor(binary_cross_entropy::weight))?;
         let classes = x.shape()[x.ndim() - 1] as f64;
         let loss = e.call(&SUM, args![&loss, -1])?;
         let loss = e.div(&loss, float(classes))?;
-        reduced(e, loss, a.text(3))
+        reduced(e, loss, a.text(binary_cross_entropy::reduction))
     }),
 );
 
+signature!(kl_div(
+    input: Tensor, target: Tensor, reduction: Str(&["mean", "sum", "none", "batchmean"]) = "mean",
+    log_target: Bool = false,
+));
+
 pub static KL_DIV: Op = row(
     "kl_div",
-    &[
-        X,
-        TARGET,
-        Param::opt("reduction", Kind::Str(&["mean", "sum", "none", "batchmean"]), Default::Str("mean")),
-        Param::opt("log_target", Kind::Bool, Default::Bool(false)),
-    ],
+    kl_div::PARAMS,
     [
         "The Kullback-Leibler divergence t (ln t - x) of log-probabilities x from probabilities t.",
         "With `log_target` the target is given as logarithms. \"batchmean\" divides the sum by the size of dimension 0: the \
@@ -352,17 +357,14 @@ mathematical definition.",
         ex("kl_div(tensor([1]), tensor([1]))", "E0202"),
     ],
     Lower::Compose(|e, a| {
-        let (x, t) = (a.tensor(0), a.tensor(1));
+        let (x, t) = (a.input(), a.tensor(kl_div::target));
         float_only(x, "input")?;
-        let loss = if a.flag(3) {
-            let (p, d) = (e.call(&EXP, args![t])?, e.sub(t, x)?);
-            e.mul(&p, &d)?
-        } else {
-            let (own, cross) = (e.call(&XLOGY, args![t, t])?, e.mul(t, x)?);
-            e.sub(&own, &cross)?
-        };
-        if a.text(2) != "batchmean" {
-            return reduced(e, loss, a.text(2));
+        let loss = compute(e, |c| {
+            let (x, t) = (c.of(x), c.of(t));
+            if a.flag(kl_div::log_target) { t.exp() * (t - x) } else { t.with(&XLOGY, t) - t * x }
+        })?;
+        if a.text(kl_div::reduction) != "batchmean" {
+            return reduced(e, loss, a.text(kl_div::reduction));
         }
         let n = x.shape().first().copied().unwrap_or(1);
         let sum = reduced(e, loss, "sum")?;
@@ -370,9 +372,13 @@ mathematical definition.",
     }),
 );
 
+signature!(hinge_embedding_loss(
+    input: Tensor, target: Tensor, margin: Float = 1.0, reduction: Str(&["mean", "sum", "none"]) = "mean",
+));
+
 pub static HINGE_EMBEDDING_LOSS: Op = row(
     "hinge_embedding_loss",
-    &[X, TARGET, Param::opt("margin", Kind::Float, Default::Float(1.0)), REDUCTION],
+    hinge_embedding_loss::PARAMS,
     ["The distance x of like pairs (target 1), and max(0, margin - x) of unlike ones (-1).", ""],
     &[
         ex("hinge_embedding_loss(tensor([0.5, 0.25]), tensor([1, -1]))", "tensor(0.6250)"),
@@ -380,31 +386,36 @@ pub static HINGE_EMBEDDING_LOSS: Op = row(
         ex("hinge_embedding_loss(tensor([1]), tensor([1]))", "E0202"),
     ],
     Lower::Compose(|e, a| {
-        let (x, t) = (a.tensor(0), a.tensor(1));
+        let (x, t) = (a.input(), a.tensor(hinge_embedding_loss::target));
         float_only(x, "input")?;
-        let gap = e.rev(&SUB, float(a.float(2)), x)?;
-        let gap = e.call(&CLAMP_MIN, args![&gap, float(0.0)])?;
-        let (not_like, not_unlike) = (e.call(&NE, args![t, 1])?, e.call(&NE, args![t, -1])?);
-        let gap = e.call(&WHERE, args![&not_like, &gap, float(0.0)])?;
-        let own = e.call(&WHERE, args![&not_unlike, x, float(0.0)])?;
-        let loss = e.add(&gap, &own)?;
-        reduced(e, loss, a.text(3))
+        let loss = compute(e, |c| {
+            let (x, t) = (c.of(x), c.of(t));
+            let gap = (a.float(hinge_embedding_loss::margin) - x).with(&CLAMP_MIN, 0.0);
+            t.with(&NE, 1).choose(gap, 0.0) + t.with(&NE, -1).choose(x, 0.0)
+        })?;
+        reduced(e, loss, a.text(hinge_embedding_loss::reduction))
     }),
 );
 
-const INPUT1: Param = Param::new("input1", Kind::Tensor);
-const INPUT2: Param = Param::new("input2", Kind::Tensor);
+signature!(margin_ranking_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: Float = 0.0,
+    reduction: Str(&["mean", "sum", "none"]) = "mean",
+));
 
 pub static MARGIN_RANKING_LOSS: Op = row(
     "margin_ranking_loss",
-    &[INPUT1, INPUT2, TARGET, Param::opt("margin", Kind::Float, Default::Float(0.0)), REDUCTION],
+    margin_ranking_loss::PARAMS,
     ["max(0, -t (x1 - x2) + margin): target 1 ranks `input1` higher, -1 `input2`.", ""],
     &[
         ex("margin_ranking_loss(tensor([1.0]), tensor([3.0]), tensor([1.0]))", "tensor(2.)"),
         ex("margin_ranking_loss(ones([2]), ones([2]), ones([1, 2]))", "E0201"),
     ],
     Lower::Compose(|e, a| {
-        let (x1, x2, t) = (a.tensor(0), a.tensor(1), a.tensor(2));
+        let (x1, x2, t) = (
+            a.tensor(margin_ranking_loss::input1),
+            a.tensor(margin_ranking_loss::input2),
+            a.tensor(margin_ranking_loss::target),
+        );
         if x1.ndim() != x2.ndim() || x1.ndim() != t.ndim() {
             fail!(
                 SHAPE,
@@ -414,17 +425,19 @@ pub static MARGIN_RANKING_LOSS: Op = row(
                 t.ndim()
             );
         }
-        let (minus, d) = (e.neg(t)?, e.sub(x1, x2)?);
-        let gap = e.mul(&minus, &d)?;
-        let gap = e.add(&gap, float(a.float(3)))?;
-        let loss = e.call(&CLAMP_MIN, args![&gap, float(0.0)])?;
-        reduced(e, loss, a.text(4))
+        let margin = a.float(margin_ranking_loss::margin);
+        let loss = compute(e, |c| (-c.of(t) * (c.of(x1) - x2) + margin).with(&CLAMP_MIN, 0.0))?;
+        reduced(e, loss, a.text(margin_ranking_loss::reduction))
     }),
 );
 
+fn dot<'c>(x: Expr<'c>, y: Expr<'c>) -> Expr<'c> {
+    (x * y).call(&SUM, args![-1])
+}
+
 pub static COSINE_EMBEDDING_LOSS: Op = row(
     "cosine_embedding_loss",
-    &[INPUT1, INPUT2, TARGET, Param::opt("margin", Kind::Float, Default::Float(0.0)), REDUCTION],
+    margin_ranking_loss::PARAMS,
     [
         "1 - cos of like pairs (target 1), and max(0, cos - margin) of unlike ones (-1).",
         "`input1` and `input2` are [N, D] with a target [N], or [D] with one of no dimensions.",
@@ -434,7 +447,11 @@ pub static COSINE_EMBEDDING_LOSS: Op = row(
         ex("cosine_embedding_loss(ones([2]), ones([2]), ones([1]))", "E0201"),
     ],
     Lower::Compose(|e, a| {
-        let (x1, x2, t) = (a.tensor(0), a.tensor(1), a.tensor(2));
+        let (x1, x2, t) = (
+            a.tensor(margin_ranking_loss::input1),
+            a.tensor(margin_ranking_loss::input2),
+            a.tensor(margin_ranking_loss::target),
+        );
         let dims = t.ndim() + 1;
         if t.ndim() > 1 || x1.ndim() != dims || x2.ndim() != dims {
             fail!(
@@ -445,23 +462,14 @@ pub static COSINE_EMBEDDING_LOSS: Op = row(
                 t.shape().as_slice()
             );
         }
-        let dot = |e: &mut dyn Emit, x: &Tensor, y: &Tensor| -> Result<Tensor> {
-            let product = e.mul(x, y)?;
-            e.call(&SUM, args![&product, -1])
-        };
-        let (product, one, two) = (dot(e, x1, x2)?, dot(e, x1, x1)?, dot(e, x2, x2)?);
-        let (one, two) = (e.add(&one, float(1e-12))?, e.add(&two, float(1e-12))?);
-        let size = e.mul(&one, &two)?;
-        let size = e.call(&crate::op::rows::pointwise::unary::SQRT, args![&size])?;
-        let cos = e.div(&product, &size)?;
-        let like = e.rev(&SUB, Scalar::Int(1), &cos)?;
-        let unlike = e.sub(&cos, float(a.float(3)))?;
-        let unlike = e.call(&CLAMP_MIN, args![&unlike, float(0.0)])?;
-        let (is_like, is_unlike) = (e.call(&EQ, args![t, 1])?, e.call(&EQ, args![t, -1])?);
-        let like = e.call(&WHERE, args![&is_like, &like, float(0.0)])?;
-        let unlike = e.call(&WHERE, args![&is_unlike, &unlike, float(0.0)])?;
-        let loss = e.add(&like, &unlike)?;
-        reduced(e, loss, a.text(4))
+        let margin = a.float(margin_ranking_loss::margin);
+        let loss = compute(e, |c| {
+            let (x1, x2, t) = (c.of(x1), c.of(x2), c.of(t));
+            let cos = dot(x1, x2) / ((dot(x1, x1) + 1e-12) * (dot(x2, x2) + 1e-12)).sqrt();
+            let unlike = (cos - margin).with(&CLAMP_MIN, 0.0);
+            t.equals(1).choose(1 - cos, 0.0) + t.equals(-1).choose(unlike, 0.0)
+        })?;
+        reduced(e, loss, a.text(margin_ranking_loss::reduction))
     }),
 );
 

@@ -10,19 +10,12 @@ use crate::kernel::index::host::gather;
 use crate::kernel::pool::host as k;
 use crate::op::args::Args;
 use crate::op::emit::{Emit, KernelCall};
-use crate::op::row::{CallForm, Default, Example, Grad, Kind, Lower, Op, Param, Save, ex};
+use crate::op::row::{CallForm, Example, Grad, Lower, Op, Param, Save, ex};
 use crate::op::rows::nn::windows::{as_float, sizes_or_own, spatial, tuple, tuple_or, window_count};
 use crate::op::rows::pointwise::arith::CAST;
 use crate::op::rows::shape::view::RESHAPE;
 use crate::op::tensor::Tensor;
-
-const X: Param = Param::new("input", Kind::Tensor);
-const KERNEL: Param = Param::new("kernel_size", Kind::Ints);
-const STRIDE: Param = Param::opt("stride", Kind::Ints, Default::None);
-const PADDING: Param = Param::opt("padding", Kind::Ints, Default::Int(0));
-const CEIL: Param = Param::opt("ceil_mode", Kind::Bool, Default::Bool(false));
-const RETURN: Param = Param::opt("return_indices", Kind::Bool, Default::Bool(false));
-const SIZE: Param = Param::new("size", Kind::Ints);
+use crate::signature;
 
 fn list(a: &Args, at: usize) -> Ints {
     a.ints(at).unwrap_or_default()
@@ -37,45 +30,78 @@ fn with_last(x: &Tensor, last: &[i64]) -> Shape {
     shape
 }
 
+signature!(max(
+    input: Tensor, kernel_size: Ints, stride: Ints = None, padding: Ints = 0, dilation: Ints = 1,
+    ceil_mode: Bool = false, return_indices: Bool = false,
+));
+signature!(avg(
+    input: Tensor, kernel_size: Ints, stride: Ints = None, padding: Ints = 0, ceil_mode: Bool = false,
+    count_include_pad: Bool = true, divisor_override: Int = None,
+));
+signature!(avg1d(
+    input: Tensor, kernel_size: Ints, stride: Ints = None, padding: Ints = 0, ceil_mode: Bool = false,
+    count_include_pad: Bool = true,
+));
+signature!(adaptive(input: Tensor, output_size: OptInts, return_indices: Bool = false));
+signature!(adaptive_mean(input: Tensor, output_size: OptInts));
+signature!(lp(input: Tensor, norm_type: Float, kernel_size: Ints, stride: Ints = None, ceil_mode: Bool = false));
+signature!(unpool(
+    input: Tensor, indices: Tensor, kernel_size: Ints, stride: Ints = None, padding: Ints = 0,
+    output_size: Ints = None,
+));
+
 // ---- the largest ----
+
+signature!(max_pool(
+    input: Tensor, kernel_size: Ints, stride: Ints = None, padding: Ints = 0, dilation: Ints, size: Ints,
+));
 
 /// Largest elements and their positions in the plane, for fixed windows. Arguments after `input`: kernel, stride,
 /// padding, dilation, sizes of the result.
 static MAX_POOL: Op = Op {
     name: "max_pool",
-    params: &[X, KERNEL, STRIDE, PADDING, Param::new("dilation", Kind::Ints), SIZE],
+    params: max_pool::PARAMS,
     summary: "Largest elements of windows, and where they are.",
     lower: Lower::Kernel(|_, a| {
-        let x = a.tensor(0);
-        let shape = with_last(x, &list(a, 5));
+        let x = a.input();
+        let shape = with_last(x, &list(a, max_pool::size));
         let call = KernelCall::new("max_pool", k::max_pool).input(x);
-        let call = (1..5).fold(call, |call, at| call.ints(&list(a, at)));
+        let call = (max_pool::kernel_size..max_pool::size).fold(call, |call, at| call.ints(&list(a, at)));
         Ok(call.output(&shape, x.dtype()).output(&shape, DType::I64))
     }),
     saves: &[Save::Out(1)],
     grad: Grad::Rule(|e, v| {
-        let n = list(v.args, 5).len();
-        Ok(vec![v.grads[0].as_ref().map(|g| put_back(e, g, v.output(1), &v.meta(0).shape, n)).transpose()?])
+        let n = list(v.args, max_pool::size).len();
+        Ok(vec![
+            v.grads[0].as_ref().map(|g| put_back(e, g, v.output(1), &v.meta(max_pool::input).shape, n)).transpose()?,
+        ])
     }),
     call: CallForm::Internal,
     straight: true,
     ..Op::BASE
 };
 
+signature!(adaptive_max(input: Tensor, size: Ints));
+
 static ADAPTIVE_MAX: Op = Op {
     name: "adaptive_max_pool",
-    params: &[X, SIZE],
+    params: adaptive_max::PARAMS,
     summary: "Largest elements of windows that cover the plane evenly, and where they are.",
     lower: Lower::Kernel(|_, a| {
-        let (x, size) = (a.tensor(0), list(a, 1));
+        let (x, size) = (a.input(), list(a, adaptive_max::size));
         let shape = with_last(x, &size);
         let call = KernelCall::new("adaptive_max_pool", k::adaptive_max_pool).input(x).int(size.len() as i64);
         Ok(call.output(&shape, x.dtype()).output(&shape, DType::I64))
     }),
     saves: &[Save::Out(1)],
     grad: Grad::Rule(|e, v| {
-        let n = list(v.args, 1).len();
-        Ok(vec![v.grads[0].as_ref().map(|g| put_back(e, g, v.output(1), &v.meta(0).shape, n)).transpose()?])
+        let n = list(v.args, adaptive_max::size).len();
+        Ok(vec![
+            v.grads[0]
+                .as_ref()
+                .map(|g| put_back(e, g, v.output(1), &v.meta(adaptive_max::input).shape, n))
+                .transpose()?,
+        ])
     }),
     call: CallForm::Internal,
     straight: true,
@@ -99,36 +125,41 @@ fn put_back(e: &mut dyn Emit, g: &Tensor, at: &Tensor, shape: &[usize], n: usize
     e.call(&RESHAPE, args![&y, shape])
 }
 
+signature!(put(input: Tensor, indices: Tensor, size: Int));
+
 /// `[.., o]` and positions to `[.., size]`.
 static PUT: Op = Op {
     name: "max_pool",
-    params: &[X, Param::new("indices", Kind::Tensor), Param::new("size", Kind::Int)],
+    params: put::PARAMS,
     summary: "Elements at places of a line; their sum where places meet.",
     lower: Lower::Kernel(|_, a| {
-        let shape = with_last(a.tensor(0), &[a.int(2)]);
-        let call = KernelCall::new("max_pool_grad", k::max_pool_grad).input(a.tensor(0)).input(a.tensor(1)).int(1);
-        Ok(call.output(&shape, a.tensor(0).dtype()))
+        let shape = with_last(a.input(), &[a.int(put::size)]);
+        let call =
+            KernelCall::new("max_pool_grad", k::max_pool_grad).input(a.input()).input(a.tensor(put::indices)).int(1);
+        Ok(call.output(&shape, a.input().dtype()))
     }),
-    saves: &[Save::In(1)],
-    grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&PICK, args![v.g(), v.input(1)])?)])),
+    saves: &[Save::In(put::indices)],
+    grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&PICK, args![v.g(), v.saved(put::indices)])?)])),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
+signature!(pick(input: Tensor, indices: Tensor));
+
 /// `[.., size]` and positions to `[.., o]`.
 static PICK: Op = Op {
     name: "max_pool",
-    params: &[X, Param::new("indices", Kind::Tensor)],
+    params: pick::PARAMS,
     summary: "Elements of places of a line.",
     lower: Lower::Kernel(|_, a| {
-        let (x, at) = (a.tensor(0), a.tensor(1));
+        let (x, at) = (a.input(), a.tensor(pick::indices));
         let call = KernelCall::new("gather", gather::gather).input(x).input(at).int(x.ndim() as i64 - 1);
         Ok(call.output(&at.shape(), x.dtype()))
     }),
-    saves: &[Save::In(1)],
+    saves: &[Save::In(pick::indices)],
     grad: Grad::Rule(|e, v| {
-        let size = v.meta(0).shape.last().copied().unwrap_or(1);
-        Ok(vec![Some(e.call(&PUT, args![v.g(), v.input(1), size])?)])
+        let size = v.meta(pick::input).shape.last().copied().unwrap_or(1);
+        Ok(vec![Some(e.call(&PUT, args![v.g(), v.saved(pick::indices), size])?)])
     }),
     call: CallForm::Internal,
     ..Op::BASE
@@ -137,18 +168,18 @@ static PICK: Op = Op {
 /// The same for positions that a script gave: they are checked while computing, and the last one stays.
 static UNPOOL: Op = Op {
     name: "max_unpool",
-    params: &[X, Param::new("indices", Kind::Tensor), Param::new("size", Kind::Int)],
+    params: put::PARAMS,
     summary: "Elements at places of a line.",
     lower: Lower::Steps(|e, a| {
-        let (x, at) = (a.tensor(0), a.tensor(1));
-        let shape = with_last(x, &[a.int(2)]);
+        let (x, at) = (a.input(), a.tensor(put::indices));
+        let shape = with_last(x, &[a.int(put::size)]);
         let zeros =
             e.source(crate::op::row::Source::Fill(crate::base::dtype::Scalar::Int(0)), &shape, x.dtype(), x.device())?;
         let call = KernelCall::new("scatter", gather::scatter).input(&zeros).input(at).input(x);
         e.kernel(call.int(x.ndim() as i64 - 1).output(&shape, x.dtype()))
     }),
-    saves: &[Save::In(1)],
-    grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&PICK, args![v.g(), v.input(1)])?)])),
+    saves: &[Save::In(put::indices)],
+    grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&PICK, args![v.g(), v.saved(put::indices)])?)])),
     call: CallForm::Internal,
     ..Op::BASE
 };
@@ -157,34 +188,34 @@ static UNPOOL: Op = Op {
 
 /// Attributes of a mean over fixed windows: kernel, stride, padding, count_include_pad, divisor_override.
 fn averaging(call: KernelCall, a: &Args) -> KernelCall {
-    let call = call.input(a.tensor(0)).ints(&list(a, 2)).ints(&list(a, 3)).ints(&list(a, 4)).flag(a.flag(5));
-    let call = call.attr(a.opt_int(6).map_or(Attr::None, Attr::Int));
-    call.output(&with_last(a.tensor(0), &list(a, 1)), a.tensor(0).dtype())
+    let call = call
+        .input(a.input())
+        .ints(&list(a, average::kernel_size))
+        .ints(&list(a, average::stride))
+        .ints(&list(a, average::padding))
+        .flag(a.flag(average::count_include_pad));
+    let call = call.attr(a.opt_int(average::divisor_override).map_or(Attr::None, Attr::Int));
+    call.output(&with_last(a.input(), &list(a, average::size)), a.input().dtype())
 }
 
-const AVERAGE: &[Param] = &[
-    X,
-    SIZE,
-    KERNEL,
-    STRIDE,
-    PADDING,
-    Param::new("count_include_pad", Kind::Bool),
-    Param::opt("divisor_override", Kind::Int, Default::None),
-];
+signature!(average(
+    input: Tensor, size: Ints, kernel_size: Ints, stride: Ints = None, padding: Ints = 0, count_include_pad: Bool,
+    divisor_override: Int = None,
+));
 
 /// Applies the other row of a linear pair to the gradient.
 fn other(e: &mut dyn Emit, v: &crate::op::emit::Backward<'_>, op: &'static Op) -> Result<Vec<Option<Tensor>>> {
-    let n = list(v.args, 1).len();
-    let shape = &v.meta(0).shape;
+    let n = list(v.args, average::size).len();
+    let shape = &v.meta(average::input).shape;
     let size: Ints = shape[shape.len() - n..].iter().map(|&size| size as i64).collect();
     let mut args = args![v.g(), size];
-    args.0.extend((2..op.params.len()).map(|at| v.args.get(at).clone()));
+    args.0.extend((average::kernel_size..op.params.len()).map(|at| v.args.get(at).clone()));
     Ok(vec![Some(e.call(op, args)?)])
 }
 
 static AVG_POOL: Op = Op {
     name: "avg_pool",
-    params: AVERAGE,
+    params: average::PARAMS,
     summary: "Means of windows.",
     lower: Lower::Kernel(|_, a| Ok(averaging(KernelCall::new("avg_pool", k::avg_pool), a))),
     grad: Grad::Rule(|e, v| other(e, v, &AVG_SPREAD)),
@@ -195,7 +226,7 @@ static AVG_POOL: Op = Op {
 
 static AVG_SPREAD: Op = Op {
     name: "avg_pool",
-    params: AVERAGE,
+    params: average::PARAMS,
     summary: "The transpose of `avg_pool`.",
     lower: Lower::Kernel(|_, a| Ok(averaging(KernelCall::new("avg_pool_grad", k::avg_pool_grad), a))),
     grad: Grad::Rule(|e, v| other(e, v, &AVG_POOL)),
@@ -204,13 +235,13 @@ static AVG_SPREAD: Op = Op {
 };
 
 fn adaptive_call(call: KernelCall, a: &Args) -> KernelCall {
-    let (x, size) = (a.tensor(0), list(a, 1));
+    let (x, size) = (a.input(), list(a, adaptive_max::size));
     call.input(x).int(size.len() as i64).output(&with_last(x, &size), x.dtype())
 }
 
 static ADAPTIVE_AVG: Op = Op {
     name: "adaptive_avg_pool",
-    params: &[X, SIZE],
+    params: adaptive_max::PARAMS,
     summary: "Means of windows that cover the plane evenly.",
     lower: Lower::Kernel(|_, a| Ok(adaptive_call(KernelCall::new("adaptive_avg_pool", k::adaptive_avg_pool), a))),
     grad: Grad::Rule(|e, v| other(e, v, &ADAPTIVE_AVG_SPREAD)),
@@ -221,7 +252,7 @@ static ADAPTIVE_AVG: Op = Op {
 
 static ADAPTIVE_AVG_SPREAD: Op = Op {
     name: "adaptive_avg_pool",
-    params: &[X, SIZE],
+    params: adaptive_max::PARAMS,
     summary: "The transpose of `adaptive_avg_pool`.",
     lower: Lower::Kernel(|_, a| {
         Ok(adaptive_call(KernelCall::new("adaptive_avg_pool_grad", k::adaptive_avg_pool_grad), a))
@@ -261,9 +292,9 @@ struct Windows {
 }
 
 fn windows(a: &Args, n: usize, dilation: Option<usize>, padding: Option<usize>, ceil: bool) -> Result<Windows> {
-    let x = a.tensor(0);
-    let kernel = tuple(a, 1, n, "kernel_size", 1)?;
-    let stride = tuple_or(a, 2, n, "stride", 1, &kernel)?;
+    let x = a.input();
+    let kernel = tuple(a, max::kernel_size, n, "kernel_size", 1)?;
+    let stride = tuple_or(a, max::stride, n, "stride", 1, &kernel)?;
     let padding = padding.map_or(Ok(Ints::from_elem(0, n)), |at| tuple(a, at, n, "padding", 0))?;
     let dilation = dilation.map_or(Ok(Ints::from_elem(1, n)), |at| tuple(a, at, n, "dilation", 1))?;
     let from = spatial(x, n);
@@ -293,50 +324,59 @@ fn results(e: &mut dyn Emit, mut made: Vec<Tensor>, dtype: DType, positions: boo
     Ok(made)
 }
 
-/// Arguments: input, kernel_size, stride, padding, dilation, ceil_mode, return_indices.
 fn max_pool(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
-    check_planes(a.tensor(0), n, false)?;
-    let w = windows(a, n, Some(4), Some(3), a.flag(5))?;
-    let x = as_float(e, a.tensor(0))?;
+    check_planes(a.input(), n, false)?;
+    let w = windows(a, n, Some(max::dilation), Some(max::padding), a.flag(max::ceil_mode))?;
+    let x = as_float(e, a.input())?;
     let made = e.apply(&MAX_POOL, args![&x, w.kernel, w.stride, w.padding, w.dilation, w.size])?;
-    results(e, made, a.tensor(0).dtype(), a.flag(6))
+    results(e, made, a.input().dtype(), a.flag(max::return_indices))
 }
 
-/// Arguments: input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override.
 fn avg_pool(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
-    check_planes(a.tensor(0), n, false)?;
-    if a.opt_int(6) == Some(0) {
+    check_planes(a.input(), n, false)?;
+    if a.opt_int(avg::divisor_override) == Some(0) {
         fail!(VALUE, "`divisor_override` must not be 0");
     }
-    let w = windows(a, n, None, Some(3), a.flag(4))?;
-    let x = as_float(e, a.tensor(0))?;
-    let y = e.call(&AVG_POOL, args![&x, w.size, w.kernel, w.stride, w.padding, a.flag(5), a.attr(6).clone()])?;
-    results(e, vec![y], a.tensor(0).dtype(), false)
+    let w = windows(a, n, None, Some(avg::padding), a.flag(avg::ceil_mode))?;
+    let x = as_float(e, a.input())?;
+    let y = e.call(
+        &AVG_POOL,
+        args![
+            &x,
+            w.size,
+            w.kernel,
+            w.stride,
+            w.padding,
+            a.flag(avg::count_include_pad),
+            a.attr(avg::divisor_override).clone()
+        ],
+    )?;
+    results(e, vec![y], a.input().dtype(), false)
 }
 
-/// Arguments: input, output_size[, return_indices].
 fn adaptive(e: &mut dyn Emit, a: &Args, n: usize, op: &'static Op) -> Result<Vec<Tensor>> {
-    check_planes(a.tensor(0), n, true)?;
-    let x = as_float(e, a.tensor(0))?;
+    check_planes(a.input(), n, true)?;
+    let x = as_float(e, a.input())?;
     let shape = x.shape();
-    let size = sizes_or_own(a, 1, &shape[shape.len() - n..], "output_size")?;
+    let size = sizes_or_own(a, adaptive::output_size, &shape[shape.len() - n..], "output_size")?;
     let made = e.apply(op, args![&x, size.as_slice()])?;
-    results(e, made, a.tensor(0).dtype(), a.flag(2))
+    results(e, made, a.input().dtype(), a.flag(adaptive::return_indices))
 }
 
-/// Arguments: input, norm_type, kernel_size, stride, ceil_mode. The sum of powers is the mean times how many.
+/// The sum of powers is the mean times how many.
 fn lp_pool(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
     use crate::op::rows::nn::activation::RELU;
     use crate::op::rows::pointwise::arith::POW;
     use crate::op::rows::pointwise::unary::{ABS, SIGN};
-    let x = a.tensor(0);
+    let x = a.input();
     check_planes(x, n, false)?;
-    let p = a.float(1);
+    let p = a.float(lp::norm_type);
     if p == 0.0 {
         fail!(VALUE, "`norm_type` must not be 0");
     }
-    let moved = Args(smallvec::smallvec![a.get(0).clone(), a.get(2).clone(), a.get(3).clone()]);
-    let w = windows(&moved, n, None, None, a.flag(4))?;
+    let moved =
+        Args(smallvec::smallvec![a.get(lp::input).clone(), a.get(lp::kernel_size).clone(), a.get(lp::stride).clone()]);
+    let w = windows(&moved, n, None, None, a.flag(lp::ceil_mode))?;
     let taps: i64 = w.kernel.iter().product();
     let powers = e.call(&POW, args![x, p])?;
     let mean = e.call(&AVG_POOL, args![&powers, w.size, w.kernel, w.stride, w.padding, true])?;
@@ -347,9 +387,8 @@ fn lp_pool(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
     Ok(vec![e.call(&POW, args![&sum, 1.0 / p])?])
 }
 
-/// Arguments: input, indices, kernel_size, stride, padding, output_size.
 fn max_unpool(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
-    let (x, at) = (a.tensor(0), a.tensor(1));
+    let (x, at) = (a.input(), a.tensor(unpool::indices));
     check_planes(x, n, false)?;
     if at.dtype() != DType::I64 {
         fail!(DTYPE, "`indices` must be i64, not {}", at.dtype());
@@ -357,11 +396,12 @@ fn max_unpool(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
     if at.shape() != x.shape() {
         fail!(SHAPE, "`indices` has shape {:?}, `input` {:?}", at.shape().as_slice(), x.shape().as_slice());
     }
-    let kernel = tuple(a, 2, n, "kernel_size", 1)?;
-    let (stride, padding) = (tuple_or(a, 3, n, "stride", 1, &kernel)?, tuple(a, 4, n, "padding", 0)?);
+    let kernel = tuple(a, unpool::kernel_size, n, "kernel_size", 1)?;
+    let (stride, padding) =
+        (tuple_or(a, unpool::stride, n, "stride", 1, &kernel)?, tuple(a, unpool::padding, n, "padding", 0)?);
     let from = spatial(x, n);
     let usual: Ints = (0..n).map(|i| (from[i] - 1) * stride[i] - 2 * padding[i] + kernel[i]).collect();
-    let size: Ints = match a.ints(5) {
+    let size: Ints = match a.ints(unpool::output_size) {
         None => usual,
         // PyTorch takes the whole shape too.
         Some(given) if given.len() == n || given.len() == x.ndim() => given[given.len() - n..].into(),
@@ -385,30 +425,6 @@ const fn row(
     let [summary, details] = words;
     Op { name, params, summary, details, examples, lower, grad: Grad::Composed, ..Op::BASE }
 }
-
-const MAX_PARAMS: &[Param] =
-    &[X, KERNEL, STRIDE, PADDING, Param::opt("dilation", Kind::Ints, Default::Int(1)), CEIL, RETURN];
-const AVG_PARAMS: &[Param] = &[
-    X,
-    KERNEL,
-    STRIDE,
-    PADDING,
-    CEIL,
-    Param::opt("count_include_pad", Kind::Bool, Default::Bool(true)),
-    Param::opt("divisor_override", Kind::Int, Default::None),
-];
-const AVG1D_PARAMS: &[Param] =
-    &[X, KERNEL, STRIDE, PADDING, CEIL, Param::opt("count_include_pad", Kind::Bool, Default::Bool(true))];
-const OUTPUT: Param = Param::new("output_size", Kind::OptInts);
-const LP_PARAMS: &[Param] = &[X, Param::new("norm_type", Kind::Float), KERNEL, STRIDE, CEIL];
-const UNPOOL_PARAMS: &[Param] = &[
-    X,
-    Param::new("indices", Kind::Tensor),
-    KERNEL,
-    STRIDE,
-    PADDING,
-    Param::opt("output_size", Kind::Ints, Default::None),
-];
 
 const MAX: &str = "The largest element of every window; with `return_indices` also where it is.";
 const MAX_DETAILS: &str = "`input` is [N, C, d..] or [C, d..]; the stride is the kernel's size unless given. Padding never \
@@ -436,104 +452,104 @@ macro_rules! pools {
 }
 
 pools! {
-    MAX_POOL1D "max_pool1d" MAX_PARAMS, MAX, MAX_DETAILS, |e, a| max_pool(e, a, 1), [
+    MAX_POOL1D "max_pool1d" max::PARAMS, MAX, MAX_DETAILS, |e, a| max_pool(e, a, 1), [
         ex("max_pool1d(tensor([[1.0, 3.0, 2.0, 5.0]]), 2)", "tensor([[3., 5.]])"),
         ex("max_pool1d(tensor([[1.0, 3.0, 2.0, 5.0]]), 2, #{return_indices: true})[1]", "tensor([[1, 3]])"),
         ex("max_pool1d(ones([1, 2]), 3)", "E0201"),
         ex("max_pool1d(ones([1, 2]), 2, #{padding: 2})", "E0206"),
         ex("max_pool1d(ones([1, 2]) > 0, 2)", "E0202")
     ];
-    MAX_POOL2D "max_pool2d" MAX_PARAMS, MAX, MAX_DETAILS, |e, a| max_pool(e, a, 2), [
+    MAX_POOL2D "max_pool2d" max::PARAMS, MAX, MAX_DETAILS, |e, a| max_pool(e, a, 2), [
         ex("max_pool2d(tensor([[[1.0, 2.0], [3.0, 4.0]]]), 2)", "tensor([[[4.]]])"),
         ex("max_pool2d(ones([2, 2]), 2)", "E0201"),
         ex("max_pool2d(ones([1, 2, 2]), 0)", "E0206")
     ];
-    MAX_POOL3D "max_pool3d" MAX_PARAMS, MAX, MAX_DETAILS, |e, a| max_pool(e, a, 3), [
+    MAX_POOL3D "max_pool3d" max::PARAMS, MAX, MAX_DETAILS, |e, a| max_pool(e, a, 3), [
         ex("max_pool3d(ones([1, 2, 2, 2]), 2)", "tensor([[[[1.]]]])"),
         ex("max_pool3d(ones([2, 2, 2]), 2)", "E0201"),
         ex("max_pool3d(ones([1, 2, 2, 2]), [2, 2])", "E0206")
     ];
-    AVG_POOL1D "avg_pool1d" AVG1D_PARAMS, AVG, AVG_DETAILS, |e, a| avg_pool(e, a, 1), [
+    AVG_POOL1D "avg_pool1d" avg1d::PARAMS, AVG, AVG_DETAILS, |e, a| avg_pool(e, a, 1), [
         ex("avg_pool1d(tensor([[1.0, 3.0, 2.0, 5.0]]), 2)", "tensor([[2.0000, 3.5000]])"),
         ex("avg_pool1d(ones([1, 2]), 3)", "E0201"),
         ex("avg_pool1d(ones([1, 2]), 2, #{stride: -1})", "E0206")
     ];
-    AVG_POOL2D "avg_pool2d" AVG_PARAMS, AVG, AVG_DETAILS, |e, a| avg_pool(e, a, 2), [
+    AVG_POOL2D "avg_pool2d" avg::PARAMS, AVG, AVG_DETAILS, |e, a| avg_pool(e, a, 2), [
         ex("avg_pool2d(tensor([[[1.0, 2.0], [3.0, 4.0]]]), 2)", "tensor([[[2.5000]]])"),
         ex("avg_pool2d(ones([2, 2]), 2)", "E0201"),
         ex("avg_pool2d(ones([1, 2, 2]), 2, #{divisor_override: 0})", "E0206")
     ];
-    AVG_POOL3D "avg_pool3d" AVG_PARAMS, AVG, AVG_DETAILS, |e, a| avg_pool(e, a, 3), [
+    AVG_POOL3D "avg_pool3d" avg::PARAMS, AVG, AVG_DETAILS, |e, a| avg_pool(e, a, 3), [
         ex("avg_pool3d(ones([1, 2, 2, 2]), 2)", "tensor([[[[1.]]]])"),
         ex("avg_pool3d(ones([2, 2, 2]), 2)", "E0201"),
         ex("avg_pool3d(ones([1, 2, 2, 2]), 2, #{padding: 2})", "E0206")
     ];
-    ADAPTIVE_MAX_POOL1D "adaptive_max_pool1d" &[X, OUTPUT, RETURN], MAX, EVEN_DETAILS,
+    ADAPTIVE_MAX_POOL1D "adaptive_max_pool1d" adaptive::PARAMS, MAX, EVEN_DETAILS,
     |e, a| adaptive(e, a, 1, &ADAPTIVE_MAX), [
         ex("adaptive_max_pool1d(tensor([[1.0, 3.0, 2.0, 5.0]]), 2)", "tensor([[3., 5.]])"),
         ex("adaptive_max_pool1d(ones([2]), 2)", "E0201"),
         ex("adaptive_max_pool1d(ones([1, 2]), -1)", "E0206")
     ];
-    ADAPTIVE_MAX_POOL2D "adaptive_max_pool2d" &[X, OUTPUT, RETURN], MAX, EVEN_DETAILS,
+    ADAPTIVE_MAX_POOL2D "adaptive_max_pool2d" adaptive::PARAMS, MAX, EVEN_DETAILS,
     |e, a| adaptive(e, a, 2, &ADAPTIVE_MAX), [
         ex("adaptive_max_pool2d(tensor([[[1.0, 2.0], [3.0, 4.0]]]), [1, ()])", "tensor([[[3., 4.]]])"),
         ex("adaptive_max_pool2d(ones([2, 2]), 1)", "E0201"),
         ex("adaptive_max_pool2d(ones([1, 2, 2]), [1, 1, 1])", "E0206")
     ];
-    ADAPTIVE_MAX_POOL3D "adaptive_max_pool3d" &[X, OUTPUT, RETURN], MAX, EVEN_DETAILS,
+    ADAPTIVE_MAX_POOL3D "adaptive_max_pool3d" adaptive::PARAMS, MAX, EVEN_DETAILS,
     |e, a| adaptive(e, a, 3, &ADAPTIVE_MAX), [
         ex("adaptive_max_pool3d(ones([1, 2, 2, 2]), 1)", "tensor([[[[1.]]]])"),
         ex("adaptive_max_pool3d(ones([2, 2, 2]), 1)", "E0201"),
         ex("adaptive_max_pool3d(ones([1, 2, 2, 2]), -1)", "E0206")
     ];
-    ADAPTIVE_AVG_POOL1D "adaptive_avg_pool1d" &[X, OUTPUT], AVG, EVEN_DETAILS,
+    ADAPTIVE_AVG_POOL1D "adaptive_avg_pool1d" adaptive_mean::PARAMS, AVG, EVEN_DETAILS,
     |e, a| adaptive(e, a, 1, &ADAPTIVE_AVG), [
         ex("adaptive_avg_pool1d(tensor([[1.0, 3.0, 2.0, 5.0]]), 2)", "tensor([[2.0000, 3.5000]])"),
         ex("adaptive_avg_pool1d(ones([2]), 2)", "E0201"),
         ex("adaptive_avg_pool1d(ones([1, 2]), -1)", "E0206")
     ];
-    ADAPTIVE_AVG_POOL2D "adaptive_avg_pool2d" &[X, OUTPUT], AVG, EVEN_DETAILS,
+    ADAPTIVE_AVG_POOL2D "adaptive_avg_pool2d" adaptive_mean::PARAMS, AVG, EVEN_DETAILS,
     |e, a| adaptive(e, a, 2, &ADAPTIVE_AVG), [
         ex("adaptive_avg_pool2d(tensor([[[1.0, 2.0], [3.0, 4.0]]]), 1)", "tensor([[[2.5000]]])"),
         ex("adaptive_avg_pool2d(ones([2, 2]), 1)", "E0201"),
         ex("adaptive_avg_pool2d(ones([1, 2, 2]), -1)", "E0206")
     ];
-    ADAPTIVE_AVG_POOL3D "adaptive_avg_pool3d" &[X, OUTPUT], AVG, EVEN_DETAILS,
+    ADAPTIVE_AVG_POOL3D "adaptive_avg_pool3d" adaptive_mean::PARAMS, AVG, EVEN_DETAILS,
     |e, a| adaptive(e, a, 3, &ADAPTIVE_AVG), [
         ex("adaptive_avg_pool3d(ones([1, 2, 2, 2]), 1)", "tensor([[[[1.]]]])"),
         ex("adaptive_avg_pool3d(ones([2, 2, 2]), 1)", "E0201"),
         ex("adaptive_avg_pool3d(ones([1, 2, 2, 2]), -1)", "E0206")
     ];
-    LP_POOL1D "lp_pool1d" LP_PARAMS, LP, LP_DETAILS, |e, a| lp_pool(e, a, 1), [
+    LP_POOL1D "lp_pool1d" lp::PARAMS, LP, LP_DETAILS, |e, a| lp_pool(e, a, 1), [
         ex("lp_pool1d(tensor([[3.0, 4.0]]), 2, 2)", "tensor([[5.]])"),
         ex("lp_pool1d(ones([1, 2]), 2, 3)", "E0201"),
         ex("lp_pool1d(ones([1, 2]), 0, 2)", "E0206")
     ];
-    LP_POOL2D "lp_pool2d" LP_PARAMS, LP, LP_DETAILS, |e, a| lp_pool(e, a, 2), [
+    LP_POOL2D "lp_pool2d" lp::PARAMS, LP, LP_DETAILS, |e, a| lp_pool(e, a, 2), [
         ex("lp_pool2d(tensor([[[3.0, 4.0]]]), 2, [1, 2])", "tensor([[[5.]]])"),
         ex("lp_pool2d(ones([1, 2, 2]), 2, 3)", "E0201"),
         ex("lp_pool2d(ones([1, 2, 2]), 0, 2)", "E0206")
     ];
-    LP_POOL3D "lp_pool3d" LP_PARAMS, LP, LP_DETAILS, |e, a| lp_pool(e, a, 3), [
+    LP_POOL3D "lp_pool3d" lp::PARAMS, LP, LP_DETAILS, |e, a| lp_pool(e, a, 3), [
         ex("lp_pool3d(tensor([[[[3.0, 4.0]]]]), 2, [1, 1, 2])", "tensor([[[[5.]]]])"),
         ex("lp_pool3d(ones([1, 2, 2, 2]), 2, 3)", "E0201"),
         ex("lp_pool3d(ones([1, 2, 2, 2]), 0, 2)", "E0206")
     ];
-    MAX_UNPOOL1D "max_unpool1d" UNPOOL_PARAMS, "Puts the results of `max_pool1d` back where they were.", UNPOOL_DETAILS,
+    MAX_UNPOOL1D "max_unpool1d" unpool::PARAMS, "Puts the results of `max_pool1d` back where they were.", UNPOOL_DETAILS,
     |e, a| max_unpool(e, a, 1), [
         ex("max_unpool1d(tensor([[3.0, 5.0]]), tensor([[1, 3]]), 2)", "tensor([[0., 3., 0., 5.]])"),
         ex("max_unpool1d(ones([1, 2]), tensor([[1]]), 2)", "E0201"),
         ex("max_unpool1d(ones([1, 2]), ones([1, 2]), 2)", "E0202"),
         ex("max_unpool1d(ones([1, 2]), tensor([[0, 1]]), 2, #{output_size: [1, 2, 3]})", "E0206")
     ];
-    MAX_UNPOOL2D "max_unpool2d" UNPOOL_PARAMS, "Puts the results of `max_pool2d` back where they were.", UNPOOL_DETAILS,
+    MAX_UNPOOL2D "max_unpool2d" unpool::PARAMS, "Puts the results of `max_pool2d` back where they were.", UNPOOL_DETAILS,
     |e, a| max_unpool(e, a, 2), [
         ex("max_unpool2d(tensor([[[4.0]]]), tensor([[[3]]]), 2)", "tensor([[[0., 0.],\n         [0., 4.]]])"),
         ex("max_unpool2d(ones([1, 1, 2]), tensor([[[1]]]), 2)", "E0201"),
         ex("max_unpool2d(ones([1, 1, 1]), ones([1, 1, 1]), 2)", "E0202"),
         ex("max_unpool2d(ones([1, 1, 1]), tensor([[[0]]]), 0)", "E0206")
     ];
-    MAX_UNPOOL3D "max_unpool3d" UNPOOL_PARAMS, "Puts the results of `max_pool3d` back where they were.", UNPOOL_DETAILS,
+    MAX_UNPOOL3D "max_unpool3d" unpool::PARAMS, "Puts the results of `max_pool3d` back where they were.", UNPOOL_DETAILS,
     |e, a| max_unpool(e, a, 3), [
         ex("max_unpool3d(tensor([[[[4.0]]]]), tensor([[[[1]]]]), [1, 1, 2])", "tensor([[[[0., 4.]]]])"),
         ex("max_unpool3d(ones([1, 1, 1, 2]), tensor([[[[1]]]]), 2)", "E0201"),

@@ -9,75 +9,70 @@ use crate::kernel::program::{Draw, ReduceKind};
 use crate::kernel::softmax::host as k;
 use crate::op::args::Args;
 use crate::op::emit::{Emit, KernelCall};
+use crate::op::expr::{Expr, derive};
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ReduceType, Save, Source, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, ReduceType, Save, Source, ex};
 use crate::op::rows::nn::windows::float_only;
-use crate::op::rows::pointwise::arith::EXP;
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::view::CLONE;
 use crate::op::tensor::Tensor;
-
-const X: Param = Param::new("input", Kind::Tensor);
-const DIM: Param = Param::new("dim", Kind::Dim);
-const DTYPE: Param = Param::opt("dtype", Kind::DType, Default::None);
-const G: Param = Param::new("grad", Kind::Tensor);
-const Y: Param = Param::new("output", Kind::Tensor);
+use crate::signature;
 
 /// A kernel over tensors of one shape with a dim that is not negative, argument `at`.
 fn along(name: &'static str, host: HostFn, a: &Args, at: usize) -> Result<KernelCall> {
-    let x = a.tensor(0);
+    let x = a.input();
     let dim = infer::dim(a.int(at), x.ndim())?;
     let call = (0..at).fold(KernelCall::new(name, host), |call, i| call.input(a.tensor(i)));
     Ok(call.int(dim as i64).output(&x.shape(), x.dtype()))
 }
 
 /// The sum along the dim, kept.
-fn kept_sum(e: &mut dyn Emit, x: &Tensor, dim: i64) -> Result<Tensor> {
-    e.call(&SUM, args![x, dim, true])
+fn kept_sum(x: Expr<'_>, dim: i64) -> Expr<'_> {
+    x.call(&SUM, args![dim, true])
 }
+
+signature!(softmax_float(input: Tensor, dim: Dim));
 
 /// Softmax of floats, without conversion.
 pub static SOFTMAX_FLOAT: Op = Op {
     name: "softmax",
-    params: &[X, DIM],
+    params: softmax_float::PARAMS,
     summary: "Softmax of floats.",
-    lower: Lower::Kernel(|_, a| along("softmax", k::softmax, a, 1)),
-    saves: &[Save::Out(0)],
-    grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&SOFTMAX_GRAD, args![v.g(), v.output(0), v.args.int(1)])?)])),
+    lower: Lower::Kernel(|_, a| along("softmax", k::softmax, a, softmax_float::dim)),
+    saves: &[Save::RESULT],
+    grad: Grad::Of(&[|t| t.g.call(&SOFTMAX_GRAD, args![t.result.arg(), t.int(softmax_float::dim)])]),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
+signature!(softmax_grad(grad: Tensor, output: Tensor, dim: Dim));
+
 /// y (g - sum(g y)).
 static SOFTMAX_GRAD: Op = Op {
     name: "softmax",
-    params: &[G, Y, DIM],
+    params: softmax_grad::PARAMS,
     summary: "Gradient of softmax.",
-    lower: Lower::Kernel(|_, a| along("softmax_grad", k::softmax_grad, a, 2)),
-    saves: &[Save::In(0), Save::In(1)],
-    grad: Grad::Rule(|e, v| {
-        let (g, y, dim) = (v.input(0), v.input(1), v.args.int(2));
-        let to_g = e.call(&SOFTMAX_GRAD, args![v.g(), y, dim])?;
-        // G (g - sum(g y)) - g sum(G y)
-        let gy = e.mul(g, y)?;
-        let inner = kept_sum(e, &gy, dim)?;
-        let centred = e.sub(g, &inner)?;
-        let outer = e.mul(v.g(), y)?;
-        let outer = kept_sum(e, &outer, dim)?;
-        let (left, right) = (e.mul(v.g(), &centred)?, e.mul(g, &outer)?);
-        Ok(vec![Some(to_g), Some(e.sub(&left, &right)?)])
-    }),
+    lower: Lower::Kernel(|_, a| along("softmax_grad", k::softmax_grad, a, softmax_grad::dim)),
+    saves: &[Save::In(softmax_grad::grad), Save::In(softmax_grad::output)],
+    grad: Grad::Of(&[
+        |t| t.g.call(&SOFTMAX_GRAD, args![t.other.arg(), t.int(softmax_grad::dim)]),
+        |t| {
+            // G (g - sum(g y)) - g sum(G y)
+            let (g, y, dim) = (t.input, t.other, t.int(softmax_grad::dim));
+            t.g * (g - kept_sum(g * y, dim)) - g * kept_sum(t.g * y, dim)
+        },
+    ]),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
 pub static LOG_SOFTMAX_FLOAT: Op = Op {
     name: "log_softmax",
-    params: &[X, DIM],
+    params: softmax_float::PARAMS,
     summary: "Logarithm of the softmax of floats.",
-    lower: Lower::Kernel(|_, a| along("log_softmax", k::log_softmax, a, 1)),
-    saves: &[Save::Out(0)],
-    grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&LOG_SOFTMAX_GRAD, args![v.g(), v.output(0), v.args.int(1)])?)])),
+    lower: Lower::Kernel(|_, a| along("log_softmax", k::log_softmax, a, softmax_float::dim)),
+    saves: &[Save::RESULT],
+    grad: Grad::Of(&[|t| t.g.call(&LOG_SOFTMAX_GRAD, args![t.result.arg(), t.int(softmax_float::dim)])]),
     call: CallForm::Internal,
     ..Op::BASE
 };
@@ -85,19 +80,16 @@ pub static LOG_SOFTMAX_FLOAT: Op = Op {
 /// g - e^y sum(g).
 static LOG_SOFTMAX_GRAD: Op = Op {
     name: "log_softmax",
-    params: &[G, Y, DIM],
+    params: softmax_grad::PARAMS,
     summary: "Gradient of the logarithm of softmax.",
-    lower: Lower::Kernel(|_, a| along("log_softmax_grad", k::log_softmax_grad, a, 2)),
-    saves: &[Save::In(0), Save::In(1)],
+    lower: Lower::Kernel(|_, a| along("log_softmax_grad", k::log_softmax_grad, a, softmax_grad::dim)),
+    saves: &[Save::In(softmax_grad::grad), Save::In(softmax_grad::output)],
     grad: Grad::Rule(|e, v| {
-        let (g, y, dim) = (v.input(0), v.input(1), v.args.int(2));
-        let p = e.call(&EXP, args![y])?;
-        let weighted = e.mul(v.g(), &p)?;
-        let total = kept_sum(e, &weighted, dim)?;
-        let to_g = e.sub(v.g(), &total)?;
-        let sum = kept_sum(e, g, dim)?;
-        let to_y = e.mul(&weighted, &sum)?;
-        Ok(vec![Some(to_g), Some(e.neg(&to_y)?)])
+        derive(e, v, |t| {
+            let dim = t.int(softmax_grad::dim);
+            let weighted = t.g * t.other.exp();
+            [Some(t.g - kept_sum(weighted, dim)), Some(-(weighted * kept_sum(t.input, dim)))]
+        })
     }),
     call: CallForm::Internal,
     ..Op::BASE
@@ -105,20 +97,22 @@ static LOG_SOFTMAX_GRAD: Op = Op {
 
 /// Arguments: input, dim, dtype.
 fn converted(e: &mut dyn Emit, a: &Args, op: &'static Op) -> Result<Vec<Tensor>> {
-    let x = a.tensor(0);
-    let x = e.cast(x, a.dtype(2).unwrap_or(x.dtype()))?;
-    infer::dim(a.int(1), x.ndim())?;
+    let x = a.input();
+    let x = e.cast(x, a.dtype(softmax_args::dtype).unwrap_or(x.dtype()))?;
+    infer::dim(a.int(softmax_args::dim), x.ndim())?;
     if x.numel() == 0 {
         // Nothing is computed, so that any dtype will do.
         return Ok(vec![e.call(&CLONE, args![&x])?]);
     }
     float_only(&x, "input")?;
-    e.apply(op, args![&x, a.int(1)])
+    e.apply(op, args![&x, a.int(softmax_args::dim)])
 }
+
+signature!(softmax_args(input: Tensor, dim: Dim, dtype: DType = None));
 
 pub static SOFTMAX: Op = Op {
     name: "softmax",
-    params: &[X, DIM, DTYPE],
+    params: softmax_args::PARAMS,
     summary: "e^x over its sum along a dimension: elements become shares that add up to 1.",
     details: "With `dtype` the input is converted first.",
     examples: &[
@@ -135,7 +129,7 @@ pub static SOFTMAX: Op = Op {
 
 pub static LOG_SOFTMAX: Op = Op {
     name: "log_softmax",
-    params: &[X, DIM, DTYPE],
+    params: softmax_args::PARAMS,
     summary: "The logarithm of the softmax, without loss of digits.",
     details: "With `dtype` the input is converted first.",
     examples: &[
@@ -150,7 +144,7 @@ pub static LOG_SOFTMAX: Op = Op {
 
 pub static SOFTMIN: Op = Op {
     name: "softmin",
-    params: &[X, DIM, DTYPE],
+    params: softmax_args::PARAMS,
     summary: "The softmax of -x.",
     examples: &[
         ex("softmin(tensor([0.0, 0.0]), 0)", "tensor([0.5000, 0.5000])"),
@@ -158,8 +152,8 @@ pub static SOFTMIN: Op = Op {
         ex("softmin(tensor([1, 1]), 0)", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        let x = e.neg(a.tensor(0))?;
-        converted(e, &args![&x, a.int(1), a.attr(2).clone()], &SOFTMAX_FLOAT)
+        let x = e.neg(a.input())?;
+        converted(e, &args![&x, a.int(softmax_args::dim), a.attr(softmax_args::dtype).clone()], &SOFTMAX_FLOAT)
     }),
     grad: Grad::Composed,
     ..Op::BASE
@@ -181,10 +175,12 @@ fn gumbel(e: &mut dyn Emit, x: &Tensor) -> Result<Tensor> {
     e.cast(&noise, x.dtype())
 }
 
+signature!(largest(input: Tensor, dim: Dim, keepdim: Bool));
+
 /// The largest along a dim, kept; never differentiated.
 static LARGEST: Op = Op {
     name: "gumbel_softmax",
-    params: &[X, DIM, Param::new("keepdim", Kind::Bool)],
+    params: largest::PARAMS,
     summary: "The largest along a dim.",
     lower: Lower::Reduce { kind: ReduceKind::Max, dtype: ReduceType::Same },
     grad: Grad::Stop("the choice has no gradient"),
@@ -192,15 +188,11 @@ static LARGEST: Op = Op {
     ..Op::BASE
 };
 
+signature!(gumbel_softmax(logits: Tensor, tau: Float = 1.0, hard: Bool = false, eps: Float = 1e-10, dim: Dim = (-1)));
+
 pub static GUMBEL_SOFTMAX: Op = Op {
     name: "gumbel_softmax",
-    params: &[
-        Param::new("logits", Kind::Tensor),
-        Param::opt("tau", Kind::Float, Default::Float(1.0)),
-        Param::opt("hard", Kind::Bool, Default::Bool(false)),
-        Param::opt("eps", Kind::Float, Default::Float(1e-10)),
-        Param::opt("dim", Kind::Dim, Default::Int(-1)),
-    ],
+    params: gumbel_softmax::PARAMS,
     summary: "A random softmax: of logits plus Gumbel noise, over the temperature `tau`.",
     details: "With `hard` the result is 1 at the largest element and 0 elsewhere, with the soft result's gradient. `eps` \
 has no effect, as in PyTorch.",
@@ -211,17 +203,17 @@ has no effect, as in PyTorch.",
         ex("gumbel_softmax(tensor([1, 2]))", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
+        let x = a.tensor(gumbel_softmax::logits);
         float_only(x, "logits")?;
-        let dim = infer::dim(a.int(4), x.ndim())?;
-        if a.float(1) == 0.0 {
+        let dim = infer::dim(a.int(gumbel_softmax::dim), x.ndim())?;
+        if a.float(gumbel_softmax::tau) == 0.0 {
             fail!(VALUE, "`tau` must not be 0");
         }
         let noise = gumbel(e, x)?;
         let noisy = e.add(x, &noise)?;
-        let noisy = e.div(&noisy, Scalar::Float(a.float(1)))?;
+        let noisy = e.div(&noisy, Scalar::Float(a.float(gumbel_softmax::tau)))?;
         let soft = e.call(&SOFTMAX_FLOAT, args![&noisy, dim])?;
-        if !a.flag(2) {
+        if !a.flag(gumbel_softmax::hard) {
             return Ok(vec![soft]);
         }
         let top = e.detach(&soft);

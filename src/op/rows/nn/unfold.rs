@@ -8,14 +8,13 @@ use crate::base::layout::{Layout, Strides, contiguous_strides};
 use crate::fail;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
-use crate::op::row::{Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::row::{Grad, Lower, Op, ex};
 use crate::op::rows::nn::padding::PAD_CONSTANT;
 use crate::op::rows::nn::windows::{batched, tuple, unbatched, window_count};
 use crate::op::rows::shape::rearrange::UNFOLD;
 use crate::op::rows::shape::view::{AS_STRIDED, CONTIGUOUS, RESHAPE, SLICE, spread};
 use crate::op::tensor::Tensor;
-
-const X: Param = Param::new("input", Kind::Tensor);
+use crate::signature;
 
 /// Windows of an image: kernel, dilation, padding, stride, and how many there are.
 struct Windows {
@@ -63,14 +62,21 @@ impl Windows {
 }
 
 fn unfolded(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
-    let (x, was_batched) = batched(e, a.tensor(0), 2)?;
+    let (x, was_batched) = batched(e, a.input(), 2)?;
     let shape = x.shape();
     if shape[1..].contains(&0) {
-        fail!(SHAPE, "an image of shape {:?} is empty", a.tensor(0).shape().as_slice());
+        fail!(SHAPE, "an image of shape {:?} is empty", a.input().shape().as_slice());
     }
     let list = |at: usize, name: &str, least: i64| tuple(a, at, 2, name, least);
-    let (kernel, dilation) = (list(1, "kernel_size", 1)?, list(2, "dilation", 1)?);
-    let w = Windows::of(kernel, dilation, list(3, "padding", 0)?, list(4, "stride", 1)?, &shape[2..])?;
+    let (kernel, dilation) =
+        (list(unfold_either::kernel_size, "kernel_size", 1)?, list(unfold_either::dilation, "dilation", 1)?);
+    let w = Windows::of(
+        kernel,
+        dilation,
+        list(unfold_either::padding, "padding", 0)?,
+        list(unfold_either::stride, "stride", 1)?,
+        &shape[2..],
+    )?;
     let padded = w.padded([shape[0], shape[1]], &shape[2..]);
     let (p, q) = (w.padding[0], w.padding[1]);
     let x = if p + q > 0 { e.call(&PAD_CONSTANT, args![&x, Ints::from_slice(&[q, q, p, p])])? } else { x };
@@ -88,20 +94,16 @@ fn unfolded(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
     unbatched(e, y, was_batched)
 }
 
+signature!(unfold_either(
+    input: Tensor, kernel_size: IntOrInts = None, dilation: IntOrInts = None, padding: IntOrInts = None,
+    stride: IntOrInts = None, dimension: Dim = None, size: Int = None, step: Int = None,
+));
+
 /// PyTorch has two functions of this name. A method call with three integers is `Tensor.unfold`, a view of
 /// windows along one dimension; all else is `torch.nn.functional.unfold`.
 pub static UNFOLD_EITHER: Op = Op {
     name: "unfold",
-    params: &[
-        X,
-        Param::opt("kernel_size", Kind::IntOrInts, Default::None),
-        Param::opt("dilation", Kind::IntOrInts, Default::None),
-        Param::opt("padding", Kind::IntOrInts, Default::None),
-        Param::opt("stride", Kind::IntOrInts, Default::None),
-        Param::opt("dimension", Kind::Dim, Default::None),
-        Param::opt("size", Kind::Int, Default::None),
-        Param::opt("step", Kind::Int, Default::None),
-    ],
+    params: unfold_either::PARAMS,
     summary: "Windows: of an image as columns, or along one dimension as a view.",
     details: "`unfold(input, kernel_size, dilation, padding, stride)`: [N, C, H, W] (or [C, H, W]) to \
 [N, C kh kw, L], one column for each of L windows. `x.unfold(dimension, size, step)`, three integers: all windows of \
@@ -123,18 +125,26 @@ written with keywords or arrays.",
             Attr::Int(value) => Some(*value),
             _ => None,
         };
-        if !a.is_none(5) || !a.is_none(6) || !a.is_none(7) {
+        if !a.is_none(unfold_either::dimension) || !a.is_none(unfold_either::size) || !a.is_none(unfold_either::step) {
             // Keywords may name what positions did not.
             let Some(dimension) = single(5).or(single(1)) else { fail!(MISSING_ARGUMENT, "`dimension` is missing") };
-            let size = a.opt_int(6).or(if a.is_none(5) { single(2) } else { single(1) });
+            let size = a.opt_int(unfold_either::size).or(if a.is_none(unfold_either::dimension) {
+                single(2)
+            } else {
+                single(1)
+            });
             let Some(size) = size else { fail!(MISSING_ARGUMENT, "`size` is missing") };
-            let Some(step) = a.opt_int(7).or(single(3)) else { fail!(MISSING_ARGUMENT, "`step` is missing") };
-            return e.apply(&UNFOLD, args![a.tensor(0), dimension, size, step]);
+            let Some(step) = a.opt_int(unfold_either::step).or(single(3)) else {
+                fail!(MISSING_ARGUMENT, "`step` is missing")
+            };
+            return e.apply(&UNFOLD, args![a.input(), dimension, size, step]);
         }
-        if let (Some(dimension), Some(size), Some(step), true) = (single(1), single(2), single(3), a.is_none(4)) {
-            return e.apply(&UNFOLD, args![a.tensor(0), dimension, size, step]);
+        if let (Some(dimension), Some(size), Some(step), true) =
+            (single(1), single(2), single(3), a.is_none(unfold_either::stride))
+        {
+            return e.apply(&UNFOLD, args![a.input(), dimension, size, step]);
         }
-        if a.is_none(1) {
+        if a.is_none(unfold_either::kernel_size) {
             fail!(MISSING_ARGUMENT, "`kernel_size` is missing");
         }
         let mut full = a.clone();
@@ -149,16 +159,13 @@ written with keywords or arrays.",
     ..Op::BASE
 };
 
+signature!(fold(
+    input: Tensor, output_size: Ints, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1,
+));
+
 pub static FOLD: Op = Op {
     name: "fold",
-    params: &[
-        X,
-        Param::new("output_size", Kind::Ints),
-        Param::new("kernel_size", Kind::Ints),
-        Param::opt("dilation", Kind::Ints, Default::Int(1)),
-        Param::opt("padding", Kind::Ints, Default::Int(0)),
-        Param::opt("stride", Kind::Ints, Default::Int(1)),
-    ],
+    params: fold::PARAMS,
     summary: "Adds columns back into the windows of an image.",
     details: "`input` is [N, C kh kw, L] or [C kh kw, L], as `unfold` gives; the result [N, C, H, W] with `output_size` \
 [H, W]. Where windows overlap their elements are summed.",
@@ -169,17 +176,23 @@ pub static FOLD: Op = Op {
     ],
     lower: Lower::Compose(|e, a| {
         let list = |at: usize, name: &str, least: i64| tuple(a, at, 2, name, least);
-        let image: Vec<usize> = list(1, "output_size", 1)?.iter().map(|&n| n as usize).collect();
-        let (kernel, dilation) = (list(2, "kernel_size", 1)?, list(3, "dilation", 1)?);
-        let w = Windows::of(kernel, dilation, list(4, "padding", 0)?, list(5, "stride", 1)?, &image)?;
-        let (x, was_batched) = batched(e, a.tensor(0), 1)?;
+        let image: Vec<usize> = list(fold::output_size, "output_size", 1)?.iter().map(|&n| n as usize).collect();
+        let (kernel, dilation) = (list(fold::kernel_size, "kernel_size", 1)?, list(fold::dilation, "dilation", 1)?);
+        let w = Windows::of(
+            kernel,
+            dilation,
+            list(fold::padding, "padding", 0)?,
+            list(fold::stride, "stride", 1)?,
+            &image,
+        )?;
+        let (x, was_batched) = batched(e, a.input(), 1)?;
         let shape = x.shape();
         let (taps, columns) = (w.taps() as usize, w.columns() as usize);
         if shape[1] == 0 || shape[1] % taps != 0 || shape[2] != columns {
             fail!(
                 SHAPE,
                 "`input` must be [C * {taps}, {columns}] for these windows; it has shape {:?}",
-                a.tensor(0).shape().as_slice()
+                a.input().shape().as_slice()
             );
         }
         let padded = w.padded([shape[0], shape[1] / taps], &image);

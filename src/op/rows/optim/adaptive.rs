@@ -2,41 +2,33 @@
 
 use crate::kernel::elementwise as math;
 use crate::op::formula::{Formula, Value};
-use crate::op::row::{Lower, Op, Param};
+use crate::op::row::{Lower, Op};
 use crate::op::rows::optim::optimizers::{
-    EPS, GRADS, LR, MAXIMIZE, P, PARAMS, STEP, WEIGHT_DECAY, add_scaled, average, average_square, correction, descent,
-    each, each_counted, flag, lists, number, root, shrunk, state, step, step_by,
+    P, add_scaled, average, average_square, correction, descent, each, each_counted, lists, root, shrunk, step, step_by,
 };
+use crate::signature;
 
-const ADAMAX_PARAMS: &[Param] = &[
-    PARAMS,
-    GRADS,
-    state("exp_avg"),
-    state("exp_inf"),
-    STEP,
-    LR,
-    number("beta1", 0.9),
-    number("beta2", 0.999),
-    EPS,
-    WEIGHT_DECAY,
-    MAXIMIZE,
-];
+signature!(adamax(
+    params: Tensors, grads: Tensors, exp_avg: Tensors = None, exp_inf: Tensors = None, step: Tensor, lr: Float,
+    beta1: Float = 0.9, beta2: Float = 0.999, eps: Float = 1e-8, weight_decay: Float = 0.0, maximize: Bool = false,
+));
 
 /// Source: Kingma and Ba, "Adam: A Method for Stochastic Optimization" (2014), section 7.
 static ADAMAX: Op = step(
     "_adamax_step",
-    ADAMAX_PARAMS,
+    adamax::PARAMS,
     "A step of Adamax.",
     Lower::Steps(|e, a| {
-        let lists = lists(a, 4, |_| true, ADAMAX_PARAMS)?;
-        let (lr, beta1, beta2, eps) = (a.float(5), a.float(6), a.float(7), a.float(8));
+        let lists = lists(a, 4, |_| true, adamax::PARAMS)?;
+        let (lr, beta1, beta2, eps) =
+            (a.float(adamax::lr), a.float(adamax::beta1), a.float(adamax::beta2), a.float(adamax::eps));
         let numbers = |f: &mut Formula, step: Value| {
             let first = correction(f, beta1, step);
             let rate = f.before(&math::DIV, -lr, first);
             f.set(1, rate);
         };
-        each_counted(e, &lists, a.tensor(4), numbers, |f| {
-            let g = descent(f, a.flag(10), a.float(9));
+        each_counted(e, &lists, a.tensor(adamax::step), numbers, |f| {
+            let g = descent(f, a.flag(adamax::maximize), a.float(adamax::weight_decay));
             let m = average(f, 2, g, beta1);
             let most = f.get(3);
             let most = f.with(&math::MUL, most, beta2);
@@ -51,28 +43,21 @@ static ADAMAX: Op = step(
     }),
 );
 
-const ADADELTA_PARAMS: &[Param] = &[
-    PARAMS,
-    GRADS,
-    state("square_avg"),
-    state("acc_delta"),
-    LR,
-    number("rho", 0.9),
-    number("eps", 1e-6),
-    WEIGHT_DECAY,
-    MAXIMIZE,
-];
+signature!(adadelta(
+    params: Tensors, grads: Tensors, square_avg: Tensors = None, acc_delta: Tensors = None, lr: Float,
+    rho: Float = 0.9, eps: Float = 1e-6, weight_decay: Float = 0.0, maximize: Bool = false,
+));
 
 /// Source: Zeiler, "ADADELTA: An Adaptive Learning Rate Method" (2012).
 static ADADELTA: Op = step(
     "_adadelta_step",
-    ADADELTA_PARAMS,
+    adadelta::PARAMS,
     "A step of Adadelta.",
     Lower::Steps(|e, a| {
-        let lists = lists(a, 4, |_| true, ADADELTA_PARAMS)?;
-        let (lr, rho, eps) = (a.float(4), a.float(5), a.float(6));
+        let lists = lists(a, 4, |_| true, adadelta::PARAMS)?;
+        let (lr, rho, eps) = (a.float(adadelta::lr), a.float(adadelta::rho), a.float(adadelta::eps));
         each(e, &lists, |f| {
-            let g = descent(f, a.flag(8), a.float(7));
+            let g = descent(f, a.flag(adadelta::maximize), a.float(adadelta::weight_decay));
             let v = average_square(f, 2, g, rho);
             let v = f.with(&math::ADD, v, eps);
             let v = f.of(&math::SQRT, v);
@@ -87,33 +72,25 @@ static ADADELTA: Op = step(
     }),
 );
 
-const NADAM_PARAMS: &[Param] = &[
-    PARAMS,
-    GRADS,
-    state("exp_avg"),
-    state("exp_avg_sq"),
-    state("mu_product"),
-    STEP,
-    LR,
-    number("beta1", 0.9),
-    number("beta2", 0.999),
-    EPS,
-    WEIGHT_DECAY,
-    number("momentum_decay", 4e-3),
-    flag("decoupled_weight_decay"),
-    MAXIMIZE,
-];
+signature!(nadam(
+    params: Tensors, grads: Tensors, exp_avg: Tensors = None, exp_avg_sq: Tensors = None,
+    mu_product: Tensors = None, step: Tensor, lr: Float, beta1: Float = 0.9, beta2: Float = 0.999,
+    eps: Float = 1e-8, weight_decay: Float = 0.0, momentum_decay: Float = 4e-3,
+    decoupled_weight_decay: Bool = false, maximize: Bool = false,
+));
 
 /// `mu_product` is filled with the product of all factors so far, 1 before the first. Source: Dozat, "Incorporating Nesterov Momentum into
 /// Adam" (2016).
 static NADAM: Op = step(
     "_nadam_step",
-    NADAM_PARAMS,
+    nadam::PARAMS,
     "A step of NAdam.",
     Lower::Steps(|e, a| {
-        let lists = lists(a, 5, |_| true, NADAM_PARAMS)?;
-        let (lr, beta1, beta2, eps) = (a.float(6), a.float(7), a.float(8), a.float(9));
-        let (decay, momentum_decay, decoupled) = (a.float(10), a.float(11), a.flag(12));
+        let lists = lists(a, 5, |_| true, nadam::PARAMS)?;
+        let (lr, beta1, beta2, eps) =
+            (a.float(nadam::lr), a.float(nadam::beta1), a.float(nadam::beta2), a.float(nadam::eps));
+        let (decay, momentum_decay, decoupled) =
+            (a.float(nadam::weight_decay), a.float(nadam::momentum_decay), a.flag(nadam::decoupled_weight_decay));
         let factor = |f: &mut Formula, step: Value| {
             let power = f.with(&math::MUL, step, momentum_decay);
             let power = f.before(&math::POW, 0.96, power);
@@ -136,8 +113,8 @@ static NADAM: Op = step(
             f.set(5, second);
         };
         const NUMBERS: usize = 5;
-        each_counted(e, &lists, a.tensor(5), numbers, |f| {
-            let g = descent(f, a.flag(13), if decoupled { 0.0 } else { decay });
+        each_counted(e, &lists, a.tensor(nadam::step), numbers, |f| {
+            let g = descent(f, a.flag(nadam::maximize), if decoupled { 0.0 } else { decay });
             let p = shrunk(f, if decoupled { 1.0 - lr * decay } else { 1.0 });
             let old = f.get(4);
             let mu = f.number_of(NUMBERS, old);
@@ -168,30 +145,22 @@ static NADAM: Op = step(
     }),
 );
 
-const RADAM_PARAMS: &[Param] = &[
-    PARAMS,
-    GRADS,
-    state("exp_avg"),
-    state("exp_avg_sq"),
-    STEP,
-    LR,
-    number("beta1", 0.9),
-    number("beta2", 0.999),
-    EPS,
-    WEIGHT_DECAY,
-    flag("decoupled_weight_decay"),
-    MAXIMIZE,
-];
+signature!(radam(
+    params: Tensors, grads: Tensors, exp_avg: Tensors = None, exp_avg_sq: Tensors = None, step: Tensor, lr: Float,
+    beta1: Float = 0.9, beta2: Float = 0.999, eps: Float = 1e-8, weight_decay: Float = 0.0,
+    decoupled_weight_decay: Bool = false, maximize: Bool = false,
+));
 
 /// Source: Liu et al., "On the Variance of the Adaptive Learning Rate and Beyond" (2019).
 static RADAM: Op = step(
     "_radam_step",
-    RADAM_PARAMS,
+    radam::PARAMS,
     "A step of RAdam.",
     Lower::Steps(|e, a| {
-        let lists = lists(a, 4, |_| true, RADAM_PARAMS)?;
-        let (lr, beta1, beta2, eps) = (a.float(5), a.float(6), a.float(7), a.float(8));
-        let (decay, decoupled) = (a.float(9), a.flag(10));
+        let lists = lists(a, 4, |_| true, radam::PARAMS)?;
+        let (lr, beta1, beta2, eps) =
+            (a.float(radam::lr), a.float(radam::beta1), a.float(radam::beta2), a.float(radam::eps));
+        let (decay, decoupled) = (a.float(radam::weight_decay), a.flag(radam::decoupled_weight_decay));
         let most = 2.0 / (1.0 - beta2) - 1.0;
         // The length never exceeds `most`: the variance may never be used.
         let adapts = most > 5.0;
@@ -232,8 +201,8 @@ static RADAM: Op = step(
             f.set(3, added);
         };
         const NUMBERS: usize = 4;
-        each_counted(e, &lists, a.tensor(4), numbers, |f| {
-            let g = descent(f, a.flag(11), if decoupled { 0.0 } else { decay });
+        each_counted(e, &lists, a.tensor(radam::step), numbers, |f| {
+            let g = descent(f, a.flag(radam::maximize), if decoupled { 0.0 } else { decay });
             let p = shrunk(f, if decoupled { 1.0 - lr * decay } else { 1.0 });
             let m = average(f, 2, g, beta1);
             let v = average_square(f, 3, g, beta2);

@@ -1,43 +1,32 @@
 //! Steps of ASGD and Rprop, as those of the other optimizers in `optimizers.rs`.
 
 use crate::kernel::elementwise as math;
-use crate::op::row::{Lower, Op, Param};
-use crate::op::rows::optim::optimizers::{
-    GRADS, LR, MAXIMIZE, P, PARAMS, STEP, WEIGHT_DECAY, add_scaled, count, descent, each, lists, number, plus, state,
-    step,
-};
+use crate::op::row::{Lower, Op};
+use crate::op::rows::optim::optimizers::{P, add_scaled, count, descent, each, lists, plus, step};
+use crate::signature;
 
 /// Where the numbers of ASGD stand among its lists.
 const ETA: usize = 3;
 const MU: usize = 4;
 
-const ASGD_PARAMS: &[Param] = &[
-    PARAMS,
-    GRADS,
-    state("ax"),
-    state("eta"),
-    state("mu"),
-    STEP,
-    LR,
-    number("lambd", 1e-4),
-    number("alpha", 0.75),
-    number("t0", 1e6),
-    WEIGHT_DECAY,
-    MAXIMIZE,
-];
+signature!(asgd(
+    params: Tensors, grads: Tensors, ax: Tensors = None, eta: Tensors = None, mu: Tensors = None, step: Tensor,
+    lr: Float, lambd: Float = 1e-4, alpha: Float = 0.75, t0: Float = 1e6, weight_decay: Float = 0.0,
+    maximize: Bool = false,
+));
 
 /// The rate and the weight of the average that a step uses were worked out at the end of the one before, with its
 /// settings, as in PyTorch: `eta` begins with `lr`, `mu` with 1. Each is one number for a parameter.
 /// Source: Polyak and Juditsky, "Acceleration of stochastic approximation by averaging" (1992); Bottou's schedule.
 static ASGD: Op = step(
     "_asgd_step",
-    ASGD_PARAMS,
+    asgd::PARAMS,
     "A step of averaged stochastic gradient descent.",
     Lower::Steps(|e, a| {
-        let lists = lists(a, 5, |_| true, ASGD_PARAMS)?;
-        let (lr, lambd, alpha, t0) = (a.float(6), a.float(7), a.float(8), a.float(9));
+        let lists = lists(a, 5, |_| true, asgd::PARAMS)?;
+        let (lr, lambd, alpha, t0) = (a.float(asgd::lr), a.float(asgd::lambd), a.float(asgd::alpha), a.float(asgd::t0));
         each(e, &lists, |f| {
-            let g = descent(f, a.flag(11), a.float(10));
+            let g = descent(f, a.flag(asgd::maximize), a.float(asgd::weight_decay));
             let p = f.get(P);
             let eta = f.number_of(ETA, p);
             let decay = f.with(&math::MUL, eta, -lambd);
@@ -56,7 +45,7 @@ static ASGD: Op = step(
             let average = f.of_two(&math::ADD, rest, part);
             f.set(2, average);
         })?;
-        let done = vec![count(e, a.tensor(5))?; lists[0].len()];
+        let done = vec![count(e, a.tensor(asgd::step))?; lists[0].len()];
         each(e, &[lists[ETA], lists[MU], &done], |f| {
             let done = f.get(2);
             let step = f.with(&math::ADD, done, 1.0);
@@ -73,28 +62,21 @@ static ASGD: Op = step(
     }),
 );
 
-const RPROP_PARAMS: &[Param] = &[
-    PARAMS,
-    GRADS,
-    state("prev"),
-    state("step_size"),
-    number("eta_minus", 0.5),
-    number("eta_plus", 1.2),
-    number("step_size_min", 1e-6),
-    number("step_size_max", 50.0),
-    MAXIMIZE,
-];
+signature!(rprop(
+    params: Tensors, grads: Tensors, prev: Tensors = None, step_size: Tensors = None, eta_minus: Float = 0.5,
+    eta_plus: Float = 1.2, step_size_min: Float = 1e-6, step_size_max: Float = 50.0, maximize: Bool = false,
+));
 
 /// The sizes begin with the rate. Source: Riedmiller and Braun, "A direct adaptive method for faster backpropagation learning" (1993).
 static RPROP: Op = step(
     "_rprop_step",
-    RPROP_PARAMS,
+    rprop::PARAMS,
     "A step of resilient backpropagation.",
     Lower::Steps(|e, a| {
-        let lists = lists(a, 4, |_| true, RPROP_PARAMS)?;
-        let (minus, plus_) = (a.float(4), a.float(5));
+        let lists = lists(a, 4, |_| true, rprop::PARAMS)?;
+        let (minus, plus_) = (a.float(rprop::eta_minus), a.float(rprop::eta_plus));
         each(e, &lists, |f| {
-            let g = descent(f, a.flag(8), 0.0);
+            let g = descent(f, a.flag(rprop::maximize), 0.0);
             let old = f.get(2);
             // 1 where the gradient kept its sign, -1 where it changed it.
             let turn = f.of_two(&math::MUL, g, old);
@@ -107,8 +89,8 @@ static RPROP: Op = step(
             let grown = f.with(&math::ADD, grown, 1.0);
             let factor = plus(f, grown, turned, minus - 1.0);
             let size = f.of_two(&math::MUL, size, factor);
-            let size = f.with(&math::MAXIMUM, size, a.float(6));
-            let size = f.with(&math::MINIMUM, size, a.float(7));
+            let size = f.with(&math::MAXIMUM, size, a.float(rprop::step_size_min));
+            let size = f.with(&math::MINIMUM, size, a.float(rprop::step_size_max));
             f.set(3, size);
             // After a change of sign nothing moves.
             let zero = f.of_two(&math::MUL, g, turned);

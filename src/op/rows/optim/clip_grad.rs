@@ -7,23 +7,26 @@ use crate::fail;
 use crate::kernel::elementwise as math;
 use crate::kernel::program::ReduceKind;
 use crate::op::emit::Emit;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ReduceType};
-use crate::op::rows::optim::optimizers::{GRADS, PARAMS, each, number};
+use crate::op::row::{CallForm, Grad, Lower, Op, ReduceType};
+use crate::op::rows::optim::optimizers::each;
 use crate::op::rows::pointwise::arith::{DIV, POW};
 use crate::op::rows::pointwise::blend::CLAMP;
 use crate::op::rows::pointwise::power::MAXIMUM;
 use crate::op::rows::pointwise::unary::{ABS, SQRT};
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::tensor::Tensor;
+use crate::signature;
 
 fn float(x: f64) -> Scalar {
     Scalar::Float(x)
 }
 
+signature!(largest(params: Tensors, dim: Dims = None));
+
 /// The largest of everything; never differentiated.
 static LARGEST: Op = Op {
     name: "_clip_grad_norm",
-    params: &[PARAMS, Param::opt("dim", Kind::Dims, Default::None)],
+    params: largest::PARAMS,
     summary: "The largest element.",
     lower: Lower::Reduce { kind: ReduceKind::Max, dtype: ReduceType::Same },
     grad: Grad::Stop("optimiser steps are not differentiated"),
@@ -60,13 +63,15 @@ fn total_norm(e: &mut dyn Emit, grads: &[Tensor], p: f64) -> Result<Option<Tenso
     }))
 }
 
+signature!(clip_norm(grads: Tensors, max_norm: Float, norm_type: Float = 2.0));
+
 /// Scales the gradients so that their common norm is at most `max_norm`; gives the norm before.
 static CLIP_NORM: Op = Op {
     name: "_clip_grad_norm",
-    params: &[GRADS, Param::new("max_norm", Kind::Float), number("norm_type", 2.0)],
+    params: clip_norm::PARAMS,
     summary: "Clips gradients by their common norm.",
     lower: Lower::Steps(|e, a| {
-        let (grads, p) = (a.tensor_list(0), a.float(2));
+        let (grads, p) = (a.tensor_list(clip_norm::grads), a.float(clip_norm::norm_type));
         if p <= 0.0 || p.is_nan() {
             fail!(VALUE, "`norm_type` must be positive, not {p}");
         }
@@ -75,7 +80,7 @@ static CLIP_NORM: Op = Op {
             return Ok(vec![e.source(crate::op::row::Source::Fill(float(0.0)), &[], dtype, device)?]);
         };
         let safe = e.add(&total, float(1e-6))?;
-        let factor = e.rev(&DIV, float(a.float(1)), &safe)?;
+        let factor = e.rev(&DIV, float(a.float(clip_norm::max_norm)), &safe)?;
         let factor = e.call(&CLAMP, args![&factor, (), float(1.0)])?;
         let factors = grads.iter().map(|g| e.cast(&factor, g.dtype())).collect::<Result<Vec<Tensor>>>()?;
         each(e, &[grads, &factors], |f| {
@@ -90,14 +95,16 @@ static CLIP_NORM: Op = Op {
     ..Op::BASE
 };
 
+signature!(clip_value(grads: Tensors, clip_value: Float));
+
 /// Holds every element of the gradients between -value and value.
 static CLIP_VALUE: Op = Op {
     name: "_clip_grad_value",
-    params: &[GRADS, Param::new("clip_value", Kind::Float)],
+    params: clip_value::PARAMS,
     summary: "Clips gradients element by element.",
     lower: Lower::Steps(|e, a| {
-        let value = a.float(1);
-        each(e, &[a.tensor_list(0)], |f| {
+        let value = a.float(clip_value::clip_value);
+        each(e, &[a.tensor_list(clip_value::grads)], |f| {
             let g = f.get(0);
             let held = f.with_two(&math::CLAMP, g, [-value, value]);
             f.set(0, held);

@@ -12,35 +12,15 @@ use crate::kernel::elementwise as math;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
 use crate::op::formula::{Formula, Value};
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param};
+use crate::op::row::{CallForm, Grad, Lower, Op, Param};
 use crate::op::rows::pointwise::arith::ADD;
 use crate::op::tensor::Tensor;
+use crate::signature;
 use smallvec::{SmallVec, smallvec};
 
-pub(in crate::op::rows) const PARAMS: Param = Param::new("params", Kind::Tensors);
-pub(in crate::op::rows) const GRADS: Param = Param::new("grads", Kind::Tensors);
-/// Steps done so far, and room for the numbers that follow from it: f64, on the device of the parameters. Whether a
-/// step is held is known only there.
-pub(in crate::op::rows) const STEP: Param = Param::new("step", Kind::Tensor);
-/// Elements of that tensor.
+/// Elements of the tensor `step` of a row: steps done so far, and room for the numbers that follow from it, in f64 on
+/// the device of the parameters. Whether a step is held is known only there.
 pub const COUNTED: usize = 6;
-pub(in crate::op::rows) const LR: Param = Param::new("lr", Kind::Float);
-pub(in crate::op::rows) const EPS: Param = Param::opt("eps", Kind::Float, Default::Float(1e-8));
-pub(in crate::op::rows) const WEIGHT_DECAY: Param = Param::opt("weight_decay", Kind::Float, Default::Float(0.0));
-pub(in crate::op::rows) const MAXIMIZE: Param = Param::opt("maximize", Kind::Bool, Default::Bool(false));
-
-pub(in crate::op::rows) const fn number(name: &'static str, default: f64) -> Param {
-    Param::opt(name, Kind::Float, Default::Float(default))
-}
-
-pub(in crate::op::rows) const fn flag(name: &'static str) -> Param {
-    Param::opt(name, Kind::Bool, Default::Bool(false))
-}
-
-/// A list of state; empty where the optimiser keeps none.
-pub(in crate::op::rows) const fn state(name: &'static str) -> Param {
-    Param::opt(name, Kind::Tensors, Default::None)
-}
 
 fn float(x: f64) -> Scalar {
     Scalar::Float(x)
@@ -53,7 +33,7 @@ pub(in crate::op::rows) fn lists<'a>(
     used: impl Fn(usize) -> bool,
     op_params: &[Param],
 ) -> Result<SmallVec<[&'a [Tensor]; 6]>> {
-    let params = a.tensor_list(0);
+    let params = a.tensor_list(sgd::params);
     let mut lists: SmallVec<[&[Tensor]; 6]> = smallvec![params];
     for (at, param) in op_params.iter().enumerate().take(end).skip(1) {
         let list = a.tensor_list(at);
@@ -139,13 +119,15 @@ pub(in crate::op::rows) fn each_counted(
     Ok(Vec::new())
 }
 
+signature!(count(step: Tensor));
+
 /// A step was done.
 static COUNT: Op = Op {
     name: "_count_step",
-    params: &[STEP],
+    params: count::PARAMS,
     summary: "Counts a step.",
     lower: Lower::Steps(|e, a| {
-        let counted = elements(e, a.tensor(0))?;
+        let counted = elements(e, a.tensor(count::step))?;
         e.apply_inplace(&ADD, args![&counted[0], float(1.0)])?;
         Ok(Vec::new())
     }),
@@ -258,29 +240,21 @@ pub(in crate::op::rows) const fn step(
     }
 }
 
-const SGD_PARAMS: &[Param] = &[
-    PARAMS,
-    GRADS,
-    state("momentum_buffer"),
-    LR,
-    number("momentum", 0.0),
-    number("dampening", 0.0),
-    WEIGHT_DECAY,
-    flag("nesterov"),
-    MAXIMIZE,
-    STEP,
-];
+signature!(sgd(
+    params: Tensors, grads: Tensors, momentum_buffer: Tensors = None, lr: Float, momentum: Float = 0.0,
+    dampening: Float = 0.0, weight_decay: Float = 0.0, nesterov: Bool = false, maximize: Bool = false, step: Tensor,
+));
 
 /// At the first step the momenta are 0 and become the gradients.
 static SGD: Op = step(
     "_sgd_step",
-    SGD_PARAMS,
+    sgd::PARAMS,
     "A step of stochastic gradient descent.",
     Lower::Steps(|e, a| {
-        let (lr, momentum, dampening) = (a.float(3), a.float(4), a.float(5));
-        let lists = lists(a, 3, |at| at < 2 || momentum != 0.0, SGD_PARAMS)?;
+        let (lr, momentum, dampening) = (a.float(sgd::lr), a.float(sgd::momentum), a.float(sgd::dampening));
+        let lists = lists(a, 3, |at| at < 2 || momentum != 0.0, sgd::PARAMS)?;
         let formula = |f: &mut Formula| {
-            let mut d = descent(f, a.flag(8), a.float(6));
+            let mut d = descent(f, a.flag(sgd::maximize), a.float(sgd::weight_decay));
             if momentum != 0.0 {
                 let old = f.get(2);
                 let old = f.with(&math::MUL, old, momentum);
@@ -292,7 +266,7 @@ static SGD: Op = step(
                 let new = f.of_two(&math::ADD, old, new);
                 f.set(2, new);
                 let new = f.get(2);
-                d = if a.flag(7) { plus(f, d, new, momentum) } else { new };
+                d = if a.flag(sgd::nesterov) { plus(f, d, new, momentum) } else { new };
             }
             add_scaled(f, P, d, -lr);
         };
@@ -307,36 +281,27 @@ static SGD: Op = step(
             let factor = f.before(&math::SUB, 1.0, less);
             f.set(1, factor);
         };
-        each_counted(e, &lists, a.tensor(9), numbers, formula)
+        each_counted(e, &lists, a.tensor(sgd::step), numbers, formula)
     }),
 );
 
-const ADAM_PARAMS: &[Param] = &[
-    PARAMS,
-    GRADS,
-    state("exp_avg"),
-    state("exp_avg_sq"),
-    state("max_exp_avg_sq"),
-    STEP,
-    LR,
-    number("beta1", 0.9),
-    number("beta2", 0.999),
-    EPS,
-    WEIGHT_DECAY,
-    flag("amsgrad"),
-    flag("decoupled"),
-    MAXIMIZE,
-];
+signature!(adam(
+    params: Tensors, grads: Tensors, exp_avg: Tensors = None, exp_avg_sq: Tensors = None,
+    max_exp_avg_sq: Tensors = None, step: Tensor, lr: Float, beta1: Float = 0.9, beta2: Float = 0.999,
+    eps: Float = 1e-8, weight_decay: Float = 0.0, amsgrad: Bool = false, decoupled: Bool = false,
+    maximize: Bool = false,
+));
 
 /// `decoupled` is AdamW's weight decay.
 static ADAM: Op = step(
     "_adam_step",
-    ADAM_PARAMS,
+    adam::PARAMS,
     "A step of Adam, AMSGrad or AdamW.",
     Lower::Steps(|e, a| {
-        let lists = lists(a, 5, |at| at < 4 || a.flag(11), ADAM_PARAMS)?;
-        let (lr, beta1, beta2, eps) = (a.float(6), a.float(7), a.float(8), a.float(9));
-        let (decay, decoupled) = (a.float(10), a.flag(12));
+        let lists = lists(a, 5, |at| at < 4 || a.flag(adam::amsgrad), adam::PARAMS)?;
+        let (lr, beta1, beta2, eps) =
+            (a.float(adam::lr), a.float(adam::beta1), a.float(adam::beta2), a.float(adam::eps));
+        let (decay, decoupled) = (a.float(adam::weight_decay), a.flag(adam::decoupled));
         let numbers = |f: &mut Formula, step: Value| {
             let first = correction(f, beta1, step);
             let rate = f.before(&math::DIV, -lr, first);
@@ -345,12 +310,12 @@ static ADAM: Op = step(
             let scale = f.of(&math::SQRT, second);
             f.set(2, scale);
         };
-        each_counted(e, &lists, a.tensor(5), numbers, |f| {
-            let g = descent(f, a.flag(13), if decoupled { 0.0 } else { decay });
+        each_counted(e, &lists, a.tensor(adam::step), numbers, |f| {
+            let g = descent(f, a.flag(adam::maximize), if decoupled { 0.0 } else { decay });
             let p = shrunk(f, if decoupled && decay != 0.0 { 1.0 - lr * decay } else { 1.0 });
             let m = average(f, 2, g, beta1);
             let mut spread = average_square(f, 3, g, beta2);
-            if a.flag(11) {
+            if a.flag(adam::amsgrad) {
                 let most = f.get(4);
                 let most = f.of_two(&math::MAXIMUM, most, spread);
                 f.set(4, most);
@@ -365,34 +330,26 @@ static ADAM: Op = step(
     }),
 );
 
-const RMSPROP_PARAMS: &[Param] = &[
-    PARAMS,
-    GRADS,
-    state("square_avg"),
-    state("grad_avg"),
-    state("momentum_buffer"),
-    LR,
-    number("alpha", 0.99),
-    EPS,
-    WEIGHT_DECAY,
-    number("momentum", 0.0),
-    flag("centered"),
-    MAXIMIZE,
-];
+signature!(rmsprop(
+    params: Tensors, grads: Tensors, square_avg: Tensors = None, grad_avg: Tensors = None,
+    momentum_buffer: Tensors = None, lr: Float, alpha: Float = 0.99, eps: Float = 1e-8, weight_decay: Float = 0.0,
+    momentum: Float = 0.0, centered: Bool = false, maximize: Bool = false,
+));
 
 static RMSPROP: Op = step(
     "_rmsprop_step",
-    RMSPROP_PARAMS,
+    rmsprop::PARAMS,
     "A step of RMSprop.",
     Lower::Steps(|e, a| {
-        let (lr, alpha, eps, momentum) = (a.float(5), a.float(6), a.float(7), a.float(9));
-        let used = |at| at < 3 || at == 3 && a.flag(10) || at == 4 && momentum > 0.0;
-        let lists = lists(a, 5, used, RMSPROP_PARAMS)?;
+        let (lr, alpha, eps, momentum) =
+            (a.float(rmsprop::lr), a.float(rmsprop::alpha), a.float(rmsprop::eps), a.float(rmsprop::momentum));
+        let used = |at| at < 3 || at == 3 && a.flag(rmsprop::centered) || at == 4 && momentum > 0.0;
+        let lists = lists(a, 5, used, rmsprop::PARAMS)?;
         each(e, &lists, |f| {
-            let g = descent(f, a.flag(11), a.float(8));
+            let g = descent(f, a.flag(rmsprop::maximize), a.float(rmsprop::weight_decay));
             let v = average_square(f, 2, g, alpha);
             let mut spread = v;
-            if a.flag(10) {
+            if a.flag(rmsprop::centered) {
                 let mean = average(f, 3, g, alpha);
                 let square = f.of_two(&math::MUL, mean, mean);
                 spread = f.of_two(&math::SUB, v, square);
@@ -414,16 +371,18 @@ static RMSPROP: Op = step(
     }),
 );
 
-const ADAGRAD_PARAMS: &[Param] =
-    &[PARAMS, GRADS, state("sum"), STEP, LR, number("lr_decay", 0.0), number("eps", 1e-10), WEIGHT_DECAY, MAXIMIZE];
+signature!(adagrad(
+    params: Tensors, grads: Tensors, sum: Tensors = None, step: Tensor, lr: Float, lr_decay: Float = 0.0,
+    eps: Float = 1e-10, weight_decay: Float = 0.0, maximize: Bool = false,
+));
 
 static ADAGRAD: Op = step(
     "_adagrad_step",
-    ADAGRAD_PARAMS,
+    adagrad::PARAMS,
     "A step of Adagrad.",
     Lower::Steps(|e, a| {
-        let lists = lists(a, 3, |_| true, ADAGRAD_PARAMS)?;
-        let (lr, lr_decay) = (a.float(4), a.float(5));
+        let lists = lists(a, 3, |_| true, adagrad::PARAMS)?;
+        let (lr, lr_decay) = (a.float(adagrad::lr), a.float(adagrad::lr_decay));
         let numbers = |f: &mut Formula, step: Value| {
             let before = f.with(&math::SUB, step, 1.0);
             let slower = f.with(&math::MUL, before, lr_decay);
@@ -431,39 +390,41 @@ static ADAGRAD: Op = step(
             let rate = f.before(&math::DIV, -lr, slower);
             f.set(1, rate);
         };
-        each_counted(e, &lists, a.tensor(3), numbers, |f| {
-            let g = descent(f, a.flag(8), a.float(7));
+        each_counted(e, &lists, a.tensor(adagrad::step), numbers, |f| {
+            let g = descent(f, a.flag(adagrad::maximize), a.float(adagrad::weight_decay));
             let square = f.of_two(&math::MUL, g, g);
             let sum = f.get(2);
             let sum = f.of_two(&math::ADD, sum, square);
             f.set(2, sum);
             let sum = f.get(2);
-            let d = root(f, sum, a.float(6));
+            let d = root(f, sum, a.float(adagrad::eps));
             let p = f.get(P);
             step_by(f, p, g, d, 3);
         })
     }),
 );
 
-const LION_PARAMS: &[Param] =
-    &[PARAMS, GRADS, state("exp_avg"), LR, number("beta1", 0.9), number("beta2", 0.99), WEIGHT_DECAY, MAXIMIZE];
+signature!(lion(
+    params: Tensors, grads: Tensors, exp_avg: Tensors = None, lr: Float, beta1: Float = 0.9, beta2: Float = 0.99,
+    weight_decay: Float = 0.0, maximize: Bool = false,
+));
 
 /// Source: Chen et al., "Symbolic Discovery of Optimization Algorithms" (2023).
 static LION: Op = step(
     "_lion_step",
-    LION_PARAMS,
+    lion::PARAMS,
     "A step of Lion.",
     Lower::Steps(|e, a| {
-        let lists = lists(a, 3, |_| true, LION_PARAMS)?;
-        let (lr, beta1, beta2) = (a.float(3), a.float(4), a.float(5));
+        let lists = lists(a, 3, |_| true, lion::PARAMS)?;
+        let (lr, beta1, beta2) = (a.float(lion::lr), a.float(lion::beta1), a.float(lion::beta2));
         each(e, &lists, |f| {
-            let g = descent(f, a.flag(7), 0.0);
+            let g = descent(f, a.flag(lion::maximize), 0.0);
             let old = f.get(2);
             let old = f.with(&math::MUL, old, beta1);
             let direction = plus(f, old, g, 1.0 - beta1);
             let direction = f.of(&math::SIGN, direction);
             let p = f.get(P);
-            let kept = f.with(&math::MUL, p, 1.0 - lr * a.float(6));
+            let kept = f.with(&math::MUL, p, 1.0 - lr * a.float(lion::weight_decay));
             let new = plus(f, kept, direction, -lr);
             f.set(P, new);
             average(f, 2, g, beta2);

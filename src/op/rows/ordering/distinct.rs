@@ -12,17 +12,15 @@ use crate::kernel::sort::host::unique as distinct;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;
-use crate::op::row::{Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::row::{Grad, Lower, Op, ex};
 use crate::op::rows::pointwise::compare::{EQ, LOGICAL_NOT};
 use crate::op::rows::pointwise::value_checks::FINITE;
-use crate::op::rows::reduction::reduce::{ANY, X};
+use crate::op::rows::reduction::reduce::ANY;
 use crate::op::rows::shape::view::{CLONE, RESHAPE, UNSQUEEZE};
 use crate::op::tensor::{Meta, Tensor};
+use crate::signature;
 
 const NO_GRADIENT: &str = "which elements are distinct has no gradient";
-const INVERSE: Param = Param::opt("return_inverse", Kind::Bool, Default::Bool(false));
-const COUNTS: Param = Param::opt("return_counts", Kind::Bool, Default::Bool(false));
-const DIM: Param = Param::opt("dim", Kind::Dim, Default::None);
 
 /// Values, and when asked for where each element went and how many went there.
 fn unique(e: &mut dyn Emit, x: &Tensor, dim: Option<i64>, consecutive: bool, wanted: [bool; 2]) -> Result<Vec<Tensor>> {
@@ -61,9 +59,13 @@ fn unique(e: &mut dyn Emit, x: &Tensor, dim: Option<i64>, consecutive: bool, wan
     Ok(out)
 }
 
+signature!(unique_args(
+    input: Tensor, sorted: Bool = true, return_inverse: Bool = false, return_counts: Bool = false, dim: Dim = None,
+));
+
 pub static UNIQUE: Op = Op {
     name: "unique",
-    params: &[X, Param::opt("sorted", Kind::Bool, Default::Bool(true)), INVERSE, COUNTS, DIM],
+    params: unique_args::PARAMS,
     summary: "The distinct elements in order, or the distinct slices along `dim`.",
     details: "With `return_inverse` and `return_counts` an array: the values, where each element went, how many \
               went there. Waits. Each NaN is distinct.",
@@ -73,14 +75,26 @@ pub static UNIQUE: Op = Op {
         ex("ones([2]).unique(#{dim: 1})", "E0209"),
         ex("zeros([2, 0]).unique(#{dim: 0})", "E0201"),
     ],
-    lower: Lower::Steps(|e, a| unique(e, a.tensor(0), a.opt_int(4), false, [a.flag(2), a.flag(3)])),
+    lower: Lower::Steps(|e, a| {
+        unique(
+            e,
+            a.input(),
+            a.opt_int(unique_args::dim),
+            false,
+            [a.flag(unique_args::return_inverse), a.flag(unique_args::return_counts)],
+        )
+    }),
     grad: Grad::Stop(NO_GRADIENT),
     ..Op::BASE
 };
 
+signature!(unique_consecutive(
+    input: Tensor, return_inverse: Bool = false, return_counts: Bool = false, dim: Dim = None,
+));
+
 pub static UNIQUE_CONSECUTIVE: Op = Op {
     name: "unique_consecutive",
-    params: &[X, INVERSE, COUNTS, DIM],
+    params: unique_consecutive::PARAMS,
     summary: "The elements without repetitions of their neighbour before, or so the slices along `dim`.",
     details: "With `return_inverse` and `return_counts` an array, as `unique`. Waits.",
     examples: &[
@@ -88,18 +102,24 @@ pub static UNIQUE_CONSECUTIVE: Op = Op {
         ex("ones([2]).unique_consecutive(#{dim: 1})", "E0209"),
         ex("zeros([2, 0]).unique_consecutive(#{dim: 0})", "E0201"),
     ],
-    lower: Lower::Steps(|e, a| unique(e, a.tensor(0), a.opt_int(3), true, [a.flag(1), a.flag(2)])),
+    lower: Lower::Steps(|e, a| {
+        unique(
+            e,
+            a.input(),
+            a.opt_int(unique_consecutive::dim),
+            true,
+            [a.flag(unique_consecutive::return_inverse), a.flag(unique_consecutive::return_counts)],
+        )
+    }),
     grad: Grad::Stop(NO_GRADIENT),
     ..Op::BASE
 };
 
+signature!(bincount(input: Tensor, weights: Tensor = None, minlength: Int = 0));
+
 pub static BINCOUNT: Op = Op {
     name: "bincount",
-    params: &[
-        X,
-        Param::opt("weights", Kind::Tensor, Default::None),
-        Param::opt("minlength", Kind::Int, Default::Int(0)),
-    ],
+    params: bincount::PARAMS,
     summary: "How often each of 0, 1, .. occurs in a list of integers, or the sum of its weights.",
     details: "Waits for the largest. A negative value is an error found while computing.",
     examples: &[
@@ -110,7 +130,7 @@ pub static BINCOUNT: Op = Op {
         ex("tensor([1]).bincount((), -1)", "E0206"),
     ],
     lower: Lower::Steps(|e, a| {
-        let (x, minlength) = (a.tensor(0), a.int(2));
+        let (x, minlength) = (a.input(), a.int(bincount::minlength));
         if x.ndim() != 1 {
             fail!(SHAPE, "one dimension is wanted, not {}", x.ndim());
         }
@@ -120,7 +140,7 @@ pub static BINCOUNT: Op = Op {
         if minlength < 0 {
             fail!(VALUE, "`minlength` must not be negative, and is {minlength}");
         }
-        let weights = match a.opt_tensor(1) {
+        let weights = match a.opt_tensor(bincount::weights) {
             Some(weights) if weights.shape() != x.shape() => {
                 fail!(
                     SHAPE,
@@ -144,14 +164,11 @@ pub static BINCOUNT: Op = Op {
     ..Op::BASE
 };
 
+signature!(histc(input: Tensor, bins: Int = 100, min: Number = 0, max: Number = 0));
+
 pub static HISTC: Op = Op {
     name: "histc",
-    params: &[
-        X,
-        Param::opt("bins", Kind::Int, Default::Int(100)),
-        Param::opt("min", Kind::Number, Default::Int(0)),
-        Param::opt("max", Kind::Number, Default::Int(0)),
-    ],
+    params: histc::PARAMS,
     summary: "How many elements lie in each of `bins` equal parts of `[min, max]`; both 0: of the range of the data.",
     details: "What lies outside, and NaN, is not counted; where the range is that of the data, NaN and infinity are an error \
               found while computing.",
@@ -163,7 +180,7 @@ pub static HISTC: Op = Op {
         ex("tensor([NAN, 1.0]).histc(2)", "E0411"),
     ],
     lower: Lower::Kernel(|e, a| {
-        let (x, bins, min, max) = (a.tensor(0), a.int(1), a.float(2), a.float(3));
+        let (x, bins, min, max) = (a.input(), a.int(histc::bins), a.float(histc::min), a.float(histc::max));
         if !x.dtype().is_float() {
             fail!(DTYPE, "a floating-point tensor is wanted, not {}", x.dtype());
         }
@@ -214,19 +231,14 @@ fn values(e: &mut dyn Emit, arg: &Arg, a: &Args, at: usize, like: &Tensor) -> Re
     e.full(&[], value, &Meta { dtype, ..Meta::of(like) })
 }
 
-const OUT_INT32: Param = Param::opt("out_int32", Kind::Bool, Default::Bool(false));
-const RIGHT: Param = Param::opt("right", Kind::Bool, Default::Bool(false));
+signature!(searchsorted(
+    sorted_sequence: Tensor, input: Operand, out_int32: Bool = false, right: Bool = false,
+    side: Str(&["left", "right"]) = None, sorter: Tensor = None,
+));
 
 pub static SEARCHSORTED: Op = Op {
     name: "searchsorted",
-    params: &[
-        Param::new("sorted_sequence", Kind::Tensor),
-        Param::new("input", Kind::Operand),
-        OUT_INT32,
-        RIGHT,
-        Param::opt("side", Kind::Str(&["left", "right"]), Default::None),
-        Param::opt("sorter", Kind::Tensor, Default::None),
-    ],
+    params: searchsorted::PARAMS,
     summary: "Where each value would be inserted into a sorted sequence, before equal elements or (`right`) after them.",
     examples: &[
         ex("searchsorted(tensor([1, 3, 5]), tensor([3, 6]))", "tensor([1, 3])"),
@@ -236,13 +248,13 @@ pub static SEARCHSORTED: Op = Op {
         ex("searchsorted(ones([2]), 1.0, #{side: \"left\", right: true})", "E0206"),
     ],
     lower: Lower::Kernel(|e, a| {
-        let sorted = a.tensor(0);
-        let values = values(e, a.get(1), a, 1, sorted)?;
+        let sorted = a.tensor(searchsorted::sorted_sequence);
+        let values = values(e, a.get(searchsorted::input), a, 1, sorted)?;
         check_sequence(sorted, &values)?;
-        if a.text(4) == "left" && a.flag(3) {
+        if a.text(searchsorted::side) == "left" && a.flag(searchsorted::right) {
             fail!(VALUE, "`side` \"left\" and `right: true` contradict each other");
         }
-        let sorter = a.opt_tensor(5);
+        let sorter = a.opt_tensor(searchsorted::sorter);
         if let Some(sorter) = sorter {
             if sorter.dtype() != DType::I64 {
                 fail!(DTYPE, "`sorter` must hold i64, not {}", sorter.dtype());
@@ -256,7 +268,14 @@ pub static SEARCHSORTED: Op = Op {
                 );
             }
         }
-        search(e, sorted, &values, sorter, a.flag(3) || a.text(4) == "right", a.flag(2))
+        search(
+            e,
+            sorted,
+            &values,
+            sorter,
+            a.flag(searchsorted::right) || a.text(searchsorted::side) == "right",
+            a.flag(searchsorted::out_int32),
+        )
     }),
     grad: Grad::Stop("positions have no gradient"),
     ..Op::BASE
@@ -282,9 +301,11 @@ fn check_sequence(sorted: &Tensor, values: &Tensor) -> Result<()> {
     Ok(())
 }
 
+signature!(bucketize(input: Operand, boundaries: Tensor, out_int32: Bool = false, right: Bool = false));
+
 pub static BUCKETIZE: Op = Op {
     name: "bucketize",
-    params: &[Param::new("input", Kind::Operand), Param::new("boundaries", Kind::Tensor), OUT_INT32, RIGHT],
+    params: bucketize::PARAMS,
     summary: "The number of the interval between sorted boundaries that each value lies in.",
     examples: &[
         ex("bucketize(tensor([0, 3, 9]), tensor([1, 3, 5]))", "tensor([0, 1, 3])"),
@@ -292,40 +313,38 @@ pub static BUCKETIZE: Op = Op {
         ex("bucketize(tensor([true]), tensor([true]))", "E0202"),
     ],
     lower: Lower::Kernel(|e, a| {
-        let boundaries = a.tensor(1);
+        let boundaries = a.tensor(bucketize::boundaries);
         if boundaries.ndim() != 1 {
             fail!(SHAPE, "`boundaries` must have one dimension, not {}", boundaries.ndim());
         }
-        let values = values(e, a.get(0), a, 0, boundaries)?;
-        search(e, boundaries, &values, None, a.flag(3), a.flag(2))
+        let values = values(e, a.get(bucketize::input), a, 0, boundaries)?;
+        search(e, boundaries, &values, None, a.flag(bucketize::right), a.flag(bucketize::out_int32))
     }),
     grad: Grad::Stop("positions have no gradient"),
     ..Op::BASE
 };
 
+signature!(isin(elements: Operand, test_elements: Operand, assume_unique: Bool = false, invert: Bool = false));
+
 pub static ISIN: Op = Op {
     name: "isin",
-    params: &[
-        Param::new("elements", Kind::Operand),
-        Param::new("test_elements", Kind::Operand),
-        Param::opt("assume_unique", Kind::Bool, Default::Bool(false)),
-        Param::opt("invert", Kind::Bool, Default::Bool(false)),
-    ],
+    params: isin::PARAMS,
     summary: "Whether each element is one of `test_elements`.",
     examples: &[
         ex("isin(tensor([1, 2, 3]), tensor([3, 1]))", "tensor([ true, false,  true])"),
         ex("isin(1, 2)", "E0204"),
     ],
     lower: Lower::Steps(|e, a| {
-        let Some(like) = a.opt_tensor(0).or(a.opt_tensor(1)) else {
+        let Some(like) = a.opt_tensor(isin::elements).or(a.opt_tensor(isin::test_elements)) else {
             fail!(ARGUMENT_TYPE, "one of the two must be a tensor");
         };
-        let (elements, tests) = (values(e, a.get(0), a, 0, like)?, values(e, a.get(1), a, 1, like)?);
+        let (elements, tests) =
+            (values(e, a.get(isin::elements), a, 0, like)?, values(e, a.get(isin::test_elements), a, 1, like)?);
         let tests = e.call(&RESHAPE, args![&tests, &[-1i64][..]])?;
         let column = e.call(&UNSQUEEZE, args![&elements, -1])?;
         let equal = e.call(&EQ, args![&column, &tests])?;
         let found = e.call(&ANY, args![&equal, -1])?;
-        Ok(vec![if a.flag(3) { e.call(&LOGICAL_NOT, args![&found])? } else { found }])
+        Ok(vec![if a.flag(isin::invert) { e.call(&LOGICAL_NOT, args![&found])? } else { found }])
     }),
     grad: Grad::Stop("the result is bool"),
     ..Op::BASE

@@ -9,7 +9,7 @@ use crate::fail;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
 use crate::op::infer;
-use crate::op::row::{Default, Grad, Kind, Lower, Op, Param, Returns, ex};
+use crate::op::row::{Grad, Lower, Op, Returns, ex};
 use crate::op::rows::creation::create::LINSPACE;
 use crate::op::rows::indexing::index_select::INDEX_ADD;
 use crate::op::rows::ordering::distinct::BUCKETIZE;
@@ -19,11 +19,7 @@ use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::reduction::scan::DIFF;
 use crate::op::rows::shape::view::{RESHAPE, SELECT, SLICE};
 use crate::op::tensor::{Meta, Tensor};
-
-const X: Param = Param::new("input", Kind::Tensor);
-const RANGE: Param = Param::opt("range", Kind::Floats, Default::None);
-const WEIGHT: Param = Param::opt("weight", Kind::Tensor, Default::None);
-const DENSITY: Param = Param::opt("density", Kind::Bool, Default::Bool(false));
+use crate::signature;
 
 /// Equal bins between bounds: those given, or the extremes of the elements.
 fn edges(e: &mut dyn Emit, x: &Tensor, bins: i64, range: Option<[f64; 2]>) -> Result<Tensor> {
@@ -147,9 +143,13 @@ fn bounds(a: &Args, at: usize, count: usize) -> Result<Vec<Option<[f64; 2]>>> {
     }
 }
 
+signature!(histogram(
+    input: Tensor, bins: Operand = 100, range: Floats = None, weight: Tensor = None, density: Bool = false,
+));
+
 pub static HISTOGRAM: Op = Op {
     name: "histogram",
-    params: &[X, Param::opt("bins", Kind::Operand, Default::Int(100)), RANGE, WEIGHT, DENSITY],
+    params: histogram::PARAMS,
     summary: "How many elements lie in each of the bins between edges, and the edges.",
     details: "`bins` is a number of equal bins between the bounds `range` (else the smallest and largest element), or a tensor \
 of edges. With `weight` weights are summed; with `density` the histogram's integral is 1. Reads the elements where \
@@ -163,22 +163,29 @@ bounds are not given, which waits.",
         ex("histogram(tensor([1]), 2)", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, weight) = (a.tensor(0), a.opt_tensor(3));
+        let (x, weight) = (a.input(), a.opt_tensor(histogram::weight));
         checked(x, weight, &x.shape())?;
-        let edges = match a.get(1) {
+        let edges = match a.get(histogram::bins) {
             Arg::Tensor(bins) => {
-                if !a.is_none(2) {
+                if !a.is_none(histogram::range) {
                     fail!(VALUE, "edges have their bounds; `range` goes with a number of bins");
                 }
                 given(x, bins)?.clone()
             }
-            _ => match a.scalar(1) {
+            _ => match a.scalar(histogram::bins) {
                 Some(Scalar::Int(bins)) => edges(e, x, bins, bounds(a, 2, 1)?[0])?,
                 _ => fail!(ARGUMENT_TYPE, "`bins` must be an integer or a tensor of edges"),
             },
         };
         let points = [e.call(&RESHAPE, args![x, [x.numel()].as_slice()])?];
-        let hist = counted(e, &Meta::of(x), (x.numel(), &points), std::slice::from_ref(&edges), weight, a.flag(4))?;
+        let hist = counted(
+            e,
+            &Meta::of(x),
+            (x.numel(), &points),
+            std::slice::from_ref(&edges),
+            weight,
+            a.flag(histogram::density),
+        )?;
         Ok(vec![hist, edges])
     }),
     grad: Grad::Stop("counts have no gradient"),
@@ -186,9 +193,13 @@ bounds are not given, which waits.",
     ..Op::BASE
 };
 
+signature!(histogramdd(
+    input: Tensor, bins: IntsOrTensors, range: Floats = None, weight: Tensor = None, density: Bool = false,
+));
+
 pub static HISTOGRAMDD: Op = Op {
     name: "histogramdd",
-    params: &[X, Param::new("bins", Kind::IntsOrTensors), RANGE, WEIGHT, DENSITY],
+    params: histogramdd::PARAMS,
     summary: "How many points lie in each of the boxes between edges of every coordinate, and the edges.",
     details: "`input` is [.., D], points of D coordinates; `bins` one number, D numbers, or D tensors of edges; `range` 2 D \
 bounds.",
@@ -202,7 +213,7 @@ bounds.",
         ex("histogramdd(ones([2]), [2, 2])", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, weight) = (a.tensor(0), a.opt_tensor(3));
+        let (x, weight) = (a.input(), a.opt_tensor(histogramdd::weight));
         let shape = x.shape();
         let Some((&d, lead)) = shape.split_last().filter(|(_, lead)| !lead.is_empty()) else {
             fail!(SHAPE, "`input` must be [.., D] with 2 dimensions at least; it has shape {:?}", shape.as_slice())
@@ -214,10 +225,10 @@ bounds.",
         for at in 0..d {
             points.push(e.call(&SELECT, args![&flat, 1, at])?);
         }
-        let given_edges = a.tensor_list(1);
+        let given_edges = a.tensor_list(histogramdd::bins);
         let mut all = Vec::new();
         if given_edges.is_empty() {
-            let mut bins = a.ints(1).unwrap_or_default();
+            let mut bins = a.ints(histogramdd::bins).unwrap_or_default();
             if bins.len() == 1 {
                 bins = std::iter::repeat_n(bins[0], d).collect();
             }
@@ -235,7 +246,7 @@ bounds.",
                 all.push(given(x, bins)?.clone());
             }
         }
-        let hist = counted(e, &Meta::of(x), (n, &points), &all, weight, a.flag(4))?;
+        let hist = counted(e, &Meta::of(x), (n, &points), &all, weight, a.flag(histogramdd::density))?;
         Ok(std::iter::once(hist).chain(all).collect())
     }),
     grad: Grad::Stop("counts have no gradient"),

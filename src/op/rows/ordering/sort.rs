@@ -13,19 +13,18 @@ use crate::kernel::sort::host::select;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, Save, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, Returns, Save, ex};
 use crate::op::rows::indexing::gather::{GATHER, SCATTER};
 use crate::op::rows::pointwise::blend::{CLAMP_MIN, LERP};
 use crate::op::rows::pointwise::compare::{ISNAN, LOGICAL_NOT, WHERE};
 use crate::op::rows::pointwise::unary::{CEIL, FLOOR, ROUND};
-use crate::op::rows::reduction::reduce::{ANY, KEEPDIM, SUM, X, evenly, to_index};
+use crate::op::rows::reduction::reduce::{ANY, SUM, evenly, to_index};
 use crate::op::rows::shape::rearrange::MOVEDIM;
 use crate::op::rows::shape::view::{EXPAND, RESHAPE};
+use crate::op::rows::signatures::unary;
 use crate::op::tensor::{Meta, Tensor};
+use crate::signature;
 
-const LAST: Param = Param::opt("dim", Kind::Dim, Default::Int(-1));
-const DESCENDING: Param = Param::opt("descending", Kind::Bool, Default::Bool(false));
-const STABLE: Param = Param::opt("stable", Kind::Bool, Default::None);
 const VALUES: Returns = Returns::Named(&["values", "indices"]);
 
 /// The dim of a sort; rows are bounded by what the kernels can count.
@@ -41,13 +40,15 @@ fn sorted_dim(x: &Tensor, dim: i64) -> Result<usize> {
 /// The gradient of elements that were picked by index along a dim, each at most once.
 fn picked_grad(e: &mut dyn Emit, v: &Backward<'_>, dim: i64) -> Result<Vec<Option<Tensor>>> {
     let Some(g) = &v.grads[0] else { return Ok(vec![None]) };
-    let zeros = e.zeros_like(v.meta(0))?;
+    let zeros = e.zeros_like(v.meta(sort_args::input))?;
     Ok(vec![Some(e.call(&SCATTER, args![&zeros, dim, v.output(1), g])?)])
 }
 
+signature!(sort_args(input: Tensor, dim: Dim = (-1), descending: Bool = false, stable: Bool = None));
+
 pub static SORT: Op = Op {
     name: "sort",
-    params: &[X, LAST, DESCENDING, STABLE],
+    params: sort_args::PARAMS,
     summary: "The elements along a dim in order, and where they were.",
     details: "Always stable; NaN is the largest.",
     examples: &[
@@ -56,26 +57,27 @@ pub static SORT: Op = Op {
         ex("ones([2]).sort(1)", "E0209"),
     ],
     lower: Lower::Kernel(|_, a| {
-        let x = a.tensor(0);
-        let dim = sorted_dim(x, a.int(1))?;
-        let call = KernelCall::new("sort", kernels::sort).input(x).int(dim as i64).flag(a.flag(2));
+        let x = a.input();
+        let dim = sorted_dim(x, a.int(sort_args::dim))?;
+        let call = KernelCall::new("sort", kernels::sort).input(x).int(dim as i64).flag(a.flag(sort_args::descending));
         Ok(call.output(&x.shape(), x.dtype()).output(&x.shape(), DType::I64))
     }),
     saves: &[Save::Out(1)],
-    grad: Grad::Rule(|e, v| picked_grad(e, v, v.args.int(1))),
+    grad: Grad::Rule(|e, v| picked_grad(e, v, v.args.int(sort_args::dim))),
     results: VALUES,
     ..Op::BASE
 };
 
 pub static ARGSORT: Op = Op {
     name: "argsort",
-    params: &[X, LAST, DESCENDING, STABLE],
+    params: sort_args::PARAMS,
     summary: "Where the elements along a dim would be taken from to be in order.",
     examples: &[ex("tensor([3, 1, 2]).argsort()", "tensor([1, 2, 0])"), ex("ones([2]).argsort(1)", "E0209")],
     lower: Lower::Kernel(|_, a| {
-        let x = a.tensor(0);
-        let dim = sorted_dim(x, a.int(1))?;
-        let call = KernelCall::new("argsort", kernels::argsort).input(x).int(dim as i64).flag(a.flag(2));
+        let x = a.input();
+        let dim = sorted_dim(x, a.int(sort_args::dim))?;
+        let call =
+            KernelCall::new("argsort", kernels::argsort).input(x).int(dim as i64).flag(a.flag(sort_args::descending));
         Ok(call.output(&x.shape(), DType::I64))
     }),
     grad: Grad::Stop("positions have no gradient"),
@@ -84,11 +86,11 @@ pub static ARGSORT: Op = Op {
 
 pub static MSORT: Op = Op {
     name: "msort",
-    params: &[X],
+    params: unary::PARAMS,
     summary: "The elements along the first dim in order.",
     examples: &[ex("tensor([[3, 1], [2, 4]]).msort()", "tensor([[2, 1],\n        [3, 4]])")],
     lower: Lower::Compose(|e, a| {
-        let mut both = e.apply(&SORT, args![a.tensor(0), 0, false])?;
+        let mut both = e.apply(&SORT, args![a.input(), 0, false])?;
         both.truncate(1);
         Ok(both)
     }),
@@ -116,15 +118,11 @@ fn no_bool(x: &Tensor) -> Result<()> {
     Ok(())
 }
 
+signature!(topk(input: Tensor, k: Int, dim: Dim = (-1), largest: Bool = true, sorted: Bool = true));
+
 pub static TOPK: Op = Op {
     name: "topk",
-    params: &[
-        X,
-        Param::new("k", Kind::Int),
-        LAST,
-        Param::opt("largest", Kind::Bool, Default::Bool(true)),
-        Param::opt("sorted", Kind::Bool, Default::Bool(true)),
-    ],
+    params: topk::PARAMS,
     summary: "The k largest (or smallest) elements along a dim, best first, and where they are.",
     details: "Of equal elements the earlier comes first; NaN is the largest.",
     examples: &[
@@ -135,20 +133,21 @@ pub static TOPK: Op = Op {
         ex("tensor([true]).topk(1)", "E0202"),
     ],
     lower: Lower::Kernel(|_, a| {
-        let (x, k) = (a.tensor(0), a.int(1));
+        let (x, k) = (a.input(), a.int(topk::k));
         no_bool(x)?;
-        let dim = sorted_dim(x, a.int(2))?;
+        let dim = sorted_dim(x, a.int(topk::dim))?;
         let n = x.shape().get(dim).copied().unwrap_or(1);
         if k < 0 || k as usize > n {
             fail!(VALUE, "`k` is {k}, and the dimension has {n} elements");
         }
         // PyTorch gives the one element of a tensor of no dimensions even for 0.
         let asked = if x.ndim() == 0 { 1 } else { k };
-        let call = KernelCall::new("topk", select::topk).input(x).int(asked).int(dim as i64).flag(a.flag(3));
+        let call =
+            KernelCall::new("topk", select::topk).input(x).int(asked).int(dim as i64).flag(a.flag(topk::largest));
         Ok(picked(call, x, dim, k as usize, true))
     }),
     saves: &[Save::Out(1)],
-    grad: Grad::Rule(|e, v| picked_grad(e, v, v.args.int(2))),
+    grad: Grad::Rule(|e, v| picked_grad(e, v, v.args.int(topk::dim))),
     results: VALUES,
     ..Op::BASE
 };
@@ -157,12 +156,14 @@ pub static TOPK: Op = Op {
 fn one_grad(e: &mut dyn Emit, v: &Backward<'_>, dim: usize) -> Result<Vec<Option<Tensor>>> {
     let Some(g) = &v.grads[0] else { return Ok(vec![None]) };
     let keepdim = v.args.flag(dim + 1);
-    Ok(vec![Some(to_index(e, g, v.output(1), v.meta(0), v.args.int(dim), keepdim)?)])
+    Ok(vec![Some(to_index(e, g, v.output(1), v.meta(kthvalue::input), v.args.int(dim), keepdim)?)])
 }
+
+signature!(kthvalue(input: Tensor, k: Int, dim: Dim = (-1), keepdim: Bool = false));
 
 pub static KTHVALUE: Op = Op {
     name: "kthvalue",
-    params: &[X, Param::new("k", Kind::Int), LAST, KEEPDIM],
+    params: kthvalue::PARAMS,
     summary: "The k-th smallest element along a dim (k from 1), and where it is.",
     examples: &[
         ex("tensor([3, 1, 2]).kthvalue(2).values", "tensor(2)"),
@@ -171,15 +172,15 @@ pub static KTHVALUE: Op = Op {
         ex("tensor([true]).kthvalue(1)", "E0202"),
     ],
     lower: Lower::Kernel(|_, a| {
-        let (x, k) = (a.tensor(0), a.int(1));
+        let (x, k) = (a.input(), a.int(kthvalue::k));
         no_bool(x)?;
-        let dim = sorted_dim(x, a.int(2))?;
+        let dim = sorted_dim(x, a.int(kthvalue::dim))?;
         let n = x.shape().get(dim).copied().unwrap_or(1);
         if k < 1 || k as usize > n {
             fail!(VALUE, "`k` is {k}, and must be from 1 to the {n} elements of the dimension");
         }
         let call = KernelCall::new("kthvalue", select::kthvalue).input(x).int(k).int(dim as i64);
-        Ok(picked(call, x, dim, 1, a.flag(3)))
+        Ok(picked(call, x, dim, 1, a.flag(kthvalue::keepdim)))
     }),
     saves: &[Save::Out(1)],
     grad: Grad::Rule(|e, v| one_grad(e, v, 2)),
@@ -189,21 +190,23 @@ pub static KTHVALUE: Op = Op {
 
 /// `median`, `nanmedian` and `mode` along a dim.
 fn middle(name: &'static str, host: HostFn, a: &Args) -> Result<KernelCall> {
-    let x = a.tensor(0);
-    let dim = sorted_dim(x, a.int(1))?;
+    let x = a.input();
+    let dim = sorted_dim(x, a.int(middles::dim))?;
     if x.shape().get(dim) == Some(&0) {
         return Err(Diag::error(code::SHAPE, format!("dimension {dim} has no elements to choose from"))
             .note(format!("the tensor has shape {:?}", x.shape().as_slice())));
     }
-    Ok(picked(KernelCall::new(name, host).input(x).int(dim as i64), x, dim, 1, a.flag(2)))
+    Ok(picked(KernelCall::new(name, host).input(x).int(dim as i64), x, dim, 1, a.flag(middles::keepdim)))
 }
+
+signature!(middles(input: Tensor, dim: Dim = (-1), keepdim: Bool = false));
 
 /// Rows of a pick along a dim, and of all elements.
 macro_rules! middles {
     ($($ALONG:ident $ALL:ident $name:literal $kernel:ident;)*) => {$(
         static $ALONG: Op = Op {
             name: $name,
-            params: &[X, LAST, KEEPDIM],
+            params: middles::PARAMS,
             summary: "The middle of each row, and where it is.",
             lower: Lower::Kernel(|_, a| middle($name, select::$kernel, a)),
             saves: &[Save::Out(1)],
@@ -215,14 +218,14 @@ macro_rules! middles {
 
         static $ALL: Op = Op {
             name: $name,
-            params: &[X],
+            params: unary::PARAMS,
             summary: "The middle of all elements.",
             lower: Lower::Kernel(|_, a| {
-                let x = a.tensor(0);
+                let x = a.input();
                 Ok(KernelCall::new($name, select::$kernel).input(x).attr(Attr::None).output(&[], x.dtype()))
             }),
-            saves: &[Save::In(0), Save::Out(0)],
-            grad: Grad::Rule(|e, v| Ok(vec![Some(evenly(e, v, v.g(), v.output(0), true)?)])),
+            saves: &[Save::INPUT, Save::RESULT],
+            grad: Grad::Rule(|e, v| Ok(vec![Some(evenly(e, v, v.g(), v.result(), true)?)])),
             call: CallForm::Internal,
             ..Op::BASE
         };
@@ -235,8 +238,8 @@ middles! {
 }
 
 fn overloaded(e: &mut dyn Emit, a: &Args, all: &'static Op, along: &'static Op) -> Result<Vec<Tensor>> {
-    let x = a.tensor(0);
-    if x.numel() == 0 && a.is_none(1) && !x.dtype().is_float() {
+    let x = a.input();
+    if x.numel() == 0 && a.is_none(median::dim) && !x.dtype().is_float() {
         // What PyTorch makes of NaN in other dtypes.
         let nothing = match x.dtype() {
             DType::Bool => Scalar::Bool(true),
@@ -247,17 +250,17 @@ fn overloaded(e: &mut dyn Emit, a: &Args, all: &'static Op, along: &'static Op) 
         return Ok(vec![e.full(&[], nothing, &Meta::of(x))?]);
     }
     no_bool(x)?;
-    match a.opt_int(1) {
+    match a.opt_int(median::dim) {
         None => e.apply(all, args![x]),
-        Some(dim) => e.apply(along, args![x, dim, a.flag(2)]),
+        Some(dim) => e.apply(along, args![x, dim, a.flag(median::keepdim)]),
     }
 }
 
-const DIM: Param = Param::opt("dim", Kind::Dim, Default::None);
+signature!(median(input: Tensor, dim: Dim = None, keepdim: Bool = false));
 
 pub static MEDIAN: Op = Op {
     name: "median",
-    params: &[X, DIM, KEEPDIM],
+    params: median::PARAMS,
     summary: "The lower of the two middle elements: of everything, or along a dim with where it is.",
     details: "`median(x)` is a tensor of no dimensions, `median(x, dim)` a map of `values` and `indices`. NaN wins.",
     examples: &[
@@ -276,7 +279,7 @@ pub static MEDIAN: Op = Op {
 
 pub static NANMEDIAN: Op = Op {
     name: "nanmedian",
-    params: &[X, DIM, KEEPDIM],
+    params: median::PARAMS,
     summary: "As `median`, of the elements that are not NaN.",
     examples: &[
         ex("tensor([4.0, NAN, 3.0, 2.0]).nanmedian()", "tensor(3.)"),
@@ -292,7 +295,7 @@ pub static NANMEDIAN: Op = Op {
 
 pub static MODE: Op = Op {
     name: "mode",
-    params: &[X, LAST, KEEPDIM],
+    params: middles::PARAMS,
     summary: "The most frequent element along a dim, the smallest of equally frequent ones, and where it is last.",
     examples: &[
         ex("tensor([3, 1, 3, 2]).mode().values", "tensor(3)"),
@@ -307,17 +310,10 @@ pub static MODE: Op = Op {
     ..Op::BASE
 };
 
-const QUANTILE_PARAMS: &[Param] = &[
-    X,
-    Param::new("q", Kind::Operand),
-    DIM,
-    KEEPDIM,
-    Param::opt(
-        "interpolation",
-        Kind::Str(&["linear", "lower", "higher", "midpoint", "nearest"]),
-        Default::Str("linear"),
-    ),
-];
+signature!(quantile(
+    input: Tensor, q: Operand, dim: Dim = None, keepdim: Bool = false,
+    interpolation: Str(&["linear", "lower", "higher", "midpoint", "nearest"]) = "linear",
+));
 
 /// `q` as a tensor of the dtype of `x`.
 fn orders(e: &mut dyn Emit, a: &Args, x: &Tensor) -> Result<Tensor> {
@@ -327,8 +323,8 @@ fn orders(e: &mut dyn Emit, a: &Args, x: &Tensor) -> Result<Tensor> {
         }
         Ok(())
     };
-    let Some(q) = a.opt_tensor(1) else {
-        let q = a.float(1);
+    let Some(q) = a.opt_tensor(quantile::q) else {
+        let q = a.float(quantile::q);
         range(q)?;
         return e.full(&[], Scalar::Float(q), &Meta::of(x));
     };
@@ -346,7 +342,7 @@ fn orders(e: &mut dyn Emit, a: &Args, x: &Tensor) -> Result<Tensor> {
 
 /// The quantiles between the neighbours of rank `q (n - 1)` in the sorted row; with `skip` NaN is no element.
 fn quantile(e: &mut dyn Emit, a: &Args, skip: bool) -> Result<Tensor> {
-    let x = a.tensor(0);
+    let x = a.input();
     if !matches!(x.dtype(), DType::F32 | DType::F64) {
         fail!(DTYPE, "f32 or f64 is wanted, not {}", x.dtype());
     }
@@ -354,7 +350,7 @@ fn quantile(e: &mut dyn Emit, a: &Args, skip: bool) -> Result<Tensor> {
         fail!(SHAPE, "a tensor without elements has no quantiles");
     }
     let q = orders(e, a, x)?;
-    let dim = a.opt_int(2).map(|dim| infer::dim(dim, x.ndim())).transpose()?;
+    let dim = a.opt_int(quantile::dim).map(|dim| infer::dim(dim, x.ndim())).transpose()?;
     // Rows last: [.., n].
     let rows = match dim {
         Some(dim) if x.ndim() > 0 => e.call(&MOVEDIM, args![x, dim, -1])?,
@@ -380,10 +376,10 @@ fn quantile(e: &mut dyn Emit, a: &Args, skip: bool) -> Result<Tensor> {
         let any = e.call(&ANY, args![&missing, -1, true])?;
         e.call(&WHERE, args![&any, last as f64, &ranks])?
     };
-    let values = between(e, &sorted, &ranks, a.text(4))?;
+    let values = between(e, &sorted, &ranks, a.text(quantile::interpolation))?;
     // Quantiles come first when `q` is a list; the dim itself goes away or stays as 1.
     let mut shape = lead;
-    if a.flag(3) {
+    if a.flag(quantile::keepdim) {
         match dim {
             Some(dim) if x.ndim() > 0 => shape.insert(dim, 1),
             _ => shape = Shape::from_elem(1, x.ndim()),
@@ -424,7 +420,7 @@ fn between(e: &mut dyn Emit, sorted: &Tensor, ranks: &Tensor, how: &str) -> Resu
 
 pub static QUANTILE: Op = Op {
     name: "quantile",
-    params: QUANTILE_PARAMS,
+    params: quantile::PARAMS,
     summary: "The quantiles of order `q` (a number or a list, first in the result) of everything or along a dim; NaN wins.",
     examples: &[
         ex("tensor([1.0, 2.0, 4.0]).quantile(0.75)", "tensor(3.)"),
@@ -441,7 +437,7 @@ pub static QUANTILE: Op = Op {
 
 pub static NANQUANTILE: Op = Op {
     name: "nanquantile",
-    params: QUANTILE_PARAMS,
+    params: quantile::PARAMS,
     summary: "As `quantile`, of the elements that are not NaN.",
     examples: &[
         ex("tensor([1.0, NAN, 4.0]).nanquantile(0.5)", "tensor(2.5000)"),

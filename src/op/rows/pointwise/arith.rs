@@ -8,20 +8,17 @@ use crate::kernel::elementwise as f;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit};
 use crate::op::infer::{self, Operand};
-use crate::op::row::{CallForm, Default, Grad, GradRule, Kind, Lower, Op, Param, Promote, Save, ex};
+use crate::op::row::{CallForm, Grad, GradRule, Lower, Op, Promote, Save, ex};
 use crate::op::rows::pointwise::{compare, power};
+use crate::op::rows::signatures::{binary, unary};
 use crate::op::tensor::Tensor;
-
-pub const INPUT: Param = Param::new("input", Kind::Operand);
-pub const OTHER: Param = Param::new("other", Kind::Operand);
-pub const X: Param = Param::new("input", Kind::Tensor);
-const ALPHA: Param = Param::opt("alpha", Kind::Number, Default::Int(1));
+use crate::signature;
 
 /// The gradient of a step function: zero for every operand that wants one.
 pub const ZERO: GradRule = |e, v| {
     let mut grads = Vec::new();
     for slot in 0..v.needs.len() {
-        grads.push(if v.needs(slot) { Some(e.zeros_like(v.meta(slot))?) } else { None });
+        grads.push(if v.needs_slot(slot) { Some(e.zeros_like(v.slot_meta(slot))?) } else { None });
     }
     Ok(grads)
 };
@@ -33,8 +30,8 @@ pub fn pair(
     left: impl FnOnce(&mut dyn Emit) -> Result<Tensor>,
     right: impl FnOnce(&mut dyn Emit) -> Result<Tensor>,
 ) -> Result<Vec<Option<Tensor>>> {
-    let left = if v.needs(0) { Some(left(e)?) } else { None };
-    let right = if v.needs(1) { Some(right(e)?) } else { None };
+    let left = if v.needs(binary::input) { Some(left(e)?) } else { None };
+    let right = if v.needs(binary::other) { Some(right(e)?) } else { None };
     Ok(vec![left, right])
 }
 
@@ -47,11 +44,11 @@ pub fn two(a: Arg, b: Arg) -> Args {
 pub static ADD: Op = Op {
     name: "add",
     operator: "+",
-    params: &[INPUT, OTHER],
+    params: binary::PARAMS,
     summary: "Adds element-wise.",
     examples: &[ex("tensor([1.0, 2.0]) + 1", "tensor([2., 3.])")],
     lower: Lower::Map { function: &f::ADD, promote: Promote::Same },
-    grad: Grad::Rule(|_, v| Ok(vec![Some(v.g().clone()), Some(v.g().clone())])),
+    grad: Grad::Of(&[|t| t.g, |t| t.g]),
     inplace: true,
     call: CallForm::Internal,
     ..Op::BASE
@@ -60,11 +57,11 @@ pub static ADD: Op = Op {
 pub static SUB: Op = Op {
     name: "sub",
     operator: "-",
-    params: &[INPUT, OTHER],
+    params: binary::PARAMS,
     summary: "Subtracts element-wise.",
     examples: &[ex("tensor([1.0, 2.0]) - 1", "tensor([0., 1.])"), ex("tensor([true]) - tensor([true])", "E0202")],
     lower: Lower::Map { function: &f::SUB, promote: Promote::Difference },
-    grad: Grad::Rule(|e, v| pair(e, v, |_| Ok(v.g().clone()), |e| e.neg(v.g()))),
+    grad: Grad::Of(&[|t| t.g, |t| -t.g]),
     inplace: true,
     call: CallForm::Internal,
     ..Op::BASE
@@ -74,15 +71,15 @@ pub static MUL: Op = Op {
     name: "mul",
     aliases: &["multiply"],
     operator: "*",
-    params: &[INPUT, OTHER],
+    params: binary::PARAMS,
     summary: "Multiplies element-wise.",
     examples: &[
         ex("tensor([1.0, 2.0]) * tensor([3.0, 4.0])", "tensor([3., 8.])"),
         ex("tensor([1.0, 2.0]) * tensor([1.0, 2.0, 3.0])", "E0201"),
     ],
     lower: Lower::Map { function: &f::MUL, promote: Promote::Same },
-    saves: &[Save::For(0, 1), Save::For(1, 0)],
-    grad: Grad::Rule(|e, v| pair(e, v, |e| e.mul(v.g(), v.operand(1)), |e| e.mul(v.g(), v.operand(0)))),
+    saves: &[Save::For(binary::input, binary::other), Save::For(binary::other, binary::input)],
+    grad: Grad::Of(&[|t| t.g * t.other, |t| t.g * t.input]),
     inplace: true,
     ..Op::BASE
 };
@@ -91,25 +88,12 @@ pub static MUL: Op = Op {
 pub static DIV: Op = Op {
     name: "div",
     operator: "/",
-    params: &[INPUT, OTHER],
+    params: binary::PARAMS,
     summary: "Divides element-wise; integers give floats.",
     examples: &[ex("tensor([1, 3]) / 2", "tensor([0.5000, 1.5000])")],
     lower: Lower::Map { function: &f::DIV, promote: Promote::Float },
-    saves: &[Save::For(0, 1), Save::In(1)],
-    grad: Grad::Rule(|e, v| {
-        pair(
-            e,
-            v,
-            |e| e.div(v.g(), v.operand(1)),
-            |e| {
-                // -g * (a / b) / b
-                let quotient = e.call(&DIV, two(v.operand(0), v.operand(1)))?;
-                let scaled = e.mul(v.g(), &quotient)?;
-                let divided = e.div(&scaled, v.operand(1))?;
-                e.neg(&divided)
-            },
-        )
-    }),
+    saves: &[Save::For(binary::input, binary::other), Save::In(binary::other)],
+    grad: Grad::Of(&[|t| t.g / t.other, |t| -(t.g * (t.input / t.other) / t.other)]),
     inplace: true,
     call: CallForm::Internal,
     ..Op::BASE
@@ -119,28 +103,30 @@ pub static NEG: Op = Op {
     name: "neg",
     aliases: &["negative"],
     operator: "-",
-    params: &[X],
+    params: unary::PARAMS,
     summary: "Changes the sign of every element.",
     examples: &[ex("-tensor([1.0, -2.0])", "tensor([-1.,  2.])"), ex("neg(tensor([true]))", "E0202")],
     lower: Lower::Map { function: &f::NEG, promote: Promote::NoBool },
-    grad: Grad::Rule(|e, v| Ok(vec![Some(e.neg(v.g())?)])),
+    grad: Grad::Of(&[|t| -t.g]),
     inplace: true,
     ..Op::BASE
 };
 
-pub use crate::op::rows::pointwise::unary::EXP;
+signature!(add_alpha(input: Operand, other: Operand, alpha: Number = 1));
 
 /// Adds a multiple: PyTorch's full signature.
 pub static ADD_ALPHA: Op = Op {
     name: "add",
-    params: &[INPUT, OTHER, ALPHA],
+    params: add_alpha::PARAMS,
     summary: "Adds `alpha * other` element-wise, with broadcasting and type promotion.",
     examples: &[
         ex("tensor([1.0, 2.0]).add(tensor([3.0, 4.0]), #{alpha: 2})", "tensor([ 7., 10.])"),
         ex("tensor([1.0, 2.0]) + tensor([1.0, 2.0, 3.0])", "E0201"),
         ex("tensor([1]).add(1, #{alpha: 0.5})", "E0202"),
     ],
-    lower: Lower::Compose(|e, a| with_alpha(e, &ADD, a.get(0).clone(), a.get(1).clone(), a)),
+    lower: Lower::Compose(|e, a| {
+        with_alpha(e, &ADD, a.get(add_alpha::input).clone(), a.get(add_alpha::other).clone(), a)
+    }),
     grad: Grad::Composed,
     inplace: true,
     ..Op::BASE
@@ -149,27 +135,31 @@ pub static ADD_ALPHA: Op = Op {
 pub static SUB_ALPHA: Op = Op {
     name: "sub",
     aliases: &["subtract"],
-    params: &[INPUT, OTHER, ALPHA],
+    params: add_alpha::PARAMS,
     summary: "Subtracts `alpha * other` element-wise, with broadcasting and type promotion.",
     examples: &[ex("tensor([5.0]).sub(2)", "tensor([3.])"), ex("tensor([1]).sub(1, #{alpha: 0.5})", "E0202")],
-    lower: Lower::Compose(|e, a| with_alpha(e, &SUB, a.get(0).clone(), a.get(1).clone(), a)),
+    lower: Lower::Compose(|e, a| {
+        with_alpha(e, &SUB, a.get(add_alpha::input).clone(), a.get(add_alpha::other).clone(), a)
+    }),
     grad: Grad::Composed,
     inplace: true,
     ..Op::BASE
 };
 
+signature!(rsub(input: Tensor, other: Operand, alpha: Number = 1));
+
 pub static RSUB: Op = Op {
     name: "rsub",
-    params: &[X, OTHER, ALPHA],
+    params: rsub::PARAMS,
     summary: "Subtracts the other way round: `other - alpha * input`.",
     examples: &[ex("tensor([5.0]).rsub(2)", "tensor([-3.])"), ex("tensor([true]).rsub(true)", "E0202")],
-    lower: Lower::Compose(|e, a| with_alpha(e, &SUB, a.get(1).clone(), a.get(0).clone(), a)),
+    lower: Lower::Compose(|e, a| with_alpha(e, &SUB, a.get(rsub::other).clone(), a.get(rsub::input).clone(), a)),
     grad: Grad::Composed,
     ..Op::BASE
 };
 
 fn with_alpha(e: &mut dyn Emit, op: &'static Op, x: Arg, y: Arg, a: &Args) -> Result<Vec<Tensor>> {
-    let alpha = a.scalar(2).unwrap_or(Scalar::Int(1));
+    let alpha = a.scalar(add_alpha::alpha).unwrap_or(Scalar::Int(1));
     if alpha == Scalar::Int(1) {
         return e.apply(op, two(x, y));
     }
@@ -197,11 +187,13 @@ fn with_alpha(e: &mut dyn Emit, op: &'static Op, x: Arg, y: Arg, a: &Args) -> Re
     e.apply(op, two(x, scaled))
 }
 
+signature!(divide(input: Operand, other: Operand, rounding_mode: Str(&["trunc", "floor"]) = None));
+
 /// Division with PyTorch's rounding modes.
 pub static DIVIDE: Op = Op {
     name: "div",
     aliases: &["divide"],
-    params: &[INPUT, OTHER, Param::opt("rounding_mode", Kind::Str(&["trunc", "floor"]), Default::None)],
+    params: divide::PARAMS,
     summary: "Divides element-wise; `rounding_mode` rounds towards zero (`trunc`) or down (`floor`).",
     examples: &[
         ex("tensor([-7, 7]).div(2, #{rounding_mode: \"floor\"})", "tensor([-4,  3])"),
@@ -210,17 +202,17 @@ pub static DIVIDE: Op = Op {
         ex("tensor([7]).div(0, #{rounding_mode: \"floor\"})", "E0214"),
     ],
     lower: Lower::Compose(|e, a| {
-        let op = match a.text(2) {
+        let op = match a.text(divide::rounding_mode) {
             "floor" => &FLOOR_DIVIDE,
-            "trunc" if matches!(common(e, &[a.get(0), a.get(1)]), DType::F16 | DType::BF16) => {
+            "trunc" if matches!(common(e, &[a.get(divide::input), a.get(divide::other)]), DType::F16 | DType::BF16) => {
                 // The quotient is rounded to 16 bits before its fraction goes, as in PyTorch.
-                let quotient = e.call(&DIV, two(a.get(0).clone(), a.get(1).clone()))?;
+                let quotient = e.call(&DIV, two(a.get(divide::input).clone(), a.get(divide::other).clone()))?;
                 return e.apply(&crate::op::rows::pointwise::unary::TRUNC, args![&quotient]);
             }
             "trunc" => &TRUNC_DIVIDE,
             _ => &DIV,
         };
-        e.apply(op, two(a.get(0).clone(), a.get(1).clone()))
+        e.apply(op, two(a.get(divide::input).clone(), a.get(divide::other).clone()))
     }),
     grad: Grad::Composed,
     inplace: true,
@@ -229,10 +221,10 @@ pub static DIVIDE: Op = Op {
 
 pub static TRUE_DIVIDE: Op = Op {
     name: "true_divide",
-    params: &[INPUT, OTHER],
+    params: binary::PARAMS,
     summary: "Divides element-wise; integers give floats.",
     examples: &[ex("true_divide(tensor([1, 3]), 2)", "tensor([0.5000, 1.5000])")],
-    lower: Lower::Compose(|e, a| e.apply(&DIV, two(a.get(0).clone(), a.get(1).clone()))),
+    lower: Lower::Compose(|e, a| e.apply(&DIV, two(a.get(binary::input).clone(), a.get(binary::other).clone()))),
     grad: Grad::Composed,
     inplace: true,
     ..Op::BASE
@@ -240,7 +232,7 @@ pub static TRUE_DIVIDE: Op = Op {
 
 pub static FLOOR_DIVIDE: Op = Op {
     name: "floor_divide",
-    params: &[INPUT, OTHER],
+    params: binary::PARAMS,
     summary: "Divides element-wise and rounds down; integers stay integers.",
     details: "An integer division by a tensor that holds zero is a late error; by the number 0, an error at once.",
     examples: &[
@@ -255,7 +247,7 @@ pub static FLOOR_DIVIDE: Op = Op {
 
 pub static TRUNC_DIVIDE: Op = Op {
     name: "div",
-    params: &[INPUT, OTHER],
+    params: binary::PARAMS,
     summary: "Divides element-wise and rounds towards zero.",
     lower: Lower::Map { function: &f::TRUNC_DIV, promote: Promote::NoBool },
     grad: Grad::Rule(ZERO),
@@ -267,39 +259,36 @@ pub static TRUNC_DIVIDE: Op = Op {
 pub static REMAINDER: Op = Op {
     name: "remainder",
     operator: "%",
-    params: &[INPUT, OTHER],
+    params: binary::PARAMS,
     summary: "The remainder of a division rounded down: it has the divisor's sign, as in Python.",
     examples: &[ex("tensor([-7, 7]) % 3", "tensor([2, 1])"), ex("tensor([7]) % 0", "E0214")],
     lower: Lower::Map { function: &f::REMAINDER, promote: Promote::NoBool },
-    saves: &[Save::For(0, 1), Save::For(1, 1)],
-    grad: Grad::Rule(|e, v| pair(e, v, |_| Ok(v.g().clone()), |e| minus_quotient(e, v, &FLOOR_DIVIDE))),
+    saves: &[Save::For(binary::input, binary::other), Save::For(binary::other, binary::other)],
+    grad: Grad::Of(&[|t| t.g, |t| -(t.g * t.input.with(&FLOOR_DIVIDE, t.other))]),
     inplace: true,
     ..Op::BASE
 };
+
+signature!(fmod(input: Tensor, other: Operand));
 
 pub static FMOD: Op = Op {
     name: "fmod",
-    params: &[X, OTHER],
+    params: fmod::PARAMS,
     summary: "The remainder of a division rounded towards zero: it has the dividend's sign, as in C.",
     examples: &[ex("fmod(tensor([-7, 7]), 3)", "tensor([-1,  1])"), ex("fmod(tensor([7]), 0)", "E0214")],
     lower: Lower::Map { function: &f::FMOD, promote: Promote::NoBool },
-    saves: &[Save::For(0, 1), Save::For(1, 1)],
-    grad: Grad::Rule(|e, v| pair(e, v, |_| Ok(v.g().clone()), |e| minus_quotient(e, v, &TRUNC_DIVIDE))),
+    saves: &[Save::For(fmod::input, fmod::other), Save::For(fmod::other, fmod::other)],
+    grad: Grad::Of(&[|t| t.g, |t| -(t.g * t.input.with(&TRUNC_DIVIDE, t.other))]),
     inplace: true,
     ..Op::BASE
 };
 
-/// The gradient of a remainder by its divisor.
-fn minus_quotient(e: &mut dyn Emit, v: &Backward<'_>, op: &'static Op) -> Result<Tensor> {
-    let quotient = e.call(op, two(v.operand(0), v.operand(1)))?;
-    let product = e.mul(v.g(), &quotient)?;
-    e.neg(&product)
-}
+signature!(pow(input: Operand, exponent: Operand));
 
 pub static POW: Op = Op {
     name: "pow",
     operator: "**",
-    params: &[INPUT, Param::new("exponent", Kind::Operand)],
+    params: pow::PARAMS,
     summary: "Raises to a power, element-wise; base and exponent are tensors or numbers.",
     examples: &[
         ex("tensor([1.0, 2.0, 3.0]) ** 2", "tensor([1., 4., 9.])"),
@@ -313,50 +302,57 @@ pub static POW: Op = Op {
     ..Op::BASE
 };
 
+signature!(cast(input: Tensor, dtype: DType));
+
 /// Conversion to another dtype; the same tensor when it has it already.
 pub static CAST: Op = Op {
     name: "cast",
-    params: &[X, Param::new("dtype", Kind::DType)],
+    params: cast::PARAMS,
     summary: "Converts every element to another dtype.",
     lower: Lower::Steps(|e, a| {
-        let x = a.tensor(0);
-        let dtype = a.dtype(1).unwrap_or(x.dtype());
+        let x = a.input();
+        let dtype = a.dtype(cast::dtype).unwrap_or(x.dtype());
         let out = e.empty(&x.shape(), dtype, x.device())?;
         Ok(vec![e.apply_inplace(&COPY, args![&out, x])?])
     }),
-    grad: Grad::Rule(|e, v| Ok(vec![Some(e.cast(v.g(), v.meta(0).dtype)?)])),
+    grad: Grad::Rule(|e, v| Ok(vec![Some(e.cast(v.g(), v.meta(cast::input).dtype)?)])),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
+signature!(move_op(input: Tensor, device: Device, dtype: DType));
+
 /// A copy on another device, converted on the way.
 pub static MOVE: Op = Op {
     name: "to",
-    params: &[X, Param::new("device", Kind::Device), Param::new("dtype", Kind::DType)],
+    params: move_op::PARAMS,
     summary: "Copies a tensor to another device.",
     lower: Lower::Steps(|e, a| {
-        let x = a.tensor(0);
-        let (device, dtype) = (a.device(1).unwrap_or(x.device()), a.dtype(2).unwrap_or(x.dtype()));
+        let x = a.input();
+        let (device, dtype) =
+            (a.device(move_op::device).unwrap_or(x.device()), a.dtype(move_op::dtype).unwrap_or(x.dtype()));
         let out = e.empty(&x.shape(), dtype, device)?;
         Ok(vec![e.apply_inplace(&COPY, args![&out, x])?])
     }),
     grad: Grad::Rule(|e, v| {
-        let (device, dtype) = (v.meta(0).device, v.meta(0).dtype);
+        let (device, dtype) = (v.meta(move_op::input).device, v.meta(move_op::input).dtype);
         Ok(vec![Some(e.call(&MOVE, args![v.g(), device, dtype])?)])
     }),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
+signature!(copy(input: Tensor, src: Operand, non_blocking: Bool = false));
+
 /// `x.copy_(y)`.
 pub static COPY: Op = Op {
     name: "copy",
-    params: &[X, Param::new("src", Kind::Operand), Param::opt("non_blocking", Kind::Bool, Default::Bool(false))],
+    params: copy::PARAMS,
     summary: "Copies the elements of `src` into the tensor, converted to its dtype and broadcast to its shape.",
     examples: &[ex("zeros([2]).copy_(tensor([1, 2]))", "tensor([1., 2.])"), ex("zeros([2]).copy_(ones([3]))", "E0201")],
     lower: Lower::Map { function: &f::ADD, promote: Promote::Copy },
     grad: Grad::Rule(|e, v| {
-        let old = if v.needs(0) { Some(e.zeros_like(v.meta(0))?) } else { None };
+        let old = if v.needs(copy::input) { Some(e.zeros_like(v.meta(copy::input))?) } else { None };
         Ok(vec![old, Some(v.g().clone())])
     }),
     inplace: true,

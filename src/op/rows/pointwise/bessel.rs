@@ -1,34 +1,19 @@
 //! Bessel and Airy functions, and orthogonal polynomials: the rest of `torch.special`.
 
-use crate::args;
-use crate::base::diag::Result;
-use crate::base::dtype::Scalar;
 use crate::kernel::elementwise as f;
-use crate::op::emit::{Backward, Emit};
-use crate::op::row::{Grad, Kind, Lower, Op, Param, Promote, Save, ex};
-use crate::op::rows::pointwise::arith::{INPUT, X};
-use crate::op::rows::pointwise::compare::{EQ, WHERE};
+use crate::op::expr::{Expr, Terms};
+use crate::op::row::{Grad, Lower, Op, Promote, Save, ex};
 use crate::op::rows::pointwise::special::{I0, I1};
-use crate::op::rows::pointwise::unary::{COS, SGN};
-use crate::op::tensor::Tensor;
+use crate::op::rows::signatures::unary;
+use crate::signature;
 
-type Grads = Result<Vec<Option<Tensor>>>;
-
-/// `g` times a slope, with a sign.
-fn times(e: &mut dyn Emit, v: &Backward<'_>, slope: &Tensor, negative: bool) -> Grads {
-    let g = e.mul(v.g(), slope)?;
-    Ok(vec![Some(if negative { e.neg(&g)? } else { g })])
+fn first_order<'c>(t: Terms<'c>, lower: Expr<'c>) -> Expr<'c> {
+    lower - t.result / t.input
 }
 
-/// The slope of a function of order 1: `lower - own / x`, a half of `lower` at 0 where that is finite.
-fn first_order(e: &mut dyn Emit, v: &Backward<'_>, lower: &Tensor) -> Result<Tensor> {
-    let ratio = e.div(v.output(0), v.input(0))?;
-    e.sub(lower, &ratio)
-}
-
-fn half_at_zero(e: &mut dyn Emit, x: &Tensor, slope: &Tensor) -> Result<Tensor> {
-    let zero = e.call(&EQ, args![x, Scalar::Int(0)])?;
-    e.call(&WHERE, args![&zero, 0.5, slope])
+/// A half at 0, where a function of order 1 is `0 / 0`.
+fn half_at_zero<'c>(t: Terms<'c>, slope: Expr<'c>) -> Expr<'c> {
+    t.input.equals(0).choose(0.5, slope)
 }
 
 macro_rules! unary {
@@ -36,7 +21,7 @@ macro_rules! unary {
        $grad:expr;)*) => {
         $(pub static $NAME: Op = Op {
             name: $name,
-            params: &[X],
+            params: unary::PARAMS,
             summary: $summary,
             examples: &[ex($code, $result)],
             lower: Lower::Map { function: &f::$function, promote: Promote::Float },
@@ -49,108 +34,50 @@ macro_rules! unary {
     };
 }
 
-const IN: Save = Save::In(0);
-const OUT: Save = Save::Out(0);
-
 unary! {
-    I0E "i0e" I0E "`i0` times exp(-|x|)." "i0e(tensor([0.0, 10.0]))" => "tensor([1.0000, 0.1278])" [IN, OUT]
-        Grad::Rule(|e, v| {
-            let (lower, sign) = (e.call(&I1E, args![v.input(0)])?, e.call(&SGN, args![v.input(0)])?);
-            let own = e.mul(&sign, v.output(0))?;
-            let slope = e.sub(&lower, &own)?;
-            times(e, v, &slope, false)
-        });
-    I1E "i1e" I1E "`i1` times exp(-|x|)." "i1e(tensor([0.0, 10.0]))" => "tensor([0.0000, 0.1213])" [IN, OUT]
-        Grad::Rule(|e, v| {
-            let (x, i1e) = (v.input(0), v.output(0));
-            let (i0e, sign) = (e.call(&I0E, args![x])?, e.call(&SGN, args![x])?);
-            let slope = first_order(e, v, &i0e)?;
-            let own = e.mul(&sign, i1e)?;
-            let slope = e.sub(&slope, &own)?;
-            let slope = half_at_zero(e, x, &slope)?;
-            times(e, v, &slope, false)
-        });
-    BESSEL_J0 "bessel_j0" BESSEL_J0 "The Bessel function of the first kind, order 0." "bessel_j0(tensor([0.0, 1.0]))" => "tensor([1.0000, 0.7652])" [IN]
-        Grad::Rule(|e, v| {
-            let j1 = e.call(&BESSEL_J1, args![v.input(0)])?;
-            times(e, v, &j1, true)
-        });
-    BESSEL_J1 "bessel_j1" BESSEL_J1 "The Bessel function of the first kind, order 1." "bessel_j1(tensor([0.0, 1.0]))" => "tensor([0.0000, 0.4401])" [IN, OUT]
-        Grad::Rule(|e, v| {
-            let j0 = e.call(&BESSEL_J0, args![v.input(0)])?;
-            let slope = first_order(e, v, &j0)?;
-            let slope = half_at_zero(e, v.input(0), &slope)?;
-            times(e, v, &slope, false)
-        });
-    BESSEL_Y0 "bessel_y0" BESSEL_Y0 "The Bessel function of the second kind, order 0; NaN below 0." "bessel_y0(tensor([1.0]))" => "tensor([0.0883])" [IN]
-        Grad::Rule(|e, v| {
-            let y1 = e.call(&BESSEL_Y1, args![v.input(0)])?;
-            times(e, v, &y1, true)
-        });
-    BESSEL_Y1 "bessel_y1" BESSEL_Y1 "The Bessel function of the second kind, order 1; NaN below 0." "bessel_y1(tensor([1.0]))" => "tensor([-0.7812])" [IN, OUT]
-        Grad::Rule(|e, v| {
-            let y0 = e.call(&BESSEL_Y0, args![v.input(0)])?;
-            let slope = first_order(e, v, &y0)?;
-            times(e, v, &slope, false)
-        });
-    MODIFIED_I0 "modified_bessel_i0" I0 "The modified Bessel function of the first kind, order 0." "modified_bessel_i0(tensor([1.0]))" => "tensor([1.2661])" [IN]
-        Grad::Rule(|e, v| {
-            let i1 = e.call(&I1, args![v.input(0)])?;
-            times(e, v, &i1, false)
-        });
-    MODIFIED_I1 "modified_bessel_i1" I1 "The modified Bessel function of the first kind, order 1." "modified_bessel_i1(tensor([1.0]))" => "tensor([0.5652])" [IN, OUT]
-        Grad::Rule(|e, v| {
-            let i0 = e.call(&I0, args![v.input(0)])?;
-            let slope = first_order(e, v, &i0)?;
-            let slope = half_at_zero(e, v.input(0), &slope)?;
-            times(e, v, &slope, false)
-        });
-    MODIFIED_K0 "modified_bessel_k0" BESSEL_K0 "The modified Bessel function of the second kind, order 0; NaN below 0." "modified_bessel_k0(tensor([1.0]))" => "tensor([0.4210])" [IN]
-        Grad::Rule(|e, v| {
-            let k1 = e.call(&MODIFIED_K1, args![v.input(0)])?;
-            times(e, v, &k1, true)
-        });
-    MODIFIED_K1 "modified_bessel_k1" BESSEL_K1 "The modified Bessel function of the second kind, order 1; NaN below 0." "modified_bessel_k1(tensor([1.0]))" => "tensor([0.6019])" [IN, OUT]
-        Grad::Rule(|e, v| {
-            let k0 = e.call(&MODIFIED_K0, args![v.input(0)])?;
-            let ratio = e.div(v.output(0), v.input(0))?;
-            let slope = e.add(&k0, &ratio)?;
-            times(e, v, &slope, true)
-        });
-    SCALED_K0 "scaled_modified_bessel_k0" BESSEL_K0E "`modified_bessel_k0` times exp(x)." "scaled_modified_bessel_k0(tensor([1.0]))" => "tensor([1.1445])" [IN, OUT]
-        Grad::Rule(|e, v| {
-            let k1e = e.call(&SCALED_K1, args![v.input(0)])?;
-            let slope = e.sub(v.output(0), &k1e)?;
-            times(e, v, &slope, false)
-        });
-    SCALED_K1 "scaled_modified_bessel_k1" BESSEL_K1E "`modified_bessel_k1` times exp(x)." "scaled_modified_bessel_k1(tensor([1.0]))" => "tensor([1.6362])" [IN, OUT]
-        Grad::Rule(|e, v| {
-            let k0e = e.call(&SCALED_K0, args![v.input(0)])?;
-            let slope = first_order(e, v, v.output(0))?;
-            let slope = e.sub(&slope, &k0e)?;
-            times(e, v, &slope, false)
-        });
-    SPHERICAL_J0 "spherical_bessel_j0" SPHERICAL_J0 "sin(x) / x, 1 at 0." "spherical_bessel_j0(tensor([0.0, 1.0]))" => "tensor([1.0000, 0.8415])" [IN, OUT]
-        Grad::Rule(|e, v| {
-            let x = v.input(0);
-            let cos = e.call(&COS, args![x])?;
-            let top = e.sub(&cos, v.output(0))?;
-            let slope = e.div(&top, x)?;
-            let zero = e.call(&EQ, args![x, Scalar::Int(0)])?;
-            let slope = e.call(&WHERE, args![&zero, 0.0, &slope])?;
-            times(e, v, &slope, false)
-        });
+    I0E "i0e" I0E "`i0` times exp(-|x|)." "i0e(tensor([0.0, 10.0]))" => "tensor([1.0000, 0.1278])" [Save::INPUT, Save::RESULT]
+        Grad::Of(&[|t| t.g * (t.input.of(&I1E) - t.input.sgn() * t.result)]);
+    I1E "i1e" I1E "`i1` times exp(-|x|)." "i1e(tensor([0.0, 10.0]))" => "tensor([0.0000, 0.1213])" [Save::INPUT, Save::RESULT]
+        Grad::Of(&[|t| {
+            let slope = first_order(t, t.input.of(&I0E)) - t.input.sgn() * t.result;
+            t.g * half_at_zero(t, slope)
+        }]);
+    BESSEL_J0 "bessel_j0" BESSEL_J0 "The Bessel function of the first kind, order 0." "bessel_j0(tensor([0.0, 1.0]))" => "tensor([1.0000, 0.7652])" [Save::INPUT]
+        Grad::Of(&[|t| -(t.g * t.input.of(&BESSEL_J1))]);
+    BESSEL_J1 "bessel_j1" BESSEL_J1 "The Bessel function of the first kind, order 1." "bessel_j1(tensor([0.0, 1.0]))" => "tensor([0.0000, 0.4401])" [Save::INPUT, Save::RESULT]
+        Grad::Of(&[|t| t.g * half_at_zero(t, first_order(t, t.input.of(&BESSEL_J0)))]);
+    BESSEL_Y0 "bessel_y0" BESSEL_Y0 "The Bessel function of the second kind, order 0; NaN below 0." "bessel_y0(tensor([1.0]))" => "tensor([0.0883])" [Save::INPUT]
+        Grad::Of(&[|t| -(t.g * t.input.of(&BESSEL_Y1))]);
+    BESSEL_Y1 "bessel_y1" BESSEL_Y1 "The Bessel function of the second kind, order 1; NaN below 0." "bessel_y1(tensor([1.0]))" => "tensor([-0.7812])" [Save::INPUT, Save::RESULT]
+        Grad::Of(&[|t| t.g * first_order(t, t.input.of(&BESSEL_Y0))]);
+    MODIFIED_I0 "modified_bessel_i0" I0 "The modified Bessel function of the first kind, order 0." "modified_bessel_i0(tensor([1.0]))" => "tensor([1.2661])" [Save::INPUT]
+        Grad::Of(&[|t| t.g * t.input.of(&I1)]);
+    MODIFIED_I1 "modified_bessel_i1" I1 "The modified Bessel function of the first kind, order 1." "modified_bessel_i1(tensor([1.0]))" => "tensor([0.5652])" [Save::INPUT, Save::RESULT]
+        Grad::Of(&[|t| t.g * half_at_zero(t, first_order(t, t.input.of(&I0)))]);
+    MODIFIED_K0 "modified_bessel_k0" BESSEL_K0 "The modified Bessel function of the second kind, order 0; NaN below 0." "modified_bessel_k0(tensor([1.0]))" => "tensor([0.4210])" [Save::INPUT]
+        Grad::Of(&[|t| -(t.g * t.input.of(&MODIFIED_K1))]);
+    MODIFIED_K1 "modified_bessel_k1" BESSEL_K1 "The modified Bessel function of the second kind, order 1; NaN below 0." "modified_bessel_k1(tensor([1.0]))" => "tensor([0.6019])" [Save::INPUT, Save::RESULT]
+        Grad::Of(&[|t| -(t.g * (t.input.of(&MODIFIED_K0) + t.result / t.input))]);
+    SCALED_K0 "scaled_modified_bessel_k0" BESSEL_K0E "`modified_bessel_k0` times exp(x)." "scaled_modified_bessel_k0(tensor([1.0]))" => "tensor([1.1445])" [Save::INPUT, Save::RESULT]
+        Grad::Of(&[|t| t.g * (t.result - t.input.of(&SCALED_K1))]);
+    SCALED_K1 "scaled_modified_bessel_k1" BESSEL_K1E "`modified_bessel_k1` times exp(x)." "scaled_modified_bessel_k1(tensor([1.0]))" => "tensor([1.6362])" [Save::INPUT, Save::RESULT]
+        Grad::Of(&[|t| t.g * (first_order(t, t.result) - t.input.of(&SCALED_K0))]);
+    SPHERICAL_J0 "spherical_bessel_j0" SPHERICAL_J0 "sin(x) / x, 1 at 0." "spherical_bessel_j0(tensor([0.0, 1.0]))" => "tensor([1.0000, 0.8415])" [Save::INPUT, Save::RESULT]
+        Grad::Of(&[|t| {
+            let slope = (t.input.cos() - t.result) / t.input;
+            t.g * t.input.equals(0).choose(0.0, slope)
+        }]);
     AIRY_AI "airy_ai" AIRY "The Airy function Ai." "airy_ai(tensor([0.0, 1.0]))" => "tensor([0.3550, 0.1353])" []
         Grad::Stop("there is no derivative of the Airy function here");
 }
 
-const DEGREE: Param = Param::new("n", Kind::Operand);
+signature!(polynomial(input: Operand, n: Operand));
 
 macro_rules! polynomial {
     ($($NAME:ident $name:literal $function:ident $summary:literal $code:literal => $result:literal;)*) => {
         $(pub static $NAME: Op = Op {
             name: $name,
-            params: &[INPUT, DEGREE],
+            params: polynomial::PARAMS,
             summary: $summary,
             details: "`n` is a number or a tensor, its fraction is left out; a negative degree gives 0, one above a \
 million NaN where the recurrence would have to run.",

@@ -7,62 +7,47 @@ use crate::fail;
 use crate::kernel::elementwise as f;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit};
+use crate::op::expr::derive;
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Promote, Save, Source, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, Promote, Save, Source, ex};
 use crate::op::rows::pointwise::arith;
-use crate::op::rows::pointwise::arith::{INPUT, OTHER, X, element_of, filling, masked, two, unmasked};
+use crate::op::rows::pointwise::arith::{element_of, filling};
 use crate::op::rows::pointwise::compare;
-use crate::op::rows::pointwise::compare::{EQ, GT, LOGICAL_AND, LOGICAL_OR, LT, WHERE};
+use crate::op::rows::pointwise::compare::{GT, LOGICAL_AND, LT, WHERE};
 use crate::op::rows::pointwise::power::extreme;
 use crate::op::rows::shape::expanded::{each_place, fill_where};
+use crate::op::rows::signatures::{binary, unary};
 use crate::op::tensor::Tensor;
+use crate::signature;
 
-const MIN: Param = Param::opt("min", Kind::Operand, Default::None);
-const MAX: Param = Param::opt("max", Kind::Operand, Default::None);
+signature!(between(input: Operand, min: Operand = None, max: Operand = None));
 
 /// Both bounds. Numbers let a gradient pass inside of them; with tensors an element on a bound shares it in halves.
 static BETWEEN: Op = Op {
     name: "clamp",
-    params: &[INPUT, MIN, MAX],
+    params: between::PARAMS,
     summary: "Holds elements between two bounds.",
     lower: Lower::Map { function: &f::CLAMP, promote: Promote::NoBool },
-    saves: &[Save::In(0), Save::In(1), Save::In(2)],
+    saves: &[Save::In(between::input), Save::In(between::min), Save::In(between::max)],
     grad: Grad::Rule(|e, v| {
-        let bounds = [v.operand(1), v.operand(2)];
-        if bounds.iter().all(|bound| !matches!(bound, Arg::Tensor(_))) {
-            let over = e.call(&GT, two(v.operand(0), v.operand(1)))?;
-            let under = e.call(&LT, two(v.operand(0), v.operand(2)))?;
-            let inside = e.call(&LOGICAL_AND, args![&over, &under])?;
-            return Ok(vec![Some(masked(e, &inside, v.g())?), None, None]);
-        }
-        let ask = |e: &mut dyn Emit, op, a, b| e.call(op, two(v.operand(a), v.operand(b)));
-        let (below, above) = (ask(e, &LT, 0, 1)?, ask(e, &GT, 0, 2)?);
-        let (ordered, crossed) = (ask(e, &LT, 1, 2)?, ask(e, &GT, 1, 2)?);
-        let same = ask(e, &EQ, 1, 2)?;
-        let apart = e.call(&LOGICAL_OR, args![&ordered, &same])?;
-        let half = e.mul(v.g(), 0.5)?;
-        let mut on = Vec::new();
-        for bound in [1, 2] {
-            let there = ask(e, &EQ, 0, bound)?;
-            on.push(e.call(&LOGICAL_AND, args![&there, &ordered])?);
-        }
-        let mut grads = vec![None, None, None];
-        if v.needs(0) {
-            let outside = e.call(&LOGICAL_OR, args![&below, &above])?;
-            let tie = e.call(&LOGICAL_OR, args![&on[0], &on[1]])?;
-            let inside = unmasked(e, &outside, v.g())?;
-            grads[0] = Some(e.call(&WHERE, args![&tie, &half, &inside])?);
-        }
-        for (bound, beyond) in [(1, &below), (2, &above)].into_iter().filter(|(bound, _)| v.needs(*bound)) {
-            let mut held = e.call(&LOGICAL_AND, args![beyond, &apart])?;
-            if bound == 2 {
-                // The upper bound wins where the two are crossed.
-                held = e.call(&LOGICAL_OR, args![&held, &crossed])?;
+        derive(e, v, |t| {
+            let (x, min, max) = (t.input, t.arg(between::min), t.arg(between::max));
+            if t.number(between::min).is_some() && t.number(between::max).is_some() {
+                let inside = x.greater(min).and(x.less(max));
+                return [Some(t.g.zero_unless(inside)), None, None];
             }
-            let all = masked(e, &held, v.g())?;
-            grads[bound] = Some(e.call(&WHERE, args![&on[bound - 1], &half, &all])?);
-        }
-        Ok(grads)
+            let (below, above) = (x.less(min), x.greater(max));
+            let (ordered, crossed) = (min.less(max), min.greater(max));
+            let apart = ordered.or(min.equals(max));
+            let half = t.g * 0.5;
+            let (on_min, on_max) = (x.equals(min).and(ordered), x.equals(max).and(ordered));
+            [
+                t.wanted(between::input, || on_min.or(on_max).choose(half, t.g.zero_where(below.or(above)))),
+                t.wanted(between::min, || on_min.choose(half, t.g.zero_unless(below.and(apart)))),
+                // The upper bound wins where the two are crossed.
+                t.wanted(between::max, || on_max.choose(half, t.g.zero_unless(above.and(apart).or(crossed)))),
+            ]
+        })
     }),
     call: CallForm::Internal,
     ..Op::BASE
@@ -71,10 +56,10 @@ static BETWEEN: Op = Op {
 /// One bound: a number lets the gradient pass inside of it; a tensor is as in `maximum` and `minimum`.
 static AT_LEAST: Op = Op {
     name: "clamp_min",
-    params: &[INPUT, OTHER],
+    params: binary::PARAMS,
     summary: "Holds elements above a bound.",
     lower: Lower::Map { function: &f::MAXIMUM, promote: Promote::Same },
-    saves: &[Save::In(0), Save::In(1)],
+    saves: &[Save::In(binary::input), Save::In(binary::other)],
     grad: Grad::Rule(|e, v| one_bound(e, v, &GT, &LT)),
     call: CallForm::Internal,
     ..Op::BASE
@@ -82,10 +67,10 @@ static AT_LEAST: Op = Op {
 
 static AT_MOST: Op = Op {
     name: "clamp_max",
-    params: &[INPUT, OTHER],
+    params: binary::PARAMS,
     summary: "Holds elements below a bound.",
     lower: Lower::Map { function: &f::MINIMUM, promote: Promote::Same },
-    saves: &[Save::In(0), Save::In(1)],
+    saves: &[Save::In(binary::input), Save::In(binary::other)],
     grad: Grad::Rule(|e, v| one_bound(e, v, &LT, &GT)),
     call: CallForm::Internal,
     ..Op::BASE
@@ -97,11 +82,10 @@ fn one_bound(
     inside: &'static Op,
     beyond: &'static Op,
 ) -> Result<Vec<Option<Tensor>>> {
-    if let Arg::Tensor(_) = v.operand(1) {
+    if v.opt_input(binary::other).is_some() {
         return extreme(e, v, beyond);
     }
-    let free = e.call(inside, two(v.operand(0), v.operand(1)))?;
-    Ok(vec![Some(masked(e, &free, v.g())?), None])
+    derive(e, v, |t| [Some(t.g.zero_unless(t.input.with(inside, t.other))), None])
 }
 
 /// A bound that an integer dtype does not hold becomes the nearest number that it does.
@@ -130,10 +114,12 @@ fn clamped(e: &mut dyn Emit, x: &Tensor, min: &Arg, max: &Arg) -> Result<Vec<Ten
     }
 }
 
+signature!(clamp(input: Tensor, min: Operand = None, max: Operand = None));
+
 pub static CLAMP: Op = Op {
     name: "clamp",
     aliases: &["clip"],
-    params: &[X, MIN, MAX],
+    params: clamp::PARAMS,
     summary: "Holds elements between two bounds, which are numbers or tensors; one may be missing.",
     examples: &[
         ex("tensor([-2, 0, 5]).clamp(-1, 3)", "tensor([-1,  0,  3])"),
@@ -141,60 +127,62 @@ pub static CLAMP: Op = Op {
         ex("tensor([1]).clamp()", "E0205"),
         ex("ones([2]).clamp(ones([3]))", "E0201"),
     ],
-    lower: Lower::Compose(|e, a| clamped(e, a.tensor(0), a.get(1), a.get(2))),
+    lower: Lower::Compose(|e, a| clamped(e, a.input(), a.get(clamp::min), a.get(clamp::max))),
     grad: Grad::Composed,
     inplace: true,
     ..Op::BASE
 };
+
+signature!(clamp_min(input: Tensor, min: Operand));
 
 pub static CLAMP_MIN: Op = Op {
     name: "clamp_min",
-    params: &[X, Param::new("min", Kind::Operand)],
+    params: clamp_min::PARAMS,
     summary: "Holds elements above a bound.",
     examples: &[ex("tensor([-2, 0, 5]).clamp_min(0)", "tensor([0, 0, 5])")],
-    lower: Lower::Compose(|e, a| clamped(e, a.tensor(0), a.get(1), &Arg::None)),
+    lower: Lower::Compose(|e, a| clamped(e, a.input(), a.get(clamp_min::min), &Arg::None)),
     grad: Grad::Composed,
     inplace: true,
     ..Op::BASE
 };
+
+signature!(clamp_max(input: Tensor, max: Operand));
 
 pub static CLAMP_MAX: Op = Op {
     name: "clamp_max",
-    params: &[X, Param::new("max", Kind::Operand)],
+    params: clamp_max::PARAMS,
     summary: "Holds elements below a bound.",
     examples: &[ex("tensor([-2, 0, 5]).clamp_max(0)", "tensor([-2,  0,  0])")],
-    lower: Lower::Compose(|e, a| clamped(e, a.tensor(0), &Arg::None, a.get(1))),
+    lower: Lower::Compose(|e, a| clamped(e, a.input(), &Arg::None, a.get(clamp_max::max))),
     grad: Grad::Composed,
     inplace: true,
     ..Op::BASE
 };
 
+signature!(mix(input: Operand, end: Operand, weight: Operand));
+
 static MIX: Op = Op {
     name: "lerp",
-    params: &[INPUT, Param::new("end", Kind::Operand), Param::new("weight", Kind::Operand)],
+    params: mix::PARAMS,
     summary: "The point between two.",
     lower: Lower::Map { function: &f::LERP, promote: Promote::FloatOnly },
-    saves: &[Save::For(0, 2), Save::For(1, 2), Save::In(2)],
+    saves: &[Save::For(mix::input, mix::weight), Save::For(mix::end, mix::weight), Save::In(mix::weight)],
     grad: Grad::Rule(|e, v| {
-        let mut grads = vec![None, None, None];
-        let to_end = e.mul(v.g(), v.operand(2))?;
-        if v.needs(0) {
-            grads[0] = Some(e.sub(v.g(), &to_end)?);
-        }
-        if v.needs(2) {
-            let span = e.call(&arith::SUB, two(v.operand(1), v.operand(0)))?;
-            grads[2] = Some(e.mul(v.g(), &span)?);
-        }
-        grads[1] = Some(to_end);
-        Ok(grads)
+        derive(e, v, |t| {
+            let to_end = t.g * t.arg(mix::weight);
+            let by_weight = || t.g * (t.arg(mix::end) - t.input);
+            [t.wanted(mix::input, || t.g - to_end), Some(to_end), t.wanted(mix::weight, by_weight)]
+        })
     }),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
+signature!(lerp(input: Tensor, end: Tensor, weight: Operand));
+
 pub static LERP: Op = Op {
     name: "lerp",
-    params: &[X, Param::new("end", Kind::Tensor), Param::new("weight", Kind::Operand)],
+    params: lerp::PARAMS,
     summary: "input + weight · (end - input), exact at both ends.",
     examples: &[
         ex("lerp(tensor([0.0]), tensor([4.0]), 0.25)", "tensor([1.])"),
@@ -202,34 +190,35 @@ pub static LERP: Op = Op {
         ex("lerp(ones([2]), ones([3]), 0.25)", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
-        let mut all = vec![("input", a.tensor(0)), ("end", a.tensor(1))];
-        all.extend(a.opt_tensor(2).map(|weight| ("weight", weight)));
+        let mut all = vec![("input", a.input()), ("end", a.tensor(lerp::end))];
+        all.extend(a.opt_tensor(lerp::weight).map(|weight| ("weight", weight)));
         infer::same_dtype(&all)?;
-        e.apply(&MIX, args![a.tensor(0), a.tensor(1), a.get(2).clone()])
+        e.apply(&MIX, args![a.input(), a.tensor(lerp::end), a.get(lerp::weight).clone()])
     }),
     grad: Grad::Composed,
     inplace: true,
     ..Op::BASE
 };
 
-const VALUE: Param = Param::opt("value", Kind::Number, Default::Int(1));
-const TENSOR1: Param = Param::new("tensor1", Kind::Tensor);
-const TENSOR2: Param = Param::new("tensor2", Kind::Tensor);
-const FACTOR: Param = Param::new("value", Kind::Number);
+signature!(product_added(input: Operand, value: Number, tensor1: Tensor, tensor2: Tensor));
 
 /// Operands in the order of the function: `input, value, tensor1, tensor2`.
 static PRODUCT_ADDED: Op = Op {
     name: "addcmul",
-    params: &[INPUT, FACTOR, TENSOR1, TENSOR2],
+    params: product_added::PARAMS,
     summary: "Adds a scaled product.",
     lower: Lower::Map { function: &f::FMA, promote: Promote::NoBool },
-    saves: &[Save::For(2, 2), Save::For(3, 1)],
+    saves: &[
+        Save::For(product_added::tensor1, product_added::tensor2),
+        Save::For(product_added::tensor2, product_added::tensor1),
+    ],
     grad: Grad::Rule(|e, v| {
-        let factor = v.args.scalar(1).unwrap_or(Scalar::Int(1));
-        let scaled = e.mul(v.g(), factor)?;
-        let first = if v.needs(1) { Some(e.mul(&scaled, v.input(3))?) } else { None };
-        let second = if v.needs(2) { Some(e.mul(&scaled, v.input(2))?) } else { None };
-        Ok(vec![Some(v.g().clone()), first, second])
+        derive(e, v, |t| {
+            let scaled = t.g * t.arg(product_added::value);
+            let first = t.wanted(product_added::tensor1, || scaled * t.arg(product_added::tensor2));
+            let second = t.wanted(product_added::tensor2, || scaled * t.arg(product_added::tensor1));
+            [Some(t.g), first, second]
+        })
     }),
     call: CallForm::Internal,
     ..Op::BASE
@@ -237,39 +226,35 @@ static PRODUCT_ADDED: Op = Op {
 
 static QUOTIENT_ADDED: Op = Op {
     name: "addcdiv",
-    params: &[INPUT, FACTOR, TENSOR1, TENSOR2],
+    params: product_added::PARAMS,
     summary: "Adds a scaled quotient.",
     lower: Lower::Map { function: &f::ADDCDIV, promote: Promote::FloatOnly },
-    saves: &[Save::For(2, 2), Save::In(3)],
+    saves: &[Save::For(product_added::tensor1, product_added::tensor2), Save::In(product_added::tensor2)],
     grad: Grad::Rule(|e, v| {
-        let factor = v.args.scalar(1).unwrap_or(Scalar::Int(1));
-        let scaled = e.mul(v.g(), factor)?;
-        let over = e.div(&scaled, v.input(3))?;
-        let second = if v.needs(2) {
-            let ratio = e.div(v.input(2), v.input(3))?;
-            let product = e.mul(&over, &ratio)?;
-            Some(e.neg(&product)?)
-        } else {
-            None
-        };
-        Ok(vec![Some(v.g().clone()), Some(over), second])
+        derive(e, v, |t| {
+            let (x, y) = (t.arg(product_added::tensor1), t.arg(product_added::tensor2));
+            let over = t.g * t.arg(product_added::value) / y;
+            [Some(t.g), Some(over), t.wanted(product_added::tensor2, || -(over * (x / y)))]
+        })
     }),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
 fn added(e: &mut dyn Emit, a: &Args, op: &'static Op) -> Result<Vec<Tensor>> {
-    let value = a.scalar(3).unwrap_or(Scalar::Int(1));
-    let dtype = arith::common(e, &[a.get(0), a.get(1), a.get(2)]);
+    let value = a.scalar(addcmul::value).unwrap_or(Scalar::Int(1));
+    let dtype = arith::common(e, &[a.get(addcmul::input), a.get(addcmul::tensor1), a.get(addcmul::tensor2)]);
     if value.category() > dtype.category() {
         fail!(DTYPE, "`value` is {value}, but the operands are {dtype}");
     }
-    e.apply(op, args![a.tensor(0), value, a.tensor(1), a.tensor(2)])
+    e.apply(op, args![a.input(), value, a.tensor(addcmul::tensor1), a.tensor(addcmul::tensor2)])
 }
+
+signature!(addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Number = 1));
 
 pub static ADDCMUL: Op = Op {
     name: "addcmul",
-    params: &[X, TENSOR1, TENSOR2, VALUE],
+    params: addcmul::PARAMS,
     summary: "input + value · tensor1 · tensor2.",
     examples: &[
         ex("addcmul(tensor([1.0]), tensor([2.0]), tensor([3.0]), #{value: 0.5})", "tensor([4.])"),
@@ -284,7 +269,7 @@ pub static ADDCMUL: Op = Op {
 
 pub static ADDCDIV: Op = Op {
     name: "addcdiv",
-    params: &[X, TENSOR1, TENSOR2, VALUE],
+    params: addcmul::PARAMS,
     summary: "input + value · tensor1 / tensor2.",
     examples: &[
         ex("addcdiv(tensor([1.0]), tensor([6.0]), tensor([3.0]), #{value: 0.5})", "tensor([2.])"),
@@ -297,9 +282,11 @@ pub static ADDCDIV: Op = Op {
     ..Op::BASE
 };
 
+signature!(fill(input: Tensor, value: Operand));
+
 pub static FILL: Op = Op {
     name: "fill",
-    params: &[X, Param::new("value", Kind::Operand)],
+    params: fill::PARAMS,
     summary: "A tensor of the same shape and dtype filled with a number or a tensor of no dimensions.",
     examples: &[
         ex("zeros([2]).fill_(7)", "tensor([7., 7.])"),
@@ -308,8 +295,8 @@ pub static FILL: Op = Op {
         ex("zeros([2], #{dtype: \"f16\"}).fill(70000)", "E0206"),
     ],
     lower: Lower::Steps(|e, a| {
-        let x = a.tensor(0);
-        match a.get(1) {
+        let x = a.input();
+        match a.get(fill::value) {
             Arg::Tensor(value) if value.ndim() > 0 => {
                 fail!(
                     SHAPE,
@@ -324,13 +311,13 @@ pub static FILL: Op = Op {
                 Ok(vec![e.apply_inplace(&arith::COPY, args![&out, &value])?])
             }
             _ => {
-                let value = filling(a.scalar(1).unwrap_or(Scalar::Int(0)), x.dtype())?;
+                let value = filling(a.scalar(fill::value).unwrap_or(Scalar::Int(0)), x.dtype())?;
                 Ok(vec![e.source(Source::Fill(value), &x.shape(), x.dtype(), x.device())?])
             }
         }
     }),
     grad: Grad::Rule(|e, v| {
-        let old = if v.needs(0) { Some(e.zeros_like(v.meta(0))?) } else { None };
+        let old = if v.needs(fill::input) { Some(e.zeros_like(v.meta(fill::input))?) } else { None };
         Ok(vec![old, Some(v.g().clone())])
     }),
     inplace: true,
@@ -340,10 +327,10 @@ pub static FILL: Op = Op {
 
 pub static ZERO: Op = Op {
     name: "zero",
-    params: &[X],
+    params: unary::PARAMS,
     summary: "Fills the tensor with zeros.",
     examples: &[ex("ones([2]).zero_()", "tensor([0., 0.])")],
-    lower: Lower::Compose(|e, a| Ok(vec![e.zeros_like(&crate::op::tensor::Meta::of(a.tensor(0)))?])),
+    lower: Lower::Compose(|e, a| Ok(vec![e.zeros_like(&crate::op::tensor::Meta::of(a.input()))?])),
     grad: Grad::Composed,
     inplace: true,
     expanded: Some(|e, a| each_place(e, &ZERO, a)),
@@ -351,9 +338,11 @@ pub static ZERO: Op = Op {
     ..Op::BASE
 };
 
+signature!(fill_diagonal(input: Tensor, fill_value: Number, wrap: Bool = false));
+
 pub static FILL_DIAGONAL: Op = Op {
     name: "fill_diagonal",
-    params: &[X, Param::new("fill_value", Kind::Number), Param::opt("wrap", Kind::Bool, Default::Bool(false))],
+    params: fill_diagonal::PARAMS,
     summary: "Writes a number on the main diagonal; `wrap` goes on below the square part of a tall matrix.",
     examples: &[
         ex("zeros([2, 2]).fill_diagonal_(5)", "tensor([[5., 0.],\n        [0., 5.]])"),
@@ -362,13 +351,13 @@ pub static FILL_DIAGONAL: Op = Op {
     ],
     lower: Lower::Compose(|e, a| {
         let (mask, value) = on_diagonal(e, a)?;
-        e.apply(&WHERE, args![&mask, value, a.tensor(0)])
+        e.apply(&WHERE, args![&mask, value, a.input()])
     }),
     grad: Grad::Composed,
     inplace: true,
     expanded: Some(|e, a| {
         let (mask, value) = on_diagonal(e, a)?;
-        fill_where(e, a.tensor(0), &mask, value)
+        fill_where(e, a.input(), &mask, value)
     }),
     call: CallForm::InPlace,
     ..Op::BASE
@@ -376,7 +365,7 @@ pub static FILL_DIAGONAL: Op = Op {
 
 /// Where `fill_diagonal_` writes, and what.
 fn on_diagonal(e: &mut dyn Emit, a: &Args) -> Result<(Tensor, Scalar)> {
-    let x = a.tensor(0);
+    let x = a.input();
     let shape = x.shape();
     if shape.len() < 2 {
         fail!(SHAPE, "a diagonal wants 2 dimensions or more, not shape {:?}", shape.as_slice());
@@ -384,7 +373,7 @@ fn on_diagonal(e: &mut dyn Emit, a: &Args) -> Result<(Tensor, Scalar)> {
     if shape.len() > 2 && shape.iter().any(|&n| n != shape[0]) {
         fail!(SHAPE, "with more than 2 dimensions all must be of one size, not {:?}", shape.as_slice());
     }
-    let value = element_of(a.scalar(1).unwrap_or(Scalar::Int(0)), x.dtype())?;
+    let value = element_of(a.scalar(fill_diagonal::fill_value).unwrap_or(Scalar::Int(0)), x.dtype())?;
     // Row-major positions on the diagonal are the multiples of the sum of strides.
     let mut stride = 0i64;
     let mut size = 1i64;
@@ -395,7 +384,7 @@ fn on_diagonal(e: &mut dyn Emit, a: &Args) -> Result<(Tensor, Scalar)> {
     let position = e.source(Source::Position, &shape, DType::I64, x.device())?;
     let rest = e.call(&arith::REMAINDER, args![&position, stride.max(1)])?;
     let mut mask = e.call(&compare::EQ, args![&rest, Scalar::Int(0)])?;
-    if shape.len() == 2 && !a.flag(2) {
+    if shape.len() == 2 && !a.flag(fill_diagonal::wrap) {
         let inside = e.call(&LT, args![&position, Scalar::Int((shape[1] * shape[1]) as i64)])?;
         mask = e.call(&LOGICAL_AND, args![&mask, &inside])?;
     }

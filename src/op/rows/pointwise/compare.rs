@@ -9,10 +9,14 @@ use crate::kernel::program::ReduceKind;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Promote, ReduceType, Returns, ex};
-use crate::op::rows::pointwise::arith::{INPUT, OTHER, X, ZERO, element_of, masked, unmasked};
+use crate::op::row::{CallForm, Grad, Lower, Op, Promote, ReduceType, Returns, ex};
+use crate::op::rows::pointwise::arith::{ZERO, element_of, masked, unmasked};
 use crate::op::rows::shape::expanded;
+use crate::op::rows::signatures::{binary, two_tensors, unary};
 use crate::op::tensor::Tensor;
+use crate::signature;
+
+signature!(compare(input: Tensor, other: Operand));
 
 /// Comparisons: name, other name, operator, function, summary, example and its result.
 macro_rules! compare {
@@ -21,7 +25,7 @@ macro_rules! compare {
             name: $name,
             aliases: &[$($alias)?],
             operator: $operator,
-            params: &[X, OTHER],
+            params: compare::PARAMS,
             summary: $summary,
             examples: &[ex($code, $result), ex(concat!("ones([2]) ", $operator, " ones([3])"), "E0201")],
             lower: Lower::Map { function: &f::$function, promote: Promote::Compare },
@@ -41,8 +45,6 @@ compare! {
     GE "ge" ["greater_equal"] ">=" GE "Whether the left element is larger or equal." "tensor([1, 2]) >= 2" => "tensor([false,  true])"
 }
 
-const Y: Param = Param::new("other", Kind::Tensor);
-
 /// Logic: any dtype counts as true where it is not 0.
 macro_rules! logical {
     ($($NAME:ident $name:literal $params:expr, $function:ident $summary:literal $code:literal => $result:literal)*) => {
@@ -60,13 +62,13 @@ macro_rules! logical {
 }
 
 logical! {
-    LOGICAL_AND "logical_and" &[X, Y], LOGICAL_AND "Whether both elements are true (not 0)."
+    LOGICAL_AND "logical_and" two_tensors::PARAMS, LOGICAL_AND "Whether both elements are true (not 0)."
         "logical_and(tensor([1, 0]), tensor([2, 2]))" => "tensor([ true, false])"
-    LOGICAL_OR "logical_or" &[X, Y], LOGICAL_OR "Whether one of two elements is true (not 0)."
+    LOGICAL_OR "logical_or" two_tensors::PARAMS, LOGICAL_OR "Whether one of two elements is true (not 0)."
         "logical_or(tensor([1, 0]), tensor([0, 0]))" => "tensor([ true, false])"
-    LOGICAL_XOR "logical_xor" &[X, Y], LOGICAL_XOR "Whether exactly one of two elements is true (not 0)."
+    LOGICAL_XOR "logical_xor" two_tensors::PARAMS, LOGICAL_XOR "Whether exactly one of two elements is true (not 0)."
         "logical_xor(tensor([1, 0]), tensor([2, 2]))" => "tensor([false,  true])"
-    LOGICAL_NOT "logical_not" &[X], LOGICAL_NOT "Whether elements are false (0)."
+    LOGICAL_NOT "logical_not" unary::PARAMS, LOGICAL_NOT "Whether elements are false (0)."
         "logical_not(tensor([1, 0]))" => "tensor([false,  true])"
 }
 
@@ -88,17 +90,17 @@ macro_rules! bits {
 }
 
 bits! {
-    BITWISE_AND "bitwise_and" "&" &[INPUT, OTHER], BIT_AND Bits "The bits that both have; logical and of `bool`."
+    BITWISE_AND "bitwise_and" "&" binary::PARAMS, BIT_AND Bits "The bits that both have; logical and of `bool`."
         "tensor([5, 6]) & 3" => "tensor([1, 2])", "tensor([1.0]) & 1"
-    BITWISE_OR "bitwise_or" "|" &[INPUT, OTHER], BIT_OR Bits "The bits that one of the two has; logical or of `bool`."
+    BITWISE_OR "bitwise_or" "|" binary::PARAMS, BIT_OR Bits "The bits that one of the two has; logical or of `bool`."
         "tensor([true, false]) | tensor([false, false])" => "tensor([ true, false])", "tensor([1.0]) | 1"
-    BITWISE_XOR "bitwise_xor" "^" &[INPUT, OTHER], BIT_XOR Bits "The bits in which the two differ; exclusive or of `bool`."
+    BITWISE_XOR "bitwise_xor" "^" binary::PARAMS, BIT_XOR Bits "The bits in which the two differ; exclusive or of `bool`."
         "tensor([5, 6]) ^ 3" => "tensor([6, 5])", "tensor([1.0]) ^ 1"
-    BITWISE_NOT "bitwise_not" "!" &[X], BIT_NOT Bits "Every bit turned over; logical not of `bool`."
+    BITWISE_NOT "bitwise_not" "!" unary::PARAMS, BIT_NOT Bits "Every bit turned over; logical not of `bool`."
         "bitwise_not(tensor([0, 5]))" => "tensor([-1, -6])", "bitwise_not(tensor([1.0]))"
-    BITWISE_LEFT_SHIFT "bitwise_left_shift" "<<" &[INPUT, OTHER], SHL IntsOnly "Bits moved up."
+    BITWISE_LEFT_SHIFT "bitwise_left_shift" "<<" binary::PARAMS, SHL IntsOnly "Bits moved up."
         "tensor([1, 2]) << 3" => "tensor([ 8, 16])", "tensor([true]) << tensor([true])"
-    BITWISE_RIGHT_SHIFT "bitwise_right_shift" ">>" &[INPUT, OTHER], SHR IntsOnly "Bits moved down; the sign stays."
+    BITWISE_RIGHT_SHIFT "bitwise_right_shift" ">>" binary::PARAMS, SHR IntsOnly "Bits moved down; the sign stays."
         "tensor([-8, 16]) >> 2" => "tensor([-2,  4])", "tensor([1.0]) >> 1"
 }
 
@@ -107,7 +109,7 @@ macro_rules! tests {
     ($($NAME:ident $name:literal $function:ident $summary:literal $code:literal => $result:literal)*) => {
         $(pub static $NAME: Op = Op {
             name: $name,
-            params: &[X],
+            params: unary::PARAMS,
             summary: $summary,
             examples: &[ex($code, $result)],
             lower: Lower::Map { function: &f::$function, promote: Promote::Predicate },
@@ -129,11 +131,11 @@ tests! {
 
 pub static ISREAL: Op = Op {
     name: "isreal",
-    params: &[X],
+    params: unary::PARAMS,
     summary: "Whether elements are real: always, since there are no complex dtypes.",
     examples: &[ex("tensor([1.0]).isreal()", "tensor([true])")],
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         let fill = crate::op::row::Source::Fill(Scalar::Bool(true));
         Ok(vec![e.source(fill, &x.shape(), DType::Bool, x.device())?])
     }),
@@ -141,13 +143,11 @@ pub static ISREAL: Op = Op {
     ..Op::BASE
 };
 
-const RTOL: Param = Param::opt("rtol", Kind::Float, Default::Float(1e-5));
-const ATOL: Param = Param::opt("atol", Kind::Float, Default::Float(1e-8));
-const EQUAL_NAN: Param = Param::opt("equal_nan", Kind::Bool, Default::Bool(false));
+signature!(isclose(input: Tensor, other: Tensor, rtol: Float = 1e-5, atol: Float = 1e-8, equal_nan: Bool = false));
 
 pub static ISCLOSE: Op = Op {
     name: "isclose",
-    params: &[X, Param::new("other", Kind::Tensor), RTOL, ATOL, EQUAL_NAN],
+    params: isclose::PARAMS,
     summary: "Whether |input - other| ≤ atol + rtol · |other|, element-wise.",
     examples: &[
         ex("isclose(tensor([1.0, 2.0]), tensor([1.0, 2.1]))", "tensor([ true, false])"),
@@ -160,14 +160,14 @@ pub static ISCLOSE: Op = Op {
 };
 
 fn close(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
-    let (x, y) = (a.tensor(0), a.tensor(1));
+    let (x, y) = (a.input(), a.tensor(isclose::other));
     infer::same_dtype(&[("input", x), ("other", y)])?;
-    let (rtol, atol) = (a.float(2), a.float(3));
+    let (rtol, atol) = (a.float(isclose::rtol), a.float(isclose::atol));
     if rtol < 0.0 || atol < 0.0 {
         fail!(VALUE, "tolerances must not be negative: rtol {rtol}, atol {atol}");
     }
     let mut close = e.call(&EQ, args![x, y])?;
-    if a.flag(4) && x.dtype().is_float() {
+    if a.flag(isclose::equal_nan) && x.dtype().is_float() {
         let (left, right) = (e.call(&ISNAN, args![x])?, e.call(&ISNAN, args![y])?);
         let both = e.call(&LOGICAL_AND, args![&left, &right])?;
         close = e.call(&LOGICAL_OR, args![&close, &both])?;
@@ -188,10 +188,12 @@ fn close(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
     e.call(&LOGICAL_OR, args![&close, &near])
 }
 
+signature!(all_true(input: Tensor, dim: Dims = None, keepdim: Bool = false));
+
 /// `all` over everything, whatever the reductions' own row is.
 static ALL_TRUE: Op = Op {
     name: "all",
-    params: &[X, Param::opt("dim", Kind::Dims, Default::None), Param::opt("keepdim", Kind::Bool, Default::Bool(false))],
+    params: all_true::PARAMS,
     summary: "Whether all elements are true.",
     lower: Lower::Reduce { kind: ReduceKind::All, dtype: ReduceType::Bool },
     grad: Grad::Stop("the result is bool"),
@@ -220,12 +222,12 @@ pub static ALLCLOSE: Op = Op {
 
 pub static EQUAL: Op = Op {
     name: "equal",
-    params: &[X, Param::new("other", Kind::Tensor)],
+    params: two_tensors::PARAMS,
     summary: "Whether two tensors have the same shape and equal elements, as a bool.",
     details: "Waits for the result. NaN equals nothing.",
     examples: &[ex("equal(tensor([1, 2]), tensor([1, 2]))", "true"), ex("equal(tensor([1, 2]), tensor([1]))", "false")],
     lower: Lower::Steps(|e, a| {
-        let (x, y) = (a.tensor(0), a.tensor(1));
+        let (x, y) = (a.input(), a.tensor(two_tensors::other));
         if x.shape() != y.shape() {
             let no = crate::op::row::Source::Fill(Scalar::Bool(false));
             return Ok(vec![e.source(no, &[], DType::Bool, x.device())?]);
@@ -238,16 +240,19 @@ pub static EQUAL: Op = Op {
     ..Op::BASE
 };
 
+signature!(where_op(condition: Tensor, input: Operand, other: Operand));
+
 /// The choice itself: what `where` and rules use. The condition is cast to `bool`.
 pub static WHERE: Op = Op {
     name: "where",
-    params: &[Param::new("condition", Kind::Tensor), INPUT, OTHER],
+    params: where_op::PARAMS,
     summary: "Chooses between two values, element-wise.",
     lower: Lower::Map { function: &f::WHERE, promote: Promote::Where },
-    saves: &[crate::op::row::Save::In(0)],
+    saves: &[crate::op::row::Save::In(where_op::condition)],
     grad: Grad::Rule(|e, v| {
-        let left = if v.needs(1) { Some(masked(e, v.input(0), v.g())?) } else { None };
-        let right = if v.needs(2) { Some(unmasked(e, v.input(0), v.g())?) } else { None };
+        let left = if v.needs(where_op::input) { Some(masked(e, v.saved(where_op::condition), v.g())?) } else { None };
+        let right =
+            if v.needs(where_op::other) { Some(unmasked(e, v.saved(where_op::condition), v.g())?) } else { None };
         Ok(vec![None, left, right])
     }),
     call: CallForm::Internal,
@@ -262,13 +267,11 @@ fn check_condition(condition: &Tensor, what: &str) -> Result<()> {
     Ok(())
 }
 
+signature!(choose(condition: Operand, input: Operand = None, other: Operand = None));
+
 pub static CHOOSE: Op = Op {
     name: "where",
-    params: &[
-        Param::new("condition", Kind::Operand),
-        Param::opt("input", Kind::Operand, Default::None),
-        Param::opt("other", Kind::Operand, Default::None),
-    ],
+    params: choose::PARAMS,
     summary: "`input` where the condition holds, `other` elsewhere; `x.where(condition, other)` too.",
     details: "With the condition alone: the indices of its true elements, one tensor for each dimension, in an array.",
     examples: &[
@@ -279,7 +282,7 @@ pub static CHOOSE: Op = Op {
         ex("where(tensor([true]), 1)", "E0205"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (mut condition, mut input) = (a.get(0).clone(), a.get(1).clone());
+        let (mut condition, mut input) = (a.get(choose::condition).clone(), a.get(choose::input).clone());
         let is_mask = |arg: &Arg| matches!(arg, Arg::Tensor(t) if matches!(t.dtype(), DType::Bool | DType::U8));
         // The method form: `x.where(condition, other)`.
         if is_mask(&input) && !is_mask(&condition) {
@@ -287,10 +290,10 @@ pub static CHOOSE: Op = Op {
         }
         let Arg::Tensor(condition) = condition else { fail!(ARGUMENT_TYPE, "the condition must be a `bool` tensor") };
         check_condition(&condition, "condition")?;
-        match (a.is_none(1), a.is_none(2)) {
+        match (a.is_none(choose::input), a.is_none(choose::other)) {
             (true, true) => positions(e, &condition),
             (false, false) => {
-                let other = a.get(2).clone();
+                let other = a.get(choose::other).clone();
                 // A number beside integers is one of them, or refused.
                 for (value, beside) in [(&input, &other), (&other, &input)] {
                     if let (Some(number), Arg::Tensor(beside)) =
@@ -317,9 +320,11 @@ fn positions(e: &mut dyn Emit, condition: &Tensor) -> Result<Vec<Tensor>> {
     (0..condition.ndim()).map(|dim| e.call(&crate::op::rows::shape::view::SELECT, args![&found, 1, dim])).collect()
 }
 
+signature!(masked_fill(input: Tensor, mask: Tensor, value: Operand));
+
 pub static MASKED_FILL: Op = Op {
     name: "masked_fill",
-    params: &[X, Param::new("mask", Kind::Tensor), Param::new("value", Kind::Operand)],
+    params: masked_fill::PARAMS,
     summary: "`value` where the mask is true, the tensor's own elements elsewhere.",
     examples: &[
         ex("tensor([1, 2, 3]).masked_fill(tensor([true, false, true]), 0)", "tensor([0, 2, 0])"),
@@ -328,9 +333,9 @@ pub static MASKED_FILL: Op = Op {
         ex("tensor([1, 2]).masked_fill(tensor([true, false]), INF)", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, mask) = (a.tensor(0), a.tensor(1));
+        let (x, mask) = (a.input(), a.tensor(masked_fill::mask));
         check_condition(mask, "mask")?;
-        let value = match a.get(2) {
+        let value = match a.get(masked_fill::value) {
             Arg::Tensor(value) if value.ndim() > 0 => {
                 fail!(
                     SHAPE,
@@ -342,15 +347,15 @@ pub static MASKED_FILL: Op = Op {
                 fail!(DTYPE, "a value of dtype {} does not go into a tensor of dtype {}", value.dtype(), x.dtype())
             }
             Arg::Tensor(value) => Arg::Tensor(e.cast(value, x.dtype())?),
-            _ => element_of(a.scalar(2).unwrap_or(Scalar::Int(0)), x.dtype())?.into(),
+            _ => element_of(a.scalar(masked_fill::value).unwrap_or(Scalar::Int(0)), x.dtype())?.into(),
         };
         e.apply(&WHERE, args![mask, value, x])
     }),
     grad: Grad::Composed,
     inplace: true,
     expanded: Some(|e, a| {
-        check_condition(a.tensor(1), "mask")?;
-        expanded::fill_where(e, a.tensor(0), a.tensor(1), a.get(2).clone())
+        check_condition(a.tensor(masked_fill::mask), "mask")?;
+        expanded::fill_where(e, a.input(), a.tensor(masked_fill::mask), a.get(masked_fill::value).clone())
     }),
     ..Op::BASE
 };

@@ -7,21 +7,23 @@ use crate::base::dtype::{Category, DType, Scalar};
 use crate::fail;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
-use crate::op::row::{Grad, Kind, Lower, Op, Param, Returns, ex};
-use crate::op::rows::pointwise::arith::{FLOOR_DIVIDE, REMAINDER, X, ZERO};
+use crate::op::row::{Grad, Lower, Op, Returns, ex};
+use crate::op::rows::pointwise::arith::{FLOOR_DIVIDE, REMAINDER, ZERO};
 use crate::op::rows::pointwise::compare::{ISNAN, LT, NE, WHERE};
 use crate::op::rows::shape::view::RESHAPE;
+use crate::op::rows::signatures::{two_tensors, unary};
 use crate::op::tensor::{Meta, Tensor};
+use crate::signature;
 use std::f64::consts::PI;
 
 macro_rules! itself {
     ($($NAME:ident $name:literal $inplace:literal $summary:literal;)*) => {
         $(pub static $NAME: Op = Op {
             name: $name,
-            params: &[X],
+            params: unary::PARAMS,
             summary: $summary,
             examples: &[ex(concat!($name, "(tensor([-1, 2]))"), "tensor([-1,  2])")],
-            lower: Lower::Compose(|_, a| Ok(vec![a.tensor(0).clone()])),
+            lower: Lower::Compose(|_, a| Ok(vec![a.input().clone()])),
             grad: Grad::Composed,
             inplace: $inplace,
             expanded: Some(|_, _| Ok(())),
@@ -42,11 +44,11 @@ itself! {
 
 pub static ANGLE: Op = Op {
     name: "angle",
-    params: &[X],
+    params: unary::PARAMS,
     summary: "The angle of numbers in the complex plane: 0, or pi for negative ones; NaN stays.",
     examples: &[ex("angle(tensor([1.0, -1.0]))", "tensor([0.0000, 3.1416])")],
     lower: Lower::Steps(|e, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         let x = if x.dtype().is_float() { x.clone() } else { e.cast(x, e.default_float())? };
         let below = e.call(&LT, args![&x, Scalar::Int(0)])?;
         let unknown = e.call(&ISNAN, args![&x])?;
@@ -66,12 +68,12 @@ fn answer(e: &mut dyn Emit, like: &Tensor, value: bool) -> Result<Vec<Tensor>> {
 
 pub static IS_SIGNED: Op = Op {
     name: "is_signed",
-    params: &[X],
+    params: unary::PARAMS,
     summary: "Does the tensor's dtype have negative numbers?",
     examples: &[ex("is_signed(tensor([1.0]))", "true"), ex("is_signed(tensor([true]))", "false")],
     lower: Lower::Compose(|e, a| {
-        let dtype = a.tensor(0).dtype();
-        answer(e, a.tensor(0), dtype.category() != Category::Bool && dtype != DType::U8)
+        let dtype = a.input().dtype();
+        answer(e, a.input(), dtype.category() != Category::Bool && dtype != DType::U8)
     }),
     grad: Grad::Stop("an answer has no gradient"),
     truth: true,
@@ -80,10 +82,10 @@ pub static IS_SIGNED: Op = Op {
 
 pub static IS_SAME_SIZE: Op = Op {
     name: "is_same_size",
-    params: &[X, Param::new("other", Kind::Tensor)],
+    params: two_tensors::PARAMS,
     summary: "Do two tensors have the same shape?",
     examples: &[ex("is_same_size(ones([2]), ones([3]))", "false")],
-    lower: Lower::Compose(|e, a| answer(e, a.tensor(0), a.tensor(0).shape() == a.tensor(1).shape())),
+    lower: Lower::Compose(|e, a| answer(e, a.input(), a.input().shape() == a.tensor(two_tensors::other).shape())),
     grad: Grad::Stop("an answer has no gradient"),
     truth: true,
     ..Op::BASE
@@ -91,11 +93,11 @@ pub static IS_SAME_SIZE: Op = Op {
 
 pub static IS_NONZERO: Op = Op {
     name: "is_nonzero",
-    params: &[X],
+    params: unary::PARAMS,
     summary: "Is the one element not zero? Waits.",
     examples: &[ex("is_nonzero(tensor([0.5]))", "true"), ex("is_nonzero(ones([2]))", "E0211")],
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         if x.numel() != 1 {
             fail!(TRUTH, "one element is wanted, not {}", x.numel());
         }
@@ -107,9 +109,11 @@ pub static IS_NONZERO: Op = Op {
     ..Op::BASE
 };
 
+signature!(unravel_index(indices: Tensor, shape: Ints));
+
 pub static UNRAVEL_INDEX: Op = Op {
     name: "unravel_index",
-    params: &[Param::new("indices", Kind::Tensor), Param::new("shape", Kind::Ints)],
+    params: unravel_index::PARAMS,
     summary: "Positions in a flat tensor as positions along each dimension of a shape: an array of tensors.",
     examples: &[
         ex("unravel_index(tensor([5]), [2, 3])", "[tensor([1]), tensor([2])]"),
@@ -123,7 +127,7 @@ pub static UNRAVEL_INDEX: Op = Op {
 };
 
 fn unravel(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
-    let (index, shape) = (a.tensor(0), a.ints(1).unwrap_or_default());
+    let (index, shape) = (a.tensor(unravel_index::indices), a.ints(unravel_index::shape).unwrap_or_default());
     if !index.dtype().is_int() {
         fail!(DTYPE, "positions must be integers, not {}", index.dtype());
     }

@@ -1,17 +1,18 @@
 //! Conversions by name: `x.float()`, `x.long()`, `x.type(dtype)`.
 
 use crate::base::dtype::DType;
-use crate::op::row::{CallForm, Grad, Kind, Lower, Op, Param, ex};
-use crate::op::rows::pointwise::arith::X;
+use crate::op::row::{CallForm, Grad, Lower, Op, ex};
+use crate::op::rows::signatures::{two_tensors, unary};
+use crate::signature;
 
 macro_rules! conversions {
     ($($NAME:ident $name:literal $dtype:ident $summary:literal $code:literal => $result:literal)*) => {
         $(pub static $NAME: Op = Op {
             name: $name,
-            params: &[X],
+            params: unary::PARAMS,
             summary: $summary,
             examples: &[ex($code, $result)],
-            lower: Lower::Compose(|e, a| Ok(vec![e.cast(a.tensor(0), DType::$dtype)?])),
+            lower: Lower::Compose(|e, a| Ok(vec![e.cast(a.input(), DType::$dtype)?])),
             grad: Grad::Composed,
             call: CallForm::Method,
             ..Op::BASE
@@ -34,12 +35,14 @@ conversions! {
     BOOL "bool" Bool "Converts to bool: what is not 0 is true." "tensor([0.0, 0.5]).bool()" => "tensor([false,  true])"
 }
 
+signature!(type_op(input: Tensor, dtype: DType));
+
 pub static TYPE: Op = Op {
     name: "type",
-    params: &[X, Param::new("dtype", Kind::DType)],
+    params: type_op::PARAMS,
     summary: "Converts to a dtype.",
     examples: &[ex("tensor([1]).type(\"f32\")", "tensor([1.])"), ex("tensor([1]).type(\"f31\")", "E0213")],
-    lower: Lower::Compose(|e, a| Ok(vec![e.cast(a.tensor(0), a.dtype(1).unwrap_or(a.tensor(0).dtype()))?])),
+    lower: Lower::Compose(|e, a| Ok(vec![e.cast(a.input(), a.dtype(type_op::dtype).unwrap_or(a.input().dtype()))?])),
     grad: Grad::Composed,
     call: CallForm::Method,
     ..Op::BASE
@@ -47,10 +50,10 @@ pub static TYPE: Op = Op {
 
 pub static TYPE_AS: Op = Op {
     name: "type_as",
-    params: &[X, Param::new("other", Kind::Tensor)],
+    params: two_tensors::PARAMS,
     summary: "Converts to the dtype of another tensor.",
     examples: &[ex("tensor([1]).type_as(ones([1]))", "tensor([1.])")],
-    lower: Lower::Compose(|e, a| Ok(vec![e.cast(a.tensor(0), a.tensor(1).dtype())?])),
+    lower: Lower::Compose(|e, a| Ok(vec![e.cast(a.input(), a.tensor(two_tensors::other).dtype())?])),
     grad: Grad::Composed,
     call: CallForm::Method,
     ..Op::BASE

@@ -2,175 +2,99 @@
 //! Hurwitz' zeta, the multivariate gamma; and `frexp`, which takes floats apart.
 
 use crate::args;
-use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::fail;
 use crate::kernel::elementwise as f;
-use crate::op::args::Arg;
-use crate::op::emit::{Backward, Emit};
-use crate::op::row::{CallForm, Grad, Kind, Lower, Op, Param, Promote, Returns, Save, ex};
+use crate::op::expr::{Expr, Operand};
+use crate::op::row::{CallForm, Grad, Lower, Op, Promote, Returns, Save, ex};
 use crate::op::rows::creation::create::ARANGE;
-use crate::op::rows::pointwise::arith;
-use crate::op::rows::pointwise::arith::{INPUT, OTHER, X, pair, two, unmasked};
-use crate::op::rows::pointwise::compare::{EQ, LE, LOGICAL_AND};
-use crate::op::rows::pointwise::power::SQUARE;
 use crate::op::rows::pointwise::special::LGAMMA;
-use crate::op::rows::pointwise::unary::{EXP, EXP2, LOG, LOG1P};
+use crate::op::rows::pointwise::unary::EXP2;
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::view::UNSQUEEZE;
-use crate::op::tensor::Tensor;
+use crate::op::rows::signatures::{binary, two_tensors, unary};
+use crate::signature;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, PI};
-
-const IN: Save = Save::In(0);
-const OUT: Save = Save::Out(0);
 
 /// A row of one operand, of PyTorch's `torch.special`.
 macro_rules! unary {
     ($($NAME:ident $name:literal $function:ident $summary:literal $code:literal => $result:literal [$($save:expr),*]
-       $rule:expr;)*) => {
+       $gradient:expr;)*) => {
         $(pub static $NAME: Op = Op {
             name: $name,
-            params: &[X],
+            params: unary::PARAMS,
             summary: $summary,
             examples: &[ex($code, $result)],
             lower: Lower::Map { function: &f::$function, promote: Promote::Float },
             saves: &[$($save),*],
-            grad: Grad::Rule($rule),
+            grad: Grad::Of(&[$gradient]),
             inplace: true,
             ..Op::BASE
         };)*
     };
 }
 
-/// e^(scale x²), times `factor`.
-fn bell(e: &mut dyn Emit, x: &Tensor, scale: f64, factor: f64) -> Result<Tensor> {
-    let square = e.call(&SQUARE, args![x])?;
-    let scaled = e.mul(&square, scale)?;
-    let bell = e.call(&EXP, args![&scaled])?;
-    e.mul(&bell, factor)
-}
-
 unary! {
-    ENTR "entr" ENTR "-x ln x, 0 at 0, minus infinity below 0." "entr(tensor([0.0, 0.5, -1.0]))" => "tensor([0.0000, 0.3466,   -inf])" [IN]
-        |e, v| {
-            let log = e.call(&LOG, args![v.input(0)])?;
-            let more = e.add(&log, Scalar::Int(1))?;
-            let g = e.mul(v.g(), &more)?;
-            Ok(vec![Some(e.neg(&g)?)])
-        };
-    ERFCX "erfcx" ERFCX "exp(x²) erfc(x), without overflow." "erfcx(tensor([0.0, 10.0]))" => "tensor([1.0000, 0.0561])" [IN, OUT]
-        |e, v| {
-            let product = e.mul(v.input(0), v.output(0))?;
-            let double = e.mul(&product, Scalar::Int(2))?;
-            let slope = e.sub(&double, FRAC_2_SQRT_PI)?;
-            Ok(vec![Some(e.mul(v.g(), &slope)?)])
-        };
-    NDTR "ndtr" NDTR "The distribution function of the standard normal." "ndtr(tensor([0.0, 2.0]))" => "tensor([0.5000, 0.9772])" [IN]
-        |e, v| {
-            let density = bell(e, v.input(0), -0.5, 1.0 / (2.0 * PI).sqrt())?;
-            Ok(vec![Some(e.mul(v.g(), &density)?)])
-        };
-    LOG_NDTR "log_ndtr" LOG_NDTR "The logarithm of `ndtr`, exact in the lower tail." "log_ndtr(tensor([0.0, -10.0]))" => "tensor([ -0.6931, -53.2313])" [IN]
-        |e, v| {
-            let t = e.mul(v.input(0), -FRAC_1_SQRT_2)?;
-            let ratio = e.call(&ERFCX, args![&t])?;
-            let g = e.div(v.g(), &ratio)?;
-            Ok(vec![Some(e.mul(&g, (2.0 / PI).sqrt())?)])
-        };
-    NDTRI "ndtri" NDTRI "The inverse of `ndtr`." "ndtri(tensor([0.5, 0.975]))" => "tensor([0.0000, 1.9600])" [OUT]
-        |e, v| {
-            let slope = bell(e, v.output(0), 0.5, (2.0 * PI).sqrt())?;
-            Ok(vec![Some(e.mul(v.g(), &slope)?)])
-        };
+    ENTR "entr" ENTR "-x ln x, 0 at 0, minus infinity below 0." "entr(tensor([0.0, 0.5, -1.0]))" => "tensor([0.0000, 0.3466,   -inf])" [Save::INPUT]
+        |t| -(t.g * (t.input.log() + 1));
+    ERFCX "erfcx" ERFCX "exp(x²) erfc(x), without overflow." "erfcx(tensor([0.0, 10.0]))" => "tensor([1.0000, 0.0561])" [Save::INPUT, Save::RESULT]
+        |t| t.g * (t.input * t.result * 2 - FRAC_2_SQRT_PI);
+    NDTR "ndtr" NDTR "The distribution function of the standard normal." "ndtr(tensor([0.0, 2.0]))" => "tensor([0.5000, 0.9772])" [Save::INPUT]
+        |t| t.g * ((t.input.square() * -0.5).exp() * (1.0 / (2.0 * PI).sqrt()));
+    LOG_NDTR "log_ndtr" LOG_NDTR "The logarithm of `ndtr`, exact in the lower tail." "log_ndtr(tensor([0.0, -10.0]))" => "tensor([ -0.6931, -53.2313])" [Save::INPUT]
+        |t| t.g / (t.input * -FRAC_1_SQRT_2).of(&ERFCX) * (2.0 / PI).sqrt();
+    NDTRI "ndtri" NDTRI "The inverse of `ndtr`." "ndtri(tensor([0.5, 0.975]))" => "tensor([0.0000, 1.9600])" [Save::RESULT]
+        |t| t.g * ((t.result.square() * 0.5).exp() * (2.0 * PI).sqrt());
 }
 
 pub static XLOG1PY: Op = Op {
     name: "xlog1py",
-    params: &[INPUT, OTHER],
+    params: binary::PARAMS,
     summary: "input · ln(1 + other), 0 where `input` is 0.",
     examples: &[ex("xlog1py(tensor([0.0, 2.0]), tensor([-1.0, 0.0]))", "tensor([0., 0.])")],
     lower: Lower::Map { function: &f::XLOG1PY, promote: Promote::Float },
-    saves: &[Save::In(0), Save::In(1)],
-    grad: Grad::Rule(|e, v| {
-        pair(
-            e,
-            v,
-            |e| {
-                let (log, low) = match v.operand(1) {
-                    Arg::Tensor(other) => {
-                        let low = e.call(&LE, args![&other, Scalar::Int(-1)])?;
-                        (Arg::Tensor(e.call(&LOG1P, args![&other])?), Arg::Tensor(low))
-                    }
-                    _ => (v.args.float(1).ln_1p().into(), Arg::from(Scalar::Bool(v.args.float(1) <= -1.0))),
-                };
-                let g = e.mul(v.g(), log)?;
-                let at_zero = e.call(&EQ, two(v.operand(0), Scalar::Int(0).into()))?;
-                let flat = e.call(&LOGICAL_AND, args![&at_zero, low])?;
-                unmasked(e, &flat, &g)
-            },
-            |e| {
-                let more = match v.operand(1) {
-                    Arg::Tensor(other) => Arg::Tensor(e.add(&other, Scalar::Int(1))?),
-                    _ => (v.args.float(1) + 1.0).into(),
-                };
-                let ratio = e.call(&arith::DIV, two(v.operand(0), more))?;
-                e.mul(v.g(), &ratio)
-            },
-        )
-    }),
+    saves: &[Save::In(binary::input), Save::In(binary::other)],
+    grad: Grad::Of(&[
+        |t| {
+            let (log, low): (Operand, Operand) = match t.number(binary::other) {
+                Some(other) => (other.ln_1p().into(), Scalar::Bool(other <= -1.0).into()),
+                None => (t.other.log1p().into(), t.other.less_equal(-1).into()),
+            };
+            (t.g * log).zero_where(t.input.equals(0).and(low))
+        },
+        |t| t.g * (t.input / (t.other + 1)),
+    ]),
     ..Op::BASE
 };
 
-/// What PyTorch has no gradient for either.
-fn no_gradient(name: &str) -> Result<Tensor> {
-    fail!(GRAD_STOP, "there is no gradient with respect to `{name}`")
-}
-
 pub static ZETA: Op = Op {
     name: "zeta",
-    params: &[INPUT, OTHER],
+    params: binary::PARAMS,
     summary: "Hurwitz' zeta function: the sum over k of (k + other)^-input.",
     details: "NaN for `input` below 1, infinite at 1 and at the poles of `other`. The gradient is that of `other` alone.",
     examples: &[ex("zeta(tensor([2.0]), 1)", "tensor([1.6449])")],
     lower: Lower::Map { function: &f::ZETA, promote: Promote::Float },
-    saves: &[Save::In(0), Save::In(1)],
-    grad: Grad::Rule(|e, v| {
-        pair(
-            e,
-            v,
-            |_| no_gradient("input"),
-            |e| {
-                let next = e.call(&arith::ADD, two(v.operand(0), Scalar::Int(1).into()))?;
-                let next = e.call(&ZETA, two(Arg::Tensor(next), v.operand(1)))?;
-                let slope = e.call(&arith::MUL, two(Arg::Tensor(next), v.operand(0)))?;
-                let g = e.mul(v.g(), &slope)?;
-                e.neg(&g)
-            },
-        )
-    }),
+    saves: &[Save::In(binary::input), Save::In(binary::other)],
+    grad: Grad::Of(&[
+        |t| t.stop("there is no gradient with respect to `input`"),
+        |t| -(t.g * ((t.input + 1).with(&ZETA, t.other) * t.input)),
+    ]),
     ..Op::BASE
 };
 
-/// The density of the gamma distribution: the slope of `igamma` by its second operand.
-fn gamma_density(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Tensor> {
-    let (a, x) = (v.input(0), v.input(1));
-    let less = e.sub(a, Scalar::Int(1))?;
-    let log = e.call(&LOG, args![x])?;
-    let power = e.mul(&less, &log)?;
-    let power = e.sub(&power, x)?;
-    let lgamma = e.call(&LGAMMA, args![a])?;
-    let exponent = e.sub(&power, &lgamma)?;
-    e.call(&EXP, args![&exponent])
+/// The density of the gamma distribution of order `a`: the slope of `igamma` by its second operand.
+fn gamma_density<'c>(a: Expr<'c>, x: Expr<'c>) -> Expr<'c> {
+    ((a - 1) * x.log() - x - a.of(&LGAMMA)).exp()
 }
 
 const FLOAT_ONLY: &str = "Both tensors, of one float type after promotion. The gradient is that of `other` alone.";
 
 macro_rules! incomplete {
-    ($($NAME:ident $name:literal $alias:literal $function:ident $sign:literal $summary:literal $result:literal;)*) => {
+    ($($NAME:ident $name:literal $alias:literal $function:ident [$($minus:tt)?] $summary:literal $result:literal;)*) => {
         $(pub static $NAME: Op = Op {
             name: $name,
             aliases: &[$alias],
-            params: &[X, Param::new("other", Kind::Tensor)],
+            params: two_tensors::PARAMS,
             summary: $summary,
             details: FLOAT_ONLY,
             examples: &[
@@ -179,14 +103,11 @@ macro_rules! incomplete {
                 ex(concat!($name, "(tensor([4]), tensor([3]))"), "E0202"),
             ],
             lower: Lower::Map { function: &f::$function, promote: Promote::FloatOnly },
-            saves: &[Save::In(0), Save::In(1)],
-            grad: Grad::Rule(|e, v| {
-                pair(e, v, |_| no_gradient("input"), |e| {
-                    let slope = gamma_density(e, v)?;
-                    let g = e.mul(v.g(), &slope)?;
-                    if $sign { e.neg(&g) } else { Ok(g) }
-                })
-            }),
+            saves: &[Save::INPUT, Save::In(two_tensors::other)],
+            grad: Grad::Of(&[
+                |t| t.stop("there is no gradient with respect to `input`"),
+                |t| $($minus)? (t.g * gamma_density(t.input, t.other)),
+            ]),
             inplace: true,
             ..Op::BASE
         };)*
@@ -194,14 +115,16 @@ macro_rules! incomplete {
 }
 
 incomplete! {
-    IGAMMA "igamma" "gammainc" IGAMMA false "The lower incomplete gamma function of order `input`, regularised." "tensor([0.3528])";
-    IGAMMAC "igammac" "gammaincc" IGAMMAC true "The upper incomplete gamma function of order `input`, regularised." "tensor([0.6472])";
+    IGAMMA "igamma" "gammainc" IGAMMA [] "The lower incomplete gamma function of order `input`, regularised." "tensor([0.3528])";
+    IGAMMAC "igammac" "gammaincc" IGAMMAC [-] "The upper incomplete gamma function of order `input`, regularised." "tensor([0.6472])";
 }
+
+signature!(mvlgamma(input: Tensor, p: Int));
 
 pub static MVLGAMMA: Op = Op {
     name: "mvlgamma",
     aliases: &["multigammaln"],
-    params: &[X, Param::new("p", Kind::Int)],
+    params: mvlgamma::PARAMS,
     summary: "The logarithm of the multivariate gamma function of dimension `p`.",
     details: "The sum over j below p of lgamma(input - j / 2), plus p (p - 1) / 4 ln pi.",
     examples: &[
@@ -210,7 +133,7 @@ pub static MVLGAMMA: Op = Op {
         ex("mvlgamma(tensor([true]), 1)", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, p) = (a.tensor(0), a.int(1));
+        let (x, p) = (a.input(), a.int(mvlgamma::p));
         if p < 1 {
             fail!(VALUE, "`p` must be at least 1, not {p}");
         }
@@ -233,7 +156,7 @@ pub static MVLGAMMA: Op = Op {
 
 static EXPONENT: Op = Op {
     name: "frexp",
-    params: &[X],
+    params: unary::PARAMS,
     summary: "The exponents of floats, as floats.",
     lower: Lower::Map { function: &f::EXPONENT, promote: Promote::FloatOnly },
     grad: Grad::Stop("an exponent is a whole number"),
@@ -243,23 +166,18 @@ static EXPONENT: Op = Op {
 
 static MANTISSA: Op = Op {
     name: "frexp",
-    params: &[X],
+    params: unary::PARAMS,
     summary: "The mantissas of floats.",
     lower: Lower::Map { function: &f::MANTISSA, promote: Promote::FloatOnly },
-    saves: &[IN],
-    grad: Grad::Rule(|e, v| {
-        let x = e.detach(v.input(0));
-        let exponent = e.call(&EXPONENT, args![&x])?;
-        let power = e.call(&EXP2, args![&exponent])?;
-        Ok(vec![Some(e.div(v.g(), &power)?)])
-    }),
+    saves: &[Save::INPUT],
+    grad: Grad::Of(&[|t| t.g / t.input.detach().of(&EXPONENT).of(&EXP2)]),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
 pub static FREXP: Op = Op {
     name: "frexp",
-    params: &[X],
+    params: unary::PARAMS,
     summary: "Takes floats apart: input = mantissa · 2^exponent, with a mantissa of at least 1/2 and below 1.",
     details: "The exponent is i32. Zeros, infinities and NaN are their own mantissa, with exponent 0.",
     examples: &[
@@ -268,8 +186,8 @@ pub static FREXP: Op = Op {
         ex("frexp(tensor([6]))", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        let mantissa = e.call(&MANTISSA, args![a.tensor(0)])?;
-        let exponent = e.call(&EXPONENT, args![a.tensor(0)])?;
+        let mantissa = e.call(&MANTISSA, args![a.input()])?;
+        let exponent = e.call(&EXPONENT, args![a.input()])?;
         Ok(vec![mantissa, e.cast(&exponent, DType::I32)?])
     }),
     grad: Grad::Composed,

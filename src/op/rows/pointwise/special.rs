@@ -1,33 +1,31 @@
 //! Special functions: error functions, gammas, Bessel, logit, sinc.
 
 use crate::args;
-use crate::base::dtype::Scalar;
 use crate::fail;
 use crate::kernel::elementwise as f;
 use crate::op::args::Arg;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Promote, Save, ex};
-use crate::op::rows::pointwise::arith::{X, unmasked};
-use crate::op::rows::pointwise::compare::{EQ, GT, LOGICAL_OR, LT, WHERE};
-use crate::op::rows::pointwise::power::SQUARE;
-use crate::op::rows::pointwise::unary::{COS, EXP, SIN};
+use crate::op::row::{CallForm, Grad, Lower, Op, Promote, Save, ex};
+use crate::op::rows::pointwise::compare::{GT, LT, WHERE};
+use crate::op::rows::signatures::unary;
+use crate::signature;
 use std::f64::consts::PI;
 
 /// 2 / sqrt(pi), the slope of `erf` at 0.
 const SLOPE: f64 = std::f64::consts::FRAC_2_SQRT_PI;
 
-/// As in `unary`: name, other names, function, summary, example, saves, rule.
+/// As in `unary`: name, other names, function, summary, example, saves, gradient.
 macro_rules! special {
     ($($NAME:ident $name:literal [$($alias:literal)*] $function:ident $summary:literal
-       $code:literal => $result:literal [$($save:expr)?] $rule:expr;)*) => {
+       $code:literal => $result:literal [$($save:expr)?] $gradient:expr;)*) => {
         $(pub static $NAME: Op = Op {
             name: $name,
             aliases: &[$($alias),*],
-            params: &[X],
+            params: unary::PARAMS,
             summary: $summary,
             examples: &[ex($code, $result)],
             lower: Lower::Map { function: &f::$function, promote: Promote::Float },
             saves: &[$($save)?],
-            grad: Grad::Rule($rule),
+            grad: Grad::Of(&[$gradient]),
             inplace: true,
             ..Op::BASE
         };)*
@@ -36,103 +34,61 @@ macro_rules! special {
     };
 }
 
-const IN: Save = Save::In(0);
-const OUT: Save = Save::Out(0);
-
 special! {
-    ERF "erf" [] ERF "The error function." "tensor([0.0, 1.0]).erf()" => "tensor([0.0000, 0.8427])" [IN]
-        |e, v| {
-            let square = e.call(&SQUARE, args![v.input(0)])?;
-            let negative = e.neg(&square)?;
-            let density = e.call(&EXP, args![&negative])?;
-            let slope = e.mul(&density, SLOPE)?;
-            Ok(vec![Some(e.mul(v.g(), &slope)?)])
-        };
-    ERFC "erfc" [] ERFC "1 - erf, exact in the tail." "tensor([0.0, 1.0]).erfc()" => "tensor([1.0000, 0.1573])" [IN]
-        |e, v| {
-            let square = e.call(&SQUARE, args![v.input(0)])?;
-            let negative = e.neg(&square)?;
-            let density = e.call(&EXP, args![&negative])?;
-            let slope = e.mul(&density, -SLOPE)?;
-            Ok(vec![Some(e.mul(v.g(), &slope)?)])
-        };
-    ERFINV "erfinv" [] ERFINV "The inverse of `erf`." "tensor([0.5]).erfinv()" => "tensor([0.4769])" [OUT]
-        |e, v| {
-            let square = e.call(&SQUARE, args![v.output(0)])?;
-            let growth = e.call(&EXP, args![&square])?;
-            let slope = e.mul(&growth, 1.0 / SLOPE)?;
-            Ok(vec![Some(e.mul(v.g(), &slope)?)])
-        };
-    LGAMMA "lgamma" ["gammaln"] LGAMMA "The logarithm of |gamma|." "tensor([4.0]).lgamma()" => "tensor([1.7918])" [IN]
-        |e, v| {
-            let slope = e.call(&DIGAMMA, args![v.input(0)])?;
-            Ok(vec![Some(e.mul(v.g(), &slope)?)])
-        };
-    DIGAMMA "digamma" ["psi"] DIGAMMA "The slope of `lgamma`." "tensor([1.0]).digamma()" => "tensor([-0.5772])" [IN]
-        |e, v| {
-            let slope = e.call(&POLYGAMMA, args![Scalar::Int(1), v.input(0)])?;
-            Ok(vec![Some(e.mul(v.g(), &slope)?)])
-        };
-    I0 "i0" [] I0 "The modified Bessel function of the first kind, order 0." "tensor([1.0]).i0()" => "tensor([1.2661])" [IN]
-        |e, v| {
-            let slope = e.call(&I1, args![v.input(0)])?;
-            Ok(vec![Some(e.mul(v.g(), &slope)?)])
-        };
-    I1 "i1" [] I1 "The modified Bessel function of the first kind, order 1." "tensor([1.0]).i1()" => "tensor([0.5652])" [IN]
-        |e, v| {
+    ERF "erf" [] ERF "The error function." "tensor([0.0, 1.0]).erf()" => "tensor([0.0000, 0.8427])" [Save::INPUT]
+        |t| t.g * ((-t.input.square()).exp() * SLOPE);
+    ERFC "erfc" [] ERFC "1 - erf, exact in the tail." "tensor([0.0, 1.0]).erfc()" => "tensor([1.0000, 0.1573])" [Save::INPUT]
+        |t| t.g * ((-t.input.square()).exp() * -SLOPE);
+    ERFINV "erfinv" [] ERFINV "The inverse of `erf`." "tensor([0.5]).erfinv()" => "tensor([0.4769])" [Save::RESULT]
+        |t| t.g * (t.result.square().exp() * (1.0 / SLOPE));
+    LGAMMA "lgamma" ["gammaln"] LGAMMA "The logarithm of |gamma|." "tensor([4.0]).lgamma()" => "tensor([1.7918])" [Save::INPUT]
+        |t| t.g * t.input.of(&DIGAMMA);
+    DIGAMMA "digamma" ["psi"] DIGAMMA "The slope of `lgamma`." "tensor([1.0]).digamma()" => "tensor([-0.5772])" [Save::INPUT]
+        |t| t.g * t.input.of(&TRIGAMMA);
+    I0 "i0" [] I0 "The modified Bessel function of the first kind, order 0." "tensor([1.0]).i0()" => "tensor([1.2661])" [Save::INPUT]
+        |t| t.g * t.input.of(&I1);
+    I1 "i1" [] I1 "The modified Bessel function of the first kind, order 1." "tensor([1.0]).i1()" => "tensor([0.5652])" [Save::INPUT]
+        |t| {
             // i0(x) - i1(x) / x, a half at 0.
-            let x = v.input(0);
-            let (i0, i1) = (e.call(&I0, args![x])?, e.call(&I1, args![x])?);
-            let ratio = e.div(&i1, x)?;
-            let slope = e.sub(&i0, &ratio)?;
-            let zero = e.call(&EQ, args![x, Scalar::Int(0)])?;
-            let slope = e.call(&WHERE, args![&zero, 0.5, &slope])?;
-            Ok(vec![Some(e.mul(v.g(), &slope)?)])
+            let x = t.input;
+            let slope = x.of(&I0) - x.of(&I1) / x;
+            t.g * x.equals(0).choose(0.5, slope)
         };
-    SINC "sinc" [] SINC "sin(pi x) / (pi x), 1 at 0." "tensor([0.0, 0.5]).sinc()" => "tensor([1.0000, 0.6366])" [IN]
-        |e, v| {
+    SINC "sinc" [] SINC "sin(pi x) / (pi x), 1 at 0." "tensor([0.0, 0.5]).sinc()" => "tensor([1.0000, 0.6366])" [Save::INPUT]
+        |t| {
             // (pi x cos(pi x) - sin(pi x)) / (pi x²), 0 at 0.
-            let x = v.input(0);
-            let angle = e.mul(x, PI)?;
-            let cos = e.call(&COS, args![&angle])?;
-            let sin = e.call(&SIN, args![&angle])?;
-            let left = e.mul(&angle, &cos)?;
-            let top = e.sub(&left, &sin)?;
-            let bottom = e.mul(&angle, x)?;
-            let slope = e.div(&top, &bottom)?;
-            let g = e.mul(v.g(), &slope)?;
-            let zero = e.call(&EQ, args![&bottom, Scalar::Int(0)])?;
-            Ok(vec![Some(unmasked(e, &zero, &g)?)])
+            let angle = t.input * PI;
+            let bottom = angle * t.input;
+            let g = t.g * ((angle * angle.cos() - angle.sin()) / bottom);
+            g.zero_where(bottom.equals(0))
         };
 }
 
 static LOGIT_MAP: Op = Op {
     name: "logit",
-    params: &[X],
+    params: unary::PARAMS,
     summary: "ln(x / (1 - x)).",
     lower: Lower::Map { function: &f::LOGIT, promote: Promote::Float },
-    saves: &[IN],
-    grad: Grad::Rule(|e, v| {
-        let x = v.input(0);
-        let square = e.call(&SQUARE, args![x])?;
-        let product = e.sub(x, &square)?;
-        let g = e.div(v.g(), &product)?;
-        let (below, above) = (e.call(&LT, args![x, Scalar::Int(0)])?, e.call(&GT, args![x, Scalar::Int(1)])?);
-        let outside = e.call(&LOGICAL_OR, args![&below, &above])?;
-        Ok(vec![Some(e.call(&WHERE, args![&outside, f64::NAN, &g])?)])
-    }),
+    saves: &[Save::INPUT],
+    grad: Grad::Of(&[|t| {
+        let x = t.input;
+        let g = t.g / (x - x.square());
+        x.less(0).or(x.greater(1)).choose(f64::NAN, g)
+    }]),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
+signature!(logit(input: Tensor, eps: Float = None));
+
 pub static LOGIT: Op = Op {
     name: "logit",
-    params: &[X, Param::opt("eps", Kind::Float, Default::None)],
+    params: logit::PARAMS,
     summary: "The inverse of `sigmoid`: ln(x / (1 - x)); with `eps`, x is first held between eps and 1 - eps.",
     examples: &[ex("tensor([0.5]).logit()", "tensor([0.])"), ex("tensor([0.0, 1.0]).logit(0.5)", "tensor([0., 0.])")],
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
-        match a.opt_float(1) {
+        let x = a.input();
+        match a.opt_float(logit::eps) {
             None => e.apply(&LOGIT_MAP, args![x]),
             Some(eps) => {
                 let x = if x.dtype().is_float() { x.clone() } else { e.cast(x, e.default_float())? };
@@ -151,44 +107,43 @@ pub static LOGIT: Op = Op {
 
 static TRIGAMMA: Op = Op {
     name: "polygamma",
-    params: &[X],
+    params: unary::PARAMS,
     summary: "The trigamma function.",
     lower: Lower::Map { function: &f::POLYGAMMA1, promote: Promote::Float },
-    saves: &[IN],
-    grad: Grad::Rule(|e, v| {
-        let slope = e.call(&POLYGAMMA, args![Scalar::Int(2), v.input(0)])?;
-        Ok(vec![Some(e.mul(v.g(), &slope)?)])
-    }),
+    saves: &[Save::INPUT],
+    grad: Grad::Of(&[|t| t.g * (t.input.behind(&HURWITZ, 3.0) * -2.0)]),
     call: CallForm::Internal,
     ..Op::BASE
 };
+
+signature!(hurwitz(order: Number, input: Tensor));
 
 /// Hurwitz' zeta of a fixed order: sum of (k + x)^-order.
 static HURWITZ: Op = Op {
     name: "polygamma",
-    params: &[Param::new("order", Kind::Number), X],
+    params: hurwitz::PARAMS,
     summary: "Hurwitz' zeta function.",
     lower: Lower::Map { function: &f::ZETA, promote: Promote::Float },
-    saves: &[Save::In(1)],
-    grad: Grad::Rule(|e, v| {
-        let order = v.args.float(0);
-        let next = e.call(&HURWITZ, args![order + 1.0, v.input(1)])?;
-        let slope = e.mul(&next, -order)?;
-        Ok(vec![Some(e.mul(v.g(), &slope)?)])
-    }),
+    saves: &[Save::In(hurwitz::input)],
+    grad: Grad::Of(&[|t| {
+        let order = t.float(hurwitz::order);
+        t.g * (t.other.behind(&HURWITZ, order + 1.0) * -order)
+    }]),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
+signature!(polygamma(n: Operand, input: Operand));
+
 pub static POLYGAMMA: Op = Op {
     name: "polygamma",
-    params: &[Param::new("n", Kind::Operand), Param::new("input", Kind::Operand)],
+    params: polygamma::PARAMS,
     summary: "The n-th derivative of `digamma`: `polygamma(n, x)` or `x.polygamma(n)`.",
     examples: &[ex("polygamma(1, tensor([1.0]))", "tensor([1.6449])"), ex("tensor([1.0]).polygamma(-1)", "E0206")],
     lower: Lower::Compose(|e, a| {
-        let (x, n) = match (a.get(0), a.get(1)) {
-            (Arg::Tensor(x), _) => (x, a.scalar(1)),
-            (_, Arg::Tensor(x)) => (x, a.scalar(0)),
+        let (x, n) = match (a.get(polygamma::n), a.get(polygamma::input)) {
+            (Arg::Tensor(x), _) => (x, a.scalar(polygamma::input)),
+            (_, Arg::Tensor(x)) => (x, a.scalar(polygamma::n)),
             _ => fail!(ARGUMENT_TYPE, "a tensor is wanted"),
         };
         let Some(n) = n else { fail!(ARGUMENT_TYPE, "`n` must be an integer") };

@@ -1,16 +1,15 @@
 //! Values that an operation wants, looked at while computing: a bad one is a late error. Parts of other rows.
 
 use crate::kernel::elementwise as f;
-use crate::op::row::{CallForm, Grad, Kind, Lower, Op, Param, Promote};
-
-const X: Param = Param::new("input", Kind::Tensor);
+use crate::op::row::{CallForm, Grad, Lower, Op, Promote};
+use crate::op::rows::signatures::unary;
 
 /// The numbers themselves: name, function, what they must be.
 macro_rules! checked {
     ($($NAME:ident $name:literal $summary:literal;)*) => {
         $(pub static $NAME: Op = Op {
             name: $name,
-            params: &[X],
+            params: unary::PARAMS,
             summary: $summary,
             lower: Lower::Map { function: &f::$NAME, promote: Promote::Same },
             grad: Grad::Stop("what is checked is taken as it is"),

@@ -11,15 +11,13 @@ use crate::kernel::random::{host as kernel, multinomial as sampling};
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Source, ex};
-use crate::op::rows::creation::create::{DEVICE, DTYPE, REQUIRES_GRAD, SIZE, leaf};
+use crate::op::row::{CallForm, Grad, Lower, Op, Source, ex};
+use crate::op::rows::creation::create::leaf;
 use crate::op::rows::pointwise::compare::LT;
 use crate::op::rows::pointwise::unary::{CEIL, EXP, FLOOR, LOG1P, TAN};
 use crate::op::rows::pointwise::value_checks::{DEVIATION, PROBABILITY};
 use crate::op::tensor::Tensor;
-
-const X: Param = Param::new("input", Kind::Tensor);
-const GENERATOR: Param = Param::opt("generator", Kind::Ignored, Default::None);
+use crate::signature;
 
 fn float_type(dtype: DType) -> Result<()> {
     if !dtype.is_float() {
@@ -88,27 +86,31 @@ type Maker = fn(&mut dyn Emit, &[usize], DType, DeviceId) -> Result<Tensor>;
 
 /// A new float tensor from arguments `size, dtype, device, requires_grad`.
 fn new(e: &mut dyn Emit, a: &Args, make: Maker) -> Result<Vec<Tensor>> {
-    let shape = infer::shape(&a.ints(0).unwrap_or_default())?;
-    let dtype = a.dtype(1).unwrap_or_else(|| e.default_float());
+    let shape = infer::shape(&a.ints(rand::size).unwrap_or_default())?;
+    let dtype = a.dtype(rand::dtype).unwrap_or_else(|| e.default_float());
     float_type(dtype)?;
-    let device = a.device(2).unwrap_or_else(|| e.default_device());
+    let device = a.device(rand::device).unwrap_or_else(|| e.default_device());
     let tensor = make(e, &shape, dtype, device)?;
     leaf(a, 3, tensor)
 }
 
 /// The same after the fashion of a tensor: `input, dtype, device, requires_grad`.
 fn new_like(e: &mut dyn Emit, a: &Args, make: Maker) -> Result<Vec<Tensor>> {
-    let x = a.tensor(0);
-    let dtype = a.dtype(1).unwrap_or(x.dtype());
+    let x = a.input();
+    let dtype = a.dtype(rand_like::dtype).unwrap_or(x.dtype());
     float_type(dtype)?;
-    let device = a.device(2).unwrap_or(x.device());
+    let device = a.device(rand_like::device).unwrap_or(x.device());
     let tensor = make(e, &x.shape(), dtype, device)?;
     leaf(a, 3, tensor)
 }
 
+signature!(rand(
+    size: Sizes, dtype: DType = None, device: Device = None, requires_grad: Bool = false, generator: Ignored = None,
+));
+
 pub static RAND: Op = Op {
     name: "rand",
-    params: &[SIZE, DTYPE, DEVICE, REQUIRES_GRAD, GENERATOR],
+    params: rand::PARAMS,
     summary: "Uniform values of [0, 1).",
     examples: &[
         ex("manual_seed(0); rand([1000]).min() >= 0", "tensor(true)"),
@@ -123,7 +125,7 @@ pub static RAND: Op = Op {
 
 pub static RANDN: Op = Op {
     name: "randn",
-    params: &[SIZE, DTYPE, DEVICE, REQUIRES_GRAD, GENERATOR],
+    params: rand::PARAMS,
     summary: "Values of the standard normal distribution.",
     examples: &[
         ex("randn([2, 3]).shape == [2, 3]", "true"),
@@ -136,9 +138,14 @@ pub static RANDN: Op = Op {
     ..Op::BASE
 };
 
+signature!(rand_like(
+    input: Tensor, dtype: DType = None, device: Device = None, requires_grad: Bool = false,
+    generator: Ignored = None,
+));
+
 pub static RAND_LIKE: Op = Op {
     name: "rand_like",
-    params: &[X, DTYPE, DEVICE, REQUIRES_GRAD, GENERATOR],
+    params: rand_like::PARAMS,
     summary: "Uniform values of [0, 1) with the shape, dtype and device of another tensor.",
     examples: &[ex("rand_like(ones([2])).shape == [2]", "true"), ex("rand_like(tensor([1]))", "E0202")],
     lower: Lower::Compose(|e, a| new_like(e, a, uniform)),
@@ -148,7 +155,7 @@ pub static RAND_LIKE: Op = Op {
 
 pub static RANDN_LIKE: Op = Op {
     name: "randn_like",
-    params: &[X, DTYPE, DEVICE, REQUIRES_GRAD, GENERATOR],
+    params: rand_like::PARAMS,
     summary: "Normal values with the shape, dtype and device of another tensor.",
     examples: &[ex("randn_like(ones([2])).shape == [2]", "true"), ex("randn_like(tensor([1]))", "E0202")],
     lower: Lower::Compose(|e, a| new_like(e, a, normal)),
@@ -156,17 +163,14 @@ pub static RANDN_LIKE: Op = Op {
     ..Op::BASE
 };
 
+signature!(randint(
+    low: Ints = None, high: Ints = None, size: Sizes = None, dtype: DType = None, device: Device = None,
+    requires_grad: Bool = false, generator: Ignored = None,
+));
+
 pub static RANDINT: Op = Op {
     name: "randint",
-    params: &[
-        Param::opt("low", Kind::Ints, Default::None),
-        Param::opt("high", Kind::Ints, Default::None),
-        Param::opt("size", Kind::Sizes, Default::None),
-        DTYPE,
-        DEVICE,
-        REQUIRES_GRAD,
-        GENERATOR,
-    ],
+    params: randint::PARAMS,
     summary: "Integers from `low` (0) up to but not with `high`: `randint(low, high, size)` or `randint(high, size)`.",
     examples: &[
         ex("randint(3, 4, [2])", "tensor([3, 3])"),
@@ -175,7 +179,7 @@ pub static RANDINT: Op = Op {
         ex("randint(5)", "E0205"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (first, second, third) = (a.ints(0), a.ints(1), a.ints(2));
+        let (first, second, third) = (a.ints(randint::low), a.ints(randint::high), a.ints(randint::size));
         // `randint(high, size)`: what was given shifts by one place.
         let (low, high, size) = match (first, second, third) {
             (Some(low), Some(high), Some(size)) => (low[..].first().copied(), high[..].first().copied(), size),
@@ -186,8 +190,8 @@ pub static RANDINT: Op = Op {
         };
         let (Some(low), Some(high)) = (low, high) else { fail!(ARGUMENT_TYPE, "the bounds are integers") };
         let shape = infer::shape(&size)?;
-        let device = a.device(4).unwrap_or_else(|| e.default_device());
-        let tensor = integers(e, &shape, a.dtype(3).unwrap_or(DType::I64), device, low, high)?;
+        let device = a.device(randint::device).unwrap_or_else(|| e.default_device());
+        let tensor = integers(e, &shape, a.dtype(randint::dtype).unwrap_or(DType::I64), device, low, high)?;
         leaf(a, 5, tensor)
     }),
     grad: Grad::Composed,
@@ -195,39 +199,41 @@ pub static RANDINT: Op = Op {
     ..Op::BASE
 };
 
+signature!(randint_like(
+    input: Tensor, low: Int = None, high: Int = None, dtype: DType = None, device: Device = None,
+    requires_grad: Bool = false,
+));
+
 pub static RANDINT_LIKE: Op = Op {
     name: "randint_like",
-    params: &[
-        X,
-        Param::opt("low", Kind::Int, Default::None),
-        Param::opt("high", Kind::Int, Default::None),
-        DTYPE,
-        DEVICE,
-        REQUIRES_GRAD,
-    ],
+    params: randint_like::PARAMS,
     summary: "Random integers with the shape, dtype and device of another tensor.",
     examples: &[
         ex("randint_like(zeros([2]), 3, 4)", "tensor([3., 3.])"),
         ex("randint_like(zeros([2]), 3, 3)", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
-        let (low, high) = match (a.opt_int(1), a.opt_int(2)) {
+        let x = a.input();
+        let (low, high) = match (a.opt_int(randint_like::low), a.opt_int(randint_like::high)) {
             (Some(low), Some(high)) => (low, high),
             (Some(high), None) | (None, Some(high)) => (0, high),
             _ => fail!(MISSING_ARGUMENT, "`high` is missing"),
         };
-        let device = a.device(4).unwrap_or(x.device());
-        let tensor = integers(e, &x.shape(), a.dtype(3).unwrap_or(x.dtype()), device, low, high)?;
+        let device = a.device(randint_like::device).unwrap_or(x.device());
+        let tensor = integers(e, &x.shape(), a.dtype(randint_like::dtype).unwrap_or(x.dtype()), device, low, high)?;
         leaf(a, 5, tensor)
     }),
     grad: Grad::Composed,
     ..Op::BASE
 };
 
+signature!(randperm(
+    n: Int, dtype: DType = None, device: Device = None, requires_grad: Bool = false, generator: Ignored = None,
+));
+
 pub static RANDPERM: Op = Op {
     name: "randperm",
-    params: &[Param::new("n", Kind::Int), DTYPE, DEVICE, REQUIRES_GRAD, GENERATOR],
+    params: randperm::PARAMS,
     summary: "The integers 0 to n - 1 in random order.",
     examples: &[
         ex("randperm(10).sum()", "tensor(45)"),
@@ -235,16 +241,16 @@ pub static RANDPERM: Op = Op {
         ex("randperm(300, #{dtype: \"u8\"})", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let n = a.int(0);
+        let n = a.int(randperm::n);
         let shape = infer::shape(&[n])?;
-        let dtype = a.dtype(1).unwrap_or(DType::I64);
+        let dtype = a.dtype(randperm::dtype).unwrap_or(DType::I64);
         if dtype == DType::Bool {
             fail!(DTYPE, "`bool` does not hold an order");
         }
         if dtype.int_range().is_some_and(|(_, most)| n - 1 > most) {
             fail!(VALUE, "{dtype} does not hold all of 0 to {}", n - 1);
         }
-        let device = a.device(2).unwrap_or_else(|| e.default_device());
+        let device = a.device(randperm::device).unwrap_or_else(|| e.default_device());
         let mut call = KernelCall::new("randperm", kernel::randperm).output(&shape, dtype).draws(n as u64);
         call.device = Some(device);
         let tensor = e.kernel(call)?.swap_remove(0);
@@ -255,35 +261,34 @@ pub static RANDPERM: Op = Op {
     ..Op::BASE
 };
 
+signature!(moved(input: Tensor, mean: Operand, std: Operand));
+
 /// Normal values with the wanted means and deviations, whose gradients are 0 as in PyTorch.
 static MOVED: Op = Op {
     name: "normal",
-    params: &[X, Param::new("mean", Kind::Operand), Param::new("std", Kind::Operand)],
+    params: moved::PARAMS,
     summary: "mean + std · input.",
     lower: Lower::Steps(|e, a| {
-        let std = match a.opt_tensor(2) {
+        let std = match a.opt_tensor(moved::std) {
             Some(std) => Arg::from(&e.call(&DEVIATION, args![std])?),
-            None => a.get(2).clone(),
+            None => a.get(moved::std).clone(),
         };
-        let scaled = e.mul(a.tensor(0), std)?;
-        Ok(vec![e.add(&scaled, a.get(1).clone())?])
+        let scaled = e.mul(a.input(), std)?;
+        Ok(vec![e.add(&scaled, a.get(moved::mean).clone())?])
     }),
     grad: Grad::Rule(crate::op::rows::pointwise::arith::ZERO),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
+signature!(normal(
+    mean: Operand = 0.0, std: Operand = 1.0, size: Sizes = None, dtype: DType = None, device: Device = None,
+    requires_grad: Bool = false, generator: Ignored = None,
+));
+
 pub static NORMAL: Op = Op {
     name: "normal",
-    params: &[
-        Param::opt("mean", Kind::Operand, Default::Float(0.0)),
-        Param::opt("std", Kind::Operand, Default::Float(1.0)),
-        Param::opt("size", Kind::Sizes, Default::None),
-        DTYPE,
-        DEVICE,
-        REQUIRES_GRAD,
-        GENERATOR,
-    ],
+    params: normal::PARAMS,
     summary: "Normal values; `mean` and `std` are numbers (with `size`) or tensors.",
     examples: &[
         ex("normal(3.0, 0.0, [2])", "tensor([3., 3.])"),
@@ -295,15 +300,15 @@ pub static NORMAL: Op = Op {
     ],
     lower: Lower::Compose(|e, a| {
         let tensors: Vec<Tensor> = a.tensors().into_iter().collect();
-        if a.opt_tensor(1).is_none() && (a.float(1) < 0.0 || a.float(1).is_nan()) {
-            fail!(VALUE, "`std` must not be negative, but is {}", a.float(1));
+        if a.opt_tensor(normal::std).is_none() && (a.float(normal::std) < 0.0 || a.float(normal::std).is_nan()) {
+            fail!(VALUE, "`std` must not be negative, but is {}", a.float(normal::std));
         }
         let (shape, dtype, device) = match tensors.first() {
-            None if a.is_none(2) => fail!(MISSING_ARGUMENT, "argument `size` is missing"),
+            None if a.is_none(normal::size) => fail!(MISSING_ARGUMENT, "argument `size` is missing"),
             None => (
-                infer::shape(&a.ints(2).unwrap_or_default())?,
-                a.dtype(3).unwrap_or_else(|| e.default_float()),
-                a.device(4).unwrap_or_else(|| e.default_device()),
+                infer::shape(&a.ints(normal::size).unwrap_or_default())?,
+                a.dtype(normal::dtype).unwrap_or_else(|| e.default_float()),
+                a.device(normal::device).unwrap_or_else(|| e.default_device()),
             ),
             Some(first) => {
                 let shapes: Vec<_> = tensors.iter().map(Tensor::shape).collect();
@@ -313,7 +318,7 @@ pub static NORMAL: Op = Op {
         };
         float_type(dtype)?;
         let unit = normal(e, &shape, dtype, device)?;
-        let tensor = e.one(&MOVED, args![&unit, a.get(0).clone(), a.get(1).clone()])?;
+        let tensor = e.one(&MOVED, args![&unit, a.get(normal::mean).clone(), a.get(normal::std).clone()])?;
         leaf(a, 5, tensor)
     }),
     grad: Grad::Composed,
@@ -349,9 +354,11 @@ fn trials(e: &mut dyn Emit, p: &Arg, shape: &[usize], device: DeviceId) -> Resul
     }
 }
 
+signature!(bernoulli(input: Tensor, p: Float = None, generator: Ignored = None));
+
 pub static BERNOULLI: Op = Op {
     name: "bernoulli",
-    params: &[X, Param::opt("p", Kind::Float, Default::None), GENERATOR],
+    params: bernoulli::PARAMS,
     summary: "1 with the probability that each element gives (or `p`), else 0.",
     examples: &[
         ex("bernoulli(tensor([0.0, 1.0]))", "tensor([0., 1.])"),
@@ -360,8 +367,8 @@ pub static BERNOULLI: Op = Op {
         ex("bernoulli(tensor([0.5, 1.5]))", "E0403"),
     ],
     lower: Lower::Steps(|e, a| {
-        let x = a.tensor(0);
-        let p = match a.opt_float(1) {
+        let x = a.input();
+        let p = match a.opt_float(bernoulli::p) {
             Some(p) => Arg::from(p),
             None => Arg::from(x),
         };
@@ -372,14 +379,16 @@ pub static BERNOULLI: Op = Op {
     ..Op::BASE
 };
 
+signature!(bernoulli_(input: Tensor, p: Operand = 0.5, generator: Ignored = None));
+
 pub static BERNOULLI_: Op = Op {
     name: "bernoulli",
-    params: &[X, Param::opt("p", Kind::Operand, Default::Float(0.5)), GENERATOR],
+    params: bernoulli_::PARAMS,
     summary: "Overwrites with 1 with probability `p` (a number or a tensor), else 0.",
     examples: &[ex("zeros([2]).bernoulli_(1.0)", "tensor([1., 1.])"), ex("zeros([2]).bernoulli_(2.0)", "E0206")],
     lower: Lower::Steps(|e, a| {
-        let x = a.tensor(0);
-        let drawn = trials(e, a.get(1), &x.shape(), x.device())?;
+        let x = a.input();
+        let drawn = trials(e, a.get(bernoulli_::p), &x.shape(), x.device())?;
         Ok(vec![e.cast(&drawn, x.dtype())?])
     }),
     grad: Grad::Rule(crate::op::rows::pointwise::arith::ZERO),
@@ -388,14 +397,11 @@ pub static BERNOULLI_: Op = Op {
     ..Op::BASE
 };
 
+signature!(multinomial_args(input: Tensor, num_samples: Int, replacement: Bool = false, generator: Ignored = None));
+
 pub static MULTINOMIAL: Op = Op {
     name: "multinomial",
-    params: &[
-        X,
-        Param::new("num_samples", Kind::Int),
-        Param::opt("replacement", Kind::Bool, Default::Bool(false)),
-        GENERATOR,
-    ],
+    params: multinomial_args::PARAMS,
     summary: "Draws indices with the (unnormalised) probabilities of each row.",
     details: "Negative or non-finite probabilities, a row that sums to 0, and fewer positive ones than samples \
               without replacement are late errors.",
@@ -408,7 +414,8 @@ pub static MULTINOMIAL: Op = Op {
         ex("multinomial(tensor([-1.0, 1.0]), 1)", "E0403"),
     ],
     lower: Lower::Kernel(|_, a| {
-        let (x, samples, replacement) = (a.tensor(0), a.int(1), a.flag(2));
+        let (x, samples, replacement) =
+            (a.input(), a.int(multinomial_args::num_samples), a.flag(multinomial_args::replacement));
         float_type(x.dtype())?;
         let shape = x.shape();
         if shape.is_empty() || shape.len() > 2 {
@@ -439,17 +446,25 @@ pub static MULTINOMIAL: Op = Op {
     ..Op::BASE
 };
 
-/// In-place draws: name, parameters after the tensor, summary, examples, the maker.
+signature!(normal_into(input: Tensor, mean: Float = 0.0, std: Float = 1.0, generator: Ignored = None));
+signature!(log_normal(input: Tensor, mean: Float = 1.0, std: Float = 2.0, generator: Ignored = None));
+signature!(uniform_into(input: Tensor, from: Float = 0.0, to: Float = 1.0, generator: Ignored = None));
+signature!(exponential(input: Tensor, lambd: Float = 1.0, generator: Ignored = None));
+signature!(geometric(input: Tensor, p: Float, generator: Ignored = None));
+signature!(cauchy(input: Tensor, median: Float = 0.0, sigma: Float = 1.0, generator: Ignored = None));
+signature!(random(input: Tensor, from: Int = None, to: Int = None, generator: Ignored = None));
+
+/// In-place draws: name, signature, summary, examples, the maker.
 macro_rules! inplace {
-    ($($NAME:ident $name:literal [$($param:expr),*] $summary:literal [$($code:literal => $result:literal),*] $make:expr;)*) => {
+    ($($NAME:ident $name:literal $list:ident $summary:literal [$($code:literal => $result:literal),*] $make:expr;)*) => {
         $(pub static $NAME: Op = Op {
             name: $name,
-            params: &[X, $($param,)* GENERATOR],
+            params: $list::PARAMS,
             summary: $summary,
             examples: &[$(ex($code, $result)),*],
             lower: Lower::Steps(|e, a| {
                 let make: fn(&mut dyn Emit, &Args, &Tensor) -> Result<Tensor> = $make;
-                Ok(vec![make(e, a, a.tensor(0))?])
+                Ok(vec![make(e, a, a.input())?])
             }),
             grad: Grad::Rule(crate::op::rows::pointwise::arith::ZERO),
             inplace: true,
@@ -457,10 +472,6 @@ macro_rules! inplace {
             ..Op::BASE
         };)*
     };
-}
-
-const fn number(name: &'static str, default: f64) -> Param {
-    Param::opt(name, Kind::Float, Default::Float(default))
 }
 
 /// ln(1 - u), which is finite.
@@ -475,7 +486,7 @@ fn log_uniform(e: &mut dyn Emit, x: &Tensor) -> Result<Tensor> {
 /// Normal values in the dtype that `x` computes in.
 fn gaussian(e: &mut dyn Emit, a: &Args, x: &Tensor) -> Result<Tensor> {
     float_type(x.dtype())?;
-    let (mean, std) = (a.float(1), a.float(2));
+    let (mean, std) = (a.float(normal_into::mean), a.float(normal_into::std));
     if std < 0.0 || std.is_nan() {
         fail!(VALUE, "`std` must not be negative, but is {std}");
     }
@@ -485,36 +496,36 @@ fn gaussian(e: &mut dyn Emit, a: &Args, x: &Tensor) -> Result<Tensor> {
 }
 
 inplace! {
-    NORMAL_ "normal" [number("mean", 0.0), number("std", 1.0)] "Overwrites with normal values."
+    NORMAL_ "normal" normal_into "Overwrites with normal values."
         ["zeros([2]).normal_(3.0, 0.0)" => "tensor([3., 3.])", "zeros([2]).normal_(0.0, -1.0)" => "E0206",
          "tensor([1]).normal_()" => "E0202"]
         |e, a, x| { let drawn = gaussian(e, a, x)?; e.cast(&drawn, x.dtype()) };
-    LOG_NORMAL_ "log_normal" [number("mean", 1.0), number("std", 2.0)] "Overwrites with e to the power of normal values."
+    LOG_NORMAL_ "log_normal" log_normal "Overwrites with e to the power of normal values."
         ["zeros([2]).log_normal_().shape" => "[2]", "zeros([2]).log_normal_(0.0, 0.0)" => "E0206"]
         |e, a, x| {
-            if a.float(2) <= 0.0 {
-                fail!(VALUE, "`std` must be positive, not {}", a.float(2));
+            if a.float(log_normal::std) <= 0.0 {
+                fail!(VALUE, "`std` must be positive, not {}", a.float(log_normal::std));
             }
             let drawn = gaussian(e, a, x)?;
             let grown = e.call(&EXP, args![&drawn])?;
             e.cast(&grown, x.dtype())
         };
-    UNIFORM_ "uniform" [number("from", 0.0), number("to", 1.0)] "Overwrites with uniform values of [from, to)."
+    UNIFORM_ "uniform" uniform_into "Overwrites with uniform values of [from, to)."
         ["zeros([2]).uniform_(3.0, 3.0)" => "tensor([3., 3.])", "zeros([2]).uniform_(1.0, 0.0)" => "E0206",
          "tensor([1]).uniform_()" => "E0202"]
         |e, a, x| {
             float_type(x.dtype())?;
-            let (low, high) = (a.float(1), a.float(2));
+            let (low, high) = (a.float(uniform_into::from), a.float(uniform_into::to));
             let most = x.dtype().largest();
             if low > high || low.is_nan() || high.is_nan() || low < -most || high > most || high - low > most {
                 fail!(VALUE, "from {low} to {high} is no range that {} holds", x.dtype());
             }
             between(e, &x.shape(), x.dtype(), x.device(), low, high)
         };
-    EXPONENTIAL_ "exponential" [number("lambd", 1.0)] "Overwrites with values of the exponential distribution of rate `lambd`."
+    EXPONENTIAL_ "exponential" exponential "Overwrites with values of the exponential distribution of rate `lambd`."
         ["zeros([100]).exponential_().min() >= 0" => "tensor(true)", "zeros([2]).exponential_(0.0)" => "E0206"]
         |e, a, x| {
-            let rate = a.float(1);
+            let rate = a.float(exponential::lambd);
             if rate <= 0.0 || rate.is_nan() {
                 fail!(VALUE, "`lambd` must be positive, but is {rate}");
             }
@@ -522,10 +533,10 @@ inplace! {
             let scaled = e.mul(&log, -1.0 / rate)?;
             e.cast(&scaled, x.dtype())
         };
-    GEOMETRIC_ "geometric" [Param::new("p", Kind::Float)] "Overwrites with how many trials a success of probability `p` takes."
+    GEOMETRIC_ "geometric" geometric "Overwrites with how many trials a success of probability `p` takes."
         ["zeros([2]).geometric_(0.5).min() >= 1" => "tensor(true)", "zeros([2]).geometric_(1.0)" => "E0206"]
         |e, a, x| {
-            let p = a.float(1);
+            let p = a.float(geometric::p);
             if !(p > 0.0 && p < 1.0) {
                 fail!(VALUE, "`p` must lie between 0 and 1, but is {p}");
             }
@@ -539,11 +550,11 @@ inplace! {
             let least = e.call(&crate::op::rows::pointwise::power::MAXIMUM, args![&whole, 1.0])?;
             e.cast(&least, x.dtype())
         };
-    CAUCHY_ "cauchy" [number("median", 0.0), number("sigma", 1.0)] "Overwrites with values of the Cauchy distribution."
+    CAUCHY_ "cauchy" cauchy "Overwrites with values of the Cauchy distribution."
         ["zeros([2]).cauchy_().shape == [2]" => "true", "zeros([2]).cauchy_(0.0, 0.0)" => "E0206"]
         |e, a, x| {
             float_type(x.dtype())?;
-            let (median, sigma) = (a.float(1), a.float(2));
+            let (median, sigma) = (a.float(cauchy::median), a.float(cauchy::sigma));
             if sigma <= 0.0 || sigma.is_nan() {
                 fail!(VALUE, "`sigma` must be positive, but is {sigma}");
             }
@@ -555,7 +566,7 @@ inplace! {
             let moved = e.add(&scaled, median)?;
             e.cast(&moved, x.dtype())
         };
-    RANDOM_ "random" [Param::opt("from", Kind::Int, Default::None), Param::opt("to", Kind::Int, Default::None)]
+    RANDOM_ "random" random
         "Overwrites with integers: all that the dtype holds, of [0, to), or of [from, to)."
         ["zeros([2]).random_(3, 4)" => "tensor([3., 3.])", "zeros([2]).random_(3, 3)" => "E0206"]
         |e, a, x| {
@@ -568,7 +579,7 @@ inplace! {
             };
             // Without bounds the upper end belongs to them.
             let all = if x.dtype() == DType::I64 { i64::MAX } else { most + 1 };
-            let (low, high) = match (a.opt_int(1), a.opt_int(2)) {
+            let (low, high) = match (a.opt_int(random::from), a.opt_int(random::to)) {
                 (Some(low), Some(high)) => (low, high),
                 (Some(high), None) | (None, Some(high)) => (0, high),
                 (None, None) => (0, all),

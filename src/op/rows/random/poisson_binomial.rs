@@ -8,18 +8,19 @@ use crate::kernel::elementwise as f;
 use crate::kernel::program::Draw;
 use crate::op::emit::Emit;
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Promote, Source, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, Promote, Source, ex};
 use crate::op::rows::nn::windows::float_only;
 use crate::op::rows::pointwise::arith::ZERO;
 use crate::op::rows::pointwise::compare::{GE, LE, LOGICAL_AND};
 use crate::op::rows::reduction::reduce::ALL;
 use crate::op::tensor::Tensor;
+use crate::signature;
 
-const GENERATOR: Param = Param::opt("generator", Kind::Ignored, Default::None);
+signature!(poisson_map(rate: Tensor, uniform: Tensor));
 
 static POISSON_MAP: Op = Op {
     name: "poisson",
-    params: &[Param::new("rate", Kind::Tensor), Param::new("uniform", Kind::Tensor)],
+    params: poisson_map::PARAMS,
     summary: "Counts of given means.",
     lower: Lower::Map { function: &f::POISSON, promote: Promote::Same },
     grad: Grad::Stop("counts have no gradient"),
@@ -27,9 +28,11 @@ static POISSON_MAP: Op = Op {
     ..Op::BASE
 };
 
+signature!(binomial_map(count: Tensor, prob: Tensor, uniform: Tensor));
+
 static BINOMIAL_MAP: Op = Op {
     name: "binomial",
-    params: &[Param::new("count", Kind::Tensor), Param::new("prob", Kind::Tensor), Param::new("uniform", Kind::Tensor)],
+    params: binomial_map::PARAMS,
     summary: "Counts of successes.",
     lower: Lower::Map { function: &f::BINOMIAL, promote: Promote::Same },
     grad: Grad::Stop("counts have no gradient"),
@@ -54,9 +57,11 @@ fn all_in(e: &mut dyn Emit, x: &Tensor, low: f64, high: f64) -> Result<bool> {
     Ok(e.read(&fine)?.first().is_none_or(|fine| !fine.is_zero()))
 }
 
+signature!(poisson(input: Tensor, generator: Ignored = None));
+
 pub static POISSON: Op = Op {
     name: "poisson",
-    params: &[Param::new("input", Kind::Tensor), GENERATOR],
+    params: poisson::PARAMS,
     summary: "A random count for each element, of the Poisson distribution whose mean the element is.",
     details: "Reads whether a mean is negative, which waits.",
     examples: &[
@@ -65,7 +70,7 @@ pub static POISSON: Op = Op {
         ex("poisson(tensor([1]))", "E0202"),
     ],
     lower: Lower::Steps(|e, a| {
-        let rate = a.tensor(0);
+        let rate = a.input();
         float_only(rate, "input")?;
         if !all_in(e, rate, 0.0, f64::MAX)? {
             fail!(VALUE, "a mean must be finite and not negative");
@@ -80,9 +85,11 @@ pub static POISSON: Op = Op {
     ..Op::BASE
 };
 
+signature!(binomial(count: Tensor, prob: Tensor, generator: Ignored = None));
+
 pub static BINOMIAL: Op = Op {
     name: "binomial",
-    params: &[Param::new("count", Kind::Tensor), Param::new("prob", Kind::Tensor), GENERATOR],
+    params: binomial::PARAMS,
     summary: "How many of `count` trials succeed, each with probability `prob`.",
     details: "Both tensors, of one float dtype; they broadcast. Reads whether they are counts and probabilities, which waits.",
     examples: &[
@@ -92,7 +99,7 @@ pub static BINOMIAL: Op = Op {
         ex("binomial(ones([2]), ones([3]))", "E0201"),
     ],
     lower: Lower::Steps(|e, a| {
-        let (count, prob) = (a.tensor(0), a.tensor(1));
+        let (count, prob) = (a.tensor(binomial::count), a.tensor(binomial::prob));
         float_only(count, "count")?;
         infer::same_dtype(&[("count", count), ("prob", prob)])?;
         let shapes = [count.shape(), prob.shape()];

@@ -6,13 +6,15 @@ use crate::base::dtype::DType;
 use crate::fail;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
-use crate::op::row::{Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::row::{Grad, Lower, Op, ex};
 use crate::op::rows::pointwise::blend::{CLAMP, CLAMP_MIN};
 use crate::op::rows::pointwise::unary::SQRT;
-use crate::op::rows::reduction::reduce::{SUM, X};
+use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::rearrange::DIAGONAL;
 use crate::op::rows::shape::view::{RESHAPE, UNSQUEEZE};
+use crate::op::rows::signatures::unary;
 use crate::op::tensor::Tensor;
+use crate::signature;
 
 /// A weight for each observation.
 fn check_weights(e: &mut dyn Emit, weights: Option<&Tensor>, name: &str, n: usize, float: bool) -> Result<()> {
@@ -30,7 +32,7 @@ fn check_weights(e: &mut dyn Emit, weights: Option<&Tensor>, name: &str, n: usiz
 }
 
 fn covariance(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
-    let x = a.tensor(0);
+    let x = a.input();
     if x.ndim() > 2 {
         fail!(SHAPE, "at most 2 dimensions are taken, not {}", x.ndim());
     }
@@ -45,14 +47,14 @@ fn covariance(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
     };
     let x = if x.dtype().is_float() { x.clone() } else { e.cast(x, e.default_float())? };
     let x = e.call(&RESHAPE, args![&x, &[variables, n][..]])?;
-    check_weights(e, a.opt_tensor(2), "fweights", n, false)?;
-    check_weights(e, a.opt_tensor(3), "aweights", n, true)?;
-    let weights = match (a.opt_tensor(2), a.opt_tensor(3)) {
+    check_weights(e, a.opt_tensor(cov::fweights), "fweights", n, false)?;
+    check_weights(e, a.opt_tensor(cov::aweights), "aweights", n, true)?;
+    let weights = match (a.opt_tensor(cov::fweights), a.opt_tensor(cov::aweights)) {
         (Some(f), Some(w)) => Some(e.mul(f, w)?),
         (Some(one), None) | (None, Some(one)) => Some(one.clone()),
         (None, None) => None,
     };
-    let correction = a.float(1);
+    let correction = a.float(cov::correction);
     let last = &[1i64][..];
     let Some(weights) = weights else {
         let sum = e.call(&SUM, args![&x, last, true])?;
@@ -65,7 +67,7 @@ fn covariance(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
     let weighted = e.mul(&x, &weights)?;
     let sum = e.call(&SUM, args![&weighted, last, true])?;
     let mean = e.div(&sum, &total)?;
-    let freedom = match a.opt_tensor(3) {
+    let freedom = match a.opt_tensor(cov::aweights) {
         Some(w) if correction != 0.0 => {
             let squares = e.mul(&weights, w)?;
             let sum = e.call(&SUM, args![&squares])?;
@@ -98,14 +100,11 @@ fn squeezed(e: &mut dyn Emit, c: Tensor) -> Result<Tensor> {
     if c.shape().as_slice() == [1, 1] { e.call(&RESHAPE, args![&c, &[0usize; 0][..]]) } else { Ok(c) }
 }
 
+signature!(cov(input: Tensor, correction: Int = 1, fweights: Tensor = None, aweights: Tensor = None));
+
 pub static COV: Op = Op {
     name: "cov",
-    params: &[
-        X,
-        Param::opt("correction", Kind::Int, Default::Int(1)),
-        Param::opt("fweights", Kind::Tensor, Default::None),
-        Param::opt("aweights", Kind::Tensor, Default::None),
-    ],
+    params: cov::PARAMS,
     summary: "The covariances of variables, one in each row; `fweights` counts and `aweights` weighs observations.",
     details: "Given weights are looked at, which waits for them.",
     examples: &[
@@ -124,7 +123,7 @@ pub static COV: Op = Op {
 
 pub static CORRCOEF: Op = Op {
     name: "corrcoef",
-    params: &[X],
+    params: unary::PARAMS,
     summary: "The correlation coefficients of variables, one in each row.",
     examples: &[
         ex("corrcoef(tensor([[1.0, 2.0], [4.0, 2.0]]))", "tensor([[ 1., -1.],\n        [-1.,  1.]])"),
@@ -132,7 +131,7 @@ pub static CORRCOEF: Op = Op {
         ex("corrcoef(tensor([true]))", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        let c = covariance(e, &args![a.tensor(0), 1, (), ()])?;
+        let c = covariance(e, &args![a.input(), 1, (), ()])?;
         let c = squeezed(e, c)?;
         if c.ndim() == 0 {
             return Ok(vec![e.div(&c, &c)?]);

@@ -8,20 +8,18 @@ use crate::fail;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, Returns, ex};
 use crate::op::rows::reduction::scan::DIFF;
 use crate::op::rows::shape::join::CAT;
 use crate::op::rows::shape::view::{RESHAPE, SLICE};
 use crate::op::tensor::Tensor;
+use crate::signature;
+
+signature!(gradient(input: Tensor, spacing: FloatsOrTensors = None, dim: Dims = None, edge_order: Int = 1));
 
 pub static GRADIENT: Op = Op {
     name: "gradient",
-    params: &[
-        Param::new("input", Kind::Tensor),
-        Param::opt("spacing", Kind::FloatsOrTensors, Default::None),
-        Param::opt("dim", Kind::Dims, Default::None),
-        Param::opt("edge_order", Kind::Int, Default::Int(1)),
-    ],
+    params: gradient::PARAMS,
     summary: "The derivative of samples along each dimension, by central differences and one-sided ones at the ends.",
     details: "`spacing` is the distance of neighbours: one number, a number for each dimension, or a tensor of coordinates for each. \
 At the ends the differences are of order `edge_order`, 1 or 2. Gives an array, a tensor for each dimension.",
@@ -47,7 +45,7 @@ enum Spacing {
 }
 
 fn spacings(e: &mut dyn Emit, a: &Args, sizes: &[usize]) -> Result<Vec<Spacing>> {
-    match (a.get(1), a.attr(1)) {
+    match (a.get(gradient::spacing), a.attr(gradient::spacing)) {
         (Arg::Tensors(list), _) => {
             if list.len() != sizes.len() {
                 fail!(VALUE, "`spacing` has {} tensors for {} dimensions", list.len(), sizes.len());
@@ -68,18 +66,18 @@ fn spacings(e: &mut dyn Emit, a: &Args, sizes: &[usize]) -> Result<Vec<Spacing>>
         (_, Attr::Floats(list)) if list.len() == sizes.len() => Ok(list.iter().map(|&h| Spacing::Even(h)).collect()),
         (_, Attr::Floats(list)) => fail!(VALUE, "`spacing` has {} numbers for {} dimensions", list.len(), sizes.len()),
         _ => {
-            let h = a.opt_float(1).unwrap_or(1.0);
+            let h = a.opt_float(gradient::spacing).unwrap_or(1.0);
             Ok(sizes.iter().map(|_| Spacing::Even(h)).collect())
         }
     }
 }
 
 fn gradient(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
-    let (x, order) = (a.tensor(0), a.int(3));
+    let (x, order) = (a.input(), a.int(gradient::edge_order));
     if !(1..=2).contains(&order) {
         fail!(VALUE, "`edge_order` is 1 or 2, not {order}");
     }
-    let dims = infer::dims(a.ints(2).as_ref(), x.ndim())?;
+    let dims = infer::dims(a.ints(gradient::dim).as_ref(), x.ndim())?;
     if x.ndim() == 0 {
         fail!(SHAPE, "a tensor without dimensions has no neighbours");
     }

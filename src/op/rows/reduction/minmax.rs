@@ -7,15 +7,19 @@ use crate::fail;
 use crate::kernel::program::ReduceKind;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ReduceType, Returns, Save, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, ReduceType, Returns, Save, ex};
 use crate::op::rows::pointwise::power::{MAXIMUM, MINIMUM};
-use crate::op::rows::reduction::reduce::{AMAX, AMIN, DIM, KEEPDIM, X, evenly, to_index};
+use crate::op::rows::reduction::reduce::{AMAX, AMIN, evenly, to_index};
+use crate::op::rows::signatures::unary;
 use crate::op::tensor::Tensor;
+use crate::signature;
+
+signature!(argmax_of(input: Tensor, dim: Dim = None, keepdim: Bool = false));
 
 /// Position of the largest or smallest element, by the whole tensor or along one dim.
 static ARGMAX_OF: Op = Op {
     name: "argmax",
-    params: &[X, DIM, KEEPDIM],
+    params: argmax_of::PARAMS,
     summary: "The position of the largest element.",
     lower: Lower::Reduce { kind: ReduceKind::ArgMax, dtype: ReduceType::Index },
     grad: Grad::Stop("positions have no gradient"),
@@ -25,7 +29,7 @@ static ARGMAX_OF: Op = Op {
 
 static ARGMIN_OF: Op = Op {
     name: "argmin",
-    params: &[X, DIM, KEEPDIM],
+    params: argmax_of::PARAMS,
     summary: "The position of the smallest element.",
     lower: Lower::Reduce { kind: ReduceKind::ArgMin, dtype: ReduceType::Index },
     grad: Grad::Stop("positions have no gradient"),
@@ -34,15 +38,15 @@ static ARGMIN_OF: Op = Op {
 };
 
 fn position(e: &mut dyn Emit, op: &'static Op, a: &Args) -> Result<Vec<Tensor>> {
-    if a.tensor(0).dtype() == DType::Bool {
+    if a.input().dtype() == DType::Bool {
         fail!(DTYPE, "`bool` is not supported");
     }
-    e.apply(op, args![a.tensor(0), a.get(1).clone(), a.flag(2)])
+    e.apply(op, args![a.input(), a.get(argmax_of::dim).clone(), a.flag(argmax_of::keepdim)])
 }
 
 pub static ARGMAX: Op = Op {
     name: "argmax",
-    params: &[X, DIM, KEEPDIM],
+    params: argmax_of::PARAMS,
     summary: "Where the largest element is: along one dim, or as a position in the flattened tensor.",
     details: "Of equal elements the first; NaN is the largest.",
     examples: &[
@@ -59,7 +63,7 @@ pub static ARGMAX: Op = Op {
 
 pub static ARGMIN: Op = Op {
     name: "argmin",
-    params: &[X, DIM, KEEPDIM],
+    params: argmax_of::PARAMS,
     summary: "Where the smallest element is: along one dim, or as a position in the flattened tensor.",
     details: "Of equal elements the first; NaN is the smallest.",
     examples: &[
@@ -79,11 +83,11 @@ macro_rules! whole {
     ($($NAME:ident $name:literal $kind:ident;)*) => {$(
         static $NAME: Op = Op {
             name: $name,
-            params: &[X],
+            params: unary::PARAMS,
             summary: "The extreme of all elements.",
             lower: Lower::Reduce { kind: ReduceKind::$kind, dtype: ReduceType::Same },
-            saves: &[Save::In(0), Save::Out(0)],
-            grad: Grad::Rule(|e, v| Ok(vec![Some(evenly(e, v, v.g(), v.output(0), true)?)])),
+            saves: &[Save::INPUT, Save::RESULT],
+            grad: Grad::Rule(|e, v| Ok(vec![Some(evenly(e, v, v.g(), v.result(), true)?)])),
             call: CallForm::Internal,
             ..Op::BASE
         };
@@ -95,18 +99,20 @@ whole! {
     MIN_OF_ALL "min" Min;
 }
 
+signature!(along(input: Tensor, dim: Dim, keepdim: Bool = false));
+
 /// Extreme along a dim with its position; the gradient goes to that position.
 macro_rules! along {
     ($($NAME:ident $name:literal $VALUES:ident $INDICES:ident;)*) => {$(
         static $NAME: Op = Op {
             name: $name,
-            params: &[X, Param::new("dim", Kind::Dim), KEEPDIM],
+            params: along::PARAMS,
             summary: "The extreme of each row and where it is.",
             lower: Lower::Steps(|e, a| both(e, &$VALUES, &$INDICES, a)),
             saves: &[Save::Out(1)],
             grad: Grad::Rule(|e, v| {
                 let Some(g) = &v.grads[0] else { return Ok(vec![None]) };
-                Ok(vec![Some(to_index(e, g, v.output(1), v.meta(0), v.args.int(1), v.args.flag(2))?)])
+                Ok(vec![Some(to_index(e, g, v.output(1), v.meta(along::input), v.args.int(along::dim), v.args.flag(along::keepdim))?)])
             }),
             call: CallForm::Internal,
             results: Returns::Named(&["values", "indices"]),
@@ -121,7 +127,7 @@ along! {
 }
 
 fn both(e: &mut dyn Emit, values: &'static Op, indices: &'static Op, a: &Args) -> Result<Vec<Tensor>> {
-    let (x, dim, keepdim) = (a.tensor(0), a.int(1), a.flag(2));
+    let (x, dim, keepdim) = (a.input(), a.int(along::dim), a.flag(along::keepdim));
     let values = e.call(values, args![x, dim, keepdim])?;
     let ordered = if x.dtype() == DType::Bool { e.cast(x, DType::U8)? } else { x.clone() };
     let indices = e.call(indices, args![&ordered, dim, keepdim])?;
@@ -136,8 +142,8 @@ fn overloaded(
     along: &'static Op,
     pairs: &'static Op,
 ) -> Result<Vec<Tensor>> {
-    let x = a.tensor(0);
-    let other = match (a.get(1), a.get(3)) {
+    let x = a.input();
+    let other = match (a.get(max::dim), a.get(max::other)) {
         (Arg::Tensor(other), Arg::None) | (Arg::None, Arg::Tensor(other)) => Some(other),
         (_, Arg::None) => None,
         _ => fail!(ARGUMENT_TYPE, "either `dim` or a tensor `other` is taken, not both"),
@@ -145,22 +151,21 @@ fn overloaded(
     if let Some(other) = other {
         return e.apply(pairs, args![x, other]);
     }
-    match a.get(1) {
+    match a.get(max::dim) {
         Arg::None => e.apply(whole, args![x]),
-        Arg::Attr(_) => match a.scalar(1) {
-            Some(crate::base::dtype::Scalar::Int(dim)) => e.apply(along, args![x, dim, a.flag(2)]),
+        Arg::Attr(_) => match a.scalar(max::dim) {
+            Some(crate::base::dtype::Scalar::Int(dim)) => e.apply(along, args![x, dim, a.flag(max::keepdim)]),
             _ => fail!(ARGUMENT_TYPE, "`dim` must be an integer"),
         },
         _ => fail!(ARGUMENT_TYPE, "`dim` must be an integer"),
     }
 }
 
-const DIM_OR_OTHER: Param = Param::opt("dim", Kind::Operand, Default::None);
-const OTHER: Param = Param::opt("other", Kind::Operand, Default::None);
+signature!(max(input: Tensor, dim: Operand = None, keepdim: Bool = false, other: Operand = None));
 
 pub static MAX: Op = Op {
     name: "max",
-    params: &[X, DIM_OR_OTHER, KEEPDIM, OTHER],
+    params: max::PARAMS,
     summary: "The largest element; along a dim with its positions; or the larger of two tensors' elements.",
     details: "`max(x)` is a tensor of no dimensions, `max(x, dim)` a map of `values` and `indices`, `max(x, other)` \
               the same as `maximum`. NaN wins; of equal elements the first has the index.",
@@ -180,7 +185,7 @@ pub static MAX: Op = Op {
 
 pub static MIN: Op = Op {
     name: "min",
-    params: &[X, DIM_OR_OTHER, KEEPDIM, OTHER],
+    params: max::PARAMS,
     summary: "The smallest element; along a dim with its positions; or the smaller of two tensors' elements.",
     details: "`min(x)` is a tensor of no dimensions, `min(x, dim)` a map of `values` and `indices`, `min(x, other)` \
               the same as `minimum`. NaN wins; of equal elements the first has the index.",
@@ -200,7 +205,7 @@ pub static MIN: Op = Op {
 
 pub static AMINMAX: Op = Op {
     name: "aminmax",
-    params: &[X, DIM, KEEPDIM],
+    params: argmax_of::PARAMS,
     summary: "The smallest and the largest element, of everything or along one dim, in one pass.",
     examples: &[
         ex("tensor([3, 1, 2]).aminmax().max", "tensor(3)"),
@@ -208,7 +213,7 @@ pub static AMINMAX: Op = Op {
         ex("ones([2]).aminmax(1)", "E0209"),
     ],
     lower: Lower::Compose(|e, a| {
-        let arguments = || args![a.tensor(0), a.get(1).clone(), a.flag(2)];
+        let arguments = || args![a.input(), a.get(argmax_of::dim).clone(), a.flag(argmax_of::keepdim)];
         Ok(vec![e.call(&AMIN, arguments())?, e.call(&AMAX, arguments())?])
     }),
     grad: Grad::Composed,

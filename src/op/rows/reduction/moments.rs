@@ -6,23 +6,24 @@
 use crate::args;
 use crate::base::attr::Attr;
 use crate::base::diag::Result;
-use crate::base::dtype::{DType, Scalar};
+use crate::base::dtype::DType;
 use crate::fail;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit};
+use crate::op::expr::compute;
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Save, ex};
-use crate::op::rows::pointwise::arith::unmasked;
-use crate::op::rows::pointwise::compare::{EQ, ISNAN, LOGICAL_NOT, WHERE};
+use crate::op::row::{CallForm, Grad, Lower, Op, Save, ex};
+use crate::op::rows::pointwise::compare::{ISNAN, LOGICAL_NOT};
 use crate::op::rows::pointwise::power::SQUARE;
 use crate::op::rows::pointwise::unary::SQRT;
-use crate::op::rows::reduction::reduce::{DIMS, DTYPE, KEEPDIM, SUM, X, reduced_count, restored, spread, without_nan};
+use crate::op::rows::reduction::reduce::{SUM, reduced_count, restored, spread, without_nan};
 use crate::op::tensor::Tensor;
+use crate::signature;
 
 /// How many elements each result of a reduction of `v`'s first operand is made from.
 fn count(v: &Backward<'_>) -> Result<usize> {
-    let shape = &v.meta(0).shape;
-    let dims = infer::dims(v.args.ints(1).as_ref(), shape.len())?;
+    let shape = &v.meta(mean::input).shape;
+    let dims = infer::dims(v.args.ints(mean::dim).as_ref(), shape.len())?;
     Ok(reduced_count(shape, &dims))
 }
 
@@ -46,9 +47,11 @@ fn float_only(dtype: DType) -> Result<()> {
     Ok(())
 }
 
+signature!(mean(input: Tensor, dim: Dims = None, keepdim: Bool = false, dtype: DType = None));
+
 pub static MEAN: Op = Op {
     name: "mean",
-    params: &[X, DIMS, KEEPDIM, DTYPE],
+    params: mean::PARAMS,
     summary: "The mean over all, one or several dims; NaN of nothing.",
     examples: &[
         ex("tensor([1.0, 2.0, 6.0]).mean()", "tensor(3.)"),
@@ -58,10 +61,10 @@ pub static MEAN: Op = Op {
         ex("ones([2]).mean([0, 0])", "E0206"),
     ],
     lower: Lower::Steps(|e, a| {
-        let dtype = a.dtype(3).unwrap_or(a.tensor(0).dtype());
+        let dtype = a.dtype(mean::dtype).unwrap_or(a.input().dtype());
         float_only(dtype)?;
-        let x = e.cast(a.tensor(0), dtype)?;
-        let mean = mean_of(e, &x, a.get(1), a.flag(2))?;
+        let x = e.cast(a.input(), dtype)?;
+        let mean = mean_of(e, &x, a.get(mean::dim), a.flag(mean::keepdim))?;
         Ok(vec![e.cast(&mean, dtype)?])
     }),
     grad: Grad::Rule(|e, v| {
@@ -73,7 +76,7 @@ pub static MEAN: Op = Op {
 
 pub static NANMEAN: Op = Op {
     name: "nanmean",
-    params: &[X, DIMS, KEEPDIM, DTYPE],
+    params: mean::PARAMS,
     summary: "The mean of the elements that are not NaN, over all, one or several dims.",
     examples: &[
         ex("tensor([1.0, NAN, 5.0]).nanmean()", "tensor(3.)"),
@@ -82,9 +85,9 @@ pub static NANMEAN: Op = Op {
         ex("ones([2]).nanmean([0, 0])", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, dim, keepdim) = (a.tensor(0), a.get(1), a.flag(2));
+        let (x, dim, keepdim) = (a.input(), a.get(mean::dim), a.flag(mean::keepdim));
         float_only(x.dtype())?;
-        let dtype = a.dtype(3).unwrap_or(x.dtype());
+        let dtype = a.dtype(mean::dtype).unwrap_or(x.dtype());
         float_only(dtype)?;
         let missing = e.call(&ISNAN, args![x])?;
         let there = e.call(&LOGICAL_NOT, args![&missing])?;
@@ -100,46 +103,42 @@ pub static NANMEAN: Op = Op {
 
 /// Variance with its correction as a number, of squares in `wide`. Arguments: `x, dim, keepdim, correction`.
 fn variance(e: &mut dyn Emit, a: &Args, wide: DType) -> Result<Tensor> {
-    let x = a.tensor(0);
+    let x = a.input();
     let shape = x.shape();
-    let dims = infer::dims(a.ints(1).as_ref(), shape.len())?;
+    let dims = infer::dims(a.ints(variance::dim).as_ref(), shape.len())?;
     let x = e.cast(x, x.dtype().compute())?;
-    let mean = mean_of(e, &x, a.get(1), true)?;
+    let mean = mean_of(e, &x, a.get(variance::dim), true)?;
     let apart = e.sub(&x, &mean)?;
     let apart = e.cast(&apart, wide)?;
     let squares = e.call(&SQUARE, args![&apart])?;
-    let sum = e.call(&SUM, args![&squares, a.get(1).clone(), a.flag(2)])?;
-    let freedom = (reduced_count(&shape, &dims) as f64 - a.float(3)).max(0.0);
+    let sum = e.call(&SUM, args![&squares, a.get(variance::dim).clone(), a.flag(variance::keepdim)])?;
+    let freedom = (reduced_count(&shape, &dims) as f64 - a.float(variance::correction)).max(0.0);
     e.div(&sum, freedom)
 }
 
 /// The gradient of a variance, given `g` of its shape.
 fn variance_grad(e: &mut dyn Emit, v: &Backward<'_>, g: &Tensor) -> Result<Tensor> {
-    let x = e.cast(v.input(0), v.meta(0).dtype.compute())?;
-    let mean = e.call(&MEAN, args![&x, v.args.get(1).clone(), true])?;
+    let x = e.cast(v.input(), v.meta(variance::input).dtype.compute())?;
+    let mean = e.call(&MEAN, args![&x, v.args.get(variance::dim).clone(), true])?;
     let g = restored(e, v, g)?;
-    let freedom = count(v)? as f64 - v.args.float(3);
+    let freedom = count(v)? as f64 - v.args.float(variance::correction);
     if freedom <= 0.0 {
-        let at_mean = e.call(&EQ, args![&x, &mean])?;
-        let slope = e.call(&WHERE, args![&at_mean, f64::NAN, f64::INFINITY])?;
-        return e.mul(&g, &slope);
+        return compute(e, |c| c.of(&g) * c.of(&x).equals(&mean).choose(f64::NAN, f64::INFINITY));
     }
-    let scaled = e.mul(&g, 2.0 / freedom)?;
-    let apart = e.sub(&x, &mean)?;
-    e.mul(&scaled, &apart)
+    compute(e, |c| c.of(&g) * (2.0 / freedom) * (c.of(&x) - &mean))
 }
 
-const CORRECTION: Param = Param::new("correction", Kind::Float);
+signature!(variance(input: Tensor, dim: Dims = None, keepdim: Bool = false, correction: Float));
 
 static VARIANCE: Op = Op {
     name: "var",
-    params: &[X, DIMS, KEEPDIM, CORRECTION],
+    params: variance::PARAMS,
     summary: "The variance.",
     lower: Lower::Steps(|e, a| {
-        let variance = variance(e, a, a.tensor(0).dtype().compute())?;
-        Ok(vec![e.cast(&variance, a.tensor(0).dtype())?])
+        let variance = variance(e, a, a.input().dtype().compute())?;
+        Ok(vec![e.cast(&variance, a.input().dtype())?])
     }),
-    saves: &[Save::In(0)],
+    saves: &[Save::INPUT],
     grad: Grad::Rule(|e, v| Ok(vec![Some(variance_grad(e, v, v.g())?)])),
     call: CallForm::Internal,
     ..Op::BASE
@@ -147,22 +146,21 @@ static VARIANCE: Op = Op {
 
 static DEVIATION: Op = Op {
     name: "std",
-    params: &[X, DIMS, KEEPDIM, CORRECTION],
+    params: variance::PARAMS,
     summary: "The standard deviation.",
     lower: Lower::Steps(|e, a| {
         // Squares of what f32 holds may be beyond it where their root is not.
         let variance = variance(e, a, DType::F64)?;
         let root = e.call(&SQRT, args![&variance])?;
-        Ok(vec![e.cast(&root, a.tensor(0).dtype())?])
+        Ok(vec![e.cast(&root, a.input().dtype())?])
     }),
-    saves: &[Save::In(0), Save::Out(0)],
+    saves: &[Save::INPUT, Save::RESULT],
     grad: Grad::Rule(|e, v| {
         // The derivative of the root; 0 where all elements are equal.
-        let root = v.output(0);
-        let twice = e.mul(root, 2.0)?;
-        let scaled = e.div(v.g(), &twice)?;
-        let flat = e.call(&EQ, args![root, Scalar::Int(0)])?;
-        let g = unmasked(e, &flat, &scaled)?;
+        let g = compute(e, |c| {
+            let root = c.of(v.result());
+            (c.of(v.g()) / (root * 2.0)).zero_where(root.equals(0))
+        })?;
         Ok(vec![Some(variance_grad(e, v, &g)?)])
     }),
     call: CallForm::Internal,
@@ -172,34 +170,30 @@ static DEVIATION: Op = Op {
 /// Both of PyTorch's signatures: `(dim, unbiased, keepdim)` and `(dim, correction: , keepdim: )`, and `(unbiased)`
 /// alone. Gives the arguments of the rows above.
 fn spread_arguments(a: &Args) -> Result<Args> {
-    let x = a.tensor(0);
+    let x = a.input();
     float_only(x.dtype())?;
-    let mut dim = a.get(1).clone();
-    let mut unbiased = match a.attr(2) {
+    let mut dim = a.get(var::dim).clone();
+    let mut unbiased = match a.attr(var::unbiased) {
         Attr::Bool(flag) => Some(*flag),
         _ => None,
     };
-    if let Attr::Bool(flag) = *a.attr(1) {
+    if let Attr::Bool(flag) = *a.attr(var::dim) {
         if unbiased.is_some() {
             fail!(ARGUMENT_TYPE, "`unbiased` is given twice");
         }
         (unbiased, dim) = (Some(flag), Arg::None);
     }
-    let correction = match (unbiased, a.opt_float(4)) {
+    let correction = match (unbiased, a.opt_float(var::correction)) {
         (Some(_), Some(_)) => fail!(EXTRA_ARGUMENT, "`unbiased` and `correction` exclude each other"),
         (Some(unbiased), None) => unbiased as u8 as f64,
         (None, correction) => correction.unwrap_or(1.0),
     };
-    Ok(args![x, dim, a.flag(3), correction])
+    Ok(args![x, dim, a.flag(var::keepdim), correction])
 }
 
-const SPREAD: &[Param] = &[
-    X,
-    Param::opt("dim", Kind::DimsOrFlag, Default::None),
-    Param::opt("unbiased", Kind::Bool, Default::None),
-    KEEPDIM,
-    Param::opt("correction", Kind::Number, Default::None),
-];
+signature!(var(
+    input: Tensor, dim: DimsOrFlag = None, unbiased: Bool = None, keepdim: Bool = false, correction: Number = None,
+));
 
 const SPREAD_DETAILS: &str = "Squares are divided by the number of elements less `correction`, which is 1 unless \
                               given; `unbiased: false` means 0. `var(x, dim, unbiased, keepdim)` and \
@@ -207,7 +201,7 @@ const SPREAD_DETAILS: &str = "Squares are divided by the number of elements less
 
 pub static VAR: Op = Op {
     name: "var",
-    params: SPREAD,
+    params: var::PARAMS,
     summary: "The variance over all, one or several dims.",
     details: SPREAD_DETAILS,
     examples: &[
@@ -225,7 +219,7 @@ pub static VAR: Op = Op {
 
 pub static STD: Op = Op {
     name: "std",
-    params: SPREAD,
+    params: var::PARAMS,
     summary: "The standard deviation over all, one or several dims.",
     details: SPREAD_DETAILS,
     examples: &[
@@ -243,13 +237,13 @@ pub static STD: Op = Op {
 
 fn with_mean(e: &mut dyn Emit, op: &'static Op, a: &Args) -> Result<Vec<Tensor>> {
     let arguments = spread_arguments(a)?;
-    let mean = e.call(&MEAN, args![a.tensor(0), arguments.get(1).clone(), a.flag(3)])?;
+    let mean = e.call(&MEAN, args![a.input(), arguments.get(variance::dim).clone(), a.flag(var::keepdim)])?;
     Ok(vec![e.call(op, arguments)?, mean])
 }
 
 pub static VAR_MEAN: Op = Op {
     name: "var_mean",
-    params: SPREAD,
+    params: var::PARAMS,
     summary: "The variance and the mean over all, one or several dims, in an array.",
     details: SPREAD_DETAILS,
     examples: &[
@@ -265,7 +259,7 @@ pub static VAR_MEAN: Op = Op {
 
 pub static STD_MEAN: Op = Op {
     name: "std_mean",
-    params: SPREAD,
+    params: var::PARAMS,
     summary: "The standard deviation and the mean over all, one or several dims, in an array.",
     details: SPREAD_DETAILS,
     examples: &[

@@ -8,27 +8,22 @@ use crate::fail;
 use crate::kernel::program::ReduceKind;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit};
+use crate::op::expr::compute;
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ReduceType, Save, Source, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, ReduceType, Save, Source, ex};
 use crate::op::rows::pointwise::arith::{CAST, masked, unmasked};
-use crate::op::rows::pointwise::compare::{EQ, ISNAN, LOGICAL_AND, LOGICAL_OR, NE, WHERE};
+use crate::op::rows::pointwise::compare::{EQ, ISNAN, LOGICAL_AND, LOGICAL_OR, NE};
 use crate::op::rows::reduction::scan::CUMPROD_ALONG;
 use crate::op::rows::shape::join::CAT;
 use crate::op::rows::shape::rearrange::NARROW;
 use crate::op::rows::shape::view::{EXPAND, RESHAPE};
 use crate::op::tensor::{Meta, Tensor};
-
-pub const X: Param = Param::new("input", Kind::Tensor);
-/// One dim that may be left out.
-pub const DIM: Param = Param::opt("dim", Kind::Dim, Default::None);
-pub const DIMS: Param = Param::opt("dim", Kind::Dims, Default::None);
-pub const KEEPDIM: Param = Param::opt("keepdim", Kind::Bool, Default::Bool(false));
-pub const DTYPE: Param = Param::opt("dtype", Kind::DType, Default::None);
+use crate::signature;
 
 /// The shape of `v`'s first operand with size 1 in the dims that its second argument names.
 fn kept(v: &Backward<'_>) -> Result<Shape> {
-    let shape = &v.meta(0).shape;
-    let dims = infer::dims(v.args.ints(1).as_ref(), shape.len())?;
+    let shape = &v.meta(amax::input).shape;
+    let dims = infer::dims(v.args.ints(amax::dim).as_ref(), shape.len())?;
     Ok(infer::reduced_shape(shape, &dims, true))
 }
 
@@ -41,7 +36,7 @@ pub fn restored(e: &mut dyn Emit, v: &Backward<'_>, y: &Tensor) -> Result<Tensor
 /// A gradient of a reduction's result, spread over the reduced dims again. Arguments: `x, dim, ..`.
 pub fn spread(e: &mut dyn Emit, v: &Backward<'_>, g: &Tensor) -> Result<Tensor> {
     let g = restored(e, v, g)?;
-    let shape = v.meta(0).shape.clone();
+    let shape = v.meta(sum::input).shape.clone();
     e.call(&EXPAND, args![&g, shape.as_slice()])
 }
 
@@ -79,7 +74,7 @@ pub fn to_index(e: &mut dyn Emit, g: &Tensor, index: &Tensor, meta: &Meta, dim: 
 
 /// The gradient of an extreme: spread evenly over the elements that equal it (also NaN when `nan`).
 pub fn evenly(e: &mut dyn Emit, v: &Backward<'_>, g: &Tensor, y: &Tensor, nan: bool) -> Result<Tensor> {
-    let x = v.input(0);
+    let x = v.input();
     let (y, g) = (restored(e, v, y)?, restored(e, v, g)?);
     let mut equal = e.call(&EQ, args![x, &y])?;
     if nan {
@@ -87,14 +82,16 @@ pub fn evenly(e: &mut dyn Emit, v: &Backward<'_>, g: &Tensor, y: &Tensor, nan: b
         let both = e.call(&LOGICAL_AND, args![&left, &right])?;
         equal = e.call(&LOGICAL_OR, args![&equal, &both])?;
     }
-    let count = e.call(&SUM, args![&equal, v.args.get(1).clone(), true])?;
+    let count = e.call(&SUM, args![&equal, v.args.get(amax::dim).clone(), true])?;
     let share = e.div(&g, &count)?;
     if nan { masked(e, &equal, &share) } else { e.mul(&share, &equal) }
 }
 
+signature!(sum(input: Tensor, dim: Dims = None, keepdim: Bool = false, dtype: DType = None));
+
 pub static SUM: Op = Op {
     name: "sum",
-    params: &[X, DIMS, KEEPDIM, DTYPE],
+    params: sum::PARAMS,
     summary: "Sums over all, one or several dims; integers and bool sum to i64.",
     examples: &[
         ex("tensor([[1.0, 2.0], [3.0, 4.0]]).sum()", "tensor(10.)"),
@@ -107,9 +104,11 @@ pub static SUM: Op = Op {
     ..Op::BASE
 };
 
+signature!(prod(input: Tensor, dim: Dim = None, keepdim: Bool = false, dtype: DType = None));
+
 pub static PROD: Op = Op {
     name: "prod",
-    params: &[X, DIM, KEEPDIM, DTYPE],
+    params: prod::PARAMS,
     summary: "Multiplies all elements, or those along one dim; integers and bool give i64.",
     examples: &[
         ex("tensor([[1.0, 2.0], [3.0, 4.0]]).prod()", "tensor(24.)"),
@@ -117,9 +116,9 @@ pub static PROD: Op = Op {
         ex("tensor([1.0]).prod(3)", "E0209"),
     ],
     lower: Lower::Reduce { kind: ReduceKind::Prod, dtype: ReduceType::Sum },
-    saves: &[Save::In(0), Save::Out(0)],
+    saves: &[Save::INPUT, Save::RESULT],
     grad: Grad::Rule(|e, v| {
-        let x = e.cast(v.input(0), v.outputs[0].dtype)?;
+        let x = e.cast(v.input(), v.outputs[0].dtype)?;
         let others = if e.grad_enabled() { others_by_scans(e, v, &x)? } else { others(e, v, &x)? };
         let g = restored(e, v, v.g())?;
         Ok(vec![Some(e.mul(&g, &others)?)])
@@ -129,27 +128,26 @@ pub static PROD: Op = Op {
 
 /// For each element the product of all others: the result divided by it, and without zeros what is left of them.
 fn others(e: &mut dyn Emit, v: &Backward<'_>, x: &Tensor) -> Result<Tensor> {
-    let dim = v.args.get(1).clone();
-    let zero = e.call(&EQ, args![x, Scalar::Int(0)])?;
-    let zeros = e.call(&SUM, args![&zero, dim.clone(), true])?;
-    let filled = e.call(&WHERE, args![&zero, Scalar::Int(1), x])?;
-    let rest = e.call(&PROD, args![&filled, dim, true])?;
-    let single = e.call(&EQ, args![&zeros, Scalar::Int(1)])?;
-    let at_zero = masked(e, &single, &rest)?;
-    let y = restored(e, v, v.output(0))?;
-    let quotient = e.div(&y, x)?;
-    e.call(&WHERE, args![&zero, &at_zero, &quotient])
+    let dim = v.args.get(prod::dim).clone();
+    let y = restored(e, v, v.result())?;
+    compute(e, |c| {
+        let x = c.of(x);
+        let zero = x.equals(0);
+        let zeros = zero.call(&SUM, args![dim.clone(), true]);
+        let rest = zero.choose(1, x).call(&PROD, args![dim, true]);
+        zero.choose(rest.zero_unless(zeros.equals(1)), c.of(&y) / x)
+    })
 }
 
 /// The same from the products before and after each element: right at zeros in its own gradients too.
 fn others_by_scans(e: &mut dyn Emit, v: &Backward<'_>, x: &Tensor) -> Result<Tensor> {
     let shape = x.shape();
-    let all = v.args.is_none(1);
+    let all = v.args.is_none(prod::dim);
     let flat = if all { e.call(&RESHAPE, args![x, &[x.numel()][..]])? } else { x.clone() };
     if flat.ndim() == 0 {
         return e.full(&[], Scalar::Int(1), &Meta::of(x));
     }
-    let dim = if all { 0 } else { infer::dim(v.args.int(1), shape.len())? };
+    let dim = if all { 0 } else { infer::dim(v.args.int(prod::dim), shape.len())? };
     let n = flat.shape()[dim];
     let mut edge = flat.shape();
     edge[dim] = n.min(1);
@@ -165,9 +163,11 @@ fn others_by_scans(e: &mut dyn Emit, v: &Backward<'_>, x: &Tensor) -> Result<Ten
     e.call(&RESHAPE, args![&product, shape.as_slice()])
 }
 
+signature!(amax(input: Tensor, dim: Dims = None, keepdim: Bool = false));
+
 pub static AMAX: Op = Op {
     name: "amax",
-    params: &[X, DIMS, KEEPDIM],
+    params: amax::PARAMS,
     summary: "The largest element, over all, one or several dims; NaN wins.",
     details: "The gradient is spread evenly over equal elements.",
     examples: &[
@@ -177,14 +177,14 @@ pub static AMAX: Op = Op {
         ex("ones([2]).amax([0, 0])", "E0206"),
     ],
     lower: Lower::Reduce { kind: ReduceKind::Max, dtype: ReduceType::Same },
-    saves: &[Save::In(0), Save::Out(0)],
-    grad: Grad::Rule(|e, v| Ok(vec![Some(evenly(e, v, v.g(), v.output(0), false)?)])),
+    saves: &[Save::INPUT, Save::RESULT],
+    grad: Grad::Rule(|e, v| Ok(vec![Some(evenly(e, v, v.g(), v.result(), false)?)])),
     ..Op::BASE
 };
 
 pub static AMIN: Op = Op {
     name: "amin",
-    params: &[X, DIMS, KEEPDIM],
+    params: amax::PARAMS,
     summary: "The smallest element, over all, one or several dims; NaN wins.",
     details: "The gradient is spread evenly over equal elements.",
     examples: &[
@@ -194,14 +194,14 @@ pub static AMIN: Op = Op {
         ex("ones([2]).amin([0, 0])", "E0206"),
     ],
     lower: Lower::Reduce { kind: ReduceKind::Min, dtype: ReduceType::Same },
-    saves: &[Save::In(0), Save::Out(0)],
-    grad: Grad::Rule(|e, v| Ok(vec![Some(evenly(e, v, v.g(), v.output(0), false)?)])),
+    saves: &[Save::INPUT, Save::RESULT],
+    grad: Grad::Rule(|e, v| Ok(vec![Some(evenly(e, v, v.g(), v.result(), false)?)])),
     ..Op::BASE
 };
 
 static ALL_OF: Op = Op {
     name: "all",
-    params: &[X, DIMS, KEEPDIM],
+    params: amax::PARAMS,
     summary: "Whether all elements are true.",
     lower: Lower::Reduce { kind: ReduceKind::All, dtype: ReduceType::Bool },
     grad: Grad::Stop("the result is bool"),
@@ -211,7 +211,7 @@ static ALL_OF: Op = Op {
 
 static ANY_OF: Op = Op {
     name: "any",
-    params: &[X, DIMS, KEEPDIM],
+    params: amax::PARAMS,
     summary: "Whether some element is true.",
     lower: Lower::Reduce { kind: ReduceKind::Any, dtype: ReduceType::Bool },
     grad: Grad::Stop("the result is bool"),
@@ -221,16 +221,19 @@ static ANY_OF: Op = Op {
 
 /// `any` and `all`: an empty list of dims reduces nothing, and u8 stays u8, as in PyTorch.
 fn logic(e: &mut dyn Emit, op: &'static Op, a: &Args) -> Result<Vec<Tensor>> {
-    let x = a.tensor(0);
-    let none = a.ints(1).is_some_and(|dims| dims.is_empty());
-    let answer =
-        if none { e.call(&NE, args![x, Scalar::Int(0)])? } else { e.call(op, args![x, a.get(1).clone(), a.flag(2)])? };
+    let x = a.input();
+    let none = a.ints(amax::dim).is_some_and(|dims| dims.is_empty());
+    let answer = if none {
+        e.call(&NE, args![x, Scalar::Int(0)])?
+    } else {
+        e.call(op, args![x, a.get(amax::dim).clone(), a.flag(amax::keepdim)])?
+    };
     Ok(vec![if x.dtype() == DType::U8 { e.call(&CAST, args![&answer, DType::U8])? } else { answer }])
 }
 
 pub static ALL: Op = Op {
     name: "all",
-    params: &[X, DIMS, KEEPDIM],
+    params: amax::PARAMS,
     summary: "Whether all elements are true (not 0), over all, one or several dims; true of nothing.",
     examples: &[
         ex("tensor([true, false]).all()", "tensor(false)"),
@@ -245,7 +248,7 @@ pub static ALL: Op = Op {
 
 pub static ANY: Op = Op {
     name: "any",
-    params: &[X, DIMS, KEEPDIM],
+    params: amax::PARAMS,
     summary: "Whether some element is true (not 0), over all, one or several dims; false of nothing.",
     examples: &[
         ex("tensor([true, false]).any()", "tensor(true)"),
@@ -258,9 +261,11 @@ pub static ANY: Op = Op {
     ..Op::BASE
 };
 
+signature!(count_nonzero(input: Tensor, dim: Dims = None));
+
 pub static COUNT_NONZERO: Op = Op {
     name: "count_nonzero",
-    params: &[X, DIMS],
+    params: count_nonzero::PARAMS,
     summary: "How many elements are not 0, over all, one or several dims; i64.",
     examples: &[
         ex("tensor([[1, 0], [2, 3]]).count_nonzero()", "tensor(3)"),
@@ -269,8 +274,8 @@ pub static COUNT_NONZERO: Op = Op {
         ex("ones([2]).count_nonzero([0, 0])", "E0206"),
     ],
     lower: Lower::Steps(|e, a| {
-        let not_zero = e.call(&NE, args![a.tensor(0), Scalar::Int(0)])?;
-        e.apply(&SUM, args![&not_zero, a.get(1).clone()])
+        let not_zero = e.call(&NE, args![a.input(), Scalar::Int(0)])?;
+        e.apply(&SUM, args![&not_zero, a.get(count_nonzero::dim).clone()])
     }),
     grad: Grad::Stop("a count has no gradient"),
     ..Op::BASE
@@ -285,17 +290,19 @@ pub fn without_nan(e: &mut dyn Emit, x: &Tensor) -> Result<Tensor> {
     unmasked(e, &missing, x)
 }
 
+signature!(sum_to_size(input: Tensor, size: Sizes));
+
 pub static SUM_TO_SIZE: Op = Op {
     name: "sum_to_size",
-    params: &[X, Param::new("size", Kind::Sizes)],
+    params: sum_to_size::PARAMS,
     summary: "Sums over the dims that broadcasting from `size` would add or repeat.",
     examples: &[
         ex("tensor([[1, 2], [3, 4]]).sum_to_size([2])", "tensor([4, 6])"),
         ex("ones([2, 3]).sum_to_size([2])", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
-        let shape = infer::shape(&a.ints(1).unwrap_or_default())?;
+        let x = a.input();
+        let shape = infer::shape(&a.ints(sum_to_size::size).unwrap_or_default())?;
         let from = x.shape();
         if crate::base::layout::broadcast(&from, &shape).as_ref() != Some(&from) {
             fail!(SHAPE, "shape {:?} does not broadcast to {:?}", shape.as_slice(), from.as_slice());
@@ -309,7 +316,7 @@ pub static SUM_TO_SIZE: Op = Op {
 
 pub static NANSUM: Op = Op {
     name: "nansum",
-    params: &[X, DIMS, KEEPDIM, DTYPE],
+    params: sum::PARAMS,
     summary: "Sums over all, one or several dims; NaN counts as 0.",
     examples: &[
         ex("tensor([1.0, NAN, 2.0]).nansum()", "tensor(3.)"),
@@ -317,8 +324,8 @@ pub static NANSUM: Op = Op {
         ex("tensor([1.0]).nansum([0, 0])", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let x = without_nan(e, a.tensor(0))?;
-        e.apply(&SUM, args![&x, a.get(1).clone(), a.flag(2), a.get(3).clone()])
+        let x = without_nan(e, a.input())?;
+        e.apply(&SUM, args![&x, a.get(sum::dim).clone(), a.flag(sum::keepdim), a.get(sum::dtype).clone()])
     }),
     grad: Grad::Composed,
     ..Op::BASE

@@ -9,57 +9,65 @@ use crate::kernel::abi::HostFn;
 use crate::kernel::scan::host as kernels;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit, KernelCall};
+use crate::op::expr::{Expr, Terms, compute};
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, Save, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, Returns, Save, ex};
 use crate::op::rows::indexing::gather::SCATTER_ADD;
-use crate::op::rows::pointwise::arith::{ADD, masked};
-use crate::op::rows::pointwise::compare::{EQ, GT, LOGICAL_AND, LOGICAL_XOR, WHERE};
-use crate::op::rows::pointwise::unary::{EXP, LOG};
-use crate::op::rows::reduction::reduce::{DTYPE, SUM, X};
+use crate::op::rows::pointwise::arith::ADD;
+use crate::op::rows::pointwise::compare::LOGICAL_XOR;
+use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::join::CAT;
 use crate::op::rows::shape::rearrange::NARROW;
 use crate::op::rows::shape::view::RESHAPE;
 use crate::op::tensor::Tensor;
-
-const DIM: Param = Param::new("dim", Kind::Dim);
-const REVERSE: Param = Param::opt("reverse", Kind::Bool, Default::Bool(false));
+use crate::signature;
 
 /// One scan kernel. Arguments: `x, dim, dtype, reverse`.
 fn scan(name: &'static str, host: HostFn, a: &Args) -> Result<KernelCall> {
-    let x = a.tensor(0);
-    let dim = infer::dim(a.int(1), x.ndim())?;
+    let x = a.input();
+    let dim = infer::dim(a.int(cumsum_along::dim), x.ndim())?;
     let own = if x.dtype().is_float() { x.dtype() } else { DType::I64 };
-    let dtype = a.dtype(2).unwrap_or(own);
+    let dtype = a.dtype(cumsum_along::dtype).unwrap_or(own);
     if dtype == DType::Bool {
         fail!(DTYPE, "`bool` is not supported as the dtype of the result");
     }
-    Ok(KernelCall::new(name, host).input(x).int(dim as i64).flag(a.flag(3)).output(&x.shape(), dtype))
+    Ok(KernelCall::new(name, host)
+        .input(x)
+        .int(dim as i64)
+        .flag(a.flag(cumsum_along::reverse))
+        .output(&x.shape(), dtype))
 }
+
+signature!(cumsum_along(input: Tensor, dim: Dim, dtype: DType = None, reverse: Bool = false));
 
 /// Running sums, from the end when `reverse`.
 pub static CUMSUM_ALONG: Op = Op {
     name: "cumsum",
-    params: &[X, DIM, DTYPE, REVERSE],
+    params: cumsum_along::PARAMS,
     summary: "Running sums.",
     lower: Lower::Kernel(|_, a| scan("cumsum", kernels::cumsum, a)),
     grad: Grad::Rule(|e, v| {
-        let reverse = !v.args.flag(3);
-        Ok(vec![Some(e.call(&CUMSUM_ALONG, args![v.g(), v.args.int(1), (), reverse])?)])
+        let reverse = !v.args.flag(cumsum_along::reverse);
+        Ok(vec![Some(e.call(&CUMSUM_ALONG, args![v.g(), v.args.int(cumsum_along::dim), (), reverse])?)])
     }),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
+signature!(cumsum(input: Tensor, dim: Dim, dtype: DType = None));
+
 pub static CUMSUM: Op = Op {
     name: "cumsum",
-    params: &[X, DIM, DTYPE],
+    params: cumsum::PARAMS,
     summary: "The sums of the elements up to each along a dim; integers and bool sum to i64.",
     examples: &[
         ex("tensor([1, 2, 3]).cumsum(0)", "tensor([1, 3, 6])"),
         ex("ones([2]).cumsum(1)", "E0209"),
         ex("ones([2]).cumsum(0, \"bool\")", "E0202"),
     ],
-    lower: Lower::Compose(|e, a| e.apply(&CUMSUM_ALONG, args![a.tensor(0), a.int(1), a.get(2).clone(), false])),
+    lower: Lower::Compose(|e, a| {
+        e.apply(&CUMSUM_ALONG, args![a.input(), a.int(cumsum::dim), a.get(cumsum::dtype).clone(), false])
+    }),
     grad: Grad::Composed,
     inplace: true,
     ..Op::BASE
@@ -68,84 +76,77 @@ pub static CUMSUM: Op = Op {
 /// Running products, from the end when `reverse`.
 pub static CUMPROD_ALONG: Op = Op {
     name: "cumprod",
-    params: &[X, DIM, DTYPE, REVERSE],
+    params: cumsum_along::PARAMS,
     summary: "Running products.",
     lower: Lower::Kernel(|_, a| scan("cumprod", kernels::cumprod, a)),
-    saves: &[Save::In(0), Save::Out(0)],
+    saves: &[Save::INPUT, Save::RESULT],
     grad: Grad::Rule(|e, v| Ok(vec![Some(cumprod_grad(e, v)?)])),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
+fn sums(x: Expr<'_>, dim: i64, reverse: bool) -> Expr<'_> {
+    x.call(&CUMSUM_ALONG, args![dim, (), reverse])
+}
+
 /// `rev_cumsum(g y) / x` before the first zero of a row. At the first zero the products go on as if it were 1;
 /// behind it everything is 0.
 fn cumprod_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Tensor> {
-    let (dim, reverse, y) = (v.args.int(1), v.args.flag(3), v.output(0));
-    let x = e.cast(v.input(0), v.outputs[0].dtype)?;
-    let back = |e: &mut dyn Emit, t: &Tensor| e.call(&CUMSUM_ALONG, args![t, dim, (), !reverse]);
-    let zero = e.call(&EQ, args![&x, Scalar::Int(0)])?;
-    let zeros = e.call(&CUMSUM_ALONG, args![&zero, dim, (), reverse])?;
-    let before = e.call(&EQ, args![&zeros, Scalar::Int(0)])?;
-    let single = e.call(&EQ, args![&zeros, Scalar::Int(1)])?;
-    let first = e.call(&LOGICAL_AND, args![&zero, &single])?;
-    let weighted = e.mul(v.g(), y)?;
-    let sums = back(e, &weighted)?;
-    let divisor = e.call(&WHERE, args![&zero, Scalar::Int(1), &x])?;
-    let quotient = e.div(&sums, &divisor)?;
-    let plain = masked(e, &before, &quotient)?;
-    let filled = e.call(&WHERE, args![&first, Scalar::Int(1), &x])?;
-    let products = e.call(&CUMPROD_ALONG, args![&filled, dim, (), reverse])?;
-    let weighted = e.mul(v.g(), &products)?;
-    let sums = back(e, &weighted)?;
-    e.call(&WHERE, args![&first, &sums, &plain])
+    let (dim, reverse, y) = (v.args.int(cumsum_along::dim), v.args.flag(cumsum_along::reverse), v.result());
+    let x = e.cast(v.input(), v.outputs[0].dtype)?;
+    compute(e, |c| {
+        let (g, x) = (c.of(v.g()), c.of(&x));
+        let zero = x.equals(0);
+        let zeros = sums(zero, dim, reverse);
+        let (before, first) = (zeros.equals(0), zero.and(zeros.equals(1)));
+        let plain = (sums(g * y, dim, !reverse) / zero.choose(1, x)).zero_unless(before);
+        let products = first.choose(1, x).call(&CUMPROD_ALONG, args![dim, (), reverse]);
+        first.choose(sums(g * products, dim, !reverse), plain)
+    })
 }
 
 pub static CUMPROD: Op = Op {
     name: "cumprod",
-    params: &[X, DIM, DTYPE],
+    params: cumsum::PARAMS,
     summary: "The products of the elements up to each along a dim; integers and bool give i64.",
     examples: &[
         ex("tensor([1, 2, 3]).cumprod(0)", "tensor([1, 2, 6])"),
         ex("ones([2]).cumprod(1)", "E0209"),
         ex("ones([2]).cumprod(0, \"bool\")", "E0202"),
     ],
-    lower: Lower::Compose(|e, a| e.apply(&CUMPROD_ALONG, args![a.tensor(0), a.int(1), a.get(2).clone(), false])),
+    lower: Lower::Compose(|e, a| {
+        e.apply(&CUMPROD_ALONG, args![a.input(), a.int(cumsum::dim), a.get(cumsum::dtype).clone(), false])
+    }),
     grad: Grad::Composed,
     inplace: true,
     ..Op::BASE
 };
 
+/// `exp(x) · rev_cumsum(g exp(-y))` in logarithms, of positive gradients.
+fn positive_part<'c>(t: Terms<'c>, g: Expr<'c>) -> Expr<'c> {
+    let (dim, reverse) = (t.int(cumsum_along::dim), t.flag(cumsum_along::reverse));
+    // Chosen after the difference: without a gradient there is nothing, also where the result is -inf.
+    let less = g.greater(0).choose(g.log() - t.result, f64::NEG_INFINITY);
+    (less.call(&LOGCUMSUMEXP_ALONG, args![dim, (), !reverse]) + t.input).exp()
+}
+
 /// Running log-sum-exps, from the end when `reverse`.
 static LOGCUMSUMEXP_ALONG: Op = Op {
     name: "logcumsumexp",
-    params: &[X, DIM, DTYPE, REVERSE],
+    params: cumsum_along::PARAMS,
     summary: "Running log-sum-exps.",
     lower: Lower::Kernel(|_, a| scan("logcumsumexp", kernels::logcumsumexp, a)),
-    saves: &[Save::In(0), Save::Out(0)],
-    grad: Grad::Rule(|e, v| {
-        // exp(x) · rev_cumsum(g exp(-y)), in logarithms, apart for positive and negative gradients.
-        let (dim, reverse, x, y) = (v.args.int(1), v.args.flag(3), v.input(0), v.output(0));
-        let part = |e: &mut dyn Emit, g: &Tensor| -> Result<Tensor> {
-            let positive = e.call(&GT, args![g, Scalar::Int(0)])?;
-            let log = e.call(&LOG, args![g])?;
-            // Chosen after the difference: without a gradient there is nothing, also where the result is -inf.
-            let less = e.sub(&log, y)?;
-            let less = e.call(&WHERE, args![&positive, &less, f64::NEG_INFINITY])?;
-            let sums = e.call(&LOGCUMSUMEXP_ALONG, args![&less, dim, (), !reverse])?;
-            let total = e.add(&sums, x)?;
-            e.call(&EXP, args![&total])
-        };
-        let negative = e.neg(v.g())?;
-        let (up, down) = (part(e, v.g())?, part(e, &negative)?);
-        Ok(vec![Some(e.sub(&up, &down)?)])
-    }),
+    saves: &[Save::INPUT, Save::RESULT],
+    grad: Grad::Of(&[|t| positive_part(t, t.g) - positive_part(t, -t.g)]),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
+signature!(logcumsumexp(input: Tensor, dim: Dim));
+
 pub static LOGCUMSUMEXP: Op = Op {
     name: "logcumsumexp",
-    params: &[X, DIM],
+    params: logcumsumexp::PARAMS,
     summary: "The logarithms of the sums of exponentials up to each element along a dim, without overflow.",
     examples: &[
         ex("tensor([0.0, 0.0]).logcumsumexp(0)", "tensor([0.0000, 0.6931])"),
@@ -153,19 +154,19 @@ pub static LOGCUMSUMEXP: Op = Op {
         ex("tensor([1]).logcumsumexp(0)", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         if !x.dtype().is_float() {
             fail!(DTYPE, "a floating-point tensor is wanted, not {}", x.dtype());
         }
-        e.apply(&LOGCUMSUMEXP_ALONG, args![x, a.int(1), (), false])
+        e.apply(&LOGCUMSUMEXP_ALONG, args![x, a.int(logcumsumexp::dim), (), false])
     }),
     grad: Grad::Composed,
     ..Op::BASE
 };
 
 fn extremes(name: &'static str, host: HostFn, a: &Args) -> Result<KernelCall> {
-    let x = a.tensor(0);
-    let dim = infer::dim(a.int(1), x.ndim())?;
+    let x = a.input();
+    let dim = infer::dim(a.int(logcumsumexp::dim), x.ndim())?;
     let call = KernelCall::new(name, host).input(x).int(dim as i64);
     Ok(call.output(&x.shape(), x.dtype()).output(&x.shape(), DType::I64))
 }
@@ -173,13 +174,13 @@ fn extremes(name: &'static str, host: HostFn, a: &Args) -> Result<KernelCall> {
 /// Each gradient goes to the element that its extreme came from.
 fn extremes_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
     let Some(g) = &v.grads[0] else { return Ok(vec![None]) };
-    let zeros = e.zeros_like(v.meta(0))?;
-    Ok(vec![Some(e.call(&SCATTER_ADD, args![&zeros, v.args.int(1), v.output(1), g])?)])
+    let zeros = e.zeros_like(v.meta(logcumsumexp::input))?;
+    Ok(vec![Some(e.call(&SCATTER_ADD, args![&zeros, v.args.int(logcumsumexp::dim), v.output(1), g])?)])
 }
 
 pub static CUMMAX: Op = Op {
     name: "cummax",
-    params: &[X, DIM],
+    params: logcumsumexp::PARAMS,
     summary: "The largest of the elements up to each along a dim, and where they are.",
     details: "Of equal elements the last; NaN stays once seen.",
     examples: &[
@@ -196,7 +197,7 @@ pub static CUMMAX: Op = Op {
 
 pub static CUMMIN: Op = Op {
     name: "cummin",
-    params: &[X, DIM],
+    params: logcumsumexp::PARAMS,
     summary: "The smallest of the elements up to each along a dim, and where they are.",
     details: "Of equal elements the last; NaN stays once seen.",
     examples: &[
@@ -211,15 +212,11 @@ pub static CUMMIN: Op = Op {
     ..Op::BASE
 };
 
+signature!(diff(input: Tensor, n: Int = 1, dim: Dim = (-1), prepend: Tensor = None, append: Tensor = None));
+
 pub static DIFF: Op = Op {
     name: "diff",
-    params: &[
-        X,
-        Param::opt("n", Kind::Int, Default::Int(1)),
-        Param::opt("dim", Kind::Dim, Default::Int(-1)),
-        Param::opt("prepend", Kind::Tensor, Default::None),
-        Param::opt("append", Kind::Tensor, Default::None),
-    ],
+    params: diff::PARAMS,
     summary: "The differences of neighbours along a dim, `n` times over; of bool, whether they differ.",
     examples: &[
         ex("tensor([1, 4, 9]).diff()", "tensor([3, 5])"),
@@ -234,11 +231,11 @@ pub static DIFF: Op = Op {
 };
 
 fn diff(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
-    let x = a.tensor(0);
+    let x = a.input();
     if x.ndim() == 0 {
         fail!(SHAPE, "a tensor of at least one dimension is wanted");
     }
-    let (n, dim) = (a.int(1), infer::dim(a.int(2), x.ndim())?);
+    let (n, dim) = (a.int(diff::n), infer::dim(a.int(diff::dim), x.ndim())?);
     if n < 0 {
         fail!(VALUE, "`n` must not be negative, and is {n}");
     }
@@ -270,22 +267,22 @@ fn diff(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
 
 /// The areas of the trapezoids between neighbours along a dim, doubled.
 fn trapezoids(e: &mut dyn Emit, a: &Args) -> Result<(Tensor, usize)> {
-    let y = a.tensor(0);
+    let y = a.tensor(area::y);
     if y.ndim() == 0 {
         fail!(SHAPE, "a tensor of at least one dimension is wanted");
     }
     let y = if y.dtype() == DType::Bool { e.cast(y, DType::I64)? } else { y.clone() };
-    let dim = infer::dim(a.int(3), y.ndim())?;
+    let dim = infer::dim(a.int(area::dim), y.ndim())?;
     let n = y.shape()[dim];
     let rest = n.saturating_sub(1);
     let later = e.call(&NARROW, args![&y, dim, n - rest, rest])?;
     let earlier = e.call(&NARROW, args![&y, dim, 0, rest])?;
     let sums = e.call(&ADD, args![&later, &earlier])?;
-    if !matches!(a.get(1), Arg::None) && a.opt_float(2).is_some() {
+    if !matches!(a.get(area::x), Arg::None) && a.opt_float(area::dx).is_some() {
         fail!(EXTRA_ARGUMENT, "`x` and `dx` exclude each other");
     }
-    let areas = match a.opt_tensor(1) {
-        None => e.mul(&sums, a.scalar(2).unwrap_or(Scalar::Int(1)))?,
+    let areas = match a.opt_tensor(area::x) {
+        None => e.mul(&sums, a.scalar(area::dx).unwrap_or(Scalar::Int(1)))?,
         Some(x) => {
             let x = points(e, x, &y, dim)?;
             let at = infer::dim(if x.ndim() == y.ndim() { dim as i64 } else { -1 }, x.ndim())?;
@@ -314,17 +311,12 @@ fn points(e: &mut dyn Emit, x: &Tensor, y: &Tensor, dim: usize) -> Result<Tensor
     e.call(&RESHAPE, args![x, shape.as_slice()])
 }
 
-const AREA: &[Param] = &[
-    Param::new("y", Kind::Tensor),
-    Param::opt("x", Kind::Tensor, Default::None),
-    Param::opt("dx", Kind::Number, Default::None),
-    Param::opt("dim", Kind::Dim, Default::Int(-1)),
-];
+signature!(area(y: Tensor, x: Tensor = None, dx: Number = None, dim: Dim = (-1)));
 
 pub static TRAPEZOID: Op = Op {
     name: "trapezoid",
     aliases: &["trapz"],
-    params: AREA,
+    params: area::PARAMS,
     summary: "The area under values along a dim, by trapezoids; points are `dx` (1) apart, or at `x`.",
     examples: &[
         ex("trapezoid(tensor([1.0, 2.0, 3.0]))", "tensor(4.)"),
@@ -343,7 +335,7 @@ pub static TRAPEZOID: Op = Op {
 
 pub static CUMULATIVE_TRAPEZOID: Op = Op {
     name: "cumulative_trapezoid",
-    params: AREA,
+    params: area::PARAMS,
     summary: "The areas under values up to each along a dim, by trapezoids.",
     examples: &[
         ex("cumulative_trapezoid(tensor([1.0, 2.0, 3.0]))", "tensor([1.5000, 4.0000])"),

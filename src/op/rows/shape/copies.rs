@@ -11,16 +11,16 @@ use crate::kernel::copy::host::arrange;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, ex};
 use crate::op::rows::indexing::index::INDEX;
 use crate::op::rows::pointwise::arith::COPY;
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::expanded::zero_where;
 use crate::op::rows::shape::rearrange::{DIAGONAL, TRANSPOSE, diagonal, distinct};
 use crate::op::rows::shape::view::{AS_STRIDED_CALL, CLONE, RESHAPE, SELECT, strided_layout};
+use crate::op::rows::signatures::unary;
 use crate::op::tensor::Tensor;
-
-const X: Param = Param::new("input", Kind::Tensor);
+use crate::signature;
 
 /// Sums a gradient over every dim of copies: the shape is `[r0, s0, r1, s1, ..]`.
 fn sum_pairs(e: &mut dyn Emit, g: &Tensor, pairs: &[[usize; 2]], shape: &[usize]) -> Result<Tensor> {
@@ -35,7 +35,7 @@ fn sum_pairs(e: &mut dyn Emit, g: &Tensor, pairs: &[[usize; 2]], shape: &[usize]
 
 /// Repeats, one a dim of the result, and the operand's sizes with leading ones.
 fn repeats(a: &Args, shape: &[usize]) -> Result<Vec<[usize; 2]>> {
-    let times = a.ints(1).unwrap_or_default();
+    let times = a.ints(repeat::repeats).unwrap_or_default();
     if times.len() < shape.len() {
         fail!(SHAPE, "{} repeats are fewer than the tensor's {} dimensions", times.len(), shape.len());
     }
@@ -44,9 +44,11 @@ fn repeats(a: &Args, shape: &[usize]) -> Result<Vec<[usize; 2]>> {
     Ok(times.iter().enumerate().map(|(d, &n)| [n, if d < missing { 1 } else { shape[d - missing] }]).collect())
 }
 
+signature!(repeat(input: Tensor, repeats: Sizes));
+
 pub static REPEAT: Op = Op {
     name: "repeat",
-    params: &[X, Param::new("repeats", Kind::Sizes)],
+    params: repeat::PARAMS,
     summary: "The whole tensor again and again along each dimension.",
     examples: &[
         ex("tensor([1, 2]).repeat(2, 2)", "tensor([[1, 2, 1, 2],\n        [1, 2, 1, 2]])"),
@@ -54,14 +56,14 @@ pub static REPEAT: Op = Op {
         ex("ones([2]).repeat(-1)", "E0206"),
     ],
     lower: Lower::Kernel(|_, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         let pairs = repeats(a, &x.shape())?;
         let shape: Vec<i64> = pairs.iter().map(|[n, size]| n.saturating_mul(*size) as i64).collect();
         let times: Vec<i64> = pairs.iter().map(|[n, _]| *n as i64).collect();
         Ok(KernelCall::new("repeat", arrange::repeat).input(x).ints(&times).output(&infer::shape(&shape)?, x.dtype()))
     }),
     grad: Grad::Rule(|e, v| {
-        let shape = v.meta(0).shape.clone();
+        let shape = v.meta(repeat::input).shape.clone();
         let pairs = repeats(v.args, &shape)?;
         Ok(vec![Some(sum_pairs(e, v.g(), &pairs, &shape)?)])
     }),
@@ -69,36 +71,41 @@ pub static REPEAT: Op = Op {
     ..Op::BASE
 };
 
+signature!(tile(input: Tensor, dims: Sizes));
+
 pub static TILE: Op = Op {
     name: "tile",
-    params: &[X, Param::new("dims", Kind::Sizes)],
+    params: tile::PARAMS,
     summary: "As `repeat`; missing leading repeats count as 1.",
     examples: &[ex("tile(tensor([1, 2]), [2])", "tensor([1, 2, 1, 2])"), ex("tile(ones([2]), [-1])", "E0206")],
     lower: Lower::Compose(|e, a| {
-        let mut times = a.ints(1).unwrap_or_default();
-        while times.len() < a.tensor(0).ndim() {
+        let mut times = a.ints(tile::dims).unwrap_or_default();
+        while times.len() < a.input().ndim() {
             times.insert(0, 1);
         }
-        e.apply(&REPEAT, args![a.tensor(0), times])
+        e.apply(&REPEAT, args![a.input(), times])
     }),
     grad: Grad::Composed,
     ..Op::BASE
 };
 
+signature!(interleave(input: Tensor, repeats: Int, dim: Dim));
+
 /// Internal: `repeat_interleave` with one count and a dim.
 static INTERLEAVE: Op = Op {
     name: "repeat_interleave",
-    params: &[X, Param::new("repeats", Kind::Int), Param::new("dim", Kind::Dim)],
+    params: interleave::PARAMS,
     summary: "Repeats each element along a dimension.",
     lower: Lower::Kernel(|_, a| {
-        let (x, count, dim) = (a.tensor(0), a.int(1), a.int(2));
+        let (x, count, dim) = (a.input(), a.int(interleave::repeats), a.int(interleave::dim));
         let mut shape: Vec<i64> = x.shape().iter().map(|&n| n as i64).collect();
         shape[dim as usize] = shape[dim as usize].saturating_mul(count);
         let call = KernelCall::new("repeat_interleave", arrange::repeat_interleave).input(x).int(dim).int(count);
         Ok(call.output(&infer::shape(&shape)?, x.dtype()))
     }),
     grad: Grad::Rule(|e, v| {
-        let (shape, count, dim) = (v.meta(0).shape.clone(), v.args.int(1), v.args.int(2));
+        let (shape, count, dim) =
+            (v.meta(interleave::input).shape.clone(), v.args.int(interleave::repeats), v.args.int(interleave::dim));
         let mut split = shape.clone();
         split.insert(dim as usize + 1, count as usize);
         let g = e.call(&RESHAPE, args![v.g(), split.as_slice()])?;
@@ -108,14 +115,11 @@ static INTERLEAVE: Op = Op {
     ..Op::BASE
 };
 
+signature!(repeat_interleave(input: Tensor, repeats: Operand = None, dim: Dim = None, output_size: Int = None));
+
 pub static REPEAT_INTERLEAVE: Op = Op {
     name: "repeat_interleave",
-    params: &[
-        X,
-        Param::opt("repeats", Kind::Operand, Default::None),
-        Param::opt("dim", Kind::Dim, Default::None),
-        Param::opt("output_size", Kind::Int, Default::None),
-    ],
+    params: repeat_interleave::PARAMS,
     summary: "Repeats each element, as often as a number or its entry in a tensor says.",
     details: "Without `dim` the tensor is flattened. A tensor of repeats is read, which waits. With one argument that \
               argument is the repeats: the result is index 0 that often, then 1, and so on.",
@@ -159,14 +163,14 @@ fn counts(e: &mut dyn Emit, repeats: &Tensor) -> Result<Vec<i64>> {
 }
 
 fn repeat_interleave(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
-    let mut x = a.tensor(0).clone();
-    let expected = a.opt_int(3);
-    if a.is_none(1) {
+    let mut x = a.input().clone();
+    let expected = a.opt_int(repeat_interleave::output_size);
+    if a.is_none(repeat_interleave::repeats) {
         let counts = counts(e, &x)?;
         let index = repeated(e, &counts, expected)?;
         return Ok(vec![upload(e, &index, &[index.len()], &x)?]);
     }
-    let dim = match a.opt_int(2) {
+    let dim = match a.opt_int(repeat_interleave::dim) {
         Some(dim) => infer::dim(dim, x.ndim())?,
         None => {
             x = e.call(&RESHAPE, args![&x, &[-1i64][..]])?;
@@ -177,9 +181,9 @@ fn repeat_interleave(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
         x = e.call(&RESHAPE, args![&x, &[1i64][..]])?;
     }
     let n = x.shape()[dim];
-    let counts = match a.get(1) {
+    let counts = match a.get(repeat_interleave::repeats) {
         Arg::Tensor(repeats) => counts(e, repeats)?,
-        _ => match a.scalar(1) {
+        _ => match a.scalar(repeat_interleave::repeats) {
             Some(crate::base::dtype::Scalar::Int(count)) => vec![count],
             _ => fail!(ARGUMENT_TYPE, "the repeats are an integer or a tensor of integers"),
         },
@@ -205,7 +209,7 @@ fn repeat_interleave(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
 
 pub static FLIP: Op = Op {
     name: "flip",
-    params: &[X, Param::new("dims", Kind::Sizes)],
+    params: tile::PARAMS,
     summary: "Reverses the order along dimensions.",
     examples: &[
         ex("tensor([1, 2, 3]).flip(0)", "tensor([3, 2, 1])"),
@@ -213,13 +217,13 @@ pub static FLIP: Op = Op {
         ex("ones([2]).flip([0, 0])", "E0206"),
     ],
     lower: Lower::Kernel(|_, a| {
-        let x = a.tensor(0);
-        let mut dims = distinct(&a.ints(1).unwrap_or_default(), x.ndim())?;
+        let x = a.input();
+        let mut dims = distinct(&a.ints(tile::dims).unwrap_or_default(), x.ndim())?;
         dims.retain(|dim| *dim < x.ndim());
         let dims: Ints = dims.iter().map(|&dim| dim as i64).collect();
         Ok(KernelCall::new("flip", arrange::flip).input(x).ints(&dims).output(&x.shape(), x.dtype()))
     }),
-    grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&FLIP, args![v.g(), v.args.ints(1).unwrap_or_default()])?)])),
+    grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&FLIP, args![v.g(), v.args.ints(tile::dims).unwrap_or_default()])?)])),
     ..Op::BASE
 };
 
@@ -227,14 +231,14 @@ macro_rules! flips {
     ($NAME:ident, $name:literal, $dim:literal, $summary:literal, $bad:literal) => {
         pub static $NAME: Op = Op {
             name: $name,
-            params: &[X],
+            params: unary::PARAMS,
             summary: $summary,
             examples: &[ex(concat!($name, "(ones([2, 3])).shape"), "[2, 3]"), ex($bad, "E0201")],
             lower: Lower::Compose(|e, a| {
-                if a.tensor(0).ndim() <= $dim {
-                    fail!(SHAPE, "at least {} dimensions are wanted, not {}", $dim + 1, a.tensor(0).ndim());
+                if a.input().ndim() <= $dim {
+                    fail!(SHAPE, "at least {} dimensions are wanted, not {}", $dim + 1, a.input().ndim());
                 }
-                e.apply(&FLIP, args![a.tensor(0), &[$dim as i64][..]])
+                e.apply(&FLIP, args![a.input(), &[$dim as i64][..]])
             }),
             grad: Grad::Composed,
             ..Op::BASE
@@ -244,26 +248,30 @@ macro_rules! flips {
 flips!(FLIPLR, "fliplr", 1, "Reverses the second dimension.", "fliplr(ones([2]))");
 flips!(FLIPUD, "flipud", 0, "Reverses the first dimension.", "flipud(ones([]))");
 
+signature!(roll_dims(input: Tensor, shifts: Ints, dims: Ints));
+
 /// Internal: shifts and dims equally long, dims named once.
 static ROLL_DIMS: Op = Op {
     name: "roll",
-    params: &[X, Param::new("shifts", Kind::Ints), Param::new("dims", Kind::Ints)],
+    params: roll_dims::PARAMS,
     summary: "Moves elements along dimensions, around the end.",
     lower: Lower::Kernel(|_, a| {
-        let (x, list) = (a.tensor(0), |at: usize| a.ints(at).unwrap_or_default());
+        let (x, list) = (a.input(), |at: usize| a.ints(at).unwrap_or_default());
         Ok(KernelCall::new("roll", arrange::roll).input(x).ints(&list(1)).ints(&list(2)).output(&x.shape(), x.dtype()))
     }),
     grad: Grad::Rule(|e, v| {
-        let back: Ints = v.args.ints(1).unwrap_or_default().iter().map(|shift| -shift).collect();
-        Ok(vec![Some(e.call(&ROLL_DIMS, args![v.g(), back, v.args.ints(2).unwrap_or_default()])?)])
+        let back: Ints = v.args.ints(roll_dims::shifts).unwrap_or_default().iter().map(|shift| -shift).collect();
+        Ok(vec![Some(e.call(&ROLL_DIMS, args![v.g(), back, v.args.ints(roll_dims::dims).unwrap_or_default()])?)])
     }),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
+signature!(roll(input: Tensor, shifts: Ints, dims: Ints = None));
+
 pub static ROLL: Op = Op {
     name: "roll",
-    params: &[X, Param::new("shifts", Kind::Ints), Param::opt("dims", Kind::Ints, Default::None)],
+    params: roll::PARAMS,
     summary: "Moves elements along dimensions, around the end; without `dims` along the flattened tensor.",
     examples: &[
         ex("tensor([1, 2, 3]).roll(1)", "tensor([3, 1, 2])"),
@@ -272,8 +280,8 @@ pub static ROLL: Op = Op {
         ex("ones([2]).roll(1, 1)", "E0209"),
     ],
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
-        let (shifts, dims) = (a.ints(1).unwrap_or_default(), a.ints(2).unwrap_or_default());
+        let x = a.input();
+        let (shifts, dims) = (a.ints(roll::shifts).unwrap_or_default(), a.ints(roll::dims).unwrap_or_default());
         if shifts.is_empty() {
             fail!(VALUE, "`shifts` is empty");
         }
@@ -304,9 +312,11 @@ pub static ROLL: Op = Op {
     ..Op::BASE
 };
 
+signature!(rot90(input: Tensor, k: Int = 1, dims: Ints = None));
+
 pub static ROT90: Op = Op {
     name: "rot90",
-    params: &[X, Param::opt("k", Kind::Int, Default::Int(1)), Param::opt("dims", Kind::Ints, Default::None)],
+    params: rot90::PARAMS,
     summary: "Turns a plane of two dimensions by `k` quarters, from the first towards the second.",
     examples: &[
         ex("rot90(tensor([[1, 2], [3, 4]]))", "tensor([[2, 4],\n        [1, 3]])"),
@@ -314,8 +324,8 @@ pub static ROT90: Op = Op {
         ex("rot90(ones([2, 2]), 1, [0, 0])", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
-        let dims = a.ints(2).unwrap_or_else(|| Ints::from_slice(&[0, 1]));
+        let x = a.input();
+        let dims = a.ints(rot90::dims).unwrap_or_else(|| Ints::from_slice(&[0, 1]));
         if dims.len() != 2 {
             fail!(VALUE, "two dims are wanted, not {}", dims.len());
         }
@@ -325,7 +335,7 @@ pub static ROT90: Op = Op {
         let dims = distinct(&dims, x.ndim())?;
         let (first, second) = (dims[0] as i64, dims[1] as i64);
         let flip = |e: &mut dyn Emit, dims: &[i64]| e.call(&FLIP, args![x, dims]);
-        Ok(vec![match a.int(1).rem_euclid(4) {
+        Ok(vec![match a.int(rot90::k).rem_euclid(4) {
             1 => {
                 let y = flip(e, &[second])?;
                 e.call(&TRANSPOSE, args![&y, first, second])?
@@ -342,26 +352,31 @@ pub static ROT90: Op = Op {
     ..Op::BASE
 };
 
+signature!(triangle(input: Tensor, diagonal: Int = 0));
+
 macro_rules! triangle {
     ($NAME:ident, $name:literal, $kernel:ident, $side:literal, $result:literal, $OTHER:ident, $next:literal) => {
         pub static $NAME: Op = Op {
             name: $name,
-            params: &[X, Param::opt("diagonal", Kind::Int, Default::Int(0))],
+            params: triangle::PARAMS,
             summary: concat!("Keeps the elements on and ", $side, " a diagonal of each matrix, zero elsewhere."),
             examples: &[
                 ex(concat!("ones([2, 2]).", $name, "()"), $result),
                 ex(concat!("ones([2]).", $name, "()"), "E0201"),
             ],
             lower: Lower::Kernel(|_, a| {
-                let x = a.tensor(0);
+                let x = a.input();
                 if x.ndim() < 2 {
                     fail!(SHAPE, "at least 2 dimensions are wanted, not {}", x.ndim());
                 }
-                Ok(KernelCall::new($name, arrange::$kernel).input(x).int(a.int(1)).output(&x.shape(), x.dtype()))
+                Ok(KernelCall::new($name, arrange::$kernel)
+                    .input(x)
+                    .int(a.int(triangle::diagonal))
+                    .output(&x.shape(), x.dtype()))
             }),
-            grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&$NAME, args![v.g(), v.args.int(1)])?)])),
+            grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&$NAME, args![v.g(), v.args.int(triangle::diagonal)])?)])),
             inplace: true,
-            expanded: Some(|e, a| zero_where(e, a.tensor(0), &$OTHER, a.int(1).saturating_add($next))),
+            expanded: Some(|e, a| zero_where(e, a.input(), &$OTHER, a.int(triangle::diagonal).saturating_add($next))),
             ..Op::BASE
         };
     };
@@ -369,14 +384,11 @@ macro_rules! triangle {
 triangle!(TRIL, "tril", tril, "below", "tensor([[1., 0.],\n        [1., 1.]])", TRIU, 1);
 triangle!(TRIU, "triu", triu, "above", "tensor([[1., 1.],\n        [0., 1.]])", TRIL, -1);
 
+signature!(diag_embed(input: Tensor, offset: Int = 0, dim1: Dim = (-2), dim2: Dim = (-1)));
+
 pub static DIAG_EMBED: Op = Op {
     name: "diag_embed",
-    params: &[
-        X,
-        Param::opt("offset", Kind::Int, Default::Int(0)),
-        Param::opt("dim1", Kind::Dim, Default::Int(-2)),
-        Param::opt("dim2", Kind::Dim, Default::Int(-1)),
-    ],
+    params: diag_embed::PARAMS,
     summary: "Puts the last dimension on a diagonal of two new dimensions, zero elsewhere.",
     examples: &[
         ex("diag_embed(tensor([1, 2]))", "tensor([[1, 0],\n        [0, 2]])"),
@@ -384,28 +396,34 @@ pub static DIAG_EMBED: Op = Op {
         ex("diag_embed(ones([2]), 0, 0, 2)", "E0209"),
     ],
     lower: Lower::Kernel(|_, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         let mut shape = x.shape();
         let Some(n) = shape.pop() else { fail!(SHAPE, "a 0-dimensional tensor has no elements to lay on a diagonal") };
-        let (first, second) = (infer::dim(a.int(2), shape.len() + 2)?, infer::dim(a.int(3), shape.len() + 2)?);
+        let (first, second) = (
+            infer::dim(a.int(diag_embed::dim1), shape.len() + 2)?,
+            infer::dim(a.int(diag_embed::dim2), shape.len() + 2)?,
+        );
         if first == second {
             fail!(VALUE, "a diagonal needs two different dimensions");
         }
-        let size = n.saturating_add(a.int(1).unsigned_abs() as usize);
+        let size = n.saturating_add(a.int(diag_embed::offset).unsigned_abs() as usize);
         shape.insert(first.min(second), size);
         shape.insert(first.max(second), size);
         let call = KernelCall::new("diag_embed", arrange::diag_embed).input(x);
-        Ok(call.int(a.int(1)).int(first as i64).int(second as i64).output(&shape, x.dtype()))
+        Ok(call.int(a.int(diag_embed::offset)).int(first as i64).int(second as i64).output(&shape, x.dtype()))
     }),
     grad: Grad::Rule(|e, v| {
-        Ok(vec![Some(e.call(&DIAGONAL, args![v.g(), v.args.int(1), v.args.int(2), v.args.int(3)])?)])
+        Ok(vec![Some(e.call(
+            &DIAGONAL,
+            args![v.g(), v.args.int(diag_embed::offset), v.args.int(diag_embed::dim1), v.args.int(diag_embed::dim2)],
+        )?)])
     }),
     ..Op::BASE
 };
 
 pub static DIAG: Op = Op {
     name: "diag",
-    params: &[X, Param::opt("diagonal", Kind::Int, Default::Int(0))],
+    params: triangle::PARAMS,
     summary: "A copy of a matrix's diagonal, or a matrix with a vector on its diagonal.",
     examples: &[
         ex("diag(tensor([1, 2]))", "tensor([[1, 0],\n        [0, 2]])"),
@@ -413,11 +431,11 @@ pub static DIAG: Op = Op {
         ex("diag(ones([2, 2, 2]))", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         match x.ndim() {
-            1 => e.apply(&DIAG_EMBED, args![x, a.int(1), 0, 1]),
+            1 => e.apply(&DIAG_EMBED, args![x, a.int(triangle::diagonal), 0, 1]),
             2 => {
-                let part = e.call(&DIAGONAL, args![x, a.int(1), 0, 1])?;
+                let part = e.call(&DIAGONAL, args![x, a.int(triangle::diagonal), 0, 1])?;
                 e.apply(&CLONE, args![&part])
             }
             n => fail!(SHAPE, "a vector or a matrix is wanted, not {n} dimensions"),
@@ -427,14 +445,16 @@ pub static DIAG: Op = Op {
     ..Op::BASE
 };
 
+signature!(diagflat(input: Tensor, offset: Int = 0));
+
 pub static DIAGFLAT: Op = Op {
     name: "diagflat",
-    params: &[X, Param::opt("offset", Kind::Int, Default::Int(0))],
+    params: diagflat::PARAMS,
     summary: "A matrix with all elements on its diagonal.",
     examples: &[ex("diagflat(tensor([[1], [2]]))", "tensor([[1, 0],\n        [0, 2]])")],
     lower: Lower::Compose(|e, a| {
-        let flat = e.call(&RESHAPE, args![a.tensor(0), &[-1i64][..]])?;
-        e.apply(&DIAG_EMBED, args![&flat, a.int(1), 0, 1])
+        let flat = e.call(&RESHAPE, args![a.input(), &[-1i64][..]])?;
+        e.apply(&DIAG_EMBED, args![&flat, a.int(diagflat::offset), 0, 1])
     }),
     grad: Grad::Composed,
     ..Op::BASE
@@ -442,14 +462,14 @@ pub static DIAGFLAT: Op = Op {
 
 pub static TRACE: Op = Op {
     name: "trace",
-    params: &[X],
+    params: unary::PARAMS,
     summary: "The sum of a matrix's diagonal.",
     examples: &[ex("trace(tensor([[1, 2], [3, 4]]))", "tensor(5)"), ex("trace(ones([2]))", "E0201")],
     lower: Lower::Compose(|e, a| {
-        if a.tensor(0).ndim() != 2 {
-            fail!(SHAPE, "a matrix is wanted, not shape {:?}", a.tensor(0).shape().as_slice());
+        if a.input().ndim() != 2 {
+            fail!(SHAPE, "a matrix is wanted, not shape {:?}", a.input().shape().as_slice());
         }
-        let part = e.call(&DIAGONAL, args![a.tensor(0), 0, 0, 1])?;
+        let part = e.call(&DIAGONAL, args![a.input(), 0, 0, 1])?;
         e.apply(&SUM, args![&part])
     }),
     grad: Grad::Composed,
@@ -458,9 +478,9 @@ pub static TRACE: Op = Op {
 
 /// A copy of argument 0 with argument 1 in the place that `place` names.
 fn replaced(e: &mut dyn Emit, a: &Args, place: impl Fn(&Layout) -> Result<Layout>) -> Result<Vec<Tensor>> {
-    let out = e.call(&CLONE, args![a.tensor(0)])?;
+    let out = e.call(&CLONE, args![a.input()])?;
     let layout = place(&out.view().layout)?;
-    let src = a.tensor(1);
+    let src = a.tensor(select_scatter::src);
     if layout.shape != src.shape() {
         fail!(SHAPE, "`src` has shape {:?}, its place {:?}", src.shape().as_slice(), layout.shape.as_slice());
     }
@@ -478,7 +498,7 @@ fn replaced_grad(
     view: &'static Op,
 ) -> Result<Vec<Option<Tensor>>> {
     let rest: Vec<Arg> = v.args.0[2..].to_vec();
-    let zero = e.zeros_like(v.meta(1))?;
+    let zero = e.zeros_like(v.meta(select_scatter::src))?;
     let mut whole = args![v.g(), &zero];
     whole.0.extend(rest.iter().cloned());
     let g = e.call(&crate::op::rows::shape::view::CONTIGUOUS, args![v.g()])?;
@@ -494,11 +514,11 @@ fn without_source(a: &Args) -> Args {
     args
 }
 
-const SRC: Param = Param::new("src", Kind::Tensor);
+signature!(select_scatter(input: Tensor, src: Tensor, dim: Dim, index: Int));
 
 pub static SELECT_SCATTER: Op = Op {
     name: "select_scatter",
-    params: &[X, SRC, Param::new("dim", Kind::Dim), Param::new("index", Kind::Int)],
+    params: select_scatter::PARAMS,
     summary: "A copy in which one element of a dimension is replaced by `src`.",
     examples: &[
         ex("zeros([2, 2]).select_scatter(ones([2]), 0, 1)", "tensor([[0., 0.],\n        [1., 1.]])"),
@@ -513,15 +533,11 @@ pub static SELECT_SCATTER: Op = Op {
     ..Op::BASE
 };
 
+signature!(diagonal_scatter(input: Tensor, src: Tensor, offset: Int = 0, dim1: Dim = 0, dim2: Dim = 1));
+
 pub static DIAGONAL_SCATTER: Op = Op {
     name: "diagonal_scatter",
-    params: &[
-        X,
-        SRC,
-        Param::opt("offset", Kind::Int, Default::Int(0)),
-        Param::opt("dim1", Kind::Dim, Default::Int(0)),
-        Param::opt("dim2", Kind::Dim, Default::Int(1)),
-    ],
+    params: diagonal_scatter::PARAMS,
     summary: "A copy in which a diagonal is replaced by `src`.",
     examples: &[
         ex("zeros([2, 2]).diagonal_scatter(ones([2]))", "tensor([[1., 0.],\n        [0., 1.]])"),
@@ -535,15 +551,11 @@ pub static DIAGONAL_SCATTER: Op = Op {
     ..Op::BASE
 };
 
+signature!(as_strided_scatter(input: Tensor, src: Tensor, size: Ints, stride: Ints, storage_offset: Int = None));
+
 pub static AS_STRIDED_SCATTER: Op = Op {
     name: "as_strided_scatter",
-    params: &[
-        X,
-        SRC,
-        Param::new("size", Kind::Ints),
-        Param::new("stride", Kind::Ints),
-        Param::opt("storage_offset", Kind::Int, Default::None),
-    ],
+    params: as_strided_scatter::PARAMS,
     summary: "A dense copy in which the elements of a layout over it are replaced by `src`.",
     examples: &[
         ex("zeros([3]).as_strided_scatter(ones([2]), [2], [2])", "tensor([1., 0., 1.])"),

@@ -91,7 +91,7 @@ pub static ALIAS_COPY: Op = Op {
     params: view::CLONE.params,
     summary: "A copy.",
     examples: &[ex("alias_copy(tensor([1]))", "tensor([1])")],
-    lower: Lower::Compose(|e, a| Ok(vec![e.call(&CLONE, args![a.tensor(0)])?])),
+    lower: Lower::Compose(|e, a| Ok(vec![e.call(&CLONE, args![a.input()])?])),
     grad: Grad::Composed,
     call: CallForm::Function,
     ..Op::BASE

@@ -25,7 +25,7 @@ pub fn core(e: &mut dyn Emit, x: &Tensor) -> Result<Tensor> {
 /// The in-place form does to each place what it does to an element.
 pub fn each_place(e: &mut dyn Emit, op: &'static Op, a: &Args) -> Result<()> {
     let mut args = a.clone();
-    args.0[0] = core(e, a.tensor(0))?.into();
+    args.0[0] = core(e, a.input())?.into();
     e.apply_inplace(op, args).map(drop)
 }
 

@@ -9,18 +9,16 @@ use crate::kernel::copy::host::arrange;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer::{self, Operand};
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, ex};
 use crate::op::rows::indexing::index::INDEX;
 use crate::op::rows::nn::padding::PAD_CONSTANT;
 use crate::op::rows::shape::rearrange::at_least;
 use crate::op::rows::shape::view::{EXPAND, RESHAPE, SLICE, UNSQUEEZE};
 use crate::op::tensor::Tensor;
-
-const TENSORS: Param = Param::new("tensors", Kind::Tensors);
-const DIM: Param = Param::opt("dim", Kind::Dim, Default::Int(0));
+use crate::signature;
 
 fn some(a: &Args) -> Result<&[Tensor]> {
-    match a.tensor_list(0) {
+    match a.tensor_list(cat::tensors) {
         [] => fail!(VALUE, "the list of tensors is empty"),
         list => Ok(list),
     }
@@ -39,7 +37,7 @@ fn cat(e: &mut dyn Emit, a: &Args) -> Result<KernelCall> {
     }
     let model = list.iter().find(|x| !is_skipped(&x.shape())).unwrap_or(&list[0]);
     let mut shape = model.shape();
-    let dim = infer::dim(a.int(1), shape.len())?;
+    let dim = infer::dim(a.int(cat::dim), shape.len())?;
     shape[dim] = 0;
     for (at, x) in list.iter().enumerate() {
         let other = x.shape();
@@ -66,26 +64,28 @@ fn cat(e: &mut dyn Emit, a: &Args) -> Result<KernelCall> {
 
 /// Each tensor's part of the gradient: a view.
 fn cat_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
-    let dim = infer::dim(v.args.int(1), v.g().ndim())?;
+    let dim = infer::dim(v.args.int(cat::dim), v.g().ndim())?;
     let mut start = 0;
     let mut grads = Vec::with_capacity(v.inputs.len());
     for slot in 0..v.inputs.len() {
-        let shape = v.meta(slot).shape.clone();
+        let shape = v.slot_meta(slot).shape.clone();
         if is_skipped(&shape) {
-            grads.push(Some(e.zeros_like(v.meta(slot))?));
+            grads.push(Some(e.zeros_like(v.slot_meta(slot))?));
             continue;
         }
-        let part = v.needs(slot).then(|| e.call(&SLICE, args![v.g(), dim, start, start + shape[dim], 1]));
+        let part = v.needs_slot(slot).then(|| e.call(&SLICE, args![v.g(), dim, start, start + shape[dim], 1]));
         grads.push(part.transpose()?);
         start += shape[dim];
     }
     Ok(grads)
 }
 
+signature!(cat(tensors: Tensors, dim: Dim = 0));
+
 pub static CAT: Op = Op {
     name: "cat",
     aliases: &["concat"],
-    params: &[TENSORS, DIM],
+    params: cat::PARAMS,
     summary: "Joins tensors along an existing dimension.",
     details: "Sizes must agree in the other dimensions; dtypes are promoted. A tensor of shape [0] is skipped.",
     examples: &[
@@ -100,9 +100,11 @@ pub static CAT: Op = Op {
     ..Op::BASE
 };
 
+signature!(concatenate(tensors: Tensors, axis: Dim = 0));
+
 pub static CONCATENATE: Op = Op {
     name: "concatenate",
-    params: &[TENSORS, Param::opt("axis", Kind::Dim, Default::Int(0))],
+    params: concatenate::PARAMS,
     summary: "Joins tensors along an existing dimension; another name of `cat`.",
     examples: &[ex("concatenate([tensor([1]), tensor([3])])", "tensor([1, 3])"), ex("concatenate([])", "E0206")],
     lower: Lower::Compose(|e, a| e.apply(&CAT, a.clone())),
@@ -128,7 +130,7 @@ pub fn stack(e: &mut dyn Emit, list: &[Tensor], dim: i64) -> Result<Tensor> {
 
 pub static STACK: Op = Op {
     name: "stack",
-    params: &[TENSORS, DIM],
+    params: cat::PARAMS,
     summary: "Joins tensors of one shape along a new dimension.",
     examples: &[
         ex("stack([tensor([1, 2]), tensor([3, 4])])", "tensor([[1, 2],\n        [3, 4]])"),
@@ -136,7 +138,7 @@ pub static STACK: Op = Op {
         ex("stack([ones([2])], 2)", "E0209"),
         ex("stack([])", "E0206"),
     ],
-    lower: Lower::Compose(|e, a| Ok(vec![stack(e, some(a)?, a.int(1))?])),
+    lower: Lower::Compose(|e, a| Ok(vec![stack(e, some(a)?, a.int(cat::dim))?])),
     grad: Grad::Composed,
     call: CallForm::Function,
     ..Op::BASE
@@ -148,12 +150,14 @@ fn joined(e: &mut dyn Emit, a: &Args, least: usize, dim: fn(usize) -> i64) -> Re
     e.apply(&CAT, args![list, dim])
 }
 
+signature!(joins(tensors: Tensors));
+
 macro_rules! joins {
     ($NAME:ident, $name:literal, [$($alias:literal),*], $least:literal, $dim:expr, $summary:literal, $shape:literal) => {
         pub static $NAME: Op = Op {
             name: $name,
             aliases: &[$($alias),*],
-            params: &[TENSORS],
+            params: joins::PARAMS,
             summary: $summary,
             examples: &[
                 ex(concat!($name, "([ones([2]), ones([2])]).shape"), $shape),
@@ -181,7 +185,7 @@ joins!(DSTACK, "dstack", [], 3, |_| 2, "Joins along the third dimension.", "[1, 
 
 pub static COLUMN_STACK: Op = Op {
     name: "column_stack",
-    params: &[TENSORS],
+    params: joins::PARAMS,
     summary: "Joins along the second dimension; vectors are columns.",
     examples: &[
         ex("column_stack([tensor([1, 2]), tensor([3, 4])])", "tensor([[1, 3],\n        [2, 4]])"),
@@ -201,14 +205,14 @@ pub static COLUMN_STACK: Op = Op {
 
 pub static BLOCK_DIAG: Op = Op {
     name: "block_diag",
-    params: &[TENSORS],
+    params: joins::PARAMS,
     summary: "A matrix with the given ones along its diagonal, zero elsewhere.",
     examples: &[
         ex("block_diag(tensor([[1]]), tensor([[2, 3]]))", "tensor([[1, 0, 0],\n        [0, 2, 3]])"),
         ex("block_diag(ones([2, 2, 2]))", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
-        let list = a.tensor_list(0);
+        let list = a.tensor_list(joins::tensors);
         if let Some(at) = list.iter().position(|x| x.ndim() > 2) {
             fail!(SHAPE, "tensor {at} has {} dimensions, at most 2 are taken", list[at].ndim());
         }
@@ -235,7 +239,7 @@ pub static BLOCK_DIAG: Op = Op {
 
 pub static CARTESIAN_PROD: Op = Op {
     name: "cartesian_prod",
-    params: &[TENSORS],
+    params: joins::PARAMS,
     summary: "Every combination of one element from each vector, one a row.",
     examples: &[
         ex("cartesian_prod(tensor([1, 2]), tensor([3]))", "tensor([[1, 3],\n        [2, 3]])"),
@@ -303,13 +307,11 @@ fn choices(e: &dyn Emit, n: usize, r: usize, repeated: bool) -> Result<Vec<i64>>
     }
 }
 
+signature!(combinations(input: Tensor, r: Int = 2, with_replacement: Bool = false));
+
 pub static COMBINATIONS: Op = Op {
     name: "combinations",
-    params: &[
-        Param::new("input", Kind::Tensor),
-        Param::opt("r", Kind::Int, Default::Int(2)),
-        Param::opt("with_replacement", Kind::Bool, Default::Bool(false)),
-    ],
+    params: combinations::PARAMS,
     summary: "Every choice of `r` elements of a vector, in order, one a row.",
     examples: &[
         ex("combinations(tensor([1, 2, 3]))", "tensor([[1, 2],\n        [1, 3],\n        [2, 3]])"),
@@ -317,7 +319,7 @@ pub static COMBINATIONS: Op = Op {
         ex("combinations(ones([2]), -1)", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, r) = (a.tensor(0), a.int(1));
+        let (x, r) = (a.input(), a.int(combinations::r));
         if x.ndim() != 1 {
             fail!(SHAPE, "a vector is wanted, not shape {:?}", x.shape().as_slice());
         }
@@ -327,7 +329,7 @@ pub static COMBINATIONS: Op = Op {
         if r == 0 {
             return Ok(vec![e.empty(&[0], x.dtype(), x.device())?]);
         }
-        let index = choices(e, x.numel(), r as usize, a.flag(2))?;
+        let index = choices(e, x.numel(), r as usize, a.flag(combinations::with_replacement))?;
         let bytes: Vec<u8> = index.iter().flat_map(|i| i.to_ne_bytes()).collect();
         let index = e.upload(&bytes, &[index.len() / r as usize, r as usize], DType::I64, x.device())?;
         e.apply(&INDEX, Args(smallvec::smallvec![Arg::Tensor(x.clone()), Arg::OptTensors(vec![Some(index)])]))

@@ -10,20 +10,20 @@ use crate::fail;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, Returns, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, Returns, ex};
 use crate::op::rows::shape::view::{
     AS_STRIDED_CALL, CONTIGUOUS, EXPAND, RESHAPE, UNSQUEEZE, VIEW, resolve_shape, spread_view,
 };
+use crate::op::rows::signatures::{two_tensors, unary};
 use crate::op::tensor::Tensor;
+use crate::signature;
 use smallvec::SmallVec;
-
-const X: Param = Param::new("input", Kind::Tensor);
 
 type Dims = SmallVec<[usize; 6]>;
 
 /// The layout of a view row's operand.
 fn own(a: &Args) -> Layout {
-    a.tensor(0).view().layout.clone()
+    a.input().view().layout.clone()
 }
 
 /// All dims of a tensor, each named once.
@@ -47,9 +47,11 @@ pub fn distinct(values: &[i64], ndim: usize) -> Result<Dims> {
     Ok(dims)
 }
 
+signature!(permute(input: Tensor, dims: Sizes));
+
 pub static PERMUTE: Op = Op {
     name: "permute",
-    params: &[X, Param::new("dims", Kind::Sizes)],
+    params: permute::PARAMS,
     summary: "The same elements with dimensions in another order; a view.",
     examples: &[
         ex("ones([2, 3, 4]).permute([2, 0, 1]).shape", "[4, 2, 3]"),
@@ -58,10 +60,10 @@ pub static PERMUTE: Op = Op {
     ],
     lower: Lower::View(|a| {
         let layout = own(a);
-        Ok(layout.permute(&permutation(&a.ints(1).unwrap_or_default(), layout.ndim())?))
+        Ok(layout.permute(&permutation(&a.ints(permute::dims).unwrap_or_default(), layout.ndim())?))
     }),
     grad: Grad::Rule(|e, v| {
-        let dims = permutation(&v.args.ints(1).unwrap_or_default(), v.meta(0).shape.len())?;
+        let dims = permutation(&v.args.ints(permute::dims).unwrap_or_default(), v.meta(permute::input).shape.len())?;
         let mut back: Ints = SmallVec::from_elem(0, dims.len());
         dims.iter().enumerate().for_each(|(at, &dim)| back[dim] = at as i64);
         Ok(vec![Some(e.call(&PERMUTE, args![v.g(), back])?)])
@@ -70,7 +72,8 @@ pub static PERMUTE: Op = Op {
 };
 
 fn transpose(layout: &Layout, a: &Args) -> Result<Layout> {
-    let (first, second) = (infer::dim(a.int(1), layout.ndim())?, infer::dim(a.int(2), layout.ndim())?);
+    let (first, second) =
+        (infer::dim(a.int(transpose::dim0), layout.ndim())?, infer::dim(a.int(transpose::dim1), layout.ndim())?);
     let mut out = layout.clone();
     if layout.ndim() > 0 {
         out.shape.swap(first, second);
@@ -79,16 +82,20 @@ fn transpose(layout: &Layout, a: &Args) -> Result<Layout> {
     Ok(out)
 }
 
+signature!(transpose(input: Tensor, dim0: Dim, dim1: Dim));
+
 pub static TRANSPOSE: Op = Op {
     name: "transpose",
-    params: &[X, Param::new("dim0", Kind::Dim), Param::new("dim1", Kind::Dim)],
+    params: transpose::PARAMS,
     summary: "Swaps two dimensions; a view.",
     examples: &[
         ex("tensor([[1, 2], [3, 4]]).transpose(0, 1)", "tensor([[1, 3],\n        [2, 4]])"),
         ex("ones([2, 3]).transpose(0, 2)", "E0209"),
     ],
     lower: Lower::View(|a| transpose(&own(a), a)),
-    grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&TRANSPOSE, args![v.g(), v.args.int(1), v.args.int(2)])?)])),
+    grad: Grad::Rule(|e, v| {
+        Ok(vec![Some(e.call(&TRANSPOSE, args![v.g(), v.args.int(transpose::dim0), v.args.int(transpose::dim1)])?)])
+    }),
     ..Op::BASE
 };
 
@@ -98,10 +105,12 @@ pub fn adjoint(e: &mut dyn Emit, x: &Tensor) -> Result<Tensor> {
 }
 
 macro_rules! swap {
-    ($NAME:ident, $name:literal, $first:literal, $second:literal) => {
+    ($NAME:ident, $name:literal, $list:ident($first:ident, $second:ident)) => {
+        signature!($list(input: Tensor, $first: Dim, $second: Dim));
+
         pub static $NAME: Op = Op {
             name: $name,
-            params: &[X, Param::new($first, Kind::Dim), Param::new($second, Kind::Dim)],
+            params: $list::PARAMS,
             summary: "Swaps two dimensions; a view. Another name of `transpose`.",
             examples: &[
                 ex(concat!("ones([2, 3]).", $name, "(0, 1).shape"), "[3, 2]"),
@@ -113,19 +122,19 @@ macro_rules! swap {
         };
     };
 }
-swap!(SWAPAXES, "swapaxes", "axis0", "axis1");
-swap!(SWAPDIMS, "swapdims", "dim0", "dim1");
+swap!(SWAPAXES, "swapaxes", swapaxes(axis0, axis1));
+swap!(SWAPDIMS, "swapdims", swapdims(dim0, dim1));
 
 pub static T: Op = Op {
     name: "t",
-    params: &[X],
+    params: unary::PARAMS,
     summary: "The transposed matrix; a view. Vectors and numbers pass unchanged.",
     examples: &[
         ex("tensor([[1, 2], [3, 4]]).t()", "tensor([[1, 3],\n        [2, 4]])"),
         ex("ones([2, 2, 2]).t()", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         match x.ndim() {
             0 | 1 => e.apply(&EXPAND, args![x, x.shape().as_slice()]),
             2 => e.apply(&TRANSPOSE, args![x, 0, 1]),
@@ -141,10 +150,10 @@ pub static T: Op = Op {
 pub static REVERSED: Op = Op {
     name: "T",
     aliases: &[".T"],
-    params: &[X],
+    params: unary::PARAMS,
     summary: "The tensor with its dimensions in reverse order; a view.",
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         let dims: Ints = (0..x.ndim() as i64).rev().collect();
         e.apply(&PERMUTE, args![x, dims])
     }),
@@ -156,11 +165,11 @@ pub static REVERSED: Op = Op {
 pub static ADJOINT: Op = Op {
     name: "adjoint",
     aliases: &[".mT", ".mH"],
-    params: &[X],
+    params: unary::PARAMS,
     summary: "Swaps the last two dimensions: every matrix of a batch transposed; a view.",
     examples: &[ex("ones([4, 2, 3]).adjoint().shape", "[4, 3, 2]"), ex("ones([2]).adjoint()", "E0201")],
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         if x.ndim() < 2 {
             fail!(SHAPE, "matrices are wanted (at least 2 dimensions), not shape {:?}", x.shape().as_slice());
         }
@@ -174,10 +183,10 @@ pub static ADJOINT: Op = Op {
 pub static MATRIX_H: Op = Op {
     name: "H",
     aliases: &[".H"],
-    params: &[X],
+    params: unary::PARAMS,
     summary: "The transposed matrix; a view.",
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         if !matches!(x.ndim(), 0 | 2) {
             fail!(SHAPE, "a matrix is wanted, not shape {:?}; `.mH` takes batches", x.shape().as_slice());
         }
@@ -188,10 +197,12 @@ pub static MATRIX_H: Op = Op {
     ..Op::BASE
 };
 
+signature!(movedim(input: Tensor, source: Ints, destination: Ints));
+
 pub static MOVEDIM: Op = Op {
     name: "movedim",
     aliases: &["moveaxis"],
-    params: &[X, Param::new("source", Kind::Ints), Param::new("destination", Kind::Ints)],
+    params: movedim::PARAMS,
     summary: "Moves dimensions to other places; the others keep their order. A view.",
     examples: &[
         ex("ones([2, 3, 4]).movedim(0, -1).shape", "[3, 4, 2]"),
@@ -199,8 +210,9 @@ pub static MOVEDIM: Op = Op {
         ex("ones([2, 3]).movedim([0, 1], [0])", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let ndim = a.tensor(0).ndim();
-        let (source, target) = (a.ints(1).unwrap_or_default(), a.ints(2).unwrap_or_default());
+        let ndim = a.input().ndim();
+        let (source, target) =
+            (a.ints(movedim::source).unwrap_or_default(), a.ints(movedim::destination).unwrap_or_default());
         if source.len() != target.len() {
             fail!(VALUE, "`source` has {} dims, `destination` {}", source.len(), target.len());
         }
@@ -208,15 +220,17 @@ pub static MOVEDIM: Op = Op {
         let mut rest = (0..ndim).filter(|dim| !source.contains(dim));
         let place = |at: usize| target.iter().position(|&t| t == at).map(|k| source[k]);
         let dims: Ints = (0..ndim).filter_map(|at| place(at).or_else(|| rest.next())).map(|d| d as i64).collect();
-        e.apply(&PERMUTE, args![a.tensor(0), dims])
+        e.apply(&PERMUTE, args![a.input(), dims])
     }),
     grad: Grad::Composed,
     ..Op::BASE
 };
 
+signature!(squeeze(input: Tensor, dim: Dims = None));
+
 pub static SQUEEZE: Op = Op {
     name: "squeeze",
-    params: &[X, Param::opt("dim", Kind::Dims, Default::None)],
+    params: squeeze::PARAMS,
     summary: "Leaves out dimensions of size 1, all of them or those named; a view.",
     examples: &[
         ex("ones([1, 2, 1]).squeeze().shape", "[2]"),
@@ -225,7 +239,7 @@ pub static SQUEEZE: Op = Op {
     ],
     lower: Lower::View(|a| {
         let mut layout = own(a);
-        let named = match a.ints(1) {
+        let named = match a.ints(squeeze::dim) {
             Some(list) => distinct(&list, layout.ndim())?,
             None => (0..layout.ndim()).collect(),
         };
@@ -238,19 +252,17 @@ pub static SQUEEZE: Op = Op {
         Ok(layout)
     }),
     grad: Grad::Rule(|e, v| {
-        let shape = v.meta(0).shape.clone();
+        let shape = v.meta(squeeze::input).shape.clone();
         Ok(vec![Some(e.call(&RESHAPE, args![v.g(), shape.as_slice()])?)])
     }),
     ..Op::BASE
 };
 
+signature!(flatten(input: Tensor, start_dim: Dim = 0, end_dim: Dim = (-1)));
+
 pub static FLATTEN: Op = Op {
     name: "flatten",
-    params: &[
-        X,
-        Param::opt("start_dim", Kind::Dim, Default::Int(0)),
-        Param::opt("end_dim", Kind::Dim, Default::Int(-1)),
-    ],
+    params: flatten::PARAMS,
     summary: "Joins the dimensions from `start_dim` to `end_dim` into one: a view where strides allow it.",
     examples: &[
         ex("ones([2, 3, 4]).flatten(1).shape", "[2, 12]"),
@@ -258,9 +270,10 @@ pub static FLATTEN: Op = Op {
         ex("ones([2]).flatten(1)", "E0209"),
     ],
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         let shape = x.shape();
-        let (start, end) = (infer::dim(a.int(1), shape.len())?, infer::dim(a.int(2), shape.len())?);
+        let (start, end) =
+            (infer::dim(a.int(flatten::start_dim), shape.len())?, infer::dim(a.int(flatten::end_dim), shape.len())?);
         if start > end {
             fail!(VALUE, "`start_dim` ({start}) comes after `end_dim` ({end})");
         }
@@ -282,20 +295,22 @@ pub static FLATTEN: Op = Op {
 
 pub static RAVEL: Op = Op {
     name: "ravel",
-    params: &[X],
+    params: unary::PARAMS,
     summary: "All elements in one dimension, dense in memory: a view where they are, otherwise a copy.",
     examples: &[ex("tensor([[1, 2], [3, 4]]).ravel()", "tensor([1, 2, 3, 4])")],
     lower: Lower::Compose(|e, a| {
-        let dense = e.call(&CONTIGUOUS, args![a.tensor(0)])?;
+        let dense = e.call(&CONTIGUOUS, args![a.input()])?;
         e.apply(&VIEW, args![&dense, &[-1i64][..]])
     }),
     grad: Grad::Composed,
     ..Op::BASE
 };
 
+signature!(unflatten(input: Tensor, dim: Dim, sizes: Sizes));
+
 pub static UNFLATTEN: Op = Op {
     name: "unflatten",
-    params: &[X, Param::new("dim", Kind::Dim), Param::new("sizes", Kind::Sizes)],
+    params: unflatten::PARAMS,
     summary: "Splits one dimension into several; one size may be -1. A view.",
     examples: &[
         ex("ones([2, 6]).unflatten(1, [2, -1]).shape", "[2, 2, 3]"),
@@ -303,13 +318,13 @@ pub static UNFLATTEN: Op = Op {
         ex("ones([2, 6]).unflatten(2, [2])", "E0209"),
     ],
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         let mut shape = x.shape();
         if shape.is_empty() {
             fail!(DIM, "a 0-dimensional tensor has no dimension to split");
         }
-        let dim = infer::dim(a.int(1), shape.len())?;
-        let sizes = a.ints(2).unwrap_or_default();
+        let dim = infer::dim(a.int(unflatten::dim), shape.len())?;
+        let sizes = a.ints(unflatten::sizes).unwrap_or_default();
         if sizes.is_empty() {
             fail!(VALUE, "`sizes` is empty");
         }
@@ -326,8 +341,8 @@ fn narrow(layout: &Layout, a: &Args) -> Result<Layout> {
     if layout.ndim() == 0 {
         fail!(DIM, "a 0-dimensional tensor has no ranges");
     }
-    let dim = infer::dim(a.int(1), layout.ndim())?;
-    let (n, start, len) = (layout.shape[dim] as i64, a.int(2), a.int(3));
+    let dim = infer::dim(a.int(narrow::dim), layout.ndim())?;
+    let (n, start, len) = (layout.shape[dim] as i64, a.int(narrow::start), a.int(narrow::length));
     if start < -n || start > n {
         fail!(INDEX, "the start {start} is out of range for dimension {dim} of size {n}");
     }
@@ -338,9 +353,11 @@ fn narrow(layout: &Layout, a: &Args) -> Result<Layout> {
     Ok(layout.slice(dim, start as usize, 1, len as usize))
 }
 
+signature!(narrow(input: Tensor, dim: Dim, start: Int, length: Int));
+
 pub static NARROW: Op = Op {
     name: "narrow",
-    params: &[X, Param::new("dim", Kind::Dim), Param::new("start", Kind::Int), Param::new("length", Kind::Int)],
+    params: narrow::PARAMS,
     summary: "`length` elements of one dimension, from `start` on; a view.",
     examples: &[ex("tensor([1, 2, 3]).narrow(0, 1, 2)", "tensor([2, 3])"), ex("ones([3]).narrow(0, 2, 2)", "E0207")],
     lower: Lower::View(|a| narrow(&own(a), a)),
@@ -349,8 +366,8 @@ pub static NARROW: Op = Op {
 };
 
 fn unfold(layout: &Layout, a: &Args) -> Result<Layout> {
-    let dim = infer::dim(a.int(1), layout.ndim())?;
-    let (size, step) = (a.int(2), a.int(3));
+    let dim = infer::dim(a.int(unfold::dimension), layout.ndim())?;
+    let (size, step) = (a.int(unfold::size), a.int(unfold::step));
     let (n, stride) = match layout.ndim() {
         0 => (1, 1),
         _ => (layout.shape[dim] as i64, layout.strides[dim]),
@@ -374,10 +391,12 @@ fn unfold(layout: &Layout, a: &Args) -> Result<Layout> {
     Ok(out)
 }
 
+signature!(unfold(input: Tensor, dimension: Dim, size: Int, step: Int));
+
 /// Internal: scripts reach it through `columns::UNFOLD_EITHER`.
 pub static UNFOLD: Op = Op {
     name: "unfold",
-    params: &[X, Param::new("dimension", Kind::Dim), Param::new("size", Kind::Int), Param::new("step", Kind::Int)],
+    params: unfold::PARAMS,
     summary: "All windows of a size along a dimension, in a new last dimension; a view.",
     examples: &[
         ex("tensor([1, 2, 3]).unfold(0, 2, 1)", "tensor([[1, 2],\n        [2, 3]])"),
@@ -391,11 +410,12 @@ pub static UNFOLD: Op = Op {
 
 /// Arguments `offset, dim1, dim2` from 1 on.
 pub fn diagonal(layout: &Layout, a: &Args) -> Result<Layout> {
-    let (first, second) = (infer::dim(a.int(2), layout.ndim())?, infer::dim(a.int(3), layout.ndim())?);
+    let (first, second) =
+        (infer::dim(a.int(diagonal::dim1), layout.ndim())?, infer::dim(a.int(diagonal::dim2), layout.ndim())?);
     if first == second || layout.ndim() < 2 {
         fail!(VALUE, "a diagonal needs two different dimensions");
     }
-    let (offset, rows, columns) = (a.int(1), layout.shape[first] as i64, layout.shape[second] as i64);
+    let (offset, rows, columns) = (a.int(diagonal::offset), layout.shape[first] as i64, layout.shape[second] as i64);
     let n =
         if offset >= 0 { rows.min(columns.saturating_sub(offset)) } else { rows.saturating_add(offset).min(columns) };
     let n = n.max(0) as usize;
@@ -413,14 +433,11 @@ pub fn diagonal(layout: &Layout, a: &Args) -> Result<Layout> {
     Ok(out)
 }
 
+signature!(diagonal(input: Tensor, offset: Int = 0, dim1: Dim = 0, dim2: Dim = 1));
+
 pub static DIAGONAL: Op = Op {
     name: "diagonal",
-    params: &[
-        X,
-        Param::opt("offset", Kind::Int, Default::Int(0)),
-        Param::opt("dim1", Kind::Dim, Default::Int(0)),
-        Param::opt("dim2", Kind::Dim, Default::Int(1)),
-    ],
+    params: diagonal::PARAMS,
     summary: "A diagonal of two dimensions, as a new last one; a view.",
     examples: &[
         ex("tensor([[1, 2], [3, 4]]).diagonal()", "tensor([1, 4])"),
@@ -432,16 +449,16 @@ pub static DIAGONAL: Op = Op {
     ..Op::BASE
 };
 
-const OTHER: Param = Param::new("other", Kind::Tensor);
-
 macro_rules! like {
     ($NAME:ident, $name:literal, $OP:ident, $summary:literal, $bad:literal) => {
         pub static $NAME: Op = Op {
             name: $name,
-            params: &[X, OTHER],
+            params: two_tensors::PARAMS,
             summary: $summary,
             examples: &[ex(concat!("ones([1, 1]).", $name, "(zeros([1, 1]))"), "tensor([[1.]])"), ex($bad, "E0201")],
-            lower: Lower::Compose(|e, a| e.apply(&$OP, args![a.tensor(0), a.tensor(1).shape().as_slice()])),
+            lower: Lower::Compose(|e, a| {
+                e.apply(&$OP, args![a.input(), a.tensor(two_tensors::other).shape().as_slice()])
+            }),
             grad: Grad::Composed,
             call: CallForm::Method,
             ..Op::BASE
@@ -452,9 +469,11 @@ like!(EXPAND_AS, "expand_as", EXPAND, "`expand` to the other tensor's shape.", "
 like!(VIEW_AS, "view_as", VIEW, "`view` with the other tensor's shape.", "ones([2]).view_as(ones([3]))");
 like!(RESHAPE_AS, "reshape_as", RESHAPE, "`reshape` to the other tensor's shape.", "ones([2]).reshape_as(ones([3]))");
 
+signature!(broadcast_to(input: Tensor, size: Sizes));
+
 pub static BROADCAST_TO: Op = Op {
     name: "broadcast_to",
-    params: &[X, Param::new("size", Kind::Sizes)],
+    params: broadcast_to::PARAMS,
     summary: "Repeats dimensions of size 1 without copying.",
     examples: &[
         ex("broadcast_to(tensor([1, 2]), [2, 2])", "tensor([[1, 2],\n        [1, 2]])"),
@@ -465,16 +484,18 @@ pub static BROADCAST_TO: Op = Op {
     ..Op::BASE
 };
 
+signature!(broadcast_tensors(tensors: Tensors));
+
 pub static BROADCAST_TENSORS: Op = Op {
     name: "broadcast_tensors",
-    params: &[Param::new("tensors", Kind::Tensors)],
+    params: broadcast_tensors::PARAMS,
     summary: "The tensors with the shape that all of them broadcast to; views.",
     examples: &[
         ex("broadcast_tensors(ones([2, 1]), ones([3]))[0].shape", "[2, 3]"),
         ex("broadcast_tensors(ones([2]), ones([3]))", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
-        let list = a.tensor_list(0);
+        let list = a.tensor_list(broadcast_tensors::tensors);
         let shapes: Vec<_> = list.iter().map(Tensor::shape).collect();
         let shape = infer::broadcast_all(shapes.iter().map(|shape| shape.as_slice()))?;
         list.iter().map(|x| e.call(&EXPAND, args![x, shape.as_slice()])).collect()
@@ -507,10 +528,12 @@ macro_rules! at_least {
     ($NAME:ident, $name:literal, $n:literal, $shape:literal) => {
         pub static $NAME: Op = Op {
             name: $name,
-            params: &[Param::new("tensors", Kind::Tensors)],
+            params: broadcast_tensors::PARAMS,
             summary: concat!("The tensor, or each of several, with at least ", $n, " dimensions."),
             examples: &[ex(concat!($name, "(tensor(3)).shape"), $shape)],
-            lower: Lower::Compose(|e, a| a.tensor_list(0).iter().map(|x| at_least(e, x, $n)).collect()),
+            lower: Lower::Compose(|e, a| {
+                a.tensor_list(broadcast_tensors::tensors).iter().map(|x| at_least(e, x, $n)).collect()
+            }),
             grad: Grad::Composed,
             ..Op::BASE
         };
@@ -522,7 +545,7 @@ at_least!(ATLEAST_3D, "atleast_3d", 3, "[1, 1, 1]");
 
 /// Gives a handle the layout of a view of itself.
 fn relayout(e: &mut dyn Emit, op: &'static Op, a: &Args) -> Result<Vec<Tensor>> {
-    let x = a.tensor(0).clone();
+    let x = a.input().clone();
     let y = e.call(op, a.clone())?;
     e.relayout(&x, &y)?;
     Ok(vec![x])

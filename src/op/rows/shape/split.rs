@@ -7,12 +7,10 @@ use crate::fail;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
 use crate::op::infer;
-use crate::op::row::{Default, Grad, Kind, Lower, Op, Param, Returns, ex};
+use crate::op::row::{Grad, Lower, Op, Returns, ex};
 use crate::op::rows::shape::view::{SELECT, SLICE};
 use crate::op::tensor::Tensor;
-
-const X: Param = Param::new("input", Kind::Tensor);
-const DIM: Param = Param::opt("dim", Kind::Dim, Default::Int(0));
+use crate::signature;
 
 /// The dimension to take apart, and its size.
 fn along(x: &Tensor, dim: i64) -> Result<(usize, i64)> {
@@ -77,33 +75,35 @@ fn even(e: &mut dyn Emit, x: &Tensor, dim: usize, n: i64, size: i64) -> Result<V
 }
 
 pub fn split(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
-    let (dim, n) = along(a.tensor(0), a.int(2))?;
-    match a.attr(1) {
-        Attr::Int(size) => even(e, a.tensor(0), dim, n, *size),
-        _ => listed(e, a.tensor(0), dim, n, &a.ints(1).unwrap_or_default()),
+    let (dim, n) = along(a.input(), a.int(split::dim))?;
+    match a.attr(split::split_size_or_sections) {
+        Attr::Int(size) => even(e, a.input(), dim, n, *size),
+        _ => listed(e, a.input(), dim, n, &a.ints(split::split_size_or_sections).unwrap_or_default()),
     }
 }
 
 pub fn split_with_sizes(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
-    let (dim, n) = along(a.tensor(0), a.int(2))?;
-    listed(e, a.tensor(0), dim, n, &a.ints(1).unwrap_or_default())
+    let (dim, n) = along(a.input(), a.int(split_with_sizes::dim))?;
+    listed(e, a.input(), dim, n, &a.ints(split_with_sizes::split_sizes).unwrap_or_default())
 }
 
 pub fn chunk(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
-    let (dim, n) = along(a.tensor(0), a.int(2))?;
-    let chunks = a.int(1);
+    let (dim, n) = along(a.input(), a.int(chunk::dim))?;
+    let chunks = a.int(chunk::chunks);
     if chunks <= 0 {
         fail!(VALUE, "the number of pieces must be positive, not {chunks}");
     }
     if n == 0 {
-        return pieces(e, a.tensor(0), dim, chunks, (0..chunks).map(|_| 0));
+        return pieces(e, a.input(), dim, chunks, (0..chunks).map(|_| 0));
     }
-    even(e, a.tensor(0), dim, n, (n - 1) / chunks + 1)
+    even(e, a.input(), dim, n, (n - 1) / chunks + 1)
 }
+
+signature!(split(input: Tensor, split_size_or_sections: IntOrInts, dim: Dim = 0));
 
 pub static SPLIT: Op = Op {
     name: "split",
-    params: &[X, Param::new("split_size_or_sections", Kind::IntOrInts), DIM],
+    params: split::PARAMS,
     summary: "Pieces of one size (the last may be smaller), or of the sizes in a list; views.",
     examples: &[
         ex("tensor([1, 2, 3]).split(2)", "[tensor([1, 2]), tensor([3])]"),
@@ -117,9 +117,11 @@ pub static SPLIT: Op = Op {
     ..Op::BASE
 };
 
+signature!(split_with_sizes(input: Tensor, split_sizes: Ints, dim: Dim = 0));
+
 pub static SPLIT_WITH_SIZES: Op = Op {
     name: "split_with_sizes",
-    params: &[X, Param::new("split_sizes", Kind::Ints), DIM],
+    params: split_with_sizes::PARAMS,
     summary: "Pieces of the sizes in a list; views.",
     examples: &[
         ex("tensor([1, 2, 3]).split_with_sizes([1, 2])", "[tensor([1]), tensor([2, 3])]"),
@@ -131,9 +133,11 @@ pub static SPLIT_WITH_SIZES: Op = Op {
     ..Op::BASE
 };
 
+signature!(chunk(input: Tensor, chunks: Int, dim: Dim = 0));
+
 pub static CHUNK: Op = Op {
     name: "chunk",
-    params: &[X, Param::new("chunks", Kind::Int), DIM],
+    params: chunk::PARAMS,
     summary: "At most that many pieces of one size (the last may be smaller); views.",
     examples: &[ex("tensor([1, 2, 3]).chunk(2)", "[tensor([1, 2]), tensor([3])]"), ex("ones([3]).chunk(0)", "E0206")],
     lower: Lower::Compose(|e, a| chunk(e, a).map(|pieces| together(e, pieces))),
@@ -160,11 +164,11 @@ fn cut(e: &mut dyn Emit, x: &Tensor, dim: usize, n: i64, how: &Attr) -> Result<V
     }
 }
 
-const HOW: Param = Param::new("indices_or_sections", Kind::IntOrInts);
+signature!(tensor_split(input: Tensor, indices_or_sections: IntOrInts, dim: Dim = 0));
 
 pub static TENSOR_SPLIT: Op = Op {
     name: "tensor_split",
-    params: &[X, HOW, DIM],
+    params: tensor_split::PARAMS,
     summary: "That many nearly equal pieces, or the pieces between the places in a list; views.",
     examples: &[
         ex("tensor([1, 2, 3]).tensor_split(2)", "[tensor([1, 2]), tensor([3])]"),
@@ -172,8 +176,8 @@ pub static TENSOR_SPLIT: Op = Op {
         ex("ones([3]).tensor_split(0)", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (dim, n) = along(a.tensor(0), a.int(2))?;
-        cut(e, a.tensor(0), dim, n, a.attr(1))
+        let (dim, n) = along(a.input(), a.int(tensor_split::dim))?;
+        cut(e, a.input(), dim, n, a.attr(tensor_split::indices_or_sections))
     }),
     grad: Grad::Composed,
     results: Returns::List,
@@ -182,24 +186,26 @@ pub static TENSOR_SPLIT: Op = Op {
 
 /// `hsplit` and its kin: along a fixed dimension, into exactly equal pieces.
 fn fixed(e: &mut dyn Emit, a: &Args, least: usize, dim: usize) -> Result<Vec<Tensor>> {
-    let (x, ndim) = (a.tensor(0), a.tensor(0).ndim());
+    let (x, ndim) = (a.input(), a.input().ndim());
     if ndim < least {
         fail!(SHAPE, "a tensor of at least {least} dimensions is wanted, not {ndim}");
     }
     let n = x.shape()[dim] as i64;
-    if let Attr::Int(count) = a.attr(1)
+    if let Attr::Int(count) = a.attr(fixed::indices_or_sections)
         && (*count <= 0 || n % count != 0)
     {
         fail!(VALUE, "dimension {dim} of size {n} cannot be split into {count} equal pieces");
     }
-    cut(e, x, dim, n, a.attr(1))
+    cut(e, x, dim, n, a.attr(fixed::indices_or_sections))
 }
+
+signature!(fixed(input: Tensor, indices_or_sections: IntOrInts));
 
 macro_rules! fixed {
     ($NAME:ident, $name:literal, $least:literal, $dim:expr, $which:literal, $bad:literal) => {
         pub static $NAME: Op = Op {
             name: $name,
-            params: &[X, HOW],
+            params: fixed::PARAMS,
             summary: concat!("Equal pieces along ", $which, ", or the pieces between the places in a list; views."),
             examples: &[
                 ex(concat!($name, "(ones([2, 4, 6]), 2)[0].numel"), "24"),
@@ -208,7 +214,7 @@ macro_rules! fixed {
             ],
             lower: Lower::Compose(|e, a| {
                 let dim: fn(usize) -> usize = $dim;
-                fixed(e, a, $least, dim(a.tensor(0).ndim()))
+                fixed(e, a, $least, dim(a.input().ndim()))
             }),
             grad: Grad::Composed,
             results: Returns::List,
@@ -227,18 +233,20 @@ fixed!(
 fixed!(VSPLIT, "vsplit", 2, |_| 0, "the first dimension", "vsplit(ones([2]), 1)");
 fixed!(DSPLIT, "dsplit", 3, |_| 2, "the third dimension", "dsplit(ones([2, 2]), 1)");
 
+signature!(unbind(input: Tensor, dim: Dim = 0));
+
 pub static UNBIND: Op = Op {
     name: "unbind",
-    params: &[X, DIM],
+    params: unbind::PARAMS,
     summary: "The slices along a dimension, which goes away; views.",
     examples: &[
         ex("tensor([[1, 2], [3, 4]]).unbind()", "[tensor([1, 2]), tensor([3, 4])]"),
         ex("ones([2]).unbind(1)", "E0209"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (dim, n) = along(a.tensor(0), a.int(1))?;
+        let (dim, n) = along(a.input(), a.int(unbind::dim))?;
         room(e, n)?;
-        let slices: Result<_> = (0..n).map(|at| e.call(&SELECT, args![a.tensor(0), dim, at])).collect();
+        let slices: Result<_> = (0..n).map(|at| e.call(&SELECT, args![a.input(), dim, at])).collect();
         Ok(together(e, slices?))
     }),
     grad: Grad::Composed,

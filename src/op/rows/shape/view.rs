@@ -9,11 +9,11 @@ use crate::fail;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
-use crate::op::row::{CallForm, Default, Grad, Kind, Lower, Op, Param, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, ex};
 use crate::op::rows::pointwise::arith::COPY;
+use crate::op::rows::signatures::unary;
 use crate::op::tensor::Tensor;
-
-const X: Param = Param::new("input", Kind::Tensor);
+use crate::signature;
 
 /// A requested shape in which one size may be -1.
 pub fn resolve_shape(sizes: &Ints, numel: usize) -> Result<Shape> {
@@ -39,18 +39,20 @@ pub fn resolve_shape(sizes: &Ints, numel: usize) -> Result<Shape> {
     Ok(shape)
 }
 
+signature!(reshape(input: Tensor, shape: Sizes));
+
 pub static RESHAPE: Op = Op {
     name: "reshape",
-    params: &[X, Param::new("shape", Kind::Sizes)],
+    params: reshape::PARAMS,
     summary: "The same elements in another shape: a view where strides allow it, otherwise a copy.",
     examples: &[
         ex("tensor([1, 2, 3, 4]).reshape([2, 2])", "tensor([[1, 2],\n        [3, 4]])"),
         ex("ones([3]).reshape([2, 2])", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         let view = x.view();
-        let shape = resolve_shape(&a.ints(1).unwrap_or_default(), view.layout.numel())?;
+        let shape = resolve_shape(&a.ints(reshape::shape).unwrap_or_default(), view.layout.numel())?;
         let op = if view.layout.view(&shape).is_some() { &VIEW } else { &RESHAPED };
         e.apply(op, args![x, shape.as_slice()])
     }),
@@ -61,18 +63,18 @@ pub static RESHAPE: Op = Op {
 /// Internal: a copy in another shape, which is nobody's view.
 static RESHAPED: Op = Op {
     name: "_unsafe_view",
-    params: &[X, Param::new("shape", Kind::Sizes)],
+    params: reshape::PARAMS,
     summary: "A dense copy in another shape.",
     lower: Lower::Steps(|e, a| {
-        let x = a.tensor(0);
-        let shape = infer::shape(&a.ints(1).unwrap_or_default())?;
+        let x = a.input();
+        let shape = infer::shape(&a.ints(reshape::shape).unwrap_or_default())?;
         let out = e.empty(&shape, x.dtype(), x.device())?;
         let place = e.alias(&out, Layout::contiguous(&x.shape()));
         e.apply_inplace(&COPY, args![&place, x])?;
         Ok(vec![out])
     }),
     grad: Grad::Rule(|e, v| {
-        let shape = v.meta(0).shape.clone();
+        let shape = v.meta(reshape::input).shape.clone();
         Ok(vec![Some(e.call(&RESHAPE, args![v.g(), shape.as_slice()])?)])
     }),
     call: CallForm::Internal,
@@ -81,15 +83,15 @@ static RESHAPED: Op = Op {
 
 pub static VIEW: Op = Op {
     name: "view",
-    params: &[X, Param::new("shape", Kind::Sizes)],
+    params: reshape::PARAMS,
     summary: "The same memory in another shape; an error where strides do not allow it.",
     examples: &[
         ex("tensor([1, 2]).view([2, 1])", "tensor([[1],\n        [2]])"),
         ex("ones([3]).view([2, 2])", "E0201"),
     ],
     lower: Lower::View(|a| {
-        let view = a.tensor(0).view();
-        let shape = resolve_shape(&a.ints(1).unwrap_or_default(), view.layout.numel())?;
+        let view = a.input().view();
+        let shape = resolve_shape(&a.ints(reshape::shape).unwrap_or_default(), view.layout.numel())?;
         view.layout.view(&shape).ok_or_else(|| {
             Diag::error(
                 code::SHAPE,
@@ -104,24 +106,26 @@ pub static VIEW: Op = Op {
         })
     }),
     grad: Grad::Rule(|e, v| {
-        let shape = v.meta(0).shape.clone();
+        let shape = v.meta(reshape::input).shape.clone();
         Ok(vec![Some(e.call(&RESHAPE, args![v.g(), shape.as_slice()])?)])
     }),
     call: CallForm::Method,
     ..Op::BASE
 };
 
+signature!(expand(input: Tensor, size: Sizes));
+
 pub static EXPAND: Op = Op {
     name: "expand",
-    params: &[X, Param::new("size", Kind::Sizes)],
+    params: expand::PARAMS,
     summary: "Repeats dimensions of size 1 without copying; -1 keeps a size.",
     examples: &[
         ex("tensor([[1], [2]]).expand([2, 3])", "tensor([[1, 1, 1],\n        [2, 2, 2]])"),
         ex("ones([2]).expand([3])", "E0201"),
     ],
     lower: Lower::View(|a| {
-        let view = a.tensor(0).view();
-        let sizes = a.ints(1).unwrap_or_default();
+        let view = a.input().view();
+        let sizes = a.ints(expand::size).unwrap_or_default();
         let (from, ndim) = (view.shape(), sizes.len());
         if ndim < from.len() {
             fail!(SHAPE, "{ndim} sizes are fewer than the tensor's {} dimensions", from.len());
@@ -145,11 +149,11 @@ pub static EXPAND: Op = Op {
 
 pub static CLONE: Op = Op {
     name: "clone",
-    params: &[X],
+    params: unary::PARAMS,
     summary: "A copy in memory of its own.",
     examples: &[ex("tensor([1]).clone()", "tensor([1])")],
     lower: Lower::Steps(|e, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         let out = e.empty(&x.shape(), x.dtype(), x.device())?;
         Ok(vec![e.apply_inplace(&COPY, args![&out, x])?])
     }),
@@ -157,19 +161,16 @@ pub static CLONE: Op = Op {
     ..Op::BASE
 };
 
+signature!(as_strided(
+    input: Tensor, size: Ints, stride: Ints, storage_offset: Int = None, base_size: Ints = None,
+    base_stride: Ints = None, base_offset: Int = 0,
+));
+
 /// Internal: any layout over the buffer, in elements. The last three say where the elements of `input` lie in
 /// that buffer, for the gradient; without them it is dense and starts at 0.
 pub static AS_STRIDED: Op = Op {
     name: "as_strided",
-    params: &[
-        X,
-        Param::new("size", Kind::Ints),
-        Param::new("stride", Kind::Ints),
-        Param::opt("storage_offset", Kind::Int, Default::None),
-        Param::opt("base_size", Kind::Ints, Default::None),
-        Param::opt("base_stride", Kind::Ints, Default::None),
-        Param::opt("base_offset", Kind::Int, Default::Int(0)),
-    ],
+    params: as_strided::PARAMS,
     summary: "Any layout over the tensor's memory.",
     lower: Lower::View(as_strided),
     grad: Grad::Rule(as_strided_grad),
@@ -177,26 +178,24 @@ pub static AS_STRIDED: Op = Op {
     ..Op::BASE
 };
 
+signature!(as_strided_call(input: Tensor, size: Ints, stride: Ints, storage_offset: Int = None));
+
 /// `as_strided` as scripts call it.
 pub static AS_STRIDED_CALL: Op = Op {
     name: "as_strided",
-    params: &[
-        X,
-        Param::new("size", Kind::Ints),
-        Param::new("stride", Kind::Ints),
-        Param::opt("storage_offset", Kind::Int, Default::None),
-    ],
+    params: as_strided_call::PARAMS,
     summary: "Any layout over the tensor's memory, in elements; an error where it would leave it.",
     examples: &[
         ex("tensor([1, 2, 3]).as_strided([2], [2])", "tensor([1, 3])"),
         ex("ones([3]).as_strided([4], [1])", "E0206"),
     ],
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         let own = x.view().layout.clone();
         let strides: Ints = own.strides.iter().map(|&s| s as i64).collect();
-        let offset = a.opt_int(3).unwrap_or(own.offset as i64);
-        let (size, stride) = (a.ints(1).unwrap_or_default(), a.ints(2).unwrap_or_default());
+        let offset = a.opt_int(as_strided_call::storage_offset).unwrap_or(own.offset as i64);
+        let (size, stride) =
+            (a.ints(as_strided_call::size).unwrap_or_default(), a.ints(as_strided_call::stride).unwrap_or_default());
         e.apply(&AS_STRIDED, args![x, size, stride, offset, own.shape.as_slice(), strides, own.offset])
     }),
     grad: Grad::Composed,
@@ -204,7 +203,7 @@ pub static AS_STRIDED_CALL: Op = Op {
 };
 
 fn as_strided(a: &Args) -> Result<Layout> {
-    let view = a.tensor(0).view();
+    let view = a.input().view();
     let layout = strided_layout(a, view.layout.offset)?;
     let room = (view.buffer.size_bytes / view.dtype.size_bytes()) as u128;
     let last: u128 =
@@ -217,15 +216,15 @@ fn as_strided(a: &Args) -> Result<Layout> {
 
 /// Arguments `size, stride, storage_offset` from 1 on.
 pub fn strided_layout(a: &Args, own_offset: usize) -> Result<Layout> {
-    let shape = infer::shape(&a.ints(1).unwrap_or_default())?;
-    let strides: Strides = a.ints(2).unwrap_or_default().iter().map(|&s| s as isize).collect();
+    let shape = infer::shape(&a.ints(as_strided::size).unwrap_or_default())?;
+    let strides: Strides = a.ints(as_strided::stride).unwrap_or_default().iter().map(|&s| s as isize).collect();
     if strides.len() != shape.len() {
         fail!(VALUE, "{} sizes but {} strides", shape.len(), strides.len());
     }
     if strides.iter().any(|&s| s < 0) {
         fail!(VALUE, "strides must not be negative");
     }
-    let offset = a.opt_int(3).unwrap_or(own_offset as i64);
+    let offset = a.opt_int(as_strided::storage_offset).unwrap_or(own_offset as i64);
     if offset < 0 {
         fail!(VALUE, "the offset must not be negative");
     }
@@ -236,22 +235,24 @@ pub fn strided_layout(a: &Args, own_offset: usize) -> Result<Layout> {
 /// operand itself shows several times (an expanded operand) shares its sum evenly, as in PyTorch.
 fn as_strided_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
     let part = strided_layout(v.args, 0)?;
-    let shape = v.meta(0).shape.clone();
-    let base = match v.args.ints(5) {
-        Some(strides) => {
-            Layout { shape, strides: strides.iter().map(|&s| s as isize).collect(), offset: v.args.int(6) as usize }
-        }
+    let shape = v.meta(as_strided::input).shape.clone();
+    let base = match v.args.ints(as_strided::base_stride) {
+        Some(strides) => Layout {
+            shape,
+            strides: strides.iter().map(|&s| s as isize).collect(),
+            offset: v.args.int(as_strided::base_offset) as usize,
+        },
         None => Layout::contiguous(&shape),
     };
     let (Some((part_start, part_end)), Some((base_start, base_end))) = (part.extent(), base.extent()) else {
-        return Ok(vec![Some(e.zeros_like(v.meta(0))?)]);
+        return Ok(vec![Some(e.zeros_like(v.meta(as_strided::input))?)]);
     };
     let (start, end) = (part_start.min(base_start), part_end.max(base_end));
     let moved = |layout: &Layout| Layout { offset: layout.offset - start, ..layout.clone() };
     let (part, base) = (moved(&part), moved(&base));
     let mut flat = spread(e, v.g(), &[end - start], &part)?;
     if overlaps(&base) {
-        let ones = e.full(&base.shape, crate::base::dtype::Scalar::Int(1), v.meta(0))?;
+        let ones = e.full(&base.shape, crate::base::dtype::Scalar::Int(1), v.meta(as_strided::input))?;
         let counts = spread(e, &ones, &[end - start], &base)?;
         // Places that the operand does not show are 0 / 0 and never read.
         flat = e.div(&flat, &counts)?;
@@ -279,27 +280,26 @@ fn sizes(layout: &Layout) -> (Ints, Ints) {
     (layout.shape.iter().map(|&n| n as i64).collect(), layout.strides.iter().map(|&s| s as i64).collect())
 }
 
+signature!(spread(input: Tensor, size: Ints, stride: Ints, storage_offset: Int, shape: Ints));
+
 /// Internal: zeros of a shape to which `input` is added in a strided window: the gradient of every view.
 pub static SPREAD: Op = Op {
     name: "strided_add",
-    params: &[
-        X,
-        Param::new("size", Kind::Ints),
-        Param::new("stride", Kind::Ints),
-        Param::new("storage_offset", Kind::Int),
-        Param::new("shape", Kind::Ints),
-    ],
+    params: spread::PARAMS,
     summary: "Zeros to which the tensor is added in a strided window.",
     lower: Lower::Kernel(|_, a| {
-        let g = a.tensor(0);
-        let shape = infer::shape(&a.ints(4).unwrap_or_default())?;
+        let g = a.input();
+        let shape = infer::shape(&a.ints(spread::shape).unwrap_or_default())?;
         let call = KernelCall::new("strided_add", crate::kernel::copy::host::strided_add::strided_add).input(g);
-        Ok(call.ints(&a.ints(2).unwrap_or_default()).int(a.int(3)).output(&shape, g.dtype()))
+        Ok(call
+            .ints(&a.ints(spread::stride).unwrap_or_default())
+            .int(a.int(spread::storage_offset))
+            .output(&shape, g.dtype()))
     }),
     grad: Grad::Rule(|e, v| {
         let g = e.call(&CONTIGUOUS, args![v.g()])?;
         let own = g.view().layout.offset as i64;
-        let base = own + v.args.int(3);
+        let base = own + v.args.int(spread::storage_offset);
         let list = |at: usize| v.args.ints(at).unwrap_or_default();
         let dense = Layout::contiguous(&g.shape());
         let (size, stride) = sizes(&dense);
@@ -321,19 +321,21 @@ pub fn spread_view(
     v: &Backward<'_>,
     rule: fn(&Layout, &Args) -> Result<Layout>,
 ) -> Result<Vec<Option<Tensor>>> {
-    let dense = Layout::contiguous(&v.meta(0).shape);
+    let dense = Layout::contiguous(&v.meta(unary::input).shape);
     let part = rule(&dense, v.args)?;
     Ok(vec![Some(spread(e, v.g(), &dense.shape, &part)?)])
 }
 
+signature!(contiguous(input: Tensor, memory_format: Ignored = None));
+
 /// The tensor itself when it is dense, otherwise a copy.
 pub static CONTIGUOUS: Op = Op {
     name: "contiguous",
-    params: &[X, Param::opt("memory_format", Kind::Ignored, Default::None)],
+    params: contiguous::PARAMS,
     summary: "The tensor itself when its elements follow each other in memory, otherwise a copy.",
     examples: &[ex("tensor([[1, 2], [3, 4]]).t().contiguous()", "tensor([[1, 3],\n        [2, 4]])")],
     lower: Lower::Compose(|e, a| {
-        let x = a.tensor(0);
+        let x = a.input();
         if x.view().layout.is_contiguous() { Ok(vec![x.clone()]) } else { e.apply(&CLONE, args![x]) }
     }),
     grad: Grad::Composed,
@@ -344,12 +346,12 @@ pub static CONTIGUOUS: Op = Op {
 /// Internal: a gradient of a `straight` row. It tells that row's operands that it does not change with them.
 pub static STILL: Op = Op {
     name: "grad",
-    params: &[X],
+    params: unary::PARAMS,
     summary: "",
     grad: Grad::Rule(|e, v| {
         let mut grads = vec![Some(v.g().clone())];
         for slot in 1..v.inputs.len() {
-            grads.push(if v.needs(slot) { Some(e.zeros_like(v.meta(slot))?) } else { None });
+            grads.push(if v.needs_slot(slot) { Some(e.zeros_like(v.slot_meta(slot))?) } else { None });
         }
         Ok(grads)
     }),
@@ -357,24 +359,28 @@ pub static STILL: Op = Op {
     ..Op::BASE
 };
 
+signature!(straight(input: Tensor, other: Tensor = None));
+
 /// Internal: an operand of a `straight` composition, and another that its gradient reads without changing with it.
 pub static STRAIGHT: Op = Op {
     name: "view",
-    params: &[X, Param::opt("other", Kind::Tensor, Default::None)],
+    params: straight::PARAMS,
     summary: "",
-    lower: Lower::View(|a| Ok(a.tensor(0).view().layout.clone())),
+    lower: Lower::View(|a| Ok(a.input().view().layout.clone())),
     grad: Grad::Rule(|_, v| Ok(vec![Some(v.g().clone())])),
     straight: true,
     call: CallForm::Internal,
     ..Op::BASE
 };
 
+signature!(select(input: Tensor, dim: Dim, index: Int));
+
 pub static SELECT: Op = Op {
     name: "select",
-    params: &[X, Param::new("dim", Kind::Dim), Param::new("index", Kind::Int)],
+    params: select::PARAMS,
     summary: "One element of a dimension, which goes away; a view.",
     examples: &[ex("tensor([[1, 2], [3, 4]]).select(0, 1)", "tensor([3, 4])"), ex("ones([2]).select(0, 2)", "E0207")],
-    lower: Lower::View(|a| select(&a.tensor(0).view().layout, a)),
+    lower: Lower::View(|a| select(&a.input().view().layout, a)),
     grad: Grad::Window(select),
     ..Op::BASE
 };
@@ -383,8 +389,8 @@ pub fn select(layout: &Layout, a: &Args) -> Result<Layout> {
     if layout.ndim() == 0 {
         fail!(INDEX, "a 0-dimensional tensor cannot be indexed; `item()` gives its value");
     }
-    let dim = infer::dim(a.int(1), layout.ndim())?;
-    let (n, index) = (layout.shape[dim] as i64, a.int(2));
+    let dim = infer::dim(a.int(select::dim), layout.ndim())?;
+    let (n, index) = (layout.shape[dim] as i64, a.int(select::index));
     if index < -n || index >= n {
         fail!(INDEX, "index {index} is out of range for dimension {dim} of size {n}");
     }
@@ -395,23 +401,19 @@ fn slice(layout: &Layout, a: &Args) -> Result<Layout> {
     if layout.ndim() == 0 {
         fail!(DIM, "a 0-dimensional tensor has no ranges");
     }
-    let dim = infer::dim(a.int(1), layout.ndim())?;
+    let dim = infer::dim(a.int(slice::dim), layout.ndim())?;
     let (start, step, len) = slice_bounds(a, 2, layout.shape[dim])?;
     Ok(layout.slice(dim, start, step, len))
 }
 
+signature!(slice(input: Tensor, dim: Dim, start: Int = None, stop: Int = None, step: Int = 1));
+
 /// `x[start..stop]` of one dimension, ends clamped as in Python.
 pub static SLICE: Op = Op {
     name: "slice",
-    params: &[
-        X,
-        Param::new("dim", Kind::Dim),
-        Param::opt("start", Kind::Int, Default::None),
-        Param::opt("stop", Kind::Int, Default::None),
-        Param::opt("step", Kind::Int, Default::Int(1)),
-    ],
+    params: slice::PARAMS,
     summary: "A range of one dimension; a view.",
-    lower: Lower::View(|a| slice(&a.tensor(0).view().layout, a)),
+    lower: Lower::View(|a| slice(&a.input().view().layout, a)),
     grad: Grad::Window(slice),
     call: CallForm::Internal,
     ..Op::BASE
@@ -431,47 +433,44 @@ pub fn slice_bounds(a: &Args, at: usize, n: usize) -> Result<(usize, usize, usiz
     Ok((start as usize, step as usize, len as usize))
 }
 
+signature!(slice_scatter(
+    input: Tensor, src: Tensor, dim: Dim = 0, start: Int = None, end: Int = None, step: Int = 1,
+));
+
 /// A copy of the tensor with a slice of it replaced.
 pub static SLICE_SCATTER: Op = Op {
     name: "slice_scatter",
-    params: &[
-        X,
-        Param::new("src", Kind::Tensor),
-        Param::opt("dim", Kind::Dim, Default::Int(0)),
-        Param::opt("start", Kind::Int, Default::None),
-        Param::opt("end", Kind::Int, Default::None),
-        Param::opt("step", Kind::Int, Default::Int(1)),
-    ],
+    params: slice_scatter::PARAMS,
     summary: "A copy in which a slice of one dimension is replaced by `src`.",
     examples: &[
         ex("zeros([3]).slice_scatter(ones([1]), 0, 1, 2)", "tensor([0., 1., 0.])"),
         ex("zeros([3]).slice_scatter(ones([2]), 0, 1, 2)", "E0201"),
     ],
     lower: Lower::Steps(|e, a| {
-        let out = e.call(&CLONE, args![a.tensor(0)])?;
+        let out = e.call(&CLONE, args![a.input()])?;
         if out.ndim() == 0 {
             fail!(DIM, "a 0-dimensional tensor has no ranges");
         }
-        let dim = infer::dim(a.int(2), out.ndim())?;
+        let dim = infer::dim(a.int(slice_scatter::dim), out.ndim())?;
         let (start, step, len) = slice_bounds(a, 3, out.shape()[dim])?;
         let layout = out.view().layout.slice(dim, start, step, len);
-        if layout.shape.as_slice() != a.tensor(1).shape().as_slice() {
+        if layout.shape.as_slice() != a.tensor(slice_scatter::src).shape().as_slice() {
             fail!(
                 SHAPE,
                 "`src` has shape {:?}, the slice {:?}",
-                a.tensor(1).shape().as_slice(),
+                a.tensor(slice_scatter::src).shape().as_slice(),
                 layout.shape.as_slice()
             );
         }
         let place = e.alias(&out, layout);
-        e.apply_inplace(&COPY, args![&place, a.tensor(1)])?;
+        e.apply_inplace(&COPY, args![&place, a.tensor(slice_scatter::src)])?;
         Ok(vec![out])
     }),
     grad: Grad::Rule(|e, v| {
-        let dim = infer::dim(v.args.int(2), v.meta(0).shape.len())?;
-        let (start, step, len) = slice_bounds(v.args, 3, v.meta(0).shape[dim])?;
+        let dim = infer::dim(v.args.int(slice_scatter::dim), v.meta(slice_scatter::input).shape.len())?;
+        let (start, step, len) = slice_bounds(v.args, 3, v.meta(slice_scatter::input).shape[dim])?;
         let stop = start + len.saturating_sub(1) * step + (len > 0) as usize;
-        let zero = e.zeros_like(v.meta(1))?;
+        let zero = e.zeros_like(v.meta(slice_scatter::src))?;
         let base = e.call(&SLICE_SCATTER, args![v.g(), &zero, dim, start, stop, step])?;
         let part = e.call(&SLICE, args![v.g(), dim, start, stop, step])?;
         Ok(vec![Some(base), Some(part)])
@@ -479,21 +478,23 @@ pub static SLICE_SCATTER: Op = Op {
     ..Op::BASE
 };
 
+signature!(unsqueeze(input: Tensor, dim: Dim));
+
 pub static UNSQUEEZE: Op = Op {
     name: "unsqueeze",
-    params: &[X, Param::new("dim", Kind::Dim)],
+    params: unsqueeze::PARAMS,
     summary: "A new dimension of size 1; a view.",
     examples: &[
         ex("tensor([1, 2]).unsqueeze(1)", "tensor([[1],\n        [2]])"),
         ex("ones([2]).unsqueeze(5)", "E0209"),
     ],
     lower: Lower::View(|a| {
-        let view = a.tensor(0).view();
-        let dim = infer::dim(a.int(1), view.layout.ndim() + 1)?;
+        let view = a.input().view();
+        let dim = infer::dim(a.int(unsqueeze::dim), view.layout.ndim() + 1)?;
         Ok(view.layout.unsqueeze(dim))
     }),
     grad: Grad::Rule(|e, v| {
-        let shape = v.meta(0).shape.clone();
+        let shape = v.meta(unsqueeze::input).shape.clone();
         Ok(vec![Some(e.call(&RESHAPE, args![v.g(), shape.as_slice()])?)])
     }),
     inplace: false,

@@ -1,0 +1,380 @@
+//! Expressions over tensors, as gradient rules and compositions write them: `-g * result * result`.
+//!
+//! Each operator applies a row at once. An expression is a number into the sheet of one calculation, so that it is
+//! copied and not borrowed; the first error is kept there, nothing is applied after it, and whoever takes the result
+//! gets it.
+
+use super::args::{Arg, Args};
+use super::emit::{Backward, Emit};
+use super::row::Op;
+use super::rows::pointwise::arith::{ADD, CAST, DIV, MUL, NEG, SUB};
+use super::rows::pointwise::compare::{EQ, GE, GT, LE, LOGICAL_AND, LOGICAL_OR, LT, WHERE};
+use super::rows::pointwise::power::SQUARE;
+use super::rows::pointwise::unary::{ABS, COS, COSH, EXP, LOG, LOG1P, RSQRT, SGN, SIGMOID, SIN, SINH, SQRT, TANH};
+use super::tensor::Tensor;
+use crate::base::code;
+use crate::base::diag::{Diag, Result};
+use crate::base::dtype::{DType, Scalar};
+use crate::fail;
+use smallvec::{SmallVec, smallvec};
+use std::cell::RefCell;
+
+/// One calculation: what it has made so far.
+struct Sheet<'e> {
+    emit: RefCell<&'e mut dyn Emit>,
+    backward: Option<&'e Backward<'e>>,
+    made: RefCell<SmallVec<[Tensor; 8]>>,
+    failed: RefCell<Option<Box<Diag>>>,
+}
+
+/// `Sheet` without its lifetime, which may not shrink.
+trait Calculate {
+    fn apply(&self, op: &'static Op, args: Args) -> Term;
+    fn keep(&self, tensor: &Tensor) -> Term;
+    fn detach(&self, term: Term) -> Term;
+    fn fail(&self, diag: Box<Diag>) -> Term;
+    fn arg(&self, term: Term) -> Arg;
+}
+
+#[derive(Clone, Copy)]
+enum Term {
+    Made(usize),
+    /// The gradient that arrived.
+    Gradient,
+    /// A saved argument, or the number that stood in its place.
+    Argument(usize),
+    /// A saved result.
+    Result(usize),
+    Failed,
+}
+
+impl Calculate for Sheet<'_> {
+    fn apply(&self, op: &'static Op, args: Args) -> Term {
+        if self.failed.borrow().is_some() {
+            return Term::Failed;
+        }
+        let made = self.emit.borrow_mut().one(op, args);
+        match made {
+            Ok(tensor) => self.keep(&tensor),
+            Err(diag) => self.fail(diag),
+        }
+    }
+
+    fn fail(&self, diag: Box<Diag>) -> Term {
+        self.failed.borrow_mut().get_or_insert(diag);
+        Term::Failed
+    }
+
+    fn detach(&self, term: Term) -> Term {
+        match self.arg(term) {
+            Arg::Tensor(tensor) => {
+                let alone = self.emit.borrow_mut().detach(&tensor);
+                self.keep(&alone)
+            }
+            _ => term,
+        }
+    }
+
+    fn keep(&self, tensor: &Tensor) -> Term {
+        let mut made = self.made.borrow_mut();
+        made.push(tensor.clone());
+        Term::Made(made.len() - 1)
+    }
+
+    fn arg(&self, term: Term) -> Arg {
+        match (term, self.backward) {
+            (Term::Made(at), _) => Arg::Tensor(self.made.borrow()[at].clone()),
+            (Term::Gradient, Some(v)) => v.g().into(),
+            (Term::Argument(at), Some(v)) => v.operand(at),
+            (Term::Result(n), Some(v)) => v.output(n).into(),
+            _ => Arg::None,
+        }
+    }
+}
+
+impl<'e> Sheet<'e> {
+    fn new(emit: &'e mut dyn Emit, backward: Option<&'e Backward<'e>>) -> Sheet<'e> {
+        Sheet { emit: RefCell::new(emit), backward, made: RefCell::default(), failed: RefCell::default() }
+    }
+
+    fn tensor(&self, term: Term) -> Result<Tensor> {
+        if let Some(diag) = self.failed.borrow_mut().take() {
+            return Err(diag);
+        }
+        match self.arg(term) {
+            Arg::Tensor(tensor) => Ok(tensor),
+            _ => fail!(INTERNAL, "an expression of numbers alone is no tensor"),
+        }
+    }
+}
+
+/// A value of a calculation.
+#[derive(Clone, Copy)]
+pub struct Expr<'c> {
+    sheet: &'c (dyn Calculate + 'c),
+    term: Term,
+}
+
+/// The other side of an operator.
+pub enum Operand<'c> {
+    Expr(Expr<'c>),
+    Arg(Arg),
+}
+
+impl<'c> From<Expr<'c>> for Operand<'c> {
+    fn from(expr: Expr<'c>) -> Operand<'c> {
+        Operand::Expr(expr)
+    }
+}
+
+macro_rules! operands {
+    ($($type:ty => |$x:ident| $arg:expr;)*) => { $(
+        impl From<$type> for Operand<'_> {
+            fn from($x: $type) -> Self { Operand::Arg($arg.into()) }
+        }
+    )* };
+}
+operands! {
+    f64 => |x| Scalar::Float(x);
+    i32 => |x| Scalar::Int(x as i64);
+    Scalar => |x| x;
+    &Tensor => |x| x;
+    Arg => |x| x;
+}
+
+impl Operand<'_> {
+    fn arg(self) -> Arg {
+        match self {
+            Operand::Expr(expr) => expr.arg(),
+            Operand::Arg(arg) => arg,
+        }
+    }
+}
+
+impl<'c> Expr<'c> {
+    /// As an argument of a row.
+    pub fn arg(self) -> Arg {
+        self.sheet.arg(self.term)
+    }
+
+    fn apply(self, op: &'static Op, args: Args) -> Expr<'c> {
+        Expr { term: self.sheet.apply(op, args), ..self }
+    }
+
+    /// A row of one operand.
+    pub fn of(self, op: &'static Op) -> Expr<'c> {
+        self.apply(op, Args(smallvec![self.arg()]))
+    }
+
+    /// A row of two operands, this the first.
+    pub fn with(self, op: &'static Op, other: impl Into<Operand<'c>>) -> Expr<'c> {
+        self.apply(op, Args(smallvec![self.arg(), other.into().arg()]))
+    }
+
+    /// A row of two operands, this the second.
+    pub fn behind(self, op: &'static Op, first: impl Into<Operand<'c>>) -> Expr<'c> {
+        self.apply(op, Args(smallvec![first.into().arg(), self.arg()]))
+    }
+
+    /// A row with these arguments behind this one.
+    pub fn call(self, op: &'static Op, rest: Args) -> Expr<'c> {
+        let mut args = Args(smallvec![self.arg()]);
+        args.0.extend(rest.0);
+        self.apply(op, args)
+    }
+
+    /// This condition's choice of two values.
+    pub fn choose(self, yes: impl Into<Operand<'c>>, no: impl Into<Operand<'c>>) -> Expr<'c> {
+        self.apply(&WHERE, Args(smallvec![self.arg(), yes.into().arg(), no.into().arg()]))
+    }
+
+    /// 0 where a condition holds.
+    pub fn zero_where(self, condition: Expr<'c>) -> Expr<'c> {
+        condition.choose(0, self)
+    }
+
+    /// 0 where a condition does not hold.
+    pub fn zero_unless(self, condition: Expr<'c>) -> Expr<'c> {
+        condition.choose(self, 0)
+    }
+
+    /// The same value outside the gradient graph.
+    pub fn detach(self) -> Expr<'c> {
+        Expr { term: self.sheet.detach(self.term), ..self }
+    }
+
+    pub fn cast(self, dtype: DType) -> Expr<'c> {
+        match self.arg() {
+            Arg::Tensor(tensor) if tensor.dtype() == dtype => self,
+            _ => self.call(&CAST, Args(smallvec![dtype.into()])),
+        }
+    }
+}
+
+macro_rules! methods {
+    ($($name:ident $OP:ident)*) => { impl<'c> Expr<'c> { $(
+        pub fn $name(self) -> Expr<'c> { self.of(&$OP) }
+    )* } };
+    (two $($name:ident $OP:ident)*) => { impl<'c> Expr<'c> { $(
+        pub fn $name(self, other: impl Into<Operand<'c>>) -> Expr<'c> { self.with(&$OP, other) }
+    )* } };
+}
+methods! {
+    abs ABS  sgn SGN  square SQUARE  sqrt SQRT  rsqrt RSQRT  exp EXP  log LOG  log1p LOG1P  sin SIN  cos COS
+    sinh SINH  cosh COSH  tanh TANH  sigmoid SIGMOID
+}
+methods! { two
+    equals EQ  less LT  less_equal LE  greater GT  greater_equal GE  and LOGICAL_AND  or LOGICAL_OR
+}
+
+macro_rules! operators {
+    ($($Trait:ident $method:ident $OP:ident)*) => { $(
+        impl<'c, T: Into<Operand<'c>>> std::ops::$Trait<T> for Expr<'c> {
+            type Output = Expr<'c>;
+
+            fn $method(self, other: T) -> Expr<'c> {
+                self.with(&$OP, other)
+            }
+        }
+
+        operators! { @number $Trait $method $OP f64 }
+        operators! { @number $Trait $method $OP i32 }
+    )* };
+    (@number $Trait:ident $method:ident $OP:ident $number:ident) => {
+        impl<'c> std::ops::$Trait<Expr<'c>> for $number {
+            type Output = Expr<'c>;
+
+            fn $method(self, other: Expr<'c>) -> Expr<'c> {
+                other.behind(&$OP, self)
+            }
+        }
+    };
+}
+operators! { Add add ADD  Sub sub SUB  Mul mul MUL  Div div DIV }
+
+impl<'c> std::ops::Neg for Expr<'c> {
+    type Output = Expr<'c>;
+
+    fn neg(self) -> Expr<'c> {
+        self.of(&NEG)
+    }
+}
+
+/// Where a composition takes its operands from.
+#[derive(Clone, Copy)]
+pub struct Calc<'c>(&'c (dyn Calculate + 'c));
+
+impl<'c> Calc<'c> {
+    pub fn of(self, tensor: &Tensor) -> Expr<'c> {
+        Expr { sheet: self.0, term: self.0.keep(tensor) }
+    }
+
+    /// A row's one result.
+    pub fn call(self, op: &'static Op, args: Args) -> Expr<'c> {
+        Expr { sheet: self.0, term: self.0.apply(op, args) }
+    }
+}
+
+/// The tensor that an expression makes.
+pub fn compute(e: &mut dyn Emit, expression: impl for<'c> FnOnce(Calc<'c>) -> Expr<'c>) -> Result<Tensor> {
+    let sheet = Sheet::new(e, None);
+    let term = expression(Calc(&sheet)).term;
+    sheet.tensor(term)
+}
+
+/// As `compute`, of several.
+pub fn compute_all<const N: usize>(
+    e: &mut dyn Emit,
+    expressions: impl for<'c> FnOnce(Calc<'c>) -> [Expr<'c>; N],
+) -> Result<[Tensor; N]> {
+    let sheet = Sheet::new(e, None);
+    let made = expressions(Calc(&sheet)).map(|made| made.term);
+    let tensors: Vec<Tensor> = made.into_iter().map(|term| sheet.tensor(term)).collect::<Result<_>>()?;
+    match <[Tensor; N]>::try_from(tensors) {
+        Ok(tensors) => Ok(tensors),
+        Err(_) => fail!(INTERNAL, "an expression makes one tensor"),
+    }
+}
+
+/// What a gradient is written in. Arguments and results are read where they are used: a row saves these.
+#[derive(Clone, Copy)]
+pub struct Terms<'c> {
+    /// The gradient that arrived.
+    pub g: Expr<'c>,
+    /// The first argument.
+    pub input: Expr<'c>,
+    /// The second argument.
+    pub other: Expr<'c>,
+    /// The one result.
+    pub result: Expr<'c>,
+    sheet: &'c (dyn Calculate + 'c),
+    backward: &'c Backward<'c>,
+}
+
+impl<'c> Terms<'c> {
+    fn new(sheet: &'c Sheet<'c>, backward: &'c Backward<'c>) -> Terms<'c> {
+        let expr = |term| Expr { sheet, term };
+        let (input, other) = (expr(Term::Argument(0)), expr(Term::Argument(1)));
+        Terms { g: expr(Term::Gradient), input, other, result: expr(Term::Result(0)), sheet, backward }
+    }
+
+    /// An argument.
+    pub fn arg(self, at: usize) -> Expr<'c> {
+        Expr { term: Term::Argument(at), ..self.g }
+    }
+
+    /// An argument that is a number.
+    pub fn float(self, at: usize) -> f64 {
+        self.backward.args.float(at)
+    }
+
+    pub fn int(self, at: usize) -> i64 {
+        self.backward.args.int(at)
+    }
+
+    pub fn flag(self, at: usize) -> bool {
+        self.backward.args.flag(at)
+    }
+
+    /// An operand, where a number was given.
+    pub fn number(self, at: usize) -> Option<f64> {
+        match self.backward.args.get(at) {
+            Arg::Taken => None,
+            _ => Some(self.float(at)),
+        }
+    }
+
+    /// The gradient of an argument, where it is wanted.
+    pub fn wanted(self, at: usize, gradient: impl FnOnce() -> Expr<'c>) -> Option<Expr<'c>> {
+        self.backward.needs(at).then(gradient)
+    }
+
+    /// Where there is no gradient, for this reason.
+    pub fn stop(self, reason: &str) -> Expr<'c> {
+        Expr { term: self.sheet.fail(Diag::error(code::GRAD_STOP, reason)), ..self.g }
+    }
+}
+
+/// The gradient of one operand.
+pub type Derivative = for<'c> fn(Terms<'c>) -> Expr<'c>;
+
+/// One gradient for each slot, made only where it is wanted.
+pub fn derivatives(e: &mut dyn Emit, v: &Backward<'_>, all: &[Derivative]) -> Result<Vec<Option<Tensor>>> {
+    let sheet = Sheet::new(e, Some(v));
+    let terms = Terms::new(&sheet, v);
+    let one = |(slot, derivative): (usize, &Derivative)| {
+        v.needs_slot(slot).then(|| sheet.tensor(derivative(terms).term)).transpose()
+    };
+    all.iter().enumerate().map(one).collect()
+}
+
+/// As `derivatives`, of a rule that shares work between them.
+pub fn derive<const N: usize>(
+    e: &mut dyn Emit,
+    v: &Backward<'_>,
+    rule: impl for<'c> FnOnce(Terms<'c>) -> [Option<Expr<'c>>; N],
+) -> Result<Vec<Option<Tensor>>> {
+    let sheet = Sheet::new(e, Some(v));
+    let made = rule(Terms::new(&sheet, v));
+    made.into_iter().map(|made| made.map(|made| sheet.tensor(made.term)).transpose()).collect()
+}
