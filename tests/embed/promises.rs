@@ -312,7 +312,7 @@ fn drop_returns_within_a_second_and_frees_queues() {
 #[test]
 #[cfg(target_os = "linux")]
 fn sessions_that_end_leave_no_memory_behind() {
-    alone("sessions_that_end_leave_no_memory_behind", None, || {
+    alone("promises::sessions_that_end_leave_no_memory_behind", None, || {
         for text in [
             "import \"nn\" as nn; import \"optim\" as optim; import \"data\" as data;
             let model = nn::sequential([nn::linear(8, 8), nn::relu(), nn::linear(8, 1)]);

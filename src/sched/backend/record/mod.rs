@@ -151,7 +151,7 @@ impl Backend for Recorder {
         self.book.lock().push(line);
         match task {
             Task::Nothing | Task::Fails | Task::Sleep { .. } => {}
-            Task::Write { from, to } if to.is_empty() => drop(from),
+            Task::Write { to, .. } if to.is_empty() => {}
             Task::Write { from, to } => near(&to).write(&from.read()),
             Task::Copy { from: (_, from), .. } if from.is_empty() => {}
             Task::Copy { from, to } => near_on(&from).copy_to(&near_on(&to)),

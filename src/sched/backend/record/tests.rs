@@ -65,7 +65,7 @@ fn steps_are_written_down() {
         "window on cuda:0 stream 0",
         "fused ",
         "kernel cumsum",
-        "read 12 bytes",
+        "read 4 bytes",
         "copy 12 bytes from cuda:0 to cuda:1",
         "window on cuda:1 stream 0",
         "read 4 bytes",
