@@ -115,6 +115,13 @@ template <class T, class C> TS_FN typename ts_opmath<T>::type ts_round_to(C x) {
 template <int N> struct ts_align { static const int bytes = N >= 16 ? 16 : N; };
 template <class T, int V> struct alignas(ts_align<(int)sizeof(T) * V>::bytes) ts_vec { T x[V]; };
 
+// An element that is only moved: the type with so many bytes.
+template <int N> struct ts_bytes { typedef ts_vec<ts_u64, 2> type; };
+template <> struct ts_bytes<1> { typedef ts_u8 type; };
+template <> struct ts_bytes<2> { typedef ts_i16 type; };
+template <> struct ts_bytes<4> { typedef ts_u32 type; };
+template <> struct ts_bytes<8> { typedef ts_u64 type; };
+
 // The bytes of a vector as they are loaded. They are kept as 32-bit words: the compiler splits other types, and then waits
 // for each vector before it issues the next load.
 template <int BYTES> struct alignas(ts_align<BYTES>::bytes) ts_packed { ts_u32 x[BYTES / 4]; };

@@ -1,10 +1,6 @@
 // tril and triu. B: bytes of an element; LOWER: 1 for tril, 0 for triu.
 #include "common/base.cuh"
 
-template <int N> struct ts_bytes { typedef ts_u64 type; };
-template <> struct ts_bytes<1> { typedef ts_u8 type; };
-template <> struct ts_bytes<2> { typedef ts_i16 type; };
-template <> struct ts_bytes<4> { typedef ts_u32 type; };
 typedef typename ts_bytes<B>::type Cell;
 
 struct Args {

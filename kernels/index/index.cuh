@@ -6,11 +6,6 @@
 // that is added to; FROM: the type of what is added; FOLD: scatter_reduce's 1 prod, 2 amin, 3 amax.
 #include "math/math.cuh"
 
-template <int N> struct ts_bytes { typedef ts_vec<ts_u64, 2> type; };
-template <> struct ts_bytes<1> { typedef ts_u8 type; };
-template <> struct ts_bytes<2> { typedef ts_i16 type; };
-template <> struct ts_bytes<4> { typedef ts_u32 type; };
-template <> struct ts_bytes<8> { typedef ts_u64 type; };
 typedef typename ts_bytes<B>::type Cell;
 
 struct Args {

@@ -2,10 +2,6 @@
 // element that is copied. Blocks count their part, the counts are scanned, then each block knows where it writes.
 #include "math/math.cuh"
 
-template <int N> struct ts_bytes { typedef ts_u64 type; };
-template <> struct ts_bytes<1> { typedef ts_u8 type; };
-template <> struct ts_bytes<2> { typedef ts_i16 type; };
-template <> struct ts_bytes<4> { typedef ts_u32 type; };
 typedef typename ts_bytes<B>::type Cell;
 
 struct Args {

@@ -8,7 +8,7 @@ use super::memory::Wanted;
 use super::memory::{self, Memory, Room};
 use super::options::MatmulPrecision;
 pub use super::options::Options;
-use super::order::gate::{Before, Past, note_writer};
+use super::order::gate::{Past, note_writer};
 use super::order::points::HOST;
 use super::profile::timeline::{self, Timeline};
 use super::profile::trace::Trace;
@@ -195,20 +195,7 @@ impl Runtime {
         let mut clocks = Clocks::new();
         let name = StreamName { device: DeviceId::Cpu, number: 0 };
         let lane = clocks.stream(name);
-        let host = Stream {
-            name,
-            priority: 0,
-            completed: Arc::default(),
-            submitted: 0,
-            last_work: (0, 0),
-            last_access: 0,
-            before: Before::default(),
-            lane,
-            after: SmallVec::new(),
-            waits: SmallVec::new(),
-            in_use: true,
-            left_at: 0,
-        };
+        let host = Stream::new(name, 0, Default::default(), lane);
         let timeline = options.profile.then(Box::default);
         let tiny = |limit: usize| SMALL_BYTES.min(limit / 64) / options.window_nodes.max(1);
         let tiny_bytes = tiny(options.host_limit);

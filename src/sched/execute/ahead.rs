@@ -20,7 +20,7 @@ use crate::sched::order::gate::note_writer;
 use crate::sched::profile::timeline;
 use crate::sched::runtime::Runtime;
 use crate::sched::streams::stream::{Moment, StreamHandle};
-use crate::sched::window::node::{Input, Node, Work};
+use crate::sched::window::node::Input;
 use parking_lot::Mutex;
 use smallvec::smallvec;
 use std::collections::{HashMap, VecDeque};
@@ -263,17 +263,9 @@ impl Runtime {
         let slot = self.slot_of(to.buffer.device);
         self.wait_moment(state, slot, &begun.moment);
         let copied = begun.target.view();
-        let node = Node {
-            name: asked.name,
-            origin: asked.origin,
-            number: self.next_number(),
-            trail: self.trail(),
-            work: Work::Transfer,
-            // The copy's own faults reach the result through its target.
-            inputs: smallvec![Input::View(from.clone()), Input::View(copied.clone())],
-            outputs: smallvec![to.clone()],
-            ..Node::default()
-        };
+        // The copy's own faults reach the result through its target.
+        let inputs = smallvec![Input::View(from.clone()), Input::View(copied.clone())];
+        let node = self.transfer_node(asked, inputs, to);
         self.watch(state, slot, &node)?;
         self.take_over(&copied.buffer, &to.buffer)?;
         to.write_by(asked.origin);

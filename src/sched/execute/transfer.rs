@@ -59,18 +59,7 @@ impl Runtime {
                 self.wait_buffer(state, &view.buffer, false)?;
             }
         }
-        let node = Node {
-            name: asked.name,
-            origin: asked.origin,
-            gate: None,
-            begins_round: false,
-            made: SmallVec::new(),
-            number: self.next_number(),
-            trail: self.trail(),
-            work: Work::Transfer,
-            inputs: smallvec![Input::View(from.clone())],
-            outputs: smallvec![to.clone()],
-        };
+        let node = self.transfer_node(asked, smallvec![Input::View(from.clone())], to);
         self.watch(state, slot, &node)?;
         to.write_by(asked.origin);
         note_writer(&to.buffer, slot, node.number);
@@ -88,6 +77,20 @@ impl Runtime {
             self.watch_host_read(state, to);
         }
         self.harvest_front(state)
+    }
+
+    /// A copy into a view, in the order of queueing.
+    pub(super) fn transfer_node(&self, asked: Asked, inputs: SmallVec<[Input; 3]>, to: &Arc<View>) -> Node {
+        Node {
+            name: asked.name,
+            origin: asked.origin,
+            number: self.next_number(),
+            trail: self.trail(),
+            work: Work::Transfer,
+            inputs,
+            outputs: smallvec![to.clone()],
+            ..Node::default()
+        }
     }
 
     fn queue_copy(&self, state: &mut State, slot: u32, node: Node, late: bool) -> Point {
@@ -129,18 +132,7 @@ impl Runtime {
         let slot = self.slot_of(view.buffer.device);
         self.run_window(state, slot);
         self.give_memory(&view.buffer)?;
-        let node = Node {
-            name: asked.name,
-            origin: asked.origin,
-            gate: None,
-            begins_round: false,
-            made: SmallVec::new(),
-            number: self.next_number(),
-            trail: self.trail(),
-            work: Work::Transfer,
-            inputs: smallvec![],
-            outputs: smallvec![view.clone()],
-        };
+        let node = self.transfer_node(asked, smallvec![], view);
         self.watch(state, slot, &node)?;
         note_writer(&view.buffer, slot, node.number);
         let from = Span::new(bytes.as_ptr() as *mut u8, bytes.len());

@@ -42,6 +42,25 @@ pub struct Stream {
 }
 
 impl Stream {
+    /// One without work of its own. `queue`: how much work of the device's queue has ended, and how much was submitted.
+    pub fn new(name: StreamName, priority: i32, queue: (Arc<AtomicU64>, u64), lane: Lane) -> Stream {
+        let (completed, submitted) = queue;
+        Stream {
+            name,
+            priority,
+            completed,
+            submitted,
+            last_work: (0, 0),
+            last_access: 0,
+            before: Before::default(),
+            lane,
+            after: SmallVec::new(),
+            waits: SmallVec::new(),
+            in_use: true,
+            left_at: 0,
+        }
+    }
+
     pub fn is_done(&self, sequence: u64) -> bool {
         self.completed.load(Ordering::Acquire) >= sequence
     }
@@ -166,20 +185,7 @@ impl Runtime {
             }
         };
         let lane = state.clocks.stream(name);
-        let stream = Stream {
-            name,
-            priority,
-            completed,
-            submitted,
-            last_work: (0, 0),
-            last_access: 0,
-            before: Before::default(),
-            lane,
-            after: SmallVec::new(),
-            waits: SmallVec::new(),
-            in_use: true,
-            left_at: 0,
-        };
+        let stream = Stream::new(name, priority, (completed, submitted), lane);
         let handle = Arc::new(StreamHandle { slot, name, priority, made, runtime: Arc::downgrade(&self.shared()) });
         state.handles.resize(state.streams.len().max(slot as usize + 1), Weak::new());
         state.handles[slot as usize] = Arc::downgrade(&handle);

@@ -6,7 +6,7 @@
 mod queues;
 mod tests;
 
-use super::gpus::{Gpus, gpu};
+use super::gpus::{Gpus, gpu, host_memory};
 use super::step::{Command, Decides, Report, StepCall, Submission, Submitted};
 use super::task::{Enqueued, Stamp, Task, Wish};
 use super::through_host::{self, Remote};
@@ -15,11 +15,10 @@ use super::{After, Backend, Facts, Window};
 use crate::base::device_id::DeviceId;
 use crate::device::cache::RawMemory;
 use crate::device::clock::Clock;
-use crate::device::host_memory::{HostMemory, physical_bytes};
+use crate::device::host_memory::HostMemory;
 use crate::device::planned_fault::FaultPlan;
 use crate::device::queues::Queues;
 use crate::kernel::abi::Faults;
-use crate::sched::memory::Memory;
 use crate::sched::memory::ward::Ward;
 use crate::sched::options::{Options, SIMULATED_BYTES};
 use crate::sched::order::gate::Gate;
@@ -61,12 +60,11 @@ pub(in crate::sched) fn open(options: &Options) -> Option<Gpus> {
     let queues: Arc<dyn Queues> = streams.clone();
     let memory = |at| gpu(Far(HostMemory::new(SIMULATED_BYTES)), at, options, &queues, None);
     let list = (0..DEVICES).map(memory).collect();
-    let pinned = HostMemory::new(options.host_limit.min(physical_bytes()));
     Some(Gpus {
         backend: Box::new(Recorder { book, streams, clock: Clock::start() }),
         queues,
         list,
-        pinned: Mutex::new(Memory::new(Box::new(pinned))),
+        pinned: Mutex::new(host_memory(options.host_limit)),
         faults: Mutex::new(FaultPlan::default()),
         counts_requests: false,
     })

@@ -3,16 +3,15 @@
 mod shares;
 mod submission;
 
-use super::gpus::{Gpus, gpu};
+use super::gpus::{Gpus, gpu, host_memory};
 use super::step::Submission;
 use super::task::{Enqueued, Stamp, Task, Wish};
 use super::{After, Backend, Facts, Window};
-use crate::device::host_memory::{HostMemory, physical_bytes};
+use crate::device::host_memory::HostMemory;
 use crate::device::planned_fault::{FaultKind, FaultPlan};
 use crate::device::queues::Queues;
 use crate::device::sim::{Job, Simulator, Work};
 use crate::device::virtual_time::copy_ns;
-use crate::sched::memory::Memory;
 use crate::sched::options::Options;
 use parking_lot::Mutex;
 use shares::Shares;
@@ -34,7 +33,7 @@ pub(in crate::sched) fn open(options: &Options) -> Option<Gpus> {
         backend: Box::new(Simulated(simulator)),
         queues,
         list,
-        pinned: Mutex::new(Memory::new(Box::new(HostMemory::new(options.host_limit.min(physical_bytes()))))),
+        pinned: Mutex::new(host_memory(options.host_limit)),
         faults: Mutex::new(FaultPlan::new(simulation.faults.clone())),
         counts_requests: simulation.faults.iter().any(|fault| fault.kind == FaultKind::Alloc),
     })
