@@ -130,9 +130,14 @@ impl Maker {
             6 => format!("{name} = with_device({far}, || ({name}.to({far}) * 2 + ones([1]).sum()).to(DEV));"),
             7 => format!("let r = with_device({far}, || rand([3]).to(DEV)); {name} = {name}.detach() * r.sum();"),
             8 => "print(rand([2]).to_array(), randint(9, [2]).to_array());".to_string(),
-            9 => format!(
-                "with_device({far}) {{ let e = event(); let w = ones([2]) * 2; e.record(); e.synchronize(); print(e.query(), w.to_array()); }}"
-            ),
+            // Copies between GPUs order what follows on both, which those to the CPU do not: on the current stream, a fault that
+            // lies there may be ordered before the event, by the device that a program runs on.
+            9 => {
+                let stream = if self.kind == Kind::Late { "stream()" } else { "current_stream()" };
+                format!(
+                    "with_device({far}) {{ let s = {stream}; with_stream(s) {{ let e = event(); let w = ones([2]) * 2; e.record(); e.synchronize(); print(e.query(), w.to_array()); }} }}"
+                )
+            }
             10 => format!(
                 "let s = stream(#{{device: {far}}}); let w = ({x}).detach().to({far}); s.wait_stream(default_stream(1)); let q = with_stream(s, || w * 2); default_stream(1).wait_stream(s); print(q.sum().item());"
             ),
