@@ -1,7 +1,8 @@
 //! Records a formula over lists of tensors: members of one device and of the same dtypes go into one node.
 
-use super::engine::{Engine, expanded};
+use super::engine::Engine;
 use super::history;
+use super::inplace::expanded;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::Result;
 use crate::base::dtype::DType;
