@@ -268,6 +268,11 @@ impl<'c> Expr<'c> {
         self.call(&SUM, args![dim])
     }
 
+    /// The sum along a dimension, which stays, of size 1.
+    pub fn sum_keepdim(self, dim: i64) -> Expr<'c> {
+        self.call(&SUM, args![dim, true])
+    }
+
     /// From an index of a dimension to before another.
     pub fn slice(self, dim: i64, from: usize, to: usize) -> Expr<'c> {
         self.call(&SLICE, args![dim, from, to, 1])
@@ -345,11 +350,6 @@ pub struct Calc<'c>(&'c (dyn Calculate + 'c));
 impl<'c> Calc<'c> {
     pub fn of(self, tensor: &Tensor) -> Expr<'c> {
         Expr { sheet: self.0, term: self.0.keep(tensor) }
-    }
-
-    /// What a function of tensors makes. It works on no expression meanwhile.
-    pub fn make(self, work: impl FnOnce(&mut dyn Emit) -> Result<Tensor>) -> Expr<'c> {
-        Expr { sheet: self.0, term: make(self.0, work) }
     }
 
     /// A row's one result.
