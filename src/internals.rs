@@ -43,8 +43,8 @@ pub mod device {
                 Blas, Element, Factor, Outcome, Precision, Product, Stored, Target, WORKSPACE_BYTES, Workspace,
             };
         }
-        pub mod cache {
-            pub use crate::device::cuda::cache::Cubins;
+        pub mod kernel_cache {
+            pub use crate::device::cuda::kernel_cache::Cubins;
         }
         pub mod dnn {
             pub use crate::device::cuda::dnn::{Addresses, Convolution, Direction, Dnn, Image, Run};
