@@ -35,6 +35,8 @@ pub struct HostGpu {
     #[allow(clippy::vec_box)]
     pub slots: Vec<Box<FaultSlot>>,
     pub launches: usize,
+    /// Blocks of the last launch.
+    pub grid: [u32; 3],
     /// What blocks count in; empty where there is nothing.
     pub counters: Vec<u32>,
     pub capability: (u32, u32),
@@ -58,6 +60,7 @@ impl HostGpu {
             scratch: Vec::new(),
             slots: Vec::new(),
             launches: 0,
+            grid: [0; 3],
             counters: Vec::new(),
             capability: (9, 0),
             convolves: None,
@@ -187,6 +190,7 @@ fn convolve(call: &ConvCall) {
 impl Gpu for HostGpu {
     fn launch(&mut self, launch: &Launch<'_>) -> Result<(), GpuError> {
         self.launches += 1;
+        self.grid = launch.grid;
         let handle = library(launch.source);
         assert!(launch.grid.iter().all(|&n| n > 0) && launch.grid[1] < 65_536 && launch.grid[2] < 65_536, "{launch:?}");
         let mut args: Vec<*mut c_void> = launch.args.iter().map(|arg| arg.address().cast_mut().cast()).collect();

@@ -23,6 +23,25 @@ pub struct Table<'a> {
     pub sizes: &'a [u64],
 }
 
+impl Table<'_> {
+    /// Whether all lines begin where vectors may; a number that stands beside a line is read by itself, wherever it lies.
+    fn is_aligned(&self, views: &[RawView]) -> bool {
+        let mut lines = 0u64;
+        for (&column, view) in self.columns.iter().zip(views) {
+            lines |= u64::from(step_of(view) == Step::Unit) << column;
+        }
+        let is_line = |column: usize| lines >> column & 1 == 1;
+        let rows = self.addresses.chunks_exact(self.width.max(1));
+        let mut addresses = rows.flat_map(|row| row.iter().enumerate());
+        addresses.all(|(column, address)| !is_line(column) || address.is_multiple_of(16))
+    }
+}
+
+/// How a slot moves along a tensor.
+fn step_of(view: &RawView) -> Step {
+    if view.strides.iter().all(|&stride| stride == 0) { Step::Zero } else { Step::Unit }
+}
+
 /// A step over many tensors that is prepared in its first run. The program, the views' dtypes and the number of tensors are
 /// the same in each run.
 #[derive(Default)]
@@ -40,7 +59,8 @@ struct Plan {
 }
 
 impl Each {
-    /// Queues the step. `views` are those of any tensor, by slot: dense, or scalars with stride 0.
+    /// Queues the step. `views` are those of the largest tensor, by slot: dense, or scalars with stride 0. Those of a tensor
+    /// of one element may say either.
     pub fn run(
         &mut self,
         program: &Program,
@@ -49,7 +69,7 @@ impl Each {
         scalars: &[u64],
         gpu: &mut dyn Gpu,
     ) -> Result<(), GpuError> {
-        let aligned = table.addresses.iter().all(|address| address.is_multiple_of(16));
+        let aligned = table.is_aligned(views);
         let slot = if aligned { &mut self.aligned } else { &mut self.others };
         let plan = match slot {
             Some(plan) => plan,
@@ -77,10 +97,7 @@ impl Plan {
             return Err(GpuError::Unsupported(unknown));
         }
         let parts = text::parts(program, views, scalars);
-        let steps: Vec<Step> = views
-            .iter()
-            .map(|view| if view.strides.iter().all(|&stride| stride == 0) { Step::Zero } else { Step::Unit })
-            .collect();
+        let steps: Vec<Step> = views.iter().map(step_of).collect();
         let smallest = views.iter().map(|view| view.dtype.size_bytes()).min().unwrap_or(4);
         let vector = if aligned { (16 / smallest as u64).clamp(2, 8) } else { 1 };
         let columns = table.width;

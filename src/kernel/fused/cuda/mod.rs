@@ -98,7 +98,9 @@ impl Ready {
         table: &[u64],
         gpu: &mut dyn Gpu,
     ) -> Result<(), GpuError> {
-        let aligned = views.iter().all(|view| (view.ptr as usize).is_multiple_of(16));
+        // One element that is read for all of them is no vector, wherever it lies.
+        let moves = |view: &&RawView| view.strides.iter().any(|&stride| stride != 0);
+        let aligned = views.iter().filter(moves).all(|view| (view.ptr as usize).is_multiple_of(16));
         let slot = if aligned { &mut self.aligned } else { &mut self.others };
         let plan = match slot {
             Some(plan) => plan,

@@ -103,9 +103,8 @@ impl<'a> Launching<'a> {
                 kept.fused(call.at).run(program, shape, views, table, &mut lane)
             }
             Command::Each { each, node, scalars, lines: true } => {
-                let (on_gpu, lines) = kept.each(call.at);
-                let views = each.views(node, 0);
-                on_gpu.run(&each.program, &views, &lines.fill(each, node), scalars, &mut lane)
+                let (on_gpu, table, views) = kept.each(call.at).fill(each, node);
+                on_gpu.run(&each.program, views, &table, scalars, &mut lane)
             }
             Command::Each { each, node, scalars, lines: false } => (0..each.members(node)).try_for_each(|member| {
                 let shape = each.shape(node, member);
