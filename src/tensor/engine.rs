@@ -28,6 +28,9 @@ use std::sync::Arc;
 /// Results of a row: nearly always one.
 pub type Results = SmallVec<[Tensor; 1]>;
 
+/// Shows some tensors one by one.
+pub type EachTensor<'a> = &'a dyn Fn(&mut dyn FnMut(&Tensor));
+
 type KernelRule = fn(&mut dyn Emit, &Args) -> Result<KernelCall>;
 
 /// One call from a script or a host program.
@@ -105,19 +108,21 @@ impl Engine {
     /// operands is poisoned. `written` lies on the devices whose faults count.
     pub fn held_as_one<R>(
         &mut self,
-        written: &Arg,
-        operands: &Args,
+        written: EachTensor<'_>,
+        operands: EachTensor<'_>,
         work: impl FnOnce(&mut Engine) -> Result<R>,
     ) -> Result<R> {
         let mut devices: SmallVec<[DeviceId; 2]> = SmallVec::new();
-        let mut reads = Vec::new();
-        let written = Args(smallvec![written.clone()]);
-        written.for_each_tensor(|tensor| {
+        written(&mut |tensor| {
             if !devices.contains(&tensor.device()) {
                 devices.push(tensor.device());
             }
         });
-        operands.for_each_tensor(|tensor| reads.push(tensor.view()));
+        let reads = || {
+            let mut reads = Vec::new();
+            operands(&mut |tensor| reads.push(tensor.view()));
+            reads
+        };
         self.gate = Some(self.rt.gate(&devices, &reads)?);
         let result = work(self);
         self.gate = None;
@@ -454,7 +459,7 @@ impl Engine {
         args.for_each_tensor(|tensor| tracked |= tensor.requires_grad());
         history::check_inplace(self, &x, tracked && x.dtype().is_float())?;
         if x.view().layout.repeated().next().is_some() {
-            let Some(rule) = op.expanded else { return Err(expanded()) };
+            let Some(rule) = op.expanded else { return Err(infer::expanded()) };
             rule(self, &args)?;
             return Ok(x);
         }
@@ -569,7 +574,9 @@ impl Engine {
         self.note_given(op, args);
         let results = self.named(op.name, |e| -> Result<Results> {
             let results = if op.guarded && e.gate.is_none() {
-                e.held_as_one(args.get(0), args, |e| e.run(op, args))?
+                e.held_as_one(&|visit| args.get(0).for_each_tensor(visit), &|visit| args.for_each_tensor(visit), |e| {
+                    e.run(op, args)
+                })?
             } else {
                 e.run(op, args)?
             };
@@ -691,12 +698,6 @@ fn device_mismatch(first: &Tensor, second: &Tensor) -> Box<Diag> {
         .label(first.0.made, Focus::Expression, format!("made here, on {a}"))
         .label(second.0.made, Focus::Expression, format!("made here, on {b}"))
         .help(format!("move one of them, for example with `.to(\"{a}\")`"))
-}
-
-#[cold]
-pub(super) fn expanded() -> Box<Diag> {
-    Diag::error(code::VALUE, "an expanded tensor cannot be written: several elements share one memory location")
-        .help("make a copy first with `.clone()`")
 }
 
 #[cold]
