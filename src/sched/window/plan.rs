@@ -1,6 +1,7 @@
 //! From a window of nodes to steps: neighbouring element-wise work is merged, results that nobody can see
 //! are never stored. A pure function of the window's structure and of which buffers still have handles.
 
+use super::each::Members;
 use super::fuse;
 use super::node::{Node, Work};
 use crate::base::layout::{Shape, Strides};
@@ -65,7 +66,7 @@ pub enum Step {
     /// Index of the node.
     Kernel(usize),
     /// The node of a step over many tensors.
-    Each(usize),
+    Each(usize, Box<Members>),
 }
 
 impl Step {
@@ -73,7 +74,7 @@ impl Step {
     pub fn nodes(&self) -> &[usize] {
         match self {
             Step::Fused(fused) => &fused.nodes,
-            Step::Kernel(at) | Step::Each(at) => std::slice::from_ref(at),
+            Step::Kernel(at) | Step::Each(at, _) => std::slice::from_ref(at),
         }
     }
 }
@@ -142,7 +143,7 @@ pub fn plan(nodes: &[Node], live: impl Fn(&Buffer) -> bool) -> Plan {
             if g.kernel {
                 let node = g.nodes[0];
                 return match nodes[node].work {
-                    Work::Each { .. } => Step::Each(node),
+                    Work::Each { .. } => Step::Each(node, Box::default()),
                     _ => Step::Kernel(node),
                 };
             }

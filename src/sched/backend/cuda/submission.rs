@@ -102,14 +102,15 @@ impl<'a> Launching<'a> {
             Command::Fused { program, shape, views, table } => {
                 kept.fused(call.at).run(program, shape, views, table, &mut lane)
             }
-            Command::Each { each, node, scalars, lines: true } => {
+            Command::Each { each, node, scalars, lines: true, .. } => {
                 let (on_gpu, table, views) = kept.each(call.at).fill(each, node);
                 on_gpu.run(&each.program, views, &table, scalars, &mut lane)
             }
-            Command::Each { each, node, scalars, lines: false } => (0..each.members(node)).try_for_each(|member| {
-                let shape = each.shape(node, member);
-                fused::fused(&each.program, shape, &each.views(node, member), scalars, &mut lane)
-            }),
+            Command::Each { each, node, scalars, lines: false, members } => {
+                members.try_for_each(each, node, |shape, views| {
+                    fused::fused(&each.program, shape, views, scalars, &mut lane)
+                })
+            }
             Command::Kernel { host, attrs, operands, seed, offset } => {
                 let Some(entry) = launches::entry(*host) else { return Err(GpuError::Unsupported("this kernel")) };
                 let slot = Faults::default();
