@@ -1,7 +1,7 @@
 //! A program over a list of tensors in one launch (foreach): a table of sizes and addresses in the arguments tells each block
 //! its tensor. A table that is too long for the arguments takes several launches.
 
-use super::kernels::{self, BLOCK, EachShape};
+use super::kernels::{self, BLOCK, EACH_HEAD, EachShape};
 use super::space::Step;
 use super::{MAX_ARGUMENTS, text};
 use crate::kernel::abi::RawView;
@@ -75,11 +75,10 @@ impl Each {
             Some(plan) => plan,
             None => slot.insert(Plan::new(program, views, table, scalars.len(), aligned)?),
         };
-        let hold = gpu.hold() as u64;
         let parts =
             table.sizes.chunks(plan.shape.capacity).zip(table.addresses.chunks(plan.shape.capacity * table.width));
         for (sizes, addresses) in parts {
-            plan.launch(sizes, addresses, scalars, hold, gpu)?;
+            plan.launch(sizes, addresses, scalars, gpu)?;
         }
         Ok(())
     }
@@ -115,17 +114,9 @@ impl Plan {
         Ok(Plan { source, shape, scalars: parts.scalars, words: vec![0; shape.words()] })
     }
 
-    fn launch(
-        &mut self,
-        sizes: &[u64],
-        addresses: &[u64],
-        scalars: &[u64],
-        hold: u64,
-        gpu: &mut dyn Gpu,
-    ) -> Result<(), GpuError> {
+    fn launch(&mut self, sizes: &[u64], addresses: &[u64], scalars: &[u64], gpu: &mut dyn Gpu) -> Result<(), GpuError> {
         let EachShape { vector, unroll, capacity, scalars: numbers, .. } = self.shape;
-        let (head, rest) = self.words.split_at_mut(2);
-        head.copy_from_slice(&[sizes.len() as u64, hold]);
+        let (head, rest) = self.words.split_at_mut(EACH_HEAD);
         let (s, rest) = rest.split_at_mut(numbers);
         for ((word, &bits), class) in s.iter_mut().zip(scalars).zip(&self.scalars) {
             *word = match class {
@@ -145,6 +136,8 @@ impl Plan {
         if blocks >= 1 << 31 {
             return Err(GpuError::Unsupported("a step over this many elements"));
         }
+        head[0] = sizes.len() as u64;
+        head[1..].copy_from_slice(&gpu.hold(blocks)?.words());
         let args = [Param::Words(&self.words)];
         gpu.launch(&Launch {
             source: &self.source,
