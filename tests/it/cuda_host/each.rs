@@ -4,9 +4,9 @@ use super::HostGpu;
 use super::fused::{Memory, wave};
 use tscript::DType;
 use tscript::internals::kernel::abi::{RawView, Threads};
-use tscript::internals::kernel::cuda::Gpu;
+use tscript::internals::kernel::cuda::{Gpu, Hold};
 use tscript::internals::kernel::elementwise as math;
-use tscript::internals::kernel::fused::cuda::{Each, Table};
+use tscript::internals::kernel::fused::cuda::{Each, Table, fused};
 use tscript::internals::kernel::fused::host;
 use tscript::internals::kernel::program::Program;
 use tscript::internals::op::formula::Formula;
@@ -122,4 +122,58 @@ fn a_number_beside_lines_lies_anywhere() {
 fn a_long_table_takes_several_launches() {
     let sizes: Vec<usize> = (0..150).map(|i| 1 + i * 7 % 90).collect();
     check(&[DType::F32; 4], &sizes, Shift::default());
+}
+
+/// The first kernel of a step decides by a word and its bound, and tells those that follow by another word.
+#[test]
+fn a_step_of_one_block_decides_whether_it_is_held() {
+    let Some(mut gpu) = HostGpu::open() else { return };
+    let mut f = Formula::new(&[DType::F64]);
+    let old = f.get(0);
+    let new = f.with(&math::ADD, old, 1.0);
+    f.set(0, new);
+    let scalars: Vec<u64> = f.scalars.iter().map(|x| x.to_bits()).collect();
+    let columns = vec![0; f.slots.len()];
+    let program = Program::new(f.instrs, f.regs, 0);
+    let memory = Memory::new(DType::F64, &[1], &[1], |_| 5.0);
+    let mut view = memory.view.clone();
+    (view.shape[0], view.strides[0]) = (1, 0);
+    let views = vec![view; columns.len()];
+    let addresses = [memory.view.ptr as u64];
+    let table = Table { columns: &columns, width: 1, addresses: &addresses, sizes: &[1] };
+    let (mut held, mut word) = (7u32, 40u64);
+    let (held, word) = (&raw mut held, &raw mut word);
+    let mut each = Each::default();
+    let mut count = |hold: Hold| {
+        gpu.hold = hold;
+        each.run(&program, &views, &table, &scalars, &mut gpu).expect("the recorder launches");
+        // SAFETY: kernels have ended, and the word lives.
+        (memory.values()[0], unsafe { held.read() })
+    };
+    let of = |word: u64, bound: u64| Hold { held: held as u64, word, bound };
+    assert_eq!(count(of(word as u64, 40)), (5.0, 1), "a fault at the bound is before the step");
+    assert_eq!(count(of(0, 0)), (5.0, 1), "what follows is held too");
+    assert_eq!(count(of(word as u64, 39)), (6.0, 0), "a later fault holds nothing");
+    assert_eq!(count(of(0, 0)), (7.0, 0));
+    assert_eq!(count(Hold::default()), (8.0, 0), "a step that is never held");
+}
+
+/// A map over one tensor takes vectors beside a number as well.
+#[test]
+fn a_map_beside_a_number_lies_anywhere() {
+    let Some(mut gpu) = HostGpu::open() else { return };
+    let dtypes = [DType::F32; 4];
+    let formula = momentum(&dtypes);
+    let scalars: Vec<u64> = formula.scalars.iter().map(|x| x.to_bits()).collect();
+    let columns: Vec<usize> = formula.slots.iter().map(|&(operand, _)| operand).collect();
+    let program = Program::new(formula.instrs, formula.regs, 0);
+    let mut run = |shift: Shift| {
+        let operands = member(5000, &dtypes, shift, 3);
+        let views: Vec<RawView> = columns.iter().map(|&c| operands[c].1.clone()).collect();
+        fused(&program, &[5000], &views, &scalars, &mut gpu).expect("the recorder launches");
+        (operands[0].0.values()[..5000].to_vec(), gpu.grid[0])
+    };
+    let (wanted, blocks) = run(Shift::default());
+    assert_eq!(run(Shift { lines: 0, number: 1 }), (wanted, blocks));
+    assert!(run(Shift { lines: 1, number: 0 }).1 > blocks, "lines at odd places have no vectors");
 }

@@ -18,7 +18,7 @@ use tscript::internals::base::attr::Attr;
 use tscript::internals::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
 use tscript::internals::kernel::conv;
 use tscript::internals::kernel::cuda::{
-    ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, HEADERS, Launch, MatmulCall,
+    ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, HEADERS, Hold, Launch, MatmulCall,
 };
 
 type Kernel = unsafe extern "C" fn(*mut *mut c_void);
@@ -37,6 +37,8 @@ pub struct HostGpu {
     pub launches: usize,
     /// Blocks of the last launch.
     pub grid: [u32; 3],
+    /// What says whether steps are skipped.
+    pub hold: Hold,
     /// What blocks count in; empty where there is nothing.
     pub counters: Vec<u32>,
     pub capability: (u32, u32),
@@ -61,6 +63,7 @@ impl HostGpu {
             slots: Vec::new(),
             launches: 0,
             grid: [0; 3],
+            hold: Hold::default(),
             counters: Vec::new(),
             capability: (9, 0),
             convolves: None,
@@ -253,6 +256,10 @@ impl Gpu for HostGpu {
 
     fn capability(&self) -> (u32, u32) {
         self.capability
+    }
+
+    fn hold(&mut self, _blocks: u64) -> Result<Hold, GpuError> {
+        Ok(self.hold)
     }
 
     fn fault_slot(&mut self, node: usize) -> Result<*mut u8, GpuError> {
