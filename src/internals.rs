@@ -81,7 +81,7 @@ pub mod kernel {
     #[cfg(feature = "cuda")]
     pub mod cuda {
         pub use crate::kernel::cuda::{
-            ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, HEADERS, Launch, MatmulCall, OPTIONS, Source,
+            ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, HEADERS, Hold, Launch, MatmulCall, OPTIONS, Source,
         };
     }
     pub mod fused {

@@ -12,7 +12,7 @@ use crate::base::rng::Generator;
 use crate::base::span::Origin;
 use crate::fail;
 use crate::kernel::program::{Check, Draw, Function, ReduceKind};
-use crate::op::args::{Arg, Args};
+use crate::op::args::Args;
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::formula::Formula;
 use crate::op::infer::{self, Operand};
@@ -27,6 +27,9 @@ use std::sync::Arc;
 
 /// Results of a row: nearly always one.
 pub type Results = SmallVec<[Tensor; 1]>;
+
+/// Shows some tensors one by one.
+pub type EachTensor<'a> = &'a dyn Fn(&mut dyn FnMut(&Tensor));
 
 pub(super) type KernelRule = fn(&mut dyn Emit, &Args) -> Result<KernelCall>;
 
@@ -105,19 +108,21 @@ impl Engine {
     /// operands is poisoned. `written` lies on the devices whose faults count.
     pub fn held_as_one<R>(
         &mut self,
-        written: &Arg,
-        operands: &Args,
+        written: EachTensor<'_>,
+        operands: EachTensor<'_>,
         work: impl FnOnce(&mut Engine) -> Result<R>,
     ) -> Result<R> {
         let mut devices: SmallVec<[DeviceId; 2]> = SmallVec::new();
-        let mut reads = Vec::new();
-        let written = Args(smallvec![written.clone()]);
-        written.for_each_tensor(|tensor| {
+        written(&mut |tensor| {
             if !devices.contains(&tensor.device()) {
                 devices.push(tensor.device());
             }
         });
-        operands.for_each_tensor(|tensor| reads.push(tensor.view()));
+        let reads = || {
+            let mut reads = Vec::new();
+            operands(&mut |tensor| reads.push(tensor.view()));
+            reads
+        };
         self.gate = Some(self.rt.gate(&devices, &reads)?);
         let result = work(self);
         self.gate = None;
@@ -360,7 +365,9 @@ impl Engine {
         self.note_given(op, args);
         let results = self.named(op.name, |e| -> Result<Results> {
             let results = if op.guarded && e.gate.is_none() {
-                e.held_as_one(args.get(0), args, |e| e.run(op, args))?
+                e.held_as_one(&|visit| args.get(0).for_each_tensor(visit), &|visit| args.for_each_tensor(visit), |e| {
+                    e.run(op, args)
+                })?
             } else {
                 e.run(op, args)?
             };

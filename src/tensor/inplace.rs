@@ -10,6 +10,7 @@ use crate::base::diag::{Diag, Result};
 use crate::base::dtype::Scalar;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
+use crate::op::infer;
 use crate::op::row::{Lower, Op};
 use crate::op::rows::pointwise::arith::COPY;
 use crate::op::rows::shape::view::CLONE;
@@ -100,7 +101,7 @@ impl Engine {
         args.for_each_tensor(|tensor| tracked |= tensor.requires_grad());
         history::check_inplace(self, &x, tracked && x.dtype().is_float())?;
         if x.view().layout.repeated().next().is_some() {
-            let Some(rule) = op.expanded else { return Err(expanded()) };
+            let Some(rule) = op.expanded else { return Err(infer::expanded()) };
             rule(self, &args)?;
             return Ok(x);
         }
@@ -194,12 +195,6 @@ impl Engine {
         }
         Ok(args)
     }
-}
-
-#[cold]
-pub(super) fn expanded() -> Box<Diag> {
-    Diag::error(code::VALUE, "an expanded tensor cannot be written: several elements share one memory location")
-        .help("make a copy first with `.clone()`")
 }
 
 #[cold]
