@@ -14,8 +14,9 @@ use crate::op::row::{CallForm, Grad, Lower, Op, Save, ex};
 use crate::op::rows::nn::embedding::{ONE_HOT_AS, class_labels};
 use crate::op::rows::nn::softmax::{LOG_SOFTMAX_FLOAT, SOFTMAX_FLOAT};
 use crate::op::rows::nn::windows::float_only;
+use crate::op::rows::pointwise::arith::{masked, unmasked};
 use crate::op::rows::pointwise::blend::CLAMP_MIN;
-use crate::op::rows::pointwise::compare::{EQ, GE};
+use crate::op::rows::pointwise::compare::{EQ, GE, LOGICAL_AND};
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::view::{RESHAPE, UNSQUEEZE};
 use crate::op::tensor::Tensor;
@@ -385,7 +386,9 @@ that is no class is an error while computing (E0402).",
         let classes = x.shape()[1];
         let target = e.cast(&target, DType::I64)?;
         let right = e.call(&ONE_HOT_AS, args![&target, classes, x.dtype()])?;
-        let own = e.mul(&x, &right)?;
+        // Chosen, not multiplied: another class may have an infinite score.
+        let is_right = e.cast(&right, DType::Bool)?;
+        let own = masked(e, &is_right, &x)?;
         let own = e.call(&SUM, args![&own, 1, true])?;
         let gap = e.sub(&x, &own)?;
         let gap = e.add(&gap, Scalar::Float(a.float(multi_margin_loss::margin)))?;
@@ -393,8 +396,7 @@ that is no class is an error while computing (E0402).",
         if p == 2 {
             terms = e.mul(&terms, &terms)?;
         }
-        let others = e.rev(&crate::op::rows::pointwise::arith::SUB, Scalar::Int(1), &right)?;
-        terms = e.mul(&terms, &others)?;
+        terms = unmasked(e, &is_right, &terms)?;
         if let Some(weight) = a.opt_tensor(multi_margin_loss::weight) {
             if weight.shape().as_slice() != [classes] {
                 fail!(SHAPE, "`weight` must have shape [{classes}], not {:?}", weight.shape().as_slice());
@@ -446,17 +448,18 @@ max(0, 1 - x[right] + x[other]) over C. A label that is no class is an error whi
         let right = e.call(&ONE_HOT_AS, args![&target, classes, dtype])?;
         let right = e.mul(&right, &valid)?;
         let scores = e.call(&UNSQUEEZE, args![&x, 1])?;
-        let own = e.mul(&right, &scores)?;
+        let is_right = e.cast(&right, DType::Bool)?;
+        let own = masked(e, &is_right, &scores)?;
         let own = e.call(&SUM, args![&own, 2, true])?;
         let gap = e.sub(&scores, &own)?;
         let gap = e.add(&gap, Scalar::Int(1))?;
         let gap = e.call(&CLAMP_MIN, args![&gap, Scalar::Float(0.0)])?;
-        let gap = e.mul(&gap, &valid)?;
-        let terms = e.call(&SUM, args![&gap, 1])?;
-        let named = e.call(&SUM, args![&right, 1])?;
+        let valid = e.cast(&valid, DType::Bool)?;
+        let named = e.call(&SUM, args![&right, 1, true])?;
         let others = e.call(&EQ, args![&named, Scalar::Int(0)])?;
-        let others = e.cast(&others, dtype)?;
-        let terms = e.mul(&terms, &others)?;
+        let counts = e.call(&LOGICAL_AND, args![&valid, &others])?;
+        let gap = masked(e, &counts, &gap)?;
+        let terms = e.call(&SUM, args![&gap, 1])?;
         let loss = e.call(&SUM, args![&terms, 1])?;
         let loss = e.div(&loss, Scalar::Float(classes as f64))?;
         without_batch(e, loss, was_batched, a.text(multilabel_margin_loss::reduction))
