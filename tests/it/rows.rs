@@ -257,6 +257,9 @@ fn infinities_that_do_not_take_part() {
         ));
     }
     holds(
+        "let x = tensor([NAN, 3.0], #{requires_grad: true}); huber_loss(x, zeros([2]), #{reduction: \"sum\"}).backward(); isnan(x.grad[0]) && x.grad[1].item() == 1.0",
+    );
+    holds(
         "let x = tensor([INF, -2.0]); let w = tensor([0.5], #{requires_grad: true}); prelu(x, w).sum().backward(); w.grad.item() == -2.0",
     );
 }
