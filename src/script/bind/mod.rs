@@ -7,3 +7,4 @@ pub mod index;
 pub mod iterate;
 pub mod properties;
 pub mod rows;
+pub mod signed;

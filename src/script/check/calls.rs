@@ -10,14 +10,14 @@ use super::world::Unknown;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
-use crate::base::suggest::unknown_keyword;
+use crate::base::signature::{Accepts, Param, Signature};
 use crate::op::params;
 use crate::op::shapes;
 use crate::op::table;
 use crate::op::tensor::Tensor;
-use crate::script::library::signature::{Last, Signature};
+use crate::script::bind::signed::Last;
 use crate::script::library::texts::STD;
-use crate::script::manual;
+use crate::script::manual::{self, Form, Native};
 use std::rc::Rc;
 
 /// Methods that give a tensor itself another shape.
@@ -126,9 +126,8 @@ impl<'a> Flow<'a> {
             self.report_at(token, diag, "in this call");
             return Value::Unknown;
         }
-        if manual::native(name).is_some() {
-            self.native_keywords(token, name, written);
-            self.count(token, name, values);
+        if let Some(native) = manual::native(name) {
+            self.described(token, native, name, values);
             return self.made(token, name, values);
         }
         match table::called(name) {
@@ -166,18 +165,16 @@ impl<'a> Flow<'a> {
         self.report(token, diag);
     }
 
-    /// Keywords of a native function, by the line about it in the manual.
-    fn native_keywords(&mut self, token: u32, name: &str, written: &'a [Expr]) {
-        let known = manual::native_keywords(name);
-        let Some(Expr { kind: Kind::Map(entries), .. }) = written.last() else { return };
-        if known.is_empty() {
-            return;
-        }
-        let old = |key: &str| params::other_name(key) == Some("non_blocking") && known.contains(&"non_blocking");
-        for entry in entries.iter().filter(|entry| !known.contains(&&entry.key[..]) && !old(&entry.key)) {
-            let mut diag = unknown_keyword(&entry.key, &known);
-            diag.message = format!("`{name}`: {}", diag.message);
-            self.report_at(token, diag, "in this call");
+    /// The values of a native function, by its signature where it takes keywords, else by its forms.
+    fn described(&mut self, token: u32, native: &'static Native, name: &str, values: &[Value]) {
+        let receiver = matches!(native.form, Form::Method | Form::Of(_)) as usize;
+        match native.signature().filter(|signature| signature.takes_keywords() && native.form != Form::Syntax) {
+            Some(signature) => {
+                if let Err(diag) = signed(signature, &values[receiver.min(values.len())..]) {
+                    self.report_at(token, diag, "in this call");
+                }
+            }
+            None => self.count(token, name, values),
         }
     }
 
@@ -376,7 +373,7 @@ impl<'a> Flow<'a> {
     ) -> Value {
         let is_method = members_of_tensor().iter().any(|known| known.strip_suffix('(') == Some(name));
         if !is_method && !COMMON.contains(&name) {
-            let generic = manual::natives().any(|native| native.name == name && native.form == manual::Form::Function);
+            let generic = manual::natives().any(|native| native.name == name && native.form == Form::Function);
             let is_row = table::called(name).is_some();
             if !generic && !is_row && !self.world.forms.contains_key(name) {
                 let diag = (self.world.words)(Unknown::Function(name, "tensor"), token);
@@ -393,8 +390,10 @@ impl<'a> Flow<'a> {
         {
             return self.row(token, op, inplace, all);
         }
-        self.native_keywords(token, name, written);
-        self.count(token, name, all);
+        match manual::native(name) {
+            Some(native) => self.described(token, native, name, all),
+            None => self.count(token, name, all),
+        }
         if name == "item" {
             self.read_as_one(token, all);
         }
@@ -477,24 +476,18 @@ fn dtype_of(value: &Value) -> Option<DType> {
 /// Texts that name a dtype or device, among the values of a native function.
 fn texts(name: &str, values: &[Value]) -> Result<()> {
     let Some(native) = manual::native(name) else { return Ok(()) };
-    let is_method = native.form == manual::Form::Method;
-    let names = manual::native_params(name);
-    let one = |param: &str, value: &Value| match (param, value.text()) {
-        ("dtype" | "type1" | "type2", Some(text)) => params::dtype(text).map(drop),
-        ("device", Some(text)) => params::device(text).map(drop),
-        ("name", Some(text)) if name == "device" && values.len() == 1 => params::device(text).map(drop),
+    let Some(signature) = native.signature() else { return Ok(()) };
+    let receiver = matches!(native.form, Form::Method | Form::Of(_)) as usize;
+    values.iter().skip(receiver).zip(&signature.params).try_for_each(|(value, param)| named_by(param, value))
+}
+
+/// A text that names a dtype or device names one that there is.
+fn named_by(param: &Param, value: &Value) -> Result<()> {
+    match (param.accepts(), value.text()) {
+        (Accepts::DType, Some(text)) => params::dtype(text).map(drop),
+        (Accepts::Device, Some(text)) => params::device(text).map(drop),
         _ => Ok(()),
-    };
-    for (at, value) in values.iter().skip(is_method as usize).enumerate() {
-        match (value, names.get(at)) {
-            (Value::Map(Some(map)), _) if at > 0 || names.len() > 1 => {
-                map.iter().try_for_each(|(key, value)| one(key, value))?;
-            }
-            (value, Some(param)) => one(param, value)?,
-            _ => {}
-        }
     }
-    Ok(())
 }
 
 /// The values of `x.to(..)`: texts are dtypes unless they look like devices.
@@ -544,18 +537,12 @@ fn signed(signature: &Signature, values: &[Value]) -> Result<()> {
     let given = values.len() - last.is_some() as usize;
     let keys: Vec<&str> = last.iter().flat_map(|map| map.keys()).map(String::as_str).collect();
     signature.check_names(given, &keys)?;
-    for (at, value) in values[..given].iter().enumerate() {
+    let by_name = last.iter().flat_map(|map| map.iter()).map(|(key, value)| (signature.place(key), value));
+    let by_position = values[..given].iter().enumerate().map(|(at, value)| (Some(at), value));
+    for (at, value) in by_position.chain(by_name) {
+        let Some((at, param)) = at.and_then(|at| Some((at, signature.params.get(at)?))) else { continue };
         signature.check_text(at, value.text(), matches!(value, Value::Str(_)))?;
-    }
-    for (key, value) in last.iter().flat_map(|map| map.iter()) {
-        if let Some(at) = signature.place(key) {
-            signature.check_text(at, value.text(), matches!(value, Value::Str(_)))?;
-        }
-        match (&key[..], value.text()) {
-            ("dtype", Some(text)) => drop(params::dtype(text)?),
-            ("device", Some(text)) => drop(params::device(text)?),
-            _ => {}
-        }
+        named_by(param, value)?;
     }
     Ok(())
 }

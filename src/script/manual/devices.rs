@@ -1,15 +1,15 @@
 //! Native functions, methods and properties that have to do with devices, streams and events: one line for each.
 
-use super::natives::Form::{Function, Method, Of, PropertyOf, Syntax};
+use super::natives::Form::{Block, Function, Method, Of, PropertyOf};
 use super::natives::{Native, entry};
 
 #[rustfmt::skip]
 pub const DEVICES: &[Native] = &[
-    entry(Function, "device", "device(name, index)", "A device from its name, as `device(\"cuda:1\")`, or from a kind and an index.", "device(\"cpu\")", "cpu"),
+    entry(Function, "device", "device(device, index?)", "A device from its name, as `device(\"cuda:1\")`, or from a kind and an index.", "device(\"cpu\")", "cpu"),
     entry(Function, "current_device", "current_device()", "Where new tensors are made.", "current_device()", "cpu"),
     entry(Function, "set_default_device", "set_default_device(device)", "Where new tensors are made from now on.", "set_default_device(\"cpu\"); current_device()", "cpu"),
-    entry(Syntax, "with_device", "with_device(device) { ... }", "Makes a device current inside the block, which has a value; also as `with_device(device, || ...)`.", "with_device(\"cpu\") { ones([1]).device }", "cpu"),
-    entry(Syntax, "with_stream", "with_stream(stream) { ... }", "Makes a stream and its device current inside the block; also as `with_stream(stream, || ...)`.", "", ""),
+    entry(Block, "with_device", "with_device(device)", "Makes a device current inside the block, which has a value; also as `with_device(device, || ...)`.", "with_device(\"cpu\") { ones([1]).device }", "cpu"),
+    entry(Block, "with_stream", "with_stream(stream)", "Makes a stream and its device current inside the block; also as `with_stream(stream, || ...)`.", "", ""),
     entry(Function, "synchronize", "synchronize(what)", "Waits for a device, a stream or an event, or for everything without an argument; raises the earliest fault of it that was not told.", "", ""),
     entry(Function, "stream", "stream(device: (), priority: 0)", "A new stream, on the current CUDA device unless one is named.", "", ""),
     entry(Function, "current_stream", "current_stream(device)", "The stream that work is queued on.", "", ""),

@@ -12,9 +12,11 @@ mod std;
 pub use natives::{CHAPTERS, Form, Native, members_of, native, natives};
 pub use std::{Function, functions};
 
+use crate::base::signature::Signature;
 use crate::op::params;
-use crate::op::row::{CallForm, Kind, Op};
+use crate::op::row::{CallForm, Op};
 use crate::op::table;
+use ::std::borrow::Cow;
 
 /// What is told about one name.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -66,14 +68,14 @@ fn of_row(op: &'static Op) -> Page {
     let signature = params::signature(op);
     match op.call {
         CallForm::Internal => {}
-        CallForm::Method | CallForm::InPlace => calls.push(as_method(&signature)),
-        _ => calls.push(signature.clone()),
+        CallForm::Method | CallForm::InPlace => calls.push(after_dot(&signature)),
+        _ => calls.push(signature.text.clone()),
     }
     if op.call == CallForm::Both && op.params.first().is_some_and(|param| param.kind.takes_tensor()) {
-        calls.push(as_method(&signature));
+        calls.push(after_dot(&signature));
     }
     if op.inplace && matches!(op.call, CallForm::Both | CallForm::Method | CallForm::Function) {
-        calls.push(as_method(&signature).replacen(op.name, &format!("{}_", op.name), 1));
+        calls.push(after_dot(&signature.renamed(&format!("{}_", op.name))));
     }
     match (op.operator, op.params.len()) {
         ("", _) => {}
@@ -97,70 +99,23 @@ fn of_row(op: &'static Op) -> Page {
 }
 
 /// `sum(input, dim)` → `x.sum(dim)`.
-fn as_method(signature: &str) -> String {
-    let Some((name, rest)) = signature.split_once('(') else { return signature.to_string() };
-    let rest = rest.split_once(", ").map_or(")", |(_, rest)| rest);
-    format!("x.{name}({rest}")
+fn after_dot(signature: &Signature) -> String {
+    format!("x.{}", signature.as_method().text)
 }
 
-/// What stands at the cursor inside a call, in one line; a method's without the receiver.
-pub fn signature(name: &str, method: bool) -> Option<String> {
+/// What a name takes: a native function, `module::function`, an operation, its in-place form, or another name of it; a
+/// method's values without the one before the dot.
+pub fn signature(name: &str, method: bool) -> Option<Cow<'static, Signature>> {
     if let Some(native) = native(name) {
-        return Some(native.call.to_string());
-    }
-    if let Some((module, function)) = name.split_once("::") {
-        return std::functions(module).iter().find(|known| known.name == function).map(Function::call);
-    }
-    let op = find(name).or_else(|| find(name.strip_suffix('_')?))?;
-    let signature = params::signature(op).replacen(op.name, name, 1);
-    Some(if method { as_method(&signature).trim_start_matches("x.").to_string() } else { signature })
-}
-
-/// The keywords that a call takes.
-pub fn keywords(name: &str) -> Vec<String> {
-    if let Some(native) = native(name) {
-        // In `load(path, device: (), columns: false)` the keywords are those with a default.
-        let inside = native.call.split_once('(').map_or("", |(_, rest)| rest.trim_end_matches(')'));
-        let pairs = inside.split(", ").filter_map(|part| part.split_once(": "));
-        return pairs.map(|(keyword, _)| keyword.to_string()).collect();
+        return native.signature().map(Cow::Borrowed);
     }
     if let Some((module, function)) = name.split_once("::") {
         let found = std::functions(module).iter().find(|known| known.name == function);
-        return found.map(|known| known.keywords.clone()).unwrap_or_default();
+        return found.map(|known| Cow::Borrowed(known.widest()));
     }
-    let Some(op) = find(name).or_else(|| find(name.strip_suffix('_')?)) else { return Vec::new() };
-    let first = op.params.first().is_some_and(|param| param.kind.takes_tensor()) as usize;
-    op.params[first..].iter().map(|param| param.name.to_string()).collect()
-}
-
-/// The parameters of a native function, as its line names them.
-pub fn native_params(name: &str) -> Vec<&'static str> {
-    let Some(native) = native(name) else { return Vec::new() };
-    // `with_device(device) { ... }` has more after its parenthesis; a default may be `()`.
-    let rest = native.call.split_once('(').map_or("", |(_, rest)| rest);
-    let mut depth = 1usize;
-    let end = rest.find(|c| {
-        depth = depth + (c == '(') as usize - (c == ')') as usize;
-        depth == 0
-    });
-    let inside = &rest[..end.unwrap_or(rest.len())];
-    let parts = inside.split(", ").filter(|part| !part.is_empty());
-    parts.map(|part| part.split_once(": ").map_or(part, |(name, _)| name).trim_start_matches('*')).collect()
-}
-
-/// The keywords of a native function: all its parameters, where any of them has a default; else it takes none.
-pub fn native_keywords(name: &str) -> Vec<&'static str> {
-    match native(name) {
-        // `print` prints maps.
-        Some(native) if native.call.contains(": ") && native.form != Form::Syntax => native_params(name),
-        _ => Vec::new(),
-    }
-}
-
-/// What kind of value a keyword of an operation takes.
-pub fn keyword_kind(name: &str, keyword: &str) -> Option<Kind> {
     let op = find(name).or_else(|| find(name.strip_suffix('_')?))?;
-    params::place(op, keyword).map(|at| op.params[at].kind)
+    let signature = params::signature(op).renamed(name);
+    Some(Cow::Owned(if method { signature.as_method() } else { signature }))
 }
 
 /// Every name that has a page, modules aside.
@@ -186,11 +141,15 @@ mod tests {
         assert_eq!(page("load").expect("a native").calls, ["load(path, device: (), dtype: (), columns: false)"]);
         let linear = page("nn::linear").expect("of the library");
         assert!(linear.examples[0].code.contains("nn::linear(3, 5)"), "{linear:?}");
-        assert_eq!(keywords("load"), ["device", "dtype", "columns"]);
-        assert_eq!(keywords("nn::linear"), ["bias", "device", "dtype"]);
+        let keywords = |name: &str| {
+            let signature = signature(name, false).expect(name);
+            signature.keywords().map(|at| signature.params[at].name.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(keywords("load"), ["path", "device", "dtype", "columns"]);
+        assert_eq!(keywords("nn::linear"), ["in_features", "out_features", "bias", "device", "dtype"]);
         assert!(keywords("nn::batch_norm2d").contains(&"momentum".to_string()));
         assert!(keywords("optim::adamw").contains(&"lr".to_string()), "{:?}", keywords("optim::adamw"));
-        assert!(keywords("sum").contains(&"keepdim".to_string()));
+        assert!(keywords("sum").contains(&"keepdim".to_string()) && keywords("ln").is_empty());
     }
 
     /// Whoever adds a native function writes a line about it.
@@ -208,7 +167,11 @@ mod tests {
                 || crate::script::manual::members::is_member(native.name)
                 || crate::script::bind::properties::NAMES.contains(&native.name)
                 || crate::script::tensor_api::questions::NAMES.contains(&native.name);
-            assert!(known || native.form == Form::Syntax, "`{}` has a page and is not there", native.name);
+            assert!(
+                known || matches!(native.form, Form::Syntax | Form::Block),
+                "`{}` has a page and is not there",
+                native.name
+            );
         }
     }
 

@@ -2,6 +2,9 @@
 //! that have to do with devices are in `devices.rs`.
 
 use super::{Page, Sample};
+use crate::base::signature::Signature;
+use ::std::collections::BTreeMap;
+use ::std::sync::LazyLock;
 
 /// How a native is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,13 +19,15 @@ pub enum Form {
     PropertyOf(&'static str),
     /// A word of the language.
     Syntax,
+    /// A word of the language with a block behind its values.
+    Block,
 }
 
 /// A native function or property.
 pub struct Native {
     pub name: &'static str,
     pub form: Form,
-    /// What has a default is also a keyword.
+    /// Its signature (`base/signature.rs`), by which it is registered; of a property and of `import`, how it is written.
     pub call: &'static str,
     pub summary: &'static str,
     /// One that runs, or nothing.
@@ -36,11 +41,17 @@ impl Native {
         match self.form {
             Form::Method | Form::Property => format!("x.{}", self.call),
             Form::Of(owner) | Form::PropertyOf(owner) => format!("{owner}.{}", self.call),
+            Form::Block => format!("{} {{ ... }}", self.call),
             Form::Function | Form::Syntax => match self.name.split_once("::") {
                 Some((module, _)) => format!("{module}::{}", self.call),
                 None => self.call.to_string(),
             },
         }
+    }
+
+    /// What it takes; none of a property.
+    pub fn signature(&self) -> Option<&'static Signature> {
+        SIGNATURES.get(self.call)
     }
 
     pub fn page(&self) -> Page {
@@ -79,6 +90,10 @@ pub const CHAPTERS: &[(&str, &str, &[Native])] = &[
 pub fn natives() -> impl Iterator<Item = &'static Native> {
     CHAPTERS.iter().flat_map(|(_, _, natives)| natives.iter())
 }
+
+/// By how they are written.
+static SIGNATURES: LazyLock<BTreeMap<&'static str, Signature>> =
+    LazyLock::new(|| natives().filter_map(|native| Some((native.call, Signature::parse(native.call)?))).collect());
 
 /// The first of a name: `synchronize` is a function before it is a method.
 pub fn native(name: &str) -> Option<&'static Native> {
