@@ -146,24 +146,24 @@ impl Signature {
         (!self.takes_value(given, &last, doubtful)).then(|| map.clone())
     }
 
+    /// The value that a map of keywords gives to the parameter at a place.
+    fn named<'a>(&self, at: usize, keywords: Option<&'a Map>) -> Option<&'a Dynamic> {
+        keywords?.iter().find(|(key, _)| self.place(key) == Some(at)).map(|(_, value)| value)
+    }
+
     /// Whether a call is one: the count of its values by position, its keywords, and texts among both.
-    fn check<'a>(&self, given: &[&Dynamic], keywords: &'a Map) -> Result<Vec<Option<&'a Dynamic>>> {
-        let keys: Vec<&str> = keywords.keys().map(|key| key.as_str()).collect();
-        self.check_names(given.len(), &keys)?;
-        let mut named = vec![None; self.params.len()];
-        for (key, value) in keywords {
-            if let Some(at) = self.place(key) {
-                named[at] = Some(value);
-            }
-        }
-        // Other kinds of values the function itself looks at.
-        for (at, param) in self.params.iter().enumerate().filter(|(_, param)| !param.words.is_empty()) {
-            let value = given.get(at).copied().or(named[at]);
-            if let Some(text) = value.and_then(|value| value.read_lock::<ImmutableString>()) {
+    fn check<'a>(&self, given: usize, value: impl Fn(usize) -> &'a Dynamic, keywords: Option<&Map>) -> Result<()> {
+        let keys: Vec<&str> = keywords.iter().flat_map(|map| map.keys()).map(|key| key.as_str()).collect();
+        self.check_names(given, &keys)?;
+        for (at, param) in self.params.iter().enumerate() {
+            let found = if at < given { Some(value(at)) } else { self.named(at, keywords) };
+            let Some(found) = found.filter(|_| !param.words.is_empty()) else { continue };
+            // Other kinds of values the function itself looks at.
+            if let Some(text) = found.read_lock::<ImmutableString>() {
                 self.check_word(param, &text)?;
             }
         }
-        Ok(named)
+        Ok(())
     }
 
     /// A count is at least 0, also where it has no effect.
@@ -226,18 +226,30 @@ impl Binder {
         Binder { signature, defaults }
     }
 
+    /// The keywords of a call of a native function.
+    pub fn keywords(&self, values: &[&mut Dynamic]) -> Option<Map> {
+        let last = values.last().filter(|last| last.is_map() && self.signature.takes_keywords())?;
+        self.signature.given_by_name(values.len(), Some(last), 0)
+    }
+
     /// The values of a call of a native function, one for each parameter, where they lie.
-    pub fn lend<R>(&self, values: &[&mut Dynamic], call: impl FnOnce(&[&Dynamic]) -> Result<R>) -> Result<R> {
-        let mut given: Vec<&Dynamic> = values.iter().map(|value| &**value).collect();
-        let takes = self.signature.takes_keywords();
-        let keywords =
-            given.last().filter(|_| takes).and_then(|last| self.signature.given_by_name(given.len(), Some(last), 0));
-        given.truncate(given.len() - keywords.is_some() as usize);
-        let keywords = keywords.unwrap_or_default();
-        let named = self.signature.check(&given, &keywords)?;
-        let lent =
-            (0..self.defaults.len()).map(|at| given.get(at).copied().or(named[at]).unwrap_or(&self.defaults[at]));
-        call(&lent.collect::<Vec<_>>())
+    pub fn lend<'a, const N: usize>(
+        &'a self,
+        values: &'a [&mut Dynamic],
+        keywords: Option<&'a Map>,
+    ) -> Result<[&'a Dynamic; N]> {
+        let given = &values[..values.len() - keywords.is_some() as usize];
+        self.signature.check(given.len(), |at| given[at], keywords)?;
+        for (at, param) in
+            self.signature.params.iter().enumerate().filter(|(_, param)| matches!(param.rule, Rule::Only(_)))
+        {
+            let value = given.get(at).map(|value| &**value).or_else(|| self.signature.named(at, keywords));
+            self.signature.check_only(param, value, &self.defaults[at])?;
+        }
+        Ok(std::array::from_fn(|at| {
+            let by_position = given.get(at).map(|value| &**value);
+            by_position.or_else(|| self.signature.named(at, keywords)).unwrap_or(&self.defaults[at])
+        }))
     }
 
     /// The values of a call for a function of the library.
@@ -250,10 +262,9 @@ impl Binder {
         }
         let keywords = signature.given_by_name(given.len(), given.last(), doubtful);
         given.truncate(given.len() - keywords.is_some() as usize);
-        let keywords = keywords.unwrap_or_default();
-        let named = signature.check(&given.iter().collect::<Vec<_>>(), &keywords)?;
+        signature.check(given.len(), |at| &given[at], keywords.as_ref())?;
         let mut slots: Vec<Option<Dynamic>> = given.into_iter().map(Some).collect();
-        slots.extend(named.iter().skip(slots.len()).map(|value| value.cloned()));
+        slots.extend((slots.len()..signature.params.len()).map(|at| signature.named(at, keywords.as_ref()).cloned()));
         let mut bound = Bound { values: Vec::with_capacity(form.own + 1), placement: Map::new() };
         let mut rest = Map::new();
         for (at, (param, slot)) in signature.params.iter().zip(slots).enumerate() {
@@ -307,6 +318,9 @@ pub fn value(literal: &Literal) -> Dynamic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::signature::{MARK, parts};
+    use crate::script::library::texts::STD;
+    use std::collections::{BTreeMap, BTreeSet};
 
     fn bind(text: &str, own: usize, given: Vec<Dynamic>) -> std::result::Result<String, (u16, String)> {
         let signature = Signature::parse(text).expect("a signature");
@@ -335,5 +349,121 @@ mod tests {
         assert_eq!(wrong(vec![1.into(), map(&[("bb", 1)])]), code::UNKNOWN_KEYWORD.0);
         assert_eq!(wrong(vec![1.into(), map(&[("last", 0)])]), code::VALUE.0);
         assert_eq!(wrong((0..6).map(Dynamic::from_int).collect()), code::EXTRA_ARGUMENT.0);
+    }
+
+    /// The functions of a module of the library by name, without comments; forms of one name together.
+    fn bodies(text: &str) -> BTreeMap<String, String> {
+        let mut bodies: BTreeMap<String, String> = BTreeMap::new();
+        let mut name = String::new();
+        for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            if let Some(rest) = line.strip_prefix("private ").unwrap_or(line).strip_prefix("fn ") {
+                name = rest.split('(').next().unwrap_or("").to_string();
+            }
+            let body = bodies.entry(name.clone()).or_default();
+            body.push_str(line);
+            body.push('\n');
+        }
+        bodies
+    }
+
+    fn words(text: &str) -> impl Iterator<Item = &str> {
+        text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
+    }
+
+    /// The parameters of the widest form of a function.
+    fn own<'a>(name: &str, body: &'a str) -> Vec<&'a str> {
+        let start = format!("fn {name}(");
+        let forms = body.match_indices(&start).map(|(at, _)| body[at + start.len()..].split(')').next().unwrap_or(""));
+        forms.map(parts).max_by_key(Vec::len).unwrap_or_default()
+    }
+
+    /// The keywords with their defaults of the maps that a text gives to `_options`.
+    fn defaults(body: &str) -> Vec<(&str, &str)> {
+        let mut found = Vec::new();
+        for (at, _) in body.match_indices("_options(") {
+            let call = body[at..].split(';').next().unwrap_or("");
+            let Some(map) = call.split_once("#{").map(|(_, rest)| rest) else { continue };
+            let mut depth = 1usize;
+            let end = map.find(|c| {
+                depth = (depth + (c == '{') as usize) - (c == '}') as usize;
+                depth == 0
+            });
+            let entries = parts(&map[..end.unwrap_or(map.len())]);
+            found.extend(entries.into_iter().filter_map(|entry| entry.split_once(": ")));
+        }
+        found
+    }
+
+    /// Every signature of the library is read, names a function with these parameters, and no keyword is without a
+    /// reader, or read and not in the signature.
+    #[test]
+    fn signatures_of_the_library_are_those_of_their_functions() {
+        let mut problems = Vec::new();
+        for (module, files) in STD {
+            let text = files.iter().map(|(_, text)| *text).collect::<Vec<_>>().join("\n");
+            let bodies = bodies(&text);
+            let mut names = Vec::new();
+            for line in text.lines().filter_map(|line| line.strip_prefix(MARK.trim_end())) {
+                let Some(signature) = Signature::parse(line) else {
+                    problems.push(format!("{module}: `{line}` is no signature"));
+                    continue;
+                };
+                if names.contains(&signature.name) {
+                    problems.push(format!("{module}::{} has two signatures", signature.name));
+                }
+                let body = bodies.get(&signature.name).map_or("", String::as_str);
+                problems.extend(disagreements(&signature, body, &bodies).map(|text| format!("{module}::{text}")));
+                names.push(signature.name);
+            }
+        }
+        assert!(problems.is_empty(), "{}", problems.join("\n"));
+    }
+
+    fn disagreements<'a>(
+        signature: &'a Signature,
+        body: &'a str,
+        bodies: &'a BTreeMap<String, String>,
+    ) -> impl Iterator<Item = String> + 'a {
+        let mut problems = Vec::new();
+        let mut own = own(&signature.name, body);
+        let rest = own.last() == Some(&"options");
+        own.truncate(own.len() - rest as usize);
+        let has_effect =
+            |param: &&Param| !matches!(param.rule, Rule::Only(_)) && !WITHOUT_EFFECT.contains(&param.name.as_str());
+        let taken: Vec<&str> = signature.params.iter().filter(has_effect).map(|param| param.name.as_str()).collect();
+        if !taken.starts_with(&own) {
+            problems.push(format!("takes {own:?}, and its signature says {taken:?}"));
+        }
+        // What the function calls, as far as its words tell.
+        let mut reached = BTreeSet::from([signature.name.as_str()]);
+        let mut next = vec![body];
+        while let Some(body) = next.pop() {
+            let called = words(body).filter_map(|word| bodies.get_key_value(word));
+            next.extend(called.filter(|(name, _)| reached.insert(name.as_str())).map(|(_, body)| body.as_str()));
+        }
+        let read: BTreeSet<&str> = reached.iter().flat_map(|name| words(bodies.get(*name).map_or("", |b| b))).collect();
+        for name in taken.iter().skip(own.len()).filter(|name| !PLACEMENT.contains(name)) {
+            if !rest || !read.contains(name) {
+                problems.push(format!("`{name}` is read by nobody"));
+            }
+        }
+        // Methods inside have signatures of their own.
+        let methods: Vec<Signature> =
+            body.split("_callable(\"").skip(1).filter_map(|text| Signature::parse(text.split('"').next()?)).collect();
+        let known = |name: &str| methods.iter().chain([signature]).find_map(|s| Some(&s.params[s.place(name)?]));
+        for (name, default) in defaults(body) {
+            let written = Signature::parse(&format!("f(x: {default})")).map(|parsed| parsed.params[0].rule.clone());
+            match (known(name).map(|param| &param.rule), written) {
+                (None, _) if body.contains("_callable(`") || body.contains("_callable(name") => {}
+                (None, _) => problems.push(format!("`{name}` is read and not in the signature")),
+                // `()` says as much as nothing.
+                (Some(Rule::Default(Literal::Unit)), _) => {}
+                (Some(Rule::Default(said)), Some(Rule::Default(used))) if !same(&value(said), &value(&used)) => {
+                    problems.push(format!("`{name}` is {said} in the signature, and {used} where it is read"));
+                }
+                _ => {}
+            }
+        }
+        problems.into_iter().map(|text| format!("{}: {text}", signature.name))
     }
 }

@@ -167,7 +167,7 @@ impl<'a> Flow<'a> {
 
     /// The values of a native function, by its signature where it takes keywords, else by its forms.
     fn described(&mut self, token: u32, native: &'static Native, name: &str, values: &[Value]) {
-        let receiver = matches!(native.form, Form::Method | Form::Of(_)) as usize;
+        let receiver = native.form.receivers();
         match native.signature().filter(|signature| signature.takes_keywords() && native.form != Form::Syntax) {
             Some(signature) => {
                 if let Err(diag) = signed(signature, &values[receiver.min(values.len())..]) {
@@ -259,7 +259,7 @@ impl<'a> Flow<'a> {
             return Value::Unknown;
         }
         match &receiver {
-            Value::Tensor(tensor) => self.of_tensor(token, tensor.as_ref(), name, &all, args),
+            Value::Tensor(tensor) => self.of_tensor(token, tensor.as_ref(), name, &all),
             Value::Map(Some(map)) if map.contains_key(name) => {
                 if let Some(Value::Closure(Some(params))) = map.get(name)
                     && *params != values.len()
@@ -363,14 +363,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    fn of_tensor(
-        &mut self,
-        token: u32,
-        tensor: Option<&Tensor>,
-        name: &str,
-        all: &[Value],
-        written: &'a [Expr],
-    ) -> Value {
+    fn of_tensor(&mut self, token: u32, tensor: Option<&Tensor>, name: &str, all: &[Value]) -> Value {
         let is_method = members_of_tensor().iter().any(|known| known.strip_suffix('(') == Some(name));
         if !is_method && !COMMON.contains(&name) {
             let generic = manual::natives().any(|native| native.name == name && native.form == Form::Function);
@@ -477,7 +470,7 @@ fn dtype_of(value: &Value) -> Option<DType> {
 fn texts(name: &str, values: &[Value]) -> Result<()> {
     let Some(native) = manual::native(name) else { return Ok(()) };
     let Some(signature) = native.signature() else { return Ok(()) };
-    let receiver = matches!(native.form, Form::Method | Form::Of(_)) as usize;
+    let receiver = native.form.receivers();
     values.iter().skip(receiver).zip(&signature.params).try_for_each(|(value, param)| named_by(param, value))
 }
 

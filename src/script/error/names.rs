@@ -333,7 +333,7 @@ fn most_arguments(name: &str, of_tensor: bool) -> Option<usize> {
     });
     let natives = manual::natives().filter(|native| native.name == name);
     let of_natives = natives.map(|native| {
-        let receiver = usize::from(matches!(native.form, Form::Method | Form::Of(_)));
+        let receiver = native.form.receivers();
         native.signature().map_or(usize::MAX, |signature| signature.counts().1.saturating_add(receiver))
     });
     let most = of_row.into_iter().chain(of_natives).max().filter(|most| *most < usize::MAX);

@@ -221,7 +221,7 @@ impl Session {
             let natives = manual::natives().filter(function);
             names.extend(natives.map(|native| format!("{}(", native.name)));
             names.extend(KEYWORDS.iter().map(|word| word.to_string()));
-            let words = ["print(", "INF", "NAN", "PI", "cuda::", "with_device(", "with_stream("];
+            let words = ["print(", "eval(", "INF", "NAN", "PI", "cuda::", "with_device(", "with_stream("];
             names.extend(words.map(str::to_string));
         }
         names

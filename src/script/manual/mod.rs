@@ -130,6 +130,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 mod tests {
     use super::*;
     use crate::script::session::handle::Session;
+    use ::std::collections::BTreeSet;
 
     #[test]
     fn pages_come_from_the_table_the_natives_and_the_library() {
@@ -138,7 +139,10 @@ mod tests {
         assert!(!sum.examples.is_empty() && !sum.summary.is_empty());
         assert!(page("add_").expect("a form").calls.iter().any(|call| call.starts_with("x.add_(")));
         assert!(page("T").is_some() && page("x.nope").is_none());
-        assert_eq!(page("load").expect("a native").calls, ["load(path, device: (), dtype: (), columns: false)"]);
+        assert_eq!(
+            page("load").expect("a native").calls,
+            ["load(path, device: (), *, dtype: (), columns: false, map_location: ())"]
+        );
         let linear = page("nn::linear").expect("of the library");
         assert!(linear.examples[0].code.contains("nn::linear(3, 5)"), "{linear:?}");
         let keywords = |name: &str| {
@@ -182,5 +186,39 @@ mod tests {
             let value = session.enter(1, native.example).unwrap_or_else(|e| panic!("{}: {e}", native.name));
             assert_eq!(session.show(&value).expect("shown"), native.result, "{}", native.name);
         }
+    }
+
+    /// What the interpreter finds is what the line says: so many values, and one more for keywords.
+    #[test]
+    fn natives_are_registered_as_their_lines_say() {
+        let session = Session::builder().build().expect("a session");
+        let forms = crate::script::values::forms::forms(&session.engine.gen_fn_signatures(true));
+        let counts =
+            |name: &str| -> BTreeSet<usize> { forms.get(name).into_iter().flatten().map(|form| form.len()).collect() };
+        let mut problems = Vec::new();
+        for native in natives().filter(|native| !matches!(native.form, Form::Syntax | Form::Block)) {
+            let Some(signature) = native.signature() else {
+                assert!(!native.call.contains('('), "`{}` is no signature", native.call);
+                continue;
+            };
+            assert_eq!(Some(signature.name.as_str()), native.name.rsplit("::").next(), "{}", native.call);
+            let receiver = native.form.receivers();
+            let (least, most) = signature.counts();
+            let found = counts(native.name);
+            // One list of values takes one at least, and as many as the interpreter has room for.
+            let least = if most == usize::MAX { 1 } else { least };
+            let most = if most == usize::MAX { found.last().map_or(0, |most| most - receiver) } else { most };
+            let missing: Vec<usize> = (least + receiver..=most + receiver).filter(|n| !found.contains(n)).collect();
+            // Another type, or an operation, may have a method of that name.
+            let alone = natives().filter(|other| other.name == native.name).count() == 1
+                && !members::is_member(native.name)
+                && table::called(native.name).is_none();
+            let keywords = 2 * signature.takes_keywords() as usize;
+            let more: Vec<&usize> = found.iter().filter(|&&n| alone && n > most + receiver + keywords).collect();
+            if !missing.is_empty() || !more.is_empty() {
+                problems.push(format!("{}: {found:?} are registered", native.call));
+            }
+        }
+        assert!(problems.is_empty(), "{}", problems.join("\n"));
     }
 }
