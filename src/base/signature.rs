@@ -12,6 +12,7 @@
 //! | `name = value` | can have no other value |
 //! | `*` | what follows is given by name only |
 //! | `*name` | takes all values of a call |
+//! | `f(..) -> bool` | what kind of value it gives, where that is always one |
 //!
 //! A function with a default takes all its parameters by name, too, in a map at the end of the call; one without takes
 //! a map as a value. A list of `signature!` (`op/signature.rs`) is the same of a row, with the kinds of its values.
@@ -56,6 +57,55 @@ pub enum Accepts {
     Device,
 }
 
+/// A kind of value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Gives {
+    Int,
+    Float,
+    Number,
+    Bool,
+    String,
+    Array,
+    Map,
+    Tensor,
+    Device,
+    DType,
+    Stream,
+    Event,
+}
+
+impl Gives {
+    /// As it is written.
+    const NAMES: &[(&str, Gives)] = &[
+        ("int", Gives::Int),
+        ("float", Gives::Float),
+        ("number", Gives::Number),
+        ("bool", Gives::Bool),
+        ("string", Gives::String),
+        ("array", Gives::Array),
+        ("map", Gives::Map),
+        ("tensor", Gives::Tensor),
+        ("device", Gives::Device),
+        ("dtype", Gives::DType),
+        ("stream", Gives::Stream),
+        ("event", Gives::Event),
+    ];
+
+    /// Whether the interpreter's name of a type is of this kind.
+    pub fn is_called(self, type_name: &str) -> bool {
+        match self {
+            Gives::Int => type_name == "i64",
+            Gives::Float => type_name == "f64",
+            Gives::Number => matches!(type_name, "i64" | "f64" | "bool"),
+            other => Gives::NAMES.iter().any(|(name, gives)| *gives == other && *name == type_name),
+        }
+    }
+
+    fn parse(name: &str) -> Option<Gives> {
+        Gives::NAMES.iter().find(|(known, _)| *known == name).map(|(_, result)| *result)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Param {
     pub name: String,
@@ -71,8 +121,9 @@ pub struct Signature {
     pub params: Vec<Param>,
     /// How many may be given by position.
     pub positional: usize,
-    /// As it is written: `step_lr(optimizer, step_size, gamma: 0.1)`.
+    /// As it is written, without its result: `step_lr(optimizer, step_size, gamma: 0.1)`.
     pub text: String,
+    pub result: Option<Gives>,
 }
 
 impl Param {
@@ -90,14 +141,17 @@ impl Param {
 
 impl Signature {
     pub fn new(name: &str, params: Vec<Param>, positional: usize) -> Signature {
-        let mut signature = Signature { name: name.to_string(), params, positional, text: String::new() };
+        let mut signature = Signature { name: name.to_string(), params, positional, text: String::new(), result: None };
         signature.text = signature.to_string();
         signature
     }
 
     /// Reads `name(a, b: 1)`; none if it is not written like that.
     pub fn parse(text: &str) -> Option<Signature> {
-        let text = text.trim();
+        let (text, result) = match text.trim().split_once(") -> ") {
+            Some((call, result)) => (&text.trim()[..=call.len()], Some(Gives::parse(result)?)),
+            None => (text.trim(), None),
+        };
         let (name, inside) = text.strip_suffix(')')?.split_once('(')?;
         let mut params = Vec::new();
         let mut positional = None;
@@ -112,7 +166,7 @@ impl Signature {
             }
         }
         let positional = positional.unwrap_or(params.len());
-        Some(Signature { name: name.to_string(), params, positional, text: text.to_string() })
+        Some(Signature { name: name.to_string(), params, positional, text: text.to_string(), result })
     }
 
     /// Whether a map at the end of a call has keywords.
@@ -312,7 +366,7 @@ mod tests {
             assert_eq!(read.to_string(), text);
             assert_eq!(read.text, text);
         }
-        for text in ["f", "f(a b)", "f(a: )", "f(a: x)", "f(a: \"b\"|1)", "f(a) -> b"] {
+        for text in ["f", "f(a b)", "f(a: )", "f(a: x)", "f(a: \"b\"|1)", "f(a) -> b", "f(a) ->"] {
             assert_eq!(Signature::parse(text), None, "{text}");
         }
     }
@@ -329,6 +383,13 @@ mod tests {
         assert_eq!(f.as_method().text, "f(dim?, *, keepdim: false, dtype: (), eps: 1e-5, how: \"a\"|\"b\")");
         assert!(!read("f(a, b?)").takes_keywords());
         assert!(read("f(*shapes)").takes_all() && read("f(*shapes)").counts() == (0, usize::MAX));
+    }
+
+    #[test]
+    fn a_result_is_a_kind_of_value() {
+        let read = Signature::parse("is_tensor(value) -> bool").expect("a signature");
+        assert_eq!((read.text.as_str(), read.result), ("is_tensor(value)", Some(Gives::Bool)));
+        assert_eq!(Signature::parse("f(a: ())").and_then(|read| read.result), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::world::Unknown;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
-use crate::base::signature::{Accepts, Param, Signature};
+use crate::base::signature::{Accepts, Gives, Param, Signature};
 use crate::op::params;
 use crate::op::shapes;
 use crate::op::table;
@@ -70,10 +70,7 @@ impl<'a> Flow<'a> {
         match space {
             None if self.is_own(name) => self.own(token, name, values),
             None => self.native(token, name, &values, args),
-            Some("cuda") => {
-                self.native(token, &format!("cuda::{name}"), &values, args);
-                Value::Unknown
-            }
+            Some("cuda") => self.native(token, &format!("cuda::{name}"), &values, args),
             Some(space) => {
                 self.of_module(token, space, name, &values);
                 if space == "optim" {
@@ -412,8 +409,8 @@ impl<'a> Flow<'a> {
                 }
                 None => Value::Array(None),
             },
-            "size" | "len" => Value::Int(None),
-            _ => Value::Unknown,
+            "size" => Value::Int(None),
+            _ => result_of(name),
         }
     }
 }
@@ -442,17 +439,29 @@ fn count_code(given: usize, counts: &[usize]) -> crate::base::code::Code {
     }
 }
 
-/// What functions of plain values give, whatever they are given.
+/// What a function gives, whatever it is given: as its signature says, or one of the interpreter's own.
 fn result_of(name: &str) -> Value {
-    match name {
-        "len" | "parse_int" | "to_int" | "index_of" => Value::Int(None),
-        "to_float" | "parse_float" => Value::Float(None),
-        "type_of" | "to_string" | "str" | "format" | "to_json" | "to_upper" | "to_lower" | "upper" | "lower" => {
-            Value::Str(None)
-        }
-        "is_empty" | "starts_with" | "ends_with" | "is_tensor" => Value::Bool,
-        "current_device" | "device" => Value::Device,
-        _ => Value::Unknown,
+    // `device` is a function and a property.
+    let of_name = |native: &&Native| native.name == name && native.signature().is_some();
+    match manual::natives().find(of_name).and_then(|native| native.signature()?.result) {
+        Some(Gives::Int) => Value::Int(None),
+        Some(Gives::Float) => Value::Float(None),
+        Some(Gives::Number) => Value::Number,
+        Some(Gives::Bool) => Value::Bool,
+        Some(Gives::String) => Value::Str(None),
+        Some(Gives::Array) => Value::Array(None),
+        Some(Gives::Map) => Value::Map(None),
+        Some(Gives::Tensor) => Value::Tensor(None),
+        Some(Gives::Device) => Value::Device,
+        Some(Gives::DType) => Value::DType(None),
+        Some(Gives::Stream | Gives::Event) => Value::Unknown,
+        None => match name {
+            "parse_int" | "to_int" => Value::Int(None),
+            "to_float" | "parse_float" => Value::Float(None),
+            "type_of" | "to_string" | "to_upper" | "to_lower" => Value::Str(None),
+            "is_empty" | "starts_with" | "ends_with" => Value::Bool,
+            _ => Value::Unknown,
+        },
     }
 }
 

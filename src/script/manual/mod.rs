@@ -149,7 +149,7 @@ mod tests {
             let signature = signature(name, false).expect(name);
             signature.keywords().map(|at| signature.params[at].name.clone()).collect::<Vec<_>>()
         };
-        assert_eq!(keywords("load"), ["path", "device", "dtype", "columns"]);
+        assert_eq!(keywords("load"), ["path", "device", "dtype", "columns", "map_location"]);
         assert_eq!(keywords("nn::linear"), ["in_features", "out_features", "bias", "device", "dtype"]);
         assert!(keywords("nn::batch_norm2d").contains(&"momentum".to_string()));
         assert!(keywords("optim::adamw").contains(&"lr".to_string()), "{:?}", keywords("optim::adamw"));
@@ -185,6 +185,15 @@ mod tests {
             let mut session = Session::builder().build().expect("a session");
             let value = session.enter(1, native.example).unwrap_or_else(|e| panic!("{}: {e}", native.name));
             assert_eq!(session.show(&value).expect("shown"), native.result, "{}", native.name);
+            // An example that ends in the call gives what the signature says.
+            let last = native.example.rsplit("; ").next().unwrap_or("");
+            let is_call = last.ends_with(')') && !last.contains(['[', '{', '+']) && last.matches('(').count() <= 2;
+            let given = native.signature().and_then(|signature| signature.result).filter(|_| is_call);
+            let ends_in_it =
+                last.split('.').next_back().is_some_and(|call| call.starts_with(&format!("{}(", native.name)));
+            if let Some(given) = given.filter(|_| ends_in_it) {
+                assert!(given.is_called(&session.kind(&value)), "`{}` gives {}", native.call, session.kind(&value));
+            }
         }
     }
 
