@@ -355,7 +355,7 @@ fn in_module(space: &str, name: &str, types: &[&str], known: &Known) -> Words {
             }
             _ => (code::ARGUMENT_TYPE, format!("`{path}` does not take {}", a_type_list(types))),
         };
-        return words(code, message, "called here").help(format!("call it as `{space}::{}`", native.call));
+        return words(code, message, "called here").help(format!("call it as `{}`", native.written()));
     }
     let outer_is_cuda = space == "cuda" || space.starts_with("cuda::");
     if let Some(reason) = absent_cuda::reason(name).filter(|_| outer_is_cuda) {
