@@ -12,6 +12,7 @@ pub mod number_hash;
 pub mod print;
 pub mod quiet;
 pub mod rng;
+pub mod signature;
 pub mod size_text;
 pub mod span;
 pub mod suggest;

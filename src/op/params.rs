@@ -8,6 +8,7 @@ use crate::base::code;
 use crate::base::device_id::DeviceSpec;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
+use crate::base::signature::{self, Literal, Rule, Signature};
 use crate::base::span::Origin;
 use crate::base::suggest::{keyword, nearest};
 
@@ -22,24 +23,12 @@ pub enum Look {
 /// The parameter that a keyword means: the one of that name, or of the name for which PyTorch takes it.
 pub fn place(op: &Op, keyword: &str) -> Option<usize> {
     let named = |name: &str| op.params.iter().position(|param| param.name == name);
-    named(keyword).or_else(|| named(other_name(keyword)?))
+    named(keyword).or_else(|| named(signature::other_name(keyword)?))
 }
 
 /// Whether a row that makes a tensor takes `pin_memory`, which is no parameter of it.
 pub fn makes(op: &Op) -> bool {
     op.params.iter().any(|param| param.name == "requires_grad")
-}
-
-/// NumPy's names that PyTorch takes, too, and one that PyTorch had.
-pub fn other_name(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "axis" => "dim",
-        "keepdims" => "keepdim",
-        "async" => "non_blocking",
-        "x" | "a" | "x1" => "input",
-        "x2" => "other",
-        _ => return None,
-    })
 }
 
 /// The parameter of a position.
@@ -66,31 +55,36 @@ pub fn several(op: &Op, given: usize, look: impl Fn(usize) -> Look) -> Option<us
     (last && given > at + 1 && (at..given).all(|index| look(index) == Look::Tensor)).then_some(at)
 }
 
-/// `sum(input, dim: (), keepdim: false)`.
-pub fn signature(op: &Op) -> String {
-    let written = |param: &Param| match param.default {
-        Default::Required => param.name.to_string(),
-        Default::None => format!("{}: ()", param.name),
-        Default::Bool(b) => format!("{}: {b}", param.name),
-        Default::Int(i) => format!("{}: {i}", param.name),
-        Default::Float(x) => format!("{}: {x:?}", param.name),
-        Default::Str(text) => format!("{}: \"{text}\"", param.name),
+/// `sum(input, dim: (), keepdim: false)`: what a row takes, in the one notation. Parameters without effect are left out.
+pub fn signature(op: &Op) -> Signature {
+    let written = |param: &Param| {
+        let rule = match param.default {
+            Default::Required => Rule::Required,
+            Default::None => Rule::Default(Literal::Unit),
+            Default::Bool(b) => Rule::Default(Literal::Bool(b)),
+            Default::Int(i) => Rule::Default(Literal::Int(i)),
+            Default::Float(x) => Rule::Default(Literal::Float(x)),
+            Default::Str(text) => Rule::Default(Literal::Text(text.to_string())),
+        };
+        let words: &[&str] = if let Kind::Str(words) | Kind::IntsOr(words) = param.kind { words } else { &[] };
+        let words = words.iter().map(|word| word.to_string()).collect();
+        signature::Param { name: param.name.to_string(), rule, words }
     };
-    let names = op.params.iter().filter(|param| param.kind != Kind::Ignored).map(written);
-    format!("{}({})", op.name, names.collect::<Vec<_>>().join(", "))
+    let params = op.params.iter().filter(|param| param.kind != Kind::Ignored).map(written).collect();
+    Signature::new(op.name, params, positional(op))
 }
 
 #[cold]
 pub fn too_many(op: &Op, given: usize) -> Box<Diag> {
     let most = positional(op);
     Diag::error(code::EXTRA_ARGUMENT, format!("{given} arguments given, at most {most} are taken"))
-        .help(format!("call it as `{}`", signature(op)))
+        .help(format!("call it as `{}`", signature(op).text))
 }
 
 #[cold]
 pub fn missing(op: &Op, param: &Param) -> Box<Diag> {
     Diag::error(code::MISSING_ARGUMENT, format!("argument `{}` is missing", param.name))
-        .help(format!("call it as `{}`", signature(op)))
+        .help(format!("call it as `{}`", signature(op).text))
 }
 
 /// What is wrong with a value, as an argument of its parameter.

@@ -1,11 +1,12 @@
-//! Functions and methods of the library that are called by signatures (`signature.rs`): what stands around each.
+//! Functions and methods of the library that are called by signatures (`signed.rs`): what stands around each.
 
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
+use crate::base::signature::Signature;
 use crate::fail;
 use crate::script::bind::rows::{Natives, raw};
+use crate::script::bind::signed::{Binder, Bound, Form, MOST};
 use crate::script::host::Host;
-use crate::script::library::signature::{Bound, Form, MOST, Signature};
 use crate::script::source::scope::{EXPORTED, written};
 use crate::script::values::panics::Place;
 use crate::script::values::raise::Native;
@@ -39,12 +40,12 @@ pub fn offer(module: &mut Module, host: &Arc<Host>, ast: &AST, signatures: BTree
         let rest = def.params.last().is_some_and(|param| param == "options");
         let form = Form { own: def.params.len() - rest as usize, rest };
         let (inner, most) = (def.name.clone(), signature.positional.min(MOST - 1) + 1);
-        let host = host.clone();
+        let (host, binder) = (host.clone(), Binder::new(signature));
         let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
             let context = context.expect("registered with a context");
             // Rhai lends variables: they are not ours to take.
             let given = values.iter().map(|value| value.flatten_clone()).collect();
-            let bound = signature.bind(form, given, 0).map_err(|diag| host.raise(&context, diag, ""))?;
+            let bound = binder.bind(form, given, 0).map_err(|diag| host.raise(&context, diag, ""))?;
             made(&context, &inner, bound)
         };
         let call: Call = Arc::new(call);
@@ -84,11 +85,11 @@ fn callable(host: &Arc<Host>, values: &[&mut Dynamic]) -> Result<Dynamic> {
     };
     let own = values[1].as_int().ok().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
     let form = Form { own, rest: signature.params.len() > own };
-    let host = host.clone();
+    let (host, binder) = (host.clone(), Binder::new(signature));
     let call = move |context: NativeCallContext, values: &mut [&mut Dynamic]| -> Native {
         let Some((this, given)) = values.split_first_mut() else { return Ok(Dynamic::UNIT) };
         let given = given.iter_mut().map(|value| std::mem::take(*value)).collect();
-        let bound = signature.bind(form, given, own).map_err(|diag| host.raise(&context, diag, ""))?;
+        let bound = binder.bind(form, given, own).map_err(|diag| host.raise(&context, diag, ""))?;
         inner.call_raw(&context, Some(this), bound.values)
     };
     // The function has no name of its own; a method is found by the map's key.

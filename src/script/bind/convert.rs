@@ -5,7 +5,6 @@ use crate::base::code;
 use crate::base::device_id::{DeviceId, DeviceSpec};
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::{DType, Scalar};
-use crate::base::suggest::unknown_keyword;
 use crate::fail;
 use crate::op::args::{Arg, Args};
 use crate::op::params::{self, Look};
@@ -339,15 +338,6 @@ pub fn device(host: &Host, value: &Dynamic) -> Result<DeviceId> {
         DeviceSpec::Cpu => Ok(DeviceId::Cpu),
         DeviceSpec::CurrentCuda => host.rt.current_cuda(),
         DeviceSpec::Cuda(index) => host.rt.cuda_device(index as i64),
-    }
-}
-
-/// `#{device: ..}` of a function that takes nothing else; none where it says `()`.
-pub fn device_keyword(value: &Dynamic) -> Result<Option<Dynamic>> {
-    let map = value.read_lock::<Map>().map(|map| map.clone()).unwrap_or_default();
-    match map.keys().find(|name| *name != "device") {
-        Some(other) => Err(unknown_keyword(other, &["device"])),
-        None => Ok(map.get("device").filter(|value| !value.is_unit()).cloned()),
     }
 }
 

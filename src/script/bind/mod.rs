@@ -5,5 +5,7 @@ pub mod compare;
 pub mod convert;
 pub mod index;
 pub mod iterate;
+pub mod native;
 pub mod properties;
 pub mod rows;
+pub mod signed;

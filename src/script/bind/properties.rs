@@ -5,6 +5,7 @@ use crate::base::diag::{Diag, Result};
 use crate::base::dtype::Scalar;
 use crate::script::bind::compare::{alike, compare};
 use crate::script::bind::convert;
+use crate::script::bind::native::{self, flag, given};
 use crate::script::bind::rows::Natives;
 use crate::script::bind::rows::raw;
 use crate::script::host::Host;
@@ -97,7 +98,7 @@ pub fn method(
 }
 
 #[cold]
-fn no_tensor(name: &str, value: &Dynamic) -> Box<Diag> {
+pub(super) fn no_tensor(name: &str, value: &Dynamic) -> Box<Diag> {
     let text = format!("`{name}` belongs to tensors, not to {}", type_names::of_value(value));
     let diag = Diag::error(code::ARGUMENT_TYPE, text);
     match name {
@@ -319,28 +320,20 @@ fn movement(module: &mut Natives, host: &Arc<Host>) {
             movement::to(&mut host.engine(context), x, found).map(Dynamic::from)
         });
     }
-    for arity in 1..=3 {
-        method(module, host, "cuda", arity, |host, context, x, rest| {
-            let mut found = Wanted::default();
-            for value in rest.iter() {
-                match (value.read_lock::<Map>(), value.as_bool()) {
-                    (Some(map), _) => wanted_keywords(host, &map, &mut found)?,
-                    (None, Ok(non_blocking)) => found.non_blocking = non_blocking,
-                    (None, Err(_)) if value.is_unit() => {}
-                    (None, Err(_)) => found.device = Some(convert::device(host, value)?),
-                }
-            }
-            match found.device {
-                None => found.device = Some(host.rt.current_cuda()?),
-                Some(device) if device.is_cuda() => {}
-                Some(_) => {
-                    let diag = Diag::error(code::UNKNOWN_DEVICE, "a CUDA device is wanted, not \"cpu\"");
-                    return Err(diag.help("write `x.cpu()`"));
-                }
-            }
-            movement::to(&mut host.engine(context), x, found).map(Dynamic::from)
-        });
-    }
+    let shared = host.clone();
+    native::method(module, host, "cuda", move |engine, x, [device, non_blocking]| {
+        let device = match given(device) {
+            None => shared.rt.current_cuda()?,
+            Some(device) => convert::device(&shared, device)?,
+        };
+        if !device.is_cuda() {
+            let diag = Diag::error(code::UNKNOWN_DEVICE, "a CUDA device is wanted, not \"cpu\"");
+            return Err(diag.help("write `x.cpu()`"));
+        }
+        let non_blocking = flag("non_blocking", non_blocking)?;
+        let found = Wanted { device: Some(device), non_blocking, ..Wanted::default() };
+        movement::to(engine, x, found).map(Dynamic::from)
+    });
     method(module, host, "cpu", 1, |host, context, x, _| {
         let found = Wanted { device: Some(crate::base::device_id::DeviceId::Cpu), ..Wanted::default() };
         movement::to(&mut host.engine(context), x, found).map(Dynamic::from)
@@ -391,48 +384,19 @@ fn nested(shape: &[usize], values: &mut impl Iterator<Item = Scalar>) -> Dynamic
     }
 }
 
-/// Reads `retain_graph`, `create_graph`, `allow_unused`, `materialize_grads` from a trailing map.
-pub fn mode(map: &Map) -> Result<grad::Mode> {
-    let mut mode = grad::Mode::default();
-    let mut retain = None;
-    for (name, value) in map {
-        let flag = value.as_bool().map_err(|_| {
-            Diag::error(
-                code::ARGUMENT_TYPE,
-                format!("`{name}` must be true or false, not {}", type_names::of_value(value)),
-            )
-        })?;
-        match name.as_str() {
-            "retain_graph" => retain = Some(flag),
-            "create_graph" => mode.create_graph = flag,
-            "allow_unused" => mode.allow_unused = flag,
-            "materialize_grads" => mode.materialize = flag,
-            _ => {
-                let known = [
-                    "retain_graph",
-                    "create_graph",
-                    "allow_unused",
-                    "materialize_grads",
-                    "grad_outputs",
-                    "gradient",
-                    "inputs",
-                ];
-                let diag = Diag::error(code::UNKNOWN_KEYWORD, format!("unknown keyword `{name}`"));
-                return Err(match crate::base::suggest::nearest(name, known) {
-                    Some(found) => diag.help(format!("did you mean `{found}`?")),
-                    None => diag,
-                });
-            }
-        }
-    }
-    if mode.materialize && map.contains_key("allow_unused") && !mode.allow_unused {
+/// How gradients are computed; `()` is what another value says.
+pub fn mode(retain: &Dynamic, create: &Dynamic, unused: &Dynamic, materialize: &Dynamic) -> Result<grad::Mode> {
+    let create_graph = flag("create_graph", create)?;
+    let materialize = flag("materialize_grads", materialize)?;
+    let allowed = given(unused).map(|value| flag("allow_unused", value)).transpose()?;
+    if materialize && allowed == Some(false) {
         return Err(Diag::error(
             code::VALUE,
             "`materialize_grads: true` goes with unused inputs, which are not allowed",
         ));
     }
-    mode.retain_graph = retain.unwrap_or(mode.create_graph);
-    Ok(mode)
+    let retain_graph = given(retain).map_or(Ok(create_graph), |value| flag("retain_graph", value))?;
+    Ok(grad::Mode { retain_graph, create_graph, allow_unused: allowed.unwrap_or(false), materialize })
 }
 
 /// The `inputs` of `backward`: a tensor, or an array of them.
@@ -449,44 +413,19 @@ fn inputs_of(value: &Dynamic) -> Result<Vec<Tensor>> {
 }
 
 fn gradients(module: &mut Natives, host: &Arc<Host>) {
-    for arity in 1..=4 {
-        method(module, host, "backward", arity, |host, context, x, rest| {
-            let mut g = None;
-            // By position: the gradient, `retain_graph`, `create_graph`.
-            let mut options = Map::new();
-            for (at, value) in rest.iter().enumerate() {
-                if let Some(tensor) = value.read_lock::<Tensor>() {
-                    g = Some(tensor.clone());
-                } else if let Some(map) = value.read_lock::<Map>() {
-                    let mut map = map.clone();
-                    if let Some(given) = map.remove("gradient") {
-                        g = given.read_lock::<Tensor>().map(|given| given.clone());
-                        if g.is_none() && !given.is_unit() {
-                            let text = format!("a gradient is a tensor, not {}", type_names::of_value(&given));
-                            return Err(Diag::error(code::ARGUMENT_TYPE, text));
-                        }
-                    }
-                    options.extend(map);
-                } else if at > 0 && value.is_bool() {
-                    let name = if at == 1 { "retain_graph" } else { "create_graph" };
-                    options.insert(name.into(), (**value).clone());
-                } else if !value.is_unit() {
-                    return Err(Diag::error(
-                        code::ARGUMENT_TYPE,
-                        format!("a gradient is a tensor, not {}", type_names::of_value(value)),
-                    ));
-                }
-            }
-            let inputs = options.remove("inputs").filter(|inputs| !inputs.is_unit());
-            let how = mode(&options)?;
-            let mut engine = host.engine(context);
-            match inputs {
-                Some(inputs) => grad::backward_to(&mut engine, x, g, &inputs_of(&inputs)?, how)?,
-                None => grad::backward(&mut engine, std::slice::from_ref(x), &[g], how)?,
-            }
-            Ok(Dynamic::UNIT)
-        });
-    }
+    native::method(module, host, "backward", |engine, x, [gradient, retain, create, inputs]| {
+        let g = gradient.read_lock::<Tensor>().map(|g| g.clone());
+        if g.is_none() && !gradient.is_unit() {
+            let text = format!("a gradient is a tensor, not {}", type_names::of_value(gradient));
+            return Err(Diag::error(code::ARGUMENT_TYPE, text));
+        }
+        let how = mode(retain, create, &Dynamic::UNIT, &Dynamic::FALSE)?;
+        match given(inputs) {
+            Some(inputs) => grad::backward_to(engine, x, g, &inputs_of(inputs)?, how)?,
+            None => grad::backward(engine, std::slice::from_ref(x), &[g], how)?,
+        }
+        Ok(Dynamic::UNIT)
+    });
     for arity in 1..=2 {
         method(module, host, "requires_grad_", arity, |_, _, x, rest| {
             let on = rest.first().is_none_or(|value| value.as_bool().unwrap_or(true));

@@ -81,7 +81,7 @@ fn arities(module: &mut Natives, host: &Arc<Host>, op: &'static Op, name: &str, 
 /// What Rhai calls.
 type Call = dyn Fn(Option<NativeCallContext>, &mut [&mut Dynamic]) -> Native + Send + Sync;
 
-fn place(module: &mut Natives, name: &str, arity: usize, call: Arc<Call>) {
+pub(super) fn place(module: &mut Natives, name: &str, arity: usize, call: Arc<Call>) {
     let types = [TypeId::of::<Dynamic>(); WIDE_ARITY];
     let func = RhaiFunc::Method { func: call, has_context: true, is_pure: true, is_volatile: true };
     FuncRegistration::new(name).in_global_namespace().place_raw_in(&mut module.module, &types[..arity], func);

@@ -10,14 +10,14 @@ use super::world::Unknown;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
-use crate::base::suggest::unknown_keyword;
+use crate::base::signature::{Accepts, Gives, Param, Signature};
 use crate::op::params;
 use crate::op::shapes;
 use crate::op::table;
 use crate::op::tensor::Tensor;
-use crate::script::library::signature::{Last, Signature};
+use crate::script::bind::signed::Last;
 use crate::script::library::texts::STD;
-use crate::script::manual;
+use crate::script::manual::{self, Form, Native};
 use std::rc::Rc;
 
 /// Methods that give a tensor itself another shape.
@@ -70,10 +70,7 @@ impl<'a> Flow<'a> {
         match space {
             None if self.is_own(name) => self.own(token, name, values),
             None => self.native(token, name, &values, args),
-            Some("cuda") => {
-                self.native(token, &format!("cuda::{name}"), &values, args);
-                Value::Unknown
-            }
+            Some("cuda") => self.native(token, &format!("cuda::{name}"), &values, args),
             Some(space) => {
                 self.of_module(token, space, name, &values);
                 if space == "optim" {
@@ -126,9 +123,8 @@ impl<'a> Flow<'a> {
             self.report_at(token, diag, "in this call");
             return Value::Unknown;
         }
-        if manual::native(name).is_some() {
-            self.native_keywords(token, name, written);
-            self.count(token, name, values);
+        if let Some(native) = manual::native(name) {
+            self.described(token, native, name, values);
             return self.made(token, name, values);
         }
         match table::called(name) {
@@ -166,18 +162,16 @@ impl<'a> Flow<'a> {
         self.report(token, diag);
     }
 
-    /// Keywords of a native function, by the line about it in the manual.
-    fn native_keywords(&mut self, token: u32, name: &str, written: &'a [Expr]) {
-        let known = manual::native_keywords(name);
-        let Some(Expr { kind: Kind::Map(entries), .. }) = written.last() else { return };
-        if known.is_empty() {
-            return;
-        }
-        let old = |key: &str| params::other_name(key) == Some("non_blocking") && known.contains(&"non_blocking");
-        for entry in entries.iter().filter(|entry| !known.contains(&&entry.key[..]) && !old(&entry.key)) {
-            let mut diag = unknown_keyword(&entry.key, &known);
-            diag.message = format!("`{name}`: {}", diag.message);
-            self.report_at(token, diag, "in this call");
+    /// The values of a native function, by its signature where it takes keywords, else by its forms.
+    fn described(&mut self, token: u32, native: &'static Native, name: &str, values: &[Value]) {
+        let receiver = native.form.receivers();
+        match native.signature().filter(|signature| signature.takes_keywords() && native.form != Form::Syntax) {
+            Some(signature) => {
+                if let Err(diag) = signed(signature, &values[receiver.min(values.len())..]) {
+                    self.report_at(token, diag, "in this call");
+                }
+            }
+            None => self.count(token, name, values),
         }
     }
 
@@ -262,7 +256,7 @@ impl<'a> Flow<'a> {
             return Value::Unknown;
         }
         match &receiver {
-            Value::Tensor(tensor) => self.of_tensor(token, tensor.as_ref(), name, &all, args),
+            Value::Tensor(tensor) => self.of_tensor(token, tensor.as_ref(), name, &all),
             Value::Map(Some(map)) if map.contains_key(name) => {
                 if let Some(Value::Closure(Some(params))) = map.get(name)
                     && *params != values.len()
@@ -366,17 +360,10 @@ impl<'a> Flow<'a> {
         }
     }
 
-    fn of_tensor(
-        &mut self,
-        token: u32,
-        tensor: Option<&Tensor>,
-        name: &str,
-        all: &[Value],
-        written: &'a [Expr],
-    ) -> Value {
+    fn of_tensor(&mut self, token: u32, tensor: Option<&Tensor>, name: &str, all: &[Value]) -> Value {
         let is_method = members_of_tensor().iter().any(|known| known.strip_suffix('(') == Some(name));
         if !is_method && !COMMON.contains(&name) {
-            let generic = manual::natives().any(|native| native.name == name && native.form == manual::Form::Function);
+            let generic = manual::natives().any(|native| native.name == name && native.form == Form::Function);
             let is_row = table::called(name).is_some();
             if !generic && !is_row && !self.world.forms.contains_key(name) {
                 let diag = (self.world.words)(Unknown::Function(name, "tensor"), token);
@@ -393,8 +380,10 @@ impl<'a> Flow<'a> {
         {
             return self.row(token, op, inplace, all);
         }
-        self.native_keywords(token, name, written);
-        self.count(token, name, all);
+        match manual::native(name) {
+            Some(native) => self.described(token, native, name, all),
+            None => self.count(token, name, all),
+        }
         if name == "item" {
             self.read_as_one(token, all);
         }
@@ -420,8 +409,8 @@ impl<'a> Flow<'a> {
                 }
                 None => Value::Array(None),
             },
-            "size" | "len" => Value::Int(None),
-            _ => Value::Unknown,
+            "size" => Value::Int(None),
+            _ => result_of(name),
         }
     }
 }
@@ -450,17 +439,29 @@ fn count_code(given: usize, counts: &[usize]) -> crate::base::code::Code {
     }
 }
 
-/// What functions of plain values give, whatever they are given.
+/// What a function gives, whatever it is given: as its signature says, or one of the interpreter's own.
 fn result_of(name: &str) -> Value {
-    match name {
-        "len" | "parse_int" | "to_int" | "index_of" => Value::Int(None),
-        "to_float" | "parse_float" => Value::Float(None),
-        "type_of" | "to_string" | "str" | "format" | "to_json" | "to_upper" | "to_lower" | "upper" | "lower" => {
-            Value::Str(None)
-        }
-        "is_empty" | "starts_with" | "ends_with" | "is_tensor" => Value::Bool,
-        "current_device" | "device" => Value::Device,
-        _ => Value::Unknown,
+    // `device` is a function and a property.
+    let of_name = |native: &&Native| native.name == name && native.signature().is_some();
+    match manual::natives().find(of_name).and_then(|native| native.signature()?.result) {
+        Some(Gives::Int) => Value::Int(None),
+        Some(Gives::Float) => Value::Float(None),
+        Some(Gives::Number) => Value::Number,
+        Some(Gives::Bool) => Value::Bool,
+        Some(Gives::String) => Value::Str(None),
+        Some(Gives::Array) => Value::Array(None),
+        Some(Gives::Map) => Value::Map(None),
+        Some(Gives::Tensor) => Value::Tensor(None),
+        Some(Gives::Device) => Value::Device,
+        Some(Gives::DType) => Value::DType(None),
+        Some(Gives::Stream | Gives::Event) => Value::Unknown,
+        None => match name {
+            "parse_int" | "to_int" => Value::Int(None),
+            "to_float" | "parse_float" => Value::Float(None),
+            "type_of" | "to_string" | "to_upper" | "to_lower" => Value::Str(None),
+            "is_empty" | "starts_with" | "ends_with" => Value::Bool,
+            _ => Value::Unknown,
+        },
     }
 }
 
@@ -477,24 +478,18 @@ fn dtype_of(value: &Value) -> Option<DType> {
 /// Texts that name a dtype or device, among the values of a native function.
 fn texts(name: &str, values: &[Value]) -> Result<()> {
     let Some(native) = manual::native(name) else { return Ok(()) };
-    let is_method = native.form == manual::Form::Method;
-    let names = manual::native_params(name);
-    let one = |param: &str, value: &Value| match (param, value.text()) {
-        ("dtype" | "type1" | "type2", Some(text)) => params::dtype(text).map(drop),
-        ("device", Some(text)) => params::device(text).map(drop),
-        ("name", Some(text)) if name == "device" && values.len() == 1 => params::device(text).map(drop),
+    let Some(signature) = native.signature() else { return Ok(()) };
+    let receiver = native.form.receivers();
+    values.iter().skip(receiver).zip(&signature.params).try_for_each(|(value, param)| named_by(param, value))
+}
+
+/// A text that names a dtype or device names one that there is.
+fn named_by(param: &Param, value: &Value) -> Result<()> {
+    match (param.accepts(), value.text()) {
+        (Accepts::DType, Some(text)) => params::dtype(text).map(drop),
+        (Accepts::Device, Some(text)) => params::device(text).map(drop),
         _ => Ok(()),
-    };
-    for (at, value) in values.iter().skip(is_method as usize).enumerate() {
-        match (value, names.get(at)) {
-            (Value::Map(Some(map)), _) if at > 0 || names.len() > 1 => {
-                map.iter().try_for_each(|(key, value)| one(key, value))?;
-            }
-            (value, Some(param)) => one(param, value)?,
-            _ => {}
-        }
     }
-    Ok(())
 }
 
 /// The values of `x.to(..)`: texts are dtypes unless they look like devices.
@@ -544,18 +539,12 @@ fn signed(signature: &Signature, values: &[Value]) -> Result<()> {
     let given = values.len() - last.is_some() as usize;
     let keys: Vec<&str> = last.iter().flat_map(|map| map.keys()).map(String::as_str).collect();
     signature.check_names(given, &keys)?;
-    for (at, value) in values[..given].iter().enumerate() {
+    let by_name = last.iter().flat_map(|map| map.iter()).map(|(key, value)| (signature.place(key), value));
+    let by_position = values[..given].iter().enumerate().map(|(at, value)| (Some(at), value));
+    for (at, value) in by_position.chain(by_name) {
+        let Some((at, param)) = at.and_then(|at| Some((at, signature.params.get(at)?))) else { continue };
         signature.check_text(at, value.text(), matches!(value, Value::Str(_)))?;
-    }
-    for (key, value) in last.iter().flat_map(|map| map.iter()) {
-        if let Some(at) = signature.place(key) {
-            signature.check_text(at, value.text(), matches!(value, Value::Str(_)))?;
-        }
-        match (&key[..], value.text()) {
-            ("dtype", Some(text)) => drop(params::dtype(text)?),
-            ("device", Some(text)) => drop(params::device(text)?),
-            _ => {}
-        }
+        named_by(param, value)?;
     }
     Ok(())
 }

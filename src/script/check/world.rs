@@ -2,8 +2,8 @@
 //! entries of maps.
 
 use crate::base::diag::Diag;
+use crate::base::signature::Signature;
 use crate::base::span::Origin;
-use crate::script::library::signature::Signature;
 use crate::script::source::Source;
 use crate::script::source::lex::Token;
 use crate::script::values::forms::Forms;

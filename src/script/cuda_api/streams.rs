@@ -3,10 +3,10 @@
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
-use crate::base::suggest::unknown_keyword;
 use crate::sched::runtime::Runtime;
 use crate::sched::streams::stream::{Event, StreamHandle};
 use crate::script::bind::convert;
+use crate::script::bind::native::{flag, given, native};
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
 use crate::script::values::panics::Place;
@@ -14,7 +14,7 @@ use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::{DeviceValue, Tensor};
 use crate::script::values::types::{EventValue, StreamValue};
-use rhai::{Dynamic, FuncRegistration, Map, NativeCallContext, RhaiFunc};
+use rhai::{Dynamic, FuncRegistration, NativeCallContext, RhaiFunc};
 use std::any::TypeId;
 use std::sync::Arc;
 
@@ -60,20 +60,12 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
 }
 
 /// The device that a function about streams means: the current CUDA device unless one is named.
-fn stream_device(host: &Host, value: Option<&Dynamic>) -> Result<DeviceId> {
-    let device = match value {
-        None => return host.rt.current_cuda(),
-        Some(value) if value.is_unit() => return host.rt.current_cuda(),
-        Some(value) if value.is_map() => match convert::device_keyword(value)? {
-            Some(value) => convert::device(host, &value)?,
-            None => return host.rt.current_cuda(),
-        },
-        Some(value) => convert::device(host, value)?,
-    };
-    match device {
-        DeviceId::Cuda(_) => Ok(device),
+fn stream_device(host: &Host, value: &Dynamic) -> Result<DeviceId> {
+    let Some(value) = given(value) else { return host.rt.current_cuda() };
+    match convert::device(host, value)? {
         DeviceId::Cpu => Err(Diag::error(code::STREAM, "the CPU has no streams")
             .help("streams belong to CUDA devices, for example `stream(#{device: \"cuda:0\"})`")),
+        device => Ok(device),
     }
 }
 
@@ -84,69 +76,28 @@ fn priority_of(value: &Dynamic) -> Result<i32> {
     Ok(number.clamp(-5, 0) as i32)
 }
 
-/// `#{device: .., priority: ..}`.
-fn stream_options(host: &Host, value: Option<&Dynamic>) -> Result<(Option<DeviceId>, i32)> {
-    let (mut device, mut priority) = (None, 0);
-    let Some(value) = value else { return Ok((device, priority)) };
-    let Some(map) = value.read_lock::<Map>() else {
-        return Ok((Some(stream_device(host, Some(value))?), priority));
-    };
-    for (name, value) in map.iter() {
-        match name.as_str() {
-            "device" => device = Some(stream_device(host, Some(value))?),
-            "priority" => priority = priority_of(value)?,
-            other => return Err(unknown_keyword(other, &["device", "priority"])),
-        }
-    }
-    Ok((device, priority))
-}
-
 fn making(module: &mut Natives, host: &Arc<Host>) {
-    for arity in 0..=2 {
-        let shared = host.clone();
-        crate::script::bind::rows::raw(module, "stream", arity, move |context, values| -> Native {
-            let context = context.expect("registered with a context");
-            shared.call(&context, |e| {
-                let (mut device, mut priority) = stream_options(&shared, values.first().map(|value| &**value))?;
-                if let Some(second) = values.get(1).filter(|second| !second.is_map()) {
-                    priority = priority_of(second)?;
-                } else if let Some(second) = values.get(1) {
-                    let (named, lower) = stream_options(&shared, Some(second))?;
-                    (device, priority) = (named.or(device), lower);
-                }
-                let device = match device {
-                    Some(device) => device,
-                    None => shared.rt.current_cuda()?,
-                };
-                let made = shared.rt.new_stream(device, priority, e.origin)?;
-                Ok(Dynamic::from(StreamValue(made)))
-            })
-        });
-    }
-    for arity in 0..=3 {
-        let shared = host.clone();
-        crate::script::bind::rows::raw(module, "event", arity, move |context, values| -> Native {
-            let context = context.expect("registered with a context");
-            shared.call(&context, |e| {
-                let timing = timing(values)?;
-                Ok(Dynamic::from(EventValue(Arc::new(Event::new(timing, e.origin)))))
-            })
-        });
-    }
-    for arity in 0..=1 {
-        for (name, default) in [("current_stream", false), ("default_stream", true)] {
-            let shared = host.clone();
-            crate::script::bind::rows::raw(module, name, arity, move |context, values| -> Native {
-                let context = context.expect("registered with a context");
-                shared.call(&context, |_| {
-                    let device = stream_device(&shared, values.first().map(|value| &**value))?;
-                    let found =
-                        if default { shared.rt.default_stream(device) } else { shared.rt.current_stream(device) };
-                    found.map(|stream| Dynamic::from(StreamValue(stream)))
-                })
-            });
+    native(module, host, "stream", |host, engine, [device, priority]| {
+        let (device, priority) = (stream_device(host, device)?, priority_of(priority)?);
+        let made = host.rt.new_stream(device, priority, engine.origin)?;
+        Ok(Dynamic::from(StreamValue(made)))
+    });
+    // Blocking waits and sharing between processes make no difference here.
+    native(module, host, "event", |_, engine, [timing, blocking, interprocess, external, enable_timing]| {
+        for (name, value) in [("blocking", blocking), ("interprocess", interprocess), ("external", external)] {
+            flag(name, value)?;
         }
-    }
+        let timing = flag("timing", timing)? | flag("enable_timing", enable_timing)?;
+        Ok(Dynamic::from(EventValue(Arc::new(Event::new(timing, engine.origin)))))
+    });
+    native(module, host, "current_stream", |host, _, [device]| {
+        let found = host.rt.current_stream(stream_device(host, device)?)?;
+        Ok(Dynamic::from(StreamValue(found)))
+    });
+    native(module, host, "default_stream", |host, _, [device]| {
+        let found = host.rt.default_stream(stream_device(host, device)?)?;
+        Ok(Dynamic::from(StreamValue(found)))
+    });
     let shared = host.clone();
     crate::script::bind::rows::raw(module, "set_stream", 1, move |context, values| -> Native {
         let context = context.expect("registered with a context");
@@ -163,31 +114,6 @@ fn making(module: &mut Natives, host: &Arc<Host>) {
             shared.rt.stream_barrier(&streams).map(|()| Dynamic::UNIT)
         })
     });
-}
-
-/// Whether an event takes the time: `event(#{timing: true})`, or by position in PyTorch's order, where blocking waits
-/// and sharing between processes come after it, which make no difference here.
-fn timing(values: &[&mut Dynamic]) -> Result<bool> {
-    let flag = |name: &str, value: &Dynamic| {
-        let text = || format!("`{name}` is a bool, not {}", type_names::of_value(value));
-        value.as_bool().map_err(|_| Diag::error(code::ARGUMENT_TYPE, text()))
-    };
-    let mut timing = false;
-    for (value, name) in values.iter().zip(["timing", "blocking", "interprocess"]) {
-        let Some(map) = value.read_lock::<Map>() else {
-            let on = flag(name, value)?;
-            timing |= on && name == "timing";
-            continue;
-        };
-        for (name, value) in map.iter() {
-            match name.as_str() {
-                "timing" | "enable_timing" => timing = flag(name, value)?,
-                "blocking" | "interprocess" | "external" => _ = flag(name, value)?,
-                other => return Err(unknown_keyword(other, &["timing", "blocking"])),
-            }
-        }
-    }
-    Ok(timing)
 }
 
 /// `set_stream(s)`: as in PyTorch, the stream's device becomes the current one, and `()` changes nothing.

@@ -4,15 +4,15 @@
 //! Goes over whatever `open` knows how to go over; a type with an iterator of its own has one line there.
 
 use crate::base::code;
-use crate::base::diag::{Diag, Result};
-use crate::base::span::Origin;
-use crate::script::bind::rows::{Natives, raw};
+use crate::base::diag::Diag;
+use crate::script::bind::native::{self, native};
+use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rhai::{Array, Dynamic, ImmutableString, Map};
+use rhai::{Array, Dynamic};
 use std::any::TypeId;
 use std::io::{IsTerminal, Write};
 use std::ops::{Range, RangeInclusive};
@@ -66,24 +66,18 @@ fn count(start: i64, end: i64) -> Option<usize> {
 }
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
-    for arity in 1..=2 {
-        let shared = host.clone();
-        raw(module, "progress", arity, move |context, values| -> Native {
-            let context = context.expect("registered with a context");
-            shared.call(&context, |_| {
-                let desc = desc(values.get(1).map(|value| &**value))?;
-                let over = values[0].clone();
-                if open(&shared, over.clone()).is_none() {
-                    let text = format!(
-                        "`progress` goes over arrays, ranges, tensors, datasets and loaders, not {}",
-                        type_names::of_value(&over)
-                    );
-                    return Err(Diag::error(code::ARGUMENT_TYPE, text));
-                }
-                Ok(Dynamic::from(Progress { over, desc }))
-            })
-        });
-    }
+    let shared = host.clone();
+    native(module, host, "progress", move |_, _, [over, desc]| {
+        let (over, desc) = (over.flatten_clone(), native::text("desc", desc)?);
+        if open(&shared, over.clone()).is_none() {
+            let text = format!(
+                "`progress` goes over arrays, ranges, tensors, datasets and loaders, not {}",
+                type_names::of_value(&over)
+            );
+            return Err(Diag::error(code::ARGUMENT_TYPE, text));
+        }
+        Ok(Dynamic::from(Progress { over, desc }))
+    });
     let shared = host.clone();
     crate::script::values::panics::place_iterator(&mut module.module, TypeId::of::<Progress>(), move |value| {
         let Some(progress) = value.try_cast::<Progress>() else { return Box::new(std::iter::empty()) };
@@ -93,28 +87,6 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
             None => Box::new(std::iter::empty()),
         }
     });
-}
-
-fn desc(value: Option<&Dynamic>) -> Result<String> {
-    let Some(value) = value else { return Ok(String::new()) };
-    let Some(map) = value.read_lock::<Map>() else {
-        let text = format!(
-            "the keywords of `progress` are a map, as in `progress(x, #{{desc: \"epoch\"}})`, not {}",
-            type_names::of_value(value)
-        );
-        return Err(Diag::error(code::ARGUMENT_TYPE, text));
-    };
-    if let Some(name) = map.keys().find(|name| name.as_str() != "desc") {
-        let diag = Diag::error(code::UNKNOWN_KEYWORD, format!("`progress`: unknown keyword `{name}`"));
-        return Err(diag.keyword(Origin::NONE, name, "not a keyword of `progress`").help("the only keyword is `desc`"));
-    }
-    match map.get("desc").map(|text| (text.read_lock::<ImmutableString>().map(|text| text.to_string()), text)) {
-        None => Ok(String::new()),
-        Some((Some(text), _)) => Ok(text),
-        Some((None, value)) => {
-            Err(Diag::error(code::ARGUMENT_TYPE, format!("`desc` is a string, not {}", type_names::of_value(value))))
-        }
-    }
 }
 
 /// An iterator that tells how far it is.

@@ -295,7 +295,9 @@ fn wrong_count(name: &str, types: &[&str], is_method: bool, known: &Known) -> Op
     let receiver = usize::from(is_method);
     let given = types.len() - keywords;
     let native = manual::native(name).filter(|native| !native.call.is_empty()).map(Native::written);
-    let call = native.or_else(|| manual::signature(name, false)).map(|call| format!("call it as `{call}`"));
+    let call = native
+        .or_else(|| Some(manual::signature(name, false)?.text.clone()))
+        .map(|call| format!("call it as `{call}`"));
     let call = if name == "seed" { Some("write `manual_seed(0)`".to_string()) } else { call };
     if given > most {
         let text = format!(
@@ -331,15 +333,8 @@ fn most_arguments(name: &str, of_tensor: bool) -> Option<usize> {
     });
     let natives = manual::natives().filter(|native| native.name == name);
     let of_natives = natives.map(|native| {
-        let Some((_, inside)) = native.call.split_once('(') else { return usize::MAX };
-        let inside = inside.trim_end_matches(')');
-        let receiver = usize::from(matches!(native.form, Form::Method | Form::Of(_)));
-        match inside {
-            "" => receiver,
-            // Functions on plain values have forms that their line does not tell.
-            _ if inside.contains('*') || inside.contains('[') => usize::MAX,
-            _ => receiver + inside.split(", ").count(),
-        }
+        let receiver = native.form.receivers();
+        native.signature().map_or(usize::MAX, |signature| signature.counts().1.saturating_add(receiver))
     });
     let most = of_row.into_iter().chain(of_natives).max().filter(|most| *most < usize::MAX);
     // Methods of Rhai's own values have forms that no table lists.
@@ -352,10 +347,7 @@ fn in_module(space: &str, name: &str, types: &[&str], known: &Known) -> Words {
     let absent = |help: String| words(code::UNKNOWN_FUNCTION, message.clone(), "not found").help(help);
     let path = format!("{space}::{name}");
     if let Some(native) = manual::native(&path) {
-        let most = native.call.split_once('(').map_or(0, |(_, inside)| match inside.trim_end_matches(')') {
-            "" => 0,
-            inside => inside.split(", ").count(),
-        });
+        let most = native.signature().map_or(0, |signature| signature.counts().1);
         let (code, message) = match types.len() {
             0 => (code::MISSING_ARGUMENT, format!("`{path}` wants an argument")),
             given if given > most => {
@@ -363,7 +355,7 @@ fn in_module(space: &str, name: &str, types: &[&str], known: &Known) -> Words {
             }
             _ => (code::ARGUMENT_TYPE, format!("`{path}` does not take {}", a_type_list(types))),
         };
-        return words(code, message, "called here").help(format!("call it as `{space}::{}`", native.call));
+        return words(code, message, "called here").help(format!("call it as `{}`", native.written()));
     }
     let outer_is_cuda = space == "cuda" || space.starts_with("cuda::");
     if let Some(reason) = absent_cuda::reason(name).filter(|_| outer_is_cuda) {
@@ -393,7 +385,7 @@ fn in_module(space: &str, name: &str, types: &[&str], known: &Known) -> Words {
     }
     if manual::functions(space).iter().any(|function| function.name == name) {
         let message = format!("`{path}` does not take {} by position", arguments(types.len()));
-        let call = manual::signature(&path, false).map(|call| format!("call it as `{space}::{call}`"));
+        let call = manual::signature(&path, false).map(|call| format!("call it as `{space}::{}`", call.text));
         return words(code::EXTRA_ARGUMENT, message, "called here").maybe(call);
     }
     let library = manual::functions(space).iter().map(|function| format!("{space}::{}", function.name));

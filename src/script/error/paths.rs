@@ -161,7 +161,7 @@ fn plain(name: &str) -> Option<String> {
         return Some(help.to_string());
     }
     if manual::page(name).is_some() {
-        let call = manual::signature(name, false).unwrap_or_else(|| name.to_string());
+        let call = manual::signature(name, false).map_or_else(|| name.to_string(), |call| call.text.clone());
         return Some(format!("operations have no prefix: `{call}`"));
     }
     if matches!(name, "pi" | "e" | "inf" | "nan") {

@@ -20,7 +20,7 @@ pub fn is_method(name: &str) -> bool {
     let [closure, callable] = [format!(" {name}: |"), format!(" {name}: _callable(")];
     let texts = || STD.iter().flat_map(|(_, files)| files.iter());
     members::of_module().iter().any(|known| known.strip_suffix('(') == Some(name))
-        || manual::natives().any(|native| native.name == name && native.call.contains('('))
+        || manual::natives().any(|native| native.name == name && native.signature().is_some())
         || texts().any(|(_, text)| text.contains(&closure) || text.contains(&callable))
 }
 

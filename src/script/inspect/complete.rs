@@ -3,7 +3,7 @@
 //! REPL asks from `tools/repl/line.rs`.
 
 use crate::base::dtype::DType;
-use crate::op::row::{self, CallForm, Returns};
+use crate::op::row::{CallForm, Returns};
 use crate::op::table;
 use crate::script::manual;
 use crate::script::manual::members;
@@ -113,6 +113,18 @@ impl<'a> Typed<'a> {
         Some(Around { name: format!("{module}{}", self.word(name)), method: before == ".", open })
     }
 
+    /// How many values of a call stand before a token, which is in the call's parentheses.
+    fn commas(&self, open: usize, before: usize) -> usize {
+        let (mut at, mut found) = (open + 1, 0);
+        while at < before {
+            found += (self.word(at) == ",") as usize;
+            // Over what is in brackets of its own.
+            let partner = self.tokens[at].partner as usize;
+            at = if (at..before).contains(&partner) { partner.max(at) + 1 } else { at + 1 };
+        }
+        found
+    }
+
     /// The keyword whose value stands at a token: `dtype` in `#{dtype: `.
     fn keyword(&self, at: usize) -> Option<&'a str> {
         let inside = self.opening(at).is_some_and(|open| self.word(open) == "#{");
@@ -189,7 +201,7 @@ impl Session {
         if let Some(function) = own.max_by_key(|function| function.params.len()) {
             return Some(format!("{}({})", around.name, function.params.join(", ")));
         }
-        manual::signature(&around.name, around.method)
+        manual::signature(&around.name, around.method).map(|signature| signature.text.clone())
     }
 
     /// Names for the beginning of an operand or statement.
@@ -209,7 +221,7 @@ impl Session {
             let natives = manual::natives().filter(function);
             names.extend(natives.map(|native| format!("{}(", native.name)));
             names.extend(KEYWORDS.iter().map(|word| word.to_string()));
-            let words = ["print(", "INF", "NAN", "PI", "cuda::", "with_device(", "with_stream("];
+            let words = ["print(", "eval(", "INF", "NAN", "PI", "cuda::", "with_device(", "with_stream("];
             names.extend(words.map(str::to_string));
         }
         names
@@ -237,7 +249,9 @@ impl Session {
     fn keywords(&self, typed: &Typed, word: usize) -> Vec<String> {
         let (Some(map), Some(around)) = (typed.opening(word), typed.call(word)) else { return Vec::new() };
         let given: Vec<&str> = (map..word).filter(|&at| typed.word(at + 1) == ":").map(|at| typed.word(at)).collect();
-        let known = manual::keywords(&around.name).into_iter();
+        let Some(signature) = manual::signature(&around.name, around.method) else { return Vec::new() };
+        let before = typed.commas(around.open, map);
+        let known = signature.keywords().filter(|&at| at >= before).map(|at| &signature.params[at].name);
         known.filter(|name| !given.contains(&name.as_str())).map(|name| format!("{name}: ")).collect()
     }
 
@@ -255,17 +269,18 @@ impl Session {
     }
 
     fn quoted_words(&self, typed: &Typed, at: usize) -> Option<Vec<String>> {
-        let strings = |words: &[&str]| words.iter().map(|word| word.to_string()).collect();
         let dtypes = || DType::ALL.iter().map(|dtype| dtype.name().to_string());
         if at > 0 && typed.word(at - 1) == "import" {
             return Some(self.modules.lock().names());
         }
         let around = typed.call(at)?;
+        let signature = manual::signature(&around.name, around.method);
         if let Some(keyword) = typed.keyword(at) {
-            return match (keyword, manual::keyword_kind(&around.name, keyword)) {
+            let param = signature.and_then(|signature| Some(signature.params[signature.place(keyword)?].clone()));
+            return match (keyword, param) {
                 ("dtype", _) => Some(dtypes().collect()),
                 ("device", _) => Some(self.devices()),
-                (_, Some(row::Kind::Str(words) | row::Kind::IntsOr(words))) => Some(strings(words)),
+                (_, Some(param)) if !param.words.is_empty() => Some(param.words),
                 _ => None,
             };
         }
@@ -273,13 +288,10 @@ impl Session {
             "to" => Some(dtypes().chain(self.devices()).collect()),
             "device" | "set_default_device" | "with_device" => Some(self.devices()),
             "type" | "set_default_dtype" => Some(dtypes().collect()),
-            name => {
-                let op = table::find(name)?;
-                let commas = (around.open + 1..at).filter(|&index| typed.word(index) == ",").count();
-                match op.params.get(commas + around.method as usize)?.kind {
-                    row::Kind::Str(words) => Some(strings(words)),
-                    _ => None,
-                }
+            _ => {
+                let signature = signature?;
+                let param = signature.params.get(typed.commas(around.open, at))?;
+                (!param.words.is_empty()).then(|| param.words.clone())
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The standard library as texts: which modules there are, and of which files each is made.
 
+use crate::base::signature;
 use crate::script::library::reach::File;
-use crate::script::library::signature;
 use crate::script::source::scope::definitions;
 
 /// The standard library, shipped in the binary: each module with its files. Not `const`: each use would bring its own copy.

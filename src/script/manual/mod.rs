@@ -12,9 +12,11 @@ mod std;
 pub use natives::{CHAPTERS, Form, Native, members_of, native, natives};
 pub use std::{Function, functions};
 
+use crate::base::signature::Signature;
 use crate::op::params;
-use crate::op::row::{CallForm, Kind, Op};
+use crate::op::row::{CallForm, Op};
 use crate::op::table;
+use ::std::borrow::Cow;
 
 /// What is told about one name.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -66,14 +68,14 @@ fn of_row(op: &'static Op) -> Page {
     let signature = params::signature(op);
     match op.call {
         CallForm::Internal => {}
-        CallForm::Method | CallForm::InPlace => calls.push(as_method(&signature)),
-        _ => calls.push(signature.clone()),
+        CallForm::Method | CallForm::InPlace => calls.push(after_dot(&signature)),
+        _ => calls.push(signature.text.clone()),
     }
     if op.call == CallForm::Both && op.params.first().is_some_and(|param| param.kind.takes_tensor()) {
-        calls.push(as_method(&signature));
+        calls.push(after_dot(&signature));
     }
     if op.inplace && matches!(op.call, CallForm::Both | CallForm::Method | CallForm::Function) {
-        calls.push(as_method(&signature).replacen(op.name, &format!("{}_", op.name), 1));
+        calls.push(after_dot(&signature.renamed(&format!("{}_", op.name))));
     }
     match (op.operator, op.params.len()) {
         ("", _) => {}
@@ -97,70 +99,23 @@ fn of_row(op: &'static Op) -> Page {
 }
 
 /// `sum(input, dim)` → `x.sum(dim)`.
-fn as_method(signature: &str) -> String {
-    let Some((name, rest)) = signature.split_once('(') else { return signature.to_string() };
-    let rest = rest.split_once(", ").map_or(")", |(_, rest)| rest);
-    format!("x.{name}({rest}")
+fn after_dot(signature: &Signature) -> String {
+    format!("x.{}", signature.as_method().text)
 }
 
-/// What stands at the cursor inside a call, in one line; a method's without the receiver.
-pub fn signature(name: &str, method: bool) -> Option<String> {
+/// What a name takes: a native function, `module::function`, an operation, its in-place form, or another name of it; a
+/// method's values without the one before the dot.
+pub fn signature(name: &str, method: bool) -> Option<Cow<'static, Signature>> {
     if let Some(native) = native(name) {
-        return Some(native.call.to_string());
-    }
-    if let Some((module, function)) = name.split_once("::") {
-        return std::functions(module).iter().find(|known| known.name == function).map(Function::call);
-    }
-    let op = find(name).or_else(|| find(name.strip_suffix('_')?))?;
-    let signature = params::signature(op).replacen(op.name, name, 1);
-    Some(if method { as_method(&signature).trim_start_matches("x.").to_string() } else { signature })
-}
-
-/// The keywords that a call takes.
-pub fn keywords(name: &str) -> Vec<String> {
-    if let Some(native) = native(name) {
-        // In `load(path, device: (), columns: false)` the keywords are those with a default.
-        let inside = native.call.split_once('(').map_or("", |(_, rest)| rest.trim_end_matches(')'));
-        let pairs = inside.split(", ").filter_map(|part| part.split_once(": "));
-        return pairs.map(|(keyword, _)| keyword.to_string()).collect();
+        return native.signature().map(Cow::Borrowed);
     }
     if let Some((module, function)) = name.split_once("::") {
         let found = std::functions(module).iter().find(|known| known.name == function);
-        return found.map(|known| known.keywords.clone()).unwrap_or_default();
+        return found.map(|known| Cow::Borrowed(known.widest()));
     }
-    let Some(op) = find(name).or_else(|| find(name.strip_suffix('_')?)) else { return Vec::new() };
-    let first = op.params.first().is_some_and(|param| param.kind.takes_tensor()) as usize;
-    op.params[first..].iter().map(|param| param.name.to_string()).collect()
-}
-
-/// The parameters of a native function, as its line names them.
-pub fn native_params(name: &str) -> Vec<&'static str> {
-    let Some(native) = native(name) else { return Vec::new() };
-    // `with_device(device) { ... }` has more after its parenthesis; a default may be `()`.
-    let rest = native.call.split_once('(').map_or("", |(_, rest)| rest);
-    let mut depth = 1usize;
-    let end = rest.find(|c| {
-        depth = depth + (c == '(') as usize - (c == ')') as usize;
-        depth == 0
-    });
-    let inside = &rest[..end.unwrap_or(rest.len())];
-    let parts = inside.split(", ").filter(|part| !part.is_empty());
-    parts.map(|part| part.split_once(": ").map_or(part, |(name, _)| name).trim_start_matches('*')).collect()
-}
-
-/// The keywords of a native function: all its parameters, where any of them has a default; else it takes none.
-pub fn native_keywords(name: &str) -> Vec<&'static str> {
-    match native(name) {
-        // `print` prints maps.
-        Some(native) if native.call.contains(": ") && native.form != Form::Syntax => native_params(name),
-        _ => Vec::new(),
-    }
-}
-
-/// What kind of value a keyword of an operation takes.
-pub fn keyword_kind(name: &str, keyword: &str) -> Option<Kind> {
     let op = find(name).or_else(|| find(name.strip_suffix('_')?))?;
-    params::place(op, keyword).map(|at| op.params[at].kind)
+    let signature = params::signature(op).renamed(name);
+    Some(Cow::Owned(if method { signature.as_method() } else { signature }))
 }
 
 /// Every name that has a page, modules aside.
@@ -175,6 +130,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 mod tests {
     use super::*;
     use crate::script::session::handle::Session;
+    use ::std::collections::BTreeSet;
 
     #[test]
     fn pages_come_from_the_table_the_natives_and_the_library() {
@@ -183,14 +139,21 @@ mod tests {
         assert!(!sum.examples.is_empty() && !sum.summary.is_empty());
         assert!(page("add_").expect("a form").calls.iter().any(|call| call.starts_with("x.add_(")));
         assert!(page("T").is_some() && page("x.nope").is_none());
-        assert_eq!(page("load").expect("a native").calls, ["load(path, device: (), dtype: (), columns: false)"]);
+        assert_eq!(
+            page("load").expect("a native").calls,
+            ["load(path, device: (), *, dtype: (), columns: false, map_location: ())"]
+        );
         let linear = page("nn::linear").expect("of the library");
         assert!(linear.examples[0].code.contains("nn::linear(3, 5)"), "{linear:?}");
-        assert_eq!(keywords("load"), ["device", "dtype", "columns"]);
-        assert_eq!(keywords("nn::linear"), ["bias", "device", "dtype"]);
+        let keywords = |name: &str| {
+            let signature = signature(name, false).expect(name);
+            signature.keywords().map(|at| signature.params[at].name.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(keywords("load"), ["path", "device", "dtype", "columns", "map_location"]);
+        assert_eq!(keywords("nn::linear"), ["in_features", "out_features", "bias", "device", "dtype"]);
         assert!(keywords("nn::batch_norm2d").contains(&"momentum".to_string()));
         assert!(keywords("optim::adamw").contains(&"lr".to_string()), "{:?}", keywords("optim::adamw"));
-        assert!(keywords("sum").contains(&"keepdim".to_string()));
+        assert!(keywords("sum").contains(&"keepdim".to_string()) && keywords("ln").is_empty());
     }
 
     /// Whoever adds a native function writes a line about it.
@@ -208,7 +171,11 @@ mod tests {
                 || crate::script::manual::members::is_member(native.name)
                 || crate::script::bind::properties::NAMES.contains(&native.name)
                 || crate::script::tensor_api::questions::NAMES.contains(&native.name);
-            assert!(known || native.form == Form::Syntax, "`{}` has a page and is not there", native.name);
+            assert!(
+                known || matches!(native.form, Form::Syntax | Form::Block),
+                "`{}` has a page and is not there",
+                native.name
+            );
         }
     }
 
@@ -218,6 +185,49 @@ mod tests {
             let mut session = Session::builder().build().expect("a session");
             let value = session.enter(1, native.example).unwrap_or_else(|e| panic!("{}: {e}", native.name));
             assert_eq!(session.show(&value).expect("shown"), native.result, "{}", native.name);
+            // An example that ends in the call gives what the signature says.
+            let last = native.example.rsplit("; ").next().unwrap_or("");
+            let is_call = last.ends_with(')') && !last.contains(['[', '{', '+']) && last.matches('(').count() <= 2;
+            let given = native.signature().and_then(|signature| signature.result).filter(|_| is_call);
+            let ends_in_it =
+                last.split('.').next_back().is_some_and(|call| call.starts_with(&format!("{}(", native.name)));
+            if let Some(given) = given.filter(|_| ends_in_it) {
+                assert!(given.is_called(&session.kind(&value)), "`{}` gives {}", native.call, session.kind(&value));
+            }
         }
+    }
+
+    /// What the interpreter finds is what the line says: so many values, and one more for keywords.
+    #[test]
+    fn natives_are_registered_as_their_lines_say() {
+        let session = Session::builder().build().expect("a session");
+        let forms = crate::script::values::forms::forms(&session.engine.gen_fn_signatures(true));
+        let counts =
+            |name: &str| -> BTreeSet<usize> { forms.get(name).into_iter().flatten().map(|form| form.len()).collect() };
+        let mut problems = Vec::new();
+        for native in natives().filter(|native| !matches!(native.form, Form::Syntax | Form::Block)) {
+            let Some(signature) = native.signature() else {
+                assert!(!native.call.contains('('), "`{}` is no signature", native.call);
+                continue;
+            };
+            assert_eq!(Some(signature.name.as_str()), native.name.rsplit("::").next(), "{}", native.call);
+            let receiver = native.form.receivers();
+            let (least, most) = signature.counts();
+            let found = counts(native.name);
+            // One list of values takes one at least, and as many as the interpreter has room for.
+            let least = if most == usize::MAX { 1 } else { least };
+            let most = if most == usize::MAX { found.last().map_or(0, |most| most - receiver) } else { most };
+            let missing: Vec<usize> = (least + receiver..=most + receiver).filter(|n| !found.contains(n)).collect();
+            // Another type, or an operation, may have a method of that name.
+            let alone = natives().filter(|other| other.name == native.name).count() == 1
+                && !members::is_member(native.name)
+                && table::called(native.name).is_none();
+            let keywords = 2 * signature.takes_keywords() as usize;
+            let more: Vec<&usize> = found.iter().filter(|&&n| alone && n > most + receiver + keywords).collect();
+            if !missing.is_empty() || !more.is_empty() {
+                problems.push(format!("{}: {found:?} are registered", native.call));
+            }
+        }
+        assert!(problems.is_empty(), "{}", problems.join("\n"));
     }
 }

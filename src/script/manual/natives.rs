@@ -2,6 +2,9 @@
 //! that have to do with devices are in `devices.rs`.
 
 use super::{Page, Sample};
+use crate::base::signature::Signature;
+use ::std::collections::BTreeMap;
+use ::std::sync::LazyLock;
 
 /// How a native is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,13 +19,22 @@ pub enum Form {
     PropertyOf(&'static str),
     /// A word of the language.
     Syntax,
+    /// A word of the language with a block behind its values.
+    Block,
+}
+
+impl Form {
+    /// How many values stand before the parameters: that of a method.
+    pub fn receivers(self) -> usize {
+        matches!(self, Form::Method | Form::Of(_)) as usize
+    }
 }
 
 /// A native function or property.
 pub struct Native {
     pub name: &'static str,
     pub form: Form,
-    /// What has a default is also a keyword.
+    /// Its signature (`base/signature.rs`), by which it is registered; of a property and of `import`, how it is written.
     pub call: &'static str,
     pub summary: &'static str,
     /// One that runs, or nothing.
@@ -33,18 +45,28 @@ pub struct Native {
 impl Native {
     /// How it is called, with what stands before its name.
     pub fn written(&self) -> String {
+        self.behind_its_owner(self.signature().map_or(self.call, |signature| &signature.text))
+    }
+
+    fn behind_its_owner(&self, call: &str) -> String {
         match self.form {
-            Form::Method | Form::Property => format!("x.{}", self.call),
-            Form::Of(owner) | Form::PropertyOf(owner) => format!("{owner}.{}", self.call),
+            Form::Method | Form::Property => format!("x.{call}"),
+            Form::Of(owner) | Form::PropertyOf(owner) => format!("{owner}.{call}"),
+            Form::Block => format!("{call} {{ ... }}"),
             Form::Function | Form::Syntax => match self.name.split_once("::") {
-                Some((module, _)) => format!("{module}::{}", self.call),
-                None => self.call.to_string(),
+                Some((module, _)) => format!("{module}::{call}"),
+                None => call.to_string(),
             },
         }
     }
 
+    /// What it takes; none of a property.
+    pub fn signature(&self) -> Option<&'static Signature> {
+        SIGNATURES.get(self.call)
+    }
+
     pub fn page(&self) -> Page {
-        let call = self.written();
+        let call = self.behind_its_owner(self.call);
         let sample = Sample { code: self.example.to_string(), result: self.result.to_string() };
         Page {
             name: self.name.to_string(),
@@ -80,6 +102,10 @@ pub fn natives() -> impl Iterator<Item = &'static Native> {
     CHAPTERS.iter().flat_map(|(_, _, natives)| natives.iter())
 }
 
+/// By how they are written.
+static SIGNATURES: LazyLock<BTreeMap<&'static str, Signature>> =
+    LazyLock::new(|| natives().filter_map(|native| Some((native.call, Signature::parse(native.call)?))).collect());
+
 /// The first of a name: `synchronize` is a function before it is a method.
 pub fn native(name: &str) -> Option<&'static Native> {
     natives().find(|native| native.name == name)
@@ -100,89 +126,89 @@ use Form::{Function, Method, Of, Property, PropertyOf, Syntax};
 /// In the order in which a reader would want them; `Form` says how each is written.
 #[rustfmt::skip]
 const NATIVES: &[Native] = &[
-    entry(Function, "tensor", "tensor(data, dtype: (), device: (), requires_grad: false, pin_memory: false)",
+    entry(Function, "tensor", "tensor(data, *, dtype: (), device: (), requires_grad: false, pin_memory: false) -> tensor",
         "A tensor of numbers, nested arrays, or tensors.", "tensor([[1, 2], [3, 4]])", "tensor([[1, 2],\n        [3, 4]])"),
-    entry(Method, "new_tensor", "new_tensor(data, dtype: (), device: (), requires_grad: false, pin_memory: false)",
+    entry(Method, "new_tensor", "new_tensor(data, *, dtype: (), device: (), requires_grad: false, pin_memory: false) -> tensor",
         "A tensor of `data` with the dtype and device of `x`.", "ones([1]).new_tensor([1, 2])", "tensor([1., 2.])"),
-    entry(Function, "load", "load(path, device: (), dtype: (), columns: false)",
-        "A tensor or a map of tensors from a .safetensors, .npy, .npz, .csv, .png or .jpg file, on the default device; a string from a .txt file.", "", ""),
+    entry(Function, "load", "load(path, device: (), *, dtype: (), columns: false, map_location: ())",
+        "A tensor or a map of tensors from a .safetensors, .npy, .npz, .csv, .png or .jpg file, on the default device; a string from a .txt file. `map_location` is PyTorch's name of `device`.", "", ""),
     entry(Function, "save", "save(path, value)",
         "Writes a tensor, a map of tensors or a string; the path's ending tells the format. The file is whole or as it was.", "", ""),
-    entry(Function, "show", "show(image, file: ())",
+    entry(Function, "show", "show(image, *, file: ())",
         "Draws an image tensor in the terminal: [H, W], [H, W, 3 or 4], or [3, H, W]; `file` saves it as png instead.", "", ""),
-    entry(Function, "plot", "plot(x, y, file: (), points: false, title: \"\")",
+    entry(Function, "plot", "plot(x, y?, *, file: (), points: false, title: \"\")",
         "Draws the curve of `y` over `x` (over its index when there is one argument) in the terminal; `file` saves it as png instead.", "", ""),
     entry(Function, "set_default_dtype", "set_default_dtype(dtype)", "The dtype of float literals and factories from now on.", "set_default_dtype(\"f64\"); ones([1]).dtype", "f64"),
-    entry(Function, "get_default_dtype", "get_default_dtype()", "The dtype of float literals and factories.", "get_default_dtype()", "f32"),
+    entry(Function, "get_default_dtype", "get_default_dtype() -> dtype", "The dtype of float literals and factories.", "get_default_dtype()", "f32"),
     entry(Function, "manual_seed", "manual_seed(seed)", "Starts the random generator anew.", "manual_seed(1); let a = rand([2]); manual_seed(1); equal(a, rand([2]))", "true"),
     entry(Function, "no_grad", "no_grad(closure)", "Calls the closure without recording for gradients; gives its value.", "no_grad(|| ones([1], #{requires_grad: true}) * 2).requires_grad", "false"),
     entry(Function, "enable_grad", "enable_grad(closure)", "Calls the closure with recording for gradients, inside `no_grad` too.", "no_grad(|| enable_grad(|| is_grad_enabled()))", "true"),
-    entry(Function, "is_grad_enabled", "is_grad_enabled()", "Whether operations are recorded for gradients.", "is_grad_enabled()", "true"),
-    entry(Function, "grad", "grad(outputs, inputs, grad_outputs: (), retain_graph: false, create_graph: false, only_inputs: true, allow_unused: false, materialize_grads: false)",
+    entry(Function, "is_grad_enabled", "is_grad_enabled() -> bool", "Whether operations are recorded for gradients.", "is_grad_enabled()", "true"),
+    entry(Function, "grad", "grad(outputs, inputs, grad_outputs: (), *, retain_graph: (), create_graph: false, only_inputs = true, allow_unused: (), materialize_grads: false)",
         "The gradients of the outputs' sum with respect to each input, as an array.", "let x = tensor(3.0, #{requires_grad: true}); grad(x * x, [x])[0]", "tensor(6.)"),
-    entry(Function, "slice", "slice(start, stop, step)", "An index with a step; `()` is an open end.", "arange(6)[slice((), (), 2)]", "tensor([0, 2, 4])"),
+    entry(Function, "slice", "slice(start?, stop?, step?)", "An index with a step; `()` is an open end.", "arange(6)[slice((), (), 2)]", "tensor([0, 2, 4])"),
     entry(Function, "cell", "cell(value)", "A value behind a handle that all copies share.", "let c = cell(1); c.set(2); c.get()", "2"),
     entry(Of("c"), "get", "get()", "The value in a cell.", "cell(5).get()", "5"),
     entry(Of("c"), "set", "set(value)", "Puts a value into a cell.", "let c = cell(1); c.set(2); c.get()", "2"),
-    entry(Function, "exit", "exit(status: 0)", "Ends the script; its exit status is from 0 to 255. `catch` does not see it.", "", ""),
+    entry(Function, "exit", "exit(status?)", "Ends the script; its exit status is from 0 to 255. `catch` does not see it.", "", ""),
     entry(Function, "arg", "arg(name, default)", "What stands after `--name` on the command line, as the default's kind of value.", "arg(\"lr\", 0.1)", "0.1"),
-    entry(Function, "flag", "flag(name)", "Whether `--name` stands on the command line.", "flag(\"verbose\")", "false"),
+    entry(Function, "flag", "flag(name) -> bool", "Whether `--name` stands on the command line.", "flag(\"verbose\")", "false"),
     entry(Function, "progress", "progress(iterable, desc: \"\")", "The same values one by one, with a bar on the error output.", "let s = 0; for i in progress(0..3) { s += i } s", "3"),
-    entry(Function, "eval", "eval(text)", "Runs a text as if it stood here; gives its last value.", "eval(\"1 + 2\")", "3"),
+    entry(Syntax, "eval", "eval(text)", "Runs a text as if it stood here; gives its last value.", "eval(\"1 + 2\")", "3"),
     entry(Method, "item", "item()", "The one element as a number. Waits.", "tensor([2.5]).item()", "2.5"),
     entry(Method, "to_array", "to_array()", "The elements as nested arrays. Waits.", "arange(3).to_array()", "[0, 1, 2]"),
     entry(Method, "tolist", "tolist()", "The elements as nested arrays. Waits.", "eye(2).tolist()", "[[1.0, 0.0], [0.0, 1.0]]"),
-    entry(Method, "backward", "backward(gradient, retain_graph: false, create_graph: false, inputs: ())",
+    entry(Method, "backward", "backward(gradient: (), retain_graph: (), create_graph: false, inputs: ())",
         "Adds the gradients of `x` to `.grad` of every leaf that it was made of, or of `inputs` alone.", "let x = tensor(3.0, #{requires_grad: true}); (x * x).backward(); x.grad", "tensor(6.)"),
-    entry(Method, "detach", "detach()", "The same memory without a history.", "ones([1], #{requires_grad: true}).detach().requires_grad", "false"),
-    entry(Method, "detach_", "detach_()", "Takes the tensor itself, which is no view, out of the gradient graph.", "let x = ones([1], #{requires_grad: true}); x.detach_(); x.requires_grad", "false"),
-    entry(Method, "requires_grad_", "requires_grad_(on)", "Makes a leaf require gradients, or no longer.", "zeros([1]).requires_grad_().requires_grad", "true"),
+    entry(Method, "detach", "detach() -> tensor", "The same memory without a history.", "ones([1], #{requires_grad: true}).detach().requires_grad", "false"),
+    entry(Method, "detach_", "detach_() -> tensor", "Takes the tensor itself, which is no view, out of the gradient graph.", "let x = ones([1], #{requires_grad: true}); x.detach_(); x.requires_grad", "false"),
+    entry(Method, "requires_grad_", "requires_grad_(on?) -> tensor", "Makes a leaf require gradients, or no longer.", "zeros([1]).requires_grad_().requires_grad", "true"),
     entry(Method, "retain_grad", "retain_grad()", "Keeps the gradient of a tensor that is no leaf, also when it is changed in place afterwards.", "", ""),
-    entry(Method, "to", "to(target, dtype: (), device: (), non_blocking: false, copy: false)",
+    entry(Method, "to", "to(target?, dtype: (), non_blocking: false, copy: false, *, device: ())",
         "A tensor of another dtype or on another device, or `x` itself when it is that already.", "arange(2).to(\"f32\")", "tensor([0., 1.])"),
-    entry(Method, "cpu", "cpu()", "A copy on the CPU, or `x` itself when it is there.", "ones([1]).cpu().device", "cpu"),
-    entry(Method, "cuda", "cuda(index)", "A copy on a CUDA device; on the current one without an index.", "", ""),
-    entry(Method, "pin_memory", "pin_memory()",
+    entry(Method, "cpu", "cpu() -> tensor", "A copy on the CPU, or `x` itself when it is there.", "ones([1]).cpu().device", "cpu"),
+    entry(Method, "cuda", "cuda(device: (), non_blocking: false) -> tensor", "A copy on a CUDA device, on the current one unless another is named; `x` itself when it is there.", "", ""),
+    entry(Method, "pin_memory", "pin_memory() -> tensor",
         "A copy in page-locked host memory, from which devices copy while the host goes on; `x` itself when it is there.", "", ""),
-    entry(Method, "is_contiguous", "is_contiguous()", "Whether the elements lie in order without gaps.", "ones([2, 3]).T.is_contiguous()", "false"),
-    entry(Method, "is_floating_point", "is_floating_point()", "Whether the dtype is a float type.", "arange(3).is_floating_point()", "false"),
+    entry(Method, "is_contiguous", "is_contiguous() -> bool", "Whether the elements lie in order without gaps.", "ones([2, 3]).T.is_contiguous()", "false"),
+    entry(Method, "is_floating_point", "is_floating_point() -> bool", "Whether the dtype is a float type.", "arange(3).is_floating_point()", "false"),
     entry(Method, "size", "size(dim: ())", "The shape, as `x.shape`, or the size of one dimension.", "ones([2, 3]).size(-1)", "3"),
-    entry(Method, "dim", "dim()", "The number of dimensions, as `x.ndim`.", "ones([2, 3]).dim()", "2"),
-    entry(Method, "ndimension", "ndimension()", "The number of dimensions, as `x.ndim`.", "ones([2, 3]).ndimension()", "2"),
-    entry(Method, "nelement", "nelement()", "The number of elements, as `x.numel`.", "ones([2, 3]).nelement()", "6"),
+    entry(Method, "dim", "dim() -> int", "The number of dimensions, as `x.ndim`.", "ones([2, 3]).dim()", "2"),
+    entry(Method, "ndimension", "ndimension() -> int", "The number of dimensions, as `x.ndim`.", "ones([2, 3]).ndimension()", "2"),
+    entry(Method, "nelement", "nelement() -> int", "The number of elements, as `x.numel`.", "ones([2, 3]).nelement()", "6"),
     entry(Property, "itemsize", "itemsize", "Bytes of one element.", "ones([2]).itemsize", "4"),
     entry(Property, "nbytes", "nbytes", "Bytes of all elements.", "ones([2]).nbytes", "8"),
-    entry(Method, "get_device", "get_device()", "The index of the GPU that holds the tensor; -1 for the CPU.", "ones([2]).get_device()", "-1"),
+    entry(Method, "get_device", "get_device() -> int", "The index of the GPU that holds the tensor; -1 for the CPU.", "ones([2]).get_device()", "-1"),
     entry(Property, "is_cpu", "is_cpu", "Whether the tensor is in host memory.", "ones([2]).is_cpu", "true"),
     entry(Property, "is_sparse", "is_sparse", "false: tensors are dense.", "ones([2]).is_sparse", "false"),
     entry(Property, "layout", "layout", "`\"strided\"`: tensors are dense.", "ones([2]).layout", "strided"),
-    entry(Method, "is_complex", "is_complex()", "false: complex numbers are not among the dtypes.", "ones([2]).is_complex()", "false"),
-    entry(Method, "is_conj", "is_conj()", "false: complex numbers are not among the dtypes.", "ones([2]).is_conj()", "false"),
-    entry(Method, "is_neg", "is_neg()", "false: no view is negated when it is read.", "ones([2]).is_neg()", "false"),
-    entry(Method, "is_inference", "is_inference()", "false: every tensor can take part in gradients.", "ones([2]).is_inference()", "false"),
+    entry(Method, "is_complex", "is_complex() -> bool", "false: complex numbers are not among the dtypes.", "ones([2]).is_complex()", "false"),
+    entry(Method, "is_conj", "is_conj() -> bool", "false: complex numbers are not among the dtypes.", "ones([2]).is_conj()", "false"),
+    entry(Method, "is_neg", "is_neg() -> bool", "false: no view is negated when it is read.", "ones([2]).is_neg()", "false"),
+    entry(Method, "is_inference", "is_inference() -> bool", "false: every tensor can take part in gradients.", "ones([2]).is_inference()", "false"),
     entry(Function, "ln", "ln(x)", "The natural logarithm of a number, as `log`.", "ln(1)", "0.0"),
-    entry(Function, "is_tensor", "is_tensor(value)", "Whether a value is a tensor.", "is_tensor(3)", "false"),
+    entry(Function, "is_tensor", "is_tensor(value) -> bool", "Whether a value is a tensor.", "is_tensor(3)", "false"),
     entry(Property, "data", "data", "The same elements outside the gradient graph, whose writes it does not see; assigning a tensor gives `x` that one's memory.", "let w = ones([2], #{requires_grad: true}); w.data -= 0.5; w.detach()", "tensor([0.5000, 0.5000])"),
     entry(Property, "retains_grad", "retains_grad", "Whether a tensor that is no leaf keeps its gradient.", "ones([2]).retains_grad", "false"),
     entry(Property, "_version", "_version", "How often the tensor's memory was written in place, through any view of it.", "let x = zeros([2]); x[0] = 1.0; x._version", "1"),
     entry(Property, "grad_fn", "grad_fn", "The name of the operation through which gradients flow back, or `()`.", "(ones([2], #{requires_grad: true}) * 2).grad_fn", "MulBackward0"),
-    entry(Function, "promote_types", "promote_types(type1, type2)", "The dtype that holds values of both.", "promote_types(\"i64\", \"f16\")", "f16"),
-    entry(Function, "result_type", "result_type(tensor1, tensor2)", "The dtype of an operation's result on two tensors or numbers.", "result_type(tensor([1, 2]), 1.5)", "f32"),
-    entry(Function, "can_cast", "can_cast(from, to)", "Whether an in-place form may store values of one dtype in another.", "can_cast(\"f32\", \"i64\")", "false"),
-    entry(Function, "broadcast_shapes", "broadcast_shapes(*shapes)", "The shape of an operation's result on tensors of these shapes.", "broadcast_shapes([2, 1], [3])", "[2, 3]"),
-    entry(Function, "as_tensor", "as_tensor(data, dtype: (), device: (), copy: false)", "A tensor as it is if it may stay so; anything else as by `tensor`.", "as_tensor([1, 2])", "tensor([1, 2])"),
-    entry(Function, "asarray", "asarray(data, dtype: (), device: (), copy: false)", "As `as_tensor`.", "asarray([1.5])", "tensor([1.5000])"),
-    entry(Function, "set_printoptions", "set_printoptions(precision: 4, threshold: 1000, edgeitems: 3, linewidth: 80, profile: (), sci_mode: ())",
-        "How tensors are printed from now on; `profile` is \"default\", \"short\" or \"full\".", "set_printoptions(#{precision: 2}); tensor([0.125])", "tensor([0.12])"),
-    entry(Function, "initial_seed", "initial_seed()", "The seed of the random generator.", "manual_seed(7); initial_seed()", "7"),
-    entry(Function, "seed", "seed()", "Starts the random generator with a seed that nobody knows; gives that seed.", "type_of(seed())", "i64"),
-    entry(Function, "get_rng_state", "get_rng_state()", "Where the random generator stands, as a tensor.", "let s = get_rng_state(); let a = rand([2]); set_rng_state(s); equal(a, rand([2]))", "true"),
+    entry(Function, "promote_types", "promote_types(type1, type2) -> dtype", "The dtype that holds values of both.", "promote_types(\"i64\", \"f16\")", "f16"),
+    entry(Function, "result_type", "result_type(tensor1, tensor2) -> dtype", "The dtype of an operation's result on two tensors or numbers.", "result_type(tensor([1, 2]), 1.5)", "f32"),
+    entry(Function, "can_cast", "can_cast(from, to) -> bool", "Whether an in-place form may store values of one dtype in another.", "can_cast(\"f32\", \"i64\")", "false"),
+    entry(Function, "broadcast_shapes", "broadcast_shapes(*shapes) -> array", "The shape of an operation's result on tensors of these shapes.", "broadcast_shapes([2, 1], [3])", "[2, 3]"),
+    entry(Function, "as_tensor", "as_tensor(data, dtype: (), device: (), *, copy: false) -> tensor", "A tensor as it is if it may stay so; anything else as by `tensor`.", "as_tensor([1, 2])", "tensor([1, 2])"),
+    entry(Function, "asarray", "asarray(data, dtype: (), device: (), *, copy: false) -> tensor", "As `as_tensor`.", "asarray([1.5])", "tensor([1.5000])"),
+    entry(Function, "set_printoptions", "set_printoptions(precision: (), threshold: (), edgeitems: (), linewidth: (), profile: (), sci_mode: ())",
+        "How tensors are printed from now on, where a value is given (at first 4, 1000, 3 and 80); `profile` is \"default\", \"short\" or \"full\".", "set_printoptions(#{precision: 2}); tensor([0.125])", "tensor([0.12])"),
+    entry(Function, "initial_seed", "initial_seed() -> int", "The seed of the random generator.", "manual_seed(7); initial_seed()", "7"),
+    entry(Function, "seed", "seed() -> int", "Starts the random generator with a seed that nobody knows; gives that seed.", "type_of(seed())", "i64"),
+    entry(Function, "get_rng_state", "get_rng_state() -> tensor", "Where the random generator stands, as a tensor.", "let s = get_rng_state(); let a = rand([2]); set_rng_state(s); equal(a, rand([2]))", "true"),
     entry(Function, "set_rng_state", "set_rng_state(state)", "Puts the random generator where `get_rng_state` found it.", "set_rng_state(get_rng_state())", "()"),
-    entry(Method, "element_size", "element_size()", "Bytes of one element.", "ones([2]).element_size()", "4"),
-    entry(Method, "storage_offset", "storage_offset()", "Elements before the first one in its buffer.", "arange(5)[2..4].storage_offset()", "2"),
+    entry(Method, "element_size", "element_size() -> int", "Bytes of one element.", "ones([2]).element_size()", "4"),
+    entry(Method, "storage_offset", "storage_offset() -> int", "Elements before the first one in its buffer.", "arange(5)[2..4].storage_offset()", "2"),
     entry(Method, "stride", "stride(dim: ())", "Elements to skip for one step along each dimension, or along one.", "ones([2, 3]).stride()", "[3, 1]"),
-    entry(Method, "data_ptr", "data_ptr()", "The address of the first element. Waits.", "", ""),
-    entry(Method, "len", "len()", "Size of the first dimension.", "ones([4, 2]).len()", "4"),
+    entry(Method, "data_ptr", "data_ptr() -> int", "The address of the first element. Waits.", "", ""),
+    entry(Method, "len", "len() -> int", "Size of the first dimension.", "ones([4, 2]).len()", "4"),
     entry(Of("model"), "parameters", "parameters()", "The parameters of a module, as an array.", "", ""),
     entry(Of("model"), "named_parameters", "named_parameters()", "The parameters of a module by their paths.", "", ""),
     entry(Of("model"), "buffers", "buffers()", "The tensors of a module that are no parameters.", "", ""),
@@ -196,7 +222,7 @@ const NATIVES: &[Native] = &[
     entry(Of("model"), "copy", "copy()", "An independent copy of a module: tensors and mode are its own.", "", ""),
     entry(Of("model"), "state_dict", "state_dict()", "Parameters and buffers by their paths, for `save`.", "", ""),
     entry(Of("model"), "load_state_dict", "load_state_dict(state, strict: true)", "Copies a state into parameters and buffers.", "", ""),
-    entry(Of("model"), "train", "train(on)", "Training mode: dropout drops, batch norm counts.", "", ""),
+    entry(Of("model"), "train", "train(on?)", "Training mode: dropout drops, batch norm counts.", "", ""),
     entry(Of("model"), "zero_grad", "zero_grad()", "Forgets the gradients of all parameters.", "", ""),
     entry(Property, "shape", "shape", "Sizes of the dimensions.", "ones([2, 3]).shape", "[2, 3]"),
     entry(Property, "ndim", "ndim", "Number of dimensions.", "ones([2, 3]).ndim", "2"),

@@ -3,6 +3,7 @@
 
 use crate::base::code;
 use crate::base::diag::{Diag, Focus};
+use crate::base::signature::{self, Signature};
 use crate::base::span::Origin;
 use crate::base::suggest::nearest;
 use crate::script::bind::callable;
@@ -10,8 +11,6 @@ use crate::script::error;
 use crate::script::host::Host;
 use crate::script::library::reach;
 use crate::script::library::reach::{File, Reached};
-use crate::script::library::signature;
-use crate::script::library::signature::Signature;
 use crate::script::library::texts::STD;
 use crate::script::source::SourceKind;
 use crate::script::source::scope::{EXPORTED, written};

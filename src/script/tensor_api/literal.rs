@@ -4,45 +4,47 @@
 //! give the dimensions, and tensors may stand in the place of arrays.
 
 use crate::args;
+use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::{Category, DType, Scalar};
 use crate::base::limits::MAX_DIMS;
-use crate::base::{code, suggest};
-use crate::fail;
 use crate::op::emit::Emit;
 use crate::op::rows::pointwise::arith::element_of;
 use crate::script::bind::convert;
-use crate::script::bind::rows::{Natives, raw};
+use crate::script::bind::native::{self, flag, given, named, native};
+use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
-use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::{CONSTANTS, DTypeValue, Tensor};
 use crate::tensor::engine::Engine;
 use crate::tensor::movement;
 use crate::tensor::observe::{push_element, scalars};
-use rhai::{Array, Dynamic, Map, NativeCallContext};
+use rhai::{Array, Dynamic};
 use std::sync::Arc;
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     define(&mut module.module);
-    for arity in 1..=2 {
-        function(module, host, "tensor", arity, |host, context, values| {
-            let options = options(host, values.get(1).map(|value| &**value))?;
-            made(&mut host.engine(context), host, values[0], options)
-        });
-    }
-    for arity in 2..=3 {
-        function(module, host, "new_tensor", arity, |host, context, values| {
-            let Some(like) = values[0].read_lock::<Tensor>().map(|tensor| tensor.clone()) else {
-                fail!(ARGUMENT_TYPE, "it belongs to tensors, not to {}", type_names::of_value(values[0]));
-            };
-            let mut options = options(host, values.get(2).map(|value| &**value))?;
-            options.dtype.get_or_insert(like.dtype());
-            options.device.get_or_insert(like.device());
-            made(&mut host.engine(context), host, values[1], options)
-        });
-    }
+    native(module, host, "tensor", |host, engine, [data, dtype, device, requires_grad, pin_memory]| {
+        let options = options(host, [dtype, device, requires_grad, pin_memory]);
+        let tensor = options.and_then(|options| made(engine, host, data, options));
+        tensor.map(Dynamic::from).map_err(named("tensor"))
+    });
+    let shared = host.clone();
+    native::method(
+        module,
+        host,
+        "new_tensor",
+        move |engine, like, [data, dtype, device, requires_grad, pin_memory]| {
+            let options = options(&shared, [dtype, device, requires_grad, pin_memory]);
+            let tensor = options.and_then(|mut options| {
+                options.dtype.get_or_insert(like.dtype());
+                options.device.get_or_insert(like.device());
+                made(engine, &shared, data, options)
+            });
+            tensor.map(Dynamic::from).map_err(named("new_tensor"))
+        },
+    );
 }
 
 fn define(module: &mut rhai::Module) {
@@ -61,23 +63,6 @@ pub fn install(engine: &mut rhai::Engine) {
     engine.register_static_module("__c", module.into());
 }
 
-fn function(
-    module: &mut Natives,
-    host: &Arc<Host>,
-    name: &'static str,
-    arity: usize,
-    call: impl Fn(&Host, &NativeCallContext, &mut [&mut Dynamic]) -> Result<Tensor> + Send + Sync + 'static,
-) {
-    let host = host.clone();
-    raw(module, name, arity, move |context, values| -> Native {
-        let context = context.expect("registered with a context");
-        call(&host, &context, values).map(Dynamic::from).map_err(|mut diag| {
-            diag.message = format!("`{name}`: {}", diag.message);
-            host.raise(&context, diag, "")
-        })
-    });
-}
-
 #[derive(Default)]
 struct Options {
     dtype: Option<DType>,
@@ -86,32 +71,13 @@ struct Options {
     pin_memory: bool,
 }
 
-fn options(host: &Host, value: Option<&Dynamic>) -> Result<Options> {
-    let mut options = Options::default();
-    let Some(value) = value.filter(|value| !value.is_unit()) else { return Ok(options) };
-    let Some(map) = value.read_lock::<Map>() else {
-        fail!(ARGUMENT_TYPE, "keywords such as #{{dtype: \"f32\"}} are wanted, not {}", type_names::of_value(value));
-    };
-    for (name, value) in map.iter() {
-        match name.as_str() {
-            _ if value.is_unit() => {}
-            "dtype" => options.dtype = Some(convert::dtype(value)?),
-            "device" => options.device = Some(convert::device(host, value)?),
-            "requires_grad" => match value.as_bool() {
-                Ok(flag) => options.requires_grad = flag,
-                Err(_) => fail!(ARGUMENT_TYPE, "`requires_grad` is true or false, not {}", type_names::of_value(value)),
-            },
-            "pin_memory" => options.pin_memory = convert::pins(value)?,
-            _ => {
-                let diag = Diag::error(code::UNKNOWN_KEYWORD, format!("unknown keyword `{name}`"));
-                return Err(match suggest::nearest(name, ["dtype", "device", "requires_grad", "pin_memory"]) {
-                    Some(found) => diag.help(format!("did you mean `{found}`?")),
-                    None => diag.help("the keywords are: dtype, device, requires_grad, pin_memory"),
-                });
-            }
-        }
-    }
-    Ok(options)
+fn options(host: &Host, [dtype, device, requires_grad, pin_memory]: [&Dynamic; 4]) -> Result<Options> {
+    Ok(Options {
+        dtype: given(dtype).map(convert::dtype).transpose()?,
+        device: given(device).map(|device| convert::device(host, device)).transpose()?,
+        requires_grad: given(requires_grad).map_or(Ok(false), |on| flag("requires_grad", on))?,
+        pin_memory: given(pin_memory).map_or(Ok(false), convert::pins)?,
+    })
 }
 
 /// What nested arrays hold, in order.

@@ -4,6 +4,8 @@ use crate::base::code;
 use crate::base::diag::Diag;
 use crate::sched::options::MatmulPrecision;
 use crate::script::bind::convert;
+use crate::script::bind::native::{given, native_told};
+use crate::script::bind::properties;
 use crate::script::bind::rows::Natives;
 use crate::script::bind::rows::raw;
 use crate::script::host::Host;
@@ -13,7 +15,7 @@ use crate::script::values::type_names;
 use crate::script::values::types::{Cell, DTypeValue, SliceValue, Tensor};
 use crate::tensor::grad;
 use rhai::{
-    Array, Caches, Dynamic, Engine, EvalAltResult, EvalContext, Expression, FuncRegistration, Map, NativeCallContext,
+    Array, Caches, Dynamic, Engine, EvalAltResult, EvalContext, Expression, FuncRegistration, NativeCallContext,
     RhaiFunc,
 };
 use std::any::TypeId;
@@ -59,13 +61,21 @@ fn sleep(module: &mut Natives, host: &Arc<Host>) {
 fn gradient_mode(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
     raw(module, "is_grad_enabled", 0, move |_, _| Ok(Dynamic::from_bool(shared.rt.grad_enabled())));
-    for arity in 1..=4 {
-        let shared = host.clone();
-        raw(module, "grad", arity, move |context, values| -> Native {
-            let context = context.expect("registered with a context");
-            gradients(&shared, &context, values)
-        });
-    }
+    // `x.grad()` is a call of it, too.
+    let told = |diag: Box<Diag>| match diag.code {
+        code::MISSING_ARGUMENT => {
+            diag.help("`grad(y, [x])` computes gradients; what `backward()` added up is the property `x.grad`")
+        }
+        _ => diag,
+    };
+    native_told(module, host, "grad", told, |_, engine, [ys, xs, weights, retain, create, _, unused, materialize]| {
+        let ys: Vec<Tensor> = tensor_list(ys, "outputs")?.into_iter().flatten().collect();
+        let xs: Vec<Tensor> = tensor_list(xs, "inputs")?.into_iter().flatten().collect();
+        let weights = given(weights).map_or(Ok(Vec::new()), |value| tensor_list(value, "grad_outputs"))?;
+        let found = grad::grad(engine, &ys, &xs, &weights, properties::mode(retain, create, unused, materialize)?)?;
+        let list: Array = found.into_iter().map(|g| g.map_or(Dynamic::UNIT, Dynamic::from)).collect();
+        Ok(Dynamic::from(list))
+    });
 }
 
 /// A tensor, or an array of tensors (with `()` where `optional`).
@@ -86,37 +96,6 @@ fn tensor_list(value: &Dynamic, what: &str) -> crate::base::diag::Result<Vec<Opt
             None => Err(wrong(item)),
         })
         .collect()
-}
-
-/// `grad(ys, xs, grad_outputs, #{create_graph: true})`; all of them may be keywords.
-fn gradients(host: &Host, context: &NativeCallContext, values: &mut [&mut Dynamic]) -> Native {
-    let split = values.iter().position(|value| value.is_map()).unwrap_or(values.len());
-    let map = values.get(split).and_then(|value| value.read_lock::<Map>().map(|map| map.clone()));
-    let mut keywords = map.unwrap_or_default();
-    let [ys, xs, weights] = [(0, "outputs"), (1, "inputs"), (2, "grad_outputs")].map(|(at, name)| {
-        let value = if at < split { Some(values[at].flatten_clone()) } else { keywords.remove(name) };
-        value.filter(|value| !value.is_unit())
-    });
-    // PyTorch has nothing else for a long time.
-    if keywords.get("only_inputs").is_some_and(|value| value.as_bool() == Ok(true)) {
-        keywords.remove("only_inputs");
-    }
-    host.call(context, |engine| {
-        let list = |value: Option<Dynamic>, name: &str| match value {
-            Some(value) => tensor_list(&value, name),
-            None => Err(Diag::error(code::MISSING_ARGUMENT, format!("`grad`: argument `{name}` is missing"))
-                .help("`grad(y, [x])` computes gradients; what `backward()` added up is the property `x.grad`")),
-        };
-        let ys: Vec<Tensor> = list(ys, "outputs")?.into_iter().flatten().collect();
-        let xs: Vec<Tensor> = list(xs, "inputs")?.into_iter().flatten().collect();
-        let weights = weights.map_or(Ok(Vec::new()), |value| tensor_list(&value, "grad_outputs"))?;
-        if split > 3 || split + 1 < values.len() {
-            crate::fail!(EXTRA_ARGUMENT, "what follows `grad_outputs` are keywords: `#{{create_graph: true}}`");
-        }
-        let found = grad::grad(engine, &ys, &xs, &weights, crate::script::bind::properties::mode(&keywords)?)?;
-        let list: Array = found.into_iter().map(|g| g.map_or(Dynamic::UNIT, Dynamic::from)).collect();
-        Ok(Dynamic::from(list))
-    })
 }
 
 fn defaults(module: &mut Natives, host: &Arc<Host>) {

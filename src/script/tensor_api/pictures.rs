@@ -6,20 +6,19 @@ use crate::base::code;
 use crate::base::diag::{Diag, Focus, Result};
 use crate::base::dtype::DType;
 use crate::base::span::Origin;
-use crate::base::suggest::nearest;
 use crate::fail;
 use crate::files;
-use crate::script::bind::rows::{Natives, raw};
+use crate::script::bind::native::{self, flag, given, native};
+use crate::script::bind::rows::Natives;
 use crate::script::draw::chart::{Chart, Curve, Mark};
 use crate::script::draw::raster::Raster;
 use crate::script::draw::terminal;
 use crate::script::host::Host;
 use crate::script::tensor_api::storage;
-use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
 use crate::tensor::observe;
-use rhai::{Array, Dynamic, ImmutableString, Map};
+use rhai::{Array, Dynamic};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -29,81 +28,18 @@ const CHART: (usize, usize) = (800, 500);
 const MAX_ELEMENTS: usize = 64 << 20;
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
-    for arity in 1..=2 {
-        let shared = host.clone();
-        raw(module, "show", arity, move |context, values| -> Native {
-            let context = context.expect("registered with a context");
-            shared.call(&context, |_| {
-                let options = Options::read("show", &["file"], values.get(1).map(|value| &**value))?;
-                let picture = picture(&shared, values[0])?;
-                deliver(&shared, &picture, options, |terminal| terminal::picture(&picture, terminal))
-            })
-        });
-    }
-    for arity in 1..=3 {
-        let shared = host.clone();
-        raw(module, "plot", arity, move |context, values| -> Native {
-            let context = context.expect("registered with a context");
-            shared.call(&context, |_| {
-                let has_options = values.len() > 1 && values[values.len() - 1].read_lock::<Map>().is_some();
-                let count = values.len() - has_options as usize;
-                let options = has_options.then(|| &*values[count]);
-                let options = Options::read("plot", &["file", "points", "title"], options)?;
-                let chart = chart(&shared, &values[..count], &options)?;
-                let picture = chart.raster(CHART.0, CHART.1);
-                deliver(&shared, &picture, options, |terminal| {
-                    if terminal.has_pictures() { terminal::picture(&picture, terminal) } else { chart.text(terminal) }
-                })
-            })
-        });
-    }
-}
-
-/// Keywords of both.
-#[derive(Default)]
-struct Options {
-    file: Option<PathBuf>,
-    points: bool,
-    title: String,
-}
-
-impl Options {
-    fn read(name: &str, known: &[&'static str], value: Option<&Dynamic>) -> Result<Options> {
-        let mut options = Options::default();
-        let Some(value) = value else { return Ok(options) };
-        let Some(map) = value.read_lock::<Map>() else {
-            fail!(
-                ARGUMENT_TYPE,
-                "the keywords of `{name}` are a map, as in `#{{file: \"x.png\"}}`, not {}",
-                type_names::of_value(value)
-            );
-        };
-        for (keyword, value) in map.iter() {
-            let text = || match value.read_lock::<ImmutableString>() {
-                Some(text) => Ok(text.to_string()),
-                None => Err(wrong(format!("`{keyword}` is a string, not {}", type_names::of_value(value)))),
-            };
-            match keyword.as_str() {
-                word if !known.contains(&word) => {
-                    let diag = Diag::error(code::UNKNOWN_KEYWORD, format!("`{name}`: unknown keyword `{keyword}`"));
-                    let diag = diag.keyword(Origin::NONE, keyword, format!("not a keyword of `{name}`"));
-                    return Err(match nearest(keyword, known.iter().copied()) {
-                        Some(found) => diag.help(format!("did you mean `{found}`?")),
-                        None => diag.help(format!("the keywords are: {}", known.join(", "))),
-                    });
-                }
-                "file" if value.is_unit() => {}
-                "file" => options.file = Some(PathBuf::from(text()?)),
-                "title" => options.title = text()?,
-                _ => {
-                    options.points = value.as_bool().map_err(|_| {
-                        wrong(format!("`{keyword}` is true or false, not {}", type_names::of_value(value)))
-                    })?;
-                }
-            }
-        }
-        Ok(options)
-    }
+    native(module, host, "show", |host, _, [image, file]| {
+        let picture = picture(host, image)?;
+        deliver(host, &picture, file, |terminal| terminal::picture(&picture, terminal))
+    });
+    native(module, host, "plot", |host, _, [x, y, file, points, title]| {
+        let mark = if flag("points", points)? { Mark::Points } else { Mark::Line };
+        let chart = chart(host, x, given(y), mark, native::text("title", title)?)?;
+        let picture = chart.raster(CHART.0, CHART.1);
+        deliver(host, &picture, file, |terminal| {
+            if terminal.has_pictures() { terminal::picture(&picture, terminal) } else { chart.text(terminal) }
+        })
+    });
 }
 
 fn wrong(text: String) -> Box<Diag> {
@@ -114,10 +50,10 @@ fn wrong(text: String) -> Box<Diag> {
 fn deliver(
     host: &Host,
     picture: &Raster,
-    options: Options,
+    file: &Dynamic,
     text: impl FnOnce(&terminal::Terminal) -> Result<String>,
 ) -> Result<Dynamic> {
-    match options.file {
+    match given(file).map(|file| native::text("file", file)).transpose()?.map(PathBuf::from) {
         Some(path) => {
             let kind = files::Kind::of(&path)?;
             if !matches!(kind, files::Kind::Png | files::Kind::Jpeg) {
@@ -204,11 +140,10 @@ fn check_size(elements: usize) -> Result<()> {
 }
 
 /// `plot(y)` or `plot(x, y)`; a `y` of two dimensions has a curve in each row.
-fn chart(host: &Host, values: &[&mut Dynamic], options: &Options) -> Result<Chart> {
-    let (xs, ys) = match values {
-        [y] => (None, numbers(host, y)?),
-        [x, y] => (Some(numbers(host, x)?), numbers(host, y)?),
-        _ => return Err(wrong("`plot` wants `plot(y)` or `plot(x, y)`, with keywords in a map behind".into())),
+fn chart(host: &Host, x: &Dynamic, y: Option<&Dynamic>, mark: Mark, title: String) -> Result<Chart> {
+    let (xs, ys) = match y {
+        None => (None, numbers(host, x)?),
+        Some(y) => (Some(numbers(host, x)?), numbers(host, y)?),
     };
     let rows = if ys.rows == 1 { 1 } else { ys.rows };
     let length = ys.values.len() / rows.max(1);
@@ -220,13 +155,12 @@ fn chart(host: &Host, values: &[&mut Dynamic], options: &Options) -> Result<Char
     {
         fail!(SHAPE, "`x` has {} numbers and `y` {length}: a point needs both", xs.values.len());
     }
-    let mark = if options.points { Mark::Points } else { Mark::Line };
     let curves = (0..rows).map(|row| {
         let ys = &ys.values[row * length..(row + 1) * length];
         let x = |index: usize| xs.as_ref().map_or(index as f64, |xs| xs.values[index]);
         Curve { points: ys.iter().enumerate().map(|(index, &y)| (x(index), y)).collect(), mark }
     });
-    Chart::new(curves.collect(), options.title.clone()).ok_or_else(|| {
+    Chart::new(curves.collect(), title).ok_or_else(|| {
         Diag::error(code::VALUE, "no point of the curve is finite").help("look for NaN: `y.isnan().any()`")
     })
 }

@@ -6,11 +6,11 @@ use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
 use crate::base::layout;
-use crate::base::suggest::unknown_keyword;
 use crate::fail;
 use crate::op::infer::{self, Operand};
 use crate::script::bind::convert;
-use crate::script::bind::properties::{method, property, wanted, wanted_keywords};
+use crate::script::bind::native::{self, flag, given, named, native};
+use crate::script::bind::properties::{method, property};
 use crate::script::bind::rows::Natives;
 use crate::script::bind::rows::raw;
 use crate::script::host::Host;
@@ -19,9 +19,10 @@ use crate::script::values::panics::Place;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::{DTypeValue, Tensor};
+use crate::tensor::engine::Engine;
 use crate::tensor::history;
 use crate::tensor::movement::{self, Wanted};
-use rhai::{Array, Dynamic, Map};
+use rhai::{Array, Dynamic};
 use std::sync::Arc;
 
 /// Properties that `register` adds.
@@ -46,13 +47,6 @@ fn list(values: impl Iterator<Item = i64>) -> Dynamic {
 
 /// The place of a dimension that a call names.
 fn place(value: &Dynamic, ndim: usize) -> Result<usize> {
-    // A keyword: `x.size(#{dim: 0})`.
-    if let Some(map) = value.read_lock::<Map>() {
-        return match map.iter().find(|(name, _)| name.as_str() != "dim") {
-            Some((name, _)) => Err(unknown_keyword(name, &["dim"])),
-            None => place(map.get("dim").unwrap_or(&Dynamic::UNIT), ndim),
-        };
-    }
     match value.as_int() {
         Ok(dim) if ndim == 0 => {
             Err(Diag::error(code::DIM, format!("there is no dimension {dim}: the tensor has none")))
@@ -63,12 +57,13 @@ fn place(value: &Dynamic, ndim: usize) -> Result<usize> {
 }
 
 fn sizes(module: &mut Natives, host: &Arc<Host>) {
-    method(module, host, "size", 1, |_, _, x, _| Ok(list(x.shape().iter().map(|&n| n as i64))));
-    method(module, host, "size", 2, |_, _, x, rest| int(x.shape()[place(rest[0], x.ndim())?]));
-    method(module, host, "stride", 1, |_, _, x, _| Ok(list(x.view().layout.strides.iter().map(|&s| s as i64))));
-    method(module, host, "stride", 2, |_, _, x, rest| {
-        let at = place(rest[0], x.ndim())?;
-        Ok(Dynamic::from_int(x.view().layout.strides[at] as i64))
+    native::method(module, host, "size", |_, x, [dim]| match given(dim) {
+        Some(dim) => int(x.shape()[place(dim, x.ndim())?]),
+        None => Ok(list(x.shape().iter().map(|&n| n as i64))),
+    });
+    native::method(module, host, "stride", |_, x, [dim]| match given(dim) {
+        Some(dim) => Ok(Dynamic::from_int(x.view().layout.strides[place(dim, x.ndim())?] as i64)),
+        None => Ok(list(x.view().layout.strides.iter().map(|&s| s as i64))),
     });
     for name in ["dim", "ndimension"] {
         method(module, host, name, 1, |_, _, x, _| int(x.ndim()));
@@ -220,32 +215,25 @@ fn shape(value: &Dynamic) -> Result<layout::Shape> {
 /// `as_tensor(data, dtype, device)`: a tensor as it is where it may stay, anything else as by `tensor`.
 fn as_tensor(module: &mut Natives, host: &Arc<Host>) {
     for name in ["as_tensor", "asarray"] {
-        for arity in 1..=3 {
-            let host = host.clone();
-            raw(module, name, arity, move |context, values| -> Native {
-                let context = context.expect("registered with a context");
-                let result = kept(&host, &context, values);
-                result.map(Dynamic::from).map_err(|mut diag| {
-                    diag.message = format!("`{name}`: {}", diag.message);
-                    host.raise(&context, diag, "")
+        native(module, host, name, move |host, engine, [data, dtype, device, copy]| {
+            let where_to = || {
+                Ok(Wanted {
+                    dtype: given(dtype).map(convert::dtype).transpose()?,
+                    device: given(device).map(|device| convert::device(host, device)).transpose()?,
+                    copy: flag("copy", copy)?,
+                    ..Wanted::default()
                 })
-            });
-        }
+            };
+            let kept = where_to().and_then(|where_to| kept(host, engine, data, where_to));
+            kept.map(Dynamic::from).map_err(named(name))
+        });
     }
 }
 
-fn kept(host: &Host, context: &rhai::NativeCallContext, values: &[&mut Dynamic]) -> Result<Tensor> {
-    let mut where_to = Wanted::default();
-    for value in values[1..].iter().filter(|value| !value.is_unit()) {
-        match value.read_lock::<Map>() {
-            Some(map) => wanted_keywords(host, &map, &mut where_to)?,
-            None => wanted(host, value, &mut where_to)?,
-        }
-    }
-    let mut engine = host.engine(context);
-    let tensor = match values[0].read_lock::<Tensor>() {
+fn kept(host: &Host, engine: &mut Engine, data: &Dynamic, where_to: Wanted) -> Result<Tensor> {
+    let tensor = match data.read_lock::<Tensor>() {
         Some(tensor) => tensor.clone(),
-        None => literal::from_value(&mut engine, host, values[0], where_to.dtype, where_to.device)?,
+        None => literal::from_value(engine, host, data, where_to.dtype, where_to.device)?,
     };
-    movement::to(&mut engine, &tensor, where_to)
+    movement::to(engine, &tensor, where_to)
 }

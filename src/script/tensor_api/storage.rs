@@ -6,17 +6,17 @@ use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Focus, Result};
 use crate::base::dtype::DType;
 use crate::base::span::Origin;
-use crate::base::suggest::nearest;
 use crate::fail;
 use crate::files::{self, Array, Named, Value};
 use crate::op::emit::Emit;
 use crate::script::bind::convert;
+use crate::script::bind::native::{flag, given, native};
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
 use crate::script::tensor_api::checkpoint;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
-use crate::script::values::types::{DeviceValue, Tensor};
+use crate::script::values::types::Tensor;
 use crate::tensor::engine::Engine;
 use crate::tensor::movement::{self, Wanted};
 use crate::tensor::observe;
@@ -26,17 +26,16 @@ use std::sync::Arc;
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     bytes(module, host);
-    for arity in 1..=2 {
-        let shared = host.clone();
-        raw(module, "load", arity, move |context, values| -> Native {
-            let context = context.expect("registered with a context");
-            shared.call(&context, |engine| {
-                let path = path(values[0])?;
-                let asked = Asked::read(&shared, values.get(1).map(|value| &**value))?;
-                load(&shared, engine, &path, asked).map_err(|diag| at_path(diag, &path))
-            })
-        });
-    }
+    native(module, host, "load", |host, engine, [path, device, dtype, columns, map_location]| {
+        let path = self::path(path)?;
+        let device = given(device).or(given(map_location));
+        let wanted = Wanted {
+            device: device.map(|device| convert::device(host, device)).transpose()?,
+            dtype: given(dtype).map(convert::dtype).transpose()?,
+            ..Wanted::default()
+        };
+        load(host, engine, &path, wanted, flag("columns", columns)?).map_err(|diag| at_path(diag, &path))
+    });
     let shared = host.clone();
     raw(module, "save", 2, move |context, values| -> Native {
         let context = context.expect("registered with a context");
@@ -85,58 +84,6 @@ fn bytes(module: &mut Natives, host: &Arc<Host>) {
     });
 }
 
-/// Keywords of `load`.
-#[derive(Default)]
-struct Asked {
-    wanted: Wanted,
-    /// A `.csv` file as one tensor for each column.
-    columns: bool,
-}
-
-impl Asked {
-    const KEYWORDS: [&'static str; 3] = ["device", "dtype", "columns"];
-
-    fn read(host: &Host, value: Option<&Dynamic>) -> Result<Asked> {
-        let mut asked = Asked::default();
-        let Some(value) = value else { return Ok(asked) };
-        // As in PyTorch, where to may be said by position.
-        if value.is_string() || value.is::<DeviceValue>() {
-            asked.wanted.device = Some(convert::device(host, value)?);
-            return Ok(asked);
-        }
-        let Some(map) = value.read_lock::<Map>() else {
-            let text = format!(
-                "the keywords of `load` are a map, as in `load(path, #{{device: \"cpu\"}})`, not {}",
-                type_names::of_value(value)
-            );
-            return Err(Diag::error(code::ARGUMENT_TYPE, text));
-        };
-        for (name, value) in map.iter() {
-            match name.as_str() {
-                "device" | "map_location" if value.is_unit() => {}
-                "device" | "map_location" => asked.wanted.device = Some(convert::device(host, value)?),
-                "dtype" => asked.wanted.dtype = Some(convert::dtype(value)?),
-                "columns" => {
-                    asked.columns = value.as_bool().map_err(|_| {
-                        let text = format!("`columns` is true or false, not {}", type_names::of_value(value));
-                        Diag::error(code::ARGUMENT_TYPE, text)
-                    })?;
-                }
-                _ => {
-                    let text = format!("`load`: unknown keyword `{name}`");
-                    let diag =
-                        Diag::error(code::UNKNOWN_KEYWORD, text).keyword(Origin::NONE, name, "not a keyword of `load`");
-                    return Err(match nearest(name, Asked::KEYWORDS) {
-                        Some(found) => diag.help(format!("did you mean `{found}`?")),
-                        None => diag.help(format!("the keywords are: {}", Asked::KEYWORDS.join(", "))),
-                    });
-                }
-            }
-        }
-        Ok(asked)
-    }
-}
-
 fn path(value: &Dynamic) -> Result<PathBuf> {
     match value.read_lock::<ImmutableString>() {
         Some(text) => Ok(PathBuf::from(text.as_str())),
@@ -171,14 +118,15 @@ fn save_text(host: &Host, path: &Path, value: &Dynamic) -> Result<Dynamic> {
     files::write_text(path, &text).map(|()| Dynamic::UNIT)
 }
 
-fn load(host: &Host, engine: &mut Engine, path: &Path, asked: Asked) -> Result<Dynamic> {
+/// What a file holds; of a `.csv` file, one tensor for each column where `columns` are asked for.
+fn load(host: &Host, engine: &mut Engine, path: &Path, wanted: Wanted, columns: bool) -> Result<Dynamic> {
     permitted(host, path, false)?;
     if files::is_text(path) {
         return files::read_text(path).map(Dynamic::from);
     }
-    let value = if asked.columns { files::read_columns(path)? } else { files::read(path)? };
-    let device = asked.wanted.device.unwrap_or_else(|| engine.default_device());
-    let wanted = Wanted { device: Some(device), ..asked.wanted };
+    let value = if columns { files::read_columns(path)? } else { files::read(path)? };
+    let device = wanted.device.unwrap_or_else(|| engine.default_device());
+    let wanted = Wanted { device: Some(device), ..wanted };
     let mut tensor = |array: Array| -> Result<Dynamic> {
         let host_tensor = engine.upload(array.bytes(), array.shape(), array.dtype(), DeviceId::Cpu)?;
         movement::to(engine, &host_tensor, wanted).map(Dynamic::from)

@@ -131,7 +131,7 @@ fn natives(found: &mut Vec<Sheet>) {
 fn owner(native: &Native) -> &'static str {
     match native.form {
         Form::Function => "Functions",
-        Form::Syntax => "Words of the language",
+        Form::Syntax | Form::Block => "Words of the language",
         Form::Method => "Methods of a tensor",
         Form::Property => "Properties of a tensor",
         Form::Of(of) | Form::PropertyOf(of) => match of {

@@ -1,0 +1,140 @@
+//! Native functions that take keywords, registered by their lines of the manual: what is bound, what `check` judges and
+//! what help shows is one signature.
+
+use crate::base::code;
+use crate::base::diag::{Diag, Result};
+use crate::script::bind::properties::no_tensor;
+use crate::script::bind::rows::{Natives, place};
+use crate::script::bind::signed::Binder;
+use crate::script::host::Host;
+use crate::script::manual;
+use crate::script::values::raise::Native;
+use crate::script::values::type_names;
+use crate::script::values::types::Tensor;
+use crate::tensor::engine::Engine;
+use rhai::{Dynamic, NativeCallContext};
+use std::sync::Arc;
+
+/// Registers the function that the manual describes under a name (`cuda::sleep` as `sleep`). It gets a value for each
+/// parameter: what was given, or the default.
+pub fn native<const N: usize>(
+    module: &mut Natives,
+    host: &Arc<Host>,
+    name: &str,
+    call: impl Fn(&Host, &mut Engine, [&Dynamic; N]) -> Result<Dynamic> + Send + Sync + 'static,
+) {
+    native_told(module, host, name, |diag| diag, call);
+}
+
+/// The same, with a word on calls that are none.
+pub fn native_told<const N: usize>(
+    module: &mut Natives,
+    host: &Arc<Host>,
+    name: &str,
+    told: fn(Box<Diag>) -> Box<Diag>,
+    call: impl Fn(&Host, &mut Engine, [&Dynamic; N]) -> Result<Dynamic> + Send + Sync + 'static,
+) {
+    let binder = binder(name, N);
+    let shared = host.clone();
+    let counts = counts(&binder, 0);
+    let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |engine| {
+            let keywords = binder.keywords(values);
+            let values = binder.lend(values, keywords.as_ref()).map_err(told)?;
+            call(&shared, engine, values)
+        })
+    };
+    put(module, name, counts, call);
+}
+
+/// The same of a method of tensors.
+pub fn method<const N: usize>(
+    module: &mut Natives,
+    host: &Arc<Host>,
+    name: &str,
+    call: impl Fn(&mut Engine, &Tensor, [&Dynamic; N]) -> Result<Dynamic> + Send + Sync + 'static,
+) {
+    let binder = binder(name, N);
+    let shared = host.clone();
+    let counts = counts(&binder, 1);
+    let own = name.to_string();
+    let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |engine| {
+            let tensor = values[0].read_lock::<Tensor>().map(|tensor| tensor.clone());
+            let Some(tensor) = tensor else { return Err(no_tensor(&own, values[0])) };
+            let keywords = binder.keywords(&values[1..]);
+            let values = binder.lend(&values[1..], keywords.as_ref())?;
+            call(engine, &tensor, values)
+        })
+    };
+    put(module, name, counts, call);
+}
+
+/// The signature of a function that is described, with as many parameters as its code names.
+fn binder(name: &str, params: usize) -> Binder {
+    let described = manual::native(name).expect("a native function has a line in the manual");
+    let signature = described.signature().expect("a function has a signature");
+    assert_eq!(signature.params.len(), params, "`{name}` has other parameters in the manual");
+    Binder::new(signature.clone())
+}
+
+/// How many values a call may have for the interpreter. What is missing by keyword, too, the signature tells.
+fn counts(binder: &Binder, receiver: usize) -> std::ops::RangeInclusive<usize> {
+    let (least, most) = binder.signature.counts();
+    match binder.signature.takes_keywords() {
+        // One value too many is told better than by the interpreter.
+        true => receiver + least.min(1)..=receiver + most + 1,
+        false => receiver + least..=receiver + most,
+    }
+}
+
+fn put(
+    module: &mut Natives,
+    name: &str,
+    counts: std::ops::RangeInclusive<usize>,
+    call: impl Fn(Option<NativeCallContext>, &mut [&mut Dynamic]) -> Native + Send + Sync + 'static,
+) {
+    let name = name.rsplit("::").next().unwrap_or(name);
+    module.names.insert(name.to_string());
+    let call = Arc::new(call);
+    for arity in counts {
+        place(module, name, arity, call.clone());
+    }
+}
+
+/// A value that was given.
+pub fn given(value: &Dynamic) -> Option<&Dynamic> {
+    (!value.is_unit()).then_some(value)
+}
+
+/// The value of a parameter that is true or false.
+pub fn flag(name: &str, value: &Dynamic) -> Result<bool> {
+    let not = |_| {
+        let text = format!("`{name}` is true or false, not {}", type_names::of_value(value));
+        Diag::error(code::ARGUMENT_TYPE, text)
+    };
+    value.as_bool().map_err(not)
+}
+
+/// The text of a parameter.
+pub fn text(name: &str, value: &Dynamic) -> Result<String> {
+    match value.read_lock::<rhai::ImmutableString>() {
+        Some(text) => Ok(text.to_string()),
+        None => {
+            let text = format!("`{name}` is a string, not {}", type_names::of_value(value));
+            Err(Diag::error(code::ARGUMENT_TYPE, text))
+        }
+    }
+}
+
+/// Names a function in what went wrong with it.
+pub fn named(name: &str) -> impl Fn(Box<Diag>) -> Box<Diag> {
+    move |mut diag| {
+        if !diag.message.starts_with('`') {
+            diag.message = format!("`{name}`: {}", diag.message);
+        }
+        diag
+    }
+}
