@@ -224,7 +224,7 @@ fn text(
 }
 
 /// Texts for the compile test.
-pub fn sources() -> Vec<&'static Source> {
+pub fn texts() -> Vec<&'static Source> {
     let kinds = [
         (DType::BF16, 64, None, 2, 64),
         (DType::F16, 64, Some(DType::F32), 1, 64),

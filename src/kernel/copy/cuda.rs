@@ -1,7 +1,7 @@
 //! CUDA launches of the kernels in `kernel/copy/host`: rearrangements that are strided copies.
 
 use crate::base::dtype::Scalar;
-use crate::base::layout::{Shape, Strides};
+use crate::base::layout::Strides;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cuda::dense::{Output, copy_view, fill as fill_view, input};
 use crate::kernel::cuda::rows::each;
@@ -125,28 +125,6 @@ fn triangle(call: &Call<'_>, lower: u32, gpu: &mut dyn Gpu) -> Done {
     out.finish(gpu)
 }
 
-pub fn pad_constant(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
-    let (x, y) = (&call.inputs[0], &call.outputs[0]);
-    // PyTorch's list: the last dim first, before and after.
-    let mut pads = vec![(0i64, 0i64); x.shape.len()];
-    let last = pads.len();
-    for (k, pair) in ints(call, 0).chunks_exact(2).enumerate().take(last) {
-        pads[last - 1 - k] = (pair[0], pair[1]);
-    }
-    if pads.iter().any(|&(before, after)| before > 0 || after > 0) {
-        fill_view(scalar(call, 1).unwrap_or(Scalar::Int(0)), y, gpu)?;
-    }
-    let (mut from, mut to) = (0, 0);
-    let mut shape = Shape::new();
-    for (d, &(before, after)) in pads.iter().enumerate() {
-        from += (-before).max(0) as isize * x.strides[d];
-        to += before.max(0) as isize * y.strides[d];
-        shape.push((x.shape[d] as i64 + before.min(0) + after.min(0)).max(0) as usize);
-    }
-    let from = shifted(x, from, shape.clone(), x.strides.clone());
-    copy_view(&from, &shifted(y, to, shape, y.strides.clone()), gpu)
-}
-
 pub fn strided_add(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (g, y) = (&call.inputs[0], &call.outputs[0]);
     fill_view(Scalar::Int(0), y, gpu)?;
@@ -174,6 +152,10 @@ fn apart(shape: &[usize], strides: &[isize]) -> bool {
 }
 
 /// Texts for the compile test.
-pub fn sources() -> impl Iterator<Item = &'static Source> {
-    [1, 2, 4, 8].into_iter().map(|bytes| triangle_text(bytes, (bytes > 2) as u32))
+pub fn texts() -> Vec<&'static Source> {
+    [1, 2, 4, 8]
+        .into_iter()
+        .map(|bytes| triangle_text(bytes, (bytes > 2) as u32))
+        .chain(super::cuda_transpose::texts())
+        .collect()
 }

@@ -52,6 +52,6 @@ pub fn transpose(
 }
 
 /// Texts for the compile test.
-pub fn sources() -> impl Iterator<Item = &'static Source> {
-    DType::ALL.into_iter().filter(|&dtype| together(dtype) > 0).map(text)
+pub fn texts() -> Vec<&'static Source> {
+    DType::ALL.into_iter().filter(|&dtype| together(dtype) > 0).map(text).collect()
 }

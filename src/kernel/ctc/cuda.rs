@@ -69,6 +69,6 @@ fn run(call: &Call<'_>, gradient: bool, gpu: &mut dyn Gpu) -> Done {
 }
 
 /// Texts for the compile test.
-pub fn sources() -> impl Iterator<Item = &'static Source> {
-    [DType::F32, DType::F64].into_iter().map(text)
+pub fn texts() -> Vec<&'static Source> {
+    [DType::F32, DType::F64].into_iter().map(text).collect()
 }

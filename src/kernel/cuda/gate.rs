@@ -2,6 +2,11 @@
 
 use super::{Gpu, GpuError, Launch, Param, Source};
 use crate::kernel::cuda::specialize::source;
+use crate::kernel::family::{Family, headers};
+
+/// A family without a kernel that rows name.
+pub static FAMILY: Family =
+    Family { name: "gate", kernels: &[], headers: headers! { "device/gate.cuh" }, structs: &[], texts };
 
 /// Bound: conditions of one launch; `TS_CONDITIONS` in the text.
 const CONDITIONS: usize = 24;
@@ -29,6 +34,6 @@ pub fn gate(held: u64, conditions: &[(u64, u64)], gpu: &mut dyn Gpu) -> Result<(
 }
 
 /// Texts for the compile test.
-pub fn sources() -> impl Iterator<Item = &'static Source> {
-    std::iter::once(text())
+pub fn texts() -> Vec<&'static Source> {
+    vec![text()]
 }

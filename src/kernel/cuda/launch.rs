@@ -4,7 +4,7 @@ use crate::base::dtype::DType;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Complete CUDA text; `#include "name.cuh"` is resolved from `HEADERS`.
+/// Complete CUDA text; `#include "name.cuh"` is resolved from `headers`.
 #[derive(Clone, Debug)]
 pub struct Source {
     pub text: Cow<'static, str>,

@@ -199,7 +199,7 @@ pub fn nll_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 }
 
 /// Texts for the compile test.
-pub fn sources() -> Vec<&'static Source> {
+pub fn texts() -> Vec<&'static Source> {
     let dtypes = DType::ALL.into_iter().filter(|dtype| dtype.is_float());
     dtypes.flat_map(|dtype| sample_shapes().map(|shape| text(dtype, shape))).collect()
 }

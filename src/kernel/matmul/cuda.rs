@@ -5,7 +5,7 @@ use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cuda::dense;
 use crate::kernel::cuda::dense::Output;
 use crate::kernel::cuda::specialize::{Value, source};
-use crate::kernel::cuda::{Gpu, GpuError, Launch, MatmulCall, Matrix, Param};
+use crate::kernel::cuda::{Gpu, GpuError, Launch, MatmulCall, Matrix, Param, Source};
 use smallvec::SmallVec;
 
 /// For a product to which no bias is added.
@@ -163,7 +163,7 @@ fn as_matrices(view: &RawView) -> RawView {
 }
 
 /// All texts, for the compile test.
-pub fn sources() -> impl Iterator<Item = &'static crate::kernel::cuda::Source> {
+pub fn texts() -> Vec<&'static Source> {
     let dtypes = DType::ALL.into_iter().filter(|&dtype| dtype != DType::Bool);
-    dtypes.map(|dtype| source("matmul/matmul.cuh", &[("T", Value::Type(dtype))]))
+    dtypes.map(|dtype| source("matmul/matmul.cuh", &[("T", Value::Type(dtype))])).collect()
 }

@@ -382,7 +382,7 @@ pub fn batch_norm_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 }
 
 /// Texts for the compile test.
-pub fn sources() -> Vec<&'static Source> {
+pub fn texts() -> Vec<&'static Source> {
     let dtypes = || DType::ALL.into_iter().filter(|dtype| dtype.is_float());
     let kind = |dtype| match dtype {
         DType::F32 => 1,

@@ -158,6 +158,6 @@ pub fn adaptive_avg_pool_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 }
 
 /// Texts for the compile test.
-pub fn sources() -> impl Iterator<Item = &'static Source> {
-    DType::ALL.into_iter().filter(|dtype| dtype.is_float()).map(text)
+pub fn texts() -> Vec<&'static Source> {
+    DType::ALL.into_iter().filter(|dtype| dtype.is_float()).map(text).collect()
 }

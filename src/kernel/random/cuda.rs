@@ -53,6 +53,6 @@ pub fn multinomial(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 }
 
 /// Texts for the compile test.
-pub fn sources() -> impl Iterator<Item = &'static Source> {
-    DType::ALL.into_iter().filter(|dtype| dtype.is_float()).map(text)
+pub fn texts() -> Vec<&'static Source> {
+    DType::ALL.into_iter().filter(|dtype| dtype.is_float()).map(text).collect()
 }

@@ -1,14 +1,15 @@
-//! CUDA launches of the kernels in `kernel/resample/pad` (except constants) and `kernel/resample/host`.
+//! CUDA launches of the kernels in `kernel/resample/pad` and `kernel/resample/host`.
 
 use crate::base::attr::Attr;
-use crate::base::dtype::DType;
+use crate::base::dtype::{DType, Scalar};
+use crate::base::layout::Shape;
 use crate::kernel::abi::{Call, RawView};
-use crate::kernel::cuda::dense::{Output, input};
+use crate::kernel::cuda::dense::{Output, copy_view, fill, input};
 use crate::kernel::cuda::rows::each;
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::host::attributes;
-use crate::kernel::host::walk::{ints, word};
+use crate::kernel::host::walk::{ints, scalar, shifted, word};
 use crate::kernel::pool::cuda::planes;
 
 type Done = Result<(), GpuError>;
@@ -99,6 +100,28 @@ fn run(
     y.finish(gpu)
 }
 
+pub fn pad_constant(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (x, y) = (&call.inputs[0], &call.outputs[0]);
+    // PyTorch's list: the last dim first, before and after.
+    let mut pads = vec![(0i64, 0i64); x.shape.len()];
+    let last = pads.len();
+    for (k, pair) in ints(call, 0).chunks_exact(2).enumerate().take(last) {
+        pads[last - 1 - k] = (pair[0], pair[1]);
+    }
+    if pads.iter().any(|&(before, after)| before > 0 || after > 0) {
+        fill(scalar(call, 1).unwrap_or(Scalar::Int(0)), y, gpu)?;
+    }
+    let (mut from, mut to) = (0, 0);
+    let mut shape = Shape::new();
+    for (d, &(before, after)) in pads.iter().enumerate() {
+        from += (-before).max(0) as isize * x.strides[d];
+        to += before.max(0) as isize * y.strides[d];
+        shape.push((x.shape[d] as i64 + before.min(0) + after.min(0)).max(0) as usize);
+    }
+    let from = shifted(x, from, shape.clone(), x.strides.clone());
+    copy_view(&from, &shifted(y, to, shape, y.strides.clone()), gpu)
+}
+
 pub fn pad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     run(call, "ts_pad", false, |from, to| Words::padding(call, from, to), gpu)
 }
@@ -116,6 +139,6 @@ pub fn interpolate_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 }
 
 /// Texts for the compile test.
-pub fn sources() -> impl Iterator<Item = &'static Source> {
-    DType::ALL.into_iter().map(text)
+pub fn texts() -> Vec<&'static Source> {
+    DType::ALL.into_iter().map(text).collect()
 }

@@ -206,7 +206,7 @@ pub fn cummin(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 }
 
 /// Texts for the compile test.
-pub fn sources() -> Vec<&'static Source> {
+pub fn texts() -> Vec<&'static Source> {
     let form = |vector, kept, lanes| Form { vector, kept, lanes, reverse: false };
     let rows = |dtype, op, form, edges, tiles| text("scan/rows.cuh", dtype, op, form, &row_names(edges, tiles));
     let op = |dtype: DType| if dtype.is_signed() { 3 } else { 0 };

@@ -161,6 +161,6 @@ pub fn repeats_fill(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 }
 
 /// Texts for the compile test.
-pub fn sources() -> impl Iterator<Item = &'static Source> {
-    DType::ALL.into_iter().map(text)
+pub fn texts() -> Vec<&'static Source> {
+    DType::ALL.into_iter().map(text).collect()
 }

@@ -278,6 +278,6 @@ pub fn unique(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 }
 
 /// Texts for the compile test.
-pub fn sources() -> impl Iterator<Item = &'static Source> {
-    DType::ALL.into_iter().map(text)
+pub fn texts() -> Vec<&'static Source> {
+    DType::ALL.into_iter().map(text).chain(super::cuda_unique::texts()).collect()
 }

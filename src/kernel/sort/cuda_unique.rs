@@ -96,6 +96,6 @@ fn sort(source: &'static Source, words: &Words, gpu: &mut dyn Gpu) -> Done {
 }
 
 /// Texts for the compile test.
-pub fn sources() -> impl Iterator<Item = &'static Source> {
-    DType::ALL.into_iter().map(text)
+pub fn texts() -> Vec<&'static Source> {
+    DType::ALL.into_iter().map(text).collect()
 }

@@ -15,10 +15,10 @@ use std::ffi::{CString, c_void};
 use std::path::PathBuf;
 use std::sync::Mutex;
 use tscript::internals::base::attr::Attr;
-use tscript::internals::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
+use tscript::internals::kernel::abi::{Call, Faults, RawView, Threads};
 use tscript::internals::kernel::conv;
 use tscript::internals::kernel::cuda::{
-    ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, HEADERS, Launch, MatmulCall,
+    ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, Launch, MatmulCall, headers,
 };
 
 type Kernel = unsafe extern "C" fn(*mut *mut c_void);
@@ -70,7 +70,7 @@ impl HostGpu {
 fn entries(text: &str, found: &mut Vec<String>) {
     for line in text.lines() {
         if let Some(name) = line.trim().strip_prefix("#include \"").and_then(|rest| rest.strip_suffix('"'))
-            && let Some((_, header)) = HEADERS.iter().find(|(other, _)| *other == name)
+            && let Some((_, header)) = headers().iter().find(|(other, _)| *other == name)
         {
             entries(header, found);
         }
@@ -92,7 +92,7 @@ fn folder() -> PathBuf {
 /// Hash of everything besides the source that a library depends on.
 fn surroundings() -> u128 {
     let mut all = include_str!("shim.h").to_string();
-    for (name, text) in HEADERS {
+    for (name, text) in headers() {
         all.push_str(name);
         all.push_str(text);
     }
@@ -170,10 +170,10 @@ fn convolve(call: &ConvCall) {
     let x = view(call.x, [call.batch, call.groups * call.channels], call.input);
     let w = view(call.w, [call.groups * call.filters, call.channels], call.kernel);
     let y = view(call.y, [call.batch, call.groups * call.filters], call.output);
-    let (host, inputs, output): (HostFn, _, _) = match call.wanted {
-        ConvPart::Output => (conv::host::conv_forward, [x, w], y),
-        ConvPart::InputGradient => (conv::host::conv_grad_input, [y, w], x),
-        ConvPart::WeightGradient => (conv::host::conv_grad_weight, [y, x], w),
+    let (kernel, inputs, output) = match call.wanted {
+        ConvPart::Output => (&conv::CONV_FORWARD, [x, w], y),
+        ConvPart::InputGradient => (&conv::CONV_GRAD_INPUT, [y, w], x),
+        ConvPart::WeightGradient => (&conv::CONV_GRAD_WEIGHT, [y, x], w),
     };
     let sizes = |list: [usize; 3]| Attr::Ints(list.iter().map(|&n| n as i64).collect());
     let padding = Attr::Ints(call.padding.into_iter().collect());
@@ -181,7 +181,7 @@ fn convolve(call: &ConvCall) {
     let (outputs, faults, threads) = ([output], Faults::default(), &Threads::ONE);
     let call = Call { inputs: &inputs, outputs: &outputs, attrs: &attrs, threads, faults: &faults, seed: 0, offset: 0 };
     // SAFETY: the operands are as large as the caller says.
-    unsafe { host(&call) };
+    unsafe { (kernel.host)(&call) };
 }
 
 impl Gpu for HostGpu {

@@ -1,17 +1,17 @@
 //! Launches beside `kernel/linalg/host/factor`: Cholesky, LU, triangular systems.
 
 use super::panels::{
-    Batch, NONE, NOWHERE, Notes, PANEL, Words, columns, copied_columns, matrices, rows, sizes, texts, transposed,
+    Batch, NONE, NOWHERE, Notes, PANEL, Words, columns, copied_columns, matrices, rows, sizes, transposed,
 };
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cuda::dense::{Output, copy_view, input};
-use crate::kernel::cuda::{Gpu, GpuError, Matrix, Source};
+use crate::kernel::cuda::{Gpu, GpuError, Matrix};
 use crate::kernel::host::attributes;
 
 type Done = Result<(), GpuError>;
 
-const TEXT: &str = "linalg/factor.cuh";
+pub const TEXT: &str = "linalg/factor.cuh";
 
 impl Batch {
     /// Solves `a x = b` in place for a lower triangle `a` of `n` rows and `k` right-hand sides.
@@ -208,9 +208,4 @@ pub fn lu(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         out.finish(gpu)?;
     }
     Ok(())
-}
-
-/// Texts for the compile test.
-pub fn sources() -> impl Iterator<Item = &'static Source> {
-    texts(TEXT)
 }

@@ -1,14 +1,14 @@
 //! Launches beside `kernel/linalg/host/householder` and its `spectral::qr`: QR decomposition.
 
-use super::panels::{Batch, NONE, NOWHERE, PANEL, Words, columns, copied_columns, rows, sizes, texts};
+use super::panels::{Batch, NONE, NOWHERE, PANEL, Words, columns, copied_columns, rows, sizes};
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cuda::dense::{Output, copy_view, scratch};
-use crate::kernel::cuda::{Gpu, GpuError, Matrix, Source};
+use crate::kernel::cuda::{Gpu, GpuError, Matrix};
 use crate::kernel::host::attributes;
 
 type Done = Result<(), GpuError>;
 
-const TEXT: &str = "linalg/householder.cuh";
+pub const TEXT: &str = "linalg/householder.cuh";
 
 /// Matrices as reflections and what they leave.
 struct Reflections {
@@ -121,9 +121,4 @@ pub fn qr(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         q.finish(gpu)?;
     }
     Ok(())
-}
-
-/// Texts for the compile test.
-pub fn sources() -> impl Iterator<Item = &'static Source> {
-    texts(TEXT)
 }

@@ -1,16 +1,16 @@
 //! Launches beside `svdvals` and `eigvalsh` of `kernel/linalg/host/spectral`, for matrices of which a block is enough.
 //! Vectors are for the host: their signs are its library's.
 
-use super::panels::{copied_columns, matrices, sizes, text, texts, transposed};
+use super::panels::{copied_columns, matrices, sizes, text, transposed};
 use crate::kernel::abi::Call;
 use crate::kernel::cuda::dense::Output;
 use crate::kernel::cuda::rows::launch;
-use crate::kernel::cuda::{Gpu, GpuError, Source};
+use crate::kernel::cuda::{Gpu, GpuError};
 use crate::kernel::host::attributes;
 
 type Done = Result<(), GpuError>;
 
-const TEXT: &str = "linalg/jacobi.cuh";
+pub const TEXT: &str = "linalg/jacobi.cuh";
 
 /// Bound: columns, `WIDEST` in the text.
 const MAX_COLUMNS: usize = 64;
@@ -56,9 +56,4 @@ pub fn eigvalsh(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let words = [x.ptr as u64, out.dense.ptr as u64, fault, n as u64, n as u64, strides[0], strides[1], strides[2]];
     launch(text(TEXT, dtype), "ts_eigenvalues", (y.numel() / n, 1), 256, &words, gpu)?;
     out.finish(gpu)
-}
-
-/// Texts for the compile test.
-pub fn sources() -> impl Iterator<Item = &'static Source> {
-    texts(TEXT)
 }

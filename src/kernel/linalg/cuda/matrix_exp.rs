@@ -1,12 +1,12 @@
 //! The launch beside `kernel/linalg/host/spectral::matrix_exp`.
 
-use super::panels::{sizes, text, texts};
+use super::panels::{sizes, text};
 use crate::kernel::abi::Call;
 use crate::kernel::cuda::dense::{Output, input, scratch};
 use crate::kernel::cuda::rows::launch;
-use crate::kernel::cuda::{Gpu, GpuError, Source};
+use crate::kernel::cuda::{Gpu, GpuError};
 
-const TEXT: &str = "linalg/matrix_exp.cuh";
+pub const TEXT: &str = "linalg/matrix_exp.cuh";
 
 /// Bound: rows of a matrix that one block is enough for. How often a matrix is squared is known on the device alone, so
 /// that products of several blocks could not be queued.
@@ -27,9 +27,4 @@ pub fn matrix_exp(call: &Call<'_>, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
     let words = [x.ptr as u64, out.dense.ptr as u64, scaled.ptr as u64, next.ptr as u64, n as u64];
     launch(text(TEXT, dtype), "ts_matrix_exp", (x.numel() / (n * n), 1), 512, &words, gpu)?;
     out.finish(gpu)
-}
-
-/// Texts for the compile test.
-pub fn sources() -> impl Iterator<Item = &'static Source> {
-    texts(TEXT)
 }

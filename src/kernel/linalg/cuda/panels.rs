@@ -16,11 +16,6 @@ pub fn text(header: &'static str, dtype: DType) -> &'static Source {
     source(header, &[("T", Value::Type(dtype))])
 }
 
-/// A header's texts, for the compile test.
-pub fn texts(header: &'static str) -> impl Iterator<Item = &'static Source> {
-    [DType::F32, DType::F64].into_iter().map(move |dtype| text(header, dtype))
-}
-
 /// Columns of a panel, `TS_PANEL` in the text.
 pub const PANEL: usize = 32;
 /// Bound: rows and columns, by the tiles of at least 32 along a dim of the grid.

@@ -7,7 +7,7 @@ use crate::device::cuda::blas::{Outcome, Workspace};
 use crate::device::cuda::dnn::{Addresses, Run};
 use crate::device::cuda::replay;
 use crate::device::cuda::{Shape, Stream, Text};
-use crate::kernel::cuda::{ConvCall, ConvOrder, Gpu, GpuError, HEADERS, Launch, MatmulCall, OPTIONS, Param, Source};
+use crate::kernel::cuda::{ConvCall, ConvOrder, Gpu, GpuError, Launch, MatmulCall, OPTIONS, Param, Source, headers};
 use crate::sched::memory::Memory;
 use crate::sched::window::node::Node;
 use parking_lot::Mutex;
@@ -48,7 +48,7 @@ fn device_error(error: impl std::error::Error + Send + Sync + 'static) -> GpuErr
 }
 
 pub(super) fn text(source: &Source) -> Text<'_> {
-    Text { name: "kernel.cu", text: &source.text, headers: HEADERS, options: OPTIONS, key: source.key }
+    Text { name: "kernel.cu", text: &source.text, headers: headers(), options: OPTIONS, key: source.key }
 }
 
 impl Gpu for Lane<'_> {
