@@ -81,8 +81,7 @@ pub mod kernel {
     #[cfg(feature = "cuda")]
     pub mod cuda {
         pub use crate::kernel::cuda::{
-            ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, Launch, Layout, MatmulCall, OPTIONS, Source,
-            Structs, headers,
+            ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, Launch, MatmulCall, OPTIONS, Source, headers,
         };
     }
     pub mod fused {
@@ -91,6 +90,10 @@ pub mod kernel {
         pub use crate::kernel::fused::host;
     }
     pub use crate::kernel::FAMILIES;
+
+    pub mod structs {
+        pub use crate::kernel::structs::{Layout, Structs};
+    }
 
     pub mod family {
         pub use crate::kernel::family::{Family, Kernel};

@@ -6,7 +6,9 @@
 
 use super::abi::HostFn;
 #[cfg(feature = "cuda")]
-use super::cuda::{CudaFn, Source, Structs};
+use super::cuda::{CudaFn, Source};
+#[cfg(feature = "cuda")]
+use super::structs::Structs;
 
 /// One kernel, in the form of each kind of device. It is told from others by its address: each is a `static`.
 pub struct Kernel {

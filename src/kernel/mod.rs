@@ -31,6 +31,7 @@ pub mod select;
 mod shared_work;
 pub mod softmax;
 pub mod sort;
+pub mod structs;
 
 use family::Family;
 

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "cuda")]
 pub mod cuda;
+pub mod geometry;
 pub mod host;
 
 use super::family::family;
@@ -14,6 +15,6 @@ family! {
         "conv_grad_weight" CONV_GRAD_WEIGHT: host::conv_grad_weight, cuda::conv_grad_weight;
     }
     headers { "conv/conv.cuh" }
-    structs {}
+    structs { geometry::GEOMETRY cuda::ARGS }
     texts cuda::texts
 }

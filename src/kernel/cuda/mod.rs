@@ -9,12 +9,10 @@ pub mod gate;
 mod launch;
 pub(crate) mod rows;
 pub(crate) mod specialize;
-mod structs;
 mod text;
 
 pub use fault::FaultSlot;
 pub use launch::{ConvCall, ConvOrder, ConvPart, Gpu, GpuError, Launch, MatmulCall, Matrix, Param, Source};
-pub use structs::{Layout, Structs};
 pub use text::{COMMON, OPTIONS, headers};
 
 use super::abi::Call;

@@ -19,7 +19,9 @@ pub static COMMON: Family = Family {
 /// What `#include "name"` means in a source: names and texts.
 pub fn headers() -> &'static [(&'static str, &'static str)] {
     static ALL: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
-        let made = |family: &'static Family| family.structs.iter().map(|structs| (structs.header, structs.text));
+        let made = |family: &'static Family| {
+            family.structs.iter().map(|structs| (structs.header, &*structs.parts.concat().leak()))
+        };
         FAMILIES.iter().flat_map(|family| family.headers.iter().copied().chain(made(family))).collect()
     });
     &ALL

@@ -7,13 +7,14 @@ pub mod each;
 mod factors;
 pub mod fused;
 mod kernels;
+mod layouts;
 mod places;
 mod scans;
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use tscript::internals::base::attr::Attr;
 use tscript::internals::kernel::abi::{Call, Faults, RawView, Threads};
 use tscript::internals::kernel::conv;
@@ -99,6 +100,23 @@ fn surroundings() -> u128 {
     tscript::internals::kernel::cuda::Source::new(all).key
 }
 
+/// A folder with every header, also those that the library makes.
+fn include() -> &'static PathBuf {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let made = folder().join(format!("include-{:032x}", surroundings()));
+        for (name, text) in headers() {
+            let path = made.join(name);
+            let own = path.with_extension(format!("{}", std::process::id()));
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("the folder can be made");
+            std::fs::write(&own, text).expect("the header can be written");
+            // Processes may write the same headers at once.
+            std::fs::rename(&own, &path).expect("the header can be moved");
+        }
+        made
+    })
+}
+
 fn library(source: &tscript::internals::kernel::cuda::Source) -> usize {
     let known = || LIBRARIES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some(&handle) = known().get_or_insert_with(HashMap::new).get(&source.key) {
@@ -134,7 +152,7 @@ fn library(source: &tscript::internals::kernel::cuda::Source) -> usize {
             .args(["-mfma", "-DTS_HOST", "-include"])
             .arg(here.join("tests/it/cuda_host/shim.h"))
             .arg("-I")
-            .arg(here.join("kernels"))
+            .arg(include())
             .args([&cpp, &PathBuf::from("-o"), &made])
             .output()
             .expect("g++ can be started");
@@ -158,6 +176,7 @@ fn symbol(handle: usize, name: &str) -> *mut c_void {
 }
 
 fn convolve(call: &ConvCall) {
+    let g = &call.geometry;
     let view = |ptr, [first, channels]: [usize; 2], sizes: [usize; 3]| {
         let shape = [first, channels, sizes[0], sizes[1], sizes[2]];
         let mut view = RawView::contiguous(ptr, call.dtype, &shape);
@@ -167,17 +186,17 @@ fn convolve(call: &ConvCall) {
         }
         view
     };
-    let x = view(call.x, [call.batch, call.groups * call.channels], call.input);
-    let w = view(call.w, [call.groups * call.filters, call.channels], call.kernel);
-    let y = view(call.y, [call.batch, call.groups * call.filters], call.output);
+    let x = view(call.x, [g.batch, g.groups * g.channels], g.input);
+    let w = view(call.w, [g.groups * g.filters, g.channels], g.kernel);
+    let y = view(call.y, [g.batch, g.groups * g.filters], g.output);
     let (kernel, inputs, output) = match call.wanted {
         ConvPart::Output => (&conv::CONV_FORWARD, [x, w], y),
         ConvPart::InputGradient => (&conv::CONV_GRAD_INPUT, [y, w], x),
         ConvPart::WeightGradient => (&conv::CONV_GRAD_WEIGHT, [y, x], w),
     };
     let sizes = |list: [usize; 3]| Attr::Ints(list.iter().map(|&n| n as i64).collect());
-    let padding = Attr::Ints(call.padding.into_iter().collect());
-    let attrs = [sizes(call.stride), padding, sizes(call.dilation), Attr::Int(call.groups as i64)];
+    let padding = Attr::Ints(g.padding.iter().map(|&n| n as i64).collect());
+    let attrs = [sizes(g.stride), padding, sizes(g.dilation), Attr::Int(g.groups as i64)];
     let (outputs, faults, threads) = ([output], Faults::default(), &Threads::ONE);
     let call = Call { inputs: &inputs, outputs: &outputs, attrs: &attrs, threads, faults: &faults, seed: 0, offset: 0 };
     // SAFETY: the operands are as large as the caller says.
@@ -228,7 +247,7 @@ impl Gpu for HostGpu {
     }
 
     fn convolve(&mut self, call: &ConvCall) -> Result<bool, GpuError> {
-        let left = self.forward_only && call.wanted == ConvPart::InputGradient && call.has_forward_gradient();
+        let left = self.forward_only && call.wanted == ConvPart::InputGradient && call.geometry.has_forward_gradient();
         let order = self.convolves.filter(|_| !left);
         if let Some(order) = order {
             assert_eq!(call.order, order);
@@ -239,7 +258,7 @@ impl Gpu for HostGpu {
 
     fn convolves_transposed(&mut self, call: &ConvCall) -> Result<bool, GpuError> {
         assert_eq!(call.order, ConvOrder::ChannelsFirst);
-        let left = self.forward_only && call.wanted == ConvPart::InputGradient && call.has_forward_gradient();
+        let left = self.forward_only && call.wanted == ConvPart::InputGradient && call.geometry.has_forward_gradient();
         Ok(!left && self.convolves == Some(ConvOrder::ChannelsLast))
     }
 
