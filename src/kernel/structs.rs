@@ -53,11 +53,10 @@ unsafe impl Words for *mut u8 {}
 // SAFETY: elements lie side by side.
 unsafe impl<T: Words, const N: usize> Words for [T; N] {}
 
-/// Makes structs for both sides, and a static of [`Structs`].
+/// Makes structs for both sides, and a static of [`Structs`]. `, NAME = number` after the header makes a constant of both.
 macro_rules! structs {
     (
-        $vis:vis static $NAME:ident = $header:literal;
-        $(const $constant:ident = $value:literal;)*
+        $vis:vis static $NAME:ident = $header:literal $(, $constant:ident = $value:literal)*;
         $($(#[$meta:meta])* $svis:vis struct $S:ident { $($fields:tt)* })*
     ) => {
         $(pub const $constant: usize = $value;)*
@@ -67,7 +66,7 @@ macro_rules! structs {
         $vis static $NAME: $crate::kernel::structs::Structs = $crate::kernel::structs::Structs {
             header: $header,
             parts: &[
-                $(concat!("static const int ", stringify!($constant), " = ", stringify!($value), ";\n"),)*
+                $(concat!("enum { ", stringify!($constant), " = ", stringify!($value), " };\n"),)*
                 $($S::TEXT),*
             ],
             layouts: &[$($S::LAYOUT),*],

@@ -15,6 +15,6 @@ family! {
         "attention_grad" ATTENTION_GRAD: host::attention_grad, cuda::attention_grad;
     }
     headers { "attention/attention.cuh" "attention/tile.cuh" "attention/mma.cuh" "attention/mma_grad.cuh" "attention/wgmma_tile.cuh" "attention/wgmma.cuh" "attention/wgmma_grad.cuh" }
-    structs {}
+    structs { cuda::ARGS cuda_mma::TILE_ARGS }
     texts cuda::texts
 }

@@ -9,8 +9,21 @@ use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::host::walk::{dim, int, ints, narrow, reversed, scalar, shifted};
 use crate::kernel::index::cuda as index;
+use crate::kernel::structs::structs;
 
 type Done = Result<(), GpuError>;
+
+structs! {
+    pub static TRIL_TRIU_ARGS = "copy/tril_triu_args.cuh";
+    struct Args {
+        x: const Cell,
+        y: mut Cell,
+        n: usize,
+        rows: usize,
+        columns: usize,
+        diagonal: i64,
+    }
+}
 
 pub fn copy(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     copy_view(&call.inputs[0], &call.outputs[0], gpu)
@@ -119,9 +132,8 @@ fn triangle(call: &Call<'_>, lower: u32, gpu: &mut dyn Gpu) -> Done {
     let diagonal = int(call, 0).clamp(i32::MIN as i64, i32::MAX as i64);
     let x = input(x, y.dtype, gpu)?;
     let out = Output::new(y, y.dtype, gpu)?;
-    let sizes = [y.numel() as u64, rows as u64, columns as u64, diagonal as u64];
-    let words = [x.ptr as u64, out.dense.ptr as u64, sizes[0], sizes[1], sizes[2], sizes[3]];
-    each(triangle_text(y.dtype.size_bytes(), lower), "ts_tril_triu", y.numel(), &words, gpu)?;
+    let args = Args { x: x.ptr, y: out.dense.ptr, n: y.numel(), rows, columns, diagonal };
+    each(triangle_text(y.dtype.size_bytes(), lower), "ts_tril_triu", y.numel(), args.words(), gpu)?;
     out.finish(gpu)
 }
 

@@ -24,6 +24,6 @@ family! {
         "strided_add" STRIDED_ADD: host::strided_add::strided_add, cuda::strided_add;
     }
     headers { "copy/transpose.cuh" "copy/tril_triu.cuh" }
-    structs {}
+    structs { cuda::TRIL_TRIU_ARGS cuda_transpose::TRANSPOSE_ARGS }
     texts cuda::texts
 }

@@ -13,6 +13,6 @@ family! {
         "ctc_loss_grad" CTC_LOSS_GRAD: host::ctc_loss_grad, cuda::ctc_loss_grad;
     }
     headers { "ctc/ctc.cuh" }
-    structs {}
+    structs { cuda::ARGS }
     texts cuda::texts
 }

@@ -79,9 +79,9 @@ pub fn each(source: &Source, entry: &str, n: usize, words: &[u64], gpu: &mut dyn
     launch(source, entry, (n.div_ceil(256), 1), 256, words, gpu)
 }
 
-/// A pointer as a word; null where there is nothing.
-pub fn word(view: Option<&RawView>) -> u64 {
-    view.map_or(0, |view| view.ptr as u64)
+/// Null where there is nothing.
+pub fn address(view: Option<&RawView>) -> *mut u8 {
+    view.map_or(std::ptr::null_mut(), |view| view.ptr)
 }
 
 /// The shapes of row kernels that a compile test should see.

@@ -13,13 +13,44 @@ use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::fused::cuda::space::{Order, Space};
 use crate::kernel::host::walk::{dim, flag, int, ints, scalar, shifted, word};
+use crate::kernel::structs::structs;
 
 type Done = Result<(), GpuError>;
 
-/// Bound: merged dims, and index tensors, of a launch.
-const MAX_DIMS: usize = 8;
-/// Words of the argument struct.
-const WORDS: usize = 12 + 5 * MAX_DIMS + MAX_DIMS * MAX_DIMS + 5 * MAX_DIMS;
+structs! {
+    // Bound: merged dims, and index tensors, of a launch.
+    pub static ARGS = "index/args.cuh", MAX_DIMS = 8;
+    struct Args {
+        indexed: mut char,
+        dense: mut char,
+        winner: mut u64,
+        fault: mut void,
+        n: u64,
+        dims: u64,
+        count: u64,
+        wrap_negative: u64,
+        kind: u64,
+        has_skipped: u64,
+        skipped: u64,
+        factor: f64,
+        size: [u64; MAX_DIMS],
+        /// Strides over each dim: of the dense side, of the indexed tensor, of the position that a fault reports, of the
+        /// winner's cell.
+        dense_stride: [i64; MAX_DIMS],
+        indexed_stride: [i64; MAX_DIMS],
+        position_stride: [i64; MAX_DIMS],
+        cell_stride: [i64; MAX_DIMS],
+        index_stride: [[i64; MAX_DIMS]; MAX_DIMS],
+        index: [const i64; MAX_DIMS],
+        /// For each index: its bound, the strides by which its value moves the indexed offset and the cell, and the dim that
+        /// a fault names.
+        bound: [i64; MAX_DIMS],
+        value_stride: [i64; MAX_DIMS],
+        value_cell_stride: [i64; MAX_DIMS],
+        dim: [i64; MAX_DIMS],
+    }
+}
+
 const INDEX: u64 = 1;
 const LABEL: u64 = 2;
 
@@ -141,8 +172,8 @@ impl Places {
         })
     }
 
-    /// The argument words; elements are `width` of the tensor's own, which lie next to each other on both sides.
-    fn words(&self, allowed: Width, gpu: &mut dyn Gpu) -> Result<(Vec<u64>, usize), GpuError> {
+    /// The arguments; elements are `width` of the tensor's own, which lie next to each other on both sides.
+    fn args(&self, allowed: Width, gpu: &mut dyn Gpu) -> Result<(Args, usize), GpuError> {
         let virtual_view = |strides: &Strides| RawView { strides: strides.clone(), ..self.other.clone() };
         let mut views = vec![
             self.other.clone(),
@@ -180,66 +211,68 @@ impl Places {
             last.size /= width as u64;
         }
         let n: u64 = dims.iter().map(|dim| dim.size).product();
-        let fault = gpu.fault_slot(0)? as u64;
-        let skips = self.skips;
-        let mut words = vec![self.x.ptr as u64, self.other.ptr as u64, 0, fault, n, dims.len() as u64];
-        words.extend([self.indices.len() as u64, self.wraps as u64, self.kind]);
-        words.extend([skips.is_some() as u64, skips.unwrap_or(0) as u64, 1f64.to_bits()]);
+        let mut args = Args {
+            indexed: self.x.ptr,
+            dense: self.other.ptr,
+            fault: gpu.fault_slot(0)?,
+            n,
+            dims: dims.len() as u64,
+            count: self.indices.len() as u64,
+            wrap_negative: self.wraps as u64,
+            kind: self.kind,
+            has_skipped: self.skips.is_some() as u64,
+            skipped: self.skips.unwrap_or(0) as u64,
+            factor: 1.0,
+            ..Args::NONE
+        };
         let w = width as i64;
         let last = dims.len().wrapping_sub(1);
-        let column = |words: &mut Vec<u64>, value: &dyn Fn(usize) -> i64| {
-            words.extend((0..MAX_DIMS).map(|d| if d < dims.len() { value(d) as u64 } else { 0 }));
-        };
-        column(&mut words, &|d| dims[d].size as i64);
-        // Sides count wide elements.
-        let side = |c: usize, d: usize| if d == last { dims[d].strides[c] } else { dims[d].strides[c] / w };
-        column(&mut words, &|d| side(0, d));
-        column(&mut words, &|d| side(1, d));
-        column(&mut words, &|d| dims[d].strides[2]);
-        column(&mut words, &|d| dims[d].strides[3]);
-        for k in 0..MAX_DIMS {
-            column(&mut words, &|d| if k < self.indices.len() { dims[d].strides[4 + k] } else { 0 });
+        for (d, dim) in dims.iter().enumerate() {
+            // Sides count wide elements.
+            let side = |c: usize| if d == last { dim.strides[c] } else { dim.strides[c] / w };
+            args.size[d] = dim.size;
+            (args.dense_stride[d], args.indexed_stride[d]) = (side(0), side(1));
+            (args.position_stride[d], args.cell_stride[d]) = (dim.strides[2], dim.strides[3]);
+            for k in 0..self.indices.len() {
+                args.index_stride[k][d] = dim.strides[4 + k];
+            }
         }
-        let each = |words: &mut Vec<u64>, value: &dyn Fn(&Index) -> u64| {
-            words.extend((0..MAX_DIMS).map(|k| self.indices.get(k).map_or(0, value)));
-        };
-        each(&mut words, &|index| index.view.ptr as u64);
-        each(&mut words, &|index| index.bound as u64);
-        each(&mut words, &|index| (index.step as i64 / w) as u64);
-        each(&mut words, &|index| index.cell as u64);
-        each(&mut words, &|index| index.dim as u64);
-        Ok((words, width))
+        for (k, index) in self.indices.iter().enumerate() {
+            (args.index[k], args.bound[k], args.dim[k]) = (index.view.ptr, index.bound as i64, index.dim as i64);
+            (args.value_stride[k], args.value_cell_stride[k]) = (index.step as i64 / w, index.cell as i64);
+        }
+        Ok((args, width))
     }
 
     /// `other = x[..]`.
     fn read(&self, gpu: &mut dyn Gpu) -> Done {
-        let (words, width) = self.words(Width::Any, gpu)?;
+        let (args, width) = self.args(Width::Any, gpu)?;
         let bytes = width * self.x.dtype.size_bytes();
-        each(copies(bytes), "ts_index_get", words[4] as usize, &words, gpu)
+        each(copies(bytes), "ts_index_get", args.n as usize, args.words(), gpu)
     }
 
     /// `x[..] = other`, the last of duplicates staying.
     fn write(&self, gpu: &mut dyn Gpu) -> Done {
-        let (mut words, width) = self.words(Width::Any, gpu)?;
+        let (mut args, width) = self.args(Width::Any, gpu)?;
         let winner = gpu.scratch(self.cell_count.max(1) * 8)?;
         gpu.fill_zero(winner, self.cell_count * 8)?;
-        words[2] = winner as u64;
+        args.winner = winner;
         let source = copies(width * self.x.dtype.size_bytes());
-        each(source, "ts_elect_last", words[4] as usize, &words, gpu)?;
-        each(source, "ts_index_put", words[4] as usize, &words, gpu)
+        each(source, "ts_elect_last", args.n as usize, args.words(), gpu)?;
+        each(source, "ts_index_put", args.n as usize, args.words(), gpu)
     }
 
     /// `x[..] += factor * other`, where `x` has a type that can be added to at once.
     fn add(&self, factor: f64, gpu: &mut dyn Gpu) -> Done {
-        let (mut words, _) = self.words(Width::One, gpu)?;
-        words[11] = factor.to_bits();
-        each(sums(self.x.dtype, self.other.dtype, 0), "ts_index_add", words[4] as usize, &words, gpu)
+        let (mut args, _) = self.args(Width::One, gpu)?;
+        args.factor = factor;
+        each(sums(self.x.dtype, self.other.dtype, 0), "ts_index_add", args.n as usize, args.words(), gpu)
     }
 
     /// `x[..]` combined with `other` in the way of that number (`FOLD`).
     fn fold(&self, way: u32, gpu: &mut dyn Gpu) -> Done {
-        let (words, _) = self.words(Width::One, gpu)?;
-        each(sums(self.x.dtype, self.other.dtype, way), "ts_scatter_reduce", words[4] as usize, &words, gpu)
+        let (args, _) = self.args(Width::One, gpu)?;
+        each(sums(self.x.dtype, self.other.dtype, way), "ts_scatter_reduce", args.n as usize, args.words(), gpu)
     }
 }
 
@@ -468,10 +501,9 @@ pub fn scatter_reduce(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 /// Divides dense sums by how many each is of (i32): a number for each, or for as many neighbors as there are more sums.
 fn means(sums_of: &RawView, counts: &RawView, gpu: &mut dyn Gpu) -> Done {
     let (n, wide) = (sums_of.numel(), sums_of.dtype);
-    let mut words = vec![0; WORDS];
-    (words[0], words[2], words[4]) = (sums_of.ptr as u64, counts.ptr as u64, n as u64);
-    words[6] = (n / counts.numel().max(1)) as u64;
-    each(sums(wide, wide, 0), "ts_scatter_mean", n, &words, gpu)
+    let count = (n / counts.numel().max(1)) as u64;
+    let args = Args { indexed: sums_of.ptr, winner: counts.ptr, n: n as u64, count, ..Args::NONE };
+    each(sums(wide, wide, 0), "ts_scatter_mean", n, args.words(), gpu)
 }
 
 /// One number seen as a tensor of the shape of `like`.

@@ -26,6 +26,6 @@ family! {
         "scatter_reduce" SCATTER_REDUCE: host::gather::scatter_reduce, cuda::scatter_reduce;
     }
     headers { "index/index.cuh" }
-    structs {}
+    structs { cuda::ARGS }
     texts cuda::texts
 }

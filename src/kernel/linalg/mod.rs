@@ -27,6 +27,6 @@ family! {
         "eigh" EIGH: host::spectral::eigh;
     }
     headers { "linalg/panel.cuh" "linalg/factor.cuh" "linalg/householder.cuh" "linalg/matrix_exp.cuh" "linalg/jacobi.cuh" }
-    structs {}
+    structs { cuda::panels::PANEL_ARGS cuda::jacobi::JACOBI_ARGS cuda::matrix_exp::MATRIX_EXP_ARGS }
     texts cuda::texts
 }

@@ -15,6 +15,6 @@ family! {
         "nll_grad" NLL_GRAD: host::nll_grad, cuda::nll_grad;
     }
     headers { "loss/loss.cuh" }
-    structs {}
+    structs { cuda::ARGS }
     texts cuda::texts
 }

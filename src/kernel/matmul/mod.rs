@@ -13,6 +13,6 @@ family! {
         "linear" LINEAR: host::linear, cuda::linear;
     }
     headers { "matmul/matmul.cuh" }
-    structs {}
+    structs { cuda::ARGS }
     texts cuda::texts
 }

@@ -20,6 +20,6 @@ family! {
         "batch_norm_grad" BATCH_NORM_GRAD: host::batch::batch_norm_grad, cuda::batch_norm_grad;
     }
     headers { "norm/layer_norm.cuh" "norm/batch_norm.cuh" }
-    structs {}
+    structs { cuda::LAYER_NORM_ARGS cuda::BATCH_NORM_ARGS }
     texts cuda::texts
 }

@@ -18,6 +18,6 @@ family! {
         "adaptive_avg_pool_grad" ADAPTIVE_AVG_POOL_GRAD: host::adaptive_avg_pool_grad, cuda::adaptive_avg_pool_grad;
     }
     headers { "pool/pool.cuh" }
-    structs {}
+    structs { cuda::ARGS }
     texts cuda::texts
 }

@@ -14,6 +14,6 @@ family! {
         "randperm" RANDPERM: host::randperm;
     }
     headers { "random/philox.cuh" "random/multinomial.cuh" }
-    structs {}
+    structs { cuda::ARGS }
     texts cuda::texts
 }

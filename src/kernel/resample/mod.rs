@@ -17,6 +17,6 @@ family! {
         "interpolate_grad" INTERPOLATE_GRAD: host::interpolate_grad, cuda::interpolate_grad;
     }
     headers { "resample/resample.cuh" }
-    structs {}
+    structs { cuda::ARGS }
     texts cuda::texts
 }

@@ -7,10 +7,11 @@
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cuda::dense::{Output, around, input};
-use crate::kernel::cuda::rows::{launch, word};
+use crate::kernel::cuda::rows::{address, launch};
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::host::walk::{dim, flag};
+use crate::kernel::structs::structs;
 use smallvec::{SmallVec, smallvec};
 
 type Done = Result<(), GpuError>;
@@ -56,6 +57,22 @@ fn row_names(edges: bool, tiles: bool) -> [Name; 2] {
     [("EDGES", Value::Number(edges as u32)), ("TILES", Value::Number(tiles as u32))]
 }
 
+structs! {
+    pub static ARGS = "scan/args.cuh";
+    struct Args {
+        x: const T,
+        y: mut T,
+        indices: mut i64,
+        tile_states: mut u64,
+        rows: usize,
+        n: usize,
+        inner: usize,
+        /// Along the dim, and beside each other.
+        tiles: usize,
+        column_tiles: usize,
+    }
+}
+
 /// An operation on dense operands of the shape `[outer, n, inner]`.
 struct Scan<'a> {
     op: u32,
@@ -90,13 +107,10 @@ impl Scan<'_> {
         [wide, wide / 2].into_iter().find(|&n| n > 1 && fits(n)).unwrap_or(1)
     }
 
-    /// The argument words; `tiles` tiles along the dim, `column_tiles` beside each other.
-    fn words(&self, tiles: usize, column_tiles: usize, tile_states: *const u8) -> [u64; 9] {
-        let [outer, n, inner] = self.sizes;
-        let counts = [outer, n, inner, tiles, column_tiles].map(|n| n as u64);
-        let mut words = [self.x.ptr as u64, self.y.ptr as u64, word(self.at), tile_states as u64, 0, 0, 0, 0, 0];
-        words[4..].copy_from_slice(&counts);
-        words
+    fn args(&self, tiles: usize, column_tiles: usize, tile_states: *mut u8) -> Args {
+        let [rows, n, inner] = self.sizes;
+        let (x, y, indices) = (self.x.ptr, self.y.ptr, address(self.at));
+        Args { x, y, indices, tile_states, rows, n, inner, tiles, column_tiles }
     }
 
     /// Launches a block for each of `tiles` tiles in each strip, where `lanes` threads tell `states` states each.
@@ -119,7 +133,7 @@ impl Scan<'_> {
             tile_states = gpu.scratch(bytes)?;
             gpu.fill_zero(tile_states, bytes)?;
         }
-        launch(source, entry, (tiles * strips, 1), TILE, &self.words(tiles, column_tiles, tile_states), gpu)
+        launch(source, entry, (tiles * strips, 1), TILE, self.args(tiles, column_tiles, tile_states).words(), gpu)
     }
 
     fn columns(&self, gpu: &mut dyn Gpu) -> Done {
@@ -151,10 +165,10 @@ impl Scan<'_> {
             let form = form(vectors.div_ceil(lanes), lanes);
             let source = text("scan/rows.cuh", self.dtype, self.op, form, &row_names(edges, false));
             let threads = lanes.max(TILE);
-            let words = self.words(1, 1, std::ptr::null());
+            let args = self.args(1, 1, std::ptr::null_mut());
             let wide = !matches!(self.dtype, DType::F32 | DType::F16 | DType::BF16) && self.op != LOG_SUM_EXP;
             let entry = if wide && lanes == 512 { "ts_scan_rows_two_blocks" } else { "ts_scan_rows" };
-            return launch(source, entry, (outer.div_ceil(threads / lanes), 1), threads, &words, gpu);
+            return launch(source, entry, (outer.div_ceil(threads / lanes), 1), threads, args.words(), gpu);
         }
         let source = text("scan/rows.cuh", self.dtype, self.op, form(vectors_of_thread, TILE), &row_names(edges, true));
         self.tiles((source, "ts_scan_row_tiles"), [vectors.div_ceil(TILE * vectors_of_thread), 1], [1, 1], gpu)

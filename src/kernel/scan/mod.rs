@@ -16,6 +16,6 @@ family! {
         "cummin" CUMMIN: host::cummin, cuda::cummin;
     }
     headers { "scan/tile.cuh" "scan/rows.cuh" "scan/columns.cuh" }
-    structs {}
+    structs { cuda::ARGS }
     texts cuda::texts
 }

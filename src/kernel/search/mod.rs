@@ -15,6 +15,6 @@ family! {
         "histc" HISTC: host::histc, cuda::histc;
     }
     headers { "search/search.cuh" }
-    structs {}
+    structs { cuda::ARGS }
     texts cuda::texts
 }

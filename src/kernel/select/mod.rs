@@ -17,6 +17,6 @@ family! {
         "repeats_fill" REPEATS_FILL: host::repeats_fill, super::search::cuda::repeats_fill;
     }
     headers { "select/select.cuh" }
-    structs {}
+    structs { cuda::ARGS }
     texts cuda::texts
 }

@@ -15,6 +15,6 @@ family! {
         "log_softmax_grad" LOG_SOFTMAX_GRAD: host::log_softmax_grad, cuda::log_softmax_grad;
     }
     headers { "softmax/softmax.cuh" }
-    structs {}
+    structs { cuda::ARGS }
     texts cuda::texts
 }

@@ -22,6 +22,6 @@ family! {
         "unique" UNIQUE: host::unique::unique, cuda::unique;
     }
     headers { "sort/sort.cuh" "sort/unique.cuh" }
-    structs {}
+    structs { cuda::ARGS cuda_unique::UNIQUE_ARGS }
     texts cuda::texts
 }
