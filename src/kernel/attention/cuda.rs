@@ -18,10 +18,10 @@ const SHARED: usize = 99 << 10;
 const MAX_HEAD_DIM: usize = 256;
 
 fn text(dtype: DType, mask: DType, columns: usize) -> &'static Source {
-    let kept = columns.div_ceil(32).next_power_of_two().max(1) as u32;
+    let elements_per_lane = columns.div_ceil(32).next_power_of_two().max(1) as u32;
     source(
         "attention/attention.cuh",
-        &[("T", Value::Type(dtype)), ("M", Value::Type(mask)), ("D", Value::Number(kept))],
+        &[("T", Value::Type(dtype)), ("M", Value::Type(mask)), ("D", Value::Number(elements_per_lane))],
     )
 }
 

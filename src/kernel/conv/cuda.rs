@@ -56,7 +56,7 @@ fn at(base: &RawView, elements: usize) -> *mut u8 {
 }
 
 /// Columns of some images, `[depth, images, outputs]`.
-fn unfold(g: &Geometry, x: &RawView, first: usize, images: usize, to: &RawView, gpu: &mut dyn Gpu) -> Done {
+fn im2col(g: &Geometry, x: &RawView, first: usize, images: usize, to: &RawView, gpu: &mut dyn Gpu) -> Done {
     let args = args(g, x.ptr, std::ptr::null_mut(), to.ptr, first, images);
     let blocks = (images * g.output_plane()).div_ceil(256);
     launch(text(x.dtype), "ts_im2col", (blocks, g.depth().min(65_535)), 256, args.words(), gpu)
@@ -194,7 +194,7 @@ fn forward(g: &Geometry, [x, w, y]: [&RawView; 3], gpu: &mut dyn Gpu) -> Done {
     let columns = scratch(dtype, &[depth, images, plane], gpu)?;
     for first in (0..g.batch).step_by(images) {
         let n = images.min(g.batch - first);
-        unfold(g, x, first, n, &columns, gpu)?;
+        im2col(g, x, first, n, &columns, gpu)?;
         let a = view(w.ptr, dtype, &[n, filters, depth], &[0, depth, 1]);
         let b = view(columns.ptr, dtype, &[n, depth, plane], &[plane, n * plane, 1]);
         let at = at(y, first * filters * plane);
@@ -291,7 +291,7 @@ fn grad_weight(g: &Geometry, [x, dw, dy]: [&RawView; 3], gpu: &mut dyn Gpu) -> D
     let rows = scratch(dtype, &[filters, images, plane], gpu)?;
     for first in (0..g.batch).step_by(images) {
         let n = images.min(g.batch - first);
-        unfold(g, x, first, n, &columns, gpu)?;
+        im2col(g, x, first, n, &columns, gpu)?;
         // The gradient with images inside, so that one product sums over all of them.
         let from = at(dy, first * filters * plane);
         let from = view(from, dtype, &[filters, n, plane], &[plane, filters * plane, 1]);

@@ -145,20 +145,20 @@ pub fn strided_add(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     if g.numel() == 0 {
         return Ok(());
     }
-    if apart(&g.shape, &strides) {
+    if non_overlapping(&g.shape, &strides) {
         return copy_view(g, &shifted(y, start, g.shape.clone(), strides), gpu);
     }
     index::add_strided(g, y, start, &strides, gpu)
 }
 
 /// Do different indices name different elements? So it is when each stride passes all that the smaller ones reach.
-fn apart(shape: &[usize], strides: &[isize]) -> bool {
+fn non_overlapping(shape: &[usize], strides: &[isize]) -> bool {
     let mut order: Vec<usize> = (0..shape.len()).filter(|&d| shape[d] > 1).collect();
     order.sort_by_key(|&d| strides[d]);
-    let mut reach = 0;
+    let mut extent = 0;
     order.into_iter().all(|d| {
-        let passes = strides[d] > reach;
-        reach += (shape[d] as isize - 1) * strides[d];
+        let passes = strides[d] > extent;
+        extent += (shape[d] as isize - 1) * strides[d];
         passes
     })
 }

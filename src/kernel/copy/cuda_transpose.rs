@@ -32,7 +32,7 @@ fn text(dtype: DType) -> &'static Source {
 }
 
 /// Elements that are moved together; 0 where there is no kernel for the dtype.
-fn together(dtype: DType) -> usize {
+fn vector_width(dtype: DType) -> usize {
     match dtype {
         DType::F32 => 1,
         DType::F16 | DType::BF16 => 2,
@@ -49,7 +49,7 @@ pub fn transpose(
     Matrices { outer, rows, cols }: Matrices,
     gpu: &mut dyn Gpu,
 ) -> Result<bool, GpuError> {
-    let v = together(x.dtype);
+    let v = vector_width(x.dtype);
     let aligned = [x, y].iter().all(|view| (view.ptr as usize).is_multiple_of(4));
     if v == 0 || !aligned || !rows.is_multiple_of(v) || !cols.is_multiple_of(v) {
         return Ok(false);
@@ -66,5 +66,5 @@ pub fn transpose(
 
 /// Texts for the compile test.
 pub fn texts() -> Vec<&'static Source> {
-    DType::ALL.into_iter().filter(|&dtype| together(dtype) > 0).map(text).collect()
+    DType::ALL.into_iter().filter(|&dtype| vector_width(dtype) > 0).map(text).collect()
 }

@@ -65,17 +65,17 @@ enum Width {
 struct Index {
     view: RawView,
     bound: usize,
-    step: isize,
-    cell: isize,
+    stride: isize,
+    cell_stride: isize,
     dim: usize,
 }
 
-/// The two sides and the indices between them; steps are over the shape of the dense side.
-struct Places {
+/// The two sides and the indices between them; strides are over the shape of the dense side.
+struct AdvancedIndex {
     x: RawView,
     other: RawView,
-    /// Steps of `x`, of the position in the index, and of the winner's cell, for each dim of `other`.
-    x_steps: Strides,
+    /// Strides of `x`, of the position in the index, and of the winner's cell, for each dim of `other`.
+    x_strides: Strides,
     positions: Strides,
     cells: Strides,
     cell_count: usize,
@@ -94,12 +94,12 @@ fn at_least_1d(view: &RawView) -> RawView {
     view
 }
 
-/// An index tensor as i64, its layout kept where it is one already.
+/// An index tensor as i64, with its own layout where it is one already.
 fn as_index(view: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
     if view.dtype == DType::I64 { Ok(view.clone()) } else { input(view, DType::I64, gpu) }
 }
 
-impl Places {
+impl AdvancedIndex {
     /// `dims` of `x` are indexed; in `other` the dims of the index stand at `place` among those that are left.
     fn of(
         x: &RawView,
@@ -109,17 +109,17 @@ impl Places {
         place: usize,
         wraps: bool,
         gpu: &mut dyn Gpu,
-    ) -> Result<Places, GpuError> {
+    ) -> Result<AdvancedIndex, GpuError> {
         let index_ndim = indices.first().map_or(0, |index| index.shape.len());
-        let kept: Vec<usize> = (0..x.shape.len()).filter(|&d| !dims.contains(&(d as i64))).collect();
+        let unindexed: Vec<usize> = (0..x.shape.len()).filter(|&d| !dims.contains(&(d as i64))).collect();
         let inside = |d: usize| d >= place && d < place + index_ndim;
         let spread = |strides: &[isize]| -> Strides {
             (0..other.shape.len()).map(|d| if inside(d) { strides[d - place] } else { 0 }).collect()
         };
-        let mut rest = kept.iter();
-        let x_steps =
+        let mut rest = unindexed.iter();
+        let x_strides =
             (0..other.shape.len()).map(|d| if inside(d) { 0 } else { rest.next().map_or(0, |&k| x.strides[k]) });
-        let x_steps: Strides = x_steps.collect();
+        let x_strides: Strides = x_strides.collect();
         let shape: Vec<usize> = other.shape[place..place + index_ndim].to_vec();
         let bounds: Vec<usize> = dims.iter().map(|&d| x.shape[d as usize]).collect();
         let cells = contiguous_strides(&bounds);
@@ -129,12 +129,12 @@ impl Places {
             let strides = spread(&dense.strides);
             let view = RawView { shape: other.shape.clone(), strides, ..dense };
             let d = dims[k] as usize;
-            list.push(Index { view, bound: bounds[k], step: x.strides[d], cell: cells[k], dim: d });
+            list.push(Index { view, bound: bounds[k], stride: x.strides[d], cell_stride: cells[k], dim: d });
         }
-        Ok(Places {
+        Ok(AdvancedIndex {
             x: x.clone(),
             other: other.clone(),
-            x_steps,
+            x_strides,
             positions: spread(&contiguous_strides(&shape)),
             cells: std::iter::repeat_n(0, other.shape.len()).collect(),
             cell_count: bounds.iter().product(),
@@ -146,7 +146,13 @@ impl Places {
     }
 
     /// One index of the shape of `other` names places along dim `d` of `x`; the other dims go side by side.
-    fn along(x: &RawView, other: &RawView, index: &RawView, d: usize, gpu: &mut dyn Gpu) -> Result<Places, GpuError> {
+    fn along(
+        x: &RawView,
+        other: &RawView,
+        index: &RawView,
+        d: usize,
+        gpu: &mut dyn Gpu,
+    ) -> Result<AdvancedIndex, GpuError> {
         let (x, index) = (at_least_1d(x), at_least_1d(&as_index(index, gpu)?));
         let mut other = at_least_1d(other);
         other.shape = index.shape.clone();
@@ -158,12 +164,18 @@ impl Places {
         };
         let cells = contiguous_strides(&x.shape);
         let positions = contiguous_strides(&index.shape);
-        Ok(Places {
-            x_steps: without(&x.strides),
+        Ok(AdvancedIndex {
+            x_strides: without(&x.strides),
             cells: without(&cells),
             cell_count: x.shape.iter().product(),
             positions,
-            indices: vec![Index { bound: x.shape[d], step: x.strides[d], cell: cells[d], dim: d, view: index }],
+            indices: vec![Index {
+                bound: x.shape[d],
+                stride: x.strides[d],
+                cell_stride: cells[d],
+                dim: d,
+                view: index,
+            }],
             x,
             other,
             wraps: false,
@@ -177,7 +189,7 @@ impl Places {
         let virtual_view = |strides: &Strides| RawView { strides: strides.clone(), ..self.other.clone() };
         let mut views = vec![
             self.other.clone(),
-            virtual_view(&self.x_steps),
+            virtual_view(&self.x_strides),
             virtual_view(&self.positions),
             virtual_view(&self.cells),
         ];
@@ -199,7 +211,7 @@ impl Places {
                 let even = |n: i64| n.unsigned_abs().is_multiple_of(w as u64);
                 (last.size as usize).is_multiple_of(w)
                     && outer.iter().all(|dim| even(dim.strides[0]) && even(dim.strides[1]))
-                    && self.indices.iter().all(|index| even(index.step as i64))
+                    && self.indices.iter().all(|index| even(index.stride as i64))
                     && [self.x.ptr, self.other.ptr].iter().all(|&p| (p as usize).is_multiple_of(w * size))
             };
             width = [16 / size, 8 / size, 1]
@@ -239,7 +251,7 @@ impl Places {
         }
         for (k, index) in self.indices.iter().enumerate() {
             (args.index[k], args.bound[k], args.dim[k]) = (index.view.ptr, index.bound as i64, index.dim as i64);
-            (args.value_stride[k], args.value_cell_stride[k]) = (index.step as i64 / w, index.cell as i64);
+            (args.value_stride[k], args.value_cell_stride[k]) = (index.stride as i64 / w, index.cell_stride as i64);
         }
         Ok((args, width))
     }
@@ -301,15 +313,15 @@ fn addable(dtype: DType) -> DType {
 }
 
 /// `y = x` unless they are the same memory, as in the in-place forms.
-fn begin(x: &RawView, y: &RawView, gpu: &mut dyn Gpu) -> Done {
+fn copy_unless_in_place(x: &RawView, y: &RawView, gpu: &mut dyn Gpu) -> Done {
     if x.ptr == y.ptr && x.strides == y.strides { Ok(()) } else { copy_view(x, y, gpu) }
 }
 
 /// Adds to `y` through a copy of a type that can be added to, where its own cannot.
-fn adding(
+fn accumulate(
     y: &RawView,
     factor: f64,
-    places: impl FnOnce(&RawView, &mut dyn Gpu) -> Result<Places, GpuError>,
+    places: impl FnOnce(&RawView, &mut dyn Gpu) -> Result<AdvancedIndex, GpuError>,
     gpu: &mut dyn Gpu,
 ) -> Done {
     let wide = addable(y.dtype);
@@ -324,17 +336,17 @@ fn adding(
 
 pub fn index_get(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let [x, indices @ ..] = call.inputs else { return Ok(()) };
-    Places::of(x, &call.outputs[0], indices, ints(call, 0), dim(call, 1), true, gpu)?.read(gpu)
+    AdvancedIndex::of(x, &call.outputs[0], indices, ints(call, 0), dim(call, 1), true, gpu)?.read(gpu)
 }
 
 pub fn index_put(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let ([x, value, indices @ ..], y) = (call.inputs, &call.outputs[0]) else { return Ok(()) };
-    begin(x, y, gpu)?;
+    copy_unless_in_place(x, y, gpu)?;
     let (dims, place) = (ints(call, 0), dim(call, 1));
     if flag(call, 2) {
-        return adding(y, 1.0, |y, gpu| Places::of(y, value, indices, dims, place, true, gpu), gpu);
+        return accumulate(y, 1.0, |y, gpu| AdvancedIndex::of(y, value, indices, dims, place, true, gpu), gpu);
     }
-    Places::of(y, value, indices, dims, place, true, gpu)?.write(gpu)
+    AdvancedIndex::of(y, value, indices, dims, place, true, gpu)?.write(gpu)
 }
 
 /// A row-major tensor as one dim.
@@ -344,21 +356,21 @@ fn flat(view: &RawView) -> RawView {
 
 pub fn take(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let x = flat(&input(&call.inputs[0], call.inputs[0].dtype, gpu)?);
-    Places::of(&x, &call.outputs[0], &call.inputs[1..2], &[0], 0, true, gpu)?.read(gpu)
+    AdvancedIndex::of(&x, &call.outputs[0], &call.inputs[1..2], &[0], 0, true, gpu)?.read(gpu)
 }
 
 pub fn put(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (x, value, index, y) = (&call.inputs[0], &call.inputs[1], &call.inputs[2], &call.outputs[0]);
-    begin(x, y, gpu)?;
+    copy_unless_in_place(x, y, gpu)?;
     let dense = input(y, y.dtype, gpu)?;
     let whole = flat(&dense);
     let index = std::slice::from_ref(index);
     if flag(call, 0) {
-        adding(&whole, 1.0, |y, gpu| Places::of(y, value, index, &[0], 0, true, gpu), gpu)?;
+        accumulate(&whole, 1.0, |y, gpu| AdvancedIndex::of(y, value, index, &[0], 0, true, gpu), gpu)?;
     } else {
-        Places::of(&whole, value, index, &[0], 0, true, gpu)?.write(gpu)?;
+        AdvancedIndex::of(&whole, value, index, &[0], 0, true, gpu)?.write(gpu)?;
     }
-    begin(&dense, y, gpu)
+    copy_unless_in_place(&dense, y, gpu)
 }
 
 /// Operands of the kernels that index one dim.
@@ -370,26 +382,26 @@ fn one_dim(call: &Call<'_>, src: Option<&RawView>) -> (RawView, [RawView; 1], Ra
 
 pub fn index_select(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (_, index, y, d) = one_dim(call, None);
-    Places::of(&at_least_1d(&call.inputs[0]), &y, &index, &[d], d as usize, false, gpu)?.read(gpu)
+    AdvancedIndex::of(&at_least_1d(&call.inputs[0]), &y, &index, &[d], d as usize, false, gpu)?.read(gpu)
 }
 
 pub fn index_add(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (y, index, src, d) = one_dim(call, Some(&call.inputs[2]));
-    begin(&at_least_1d(&call.inputs[0]), &y, gpu)?;
+    copy_unless_in_place(&at_least_1d(&call.inputs[0]), &y, gpu)?;
     let alpha = scalar(call, 1).map_or(1.0, |alpha| alpha.to_f64());
-    adding(&y, alpha, |y, gpu| Places::of(y, &src, &index, &[d], d as usize, false, gpu), gpu)
+    accumulate(&y, alpha, |y, gpu| AdvancedIndex::of(y, &src, &index, &[d], d as usize, false, gpu), gpu)
 }
 
 pub fn index_copy(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (y, index, src, d) = one_dim(call, Some(&call.inputs[2]));
-    begin(&at_least_1d(&call.inputs[0]), &y, gpu)?;
-    Places::of(&y, &src, &index, &[d], d as usize, false, gpu)?.write(gpu)
+    copy_unless_in_place(&at_least_1d(&call.inputs[0]), &y, gpu)?;
+    AdvancedIndex::of(&y, &src, &index, &[d], d as usize, false, gpu)?.write(gpu)
 }
 
 pub fn index_fill(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (y, index, ..) = one_dim(call, None);
     let d = dim(call, 0);
-    begin(&at_least_1d(&call.inputs[0]), &y, gpu)?;
+    copy_unless_in_place(&at_least_1d(&call.inputs[0]), &y, gpu)?;
     let value = match call.inputs.get(2) {
         Some(value) => value.clone(),
         None => {
@@ -401,23 +413,23 @@ pub fn index_fill(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let mut shape = y.shape.clone();
     shape[d] = index[0].numel();
     let src = RawView { strides: shape.iter().map(|_| 0).collect(), shape, ..value };
-    Places::of(&y, &src, &index, &[d as i64], d, false, gpu)?.write(gpu)
+    AdvancedIndex::of(&y, &src, &index, &[d as i64], d, false, gpu)?.write(gpu)
 }
 
 pub fn embedding(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
-    Places::of(&call.inputs[0], &call.outputs[0], &call.inputs[1..2], &[0], 0, false, gpu)?.read(gpu)
+    AdvancedIndex::of(&call.inputs[0], &call.outputs[0], &call.inputs[1..2], &[0], 0, false, gpu)?.read(gpu)
 }
 
 pub fn embedding_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (g, gw) = (&call.inputs[0], &call.outputs[0]);
     let skips = if let Some(Attr::Int(padding)) = call.attrs.first() { Some(*padding) } else { None };
     let places = |gw: &RawView, gpu: &mut dyn Gpu| {
-        let places = Places::of(gw, g, &call.inputs[1..2], &[0], 0, false, gpu)?;
-        Ok(Places { skips, ..places })
+        let places = AdvancedIndex::of(gw, g, &call.inputs[1..2], &[0], 0, false, gpu)?;
+        Ok(AdvancedIndex { skips, ..places })
     };
     if !flag(call, 1) {
         fill(Scalar::Int(0), gw, gpu)?;
-        return adding(gw, 1.0, places, gpu);
+        return accumulate(gw, 1.0, places, gpu);
     }
     // Each row's sum is divided by how often its index is there.
     let target = scratch(addable(gw.dtype), &gw.shape, gpu)?;
@@ -425,38 +437,38 @@ pub fn embedding_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     fill(Scalar::Int(0), &target, gpu)?;
     fill(Scalar::Int(0), &counts, gpu)?;
     places(&target, gpu)?.add(1.0, gpu)?;
-    let one = everywhere(Scalar::Int(1), DType::I32, &call.inputs[1], gpu)?;
-    Places::of(&counts, &one, &call.inputs[1..2], &[0], 0, false, gpu)?.add(1.0, gpu)?;
-    means(&target, &counts, gpu)?;
+    let one = broadcast(Scalar::Int(1), DType::I32, &call.inputs[1], gpu)?;
+    AdvancedIndex::of(&counts, &one, &call.inputs[1..2], &[0], 0, false, gpu)?.add(1.0, gpu)?;
+    divide_by_counts(&target, &counts, gpu)?;
     copy_view(&target, gw, gpu)
 }
 
 pub fn gather(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (x, index, y) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
-    Places::along(x, y, index, dim(call, 0), gpu)?.read(gpu)
+    AdvancedIndex::along(x, y, index, dim(call, 0), gpu)?.read(gpu)
 }
 
 pub fn scatter(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (index, src, y) = (&call.inputs[1], &call.inputs[2], &call.outputs[0]);
-    begin(&call.inputs[0], y, gpu)?;
-    Places::along(y, src, index, dim(call, 0), gpu)?.write(gpu)
+    copy_unless_in_place(&call.inputs[0], y, gpu)?;
+    AdvancedIndex::along(y, src, index, dim(call, 0), gpu)?.write(gpu)
 }
 
 pub fn scatter_add(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (index, src, y) = (&call.inputs[1], &call.inputs[2], &call.outputs[0]);
-    begin(&call.inputs[0], y, gpu)?;
-    adding(y, 1.0, |y, gpu| Places::along(y, src, index, dim(call, 0), gpu), gpu)
+    copy_unless_in_place(&call.inputs[0], y, gpu)?;
+    accumulate(y, 1.0, |y, gpu| AdvancedIndex::along(y, src, index, dim(call, 0), gpu), gpu)
 }
 
 /// `y` with `src` added at the places that `index` names along a dim.
 pub fn add_along(y: &RawView, src: &RawView, index: &RawView, d: usize, gpu: &mut dyn Gpu) -> Done {
-    adding(y, 1.0, |y, gpu| Places::along(y, src, index, d, gpu), gpu)
+    accumulate(y, 1.0, |y, gpu| AdvancedIndex::along(y, src, index, d, gpu), gpu)
 }
 
 pub fn scatter_reduce(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (index, src, y, d) = (&call.inputs[1], &call.inputs[2], &call.outputs[0], dim(call, 0));
     let (reduce, include_self) = (word(call, 1), flag(call, 2));
-    begin(&call.inputs[0], y, gpu)?;
+    copy_unless_in_place(&call.inputs[0], y, gpu)?;
     if index.numel() == 0 {
         return Ok(());
     }
@@ -474,10 +486,10 @@ pub fn scatter_reduce(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         _ => (0, Scalar::Int(0)),
     };
     if !include_self {
-        let value = everywhere(neutral, wide, index, gpu)?;
-        Places::along(&target, &value, index, d, gpu)?.write(gpu)?;
+        let value = broadcast(neutral, wide, index, gpu)?;
+        AdvancedIndex::along(&target, &value, index, d, gpu)?.write(gpu)?;
     }
-    let places = Places::along(&target, src, index, d, gpu)?;
+    let places = AdvancedIndex::along(&target, src, index, d, gpu)?;
     if way == 0 {
         places.add(1.0, gpu)?
     } else {
@@ -491,15 +503,15 @@ pub fn scatter_reduce(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         }
         let counts = scratch(DType::I32, &y.shape, gpu)?;
         fill(Scalar::Int(include_self.into()), &counts, gpu)?;
-        let one = everywhere(Scalar::Int(1), DType::I32, index, gpu)?;
-        Places::along(&counts, &one, index, d, gpu)?.add(1.0, gpu)?;
-        means(&target, &counts, gpu)?;
+        let one = broadcast(Scalar::Int(1), DType::I32, index, gpu)?;
+        AdvancedIndex::along(&counts, &one, index, d, gpu)?.add(1.0, gpu)?;
+        divide_by_counts(&target, &counts, gpu)?;
     }
     copy_view(&target, y, gpu)
 }
 
 /// Divides dense sums by how many each is of (i32): a number for each, or for as many neighbors as there are more sums.
-fn means(sums_of: &RawView, counts: &RawView, gpu: &mut dyn Gpu) -> Done {
+fn divide_by_counts(sums_of: &RawView, counts: &RawView, gpu: &mut dyn Gpu) -> Done {
     let (n, wide) = (sums_of.numel(), sums_of.dtype);
     let count = (n / counts.numel().max(1)) as u64;
     let args = Args { indexed: sums_of.ptr, winner: counts.ptr, n: n as u64, count, ..Args::NONE };
@@ -507,7 +519,7 @@ fn means(sums_of: &RawView, counts: &RawView, gpu: &mut dyn Gpu) -> Done {
 }
 
 /// One number seen as a tensor of the shape of `like`.
-fn everywhere(value: Scalar, dtype: DType, like: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
+fn broadcast(value: Scalar, dtype: DType, like: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
     let one = scratch(dtype, &[], gpu)?;
     fill(value, &one, gpu)?;
     Ok(RawView { strides: like.shape.iter().map(|_| 0).collect(), shape: like.shape.clone(), ..one })
@@ -521,19 +533,19 @@ pub fn one_hot(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let mut index = labels.clone();
     index.shape.push(1);
     index.strides.push(0);
-    let one = everywhere(Scalar::Int(1), y.dtype, &index, gpu)?;
-    let places = Places::along(y, &one, &index, last, gpu)?;
-    Places { kind: LABEL, ..places }.write(gpu)
+    let one = broadcast(Scalar::Int(1), y.dtype, &index, gpu)?;
+    let places = AdvancedIndex::along(y, &one, &index, last, gpu)?;
+    AdvancedIndex { kind: LABEL, ..places }.write(gpu)
 }
 
 /// `y[start..] += g` at the places of a layout that may name one element several times.
 pub fn add_strided(g: &RawView, y: &RawView, start: isize, strides: &Strides, gpu: &mut dyn Gpu) -> Done {
     let places = |y: &RawView, _: &mut dyn Gpu| {
         let none: Strides = strides.iter().map(|_| 0).collect();
-        Ok(Places {
+        Ok(AdvancedIndex {
             x: shifted(y, start, y.shape.clone(), y.strides.clone()),
             other: g.clone(),
-            x_steps: strides.clone(),
+            x_strides: strides.clone(),
             positions: none.clone(),
             cells: none,
             cell_count: 0,
@@ -543,7 +555,7 @@ pub fn add_strided(g: &RawView, y: &RawView, start: isize, strides: &Strides, gp
             skips: None,
         })
     };
-    adding(y, 1.0, places, gpu)
+    accumulate(y, 1.0, places, gpu)
 }
 
 /// Texts for the compile test.

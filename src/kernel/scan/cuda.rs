@@ -33,7 +33,7 @@ struct Form {
     /// Elements of a vector.
     vector: usize,
     /// Vectors that a thread holds.
-    kept: usize,
+    cached: usize,
     lanes: usize,
     reverse: bool,
 }
@@ -44,7 +44,7 @@ fn text(header: &'static str, dtype: DType, op: u32, form: Form, names: &[Name])
         ("T", Value::Type(dtype)),
         ("OP", Value::Number(op)),
         ("V", number(form.vector)),
-        ("E", number(form.kept)),
+        ("E", number(form.cached)),
         ("LANES", number(form.lanes)),
         ("REVERSE", number(form.reverse as usize)),
     ];
@@ -142,10 +142,10 @@ impl Scan<'_> {
         let wide = if self.dtype.size_bytes() <= 4 { 2 } else { 1 };
         let vector = self.vector(wide, |v| inner.is_multiple_of(v) && self.shift(v) == Some(0));
         let lanes = inner.div_ceil(vector).next_power_of_two().min(32);
-        let kept = (MAX_REGISTERS / (vector * self.registers())).min(8 * vector);
-        let form = Form { vector, kept, lanes, reverse: self.reverse };
+        let cached = (MAX_REGISTERS / (vector * self.registers())).min(8 * vector);
+        let form = Form { vector, cached, lanes, reverse: self.reverse };
         let source = text("scan/columns.cuh", self.dtype, self.op, form, &[]);
-        let tiles = [n.div_ceil(TILE / lanes * kept), inner.div_ceil(lanes * vector)];
+        let tiles = [n.div_ceil(TILE / lanes * cached), inner.div_ceil(lanes * vector)];
         self.tiles((source, "ts_scan_columns"), tiles, [lanes, vector], gpu)
     }
 
@@ -160,7 +160,7 @@ impl Scan<'_> {
         // Two vectors a thread for short rows, and as many threads as long ones need. Edges make a row one vector longer.
         let lanes =
             vectors.div_ceil(2).min(TILE).max(vectors.div_ceil(vectors_of_thread + edges as usize)).next_power_of_two();
-        let form = |kept, lanes| Form { vector, kept, lanes, reverse: self.reverse };
+        let form = |cached, lanes| Form { vector, cached, lanes, reverse: self.reverse };
         if lanes < LANES || vectors <= LANES * vectors_of_thread {
             let form = form(vectors.div_ceil(lanes), lanes);
             let source = text("scan/rows.cuh", self.dtype, self.op, form, &row_names(edges, false));
@@ -188,8 +188,8 @@ fn run(call: &Call<'_>, op: u32, reverse: bool, gpu: &mut dyn Gpu) -> Done {
     let x = input(&call.inputs[0], dtype, gpu)?;
     let y = Output::new(to, dtype, gpu)?;
     let at = call.outputs.get(1).map(|at| Output::new(at, DType::I64, gpu)).transpose()?;
-    let places = at.as_ref().map(|at| &at.dense);
-    let scan = Scan { op, reverse, dtype, sizes: [sizes.0, sizes.1, sizes.2], x: &x, y: &y.dense, at: places };
+    let indices = at.as_ref().map(|at| &at.dense);
+    let scan = Scan { op, reverse, dtype, sizes: [sizes.0, sizes.1, sizes.2], x: &x, y: &y.dense, at: indices };
     if sizes.2 > 1 {
         scan.columns(gpu)?
     } else {
@@ -221,7 +221,7 @@ pub fn cummin(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 
 /// Texts for the compile test.
 pub fn texts() -> Vec<&'static Source> {
-    let form = |vector, kept, lanes| Form { vector, kept, lanes, reverse: false };
+    let form = |vector, cached, lanes| Form { vector, cached, lanes, reverse: false };
     let rows = |dtype, op, form, edges, tiles| text("scan/rows.cuh", dtype, op, form, &row_names(edges, tiles));
     let op = |dtype: DType| if dtype.is_signed() { 3 } else { 0 };
     let mut all: Vec<_> = DType::ALL.into_iter().map(|t| rows(t, op(t), form(2, 2, 128), false, false)).collect();

@@ -17,7 +17,7 @@ type Done = Result<(), GpuError>;
 
 const TILE: usize = 1024;
 /// Bound: rows of which one thread goes through all elements, to choose among equals as the CPU does.
-const CHOOSY: usize = 256;
+const MAX_CPU_ORDER: usize = 256;
 
 fn text(dtype: DType) -> &'static Source {
     let wide = dtype.size_bytes() == 8;
@@ -212,9 +212,9 @@ fn pick(call: &Call<'_>, dim_attr: usize, rank: Rank, gpu: &mut dyn Gpu) -> Done
             Rank::NanMedian => (2, 0),
             _ => (1, 0),
         };
-        if let (Rank::Kth(_), true) = (rank, table.n <= CHOOSY) {
+        if let (Rank::Kth(_), true) = (rank, table.n <= MAX_CPU_ORDER) {
             args.to = gpu.scratch(table.rows * table.n * table.entry)?;
-            args.descending = CHOOSY;
+            args.descending = MAX_CPU_ORDER;
         }
         each(table.source, "ts_select_kth", table.rows, args.words(), gpu)?;
     }

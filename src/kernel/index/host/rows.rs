@@ -8,7 +8,7 @@ use crate::base::dtype::Scalar;
 use crate::kernel::abi::{Call, FaultKind, RawView};
 use crate::kernel::copy::host::{expanded, scalar_bytes, zero};
 use crate::kernel::host::element::{Element, by_dtype};
-use crate::kernel::host::walk::{Ptr, Walk, dim, flag, read_ints, scalar, shifted};
+use crate::kernel::host::walk::{Ptr, StridedIter, dim, flag, read_ints, scalar, shifted};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -131,7 +131,7 @@ pub unsafe fn embedding_grad(call: &Call<'_>) {
 
 unsafe fn divide_by_frequency(call: &Call<'_>, index: &RawView, gw: &RawView) {
     let counts: Vec<AtomicI64> = (0..gw.shape[0]).map(|_| AtomicI64::new(0)).collect();
-    let walk = Walk::new(&index.shape, [&index.strides]);
+    let walk = StridedIter::new(&index.shape, [&index.strides]);
     call.threads.split(index.numel(), 16 * 1024, |range| {
         let [stride] = walk.inner();
         walk.pieces(range, |_, [offset], n| {
@@ -145,7 +145,7 @@ unsafe fn divide_by_frequency(call: &Call<'_>, index: &RawView, gw: &RawView) {
             }
         });
     });
-    let rows = Walk::<1>::new(&gw.shape[1..], [&gw.strides[1..]]);
+    let rows = StridedIter::<1>::new(&gw.shape[1..], [&gw.strides[1..]]);
     by_dtype!(gw.dtype, T => {
         let to = Ptr::<T>::of(gw);
         call.threads.split(counts.len(), (16 * 1024 / rows.numel.max(1)).max(1), |range| {
@@ -178,7 +178,7 @@ pub unsafe fn one_hot(call: &Call<'_>) {
     let value = RawView { ptr: one.as_mut_ptr(), ..shifted(y, 0, SmallVec::new(), SmallVec::new()) };
     let value = expanded(&value, &labels.shape);
     // A view of `y` whose only indexed dim is the last; the labels' dims walk along with the index.
-    let walk = Walk::<2>::new(&labels.shape, [&y.strides[..last], &labels.strides]);
+    let walk = StridedIter::<2>::new(&labels.shape, [&y.strides[..last], &labels.strides]);
     let bounded = super::Bounded {
         index: labels,
         size: y.shape[last],
