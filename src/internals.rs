@@ -43,8 +43,8 @@ pub mod device {
                 Blas, Element, Factor, Outcome, Precision, Product, Stored, Target, WORKSPACE_BYTES, Workspace,
             };
         }
-        pub mod cache {
-            pub use crate::device::cuda::cache::Cubins;
+        pub mod kernel_cache {
+            pub use crate::device::cuda::kernel_cache::Cubins;
         }
         pub mod dnn {
             pub use crate::device::cuda::dnn::{Addresses, Convolution, Direction, Dnn, Image, Run};
@@ -81,7 +81,7 @@ pub mod kernel {
     #[cfg(feature = "cuda")]
     pub mod cuda {
         pub use crate::kernel::cuda::{
-            ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, Launch, MatmulCall, OPTIONS, Source, headers,
+            ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, Hold, Launch, MatmulCall, OPTIONS, Source, headers,
         };
     }
     pub mod fused {

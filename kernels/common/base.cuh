@@ -209,3 +209,13 @@ static __device__ __noinline__ void ts_fault(void* at, ts_u32 kind, ts_u32 dim, 
         }
     }
 }
+
+// Whether the step is skipped: `hold` is a word that says so, or 0. With a `word` this is the first kernel of the step, of one
+// block, and decides it for those that follow, as `device/gate.cuh` does.
+TS_FN bool ts_held(ts_u64 hold, ts_u64 word, ts_u64 bound) {
+    if (!hold) return false;
+    if (!word) return *(const volatile ts_u32*)hold != 0;
+    const bool held = *(const volatile ts_u64*)word <= bound;
+    if (threadIdx.x == 0) *(volatile ts_u32*)hold = held;
+    return held;
+}

@@ -1,4 +1,4 @@
-//! Every bound of the system, with its reason. Counts, never times.
+//! Bounds that several floors share, with their reasons. Counts, never times. Others stand where they hold: `grep -r "Bound:" src`.
 
 /// Bound: nodes a window holds before it is flushed, so that a device does not idle while the script records.
 pub const WINDOW_NODES: usize = 512;

@@ -25,6 +25,18 @@ pub enum Arg {
     Taken,
 }
 
+impl Arg {
+    #[inline]
+    pub fn for_each_tensor(&self, mut visit: impl FnMut(&Tensor)) {
+        match self {
+            Arg::Tensor(tensor) => visit(tensor),
+            Arg::Tensors(list) => list.iter().for_each(visit),
+            Arg::OptTensors(list) => list.iter().flatten().for_each(visit),
+            _ => {}
+        }
+    }
+}
+
 /// All arguments of one call, one per parameter.
 #[derive(Clone, Debug, Default)]
 pub struct Args(pub SmallVec<[Arg; 6]>);
@@ -165,14 +177,7 @@ impl Args {
 
     /// Every tensor, in order of the parameters; lists are flattened.
     pub fn for_each_tensor(&self, mut visit: impl FnMut(&Tensor)) {
-        for arg in &self.0 {
-            match arg {
-                Arg::Tensor(tensor) => visit(tensor),
-                Arg::Tensors(list) => list.iter().for_each(&mut visit),
-                Arg::OptTensors(list) => list.iter().flatten().for_each(&mut visit),
-                _ => {}
-            }
-        }
+        self.0.iter().for_each(|arg| arg.for_each_tensor(&mut visit));
     }
 
     pub fn tensors(&self) -> SmallVec<[Tensor; 4]> {

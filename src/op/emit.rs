@@ -117,8 +117,8 @@ pub trait Emit {
     fn apply_inplace(&mut self, op: &'static Op, args: Args) -> Result<Tensor>;
     /// Queues one kernel. Not differentiated.
     fn kernel(&mut self, call: KernelCall) -> Result<Vec<Tensor>>;
-    /// Runs a formula for each member of lists of one length (or empty, where it does not look), in place. Not
-    /// differentiated.
+    /// Runs a formula for each member of lists of one length (or of one tensor that all members share, or empty, where
+    /// it does not look), in place. Not differentiated.
     fn each(&mut self, lists: &[&[Tensor]], formula: &mut dyn FnMut(&mut Formula)) -> Result<()>;
     /// A new tensor filled element-wise from a source.
     fn source(&mut self, source: Source, shape: &[usize], dtype: DType, device: DeviceId) -> Result<Tensor>;

@@ -7,11 +7,18 @@
 use super::args::{Arg, Args};
 use super::emit::{Backward, Emit};
 use super::row::Op;
-use super::rows::pointwise::arith::{ADD, CAST, DIV, MUL, NEG, SUB};
+use super::rows::linalg::matmul::MATMUL;
+use super::rows::pointwise::arith::{ADD, CAST, DIV, MUL, NEG, POW, SUB};
 use super::rows::pointwise::compare::{EQ, GE, GT, LE, LOGICAL_AND, LOGICAL_OR, LT, WHERE};
 use super::rows::pointwise::power::SQUARE;
 use super::rows::pointwise::unary::{ABS, COS, COSH, EXP, LOG, LOG1P, RSQRT, SGN, SIGMOID, SIN, SINH, SQRT, TANH};
+use super::rows::reduction::reduce::SUM;
+use super::rows::shape::copies::{TRIL, TRIU};
+use super::rows::shape::join::CAT;
+use super::rows::shape::rearrange::TRANSPOSE;
+use super::rows::shape::view::{SLICE, UNSQUEEZE};
 use super::tensor::Tensor;
+use crate::args;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::{DType, Scalar};
@@ -32,6 +39,7 @@ trait Calculate {
     fn apply(&self, op: &'static Op, args: Args) -> Term;
     fn keep(&self, tensor: &Tensor) -> Term;
     fn detach(&self, term: Term) -> Term;
+    fn make(&self, work: &mut dyn FnMut(&mut dyn Emit) -> Result<Tensor>) -> Term;
     fn fail(&self, diag: Box<Diag>) -> Term;
     fn arg(&self, term: Term) -> Arg;
 }
@@ -50,10 +58,15 @@ enum Term {
 
 impl Calculate for Sheet<'_> {
     fn apply(&self, op: &'static Op, args: Args) -> Term {
+        let mut args = Some(args);
+        self.make(&mut |e| e.one(op, args.take().unwrap_or_default()))
+    }
+
+    fn make(&self, work: &mut dyn FnMut(&mut dyn Emit) -> Result<Tensor>) -> Term {
         if self.failed.borrow().is_some() {
             return Term::Failed;
         }
-        let made = self.emit.borrow_mut().one(op, args);
+        let made = work(&mut **self.emit.borrow_mut());
         match made {
             Ok(tensor) => self.keep(&tensor),
             Err(diag) => self.fail(diag),
@@ -161,6 +174,19 @@ impl<'c> Expr<'c> {
         Expr { term: self.sheet.apply(op, args), ..self }
     }
 
+    /// As a tensor, for what is no expression.
+    pub fn tensor(self) -> Result<Tensor> {
+        match self.arg() {
+            Arg::Tensor(tensor) => Ok(tensor),
+            _ => fail!(INTERNAL, "an expression of numbers alone is no tensor"),
+        }
+    }
+
+    /// What a function of tensors makes of this one. It works on no expression meanwhile.
+    pub fn then(self, work: impl FnOnce(&mut dyn Emit, &Tensor) -> Result<Tensor>) -> Expr<'c> {
+        Expr { term: make(self.sheet, |e| work(e, &self.tensor()?)), ..self }
+    }
+
     /// A row of one operand.
     pub fn of(self, op: &'static Op) -> Expr<'c> {
         self.apply(op, Args(smallvec![self.arg()]))
@@ -211,6 +237,62 @@ impl<'c> Expr<'c> {
     }
 }
 
+fn make(sheet: &dyn Calculate, work: impl FnOnce(&mut dyn Emit) -> Result<Tensor>) -> Term {
+    let mut work = Some(work);
+    sheet.make(&mut |e| match work.take() {
+        Some(work) => work(e),
+        None => fail!(INTERNAL, "an expression is made once"),
+    })
+}
+
+/// Dimensions and matrices.
+impl<'c> Expr<'c> {
+    /// The matrices of the last two dimensions, transposed.
+    pub fn mt(self) -> Expr<'c> {
+        self.call(&TRANSPOSE, args![-2, -1])
+    }
+
+    pub fn triu(self, diagonal: i64) -> Expr<'c> {
+        self.call(&TRIU, args![diagonal])
+    }
+
+    pub fn tril(self, diagonal: i64) -> Expr<'c> {
+        self.call(&TRIL, args![diagonal])
+    }
+
+    pub fn unsqueeze(self, dim: i64) -> Expr<'c> {
+        self.call(&UNSQUEEZE, args![dim])
+    }
+
+    pub fn sum(self, dim: i64) -> Expr<'c> {
+        self.call(&SUM, args![dim])
+    }
+
+    /// The sum along a dimension, which stays, of size 1.
+    pub fn sum_keepdim(self, dim: i64) -> Expr<'c> {
+        self.call(&SUM, args![dim, true])
+    }
+
+    /// From an index of a dimension to before another.
+    pub fn slice(self, dim: i64, from: usize, to: usize) -> Expr<'c> {
+        self.call(&SLICE, args![dim, from, to, 1])
+    }
+
+    /// This and another, one behind the other along a dimension.
+    pub fn cat(self, other: Expr<'c>, dim: i64) -> Expr<'c> {
+        self.then_with(other, |e, x, y| e.call(&CAT, args![vec![x.clone(), y.clone()], dim]))
+    }
+
+    /// As `then`, of two.
+    pub fn then_with(
+        self,
+        other: Expr<'c>,
+        work: impl FnOnce(&mut dyn Emit, &Tensor, &Tensor) -> Result<Tensor>,
+    ) -> Expr<'c> {
+        self.then(|e, x| work(e, x, &other.tensor()?))
+    }
+}
+
 macro_rules! methods {
     ($($name:ident $OP:ident)*) => { impl<'c> Expr<'c> { $(
         pub fn $name(self) -> Expr<'c> { self.of(&$OP) }
@@ -224,6 +306,7 @@ methods! {
     sinh SINH  cosh COSH  tanh TANH  sigmoid SIGMOID
 }
 methods! { two
+    matmul MATMUL  pow POW
     equals EQ  less LT  less_equal LE  greater GT  greater_equal GE  and LOGICAL_AND  or LOGICAL_OR
 }
 
@@ -321,6 +404,27 @@ impl<'c> Terms<'c> {
     /// An argument.
     pub fn arg(self, at: usize) -> Expr<'c> {
         Expr { term: Term::Argument(at), ..self.g }
+    }
+
+    /// The gradient of a result of several, where one arrived.
+    pub fn grad(self, n: usize) -> Option<Expr<'c>> {
+        let arrived = self.backward.grads[n].as_ref();
+        arrived.map(|g| Expr { term: self.sheet.keep(g), ..self.g })
+    }
+
+    /// A saved result of several.
+    pub fn output(self, n: usize) -> Expr<'c> {
+        Expr { term: Term::Result(n), ..self.g }
+    }
+
+    /// What a function of tensors makes. It works on no expression meanwhile.
+    pub fn make(self, work: impl FnOnce(&mut dyn Emit) -> Result<Tensor>) -> Expr<'c> {
+        Expr { term: make(self.sheet, work), ..self.g }
+    }
+
+    /// Zeros like an argument.
+    pub fn zeros_like(self, at: usize) -> Expr<'c> {
+        self.make(|e| e.zeros_like(self.backward.meta(at)))
     }
 
     /// An argument that is a number.

@@ -289,3 +289,9 @@ pub fn same_dtype(tensors: &[(&str, &Tensor)]) -> Result<DType> {
     }
     Ok(dtype)
 }
+
+#[cold]
+pub fn expanded() -> Box<Diag> {
+    Diag::error(code::VALUE, "an expanded tensor cannot be written: several elements share one memory location")
+        .help("make a copy first with `.clone()`")
+}

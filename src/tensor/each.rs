@@ -1,6 +1,6 @@
 //! Records a formula over lists of tensors: members of one device and of the same dtypes go into one node.
 
-use super::engine::{Engine, expanded};
+use super::engine::Engine;
 use super::history;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::Result;
@@ -8,6 +8,7 @@ use crate::base::dtype::DType;
 use crate::base::layout::{Layout, Shape};
 use crate::base::number_hash::Numbers;
 use crate::op::formula::Formula;
+use crate::op::infer;
 use crate::op::tensor::{Buffer, Tensor, View};
 use crate::sched::window::each::EachProgram;
 use crate::sched::window::node::{Input, Work};
@@ -17,11 +18,16 @@ use std::sync::Arc;
 /// What must be the same for members of one node.
 type Kind = (DeviceId, SmallVec<[DType; 6]>);
 
-/// Runs the formula for each member of the lists, which are of one length, or empty where it does not look. A member
-/// of no dimensions stands beside every element.
+/// The tensor of a list for a member: the only one of a list stands beside all members.
+fn of_member<'a>(list: &&'a [Tensor], member: usize) -> Option<&'a Tensor> {
+    if list.len() == 1 { list.first() } else { list.get(member) }
+}
+
+/// Runs the formula for each member of the lists, which are of one length, or of one tensor for all members, or empty
+/// where it does not look. A tensor of no dimensions stands beside every element.
 pub fn each(e: &mut Engine, lists: &[&[Tensor]], formula: &mut dyn FnMut(&mut Formula)) -> Result<()> {
     let kind = |member: usize| -> Kind {
-        let dtype = |list: &&[Tensor]| list.get(member).map_or(DType::F32, Tensor::dtype);
+        let dtype = |list: &&[Tensor]| of_member(list, member).map_or(DType::F32, Tensor::dtype);
         (lists[0][member].device(), lists.iter().map(dtype).collect())
     };
     let all = lists.first().map_or(0, |list| list.len());
@@ -69,35 +75,41 @@ fn record(
         }
         e.record(Work::Each { each, scalars, lines }, part.inputs, part.outputs)
     };
+    // What is stored is looked for among all that others touch: when it is loaded, nobody need look.
+    let stored: u64 = program.slots.iter().filter(|(_, stored)| *stored).fold(0, |all, &(at, _)| all | 1 << at);
+    let is_stored = |operand: usize| stored >> operand & 1 != 0;
     let mut part = begin(true);
     for &member in members {
         let mut views: SmallVec<[Arc<View>; 8]> = SmallVec::new();
         for &(operand, stored) in &program.slots {
-            let tensor = &lists[operand][member];
+            let tensor = of_member(&lists[operand], member).expect("a list that is looked at");
             if stored {
                 if tensor.view().layout.repeated().next().is_some() {
-                    return Err(expanded());
+                    return Err(infer::expanded());
                 }
                 history::check_inplace(e, tensor, tensor.requires_grad())?;
             }
             views.push(tensor.view());
         }
         let lines = flatten(&mut views);
-        let conflict = views.iter().zip(&program.slots).any(|(view, (_, stored))| {
+        let conflict = views.iter().zip(&program.slots).any(|(view, &(operand, stored))| {
             let buffer = Arc::as_ptr(&view.buffer);
-            part.written.contains(&buffer) || *stored && part.read.contains(&buffer)
+            let looked_at = stored || !is_stored(operand);
+            looked_at && (part.written.contains(&buffer) || stored && part.read.contains(&buffer))
         });
         if conflict || lines != part.lines {
             let done = std::mem::replace(&mut part, begin(lines));
             end(e, done)?;
         }
-        for (view, &(_, stored)) in views.into_iter().zip(&program.slots) {
+        for (view, &(operand, stored)) in views.into_iter().zip(&program.slots) {
             if stored {
                 part.written.insert(Arc::as_ptr(&view.buffer));
                 part.outputs.push(view);
             } else {
                 // A shared number may be read by all; it is never written.
-                part.read.insert(Arc::as_ptr(&view.buffer));
+                if !is_stored(operand) {
+                    part.read.insert(Arc::as_ptr(&view.buffer));
+                }
                 part.inputs.push(Input::View(view));
             }
         }

@@ -1,23 +1,23 @@
 //! Carries out calls of rows: checks devices, infers, records nodes, keeps the gradient graph.
 
+use super::devices::common_device;
+use super::inplace::inplace_shape;
 use super::{check, history};
-use crate::args;
-use crate::base::attr::Attr;
 use crate::base::code;
 use crate::base::device_id::DeviceId;
-use crate::base::diag::{Diag, Focus, Result};
+use crate::base::diag::{Diag, Result};
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::{Layout, Shape};
 use crate::base::rng::Generator;
 use crate::base::span::Origin;
 use crate::fail;
 use crate::kernel::program::{Check, Draw, Function, ReduceKind};
-use crate::op::args::{Arg, Args};
+use crate::op::args::Args;
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::formula::Formula;
 use crate::op::infer::{self, Operand};
 use crate::op::row::{Lower, Op, Promote, ReduceType, Source};
-use crate::op::tensor::{Held, Meta, Tensor, View};
+use crate::op::tensor::{Meta, Tensor, View};
 use crate::sched::execute::transfer::Asked;
 use crate::sched::order::gate::Gate;
 use crate::sched::runtime::Runtime;
@@ -28,7 +28,10 @@ use std::sync::Arc;
 /// Results of a row: nearly always one.
 pub type Results = SmallVec<[Tensor; 1]>;
 
-type KernelRule = fn(&mut dyn Emit, &Args) -> Result<KernelCall>;
+/// Shows some tensors one by one.
+pub type EachTensor<'a> = &'a dyn Fn(&mut dyn FnMut(&Tensor));
+
+pub(super) type KernelRule = fn(&mut dyn Emit, &Args) -> Result<KernelCall>;
 
 /// One call from a script or a host program.
 pub struct Engine {
@@ -105,19 +108,21 @@ impl Engine {
     /// operands is poisoned. `written` lies on the devices whose faults count.
     pub fn held_as_one<R>(
         &mut self,
-        written: &Arg,
-        operands: &Args,
+        written: EachTensor<'_>,
+        operands: EachTensor<'_>,
         work: impl FnOnce(&mut Engine) -> Result<R>,
     ) -> Result<R> {
         let mut devices: SmallVec<[DeviceId; 2]> = SmallVec::new();
-        let mut reads = Vec::new();
-        let written = Args(smallvec![written.clone()]);
-        written.for_each_tensor(|tensor| {
+        written(&mut |tensor| {
             if !devices.contains(&tensor.device()) {
                 devices.push(tensor.device());
             }
         });
-        operands.for_each_tensor(|tensor| reads.push(tensor.view()));
+        let reads = || {
+            let mut reads = Vec::new();
+            operands(&mut |tensor| reads.push(tensor.view()));
+            reads
+        };
         self.gate = Some(self.rt.gate(&devices, &reads)?);
         let result = work(self);
         self.gate = None;
@@ -155,7 +160,7 @@ impl Engine {
     }
 
     /// As `record`, for what can fail on the values of operands that were made at these places.
-    fn record_fallible(
+    pub(super) fn record_fallible(
         &self,
         work: Work,
         inputs: SmallVec<[Input; 3]>,
@@ -183,7 +188,7 @@ impl Engine {
     /// Where the operands of a kernel were made. What the operation itself made on the way has no line of its own:
     /// a view gets that of the operand it looks at, a new tensor that of the last operand of its kind, since
     /// operations take what is indexed before the index.
-    fn made_of(&self, inputs: &[Tensor]) -> SmallVec<[Origin; 3]> {
+    pub(super) fn made_of(&self, inputs: &[Tensor]) -> SmallVec<[Origin; 3]> {
         let made = |tensor: &Tensor| {
             if tensor.0.made != self.origin || self.given.is_empty() {
                 return tensor.0.made;
@@ -201,7 +206,7 @@ impl Engine {
     }
 
     /// The value of a `Map` row: into `dest`, or into a new tensor.
-    fn map(&mut self, op: &'static Op, args: &Args, dest: Option<Arc<View>>) -> Result<Arc<View>> {
+    pub(super) fn map(&mut self, op: &'static Op, args: &Args, dest: Option<Arc<View>>) -> Result<Arc<View>> {
         let Lower::Map { function, promote } = &op.lower else { unreachable!("a Map row") };
         if *promote == Promote::Copy {
             let dest = dest.ok_or_else(|| Diag::error(code::INTERNAL, "a copy needs a destination"))?;
@@ -268,107 +273,6 @@ impl Engine {
             output.made();
         }
         Ok(output)
-    }
-
-    /// Writes a value into existing memory, converted to its dtype and broadcast.
-    pub fn copy_into(&mut self, dest: &Arc<View>, source: &Arg) -> Result<()> {
-        let input = match source {
-            Arg::Tensor(tensor) => {
-                let view = tensor.view();
-                match crate::base::layout::broadcast(view.shape(), dest.shape()) {
-                    Some(shape) if shape.as_slice() == dest.shape() => {}
-                    _ => return Err(inplace_shape(dest.shape(), view.shape())),
-                }
-                if view.buffer.device != dest.buffer.device {
-                    return self.copy_across(dest, view);
-                }
-                let (view, _kept) = self.apart(dest, view)?;
-                Input::View(view)
-            }
-            Arg::Attr(attr) => match attr {
-                Attr::Scalar(value) => Input::Scalar(*value),
-                Attr::Int(value) => Input::Scalar(Scalar::Int(*value)),
-                Attr::Float(value) => Input::Scalar(Scalar::Float(*value)),
-                Attr::Bool(value) => Input::Scalar(Scalar::Bool(*value)),
-                _ => fail!(ARGUMENT_TYPE, "a tensor or a number is wanted"),
-            },
-            _ => fail!(MISSING_ARGUMENT, "a value to copy is missing"),
-        };
-        let from = match &input {
-            Input::View(view) => view.dtype,
-            _ => dest.dtype,
-        };
-        if dest.layout.numel() == 0 {
-            return Ok(());
-        }
-        let work = Work::Map { function: None, args: smallvec![from], result: from, check: None };
-        self.record(work, smallvec![input], smallvec![dest.clone()])
-    }
-
-    /// The same values in other memory when source and destination share a buffer with different layouts.
-    fn apart(&mut self, dest: &Arc<View>, view: Arc<View>) -> Result<(Arc<View>, Option<Held>)> {
-        if !Arc::ptr_eq(&view.buffer, &dest.buffer) || (view.layout == dest.layout && view.dtype == dest.dtype) {
-            return Ok((view, None));
-        }
-        let copy = self.fresh(view.shape(), view.dtype, view.buffer.device)?;
-        let work = Work::Map { function: None, args: smallvec![view.dtype], result: view.dtype, check: None };
-        if view.layout.numel() > 0 {
-            self.record(work, smallvec![Input::View(view)], smallvec![copy.clone()])?;
-        }
-        Ok((copy.clone(), Some(Held::new(copy))))
-    }
-
-    /// Copies between devices: dense bytes travel, layouts and dtypes are changed on the two ends.
-    fn copy_across(&mut self, dest: &Arc<View>, view: Arc<View>) -> Result<()> {
-        if dest.layout.numel() == 0 {
-            return Ok(());
-        }
-        let asked = Asked { name: self.name, origin: self.origin, non_blocking: self.non_blocking };
-        if dest.buffer.device == DeviceId::Cpu && !(self.non_blocking && dest.buffer.pinned) {
-            // A host read: it needs no ordering by the script.
-            self.rt.await_written(&view)?;
-        }
-        let source = Held::new(self.rt.densify(&view, self.name, self.origin)?);
-        let fits = dest.layout.is_contiguous() && dest.dtype == view.dtype && dest.shape() == view.shape();
-        if fits {
-            if self.rt.take_offered(source.view(), dest, asked)? {
-                return Ok(());
-            }
-            return self.rt.transfer(source.view(), dest, asked);
-        }
-        let landed = Held::new(self.fresh(view.shape(), view.dtype, dest.buffer.device)?);
-        self.rt.transfer(source.view(), landed.view(), asked)?;
-        let work = Work::Map { function: None, args: smallvec![view.dtype], result: view.dtype, check: None };
-        self.record(work, smallvec![Input::View(landed.view().clone())], smallvec![dest.clone()])
-    }
-
-    /// A kernel's operands, on its device: 0-dimensional tensors of the host go along.
-    fn on_device(&mut self, tensors: SmallVec<[Tensor; 4]>, device: DeviceId) -> Result<SmallVec<[Tensor; 4]>> {
-        if tensors.iter().all(|tensor| tensor.device() == device) {
-            return Ok(tensors);
-        }
-        let bring = |tensor: &Tensor| {
-            if tensor.device() == device {
-                return Ok(tensor.clone());
-            }
-            let moved = args![tensor, device, tensor.dtype()];
-            self.quietly(|e| e.call_row(&crate::op::rows::pointwise::arith::MOVE, moved))
-        };
-        tensors.iter().map(bring).collect()
-    }
-
-    fn device_of(&self, operands: &[Operand<'_>]) -> Result<DeviceId> {
-        let mut devices = operands.iter().filter_map(Operand::view).map(|view| view.buffer.device);
-        if let Some(first) = devices.next()
-            && devices.all(|device| device == first)
-        {
-            return Ok(first);
-        }
-        common_device(operands.iter().filter_map(|operand| match operand {
-            Operand::Tensor(tensor, _) => Some(*tensor),
-            Operand::Number(_) => None,
-        }))
-        .map(|device| device.unwrap_or_else(|| self.rt.default_device()))
     }
 
     fn reduce(&mut self, op: &'static Op, args: &Args) -> Result<Tensor> {
@@ -447,114 +351,6 @@ impl Engine {
         }
     }
 
-    /// Calls a row by its in-place form `name_`.
-    fn inplace(&mut self, op: &'static Op, args: Args) -> Result<Tensor> {
-        let x = args.tensor(0).clone();
-        let mut tracked = false;
-        args.for_each_tensor(|tensor| tracked |= tensor.requires_grad());
-        history::check_inplace(self, &x, tracked && x.dtype().is_float())?;
-        if x.view().layout.repeated().next().is_some() {
-            let Some(rule) = op.expanded else { return Err(expanded()) };
-            rule(self, &args)?;
-            return Ok(x);
-        }
-        if let Lower::Kernel(rule) = op.lower
-            && let Some(written) = self.kernel_inplace(op, rule, &x, &args)?
-        {
-            return Ok(written);
-        }
-        if !matches!(op.lower, Lower::Map { .. }) {
-            let args = self.before_overwriting(&x, args)?;
-            let result = self.one(op, args)?;
-            if result.shape() != x.shape() {
-                return Err(inplace_shape(&x.shape(), &result.shape()));
-            }
-            if !result.dtype().can_cast(x.dtype()) {
-                fail!(
-                    DTYPE,
-                    "a result of dtype {} cannot be stored in a tensor of dtype {}",
-                    result.dtype(),
-                    x.dtype()
-                );
-            }
-            return self.inplace(
-                &crate::op::rows::pointwise::arith::COPY,
-                Args(smallvec![Arg::Tensor(x), Arg::Tensor(result)]),
-            );
-        }
-        let dest = x.view();
-        let args = self.operands_apart(&dest, args)?;
-        let pending = history::before_inplace(self, op, &args)?;
-        self.map(op, &args, Some(dest))?;
-        history::after_inplace(self, &x, pending)?;
-        Ok(x)
-    }
-
-    /// A kernel that takes its first input as its output too: `x.index_add_(..)` touches only the named rows.
-    /// None when this call is not of that kind.
-    fn kernel_inplace(&mut self, op: &'static Op, rule: KernelRule, x: &Tensor, args: &Args) -> Result<Option<Tensor>> {
-        let dest = x.view();
-        let mut args = args.clone();
-        for arg in args.0.iter_mut().skip(1) {
-            if let Arg::Tensor(tensor) = arg
-                && Arc::ptr_eq(&tensor.view().buffer, &dest.buffer)
-            {
-                *tensor =
-                    self.call_row(&crate::op::rows::shape::view::CLONE, Args(smallvec![Arg::Tensor(tensor.clone())]))?;
-            }
-        }
-        let call = self.quietly(|e| rule(e, &args))?;
-        let same = call.outputs.len() == 1
-            && call.outputs[0].shape.as_slice() == dest.shape()
-            && call.outputs[0].dtype == dest.dtype
-            && call.inputs.first().is_some_and(|first| first.same(x));
-        if !call.writes_input || !same {
-            return Ok(None);
-        }
-        let device = common_device(call.inputs.iter())?.unwrap_or(dest.buffer.device);
-        let made = self.made_of(&call.inputs);
-        let operands = self.on_device(call.inputs, device)?;
-        let pending = history::before_inplace(self, op, &args)?;
-        if dest.layout.numel() > 0 {
-            let inputs = operands.iter().map(|tensor| Input::View(tensor.view())).collect();
-            let work = Work::Kernel { kernel: call.kernel, attrs: call.attrs, seed: 0, offset: 0 };
-            self.record_fallible(work, inputs, smallvec![dest], made)?;
-        }
-        history::after_inplace(self, x, pending)?;
-        Ok(Some(x.clone()))
-    }
-
-    /// A composition that is differentiated may save what the write at its end changes: it works on copies.
-    fn before_overwriting(&mut self, x: &Tensor, mut args: Args) -> Result<Args> {
-        if !self.grad_enabled() || !x.dtype().is_float() || !args.tensors().iter().any(Tensor::requires_grad) {
-            return Ok(args);
-        }
-        let written = x.view().buffer.clone();
-        for arg in &mut args.0 {
-            if let Arg::Tensor(tensor) = arg
-                && Arc::ptr_eq(&tensor.view().buffer, &written)
-            {
-                *tensor =
-                    self.call_row(&crate::op::rows::shape::view::CLONE, Args(smallvec![Arg::Tensor(tensor.clone())]))?;
-            }
-        }
-        Ok(args)
-    }
-
-    /// `x[1..].add_(x[..-1])`: an operand that overlaps the destination differently is copied first.
-    fn operands_apart(&mut self, dest: &Arc<View>, mut args: Args) -> Result<Args> {
-        for at in 1..args.0.len() {
-            let Arg::Tensor(tensor) = &args.0[at] else { continue };
-            let view = tensor.view();
-            if Arc::ptr_eq(&view.buffer, &dest.buffer) && view.layout != dest.layout {
-                let copy =
-                    self.call_row(&crate::op::rows::shape::view::CLONE, Args(smallvec![Arg::Tensor(tensor.clone())]))?;
-                args.0[at] = Arg::Tensor(copy);
-            }
-        }
-        Ok(args)
-    }
-
     pub fn call_row(&mut self, op: &'static Op, args: Args) -> Result<Tensor> {
         self.one(op, args)
     }
@@ -569,7 +365,9 @@ impl Engine {
         self.note_given(op, args);
         let results = self.named(op.name, |e| -> Result<Results> {
             let results = if op.guarded && e.gate.is_none() {
-                e.held_as_one(args.get(0), args, |e| e.run(op, args))?
+                e.held_as_one(&|visit| args.get(0).for_each_tensor(visit), &|visit| args.for_each_tensor(visit), |e| {
+                    e.run(op, args)
+                })?
             } else {
                 e.run(op, args)?
             };
@@ -666,43 +464,6 @@ fn value_check(function: &'static Function, result: DType, operands: &[Operand<'
         Operand::Number(_) => Ok(None),
         Operand::Tensor(..) => Ok(Some((at, check))),
     }
-}
-
-/// The device that all tensors share; a 0-dimensional CPU tensor goes along with any.
-pub fn common_device<'a>(tensors: impl Iterator<Item = &'a Tensor>) -> Result<Option<DeviceId>> {
-    let mut found: Option<&Tensor> = None;
-    for tensor in tensors {
-        match found {
-            None => found = Some(tensor),
-            Some(first) if first.device() == tensor.device() => {}
-            Some(first) if first.device() == DeviceId::Cpu && first.ndim() == 0 => found = Some(tensor),
-            Some(_) if tensor.device() == DeviceId::Cpu && tensor.ndim() == 0 => {}
-            Some(first) => return Err(device_mismatch(first, tensor)),
-        }
-    }
-    Ok(found.map(Tensor::device))
-}
-
-#[cold]
-fn device_mismatch(first: &Tensor, second: &Tensor) -> Box<Diag> {
-    let (a, b) = (first.device(), second.device());
-    Diag::error(code::DEVICE_MISMATCH, format!("operands are on different devices: {a} and {b}"))
-        .label(Origin::NONE, Focus::Call, "in this call")
-        .label(first.0.made, Focus::Expression, format!("made here, on {a}"))
-        .label(second.0.made, Focus::Expression, format!("made here, on {b}"))
-        .help(format!("move one of them, for example with `.to(\"{a}\")`"))
-}
-
-#[cold]
-pub(super) fn expanded() -> Box<Diag> {
-    Diag::error(code::VALUE, "an expanded tensor cannot be written: several elements share one memory location")
-        .help("make a copy first with `.clone()`")
-}
-
-#[cold]
-fn inplace_shape(dest: &[usize], value: &[usize]) -> Box<Diag> {
-    Diag::error(code::SHAPE, format!("a value of shape {value:?} does not fit into the tensor's shape {dest:?}"))
-        .note("an in-place operation cannot change the shape of the tensor it writes to")
 }
 
 #[cold]

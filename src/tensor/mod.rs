@@ -1,11 +1,13 @@
 //! Floor 4: tensors as their users know them: calls, gradients, observation.
 
 pub mod check;
+mod devices;
 pub mod each;
 pub mod engine;
 pub mod grad;
 pub mod history;
 pub mod index;
+mod inplace;
 mod lead;
 pub mod movement;
 pub mod observe;

@@ -98,8 +98,8 @@ fn rounds() -> std::ops::Range<u64> {
 
 /// What rounds of the sweep have found, once each.
 const FOUND: &[&str] = &[
-    "_count_step(rows0)",
-    "_count_step(zeros([2]).double())",
+    "_sgd_step([v], [v], #{lr: 0.1, step: rows0})",
+    "_lion_step([v], [v], [v], #{lr: 0.1, step: zeros([2]).double()})",
     "_adam_step([v], [v], #{exp_avg: [v], exp_avg_sq: [v], step: ones([]).double(), lr: 0.1})",
     "_asgd_step([v], [v], #{ax: [v], eta: [zero], mu: [zero], step: none.double(), lr: 0.1})",
     "_clip_grad_value([tensor(true)], 1e38)",

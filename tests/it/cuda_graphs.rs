@@ -144,6 +144,35 @@ fn further_gpus_are_left_alone_until_something_is_put_there() {
     std::fs::remove_dir_all(driver).expect("the folder is ours");
 }
 
+/// Labels may be bad, so that each step may be held.
+const STEPS: &str = r#"
+import "nn" as nn;
+import "optim" as optim;
+set_default_device("cuda");
+let model = nn::sequential([nn::linear(8, 64), nn::relu(), nn::linear(64, 4)]).cuda();
+let opt = optim::OPTIMIZER(model.parameters(), #{lr: 0.01});
+let x = randn([12, 8]);
+let y = randint(0, 4, [12]);
+for i in 0..10 {
+    opt.zero_grad();
+    cross_entropy(model.forward(x), y).backward();
+    opt.step();
+}
+synchronize();
+"#;
+
+/// One counts, makes the numbers of the step, and decides whether it is held; the other steps all parameters.
+#[test]
+fn a_step_of_an_optimizer_is_two_kernels() {
+    let Some(driver) = driver("steps") else { return };
+    for optimizer in ["sgd", "adam", "adamw", "adagrad", "lion"] {
+        let (log, _) = ask(&driver, &STEPS.replace("OPTIMIZER", optimizer), &[("TSCRIPT_CUDA_GRAPHS", "0")]);
+        let kernels = |name: &str| log.iter().filter(|line| line.starts_with(name)).count();
+        assert_eq!((kernels("ts_foreach "), kernels("ts_gate ")), (20, 0), "{optimizer}");
+    }
+    std::fs::remove_dir_all(driver).expect("the folder is ours");
+}
+
 /// A convolution before others, of one tap, in groups, transposed, and of a shape that the library has no way for.
 const CONVOLUTIONS: &str = r#"
 import "nn" as nn;

@@ -312,6 +312,29 @@ fn a_tensor_that_several_faults_reached_tells_the_one_queued_first() {
     }
 }
 
+/// A gradient meets the bad index that its operation met, on a stream that may come to it before the fault is told or
+/// after.
+#[test]
+fn a_fault_that_a_gradient_repeats_is_told_once() {
+    let text = "let t = tensor([0.25, -0.75, 1.75]);
+         let p = tensor([[0.2, -0.4, 0.6], [0.8, 1.0, -1.2]], #{requires_grad: true});
+         let s = stream();
+         s.wait_stream(current_stream());
+         with_stream(s) { t = p.index_select(0, tensor([0, 6])).sum() * t; }
+         current_stream().wait_stream(s);
+         let l = (t.relu() * 2).sum();
+         with_stream(s) { cuda::sleep(30); }
+         l.backward();
+         try { t.to_array(); } catch (e) { print(e.code); }
+         print(\"told\");";
+    for seed in [None, Some(1), Some(2), Some(3), Some(4), Some(5)] {
+        let Some(base) = seeded(seed) else { return };
+        let ran = run(base.device("cuda:0"), "repeated", text);
+        assert!(ran.result.is_ok(), "{seed:?}: {:?}", ran.result.err());
+        assert_eq!(ran.printed, "E0401\ntold\n", "{seed:?}");
+    }
+}
+
 #[test]
 fn an_optimizer_changes_nothing_while_a_fault_is_untold() {
     prints(

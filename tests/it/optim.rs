@@ -1,7 +1,7 @@
 //! `std/optim` against torch.optim: parameters after each of eight steps, also through a saved and loaded state, and
 //! the rates of every schedule step by step. Fixtures and their generator: `tests/fixtures/optim`.
 
-use super::scripts::{folder, none};
+use super::scripts::{builder, folder, none, run, with_gpus};
 use serde_json::Value;
 use std::fmt::Write;
 use tscript::Session;
@@ -143,4 +143,38 @@ fn schedules_go_on_where_those_of_torch_do() {
         }
     }
     none(problems);
+}
+
+/// One launch steps tensors of all sizes, beside numbers of the step: those without dimensions, and those that end
+/// within a vector, too.
+#[test]
+fn parameters_of_all_shapes_step_on_a_gpu_as_on_the_host() {
+    let text = "import \"optim\" as optim; import \"test\" as test;
+        fn trained(device, at) {
+            let values = [tensor(0.5), tensor([1.0]), arange(8.0).reshape(4, 2).t(), arange(1027.0) / 100.0, tensor([[2.0, 3.0]])];
+            let ps = values.map(|p| p.to(device).requires_grad_());
+            let opt = switch at {
+                0 => optim::sgd(ps, #{lr: 0.1, momentum: 0.9, dampening: 0.5}),
+                1 => optim::adam(ps, #{lr: 0.1}),
+                2 => optim::asgd(ps, #{lr: 0.1, t0: 1.0}),
+                3 => optim::nadam(ps, #{lr: 0.1}),
+                4 => optim::sgd(ps, #{lr: 0.1}),
+                _ => optim::lion(ps, #{lr: 0.1}),
+            };
+            for i in 0..3 {
+                for p in ps { p.grad = (p.detach() * 0.5).cos(); }
+                opt.step();
+            }
+            ps.map(|p| p.detach().cpu())
+        }
+        for at in 0..6 {
+            let gpu = trained(\"cuda:0\", at);
+            let host = trained(\"cpu\", at);
+            for i in 0..5 { test::assert_close(gpu[i], host[i], 1e-5, 1e-6); }
+        }";
+    let Some(builder) = with_gpus(builder(), 1) else { return };
+    let ran = run(builder, "shapes", text);
+    if let Err(error) = ran.result {
+        panic!("{}", error.diag().message);
+    }
 }

@@ -15,6 +15,7 @@ mod blocks;
 mod growth;
 mod report;
 mod snapshot;
+mod split;
 mod stats;
 #[cfg(test)]
 mod tests;
@@ -186,13 +187,6 @@ pub fn sure_bytes(bytes: usize) -> usize {
 /// The segments that such requests have begun.
 pub const ROOM_BESIDE: usize = SMALL_SEGMENT + LARGE_SEGMENT;
 
-fn splits(pool: Pool, rest: usize) -> bool {
-    match pool {
-        Pool::Small => rest >= ROUND,
-        Pool::Large => rest > SMALL_REQUEST,
-    }
-}
-
 impl<M: RawMemory> Cache<M> {
     pub fn new(raw: M) -> Cache<M> {
         Cache {
@@ -258,7 +252,7 @@ impl<M: RawMemory> Cache<M> {
             Some(id) => id,
             None => self.take_segment(bytes, rounded, stream, pool)?,
         };
-        self.hand_out(id, rounded);
+        self.split(id, rounded);
         let meta = &mut self.blocks[id];
         (meta.requested, meta.owner) = (bytes, owner);
         let block = Block { id, address: meta.address, size: meta.size };
@@ -289,31 +283,6 @@ impl<M: RawMemory> Cache<M> {
             self.stats.inactive_split(pool, -1, -(size as isize));
         }
         self.stats.hold(pool, size, requested);
-    }
-
-    /// Splits what a request does not need off a block that has just left its free list.
-    fn hand_out(&mut self, id: u32, rounded: usize) {
-        let meta = &mut self.blocks[id];
-        let (pool, stream, size, was_split) = (meta.pool, meta.stream, meta.size, meta.is_split());
-        let rest = size - rounded;
-        if splits(pool, rest) {
-            let next = meta.next;
-            meta.size = rounded;
-            let address = meta.address + rounded as u64;
-            let rest_id = self.blocks.insert(Meta { prev: id, next, ..Meta::free(address, rest, stream, pool) });
-            self.blocks[id].next = rest_id;
-            if next != NONE {
-                self.blocks[next].prev = rest_id;
-            }
-            self.free[stream as usize][pool as usize].insert((rest, address, rest_id));
-            if was_split {
-                self.stats.inactive_split(pool, 0, -(rounded as isize));
-            } else {
-                self.stats.inactive_split(pool, 1, rest as isize);
-            }
-        } else if was_split {
-            self.stats.inactive_split(pool, -1, -(size as isize));
-        }
     }
 
     /// A new segment: reserved, or reserved after all unused segments went back.

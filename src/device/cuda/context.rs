@@ -151,6 +151,6 @@ impl Context {
 
     /// The kernels of this device, kept in the user's cache of compiled kernels.
     pub fn kernels(&'static self) -> &'static Kernels {
-        self.kernels.get_or_init(|| Kernels::new(self, super::cache::Cubins::of_user()))
+        self.kernels.get_or_init(|| Kernels::new(self, super::kernel_cache::Cubins::of_user()))
     }
 }

@@ -1,4 +1,5 @@
-//! CUDA graphs: the work of a stream, recorded once and launched again as one. Does not decide when that is worth it.
+//! CUDA graphs: the work of a stream, recorded once and launched again as one. `replay.rs` decides when
+//! that is worth it.
 //!
 //! Addresses and parameters are those of the recording, so they must stay valid.
 

@@ -9,7 +9,6 @@
 //! slice and allocates for each launch. Only its raw functions are used.
 
 pub mod blas;
-pub mod cache;
 pub mod context;
 pub mod copy;
 pub mod dnn;
@@ -20,6 +19,7 @@ pub mod expandable;
 pub mod graph;
 pub mod hash;
 pub mod inventory;
+pub mod kernel_cache;
 pub mod lanes;
 pub mod launch;
 pub mod library;

@@ -1,10 +1,10 @@
 //! Modules: kernels of a device, compiled or read from disk once and found again by key. They stay loaded as long as the
 //! process, so a function may be stored and launched without another look-up. Does not know what they compute.
 
-use super::cache::Cubins;
 use super::context::Context;
 use super::driver;
 use super::error::{DriverError, driver};
+use super::kernel_cache::Cubins;
 use super::nvrtc::{self, KernelError, Text};
 use cudarc::driver::sys::{self, CUfunction_attribute as Attribute};
 use parking_lot::RwLock;

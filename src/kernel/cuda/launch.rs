@@ -169,6 +169,24 @@ impl fmt::Display for GpuError {
 
 impl std::error::Error for GpuError {}
 
+/// What says whether a step must be skipped; `ts_held` in the texts.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Hold {
+    /// Device address of a 32-bit word that is not 0 if it must; 0 for a step that is never held.
+    pub held: u64,
+    /// Device address and bound of a 64-bit word that decides this: the step is held where the word is not above the bound.
+    /// For the first kernel of the step, which is one block and sets `held`; 0 once that is decided.
+    pub word: u64,
+    pub bound: u64,
+}
+
+impl Hold {
+    /// As arguments of a kernel.
+    pub fn words(&self) -> [u64; 3] {
+        [self.held, self.word, self.bound]
+    }
+}
+
 /// What kernels ask of a device. Everything is queued in order on the stream of the node that is running.
 pub trait Gpu {
     fn launch(&mut self, launch: &Launch<'_>) -> Result<(), GpuError>;
@@ -192,9 +210,9 @@ pub trait Gpu {
     fn multiprocessors(&self) -> u32;
     /// Compute capability, major and minor.
     fn capability(&self) -> (u32, u32);
-    /// Device address of a word that is not 0 if the step must be skipped; null for a step that is never held.
-    fn hold(&self) -> *const u8 {
-        std::ptr::null()
+    /// What says whether the step is skipped, for a kernel of this many blocks, which is launched next.
+    fn hold(&mut self, _blocks: u64) -> Result<Hold, GpuError> {
+        Ok(Hold::default())
     }
     /// Device address of a `FaultSlot`, new for this run: of the fused step's fallible node `node`; 0 for a kernel. Asked for
     /// only where data can be invalid.

@@ -12,7 +12,7 @@ pub(crate) mod specialize;
 mod text;
 
 pub use fault::FaultSlot;
-pub use launch::{ConvCall, ConvOrder, ConvPart, Gpu, GpuError, Launch, MatmulCall, Matrix, Param, Source};
+pub use launch::{ConvCall, ConvOrder, ConvPart, Gpu, GpuError, Hold, Launch, MatmulCall, Matrix, Param, Source};
 pub use text::{COMMON, OPTIONS, headers};
 
 use super::abi::Call;

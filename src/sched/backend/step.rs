@@ -10,7 +10,7 @@ use crate::kernel::guard::End;
 use crate::kernel::program::Program;
 use crate::sched::order::gate::Gate;
 use crate::sched::profile::timeline::Timing;
-use crate::sched::window::each::EachProgram;
+use crate::sched::window::each::{EachProgram, Members};
 use crate::sched::window::node::Node;
 use crate::sched::window::plan::Operands;
 use parking_lot::Mutex;
@@ -115,6 +115,7 @@ pub enum Command<'a> {
         node: &'a Node,
         scalars: &'a [u64],
         lines: bool,
+        members: &'a Members,
     },
 }
 

@@ -34,7 +34,7 @@ impl Runtime {
                 }
                 ready
             }
-            Step::Each(at) => self.ensure_all(&nodes[*at], *at, faults),
+            Step::Each(at, _) => self.ensure_all(&nodes[*at], *at, faults),
         }
     }
 
@@ -96,10 +96,10 @@ pub(super) fn command<'a>(nodes: &'a [Node], step: &'a Step, kept: &'a Option<Op
             let (kernel, seed, offset) = (*kernel, *seed, *offset);
             (Command::Kernel { kernel, attrs, operands, seed, offset }, std::slice::from_ref(at))
         }
-        Step::Each(at) => {
+        Step::Each(at, members) => {
             let node = &nodes[*at];
             let (each, scalars, lines) = each::of(node).expect("a step over many tensors");
-            (Command::Each { each, node, scalars, lines }, &[])
+            (Command::Each { each, node, scalars, lines, members }, &[])
         }
     }
 }

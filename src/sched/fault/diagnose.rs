@@ -132,8 +132,12 @@ fn operand(fault: Fault, node: &Node) -> Option<usize> {
     }
 }
 
+/// The place that queued what went wrong.
+pub fn place(diag: &Diag) -> Origin {
+    diag.labels.first().map_or(Origin::NONE, |label| label.origin)
+}
+
 /// Whether two faults would be told in the same words of the same place.
 pub fn is_same(a: &Diag, b: &Diag) -> bool {
-    let place = |diag: &Diag| diag.labels.first().map_or(Origin::NONE, |label| label.origin);
     a.code == b.code && a.message == b.message && a.notes == b.notes && place(a) == place(b)
 }

@@ -142,6 +142,12 @@ impl Ledger {
         }
     }
 
+    /// The earliest untold fault that fits.
+    fn first_untold(&self, fits: impl Fn(&Untold) -> bool) -> Option<Arc<Diag>> {
+        let fitting = self.untold.iter().filter(|untold| fits(untold));
+        fitting.min_by_key(|untold| untold.order).map(|untold| untold.fault.clone())
+    }
+
     /// Poisons what depended on a fault, cures what was overwritten whole, and notes what is untold.
     pub fn settle(&mut self, nodes: &[Node], outcome: Outcome, point: Point, device: DeviceId) {
         if outcome.faults.is_empty() && outcome.reached.is_none() && !self.any_poison {
@@ -377,12 +383,10 @@ impl Runtime {
 
     /// Raises the earliest untold fault that fits, which is then told.
     pub(in crate::sched) fn tell_first(&self, state: &mut State, fits: impl Fn(&Untold) -> bool) -> Result<()> {
-        let untold = &state.ledger.untold;
-        let first = (0..untold.len()).filter(|&at| fits(&untold[at])).min_by_key(|&at| untold[at].order);
-        let Some(at) = first else { return Ok(()) };
-        let told = state.ledger.untold[at].fault.clone();
-        self.spend(state, &told);
-        Err(Box::new((*told).clone()))
+        let Some(first) = state.ledger.first_untold(fits) else { return Ok(()) };
+        self.wait_for_repeats(state, &first);
+        self.spend(state, &first);
+        Err(Box::new((*first).clone()))
     }
 
     /// A fault was told, and with it those that would only repeat its words.
@@ -393,11 +397,33 @@ impl Runtime {
         }
     }
 
+    /// Waits for what is under way and may yet repeat a fault's words: the same place queued it. Whether they are told
+    /// again does not depend on which device was faster then.
+    fn wait_for_repeats(&self, state: &mut State, told: &Diag) {
+        let place = diagnose::place(told);
+        let repeats = |nodes: &[Node]| nodes.iter().any(|node| node.origin == place);
+        for slot in 0..state.windows.len() as u32 {
+            if repeats(&state.windows[slot as usize].nodes) {
+                self.run_window(state, slot);
+            }
+        }
+        let entries = state.ledger.entries.iter().filter(|entry| repeats(&entry.nodes));
+        let points: Vec<Point> = entries.map(|entry| entry.point).collect();
+        for point in points {
+            // An interruption ends the script, at its next step.
+            if self.wait_point(state, point).is_err() {
+                break;
+            }
+        }
+    }
+
     /// The earliest fault that is known and nobody was told, which is then told. Does not wait.
     pub fn known_fault(&self) -> Option<Box<Diag>> {
         let mut state = self.state.lock();
         self.harvest(&mut state);
-        self.tell_first(&mut state, |_| true).err()
+        let first = state.ledger.first_untold(|_| true)?;
+        self.spend(&mut state, &first);
+        Some(Box::new((*first).clone()))
     }
 
     /// Whether work that writes a buffer is recorded or under way. Does not wait.
@@ -459,6 +485,7 @@ impl Runtime {
     pub fn told(&self, diag: &Arc<Diag>) {
         let mut state = self.state.lock();
         if state.ledger.untold.iter().any(|untold| Arc::ptr_eq(&untold.fault, diag)) {
+            self.wait_for_repeats(&mut state, diag);
             self.spend(&mut state, diag);
         }
     }

@@ -46,10 +46,10 @@ impl Suspects {
     }
 
     /// The causes that may reach any of these views.
-    pub fn of_all(&self, views: &[Arc<View>]) -> Vec<Arc<Cause>> {
+    pub fn of_all(&self, views: &dyn Fn() -> Vec<Arc<View>>) -> Vec<Arc<Cause>> {
         let mut found = Causes::new();
         if !self.parts.is_empty() {
-            views.iter().for_each(|view| self.collect(view, &mut found));
+            views().iter().for_each(|view| self.collect(view, &mut found));
         }
         found.into_vec()
     }

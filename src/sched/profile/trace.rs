@@ -104,7 +104,7 @@ fn describe(device: DeviceId, nodes: &[Node], step: &Step) -> Pass {
             }
             fused.shape.to_vec()
         }
-        Step::Kernel(_) | Step::Each(_) => {
+        Step::Kernel(_) | Step::Each(..) => {
             let node = &nodes[step.nodes()[0]];
             read_bytes = node.reads().map(|view| bytes(view)).sum();
             written_bytes = node.outputs.iter().map(|view| bytes(view)).sum();

@@ -13,7 +13,7 @@ use std::sync::Arc;
 impl Runtime {
     /// The gate of a step that is recorded next: it changes what lies on these devices, and reads these views.
     /// Waits only where the host is one of several devices.
-    pub fn gate(&self, devices: &[DeviceId], reads: &[Arc<View>]) -> Result<Arc<Gate>> {
+    pub fn gate(&self, devices: &[DeviceId], reads: &dyn Fn() -> Vec<Arc<View>>) -> Result<Arc<Gate>> {
         let mut state = self.state.lock();
         let state = &mut *state;
         let mut slots: SmallVec<[u32; 4]> = devices.iter().map(|&device| self.slot_of(device)).collect();

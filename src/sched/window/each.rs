@@ -2,14 +2,15 @@
 //!
 //! Invariant: members of one node share no written buffer, so that their order does not matter.
 
-use super::fuse;
-use super::node::{Node, Work};
+use super::node::{Input, Node, Work};
+use super::tile_program;
 use crate::base::layout::Shape;
 use crate::kernel::abi::RawView;
 use crate::kernel::program::{Instr, Program};
 use crate::op::formula::Formula;
 use crate::op::tensor::View;
 use crate::sched::runtime::Runtime;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// Bound: programs kept; each optimizer has one for its settings and dtypes.
@@ -32,7 +33,7 @@ pub struct EachProgram {
 
 impl EachProgram {
     fn new(formula: Formula, key: [u64; 2]) -> EachProgram {
-        let (instrs, regs) = fuse::reuse_registers(formula.instrs, &formula.regs);
+        let (instrs, regs) = tile_program::reuse_registers(formula.instrs, &formula.regs);
         let slots = formula.slots;
         let mut operands: Vec<usize> = Vec::new();
         let mut columns = Vec::with_capacity(slots.len());
@@ -52,30 +53,51 @@ impl EachProgram {
         node.outputs.len() / self.stores.max(1)
     }
 
-    /// The view behind a slot of a member.
-    pub fn view<'a>(&self, node: &'a Node, member: usize, slot: usize) -> &'a Arc<View> {
-        let before = |kind: bool| self.slots[..slot].iter().filter(|(_, stored)| *stored == kind).count();
-        if self.slots[slot].1 {
-            &node.outputs[member * self.stores + before(true)]
-        } else {
-            node.inputs[member * self.loads + before(false)].view().expect("members are tensors")
-        }
-    }
-
     /// Shape over which a member's step runs.
     pub fn shape<'a>(&self, node: &'a Node, member: usize) -> &'a [usize] {
         node.outputs[member * self.stores].shape()
     }
 
+    /// A member's operands by slot.
+    fn operands<'a>(&self, node: &'a Node, member: usize) -> impl Iterator<Item = &'a Arc<View>> {
+        let mut inputs = node.inputs[member * self.loads..].iter().filter_map(Input::view);
+        let mut outputs = node.outputs[member * self.stores..].iter();
+        self.slots.iter().filter_map(move |&(_, stored)| if stored { outputs.next() } else { inputs.next() })
+    }
+
     /// A member's views as a kernel sees them. Precondition: all have memory.
     pub fn views(&self, node: &Node, member: usize) -> Vec<RawView> {
         let shape = Shape::from_slice(self.shape(node, member));
-        let raw = |slot: usize| {
-            let view = self.view(node, member, slot);
+        let raw = |view: &Arc<View>| {
             let strides = view.layout.broadcast_to(&shape).strides;
             RawView { ptr: view.ptr(), dtype: view.dtype, shape: shape.clone(), strides }
         };
-        (0..self.slots.len()).map(raw).collect()
+        self.operands(node, member).map(raw).collect()
+    }
+}
+
+/// The members' views, which a plan keeps: from run to run only the addresses change.
+#[derive(Default)]
+pub struct Members(RefCell<Vec<Vec<RawView>>>);
+
+impl Members {
+    /// Shape and views of each member, one after the other. Precondition: all have memory.
+    pub fn try_for_each<E>(
+        &self,
+        each: &EachProgram,
+        node: &Node,
+        mut work: impl FnMut(&[usize], &[RawView]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut kept = self.0.borrow_mut();
+        (0..each.members(node)).try_for_each(|member| {
+            match kept.get_mut(member) {
+                Some(views) => {
+                    views.iter_mut().zip(each.operands(node, member)).for_each(|(raw, view)| raw.ptr = view.ptr());
+                }
+                None => kept.push(each.views(node, member)),
+            }
+            work(each.shape(node, member), &kept[member])
+        })
     }
 }
 

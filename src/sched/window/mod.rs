@@ -5,3 +5,4 @@ pub mod fuse;
 pub mod key;
 pub mod node;
 pub mod plan;
+pub mod tile_program;

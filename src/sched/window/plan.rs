@@ -1,22 +1,18 @@
-//! From a window of nodes to steps: neighbouring element-wise work is merged, results that nobody can see
-//! are never stored. A pure function of the window's structure and of which buffers still have handles.
+//! From a window of nodes to steps: neighboring element-wise work is merged (`fuse.rs` decides which), results that
+//! nobody can see are never stored. A pure function of the window's structure and of which buffers still have handles.
 
-use super::fuse;
+use super::each::Members;
+use super::fuse::{self, Group};
 use super::node::{Node, Work};
+use super::tile_program;
 use crate::base::layout::{Shape, Strides};
 use crate::base::number_hash::ByNumber;
 use crate::kernel::abi::RawView;
 use crate::kernel::program::{Class, Program};
 use crate::op::tensor::{Buffer, View};
-use crate::sched::order::gate::Gate;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::Arc;
-
-/// Bound: how many steps back a node may move to join others; hazards are compared pairwise.
-const LOOK_BACK: usize = 16;
-/// Bound: nodes of one fused step, so that registers stay in the cache and generated kernels stay small.
-pub const MAX_FUSED: usize = 48;
 
 /// What a device is told, in order.
 pub struct Plan {
@@ -65,7 +61,7 @@ pub enum Step {
     /// Index of the node.
     Kernel(usize),
     /// The node of a step over many tensors.
-    Each(usize),
+    Each(usize, Box<Members>),
 }
 
 impl Step {
@@ -73,7 +69,7 @@ impl Step {
     pub fn nodes(&self) -> &[usize] {
         match self {
             Step::Fused(fused) => &fused.nodes,
-            Step::Kernel(at) | Step::Each(at) => std::slice::from_ref(at),
+            Step::Kernel(at) | Step::Each(at, _) => std::slice::from_ref(at),
         }
     }
 }
@@ -120,20 +116,9 @@ pub enum ScalarRef {
     Range { node: usize, input: u8 },
 }
 
-/// Nodes that will become one step.
-pub struct Group {
-    pub nodes: Vec<usize>,
-    pub shape: Shape,
-    /// Bit mask of reduced dims once a reduction joined.
-    pub reduced: Option<u32>,
-    kernel: bool,
-    /// What holds all of its nodes.
-    gate: Option<Arc<Gate>>,
-}
-
 /// Plans a window. `live` tells whether a buffer has handles outside of it.
 pub fn plan(nodes: &[Node], live: impl Fn(&Buffer) -> bool) -> Plan {
-    let groups = group(nodes);
+    let groups = fuse::groups(nodes);
     let last = last_groups(nodes, &groups);
     let steps = groups
         .iter()
@@ -142,101 +127,18 @@ pub fn plan(nodes: &[Node], live: impl Fn(&Buffer) -> bool) -> Plan {
             if g.kernel {
                 let node = g.nodes[0];
                 return match nodes[node].work {
-                    Work::Each { .. } => Step::Each(node),
+                    Work::Each { .. } => Step::Each(node, Box::default()),
                     _ => Step::Kernel(node),
                 };
             }
             // A result is stored when somebody outside the step can see it.
             let stored = |buffer: &Arc<Buffer>| live(buffer) || last.get(&Arc::as_ptr(buffer)) > Some(&at);
-            Step::Fused(Box::new(fuse::build(nodes, g, &stored)))
+            Step::Fused(Box::new(tile_program::build(nodes, g, &stored)))
         })
         .collect();
     let last_uses = last_uses(nodes, &groups, last);
     let operands = groups.iter().map(|_| None).collect();
     Plan { steps, last_uses, prepared: Prepared::default(), operands }
-}
-
-fn group(nodes: &[Node]) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
-    // Rounds of a loop stay apart: what becomes of one does not depend on how many are in the window.
-    let mut round = 0;
-    for (at, node) in nodes.iter().enumerate() {
-        if node.begins_round {
-            round = groups.len();
-        }
-        match home(nodes, &groups[round..], node) {
-            Some(group) => {
-                let group = &mut groups[round + group];
-                group.nodes.push(at);
-                if let Work::Reduce { dims, .. } = node.work {
-                    group.reduced = Some(dims);
-                }
-            }
-            None => groups.push(Group {
-                nodes: vec![at],
-                shape: Shape::from_slice(node.iteration()),
-                reduced: match node.work {
-                    Work::Reduce { dims, .. } => Some(dims),
-                    _ => None,
-                },
-                kernel: node.is_kernel(),
-                gate: node.gate.clone(),
-            }),
-        }
-    }
-    groups
-}
-
-/// The latest group that the node may join without passing a hazard.
-fn home(nodes: &[Node], groups: &[Group], node: &Node) -> Option<usize> {
-    if node.is_kernel() {
-        return None;
-    }
-    for (at, group) in groups.iter().enumerate().rev().take(LOOK_BACK) {
-        if fits(group, node) && group.nodes.iter().all(|&other| compatible(&nodes[other], node)) {
-            return Some(at);
-        }
-        if group.nodes.iter().any(|&other| hazard(&nodes[other], node)) {
-            return None;
-        }
-    }
-    None
-}
-
-fn fits(group: &Group, node: &Node) -> bool {
-    let reduction = match node.work {
-        Work::Reduce { dims, .. } => group.reduced.is_none_or(|other| other == dims),
-        _ => true,
-    };
-    !group.kernel
-        && group.gate.as_ref().map(Arc::as_ptr) == node.gate.as_ref().map(Arc::as_ptr)
-        && group.nodes.len() < MAX_FUSED
-        && reduction
-        && group.shape.as_slice() == node.iteration()
-}
-
-/// Do two nodes touch the same buffer with at least one write?
-fn hazard(first: &Node, second: &Node) -> bool {
-    let same = |a: &Arc<View>, b: &Arc<View>| Arc::ptr_eq(&a.buffer, &b.buffer);
-    second.outputs.iter().any(|w| first.reads().any(|r| same(r, w)) || first.outputs.iter().any(|o| same(o, w)))
-        || second.reads().any(|r| first.outputs.iter().any(|w| same(w, r)))
-}
-
-/// May `second` run in the same tile loop right after `first`? Shared memory must be seen through the very
-/// same layout, element by element.
-fn compatible(first: &Node, second: &Node) -> bool {
-    let exact = |a: &Arc<View>, b: &Arc<View>| {
-        !Arc::ptr_eq(&a.buffer, &b.buffer)
-            || (a.dtype == b.dtype && a.layout == b.layout && !a.layout.strides.contains(&0))
-    };
-    let reduces = matches!(first.work, Work::Reduce { .. });
-    let second_reduces = matches!(second.work, Work::Reduce { .. });
-    // A reduction's result has another shape: nobody may read or write it in the same loop.
-    let apart = |a: &Arc<View>, b: &Arc<View>| !Arc::ptr_eq(&a.buffer, &b.buffer);
-    second.outputs.iter().all(|w| {
-        let check = |v: &Arc<View>| if second_reduces { apart(v, w) } else { exact(v, w) };
-        first.reads().all(check) && first.outputs.iter().all(|o| if reduces { apart(o, w) } else { check(o) })
-    }) && second.reads().all(|r| first.outputs.iter().all(|w| if reduces { apart(w, r) } else { exact(w, r) }))
 }
 
 /// For each buffer the last group that touches it.

@@ -1,4 +1,5 @@
-//! `x[...]` and `x[...] = y`: from Rhai's index values to index items.
+//! `x[...]` and `x[...] = y`: from Rhai's index values (numbers, ranges, masks, index tensors) to index items. What these
+//! mean is in `tensor/index.rs`.
 //!
 //! Rhai hands what `x[i]` gave back to the setter after `x[i].method()` and `x[i][j] = v` too. Nothing is written then:
 //! a view has written into `x` already, and a copy is a copy. The text tells the two apart (`Host::assignment`).

@@ -1,7 +1,8 @@
 //! What ends a script that goes too far: a state machine that the interpreter feeds with its steps.
 //!
-//! Knows the session's limits and this thread's memory; what a step is, is the interpreter's word. Tensors have
-//! limits of their own, in the allocator.
+//! Knows the session's limits and this thread's memory; what a step is, is the interpreter's word. Limits are
+//! set in `session/builder.rs`; memory of tensors is limited where it is reserved, `device/host_memory.rs` on the host and
+//! `sched/backend/gpus.rs` on GPUs, and refused in the words of `sched/memory/mod.rs`.
 
 use crate::base::code;
 use crate::base::diag::Diag;

@@ -1,5 +1,6 @@
 //! What may be written at a place of an unfinished text: names, members that fit the value before the dot, keywords
-//! of a call, words in quotes; and the signature of the call around the place. Runs no script code.
+//! of a call, words in quotes; and the signature of the call around the place. Runs no script code. The
+//! REPL asks from `tools/repl/line.rs`.
 
 use crate::base::dtype::DType;
 use crate::op::row::{self, CallForm, Returns};

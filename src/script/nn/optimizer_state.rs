@@ -9,7 +9,7 @@ use crate::base::span::Origin;
 use crate::fail;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
-use crate::op::row::{Kind, Param, Source};
+use crate::op::row::{Kind, Op, Param, Source};
 use crate::op::rows::optim::optimizers::COUNTED;
 use crate::op::rows::pointwise::arith::MOVE;
 use crate::op::rows::shape::view::CLONE;
@@ -21,18 +21,26 @@ use crate::script::values::type_names;
 use crate::script::values::types::{Cell, Tensor};
 use crate::tensor::engine::Engine;
 use rhai::{Array, Dynamic, ImmutableString, Map};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     seals(module, host);
     let shared = host.clone();
-    raw(module, "_advance", 3, move |context, values| -> Native {
+    raw(module, "_advance", 1, move |context, values| -> Native {
         let context = context.expect("registered with a context");
-        let row = values[0].clone().into_immutable_string().unwrap_or_default();
-        let fixed = values[1].read_lock::<Map>().map(|fixed| fixed.clone()).unwrap_or_default();
-        let groups = values[2].read_lock::<Cell>().map(|cell| cell.get()).unwrap_or_default();
-        shared.call(&context, |engine| advance(engine, &row, &fixed, &groups))
+        let optimizer = values[0].read_lock::<Map>();
+        let whole = check_whole(&shared, optimizer.as_deref());
+        shared.call(&context, |engine| {
+            whole?;
+            let entry = |name: &str| optimizer.as_ref().and_then(|map| map.get(name));
+            let row = entry("row").and_then(|row| row.read_lock::<ImmutableString>());
+            let fixed = entry("fixed").and_then(|fixed| fixed.read_lock::<Map>());
+            let groups = entry("groups").and_then(|groups| groups.read_lock::<Cell>());
+            let (Some(row), Some(fixed), Some(groups)) = (row, fixed, groups) else {
+                fail!(INTERNAL, "an optimizer has a row, what is fixed, and groups")
+            };
+            groups.with(|groups| advance(engine, &row, &fixed, groups))
+        })
     });
     let shared = host.clone();
     raw(module, "_step_counts", 2, move |context, values| -> Native {
@@ -48,10 +56,18 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
     raw(module, "_clear_grads", 1, move |context, values| -> Native {
         let context = context.expect("registered with a context");
+        let optimizer = values[0].read_lock::<Map>();
+        let whole = check_whole(&shared, optimizer.as_deref());
         shared.call(&context, |_| {
-            for p in tensors(values[0])? {
-                p.0.auto.lock().grad = None;
-            }
+            whole?;
+            let groups = optimizer.as_ref().and_then(|map| map.get("groups")?.read_lock::<Cell>());
+            let Some(groups) = groups else { fail!(INTERNAL, "an optimizer has groups") };
+            groups.with(|groups| {
+                let groups = groups.read_lock::<Array>();
+                for group in groups.iter().flat_map(|groups| groups.iter()) {
+                    clear_grads(group);
+                }
+            });
             Ok(Dynamic::UNIT)
         })
     });
@@ -65,20 +81,27 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     });
 }
 
-/// The entries that an optimizer was made with, and which of them are closures.
+/// The entries that an optimizer was made with, in the order of the map, and which of them are closures.
 #[derive(Clone)]
-struct Seal(Arc<BTreeMap<String, bool>>);
+struct Seal(Arc<[(Box<str>, bool)]>);
 
 impl Seal {
     fn of(map: &Map) -> Seal {
-        Seal(Arc::new(map.iter().map(|(name, value)| (name.to_string(), value.is_fnptr())).collect()))
+        Seal(map.iter().map(|(name, value)| (name.as_str().into(), value.is_fnptr())).collect())
     }
 
     /// An entry that was put into the map, or over one of its closures, since.
     fn broken<'a>(&self, map: &'a Map) -> Option<&'a str> {
-        let foreign = |name: &str, value: &Dynamic| match self.0.get(name) {
-            Some(was_closure) => *was_closure && !value.is_fnptr(),
-            None => !value.is::<Seal>(),
+        let mut known = self.0.iter().peekable();
+        let mut foreign = |name: &str, value: &Dynamic| {
+            // What was taken out of the map is missed where it is used.
+            while known.peek().is_some_and(|(own, _)| **own < *name) {
+                known.next();
+            }
+            match known.next_if(|(own, _)| **own == *name) {
+                Some((_, was_closure)) => *was_closure && !value.is_fnptr(),
+                None => !value.is::<Seal>(),
+            }
         };
         map.iter().find(|(name, value)| foreign(name, value)).map(|(name, _)| name.as_str())
     }
@@ -95,18 +118,29 @@ fn seals(module: &mut Natives, host: &Arc<Host>) {
     let host = host.clone();
     raw(module, "_whole", 1, move |context, values| -> Native {
         let context = context.expect("registered with a context");
-        let map = values[0].read_lock::<Map>();
-        let broken = map.as_ref().and_then(|map| {
-            let seal = map.get("_own")?.read_lock::<Seal>()?;
-            seal.broken(map).map(str::to_string)
-        });
-        let Some(name) = broken else { return Ok(Dynamic::UNIT) };
-        let mut diag = Diag::error(code::UNKNOWN_PROPERTY, format!("an optimizer has no property `{name}` to assign"));
-        if let Some(at) = host.sources.read().assigned(&name) {
-            diag = diag.label(Origin::at(at), Focus::Call, "assigned here, which changes nothing");
-        }
-        Err(host.raise(&context, diag.help(ASSIGNED), ""))
+        let whole = check_whole(&host, values[0].read_lock::<Map>().as_deref());
+        whole.map(|()| Dynamic::UNIT).map_err(|diag| host.raise(&context, diag, ""))
     });
+}
+
+/// An error where something was put into an optimizer that is none of its own.
+fn check_whole(host: &Host, optimizer: Option<&Map>) -> Result<()> {
+    let broken = optimizer.and_then(|map| map.get("_own")?.read_lock::<Seal>()?.broken(map).map(str::to_string));
+    let Some(name) = broken else { return Ok(()) };
+    let mut diag = Diag::error(code::UNKNOWN_PROPERTY, format!("an optimizer has no property `{name}` to assign"));
+    if let Some(at) = host.sources.read().assigned(&name) {
+        diag = diag.label(Origin::at(at), Focus::Call, "assigned here, which changes nothing");
+    }
+    Err(diag.help(ASSIGNED))
+}
+
+/// The parameters of a group have no gradients any more.
+fn clear_grads(group: &Dynamic) {
+    let group = group.read_lock::<Map>();
+    let params = group.as_ref().and_then(|group| group.get("params")?.read_lock::<Array>());
+    for p in params.iter().flat_map(|params| params.iter()).filter_map(|p| p.read_lock::<Tensor>()) {
+        (*p).0.auto.lock().grad = None;
+    }
 }
 
 /// What to write in place of `opt.lr = 0.5`.
@@ -172,41 +206,39 @@ struct Part {
 }
 
 /// A group that steps.
-struct Due<'a> {
-    settings: Dynamic,
-    fixed: &'a Map,
+struct Due {
+    /// What the row is given besides tensors.
+    numbers: Vec<Arg>,
     keys: Vec<ImmutableString>,
     parts: Vec<Part>,
 }
 
-/// `_advance(row, fixed, groups)`: one step of every group by the named row, whose parameters are found by their names:
+/// `_advance(optimizer)`: one step of every group by its row, whose parameters are found by their names:
 /// `params`, `grads`, `step`, the state, `fixed` and the settings, with `beta1` and `beta2` out of `betas`, and so on.
 /// State has the parameter's shape, or is one number where `fixed.numbers` has its name, and begins with zeros, or with
 /// what `fixed.initial` has for it: a number, or the name of a setting. All groups step,
 /// or none: see `Engine::held_as_one`.
 fn advance(engine: &mut Engine, row: &str, fixed: &Map, groups: &Dynamic) -> Result<Dynamic> {
-    let (Some(op), Some(count)) = (table::find(row), table::find("_count_step")) else {
-        fail!(INTERNAL, "there is no row `{row}`")
-    };
+    let Some(op) = table::find(row) else { fail!(INTERNAL, "there is no row `{row}`") };
     let Some(groups) = groups.read_lock::<Array>() else { fail!(INTERNAL, "groups are an array") };
-    let groups = groups.iter().map(|group| due_of(engine, fixed, group)).collect::<Result<Vec<Due>>>()?;
+    let groups = groups.iter().map(|group| due_of(engine, op, fixed, group)).collect::<Result<Vec<Due>>>()?;
     let parts = || groups.iter().flat_map(|group| &group.parts);
-    let written: Vec<Tensor> = parts().flat_map(|part| part.params.iter().cloned()).collect();
-    if written.is_empty() {
+    if parts().next().is_none() {
         return Ok(Dynamic::UNIT);
     }
-    let lists = |part: &Part| {
-        let states = part.states.iter().map(|state| Arg::Tensors(state.clone()));
-        let own = [Arg::Tensors(part.params.clone()), Arg::Tensors(part.grads.clone()), Arg::Tensor(part.step.clone())];
-        own.into_iter().chain(states).collect::<Vec<Arg>>()
+    let written = |visit: &mut dyn FnMut(&Tensor)| parts().flat_map(|part| &part.params).for_each(visit);
+    let operands = |visit: &mut dyn FnMut(&Tensor)| {
+        for part in parts() {
+            let states = part.states.iter().flatten();
+            part.params.iter().chain(&part.grads).chain([&part.step]).chain(states).for_each(&mut *visit);
+        }
     };
-    let operands = Args(parts().flat_map(lists).collect());
-    engine.held_as_one(&Arg::Tensors(written), &operands, |engine| {
+    engine.held_as_one(&written, &operands, |engine| {
         for group in &groups {
             for part in &group.parts {
-                let args = Args(op.params.iter().map(|param| argument(param, part, group)).collect());
-                engine.apply(op, args)?;
-                engine.apply(count, Args([Arg::Tensor(part.step.clone())].into_iter().collect()))?;
+                let args =
+                    op.params.iter().zip(&group.numbers).map(|(param, number)| argument(param, number, part, group));
+                engine.apply(op, Args(args.collect()))?;
             }
         }
         Ok(())
@@ -216,7 +248,7 @@ fn advance(engine: &mut Engine, row: &str, fixed: &Map, groups: &Dynamic) -> Res
     Ok(Dynamic::UNIT)
 }
 
-fn due_of<'a>(engine: &mut Engine, fixed: &'a Map, group: &Dynamic) -> Result<Due<'a>> {
+fn due_of(engine: &mut Engine, op: &'static Op, fixed: &Map, group: &Dynamic) -> Result<Due> {
     let Some(group) = group.read_lock::<Map>() else { fail!(INTERNAL, "a group is a map") };
     let cell = |name: &str| group.get(name).and_then(|cell| cell.read_lock::<Cell>().map(|cell| cell.clone()));
     let (Some(params), Some(settings), Some(keys), Some(state), Some(steps)) =
@@ -224,24 +256,31 @@ fn due_of<'a>(engine: &mut Engine, fixed: &'a Map, group: &Dynamic) -> Result<Du
     else {
         fail!(INTERNAL, "a group has parameters, settings and a state")
     };
-    let keys = keys.get();
-    let keys = keys.read_lock::<Array>();
-    let keys: Vec<ImmutableString> =
-        keys.iter().flat_map(|keys| keys.iter()).filter_map(|key| key.clone().into_immutable_string().ok()).collect();
-    let mut due = Due { settings: settings.get(), fixed, keys, parts: Vec::new() };
     let params = tensors(params)?;
-    due.parts = steps.with(|steps| state.with(|state| parts(engine, &params, steps, state, &due)))?;
-    Ok(due)
+    let keys = keys.with(|keys| {
+        let keys = keys.read_lock::<Array>();
+        let all = keys.iter().flat_map(|keys| keys.iter());
+        all.filter_map(|key| key.clone().into_immutable_string().ok()).collect::<Vec<_>>()
+    });
+    settings.with(|settings| {
+        let Some(own) = settings.read_lock::<Map>() else { fail!(INTERNAL, "settings are a map") };
+        let settings = Settings { own: &own, fixed };
+        let numbers = op.params.iter().map(|param| settings.argument(param)).collect();
+        let begin = |key: &str| (settings.is_number(key), settings.initial(key));
+        let parts = steps.with(|steps| state.with(|state| parts(engine, &params, steps, state, &keys, &begin)))?;
+        Ok(Due { numbers, keys, parts })
+    })
 }
 
-impl Due<'_> {
-    fn setting(&self, name: &str) -> Option<Dynamic> {
-        let own = || self.settings.read_lock::<Map>().and_then(|map| map.get(name).cloned());
-        self.fixed.get(name).cloned().or_else(own)
-    }
+/// What a group steps with.
+struct Settings<'a> {
+    own: &'a Map,
+    fixed: &'a Map,
+}
 
-    fn number(&self, name: &str) -> Option<f64> {
-        number(&self.setting(name)?)
+impl Settings<'_> {
+    fn get(&self, name: &str) -> Option<&Dynamic> {
+        self.fixed.get(name).or_else(|| self.own.get(name))
     }
 
     /// Whether a state is one number for a parameter, whatever its shape.
@@ -255,8 +294,29 @@ impl Due<'_> {
     fn initial(&self, key: &str) -> f64 {
         let initial = self.fixed.get("initial").and_then(|initial| initial.read_lock::<Map>()?.get(key).cloned());
         let Some(initial) = initial else { return 0.0 };
-        let named = || self.number(&initial.clone().into_immutable_string().ok()?);
+        let named = || number(self.get(&initial.clone().into_immutable_string().ok()?)?);
         number(&initial).or_else(named).unwrap_or(0.0)
+    }
+
+    /// What a parameter of a row is given, unless it is tensors.
+    fn argument(&self, param: &Param) -> Arg {
+        let of_pair = |name: &str, at: usize| {
+            let pair = self.get(name)?.read_lock::<Array>()?;
+            number(pair.get(at)?).map(Arg::from)
+        };
+        let given = match (param.name, param.kind) {
+            (_, Kind::Tensors | Kind::Tensor) => None,
+            ("beta1", _) => of_pair("betas", 0),
+            ("beta2", _) => of_pair("betas", 1),
+            ("eta_minus", _) => of_pair("etas", 0),
+            ("eta_plus", _) => of_pair("etas", 1),
+            ("step_size_min", _) => of_pair("step_sizes", 0),
+            ("step_size_max", _) => of_pair("step_sizes", 1),
+            (name, _) => self
+                .get(name)
+                .and_then(|value| number(value).map(Arg::from).or_else(|| value.as_bool().map(Arg::from).ok())),
+        };
+        given.unwrap_or_default()
     }
 }
 
@@ -265,40 +325,29 @@ fn number(value: &Dynamic) -> Option<f64> {
 }
 
 /// What a parameter of a row is given.
-fn argument(param: &Param, part: &Part, group: &Due) -> Arg {
-    let of_pair = |name: &str, at: usize| {
-        let pair = group.setting(name)?;
-        let pair = pair.read_lock::<Array>()?;
-        number(pair.get(at)?).map(Arg::from)
-    };
-    let given = match (param.name, param.kind) {
-        ("params", _) => Some(Arg::Tensors(part.params.clone())),
-        ("grads", _) => Some(Arg::Tensors(part.grads.clone())),
-        ("step", _) => Some(Arg::Tensor(part.step.clone())),
+fn argument(param: &Param, number: &Arg, part: &Part, group: &Due) -> Arg {
+    match (param.name, param.kind) {
+        ("params", _) => Arg::Tensors(part.params.clone()),
+        ("grads", _) => Arg::Tensors(part.grads.clone()),
+        ("step", _) => Arg::Tensor(part.step.clone()),
         (name, Kind::Tensors) => {
-            group.keys.iter().position(|key| key == name).map(|at| Arg::Tensors(part.states[at].clone()))
+            let at = group.keys.iter().position(|key| key == name);
+            at.map(|at| Arg::Tensors(part.states[at].clone())).unwrap_or_default()
         }
-        ("beta1", _) => of_pair("betas", 0),
-        ("beta2", _) => of_pair("betas", 1),
-        ("eta_minus", _) => of_pair("etas", 0),
-        ("eta_plus", _) => of_pair("etas", 1),
-        ("step_size_min", _) => of_pair("step_sizes", 0),
-        ("step_size_max", _) => of_pair("step_sizes", 1),
-        (name, _) => group
-            .setting(name)
-            .and_then(|value| number(&value).map(Arg::from).or_else(|| value.as_bool().map(Arg::from).ok())),
-    };
-    given.unwrap_or_default()
+        _ => number.clone(),
+    }
 }
 
 /// The parts of a group that step now. `steps` has the count of each parameter, which those share that have always
-/// stepped together; state that is missing is made; parameters without a gradient are left out and keep their count.
+/// stepped together; state that is missing is made: `begin` says of a key whether it is a number for a parameter, and
+/// what it begins with. Parameters without a gradient are left out and keep their count.
 fn parts(
     engine: &mut Engine,
     params: &[Tensor],
     steps: &mut Dynamic,
     state: &mut Dynamic,
-    group: &Due,
+    keys: &[ImmutableString],
+    begin: &dyn Fn(&str) -> (bool, f64),
 ) -> Result<Vec<Part>> {
     let (Some(mut steps), Some(mut state)) = (steps.write_lock::<Array>(), state.write_lock::<Map>()) else {
         fail!(INTERNAL, "steps are an array, and a state is a map")
@@ -310,17 +359,21 @@ fn parts(
         let part = |at: &usize| params[*at].0.auto.lock().grad.clone();
         let grads = members.iter().filter_map(part).collect();
         let own = members.iter().map(|&at| params[at].clone()).collect();
-        let mut states = Vec::with_capacity(group.keys.len());
-        for key in &group.keys {
-            let slot = state.entry(key.as_str().into()).or_insert_with(|| Array::new().into());
-            let Some(mut slot) = slot.write_lock::<Array>() else { fail!(INTERNAL, "a state is a map of arrays") };
+        let mut states = Vec::with_capacity(keys.len());
+        for key in keys {
+            if !state.contains_key(key.as_str()) {
+                state.insert(key.as_str().into(), Array::new().into());
+            }
+            let slot = state.get_mut(key.as_str()).and_then(|slot| slot.write_lock::<Array>());
+            let Some(mut slot) = slot else { fail!(INTERNAL, "a state is a map of arrays") };
             slot.resize(params.len(), Dynamic::UNIT);
             let one = |&at: &usize| -> Result<Tensor> {
                 if let Some(known) = slot[at].read_lock::<Tensor>() {
                     return Ok(known.clone());
                 }
-                let (p, value) = (&params[at], Source::Fill(Scalar::Float(group.initial(key))));
-                let made = match group.is_number(key) {
+                let (is_number, initial) = begin(key);
+                let (p, value) = (&params[at], Source::Fill(Scalar::Float(initial)));
+                let made = match is_number {
                     true => engine.quietly(|e| e.source(value, &[], DType::F64, p.device()))?,
                     false => engine.quietly(|e| e.source(value, &p.shape(), p.dtype(), p.device()))?,
                 };
@@ -336,7 +389,7 @@ fn parts(
 
 /// The parameters with a gradient, by their count, or by device where they have none.
 fn together(params: &[Tensor], steps: &[Dynamic]) -> Vec<Vec<usize>> {
-    let count = |at: usize| steps[at].read_lock::<Tensor>().map(|count| count.clone());
+    let count = |at: usize| steps[at].read_lock::<Tensor>();
     let same = |a: usize, b: usize| {
         let counts = match (count(a), count(b)) {
             (Some(a), Some(b)) => a.same(&b),

@@ -17,6 +17,7 @@ use crate::script::values::raise::Native;
 use crate::script::values::types::Tensor;
 use crate::tensor::engine::Engine;
 use rhai::{Array, Dynamic, FnPtr, FuncRegistration, ImmutableString, Map, NativeCallContext, RhaiFunc};
+use smallvec::SmallVec;
 use std::any::TypeId;
 use std::sync::Arc;
 
@@ -64,14 +65,19 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         let (Some(layers), Some(x)) = (values[0].read_lock::<Array>(), values[1].read_lock::<Tensor>()) else {
             return Ok(Dynamic::UNIT);
         };
-        let straight = |layer: &Dynamic| layer.read_lock::<Map>().is_some_and(|module| row_of(&module).is_some());
-        if layers.is_empty() || !layers.iter().all(straight) {
+        let mut rows: SmallVec<[_; 8]> = SmallVec::new();
+        for layer in layers.iter() {
+            let Some(module) = layer.read_lock::<Map>() else { return Ok(Dynamic::UNIT) };
+            let Some(row) = row_of(&module) else { return Ok(Dynamic::UNIT) };
+            rows.push((module, row));
+        }
+        if rows.is_empty() {
             return Ok(Dynamic::UNIT);
         }
         let mut engine = host.engine(&context);
         let mut x = x.clone();
-        for layer in layers.iter() {
-            match forward(&mut engine, layer, &x) {
+        for (module, row) in &rows {
+            match forward(&mut engine, module, row, &x) {
                 Some(Ok(y)) => x = y,
                 // Asked for a second time, it might be there.
                 Some(Err(diag)) if diag.is_late || [OUT_OF_MEMORY, LIMIT_MEMORY].contains(&diag.code) => {
@@ -88,9 +94,8 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
 }
 
 /// One layer; none where a field is neither a tensor nor `()`.
-fn forward(engine: &mut Engine, layer: &Dynamic, x: &Tensor) -> Option<Result<Tensor>> {
-    let module = layer.read_lock::<Map>()?;
-    let Straight { op, fields, .. } = row_of(&module)?;
+fn forward(engine: &mut Engine, module: &Map, row: &Straight, x: &Tensor) -> Option<Result<Tensor>> {
+    let Straight { op, fields, .. } = row;
     let mut args = Args::default();
     args.0.push(Arg::Tensor(x.clone()));
     for name in fields.iter() {

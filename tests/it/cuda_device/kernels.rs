@@ -1,7 +1,7 @@
 //! Kernels: parameters, the cache on disk, compiling.
 
 use super::*;
-use tscript::internals::device::cuda::cache::Cubins;
+use tscript::internals::device::cuda::kernel_cache::Cubins;
 use tscript::internals::device::cuda::nvrtc::compile;
 use tscript::internals::device::cuda::{KernelError, Kernels};
 

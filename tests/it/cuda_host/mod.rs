@@ -19,7 +19,7 @@ use tscript::internals::base::attr::Attr;
 use tscript::internals::kernel::abi::{Call, Faults, RawView, Threads};
 use tscript::internals::kernel::conv;
 use tscript::internals::kernel::cuda::{
-    ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, Launch, MatmulCall, headers,
+    ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, Hold, Launch, MatmulCall, headers,
 };
 
 type Kernel = unsafe extern "C" fn(*mut *mut c_void);
@@ -36,6 +36,10 @@ pub struct HostGpu {
     #[allow(clippy::vec_box)]
     pub slots: Vec<Box<FaultSlot>>,
     pub launches: usize,
+    /// Blocks of the last launch.
+    pub grid: [u32; 3],
+    /// What says whether steps are skipped.
+    pub hold: Hold,
     /// What blocks count in; empty where there is nothing.
     pub counters: Vec<u32>,
     pub capability: (u32, u32),
@@ -59,6 +63,8 @@ impl HostGpu {
             scratch: Vec::new(),
             slots: Vec::new(),
             launches: 0,
+            grid: [0; 3],
+            hold: Hold::default(),
             counters: Vec::new(),
             capability: (9, 0),
             convolves: None,
@@ -206,6 +212,7 @@ fn convolve(call: &ConvCall) {
 impl Gpu for HostGpu {
     fn launch(&mut self, launch: &Launch<'_>) -> Result<(), GpuError> {
         self.launches += 1;
+        self.grid = launch.grid;
         let handle = library(launch.source);
         assert!(launch.grid.iter().all(|&n| n > 0) && launch.grid[1] < 65_536 && launch.grid[2] < 65_536, "{launch:?}");
         let mut args: Vec<*mut c_void> = launch.args.iter().map(|arg| arg.address().cast_mut().cast()).collect();
@@ -268,6 +275,10 @@ impl Gpu for HostGpu {
 
     fn capability(&self) -> (u32, u32) {
         self.capability
+    }
+
+    fn hold(&mut self, _blocks: u64) -> Result<Hold, GpuError> {
+        Ok(self.hold)
     }
 
     fn fault_slot(&mut self, node: usize) -> Result<*mut u8, GpuError> {

@@ -1,7 +1,7 @@
 //! A program over a list of tensors in one launch (foreach): a table of sizes and addresses in the arguments tells each block
 //! its tensor. A table that is too long for the arguments takes several launches.
 
-use super::kernels::{self, BLOCK, EachShape};
+use super::kernels::{self, BLOCK, EACH_HEAD, EachShape};
 use super::space::Step;
 use super::{MAX_ARGUMENTS, text};
 use crate::kernel::abi::RawView;
@@ -23,6 +23,25 @@ pub struct Table<'a> {
     pub sizes: &'a [u64],
 }
 
+impl Table<'_> {
+    /// Whether all lines begin where vectors may; a number that stands beside a line is read by itself, wherever it lies.
+    fn is_aligned(&self, views: &[RawView]) -> bool {
+        let mut lines = 0u64;
+        for (&column, view) in self.columns.iter().zip(views) {
+            lines |= u64::from(step_of(view) == Step::Unit) << column;
+        }
+        let is_line = |column: usize| lines >> column & 1 == 1;
+        let rows = self.addresses.chunks_exact(self.width.max(1));
+        let mut addresses = rows.flat_map(|row| row.iter().enumerate());
+        addresses.all(|(column, address)| !is_line(column) || address.is_multiple_of(16))
+    }
+}
+
+/// How a slot moves along a tensor.
+fn step_of(view: &RawView) -> Step {
+    if view.strides.iter().all(|&stride| stride == 0) { Step::Zero } else { Step::Unit }
+}
+
 /// A step over many tensors that is prepared in its first run. The program, the views' dtypes and the number of tensors are
 /// the same in each run.
 #[derive(Default)]
@@ -40,7 +59,8 @@ struct Plan {
 }
 
 impl Each {
-    /// Queues the step. `views` are those of any tensor, by slot: dense, or scalars with stride 0.
+    /// Queues the step. `views` are those of the largest tensor, by slot: dense, or scalars with stride 0. Those of a tensor
+    /// of one element may say either.
     pub fn run(
         &mut self,
         program: &Program,
@@ -49,17 +69,16 @@ impl Each {
         scalars: &[u64],
         gpu: &mut dyn Gpu,
     ) -> Result<(), GpuError> {
-        let aligned = table.addresses.iter().all(|address| address.is_multiple_of(16));
+        let aligned = table.is_aligned(views);
         let slot = if aligned { &mut self.aligned } else { &mut self.others };
         let plan = match slot {
             Some(plan) => plan,
             None => slot.insert(Plan::new(program, views, table, scalars.len(), aligned)?),
         };
-        let hold = gpu.hold() as u64;
         let parts =
             table.sizes.chunks(plan.shape.capacity).zip(table.addresses.chunks(plan.shape.capacity * table.width));
         for (sizes, addresses) in parts {
-            plan.launch(sizes, addresses, scalars, hold, gpu)?;
+            plan.launch(sizes, addresses, scalars, gpu)?;
         }
         Ok(())
     }
@@ -77,10 +96,7 @@ impl Plan {
             return Err(GpuError::Unsupported(unknown));
         }
         let parts = text::parts(program, views, scalars);
-        let steps: Vec<Step> = views
-            .iter()
-            .map(|view| if view.strides.iter().all(|&stride| stride == 0) { Step::Zero } else { Step::Unit })
-            .collect();
+        let steps: Vec<Step> = views.iter().map(step_of).collect();
         let smallest = views.iter().map(|view| view.dtype.size_bytes()).min().unwrap_or(4);
         let vector = if aligned { (16 / smallest as u64).clamp(2, 8) } else { 1 };
         let columns = table.width;
@@ -98,17 +114,9 @@ impl Plan {
         Ok(Plan { source, shape, scalars: parts.scalars, words: vec![0; shape.words()] })
     }
 
-    fn launch(
-        &mut self,
-        sizes: &[u64],
-        addresses: &[u64],
-        scalars: &[u64],
-        hold: u64,
-        gpu: &mut dyn Gpu,
-    ) -> Result<(), GpuError> {
+    fn launch(&mut self, sizes: &[u64], addresses: &[u64], scalars: &[u64], gpu: &mut dyn Gpu) -> Result<(), GpuError> {
         let EachShape { vector, unroll, capacity, scalars: numbers, .. } = self.shape;
-        let (head, rest) = self.words.split_at_mut(2);
-        head.copy_from_slice(&[sizes.len() as u64, hold]);
+        let (head, rest) = self.words.split_at_mut(EACH_HEAD);
         let (s, rest) = rest.split_at_mut(numbers);
         for ((word, &bits), class) in s.iter_mut().zip(scalars).zip(&self.scalars) {
             *word = match class {
@@ -128,6 +136,8 @@ impl Plan {
         if blocks >= 1 << 31 {
             return Err(GpuError::Unsupported("a step over this many elements"));
         }
+        head[0] = sizes.len() as u64;
+        head[1..].copy_from_slice(&gpu.hold(blocks)?.words());
         let args = [Param::Words(&self.words)];
         gpu.launch(&Launch {
             source: &self.source,

@@ -6,6 +6,8 @@ use super::text::{Parts, memory_type};
 use crate::kernel::abi::RawView;
 use std::fmt::Write;
 
+/// Words of the arguments of `ts_foreach` before the scalars: count, hold, word, bound.
+pub(super) const EACH_HEAD: usize = 4;
 /// Threads of a block.
 pub(super) const BLOCK: u64 = 256;
 
@@ -30,7 +32,7 @@ pub(super) fn args(parts: &Parts, views: usize, form: &Form) -> String {
     let or_one = |n: usize| n.max(1);
     let columns = views + 1;
     format!(
-        "struct Args {{\n    ts_u64 n, m, lanes, chunk, scratch, tail, count, hold;\n    char* p[{}];\n    ts_u64 s[{}];\n    \
+        "struct Args {{\n    ts_u64 n, m, lanes, chunk, scratch, tail, count, hold, word, bound;\n    char* p[{}];\n    ts_u64 s[{}];\n    \
          void* f[{}];\n    ts_u64 ksize[{k}], kdiv[{k}], rsize[{r}], rdiv[{r}];\n    \
          ts_i64 kstep[{columns}][{k}], rstep[{columns}][{r}];\n}};\n",
         or_one(views),
@@ -171,7 +173,7 @@ pub(super) fn map(parts: &Parts, views: &[RawView], form: &Form) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "TS_KERNEL void __launch_bounds__({BLOCK}) ts_map(const __grid_constant__ Args g) {{\n    if (g.hold && *(const volatile ts_u32*)g.hold) return;"
+        "TS_KERNEL void __launch_bounds__({BLOCK}) ts_map(const __grid_constant__ Args g) {{\n    if (ts_held(g.hold, g.word, g.bound)) return;"
     );
     let _ = writeln!(text, "    const ts_u64 first = (ts_u64)blockIdx.x * {} + threadIdx.x;", BLOCK * u);
     let _ = writeln!(text, "    Acc none;");
@@ -230,7 +232,7 @@ pub(super) fn tiles(
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "TS_KERNEL void __launch_bounds__({BLOCK}) ts_map_tiled(const __grid_constant__ Args g) {{\n    if (g.hold && *(const volatile ts_u32*)g.hold) return;"
+        "TS_KERNEL void __launch_bounds__({BLOCK}) ts_map_tiled(const __grid_constant__ Args g) {{\n    if (ts_held(g.hold, g.word, g.bound)) return;"
     );
     for &slot in crossing {
         let _ = writeln!(text, "    __shared__ {} t{slot}[{down}][{}];", memory_type(views[slot].dtype), across + 1);
@@ -313,7 +315,7 @@ pub(super) fn rows(parts: &Parts, views: &[RawView], form: &Form) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "TS_KERNEL void __launch_bounds__({BLOCK}) ts_reduce_rows(const __grid_constant__ Args g) {{\n    if (g.hold && *(const volatile ts_u32*)g.hold) return;"
+        "TS_KERNEL void __launch_bounds__({BLOCK}) ts_reduce_rows(const __grid_constant__ Args g) {{\n    if (ts_held(g.hold, g.word, g.bound)) return;"
     );
     let _ = writeln!(text, "    __shared__ Acc shared[{}];", BLOCK / 32);
     let _ = writeln!(text, "    const ts_u64 row = (ts_u64)blockIdx.x * ({BLOCK} / g.lanes) + threadIdx.x / g.lanes;");
@@ -352,7 +354,7 @@ pub(super) fn each(parts: &Parts, views: &[RawView], shape: &EachShape, columns:
     let at = |slot: usize| format!("(({}*)g.p[m][{}])", memory_type(views[slot].dtype), columns[slot]);
     let index = |slot: usize, i: &str| if steps[slot] == Step::Zero { "0".to_string() } else { i.to_string() };
     let _ = writeln!(text, "TS_KERNEL void __launch_bounds__({BLOCK}) ts_foreach(const __grid_constant__ Args g) {{");
-    let _ = writeln!(text, "    if (g.hold && *(const volatile ts_u32*)g.hold) return;\n    int m = 0;");
+    let _ = writeln!(text, "    if (ts_held(g.hold, g.word, g.bound)) return;\n    int m = 0;");
     let _ = writeln!(
         text,
         "    for (int d = {}; d > 0; d /= 2) if (m + d < (int)g.count && blockIdx.x >= g.first[m + d]) m += d;",
@@ -433,13 +435,13 @@ impl EachShape {
     pub fn args(&self) -> String {
         let EachShape { capacity, columns, scalars, .. } = self;
         format!(
-            "struct Args {{\n    ts_u64 count, hold;\n    ts_u64 s[{scalars}];\n    ts_u64 n[{capacity}];\n    \
+            "struct Args {{\n    ts_u64 count, hold, word, bound;\n    ts_u64 s[{scalars}];\n    ts_u64 n[{capacity}];\n    \
              ts_u64 first[{capacity}];\n    char* p[{capacity}][{columns}];\n}};\n"
         )
     }
 
     pub fn words(&self) -> usize {
-        2 + self.scalars + self.capacity * (2 + self.columns)
+        EACH_HEAD + self.scalars + self.capacity * (2 + self.columns)
     }
 }
 
@@ -494,7 +496,7 @@ pub(super) fn columns_kernel(parts: &Parts, views: &[RawView], form: &Form) -> S
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "TS_KERNEL void __launch_bounds__({BLOCK}) ts_reduce_columns(const __grid_constant__ Args g) {{\n    if (g.hold && *(const volatile ts_u32*)g.hold) return;"
+        "TS_KERNEL void __launch_bounds__({BLOCK}) ts_reduce_columns(const __grid_constant__ Args g) {{\n    if (ts_held(g.hold, g.word, g.bound)) return;"
     );
     let _ = writeln!(text, "    __shared__ Acc shared[8][32];");
     let _ = writeln!(text, "    const ts_u64 column = (ts_u64)blockIdx.x * 32 + threadIdx.x % 32;");
@@ -536,7 +538,7 @@ pub(super) fn columns_kernel(parts: &Parts, views: &[RawView], form: &Form) -> S
 fn closed(text: String, close: &str) -> String {
     let finish = format!(
         "TS_KERNEL void __launch_bounds__({BLOCK}) ts_reduce_finish(const __grid_constant__ Args g) {{\n    \
-         if (g.hold && *(const volatile ts_u32*)g.hold) return;\n    ts_merge_partials(g, g.n);\n}}\n"
+         if (ts_held(g.hold, g.word, g.bound)) return;\n    ts_merge_partials(g, g.n);\n}}\n"
     );
     // atomicInc resets the counter when the last block has counted.
     let last = "    if (!g.count) return;\n    __shared__ bool last;\n    __threadfence();\n    __syncthreads();\n    \

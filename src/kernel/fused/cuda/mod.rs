@@ -21,8 +21,8 @@ use text::Parts;
 
 /// Bound: bytes of kernel arguments that every supported driver accepts.
 const MAX_ARGUMENTS: usize = 4096;
-/// Words of `Args` before the pointers: n, m, lanes, chunk, scratch, tail, count, hold.
-const HEAD: usize = 8;
+/// Words of `Args` before the pointers: n, m, lanes, chunk, scratch, tail, count, hold, word, bound.
+const HEAD: usize = 10;
 /// Indices of the words that a run fills in.
 const SCRATCH: usize = 4;
 const COUNT: usize = 6;
@@ -98,7 +98,9 @@ impl Ready {
         table: &[u64],
         gpu: &mut dyn Gpu,
     ) -> Result<(), GpuError> {
-        let aligned = views.iter().all(|view| (view.ptr as usize).is_multiple_of(16));
+        // One element that is read for all of them is no vector, wherever it lies.
+        let moves = |view: &&RawView| view.strides.iter().any(|&stride| stride != 0);
+        let aligned = views.iter().filter(moves).all(|view| (view.ptr as usize).is_multiple_of(16));
         let slot = if aligned { &mut self.aligned } else { &mut self.others };
         let plan = match slot {
             Some(plan) => plan,
@@ -116,7 +118,9 @@ impl Plan {
         for (word, view) in self.words[HEAD..].iter_mut().zip(views) {
             *word = view.ptr as u64;
         }
-        self.words[HOLD] = gpu.hold() as u64;
+        // A step of one block is the only kernel of this launch: it may decide for those that follow.
+        let blocks = if let Kind::Map { blocks, .. } = self.kind { blocks } else { u64::MAX };
+        self.words[HOLD..HEAD].copy_from_slice(&gpu.hold(blocks)?.words());
         let scalars = HEAD + self.views.max(1);
         for ((word, &bits), class) in self.words[scalars..].iter_mut().zip(table).zip(&self.scalars) {
             *word = match class {

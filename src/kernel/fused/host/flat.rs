@@ -1,23 +1,50 @@
 //! A map over so few dense elements that one tile holds them all: its memory is its registers, and nothing has to be
-//! cut, ordered or remembered. Most steps of small models are of this kind.
+//! cut, ordered or remembered. Operands of one element stand beside them all. Most steps of small models are of this
+//! kind.
 //!
 //! Cost: about 200 instructions besides the arithmetic; 3000 for the way through boxes.
 
 use super::Given;
 use super::code::{Code, Op};
 use super::tiles::{broken, fill, holds, is_register, with_scratch};
+use crate::kernel::abi::RawView;
+use crate::kernel::program::Class;
 use smallvec::SmallVec;
 
-/// Whether a program over `n` elements can go this way: they fit into a tile, every view is row-major without holes, its
-/// elements are what registers hold, and no op needs more than them.
+/// Whether a program over `n` elements can go this way: they fit into a tile, every view is row-major without holes, or
+/// one element that is read, its elements are what registers hold, and no op needs more than them.
 pub(super) fn fits(code: &Code, n: usize, given: Given<'_>) -> bool {
+    let dense = |slot: u16| given.views[slot as usize].is_contiguous();
     n <= code.tile
         && code.reduces == 0
-        && code.ops.iter().all(|op| match op {
-            Op::Load { .. } | Op::Apply { .. } | Op::Store { .. } | Op::Check { .. } => true,
+        && given.views.iter().all(|view| is_register(view.dtype))
+        && code.ops.iter().all(|op| match *op {
+            Op::Load { slot, .. } => dense(slot) || is_one(&given.views[slot as usize]),
+            Op::Store { slot, .. } => dense(slot),
+            Op::Apply { .. } | Op::Check { .. } => true,
             Op::Position { .. } | Op::Random { .. } | Op::Reduce { .. } => false,
         })
-        && given.views.iter().all(|view| is_register(view.dtype) && view.is_contiguous())
+}
+
+/// Whether a view shows one element everywhere.
+fn is_one(view: &RawView) -> bool {
+    view.strides.iter().all(|&stride| stride == 0)
+}
+
+/// The one element of a view, as an entry of the scalar table.
+///
+/// # Safety
+/// As `run`.
+unsafe fn one(view: &RawView) -> u64 {
+    // SAFETY: the view is valid, and its dtype one that registers hold.
+    unsafe {
+        match Class::of(view.dtype) {
+            Class::Bool => view.ptr.read() as u64,
+            Class::I64 => view.ptr.cast::<u64>().read(),
+            Class::F32 => f64::from(view.ptr.cast::<f32>().read()).to_bits(),
+            Class::F64 => view.ptr.cast::<u64>().read(),
+        }
+    }
 }
 
 /// Runs it.
@@ -76,6 +103,10 @@ pub(super) unsafe fn run(code: &Code, n: usize, given: Given<'_>) {
 unsafe fn load(code: &Code, given: Given<'_>, at: usize, n: usize, values: &mut SmallVec<[*mut u8; 16]>) {
     let Op::Load { slot, out } = code.ops[at] else { return };
     let view = &given.views[slot as usize];
+    if !view.is_contiguous() {
+        // SAFETY: a loaded value has a place of its own, with room for a tile.
+        return unsafe { fill(values[out as usize], code.values[out as usize].class, one(view), n) };
+    }
     let last = code.values[out as usize].last;
     // The op that reads it last may write it itself: each element is read before it is written.
     let overwritten = code.ops.get(at + 1..last).unwrap_or_default().iter().any(|op| match *op {

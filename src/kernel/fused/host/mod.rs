@@ -277,6 +277,51 @@ mod tests {
         }
     }
 
+    /// An operand of one element stands beside all, of whatever class, in few elements and in many.
+    #[test]
+    fn one_element_beside_many() {
+        let program = Program::new(
+            vec![
+                Instr::Load { slot: 0, out: 0 },
+                Instr::Load { slot: 1, out: 1 },
+                Instr::Cast { reg: 1, from: Class::F64, to: DType::F32, out: 2 },
+                apply(&f::MUL, &F2, [0, 2, 0, 0], 3),
+                Instr::Load { slot: 2, out: 4 },
+                Instr::Cast { reg: 4, from: Class::I64, to: DType::F32, out: 5 },
+                apply(&f::ADD, &F2, [3, 5, 0, 0], 6),
+                Instr::Load { slot: 3, out: 7 },
+                apply(&f::ADD, &F2, [6, 7, 0, 0], 8),
+                Instr::Store { reg: 8, slot: 0 },
+            ],
+            [
+                Class::F32,
+                Class::F64,
+                Class::F32,
+                Class::F32,
+                Class::I64,
+                Class::F32,
+                Class::F32,
+                Class::F32,
+                Class::F32,
+            ]
+            .to_vec(),
+            0,
+        );
+        for n in [1, 3, 50, 5000] {
+            let mut x: Vec<f32> = (0..n).map(|i| i as f32).collect();
+            let (mut factor, mut added, mut more) = ([0.5f64], [3i64], [0.25f32]);
+            let views = [
+                view(&mut x, DType::F32, &[n], &[1]),
+                view(&mut factor, DType::F64, &[n], &[0]),
+                view(&mut added, DType::I64, &[n], &[0]),
+                view(&mut more, DType::F32, &[n], &[0]),
+            ];
+            // SAFETY: the views lie in their vectors.
+            unsafe { run(&program, &[n], &views, &[], &Threads::ONE, &[]) };
+            assert!((0..n).all(|i| x[i] == 0.5 * i as f32 + 3.25), "{n}");
+        }
+    }
+
     /// Positions and random values count in the dims as the script sees them, in whatever order a step goes.
     #[test]
     fn positions_in_the_order_of_the_script() {

@@ -6,12 +6,11 @@ use crate::base::dtype::{DType, Scalar};
 use crate::fail;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
+use crate::op::expr::{Expr, compute};
 use crate::op::row::{CallForm, Grad, Lower, Op, ex};
 use crate::op::rows::creation::create::ARANGE;
-use crate::op::rows::pointwise::arith::SUB;
 use crate::op::rows::pointwise::blend::CLAMP_MIN;
 use crate::op::rows::pointwise::special::I0;
-use crate::op::rows::pointwise::unary::{ABS, COS, SQRT};
 use crate::op::tensor::Tensor;
 use crate::signature;
 use std::f64::consts::TAU;
@@ -49,16 +48,12 @@ fn window(
 
 /// The sum of (-1)^k a_k cos(2 pi k x).
 fn cosines(e: &mut dyn Emit, place: &Tensor, weights: &[f64]) -> Result<Tensor> {
-    let mut sum = e.mul(place, Scalar::Float(0.0))?;
-    sum = e.add(&sum, Scalar::Float(weights[0]))?;
-    for (k, weight) in weights.iter().enumerate().skip(1) {
-        let angle = e.mul(place, Scalar::Float(TAU * k as f64))?;
-        let wave = e.call(&COS, args![&angle])?;
-        let sign = if k % 2 == 0 { 1.0 } else { -1.0 };
-        let wave = e.mul(&wave, Scalar::Float(sign * weight))?;
-        sum = e.add(&sum, &wave)?;
-    }
-    Ok(sum)
+    compute(e, |c| {
+        let x = c.of(place);
+        let wave =
+            |(k, weight): (usize, &f64)| (x * (TAU * k as f64)).cos() * if k % 2 == 0 { *weight } else { -weight };
+        weights.iter().enumerate().skip(1).map(wave).fold(x * 0.0 + weights[0], |sum, wave| sum + wave)
+    })
 }
 
 signature!(hann_window(
@@ -122,22 +117,15 @@ pub static BARTLETT_WINDOW: Op = Op {
         ex("bartlett_window(4)", "tensor([0.0000, 0.5000, 1.0000, 0.5000])"),
         ex("bartlett_window(-1)", "E0206"),
     ],
-    lower: Lower::Compose(|e, a| {
-        window(e, a, 2, |e, x| {
-            let around = around(e, x)?;
-            let away = e.call(&ABS, args![&around])?;
-            e.rev(&SUB, Scalar::Float(1.0), &away)
-        })
-    }),
+    lower: Lower::Compose(|e, a| window(e, a, 2, |e, x| compute(e, |c| 1.0 - around(c.of(x)).abs()))),
     grad: Grad::Composed,
     call: CallForm::Function,
     ..Op::BASE
 };
 
 /// From 0..1 to -1..1.
-fn around(e: &mut dyn Emit, place: &Tensor) -> Result<Tensor> {
-    let double = e.mul(place, Scalar::Float(2.0))?;
-    e.sub(&double, Scalar::Float(1.0))
+fn around(place: Expr<'_>) -> Expr<'_> {
+    place * 2.0 - 1.0
 }
 
 signature!(kaiser_window(
@@ -154,14 +142,11 @@ pub static KAISER_WINDOW: Op = Op {
     lower: Lower::Compose(|e, a| {
         let beta = a.float(kaiser_window::beta);
         window(e, a, 3, |e, x| {
-            let around = around(e, x)?;
-            let square = e.mul(&around, &around)?;
-            let rest = e.rev(&SUB, Scalar::Float(1.0), &square)?;
-            let rest = e.call(&CLAMP_MIN, args![&rest, Scalar::Float(0.0)])?;
-            let root = e.call(&SQRT, args![&rest])?;
-            let root = e.mul(&root, Scalar::Float(beta))?;
-            let top = e.call(&I0, args![&root])?;
-            e.div(&top, Scalar::Float(crate::kernel::math::bessel_i0(beta)))
+            let scale = crate::kernel::math::bessel_i0(beta);
+            compute(e, |c| {
+                let root = (1.0 - around(c.of(x)).square()).with(&CLAMP_MIN, 0.0).sqrt();
+                (root * beta).of(&I0) / scale
+            })
         })
     }),
     grad: Grad::Composed,

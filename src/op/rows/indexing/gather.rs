@@ -13,10 +13,11 @@ use crate::kernel::family::Kernel;
 use crate::kernel::index;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
+use crate::op::expr::{Expr, derive};
 use crate::op::infer;
 use crate::op::row::{Grad, Lower, Op, Save, ex};
 use crate::op::rows::pointwise::arith::element_of;
-use crate::op::rows::pointwise::compare::{EQ, LOGICAL_AND, LT, WHERE};
+use crate::op::rows::pointwise::compare::{LT, WHERE};
 use crate::op::rows::shape::view::{EXPAND, RESHAPE, SLICE_SCATTER};
 use crate::op::tensor::{Meta, Tensor};
 use crate::signature;
@@ -293,67 +294,55 @@ pub static SCATTER_REDUCE: Op = Op {
 
 /// As PyTorch: products with one zero among the sources are right, extremes are shared evenly.
 fn scatter_reduce_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
-    let (dim, include_self, g) = (v.args.int(scatter_reduce::dim), v.args.flag(scatter_reduce::include_self), v.g());
-    let (x, index, src, y) = (v.input(), v.saved(scatter_reduce::index), v.saved(scatter_reduce::src), v.result());
-    let gather = |e: &mut dyn Emit, t: &Tensor| e.call(&GATHER, args![t, dim, index]);
-    let add = |e: &mut dyn Emit, to: &Tensor, t: &Tensor| e.call(&SCATTER_ADD, args![to, dim, index, t]);
+    let (dim, include_self) = (v.args.int(scatter_reduce::dim), v.args.flag(scatter_reduce::include_self));
+    let (index, src, dtype) = (v.saved(scatter_reduce::index), v.saved(scatter_reduce::src), v.input().dtype());
     // What lies outside the index in a larger source takes no part.
     let shape = index.shape();
     let part = src.view().layout.clone();
     let part = (0..shape.len()).fold(part, |layout, d| layout.slice(d, 0, 1, shape[d]));
     let seen = if shape == src.shape() { src.clone() } else { e.alias(src, part) };
-    let (mut own, theirs) = match v.args.text(scatter_reduce::reduce) {
-        "prod" => {
-            let zero = e.call(&EQ, args![x, Scalar::Int(0)])?;
-            let filled = e.call(&WHERE, args![&zero, Scalar::Int(1), x])?;
-            let product = e.call(&SCATTER_REDUCE, args![&filled, dim, index, &seen, "prod", include_self])?;
-            let quotient = e.div(&product, &filled)?;
-            let own = e.mul(g, &quotient)?;
-            let src_zero = e.call(&EQ, args![&seen, Scalar::Int(0)])?;
-            let zeros = e.zeros_like(v.meta(scatter_reduce::input))?;
-            let ones = e.cast(&src_zero, x.dtype())?;
-            let counts = add(e, &zeros, &ones)?;
-            let counts = gather(e, &counts)?;
-            let alone = e.call(&EQ, args![&counts, Scalar::Int(1)])?;
-            let single = e.call(&LOGICAL_AND, args![&src_zero, &alone])?;
-            let rest = e.call(&WHERE, args![&single, Scalar::Int(1), &seen])?;
-            let rest = e.call(&SCATTER_REDUCE, args![x, dim, index, &rest, "prod", include_self])?;
-            let at_zero = e.mul(g, &rest)?;
-            let at_zero = gather(e, &at_zero)?;
-            let whole = e.mul(g, y)?;
-            let whole = gather(e, &whole)?;
-            let divisor = e.call(&WHERE, args![&src_zero, Scalar::Int(1), &seen])?;
-            let plain = e.div(&whole, &divisor)?;
-            (own, e.call(&WHERE, args![&single, &at_zero, &plain])?)
-        }
-        "mean" => {
-            let base = e.full(&y.shape(), Scalar::Int(include_self as i64), v.meta(scatter_reduce::input))?;
-            let ones = e.full(&shape, Scalar::Int(1), v.meta(scatter_reduce::input))?;
-            let counts = add(e, &base, &ones)?;
-            let none = e.call(&EQ, args![&counts, Scalar::Int(0)])?;
-            let counts = e.call(&WHERE, args![&none, Scalar::Int(1), &counts])?;
-            let share = e.div(g, &counts)?;
-            let theirs = gather(e, &share)?;
-            (share, theirs)
-        }
-        "amax" | "amin" => {
-            let value = gather(e, y)?;
-            let mine = e.call(&EQ, args![x, y])?;
-            let mine = e.cast(&mine, x.dtype())?;
-            let equal = e.call(&EQ, args![&seen, &value])?;
-            let equal = e.cast(&equal, x.dtype())?;
-            let counts = add(e, &mine, &equal)?;
-            let share = e.div(g, &counts)?;
-            let own = e.mul(&mine, &share)?;
-            let share = gather(e, &share)?;
-            (own, e.mul(&equal, &share)?)
-        }
-        _ => (g.clone(), gather(e, g)?),
-    };
-    if !include_self {
-        own = e.call(&SCATTER, args![&own, dim, index, Scalar::Int(0)])?;
-    }
-    Ok(vec![Some(own), None, Some(within(e, theirs, v.meta(scatter_reduce::src))?)])
+    derive(e, v, |t| {
+        let (x, y, g, seen) = (t.input, t.result, t.g, t.make(|_| Ok(seen)));
+        let (own, theirs) = match v.args.text(scatter_reduce::reduce) {
+            "prod" => {
+                let products = |of: Expr<'_>| args![dim, index, of.arg(), "prod", include_self];
+                let filled = x.equals(0).choose(1, x);
+                let product = filled.call(&SCATTER_REDUCE, products(seen));
+                let src_zero = seen.equals(0);
+                let zeros = t.zeros_like(scatter_reduce::input);
+                let counts = gathered(scatter_added(zeros, dim, index, src_zero.cast(dtype)), dim, index);
+                let single = src_zero.and(counts.equals(1));
+                let rest = x.call(&SCATTER_REDUCE, products(single.choose(1, seen)));
+                let plain = gathered(g * y, dim, index) / src_zero.choose(1, seen);
+                (g * (product / filled), single.choose(gathered(g * rest, dim, index), plain))
+            }
+            "mean" => {
+                let (own, input) = (Scalar::Int(include_self as i64), v.meta(scatter_reduce::input));
+                let base = t.make(|e| e.full(&v.result().shape(), own, input));
+                let ones = t.make(|e| e.full(&shape, Scalar::Int(1), input));
+                let counts = scatter_added(base, dim, index, ones);
+                let share = g / counts.equals(0).choose(1, counts);
+                (share, gathered(share, dim, index))
+            }
+            "amax" | "amin" => {
+                let mine = x.equals(y).cast(dtype);
+                let equal = seen.equals(gathered(y, dim, index)).cast(dtype);
+                let share = g / scatter_added(mine, dim, index, equal);
+                (mine * share, equal * gathered(share, dim, index))
+            }
+            _ => (g, gathered(g, dim, index)),
+        };
+        let own = if include_self { own } else { own.call(&SCATTER, args![dim, index, Scalar::Int(0)]) };
+        [Some(own), None, Some(theirs.then(|e, g| within(e, g.clone(), v.meta(scatter_reduce::src))))]
+    })
+}
+
+fn gathered<'c>(x: Expr<'c>, dim: i64, index: &Tensor) -> Expr<'c> {
+    x.call(&GATHER, args![dim, index])
+}
+
+fn scatter_added<'c>(to: Expr<'c>, dim: i64, index: &Tensor, x: Expr<'c>) -> Expr<'c> {
+    to.call(&SCATTER_ADD, args![dim, index, x.arg()])
 }
 
 /// The positions with negative ones counted from the end.

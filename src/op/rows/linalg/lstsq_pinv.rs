@@ -9,12 +9,14 @@ use crate::fail;
 use crate::kernel::linalg;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Emit, KernelCall};
+use crate::op::expr::{Expr, compute, derive};
 use crate::op::infer;
 use crate::op::row::{CallForm, Grad, Lower, Op, Returns, Save, ex};
-use crate::op::rows::linalg::matmul::{product, same_batch};
+use crate::op::rows::linalg::matmul::same_batch;
 use crate::op::rows::linalg::solve::{matrices, sized, squares};
-use crate::op::rows::linalg::svd::{EIGENVALUES, EIGH, SVD, VALUES, ends, inner, scaled};
-use crate::op::rows::pointwise::compare::{GT, WHERE};
+use crate::op::rows::linalg::svd::{EIGENVALUES, EIGH, SVD, VALUES, ends};
+use crate::op::rows::pointwise::compare::GT;
+use crate::op::rows::pointwise::power::MAXIMUM;
 use crate::op::rows::pointwise::unary::ABS;
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::rearrange::{SQUEEZE, adjoint};
@@ -56,7 +58,7 @@ fn tolerance(e: &mut dyn Emit, x: &Tensor, values: &Tensor, atol: &Arg, rtol: &A
         Arg::None => Ok(relative),
         atol => {
             let atol = as_tensor(e, atol, &relative)?;
-            e.call(&crate::op::rows::pointwise::power::MAXIMUM, args![&relative, &atol])
+            e.call(&MAXIMUM, args![&relative, &atol])
         }
     }
 }
@@ -119,9 +121,7 @@ pub static MATRIX_RANK: Op = Op {
 /// The larger of the first and the last value: shape [.., 1].
 fn by_size(e: &mut dyn Emit, values: &Tensor) -> Result<Tensor> {
     let n = values.shape()[values.ndim() - 1];
-    let first = e.call(&SLICE, args![values, -1, 0, 1, 1])?;
-    let last = e.call(&SLICE, args![values, -1, n - 1, n, 1])?;
-    e.call(&crate::op::rows::pointwise::power::MAXIMUM, args![&first, &last])
+    compute(e, |c| c.of(values).slice(-1, 0, 1).with(&MAXIMUM, c.of(values).slice(-1, n - 1, n)))
 }
 
 signature!(pseudo(A: Tensor, atol: Operand = None, rtol: Operand = None, hermitian: Bool = false));
@@ -155,50 +155,38 @@ static PSEUDO: Op = Op {
         let sizes = e.call(&ABS, args![&values])?;
         let largest = if a.flag(pseudo::hermitian) { by_size(e, &sizes)? } else { sizes.clone() };
         let bound = tolerance(e, x, &largest, a.get(pseudo::atol), a.get(pseudo::rtol))?;
-        let used = e.call(&GT, args![&sizes, &bound])?;
-        let inverse = e.rev(&crate::op::rows::pointwise::arith::DIV, Scalar::Float(1.0), &values)?;
-        let inverse = e.call(&WHERE, args![&used, &inverse, 0])?;
-        let left = scaled(e, &left, &inverse, -1)?;
-        Ok(vec![product(e, &left, &right)?])
+        let product = compute(e, |c| {
+            let (values, right) = (c.of(&values), c.of(&right));
+            let inverse = c.of(&sizes).greater(&bound).choose(1.0 / values, 0);
+            (c.of(&left) * inverse.unsqueeze(-2)).matmul(right)
+        })?;
+        Ok(vec![product])
     }),
     saves: &[Save::In(pseudo::A), Save::RESULT],
-    grad: Grad::Rule(|e, v| Ok(vec![Some(pinv_grad(e, v.g(), v.result(), v.saved(pseudo::A))?)])),
+    grad: Grad::Rule(|e, v| {
+        let is_wide = is_wide(v.saved(pseudo::A));
+        derive(e, v, |t| [Some(pinv_grad(t.g, t.result, t.input, is_wide))])
+    }),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
+fn is_wide(x: &Tensor) -> bool {
+    let (m, n) = ends(x);
+    m <= n
+}
+
 /// PyTorch's `pinv_backward` (Golub and Pereyra, 1973), in the order that keeps products small.
-fn pinv_grad(e: &mut dyn Emit, g: &Tensor, p: &Tensor, a: &Tensor) -> Result<Tensor> {
-    let (m, n) = ends(a);
-    let (pt, gt) = (adjoint(e, p)?, adjoint(e, g)?);
-    if m <= n {
-        let k = product(e, &gt, p)?;
-        let kpt = product(e, &k, &pt)?;
-        let first = product(e, p, &k)?;
-        let first = adjoint(e, &first)?;
-        let ap = product(e, a, p)?;
-        let third = product(e, &ap, &kpt)?;
-        let ptp = product(e, &pt, p)?;
-        let ka = product(e, &k, a)?;
-        let rest = e.sub(&gt, &ka)?;
-        let fourth = product(e, &ptp, &rest)?;
-        let sum = e.sub(&kpt, &first)?;
-        let sum = e.sub(&sum, &third)?;
-        return e.add(&sum, &fourth);
+fn pinv_grad<'c>(g: Expr<'c>, p: Expr<'c>, a: Expr<'c>, is_wide: bool) -> Expr<'c> {
+    let (pt, gt) = (p.mt(), g.mt());
+    if is_wide {
+        let k = gt.matmul(p);
+        let kpt = k.matmul(pt);
+        return kpt - p.matmul(k).mt() - a.matmul(p).matmul(kpt) + pt.matmul(p).matmul(gt - k.matmul(a));
     }
-    let k = product(e, p, &gt)?;
-    let ptk = product(e, &pt, &k)?;
-    let first = product(e, &k, p)?;
-    let first = adjoint(e, &first)?;
-    let ak = product(e, a, &k)?;
-    let rest = e.sub(&gt, &ak)?;
-    let ppt = product(e, p, &pt)?;
-    let second = product(e, &rest, &ppt)?;
-    let ptkp = product(e, &ptk, p)?;
-    let fourth = product(e, &ptkp, a)?;
-    let sum = e.sub(&second, &first)?;
-    let sum = e.add(&sum, &ptk)?;
-    e.sub(&sum, &fourth)
+    let k = p.matmul(gt);
+    let ptk = pt.matmul(k);
+    (gt - a.matmul(k)).matmul(p.matmul(pt)) - k.matmul(p).mt() + ptk - ptk.matmul(p).matmul(a)
 }
 
 signature!(pinv(
@@ -257,17 +245,13 @@ static LEAST: Op = Op {
     saves: &[Save::In(least::A), Save::In(least::B)],
     grad: Grad::Rule(|e, v| {
         // The solution is pinv(A) @ B.
-        let (a, b) = (v.saved(least::A), v.saved(least::B));
-        let p = e.call(&PSEUDO, args![a, (), v.args.opt_float(least::rcond).map_or(Arg::None, Arg::from), false])?;
-        let left = if v.needs(least::A) {
-            let bt = adjoint(e, b)?;
-            let g = product(e, v.g(), &bt)?;
-            Some(pinv_grad(e, &g, &p, a)?)
-        } else {
-            None
-        };
-        let right = if v.needs(least::B) { Some(inner(e, &p, v.g())?) } else { None };
-        Ok(vec![left, right])
+        let rcond = v.args.opt_float(least::rcond).map_or(Arg::None, Arg::from);
+        let is_wide = is_wide(v.saved(least::A));
+        derive(e, v, |t| {
+            let p = t.input.call(&PSEUDO, args![(), rcond, false]);
+            let left = t.wanted(least::A, || pinv_grad(t.g.matmul(t.other.mt()), p, t.input, is_wide));
+            [left, t.wanted(least::B, || p.mt().matmul(t.g))]
+        })
     }),
     call: CallForm::Internal,
     ..Op::BASE
@@ -312,10 +296,7 @@ fn lstsq(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     let (dtype, device) = (x.dtype(), x.device());
     let mut residuals = e.empty(&[0], dtype, device)?;
     if m > n && !matches!(driver, "" | "gelsy") {
-        let fitted = product(e, &x, &solution)?;
-        let difference = e.sub(&fitted, &b)?;
-        let squares = e.mul(&difference, &difference)?;
-        residuals = e.call(&SUM, args![&squares, -2])?;
+        residuals = compute(e, |c| (c.of(&x).matmul(&solution) - &b).square().sum(-2))?;
     }
     let detached = e.detach(&x);
     let rank = match driver {

@@ -7,13 +7,13 @@ use crate::fail;
 use crate::kernel::linalg;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
+use crate::op::expr::{compute, compute_all, derive};
 use crate::op::row::{CallForm, Grad, Lower, Op, Returns, Save, ex};
 use crate::op::rows::linalg::matmul::product;
-use crate::op::rows::linalg::solve::{matrices, sized, squares, system, triangular};
-use crate::op::rows::shape::copies::{TRIL, TRIU};
-use crate::op::rows::shape::join::CAT;
+use crate::op::rows::linalg::solve::{matrices, sized, squares, system, triangular, triangular_expr};
+use crate::op::rows::nn::padding::PAD_CONSTANT;
+use crate::op::rows::shape::copies::DIAG_EMBED;
 use crate::op::rows::shape::rearrange::adjoint;
-use crate::op::rows::shape::view::SLICE;
 use crate::op::tensor::Tensor;
 use crate::signature;
 
@@ -53,55 +53,36 @@ pub static LU: Op = Op {
     ..Op::BASE
 };
 
-fn part(e: &mut dyn Emit, x: &Tensor, dim: i64, from: usize, to: usize) -> Result<Tensor> {
-    e.call(&SLICE, args![x, dim, from, to, 1])
-}
-
 /// With A1 the leading square part: `P L^-T (tril(L^T gL, -1) + triu(gU U^T)) U^-T`, and what the rest adds.
 fn lu_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
-    let (p, l, u) = (v.output(0), v.output(1), v.output(2));
     let shape = v.meta(lu::A).shape.clone();
     let (m, n) = (shape[shape.len() - 2], shape[shape.len() - 1]);
     let k = m.min(n);
-    let whole = |e: &mut dyn Emit, at: usize| match &v.grads[at] {
-        Some(g) => Ok(g.clone()),
-        None => e.zeros_like(&v.outputs[at]),
-    };
-    let (gl, gu) = (whole(e, 1)?, whole(e, 2)?);
-    let (l1, u1) = (part(e, l, -2, 0, k)?, part(e, u, -1, 0, k)?);
-    let (l1t, u1t) = (adjoint(e, &l1)?, adjoint(e, &u1)?);
-    let gl1 = part(e, &gl, -2, 0, k)?;
-    let gu1 = part(e, &gu, -1, 0, k)?;
-    let mut below = product(e, &l1t, &gl1)?;
-    let mut above = product(e, &gu1, &u1t)?;
-    let gu2 = part(e, &gu, -1, k, n)?;
-    let gl2 = part(e, &gl, -2, k, m)?;
-    if n > k {
-        let u2 = part(e, u, -1, k, n)?;
-        let u2t = adjoint(e, &u2)?;
-        let extra = product(e, &gu2, &u2t)?;
-        below = e.sub(&below, &extra)?;
-    }
-    if m > k {
-        let l2 = part(e, l, -2, k, m)?;
-        let l2t = adjoint(e, &l2)?;
-        let extra = product(e, &l2t, &gl2)?;
-        above = e.sub(&above, &extra)?;
-    }
-    let below = e.call(&TRIL, args![&below, -1])?;
-    let above = e.call(&TRIU, args![&above, 0])?;
-    let middle = e.add(&below, &above)?;
-    let middle = triangular(e, &u1t, &middle, false, false, false)?;
-    let mut g = triangular(e, &l1t, &middle, true, true, true)?;
-    if n > k {
-        let rest = triangular(e, &l1t, &gu2, true, true, true)?;
-        g = e.call(&CAT, args![vec![g, rest], -1])?;
-    }
-    if m > k {
-        let rest = triangular(e, &u1t, &gl2, false, false, false)?;
-        g = e.call(&CAT, args![vec![g, rest], -2])?;
-    }
-    Ok(vec![Some(product(e, p, &g)?)])
+    derive(e, v, |t| {
+        let (p, l, u) = (t.output(0), t.output(1), t.output(2));
+        let whole = |at: usize| t.grad(at).unwrap_or_else(|| t.make(|e| e.zeros_like(&v.outputs[at])));
+        let (gl, gu) = (whole(1), whole(2));
+        let (l1t, u1t) = (l.slice(-2, 0, k).mt(), u.slice(-1, 0, k).mt());
+        let solve_l = |b| triangular_expr(l1t, b, true, true, true);
+        let solve_u = |b| triangular_expr(u1t, b, false, false, false);
+        let mut below = l1t.matmul(gl.slice(-2, 0, k));
+        let mut above = gu.slice(-1, 0, k).matmul(u1t);
+        let (gl2, gu2) = (gl.slice(-2, k, m), gu.slice(-1, k, n));
+        if n > k {
+            below = below - gu2.matmul(u.slice(-1, k, n).mt());
+        }
+        if m > k {
+            above = above - l.slice(-2, k, m).mt().matmul(gl2);
+        }
+        let mut g = solve_l(solve_u(below.tril(-1) + above.triu(0)));
+        if n > k {
+            g = g.cat(solve_l(gu2), -1);
+        }
+        if m > k {
+            g = g.cat(solve_u(gl2), -2);
+        }
+        [Some(p.matmul(g))]
+    })
 }
 
 pub static LU_FACTOR: Op = Op {
@@ -119,16 +100,12 @@ pub static LU_FACTOR: Op = Op {
         let shape = a.tensor(lu::A).shape();
         let (m, n) = (shape[shape.len() - 2], shape[shape.len() - 1]);
         let k = m.min(n);
-        let strict = e.call(&TRIL, args![l, -1])?;
-        let (mut left, mut right) = (strict, u.clone());
-        if n > k {
-            left = e.call(&crate::op::rows::nn::padding::PAD_CONSTANT, args![&left, &[0, (n - k) as i64][..], 0])?;
-        }
-        if m > k {
-            right =
-                e.call(&crate::op::rows::nn::padding::PAD_CONSTANT, args![&right, &[0, 0, 0, (m - k) as i64][..], 0])?;
-        }
-        let both = e.add(&left, &right)?;
+        let both = compute(e, |c| {
+            let (left, right) = (c.of(l).tril(-1), c.of(u));
+            let left = if n > k { left.call(&PAD_CONSTANT, args![&[0, (n - k) as i64][..], 0]) } else { left };
+            let right = if m > k { right.call(&PAD_CONSTANT, args![&[0, 0, 0, (m - k) as i64][..], 0]) } else { right };
+            left + right
+        })?;
         let pivots = exchanges(e, p, m, k, &sized(a.tensor(lu::A), &[k]))?;
         Ok(vec![both, pivots])
     }),
@@ -276,17 +253,12 @@ pub static LU_UNPACK: Op = Op {
         if !a.flag(lu_unpack::unpack_data) {
             return Ok(vec![p, e.zeros_like(&nothing)?, e.zeros_like(&nothing)?]);
         }
-        let left = part(e, both, -1, 0, k)?;
-        let strict = e.call(&TRIL, args![&left, -1])?;
-        let one = e.full(&sized(both, &[k]), crate::base::dtype::Scalar::Int(1), &nothing)?;
-        let mut eye = e.call(&crate::op::rows::shape::copies::DIAG_EMBED, args![&one])?;
-        if m > k {
-            eye =
-                e.call(&crate::op::rows::nn::padding::PAD_CONSTANT, args![&eye, &[0, 0, 0, (m - k) as i64][..], 0])?;
-        }
-        let l = e.add(&strict, &eye)?;
-        let top = part(e, both, -2, 0, k)?;
-        let u = e.call(&TRIU, args![&top, 0])?;
+        let ones = e.full(&sized(both, &[k]), crate::base::dtype::Scalar::Int(1), &nothing)?;
+        let [l, u] = compute_all(e, |c| {
+            let (both, eye) = (c.of(both), c.of(&ones).of(&DIAG_EMBED));
+            let eye = if m > k { eye.call(&PAD_CONSTANT, args![&[0, 0, 0, (m - k) as i64][..], 0]) } else { eye };
+            [both.slice(-1, 0, k).tril(-1) + eye, both.slice(-2, 0, k).triu(0)]
+        })?;
         Ok(vec![p, l, u])
     }),
     grad: Grad::Composed,

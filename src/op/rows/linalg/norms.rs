@@ -9,14 +9,13 @@ use crate::fail;
 use crate::kernel::program::ReduceKind;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit};
+use crate::op::expr::{compute, derive};
 use crate::op::infer;
 use crate::op::row::{CallForm, Grad, Lower, Op, ReduceType, Save, ex};
 use crate::op::rows::linalg::matmul::check_dtypes;
 use crate::op::rows::linalg::solve::INV;
 use crate::op::rows::linalg::svd::SVDVALS;
-use crate::op::rows::pointwise::arith::POW;
-use crate::op::rows::pointwise::compare::{EQ, NE, WHERE};
-use crate::op::rows::pointwise::unary::{ABS, SGN, SQRT};
+use crate::op::rows::pointwise::compare::NE;
 use crate::op::rows::reduction::reduce::{SUM, spread};
 use crate::op::rows::shape::rearrange::SQUEEZE;
 use crate::op::rows::shape::view::{SELECT, UNSQUEEZE};
@@ -62,82 +61,58 @@ static NORM: Op = Op {
 };
 
 fn norm(e: &mut dyn Emit, x: &Tensor, a: &Args) -> Result<Tensor> {
-    let (dims, keep, ord) = (a.ints(norm::dim), a.flag(norm::keepdim), a.float(norm::ord));
-    let over = |x: &Tensor| match &dims {
-        Some(dims) => args![x, dims.clone(), keep],
-        None => args![x, (), keep],
+    let (dims, keep, ord, dtype) = (a.ints(norm::dim), a.flag(norm::keepdim), a.float(norm::ord), x.dtype());
+    let over = || match &dims {
+        Some(dims) => args![dims.clone(), keep],
+        None => args![(), keep],
     };
-    if ord == 0.0 {
-        let used = e.call(&NE, args![x, 0])?;
-        let used = e.cast(&used, x.dtype())?;
-        return e.call(&SUM, over(&used));
-    }
-    if ord == 2.0 {
-        let squares = e.mul(x, x)?;
-        let sum = e.call(&SUM, over(&squares))?;
-        return e.call(&SQRT, args![&sum]);
-    }
-    let size = e.call(&ABS, args![x])?;
-    if ord == 1.0 {
-        return e.call(&SUM, over(&size));
-    }
-    if ord.is_infinite() {
-        return e.call(if ord > 0.0 { &LARGEST } else { &SMALLEST }, over(&size));
-    }
-    let powers = e.call(&POW, args![&size, ord])?;
-    let sum = e.call(&SUM, over(&powers))?;
-    e.call(&POW, args![&sum, 1.0 / ord])
+    compute(e, |c| {
+        let x = c.of(x);
+        match ord {
+            0.0 => x.with(&NE, 0).cast(dtype).call(&SUM, over()),
+            1.0 => x.abs().call(&SUM, over()),
+            2.0 => (x * x).call(&SUM, over()).sqrt(),
+            f64::INFINITY => x.abs().call(&LARGEST, over()),
+            f64::NEG_INFINITY => x.abs().call(&SMALLEST, over()),
+            ord => x.abs().pow(ord).call(&SUM, over()).pow(1.0 / ord),
+        }
+    })
 }
 
 /// PyTorch's `linalg_vector_norm_backward`: 0 where the norm is 0, extrema share evenly.
 fn norm_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
-    let (x, ord) = (v.saved(norm::x), v.args.float(norm::ord));
+    let ord = v.args.float(norm::ord);
     if ord == 0.0 {
         return Ok(vec![Some(e.zeros_like(v.meta(norm::x))?)]);
     }
-    let g = spread(e, v, v.g())?;
-    if ord == 1.0 {
-        let sign = e.call(&SGN, args![x])?;
-        return Ok(vec![Some(e.mul(&sign, &g)?)]);
-    }
-    let norm = spread(e, v, v.result())?;
-    if ord.is_infinite() {
-        let size = e.call(&ABS, args![x])?;
-        let hit = e.call(&EQ, args![&size, &norm])?;
-        let ones = e.cast(&hit, x.dtype())?;
-        let dims = v.args.ints(norm::dim);
-        let count = match dims {
-            Some(dims) => e.call(&SUM, args![&ones, dims, true])?,
-            None => e.call(&SUM, args![&ones, (), false])?,
+    let dims = v.args.ints(norm::dim);
+    derive(e, v, |t| {
+        let (x, g) = (t.input, t.g.then(|e, g| spread(e, v, g)));
+        if ord == 1.0 {
+            return [Some(x.sgn() * g)];
+        }
+        let norm = t.result.then(|e, norm| spread(e, v, norm));
+        if ord.is_infinite() {
+            let hit = x.abs().equals(norm);
+            let ones = hit.cast(v.saved(norm::x).dtype());
+            let count = match dims {
+                Some(dims) => ones.call(&SUM, args![dims, true]),
+                None => ones.call(&SUM, args![(), false]),
+            };
+            return [Some((x.sgn() * (g / count)).zero_unless(hit))];
+        }
+        let zero = norm.equals(0);
+        if ord == 2.0 {
+            return [Some(x * (g / norm).zero_where(zero))];
+        }
+        let scaled = match ord {
+            // Below 1 the power of 0 is infinite.
+            ..1.0 => (x.sgn() * x.abs().pow(ord - 1.0)).zero_where(x.equals(0)),
+            ..2.0 => x.sgn() * x.abs().pow(ord - 1.0),
+            _ => x * x.abs().pow(ord - 2.0),
         };
-        let share = e.div(&g, &count)?;
-        let sign = e.call(&SGN, args![x])?;
-        let share = e.mul(&sign, &share)?;
-        return Ok(vec![Some(e.call(&WHERE, args![&hit, &share, 0])?)]);
-    }
-    let zero = e.call(&EQ, args![&norm, 0])?;
-    let masked = |e: &mut dyn Emit, value: &Tensor| e.call(&WHERE, args![&zero, 0, value]);
-    if ord == 2.0 {
-        let ratio = e.div(&g, &norm)?;
-        let ratio = masked(e, &ratio)?;
-        return Ok(vec![Some(e.mul(x, &ratio)?)]);
-    }
-    let size = e.call(&ABS, args![x])?;
-    let scaled = if ord < 2.0 {
-        let power = e.call(&POW, args![&size, ord - 1.0])?;
-        let sign = e.call(&SGN, args![x])?;
-        let scaled = e.mul(&sign, &power)?;
-        // Below 1 the power of 0 is infinite.
-        let none = e.call(&EQ, args![x, 0])?;
-        if ord < 1.0 { e.call(&WHERE, args![&none, 0, &scaled])? } else { scaled }
-    } else {
-        let power = e.call(&POW, args![&size, ord - 2.0])?;
-        e.mul(x, &power)?
-    };
-    let scale = e.call(&POW, args![&norm, ord - 1.0])?;
-    let scale = e.div(&g, &scale)?;
-    let scale = masked(e, &scale)?;
-    Ok(vec![Some(e.mul(&scaled, &scale)?)])
+        [Some(scaled * (g / norm.pow(ord - 1.0)).zero_where(zero))]
+    })
 }
 
 fn floats_only(x: &Tensor, dtype: Option<DType>) -> Result<()> {
@@ -352,20 +327,11 @@ static EUCLID: Op = Op {
     }),
     saves: &[Save::In(euclid::x1), Save::In(euclid::x2), Save::RESULT],
     grad: Grad::Rule(|e, v| {
-        let zero = e.call(&EQ, args![v.result(), 0])?;
-        let ratio = e.div(v.g(), v.result())?;
-        let ratio = e.call(&WHERE, args![&zero, 0, &ratio])?;
-        let ratio = e.call(&UNSQUEEZE, args![&ratio, -1])?;
-        let difference = pairs(e, v.saved(euclid::x1), v.saved(euclid::x2))?;
-        let each = e.mul(&ratio, &difference)?;
-        let left = if v.needs(euclid::x1) { Some(e.call(&SUM, args![&each, -2])?) } else { None };
-        let right = if v.needs(euclid::x2) {
-            let sum = e.call(&SUM, args![&each, -3])?;
-            Some(e.neg(&sum)?)
-        } else {
-            None
-        };
-        Ok(vec![left, right])
+        derive(e, v, |t| {
+            let ratio = (t.g / t.result).zero_where(t.result.equals(0));
+            let each = ratio.unsqueeze(-1) * (t.input.unsqueeze(-2) - t.other.unsqueeze(-3));
+            [t.wanted(euclid::x1, || each.sum(-2)), t.wanted(euclid::x2, || -each.sum(-3))]
+        })
     }),
     call: CallForm::Internal,
     ..Op::BASE

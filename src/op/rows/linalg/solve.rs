@@ -12,13 +12,15 @@ use crate::fail;
 use crate::kernel::linalg;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
+use crate::op::expr::{Expr, compute, derive};
 use crate::op::infer;
 use crate::op::row::{CallForm, Grad, Lower, Op, Returns, Save, ex};
 use crate::op::rows::linalg::einsum::{identity_like, square};
-use crate::op::rows::linalg::matmul::{product, same_batch};
+use crate::op::rows::linalg::lu::LU;
+use crate::op::rows::linalg::matmul::same_batch;
 use crate::op::rows::pointwise::unary::LOG;
-use crate::op::rows::shape::copies::{TRIL, TRIU};
-use crate::op::rows::shape::rearrange::{SQUEEZE, adjoint};
+use crate::op::rows::shape::copies::DIAG_EMBED;
+use crate::op::rows::shape::rearrange::{DIAGONAL, SQUEEZE, adjoint};
 use crate::op::rows::shape::view::UNSQUEEZE;
 use crate::op::tensor::Tensor;
 use crate::signature;
@@ -47,18 +49,14 @@ pub fn sized(x: &Tensor, last: &[usize]) -> Shape {
     shape[..shape.len() - 2].iter().chain(last).copied().collect()
 }
 
-/// `-x`, for rules.
-fn minus_product(e: &mut dyn Emit, a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let out = product(e, a, b)?;
-    e.neg(&out)
+/// `g` at the end of two new dimensions, as a multiple of the identity.
+fn times_identity<'c>(g: Expr<'c>, like: Expr<'c>) -> Expr<'c> {
+    like.then(|e, like| identity_like(e, like)) * g.unsqueeze(-1).unsqueeze(-1)
 }
 
-/// `g` at the end of two new dimensions, as a multiple of the identity.
-fn times_identity(e: &mut dyn Emit, g: &Tensor, like: &Tensor) -> Result<Tensor> {
-    let g = e.call(&UNSQUEEZE, args![g, -1])?;
-    let g = e.call(&UNSQUEEZE, args![&g, -1])?;
-    let eye = identity_like(e, like)?;
-    e.mul(&eye, &g)
+/// `triangular`, in expressions.
+pub fn triangular_expr<'c>(a: Expr<'c>, b: Expr<'c>, upper: bool, left: bool, unit: bool) -> Expr<'c> {
+    a.then_with(b, |e, a, b| triangular(e, a, b, upper, left, unit))
 }
 
 signature!(cholesky(A: Tensor, upper: Bool = false));
@@ -85,21 +83,14 @@ pub static CHOLESKY: Op = Op {
     ..Op::BASE
 };
 
+/// `1/2 L^-T (tril(L^T g) + its strict part transposed) L^-1`.
 pub fn cholesky_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
-    let (mut l, mut g) = (v.result().clone(), v.g().clone());
-    if v.args.flag(cholesky::upper) {
-        (l, g) = (adjoint(e, &l)?, adjoint(e, &g)?);
-    }
-    // 1/2 L^-T (tril(L^T g) + its strict part transposed) L^-1
-    let lt = adjoint(e, &l)?;
-    let phi = product(e, &lt, &g)?;
-    let phi = e.call(&TRIL, args![&phi, 0])?;
-    let strict = e.call(&TRIL, args![&phi, -1])?;
-    let strict = adjoint(e, &strict)?;
-    let phi = e.add(&phi, &strict)?;
-    let half = triangular(e, &lt, &phi, true, true, false)?;
-    let whole = triangular(e, &l, &half, false, false, false)?;
-    Ok(vec![Some(e.mul(&whole, 0.5)?)])
+    derive(e, v, |t| {
+        let (l, g) = if t.flag(cholesky::upper) { (t.result.mt(), t.g.mt()) } else { (t.result, t.g) };
+        let phi = l.mt().matmul(g).tril(0);
+        let half = triangular_expr(l.mt(), phi + phi.tril(-1).mt(), true, true, false);
+        [Some(triangular_expr(l, half, false, false, false) * 0.5)]
+    })
 }
 
 signature!(triangular(A: Tensor, B: Tensor, upper: Bool, left: Bool, unitriangular: Bool));
@@ -121,17 +112,15 @@ static TRIANGULAR: Op = Op {
     grad: Grad::Rule(|e, v| {
         let (upper, left, unit) =
             (v.args.flag(triangular::upper), v.args.flag(triangular::left), v.args.flag(triangular::unitriangular));
-        let at = adjoint(e, v.saved(triangular::A))?;
-        let right = triangular(e, &at, v.g(), !upper, left, unit)?;
-        let first = if v.needs(triangular::A) {
-            let xt = adjoint(e, v.result())?;
-            let whole = if left { minus_product(e, &right, &xt)? } else { minus_product(e, &xt, &right)? };
-            let off = unit as i64;
-            Some(if upper { e.call(&TRIU, args![&whole, off])? } else { e.call(&TRIL, args![&whole, -off])? })
-        } else {
-            None
-        };
-        Ok(vec![first, Some(right)])
+        derive(e, v, |t| {
+            let right = triangular_expr(t.input.mt(), t.g, !upper, left, unit);
+            let first = t.wanted(triangular::A, || {
+                let xt = t.result.mt();
+                let whole = -if left { right.matmul(xt) } else { xt.matmul(right) };
+                if upper { whole.triu(unit as i64) } else { whole.tril(-(unit as i64)) }
+            });
+            [first, Some(right)]
+        })
     }),
     call: CallForm::Internal,
     ..Op::BASE
@@ -238,25 +227,21 @@ static WITH_FACTOR: Op = Op {
     saves: &[Save::In(with_factor::L), Save::RESULT],
     grad: Grad::Rule(|e, v| {
         let upper = v.args.flag(with_factor::upper);
-        let right = e.call(&WITH_FACTOR, args![v.g(), v.saved(with_factor::L), upper])?;
-        let second = if v.needs(with_factor::L) {
-            let xt = adjoint(e, v.result())?;
-            let both = product(e, &right, &xt)?;
-            Some(factor_grad(e, &both, v.saved(with_factor::L), upper)?)
-        } else {
-            None
-        };
-        Ok(vec![Some(right), second])
+        derive(e, v, |t| {
+            let factor = t.arg(with_factor::L);
+            let right = t.g.call(&WITH_FACTOR, args![factor.arg(), upper]);
+            let second = t.wanted(with_factor::L, || factor_grad(right.matmul(t.result.mt()), factor, upper));
+            [Some(right), second]
+        })
     }),
     call: CallForm::Internal,
     ..Op::BASE
 };
 
 /// `-(S + S') L`, or `-U (S + S')`.
-fn factor_grad(e: &mut dyn Emit, s: &Tensor, factor: &Tensor, upper: bool) -> Result<Tensor> {
-    let st = adjoint(e, s)?;
-    let both = e.add(s, &st)?;
-    if upper { minus_product(e, factor, &both) } else { minus_product(e, &both, factor) }
+fn factor_grad<'c>(s: Expr<'c>, factor: Expr<'c>, upper: bool) -> Expr<'c> {
+    let both = s + s.mt();
+    -if upper { factor.matmul(both) } else { both.matmul(factor) }
 }
 
 fn with_factor(e: &mut dyn Emit, b: &Tensor, factor: &Tensor, upper: bool) -> Result<Tensor> {
@@ -303,9 +288,10 @@ pub static CHOLESKY_INVERSE: Op = Op {
     saves: &[Save::In(cholesky_inverse::L), Save::RESULT],
     grad: Grad::Rule(|e, v| {
         // -(inverse (g + g') inverse) L
-        let half = product(e, v.result(), v.g())?;
-        let whole = product(e, &half, v.result())?;
-        Ok(vec![Some(factor_grad(e, &whole, v.saved(cholesky_inverse::L), v.args.flag(cholesky_inverse::upper))?)])
+        derive(e, v, |t| {
+            let whole = t.result.matmul(t.g).matmul(t.result);
+            [Some(factor_grad(whole, t.input, t.flag(cholesky_inverse::upper)))]
+        })
     }),
     ..Op::BASE
 };
@@ -330,15 +316,10 @@ static SOLVE_MATRICES: Op = Op {
 };
 
 pub fn solve_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
-    let at = adjoint(e, v.saved(solve_matrices::A))?;
-    let right = solve(e, &at, v.g())?;
-    let first = if v.needs(solve_matrices::A) {
-        let xt = adjoint(e, v.result())?;
-        Some(minus_product(e, &right, &xt)?)
-    } else {
-        None
-    };
-    Ok(vec![first, Some(right)])
+    derive(e, v, |t| {
+        let right = t.input.mt().then_with(t.g, |e, at, g| solve(e, at, g));
+        [t.wanted(solve_matrices::A, || -right.matmul(t.result.mt())), Some(right)]
+    })
 }
 
 /// Solves `a x = b`; batches broadcast.
@@ -390,9 +371,10 @@ pub static SOLVE: Op = Op {
 };
 
 pub fn inv_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
-    let yt = adjoint(e, v.output(0))?;
-    let half = product(e, &yt, v.g())?;
-    Ok(vec![Some(minus_product(e, &half, &yt)?)])
+    derive(e, v, |t| {
+        let yt = t.result.mt();
+        [Some(-yt.matmul(t.g).matmul(yt))]
+    })
 }
 
 signature!(inv(A: Tensor));
@@ -431,33 +413,30 @@ pub static DET: Op = Op {
     }),
     saves: &[Save::In(inv::A), Save::RESULT],
     grad: Grad::Rule(|e, v| {
-        let g = e.mul(v.g(), v.result())?;
-        Ok(vec![Some(over_transposed(e, v.saved(inv::A), &g)?)])
+        let is_differentiated = e.grad_enabled();
+        derive(e, v, |t| [Some(over_transposed(t.input, t.g * t.result, is_differentiated))])
     }),
     ..Op::BASE
 };
 
 /// `g * inv(A)^T`. Where nothing is differentiated further it goes through the factors, with a zero pivot replaced
 /// by the smallest number beside 1, as in PyTorch: a singular matrix then still has a gradient.
-fn over_transposed(e: &mut dyn Emit, a: &Tensor, g: &Tensor) -> Result<Tensor> {
-    let d = times_identity(e, g, a)?;
-    if e.grad_enabled() {
-        let at = adjoint(e, a)?;
-        return solve(e, &at, &d);
+fn over_transposed<'c>(a: Expr<'c>, g: Expr<'c>, is_differentiated: bool) -> Expr<'c> {
+    let d = times_identity(g, a);
+    if is_differentiated {
+        return a.mt().then_with(d, |e, at, d| solve(e, at, d));
     }
-    let factors = e.apply(&crate::op::rows::linalg::lu::LU, args![a])?;
-    let (p, l, u) = (&factors[0], &factors[1], &factors[2]);
-    let diagonal = e.call(&crate::op::rows::shape::rearrange::DIAGONAL, args![u, 0, -2, -1])?;
-    let zero = e.call(&crate::op::rows::pointwise::compare::EQ, args![&diagonal, 0])?;
-    let eps = if a.dtype() == DType::F64 { f64::EPSILON } else { f32::EPSILON as f64 };
-    let nudge = e.cast(&zero, a.dtype())?;
-    let nudge = e.mul(&nudge, eps)?;
-    let nudge = e.call(&crate::op::rows::shape::copies::DIAG_EMBED, args![&nudge])?;
-    let u = e.add(u, &nudge)?;
-    let (ut, lt) = (adjoint(e, &u)?, adjoint(e, l)?);
-    let half = triangular(e, &ut, &d, false, true, false)?;
-    let half = triangular(e, &lt, &half, true, true, true)?;
-    product(e, p, &half)
+    a.then_with(d, |e, a, d| {
+        let factors = e.apply(&LU, args![a])?;
+        let eps = if a.dtype() == DType::F64 { f64::EPSILON } else { f32::EPSILON as f64 };
+        compute(e, |c| {
+            let (p, l, u, d) = (c.of(&factors[0]), c.of(&factors[1]), c.of(&factors[2]), c.of(d));
+            let is_zero = u.call(&DIAGONAL, args![0, -2, -1]).equals(0);
+            let u = u + (is_zero.cast(a.dtype()) * eps).of(&DIAG_EMBED);
+            let half = triangular_expr(u.mt(), d, false, true, false);
+            p.matmul(triangular_expr(l.mt(), half, true, true, true))
+        })
+    })
 }
 
 pub static SLOGDET: Op = Op {
@@ -472,13 +451,11 @@ pub static SLOGDET: Op = Op {
         Ok(call.output(&shape, dtype).output(&shape, dtype))
     }),
     saves: &[Save::In(inv::A)],
-    grad: Grad::Rule(|e, v| match &v.grads[1] {
-        Some(g) => {
-            let at = adjoint(e, v.saved(inv::A))?;
-            let d = times_identity(e, g, v.saved(inv::A))?;
-            Ok(vec![Some(solve(e, &at, &d)?)])
-        }
-        None => Ok(vec![Some(e.zeros_like(v.meta(inv::A))?)]),
+    grad: Grad::Rule(|e, v| {
+        derive(e, v, |t| {
+            let solved = |g| t.input.mt().then_with(times_identity(g, t.input), |e, at, d| solve(e, at, d));
+            [Some(t.grad(1).map_or_else(|| t.zeros_like(inv::A), solved))]
+        })
     }),
     results: Returns::Named(&["sign", "logabsdet"]),
     ..Op::BASE

@@ -8,14 +8,11 @@ use crate::base::dtype::DType;
 use crate::fail;
 use crate::kernel::linalg;
 use crate::op::emit::{Backward, Emit, KernelCall};
+use crate::op::expr::{Expr, derive};
 use crate::op::row::{CallForm, Grad, Lower, Op, Returns, Save, ex};
 use crate::op::rows::linalg::einsum::{identity_like, square};
-use crate::op::rows::linalg::matmul::product;
 use crate::op::rows::linalg::solve::{matrices, sized, squares, triangular};
-use crate::op::rows::shape::copies::{DIAG_EMBED, TRIU};
-use crate::op::rows::shape::join::CAT;
-use crate::op::rows::shape::rearrange::adjoint;
-use crate::op::rows::shape::view::{SLICE, UNSQUEEZE};
+use crate::op::rows::shape::copies::DIAG_EMBED;
 use crate::op::tensor::Tensor;
 use crate::signature;
 
@@ -24,24 +21,20 @@ pub fn ends(x: &Tensor) -> (usize, usize) {
     (shape[shape.len() - 2], shape[shape.len() - 1])
 }
 
-/// `x * s` with `s` along the columns (dim -1) or the rows (dim -2).
-pub fn scaled(e: &mut dyn Emit, x: &Tensor, s: &Tensor, dim: i64) -> Result<Tensor> {
-    let s = e.call(&UNSQUEEZE, args![s, if dim == -1 { -2 } else { -1 }])?;
-    e.mul(x, &s)
-}
-
-/// `a^T @ b`.
-pub fn inner(e: &mut dyn Emit, a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let at = adjoint(e, a)?;
-    product(e, &at, b)
-}
-
 /// `f(s_k) - f(s_j)` at row j and column k, 1 on the diagonal.
-fn gaps(e: &mut dyn Emit, values: &Tensor) -> Result<Tensor> {
-    let (row, column) = (e.call(&UNSQUEEZE, args![values, -2])?, e.call(&UNSQUEEZE, args![values, -1])?);
-    let gaps = e.sub(&row, &column)?;
-    let eye = identity_like(e, &gaps)?;
-    e.add(&gaps, &eye)
+fn gaps(values: Expr<'_>) -> Expr<'_> {
+    let gaps = values.unsqueeze(-2) - values.unsqueeze(-1);
+    gaps + gaps.then(|e, gaps| identity_like(e, gaps))
+}
+
+/// `(X - X') / E`, E of singular values.
+fn skew<'c>(x: Expr<'c>, s: Expr<'c>) -> Expr<'c> {
+    (x - x.mt()) / gaps(s * s)
+}
+
+/// The sum of what is there.
+fn plus<'c>(a: Option<Expr<'c>>, b: Expr<'c>) -> Option<Expr<'c>> {
+    Some(a.map_or(b, |a| a + b))
 }
 
 signature!(svd(A: Tensor, full_matrices: Bool = true, driver: Ignored = None));
@@ -76,68 +69,31 @@ pub static SVD: Op = Op {
 /// With E_jk = s_k^2 - s_j^2: the middle is (skew(U' gU) / E) S + S (skew(V' gV) / E) + diag(gS); what lies outside
 /// the spans of U and V comes in addition.
 fn svd_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
-    let s = v.output(1);
-    let k = s.shape()[s.ndim() - 1];
-    let first = |e: &mut dyn Emit, x: &Tensor, dim: i64| e.call(&SLICE, args![x, dim, 0, k, 1]);
-    let (u, vh) = (first(e, v.output(0), -1)?, first(e, v.output(2), -2)?);
-    let (m, n) = (u.shape()[u.ndim() - 2], vh.shape()[vh.ndim() - 1]);
-    let gu = v.grads[0].as_ref().map(|g| first(e, g, -1)).transpose()?;
-    let gvh = v.grads[2].as_ref().map(|g| first(e, g, -2)).transpose()?;
-    let mut middle = match &v.grads[1] {
-        Some(gs) => e.call(&DIAG_EMBED, args![gs])?,
-        None => {
-            e.zeros_like(&crate::op::tensor::Meta { shape: sized(&u, &[k, k]), dtype: s.dtype(), device: s.device() })?
+    let (s, shape) = (v.output(1), v.meta(svd::A).shape.clone());
+    let (k, m, n) = (s.shape()[s.ndim() - 1], shape[shape.len() - 2], shape[shape.len() - 1]);
+    derive(e, v, |t| {
+        let s = t.output(1);
+        let (u, vh) = (t.output(0).slice(-1, 0, k), t.output(2).slice(-2, 0, k));
+        let (gu, gvh) = (t.grad(0).map(|g| g.slice(-1, 0, k)), t.grad(2).map(|g| g.slice(-2, 0, k)));
+        let mut middle = t.grad(1).map(|g| g.of(&DIAG_EMBED));
+        let mut outside = None;
+        if let Some(gu) = gu {
+            let utg = u.mt().matmul(gu);
+            middle = plus(middle, skew(utg, s) * s.unsqueeze(-2));
+            if m > k {
+                outside = Some(((gu - u.matmul(utg)) / s.unsqueeze(-2)).matmul(vh));
+            }
         }
-    };
-    let squares = e.mul(s, s)?;
-    let skew = |e: &mut dyn Emit, x: &Tensor, gaps: &Tensor| {
-        let xt = adjoint(e, x)?;
-        let skew = e.sub(x, &xt)?;
-        e.div(&skew, gaps)
-    };
-    let mut outside = None;
-    if let Some(gu) = &gu {
-        let gaps = gaps(e, &squares)?;
-        let utg = inner(e, &u, gu)?;
-        let part = skew(e, &utg, &gaps)?;
-        let part = scaled(e, &part, s, -1)?;
-        middle = e.add(&middle, &part)?;
-        if m > k {
-            // (I - U U') gU / S @ Vh
-            let inside = product(e, &u, &utg)?;
-            let rest = e.sub(gu, &inside)?;
-            let column = e.call(&UNSQUEEZE, args![s, -2])?;
-            let rest = e.div(&rest, &column)?;
-            outside = Some(product(e, &rest, &vh)?);
+        if let Some(gvh) = gvh {
+            let vtg = vh.matmul(gvh.mt());
+            middle = plus(middle, skew(vtg, s) * s.unsqueeze(-1));
+            if n > k {
+                outside = plus(outside, (u / s.unsqueeze(-2)).matmul(gvh - vtg.mt().matmul(vh)));
+            }
         }
-    }
-    if let Some(gvh) = &gvh {
-        let gaps = gaps(e, &squares)?;
-        // V' gV = Vh @ gVh'
-        let gv = adjoint(e, gvh)?;
-        let vtg = product(e, &vh, &gv)?;
-        let part = skew(e, &vtg, &gaps)?;
-        let part = scaled(e, &part, s, -2)?;
-        middle = e.add(&middle, &part)?;
-        if n > k {
-            // U / S @ (gVh - gVh V Vh)
-            let inside = inner(e, &vtg, &vh)?;
-            let rest = e.sub(gvh, &inside)?;
-            let column = e.call(&UNSQUEEZE, args![s, -2])?;
-            let left = e.div(&u, &column)?;
-            let rest = product(e, &left, &rest)?;
-            outside = Some(match outside {
-                Some(other) => e.add(&other, &rest)?,
-                None => rest,
-            });
-        }
-    }
-    let left = product(e, &u, &middle)?;
-    let whole = product(e, &left, &vh)?;
-    Ok(vec![Some(match outside {
-        Some(outside) => e.add(&whole, &outside)?,
-        None => whole,
-    })])
+        // Some gradient arrived.
+        [middle.and_then(|middle| plus(outside, u.matmul(middle).matmul(vh)))]
+    })
 }
 
 signature!(values(A: Tensor));
@@ -203,31 +159,17 @@ static FACTORS: Op = Op {
 
 /// Gradient of the decomposition of a matrix with at least as many rows as columns:
 /// `(gQ + Q symmetric(triu(gR R' - Q' gQ))) R^-T`.
-fn tall_qr(e: &mut dyn Emit, q: &Tensor, r: &Tensor, gq: Option<&Tensor>, gr: Option<&Tensor>) -> Result<Tensor> {
-    let mut middle = None;
-    if let Some(gr) = gr {
-        let rt = adjoint(e, r)?;
-        middle = Some(product(e, gr, &rt)?);
-    }
-    if let Some(gq) = gq {
-        let qtg = inner(e, q, gq)?;
-        middle = Some(match middle {
-            Some(middle) => e.sub(&middle, &qtg)?,
-            None => e.neg(&qtg)?,
-        });
-    }
-    let Some(middle) = middle else { fail!(INTERNAL, "a rule runs only when some gradient arrived") };
-    let above = e.call(&TRIU, args![&middle, 0])?;
+fn tall_qr<'c>(q: Expr<'c>, r: Expr<'c>, gq: Option<Expr<'c>>, gr: Option<Expr<'c>>) -> Option<Expr<'c>> {
+    let middle = match (gq, gr) {
+        (Some(gq), Some(gr)) => gr.matmul(r.mt()) - q.mt().matmul(gq),
+        (Some(gq), None) => -q.mt().matmul(gq),
+        (None, gr) => gr?.matmul(r.mt()),
+    };
+    let above = middle.triu(0);
     // X + X' with the diagonal once.
-    let strict = e.call(&TRIU, args![&above, 1])?;
-    let below = adjoint(e, &strict)?;
-    let middle = e.add(&above, &below)?;
-    let mut g = product(e, q, &middle)?;
-    if let Some(gq) = gq {
-        g = e.add(&g, gq)?;
-    }
-    let rt = adjoint(e, r)?;
-    triangular(e, &rt, &g, false, false, false)
+    let g = q.matmul(above + above.triu(1).mt());
+    let g = gq.map_or(g, |gq| g + gq);
+    Some(r.mt().then_with(g, |e, rt, g| triangular(e, rt, g, false, false, false)))
 }
 
 fn qr_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
@@ -239,33 +181,20 @@ fn qr_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
             "the \"complete\" decomposition of a matrix with more rows than columns has no gradient; use \"reduced\""
         );
     }
-    let (q, r) = (v.output(0), v.output(1));
-    let (gq, gr) = (v.grads[0].as_ref(), v.grads[1].as_ref());
-    if m >= n {
-        return Ok(vec![Some(tall_qr(e, q, r, gq, gr)?)]);
-    }
-    // A = [A1 | A2], R = [R1 | Q' A2] with A1 square.
-    let cut = |e: &mut dyn Emit, x: &Tensor, from: usize, to: usize| e.call(&SLICE, args![x, -1, from, to, 1]);
-    let (r1, r2) = (cut(e, r, 0, m)?, cut(e, r, m, n)?);
-    let Some(gr) = gr else {
-        let first = tall_qr(e, q, &r1, gq, None)?;
-        let zeros = e.zeros_like(&crate::op::tensor::Meta {
-            shape: sized(&r2, &[m, n - m]),
-            dtype: r.dtype(),
-            device: r.device(),
-        })?;
-        return Ok(vec![Some(e.call(&CAT, args![vec![first, zeros], -1])?)]);
-    };
-    let (gr1, gr2) = (cut(e, gr, 0, m)?, cut(e, gr, m, n)?);
-    let second = product(e, q, &gr2)?;
-    let a2 = product(e, q, &r2)?;
-    let gr2t = adjoint(e, &gr2)?;
-    let mut g = product(e, &a2, &gr2t)?;
-    if let Some(gq) = gq {
-        g = e.add(&g, gq)?;
-    }
-    let first = tall_qr(e, q, &r1, Some(&g), Some(&gr1))?;
-    Ok(vec![Some(e.call(&CAT, args![vec![first, second], -1])?)])
+    derive(e, v, |t| {
+        let (q, r, gq, gr) = (t.output(0), t.output(1), t.grad(0), t.grad(1));
+        if m >= n {
+            return [tall_qr(q, r, gq, gr)];
+        }
+        // A = [A1 | A2], R = [R1 | Q' A2] with A1 square.
+        let (r1, r2) = (r.slice(-1, 0, m), r.slice(-1, m, n));
+        let Some(gr) = gr else {
+            return [tall_qr(q, r1, gq, None).map(|first| first.cat(t.zeros_like(factors::A).slice(-1, m, n), -1))];
+        };
+        let (gr1, gr2) = (gr.slice(-1, 0, m), gr.slice(-1, m, n));
+        let a2 = q.matmul(r2);
+        [tall_qr(q, r1, plus(gq, a2.matmul(gr2.mt())), Some(gr1)).map(|first| first.cat(q.matmul(gr2), -1))]
+    })
 }
 
 signature!(qr(A: Tensor, mode: Str(&["reduced", "complete", "r"]) = "reduced"));
@@ -317,24 +246,16 @@ pub static EIGH: Op = Op {
     }),
     saves: &[Save::Out(0), Save::Out(1)],
     grad: Grad::Rule(|e, v| {
-        let (values, vectors) = (v.output(0), v.output(1));
-        let mut middle = match &v.grads[0] {
-            Some(g) => e.call(&DIAG_EMBED, args![g])?,
-            None => e.zeros_like(v.meta(eigh::A))?,
-        };
-        if let Some(g) = &v.grads[1] {
-            let gaps = gaps(e, values)?;
-            // Only the skew part turns vectors; the result is symmetric.
-            let vtg = inner(e, vectors, g)?;
-            let gtv = adjoint(e, &vtg)?;
-            let skew = e.sub(&vtg, &gtv)?;
-            let skew = e.mul(&skew, 0.5)?;
-            let part = e.div(&skew, &gaps)?;
-            middle = e.add(&middle, &part)?;
-        }
-        let left = product(e, vectors, &middle)?;
-        let vt = adjoint(e, vectors)?;
-        Ok(vec![Some(product(e, &left, &vt)?)])
+        derive(e, v, |t| {
+            let (values, vectors) = (t.output(0), t.output(1));
+            let mut middle = t.grad(0).map(|g| g.of(&DIAG_EMBED));
+            if let Some(g) = t.grad(1) {
+                // Only the skew part rotates vectors; the result is symmetric.
+                let vtg = vectors.mt().matmul(g);
+                middle = plus(middle, (vtg - vtg.mt()) * 0.5 / gaps(values));
+            }
+            [middle.map(|middle| vectors.matmul(middle).matmul(vectors.mt()))]
+        })
     }),
     results: Returns::Named(&["eigenvalues", "eigenvectors"]),
     ..Op::BASE
@@ -387,15 +308,12 @@ static EXPONENTIAL: Op = Op {
     saves: &[Save::In(values::A)],
     grad: Grad::Rule(|e, v| {
         // The upper right block of exp([[A', g], [0, A']]) (Najfeld and Havel, 1995).
-        let at = adjoint(e, v.saved(values::A))?;
-        let n = ends(&at).0;
-        let zeros = e.zeros_like(v.meta(values::A))?;
-        let above = e.call(&CAT, args![vec![at.clone(), v.g().clone()], -1])?;
-        let below = e.call(&CAT, args![vec![zeros, at], -1])?;
-        let block = e.call(&CAT, args![vec![above, below], -2])?;
-        let whole = e.call(&EXPONENTIAL, args![&block])?;
-        let rows = e.call(&SLICE, args![&whole, -2, 0, n, 1])?;
-        Ok(vec![Some(e.call(&SLICE, args![&rows, -1, n, 2 * n, 1])?)])
+        let n = ends(v.saved(values::A)).0;
+        derive(e, v, |t| {
+            let at = t.input.mt();
+            let block = at.cat(t.g, -1).cat(t.zeros_like(values::A).cat(at, -1), -2);
+            [Some(block.of(&EXPONENTIAL).slice(-2, 0, n).slice(-1, n, 2 * n))]
+        })
     }),
     call: CallForm::Internal,
     ..Op::BASE

@@ -11,13 +11,13 @@ use crate::kernel::attention;
 use crate::kernel::copy;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
+use crate::op::expr::{compute, derive};
 use crate::op::infer;
 use crate::op::row::{CallForm, Grad, Lower, Op, Save, ex};
 use crate::op::rows::linalg::matmul::MATMUL;
 use crate::op::rows::nn::dropout::DROPOUT;
 use crate::op::rows::nn::softmax::SOFTMAX_FLOAT;
-use crate::op::rows::pointwise::compare::WHERE;
-use crate::op::rows::shape::rearrange::TRANSPOSE;
+use crate::op::rows::pointwise::compare::NE;
 use crate::op::rows::shape::view::{EXPAND, RESHAPE, UNSQUEEZE};
 use crate::op::tensor::Tensor;
 use crate::signature;
@@ -75,34 +75,30 @@ fn settings(call: KernelCall, a: &Args) -> KernelCall {
 fn probabilities(e: &mut dyn Emit, [q, k]: [&Tensor; 2], mask: Option<&Tensor>, a: &Args) -> Result<Tensor> {
     let width = q.shape()[q.ndim() - 1] as f64;
     let scale = a.opt_float(fused::scale).unwrap_or(1.0 / width.sqrt());
-    let turned = e.call(&TRANSPOSE, args![k, -2, -1])?;
-    let scores = e.call(&MATMUL, args![q, &turned])?;
-    let mut scores = e.mul(&scores, Scalar::Float(scale))?;
-    let minus = Scalar::Float(f64::NEG_INFINITY);
-    let mut hidden = false;
-    if a.flag(fused::is_causal) {
-        let (l, s) = (q.shape()[q.ndim() - 2], k.shape()[k.ndim() - 2]);
-        let seen = causal(e, l, s, q)?;
-        scores = e.call(&WHERE, args![&seen, &scores, minus])?;
-    }
-    if let Some(mask) = mask {
-        hidden = true;
-        scores = match mask.dtype() {
-            DType::Bool => e.call(&WHERE, args![mask, &scores, minus])?,
-            _ => e.add(&scores, mask)?,
-        };
-    }
-    let p = e.call(&SOFTMAX_FLOAT, args![&scores, -1])?;
-    if !hidden {
-        return Ok(p);
-    }
-    // A row of minus infinities has no softmax.
-    let plain = e.detach(&p);
-    let is_nan = e.call(&crate::op::rows::pointwise::compare::NE, args![&plain, &plain])?;
-    let blank = e.detach(&scores);
-    let blank = e.call(&crate::op::rows::pointwise::compare::EQ, args![&blank, minus])?;
-    let blank = e.call(&crate::op::rows::pointwise::compare::LOGICAL_AND, args![&is_nan, &blank])?;
-    e.call(&WHERE, args![&blank, Scalar::Float(0.0), &p])
+    let seen = if a.flag(fused::is_causal) {
+        Some(causal(e, q.shape()[q.ndim() - 2], k.shape()[k.ndim() - 2], q)?)
+    } else {
+        None
+    };
+    compute(e, |c| {
+        let mut scores = c.of(q).matmul(c.of(k).mt()) * scale;
+        if let Some(seen) = &seen {
+            scores = c.of(seen).choose(scores, f64::NEG_INFINITY);
+        }
+        if let Some(mask) = mask {
+            scores = match mask.dtype() {
+                DType::Bool => c.of(mask).choose(scores, f64::NEG_INFINITY),
+                _ => scores + mask,
+            };
+        }
+        let p = scores.call(&SOFTMAX_FLOAT, args![-1]);
+        if mask.is_none() {
+            return p;
+        }
+        // A row of minus infinities has no softmax.
+        let (plain, blank) = (p.detach(), scores.detach().equals(f64::NEG_INFINITY));
+        p.zero_where(plain.with(&NE, plain).and(blank))
+    })
 }
 
 /// `[l, s]`: query i sees keys up to i.
@@ -114,23 +110,17 @@ fn causal(e: &mut dyn Emit, l: usize, s: usize, like: &Tensor) -> Result<Tensor>
 
 /// The gradients of `FUSED` as rows.
 fn twice(e: &mut dyn Emit, v: &Backward<'_>, g: &Tensor) -> Result<Vec<Option<Tensor>>> {
-    let (q, k, value) = (v.saved(fused::query), v.saved(fused::key), v.saved(fused::value));
+    let (q, k) = (v.saved(fused::query), v.saved(fused::key));
     let p = probabilities(e, [q, k], v.opt_input(fused::attn_mask), v.args)?;
-    let turned = |e: &mut dyn Emit, x: &Tensor| e.call(&TRANSPOSE, args![x, -2, -1]);
-    let pt = turned(e, &p)?;
-    let to_v = e.call(&MATMUL, args![&pt, g])?;
-    let vt = turned(e, value)?;
-    let to_p = e.call(&MATMUL, args![g, &vt])?;
-    let weighted = e.mul(&to_p, &p)?;
-    let dot = e.call(&crate::op::rows::reduction::reduce::SUM, args![&weighted, -1, true])?;
-    let centred = e.sub(&to_p, &dot)?;
-    let scores = e.mul(&p, &centred)?;
     let width = q.shape()[q.ndim() - 1] as f64;
-    let scores = e.mul(&scores, Scalar::Float(v.args.opt_float(fused::scale).unwrap_or(1.0 / width.sqrt())))?;
-    let to_q = e.call(&MATMUL, args![&scores, k])?;
-    let st = turned(e, &scores)?;
-    let to_k = e.call(&MATMUL, args![&st, q])?;
-    Ok(vec![Some(to_q), Some(to_k), Some(to_v)])
+    let scale = v.args.opt_float(fused::scale).unwrap_or(1.0 / width.sqrt());
+    derive(e, v, |t| {
+        let (q, k, value) = (t.arg(fused::query), t.arg(fused::key), t.arg(fused::value));
+        let [p, g] = [&p, g].map(|x| t.make(|_| Ok(x.clone())));
+        let to_p = g.matmul(value.mt());
+        let scores = p * (to_p - (to_p * p).sum_keepdim(-1)) * scale;
+        [Some(scores.matmul(k)), Some(scores.mt().matmul(q)), Some(p.mt().matmul(g))]
+    })
 }
 
 /// Every head of `x` `count` times in a row, for fewer key heads than query heads.

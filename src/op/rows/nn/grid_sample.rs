@@ -8,16 +8,16 @@ use crate::base::layout::Shape;
 use crate::fail;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
+use crate::op::expr::{Expr, compute};
 use crate::op::infer;
 use crate::op::row::{CallForm, Grad, Lower, Op, ex};
 use crate::op::rows::indexing::gather::GATHER;
 use crate::op::rows::linalg::matmul::product;
 use crate::op::rows::nn::activation::HARDTANH;
 use crate::op::rows::nn::windows::float_only;
-use crate::op::rows::pointwise::arith::{FMOD, SUB};
-use crate::op::rows::pointwise::compare::{GE, LE, LOGICAL_AND, WHERE};
+use crate::op::rows::pointwise::arith::FMOD;
 use crate::op::rows::pointwise::power::MINIMUM;
-use crate::op::rows::pointwise::unary::{ABS, FLOOR, ROUND};
+use crate::op::rows::pointwise::unary::{FLOOR, ROUND};
 use crate::op::rows::shape::rearrange::adjoint;
 use crate::op::rows::shape::view::{EXPAND, RESHAPE, SELECT, STRAIGHT};
 use crate::op::tensor::Tensor;
@@ -113,182 +113,117 @@ struct Sampler {
     sizes: Shape,
 }
 
-fn s(x: f64) -> Scalar {
-    Scalar::Float(x)
-}
-
 impl Sampler {
     /// From -1..1 to pixels of dimension `d`.
-    fn pixels(&self, e: &mut dyn Emit, place: &Tensor, d: usize) -> Result<Tensor> {
-        let size = self.sizes[d] as f64;
-        let from = e.add(place, s(1.0))?;
-        if self.align {
-            return e.mul(&from, s(0.5 * (size - 1.0)));
-        }
-        let scaled = e.mul(&from, s(0.5 * size))?;
-        e.sub(&scaled, s(0.5))
+    fn pixels<'c>(&self, place: Expr<'c>, d: usize) -> Expr<'c> {
+        let (size, from) = (self.sizes[d] as f64, place + 1.0);
+        if self.align { from * (0.5 * (size - 1.0)) } else { from * (0.5 * size) - 0.5 }
     }
 
     /// Positions held or mirrored into the image.
-    fn inside(&self, e: &mut dyn Emit, x: &Tensor, d: usize) -> Result<Tensor> {
+    fn inside<'c>(&self, x: Expr<'c>, d: usize) -> Expr<'c> {
         let last = self.sizes[d] as f64 - 1.0;
         let x = match self.outside {
-            Outside::Zeros => return Ok(x.clone()),
-            Outside::Border => x.clone(),
-            Outside::Reflection if self.align && last == 0.0 => e.mul(x, s(0.0))?,
-            Outside::Reflection if self.align => mirrored(e, x, 2.0 * last)?,
-            Outside::Reflection => {
-                let from = e.add(x, s(0.5))?;
-                let back = mirrored(e, &from, 2.0 * (last + 1.0))?;
-                e.sub(&back, s(0.5))?
-            }
+            Outside::Zeros => return x,
+            Outside::Border => x,
+            Outside::Reflection if self.align && last == 0.0 => x * 0.0,
+            Outside::Reflection if self.align => mirrored(x, 2.0 * last),
+            Outside::Reflection => mirrored(x + 0.5, 2.0 * (last + 1.0)) - 0.5,
         };
-        e.call(&HARDTANH, args![&x, s(0.0), s(last)])
+        x.call(&HARDTANH, args![0.0, last])
     }
 
     /// Is a whole position in the image? And the position, harmless where it is not, as i64.
-    fn index(&self, e: &mut dyn Emit, x: &Tensor, d: usize) -> Result<(Tensor, Tensor)> {
+    fn index<'c>(&self, x: Expr<'c>, d: usize) -> (Expr<'c>, Expr<'c>) {
         let last = self.sizes[d] as f64 - 1.0;
-        let (from, to) = (e.call(&GE, args![x, s(0.0)])?, e.call(&LE, args![x, s(last)])?);
-        let known = e.call(&LOGICAL_AND, args![&from, &to])?;
-        let harmless = e.call(&WHERE, args![&known, x, s(0.0)])?;
-        Ok((known, e.cast(&harmless, DType::I64)?))
+        let known = x.greater_equal(0.0).and(x.less_equal(last));
+        (known, known.choose(x, 0.0).cast(DType::I64))
     }
 
-    /// Elements of the image (`[N, C, pixels]`) at whole positions, one tensor `[N, 1, out]` for each dimension;
-    /// 0 outside.
-    fn fetch(&self, e: &mut dyn Emit, image: &Tensor, at: &[&Tensor]) -> Result<Tensor> {
-        let mut found: Option<(Tensor, Tensor)> = None;
-        for (d, x) in at.iter().enumerate() {
-            let (known, index) = self.index(e, x, d)?;
-            found = Some(match found {
-                None => (known, index),
-                Some((before, flat)) => {
-                    let flat = e.mul(&flat, Scalar::Int(self.sizes[d] as i64))?;
-                    (e.call(&LOGICAL_AND, args![&before, &known])?, e.add(&flat, &index)?)
-                }
-            });
+    /// Elements of the image (`[N, C, pixels]`) at whole positions, one of `[N, 1, out]` for each dimension; 0 outside.
+    fn fetch<'c>(&self, image: Expr<'c>, at: &[Expr<'c>]) -> Expr<'c> {
+        let (mut known, mut flat) = self.index(at[0], 0);
+        for (d, &x) in at.iter().enumerate().skip(1) {
+            let (also, index) = self.index(x, d);
+            (known, flat) = (known.and(also), flat * Scalar::Int(self.sizes[d] as i64) + index);
         }
-        let Some((known, flat)) = found else { fail!(INTERNAL, "an image without dimensions") };
-        let shape = [image.shape()[0], image.shape()[1], flat.shape()[2]];
-        let flat = e.call(&EXPAND, args![&flat, shape.as_slice()])?;
-        let values = e.call(&GATHER, args![image, 2, &flat])?;
-        e.call(&WHERE, args![&known, &values, Scalar::Int(0)])
+        let values = image.then_with(flat, |e, image, flat| {
+            let shape = [image.shape()[0], image.shape()[1], flat.shape()[2]];
+            let flat = e.call(&EXPAND, args![flat, shape.as_slice()])?;
+            e.call(&GATHER, args![image, 2, &flat])
+        });
+        values.zero_unless(known)
     }
 
-    fn linear(&self, e: &mut dyn Emit, image: &Tensor, at: &[Tensor]) -> Result<Tensor> {
-        let mut axes = Vec::new();
-        for x in at {
-            let low = e.call(&FLOOR, args![x])?;
-            let high = e.add(&low, s(1.0))?;
-            let up = e.sub(x, &low)?;
-            let down = e.rev(&SUB, s(1.0), &up)?;
-            axes.push([(low, down), (high, up)]);
-        }
-        let mut sum: Option<Tensor> = None;
-        for corner in 0..1usize << axes.len() {
+    fn linear<'c>(&self, image: Expr<'c>, at: &[Expr<'c>]) -> Expr<'c> {
+        let ends = |&x: &Expr<'c>| {
+            let low = x.of(&FLOOR);
+            let up = x - low;
+            [(low, 1.0 - up), (low + 1.0, up)]
+        };
+        let axes: Vec<_> = at.iter().map(ends).collect();
+        let n = axes.len();
+        let term = |corner: usize| {
             // The last dimension's ends alternate fastest.
-            let end = |d: usize| &axes[d][corner >> (axes.len() - 1 - d) & 1];
-            let positions: Vec<&Tensor> = (0..axes.len()).map(|d| &end(d).0).collect();
-            let mut weight = end(axes.len() - 1).1.clone();
-            for d in (0..axes.len() - 1).rev() {
-                weight = e.mul(&weight, &end(d).1)?;
-            }
-            let value = self.fetch(e, image, &positions)?;
-            let term = e.mul(&value, &weight)?;
-            sum = Some(plus(e, sum, term)?);
-        }
-        sum.map_or_else(|| fail!(INTERNAL, "an image without dimensions"), Ok)
+            let end = |d: usize| axes[d][corner >> (n - 1 - d) & 1];
+            let positions: Vec<Expr<'c>> = (0..n).map(|d| end(d).0).collect();
+            let weight = (0..n - 1).rev().fold(end(n - 1).1, |weight, d| weight * end(d).1);
+            self.fetch(image, &positions) * weight
+        };
+        (1..1usize << n).fold(term(0), |sum, corner| sum + term(corner))
     }
 
-    fn nearest(&self, e: &mut dyn Emit, image: &Tensor, at: &[Tensor]) -> Result<Tensor> {
-        let mut whole = Vec::new();
-        for x in at {
-            whole.push(e.call(&ROUND, args![x])?);
-        }
-        let values = self.fetch(e, image, &whole.iter().collect::<Vec<_>>())?;
+    fn nearest<'c>(&self, image: Expr<'c>, at: &[Expr<'c>]) -> Expr<'c> {
+        let whole: Vec<Expr<'c>> = at.iter().map(|x| x.of(&ROUND)).collect();
         // A gradient of zeros for the places, as PyTorch's.
-        let (known, _) = self.index(e, &whole[0], 0)?;
-        let nothing = e.mul(&whole[0], s(0.0))?;
-        let nothing = e.call(&WHERE, args![&known, &nothing, s(0.0)])?;
-        e.add(&values, &nothing)
+        let (known, _) = self.index(whole[0], 0);
+        self.fetch(image, &whole) + known.choose(whole[0] * 0.0, 0.0)
     }
 
-    fn cubic(&self, e: &mut dyn Emit, image: &Tensor, at: &[Tensor]) -> Result<Tensor> {
-        let mut axes = Vec::new();
-        for (d, x) in at.iter().enumerate() {
-            let low = e.call(&FLOOR, args![x])?;
-            let t = e.sub(x, &low)?;
-            let mut taps = Vec::new();
-            for (k, weight) in cubic_weights(e, &t)?.into_iter().enumerate() {
-                let position = e.add(&low, s(k as f64 - 1.0))?;
-                let position = self.inside(e, &position, d)?;
-                taps.push((e.call(&FLOOR, args![&position])?, weight));
-            }
-            axes.push(taps);
-        }
-        self.taps(e, image, &axes, &mut Vec::new())
+    fn cubic<'c>(&self, image: Expr<'c>, at: &[Expr<'c>]) -> Expr<'c> {
+        let taps = |(d, &x): (usize, &Expr<'c>)| {
+            let low = x.of(&FLOOR);
+            let tap = |(k, weight): (usize, Expr<'c>)| (self.inside(low + (k as f64 - 1.0), d).of(&FLOOR), weight);
+            cubic_weights(x - low).into_iter().enumerate().map(tap).collect()
+        };
+        let axes: Vec<Vec<_>> = at.iter().enumerate().map(taps).collect();
+        self.taps(image, &axes, &mut Vec::new())
     }
 
     /// The weighted sum over the taps of the dimensions from `chosen` on, the last dimension innermost.
-    fn taps<'a>(
-        &self,
-        e: &mut dyn Emit,
-        image: &Tensor,
-        axes: &'a [Vec<(Tensor, Tensor)>],
-        chosen: &mut Vec<&'a Tensor>,
-    ) -> Result<Tensor> {
-        let Some(axis) = axes.get(chosen.len()) else { return self.fetch(e, image, chosen) };
-        let mut sum: Option<Tensor> = None;
-        for (position, weight) in axis {
+    fn taps<'c>(&self, image: Expr<'c>, axes: &[Vec<(Expr<'c>, Expr<'c>)>], chosen: &mut Vec<Expr<'c>>) -> Expr<'c> {
+        let Some(axis) = axes.get(chosen.len()) else { return self.fetch(image, chosen) };
+        let mut term = |&(position, weight): &(Expr<'c>, Expr<'c>)| {
             chosen.push(position);
-            let value = self.taps(e, image, axes, chosen)?;
+            let value = self.taps(image, axes, chosen);
             chosen.pop();
-            let term = e.mul(&value, weight)?;
-            sum = Some(plus(e, sum, term)?);
-        }
-        sum.map_or_else(|| fail!(INTERNAL, "no neighbours"), Ok)
-    }
-}
-
-fn plus(e: &mut dyn Emit, sum: Option<Tensor>, term: Tensor) -> Result<Tensor> {
-    match sum {
-        None => Ok(term),
-        Some(sum) => e.add(&sum, &term),
+            value * weight
+        };
+        let first = term(&axis[0]);
+        axis[1..].iter().fold(first, |sum, tap| sum + term(tap))
     }
 }
 
 /// Mirrors positions at 0 and half of `twice`, as often as it takes.
-fn mirrored(e: &mut dyn Emit, x: &Tensor, twice: f64) -> Result<Tensor> {
-    let from = e.call(&ABS, args![x])?;
-    let extra = e.call(&FMOD, args![&from, s(twice)])?;
-    let back = e.rev(&SUB, s(twice), &extra)?;
-    e.call(&MINIMUM, args![&extra, &back])
+fn mirrored(x: Expr<'_>, twice: f64) -> Expr<'_> {
+    let extra = x.abs().with(&FMOD, twice);
+    extra.with(&MINIMUM, twice - extra)
 }
 
 /// Weights of the four neighbours at distance `t` from the second (Keys' kernel with a = -3/4).
-fn cubic_weights(e: &mut dyn Emit, t: &Tensor) -> Result<[Tensor; 4]> {
+fn cubic_weights(t: Expr<'_>) -> [Expr<'_>; 4] {
     const A: f64 = -0.75;
-    let rest = e.rev(&SUB, s(1.0), t)?;
-    let far = |e: &mut dyn Emit, x: &Tensor| {
-        // a x³ - 5 a x² + 8 a x - 4 a.
-        let y = e.mul(x, s(A))?;
-        let y = e.sub(&y, s(5.0 * A))?;
-        let y = e.mul(&y, x)?;
-        let y = e.add(&y, s(8.0 * A))?;
-        let y = e.mul(&y, x)?;
-        e.sub(&y, s(4.0 * A))
-    };
-    let near = |e: &mut dyn Emit, x: &Tensor| {
-        // (a + 2) x³ - (a + 3) x² + 1.
-        let y = e.mul(x, s(A + 2.0))?;
-        let y = e.sub(&y, s(A + 3.0))?;
-        let y = e.mul(&y, x)?;
-        let y = e.mul(&y, x)?;
-        e.add(&y, s(1.0))
-    };
-    let (first, last) = (e.add(t, s(1.0))?, e.rev(&SUB, s(2.0), t)?);
-    Ok([far(e, &first)?, near(e, t)?, near(e, &rest)?, far(e, &last)?])
+    [far(t + 1.0, A), near(t, A), near(1.0 - t, A), far(2.0 - t, A)]
+}
+
+/// `a x³ - 5 a x² + 8 a x - 4 a`.
+fn far(x: Expr<'_>, a: f64) -> Expr<'_> {
+    ((x * a - 5.0 * a) * x + 8.0 * a) * x - 4.0 * a
+}
+
+/// `(a + 2) x³ - (a + 3) x² + 1`.
+fn near(x: Expr<'_>, a: f64) -> Expr<'_> {
+    (x * (a + 2.0) - (a + 3.0)) * x * x + 1.0
 }
 
 fn sampled(e: &mut dyn Emit, a: &Args, between: Between, outside: Outside, align: bool) -> Result<Vec<Tensor>> {
@@ -331,19 +266,21 @@ fn sampled(e: &mut dyn Emit, a: &Args, between: Between, outside: Outside, align
     };
     let grid = e.call(&RESHAPE, args![&grid, [shape[0], 1, count, n].as_slice()])?;
     let sampler = Sampler { outside, align, sizes: Shape::from_slice(&shape[2..]) };
-    let mut at = Vec::new();
-    for d in 0..n {
-        // Places name the last dimension first.
-        let place = e.call(&SELECT, args![&grid, 3, n - 1 - d])?;
-        let position = sampler.pixels(e, &place, d)?;
-        at.push(if between == Between::Cubic { position } else { sampler.inside(e, &position, d)? });
-    }
-    let y = match between {
-        Between::Linear => sampler.linear(e, &image, &at)?,
-        Between::Nearest => sampler.nearest(e, &image, &at)?,
-        Between::Cubic => sampler.cubic(e, &image, &at)?,
-    };
-    let y = e.call(&RESHAPE, args![&y, out.as_slice()])?;
+    let y = compute(e, |c| {
+        let (image, grid) = (c.of(&image), c.of(&grid));
+        let position = |d: usize| {
+            // Places name the last dimension first.
+            let position = sampler.pixels(grid.call(&SELECT, args![3, n - 1 - d]), d);
+            if between == Between::Cubic { position } else { sampler.inside(position, d) }
+        };
+        let at: Vec<Expr<'_>> = (0..n).map(position).collect();
+        let y = match between {
+            Between::Linear => sampler.linear(image, &at),
+            Between::Nearest => sampler.nearest(image, &at),
+            Between::Cubic => sampler.cubic(image, &at),
+        };
+        y.call(&RESHAPE, args![out.as_slice()])
+    })?;
     Ok(vec![e.cast(&y, narrow)?])
 }
 

@@ -6,16 +6,16 @@ use crate::base::dtype::Scalar;
 use crate::fail;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
+use crate::op::expr::compute;
 use crate::op::row::{CallForm, Grad, Lower, Op, ex};
 use crate::op::rows::nn::loss::reduced;
 use crate::op::rows::nn::pointwise_loss::{float, row};
-use crate::op::rows::pointwise::arith::DIV;
 use crate::op::rows::pointwise::blend::CLAMP_MIN;
-use crate::op::rows::pointwise::compare::{GT, LT, WHERE};
-use crate::op::rows::pointwise::unary::{EXP, LOG};
+use crate::op::rows::pointwise::compare::LT;
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::tensor::Tensor;
 use crate::signature;
+use std::f64::consts::TAU;
 
 signature!(poisson_nll_loss(
     input: Tensor, target: Tensor, log_input: Bool = true, full: Bool = false, eps: Float = 1e-8,
@@ -35,27 +35,19 @@ pub static POISSON_NLL_LOSS: Op = row(
     ],
     Lower::Compose(|e, a| {
         let (x, t) = (a.input(), a.tensor(poisson_nll_loss::target));
-        let mut loss = if a.flag(poisson_nll_loss::log_input) {
-            let (rate, gain) = (e.call(&EXP, args![x])?, e.mul(t, x)?);
-            e.sub(&rate, &gain)?
-        } else {
-            let log = e.add(x, float(a.float(poisson_nll_loss::eps)))?;
-            let log = e.call(&LOG, args![&log])?;
-            let gain = e.mul(t, &log)?;
-            e.sub(x, &gain)?
-        };
-        if a.flag(poisson_nll_loss::full) {
-            let log = e.call(&LOG, args![t])?;
-            let main = e.mul(t, &log)?;
-            let main = e.sub(&main, t)?;
-            let turn = e.mul(t, float(2.0 * std::f64::consts::PI))?;
-            let rest = e.call(&LOG, args![&turn])?;
-            let rest = e.mul(&rest, float(0.5))?;
-            let stirling = e.add(&main, &rest)?;
-            let large = e.call(&GT, args![t, Scalar::Int(1)])?;
-            let stirling = e.call(&WHERE, args![&large, &stirling, float(0.0)])?;
-            loss = e.add(&loss, &stirling)?;
-        }
+        let loss = compute(e, |c| {
+            let (x, t) = (c.of(x), c.of(t));
+            let loss = if a.flag(poisson_nll_loss::log_input) {
+                x.exp() - t * x
+            } else {
+                x - t * (x + a.float(poisson_nll_loss::eps)).log()
+            };
+            if !a.flag(poisson_nll_loss::full) {
+                return loss;
+            }
+            let stirling = t * t.log() - t + (t * TAU).log() * 0.5;
+            loss + stirling.zero_unless(t.greater(1))
+        })?;
         reduced(e, loss, a.text(poisson_nll_loss::reduction))
     }),
 );
@@ -127,14 +119,11 @@ error, for which the call waits.",
         }
         let var = variance(e, a)?;
         let var = e.call(&CLAMP_PASS, args![&var, a.float(gaussian_nll_loss::eps)])?;
-        let d = e.sub(a.input(), a.tensor(gaussian_nll_loss::target))?;
-        let square = e.mul(&d, &d)?;
-        let (log, share) = (e.call(&LOG, args![&var])?, e.call(&DIV, args![&square, &var])?);
-        let sum = e.add(&log, &share)?;
-        let mut loss = e.mul(&sum, float(0.5))?;
-        if a.flag(gaussian_nll_loss::full) {
-            loss = e.add(&loss, float(0.5 * (2.0 * std::f64::consts::PI).ln()))?;
-        }
+        let loss = compute(e, |c| {
+            let (var, d) = (c.of(&var), c.of(a.input()) - a.tensor(gaussian_nll_loss::target));
+            let loss = (var.log() + d * d / var) * 0.5;
+            if a.flag(gaussian_nll_loss::full) { loss + 0.5 * TAU.ln() } else { loss }
+        })?;
         reduced(e, loss, a.text(gaussian_nll_loss::reduction))
     }),
 );

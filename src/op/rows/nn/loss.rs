@@ -10,14 +10,15 @@ use crate::kernel::loss;
 use crate::kernel::scan;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
+use crate::op::expr::compute;
 use crate::op::row::{CallForm, Grad, Lower, Op, Save, ex};
 use crate::op::rows::nn::embedding::{ONE_HOT_AS, class_labels};
 use crate::op::rows::nn::softmax::{LOG_SOFTMAX_FLOAT, SOFTMAX_FLOAT};
 use crate::op::rows::nn::windows::float_only;
 use crate::op::rows::pointwise::blend::CLAMP_MIN;
-use crate::op::rows::pointwise::compare::{EQ, GE};
+use crate::op::rows::pointwise::compare::GE;
 use crate::op::rows::reduction::reduce::SUM;
-use crate::op::rows::shape::view::{RESHAPE, UNSQUEEZE};
+use crate::op::rows::shape::view::RESHAPE;
 use crate::op::tensor::Tensor;
 use crate::signature;
 
@@ -97,7 +98,7 @@ static CROSS: Op = Op {
 /// The gradient of `CROSS` as rows: with target weights q it is g (softmax(x) sum(q) - q).
 fn cross_twice(e: &mut dyn Emit, v: &Backward<'_>, g: &Tensor) -> Result<Tensor> {
     let (x, target, weight) = (v.input(), v.saved(cross::target), v.opt_input(cross::weight));
-    let (dim, smoothing) = (class_dim(x.ndim()), v.args.float(cross::label_smoothing));
+    let (dim, smoothing) = (class_dim(x.ndim()) as i64, v.args.float(cross::label_smoothing));
     let shape = x.shape();
     let ones = e.full(&target.shape(), Scalar::Int(1), v.meta(cross::input))?;
     let picked = |e: &mut dyn Emit, weight: Option<&Tensor>| -> Result<Tensor> {
@@ -105,24 +106,17 @@ fn cross_twice(e: &mut dyn Emit, v: &Backward<'_>, g: &Tensor) -> Result<Tensor>
             e.call(&NLL_GRAD, args![&ones, target, weight, v.args.int(cross::ignore_index), shape.as_slice()])?;
         e.neg(&minus)
     };
-    let mut q = picked(e, weight)?;
-    if smoothing != 0.0 {
-        let valid = picked(e, None)?;
-        let valid = e.call(&SUM, args![&valid, dim, true])?;
-        let mut even = e.mul(&valid, Scalar::Float(smoothing / shape[dim] as f64))?;
-        if let Some(weight) = weight {
-            let weight = along_classes(e, weight, x.ndim())?;
-            even = e.mul(&even, &weight)?;
+    let all = picked(e, weight)?;
+    let valid = if smoothing == 0.0 { None } else { Some(picked(e, None)?) };
+    let weight = weight.map(|weight| along_classes(e, weight, x.ndim())).transpose()?;
+    compute(e, |c| {
+        let mut q = c.of(&all);
+        if let Some(valid) = &valid {
+            let even = c.of(valid).sum_keepdim(dim) * (smoothing / shape[dim as usize] as f64);
+            q = q * (1.0 - smoothing) + weight.iter().fold(even, |even, weight| even * weight);
         }
-        q = e.mul(&q, Scalar::Float(1.0 - smoothing))?;
-        q = e.add(&q, &even)?;
-    }
-    let p = e.call(&SOFTMAX_FLOAT, args![x, dim])?;
-    let all = e.call(&SUM, args![&q, dim, true])?;
-    let p = e.mul(&p, &all)?;
-    let difference = e.sub(&p, &q)?;
-    let g = e.call(&UNSQUEEZE, args![g, dim])?;
-    e.mul(&difference, &g)
+        (c.call(&SOFTMAX_FLOAT, args![x, dim]) * q.sum_keepdim(dim) - q) * c.of(g).unsqueeze(dim)
+    })
 }
 
 /// `[C]` so that it broadcasts along the class dim.
@@ -239,19 +233,14 @@ fn of_probabilities(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     let (x, target, smoothing) = (a.input(), a.tensor(cross_entropy::target), a.float(cross_entropy::label_smoothing));
     let dim = class_dim(x.ndim());
     let classes = x.shape()[dim] as f64;
-    let logs = e.call(&LOG_SOFTMAX_FLOAT, args![x, dim])?;
-    let mut target = target.clone();
-    if smoothing > 0.0 {
-        target = e.mul(&target, Scalar::Float(1.0 - smoothing))?;
-        target = e.add(&target, Scalar::Float(smoothing / classes))?;
-    }
-    let mut terms = e.mul(&logs, &target)?;
-    if let Some(weight) = a.opt_tensor(cross_entropy::weight) {
-        let weight = along_classes(e, weight, x.ndim())?;
-        terms = e.mul(&terms, &weight)?;
-    }
-    let terms = e.neg(&terms)?;
-    let loss = e.call(&SUM, args![&terms, dim])?;
+    let weight = a.opt_tensor(cross_entropy::weight).map(|weight| along_classes(e, weight, x.ndim())).transpose()?;
+    let loss = compute(e, |c| {
+        let target = c.of(target);
+        let target = if smoothing > 0.0 { target * (1.0 - smoothing) + smoothing / classes } else { target };
+        let terms = c.call(&LOG_SOFTMAX_FLOAT, args![x, dim]) * target;
+        let terms = weight.iter().fold(terms, |terms, weight| terms * weight);
+        (-terms).sum(dim as i64)
+    })?;
     reduced(e, loss, a.text(cross_entropy::reduction))
 }
 
@@ -385,26 +374,18 @@ that is no class is an error while computing (E0402).",
         let classes = x.shape()[1];
         let target = e.cast(&target, DType::I64)?;
         let right = e.call(&ONE_HOT_AS, args![&target, classes, x.dtype()])?;
-        let own = e.mul(&x, &right)?;
-        let own = e.call(&SUM, args![&own, 1, true])?;
-        let gap = e.sub(&x, &own)?;
-        let gap = e.add(&gap, Scalar::Float(a.float(multi_margin_loss::margin)))?;
-        let mut terms = e.call(&CLAMP_MIN, args![&gap, Scalar::Float(0.0)])?;
-        if p == 2 {
-            terms = e.mul(&terms, &terms)?;
+        let weight = a.opt_tensor(multi_margin_loss::weight);
+        if let Some(weight) = weight.filter(|weight| weight.shape().as_slice() != [classes]) {
+            fail!(SHAPE, "`weight` must have shape [{classes}], not {:?}", weight.shape().as_slice());
         }
-        let others = e.rev(&crate::op::rows::pointwise::arith::SUB, Scalar::Int(1), &right)?;
-        terms = e.mul(&terms, &others)?;
-        if let Some(weight) = a.opt_tensor(multi_margin_loss::weight) {
-            if weight.shape().as_slice() != [classes] {
-                fail!(SHAPE, "`weight` must have shape [{classes}], not {:?}", weight.shape().as_slice());
-            }
-            let share = e.mul(&right, weight)?;
-            let share = e.call(&SUM, args![&share, 1, true])?;
-            terms = e.mul(&terms, &share)?;
-        }
-        let loss = e.call(&SUM, args![&terms, 1])?;
-        let loss = e.div(&loss, Scalar::Float(classes as f64))?;
+        let loss = compute(e, |c| {
+            let (x, right) = (c.of(&x), c.of(&right));
+            let own = (x * right).sum_keepdim(1);
+            let gap = (x - own + a.float(multi_margin_loss::margin)).with(&CLAMP_MIN, 0.0);
+            let terms = if p == 2 { gap * gap } else { gap } * (1 - right);
+            let share = weight.map(|weight| (right * weight).sum_keepdim(1));
+            share.map_or(terms, |share| terms * share).sum(1) / classes as f64
+        })?;
         without_batch(e, loss, was_batched, a.text(multi_margin_loss::reduction))
     }),
     grad: Grad::Composed,
@@ -440,25 +421,16 @@ max(0, 1 - x[right] + x[other]) over C. A label that is no class is an error whi
         let valid = before_end(e, &target)?;
         // Entries after the end read class 0 and count for nothing.
         let target = e.cast(&target, DType::I64)?;
-        let target = e.mul(&target, &valid)?;
-        let valid = e.cast(&valid, dtype)?;
-        let valid = e.call(&UNSQUEEZE, args![&valid, 2])?;
-        let right = e.call(&ONE_HOT_AS, args![&target, classes, dtype])?;
-        let right = e.mul(&right, &valid)?;
-        let scores = e.call(&UNSQUEEZE, args![&x, 1])?;
-        let own = e.mul(&right, &scores)?;
-        let own = e.call(&SUM, args![&own, 2, true])?;
-        let gap = e.sub(&scores, &own)?;
-        let gap = e.add(&gap, Scalar::Int(1))?;
-        let gap = e.call(&CLAMP_MIN, args![&gap, Scalar::Float(0.0)])?;
-        let gap = e.mul(&gap, &valid)?;
-        let terms = e.call(&SUM, args![&gap, 1])?;
-        let named = e.call(&SUM, args![&right, 1])?;
-        let others = e.call(&EQ, args![&named, Scalar::Int(0)])?;
-        let others = e.cast(&others, dtype)?;
-        let terms = e.mul(&terms, &others)?;
-        let loss = e.call(&SUM, args![&terms, 1])?;
-        let loss = e.div(&loss, Scalar::Float(classes as f64))?;
+        let loss = compute(e, |c| {
+            let (x, valid) = (c.of(&x).unsqueeze(1), c.of(&valid));
+            let right = (c.of(&target) * valid).call(&ONE_HOT_AS, args![classes, dtype]);
+            let valid = valid.cast(dtype).unsqueeze(2);
+            let right = right * valid;
+            let own = (right * x).sum_keepdim(2);
+            let gap = (x - own + 1).with(&CLAMP_MIN, 0.0) * valid;
+            let others = right.sum(1).equals(0).cast(dtype);
+            (gap.sum(1) * others).sum(1) / classes as f64
+        })?;
         without_batch(e, loss, was_batched, a.text(multilabel_margin_loss::reduction))
     }),
     grad: Grad::Composed,

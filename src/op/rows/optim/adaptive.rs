@@ -4,7 +4,8 @@ use crate::kernel::elementwise as math;
 use crate::op::formula::{Formula, Value};
 use crate::op::row::{Lower, Op};
 use crate::op::rows::optim::optimizers::{
-    P, add_scaled, average, average_square, correction, descent, each, each_counted, lists, root, shrunk, step, step_by,
+    P, add_scaled, average, average_square, correction, descent, each_and_count, each_counted, lists, root, shrunk,
+    step, step_by,
 };
 use crate::signature;
 
@@ -27,7 +28,7 @@ static ADAMAX: Op = step(
             let rate = f.before(&math::DIV, -lr, first);
             f.set(1, rate);
         };
-        each_counted(e, &lists, a.tensor(adamax::step), numbers, |f| {
+        each_counted(e, &lists, a.tensor(adamax::step), 1, numbers, |f| {
             let g = descent(f, a.flag(adamax::maximize), a.float(adamax::weight_decay));
             let m = average(f, 2, g, beta1);
             let most = f.get(3);
@@ -45,7 +46,7 @@ static ADAMAX: Op = step(
 
 signature!(adadelta(
     params: Tensors, grads: Tensors, square_avg: Tensors = None, acc_delta: Tensors = None, lr: Float,
-    rho: Float = 0.9, eps: Float = 1e-6, weight_decay: Float = 0.0, maximize: Bool = false,
+    rho: Float = 0.9, eps: Float = 1e-6, weight_decay: Float = 0.0, maximize: Bool = false, step: Tensor,
 ));
 
 /// Source: Zeiler, "ADADELTA: An Adaptive Learning Rate Method" (2012).
@@ -56,7 +57,7 @@ static ADADELTA: Op = step(
     Lower::Steps(|e, a| {
         let lists = lists(a, 4, |_| true, adadelta::PARAMS)?;
         let (lr, rho, eps) = (a.float(adadelta::lr), a.float(adadelta::rho), a.float(adadelta::eps));
-        each(e, &lists, |f| {
+        each_and_count(e, &lists, a.tensor(adadelta::step), |f| {
             let g = descent(f, a.flag(adadelta::maximize), a.float(adadelta::weight_decay));
             let v = average_square(f, 2, g, rho);
             let v = f.with(&math::ADD, v, eps);
@@ -113,7 +114,7 @@ static NADAM: Op = step(
             f.set(5, second);
         };
         const NUMBERS: usize = 5;
-        each_counted(e, &lists, a.tensor(nadam::step), numbers, |f| {
+        each_counted(e, &lists, a.tensor(nadam::step), 5, numbers, |f| {
             let g = descent(f, a.flag(nadam::maximize), if decoupled { 0.0 } else { decay });
             let p = shrunk(f, if decoupled { 1.0 - lr * decay } else { 1.0 });
             let old = f.get(4);
@@ -201,7 +202,7 @@ static RADAM: Op = step(
             f.set(3, added);
         };
         const NUMBERS: usize = 4;
-        each_counted(e, &lists, a.tensor(radam::step), numbers, |f| {
+        each_counted(e, &lists, a.tensor(radam::step), if adapts { 3 } else { 1 }, numbers, |f| {
             let g = descent(f, a.flag(radam::maximize), if decoupled { 0.0 } else { decay });
             let p = shrunk(f, if decoupled { 1.0 - lr * decay } else { 1.0 });
             let m = average(f, 2, g, beta1);

@@ -2,7 +2,7 @@
 
 use crate::kernel::elementwise as math;
 use crate::op::row::{Lower, Op};
-use crate::op::rows::optim::optimizers::{P, add_scaled, count, descent, each, lists, plus, step};
+use crate::op::rows::optim::optimizers::{P, add_scaled, count, descent, each, each_and_count, lists, plus, step};
 use crate::signature;
 
 /// Where the numbers of ASGD stand among its lists.
@@ -25,7 +25,7 @@ static ASGD: Op = step(
     Lower::Steps(|e, a| {
         let lists = lists(a, 5, |_| true, asgd::PARAMS)?;
         let (lr, lambd, alpha, t0) = (a.float(asgd::lr), a.float(asgd::lambd), a.float(asgd::alpha), a.float(asgd::t0));
-        each(e, &lists, |f| {
+        each_and_count(e, &lists, a.tensor(asgd::step), |f| {
             let g = descent(f, a.flag(asgd::maximize), a.float(asgd::weight_decay));
             let p = f.get(P);
             let eta = f.number_of(ETA, p);
@@ -45,10 +45,9 @@ static ASGD: Op = step(
             let average = f.of_two(&math::ADD, rest, part);
             f.set(2, average);
         })?;
-        let done = vec![count(e, a.tensor(asgd::step))?; lists[0].len()];
+        let done = [count(e, a.tensor(asgd::step))?];
         each(e, &[lists[ETA], lists[MU], &done], |f| {
-            let done = f.get(2);
-            let step = f.with(&math::ADD, done, 1.0);
+            let step = f.get(2);
             let slower = f.with(&math::MUL, step, lambd * lr);
             let slower = f.with(&math::ADD, slower, 1.0);
             let slower = f.with(&math::POW, slower, alpha);
@@ -64,7 +63,7 @@ static ASGD: Op = step(
 
 signature!(rprop(
     params: Tensors, grads: Tensors, prev: Tensors = None, step_size: Tensors = None, eta_minus: Float = 0.5,
-    eta_plus: Float = 1.2, step_size_min: Float = 1e-6, step_size_max: Float = 50.0, maximize: Bool = false,
+    eta_plus: Float = 1.2, step_size_min: Float = 1e-6, step_size_max: Float = 50.0, maximize: Bool = false, step: Tensor,
 ));
 
 /// The sizes begin with the rate. Source: Riedmiller and Braun, "A direct adaptive method for faster backpropagation learning" (1993).
@@ -75,7 +74,7 @@ static RPROP: Op = step(
     Lower::Steps(|e, a| {
         let lists = lists(a, 4, |_| true, rprop::PARAMS)?;
         let (minus, plus_) = (a.float(rprop::eta_minus), a.float(rprop::eta_plus));
-        each(e, &lists, |f| {
+        each_and_count(e, &lists, a.tensor(rprop::step), |f| {
             let g = descent(f, a.flag(rprop::maximize), 0.0);
             let old = f.get(2);
             // 1 where the gradient kept its sign, -1 where it changed it.

@@ -3,28 +3,23 @@
 //!
 //! Reached from the standard library, which owns the state and skips parameters without a gradient.
 
-use crate::args;
 use crate::base::diag::Result;
-use crate::base::dtype::{DType, Scalar};
+use crate::base::dtype::DType;
 use crate::base::layout::Layout;
 use crate::fail;
 use crate::kernel::elementwise as math;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
 use crate::op::formula::{Formula, Value};
+use crate::op::infer::expanded;
 use crate::op::row::{CallForm, Grad, Lower, Op, Param};
-use crate::op::rows::pointwise::arith::ADD;
 use crate::op::tensor::Tensor;
 use crate::signature;
 use smallvec::{SmallVec, smallvec};
 
-/// Elements of the tensor `step` of a row: steps done so far, and room for the numbers that follow from it, in f64 on
-/// the device of the parameters. Whether a step is held is known only there.
+/// Elements of the tensor `step` of a row: steps done so far, which the row counts, and room for the numbers that follow
+/// from it, in f64 on the device of the parameters. Whether a step is held is known only there.
 pub const COUNTED: usize = 6;
-
-fn float(x: f64) -> Scalar {
-    Scalar::Float(x)
-}
 
 /// The lists before argument `end`; each that is used has a tensor for each parameter, of its shape.
 pub(in crate::op::rows) fn lists<'a>(
@@ -57,7 +52,12 @@ pub(in crate::op::rows) fn lists<'a>(
         }
         lists.push(list);
     }
-    Ok(lists)
+    // Before anything is queued, since the step is counted first.
+    let mut written = lists.iter().enumerate().filter(|(at, _)| *at != G).flat_map(|(_, list)| list.iter());
+    match written.any(|tensor| tensor.view().layout.repeated().next().is_some()) {
+        true => Err(expanded()),
+        false => Ok(lists),
+    }
 }
 
 /// Runs a formula over lists of tensors.
@@ -79,63 +79,56 @@ fn floats(lists: &[&[Tensor]]) -> Result<()> {
     }
 }
 
-/// The elements of a step's tensor as tensors of no dimensions.
-fn elements(e: &mut dyn Emit, step: &Tensor) -> Result<Vec<Tensor>> {
+/// The first elements of a step's tensor as tensors of no dimensions.
+fn elements(e: &mut dyn Emit, step: &Tensor, count: usize) -> Result<SmallVec<[Tensor; COUNTED]>> {
     let view = step.view();
     if view.layout.shape.as_slice() != [COUNTED] || !view.layout.is_contiguous() || view.dtype != DType::F64 {
         let (dtype, shape) = (view.dtype, view.layout.shape.as_slice());
         fail!(VALUE, "`step` is {COUNTED} numbers of dtype f64 that lie side by side, not {dtype} {shape:?}");
     }
     let element = |at| Layout { offset: view.layout.offset + at, ..Layout::contiguous(&[]) };
-    Ok((0..COUNTED).map(|at| e.alias(step, element(at))).collect())
+    Ok((0..count).map(|at| e.alias(step, element(at))).collect())
 }
 
-/// How many steps were done before this one.
+/// The count of steps, this one included once it was counted.
 pub(in crate::op::rows) fn count(e: &mut dyn Emit, step: &Tensor) -> Result<Tensor> {
-    Ok(elements(e, step)?.swap_remove(0))
+    Ok(elements(e, step, 1)?.swap_remove(0))
 }
 
-/// As `each`, with numbers that follow from the count of this step, from 1, behind the lists: `numbers` makes operands 1
-/// and up of them.
+/// As `each`, and counts the step.
+pub(in crate::op::rows) fn each_and_count(
+    e: &mut dyn Emit,
+    lists: &[&[Tensor]],
+    step: &Tensor,
+    formula: impl FnMut(&mut Formula),
+) -> Result<Vec<Tensor>> {
+    each_counted(e, lists, step, 0, |_, _| {}, formula)
+}
+
+/// As `each_and_count`, with `made` numbers that follow from the count of this step, from 1, behind the lists: `numbers`
+/// makes operands 1 and up of them.
 pub(in crate::op::rows) fn each_counted(
     e: &mut dyn Emit,
     lists: &[&[Tensor]],
     step: &Tensor,
+    made: usize,
     numbers: impl Fn(&mut Formula, Value),
     mut formula: impl FnMut(&mut Formula),
 ) -> Result<Vec<Tensor>> {
     floats(lists)?;
-    let elements = elements(e, step)?;
-    let alone: Vec<&[Tensor]> = elements.iter().map(std::slice::from_ref).collect();
+    let elements = elements(e, step, 1 + made)?;
+    let alone: SmallVec<[&[Tensor]; COUNTED]> = elements.iter().map(std::slice::from_ref).collect();
     e.each(&alone, &mut |f: &mut Formula| {
         let done = f.get(0);
         let step = f.with(&math::ADD, done, 1.0);
+        f.set(0, step);
         numbers(f, step);
     })?;
-    let beside: Vec<Vec<Tensor>> = elements[1..].iter().map(|number| vec![number.clone(); lists[0].len()]).collect();
     let mut all: SmallVec<[&[Tensor]; 12]> = SmallVec::from_slice(lists);
-    all.extend(beside.iter().map(Vec::as_slice));
+    all.extend_from_slice(&alone[1..]);
     e.each(&all, &mut formula)?;
     Ok(Vec::new())
 }
-
-signature!(count(step: Tensor));
-
-/// A step was done.
-static COUNT: Op = Op {
-    name: "_count_step",
-    params: count::PARAMS,
-    summary: "Counts a step.",
-    lower: Lower::Steps(|e, a| {
-        let counted = elements(e, a.tensor(count::step))?;
-        e.apply_inplace(&ADD, args![&counted[0], float(1.0)])?;
-        Ok(Vec::new())
-    }),
-    grad: Grad::Stop("optimiser steps are not differentiated"),
-    call: CallForm::Function,
-    guarded: true,
-    ..Op::BASE
-};
 
 /// `1 - beta ** step`.
 pub(in crate::op::rows) fn correction(f: &mut Formula, beta: f64, step: Value) -> Value {
@@ -271,7 +264,7 @@ static SGD: Op = step(
             add_scaled(f, P, d, -lr);
         };
         if momentum == 0.0 || dampening == 0.0 {
-            return each(e, &lists, formula);
+            return each_and_count(e, &lists, a.tensor(sgd::step), formula);
         }
         let numbers = |f: &mut Formula, step: Value| {
             // Not at the first step.
@@ -281,7 +274,7 @@ static SGD: Op = step(
             let factor = f.before(&math::SUB, 1.0, less);
             f.set(1, factor);
         };
-        each_counted(e, &lists, a.tensor(sgd::step), numbers, formula)
+        each_counted(e, &lists, a.tensor(sgd::step), 1, numbers, formula)
     }),
 );
 
@@ -310,7 +303,7 @@ static ADAM: Op = step(
             let scale = f.of(&math::SQRT, second);
             f.set(2, scale);
         };
-        each_counted(e, &lists, a.tensor(adam::step), numbers, |f| {
+        each_counted(e, &lists, a.tensor(adam::step), 2, numbers, |f| {
             let g = descent(f, a.flag(adam::maximize), if decoupled { 0.0 } else { decay });
             let p = shrunk(f, if decoupled && decay != 0.0 { 1.0 - lr * decay } else { 1.0 });
             let m = average(f, 2, g, beta1);
@@ -333,7 +326,7 @@ static ADAM: Op = step(
 signature!(rmsprop(
     params: Tensors, grads: Tensors, square_avg: Tensors = None, grad_avg: Tensors = None,
     momentum_buffer: Tensors = None, lr: Float, alpha: Float = 0.99, eps: Float = 1e-8, weight_decay: Float = 0.0,
-    momentum: Float = 0.0, centered: Bool = false, maximize: Bool = false,
+    momentum: Float = 0.0, centered: Bool = false, maximize: Bool = false, step: Tensor,
 ));
 
 static RMSPROP: Op = step(
@@ -345,7 +338,7 @@ static RMSPROP: Op = step(
             (a.float(rmsprop::lr), a.float(rmsprop::alpha), a.float(rmsprop::eps), a.float(rmsprop::momentum));
         let used = |at| at < 3 || at == 3 && a.flag(rmsprop::centered) || at == 4 && momentum > 0.0;
         let lists = lists(a, 5, used, rmsprop::PARAMS)?;
-        each(e, &lists, |f| {
+        each_and_count(e, &lists, a.tensor(rmsprop::step), |f| {
             let g = descent(f, a.flag(rmsprop::maximize), a.float(rmsprop::weight_decay));
             let v = average_square(f, 2, g, alpha);
             let mut spread = v;
@@ -390,7 +383,7 @@ static ADAGRAD: Op = step(
             let rate = f.before(&math::DIV, -lr, slower);
             f.set(1, rate);
         };
-        each_counted(e, &lists, a.tensor(adagrad::step), numbers, |f| {
+        each_counted(e, &lists, a.tensor(adagrad::step), 1, numbers, |f| {
             let g = descent(f, a.flag(adagrad::maximize), a.float(adagrad::weight_decay));
             let square = f.of_two(&math::MUL, g, g);
             let sum = f.get(2);
@@ -406,7 +399,7 @@ static ADAGRAD: Op = step(
 
 signature!(lion(
     params: Tensors, grads: Tensors, exp_avg: Tensors = None, lr: Float, beta1: Float = 0.9, beta2: Float = 0.99,
-    weight_decay: Float = 0.0, maximize: Bool = false,
+    weight_decay: Float = 0.0, maximize: Bool = false, step: Tensor,
 ));
 
 /// Source: Chen et al., "Symbolic Discovery of Optimization Algorithms" (2023).
@@ -417,7 +410,7 @@ static LION: Op = step(
     Lower::Steps(|e, a| {
         let lists = lists(a, 3, |_| true, lion::PARAMS)?;
         let (lr, beta1, beta2) = (a.float(lion::lr), a.float(lion::beta1), a.float(lion::beta2));
-        each(e, &lists, |f| {
+        each_and_count(e, &lists, a.tensor(lion::step), |f| {
             let g = descent(f, a.flag(lion::maximize), 0.0);
             let old = f.get(2);
             let old = f.with(&math::MUL, old, beta1);
@@ -432,4 +425,4 @@ static LION: Op = step(
     }),
 );
 
-pub static ROWS: &[&Op] = &[&SGD, &ADAM, &RMSPROP, &ADAGRAD, &LION, &COUNT];
+pub static ROWS: &[&Op] = &[&SGD, &ADAM, &RMSPROP, &ADAGRAD, &LION];

@@ -6,12 +6,12 @@ use crate::base::dtype::DType;
 use crate::fail;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
+use crate::op::expr::{Expr, compute};
 use crate::op::row::{Grad, Lower, Op, ex};
 use crate::op::rows::pointwise::blend::{CLAMP, CLAMP_MIN};
-use crate::op::rows::pointwise::unary::SQRT;
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::rearrange::DIAGONAL;
-use crate::op::rows::shape::view::{RESHAPE, UNSQUEEZE};
+use crate::op::rows::shape::view::RESHAPE;
 use crate::op::rows::signatures::unary;
 use crate::op::tensor::Tensor;
 use crate::signature;
@@ -55,44 +55,30 @@ fn covariance(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
         (None, None) => None,
     };
     let correction = a.float(cov::correction);
-    let last = &[1i64][..];
     let Some(weights) = weights else {
-        let sum = e.call(&SUM, args![&x, last, true])?;
-        let mean = e.div(&sum, n as f64)?;
-        let apart = e.sub(&x, &mean)?;
-        let products = products(e, &apart, &apart)?;
-        return e.div(&products, (n as f64 - correction).max(0.0));
+        return compute(e, |c| {
+            let x = c.of(&x);
+            let apart = x - x.sum_keepdim(1) / n as f64;
+            products(apart, apart) / (n as f64 - correction).max(0.0)
+        });
     };
-    let total = e.call(&SUM, args![&weights])?;
-    let weighted = e.mul(&x, &weights)?;
-    let sum = e.call(&SUM, args![&weighted, last, true])?;
-    let mean = e.div(&sum, &total)?;
-    let freedom = match a.opt_tensor(cov::aweights) {
-        Some(w) if correction != 0.0 => {
-            let squares = e.mul(&weights, w)?;
-            let sum = e.call(&SUM, args![&squares])?;
-            let scaled = e.mul(&sum, correction)?;
-            let lost = e.div(&scaled, &total)?;
-            e.sub(&total, &lost)?
-        }
-        _ => {
-            // Counts lose their last digits in a narrow type; weights keep their own.
-            let total = if total.dtype().is_float() { total } else { e.cast(&total, DType::F64)? };
-            e.sub(&total, correction)?
-        }
-    };
-    let freedom = e.call(&CLAMP_MIN, args![&freedom, 0.0])?;
-    let apart = e.sub(&x, &mean)?;
-    let weighted = e.mul(&apart, &weights)?;
-    let products = products(e, &weighted, &apart)?;
-    e.div(&products, &freedom)
+    // Counts lose their last digits in a narrow type; weights keep their own.
+    let wide = if weights.dtype().is_float() { weights.dtype() } else { DType::F64 };
+    compute(e, |c| {
+        let (x, weights) = (c.of(&x), c.of(&weights));
+        let total = weights.of(&SUM);
+        let freedom = match a.opt_tensor(cov::aweights) {
+            Some(w) if correction != 0.0 => total - (weights * w).of(&SUM) * correction / total,
+            _ => total.cast(wide) - correction,
+        };
+        let apart = x - (x * weights).sum_keepdim(1) / total;
+        products(apart * weights, apart) / freedom.with(&CLAMP_MIN, 0.0)
+    })
 }
 
 /// `a bᵀ` of rows, as a sum that fuses with what made the rows.
-fn products(e: &mut dyn Emit, a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let (a, b) = (e.call(&UNSQUEEZE, args![a, 1])?, e.call(&UNSQUEEZE, args![b, 0])?);
-    let product = e.mul(&a, &b)?;
-    e.call(&SUM, args![&product, &[2i64][..]])
+fn products<'c>(a: Expr<'c>, b: Expr<'c>) -> Expr<'c> {
+    (a.unsqueeze(1) * b.unsqueeze(0)).sum(2)
 }
 
 /// One variable gives a tensor of no dimensions.
@@ -136,12 +122,12 @@ pub static CORRCOEF: Op = Op {
         if c.ndim() == 0 {
             return Ok(vec![e.div(&c, &c)?]);
         }
-        let variances = e.call(&DIAGONAL, args![&c])?;
-        let deviations = e.call(&SQRT, args![&variances])?;
-        let column = e.call(&UNSQUEEZE, args![&deviations, 1])?;
-        let c = e.div(&c, &column)?;
-        let c = e.div(&c, &deviations)?;
-        Ok(vec![e.call(&CLAMP, args![&c, -1.0, 1.0])?])
+        let correlations = compute(e, |calc| {
+            let c = calc.of(&c);
+            let deviations = c.of(&DIAGONAL).sqrt();
+            (c / deviations.unsqueeze(1) / deviations).call(&CLAMP, args![-1.0, 1.0])
+        })?;
+        Ok(vec![correlations])
     }),
     grad: Grad::Composed,
     ..Op::BASE

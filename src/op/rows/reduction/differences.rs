@@ -3,15 +3,14 @@
 use crate::args;
 use crate::base::attr::{Attr, Ints};
 use crate::base::diag::Result;
-use crate::base::dtype::Scalar;
 use crate::fail;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
+use crate::op::expr::{Expr, compute};
 use crate::op::infer;
 use crate::op::row::{CallForm, Grad, Lower, Op, Returns, ex};
 use crate::op::rows::reduction::scan::DIFF;
-use crate::op::rows::shape::join::CAT;
-use crate::op::rows::shape::view::{RESHAPE, SLICE};
+use crate::op::rows::shape::view::RESHAPE;
 use crate::op::tensor::Tensor;
 use crate::signature;
 
@@ -21,7 +20,7 @@ pub static GRADIENT: Op = Op {
     name: "gradient",
     params: gradient::PARAMS,
     summary: "The derivative of samples along each dimension, by central differences and one-sided ones at the ends.",
-    details: "`spacing` is the distance of neighbours: one number, a number for each dimension, or a tensor of coordinates for each. \
+    details: "`spacing` is the distance of neighbors: one number, a number for each dimension, or a tensor of coordinates for each. \
 At the ends the differences are of order `edge_order`, 1 or 2. Gives an array, a tensor for each dimension.",
     examples: &[
         ex("gradient(tensor([1.0, 4.0, 9.0]))", "[tensor([3., 4., 5.])]"),
@@ -40,7 +39,7 @@ At the ends the differences are of order `edge_order`, 1 or 2. Gives an array, a
 /// Distances along one dimension.
 enum Spacing {
     Even(f64),
-    /// Differences of neighbouring coordinates.
+    /// Differences of neighboring coordinates.
     Uneven(Tensor),
 }
 
@@ -79,7 +78,7 @@ fn gradient(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     }
     let dims = infer::dims(a.ints(gradient::dim).as_ref(), x.ndim())?;
     if x.ndim() == 0 {
-        fail!(SHAPE, "a tensor without dimensions has no neighbours");
+        fail!(SHAPE, "a tensor without dimensions has no neighbors");
     }
     let sizes: Vec<usize> = dims.iter().map(|&dim| x.shape()[dim]).collect();
     if let Some(size) = sizes.iter().find(|&&size| size < order as usize + 1) {
@@ -89,116 +88,85 @@ fn gradient(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     dims.iter().zip(&spacings).map(|(&dim, spacing)| along(e, x, dim, spacing, order == 2)).collect()
 }
 
-/// Samples `from..to` of a dimension.
-fn part(e: &mut dyn Emit, x: &Tensor, dim: usize, from: usize, to: usize) -> Result<Tensor> {
-    e.call(&SLICE, args![x, dim, from, to, 1])
-}
-
 fn along(e: &mut dyn Emit, x: &Tensor, dim: usize, spacing: &Spacing, second: bool) -> Result<Tensor> {
     let n = x.shape()[dim];
-    let (left, inner, right) = match spacing {
-        Spacing::Even(h) => {
-            let (up, down) = (part(e, x, dim, 2, n)?, part(e, x, dim, 0, n - 2)?);
-            let inner = e.sub(&up, &down)?;
-            let inner = e.div(&inner, Scalar::Float(2.0 * h))?;
-            let ends = if second {
-                let ends = [[-1.5, 2.0, -0.5], [0.5, -2.0, 1.5]]
-                    .map(|weights| weights.map(|w| Arg::from(Scalar::Float(w / h))));
-                let [left, right] = ends;
-                [three(e, x, dim, 0, &left)?, three(e, x, dim, n - 3, &right)?]
-            } else {
-                [one(e, x, dim, 0, Scalar::Float(*h).into())?, one(e, x, dim, n - 2, Scalar::Float(*h).into())?]
-            };
-            let [left, right] = ends;
-            (left, inner, right)
+    let samples = Samples { n, dim: dim as i64, ndim: x.ndim() };
+    compute(e, |c| {
+        let x = c.of(x);
+        let [left, inner, right] = match spacing {
+            Spacing::Even(h) => samples.even(x, *h, second),
+            Spacing::Uneven(steps) => samples.uneven(x, c.of(steps), second),
+        };
+        left.cat(inner, samples.dim).cat(right, samples.dim)
+    })
+}
+
+/// The samples of one dimension: at each end, and between, the derivative has a rule of its own.
+struct Samples {
+    n: usize,
+    dim: i64,
+    ndim: usize,
+}
+
+impl Samples {
+    fn even<'c>(&self, x: Expr<'c>, h: f64, second: bool) -> [Expr<'c>; 3] {
+        let n = self.n;
+        let inner = (x.slice(self.dim, 2, n) - x.slice(self.dim, 0, n - 2)) / (2.0 * h);
+        if !second {
+            return [self.step(x, 0) / h, inner, self.step(x, n - 2) / h];
         }
-        Spacing::Uneven(steps) => {
-            let inner = if n > 2 {
-                let (p, q) = (part(e, steps, 0, 0, n - 2)?, part(e, steps, 0, 1, n - 1)?);
-                let weights = weights(e, x, dim, &p, &q, 1)?;
-                three_wide(e, x, dim, n - 2, &weights)?
-            } else {
-                part(e, x, dim, 0, 0)?
-            };
-            let step = |e: &mut dyn Emit, at: usize| part(e, steps, 0, at, at + 1);
-            let ends = if second {
-                let (s0, s1) = (step(e, 0)?, step(e, 1)?);
-                let left = weights(e, x, dim, &s0, &s1, 0)?;
-                let (s0, s1) = (step(e, n - 3)?, step(e, n - 2)?);
-                let right = weights(e, x, dim, &s0, &s1, 2)?;
-                [three(e, x, dim, 0, &left)?, three(e, x, dim, n - 3, &right)?]
-            } else {
-                let (first, last) = (step(e, 0)?, step(e, n - 2)?);
-                let (first, last) = (shaped(e, &first, x, dim)?, shaped(e, &last, x, dim)?);
-                [one(e, x, dim, 0, Arg::Tensor(first))?, one(e, x, dim, n - 2, Arg::Tensor(last))?]
-            };
-            let [left, right] = ends;
-            (left, inner, right)
+        let end = |at, weights: [f64; 3]| {
+            let part = |k: usize| x.slice(self.dim, at + k, at + k + 1) * (weights[k] / h);
+            part(0) + part(1) + part(2)
+        };
+        [end(0, [-1.5, 2.0, -0.5]), inner, end(n - 3, [0.5, -2.0, 1.5])]
+    }
+
+    fn uneven<'c>(&self, x: Expr<'c>, steps: Expr<'c>, second: bool) -> [Expr<'c>; 3] {
+        let n = self.n;
+        let step = |at: usize| steps.slice(0, at, at + 1);
+        let inner = if n > 2 {
+            self.weighted(x, 0, n - 2, weights(steps.slice(0, 0, n - 2), steps.slice(0, 1, n - 1), 1))
+        } else {
+            x.slice(self.dim, 0, 0)
+        };
+        if !second {
+            let end = |at: usize| self.step(x, at) / self.shaped(step(at));
+            return [end(0), inner, end(n - 2)];
         }
+        let left = self.weighted(x, 0, 1, weights(step(0), step(1), 0));
+        [left, inner, self.weighted(x, n - 3, 1, weights(step(n - 3), step(n - 2), 2))]
+    }
+
+    /// x[at + 1] - x[at].
+    fn step<'c>(&self, x: Expr<'c>, at: usize) -> Expr<'c> {
+        x.slice(self.dim, at + 1, at + 2) - x.slice(self.dim, at, at + 1)
+    }
+
+    /// The weighted sums of three neighbors, at `count` places from `at` on.
+    fn weighted<'c>(&self, x: Expr<'c>, at: usize, count: usize, weights: [Expr<'c>; 3]) -> Expr<'c> {
+        let part = |k: usize| x.slice(self.dim, at + k, at + k + count) * self.shaped(weights[k]);
+        part(0) + part(1) + part(2)
+    }
+
+    /// A row of numbers along the dimension.
+    fn shaped<'c>(&self, row: Expr<'c>) -> Expr<'c> {
+        let mut shape: Ints = std::iter::repeat_n(1, self.ndim).collect();
+        shape[self.dim as usize] = -1;
+        row.call(&RESHAPE, args![shape])
+    }
+}
+
+/// Weights of three neighbors at distances `p`, `q`, for the derivative at neighbor `at` of them: numerators over
+/// p (p + q), p q and q (p + q).
+fn weights<'c>(p: Expr<'c>, q: Expr<'c>, at: usize) -> [Expr<'c>; 3] {
+    let both = p + q;
+    let [first, middle, last] = match at {
+        0 => [-(p + both), both, -p],
+        1 => [-q, q - p, p],
+        _ => [q, -both, q + both],
     };
-    e.call(&CAT, args![vec![left, inner, right], dim])
-}
-
-/// (x[at + 1] - x[at]) / h.
-fn one(e: &mut dyn Emit, x: &Tensor, dim: usize, at: usize, h: Arg) -> Result<Tensor> {
-    let (low, high) = (part(e, x, dim, at, at + 1)?, part(e, x, dim, at + 1, at + 2)?);
-    let change = e.sub(&high, &low)?;
-    e.div(&change, h)
-}
-
-/// The weighted sum of three neighbours.
-fn three(e: &mut dyn Emit, x: &Tensor, dim: usize, at: usize, weights: &[Arg; 3]) -> Result<Tensor> {
-    sum(e, weights, |e, k| part(e, x, dim, at + k, at + k + 1))
-}
-
-/// The same at `count` places from the first on.
-fn three_wide(e: &mut dyn Emit, x: &Tensor, dim: usize, count: usize, weights: &[Arg; 3]) -> Result<Tensor> {
-    sum(e, weights, |e, k| part(e, x, dim, k, k + count))
-}
-
-fn sum(e: &mut dyn Emit, weights: &[Arg; 3], part: impl Fn(&mut dyn Emit, usize) -> Result<Tensor>) -> Result<Tensor> {
-    let first = part(e, 0)?;
-    let mut sum = e.mul(&first, weights[0].clone())?;
-    for (k, weight) in weights.iter().enumerate().skip(1) {
-        let next = part(e, k)?;
-        let next = e.mul(&next, weight.clone())?;
-        sum = e.add(&sum, &next)?;
-    }
-    Ok(sum)
-}
-
-/// A row of numbers along one dimension of `x`.
-fn shaped(e: &mut dyn Emit, row: &Tensor, x: &Tensor, dim: usize) -> Result<Tensor> {
-    let mut shape: Ints = std::iter::repeat_n(1, x.ndim()).collect();
-    shape[dim] = row.numel() as i64;
-    e.call(&RESHAPE, args![row, shape])
-}
-
-/// Weights of three neighbours at distances `p`, `q`, for the derivative at neighbour `at` of them.
-fn weights(e: &mut dyn Emit, x: &Tensor, dim: usize, p: &Tensor, q: &Tensor, at: usize) -> Result<[Arg; 3]> {
-    let both = e.add(p, q)?;
-    let (outer_p, outer_q, inner) = (e.mul(p, &both)?, e.mul(q, &both)?, e.mul(p, q)?);
-    // Numerators over p (p + q), p q and q (p + q).
-    let (first, middle, last) = match at {
-        0 => {
-            let first = e.add(p, &both)?;
-            (e.neg(&first)?, both, e.neg(p)?)
-        }
-        1 => (e.neg(q)?, e.sub(q, p)?, p.clone()),
-        _ => {
-            let last = e.add(q, &both)?;
-            (q.clone(), e.neg(&both)?, last)
-        }
-    };
-    let mut found = Vec::new();
-    for (top, bottom) in [(first, outer_p), (middle, inner), (last, outer_q)] {
-        let weight = e.div(&top, &bottom)?;
-        found.push(Arg::Tensor(shaped(e, &weight, x, dim)?));
-    }
-    match <[Arg; 3]>::try_from(found) {
-        Ok(weights) => Ok(weights),
-        Err(_) => fail!(INTERNAL, "three weights are made"),
-    }
+    [first / (p * both), middle / (p * q), last / (q * both)]
 }
 
 pub static ROWS: &[&Op] = &[&GRADIENT];

@@ -1,6 +1,7 @@
 //! What NVIDIA GPUs keep of a plan from run to run: launches with everything but addresses and numbers, and graphs.
 
 use crate::device::cuda::replay::Replay;
+use crate::kernel::abi::RawView;
 use crate::kernel::fused::cuda::{self as fused, Table};
 use crate::sched::window::each::EachProgram;
 use crate::sched::window::node::Node;
@@ -17,7 +18,7 @@ pub(super) struct Kept {
 #[allow(clippy::large_enum_variant)]
 enum Step {
     Fused(fused::Ready),
-    Each(Box<(fused::Each, Lines)>),
+    Each(Box<Each>),
 }
 
 impl Kept {
@@ -43,7 +44,7 @@ impl Kept {
     }
 
     /// Of a step over many tensors. Precondition: the step at this place is one.
-    pub fn each(&mut self, at: usize) -> &mut (fused::Each, Lines) {
+    pub fn each(&mut self, at: usize) -> &mut Each {
         match self.step(at, || Step::Each(Box::default())) {
             Step::Each(each) => each,
             Step::Fused(_) => unreachable!("a plan's steps stay what they are"),
@@ -51,15 +52,39 @@ impl Kept {
     }
 }
 
+/// Of a step over many tensors.
+#[derive(Default)]
+pub(super) struct Each {
+    pub on_gpu: fused::Each,
+    pub lines: Lines,
+    /// The views of the largest member, once they are known; the addresses of all are in `lines`.
+    views: Option<Vec<RawView>>,
+}
+
+impl Each {
+    /// The launch's table, and what it says nothing of: how the slots move. A member of one element does not tell whether
+    /// a slot moves along the others.
+    pub fn fill<'a>(
+        &'a mut self,
+        each: &'a EachProgram,
+        node: &Node,
+    ) -> (&'a mut fused::Each, Table<'a>, &'a [RawView]) {
+        let size = |&member: &usize| each.shape(node, member).iter().product::<usize>();
+        let largest = || (0..each.members(node)).max_by_key(size).unwrap_or(0);
+        let views = self.views.get_or_insert_with(|| each.views(node, largest()));
+        (&mut self.on_gpu, self.lines.fill(each, node), views)
+    }
+}
+
 /// All members of a node as a table for one launch. Precondition: each is a dense line, and all have memory.
 #[derive(Default)]
-pub struct Lines {
+pub(super) struct Lines {
     addresses: Vec<u64>,
     sizes: Vec<u64>,
 }
 
 impl Lines {
-    pub fn fill<'a>(&'a mut self, each: &'a EachProgram, node: &Node) -> Table<'a> {
+    fn fill<'a>(&'a mut self, each: &'a EachProgram, node: &Node) -> Table<'a> {
         let count = each.members(node);
         let width = each.columns.iter().max().map_or(0, |last| last + 1);
         self.sizes.clear();

@@ -7,11 +7,16 @@ use crate::device::cuda::blas::{Outcome, Workspace};
 use crate::device::cuda::dnn::{Addresses, Run};
 use crate::device::cuda::replay;
 use crate::device::cuda::{Shape, Stream, Text};
-use crate::kernel::cuda::{ConvCall, ConvOrder, Gpu, GpuError, Launch, MatmulCall, OPTIONS, Param, Source, headers};
+use crate::kernel::cuda::gate::gate;
+use crate::kernel::cuda::{
+    ConvCall, ConvOrder, Gpu, GpuError, Hold, Launch, MatmulCall, OPTIONS, Param, Source, headers,
+};
 use crate::sched::memory::Memory;
+use crate::sched::order::gate::Gate;
 use crate::sched::window::node::Node;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// What a step needs of its device and stream while it is queued.
 pub struct Lane<'a> {
@@ -20,8 +25,8 @@ pub struct Lane<'a> {
     /// The device's allocator.
     pub memory: &'a Mutex<Memory>,
     pub slot: u32,
-    /// Device address of the word that says whether the step is held; 0 for a step that never is.
-    pub held: u64,
+    /// Of a step that may be held.
+    pub gated: Option<&'a mut Gated>,
     /// Nodes of the window that own the step's error slots, and the window.
     pub owners: &'a [usize],
     pub nodes: &'a [Node],
@@ -29,6 +34,43 @@ pub struct Lane<'a> {
     pub taken: &'a mut Vec<(u32, u64, usize)>,
     /// Blocks that go back when the step is queued: later work of the stream comes after.
     pub scratch: Vec<u64>,
+}
+
+/// A gate that the device decides over, with the first kernel of its steps that is launched.
+pub struct Gated {
+    pub gate: Arc<Gate>,
+    /// Device address of the word that says whether the steps are held.
+    pub held: u64,
+    /// They are where one of these words is not above its bound.
+    pub conditions: Vec<(u64, u64)>,
+    pub state: Decision,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Decision {
+    Open,
+    /// The next launch decides.
+    Next,
+    Made,
+}
+
+impl Gated {
+    /// For the next kernel: one block decides by one condition itself, others after a kernel that does.
+    fn decide(&mut self, blocks: u64, lane: &mut Lane<'_>) -> Result<Hold, GpuError> {
+        let hold = Hold { held: self.held, ..Hold::default() };
+        match (self.state, blocks, &*self.conditions) {
+            (Decision::Made, ..) => Ok(hold),
+            (_, 1, &[(word, bound)]) => {
+                self.state = Decision::Next;
+                Ok(Hold { word, bound, ..hold })
+            }
+            _ => {
+                gate(self.held, &self.conditions, lane)?;
+                self.state = Decision::Made;
+                Ok(hold)
+            }
+        }
+    }
 }
 
 impl Drop for Lane<'_> {
@@ -65,7 +107,12 @@ impl Gpu for Lane<'_> {
             };
             let launch = replay::Launch { function, shape, parameters: &parameters };
             replay.kernel(&launch, products).map_err(device_error)
-        })
+        })?;
+        // Only now: after a launch that failed the word is still that of an earlier step.
+        if let Some(gated) = self.gated.as_deref_mut().filter(|gated| gated.state == Decision::Next) {
+            gated.state = Decision::Made;
+        }
+        Ok(())
     }
 
     fn scratch(&mut self, bytes: usize) -> Result<*mut u8, GpuError> {
@@ -132,8 +179,11 @@ impl Gpu for Lane<'_> {
         self.stream.context().facts().capability
     }
 
-    fn hold(&self) -> *const u8 {
-        self.held as *const u8
+    fn hold(&mut self, blocks: u64) -> Result<Hold, GpuError> {
+        let Some(gated) = self.gated.take() else { return Ok(Hold::default()) };
+        let decided = gated.decide(blocks, self);
+        self.gated = Some(gated);
+        decided
     }
 
     fn fault_slot(&mut self, node: usize) -> Result<*mut u8, GpuError> {

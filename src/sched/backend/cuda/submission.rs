@@ -3,13 +3,13 @@
 use super::Cuda;
 use super::device::CudaDevice;
 use super::kept::Kept;
-use super::lane::Lane;
+use super::lane::{Decision, Gated, Lane};
 use super::marks::Marks;
 use super::touch::OnStream;
 use crate::base::device_id::DeviceId;
 use crate::device::cuda::Stream;
 use crate::kernel::abi::{Call, Faults};
-use crate::kernel::cuda::{self, GpuError};
+use crate::kernel::cuda::GpuError;
 use crate::kernel::fused::cuda as fused;
 use crate::sched::backend::step::{Command, Decides, Failure, Report, StepCall, Submission, Submitted};
 use crate::sched::backend::{Window, through_host};
@@ -29,8 +29,8 @@ pub(super) struct Launching<'a> {
     stream: Option<Arc<Stream>>,
     /// Error slots that were given out, with their addresses and the nodes that own them.
     slots: Vec<(u32, u64, usize)>,
-    /// The gate that the device has decided last, and where it keeps that.
-    gated: Option<(Arc<Gate>, u64)>,
+    /// The gate that the device has decided over last, or decides over next.
+    gated: Option<Gated>,
     marks: Option<Marks>,
 }
 
@@ -47,8 +47,8 @@ impl<'a> Launching<'a> {
     }
 
     /// Lets the device decide whether the steps of a gate are held, on the grounds that the host would find later.
-    fn launch_gate(&mut self, stream: &Stream, gate: &Arc<Gate>, device_of: &dyn Fn(u32) -> DeviceId) {
-        if self.gated.as_ref().is_some_and(|(known, _)| Arc::ptr_eq(known, gate)) {
+    fn begin_gate(&mut self, gate: &Arc<Gate>, device_of: &dyn Fn(u32) -> DeviceId) {
+        if self.gated.as_ref().is_some_and(|gated| Arc::ptr_eq(&gated.gate, gate)) {
             return;
         }
         self.gated = None;
@@ -62,36 +62,24 @@ impl<'a> Launching<'a> {
         // An error slot that is used holds a position.
         let used = slots.iter().map(|cause| cause.device_slot()).filter(|&at| at != 0).map(|at| (at, u64::MAX - 1));
         conditions.extend(used);
-        let Some(held) = self.device.slots.lock().held_word(self.window.stream) else { return };
-        let mut taken = Vec::new();
-        let mut lane = Lane {
-            stream,
-            device: self.device,
-            memory: self.window.memory,
-            slot: self.window.stream,
-            held: 0,
-            owners: &[],
-            nodes: &[],
-            taken: &mut taken,
-            scratch: Vec::new(),
-        };
-        // A launch that fails is told of the step's own, which comes next.
-        if cuda::gate::gate(held, &conditions, &mut lane).is_ok() {
-            drop(lane);
-            self.gated = Some((gate.clone(), held));
+        if conditions.is_empty() {
+            // No work before it can fail.
+            return;
         }
+        let Some(held) = self.device.slots.lock().held_word(self.window.stream) else { return };
+        self.gated = Some(Gated { gate: gate.clone(), held, conditions, state: Decision::Open });
     }
 
     /// Launches the step's own kernels, where there are any.
     fn launch(&mut self, stream: &Stream, call: &StepCall<'_>, report: &mut Report) -> Result<(), GpuError> {
-        let held = self.gated.as_ref().filter(|_| !call.may_end).map_or(0, |(_, held)| *held);
+        let gated = self.gated.as_mut().filter(|_| !call.may_end);
         let kept = self.window.prepared.get::<Kept>();
         let mut lane = Lane {
             stream,
             device: self.device,
             memory: self.window.memory,
             slot: self.window.stream,
-            held,
+            gated,
             owners: call.owners,
             nodes: call.nodes,
             taken: &mut self.slots,
@@ -101,15 +89,15 @@ impl<'a> Launching<'a> {
             Command::Fused { program, shape, views, table } => {
                 kept.fused(call.at).run(program, shape, views, table, &mut lane)
             }
-            Command::Each { each, node, scalars, lines: true } => {
-                let (on_gpu, lines) = kept.each(call.at);
-                let views = each.views(node, 0);
-                on_gpu.run(&each.program, &views, &lines.fill(each, node), scalars, &mut lane)
+            Command::Each { each, node, scalars, lines: true, .. } => {
+                let (on_gpu, table, views) = kept.each(call.at).fill(each, node);
+                on_gpu.run(&each.program, views, &table, scalars, &mut lane)
             }
-            Command::Each { each, node, scalars, lines: false } => (0..each.members(node)).try_for_each(|member| {
-                let shape = each.shape(node, member);
-                fused::fused(&each.program, shape, &each.views(node, member), scalars, &mut lane)
-            }),
+            Command::Each { each, node, scalars, lines: false, members } => {
+                members.try_for_each(each, node, |shape, views| {
+                    fused::fused(&each.program, shape, views, scalars, &mut lane)
+                })
+            }
             Command::Kernel { kernel, attrs, operands, seed, offset } => {
                 let Some(launch) = kernel.cuda else { return Err(GpuError::Unsupported("this kernel")) };
                 let slot = Faults::default();
@@ -176,8 +164,8 @@ impl Submission for Launching<'_> {
 
     fn guard(&mut self, gate: &Arc<Gate>, _of: &[usize], device_of: &dyn Fn(u32) -> DeviceId) {
         gate.launch();
-        if let Some(stream) = self.stream.clone() {
-            self.launch_gate(&stream, gate, device_of);
+        if self.stream.is_some() {
+            self.begin_gate(gate, device_of);
         }
     }
 

@@ -74,9 +74,7 @@ pub fn run(command: &Command<'_>, slots: &[Faults], ward: &Ward<'_>) -> Result<(
             let call = Call { inputs, outputs, attrs, threads: threads(), faults: &slots[0], seed, offset };
             touch::run_kernel(kernel.host, &call, ward)
         }
-        Command::Each { each, node, scalars, .. } => (0..each.members(node)).try_for_each(|member| {
-            let views = each.views(node, member);
-            touch::run_fused(&each.program, each.shape(node, member), &views, scalars, &[], ward)
-        }),
+        Command::Each { each, node, scalars, members, .. } => members
+            .try_for_each(each, node, |shape, views| touch::run_fused(&each.program, shape, views, scalars, &[], ward)),
     }
 }

@@ -1,0 +1,204 @@
+//! Writes into the memory of a tensor: copies, and in-place forms of rows, with operands that share the memory.
+
+use super::devices::common_device;
+use super::engine::{Engine, KernelRule};
+use super::history;
+use crate::base::attr::Attr;
+use crate::base::code;
+use crate::base::device_id::DeviceId;
+use crate::base::diag::{Diag, Result};
+use crate::base::dtype::Scalar;
+use crate::op::args::{Arg, Args};
+use crate::op::emit::Emit;
+use crate::op::infer;
+use crate::op::row::{Lower, Op};
+use crate::op::rows::pointwise::arith::COPY;
+use crate::op::rows::shape::view::CLONE;
+use crate::op::tensor::{Held, Tensor, View};
+use crate::sched::execute::transfer::Asked;
+use crate::sched::window::node::{Input, Work};
+use crate::{args, fail};
+use smallvec::smallvec;
+use std::sync::Arc;
+
+impl Engine {
+    /// Writes a value into existing memory, converted to its dtype and broadcast.
+    pub fn copy_into(&mut self, dest: &Arc<View>, source: &Arg) -> Result<()> {
+        let input = match source {
+            Arg::Tensor(tensor) => {
+                let view = tensor.view();
+                match crate::base::layout::broadcast(view.shape(), dest.shape()) {
+                    Some(shape) if shape.as_slice() == dest.shape() => {}
+                    _ => return Err(inplace_shape(dest.shape(), view.shape())),
+                }
+                if view.buffer.device != dest.buffer.device {
+                    return self.copy_across(dest, view);
+                }
+                let (view, _kept) = self.apart(dest, view)?;
+                Input::View(view)
+            }
+            Arg::Attr(attr) => match attr {
+                Attr::Scalar(value) => Input::Scalar(*value),
+                Attr::Int(value) => Input::Scalar(Scalar::Int(*value)),
+                Attr::Float(value) => Input::Scalar(Scalar::Float(*value)),
+                Attr::Bool(value) => Input::Scalar(Scalar::Bool(*value)),
+                _ => fail!(ARGUMENT_TYPE, "a tensor or a number is wanted"),
+            },
+            _ => fail!(MISSING_ARGUMENT, "a value to copy is missing"),
+        };
+        let from = match &input {
+            Input::View(view) => view.dtype,
+            _ => dest.dtype,
+        };
+        if dest.layout.numel() == 0 {
+            return Ok(());
+        }
+        let work = Work::Map { function: None, args: smallvec![from], result: from, check: None };
+        self.record(work, smallvec![input], smallvec![dest.clone()])
+    }
+
+    /// The same values in other memory when source and destination share a buffer with different layouts.
+    fn apart(&mut self, dest: &Arc<View>, view: Arc<View>) -> Result<(Arc<View>, Option<Held>)> {
+        if !Arc::ptr_eq(&view.buffer, &dest.buffer) || (view.layout == dest.layout && view.dtype == dest.dtype) {
+            return Ok((view, None));
+        }
+        let copy = self.fresh(view.shape(), view.dtype, view.buffer.device)?;
+        let work = Work::Map { function: None, args: smallvec![view.dtype], result: view.dtype, check: None };
+        if view.layout.numel() > 0 {
+            self.record(work, smallvec![Input::View(view)], smallvec![copy.clone()])?;
+        }
+        Ok((copy.clone(), Some(Held::new(copy))))
+    }
+
+    /// Copies between devices: dense bytes travel, layouts and dtypes are changed on the two ends.
+    fn copy_across(&mut self, dest: &Arc<View>, view: Arc<View>) -> Result<()> {
+        if dest.layout.numel() == 0 {
+            return Ok(());
+        }
+        let asked = Asked { name: self.name, origin: self.origin, non_blocking: self.non_blocking };
+        if dest.buffer.device == DeviceId::Cpu && !(self.non_blocking && dest.buffer.pinned) {
+            // A host read: it needs no ordering by the script.
+            self.rt.await_written(&view)?;
+        }
+        let source = Held::new(self.rt.densify(&view, self.name, self.origin)?);
+        let fits = dest.layout.is_contiguous() && dest.dtype == view.dtype && dest.shape() == view.shape();
+        if fits {
+            if self.rt.take_offered(source.view(), dest, asked)? {
+                return Ok(());
+            }
+            return self.rt.transfer(source.view(), dest, asked);
+        }
+        let landed = Held::new(self.fresh(view.shape(), view.dtype, dest.buffer.device)?);
+        self.rt.transfer(source.view(), landed.view(), asked)?;
+        let work = Work::Map { function: None, args: smallvec![view.dtype], result: view.dtype, check: None };
+        self.record(work, smallvec![Input::View(landed.view().clone())], smallvec![dest.clone()])
+    }
+
+    /// Calls a row by its in-place form `name_`.
+    pub(super) fn inplace(&mut self, op: &'static Op, args: Args) -> Result<Tensor> {
+        let x = args.tensor(0).clone();
+        let mut tracked = false;
+        args.for_each_tensor(|tensor| tracked |= tensor.requires_grad());
+        history::check_inplace(self, &x, tracked && x.dtype().is_float())?;
+        if x.view().layout.repeated().next().is_some() {
+            let Some(rule) = op.expanded else { return Err(infer::expanded()) };
+            rule(self, &args)?;
+            return Ok(x);
+        }
+        if let Lower::Kernel(rule) = op.lower
+            && let Some(written) = self.kernel_inplace(op, rule, &x, &args)?
+        {
+            return Ok(written);
+        }
+        if !matches!(op.lower, Lower::Map { .. }) {
+            let args = self.before_overwriting(&x, args)?;
+            let result = self.one(op, args)?;
+            if result.shape() != x.shape() {
+                return Err(inplace_shape(&x.shape(), &result.shape()));
+            }
+            if !result.dtype().can_cast(x.dtype()) {
+                fail!(
+                    DTYPE,
+                    "a result of dtype {} cannot be stored in a tensor of dtype {}",
+                    result.dtype(),
+                    x.dtype()
+                );
+            }
+            return self.inplace(&COPY, args![x, result]);
+        }
+        let dest = x.view();
+        let args = self.operands_apart(&dest, args)?;
+        let pending = history::before_inplace(self, op, &args)?;
+        self.map(op, &args, Some(dest))?;
+        history::after_inplace(self, &x, pending)?;
+        Ok(x)
+    }
+
+    /// A kernel that takes its first input as its output too: `x.index_add_(..)` touches only the named rows.
+    /// None when this call is not of that kind.
+    fn kernel_inplace(&mut self, op: &'static Op, rule: KernelRule, x: &Tensor, args: &Args) -> Result<Option<Tensor>> {
+        let dest = x.view();
+        let mut args = args.clone();
+        for arg in args.0.iter_mut().skip(1) {
+            if let Arg::Tensor(tensor) = arg
+                && Arc::ptr_eq(&tensor.view().buffer, &dest.buffer)
+            {
+                *tensor = self.call_row(&CLONE, args![&*tensor])?;
+            }
+        }
+        let call = self.quietly(|e| rule(e, &args))?;
+        let same = call.outputs.len() == 1
+            && call.outputs[0].shape.as_slice() == dest.shape()
+            && call.outputs[0].dtype == dest.dtype
+            && call.inputs.first().is_some_and(|first| first.same(x));
+        if !call.writes_input || !same {
+            return Ok(None);
+        }
+        let device = common_device(call.inputs.iter())?.unwrap_or(dest.buffer.device);
+        let made = self.made_of(&call.inputs);
+        let operands = self.on_device(call.inputs, device)?;
+        let pending = history::before_inplace(self, op, &args)?;
+        if dest.layout.numel() > 0 {
+            let inputs = operands.iter().map(|tensor| Input::View(tensor.view())).collect();
+            let work = Work::Kernel { kernel: call.kernel, attrs: call.attrs, seed: 0, offset: 0 };
+            self.record_fallible(work, inputs, smallvec![dest], made)?;
+        }
+        history::after_inplace(self, x, pending)?;
+        Ok(Some(x.clone()))
+    }
+
+    /// A composition that is differentiated may save what the write at its end changes: it works on copies.
+    fn before_overwriting(&mut self, x: &Tensor, mut args: Args) -> Result<Args> {
+        if !self.grad_enabled() || !x.dtype().is_float() || !args.tensors().iter().any(Tensor::requires_grad) {
+            return Ok(args);
+        }
+        let written = x.view().buffer.clone();
+        for arg in &mut args.0 {
+            if let Arg::Tensor(tensor) = arg
+                && Arc::ptr_eq(&tensor.view().buffer, &written)
+            {
+                *tensor = self.call_row(&CLONE, args![&*tensor])?;
+            }
+        }
+        Ok(args)
+    }
+
+    /// `x[1..].add_(x[..-1])`: an operand that overlaps the destination differently is copied first.
+    fn operands_apart(&mut self, dest: &Arc<View>, mut args: Args) -> Result<Args> {
+        for at in 1..args.0.len() {
+            let Arg::Tensor(tensor) = &args.0[at] else { continue };
+            let view = tensor.view();
+            if Arc::ptr_eq(&view.buffer, &dest.buffer) && view.layout != dest.layout {
+                let copy = self.call_row(&CLONE, args![&*tensor])?;
+                args.0[at] = Arg::Tensor(copy);
+            }
+        }
+        Ok(args)
+    }
+}
+
+#[cold]
+pub(super) fn inplace_shape(dest: &[usize], value: &[usize]) -> Box<Diag> {
+    Diag::error(code::SHAPE, format!("a value of shape {value:?} does not fit into the tensor's shape {dest:?}"))
+        .note("an in-place operation cannot change the shape of the tensor it writes to")
+}
