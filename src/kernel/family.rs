@@ -10,7 +10,7 @@ use super::cuda::{CudaFn, Source};
 #[cfg(feature = "cuda")]
 use super::structs::Structs;
 
-/// One kernel, in the form of each kind of device. It is told from others by its address: each is a `static`.
+/// One kernel, in the form of each kind of device. Its address identifies it: each is a `static`.
 pub struct Kernel {
     pub name: &'static str,
     pub host: HostFn,
@@ -73,6 +73,7 @@ macro_rules! family {
 }
 pub(crate) use family;
 
+#[cfg(feature = "cuda")]
 macro_rules! launch {
     () => {
         None
@@ -81,12 +82,15 @@ macro_rules! launch {
         Some($cuda)
     };
 }
+#[cfg(feature = "cuda")]
 pub(crate) use launch;
 
 /// Names and texts of files in `kernels/`.
+#[cfg(feature = "cuda")]
 macro_rules! headers {
     ($($name:literal)*) => {
         &[$(($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/", $name)))),*]
     };
 }
+#[cfg(feature = "cuda")]
 pub(crate) use headers;

@@ -3,7 +3,7 @@
 //! ```text
 //! structs! {
 //!     pub static ARGS = "softmax/args.cuh";
-//!     /// What a launch is told.
+//!     /// What a launch passes.
 //!     struct Args { input: const T, y: mut T, rows: usize, stride: [i64; 3], eps: f64, }
 //! }
 //! ```

@@ -19,7 +19,7 @@ const COLUMNS: usize = 512 << 20;
 
 structs! {
     pub static ARGS = "conv/args.cuh";
-    /// What a launch of `kernels/conv/conv.cuh` is told.
+    /// What a launch of `kernels/conv/conv.cuh` passes.
     struct Args {
         x: const T,
         w: const T,
@@ -88,8 +88,8 @@ fn by_library(
     };
     let result = operands[target];
     let call = library_call(g, wanted, operands);
-    // Cost: 3×3, 64 → 64, 64 images of 56² on an H100: bf16 100 µs, and 103 with a bias; as the library turns them itself
-    // 116 and 141. TF32 with a bias 179, and 224.
+    // Cost: 3×3, 64 → 64, 64 images of 56² on an H100: bf16 100 µs, and 103 with a bias; where the library transposes them
+    // itself 116 and 141. TF32 with a bias 179, and 224.
     if !gpu.convolves_transposed(&call)? {
         let done = gpu.convolve(&call)?;
         if done {
@@ -130,7 +130,7 @@ fn channels_last(view: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError>
     Ok(made)
 }
 
-/// The gradient of the input as the library convolves forward: of the output's gradient, with the weights turned round.
+/// The gradient of the input as the library convolves forward: of the output's gradient, with the weights rotated by 180°.
 fn grad_input_forward(
     g: &Geometry,
     [dx, w, dy]: [&RawView; 3],

@@ -115,7 +115,7 @@ pub fn histc(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     copy_view(&counts, y, gpu)
 }
 
-/// The running sums of counts, none of which is below 0; `fault` is told of one that is.
+/// The running sums of counts, none of which is below 0; one that is, is reported to `fault`.
 fn running(call: &Call<'_>, fault: *mut u8, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
     let repeats = input(&call.inputs[0], call.inputs[0].dtype, gpu)?;
     let n = repeats.numel();

@@ -15,10 +15,10 @@ fn rust_and_cuda_lay_out_structs_alike() {
     let mut count = 0;
     for (n, family) in FAMILIES.iter().enumerate() {
         for (k, structs) in family.structs.iter().enumerate() {
-            // A struct may be a field of those of the same family after it.
-            let before: String = family.structs[..k].iter().flat_map(|other| other.parts).copied().collect();
-            let own = structs.parts.concat();
-            text += &format!("namespace s{n}_{k} {{\nnamespace before {{\n{before}}}\nusing namespace before;\n{own}");
+            // A struct may be a field of those of the same family after it, and hides others of its name.
+            let before =
+                family.structs[..k].iter().map(|other| format!("{}namespace inner {{\n", other.parts.concat()));
+            text += &format!("namespace s{n}_{k} {{\n{}{}", before.collect::<String>(), structs.parts.concat());
             for layout in structs.layouts {
                 let name = layout.name;
                 text +=
@@ -29,7 +29,8 @@ fn rust_and_cuda_lay_out_structs_alike() {
                 }
                 count += 1;
             }
-            text += "}\n";
+            text += &"}".repeat(k + 1);
+            text += "\n";
         }
     }
     let file = include().join("layouts.cpp");

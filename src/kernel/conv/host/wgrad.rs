@@ -16,7 +16,7 @@ use crate::kernel::host::staging::{Scratch, Shared};
 const LANES: usize = 16;
 /// Filters that are taken together, at most: four vectors.
 const MAX_FILTERS: usize = 64;
-/// Positions of a piece: turned round, 64 filters of them fill the first-level cache. Sums of a piece begin at zero, and are
+/// Positions of a piece: transposed, 64 filters of them fill the first-level cache. Sums of a piece begin at zero, and are
 /// added to the others afterwards, so that large images lose no digits.
 const PIECE: usize = 128;
 /// Cost: below so many filters, dot products waste less.

@@ -36,7 +36,7 @@ impl Batch {
     }
 }
 
-/// Where failures are told: in a second output, or by the error slot.
+/// Where failures are reported: in a second output, or by the error slot.
 struct Outcome {
     info: Option<Output>,
     fault: *mut u8,
