@@ -113,7 +113,7 @@ pub mod op {
         pub use crate::op::chapter::Chapter;
     }
     pub mod formula {
-        pub use crate::op::formula::Formula;
+        pub use crate::op::formula::{Formula, Written};
     }
     pub mod row {
         pub use crate::op::row::{CallForm, Default, Kind, Op, Param};

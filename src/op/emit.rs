@@ -119,7 +119,7 @@ pub trait Emit {
     fn kernel(&mut self, call: KernelCall) -> Result<Vec<Tensor>>;
     /// Runs a formula for each member of lists of one length (or of one tensor that all members share, or empty, where
     /// it does not look), in place. Not differentiated.
-    fn each(&mut self, lists: &[&[Tensor]], formula: &mut dyn FnMut(&mut Formula)) -> Result<()>;
+    fn each(&mut self, lists: &[&[Tensor]], formula: &mut dyn FnMut(&Formula)) -> Result<()>;
     /// A new tensor filled element-wise from a source.
     fn source(&mut self, source: Source, shape: &[usize], dtype: DType, device: DeviceId) -> Result<Tensor>;
     /// A new tensor whose contents are arbitrary.

@@ -1,22 +1,20 @@
 //! Element-wise arithmetic over the members of several lists, written down as one program: what a step of an optimizer
 //! is, for all its parameters. Knows dtypes and no shapes; who runs it decides over which memory.
 //!
-//! Arithmetic is that of the rows: operands are promoted to a common dtype, and 16-bit floats are rounded after each
-//! operation.
+//! Written with operators: `f.set(0, f.get(0) - f.get(1) * rate)`. Arithmetic is that of the rows: operands are promoted
+//! to a common dtype, and 16-bit floats are rounded after each operation.
 
 use crate::base::dtype::DType;
+use crate::kernel::elementwise as math;
 use crate::kernel::program::{Class, Function, Instr, Reg};
+use std::cell::RefCell;
 
-/// A value of the element that is computed.
-#[derive(Clone, Copy, Debug)]
-pub struct Value {
-    reg: Reg,
-    dtype: DType,
-}
+/// The program of one element. Operand `i` is the member of list `i`.
+pub struct Formula(RefCell<Written>);
 
-/// The program of one element. Operand `i` is the member of list `i`; slots of views are numbered as they are met.
+/// What a formula has become so far. Slots of views are numbered as they are met.
 #[derive(Debug)]
-pub struct Formula {
+pub struct Written {
     pub instrs: Vec<Instr>,
     pub regs: Vec<Class>,
     /// The scalar table, as numbers.
@@ -25,22 +23,65 @@ pub struct Formula {
     pub slots: Vec<(usize, bool)>,
     dtypes: Vec<DType>,
     /// By operand: what it holds now.
-    now: Vec<Option<Value>>,
+    now: Vec<Option<Held>>,
+}
+
+/// A register, and the dtype of what it holds.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    reg: Reg,
+    dtype: DType,
+}
+
+/// A value of the element that is computed.
+#[derive(Clone, Copy)]
+pub struct Value<'f> {
+    formula: &'f Formula,
+    held: Held,
 }
 
 impl Formula {
     /// With the dtype of each operand; floats all.
     pub fn new(dtypes: &[DType]) -> Formula {
-        Formula {
+        Formula(RefCell::new(Written {
             instrs: Vec::new(),
             regs: Vec::new(),
             scalars: Vec::new(),
             slots: Vec::new(),
             dtypes: dtypes.to_vec(),
             now: vec![None; dtypes.len()],
-        }
+        }))
     }
 
+    pub fn written(self) -> Written {
+        self.0.into_inner()
+    }
+
+    fn value(&self, held: Held) -> Value<'_> {
+        Value { formula: self, held }
+    }
+
+    /// What an operand holds now.
+    pub fn get(&self, operand: usize) -> Value<'_> {
+        self.value(self.0.borrow_mut().get(operand))
+    }
+
+    /// Makes an operand hold a value, and gives what it holds then. Invariant: once for each operand, since a program
+    /// stores to a place once.
+    pub fn set(&self, operand: usize, value: Value<'_>) -> Value<'_> {
+        self.value(self.0.borrow_mut().set(operand, value.held))
+    }
+
+    fn apply(&self, function: &'static Function, values: &[Held]) -> Value<'_> {
+        self.value(self.0.borrow_mut().apply(function, values))
+    }
+
+    fn number(&self, number: f64, dtype: DType) -> Held {
+        self.0.borrow_mut().number(number, dtype)
+    }
+}
+
+impl Written {
     fn reg(&mut self, class: Class) -> Reg {
         self.regs.push(class);
         (self.regs.len() - 1) as Reg
@@ -51,63 +92,61 @@ impl Formula {
         (self.slots.len() - 1) as u16
     }
 
-    /// What an operand holds now.
-    pub fn get(&mut self, operand: usize) -> Value {
-        if let Some(value) = self.now[operand] {
-            return value;
+    fn get(&mut self, operand: usize) -> Held {
+        if let Some(held) = self.now[operand] {
+            return held;
         }
         let dtype = self.dtypes[operand];
         let slot = self.slot(operand, false);
         let reg = self.reg(Class::of(dtype));
         self.instrs.push(Instr::Load { slot, out: reg });
-        let value = Value { reg, dtype };
-        self.now[operand] = Some(value);
-        value
+        let held = Held { reg, dtype };
+        self.now[operand] = Some(held);
+        held
     }
 
-    /// Makes an operand hold a value. Invariant: once for each operand, since a program stores to a place once.
-    pub fn set(&mut self, operand: usize, value: Value) {
+    fn set(&mut self, operand: usize, value: Held) -> Held {
         debug_assert!(!self.slots.contains(&(operand, true)), "a program stores to a place once");
         let value = self.cast(value, self.dtypes[operand]);
         let slot = self.slot(operand, true);
         self.instrs.push(Instr::Store { reg: value.reg, slot });
         self.now[operand] = Some(value);
+        value
     }
 
-    fn cast(&mut self, value: Value, to: DType) -> Value {
+    fn cast(&mut self, value: Held, to: DType) -> Held {
         let (from, class) = (Class::of(value.dtype), Class::of(to));
         if value.dtype == to || (from == class && matches!(to, DType::F32 | DType::F64)) {
-            return Value { reg: value.reg, dtype: to };
+            return Held { reg: value.reg, dtype: to };
         }
         let out = self.reg(class);
         self.instrs.push(Instr::Cast { reg: value.reg, from, to, out });
-        Value { reg: out, dtype: to }
+        Held { reg: out, dtype: to }
     }
 
-    /// What an operand of no dimensions holds, as a number beside a value: not rounded to 16 bits.
-    pub fn number_of(&mut self, operand: usize, beside: Value) -> Value {
+    fn number_of(&mut self, operand: usize, beside: DType) -> Held {
         let held = self.get(operand);
-        let (from, to) = (Class::of(held.dtype), Class::of(beside.dtype));
+        let (from, to) = (Class::of(held.dtype), Class::of(beside));
         if from == to {
-            return Value { reg: held.reg, dtype: beside.dtype };
+            return Held { reg: held.reg, dtype: beside };
         }
         let out = self.reg(to);
         let wide = if to == Class::F64 { DType::F64 } else { DType::F32 };
         self.instrs.push(Instr::Cast { reg: held.reg, from, to: wide, out });
-        Value { reg: out, dtype: beside.dtype }
+        Held { reg: out, dtype: beside }
     }
 
     /// A number beside a value of some dtype.
-    fn number(&mut self, number: f64, dtype: DType) -> Value {
+    fn number(&mut self, number: f64, dtype: DType) -> Held {
         let class = Class::of(dtype);
         let index = self.scalars.len() as u16;
         self.scalars.push(number);
         let out = self.reg(class);
         self.instrs.push(Instr::Scalar { index, class, out });
-        Value { reg: out, dtype }
+        Held { reg: out, dtype }
     }
 
-    fn apply(&mut self, function: &'static Function, values: &[Value]) -> Value {
+    fn apply(&mut self, function: &'static Function, values: &[Held]) -> Held {
         let dtype = values.iter().map(|value| value.dtype).reduce(DType::promote).expect("functions have operands");
         let class = Class::of(dtype);
         let mut args = [0 as Reg; 4];
@@ -119,38 +158,116 @@ impl Formula {
         let out = self.reg(class);
         self.instrs.push(Instr::Apply { function, variant: variant as u16, args, out });
         if matches!(dtype, DType::F32 | DType::F64) {
-            return Value { reg: out, dtype };
+            return Held { reg: out, dtype };
         }
         let rounded = self.reg(class);
         self.instrs.push(Instr::Cast { reg: out, from: class, to: dtype, out: rounded });
-        Value { reg: rounded, dtype }
+        Held { reg: rounded, dtype }
+    }
+}
+
+/// The other side of an operator.
+pub enum Side<'f> {
+    Value(Value<'f>),
+    Number(f64),
+}
+
+impl<'f> From<Value<'f>> for Side<'f> {
+    fn from(value: Value<'f>) -> Side<'f> {
+        Side::Value(value)
+    }
+}
+
+impl From<f64> for Side<'_> {
+    fn from(number: f64) -> Self {
+        Side::Number(number)
+    }
+}
+
+impl<'f> Value<'f> {
+    /// What an operand of no dimensions holds, as a number beside this value: not rounded to 16 bits.
+    pub fn number(self, operand: usize) -> Value<'f> {
+        let held = self.formula.0.borrow_mut().number_of(operand, self.held.dtype);
+        self.formula.value(held)
     }
 
-    /// A function of one value.
-    pub fn of(&mut self, function: &'static Function, x: Value) -> Value {
-        self.apply(function, &[x])
+    fn of(self, function: &'static Function) -> Value<'f> {
+        self.formula.apply(function, &[self.held])
     }
 
-    /// A function of two values.
-    pub fn of_two(&mut self, function: &'static Function, x: Value, y: Value) -> Value {
-        self.apply(function, &[x, y])
+    fn with(self, function: &'static Function, other: impl Into<Side<'f>>) -> Value<'f> {
+        let other = match other.into() {
+            Side::Value(value) => value.held,
+            Side::Number(number) => self.formula.number(number, self.held.dtype),
+        };
+        self.formula.apply(function, &[self.held, other])
     }
 
-    /// A function of a value and a number.
-    pub fn with(&mut self, function: &'static Function, x: Value, number: f64) -> Value {
-        let number = self.number(number, x.dtype);
-        self.apply(function, &[x, number])
+    fn behind(self, function: &'static Function, number: f64) -> Value<'f> {
+        let number = self.formula.number(number, self.held.dtype);
+        self.formula.apply(function, &[number, self.held])
     }
 
-    /// A function of a number and a value.
-    pub fn before(&mut self, function: &'static Function, number: f64, x: Value) -> Value {
-        let number = self.number(number, x.dtype);
-        self.apply(function, &[number, x])
+    pub fn abs(self) -> Value<'f> {
+        self.of(&math::ABS)
     }
 
-    /// A function of a value and two numbers.
-    pub fn with_two(&mut self, function: &'static Function, x: Value, numbers: [f64; 2]) -> Value {
-        let [first, second] = numbers.map(|number| self.number(number, x.dtype));
-        self.apply(function, &[x, first, second])
+    /// -1, 0 or 1.
+    pub fn sign(self) -> Value<'f> {
+        self.of(&math::SIGN)
+    }
+
+    pub fn sqrt(self) -> Value<'f> {
+        self.of(&math::SQRT)
+    }
+
+    pub fn reciprocal(self) -> Value<'f> {
+        self.of(&math::RECIPROCAL)
+    }
+
+    pub fn max(self, other: impl Into<Side<'f>>) -> Value<'f> {
+        self.with(&math::MAXIMUM, other)
+    }
+
+    pub fn min(self, other: impl Into<Side<'f>>) -> Value<'f> {
+        self.with(&math::MINIMUM, other)
+    }
+
+    pub fn pow(self, exponent: f64) -> Value<'f> {
+        self.with(&math::POW, exponent)
+    }
+}
+
+/// `base ** exponent`.
+pub fn power(base: f64, exponent: Value<'_>) -> Value<'_> {
+    exponent.behind(&math::POW, base)
+}
+
+macro_rules! operators {
+    ($($Trait:ident $method:ident $FUNCTION:ident)*) => { $(
+        impl<'f, T: Into<Side<'f>>> std::ops::$Trait<T> for Value<'f> {
+            type Output = Value<'f>;
+
+            fn $method(self, other: T) -> Value<'f> {
+                self.with(&math::$FUNCTION, other)
+            }
+        }
+
+        impl<'f> std::ops::$Trait<Value<'f>> for f64 {
+            type Output = Value<'f>;
+
+            fn $method(self, other: Value<'f>) -> Value<'f> {
+                other.behind(&math::$FUNCTION, self)
+            }
+        }
+    )* };
+}
+operators! { Add add ADD  Sub sub SUB  Mul mul MUL  Div div DIV }
+
+impl<'f> std::ops::Neg for Value<'f> {
+    type Output = Value<'f>;
+
+    fn neg(self) -> Value<'f> {
+        self.of(&math::NEG)
     }
 }

@@ -145,8 +145,24 @@ pub fn map(promote: Promote, operands: &[Operand<'_>], default: DType) -> Result
             plan.args[0] = DType::Bool;
             Ok(plan)
         }
+        Promote::Scaled => Ok(with_exact_scalars(map(Promote::Same, operands, default)?, operands)),
+        Promote::ScaledNoBool => Ok(with_exact_scalars(map(Promote::NoBool, operands, default)?, operands)),
+        Promote::ScaledFloat => Ok(with_exact_scalars(map(Promote::Float, operands, default)?, operands)),
         Promote::Copy => unreachable!("copies are planned by the engine"),
     }
+}
+
+/// 16-bit floats are computed in f32, which a wider 0-dimensional operand enters as it is.
+fn with_exact_scalars(mut plan: MapPlan, operands: &[Operand<'_>]) -> MapPlan {
+    if !matches!(plan.result, DType::F16 | DType::BF16) {
+        return plan;
+    }
+    for (dtype, operand) in plan.args.iter_mut().zip(operands) {
+        if operand.view().is_some_and(|view| view.layout.ndim() == 0 && matches!(view.dtype, DType::F32 | DType::F64)) {
+            *dtype = DType::F32;
+        }
+    }
+    plan
 }
 
 /// The shape of all operands where they have the same one; numbers have none.

@@ -268,8 +268,13 @@ pub enum Promote {
     NoBool,
     /// As `Same`, but any operand of `bool` is refused (`sub`).
     Difference,
-    /// As `Same`, but integers become the default float type (`exp`, `div`).
+    /// As `Same`, but integers become the default float type (`exp`).
     Float,
+    /// As `Same`, `NoBool` and `Float`, for products and quotients: a wider 0-dimensional operand beside 16-bit floats
+    /// is not rounded to them, as numbers are not. `half / tensor(65536.0)` would divide by infinity.
+    Scaled,
+    ScaledNoBool,
+    ScaledFloat,
     /// Result type for the operands, `bool` out (`lt`).
     Compare,
     /// Operands to `bool`, `bool` out (`logical_and`).

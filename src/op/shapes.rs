@@ -160,7 +160,7 @@ impl Emit for Shapes {
         call.outputs.iter().map(|out| tensor(&out.shape, out.dtype)).collect()
     }
 
-    fn each(&mut self, _: &[&[Tensor]], _: &mut dyn FnMut(&mut Formula)) -> Result<()> {
+    fn each(&mut self, _: &[&[Tensor]], _: &mut dyn FnMut(&Formula)) -> Result<()> {
         Ok(())
     }
 

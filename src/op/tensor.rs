@@ -369,6 +369,7 @@ impl Tensor {
     }
 
     /// Does a gradient flow to this tensor?
+    #[inline]
     pub fn requires_grad(&self) -> bool {
         let tracked = self.0.tracked.load(Ordering::Acquire);
         if tracked == Tracked::AsBase as u8 {

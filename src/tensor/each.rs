@@ -25,7 +25,7 @@ fn of_member<'a>(list: &&'a [Tensor], member: usize) -> Option<&'a Tensor> {
 
 /// Runs the formula for each member of the lists, which are of one length, or of one tensor for all members, or empty
 /// where it does not look. A tensor of no dimensions stands beside every element.
-pub fn each(e: &mut Engine, lists: &[&[Tensor]], formula: &mut dyn FnMut(&mut Formula)) -> Result<()> {
+pub fn each(e: &mut Engine, lists: &[&[Tensor]], formula: &mut dyn FnMut(&Formula)) -> Result<()> {
     let kind = |member: usize| -> Kind {
         let dtype = |list: &&[Tensor]| of_member(list, member).map_or(DType::F32, Tensor::dtype);
         (lists[0][member].device(), lists.iter().map(dtype).collect())
@@ -36,8 +36,9 @@ pub fn each(e: &mut Engine, lists: &[&[Tensor]], formula: &mut dyn FnMut(&mut Fo
         let wanted = kind(first);
         let (same, others) = left.into_iter().partition(|&member| kind(member) == wanted);
         left = others;
-        let mut written = Formula::new(&wanted.1);
-        formula(&mut written);
+        let sheet = Formula::new(&wanted.1);
+        formula(&sheet);
+        let written = sheet.written();
         let scalars: Box<[u64]> = written.scalars.iter().map(|number| number.to_bits()).collect();
         let program = e.rt.each_program(written);
         record(e, lists, &same, &program, &scalars)?;

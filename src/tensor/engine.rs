@@ -501,7 +501,7 @@ impl Emit for Engine {
         self.queue(call).map(Results::into_vec)
     }
 
-    fn each(&mut self, lists: &[&[Tensor]], formula: &mut dyn FnMut(&mut Formula)) -> Result<()> {
+    fn each(&mut self, lists: &[&[Tensor]], formula: &mut dyn FnMut(&Formula)) -> Result<()> {
         super::each::each(self, lists, formula)
     }
 

@@ -172,6 +172,7 @@ fn slots<'a>(op: &'static Op, args: &'a Args) -> Slots<'a> {
 }
 
 /// Is anything to be recorded?
+#[inline]
 fn wanted(e: &Engine, args: &Args) -> bool {
     if !e.grad_enabled() {
         return false;

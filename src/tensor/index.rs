@@ -201,6 +201,7 @@ pub fn set(e: &mut Engine, x: &Tensor, items: Vec<Item>, value: Arg) -> Result<(
             }
         };
         let value = beside(e, value, &view)?;
+        let value = without_leading_ones(e, value)?;
         e.call_row(&index::INDEX_PUT_INTO, args![&view, advanced, value, false])?;
         return Ok(());
     }
@@ -243,6 +244,15 @@ fn fill(e: &mut Engine, x: &Tensor, items: &[Item], value: &Arg) -> Result<bool>
     let mask = e.call_row(&view::RESHAPE, args![&mask, shape.as_slice()])?;
     e.apply_inplace(&compare::MASKED_FILL, args![x, &mask, value])?;
     Ok(true)
+}
+
+/// What PyTorch assigns at positions: leading dimensions of size 1 do not count, and broadcasting brings them back.
+fn without_leading_ones(e: &mut Engine, value: Tensor) -> Result<Tensor> {
+    let shape = value.shape();
+    match shape.iter().take_while(|&&n| n == 1).count() {
+        0 => Ok(value),
+        ones => e.call_row(&view::RESHAPE, args![&value, &shape[ones..]]),
+    }
 }
 
 /// A value with more leading dimensions of size 1 than the place it goes to.

@@ -201,3 +201,88 @@ fn literals() {
     assert_eq!(code("tensor([300], #{dtype: \"u8\"})"), "E0206");
     assert_eq!(code("tensor([1], #{requires_grad: true})"), "E0202");
 }
+
+/// A wider operand without dimensions is no operand of 16 bits: a loss scale of 65536 is beyond the largest f16.
+#[test]
+fn scales_beside_16_bit_floats() {
+    holds(
+        "let h = tensor([3.0, 60000.0], #{dtype: \"f16\"}); let s = tensor(1e5); allclose((h / s).float(), tensor([3e-5, 0.6]), 2e-3, 1e-7) && (h / s).dtype == \"f16\"",
+    );
+    holds("let h = tensor([64.0], #{dtype: \"f16\"}); ((h / tensor(65536.0)) * tensor(65536.0)).item() == 64.0");
+    holds(
+        "let h = tensor([60000.0], #{dtype: \"f16\"}); let s = tensor(1e-9, #{dtype: \"f64\"}); (h * s).item() > 5.9e-5 && (s * h).item() > 5.9e-5",
+    );
+    holds("let h = tensor([200.0], #{dtype: \"bf16\"}); (h * tensor(1.00390625)).item() == 201.0");
+    holds("let h = tensor([64.0], #{dtype: \"f16\"}); h /= tensor(1e5); h.item() > 6e-4");
+    holds(
+        "let w = tensor([2.0], #{dtype: \"f16\", requires_grad: true}); let s = tensor(1e5); (w / s).sum().backward(); w.grad.item() > 9e-6",
+    );
+    holds(
+        "let h = tensor([60000.0], #{dtype: \"f16\"}); div(h, tensor(70000.0), #{rounding_mode: \"floor\"}).item() == 0.0 && floor_divide(h, tensor(1e5)).item() == 0.0",
+    );
+    // With dimensions it is rounded to the common dtype, which is its own here.
+    holds("(tensor([1.0], #{dtype: \"f16\"}) / tensor([1e5])).dtype == \"f32\"");
+}
+
+/// Of a float that is no element PyTorch says so; negative integers wrap in u8.
+#[test]
+fn numbers_that_are_no_elements() {
+    for text in [
+        "full([1], -0.5, #{dtype: \"u8\"})",
+        "zeros([1], #{dtype: \"u8\"}).fill_(-1.5)",
+        "let x = zeros([2], #{dtype: \"u8\"}); x[0] = -1.0;",
+        "let x = zeros([2], #{dtype: \"u8\"}); x[x == 0] = -1.5;",
+        "masked_fill(zeros([1], #{dtype: \"u8\"}), tensor([true]), -0.01)",
+        "masked_fill(zeros([1], #{dtype: \"i64\"}), tensor([true]), 9.223372036854775807e18)",
+        "full([1], -128.5, #{dtype: \"i8\"})",
+    ] {
+        assert_eq!(code(text), "E0206", "{text}");
+    }
+    holds("full([1], -1, #{dtype: \"u8\"}).item() == 255 && full([1], 255.9, #{dtype: \"u8\"}).item() == 255");
+    holds("full([1], -9.223372036854775808e18, #{dtype: \"i64\"}).item() == -9223372036854775807 - 1");
+    assert_eq!(code("addcdiv(tensor([1.0]), tensor([3]), tensor([2]))"), "E0202");
+}
+
+/// What a formula leaves out counts for nothing, infinite or not.
+#[test]
+fn infinities_that_do_not_take_part() {
+    holds("multi_margin_loss(tensor([[0.0, -1.0, -INF, 0.0]]), tensor([0])).item() == 0.25");
+    holds("multi_margin_loss(tensor([[INF, 1.0]]), tensor([0])).item() == 0.0");
+    holds("multilabel_margin_loss(tensor([INF, 0.5, 0.0]), tensor([1, -1, 0])).item() == INF");
+    holds("multilabel_margin_loss(tensor([0.5, -INF, 0.0]), tensor([0, 2, -1])).item() == 0.0");
+    let steep = "let x = tensor([INF, 3.0, 0.5, -INF], #{requires_grad: true});";
+    for loss in ["huber_loss", "smooth_l1_loss"] {
+        holds(&format!(
+            "{steep} {loss}(x, zeros([4]), #{{reduction: \"sum\"}}).backward(); equal(x.grad, tensor([1.0, 1.0, 0.5, -1.0]))"
+        ));
+    }
+    holds(
+        "let x = tensor([NAN, 3.0], #{requires_grad: true}); huber_loss(x, zeros([2]), #{reduction: \"sum\"}).backward(); isnan(x.grad[0]) && x.grad[1].item() == 1.0",
+    );
+    holds(
+        "let x = tensor([INF, -2.0]); let w = tensor([0.5], #{requires_grad: true}); prelu(x, w).sum().backward(); w.grad.item() == -2.0",
+    );
+}
+
+/// Of equal rows in a bag the first has the gradient.
+#[test]
+fn bags_of_equal_rows() {
+    let table = "let w = tensor([[1.0, 5.0], [1.0, 4.0], [0.5, 5.0]], #{requires_grad: true});";
+    holds(&format!(
+        "{table} embedding_bag(tensor([[1, 0, 2], [2, 1, 1]]), w, #{{mode: \"max\"}}).sum().backward(); equal(w.grad, tensor([[0.0, 1.0], [2.0, 0.0], [0.0, 1.0]]))"
+    ));
+    holds(&format!(
+        "{table} let y = embedding_bag(tensor([1, 0]), w, tensor([0, 0, 2]), #{{mode: \"max\"}}); y.sum().backward(); equal(y, tensor([[0.0, 0.0], [1.0, 5.0], [0.0, 0.0]])) && equal(w.grad, tensor([[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]]))"
+    ));
+    holds("let y = embedding_bag(tensor([[0, 1]]), tensor([[-INF], [-INF]]), #{mode: \"max\"}); y.item() == -INF");
+}
+
+/// Leading dimensions of size 1 of what is assigned at positions do not count.
+#[test]
+fn assigned_values_with_leading_ones() {
+    holds("let x = zeros([4]); x[tensor([2, 0])] = tensor([[5.0, 6.0]]); equal(x, tensor([6.0, 0.0, 5.0, 0.0]))");
+    holds(
+        "let x = zeros([2, 3]); x[tensor([1]), 0..2] = ones([1, 1, 1, 2]); equal(x, tensor([[0.0, 0.0, 0.0], [1.0, 1.0, 0.0]]))",
+    );
+    assert_eq!(code("let x = zeros([4]); x[tensor([2, 0])] = ones([2, 1, 2]);"), "E0201");
+}

@@ -265,3 +265,22 @@ fn numbers_go_where_a_mask_is_true() {
     );
     assert_eq!(code("let x = ones([3]); x[tensor([true])] = 1"), "E0201");
 }
+
+/// Of elements that are far from 0 and close together the rounding of the mean does not reach the variance.
+#[test]
+fn variances_far_from_zero() {
+    let far = "let x = (arange(131072) * 7919 % 7 - 3).reshape([2048, 64]).float() * 1e-3 + 1000; x = x.clone(); let exact = x.double().var(DIM);";
+    for dim in ["0", "1", "[0, 1]"] {
+        let far = far.replace("DIM", dim);
+        holds(&format!("{far} ((x.var({dim}).double() - exact) / exact).abs().max().item() < 1e-6"));
+        holds(&format!("{far} ((x.std({dim}).double() ** 2 - exact) / exact).abs().max().item() < 1e-6"));
+        holds(&format!("{far} ((var_mean(x, {dim})[0].double() - exact) / exact).abs().max().item() < 1e-6"));
+    }
+    holds("full([3, 7], 0.1).var(1).max().item() == 0.0 && full([1000003], 0.1).std().item() == 0.0");
+    holds("tensor([2e20, -1e20, 1e20]).std().item() > 1.5e20 && isnan(tensor([INF, 1.0]).var())");
+    holds("isnan(zeros([0]).var()) && isnan(ones([1]).var()) && zeros([2, 0]).var(1).isnan().all()");
+    // Divided by no degree of freedom: infinite, on either side of the mean.
+    holds(
+        "let x = tensor([0.0, 0.0, 1.0, 0.0], #{requires_grad: true}); x.var(#{correction: 4}).backward(); equal(x.grad, tensor([-INF, -INF, INF, -INF]))",
+    );
+}

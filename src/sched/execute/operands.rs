@@ -77,8 +77,22 @@ impl Runtime {
         true
     }
 
+    /// Not: one iterator over both, whose closure is called for each view.
+    #[inline]
     fn ensure_all(&self, node: &Node, at: usize, faults: &mut Found) -> bool {
-        node.reads().chain(&node.outputs).all(|view| self.ensure(view, node, at, faults))
+        for input in &node.inputs {
+            if let Input::View(view) = input
+                && !self.ensure(view, node, at, faults)
+            {
+                return false;
+            }
+        }
+        for view in &node.outputs {
+            if !self.ensure(view, node, at, faults) {
+                return false;
+            }
+        }
+        true
     }
 }
 

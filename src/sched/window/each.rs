@@ -7,7 +7,7 @@ use super::tile_program;
 use crate::base::layout::Shape;
 use crate::kernel::abi::RawView;
 use crate::kernel::program::{Instr, Program};
-use crate::op::formula::Formula;
+use crate::op::formula::Written;
 use crate::op::tensor::View;
 use crate::sched::runtime::Runtime;
 use std::cell::RefCell;
@@ -32,7 +32,7 @@ pub struct EachProgram {
 }
 
 impl EachProgram {
-    fn new(formula: Formula, key: [u64; 2]) -> EachProgram {
+    fn new(formula: Written, key: [u64; 2]) -> EachProgram {
         let (instrs, regs) = tile_program::reuse_registers(formula.instrs, &formula.regs);
         let slots = formula.slots;
         let mut operands: Vec<usize> = Vec::new();
@@ -103,7 +103,7 @@ impl Members {
 
 impl Runtime {
     /// The program of a formula, made at its first use.
-    pub fn each_program(&self, formula: Formula) -> Arc<EachProgram> {
+    pub fn each_program(&self, formula: Written) -> Arc<EachProgram> {
         let key = key_of(&formula);
         let mut programs = self.programs.lock();
         if let Some(known) = programs.get(&key) {
@@ -119,7 +119,7 @@ impl Runtime {
 }
 
 /// Of everything but the numbers in the scalar table.
-fn key_of(formula: &Formula) -> [u64; 2] {
+fn key_of(formula: &Written) -> [u64; 2] {
     let mut key = [0x243F_6A88_85A3_08D3u64, 0x1319_8A2E_0370_7344];
     let mut push = |value: u64| {
         let fold = |x: u64, k: u64| {

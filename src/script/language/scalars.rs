@@ -86,8 +86,22 @@ fn operators(natives: &mut Natives) {
     }
 }
 
+/// The larger and the smaller of two numbers, one of them a float. NaN is the answer wherever it stands, as of tensors;
+/// Rhai's give the second number where the first is NaN.
+fn extremes(natives: &mut Natives) {
+    let pairs: [(&str, fn(f64, f64) -> f64); 2] = [("max", f64::max), ("min", f64::min)];
+    for (name, pick) in pairs {
+        let pick = move |x: f64, y: f64| if x.is_nan() || y.is_nan() { f64::NAN } else { pick(x, y) };
+        let of = || FuncRegistration::new(name).in_global_namespace();
+        of().place_in(&mut natives.module, pick);
+        of().place_in(&mut natives.module, move |x: i64, y: f64| pick(x as f64, y));
+        of().place_in(&mut natives.module, move |x: f64, y: i64| pick(x, y as f64));
+    }
+}
+
 pub fn register(natives: &mut Natives) {
     operators(natives);
+    extremes(natives);
     for &(name, function) in FUNCTIONS {
         natives.names.insert(name.to_string());
         let of = || FuncRegistration::new(name).in_global_namespace();
@@ -119,13 +133,19 @@ pub fn register(natives: &mut Natives) {
     natives.names.insert("int".to_string());
     let of = || FuncRegistration::new("int").in_global_namespace();
     of().place_in(&mut natives.module, |x: i64| x);
-    of().place_in(&mut natives.module, |context: NativeCallContext, x: f64| -> Result<i64, Box<EvalAltResult>> {
-        // Bound: what an integer holds; the end itself is 2^63, which it does not.
-        if x.trunc() >= i64::MIN as f64 && x < i64::MAX as f64 {
-            return Ok(x as i64);
-        }
-        Err(raise(Diag::error(code::VALUE, format!("`int`: {x} is no integer of 64 bits")), context.call_position()))
-    });
+    of().place_in(&mut natives.module, |context: NativeCallContext, x: f64| whole("int", code::VALUE, &context, x));
+    // Of NaN Rhai's is 0.
+    let of = || FuncRegistration::new("to_int").in_global_namespace();
+    let to_int = |context: NativeCallContext, x: f64| whole("to_int", code::ARITHMETIC, &context, x);
+    of().place_in(&mut natives.module, to_int);
+}
+
+fn whole(name: &str, code: code::Code, context: &NativeCallContext, x: f64) -> Result<i64, Box<EvalAltResult>> {
+    // Bound: what an integer holds; the end itself is 2^63, which it does not.
+    if x.trunc() >= i64::MIN as f64 && x < i64::MAX as f64 {
+        return Ok(x as i64);
+    }
+    Err(raise(Diag::error(code, format!("`{name}`: {x} is no integer of 64 bits")), context.call_position()))
 }
 
 /// As Python's `round` of an integer: digits before the point become zeros, halves go to the even one.
@@ -183,6 +203,14 @@ mod tests {
             ("pow(2, 3)", "8.0"),
             ("add(2, 3)", "5"),
             ("sub(2, 0.5)", "1.5"),
+            ("[max(NAN, 1.0), max(1, NAN), min(NAN, 1), min(1.0, NAN)].map(|x| isnan(x))", "[true, true, true, true]"),
+            ("[max(2, 3.5), min(2, 3.5), max(-1.0, -2), max(2, 3)]", "[3.5, 2.0, -1.0, 3]"),
+            ("[max([1.0, NAN, 3.0]), [NAN, 2.0].min(), min([2, NAN])].map(|x| isnan(x))", "[true, true, true]"),
+            (
+                "let told = []; for x in [NAN, INF, 1e19] { try { x.to_int(); } catch (e) { told.push(e.code); } } told",
+                "[\"E0214\", \"E0214\", \"E0214\"]",
+            ),
+            ("[(-7.9).to_int(), 7.9.to_int()]", "[-7, 7]"),
             ("multiply(2, 3)", "6"),
             ("div(7, 2)", "3.5"),
             ("7.sub(3)", "4"),

@@ -75,6 +75,10 @@ fn totals(module: &mut Natives, host: &Arc<Host>) {
             let mut best: Option<(Dynamic, Dynamic)> = None;
             for value in values.iter() {
                 let plain = plain(&shared, &context, value)?;
+                // As of tensors: what is no number has no place in the order of the others.
+                if plain.as_float().is_ok_and(f64::is_nan) {
+                    return Ok(value.clone());
+                }
                 let goes_first = match &best {
                     None => true,
                     Some((_, other)) => compare(symbol, &plain, other).ok_or_else(|| {

@@ -5,25 +5,17 @@ use super::fused::{Memory, wave};
 use tscript::DType;
 use tscript::internals::kernel::abi::{RawView, Threads};
 use tscript::internals::kernel::cuda::{Gpu, Hold};
-use tscript::internals::kernel::elementwise as math;
 use tscript::internals::kernel::fused::cuda::{Each, Table, fused};
 use tscript::internals::kernel::fused::host;
 use tscript::internals::kernel::program::Program;
-use tscript::internals::op::formula::Formula;
+use tscript::internals::op::formula::{Formula, Written};
 
 /// `p += -lr * (m = 0.9 m + g * factor)`: two operands that are written, one that is read, one number for all.
-fn momentum(dtypes: &[DType]) -> Formula {
-    let mut f = Formula::new(dtypes);
-    let (m, g, factor) = (f.get(1), f.get(2), f.get(3));
-    let old = f.with(&math::MUL, m, 0.9);
-    let g = f.of_two(&math::MUL, g, factor);
-    let new = f.of_two(&math::ADD, old, g);
-    f.set(1, new);
-    let (p, m) = (f.get(0), f.get(1));
-    let step = f.with(&math::MUL, m, -0.125);
-    let new = f.of_two(&math::ADD, p, step);
-    f.set(0, new);
-    f
+fn momentum(dtypes: &[DType]) -> Written {
+    let f = Formula::new(dtypes);
+    let m = f.get(1) * 0.9 + f.get(2) * f.get(3);
+    f.set(0, f.get(0) + f.set(1, m) * -0.125);
+    f.written()
 }
 
 /// How many elements behind a multiple of 16 bytes operands lie.
@@ -128,10 +120,9 @@ fn a_long_table_takes_several_launches() {
 #[test]
 fn a_step_of_one_block_decides_whether_it_is_held() {
     let Some(mut gpu) = HostGpu::open() else { return };
-    let mut f = Formula::new(&[DType::F64]);
-    let old = f.get(0);
-    let new = f.with(&math::ADD, old, 1.0);
-    f.set(0, new);
+    let f = Formula::new(&[DType::F64]);
+    f.set(0, f.get(0) + 1.0);
+    let f = f.written();
     let scalars: Vec<u64> = f.scalars.iter().map(|x| x.to_bits()).collect();
     let columns = vec![0; f.slots.len()];
     let program = Program::new(f.instrs, f.regs, 0);

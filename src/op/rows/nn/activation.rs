@@ -477,8 +477,10 @@ pub static PRELU: Op = Op {
         }
         let (x, weight) = (&e.call(&STRAIGHT, args![x, ()])?, e.call(&STRAIGHT, args![weight, ()])?);
         let weight = e.call(&RESHAPE, args![&weight, sizes.as_slice()])?;
-        let sloped = e.mul(&weight, x)?;
         let up = e.call(&GT, args![x, Scalar::Int(0)])?;
+        // An infinite element above 0 is no part of the slope's gradient.
+        let below = e.call(&WHERE, args![&up, Scalar::Int(0), x])?;
+        let sloped = e.mul(&weight, &below)?;
         e.apply(&WHERE, args![&up, x, &sloped])
     }),
     grad: Grad::Composed,

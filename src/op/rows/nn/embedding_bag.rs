@@ -10,14 +10,14 @@ use crate::op::args::Args;
 use crate::op::emit::Emit;
 use crate::op::row::{CallForm, Grad, Lower, Op, ex};
 use crate::op::rows::creation::create::ARANGE;
-use crate::op::rows::indexing::gather::SCATTER_REDUCE;
+use crate::op::rows::indexing::gather::{GATHER, SCATTER_REDUCE};
 use crate::op::rows::indexing::index_select::INDEX_ADD;
 use crate::op::rows::nn::embedding::EMBEDDING;
 use crate::op::rows::nn::loss::widened;
 use crate::op::rows::ordering::distinct::BUCKETIZE;
 use crate::op::rows::pointwise::arith::SUB_ALPHA;
 use crate::op::rows::pointwise::blend::CLAMP_MIN;
-use crate::op::rows::pointwise::compare::{EQ, WHERE};
+use crate::op::rows::pointwise::compare::{EQ, ISNAN, LOGICAL_OR, WHERE};
 use crate::op::rows::shape::view::{EXPAND, RESHAPE, SLICE};
 use crate::op::tensor::{Meta, Tensor};
 use crate::signature;
@@ -167,9 +167,7 @@ fn embedding_bag(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
         Meta { shape: crate::base::layout::Shape::from_slice(&[count + 1, d]), dtype: wide, device: rows.device() };
     let zeros = e.zeros_like(&meta)?;
     let reduced = if mode == "max" {
-        let column = e.call(&RESHAPE, args![&bag, [n, 1].as_slice()])?;
-        let places = e.call(&EXPAND, args![&column, [n as usize, d].as_slice()])?;
-        e.call(&SCATTER_REDUCE, args![&zeros, 0, &places, &wider, "amax", false])?
+        largest(e, &wider, &bag, &zeros)?
     } else {
         e.call(&INDEX_ADD, args![&zeros, 0, &bag, &wider])?
     };
@@ -185,6 +183,33 @@ fn embedding_bag(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     };
     let kept = e.call(&SLICE, args![&reduced, 0, 0, count, 1])?;
     Ok(vec![e.cast(&kept, rows.dtype())?])
+}
+
+/// The largest row of each bag, column by column; 0 for an empty one. Of equal rows the first has the gradient, as in
+/// PyTorch, where a reduction by `amax` would share it.
+fn largest(e: &mut dyn Emit, rows: &Tensor, bag: &Tensor, zeros: &Tensor) -> Result<Tensor> {
+    let (n, shape) = (rows.shape()[0], rows.shape());
+    if n == 0 {
+        return Ok(zeros.clone());
+    }
+    let column = e.call(&RESHAPE, args![bag, [n as i64, 1].as_slice()])?;
+    let places = e.call(&EXPAND, args![&column, shape.as_slice()])?;
+    let values = e.detach(rows);
+    let top = e.call(&SCATTER_REDUCE, args![zeros, 0, &places, &values, "amax", false])?;
+    let top = e.call(&GATHER, args![&top, 0, &places])?;
+    let (equal, nan) = (e.call(&EQ, args![&values, &top])?, e.call(&ISNAN, args![&values])?);
+    let chosen = e.call(&LOGICAL_OR, args![&equal, &nan])?;
+    let numbers =
+        e.call(&ARANGE, args![Scalar::Int(0), Scalar::Int(n as i64), Scalar::Int(1), DType::I64, rows.device()])?;
+    let numbers = e.call(&RESHAPE, args![&numbers, [n as i64, 1].as_slice()])?;
+    let numbers = e.call(&WHERE, args![&chosen, &numbers, Scalar::Int(n as i64)])?;
+    let none = Meta { shape: zeros.shape(), dtype: DType::I64, device: rows.device() };
+    let none = e.full(&none.shape.clone(), Scalar::Int(n as i64), &none)?;
+    let first = e.call(&SCATTER_REDUCE, args![&none, 0, &places, &numbers, "amin", true])?;
+    let empty = e.call(&EQ, args![&first, Scalar::Int(n as i64)])?;
+    let first = e.call(&WHERE, args![&empty, Scalar::Int(0), &first])?;
+    let picked = e.call(&GATHER, args![rows, 0, &first])?;
+    e.call(&WHERE, args![&empty, Scalar::Int(0), &picked])
 }
 
 pub static ROWS: &[&Op] = &[&EMBEDDING_BAG];

@@ -380,9 +380,11 @@ that is no class is an error while computing (E0402).",
         }
         let loss = compute(e, |c| {
             let (x, right) = (c.of(&x), c.of(&right));
-            let own = (x * right).sum_keepdim(1);
+            // Chosen, not multiplied: another class may have an infinite score.
+            let is_right = right.cast(DType::Bool);
+            let own = x.zero_unless(is_right).sum_keepdim(1);
             let gap = (x - own + a.float(multi_margin_loss::margin)).with(&CLAMP_MIN, 0.0);
-            let terms = if p == 2 { gap * gap } else { gap } * (1 - right);
+            let terms = if p == 2 { gap * gap } else { gap }.zero_where(is_right);
             let share = weight.map(|weight| (right * weight).sum_keepdim(1));
             share.map_or(terms, |share| terms * share).sum(1) / classes as f64
         })?;
@@ -424,12 +426,13 @@ max(0, 1 - x[right] + x[other]) over C. A label that is no class is an error whi
         let loss = compute(e, |c| {
             let (x, valid) = (c.of(&x).unsqueeze(1), c.of(&valid));
             let right = (c.of(&target) * valid).call(&ONE_HOT_AS, args![classes, dtype]);
-            let valid = valid.cast(dtype).unsqueeze(2);
-            let right = right * valid;
-            let own = (right * x).sum_keepdim(2);
-            let gap = (x - own + 1).with(&CLAMP_MIN, 0.0) * valid;
-            let others = right.sum(1).equals(0).cast(dtype);
-            (gap.sum(1) * others).sum(1) / classes as f64
+            let valid = valid.unsqueeze(2);
+            let right = right * valid.cast(dtype);
+            // Chosen, not multiplied: another class may have an infinite score.
+            let own = x.zero_unless(right.cast(DType::Bool)).sum_keepdim(2);
+            let others = right.sum_keepdim(1).equals(0);
+            let gap = (x - own + 1).with(&CLAMP_MIN, 0.0).zero_unless(valid.cast(DType::Bool).and(others));
+            gap.sum(1).sum(1) / classes as f64
         })?;
         without_batch(e, loss, was_batched, a.text(multilabel_margin_loss::reduction))
     }),

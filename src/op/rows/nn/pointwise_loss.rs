@@ -117,6 +117,13 @@ fn weighted(e: &mut dyn Emit, loss: Tensor, a: &Args) -> Result<Vec<Tensor>> {
     Ok(vec![e.div(&sum, &all)?])
 }
 
+/// Where a difference reaches a bound, and the difference elsewhere. It is 0 there: of an infinite one the gradient of
+/// the square is no number, even where another formula is chosen. NaN reaches no bound.
+fn near(size: Expr<'_>, bound: f64) -> (Expr<'_>, Expr<'_>) {
+    let far = size.greater_equal(bound);
+    (far, size.zero_where(far))
+}
+
 signature!(smooth_l1_loss(
     input: Tensor, target: Tensor, reduction: Str(&["mean", "sum", "none"]) = "mean", beta: Float = 1.0,
 ));
@@ -143,7 +150,8 @@ pub static SMOOTH_L1_LOSS: Op = row(
         }
         let loss = compute(e, |c| {
             let size = c.of(&size);
-            size.less(beta).choose(size * size * (0.5 / beta), size - 0.5 * beta)
+            let (far, small) = near(size, beta);
+            far.choose(size - 0.5 * beta, small * small * (0.5 / beta))
         })?;
         reduced(e, loss, a.text(smooth_l1_loss::reduction))
     }),
@@ -178,7 +186,8 @@ pub static HUBER_LOSS: Op = row(
         let d = difference(e, &args![&x, &t])?;
         let loss = compute(e, |c| {
             let size = c.of(&d).abs();
-            let loss = size.less(delta).choose(size * size * 0.5, (size - 0.5 * delta) * delta);
+            let (far, small) = near(size, delta);
+            let loss = far.choose((size - 0.5 * delta) * delta, small * small * 0.5);
             loss.cast(dtype)
         })?;
         weighted(

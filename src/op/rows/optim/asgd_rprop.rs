@@ -1,8 +1,7 @@
 //! Steps of ASGD and Rprop, as those of the other optimizers in `optimizers.rs`.
 
-use crate::kernel::elementwise as math;
 use crate::op::row::{Lower, Op};
-use crate::op::rows::optim::optimizers::{P, add_scaled, count, descent, each, each_and_count, lists, plus, step};
+use crate::op::rows::optim::optimizers::{P, count, descent, each, each_and_count, lists, step};
 use crate::signature;
 
 /// Where the numbers of ASGD stand among its lists.
@@ -28,35 +27,17 @@ static ASGD: Op = step(
         each_and_count(e, &lists, a.tensor(asgd::step), |f| {
             let g = descent(f, a.flag(asgd::maximize), a.float(asgd::weight_decay));
             let p = f.get(P);
-            let eta = f.number_of(ETA, p);
-            let decay = f.with(&math::MUL, eta, -lambd);
-            let kept = f.with(&math::ADD, decay, 1.0);
-            let kept = f.of_two(&math::MUL, p, kept);
-            let step = f.of_two(&math::MUL, g, eta);
-            let new = f.of_two(&math::SUB, kept, step);
-            f.set(P, new);
-            let p = f.get(P);
+            let eta = p.number(ETA);
+            let p = f.set(P, p * (eta * -lambd + 1.0) - g * eta);
             // Exactly the parameter while its weight is 1.
-            let old = f.get(2);
-            let mu = f.number_of(MU, p);
-            let rest = f.before(&math::SUB, 1.0, mu);
-            let rest = f.of_two(&math::MUL, old, rest);
-            let part = f.of_two(&math::MUL, p, mu);
-            let average = f.of_two(&math::ADD, rest, part);
-            f.set(2, average);
+            let mu = p.number(MU);
+            f.set(2, f.get(2) * (1.0 - mu) + p * mu);
         })?;
         let done = [count(e, a.tensor(asgd::step))?];
         each(e, &[lists[ETA], lists[MU], &done], |f| {
             let step = f.get(2);
-            let slower = f.with(&math::MUL, step, lambd * lr);
-            let slower = f.with(&math::ADD, slower, 1.0);
-            let slower = f.with(&math::POW, slower, alpha);
-            let eta = f.before(&math::DIV, lr, slower);
-            f.set(0, eta);
-            let averaged = f.with(&math::SUB, step, t0);
-            let averaged = f.with(&math::MAXIMUM, averaged, 1.0);
-            let mu = f.of(&math::RECIPROCAL, averaged);
-            f.set(1, mu);
+            f.set(0, lr / (step * (lambd * lr) + 1.0).pow(alpha));
+            f.set(1, (step - t0).max(1.0).reciprocal());
         })
     }),
 );
@@ -73,32 +54,18 @@ static RPROP: Op = step(
     "A step of resilient backpropagation.",
     Lower::Steps(|e, a| {
         let lists = lists(a, 4, |_| true, rprop::PARAMS)?;
-        let (minus, plus_) = (a.float(rprop::eta_minus), a.float(rprop::eta_plus));
+        let (minus, plus) = (a.float(rprop::eta_minus), a.float(rprop::eta_plus));
         each_and_count(e, &lists, a.tensor(rprop::step), |f| {
             let g = descent(f, a.flag(rprop::maximize), 0.0);
-            let old = f.get(2);
             // 1 where the gradient kept its sign, -1 where it changed it.
-            let turn = f.of_two(&math::MUL, g, old);
-            let turn = f.of(&math::SIGN, turn);
-            let kept = f.with(&math::MAXIMUM, turn, 0.0);
-            let turned = f.of(&math::NEG, turn);
-            let turned = f.with(&math::MAXIMUM, turned, 0.0);
-            let size = f.get(3);
-            let grown = f.with(&math::MUL, kept, plus_ - 1.0);
-            let grown = f.with(&math::ADD, grown, 1.0);
-            let factor = plus(f, grown, turned, minus - 1.0);
-            let size = f.of_two(&math::MUL, size, factor);
-            let size = f.with(&math::MAXIMUM, size, a.float(rprop::step_size_min));
-            let size = f.with(&math::MINIMUM, size, a.float(rprop::step_size_max));
-            f.set(3, size);
+            let sign = (g * f.get(2)).sign();
+            let (kept, changed) = (sign.max(0.0), (-sign).max(0.0));
+            let factor = kept * (plus - 1.0) + 1.0 + changed * (minus - 1.0);
+            let size = (f.get(3) * factor).max(a.float(rprop::step_size_min)).min(a.float(rprop::step_size_max));
+            let size = f.set(3, size);
             // After a change of sign nothing moves.
-            let zero = f.of_two(&math::MUL, g, turned);
-            let g = f.of_two(&math::SUB, g, zero);
-            f.set(2, g);
-            let direction = f.of(&math::SIGN, g);
-            let size = f.get(3);
-            let way = f.of_two(&math::MUL, direction, size);
-            add_scaled(f, P, way, -1.0);
+            let g = f.set(2, g - g * changed);
+            f.set(P, f.get(P) + g.sign() * size * -1.0);
         })
     }),
 );

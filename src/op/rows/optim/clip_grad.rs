@@ -4,7 +4,6 @@ use crate::args;
 use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::fail;
-use crate::kernel::elementwise as math;
 use crate::kernel::program::ReduceKind;
 use crate::op::emit::Emit;
 use crate::op::row::{CallForm, Grad, Lower, Op, ReduceType};
@@ -84,9 +83,7 @@ static CLIP_NORM: Op = Op {
         let factor = e.call(&CLAMP, args![&factor, (), float(1.0)])?;
         let factors = grads.iter().map(|g| e.cast(&factor, g.dtype())).collect::<Result<Vec<Tensor>>>()?;
         each(e, &[grads, &factors], |f| {
-            let (g, factor) = (f.get(0), f.get(1));
-            let scaled = f.of_two(&math::MUL, g, factor);
-            f.set(0, scaled);
+            f.set(0, f.get(0) * f.get(1));
         })?;
         Ok(vec![total])
     }),
@@ -105,9 +102,7 @@ static CLIP_VALUE: Op = Op {
     lower: Lower::Steps(|e, a| {
         let value = a.float(clip_value::clip_value);
         each(e, &[a.tensor_list(clip_value::grads)], |f| {
-            let g = f.get(0);
-            let held = f.with_two(&math::CLAMP, g, [-value, value]);
-            f.set(0, held);
+            f.set(0, f.get(0).max(-value).min(value));
         })
     }),
     grad: Grad::Stop("clipping is not differentiated"),

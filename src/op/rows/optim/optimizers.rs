@@ -1,4 +1,4 @@
-//! Steps of optimisers over lists of tensors, in place and outside the gradient graph. Written as formulas of one
+//! Steps of optimizers over lists of tensors, in place and outside the gradient graph. Written as formulas of one
 //! element, so that all parameters are one node and one launch; rates and corrections are numbers, never part of a plan.
 //!
 //! Reached from the standard library, which owns the state and skips parameters without a gradient.
@@ -7,10 +7,9 @@ use crate::base::diag::Result;
 use crate::base::dtype::DType;
 use crate::base::layout::Layout;
 use crate::fail;
-use crate::kernel::elementwise as math;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
-use crate::op::formula::{Formula, Value};
+use crate::op::formula::{Formula, Value, power};
 use crate::op::infer::expanded;
 use crate::op::row::{CallForm, Grad, Lower, Op, Param};
 use crate::op::tensor::Tensor;
@@ -64,7 +63,7 @@ pub(in crate::op::rows) fn lists<'a>(
 pub(in crate::op::rows) fn each(
     e: &mut dyn Emit,
     lists: &[&[Tensor]],
-    mut formula: impl FnMut(&mut Formula),
+    mut formula: impl FnMut(&Formula),
 ) -> Result<Vec<Tensor>> {
     floats(lists)?;
     e.each(lists, &mut formula)?;
@@ -100,7 +99,7 @@ pub(in crate::op::rows) fn each_and_count(
     e: &mut dyn Emit,
     lists: &[&[Tensor]],
     step: &Tensor,
-    formula: impl FnMut(&mut Formula),
+    formula: impl FnMut(&Formula),
 ) -> Result<Vec<Tensor>> {
     each_counted(e, lists, step, 0, |_, _| {}, formula)
 }
@@ -112,18 +111,13 @@ pub(in crate::op::rows) fn each_counted(
     lists: &[&[Tensor]],
     step: &Tensor,
     made: usize,
-    numbers: impl Fn(&mut Formula, Value),
-    mut formula: impl FnMut(&mut Formula),
+    numbers: impl for<'f> Fn(&'f Formula, Value<'f>),
+    mut formula: impl FnMut(&Formula),
 ) -> Result<Vec<Tensor>> {
     floats(lists)?;
     let elements = elements(e, step, 1 + made)?;
     let alone: SmallVec<[&[Tensor]; COUNTED]> = elements.iter().map(std::slice::from_ref).collect();
-    e.each(&alone, &mut |f: &mut Formula| {
-        let done = f.get(0);
-        let step = f.with(&math::ADD, done, 1.0);
-        f.set(0, step);
-        numbers(f, step);
-    })?;
+    e.each(&alone, &mut |f: &Formula| numbers(f, f.set(0, f.get(0) + 1.0)))?;
     let mut all: SmallVec<[&[Tensor]; 12]> = SmallVec::from_slice(lists);
     all.extend_from_slice(&alone[1..]);
     e.each(&all, &mut formula)?;
@@ -131,88 +125,42 @@ pub(in crate::op::rows) fn each_counted(
 }
 
 /// `1 - beta ** step`.
-pub(in crate::op::rows) fn correction(f: &mut Formula, beta: f64, step: Value) -> Value {
-    let power = f.before(&math::POW, beta, step);
-    f.before(&math::SUB, 1.0, power)
+pub(in crate::op::rows) fn correction(beta: f64, step: Value<'_>) -> Value<'_> {
+    1.0 - power(beta, step)
 }
 
 /// Operands of every formula.
 pub(in crate::op::rows) const P: usize = 0;
 const G: usize = 1;
 
-/// `x + factor * y`.
-pub(in crate::op::rows) fn plus(f: &mut Formula, x: Value, y: Value, factor: f64) -> Value {
-    let scaled = f.with(&math::MUL, y, factor);
-    f.of_two(&math::ADD, x, scaled)
-}
-
-/// Adds `factor * value` to an operand.
-pub(in crate::op::rows) fn add_scaled(f: &mut Formula, to: usize, value: Value, factor: f64) {
-    let old = f.get(to);
-    let new = plus(f, old, value, factor);
-    f.set(to, new);
-}
-
-/// The gradient that is descended: turned over when maximising, with weight decay.
-pub(in crate::op::rows) fn descent(f: &mut Formula, maximize: bool, decay: f64) -> Value {
-    let mut g = f.get(G);
-    if maximize {
-        g = f.of(&math::NEG, g);
-    }
-    if decay == 0.0 {
-        return g;
-    }
-    let p = f.get(P);
-    plus(f, g, p, decay)
+/// The gradient that is descended: negated when maximizing, with weight decay.
+pub(in crate::op::rows) fn descent(f: &Formula, maximize: bool, decay: f64) -> Value<'_> {
+    let g = f.get(G);
+    let g = if maximize { -g } else { g };
+    if decay == 0.0 { g } else { g + f.get(P) * decay }
 }
 
 /// `p *= factor`: weight decay apart from the gradient. Gives the parameter.
-pub(in crate::op::rows) fn shrunk(f: &mut Formula, factor: f64) -> Value {
+pub(in crate::op::rows) fn shrunk(f: &Formula, factor: f64) -> Value<'_> {
     let p = f.get(P);
-    if factor == 1.0 { p } else { f.with(&math::MUL, p, factor) }
+    if factor == 1.0 { p } else { p * factor }
 }
 
 /// `old + (1 - beta) * (new - old)`, from the nearer end, as `lerp`: exactly `new` where `beta` is 0.
-pub(in crate::op::rows) fn average(f: &mut Formula, at: usize, new: Value, beta: f64) -> Value {
+pub(in crate::op::rows) fn average<'f>(f: &'f Formula, at: usize, new: Value<'f>, beta: f64) -> Value<'f> {
     let old = f.get(at);
-    let change = f.of_two(&math::SUB, new, old);
-    let weight = 1.0 - beta;
-    let value = if weight < 0.5 { plus(f, old, change, weight) } else { plus(f, new, change, weight - 1.0) };
-    f.set(at, value);
-    f.get(at)
+    let (change, weight) = (new - old, 1.0 - beta);
+    f.set(at, if weight < 0.5 { old + change * weight } else { new + change * (weight - 1.0) })
 }
 
 /// `old = beta * old + (1 - beta) * g²`.
-pub(in crate::op::rows) fn average_square(f: &mut Formula, at: usize, g: Value, beta: f64) -> Value {
-    let square = f.of_two(&math::MUL, g, g);
-    let old = f.get(at);
-    let kept = f.with(&math::MUL, old, beta);
-    let value = plus(f, kept, square, 1.0 - beta);
-    f.set(at, value);
-    f.get(at)
-}
-
-/// As `step_over`, with a number of the step.
-pub(in crate::op::rows) fn step_by(f: &mut Formula, p: Value, m: Value, d: Value, number: usize) {
-    let factor = f.number_of(number, m);
-    let scaled = f.of_two(&math::MUL, m, factor);
-    let step = f.of_two(&math::DIV, scaled, d);
-    let new = f.of_two(&math::ADD, p, step);
-    f.set(P, new);
-}
-
-/// `p += factor * m / d`, given p.
-fn step_over(f: &mut Formula, p: Value, m: Value, d: Value, factor: f64) {
-    let scaled = f.with(&math::MUL, m, factor);
-    let step = f.of_two(&math::DIV, scaled, d);
-    let new = f.of_two(&math::ADD, p, step);
-    f.set(P, new);
+pub(in crate::op::rows) fn average_square<'f>(f: &'f Formula, at: usize, g: Value<'f>, beta: f64) -> Value<'f> {
+    f.set(at, f.get(at) * beta + g * g * (1.0 - beta))
 }
 
 /// `sqrt(v) + eps`.
-pub(in crate::op::rows) fn root(f: &mut Formula, v: Value, eps: f64) -> Value {
-    let root = f.of(&math::SQRT, v);
-    f.with(&math::ADD, root, eps)
+pub(in crate::op::rows) fn root(v: Value<'_>, eps: f64) -> Value<'_> {
+    v.sqrt() + eps
 }
 
 pub(in crate::op::rows) const fn step(
@@ -226,7 +174,7 @@ pub(in crate::op::rows) const fn step(
         params,
         summary,
         lower,
-        grad: Grad::Stop("optimiser steps are not differentiated"),
+        grad: Grad::Stop("optimizer steps are not differentiated"),
         call: CallForm::Function,
         guarded: true,
         ..Op::BASE
@@ -246,34 +194,20 @@ static SGD: Op = step(
     Lower::Steps(|e, a| {
         let (lr, momentum, dampening) = (a.float(sgd::lr), a.float(sgd::momentum), a.float(sgd::dampening));
         let lists = lists(a, 3, |at| at < 2 || momentum != 0.0, sgd::PARAMS)?;
-        let formula = |f: &mut Formula| {
+        let formula = |f: &Formula| {
             let mut d = descent(f, a.flag(sgd::maximize), a.float(sgd::weight_decay));
             if momentum != 0.0 {
-                let old = f.get(2);
-                let old = f.with(&math::MUL, old, momentum);
-                let mut new = d;
-                if dampening != 0.0 {
-                    let factor = f.number_of(3, d);
-                    new = f.of_two(&math::MUL, d, factor);
-                }
-                let new = f.of_two(&math::ADD, old, new);
-                f.set(2, new);
-                let new = f.get(2);
-                d = if a.flag(sgd::nesterov) { plus(f, d, new, momentum) } else { new };
+                let new = if dampening == 0.0 { d } else { d * d.number(3) };
+                let new = f.set(2, f.get(2) * momentum + new);
+                d = if a.flag(sgd::nesterov) { d + new * momentum } else { new };
             }
-            add_scaled(f, P, d, -lr);
+            f.set(P, f.get(P) + d * -lr);
         };
         if momentum == 0.0 || dampening == 0.0 {
             return each_and_count(e, &lists, a.tensor(sgd::step), formula);
         }
-        let numbers = |f: &mut Formula, step: Value| {
-            // Not at the first step.
-            let later = f.with(&math::SUB, step, 1.0);
-            let later = f.with(&math::MINIMUM, later, 1.0);
-            let less = f.with(&math::MUL, later, dampening);
-            let factor = f.before(&math::SUB, 1.0, less);
-            f.set(1, factor);
-        };
+        // Not at the first step.
+        let numbers = |f: &Formula, step: Value<'_>| _ = f.set(1, 1.0 - (step - 1.0).min(1.0) * dampening);
         each_counted(e, &lists, a.tensor(sgd::step), 1, numbers, formula)
     }),
 );
@@ -295,30 +229,17 @@ static ADAM: Op = step(
         let (lr, beta1, beta2, eps) =
             (a.float(adam::lr), a.float(adam::beta1), a.float(adam::beta2), a.float(adam::eps));
         let (decay, decoupled) = (a.float(adam::weight_decay), a.flag(adam::decoupled));
-        let numbers = |f: &mut Formula, step: Value| {
-            let first = correction(f, beta1, step);
-            let rate = f.before(&math::DIV, -lr, first);
-            f.set(1, rate);
-            let second = correction(f, beta2, step);
-            let scale = f.of(&math::SQRT, second);
-            f.set(2, scale);
+        let numbers = |f: &Formula, step: Value<'_>| {
+            f.set(1, -lr / correction(beta1, step));
+            f.set(2, correction(beta2, step).sqrt());
         };
         each_counted(e, &lists, a.tensor(adam::step), 2, numbers, |f| {
             let g = descent(f, a.flag(adam::maximize), if decoupled { 0.0 } else { decay });
             let p = shrunk(f, if decoupled && decay != 0.0 { 1.0 - lr * decay } else { 1.0 });
             let m = average(f, 2, g, beta1);
-            let mut spread = average_square(f, 3, g, beta2);
-            if a.flag(adam::amsgrad) {
-                let most = f.get(4);
-                let most = f.of_two(&math::MAXIMUM, most, spread);
-                f.set(4, most);
-                spread = f.get(4);
-            }
-            let root = f.of(&math::SQRT, spread);
-            let scale = f.number_of(6, root);
-            let root = f.of_two(&math::DIV, root, scale);
-            let d = f.with(&math::ADD, root, eps);
-            step_by(f, p, m, d, 5);
+            let v = average_square(f, 3, g, beta2);
+            let root = if a.flag(adam::amsgrad) { f.set(4, f.get(4).max(v)) } else { v }.sqrt();
+            f.set(P, p + m * m.number(5) / (root / root.number(6) + eps));
         })
     }),
 );
@@ -341,25 +262,16 @@ static RMSPROP: Op = step(
         each_and_count(e, &lists, a.tensor(rmsprop::step), |f| {
             let g = descent(f, a.flag(rmsprop::maximize), a.float(rmsprop::weight_decay));
             let v = average_square(f, 2, g, alpha);
-            let mut spread = v;
-            if a.flag(rmsprop::centered) {
+            let variance = if a.flag(rmsprop::centered) {
                 let mean = average(f, 3, g, alpha);
-                let square = f.of_two(&math::MUL, mean, mean);
-                spread = f.of_two(&math::SUB, v, square);
-            }
-            let d = root(f, spread, eps);
-            let p = f.get(P);
-            if momentum > 0.0 {
-                let old = f.get(4);
-                let old = f.with(&math::MUL, old, momentum);
-                let step = f.of_two(&math::DIV, g, d);
-                let new = f.of_two(&math::ADD, old, step);
-                f.set(4, new);
-                let m = f.get(4);
-                add_scaled(f, P, m, -lr);
+                v - mean * mean
             } else {
-                step_over(f, p, g, d, -lr);
-            }
+                v
+            };
+            let d = root(variance, eps);
+            let p = f.get(P);
+            let p = if momentum > 0.0 { p + f.set(4, f.get(4) * momentum + g / d) * -lr } else { p + g * -lr / d };
+            f.set(P, p);
         })
     }),
 );
@@ -376,23 +288,11 @@ static ADAGRAD: Op = step(
     Lower::Steps(|e, a| {
         let lists = lists(a, 3, |_| true, adagrad::PARAMS)?;
         let (lr, lr_decay) = (a.float(adagrad::lr), a.float(adagrad::lr_decay));
-        let numbers = |f: &mut Formula, step: Value| {
-            let before = f.with(&math::SUB, step, 1.0);
-            let slower = f.with(&math::MUL, before, lr_decay);
-            let slower = f.with(&math::ADD, slower, 1.0);
-            let rate = f.before(&math::DIV, -lr, slower);
-            f.set(1, rate);
-        };
+        let numbers = |f: &Formula, step: Value<'_>| _ = f.set(1, -lr / ((step - 1.0) * lr_decay + 1.0));
         each_counted(e, &lists, a.tensor(adagrad::step), 1, numbers, |f| {
             let g = descent(f, a.flag(adagrad::maximize), a.float(adagrad::weight_decay));
-            let square = f.of_two(&math::MUL, g, g);
-            let sum = f.get(2);
-            let sum = f.of_two(&math::ADD, sum, square);
-            f.set(2, sum);
-            let sum = f.get(2);
-            let d = root(f, sum, a.float(adagrad::eps));
-            let p = f.get(P);
-            step_by(f, p, g, d, 3);
+            let sum = f.set(2, f.get(2) + g * g);
+            f.set(P, f.get(P) + g * g.number(3) / root(sum, a.float(adagrad::eps)));
         })
     }),
 );
@@ -412,14 +312,8 @@ static LION: Op = step(
         let (lr, beta1, beta2) = (a.float(lion::lr), a.float(lion::beta1), a.float(lion::beta2));
         each_and_count(e, &lists, a.tensor(lion::step), |f| {
             let g = descent(f, a.flag(lion::maximize), 0.0);
-            let old = f.get(2);
-            let old = f.with(&math::MUL, old, beta1);
-            let direction = plus(f, old, g, 1.0 - beta1);
-            let direction = f.of(&math::SIGN, direction);
-            let p = f.get(P);
-            let kept = f.with(&math::MUL, p, 1.0 - lr * a.float(lion::weight_decay));
-            let new = plus(f, kept, direction, -lr);
-            f.set(P, new);
+            let direction = (f.get(2) * beta1 + g * (1.0 - beta1)).sign();
+            f.set(P, f.get(P) * (1.0 - lr * a.float(lion::weight_decay)) + direction * -lr);
             average(f, 2, g, beta2);
         })
     }),

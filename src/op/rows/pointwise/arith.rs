@@ -77,7 +77,7 @@ pub static MUL: Op = Op {
         ex("tensor([1.0, 2.0]) * tensor([3.0, 4.0])", "tensor([3., 8.])"),
         ex("tensor([1.0, 2.0]) * tensor([1.0, 2.0, 3.0])", "E0201"),
     ],
-    lower: Lower::Map { function: &f::MUL, promote: Promote::Same },
+    lower: Lower::Map { function: &f::MUL, promote: Promote::Scaled },
     saves: &[Save::For(binary::input, binary::other), Save::For(binary::other, binary::input)],
     grad: Grad::Of(&[|t| t.g * t.other, |t| t.g * t.input]),
     inplace: true,
@@ -90,8 +90,11 @@ pub static DIV: Op = Op {
     operator: "/",
     params: binary::PARAMS,
     summary: "Divides element-wise; integers give floats.",
-    examples: &[ex("tensor([1, 3]) / 2", "tensor([0.5000, 1.5000])")],
-    lower: Lower::Map { function: &f::DIV, promote: Promote::Float },
+    examples: &[
+        ex("tensor([1, 3]) / 2", "tensor([0.5000, 1.5000])"),
+        ex("tensor([64.0], #{dtype: \"f16\"}) / tensor(1e5)", "tensor([0.0006], dtype=f16)"),
+    ],
+    lower: Lower::Map { function: &f::DIV, promote: Promote::ScaledFloat },
     saves: &[Save::For(binary::input, binary::other), Save::In(binary::other)],
     grad: Grad::Of(&[|t| t.g / t.other, |t| -(t.g * (t.input / t.other) / t.other)]),
     inplace: true,
@@ -239,7 +242,7 @@ pub static FLOOR_DIVIDE: Op = Op {
         ex("floor_divide(tensor([-7, 7]), 2)", "tensor([-4,  3])"),
         ex("floor_divide(tensor([7]), 0)", "E0214"),
     ],
-    lower: Lower::Map { function: &f::FLOOR_DIV, promote: Promote::NoBool },
+    lower: Lower::Map { function: &f::FLOOR_DIV, promote: Promote::ScaledNoBool },
     grad: Grad::Rule(ZERO),
     inplace: true,
     ..Op::BASE
@@ -249,7 +252,7 @@ pub static TRUNC_DIVIDE: Op = Op {
     name: "div",
     params: binary::PARAMS,
     summary: "Divides element-wise and rounds towards zero.",
-    lower: Lower::Map { function: &f::TRUNC_DIV, promote: Promote::NoBool },
+    lower: Lower::Map { function: &f::TRUNC_DIV, promote: Promote::ScaledNoBool },
     grad: Grad::Rule(ZERO),
     inplace: true,
     call: CallForm::Internal,
@@ -368,11 +371,12 @@ pub fn element_of(value: Scalar, dtype: DType) -> Result<Scalar> {
         (Category::Int, _) => {
             let (low, high) = dtype.int_range().unwrap_or((i64::MIN, i64::MAX));
             let fits = match value {
-                Scalar::Float(x) => x.trunc() >= low as f64 && x.trunc() <= high as f64,
+                // Exclusive above: as a float, the greatest i64 is one too much.
+                Scalar::Float(x) => x >= low as f64 && x.trunc() < high as f64 + 1.0,
                 _ => (low..=high).contains(&value.to_i64()),
             };
-            // PyTorch lets negative numbers wrap in unsigned tensors.
-            let wraps = dtype == DType::U8 && (-255.0..=255.0).contains(&value.to_f64());
+            // PyTorch lets negative integers wrap in unsigned tensors; floats it refuses, `-0.5` too.
+            let wraps = dtype == DType::U8 && matches!(value, Scalar::Int(-255..=255));
             if !fits && !wraps {
                 fail!(VALUE, "{value} does not fit into {dtype}");
             }

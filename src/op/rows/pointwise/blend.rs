@@ -274,9 +274,16 @@ pub static ADDCDIV: Op = Op {
     examples: &[
         ex("addcdiv(tensor([1.0]), tensor([6.0]), tensor([3.0]), #{value: 0.5})", "tensor([2.])"),
         ex("addcdiv(tensor([1]), tensor([6]), tensor([3]))", "E0202"),
+        ex("addcdiv(tensor([1.0]), tensor([6]), tensor([3]))", "E0202"),
         ex("addcdiv(ones([2]), ones([3]), ones([3]))", "E0201"),
     ],
-    lower: Lower::Compose(|e, a| added(e, a, &QUOTIENT_ADDED)),
+    lower: Lower::Compose(|e, a| {
+        let (above, below) = (a.tensor(addcmul::tensor1).dtype(), a.tensor(addcmul::tensor2).dtype());
+        if !above.is_float() && !below.is_float() {
+            fail!(DTYPE, "`tensor1` is {above} and `tensor2` {below}; one of them must be of floats");
+        }
+        added(e, a, &QUOTIENT_ADDED)
+    }),
     grad: Grad::Composed,
     inplace: true,
     ..Op::BASE
@@ -292,6 +299,7 @@ pub static FILL: Op = Op {
         ex("zeros([2]).fill_(7)", "tensor([7., 7.])"),
         ex("zeros([2]).fill(tensor([1.0, 2.0]))", "E0201"),
         ex("zeros([2], #{dtype: \"u8\"}).fill(1000)", "E0206"),
+        ex("zeros([2], #{dtype: \"u8\"}).fill(-0.5)", "E0206"),
         ex("zeros([2], #{dtype: \"f16\"}).fill(70000)", "E0206"),
     ],
     lower: Lower::Steps(|e, a| {

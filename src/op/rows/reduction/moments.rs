@@ -6,13 +6,14 @@
 use crate::args;
 use crate::base::attr::Attr;
 use crate::base::diag::Result;
-use crate::base::dtype::DType;
+use crate::base::dtype::{DType, Scalar};
 use crate::fail;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit};
 use crate::op::expr::compute;
 use crate::op::infer;
 use crate::op::row::{CallForm, Grad, Lower, Op, Save, ex};
+use crate::op::rows::pointwise::blend::CLAMP_MIN;
 use crate::op::rows::pointwise::compare::{ISNAN, LOGICAL_NOT};
 use crate::op::rows::pointwise::power::SQUARE;
 use crate::op::rows::pointwise::unary::SQRT;
@@ -112,6 +113,13 @@ fn variance(e: &mut dyn Emit, a: &Args, wide: DType) -> Result<Tensor> {
     let apart = e.cast(&apart, wide)?;
     let squares = e.call(&SQUARE, args![&apart])?;
     let sum = e.call(&SUM, args![&squares, a.get(variance::dim).clone(), a.flag(variance::keepdim)])?;
+    // The mean is rounded, by much more than the deviations of elements that are far from 0 and close together; what the
+    // deviations from it sum to says by how much (the corrected two-pass algorithm of Chan, Golub and LeVeque).
+    let rest = e.call(&SUM, args![&apart, a.get(variance::dim).clone(), a.flag(variance::keepdim)])?;
+    let rest = e.call(&SQUARE, args![&rest])?;
+    let rest = e.div(&rest, reduced_count(&shape, &dims) as f64)?;
+    let sum = e.sub(&sum, &rest)?;
+    let sum = e.call(&CLAMP_MIN, args![&sum, Scalar::Float(0.0)])?;
     let freedom = (reduced_count(&shape, &dims) as f64 - a.float(variance::correction)).max(0.0);
     e.div(&sum, freedom)
 }
@@ -123,7 +131,7 @@ fn variance_grad(e: &mut dyn Emit, v: &Backward<'_>, g: &Tensor) -> Result<Tenso
     let g = restored(e, v, g)?;
     let freedom = count(v)? as f64 - v.args.float(variance::correction);
     if freedom <= 0.0 {
-        return compute(e, |c| c.of(&g) * c.of(&x).equals(&mean).choose(f64::NAN, f64::INFINITY));
+        return compute(e, |c| c.of(&g) * f64::INFINITY * (c.of(&x) - &mean));
     }
     compute(e, |c| c.of(&g) * (2.0 / freedom) * (c.of(&x) - &mean))
 }
