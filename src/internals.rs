@@ -81,7 +81,7 @@ pub mod kernel {
     #[cfg(feature = "cuda")]
     pub mod cuda {
         pub use crate::kernel::cuda::{
-            ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, HEADERS, Hold, Launch, MatmulCall, OPTIONS, Source,
+            ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, Hold, Launch, MatmulCall, OPTIONS, Source, headers,
         };
     }
     pub mod fused {
@@ -89,30 +89,23 @@ pub mod kernel {
         pub use crate::kernel::fused::cuda;
         pub use crate::kernel::fused::host;
     }
-    #[cfg(feature = "cuda")]
-    pub mod launches {
-        pub use crate::kernel::launches::{entry, sources};
+    pub use crate::kernel::FAMILIES;
+
+    pub mod structs {
+        pub use crate::kernel::structs::{Layout, Structs};
+    }
+
+    pub mod family {
+        pub use crate::kernel::family::{Family, Kernel};
     }
     pub mod program {
         pub use crate::kernel::program::{Check, Class, Draw, Function, Instr, Program, ReduceKind};
     }
 
-    /// Kernels of the host, which those of CUDA are compared with.
-    macro_rules! host {
-        ($($family:ident)*) => {
-            $(pub mod $family {
-                pub use crate::kernel::$family::host;
-            })*
-        };
-    }
-    host!(attention conv copy ctc index linalg loss matmul norm pool scan search select softmax sort);
-
-    pub mod random {
-        pub use crate::kernel::random::{host, multinomial};
-    }
-    pub mod resample {
-        pub use crate::kernel::resample::{host, pad};
-    }
+    pub use crate::kernel::{
+        attention, conv, copy, ctc, index, linalg, loss, matmul, norm, pool, random, resample, scan, search, select,
+        softmax, sort,
+    };
 }
 
 pub mod op {

@@ -5,17 +5,7 @@
 
 typedef typename ts_opmath<T>::type C;
 
-struct Args {
-    const T *q, *k, *v, *dout, *o;
-    const M* mask;
-    // The forward pass writes its output through `dv`.
-    T *dq, *dk, *dv;
-    C *lse, *delta;
-    ts_i64 heads, queries, keys, head_dim, value_dim, causal;
-    double scale;
-    // Sizes of the four leading dims, and strides of the mask over them and over queries and keys.
-    ts_i64 size[4], mask_stride[4], mask_row_stride, mask_column_stride;
-};
+#include "attention/args.cuh"
 
 // Loads 32 rows of `width` elements from row `first` on into a tile whose rows are padded by one element; rows from `rows` on
 // are zero.

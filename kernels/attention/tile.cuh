@@ -6,20 +6,8 @@
 #pragma once
 #include "common/mma.cuh"
 
-// A tensor of shape [4 leading dims, rows, W] whose last dim is dense.
-struct TensorRef {
-    const T* ptr;
-    ts_i64 row_stride, stride[4];
-};
-struct Args {
-    TensorRef q, k, v, dout, o;
-    T *out, *dq, *dk, *dv;
-    float *lse, *delta;
-    const M* mask;
-    ts_i64 mask_query, mask_key, mask_stride[4];
-    ts_i64 size[4], queries, keys, causal;
-    double scale;
-};
+#include "attention/tile_args.cuh"
+
 struct SharedRow {
     T x[W + 8];
 };

@@ -6,11 +6,7 @@
 static const int V = 4 / (int)sizeof(T);
 typedef ts_vec<T, V> Word;
 
-struct Args {
-    const T *x, *bias;
-    T* y;
-    ts_i64 rows, cols, row_tiles, column_tiles;
-};
+#include "copy/transpose_args.cuh"
 
 TS_KERNEL void __launch_bounds__(256) ts_transpose(const __grid_constant__ Args g) {
     // Row r of the tile is smem[r % V][r / V].

@@ -3,11 +3,7 @@
 
 typedef typename ts_bytes<B>::type Cell;
 
-struct Args {
-    const Cell* x;
-    Cell* y;
-    ts_i64 n, rows, columns, diagonal;
-};
+#include "copy/tril_triu_args.cuh"
 
 TS_KERNEL void __launch_bounds__(256) ts_tril_triu(const __grid_constant__ Args g) {
     const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x;

@@ -4,22 +4,7 @@
 
 typedef typename ts_opmath<T>::type C;
 
-// Samples of one launch; `CTC_SAMPLES` on the host.
-#define TS_SAMPLES 96
-
-struct Args {
-    const T* log_probs;
-    const ts_i64* labels;
-    const T* dy;
-    T* y;
-    // For each sample of the launch `sample_doubles` numbers: the loss; whether its labels are invalid; alpha of each step
-    // and state; beta.
-    double* alpha_beta;
-    void* fault;
-    ts_i64 samples, classes, blank, first, sample_doubles, rolling;
-    // For each sample of the launch: steps, labels, and where its labels begin.
-    ts_i64 sizes[3 * TS_SAMPLES];
-};
+#include "ctc/args.cuh"
 
 TS_FN double ts_log_add(double a, double b) {
     const double high = a < b ? b : a, low = a < b ? a : b;

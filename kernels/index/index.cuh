@@ -8,22 +8,7 @@
 
 typedef typename ts_bytes<B>::type Cell;
 
-struct Args {
-    char *indexed, *dense;
-    ts_u64* winner;
-    void* fault;
-    ts_u64 n, dims, count, wrap_negative, kind, has_skipped, skipped;
-    double factor;
-    ts_u64 size[8];
-    // Strides over each dim: of the dense side, of the indexed tensor, of the position that a fault reports, of the winner's
-    // cell.
-    ts_i64 dense_stride[8], indexed_stride[8], position_stride[8], cell_stride[8];
-    ts_i64 index_stride[8][8];
-    const ts_i64* index[8];
-    // For each index: its bound, the strides by which its value moves the indexed offset and the cell, and the dim that a
-    // fault names.
-    ts_i64 bound[8], value_stride[8], value_cell_stride[8], dim[8];
-};
+#include "index/args.cuh"
 
 struct Location {
     ts_i64 indexed, dense, cell;

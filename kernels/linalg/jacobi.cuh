@@ -4,11 +4,7 @@
 
 static const int MAX_COLUMNS = 64, MAX_SWEEPS = 40;
 
-struct Args {
-    T *x, *y;
-    void* fault;
-    ts_i64 m, n, row, column, batch;
-};
+#include "linalg/jacobi_args.cuh"
 
 // The columns of pair i in a round of a round-robin schedule. A column that does not exist is n or more.
 struct Pair {

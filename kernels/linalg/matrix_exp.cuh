@@ -2,12 +2,7 @@
 // 0.5, its Taylor polynomial is computed, then squared as often. T: float or double.
 #include "math/math.cuh"
 
-struct Args {
-    const T* x;
-    // The result, and scratch memory for two more matrices each.
-    T *y, *scaled, *next;
-    ts_i64 n;
-};
+#include "linalg/matrix_exp_args.cuh"
 
 // out = a b, of n rows and columns; a thread computes four rows of a column at a time.
 TS_FN void ts_block_matmul(const T* a, const T* b, T* out, int n) {

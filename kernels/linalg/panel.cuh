@@ -6,16 +6,7 @@
 
 #define TS_PANEL 32
 
-struct Args {
-    // Three matrices and their strides.
-    T *a, *b, *c;
-    ts_i64 a_row, a_column, a_batch, b_row, b_column, b_batch, c_row, c_column, c_batch;
-    // For each matrix: the permutation (row i is row rows[i] of the input), LAPACK's ipiv and info, the number of row
-    // exchanges.
-    ts_i32 *rows, *pivots, *info, *swaps;
-    void* fault;
-    ts_i64 m, n, k, panel_start, flag;
-};
+#include "linalg/panel_args.cuh"
 
 TS_FN bool ts_dense(ts_i64 stride) { return stride == 1 || stride == -1; }
 

@@ -6,16 +6,7 @@ static const int THREADS = LANES > 256 ? LANES : 256;
 
 typedef typename ts_opmath<T>::type C;
 
-struct Args {
-    const T *dy, *x;
-    const ts_i64* target;
-    const C *weight, *lse_in;
-    T* y;
-    C *loss, *lse, *weights;
-    void* fault;
-    ts_i64 outer, classes, inner, ignored;
-    double smoothing;
-};
+#include "loss/args.cuh"
 
 // The class of an element, or -1 where it is ignored.
 TS_FN ts_i64 ts_label(const Args& g, ts_i64 element, bool report) {

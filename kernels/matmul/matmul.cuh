@@ -9,13 +9,7 @@ TS_FN float ts_fma_acc(float a, float b, float c) { return fmaf(a, b, c); }
 TS_FN double ts_fma_acc(double a, double b, double c) { return fma(a, b, c); }
 TS_FN ts_u64 ts_fma_acc(ts_u64 a, ts_u64 b, ts_u64 c) { return a * b + c; }
 
-struct Args {
-    ts_i64 m, n, k;
-    ts_i64 a_row, a_column, a_batch, b_row, b_column, b_batch, c_row, c_column, c_batch;
-    const T *a, *b, *bias;
-    T* c;
-    ts_u64 beta, activation;
-};
+#include "matmul/args.cuh"
 
 TS_KERNEL void __launch_bounds__(256) ts_matmul(const __grid_constant__ Args g) {
     typedef typename ts_accumulate_type<typename ts_opmath<T>::type>::type A;

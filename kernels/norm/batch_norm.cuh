@@ -6,14 +6,7 @@
 
 typedef typename ts_opmath<T>::type C;
 
-struct Args {
-    const T *dy, *x;
-    const W *weight, *bias;
-    T* y;
-    C *mean, *variance, *partials, *dw, *db;
-    ts_i64 batch, channels, span, parts, training;
-    double eps;
-};
+#include "norm/batch_norm_args.cuh"
 
 struct Welford {
     C count, mean, m2;
@@ -41,7 +34,7 @@ struct GradSums {
 
 // Calls f(index in memory) for the elements of a channel's part that belong to this thread. WIDE 0: a block has 32 channels,
 // adjacent in memory, and 8 threads for each; WIDE 1: a block has one channel.
-template <class F> TS_FN void ts_for_each_of_channel(const Args& g, ts_i64 channel, F f) {
+template <class F> TS_FN void ts_for_each_of_channel(const BatchArgs& g, ts_i64 channel, F f) {
     const ts_i64 count = g.batch * g.span, chunk = (count + g.parts - 1) / g.parts;
     const ts_i64 begin = blockIdx.y * chunk, end = begin + chunk < count ? begin + chunk : count;
     if (channel >= g.channels) return;
@@ -50,7 +43,7 @@ template <class F> TS_FN void ts_for_each_of_channel(const Args& g, ts_i64 chann
 }
 
 // Reduces over the threads of a channel; its first thread stores the part.
-template <class A> TS_FN void ts_block_reduce_channel(const Args& g, ts_i64 channel, A acc) {
+template <class A> TS_FN void ts_block_reduce_channel(const BatchArgs& g, ts_i64 channel, A acc) {
     __shared__ A shared[256];
     shared[threadIdx.x] = acc;
     __syncthreads();
@@ -66,12 +59,12 @@ template <class A> TS_FN void ts_block_reduce_channel(const Args& g, ts_i64 chan
 
 TS_FN ts_i64 ts_channel() { return WIDE ? (ts_i64)blockIdx.x : (ts_i64)blockIdx.x * 32 + threadIdx.x % 32; }
 
-TS_KERNEL void __launch_bounds__(256) ts_batch_norm_stats(const __grid_constant__ Args g) {
+TS_KERNEL void __launch_bounds__(256) ts_batch_norm_stats(const __grid_constant__ BatchArgs g) {
     Welford acc = {0, 0, 0};
     ts_for_each_of_channel(g, ts_channel(), [&](ts_i64 i) { acc.add(ts_upcast(g.x[i])); });
     ts_block_reduce_channel(g, ts_channel(), acc);
 }
-TS_KERNEL void __launch_bounds__(256) ts_batch_norm_grad_sums(const __grid_constant__ Args g) {
+TS_KERNEL void __launch_bounds__(256) ts_batch_norm_grad_sums(const __grid_constant__ BatchArgs g) {
     GradSums acc = {0, 0};
     const C mean = ts_channel() < g.channels ? g.mean[ts_channel()] : C(0);
     ts_for_each_of_channel(g, ts_channel(), [&](ts_i64 i) {
@@ -82,7 +75,7 @@ TS_KERNEL void __launch_bounds__(256) ts_batch_norm_grad_sums(const __grid_const
     ts_block_reduce_channel(g, ts_channel(), acc);
 }
 
-TS_KERNEL void ts_batch_norm_stats_merge(const __grid_constant__ Args g) {
+TS_KERNEL void ts_batch_norm_stats_merge(const __grid_constant__ BatchArgs g) {
     const ts_i64 channel = (ts_i64)blockIdx.x * blockDim.x + threadIdx.x;
     if (channel >= g.channels) return;
     Welford all = {0, 0, 0};
@@ -91,7 +84,7 @@ TS_KERNEL void ts_batch_norm_stats_merge(const __grid_constant__ Args g) {
     g.variance[channel] = all.m2 / all.count;
 }
 // Merges the parts into the first one; gradients of weight and bias.
-TS_KERNEL void ts_batch_norm_grad_sums_merge(const __grid_constant__ Args g) {
+TS_KERNEL void ts_batch_norm_grad_sums_merge(const __grid_constant__ BatchArgs g) {
     const ts_i64 channel = (ts_i64)blockIdx.x * blockDim.x + threadIdx.x;
     if (channel >= g.channels) return;
     GradSums all = {0, 0};
@@ -101,7 +94,7 @@ TS_KERNEL void ts_batch_norm_grad_sums_merge(const __grid_constant__ Args g) {
     if (g.db) g.db[channel] = all.sum_dy;
 }
 
-TS_KERNEL void ts_batch_norm_apply(const __grid_constant__ Args g) {
+TS_KERNEL void ts_batch_norm_apply(const __grid_constant__ BatchArgs g) {
     const ts_i64 n = g.batch * g.channels * g.span;
     for (ts_i64 i = (ts_i64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (ts_i64)gridDim.x * blockDim.x) {
         const ts_i64 c = i / g.span % g.channels;
@@ -109,7 +102,7 @@ TS_KERNEL void ts_batch_norm_apply(const __grid_constant__ Args g) {
         g.y[i] = ts_downcast<T>((ts_upcast(g.x[i]) - g.mean[c]) * scale + (g.bias ? (C)ts_upcast(g.bias[c]) : C(0)));
     }
 }
-TS_KERNEL void ts_batch_norm_apply_grad(const __grid_constant__ Args g) {
+TS_KERNEL void ts_batch_norm_apply_grad(const __grid_constant__ BatchArgs g) {
     const ts_i64 n = g.batch * g.channels * g.span;
     const C count = (C)(g.batch * g.span);
     for (ts_i64 i = (ts_i64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (ts_i64)gridDim.x * blockDim.x) {

@@ -9,24 +9,17 @@ static const int THREADS = LANES > 256 ? LANES : 256;
 
 typedef typename ts_opmath<T>::type C;
 
-struct Args {
-    const T *dy, *x;
-    const W *weight, *bias;
-    T* y;
-    C *mean, *rstd, *partials;
-    ts_i64 rows, n, span, period, parts, center;
-    double eps;
-};
+#include "norm/layer_norm_args.cuh"
 
 // The index of the weight of element i of a row.
-TS_FN ts_i64 ts_weight_index(const Args& g, ts_i64 row, ts_i64 i) {
+TS_FN ts_i64 ts_weight_index(const LayerArgs& g, ts_i64 row, ts_i64 i) {
     if (g.span == 1 && g.period == 1) return i;
     return row % g.period * (g.n / g.span) + (ts_i64)((ts_u32)i / (ts_u32)g.span);
 }
 
 // V adjacent weights, or biases, from element i of a row on.
 struct ts_weights { C of[V]; };
-TS_FN ts_weights ts_load_weights(const Args& g, const W* from, ts_i64 row, ts_i64 i) {
+TS_FN ts_weights ts_load_weights(const LayerArgs& g, const W* from, ts_i64 row, ts_i64 i) {
     ts_weights w;
     ts_vec<W, V> raw;
     if (WEIGHTS == 1) raw = *(const ts_vec<W, V>*)(from + i);
@@ -35,7 +28,7 @@ TS_FN ts_weights ts_load_weights(const Args& g, const W* from, ts_i64 row, ts_i6
     return w;
 }
 
-TS_KERNEL void __launch_bounds__(THREADS) ts_layer_norm(const __grid_constant__ Args g) {
+TS_KERNEL void __launch_bounds__(THREADS) ts_layer_norm(const __grid_constant__ LayerArgs g) {
     const ts_i64 row = (ts_i64)blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES;
     ts_row<T, V, E> x;
     x.init(g.x + row * g.n, row < g.rows ? g.n : 0, threadIdx.x % LANES, LANES);
@@ -68,7 +61,7 @@ TS_KERNEL void __launch_bounds__(THREADS) ts_layer_norm(const __grid_constant__ 
 }
 
 // With h = (x - mean) rstd and g' = dy weight: dx = rstd (g' - mean(g') - h mean(g' h)).
-TS_KERNEL void __launch_bounds__(THREADS) ts_layer_norm_grad(const __grid_constant__ Args g) {
+TS_KERNEL void __launch_bounds__(THREADS) ts_layer_norm_grad(const __grid_constant__ LayerArgs g) {
     const ts_i64 row = (ts_i64)blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES, n = row < g.rows ? g.n : 0;
     ts_row<T, V, E> grad, x;
     grad.init(g.dy + row * g.n, n, threadIdx.x % LANES, LANES);
@@ -91,7 +84,7 @@ TS_KERNEL void __launch_bounds__(THREADS) ts_layer_norm_grad(const __grid_consta
 }
 
 // Gradients of weight and bias where each element of a row has its own: partial sums [part][2][n], each over some rows.
-TS_KERNEL void ts_layer_norm_weight_grad(const __grid_constant__ Args g) {
+TS_KERNEL void ts_layer_norm_weight_grad(const __grid_constant__ LayerArgs g) {
     __shared__ C shared[2][8][33];
     const int x = threadIdx.x % 32, y = threadIdx.x / 32;
     const ts_i64 column = (ts_i64)blockIdx.x * 32 + x, chunk = (g.rows + g.parts - 1) / g.parts;
@@ -115,7 +108,7 @@ TS_KERNEL void ts_layer_norm_weight_grad(const __grid_constant__ Args g) {
 }
 
 // The same where `span` adjacent elements share a weight (group norm): a block for each of `parts` weights.
-TS_KERNEL void ts_group_norm_weight_grad(const __grid_constant__ Args g) {
+TS_KERNEL void ts_group_norm_weight_grad(const __grid_constant__ LayerArgs g) {
     const ts_i64 channel = blockIdx.x, width = g.parts, channels_of_group = g.n / g.span, batch = g.rows / g.period;
     C dw = 0, db = 0;
     for (ts_i64 k = threadIdx.x; k < batch * g.span; k += blockDim.x) {
@@ -134,7 +127,7 @@ TS_KERNEL void ts_group_norm_weight_grad(const __grid_constant__ Args g) {
 }
 
 // Sums the partials in order into partials[0]. n here is 2 n.
-TS_KERNEL void ts_norm_merge_partials(const __grid_constant__ Args g) {
+TS_KERNEL void ts_norm_merge_partials(const __grid_constant__ LayerArgs g) {
     const ts_i64 i = (ts_i64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= g.n) return;
     C total = 0;

@@ -2,15 +2,7 @@
 #include "math/math.cuh"
 #include "random/philox.cuh"
 
-struct Args {
-    const T* x;
-    T* y;
-    double *cumsum, *keys;
-    ts_i64 *sampled, *last;
-    void* fault;
-    ts_i64 rows, n, samples, replacement;
-    ts_u64 seed, offset;
-};
+#include "random/multinomial_args.cuh"
 
 // cumsum: the cumulative weights of each row's n categories; last: its last category of positive weight, or -1, with a fault,
 // where none can be drawn. A thread does a row, in the order of the host, so that sums agree.

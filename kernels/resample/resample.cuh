@@ -7,14 +7,7 @@
 typedef typename ts_opmath<T>::type C;
 enum { REFLECT = 0, REPLICATE = 1, CIRCULAR = 2, NEAREST = 3, NEAREST_EXACT = 4, LINEAR = 5, CUBIC = 6 };
 
-struct Args {
-    const T* x;
-    T* y;
-    ts_i64 planes, mode, align;
-    ts_i64 in[3], out[3], pad_before[3], unchanged[3];
-    // Scale factors of the caller; 0 where there is none.
-    double scale_factor[3];
-};
+#include "resample/args.cuh"
 
 TS_FN ts_i64 ts_modulo(ts_i64 a, ts_i64 n) {
     const ts_i64 r = a % n;
@@ -22,19 +15,19 @@ TS_FN ts_i64 ts_modulo(ts_i64 a, ts_i64 n) {
 }
 
 TS_FN ts_i64 ts_pad_source(const Args& g, int d, ts_i64 o) {
-    const ts_i64 n = g.in[d], i = o - g.pad_before[d];
+    const ts_i64 n = g.input[d], i = o - g.pad_before[d];
     if (g.mode == CIRCULAR) return ts_modulo(i, n);
     if (g.mode == REPLICATE) return i < 0 ? 0 : i < n ? i : n - 1;
     const ts_i64 period = n > 1 ? 2 * n - 2 : 1, r = ts_modulo(i, period);
     return r < n ? r : period - r;
 }
 TS_KERNEL void __launch_bounds__(256) ts_pad(const __grid_constant__ Args g) {
-    const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x, outputs = ts_numel(g.out);
+    const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x, outputs = ts_numel(g.output);
     if (i >= g.planes * outputs) return;
     ts_i64 o[3];
-    ts_unravel(i % outputs, g.out, o);
-    const ts_i64 at = (ts_pad_source(g, 0, o[0]) * g.in[1] + ts_pad_source(g, 1, o[1])) * g.in[2] + ts_pad_source(g, 2, o[2]);
-    g.y[i] = g.x[i / outputs * ts_numel(g.in) + at];
+    ts_unravel(i % outputs, g.output, o);
+    const ts_i64 at = (ts_pad_source(g, 0, o[0]) * g.input[1] + ts_pad_source(g, 1, o[1])) * g.input[2] + ts_pad_source(g, 2, o[2]);
+    g.y[i] = g.x[i / outputs * ts_numel(g.input) + at];
 }
 
 // The outputs of padding that read input i of a dim: first[p], first[p] + step, .. below end, for p below `count`.
@@ -43,31 +36,31 @@ struct PadOutputs {
     int count;
 };
 TS_FN PadOutputs ts_pad_outputs(const Args& g, int d, ts_i64 i) {
-    const ts_i64 n = g.in[d], at = i + g.pad_before[d];
+    const ts_i64 n = g.input[d], at = i + g.pad_before[d];
     PadOutputs m = {{at, 0}, 1, at + 1, 1};
     if (g.mode == REPLICATE) {
         if (i == 0) m.first[0] = 0;
-        if (i == n - 1) m.end = g.out[d];
+        if (i == n - 1) m.end = g.output[d];
     } else {
         const ts_i64 period = g.mode == CIRCULAR ? n : n > 1 ? 2 * n - 2 : 1;
         m.first[0] = ts_modulo(at, period);
         m.first[1] = ts_modulo(g.pad_before[d] - i, period);
         m.count = g.mode == REFLECT && m.first[1] != m.first[0] ? 2 : 1;
         m.step = period;
-        m.end = g.out[d];
+        m.end = g.output[d];
     }
-    m.end = m.end < g.out[d] ? m.end : g.out[d];
+    m.end = m.end < g.output[d] ? m.end : g.output[d];
     // Negative padding: outputs before the first do not exist. The last input is still replicated into outputs past it.
     if (m.first[0] < 0) m.first[0] = g.mode == REPLICATE && i == n - 1 ? 0 : m.end;
     return m;
 }
 // x: gradient of the outputs; y: gradient of the inputs.
 TS_KERNEL void __launch_bounds__(256) ts_pad_grad(const __grid_constant__ Args g) {
-    const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x, inputs = ts_numel(g.in);
+    const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x, inputs = ts_numel(g.input);
     if (i >= g.planes * inputs) return;
-    const T* x = g.x + i / inputs * ts_numel(g.out);
+    const T* x = g.x + i / inputs * ts_numel(g.output);
     ts_i64 at[3];
-    ts_unravel(i % inputs, g.in, at);
+    ts_unravel(i % inputs, g.input, at);
     const PadOutputs m0 = ts_pad_outputs(g, 0, at[0]), m1 = ts_pad_outputs(g, 1, at[1]), m2 = ts_pad_outputs(g, 2, at[2]);
     C sum = 0;
     for (int p = 0; p < m0.count; p++)
@@ -76,7 +69,7 @@ TS_KERNEL void __launch_bounds__(256) ts_pad_grad(const __grid_constant__ Args g
                 for (ts_i64 b = m1.first[q]; b < m1.end; b += m1.step)
                     for (int r = 0; r < m2.count; r++)
                         for (ts_i64 c = m2.first[r]; c < m2.end; c += m2.step)
-                            sum += ts_upcast(x[(a * g.out[1] + b) * g.out[2] + c]);
+                            sum += ts_upcast(x[(a * g.output[1] + b) * g.output[2] + c]);
     g.y[i] = ts_downcast<T>(sum);
 }
 
@@ -86,8 +79,8 @@ struct Taps {
     int n;
 };
 template <class F> TS_FN F ts_scale(const Args& g, int d, bool align) {
-    if (align) return g.out[d] > 1 ? (F)(g.in[d] - 1) / (F)(g.out[d] - 1) : (F)0;
-    return g.scale_factor[d] > 0 ? (F)(1.0 / g.scale_factor[d]) : (F)g.in[d] / (F)g.out[d];
+    if (align) return g.output[d] > 1 ? (F)(g.input[d] - 1) / (F)(g.output[d] - 1) : (F)0;
+    return g.scale_factor[d] > 0 ? (F)(1.0 / g.scale_factor[d]) : (F)g.input[d] / (F)g.output[d];
 }
 TS_FN C ts_source_index(const Args& g, int d, ts_i64 o) {
     const C scale = ts_scale<C>(g, d, g.align);
@@ -95,7 +88,7 @@ TS_FN C ts_source_index(const Args& g, int d, ts_i64 o) {
 }
 // The first input at or below an output's source index; monotonic in the output.
 TS_FN ts_i64 ts_source_floor(const Args& g, int d, ts_i64 o) {
-    const ts_i64 last = g.in[d] - 1;
+    const ts_i64 last = g.input[d] - 1;
     if (g.unchanged[d]) return 0;
     ts_i64 index;
     if (g.mode == NEAREST || g.mode == NEAREST_EXACT) {
@@ -109,7 +102,7 @@ TS_FN ts_i64 ts_source_floor(const Args& g, int d, ts_i64 o) {
     return index < last ? index : last;
 }
 TS_FN Taps ts_taps(const Args& g, int d, ts_i64 o) {
-    const ts_i64 last = g.in[d] - 1, base = ts_source_floor(g, d, o);
+    const ts_i64 last = g.input[d] - 1, base = ts_source_floor(g, d, o);
     Taps t;
     t.n = 1;
     t.at[0] = base < 0 ? 0 : base;
@@ -143,16 +136,16 @@ TS_FN Taps ts_taps(const Args& g, int d, ts_i64 o) {
 }
 
 TS_KERNEL void __launch_bounds__(256) ts_interpolate(const __grid_constant__ Args g) {
-    const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x, outputs = ts_numel(g.out);
+    const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x, outputs = ts_numel(g.output);
     if (i >= g.planes * outputs) return;
-    const T* x = g.x + i / outputs * ts_numel(g.in);
+    const T* x = g.x + i / outputs * ts_numel(g.input);
     ts_i64 o[3];
-    ts_unravel(i % outputs, g.out, o);
+    ts_unravel(i % outputs, g.output, o);
     const Taps t0 = ts_taps(g, 0, o[0]), t1 = ts_taps(g, 1, o[1]), t2 = ts_taps(g, 2, o[2]);
     C sum = 0;
     for (int a = 0; a < t0.n; a++)
         for (int b = 0; b < t1.n; b++) {
-            const T* row = x + (t0.at[a] * g.in[1] + t1.at[b]) * g.in[2];
+            const T* row = x + (t0.at[a] * g.input[1] + t1.at[b]) * g.input[2];
             C along = 0;
             for (int c = 0; c < t2.n; c++) along += t2.weight[c] * ts_upcast(row[t2.at[c]]);
             sum += t0.weight[a] * t1.weight[b] * along;
@@ -162,7 +155,7 @@ TS_KERNEL void __launch_bounds__(256) ts_interpolate(const __grid_constant__ Arg
 
 // The first output whose source floor is at least `base`.
 TS_FN ts_i64 ts_first_output(const Args& g, int d, ts_i64 base) {
-    ts_i64 low = 0, high = g.out[d];
+    ts_i64 low = 0, high = g.output[d];
     while (low < high) {
         const ts_i64 middle = low + (high - low) / 2;
         if (ts_source_floor(g, d, middle) >= base) high = middle;
@@ -179,7 +172,7 @@ TS_FN Range ts_output_range(const Args& g, int d, ts_i64 i) {
     const ts_i64 reach_before = !one && g.mode == CUBIC ? 1 : 0, reach_after = one ? 0 : g.mode == CUBIC ? 2 : 1;
     Range r;
     r.first = i == 0 ? 0 : ts_first_output(g, d, i - reach_after);
-    r.end = i == g.in[d] - 1 ? g.out[d] : ts_first_output(g, d, i + reach_before + 1);
+    r.end = i == g.input[d] - 1 ? g.output[d] : ts_first_output(g, d, i + reach_before + 1);
     return r;
 }
 TS_FN C ts_weight_of(const Args& g, int d, ts_i64 o, ts_i64 i) {
@@ -191,11 +184,11 @@ TS_FN C ts_weight_of(const Args& g, int d, ts_i64 o, ts_i64 i) {
 }
 // x: gradient of the outputs; y: gradient of the inputs.
 TS_KERNEL void __launch_bounds__(256) ts_interpolate_grad(const __grid_constant__ Args g) {
-    const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x, inputs = ts_numel(g.in);
+    const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x, inputs = ts_numel(g.input);
     if (i >= g.planes * inputs) return;
-    const T* x = g.x + i / inputs * ts_numel(g.out);
+    const T* x = g.x + i / inputs * ts_numel(g.output);
     ts_i64 at[3];
-    ts_unravel(i % inputs, g.in, at);
+    ts_unravel(i % inputs, g.input, at);
     const Range r0 = ts_output_range(g, 0, at[0]), r1 = ts_output_range(g, 1, at[1]), r2 = ts_output_range(g, 2, at[2]);
     C sum = 0;
     for (ts_i64 a = r0.first; a < r0.end; a++) {
@@ -205,7 +198,7 @@ TS_KERNEL void __launch_bounds__(256) ts_interpolate_grad(const __grid_constant_
             const C w1 = w0 * ts_weight_of(g, 1, b, at[1]);
             if (w1 == 0) continue;
             for (ts_i64 c = r2.first; c < r2.end; c++)
-                sum += ts_upcast(x[(a * g.out[1] + b) * g.out[2] + c]) * w1 * ts_weight_of(g, 2, c, at[2]);
+                sum += ts_upcast(x[(a * g.output[1] + b) * g.output[2] + c]) * w1 * ts_weight_of(g, 2, c, at[2]);
         }
     }
     g.y[i] = ts_downcast<T>(sum);

@@ -11,13 +11,7 @@ typedef typename ts_accumulate_type<typename ts_opmath<T>::type>::type C;
 
 // A strip is what is scanned from its first tile to its last: a row, or some adjacent columns. `tile_states`: of
 // ts_tile_state.
-struct Args {
-    const T* x;
-    T* y;
-    ts_i64* indices;
-    ts_u64* tile_states;
-    ts_i64 rows, n, inner, tiles, column_tiles;
-};
+#include "scan/args.cuh"
 
 // Only floats have log-sum-exps; for integers these only have to compile.
 TS_FN ts_i64 ts_exp(ts_i64 x) { return x; }

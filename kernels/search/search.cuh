@@ -3,15 +3,7 @@
 
 typedef typename ts_opmath<T>::type C;
 
-struct Args {
-    const T *a, *b;
-    const ts_i64* sorter;
-    ts_i64* y;
-    double* range;
-    void* fault;
-    ts_i64 n, row_values, count, flag;
-    double low, high;
-};
+#include "search/args.cuh"
 
 // searchsorted. y: the insertion point of each of `count` values b in its row of a (n entries; `row_values` values a row);
 // after equal entries if `flag`. `sorter`: if given, the indices that sort a row.

@@ -4,16 +4,7 @@
 
 typedef typename ts_bytes<B>::type Cell;
 
-struct Args {
-    const T* flags;
-    const Cell* x;
-    Cell* y;
-    ts_i64 *indices, *counts;
-    ts_i64 n, blocks, limit, ndim;
-    // Sizes of up to 16 dims.
-    ts_i64 size[16];
-    void* fault;
-};
+#include "select/args.cuh"
 
 // An exclusive scan over the 256 threads of a block, each of which has the count of four adjacent elements.
 TS_FN int ts_block_exclusive_scan(int count, int& block_sum) {

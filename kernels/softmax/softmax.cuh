@@ -6,12 +6,7 @@ static const int THREADS = LANES > 256 ? LANES : 256;
 
 typedef typename ts_opmath<T>::type C;
 
-struct Args {
-    // Forward: the input. Backward: the gradient of the result, and the result.
-    const T *input, *result;
-    T* y;
-    ts_i64 rows, n, inner;
-};
+#include "softmax/args.cuh"
 
 // Along the last dim: rows are dense.
 TS_KERNEL void __launch_bounds__(THREADS) ts_softmax(const __grid_constant__ Args g) {

@@ -30,13 +30,7 @@ TS_FN ts_u64 ts_entry_index(const ts_pair& e) { return e.index; }
 TS_FN ts_u64 ts_entry_key(ts_u64 e) { return e >> 32; }
 TS_FN ts_u64 ts_entry_key(const ts_pair& e) { return e.key; }
 
-struct Args {
-    const T* x;
-    T* values;
-    ts_i64* indices;
-    Entry *from, *to;
-    ts_i64 rows, n, run, topk, descending, tiles;
-};
+#include "sort/args.cuh"
 
 // The entry that pads a tile: it sorts after every other, by its index.
 TS_FN void ts_padding_entry(Entry& to) { ts_make_entry(WIDE ? ~0ULL : 0xffffffffULL, WIDE ? ~0ULL : 0xffffffffULL, to); }

@@ -3,19 +3,7 @@
 #include "math/math.cuh"
 
 typedef typename ts_opmath<T>::type C;
-// Entries that a block sorts in shared memory; `TILE` on the host.
-static const int TILE = 2048;
-
-struct Args {
-    const T* x;
-    T* values;
-    // Indices of slices in sorted order, `size` of them with padding; the inverse indices; where each run of equal slices
-    // starts; its count; the number of unique slices.
-    ts_i64 *order, *inverse, *run_starts, *counts, *unique_count;
-    ts_u8* flags;
-    const ts_i64* ranks;
-    ts_i64 n, m, size, inner, from, to;
-};
+#include "sort/unique_args.cuh"
 
 TS_FN int ts_compare(C a, C b) { return a < b ? -1 : b < a ? 1 : a == b ? 0 : (a != a) - (b != b); }
 // Whether slice a comes before slice b. Padding comes last.

@@ -135,7 +135,7 @@ impl Faults {
         self.any.store(true, Ordering::Release);
     }
 
-    /// The kernel did not come to its end, for a reason that is told elsewhere: its results are bad.
+    /// The kernel did not come to its end, for a reason that is reported elsewhere: its results are bad.
     pub fn spoil(&self) {
         self.any.store(true, Ordering::Release);
     }

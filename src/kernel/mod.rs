@@ -10,12 +10,11 @@ pub mod ctc;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 pub mod elementwise;
+pub mod family;
 pub mod fused;
 pub mod guard;
 pub mod host;
 pub mod index;
-#[cfg(feature = "cuda")]
-pub mod launches;
 pub mod linalg;
 pub mod loss;
 pub mod math;
@@ -32,3 +31,31 @@ pub mod select;
 mod shared_work;
 pub mod softmax;
 pub mod sort;
+pub mod structs;
+
+use family::Family;
+
+/// Every family of kernels that run as steps of their own.
+pub static FAMILIES: &[&Family] = &[
+    #[cfg(feature = "cuda")]
+    &cuda::COMMON,
+    #[cfg(feature = "cuda")]
+    &cuda::gate::FAMILY,
+    &attention::FAMILY,
+    &conv::FAMILY,
+    &copy::FAMILY,
+    &ctc::FAMILY,
+    &index::FAMILY,
+    &linalg::FAMILY,
+    &loss::FAMILY,
+    &matmul::FAMILY,
+    &norm::FAMILY,
+    &pool::FAMILY,
+    &random::FAMILY,
+    &resample::FAMILY,
+    &scan::FAMILY,
+    &search::FAMILY,
+    &select::FAMILY,
+    &softmax::FAMILY,
+    &sort::FAMILY,
+];

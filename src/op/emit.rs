@@ -10,7 +10,7 @@ use crate::base::device_id::DeviceId;
 use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::{Layout, Shape};
-use crate::kernel::abi::HostFn;
+use crate::kernel::family::Kernel;
 use smallvec::SmallVec;
 
 /// Shape and dtype of a result.
@@ -33,7 +33,7 @@ impl OutSpec {
 /// A kernel to run, as data.
 pub struct KernelCall {
     pub name: &'static str,
-    pub host: HostFn,
+    pub kernel: &'static Kernel,
     pub inputs: SmallVec<[Tensor; 4]>,
     pub attrs: Attrs,
     pub outputs: SmallVec<[OutSpec; 2]>,
@@ -46,10 +46,10 @@ pub struct KernelCall {
 }
 
 impl KernelCall {
-    pub fn new(name: &'static str, host: HostFn) -> KernelCall {
+    pub fn new(name: &'static str, kernel: &'static Kernel) -> KernelCall {
         KernelCall {
             name,
-            host,
+            kernel,
             inputs: SmallVec::new(),
             attrs: Attrs::new(),
             outputs: SmallVec::new(),

@@ -411,7 +411,7 @@ impl Engine {
             brought = self.on_device(call.inputs, device)?;
             brought.iter().map(|tensor| Input::View(tensor.view())).collect()
         };
-        let work = Work::Kernel { host: call.host, attrs: call.attrs, seed, offset };
+        let work = Work::Kernel { kernel: call.kernel, attrs: call.attrs, seed, offset };
         let outer = self.name;
         if outer.is_empty() {
             self.name = call.name;

@@ -160,7 +160,7 @@ impl Engine {
         let pending = history::before_inplace(self, op, &args)?;
         if dest.layout.numel() > 0 {
             let inputs = operands.iter().map(|tensor| Input::View(tensor.view())).collect();
-            let work = Work::Kernel { host: call.host, attrs: call.attrs, seed: 0, offset: 0 };
+            let work = Work::Kernel { kernel: call.kernel, attrs: call.attrs, seed: 0, offset: 0 };
             self.record_fallible(work, inputs, smallvec![dest], made)?;
         }
         history::after_inplace(self, x, pending)?;

@@ -7,8 +7,8 @@ use super::cuda_host::fused::texts;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
-use tscript::internals::kernel::cuda::{HEADERS, OPTIONS, Source};
-use tscript::internals::kernel::launches::sources;
+use tscript::internals::kernel::FAMILIES;
+use tscript::internals::kernel::cuda::{OPTIONS, Source, headers};
 
 /// The oldest that is supported, that of the machines at hand, and the newest.
 const ARCHITECTURES: [&str; 3] = ["sm_80", "sm_90a", "sm_120"];
@@ -98,7 +98,7 @@ impl Nvrtc {
     fn compile(&self, text: &str, architecture: &str) -> Result<(), String> {
         let c = |text: &str| CString::new(text).expect("no NUL in it");
         let (names, texts): (Vec<CString>, Vec<CString>) =
-            HEADERS.iter().map(|(name, text)| (c(name), c(text))).unzip();
+            headers().iter().map(|(name, text)| (c(name), c(text))).unzip();
         let pointers = |all: &[CString]| all.iter().map(|s| s.as_ptr()).collect::<Vec<_>>();
         let (names, texts_at) = (pointers(&names).into_boxed_slice(), pointers(&texts));
         let options: Vec<CString> = LANGUAGE
@@ -115,7 +115,7 @@ impl Nvrtc {
                 &mut program,
                 text.as_ptr(),
                 c"kernel.cu".as_ptr(),
-                HEADERS.len() as c_int,
+                headers().len() as c_int,
                 texts_at.as_ptr(),
                 names.as_ptr(),
             );
@@ -140,12 +140,17 @@ fn every_text_compiles() {
     };
     let mut all: HashMap<u128, String> =
         texts().into_iter().map(|source| (source.key, source.text.into_owned())).collect();
-    all.extend(sources().into_iter().map(|source: &Source| (source.key, source.text.to_string())));
+    all.extend(
+        FAMILIES
+            .iter()
+            .flat_map(|family| (family.texts)())
+            .map(|source: &Source| (source.key, source.text.to_string())),
+    );
     let mut all: Vec<(u128, String)> = all.into_iter().collect();
     all.sort();
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("nvrtc");
     let _ = std::fs::create_dir_all(&folder);
-    let surroundings = format!("{OPTIONS:?}{HEADERS:?}");
+    let surroundings = format!("{OPTIONS:?}{:?}", headers());
     // Every text for one architecture, and some for the others too: what differs among them are few instructions.
     // Those of warpgroups are Hopper's alone.
     for (n, (_, text)) in all.iter().enumerate() {

@@ -8,7 +8,7 @@
 //! becomes free only when their work has passed.
 //!
 //! Pure bookkeeping: it asks a [`RawMemory`] for segments and never touches what lies in them. It knows no
-//! tensor, no event and no clock; that a stream has passed a point is told to it ([`Cache::release_ready`]),
+//! tensor, no event and no clock; the caller reports that a stream has passed a point ([`Cache::release_ready`]),
 //! and so is who owns a block (an opaque number).
 
 mod blocks;

@@ -60,7 +60,7 @@ impl Context {
     /// CUDA makes none after that.
     pub fn open(&self) {
         if !self.is_open() {
-            // A failure is told by the first call that needs the context.
+            // A failure is reported by the first call that needs the context.
             let _ = self.handle();
         }
     }

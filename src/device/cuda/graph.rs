@@ -73,7 +73,7 @@ impl Stream {
         if count != 1 || last.is_null() {
             return Err(DriverError::refused("cuStreamGetCaptureInfo", "the recording has no last node"));
         }
-        // SAFETY: the call told that there is one, and it stays until the next call for this stream.
+        // SAFETY: the call reported that there is one, and it stays until the next call for this stream.
         Ok(Node(unsafe { *last }))
     }
 

@@ -128,7 +128,7 @@ mod system {
     const DRIVER: [&str; 2] = ["libcuda.so", "libcuda.so.1"];
 
     pub fn load(library: Library) -> Option<Loaded> {
-        // Cost: to be told no by all of cudarc's names takes a tenth of the time of starting.
+        // Cost: to look for all of cudarc's names in vain takes a tenth of the time of starting.
         #[cfg(target_os = "linux")]
         if library == Library::Driver && DRIVER.iter().all(|name| open(OsStr::new(name)).is_none()) {
             return None;

@@ -103,7 +103,7 @@ impl Kernels {
     }
 
     /// Brings several kernels at once, compiling on all cores, so that later calls of [`Kernels::function`] find them.
-    /// A failure is not told here but by those calls, where it belongs to somebody.
+    /// A failure is not reported here but by those calls, where it belongs to somebody.
     pub fn prepare(&self, wanted: &[(Text<'_>, &str)]) {
         let missing: Vec<_> = wanted.iter().filter(|(text, entry)| self.known(text.key, entry).is_none()).collect();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);

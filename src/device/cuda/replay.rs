@@ -75,7 +75,7 @@ pub struct Replay {
     /// Where they go this time.
     stream: Option<Arc<Stream>>,
     graph: Option<Made>,
-    /// Commands that were told this time.
+    /// Commands that were queued this time.
     at: usize,
     /// Nothing is queued yet: all so far agrees with the graph.
     following: bool,
@@ -150,7 +150,7 @@ impl Replay {
         (self.graph, self.agreed) = (None, 0);
     }
 
-    /// What is not told here comes next on the stream: everything so far is queued now, and nothing more is replayed
+    /// What is not recorded here comes next on the stream: everything so far is queued now, and nothing more is replayed
     /// this time.
     pub fn step_aside(&mut self, products: &mut dyn Products) -> Result<(), DriverError> {
         self.differs = true;
@@ -293,7 +293,7 @@ impl Replay {
         if self.following { Ok(()) } else { self.commands[self.at - 1].queue(&*self.stream()?, products) }
     }
 
-    /// All commands were told. Where they agree with the graph it is started now; where they have agreed for a while, a
+    /// All commands were recorded. Where they agree with the graph it is started now; where they have agreed for a while, a
     /// graph is made for the times to come with the help of `recorder`: a stream that does nothing else, of the priority of
     /// this one, and what counts graphs; none where there is to be no further graph.
     pub fn end(

@@ -5,7 +5,7 @@ use super::event::{Event, Timing};
 use super::stream::Stream;
 use crate::device::clock::Clock;
 
-/// Bound: milliseconds between an event and the one that its time is told from. CUDA tells differences as 32-bit
+/// Bound: milliseconds between an event and the one that its time is measured from. CUDA gives differences as 32-bit
 /// floats, so that this keeps them exact to 0.01 µs.
 const REACH_MS: f32 = 100.0;
 

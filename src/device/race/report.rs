@@ -1,4 +1,4 @@
-//! What the user is told about a race, once.
+//! What is reported about a race, once.
 
 use super::clock::StreamName;
 use super::history::Kind;
@@ -74,7 +74,7 @@ impl Conflict {
     }
 }
 
-/// Pairs of lines that were told.
+/// Pairs of lines that were reported.
 #[derive(Default)]
 pub struct Reported(BTreeSet<(u16, u16)>);
 

@@ -4,9 +4,11 @@ use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::attention::cuda_mma as attention_mma;
 use crate::kernel::cuda::dense::{Output, copy_view, input, scratch};
+use crate::kernel::cuda::rows::address;
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Launch, Param, Source};
 use crate::kernel::host::attributes;
+use crate::kernel::structs::structs;
 
 type Done = Result<(), GpuError>;
 
@@ -16,11 +18,41 @@ const SHARED: usize = 99 << 10;
 const MAX_HEAD_DIM: usize = 256;
 
 fn text(dtype: DType, mask: DType, columns: usize) -> &'static Source {
-    let kept = columns.div_ceil(32).next_power_of_two().max(1) as u32;
+    let elements_per_lane = columns.div_ceil(32).next_power_of_two().max(1) as u32;
     source(
         "attention/attention.cuh",
-        &[("T", Value::Type(dtype)), ("M", Value::Type(mask)), ("D", Value::Number(kept))],
+        &[("T", Value::Type(dtype)), ("M", Value::Type(mask)), ("D", Value::Number(elements_per_lane))],
     )
+}
+
+structs! {
+    pub static ARGS = "attention/args.cuh";
+    struct Args {
+        q: const T,
+        k: const T,
+        v: const T,
+        dout: const T,
+        o: const T,
+        mask: const M,
+        dq: mut T,
+        dk: mut T,
+        /// The forward pass writes its output here.
+        dv: mut T,
+        lse: mut C,
+        delta: mut C,
+        heads: usize,
+        queries: usize,
+        keys: usize,
+        head_dim: usize,
+        value_dim: usize,
+        causal: u64,
+        scale: f64,
+        /// Sizes of the four leading dims, and strides of the mask over them and over queries and keys.
+        size: [usize; 4],
+        mask_stride: [isize; 4],
+        mask_row_stride: isize,
+        mask_column_stride: isize,
+    }
 }
 
 /// A call: sizes, the mask, and the text that fits.
@@ -32,9 +64,8 @@ struct Problem {
     head_dim: usize,
     value_dim: usize,
     class_bytes: usize,
-    /// Words of the arguments from the sizes on.
-    tail: Vec<u64>,
-    mask: u64,
+    /// The mask and all that follows.
+    args: Args,
 }
 
 impl Problem {
@@ -58,18 +89,28 @@ impl Problem {
             dims = leading(&q.shape[..lead], mask.as_ref());
         }
         let scale = attributes::float_or_none(call, 1).unwrap_or(1.0 / (head_dim as f64).sqrt());
-        let (mut sizes, mut steps) = ([1u64; 4], [0u64; 4]);
-        for ((size, step), dim) in sizes.iter_mut().zip(&mut steps).rev().zip(&dims) {
-            (*size, *step) = (dim.0 as u64, dim.1 as u64);
+        let (mut size, mut mask_stride) = ([1; 4], [0; 4]);
+        for ((size, stride), dim) in size.iter_mut().zip(&mut mask_stride).rev().zip(&dims) {
+            (*size, *stride) = *dim;
         }
         let heads = q.shape[..lead].iter().product();
         let (queries, keys) = (q.shape[lead], k.shape[lead]);
-        let counts = [heads, queries, keys, head_dim, value_dim, attributes::flag(call, 0) as usize];
-        let mut tail: Vec<u64> = counts.iter().map(|&n| n as u64).collect();
-        tail.push(scale.to_bits());
-        tail.extend(sizes);
-        tail.extend(steps);
-        tail.extend([lead, lead + 1].map(|d| mask.as_ref().map_or(0, |mask| mask.strides[d] as u64)));
+        let of_mask = |d: usize| mask.as_ref().map_or(0, |mask| mask.strides[d]);
+        let args = Args {
+            mask: address(mask.as_ref()),
+            heads,
+            queries,
+            keys,
+            head_dim,
+            value_dim,
+            causal: attributes::flag(call, 0) as u64,
+            scale,
+            size,
+            mask_stride,
+            mask_row_stride: of_mask(lead),
+            mask_column_stride: of_mask(lead + 1),
+            ..Args::NONE
+        };
         let mask_type = mask.as_ref().map_or(class, |mask| mask.dtype);
         Ok(Problem {
             source: text(q.dtype, mask_type, head_dim.max(value_dim)),
@@ -79,8 +120,7 @@ impl Problem {
             head_dim,
             value_dim,
             class_bytes: class.size_bytes(),
-            tail,
-            mask: mask.map_or(0, |mask| mask.ptr as u64),
+            args,
         })
     }
 
@@ -91,18 +131,17 @@ impl Problem {
         if bytes > SHARED { Err(GpuError::Unsupported("attention with heads this wide")) } else { Ok(bytes as u32) }
     }
 
-    fn launch(&self, entry: &str, blocks: usize, shared: u32, head: [u64; 11], gpu: &mut dyn Gpu) -> Done {
+    fn launch(&self, entry: &str, blocks: usize, shared: u32, args: &Args, gpu: &mut dyn Gpu) -> Done {
         if blocks == 0 {
             return Ok(());
         }
-        let words: Vec<u64> = head.iter().chain(&self.tail).copied().collect();
         gpu.launch(&Launch {
             source: self.source,
             entry,
             grid: [blocks as u32, 1, 1],
             block: [256, 1, 1],
             shared_bytes: shared,
-            args: &[Param::Words(&words)],
+            args: &[Param::Words(args.words())],
         })
     }
 }
@@ -159,9 +198,8 @@ pub fn attention(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let [q, k, v] = [input(views[0], dtype, gpu)?, input(views[1], dtype, gpu)?, input(views[2], dtype, gpu)?];
     let out = Output::new(&call.outputs[0], dtype, gpu)?;
     let lse = Output::new(&call.outputs[1], dtype.compute(), gpu)?;
-    let (to, lse_to) = (out.dense.ptr as u64, lse.dense.ptr as u64);
-    let head = [q.ptr as u64, k.ptr as u64, v.ptr as u64, 0, 0, p.mask, 0, 0, to, lse_to, 0];
-    p.launch("ts_attention_forward", p.heads * p.queries.div_ceil(32), shared, head, gpu)?;
+    let args = Args { q: q.ptr, k: k.ptr, v: v.ptr, dv: out.dense.ptr, lse: lse.dense.ptr, ..p.args };
+    p.launch("ts_attention_forward", p.heads * p.queries.div_ceil(32), shared, &args, gpu)?;
     out.finish(gpu)?;
     lse.finish(gpu)
 }
@@ -183,29 +221,28 @@ pub fn attention_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         Output::new(&call.outputs[1], dtype, gpu)?,
         Output::new(&call.outputs[2], dtype, gpu)?,
     ];
-    let ptr = |view: &RawView| view.ptr as u64;
-    let head = [
-        ptr(&q),
-        ptr(&k),
-        ptr(&v),
-        ptr(&g),
-        ptr(&out),
-        p.mask,
-        ptr(&dq.dense),
-        ptr(&dk.dense),
-        ptr(&dv.dense),
-        ptr(&lse),
-        ptr(&delta),
-    ];
-    p.launch("ts_attention_dot_do_o", (p.heads * p.queries).div_ceil(8), 0, head, gpu)?;
-    p.launch("ts_attention_dq", p.heads * p.queries.div_ceil(32), shared, head, gpu)?;
-    p.launch("ts_attention_dk_dv", p.heads * p.keys.div_ceil(32), shared, head, gpu)?;
+    let args = Args {
+        q: q.ptr,
+        k: k.ptr,
+        v: v.ptr,
+        dout: g.ptr,
+        o: out.ptr,
+        dq: dq.dense.ptr,
+        dk: dk.dense.ptr,
+        dv: dv.dense.ptr,
+        lse: lse.ptr,
+        delta: delta.ptr,
+        ..p.args
+    };
+    p.launch("ts_attention_dot_do_o", (p.heads * p.queries).div_ceil(8), 0, &args, gpu)?;
+    p.launch("ts_attention_dq", p.heads * p.queries.div_ceil(32), shared, &args, gpu)?;
+    p.launch("ts_attention_dk_dv", p.heads * p.keys.div_ceil(32), shared, &args, gpu)?;
     [dq, dk, dv].into_iter().try_for_each(|grad| grad.finish(gpu))
 }
 
 /// Texts for the compile test.
-pub fn sources() -> Vec<&'static Source> {
+pub fn texts() -> Vec<&'static Source> {
     let dtypes = DType::ALL.into_iter().filter(|dtype| dtype.is_float());
     let all = dtypes.flat_map(|dtype| [(DType::Bool, 64), (dtype.compute(), 128)].map(|(m, n)| text(dtype, m, n)));
-    all.chain(attention_mma::sources()).collect()
+    all.chain(attention_mma::texts()).collect()
 }

@@ -7,9 +7,11 @@ use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::attention::cuda::as_mask;
 use crate::kernel::cuda::dense::{Output, input, scratch};
+use crate::kernel::cuda::rows::address;
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Launch, Param, Source};
 use crate::kernel::host::attributes;
+use crate::kernel::structs::structs;
 use smallvec::SmallVec;
 
 type Done = Result<(), GpuError>;
@@ -67,17 +69,17 @@ impl<'a> Problem<'a> {
         let (out, lse) = (out?, lse?);
         let [q, k, v] = self.qkv.map(Some);
         let to = [Some(&out.dense), None, None, None, Some(&lse.dense), None];
-        let args = Args { rows: [q, k, v, None, None], to };
+        let operands = Operands { rows: [q, k, v, None, None], to };
         if self.suits_warpgroups(None, gpu) {
             let text = self.text("attention/wgmma.cuh", None);
             let blocks = self.heads * self.queries.div_ceil(64);
-            self.launch(text, &[("ts_attention_forward_wgmma", blocks, self.stage_bytes())], &args, gpu)?;
+            self.launch(text, &[("ts_attention_forward_wgmma", blocks, self.stage_bytes())], &operands, gpu)?;
         } else {
             let many = self.head_dim <= 64 && self.heads * self.queries.div_ceil(128) >= MANY_BLOCKS;
             let query_tiles = if many { 2 } else { 1 };
             let text = self.text("attention/mma.cuh", Some(("Q", query_tiles)));
             let blocks = self.heads * self.queries.div_ceil(64 * query_tiles);
-            self.launch(text, &[("ts_attention_forward_mma", blocks, 4 * 64 * self.row_bytes())], &args, gpu)?;
+            self.launch(text, &[("ts_attention_forward_mma", blocks, 4 * 64 * self.row_bytes())], &operands, gpu)?;
         }
         out.finish(gpu)?;
         lse.finish(gpu)
@@ -91,7 +93,7 @@ impl<'a> Problem<'a> {
         let (dq, dk, dv) = (dq?, dk?, dv?);
         let [q, k, v] = self.qkv.map(Some);
         let to = [None, Some(&dq.dense), Some(&dk.dense), Some(&dv.dense), Some(&lse), Some(&delta)];
-        let args = Args { rows: [q, k, v, Some(&call.inputs[0]), Some(&call.inputs[4])], to };
+        let operands = Operands { rows: [q, k, v, Some(&call.inputs[0]), Some(&call.inputs[4])], to };
         let blocks = [self.queries, self.keys].map(|rows| self.heads * rows.div_ceil(64));
         let (text, entries, shared) = if self.suits_warpgroups(Some(&call.inputs[0]), gpu) {
             // Each stage also has -lse and delta of its queries.
@@ -105,7 +107,7 @@ impl<'a> Problem<'a> {
             (self.text("attention/mma_grad.cuh", Some(("N", tile))), entries, shared)
         };
         let launches = [(entries[0], blocks[0], shared[0]), (entries[1], blocks[1], shared[1])];
-        self.launch(text, &launches, &args, gpu)?;
+        self.launch(text, &launches, &operands, gpu)?;
         [dq, dk, dv].into_iter().try_for_each(|grad| grad.finish(gpu))
     }
 
@@ -137,10 +139,10 @@ impl<'a> Problem<'a> {
         &self,
         source: &'static Source,
         launches: &[(&str, usize, usize)],
-        args: &Args<'_>,
+        operands: &Operands<'_>,
         gpu: &mut dyn Gpu,
     ) -> Done {
-        let words = self.words(args, gpu)?;
+        let args = self.args(operands, gpu)?;
         for &(entry, blocks, shared) in launches.iter().filter(|(_, blocks, _)| *blocks > 0) {
             gpu.launch(&Launch {
                 source,
@@ -148,48 +150,75 @@ impl<'a> Problem<'a> {
                 grid: [blocks as u32, 1, 1],
                 block: [128, 1, 1],
                 shared_bytes: shared as u32,
-                args: &[Param::Words(&words)],
+                args: &[Param::Words(args.words())],
             })?;
         }
         Ok(())
     }
 
-    /// `Args` of `attention/tile.cuh`.
-    fn words(&self, args: &Args<'_>, gpu: &mut dyn Gpu) -> Result<SmallVec<[u64; 64]>, GpuError> {
+    fn args(&self, operands: &Operands<'_>, gpu: &mut dyn Gpu) -> Result<Args, GpuError> {
         let lead = self.qkv[0].shape.len() - 2;
-        let mut words = SmallVec::new();
-        for view in args.rows {
-            let Some(view) = view else {
-                words.extend([0; 2 + LEADING_DIMS]);
-                continue;
-            };
-            let rows = dense_rows(view, gpu)?;
-            words.extend([rows.ptr as u64, rows.strides[lead] as u64]);
-            words.extend(leading(rows.strides[..lead].iter().map(|&n| n as u64), 0));
+        let mut rows = [TensorRef::NONE; 5];
+        for (to, view) in rows.iter_mut().zip(operands.rows) {
+            let Some(view) = view else { continue };
+            let view = dense_rows(view, gpu)?;
+            let stride = leading(view.strides[..lead].iter().copied(), 0);
+            *to = TensorRef { ptr: view.ptr, row_stride: view.strides[lead], stride };
         }
-        words.extend(args.to.map(|view| view.map_or(0, |view| view.ptr as u64)));
-        match self.mask {
-            Some(mask) => {
-                let mask = as_mask(mask, DType::F32, gpu)?;
-                words.extend([mask.ptr as u64, mask.strides[lead] as u64, mask.strides[lead + 1] as u64]);
-                words.extend(leading(mask.strides[..lead].iter().map(|&n| n as u64), 0));
-            }
-            None => words.extend([0; 3 + LEADING_DIMS]),
+        let [q, k, v, dout, o] = rows;
+        let [out, dq, dk, dv, lse, delta] = operands.to.map(address);
+        let mut args = Args { q, k, v, dout, o, out, dq, dk, dv, lse, delta, ..Args::NONE };
+        if let Some(mask) = self.mask {
+            let mask = as_mask(mask, DType::F32, gpu)?;
+            (args.mask, args.mask_query, args.mask_key) = (mask.ptr, mask.strides[lead], mask.strides[lead + 1]);
+            args.mask_stride = leading(mask.strides[..lead].iter().copied(), 0);
         }
-        words.extend(leading(self.qkv[0].shape[..lead].iter().map(|&n| n.max(1) as u64), 1));
-        words.extend([self.queries as u64, self.keys as u64, self.causal as u64, self.scale.to_bits()]);
-        Ok(words)
+        args.size = leading(self.qkv[0].shape[..lead].iter().map(|&n| n.max(1)), 1);
+        (args.queries, args.keys, args.causal, args.scale) = (self.queries, self.keys, self.causal as u64, self.scale);
+        Ok(args)
+    }
+}
+
+structs! {
+    pub static TILE_ARGS = "attention/tile_args.cuh";
+    /// A tensor of shape [4 leading dims, rows, W] whose last dim is dense.
+    struct TensorRef {
+        ptr: const T,
+        row_stride: isize,
+        stride: [isize; 4],
+    }
+    struct Args {
+        q: TensorRef,
+        k: TensorRef,
+        v: TensorRef,
+        dout: TensorRef,
+        o: TensorRef,
+        out: mut T,
+        dq: mut T,
+        dk: mut T,
+        dv: mut T,
+        lse: mut f32,
+        delta: mut f32,
+        mask: const M,
+        mask_query: isize,
+        mask_key: isize,
+        mask_stride: [isize; 4],
+        size: [usize; 4],
+        queries: usize,
+        keys: usize,
+        causal: u64,
+        scale: f64,
     }
 }
 
 /// What the kernels read and write. Rows: q, k, v, dO and O; then the output, dQ, dK, dV, lse, delta.
-struct Args<'a> {
+struct Operands<'a> {
     rows: [Option<&'a RawView>; 5],
     to: [Option<&'a RawView>; 6],
 }
 
 /// Values of the leading dims, padded in front.
-fn leading(of: impl ExactSizeIterator<Item = u64>, other: u64) -> [u64; LEADING_DIMS] {
+fn leading<T: Copy>(of: impl ExactSizeIterator<Item = T>, other: T) -> [T; LEADING_DIMS] {
     let mut all = [other; LEADING_DIMS];
     for (to, n) in all[LEADING_DIMS - of.len()..].iter_mut().zip(of) {
         *to = n;
@@ -224,7 +253,7 @@ fn text(
 }
 
 /// Texts for the compile test.
-pub fn sources() -> Vec<&'static Source> {
+pub fn texts() -> Vec<&'static Source> {
     let kinds = [
         (DType::BF16, 64, None, 2, 64),
         (DType::F16, 64, Some(DType::F32), 1, 64),

@@ -1,6 +1,7 @@
 //! CUDA launches of the kernels in `kernel/conv/host`: by cuDNN where it supports them, else im2col and a matrix product, or
 //! directly with groups. A 1×1 convolution is a matrix product.
 
+use super::geometry::Geometry;
 use crate::base::dtype::{DType, Scalar};
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::copy::cuda_transpose::{Matrices, transpose};
@@ -8,91 +9,36 @@ use crate::kernel::cuda::dense::{Output, add, copy_view, fill, input, scratch, s
 use crate::kernel::cuda::rows::{each, launch};
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{ConvCall, ConvOrder, ConvPart, Gpu, GpuError, Source};
-use crate::kernel::host::attributes;
 use crate::kernel::matmul::cuda::{NO_BIAS, product};
+use crate::kernel::structs::structs;
 
 type Done = Result<(), GpuError>;
 
 /// Bound: bytes of unfolded columns at a time.
 const COLUMNS: usize = 512 << 20;
 
-/// One convolution; missing leading spatial dims have size 1.
-struct Geometry {
-    batch: usize,
-    groups: usize,
-    channels: usize,
-    filters: usize,
-    input: [usize; 3],
-    output: [usize; 3],
-    kernel: [usize; 3],
-    stride: [usize; 3],
-    padding: [i64; 3],
-    dilation: [usize; 3],
+structs! {
+    pub static ARGS = "conv/args.cuh";
+    /// What a launch of `kernels/conv/conv.cuh` passes.
+    struct Args {
+        x: const T,
+        w: const T,
+        y: mut T,
+        geometry: Geometry,
+        /// The first image of this launch, and how many.
+        first: usize,
+        images: usize,
+    }
 }
 
-fn three<T: Copy>(given: &[T], missing: T) -> [T; 3] {
-    let skip = 3usize.saturating_sub(given.len());
-    std::array::from_fn(|i| if i < skip { missing } else { given[i - skip] })
+fn args(g: &Geometry, x: *mut u8, w: *mut u8, y: *mut u8, first: usize, images: usize) -> Args {
+    Args { x, w, y, geometry: *g, first, images }
 }
 
-impl Geometry {
-    fn of(call: &Call<'_>, x: &RawView, weight: &RawView, y: &RawView) -> Geometry {
-        let groups = attributes::size(call, 3).max(1);
-        let sizes = |i: usize| three(attributes::ints(call, i), 1).map(|s| s.max(1) as usize);
-        Geometry {
-            batch: x.shape[0],
-            groups,
-            channels: weight.shape[1],
-            filters: weight.shape[0] / groups,
-            input: three(&x.shape[2..], 1),
-            output: three(&y.shape[2..], 1),
-            kernel: three(&weight.shape[2..], 1),
-            stride: sizes(0),
-            padding: three(attributes::ints(call, 1), 0),
-            dilation: sizes(2),
-        }
-    }
-
-    fn taps(&self) -> usize {
-        self.kernel.iter().product()
-    }
-
-    fn input_plane(&self) -> usize {
-        self.input.iter().product()
-    }
-
-    fn output_plane(&self) -> usize {
-        self.output.iter().product()
-    }
-
-    /// Elements of one filter.
-    fn depth(&self) -> usize {
-        self.channels * self.taps()
-    }
-
-    /// Are the columns the input itself? Then all three are plain products.
-    fn is_product(&self) -> bool {
-        self.groups == 1 && self.taps() == 1 && self.stride == [1; 3] && self.padding == [0; 3]
-    }
-
-    fn words(&self, x: *mut u8, w: *mut u8, y: *mut u8, first: usize, images: usize) -> [u64; 27] {
-        let mut words = [0; 27];
-        words[..3].copy_from_slice(&[x as u64, w as u64, y as u64]);
-        let counts = [self.batch, self.groups, self.channels, self.filters];
-        let sizes = [self.input, self.output, self.kernel, self.stride];
-        let list = counts.into_iter().chain(sizes.into_iter().flatten()).map(|n| n as u64);
-        let list = list.chain(self.padding.map(|p| p as u64)).chain(self.dilation.map(|d| d as u64));
-        for (to, n) in words[3..].iter_mut().zip(list.chain([first as u64, images as u64])) {
-            *to = n;
-        }
-        words
-    }
-
-    /// Images whose columns are made at a time.
-    fn images(&self, dtype: DType) -> usize {
-        let each = self.depth() * self.output_plane() * dtype.size_bytes();
-        (COLUMNS / each.max(1)).clamp(1, self.batch.max(1))
-    }
+/// Images whose columns are made at a time.
+fn images_at_a_time(g: &Geometry, dtype: DType) -> usize {
+    let each = g.depth() * g.output_plane() * dtype.size_bytes();
+    (COLUMNS / each.max(1)).clamp(1, g.batch.max(1))
 }
 
 fn text(dtype: DType) -> &'static Source {
@@ -110,10 +56,10 @@ fn at(base: &RawView, elements: usize) -> *mut u8 {
 }
 
 /// Columns of some images, `[depth, images, outputs]`.
-fn unfold(g: &Geometry, x: &RawView, first: usize, images: usize, to: &RawView, gpu: &mut dyn Gpu) -> Done {
-    let words = g.words(x.ptr, std::ptr::null_mut(), to.ptr, first, images);
+fn im2col(g: &Geometry, x: &RawView, first: usize, images: usize, to: &RawView, gpu: &mut dyn Gpu) -> Done {
+    let args = args(g, x.ptr, std::ptr::null_mut(), to.ptr, first, images);
     let blocks = (images * g.output_plane()).div_ceil(256);
-    launch(text(x.dtype), "ts_im2col", (blocks, g.depth().min(65_535)), 256, &words, gpu)
+    launch(text(x.dtype), "ts_im2col", (blocks, g.depth().min(65_535)), 256, args.words(), gpu)
 }
 
 /// `to` is `from` with its channel's number added to every element of `[batch, channels, ..]`; the two may be one.
@@ -123,27 +69,8 @@ fn add_bias(from: &RawView, bias: Option<&RawView>, to: &RawView, gpu: &mut dyn 
     add(from, &RawView { shape: to.shape.clone(), strides, ..bias.clone() }, to, gpu)
 }
 
-impl Geometry {
-    fn call(&self, wanted: ConvPart, [x, w, y]: [&RawView; 3]) -> ConvCall {
-        ConvCall {
-            wanted,
-            dtype: x.dtype,
-            order: ConvOrder::ChannelsFirst,
-            x: x.ptr,
-            w: w.ptr,
-            y: y.ptr,
-            batch: self.batch,
-            groups: self.groups,
-            channels: self.channels,
-            filters: self.filters,
-            input: self.input,
-            output: self.output,
-            kernel: self.kernel,
-            stride: self.stride,
-            padding: self.padding,
-            dilation: self.dilation,
-        }
-    }
+fn library_call(g: &Geometry, wanted: ConvPart, [x, w, y]: [&RawView; 3]) -> ConvCall {
+    ConvCall { wanted, dtype: x.dtype, order: ConvOrder::ChannelsFirst, x: x.ptr, w: w.ptr, y: y.ptr, geometry: *g }
 }
 
 /// By the vendor's library, with the bias; false where it does not do it. `operands`: x, weight and y, row-major.
@@ -160,9 +87,9 @@ fn by_library(
         ConvPart::Output => 2,
     };
     let result = operands[target];
-    let call = g.call(wanted, operands);
-    // Cost: 3×3, 64 → 64, 64 images of 56² on an H100: bf16 100 µs, and 103 with a bias; as the library turns them itself
-    // 116 and 141. TF32 with a bias 179, and 224.
+    let call = library_call(g, wanted, operands);
+    // Cost: 3×3, 64 → 64, 64 images of 56² on an H100: bf16 100 µs, and 103 with a bias; where the library transposes them
+    // itself 116 and 141. TF32 with a bias 179, and 224.
     if !gpu.convolves_transposed(&call)? {
         let done = gpu.convolve(&call)?;
         if done {
@@ -203,14 +130,14 @@ fn channels_last(view: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError>
     Ok(made)
 }
 
-/// The gradient of the input as the library convolves forward: of the output's gradient, with the weights turned round.
+/// The gradient of the input as the library convolves forward: of the output's gradient, with the weights rotated by 180°.
 fn grad_input_forward(
     g: &Geometry,
     [dx, w, dy]: [&RawView; 3],
     bias: Option<&RawView>,
     gpu: &mut dyn Gpu,
 ) -> Result<bool, GpuError> {
-    if !g.call(ConvPart::InputGradient, [dx, w, dy]).has_forward_gradient() {
+    if !g.has_forward_gradient() {
         return Ok(false);
     }
     let mut from = w.clone();
@@ -220,13 +147,12 @@ fn grad_input_forward(
     from.strides.iter_mut().skip(2).for_each(|stride| *stride = -*stride);
     let transposed = scratch(w.dtype, &from.shape, gpu)?;
     copy_view(&from, &transposed, gpu)?;
-    let reach = |d: usize| (g.dilation[d] * (g.kernel[d] - 1)) as i64;
     let forward = Geometry {
         channels: g.filters,
         filters: g.channels,
         input: g.output,
         output: g.input,
-        padding: std::array::from_fn(|d| reach(d) - g.padding[d]),
+        padding: std::array::from_fn(|d| g.reach(d) - g.padding[d]),
         ..*g
     };
     by_library(ConvPart::Output, &forward, [dy, &transposed, dx], bias, gpu)
@@ -254,8 +180,8 @@ pub fn conv_forward(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 fn forward(g: &Geometry, [x, w, y]: [&RawView; 3], gpu: &mut dyn Gpu) -> Done {
     let (dtype, depth, plane, filters) = (y.dtype, g.depth(), g.output_plane(), g.filters);
     if g.groups > 1 {
-        let words = g.words(x.ptr, w.ptr, y.ptr, 0, g.batch);
-        return each(text(dtype), "ts_conv_forward", y.numel(), &words, gpu);
+        let args = args(g, x.ptr, w.ptr, y.ptr, 0, g.batch);
+        return each(text(dtype), "ts_conv_forward", y.numel(), args.words(), gpu);
     }
     if g.is_product() {
         let (b, c) = (g.batch, g.channels);
@@ -264,11 +190,11 @@ fn forward(g: &Geometry, [x, w, y]: [&RawView; 3], gpu: &mut dyn Gpu) -> Done {
         let y = view(y.ptr, dtype, &[b, filters, plane], &[filters * plane, plane, 1]);
         return product(&a, &x, &y, 0.0, NO_BIAS, gpu);
     }
-    let images = g.images(dtype);
+    let images = images_at_a_time(g, dtype);
     let columns = scratch(dtype, &[depth, images, plane], gpu)?;
     for first in (0..g.batch).step_by(images) {
         let n = images.min(g.batch - first);
-        unfold(g, x, first, n, &columns, gpu)?;
+        im2col(g, x, first, n, &columns, gpu)?;
         let a = view(w.ptr, dtype, &[n, filters, depth], &[0, depth, 1]);
         let b = view(columns.ptr, dtype, &[n, depth, plane], &[plane, n * plane, 1]);
         let at = at(y, first * filters * plane);
@@ -303,8 +229,8 @@ pub fn conv_grad_input(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 fn grad_input(g: &Geometry, [dx, w, dy]: [&RawView; 3], gpu: &mut dyn Gpu) -> Done {
     let (dtype, depth, plane, filters) = (dx.dtype, g.depth(), g.output_plane(), g.filters);
     if g.groups > 1 {
-        let words = g.words(dy.ptr, w.ptr, dx.ptr, 0, g.batch);
-        return each(text(dtype), "ts_conv_dgrad", dx.numel(), &words, gpu);
+        let args = args(g, dy.ptr, w.ptr, dx.ptr, 0, g.batch);
+        return each(text(dtype), "ts_conv_dgrad", dx.numel(), args.words(), gpu);
     }
     if g.is_product() {
         let (b, c) = (g.batch, g.channels);
@@ -315,7 +241,7 @@ fn grad_input(g: &Geometry, [dx, w, dy]: [&RawView; 3], gpu: &mut dyn Gpu) -> Do
     }
     // Columns that overlap are summed before anything is rounded to 16 bits.
     let wide = dtype.compute();
-    let images = g.images(wide);
+    let images = images_at_a_time(g, wide);
     let columns = scratch(wide, &[depth, images, plane], gpu)?;
     for first in (0..g.batch).step_by(images) {
         let n = images.min(g.batch - first);
@@ -323,8 +249,8 @@ fn grad_input(g: &Geometry, [dx, w, dy]: [&RawView; 3], gpu: &mut dyn Gpu) -> Do
         let b = view(at(dy, first * filters * plane), dtype, &[n, filters, plane], &[filters * plane, plane, 1]);
         let c = view(columns.ptr, wide, &[n, depth, plane], &[plane, n * plane, 1]);
         product(&a, &b, &c, 0.0, NO_BIAS, gpu)?;
-        let words = g.words(columns.ptr, std::ptr::null_mut(), dx.ptr, first, n);
-        each(text(dtype), "ts_col2im", n * g.channels * g.input_plane(), &words, gpu)?;
+        let args = args(g, columns.ptr, std::ptr::null_mut(), dx.ptr, first, n);
+        each(text(dtype), "ts_col2im", n * g.channels * g.input_plane(), args.words(), gpu)?;
     }
     Ok(())
 }
@@ -348,8 +274,8 @@ pub fn conv_grad_weight(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 fn grad_weight(g: &Geometry, [x, dw, dy]: [&RawView; 3], gpu: &mut dyn Gpu) -> Done {
     let (dtype, depth, plane, filters) = (dw.dtype, g.depth(), g.output_plane(), g.filters);
     if g.groups > 1 {
-        let words = g.words(x.ptr, dy.ptr, dw.ptr, 0, g.batch);
-        return launch(text(dtype), "ts_conv_wgrad", (dw.numel(), 1), 256, &words, gpu);
+        let args = args(g, x.ptr, dy.ptr, dw.ptr, 0, g.batch);
+        return launch(text(dtype), "ts_conv_wgrad", (dw.numel(), 1), 256, args.words(), gpu);
     }
     if g.is_product() && g.batch * dw.numel() <= x.numel() + dy.numel() {
         // A product for each image, and their sum: nothing is moved before.
@@ -360,12 +286,12 @@ fn grad_weight(g: &Geometry, [x, dw, dy]: [&RawView; 3], gpu: &mut dyn Gpu) -> D
         product(&dy, &x, &each, 0.0, NO_BIAS, gpu)?;
         return sum_first(&each, dw, gpu);
     }
-    let images = g.images(dtype);
+    let images = images_at_a_time(g, dtype);
     let columns = scratch(dtype, &[depth, images, plane], gpu)?;
     let rows = scratch(dtype, &[filters, images, plane], gpu)?;
     for first in (0..g.batch).step_by(images) {
         let n = images.min(g.batch - first);
-        unfold(g, x, first, n, &columns, gpu)?;
+        im2col(g, x, first, n, &columns, gpu)?;
         // The gradient with images inside, so that one product sums over all of them.
         let from = at(dy, first * filters * plane);
         let from = view(from, dtype, &[filters, n, plane], &[plane, filters * plane, 1]);
@@ -380,6 +306,6 @@ fn grad_weight(g: &Geometry, [x, dw, dy]: [&RawView; 3], gpu: &mut dyn Gpu) -> D
 }
 
 /// Texts for the compile test.
-pub fn sources() -> impl Iterator<Item = &'static Source> {
-    DType::ALL.into_iter().filter(|dtype| dtype.is_float()).map(text)
+pub fn texts() -> Vec<&'static Source> {
+    DType::ALL.into_iter().filter(|dtype| dtype.is_float()).map(text).collect()
 }

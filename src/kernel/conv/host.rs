@@ -9,72 +9,14 @@ pub mod direct;
 pub mod im2col;
 pub mod wgrad;
 
-use crate::kernel::abi::{Call, RawView, Threads};
-use crate::kernel::host::attributes;
+use super::geometry::Geometry;
+use crate::kernel::abi::{Call, Threads};
 use crate::kernel::host::real::{Real, real};
 use crate::kernel::host::staging::{Shared, Sink, read};
 use crate::kernel::matmul::host::product::{Accum, Matrix, Sizes, product};
 use std::ops::Range;
 
-/// One convolution; missing leading spatial dims have size 1.
-#[derive(Clone, Copy, Debug)]
-pub struct Geometry {
-    pub batch: usize,
-    pub groups: usize,
-    /// Input channels of a group.
-    pub channels: usize,
-    /// Output channels of a group.
-    pub filters: usize,
-    pub input: [usize; 3],
-    pub output: [usize; 3],
-    pub kernel: [usize; 3],
-    pub stride: [usize; 3],
-    pub padding: [isize; 3],
-    pub dilation: [usize; 3],
-}
-
-fn three<T: Copy>(given: &[T], missing: T) -> [T; 3] {
-    let skip = 3usize.saturating_sub(given.len());
-    std::array::from_fn(|i| if i < skip { missing } else { given[i - skip] })
-}
-
 impl Geometry {
-    /// `x` `[N, C, d..]`, `weight` `[O, C / groups, k..]`, `y` `[N, O, o..]`.
-    fn of(call: &Call<'_>, x: &RawView, weight: &RawView, y: &RawView) -> Geometry {
-        let groups = attributes::size(call, 3).max(1);
-        let sizes = |i: usize| three(attributes::ints(call, i), 1).map(|s| s.max(1) as usize);
-        Geometry {
-            batch: x.shape[0],
-            groups,
-            channels: weight.shape[1],
-            filters: weight.shape[0] / groups,
-            input: three(&x.shape[2..], 1),
-            output: three(&y.shape[2..], 1),
-            kernel: three(&weight.shape[2..], 1),
-            stride: sizes(0),
-            padding: three(attributes::ints(call, 1), 0).map(|p| p as isize),
-            dilation: sizes(2),
-        }
-    }
-
-    /// Elements of the kernel window.
-    pub fn taps(&self) -> usize {
-        self.kernel.iter().product()
-    }
-
-    pub fn input_plane(&self) -> usize {
-        self.input.iter().product()
-    }
-
-    pub fn output_plane(&self) -> usize {
-        self.output.iter().product()
-    }
-
-    /// Elements of one filter: rows of the im2col matrix.
-    pub fn depth(&self) -> usize {
-        self.channels * self.taps()
-    }
-
     /// Images times groups: what can run in parallel.
     pub fn units(&self) -> usize {
         self.batch * self.groups
@@ -103,11 +45,6 @@ impl Geometry {
 
     fn is_depthwise(&self) -> bool {
         self.channels == 1 && self.filters < 4
-    }
-
-    /// Whether the im2col matrix is the input itself.
-    fn is_pointwise(&self) -> bool {
-        self.taps() == 1 && self.stride == [1; 3] && self.padding == [0; 3]
     }
 
     fn is_dense(&self) -> bool {

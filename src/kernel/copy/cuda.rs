@@ -1,7 +1,7 @@
 //! CUDA launches of the kernels in `kernel/copy/host`: rearrangements that are strided copies.
 
 use crate::base::dtype::Scalar;
-use crate::base::layout::{Shape, Strides};
+use crate::base::layout::Strides;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cuda::dense::{Output, copy_view, fill as fill_view, input};
 use crate::kernel::cuda::rows::each;
@@ -9,8 +9,21 @@ use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::host::walk::{dim, int, ints, narrow, reversed, scalar, shifted};
 use crate::kernel::index::cuda as index;
+use crate::kernel::structs::structs;
 
 type Done = Result<(), GpuError>;
+
+structs! {
+    pub static TRIL_TRIU_ARGS = "copy/tril_triu_args.cuh";
+    struct Args {
+        x: const Cell,
+        y: mut Cell,
+        n: usize,
+        rows: usize,
+        columns: usize,
+        diagonal: i64,
+    }
+}
 
 pub fn copy(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     copy_view(&call.inputs[0], &call.outputs[0], gpu)
@@ -119,32 +132,9 @@ fn triangle(call: &Call<'_>, lower: u32, gpu: &mut dyn Gpu) -> Done {
     let diagonal = int(call, 0).clamp(i32::MIN as i64, i32::MAX as i64);
     let x = input(x, y.dtype, gpu)?;
     let out = Output::new(y, y.dtype, gpu)?;
-    let sizes = [y.numel() as u64, rows as u64, columns as u64, diagonal as u64];
-    let words = [x.ptr as u64, out.dense.ptr as u64, sizes[0], sizes[1], sizes[2], sizes[3]];
-    each(triangle_text(y.dtype.size_bytes(), lower), "ts_tril_triu", y.numel(), &words, gpu)?;
+    let args = Args { x: x.ptr, y: out.dense.ptr, n: y.numel(), rows, columns, diagonal };
+    each(triangle_text(y.dtype.size_bytes(), lower), "ts_tril_triu", y.numel(), args.words(), gpu)?;
     out.finish(gpu)
-}
-
-pub fn pad_constant(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
-    let (x, y) = (&call.inputs[0], &call.outputs[0]);
-    // PyTorch's list: the last dim first, before and after.
-    let mut pads = vec![(0i64, 0i64); x.shape.len()];
-    let last = pads.len();
-    for (k, pair) in ints(call, 0).chunks_exact(2).enumerate().take(last) {
-        pads[last - 1 - k] = (pair[0], pair[1]);
-    }
-    if pads.iter().any(|&(before, after)| before > 0 || after > 0) {
-        fill_view(scalar(call, 1).unwrap_or(Scalar::Int(0)), y, gpu)?;
-    }
-    let (mut from, mut to) = (0, 0);
-    let mut shape = Shape::new();
-    for (d, &(before, after)) in pads.iter().enumerate() {
-        from += (-before).max(0) as isize * x.strides[d];
-        to += before.max(0) as isize * y.strides[d];
-        shape.push((x.shape[d] as i64 + before.min(0) + after.min(0)).max(0) as usize);
-    }
-    let from = shifted(x, from, shape.clone(), x.strides.clone());
-    copy_view(&from, &shifted(y, to, shape, y.strides.clone()), gpu)
 }
 
 pub fn strided_add(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
@@ -155,25 +145,29 @@ pub fn strided_add(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     if g.numel() == 0 {
         return Ok(());
     }
-    if apart(&g.shape, &strides) {
+    if non_overlapping(&g.shape, &strides) {
         return copy_view(g, &shifted(y, start, g.shape.clone(), strides), gpu);
     }
     index::add_strided(g, y, start, &strides, gpu)
 }
 
 /// Do different indices name different elements? So it is when each stride passes all that the smaller ones reach.
-fn apart(shape: &[usize], strides: &[isize]) -> bool {
+fn non_overlapping(shape: &[usize], strides: &[isize]) -> bool {
     let mut order: Vec<usize> = (0..shape.len()).filter(|&d| shape[d] > 1).collect();
     order.sort_by_key(|&d| strides[d]);
-    let mut reach = 0;
+    let mut extent = 0;
     order.into_iter().all(|d| {
-        let passes = strides[d] > reach;
-        reach += (shape[d] as isize - 1) * strides[d];
+        let passes = strides[d] > extent;
+        extent += (shape[d] as isize - 1) * strides[d];
         passes
     })
 }
 
 /// Texts for the compile test.
-pub fn sources() -> impl Iterator<Item = &'static Source> {
-    [1, 2, 4, 8].into_iter().map(|bytes| triangle_text(bytes, (bytes > 2) as u32))
+pub fn texts() -> Vec<&'static Source> {
+    [1, 2, 4, 8]
+        .into_iter()
+        .map(|bytes| triangle_text(bytes, (bytes > 2) as u32))
+        .chain(super::cuda_transpose::texts())
+        .collect()
 }

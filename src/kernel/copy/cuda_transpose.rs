@@ -2,9 +2,23 @@
 
 use crate::base::dtype::DType;
 use crate::kernel::abi::RawView;
-use crate::kernel::cuda::rows::{launch, word};
+use crate::kernel::cuda::rows::{address, launch};
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Source};
+use crate::kernel::structs::structs;
+
+structs! {
+    pub static TRANSPOSE_ARGS = "copy/transpose_args.cuh";
+    struct Args {
+        x: const T,
+        bias: const T,
+        y: mut T,
+        rows: usize,
+        cols: usize,
+        row_tiles: usize,
+        column_tiles: usize,
+    }
+}
 
 /// `outer` matrices `[rows, cols]`, row-major, one after the other.
 pub struct Matrices {
@@ -18,7 +32,7 @@ fn text(dtype: DType) -> &'static Source {
 }
 
 /// Elements that are moved together; 0 where there is no kernel for the dtype.
-fn together(dtype: DType) -> usize {
+fn vector_width(dtype: DType) -> usize {
     match dtype {
         DType::F32 => 1,
         DType::F16 | DType::BF16 => 2,
@@ -26,7 +40,7 @@ fn together(dtype: DType) -> usize {
     }
 }
 
-/// Writes each matrix of `x` turned round to `y`, and adds `bias` `[cols]`, dense, to its columns on the way. The views are
+/// Writes each matrix of `x` transposed to `y`, and adds `bias` `[cols]`, dense, to its columns on the way. The views are
 /// of one dtype and without holes; only their addresses count. False, with nothing launched, where it cannot.
 pub fn transpose(
     x: &RawView,
@@ -35,23 +49,22 @@ pub fn transpose(
     Matrices { outer, rows, cols }: Matrices,
     gpu: &mut dyn Gpu,
 ) -> Result<bool, GpuError> {
-    let v = together(x.dtype);
+    let v = vector_width(x.dtype);
     let aligned = [x, y].iter().all(|view| (view.ptr as usize).is_multiple_of(4));
     if v == 0 || !aligned || !rows.is_multiple_of(v) || !cols.is_multiple_of(v) {
         return Ok(false);
     }
-    let (down, across) = (rows.div_ceil(64), cols.div_ceil(32 * v));
-    let blocks = outer * down * across;
+    let (row_tiles, column_tiles) = (rows.div_ceil(64), cols.div_ceil(32 * v));
+    let blocks = outer * row_tiles * column_tiles;
     if blocks >= 1 << 31 {
         return Ok(false);
     }
-    let [rows, cols, down, across] = [rows, cols, down, across].map(|n| n as u64);
-    let words = [x.ptr as u64, word(bias), y.ptr as u64, rows, cols, down, across];
-    launch(text(x.dtype), "ts_transpose", (blocks, 1), 256, &words, gpu)?;
+    let args = Args { x: x.ptr, bias: address(bias), y: y.ptr, rows, cols, row_tiles, column_tiles };
+    launch(text(x.dtype), "ts_transpose", (blocks, 1), 256, args.words(), gpu)?;
     Ok(true)
 }
 
 /// Texts for the compile test.
-pub fn sources() -> impl Iterator<Item = &'static Source> {
-    DType::ALL.into_iter().filter(|&dtype| together(dtype) > 0).map(text)
+pub fn texts() -> Vec<&'static Source> {
+    DType::ALL.into_iter().filter(|&dtype| vector_width(dtype) > 0).map(text).collect()
 }

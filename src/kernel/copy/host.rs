@@ -11,7 +11,7 @@ use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::{Shape, Strides};
 use crate::kernel::abi::{Call, RawView, Threads};
 use crate::kernel::host::element::{Element, by_dtype, by_size, convert};
-use crate::kernel::host::walk::{Ptr, Walk, scalar};
+use crate::kernel::host::walk::{Ptr, StridedIter, scalar};
 use smallvec::SmallVec;
 
 /// Elements that one thread copies at least: 64 KB of `f32`, a few microseconds.
@@ -91,7 +91,7 @@ pub unsafe fn copy_view(from: &RawView, to: &RawView, threads: &Threads) {
     order.sort_by_key(|&d| std::cmp::Reverse((to.strides[d].unsigned_abs(), from.strides[d].unsigned_abs())));
     let shape: Shape = order.iter().map(|&d| to.shape[d]).collect();
     let strides = |view: &RawView| order.iter().map(|&d| view.strides[d]).collect::<Strides>();
-    let walk = Walk::new(&shape, [&strides(to), &strides(from)]);
+    let walk = StridedIter::new(&shape, [&strides(to), &strides(from)]);
     // SAFETY: both views are valid (this function's contract); the walk names the same elements in another order.
     unsafe {
         if from.dtype == to.dtype {
@@ -135,7 +135,7 @@ unsafe fn convert_run<S: Element, D: Element>(
 unsafe fn same<T: Copy + Send + Sync + PartialEq + 'static>(
     from: Ptr<T>,
     to: Ptr<T>,
-    walk: &Walk<2>,
+    walk: &StridedIter<2>,
     threads: &Threads,
 ) {
     let [inner_to, inner_from] = walk.inner();
@@ -170,7 +170,7 @@ unsafe fn same<T: Copy + Send + Sync + PartialEq + 'static>(
     });
 }
 
-unsafe fn converted(run: Run, from: &RawView, to: &RawView, walk: &Walk<2>, threads: &Threads) {
+unsafe fn converted(run: Run, from: &RawView, to: &RawView, walk: &StridedIter<2>, threads: &Threads) {
     let [inner_to, inner_from] = walk.inner();
     let (size_to, size_from) = (to.dtype.size_bytes() as isize, from.dtype.size_bytes() as isize);
     let (from, to) = (Ptr::<u8>::of(from), Ptr::<u8>::of(to));

@@ -5,3 +5,25 @@ pub mod cuda;
 #[cfg(feature = "cuda")]
 pub mod cuda_transpose;
 pub mod host;
+
+use super::family::family;
+
+family! {
+    "copy";
+    kernels {
+        "copy" COPY: host::copy, cuda::copy;
+        "fill" FILL: host::fill, cuda::fill;
+        "cat" CAT: host::arrange::cat, cuda::cat;
+        "repeat" REPEAT: host::arrange::repeat, cuda::repeat;
+        "repeat_interleave" REPEAT_INTERLEAVE: host::arrange::repeat_interleave, cuda::repeat_interleave;
+        "flip" FLIP: host::arrange::flip, cuda::flip;
+        "roll" ROLL: host::arrange::roll, cuda::roll;
+        "diag_embed" DIAG_EMBED: host::arrange::diag_embed, cuda::diag_embed;
+        "tril" TRIL: host::arrange::tril, cuda::tril;
+        "triu" TRIU: host::arrange::triu, cuda::triu;
+        "strided_add" STRIDED_ADD: host::strided_add::strided_add, cuda::strided_add;
+    }
+    headers { "copy/transpose.cuh" "copy/tril_triu.cuh" }
+    structs { cuda::TRIL_TRIU_ARGS cuda_transpose::TRANSPOSE_ARGS }
+    texts cuda::texts
+}

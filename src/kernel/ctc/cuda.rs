@@ -3,15 +3,36 @@
 use crate::base::dtype::DType;
 use crate::kernel::abi::Call;
 use crate::kernel::cuda::dense::{Output, input};
-use crate::kernel::cuda::rows::launch;
+use crate::kernel::cuda::rows::{address, launch};
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::host::attributes;
+use crate::kernel::structs::structs;
 
 type Done = Result<(), GpuError>;
 
-/// Bound: samples of one launch, whose sizes are among its arguments; `TS_SAMPLES` in the text.
-const CTC_SAMPLES: usize = 96;
+structs! {
+    // Bound: samples of one launch, whose sizes are among its arguments.
+    pub static ARGS = "ctc/args.cuh", MAX_SAMPLES = 96;
+    struct Args {
+        log_probs: const T,
+        labels: const i64,
+        dy: const T,
+        y: mut T,
+        /// For each sample of the launch `sample_doubles` numbers: the loss; whether its labels are invalid; alpha of each
+        /// step and state; beta.
+        alpha_beta: mut f64,
+        fault: mut void,
+        samples: usize,
+        classes: usize,
+        blank: i64,
+        first: usize,
+        sample_doubles: usize,
+        rolling: u64,
+        /// For each sample of the launch: steps, labels, and where its labels begin.
+        sizes: [i64; 3 * MAX_SAMPLES],
+    }
+}
 
 fn text(dtype: DType) -> &'static Source {
     source("ctc/ctc.cuh", &[("T", Value::Type(dtype))])
@@ -44,31 +65,37 @@ fn run(call: &Call<'_>, gradient: bool, gpu: &mut dyn Gpu) -> Done {
     let rows = |steps: i64| if gradient { 2 * steps as usize } else { 2 };
     let numbers = |(&steps, &length): (&i64, &i64)| rows(steps) * (2 * length as usize + 1);
     let sample_doubles = 2 + steps.iter().zip(lengths).map(numbers).max().unwrap_or(0);
-    let alpha_beta = gpu.scratch(n.min(CTC_SAMPLES) * sample_doubles * 8)?;
+    let alpha_beta = gpu.scratch(n.min(MAX_SAMPLES) * sample_doubles * 8)?;
     let fault = gpu.fault_slot(0)?;
-    for first in (0..n).step_by(CTC_SAMPLES) {
-        let count = CTC_SAMPLES.min(n - first);
-        let mut words = [0u64; 12 + 3 * CTC_SAMPLES];
-        let addresses = [log_probs.ptr, labels.ptr, g.as_ref().map_or(std::ptr::null_mut(), |g| g.ptr), y.dense.ptr];
-        for (word, address) in words.iter_mut().zip(addresses.into_iter().chain([alpha_beta, fault])) {
-            *word = address as u64;
-        }
-        let blank = attributes::int(call, 3);
-        words[6..11].copy_from_slice(&[n as u64, classes as u64, blank as u64, first as u64, sample_doubles as u64]);
-        words[11] = !gradient as u64;
+    for first in (0..n).step_by(MAX_SAMPLES) {
+        let count = MAX_SAMPLES.min(n - first);
+        let mut args = Args {
+            log_probs: log_probs.ptr,
+            labels: labels.ptr,
+            dy: address(g.as_ref()),
+            y: y.dense.ptr,
+            alpha_beta,
+            fault,
+            samples: n,
+            classes,
+            blank: attributes::int(call, 3),
+            first,
+            sample_doubles,
+            rolling: !gradient as u64,
+            sizes: [0; 3 * MAX_SAMPLES],
+        };
         for (i, sample) in (first..first + count).enumerate() {
-            let sizes = [steps[sample], lengths[sample], starts[sample]];
-            words[12 + 3 * i..15 + 3 * i].copy_from_slice(&sizes.map(|size| size as u64));
+            args.sizes[3 * i..3 * i + 3].copy_from_slice(&[steps[sample], lengths[sample], starts[sample]]);
         }
-        launch(text(dtype), "ts_ctc_alpha_beta", (count, 1 + gradient as usize), 256, &words, gpu)?;
+        launch(text(dtype), "ts_ctc_alpha_beta", (count, 1 + gradient as usize), 256, args.words(), gpu)?;
         if gradient && max_steps > 0 {
-            launch(text(dtype), "ts_ctc_grad", (max_steps, count), 256, &words, gpu)?;
+            launch(text(dtype), "ts_ctc_grad", (max_steps, count), 256, args.words(), gpu)?;
         }
     }
     y.finish(gpu)
 }
 
 /// Texts for the compile test.
-pub fn sources() -> impl Iterator<Item = &'static Source> {
-    [DType::F32, DType::F64].into_iter().map(text)
+pub fn texts() -> Vec<&'static Source> {
+    [DType::F32, DType::F64].into_iter().map(text).collect()
 }

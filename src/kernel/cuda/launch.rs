@@ -1,10 +1,11 @@
 //! Launches as data, and what a family of kernels may ask of a device.
 
 use crate::base::dtype::DType;
+use crate::kernel::conv::geometry::Geometry;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Complete CUDA text; `#include "name.cuh"` is resolved from `HEADERS`.
+/// Complete CUDA text; `#include "name.cuh"` is resolved from `headers`.
 #[derive(Clone, Debug)]
 pub struct Source {
     pub text: Cow<'static, str>,
@@ -133,9 +134,7 @@ pub enum ConvOrder {
     ChannelsLast,
 }
 
-/// A cross-correlation: `x` `[batch, groups * channels, input..]`, `w` `[groups * filters, channels, kernel..]`, `y`
-/// `[batch, groups * filters, output..]`. Missing leading dims have size 1, and no size is 0. 16-bit floats accumulate
-/// in f32.
+/// A convolution of which no size is 0. 16-bit floats accumulate in f32.
 #[derive(Clone, Copy, Debug)]
 pub struct ConvCall {
     pub wanted: ConvPart,
@@ -144,35 +143,7 @@ pub struct ConvCall {
     pub x: *mut u8,
     pub w: *mut u8,
     pub y: *mut u8,
-    pub batch: usize,
-    pub groups: usize,
-    /// Input channels of a group.
-    pub channels: usize,
-    /// Output channels of a group.
-    pub filters: usize,
-    pub input: [usize; 3],
-    pub output: [usize; 3],
-    pub kernel: [usize; 3],
-    pub stride: [usize; 3],
-    pub padding: [i64; 3],
-    pub dilation: [usize; 3],
-}
-
-impl ConvCall {
-    /// Whether it is one matrix product for each image.
-    pub fn is_product(&self) -> bool {
-        self.groups == 1 && self.kernel == [1; 3] && self.stride == [1; 3] && self.padding == [0; 3]
-    }
-
-    /// Whether the gradient of the input is the convolution of the output's gradient with the rotated weights.
-    pub fn has_forward_gradient(&self) -> bool {
-        let reach = |d: usize| (self.dilation[d] * (self.kernel[d] - 1)) as i64;
-        let fits = |d: usize| {
-            let size = self.output[d] as i64 + reach(d) - 2 * self.padding[d];
-            self.padding[d] <= reach(d) && size == self.input[d] as i64
-        };
-        self.groups == 1 && self.stride == [1; 3] && !self.is_product() && (0..3).all(fits)
-    }
+    pub geometry: Geometry,
 }
 
 /// Why a launch did not happen.

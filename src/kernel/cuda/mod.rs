@@ -13,7 +13,7 @@ mod text;
 
 pub use fault::FaultSlot;
 pub use launch::{ConvCall, ConvOrder, ConvPart, Gpu, GpuError, Hold, Launch, MatmulCall, Matrix, Param, Source};
-pub use text::{HEADERS, OPTIONS};
+pub use text::{COMMON, OPTIONS, headers};
 
 use super::abi::Call;
 

@@ -18,37 +18,38 @@ pub const PLAIN: Names = [("V", Value::Number(1)), ("E", Value::Number(0)), ("LA
 pub struct Rows {
     /// Elements of a vector.
     pub vector: usize,
-    /// Vectors that a thread keeps; 0: none.
-    pub kept: usize,
+    /// Vectors that a thread caches in registers; 0: none.
+    pub cached: usize,
     pub lanes: usize,
     pub blocks: usize,
     pub threads: usize,
 }
 
 impl Rows {
-    /// For `rows` rows of `n` elements, of which `kept` operands are kept at once; `operands` are all that are touched.
-    pub fn of(rows: usize, n: usize, kept: usize, operands: &[&RawView]) -> Rows {
+    /// For `rows` rows of `n` elements, where a thread caches elements of `operands_cached` operands at once; `operands` are all
+    /// that are touched.
+    pub fn of(rows: usize, n: usize, operands_cached: usize, operands: &[&RawView]) -> Rows {
         let size = operands.iter().map(|view| view.dtype.size_bytes()).max().unwrap_or(4);
         let aligned =
             |v: usize| n.is_multiple_of(v) && operands.iter().all(|o| (o.ptr as usize).is_multiple_of(v * size));
         let vector = [16 / size, 8 / size, 1].into_iter().find(|&v| v >= 1 && aligned(v)).unwrap_or(1);
         let vectors = n.div_ceil(vector).max(1);
-        let max_vectors = (MAX_REGISTERS / kept / vector).max(1);
+        let max_vectors = (MAX_REGISTERS / operands_cached / vector).max(1);
         // A few vectors a thread, whole warps for all but short rows, and more threads where a row would not fit.
         let mut lanes = vectors.div_ceil(2).next_power_of_two().clamp(1, 256);
         while lanes < 1024 && vectors.div_ceil(lanes) > max_vectors {
             lanes *= 2;
         }
         let each = vectors.div_ceil(lanes).next_power_of_two();
-        let kept = if each <= max_vectors { each } else { 0 };
+        let cached = if each <= max_vectors { each } else { 0 };
         let threads = lanes.max(256);
-        Rows { vector, kept, lanes, blocks: rows.div_ceil(threads / lanes).max(1), threads }
+        Rows { vector, cached, lanes, blocks: rows.div_ceil(threads / lanes).max(1), threads }
     }
 
     /// The names that the text needs.
     pub fn names(&self) -> Names {
         let number = |n: usize| Value::Number(n as u32);
-        [("V", number(self.vector)), ("E", number(self.kept)), ("LANES", number(self.lanes))]
+        [("V", number(self.vector)), ("E", number(self.cached)), ("LANES", number(self.lanes))]
     }
 }
 
@@ -79,9 +80,9 @@ pub fn each(source: &Source, entry: &str, n: usize, words: &[u64], gpu: &mut dyn
     launch(source, entry, (n.div_ceil(256), 1), 256, words, gpu)
 }
 
-/// A pointer as a word; null where there is nothing.
-pub fn word(view: Option<&RawView>) -> u64 {
-    view.map_or(0, |view| view.ptr as u64)
+/// Null where there is nothing.
+pub fn address(view: Option<&RawView>) -> *mut u8 {
+    view.map_or(std::ptr::null_mut(), |view| view.ptr)
 }
 
 /// The shapes of row kernels that a compile test should see.

@@ -27,7 +27,7 @@ thread_local! {
 
 /// The text that defines names and includes `header`.
 pub fn source(header: &'static str, names: &[(&'static str, Value)]) -> &'static Source {
-    assert!(names.len() <= NAMES, "{header} has more names than are told apart");
+    assert!(names.len() <= NAMES, "{header} has more names than a key holds");
     let mut values = [None; NAMES];
     for (to, (_, value)) in values.iter_mut().zip(names) {
         *to = Some(*value);

@@ -46,16 +46,16 @@ const LOOK: usize = 1 << 18;
 
 /// Several views of one shape; adjacent dims are merged where every view allows it.
 #[derive(Clone, Debug)]
-pub struct Walk<const N: usize> {
+pub struct StridedIter<const N: usize> {
     pub shape: Shape,
     pub strides: [Strides; N],
     pub numel: usize,
 }
 
-impl<const N: usize> Walk<N> {
+impl<const N: usize> StridedIter<N> {
     /// `strides[k]` has one entry for each dim of `shape`, in elements.
-    pub fn new(shape: &[usize], strides: [&[isize]; N]) -> Walk<N> {
-        let mut walk = Walk {
+    pub fn new(shape: &[usize], strides: [&[isize]; N]) -> StridedIter<N> {
+        let mut walk = StridedIter {
             shape: Shape::new(),
             strides: std::array::from_fn(|_| SmallVec::new()),
             numel: shape.iter().product(),
@@ -337,7 +337,7 @@ pub mod sample {
         pub fn set(&self, values: &[f64]) {
             assert_eq!(values.len(), self.view.numel());
             by_dtype!(self.view.dtype, T => {
-                let walk = Walk::new(&self.view.shape, [&self.view.strides]);
+                let walk = StridedIter::new(&self.view.shape, [&self.view.strides]);
                 for (i, &value) in values.iter().enumerate() {
                     // SAFETY: the view lies in this tensor's memory.
                     unsafe { *Ptr::<T>::of(&self.view).at(walk.offsets(i)[0]) = T::from_f64(value) };
@@ -347,7 +347,7 @@ pub mod sample {
 
         pub fn get(&self) -> Vec<f64> {
             by_dtype!(self.view.dtype, T => {
-                let walk = Walk::new(&self.view.shape, [&self.view.strides]);
+                let walk = StridedIter::new(&self.view.shape, [&self.view.strides]);
                 // SAFETY: the view lies in this tensor's memory.
                 (0..self.view.numel()).map(|i| unsafe { (*Ptr::<T>::of(&self.view).at(walk.offsets(i)[0])).to_f64() }).collect()
             })
@@ -357,7 +357,7 @@ pub mod sample {
         pub fn holes(&self) -> Vec<u8> {
             let size = self.view.dtype.size_bytes();
             let mut bytes: Vec<u8> = self.memory.iter().flat_map(|w| w.to_ne_bytes()).collect();
-            let walk = Walk::new(&self.view.shape, [&self.view.strides]);
+            let walk = StridedIter::new(&self.view.shape, [&self.view.strides]);
             for i in 0..self.view.numel() {
                 let at = walk.offsets(i)[0] as usize * size;
                 bytes[at..at + size].fill(0xA5);

@@ -13,13 +13,44 @@ use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::fused::cuda::space::{Order, Space};
 use crate::kernel::host::walk::{dim, flag, int, ints, scalar, shifted, word};
+use crate::kernel::structs::structs;
 
 type Done = Result<(), GpuError>;
 
-/// Bound: merged dims, and index tensors, of a launch.
-const MAX_DIMS: usize = 8;
-/// Words of the argument struct.
-const WORDS: usize = 12 + 5 * MAX_DIMS + MAX_DIMS * MAX_DIMS + 5 * MAX_DIMS;
+structs! {
+    // Bound: merged dims, and index tensors, of a launch.
+    pub static ARGS = "index/args.cuh", MAX_DIMS = 8;
+    struct Args {
+        indexed: mut char,
+        dense: mut char,
+        winner: mut u64,
+        fault: mut void,
+        n: u64,
+        dims: u64,
+        count: u64,
+        wrap_negative: u64,
+        kind: u64,
+        has_skipped: u64,
+        skipped: u64,
+        factor: f64,
+        size: [u64; MAX_DIMS],
+        /// Strides over each dim: of the dense side, of the indexed tensor, of the position that a fault reports, of the
+        /// winner's cell.
+        dense_stride: [i64; MAX_DIMS],
+        indexed_stride: [i64; MAX_DIMS],
+        position_stride: [i64; MAX_DIMS],
+        cell_stride: [i64; MAX_DIMS],
+        index_stride: [[i64; MAX_DIMS]; MAX_DIMS],
+        index: [const i64; MAX_DIMS],
+        /// For each index: its bound, the strides by which its value moves the indexed offset and the cell, and the dim that
+        /// a fault names.
+        bound: [i64; MAX_DIMS],
+        value_stride: [i64; MAX_DIMS],
+        value_cell_stride: [i64; MAX_DIMS],
+        dim: [i64; MAX_DIMS],
+    }
+}
+
 const INDEX: u64 = 1;
 const LABEL: u64 = 2;
 
@@ -34,17 +65,17 @@ enum Width {
 struct Index {
     view: RawView,
     bound: usize,
-    step: isize,
-    cell: isize,
+    stride: isize,
+    cell_stride: isize,
     dim: usize,
 }
 
-/// The two sides and the indices between them; steps are over the shape of the dense side.
-struct Places {
+/// The two sides and the indices between them; strides are over the shape of the dense side.
+struct AdvancedIndex {
     x: RawView,
     other: RawView,
-    /// Steps of `x`, of the position in the index, and of the winner's cell, for each dim of `other`.
-    x_steps: Strides,
+    /// Strides of `x`, of the position in the index, and of the winner's cell, for each dim of `other`.
+    x_strides: Strides,
     positions: Strides,
     cells: Strides,
     cell_count: usize,
@@ -63,12 +94,12 @@ fn at_least_1d(view: &RawView) -> RawView {
     view
 }
 
-/// An index tensor as i64, its layout kept where it is one already.
+/// An index tensor as i64, with its own layout where it is one already.
 fn as_index(view: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
     if view.dtype == DType::I64 { Ok(view.clone()) } else { input(view, DType::I64, gpu) }
 }
 
-impl Places {
+impl AdvancedIndex {
     /// `dims` of `x` are indexed; in `other` the dims of the index stand at `place` among those that are left.
     fn of(
         x: &RawView,
@@ -78,17 +109,17 @@ impl Places {
         place: usize,
         wraps: bool,
         gpu: &mut dyn Gpu,
-    ) -> Result<Places, GpuError> {
+    ) -> Result<AdvancedIndex, GpuError> {
         let index_ndim = indices.first().map_or(0, |index| index.shape.len());
-        let kept: Vec<usize> = (0..x.shape.len()).filter(|&d| !dims.contains(&(d as i64))).collect();
+        let unindexed: Vec<usize> = (0..x.shape.len()).filter(|&d| !dims.contains(&(d as i64))).collect();
         let inside = |d: usize| d >= place && d < place + index_ndim;
         let spread = |strides: &[isize]| -> Strides {
             (0..other.shape.len()).map(|d| if inside(d) { strides[d - place] } else { 0 }).collect()
         };
-        let mut rest = kept.iter();
-        let x_steps =
+        let mut rest = unindexed.iter();
+        let x_strides =
             (0..other.shape.len()).map(|d| if inside(d) { 0 } else { rest.next().map_or(0, |&k| x.strides[k]) });
-        let x_steps: Strides = x_steps.collect();
+        let x_strides: Strides = x_strides.collect();
         let shape: Vec<usize> = other.shape[place..place + index_ndim].to_vec();
         let bounds: Vec<usize> = dims.iter().map(|&d| x.shape[d as usize]).collect();
         let cells = contiguous_strides(&bounds);
@@ -98,12 +129,12 @@ impl Places {
             let strides = spread(&dense.strides);
             let view = RawView { shape: other.shape.clone(), strides, ..dense };
             let d = dims[k] as usize;
-            list.push(Index { view, bound: bounds[k], step: x.strides[d], cell: cells[k], dim: d });
+            list.push(Index { view, bound: bounds[k], stride: x.strides[d], cell_stride: cells[k], dim: d });
         }
-        Ok(Places {
+        Ok(AdvancedIndex {
             x: x.clone(),
             other: other.clone(),
-            x_steps,
+            x_strides,
             positions: spread(&contiguous_strides(&shape)),
             cells: std::iter::repeat_n(0, other.shape.len()).collect(),
             cell_count: bounds.iter().product(),
@@ -115,7 +146,13 @@ impl Places {
     }
 
     /// One index of the shape of `other` names places along dim `d` of `x`; the other dims go side by side.
-    fn along(x: &RawView, other: &RawView, index: &RawView, d: usize, gpu: &mut dyn Gpu) -> Result<Places, GpuError> {
+    fn along(
+        x: &RawView,
+        other: &RawView,
+        index: &RawView,
+        d: usize,
+        gpu: &mut dyn Gpu,
+    ) -> Result<AdvancedIndex, GpuError> {
         let (x, index) = (at_least_1d(x), at_least_1d(&as_index(index, gpu)?));
         let mut other = at_least_1d(other);
         other.shape = index.shape.clone();
@@ -127,12 +164,18 @@ impl Places {
         };
         let cells = contiguous_strides(&x.shape);
         let positions = contiguous_strides(&index.shape);
-        Ok(Places {
-            x_steps: without(&x.strides),
+        Ok(AdvancedIndex {
+            x_strides: without(&x.strides),
             cells: without(&cells),
             cell_count: x.shape.iter().product(),
             positions,
-            indices: vec![Index { bound: x.shape[d], step: x.strides[d], cell: cells[d], dim: d, view: index }],
+            indices: vec![Index {
+                bound: x.shape[d],
+                stride: x.strides[d],
+                cell_stride: cells[d],
+                dim: d,
+                view: index,
+            }],
             x,
             other,
             wraps: false,
@@ -141,12 +184,12 @@ impl Places {
         })
     }
 
-    /// The argument words; elements are `width` of the tensor's own, which lie next to each other on both sides.
-    fn words(&self, allowed: Width, gpu: &mut dyn Gpu) -> Result<(Vec<u64>, usize), GpuError> {
+    /// The arguments; elements are `width` of the tensor's own, which lie next to each other on both sides.
+    fn args(&self, allowed: Width, gpu: &mut dyn Gpu) -> Result<(Args, usize), GpuError> {
         let virtual_view = |strides: &Strides| RawView { strides: strides.clone(), ..self.other.clone() };
         let mut views = vec![
             self.other.clone(),
-            virtual_view(&self.x_steps),
+            virtual_view(&self.x_strides),
             virtual_view(&self.positions),
             virtual_view(&self.cells),
         ];
@@ -168,7 +211,7 @@ impl Places {
                 let even = |n: i64| n.unsigned_abs().is_multiple_of(w as u64);
                 (last.size as usize).is_multiple_of(w)
                     && outer.iter().all(|dim| even(dim.strides[0]) && even(dim.strides[1]))
-                    && self.indices.iter().all(|index| even(index.step as i64))
+                    && self.indices.iter().all(|index| even(index.stride as i64))
                     && [self.x.ptr, self.other.ptr].iter().all(|&p| (p as usize).is_multiple_of(w * size))
             };
             width = [16 / size, 8 / size, 1]
@@ -180,66 +223,68 @@ impl Places {
             last.size /= width as u64;
         }
         let n: u64 = dims.iter().map(|dim| dim.size).product();
-        let fault = gpu.fault_slot(0)? as u64;
-        let skips = self.skips;
-        let mut words = vec![self.x.ptr as u64, self.other.ptr as u64, 0, fault, n, dims.len() as u64];
-        words.extend([self.indices.len() as u64, self.wraps as u64, self.kind]);
-        words.extend([skips.is_some() as u64, skips.unwrap_or(0) as u64, 1f64.to_bits()]);
+        let mut args = Args {
+            indexed: self.x.ptr,
+            dense: self.other.ptr,
+            fault: gpu.fault_slot(0)?,
+            n,
+            dims: dims.len() as u64,
+            count: self.indices.len() as u64,
+            wrap_negative: self.wraps as u64,
+            kind: self.kind,
+            has_skipped: self.skips.is_some() as u64,
+            skipped: self.skips.unwrap_or(0) as u64,
+            factor: 1.0,
+            ..Args::NONE
+        };
         let w = width as i64;
         let last = dims.len().wrapping_sub(1);
-        let column = |words: &mut Vec<u64>, value: &dyn Fn(usize) -> i64| {
-            words.extend((0..MAX_DIMS).map(|d| if d < dims.len() { value(d) as u64 } else { 0 }));
-        };
-        column(&mut words, &|d| dims[d].size as i64);
-        // Sides count wide elements.
-        let side = |c: usize, d: usize| if d == last { dims[d].strides[c] } else { dims[d].strides[c] / w };
-        column(&mut words, &|d| side(0, d));
-        column(&mut words, &|d| side(1, d));
-        column(&mut words, &|d| dims[d].strides[2]);
-        column(&mut words, &|d| dims[d].strides[3]);
-        for k in 0..MAX_DIMS {
-            column(&mut words, &|d| if k < self.indices.len() { dims[d].strides[4 + k] } else { 0 });
+        for (d, dim) in dims.iter().enumerate() {
+            // Sides count wide elements.
+            let side = |c: usize| if d == last { dim.strides[c] } else { dim.strides[c] / w };
+            args.size[d] = dim.size;
+            (args.dense_stride[d], args.indexed_stride[d]) = (side(0), side(1));
+            (args.position_stride[d], args.cell_stride[d]) = (dim.strides[2], dim.strides[3]);
+            for k in 0..self.indices.len() {
+                args.index_stride[k][d] = dim.strides[4 + k];
+            }
         }
-        let each = |words: &mut Vec<u64>, value: &dyn Fn(&Index) -> u64| {
-            words.extend((0..MAX_DIMS).map(|k| self.indices.get(k).map_or(0, value)));
-        };
-        each(&mut words, &|index| index.view.ptr as u64);
-        each(&mut words, &|index| index.bound as u64);
-        each(&mut words, &|index| (index.step as i64 / w) as u64);
-        each(&mut words, &|index| index.cell as u64);
-        each(&mut words, &|index| index.dim as u64);
-        Ok((words, width))
+        for (k, index) in self.indices.iter().enumerate() {
+            (args.index[k], args.bound[k], args.dim[k]) = (index.view.ptr, index.bound as i64, index.dim as i64);
+            (args.value_stride[k], args.value_cell_stride[k]) = (index.stride as i64 / w, index.cell_stride as i64);
+        }
+        Ok((args, width))
     }
 
     /// `other = x[..]`.
     fn read(&self, gpu: &mut dyn Gpu) -> Done {
-        let (words, width) = self.words(Width::Any, gpu)?;
+        let (args, width) = self.args(Width::Any, gpu)?;
         let bytes = width * self.x.dtype.size_bytes();
-        each(copies(bytes), "ts_index_get", words[4] as usize, &words, gpu)
+        each(copies(bytes), "ts_index_get", args.n as usize, args.words(), gpu)
     }
 
     /// `x[..] = other`, the last of duplicates staying.
     fn write(&self, gpu: &mut dyn Gpu) -> Done {
-        let (mut words, width) = self.words(Width::Any, gpu)?;
+        let (mut args, width) = self.args(Width::Any, gpu)?;
         let winner = gpu.scratch(self.cell_count.max(1) * 8)?;
         gpu.fill_zero(winner, self.cell_count * 8)?;
-        words[2] = winner as u64;
+        args.winner = winner;
         let source = copies(width * self.x.dtype.size_bytes());
-        each(source, "ts_elect_last", words[4] as usize, &words, gpu)?;
-        each(source, "ts_index_put", words[4] as usize, &words, gpu)
+        each(source, "ts_elect_last", args.n as usize, args.words(), gpu)?;
+        each(source, "ts_index_put", args.n as usize, args.words(), gpu)
     }
 
     /// `x[..] += factor * other`, where `x` has a type that can be added to at once.
     fn add(&self, factor: f64, gpu: &mut dyn Gpu) -> Done {
-        let (mut words, _) = self.words(Width::One, gpu)?;
-        words[11] = factor.to_bits();
-        each(sums(self.x.dtype, self.other.dtype, 0), "ts_index_add", words[4] as usize, &words, gpu)
+        let (mut args, _) = self.args(Width::One, gpu)?;
+        args.factor = factor;
+        each(sums(self.x.dtype, self.other.dtype, 0), "ts_index_add", args.n as usize, args.words(), gpu)
     }
 
     /// `x[..]` combined with `other` in the way of that number (`FOLD`).
     fn fold(&self, way: u32, gpu: &mut dyn Gpu) -> Done {
-        let (words, _) = self.words(Width::One, gpu)?;
-        each(sums(self.x.dtype, self.other.dtype, way), "ts_scatter_reduce", words[4] as usize, &words, gpu)
+        let (args, _) = self.args(Width::One, gpu)?;
+        each(sums(self.x.dtype, self.other.dtype, way), "ts_scatter_reduce", args.n as usize, args.words(), gpu)
     }
 }
 
@@ -268,15 +313,15 @@ fn addable(dtype: DType) -> DType {
 }
 
 /// `y = x` unless they are the same memory, as in the in-place forms.
-fn begin(x: &RawView, y: &RawView, gpu: &mut dyn Gpu) -> Done {
+fn copy_unless_in_place(x: &RawView, y: &RawView, gpu: &mut dyn Gpu) -> Done {
     if x.ptr == y.ptr && x.strides == y.strides { Ok(()) } else { copy_view(x, y, gpu) }
 }
 
 /// Adds to `y` through a copy of a type that can be added to, where its own cannot.
-fn adding(
+fn accumulate(
     y: &RawView,
     factor: f64,
-    places: impl FnOnce(&RawView, &mut dyn Gpu) -> Result<Places, GpuError>,
+    places: impl FnOnce(&RawView, &mut dyn Gpu) -> Result<AdvancedIndex, GpuError>,
     gpu: &mut dyn Gpu,
 ) -> Done {
     let wide = addable(y.dtype);
@@ -291,17 +336,17 @@ fn adding(
 
 pub fn index_get(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let [x, indices @ ..] = call.inputs else { return Ok(()) };
-    Places::of(x, &call.outputs[0], indices, ints(call, 0), dim(call, 1), true, gpu)?.read(gpu)
+    AdvancedIndex::of(x, &call.outputs[0], indices, ints(call, 0), dim(call, 1), true, gpu)?.read(gpu)
 }
 
 pub fn index_put(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let ([x, value, indices @ ..], y) = (call.inputs, &call.outputs[0]) else { return Ok(()) };
-    begin(x, y, gpu)?;
+    copy_unless_in_place(x, y, gpu)?;
     let (dims, place) = (ints(call, 0), dim(call, 1));
     if flag(call, 2) {
-        return adding(y, 1.0, |y, gpu| Places::of(y, value, indices, dims, place, true, gpu), gpu);
+        return accumulate(y, 1.0, |y, gpu| AdvancedIndex::of(y, value, indices, dims, place, true, gpu), gpu);
     }
-    Places::of(y, value, indices, dims, place, true, gpu)?.write(gpu)
+    AdvancedIndex::of(y, value, indices, dims, place, true, gpu)?.write(gpu)
 }
 
 /// A row-major tensor as one dim.
@@ -311,21 +356,21 @@ fn flat(view: &RawView) -> RawView {
 
 pub fn take(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let x = flat(&input(&call.inputs[0], call.inputs[0].dtype, gpu)?);
-    Places::of(&x, &call.outputs[0], &call.inputs[1..2], &[0], 0, true, gpu)?.read(gpu)
+    AdvancedIndex::of(&x, &call.outputs[0], &call.inputs[1..2], &[0], 0, true, gpu)?.read(gpu)
 }
 
 pub fn put(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (x, value, index, y) = (&call.inputs[0], &call.inputs[1], &call.inputs[2], &call.outputs[0]);
-    begin(x, y, gpu)?;
+    copy_unless_in_place(x, y, gpu)?;
     let dense = input(y, y.dtype, gpu)?;
     let whole = flat(&dense);
     let index = std::slice::from_ref(index);
     if flag(call, 0) {
-        adding(&whole, 1.0, |y, gpu| Places::of(y, value, index, &[0], 0, true, gpu), gpu)?;
+        accumulate(&whole, 1.0, |y, gpu| AdvancedIndex::of(y, value, index, &[0], 0, true, gpu), gpu)?;
     } else {
-        Places::of(&whole, value, index, &[0], 0, true, gpu)?.write(gpu)?;
+        AdvancedIndex::of(&whole, value, index, &[0], 0, true, gpu)?.write(gpu)?;
     }
-    begin(&dense, y, gpu)
+    copy_unless_in_place(&dense, y, gpu)
 }
 
 /// Operands of the kernels that index one dim.
@@ -337,26 +382,26 @@ fn one_dim(call: &Call<'_>, src: Option<&RawView>) -> (RawView, [RawView; 1], Ra
 
 pub fn index_select(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (_, index, y, d) = one_dim(call, None);
-    Places::of(&at_least_1d(&call.inputs[0]), &y, &index, &[d], d as usize, false, gpu)?.read(gpu)
+    AdvancedIndex::of(&at_least_1d(&call.inputs[0]), &y, &index, &[d], d as usize, false, gpu)?.read(gpu)
 }
 
 pub fn index_add(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (y, index, src, d) = one_dim(call, Some(&call.inputs[2]));
-    begin(&at_least_1d(&call.inputs[0]), &y, gpu)?;
+    copy_unless_in_place(&at_least_1d(&call.inputs[0]), &y, gpu)?;
     let alpha = scalar(call, 1).map_or(1.0, |alpha| alpha.to_f64());
-    adding(&y, alpha, |y, gpu| Places::of(y, &src, &index, &[d], d as usize, false, gpu), gpu)
+    accumulate(&y, alpha, |y, gpu| AdvancedIndex::of(y, &src, &index, &[d], d as usize, false, gpu), gpu)
 }
 
 pub fn index_copy(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (y, index, src, d) = one_dim(call, Some(&call.inputs[2]));
-    begin(&at_least_1d(&call.inputs[0]), &y, gpu)?;
-    Places::of(&y, &src, &index, &[d], d as usize, false, gpu)?.write(gpu)
+    copy_unless_in_place(&at_least_1d(&call.inputs[0]), &y, gpu)?;
+    AdvancedIndex::of(&y, &src, &index, &[d], d as usize, false, gpu)?.write(gpu)
 }
 
 pub fn index_fill(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (y, index, ..) = one_dim(call, None);
     let d = dim(call, 0);
-    begin(&at_least_1d(&call.inputs[0]), &y, gpu)?;
+    copy_unless_in_place(&at_least_1d(&call.inputs[0]), &y, gpu)?;
     let value = match call.inputs.get(2) {
         Some(value) => value.clone(),
         None => {
@@ -368,23 +413,23 @@ pub fn index_fill(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let mut shape = y.shape.clone();
     shape[d] = index[0].numel();
     let src = RawView { strides: shape.iter().map(|_| 0).collect(), shape, ..value };
-    Places::of(&y, &src, &index, &[d as i64], d, false, gpu)?.write(gpu)
+    AdvancedIndex::of(&y, &src, &index, &[d as i64], d, false, gpu)?.write(gpu)
 }
 
 pub fn embedding(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
-    Places::of(&call.inputs[0], &call.outputs[0], &call.inputs[1..2], &[0], 0, false, gpu)?.read(gpu)
+    AdvancedIndex::of(&call.inputs[0], &call.outputs[0], &call.inputs[1..2], &[0], 0, false, gpu)?.read(gpu)
 }
 
 pub fn embedding_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (g, gw) = (&call.inputs[0], &call.outputs[0]);
     let skips = if let Some(Attr::Int(padding)) = call.attrs.first() { Some(*padding) } else { None };
     let places = |gw: &RawView, gpu: &mut dyn Gpu| {
-        let places = Places::of(gw, g, &call.inputs[1..2], &[0], 0, false, gpu)?;
-        Ok(Places { skips, ..places })
+        let places = AdvancedIndex::of(gw, g, &call.inputs[1..2], &[0], 0, false, gpu)?;
+        Ok(AdvancedIndex { skips, ..places })
     };
     if !flag(call, 1) {
         fill(Scalar::Int(0), gw, gpu)?;
-        return adding(gw, 1.0, places, gpu);
+        return accumulate(gw, 1.0, places, gpu);
     }
     // Each row's sum is divided by how often its index is there.
     let target = scratch(addable(gw.dtype), &gw.shape, gpu)?;
@@ -392,38 +437,38 @@ pub fn embedding_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     fill(Scalar::Int(0), &target, gpu)?;
     fill(Scalar::Int(0), &counts, gpu)?;
     places(&target, gpu)?.add(1.0, gpu)?;
-    let one = everywhere(Scalar::Int(1), DType::I32, &call.inputs[1], gpu)?;
-    Places::of(&counts, &one, &call.inputs[1..2], &[0], 0, false, gpu)?.add(1.0, gpu)?;
-    means(&target, &counts, gpu)?;
+    let one = broadcast(Scalar::Int(1), DType::I32, &call.inputs[1], gpu)?;
+    AdvancedIndex::of(&counts, &one, &call.inputs[1..2], &[0], 0, false, gpu)?.add(1.0, gpu)?;
+    divide_by_counts(&target, &counts, gpu)?;
     copy_view(&target, gw, gpu)
 }
 
 pub fn gather(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (x, index, y) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
-    Places::along(x, y, index, dim(call, 0), gpu)?.read(gpu)
+    AdvancedIndex::along(x, y, index, dim(call, 0), gpu)?.read(gpu)
 }
 
 pub fn scatter(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (index, src, y) = (&call.inputs[1], &call.inputs[2], &call.outputs[0]);
-    begin(&call.inputs[0], y, gpu)?;
-    Places::along(y, src, index, dim(call, 0), gpu)?.write(gpu)
+    copy_unless_in_place(&call.inputs[0], y, gpu)?;
+    AdvancedIndex::along(y, src, index, dim(call, 0), gpu)?.write(gpu)
 }
 
 pub fn scatter_add(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (index, src, y) = (&call.inputs[1], &call.inputs[2], &call.outputs[0]);
-    begin(&call.inputs[0], y, gpu)?;
-    adding(y, 1.0, |y, gpu| Places::along(y, src, index, dim(call, 0), gpu), gpu)
+    copy_unless_in_place(&call.inputs[0], y, gpu)?;
+    accumulate(y, 1.0, |y, gpu| AdvancedIndex::along(y, src, index, dim(call, 0), gpu), gpu)
 }
 
 /// `y` with `src` added at the places that `index` names along a dim.
 pub fn add_along(y: &RawView, src: &RawView, index: &RawView, d: usize, gpu: &mut dyn Gpu) -> Done {
-    adding(y, 1.0, |y, gpu| Places::along(y, src, index, d, gpu), gpu)
+    accumulate(y, 1.0, |y, gpu| AdvancedIndex::along(y, src, index, d, gpu), gpu)
 }
 
 pub fn scatter_reduce(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (index, src, y, d) = (&call.inputs[1], &call.inputs[2], &call.outputs[0], dim(call, 0));
     let (reduce, include_self) = (word(call, 1), flag(call, 2));
-    begin(&call.inputs[0], y, gpu)?;
+    copy_unless_in_place(&call.inputs[0], y, gpu)?;
     if index.numel() == 0 {
         return Ok(());
     }
@@ -441,10 +486,10 @@ pub fn scatter_reduce(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         _ => (0, Scalar::Int(0)),
     };
     if !include_self {
-        let value = everywhere(neutral, wide, index, gpu)?;
-        Places::along(&target, &value, index, d, gpu)?.write(gpu)?;
+        let value = broadcast(neutral, wide, index, gpu)?;
+        AdvancedIndex::along(&target, &value, index, d, gpu)?.write(gpu)?;
     }
-    let places = Places::along(&target, src, index, d, gpu)?;
+    let places = AdvancedIndex::along(&target, src, index, d, gpu)?;
     if way == 0 {
         places.add(1.0, gpu)?
     } else {
@@ -458,24 +503,23 @@ pub fn scatter_reduce(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         }
         let counts = scratch(DType::I32, &y.shape, gpu)?;
         fill(Scalar::Int(include_self.into()), &counts, gpu)?;
-        let one = everywhere(Scalar::Int(1), DType::I32, index, gpu)?;
-        Places::along(&counts, &one, index, d, gpu)?.add(1.0, gpu)?;
-        means(&target, &counts, gpu)?;
+        let one = broadcast(Scalar::Int(1), DType::I32, index, gpu)?;
+        AdvancedIndex::along(&counts, &one, index, d, gpu)?.add(1.0, gpu)?;
+        divide_by_counts(&target, &counts, gpu)?;
     }
     copy_view(&target, y, gpu)
 }
 
 /// Divides dense sums by how many each is of (i32): a number for each, or for as many neighbors as there are more sums.
-fn means(sums_of: &RawView, counts: &RawView, gpu: &mut dyn Gpu) -> Done {
+fn divide_by_counts(sums_of: &RawView, counts: &RawView, gpu: &mut dyn Gpu) -> Done {
     let (n, wide) = (sums_of.numel(), sums_of.dtype);
-    let mut words = vec![0; WORDS];
-    (words[0], words[2], words[4]) = (sums_of.ptr as u64, counts.ptr as u64, n as u64);
-    words[6] = (n / counts.numel().max(1)) as u64;
-    each(sums(wide, wide, 0), "ts_scatter_mean", n, &words, gpu)
+    let count = (n / counts.numel().max(1)) as u64;
+    let args = Args { indexed: sums_of.ptr, winner: counts.ptr, n: n as u64, count, ..Args::NONE };
+    each(sums(wide, wide, 0), "ts_scatter_mean", n, args.words(), gpu)
 }
 
 /// One number seen as a tensor of the shape of `like`.
-fn everywhere(value: Scalar, dtype: DType, like: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
+fn broadcast(value: Scalar, dtype: DType, like: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
     let one = scratch(dtype, &[], gpu)?;
     fill(value, &one, gpu)?;
     Ok(RawView { strides: like.shape.iter().map(|_| 0).collect(), shape: like.shape.clone(), ..one })
@@ -489,19 +533,19 @@ pub fn one_hot(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let mut index = labels.clone();
     index.shape.push(1);
     index.strides.push(0);
-    let one = everywhere(Scalar::Int(1), y.dtype, &index, gpu)?;
-    let places = Places::along(y, &one, &index, last, gpu)?;
-    Places { kind: LABEL, ..places }.write(gpu)
+    let one = broadcast(Scalar::Int(1), y.dtype, &index, gpu)?;
+    let places = AdvancedIndex::along(y, &one, &index, last, gpu)?;
+    AdvancedIndex { kind: LABEL, ..places }.write(gpu)
 }
 
 /// `y[start..] += g` at the places of a layout that may name one element several times.
 pub fn add_strided(g: &RawView, y: &RawView, start: isize, strides: &Strides, gpu: &mut dyn Gpu) -> Done {
     let places = |y: &RawView, _: &mut dyn Gpu| {
         let none: Strides = strides.iter().map(|_| 0).collect();
-        Ok(Places {
+        Ok(AdvancedIndex {
             x: shifted(y, start, y.shape.clone(), y.strides.clone()),
             other: g.clone(),
-            x_steps: strides.clone(),
+            x_strides: strides.clone(),
             positions: none.clone(),
             cells: none,
             cell_count: 0,
@@ -511,11 +555,11 @@ pub fn add_strided(g: &RawView, y: &RawView, start: isize, strides: &Strides, gp
             skips: None,
         })
     };
-    adding(y, 1.0, places, gpu)
+    accumulate(y, 1.0, places, gpu)
 }
 
 /// Texts for the compile test.
-pub fn sources() -> Vec<&'static Source> {
+pub fn texts() -> Vec<&'static Source> {
     let sums_of = DType::ALL.into_iter().zip(0..).map(|(dtype, way)| sums(addable(dtype), dtype, way % 4));
     [1, 2, 4, 8, 16].into_iter().map(copies).chain(sums_of).collect()
 }

@@ -12,7 +12,7 @@ use crate::base::layout::{Shape, Strides};
 use crate::kernel::abi::{Call, Fault, FaultKind, Faults, RawView, Threads};
 use crate::kernel::copy::host::copy_view;
 use crate::kernel::host::element::{Element, by_dtype, by_size};
-use crate::kernel::host::walk::{Ptr, Walk, flag, int, ints, read_ints};
+use crate::kernel::host::walk::{Ptr, StridedIter, flag, int, ints, read_ints};
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -72,7 +72,7 @@ enum Step<'a> {
 
 /// Index tensors of one shape, that together name offsets.
 struct Table<'a> {
-    entries: SmallVec<[(Bounded<'a>, Walk<1>, Step<'a>); 2]>,
+    entries: SmallVec<[(Bounded<'a>, StridedIter<1>, Step<'a>); 2]>,
     /// A value of the first index tensor that is skipped without a fault (`padding_idx`).
     skips: Option<i64>,
 }
@@ -88,7 +88,7 @@ impl<'a> Table<'a> {
                 wraps,
                 faults: call.faults,
             };
-            (bounded, Walk::new(&index.shape, [&index.strides]), Step::Stride(x.strides[dim]))
+            (bounded, StridedIter::new(&index.shape, [&index.strides]), Step::Stride(x.strides[dim]))
         };
         Table { entries: indices.iter().zip(dims).map(entry).collect(), skips: None }
     }
@@ -145,25 +145,25 @@ fn offset_of(x: &RawView, mut position: usize) -> isize {
 }
 
 /// An indexed tensor `x` against a dense one, `other`, that has an element for each index and slice element.
-struct Places<'a> {
+struct AdvancedIndex<'a> {
     table: Table<'a>,
     /// Strides of `other` over the dims of the index.
-    entries: Walk<1>,
+    entries: StridedIter<1>,
     /// Strides of `x` and of `other` over the dims that are not indexed.
-    slice: Walk<2>,
+    slice: StridedIter<2>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> AdvancedIndex<'a> {
     /// `dims` of `x` are indexed; in `other` the dims of the index stand at `place` among those that are left.
-    fn new(table: Table<'a>, x: &RawView, other: &RawView, dims: &[i64], place: usize) -> Places<'a> {
+    fn new(table: Table<'a>, x: &RawView, other: &RawView, dims: &[i64], place: usize) -> AdvancedIndex<'a> {
         let index_ndim = table.entries.first().map_or(0, |(bounded, ..)| bounded.index.shape.len());
-        let kept: Vec<usize> = (0..x.shape.len()).filter(|&d| !dims.contains(&(d as i64))).collect();
-        let shape: Shape = kept.iter().map(|&d| x.shape[d]).collect();
-        let from: Strides = kept.iter().map(|&d| x.strides[d]).collect();
+        let unindexed: Vec<usize> = (0..x.shape.len()).filter(|&d| !dims.contains(&(d as i64))).collect();
+        let shape: Shape = unindexed.iter().map(|&d| x.shape[d]).collect();
+        let from: Strides = unindexed.iter().map(|&d| x.strides[d]).collect();
         let mut to = other.strides.clone();
         let inner: Strides = to.drain(place..place + index_ndim).collect();
-        let entries = Walk::new(&other.shape[place..place + index_ndim], [&inner]);
-        Places { table, entries, slice: Walk::new(&shape, [&from, &to]) }
+        let entries = StridedIter::new(&other.shape[place..place + index_ndim], [&inner]);
+        AdvancedIndex { table, entries, slice: StridedIter::new(&shape, [&from, &to]) }
     }
 
     /// Calls `act` for every pair of an element of `x` and one of `other`. A bad index is replaced by `act.missing` if there
@@ -194,7 +194,7 @@ impl<'a> Places<'a> {
             work(0..entries, 0..slice, &everywhere);
         } else {
             // Each thread owns a range of starts of slices. Different slices of `x` start at different elements.
-            let reach = |(bounded, _, step): &(Bounded<'_>, Walk<1>, Step<'_>)| match step {
+            let reach = |(bounded, _, step): &(Bounded<'_>, StridedIter<1>, Step<'_>)| match step {
                 Step::Stride(stride) => (bounded.size as isize - 1) * stride + 1,
                 Step::Position(x) => offset_of(x, x.numel() - 1) + 1,
             };
@@ -386,7 +386,7 @@ enum Access {
 }
 
 /// Reads: `other = x[..]`, zero where an index is bad.
-unsafe fn read_places(places: &Places<'_>, x: &RawView, other: &RawView, threads: &Threads) {
+unsafe fn index_read(places: &AdvancedIndex<'_>, x: &RawView, other: &RawView, threads: &Threads) {
     let mut zero = 0u64;
     let zero = Some(Ptr::new((&raw mut zero).cast::<u8>()));
     let act = by_size!(x.dtype, T => act::<T, Get>(zero, [0; 8]));
@@ -396,7 +396,7 @@ unsafe fn read_places(places: &Places<'_>, x: &RawView, other: &RawView, threads
 }
 
 /// Writes: `x[..] = other`; of duplicates the last one wins.
-unsafe fn write_places(places: &Places<'_>, x: &RawView, other: &RawView, threads: &Threads) {
+unsafe fn index_write(places: &AdvancedIndex<'_>, x: &RawView, other: &RawView, threads: &Threads) {
     let act = by_size!(x.dtype, T => act::<T, Set>(None, [0; 8]));
     // SAFETY: both views are of a `HostFn` call, and `act` is for the dtype of `x`; `Access::Write` gives each thread
     // elements of its own.
@@ -404,7 +404,13 @@ unsafe fn write_places(places: &Places<'_>, x: &RawView, other: &RawView, thread
 }
 
 /// Adds: `x[..] += other * factor`, duplicates in order; a factor of 1 when there is none.
-unsafe fn add_places(places: &Places<'_>, x: &RawView, other: &RawView, factor: Option<[u8; 8]>, threads: &Threads) {
+unsafe fn index_accumulate(
+    places: &AdvancedIndex<'_>,
+    x: &RawView,
+    other: &RawView,
+    factor: Option<[u8; 8]>,
+    threads: &Threads,
+) {
     let act = match factor {
         None => by_dtype!(x.dtype, T => act::<T, Add>(None, [0; 8])),
         Some(factor) => by_dtype!(x.dtype, T => act::<T, AddScaled>(None, factor)),
@@ -433,10 +439,10 @@ pub unsafe fn index_get(call: &Call<'_>) {
     let ([x, indices @ ..], y) = (call.inputs, &call.outputs[0]) else { return };
     let dims = ints(call, 0);
     let table = Table::new(call, x, indices, dims, true);
-    let places = Places::new(table, x, y, dims, int(call, 1) as usize);
+    let places = AdvancedIndex::new(table, x, y, dims, int(call, 1) as usize);
     // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
     // for.
-    unsafe { read_places(&places, x, y, call.threads) }
+    unsafe { index_read(&places, x, y, call.threads) }
 }
 
 /// `x[i, .., j] = value`, or `+=`: inputs `[x, value, index ..]`, value of the shape that [`index_get`] gives (stride 0
@@ -449,15 +455,15 @@ pub unsafe fn index_put(call: &Call<'_>) {
     let ([x, value, indices @ ..], y) = (call.inputs, &call.outputs[0]) else { return };
     let dims = ints(call, 0);
     let table = Table::new(call, y, indices, dims, true);
-    let places = Places::new(table, y, value, dims, int(call, 1) as usize);
+    let places = AdvancedIndex::new(table, y, value, dims, int(call, 1) as usize);
     // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
     // for.
     unsafe {
         begin(x, y, call.threads);
         if flag(call, 2) {
-            add_places(&places, y, value, None, call.threads);
+            index_accumulate(&places, y, value, None, call.threads);
         } else {
-            write_places(&places, y, value, call.threads);
+            index_write(&places, y, value, call.threads);
         }
     }
 }
@@ -472,7 +478,7 @@ pub unsafe fn take(call: &Call<'_>) {
     let places = positions(call, x, index, y);
     // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
     // for.
-    unsafe { read_places(&places, x, y, call.threads) }
+    unsafe { index_read(&places, x, y, call.threads) }
 }
 
 /// `torch.Tensor.put_`, and the gradient of [`take`] (from a zero `x`): inputs `[x, value, index]`, value of the shape of
@@ -488,24 +494,24 @@ pub unsafe fn put(call: &Call<'_>) {
     unsafe {
         begin(x, y, call.threads);
         if flag(call, 0) {
-            add_places(&places, y, value, None, call.threads);
+            index_accumulate(&places, y, value, None, call.threads);
         } else {
-            write_places(&places, y, value, call.threads);
+            index_write(&places, y, value, call.threads);
         }
     }
 }
 
 /// Offsets of indices that are row-major positions in `x`.
-fn positions<'a>(call: &'a Call<'a>, x: &'a RawView, index: &'a RawView, other: &RawView) -> Places<'a> {
+fn positions<'a>(call: &'a Call<'a>, x: &'a RawView, index: &'a RawView, other: &RawView) -> AdvancedIndex<'a> {
     let step = if x.is_contiguous() { Step::Stride(1) } else { Step::Position(x) };
     let kind = FaultKind::Index { dim: 0 };
     let bounded = Bounded { index, size: x.numel(), kind, wraps: true, faults: call.faults };
     let mut entries = SmallVec::new();
-    entries.push((bounded, Walk::new(&index.shape, [&index.strides]), step));
-    Places {
+    entries.push((bounded, StridedIter::new(&index.shape, [&index.strides]), step));
+    AdvancedIndex {
         table: Table { entries, skips: None },
-        entries: Walk::new(&other.shape, [&other.strides]),
-        slice: Walk::new(&[], [&[], &[]]),
+        entries: StridedIter::new(&other.shape, [&other.strides]),
+        slice: StridedIter::new(&[], [&[], &[]]),
     }
 }
 
@@ -527,8 +533,8 @@ mod tests {
         dice: &mut Dice,
     ) {
         let count: usize = index_shape.iter().product();
-        let kept: Vec<usize> = (0..shape.len()).filter(|d| !indexed.contains(d)).collect();
-        let mut out: Vec<usize> = kept.iter().map(|&d| shape[d]).collect();
+        let unindexed: Vec<usize> = (0..shape.len()).filter(|d| !indexed.contains(d)).collect();
+        let mut out: Vec<usize> = unindexed.iter().map(|&d| shape[d]).collect();
         for (k, &n) in index_shape.iter().enumerate() {
             out.insert(place + k, n);
         }
@@ -540,7 +546,7 @@ mod tests {
             let mut c = coords(o, &out);
             let b: Vec<usize> = c.drain(place..place + index_shape.len()).collect();
             let mut at = vec![0; shape.len()];
-            kept.iter().zip(&c).for_each(|(&d, &i)| at[d] = i);
+            unindexed.iter().zip(&c).for_each(|(&d, &i)| at[d] = i);
             for (k, &d) in indexed.iter().enumerate() {
                 at[d] = (index_values[k][flat(&b, index_shape)] as i64).rem_euclid(shape[d] as i64) as usize;
             }

@@ -3,3 +3,30 @@
 #[cfg(feature = "cuda")]
 pub mod cuda;
 pub mod host;
+
+use super::family::family;
+
+family! {
+    "linalg";
+    kernels {
+        "cholesky" CHOLESKY: host::factor::cholesky, cuda::factor::cholesky;
+        "triangular_solve" TRIANGULAR_SOLVE: host::factor::triangular_solve, cuda::factor::triangular_solve;
+        "solve" SOLVE: host::factor::solve, cuda::factor::solve;
+        "inv" INV: host::factor::inv, cuda::factor::inv;
+        "det" DET: host::factor::det, cuda::factor::det;
+        "slogdet" SLOGDET: host::factor::slogdet, cuda::factor::slogdet;
+        "lu" LU: host::factor::lu, cuda::factor::lu;
+        "geqrf" GEQRF: host::householder::geqrf, cuda::householder::geqrf;
+        "qr" QR: host::spectral::qr, cuda::householder::qr;
+        "svdvals" SVDVALS: host::spectral::svdvals, cuda::jacobi::svdvals;
+        "eigvalsh" EIGVALSH: host::spectral::eigvalsh, cuda::jacobi::eigvalsh;
+        "matrix_exp" MATRIX_EXP: host::spectral::matrix_exp, cuda::matrix_exp::matrix_exp;
+        "svd" SVD: host::spectral::svd;
+        "pinv" PINV: host::spectral::pinv;
+        "lstsq" LSTSQ: host::spectral::lstsq;
+        "eigh" EIGH: host::spectral::eigh;
+    }
+    headers { "linalg/panel.cuh" "linalg/factor.cuh" "linalg/householder.cuh" "linalg/matrix_exp.cuh" "linalg/jacobi.cuh" }
+    structs { cuda::panels::PANEL_ARGS cuda::jacobi::JACOBI_ARGS cuda::matrix_exp::MATRIX_EXP_ARGS }
+    texts cuda::texts
+}

@@ -3,10 +3,11 @@
 use crate::base::dtype::{DType, Scalar};
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cuda::dense::{Output, fill, input, scratch};
-use crate::kernel::cuda::rows::{Names, PLAIN, Rows, each, launch, sample_shapes, word};
+use crate::kernel::cuda::rows::{Names, PLAIN, Rows, address, each, launch, sample_shapes};
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::host::attributes;
+use crate::kernel::structs::structs;
 
 type Done = Result<(), GpuError>;
 
@@ -23,43 +24,29 @@ fn text(dtype: DType, shape: Names) -> &'static Source {
     source("loss/loss.cuh", &[("T", Value::Type(dtype)), shape[0], shape[1], shape[2]])
 }
 
-/// The argument words of `loss/loss.cuh`.
-#[derive(Default)]
-struct Words {
-    a: u64,
-    x: u64,
-    target: u64,
-    weight: u64,
-    lse_in: u64,
-    y: u64,
-    loss: u64,
-    lse: u64,
-    weights: u64,
-    fault: u64,
-    ignored: i64,
-    smoothing: f64,
+structs! {
+    pub static ARGS = "loss/args.cuh";
+    struct Args {
+        dy: const T,
+        x: const T,
+        target: const i64,
+        weight: const C,
+        lse_in: const C,
+        y: mut T,
+        loss: mut C,
+        lse: mut C,
+        weights: mut C,
+        fault: mut void,
+        outer: usize,
+        classes: usize,
+        inner: usize,
+        ignored: i64,
+        smoothing: f64,
+    }
 }
 
-impl Words {
-    fn list(&self, [outer, classes, inner]: [usize; 3]) -> [u64; 15] {
-        [
-            self.a,
-            self.x,
-            self.target,
-            self.weight,
-            self.lse_in,
-            self.y,
-            self.loss,
-            self.lse,
-            self.weights,
-            self.fault,
-            outer as u64,
-            classes as u64,
-            inner as u64,
-            self.ignored as u64,
-            self.smoothing.to_bits(),
-        ]
-    }
+fn sized([outer, classes, inner]: [usize; 3]) -> Args {
+    Args { outer, classes, inner, ..Args::NONE }
 }
 
 fn weight(
@@ -73,11 +60,11 @@ fn weight(
 }
 
 /// The divisor of the mean: the sum of the elements' weights.
-fn total(source: &Source, weights: u64, shape: [usize; 3], view: &RawView, gpu: &mut dyn Gpu) -> Done {
+fn total(source: &Source, weights: *mut u8, shape: [usize; 3], view: &RawView, gpu: &mut dyn Gpu) -> Done {
     let dtype = if view.dtype == DType::F64 { DType::F64 } else { DType::F32 };
     let out = Output::new(view, dtype, gpu)?;
-    let words = Words { lse: out.dense.ptr as u64, weights, ..Words::default() }.list(shape);
-    launch(source, "ts_sum_weights", (1, 1), 1024, &words, gpu)?;
+    let args = Args { lse: out.dense.ptr, weights, ..sized(shape) };
+    launch(source, "ts_sum_weights", (1, 1), 1024, args.words(), gpu)?;
     out.finish(gpu)
 }
 
@@ -92,27 +79,26 @@ pub fn cross_entropy(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let lse = Output::new(&call.outputs[2], dtype.compute(), gpu)?;
     let weights = scratch(dtype.compute(), &[outer * inner], gpu)?;
     let rows = Rows::of(outer, n, 1, &[&x]);
-    let words = Words {
-        x: x.ptr as u64,
-        target: target.ptr as u64,
-        weight: word(weight.as_ref()),
-        loss: loss.dense.ptr as u64,
-        lse: lse.dense.ptr as u64,
-        weights: weights.ptr as u64,
-        fault: gpu.fault_slot(0)? as u64,
+    let args = Args {
+        x: x.ptr,
+        target: target.ptr,
+        weight: address(weight.as_ref()),
+        loss: loss.dense.ptr,
+        lse: lse.dense.ptr,
+        weights: weights.ptr,
+        fault: gpu.fault_slot(0)?,
         ignored: attributes::int(call, 0),
         smoothing: attributes::float(call, 1),
-        ..Words::default()
-    }
-    .list(shape);
+        ..sized(shape)
+    };
     let mut used = text(dtype, PLAIN);
     if inner == 1 && outer > 0 {
         used = text(dtype, rows.names());
-        launch(used, "ts_cross_entropy", (rows.blocks, 1), rows.threads, &words, gpu)?;
+        launch(used, "ts_cross_entropy", (rows.blocks, 1), rows.threads, args.words(), gpu)?;
     } else {
-        each(used, "ts_cross_entropy_columns", outer * inner, &words, gpu)?;
+        each(used, "ts_cross_entropy_columns", outer * inner, args.words(), gpu)?;
     }
-    total(used, weights.ptr as u64, shape, &call.outputs[1], gpu)?;
+    total(used, weights.ptr, shape, &call.outputs[1], gpu)?;
     loss.finish(gpu)?;
     lse.finish(gpu)
 }
@@ -130,22 +116,21 @@ pub fn cross_entropy_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let weight = weight(call, 4, 2, dtype, gpu)?;
     let dx = Output::new(&call.outputs[0], dtype, gpu)?;
     let rows = Rows::of(outer, n, 1, &[&x, &dx.dense]);
-    let words = Words {
-        a: g.ptr as u64,
-        x: x.ptr as u64,
-        target: target.ptr as u64,
-        weight: word(weight.as_ref()),
-        lse_in: lse.ptr as u64,
-        y: dx.dense.ptr as u64,
+    let args = Args {
+        dy: g.ptr,
+        x: x.ptr,
+        target: target.ptr,
+        weight: address(weight.as_ref()),
+        lse_in: lse.ptr,
+        y: dx.dense.ptr,
         ignored: attributes::int(call, 0),
         smoothing: attributes::float(call, 1),
-        ..Words::default()
-    }
-    .list(shape);
+        ..sized(shape)
+    };
     if inner == 1 {
-        launch(text(dtype, rows.names()), "ts_cross_entropy_grad", (rows.blocks, 1), rows.threads, &words, gpu)?;
+        launch(text(dtype, rows.names()), "ts_cross_entropy_grad", (rows.blocks, 1), rows.threads, args.words(), gpu)?;
     } else {
-        each(text(dtype, PLAIN), "ts_cross_entropy_columns_grad", outer * inner, &words, gpu)?;
+        each(text(dtype, PLAIN), "ts_cross_entropy_columns_grad", outer * inner, args.words(), gpu)?;
     }
     dx.finish(gpu)
 }
@@ -159,20 +144,19 @@ pub fn nll(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let weight = weight(call, 2, 1, dtype, gpu)?;
     let loss = Output::new(&call.outputs[0], dtype.compute(), gpu)?;
     let weights = scratch(dtype.compute(), &[count], gpu)?;
-    let words = Words {
-        x: x.ptr as u64,
-        target: target.ptr as u64,
-        weight: word(weight.as_ref()),
-        loss: loss.dense.ptr as u64,
-        weights: weights.ptr as u64,
-        fault: gpu.fault_slot(0)? as u64,
+    let args = Args {
+        x: x.ptr,
+        target: target.ptr,
+        weight: address(weight.as_ref()),
+        loss: loss.dense.ptr,
+        weights: weights.ptr,
+        fault: gpu.fault_slot(0)?,
         ignored: attributes::int(call, 0),
-        ..Words::default()
-    }
-    .list(shape);
+        ..sized(shape)
+    };
     let source = text(dtype, PLAIN);
-    each(source, "ts_nll", count, &words, gpu)?;
-    total(source, weights.ptr as u64, shape, &call.outputs[1], gpu)?;
+    each(source, "ts_nll", count, args.words(), gpu)?;
+    total(source, weights.ptr, shape, &call.outputs[1], gpu)?;
     loss.finish(gpu)
 }
 
@@ -184,22 +168,21 @@ pub fn nll_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let weight = weight(call, 2, 1, dtype, gpu)?;
     let dx = Output::new(&call.outputs[0], dtype, gpu)?;
     fill(Scalar::Int(0), &dx.dense, gpu)?;
-    let words = Words {
-        a: g.ptr as u64,
-        target: target.ptr as u64,
-        weight: word(weight.as_ref()),
-        y: dx.dense.ptr as u64,
-        fault: gpu.fault_slot(0)? as u64,
+    let args = Args {
+        dy: g.ptr,
+        target: target.ptr,
+        weight: address(weight.as_ref()),
+        y: dx.dense.ptr,
+        fault: gpu.fault_slot(0)?,
         ignored: attributes::int(call, 0),
-        ..Words::default()
-    }
-    .list(shape);
-    each(text(dtype, PLAIN), "ts_nll_grad", shape[0] * shape[2], &words, gpu)?;
+        ..sized(shape)
+    };
+    each(text(dtype, PLAIN), "ts_nll_grad", shape[0] * shape[2], args.words(), gpu)?;
     dx.finish(gpu)
 }
 
 /// Texts for the compile test.
-pub fn sources() -> Vec<&'static Source> {
+pub fn texts() -> Vec<&'static Source> {
     let dtypes = DType::ALL.into_iter().filter(|dtype| dtype.is_float());
     dtypes.flat_map(|dtype| sample_shapes().map(|shape| text(dtype, shape))).collect()
 }

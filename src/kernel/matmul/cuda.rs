@@ -5,8 +5,34 @@ use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cuda::dense;
 use crate::kernel::cuda::dense::Output;
 use crate::kernel::cuda::specialize::{Value, source};
-use crate::kernel::cuda::{Gpu, GpuError, Launch, MatmulCall, Matrix, Param};
+use crate::kernel::cuda::{Gpu, GpuError, Launch, MatmulCall, Matrix, Param, Source};
+use crate::kernel::structs::structs;
 use smallvec::SmallVec;
+
+structs! {
+    pub static ARGS = "matmul/args.cuh";
+    struct Args {
+        m: usize,
+        n: usize,
+        k: usize,
+        a_row: i64,
+        a_column: i64,
+        a_batch: i64,
+        b_row: i64,
+        b_column: i64,
+        b_batch: i64,
+        c_row: i64,
+        c_column: i64,
+        c_batch: i64,
+        a: const T,
+        b: const T,
+        bias: const T,
+        c: mut T,
+        /// 0 or 1.
+        beta: u64,
+        activation: u64,
+    }
+}
 
 /// For a product to which no bias is added.
 pub const NO_BIAS: *const u8 = std::ptr::null();
@@ -107,21 +133,34 @@ fn own(call: &MatmulCall, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
     let size = call.dtype.size_bytes() as isize;
     for first in (0..call.batch).step_by(MAX_BATCH) {
         let count = (call.batch - first).min(MAX_BATCH);
-        let at = |m: &Matrix| m.ptr.wrapping_offset(first as isize * m.batch as isize * size) as u64;
-        let strides = |m: &Matrix| [m.row as u64, m.column as u64, m.batch as u64];
-        let mut words: SmallVec<[u64; 18]> = SmallVec::from_slice(&[call.m as u64, call.n as u64, call.k as u64]);
-        for matrix in [&call.a, &call.b, &call.c] {
-            words.extend(strides(matrix));
-        }
-        words.extend([at(&call.a), at(&call.b), call.bias as u64, at(&call.c)]);
-        words.extend([(call.beta != 0.0) as u64, 0]);
+        let at = |m: &Matrix| m.ptr.wrapping_offset(first as isize * m.batch as isize * size);
+        let args = Args {
+            m: call.m,
+            n: call.n,
+            k: call.k,
+            a_row: call.a.row,
+            a_column: call.a.column,
+            a_batch: call.a.batch,
+            b_row: call.b.row,
+            b_column: call.b.column,
+            b_batch: call.b.batch,
+            c_row: call.c.row,
+            c_column: call.c.column,
+            c_batch: call.c.batch,
+            a: at(&call.a),
+            b: at(&call.b),
+            bias: call.bias,
+            c: at(&call.c),
+            beta: (call.beta != 0.0) as u64,
+            activation: 0,
+        };
         gpu.launch(&Launch {
             source,
             entry: "ts_matmul",
             grid: [call.m.div_ceil(64) as u32, call.n.div_ceil(64) as u32, count as u32],
             block: [256, 1, 1],
             shared_bytes: 0,
-            args: &[Param::Words(&words)],
+            args: &[Param::Words(args.words())],
         })?;
     }
     Ok(())
@@ -163,7 +202,7 @@ fn as_matrices(view: &RawView) -> RawView {
 }
 
 /// All texts, for the compile test.
-pub fn sources() -> impl Iterator<Item = &'static crate::kernel::cuda::Source> {
+pub fn texts() -> Vec<&'static Source> {
     let dtypes = DType::ALL.into_iter().filter(|&dtype| dtype != DType::Bool);
-    dtypes.map(|dtype| source("matmul/matmul.cuh", &[("T", Value::Type(dtype))]))
+    dtypes.map(|dtype| source("matmul/matmul.cuh", &[("T", Value::Type(dtype))])).collect()
 }

@@ -3,12 +3,56 @@
 use crate::base::dtype::{DType, Scalar};
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cuda::dense::{Output, fill, input, scratch};
-use crate::kernel::cuda::rows::{Names, Rows, each, launch, sample_shapes, word};
+use crate::kernel::cuda::rows::{Names, Rows, address, each, launch, sample_shapes};
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::host::attributes;
+use crate::kernel::structs::structs;
 
 type Done = Result<(), GpuError>;
+
+structs! {
+    pub static LAYER_NORM_ARGS = "norm/layer_norm_args.cuh";
+    struct LayerArgs {
+        dy: const T,
+        x: const T,
+        weight: const W,
+        bias: const W,
+        y: mut T,
+        mean: mut C,
+        rstd: mut C,
+        partials: mut C,
+        rows: usize,
+        n: usize,
+        span: usize,
+        period: usize,
+        parts: usize,
+        center: u64,
+        eps: f64,
+    }
+}
+
+structs! {
+    pub static BATCH_NORM_ARGS = "norm/batch_norm_args.cuh";
+    struct BatchArgs {
+        dy: const T,
+        x: const T,
+        weight: const W,
+        bias: const W,
+        y: mut T,
+        mean: mut C,
+        variance: mut C,
+        partials: mut C,
+        dw: mut C,
+        db: mut C,
+        batch: usize,
+        channels: usize,
+        span: usize,
+        parts: usize,
+        training: u64,
+        eps: f64,
+    }
+}
 
 /// Rows as the kernels see them: `span` neighbors share a weight, which start again after `period` rows.
 #[derive(Clone, Copy)]
@@ -32,6 +76,11 @@ impl Shape {
         let (rows, n) = (x.shape[0] * groups, x.shape[1] / groups.max(1) * span);
         // One position a channel is no layer norm: its weights differ from row to row.
         Shape { rows, n, span, period: groups, center: true }
+    }
+
+    fn args(&self) -> LayerArgs {
+        let Shape { rows, n, span, period, center } = *self;
+        LayerArgs { rows, n, span, period, center: center as u64, ..LayerArgs::NONE }
     }
 
     fn width(&self) -> usize {
@@ -117,25 +166,18 @@ fn forward(call: &Call<'_>, s: Shape, eps: f64, gpu: &mut dyn Gpu) -> Done {
     let mean = s.center.then(|| Output::new(&call.outputs[1], dtype.compute(), gpu)).transpose()?;
     let rstd = Output::new(&call.outputs[call.outputs.len() - 1], dtype.compute(), gpu)?;
     let rows = Rows::of(s.rows, s.n, 1, &[&x, &y.dense]);
-    let words = [
-        0,
-        x.ptr as u64,
-        word(weights.weight.as_ref()),
-        word(weights.bias.as_ref()),
-        y.dense.ptr as u64,
-        word(mean.as_ref().map(|mean| &mean.dense)),
-        rstd.dense.ptr as u64,
-        0,
-        s.rows as u64,
-        s.n as u64,
-        s.span as u64,
-        s.period as u64,
-        0,
-        s.center as u64,
-        eps.to_bits(),
-    ];
+    let args = LayerArgs {
+        x: x.ptr,
+        weight: address(weights.weight.as_ref()),
+        bias: address(weights.bias.as_ref()),
+        y: y.dense.ptr,
+        mean: address(mean.as_ref().map(|mean| &mean.dense)),
+        rstd: rstd.dense.ptr,
+        eps,
+        ..s.args()
+    };
     let source = text(dtype, weights.dtype, weights.kind(s, rows.vector), rows.names());
-    launch(source, "ts_layer_norm", (rows.blocks, 1), rows.threads, &words, gpu)?;
+    launch(source, "ts_layer_norm", (rows.blocks, 1), rows.threads, args.words(), gpu)?;
     y.finish(gpu)?;
     rstd.finish(gpu)?;
     mean.map_or(Ok(()), |mean| mean.finish(gpu))
@@ -155,25 +197,17 @@ fn backward(call: &Call<'_>, s: Shape, gpu: &mut dyn Gpu) -> Done {
     let weights = Weights::of(call, fixed, 1, dtype, gpu)?;
     let dx = Output::new(&call.outputs[0], dtype, gpu)?;
     let rows = Rows::of(s.rows, s.n, 2, &[&g, &x, &dx.dense]);
-    let mut words = [
-        g.ptr as u64,
-        x.ptr as u64,
-        word(weights.weight.as_ref()),
-        0,
-        dx.dense.ptr as u64,
-        word(mean.as_ref()),
-        rstd.ptr as u64,
-        0,
-        s.rows as u64,
-        s.n as u64,
-        s.span as u64,
-        s.period as u64,
-        0,
-        s.center as u64,
-        0,
-    ];
+    let mut args = LayerArgs {
+        dy: g.ptr,
+        x: x.ptr,
+        weight: address(weights.weight.as_ref()),
+        y: dx.dense.ptr,
+        mean: address(mean.as_ref()),
+        rstd: rstd.ptr,
+        ..s.args()
+    };
     let source = text(dtype, weights.dtype, weights.kind(s, rows.vector), rows.names());
-    launch(source, "ts_layer_norm_grad", (rows.blocks, 1), rows.threads, &words, gpu)?;
+    launch(source, "ts_layer_norm_grad", (rows.blocks, 1), rows.threads, args.words(), gpu)?;
     dx.finish(gpu)?;
     if call.outputs.len() == 1 {
         return Ok(());
@@ -184,17 +218,17 @@ fn backward(call: &Call<'_>, s: Shape, gpu: &mut dyn Gpu) -> Done {
     let parts = (gpu.multiprocessors() as usize * 8 / blocks).min(s.rows / 64).clamp(1, 128);
     let parts = if by_element { parts } else { 1 };
     let sums = scratch(compute, &[parts, 2, width], gpu)?;
-    words[7] = sums.ptr as u64;
-    words[12] = parts as u64;
+    args.partials = sums.ptr;
+    args.parts = parts;
     if by_element {
-        launch(source, "ts_layer_norm_weight_grad", (blocks, parts), 256, &words, gpu)?;
+        launch(source, "ts_layer_norm_weight_grad", (blocks, parts), 256, args.words(), gpu)?;
         if parts > 1 {
-            words[9] = 2 * width as u64;
-            each(source, "ts_norm_merge_partials", 2 * width, &words, gpu)?;
+            args.n = 2 * width;
+            each(source, "ts_norm_merge_partials", 2 * width, args.words(), gpu)?;
         }
     } else {
-        words[12] = width as u64;
-        launch(source, "ts_group_norm_weight_grad", (width, 1), 256, &words, gpu)?;
+        args.parts = width;
+        launch(source, "ts_group_norm_weight_grad", (width, 1), 256, args.words(), gpu)?;
     }
     let size = compute.size_bytes();
     for (n, view) in call.outputs[1..].iter().enumerate() {
@@ -228,6 +262,11 @@ impl Planes {
         batch_text(dtype, weights, self.wide)
     }
 
+    fn args(&self) -> BatchArgs {
+        let Planes { batch, channels, span, parts, .. } = *self;
+        BatchArgs { batch, channels, span, parts, ..BatchArgs::NONE }
+    }
+
     fn elements(&self) -> usize {
         self.batch * self.channels * self.span
     }
@@ -236,47 +275,6 @@ impl Planes {
 fn batch_text(dtype: DType, weights: DType, wide: bool) -> &'static Source {
     let wide = Value::Number(wide as u32);
     source("norm/batch_norm.cuh", &[("T", Value::Type(dtype)), ("W", Value::Type(weights)), ("WIDE", wide)])
-}
-
-/// The argument words of `norm/batch_norm.cuh`.
-#[derive(Default)]
-struct Batch {
-    a: u64,
-    x: u64,
-    weight: u64,
-    bias: u64,
-    y: u64,
-    mean: u64,
-    variance: u64,
-    sums: u64,
-    dw: u64,
-    db: u64,
-    training: bool,
-    eps: f64,
-}
-
-impl Batch {
-    fn words(&self, p: &Planes) -> [u64; 16] {
-        let sizes = [p.batch as u64, p.channels as u64, p.span as u64, p.parts as u64];
-        [
-            self.a,
-            self.x,
-            self.weight,
-            self.bias,
-            self.y,
-            self.mean,
-            self.variance,
-            self.sums,
-            self.dw,
-            self.db,
-            sizes[0],
-            sizes[1],
-            sizes[2],
-            sizes[3],
-            self.training as u64,
-            self.eps.to_bits(),
-        ]
-    }
 }
 
 fn apply(p: &Planes, source: &Source, entry: &str, words: &[u64], gpu: &mut dyn Gpu) -> Done {
@@ -300,22 +298,21 @@ pub fn batch_norm_train(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let mean = Output::new(&call.outputs[1], compute, gpu)?;
     let variance = Output::new(&call.outputs[2], compute, gpu)?;
     let sums = scratch(compute, &[p.parts, p.channels, 3], gpu)?;
-    let words = Batch {
-        x: x.ptr as u64,
-        weight: word(weights.weight.as_ref()),
-        bias: word(weights.bias.as_ref()),
-        y: y.dense.ptr as u64,
-        mean: mean.dense.ptr as u64,
-        variance: variance.dense.ptr as u64,
-        sums: sums.ptr as u64,
+    let args = BatchArgs {
+        x: x.ptr,
+        weight: address(weights.weight.as_ref()),
+        bias: address(weights.bias.as_ref()),
+        y: y.dense.ptr,
+        mean: mean.dense.ptr,
+        variance: variance.dense.ptr,
+        partials: sums.ptr,
         eps: attributes::float(call, 0),
-        ..Batch::default()
-    }
-    .words(&p);
+        ..p.args()
+    };
     let source = p.source(dtype, weights.dtype);
-    launch(source, "ts_batch_norm_stats", (p.blocks, p.parts), 256, &words, gpu)?;
-    each(source, "ts_batch_norm_stats_merge", p.channels, &words, gpu)?;
-    apply(&p, source, "ts_batch_norm_apply", &words, gpu)?;
+    launch(source, "ts_batch_norm_stats", (p.blocks, p.parts), 256, args.words(), gpu)?;
+    each(source, "ts_batch_norm_stats_merge", p.channels, args.words(), gpu)?;
+    apply(&p, source, "ts_batch_norm_apply", args.words(), gpu)?;
     y.finish(gpu)?;
     mean.finish(gpu)?;
     variance.finish(gpu)
@@ -329,18 +326,17 @@ pub fn batch_norm_eval(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         (input(&call.inputs[1], dtype.compute(), gpu)?, input(&call.inputs[2], dtype.compute(), gpu)?);
     let weights = Weights::of(call, 3, 1, dtype, gpu)?;
     let y = Output::new(&call.outputs[0], dtype, gpu)?;
-    let words = Batch {
-        x: x.ptr as u64,
-        weight: word(weights.weight.as_ref()),
-        bias: word(weights.bias.as_ref()),
-        y: y.dense.ptr as u64,
-        mean: mean.ptr as u64,
-        variance: variance.ptr as u64,
+    let args = BatchArgs {
+        x: x.ptr,
+        weight: address(weights.weight.as_ref()),
+        bias: address(weights.bias.as_ref()),
+        y: y.dense.ptr,
+        mean: mean.ptr,
+        variance: variance.ptr,
         eps: attributes::float(call, 0),
-        ..Batch::default()
-    }
-    .words(&p);
-    apply(&p, p.source(dtype, weights.dtype), "ts_batch_norm_apply", &words, gpu)?;
+        ..p.args()
+    };
+    apply(&p, p.source(dtype, weights.dtype), "ts_batch_norm_apply", args.words(), gpu)?;
     y.finish(gpu)
 }
 
@@ -358,31 +354,30 @@ pub fn batch_norm_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let mut sums_of = |i: usize| call.outputs.get(i).map(|view| Output::new(view, compute, gpu)).transpose();
     let (dw, db) = (sums_of(1)?, sums_of(2)?);
     let sums = scratch(compute, &[p.parts, p.channels, 2], gpu)?;
-    let words = Batch {
-        a: g.ptr as u64,
-        x: x.ptr as u64,
-        weight: word(weights.weight.as_ref()),
-        y: dx.dense.ptr as u64,
-        mean: mean.ptr as u64,
-        variance: variance.ptr as u64,
-        sums: sums.ptr as u64,
-        dw: word(dw.as_ref().map(|dw| &dw.dense)),
-        db: word(db.as_ref().map(|db| &db.dense)),
-        training: attributes::flag(call, 1),
+    let args = BatchArgs {
+        dy: g.ptr,
+        x: x.ptr,
+        weight: address(weights.weight.as_ref()),
+        y: dx.dense.ptr,
+        mean: mean.ptr,
+        variance: variance.ptr,
+        partials: sums.ptr,
+        dw: address(dw.as_ref().map(|dw| &dw.dense)),
+        db: address(db.as_ref().map(|db| &db.dense)),
+        training: attributes::flag(call, 1) as u64,
         eps: attributes::float(call, 0),
-        ..Batch::default()
-    }
-    .words(&p);
+        ..p.args()
+    };
     let source = p.source(dtype, weights.dtype);
-    launch(source, "ts_batch_norm_grad_sums", (p.blocks, p.parts), 256, &words, gpu)?;
-    each(source, "ts_batch_norm_grad_sums_merge", p.channels, &words, gpu)?;
-    apply(&p, source, "ts_batch_norm_apply_grad", &words, gpu)?;
+    launch(source, "ts_batch_norm_grad_sums", (p.blocks, p.parts), 256, args.words(), gpu)?;
+    each(source, "ts_batch_norm_grad_sums_merge", p.channels, args.words(), gpu)?;
+    apply(&p, source, "ts_batch_norm_apply_grad", args.words(), gpu)?;
     dx.finish(gpu)?;
     [dw, db].into_iter().flatten().try_for_each(|sum| sum.finish(gpu))
 }
 
 /// Texts for the compile test.
-pub fn sources() -> Vec<&'static Source> {
+pub fn texts() -> Vec<&'static Source> {
     let dtypes = || DType::ALL.into_iter().filter(|dtype| dtype.is_float());
     let kind = |dtype| match dtype {
         DType::F32 => 1,

@@ -2,32 +2,34 @@
 
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
+use crate::kernel::conv::geometry::three;
 use crate::kernel::cuda::dense::{Output, copy_view, input, scratch};
 use crate::kernel::cuda::rows::each;
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::host::attributes;
+use crate::kernel::structs::structs;
 
 type Done = Result<(), GpuError>;
 
-/// The argument words of `pool/pool.cuh`.
-struct Words {
-    x: u64,
-    y: u64,
-    at: u64,
-    sums: u64,
-    planes: usize,
-    adaptive: bool,
-    counted: bool,
-    divisor: f64,
-    input: [usize; 3],
-    output: [usize; 3],
-    window: [[i64; 3]; 4],
-}
-
-fn three(given: &[i64], missing: i64) -> [i64; 3] {
-    let skip = 3usize.saturating_sub(given.len());
-    std::array::from_fn(|i| if i < skip { missing } else { given[i - skip] })
+structs! {
+    pub static ARGS = "pool/args.cuh";
+    struct Args {
+        x: const T,
+        y: mut T,
+        indices: mut i64,
+        grad_in: mut C,
+        planes: usize,
+        adaptive: u64,
+        counted: u64,
+        divisor: f64,
+        input: [usize; 3],
+        output: [usize; 3],
+        kernel: [i64; 3],
+        stride: [i64; 3],
+        padding: [i64; 3],
+        dilation: [i64; 3],
+    }
 }
 
 /// Product of the leading dims, and the last `spatial` as three.
@@ -46,40 +48,28 @@ enum Windows {
     Adaptive,
 }
 
-impl Words {
-    fn of(call: &Call<'_>, from: &RawView, to: &RawView, windows: Windows) -> Words {
+impl Args {
+    fn of(call: &Call<'_>, from: &RawView, to: &RawView, windows: Windows) -> Args {
         let adaptive = windows == Windows::Adaptive;
         let dims = if adaptive { attributes::size(call, 0) } else { attributes::ints(call, 0).len() };
         let ((planes, input), (_, output)) = (planes(from, dims), planes(to, dims));
         let ints = |i: usize, missing: i64| three(attributes::ints(call, i), missing);
         let average = windows == Windows::Average;
         let dilation = if windows == Windows::Dilated { ints(3, 1).map(|d| d.max(1)) } else { [1; 3] };
-        let window = if adaptive { [[1; 3]; 4] } else { [ints(0, 1), ints(1, 1), ints(2, 0), dilation] };
-        Words {
-            x: 0,
-            y: 0,
-            at: 0,
-            sums: 0,
+        let [kernel, stride, padding] = if adaptive { [[1; 3]; 3] } else { [ints(0, 1), ints(1, 1), ints(2, 0)] };
+        Args {
             planes,
-            adaptive,
-            counted: average && attributes::flag(call, 3),
+            adaptive: adaptive as u64,
+            counted: (average && attributes::flag(call, 3)) as u64,
             divisor: if average { attributes::float_or_none(call, 4).unwrap_or(0.0) } else { 0.0 },
             input,
             output,
-            window,
+            kernel,
+            stride,
+            padding,
+            dilation,
+            ..Args::NONE
         }
-    }
-
-    fn list(&self) -> [u64; 26] {
-        let mut list = [0; 26];
-        let head = [self.x, self.y, self.at, self.sums, self.planes as u64];
-        let more = [self.adaptive as u64, self.counted as u64, self.divisor.to_bits()];
-        let sizes = [self.input, self.output].into_iter().flatten().map(|n| n as u64);
-        let windows = self.window.into_iter().flatten().map(|n| n as u64);
-        for (to, word) in list.iter_mut().zip(head.into_iter().chain(more).chain(sizes).chain(windows)) {
-            *to = word;
-        }
-        list
     }
 }
 
@@ -92,9 +82,9 @@ fn largest(call: &Call<'_>, windows: Windows, gpu: &mut dyn Gpu) -> Done {
     let x = input(&call.inputs[0], dtype, gpu)?;
     let y = Output::new(&call.outputs[0], dtype, gpu)?;
     let at = Output::new(&call.outputs[1], DType::I64, gpu)?;
-    let mut words = Words::of(call, &x, &y.dense, windows);
-    (words.x, words.y, words.at) = (x.ptr as u64, y.dense.ptr as u64, at.dense.ptr as u64);
-    each(text(dtype), "ts_max_pool", y.dense.numel(), &words.list(), gpu)?;
+    let mut args = Args::of(call, &x, &y.dense, windows);
+    (args.x, args.y, args.indices) = (x.ptr, y.dense.ptr, at.dense.ptr);
+    each(text(dtype), "ts_max_pool", y.dense.numel(), args.words(), gpu)?;
     y.finish(gpu)?;
     at.finish(gpu)
 }
@@ -115,9 +105,9 @@ pub fn max_pool_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let direct = dx.dtype == dtype.compute() && dx.is_contiguous();
     let sums = if direct { dx.clone() } else { scratch(dtype.compute(), &dx.shape, gpu)? };
     gpu.fill_zero(sums.ptr, sums.numel() * sums.dtype.size_bytes())?;
-    let mut words = Words::of(call, dx, &g, Windows::Adaptive);
-    (words.x, words.at, words.sums) = (g.ptr as u64, at.ptr as u64, sums.ptr as u64);
-    each(text(dtype), "ts_max_pool_grad", g.numel(), &words.list(), gpu)?;
+    let mut args = Args::of(call, dx, &g, Windows::Adaptive);
+    (args.x, args.indices, args.grad_in) = (g.ptr, at.ptr, sums.ptr);
+    each(text(dtype), "ts_max_pool_grad", g.numel(), args.words(), gpu)?;
     if direct { Ok(()) } else { copy_view(&sums, dx, gpu) }
 }
 
@@ -125,9 +115,9 @@ fn mean(call: &Call<'_>, windows: Windows, gpu: &mut dyn Gpu) -> Done {
     let dtype = call.inputs[0].dtype;
     let x = input(&call.inputs[0], dtype, gpu)?;
     let y = Output::new(&call.outputs[0], dtype, gpu)?;
-    let mut words = Words::of(call, &x, &y.dense, windows);
-    (words.x, words.y) = (x.ptr as u64, y.dense.ptr as u64);
-    each(text(dtype), "ts_avg_pool", y.dense.numel(), &words.list(), gpu)?;
+    let mut args = Args::of(call, &x, &y.dense, windows);
+    (args.x, args.y) = (x.ptr, y.dense.ptr);
+    each(text(dtype), "ts_avg_pool", y.dense.numel(), args.words(), gpu)?;
     y.finish(gpu)
 }
 
@@ -143,9 +133,9 @@ fn mean_grad(call: &Call<'_>, windows: Windows, gpu: &mut dyn Gpu) -> Done {
     let dtype = call.inputs[0].dtype;
     let g = input(&call.inputs[0], dtype, gpu)?;
     let dx = Output::new(&call.outputs[0], dtype, gpu)?;
-    let mut words = Words::of(call, &dx.dense, &g, windows);
-    (words.x, words.y) = (g.ptr as u64, dx.dense.ptr as u64);
-    each(text(dtype), "ts_avg_pool_grad", dx.dense.numel(), &words.list(), gpu)?;
+    let mut args = Args::of(call, &dx.dense, &g, windows);
+    (args.x, args.y) = (g.ptr, dx.dense.ptr);
+    each(text(dtype), "ts_avg_pool_grad", dx.dense.numel(), args.words(), gpu)?;
     dx.finish(gpu)
 }
 
@@ -158,6 +148,6 @@ pub fn adaptive_avg_pool_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 }
 
 /// Texts for the compile test.
-pub fn sources() -> impl Iterator<Item = &'static Source> {
-    DType::ALL.into_iter().filter(|dtype| dtype.is_float()).map(text)
+pub fn texts() -> Vec<&'static Source> {
+    DType::ALL.into_iter().filter(|dtype| dtype.is_float()).map(text).collect()
 }

@@ -8,8 +8,28 @@ use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::host::attributes;
 use crate::kernel::sort::cuda as sort;
+use crate::kernel::structs::structs;
 
 type Done = Result<(), GpuError>;
+
+structs! {
+    pub static ARGS = "random/multinomial_args.cuh";
+    struct Args {
+        x: const T,
+        y: mut T,
+        cumsum: mut f64,
+        keys: mut f64,
+        sampled: mut i64,
+        last: mut i64,
+        fault: mut void,
+        rows: usize,
+        n: usize,
+        samples: usize,
+        replacement: u64,
+        seed: u64,
+        offset: u64,
+    }
+}
 
 fn text(dtype: DType) -> &'static Source {
     source("random/multinomial.cuh", &[("T", Value::Type(dtype))])
@@ -31,28 +51,35 @@ pub fn multinomial(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let sums = scratch(DType::F64, &[rows, n], gpu)?;
     let last = scratch(DType::I64, &[rows], gpu)?;
     let keys = if replaced { sums.clone() } else { scratch(DType::F64, &[rows, n], gpu)? };
-    let fault = gpu.fault_slot(0)? as u64;
-    let places = [&sums, &keys, &picked.dense, &last].map(|view: &RawView| view.ptr as u64);
-    let counts = [rows, n, samples, replaced as usize].map(|n| n as u64);
-    let mut words = vec![x.ptr as u64, 0];
-    words.extend(places);
-    words.push(fault);
-    words.extend(counts);
-    words.extend([call.seed, call.offset]);
+    let args = Args {
+        x: x.ptr,
+        y: std::ptr::null_mut(),
+        cumsum: sums.ptr,
+        keys: keys.ptr,
+        sampled: picked.dense.ptr,
+        last: last.ptr,
+        fault: gpu.fault_slot(0)?,
+        rows,
+        n,
+        samples,
+        replacement: replaced as u64,
+        seed: call.seed,
+        offset: call.offset,
+    };
     let source = text(DType::F64);
-    launch(source, "ts_cumulative_weights", (rows.div_ceil(32), 1), 32, &words, gpu)?;
+    launch(source, "ts_cumulative_weights", (rows.div_ceil(32), 1), 32, args.words(), gpu)?;
     if replaced {
-        each(source, "ts_multinomial_search", rows * samples, &words, gpu)?;
+        each(source, "ts_multinomial_search", rows * samples, args.words(), gpu)?;
     } else {
-        each(source, "ts_exponential_keys", rows * n, &words, gpu)?;
+        each(source, "ts_exponential_keys", rows * n, args.words(), gpu)?;
         let at = RawView::contiguous(picked.dense.ptr, DType::I64, &[rows, samples]);
         sort::smallest(&keys, &at, gpu)?;
-        each(source, "ts_clear_failed_rows", rows * samples, &words, gpu)?;
+        each(source, "ts_clear_failed_rows", rows * samples, args.words(), gpu)?;
     }
     picked.finish(gpu)
 }
 
 /// Texts for the compile test.
-pub fn sources() -> impl Iterator<Item = &'static Source> {
-    DType::ALL.into_iter().filter(|dtype| dtype.is_float()).map(text)
+pub fn texts() -> Vec<&'static Source> {
+    DType::ALL.into_iter().filter(|dtype| dtype.is_float()).map(text).collect()
 }

@@ -4,3 +4,16 @@
 pub mod cuda;
 pub mod host;
 pub mod multinomial;
+
+use super::family::family;
+
+family! {
+    "random";
+    kernels {
+        "multinomial" MULTINOMIAL: multinomial::multinomial, cuda::multinomial;
+        "randperm" RANDPERM: host::randperm;
+    }
+    headers { "random/philox.cuh" "random/multinomial.cuh" }
+    structs { cuda::ARGS }
+    texts cuda::texts
+}

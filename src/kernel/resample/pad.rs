@@ -9,7 +9,7 @@ use crate::kernel::abi::{Call, RawView};
 use crate::kernel::copy::host::{copy_view, expanded, scalar_bytes};
 use crate::kernel::guard;
 use crate::kernel::host::element::{Acc, Element, by_dtype, by_size};
-use crate::kernel::host::walk::{Ptr, Walk, ints, scalar, shifted, word};
+use crate::kernel::host::walk::{Ptr, StridedIter, ints, scalar, shifted, word};
 
 /// Before and after each dim; `pads` is PyTorch's list, last dim first.
 fn pads_of(call: &Call<'_>, ndim: usize) -> Vec<(i64, i64)> {
@@ -148,7 +148,7 @@ pub unsafe fn pad_grad(call: &Call<'_>) {
         .map(|d| Inverse::new(&table(mode, gx.shape[d], pads[d].0, g.shape[d]), gx.shape[d], g.strides[d]))
         .collect();
     let (last, cols) = (ndim - 1, gx.shape[ndim - 1]);
-    let rows = Walk::<1>::new(&gx.shape[..last], [&gx.strides[..last]]);
+    let rows = StridedIter::<1>::new(&gx.shape[..last], [&gx.strides[..last]]);
     by_dtype!(gx.dtype, T => {
         let (from, to) = (Ptr::<T>::of(g), Ptr::<T>::of(gx));
         call.threads.split(rows.numel, (4 * 1024 / cols).max(1), |range| {

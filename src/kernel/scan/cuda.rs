@@ -7,10 +7,11 @@
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cuda::dense::{Output, around, input};
-use crate::kernel::cuda::rows::{launch, word};
+use crate::kernel::cuda::rows::{address, launch};
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::host::walk::{dim, flag};
+use crate::kernel::structs::structs;
 use smallvec::{SmallVec, smallvec};
 
 type Done = Result<(), GpuError>;
@@ -32,7 +33,7 @@ struct Form {
     /// Elements of a vector.
     vector: usize,
     /// Vectors that a thread holds.
-    kept: usize,
+    cached: usize,
     lanes: usize,
     reverse: bool,
 }
@@ -43,7 +44,7 @@ fn text(header: &'static str, dtype: DType, op: u32, form: Form, names: &[Name])
         ("T", Value::Type(dtype)),
         ("OP", Value::Number(op)),
         ("V", number(form.vector)),
-        ("E", number(form.kept)),
+        ("E", number(form.cached)),
         ("LANES", number(form.lanes)),
         ("REVERSE", number(form.reverse as usize)),
     ];
@@ -54,6 +55,22 @@ fn text(header: &'static str, dtype: DType, op: u32, form: Form, names: &[Name])
 /// Rows that begin or end within a vector; rows that are cut.
 fn row_names(edges: bool, tiles: bool) -> [Name; 2] {
     [("EDGES", Value::Number(edges as u32)), ("TILES", Value::Number(tiles as u32))]
+}
+
+structs! {
+    pub static ARGS = "scan/args.cuh";
+    struct Args {
+        x: const T,
+        y: mut T,
+        indices: mut i64,
+        tile_states: mut u64,
+        rows: usize,
+        n: usize,
+        inner: usize,
+        /// Along the dim, and beside each other.
+        tiles: usize,
+        column_tiles: usize,
+    }
 }
 
 /// An operation on dense operands of the shape `[outer, n, inner]`.
@@ -90,13 +107,10 @@ impl Scan<'_> {
         [wide, wide / 2].into_iter().find(|&n| n > 1 && fits(n)).unwrap_or(1)
     }
 
-    /// The argument words; `tiles` tiles along the dim, `column_tiles` beside each other.
-    fn words(&self, tiles: usize, column_tiles: usize, tile_states: *const u8) -> [u64; 9] {
-        let [outer, n, inner] = self.sizes;
-        let counts = [outer, n, inner, tiles, column_tiles].map(|n| n as u64);
-        let mut words = [self.x.ptr as u64, self.y.ptr as u64, word(self.at), tile_states as u64, 0, 0, 0, 0, 0];
-        words[4..].copy_from_slice(&counts);
-        words
+    fn args(&self, tiles: usize, column_tiles: usize, tile_states: *mut u8) -> Args {
+        let [rows, n, inner] = self.sizes;
+        let (x, y, indices) = (self.x.ptr, self.y.ptr, address(self.at));
+        Args { x, y, indices, tile_states, rows, n, inner, tiles, column_tiles }
     }
 
     /// Launches a block for each of `tiles` tiles in each strip, where `lanes` threads tell `states` states each.
@@ -119,7 +133,7 @@ impl Scan<'_> {
             tile_states = gpu.scratch(bytes)?;
             gpu.fill_zero(tile_states, bytes)?;
         }
-        launch(source, entry, (tiles * strips, 1), TILE, &self.words(tiles, column_tiles, tile_states), gpu)
+        launch(source, entry, (tiles * strips, 1), TILE, self.args(tiles, column_tiles, tile_states).words(), gpu)
     }
 
     fn columns(&self, gpu: &mut dyn Gpu) -> Done {
@@ -128,10 +142,10 @@ impl Scan<'_> {
         let wide = if self.dtype.size_bytes() <= 4 { 2 } else { 1 };
         let vector = self.vector(wide, |v| inner.is_multiple_of(v) && self.shift(v) == Some(0));
         let lanes = inner.div_ceil(vector).next_power_of_two().min(32);
-        let kept = (MAX_REGISTERS / (vector * self.registers())).min(8 * vector);
-        let form = Form { vector, kept, lanes, reverse: self.reverse };
+        let cached = (MAX_REGISTERS / (vector * self.registers())).min(8 * vector);
+        let form = Form { vector, cached, lanes, reverse: self.reverse };
         let source = text("scan/columns.cuh", self.dtype, self.op, form, &[]);
-        let tiles = [n.div_ceil(TILE / lanes * kept), inner.div_ceil(lanes * vector)];
+        let tiles = [n.div_ceil(TILE / lanes * cached), inner.div_ceil(lanes * vector)];
         self.tiles((source, "ts_scan_columns"), tiles, [lanes, vector], gpu)
     }
 
@@ -146,15 +160,15 @@ impl Scan<'_> {
         // Two vectors a thread for short rows, and as many threads as long ones need. Edges make a row one vector longer.
         let lanes =
             vectors.div_ceil(2).min(TILE).max(vectors.div_ceil(vectors_of_thread + edges as usize)).next_power_of_two();
-        let form = |kept, lanes| Form { vector, kept, lanes, reverse: self.reverse };
+        let form = |cached, lanes| Form { vector, cached, lanes, reverse: self.reverse };
         if lanes < LANES || vectors <= LANES * vectors_of_thread {
             let form = form(vectors.div_ceil(lanes), lanes);
             let source = text("scan/rows.cuh", self.dtype, self.op, form, &row_names(edges, false));
             let threads = lanes.max(TILE);
-            let words = self.words(1, 1, std::ptr::null());
+            let args = self.args(1, 1, std::ptr::null_mut());
             let wide = !matches!(self.dtype, DType::F32 | DType::F16 | DType::BF16) && self.op != LOG_SUM_EXP;
             let entry = if wide && lanes == 512 { "ts_scan_rows_two_blocks" } else { "ts_scan_rows" };
-            return launch(source, entry, (outer.div_ceil(threads / lanes), 1), threads, &words, gpu);
+            return launch(source, entry, (outer.div_ceil(threads / lanes), 1), threads, args.words(), gpu);
         }
         let source = text("scan/rows.cuh", self.dtype, self.op, form(vectors_of_thread, TILE), &row_names(edges, true));
         self.tiles((source, "ts_scan_row_tiles"), [vectors.div_ceil(TILE * vectors_of_thread), 1], [1, 1], gpu)
@@ -174,8 +188,8 @@ fn run(call: &Call<'_>, op: u32, reverse: bool, gpu: &mut dyn Gpu) -> Done {
     let x = input(&call.inputs[0], dtype, gpu)?;
     let y = Output::new(to, dtype, gpu)?;
     let at = call.outputs.get(1).map(|at| Output::new(at, DType::I64, gpu)).transpose()?;
-    let places = at.as_ref().map(|at| &at.dense);
-    let scan = Scan { op, reverse, dtype, sizes: [sizes.0, sizes.1, sizes.2], x: &x, y: &y.dense, at: places };
+    let indices = at.as_ref().map(|at| &at.dense);
+    let scan = Scan { op, reverse, dtype, sizes: [sizes.0, sizes.1, sizes.2], x: &x, y: &y.dense, at: indices };
     if sizes.2 > 1 {
         scan.columns(gpu)?
     } else {
@@ -206,8 +220,8 @@ pub fn cummin(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 }
 
 /// Texts for the compile test.
-pub fn sources() -> Vec<&'static Source> {
-    let form = |vector, kept, lanes| Form { vector, kept, lanes, reverse: false };
+pub fn texts() -> Vec<&'static Source> {
+    let form = |vector, cached, lanes| Form { vector, cached, lanes, reverse: false };
     let rows = |dtype, op, form, edges, tiles| text("scan/rows.cuh", dtype, op, form, &row_names(edges, tiles));
     let op = |dtype: DType| if dtype.is_signed() { 3 } else { 0 };
     let mut all: Vec<_> = DType::ALL.into_iter().map(|t| rows(t, op(t), form(2, 2, 128), false, false)).collect();

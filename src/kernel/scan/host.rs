@@ -9,7 +9,7 @@ use crate::kernel::abi::{Call, RawView, Threads};
 use crate::kernel::copy::host::copy_view;
 use crate::kernel::guard;
 use crate::kernel::host::element::{Acc, Element, Truth};
-use crate::kernel::host::walk::{Ptr, Walk, dim, extent, flag, reversed, without};
+use crate::kernel::host::walk::{Ptr, StridedIter, dim, extent, flag, reversed, without};
 
 /// Elements of a unit.
 const UNIT: usize = 1024;
@@ -308,7 +308,7 @@ unsafe fn along<V: Value, S: Scan<V>>(
     let third = indices.unwrap_or(y);
     let steps = [step, extent(y, d).1, extent(third, d).1];
     let others = |view: &RawView| without(&view.strides, d);
-    let walk = Walk::<3>::new(&without(&y.shape, d), [&others(x), &others(y), &others(third)]);
+    let walk = StridedIter::<3>::new(&without(&y.shape, d), [&others(x), &others(y), &others(third)]);
     let (from, to) = (Ptr::<u8>::of(x), Ptr::<u8>::of(y));
     let places = indices.map(Ptr::<i64>::of);
     let row = |[f, t, i]: [isize; 3]| {

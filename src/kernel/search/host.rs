@@ -6,7 +6,7 @@ use crate::kernel::abi::{Call, RawView};
 use crate::kernel::copy::host::{expanded, zero};
 use crate::kernel::guard;
 use crate::kernel::host::element::{Element, by_dtype};
-use crate::kernel::host::walk::{Ptr, Walk, flag, int, read_ints, scalar};
+use crate::kernel::host::walk::{Ptr, StridedIter, flag, int, read_ints, scalar};
 use crate::kernel::index::host::gather::{adding, scatter_to};
 use parking_lot::Mutex;
 
@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 /// As [`crate::kernel::abi::HostFn`].
 pub unsafe fn bincount_size(call: &Call<'_>) {
     let x = &call.inputs[0];
-    let walk = Walk::new(&x.shape, [&x.strides]);
+    let walk = StridedIter::new(&x.shape, [&x.strides]);
     let largest = Mutex::new(-1i64);
     call.threads.split(walk.numel, 64 * 1024, |range| {
         let [stride] = walk.inner();
@@ -67,7 +67,7 @@ pub unsafe fn histc(call: &Call<'_>) {
     let bins = y.numel();
     let limit = |index| scalar(call, index).map_or(0.0, |value| value.to_f64());
     let (mut low, mut high) = (limit(1), limit(2));
-    let walk = Walk::new(&x.shape, [&x.strides]);
+    let walk = StridedIter::new(&x.shape, [&x.strides]);
     let [stride] = walk.inner();
     by_dtype!(x.dtype, T => {
         let from = Ptr::<T>::of(x);
@@ -138,7 +138,7 @@ pub unsafe fn searchsorted(call: &Call<'_>) {
     };
     let orders = sorter.map_or(vec![0; ndim], row_strides);
     let shape: Shape = values.shape.clone();
-    let walk = Walk::<4>::new(&shape, [&y.strides, &values.strides, &row_strides(sorted), &orders]);
+    let walk = StridedIter::<4>::new(&shape, [&y.strides, &values.strides, &row_strides(sorted), &orders]);
     let order_stride = sorter.map_or(0, |view| view.strides[last]);
     by_dtype!(sorted.dtype, T => {
         let (from, wanted) = (Ptr::<T>::of(sorted), Ptr::<T>::of(values));

@@ -9,7 +9,7 @@ use crate::kernel::abi::{Call, Fault, FaultKind, RawView, Threads};
 use crate::kernel::copy::host::copy_view;
 use crate::kernel::guard;
 use crate::kernel::host::element::{Element, by_dtype, by_size};
-use crate::kernel::host::walk::{Ptr, Walk};
+use crate::kernel::host::walk::{Ptr, StridedIter};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Elements of a chunk: few enough for some per thread at 10^5 elements, enough to hide what a chunk costs.
@@ -39,13 +39,18 @@ struct Mask {
     read: Flags,
     from: Ptr<u8>,
     size: isize,
-    walk: Walk<1>,
+    walk: StridedIter<1>,
 }
 
 impl Mask {
     fn new(x: &RawView) -> Mask {
         let read: Flags = by_dtype!(x.dtype, T => flags_of::<T>);
-        Mask { read, from: Ptr::of(x), size: x.dtype.size_bytes() as isize, walk: Walk::new(&x.shape, [&x.strides]) }
+        Mask {
+            read,
+            from: Ptr::of(x),
+            size: x.dtype.size_bytes() as isize,
+            walk: StridedIter::new(&x.shape, [&x.strides]),
+        }
     }
 
     /// The flags of the elements from row-major position `start` on.
@@ -205,7 +210,7 @@ pub unsafe fn nonzero(call: &Call<'_>) {
 pub unsafe fn masked_select(call: &Call<'_>) {
     let (x, mask, y) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
     let (n, step) = (y.shape[0], y.strides[0]);
-    let walk = Walk::new(&x.shape, [&x.strides]);
+    let walk = StridedIter::new(&x.shape, [&x.strides]);
     let [stride] = walk.inner();
     let plain = walk.shape.len() == 1;
     by_size!(x.dtype, T => {
@@ -238,7 +243,7 @@ pub unsafe fn masked_select(call: &Call<'_>) {
 pub unsafe fn masked_scatter(call: &Call<'_>) {
     let (x, mask, src, y) = (&call.inputs[0], &call.inputs[1], &call.inputs[2], &call.outputs[0]);
     let there = src.numel();
-    let (to_walk, from_walk) = (Walk::new(&y.shape, [&y.strides]), Walk::new(&src.shape, [&src.strides]));
+    let (to_walk, from_walk) = (StridedIter::new(&y.shape, [&y.strides]), StridedIter::new(&src.shape, [&src.strides]));
     // SAFETY: `call` is one of `HostFn`, whose views are valid and not shared; each element of the output is written by
     // one thread.
     unsafe {

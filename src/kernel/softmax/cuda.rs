@@ -3,12 +3,26 @@
 use crate::base::dtype::DType;
 use crate::kernel::abi::Call;
 use crate::kernel::cuda::dense::{Output, around, input};
-use crate::kernel::cuda::rows::{Names, PLAIN, Rows, each, launch, sample_shapes, word};
+use crate::kernel::cuda::rows::{Names, PLAIN, Rows, address, each, launch, sample_shapes};
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::host::attributes;
+use crate::kernel::structs::structs;
 
 type Done = Result<(), GpuError>;
+
+structs! {
+    pub static ARGS = "softmax/args.cuh";
+    struct Args {
+        /// Forward: the input. Backward: the gradient of the result, and the result.
+        input: const T,
+        result: const T,
+        y: mut T,
+        rows: usize,
+        n: usize,
+        inner: usize,
+    }
+}
 
 pub fn softmax(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     run(call, 0, ["ts_softmax", "ts_softmax_columns"], gpu)
@@ -45,17 +59,17 @@ fn run(call: &Call<'_>, log: u32, entries: [&str; 2], gpu: &mut dyn Gpu) -> Done
     let mut operands = vec![&a, &out.dense];
     operands.extend(&b);
     let rows = Rows::of(outer, n, operands.len() - 1, &operands);
-    let words = [a.ptr as u64, word(b.as_ref()), out.dense.ptr as u64, outer as u64, n as u64, inner as u64];
+    let args = Args { input: a.ptr, result: address(b.as_ref()), y: out.dense.ptr, rows: outer, n, inner };
     if inner == 1 {
-        launch(text(y.dtype, log, rows.names()), entries[0], (rows.blocks, 1), rows.threads, &words, gpu)?;
+        launch(text(y.dtype, log, rows.names()), entries[0], (rows.blocks, 1), rows.threads, args.words(), gpu)?;
     } else {
-        each(text(y.dtype, log, PLAIN), entries[1], outer * inner, &words, gpu)?;
+        each(text(y.dtype, log, PLAIN), entries[1], outer * inner, args.words(), gpu)?;
     }
     out.finish(gpu)
 }
 
 /// Texts for the compile test.
-pub fn sources() -> Vec<&'static Source> {
+pub fn texts() -> Vec<&'static Source> {
     let dtypes = DType::ALL.into_iter().filter(|dtype| dtype.is_float());
     dtypes.flat_map(|dtype| sample_shapes().map(|shape| text(dtype, (dtype == DType::F32) as u32, shape))).collect()
 }

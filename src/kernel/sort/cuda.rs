@@ -5,45 +5,39 @@ use crate::base::attr::Attr;
 use crate::base::dtype::{DType, Scalar};
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cuda::dense::{Output, fill, input, scratch};
-use crate::kernel::cuda::rows::{each, launch, word};
+use crate::kernel::cuda::rows::{address, each, launch};
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::host::walk::{dim, flag, int};
 use crate::kernel::select::cuda as select;
 use crate::kernel::sort::cuda_unique as slices;
+use crate::kernel::structs::structs;
 
 type Done = Result<(), GpuError>;
 
 const TILE: usize = 1024;
 /// Bound: rows of which one thread goes through all elements, to choose among equals as the CPU does.
-const CHOOSY: usize = 256;
+const MAX_CPU_ORDER: usize = 256;
 
 fn text(dtype: DType) -> &'static Source {
     let wide = dtype.size_bytes() == 8;
     source("sort/sort.cuh", &[("T", Value::Type(dtype)), ("WIDE", Value::Number(wide as u32))])
 }
 
-/// The argument words of `sort/sort.cuh`.
-#[derive(Clone, Copy, Default)]
-struct Words {
-    x: u64,
-    values: u64,
-    at: u64,
-    from: u64,
-    to: u64,
-    rows: usize,
-    n: usize,
-    run: u64,
-    kept: usize,
-    descending: usize,
-    tiles: usize,
-}
-
-impl Words {
-    fn list(&self) -> [u64; 11] {
-        let [rows, n, kept, descending, tiles] =
-            [self.rows, self.n, self.kept, self.descending, self.tiles].map(|n| n as u64);
-        [self.x, self.values, self.at, self.from, self.to, rows, n, self.run, kept, descending, tiles]
+structs! {
+    pub static ARGS = "sort/args.cuh";
+    struct Args {
+        x: const T,
+        values: mut T,
+        indices: mut i64,
+        from: mut Entry,
+        to: mut Entry,
+        rows: usize,
+        n: usize,
+        run: usize,
+        topk: usize,
+        descending: usize,
+        tiles: usize,
     }
 }
 
@@ -83,22 +77,22 @@ impl Table {
         Ok(Table { source: text(x.dtype), x, rows, n, entry })
     }
 
-    fn words(&self) -> Words {
-        Words { x: self.x.ptr as u64, rows: self.rows, n: self.n, ..Words::default() }
+    fn words(&self) -> Args {
+        Args { x: self.x.ptr, rows: self.rows, n: self.n, ..Args::NONE }
     }
 
     /// Sorted entries of all rows.
-    fn sorted(&self, descending: bool, gpu: &mut dyn Gpu) -> Result<u64, GpuError> {
+    fn sorted(&self, descending: bool, gpu: &mut dyn Gpu) -> Result<*mut u8, GpuError> {
         let bytes = self.rows * self.n * self.entry;
-        let mut from = gpu.scratch(bytes)? as u64;
-        let mut to = if self.n > TILE { gpu.scratch(bytes)? as u64 } else { from };
+        let mut from = gpu.scratch(bytes)?;
+        let mut to = if self.n > TILE { gpu.scratch(bytes)? } else { from };
         let tiles = self.n.div_ceil(TILE);
-        let mut words = Words { to: from, descending: descending.into(), tiles, ..self.words() };
-        launch(self.source, "ts_block_sort", (self.rows * tiles, 1), 512, &words.list(), gpu)?;
+        let mut args = Args { to: from, descending: descending.into(), tiles, ..self.words() };
+        launch(self.source, "ts_block_sort", (self.rows * tiles, 1), 512, args.words(), gpu)?;
         let mut length = TILE;
         while length < self.n {
-            (words.from, words.to, words.run) = (from, to, length as u64);
-            each(self.source, "ts_merge_runs", self.rows * self.n, &words.list(), gpu)?;
+            (args.from, args.to, args.run) = (from, to, length);
+            each(self.source, "ts_merge_runs", self.rows * self.n, args.words(), gpu)?;
             std::mem::swap(&mut from, &mut to);
             length *= 2;
         }
@@ -106,13 +100,13 @@ impl Table {
     }
 
     /// The first `kept` entries of all rows, and how many lie in a row's memory: tiles give their best until one is left.
-    fn best(&self, kept: usize, descending: bool, gpu: &mut dyn Gpu) -> Result<(u64, usize), GpuError> {
-        let (mut from, mut n) = (0, self.n);
+    fn best(&self, kept: usize, descending: bool, gpu: &mut dyn Gpu) -> Result<(*mut u8, usize), GpuError> {
+        let (mut from, mut n) = (std::ptr::null_mut(), self.n);
         loop {
             let tiles = n.div_ceil(TILE);
-            let to = gpu.scratch(self.rows * tiles * kept * self.entry)? as u64;
-            let words = Words { from, to, n, kept, tiles, descending: descending.into(), ..self.words() };
-            launch(self.source, "ts_block_topk", (self.rows * tiles, 1), 512, &words.list(), gpu)?;
+            let to = gpu.scratch(self.rows * tiles * kept * self.entry)?;
+            let args = Args { from, to, n, topk: kept, tiles, descending: descending.into(), ..self.words() };
+            launch(self.source, "ts_block_topk", (self.rows * tiles, 1), 512, args.words(), gpu)?;
             (from, n) = (to, tiles * kept);
             if tiles == 1 {
                 return Ok((from, n));
@@ -144,9 +138,9 @@ fn run(
     } else {
         (table.sorted(descending, gpu)?, table.n)
     };
-    let place = |out: &Option<Output>| word(out.as_ref().map(|out| &out.dense));
-    let words = Words { values: place(&values), at: place(&at), from, kept, tiles, ..table.words() };
-    each(table.source, "ts_gather_sorted", table.rows * kept, &words.list(), gpu)?;
+    let place = |out: &Option<Output>| address(out.as_ref().map(|out| &out.dense));
+    let args = Args { values: place(&values), indices: place(&at), from, topk: kept, tiles, ..table.words() };
+    each(table.source, "ts_gather_sorted", table.rows * kept, args.words(), gpu)?;
     [values, at].into_iter().flatten().try_for_each(|out| out.finish(gpu))
 }
 
@@ -203,26 +197,26 @@ fn pick(call: &Call<'_>, dim_attr: usize, rank: Rank, gpu: &mut dyn Gpu) -> Done
     // Without the dim, or with size 1 there: row-major they are the same.
     let values = Output::new(&call.outputs[0], x.dtype, gpu)?;
     let at = call.outputs.get(1).map(|at| Output::new(at, DType::I64, gpu)).transpose()?;
-    let (is_float, place) = (x.dtype.is_float() as usize, word(at.as_ref().map(|at: &Output| &at.dense)));
-    let mut words = Words { values: values.dense.ptr as u64, at: place, from, tiles: is_float, ..table.words() };
+    let (is_float, place) = (x.dtype.is_float() as usize, address(at.as_ref().map(|at: &Output| &at.dense)));
+    let mut args = Args { values: values.dense.ptr, indices: place, from, tiles: is_float, ..table.words() };
     if rank == Rank::Mode {
         let bytes = table.rows * 8;
         let best = gpu.scratch(bytes)?;
         gpu.fill_zero(best, bytes)?;
-        words.to = best as u64;
-        each(table.source, "ts_longest_runs", table.rows * table.n, &words.list(), gpu)?;
-        each(table.source, "ts_mode", table.rows, &words.list(), gpu)?;
+        args.to = best;
+        each(table.source, "ts_longest_runs", table.rows * table.n, args.words(), gpu)?;
+        each(table.source, "ts_mode", table.rows, args.words(), gpu)?;
     } else {
-        (words.kept, words.run) = match rank {
-            Rank::Kth(k) => (0, k as u64),
+        (args.topk, args.run) = match rank {
+            Rank::Kth(k) => (0, k),
             Rank::NanMedian => (2, 0),
             _ => (1, 0),
         };
-        if let (Rank::Kth(_), true) = (rank, table.n <= CHOOSY) {
-            words.to = gpu.scratch(table.rows * table.n * table.entry)? as u64;
-            words.descending = CHOOSY;
+        if let (Rank::Kth(_), true) = (rank, table.n <= MAX_CPU_ORDER) {
+            args.to = gpu.scratch(table.rows * table.n * table.entry)?;
+            args.descending = MAX_CPU_ORDER;
         }
-        each(table.source, "ts_select_kth", table.rows, &words.list(), gpu)?;
+        each(table.source, "ts_select_kth", table.rows, args.words(), gpu)?;
     }
     values.finish(gpu)?;
     at.map_or(Ok(()), |at| at.finish(gpu))
@@ -258,26 +252,27 @@ pub fn unique(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     }
     let dense = input(x, x.dtype, gpu)?;
     let mut row = RawView::contiguous(dense.ptr, dense.dtype, &[n]);
-    let mut at = 0;
+    let mut indices = std::ptr::null_mut();
     if !consecutive {
         let (sorted, places) = (scratch(x.dtype, &[n], gpu)?, scratch(DType::I64, &[n], gpu)?);
         run(&row, Some(&sorted), Some(&places), 0, false, gpu)?;
-        (row, at) = (sorted, places.ptr as u64);
+        (row, indices) = (sorted, places.ptr);
     }
     let source = text(x.dtype);
     let firsts = scratch(DType::Bool, &[n], gpu)?;
-    let words = Words { x: row.ptr as u64, rows: 1, n, ..Words::default() };
-    each(source, "ts_unique_flags", n, &Words { to: firsts.ptr as u64, ..words }.list(), gpu)?;
+    let args = Args { x: row.ptr, rows: 1, n, ..Args::NONE };
+    each(source, "ts_unique_flags", n, Args { to: firsts.ptr, ..args }.words(), gpu)?;
     let ranks = scratch(DType::I64, &[n], gpu)?;
     select::ranks(&firsts, &ranks, number, gpu)?;
-    let run = gpu.scratch(n * 8)? as u64;
-    let (from, to) = (ranks.ptr as u64, inverse.ptr as u64);
-    each(source, "ts_unique_scatter", n, &Words { values: values.ptr as u64, at, from, to, run, ..words }.list(), gpu)?;
-    let (at, to) = (number.ptr as u64, counts.ptr as u64);
-    each(source, "ts_unique_counts", n, &Words { at, to, run, ..words }.list(), gpu)
+    // The text takes this address for `run`.
+    let args = Args { run: gpu.scratch(n * 8)? as usize, ..args };
+    let (from, to) = (ranks.ptr, inverse.ptr);
+    each(source, "ts_unique_scatter", n, Args { values: values.ptr, indices, from, to, ..args }.words(), gpu)?;
+    let (indices, to) = (number.ptr, counts.ptr);
+    each(source, "ts_unique_counts", n, Args { indices, to, ..args }.words(), gpu)
 }
 
 /// Texts for the compile test.
-pub fn sources() -> impl Iterator<Item = &'static Source> {
-    DType::ALL.into_iter().map(text)
+pub fn texts() -> Vec<&'static Source> {
+    DType::ALL.into_iter().map(text).chain(super::cuda_unique::texts()).collect()
 }

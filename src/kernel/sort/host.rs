@@ -13,7 +13,7 @@ use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView, Threads};
 use crate::kernel::guard;
 use crate::kernel::host::element::{Element, Key, Truth};
-use crate::kernel::host::walk::{Ptr, Walk, dim, extent, flag, without};
+use crate::kernel::host::walk::{Ptr, StridedIter, dim, extent, flag, without};
 use parking_lot::Mutex;
 use std::ops::Range;
 
@@ -357,7 +357,7 @@ fn each_row<K: Key>(
         strides.resize(x.shape.len().saturating_sub(1), 0);
         strides
     };
-    let walk = Walk::<3>::new(&without(&x.shape, d), [&others(x), &others(outputs[0]), &others(outputs[1])]);
+    let walk = StridedIter::<3>::new(&without(&x.shape, d), [&others(x), &others(outputs[0]), &others(outputs[1])]);
     let run = |which: usize, buffers: &mut [Vec<K::Pair>; 2], threads: &Threads| {
         let [f, a, b] = walk.offsets(which);
         let row = Row { kind, first: Ptr::new(Ptr::<u8>::of(x).at(f * kind.bytes)), stride, length };

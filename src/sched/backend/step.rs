@@ -4,7 +4,8 @@ use crate::base::attr::Attrs;
 use crate::base::device_id::DeviceId;
 use crate::base::layout::Shape;
 use crate::device::planned_fault::Fate;
-use crate::kernel::abi::{Fault, Faults, HostFn, RawView};
+use crate::kernel::abi::{Fault, Faults, RawView};
+use crate::kernel::family::Kernel;
 use crate::kernel::guard::End;
 use crate::kernel::program::Program;
 use crate::sched::order::gate::Gate;
@@ -102,7 +103,7 @@ pub enum Command<'a> {
         table: &'a [u64],
     },
     Kernel {
-        host: HostFn,
+        kernel: &'static Kernel,
         attrs: &'a Attrs,
         operands: &'a Operands,
         seed: u64,

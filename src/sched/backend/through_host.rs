@@ -35,11 +35,11 @@ pub fn run<R: Remote>(
             copies.store(views)?;
             Ok(done)
         }
-        Command::Kernel { host, attrs, operands, seed, offset } => {
+        Command::Kernel { kernel, attrs, operands, seed, offset } => {
             let inputs = copies.fetch_all(&operands.inputs)?;
             let copied = Operands { inputs, outputs: copies.fetch_all(&operands.outputs)? };
-            let (host, seed, offset) = (*host, *seed, *offset);
-            let done = host::run(&Command::Kernel { host, attrs, operands: &copied, seed, offset }, slots, ward);
+            let (kernel, seed, offset) = (*kernel, *seed, *offset);
+            let done = host::run(&Command::Kernel { kernel, attrs, operands: &copied, seed, offset }, slots, ward);
             copies.store(&operands.outputs)?;
             Ok(done)
         }

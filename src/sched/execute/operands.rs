@@ -105,10 +105,10 @@ pub(super) fn command<'a>(nodes: &'a [Node], step: &'a Step, kept: &'a Option<Op
             (Command::Fused { program, shape, views, table }, fallible)
         }
         Step::Kernel(at) => {
-            let Work::Kernel { host, attrs, seed, offset } = &nodes[*at].work else { unreachable!("a kernel step") };
+            let Work::Kernel { kernel, attrs, seed, offset } = &nodes[*at].work else { unreachable!("a kernel step") };
             let operands = kept.as_ref().expect("it was filled in");
-            let (host, seed, offset) = (*host, *seed, *offset);
-            (Command::Kernel { host, attrs, operands, seed, offset }, std::slice::from_ref(at))
+            let (kernel, seed, offset) = (*kernel, *seed, *offset);
+            (Command::Kernel { kernel, attrs, operands, seed, offset }, std::slice::from_ref(at))
         }
         Step::Each(at, members) => {
             let node = &nodes[*at];

@@ -89,6 +89,7 @@ mod tests {
     use crate::base::dtype::DType;
     use crate::base::layout::Layout;
     use crate::kernel::abi::{Call, HostFn};
+    use crate::kernel::family::Kernel;
     use crate::kernel::guard;
     use crate::op::tensor::{Held, View};
     use crate::sched::options::{Options, SIMULATED_BYTES, Simulation};
@@ -127,7 +128,13 @@ mod tests {
         let layout = Layout::contiguous(&[4]);
         let view = Arc::new(View::new(rt.buffer(device, 16, false), layout, DType::F32));
         let held = Held::new(view.clone());
-        let work = Work::Kernel { host, attrs: Default::default(), seed: 0, offset: 0 };
+        let kernel = Kernel {
+            name: "test",
+            host,
+            #[cfg(feature = "cuda")]
+            cuda: None,
+        };
+        let work = Work::Kernel { kernel: Box::leak(Box::new(kernel)), attrs: Default::default(), seed: 0, offset: 0 };
         rt.record(Node { name: "test", work, outputs: smallvec![view], ..Node::default() })?;
         rt.settle(held.view())
     }

@@ -107,7 +107,7 @@ fn push_work(key: &mut Key, work: &Work, marks: u64) {
             key.push(0x52 << 32 | *dims as u64 | marks);
             key.push((*kind as u64) << 16 | (*keepdim as u64) << 8 | *compute as u64);
         }
-        Work::Kernel { host, .. } => key.push(*host as usize as u64 | marks),
+        Work::Kernel { kernel, .. } => key.push(std::ptr::from_ref(*kernel) as u64 | marks),
         Work::Each { each, .. } => {
             key.push(5 | marks);
             each.key.iter().for_each(|&half| key.push(half));

@@ -4,7 +4,7 @@ use super::each::EachProgram;
 use crate::base::attr::Attrs;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::span::Origin;
-use crate::kernel::abi::HostFn;
+use crate::kernel::family::Kernel;
 use crate::kernel::program::{Check, Draw, Function, ReduceKind};
 use crate::op::tensor::View;
 use crate::sched::order::gate::Gate;
@@ -65,7 +65,7 @@ pub enum Work {
         compute: DType,
     },
     Kernel {
-        host: HostFn,
+        kernel: &'static Kernel,
         attrs: Attrs,
         seed: u64,
         offset: u64,

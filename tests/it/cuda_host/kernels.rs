@@ -5,10 +5,11 @@ use super::fused::{Memory, wave};
 use tscript::DType;
 use tscript::internals::base::attr::Attr;
 use tscript::internals::base::layout::contiguous_strides;
-use tscript::internals::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
+use tscript::internals::kernel::abi::{Call, Faults, RawView, Threads};
 use tscript::internals::kernel::cuda::ConvOrder;
+use tscript::internals::kernel::family::Kernel;
 use tscript::internals::kernel::{
-    attention, conv, copy, index, launches, loss, matmul, norm, pool, resample, scan, select, softmax, sort,
+    attention, conv, copy, index, loss, matmul, norm, pool, resample, scan, select, softmax, sort,
 };
 
 /// A view: dtype, shape, strides (`None`: row-major).
@@ -29,13 +30,20 @@ pub fn ints(dtype: DType, shape: &[usize], value: impl Fn(usize) -> i64) -> Memo
 /// Runs a host kernel and the launch beside it on the same inputs; outputs must agree in `tolerance` parts of their
 /// size (or of 1), and faults exactly.
 #[track_caller]
-pub fn check(host: HostFn, inputs: &[Memory], outputs: &[View<'_>], attrs: &[Attr], tolerance: f64) {
+pub fn check(kernel: &Kernel, inputs: &[Memory], outputs: &[View<'_>], attrs: &[Attr], tolerance: f64) {
     let Some(gpu) = HostGpu::open() else { return };
-    check_on(gpu, host, inputs, outputs, attrs, tolerance);
+    check_on(gpu, kernel, inputs, outputs, attrs, tolerance);
 }
 
-fn check_on(mut gpu: HostGpu, host: HostFn, inputs: &[Memory], outputs: &[View<'_>], attrs: &[Attr], tolerance: f64) {
-    let launch = launches::entry(host).expect("an entry");
+fn check_on(
+    mut gpu: HostGpu,
+    kernel: &Kernel,
+    inputs: &[Memory],
+    outputs: &[View<'_>],
+    attrs: &[Attr],
+    tolerance: f64,
+) {
+    let launch = kernel.cuda.expect("a launch");
     let make =
         || -> Vec<Memory> { outputs.iter().map(|v| Memory::new(v.0, v.1, &strides(v.1, v.2), |_| 5.0)).collect() };
     let (ours, theirs) = (make(), make());
@@ -45,7 +53,7 @@ fn check_on(mut gpu: HostGpu, host: HostFn, inputs: &[Memory], outputs: &[View<'
     let call =
         |outputs| Call { inputs: &given, outputs, attrs, threads: &Threads::ONE, faults: &faults, seed: 11, offset: 3 };
     // SAFETY: every memory is as large as its view.
-    unsafe { host(&call(&theirs_views)) };
+    unsafe { (kernel.host)(&call(&theirs_views)) };
     launch(&call(&ours_views), &mut gpu).expect("the recorder launches");
     assert_eq!(gpu.slots.first().and_then(|slot| slot.read()), faults.take(), "faults");
     for (n, (a, b)) in ours.iter().zip(&theirs).enumerate() {
@@ -61,13 +69,15 @@ fn check_on(mut gpu: HostGpu, host: HostFn, inputs: &[Memory], outputs: &[View<'
 }
 
 /// What the host's kernel gives.
-fn on_host(host: HostFn, inputs: &[Memory], outputs: &[View<'_>], attrs: &[Attr]) -> Vec<Memory> {
+fn on_host(kernel: &Kernel, inputs: &[Memory], outputs: &[View<'_>], attrs: &[Attr]) -> Vec<Memory> {
     let made: Vec<Memory> = outputs.iter().map(|v| Memory::new(v.0, v.1, &strides(v.1, v.2), |_| 0.0)).collect();
     let views = |all: &[Memory]| -> Vec<RawView> { all.iter().map(|m| m.view.clone()).collect() };
     let (given, written, faults) = (views(inputs), views(&made), Faults::default());
     let threads = &Threads::ONE;
     // SAFETY: every memory is as large as its view.
-    unsafe { host(&Call { inputs: &given, outputs: &written, attrs, threads, faults: &faults, seed: 11, offset: 3 }) };
+    unsafe {
+        (kernel.host)(&Call { inputs: &given, outputs: &written, attrs, threads, faults: &faults, seed: 11, offset: 3 })
+    };
     made
 }
 
@@ -79,34 +89,32 @@ const FLOATS: [(DType, f64); 4] = [(DType::F32, 2e-5), (DType::F64, 1e-12), (DTy
 
 #[test]
 fn rearrangements() {
-    use copy::host::arrange as k;
     for dtype in [DType::F32, DType::BF16, DType::I64, DType::U8] {
         let x = || input((dtype, &[3, 4, 5], Some(&[1, 3, 12])), 1);
-        check(copy::host::copy, &[x()], &[(DType::F64, &[3, 4, 5], None)], &[], 0.0);
-        check(copy::host::fill, &[x()], &[(dtype, &[3, 4], Some(&[1, 3]))], &[Attr::Int(3)], 0.0);
+        check(&copy::COPY, &[x()], &[(DType::F64, &[3, 4, 5], None)], &[], 0.0);
+        check(&copy::FILL, &[x()], &[(dtype, &[3, 4], Some(&[1, 3]))], &[Attr::Int(3)], 0.0);
         let y = input((DType::F32, &[3, 2, 5], None), 2);
-        check(k::cat, &[x(), y], &[(DType::F32, &[3, 6, 5], None)], &[Attr::Int(1)], 0.0);
-        check(k::repeat, &[x()], &[(dtype, &[2, 6, 4, 10], None)], &[dims(&[2, 2, 1, 2])], 0.0);
-        check(k::repeat_interleave, &[x()], &[(dtype, &[3, 12, 5], None)], &[Attr::Int(1), Attr::Int(3)], 0.0);
-        check(k::flip, &[x()], &[(dtype, &[3, 4, 5], None)], &[dims(&[0, 2])], 0.0);
-        check(k::roll, &[x()], &[(dtype, &[3, 4, 5], None)], &[dims(&[-1, 7]), dims(&[1, 2])], 0.0);
-        for (lower, diagonal) in [(k::tril as HostFn, 1), (k::triu, -1), (k::triu, i64::MAX)] {
+        check(&copy::CAT, &[x(), y], &[(DType::F32, &[3, 6, 5], None)], &[Attr::Int(1)], 0.0);
+        check(&copy::REPEAT, &[x()], &[(dtype, &[2, 6, 4, 10], None)], &[dims(&[2, 2, 1, 2])], 0.0);
+        check(&copy::REPEAT_INTERLEAVE, &[x()], &[(dtype, &[3, 12, 5], None)], &[Attr::Int(1), Attr::Int(3)], 0.0);
+        check(&copy::FLIP, &[x()], &[(dtype, &[3, 4, 5], None)], &[dims(&[0, 2])], 0.0);
+        check(&copy::ROLL, &[x()], &[(dtype, &[3, 4, 5], None)], &[dims(&[-1, 7]), dims(&[1, 2])], 0.0);
+        for (lower, diagonal) in [(&copy::TRIL, 1), (&copy::TRIU, -1), (&copy::TRIU, i64::MAX)] {
             check(lower, &[x()], &[(dtype, &[3, 4, 5], Some(&[1, 3, 12]))], &[Attr::Int(diagonal)], 0.0);
         }
         let pads = [dims(&[1, -2, -1, 3]), Attr::Int(7)];
-        check(resample::pad::pad_constant, &[x()], &[(dtype, &[3, 6, 4], None)], &pads, 0.0);
-        let strided = copy::host::strided_add::strided_add;
+        check(&resample::PAD_CONSTANT, &[x()], &[(dtype, &[3, 6, 4], None)], &pads, 0.0);
+        let strided = &copy::STRIDED_ADD;
         check(strided, &[x()], &[(dtype, &[200], None)], &[dims(&[60, 12, 2]), Attr::Int(3)], 0.0);
         let close = if dtype == DType::BF16 { 3e-2 } else { 1e-6 };
         check(strided, &[x()], &[(dtype, &[40], None)], &[dims(&[0, 3, 2]), Attr::Int(1)], close);
         let diagonal = [Attr::Int(-1), Attr::Int(0), Attr::Int(2)];
-        check(k::diag_embed, &[input((dtype, &[2, 2], None), 1)], &[(dtype, &[3, 2, 3], None)], &diagonal, 0.0);
+        check(&copy::DIAG_EMBED, &[input((dtype, &[2, 2], None), 1)], &[(dtype, &[3, 2, 3], None)], &diagonal, 0.0);
     }
 }
 
 #[test]
 fn products() {
-    use matmul::host as k;
     let all = [
         (DType::F32, 1e-5),
         (DType::F64, 1e-12),
@@ -118,48 +126,51 @@ fn products() {
     for (dtype, close) in all {
         let a = input((dtype, &[70, 33], Some(&[1, 70])), 1);
         let b = input((dtype, &[33, 67], None), 2);
-        check(k::matmul, &[a, b], &[(dtype, &[70, 67], None)], &[], close);
+        check(&matmul::MATMUL, &[a, b], &[(dtype, &[70, 67], None)], &[], close);
         let a = input((dtype, &[2, 3, 5, 7], None), 1);
         let b = input((dtype, &[2, 3, 7, 4], Some(&[28, 0, 1, 7])), 2);
-        check(k::matmul, &[a, b], &[(dtype, &[2, 3, 5, 4], None)], &[], close);
+        check(&matmul::MATMUL, &[a, b], &[(dtype, &[2, 3, 5, 4], None)], &[], close);
         let a = input((dtype, &[2, 3, 5, 7], None), 1);
         let b = input((dtype, &[2, 3, 7, 4], Some(&[0, 0, 1, 7])), 2);
-        check(k::matmul, &[a, b], &[(dtype, &[2, 3, 5, 4], None)], &[], close);
+        check(&matmul::MATMUL, &[a, b], &[(dtype, &[2, 3, 5, 4], None)], &[], close);
         if dtype.is_float() {
             let (x, w) = (|| input((dtype, &[4, 5, 20], None), 1), || input((dtype, &[9, 20], None), 2));
-            check(k::linear, &[x(), w(), input((dtype, &[9], None), 3)], &[(dtype, &[4, 5, 9], None)], &[], close);
-            check(k::linear, &[x(), w()], &[(dtype, &[4, 5, 9], None)], &[], close);
-            check(k::linear, &[input((dtype, &[20], None), 4), w()], &[(dtype, &[9], None)], &[], close);
+            check(
+                &matmul::LINEAR,
+                &[x(), w(), input((dtype, &[9], None), 3)],
+                &[(dtype, &[4, 5, 9], None)],
+                &[],
+                close,
+            );
+            check(&matmul::LINEAR, &[x(), w()], &[(dtype, &[4, 5, 9], None)], &[], close);
+            check(&matmul::LINEAR, &[input((dtype, &[20], None), 4), w()], &[(dtype, &[9], None)], &[], close);
         }
     }
     let (a, b) = (input((DType::F32, &[3, 0], None), 1), input((DType::F32, &[0, 4], None), 1));
-    check(k::matmul, &[a, b], &[(DType::F32, &[3, 4], None)], &[], 0.0);
+    check(&matmul::MATMUL, &[a, b], &[(DType::F32, &[3, 4], None)], &[], 0.0);
 }
 
 #[test]
 fn softmax_along_every_dim() {
-    use softmax::host as k;
     for (dtype, close) in FLOATS {
         for (shape, dim) in
             [(&[7, 45][..], 1), (&[3, 2048], 1), (&[2, 9000], 1), (&[5, 6, 7], 1), (&[40, 3], 0), (&[], 0)]
         {
-            for forward in [k::softmax as HostFn, k::log_softmax] {
+            for forward in [&softmax::SOFTMAX, &softmax::LOG_SOFTMAX] {
                 check(forward, &[input((dtype, shape, None), 1)], &[(dtype, shape, None)], &[Attr::Int(dim)], close);
             }
-            for backward in [k::softmax_grad as HostFn, k::log_softmax_grad] {
+            for backward in [&softmax::SOFTMAX_GRAD, &softmax::LOG_SOFTMAX_GRAD] {
                 let given = [input((dtype, shape, None), 1), input((dtype, shape, None), 2)];
                 check(backward, &given, &[(dtype, shape, None)], &[Attr::Int(dim)], close * 40.0);
             }
         }
     }
     let x = input((DType::F32, &[40, 33], Some(&[1, 40])), 1);
-    check(k::softmax, &[x], &[(DType::F32, &[40, 33], Some(&[1, 40]))], &[Attr::Int(1)], 1e-6);
+    check(&softmax::SOFTMAX, &[x], &[(DType::F32, &[40, 33], Some(&[1, 40]))], &[Attr::Int(1)], 1e-6);
 }
 
 #[test]
 fn norms_and_their_gradients() {
-    use norm::host::batch;
-    use norm::host::layer;
     let (yes, eps) = (Attr::Bool(true), Attr::Float(1e-5));
     for (dtype, close) in FLOATS {
         let stat = dtype.compute();
@@ -171,32 +182,32 @@ fn norms_and_their_gradients() {
             );
             let outs = [(dtype, &[rows, n][..], None), (stat, &[rows], None), (stat, &[rows], None)];
             check(
-                layer::layer_norm,
+                &norm::LAYER_NORM,
                 &[x(), w(), b()],
                 &outs,
                 &[Attr::Int(1), eps.clone(), yes.clone(), yes.clone()],
                 close,
             );
             check(
-                layer::layer_norm,
+                &norm::LAYER_NORM,
                 &[x()],
                 &outs,
                 &[Attr::Int(1), eps.clone(), Attr::Bool(false), Attr::Bool(false)],
                 close,
             );
-            check(layer::rms_norm, &[x(), w()], &[outs[0], outs[1]], &[Attr::Int(1), Attr::None, yes.clone()], close);
+            check(&norm::RMS_NORM, &[x(), w()], &[outs[0], outs[1]], &[Attr::Int(1), Attr::None, yes.clone()], close);
             let (g, mean) = (|| input((dtype, &[rows, n], None), 4), || input((stat, &[rows], None), 5));
             let rstd = || Memory::new(stat, &[rows], &[1], |i| 1.0 + (i % 5) as f64 * 0.1);
             let grads = [(dtype, &[rows, n][..], None), (dtype, &[n], None), (stat, &[n], None)];
             check(
-                layer::layer_norm_grad,
+                &norm::LAYER_NORM_GRAD,
                 &[g(), x(), mean(), rstd(), w()],
                 &grads,
                 &[Attr::Int(1), yes.clone()],
                 close * 300.0,
             );
             check(
-                layer::rms_norm_grad,
+                &norm::RMS_NORM_GRAD,
                 &[g(), x(), rstd(), w()],
                 &grads[..2],
                 &[Attr::Int(1), yes.clone()],
@@ -209,7 +220,7 @@ fn norms_and_their_gradients() {
             let stats: &[usize] = &[shape[0], 3];
             let outs = [(dtype, shape, None), (stat, stats, None), (stat, stats, None)];
             check(
-                layer::group_norm,
+                &norm::GROUP_NORM,
                 &[x(), w(), b()],
                 &outs,
                 &[Attr::Int(3), eps.clone(), yes.clone(), yes.clone()],
@@ -220,7 +231,7 @@ fn norms_and_their_gradients() {
                 (input((stat, stats, None), 5), Memory::new(stat, stats, &[3, 1], |i| 1.0 + (i % 5) as f64 * 0.1));
             let grads = [(dtype, shape, None), (dtype, &[6][..], None), (dtype, &[6], None)];
             check(
-                layer::group_norm_grad,
+                &norm::GROUP_NORM_GRAD,
                 &[g(), x(), mean, rstd, w()],
                 &grads,
                 &[Attr::Int(3), yes.clone()],
@@ -233,7 +244,7 @@ fn norms_and_their_gradients() {
                 (|| input((dtype, shape, None), 1), || input((stat, c, None), 2), || input((stat, c, None), 3));
             let outs = [(dtype, shape, None), (stat, c, None), (stat, c, None)];
             check(
-                batch::batch_norm_train,
+                &norm::BATCH_NORM_TRAIN,
                 &[x(), w(), b()],
                 &outs,
                 &[eps.clone(), yes.clone(), yes.clone()],
@@ -242,7 +253,7 @@ fn norms_and_their_gradients() {
             let variance = || Memory::new(stat, c, &[1], |i| 0.5 + (i % 5) as f64 * 0.1);
             let mean = || input((stat, c, None), 5);
             check(
-                batch::batch_norm_eval,
+                &norm::BATCH_NORM_EVAL,
                 &[x(), mean(), variance(), w(), b()],
                 &outs[..1],
                 &[eps.clone(), yes.clone(), yes.clone()],
@@ -251,7 +262,7 @@ fn norms_and_their_gradients() {
             for training in [true, false] {
                 let given = [input((dtype, shape, None), 4), x(), mean(), variance(), w()];
                 let attrs = [eps.clone(), Attr::Bool(training), yes.clone()];
-                check(batch::batch_norm_grad, &given, &outs, &attrs, close * 100.0);
+                check(&norm::BATCH_NORM_GRAD, &given, &outs, &attrs, close * 100.0);
             }
         }
     }
@@ -259,7 +270,6 @@ fn norms_and_their_gradients() {
 
 #[test]
 fn losses_and_labels() {
-    use loss::host as k;
     for (dtype, close) in FLOATS {
         let stat = dtype.compute();
         for (shape, targets, bad) in [
@@ -281,14 +291,14 @@ fn losses_and_labels() {
             for smoothing in [0.0, 0.1] {
                 let attrs = [Attr::Int(-100), Attr::Float(smoothing), Attr::Bool(true)];
                 let outs = [(dtype, targets, None), (dtype, &[][..], None), (stat, targets, None)];
-                check(k::cross_entropy, &[x(), t(), w()], &outs, &attrs, close * 8.0);
+                check(&loss::CROSS_ENTROPY, &[x(), t(), w()], &outs, &attrs, close * 8.0);
                 if !bad {
                     let (g, lse) = (
                         input((dtype, targets, None), 2),
                         Memory::new(stat, targets, &strides(targets, None), |_| 3.0),
                     );
                     check(
-                        k::cross_entropy_grad,
+                        &loss::CROSS_ENTROPY_GRAD,
                         &[g, x(), t(), lse, w()],
                         &[(dtype, shape, None)],
                         &attrs,
@@ -297,18 +307,15 @@ fn losses_and_labels() {
                 }
             }
             let attrs = [Attr::Int(-100), Attr::Bool(true)];
-            check(k::nll, &[x(), t(), w()], &[(dtype, targets, None), (dtype, &[], None)], &attrs, close * 4.0);
+            check(&loss::NLL, &[x(), t(), w()], &[(dtype, targets, None), (dtype, &[], None)], &attrs, close * 4.0);
             let g = input((dtype, targets, None), 2);
-            check(k::nll_grad, &[g, t(), w()], &[(dtype, shape, None)], &attrs, close);
+            check(&loss::NLL_GRAD, &[g, t(), w()], &[(dtype, shape, None)], &attrs, close);
         }
     }
 }
 
 #[test]
 fn indexing_reads_writes_and_adds() {
-    use index::host as k;
-    use index::host::gather as g;
-    use index::host::rows as r;
     for (dtype, close) in [
         (DType::F32, 1e-6),
         (DType::BF16, 3e-2),
@@ -321,54 +328,66 @@ fn indexing_reads_writes_and_adds() {
         let at = |n: usize, bound: i64| ints(DType::I64, &[n], move |i| (i as i64 * 5 + 1) % bound);
         // Both dims at once, one of them, from the end, in the middle.
         let pair = [x(&[4, 6]), at(9, 4), ints(DType::I32, &[9], |i| i as i64 % 6 - 6)];
-        check(k::index_get, &pair, &[(dtype, &[9], None)], &[dims(&[0, 1]), Attr::Int(0)], 0.0);
-        check(k::index_get, &[x(&[3, 4, 8]), at(5, 4)], &[(dtype, &[3, 5, 8], None)], &[dims(&[1]), Attr::Int(1)], 0.0);
+        check(&index::INDEX_GET, &pair, &[(dtype, &[9], None)], &[dims(&[0, 1]), Attr::Int(0)], 0.0);
+        check(
+            &index::INDEX_GET,
+            &[x(&[3, 4, 8]), at(5, 4)],
+            &[(dtype, &[3, 5, 8], None)],
+            &[dims(&[1]), Attr::Int(1)],
+            0.0,
+        );
         let bad = ints(DType::I64, &[5], |i| [0, 3, 4, -5, 1][i]);
-        check(k::index_get, &[x(&[4, 16]), bad], &[(dtype, &[5, 16], None)], &[dims(&[0]), Attr::Int(0)], 0.0);
+        check(&index::INDEX_GET, &[x(&[4, 16]), bad], &[(dtype, &[5, 16], None)], &[dims(&[0]), Attr::Int(0)], 0.0);
         for accumulate in [false, true] {
             let given = [x(&[6, 8]), input((dtype, &[7, 8], None), 2), ints(DType::I64, &[7], |i| (i as i64 * 3) % 4)];
             let attrs = [dims(&[0]), Attr::Int(0), Attr::Bool(accumulate)];
-            check(k::index_put, &given, &[(dtype, &[6, 8], None)], &attrs, close);
+            check(&index::INDEX_PUT, &given, &[(dtype, &[6, 8], None)], &attrs, close);
             let given = [x(&[6, 8]), input((dtype, &[3], None), 2), ints(DType::I64, &[3], |i| [47, -48, 47][i])];
-            check(k::put, &given, &[(dtype, &[6, 8], Some(&[1, 6]))], &[Attr::Bool(accumulate)], close);
+            check(&index::PUT, &given, &[(dtype, &[6, 8], Some(&[1, 6]))], &[Attr::Bool(accumulate)], close);
         }
-        check(k::take, &[input((dtype, &[4, 6], Some(&[1, 4])), 1), at(7, 24)], &[(dtype, &[7], None)], &[], 0.0);
-        check(r::index_select, &[x(&[5, 6]), at(4, 6)], &[(dtype, &[5, 4], None)], &[Attr::Int(1)], 0.0);
+        check(&index::TAKE, &[input((dtype, &[4, 6], Some(&[1, 4])), 1), at(7, 24)], &[(dtype, &[7], None)], &[], 0.0);
+        check(&index::INDEX_SELECT, &[x(&[5, 6]), at(4, 6)], &[(dtype, &[5, 4], None)], &[Attr::Int(1)], 0.0);
         let given = || [x(&[5, 6]), ints(DType::I64, &[4], |i| [1, 1, 4, 0][i]), input((dtype, &[4, 6], None), 2)];
-        check(r::index_add, &given(), &[(dtype, &[5, 6], None)], &[Attr::Int(0), Attr::Int(2)], close);
-        check(r::index_copy, &given(), &[(dtype, &[5, 6], None)], &[Attr::Int(0)], 0.0);
-        check(r::index_fill, &given()[..2], &[(dtype, &[5, 6], None)], &[Attr::Int(0), Attr::Int(3)], 0.0);
+        check(&index::INDEX_ADD, &given(), &[(dtype, &[5, 6], None)], &[Attr::Int(0), Attr::Int(2)], close);
+        check(&index::INDEX_COPY, &given(), &[(dtype, &[5, 6], None)], &[Attr::Int(0)], 0.0);
+        check(&index::INDEX_FILL, &given()[..2], &[(dtype, &[5, 6], None)], &[Attr::Int(0), Attr::Int(3)], 0.0);
         check(
-            r::embedding,
+            &index::EMBEDDING,
             &[x(&[9, 16]), ints(DType::I64, &[2, 3], |i| i as i64)],
             &[(dtype, &[2, 3, 16], None)],
             &[],
             0.0,
         );
         let grads = [input((dtype, &[2, 3, 4], None), 2), ints(DType::I64, &[2, 3], |i| [1, 2, 1, 0, 2, 1][i])];
-        check(r::embedding_grad, &grads, &[(dtype, &[5, 4], None)], &[Attr::Int(2), Attr::Bool(false)], close);
+        check(&index::EMBEDDING_GRAD, &grads, &[(dtype, &[5, 4], None)], &[Attr::Int(2), Attr::Bool(false)], close);
         let grads = || [input((dtype, &[2, 3, 4], None), 2), ints(DType::I64, &[2, 3], |i| [1, 2, 1, 0, 2, 1][i])];
         for (padding, shape) in [(Attr::Int(2), Some(&[1, 5][..])), (Attr::None, None)] {
             if !dtype.is_float() {
                 break;
             }
-            check(r::embedding_grad, &grads(), &[(dtype, &[5, 4], shape)], &[padding, Attr::Bool(true)], close * 2.0);
+            check(
+                &index::EMBEDDING_GRAD,
+                &grads(),
+                &[(dtype, &[5, 4], shape)],
+                &[padding, Attr::Bool(true)],
+                close * 2.0,
+            );
         }
         check(
-            r::one_hot,
+            &index::ONE_HOT,
             &[ints(DType::I64, &[2, 3], |i| [1, 2, 9, 0, 2, 1][i])],
             &[(dtype, &[2, 3, 4], None)],
             &[],
             0.0,
         );
         let places = || ints(DType::I64, &[3, 5], |i| (i as i64 * 7) % 4);
-        check(g::gather, &[x(&[4, 6]), places()], &[(dtype, &[3, 5], None)], &[Attr::Int(0)], 0.0);
+        check(&index::GATHER, &[x(&[4, 6]), places()], &[(dtype, &[3, 5], None)], &[Attr::Int(0)], 0.0);
         let given = || [x(&[4, 6]), places(), input((dtype, &[3, 5], None), 2)];
-        check(g::scatter, &given(), &[(dtype, &[4, 6], None)], &[Attr::Int(0)], 0.0);
-        check(g::scatter_add, &given(), &[(dtype, &[4, 6], Some(&[1, 4]))], &[Attr::Int(0)], close);
+        check(&index::SCATTER, &given(), &[(dtype, &[4, 6], None)], &[Attr::Int(0)], 0.0);
+        check(&index::SCATTER_ADD, &given(), &[(dtype, &[4, 6], Some(&[1, 4]))], &[Attr::Int(0)], close);
         let bad = ints(DType::I64, &[3, 5], |i| if i == 7 { 9 } else { (i as i64 * 7) % 4 });
         check(
-            g::scatter_add,
+            &index::SCATTER_ADD,
             &[x(&[4, 6]), bad, input((dtype, &[3, 5], None), 2)],
             &[(dtype, &[4, 6], None)],
             &[Attr::Int(0)],
@@ -379,7 +398,6 @@ fn indexing_reads_writes_and_adds() {
 
 #[test]
 fn convolutions() {
-    use conv::host as k;
     for (dtype, close) in FLOATS {
         // Shapes of x, weight, y; stride, padding, dilation, groups.
         type Case<'a> = (&'a [usize], &'a [usize], &'a [usize], [&'a [i64]; 3], i64);
@@ -413,10 +431,10 @@ fn convolutions() {
                         tolerance,
                     );
                 };
-                check(k::conv_forward, &[xs(), ws(), bias(y[1])], y, close * 20.0);
-                check(k::conv_forward, &[xs(), ws()], y, close * 20.0);
-                check(k::conv_grad_input, &[dy(), ws(), bias(x[1])], x, close * 20.0);
-                check(k::conv_grad_weight, &[dy(), xs()], w, close * 100.0);
+                check(&conv::CONV_FORWARD, &[xs(), ws(), bias(y[1])], y, close * 20.0);
+                check(&conv::CONV_FORWARD, &[xs(), ws()], y, close * 20.0);
+                check(&conv::CONV_GRAD_INPUT, &[dy(), ws(), bias(x[1])], x, close * 20.0);
+                check(&conv::CONV_GRAD_WEIGHT, &[dy(), xs()], w, close * 100.0);
             }
         }
     }
@@ -424,30 +442,28 @@ fn convolutions() {
 
 #[test]
 fn pools() {
-    use pool::host as k;
     for (dtype, close) in FLOATS {
         let x = || input((dtype, &[2, 3, 9, 8], None), 1);
         let windows = [dims(&[3, 2]), dims(&[2, 2]), dims(&[1, 0]), dims(&[2, 1])];
         let y: &[usize] = &[2, 3, 4, 4];
-        check(k::max_pool, &[x()], &[(dtype, y, None), (DType::I64, y, None)], &windows, 0.0);
+        check(&pool::MAX_POOL, &[x()], &[(dtype, y, None), (DType::I64, y, None)], &windows, 0.0);
         let at = || ints(DType::I64, y, |i| (i as i64 * 31) % 72);
         let g = || input((dtype, y, None), 2);
-        check(k::max_pool_grad, &[g(), at()], &[(dtype, &[2, 3, 9, 8], None)], &[Attr::Int(2)], close);
+        check(&pool::MAX_POOL_GRAD, &[g(), at()], &[(dtype, &[2, 3, 9, 8], None)], &[Attr::Int(2)], close);
         for (counted, divisor) in [(true, Attr::None), (false, Attr::None), (false, Attr::Int(5))] {
             let attrs = [dims(&[3, 2]), dims(&[2, 2]), dims(&[1, 0]), Attr::Bool(counted), divisor];
             let y: &[usize] = &[2, 3, 5, 4];
-            check(k::avg_pool, &[x()], &[(dtype, y, None)], &attrs, close);
-            check(k::avg_pool_grad, &[input((dtype, y, None), 2)], &[(dtype, &[2, 3, 9, 8], None)], &attrs, close);
+            check(&pool::AVG_POOL, &[x()], &[(dtype, y, None)], &attrs, close);
+            check(&pool::AVG_POOL_GRAD, &[input((dtype, y, None), 2)], &[(dtype, &[2, 3, 9, 8], None)], &attrs, close);
         }
-        check(k::adaptive_max_pool, &[x()], &[(dtype, y, None), (DType::I64, y, None)], &[Attr::Int(2)], 0.0);
-        check(k::adaptive_avg_pool, &[x()], &[(dtype, y, None)], &[Attr::Int(2)], close);
-        check(k::adaptive_avg_pool_grad, &[g()], &[(dtype, &[2, 3, 9, 8], None)], &[Attr::Int(2)], close);
+        check(&pool::ADAPTIVE_MAX_POOL, &[x()], &[(dtype, y, None), (DType::I64, y, None)], &[Attr::Int(2)], 0.0);
+        check(&pool::ADAPTIVE_AVG_POOL, &[x()], &[(dtype, y, None)], &[Attr::Int(2)], close);
+        check(&pool::ADAPTIVE_AVG_POOL_GRAD, &[g()], &[(dtype, &[2, 3, 9, 8], None)], &[Attr::Int(2)], close);
     }
 }
 
 #[test]
 fn attention_and_its_gradient() {
-    use attention::host as k;
     for (dtype, close) in FLOATS {
         let stat = dtype.compute();
         let (l, s, e, v) = (37, 45, 20, 33);
@@ -469,13 +485,13 @@ fn attention_and_its_gradient() {
             let mut list: Vec<Memory> = given().into_iter().collect();
             mask(&mut list);
             let outputs = [(dtype, out, None), (stat, lse, None)];
-            check(k::attention, &list, &outputs, &attrs, close * 4.0);
-            let found = on_host(k::attention, &list, &outputs, &attrs);
+            check(&attention::ATTENTION, &list, &outputs, &attrs, close * 4.0);
+            let found = on_host(&attention::ATTENTION, &list, &outputs, &attrs);
             let mut list = vec![input((dtype, out, None), 7)];
             list.extend(given());
             list.extend(found);
             mask(&mut list);
-            check(k::attention_grad, &list, &shapes.map(|shape| (dtype, shape, None)), &attrs, close * 40.0);
+            check(&attention::ATTENTION_GRAD, &list, &shapes.map(|shape| (dtype, shape, None)), &attrs, close * 40.0);
         }
     }
 }
@@ -510,13 +526,12 @@ fn attention_with_many_leading_dims() {
         let mut list = given();
         list.extend(steps.map(|steps: [isize; 8]| Memory::new(dtype, &mask, &steps, wave)));
         let outputs = [(dtype, &out[..], None), (dtype, &q[..7], None)];
-        check(attention::host::attention, &list, &outputs, &[Attr::Bool(false), Attr::None], 1e-4);
+        check(&attention::ATTENTION, &list, &outputs, &[Attr::Bool(false), Attr::None], 1e-4);
     }
 }
 
 #[test]
 fn attention_by_matrix_instructions() {
-    use attention::host as k;
     for (dtype, close) in [(DType::BF16, 2e-2), (DType::F16, 3e-3)] {
         for (queries, keys, width, causal, mask, split, heads) in ATTENDED {
             let (q, kv) = (&[2, heads, queries, width][..], &[2, heads, keys, width][..]);
@@ -543,19 +558,31 @@ fn attention_by_matrix_instructions() {
             for capability in [(8, 0), (9, 0)] {
                 let Some(gpu) = HostGpu::open() else { return };
                 let outputs = [(dtype, q, None), (DType::F32, lse, None)];
-                check_on(HostGpu { capability, ..gpu }, k::attention, &masked(given()), &outputs, &attrs, close);
+                check_on(
+                    HostGpu { capability, ..gpu },
+                    &attention::ATTENTION,
+                    &masked(given()),
+                    &outputs,
+                    &attrs,
+                    close,
+                );
             }
             if heads > 3 {
                 continue;
             }
             let mut list = vec![rows(q, 7)];
             list.extend(given());
-            list.extend(on_host(k::attention, &masked(given()), &[(dtype, q, None), (DType::F32, lse, None)], &attrs));
+            list.extend(on_host(
+                &attention::ATTENTION,
+                &masked(given()),
+                &[(dtype, q, None), (DType::F32, lse, None)],
+                &attrs,
+            ));
             let grads = [(dtype, q, None), (dtype, kv, None), (dtype, kv, None)];
             let list = masked(list);
             for capability in [(8, 0), (9, 0)] {
                 let Some(gpu) = HostGpu::open() else { return };
-                check_on(HostGpu { capability, ..gpu }, k::attention_grad, &list, &grads, &attrs, close * 2.0);
+                check_on(HostGpu { capability, ..gpu }, &attention::ATTENTION_GRAD, &list, &grads, &attrs, close * 2.0);
             }
         }
     }
@@ -563,9 +590,6 @@ fn attention_by_matrix_instructions() {
 
 #[test]
 fn scans_sorts_and_selections() {
-    use scan::host as scan;
-    use select::host as select;
-    use sort::host as sort;
     for dtype in [DType::F32, DType::F64, DType::BF16, DType::I64, DType::U8, DType::I16] {
         let close = match dtype {
             DType::F32 => 3e-5,
@@ -591,7 +615,7 @@ fn scans_sorts_and_selections() {
             let wide = if dtype.is_float() { dtype } else { DType::I64 };
             for reverse in [false, true] {
                 check(
-                    scan::cumsum,
+                    &scan::CUMSUM,
                     &[x()],
                     &[(wide, shape, None)],
                     &[Attr::Int(dim), Attr::Bool(reverse)],
@@ -599,10 +623,16 @@ fn scans_sorts_and_selections() {
                 );
             }
             if dtype.is_float() {
-                check(scan::logcumsumexp, &[x()], &[(dtype, shape, None)], &[Attr::Int(dim), Attr::Bool(false)], close);
+                check(
+                    &scan::LOGCUMSUMEXP,
+                    &[x()],
+                    &[(dtype, shape, None)],
+                    &[Attr::Int(dim), Attr::Bool(false)],
+                    close,
+                );
                 let ones = Memory::new(dtype, shape, &strides(shape, None), |i| 1.0 + wave(i) * 1e-4);
                 check(
-                    scan::cumprod,
+                    &scan::CUMPROD,
                     &[ones],
                     &[(dtype, shape, None)],
                     &[Attr::Int(dim), Attr::Bool(false)],
@@ -610,29 +640,29 @@ fn scans_sorts_and_selections() {
                 );
             }
             let pair = [(dtype, shape, None), (DType::I64, shape, None)];
-            check(scan::cummax, &[x()], &pair, &[Attr::Int(dim)], 0.0);
-            check(scan::cummin, &[x()], &pair, &[Attr::Int(dim)], 0.0);
+            check(&scan::CUMMAX, &[x()], &pair, &[Attr::Int(dim)], 0.0);
+            check(&scan::CUMMIN, &[x()], &pair, &[Attr::Int(dim)], 0.0);
             for descending in [false, true] {
                 let holes = Memory::new(dtype, shape, &strides(shape, None), |i| {
                     if dtype.is_float() && i % 97 == 5 { f64::NAN } else { (wave(i) * 3.0).round() }
                 });
-                check(sort::sort, &[holes], &pair, &[Attr::Int(dim), Attr::Bool(descending)], 0.0);
-                check(sort::argsort, &[x()], &pair[1..], &[Attr::Int(dim), Attr::Bool(descending)], 0.0);
+                check(&sort::SORT, &[holes], &pair, &[Attr::Int(dim), Attr::Bool(descending)], 0.0);
+                check(&sort::ARGSORT, &[x()], &pair[1..], &[Attr::Int(dim), Attr::Bool(descending)], 0.0);
             }
         }
         let shape: &[usize] = &[7, 9, 50];
         let x = || Memory::new(dtype, shape, &[1, 350, 7], |i| if i % 3 == 0 { 0.0 } else { wave(i) * 3.0 });
-        check(select::count, &[x()], &[(DType::I64, &[1], None)], &[], 0.0);
+        check(&select::COUNT, &[x()], &[(DType::I64, &[1], None)], &[], 0.0);
         let set = ints(dtype, &[7, 9, 50], |i| (i % 5 == 2) as i64);
-        check(select::nonzero, &[set], &[(DType::I64, &[630, 3], None)], &[], 0.0);
+        check(&select::NONZERO, &[set], &[(DType::I64, &[630, 3], None)], &[], 0.0);
         let deep = ints(dtype, &[1, 2, 1, 3, 1, 2, 1, 2, 3, 1, 2, 1, 1, 2, 1, 3], |i| (i % 5 == 2) as i64);
-        check(select::nonzero, &[deep], &[(DType::I64, &[173, 16], None)], &[], 0.0);
+        check(&select::NONZERO, &[deep], &[(DType::I64, &[173, 16], None)], &[], 0.0);
         let mask = Memory::new(DType::Bool, shape, &[450, 50, 1], |i| (i % 5 == 2) as u8 as f64);
-        check(select::masked_select, &[x(), mask], &[(dtype, &[630], None)], &[], 0.0);
+        check(&select::MASKED_SELECT, &[x(), mask], &[(dtype, &[630], None)], &[], 0.0);
     }
     let distinct = || Memory::new(DType::F32, &[3, 3000], &[3000, 1], |i| ((i * 7919) % 9001) as f64);
     let best = [(DType::F32, &[3, 10][..], None), (DType::I64, &[3, 10], None)];
     for largest in [true, false] {
-        check(sort::select::topk, &[distinct()], &best, &[Attr::Int(10), Attr::Int(1), Attr::Bool(largest)], 0.0);
+        check(&sort::TOPK, &[distinct()], &best, &[Attr::Int(10), Attr::Int(1), Attr::Bool(largest)], 0.0);
     }
 }

@@ -7,18 +7,19 @@ pub mod each;
 mod factors;
 pub mod fused;
 mod kernels;
+mod layouts;
 mod places;
 mod scans;
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use tscript::internals::base::attr::Attr;
-use tscript::internals::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
+use tscript::internals::kernel::abi::{Call, Faults, RawView, Threads};
 use tscript::internals::kernel::conv;
 use tscript::internals::kernel::cuda::{
-    ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, HEADERS, Hold, Launch, MatmulCall,
+    ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, Hold, Launch, MatmulCall, headers,
 };
 
 type Kernel = unsafe extern "C" fn(*mut *mut c_void);
@@ -76,7 +77,7 @@ impl HostGpu {
 fn entries(text: &str, found: &mut Vec<String>) {
     for line in text.lines() {
         if let Some(name) = line.trim().strip_prefix("#include \"").and_then(|rest| rest.strip_suffix('"'))
-            && let Some((_, header)) = HEADERS.iter().find(|(other, _)| *other == name)
+            && let Some((_, header)) = headers().iter().find(|(other, _)| *other == name)
         {
             entries(header, found);
         }
@@ -98,11 +99,28 @@ fn folder() -> PathBuf {
 /// Hash of everything besides the source that a library depends on.
 fn surroundings() -> u128 {
     let mut all = include_str!("shim.h").to_string();
-    for (name, text) in HEADERS {
+    for (name, text) in headers() {
         all.push_str(name);
         all.push_str(text);
     }
     tscript::internals::kernel::cuda::Source::new(all).key
+}
+
+/// A folder with every header, also those that the library makes.
+fn include() -> &'static PathBuf {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let made = folder().join(format!("include-{:032x}", surroundings()));
+        for (name, text) in headers() {
+            let path = made.join(name);
+            let own = path.with_extension(format!("{}", std::process::id()));
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("the folder can be made");
+            std::fs::write(&own, text).expect("the header can be written");
+            // Processes may write the same headers at once.
+            std::fs::rename(&own, &path).expect("the header can be moved");
+        }
+        made
+    })
 }
 
 fn library(source: &tscript::internals::kernel::cuda::Source) -> usize {
@@ -140,7 +158,7 @@ fn library(source: &tscript::internals::kernel::cuda::Source) -> usize {
             .args(["-mfma", "-DTS_HOST", "-include"])
             .arg(here.join("tests/it/cuda_host/shim.h"))
             .arg("-I")
-            .arg(here.join("kernels"))
+            .arg(include())
             .args([&cpp, &PathBuf::from("-o"), &made])
             .output()
             .expect("g++ can be started");
@@ -164,6 +182,7 @@ fn symbol(handle: usize, name: &str) -> *mut c_void {
 }
 
 fn convolve(call: &ConvCall) {
+    let g = &call.geometry;
     let view = |ptr, [first, channels]: [usize; 2], sizes: [usize; 3]| {
         let shape = [first, channels, sizes[0], sizes[1], sizes[2]];
         let mut view = RawView::contiguous(ptr, call.dtype, &shape);
@@ -173,21 +192,21 @@ fn convolve(call: &ConvCall) {
         }
         view
     };
-    let x = view(call.x, [call.batch, call.groups * call.channels], call.input);
-    let w = view(call.w, [call.groups * call.filters, call.channels], call.kernel);
-    let y = view(call.y, [call.batch, call.groups * call.filters], call.output);
-    let (host, inputs, output): (HostFn, _, _) = match call.wanted {
-        ConvPart::Output => (conv::host::conv_forward, [x, w], y),
-        ConvPart::InputGradient => (conv::host::conv_grad_input, [y, w], x),
-        ConvPart::WeightGradient => (conv::host::conv_grad_weight, [y, x], w),
+    let x = view(call.x, [g.batch, g.groups * g.channels], g.input);
+    let w = view(call.w, [g.groups * g.filters, g.channels], g.kernel);
+    let y = view(call.y, [g.batch, g.groups * g.filters], g.output);
+    let (kernel, inputs, output) = match call.wanted {
+        ConvPart::Output => (&conv::CONV_FORWARD, [x, w], y),
+        ConvPart::InputGradient => (&conv::CONV_GRAD_INPUT, [y, w], x),
+        ConvPart::WeightGradient => (&conv::CONV_GRAD_WEIGHT, [y, x], w),
     };
     let sizes = |list: [usize; 3]| Attr::Ints(list.iter().map(|&n| n as i64).collect());
-    let padding = Attr::Ints(call.padding.into_iter().collect());
-    let attrs = [sizes(call.stride), padding, sizes(call.dilation), Attr::Int(call.groups as i64)];
+    let padding = Attr::Ints(g.padding.iter().map(|&n| n as i64).collect());
+    let attrs = [sizes(g.stride), padding, sizes(g.dilation), Attr::Int(g.groups as i64)];
     let (outputs, faults, threads) = ([output], Faults::default(), &Threads::ONE);
     let call = Call { inputs: &inputs, outputs: &outputs, attrs: &attrs, threads, faults: &faults, seed: 0, offset: 0 };
     // SAFETY: the operands are as large as the caller says.
-    unsafe { host(&call) };
+    unsafe { (kernel.host)(&call) };
 }
 
 impl Gpu for HostGpu {
@@ -235,7 +254,7 @@ impl Gpu for HostGpu {
     }
 
     fn convolve(&mut self, call: &ConvCall) -> Result<bool, GpuError> {
-        let left = self.forward_only && call.wanted == ConvPart::InputGradient && call.has_forward_gradient();
+        let left = self.forward_only && call.wanted == ConvPart::InputGradient && call.geometry.has_forward_gradient();
         let order = self.convolves.filter(|_| !left);
         if let Some(order) = order {
             assert_eq!(call.order, order);
@@ -246,7 +265,7 @@ impl Gpu for HostGpu {
 
     fn convolves_transposed(&mut self, call: &ConvCall) -> Result<bool, GpuError> {
         assert_eq!(call.order, ConvOrder::ChannelsFirst);
-        let left = self.forward_only && call.wanted == ConvPart::InputGradient && call.has_forward_gradient();
+        let left = self.forward_only && call.wanted == ConvPart::InputGradient && call.geometry.has_forward_gradient();
         Ok(!left && self.convolves == Some(ConvOrder::ChannelsLast))
     }
 

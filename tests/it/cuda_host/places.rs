@@ -4,7 +4,6 @@ use super::fused::{Memory, wave};
 use super::kernels::{check, dims, input, ints, strides};
 use tscript::DType;
 use tscript::internals::base::attr::Attr;
-use tscript::internals::kernel::abi::HostFn;
 use tscript::internals::kernel::{ctc, index, random, resample, search, select, sort};
 
 fn text(word: &'static str) -> Attr {
@@ -15,7 +14,6 @@ const FLOATS: [(DType, f64); 4] = [(DType::F32, 1e-5), (DType::F64, 1e-12), (DTy
 
 #[test]
 fn scatters_that_reduce() {
-    use index::host::gather::scatter_reduce;
     let whole = [(DType::I64, 0.0), (DType::I32, 0.0), (DType::U8, 0.0), (DType::I16, 0.0)];
     for (dtype, close) in FLOATS.into_iter().chain(whole) {
         for reduce in ["sum", "prod", "mean", "amin", "amax"] {
@@ -24,9 +22,9 @@ fn scatters_that_reduce() {
                 let src = || Memory::new(dtype, &[4, 9], &[9, 1], |i| (wave(i * 5) * 3.0).round());
                 let x = || Memory::new(dtype, &[4, 6], &[1, 4], |i| (wave(i) * 3.0).round());
                 let attrs = [Attr::Int(1), text(reduce), Attr::Bool(include_self)];
-                check(scatter_reduce, &[x(), at, src()], &[(dtype, &[4, 6], None)], &attrs, close);
+                check(&index::SCATTER_REDUCE, &[x(), at, src()], &[(dtype, &[4, 6], None)], &attrs, close);
                 let bad = ints(DType::I64, &[4, 9], |i| if i == 13 { 6 } else { 0 });
-                check(scatter_reduce, &[x(), bad, src()], &[(dtype, &[4, 6], None)], &attrs, close);
+                check(&index::SCATTER_REDUCE, &[x(), bad, src()], &[(dtype, &[4, 6], None)], &attrs, close);
             }
         }
     }
@@ -35,34 +33,32 @@ fn scatters_that_reduce() {
         let src = Memory::new(DType::F32, &[4], &[1], |i| if i == 2 { f64::NAN } else { i as f64 });
         let at = ints(DType::I64, &[4], |i| [0, 1, 2, 2][i]);
         let attrs = [Attr::Int(0), text(reduce), Attr::Bool(true)];
-        check(scatter_reduce, &[x, at, src], &[(DType::F32, &[5], None)], &attrs, 0.0);
+        check(&index::SCATTER_REDUCE, &[x, at, src], &[(DType::F32, &[5], None)], &attrs, 0.0);
     }
 }
 
 #[test]
 fn masks_and_repeats() {
-    use select::host as k;
     for dtype in [DType::F32, DType::U8, DType::I64, DType::BF16] {
         let mask = || Memory::new(DType::Bool, &[30, 70], &[70, 1], |i| (i % 5 == 2) as u8 as f64);
         let x = || input((dtype, &[30, 70], Some(&[1, 30])), 1);
         for there in [420, 421, 60] {
             let src = Memory::new(dtype, &[there], &[1], |i| (i % 100) as f64);
-            check(k::masked_scatter, &[x(), mask(), src], &[(dtype, &[30, 70], None)], &[], 0.0);
+            check(&select::MASKED_SCATTER, &[x(), mask(), src], &[(dtype, &[30, 70], None)], &[], 0.0);
         }
     }
     for dtype in [DType::I64, DType::I32, DType::U8] {
         let repeats = || ints(dtype, &[500], |i| (i as i64 * 7) % 4);
-        check(k::repeats_count, &[repeats()], &[(DType::I64, &[1], None)], &[], 0.0);
+        check(&select::REPEATS_COUNT, &[repeats()], &[(DType::I64, &[1], None)], &[], 0.0);
         let sum = (0..500).map(|i| (i * 7) % 4).sum();
-        check(k::repeats_fill, &[repeats()], &[(DType::I64, &[sum], None)], &[], 0.0);
+        check(&select::REPEATS_FILL, &[repeats()], &[(DType::I64, &[sum], None)], &[], 0.0);
     }
     let bad = ints(DType::I64, &[9], |i| if i == 4 { -3 } else { 1 });
-    check(k::repeats_count, &[bad], &[(DType::I64, &[1], None)], &[], 0.0);
+    check(&select::REPEATS_COUNT, &[bad], &[(DType::I64, &[1], None)], &[], 0.0);
 }
 
 #[test]
 fn picks_from_rows() {
-    use sort::host::select as k;
     for dtype in [DType::F32, DType::F64, DType::BF16, DType::I64, DType::I32, DType::U8, DType::Bool] {
         for (shape, dim) in [(&[5, 13][..], 1), (&[3, 7, 4], 1), (&[2, 1500], 1), (&[9], 0), (&[], 0)] {
             let few = || {
@@ -75,7 +71,7 @@ fn picks_from_rows() {
                 *size = 1;
             }
             let pair = [(dtype, &out[..], None), (DType::I64, &out, None)];
-            for pick in [k::median as HostFn, k::nanmedian] {
+            for pick in [&sort::MEDIAN, &sort::NANMEDIAN] {
                 check(pick, &[few()], &pair, &[Attr::Int(dim)], 0.0);
                 check(pick, &[few()], &[(dtype, &[], None)], &[Attr::None], 0.0);
             }
@@ -83,15 +79,15 @@ fn picks_from_rows() {
             // Which of equal elements is told is the host's choice in short rows only.
             for nth in [1, n / 2 + 1, n] {
                 let told = if n <= 256 { &pair[..] } else { &pair[..1] };
-                check(k::kthvalue, &[few()], told, &[Attr::Int(nth), Attr::Int(dim)], 0.0);
+                check(&sort::KTHVALUE, &[few()], told, &[Attr::Int(nth), Attr::Int(dim)], 0.0);
             }
             if n <= 16 {
-                check(k::mode, &[few()], &pair, &[Attr::Int(dim)], 0.0);
+                check(&sort::MODE, &[few()], &pair, &[Attr::Int(dim)], 0.0);
             } else {
-                check(k::mode, &[few()], &pair[..1], &[Attr::Int(dim)], 0.0);
+                check(&sort::MODE, &[few()], &pair[..1], &[Attr::Int(dim)], 0.0);
             }
         }
-        check(k::median, &[input((dtype, &[0], None), 1)], &[(dtype, &[], None)], &[Attr::None], 0.0);
+        check(&sort::MEDIAN, &[input((dtype, &[0], None), 1)], &[(dtype, &[], None)], &[Attr::None], 0.0);
     }
     // Tiles that give their best, over several passes.
     let distinct = || Memory::new(DType::F32, &[2, 40_000], &[40_000, 1], |i| ((i * 7919) % 80_021) as f64);
@@ -99,17 +95,16 @@ fn picks_from_rows() {
         let best = [(DType::F32, &[2, count][..], None), (DType::I64, &[2, count], None)];
         for largest in [true, false] {
             let attrs = [Attr::Int(count as i64), Attr::Int(1), Attr::Bool(largest)];
-            check(k::topk, &[distinct()], &best, &attrs, 0.0);
+            check(&sort::TOPK, &[distinct()], &best, &attrs, 0.0);
         }
     }
     let wide = Memory::new(DType::I64, &[3000], &[1], |i| ((i * 7919) % 8009) as f64 - 4000.0);
     let best = [(DType::I64, &[7][..], None), (DType::I64, &[7], None)];
-    check(k::topk, &[wide], &best, &[Attr::Int(7), Attr::Int(0), Attr::Bool(true)], 0.0);
+    check(&sort::TOPK, &[wide], &best, &[Attr::Int(7), Attr::Int(0), Attr::Bool(true)], 0.0);
 }
 
 #[test]
 fn distinct_elements() {
-    use sort::host::unique::unique;
     for dtype in [DType::F32, DType::F64, DType::I64, DType::U8, DType::Bool] {
         for shape in [&[3, 50][..], &[5000], &[1], &[]] {
             for consecutive in [false, true] {
@@ -125,7 +120,7 @@ fn distinct_elements() {
                     (DType::I64, &n, None),
                     (DType::I64, &[1], None),
                 ];
-                check(unique, &[x()], &outs, &[Attr::None, Attr::Bool(consecutive)], 0.0);
+                check(&sort::UNIQUE, &[x()], &outs, &[Attr::None, Attr::Bool(consecutive)], 0.0);
             }
         }
     }
@@ -133,7 +128,6 @@ fn distinct_elements() {
 
 #[test]
 fn distinct_slices() {
-    use sort::host::unique::unique;
     for dtype in [DType::F32, DType::F64, DType::F16, DType::I64, DType::U8, DType::Bool] {
         // Slices of several dims, more than a tile has, more than two tiles have; none; without elements.
         let shapes: [(&[usize], usize); 7] = [
@@ -161,7 +155,7 @@ fn distinct_slices() {
                     (DType::I64, &n, None),
                     (DType::I64, &[1], None),
                 ];
-                check(unique, &[x()], &outs, &[Attr::Int(d as i64), Attr::Bool(consecutive)], 0.0);
+                check(&sort::UNIQUE, &[x()], &outs, &[Attr::Int(d as i64), Attr::Bool(consecutive)], 0.0);
             }
         }
     }
@@ -169,7 +163,6 @@ fn distinct_slices() {
 
 #[test]
 fn finding_and_counting() {
-    use search::host as k;
     for dtype in [DType::F32, DType::F64, DType::BF16, DType::I64, DType::I32, DType::U8] {
         let edges = || Memory::new(dtype, &[40], &[1], |i| (i / 2) as f64);
         let rows = || Memory::new(dtype, &[3, 40], &[40, 1], |i| (i % 40 / 2) as f64);
@@ -180,58 +173,74 @@ fn finding_and_counting() {
         for right in [false, true] {
             for out in [DType::I64, DType::I32] {
                 let out = [(out, &[3, 30][..], None)];
-                check(k::searchsorted, &[edges(), values()], &out, &attrs(right), 0.0);
-                check(k::searchsorted, &[rows(), values()], &out, &attrs(right), 0.0);
+                check(&search::SEARCHSORTED, &[edges(), values()], &out, &attrs(right), 0.0);
+                check(&search::SEARCHSORTED, &[rows(), values()], &out, &attrs(right), 0.0);
             }
         }
-        check(k::searchsorted, &[falling, values(), sorter()], &[(DType::I64, &[3, 30], None)], &attrs(false), 0.0);
+        check(
+            &search::SEARCHSORTED,
+            &[falling, values(), sorter()],
+            &[(DType::I64, &[3, 30], None)],
+            &attrs(false),
+            0.0,
+        );
         let x = || Memory::new(dtype, &[2000], &[1], |i| (wave(i) * 6.0).abs().floor());
         for (low, high) in [(0.0, 0.0), (1.0, 4.0)] {
             let attrs = [Attr::Int(5), Attr::Float(low), Attr::Float(high)];
-            check(k::histc, &[x()], &[(dtype, &[5], None)], &attrs, 0.0);
+            check(&search::HISTC, &[x()], &[(dtype, &[5], None)], &attrs, 0.0);
         }
         if dtype.is_float() {
             let weights = || input((dtype, &[2000], None), 3);
             let close = if dtype == DType::BF16 { 0.2 } else { 1e-4 };
             let at = ints(DType::I64, &[2000], |i| i as i64 % 13);
-            check(k::bincount, &[at, weights()], &[(dtype, &[13], None)], &[], close);
+            check(&search::BINCOUNT, &[at, weights()], &[(dtype, &[13], None)], &[], close);
         } else {
-            check(k::bincount_size, &[x()], &[(DType::I64, &[1], None)], &[Attr::Int(3)], 0.0);
-            check(k::bincount_size, &[x()], &[(DType::I64, &[1], None)], &[Attr::Int(30)], 0.0);
-            check(k::bincount, &[x()], &[(DType::I64, &[7], None)], &[], 0.0);
+            check(&search::BINCOUNT_SIZE, &[x()], &[(DType::I64, &[1], None)], &[Attr::Int(3)], 0.0);
+            check(&search::BINCOUNT_SIZE, &[x()], &[(DType::I64, &[1], None)], &[Attr::Int(30)], 0.0);
+            check(&search::BINCOUNT, &[x()], &[(DType::I64, &[7], None)], &[], 0.0);
         }
     }
     let bad = ints(DType::I64, &[9], |i| if i == 4 { -3 } else { 1 });
-    check(k::bincount, &[bad], &[(DType::I64, &[2], None)], &[], 0.0);
+    check(&search::BINCOUNT, &[bad], &[(DType::I64, &[2], None)], &[], 0.0);
 }
 
 #[test]
 fn padding_by_own_elements() {
-    use resample::pad as k;
     for mode in ["reflect", "replicate", "circular"] {
         let attrs = [dims(&[2, -1, -1, 3, 1, 1]), text(mode)];
         for dtype in [DType::F32, DType::BF16, DType::F64, DType::I64, DType::Bool] {
             let x = input((dtype, &[2, 3, 4, 5], Some(&[60, 1, 3, 12])), 1);
-            check(k::pad, &[x], &[(dtype, &[2, 5, 6, 6], None)], &attrs, 0.0);
+            check(&resample::PAD, &[x], &[(dtype, &[2, 5, 6, 6], None)], &attrs, 0.0);
         }
         for (dtype, close) in FLOATS {
             let g = || input((dtype, &[2, 5, 6, 6], None), 2);
-            check(k::pad_grad, &[g()], &[(dtype, &[2, 3, 4, 5], None)], &attrs, close);
+            check(&resample::PAD_GRAD, &[g()], &[(dtype, &[2, 3, 4, 5], None)], &attrs, close);
         }
         let one = [dims(&[3, 2]), text(mode)];
-        check(k::pad, &[input((DType::F32, &[1], None), 1)], &[(DType::F32, &[6], None)], &one, 0.0);
-        check(k::pad_grad, &[input((DType::F32, &[6], None), 1)], &[(DType::F32, &[1], None)], &one, 1e-6);
+        check(&resample::PAD, &[input((DType::F32, &[1], None), 1)], &[(DType::F32, &[6], None)], &one, 0.0);
+        check(&resample::PAD_GRAD, &[input((DType::F32, &[6], None), 1)], &[(DType::F32, &[1], None)], &one, 1e-6);
         let cut = [dims(&[-4, 5]), text(mode)];
-        check(k::pad_grad, &[input((DType::F32, &[3, 5], None), 1)], &[(DType::F32, &[3, 4], None)], &cut, 1e-6);
+        check(
+            &resample::PAD_GRAD,
+            &[input((DType::F32, &[3, 5], None), 1)],
+            &[(DType::F32, &[3, 4], None)],
+            &cut,
+            1e-6,
+        );
         let cut = [dims(&[5, -4]), text(mode)];
-        check(k::pad_grad, &[input((DType::F32, &[3, 5], None), 1)], &[(DType::F32, &[3, 4], None)], &cut, 1e-6);
-        check(k::pad_grad, &[input((DType::F32, &[13], None), 1)], &[(DType::F32, &[8], None)], &one, 1e-6);
+        check(
+            &resample::PAD_GRAD,
+            &[input((DType::F32, &[3, 5], None), 1)],
+            &[(DType::F32, &[3, 4], None)],
+            &cut,
+            1e-6,
+        );
+        check(&resample::PAD_GRAD, &[input((DType::F32, &[13], None), 1)], &[(DType::F32, &[8], None)], &one, 1e-6);
     }
 }
 
 #[test]
 fn resampling() {
-    use resample::host as k;
     type Case = (&'static str, i64, &'static [usize], &'static [usize], Option<&'static [f64]>);
     let cases: [Case; 9] = [
         ("nearest", 1, &[2, 3, 7], &[2, 3, 12], None),
@@ -249,8 +258,14 @@ fn resampling() {
             let factors = factors.map_or(Attr::None, |factors| Attr::Floats(factors.into()));
             let attrs = [Attr::Int(spatial), text(mode), Attr::Bool(align), factors];
             for (dtype, close) in FLOATS {
-                check(k::interpolate, &[input((dtype, from, None), 1)], &[(dtype, to, None)], &attrs, close);
-                check(k::interpolate_grad, &[input((dtype, to, None), 1)], &[(dtype, from, None)], &attrs, close * 4.0);
+                check(&resample::INTERPOLATE, &[input((dtype, from, None), 1)], &[(dtype, to, None)], &attrs, close);
+                check(
+                    &resample::INTERPOLATE_GRAD,
+                    &[input((dtype, to, None), 1)],
+                    &[(dtype, from, None)],
+                    &attrs,
+                    close * 4.0,
+                );
             }
         }
     }
@@ -258,26 +273,24 @@ fn resampling() {
 
 #[test]
 fn samples() {
-    use random::multinomial as k;
     for dtype in [DType::F32, DType::F64, DType::F16] {
         let p = |i: usize| if i % 4 == 1 { 0.0 } else { (wave(i) * 0.4).abs() };
         for replacement in [false, true] {
             let attrs = [Attr::Bool(replacement)];
             let rows = || Memory::new(dtype, &[5, 60], &[60, 1], p);
-            check(k::multinomial, &[rows()], &[(DType::I64, &[5, 40], None)], &attrs, 0.0);
+            check(&random::MULTINOMIAL, &[rows()], &[(DType::I64, &[5, 40], None)], &attrs, 0.0);
             let one = || Memory::new(dtype, &[3000], &[1], p);
-            check(k::multinomial, &[one()], &[(DType::I64, &[9], None)], &attrs, 0.0);
+            check(&random::MULTINOMIAL, &[one()], &[(DType::I64, &[9], None)], &attrs, 0.0);
             let bad = Memory::new(dtype, &[4, 6], &[6, 1], |i| if i == 15 { -1.0 } else { 1.0 });
-            check(k::multinomial, &[bad], &[(DType::I64, &[4, 3], None)], &attrs, 0.0);
+            check(&random::MULTINOMIAL, &[bad], &[(DType::I64, &[4, 3], None)], &attrs, 0.0);
             let nothing = Memory::new(dtype, &[2, 6], &[6, 1], |i| (i / 6) as f64);
-            check(k::multinomial, &[nothing], &[(DType::I64, &[2, 3], None)], &attrs, 0.0);
+            check(&random::MULTINOMIAL, &[nothing], &[(DType::I64, &[2, 3], None)], &attrs, 0.0);
         }
     }
 }
 
 #[test]
 fn sequences_without_an_alignment() {
-    use ctc::host as k;
     for (dtype, close) in [(DType::F32, 1e-5), (DType::F64, 1e-11)] {
         // More samples than a launch has, more states than a block has threads, labels that repeat, the blank among them.
         for (steps, n, classes, most, blank) in
@@ -301,8 +314,8 @@ fn sequences_without_an_alignment() {
             let g = || Memory::new(dtype, &[n], &[1], |i| if i == 1 || i % 10 == 3 { 0.0 } else { wave(i) });
             let (loss, shape) = ((dtype, &[n][..], None), &[steps, n, classes][..]);
             for bad in [None, Some(0), Some(n * most - 1)] {
-                check(k::ctc_loss, &[logs(), labels(bad)], &[loss], &attrs, close);
-                check(k::ctc_loss_grad, &[logs(), labels(bad), g()], &[(dtype, shape, None)], &attrs, close);
+                check(&ctc::CTC_LOSS, &[logs(), labels(bad)], &[loss], &attrs, close);
+                check(&ctc::CTC_LOSS_GRAD, &[logs(), labels(bad), g()], &[(dtype, shape, None)], &attrs, close);
             }
         }
     }

@@ -4,9 +4,9 @@ use super::HostGpu;
 use super::fused::{Memory, wave};
 use tscript::DType;
 use tscript::internals::base::attr::Attr;
-use tscript::internals::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
-use tscript::internals::kernel::launches;
-use tscript::internals::kernel::scan::host as scan;
+use tscript::internals::kernel::abi::{Call, Faults, RawView, Threads};
+use tscript::internals::kernel::family::Kernel;
+use tscript::internals::kernel::scan;
 
 /// A view of a shape, so many elements into a larger memory.
 fn inside(memory: &Memory, shape: &[usize], shift: usize) -> RawView {
@@ -17,7 +17,7 @@ fn inside(memory: &Memory, shape: &[usize], shift: usize) -> RawView {
 /// Scans a shape with the input `shifts[0]` and the outputs `shifts[1]` elements past an aligned place. What is around the
 /// outputs must stay.
 #[track_caller]
-fn same(host: HostFn, x: DType, outputs: &[DType], shape: &[usize], dim: i64, shifts: [usize; 2], close: f64) {
+fn same(kernel: &Kernel, x: DType, outputs: &[DType], shape: &[usize], dim: i64, shifts: [usize; 2], close: f64) {
     let Some(mut gpu) = HostGpu::open() else { return };
     let room = shape.iter().product::<usize>() + 24;
     let value = |i: usize| (wave(i) * 3.0).round() * if x.is_float() { 0.25 } else { 1.0 };
@@ -33,8 +33,8 @@ fn same(host: HostFn, x: DType, outputs: &[DType], shape: &[usize], dim: i64, sh
         let call =
             |outputs| Call { inputs: &inputs, outputs, attrs: &attrs, threads, faults: &faults, seed: 0, offset: 0 };
         // SAFETY: the views are inside their memories.
-        unsafe { host(&call(&theirs_views)) };
-        launches::entry(host).expect("an entry")(&call(&ours_views), &mut gpu).expect("the recorder launches");
+        unsafe { (kernel.host)(&call(&theirs_views)) };
+        kernel.cuda.expect("a launch")(&call(&ours_views), &mut gpu).expect("the recorder launches");
         for (n, (a, b)) in ours.iter().zip(&theirs).enumerate() {
             for (i, (x, y)) in a.values().into_iter().zip(b.values()).enumerate() {
                 let near = x == y || (x - y).abs() <= close * y.abs().max(1.0);
@@ -52,13 +52,13 @@ fn rows_of_all_lengths_at_all_places() {
         [(&[7, 1001], 1), (&[300, 5], 1), (&[3, 40_001], 1), (&[90_000], 0), (&[3, 1, 4], 1)];
     for (shape, dim) in shapes {
         for shifts in [[0, 0], [1, 1], [3, 3], [0, 1]] {
-            same(scan::cumsum, DType::F32, &[DType::F32], shape, dim, shifts, 2e-4);
+            same(&scan::CUMSUM, DType::F32, &[DType::F32], shape, dim, shifts, 2e-4);
         }
-        same(scan::cumsum, DType::I64, &[DType::I64], shape, dim, [1, 1], 0.0);
-        same(scan::logcumsumexp, DType::F64, &[DType::F64], shape, dim, [0, 0], 1e-11);
-        same(scan::logcumsumexp, DType::F32, &[DType::F32], shape, dim, [1, 1], 2e-5);
-        same(scan::cummax, DType::I16, &[DType::I16, DType::I64], shape, dim, [0, 0], 0.0);
-        same(scan::cummin, DType::F32, &[DType::F32, DType::I64], shape, dim, [1, 1], 0.0);
+        same(&scan::CUMSUM, DType::I64, &[DType::I64], shape, dim, [1, 1], 0.0);
+        same(&scan::LOGCUMSUMEXP, DType::F64, &[DType::F64], shape, dim, [0, 0], 1e-11);
+        same(&scan::LOGCUMSUMEXP, DType::F32, &[DType::F32], shape, dim, [1, 1], 2e-5);
+        same(&scan::CUMMAX, DType::I16, &[DType::I16, DType::I64], shape, dim, [0, 0], 0.0);
+        same(&scan::CUMMIN, DType::F32, &[DType::F32, DType::I64], shape, dim, [1, 1], 0.0);
     }
 }
 
@@ -68,15 +68,15 @@ fn columns_of_all_lengths() {
     let shapes: [(&[usize], i64); 4] = [(&[600, 130], 0), (&[2, 1000, 3], 1), (&[70, 1, 5], 1), (&[200_000, 2], 0)];
     for (shape, dim) in shapes {
         for shifts in [[0, 0], [1, 1]] {
-            same(scan::cumsum, DType::F64, &[DType::F64], shape, dim, shifts, 1e-10);
+            same(&scan::CUMSUM, DType::F64, &[DType::F64], shape, dim, shifts, 1e-10);
         }
         if shape[0] > 10_000 {
             continue;
         }
-        same(scan::cumsum, DType::BF16, &[DType::BF16], shape, dim, [0, 0], 4e-2);
-        same(scan::logcumsumexp, DType::F32, &[DType::F32], shape, dim, [0, 0], 2e-5);
-        same(scan::cummax, DType::F64, &[DType::F64, DType::I64], shape, dim, [0, 0], 0.0);
-        same(scan::cummin, DType::U8, &[DType::U8, DType::I64], shape, dim, [3, 3], 0.0);
+        same(&scan::CUMSUM, DType::BF16, &[DType::BF16], shape, dim, [0, 0], 4e-2);
+        same(&scan::LOGCUMSUMEXP, DType::F32, &[DType::F32], shape, dim, [0, 0], 2e-5);
+        same(&scan::CUMMAX, DType::F64, &[DType::F64, DType::I64], shape, dim, [0, 0], 0.0);
+        same(&scan::CUMMIN, DType::U8, &[DType::U8, DType::I64], shape, dim, [3, 3], 0.0);
     }
 }
 
@@ -93,7 +93,7 @@ fn log_sums_of_infinities() {
     let (faults, threads) = (Faults::default(), &Threads::ONE);
     let attrs = [Attr::Int(1), Attr::Bool(false)];
     let call = Call { inputs: &inputs, outputs: &outputs, attrs: &attrs, threads, faults: &faults, seed: 0, offset: 0 };
-    launches::entry(scan::logcumsumexp).expect("an entry")(&call, &mut gpu).unwrap();
+    scan::LOGCUMSUMEXP.cuda.expect("a launch")(&call, &mut gpu).unwrap();
     let close =
         |got: f64, wanted: f64| got == wanted || (got.is_nan() && wanted.is_nan()) || (got - wanted).abs() < 1e-6;
     let inf = f64::INFINITY;

@@ -290,8 +290,8 @@ mod tests {
         let short = Factor { row_stride: 3, ..PLAIN.a };
         assert!(!Product { a: short, ..PLAIN }.is_describable());
         // Transposed, A lies as (4, 2).
-        let turned = Factor { stored: Stored::Transposed, row_stride: 2, ..PLAIN.a };
-        assert!(Product { a: turned, ..PLAIN }.is_describable());
+        let transposed = Factor { stored: Stored::Transposed, row_stride: 2, ..PLAIN.a };
+        assert!(Product { a: transposed, ..PLAIN }.is_describable());
         assert!(!Product { k: 0, ..PLAIN }.is_describable());
         assert!(!Product { result: Element::F16, ..PLAIN }.is_describable());
         assert!(Product { element: Element::Bf16, ..PLAIN }.is_describable());
@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(lies((3, 4), [-4, 1, 0]), None);
         assert_eq!(lies((3, 4), [4, 1, -12]), None);
         assert_eq!(lies((1, 4), [-7, 1, 0]), Some((true, 4)), "a single row has no next");
-        assert_eq!(lies((1, 4), [0, 5, 0]), Some((false, 5)), "a column of a larger matrix, turned");
+        assert_eq!(lies((1, 4), [0, 5, 0]), Some((false, 5)), "a column of a larger matrix, transposed");
         assert_eq!(lies((4, 1), [5, 0, 0]), Some((true, 5)));
         assert_eq!(lies((4, 1), [1, 77, 0]), Some((true, 1)));
         assert_eq!(lies((1, 1), [0, 0, 0]), Some((true, 1)));

@@ -43,9 +43,9 @@ fn the_report_names_both_lines_and_the_missing_call() {
     assert_eq!(clocks.access(&mut buffer, main, &normal), None);
     assert_eq!(clocks.conflict(&mut buffer, main, &sum), None);
     let asked = clocks.conflict(&mut buffer, side, &sum);
-    let told = clocks.access(&mut buffer, side, &sum);
-    assert_eq!(asked, told);
-    let conflict = told.expect("a race");
+    let reported = clocks.access(&mut buffer, side, &sum);
+    assert_eq!(asked, reported);
+    let conflict = reported.expect("a race");
     let diag = conflict.diagnose(|name| (name.number == 1).then(|| "s".to_string()), |site| Some(site.line() as usize));
     assert_eq!(diag.message, "`sum` reads memory that `normal_` may still be writing");
     assert_eq!(diag.labels[0].text, "read here, on cuda:0 stream 1, with nothing ordering the two");

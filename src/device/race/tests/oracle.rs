@@ -118,10 +118,10 @@ fn run(seed: u64, weights: &Weights) -> usize {
             let bytes = bytes_of(&layout, 4);
             let expected = graph.races(node, buffer, kind, &bytes);
             let asked = clocks.conflict(&mut buffers[buffer], lane, &access);
-            let told = clocks.access(&mut buffers[buffer], lane, &access);
-            assert_eq!(told.is_some(), expected, "seed {seed}, step {step}: {told:?}");
-            assert_eq!(asked, told, "seed {seed}, step {step}");
-            if let Some(conflict) = told {
+            let reported = clocks.access(&mut buffers[buffer], lane, &access);
+            assert_eq!(reported.is_some(), expected, "seed {seed}, step {step}: {reported:?}");
+            assert_eq!(asked, reported, "seed {seed}, step {step}");
+            if let Some(conflict) = reported {
                 let earlier = conflict.earlier.origin.user.line() as usize;
                 assert!(earlier <= weights.lines && conflict.later.origin == access.origin);
             }

@@ -29,9 +29,9 @@ impl Program {
                 self.tensors.resize_with(self.tensors.len().max(tensor + 1), || BufferClock::new(16));
                 let access = whole(kind, &layout);
                 let asked = self.clocks.conflict(&mut self.tensors[tensor], lane, &access);
-                let told = self.clocks.access(&mut self.tensors[tensor], lane, &access);
-                assert_eq!(asked, told);
-                races += usize::from(told.is_some());
+                let reported = self.clocks.access(&mut self.tensors[tensor], lane, &access);
+                assert_eq!(asked, reported);
+                races += usize::from(reported.is_some());
             }
         }
         races

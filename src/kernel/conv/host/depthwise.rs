@@ -1,7 +1,7 @@
 //! Depthwise convolution: one input plane for each output plane, which is no matrix product.
 
 use super::Geometry;
-use super::im2col::{falls, inside};
+use super::im2col::{input_position, valid_outputs};
 use crate::kernel::abi::Threads;
 use crate::kernel::host::real::{Real, widths};
 use crate::kernel::host::rows;
@@ -11,12 +11,12 @@ use crate::kernel::host::vector::Vector;
 /// For every kernel position and output row inside the input: `each(tap, output row's valid range, matching
 /// start in the input plane)`.
 #[inline(always)]
-fn walk(g: &Geometry, mut each: impl FnMut(usize, std::ops::Range<usize>, usize)) {
+fn for_each_row(g: &Geometry, mut each: impl FnMut(usize, std::ops::Range<usize>, usize)) {
     let [_, kh, kw] = g.kernel;
     let [od, oh, ow] = g.output;
     for tap in 0..g.taps() {
         let (td, th, tw) = (tap / (kh * kw), tap / kw % kh, tap % kw);
-        let valid = inside(g, 2, tw);
+        let valid = valid_outputs(g, 2, tw);
         if valid.is_empty() {
             continue;
         }
@@ -24,9 +24,9 @@ fn walk(g: &Geometry, mut each: impl FnMut(usize, std::ops::Range<usize>, usize)
         let first = valid.start * g.stride[2] + tw * g.dilation[2];
         let first = (first as isize - g.padding[2]) as usize;
         for d in 0..od {
-            let Some(id) = falls(g, 0, d, td) else { continue };
+            let Some(id) = input_position(g, 0, d, td) else { continue };
             for h in 0..oh {
-                let Some(ih) = falls(g, 1, h, th) else { continue };
+                let Some(ih) = input_position(g, 1, h, th) else { continue };
                 let row = (d * oh + h) * ow;
                 each(tap, row + valid.start..row + valid.end, (id * g.input[1] + ih) * g.input[2] + first);
             }
@@ -55,7 +55,7 @@ widths! {
     fn correlate<T>(g: &Geometry, x: &[T], w: &[T], y: &mut [T]) {
         y.fill(T::ZERO);
         let stride = g.stride[2];
-        walk(g, |tap, range, from| {
+        for_each_row(g, |tap, range, from| {
             let w = w[tap];
             let y = &mut y[range];
             if stride == 1 {
@@ -77,15 +77,15 @@ pub fn grad_input<T: Real>(threads: &Threads, g: &Geometry, dy: &[T], w: &[T], d
         let dy = &dy[g.output_unit(unit)];
         let w = &w[g.filters_of(unit)];
         for (dy, w) in dy.chunks_exact(plane).zip(w.chunks_exact(taps)) {
-            spread(g, dy, w, dx);
+            correlate_transposed(g, dy, w, dx);
         }
     });
 }
 
 widths! {
-    fn spread<T>(g: &Geometry, dy: &[T], w: &[T], dx: &mut [T]) {
+    fn correlate_transposed<T>(g: &Geometry, dy: &[T], w: &[T], dx: &mut [T]) {
         let stride = g.stride[2];
-        walk(g, |tap, range, from| {
+        for_each_row(g, |tap, range, from| {
             let w = w[tap];
             let dy = &dy[range];
             if stride == 1 {
@@ -116,7 +116,7 @@ pub fn grad_weight<T: Real>(threads: &Threads, g: &Geometry, dy: &[T], x: &[T], 
 widths! {
     fn dots<T, S>(g: &Geometry, dy: &[T], x: &[T], dw: &mut [T]) {
         let stride = g.stride[2];
-        walk(g, |tap, range, from| {
+        for_each_row(g, |tap, range, from| {
             let dy = &dy[range];
             dw[tap] += if stride == 1 {
                 let x = &x[from..from + dy.len()];

@@ -182,7 +182,7 @@ pub fn forward<T: Real>(threads: &Threads, g: &Geometry, x: &[T], w: &[T], bias:
     true
 }
 
-/// The gradient is the correlation of `dy` with the kernel turned round; `false` when this way does not apply. `bias` is
+/// The gradient is the correlation of `dy` with the kernel rotated by 180°; `false` when this way does not apply. `bias` is
 /// one number a channel.
 pub fn grad_input<T: Real>(
     threads: &Threads,

@@ -17,7 +17,7 @@ fn rows_per_tile<T>(g: &Geometry, depth: usize) -> usize {
 }
 
 /// Output positions along the last dim whose input lies inside it, for a kernel position.
-pub fn inside(g: &Geometry, dim: usize, tap: usize) -> Range<usize> {
+pub fn valid_outputs(g: &Geometry, dim: usize, tap: usize) -> Range<usize> {
     let (size, stride) = (g.input[dim] as isize, g.stride[dim] as isize);
     let offset = (tap * g.dilation[dim]) as isize - g.padding[dim];
     let start = if offset >= 0 { 0 } else { (-offset + stride - 1) / stride };
@@ -27,7 +27,7 @@ pub fn inside(g: &Geometry, dim: usize, tap: usize) -> Range<usize> {
 }
 
 /// Where an output position falls in the input, along one dim.
-pub fn falls(g: &Geometry, dim: usize, out: usize, tap: usize) -> Option<usize> {
+pub fn input_position(g: &Geometry, dim: usize, out: usize, tap: usize) -> Option<usize> {
     let at = (out * g.stride[dim] + tap * g.dilation[dim]) as isize - g.padding[dim];
     (at >= 0 && at < g.input[dim] as isize).then_some(at as usize)
 }
@@ -35,7 +35,7 @@ pub fn falls(g: &Geometry, dim: usize, out: usize, tap: usize) -> Option<usize> 
 /// For rows `depths` of the unfolded input and output rows `rows`: calls `each(position in the tile of the
 /// row's first column, valid columns, start of the input row, position in it of the first valid)`.
 /// An input row outside the input has no valid columns.
-fn walk(
+fn for_each_row(
     g: &Geometry,
     depths: Range<usize>,
     rows: Range<usize>,
@@ -47,10 +47,10 @@ fn walk(
     for depth in depths {
         let (tap, channel) = (depth % g.taps(), depth / g.taps());
         let (td, th, tw) = (tap / (kh * kw), tap / kw % kh, tap % kw);
-        let valid = inside(g, 2, tw);
+        let valid = valid_outputs(g, 2, tw);
         let first = (valid.start * g.stride[2] + tw * g.dilation[2]) as isize - g.padding[2];
         for row in rows.clone() {
-            match (falls(g, 0, row / oh, td), falls(g, 1, row % oh, th)) {
+            match (input_position(g, 0, row / oh, td), input_position(g, 1, row % oh, th)) {
                 (Some(d), Some(h)) => {
                     let start = (channel * g.input[0] + d) * g.input[1] + h;
                     each(at, valid.clone(), start * g.input[2], first.max(0) as usize);
@@ -62,9 +62,9 @@ fn walk(
     }
 }
 
-fn unfold<T: Real>(g: &Geometry, depths: Range<usize>, rows: Range<usize>, x: &[T], tile: &mut [T]) {
+fn im2col<T: Real>(g: &Geometry, depths: Range<usize>, rows: Range<usize>, x: &[T], tile: &mut [T]) {
     let (ow, stride) = (g.output[2], g.stride[2]);
-    walk(g, depths, rows, |at, valid, start, first| {
+    for_each_row(g, depths, rows, |at, valid, start, first| {
         let to = &mut tile[at..at + ow];
         to[..valid.start].fill(T::ZERO);
         to[valid.end..].fill(T::ZERO);
@@ -82,9 +82,9 @@ fn unfold<T: Real>(g: &Geometry, depths: Range<usize>, rows: Range<usize>, x: &[
     });
 }
 
-fn fold_add<T: Real>(g: &Geometry, depths: Range<usize>, rows: Range<usize>, tile: &[T], x: &mut [T]) {
+fn col2im<T: Real>(g: &Geometry, depths: Range<usize>, rows: Range<usize>, tile: &[T], x: &mut [T]) {
     let stride = g.stride[2];
-    walk(g, depths, rows, |at, valid, start, first| {
+    for_each_row(g, depths, rows, |at, valid, start, first| {
         if valid.is_empty() {
             return;
         }
@@ -111,7 +111,7 @@ pub fn forward<T: Real>(threads: &Threads, g: &Geometry, x: &[T], w: &[T], y: &m
             for first in range.clone().step_by(per_tile) {
                 let rows = first..(first + per_tile).min(range.end);
                 let n = rows.len() * ow;
-                unfold(g, 0..depth, rows, x, &mut tile);
+                im2col(g, 0..depth, rows, x, &mut tile);
                 let b = Matrix::packed(&tile, n);
                 let c = Matrix { ptr: out.at(g.output_unit(unit).start + first * ow), row: plane as isize, col: 1 };
                 // SAFETY: the tile is `[depth, n]`; tiles write to their own columns of the unit.
@@ -153,7 +153,7 @@ pub fn grad_input<T: Real>(threads: &Threads, g: &Geometry, dy: &[T], w: &[T], d
                 let c = Matrix::packed_mut(&mut tile, n);
                 // SAFETY: sizes are the geometry's; the tile is this task's.
                 unsafe { product(&Threads::ONE, s, a, dy.from(0, first * ow), c, Accum::Replace) };
-                fold_add(g, 0..depths.len(), rows, &tile, own);
+                col2im(g, 0..depths.len(), rows, &tile, own);
             }
         }
     });
@@ -182,7 +182,7 @@ pub fn grad_weight<T: Real>(threads: &Threads, g: &Geometry, dy: &[T], x: &[T], 
                 for first in (0..rows).step_by(per_tile) {
                     let rows = first..(first + per_tile).min(rows);
                     let k = rows.len() * ow;
-                    unfold(g, depths.clone(), rows, x, &mut tile);
+                    im2col(g, depths.clone(), rows, x, &mut tile);
                     let s = Sizes { m: g.filters, n: depths.len(), k };
                     let b = Matrix::packed(&tile, k).transposed();
                     // SAFETY: sizes are the geometry's; tasks own their columns of `dw`.

@@ -16,7 +16,7 @@ use crate::kernel::host::staging::{Scratch, Shared};
 const LANES: usize = 16;
 /// Filters that are taken together, at most: four vectors.
 const MAX_FILTERS: usize = 64;
-/// Positions of a piece: turned round, 64 filters of them fill the first-level cache. Sums of a piece begin at zero, and are
+/// Positions of a piece: transposed, 64 filters of them fill the first-level cache. Sums of a piece begin at zero, and are
 /// added to the others afterwards, so that large images lose no digits.
 const PIECE: usize = 128;
 /// Cost: below so many filters, dot products waste less.
@@ -68,10 +68,10 @@ pub fn grad_weight<T: Real>(threads: &Threads, g: &Geometry, dy: &[T], x: &[T], 
             };
             if few {
                 let length = c.positions().next_multiple_of(LANES);
-                let mut spread = Scratch::<f32>::new(g.filters * length);
+                let mut padded = Scratch::<f32>::new(g.filters * length);
                 each(&mut |image, dy| {
-                    c.spread(dy, length, &mut spread);
-                    dot_all(&spread, length, image, offsets, sums);
+                    c.pad_rows(dy, length, &mut padded);
+                    dot_all(&padded, length, image, offsets, sums);
                 });
             } else {
                 let pieces = c.pieces();
@@ -137,7 +137,7 @@ impl Correlation {
     }
 
     /// Output planes laid out at the padded width, zeros between rows and at the end.
-    fn spread(&self, out: &[f32], length: usize, to: &mut [f32]) {
+    fn pad_rows(&self, out: &[f32], length: usize, to: &mut [f32]) {
         let [_, h, w] = self.padded();
         let [od, oh, ow] = self.out;
         for (filter, to) in to.chunks_exact_mut(length).enumerate() {

@@ -5,7 +5,7 @@
 use super::{copy_view, zero};
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::host::element::by_size;
-use crate::kernel::host::walk::{Ptr, Walk, dim, int, ints, narrow, reversed, shifted};
+use crate::kernel::host::walk::{Ptr, StridedIter, dim, int, ints, narrow, reversed, shifted};
 
 /// Puts tensors one after the other. Inputs: n tensors whose sizes agree except in `dim` (an input of shape `[0]` is
 /// skipped, as in PyTorch); outputs `[y]`, to whose dtype each is converted. Attrs `[dim]`.
@@ -141,7 +141,7 @@ unsafe fn triangle(call: &Call<'_>, kept: impl Fn(i64, i64, i64) -> (i64, i64) +
     let Some(last) = y.shape.len().checked_sub(1).filter(|_| y.numel() > 0) else { return };
     let cols = y.shape[last];
     let rows = if last == 0 { 1 } else { y.shape[last - 1] };
-    let outer = Walk::<2>::new(&y.shape[..last], [&y.strides[..last], &x.strides[..last]]);
+    let outer = StridedIter::<2>::new(&y.shape[..last], [&y.strides[..last], &x.strides[..last]]);
     let (step_to, step_from) = (y.strides[last], x.strides[last]);
     by_size!(y.dtype, T => {
         let (from, to) = (Ptr::<T>::of(x), Ptr::<T>::of(y));

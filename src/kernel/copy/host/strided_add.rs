@@ -4,7 +4,7 @@ use super::zero;
 use crate::base::layout::{Shape, Strides};
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::host::element::{Element, by_dtype};
-use crate::kernel::host::walk::{Ptr, Walk, int, ints, shifted};
+use crate::kernel::host::walk::{Ptr, StridedIter, int, ints, shifted};
 
 /// `y = 0; y.as_strided(g.shape, strides, offset) += g`. Inputs `[g]`; outputs `[y]`, contiguous, same dtype.
 /// Attrs `[strides, offset]`: the layout of the view inside `y`, in elements; one stride for each dim of `g`.
@@ -63,7 +63,7 @@ unsafe fn add(run: Run, g: &RawView, to: &RawView, call: &Call<'_>) {
         let dims: Vec<usize> = (0..to.shape.len()).filter(|&d| separate[d] == wanted).collect();
         let shape: Shape = dims.iter().map(|&d| to.shape[d]).collect();
         let strides = |view: &RawView| dims.iter().map(|&d| view.strides[d]).collect::<Strides>();
-        Walk::<2>::new(&shape, [&strides(to), &strides(g)])
+        StridedIter::<2>::new(&shape, [&strides(to), &strides(g)])
     };
     let (outer, inner) = (pick(true), pick(false));
     let size = g.dtype.size_bytes() as isize;

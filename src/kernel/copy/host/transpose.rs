@@ -4,7 +4,7 @@
 //! line are transposed, so that no line is fetched or written in parts.
 
 use crate::kernel::abi::Threads;
-use crate::kernel::host::walk::{Ptr, Walk};
+use crate::kernel::host::walk::{Ptr, StridedIter};
 
 /// Columns and rows of the output in a tile. Bound: a tile reads from as many pages as it has columns; the more rows, the
 /// more of each page is used at once, and the pages written to, one a row, still fit the second-level TLB.
@@ -19,7 +19,7 @@ const ROWS: usize = 256;
 pub unsafe fn transpose<T: Copy + Send + Sync + 'static>(
     from: Ptr<T>,
     to: Ptr<T>,
-    walk: &Walk<2>,
+    walk: &StridedIter<2>,
     streams: bool,
     threads: &Threads,
 ) -> bool {
@@ -34,7 +34,7 @@ pub unsafe fn transpose<T: Copy + Send + Sync + 'static>(
         list.iter().enumerate().filter(|&(d, _)| d != unit && d != last).map(|(_, &s)| s).collect()
     };
     let outer_shape: Vec<usize> = (0..last).filter(|&d| d != unit).map(|d| walk.shape[d]).collect();
-    let outer = Walk::<2>::new(&outer_shape, [&keep(&walk.strides[0]), &keep(&walk.strides[1])]);
+    let outer = StridedIter::<2>::new(&outer_shape, [&keep(&walk.strides[0]), &keep(&walk.strides[1])]);
     let (col_tiles, row_tiles) = (cols.div_ceil(COLS), rows.div_ceil(ROWS));
     let tiles = outer.numel * col_tiles * row_tiles;
     let aligned = (to.at(0) as usize).is_multiple_of(32)

@@ -4,7 +4,7 @@
 
 use crate::base::dtype::DType;
 use crate::kernel::abi::RawView;
-use crate::kernel::cuda::HEADERS;
+use crate::kernel::cuda::headers;
 use crate::kernel::program::{Check, Class, Draw, Instr, Program, ReduceKind, Reg};
 use std::fmt::Write;
 
@@ -42,7 +42,7 @@ pub(super) fn unknown(program: &Program) -> Option<&'static str> {
 }
 
 pub(super) fn is_known(cuda: &str) -> bool {
-    HEADERS.iter().any(|(_, text)| defines(text, cuda))
+    headers().iter().any(|(_, text)| defines(text, cuda))
 }
 
 /// Does a header define the function that an expression calls, if it calls one?
@@ -117,7 +117,7 @@ struct Writer<'a> {
 
 /// Is the function of an expression in `math/special.cuh`? The others are cheap to compile along.
 fn is_special(cuda: &str) -> bool {
-    !HEADERS.iter().any(|(name, text)| *name == "math/math.cuh" && defines(text, cuda))
+    !headers().iter().any(|(name, text)| *name == "math/math.cuh" && defines(text, cuda))
 }
 
 impl Writer<'_> {

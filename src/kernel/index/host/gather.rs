@@ -9,7 +9,7 @@ use crate::kernel::abi::{Call, FaultKind, RawView, Threads};
 use crate::kernel::copy::host::expanded;
 use crate::kernel::guard;
 use crate::kernel::host::element::{Element, by_dtype, by_size};
-use crate::kernel::host::walk::{Ptr, Walk, dim, extent, flag, without, word};
+use crate::kernel::host::walk::{Ptr, StridedIter, dim, extent, flag, without, word};
 use std::ops::Range;
 
 /// `y[i][j] = x[index[i][j]][j]` for `dim` 0, and so on. Inputs `[x, index]` with as many dims (0-dimensional counts as
@@ -27,7 +27,7 @@ pub unsafe fn gather(call: &Call<'_>) {
     }
     // A 0-dimensional operand beside a one-dimensional one.
     still.resize(index.shape.len(), 0);
-    let walk = Walk::<3>::new(&index.shape, [&index.strides, &y.strides, &still]);
+    let walk = StridedIter::<3>::new(&index.shape, [&index.strides, &y.strides, &still]);
     let bounded = along(call, index, size, d);
     by_size!(x.dtype, T => {
         let (from, to) = (Ptr::<T>::of(x), Ptr::<T>::of(y));
@@ -142,7 +142,7 @@ pub unsafe fn scatter_reduce(call: &Call<'_>) {
 }
 
 unsafe fn divide_by_count<T: Element>(call: &Call<'_>, y: &RawView, counts: &RawView) {
-    let walk = Walk::<2>::new(&y.shape, [&y.strides, &counts.strides]);
+    let walk = StridedIter::<2>::new(&y.shape, [&y.strides, &counts.strides]);
     let (to, counts) = (Ptr::<T>::of(y), Ptr::<i32>::of(counts));
     call.threads.split(walk.numel, 16 * 1024, |range| {
         let [step, step_count] = walk.inner();
@@ -257,7 +257,7 @@ pub(crate) unsafe fn scatter_to(
         strides.resize(ndim.saturating_sub(1), 0);
         strides
     };
-    let walk = Walk::<3>::new(&without(&index.shape, d), [&others(out), &others(index), &others(src)]);
+    let walk = StridedIter::<3>::new(&without(&index.shape, d), [&others(out), &others(index), &others(src)]);
     let job = Job {
         bounded: along(call, index, size, d),
         length,
@@ -295,7 +295,7 @@ struct Job<'a> {
     after: usize,
     /// Strides in the dim of the output, the index and the source; `walk` has those of the other dims.
     steps: [isize; 3],
-    walk: &'a Walk<3>,
+    walk: &'a StridedIter<3>,
     out: Ptr<u8>,
     src: Ptr<u8>,
     bytes: isize,

@@ -2,13 +2,13 @@
 //!
 //! All are the engine of the parent with one index tensor; none counts negative indices from the end, as in PyTorch.
 
-use super::{Places, Table, add_places, begin, read_places, write_places};
+use super::{AdvancedIndex, Table, begin, index_accumulate, index_read, index_write};
 use crate::base::attr::Attr;
 use crate::base::dtype::Scalar;
 use crate::kernel::abi::{Call, FaultKind, RawView};
 use crate::kernel::copy::host::{expanded, scalar_bytes, zero};
 use crate::kernel::host::element::{Element, by_dtype};
-use crate::kernel::host::walk::{Ptr, Walk, dim, flag, read_ints, scalar, shifted};
+use crate::kernel::host::walk::{Ptr, StridedIter, dim, flag, read_ints, scalar, shifted};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -34,7 +34,7 @@ pub unsafe fn index_select(call: &Call<'_>) {
     let table = Table::new(call, &x, &index, &[d as i64], false);
     // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
     // for.
-    unsafe { read_places(&Places::new(table, &x, &y, &[d as i64], d), &x, &y, call.threads) }
+    unsafe { index_read(&AdvancedIndex::new(table, &x, &y, &[d as i64], d), &x, &y, call.threads) }
 }
 
 /// `y = x; y[.., index, ..] += alpha * src`. Inputs `[x, index, src]`, index of shape `[n]` or `[]`, src like `x` with `n` in
@@ -50,7 +50,7 @@ pub unsafe fn index_add(call: &Call<'_>) {
     unsafe {
         write(call, &call.inputs[2], |places, y, src| {
             let factor = (alpha.to_f64() != 1.0).then(|| scalar_bytes(alpha, y.dtype));
-            add_places(places, y, src, factor, call.threads)
+            index_accumulate(places, y, src, factor, call.threads)
         })
     }
 }
@@ -62,7 +62,7 @@ pub unsafe fn index_add(call: &Call<'_>) {
 pub unsafe fn index_copy(call: &Call<'_>) {
     // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
     // for.
-    unsafe { write(call, &call.inputs[2], |places, y, src| write_places(places, y, src, call.threads)) }
+    unsafe { write(call, &call.inputs[2], |places, y, src| index_write(places, y, src, call.threads)) }
 }
 
 /// `y = x; y[.., index, ..] = value`. Inputs `[x, index]` or `[x, index, value]`, value 0-dimensional of the dtype of `x`;
@@ -79,10 +79,10 @@ pub unsafe fn index_fill(call: &Call<'_>) {
     shape[dim(call, 0)] = index.numel();
     // SAFETY: `call` is one of `HostFn`, whose views are valid and not shared; a value on our stack lives until the
     // call ends.
-    unsafe { write(call, &expanded(&value, &shape), |places, y, src| write_places(places, y, src, call.threads)) }
+    unsafe { write(call, &expanded(&value, &shape), |places, y, src| index_write(places, y, src, call.threads)) }
 }
 
-unsafe fn write(call: &Call<'_>, src: &RawView, act: impl FnOnce(&Places<'_>, &RawView, &RawView)) {
+unsafe fn write(call: &Call<'_>, src: &RawView, act: impl FnOnce(&AdvancedIndex<'_>, &RawView, &RawView)) {
     let [x, index, y, src] = [&call.inputs[0], &call.inputs[1], &call.outputs[0], src].map(at_least_1d);
     let d = dim(call, 0);
     // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
@@ -90,7 +90,7 @@ unsafe fn write(call: &Call<'_>, src: &RawView, act: impl FnOnce(&Places<'_>, &R
     unsafe { begin(&x, &y, call.threads) };
     let index = [index];
     let table = Table::new(call, &y, &index, &[d as i64], false);
-    act(&Places::new(table, &y, &src, &[d as i64], d), &y, &src);
+    act(&AdvancedIndex::new(table, &y, &src, &[d as i64], d), &y, &src);
 }
 
 /// Rows of a table: inputs `[weight, index]`, weight `[v, ..]`; outputs `[y]` of shape `index.shape + weight.shape[1..]`, dtype of
@@ -103,7 +103,7 @@ pub unsafe fn embedding(call: &Call<'_>) {
     let table = Table::new(call, weight, &call.inputs[1..2], &[0], false);
     // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
     // for.
-    unsafe { read_places(&Places::new(table, weight, y, &[0], 0), weight, y, call.threads) }
+    unsafe { index_read(&AdvancedIndex::new(table, weight, y, &[0], 0), weight, y, call.threads) }
 }
 
 /// Gradient of [`embedding`] for the weight. Inputs `[g, index]`, g of shape `index.shape + [..]`; outputs `[gw]` of the weight's
@@ -122,7 +122,7 @@ pub unsafe fn embedding_grad(call: &Call<'_>) {
     // for.
     unsafe {
         zero(gw, call.threads);
-        add_places(&Places::new(table, gw, g, &[0], 0), gw, g, None, call.threads);
+        index_accumulate(&AdvancedIndex::new(table, gw, g, &[0], 0), gw, g, None, call.threads);
         if flag(call, 1) {
             divide_by_frequency(call, index, gw);
         }
@@ -131,7 +131,7 @@ pub unsafe fn embedding_grad(call: &Call<'_>) {
 
 unsafe fn divide_by_frequency(call: &Call<'_>, index: &RawView, gw: &RawView) {
     let counts: Vec<AtomicI64> = (0..gw.shape[0]).map(|_| AtomicI64::new(0)).collect();
-    let walk = Walk::new(&index.shape, [&index.strides]);
+    let walk = StridedIter::new(&index.shape, [&index.strides]);
     call.threads.split(index.numel(), 16 * 1024, |range| {
         let [stride] = walk.inner();
         walk.pieces(range, |_, [offset], n| {
@@ -145,7 +145,7 @@ unsafe fn divide_by_frequency(call: &Call<'_>, index: &RawView, gw: &RawView) {
             }
         });
     });
-    let rows = Walk::<1>::new(&gw.shape[1..], [&gw.strides[1..]]);
+    let rows = StridedIter::<1>::new(&gw.shape[1..], [&gw.strides[1..]]);
     by_dtype!(gw.dtype, T => {
         let to = Ptr::<T>::of(gw);
         call.threads.split(counts.len(), (16 * 1024 / rows.numel.max(1)).max(1), |range| {
@@ -178,7 +178,7 @@ pub unsafe fn one_hot(call: &Call<'_>) {
     let value = RawView { ptr: one.as_mut_ptr(), ..shifted(y, 0, SmallVec::new(), SmallVec::new()) };
     let value = expanded(&value, &labels.shape);
     // A view of `y` whose only indexed dim is the last; the labels' dims walk along with the index.
-    let walk = Walk::<2>::new(&labels.shape, [&y.strides[..last], &labels.strides]);
+    let walk = StridedIter::<2>::new(&labels.shape, [&y.strides[..last], &labels.strides]);
     let bounded = super::Bounded {
         index: labels,
         size: y.shape[last],

@@ -1,27 +1,27 @@
 //! Launches beside `kernel/linalg/host/factor`: Cholesky, LU, triangular systems.
 
 use super::panels::{
-    Batch, NONE, NOWHERE, Notes, PANEL, Words, columns, copied_columns, matrices, rows, sizes, texts, transposed,
+    Batch, NONE, NOWHERE, Notes, Operands, PANEL, columns, copied_columns, matrices, rows, sizes, transposed,
 };
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cuda::dense::{Output, copy_view, input};
-use crate::kernel::cuda::{Gpu, GpuError, Matrix, Source};
+use crate::kernel::cuda::{Gpu, GpuError, Matrix};
 use crate::kernel::host::attributes;
 
 type Done = Result<(), GpuError>;
 
-const TEXT: &str = "linalg/factor.cuh";
+pub const TEXT: &str = "linalg/factor.cuh";
 
 impl Batch {
     /// Solves `a x = b` in place for a lower triangle `a` of `n` rows and `k` right-hand sides.
     fn forward(&self, a: Matrix, b: Matrix, [n, k]: [usize; 2], unit: bool, gpu: &mut dyn Gpu) -> Done {
         for first in (0..n).step_by(PANEL) {
             let width = PANEL.min(n - first);
-            let words = Words { a: self.place(a, first, first), b: self.place(b, first, 0), n: width, k, ..NONE };
-            self.columns("ts_trsm", k, &Words { flag: unit, ..words }, gpu)?;
+            let operands = Operands { a: self.place(a, first, first), b: self.place(b, first, 0), n: width, k, ..NONE };
+            self.columns("ts_trsm", k, &Operands { flag: unit, ..operands }, gpu)?;
             let next = first + width;
-            let parts = [self.place(a, next, first), words.b, self.place(b, next, 0)];
+            let parts = [self.place(a, next, first), operands.b, self.place(b, next, 0)];
             self.update(parts, [n - next, k, width], false, gpu)?;
         }
         Ok(())
@@ -36,21 +36,21 @@ impl Batch {
     }
 }
 
-/// Where failures are told: in a second output, or by the error slot.
+/// Where failures are reported: in a second output, or by the error slot.
 struct Outcome {
     info: Option<Output>,
-    fault: u64,
+    fault: *mut u8,
 }
 
 impl Outcome {
     fn of(call: &Call<'_>, gpu: &mut dyn Gpu) -> Result<Outcome, GpuError> {
         let info = call.outputs.get(1).map(|view| Output::new(view, DType::I32, gpu)).transpose()?;
-        let fault = if info.is_none() { gpu.fault_slot(0)? as u64 } else { 0 };
+        let fault = if info.is_none() { gpu.fault_slot(0)? } else { std::ptr::null_mut() };
         Ok(Outcome { info, fault })
     }
 
-    fn info(&self, batch: &Batch, gpu: &mut dyn Gpu) -> Result<u64, GpuError> {
-        self.info.as_ref().map_or_else(|| batch.notes(1, gpu), |info| Ok(info.dense.ptr as u64))
+    fn info(&self, batch: &Batch, gpu: &mut dyn Gpu) -> Result<*mut u8, GpuError> {
+        self.info.as_ref().map_or_else(|| batch.notes(1, gpu), |info| Ok(info.dense.ptr))
     }
 
     fn finish(self, gpu: &mut dyn Gpu) -> Done {
@@ -71,14 +71,14 @@ pub fn cholesky(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     for first in (0..n.max(1)).step_by(PANEL) {
         let width = PANEL.min(n - first);
         let (head, next) = (batch.place(w, first, first), first + width);
-        batch.launch("ts_potf2", [1, 1], 32, &Words { a: head, n: width, first, notes, ..NONE }, gpu)?;
+        batch.launch("ts_potf2", [1, 1], 32, &Operands { a: head, n: width, first, notes, ..NONE }, gpu)?;
         // The rows below: x head' = rows, which are the right-hand sides.
         let below = batch.place(w, next, first);
         let sides = Matrix { row: below.column, column: below.row, ..below };
-        batch.columns("ts_trsm", n - next, &Words { a: head, b: sides, n: width, k: n - next, ..NONE }, gpu)?;
+        batch.columns("ts_trsm", n - next, &Operands { a: head, b: sides, n: width, k: n - next, ..NONE }, gpu)?;
         batch.update([below, sides, batch.place(w, next, next)], [n - next, n - next, width], true, gpu)?;
     }
-    batch.each("ts_cholesky_finish", n * n, &Words { a: w, n, notes, fault: outcome.fault, ..NONE }, gpu)?;
+    batch.each("ts_cholesky_finish", n * n, &Operands { a: w, n, notes, fault: outcome.fault, ..NONE }, gpu)?;
     copy_view(&work, &out, gpu)?;
     outcome.finish(gpu)
 }
@@ -111,7 +111,7 @@ struct Lu {
 
 impl Lu {
     /// `info`: where to note the first zero pivot.
-    fn of(a: &RawView, batch: Batch, info: u64, gpu: &mut dyn Gpu) -> Result<Lu, GpuError> {
+    fn of(a: &RawView, batch: Batch, info: *mut u8, gpu: &mut dyn Gpu) -> Result<Lu, GpuError> {
         let [m, n] = sizes(a);
         let k = m.min(n);
         let (rows, pivots) = (batch.notes(m, gpu)?, batch.notes(k, gpu)?);
@@ -119,11 +119,11 @@ impl Lu {
         let w = columns(&copied_columns(a, batch.dtype, gpu)?);
         for first in (0..k.max(1)).step_by(PANEL) {
             let (width, next) = (PANEL.min(k - first), PANEL.min(k - first) + first);
-            let words = Words { a: w, m, n: width, k, first, notes, ..NONE };
+            let operands = Operands { a: w, m, n: width, k, first, notes, ..NONE };
             let threads = (m - first).next_power_of_two().clamp(32, 1024);
-            batch.launch("ts_getf2", [1, 1], threads, &words, gpu)?;
+            batch.launch("ts_getf2", [1, 1], threads, &operands, gpu)?;
             let rest = Matrix { row: width as i64, ..NOWHERE };
-            batch.columns("ts_laswp_trsm", n - width, &Words { n, b: rest, ..words }, gpu)?;
+            batch.columns("ts_laswp_trsm", n - width, &Operands { n, b: rest, ..operands }, gpu)?;
             let parts = [batch.place(w, next, first), batch.place(w, first, next), batch.place(w, next, next)];
             batch.update(parts, [m - next, n - next, width], false, gpu)?;
         }
@@ -134,8 +134,8 @@ impl Lu {
     fn solve(&self, b: Option<&RawView>, x: &RawView, gpu: &mut dyn Gpu) -> Done {
         let [n, k] = sizes(x);
         let to = rows(x);
-        let words = Words { b: b.map_or(NOWHERE, rows), c: to, n, k, notes: self.notes, ..NONE };
-        self.batch.each("ts_permute_rows", n * k, &words, gpu)?;
+        let operands = Operands { b: b.map_or(NOWHERE, rows), c: to, n, k, notes: self.notes, ..NONE };
+        self.batch.each("ts_permute_rows", n * k, &operands, gpu)?;
         self.batch.forward(self.both, to, [n, k], true, gpu)?;
         self.batch.backward(self.both, to, [n, k], false, gpu)
     }
@@ -159,8 +159,8 @@ fn solved(call: &Call<'_>, b: Option<&RawView>, gpu: &mut dyn Gpu) -> Done {
     let b = b.map(|b| input(b, lu.batch.dtype, gpu)).transpose()?;
     lu.solve(b.as_ref(), &x.dense, gpu)?;
     let [n, k] = sizes(&x.dense);
-    let words = Words { c: rows(&x.dense), n, k: n * k, notes: lu.notes, fault: outcome.fault, ..NONE };
-    lu.batch.each("ts_solve_finish", n * k, &words, gpu)?;
+    let operands = Operands { c: rows(&x.dense), n, k: n * k, notes: lu.notes, fault: outcome.fault, ..NONE };
+    lu.batch.each("ts_solve_finish", n * k, &operands, gpu)?;
     x.finish(gpu)?;
     outcome.finish(gpu)
 }
@@ -183,9 +183,9 @@ fn determinant(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let second = call.outputs.get(1).map(|view| Output::new(view, dtype, gpu)).transpose()?;
     let at = |out: &Output| Matrix { ptr: out.dense.ptr, ..NOWHERE };
     let (b, c) = (at(&first), second.as_ref().map_or(NOWHERE, at));
-    let words = Words { a: lu.both, b, c, m: lu.batch.count, n: lu.sizes[0], notes: lu.notes, ..NONE };
+    let operands = Operands { a: lu.both, b, c, m: lu.batch.count, n: lu.sizes[0], notes: lu.notes, ..NONE };
     let threads = Batch { count: lu.batch.count.div_ceil(64), ..lu.batch };
-    threads.launch("ts_determinant", [1, 1], 64, &words, gpu)?;
+    threads.launch("ts_determinant", [1, 1], 64, &operands, gpu)?;
     first.finish(gpu)?;
     second.map_or(Ok(()), |second| second.finish(gpu))
 }
@@ -197,20 +197,15 @@ pub fn lu(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let lu = Lu::of(a, batch, info, gpu)?;
     let [m, n] = lu.sizes;
     let k = m.min(n);
-    let words = Words { a: lu.both, m, n, k, notes: lu.notes, ..NONE };
+    let operands = Operands { a: lu.both, m, n, k, notes: lu.notes, ..NONE };
     for (i, view) in call.outputs.iter().enumerate().filter(|(_, view)| view.numel() > 0) {
         let out = Output::new(view, dtype, gpu)?;
         let to = Matrix { ptr: out.dense.ptr, ..NOWHERE };
-        let words = Words { b: to, c: to, flag: i == 2, ..words };
+        let operands = Operands { b: to, c: to, flag: i == 2, ..operands };
         let entry = if i == 0 { "ts_permutation_matrix" } else { "ts_extract_triangle" };
         let each = view.numel() / lu.batch.count;
-        lu.batch.each(entry, each, &words, gpu)?;
+        lu.batch.each(entry, each, &operands, gpu)?;
         out.finish(gpu)?;
     }
     Ok(())
-}
-
-/// Texts for the compile test.
-pub fn sources() -> impl Iterator<Item = &'static Source> {
-    texts(TEXT)
 }

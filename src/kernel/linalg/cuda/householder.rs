@@ -1,14 +1,14 @@
 //! Launches beside `kernel/linalg/host/householder` and its `spectral::qr`: QR decomposition.
 
-use super::panels::{Batch, NONE, NOWHERE, PANEL, Words, columns, copied_columns, rows, sizes, texts};
+use super::panels::{Batch, NONE, NOWHERE, Operands, PANEL, columns, copied_columns, rows, sizes};
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cuda::dense::{Output, copy_view, scratch};
-use crate::kernel::cuda::{Gpu, GpuError, Matrix, Source};
+use crate::kernel::cuda::{Gpu, GpuError, Matrix};
 use crate::kernel::host::attributes;
 
 type Done = Result<(), GpuError>;
 
-const TEXT: &str = "linalg/householder.cuh";
+pub const TEXT: &str = "linalg/householder.cuh";
 
 /// Matrices as reflections and what they leave.
 struct Reflections {
@@ -40,9 +40,9 @@ impl Reflections {
         let work = columns(&all.both);
         for first in (0..k).step_by(PANEL) {
             let width = PANEL.min(k - first);
-            let words = Words { a: work, b: vectors, c: all.factors, m, n: width, first, ..NONE };
+            let operands = Operands { a: work, b: vectors, c: all.factors, m, n: width, first, ..NONE };
             let threads = ((m - first) * width).div_ceil(512).next_power_of_two().clamp(1, 32) * 32;
-            batch.launch("ts_geqr2", [1, 1], threads, &words, gpu)?;
+            batch.launch("ts_geqr2", [1, 1], threads, &operands, gpu)?;
             all.multiply_among(first, gpu)?;
             let next = first + width;
             all.put(first, batch.place(work, first, next), n - next, false, gpu)?;
@@ -56,8 +56,8 @@ impl Reflections {
 
     /// `c = a' b`, both of `rows` rows.
     fn inner(&self, [a, b, c]: [Matrix; 3], [rows, m, n]: [usize; 3], gpu: &mut dyn Gpu) -> Done {
-        let words = Words { a, b, c, m, n, k: rows, ..NONE };
-        self.batch.launch("ts_gemm_tn", [n.div_ceil(32), 1], 128, &words, gpu)
+        let operands = Operands { a, b, c, m, n, k: rows, ..NONE };
+        self.batch.launch("ts_gemm_tn", [n.div_ceil(32), 1], 128, &operands, gpu)
     }
 
     fn multiply_among(&self, first: usize, gpu: &mut dyn Gpu) -> Done {
@@ -76,14 +76,15 @@ impl Reflections {
         let v = self.batch.place(self.vectors, first, first);
         self.inner([v, columns, self.along], [height, width, n], gpu)?;
         let (a, c) = (self.batch.place(self.among, first, 0), self.batch.place(self.factors, first, 0));
-        let mut words = Words { a, b: self.along, c, n: width, k: n, ..NONE };
+        let mut operands = Operands { a, b: self.along, c, n: width, k: n, ..NONE };
         if transposed {
             let end = width - 1;
             let back = |x: Matrix, column: usize| Matrix { row: -x.row, ..self.batch.place(x, end, column) };
             let a = back(a, end);
-            words = Words { a: Matrix { column: -a.column, ..a }, b: back(self.along, 0), c: back(c, 0), ..words };
+            operands =
+                Operands { a: Matrix { column: -a.column, ..a }, b: back(self.along, 0), c: back(c, 0), ..operands };
         }
-        self.batch.columns("ts_apply_block_factor", n, &words, gpu)?;
+        self.batch.columns("ts_apply_block_factor", n, &operands, gpu)?;
         self.batch.update([v, self.along, columns], [height, n, width], false, gpu)
     }
 }
@@ -106,14 +107,14 @@ pub fn qr(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     if call.outputs[1].numel() > 0 {
         let r = Output::new(&call.outputs[1], batch.dtype, gpu)?;
         let c = Matrix { ptr: r.dense.ptr, ..NOWHERE };
-        let words = Words { a: columns(&all.both), c, m, n, k, flag: true, ..NONE };
-        batch.each("ts_extract_triangle", k * n, &words, gpu)?;
+        let operands = Operands { a: columns(&all.both), c, m, n, k, flag: true, ..NONE };
+        batch.each("ts_extract_triangle", k * n, &operands, gpu)?;
         r.finish(gpu)?;
     }
     if call.outputs[0].numel() > 0 {
         let q = Output::new(&call.outputs[0], batch.dtype, gpu)?;
         let to = rows(&q.dense);
-        batch.each("ts_eye", m * k, &Words { c: to, m, k, ..NONE }, gpu)?;
+        batch.each("ts_eye", m * k, &Operands { c: to, m, k, ..NONE }, gpu)?;
         // The columns before a panel are those of the identity, which have nothing in its rows.
         for first in (0..m.min(n)).step_by(PANEL).rev() {
             all.put(first, batch.place(to, first, first), k - first, true, gpu)?;
@@ -121,9 +122,4 @@ pub fn qr(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         q.finish(gpu)?;
     }
     Ok(())
-}
-
-/// Texts for the compile test.
-pub fn sources() -> impl Iterator<Item = &'static Source> {
-    texts(TEXT)
 }

@@ -1,16 +1,31 @@
 //! Launches beside `svdvals` and `eigvalsh` of `kernel/linalg/host/spectral`, for matrices of which a block is enough.
 //! Vectors are for the host: their signs are its library's.
 
-use super::panels::{copied_columns, matrices, sizes, text, texts, transposed};
+use super::panels::{copied_columns, matrices, sizes, text, transposed};
 use crate::kernel::abi::Call;
 use crate::kernel::cuda::dense::Output;
 use crate::kernel::cuda::rows::launch;
-use crate::kernel::cuda::{Gpu, GpuError, Source};
+use crate::kernel::cuda::{Gpu, GpuError, Matrix};
 use crate::kernel::host::attributes;
+use crate::kernel::structs::structs;
 
 type Done = Result<(), GpuError>;
 
-const TEXT: &str = "linalg/jacobi.cuh";
+pub const TEXT: &str = "linalg/jacobi.cuh";
+
+structs! {
+    pub static JACOBI_ARGS = "linalg/jacobi_args.cuh";
+    struct Args {
+        x: mut T,
+        y: mut T,
+        fault: mut void,
+        m: usize,
+        n: usize,
+        row: i64,
+        column: i64,
+        batch: i64,
+    }
+}
 
 /// Bound: columns, `WIDEST` in the text.
 const MAX_COLUMNS: usize = 64;
@@ -30,11 +45,12 @@ pub fn svdvals(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let work = copied_columns(&if m < n { transposed(a) } else { a.clone() }, dtype, gpu)?;
     let out = Output::new(y, dtype, gpu)?;
     let [m, n] = sizes(&work);
-    let fault = gpu.fault_slot(0)? as u64;
-    let words = [work.ptr as u64, out.dense.ptr as u64, fault, m as u64, n as u64, 1, m as u64, (m * n) as u64];
+    let fault = gpu.fault_slot(0)?;
+    let (column, batch) = (m as i64, (m * n) as i64);
+    let args = Args { x: work.ptr, y: out.dense.ptr, fault, m, n, row: 1, column, batch };
     // A warp for each pair, and a thread for each value.
     let threads = n.div_ceil(2).max(2) * 32;
-    launch(text(TEXT, dtype), "ts_singular_values", (a.numel() / (m * n), 1), threads, &words, gpu)?;
+    launch(text(TEXT, dtype), "ts_singular_values", (a.numel() / (m * n), 1), threads, args.words(), gpu)?;
     out.finish(gpu)
 }
 
@@ -51,14 +67,9 @@ pub fn eigvalsh(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let a = if attributes::flag(call, 0) { transposed(a) } else { a.clone() };
     let x = matrices(&a, dtype, gpu)?;
     let out = Output::new(y, dtype, gpu)?;
-    let fault = gpu.fault_slot(0)? as u64;
-    let strides = [x.row, x.column, x.batch].map(|stride| stride as u64);
-    let words = [x.ptr as u64, out.dense.ptr as u64, fault, n as u64, n as u64, strides[0], strides[1], strides[2]];
-    launch(text(TEXT, dtype), "ts_eigenvalues", (y.numel() / n, 1), 256, &words, gpu)?;
+    let fault = gpu.fault_slot(0)?;
+    let Matrix { ptr, row, column, batch } = x;
+    let args = Args { x: ptr, y: out.dense.ptr, fault, m: n, n, row, column, batch };
+    launch(text(TEXT, dtype), "ts_eigenvalues", (y.numel() / n, 1), 256, args.words(), gpu)?;
     out.finish(gpu)
-}
-
-/// Texts for the compile test.
-pub fn sources() -> impl Iterator<Item = &'static Source> {
-    texts(TEXT)
 }

@@ -1,12 +1,25 @@
 //! The launch beside `kernel/linalg/host/spectral::matrix_exp`.
 
-use super::panels::{sizes, text, texts};
+use super::panels::{sizes, text};
 use crate::kernel::abi::Call;
 use crate::kernel::cuda::dense::{Output, input, scratch};
 use crate::kernel::cuda::rows::launch;
-use crate::kernel::cuda::{Gpu, GpuError, Source};
+use crate::kernel::cuda::{Gpu, GpuError};
+use crate::kernel::structs::structs;
 
-const TEXT: &str = "linalg/matrix_exp.cuh";
+pub const TEXT: &str = "linalg/matrix_exp.cuh";
+
+structs! {
+    pub static MATRIX_EXP_ARGS = "linalg/matrix_exp_args.cuh";
+    struct Args {
+        x: const T,
+        /// The result, and scratch memory for two more matrices each.
+        y: mut T,
+        scaled: mut T,
+        next: mut T,
+        n: usize,
+    }
+}
 
 /// Bound: rows of a matrix that one block is enough for. How often a matrix is squared is known on the device alone, so
 /// that products of several blocks could not be queued.
@@ -24,12 +37,7 @@ pub fn matrix_exp(call: &Call<'_>, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
     let dtype = x.dtype.compute();
     let (x, out) = (input(x, dtype, gpu)?, Output::new(y, dtype, gpu)?);
     let [scaled, next] = [scratch(dtype, &x.shape, gpu)?, scratch(dtype, &x.shape, gpu)?];
-    let words = [x.ptr as u64, out.dense.ptr as u64, scaled.ptr as u64, next.ptr as u64, n as u64];
-    launch(text(TEXT, dtype), "ts_matrix_exp", (x.numel() / (n * n), 1), 512, &words, gpu)?;
+    let args = Args { x: x.ptr, y: out.dense.ptr, scaled: scaled.ptr, next: next.ptr, n };
+    launch(text(TEXT, dtype), "ts_matrix_exp", (x.numel() / (n * n), 1), 512, args.words(), gpu)?;
     out.finish(gpu)
-}
-
-/// Texts for the compile test.
-pub fn sources() -> impl Iterator<Item = &'static Source> {
-    texts(TEXT)
 }

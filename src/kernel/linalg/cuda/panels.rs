@@ -8,17 +8,13 @@ use crate::kernel::abi::RawView;
 use crate::kernel::cuda::dense::{copy_view, input, scratch};
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Launch, Matrix, Param, Source};
+use crate::kernel::structs::structs;
 
 type Done = Result<(), GpuError>;
 
 /// A text for matrices of `f32` or `f64`.
 pub fn text(header: &'static str, dtype: DType) -> &'static Source {
     source(header, &[("T", Value::Type(dtype))])
-}
-
-/// A header's texts, for the compile test.
-pub fn texts(header: &'static str) -> impl Iterator<Item = &'static Source> {
-    [DType::F32, DType::F64].into_iter().map(move |dtype| text(header, dtype))
 }
 
 /// Columns of a panel, `TS_PANEL` in the text.
@@ -28,14 +24,45 @@ const MAX_SIZE: usize = 65_535 * 32;
 
 pub const NOWHERE: Matrix = Matrix { ptr: std::ptr::null_mut(), row: 0, column: 0, batch: 0 };
 
-/// The argument words of `linalg/panel.cuh`.
+structs! {
+    pub static PANEL_ARGS = "linalg/panel_args.cuh";
+    struct Args {
+        /// Three matrices and their strides.
+        a: mut T,
+        b: mut T,
+        c: mut T,
+        a_row: i64,
+        a_column: i64,
+        a_batch: i64,
+        b_row: i64,
+        b_column: i64,
+        b_batch: i64,
+        c_row: i64,
+        c_column: i64,
+        c_batch: i64,
+        /// For each matrix: the permutation (row i is row rows[i] of the input), LAPACK's ipiv and info, the number of row
+        /// exchanges.
+        rows: mut i32,
+        pivots: mut i32,
+        info: mut i32,
+        swaps: mut i32,
+        fault: mut void,
+        m: usize,
+        n: usize,
+        k: usize,
+        panel_start: usize,
+        flag: u64,
+    }
+}
+
+/// What a kernel of `linalg/panel.cuh` works on.
 #[derive(Clone, Copy)]
-pub struct Words {
+pub struct Operands {
     pub a: Matrix,
     pub b: Matrix,
     pub c: Matrix,
     pub notes: Notes,
-    pub fault: u64,
+    pub fault: *mut u8,
     pub m: usize,
     pub n: usize,
     pub k: usize,
@@ -43,12 +70,12 @@ pub struct Words {
     pub flag: bool,
 }
 
-pub const NONE: Words = Words {
+pub const NONE: Operands = Operands {
     a: NOWHERE,
     b: NOWHERE,
     c: NOWHERE,
-    notes: Notes { rows: 0, pivots: 0, info: 0, swaps: 0 },
-    fault: 0,
+    notes: Notes { rows: NOWHERE.ptr, pivots: NOWHERE.ptr, info: NOWHERE.ptr, swaps: NOWHERE.ptr },
+    fault: NOWHERE.ptr,
     m: 0,
     n: 0,
     k: 0,
@@ -56,29 +83,43 @@ pub const NONE: Words = Words {
     flag: false,
 };
 
-impl Words {
-    fn list(&self) -> [u64; 22] {
-        let mut words = [0; 22];
-        for (i, matrix) in [&self.a, &self.b, &self.c].into_iter().enumerate() {
-            words[i] = matrix.ptr as u64;
-            let strides = [matrix.row, matrix.column, matrix.batch];
-            words[3 + 3 * i..6 + 3 * i].copy_from_slice(&strides.map(|stride| stride as u64));
+impl Operands {
+    fn args(&self) -> Args {
+        let (Operands { a, b, c, .. }, Notes { rows, pivots, info, swaps }) = (self, self.notes);
+        Args {
+            a: a.ptr,
+            b: b.ptr,
+            c: c.ptr,
+            a_row: a.row,
+            a_column: a.column,
+            a_batch: a.batch,
+            b_row: b.row,
+            b_column: b.column,
+            b_batch: b.batch,
+            c_row: c.row,
+            c_column: c.column,
+            c_batch: c.batch,
+            rows,
+            pivots,
+            info,
+            swaps,
+            fault: self.fault,
+            m: self.m,
+            n: self.n,
+            k: self.k,
+            panel_start: self.first,
+            flag: self.flag as u64,
         }
-        let Notes { rows, pivots, info, swaps } = self.notes;
-        words[12..17].copy_from_slice(&[rows, pivots, info, swaps, self.fault]);
-        let sizes = [self.m, self.n, self.k, self.first, self.flag as usize];
-        words[17..].copy_from_slice(&sizes.map(|n| n as u64));
-        words
     }
 }
 
 /// What is noted of each matrix, in i32: `ts_panel`.
 #[derive(Clone, Copy)]
 pub struct Notes {
-    pub rows: u64,
-    pub pivots: u64,
-    pub info: u64,
-    pub swaps: u64,
+    pub rows: *mut u8,
+    pub pivots: *mut u8,
+    pub info: *mut u8,
+    pub swaps: *mut u8,
 }
 
 /// A batch of matrices of one dtype, `f32` or `f64`.
@@ -101,20 +142,27 @@ impl Batch {
         Ok((count > 0).then_some(Batch { source: text(header, dtype), dtype, count }))
     }
 
-    pub fn launch(&self, entry: &str, parts: [usize; 2], threads: usize, words: &Words, gpu: &mut dyn Gpu) -> Done {
+    pub fn launch(
+        &self,
+        entry: &str,
+        parts: [usize; 2],
+        threads: usize,
+        operands: &Operands,
+        gpu: &mut dyn Gpu,
+    ) -> Done {
         gpu.launch(&Launch {
             source: self.source,
             entry,
             grid: [self.count as u32, parts[0] as u32, parts[1] as u32],
             block: [threads as u32, 1, 1],
             shared_bytes: 0,
-            args: &[Param::Words(&words.list())],
+            args: &[Param::Words(operands.args().words())],
         })
     }
 
     /// A kernel over `n` elements of each matrix, which walks on where the grid is smaller.
-    pub fn each(&self, entry: &str, n: usize, words: &Words, gpu: &mut dyn Gpu) -> Done {
-        self.launch(entry, [n.div_ceil(256).clamp(1, 1024), 1], 256, words, gpu)
+    pub fn each(&self, entry: &str, n: usize, operands: &Operands, gpu: &mut dyn Gpu) -> Done {
+        self.launch(entry, [n.div_ceil(256).clamp(1, 1024), 1], 256, operands, gpu)
     }
 
     pub fn place(&self, matrix: Matrix, row: usize, column: usize) -> Matrix {
@@ -123,8 +171,8 @@ impl Batch {
     }
 
     /// Memory for `each` numbers of every matrix.
-    pub fn notes(&self, each: usize, gpu: &mut dyn Gpu) -> Result<u64, GpuError> {
-        Ok(scratch(DType::I32, &[self.count, each], gpu)?.ptr as u64)
+    pub fn notes(&self, each: usize, gpu: &mut dyn Gpu) -> Result<*mut u8, GpuError> {
+        Ok(scratch(DType::I32, &[self.count, each], gpu)?.ptr)
     }
 
     /// `c -= a b`: m by n, over `k`, at most `PANEL`. With `below`, only what is on and below the diagonal of c.
@@ -136,17 +184,17 @@ impl Batch {
         let transposed = below || c.row.abs() == 1 && c.column.abs() != 1;
         let flip = |x: Matrix| Matrix { row: x.column, column: x.row, ..x };
         let ([a, b, c], [m, n]) = if transposed { ([flip(b), flip(a), flip(c)], [n, m]) } else { ([a, b, c], [m, n]) };
-        let words = Words { a, b, c, m, n, k, flag: below, ..NONE };
-        self.launch("ts_trailing_update", [m.div_ceil(64), n.div_ceil(64)], 256, &words, gpu)
+        let operands = Operands { a, b, c, m, n, k, flag: below, ..NONE };
+        self.launch("ts_trailing_update", [m.div_ceil(64), n.div_ceil(64)], 256, &operands, gpu)
     }
 
     /// A kernel with a thread for each of `k` columns.
-    pub fn columns(&self, entry: &str, k: usize, words: &Words, gpu: &mut dyn Gpu) -> Done {
+    pub fn columns(&self, entry: &str, k: usize, operands: &Operands, gpu: &mut dyn Gpu) -> Done {
         if k == 0 {
             return Ok(());
         }
         let threads = k.next_multiple_of(32).min(128);
-        self.launch(entry, [k.div_ceil(threads), 1], threads, words, gpu)
+        self.launch(entry, [k.div_ceil(threads), 1], threads, operands, gpu)
     }
 }
 

@@ -11,7 +11,7 @@ use faer::linalg::lu::partial_pivoting::factor as lu_factor;
 use faer::linalg::triangular_solve as triangular;
 use faer::{Mat, MatMut, MatRef, Par};
 
-/// Where what goes wrong with a matrix is told: as a fault, or in a second output.
+/// Where what goes wrong with a matrix is reported: as a fault, or in a second output.
 struct Outcome<'a> {
     call: &'a Call<'a>,
     info: Option<Shared<i32>>,

@@ -1,7 +1,7 @@
 //! Products of `bf16` matrices by the instruction that multiplies pairs of them and adds in `f32` (AVX-512 BF16).
 //!
 //! Both operands are packed into panels of pairs along `k`; a register tile is 8 rows by 48 columns and runs over all
-//! of `k`, so sums are rounded to `bf16` once, at the end. Machines without the instruction are told `false`.
+//! of `k`, so sums are rounded to `bf16` once, at the end. Without the instruction the answer is `false`.
 //! Subnormal inputs count as zero, as the instruction has it.
 
 use super::product::{Matrix, Sizes};
@@ -16,7 +16,7 @@ const ROWS: usize = 8;
 const COLS: usize = 48;
 /// Panels of rows that a task takes together: those of 1024 columns of `k` stay in the second-level cache.
 const TASK: usize = 16;
-/// Lines and pairs that are turned round at a time.
+/// Lines and pairs that are transposed at a time.
 const SQUARE: usize = 8;
 
 /// Whether the machine has the instruction.

@@ -136,7 +136,7 @@ unsafe fn pack<T: Real>(from: Matrix<T>, lines: usize, k: usize, width: usize, t
     }
 }
 
-/// Lines and elements that are turned round at a time.
+/// Lines and elements that are transposed at a time.
 const SQUARE: usize = 8;
 
 widths! {

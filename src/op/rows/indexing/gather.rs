@@ -9,8 +9,8 @@ use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
-use crate::kernel::abi::HostFn;
-use crate::kernel::index::host::gather as kernels;
+use crate::kernel::family::Kernel;
+use crate::kernel::index;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::expr::{Expr, derive};
@@ -98,7 +98,7 @@ pub static GATHER: Op = Op {
     lower: Lower::Kernel(|_, a| {
         let (x, index) = (a.input(), a.tensor(gather_args::index));
         let dim = check_along(x, a.int(gather_args::dim), index, None)?;
-        let call = KernelCall::new("gather", kernels::gather).input(x).input(index).int(dim as i64);
+        let call = KernelCall::new("gather", &index::GATHER).input(x).input(index).int(dim as i64);
         Ok(call.output(&index.shape(), x.dtype()))
     }),
     saves: &[Save::In(gather_args::index)],
@@ -135,8 +135,15 @@ fn within(e: &mut dyn Emit, g: Tensor, meta: &Meta) -> Result<Tensor> {
     e.call(&RESHAPE, args![&g, meta.shape.as_slice()])
 }
 
-fn scatter_call(name: &'static str, host: HostFn, x: &Tensor, index: &Tensor, src: &Tensor, dim: usize) -> KernelCall {
-    let call = KernelCall::new(name, host).input(x).input(index).input(src).int(dim as i64);
+fn scatter_call(
+    name: &'static str,
+    kernel: &'static Kernel,
+    x: &Tensor,
+    index: &Tensor,
+    src: &Tensor,
+    dim: usize,
+) -> KernelCall {
+    let call = KernelCall::new(name, kernel).input(x).input(index).input(src).int(dim as i64);
     call.output(&x.shape(), x.dtype()).writes_input()
 }
 
@@ -159,11 +166,11 @@ fn scatter(e: &mut dyn Emit, a: &Args) -> Result<KernelCall> {
     same_dtype(x, &src, "src")?;
     let dim = check_along(x, a.int(scatter::dim), index, Some(&src))?;
     Ok(match a.text(scatter::reduce) {
-        "add" => scatter_call("scatter_add", kernels::scatter_add, x, index, &src, dim),
-        "multiply" => scatter_call("scatter_reduce", kernels::scatter_reduce, x, index, &src, dim)
+        "add" => scatter_call("scatter_add", &index::SCATTER_ADD, x, index, &src, dim),
+        "multiply" => scatter_call("scatter_reduce", &index::SCATTER_REDUCE, x, index, &src, dim)
             .attr(Attr::Str("prod".into()))
             .flag(true),
-        _ => scatter_call("scatter", kernels::scatter, x, index, &src, dim),
+        _ => scatter_call("scatter", &index::SCATTER, x, index, &src, dim),
     })
 }
 
@@ -231,7 +238,7 @@ pub static SCATTER_ADD: Op = Op {
         let (x, index, src) = (a.input(), a.tensor(scatter_add::index), a.tensor(scatter_add::src));
         same_dtype(x, src, "src")?;
         let dim = check_along(x, a.int(scatter_add::dim), index, Some(src))?;
-        Ok(scatter_call("scatter_add", kernels::scatter_add, x, index, src, dim))
+        Ok(scatter_call("scatter_add", &index::SCATTER_ADD, x, index, src, dim))
     }),
     saves: &[Save::In(scatter_add::index)],
     grad: Grad::Rule(|e, v| {
@@ -276,7 +283,7 @@ pub static SCATTER_REDUCE: Op = Op {
             fail!(DTYPE, "`bool` has no mean");
         }
         let dim = check_along(x, a.int(scatter_reduce::dim), index, Some(src))?;
-        let call = scatter_call("scatter_reduce", kernels::scatter_reduce, x, index, src, dim);
+        let call = scatter_call("scatter_reduce", &index::SCATTER_REDUCE, x, index, src, dim);
         Ok(call.attr(a.attr(scatter_reduce::reduce).clone()).flag(a.flag(scatter_reduce::include_self)))
     }),
     saves: &[Save::INPUT, Save::In(scatter_reduce::index), Save::In(scatter_reduce::src), Save::RESULT],

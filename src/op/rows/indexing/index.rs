@@ -9,7 +9,7 @@ use crate::base::diag::{Diag, Result};
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::{self, Shape};
 use crate::fail;
-use crate::kernel::index::host as kernels;
+use crate::kernel::index;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;
@@ -173,7 +173,7 @@ static INDEX_AT: Op = Op {
         if let Some(index) = indices.first() {
             shape.insert_from_slice(place, &index.shape());
         }
-        let call = KernelCall::new("index", kernels::index_get).input(x).inputs(indices);
+        let call = KernelCall::new("index", &index::INDEX_GET).input(x).inputs(indices);
         Ok(call.ints(&dims).int(place as i64).output(&shape, x.dtype()))
     }),
     saves: SAVE_INDICES,
@@ -199,7 +199,7 @@ static INDEX_PUT_AT: Op = Op {
     lower: Lower::Kernel(|_, a| {
         let x = a.input();
         let indices = (1..=MAX_INDICES).filter_map(|at| a.opt_tensor(at));
-        let call = KernelCall::new("index_put", kernels::index_put)
+        let call = KernelCall::new("index_put", &index::INDEX_PUT)
             .input(x)
             .input(a.tensor(index_put_at::values))
             .inputs(indices);
@@ -365,7 +365,7 @@ pub static TAKE: Op = Op {
         if x.numel() == 0 && index.numel() > 0 {
             fail!(INDEX, "no position is in range of a tensor without elements");
         }
-        Ok(KernelCall::new("take", kernels::take).input(x).input(index).output(&index.shape(), x.dtype()))
+        Ok(KernelCall::new("take", &index::TAKE).input(x).input(index).output(&index.shape(), x.dtype()))
     }),
     saves: &[Save::In(take::index)],
     grad: Grad::Rule(|e, v| {
@@ -401,7 +401,7 @@ pub static PUT_AT: Op = Op {
         let shape = index.shape();
         let source = e.call(&RESHAPE, args![source, shape.as_slice()])?;
         let call =
-            KernelCall::new("put", kernels::put).input(x).input(&source).input(index).flag(a.flag(put_at::accumulate));
+            KernelCall::new("put", &index::PUT).input(x).input(&source).input(index).flag(a.flag(put_at::accumulate));
         Ok(call.output(&x.shape(), x.dtype()).writes_input())
     }),
     saves: &[Save::In(put_at::index)],

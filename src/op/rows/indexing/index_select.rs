@@ -9,8 +9,8 @@ use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
-use crate::kernel::abi::HostFn;
-use crate::kernel::index::host::rows;
+use crate::kernel::family::Kernel;
+use crate::kernel::index;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
@@ -55,7 +55,7 @@ pub static INDEX_SELECT: Op = Op {
             None if n != 1 => fail!(SHAPE, "a tensor of no dimensions takes one position, not {n}"),
             None => {}
         }
-        let call = KernelCall::new("index_select", rows::index_select).input(x).input(index).int(dim as i64);
+        let call = KernelCall::new("index_select", &index::INDEX_SELECT).input(x).input(index).int(dim as i64);
         Ok(call.output(&shape, x.dtype()))
     }),
     saves: &[Save::In(index_select::index)],
@@ -94,9 +94,9 @@ fn source_grad(e: &mut dyn Emit, v: &Backward<'_>, index: &Tensor) -> Result<Ten
     e.call(&RESHAPE, args![&picked, shape.as_slice()])
 }
 
-fn write_call(name: &'static str, host: HostFn, a: &Args, dim: usize) -> KernelCall {
+fn write_call(name: &'static str, kernel: &'static Kernel, a: &Args, dim: usize) -> KernelCall {
     let x = a.input();
-    let call = KernelCall::new(name, host)
+    let call = KernelCall::new(name, kernel)
         .input(x)
         .input(a.tensor(index_add::index))
         .input(a.tensor(index_add::source))
@@ -121,7 +121,7 @@ pub static INDEX_ADD: Op = Op {
         let (dim, n) = check_list(x, a.int(index_add::dim), a.tensor(index_add::index), true)?;
         check_source(x, dim, n, source)?;
         let alpha = element_of(a.scalar(index_add::alpha).unwrap_or(Scalar::Int(1)), x.dtype())?;
-        Ok(write_call("index_add", rows::index_add, a, dim).attr(Attr::Scalar(alpha)))
+        Ok(write_call("index_add", &index::INDEX_ADD, a, dim).attr(Attr::Scalar(alpha)))
     }),
     saves: &[Save::In(index_add::index)],
     grad: Grad::Rule(|e, v| {
@@ -152,7 +152,7 @@ pub static INDEX_COPY: Op = Op {
         let x = a.input();
         let (dim, n) = check_list(x, a.int(index_copy::dim), a.tensor(index_copy::index), false)?;
         check_source(x, dim, n, a.tensor(index_copy::source))?;
-        Ok(write_call("index_copy", rows::index_copy, a, dim))
+        Ok(write_call("index_copy", &index::INDEX_COPY, a, dim))
     }),
     saves: &[Save::In(index_copy::index)],
     grad: Grad::Rule(|e, v| {
@@ -187,7 +187,7 @@ pub static INDEX_FILL: Op = Op {
         let (dim, _) = check_list(x, a.int(index_fill::dim), index, false)?;
         // Alone of its family it counts negative positions from the end.
         let index = wrapped(e, index, *x.shape().get(dim).unwrap_or(&1))?;
-        let call = KernelCall::new("index_fill", rows::index_fill).input(x).input(&index);
+        let call = KernelCall::new("index_fill", &index::INDEX_FILL).input(x).input(&index);
         let call = match a.get(index_fill::value) {
             Arg::Tensor(value) => {
                 if value.ndim() > 0 {

@@ -7,7 +7,7 @@ use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
-use crate::kernel::select::host as select;
+use crate::kernel::select;
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;
 use crate::op::row::{CallForm, Grad, Lower, Op, Returns, Save, ex};
@@ -20,7 +20,7 @@ use crate::signature;
 
 /// The number of elements that are not 0. Waits.
 fn count(e: &mut dyn Emit, inputs: &[&Tensor]) -> Result<usize> {
-    let call = KernelCall::new("count", select::count).inputs(inputs.iter().copied()).output(&[1], DType::I64);
+    let call = KernelCall::new("count", &select::COUNT).inputs(inputs.iter().copied()).output(&[1], DType::I64);
     let n = e.kernel(call)?.swap_remove(0);
     Ok(e.read(&n)?.first().map_or(0, |n| n.to_i64().max(0) as usize))
 }
@@ -28,7 +28,7 @@ fn count(e: &mut dyn Emit, inputs: &[&Tensor]) -> Result<usize> {
 /// The positions of elements that are not 0, one in each row. Waits.
 fn positions(e: &mut dyn Emit, x: &Tensor) -> Result<Tensor> {
     let n = count(e, &[x])?;
-    let call = KernelCall::new("nonzero", select::nonzero).input(x).output(&[n, x.ndim()], DType::I64);
+    let call = KernelCall::new("nonzero", &select::NONZERO).input(x).output(&[n, x.ndim()], DType::I64);
     Ok(e.kernel(call)?.swap_remove(0))
 }
 
@@ -120,7 +120,7 @@ static MASKED_SELECT_OF: Op = Op {
     lower: Lower::Steps(|e, a| {
         let (x, mask) = (a.input(), a.tensor(masked_select_of::mask));
         let n = count(e, &[x, mask])?;
-        let call = KernelCall::new("masked_select", select::masked_select).input(x).input(mask);
+        let call = KernelCall::new("masked_select", &select::MASKED_SELECT).input(x).input(mask);
         e.kernel(call.output(&[n], x.dtype()))
     }),
     saves: &[Save::In(masked_select_of::mask)],
@@ -163,7 +163,7 @@ static MASKED_SCATTER_OF: Op = Op {
     summary: "Writes elements in order where the mask is true.",
     lower: Lower::Kernel(|_, a| {
         let (x, mask, source) = (a.input(), a.tensor(masked_scatter_of::mask), a.tensor(masked_scatter_of::source));
-        let call = KernelCall::new("masked_scatter", select::masked_scatter).input(x).input(mask).input(source);
+        let call = KernelCall::new("masked_scatter", &select::MASKED_SCATTER).input(x).input(mask).input(source);
         Ok(call.output(&x.shape(), x.dtype()).writes_input())
     }),
     saves: &[Save::In(masked_scatter_of::mask)],

@@ -3,7 +3,8 @@
 use crate::args;
 use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
-use crate::kernel::linalg::host::factor as kernel;
+use crate::kernel::family::Kernel;
+use crate::kernel::linalg;
 use crate::op::args::Args;
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::row::{CallForm, Grad, Lower, Op, Returns, Save, ex};
@@ -23,8 +24,8 @@ const DETAILS: &str = "`info` (i32) is 0 for each matrix that is in order, else 
 result is zeros. With `check_errors` it is an error as without `_ex`.";
 
 /// A kernel on square matrices, with a second result of one number for each.
-fn reporting(name: &'static str, host: crate::kernel::abi::HostFn, x: &Tensor) -> KernelCall {
-    KernelCall::new(name, host).input(x).output(&x.shape(), x.dtype()).output(&sized(x, &[]), DType::I32)
+fn reporting(name: &'static str, kernel: &'static Kernel, x: &Tensor) -> KernelCall {
+    KernelCall::new(name, kernel).input(x).output(&x.shape(), x.dtype()).output(&sized(x, &[]), DType::I32)
 }
 
 /// The form that fails, with `info` of zeros.
@@ -42,7 +43,7 @@ static CHOLESKY_QUIET: Op = Op {
     summary: "Cholesky factors and how they went.",
     lower: Lower::Kernel(|_, a| {
         squares("A", a.tensor(cholesky_quiet::A))?;
-        Ok(reporting("cholesky", kernel::cholesky, a.tensor(cholesky_quiet::A)).flag(a.flag(cholesky_quiet::upper)))
+        Ok(reporting("cholesky", &linalg::CHOLESKY, a.tensor(cholesky_quiet::A)).flag(a.flag(cholesky_quiet::upper)))
     }),
     saves: &[Save::RESULT],
     grad: Grad::Rule(cholesky_grad),
@@ -82,7 +83,7 @@ static INV_QUIET: Op = Op {
     summary: "Inverses and how they went.",
     lower: Lower::Kernel(|_, a| {
         squares("A", a.tensor(inv_quiet::A))?;
-        Ok(reporting("inv", kernel::inv, a.tensor(inv_quiet::A)))
+        Ok(reporting("inv", &linalg::INV, a.tensor(inv_quiet::A)))
     }),
     saves: &[Save::RESULT],
     grad: Grad::Rule(inv_grad),
@@ -120,7 +121,7 @@ static SOLVE_QUIET: Op = Op {
     summary: "Solutions and how they went.",
     lower: Lower::Kernel(|_, a| {
         let (x, b) = (a.tensor(solve_quiet::A), a.tensor(solve_quiet::B));
-        let call = KernelCall::new("solve", kernel::solve).inputs([x, b]);
+        let call = KernelCall::new("solve", &linalg::SOLVE).inputs([x, b]);
         Ok(call.output(&b.shape(), b.dtype()).output(&sized(x, &[]), DType::I32))
     }),
     saves: &[Save::In(solve_quiet::A), Save::RESULT],

@@ -6,7 +6,7 @@ use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::broadcast;
 use crate::fail;
-use crate::kernel::linalg::host::spectral as kernel;
+use crate::kernel::linalg;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::expr::{Expr, compute, derive};
@@ -138,7 +138,7 @@ static PSEUDO: Op = Op {
             || m.min(n) == 0
         {
             let rtol = a.opt_float(pseudo::rtol).map_or(Attr::None, Attr::Float);
-            let call = KernelCall::new("pinv", kernel::pinv).input(x).attr(rtol);
+            let call = KernelCall::new("pinv", &linalg::PINV).input(x).attr(rtol);
             return e.kernel(call.output(&sized(x, &[n, m]), x.dtype()));
         }
         // V / S @ U', or with eigenvectors V / L @ V'.
@@ -239,7 +239,7 @@ static LEAST: Op = Op {
     lower: Lower::Kernel(|_, a| {
         let (x, b) = (a.tensor(least::A), a.tensor(least::B));
         let rcond = a.opt_float(least::rcond).map_or(Attr::None, Attr::Float);
-        let call = KernelCall::new("lstsq", kernel::lstsq).input(x).input(b).attr(rcond);
+        let call = KernelCall::new("lstsq", &linalg::LSTSQ).input(x).input(b).attr(rcond);
         Ok(call.output(&sized(x, &[ends(x).1, ends(b).1]), x.dtype()))
     }),
     saves: &[Save::In(least::A), Save::In(least::B)],

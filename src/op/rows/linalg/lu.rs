@@ -4,7 +4,7 @@ use crate::args;
 use crate::base::diag::Result;
 use crate::base::dtype::DType;
 use crate::fail;
-use crate::kernel::linalg::host::factor as kernel;
+use crate::kernel::linalg;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::expr::{compute, compute_all, derive};
@@ -43,7 +43,7 @@ pub static LU: Op = Op {
         let shape = x.shape();
         let (m, n) = (shape[shape.len() - 2], shape[shape.len() - 1]);
         let k = m.min(n);
-        let call = KernelCall::new("lu", kernel::lu).input(x);
+        let call = KernelCall::new("lu", &linalg::LU).input(x);
         let call = call.output(&sized(x, &[m, m]), x.dtype()).output(&sized(x, &[m, k]), x.dtype());
         Ok(call.output(&sized(x, &[k, n]), x.dtype()))
     }),

@@ -9,7 +9,7 @@ use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
 use crate::base::layout::{Layout, Shape, broadcast};
 use crate::fail;
-use crate::kernel::matmul::host as kernel;
+use crate::kernel::matmul;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
@@ -92,7 +92,7 @@ fn matmul(e: &mut dyn Emit, args: &Args) -> Result<Vec<Tensor>> {
     };
     let left = operand(e, a, &view_a.layout, product.a);
     let right = operand(e, b, &view_b.layout, product.b);
-    let call = KernelCall::new("matmul", kernel::matmul).input(&left).input(&right).output(&product.dense, dtype);
+    let call = KernelCall::new("matmul", &matmul::MATMUL).input(&left).input(&right).output(&product.dense, dtype);
     let out = e.kernel(call)?.swap_remove(0);
     if product.seen == product.dense {
         return Ok(vec![out]);
@@ -267,7 +267,7 @@ static LINEAR_KERNEL: Op = Op {
         let mut shape = x.shape();
         let last = shape.len() - 1;
         shape[last] = weight.shape()[0];
-        let call = KernelCall::new("linear", kernel::linear).input(x).input(weight);
+        let call = KernelCall::new("linear", &matmul::LINEAR).input(x).input(weight);
         Ok(call.inputs(a.opt_tensor(linear_kernel::bias)).output(&shape, x.dtype()))
     }),
     saves: &[

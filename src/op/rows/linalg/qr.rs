@@ -4,7 +4,7 @@ use crate::args;
 use crate::base::diag::Result;
 use crate::base::dtype::Scalar;
 use crate::fail;
-use crate::kernel::linalg::host::householder as kernel;
+use crate::kernel::linalg;
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;
 use crate::op::row::{CallForm, Grad, Lower, Op, Returns, ex};
@@ -37,7 +37,7 @@ pub static GEQRF: Op = Op {
         matrices("A", x)?;
         let shape = x.shape();
         let k = shape[shape.len() - 2].min(shape[shape.len() - 1]);
-        let call = KernelCall::new("geqrf", kernel::geqrf).input(x).output(&shape, x.dtype());
+        let call = KernelCall::new("geqrf", &linalg::GEQRF).input(x).output(&shape, x.dtype());
         Ok(call.output(&sized(x, &[k]), x.dtype()))
     }),
     grad: Grad::Stop("there is no gradient of the reflections themselves; `qr` has one"),

@@ -9,7 +9,7 @@ use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
 use crate::base::layout::Shape;
 use crate::fail;
-use crate::kernel::linalg::host::factor as kernel;
+use crate::kernel::linalg;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::expr::{Expr, compute, derive};
@@ -75,7 +75,7 @@ pub static CHOLESKY: Op = Op {
     lower: Lower::Kernel(|_, a| {
         squares("A", a.tensor(cholesky::A))?;
         let call =
-            KernelCall::new("cholesky", kernel::cholesky).input(a.tensor(cholesky::A)).flag(a.flag(cholesky::upper));
+            KernelCall::new("cholesky", &linalg::CHOLESKY).input(a.tensor(cholesky::A)).flag(a.flag(cholesky::upper));
         Ok(call.output(&a.tensor(cholesky::A).shape(), a.tensor(cholesky::A).dtype()))
     }),
     saves: &[Save::RESULT],
@@ -101,7 +101,7 @@ static TRIANGULAR: Op = Op {
     params: triangular::PARAMS,
     summary: "Solves triangular systems.",
     lower: Lower::Kernel(|_, a| {
-        let call = KernelCall::new("solve_triangular", kernel::triangular_solve)
+        let call = KernelCall::new("solve_triangular", &linalg::TRIANGULAR_SOLVE)
             .input(a.tensor(triangular::A))
             .input(a.tensor(triangular::B));
         let call =
@@ -304,7 +304,7 @@ static SOLVE_MATRICES: Op = Op {
     params: solve_matrices::PARAMS,
     summary: "Solves linear systems.",
     lower: Lower::Kernel(|_, a| {
-        let call = KernelCall::new("solve", kernel::solve)
+        let call = KernelCall::new("solve", &linalg::SOLVE)
             .input(a.tensor(solve_matrices::A))
             .input(a.tensor(solve_matrices::B));
         Ok(call.output(&a.tensor(solve_matrices::B).shape(), a.tensor(solve_matrices::B).dtype()))
@@ -393,7 +393,7 @@ pub static INV: Op = Op {
     ],
     lower: Lower::Kernel(|_, a| {
         squares("A", a.tensor(inv::A))?;
-        let call = KernelCall::new("inv", kernel::inv).input(a.tensor(inv::A));
+        let call = KernelCall::new("inv", &linalg::INV).input(a.tensor(inv::A));
         Ok(call.output(&a.tensor(inv::A).shape(), a.tensor(inv::A).dtype()))
     }),
     saves: &[Save::RESULT],
@@ -408,7 +408,7 @@ pub static DET: Op = Op {
     examples: &[ex("det(tensor([[1.0, 2.0], [3.0, 4.0]]))", "tensor(-2.0000)"), ex("det(ones([2, 3]))", "E0201")],
     lower: Lower::Kernel(|_, a| {
         squares("A", a.tensor(inv::A))?;
-        let call = KernelCall::new("det", kernel::det).input(a.tensor(inv::A));
+        let call = KernelCall::new("det", &linalg::DET).input(a.tensor(inv::A));
         Ok(call.output(&sized(a.tensor(inv::A), &[]), a.tensor(inv::A).dtype()))
     }),
     saves: &[Save::In(inv::A), Save::RESULT],
@@ -447,7 +447,7 @@ pub static SLOGDET: Op = Op {
     lower: Lower::Kernel(|_, a| {
         squares("A", a.tensor(inv::A))?;
         let (shape, dtype) = (sized(a.tensor(inv::A), &[]), a.tensor(inv::A).dtype());
-        let call = KernelCall::new("slogdet", kernel::slogdet).input(a.tensor(inv::A));
+        let call = KernelCall::new("slogdet", &linalg::SLOGDET).input(a.tensor(inv::A));
         Ok(call.output(&shape, dtype).output(&shape, dtype))
     }),
     saves: &[Save::In(inv::A)],

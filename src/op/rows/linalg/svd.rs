@@ -6,7 +6,7 @@ use crate::args;
 use crate::base::diag::Result;
 use crate::base::dtype::DType;
 use crate::fail;
-use crate::kernel::linalg::host::spectral as kernel;
+use crate::kernel::linalg;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::expr::{Expr, derive};
 use crate::op::row::{CallForm, Grad, Lower, Op, Returns, Save, ex};
@@ -56,7 +56,7 @@ pub static SVD: Op = Op {
         let (m, n) = ends(x);
         let k = m.min(n);
         let (rows, columns) = if full { (m, n) } else { (k, k) };
-        let call = KernelCall::new("svd", kernel::svd).input(x).flag(full);
+        let call = KernelCall::new("svd", &linalg::SVD).input(x).flag(full);
         let call = call.output(&sized(x, &[m, rows]), x.dtype()).output(&sized(x, &[k]), x.dtype());
         Ok(call.output(&sized(x, &[columns, n]), x.dtype()))
     }),
@@ -106,7 +106,7 @@ pub static VALUES: Op = Op {
     lower: Lower::Kernel(|_, a| {
         let x = a.tensor(values::A);
         let (m, n) = ends(x);
-        Ok(KernelCall::new("svdvals", kernel::svdvals).input(x).output(&sized(x, &[m.min(n)]), x.dtype()))
+        Ok(KernelCall::new("svdvals", &linalg::SVDVALS).input(x).output(&sized(x, &[m.min(n)]), x.dtype()))
     }),
     grad: Grad::Stop("`svd` has one"),
     call: CallForm::Internal,
@@ -147,7 +147,7 @@ static FACTORS: Op = Op {
         let (x, complete) = (a.tensor(factors::A), a.flag(factors::complete));
         let (m, n) = ends(x);
         let k = if complete { m } else { m.min(n) };
-        let call = KernelCall::new("qr", kernel::qr).input(x).flag(complete);
+        let call = KernelCall::new("qr", &linalg::QR).input(x).flag(complete);
         Ok(call.output(&sized(x, &[m, k]), x.dtype()).output(&sized(x, &[k, n]), x.dtype()))
     }),
     saves: &[Save::Out(0), Save::Out(1)],
@@ -241,7 +241,7 @@ pub static EIGH: Op = Op {
     lower: Lower::Kernel(|_, a| {
         let x = a.tensor(eigh::A);
         let n = squares("A", x)?;
-        let call = KernelCall::new("eigh", kernel::eigh).input(x).flag(a.text(eigh::UPLO).eq_ignore_ascii_case("u"));
+        let call = KernelCall::new("eigh", &linalg::EIGH).input(x).flag(a.text(eigh::UPLO).eq_ignore_ascii_case("u"));
         Ok(call.output(&sized(x, &[n]), x.dtype()).output(&x.shape(), x.dtype()))
     }),
     saves: &[Save::Out(0), Save::Out(1)],
@@ -269,7 +269,7 @@ pub static EIGENVALUES: Op = Op {
     lower: Lower::Kernel(|_, a| {
         let x = a.tensor(eigh::A);
         let call =
-            KernelCall::new("eigvalsh", kernel::eigvalsh).input(x).flag(a.text(eigh::UPLO).eq_ignore_ascii_case("u"));
+            KernelCall::new("eigvalsh", &linalg::EIGVALSH).input(x).flag(a.text(eigh::UPLO).eq_ignore_ascii_case("u"));
         Ok(call.output(&sized(x, &[ends(x).0]), x.dtype()))
     }),
     grad: Grad::Stop("`eigh` has one"),
@@ -302,7 +302,7 @@ static EXPONENTIAL: Op = Op {
     params: values::PARAMS,
     summary: "The exponential of square matrices.",
     lower: Lower::Kernel(|_, a| {
-        let call = KernelCall::new("matrix_exp", kernel::matrix_exp).input(a.tensor(values::A));
+        let call = KernelCall::new("matrix_exp", &linalg::MATRIX_EXP).input(a.tensor(values::A));
         Ok(call.output(&a.tensor(values::A).shape(), a.tensor(values::A).dtype()))
     }),
     saves: &[Save::In(values::A)],

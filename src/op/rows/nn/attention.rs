@@ -7,8 +7,8 @@ use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
-use crate::kernel::attention::host as k;
-use crate::kernel::copy::host::arrange;
+use crate::kernel::attention;
+use crate::kernel::copy;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::expr::{compute, derive};
@@ -38,7 +38,8 @@ static FUSED: Op = Op {
         let last = shape.len() - 1;
         shape[last] = v.shape()[last];
         let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
-        let call = settings(KernelCall::new("attention", k::attention).inputs([q, a.tensor(fused::key), v]), a);
+        let call =
+            settings(KernelCall::new("attention", &attention::ATTENTION).inputs([q, a.tensor(fused::key), v]), a);
         let call = call.inputs(a.opt_tensor(fused::attn_mask));
         Ok(call.output(&shape, dtype).output(&shape[..last], wide))
     }),
@@ -56,7 +57,7 @@ static FUSED: Op = Op {
             return twice(e, v, g);
         }
         let (q, k, value) = (v.saved(fused::query), v.saved(fused::key), v.saved(fused::value));
-        let call = KernelCall::new("attention_grad", k::attention_grad);
+        let call = KernelCall::new("attention_grad", &attention::ATTENTION_GRAD);
         let call = call.inputs([g, q, k, value, v.output(0), v.output(1)]).inputs(v.opt_input(fused::attn_mask));
         let call = settings(call, v.args);
         let call = [q, k, value].iter().fold(call, |call, x| call.output(&x.shape(), x.dtype()));
@@ -103,7 +104,7 @@ fn probabilities(e: &mut dyn Emit, [q, k]: [&Tensor; 2], mask: Option<&Tensor>, 
 /// `[l, s]`: query i sees keys up to i.
 fn causal(e: &mut dyn Emit, l: usize, s: usize, like: &Tensor) -> Result<Tensor> {
     let ones = e.source(crate::op::row::Source::Fill(Scalar::Bool(true)), &[l, s], DType::Bool, like.device())?;
-    let mut made = e.kernel(KernelCall::new("tril", arrange::tril).input(&ones).int(0).output(&[l, s], DType::Bool))?;
+    let mut made = e.kernel(KernelCall::new("tril", &copy::TRIL).input(&ones).int(0).output(&[l, s], DType::Bool))?;
     Ok(made.swap_remove(0))
 }
 

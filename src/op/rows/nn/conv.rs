@@ -6,7 +6,7 @@ use crate::base::attr::Ints;
 use crate::base::diag::Result;
 use crate::base::layout::Shape;
 use crate::fail;
-use crate::kernel::conv::host::{conv_forward, conv_grad_input, conv_grad_weight};
+use crate::kernel::conv::{CONV_FORWARD, CONV_GRAD_INPUT, CONV_GRAD_WEIGHT};
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
@@ -57,7 +57,7 @@ pub static CONV: Op = Op {
     summary: "Convolution of a batch.",
     lower: Lower::Kernel(|_, a| {
         let lead = [a.input().shape()[0], a.tensor(inner::weight).shape()[0]];
-        Ok(queue(KernelCall::new("conv", conv_forward), a, lead))
+        Ok(queue(KernelCall::new("conv", &CONV_FORWARD), a, lead))
     }),
     saves: &[Save::INPUT, Save::In(inner::weight)],
     grad: Grad::Rule(|e, v| {
@@ -81,7 +81,7 @@ pub static CONV_INPUT: Op = Op {
     summary: "Transposed convolution of a batch.",
     lower: Lower::Kernel(|_, a| {
         let lead = [a.input().shape()[0], a.tensor(inner::weight).shape()[1] * a.int(inner::groups).max(1) as usize];
-        Ok(queue(KernelCall::new("conv_transpose", conv_grad_input), a, lead))
+        Ok(queue(KernelCall::new("conv_transpose", &CONV_GRAD_INPUT), a, lead))
     }),
     saves: &[Save::INPUT, Save::In(inner::weight)],
     grad: Grad::Rule(|e, v| {
@@ -101,7 +101,7 @@ pub static CONV_WEIGHT: Op = Op {
     summary: "Gradient of a convolution's weight.",
     lower: Lower::Kernel(|_, a| {
         let lead = [a.input().shape()[1], a.tensor(inner::weight).shape()[1] / a.int(inner::groups).max(1) as usize];
-        Ok(queue(KernelCall::new("conv_weight", conv_grad_weight), a, lead))
+        Ok(queue(KernelCall::new("conv_weight", &CONV_GRAD_WEIGHT), a, lead))
     }),
     saves: &[Save::INPUT, Save::In(inner::weight)],
     grad: Grad::Rule(|e, v| {

@@ -5,7 +5,7 @@ use crate::base::attr::Ints;
 use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::fail;
-use crate::kernel::ctc::host as k;
+use crate::kernel::ctc;
 use crate::op::args::Args;
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::row::{CallForm, Grad, Lower, Op, Save, ex};
@@ -23,8 +23,8 @@ static LOSSES: Op = Op {
     params: losses::PARAMS,
     summary: "Losses of sequences.",
     lower: Lower::Kernel(|_, a| {
-        let call =
-            KernelCall::new("ctc_loss", k::ctc_loss).inputs([a.tensor(losses::log_probs), a.tensor(losses::targets)]);
+        let call = KernelCall::new("ctc_loss", &ctc::CTC_LOSS)
+            .inputs([a.tensor(losses::log_probs), a.tensor(losses::targets)]);
         Ok(with_sizes(call, a, 2)
             .output(&[a.tensor(losses::log_probs).shape()[1]], a.tensor(losses::log_probs).dtype()))
     }),
@@ -48,7 +48,7 @@ static LOSSES_GRAD: Op = Op {
     params: losses_grad::PARAMS,
     summary: "Gradient of the losses of sequences.",
     lower: Lower::Kernel(|_, a| {
-        let call = KernelCall::new("ctc_loss_grad", k::ctc_loss_grad).inputs([
+        let call = KernelCall::new("ctc_loss_grad", &ctc::CTC_LOSS_GRAD).inputs([
             a.tensor(losses_grad::log_probs),
             a.tensor(losses_grad::targets),
             a.tensor(losses_grad::grad),

@@ -7,7 +7,7 @@ use crate::base::diag::{Diag, Result};
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
-use crate::kernel::index::host::rows as k;
+use crate::kernel::index;
 use crate::op::emit::KernelCall;
 use crate::op::row::{CallForm, Grad, Lower, Op, Save, ex};
 use crate::op::rows::nn::distance::length;
@@ -27,7 +27,7 @@ static ROWS_OF: Op = Op {
         let (weight, index) = (a.tensor(rows_of::weight), a.tensor(rows_of::input));
         let mut shape = index.shape();
         shape.extend_from_slice(&weight.shape()[1..]);
-        Ok(KernelCall::new("embedding", k::embedding).input(weight).input(index).output(&shape, weight.dtype()))
+        Ok(KernelCall::new("embedding", &index::EMBEDDING).input(weight).input(index).output(&shape, weight.dtype()))
     }),
     saves: &[Save::In(rows_of::input)],
     grad: Grad::Rule(|e, v| {
@@ -56,7 +56,7 @@ static ROWS_GRAD: Op = Op {
         let mut shape = Shape::from_slice(&[a.int(rows_grad::rows) as usize]);
         shape.extend_from_slice(&g.shape()[index.ndim()..]);
         let padding = a.opt_int(rows_grad::padding_idx).map_or(Attr::None, Attr::Int);
-        let call = KernelCall::new("embedding_grad", k::embedding_grad).input(g).input(index).attr(padding);
+        let call = KernelCall::new("embedding_grad", &index::EMBEDDING_GRAD).input(g).input(index).attr(padding);
         Ok(call.flag(a.flag(rows_grad::scale_grad_by_freq)).output(&shape, g.dtype()))
     }),
     saves: &[Save::In(rows_grad::input)],
@@ -156,7 +156,7 @@ pub static ONE_HOT_AS: Op = Op {
         let mut shape = a.input().shape();
         shape.push(a.int(one_hot_as::num_classes) as usize);
         let dtype = a.dtype(one_hot_as::dtype).unwrap_or(DType::I64);
-        Ok(KernelCall::new("one_hot", k::one_hot).input(a.input()).output(&shape, dtype))
+        Ok(KernelCall::new("one_hot", &index::ONE_HOT).input(a.input()).output(&shape, dtype))
     }),
     grad: Grad::Stop("labels are integers"),
     call: CallForm::Internal,

@@ -6,7 +6,7 @@ use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
-use crate::kernel::resample::host as resample;
+use crate::kernel::resample;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::row::{CallForm, Grad, Lower, Op, ex};
@@ -47,7 +47,7 @@ static RESAMPLE: Op = Op {
     name: "interpolate",
     params: inner::PARAMS,
     summary: "Resamples a batch.",
-    lower: Lower::Kernel(|_, a| Ok(queue(KernelCall::new("interpolate", resample::interpolate), a))),
+    lower: Lower::Kernel(|_, a| Ok(queue(KernelCall::new("interpolate", &resample::INTERPOLATE), a))),
     grad: Grad::Rule(|e, v| other(e, v, &RESAMPLE_SPREAD)),
     call: CallForm::Internal,
     ..Op::BASE
@@ -57,7 +57,7 @@ static RESAMPLE_SPREAD: Op = Op {
     name: "interpolate",
     params: inner::PARAMS,
     summary: "The transpose of resampling.",
-    lower: Lower::Kernel(|_, a| Ok(queue(KernelCall::new("interpolate_grad", resample::interpolate_grad), a))),
+    lower: Lower::Kernel(|_, a| Ok(queue(KernelCall::new("interpolate_grad", &resample::INTERPOLATE_GRAD), a))),
     grad: Grad::Rule(|e, v| other(e, v, &RESAMPLE)),
     call: CallForm::Internal,
     ..Op::BASE

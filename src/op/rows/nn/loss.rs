@@ -6,8 +6,8 @@ use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
-use crate::kernel::loss::host as k;
-use crate::kernel::scan::host as scan;
+use crate::kernel::loss;
+use crate::kernel::scan;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::expr::compute;
@@ -65,7 +65,7 @@ static CROSS: Op = Op {
     lower: Lower::Kernel(|_, a| {
         let (x, target) = (a.input(), a.tensor(cross::target));
         let wide = if x.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
-        let call = KernelCall::new("cross_entropy", k::cross_entropy)
+        let call = KernelCall::new("cross_entropy", &loss::CROSS_ENTROPY)
             .input(x)
             .input(target)
             .inputs(a.opt_tensor(cross::weight));
@@ -80,7 +80,7 @@ static CROSS: Op = Op {
             return Ok(vec![Some(cross_twice(e, v, g)?)]);
         }
         let (x, weight) = (v.input(), v.opt_input(cross::weight));
-        let call = KernelCall::new("cross_entropy_grad", k::cross_entropy_grad)
+        let call = KernelCall::new("cross_entropy_grad", &loss::CROSS_ENTROPY_GRAD)
             .input(g)
             .input(x)
             .input(v.saved(cross::target));
@@ -136,7 +136,7 @@ static NLL: Op = Op {
     lower: Lower::Kernel(|_, a| {
         let (x, target) = (a.input(), a.tensor(nll::target));
         let wide = if x.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
-        let call = KernelCall::new("nll_loss", k::nll).input(x).input(target).inputs(a.opt_tensor(nll::weight));
+        let call = KernelCall::new("nll_loss", &loss::NLL).input(x).input(target).inputs(a.opt_tensor(nll::weight));
         let call = call.int(a.int(nll::ignore_index)).flag(!a.is_none(nll::weight));
         Ok(call.output(&target.shape(), x.dtype()).output(&[], wide))
     }),
@@ -164,7 +164,7 @@ static NLL_GRAD: Op = Op {
         let (g, weight) = (a.tensor(nll_grad::grad), a.opt_tensor(nll_grad::weight));
         let shape: Shape = a.ints(nll_grad::shape).unwrap_or_default().iter().map(|&size| size as usize).collect();
         let call =
-            KernelCall::new("nll_loss_grad", k::nll_grad).input(g).input(a.tensor(nll_grad::target)).inputs(weight);
+            KernelCall::new("nll_loss_grad", &loss::NLL_GRAD).input(g).input(a.tensor(nll_grad::target)).inputs(weight);
         Ok(call.int(a.int(nll_grad::ignore_index)).flag(weight.is_some()).output(&shape, g.dtype()))
     }),
     saves: &[Save::In(nll_grad::target), Save::In(nll_grad::weight)],
@@ -398,7 +398,7 @@ that is no class is an error while computing (E0402).",
 fn before_end(e: &mut dyn Emit, target: &Tensor) -> Result<Tensor> {
     let is_label = e.call(&GE, args![target, Scalar::Int(0)])?;
     let is_label = e.cast(&is_label, DType::I64)?;
-    let call = KernelCall::new("cumprod", scan::cumprod).input(&is_label).int(1).flag(false);
+    let call = KernelCall::new("cumprod", &scan::CUMPROD).input(&is_label).int(1).flag(false);
     let mut made = e.kernel(call.output(&target.shape(), DType::I64))?;
     Ok(made.swap_remove(0))
 }

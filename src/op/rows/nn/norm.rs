@@ -6,7 +6,7 @@ use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
-use crate::kernel::norm::host::{batch, layer};
+use crate::kernel::norm;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::expr::{Expr, compute, compute_all};
@@ -90,7 +90,7 @@ static LAYER: Op = Op {
         let x = a.input();
         let shape = x.shape();
         let rows = Shape::from_slice(&shape[..shape.len() - a.int(layer_kernel::n) as usize]);
-        let call = affine(KernelCall::new("layer_norm", layer::layer_norm).input(x), a);
+        let call = affine(KernelCall::new("layer_norm", &norm::LAYER_NORM).input(x), a);
         let call = call
             .int(a.int(layer_kernel::n))
             .float(a.float(layer_kernel::eps))
@@ -108,7 +108,7 @@ static LAYER: Op = Op {
             let dims: Ints = (ndim - n..ndim).collect();
             return Ok(composed(e, [g, x], weight, &dims, v.args.float(layer_kernel::eps), true)?.map(Some).to_vec());
         }
-        let call = KernelCall::new("layer_norm_grad", layer::layer_norm_grad);
+        let call = KernelCall::new("layer_norm_grad", &norm::LAYER_NORM_GRAD);
         let call = call.input(g).input(x).input(v.output(1)).input(v.output(2)).inputs(weight);
         gradients(e, v, call.int(n).flag(weight.is_some()))
     }),
@@ -125,7 +125,7 @@ static GROUP: Op = Op {
         let x = a.input();
         let (shape, stats) = (x.shape(), wide(x.dtype()));
         let rows = [shape[0], a.int(layer_kernel::n) as usize];
-        let call = affine(KernelCall::new("group_norm", layer::group_norm).input(x), a);
+        let call = affine(KernelCall::new("group_norm", &norm::GROUP_NORM).input(x), a);
         let call = call
             .int(a.int(layer_kernel::n))
             .float(a.float(layer_kernel::eps))
@@ -140,7 +140,7 @@ static GROUP: Op = Op {
         if e.grad_enabled() {
             return grouped_twice(e, v, g);
         }
-        let call = KernelCall::new("group_norm_grad", layer::group_norm_grad);
+        let call = KernelCall::new("group_norm_grad", &norm::GROUP_NORM_GRAD);
         let call = call.input(g).input(x).input(v.output(1)).input(v.output(2)).inputs(weight);
         gradients(e, v, call.int(groups).flag(weight.is_some()))
     }),
@@ -183,7 +183,7 @@ static RMS: Op = Op {
         let x = a.input();
         let shape = x.shape();
         let rows = Shape::from_slice(&shape[..shape.len() - a.int(rms::n) as usize]);
-        let call = KernelCall::new("rms_norm", layer::rms_norm).input(x).inputs(a.opt_tensor(rms::weight));
+        let call = KernelCall::new("rms_norm", &norm::RMS_NORM).input(x).inputs(a.opt_tensor(rms::weight));
         let eps = a.opt_float(rms::eps).map_or(Attr::None, Attr::Float);
         let call = call.int(a.int(rms::n)).attr(eps).flag(!a.is_none(rms::weight));
         Ok(call.output(&shape, x.dtype()).output(&rows, wide(x.dtype())))
@@ -200,7 +200,7 @@ static RMS: Op = Op {
             let [dx, dw, _] = composed(e, [g, x], weight, &dims, eps, false)?;
             return Ok(vec![Some(dx), Some(dw)]);
         }
-        let call = KernelCall::new("rms_norm_grad", layer::rms_norm_grad);
+        let call = KernelCall::new("rms_norm_grad", &norm::RMS_NORM_GRAD);
         let call = call.input(g).input(x).input(v.output(1)).inputs(weight);
         gradients(e, v, call.int(n).flag(weight.is_some()))
     }),
@@ -218,7 +218,7 @@ static BATCH: Op = Op {
     lower: Lower::Kernel(|_, a| {
         let x = a.input();
         let (shape, stats) = (x.shape(), wide(x.dtype()));
-        let call = affine(KernelCall::new("batch_norm", batch::batch_norm_train).input(x), a);
+        let call = affine(KernelCall::new("batch_norm", &norm::BATCH_NORM_TRAIN).input(x), a);
         let call = call
             .float(a.float(batch_kernel::eps))
             .flag(!a.is_none(batch_kernel::weight))
@@ -236,7 +236,7 @@ static BATCH: Op = Op {
             let (dw, db) = (e.call(&SUM, args![&dw, dims.clone()])?, e.call(&SUM, args![&db, dims])?);
             return Ok(vec![Some(dx), Some(dw), Some(db)]);
         }
-        let call = KernelCall::new("batch_norm_grad", batch::batch_norm_grad);
+        let call = KernelCall::new("batch_norm_grad", &norm::BATCH_NORM_GRAD);
         let call = call.input(g).input(x).input(v.output(1)).input(v.output(2)).inputs(weight);
         gradients(e, v, call.float(eps).flag(true).flag(weight.is_some()))
     }),

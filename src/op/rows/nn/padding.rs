@@ -7,7 +7,7 @@ use crate::base::diag::{Diag, Result};
 use crate::base::dtype::Scalar;
 use crate::base::layout::Shape;
 use crate::fail;
-use crate::kernel::resample::pad;
+use crate::kernel::resample;
 use crate::op::args::Args;
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;
@@ -54,7 +54,7 @@ pub static PAD_CONSTANT: Op = Op {
     lower: Lower::Kernel(|_, a| {
         let (x, pads) = (a.input(), a.ints(pad_constant::pad).unwrap_or_default());
         let value = element_of(a.scalar(pad_constant::value).unwrap_or(Scalar::Int(0)), x.dtype())?;
-        let call = KernelCall::new("pad", pad::pad_constant).input(x).ints(&pads).attr(Attr::Scalar(value));
+        let call = KernelCall::new("pad", &resample::PAD_CONSTANT).input(x).ints(&pads).attr(Attr::Scalar(value));
         Ok(call.output(&padded(&x.shape(), &pads)?, x.dtype()))
     }),
     grad: Grad::Rule(|e, v| {
@@ -74,7 +74,7 @@ static PAD_OWN: Op = Op {
     summary: "Surrounds the tensor by its own elements.",
     lower: Lower::Kernel(|_, a| {
         let (x, pads) = (a.input(), a.ints(pad_own::pad).unwrap_or_default());
-        let call = KernelCall::new("pad", pad::pad).input(x).ints(&pads).attr(a.attr(pad_own::mode).clone());
+        let call = KernelCall::new("pad", &resample::PAD).input(x).ints(&pads).attr(a.attr(pad_own::mode).clone());
         Ok(call.output(&padded(&x.shape(), &pads)?, x.dtype()))
     }),
     grad: Grad::Rule(|e, v| {
@@ -95,7 +95,8 @@ static PAD_GRAD: Op = Op {
     summary: "Adds padding back onto the elements that it shows.",
     lower: Lower::Kernel(|_, a| {
         let g = a.input();
-        let call = KernelCall::new("pad", pad::pad_grad).input(g).ints(&a.ints(pad_grad::pad).unwrap_or_default());
+        let call =
+            KernelCall::new("pad", &resample::PAD_GRAD).input(g).ints(&a.ints(pad_grad::pad).unwrap_or_default());
         let shape = infer::shape(&a.ints(pad_grad::shape).unwrap_or_default())?;
         Ok(call.attr(a.attr(pad_grad::mode).clone()).output(&shape, g.dtype()))
     }),

@@ -6,8 +6,8 @@ use crate::base::diag::Result;
 use crate::base::dtype::DType;
 use crate::base::layout::Shape;
 use crate::fail;
-use crate::kernel::index::host::gather;
-use crate::kernel::pool::host as k;
+use crate::kernel::index;
+use crate::kernel::pool;
 use crate::op::args::Args;
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::row::{CallForm, Example, Grad, Lower, Op, Param, Save, ex};
@@ -65,7 +65,7 @@ static MAX_POOL: Op = Op {
     lower: Lower::Kernel(|_, a| {
         let x = a.input();
         let shape = with_last(x, &list(a, max_pool::size));
-        let call = KernelCall::new("max_pool", k::max_pool).input(x);
+        let call = KernelCall::new("max_pool", &pool::MAX_POOL).input(x);
         let call = (max_pool::kernel_size..max_pool::size).fold(call, |call, at| call.ints(&list(a, at)));
         Ok(call.output(&shape, x.dtype()).output(&shape, DType::I64))
     }),
@@ -90,7 +90,7 @@ static ADAPTIVE_MAX: Op = Op {
     lower: Lower::Kernel(|_, a| {
         let (x, size) = (a.input(), list(a, adaptive_max::size));
         let shape = with_last(x, &size);
-        let call = KernelCall::new("adaptive_max_pool", k::adaptive_max_pool).input(x).int(size.len() as i64);
+        let call = KernelCall::new("adaptive_max_pool", &pool::ADAPTIVE_MAX_POOL).input(x).int(size.len() as i64);
         Ok(call.output(&shape, x.dtype()).output(&shape, DType::I64))
     }),
     saves: &[Save::Out(1)],
@@ -134,8 +134,10 @@ static PUT: Op = Op {
     summary: "Elements at places of a line; their sum where places meet.",
     lower: Lower::Kernel(|_, a| {
         let shape = with_last(a.input(), &[a.int(put::size)]);
-        let call =
-            KernelCall::new("max_pool_grad", k::max_pool_grad).input(a.input()).input(a.tensor(put::indices)).int(1);
+        let call = KernelCall::new("max_pool_grad", &pool::MAX_POOL_GRAD)
+            .input(a.input())
+            .input(a.tensor(put::indices))
+            .int(1);
         Ok(call.output(&shape, a.input().dtype()))
     }),
     saves: &[Save::In(put::indices)],
@@ -153,7 +155,7 @@ static PICK: Op = Op {
     summary: "Elements of places of a line.",
     lower: Lower::Kernel(|_, a| {
         let (x, at) = (a.input(), a.tensor(pick::indices));
-        let call = KernelCall::new("gather", gather::gather).input(x).input(at).int(x.ndim() as i64 - 1);
+        let call = KernelCall::new("gather", &index::GATHER).input(x).input(at).int(x.ndim() as i64 - 1);
         Ok(call.output(&at.shape(), x.dtype()))
     }),
     saves: &[Save::In(pick::indices)],
@@ -175,7 +177,7 @@ static UNPOOL: Op = Op {
         let shape = with_last(x, &[a.int(put::size)]);
         let zeros =
             e.source(crate::op::row::Source::Fill(crate::base::dtype::Scalar::Int(0)), &shape, x.dtype(), x.device())?;
-        let call = KernelCall::new("scatter", gather::scatter).input(&zeros).input(at).input(x);
+        let call = KernelCall::new("scatter", &index::SCATTER).input(&zeros).input(at).input(x);
         e.kernel(call.int(x.ndim() as i64 - 1).output(&shape, x.dtype()))
     }),
     saves: &[Save::In(put::indices)],
@@ -217,7 +219,7 @@ static AVG_POOL: Op = Op {
     name: "avg_pool",
     params: average::PARAMS,
     summary: "Means of windows.",
-    lower: Lower::Kernel(|_, a| Ok(averaging(KernelCall::new("avg_pool", k::avg_pool), a))),
+    lower: Lower::Kernel(|_, a| Ok(averaging(KernelCall::new("avg_pool", &pool::AVG_POOL), a))),
     grad: Grad::Rule(|e, v| other(e, v, &AVG_SPREAD)),
     call: CallForm::Internal,
     straight: true,
@@ -228,7 +230,7 @@ static AVG_SPREAD: Op = Op {
     name: "avg_pool",
     params: average::PARAMS,
     summary: "The transpose of `avg_pool`.",
-    lower: Lower::Kernel(|_, a| Ok(averaging(KernelCall::new("avg_pool_grad", k::avg_pool_grad), a))),
+    lower: Lower::Kernel(|_, a| Ok(averaging(KernelCall::new("avg_pool_grad", &pool::AVG_POOL_GRAD), a))),
     grad: Grad::Rule(|e, v| other(e, v, &AVG_POOL)),
     call: CallForm::Internal,
     ..Op::BASE
@@ -243,7 +245,7 @@ static ADAPTIVE_AVG: Op = Op {
     name: "adaptive_avg_pool",
     params: adaptive_max::PARAMS,
     summary: "Means of windows that cover the plane evenly.",
-    lower: Lower::Kernel(|_, a| Ok(adaptive_call(KernelCall::new("adaptive_avg_pool", k::adaptive_avg_pool), a))),
+    lower: Lower::Kernel(|_, a| Ok(adaptive_call(KernelCall::new("adaptive_avg_pool", &pool::ADAPTIVE_AVG_POOL), a))),
     grad: Grad::Rule(|e, v| other(e, v, &ADAPTIVE_AVG_SPREAD)),
     call: CallForm::Internal,
     straight: true,
@@ -255,7 +257,7 @@ static ADAPTIVE_AVG_SPREAD: Op = Op {
     params: adaptive_max::PARAMS,
     summary: "The transpose of `adaptive_avg_pool`.",
     lower: Lower::Kernel(|_, a| {
-        Ok(adaptive_call(KernelCall::new("adaptive_avg_pool_grad", k::adaptive_avg_pool_grad), a))
+        Ok(adaptive_call(KernelCall::new("adaptive_avg_pool_grad", &pool::ADAPTIVE_AVG_POOL_GRAD), a))
     }),
     grad: Grad::Rule(|e, v| other(e, v, &ADAPTIVE_AVG)),
     call: CallForm::Internal,

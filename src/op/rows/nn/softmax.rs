@@ -4,9 +4,9 @@ use crate::args;
 use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::fail;
-use crate::kernel::abi::HostFn;
+use crate::kernel::family::Kernel;
 use crate::kernel::program::{Draw, ReduceKind};
-use crate::kernel::softmax::host as k;
+use crate::kernel::softmax;
 use crate::op::args::Args;
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::expr::{Expr, derive};
@@ -19,10 +19,10 @@ use crate::op::tensor::Tensor;
 use crate::signature;
 
 /// A kernel over tensors of one shape with a dim that is not negative, argument `at`.
-fn along(name: &'static str, host: HostFn, a: &Args, at: usize) -> Result<KernelCall> {
+fn along(name: &'static str, kernel: &'static Kernel, a: &Args, at: usize) -> Result<KernelCall> {
     let x = a.input();
     let dim = infer::dim(a.int(at), x.ndim())?;
-    let call = (0..at).fold(KernelCall::new(name, host), |call, i| call.input(a.tensor(i)));
+    let call = (0..at).fold(KernelCall::new(name, kernel), |call, i| call.input(a.tensor(i)));
     Ok(call.int(dim as i64).output(&x.shape(), x.dtype()))
 }
 
@@ -38,7 +38,7 @@ pub static SOFTMAX_FLOAT: Op = Op {
     name: "softmax",
     params: softmax_float::PARAMS,
     summary: "Softmax of floats.",
-    lower: Lower::Kernel(|_, a| along("softmax", k::softmax, a, softmax_float::dim)),
+    lower: Lower::Kernel(|_, a| along("softmax", &softmax::SOFTMAX, a, softmax_float::dim)),
     saves: &[Save::RESULT],
     grad: Grad::Of(&[|t| t.g.call(&SOFTMAX_GRAD, args![t.result.arg(), t.int(softmax_float::dim)])]),
     call: CallForm::Internal,
@@ -52,7 +52,7 @@ static SOFTMAX_GRAD: Op = Op {
     name: "softmax",
     params: softmax_grad::PARAMS,
     summary: "Gradient of softmax.",
-    lower: Lower::Kernel(|_, a| along("softmax_grad", k::softmax_grad, a, softmax_grad::dim)),
+    lower: Lower::Kernel(|_, a| along("softmax_grad", &softmax::SOFTMAX_GRAD, a, softmax_grad::dim)),
     saves: &[Save::In(softmax_grad::grad), Save::In(softmax_grad::output)],
     grad: Grad::Of(&[
         |t| t.g.call(&SOFTMAX_GRAD, args![t.other.arg(), t.int(softmax_grad::dim)]),
@@ -70,7 +70,7 @@ pub static LOG_SOFTMAX_FLOAT: Op = Op {
     name: "log_softmax",
     params: softmax_float::PARAMS,
     summary: "Logarithm of the softmax of floats.",
-    lower: Lower::Kernel(|_, a| along("log_softmax", k::log_softmax, a, softmax_float::dim)),
+    lower: Lower::Kernel(|_, a| along("log_softmax", &softmax::LOG_SOFTMAX, a, softmax_float::dim)),
     saves: &[Save::RESULT],
     grad: Grad::Of(&[|t| t.g.call(&LOG_SOFTMAX_GRAD, args![t.result.arg(), t.int(softmax_float::dim)])]),
     call: CallForm::Internal,
@@ -82,7 +82,7 @@ static LOG_SOFTMAX_GRAD: Op = Op {
     name: "log_softmax",
     params: softmax_grad::PARAMS,
     summary: "Gradient of the logarithm of softmax.",
-    lower: Lower::Kernel(|_, a| along("log_softmax_grad", k::log_softmax_grad, a, softmax_grad::dim)),
+    lower: Lower::Kernel(|_, a| along("log_softmax_grad", &softmax::LOG_SOFTMAX_GRAD, a, softmax_grad::dim)),
     saves: &[Save::In(softmax_grad::grad), Save::In(softmax_grad::output)],
     grad: Grad::Rule(|e, v| {
         derive(e, v, |t| {

@@ -7,8 +7,8 @@ use crate::base::diag::{Diag, Result};
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
-use crate::kernel::search::host as kernels;
-use crate::kernel::sort::host::unique as distinct;
+use crate::kernel::search;
+use crate::kernel::sort;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;
@@ -39,7 +39,7 @@ fn unique(e: &mut dyn Emit, x: &Tensor, dim: Option<i64>, consecutive: bool, wan
         fail!(SHAPE, "slices without elements cannot be compared: the tensor has shape {:?}", shape.as_slice());
     }
     let along = dim.map_or(Attr::None, |dim| Attr::Int(dim as i64));
-    let call = KernelCall::new("unique", distinct::unique).input(x).attr(along).flag(consecutive);
+    let call = KernelCall::new("unique", &sort::UNIQUE).input(x).attr(along).flag(consecutive);
     let call = call.output(&values_shape, x.dtype()).output(&inverse_shape, DType::I64);
     let mut results = e.kernel(call.output(&[size], DType::I64).output(&[1], DType::I64))?;
     let number = e.read(&results[3])?.first().map_or(0, |n| n.to_i64().max(0) as usize);
@@ -153,11 +153,11 @@ pub static BINCOUNT: Op = Op {
             Some(weights) => Some(e.cast(weights, DType::F64)?),
             None => None,
         };
-        let call = KernelCall::new("bincount", kernels::bincount_size).input(x).int(minlength).output(&[1], DType::I64);
+        let call = KernelCall::new("bincount", &search::BINCOUNT_SIZE).input(x).int(minlength).output(&[1], DType::I64);
         let size = e.kernel(call)?.swap_remove(0);
         let n = e.read(&size)?.first().map_or(0, |n| n.to_i64().max(minlength).max(0) as usize);
         let dtype = weights.as_ref().map_or(DType::I64, Tensor::dtype);
-        let call = KernelCall::new("bincount", kernels::bincount).input(x).inputs(&weights);
+        let call = KernelCall::new("bincount", &search::BINCOUNT).input(x).inputs(&weights);
         e.kernel(call.output(&[n], dtype))
     }),
     grad: Grad::Stop("a count has no gradient"),
@@ -191,7 +191,7 @@ pub static HISTC: Op = Op {
             fail!(VALUE, "the range from {min} to {max} cannot be divided into bins");
         }
         let x = if min == max { &e.call(&FINITE, args![x])? } else { x };
-        let call = KernelCall::new("histc", kernels::histc).input(x).int(bins).float(min).float(max);
+        let call = KernelCall::new("histc", &search::HISTC).input(x).int(bins).float(min).float(max);
         Ok(call.output(&[bins as usize], x.dtype()))
     }),
     grad: Grad::Stop("a count has no gradient"),
@@ -214,7 +214,7 @@ fn search(
     let (sorted, values) = (e.cast(sorted, common)?, e.cast(values, common)?);
     let out = if narrow { DType::I32 } else { DType::I64 };
     let shape = values.shape();
-    let call = KernelCall::new("searchsorted", kernels::searchsorted).input(&sorted).input(&values).inputs(sorter);
+    let call = KernelCall::new("searchsorted", &search::SEARCHSORTED).input(&sorted).input(&values).inputs(sorter);
     Ok(call.flag(right).output(&shape, out))
 }
 

@@ -7,9 +7,8 @@ use crate::base::diag::{Diag, Result};
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
-use crate::kernel::abi::HostFn;
-use crate::kernel::sort::host as kernels;
-use crate::kernel::sort::host::select;
+use crate::kernel::family::Kernel;
+use crate::kernel::sort;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
@@ -59,7 +58,7 @@ pub static SORT: Op = Op {
     lower: Lower::Kernel(|_, a| {
         let x = a.input();
         let dim = sorted_dim(x, a.int(sort_args::dim))?;
-        let call = KernelCall::new("sort", kernels::sort).input(x).int(dim as i64).flag(a.flag(sort_args::descending));
+        let call = KernelCall::new("sort", &sort::SORT).input(x).int(dim as i64).flag(a.flag(sort_args::descending));
         Ok(call.output(&x.shape(), x.dtype()).output(&x.shape(), DType::I64))
     }),
     saves: &[Save::Out(1)],
@@ -77,7 +76,7 @@ pub static ARGSORT: Op = Op {
         let x = a.input();
         let dim = sorted_dim(x, a.int(sort_args::dim))?;
         let call =
-            KernelCall::new("argsort", kernels::argsort).input(x).int(dim as i64).flag(a.flag(sort_args::descending));
+            KernelCall::new("argsort", &sort::ARGSORT).input(x).int(dim as i64).flag(a.flag(sort_args::descending));
         Ok(call.output(&x.shape(), DType::I64))
     }),
     grad: Grad::Stop("positions have no gradient"),
@@ -142,8 +141,7 @@ pub static TOPK: Op = Op {
         }
         // PyTorch gives the one element of a tensor of no dimensions even for 0.
         let asked = if x.ndim() == 0 { 1 } else { k };
-        let call =
-            KernelCall::new("topk", select::topk).input(x).int(asked).int(dim as i64).flag(a.flag(topk::largest));
+        let call = KernelCall::new("topk", &sort::TOPK).input(x).int(asked).int(dim as i64).flag(a.flag(topk::largest));
         Ok(picked(call, x, dim, k as usize, true))
     }),
     saves: &[Save::Out(1)],
@@ -179,7 +177,7 @@ pub static KTHVALUE: Op = Op {
         if k < 1 || k as usize > n {
             fail!(VALUE, "`k` is {k}, and must be from 1 to the {n} elements of the dimension");
         }
-        let call = KernelCall::new("kthvalue", select::kthvalue).input(x).int(k).int(dim as i64);
+        let call = KernelCall::new("kthvalue", &sort::KTHVALUE).input(x).int(k).int(dim as i64);
         Ok(picked(call, x, dim, 1, a.flag(kthvalue::keepdim)))
     }),
     saves: &[Save::Out(1)],
@@ -189,14 +187,14 @@ pub static KTHVALUE: Op = Op {
 };
 
 /// `median`, `nanmedian` and `mode` along a dim.
-fn middle(name: &'static str, host: HostFn, a: &Args) -> Result<KernelCall> {
+fn middle(name: &'static str, kernel: &'static Kernel, a: &Args) -> Result<KernelCall> {
     let x = a.input();
     let dim = sorted_dim(x, a.int(middles::dim))?;
     if x.shape().get(dim) == Some(&0) {
         return Err(Diag::error(code::SHAPE, format!("dimension {dim} has no elements to choose from"))
             .note(format!("the tensor has shape {:?}", x.shape().as_slice())));
     }
-    Ok(picked(KernelCall::new(name, host).input(x).int(dim as i64), x, dim, 1, a.flag(middles::keepdim)))
+    Ok(picked(KernelCall::new(name, kernel).input(x).int(dim as i64), x, dim, 1, a.flag(middles::keepdim)))
 }
 
 signature!(middles(input: Tensor, dim: Dim = (-1), keepdim: Bool = false));
@@ -208,7 +206,7 @@ macro_rules! middles {
             name: $name,
             params: middles::PARAMS,
             summary: "The middle of each row, and where it is.",
-            lower: Lower::Kernel(|_, a| middle($name, select::$kernel, a)),
+            lower: Lower::Kernel(|_, a| middle($name, &sort::$kernel, a)),
             saves: &[Save::Out(1)],
             grad: Grad::Rule(|e, v| one_grad(e, v, 1)),
             call: CallForm::Internal,
@@ -222,7 +220,7 @@ macro_rules! middles {
             summary: "The middle of all elements.",
             lower: Lower::Kernel(|_, a| {
                 let x = a.input();
-                Ok(KernelCall::new($name, select::$kernel).input(x).attr(Attr::None).output(&[], x.dtype()))
+                Ok(KernelCall::new($name, &sort::$kernel).input(x).attr(Attr::None).output(&[], x.dtype()))
             }),
             saves: &[Save::INPUT, Save::RESULT],
             grad: Grad::Rule(|e, v| Ok(vec![Some(evenly(e, v, v.g(), v.result(), true)?)])),
@@ -233,8 +231,8 @@ macro_rules! middles {
 }
 
 middles! {
-    MEDIAN_ALONG MEDIAN_OF_ALL "median" median;
-    NANMEDIAN_ALONG NANMEDIAN_OF_ALL "nanmedian" nanmedian;
+    MEDIAN_ALONG MEDIAN_OF_ALL "median" MEDIAN;
+    NANMEDIAN_ALONG NANMEDIAN_OF_ALL "nanmedian" NANMEDIAN;
 }
 
 fn overloaded(e: &mut dyn Emit, a: &Args, all: &'static Op, along: &'static Op) -> Result<Vec<Tensor>> {
@@ -303,7 +301,7 @@ pub static MODE: Op = Op {
         ex("zeros([0]).mode()", "E0201"),
         ex("ones([2]).mode(1)", "E0209"),
     ],
-    lower: Lower::Kernel(|_, a| middle("mode", select::mode, a)),
+    lower: Lower::Kernel(|_, a| middle("mode", &sort::MODE, a)),
     saves: &[Save::Out(1)],
     grad: Grad::Rule(|e, v| one_grad(e, v, 1)),
     results: VALUES,

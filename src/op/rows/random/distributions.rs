@@ -7,7 +7,7 @@ use crate::base::dtype::DType;
 use crate::base::layout;
 use crate::fail;
 use crate::kernel::program::Draw;
-use crate::kernel::random::{host as kernel, multinomial as sampling};
+use crate::kernel::random as sampling;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;
@@ -251,7 +251,7 @@ pub static RANDPERM: Op = Op {
             fail!(VALUE, "{dtype} does not hold all of 0 to {}", n - 1);
         }
         let device = a.device(randperm::device).unwrap_or_else(|| e.default_device());
-        let mut call = KernelCall::new("randperm", kernel::randperm).output(&shape, dtype).draws(n as u64);
+        let mut call = KernelCall::new("randperm", &sampling::RANDPERM).output(&shape, dtype).draws(n as u64);
         call.device = Some(device);
         let tensor = e.kernel(call)?.swap_remove(0);
         leaf(a, 3, tensor)
@@ -436,7 +436,7 @@ pub static MULTINOMIAL: Op = Op {
         let last = out.len() - 1;
         out[last] = samples as usize;
         let draws = rows as u64 * if replacement { samples as u64 } else { categories as u64 };
-        Ok(KernelCall::new("multinomial", sampling::multinomial)
+        Ok(KernelCall::new("multinomial", &sampling::MULTINOMIAL)
             .input(x)
             .flag(replacement)
             .output(&out, DType::I64)

@@ -5,8 +5,8 @@ use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::{DType, Scalar};
 use crate::fail;
-use crate::kernel::abi::HostFn;
-use crate::kernel::scan::host as kernels;
+use crate::kernel::family::Kernel;
+use crate::kernel::scan;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::expr::{Expr, Terms, compute};
@@ -23,7 +23,7 @@ use crate::op::tensor::Tensor;
 use crate::signature;
 
 /// One scan kernel. Arguments: `x, dim, dtype, reverse`.
-fn scan(name: &'static str, host: HostFn, a: &Args) -> Result<KernelCall> {
+fn scan(name: &'static str, kernel: &'static Kernel, a: &Args) -> Result<KernelCall> {
     let x = a.input();
     let dim = infer::dim(a.int(cumsum_along::dim), x.ndim())?;
     let own = if x.dtype().is_float() { x.dtype() } else { DType::I64 };
@@ -31,7 +31,7 @@ fn scan(name: &'static str, host: HostFn, a: &Args) -> Result<KernelCall> {
     if dtype == DType::Bool {
         fail!(DTYPE, "`bool` is not supported as the dtype of the result");
     }
-    Ok(KernelCall::new(name, host)
+    Ok(KernelCall::new(name, kernel)
         .input(x)
         .int(dim as i64)
         .flag(a.flag(cumsum_along::reverse))
@@ -45,7 +45,7 @@ pub static CUMSUM_ALONG: Op = Op {
     name: "cumsum",
     params: cumsum_along::PARAMS,
     summary: "Running sums.",
-    lower: Lower::Kernel(|_, a| scan("cumsum", kernels::cumsum, a)),
+    lower: Lower::Kernel(|_, a| scan("cumsum", &scan::CUMSUM, a)),
     grad: Grad::Rule(|e, v| {
         let reverse = !v.args.flag(cumsum_along::reverse);
         Ok(vec![Some(e.call(&CUMSUM_ALONG, args![v.g(), v.args.int(cumsum_along::dim), (), reverse])?)])
@@ -78,7 +78,7 @@ pub static CUMPROD_ALONG: Op = Op {
     name: "cumprod",
     params: cumsum_along::PARAMS,
     summary: "Running products.",
-    lower: Lower::Kernel(|_, a| scan("cumprod", kernels::cumprod, a)),
+    lower: Lower::Kernel(|_, a| scan("cumprod", &scan::CUMPROD, a)),
     saves: &[Save::INPUT, Save::RESULT],
     grad: Grad::Rule(|e, v| Ok(vec![Some(cumprod_grad(e, v)?)])),
     call: CallForm::Internal,
@@ -135,7 +135,7 @@ static LOGCUMSUMEXP_ALONG: Op = Op {
     name: "logcumsumexp",
     params: cumsum_along::PARAMS,
     summary: "Running log-sum-exps.",
-    lower: Lower::Kernel(|_, a| scan("logcumsumexp", kernels::logcumsumexp, a)),
+    lower: Lower::Kernel(|_, a| scan("logcumsumexp", &scan::LOGCUMSUMEXP, a)),
     saves: &[Save::INPUT, Save::RESULT],
     grad: Grad::Of(&[|t| positive_part(t, t.g) - positive_part(t, -t.g)]),
     call: CallForm::Internal,
@@ -164,10 +164,10 @@ pub static LOGCUMSUMEXP: Op = Op {
     ..Op::BASE
 };
 
-fn extremes(name: &'static str, host: HostFn, a: &Args) -> Result<KernelCall> {
+fn extremes(name: &'static str, kernel: &'static Kernel, a: &Args) -> Result<KernelCall> {
     let x = a.input();
     let dim = infer::dim(a.int(logcumsumexp::dim), x.ndim())?;
-    let call = KernelCall::new(name, host).input(x).int(dim as i64);
+    let call = KernelCall::new(name, kernel).input(x).int(dim as i64);
     Ok(call.output(&x.shape(), x.dtype()).output(&x.shape(), DType::I64))
 }
 
@@ -188,7 +188,7 @@ pub static CUMMAX: Op = Op {
         ex("tensor([1, 3, 2]).cummax(0).indices", "tensor([0, 1, 1])"),
         ex("ones([2]).cummax(1)", "E0209"),
     ],
-    lower: Lower::Kernel(|_, a| extremes("cummax", kernels::cummax, a)),
+    lower: Lower::Kernel(|_, a| extremes("cummax", &scan::CUMMAX, a)),
     saves: &[Save::Out(1)],
     grad: Grad::Rule(extremes_grad),
     results: Returns::Named(&["values", "indices"]),
@@ -205,7 +205,7 @@ pub static CUMMIN: Op = Op {
         ex("tensor([3, 1, 2]).cummin(0).indices", "tensor([0, 1, 1])"),
         ex("ones([2]).cummin(1)", "E0209"),
     ],
-    lower: Lower::Kernel(|_, a| extremes("cummin", kernels::cummin, a)),
+    lower: Lower::Kernel(|_, a| extremes("cummin", &scan::CUMMIN, a)),
     saves: &[Save::Out(1)],
     grad: Grad::Rule(extremes_grad),
     results: Returns::Named(&["values", "indices"]),

@@ -7,7 +7,7 @@ use crate::base::diag::Result;
 use crate::base::dtype::DType;
 use crate::base::layout::{Layout, Shape};
 use crate::fail;
-use crate::kernel::copy::host::arrange;
+use crate::kernel::copy;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
@@ -60,7 +60,7 @@ pub static REPEAT: Op = Op {
         let pairs = repeats(a, &x.shape())?;
         let shape: Vec<i64> = pairs.iter().map(|[n, size]| n.saturating_mul(*size) as i64).collect();
         let times: Vec<i64> = pairs.iter().map(|[n, _]| *n as i64).collect();
-        Ok(KernelCall::new("repeat", arrange::repeat).input(x).ints(&times).output(&infer::shape(&shape)?, x.dtype()))
+        Ok(KernelCall::new("repeat", &copy::REPEAT).input(x).ints(&times).output(&infer::shape(&shape)?, x.dtype()))
     }),
     grad: Grad::Rule(|e, v| {
         let shape = v.meta(repeat::input).shape.clone();
@@ -100,7 +100,7 @@ static INTERLEAVE: Op = Op {
         let (x, count, dim) = (a.input(), a.int(interleave::repeats), a.int(interleave::dim));
         let mut shape: Vec<i64> = x.shape().iter().map(|&n| n as i64).collect();
         shape[dim as usize] = shape[dim as usize].saturating_mul(count);
-        let call = KernelCall::new("repeat_interleave", arrange::repeat_interleave).input(x).int(dim).int(count);
+        let call = KernelCall::new("repeat_interleave", &copy::REPEAT_INTERLEAVE).input(x).int(dim).int(count);
         Ok(call.output(&infer::shape(&shape)?, x.dtype()))
     }),
     grad: Grad::Rule(|e, v| {
@@ -221,7 +221,7 @@ pub static FLIP: Op = Op {
         let mut dims = distinct(&a.ints(tile::dims).unwrap_or_default(), x.ndim())?;
         dims.retain(|dim| *dim < x.ndim());
         let dims: Ints = dims.iter().map(|&dim| dim as i64).collect();
-        Ok(KernelCall::new("flip", arrange::flip).input(x).ints(&dims).output(&x.shape(), x.dtype()))
+        Ok(KernelCall::new("flip", &copy::FLIP).input(x).ints(&dims).output(&x.shape(), x.dtype()))
     }),
     grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&FLIP, args![v.g(), v.args.ints(tile::dims).unwrap_or_default()])?)])),
     ..Op::BASE
@@ -257,7 +257,7 @@ static ROLL_DIMS: Op = Op {
     summary: "Moves elements along dimensions, around the end.",
     lower: Lower::Kernel(|_, a| {
         let (x, list) = (a.input(), |at: usize| a.ints(at).unwrap_or_default());
-        Ok(KernelCall::new("roll", arrange::roll).input(x).ints(&list(1)).ints(&list(2)).output(&x.shape(), x.dtype()))
+        Ok(KernelCall::new("roll", &copy::ROLL).input(x).ints(&list(1)).ints(&list(2)).output(&x.shape(), x.dtype()))
     }),
     grad: Grad::Rule(|e, v| {
         let back: Ints = v.args.ints(roll_dims::shifts).unwrap_or_default().iter().map(|shift| -shift).collect();
@@ -369,7 +369,7 @@ macro_rules! triangle {
                 if x.ndim() < 2 {
                     fail!(SHAPE, "at least 2 dimensions are wanted, not {}", x.ndim());
                 }
-                Ok(KernelCall::new($name, arrange::$kernel)
+                Ok(KernelCall::new($name, &copy::$kernel)
                     .input(x)
                     .int(a.int(triangle::diagonal))
                     .output(&x.shape(), x.dtype()))
@@ -381,8 +381,8 @@ macro_rules! triangle {
         };
     };
 }
-triangle!(TRIL, "tril", tril, "below", "tensor([[1., 0.],\n        [1., 1.]])", TRIU, 1);
-triangle!(TRIU, "triu", triu, "above", "tensor([[1., 1.],\n        [0., 1.]])", TRIL, -1);
+triangle!(TRIL, "tril", TRIL, "below", "tensor([[1., 0.],\n        [1., 1.]])", TRIU, 1);
+triangle!(TRIU, "triu", TRIU, "above", "tensor([[1., 1.],\n        [0., 1.]])", TRIL, -1);
 
 signature!(diag_embed(input: Tensor, offset: Int = 0, dim1: Dim = (-2), dim2: Dim = (-1)));
 
@@ -409,7 +409,7 @@ pub static DIAG_EMBED: Op = Op {
         let size = n.saturating_add(a.int(diag_embed::offset).unsigned_abs() as usize);
         shape.insert(first.min(second), size);
         shape.insert(first.max(second), size);
-        let call = KernelCall::new("diag_embed", arrange::diag_embed).input(x);
+        let call = KernelCall::new("diag_embed", &copy::DIAG_EMBED).input(x);
         Ok(call.int(a.int(diag_embed::offset)).int(first as i64).int(second as i64).output(&shape, x.dtype()))
     }),
     grad: Grad::Rule(|e, v| {

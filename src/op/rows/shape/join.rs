@@ -5,7 +5,7 @@ use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
 use crate::fail;
-use crate::kernel::copy::host::arrange;
+use crate::kernel::copy;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer::{self, Operand};
@@ -59,7 +59,7 @@ fn cat(e: &mut dyn Emit, a: &Args) -> Result<KernelCall> {
     }
     let operands: Vec<Operand<'_>> = list.iter().map(Operand::of).collect();
     let dtype = infer::result_type(&operands, e.default_float());
-    Ok(KernelCall::new("cat", arrange::cat).inputs(list).int(dim as i64).output(&shape, dtype))
+    Ok(KernelCall::new("cat", &copy::CAT).inputs(list).int(dim as i64).output(&shape, dtype))
 }
 
 /// Each tensor's part of the gradient: a view.

@@ -290,7 +290,7 @@ pub static SPREAD: Op = Op {
     lower: Lower::Kernel(|_, a| {
         let g = a.input();
         let shape = infer::shape(&a.ints(spread::shape).unwrap_or_default())?;
-        let call = KernelCall::new("strided_add", crate::kernel::copy::host::strided_add::strided_add).input(g);
+        let call = KernelCall::new("strided_add", &crate::kernel::copy::STRIDED_ADD).input(g);
         Ok(call
             .ints(&a.ints(spread::stride).unwrap_or_default())
             .int(a.int(spread::storage_offset))

@@ -9,7 +9,7 @@ use crate::device::cuda::replay;
 use crate::device::cuda::{Shape, Stream, Text};
 use crate::kernel::cuda::gate::gate;
 use crate::kernel::cuda::{
-    ConvCall, ConvOrder, Gpu, GpuError, HEADERS, Hold, Launch, MatmulCall, OPTIONS, Param, Source,
+    ConvCall, ConvOrder, Gpu, GpuError, Hold, Launch, MatmulCall, OPTIONS, Param, Source, headers,
 };
 use crate::sched::memory::Memory;
 use crate::sched::order::gate::Gate;
@@ -90,7 +90,7 @@ fn device_error(error: impl std::error::Error + Send + Sync + 'static) -> GpuErr
 }
 
 pub(super) fn text(source: &Source) -> Text<'_> {
-    Text { name: "kernel.cu", text: &source.text, headers: HEADERS, options: OPTIONS, key: source.key }
+    Text { name: "kernel.cu", text: &source.text, headers: headers(), options: OPTIONS, key: source.key }
 }
 
 impl Gpu for Lane<'_> {

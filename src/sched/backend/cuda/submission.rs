@@ -11,7 +11,6 @@ use crate::device::cuda::Stream;
 use crate::kernel::abi::{Call, Faults};
 use crate::kernel::cuda::GpuError;
 use crate::kernel::fused::cuda as fused;
-use crate::kernel::launches;
 use crate::sched::backend::step::{Command, Decides, Failure, Report, StepCall, Submission, Submitted};
 use crate::sched::backend::{Window, through_host};
 use crate::sched::memory::ward::Ward;
@@ -99,8 +98,8 @@ impl<'a> Launching<'a> {
                     fused::fused(&each.program, shape, views, scalars, &mut lane)
                 })
             }
-            Command::Kernel { host, attrs, operands, seed, offset } => {
-                let Some(entry) = launches::entry(*host) else { return Err(GpuError::Unsupported("this kernel")) };
+            Command::Kernel { kernel, attrs, operands, seed, offset } => {
+                let Some(launch) = kernel.cuda else { return Err(GpuError::Unsupported("this kernel")) };
                 let slot = Faults::default();
                 let of_host = Call {
                     inputs: &operands.inputs,
@@ -111,7 +110,7 @@ impl<'a> Launching<'a> {
                     seed: *seed,
                     offset: *offset,
                 };
-                let done = entry(&of_host, &mut lane);
+                let done = launch(&of_host, &mut lane);
                 if !matches!(done, Err(GpuError::Unsupported(_))) {
                     report.take(std::slice::from_ref(&slot), call.owners);
                 }

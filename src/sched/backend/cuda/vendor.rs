@@ -53,14 +53,14 @@ pub fn product(call: &MatmulCall, tf32: bool) -> Option<Product> {
 /// Not in f32 throughout: gradients of one tap, which take half as long as products, and gradients of inputs that take
 /// half as long forward (64 images of 56², 256 → 64 and 3×3, 64 → 64, on an H100).
 pub fn convolution(call: &ConvCall, tf32: bool) -> Option<(Convolution, Addresses)> {
-    let element = element(call.dtype)?;
+    let (element, g) = (element(call.dtype)?, &call.geometry);
     let whole = element == Element::F64 || element == Element::F32 && !tf32;
-    let forward = element == Element::F32 && call.wanted == ConvPart::InputGradient && call.has_forward_gradient();
-    if whole && (call.is_product() || forward) {
+    let forward = element == Element::F32 && call.wanted == ConvPart::InputGradient && g.has_forward_gradient();
+    if whole && (g.is_product() || forward) {
         return None;
     }
     // A leading dim of one element that nothing reaches beyond says nothing.
-    let is_flat = [call.input[0], call.kernel[0], call.output[0]] == [1; 3] && call.padding[0] == 0;
+    let is_flat = [g.input[0], g.kernel[0], g.output[0]] == [1; 3] && g.padding[0] == 0;
     let skip = usize::from(is_flat);
     let image = |outer: [usize; 2], spatial: [usize; 3]| {
         let mut sizes = [1i64; 5];
@@ -81,12 +81,12 @@ pub fn convolution(call: &ConvCall, tf32: bool) -> Option<(Convolution, Addresse
         element,
         precision: if tf32 && element == Element::F32 { Precision::Tf32 } else { Precision::Full },
         dims: 3 - skip,
-        x: image([call.batch, call.groups * call.channels], call.input),
-        w: image([call.groups * call.filters, call.channels], call.kernel),
-        y: image([call.batch, call.groups * call.filters], call.output),
-        stride: steps(call.stride),
-        padding: std::array::from_fn(|dim| call.padding.get(dim + skip).copied().unwrap_or(0)),
-        dilation: steps(call.dilation),
+        x: image([g.batch, g.groups * g.channels], g.input),
+        w: image([g.groups * g.filters, g.channels], g.kernel),
+        y: image([g.batch, g.groups * g.filters], g.output),
+        stride: steps(g.stride),
+        padding: std::array::from_fn(|dim| g.padding.get(dim + skip).map_or(0, |&n| n as i64)),
+        dilation: steps(g.dilation),
     };
     Some((convolution, Addresses { x: call.x as u64, w: call.w as u64, y: call.y as u64 }))
 }
@@ -94,14 +94,9 @@ pub fn convolution(call: &ConvCall, tf32: bool) -> Option<(Convolution, Addresse
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::conv::geometry::Geometry;
 
-    const CALL: ConvCall = ConvCall {
-        wanted: ConvPart::Output,
-        dtype: DType::F32,
-        order: ConvOrder::ChannelsFirst,
-        x: 256 as *mut u8,
-        w: 512 as *mut u8,
-        y: 1024 as *mut u8,
+    const GEOMETRY: Geometry = Geometry {
         batch: 2,
         groups: 3,
         channels: 4,
@@ -114,6 +109,16 @@ mod tests {
         dilation: [1, 1, 2],
     };
 
+    const CALL: ConvCall = ConvCall {
+        wanted: ConvPart::Output,
+        dtype: DType::F32,
+        order: ConvOrder::ChannelsFirst,
+        x: 256 as *mut u8,
+        w: 512 as *mut u8,
+        y: 1024 as *mut u8,
+        geometry: GEOMETRY,
+    };
+
     #[test]
     fn a_convolution_has_two_dims_where_the_third_says_nothing() {
         let (flat, at) = convolution(&CALL, false).expect("f32");
@@ -124,7 +129,7 @@ mod tests {
         assert_eq!((flat.stride, flat.padding, flat.dilation), ([2, 1, 1], [1, 2, 0], [1, 2, 1]));
         let (last, _) = convolution(&ConvCall { order: ConvOrder::ChannelsLast, ..CALL }, false).expect("f32");
         assert_eq!((last.x.sizes, last.x.strides[..4].to_vec()), (flat.x.sizes, vec![864, 1, 96, 12]));
-        let padded = ConvCall { padding: [1, 1, 2], output: [3, 4, 8], ..CALL };
+        let padded = ConvCall { geometry: Geometry { padding: [1, 1, 2], output: [3, 4, 8], ..GEOMETRY }, ..CALL };
         let (deep, _) = convolution(&padded, false).expect("f32");
         assert_eq!((deep.dims, deep.x.sizes), (3, [2, 12, 1, 9, 8]));
         assert_eq!((deep.stride, deep.padding, deep.dilation), ([1, 2, 1], [1, 1, 2], [1, 1, 2]));
@@ -132,35 +137,37 @@ mod tests {
 
     #[test]
     fn one_tap_is_a_product_where_tensor_cores_do_not_help() {
-        let one = ConvCall { groups: 1, kernel: [1; 3], stride: [1; 3], padding: [0; 3], output: [1, 9, 8], ..CALL };
+        let product =
+            Geometry { groups: 1, kernel: [1; 3], stride: [1; 3], padding: [0; 3], output: [1, 9, 8], ..GEOMETRY };
+        let one = ConvCall { geometry: product, ..CALL };
         let taken = |dtype, tf32| convolution(&ConvCall { dtype, ..one }, tf32).is_some();
         assert_eq!([taken(DType::F32, false), taken(DType::F64, true)], [false; 2]);
         assert_eq!([taken(DType::F32, true), taken(DType::BF16, false)], [true; 2]);
-        assert!(convolution(&ConvCall { stride: [1, 2, 1], ..one }, false).is_some());
+        assert!(convolution(&ConvCall { geometry: Geometry { stride: [1, 2, 1], ..product }, ..one }, false).is_some());
     }
 
     #[test]
     fn gradients_of_inputs_are_forward_where_they_can() {
-        let like = ConvCall {
-            wanted: ConvPart::InputGradient,
+        let forward = Geometry {
             groups: 1,
             stride: [1; 3],
             padding: [0, 1, 1],
             dilation: [1, 1, 2],
             output: [1, 9, 6],
-            ..CALL
+            ..GEOMETRY
         };
+        let like = ConvCall { wanted: ConvPart::InputGradient, geometry: forward, ..CALL };
         let taken = |call: ConvCall, tf32| convolution(&call, tf32).is_some();
-        assert!(like.has_forward_gradient() && !taken(like, false) && taken(like, true));
+        assert!(forward.has_forward_gradient() && !taken(like, false) && taken(like, true));
         assert!(taken(ConvCall { dtype: DType::F64, ..like }, false));
         assert!(taken(ConvCall { wanted: ConvPart::WeightGradient, ..like }, false));
         for other in [
-            ConvCall { stride: [1, 2, 1], output: [1, 5, 6], ..like },
-            ConvCall { padding: [0, 3, 1], output: [1, 13, 6], ..like },
-            ConvCall { output: [1, 9, 5], ..like },
-            ConvCall { groups: 2, ..like },
+            Geometry { stride: [1, 2, 1], output: [1, 5, 6], ..forward },
+            Geometry { padding: [0, 3, 1], output: [1, 13, 6], ..forward },
+            Geometry { output: [1, 9, 5], ..forward },
+            Geometry { groups: 2, ..forward },
         ] {
-            assert!(!other.has_forward_gradient() && taken(other, false), "{other:?}");
+            assert!(!other.has_forward_gradient() && taken(ConvCall { geometry: other, ..like }, false), "{other:?}");
         }
     }
 

@@ -68,11 +68,11 @@ pub fn run_reporting(call: &StepCall<'_>, ward: &Ward<'_>, report: &mut Report) 
 pub fn run(command: &Command<'_>, slots: &[Faults], ward: &Ward<'_>) -> Result<(), End> {
     match command {
         Command::Fused { program, shape, views, table } => touch::run_fused(program, shape, views, table, slots, ward),
-        Command::Kernel { host, attrs, operands, seed, offset } => {
+        Command::Kernel { kernel, attrs, operands, seed, offset } => {
             let (inputs, outputs) = (&operands.inputs, &operands.outputs);
             let (seed, offset) = (*seed, *offset);
             let call = Call { inputs, outputs, attrs, threads: threads(), faults: &slots[0], seed, offset };
-            touch::run_kernel(*host, &call, ward)
+            touch::run_kernel(kernel.host, &call, ward)
         }
         Command::Each { each, node, scalars, members, .. } => members
             .try_for_each(each, node, |shape, views| touch::run_fused(&each.program, shape, views, scalars, &[], ward)),

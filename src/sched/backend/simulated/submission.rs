@@ -7,7 +7,8 @@ use crate::device::clock::Clock;
 use crate::device::planned_fault::Fate;
 use crate::device::sim::{Job, Simulator, Work};
 use crate::device::stop::Stop;
-use crate::kernel::abi::{Call, Faults, HostFn, RawView};
+use crate::kernel::abi::{Call, Faults, RawView};
+use crate::kernel::family::Kernel;
 use crate::kernel::guard::End;
 use crate::kernel::program::Program;
 use crate::sched::backend::Window;
@@ -39,7 +40,7 @@ enum Ready {
         slots: Range<usize>,
     },
     Kernel {
-        host: HostFn,
+        kernel: &'static Kernel,
         attrs: Attrs,
         inputs: Vec<RawView>,
         outputs: Vec<RawView>,
@@ -114,10 +115,10 @@ impl Submission for Batch<'_> {
                 table: table.to_vec(),
                 slots: from..self.owners.len(),
             },
-            Command::Kernel { host, attrs, operands, seed, offset } => {
-                let (host, attrs, seed, offset) = (*host, (*attrs).clone(), *seed, *offset);
+            Command::Kernel { kernel, attrs, operands, seed, offset } => {
+                let (kernel, attrs, seed, offset) = (*kernel, (*attrs).clone(), *seed, *offset);
                 let (inputs, outputs) = (operands.inputs.clone(), operands.outputs.clone());
-                Ready::Kernel { host, attrs, inputs, outputs, seed, offset, slot: from }
+                Ready::Kernel { kernel, attrs, inputs, outputs, seed, offset, slot: from }
             }
             Command::Each { each, node, scalars, .. } => {
                 let member = |at| (Shape::from_slice(each.shape(node, at)), each.views(node, at));
@@ -257,7 +258,7 @@ fn run(step: Ready, faults: &[Faults], ward: &Ward<'_>) -> Result<(), End> {
         Ready::Each { program, members, table } => {
             members.iter().try_for_each(|(shape, views)| touch::run_fused(&program, shape, views, &table, &[], ward))
         }
-        Ready::Kernel { host, attrs, inputs, outputs, seed, offset, slot } => {
+        Ready::Kernel { kernel, attrs, inputs, outputs, seed, offset, slot } => {
             let call = Call {
                 inputs: &inputs,
                 outputs: &outputs,
@@ -267,7 +268,7 @@ fn run(step: Ready, faults: &[Faults], ward: &Ward<'_>) -> Result<(), End> {
                 seed,
                 offset,
             };
-            touch::run_kernel(host, &call, ward)
+            touch::run_kernel(kernel.host, &call, ward)
         }
     }
 }
