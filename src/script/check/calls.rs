@@ -2,7 +2,7 @@
 
 use super::expr::members_of_tensor;
 use super::flow::Flow;
-use super::judged::gives_nothing;
+use super::judged::{gives_nothing, only_reads};
 use super::layers;
 use super::syntax::{Expr, Kind};
 use super::value::{Value, nested};
@@ -22,42 +22,16 @@ use std::rc::Rc;
 
 /// Methods that give a tensor itself another shape.
 const RELAYOUTS: &[&str] = &["t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "as_strided_"];
-/// Methods that leave an array or map as it is.
-const READS: &[&str] = &[
-    "len",
-    "is_empty",
-    "contains",
-    "keys",
-    "values",
-    "get",
-    "map",
-    "filter",
-    "index_of",
-    "join",
-    "items",
-    "find",
-    "some",
-    "all",
-    "any",
-    "sum",
-    "max",
-    "min",
-    "sorted",
-    "reversed",
-    "zip",
-    "to_string",
-    "to_json",
-    "reduce",
-    "for_each",
-    "type_of",
-];
 /// What every value has.
 const COMMON: &[&str] =
     &["type_of", "to_string", "to_debug", "is_shared", "print", "debug", "to_json", "format", "str"];
 
 impl<'a> Flow<'a> {
     fn arguments(&mut self, args: &'a [Expr]) -> Vec<Value> {
-        args.iter().map(|arg| self.expr(arg)).collect()
+        let kept = std::mem::replace(&mut self.kept, true);
+        let values = args.iter().map(|arg| self.expr(arg)).collect();
+        self.kept = kept;
+        values
     }
 
     pub(super) fn call(&mut self, expr: &'a Expr, space: Option<&str>, name: &'a str, args: &'a [Expr]) -> Value {
@@ -126,6 +100,9 @@ impl<'a> Flow<'a> {
             self.report_at(token, diag, "in this call");
             return Value::Unknown;
         }
+        if name == "format" {
+            self.format_call(token, values);
+        }
         if manual::native(name).is_some() {
             self.native_keywords(token, name, written);
             self.count(token, name, values);
@@ -184,6 +161,11 @@ impl<'a> Flow<'a> {
     /// What a native function gives.
     fn made(&mut self, token: u32, name: &str, values: &[Value]) -> Value {
         match name {
+            "manual_seed" if matches!(values, [Value::Str(_) | Value::Array(_) | Value::Map(_)]) => {
+                let text = format!("a seed is an integer, not {}", values[0].kind());
+                self.report_at(token, Diag::error(code::ARGUMENT_TYPE, text), "in this call");
+                Value::Unknown
+            }
             "tensor" | "as_tensor" | "asarray" => self.literal(token, values),
             "load" | "show" | "plot" => Value::Unknown,
             _ => result_of(name),
@@ -207,7 +189,17 @@ impl<'a> Flow<'a> {
                     self.report_at(token, diag, "in this call");
                     Value::Tensor(None)
                 }
-                Some(Ok((shape, dtype))) if !open => Value::Tensor(shapes::tensor(&shape, asked.unwrap_or(dtype)).ok()),
+                Some(Ok((shape, dtype))) if !open => {
+                    let made = shapes::tensor(&shape, asked.unwrap_or(dtype)).ok();
+                    let wants = |map: &Value| match map {
+                        Value::Map(Some(map)) => matches!(map.get("requires_grad"), Some(Value::Bool(Some(true)))),
+                        _ => false,
+                    };
+                    if values.iter().skip(1).any(wants) {
+                        self.wants_gradients(token, made.as_ref());
+                    }
+                    Value::Tensor(made)
+                }
                 _ => Value::Tensor(None),
             },
             None => Value::Tensor(None),
@@ -248,7 +240,7 @@ impl<'a> Flow<'a> {
         let all: Vec<Value> = std::iter::once(receiver.clone()).chain(values.iter().cloned()).collect();
         if let (Kind::Name(variable), true) = (&of.kind, RELAYOUTS.contains(&name)) {
             self.assign(variable, Value::Tensor(None));
-        } else if !matches!(receiver, Value::Tensor(_)) && !READS.contains(&name) {
+        } else if !matches!(receiver, Value::Tensor(_)) && !only_reads(name) {
             self.touch(of);
         }
         let own = self.own_counts(name);
@@ -260,6 +252,12 @@ impl<'a> Flow<'a> {
                 self.report_at(token, Diag::error(code, text), "called here");
             }
             return Value::Unknown;
+        }
+        if self.changes_constant(token, of, &receiver, name, all.len()) {
+            return Value::Unknown;
+        }
+        if name == "format" && matches!(receiver, Value::Str(_)) {
+            self.format_call(token, &all);
         }
         match &receiver {
             Value::Tensor(tensor) => self.of_tensor(token, tensor.as_ref(), name, &all, args),
@@ -285,7 +283,8 @@ impl<'a> Flow<'a> {
             Value::Layer(_)
             | Value::Unknown
             | Value::Number
-            | Value::Range
+            | Value::Range(_)
+            | Value::Object(_)
             | Value::Device
             | Value::DType(_)
             | Value::Char => self.of_unknown(token, name, &all, args),
@@ -293,7 +292,7 @@ impl<'a> Flow<'a> {
             Value::Unit if name == "is_empty" || manual::native(name).is_some() => Value::Unknown,
             Value::Unit if table::called(name).is_some() => {
                 let diag = Diag::error(code::ARGUMENT_TYPE, format!("`()` has no method `{name}`"))
-                    .help("where this comes from a function, its last statement ends in `;` and gives no value");
+                    .help("where this comes from a function, its last statement is a `let`, an assignment or a loop, which have no value");
                 self.report_at(token, diag, "called on nothing");
                 Value::Unknown
             }
@@ -312,10 +311,17 @@ impl<'a> Flow<'a> {
         let Some(of) = receiver.type_name() else { return Value::Unknown };
         // `sort` takes any value first, as the interpreter lists it.
         let is_its_own = self.world.takes_first(name, all.len(), of) || (name == "sort" && all.len() == 1);
-        if gives_nothing(receiver, name) && is_its_own {
+        let types: Vec<&str> = all.iter().map(known_type).collect();
+        if gives_nothing(receiver, name) && is_its_own && (name == "sort" || self.world.fits(name, &types)) {
             return Value::Unit;
         }
-        if COMMON.contains(&name) || self.world.takes_first(name, all.len(), of) {
+        if let ("len", Value::Array(Some(items)), 1) = (name, receiver, all.len()) {
+            return Value::Int(Some(items.len() as i64));
+        }
+        if COMMON.contains(&name)
+            || (self.world.takes_first(name, all.len(), of)
+                && (!gives_nothing(receiver, name) || self.world.fits(name, &types)))
+        {
             return result_of(name);
         }
         if name == "call" {
@@ -337,7 +343,6 @@ impl<'a> Flow<'a> {
         if !self.world.forms.contains_key(name) && may_be_another {
             return Value::Unknown;
         }
-        let types: Vec<&str> = all.iter().map(known_type).collect();
         if types.contains(&"?") && self.world.takes(name, all.len()) {
             // The value has the method with other values, perhaps with these.
             let some = |form: &Vec<String>| form.first().is_some_and(|first| first == of);
@@ -395,8 +400,13 @@ impl<'a> Flow<'a> {
         }
         self.native_keywords(token, name, written);
         self.count(token, name, all);
-        if name == "item" {
-            self.read_as_one(token, all);
+        match name {
+            "item" => self.read_as_one(token, all),
+            "backward" => self.backward(token, all),
+            "requires_grad_" if !matches!(all.get(1), Some(Value::Bool(Some(false)) | Value::Unknown)) => {
+                self.wants_gradients(token, tensor);
+            }
+            _ => {}
         }
         let int = |n: Option<usize>| Value::Int(n.map(|n| n as i64));
         match name {
@@ -420,7 +430,8 @@ impl<'a> Flow<'a> {
                 }
                 None => Value::Array(None),
             },
-            "size" | "len" => Value::Int(None),
+            "len" => int(tensor.and_then(|tensor| tensor.shape().first().copied())),
+            "size" => Value::Int(None),
             _ => Value::Unknown,
         }
     }
@@ -458,8 +469,13 @@ fn result_of(name: &str) -> Value {
         "type_of" | "to_string" | "str" | "format" | "to_json" | "to_upper" | "to_lower" | "upper" | "lower" => {
             Value::Str(None)
         }
-        "is_empty" | "starts_with" | "ends_with" | "is_tensor" => Value::Bool,
+        "print" => Value::Unit,
+        "is_empty" | "starts_with" | "ends_with" | "is_tensor" => Value::Bool(None),
         "current_device" | "device" => Value::Device,
+        "timestamp" => Value::Object("timestamp"),
+        "stream" | "current_stream" | "default_stream" => Value::Object("stream"),
+        "event" => Value::Object("event"),
+        "cell" => Value::Object("cell"),
         _ => Value::Unknown,
     }
 }
@@ -477,12 +493,15 @@ fn dtype_of(value: &Value) -> Option<DType> {
 /// Texts that name a dtype or device, among the values of a native function.
 fn texts(name: &str, values: &[Value]) -> Result<()> {
     let Some(native) = manual::native(name) else { return Ok(()) };
+    // The property of that name comes first in the manual.
+    if let ("device", [value]) = (name, values) {
+        return value.text().map_or(Ok(()), |text| params::device(text).map(drop));
+    }
     let is_method = native.form == manual::Form::Method;
     let names = manual::native_params(name);
     let one = |param: &str, value: &Value| match (param, value.text()) {
         ("dtype" | "type1" | "type2", Some(text)) => params::dtype(text).map(drop),
         ("device", Some(text)) => params::device(text).map(drop),
-        ("name", Some(text)) if name == "device" && values.len() == 1 => params::device(text).map(drop),
         _ => Ok(()),
     };
     for (at, value) in values.iter().skip(is_method as usize).enumerate() {

@@ -248,7 +248,7 @@ impl Signature {
             }
         }
         // Other kinds of values the function itself looks at.
-        for (at, slot) in slots.iter().enumerate().filter(|(at, _)| !self.params[*at].words.is_empty()) {
+        for (at, slot) in slots.iter().enumerate() {
             let text = slot.as_ref().and_then(|slot| slot.read_lock::<ImmutableString>());
             self.check_text(at, text.as_ref().map(|text| text.as_str()), text.is_some())?;
         }
