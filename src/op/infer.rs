@@ -42,6 +42,14 @@ pub struct MapPlan {
     pub identity: bool,
 }
 
+/// More indices than a tensor has dimensions.
+pub fn too_many_indices(given: usize, ndim: usize) -> Box<Diag> {
+    let count = |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
+    let text =
+        format!("{} for a tensor of {}", count(given, "index", "indices"), count(ndim, "dimension", "dimensions"));
+    Diag::error(code::INDEX, text)
+}
+
 /// The operands of a `Map` row, in order.
 pub fn operands<'a>(args: &'a Args, count: usize) -> Result<SmallVec<[Operand<'a>; 4]>> {
     let mut list = SmallVec::new();
@@ -109,9 +117,9 @@ pub fn map(promote: Promote, operands: &[Operand<'_>], default: DType) -> Result
             if refused {
                 let diag = Diag::error(code::DTYPE, format!("integers are wanted, not {dtype}"));
                 return Err(match promote {
-                    Promote::Bits => {
-                        diag.help("`&`, `|` and `^` bind tighter than comparisons, as in Python: `(x > 1) & (x < 4)`")
-                    }
+                    Promote::Bits => diag.help(
+                        "`&`, `|` and `^` bind tighter than comparisons, as in Python: `(x > 1) & (x < 4)`; a power is `x ** 2`",
+                    ),
                     _ => diag,
                 });
             }

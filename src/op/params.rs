@@ -77,7 +77,8 @@ pub fn signature(op: &Op) -> Signature {
 #[cold]
 pub fn too_many(op: &Op, given: usize) -> Box<Diag> {
     let most = positional(op);
-    Diag::error(code::EXTRA_ARGUMENT, format!("{given} arguments given, at most {most} are taken"))
+    let are = if most == 1 { "is" } else { "are" };
+    Diag::error(code::EXTRA_ARGUMENT, format!("{given} arguments given, at most {most} {are} taken"))
         .help(format!("call it as `{}`", signature(op).text))
 }
 
@@ -100,6 +101,9 @@ pub fn of_parameter(mut diag: Box<Diag>, name: &str) -> Box<Diag> {
 
 /// What to write where a tensor is wanted and a value of another kind stands.
 pub fn made_a_tensor(wanted: &str, given: &str) -> Option<&'static str> {
+    if wanted.starts_with("a dimension") && given.starts_with("a tensor") {
+        return Some("several tensors stand in an array: `cat([x, y])`, `stack([x, y])`");
+    }
     (wanted.starts_with("a tensor") && given == "an array").then_some("an array becomes one by `tensor(..)`")
 }
 

@@ -9,6 +9,7 @@ use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::op::args::Arg;
 use crate::op::emit::Emit;
+use crate::op::infer;
 use crate::op::rows::indexing::{index, masks};
 use crate::op::rows::pointwise::arith::element_of;
 use crate::op::rows::pointwise::{arith, blend, compare};
@@ -61,7 +62,7 @@ fn split(e: &mut Engine, x: &Tensor, items: Vec<Item>) -> Result<Parts> {
     let used: usize = items.iter().map(width).sum();
     let ndim = x.ndim();
     if used > ndim {
-        return Err(Diag::error(code::INDEX, format!("{used} indices for a tensor of {ndim} dimensions")));
+        return Err(infer::too_many_indices(used, ndim));
     }
     if items.iter().filter(|item| matches!(item, Item::Ellipsis)).count() > 1 {
         return Err(Diag::error(code::VALUE, "an index may hold only one \"...\""));

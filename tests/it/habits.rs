@@ -28,7 +28,8 @@ fn before(script: &str) -> String {
 }
 
 /// The files of `tests/habits`.
-const TABLES: [&str; 6] = ["libraries", "syntax", "names", "tensors", "modules", "training"];
+const TABLES: [&str; 9] =
+    ["libraries", "syntax", "names", "tensors", "modules", "training", "javascript", "rust", "pytorch"];
 
 fn session() -> Session {
     let folder = root().join("tests/habits");

@@ -102,6 +102,9 @@ pub(super) fn no_tensor(name: &str, value: &Dynamic) -> Box<Diag> {
     let text = format!("`{name}` belongs to tensors, not to {}", type_names::of_value(value));
     let diag = Diag::error(code::ARGUMENT_TYPE, text);
     match name {
+        "len" if !value.is_unit() => {
+            Diag::error(code::ARGUMENT_TYPE, format!("{} has no length", type_names::of_value(value)))
+        }
         "size" if value.is_array() || value.is_map() || value.is_string() => diag.help("write `xs.len()`"),
         _ if value.is_unit() => {
             diag.help("the value before the dot is `()`: what gave it changes something in place, or has no value")

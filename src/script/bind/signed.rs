@@ -155,12 +155,11 @@ impl Signature {
     fn check<'a>(&self, given: usize, value: impl Fn(usize) -> &'a Dynamic, keywords: Option<&Map>) -> Result<()> {
         let keys: Vec<&str> = keywords.iter().flat_map(|map| map.keys()).map(|key| key.as_str()).collect();
         self.check_names(given, &keys)?;
-        for (at, param) in self.params.iter().enumerate() {
+        for at in 0..self.params.len() {
             let found = if at < given { Some(value(at)) } else { self.named(at, keywords) };
-            let Some(found) = found.filter(|_| !param.words.is_empty()) else { continue };
             // Other kinds of values the function itself looks at.
-            if let Some(text) = found.read_lock::<ImmutableString>() {
-                self.check_word(param, &text)?;
+            if let Some(text) = found.and_then(|found| found.read_lock::<ImmutableString>()) {
+                self.check_text(at, Some(&text), true)?;
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::expr::members_of_tensor;
 use super::flow::Flow;
-use super::judged::gives_nothing;
+use super::judged::{gives_nothing, only_reads};
 use super::layers;
 use super::syntax::{Expr, Kind};
 use super::value::{Value, nested};
@@ -22,42 +22,16 @@ use std::rc::Rc;
 
 /// Methods that give a tensor itself another shape.
 const RELAYOUTS: &[&str] = &["t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "as_strided_"];
-/// Methods that leave an array or map as it is.
-const READS: &[&str] = &[
-    "len",
-    "is_empty",
-    "contains",
-    "keys",
-    "values",
-    "get",
-    "map",
-    "filter",
-    "index_of",
-    "join",
-    "items",
-    "find",
-    "some",
-    "all",
-    "any",
-    "sum",
-    "max",
-    "min",
-    "sorted",
-    "reversed",
-    "zip",
-    "to_string",
-    "to_json",
-    "reduce",
-    "for_each",
-    "type_of",
-];
 /// What every value has.
 const COMMON: &[&str] =
     &["type_of", "to_string", "to_debug", "is_shared", "print", "debug", "to_json", "format", "str"];
 
 impl<'a> Flow<'a> {
     fn arguments(&mut self, args: &'a [Expr]) -> Vec<Value> {
-        args.iter().map(|arg| self.expr(arg)).collect()
+        let kept = std::mem::replace(&mut self.kept, true);
+        let values = args.iter().map(|arg| self.expr(arg)).collect();
+        self.kept = kept;
+        values
     }
 
     pub(super) fn call(&mut self, expr: &'a Expr, space: Option<&str>, name: &'a str, args: &'a [Expr]) -> Value {
@@ -123,6 +97,9 @@ impl<'a> Flow<'a> {
             self.report_at(token, diag, "in this call");
             return Value::Unknown;
         }
+        if name == "format" {
+            self.format_call(token, values);
+        }
         if let Some(native) = manual::native(name) {
             self.described(token, native, name, values);
             return self.made(token, name, values);
@@ -178,6 +155,11 @@ impl<'a> Flow<'a> {
     /// What a native function gives.
     fn made(&mut self, token: u32, name: &str, values: &[Value]) -> Value {
         match name {
+            "manual_seed" if matches!(values, [Value::Str(_) | Value::Array(_) | Value::Map(_)]) => {
+                let text = format!("a seed is an integer, not {}", values[0].kind());
+                self.report_at(token, Diag::error(code::ARGUMENT_TYPE, text), "in this call");
+                Value::Unknown
+            }
             "tensor" | "as_tensor" | "asarray" => self.literal(token, values),
             "load" | "show" | "plot" => Value::Unknown,
             _ => result_of(name),
@@ -201,7 +183,17 @@ impl<'a> Flow<'a> {
                     self.report_at(token, diag, "in this call");
                     Value::Tensor(None)
                 }
-                Some(Ok((shape, dtype))) if !open => Value::Tensor(shapes::tensor(&shape, asked.unwrap_or(dtype)).ok()),
+                Some(Ok((shape, dtype))) if !open => {
+                    let made = shapes::tensor(&shape, asked.unwrap_or(dtype)).ok();
+                    let wants = |map: &Value| match map {
+                        Value::Map(Some(map)) => matches!(map.get("requires_grad"), Some(Value::Bool(Some(true)))),
+                        _ => false,
+                    };
+                    if values.iter().skip(1).any(wants) {
+                        self.wants_gradients(token, made.as_ref());
+                    }
+                    Value::Tensor(made)
+                }
                 _ => Value::Tensor(None),
             },
             None => Value::Tensor(None),
@@ -242,7 +234,7 @@ impl<'a> Flow<'a> {
         let all: Vec<Value> = std::iter::once(receiver.clone()).chain(values.iter().cloned()).collect();
         if let (Kind::Name(variable), true) = (&of.kind, RELAYOUTS.contains(&name)) {
             self.assign(variable, Value::Tensor(None));
-        } else if !matches!(receiver, Value::Tensor(_)) && !READS.contains(&name) {
+        } else if !matches!(receiver, Value::Tensor(_)) && !only_reads(name) {
             self.touch(of);
         }
         let own = self.own_counts(name);
@@ -254,6 +246,12 @@ impl<'a> Flow<'a> {
                 self.report_at(token, Diag::error(code, text), "called here");
             }
             return Value::Unknown;
+        }
+        if self.changes_constant(token, of, &receiver, name, all.len()) {
+            return Value::Unknown;
+        }
+        if name == "format" && matches!(receiver, Value::Str(_)) {
+            self.format_call(token, &all);
         }
         match &receiver {
             Value::Tensor(tensor) => self.of_tensor(token, tensor.as_ref(), name, &all),
@@ -279,7 +277,8 @@ impl<'a> Flow<'a> {
             Value::Layer(_)
             | Value::Unknown
             | Value::Number
-            | Value::Range
+            | Value::Range(_)
+            | Value::Object(_)
             | Value::Device
             | Value::DType(_)
             | Value::Char => self.of_unknown(token, name, &all, args),
@@ -287,7 +286,7 @@ impl<'a> Flow<'a> {
             Value::Unit if name == "is_empty" || manual::native(name).is_some() => Value::Unknown,
             Value::Unit if table::called(name).is_some() => {
                 let diag = Diag::error(code::ARGUMENT_TYPE, format!("`()` has no method `{name}`"))
-                    .help("where this comes from a function, its last statement ends in `;` and gives no value");
+                    .help("where this comes from a function, its last statement is a `let`, an assignment or a loop, which have no value");
                 self.report_at(token, diag, "called on nothing");
                 Value::Unknown
             }
@@ -306,10 +305,17 @@ impl<'a> Flow<'a> {
         let Some(of) = receiver.type_name() else { return Value::Unknown };
         // `sort` takes any value first, as the interpreter lists it.
         let is_its_own = self.world.takes_first(name, all.len(), of) || (name == "sort" && all.len() == 1);
-        if gives_nothing(receiver, name) && is_its_own {
+        let types: Vec<&str> = all.iter().map(known_type).collect();
+        if gives_nothing(receiver, name) && is_its_own && (name == "sort" || self.world.fits(name, &types)) {
             return Value::Unit;
         }
-        if COMMON.contains(&name) || self.world.takes_first(name, all.len(), of) {
+        if let ("len", Value::Array(Some(items)), 1) = (name, receiver, all.len()) {
+            return Value::Int(Some(items.len() as i64));
+        }
+        if COMMON.contains(&name)
+            || (self.world.takes_first(name, all.len(), of)
+                && (!gives_nothing(receiver, name) || self.world.fits(name, &types)))
+        {
             return result_of(name);
         }
         if name == "call" {
@@ -331,7 +337,6 @@ impl<'a> Flow<'a> {
         if !self.world.forms.contains_key(name) && may_be_another {
             return Value::Unknown;
         }
-        let types: Vec<&str> = all.iter().map(known_type).collect();
         if types.contains(&"?") && self.world.takes(name, all.len()) {
             // The value has the method with other values, perhaps with these.
             let some = |form: &Vec<String>| form.first().is_some_and(|first| first == of);
@@ -384,8 +389,13 @@ impl<'a> Flow<'a> {
             Some(native) => self.described(token, native, name, all),
             None => self.count(token, name, all),
         }
-        if name == "item" {
-            self.read_as_one(token, all);
+        match name {
+            "item" => self.read_as_one(token, all),
+            "backward" => self.backward(token, all),
+            "requires_grad_" if !matches!(all.get(1), Some(Value::Bool(Some(false)) | Value::Unknown)) => {
+                self.wants_gradients(token, tensor);
+            }
+            _ => {}
         }
         let int = |n: Option<usize>| Value::Int(n.map(|n| n as i64));
         match name {
@@ -409,6 +419,7 @@ impl<'a> Flow<'a> {
                 }
                 None => Value::Array(None),
             },
+            "len" => int(tensor.and_then(|tensor| tensor.shape().first().copied())),
             "size" => Value::Int(None),
             _ => result_of(name),
         }
@@ -447,19 +458,23 @@ fn result_of(name: &str) -> Value {
         Some(Gives::Int) => Value::Int(None),
         Some(Gives::Float) => Value::Float(None),
         Some(Gives::Number) => Value::Number,
-        Some(Gives::Bool) => Value::Bool,
+        Some(Gives::Bool) => Value::Bool(None),
         Some(Gives::String) => Value::Str(None),
         Some(Gives::Array) => Value::Array(None),
         Some(Gives::Map) => Value::Map(None),
         Some(Gives::Tensor) => Value::Tensor(None),
         Some(Gives::Device) => Value::Device,
         Some(Gives::DType) => Value::DType(None),
-        Some(Gives::Stream | Gives::Event) => Value::Unknown,
+        Some(Gives::Stream) => Value::Object("stream"),
+        Some(Gives::Event) => Value::Object("event"),
         None => match name {
             "parse_int" | "to_int" => Value::Int(None),
             "to_float" | "parse_float" => Value::Float(None),
             "type_of" | "to_string" | "to_upper" | "to_lower" => Value::Str(None),
-            "is_empty" | "starts_with" | "ends_with" => Value::Bool,
+            "print" => Value::Unit,
+            "is_empty" | "starts_with" | "ends_with" => Value::Bool(None),
+            "timestamp" => Value::Object("timestamp"),
+            "cell" => Value::Object("cell"),
             _ => Value::Unknown,
         },
     }

@@ -9,6 +9,7 @@ use crate::base::code;
 use crate::base::diag::Diag;
 use crate::base::dtype::DType;
 use crate::op::args::{Arg, Args};
+use crate::op::infer;
 use crate::op::row::Op;
 use crate::op::rows::pointwise::arith;
 use crate::op::rows::shape::view;
@@ -30,13 +31,13 @@ impl<'a> Flow<'a> {
         }
         match &expr.kind {
             Kind::Unit => Value::Unit,
-            Kind::Bool(_) => Value::Bool,
+            Kind::Bool(value) => Value::Bool(Some(*value)),
             Kind::Int(value) => Value::Int(*value),
             Kind::Float(value) => Value::Float(*value),
             Kind::Str(text) => Value::Str(text.as_deref().map(Rc::from)),
             Kind::Char => Value::Char,
             Kind::Text(items) => {
-                items.iter().for_each(|item| drop(self.expr(item)));
+                items.iter().for_each(|item| self.shown(item));
                 Value::Str(None)
             }
             Kind::Array(items) => {
@@ -91,22 +92,32 @@ impl<'a> Flow<'a> {
             Kind::Binary { op, left, right } => {
                 let operand = left;
                 let left = if op == "??" { self.asked(left) } else { self.expr(left) };
-                if matches!(&op[..], "&&" | "||") {
+                let logical = matches!(&op[..], "&&" | "||");
+                if logical {
                     self.truth(operand, &left);
                 }
+                let operand = right;
                 let right = self.expr(right);
+                if logical {
+                    self.truth(operand, &right);
+                }
                 self.operator(op, expr.focus, &left, &right)
             }
-            Kind::Range { start, end, .. } => {
-                start.iter().chain(end).for_each(|end| drop(self.expr(end)));
-                Value::Range
+            Kind::Range { start, end, inclusive } => {
+                let ends = [start, end].map(|end| end.as_deref().map(|end| self.expr(end)));
+                self.range(expr.focus, ends, *inclusive)
             }
             Kind::Closure { params, body } => {
                 self.closure(params, body);
                 Value::Closure(Some(params.len()))
             }
             Kind::Path | Kind::Other => Value::Unknown,
-            _ => self.flow(expr).value,
+            _ => {
+                let kept = std::mem::replace(&mut self.kept, true);
+                let value = self.flow(expr).value;
+                self.kept = kept;
+                value
+            }
         }
     }
 
@@ -154,6 +165,10 @@ impl<'a> Flow<'a> {
     pub(super) fn property(&mut self, token: u32, of: &Value, name: &str) -> Value {
         let wrong = match of {
             Value::Tensor(tensor) => {
+                // Nothing computes gradients in this text.
+                if name == "grad" && !self.world.backward {
+                    return Value::Unit;
+                }
                 if members_of_tensor().iter().any(|known| known == name) {
                     return tensor_property(tensor.as_ref(), name);
                 }
@@ -174,7 +189,8 @@ impl<'a> Flow<'a> {
                 !matches!(name, "is_zero" | "floor" | "ceiling" | "round" | "int" | "fraction")
                     && !matches!(name, "is_nan" | "is_finite" | "is_infinite")
             }
-            Value::Unit | Value::Bool => true,
+            Value::Object(kind) => !has_property(kind, name),
+            Value::Unit | Value::Bool(_) => true,
             // Of closures and characters Rhai knows a few.
             _ => false,
         };
@@ -194,7 +210,7 @@ impl<'a> Flow<'a> {
             Value::Tensor(_) => "tensor",
             Value::Device => "device",
             Value::DType(_) => "dtype",
-            Value::Range | Value::Number => return,
+            Value::Range(_) | Value::Number => return,
             other => other.type_name().unwrap_or("?"),
         };
         let diag = (self.world.words)(Unknown::Assigned(name, of), token);
@@ -226,8 +242,20 @@ impl<'a> Flow<'a> {
                 self.report_at(token, Diag::error(code::INDEX, text), "no such element");
                 Value::Unknown
             }
+            (
+                Value::Array(_) | Value::Str(_),
+                [part @ (Value::Range(_) | Value::Str(_) | Value::Float(_) | Value::Unit)],
+            ) => {
+                let mut diag =
+                    Diag::error(code::TYPE, format!("an integer is needed here, and this is {}", part.kind()));
+                if matches!(part, Value::Range(_)) {
+                    diag = diag.help("a part of an array is `xs.extract(1..3)`; of a tensor `x[1..3]`");
+                }
+                self.report_at(token, diag, "indexed here");
+                Value::Unknown
+            }
             (Value::Map(Some(map)), [Value::Str(Some(key))]) => map.get(&**key).cloned().unwrap_or(Value::Unknown),
-            (Value::Unit | Value::Bool | Value::Float(_) | Value::Closure(_), [_]) => {
+            (Value::Unit | Value::Bool(_) | Value::Float(_) | Value::Closure(_), [_]) => {
                 let text = format!("{} has no elements", of.kind());
                 self.report_at(token, Diag::error(code::TYPE, text), "indexed here");
                 Value::Unknown
@@ -251,10 +279,9 @@ impl<'a> Flow<'a> {
     /// A part of a tensor by integers and ranges; of other indices only their number is looked at.
     fn part(&mut self, token: u32, tensor: &Tensor, items: &'a [Expr], values: &[Value]) -> Value {
         let ndim = tensor.ndim();
-        let plain = values.iter().all(|value| matches!(value, Value::Int(_) | Value::Range));
+        let plain = values.iter().all(|value| matches!(value, Value::Int(_) | Value::Range(_)));
         if plain && values.len() > ndim {
-            let text = format!("{} indices for a tensor of {ndim} dimensions", values.len());
-            self.report_at(token, Diag::error(code::INDEX, text), "too many");
+            self.report_at(token, infer::too_many_indices(values.len(), ndim), "too many");
             return Value::Tensor(None);
         }
         let (mut part, mut dim) = (tensor.clone(), 0i64);
@@ -271,7 +298,7 @@ impl<'a> Flow<'a> {
                         Outcome::Unknown => return Value::Tensor(None),
                     }
                 }
-                (Value::Range, Kind::Range { start: None, end: None, .. }) => dim += 1,
+                (Value::Range(_), Kind::Range { start: None, end: None, .. }) => dim += 1,
                 _ => return Value::Tensor(None),
             }
         }
@@ -280,14 +307,15 @@ impl<'a> Flow<'a> {
 
     fn sign(&mut self, op: &str, token: u32, of: &Value) -> Value {
         match (op, of) {
-            ("!", Value::Bool) => Value::Bool,
+            ("!", Value::Bool(value)) => Value::Bool(value.map(|value| !value)),
             ("-" | "+", Value::Int(_)) => Value::Int(None),
             ("-" | "+", Value::Float(_) | Value::Number) => of.clone(),
             (_, Value::Tensor(_)) => match operator_row(op, 1) {
                 Some(row) => self.row(token, row, false, std::slice::from_ref(of)),
                 None => Value::Unknown,
             },
-            ("-", Value::Str(_) | Value::Unit | Value::Array(_) | Value::Map(_)) => {
+            ("-", Value::Str(_) | Value::Unit | Value::Array(_) | Value::Map(_) | Value::Bool(_))
+            | ("!", Value::Int(_) | Value::Float(_) | Value::Str(_) | Value::Unit | Value::Array(_) | Value::Map(_)) => {
                 self.no_operator(
                     token,
                     op,
@@ -300,7 +328,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    fn no_operator(&mut self, token: u32, op: &str, types: &[&str], text: String) {
+    pub(super) fn no_operator(&mut self, token: u32, op: &str, types: &[&str], text: String) {
         let mut diag = Diag::error(code::TYPE, text);
         diag.help = operator_help(op, types).map(str::to_string);
         self.report_at(token, diag, "this operator");
@@ -312,9 +340,12 @@ impl<'a> Flow<'a> {
     }
 
     pub(super) fn operator(&mut self, op: &str, token: u32, left: &Value, right: &Value) -> Value {
-        let logical = matches!(op, "&&" | "||" | "in" | "!in");
-        if logical {
-            return Value::Bool;
+        if matches!(op, "&&" | "||") {
+            return Value::Bool(None);
+        }
+        if matches!(op, "in" | "!in") {
+            self.looked_for(token, left, right);
+            return Value::Bool(None);
         }
         if op == "??" {
             return if matches!(left, Value::Unit) { right.clone() } else { left.join(right) };
@@ -322,39 +353,7 @@ impl<'a> Flow<'a> {
         if matches!(left, Value::Tensor(_)) || matches!(right, Value::Tensor(_)) {
             return self.tensor_operator(op, token, left, right);
         }
-        let compares = matches!(op, "==" | "!=" | "<" | ">" | "<=" | ">=");
-        if matches!(op, "==" | "!=") {
-            if never_equal(left, right) {
-                self.warn(token, lints::never_equal(op, left, right, self.world.origin(token)));
-            }
-            return if left.is_known() && right.is_known() { Value::Bool } else { Value::Unknown };
-        }
-        if left.is_known() && right.is_known() && !works(op, left, right) {
-            let types = [left, right].map(|value| value.type_name().unwrap_or("?"));
-            self.no_operator(
-                token,
-                op,
-                &types,
-                format!("`{op}` does not work between {} and {}", left.kind(), right.kind()),
-            );
-            return Value::Unknown;
-        }
-        match (left, right) {
-            (Value::Unknown, _) | (_, Value::Unknown) => Value::Unknown,
-            _ if compares => Value::Bool,
-            (Value::Int(Some(a)), Value::Int(Some(b))) => Value::Int(match op {
-                "+" => a.checked_add(*b),
-                "-" => a.checked_sub(*b),
-                "*" => a.checked_mul(*b),
-                _ => None,
-            }),
-            (Value::Int(_), Value::Int(_)) if matches!(op, "+" | "-" | "*" | "%") => Value::Int(None),
-            (Value::Int(_), Value::Int(_)) => Value::Number,
-            (Value::Float(_), Value::Float(_) | Value::Int(_)) | (Value::Int(_), Value::Float(_)) => Value::Float(None),
-            (a, b) if a.is_number() && b.is_number() => Value::Number,
-            (Value::Str(_), _) | (_, Value::Str(_)) if op == "+" => Value::Str(None),
-            _ => Value::Unknown,
-        }
+        self.plain_operator(op, token, left, right)
     }
 
     fn tensor_operator(&mut self, op: &str, token: u32, left: &Value, right: &Value) -> Value {
@@ -368,7 +367,7 @@ impl<'a> Flow<'a> {
                     if !matches!(other, Value::Unit) {
                         self.warn(token, lints::never_equal(op, left, right, self.world.origin(token)));
                     }
-                    return Value::Bool;
+                    return Value::Bool(None);
                 }
                 self.with_tensor(token, op, other);
                 return Value::Tensor(None);
@@ -398,6 +397,9 @@ impl<'a> Flow<'a> {
             Value::Str(_) | Value::Unit | Value::Array(_) | Value::Map(_) => {
                 self.with_tensor(token, op, value);
             }
+            Value::Int(_) | Value::Float(_) => {
+                self.row(token, row, true, &[Value::Tensor(Some(tensor.clone())), value.clone()]);
+            }
             _ => {}
         }
     }
@@ -412,6 +414,16 @@ fn is_code(text: &str) -> bool {
 fn operator_row(symbol: &str, params: usize) -> Option<&'static Op> {
     table::all()
         .find(|op| op.operator == symbol && op.params.len() >= params && (op.params.len() == 1) == (params == 1))
+}
+
+/// Whether a value of a registered type has a property.
+fn has_property(kind: &str, name: &str) -> bool {
+    match kind {
+        "timestamp" => name == "elapsed",
+        "stream" => members::of_stream().iter().any(|known| known == name),
+        "event" => members::of_event().iter().any(|known| known == name),
+        _ => false,
+    }
 }
 
 /// Methods, with a parenthesis, and properties of tensors.
@@ -432,7 +444,7 @@ fn tensor_property(tensor: Option<&Tensor>, name: &str) -> Value {
         ("dtype", _) => Value::DType(tensor.map(Tensor::dtype)),
         ("device", _) => Value::Device,
         ("requires_grad" | "is_cuda" | "is_leaf" | "is_cpu" | "is_pinned" | "is_sparse" | "retains_grad", _) => {
-            Value::Bool
+            Value::Bool(None)
         }
         ("itemsize" | "nbytes", _) => Value::Int(None),
         ("data", tensor) => Value::Tensor(tensor.cloned()),
@@ -446,35 +458,5 @@ fn tensor_property(tensor: Option<&Tensor>, name: &str) -> Value {
         },
         (_, None) if crate::script::manual::property_row(name).is_some() => Value::Tensor(None),
         _ => Value::Unknown,
-    }
-}
-
-/// Whether two plain values can never be equal, whatever they are.
-fn never_equal(left: &Value, right: &Value) -> bool {
-    let kind = |value: &Value| match value {
-        Value::Int(_) | Value::Float(_) => 1,
-        Value::Str(_) => 2,
-        Value::Array(_) => 3,
-        Value::Map(_) => 4,
-        _ => 0,
-    };
-    kind(left) != 0 && kind(right) != 0 && kind(left) != kind(right)
-}
-
-/// Whether an operator other than `==` may work between two plain values.
-fn works(op: &str, left: &Value, right: &Value) -> bool {
-    use Value::{Array, Char, Float, Int, Map, Number, Str, Unit};
-    let number = |value: &Value| matches!(value, Int(_) | Float(_) | Number);
-    let plain = |value: &Value| number(value) || matches!(value, Str(_) | Array(_) | Map(_) | Unit | Value::Closure(_));
-    if !plain(left) || !plain(right) || (number(left) && number(right)) {
-        return !matches!((op, left, right), ("@", a, b) if number(a) && number(b));
-    }
-    match op {
-        "+" => matches!((left, right), (Str(_), _) | (_, Str(_)) | (Array(_), Array(_)) | (Map(_), Map(_))),
-        "-" => matches!((left, right), (Str(_), Str(_) | Char) | (Map(_), Map(_))),
-        "*" => matches!((left, right), (Str(_) | Array(_), Int(_)) | (Int(_), Str(_) | Array(_))),
-        "/" | "%" | "**" | "@" => false,
-        "<" | ">" | "<=" | ">=" => matches!((left, right), (Str(_), Str(_)) | (Array(_), Array(_)) | (Unit, Unit)),
-        _ => true,
     }
 }

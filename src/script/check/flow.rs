@@ -4,6 +4,7 @@
 
 use super::layers::Layer;
 use super::lints;
+use super::loops::{has_break, leaves};
 use super::syntax::{Block, Expr, Function, Kind, Param, Stmt, StmtKind};
 use super::value::Value;
 use super::visit::{self, Changes};
@@ -27,6 +28,7 @@ pub(super) struct Var {
     pub read: bool,
     /// A `let` of the user's, of which one wants to know whether it is used.
     pub watched: bool,
+    pub constant: bool,
 }
 
 /// A finding: its token and what is told.
@@ -42,18 +44,20 @@ pub struct Flow<'a> {
     by_closures: Changes,
     by_anything: Changes,
     /// Inside a closure, which runs later or not at all.
-    later: usize,
+    pub(super) later: usize,
     /// Inside a `try`, where failing may be what is wanted.
     pub(super) quiet: usize,
     /// Above 0: a function is read again for the values of a call.
     pub(super) replay: usize,
     /// Inside what may not run; counts only while a function is read again.
-    doubt: usize,
+    pub(super) doubt: usize,
     /// Functions and closures that catch errors: what they are given may fail on purpose.
     pub(super) catchers: HashSet<String>,
     active: Vec<&'a str>,
     returns: Vec<Value>,
     steps: usize,
+    /// Whether somebody takes the value of the block that is read: what it ends in is its value, with a `;` or without.
+    pub(super) kept: bool,
     /// Code that looks for variables by name: nothing is unused then.
     hidden: bool,
 }
@@ -91,6 +95,7 @@ pub fn findings<'a>(world: &'a World<'a>, body: &'a [Stmt], hidden: bool) -> Vec
         active: Vec::new(),
         returns: Vec::new(),
         steps: 0,
+        kept: false,
         hidden,
     };
     for stmt in body {
@@ -153,7 +158,14 @@ impl<'a> Flow<'a> {
 
     pub(super) fn declare(&mut self, name: &Param, value: Value, watched: bool) {
         let watched = watched && self.replay == 0 && !name.name.starts_with('_') && !self.hidden;
-        self.vars.push(Var { name: name.name.clone(), token: name.token, value, read: false, watched });
+        self.vars.push(Var {
+            name: name.name.clone(),
+            token: name.token,
+            value,
+            read: false,
+            watched,
+            constant: false,
+        });
     }
 
     pub(super) fn assign(&mut self, name: &str, value: Value) {
@@ -163,7 +175,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Leaves a block: its variables are gone.
-    fn leave(&mut self, depth: usize) {
+    pub(super) fn leave(&mut self, depth: usize) {
         while self.vars.len() > depth {
             let Some(var) = self.vars.pop() else { return };
             if var.watched && !var.read {
@@ -172,7 +184,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    fn forget(&mut self, changes: &Changes) {
+    pub(super) fn forget(&mut self, changes: &Changes) {
         for var in &mut self.vars {
             var.value = changes.left(&var.name, &var.value);
         }
@@ -187,11 +199,11 @@ impl<'a> Flow<'a> {
         }
     }
 
-    fn values(&self) -> Vec<Value> {
+    pub(super) fn values(&self) -> Vec<Value> {
         self.vars.iter().map(|var| var.value.clone()).collect()
     }
 
-    fn restore(&mut self, values: &[Value]) {
+    pub(super) fn restore(&mut self, values: &[Value]) {
         for (var, value) in self.vars.iter_mut().zip(values) {
             var.value = value.clone();
         }
@@ -241,6 +253,7 @@ impl<'a> Flow<'a> {
         let mut done = Done::value(Value::Unit);
         let mut told = false;
         let mut exported = false;
+        let kept = self.kept;
         for (at, stmt) in body.iter().enumerate() {
             if matches!(stmt.kind, StmtKind::Empty | StmtKind::Fn(_)) {
                 continue;
@@ -256,15 +269,18 @@ impl<'a> Flow<'a> {
                 self.quiet -= 1;
                 continue;
             }
-            let is_last = at + 1 == body.len() && !stmt.ended;
+            let is_last = at + 1 == body.len();
+            let is_value = is_last && (kept || !stmt.ended);
             if let StmtKind::Expr(expr) = &stmt.kind
-                && !is_last
+                && !is_value
                 && !exported
                 && self.replay == 0
             {
                 self.lost(expr);
             }
+            self.kept = !matches!(stmt.kind, StmtKind::Expr(_)) || (is_last && kept);
             let found = self.stmt(stmt);
+            self.kept = kept;
             if let (true, StmtKind::Let { .. }, Some(var)) = (exported, &stmt.kind, self.vars.last_mut()) {
                 var.read = true;
             }
@@ -283,6 +299,9 @@ impl<'a> Flow<'a> {
                     self.value_of_nothing(value, &given);
                 }
                 self.declare(name, given, !constant);
+                if let Some(var) = self.vars.last_mut() {
+                    var.constant = *constant;
+                }
             }
             StmtKind::Assign { op, focus, target, value } => self.assignment(op, *focus, target, value),
             StmtKind::Expr(expr) => return self.flow(expr),
@@ -326,6 +345,9 @@ impl<'a> Flow<'a> {
             };
             return self.assign(name, result);
         }
+        if self.part_of_constant(target) {
+            return;
+        }
         match &target.kind {
             // What is assigned need not be there yet.
             Kind::Property { of, name, .. } => {
@@ -345,6 +367,9 @@ impl<'a> Flow<'a> {
                         self.report_at(target.focus, diag.help(ASSIGNED), "assigned here, which changes nothing");
                     }
                     (Kind::Name(variable), Value::Layer(_)) => self.assign(variable, Value::Unknown),
+                    (_, Value::Tensor(tensor)) if name == "requires_grad" && matches!(new, Value::Bool(Some(true))) => {
+                        self.wants_gradients(target.focus, tensor.as_ref());
+                    }
                     (_, holder @ Value::Tensor(_)) => self.assigned(target.focus, &holder, name),
                     (_, holder)
                         if holder.is_known() && !matches!(holder, Value::Map(_) | Value::Unit | Value::Closure(_)) =>
@@ -378,7 +403,15 @@ impl<'a> Flow<'a> {
         match &expr.kind {
             Kind::Block(block) => self.block(block),
             Kind::If { condition, then, otherwise } => {
-                self.condition(condition);
+                let truth = self.condition(condition);
+                // Of a function that is read again for these values, and of a last round, the way is known.
+                if let (Value::Bool(Some(truth)), true) = (truth, self.replay > 0) {
+                    return match (truth, otherwise) {
+                        (true, _) => self.block(then),
+                        (false, Some(otherwise)) => self.flow(otherwise),
+                        (false, None) => Done::value(Value::Unit),
+                    };
+                }
                 self.branches(vec![
                     Box::new(move |flow: &mut Self| flow.block(then)),
                     Box::new(move |flow: &mut Self| match otherwise {
@@ -389,6 +422,7 @@ impl<'a> Flow<'a> {
             }
             Kind::Switch { value, arms } => {
                 self.expr(value);
+                self.cases_again(arms);
                 let mut ways: Vec<Way<'_, 'a>> = Vec::new();
                 for arm in arms {
                     ways.push(Box::new(move |flow: &mut Self| {
@@ -409,7 +443,7 @@ impl<'a> Flow<'a> {
             }
             Kind::While { condition, body } => {
                 let endless = matches!(condition.kind, Kind::Bool(true)) && !has_break(body);
-                self.repeat(body, |flow| flow.condition(condition), endless)
+                self.repeat(body, |flow| drop(flow.condition(condition)), endless)
             }
             Kind::Loop { body, condition } => {
                 let endless = condition.is_none() && !has_break(body);
@@ -429,12 +463,12 @@ impl<'a> Flow<'a> {
                 self.quiet += catches as usize;
                 let over = self.expr(values);
                 self.quiet -= catches as usize;
-                if matches!(over, Value::Unit | Value::Bool | Value::Int(_) | Value::Float(_) | Value::Closure(_)) {
+                if matches!(over, Value::Unit | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Closure(_)) {
                     self.report(values.first, lints::no_iterable(&over, self.world.origin(values.focus)));
                 }
                 let depth = self.vars.len();
                 let item = match &over {
-                    Value::Range if names.len() == 1 => Value::Int(None),
+                    Value::Range(_) if names.len() == 1 => Value::Int(None),
                     _ => Value::Unknown,
                 };
                 self.forget(&Changes::of(&body.body));
@@ -443,6 +477,7 @@ impl<'a> Flow<'a> {
                 }
                 self.repeat(body, |_| {}, false);
                 self.leave(depth);
+                self.last_round(&over, names, body);
                 Done::value(Value::Unit)
             }
             Kind::Try { body, name, caught } => self.attempt(body, name.as_ref(), caught),
@@ -454,12 +489,14 @@ impl<'a> Flow<'a> {
         }
     }
 
-    fn repeat(&mut self, body: &'a Block, head: impl FnOnce(&mut Self), endless: bool) -> Done {
+    pub(super) fn repeat(&mut self, body: &'a Block, head: impl FnOnce(&mut Self), endless: bool) -> Done {
         let changes = Changes::of(&body.body);
         self.forget(&changes);
         head(self);
         self.doubt += 1;
+        let kept = std::mem::take(&mut self.kept);
         let done = self.block(body);
+        self.kept = kept;
         self.doubt -= 1;
         // A `return` or `throw` inside.
         self.doubt += (done.ends || leaves(body)) as usize;
@@ -490,22 +527,10 @@ impl<'a> Flow<'a> {
     }
 
     /// What stands where a truth is asked.
-    fn condition(&mut self, expr: &'a Expr) {
+    fn condition(&mut self, expr: &'a Expr) -> Value {
         let value = self.expr(expr);
-        let wrong = matches!(
-            value,
-            Value::Unit
-                | Value::Int(_)
-                | Value::Float(_)
-                | Value::Str(_)
-                | Value::Char
-                | Value::Array(_)
-                | Value::Map(_)
-        ) || matches!(value, Value::Closure(_) | Value::Range);
-        if wrong {
-            self.report(expr.first, lints::no_truth(&value, self.world.origin(expr.focus)));
-        }
         self.truth(expr, &value);
+        value
     }
 
     /// A closure's body, which runs at another time.
@@ -521,7 +546,9 @@ impl<'a> Flow<'a> {
         if let StmtKind::Expr(Expr { kind: Kind::Block(block), .. }) = &body.kind {
             self.value_of_try(&block.body);
         }
+        let kept = std::mem::replace(&mut self.kept, true);
         self.stmt(body);
+        self.kept = kept;
         self.later -= 1;
         self.doubt = doubt;
         self.returns = returns;
@@ -543,7 +570,9 @@ impl<'a> Flow<'a> {
         }
         self.value_of_try(&function.body.body);
         self.active.push(&function.name.name);
+        let kept = std::mem::replace(&mut self.kept, true);
         let done = self.block(&function.body);
+        self.kept = kept;
         self.active.pop();
         (self.doubt, self.quiet, self.later) = (doubt, quiet, later);
         self.vars = vars;
@@ -574,20 +603,4 @@ impl<'a> Flow<'a> {
         self.doubt = doubt;
         value
     }
-}
-
-/// Whether a loop's body may leave the loop by `break`.
-fn has_break(body: &Block) -> bool {
-    let mut found = false;
-    let mut stmt = |stmt: &Stmt| found |= matches!(stmt.kind, StmtKind::Break(_));
-    visit::Visit { stmt: &mut stmt, expr: &mut |_| {} }.block(body);
-    found
-}
-
-/// Whether a body may leave its function.
-fn leaves(body: &Block) -> bool {
-    let mut found = false;
-    let mut stmt = |stmt: &Stmt| found |= matches!(stmt.kind, StmtKind::Return(_) | StmtKind::Throw(_));
-    visit::Visit { stmt: &mut stmt, expr: &mut |_| {} }.block(body);
-    found
 }

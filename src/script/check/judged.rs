@@ -8,22 +8,125 @@ use super::syntax::{Block, Expr, Kind, Stmt, StmtKind};
 use super::value::Value;
 use crate::base::code;
 use crate::base::diag::Diag;
+use crate::op::tensor::Tensor;
 
 /// Methods of arrays that change the array and give nothing.
-const OF_ARRAYS: &[&str] =
-    &["push", "append", "extend", "insert", "sort", "reverse", "clear", "truncate", "dedup", "fill"];
+const OF_ARRAYS: &[&str] = &[
+    "push",
+    "append",
+    "extend",
+    "insert",
+    "sort",
+    "sort_by",
+    "sort_desc",
+    "reverse",
+    "clear",
+    "truncate",
+    "chop",
+    "dedup",
+    "pad",
+    "set",
+    "splice",
+];
 /// Methods of strings that change the string and give nothing.
-const OF_STRINGS: &[&str] = &["replace", "trim", "make_upper", "make_lower", "clear", "crop", "truncate", "pad"];
+const OF_STRINGS: &[&str] =
+    &["replace", "trim", "make_upper", "make_lower", "clear", "crop", "truncate", "pad", "set", "append", "remove"];
+/// Methods of maps that change the map and give nothing.
+const OF_MAPS: &[&str] = &["clear", "set", "mixin", "fill_with", "update"];
+/// Methods of plain values that change the value and give what they took out of it.
+const TAKE_OUT: &[(&str, &[&str])] = &[
+    ("array", &["pop", "shift", "remove", "retain", "drain", "split"]),
+    ("map", &["pop", "remove", "retain", "drain"]),
+    ("string", &["pop"]),
+];
+/// Functions and methods of plain values that do nothing but give another value.
+const OF_PLAIN: &[&str] = &[
+    "sorted",
+    "reversed",
+    "enumerate",
+    "zip",
+    "len",
+    "str",
+    "int",
+    "float",
+    "to_string",
+    "to_int",
+    "to_float",
+    "parse_int",
+    "parse_float",
+    "type_of",
+    "is_empty",
+    "contains",
+    "index_of",
+    "sub_string",
+    "upper",
+    "lower",
+    "to_upper",
+    "to_lower",
+    "strip",
+    "join",
+    "starts_with",
+    "ends_with",
+    "extract",
+    "keys",
+    "values",
+    "items",
+    "to_json",
+    "to_chars",
+    "to_blob",
+];
 /// Methods of tensors that are no rows, and do nothing but give another tensor.
 const OF_TENSORS: &[&str] = &["to", "detach", "cuda", "pin_memory"];
+
+/// Methods that leave an array or map as it is.
+const READS: &[&str] = &[
+    "len",
+    "is_empty",
+    "contains",
+    "keys",
+    "values",
+    "get",
+    "map",
+    "filter",
+    "index_of",
+    "join",
+    "items",
+    "find",
+    "some",
+    "all",
+    "any",
+    "sum",
+    "max",
+    "min",
+    "sorted",
+    "reversed",
+    "zip",
+    "to_string",
+    "to_json",
+    "reduce",
+    "for_each",
+    "type_of",
+];
 
 /// Whether a method changes what it is called on and gives nothing.
 pub fn gives_nothing(receiver: &Value, name: &str) -> bool {
     match receiver {
         Value::Array(_) => OF_ARRAYS.contains(&name),
         Value::Str(_) => OF_STRINGS.contains(&name),
+        Value::Map(_) => OF_MAPS.contains(&name),
         _ => false,
     }
+}
+
+/// Whether a method changes what it is called on: a run refuses it for constants.
+pub fn changes(receiver: &Value, name: &str) -> bool {
+    let kind = receiver.type_name();
+    gives_nothing(receiver, name) || TAKE_OUT.iter().any(|(of, names)| kind == Some(of) && names.contains(&name))
+}
+
+/// Whether a function or method of plain values does nothing but give another value.
+pub fn only_gives_plain(name: &str) -> bool {
+    OF_PLAIN.contains(&name)
 }
 
 /// Whether a method of a tensor does nothing but give another tensor, although no row says so.
@@ -31,9 +134,18 @@ pub fn only_gives(name: &str) -> bool {
     OF_TENSORS.contains(&name)
 }
 
+/// Whether a method leaves an array, a map or a string as it is, if it is no function of the script's own.
+pub fn only_reads(name: &str) -> bool {
+    READS.contains(&name) || only_gives_plain(name)
+}
+
 impl<'a> Flow<'a> {
-    /// A tensor whose truth is asked.
+    /// What stands where a truth is asked.
     pub(super) fn truth(&mut self, expr: &'a Expr, value: &Value) {
+        use Value::{Array, Char, Closure, Float, Int, Map, Range, Str, Unit};
+        if matches!(value, Unit | Int(_) | Float(_) | Str(_) | Char | Array(_) | Map(_) | Closure(_) | Range(_)) {
+            self.report(expr.first, lints::no_truth(value, self.world.origin(expr.focus)));
+        }
         let Value::Tensor(Some(tensor)) = value else { return };
         let n = tensor.numel();
         if n != 1 {
@@ -51,6 +163,40 @@ impl<'a> Flow<'a> {
             let diag = Diag::error(code::SHAPE, format!("a tensor of {n} elements is not one number"))
                 .help("reduce it first, for example with `.sum()`, or index one element");
             self.report_at(token, diag, "read here");
+        }
+    }
+
+    /// `x.backward()` of a tensor that has not one element.
+    pub(super) fn backward(&mut self, token: u32, values: &[Value]) {
+        let (Some(Value::Tensor(Some(tensor))), n) = (values.first(), values.len()) else { return };
+        if let Some(given @ (Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Str(_))) = values.get(1) {
+            let diag = Diag::error(code::ARGUMENT_TYPE, format!("a gradient is a tensor, not {}", given.kind()));
+            self.report_at(token, diag, "in this call");
+            return;
+        }
+        let without = match &values[1..] {
+            [] | [Value::Unit] => true,
+            [Value::Map(Some(map))] => !map.contains_key("gradient") && map.values().all(Value::is_known),
+            _ => false,
+        };
+        if !self.world.gradients {
+            let text = "this tensor does not require gradients and was not computed from one that does";
+            let help = "make a leaf with `requires_grad: true`; was it computed inside `no_grad`, or detached?";
+            self.report_at(token, Diag::error(code::GRAD_NONE, text).help(help), "here");
+            return;
+        }
+        if tensor.numel() != 1 && without && n <= 2 {
+            let text = format!("a tensor of shape {:?} needs an explicit gradient", tensor.shape().as_slice());
+            let help = "reduce it to one number, for example with `.sum()`, or pass a gradient of its shape";
+            self.report_at(token, Diag::error(code::GRAD_SHAPE, text).help(help), "here");
+        }
+    }
+
+    /// `requires_grad` of a tensor that can have no gradient.
+    pub(super) fn wants_gradients(&mut self, token: u32, tensor: Option<&Tensor>) {
+        if let Some(tensor) = tensor.filter(|tensor| !tensor.dtype().is_float()) {
+            let text = format!("only floating-point tensors can require gradients, not {}", tensor.dtype());
+            self.report_at(token, Diag::error(code::DTYPE, text), "in this call");
         }
     }
 
@@ -116,5 +262,65 @@ fn plain_value(block: &Block) -> Option<&Expr> {
             _ => None,
         },
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::session::handle::Session;
+
+    /// Values for the methods that want some.
+    fn arguments(kind: &str, name: &str) -> &'static str {
+        match (kind, name) {
+            ("array", "push") => "1",
+            ("array", "append" | "extend") => "[1]",
+            ("array", "insert" | "set") => "0, 1",
+            ("array", "sort_by") => "|a, b| a - b",
+            ("array", "chop" | "truncate" | "remove" | "split") | ("string", "crop" | "truncate") => "1",
+            ("array", "pad") => "5, 0",
+            ("array", "splice") => "0, 1, [2]",
+            ("array", "retain" | "drain") => "|x| x > 1",
+            ("map", "set") => "\"a\", 2",
+            ("map", "mixin" | "fill_with" | "update") => "#{b: 2}",
+            ("map", "pop" | "remove") | ("string", "append" | "remove") => "\"a\"",
+            ("map", "retain" | "drain") => "|k, v| true",
+            ("string", "replace") => "\"a\", \"b\"",
+            ("string", "pad") => "5, \"x\"",
+            ("string", "set") => "0, 'x'",
+            (_, "join" | "contains" | "index_of" | "starts_with" | "ends_with") => "\"a\"",
+            (_, "sub_string" | "extract") => "1",
+            ("array", "zip") => "[1, 2]",
+            _ => "",
+        }
+    }
+
+    fn refused(kind: &str, name: &str) -> bool {
+        let value = match kind {
+            "array" => "[1, 2]",
+            "map" => "#{a: 1}",
+            _ => "\"ab\"",
+        };
+        let text = format!("const X = {value}; X.{name}({});", arguments(kind, name));
+        let ran = Session::builder().build().expect("a session").run_str("a.rhai", &text);
+        ran.is_err_and(|error| {
+            let constant = error.code() == "E0110";
+            constant
+        })
+    }
+
+    #[test]
+    fn what_changes_a_value_is_refused_for_constants_and_nothing_else() {
+        let own = [("array", OF_ARRAYS), ("string", OF_STRINGS), ("map", OF_MAPS)];
+        for (kind, names) in own.into_iter().chain(TAKE_OUT.iter().copied()) {
+            for name in names {
+                assert!(refused(kind, name), "{name} of {kind}");
+            }
+        }
+        for kind in ["array", "string", "map"] {
+            for name in OF_PLAIN.iter().chain(&["get", "len"]) {
+                assert!(!refused(kind, name), "{name} of {kind}");
+            }
+        }
     }
 }

@@ -26,6 +26,12 @@ pub fn unreachable(at: Origin) -> Box<Diag> {
     )
 }
 
+/// A case of a `switch` that stands below another of the same value.
+pub fn case_again(value: &str, at: Origin) -> Box<Diag> {
+    let text = format!("the case `{value}` stands in this `switch` twice");
+    Diag::warning(code::UNREACHABLE, text).label(at, Focus::Expression, "the first one is taken")
+}
+
 fn lost(what: &str, at: Origin, help: Option<String>) -> Box<Diag> {
     let diag = Diag::warning(code::LOST, format!("the value of {what} is thrown away")).label(
         at,
@@ -99,6 +105,13 @@ impl<'a> Flow<'a> {
                 false => lost(&format!("`.{name}`"), at, None),
             },
             Kind::Index { .. } => lost("this element", at, None),
+            Kind::Method { of, name, .. }
+                if judged::only_gives_plain(name)
+                    && !self.is_own(name)
+                    && matches!(self.peek_value(of), Value::Str(_) | Value::Array(_)) =>
+            {
+                lost(&format!("`{name}`"), at, None)
+            }
             Kind::Method { of, name, .. } => {
                 let known = matches!(self.peek_value(of), Value::Tensor(_));
                 let elsewhere = members::is_member(name) || members::of_module().contains(&format!("{name}("));
@@ -112,7 +125,9 @@ impl<'a> Flow<'a> {
                 let help = inplace.then(|| format!("`{name}_` changes the tensor in place; or give the result a name"));
                 lost(&format!("`{name}`"), at, help)
             }
-            Kind::Call { space: None, name, .. } if computes(name, false) && !self.is_own(name) => {
+            Kind::Call { space: None, name, .. }
+                if (computes(name, false) || judged::only_gives_plain(name)) && !self.is_own(name) =>
+            {
                 lost(&format!("`{name}`"), at, None)
             }
             _ => return,

@@ -6,13 +6,18 @@
 //! where a text alone cannot tell: it may miss a mistake, and tells none that is not one.
 
 mod calls;
+mod constants;
 mod expr;
 mod flow;
+mod formats;
 mod judged;
 mod layers;
 mod lints;
+mod literals;
+mod loops;
 mod names;
 mod parse;
+mod plain;
 mod rows;
 mod syntax;
 mod value;
@@ -75,6 +80,8 @@ impl Session {
             modules: &names.modules,
             keys: names.keys(),
             is_open: names.is_open,
+            backward: ["backward", "grad =", "grad=", "import", "load", "eval"].iter().any(|word| text.contains(word)),
+            gradients: ["requires_grad", "import", "load", "eval"].iter().any(|word| text.contains(word)),
             dtypes_change: text.contains("set_default_dtype"),
             words: &|unknown, token| names.words(unknown, token),
         };

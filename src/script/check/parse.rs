@@ -1,7 +1,8 @@
 //! From tokens to a syntax tree. The text is known to parse: what this reader does not expect becomes `Kind::Other`,
 //! of which nothing is known.
 
-use super::syntax::{Arm, Block, Entry, Expr, Function, Kind, Param, Stmt, StmtKind};
+use super::literals::{number, string};
+use super::syntax::{Arm, Block, Entry, Expr, Function, Kind, Param, Shown, Stmt, StmtKind};
 use crate::script::source::lex::{self, Token};
 use crate::script::source::pass;
 use crate::script::source::tree::{binary_power, is_assignment, is_keyword};
@@ -248,7 +249,10 @@ impl<'a> Parser<'a> {
                 None
             };
             let kind = match (left, right) {
-                (start, end) if is_range => Kind::Range { start: start.map(Box::new), end: end.map(Box::new) },
+                (start, end) if is_range => {
+                    let inclusive = op == "..=";
+                    Kind::Range { start: start.map(Box::new), end: end.map(Box::new), inclusive }
+                }
                 (Some(left), Some(right)) => {
                     Kind::Binary { op: op.to_string(), left: Box::new(left), right: Box::new(right) }
                 }
@@ -482,15 +486,18 @@ impl<'a> Parser<'a> {
             let end = self.partner(open);
             self.at = open + 1;
             // The value ends where its format begins.
-            let format = |at: &usize| {
-                let start = self.tokens[*at].start as usize;
-                self.formats.iter().any(|format| format.start <= start + 1 && start < format.end)
+            let (from, to) =
+                (self.tokens[open].end as usize, self.tokens.get(end).map_or(0, |token| token.start as usize));
+            let format = self.formats.iter().find(|format| from < format.start && format.end == to).cloned();
+            let begins = |format: &Range<usize>| {
+                (self.at..end).find(|&at| self.tokens[at].start as usize + 1 >= format.start).unwrap_or(end)
             };
-            let stop = (self.at..end).find(format).unwrap_or(end);
+            let stop = format.as_ref().map_or(end, begins);
             let body = self.inside(stop, Self::statements);
             let block = Block { body };
             self.at = end + 1;
-            values.push(self.expr(open, open, Kind::Block(block)));
+            let value = self.expr(open, open, Kind::Block(block));
+            values.push(Shown { value, format: format.map(|format| self.src[format].to_string()) });
         }
         self.at += (self.kind() == Some(lex::Kind::TextEnd)) as usize;
         self.expr(first, first, Kind::Text(values))
@@ -587,31 +594,4 @@ impl<'a> Parser<'a> {
         self.at = end + 1;
         arms
     }
-}
-
-fn number(text: &str) -> Kind {
-    let plain = text.replace('_', "");
-    let radix = match plain.get(..2) {
-        Some("0x" | "0X") => 16,
-        Some("0o" | "0O") => 8,
-        Some("0b" | "0B") => 2,
-        _ => 10,
-    };
-    if radix != 10 {
-        return Kind::Int(i64::from_str_radix(&plain[2..], radix).ok());
-    }
-    match plain.parse() {
-        Ok(value) => Kind::Int(Some(value)),
-        Err(_) => Kind::Float(plain.parse().ok()),
-    }
-}
-
-/// What a string says; none where it has escapes.
-fn string(text: &str) -> Option<String> {
-    let inside = match text.as_bytes().first()? {
-        b'"' => text.strip_prefix('"')?.strip_suffix('"')?,
-        b'`' => text.strip_prefix('`')?.strip_suffix('`')?.trim_start_matches('\n'),
-        _ => return None,
-    };
-    (!inside.contains(['\\', '"', '`', '\r'])).then(|| inside.to_string())
 }

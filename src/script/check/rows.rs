@@ -74,7 +74,7 @@ impl<'a> Flow<'a> {
 /// What the script gets, where shapes and dtypes are known.
 fn given(op: &'static Op, mut results: Vec<crate::op::tensor::Tensor>) -> Value {
     if op.truth {
-        return Value::Bool;
+        return Value::Bool(None);
     }
     let tensor = |tensor| Value::Tensor(Some(tensor));
     match op.results {
@@ -91,7 +91,7 @@ fn given(op: &'static Op, mut results: Vec<crate::op::tensor::Tensor>) -> Value 
 fn generic(op: &'static Op, inplace: bool) -> Value {
     match op.results {
         _ if inplace => Value::Tensor(None),
-        _ if op.truth => Value::Bool,
+        _ if op.truth => Value::Bool(None),
         Returns::One => Value::Tensor(None),
         _ => Value::Unknown,
     }
@@ -241,6 +241,33 @@ fn no_number(value: &Value) -> bool {
     matches!(value, Str(_) | Array(_) | Map(_) | Closure(_) | Char | Unit)
 }
 
+/// Whether a value is surely no integer.
+fn no_integer(value: &Value) -> bool {
+    no_number(value) || matches!(value, Value::Float(_) | Value::Bool(_) | Value::Range(_)) || is_many(value)
+}
+
+/// Whether a value is a tensor of several elements, or none, which stands for no number.
+fn is_many(value: &Value) -> bool {
+    matches!(value, Value::Tensor(Some(tensor)) if tensor.numel() != 1)
+}
+
+fn not_one(value: &Value) -> Box<Diag> {
+    let n = if let Value::Tensor(Some(tensor)) = value { tensor.numel() } else { 0 };
+    Diag::error(code::SHAPE, format!("a tensor of {n} elements is not one number"))
+}
+
+/// Integers of an array; what is refused there is refused in a run.
+fn integers(value: &Value) -> Result<Known> {
+    let Value::Array(Some(items)) = value else { return Ok(Known::Open) };
+    if let Some(wrong) = items.iter().find(|item| no_integer(item)) {
+        return Err(wanted("an integer", wrong));
+    }
+    Ok(match value.ints() {
+        Some(list) => Known::Is(Arg::Attr(Attr::Ints(list.into_iter().collect()))),
+        None => Known::Open,
+    })
+}
+
 /// What a value is as an argument of some kind. What is refused here is refused in a run.
 fn argument(op: &Op, kind: Kind, value: &Value) -> Result<Known> {
     let open = Ok(Known::Open);
@@ -264,50 +291,49 @@ fn argument(op: &Op, kind: Kind, value: &Value) -> Result<Known> {
             Value::Int(None) if matches!(op.lower, Lower::Map { .. }) => is(Attr::Scalar(Scalar::Int(1))),
             Value::Float(None) if matches!(op.lower, Lower::Map { .. }) => is(Attr::Scalar(Scalar::Float(1.5))),
             value if no_number(value) => Err(wanted("a number", value)),
+            value if is_many(value) && matches!(kind, Kind::Number) => Err(not_one(value)),
             _ => open,
         },
         Kind::Int | Kind::Dim => match value {
             Value::Int(Some(n)) => is(Attr::Int(*n)),
-            value if no_number(value) => Err(wanted("an integer", value)),
+            value if is_many(value) && kind == Kind::Int => Err(not_one(value)),
+            value if no_integer(value) && kind == Kind::Dim => Err(wanted("a dimension (an integer)", value)),
+            value if no_integer(value) => Err(wanted("an integer", value)),
             _ => open,
         },
         Kind::Float => match value {
             Value::Int(Some(n)) => is(Attr::Float(*n as f64)),
             Value::Float(Some(x)) => is(Attr::Float(*x)),
             value if no_number(value) => Err(wanted("a number", value)),
+            value if is_many(value) => Err(not_one(value)),
             _ => open,
         },
         Kind::Bool => match value {
-            Value::Bool | Value::Number | Value::Tensor(_) => open,
+            Value::Bool(Some(flag)) => is(Attr::Bool(*flag)),
+            Value::Bool(None) | Value::Number | Value::Tensor(_) => open,
             value => Err(wanted("true or false", value)),
         },
         Kind::Dims | Kind::Sizes | Kind::Ints | Kind::OptInts | Kind::DimsOrFlag => match value {
             Value::Int(Some(n)) => is(Attr::Ints(Ints::from_slice(&[*n]))),
-            Value::Array(_) => match value.ints() {
+            Value::Array(_) if kind == Kind::OptInts => match value.ints() {
                 Some(list) => is(Attr::Ints(list.into_iter().collect())),
                 None => open,
             },
-            Value::Str(_) | Value::Map(_) | Value::Closure(_) => {
-                Err(wanted("an integer or an array of integers", value))
-            }
+            Value::Array(_) => integers(value),
+            Value::Bool(_) if kind == Kind::DimsOrFlag => open,
+            value if no_integer(value) => Err(wanted("an integer or an array of integers", value)),
             _ => open,
         },
         Kind::IntOrInts => match value {
             Value::Int(Some(n)) => is(Attr::Int(*n)),
-            Value::Array(_) => match value.ints() {
-                Some(list) => is(Attr::Ints(list.into_iter().collect())),
-                None => open,
-            },
-            Value::Str(_) | Value::Map(_) => Err(wanted("an integer or an array of integers", value)),
+            Value::Array(_) => integers(value),
+            value if no_integer(value) => Err(wanted("an integer or an array of integers", value)),
             _ => open,
         },
         Kind::IntsOr(words) => match value {
             Value::Str(Some(text)) => is(Attr::Str(params::word(text, words)?.into())),
             Value::Int(Some(n)) => is(Attr::Ints(Ints::from_slice(&[*n]))),
-            Value::Array(_) => match value.ints() {
-                Some(list) => is(Attr::Ints(list.into_iter().collect())),
-                None => open,
-            },
+            Value::Array(_) => integers(value),
             _ => open,
         },
         Kind::Str(words) => match value {

@@ -19,7 +19,7 @@ pub enum Kind {
     Str(Option<String>),
     Char,
     /// Text with values in it.
-    Text(Vec<Expr>),
+    Text(Vec<Shown>),
     Array(Vec<Expr>),
     Map(Vec<Entry>),
     Name(String),
@@ -59,6 +59,7 @@ pub enum Kind {
     Range {
         start: Option<Box<Expr>>,
         end: Option<Box<Expr>>,
+        inclusive: bool,
     },
     Closure {
         params: Vec<Param>,
@@ -95,6 +96,13 @@ pub enum Kind {
     },
     /// What this reader cannot make sense of.
     Other,
+}
+
+/// A value in a text, `${x:.2f}`.
+#[derive(Debug)]
+pub struct Shown {
+    pub value: Expr,
+    pub format: Option<String>,
 }
 
 #[derive(Debug)]

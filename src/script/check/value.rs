@@ -10,20 +10,23 @@ use std::rc::Rc;
 pub enum Value {
     Unknown,
     Unit,
-    Bool,
+    Bool(Option<bool>),
     Int(Option<i64>),
     Float(Option<f64>),
     /// An integer, a float or a bool.
     Number,
     Str(Option<Rc<str>>),
     Char,
-    Range,
+    /// From its first integer to before its last.
+    Range(Option<(i64, i64)>),
     Array(Option<Rc<Vec<Value>>>),
     Map(Option<Rc<BTreeMap<String, Value>>>),
     /// With shape and dtype where they are known.
     Tensor(Option<Tensor>),
     DType(Option<DType>),
     Device,
+    /// Of a type that the program registers: `stream`, `timestamp`.
+    Object(&'static str),
     /// With its number of parameters.
     Closure(Option<usize>),
     /// What the library made: a layer, an optimizer, a tensor; no map of keywords.
@@ -55,18 +58,19 @@ impl Value {
         match self {
             Value::Unknown | Value::Layer(_) => "a value",
             Value::Unit => "`()`",
-            Value::Bool => "a bool",
+            Value::Bool(_) => "a bool",
             Value::Int(_) => "an integer",
             Value::Float(_) => "a float",
             Value::Number => "a number",
             Value::Str(_) => "a string",
             Value::Char => "a character",
-            Value::Range => "a range",
+            Value::Range(_) => "a range",
             Value::Array(_) => "an array",
             Value::Map(_) => "a map",
             Value::Tensor(_) => "a tensor",
             Value::DType(_) => "a dtype",
             Value::Device => "a device",
+            Value::Object(_) => "an object",
             Value::Closure(_) => "a function",
         }
     }
@@ -75,7 +79,7 @@ impl Value {
     pub fn type_name(&self) -> Option<&'static str> {
         Some(match self {
             Value::Unit => "()",
-            Value::Bool => "bool",
+            Value::Bool(_) => "bool",
             Value::Int(_) => "i64",
             Value::Float(_) => "f64",
             Value::Str(_) => "string",
@@ -83,6 +87,7 @@ impl Value {
             Value::Array(_) => "array",
             Value::Map(_) => "map",
             Value::Closure(_) => "Fn",
+            Value::Object(name) => name,
             _ => return None,
         })
     }
@@ -90,6 +95,7 @@ impl Value {
     /// The type alone: what is left after a change of the value.
     pub fn widened(&self) -> Value {
         match self {
+            Value::Bool(_) => Value::Bool(None),
             Value::Int(_) => Value::Int(None),
             Value::Str(_) => Value::Str(None),
             Value::Array(_) => Value::Array(None),
@@ -102,12 +108,12 @@ impl Value {
     pub fn join(&self, other: &Value) -> Value {
         match (self, other) {
             (Value::Unit, Value::Unit) => Value::Unit,
-            (Value::Bool, Value::Bool) => Value::Bool,
+            (Value::Bool(a), Value::Bool(b)) => Value::Bool(a.filter(|_| a == b)),
             (Value::Int(a), Value::Int(b)) => Value::Int(a.filter(|_| a == b)),
             (Value::Float(a), Value::Float(b)) => Value::Float(a.filter(|_| a == b)),
             (Value::Str(a), Value::Str(b)) => Value::Str(a.clone().filter(|_| a == b)),
             (Value::Char, Value::Char) => Value::Char,
-            (Value::Range, Value::Range) => Value::Range,
+            (Value::Range(a), Value::Range(b)) => Value::Range(a.filter(|_| a == b)),
             (Value::Array(a), Value::Array(b)) => Value::Array(match (a, b) {
                 (Some(a), Some(b)) if Rc::ptr_eq(a, b) => Some(a.clone()),
                 _ => None,
@@ -122,6 +128,7 @@ impl Value {
             }),
             (Value::DType(a), Value::DType(b)) => Value::DType(a.filter(|_| a == b)),
             (Value::Device, Value::Device) => Value::Device,
+            (Value::Object(a), Value::Object(b)) if a == b => Value::Object(a),
             (Value::Layer(a), Value::Layer(b)) if Rc::ptr_eq(a, b) => Value::Layer(a.clone()),
             (Value::Closure(a), Value::Closure(b)) => Value::Closure(a.filter(|_| a == b)),
             (a, b) if a.is_number() && b.is_number() => Value::Number,
@@ -130,7 +137,7 @@ impl Value {
     }
 
     pub fn is_number(&self) -> bool {
-        matches!(self, Value::Int(_) | Value::Float(_) | Value::Number | Value::Bool)
+        matches!(self, Value::Int(_) | Value::Float(_) | Value::Number | Value::Bool(_))
     }
 
     /// Integers of an array, if all of them are known.
@@ -143,7 +150,7 @@ impl Value {
 /// Shape and dtype of nested arrays of numbers, as `tensor` reads them; `Err` names a place that breaks the pattern.
 pub fn nested(value: &Value) -> Option<Result<(Vec<usize>, DType), String>> {
     match value {
-        Value::Bool => Some(Ok((Vec::new(), DType::Bool))),
+        Value::Bool(_) => Some(Ok((Vec::new(), DType::Bool))),
         Value::Int(_) => Some(Ok((Vec::new(), DType::I64))),
         Value::Float(_) => Some(Ok((Vec::new(), DType::F32))),
         Value::Array(Some(items)) => {

@@ -1,5 +1,6 @@
 //! Walks over a syntax tree, and what follows from such a walk alone: which variables a text changes.
 
+use super::judged::only_reads;
 use super::syntax::{Block, Expr, Kind, Stmt, StmtKind};
 use super::value::Value;
 use std::cell::RefCell;
@@ -43,7 +44,8 @@ impl Visit<'_> {
     pub fn expr(&mut self, expr: &Expr) {
         (self.expr)(expr);
         match &expr.kind {
-            Kind::Text(items) | Kind::Array(items) => self.exprs(items),
+            Kind::Text(items) => items.iter().for_each(|item| self.expr(&item.value)),
+            Kind::Array(items) => self.exprs(items),
             Kind::Map(entries) => entries.iter().for_each(|entry| self.expr(&entry.value)),
             Kind::Call { args, block, .. } => {
                 self.exprs(args);
@@ -137,8 +139,10 @@ pub fn catchers(body: &[Stmt]) -> HashSet<String> {
 /// Variables that statements change after their declaration.
 #[derive(Default, Debug)]
 pub struct Changes {
-    /// By `x = ..`, `x += ..`.
+    /// By `x = ..`.
     pub assigned: HashSet<String>,
+    /// By `x += ..`: a tensor keeps its shape.
+    pub compound: HashSet<String>,
     /// By `x[0] = ..`, `x.a = ..` and perhaps by methods: the type stays.
     pub touched: HashSet<String>,
 }
@@ -147,16 +151,19 @@ impl Changes {
     pub fn of(body: &[Stmt]) -> Changes {
         let found = RefCell::new(Changes::default());
         let mut stmt = |stmt: &Stmt| {
-            let StmtKind::Assign { target, .. } = &stmt.kind else { return };
+            let StmtKind::Assign { op, target, .. } = &stmt.kind else { return };
             let Some(name) = root(target) else { return };
             let mut found = found.borrow_mut();
             match target.kind {
-                Kind::Name(_) => found.assigned.insert(name.to_string()),
+                Kind::Name(_) if op == "=" => found.assigned.insert(name.to_string()),
+                Kind::Name(_) => found.compound.insert(name.to_string()),
                 _ => found.touched.insert(name.to_string()),
             };
         };
         let mut expr = |expr: &Expr| {
-            if let Kind::Method { of, .. } = &expr.kind {
+            if let Kind::Method { of, name, .. } = &expr.kind
+                && !only_reads(name)
+            {
                 found.borrow_mut().touched.extend(root(of).map(str::to_string));
             }
         };
@@ -171,6 +178,7 @@ impl Changes {
             if let Kind::Closure { body, .. } = &expr.kind {
                 let inner = Changes::of(std::slice::from_ref(&**body));
                 found.assigned.extend(inner.assigned);
+                found.compound.extend(inner.compound);
                 found.touched.extend(inner.touched);
             }
         };
@@ -182,6 +190,7 @@ impl Changes {
     pub fn left(&self, name: &str, value: &Value) -> Value {
         match () {
             () if self.assigned.contains(name) => Value::Unknown,
+            () if self.compound.contains(name) && !matches!(value, Value::Tensor(_)) => Value::Unknown,
             () if self.touched.contains(name) => value.widened(),
             () => value.clone(),
         }

@@ -43,6 +43,10 @@ pub struct World<'a> {
     pub is_open: bool,
     /// Whether the default dtype of floats may be another than f32.
     pub dtypes_change: bool,
+    /// Whether anything in the text may require gradients.
+    pub gradients: bool,
+    /// Whether anything in the text may give a tensor a gradient.
+    pub backward: bool,
     /// What a run says of an unknown name at a token.
     pub words: &'a dyn Fn(Unknown, u32) -> Box<Diag>,
 }
@@ -55,6 +59,13 @@ impl World<'_> {
     /// Whether a native function of that name takes so many values, that of a method among them.
     pub fn takes(&self, name: &str, values: usize) -> bool {
         self.forms.get(name).is_some_and(|forms| forms.iter().any(|form| form.len() == values))
+    }
+
+    /// Whether a native function takes values of these types, `?` for what one cannot tell.
+    pub fn fits(&self, name: &str, types: &[&str]) -> bool {
+        let one = |(of, given): (&String, &&str)| of == given || of == "?" || *given == "?";
+        let all = |form: &Vec<String>| form.len() == types.len() && form.iter().zip(types).all(one);
+        self.forms.get(name).is_some_and(|forms| forms.iter().any(all))
     }
 
     /// Whether a native function takes a value of a type first.

@@ -13,7 +13,11 @@ pub(super) fn variable(name: &str) -> Option<&'static str> {
         "os" | "pathlib" | "Path" => {
             "paths are strings: `load(\"data/x.npy\")`, `save(path, x)`; a script sees no other part of the system"
         }
-        "json" => "write `to_json(x)` and `parse_json(text)`",
+        "json" | "JSON" => "write `to_json(x)` and `parse_json(text)`",
+        "Object" => "`m.keys()`, `m.values()` and `m.items()` list what a map has",
+        "String" => "a text stands in quotes, `\"a\"`; `str(x)` makes one of a value",
+        "Array" | "Vec" => "an array is written `[1, 2]`, the empty one `[]`",
+        "HashMap" | "Map" => "a map is written `#{a: 1}`, the empty one `#{}`",
         "random" => "write `rand([2])`, `randint(0, 10, [2])`, `randperm(n)`, `manual_seed(0)`",
         "copy" => DEEPCOPY,
         "time" | "datetime" => "write `let start = timestamp(); .. start.elapsed`, in seconds",
@@ -76,6 +80,19 @@ pub(super) fn function(name: &str) -> Option<&'static str> {
             "a map is written `#{a: 1}`, the empty one `#{}`; `m[k] = m.get(k, 0) + 1` counts"
         }
         "require" | "include" | "__import__" => "write `import \"nn\" as nn;`",
+        "parseInt" | "parseFloat" | "Number" => "write `int(text)`, `float(text)`",
+        "String" => "write `str(x)`",
+        "setTimeout" | "setInterval" | "sleep" => {
+            "a script runs from its first line to its last: nothing is done later"
+        }
+        "Some" | "None" => "a value stands for itself, and `()` for none",
+        "Ok" | "Err" => "a value stands for itself; an error is thrown: `throw \"what is wrong\"`",
+        "panic" | "unreachable" | "abort" | "fatal" => "write `throw \"what is wrong\"`",
+        "assert_eq" | "assert_equal" | "assertEqual" | "assert_ne" => {
+            "write `assert(a == b, \"why\")`; tests have `test::assert_equal(a, b)` after `import \"test\" as test;`"
+        }
+        "random_split" => "write `data::random_split(dataset, [0.8, 0.2])` after `import \"data\" as data;`",
+        "typeof" => "write `type_of(x)`",
         "dict" => "a map is written `#{a: 1}`, the empty one `#{}`",
         "input" => "a script reads no keyboard; its arguments are `args`, `arg(\"lr\", 0.1)` and `flag(\"verbose\")`",
         "open" => "files are read and written whole: `load(path)`, `save(path, x)`",
@@ -152,6 +169,20 @@ pub(super) fn method(owner: &str, name: &str) -> Option<&'static str> {
         ("array", "length" | "size") | ("map" | "string", "length" | "size") => "write `xs.len()`",
         ("array" | "string", "first") => "write `xs[0]`",
         ("array" | "string", "last") => "write `xs[-1]`",
+        ("array" | "string", "includes" | "include") => "write `x in xs`, or `xs.contains(x)`",
+        ("array", "at" | "get_unchecked" | "nth") => "write `xs[-1]`; `xs.get(i)` gives `()` where there is none",
+        ("array" | "map" | "string", "iter" | "into_iter" | "iter_mut") => {
+            "leave it out: `for x in xs`, `xs.map(|x| 2 * x)` and `xs.filter(|x| x > 0)` take the value itself"
+        }
+        ("array", "collect" | "to_vec" | "toList" | "to_list") => "leave it out: it is an array already",
+        ("array" | "map" | "string" | "i64" | "f64", "clone" | "to_owned" | "cloned") => {
+            "leave it out: numbers, strings, arrays and maps are copied by `let`"
+        }
+        ("array" | "map" | "string" | "i64" | "f64", "unwrap" | "expect" | "ok" | "is_some" | "is_none") => {
+            "a value stands for itself, and `()` for none: `x == ()`, `x ?? 0`"
+        }
+        ("i64" | "f64", "toFixed" | "toPrecision") => "formats do it: `${x:.2f}`, or `round(x, 2)`",
+        ("i64" | "f64", "powi" | "powf" | "pow") => "write `x ** 2`",
         ("array", "add") => "write `xs.push(x)`",
         ("array", "slice") => "write `xs.extract(1..3)`",
         ("array", "concat") => "write `xs + ys`",
@@ -162,7 +193,7 @@ pub(super) fn method(owner: &str, name: &str) -> Option<&'static str> {
         }
         ("array" | "map", "copy" | "deepcopy") => "arrays and maps are copied by `let`: `let b = a;`",
         ("map", "setdefault") => "write `if !(key in m) { m[key] = value; }`",
-        ("map", "has_key" | "has" | "contains_key" | "containsKey") => "write `\"a\" in m`",
+        ("map", "has_key" | "has" | "contains_key" | "containsKey" | "hasOwnProperty") => "write `\"a\" in m`",
         ("map", "__call__" | "__init__") => "a module is called by `model.forward(x)`",
         ("map", "inference") => "write `model.eval()`",
         ("map", "evaluate" | "score") => "evaluation is a loop: `model.eval(); no_grad { for batch in loader { .. } }`",
@@ -170,6 +201,9 @@ pub(super) fn method(owner: &str, name: &str) -> Option<&'static str> {
         ("map", "get_weights" | "set_weights") => "write `model.state_dict()` and `model.load_state_dict(d)`",
         ("map", "minimize" | "apply_gradients") => {
             "training is a loop: `opt.zero_grad(); loss.backward(); opt.step();`"
+        }
+        ("map", "register_buffer") => {
+            "a tensor in a module that requires no gradient is one: `model.mean = zeros([3]);`"
         }
         ("map", "groupby" | "head" | "describe" | "merge" | "iterrows") => {
             "there are no data frames: columns are tensors in a map, rows are chosen by masks, `x[mask]`"
@@ -184,7 +218,7 @@ pub(super) fn method(owner: &str, name: &str) -> Option<&'static str> {
             "write it with operations on the whole tensor, as `x * 2 + 1`, `where(x > 0, x, y)`"
         }
         ("tensor", "gpu") => "write `x.cuda()`",
-        ("tensor", "astype") => "write `x.to(\"f32\")`",
+        ("tensor", "astype") => "write `x.to(\"f32\")`, `x.to(\"i64\")`",
         ("tensor", "ptp") => "write `x.amax() - x.amin()`",
         ("tensor", "head") => "write `x[..5]`",
         ("tensor", "describe") => "write `x.mean()`, `x.std()`, `x.quantile(q)`; `print(x)` shows its elements",

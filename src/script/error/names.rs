@@ -113,6 +113,12 @@ pub(super) fn function(signature: &str, at: Site, context: &Context) -> Words {
     if let Some(found) = as_method(name, &types, receiver, known) {
         return found;
     }
+    if name == "contains" && receiver.is_none() && paths::is_operator_in(at, context) {
+        let [of, wanted] = types[..] else { return words(code::ARGUMENT_TYPE, "`in` wants two values", "here") };
+        let message = format!("`in` does not look for {} in {}", a_type(wanted), a_type(of));
+        let help = "`x in xs` asks an array, a string, or the keys of a map; of a tensor `(x == 1).any()`";
+        return words(code::ARGUMENT_TYPE, message, "this operator").help(help);
+    }
     if is_there(name, receiver, known) {
         let message = format!("`{name}` does not take {}", a_type_list(&types));
         let call = manual::native(name).filter(|native| !native.call.is_empty()).map(Native::written);
@@ -275,11 +281,16 @@ pub fn wrong_number(name: &str, takes: &[usize], given: usize) -> Option<(Code, 
         _ if given < *least => code::MISSING_ARGUMENT,
         _ => code::ARGUMENT_TYPE,
     };
-    let mut numbers: Vec<String> = takes.iter().map(usize::to_string).collect();
-    numbers.sort();
+    let mut numbers = takes.to_vec();
+    numbers.sort_unstable();
     numbers.dedup();
-    let plural = if numbers == ["1"] { "" } else { "s" };
-    Some((code, format!("`{name}` takes {} argument{plural}, not {given}", numbers.join(" or "))))
+    let plural = if numbers == [1] { "" } else { "s" };
+    let in_a_row = numbers.len() > 2 && most - least + 1 == numbers.len();
+    let list = match in_a_row {
+        true => format!("{least} to {most}"),
+        false => numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(" or "),
+    };
+    Some((code, format!("`{name}` takes {list} argument{plural}, not {given}")))
 }
 
 /// More or fewer arguments than anything of that name takes.

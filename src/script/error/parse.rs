@@ -181,6 +181,7 @@ pub fn diagnose_parse(error: &ParseError, context: &Context) -> Box<Diag> {
     let code = match kind {
         ParseErrorType::AssignmentToConstant(_) => code::CONSTANT,
         ParseErrorType::MismatchedType(..) => code::TYPE,
+        ParseErrorType::MalformedIndexExpr(text) if text.contains("expects") => code::TYPE,
         _ => code::SYNTAX,
     };
     let between = source.text.get(near.before_end..source.offset(at).max(near.before_end)).unwrap_or("");
@@ -240,6 +241,7 @@ fn message(kind: &ParseErrorType, found: &str) -> String {
         },
         MissingSymbol(text) if !text.is_empty() => lower(text),
         MissingSymbol(_) => "a symbol is missing".into(),
+        MalformedIndexExpr(text) if text.contains("expects") => index(text),
         MalformedIndexExpr(text) | MalformedCapture(text) if !text.is_empty() => lower(text),
         MalformedIndexExpr(_) => "this cannot be an index".into(),
         DuplicatedProperty(name) => format!("the key `{name}` is given twice"),
@@ -274,6 +276,16 @@ fn message(kind: &ParseErrorType, found: &str) -> String {
         LiteralTooLarge(what, limit) => format!("{} is beyond the limit of {limit}", lower(what)),
         LoopBreak => "`break` and `continue` stand only in loops".into(),
         other => lower(&other.to_string()),
+    }
+}
+
+/// "Array, string or bit-field expects integer index, not a float"
+fn index(text: &str) -> String {
+    let given = text.rsplit_once("not ").map_or("this", |(_, given)| given);
+    let given = given.replace("a boolean", "a bool");
+    match text.starts_with("Object map") {
+        true => format!("the keys of a map are strings, not {given}"),
+        false => format!("the index of an array or a string is an integer, not {given}"),
     }
 }
 

@@ -21,6 +21,14 @@ pub(super) fn is_method(at: Site, context: &Context) -> bool {
     line(at, context).is_some_and(|(before, _)| before.trim_end().ends_with('.'))
 }
 
+/// Whether the operator `in` stands at a place.
+pub(super) fn is_operator_in(at: Site, context: &Context) -> bool {
+    line(at, context).is_some_and(|(_, rest)| {
+        let word = rest.trim_start_matches('!').split(|c: char| !c.is_alphanumeric()).next();
+        word == Some("in")
+    })
+}
+
 /// Whether a map that is written around a place has an entry of a name: `#{w: x, forward: |y| y @ w}`.
 pub(super) fn is_entry_around(name: &str, at: Site, context: &Context) -> bool {
     let Some(source) = context.sources.source(at) else { return false };
@@ -112,6 +120,12 @@ const PACKAGES: [&str; 12] =
 pub(super) fn spelled(path: &[&str]) -> Option<String> {
     match path {
         ["os" | "sys" | "time" | "json" | "copy" | "pickle" | "pathlib" | "re", ..] => None,
+        ["f64" | "f32" | "i64" | "i32" | "u8" | "usize", "from" | "try_from" | "parse"] => {
+            Some("a value is converted by a function: `int(x)`, `float(x)`".into())
+        }
+        ["f64" | "f32" | "i64" | "i32", "MAX" | "MIN" | "INFINITY" | "EPSILON" | "NAN"] => {
+            Some("write `INF`, `-INF`, `NAN`; integers have 64 bits".into())
+        }
         ["random", "seed"] => Some("write `manual_seed(0)`".into()),
         ["random", "random"] => Some("write `rand([1]).item()`".into()),
         // `torch.autograd.grad`: where nothing is known of the middle, the last name tells.

@@ -35,6 +35,7 @@ fn said(message: &'static str, help: impl Into<String>) -> Option<Habit> {
 
 const CHOICE: &str = "a choice has a value: `let x = if a { 1 } else { 2 };`";
 const BLOCKS: &str = "blocks stand in braces: `if x { .. }`";
+const RESULTS: &str = "`let` takes one name; several results have names of their own: `let r = x.max(1);`, then `r.values` and `r.indices`";
 const ONE_LET: &str = "one `let` for each name: `let s = x.shape; let b = s[0];`";
 const TWO_NAMES: &str =
     "two names stand in parentheses: `for (i, x) in enumerate(xs)`, `for (k, v) in m.items()`; no name stands for more";
@@ -107,6 +108,18 @@ fn separators(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
     if misses(kind, ";") && near.in_braces && near.found == "," {
         return help("several values are an array: `[1, 2]`; a map is written `#{a: 1}`");
     }
+    if misses(kind, ";") && near.found == "{" && near.statement.contains("function") {
+        return help("a function without a name is a closure: `|x| x + 1`");
+    }
+    if misses(kind, "=>") && near.before == "default" {
+        return word(Word::Before, "the last arm of a `switch` is `_ => ..`");
+    }
+    if misses(kind, "(") && near.earlier == "vec" {
+        return help("an array is written `[1, 2]`, the empty one `[]`");
+    }
+    if misses(kind, ":") && matches!(near.found, "," | "}") {
+        return help(format!("each entry has its value: `#{{{0}: {0}}}`", near.before));
+    }
     if misses(kind, ":") && near.found == "=" {
         return said("an entry of a map is written with `:`", MAPS);
     }
@@ -178,6 +191,9 @@ fn by_start(near: &Around) -> Option<Habit> {
                 "files beside the script are imported whole: `import \"utils\" as utils;`, then `utils::f(x)`",
             );
         }
+        _ if near.found == "," && first && near.statement.contains('(') => {
+            return help("several results have names: `let r = x.max(1);`, then `r.values` and `r.indices`");
+        }
         _ if near.found == "," && first => {
             return help("one assignment for each variable: `let t = a; a = b; b = t;`");
         }
@@ -217,7 +233,23 @@ fn by_neighbours(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
         ("use" | "include" | "require" | "using", _) => word(Before, "write `import \"nn\" as nn;`"),
         ("echo" | "puts", _) => word(Before, "`print` is a function: `print(x, y)`"),
         ("export", "fn") => word(Before, "functions of a file are seen from outside, unless they are `private`"),
-        (_, "let") if near.start == "for" => help("write `for i in 0..n { .. }`"),
+        (_, "let" | "const" | "var") if near.start == "for" => {
+            help("write `for i in 0..n { .. }`, `for x in xs { .. }`")
+        }
+        (_, "of") if near.start == "for" => word(Found, "write `for x in xs { .. }`"),
+        ("if" | "while", "let") => help("there are no patterns: `let v = m.get(\"a\"); if v != () { .. }`"),
+        ("typeof", _) => word(Before, "write `type_of(x)`"),
+        (_, "instanceof") => word(Found, "write `type_of(x) == \"array\"`"),
+        (_, "as") if misses(kind, ";") => {
+            word(Found, "a value is converted by a function: `int(x)`, `float(x)`, `str(x)`")
+        }
+        ("pub", _) => {
+            word(Before, "leave it out: functions of a file are seen from outside, unless they are `private`")
+        }
+        ("mod", _) => word(Before, "write `import \"layers\" as layers;`"),
+        ("(" | "," | "=" | "[" | "return", "&") => {
+            help("leave it out: tensors are shared, and arrays and maps are copied when a function gets them")
+        }
         ("match", _) => word(Before, "write `switch x { 1 => .., _ => .. }`"),
         ("case", _) => word(Before, "write `switch x { 1 => .., _ => .. }`"),
         ("new", _) => {
@@ -228,7 +260,7 @@ fn by_neighbours(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
             Before,
             "there are no classes: a map `#{ .. }` holds values and closures, which see it as `this`; a layer is `nn::module(#{ .. })`",
         ),
-        ("del", _) => word(
+        ("del" | "delete", _) => word(
             Before,
             "leave it out: memory is free when nobody holds a value any more; `m.remove(key)` takes out an entry",
         ),
@@ -256,6 +288,8 @@ fn by_neighbours(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
         ("r" | "b", found) if found.starts_with(['"', '\'']) => word(Before, "text between backticks has no escapes"),
         ("(" | "," | "=" | "return", "fn") => help("a function without a name is a closure: `|| 1`, `|x| x + 1`"),
         (_, ",") if near.in_parentheses => help("several values in a row are an array: `[8, 42]`"),
+        ("let", "{" | "#{") => help("`let` takes one name: `let a = m.a;`"),
+        ("let", "(" | "[") if near.statement.contains(") =") && near.statement.ends_with(");") => help(RESULTS),
         ("let", "[" | "(") => help(ONE_LET),
         (_, "," | "(" | ")") if near.start == "for" && near.before != "in" => help(TWO_NAMES),
         (")", "{") if near.start == "cuda" => help("write `with_stream(s) { .. }`, `with_device(1) { .. }`"),
@@ -273,7 +307,12 @@ fn by_neighbours(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
         ("+", "+") | (_, "++") | ("++", _) => help("write `x += 1`"),
         (_, "--") | ("--", _) => help("write `x -= 1`, or `- -x` for two signs"),
         ("<", ">") | (_, "<>") => help("write `!=`"),
+        (_, "?") if matches!(near.after, ";" | ")" | "." | "") => {
+            help("leave it out: an error ends the function by itself; `try { .. } catch (e) { .. }` takes it")
+        }
+        (_, "?") if near.after == ":" => help("write `x ?? y`, which is `y` where `x` is `()`"),
         (_, "?") => help("`if a { b } else { c }` has a value"),
+        ("(", "...") => help(SPREAD),
         ("[" | "," | "#{", "...") if near.after.starts_with(|c: char| c.is_alphabetic() || c == '_') => {
             help("values are not spread: arrays and maps are joined by `+`, as in `xs + [4]`, `m + #{b: 2}`")
         }

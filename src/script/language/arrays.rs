@@ -13,10 +13,12 @@ use crate::script::values::types::Tensor;
 use crate::tensor::observe;
 use rhai::{Array, Dynamic, EvalAltResult, FnPtr, FuncRegistration, NativeCallContext};
 use std::cmp::Ordering;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     deciding(module, host);
+    looking(module);
     for name in ["sort", "sort_by"] {
         let shared = host.clone();
         let sort = move |context: NativeCallContext, array: &mut Array, compare: FnPtr| -> Outcome<()> {
@@ -48,6 +50,34 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     };
     let changing = FuncRegistration::new("dedup").in_global_namespace().with_purity(false);
     changing.place_in(&mut module.module, dedup);
+}
+
+/// `get` and `extract`, which Rhai registers as if they changed the array: it refuses them for constants.
+fn looking(module: &mut Natives) {
+    let module = &mut module.module;
+    let own = |name: &str| FuncRegistration::new(name).in_global_namespace().with_purity(true);
+    own("get").place_in(module, |array: &mut Array, at: i64| {
+        let at = if at < 0 { at.checked_add(array.len() as i64) } else { Some(at) };
+        let at = at.and_then(|at| usize::try_from(at).ok());
+        at.and_then(|at| array.get(at)).map_or(Dynamic::UNIT, Dynamic::clone)
+    });
+    own("extract").place_in(module, |array: &mut Array, range: Range<i64>| {
+        part(array, range.start.max(0), range.end.saturating_sub(range.start.max(0)))
+    });
+    own("extract").place_in(module, |array: &mut Array, range: RangeInclusive<i64>| {
+        let start = (*range.start()).max(0);
+        part(array, start, range.end().saturating_sub(start).saturating_add(1))
+    });
+    own("extract").place_in(module, |array: &mut Array, start: i64| part(array, start, i64::MAX));
+    own("extract").place_in(module, |array: &mut Array, start: i64, len: i64| part(array, start, len));
+}
+
+/// So many elements from `start` on, which counts from the end where it is negative.
+fn part(array: &Array, start: i64, len: i64) -> Array {
+    let n = array.len() as i64;
+    let start = if start < 0 { start.saturating_add(n).max(0) } else { start.min(n) };
+    let len = len.clamp(0, n - start);
+    array[start as usize..(start + len) as usize].to_vec()
 }
 
 /// A condition's value: a `bool`, or a tensor with one element.

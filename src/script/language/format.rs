@@ -91,6 +91,11 @@ fn field(name: &str) -> Result<Field, String> {
     Err(format!("`{{{name}}}` is neither a number nor a name; expressions stand between backticks: `${{{name}}}`"))
 }
 
+/// Whether a specification can be read at all.
+pub fn judge(spec: &str) -> Result<(), String> {
+    Spec::read(spec).map(drop)
+}
+
 /// `value` as `spec` wants it.
 pub fn written(value: &Item, spec: &str) -> Result<String, String> {
     let spec = Spec::read(spec)?;

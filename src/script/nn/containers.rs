@@ -171,6 +171,7 @@ fn add(
     call: impl Fn(Option<NativeCallContext>, &mut [&mut Dynamic]) -> Native + Send + Sync + 'static,
 ) {
     module.names.insert(name.to_string());
-    let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure: false, is_volatile: true };
+    let is_pure = name == "len";
+    let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure, is_volatile: true };
     FuncRegistration::new(name).in_global_namespace().place_raw_in(&mut module.module, types, func);
 }

@@ -27,6 +27,9 @@ pub fn habit(text: &str) -> Option<Habit<'_>> {
         "license" | "credits" | "copyright" => return Some(Habit::Tell(text, "`:help` lists what there is")),
         _ => {}
     }
+    if text.starts_with("cd ") || text.starts_with("ls ") {
+        return Some(Habit::Tell(text, "commands of the shell are not run from here"));
+    }
     if let Some(magic) = text.strip_prefix('%') {
         return Some(of_ipython(text, magic.trim_start_matches('%')));
     }
@@ -143,7 +146,7 @@ mod tests {
         for text in ["exit", "quit", "quit()", "\\q", "exit;"] {
             assert_eq!(habit(text), Some(Habit::Leave), "{text}");
         }
-        for text in ["!ls -l", "!ls", "ls", "clear", "%history", "%nope"] {
+        for text in ["!ls -l", "!ls", "ls", "ls -l", "cd ..", "clear", "%history", "%nope"] {
             assert!(matches!(habit(text), Some(Habit::Tell(..))), "{text}");
         }
         for text in ["x", "exit(3)", "!flag", "let help = 1", "a ?? b", "x?.y", "7 % 2", "dir"] {

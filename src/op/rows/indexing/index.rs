@@ -55,7 +55,7 @@ fn places(e: &mut dyn Emit, x: &Tensor, list: &[Option<Tensor>]) -> Result<Place
         }
     }
     if by_dim.len() > x.ndim() {
-        fail!(INDEX, "{} indices for a tensor of {} dimensions", by_dim.len(), x.ndim());
+        return Err(infer::too_many_indices(by_dim.len(), x.ndim()));
     }
     let given: Vec<(usize, Tensor)> =
         by_dim.into_iter().enumerate().filter_map(|(dim, index)| Some((dim, index?))).collect();

@@ -1,7 +1,8 @@
 //! Comparisons, logic, bits, tests of single elements, and choosing between two tensors.
 
 use crate::args;
-use crate::base::diag::Result;
+use crate::base::code;
+use crate::base::diag::{Diag, Result};
 use crate::base::dtype::{DType, Scalar};
 use crate::fail;
 use crate::kernel::elementwise as f;
@@ -306,7 +307,10 @@ pub static CHOOSE: Op = Op {
                 }
                 e.apply(&WHERE, args![&condition, input, other])
             }
-            _ => fail!(MISSING_ARGUMENT, "`input` and `other` go together"),
+            _ => {
+                return Err(Diag::error(code::MISSING_ARGUMENT, "`input` and `other` go together")
+                    .help("write `where(x > 0, x, 0.0)`; `where(x > 0)` alone gives the places"));
+            }
         }
     }),
     grad: Grad::Composed,

@@ -1,8 +1,9 @@
 //! Random values, masks of dropout, sampling. The generator's rules are in `base::rng`.
 
 use crate::args;
+use crate::base::code;
 use crate::base::device_id::DeviceId;
-use crate::base::diag::Result;
+use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
 use crate::base::layout;
 use crate::fail;
@@ -186,7 +187,10 @@ pub static RANDINT: Op = Op {
             (Some(high), None, Some(size)) | (None, Some(high), Some(size)) | (Some(high), Some(size), None) => {
                 (Some(0), high[..].first().copied(), size)
             }
-            _ => fail!(MISSING_ARGUMENT, "`high` and `size` are wanted"),
+            _ => {
+                return Err(Diag::error(code::MISSING_ARGUMENT, "`high` and `size` are wanted")
+                    .help("write `randint(0, 10, [2, 3])`, or `randint(10, [2, 3])`"));
+            }
         };
         let (Some(low), Some(high)) = (low, high) else { fail!(ARGUMENT_TYPE, "the bounds are integers") };
         let shape = infer::shape(&size)?;

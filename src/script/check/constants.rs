@@ -1,0 +1,75 @@
+//! What would change a constant: a run refuses it, whatever the values are.
+
+use super::flow::Flow;
+use super::judged;
+use super::syntax::{Expr, Kind};
+use super::value::Value;
+use crate::base::code;
+use crate::base::diag::Diag;
+
+const HELP: &str = "declare it with `let` instead of `const`";
+
+impl<'a> Flow<'a> {
+    /// Whether an expression is a constant or a part of one: `XS`, `M.a[0]`.
+    fn is_constant(&self, expr: &Expr) -> bool {
+        match &expr.kind {
+            Kind::Name(name) => self.vars.iter().rev().find(|var| var.name == *name).is_some_and(|var| var.constant),
+            Kind::Property { of, .. } | Kind::Index { of, .. } => self.is_constant(of),
+            _ => false,
+        }
+    }
+
+    /// `XS[0] = 1`, `M.a = 1` of constants. A key that a map has not yet is taken by a run.
+    pub(super) fn part_of_constant(&mut self, target: &'a Expr) -> bool {
+        let (Kind::Property { of, .. } | Kind::Index { of, .. }) = &target.kind else { return false };
+        if !self.is_constant(of) {
+            return false;
+        }
+        let holder = self.expr(of);
+        let refused = match (&holder, &target.kind) {
+            (Value::Array(_), Kind::Index { .. }) => true,
+            (Value::Map(Some(map)), Kind::Property { name, .. }) => map.contains_key(name),
+            (Value::Tensor(_), Kind::Index { .. }) => true,
+            (Value::Tensor(_), Kind::Property { name, .. }) => matches!(&name[..], "grad" | "data" | "requires_grad"),
+            _ => false,
+        };
+        if refused {
+            let (name, focus) = first(target);
+            let text = format!("`{name}` cannot be changed: it is a constant");
+            self.report_at(focus, Diag::error(code::CONSTANT, text).help(HELP), "changed here");
+        }
+        refused
+    }
+
+    /// `XS.push(1)` of a constant.
+    pub(super) fn changes_constant(
+        &mut self,
+        token: u32,
+        of: &'a Expr,
+        receiver: &Value,
+        name: &str,
+        count: usize,
+    ) -> bool {
+        let Some(kind) = receiver.type_name() else { return false };
+        // An entry of a map may be a closure of that name.
+        let entry = matches!(receiver, Value::Map(_)) && self.world.keys.contains(name);
+        let refused = judged::changes(receiver, name)
+            && !entry
+            && self.is_constant(of)
+            && (self.world.takes_first(name, count, kind) || name == "sort");
+        if refused {
+            let text = format!("`{name}` would change a constant");
+            self.report_at(token, Diag::error(code::CONSTANT, text).help(HELP), "changed here");
+        }
+        refused
+    }
+}
+
+/// The variable that a target begins with.
+fn first(target: &Expr) -> (&str, u32) {
+    match &target.kind {
+        Kind::Property { of, .. } | Kind::Index { of, .. } => first(of),
+        Kind::Name(name) => (name, target.focus),
+        _ => ("", target.focus),
+    }
+}

@@ -1,0 +1,147 @@
+//! Operators between values that are no tensors: which of them a run refuses, and what the others give.
+
+use super::flow::Flow;
+use super::lints;
+use super::value::Value;
+use crate::base::code;
+use crate::base::diag::Diag;
+
+impl Flow<'_> {
+    pub(super) fn plain_operator(&mut self, op: &str, token: u32, left: &Value, right: &Value) -> Value {
+        if matches!(op, "==" | "!=") {
+            if never_equal(left, right) {
+                self.warn(token, lints::never_equal(op, left, right, self.world.origin(token)));
+            }
+            return match (left, right) {
+                (Value::Int(Some(a)), Value::Int(Some(b))) => Value::Bool(Some((a == b) == (op == "=="))),
+                _ if left.is_known() && right.is_known() => Value::Bool(None),
+                _ => Value::Unknown,
+            };
+        }
+        if left.is_known() && right.is_known() && !works(op, left, right) {
+            let types = [left, right].map(|value| value.type_name().unwrap_or("?"));
+            let text = format!("`{op}` does not work between {} and {}", left.kind(), right.kind());
+            self.no_operator(token, op, &types, text);
+            return Value::Unknown;
+        }
+        let compares = matches!(op, "<" | ">" | "<=" | ">=");
+        match (left, right) {
+            (Value::Int(_) | Value::Number, Value::Int(Some(0))) if matches!(op, "/" | "%") => {
+                let integer = matches!(left, Value::Int(_));
+                if integer {
+                    let text = if op == "/" { "division by zero" } else { "modulo division by zero" };
+                    self.report_at(token, Diag::error(code::ARITHMETIC, text), "here");
+                }
+                Value::Unknown
+            }
+            (Value::Unknown, _) | (_, Value::Unknown) => Value::Unknown,
+            (Value::Int(Some(a)), Value::Int(Some(b))) if compares => Value::Bool(Some(match op {
+                "<" => a < b,
+                ">" => a > b,
+                "<=" => a <= b,
+                _ => a >= b,
+            })),
+            _ if compares => Value::Bool(None),
+            (Value::Int(Some(a)), Value::Int(Some(b))) => self.integers(op, token, *a, *b),
+            (Value::Int(_), Value::Int(_)) if matches!(op, "+" | "-" | "*" | "%" | "/") => Value::Int(None),
+            (Value::Int(_), Value::Int(_)) => Value::Number,
+            (Value::Float(_), Value::Float(_) | Value::Int(_)) | (Value::Int(_), Value::Float(_)) => Value::Float(None),
+            (a, b) if a.is_number() && b.is_number() => Value::Number,
+            (Value::Str(_), _) | (_, Value::Str(_)) if op == "+" => Value::Str(None),
+            (Value::Str(_), Value::Int(_)) | (Value::Int(_), Value::Str(_)) if op == "*" => Value::Str(None),
+            (Value::Array(_), Value::Array(_)) if op == "+" => Value::Array(None),
+            (Value::Array(_), Value::Int(_)) | (Value::Int(_), Value::Array(_)) if op == "*" => Value::Array(None),
+            _ => Value::Unknown,
+        }
+    }
+
+    /// Two known integers. The divisor is not 0.
+    fn integers(&mut self, op: &str, token: u32, a: i64, b: i64) -> Value {
+        let (result, what) = match op {
+            "+" => (a.checked_add(b), "addition overflow"),
+            "-" => (a.checked_sub(b), "subtraction overflow"),
+            "*" => (a.checked_mul(b), "multiplication overflow"),
+            "/" => (a.checked_div(b), "division overflow"),
+            "%" => (a.checked_rem(b), "modulo division overflow"),
+            "**" if b < 0 => (None, "integer raised to a negative power"),
+            "**" => (u32::try_from(b).ok().and_then(|b| a.checked_pow(b)), "exponential overflow"),
+            _ => return Value::Number,
+        };
+        if result.is_none() {
+            self.report_at(token, Diag::error(code::ARITHMETIC, format!("{what}: {a} {op} {b}")), "here");
+        }
+        Value::Int(result)
+    }
+
+    /// `a..b`.
+    pub(super) fn range(&mut self, token: u32, ends: [Option<Value>; 2], inclusive: bool) -> Value {
+        let integer = Value::Int(None);
+        let [start, end] = ends.each_ref().map(|end| end.as_ref().unwrap_or(&integer));
+        let no_end = |value: &Value| {
+            matches!(value, Value::Float(_) | Value::Str(_) | Value::Array(_) | Value::Map(_) | Value::Bool(_))
+        };
+        if start.is_known() && end.is_known() && (no_end(start) || no_end(end)) {
+            let op = if inclusive { "..=" } else { ".." };
+            let types = [start, end].map(|value| value.type_name().unwrap_or("?"));
+            let text = format!("`{op}` does not work between {} and {}", start.kind(), end.kind());
+            self.no_operator(token, op, &types, text);
+        }
+        match (&ends[0], &ends[1]) {
+            (Some(Value::Int(Some(start))), Some(Value::Int(Some(end)))) => {
+                Value::Range(end.checked_add(inclusive as i64).map(|end| (*start, end)))
+            }
+            _ => Value::Range(None),
+        }
+    }
+
+    /// `x in y`: what nothing can be looked for in.
+    pub(super) fn looked_for(&mut self, token: u32, left: &Value, right: &Value) {
+        let wrong = match right {
+            Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Unit => true,
+            Value::Str(_) | Value::Map(_) => {
+                left.is_known() && !matches!((left, right), (Value::Str(_), _) | (Value::Char, Value::Str(_)))
+            }
+            _ => false,
+        };
+        if wrong && (left.is_known() || !matches!(right, Value::Str(_) | Value::Map(_))) {
+            let text = format!("`in` does not look for {} in {}", left.kind(), right.kind());
+            let help = "`x in xs` asks an array, a string, or the keys of a map; of a tensor `(x == 1).any()`";
+            self.report_at(token, Diag::error(code::ARGUMENT_TYPE, text).help(help), "this operator");
+        }
+    }
+}
+
+/// Whether two plain values can never be equal, whatever they are.
+fn never_equal(left: &Value, right: &Value) -> bool {
+    let kind = |value: &Value| match value {
+        Value::Int(_) | Value::Float(_) => 1,
+        Value::Str(_) => 2,
+        Value::Array(_) => 3,
+        Value::Map(_) => 4,
+        _ => 0,
+    };
+    kind(left) != 0 && kind(right) != 0 && kind(left) != kind(right)
+}
+
+/// Whether an operator other than `==` may work between two plain values.
+fn works(op: &str, left: &Value, right: &Value) -> bool {
+    use Value::{Array, Char, Float, Int, Map, Number, Str, Unit};
+    let number = |value: &Value| matches!(value, Int(_) | Float(_) | Number);
+    let plain = |value: &Value| number(value) || matches!(value, Str(_) | Array(_) | Map(_) | Unit | Value::Closure(_));
+    if let (Value::Bool(_), other) | (other, Value::Bool(_)) = (left, right)
+        && number(other)
+    {
+        return false;
+    }
+    if !plain(left) || !plain(right) || (number(left) && number(right)) {
+        return !matches!((op, left, right), ("@", a, b) if number(a) && number(b));
+    }
+    match op {
+        "+" => matches!((left, right), (Str(_), _) | (_, Str(_)) | (Array(_), Array(_)) | (Map(_), Map(_))),
+        "-" => matches!((left, right), (Str(_), Str(_) | Char) | (Map(_), Map(_))),
+        "*" => matches!((left, right), (Str(_) | Array(_), Int(_)) | (Int(_), Str(_) | Array(_))),
+        "/" | "%" | "**" | "@" => false,
+        "<" | ">" | "<=" | ">=" => matches!((left, right), (Str(_), Str(_)) | (Array(_), Array(_)) | (Unit, Unit)),
+        _ => true,
+    }
+}
