@@ -150,6 +150,7 @@ macro_rules! field {
 pub(crate) use field;
 
 /// The name of a type in CUDA.
+#[cfg(feature = "cuda")]
 macro_rules! cuda {
     (i64) => {
         "ts_i64"
@@ -182,4 +183,5 @@ macro_rules! cuda {
         stringify!($t)
     };
 }
+#[cfg(feature = "cuda")]
 pub(crate) use cuda;
