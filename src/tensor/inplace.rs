@@ -189,7 +189,7 @@ impl Engine {
             let Arg::Tensor(tensor) = &args.0[at] else { continue };
             let view = tensor.view();
             if Arc::ptr_eq(&view.buffer, &dest.buffer) && view.layout != dest.layout {
-                let copy = self.call_row(&CLONE, args![&*tensor])?;
+                let copy = self.call_row(&CLONE, args![tensor])?;
                 args.0[at] = Arg::Tensor(copy);
             }
         }
