@@ -303,10 +303,7 @@ mod tests {
         };
         let text = format!("const X = {value}; X.{name}({});", arguments(kind, name));
         let ran = Session::builder().build().expect("a session").run_str("a.rhai", &text);
-        ran.is_err_and(|error| {
-            let constant = error.code() == "E0110";
-            constant
-        })
+        ran.is_err_and(|error| error.code() == "E0110")
     }
 
     #[test]

@@ -307,10 +307,8 @@ pub static CHOOSE: Op = Op {
                 }
                 e.apply(&WHERE, args![&condition, input, other])
             }
-            _ => {
-                return Err(Diag::error(code::MISSING_ARGUMENT, "`input` and `other` go together")
-                    .help("write `where(x > 0, x, 0.0)`; `where(x > 0)` alone gives the places"));
-            }
+            _ => Err(Diag::error(code::MISSING_ARGUMENT, "`input` and `other` go together")
+                .help("write `where(x > 0, x, 0.0)`; `where(x > 0)` alone gives the places")),
         }
     }),
     grad: Grad::Composed,
