@@ -89,9 +89,17 @@ fn operators(natives: &mut Natives) {
 /// The larger and the smaller of two numbers, one of them a float. NaN is the answer wherever it stands, as of tensors;
 /// Rhai's give the second number where the first is NaN.
 fn extremes(natives: &mut Natives) {
-    let pairs: [(&str, fn(f64, f64) -> f64); 2] = [("max", f64::max), ("min", f64::min)];
-    for (name, pick) in pairs {
-        let pick = move |x: f64, y: f64| if x.is_nan() || y.is_nan() { f64::NAN } else { pick(x, y) };
+    for (name, is_larger) in [("max", true), ("min", false)] {
+        let pick = move |x: f64, y: f64| match x.is_nan() || y.is_nan() {
+            true => f64::NAN,
+            false => {
+                if is_larger {
+                    x.max(y)
+                } else {
+                    x.min(y)
+                }
+            }
+        };
         let of = || FuncRegistration::new(name).in_global_namespace();
         of().place_in(&mut natives.module, pick);
         of().place_in(&mut natives.module, move |x: i64, y: f64| pick(x as f64, y));
