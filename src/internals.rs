@@ -156,7 +156,7 @@ pub mod tools {
         pub use crate::tools::profile::{chrome_trace, table};
     }
     pub mod render {
-        pub use crate::tools::render::{Colour, render_error};
+        pub use crate::tools::render::{Coloring, render_error};
     }
     pub mod run {
         pub use crate::tools::run::builder;

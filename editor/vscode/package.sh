@@ -28,7 +28,7 @@ cat > "$work/extension.vsixmanifest" <<XML
   <Metadata>
     <Identity Language="en-US" Id="tscript" Version="$version" Publisher="tscript"/>
     <DisplayName>tscript</DisplayName>
-    <Description xml:space="preserve">Colours, brackets and indentation for tscript: Rhai with tensors</Description>
+    <Description xml:space="preserve">Colors, brackets and indentation for tscript: Rhai with tensors</Description>
     <Categories>Programming Languages</Categories>
     <Properties><Property Id="Microsoft.VisualStudio.Code.Engine" Value="^1.75.0"/></Properties>
   </Metadata>

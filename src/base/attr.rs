@@ -1,4 +1,4 @@
-//! Attributes of an operation: every argument that is not a tensor, already checked and normalised.
+//! Attributes of an operation: every argument that is not a tensor, already checked and normalized.
 
 use super::device_id::DeviceId;
 use super::dtype::{DType, Scalar};

@@ -48,7 +48,7 @@ mod tests {
 
     /// Addresses are multiples of 16 and come one after the other.
     #[test]
-    fn neighbours_are_spread() {
+    fn neighbors_are_spread() {
         let hash = |value: usize| {
             let mut hasher = NumberHasher::default();
             value.hash(&mut hasher);

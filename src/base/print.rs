@@ -15,9 +15,9 @@ const LOOK_EVERY: usize = 256;
 pub struct PrintOptions {
     /// Digits after the point.
     pub precision: usize,
-    /// Tensors of more elements are summarised.
+    /// Tensors of more elements are summarized.
     pub threshold: usize,
-    /// Elements shown at each end of a summarised dimension.
+    /// Elements shown at each end of a summarized dimension.
     pub edgeitems: usize,
     /// Characters of a line.
     pub linewidth: usize,

@@ -74,7 +74,7 @@ pub fn uniform_f64(word: u64) -> f64 {
     (word >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)
 }
 
-/// Uniform in [low, low + range): the upper half of the product, so the most favoured value is ahead by at
+/// Uniform in [low, low + range): the upper half of the product, so the most favored value is ahead by at
 /// most range / 2^64.
 #[inline(always)]
 pub fn below(word: u64, low: i64, range: u64) -> i64 {

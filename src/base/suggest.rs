@@ -60,7 +60,7 @@ fn limit(characters: usize) -> usize {
     }
 }
 
-/// A character left out, put in, or swapped with its neighbour: how most names are misspelt.
+/// A character left out, put in, or swapped with its neighbor: how most names are misspelt.
 const LEFT_OUT: usize = 2;
 const REPLACED: usize = 3;
 /// `Beta` is not `zeta`: hardly anybody mistypes the first character.

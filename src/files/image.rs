@@ -1,7 +1,7 @@
-//! PNG and JPEG as `u8` [H, W, C], C being 1 (grey), 2 (grey, alpha), 3 (RGB) or 4 (RGBA).
+//! PNG and JPEG as `u8` [H, W, C], C being 1 (gray), 2 (gray, alpha), 3 (RGB) or 4 (RGBA).
 //!
 //! Palettes become RGB or RGBA. 16-bit samples become 8-bit ones by the nearest value of v * 255 / 65535.
-//! Colours are taken as they are stored: no gamma, profile or orientation is applied.
+//! Colors are taken as they are stored: no gamma, profile or orientation is applied.
 
 use super::array::Array;
 use super::input::{DEFLATE_RATIO, Input};
@@ -63,7 +63,7 @@ pub fn read_jpeg(input: &mut Input) -> Result<Array> {
     let (Some((width, height)), Some(stored)) = (decoder.dimensions(), decoder.input_colorspace()) else {
         fail!(FILE_FORMAT, "the image is damaged: it has no header");
     };
-    // What is stored as neither grey nor RGB becomes RGB.
+    // What is stored as neither gray nor RGB becomes RGB.
     let (color, channels) = match stored {
         ColorSpace::Luma => (stored, 1),
         ColorSpace::LumaA => (stored, 2),
@@ -93,7 +93,7 @@ fn room([height, width, channels]: [usize; 3], sample: u64, most: u64) -> Result
     Ok(bytes)
 }
 
-/// The image in 1 (grey) or 3 channels; transparency is dropped. Grey is ITU-R 601-2 luma, as PIL computes it.
+/// The image in 1 (gray) or 3 channels; transparency is dropped. Gray is ITU-R 601-2 luma, as PIL computes it.
 pub fn with_channels(image: &Array, channels: usize) -> Result<Array> {
     let [height, width, own] = size(image)?;
     if own == channels {
@@ -187,7 +187,7 @@ fn check_palette(bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// The decoder fills what is missing with grey; a file that was cut off has no end marker after its last scan.
+/// The decoder fills what is missing with gray; a file that was cut off has no end marker after its last scan.
 fn check_complete(bytes: &[u8]) -> Result<()> {
     if !bytes.starts_with(&[0xFF, 0xD8]) {
         fail!(FILE_FORMAT, "this is not a JPEG image: its marker is missing at byte 0");
@@ -252,7 +252,7 @@ pub fn write_png(array: &Array, sink: &mut dyn Sink) -> Result<()> {
     written.map_err(|error| unwritable(&error.into()))
 }
 
-/// Quality 90; grey or RGB, since JPEG has no alpha.
+/// Quality 90; gray or RGB, since JPEG has no alpha.
 pub fn write_jpeg(array: &Array, sink: &mut dyn Sink) -> Result<()> {
     let (width, height, channels) = geometry(array)?;
     if channels % 2 == 0 {
@@ -268,8 +268,8 @@ pub fn write_jpeg(array: &Array, sink: &mut dyn Sink) -> Result<()> {
     };
     let mut encoder = Encoder::new(sink, JPEG_QUALITY);
     encoder.set_sampling_factor(SamplingFactor::F_1_1);
-    let colour = if channels == 1 { jpeg_encoder::ColorType::Luma } else { jpeg_encoder::ColorType::Rgb };
-    encoder.encode(array.bytes(), width, height, colour).map_err(|error| match error {
+    let color = if channels == 1 { jpeg_encoder::ColorType::Luma } else { jpeg_encoder::ColorType::Rgb };
+    encoder.encode(array.bytes(), width, height, color).map_err(|error| match error {
         EncodingError::IoError(error) => unwritable(&error),
         other => unwritable(&io::Error::other(other)),
     })

@@ -1,7 +1,7 @@
 //! `tscript check`: what is wrong or odd in scripts, told for people or, line by line, for other programs.
 
 use super::profile::quoted;
-use super::render::{Colour, Place, labelled, render_error};
+use super::render::{Coloring, Place, labeled, render_error};
 use super::run::{Failure, builder_of_checks, guarded, named, source, text};
 use super::test::scripts_in;
 use super::{FAILED, complain, say};
@@ -66,7 +66,7 @@ fn one(file: &Path, options: &Options) -> u8 {
     };
     for finding in &found {
         match options.format {
-            Format::Human => complain(&render_error(finding, Colour::of_stderr())),
+            Format::Human => complain(&render_error(finding, Coloring::of_stderr())),
             Format::Short => say(&short(finding, file)),
             Format::Json => say(&object(finding, file)),
         }
@@ -101,7 +101,7 @@ fn object(finding: &Error, file: &Path) -> String {
         );
         (place, quoted(text))
     };
-    let places: Vec<(String, String)> = labelled(diag, finding.sources()).iter().map(place).collect();
+    let places: Vec<(String, String)> = labeled(diag, finding.sources()).iter().map(place).collect();
     let nowhere = || {
         let file = quoted(&file.display().to_string());
         format!(r#""file":{file},"line":1,"column":1,"end_line":1,"end_column":1"#)

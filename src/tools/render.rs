@@ -14,28 +14,28 @@ use std::io::IsTerminal;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Whether text is coloured.
+/// Whether text is colored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Colour {
+pub enum Coloring {
     On,
     Off,
 }
 
-impl Colour {
+impl Coloring {
     /// On when the error output is a terminal and `NO_COLOR` is not set.
-    pub fn of_stderr() -> Colour {
-        Colour::of(std::io::stderr().is_terminal())
+    pub fn of_stderr() -> Coloring {
+        Coloring::of(std::io::stderr().is_terminal())
     }
 
     /// The same of the standard output.
-    pub fn of_stdout() -> Colour {
-        Colour::of(std::io::stdout().is_terminal())
+    pub fn of_stdout() -> Coloring {
+        Coloring::of(std::io::stdout().is_terminal())
     }
 
-    fn of(terminal: bool) -> Colour {
+    fn of(terminal: bool) -> Coloring {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-        if terminal && !refused && !dumb { Colour::On } else { Colour::Off }
+        if terminal && !refused && !dumb { Coloring::On } else { Coloring::Off }
     }
 
     /// Text that matters less.
@@ -46,8 +46,8 @@ impl Colour {
     /// Text between a sequence that sets its style, such as `1;32`, and the one that ends it.
     pub fn wrap(self, style: &str, text: &str) -> String {
         match self {
-            Colour::On => format!("\x1b[{style}m{text}\x1b[0m"),
-            Colour::Off => text.to_string(),
+            Coloring::On => format!("\x1b[{style}m{text}\x1b[0m"),
+            Coloring::Off => text.to_string(),
         }
     }
 }
@@ -59,23 +59,23 @@ const FRAMES_OUTER: usize = 2;
 type Span = (usize, Range<usize>);
 
 /// An error with all diagnostics that came with it.
-pub fn render_error(error: &Error, colour: Colour) -> String {
+pub fn render_error(error: &Error, color: Coloring) -> String {
     let all = std::iter::once(error.diag()).chain(error.extra());
-    all.map(|diag| render(diag, error.sources(), colour)).collect::<Vec<_>>().join("\n")
+    all.map(|diag| render(diag, error.sources(), color)).collect::<Vec<_>>().join("\n")
 }
 
 /// One diagnostic, ending in a line feed.
-pub fn render(diag: &Diag, sources: &SourceMap, colour: Colour) -> String {
+pub fn render(diag: &Diag, sources: &SourceMap, color: Coloring) -> String {
     let (word, tint) = match diag.severity {
         Severity::Error => ("error", Color::Red),
         Severity::Warning => ("warning", Color::Yellow),
     };
     let title = format!("{word}[{}]", diag.code);
-    let places = labelled(diag, sources);
+    let places = labeled(diag, sources);
     let mut out = match places.first() {
         Some((source, range, _)) => {
             let id = |source: &Arc<Source>| source.base as usize;
-            let config = Config::default().with_index_type(IndexType::Byte).with_color(colour == Colour::On);
+            let config = Config::default().with_index_type(IndexType::Byte).with_color(color == Coloring::On);
             let mut report = ariadne::Report::build(ReportKind::Custom(&title, tint), (id(source), range.clone()))
                 .with_config(config)
                 .with_message(clean(&diag.message));
@@ -93,11 +93,11 @@ pub fn render(diag: &Diag, sources: &SourceMap, colour: Colour) -> String {
         None => None,
     }
     .unwrap_or_else(|| format!("{title}: {}\n", clean(&diag.message)));
-    let margin = margin(&without_colour(&out));
+    let margin = margin(&without_color(&out));
     for (word, text) in notes(diag, sources) {
-        let word = if colour == Colour::On { format!("\x1b[36m{word}\x1b[0m") } else { word.to_string() };
+        let word = if color == Coloring::On { format!("\x1b[36m{word}\x1b[0m") } else { word.to_string() };
         for (index, line) in text.lines().enumerate() {
-            let start = if index == 0 { format!("{word}: ") } else { " ".repeat(without_colour(&word).len() + 2) };
+            let start = if index == 0 { format!("{word}: ") } else { " ".repeat(without_color(&word).len() + 2) };
             out += &format!("{margin}{start}{}\n", clean(line));
         }
     }
@@ -117,14 +117,14 @@ fn drawn(report: ariadne::Report<Span>, places: &[Place]) -> Option<String> {
     let text = String::from_utf8(bytes).ok()?;
     // Rows that hold nothing but the margin, and the closing rule, only push the text apart.
     let filler = |line: &&str| {
-        let plain = without_colour(line);
+        let plain = without_color(line);
         !matches!(plain.trim(), "" | "│" | "┆") && !plain.starts_with('─')
     };
     Some(text.lines().filter(filler).map(|line| format!("{}\n", line.trim_end())).collect())
 }
 
-/// The text without colour sequences.
-fn without_colour(text: &str) -> String {
+/// The text without color sequences.
+fn without_color(text: &str) -> String {
     let mut pieces = text.split('\x1b');
     let first = pieces.next().unwrap_or("").to_string();
     pieces.fold(first, |plain, piece| plain + piece.split_once('m').map_or("", |(_, rest)| rest))
@@ -149,7 +149,7 @@ impl ariadne::Cache<usize> for Files {
 pub type Place = (Arc<Source>, Range<usize>, String);
 
 /// Every label that lies in a known source, an operation inside the standard library with both of its places.
-pub fn labelled(diag: &Diag, sources: &SourceMap) -> Vec<Place> {
+pub fn labeled(diag: &Diag, sources: &SourceMap) -> Vec<Place> {
     let mut out: Vec<Place> = Vec::new();
     let mut add = |site: Site, focus: Focus, keyword: Option<&str>, text: &str| {
         let Some((source, range)) = sources.span(site, focus, keyword) else { return };
@@ -234,7 +234,7 @@ mod tests {
     }
 
     fn check(diag: &Diag, map: &SourceMap, expected: &str) {
-        let shown = render(diag, map, Colour::Off);
+        let shown = render(diag, map, Coloring::Off);
         assert_eq!(shown, expected, "\n{shown}");
     }
 
@@ -311,13 +311,13 @@ error[E0102]: there is no variable `x`
         diag = diag.label(origin, Focus::Call, "read here");
         diag.stack.push(Frame { function: "f".into(), call: user.site(12) });
         diag.stack.extend((0..20).map(|_| Frame { function: "a closure".into(), call: Site::NONE }));
-        let shown = render(&diag, &map, Colour::Off);
+        let shown = render(&diag, &map, Coloring::Off);
         assert!(shown.starts_with("warning[E0501]: a race\n"), "{shown}");
         assert!(shown.contains("nn::f(1)") && shown.contains("at work here, in the standard library"), "{shown}");
         assert!(shown.contains("│ help: first\n   │       second\n"), "{shown}");
         assert!(shown.contains("in: `f`, called from a.rhai:1:13\n"), "{shown}");
         assert!(shown.contains("in: 13 more calls\n"), "{shown}");
-        assert!(render(&diag, &map, Colour::On).contains('\x1b'));
+        assert!(render(&diag, &map, Coloring::On).contains('\x1b'));
     }
 
     #[test]
@@ -331,11 +331,11 @@ error[E0102]: there is no variable `x`
                     Focus::Expression,
                     "here",
                 );
-                let shown = render(&diag, &map, Colour::Off);
+                let shown = render(&diag, &map, Coloring::Off);
                 assert!(!shown.contains('\x1b') && shown.contains("E0101"), "{shown:?}");
             }
         }
-        let shown = render(&crate::base::diag::Diag::error(code::FILE, "no file").help("look"), &map, Colour::Off);
+        let shown = render(&crate::base::diag::Diag::error(code::FILE, "no file").help("look"), &map, Coloring::Off);
         assert_eq!(shown, "error[E0601]: no file\n   = help: look\n");
     }
 }

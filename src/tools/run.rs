@@ -2,7 +2,7 @@
 
 use super::command::{Settings, Usage};
 use super::profile;
-use super::render::{Colour, render, render_error};
+use super::render::{Coloring, render, render_error};
 use super::{FAILED, LOST, STACK_BYTES, complain, print_line, say};
 use crate::base::code;
 use crate::base::device_id::DeviceId;
@@ -25,7 +25,7 @@ pub fn builder(settings: &Settings) -> Builder {
         .profile(settings.profile)
         .cuda_graphs(std::env::var("TSCRIPT_CUDA_GRAPHS").map_or(true, |value| value != "0"))
         .races(settings.races.unwrap_or_default())
-        .on_warning(|warning| complain(&render_error(warning, Colour::of_stderr())))
+        .on_warning(|warning| complain(&render_error(warning, Coloring::of_stderr())))
         .seed(settings.seed.unwrap_or(0))
         .stack_bytes(STACK_BYTES)
         .all_files()
@@ -201,7 +201,7 @@ pub fn guarded<R>(work: impl FnOnce() -> Result<R, Error>) -> Result<R, Failure>
 /// The text for a failure.
 pub fn text(failure: &Failure) -> String {
     match failure {
-        Failure::Script(error) => render_error(error, Colour::of_stderr()),
+        Failure::Script(error) => render_error(error, Coloring::of_stderr()),
         Failure::Panic(text) => text.clone(),
     }
 }
@@ -226,7 +226,7 @@ pub fn internal() -> String {
     let diag = Diag::error(code::INTERNAL, "an internal error")
         .note(said.replace('\n', " "))
         .help("this is a mistake of tscript, not of the script: please report it, with the script");
-    render(&diag, &Default::default(), Colour::of_stderr())
+    render(&diag, &Default::default(), Coloring::of_stderr())
 }
 
 /// The first Ctrl-C stops the script at its next step; the second ends the program at once.

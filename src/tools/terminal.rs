@@ -1,17 +1,17 @@
 //! What the terminal at the standard output can show, as far as its environment tells. Asks it nothing: an answer
 //! would arrive between what is typed.
 
-use super::render::Colour;
+use super::render::Coloring;
 use crate::script::draw::terminal::{Graphics, Terminal};
 
 /// `TSCRIPT_GRAPHICS` is heard first: `kitty`, `sixel`, `full`, `indexed`, `plain`.
 pub fn of_stdout() -> Terminal {
     let read = |name: &str| std::env::var(name).unwrap_or_default();
-    let colour = Colour::of_stdout() == Colour::On;
-    Terminal { graphics: graphics(read, colour), ..Terminal::default() }
+    let color = Coloring::of_stdout() == Coloring::On;
+    Terminal { graphics: graphics(read, color), ..Terminal::default() }
 }
 
-fn graphics(read: impl Fn(&str) -> String, colour: bool) -> Graphics {
+fn graphics(read: impl Fn(&str) -> String, color: bool) -> Graphics {
     match read("TSCRIPT_GRAPHICS").as_str() {
         "kitty" => return Graphics::Kitty,
         "sixel" => return Graphics::Sixel,
@@ -20,7 +20,7 @@ fn graphics(read: impl Fn(&str) -> String, colour: bool) -> Graphics {
         "plain" => return Graphics::Plain,
         _ => {}
     }
-    if !colour {
+    if !color {
         return Graphics::Plain;
     }
     let (kind, program) = (read("TERM"), read("TERM_PROGRAM"));
@@ -44,8 +44,8 @@ fn graphics(read: impl Fn(&str) -> String, colour: bool) -> Graphics {
 mod tests {
     use super::*;
 
-    fn with(pairs: &[(&str, &str)], colour: bool) -> Graphics {
-        graphics(|name| pairs.iter().find(|pair| pair.0 == name).map_or(String::new(), |pair| pair.1.into()), colour)
+    fn with(pairs: &[(&str, &str)], color: bool) -> Graphics {
+        graphics(|name| pairs.iter().find(|pair| pair.0 == name).map_or(String::new(), |pair| pair.1.into()), color)
     }
 
     #[test]

@@ -39,7 +39,8 @@ fn survive_in(builder: Builder, name: &str, text: &str) -> Option<String> {
     if let Some(error) = &failed {
         assert_ne!(error.code(), "E0806", "{name}: {error}\n{}", &text[..text.len().min(8000)]);
         // Whoever shows it must not stumble either.
-        let _ = tscript::internals::tools::render::render_error(error, tscript::internals::tools::render::Colour::Off);
+        let _ =
+            tscript::internals::tools::render::render_error(error, tscript::internals::tools::render::Coloring::Off);
     }
     let after = session.eval::<i64>("1 + 1");
     let full = failed.as_ref().is_some_and(|error| ["E0804", "E0105"].contains(&error.code().as_str()));

@@ -126,8 +126,10 @@ fn damaged_scripts() {
         let ran = session.run_str("mutant", &text);
         for error in checked.iter().chain(ran.as_ref().err()) {
             assert_ne!(error.code(), "E0806", "{error}\n{text}");
-            let _ =
-                tscript::internals::tools::render::render_error(error, tscript::internals::tools::render::Colour::Off);
+            let _ = tscript::internals::tools::render::render_error(
+                error,
+                tscript::internals::tools::render::Coloring::Off,
+            );
         }
         assert!(begun.elapsed() < Duration::from_secs(60), "{:?} for\n{text}", begun.elapsed());
         refused += usize::from(ran.is_err());

@@ -2,7 +2,7 @@
 //! before it first. `TSCRIPT_BLESS=1` rewrites them. The diagnostic may not depend on the window.
 
 use super::scripts::{self, builder, compare, file_name, none, run};
-use tscript::internals::tools::render::{Colour, render_error};
+use tscript::internals::tools::render::{Coloring, render_error};
 
 #[test]
 fn errors_look_as_they_looked() {
@@ -18,7 +18,7 @@ fn errors_look_as_they_looked() {
             let gpus = flags.contains("--simulate-gpus");
             let builder = if gpus { builder.simulate_gpus(2) } else { builder };
             let ran = run(if let Some(nodes) = window { builder.window(nodes) } else { builder }, &name, &text);
-            let tail = ran.result.as_ref().err().map_or("no error\n".to_string(), |e| render_error(e, Colour::Off));
+            let tail = ran.result.as_ref().err().map_or("no error\n".to_string(), |e| render_error(e, Coloring::Off));
             let root = scripts::root().display().to_string();
             format!("{}{tail}", ran.printed).replace(&root, "ROOT")
         };

@@ -180,10 +180,10 @@ fn images_there_and_back() {
         assert_eq!(back.bytes(), pixels);
         assert_eq!(back.shape(), if shape.len() == 2 { &[4, 6, 1] } else { &shape[..] });
     }
-    let grey = Value::One(Array::of(&[128u8; 24], &[4, 6, 1]).unwrap());
-    let back = one(read_bytes(Kind::Jpeg, &write_bytes(Kind::Jpeg, &grey).unwrap()).unwrap());
+    let gray = Value::One(Array::of(&[128u8; 24], &[4, 6, 1]).unwrap());
+    let back = one(read_bytes(Kind::Jpeg, &write_bytes(Kind::Jpeg, &gray).unwrap()).unwrap());
     assert_eq!((back.shape(), back.bytes()), (&[4, 6, 1][..], &[128; 24][..]));
-    // Colours in waves, with sides that end within a block of eight.
+    // Colors in waves, with sides that end within a block of eight.
     let (h, w) = (21, 37);
     let wave = |i: usize| ((i / 3 / w) as f64 * 0.3 + (i / 3 % w) as f64 * 0.2 + (i % 3) as f64).sin();
     let pixels: Vec<u8> = (0..h * w * 3).map(|i| (127.5 + 127.0 * wave(i)) as u8).collect();
@@ -478,7 +478,7 @@ fn lying_png() {
 }
 
 #[test]
-fn a_palette_that_ends_within_a_colour() {
+fn a_palette_that_ends_within_a_color() {
     let whole = fs::read(fixtures().join("palette.png")).unwrap();
     let at = whole.windows(4).position(|window| window == b"PLTE").unwrap();
     let old = u32::from_be_bytes([whole[at - 4], whole[at - 3], whole[at - 2], whole[at - 1]]) as usize;

@@ -376,7 +376,7 @@ let m = #{go: |x, i| outer(x, i)};\nlet x = arange(10, #{device: \"DEV\"});\nlet
 }
 
 #[test]
-fn an_operation_inside_the_library_is_labelled_at_the_users_line() {
+fn an_operation_inside_the_library_is_labeled_at_the_users_line() {
     for mode in modes() {
         let name = mode.name.clone();
         let text = "import \"nn\" as nn;\nlet e = nn::embedding(10, 3).to(\"DEV\");\nlet i = tensor([11], #{device: \"DEV\"});\nlet y = e.forward(i);\nprint(y);";

@@ -1,7 +1,7 @@
 //! Functions belong to the source that defines them: modules, scripts and the library never call each other's.
 
 use tscript::Session;
-use tscript::internals::tools::render::{Colour, render_error};
+use tscript::internals::tools::render::{Coloring, render_error};
 
 fn run(modules: &[(&str, &str)], script: &str) -> String {
     let mut builder = Session::builder();
@@ -87,7 +87,7 @@ fn names_in_messages_are_those_of_the_user() {
     for script in
         ["fn relu(x) { throw \"no\" } relu(1)", "import \"m\" as m; m::relu(1)", "import \"nn\" as nn; nn::liner(1)"]
     {
-        let text = render_error(&session.run_str("t", script).unwrap_err(), Colour::Off);
+        let text = render_error(&session.run_str("t", script).unwrap_err(), Coloring::Off);
         assert!(!text.contains("__"), "{text}");
     }
 }

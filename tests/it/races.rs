@@ -6,7 +6,7 @@ use super::scripts::{builder, run};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use tscript::Races;
-use tscript::internals::tools::render::{Colour, render_error};
+use tscript::internals::tools::render::{Coloring, render_error};
 use tscript::{Error, Session};
 
 type Told = Arc<Mutex<Vec<Error>>>;
@@ -34,7 +34,7 @@ with_stream(s, || a.sum());
 #[test]
 fn the_languages_example_is_told_as_it_stands_there() {
     let told = warnings(EXAMPLE);
-    let shown: Vec<String> = told.iter().map(|warning| render_error(warning, Colour::Off)).collect();
+    let shown: Vec<String> = told.iter().map(|warning| render_error(warning, Coloring::Off)).collect();
     let wanted = "warning[E0501]: `sum` reads memory that `normal_` may still be writing
    ╭─[ race.rhai:4:21 ]
  2 │ let a = empty([100, 100], #{device: \"cuda\"}).normal_();

@@ -210,7 +210,7 @@ fn a_lost_device_leaves_the_session() {
 }
 
 #[test]
-fn colours_are_for_terminals_that_want_them() {
+fn colors_are_for_terminals_that_want_them() {
     let folder = folder();
     let mut terminal = open(&folder);
     terminal.enter("let x = 1");

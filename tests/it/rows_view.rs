@@ -1,4 +1,4 @@
-//! Views, products and factorisations as scripts see them, where one operation's samples do not reach: several
+//! Views, products and factorizations as scripts see them, where one operation's samples do not reach: several
 //! operations in one window, gradients of gradients, handles that change their layout.
 
 use tscript::Session;

@@ -16,7 +16,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use tscript::internals::tools::command::{Command, Settings, parse};
-use tscript::internals::tools::render::{Colour, render_error};
+use tscript::internals::tools::render::{Coloring, render_error};
 use tscript::{Builder, Session};
 
 /// One way to run a script.
@@ -79,13 +79,13 @@ pub fn said(mut builder: Builder, name: &str, text: &str) -> String {
         text.push('\n');
     });
     builder = builder.on_warning(move |warning| {
-        told.lock().expect("no test panics while printing").push_str(&render_error(warning, Colour::Off));
+        told.lock().expect("no test panics while printing").push_str(&render_error(warning, Coloring::Off));
     });
     let result = builder.build().and_then(|mut session| session.run_str(name, text));
     let mut all = printed.lock().expect("no test panics while printing").clone();
     all += &warnings.lock().expect("no test panics while printing");
     if let Err(error) = result {
-        all += &render_error(&error, Colour::Off);
+        all += &render_error(&error, Coloring::Off);
     }
     all
 }

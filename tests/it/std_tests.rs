@@ -22,21 +22,21 @@ fn the_librarys_own_tests_hold() {
     none(problems);
 }
 
-/// What PIL makes of the same files: colour in another size, and grey.
+/// What PIL makes of the same files: color in another size, and gray.
 #[test]
 fn images_are_as_pil_reads_them() {
     let text = std::fs::read_to_string("tests/fixtures/images/images.json").expect("the fixtures");
     let rows: Vec<serde_json::Value> = serde_json::from_str(&text).expect("JSON");
     let mut script = "import \"data\" as data; import \"test\" as test;\n\
-        let colour = data::image_folder(\"tests/fixtures/images\", #{size: [5, 4]});\n\
-        let grey = data::image_folder(\"tests/fixtures/images\", #{channels: 1});\n"
+        let color = data::image_folder(\"tests/fixtures/images\", #{size: [5, 4]});\n\
+        let gray = data::image_folder(\"tests/fixtures/images\", #{channels: 1});\n"
         .to_string();
     for (at, row) in rows.iter().enumerate() {
         // A resized pixel may round to the other side.
         script += &format!(
-            "test::assert_close(data::get(colour, {at}).x * 255.0, tensor({}, #{{dtype: \"f64\"}}), 0.0, 1.01);\n\
-             test::assert_close(data::get(grey, {at}).x[0] * 255.0, tensor({}, #{{dtype: \"f64\"}}), 0.0, 0.01);\n",
-            row["colour"], row["grey"]
+            "test::assert_close(data::get(color, {at}).x * 255.0, tensor({}, #{{dtype: \"f64\"}}), 0.0, 1.01);\n\
+             test::assert_close(data::get(gray, {at}).x[0] * 255.0, tensor({}, #{{dtype: \"f64\"}}), 0.0, 0.01);\n",
+            row["color"], row["gray"]
         );
     }
     if let Err(error) = run(builder(), "images", &script).result {

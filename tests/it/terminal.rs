@@ -83,7 +83,7 @@ impl Terminal {
         String::from_utf8_lossy(&self.seen.lock().expect("no panic")[self.read..]).into_owned()
     }
 
-    /// Waits until a text has come, without colours and other sequences; gives all that came up to now.
+    /// Waits until a text has come, without colors and other sequences; gives all that came up to now.
     pub fn wait(&mut self, wanted: &str) -> String {
         let began = Instant::now();
         loop {

@@ -1,4 +1,4 @@
-" Colours for tscript: Rhai with tensors.
+" Colors for tscript: Rhai with tensors.
 if exists("b:current_syntax")
   finish
 endif

@@ -11,7 +11,7 @@ use crate::sched::runtime::{Runtime, State};
 use crate::sched::window::node::Node;
 use std::sync::Arc;
 
-/// Bound: suspects that are labelled; more lines than these help nobody.
+/// Bound: suspects that are labeled; more lines than these help nobody.
 const SHOWN: usize = 4;
 
 impl Runtime {

@@ -27,7 +27,7 @@ const MAX_FILES: usize = 10_000_000;
 pub struct Folder {
     classes: Vec<String>,
     files: Vec<(PathBuf, usize)>,
-    /// 1 (grey) or 3.
+    /// 1 (gray) or 3.
     channels: usize,
     /// Height and width that every image is brought to.
     size: Option<(usize, usize)>,

@@ -89,14 +89,14 @@ impl Chart {
             let start = (left + right - font::width(&self.title, scale) as f64) / 2.0;
             font::write(&mut picture, start as i64, 16, &self.title, scale, INK);
         }
-        for (curve, colour) in self.curves.iter().zip(COLOURS.iter().cycle()) {
+        for (curve, color) in self.curves.iter().zip(COLOURS.iter().cycle()) {
             for piece in self.pieces(curve) {
                 let piece: Vec<(f64, f64)> = piece.into_iter().map(place).collect();
                 match (curve.mark, piece.as_slice()) {
-                    (Mark::Points, points) => points.iter().for_each(|&(x, y)| picture.dot(x, y, 3.0, *colour)),
-                    (Mark::Line, [(x, y)]) => picture.dot(*x, *y, 3.0, *colour),
+                    (Mark::Points, points) => points.iter().for_each(|&(x, y)| picture.dot(x, y, 3.0, *color)),
+                    (Mark::Line, [(x, y)]) => picture.dot(*x, *y, 3.0, *color),
                     (Mark::Line, points) => {
-                        points.windows(2).for_each(|ends| picture.line(ends[0], ends[1], 2.0, *colour));
+                        points.windows(2).for_each(|ends| picture.line(ends[0], ends[1], 2.0, *color));
                     }
                 }
             }
@@ -144,8 +144,8 @@ impl Chart {
         let mut line = String::new();
         for &tick in &self.x.ticks {
             let label = self.x.label(tick);
-            let centre = (self.x.share(tick) * (columns - 1) as f64).round() as usize;
-            let start = centre.saturating_sub(label.len() / 2);
+            let center = (self.x.share(tick) * (columns - 1) as f64).round() as usize;
+            let start = center.saturating_sub(label.len() / 2);
             if start >= line.len() + (!line.is_empty()) as usize {
                 line += &" ".repeat(start - line.len());
                 line += &label;
@@ -225,12 +225,12 @@ impl Dots {
         let cells = &self.cells[row * self.columns..(row + 1) * self.columns];
         let drawn = cells.iter().rposition(|cell| cell.0 != 0).map_or(0, |last| last + 1);
         let mut text = String::new();
-        // Neighbours of one curve share a sequence.
+        // Neighbors of one curve share a sequence.
         for run in cells[..drawn].chunk_by(|a, b| (a.0 == 0, a.1) == (b.0 == 0, b.1)) {
             let dots: String = run.iter().filter_map(|cell| char::from_u32(0x2800 + cell.0 as u32)).collect();
             match run[0] {
                 (0, _) => text += &" ".repeat(run.len()),
-                (_, curve) => text += &terminal.coloured(&dots, COLOURS[curve % COLOURS.len()]),
+                (_, curve) => text += &terminal.colored(&dots, COLOURS[curve % COLOURS.len()]),
             }
         }
         text

@@ -34,14 +34,14 @@ pub fn width(text: &str, scale: usize) -> usize {
 }
 
 /// Writes a text with its upper left corner at a pixel.
-pub fn write(picture: &mut Raster, left: i64, top: i64, text: &str, scale: usize, colour: Rgb) {
+pub fn write(picture: &mut Raster, left: i64, top: i64, text: &str, scale: usize, color: Rgb) {
     for (index, c) in text.chars().enumerate() {
         let c = c.to_ascii_uppercase();
         let rows = GLYPHS.iter().find(|(known, _)| *known == c).map_or(OTHER, |(_, rows)| *rows);
         for (y, row) in rows.iter().enumerate() {
             for x in (0..5).filter(|x| row >> (4 - x) & 1 == 1) {
                 let (x, y) = ((index * WIDTH + x) * scale, y * scale);
-                picture.rectangle(left + x as i64, top + y as i64, scale as i64, scale as i64, colour);
+                picture.rectangle(left + x as i64, top + y as i64, scale as i64, scale as i64, color);
             }
         }
     }

@@ -50,27 +50,27 @@ impl Raster {
         })
     }
 
-    /// Lays a colour over a pixel; outside the picture nothing happens.
-    pub fn blend(&mut self, x: i64, y: i64, colour: Rgb, part: f64) {
+    /// Lays a color over a pixel; outside the picture nothing happens.
+    pub fn blend(&mut self, x: i64, y: i64, color: Rgb, part: f64) {
         if x < 0 || y < 0 || x >= self.width as i64 || y >= self.height as i64 {
             return;
         }
         let pixel = &mut self.pixels[y as usize * self.width + x as usize];
-        for (level, wanted) in pixel.iter_mut().zip(colour) {
+        for (level, wanted) in pixel.iter_mut().zip(color) {
             *level = (*level as f64 + (wanted as f64 - *level as f64) * part.clamp(0.0, 1.0)).round() as u8;
         }
     }
 
-    pub fn rectangle(&mut self, left: i64, top: i64, width: i64, height: i64, colour: Rgb) {
+    pub fn rectangle(&mut self, left: i64, top: i64, width: i64, height: i64, color: Rgb) {
         for y in top..top + height {
             for x in left..left + width {
-                self.blend(x, y, colour, 1.0);
+                self.blend(x, y, color, 1.0);
             }
         }
     }
 
     /// A line of a width, its edges soft: each pixel by its distance from the segment.
-    pub fn line(&mut self, from: (f64, f64), to: (f64, f64), width: f64, colour: Rgb) {
+    pub fn line(&mut self, from: (f64, f64), to: (f64, f64), width: f64, color: Rgb) {
         let (dx, dy) = (to.0 - from.0, to.1 - from.1);
         let length = (dx * dx + dy * dy).max(1e-12);
         let reach = width / 2.0 + 1.0;
@@ -82,25 +82,25 @@ impl Raster {
             let share = |start: f64, delta: f64| {
                 ((along as f64 - start) / delta.abs().max(1e-12) * delta.signum()).clamp(0.0, 1.0)
             };
-            let centre = if steep { from.0 + dx * share(from.1, dy) } else { from.1 + dy * share(from.0, dx) };
+            let center = if steep { from.0 + dx * share(from.1, dy) } else { from.1 + dy * share(from.0, dx) };
             let wide = reach * 1.5;
-            for across in (centre - wide).floor() as i64..=(centre + wide).ceil() as i64 {
+            for across in (center - wide).floor() as i64..=(center + wide).ceil() as i64 {
                 let (x, y) = if steep { (across, along) } else { (along, across) };
                 let (px, py) = (x as f64 - from.0, y as f64 - from.1);
                 let t = ((px * dx + py * dy) / length).clamp(0.0, 1.0);
                 let distance = ((px - t * dx).powi(2) + (py - t * dy).powi(2)).sqrt();
-                self.blend(x, y, colour, width / 2.0 + 0.5 - distance);
+                self.blend(x, y, color, width / 2.0 + 0.5 - distance);
             }
         }
     }
 
-    pub fn dot(&mut self, x: f64, y: f64, radius: f64, colour: Rgb) {
+    pub fn dot(&mut self, x: f64, y: f64, radius: f64, color: Rgb) {
         let reach = radius.ceil() as i64 + 1;
         for oy in -reach..=reach {
             for ox in -reach..=reach {
                 let (px, py) = (x.round() as i64 + ox, y.round() as i64 + oy);
                 let distance = ((px as f64 - x).powi(2) + (py as f64 - y).powi(2)).sqrt();
-                self.blend(px, py, colour, radius + 0.5 - distance);
+                self.blend(px, py, color, radius + 0.5 - distance);
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Pictures as text for a terminal: as images where it has them (kitty's protocol, sixel), as half blocks in colour
-//! elsewhere, as shades where there is no colour.
+//! Pictures as text for a terminal: as images where it has them (kitty's protocol, sixel), as half blocks in color
+//! elsewhere, as shades where there is no color.
 //!
 //! Knows nothing of how to find out what a terminal can do: the program tells.
 
@@ -16,15 +16,15 @@ pub struct Terminal {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Graphics {
-    /// Characters alone: no terminal, or no colours wanted.
+    /// Characters alone: no terminal, or no colors wanted.
     Plain,
-    /// 256 colours.
+    /// 256 colors.
     Indexed,
-    /// 24-bit colours.
+    /// 24-bit colors.
     Full,
-    /// Images by kitty's protocol, and 24-bit colours.
+    /// Images by kitty's protocol, and 24-bit colors.
     Kitty,
-    /// Images by sixel, and 24-bit colours.
+    /// Images by sixel, and 24-bit colors.
     Sixel,
 }
 
@@ -39,11 +39,11 @@ impl Terminal {
         matches!(self.graphics, Graphics::Kitty | Graphics::Sixel)
     }
 
-    /// Text in a colour, if there are colours.
-    pub fn coloured(&self, text: &str, colour: Rgb) -> String {
+    /// Text in a color, if there are colors.
+    pub fn colored(&self, text: &str, color: Rgb) -> String {
         match self.graphics {
             Graphics::Plain => text.to_string(),
-            _ => format!("\x1b[38;{}m{text}\x1b[0m", self.code(colour)),
+            _ => format!("\x1b[38;{}m{text}\x1b[0m", self.code(color)),
         }
     }
 
@@ -82,8 +82,8 @@ fn sized(picture: &Raster) -> Raster {
     picture.reduced((picture.width as f64 * share) as usize, (picture.height as f64 * share) as usize)
 }
 
-/// Two pixels in each character: the upper half in the colour of the text, the lower in that of the ground. Without
-/// colours one shade for both.
+/// Two pixels in each character: the upper half in the color of the text, the lower in that of the ground. Without
+/// colors one shade for both.
 fn blocks(picture: &Raster, terminal: &Terminal) -> String {
     let columns = terminal.columns.max(8);
     let side = picture.width.max(picture.height);
@@ -102,7 +102,7 @@ fn blocks(picture: &Raster, terminal: &Terminal) -> String {
                 continue;
             }
             let codes = format!("\x1b[38;{};48;{}m", terminal.code(upper), terminal.code(lower));
-            // Neighbours of one colour share a sequence.
+            // Neighbors of one color share a sequence.
             if codes != last {
                 line += &codes;
                 last = codes;
@@ -124,17 +124,17 @@ fn shade(a: Rgb, b: Rgb) -> char {
     SHADES[(mean * (SHADES.len() - 1) as f64).round() as usize] as char
 }
 
-/// The nearest of the 216 colours and 24 greys that terminals with 256 colours agree on.
-fn indexed(colour: Rgb) -> u8 {
+/// The nearest of the 216 colors and 24 grays that terminals with 256 colors agree on.
+fn indexed(color: Rgb) -> u8 {
     const LEVELS: [i32; 6] = [0, 95, 135, 175, 215, 255];
     let nearest = |level: u8| (0..6).min_by_key(|&index| (LEVELS[index] - level as i32).abs()).unwrap_or(0);
-    let distance = |other: [i32; 3]| colour.iter().zip(other).map(|(&a, b)| (a as i32 - b).pow(2)).sum::<i32>();
-    let [r, g, b] = colour.map(nearest);
+    let distance = |other: [i32; 3]| color.iter().zip(other).map(|(&a, b)| (a as i32 - b).pow(2)).sum::<i32>();
+    let [r, g, b] = color.map(nearest);
     let cube = distance([LEVELS[r], LEVELS[g], LEVELS[b]]);
-    let mean = colour.iter().map(|&level| level as i32).sum::<i32>() / 3;
-    let grey = ((mean - 8).max(0) / 10).min(23);
-    match distance([8 + 10 * grey; 3]) < cube {
-        true => 232 + grey as u8,
+    let mean = color.iter().map(|&level| level as i32).sum::<i32>() / 3;
+    let gray = ((mean - 8).max(0) / 10).min(23);
+    match distance([8 + 10 * gray; 3]) < cube {
+        true => 232 + gray as u8,
         false => 16 + (36 * r + 6 * g + b) as u8,
     }
 }
@@ -168,7 +168,7 @@ fn base64(bytes: &[u8]) -> String {
     out
 }
 
-/// Sixel: bands of six rows; in each band one line of characters for each colour in it, repeats counted. The palette
+/// Sixel: bands of six rows; in each band one line of characters for each color in it, repeats counted. The palette
 /// has six levels of each of red, green and blue.
 fn sixel(picture: &Raster) -> String {
     let level = |value: u8| (value as usize * 5 + 127) / 255;
@@ -180,14 +180,14 @@ fn sixel(picture: &Raster) -> String {
         let mut used = [false; 216];
         let at = |x: usize, row: usize| index(picture.at(x, top + row));
         (0..rows).for_each(|row| (0..picture.width).for_each(|x| used[at(x, row)] = true));
-        for colour in (0..216).filter(|&colour| used[colour]) {
-            if !std::mem::replace(&mut defined[colour], true) {
+        for color in (0..216).filter(|&color| used[color]) {
+            if !std::mem::replace(&mut defined[color], true) {
                 let percent = |level: usize| level * 20;
-                let (r, g, b) = (percent(colour / 36), percent(colour / 6 % 6), percent(colour % 6));
-                text += &format!("#{colour};2;{r};{g};{b}");
+                let (r, g, b) = (percent(color / 36), percent(color / 6 % 6), percent(color % 6));
+                text += &format!("#{color};2;{r};{g};{b}");
             }
-            text += &format!("#{colour}");
-            let bits = |x: usize| (0..rows).filter(|&row| at(x, row) == colour).map(|row| 1u8 << row).sum::<u8>();
+            text += &format!("#{color}");
+            let bits = |x: usize| (0..rows).filter(|&row| at(x, row) == color).map(|row| 1u8 << row).sum::<u8>();
             let mut x = 0;
             while x < picture.width {
                 let run = (x..picture.width).take_while(|&next| bits(next) == bits(x)).count();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn indexed_colours_are_the_nearest() {
+    fn indexed_colors_are_the_nearest() {
         assert_eq!(indexed([0, 0, 0]), 16);
         assert_eq!(indexed([255, 255, 255]), 231);
         assert_eq!(indexed([255, 0, 0]), 196);

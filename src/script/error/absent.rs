@@ -350,7 +350,7 @@ mod tests {
                 let there = match kind.as_str() {
                     "functions" => natives.contains(name),
                     "members" => natives.contains(name) || properties.iter().any(|known| known == name),
-                    "modules" | "initialisers" => in_library("nn", name),
+                    "modules" | "initializers" => in_library("nn", name),
                     // `absent_cuda.rs` looks at these.
                     "cuda" => true,
                     _ => in_library("optim", name),

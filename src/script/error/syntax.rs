@@ -57,7 +57,7 @@ fn misses(kind: &ParseErrorType, symbol: &str) -> bool {
 
 /// What a habit explains of an error, if one does.
 pub(super) fn habit(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
-    separators(kind, near).or_else(|| by_start(near)).or_else(|| by_neighbours(kind, near))
+    separators(kind, near).or_else(|| by_start(near)).or_else(|| by_neighbors(kind, near))
 }
 
 /// Where `,`, `)`, `{` or `;` was expected.
@@ -207,7 +207,7 @@ fn by_start(near: &Around) -> Option<Habit> {
 }
 
 /// What the words on both sides of the place tell.
-fn by_neighbours(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
+fn by_neighbors(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
     use Word::{Before, Found};
     match (near.before, near.found) {
         ("var" | "auto" | "mut" | "int" | "float" | "double" | "string" | "bool" | "val", _) => {

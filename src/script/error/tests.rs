@@ -5,7 +5,7 @@ use crate::base::span::Origin;
 use crate::script::source::scope::Names;
 use crate::script::source::{Hooks, SourceKind, install};
 use crate::script::values::raise::raise;
-use crate::tools::render::{Colour, render};
+use crate::tools::render::{Coloring, render};
 use miette::Diagnostic;
 use rhai::{EvalAltResult, Position, Scope};
 
@@ -75,11 +75,11 @@ fn errors(src: &str) -> (Vec<Box<Diag>>, Arc<RwLock<SourceMap>>) {
 
 fn shown(src: &str) -> String {
     let (diags, map) = errors(src);
-    diags.iter().map(|diag| render(diag, &map.read(), Colour::Off)).collect()
+    diags.iter().map(|diag| render(diag, &map.read(), Coloring::Off)).collect()
 }
 
 /// The code, the message, the text under the primary label and the help.
-fn check(src: &str, code: &str, message: &str, labelled: &str, help: &str) {
+fn check(src: &str, code: &str, message: &str, labeled: &str, help: &str) {
     let (diags, map) = errors(src);
     let diag = &diags[0];
     let map = map.read();
@@ -89,7 +89,7 @@ fn check(src: &str, code: &str, message: &str, labelled: &str, help: &str) {
     });
     let got =
         (diag.code.to_string(), diag.message.clone(), label.unwrap_or_default(), diag.help.clone().unwrap_or_default());
-    assert_eq!(got, (code.into(), message.into(), labelled.into(), help.into()), "{src:?}");
+    assert_eq!(got, (code.into(), message.into(), labeled.into(), help.into()), "{src:?}");
 }
 
 #[test]

@@ -102,7 +102,7 @@ impl Session {
         Placement { device: device.to_string(), stream }
     }
 
-    /// What `show` and `plot` draw for; characters without colour unless told.
+    /// What `show` and `plot` draw for; characters without color unless told.
     pub fn set_terminal(&self, terminal: Terminal) {
         *self.host.print.terminal.lock() = terminal;
     }

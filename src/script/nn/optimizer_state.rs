@@ -184,10 +184,10 @@ fn check_params(name: &str, value: &Dynamic) -> Result<Dynamic> {
     for (at, p) in all.iter().enumerate() {
         if !crate::tensor::history::is_leaf(p) {
             let text = format!("`{name}`: parameter {at} is the result of an operation");
-            return Err(Diag::error(code::GRAD_LEAF, text).help("only leaves are optimised: use `.detach()` first"));
+            return Err(Diag::error(code::GRAD_LEAF, text).help("only leaves are optimized: use `.detach()` first"));
         }
         if !p.requires_grad() && !p.dtype().is_float() {
-            fail!(DTYPE, "`{name}`: parameter {at} is {}, and only floating-point tensors are optimised", p.dtype());
+            fail!(DTYPE, "`{name}`: parameter {at} is {}, and only floating-point tensors are optimized", p.dtype());
         }
         if all[..at].iter().any(|other| other.same(p)) {
             fail!(VALUE, "`{name}`: parameter {at} stands in the list twice");

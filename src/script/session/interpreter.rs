@@ -62,7 +62,7 @@ pub fn engine(
     // time of reading the library is spent on looking for one to forget.
     engine.set_max_strings_interned(8192);
     engine.set_max_call_levels(sizes.call_levels);
-    // Not: Rhai's optimiser. It folds constants into places where they are written to, and panics.
+    // Not: Rhai's optimizer. It folds constants into places where they are written to, and panics.
     engine.set_optimization_level(rhai::OptimizationLevel::None);
     if sizes.strict {
         engine.set_max_string_size(sizes.string_bytes);

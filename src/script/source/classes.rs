@@ -1,4 +1,4 @@
-//! What the words of a text are, for colours: of finished and of unfinished text.
+//! What the words of a text are, for colors: of finished and of unfinished text.
 
 use super::lex::{Kind, Token, lex_partial};
 use super::tree::is_keyword;

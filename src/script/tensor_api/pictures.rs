@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_without_colours_is_shades() {
+    fn a_picture_without_colors_is_shades() {
         let text = printed("show(tensor([[0.0, 1.0], [1.0, 0.0]]))").expect("drawn");
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines.len() > 1 && lines[0].starts_with(' ') && lines[0].ends_with('@'), "{text}");

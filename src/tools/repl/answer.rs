@@ -5,7 +5,7 @@ use crate::script::Dynamic;
 use crate::script::error::Error;
 use crate::script::inspect::look::Placed;
 use crate::script::session::handle::Session;
-use crate::tools::render::Colour;
+use crate::tools::render::Coloring;
 use crate::tools::say;
 
 /// Bound: tensors of one value that get a line.
@@ -13,7 +13,7 @@ const LINES: usize = 8;
 /// Bound: elements of a map or array of tensors that are printed; a model is told in one line for each tensor.
 const ELEMENTS: usize = 1000;
 
-pub fn show(session: &Session, value: &Dynamic, colour: Colour) -> Result<(), Error> {
+pub fn show(session: &Session, value: &Dynamic, color: Coloring) -> Result<(), Error> {
     if value.is_unit() {
         return Ok(());
     }
@@ -31,10 +31,10 @@ pub fn show(session: &Session, value: &Dynamic, colour: Colour) -> Result<(), Er
     };
     say(&text);
     for tensor in tensors.iter().take(LINES) {
-        say(&colour.dim(&format!("    {}", line(tensor))));
+        say(&color.dim(&format!("    {}", line(tensor))));
     }
     if tensors.len() > LINES {
-        say(&colour.dim("    ..."));
+        say(&color.dim("    ..."));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Entry of text at a terminal, through rustyline: several lines, history, search, completion, colours, hints.
+//! Entry of text at a terminal, through rustyline: several lines, history, search, completion, colors, hints.
 //!
 //! What is asked of the session while a person types must be quick and run no script code.
 
@@ -6,7 +6,7 @@ use super::commands::COMMANDS;
 use super::{history, paint};
 use crate::script::manual;
 use crate::script::session::handle::Session;
-use crate::tools::render::Colour;
+use crate::tools::render::Coloring;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::config::{ColorMode, CompletionType};
 use rustyline::error::ReadlineError;
@@ -30,7 +30,7 @@ const INDENT: &str = "    ";
 pub struct Lines {
     editor: Editor<Typing, FileHistory>,
     history: Option<PathBuf>,
-    colour: Colour,
+    color: Coloring,
 }
 
 /// What came from the terminal.
@@ -43,8 +43,8 @@ pub enum Read {
 }
 
 impl Lines {
-    pub fn new(session: Rc<RefCell<Session>>, colour: Colour) -> Result<Lines, String> {
-        let mode = if colour == Colour::On { ColorMode::Enabled } else { ColorMode::Disabled };
+    pub fn new(session: Rc<RefCell<Session>>, color: Coloring) -> Result<Lines, String> {
+        let mode = if color == Coloring::On { ColorMode::Enabled } else { ColorMode::Disabled };
         let config = Config::builder()
             .completion_type(CompletionType::List)
             .completion_prompt_limit(200)
@@ -56,12 +56,12 @@ impl Lines {
             .build();
         let mut editor = Editor::with_config(config).map_err(|error| error.to_string())?;
         let files = FilenameCompleter::new();
-        editor.set_helper(Some(Typing { session, colour, files, over: Cell::new(false) }));
+        editor.set_helper(Some(Typing { session, color, files, over: Cell::new(false) }));
         let history = history::path();
         if let Some(path) = &history {
             let _ = editor.load_history(path);
         }
-        Ok(Lines { editor, history, colour })
+        Ok(Lines { editor, history, color })
     }
 
     /// How wide the terminal is now.
@@ -70,7 +70,7 @@ impl Lines {
     }
 
     pub fn read(&mut self, prompt: &str) -> Read {
-        let styled = self.colour.wrap("1;34", prompt);
+        let styled = self.color.wrap("1;34", prompt);
         match self.editor.readline(&(prompt, styled.as_str())) {
             Ok(text) => {
                 self.remember(&text);
@@ -94,7 +94,7 @@ impl Lines {
 /// Answers what the line editor asks about the text being typed.
 struct Typing {
     session: Rc<RefCell<Session>>,
-    colour: Colour,
+    color: Coloring,
     files: FilenameCompleter,
     /// The entry is over: no bracket is marked any more.
     over: Cell<bool>,
@@ -206,7 +206,7 @@ impl Hinter for Typing {
 
 impl Highlighter for Typing {
     fn highlight<'l>(&self, line: &'l str, at: usize) -> Cow<'l, str> {
-        if self.colour == Colour::Off {
+        if self.color == Coloring::Off {
             return Cow::Borrowed(line);
         }
         let cursor = (!self.over.get()).then_some(at);
@@ -214,11 +214,11 @@ impl Highlighter for Typing {
     }
 
     fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
-        Cow::Owned(self.colour.dim(hint))
+        Cow::Owned(self.color.dim(hint))
     }
 
     fn highlight_char(&self, _: &str, _: usize, kind: CmdKind) -> bool {
         self.over.set(kind == CmdKind::ForcedRefresh);
-        self.colour == Colour::On
+        self.color == Coloring::On
     }
 }

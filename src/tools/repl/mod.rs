@@ -11,7 +11,7 @@ mod line;
 mod paint;
 
 use super::command::Settings;
-use super::render::{Colour, render_error};
+use super::render::{Coloring, render_error};
 use super::run::{Failure, builder, guarded, internal};
 use super::{FAILED, complain, say, terminal};
 use crate::script::draw::terminal::Terminal;
@@ -35,7 +35,7 @@ pub struct Repl {
     /// Entries that ran without an error, for `:save`.
     entries: Vec<String>,
     /// Of the standard output.
-    colour: Colour,
+    color: Coloring,
     failed: bool,
     /// What an entry left with, by `exit`.
     left_with: Option<u8>,
@@ -65,7 +65,7 @@ pub fn repl(settings: Settings) -> u8 {
         interrupts,
         number: 1,
         entries: Vec::new(),
-        colour: Colour::of_stdout(),
+        color: Coloring::of_stdout(),
         failed: false,
         left_with: None,
     };
@@ -81,7 +81,7 @@ fn is_finished(session: &Session, text: &str) -> bool {
 impl Repl {
     /// Entries from a person.
     fn converse(&mut self) -> u8 {
-        let mut lines = match line::Lines::new(self.session.clone(), self.colour) {
+        let mut lines = match line::Lines::new(self.session.clone(), self.color) {
             Ok(lines) => lines,
             Err(error) => {
                 complain(&format!("error: the terminal cannot be used: {error}\n"));
@@ -155,7 +155,7 @@ impl Repl {
             (None, Some(Habit::Leave)) => Go::Leave,
             (None, Some(Habit::Command(command))) => {
                 // So that one learns what it is called here.
-                say(&self.colour.dim(&format!(":{command}")));
+                say(&self.color.dim(&format!(":{command}")));
                 commands::run(self, &command)
             }
             (None, Some(Habit::Tell(entry, help))) => {
@@ -185,11 +185,11 @@ impl Repl {
     fn evaluate(&mut self, text: &str) -> Go {
         let number = self.take_number();
         let session = self.session.clone();
-        let colour = self.colour;
+        let color = self.color;
         let work = || -> Result<(), Error> {
             let mut session = session.borrow_mut();
             let value = session.enter(number, text)?;
-            if session.left_with().is_some() { Ok(()) } else { answer::show(&session, &value, colour) }
+            if session.left_with().is_some() { Ok(()) } else { answer::show(&session, &value, color) }
         };
         match guarded(work) {
             Ok(()) => {
@@ -218,7 +218,7 @@ impl Repl {
 
     fn tell(&mut self, error: &Error) {
         self.failed = true;
-        complain(&render_error(error, Colour::of_stderr()));
+        complain(&render_error(error, Coloring::of_stderr()));
     }
 
     /// An error of a command: a message and what to do.

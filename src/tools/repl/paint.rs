@@ -1,13 +1,13 @@
-//! Colours of the text being typed, and the bracket that belongs to the one at the cursor.
+//! Colors of the text being typed, and the bracket that belongs to the one at the cursor.
 
 use crate::script::source::classes::{Class, brackets, classes};
-use crate::tools::render::Colour;
+use crate::tools::render::Coloring;
 
-/// The text with colour sequences; its width stays.
+/// The text with color sequences; its width stays.
 pub fn paint(text: &str, cursor: Option<usize>) -> String {
     if text.trim_start().starts_with(':') {
         let end = text.find(|c: char| c.is_whitespace()).unwrap_or(text.len());
-        return format!("{}{}", Colour::On.wrap("35", &text[..end]), &text[end..]);
+        return format!("{}{}", Coloring::On.wrap("35", &text[..end]), &text[end..]);
     }
     let marked = cursor.and_then(|at| brackets(text, at));
     let mut out = String::with_capacity(2 * text.len());
@@ -23,7 +23,7 @@ pub fn paint(text: &str, cursor: Option<usize>) -> String {
         };
         match style {
             "" => out += &text[range],
-            style => out += &Colour::On.wrap(style, &text[range]),
+            style => out += &Coloring::On.wrap(style, &text[range]),
         }
     }
     out

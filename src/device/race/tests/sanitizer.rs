@@ -1,4 +1,4 @@
-//! PyTorch's `test/test_cuda_sanitizer.py`, each behaviour by its name, written anew.
+//! PyTorch's `test/test_cuda_sanitizer.py`, each behavior by its name, written anew.
 
 use super::*;
 

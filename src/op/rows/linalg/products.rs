@@ -248,7 +248,7 @@ pub static MULTI_DOT: Op = Op {
     ..Op::BASE
 };
 
-/// The classic dynamic programme over where to cut (Cormen et al., "Matrix-chain multiplication").
+/// The classic dynamic program over where to cut (Cormen et al., "Matrix-chain multiplication").
 fn chain(e: &mut dyn Emit, list: &[Tensor]) -> Result<Tensor> {
     for pair in list.windows(2) {
         check_dtypes(&[("left", &pair[0]), ("right", &pair[1])])?;

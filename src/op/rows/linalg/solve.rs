@@ -1,4 +1,4 @@
-//! Linear systems and factorisations by elimination: `solve`, `inv`, determinants, `cholesky`, `lu`, triangular
+//! Linear systems and factorizations by elimination: `solve`, `inv`, determinants, `cholesky`, `lu`, triangular
 //! systems. Names and results are those of `torch.linalg`; gradients those of PyTorch's derivatives.
 //!
 //! What decides shapes is an error at the call; a singular matrix is found while computing (E0405, E0406).

@@ -153,7 +153,7 @@ const SELU_ALPHA: f64 = 1.673_263_242_354_377_2;
 const SELU_SCALE: f64 = 1.050_700_987_355_480_5;
 
 pub static SELU: Op = Op {
-    summary: "The self-normalising form of `elu` (Klambauer et al., 2017).",
+    summary: "The self-normalizing form of `elu` (Klambauer et al., 2017).",
     examples: &[ex("selu(tensor([-1.0, 2.0]))", "tensor([-1.1113,  2.1014])"), ex("selu(tensor([1]))", "E0202")],
     ..activation("selu", &f::SELU, relu::PARAMS, &[|t| exponential(t, SELU_SCALE, SELU_SCALE * SELU_ALPHA, 1.0)])
 };

@@ -1,4 +1,4 @@
-//! What rests on lengths of vectors: normalisation by a norm, triplets, response of neighbouring channels.
+//! What rests on lengths of vectors: normalization by a norm, triplets, response of neighboring channels.
 
 use crate::args;
 use crate::base::attr::Ints;
@@ -130,7 +130,7 @@ signature!(local_response_norm(input: Tensor, size: Int, alpha: Float = 1e-4, be
 pub static LOCAL_RESPONSE_NORM: Op = Op {
     name: "local_response_norm",
     params: local_response_norm::PARAMS,
-    summary: "Divides by a power of the mean square over neighbouring channels.",
+    summary: "Divides by a power of the mean square over neighboring channels.",
     details: "y = x / (k + alpha mean(x²))^beta over `size` channels; `input` is [N, C, d..].",
     examples: &[
         ex("local_response_norm(ones([1, 1, 1]), 1, #{alpha: 3.0, beta: 0.5})", "tensor([[[0.5000]]])"),

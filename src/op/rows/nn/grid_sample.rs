@@ -1,5 +1,5 @@
-//! Sampling images at given places: `affine_grid` and `grid_sample`. The places become positions of neighbours and
-//! weights by element-wise maps, the neighbours are gathered; so gradients of any order come along.
+//! Sampling images at given places: `affine_grid` and `grid_sample`. The places become positions of neighbors and
+//! weights by element-wise maps, the neighbors are gathered; so gradients of any order come along.
 
 use crate::args;
 use crate::base::diag::Result;
@@ -30,7 +30,7 @@ pub static AFFINE_GRID: Op = Op {
     params: affine_grid::PARAMS,
     summary: "The places in an image that affine maps send the pixels of another image to, for `grid_sample`.",
     details: "`theta` is [N, 2, 3] for `size` [N, C, H, W], or [N, 3, 4] for [N, C, D, H, W]; the result [N, (D,) H, W, 2 or 3]. \
-Places run from -1 to 1: between the centres of the corner pixels with `align_corners`, else between their outer edges.",
+Places run from -1 to 1: between the centers of the corner pixels with `align_corners`, else between their outer edges.",
     examples: &[
         ex(
             "affine_grid(tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]), [1, 1, 1, 2], true)",
@@ -210,7 +210,7 @@ fn mirrored(x: Expr<'_>, twice: f64) -> Expr<'_> {
     extra.with(&MINIMUM, twice - extra)
 }
 
-/// Weights of the four neighbours at distance `t` from the second (Keys' kernel with a = -3/4).
+/// Weights of the four neighbors at distance `t` from the second (Keys' kernel with a = -3/4).
 fn cubic_weights(t: Expr<'_>) -> [Expr<'_>; 4] {
     const A: f64 = -0.75;
     [far(t + 1.0, A), near(t, A), near(1.0 - t, A), far(2.0 - t, A)]

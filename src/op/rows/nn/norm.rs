@@ -1,4 +1,4 @@
-//! Normalisation over trailing dims, groups of channels and batches, with running statistics.
+//! Normalization over trailing dims, groups of channels and batches, with running statistics.
 
 use crate::args;
 use crate::base::attr::{Attr, Ints};
@@ -27,7 +27,7 @@ fn mean_over<'c>(x: Expr<'c>, dims: &Ints, n: f64) -> Expr<'c> {
     x.call(&SUM, args![dims.clone(), true]) * (1.0 / n)
 }
 
-/// The gradients of a norm written as rows, for gradients of gradients: `x` normalised over `dims`, `weight` of a
+/// The gradients of a norm written as rows, for gradients of gradients: `x` normalized over `dims`, `weight` of a
 /// shape that broadcasts. Gives those of x, weight and bias, the last two not yet summed.
 fn composed(
     e: &mut dyn Emit,
@@ -35,18 +35,18 @@ fn composed(
     weight: Option<&Tensor>,
     dims: &Ints,
     eps: f64,
-    centred: bool,
+    centered: bool,
 ) -> Result<[Tensor; 3]> {
     let shape = x.shape();
     let n: f64 = dims.iter().map(|&dim| shape[dim as usize] as f64).product();
     compute_all(e, |c| {
         let (g, x) = (c.of(g), c.of(x));
-        let x = if centred { x - mean_over(x, dims, n) } else { x };
+        let x = if centered { x - mean_over(x, dims, n) } else { x };
         let rstd = (mean_over(x * x, dims, n) + eps).rsqrt();
         let y = x * rstd;
         let scaled = weight.map_or(g, |weight| g * weight);
         let mut dx = scaled - y * mean_over(scaled * y, dims, n);
-        if centred {
+        if centered {
             dx = dx - mean_over(scaled, dims, n);
         }
         [dx * rstd, g * y, g]
@@ -343,7 +343,7 @@ signature!(group_norm(input: Tensor, num_groups: Int, weight: Tensor = None, bia
 pub static GROUP_NORM: Op = Op {
     name: "group_norm",
     params: group_norm::PARAMS,
-    summary: "Normalises every sample over groups of channels.",
+    summary: "Normalizes every sample over groups of channels.",
     details: "`input` is [N, C, ..], `weight` and `bias` [C]; C splits into `num_groups`.",
     examples: &[
         ex("group_norm(tensor([[1.0, 3.0]]), 1)", "tensor([[-1.0000,  1.0000]])"),
@@ -494,7 +494,7 @@ signature!(batch_norm(
 pub static BATCH_NORM: Op = Op {
     name: "batch_norm",
     params: batch_norm::PARAMS,
-    summary: "Normalises every channel over the batch, or with running statistics.",
+    summary: "Normalizes every channel over the batch, or with running statistics.",
     details: "`input` is [N, C, ..], the others [C]. In training the statistics are the batch's, and the running ones move \
 towards them in place: running = (1 - momentum) running + momentum new, with the unbiased variance. `()` for both \
 running statistics keeps none.",
@@ -576,7 +576,7 @@ signature!(instance_norm(
 pub static INSTANCE_NORM: Op = Op {
     name: "instance_norm",
     params: instance_norm::PARAMS,
-    summary: "Normalises every channel of every sample.",
+    summary: "Normalizes every channel of every sample.",
     details: "`input` is [N, C, d..], the others [C]. Running statistics move towards the samples' mean statistics in place.",
     examples: &[
         ex("instance_norm(tensor([[[1.0, 3.0]]]))", "tensor([[[-1.0000,  1.0000]]])"),

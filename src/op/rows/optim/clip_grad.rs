@@ -28,7 +28,7 @@ static LARGEST: Op = Op {
     params: largest::PARAMS,
     summary: "The largest element.",
     lower: Lower::Reduce { kind: ReduceKind::Max, dtype: ReduceType::Same },
-    grad: Grad::Stop("optimiser steps are not differentiated"),
+    grad: Grad::Stop("optimizer steps are not differentiated"),
     call: CallForm::Internal,
     ..Op::BASE
 };

@@ -95,7 +95,7 @@ signature!(unique_consecutive(
 pub static UNIQUE_CONSECUTIVE: Op = Op {
     name: "unique_consecutive",
     params: unique_consecutive::PARAMS,
-    summary: "The elements without repetitions of their neighbour before, or so the slices along `dim`.",
+    summary: "The elements without repetitions of their neighbor before, or so the slices along `dim`.",
     details: "With `return_inverse` and `return_counts` an array, as `unique`. Waits.",
     examples: &[
         ex("tensor([1, 1, 2, 1]).unique_consecutive()", "tensor([1, 2, 1])"),

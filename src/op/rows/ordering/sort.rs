@@ -338,7 +338,7 @@ fn orders(e: &mut dyn Emit, a: &Args, x: &Tensor) -> Result<Tensor> {
     Ok(q.clone())
 }
 
-/// The quantiles between the neighbours of rank `q (n - 1)` in the sorted row; with `skip` NaN is no element.
+/// The quantiles between the neighbors of rank `q (n - 1)` in the sorted row; with `skip` NaN is no element.
 fn quantile(e: &mut dyn Emit, a: &Args, skip: bool) -> Result<Tensor> {
     let x = a.input();
     if !matches!(x.dtype(), DType::F32 | DType::F64) {

@@ -256,8 +256,8 @@ pub static NEXTAFTER: Op = Op {
     ..Op::BASE
 };
 
-/// One for each width, since neighbours depend on it.
-const fn neighbour(function: &'static crate::kernel::program::Function) -> Op {
+/// One for each width, since neighbors depend on it.
+const fn neighbor(function: &'static crate::kernel::program::Function) -> Op {
     Op {
         name: "nextafter",
         params: two_tensors::PARAMS,
@@ -274,9 +274,9 @@ const fn neighbour(function: &'static crate::kernel::program::Function) -> Op {
     }
 }
 
-static NEXTAFTER_WIDE: Op = neighbour(&f::NEXTAFTER);
-static NEXTAFTER_F16: Op = neighbour(&f::NEXTAFTER_F16);
-static NEXTAFTER_BF16: Op = neighbour(&f::NEXTAFTER_BF16);
+static NEXTAFTER_WIDE: Op = neighbor(&f::NEXTAFTER);
+static NEXTAFTER_F16: Op = neighbor(&f::NEXTAFTER_F16);
+static NEXTAFTER_BF16: Op = neighbor(&f::NEXTAFTER_BF16);
 
 pub static LOGADDEXP: Op = Op {
     name: "logaddexp",

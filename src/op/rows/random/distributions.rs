@@ -406,7 +406,7 @@ signature!(multinomial_args(input: Tensor, num_samples: Int, replacement: Bool =
 pub static MULTINOMIAL: Op = Op {
     name: "multinomial",
     params: multinomial_args::PARAMS,
-    summary: "Draws indices with the (unnormalised) probabilities of each row.",
+    summary: "Draws indices with the (unnormalized) probabilities of each row.",
     details: "Negative or non-finite probabilities, a row that sums to 0, and fewer positive ones than samples \
               without replacement are late errors.",
     examples: &[
@@ -563,8 +563,8 @@ inplace! {
                 fail!(VALUE, "`sigma` must be positive, but is {sigma}");
             }
             let unit = draw(e, Draw::Uniform, &x.shape(), x.dtype().compute(), x.device())?;
-            let centred = e.sub(&unit, 0.5)?;
-            let angle = e.mul(&centred, std::f64::consts::PI)?;
+            let centered = e.sub(&unit, 0.5)?;
+            let angle = e.mul(&centered, std::f64::consts::PI)?;
             let slope = e.call(&TAN, args![&angle])?;
             let scaled = e.mul(&slope, sigma)?;
             let moved = e.add(&scaled, median)?;

@@ -217,7 +217,7 @@ signature!(diff(input: Tensor, n: Int = 1, dim: Dim = (-1), prepend: Tensor = No
 pub static DIFF: Op = Op {
     name: "diff",
     params: diff::PARAMS,
-    summary: "The differences of neighbours along a dim, `n` times over; of bool, whether they differ.",
+    summary: "The differences of neighbors along a dim, `n` times over; of bool, whether they differ.",
     examples: &[
         ex("tensor([1, 4, 9]).diff()", "tensor([3, 5])"),
         ex("tensor([1, 4, 9]).diff(2)", "tensor([2])"),
@@ -265,7 +265,7 @@ fn diff(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
     Ok(x)
 }
 
-/// The areas of the trapezoids between neighbours along a dim, doubled.
+/// The areas of the trapezoids between neighbors along a dim, doubled.
 fn trapezoids(e: &mut dyn Emit, a: &Args) -> Result<(Tensor, usize)> {
     let y = a.tensor(area::y);
     if y.ndim() == 0 {

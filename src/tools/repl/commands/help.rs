@@ -70,7 +70,7 @@ fn about(repl: &mut Repl, name: &str) {
 fn drawn(repl: &Repl, page: &Page) -> String {
     let mut text = String::new();
     for call in &page.calls {
-        text += &format!("{}\n", repl.colour.wrap("1", call));
+        text += &format!("{}\n", repl.color.wrap("1", call));
     }
     if !page.summary.is_empty() {
         text += &format!("\n  {}\n", page.summary.replace('\n', "\n  "));
@@ -85,7 +85,7 @@ fn drawn(repl: &Repl, page: &Page) -> String {
         let code = sample.code.replace('\n', "\n     ");
         text += &format!("  {}  {code}\n", index + 1);
         if !sample.result.is_empty() {
-            text += &format!("     {}\n", repl.colour.dim(&sample.result.replace('\n', "\n     ")));
+            text += &format!("     {}\n", repl.color.dim(&sample.result.replace('\n', "\n     ")));
         }
     }
     if !page.examples.is_empty() {
@@ -102,6 +102,6 @@ fn example(repl: &mut Repl, name: &str, number: &str) {
         let help = if count == 0 { "it has none".to_string() } else { format!("it has {count}, counted from 1") };
         return repl.refuse(&format!("`{name}` has no example {number}"), &help);
     };
-    say(&repl.colour.dim(&sample.code));
+    say(&repl.color.dim(&sample.code));
     repl.evaluate(&sample.code);
 }

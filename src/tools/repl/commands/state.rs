@@ -49,7 +49,7 @@ pub fn variables(repl: &mut Repl, _: &str) -> Go {
         let [a, b, c, d, e] = [widths[0], widths[1], widths[2], widths[3], widths[4]];
         format!("{name:<a$}  {shape:<b$}  {dtype:<c$}  {device:<d$}  {bytes:>e$}").trim_end().to_string()
     };
-    say(&repl.colour.dim(&drawn(&header)));
+    say(&repl.color.dim(&drawn(&header)));
     rows.iter().for_each(|row| say(&drawn(row)));
     Go::On
 }
