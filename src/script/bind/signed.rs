@@ -83,7 +83,8 @@ impl Signature {
         if given <= self.positional {
             return Ok(());
         }
-        let text = format!("`{}`: {given} arguments given, at most {} are taken", self.name, self.positional);
+        let are = if self.positional == 1 { "is" } else { "are" };
+        let text = format!("`{}`: {given} arguments given, at most {} {are} taken", self.name, self.positional);
         Err(self.called_as(Diag::error(code::EXTRA_ARGUMENT, text)))
     }
 

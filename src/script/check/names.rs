@@ -11,7 +11,7 @@ use crate::base::diag::{Diag, Focus};
 use crate::base::signature;
 use crate::base::span::Origin;
 use crate::script::error::{self, Context};
-use crate::script::library::texts::STD;
+use crate::script::library::texts::{STD, public};
 use crate::script::session::counted;
 use crate::script::session::counted::Counted;
 use crate::script::session::handle::Session;
@@ -219,7 +219,7 @@ impl<'a> Names<'a> {
             match resolver.texts(name, self.origin(at + 1)) {
                 Ok(texts) => {
                     let module = self.modules.entry(alias).or_default();
-                    module.functions.extend(texts.iter().flat_map(|text| definitions(text)));
+                    module.functions.extend(texts.iter().flat_map(|text| public(text)));
                     let signatures = texts.iter().flat_map(|text| signature::read(text).collect::<Vec<_>>());
                     module.signatures.extend(signatures.map(|signature| (signature.name.clone(), signature)));
                 }

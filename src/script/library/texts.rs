@@ -2,7 +2,7 @@
 
 use crate::base::signature;
 use crate::script::library::reach::File;
-use crate::script::source::scope::definitions;
+use crate::script::source::scope::{Function, definitions};
 
 /// The standard library, shipped in the binary: each module with its files. Not `const`: each use would bring its own copy.
 pub static STD: &[(&str, &[File])] = &[
@@ -41,6 +41,11 @@ pub static STD: &[(&str, &[File])] = &[
 pub fn takes(module: &str, name: &str) -> Vec<usize> {
     let files = STD.iter().find(|(known, _)| *known == module).map_or(&[][..], |(_, files)| *files);
     let signed = files.iter().any(|(_, text)| signature::read(text).any(|signature| signature.name == name));
-    let all = files.iter().filter(|_| !signed).flat_map(|(_, text)| definitions(text));
+    let all = files.iter().filter(|_| !signed).flat_map(|(_, text)| public(text));
     all.filter(|(known, _)| known == name).map(|(_, count)| count).collect()
+}
+
+/// The functions of a text that others may call, with how many arguments they take.
+pub fn public(text: &str) -> impl Iterator<Item = Function> {
+    definitions(text).into_iter().filter(move |(name, _)| !text.contains(&format!("private fn {name}(")))
 }

@@ -210,7 +210,7 @@ mod tests {
                 assert!(!native.call.contains('('), "`{}` is no signature", native.call);
                 continue;
             };
-            assert_eq!(Some(signature.name.as_str()), native.name.rsplit("::").next(), "{}", native.call);
+            assert_eq!(signature.name.rsplit("::").next(), native.name.rsplit("::").next(), "{}", native.call);
             let receiver = native.form.receivers();
             let (least, most) = signature.counts();
             let found = counts(native.name);

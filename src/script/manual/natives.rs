@@ -45,7 +45,10 @@ pub struct Native {
 impl Native {
     /// How it is called, with what stands before its name.
     pub fn written(&self) -> String {
-        self.behind_its_owner(self.signature().map_or(self.call, |signature| &signature.text))
+        match self.signature() {
+            Some(signature) if signature.name == self.name && self.name.contains("::") => signature.text.clone(),
+            signature => self.behind_its_owner(signature.map_or(self.call, |signature| &signature.text)),
+        }
     }
 
     fn behind_its_owner(&self, call: &str) -> String {
@@ -62,7 +65,7 @@ impl Native {
 
     /// What it takes; none of a property.
     pub fn signature(&self) -> Option<&'static Signature> {
-        SIGNATURES.get(self.call)
+        SIGNATURES.get(&(self.name, self.call))
     }
 
     pub fn page(&self) -> Page {
@@ -102,9 +105,18 @@ pub fn natives() -> impl Iterator<Item = &'static Native> {
     CHAPTERS.iter().flat_map(|(_, _, natives)| natives.iter())
 }
 
-/// By how they are written.
-static SIGNATURES: LazyLock<BTreeMap<&'static str, Signature>> =
-    LazyLock::new(|| natives().filter_map(|native| Some((native.call, Signature::parse(native.call)?))).collect());
+/// By name and by how they are written.
+static SIGNATURES: LazyLock<BTreeMap<(&'static str, &'static str), Signature>> = LazyLock::new(|| {
+    let signature = |native: &'static Native| {
+        let mut signature = Signature::parse(native.call)?;
+        if let Some((module, _)) = native.name.split_once("::") {
+            signature.text = format!("{module}::{}", signature.text);
+            signature.name = native.name.to_string();
+        }
+        Some(((native.name, native.call), signature))
+    };
+    natives().filter_map(signature).collect()
+});
 
 /// The first of a name: `synchronize` is a function before it is a method.
 pub fn native(name: &str) -> Option<&'static Native> {
