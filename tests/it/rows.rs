@@ -286,3 +286,26 @@ fn assigned_values_with_leading_ones() {
     );
     assert_eq!(code("let x = zeros([4]); x[tensor([2, 0])] = ones([2, 1, 2]);"), "E0201");
 }
+
+/// At 0 and at infinity the gradient of a power is PyTorch's, however the power is computed.
+#[test]
+fn gradients_of_powers_at_their_ends() {
+    for (power, wanted) in
+        [("-2", "[-INF, INF, 0.0, 0.0]"), ("-1", "[-INF, -INF, 0.0, 0.0]"), ("-0.5", "[-INF, -INF, 0.0, 0.0]")]
+    {
+        holds(&format!(
+            "let x = tensor([0.0, -0.0, INF, -INF], #{{requires_grad: true}}); (x ** {power}).sum().backward(); equal(x.grad, tensor({wanted}))"
+        ));
+    }
+}
+
+/// Each difference that reaches the distance has the whole gradient, as in PyTorch; a norm shares it.
+#[test]
+fn gradients_of_the_largest_difference() {
+    holds(
+        "let x = tensor([[1.0, -1.0, 0.5]], #{requires_grad: true}); cdist(x, zeros([1, 3]), INF).sum().backward(); equal(x.grad, tensor([[1.0, -1.0, 0.0]]))",
+    );
+    holds(
+        "let x = tensor([[1.0, -1.0], [0.0, 0.0]], #{requires_grad: true}); pdist(x, INF).sum().backward(); equal(x.grad, tensor([[1.0, -1.0], [-1.0, 1.0]]))",
+    );
+}

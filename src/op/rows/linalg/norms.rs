@@ -337,6 +337,31 @@ static EUCLID: Op = Op {
     ..Op::BASE
 };
 
+signature!(chebyshev(difference: Tensor));
+
+/// Internal: the largest size along the last dimension, as a distance: each element that reaches it has the whole
+/// gradient, as in PyTorch's `cdist` and `pdist`, where a norm shares it.
+static CHEBYSHEV: Op = Op {
+    name: "cdist",
+    params: chebyshev::PARAMS,
+    summary: "The largest size along the last dimension.",
+    lower: Lower::Steps(|e, a| {
+        Ok(vec![e.call(&NORM, args![a.tensor(chebyshev::difference), -1, false, f64::INFINITY])?])
+    }),
+    saves: &[Save::In(chebyshev::difference), Save::RESULT],
+    grad: Grad::Of(&[|t| {
+        let reaches = t.input.abs().equals(t.result.unsqueeze(-1));
+        (t.g.unsqueeze(-1) * t.input.sgn()).zero_unless(reaches)
+    }]),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// Distances along the last dimension of differences, where it is not empty.
+pub fn chebyshev(e: &mut dyn Emit, difference: &Tensor) -> Result<Tensor> {
+    e.call(&CHEBYSHEV, args![difference])
+}
+
 /// Differences of all pairs of rows: `[.., p, r, m]`.
 fn pairs(e: &mut dyn Emit, x: &Tensor, y: &Tensor) -> Result<Tensor> {
     let x = e.call(&UNSQUEEZE, args![x, -2])?;
@@ -374,6 +399,9 @@ pub static CDIST: Op = Op {
             return e.apply(&EUCLID, args![x, y]);
         }
         let difference = pairs(e, x, y)?;
+        if p == f64::INFINITY && s[s.len() - 1] > 0 {
+            return Ok(vec![chebyshev(e, &difference)?]);
+        }
         let order = if s[s.len() - 1] == 0 { 1.0 } else { p };
         Ok(vec![vector_norm(e, &difference, order, Some(Ints::from_slice(&[-1])), false)?])
     }),
@@ -404,4 +432,4 @@ pub static VECDOT: Op = Op {
 };
 
 pub static ROWS: &[&Op] =
-    &[&LARGEST, &SMALLEST, &NORM, &VECTOR_NORM, &MATRIX_NORM, &COND, &DIST, &EUCLID, &CDIST, &VECDOT];
+    &[&LARGEST, &SMALLEST, &NORM, &VECTOR_NORM, &MATRIX_NORM, &COND, &DIST, &EUCLID, &CHEBYSHEV, &CDIST, &VECDOT];

@@ -12,6 +12,7 @@ use crate::op::row::{CallForm, Grad, Lower, Op, ex};
 use crate::op::rows::creation::create::TRIU_INDICES;
 use crate::op::rows::indexing::index_select::INDEX_SELECT;
 use crate::op::rows::linalg::matmul::LINEAR;
+use crate::op::rows::linalg::norms::chebyshev;
 use crate::op::rows::nn::distance::{PAIRWISE_DISTANCE, length};
 use crate::op::rows::nn::loss::{CROSS_ENTROPY, reduced};
 use crate::op::rows::pointwise::blend::CLAMP_MIN;
@@ -49,6 +50,9 @@ pub static PDIST: Op = Op {
         let (first, second) =
             (e.call(&INDEX_SELECT, args![x, 0, &first])?, e.call(&INDEX_SELECT, args![x, 0, &second])?);
         let apart = e.sub(&first, &second)?;
+        if p == f64::INFINITY && apart.shape()[1] > 0 {
+            return Ok(vec![chebyshev(e, &apart)?]);
+        }
         let length = length(e, &apart, p, [1i64].as_slice().into())?;
         e.apply(&SELECT, args![&length, 1, 0])
     }),

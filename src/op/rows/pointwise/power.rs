@@ -13,7 +13,7 @@ use crate::op::row::{CallForm, Grad, Lower, Op, Promote, Save, ex};
 use crate::op::rows::pointwise::arith;
 use crate::op::rows::pointwise::arith::{POW, common, pair, two, unmasked};
 use crate::op::rows::pointwise::compare::{EQ, GE, GT, ISNAN, LT};
-use crate::op::rows::pointwise::unary::{EXP2, RECIPROCAL, RSQRT, SQRT};
+use crate::op::rows::pointwise::unary::{EXP2, RECIPROCAL, SQRT};
 use crate::op::rows::signatures::{binary, two_tensors, unary};
 use crate::op::tensor::Tensor;
 use crate::signature;
@@ -64,6 +64,27 @@ fn by_exponent(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Tensor> {
             },
         }
     })
+}
+
+/// Powers that are computed in a faster way. Their gradient is that of any power: at 0 and at infinity it is another than
+/// that of the function which computes them.
+macro_rules! fast_powers {
+    ($($NAME:ident $exponent:literal $lower:expr;)*) => { $(
+        static $NAME: Op = Op {
+            name: "pow",
+            params: unary::PARAMS,
+            summary: "Raises to a power, element-wise.",
+            lower: $lower,
+            saves: &[Save::INPUT],
+            grad: Grad::Of(&[|t| t.g * (t.input.pow($exponent - 1.0) * $exponent)]),
+            call: CallForm::Internal,
+            ..Op::BASE
+        };
+    )* };
+}
+fast_powers! {
+    INVERSE_ROOT -0.5 Lower::Map { function: &f::RSQRT, promote: Promote::Float };
+    INVERSE_SQUARE -2.0 Lower::Steps(|e, a| Ok(vec![compute(e, |c| c.of(a.input()).square().of(&RECIPROCAL))?]));
 }
 
 /// `square`, after `bool` became i64.
@@ -119,12 +140,9 @@ pub fn pow(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
             return Ok(vec![e.mul(&square, &x)?]);
         }
         0.5 if dtype.is_float() => return Ok(vec![e.call(&SQRT, args![&x])?]),
-        -0.5 if dtype.is_float() => &RSQRT,
+        -0.5 if dtype.is_float() => &INVERSE_ROOT,
         -1.0 if dtype.is_float() => &RECIPROCAL,
-        -2.0 if dtype.is_float() => {
-            let square = e.call(&SQUARED, args![&x])?;
-            return Ok(vec![e.call(&RECIPROCAL, args![&square])?]);
-        }
+        -2.0 if dtype.is_float() => &INVERSE_SQUARE,
         _ => return e.apply(&POWER, args![&x, scalar]),
     };
     e.apply(op, args![&x])
@@ -474,6 +492,8 @@ static STEP: Op = Op {
 };
 
 pub static ROWS: &[&Op] = &[
+    &INVERSE_ROOT,
+    &INVERSE_SQUARE,
     &SQUARE,
     &FLOAT_POWER,
     &FLOAT_POWER_,
