@@ -37,7 +37,7 @@ struct Sheet<'e> {
 /// `Sheet` without its lifetime, which may not shrink.
 trait Calculate {
     fn apply(&self, op: &'static Op, args: Args) -> Term;
-    fn keep(&self, tensor: &Tensor) -> Term;
+    fn keep(&self, tensor: Tensor) -> Term;
     fn detach(&self, term: Term) -> Term;
     fn make(&self, work: &mut dyn FnMut(&mut dyn Emit) -> Result<Tensor>) -> Term;
     fn fail(&self, diag: Box<Diag>) -> Term;
@@ -58,8 +58,11 @@ enum Term {
 
 impl Calculate for Sheet<'_> {
     fn apply(&self, op: &'static Op, args: Args) -> Term {
-        let mut args = Some(args);
-        self.make(&mut |e| e.one(op, args.take().unwrap_or_default()))
+        if self.failed.borrow().is_some() {
+            return Term::Failed;
+        }
+        let made = self.emit.borrow_mut().one(op, args);
+        self.enter(made)
     }
 
     fn make(&self, work: &mut dyn FnMut(&mut dyn Emit) -> Result<Tensor>) -> Term {
@@ -67,10 +70,7 @@ impl Calculate for Sheet<'_> {
             return Term::Failed;
         }
         let made = work(&mut **self.emit.borrow_mut());
-        match made {
-            Ok(tensor) => self.keep(&tensor),
-            Err(diag) => self.fail(diag),
-        }
+        self.enter(made)
     }
 
     fn fail(&self, diag: Box<Diag>) -> Term {
@@ -82,15 +82,15 @@ impl Calculate for Sheet<'_> {
         match self.arg(term) {
             Arg::Tensor(tensor) => {
                 let alone = self.emit.borrow_mut().detach(&tensor);
-                self.keep(&alone)
+                self.keep(alone)
             }
             _ => term,
         }
     }
 
-    fn keep(&self, tensor: &Tensor) -> Term {
+    fn keep(&self, tensor: Tensor) -> Term {
         let mut made = self.made.borrow_mut();
-        made.push(tensor.clone());
+        made.push(tensor);
         Term::Made(made.len() - 1)
     }
 
@@ -110,14 +110,26 @@ impl<'e> Sheet<'e> {
         Sheet { emit: RefCell::new(emit), backward, made: RefCell::default(), failed: RefCell::default() }
     }
 
+    /// What was made, or what went wrong.
+    fn enter(&self, made: Result<Tensor>) -> Term {
+        match made {
+            Ok(tensor) => self.keep(tensor),
+            Err(diag) => self.fail(diag),
+        }
+    }
+
     fn tensor(&self, term: Term) -> Result<Tensor> {
-        if let Some(diag) = self.failed.borrow_mut().take() {
-            return Err(diag);
+        match self.failed.borrow_mut().take() {
+            Some(diag) => Err(diag),
+            None => as_tensor(self.arg(term)),
         }
-        match self.arg(term) {
-            Arg::Tensor(tensor) => Ok(tensor),
-            _ => fail!(INTERNAL, "an expression of numbers alone is no tensor"),
-        }
+    }
+}
+
+fn as_tensor(arg: Arg) -> Result<Tensor> {
+    match arg {
+        Arg::Tensor(tensor) => Ok(tensor),
+        _ => fail!(INTERNAL, "an expression of numbers alone is no tensor"),
     }
 }
 
@@ -176,10 +188,7 @@ impl<'c> Expr<'c> {
 
     /// As a tensor, for what is no expression.
     pub fn tensor(self) -> Result<Tensor> {
-        match self.arg() {
-            Arg::Tensor(tensor) => Ok(tensor),
-            _ => fail!(INTERNAL, "an expression of numbers alone is no tensor"),
-        }
+        as_tensor(self.arg())
     }
 
     /// What a function of tensors makes of this one. It works on no expression meanwhile.
@@ -349,7 +358,7 @@ pub struct Calc<'c>(&'c (dyn Calculate + 'c));
 
 impl<'c> Calc<'c> {
     pub fn of(self, tensor: &Tensor) -> Expr<'c> {
-        Expr { sheet: self.0, term: self.0.keep(tensor) }
+        Expr { sheet: self.0, term: self.0.keep(tensor.clone()) }
     }
 
     /// A row's one result.
@@ -409,7 +418,7 @@ impl<'c> Terms<'c> {
     /// The gradient of a result of several, where one arrived.
     pub fn grad(self, n: usize) -> Option<Expr<'c>> {
         let arrived = self.backward.grads[n].as_ref();
-        arrived.map(|g| Expr { term: self.sheet.keep(g), ..self.g })
+        arrived.map(|g| Expr { term: self.sheet.keep(g.clone()), ..self.g })
     }
 
     /// A saved result of several.

@@ -138,14 +138,7 @@ impl Engine {
     /// None when this call is not of that kind.
     fn kernel_inplace(&mut self, op: &'static Op, rule: KernelRule, x: &Tensor, args: &Args) -> Result<Option<Tensor>> {
         let dest = x.view();
-        let mut args = args.clone();
-        for arg in args.0.iter_mut().skip(1) {
-            if let Arg::Tensor(tensor) = arg
-                && Arc::ptr_eq(&tensor.view().buffer, &dest.buffer)
-            {
-                *tensor = self.call_row(&CLONE, args![&*tensor])?;
-            }
-        }
+        let args = self.copied(args.clone(), 1, |view| Arc::ptr_eq(&view.buffer, &dest.buffer))?;
         let call = self.quietly(|e| rule(e, &args))?;
         let same = call.outputs.len() == 1
             && call.outputs[0].shape.as_slice() == dest.shape()
@@ -168,29 +161,26 @@ impl Engine {
     }
 
     /// A composition that is differentiated may save what the write at its end changes: it works on copies.
-    fn before_overwriting(&mut self, x: &Tensor, mut args: Args) -> Result<Args> {
+    fn before_overwriting(&mut self, x: &Tensor, args: Args) -> Result<Args> {
         if !self.grad_enabled() || !x.dtype().is_float() || !args.tensors().iter().any(Tensor::requires_grad) {
             return Ok(args);
         }
         let written = x.view().buffer.clone();
-        for arg in &mut args.0 {
-            if let Arg::Tensor(tensor) = arg
-                && Arc::ptr_eq(&tensor.view().buffer, &written)
-            {
-                *tensor = self.call_row(&CLONE, args![&*tensor])?;
-            }
-        }
-        Ok(args)
+        self.copied(args, 0, |view| Arc::ptr_eq(&view.buffer, &written))
     }
 
     /// `x[1..].add_(x[..-1])`: an operand that overlaps the destination differently is copied first.
-    fn operands_apart(&mut self, dest: &Arc<View>, mut args: Args) -> Result<Args> {
-        for at in 1..args.0.len() {
-            let Arg::Tensor(tensor) = &args.0[at] else { continue };
-            let view = tensor.view();
-            if Arc::ptr_eq(&view.buffer, &dest.buffer) && view.layout != dest.layout {
-                let copy = self.call_row(&CLONE, args![tensor])?;
-                args.0[at] = Arg::Tensor(copy);
+    fn operands_apart(&mut self, dest: &Arc<View>, args: Args) -> Result<Args> {
+        self.copied(args, 1, |view| Arc::ptr_eq(&view.buffer, &dest.buffer) && view.layout != dest.layout)
+    }
+
+    /// Copies in place of the tensors, from an argument on, whose memory the call may not write meanwhile.
+    fn copied(&mut self, mut args: Args, from: usize, is_written: impl Fn(&View) -> bool) -> Result<Args> {
+        for arg in args.0.iter_mut().skip(from) {
+            if let Arg::Tensor(tensor) = arg
+                && is_written(&tensor.view())
+            {
+                *tensor = self.call_row(&CLONE, args![&*tensor])?;
             }
         }
         Ok(args)

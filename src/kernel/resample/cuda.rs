@@ -2,15 +2,15 @@
 
 use crate::base::attr::Attr;
 use crate::base::dtype::{DType, Scalar};
-use crate::base::layout::Shape;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cuda::dense::{Output, copy_view, fill, input};
 use crate::kernel::cuda::rows::each;
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::host::attributes;
-use crate::kernel::host::walk::{ints, scalar, shifted, word};
+use crate::kernel::host::walk::{ints, scalar, word};
 use crate::kernel::pool::cuda::planes;
+use crate::kernel::resample::pad::{pads_of, windows};
 use crate::kernel::structs::structs;
 
 type Done = Result<(), GpuError>;
@@ -114,24 +114,12 @@ fn run(
 
 pub fn pad_constant(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (x, y) = (&call.inputs[0], &call.outputs[0]);
-    // PyTorch's list: the last dim first, before and after.
-    let mut pads = vec![(0i64, 0i64); x.shape.len()];
-    let last = pads.len();
-    for (k, pair) in ints(call, 0).chunks_exact(2).enumerate().take(last) {
-        pads[last - 1 - k] = (pair[0], pair[1]);
-    }
+    let pads = pads_of(call, x.shape.len());
     if pads.iter().any(|&(before, after)| before > 0 || after > 0) {
         fill(scalar(call, 1).unwrap_or(Scalar::Int(0)), y, gpu)?;
     }
-    let (mut from, mut to) = (0, 0);
-    let mut shape = Shape::new();
-    for (d, &(before, after)) in pads.iter().enumerate() {
-        from += (-before).max(0) as isize * x.strides[d];
-        to += before.max(0) as isize * y.strides[d];
-        shape.push((x.shape[d] as i64 + before.min(0) + after.min(0)).max(0) as usize);
-    }
-    let from = shifted(x, from, shape.clone(), x.strides.clone());
-    copy_view(&from, &shifted(y, to, shape, y.strides.clone()), gpu)
+    let (from, to) = windows(x, y, &pads);
+    copy_view(&from, &to, gpu)
 }
 
 pub fn pad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {

@@ -12,12 +12,24 @@ use crate::kernel::host::element::{Acc, Element, by_dtype, by_size};
 use crate::kernel::host::walk::{Ptr, StridedIter, ints, scalar, shifted, word};
 
 /// Before and after each dim; `pads` is PyTorch's list, last dim first.
-fn pads_of(call: &Call<'_>, ndim: usize) -> Vec<(i64, i64)> {
+pub fn pads_of(call: &Call<'_>, ndim: usize) -> Vec<(i64, i64)> {
     let mut pads = vec![(0, 0); ndim];
     for (k, pair) in ints(call, 0).chunks_exact(2).enumerate().take(ndim) {
         pads[ndim - 1 - k] = (pair[0], pair[1]);
     }
     pads
+}
+
+/// What of `x` is kept, and where it lies in `y`.
+pub fn windows(x: &RawView, y: &RawView, pads: &[(i64, i64)]) -> (RawView, RawView) {
+    let (mut from, mut to) = (0, 0);
+    let mut shape = Shape::new();
+    for (d, &(before, after)) in pads.iter().enumerate() {
+        from += (-before).max(0) as isize * x.strides[d];
+        to += before.max(0) as isize * y.strides[d];
+        shape.push((x.shape[d] as i64 + before.min(0) + after.min(0)).max(0) as usize);
+    }
+    (shifted(x, from, shape.clone(), x.strides.clone()), shifted(y, to, shape, y.strides.clone()))
 }
 
 /// Puts a constant around `x`, or cuts where a pad is negative. Inputs `[x]`, outputs `[y]` of the same dtype. Attrs
@@ -35,17 +47,10 @@ pub unsafe fn pad_constant(call: &Call<'_>) {
         // SAFETY: the value lies on our stack until the call ends.
         unsafe { copy_view(&expanded(&value, &y.shape), y, call.threads) };
     }
-    let (mut from, mut to) = (0, 0);
-    let mut shape = Shape::new();
-    for (d, &(before, after)) in pads.iter().enumerate() {
-        from += (-before).max(0) as isize * x.strides[d];
-        to += before.max(0) as isize * y.strides[d];
-        shape.push((x.shape[d] as i64 + before.min(0) + after.min(0)).max(0) as usize);
-    }
-    if shape.contains(&0) {
+    let (from, to) = windows(x, y, &pads);
+    if from.shape.contains(&0) {
         return;
     }
-    let (from, to) = (shifted(x, from, shape.clone(), x.strides.clone()), shifted(y, to, shape, y.strides.clone()));
     // SAFETY: both windows lie inside their tensors.
     unsafe { copy_view(&from, &to, call.threads) }
 }

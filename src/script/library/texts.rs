@@ -3,6 +3,7 @@
 use crate::base::signature;
 use crate::script::library::reach::File;
 use crate::script::source::scope::{Function, definitions};
+use std::collections::BTreeSet;
 
 /// The standard library, shipped in the binary: each module with its files. Not `const`: each use would bring its own copy.
 pub static STD: &[(&str, &[File])] = &[
@@ -46,6 +47,8 @@ pub fn takes(module: &str, name: &str) -> Vec<usize> {
 }
 
 /// The functions of a text that others may call, with how many arguments they take.
-pub fn public(text: &str) -> impl Iterator<Item = Function> {
-    definitions(text).into_iter().filter(move |(name, _)| !text.contains(&format!("private fn {name}(")))
+pub fn public(text: &str) -> impl Iterator<Item = Function> + use<> {
+    let name = |line: &str| Some(line.trim_start().strip_prefix("private fn ")?.split('(').next()?.to_string());
+    let private: BTreeSet<String> = text.lines().filter_map(name).collect();
+    definitions(text).into_iter().filter(move |(name, _)| !private.contains(name))
 }

@@ -71,10 +71,15 @@ fn settings(call: KernelCall, a: &Args) -> KernelCall {
     call.flag(a.flag(fused::is_causal)).attr(a.opt_float(fused::scale).map_or(Attr::None, Attr::Float))
 }
 
+/// What scores are multiplied by: as given, or 1 over the root of the head's width.
+fn scale(q: &Tensor, a: &Args) -> f64 {
+    let width = q.shape()[q.ndim() - 1] as f64;
+    a.opt_float(fused::scale).unwrap_or(1.0 / width.sqrt())
+}
+
 /// The probabilities `softmax(scale q k' + mask)`; rows that see nothing are 0.
 fn probabilities(e: &mut dyn Emit, [q, k]: [&Tensor; 2], mask: Option<&Tensor>, a: &Args) -> Result<Tensor> {
-    let width = q.shape()[q.ndim() - 1] as f64;
-    let scale = a.opt_float(fused::scale).unwrap_or(1.0 / width.sqrt());
+    let scale = scale(q, a);
     let seen = if a.flag(fused::is_causal) {
         Some(causal(e, q.shape()[q.ndim() - 2], k.shape()[k.ndim() - 2], q)?)
     } else {
@@ -112,8 +117,7 @@ fn causal(e: &mut dyn Emit, l: usize, s: usize, like: &Tensor) -> Result<Tensor>
 fn twice(e: &mut dyn Emit, v: &Backward<'_>, g: &Tensor) -> Result<Vec<Option<Tensor>>> {
     let (q, k) = (v.saved(fused::query), v.saved(fused::key));
     let p = probabilities(e, [q, k], v.opt_input(fused::attn_mask), v.args)?;
-    let width = q.shape()[q.ndim() - 1] as f64;
-    let scale = v.args.opt_float(fused::scale).unwrap_or(1.0 / width.sqrt());
+    let scale = scale(q, v.args);
     derive(e, v, |t| {
         let (q, k, value) = (t.arg(fused::query), t.arg(fused::key), t.arg(fused::value));
         let [p, g] = [&p, g].map(|x| t.make(|_| Ok(x.clone())));
