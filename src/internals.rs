@@ -7,6 +7,9 @@ pub mod base {
     pub mod attr {
         pub use crate::base::attr::Attr;
     }
+    pub mod bytes {
+        pub use crate::base::bytes::{element, push_element};
+    }
     pub mod diag {
         pub use crate::base::diag::{Diag, Label, Result, Severity};
     }

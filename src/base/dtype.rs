@@ -176,6 +176,12 @@ impl DType {
         self.category() <= to.category()
     }
 
+    /// What an integer type keeps of a value: its low bits, as a number of the type.
+    pub const fn wrap(self, value: i64) -> i64 {
+        let high = 64 - 8 * self.size_bytes() as u32;
+        if self.is_signed() { value << high >> high } else { ((value as u64) << high >> high) as i64 }
+    }
+
     /// Smallest and largest value of an integer type.
     pub const fn int_range(self) -> Option<(i64, i64)> {
         match self {
@@ -304,6 +310,16 @@ mod tests {
         assert_eq!(I64.promote(F16), F16);
         assert_eq!(Bool.promote(U8), U8);
         assert_eq!(U8.promote(I32), I32);
+    }
+
+    #[test]
+    fn integers_wrap_to_their_low_bits() {
+        assert_eq!([U8.wrap(300), U8.wrap(-1), I8.wrap(200), I8.wrap(-1)], [44, 255, -56, -1]);
+        assert_eq!([I16.wrap(40_000), I32.wrap(1 << 31), I64.wrap(i64::MIN)], [-25_536, -(1 << 31), i64::MIN]);
+        for dtype in DType::ALL.into_iter().filter(|dtype| dtype.is_int()) {
+            let (low, high) = dtype.int_range().expect("of an integer");
+            assert_eq!([dtype.wrap(low), dtype.wrap(high)], [low, high], "{dtype}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Floor 0: the words that every other floor speaks. No I/O, no `unsafe`, no clock.
 
 pub mod attr;
+pub mod bytes;
 pub mod code;
 pub mod device_id;
 pub mod diag;

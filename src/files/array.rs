@@ -2,11 +2,12 @@
 //!
 //! Deliberately without arithmetic, strides or shared memory: a tensor is made from it by one copy.
 
+pub use crate::base::bytes::Number;
+use crate::base::bytes::element;
 use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::numel;
 use crate::fail;
-use half::{bf16, f16};
 
 /// Row-major, little-endian, without holes. Invariant: `data` holds exactly the elements of `shape`, and a
 /// `bool` is 0 or 1.
@@ -39,43 +40,6 @@ impl Named {
 
     pub fn get(&self, name: &str) -> Option<&Array> {
         self.arrays.iter().find(|(known, _)| known == name).map(|(_, array)| array)
-    }
-}
-
-/// A Rust type that is an element type.
-pub trait Number: Copy {
-    const DTYPE: DType;
-    /// Appends the little-endian bytes.
-    fn put(self, out: &mut Vec<u8>);
-    /// From exactly as many bytes as the dtype has.
-    fn get(bytes: &[u8]) -> Self;
-}
-
-macro_rules! numbers {
-    ($($type:ty = $dtype:ident),*) => {
-        $(impl Number for $type {
-            const DTYPE: DType = DType::$dtype;
-            fn put(self, out: &mut Vec<u8>) {
-                out.extend_from_slice(&self.to_le_bytes());
-            }
-            fn get(bytes: &[u8]) -> Self {
-                let mut raw = [0; size_of::<$type>()];
-                raw.copy_from_slice(bytes);
-                <$type>::from_le_bytes(raw)
-            }
-        })*
-    };
-}
-
-numbers!(u8 = U8, i8 = I8, i16 = I16, i32 = I32, i64 = I64, f16 = F16, bf16 = BF16, f32 = F32, f64 = F64);
-
-impl Number for bool {
-    const DTYPE: DType = DType::Bool;
-    fn put(self, out: &mut Vec<u8>) {
-        out.push(self as u8);
-    }
-    fn get(bytes: &[u8]) -> Self {
-        bytes[0] != 0
     }
 }
 
@@ -129,18 +93,6 @@ impl Array {
     /// Element `index` in row-major order. Precondition: `index < numel()`.
     pub fn get(&self, index: usize) -> Scalar {
         let size = self.dtype.size_bytes();
-        let bytes = &self.data[index * size..(index + 1) * size];
-        match self.dtype {
-            DType::Bool => Scalar::Bool(bool::get(bytes)),
-            DType::U8 => Scalar::Int(u8::get(bytes) as i64),
-            DType::I8 => Scalar::Int(i8::get(bytes) as i64),
-            DType::I16 => Scalar::Int(i16::get(bytes) as i64),
-            DType::I32 => Scalar::Int(i32::get(bytes) as i64),
-            DType::I64 => Scalar::Int(i64::get(bytes)),
-            DType::F16 => Scalar::Float(f16::get(bytes).to_f64()),
-            DType::BF16 => Scalar::Float(bf16::get(bytes).to_f64()),
-            DType::F32 => Scalar::Float(f32::get(bytes) as f64),
-            DType::F64 => Scalar::Float(f64::get(bytes)),
-        }
+        element(&self.data[index * size..], self.dtype)
     }
 }

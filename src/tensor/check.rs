@@ -3,8 +3,8 @@
 
 use super::engine::Engine;
 use super::grad::Outgoing;
-use super::observe::element;
 use crate::base::attr::Attr;
+use crate::base::bytes::element;
 use crate::base::code;
 use crate::base::diag::{Diag, Focus, Result};
 use crate::op::args::{Arg, Args};

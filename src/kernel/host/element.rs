@@ -399,54 +399,50 @@ float!(bf16, BF16, f32, u32, u16, |x: bf16| x.to_f32(), bf16::from_f32, |x: f64|
 float!(f32, F32, f64, u32, u32, |x: f32| x, |x: f32| x, |x: f64| x as f32, 1.0);
 float!(f64, F64, f64, u64, u64, |x: f64| x, |x: f32| x as f64, |x: f64| x, 1.0);
 
-/// Runs the body with `$T` as the Rust type of the dtype.
-macro_rules! by_dtype {
-    ($dtype:expr, $T:ident => $body:expr) => {
+/// The Rust type of each dtype: runs one of three bodies with `$T` as it.
+macro_rules! by_category {
+    ($dtype:expr, $T:ident => bool: $bool:expr, int: $int:expr, float: $float:expr) => {
+        $crate::kernel::host::element::by_category!(
+            $dtype, $T,
+            Bool = $crate::kernel::host::element::Truth => $bool;
+            U8 = u8 => $int;
+            I8 = i8 => $int;
+            I16 = i16 => $int;
+            I32 = i32 => $int;
+            I64 = i64 => $int;
+            F16 = half::f16 => $float;
+            BF16 = half::bf16 => $float;
+            F32 = f32 => $float;
+            F64 = f64 => $float;
+        )
+    };
+    ($dtype:expr, $T:ident, $($variant:ident = $type:ty => $body:expr;)*) => {
         match $dtype {
-            $crate::base::dtype::DType::Bool => {
-                type $T = $crate::kernel::host::element::Truth;
+            $($crate::base::dtype::DType::$variant => {
+                #[allow(dead_code)]
+                type $T = $type;
                 $body
-            }
-            $crate::base::dtype::DType::U8 => {
-                type $T = u8;
-                $body
-            }
-            $crate::base::dtype::DType::I8 => {
-                type $T = i8;
-                $body
-            }
-            $crate::base::dtype::DType::I16 => {
-                type $T = i16;
-                $body
-            }
-            $crate::base::dtype::DType::I32 => {
-                type $T = i32;
-                $body
-            }
-            $crate::base::dtype::DType::I64 => {
-                type $T = i64;
-                $body
-            }
-            $crate::base::dtype::DType::F16 => {
-                type $T = half::f16;
-                $body
-            }
-            $crate::base::dtype::DType::BF16 => {
-                type $T = half::bf16;
-                $body
-            }
-            $crate::base::dtype::DType::F32 => {
-                type $T = f32;
-                $body
-            }
-            $crate::base::dtype::DType::F64 => {
-                type $T = f64;
-                $body
-            }
+            })*
         }
     };
 }
+pub(crate) use by_category;
+
+/// Runs the body with `$T` as the Rust type of the dtype.
+macro_rules! by_dtype {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        $crate::kernel::host::element::by_category!($dtype, $T => bool: $body, int: $body, float: $body)
+    };
+}
 pub(crate) use by_dtype;
+
+/// Runs the body with `$T` as the Rust type of an integer dtype; of another dtype, what stands for it.
+macro_rules! by_integer {
+    ($dtype:expr, $T:ident => $body:expr, else $other:expr) => {
+        $crate::kernel::host::element::by_category!($dtype, $T => bool: $other, int: $body, float: $other)
+    };
+}
+pub(crate) use by_integer;
 
 /// Runs the body with `$T` as the unsigned integer of the dtype's size: for kernels that only move values.
 macro_rules! by_size {

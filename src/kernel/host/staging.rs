@@ -457,6 +457,7 @@ pub mod testing {
     use crate::base::attr::Attr;
     use crate::base::layout::Shape;
     use crate::kernel::abi::{Call, Fault, Faults, HostFn};
+    use crate::kernel::host::element::{Element, by_dtype};
 
     pub struct Array {
         pub view: RawView,
@@ -477,19 +478,7 @@ pub mod testing {
             assert_eq!(array.view.numel(), data.len());
             for (i, &x) in data.iter().enumerate() {
                 // SAFETY: `i` is below the number of elements of the buffer, which is of this dtype.
-                unsafe {
-                    match dtype {
-                        DType::F32 => *array.view.ptr.cast::<f32>().add(i) = x as f32,
-                        DType::F64 => *array.view.ptr.cast::<f64>().add(i) = x,
-                        DType::F16 => *array.view.ptr.cast::<f16>().add(i) = f16::from_f64(x),
-                        DType::BF16 => *array.view.ptr.cast::<bf16>().add(i) = bf16::from_f64(x),
-                        DType::I64 => *array.view.ptr.cast::<i64>().add(i) = x as i64,
-                        DType::I32 => *array.view.ptr.cast::<i32>().add(i) = x as i32,
-                        DType::U8 => *array.view.ptr.add(i) = x as u8,
-                        DType::Bool => *array.view.ptr.add(i) = (x != 0.0) as u8,
-                        other => panic!("{other}"),
-                    }
-                }
+                by_dtype!(dtype, T => unsafe { *array.view.ptr.cast::<T>().add(i) = Element::from_f64(x) });
             }
             array
         }
@@ -504,19 +493,10 @@ pub mod testing {
 
         pub fn get(&self) -> Vec<f64> {
             (0..self.view.numel())
-                // SAFETY: `i` is below the number of elements of the buffer, which is of this dtype.
-                .map(|i| unsafe {
+                .map(|i| {
                     let at = row_offset(&self.view.shape, &self.view.strides, i);
-                    match self.view.dtype {
-                        DType::F32 => *self.view.ptr.cast::<f32>().offset(at) as f64,
-                        DType::F64 => *self.view.ptr.cast::<f64>().offset(at),
-                        DType::F16 => (*self.view.ptr.cast::<f16>().offset(at)).to_f64(),
-                        DType::BF16 => (*self.view.ptr.cast::<bf16>().offset(at)).to_f64(),
-                        DType::I64 => *self.view.ptr.cast::<i64>().offset(at) as f64,
-                        DType::I32 => *self.view.ptr.cast::<i32>().offset(at) as f64,
-                        DType::U8 | DType::Bool => *self.view.ptr.offset(at) as f64,
-                        other => panic!("{other}"),
-                    }
+                    // SAFETY: `i` is below the number of elements of the buffer, which is of this dtype.
+                    by_dtype!(self.view.dtype, T => unsafe { Element::to_f64(*self.view.ptr.cast::<T>().offset(at)) })
                 })
                 .collect()
         }

@@ -4,10 +4,11 @@
 //! Knows no element types.
 
 use crate::base::attr::Attr;
-use crate::base::dtype::{DType, Scalar};
+use crate::base::dtype::Scalar;
 use crate::base::layout::{Shape, Strides};
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::guard;
+use crate::kernel::host::element::by_integer;
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -242,13 +243,7 @@ pub fn word<'a>(call: &'a Call<'_>, index: usize) -> &'a str {
 pub unsafe fn read_ints(view: &RawView, offset: isize, stride: isize, out: &mut [i64]) {
     // SAFETY: the elements exist (this function's contract), and each arm reads them as the view's own dtype.
     unsafe {
-        match view.dtype {
-            DType::I64 => read_as(Ptr::<i64>::of(view), offset, stride, out),
-            DType::I32 => read_as(Ptr::<i32>::of(view), offset, stride, out),
-            DType::I16 => read_as(Ptr::<i16>::of(view), offset, stride, out),
-            DType::I8 => read_as(Ptr::<i8>::of(view), offset, stride, out),
-            _ => read_as(Ptr::<u8>::of(view), offset, stride, out),
-        }
+        by_integer!(view.dtype, T => read_as(Ptr::<T>::of(view), offset, stride, out), else read_as(Ptr::<u8>::of(view), offset, stride, out))
     }
 }
 
@@ -269,6 +264,7 @@ unsafe fn read_as<T: Copy + Into<i64>>(ptr: Ptr<T>, offset: isize, stride: isize
 #[cfg(test)]
 pub mod sample {
     use super::*;
+    use crate::base::dtype::DType;
     use crate::kernel::abi::{Faults, HostFn, Threads};
     use crate::kernel::host::element::{Element, by_dtype};
 

@@ -13,6 +13,7 @@ mod tiles;
 use crate::base::dtype::DType;
 use crate::base::layout::{Shape, Strides, contiguous_strides};
 use crate::kernel::abi::{Call, RawView, Threads};
+use crate::kernel::host::element::by_integer;
 use crate::kernel::host::real::{Real, real};
 use crate::kernel::host::staging::{Scratch, Sink, read, read_in_memory_order};
 use batch::{Batch, for_each_product};
@@ -45,12 +46,11 @@ pub unsafe fn matmul(call: &Call<'_>) {
             DType::F32 => gemm_batched::<f32>(threads, a, b, c, Accum::Replace),
             DType::F64 => gemm_batched::<f64>(threads, a, b, c, Accum::Replace),
             DType::F16 | DType::BF16 => widened(threads, a, b, c, None),
-            DType::U8 => integer::matmul_wrapping::<u8>(threads, a, b, c),
-            DType::I8 => integer::matmul_wrapping::<i8>(threads, a, b, c),
-            DType::I16 => integer::matmul_wrapping::<i16>(threads, a, b, c),
-            DType::I32 => integer::matmul_wrapping::<i32>(threads, a, b, c),
-            DType::I64 => integer::matmul_wrapping::<i64>(threads, a, b, c),
-            DType::Bool => debug_assert!(false, "no matrix product of bool"),
+            dtype => by_integer!(
+                dtype,
+                T => integer::matmul_wrapping::<T>(threads, a, b, c),
+                else debug_assert!(false, "no matrix product of bool")
+            ),
         }
     }
 }

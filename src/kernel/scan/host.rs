@@ -8,7 +8,7 @@ use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView, Threads};
 use crate::kernel::copy::host::copy_view;
 use crate::kernel::guard;
-use crate::kernel::host::element::{Acc, Element, Truth};
+use crate::kernel::host::element::{Acc, Element, Truth, by_integer};
 use crate::kernel::host::walk::{Ptr, StridedIter, dim, extent, flag, reversed, without};
 
 /// Elements of a unit.
@@ -52,15 +52,7 @@ fn kind<T: Element>() -> Kind<T::Acc> {
 }
 
 fn integral(dtype: DType) -> Kind<i64> {
-    match dtype {
-        DType::Bool => kind::<Truth>(),
-        DType::U8 => kind::<u8>(),
-        DType::I8 => kind::<i8>(),
-        DType::I16 => kind::<i16>(),
-        DType::I32 => kind::<i32>(),
-        // Only I64 is left.
-        _ => kind::<i64>(),
-    }
+    by_integer!(dtype, T => kind::<T>(), else kind::<Truth>())
 }
 
 fn half(dtype: DType) -> Kind<f32> {

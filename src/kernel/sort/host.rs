@@ -12,9 +12,10 @@ pub mod unique;
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView, Threads};
 use crate::kernel::guard;
-use crate::kernel::host::element::{Element, Key, Truth};
+use crate::kernel::host::element::{Element, Key, by_dtype};
 use crate::kernel::host::walk::{Ptr, StridedIter, dim, extent, flag, without};
 use parking_lot::Mutex;
+use std::any::Any;
 use std::ops::Range;
 
 /// Bound: rows up to this length are sorted by comparison, which needs no second buffer and no tables.
@@ -23,6 +24,7 @@ const SHORT: usize = 512;
 pub const LONGEST_ROW: usize = u32::MAX as usize;
 
 /// The loops over the elements of a dtype with keys `K`.
+#[derive(Clone, Copy)]
 struct Kind<K: Key> {
     bytes: isize,
     /// The key of every NaN, for floats.
@@ -74,32 +76,24 @@ fn kind<T: Element>() -> Kind<T::Key> {
     Kind { bytes: size_of::<T>() as isize, nan, load: load::<T>, store: store::<T> }
 }
 
-fn narrow(dtype: DType) -> Kind<u32> {
-    match dtype {
-        DType::Bool => kind::<Truth>(),
-        DType::U8 => kind::<u8>(),
-        DType::I8 => kind::<i8>(),
-        DType::I16 => kind::<i16>(),
-        DType::F16 => kind::<half::f16>(),
-        DType::BF16 => kind::<half::bf16>(),
-        DType::F32 => kind::<f32>(),
-        // Only I32 is left: the wide dtypes go to `wide`.
-        _ => kind::<i32>(),
-    }
+/// The loops of a dtype whose keys are `K`.
+fn kind_of<K: Key>(dtype: DType) -> Kind<K> {
+    let found = by_dtype!(dtype, T => (&kind::<T>() as &dyn Any).downcast_ref().copied());
+    found.expect("`by_key` chooses the width by the dtype")
 }
 
-fn wide(dtype: DType) -> Kind<u64> {
-    if dtype == DType::F64 { kind::<f64>() } else { kind::<i64>() }
+fn has_wide_keys(dtype: DType) -> bool {
+    by_dtype!(dtype, T => <T as Element>::Key::BITS == u64::BITS)
 }
 
-/// Runs the body with `$kind` as the `Kind` of a dtype.
+/// Runs the body with `$kind` as the `Kind` of a dtype. It is compiled for each width of keys, not for each dtype.
 macro_rules! by_key {
     ($dtype:expr, $kind:ident => $body:expr) => {
-        if $dtype.size_bytes() == 8 {
-            let $kind = &$crate::kernel::sort::host::wide($dtype);
+        if $crate::kernel::sort::host::has_wide_keys($dtype) {
+            let $kind = &$crate::kernel::sort::host::kind_of::<u64>($dtype);
             $body
         } else {
-            let $kind = &$crate::kernel::sort::host::narrow($dtype);
+            let $kind = &$crate::kernel::sort::host::kind_of::<u32>($dtype);
             $body
         }
     };

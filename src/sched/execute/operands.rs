@@ -160,17 +160,7 @@ fn scalar_bits(nodes: &[Node], scalar: ScalarRef) -> u64 {
 fn bits(value: Scalar, class: Class, dtype: DType) -> u64 {
     match class {
         Class::Bool => (value.to_f64() != 0.0 || value.to_f64().is_nan()) as u64,
-        Class::I64 => {
-            let value = value.to_i64();
-            let wrapped = match dtype {
-                DType::U8 => value as u8 as i64,
-                DType::I8 => value as i8 as i64,
-                DType::I16 => value as i16 as i64,
-                DType::I32 => value as i32 as i64,
-                _ => value,
-            };
-            wrapped as u64
-        }
+        Class::I64 => dtype.wrap(value.to_i64()) as u64,
         // 16-bit tensors compute with the number in f32, as PyTorch does.
         Class::F32 | Class::F64 => value.to_f64().to_bits(),
     }

@@ -1,5 +1,6 @@
 //! Values as text: `print(x)`, interpolation, `to_string`.
 
+use crate::base::bytes::element;
 use crate::base::diag::Result;
 use crate::base::print::{Printed, format};
 use crate::script::host::Host;
@@ -24,7 +25,7 @@ pub fn tensor(host: &Host, x: &Tensor) -> Result<String> {
     let options = *host.print.options.lock();
     let element = |index: &[usize]| {
         let at: isize = index.iter().zip(&view.layout.strides).map(|(&i, &s)| i as isize * s).sum();
-        observe::element(&host.rt.peek_bytes(&view, view.layout.offset + at as usize), view.dtype)
+        element(&host.rt.peek_bytes(&view, view.layout.offset + at as usize), view.dtype)
     };
     let mut room = Growing::new(host);
     format(&printed, &options, element, &mut |bytes| room.reach(bytes))

@@ -4,6 +4,7 @@
 //! give the dimensions, and tensors may stand in the place of arrays.
 
 use crate::args;
+use crate::base::bytes::push_element;
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
@@ -19,7 +20,7 @@ use crate::script::values::type_names;
 use crate::script::values::types::{CONSTANTS, DTypeValue, Tensor};
 use crate::tensor::engine::Engine;
 use crate::tensor::movement;
-use crate::tensor::observe::{push_element, scalars};
+use crate::tensor::observe::scalars;
 use rhai::{Array, Dynamic};
 use std::sync::Arc;
 

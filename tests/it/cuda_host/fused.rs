@@ -2,6 +2,8 @@
 
 use super::HostGpu;
 use tscript::DType;
+use tscript::internals::base::bytes::{element, push_element};
+use tscript::internals::base::dtype::Scalar;
 use tscript::internals::base::layout::{Shape, Strides, contiguous_strides};
 use tscript::internals::kernel::abi::{Faults, RawView, Threads};
 use tscript::internals::kernel::cuda::{ConvCall, Gpu, GpuError, Launch, MatmulCall, Source};
@@ -38,38 +40,18 @@ impl Memory {
 }
 
 unsafe fn put(ptr: *mut u8, dtype: DType, i: usize, x: f64) {
+    // Half of the truth values of a test with numbers of both signs.
+    let x = if dtype == DType::Bool { (x > 0.0) as u8 as f64 } else { x };
+    let mut bytes = Vec::new();
+    push_element(&mut bytes, Scalar::Float(x), dtype);
     // SAFETY: whoever calls this names an element of the memory at `ptr`, which is of this dtype.
-    unsafe {
-        match dtype {
-            DType::Bool => *ptr.add(i) = (x > 0.0) as u8,
-            DType::U8 => *ptr.add(i) = x as i64 as u8,
-            DType::I8 => *ptr.cast::<i8>().add(i) = x as i64 as i8,
-            DType::I16 => *ptr.cast::<i16>().add(i) = x as i64 as i16,
-            DType::I32 => *ptr.cast::<i32>().add(i) = x as i64 as i32,
-            DType::I64 => *ptr.cast::<i64>().add(i) = x as i64,
-            DType::F16 => *ptr.cast::<u16>().add(i) = host::f32_to_f16(x as f32),
-            DType::BF16 => *ptr.cast::<u16>().add(i) = host::f32_to_bf16(x as f32),
-            DType::F32 => *ptr.cast::<f32>().add(i) = x as f32,
-            DType::F64 => *ptr.cast::<f64>().add(i) = x,
-        }
-    }
+    unsafe { bytes.as_ptr().copy_to(ptr.add(i * bytes.len()), bytes.len()) };
 }
 
 unsafe fn get(ptr: *mut u8, dtype: DType, i: usize) -> f64 {
+    let size = dtype.size_bytes();
     // SAFETY: whoever calls this names an element of the memory at `ptr`, which is of this dtype.
-    unsafe {
-        match dtype {
-            DType::Bool | DType::U8 => *ptr.add(i) as f64,
-            DType::I8 => *ptr.cast::<i8>().add(i) as f64,
-            DType::I16 => *ptr.cast::<i16>().add(i) as f64,
-            DType::I32 => *ptr.cast::<i32>().add(i) as f64,
-            DType::I64 => *ptr.cast::<i64>().add(i) as f64,
-            DType::F16 => host::f16_to_f32(*ptr.cast::<u16>().add(i)) as f64,
-            DType::BF16 => host::bf16_to_f32(*ptr.cast::<u16>().add(i)) as f64,
-            DType::F32 => *ptr.cast::<f32>().add(i) as f64,
-            DType::F64 => *ptr.cast::<f64>().add(i),
-        }
-    }
+    element(unsafe { std::slice::from_raw_parts(ptr.add(i * size), size) }, dtype).to_f64()
 }
 
 pub fn wave(i: usize) -> f64 {

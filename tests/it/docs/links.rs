@@ -5,16 +5,35 @@ use super::page::{Page, pages};
 use crate::scripts::{none, root};
 use std::collections::BTreeSet;
 
-/// Places that a text links to, without what stands in code.
-fn links(page: &Page) -> Vec<String> {
+/// A page without its fenced blocks.
+fn prose(page: &Page) -> String {
     let mut text = page.text.clone();
     for block in page.blocks.iter().rev() {
         text.replace_range(block.range.clone(), "");
     }
+    text
+}
+
+/// Places that a text links to, without what stands in code.
+fn links(page: &Page) -> Vec<String> {
     let mut found = Vec::new();
-    for line in text.lines() {
+    for line in prose(page).lines() {
+        // Code between backticks is no link: `x[i](y)`.
+        let outside: Vec<&str> = line.split('`').collect();
+        let line = if outside.len() % 2 == 1 {
+            let parts = outside.iter().enumerate();
+            parts.map(|(at, part)| if at % 2 == 0 { *part } else { "code" }).collect()
+        } else {
+            line.to_string()
+        };
         for part in line.split("](").skip(1) {
             found.extend(part.split(')').next().map(str::to_string));
+        }
+        // `[name]: place` under a text that has `[name]`.
+        let defined = line.strip_prefix('[').and_then(|rest| rest.split_once("]: "));
+        found.extend(defined.map(|(_, place)| place.trim().to_string()));
+        for attribute in ["href=\"", "src=\""] {
+            found.extend(line.split(attribute).skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_string));
         }
     }
     found.retain(|link| !link.contains("://") && !link.starts_with("mailto:"));
@@ -29,38 +48,59 @@ fn anchor(heading: &str) -> String {
 }
 
 fn anchors(page: &Page) -> BTreeSet<String> {
-    let headings = page.text.lines().filter(|line| line.starts_with('#'));
-    headings.map(|line| anchor(line.trim_start_matches('#'))).collect()
+    let mut found = BTreeSet::new();
+    for heading in prose(page).lines().filter(|line| line.starts_with('#')) {
+        let first = anchor(heading.trim_start_matches('#'));
+        // A heading that comes again has a number.
+        let again = (1..).map(|number| format!("{first}-{number}"));
+        let free = std::iter::once(first.clone()).chain(again).find(|name| !found.contains(name));
+        found.extend(free);
+    }
+    found
 }
 
 #[test]
 fn links_lead_somewhere() {
-    let mut problems = Vec::new();
+    let (mut problems, mut count) = (Vec::new(), 0);
+    let book = root().join("docs").canonicalize().expect("a folder");
     for page in pages() {
+        let in_book = page.name().starts_with("docs/");
         for link in links(&page) {
+            count += 1;
             let (path, place) = link.split_once('#').unwrap_or((&link, ""));
             let target = match path.is_empty() {
                 true => page.path.clone(),
                 false => page.path.parent().expect("a folder").join(path),
             };
+            let inside = || target.canonicalize().is_ok_and(|path| path.starts_with(&book));
             if !target.exists() {
                 problems.push(format!("{}: `{link}` is not there", page.name()));
+            } else if in_book && (target.is_dir() || !inside()) {
+                problems.push(format!("{}: `{link}` is no page of the book, which is read alone too", page.name()));
             } else if !place.is_empty() && !anchors(&Page::read(&target)).contains(place) {
                 problems.push(format!("{}: `{link}`: no such heading", page.name()));
             }
         }
     }
+    assert!(count > 1000, "only {count} links were found");
     none(problems);
+}
+
+#[test]
+fn links_are_found_however_they_are_written() {
+    let blocks = Vec::new();
+    let text = "[a](one.md) and [b](two.md#x), `c[d](e)`\n[f]: three.md\n<a href=\"four.md\">g</a>\n".to_string();
+    let page = Page { path: root().join("docs/none.md"), text, blocks };
+    assert_eq!(links(&page), ["one.md", "two.md#x", "three.md", "four.md"]);
+    let text = "# A `b` c\n## A b c\n".to_string();
+    let page = Page { text, ..page };
+    assert_eq!(anchors(&page), ["a-b-c", "a-b-c-1"].map(str::to_string).into());
 }
 
 /// What a page names of the repository: paths between backticks, outside of blocks.
 fn paths(page: &Page) -> Vec<String> {
     const FOLDERS: &[&str] = &["src/", "kernels/", "std/", "tests/", "docs/", "fuzz/", "scripts/", "editor/", ".ci/"];
-    let mut text = page.text.clone();
-    for block in page.blocks.iter().rev() {
-        text.replace_range(block.range.clone(), "");
-    }
-    let mut found: Vec<String> = text.split('`').skip(1).step_by(2).map(str::to_string).collect();
+    let mut found: Vec<String> = prose(page).split('`').skip(1).step_by(2).map(str::to_string).collect();
     // Not patterns: `kernels/<family>/`, `tests/errors/*.err`, `docs/errors/E0000.md`.
     let is_pattern =
         |path: &str| path.contains(['<', '*', ' ', '\n']) || path.contains("0000") || path.contains("NNNN");

@@ -4,42 +4,26 @@ use super::batch::{Batch, for_each_product};
 use super::product::{Matrix, Sizes};
 use crate::kernel::abi::{RawView, Threads};
 use crate::kernel::guard;
-
-/// Integer arithmetic that wraps.
-pub trait Wrapping: Copy + Default + Send + Sync + 'static {
-    fn multiply_add(self, a: Self, b: Self) -> Self;
-}
-
-macro_rules! wrapping {
-    ($($t:ty)*) => {$(
-        impl Wrapping for $t {
-            #[inline(always)]
-            fn multiply_add(self, a: $t, b: $t) -> $t {
-                self.wrapping_add(a.wrapping_mul(b))
-            }
-        }
-    )*};
-}
-wrapping!(u8 i8 i16 i32 i64);
+use crate::kernel::host::element::Element;
 
 /// `c = a @ b` for integers of one type.
 ///
 /// # Safety
 /// As `matmul`.
-pub unsafe fn matmul_wrapping<T: Wrapping>(threads: &Threads, a: &RawView, b: &RawView, c: &RawView) {
+pub unsafe fn matmul_wrapping<T: Element>(threads: &Threads, a: &RawView, b: &RawView, c: &RawView) {
     let batch = Batch::<T>::of(a, b, c);
     // SAFETY: shapes fit each other and `c` overlaps nothing (this function's contract), and so for each product of the
     // batch.
     unsafe { for_each_product(threads, &batch, |threads, s, a, b, c| rows(threads, s, a, b, c)) }
 }
 
-unsafe fn rows<T: Wrapping>(threads: &Threads, s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<T>) {
+unsafe fn rows<T: Element>(threads: &Threads, s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<T>) {
     let grain = (256 * 1024 / s.n.saturating_mul(s.k).max(1)).max(1);
     threads.split(s.m, grain, |range| {
         let (a, b, c) = (&a, &b, &c);
-        let mut sums = guard::list(s.n, T::default());
+        let mut sums = guard::list(s.n, T::ZERO);
         for i in range {
-            sums.fill(T::default());
+            sums.fill(T::ZERO);
             for k in 0..s.k {
                 guard::look_at(k, 4096);
                 // SAFETY: positions inside `a` and `b`; row `i` of `c` is this thread's.
@@ -47,9 +31,9 @@ unsafe fn rows<T: Wrapping>(threads: &Threads, s: Sizes, a: Matrix<T>, b: Matrix
                     let x = *a.at(i, k);
                     if b.col == 1 {
                         let row = std::slice::from_raw_parts(b.at(k, 0).cast_const(), s.n);
-                        sums.iter_mut().zip(row).for_each(|(sum, &y)| *sum = sum.multiply_add(x, y));
+                        sums.iter_mut().zip(row).for_each(|(sum, &y)| *sum = sum.plus(x.times(y)));
                     } else {
-                        sums.iter_mut().enumerate().for_each(|(j, sum)| *sum = sum.multiply_add(x, *b.at(k, j)));
+                        sums.iter_mut().enumerate().for_each(|(j, sum)| *sum = sum.plus(x.times(*b.at(k, j))));
                     }
                 }
             }

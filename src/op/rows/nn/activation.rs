@@ -82,7 +82,7 @@ fn held(e: &mut dyn Emit, x: &Tensor, low: Scalar, high: Scalar) -> Result<Vec<T
         fail!(VALUE, "`min_val` {low} is larger than `max_val` {high}");
     }
     // What is below every element holds nothing.
-    let low = if dtype == DType::U8 && low.to_f64() < 0.0 { Scalar::Int(0) } else { low };
+    let low = if !dtype.is_signed() && low.to_f64() < 0.0 { Scalar::Int(0) } else { low };
     let (low, high) = (element_of(low, dtype)?, element_of(high, dtype)?);
     e.apply(&HELD, args![x, low, high])
 }

@@ -376,7 +376,7 @@ pub fn element_of(value: Scalar, dtype: DType) -> Result<Scalar> {
                 _ => (low..=high).contains(&value.to_i64()),
             };
             // PyTorch lets negative integers wrap in unsigned tensors; floats it refuses, `-0.5` too.
-            let wraps = dtype == DType::U8 && matches!(value, Scalar::Int(-255..=255));
+            let wraps = !dtype.is_signed() && matches!(value, Scalar::Int(n) if (-high..=high).contains(&n));
             if !fits && !wraps {
                 fail!(VALUE, "{value} does not fit into {dtype}");
             }

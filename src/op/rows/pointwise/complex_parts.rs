@@ -3,7 +3,7 @@
 
 use crate::args;
 use crate::base::diag::Result;
-use crate::base::dtype::{Category, DType, Scalar};
+use crate::base::dtype::{DType, Scalar};
 use crate::fail;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
@@ -71,10 +71,7 @@ pub static IS_SIGNED: Op = Op {
     params: unary::PARAMS,
     summary: "Does the tensor's dtype have negative numbers?",
     examples: &[ex("is_signed(tensor([1.0]))", "true"), ex("is_signed(tensor([true]))", "false")],
-    lower: Lower::Compose(|e, a| {
-        let dtype = a.input().dtype();
-        answer(e, a.input(), dtype.category() != Category::Bool && dtype != DType::U8)
-    }),
+    lower: Lower::Compose(|e, a| answer(e, a.input(), a.input().dtype().is_signed())),
     grad: Grad::Stop("an answer has no gradient"),
     truth: true,
     ..Op::BASE
