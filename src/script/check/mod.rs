@@ -10,6 +10,7 @@ mod constants;
 mod expr;
 mod flow;
 mod formats;
+mod functions;
 mod judged;
 mod layers;
 mod lints;
